@@ -1,0 +1,61 @@
+package chat
+
+// Seq is a position in a session's log. The first message has 1; positions are
+// dense and never reused.
+type Seq int64
+
+// Tokens is a number of tokens as counted when a message was stored.
+type Tokens int64
+
+// Flags are facts about a message that planning needs without its content.
+type Flags uint16
+
+const (
+	// HasText: the content holds something other than white space.
+	HasText Flags = 1 << iota
+	// HasReasoning: the message carries reasoning.
+	HasReasoning
+	// HasMedia: the content holds images, audio or files.
+	HasMedia
+	// Paired: this tool result answers a call of the tool batch directly before
+	// it that had no result yet. Pairing looks backwards only, so it is known
+	// for good when the message is appended (see Pairer).
+	Paired
+	// Estimated: the token count is an estimate; planning adds the policy's margin.
+	Estimated
+)
+
+// Meta is what planning knows of a message without reading its content: fixed
+// width, one index entry in the store.
+type Meta struct {
+	Seq Seq
+	// Position orders the view: a source's is its Seq, a stand-in's its
+	// original's, a summary's what its strategy chose.
+	Position Seq
+	Kind     Kind
+	Role     Role
+	Flags    Flags
+	// Calls is the number of tool calls the message makes.
+	Calls  int
+	Tokens Tokens
+}
+
+// Has reports whether all given flags are set.
+func (m Meta) Has(f Flags) bool { return m.Flags&f == f }
+
+// ReasoningOnly reports whether m is an assistant message that holds reasoning
+// and nothing else.
+func (m Meta) ReasoningOnly() bool {
+	return m.Role == RoleAssistant && m.Calls == 0 && m.Has(HasReasoning) && !m.Has(HasText) && !m.Has(HasMedia)
+}
+
+// Less is the order of a view: by position, summaries first, then by seq.
+func Less(a, b Meta) bool {
+	if a.Position != b.Position {
+		return a.Position < b.Position
+	}
+	if as, bs := a.Kind == KindSummary, b.Kind == KindSummary; as != bs {
+		return as
+	}
+	return a.Seq < b.Seq
+}

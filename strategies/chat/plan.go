@@ -1,0 +1,44 @@
+package chat
+
+// Plan is what a compaction wants of a session: pure data, made without side
+// effects, applied by the store in one transaction. The zero Plan wants nothing.
+//
+// Additions exclude what they cover by themselves; Exclude is for messages that
+// go without anything in their place. A Seq stands in at most one of Exclude,
+// Include and an addition's Covers.
+type Plan struct {
+	// Exclude takes messages out of the view.
+	Exclude []Exclusion
+	// Include brings excluded messages back.
+	Include Ranges
+	// Additions are the summaries and stand-ins that the plan writes.
+	Additions []Addition
+}
+
+// Exclusion takes Seqs out of the view for a Reason (snake_case, shown to users).
+type Exclusion struct {
+	Reason string
+	Seqs   Ranges
+}
+
+// Addition is a message that a plan writes: a summary of what it covers, or a
+// stand-in for the one message it covers.
+type Addition struct {
+	Kind   Kind // KindSummary or KindStandIn
+	Reason string
+	// Covers is what the addition takes the place of: messages of the view the
+	// plan was made on. They are excluded when it is applied, with a link to it.
+	Covers Ranges
+	// Position places the addition in the view (see Meta.Position).
+	Position Seq
+	Message  Message
+	// Tokens and Flags of Message; Counter names who counted.
+	Tokens  Tokens
+	Counter string
+	Flags   Flags
+}
+
+// Empty reports whether the plan changes nothing.
+func (p Plan) Empty() bool {
+	return len(p.Exclude) == 0 && len(p.Include) == 0 && len(p.Additions) == 0
+}

@@ -1,0 +1,57 @@
+package strategies
+
+import (
+	"context"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Strategy plans a compaction. Implementations are immutable and safe for
+// concurrent use.
+type Strategy interface {
+	// Name is the name the strategy is registered under; it is the reason that
+	// users see on what it excludes unless the plan says otherwise.
+	Name() string
+	// Plan returns what the strategy wants done to the transcript. It must not
+	// change the transcript, and it need not care about invariants: the guard
+	// does. An empty plan means there is nothing to do.
+	Plan(ctx context.Context, t *Transcript) (chat.Plan, error)
+}
+
+// Reader is implemented by strategies that read content. Reads names the
+// messages Plan will look at; the pipeline loads them before it calls Plan and
+// drops them afterwards.
+type Reader interface {
+	Reads(t *Transcript) []chat.Seq
+}
+
+// Loader reads the content of messages. The result holds every seq asked for.
+type Loader func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error)
+
+// Counter counts what a message costs in tokens.
+type Counter interface {
+	Name() string
+	Message(m *chat.Message) chat.Tokens
+}
+
+// Entry is one message of a transcript.
+type Entry struct {
+	chat.Meta
+	// Included: the message is in the view.
+	Included bool
+	// Pinned messages stay in the view, verbatim.
+	Pinned bool
+	// Message is the content, nil unless it was asked for.
+	Message *chat.Message
+}
+
+// Transcript is what a strategy plans on: the messages of a session in view
+// order. An automatic run shows the view alone (every entry included); an
+// operator's run shows the whole log.
+type Transcript struct {
+	Entries []Entry
+	// Counter counts the messages that the strategy writes.
+	Counter Counter
+
+	groups []chat.Group
+}
