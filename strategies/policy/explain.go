@@ -1,0 +1,72 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Explain says, line by line and with its arithmetic, what the policy comes to
+// for a model.
+func (p Policy) Explain(model string, table WindowFunc) []string {
+	l := p.Limits(model, table)
+	_, origin, _ := p.window(model, table)
+	if model == "" {
+		model = "no model"
+	}
+	window := "window " + group(l.Window)
+	how := func(tokens, given chat.Tokens, key string, f float64) string {
+		switch {
+		case given > 0 && given == tokens:
+			return fmt.Sprintf("= policy.%s (%s %s, %s)", key, model, window, origin)
+		case given > 0:
+			return fmt.Sprintf("= policy.%s %s, cut to fit %s (%s, %s)", key, group(given), window, model, origin)
+		}
+		return fmt.Sprintf("= %s × %s (%s, %s)", number(f), window, model, origin)
+	}
+	lines := []string{
+		fmt.Sprintf("start %s tokens %s", group(l.Start), how(l.Start, p.StartTokens, "start_tokens", p.Start)),
+		fmt.Sprintf("target %s tokens %s", group(l.Target), how(l.Target, p.TargetTokens, "target_tokens", p.Target)),
+	}
+	for i, s := range p.Steps(l) {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("step %d %s %s", i+1, s.Strategy, params(s.Params))))
+	}
+	if p.Fallback {
+		lines = append(lines, "fallback: the oldest groups go until the target is met")
+	} else {
+		lines = append(lines, "fallback: none, a run may end above the target")
+	}
+	gain := fmt.Sprintf("gain: a run that saves less than %s tokens is discarded, then %s of cooldown", group(p.MinGainTokens), p.Cooldown)
+	if room := l.Start - l.Target; p.MinGainTokens > room {
+		gain += fmt.Sprintf(" (more than the %s between start and target: the first runs above start will be discarded)", group(room))
+	}
+	return append(lines, gain,
+		fmt.Sprintf("estimated counts: + %s %%", number(100*p.EstimateMargin)),
+		fmt.Sprintf("events: %s after the last write, %s after the first at the latest", p.Debounce, p.MaxDelay),
+		fmt.Sprintf("sweep: %s (%s)", p.Cron, p.Timezone),
+	)
+}
+
+func params(m map[string]any) string {
+	b, err := json.Marshal(m)
+	if err != nil || len(m) == 0 {
+		return ""
+	}
+	return string(b)
+}
+
+func number(f float64) string {
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
+
+// group writes a count with thousands separators.
+func group(t chat.Tokens) string {
+	s := strconv.FormatInt(int64(t), 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,115 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// WindowFunc is a table of models: the context window of a model in tokens, and
+// whether the table knows it.
+type WindowFunc func(model string) (tokens int, known bool)
+
+// Limits are the numbers a policy comes to for one model.
+// 0 < Target < Start ≤ Window always holds.
+type Limits struct {
+	Window chat.Tokens `json:"window"`
+	Start  chat.Tokens `json:"start"`
+	Target chat.Tokens `json:"target"`
+	// WindowKnown is false where the window is FallbackWindow for want of a better one.
+	WindowKnown bool `json:"window_known"`
+}
+
+// Over reports whether a view of that many tokens is due.
+func (l Limits) Over(t chat.Tokens) bool { return t > l.Start }
+
+// Utilization is the share of the window that a view of that many tokens takes.
+func (l Limits) Utilization(t chat.Tokens) float64 {
+	return float64(t) / float64(max(1, l.Window))
+}
+
+// Limits resolves the policy for a model. The window comes from the longest
+// matching prefix in Windows, else from WindowTokens, else from the table (nil is
+// an empty one), else it is FallbackWindow.
+func (p Policy) Limits(model string, table WindowFunc) Limits {
+	window, _, known := p.window(model, table)
+	l := Limits{Window: window, WindowKnown: known}
+	if p.StartTokens > 0 {
+		l.Start, l.Target = p.StartTokens, p.TargetTokens
+		if l.Start > window {
+			l.Target = chat.Tokens(float64(window) * float64(p.TargetTokens) / float64(p.StartTokens))
+			l.Start = window
+		}
+	} else {
+		l.Start = fraction(window, p.Start)
+		l.Target = fraction(window, p.Target)
+	}
+	l.Window = max(2, l.Window)
+	l.Start = min(max(2, l.Start), l.Window)
+	l.Target = min(max(1, l.Target), l.Start-1)
+	return l
+}
+
+// fraction is f of t, rounded down; the constant keeps 0.7 × 10 from becoming 6.
+func fraction(t chat.Tokens, f float64) chat.Tokens {
+	return chat.Tokens(float64(t)*f + 1e-6)
+}
+
+// window is the window of a model and where it comes from.
+func (p Policy) window(model string, table WindowFunc) (window chat.Tokens, origin string, known bool) {
+	if prefix, w := p.override(model); prefix != "" {
+		return w, fmt.Sprintf("policy.windows[%s]", prefix), true
+	}
+	if p.WindowTokens > 0 {
+		return p.WindowTokens, "policy.window_tokens", true
+	}
+	if table != nil && model != "" {
+		if w, ok := table(model); ok && w > 0 {
+			return chat.Tokens(w), "built-in table", true
+		}
+	}
+	return FallbackWindow, "fallback, the model is unknown", false
+}
+
+// override is the longest prefix in Windows that model has, "" for none.
+func (p Policy) override(model string) (prefix string, window chat.Tokens) {
+	names := []string{strings.ToLower(model)}
+	if i := strings.LastIndexByte(model, '/'); i >= 0 {
+		names = append(names, strings.ToLower(model[i+1:]))
+	}
+	for k, w := range p.Windows {
+		for _, name := range names {
+			longer := len(k) > len(prefix) || len(k) == len(prefix) && k < prefix
+			if strings.HasPrefix(name, strings.ToLower(k)) && longer {
+				prefix, window = k, w
+			}
+		}
+	}
+	return prefix, window
+}
+
+// Hash identifies everything that shapes what a run under this policy does to a
+// session: the limits, the resolved pipeline, the guards, and the versions of the
+// strategies. When a run starts is not part of it. Equal inputs give equal hashes
+// on every machine and in every release that does not change a version.
+func (p Policy) Hash(l Limits, versions map[string]string) string {
+	b, err := json.Marshal(struct {
+		Limits   Limits            `json:"limits"`
+		Steps    []Step            `json:"steps"`
+		Fallback bool              `json:"fallback"`
+		MinGain  chat.Tokens       `json:"min_gain_tokens"`
+		Margin   float64           `json:"estimate_margin"`
+		System   bool              `json:"preserve_system"`
+		Versions map[string]string `json:"versions,omitempty"`
+	}{l, p.Steps(l), p.Fallback, p.MinGainTokens, p.EstimateMargin, p.PreserveSystem, versions})
+	if err != nil {
+		// Only parameters that JSON cannot hold get here, and Validate refuses them.
+		b = fmt.Appendf(nil, "%+v %+v %+v", l, p, versions)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])[:16]
+}

@@ -1,0 +1,189 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// FallbackWindow is the window of a model that neither the policy nor the table
+// of models knows.
+const FallbackWindow chat.Tokens = 128_000
+
+// Policy is when and how a session is compacted. The zero value is not valid;
+// start from Default. A Policy is a plain value: methods never change it and are
+// safe for concurrent use.
+type Policy struct {
+	// WindowTokens is the context window of every model that Windows does not
+	// name; 0 takes it from the table of models.
+	WindowTokens chat.Tokens `yaml:"window_tokens" json:"window_tokens"`
+	// Windows overrides the window by model prefix. The longest prefix wins; case
+	// does not matter, and a provider prefix ("openai/gpt-4o") is also tried without.
+	Windows map[string]chat.Tokens `yaml:"windows" json:"windows,omitempty"`
+	// Start is the fraction of the window above which a session is due.
+	Start float64 `yaml:"start" json:"start"`
+	// Target is the fraction of the window a run shrinks a session to.
+	Target float64 `yaml:"target" json:"target"`
+	// StartTokens and TargetTokens replace the fractions by absolute numbers. They
+	// are given together or not at all: one of them beside a fraction of the other
+	// would cross it for some window. A model whose window is smaller than
+	// StartTokens starts at its window, with the target scaled alike.
+	StartTokens  chat.Tokens `yaml:"start_tokens" json:"start_tokens"`
+	TargetTokens chat.Tokens `yaml:"target_tokens" json:"target_tokens"`
+	// Pipeline is the strategies in order; it stops as soon as the target is met.
+	Pipeline []Step `yaml:"pipeline" json:"pipeline"`
+	// Fallback drops the oldest groups, deterministically, when the pipeline ends
+	// above the target.
+	Fallback bool `yaml:"fallback" json:"fallback"`
+	// MinGainTokens is the least a run has to save; one that saves less is
+	// discarded and recorded as ineffective. It keeps a session that hovers around
+	// its start from being rewritten for a handful of tokens, which would cost the
+	// provider's prompt cache each time.
+	MinGainTokens chat.Tokens `yaml:"min_gain_tokens" json:"min_gain_tokens"`
+	// EstimateMargin is added, as a fraction, to counts that are estimates.
+	EstimateMargin float64 `yaml:"estimate_margin" json:"estimate_margin"`
+	// PreserveSystem keeps every system message in the view.
+	PreserveSystem bool `yaml:"preserve_system" json:"preserve_system"`
+	// Cron is when the nightly sweep starts: five fields, a descriptor such as
+	// @daily, or @every with at least a minute.
+	Cron string `yaml:"cron" json:"cron"`
+	// Timezone is the IANA name of the zone that Cron is read in.
+	Timezone string `yaml:"timezone" json:"timezone"`
+	// Debounce is how long a session has to be quiet before its event run starts.
+	Debounce time.Duration `yaml:"debounce" json:"debounce"`
+	// MaxDelay is the longest that further writes can put an event run off.
+	MaxDelay time.Duration `yaml:"max_delay" json:"max_delay"`
+	// Cooldown is how long automatic runs leave a session alone after a run that
+	// gained too little.
+	Cooldown time.Duration `yaml:"cooldown" json:"cooldown"`
+}
+
+// Step is one strategy of a pipeline, by its registered name, with parameters.
+type Step struct {
+	Strategy string         `yaml:"strategy" json:"strategy"`
+	Params   map[string]any `yaml:"params" json:"params,omitempty"`
+}
+
+// Default is the policy of a fresh installation.
+func Default() Policy {
+	return Policy{
+		Start:  0.75,
+		Target: 0.50,
+		Pipeline: []Step{
+			{Strategy: "tool_result", Params: map[string]any{"keep_last_tool_call_groups": 1}},
+			{Strategy: "truncation"},
+		},
+		Fallback:       true,
+		MinGainTokens:  500,
+		EstimateMargin: 0.10,
+		PreserveSystem: true,
+		Cron:           "0 3 * * *",
+		Timezone:       "UTC",
+		Debounce:       2 * time.Second,
+		MaxDelay:       30 * time.Second,
+		Cooldown:       10 * time.Minute,
+	}
+}
+
+// Margin is t with the policy's margin for estimated counts on top, rounded up.
+func (p Policy) Margin(t chat.Tokens) chat.Tokens {
+	return t + chat.Tokens(math.Ceil(float64(t)*p.EstimateMargin-1e-9))
+}
+
+// Steps is the pipeline with the parameters that the policy fills in where a step
+// leaves them out:
+//
+//   - truncation: metric "tokens", max_n and compact_to = the target, so that it
+//     cuts to the target whenever the view is above it. A step that names a metric,
+//     max_n or compact_to itself is left as it is.
+//   - token_budget: token_budget = the target.
+//   - truncation and sliding_window: preserve_system = the policy's.
+//
+// The policy's own maps are not shared with the result.
+func (p Policy) Steps(l Limits) []Step {
+	out := make([]Step, 0, len(p.Pipeline))
+	for _, s := range p.Pipeline {
+		params := maps.Clone(s.Params)
+		if params == nil {
+			params = map[string]any{}
+		}
+		fill := func(key string, value any) {
+			if _, ok := params[key]; !ok {
+				params[key] = value
+			}
+		}
+		switch s.Strategy {
+		case "truncation":
+			if !hasAny(params, "metric", "max_n", "compact_to") {
+				fill("metric", "tokens")
+				fill("max_n", int(l.Target))
+				fill("compact_to", int(l.Target))
+			}
+			fill("preserve_system", p.PreserveSystem)
+		case "sliding_window":
+			fill("preserve_system", p.PreserveSystem)
+		case "token_budget":
+			fill("token_budget", int(l.Target))
+		}
+		out = append(out, Step{Strategy: s.Strategy, Params: params})
+	}
+	return out
+}
+
+func hasAny(m map[string]any, keys ...string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { _, ok := m[k]; return ok })
+}
+
+// wire is Policy as JSON: the same keys, durations as "2s".
+type wire struct {
+	plain
+	Debounce string `json:"debounce"`
+	MaxDelay string `json:"max_delay"`
+	Cooldown string `json:"cooldown"`
+}
+
+type plain Policy
+
+// MarshalJSON writes durations the way people write them ("2s").
+func (p Policy) MarshalJSON() ([]byte, error) {
+	return json.Marshal(wire{
+		plain: plain(p), Debounce: p.Debounce.String(), MaxDelay: p.MaxDelay.String(), Cooldown: p.Cooldown.String(),
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Keys that are absent keep the
+// receiver's values, so an override is read over a copy of the policy it overrides;
+// windows are merged, a pipeline replaces the other. Maps and slices that the copy
+// shares with its original are not written to.
+func (p *Policy) UnmarshalJSON(b []byte) error {
+	w := wire{plain: plain(*p)}
+	w.Windows = maps.Clone(p.Windows)
+	w.Pipeline = nil
+	if err := json.Unmarshal(b, &w); err != nil {
+		return err
+	}
+	q := Policy(w.plain)
+	if q.Pipeline == nil {
+		q.Pipeline = p.Pipeline
+	}
+	for _, d := range []struct {
+		key, text string
+		to        *time.Duration
+	}{{"debounce", w.Debounce, &q.Debounce}, {"max_delay", w.MaxDelay, &q.MaxDelay}, {"cooldown", w.Cooldown, &q.Cooldown}} {
+		if d.text == "" {
+			continue
+		}
+		v, err := time.ParseDuration(d.text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.key, err)
+		}
+		*d.to = v
+	}
+	*p = q
+	return nil
+}
