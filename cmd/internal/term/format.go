@@ -1,0 +1,85 @@
+package term
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// integer is any signed integer type, named ones included.
+type integer interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64
+}
+
+// Count is n with thousands separators: "12,345".
+func Count[N integer](n N) string {
+	s := strconv.FormatInt(int64(n), 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Tokens is n to three digits: "950", "12.3k", "1.2M".
+func Tokens[N integer](n N) string {
+	return scaled(float64(n), "", "k", "M", "G")
+}
+
+// Bytes is n in decimal units: "512 B", "1.2 MB".
+func Bytes[N integer](n N) string {
+	return scaled(float64(n), " B", " kB", " MB", " GB", " TB")
+}
+
+// scaled writes n with the largest unit it fills: one decimal below 100, none above.
+func scaled(n float64, units ...string) string {
+	abs, i := math.Abs(n), 0
+	for i < len(units)-1 && math.Round(abs) >= 1000 {
+		abs, n, i = abs/1000, n/1000, i+1
+	}
+	if i == 0 || math.Abs(n) >= 99.95 {
+		return strconv.FormatFloat(n, 'f', 0, 64) + units[i]
+	}
+	return strconv.FormatFloat(n, 'f', 1, 64) + units[i]
+}
+
+// Duration is d as people say it: "340ms", "1.2s", "2m 5s", "3h 10m", "2d 4h".
+func Duration(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < 0:
+		return "-" + Duration(-d)
+	case d == 0:
+		return "0s"
+	case d < time.Millisecond:
+		return fmt.Sprintf("%dµs", d.Microseconds())
+	case d < 999500*time.Microsecond:
+		return fmt.Sprintf("%dms", d.Round(time.Millisecond).Milliseconds())
+	case d < 59950*time.Millisecond:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	if d = d.Round(time.Second); d < time.Hour {
+		return fmt.Sprintf("%dm %ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	if d = d.Round(time.Minute); d < day {
+		return fmt.Sprintf("%dh %dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	d = d.Round(time.Hour)
+	return fmt.Sprintf("%dd %dh", d/day, d%day/time.Hour)
+}
+
+// Percent is part of whole: "37 %"; "–" of nothing.
+func Percent[N integer](part, whole N) string {
+	if whole == 0 {
+		return "–"
+	}
+	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 0, 64) + " %"
+}
+
+// Plural is a count with its noun: "1 session", "1,200 sessions".
+func Plural[N integer](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(n) + " " + many
+}

@@ -1,0 +1,63 @@
+package term
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// fallbackWidth is the width of a terminal that does not tell.
+const fallbackWidth = 80
+
+// Output is where a command writes, and what that place can show. The zero value
+// of all but W is a plain pipe.
+type Output struct {
+	W io.Writer
+	// TTY: somebody is watching; progress may redraw its line.
+	TTY bool
+	// Color: escape sequences are shown as styles.
+	Color bool
+	// Width is the number of columns, 0 for no limit.
+	Width int
+}
+
+// Detect finds out what w can show. environ has the form of os.Environ; NO_COLOR
+// (set to anything) and TERM=dumb are honoured.
+func Detect(w io.Writer, environ []string) Output {
+	o := Output{W: w}
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return o
+	}
+	dumb, noColor := false, false
+	for _, kv := range environ {
+		k, v, _ := strings.Cut(kv, "=")
+		switch k {
+		case "TERM":
+			dumb = v == "dumb"
+		case "NO_COLOR":
+			noColor = v != ""
+		}
+	}
+	o.TTY = !dumb
+	o.Color = o.TTY && !noColor
+	o.Width = fallbackWidth
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		o.Width = width
+	}
+	return o
+}
+
+// Style gives the styles that the output can show.
+func (o Output) Style() Style { return Style{on: o.Color} }
+
+// JSON writes v as one indented object and a newline. "<" and "&" stay readable.
+func JSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

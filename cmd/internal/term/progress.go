@@ -1,0 +1,122 @@
+package term
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// plainStep is the share, in percent, after which a line is written where nothing
+// can be redrawn.
+const plainStep = 25
+
+// Progress shows how far something is: a bar on a terminal, elsewhere a line at
+// every 25 %. Its methods are safe for concurrent use. Errors of the writer are
+// ignored: progress is no result.
+type Progress struct {
+	mu    sync.Mutex
+	out   Output
+	label string
+	total int64
+	done  int64
+	next  int64 // the percentage at which the next plain line is due
+	ended bool
+	bar   *progressbar.ProgressBar
+}
+
+// Progress starts showing label, out of total. Total 0 means unknown: only Done
+// writes then, where nothing can be redrawn.
+func (o Output) Progress(label string, total int64) *Progress {
+	p := &Progress{out: o, label: Clean(label), total: max(0, total), next: plainStep}
+	if !o.TTY {
+		if total > 0 {
+			p.plain(0)
+		}
+		return p
+	}
+	size := total
+	if total <= 0 {
+		size = -1
+	}
+	p.bar = progressbar.NewOptions64(size,
+		progressbar.OptionSetWriter(o.W),
+		progressbar.OptionSetDescription(p.label),
+		progressbar.OptionSetWidth(min(40, max(10, o.Width/3))),
+		progressbar.OptionShowCount(),
+		progressbar.OptionShowIts(),
+		progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionThrottle(65*time.Millisecond),
+		progressbar.OptionSetTheme(progressbar.Theme{
+			Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: "",
+		}),
+		progressbar.OptionClearOnFinish(),
+	)
+	_ = p.bar.RenderBlank()
+	return p
+}
+
+// Add reports n more.
+func (p *Progress) Add(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.set(p.done + n)
+}
+
+// Set reports that done are through, all in all. It never goes backwards.
+func (p *Progress) Set(done int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.set(done)
+}
+
+func (p *Progress) set(done int64) {
+	if p.total > 0 {
+		done = min(done, p.total)
+	}
+	if p.ended || done <= p.done {
+		return
+	}
+	p.done = done
+	if p.bar != nil {
+		// The bar finishes, and clears its line, in Done alone.
+		if p.total == 0 || done < p.total {
+			_ = p.bar.Set64(done)
+		}
+		return
+	}
+	if p.total == 0 || p.done == p.total {
+		return // Done writes the last line
+	}
+	if percent := 100 * p.done / p.total; percent >= p.next {
+		p.plain(percent / plainStep * plainStep)
+		p.next = percent/plainStep*plainStep + plainStep
+	}
+}
+
+func (p *Progress) plain(percent int64) {
+	_, _ = fmt.Fprintf(p.out.W, "%s: %d %% (%s of %s)\n", p.label, percent, Count(p.done), Count(p.total))
+}
+
+// Done ends the progress and leaves one line: the label, how many, and the note.
+// Further calls do nothing.
+func (p *Progress) Done(note string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return
+	}
+	p.ended = true
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+	of := ""
+	if p.total > 0 && p.done < p.total {
+		of = " of " + Count(p.total)
+	}
+	if note != "" {
+		note = ", " + note
+	}
+	_, _ = fmt.Fprintf(p.out.W, "%s: %s%s%s\n", p.label, Count(p.done), of, note)
+}

@@ -1,0 +1,201 @@
+package term
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	columnGap = "  "
+	// minColumn is how narrow a column is made before a row may run over.
+	minColumn = 10
+)
+
+// Column is one column of a table.
+type Column struct {
+	Name string
+	// Right aligns to the right, as numbers are.
+	Right bool
+}
+
+// Text is a column of text.
+func Text(name string) Column { return Column{Name: name} }
+
+// Num is a column of numbers, aligned to the right.
+func Num(name string) Column { return Column{Name: name, Right: true} }
+
+// Styled is a cell that shows its value in a style: Styled{"failed", style.Red}.
+type Styled struct {
+	Value any
+	As    func(string) string
+}
+
+// Table collects rows and writes them aligned. On a terminal the header is bold
+// and the widest text columns give way, with "…", until a row fits; elsewhere
+// nothing is cut. The widths cannot come from text/tabwriter, which aligns all
+// columns alike and counts escape sequences. Not safe for concurrent use.
+type Table struct {
+	out     Output
+	columns []Column
+	rows    [][]cell
+}
+
+type cell struct {
+	text string
+	as   func(string) string
+}
+
+// Table starts a table.
+func (o Output) Table(columns ...Column) *Table {
+	return &Table{out: o, columns: columns}
+}
+
+// Row adds a row. Integers get thousands separators, durations are written by
+// Duration, times as UTC to the second, nil as an empty cell, and everything else
+// as fmt.Sprint does. Missing cells are empty; cells beyond the columns are dropped.
+func (t *Table) Row(cells ...any) {
+	row := make([]cell, len(t.columns))
+	for i := range min(len(cells), len(row)) {
+		v := cells[i]
+		if s, ok := v.(Styled); ok {
+			row[i].as, v = s.As, s.Value
+		}
+		row[i].text = Clean(format(v))
+	}
+	t.rows = append(t.rows, row)
+}
+
+// Len is the number of rows.
+func (t *Table) Len() int { return len(t.rows) }
+
+// Write writes the header and all rows.
+func (t *Table) Write() error {
+	style := t.out.Style()
+	header := make([]cell, len(t.columns))
+	for i, c := range t.columns {
+		header[i] = cell{text: c.Name, as: style.Bold}
+	}
+	lines := append([][]cell{header}, t.rows...)
+	widths := make([]int, len(t.columns))
+	for _, line := range lines {
+		for i, c := range line {
+			widths[i] = max(widths[i], Width(c.text))
+		}
+	}
+	t.fit(widths)
+	var b strings.Builder
+	for _, line := range lines {
+		t.line(&b, line, widths)
+	}
+	_, err := io.WriteString(t.out.W, b.String())
+	return err
+}
+
+// line appends one line without trailing blanks.
+func (t *Table) line(b *strings.Builder, line []cell, widths []int) {
+	blanks := 0
+	for i, c := range line {
+		text := Truncate(c.text, widths[i])
+		pad := widths[i] - Width(text)
+		if i > 0 {
+			blanks += len(columnGap)
+		}
+		if t.columns[i].Right {
+			blanks, pad = blanks+pad, 0
+		}
+		if text != "" {
+			b.WriteString(strings.Repeat(" ", blanks))
+			blanks = 0
+			if c.as != nil && t.out.Color {
+				b.WriteString(c.as(text))
+			} else {
+				b.WriteString(text)
+			}
+		}
+		blanks += pad
+	}
+	b.WriteByte('\n')
+}
+
+// fit narrows the widest text columns until a row fits the width of the output.
+func (t *Table) fit(widths []int) {
+	if t.out.Width <= 0 {
+		return
+	}
+	over := len(columnGap)*(len(widths)-1) - t.out.Width
+	for _, w := range widths {
+		over += w
+	}
+	for ; over > 0; over-- {
+		widest := -1
+		for i, w := range widths {
+			if !t.columns[i].Right && w > minColumn && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+// Pairs writes one "key  value" line per pair, the keys aligned and dim.
+func (o Output) Pairs(pairs ...[2]any) error {
+	keys := make([]string, len(pairs))
+	for i, p := range pairs {
+		keys[i] = Clean(format(p[0]))
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	width := Width(slices.MaxFunc(keys, func(a, b string) int { return Width(a) - Width(b) }))
+	style := o.Style()
+	for i, p := range pairs {
+		value := p[1]
+		as := func(s string) string { return s }
+		if s, ok := value.(Styled); ok {
+			value = s.Value
+			if o.Color {
+				as = s.As
+			}
+		}
+		pad := strings.Repeat(" ", width-Width(keys[i]))
+		if _, err := fmt.Fprintf(o.W, "%s%s%s%s\n", style.Dim(keys[i]), pad, columnGap, as(Clean(format(value)))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// format writes a value for people.
+func format(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case time.Duration:
+		return Duration(v)
+	case time.Time:
+		if v.IsZero() {
+			return ""
+		}
+		return v.UTC().Format("2006-01-02 15:04:05Z")
+	case fmt.Stringer:
+		return v.String()
+	case error:
+		return v.Error()
+	}
+	switch r := reflect.ValueOf(v); {
+	case r.CanInt():
+		return Count(r.Int())
+	case r.CanUint() && r.Uint() < 1<<63:
+		return Count(int64(r.Uint()))
+	}
+	return fmt.Sprint(v)
+}
