@@ -21,7 +21,7 @@ func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
 		}
 	}
 	start := r.line
-	in := &lineReader{in: r.in}
+	in := &lineReader{in: &r.in}
 	in.add(append(first, '\n'))
 	dec := json.NewDecoder(in)
 	var raw json.RawMessage
@@ -36,7 +36,7 @@ func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
 			r.err = io.EOF // a broken document: there are no lines to go on with
 			return nil, 0, fault
 		}
-		r.in = in.rewind(1, nil)
+		in.unread(1, nil)
 		return nil, 0, fault
 	}
 	r.document = true
@@ -45,7 +45,7 @@ func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
 		r.repairs += l.repairs
 		if end <= len(l.clean) {
 			r.line = start + i - 1 // what is left of this line is read as this line
-			r.in = in.rewind(i+1, l.clean[end:])
+			in.unread(i+1, l.clean[end:])
 			break
 		}
 		end -= len(l.clean)
@@ -59,7 +59,7 @@ func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
 
 // lineReader gives lines to a decoder, sanitized, and remembers them.
 type lineReader struct {
-	in    *bufio.Reader
+	in    *source
 	lines []docLine
 	next  int // lines[next] is given next, from pos
 	pos   int
@@ -81,7 +81,7 @@ func (d *lineReader) Read(b []byte) (int, error) {
 		if d.err != nil {
 			return 0, d.err
 		}
-		line, err := d.in.ReadBytes('\n')
+		line, err := d.in.readLine()
 		d.err = err
 		if len(line) == 0 {
 			return 0, err
@@ -103,8 +103,8 @@ func (d *lineReader) linesFollow(err error) bool {
 		return false
 	}
 	if len(d.lines) == 1 {
-		b, _ := d.in.Peek(1)
-		return len(b) == 1 && (b[0] == '{' || b[0] == '[')
+		b := d.in.peek()
+		return b == '{' || b == '['
 	}
 	second := d.lines[1].clean
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -113,14 +113,47 @@ func (d *lineReader) linesFollow(err error) bool {
 	return second[0] == '{' || second[0] == '['
 }
 
-// rewind is a reader of rest, then of the lines from i on, then of what has not
-// been read yet.
-func (d *lineReader) rewind(i int, rest []byte) *bufio.Reader {
-	parts := []io.Reader{bytes.NewReader(rest)}
+// unread puts back rest and the lines from i on.
+func (d *lineReader) unread(i int, rest []byte) {
+	back := bytes.Clone(rest)
 	for _, l := range d.lines[i:] {
-		parts = append(parts, bytes.NewReader(l.orig))
+		back = append(back, l.orig...)
 	}
-	return bufio.NewReaderSize(io.MultiReader(append(parts, d.in)...), 64<<10)
+	d.in.back = append(back, d.in.back...)
+}
+
+// source reads lines, and takes some back.
+type source struct {
+	back []byte // read before in
+	in   *bufio.Reader
+}
+
+// readLine is ReadBytes with a line break as delimiter.
+func (s *source) readLine() ([]byte, error) {
+	if len(s.back) == 0 {
+		return s.in.ReadBytes('\n')
+	}
+	if i := bytes.IndexByte(s.back, '\n'); i >= 0 {
+		line := s.back[: i+1 : i+1]
+		s.back = s.back[i+1:]
+		return line, nil
+	}
+	line := s.back
+	s.back = nil
+	more, err := s.in.ReadBytes('\n')
+	return append(line, more...), err
+}
+
+// peek returns the next byte, 0 at the end.
+func (s *source) peek() byte {
+	if len(s.back) > 0 {
+		return s.back[0]
+	}
+	b, err := s.in.Peek(1)
+	if err != nil {
+		return 0
+	}
+	return b[0]
 }
 
 // complete reports whether line is JSON by itself once it is sanitized.

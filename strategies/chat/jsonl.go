@@ -46,7 +46,7 @@ func (e *LineError) Unwrap() error { return e.Err }
 // Lines may be of any length; one session at a time is in memory. A Reader is
 // for one goroutine.
 type Reader struct {
-	in   *bufio.Reader
+	in   source
 	line int // number of the last line read
 	// document: the file is JSON over several lines, not JSONL.
 	document bool
@@ -58,7 +58,7 @@ type Reader struct {
 
 // NewReader returns a Reader of r.
 func NewReader(r io.Reader) *Reader {
-	return &Reader{in: bufio.NewReaderSize(r, 64<<10)}
+	return &Reader{in: source{in: bufio.NewReaderSize(r, 64<<10)}}
 }
 
 // Next returns the next session, and io.EOF behind the last one. After a
@@ -111,7 +111,7 @@ func (r *Reader) value() ([]byte, int, error) {
 // readLine returns the next line that holds something, trimmed.
 func (r *Reader) readLine() ([]byte, error) {
 	for {
-		line, err := r.in.ReadBytes('\n')
+		line, err := r.in.readLine()
 		if err != nil && !errors.Is(err, io.EOF) {
 			r.err = fmt.Errorf("read line %d: %w", r.line+1, err)
 			return nil, r.err
