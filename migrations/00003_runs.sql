@@ -1,0 +1,452 @@
+-- +goose Up
+
+-- Asks for a compaction of one session and returns the run. A queued run of the same trigger is
+-- returned instead of a second one, if it asks for the same; asking for something else meanwhile
+-- is an error. The relay rings for it in Redis; a caller who has Redis at hand may do so first.
+--
+-- options: from (log | view), pipeline ([{strategy, params}]), focus, dry_run, allow_growth.
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.request_compaction(p_tenant text, p_session text, p_options jsonb DEFAULT '{}',
+    p_requested_by text DEFAULT '', p_trigger text DEFAULT 'application')
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    s @schema@.sessions;
+    v record;
+BEGIN
+    IF p_trigger NOT IN ('application', 'operator') THEN
+        RAISE EXCEPTION 'request_compaction: trigger % is not one of application, operator', p_trigger
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    s := @schema@.lock_session(p_tenant, p_session, NULL, false);
+    SELECT id, options INTO v FROM @schema@.runs WHERE sid = s.sid AND trigger = p_trigger AND status = 'queued';
+    IF FOUND THEN
+        IF v.options = coalesce(p_options, '{}') THEN RETURN v.id; END IF;
+        RAISE EXCEPTION 'session %: run % is queued already with other options', s.id, v.id USING ERRCODE = 'object_in_use';
+    END IF;
+    INSERT INTO @schema@.runs (sid, trigger, requested_by, options)
+    VALUES (s.sid, p_trigger, coalesce(p_requested_by, ''), coalesce(p_options, '{}')) RETURNING id INTO v;
+    RETURN v.id;
+END $$;
+-- +goose StatementEnd
+
+-- The provider's own count of the prompt that held the view up to p_seq (null: all of it).
+-- Returns false, and changes nothing, for a prompt from before the last compaction.
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.report_usage(p_tenant text, p_session text, p_prompt_tokens bigint, p_seq bigint DEFAULT NULL)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    s @schema@.sessions;
+    v_was boolean;
+BEGIN
+    IF p_prompt_tokens IS NULL OR p_prompt_tokens < 0 THEN
+        RAISE EXCEPTION 'report_usage: prompt_tokens must be 0 or more, not %', p_prompt_tokens USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    s := @schema@.lock_session(p_tenant, p_session, NULL, false);
+    IF p_seq < coalesce((SELECT r.applied_seq FROM @schema@.runs r WHERE r.id = s.head_run), 0) THEN
+        RETURN false;
+    END IF;
+    v_was := s.due;
+    s.reported_prompt_tokens := p_prompt_tokens;
+    s.tokens_since_report := coalesce((SELECT sum(m.token_count) FROM @schema@.message_log m
+        WHERE m.sid = s.sid AND m.seq > p_seq AND m.kind = 'm'), 0);
+    s.due := @schema@.is_due(s);
+    UPDATE @schema@.sessions SET reported_prompt_tokens = s.reported_prompt_tokens,
+        tokens_since_report = s.tokens_since_report, due = s.due WHERE sid = s.sid;
+    IF s.due AND NOT v_was THEN
+        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    END IF;
+    RETURN true;
+END $$;
+-- +goose StatementEnd
+
+-- Pins a source message: no run takes it out of the view. One that is out comes back, with its
+-- group, by the run this makes due.
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.pin(p_tenant text, p_session text, p_message text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    s     @schema@.sessions;
+    v_seq bigint;
+BEGIN
+    s := @schema@.lock_session(p_tenant, p_session, NULL, false);
+    SELECT seq INTO v_seq FROM @schema@.message_log WHERE sid = s.sid AND id = p_message AND kind = 'm';
+    IF v_seq IS NULL THEN
+        RAISE EXCEPTION 'session % has no source message %', s.id, p_message USING ERRCODE = 'no_data_found';
+    END IF;
+    UPDATE @schema@.sessions SET pinned = pinned + int8multirange(int8range(v_seq, v_seq + 1)) WHERE sid = s.sid;
+    IF NOT s.live @> v_seq THEN
+        UPDATE @schema@.sessions SET suspect_seq = last_seq, hold_seq = 0, due = (state = 'active') WHERE sid = s.sid;
+        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    END IF;
+END $$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.unpin(p_tenant text, p_session text, p_message text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    s     @schema@.sessions;
+    v_seq bigint;
+BEGIN
+    s := @schema@.lock_session(p_tenant, p_session, NULL, false);
+    SELECT seq INTO v_seq FROM @schema@.message_log WHERE sid = s.sid AND id = p_message AND kind = 'm';
+    IF v_seq IS NULL OR NOT s.pinned @> v_seq THEN
+        RAISE EXCEPTION 'session % has no pinned message %', s.id, p_message USING ERRCODE = 'no_data_found';
+    END IF;
+    UPDATE @schema@.sessions SET pinned = pinned - int8multirange(int8range(v_seq, v_seq + 1)) WHERE sid = s.sid;
+END $$;
+-- +goose StatementEnd
+
+-- A worker takes a run. code: claimed | gone (finished or unknown) | busy (a live worker has this
+-- session). An expired lease is taken over: of this run by a new fence token, of another run of the
+-- session by sending that one back to the queue (or ending it, where one is queued already).
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.claim_run(p_run bigint, p_worker text, p_lease interval, OUT code text, OUT fence bigint)
+LANGUAGE plpgsql AS $$
+DECLARE
+    r       @schema@.runs;
+    v_other @schema@.runs;
+BEGIN
+    -- A claim lost in a crash of the server is harmless: the run is simply queued again.
+    PERFORM set_config('synchronous_commit', 'off', true);
+    SELECT * INTO r FROM @schema@.runs WHERE id = p_run FOR NO KEY UPDATE;
+    IF NOT FOUND OR r.status NOT IN ('queued', 'running') THEN
+        code := 'gone'; RETURN;
+    END IF;
+    IF r.status = 'running' AND r.lease_until >= now() THEN
+        code := 'busy'; RETURN;
+    END IF;
+    IF r.status = 'queued' THEN
+        SELECT * INTO v_other FROM @schema@.runs WHERE sid = r.sid AND status = 'running';
+        IF FOUND THEN
+            IF v_other.lease_until >= now() THEN
+                code := 'busy'; RETURN;
+            END IF;
+            UPDATE @schema@.runs SET fence = runs.fence + 1, lease_until = NULL,
+                status = CASE WHEN queued_twin THEN 'failed' ELSE 'queued' END,
+                outcome = CASE WHEN queued_twin THEN 'lease_expired' END,
+                ended_at = CASE WHEN queued_twin THEN now() END, deliver_at = now()
+            FROM (SELECT EXISTS (SELECT FROM @schema@.runs q WHERE q.sid = r.sid AND q.trigger = v_other.trigger
+                                 AND q.status = 'queued') AS queued_twin) t
+            WHERE id = v_other.id;
+        END IF;
+    END IF;
+    UPDATE @schema@.runs SET status = 'running', fence = runs.fence + 1, lease_until = now() + p_lease, worker = p_worker,
+        attempts = attempts + 1, started_at = coalesce(started_at, now())
+    WHERE id = p_run RETURNING runs.fence INTO fence;
+    code := 'claimed';
+END $$;
+-- +goose StatementEnd
+
+-- Write what a run decided, all of it or nothing, in one transaction. p is
+--   exclude    [{reason, seqs, addition}]: addition is the index of what stands in their place, or null
+--   include    multirange
+--   additions  [{kind, position, role, token_count, calls, flags, counter, covers, message}]
+--   delta      {messages, tokens, estimated}: by how much the live counters of the snapshot change
+--   record     what the ledger row gets: outcome, kind, policy_hash, steps, …
+--   session    due_tokens, estimate_margin, policy_hash, settled, cooldown_until, ineffective
+-- code: applied | fenced (another worker has the run) | stale (the view or the pins changed since).
+-- Messages appended since the snapshot stay in the view and do not make a plan stale.
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.apply_run(p_run bigint, p_fence bigint, p_revision bigint, p_snapshot_seq bigint,
+    p_exclude int8multirange, p_include int8multirange, p json, OUT code text, OUT revision bigint, OUT appended int8multirange)
+LANGUAGE plpgsql AS $$
+DECLARE
+    s      @schema@.sessions;
+    v_sid  bigint := (SELECT r.sid FROM @schema@.runs r WHERE r.id = p_run);
+    v_n    int := coalesce(json_array_length(p->'additions'), 0);
+    v_live int8multirange;
+    v_add  record;
+    v      record;
+BEGIN
+    SELECT * INTO s FROM @schema@.sessions WHERE sid = v_sid FOR NO KEY UPDATE;
+    PERFORM FROM @schema@.runs WHERE id = p_run AND status = 'running' AND fence = p_fence FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        code := 'fenced'; RETURN;
+    END IF;
+    IF s.revision <> p_revision OR s.pinned && p_exclude
+        OR p_exclude + p_include && int8multirange(int8range(p_snapshot_seq + 1, NULL)) THEN
+        code := 'stale'; RETURN;
+    END IF;
+    appended := int8multirange(int8range(s.last_seq + 1, s.last_seq + 1 + v_n));
+
+    -- Additions are appended behind everything, and are in the view by that: live has no end.
+    SELECT coalesce(sum(token_count), 0) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated
+    INTO v_add FROM json_to_recordset(coalesce(p->'additions', '[]')) AS a(token_count int, flags smallint);
+    IF v_n > 0 THEN
+        INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
+            name, call_ids, tool_call_id, counter, summary_of, run, created_at, body)
+        SELECT s.sid, s.last_seq + ord, a.position, s.total_tokens, a.token_count, a.calls, a.flags, a.role_code::"char", a.kind::"char",
+            CASE a.kind WHEN 's' THEN 'summary-' ELSE 'standin-' END || s.last_seq + ord || '-' || p_run, a.message->>'role',
+            a.message->>'name', CASE WHEN a.calls > 0 THEN ARRAY(SELECT coalesce(c->>'id', '') FROM json_array_elements(a.message->'tool_calls') c) END,
+            a.message->>'tool_call_id', a.counter, a.covers, p_run, now(), a.message::text
+        FROM ROWS FROM (json_to_recordset(p->'additions') AS (kind text, position bigint, token_count int, calls smallint, flags smallint,
+                role_code text, counter text, covers int8multirange, message json))
+            WITH ORDINALITY AS a(kind, position, token_count, calls, flags, role_code, counter, covers, message, ord);
+    END IF;
+    INSERT INTO @schema@.exclusions (run, sid, reason, seqs, summary_seq)
+    SELECT p_run, s.sid, e.reason, e.seqs, s.last_seq + 1 + e.addition
+    FROM json_to_recordset(coalesce(p->'exclude', '[]')) AS e(reason text, seqs int8multirange, addition int);
+
+    v_live := s.live - p_exclude + p_include;
+    revision := s.revision + 1;
+    SELECT * INTO v FROM json_to_record(p->'record') AS t(kind text, outcome text, policy_hash text, steps jsonb,
+        messages_before bigint, messages_after bigint, tokens_before bigint, tokens_after bigint, utilization real,
+        plan_us bigint, total_us bigint, applied_at timestamptz);
+    UPDATE @schema@.runs SET status = 'applied', kind = v.kind, outcome = v.outcome, policy_hash = v.policy_hash,
+        ended_at = clock_timestamp(), lease_until = NULL, in_force = true, revision = s.revision + 1, base_run = s.head_run,
+        snapshot_seq = p_snapshot_seq, snapshot_revision = p_revision, applied_seq = s.last_seq,
+        live_before = s.live, live_after = v_live, appended = apply_run.appended, steps = v.steps,
+        messages_before = v.messages_before, messages_after = v.messages_after,
+        tokens_before = v.tokens_before, tokens_after = v.tokens_after, utilization = v.utilization,
+        plan_us = v.plan_us, total_us = v.total_us
+    WHERE id = p_run;
+
+    s.live := v_live;
+    s.last_seq := s.last_seq + v_n;
+    s.live_messages := s.live_messages + (p->'delta'->>'messages')::bigint + v_n;
+    s.live_tokens := s.live_tokens + (p->'delta'->>'tokens')::bigint + v_add.tokens;
+    s.live_estimated_tokens := s.live_estimated_tokens + (p->'delta'->>'estimated')::bigint + v_add.estimated;
+    s.reported_prompt_tokens := greatest(0, s.reported_prompt_tokens + (p->'delta'->>'tokens')::bigint + v_add.tokens);
+    PERFORM @schema@.settle(s, p_run, p_snapshot_seq, p->'session', true);
+    code := 'applied';
+END $$;
+-- +goose StatementEnd
+
+-- What every ended run leaves on its session: thresholds, due, and a wake-up where messages came
+-- meanwhile and a trigger holds again.
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.settle(s @schema@.sessions, p_run bigint, p_snapshot_seq bigint, p json, p_applied boolean)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v record;
+BEGIN
+    SELECT * INTO v FROM json_to_record(p) AS t(due_tokens bigint, estimate_margin real, policy_hash text, settled text,
+        cooldown_seconds double precision, ineffective boolean);
+    s.due_tokens := v.due_tokens;
+    s.estimate_margin := v.estimate_margin;
+    s.policy_hash := v.policy_hash;
+    s.suspect_seq := CASE WHEN s.suspect_seq > p_snapshot_seq THEN s.suspect_seq END;
+    s.due := @schema@.is_due(s);
+    UPDATE @schema@.sessions SET
+        live = s.live, last_seq = s.last_seq, live_messages = s.live_messages, live_tokens = s.live_tokens,
+        live_estimated_tokens = s.live_estimated_tokens, reported_prompt_tokens = s.reported_prompt_tokens,
+        revision = s.revision + p_applied::int, head_run = CASE WHEN p_applied THEN p_run ELSE s.head_run END,
+        tail_start_seq = CASE WHEN p_applied THEN (SELECT lower(x) FROM unnest(s.live) x WHERE upper_inf(x)) ELSE s.tail_start_seq END,
+        messages_since_run = CASE WHEN p_applied THEN 0 ELSE s.messages_since_run END,
+        tokens_since_run = CASE WHEN p_applied THEN 0 ELSE s.tokens_since_run END,
+        turns_since_run = CASE WHEN p_applied THEN 0 ELSE s.turns_since_run END,
+        due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = s.policy_hash,
+        suspect_seq = s.suspect_seq, due = s.due, settled = coalesce(v.settled, s.settled),
+        ineffective_runs = CASE WHEN v.ineffective THEN s.ineffective_runs + 1 WHEN p_applied THEN 0 ELSE s.ineffective_runs END,
+        cooldown_until = now() + make_interval(secs => v.cooldown_seconds)
+    WHERE sid = s.sid;
+    IF s.due AND s.last_source_seq > p_snapshot_seq THEN
+        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    END IF;
+END $$;
+-- +goose StatementEnd
+
+-- Ends a run that changed nothing, with its code; or sends it back to the queue (status queued:
+-- deliver again after p_delay). code: ended | fenced.
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.finish_run(p_run bigint, p_fence bigint, p_status text, p_snapshot_seq bigint, p json, OUT code text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    s     @schema@.sessions;
+    v_sid bigint := (SELECT r.sid FROM @schema@.runs r WHERE r.id = p_run);
+    v     record;
+BEGIN
+    SELECT * INTO s FROM @schema@.sessions WHERE sid = v_sid FOR NO KEY UPDATE;
+    SELECT * INTO v FROM json_to_record(p->'record') AS t(outcome text, policy_hash text, error_code text, error text, steps jsonb,
+        messages_before bigint, messages_after bigint, tokens_before bigint, tokens_after bigint, utilization real,
+        plan_us bigint, total_us bigint);
+    UPDATE @schema@.runs SET status = p_status, outcome = v.outcome, policy_hash = v.policy_hash, error_code = v.error_code, error = left(v.error, 500),
+        ended_at = clock_timestamp(), lease_until = NULL, snapshot_seq = p_snapshot_seq, snapshot_revision = s.revision, steps = v.steps,
+        messages_before = v.messages_before, messages_after = v.messages_after,
+        tokens_before = v.tokens_before, tokens_after = v.tokens_after, utilization = v.utilization,
+        plan_us = v.plan_us, total_us = v.total_us
+    WHERE id = p_run AND status = 'running' AND fence = p_fence;
+    IF NOT FOUND THEN
+        code := 'fenced'; RETURN;
+    END IF;
+    IF json_typeof(p->'session') = 'object' THEN
+        PERFORM @schema@.settle(s, p_run, p_snapshot_seq, p->'session', false);
+    END IF;
+    code := 'ended';
+END $$;
+-- +goose StatementEnd
+
+-- Takes a run back: the view before it, with everything appended since. Later runs in force go
+-- with it (p_cascade) or are named in the error. An undo is a run itself and can be undone.
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.undo_run(p_run bigint, p_cascade boolean DEFAULT false, p_requested_by text DEFAULT '')
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    s       @schema@.sessions;
+    r       @schema@.runs;
+    v_later bigint[];
+    v_found boolean := false;
+    v_live  int8multirange;
+    v_undo  bigint;
+    v_node  @schema@.runs;
+    v_next  bigint;
+    v_new   record;
+BEGIN
+    SELECT * INTO r FROM @schema@.runs WHERE id = p_run;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'run % does not exist', p_run USING ERRCODE = 'no_data_found';
+    END IF;
+    IF r.status <> 'applied' THEN
+        RAISE EXCEPTION 'run % is %: only an applied run can be undone', p_run, r.status USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    SELECT * INTO s FROM @schema@.sessions WHERE sid = r.sid FOR NO KEY UPDATE;
+    -- Walk the line of views back from the present one; an undo jumps over what it took back.
+    v_next := s.head_run;
+    WHILE v_next IS NOT NULL LOOP
+        SELECT * INTO v_node FROM @schema@.runs WHERE id = v_next;
+        IF v_node.id = p_run THEN v_found := true; EXIT; END IF;
+        IF v_node.kind = 'undo' THEN
+            v_next := v_node.restores;
+        ELSE
+            v_later := v_later || v_node.id;
+            v_next := v_node.base_run;
+        END IF;
+    END LOOP;
+    IF NOT v_found THEN
+        RAISE EXCEPTION 'run % is not in force: it was undone', p_run USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    IF v_later IS NOT NULL AND NOT p_cascade THEN
+        RAISE EXCEPTION 'run % has later runs on top of it: %', p_run, array_to_string(v_later, ', ')
+            USING ERRCODE = 'object_in_use', HINT = 'Undo those first, or take them back with it (cascade).';
+    END IF;
+    -- The view before the run has no end, so it holds what was appended since; what runs wrote since is not of it.
+    v_live := r.live_before - coalesce((SELECT range_agg(x) FROM @schema@.runs t, unnest(t.appended) x
+        WHERE t.sid = s.sid AND t.revision >= r.revision), '{}');
+    INSERT INTO @schema@.runs (sid, trigger, kind, requested_by, status, outcome, started_at, ended_at, in_force, revision, base_run,
+        undoes, restores, snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, appended, messages_before, tokens_before)
+    VALUES (s.sid, 'operator', 'undo', coalesce(p_requested_by, ''), 'applied', 'undone', now(), clock_timestamp(), true, s.revision + 1, s.head_run,
+        r.id, r.base_run, s.last_seq, s.revision, s.last_seq, s.live, v_live, '{}', s.live_messages, s.live_tokens)
+    RETURNING id INTO v_undo;
+    SELECT count(*) AS messages, coalesce(sum(token_count), 0) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated
+    INTO v_new FROM unnest(v_live) x CROSS JOIN LATERAL (SELECT token_count, flags FROM @schema@.message_log m WHERE m.sid = s.sid
+        AND m.seq >= lower(x) AND m.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m;
+    UPDATE @schema@.sessions SET live = v_live, revision = s.revision + 1, head_run = v_undo,
+        tail_start_seq = (SELECT lower(x) FROM unnest(v_live) x WHERE upper_inf(x)),
+        live_messages = v_new.messages, live_tokens = v_new.tokens, live_estimated_tokens = v_new.estimated,
+        reported_prompt_tokens = reported_prompt_tokens + v_new.tokens - s.live_tokens,
+        -- Automatic runs wait for a new message.
+        hold_seq = last_source_seq, due = false, settled = NULL, cooldown_until = NULL
+    WHERE sid = s.sid;
+    DELETE FROM @schema@.outbox WHERE sid = s.sid;
+    UPDATE @schema@.runs SET messages_after = v_new.messages, tokens_after = v_new.tokens WHERE id = v_undo;
+    PERFORM @schema@.mark_in_force(s.sid, v_undo);
+    RETURN v_undo;
+END $$;
+-- +goose StatementEnd
+
+-- Which runs make the present view: those on the line from its head.
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.mark_in_force(p_sid bigint, p_head bigint) RETURNS void LANGUAGE sql AS $$
+    WITH RECURSIVE line AS (
+        SELECT id, CASE WHEN kind = 'undo' THEN restores ELSE base_run END AS next FROM @schema@.runs WHERE id = p_head
+        UNION ALL
+        SELECT r.id, CASE WHEN r.kind = 'undo' THEN r.restores ELSE r.base_run END FROM line l JOIN @schema@.runs r ON r.id = l.next)
+    UPDATE @schema@.runs SET in_force = NOT in_force
+    WHERE sid = p_sid AND status = 'applied' AND in_force <> (id IN (SELECT id FROM line))
+$$;
+-- +goose StatementEnd
+
+-- A history that was compacted elsewhere: known ids stay, those absent are excluded (reason
+-- replaced), new ones are appended, in the place where they stand in the list. p_revision is the
+-- revision the caller read; another one is an error. Returns the run.
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.replace_view(p_tenant text, p_session text, p_revision bigint, p_messages json, p_requested_by text DEFAULT '')
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    s       @schema@.sessions;
+    s2      @schema@.sessions;
+    v_new   json;
+    v_pos   bigint[];
+    v_keep  int8multirange;
+    v_gone  int8multirange;
+    v_back  int8multirange;
+    v_run   bigint;
+    v_count record;
+BEGIN
+    IF json_typeof(p_messages) IS DISTINCT FROM 'array' OR json_array_length(p_messages) = 0 THEN
+        RAISE EXCEPTION 'replace: messages must be a JSON array of at least one message' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    s := @schema@.lock_session(p_tenant, p_session, NULL, false);
+    IF s.revision <> p_revision THEN
+        RAISE EXCEPTION 'session % is at revision %, not %: read the view again', s.id, s.revision, p_revision
+            USING ERRCODE = 'serialization_failure';
+    END IF;
+    -- A new message goes behind the known one before it in the list.
+    WITH listed AS (
+        SELECT ord, m, l.seq, max(l.position) OVER (ORDER BY ord) AS behind
+        FROM json_array_elements(p_messages) WITH ORDINALITY e(m, ord)
+        LEFT JOIN @schema@.message_log l ON l.sid = s.sid AND l.id = m->>'id')
+    SELECT json_agg(m ORDER BY ord) FILTER (WHERE seq IS NULL),
+           array_agg(CASE WHEN ord > coalesce(last_known, 0) THEN NULL ELSE coalesce(behind, 0) END ORDER BY ord) FILTER (WHERE seq IS NULL),
+           coalesce(range_agg(int8range(seq, seq + 1)) FILTER (WHERE seq IS NOT NULL), '{}')
+    INTO v_new, v_pos, v_keep
+    FROM listed, (SELECT max(ord) AS last_known FROM listed WHERE seq IS NOT NULL) k;
+    IF v_new IS NOT NULL THEN
+        PERFORM @schema@.append(p_tenant, p_session, v_new, NULL, v_pos);
+    END IF;
+    SELECT * INTO s2 FROM @schema@.sessions WHERE sid = s.sid;
+    v_gone := (s.live * int8multirange(int8range(1, s.last_seq + 1))) - v_keep;
+    v_back := v_keep - s.live;
+    INSERT INTO @schema@.runs (sid, trigger, kind, requested_by, status, outcome, started_at, ended_at, in_force, revision, base_run,
+        snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, appended, messages_before, tokens_before)
+    VALUES (s.sid, 'application', 'replace', coalesce(p_requested_by, ''), 'applied', 'replaced', now(), clock_timestamp(), true, s.revision + 1, s.head_run,
+        s.last_seq, s.revision, s.last_seq, s.live, s.live - v_gone + v_back, '{}', s.live_messages, s.live_tokens)
+    RETURNING id INTO v_run;
+    IF NOT isempty(v_gone) THEN
+        INSERT INTO @schema@.exclusions (run, sid, reason, seqs) VALUES (v_run, s.sid, 'replaced', v_gone);
+    END IF;
+    s2.live := s.live - v_gone + v_back;
+    SELECT count(*) AS messages, coalesce(sum(token_count), 0) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated
+    INTO v_count FROM unnest(s2.live) x CROSS JOIN LATERAL (SELECT token_count, flags FROM @schema@.message_log m WHERE m.sid = s.sid
+        AND m.seq >= lower(x) AND m.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m;
+    s2.live_messages := v_count.messages;
+    s2.live_tokens := v_count.tokens;
+    s2.live_estimated_tokens := v_count.estimated;
+    s2.reported_prompt_tokens := NULL;
+    s2.suspect_seq := s2.last_seq;   -- nobody has checked this view yet
+    s2.due := @schema@.is_due(s2);
+    UPDATE @schema@.sessions SET live = s2.live, revision = s.revision + 1, head_run = v_run,
+        tail_start_seq = (SELECT lower(x) FROM unnest(s2.live) x WHERE upper_inf(x)),
+        live_messages = s2.live_messages, live_tokens = s2.live_tokens, live_estimated_tokens = s2.live_estimated_tokens,
+        reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, due = s2.due, settled = NULL
+    WHERE sid = s.sid;
+    UPDATE @schema@.runs SET messages_after = v_count.messages, tokens_after = v_count.tokens WHERE id = v_run;
+    IF s2.due THEN
+        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    END IF;
+    RETURN v_run;
+END $$;
+-- +goose StatementEnd
+
+-- Gives sessions the thresholds of the present policy, a page at a time, those with a lock on them
+-- later. Returns how many it changed; 0 means none is left that nobody holds.
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.refresh_thresholds(p_limit int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+    s   @schema@.sessions;
+    t   @schema@.thresholds;
+    v_n int := 0;
+BEGIN
+    FOR s IN SELECT * FROM @schema@.sessions
+        WHERE policy_hash <> (SELECT policy_hash FROM @schema@.thresholds WHERE model_prefix = '')
+        ORDER BY sid LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+        SELECT * INTO t FROM @schema@.thresholds WHERE starts_with(s.model, model_prefix) ORDER BY length(model_prefix) DESC LIMIT 1;
+        s.due_tokens := t.due_tokens;
+        s.estimate_margin := t.estimate_margin;
+        UPDATE @schema@.sessions SET due_tokens = s.due_tokens, estimate_margin = s.estimate_margin,
+            policy_hash = t.policy_hash, due = @schema@.is_due(s) WHERE sid = s.sid;
+        v_n := v_n + 1;
+    END LOOP;
+    RETURN v_n;
+END $$;
+-- +goose StatementEnd

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Finding is one thing a check found wrong, or worth knowing.
+type Finding struct {
+	Check  string // what was checked
+	Count  int64  // how many violate it; 0 is well
+	Sample string // one of them, for the user to look at
+}
+
+// invariants are queries that return (count, sample) of what breaks a rule.
+var invariants = []struct{ name, query string }{
+	{"excluded messages name a run and a reason (I3)", `
+		SELECT count(*), coalesce(min(session || ' #' || seq), '') FROM compactor.messages
+		WHERE kind = 'source' AND excluded AND excluded_by IS NULL`},
+	{"replaced messages link to an existing summary (I3)", `
+		SELECT count(*), coalesce(min(e.run::text), '') FROM compactor.exclusions e
+		LEFT JOIN compactor.message_log m ON m.sid = e.sid AND m.seq = e.summary_seq AND m.kind <> 'm'
+		WHERE e.summary_seq IS NOT NULL AND m.seq IS NULL`},
+	{"live counters match the view", `
+		SELECT count(*), coalesce(min(s.id), '') FROM compactor.sessions s CROSS JOIN LATERAL (
+			SELECT count(*) AS n, coalesce(sum(m.token_count), 0) AS tokens FROM unnest(s.live) x
+			CROSS JOIN LATERAL (SELECT l.token_count FROM compactor.message_log l WHERE l.sid = s.sid
+				AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m) v
+		WHERE v.n <> s.live_messages OR v.tokens <> s.live_tokens`},
+	{"the log has no holes", `
+		SELECT count(*), coalesce(min(s.id), '') FROM compactor.sessions s CROSS JOIN LATERAL (
+			SELECT count(*) AS n, coalesce(max(seq), 0) AS last, count(*) FILTER (WHERE kind = 'm') AS sources
+			FROM compactor.message_log m WHERE m.sid = s.sid) v
+		WHERE v.n <> s.last_seq OR v.last <> s.last_seq OR v.sources <> s.messages`},
+	{"the present view is what the latest run left (I6)", `
+		SELECT count(*), coalesce(min(s.id), '') FROM compactor.sessions s JOIN compactor.runs r ON r.id = s.head_run
+		WHERE s.live <> r.live_after OR r.revision <> s.revision`},
+	{"pinned messages are in the view (I4)", `
+		SELECT count(*), coalesce(min(id), '') FROM compactor.sessions
+		WHERE NOT pinned <@ live AND suspect_seq IS NULL AND NOT due`},
+	{"no run is past its lease for long", `
+		SELECT count(*), coalesce(min(id::text), '') FROM compactor.runs WHERE status = 'running' AND lease_until < now() - interval '5 minutes'`},
+	{"no run waits in the queue for more than an hour", `
+		SELECT count(*), coalesce(min(id::text), '') FROM compactor.runs WHERE status = 'queued' AND queued_at < now() - interval '1 hour'`},
+}
+
+// Audit checks the invariants over all data. It reads every row: minutes on a
+// large store. Safe while the system works.
+func (s *Store) Audit(ctx context.Context) ([]Finding, error) {
+	var out []Finding
+	for _, check := range invariants {
+		f := Finding{Check: check.name}
+		// These read everything, so the usual bound does not apply.
+		err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
+				return err
+			}
+			return tx.QueryRow(ctx, s.q(check.query)).Scan(&f.Count, &f.Sample)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("check that %s: %w", check.name, mapError(err))
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// Setting is a database setting that matters here.
+type Setting struct {
+	Name, Value string
+	OK          bool
+	Advice      string // what to do where it is not OK
+}
+
+// Settings looks at the server's version and vacuum settings, and at whether the
+// log's pages are all-visible enough for index-only scans.
+func (s *Store) Settings(ctx context.Context) ([]Setting, error) {
+	const query = `
+		SELECT 'server version', current_setting('server_version'), current_setting('server_version_num')::int >= 140000,
+			'Postgres 14 or newer is needed (multiranges)'
+		UNION ALL SELECT 'autovacuum', current_setting('autovacuum'), current_setting('autovacuum') = 'on',
+			'turn it on: planning is an index-only scan on vacuumed pages'
+		UNION ALL SELECT 'track_counts', current_setting('track_counts'), current_setting('track_counts') = 'on',
+			'turn it on: autovacuum is blind without it'
+		UNION ALL SELECT 'fsync', current_setting('fsync'), current_setting('fsync') = 'on',
+			'off loses acknowledged messages in a crash'
+		UNION ALL SELECT 'message_log autovacuum_vacuum_insert_threshold', coalesce((SELECT option_value FROM pg_options_to_table(c.reloptions)
+				WHERE option_name = 'autovacuum_vacuum_insert_threshold'), 'default'),
+			EXISTS (SELECT FROM pg_options_to_table(c.reloptions) WHERE option_name = 'autovacuum_vacuum_insert_threshold'),
+			'a migration sets it to 100000: somebody has reset it'
+			FROM pg_class c WHERE c.oid = 'compactor.message_log'::regclass
+		UNION ALL SELECT 'message_log all-visible pages', relallvisible || ' of ' || relpages,
+			relpages < 1000 OR relallvisible > relpages * 0.5, 'VACUUM compactor.message_log'
+			FROM pg_class WHERE oid = 'compactor.message_log'::regclass
+		UNION ALL SELECT 'sessions dead rows', n_dead_tup || ' of ' || n_live_tup, n_dead_tup < 10000 OR n_dead_tup < n_live_tup,
+			'VACUUM compactor.sessions; autovacuum does not keep up'
+			FROM pg_stat_user_tables WHERE relid = 'compactor.sessions'::regclass`
+	rows, err := s.pool.Query(ctx, s.q(query))
+	if err != nil {
+		return nil, wrap("settings", err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Setting])
+	return out, wrap("settings", err)
+}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// SessionRow is one line of a list of sessions.
+type SessionRow struct {
+	Tenant, Session, Model string
+	Messages, LiveMessages int64
+	TotalTokens            chat.Tokens // of all source messages
+	LiveTokens             chat.Tokens // of the view
+	ContextTokens          chat.Tokens // what counts against the window: reported where it was reported
+	DueTokens              chat.Tokens
+	Revision               int64
+	Due                    bool
+	Suspect                bool // the view may be invalid
+	LastMessageAt          time.Time
+	SID                    int64
+}
+
+// SessionFilter selects sessions; zero fields select all.
+type SessionFilter struct {
+	Tenant string
+	Due    bool
+	// After is the SID of the last row of the page before.
+	After int64
+	Limit int
+}
+
+const querySessions = `
+	SELECT tenant, id, model, messages, live_messages, total_tokens, live_tokens,
+		coalesce(reported_prompt_tokens + tokens_since_report, live_tokens), coalesce(due_tokens, 0), revision, due,
+		suspect_seq IS NOT NULL, coalesce(last_message_at, created_at), sid
+	FROM compactor.sessions`
+
+// Sessions lists sessions in the order they were made.
+func (s *Store) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
+	const where = querySessions + ` WHERE sid > $1 AND ($2 = '' OR tenant = $2) AND (due OR NOT $3) ORDER BY sid LIMIT $4`
+	rows, err := s.pool.Query(ctx, s.q(where), f.After, f.Tenant, f.Due, f.Limit)
+	if err != nil {
+		return nil, wrap("list sessions", err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[SessionRow])
+	return out, wrap("list sessions", err)
+}
+
+// Session is one row; ErrNotFound names it.
+func (s *Store) Session(ctx context.Context, k Key) (SessionRow, error) {
+	rows, err := s.pool.Query(ctx, s.q(querySessions+` WHERE tenant = $1 AND id = $2`), k.tenant(), k.Session)
+	if err != nil {
+		return SessionRow{}, wrap("session", err)
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[SessionRow])
+	if err != nil {
+		return row, fmt.Errorf("session %s: %w", k, mapError(err))
+	}
+	return row, nil
+}
+
+// RunRow is one run of the ledger.
+type RunRow struct {
+	ID                            RunID
+	Tenant, Session               string
+	Trigger, Kind, RequestedBy    string
+	Status, Outcome               string // Outcome is empty until the run has ended
+	ErrorCode, Error              string
+	InForce                       bool
+	Revision                      int64 // the view it made; 0 if it made none
+	Undoes                        RunID // kind undo: the run taken back
+	Steps                         json.RawMessage
+	MessagesBefore, MessagesAfter int64
+	TokensBefore, TokensAfter     int64
+	Utilization                   float64
+	PolicyHash, Worker            string
+	Attempts, Snoozes, Failures   int
+	QueuedAt                      time.Time
+	StartedAt, EndedAt            *time.Time
+	Options                       json.RawMessage
+}
+
+// RunFilter selects runs, newest first; zero fields select all.
+type RunFilter struct {
+	Key     Key // with an empty Session: the tenant's, or everybody's
+	Status  string
+	Outcome string
+	Sweep   int64
+	Before  RunID // the last id of the page before
+	Limit   int
+}
+
+const queryRuns = `
+	SELECT r.id, s.tenant, s.id, r.trigger, r.kind, r.requested_by, r.status, coalesce(r.outcome, ''),
+		coalesce(r.error_code, ''), coalesce(r.error, ''), r.in_force, coalesce(r.revision, 0), coalesce(r.undoes, 0),
+		coalesce(r.steps, 'null')::text, coalesce(r.messages_before, 0), coalesce(r.messages_after, 0),
+		coalesce(r.tokens_before, 0), coalesce(r.tokens_after, 0), coalesce(r.utilization, 0), coalesce(r.policy_hash, ''),
+		coalesce(r.worker, ''), r.attempts, r.snoozes, r.failures, r.queued_at, r.started_at, r.ended_at, coalesce(r.options, '{}')::text
+	FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid`
+
+// Runs lists runs, newest first.
+func (s *Store) Runs(ctx context.Context, f RunFilter) ([]RunRow, error) {
+	const where = queryRuns + `
+		WHERE ($1 = '' OR s.tenant = $1) AND ($2 = '' OR s.id = $2) AND ($3 = '' OR r.status = $3)
+			AND ($4 = '' OR r.outcome = $4) AND ($5 = 0 OR r.sweep = $5) AND ($6 = 0 OR r.id < $6)
+		ORDER BY r.id DESC LIMIT $7`
+	rows, err := s.pool.Query(ctx, s.q(where), f.Key.Tenant, f.Key.Session, f.Status, f.Outcome, f.Sweep, f.Before, f.Limit)
+	if err != nil {
+		return nil, wrap("list runs", err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[RunRow])
+	return out, wrap("list runs", err)
+}
+
+// Run is one run; ErrNotFound names it.
+func (s *Store) Run(ctx context.Context, id RunID) (RunRow, error) {
+	rows, err := s.pool.Query(ctx, s.q(queryRuns+` WHERE r.id = $1`), id)
+	if err != nil {
+		return RunRow{}, wrap("run", err)
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[RunRow])
+	if err != nil {
+		return row, fmt.Errorf("run %d: %w", id, mapError(err))
+	}
+	return row, nil
+}
+
+// Outcomes counts the ended runs behind after by outcome, and what they gained.
+func (s *Store) Outcomes(ctx context.Context, after RunID) ([]OutcomeRow, error) {
+	const query = `
+		SELECT trigger, outcome, count(*), coalesce(sum(tokens_before), 0)::bigint, coalesce(sum(tokens_after), 0)::bigint
+		FROM compactor.runs WHERE id > $1 AND outcome IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2`
+	rows, err := s.pool.Query(ctx, s.q(query), after)
+	if err != nil {
+		return nil, wrap("outcomes", err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[OutcomeRow])
+	return out, wrap("outcomes", err)
+}
+
+// OutcomeRow is one line of Outcomes.
+type OutcomeRow struct {
+	Trigger, Outcome          string
+	Runs                      int64
+	TokensBefore, TokensAfter int64
+}
+
+// Checksum is a hash over every source message as stored, and their number: equal
+// before and after whatever compaction did.
+func (s *Store) Checksum(ctx context.Context, k Key) (sum string, messages int64, err error) {
+	const query = `
+		SELECT coalesce(md5(string_agg(md5(m.seq || ' ' || m.id || ' ' || m.body), '' ORDER BY m.seq)), ''), count(*)
+		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid AND m.kind = 'm'
+		WHERE s.tenant = $1 AND s.id = $2`
+	err = s.pool.QueryRow(ctx, s.q(query), k.tenant(), k.Session).Scan(&sum, &messages)
+	return sum, messages, wrap("checksum", err)
+}
+
+// ViewMetas is the metadata of a session's view, in view order, for the validity
+// check (chat.Check). It is an index-only scan.
+func (s *Store) ViewMetas(ctx context.Context, sid int64) ([]chat.Meta, error) {
+	const query = `
+		SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind
+		FROM compactor.sessions s CROSS JOIN LATERAL unnest(s.live) x
+		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
+			FROM compactor.message_log l
+			WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
+		WHERE s.sid = $1`
+	rows, err := s.pool.Query(ctx, s.q(query), sid)
+	if err != nil {
+		return nil, wrap("load view", err)
+	}
+	metas, err := collectMetas(rows, 0, chat.Open)
+	return metas, wrap("load view", err)
+}

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// The one-letter codes of message_log.role_code and kind.
+
+func roleCode(r chat.Role) byte {
+	switch r {
+	case chat.RoleSystem:
+		return 's'
+	case chat.RoleUser:
+		return 'u'
+	case chat.RoleAssistant:
+		return 'a'
+	case chat.RoleTool:
+		return 't'
+	case chat.RoleDeveloper:
+		return 'd'
+	}
+	return 'o'
+}
+
+// roleOf is the role of a code. Roles without a code of their own are grouped
+// alike, so planning needs no name for them.
+func roleOf(code byte) chat.Role {
+	switch code {
+	case 's':
+		return chat.RoleSystem
+	case 'u':
+		return chat.RoleUser
+	case 'a':
+		return chat.RoleAssistant
+	case 't':
+		return chat.RoleTool
+	case 'd':
+		return chat.RoleDeveloper
+	}
+	return "other"
+}
+
+func kindCode(k chat.Kind) byte {
+	switch k {
+	case chat.KindSummary:
+		return 's'
+	case chat.KindStandIn:
+		return 'i'
+	case chat.KindSource:
+	}
+	return 'm'
+}
+
+func kindOf(code byte) chat.Kind {
+	switch code {
+	case 's':
+		return chat.KindSummary
+	case 'i':
+		return chat.KindStandIn
+	}
+	return chat.KindSource
+}
+
+// collectMetas reads rows of (seq, position, token_count, calls, flags,
+// role_code, kind) and puts them in view order. Rows beyond last are left out.
+func collectMetas(rows pgx.Rows, capacity int, last chat.Seq) ([]chat.Meta, error) {
+	metas := make([]chat.Meta, 0, capacity)
+	var seq, position int64
+	var tokens int32
+	var calls, flags int16
+	var role, kind byte
+	sorted := true
+	_, err := pgx.ForEachRow(rows, []any{&seq, &position, &tokens, &calls, &flags, &role, &kind}, func() error {
+		if chat.Seq(seq) > last {
+			return nil
+		}
+		m := chat.Meta{
+			Seq: chat.Seq(seq), Position: chat.Seq(position), Kind: kindOf(kind), Role: roleOf(role),
+			Flags: chat.Flags(flags), Calls: int(calls), Tokens: chat.Tokens(tokens),
+		}
+		sorted = sorted && (len(metas) == 0 || chat.Less(metas[len(metas)-1], m))
+		metas = append(metas, m)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !sorted {
+		slices.SortFunc(metas, func(a, b chat.Meta) int {
+			if chat.Less(a, b) {
+				return -1
+			}
+			return 1
+		})
+	}
+	return metas, nil
+}

@@ -1,0 +1,413 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// RunID names a run in the ledger.
+type RunID = int64
+
+// Triggers: who asked for a run.
+const (
+	TriggerNightly     = "nightly"
+	TriggerEvent       = "event"
+	TriggerOperator    = "operator"
+	TriggerApplication = "application"
+)
+
+// Options are what a caller asks of one run. The zero value asks for what the
+// policy says. Stored with the run as JSON.
+type Options struct {
+	// From is what an operator's run plans over: "log" (as if nothing were in
+	// force, the default for operators) or "view".
+	From string `json:"from,omitempty"`
+	// Pipeline replaces the policy's.
+	Pipeline []Step `json:"pipeline,omitempty"`
+	// Focus is what a summary should keep.
+	Focus string `json:"focus,omitempty"`
+	// DryRun plans and records, and applies nothing.
+	DryRun bool `json:"dry_run,omitempty"`
+	// AllowGrowth applies a result that gains less than the policy's minimum, or nothing.
+	AllowGrowth bool `json:"allow_growth,omitempty"`
+}
+
+// Step is one strategy of a pipeline with its parameters.
+type Step struct {
+	Strategy string         `json:"strategy"`
+	Params   map[string]any `json:"params,omitempty"`
+}
+
+// Session is what planning needs to know of one.
+type Session struct {
+	SID                  int64
+	Key                  Key
+	Model                string
+	Live, Pinned         chat.Ranges
+	Revision             int64
+	LastSeq              chat.Seq
+	LastSourceSeq        chat.Seq
+	LiveMessages         int64
+	LiveTokens           chat.Tokens
+	LiveEstimatedTokens  chat.Tokens
+	ReportedPromptTokens *chat.Tokens
+	TokensSinceReport    chat.Tokens
+	SuspectSeq           chat.Seq // 0: none
+	Due                  bool
+	Settled              string
+	HoldSeq              chat.Seq
+	IneffectiveRuns      int
+	CoolingDown          bool // by the database's clock
+}
+
+// Claim is a run taken by this worker, with the snapshot it will plan on.
+type Claim struct {
+	Run      RunID
+	Fence    int64
+	Trigger  string
+	Options  Options
+	QueuedAt time.Time
+	Attempts int
+	Snoozes  int
+	Failures int
+	Session  Session
+	// View is the metadata of the view, in view order.
+	View []chat.Meta
+}
+
+// Claim takes a run for lease and loads its session's view, in one round trip.
+// ErrNotFound: the run is done, or never was. ErrBusy: a live worker has this
+// session; try later. At most one claim of a session is live at a time, and a
+// claim past its lease loses its fence to the next.
+func (s *Store) Claim(ctx context.Context, run RunID, worker string, lease time.Duration) (*Claim, error) {
+	const (
+		queryClaim = `SELECT code, coalesce(fence, 0) FROM compactor.claim_run($1, $2, $3)`
+		queryRun   = `
+			SELECT r.trigger, coalesce(r.options, '{}')::text, r.queued_at, r.attempts, r.snoozes, r.failures,
+				s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.revision, s.last_seq, s.last_source_seq,
+				s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
+				coalesce(s.suspect_seq, 0), s.due, coalesce(s.settled, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false)
+			FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid WHERE r.id = $1`
+		// Index-only: OFFSET 0 keeps the planner on the ranges of the view.
+		queryView = `
+			SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind
+			FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid CROSS JOIN LATERAL unnest(s.live) x
+			CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
+				FROM compactor.message_log l
+				WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
+			WHERE r.id = $1`
+	)
+	c := &Claim{Run: run}
+	var code, options, live, pinned string
+	var batch pgx.Batch
+	batch.Queue(s.q(queryClaim), run, worker, lease)
+	batch.Queue(s.q(queryRun), run)
+	batch.Queue(s.q(queryView), run)
+	results := s.pool.SendBatch(ctx, &batch)
+	defer func() { _ = results.Close() }()
+	fail := func(err error) (*Claim, error) { return nil, fmt.Errorf("claim run %d: %w", run, mapError(err)) }
+	if err := results.QueryRow().Scan(&code, &c.Fence); err != nil {
+		return fail(err)
+	}
+	switch code {
+	case "gone":
+		return nil, fmt.Errorf("claim run %d: %w", run, ErrNotFound)
+	case "busy":
+		return nil, fmt.Errorf("claim run %d: %w", run, ErrBusy)
+	}
+	v := &c.Session
+	err := results.QueryRow().Scan(&c.Trigger, &options, &c.QueuedAt, &c.Attempts, &c.Snoozes, &c.Failures,
+		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, &live, &pinned, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
+		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
+		&v.SuspectSeq, &v.Due, &v.Settled, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown)
+	if err != nil {
+		return fail(err)
+	}
+	if v.Live, err = chat.ParseRanges(live); err != nil {
+		return nil, err
+	}
+	if v.Pinned, err = chat.ParseRanges(pinned); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(options), &c.Options); err != nil {
+		return nil, fmt.Errorf("options of run %d: %w: %w", run, ErrInvalid, err)
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return fail(err)
+	}
+	// The session row was read a moment before: what was appended between the two is not of this snapshot.
+	if c.View, err = collectMetas(rows, int(v.LiveMessages), v.LastSeq); err != nil {
+		return fail(err)
+	}
+	if err := results.Close(); err != nil {
+		return fail(err)
+	}
+	return c, nil
+}
+
+// Log is the metadata of every source message up to a seq, in log order: what an
+// operator's run from the log plans on.
+func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error) {
+	const query = `
+		SELECT seq, position, token_count, calls, flags, role_code, kind FROM compactor.message_log
+		WHERE sid = $1 AND seq <= $2 AND kind = 'm' ORDER BY seq`
+	rows, err := s.pool.Query(ctx, s.q(query), sid, upTo)
+	if err != nil {
+		return nil, wrap("load log", err)
+	}
+	metas, err := collectMetas(rows, 0, upTo)
+	return metas, wrap("load log", err)
+}
+
+// Messages reads the content of messages. The result holds every seq asked for.
+func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
+	const query = `
+		SELECT m.seq, m.id, m.body, m.created_at FROM unnest($2::bigint[]) q(seq)
+		JOIN compactor.message_log m ON m.sid = $1 AND m.seq = q.seq`
+	rows, err := s.pool.Query(ctx, s.q(query), sid, seqs)
+	if err != nil {
+		return nil, wrap("load messages", err)
+	}
+	out := make(map[chat.Seq]*chat.Message, len(seqs))
+	var m Stored
+	var id, body string
+	var created time.Time
+	_, err = pgx.ForEachRow(rows, []any{&m.Seq, &id, &body, &created}, func() error {
+		msg := Stored{Seq: m.Seq}
+		out[m.Seq] = &msg.Message
+		return msg.fill(id, body, created)
+	})
+	if err != nil {
+		return nil, wrap("load messages", err)
+	}
+	if len(out) < len(seqs) {
+		return nil, fmt.Errorf("load messages: %d of %d are not there: %w", len(seqs)-len(out), len(seqs), ErrNotFound)
+	}
+	return out, nil
+}
+
+// Ledger is what an ended run leaves in its row.
+type Ledger struct {
+	Kind           string  `json:"kind"`
+	Outcome        string  `json:"outcome"`
+	PolicyHash     *string `json:"policy_hash"`
+	ErrorCode      *string `json:"error_code,omitempty"`
+	Error          *string `json:"error,omitempty"`
+	Steps          any     `json:"steps,omitempty"`
+	MessagesBefore int64   `json:"messages_before"`
+	MessagesAfter  int64   `json:"messages_after"`
+	TokensBefore   int64   `json:"tokens_before"`
+	TokensAfter    int64   `json:"tokens_after"`
+	Utilization    float64 `json:"utilization"`
+	PlanMicros     int64   `json:"plan_us"`
+	TotalMicros    int64   `json:"total_us"`
+}
+
+// Settlement is what an ended run leaves on its session.
+type Settlement struct {
+	DueTokens      chat.Tokens `json:"due_tokens"`
+	EstimateMargin float64     `json:"estimate_margin"`
+	PolicyHash     string      `json:"policy_hash"`
+	// Settled is the fingerprint of what the run decided on; an automatic run that
+	// finds the same has nothing new to decide.
+	Settled         *string `json:"settled,omitempty"`
+	CooldownSeconds float64 `json:"cooldown_seconds"`
+	Ineffective     bool    `json:"ineffective"`
+}
+
+// Change is a plan on its way to Apply, with what the store cannot know.
+type Change struct {
+	Plan chat.Plan
+	// SnapshotSeq is the last seq of the snapshot; later messages stay untouched.
+	SnapshotSeq chat.Seq
+	Revision    int64
+	// Delta is how the live counters of the snapshot change by exclusions and
+	// inclusions; additions count themselves.
+	DeltaMessages, DeltaTokens, DeltaEstimated int64
+	Ledger                                     Ledger
+	Settlement                                 Settlement
+}
+
+type wireExclusion struct {
+	Reason   string `json:"reason"`
+	Seqs     string `json:"seqs"`
+	Addition *int   `json:"addition,omitempty"`
+}
+
+type wireAddition struct {
+	Kind     string          `json:"kind"`
+	Position chat.Seq        `json:"position"`
+	Tokens   chat.Tokens     `json:"token_count"`
+	Calls    int             `json:"calls"`
+	Flags    chat.Flags      `json:"flags"`
+	RoleCode string          `json:"role_code"`
+	Counter  string          `json:"counter"`
+	Covers   string          `json:"covers"`
+	Message  json.RawMessage `json:"message"`
+}
+
+// Apply writes a change in one transaction: additions, exclusions, the view, the
+// counters, the ledger row and the wake-up. ErrNotApplicable: another worker has
+// the run. ErrStale: the view or the pins changed since the claim; plan again.
+// A second Apply of the same claim is ErrNotApplicable and changes nothing.
+func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (appended chat.Ranges, err error) {
+	var out chat.Ranges
+	wire := struct {
+		Exclude   []wireExclusion  `json:"exclude,omitempty"`
+		Additions []wireAddition   `json:"additions,omitempty"`
+		Delta     map[string]int64 `json:"delta"`
+		Record    Ledger           `json:"record"`
+		Session   Settlement       `json:"session"`
+	}{
+		Delta:  map[string]int64{"messages": c.DeltaMessages, "tokens": c.DeltaTokens, "estimated": c.DeltaEstimated},
+		Record: c.Ledger, Session: c.Settlement,
+	}
+	for _, x := range c.Plan.Exclude {
+		out = out.Union(x.Seqs)
+		wire.Exclude = append(wire.Exclude, wireExclusion{Reason: x.Reason, Seqs: x.Seqs.String()})
+	}
+	for i, a := range c.Plan.Additions {
+		out = out.Union(a.Covers)
+		a.Message.ID = "" // the store names what runs write
+		body, err := a.Message.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("apply run %d: addition %d: %w", run, i, err)
+		}
+		wire.Exclude = append(wire.Exclude, wireExclusion{Reason: a.Reason, Seqs: a.Covers.String(), Addition: &i})
+		wire.Additions = append(wire.Additions, wireAddition{
+			Kind: string(kindCode(a.Kind)), Position: a.Position, Tokens: a.Tokens, Calls: len(a.Message.ToolCalls),
+			Flags: a.Flags, RoleCode: string(roleCode(a.Message.Role)), Counter: a.Counter, Covers: a.Covers.String(), Message: body,
+		})
+	}
+	raw, err := json.Marshal(wire)
+	if err != nil {
+		return nil, fmt.Errorf("apply run %d: %w", run, err)
+	}
+	const query = `SELECT code, coalesce(appended, '{}')::text FROM compactor.apply_run($1, $2, $3, $4, $5, $6, $7)`
+	var code, rows string
+	err = s.pool.QueryRow(ctx, s.q(query), run, fence, c.Revision, c.SnapshotSeq, out.String(), c.Plan.Include.String(), string(raw)).
+		Scan(&code, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("apply run %d: %w", run, mapError(err))
+	}
+	switch code {
+	case "applied":
+		return chat.ParseRanges(rows)
+	case "stale":
+		return nil, fmt.Errorf("apply run %d: %w", run, ErrStale)
+	}
+	return nil, fmt.Errorf("apply run %d: another worker has it: %w", run, ErrNotApplicable)
+}
+
+// The ways a run ends without a change.
+const (
+	StatusSkipped = "skipped"
+	StatusFailed  = "failed"
+)
+
+// Finish ends a run that changed nothing. settle may be nil: the session then
+// keeps its thresholds and stays due. ErrNotApplicable: another worker has it.
+func (s *Store) Finish(ctx context.Context, run RunID, fence int64, status string, snapshot chat.Seq, l Ledger, settle *Settlement) error {
+	raw, err := json.Marshal(struct {
+		Record  Ledger      `json:"record"`
+		Session *Settlement `json:"session"`
+	}{l, settle})
+	if err != nil {
+		return fmt.Errorf("finish run %d: %w", run, err)
+	}
+	var code string
+	const query = `SELECT code FROM compactor.finish_run($1, $2, $3, $4, $5)`
+	if err := s.pool.QueryRow(ctx, s.q(query), run, fence, status, snapshot, string(raw)).Scan(&code); err != nil {
+		return fmt.Errorf("finish run %d: %w", run, mapError(err))
+	}
+	if code != "ended" {
+		return fmt.Errorf("finish run %d: another worker has it: %w", run, ErrNotApplicable)
+	}
+	return nil
+}
+
+// Requeue sends a claimed run back: it is delivered again after delay. failed
+// counts it as a failure, otherwise as a snooze. code says why.
+func (s *Store) Requeue(ctx context.Context, run RunID, fence int64, delay time.Duration, failed bool, code, text string) error {
+	const query = `
+		UPDATE compactor.runs SET status = 'queued', lease_until = NULL, deliver_at = now() + $3,
+			failures = failures + $4::int, snoozes = snoozes + 1 - $4::int, error_code = $5, error = nullif(left($6, 500), '')
+		WHERE id = $1 AND status = 'running' AND fence = $2`
+	n := 0
+	if failed {
+		n = 1
+	}
+	tag, err := s.pool.Exec(ctx, s.q(query), run, fence, delay, n, code, text)
+	if err != nil {
+		return fmt.Errorf("requeue run %d: %w", run, mapError(err))
+	}
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("requeue run %d: another worker has it: %w", run, ErrNotApplicable)
+	}
+	return nil
+}
+
+// Snooze postpones a queued run nobody has claimed, because its session is busy.
+// It reports how often that has happened.
+func (s *Store) Snooze(ctx context.Context, run RunID, delay time.Duration, code string) (int, error) {
+	const query = `
+		UPDATE compactor.runs SET deliver_at = now() + $2, snoozes = snoozes + 1, error_code = $3
+		WHERE id = $1 AND status = 'queued' RETURNING snoozes`
+	var n int
+	err := s.pool.QueryRow(ctx, s.q(query), run, delay, code).Scan(&n)
+	return n, wrap("snooze", err)
+}
+
+// Abandon ends a queued run nobody has claimed.
+func (s *Store) Abandon(ctx context.Context, run RunID, outcome string) error {
+	_, err := s.pool.Exec(ctx, s.q(`UPDATE compactor.runs SET status = 'skipped', outcome = $2, ended_at = now()
+		WHERE id = $1 AND status = 'queued'`), run, outcome)
+	return wrap("abandon", err)
+}
+
+// Heartbeat prolongs the lease of a claimed run. ErrNotApplicable: it is lost.
+func (s *Store) Heartbeat(ctx context.Context, run RunID, fence int64, lease time.Duration) error {
+	tag, err := s.pool.Exec(ctx, s.q(`UPDATE compactor.runs SET lease_until = now() + $3
+		WHERE id = $1 AND status = 'running' AND fence = $2`), run, fence, lease)
+	if err != nil {
+		return fmt.Errorf("heartbeat of run %d: %w", run, mapError(err))
+	}
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("heartbeat of run %d: %w", run, ErrNotApplicable)
+	}
+	return nil
+}
+
+// Request queues a run for a session. A queued run of the same trigger that asks
+// for the same is returned instead; one that asks for something else is ErrInUse.
+func (s *Store) Request(ctx context.Context, k Key, trigger, by string, o Options) (RunID, error) {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return 0, fmt.Errorf("request a compaction of session %s: %w: %w", k, ErrInvalid, err)
+	}
+	var run RunID
+	const query = `SELECT compactor.request_compaction($1, $2, $3, $4, $5)`
+	if err := s.pool.QueryRow(ctx, s.q(query), k.tenant(), k.Session, string(raw), by, trigger).Scan(&run); err != nil {
+		return 0, fmt.Errorf("request a compaction of session %s: %w", k, mapError(err))
+	}
+	return run, nil
+}
+
+// Undo takes an applied run back: the view before it returns, with everything
+// appended since. Later runs in force go with it when cascade is set; otherwise
+// they are named in an ErrInUse. The undo is a run of its own, which is returned.
+func (s *Store) Undo(ctx context.Context, run RunID, cascade bool, by string) (RunID, error) {
+	var undo RunID
+	const query = `SELECT compactor.undo_run($1, $2, $3)`
+	if err := s.pool.QueryRow(ctx, s.q(query), run, cascade, by).Scan(&undo); err != nil {
+		return 0, fmt.Errorf("undo: %w", mapError(err))
+	}
+	return undo, nil
+}

@@ -1,0 +1,228 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Lead takes or renews the lead of a role for ttl. It reports false while another
+// holder has it. The fence grows with every change of holder.
+func (s *Store) Lead(ctx context.Context, role, holder string, ttl time.Duration) (bool, error) {
+	const query = `
+		INSERT INTO compactor.leader AS l (role, holder, expires_at) VALUES ($1, $2, now() + $3)
+		ON CONFLICT (role) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at,
+			fence = l.fence + (l.holder <> excluded.holder)::int
+		WHERE l.holder = excluded.holder OR l.expires_at < now()`
+	tag, err := s.pool.Exec(ctx, s.q(query), role, holder, ttl)
+	return err == nil && tag.RowsAffected() == 1, wrap("take the lead", err)
+}
+
+// Resign gives the lead up, if holder has it.
+func (s *Store) Resign(ctx context.Context, role, holder string) error {
+	_, err := s.pool.Exec(ctx, s.q(`DELETE FROM compactor.leader WHERE role = $1 AND holder = $2`), role, holder)
+	return wrap("resign", err)
+}
+
+// Threshold is what sessions of models with a prefix start with.
+type Threshold struct {
+	ModelPrefix    string
+	DueTokens      chat.Tokens
+	EstimateMargin float64
+}
+
+// SavePolicy records a policy under its hash and makes its thresholds those of
+// new sessions. Existing sessions follow through RefreshThresholds.
+func (s *Store) SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []Threshold) error {
+	return wrap("save policy", pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, s.q(`INSERT INTO compactor.policies (hash, spec) VALUES ($1, $2) ON CONFLICT DO NOTHING`), hash, string(spec)); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, s.q(`DELETE FROM compactor.thresholds`)); err != nil {
+			return err
+		}
+		for _, t := range thresholds {
+			_, err := tx.Exec(ctx, s.q(`INSERT INTO compactor.thresholds (model_prefix, due_tokens, estimate_margin, policy_hash) VALUES ($1, $2, $3, $4)`),
+				t.ModelPrefix, t.DueTokens, t.EstimateMargin, hash)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// RefreshThresholds gives up to limit sessions the thresholds of the saved policy
+// and reports how many; 0 when there are none left.
+func (s *Store) RefreshThresholds(ctx context.Context, limit int) (int, error) {
+	var n int
+	err := s.pool.QueryRow(ctx, s.q(`SELECT compactor.refresh_thresholds($1)`), limit).Scan(&n)
+	return n, wrap("refresh thresholds", err)
+}
+
+// Sweep is one pass over the sessions that are due.
+type Sweep struct {
+	ID     int64
+	Entry  string
+	Slot   time.Time
+	Queued int64
+	Ended  bool
+}
+
+// FireSlot starts the sweep of a cron slot. It reports false if somebody did
+// already: of several schedulers one fires.
+func (s *Store) FireSlot(ctx context.Context, entry string, slot time.Time, by string) (bool, error) {
+	const query = `
+		WITH fired AS (INSERT INTO compactor.cron_slots (entry, slot, fired_by) VALUES ($1, $2, $3)
+			ON CONFLICT DO NOTHING RETURNING 1)
+		INSERT INTO compactor.sweeps (entry, slot) SELECT $1, $2 FROM fired ON CONFLICT DO NOTHING`
+	tag, err := s.pool.Exec(ctx, s.q(query), entry, slot, by)
+	return err == nil && tag.RowsAffected() == 1, wrap("fire slot", err)
+}
+
+// LastSlot is the latest slot of an entry that was fired; the zero time if none was.
+func (s *Store) LastSlot(ctx context.Context, entry string) (time.Time, error) {
+	var slot *time.Time
+	err := s.pool.QueryRow(ctx, s.q(`SELECT max(slot) FROM compactor.cron_slots WHERE entry = $1`), entry).Scan(&slot)
+	if err != nil || slot == nil {
+		return time.Time{}, wrap("last slot", err)
+	}
+	return *slot, nil
+}
+
+// OpenSweeps lists the sweeps that have not gone over the whole fleet yet.
+func (s *Store) OpenSweeps(ctx context.Context) ([]Sweep, error) {
+	rows, err := s.pool.Query(ctx, s.q(`SELECT id, entry, slot, queued, ended_at IS NOT NULL FROM compactor.sweeps WHERE ended_at IS NULL ORDER BY id`))
+	if err != nil {
+		return nil, wrap("open sweeps", err)
+	}
+	sweeps, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Sweep])
+	return sweeps, wrap("open sweeps", err)
+}
+
+// Delivery is a run to ring for: Attempt numbers the deliveries, from 1.
+type Delivery struct {
+	Run     RunID
+	Attempt int
+	Trigger string
+}
+
+func (s *Store) deliveries(ctx context.Context, what, query string, args ...any) ([]Delivery, error) {
+	rows, err := s.pool.Query(ctx, s.q(query), args...)
+	if err != nil {
+		return nil, wrap(what, err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Delivery])
+	return out, wrap(what, err)
+}
+
+// SweepPage queues runs for the next limit due sessions behind the sweep's
+// cursor and moves it, in one transaction; the caller rings for them. An empty
+// page ends the sweep. A run nobody rings for is due again after grace.
+func (s *Store) SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []Delivery, done bool, err error) {
+	const query = `
+		WITH sw AS (SELECT id, cursor_sid FROM compactor.sweeps WHERE id = $1 AND ended_at IS NULL FOR UPDATE),
+		page AS (SELECT s.sid FROM sw, compactor.sessions s WHERE s.due AND s.sid > sw.cursor_sid ORDER BY s.sid LIMIT $2),
+		queued AS (INSERT INTO compactor.runs (sid, trigger, sweep, delivery, deliver_at)
+			SELECT sid, 'nightly', $1, 1, now() + $3 FROM page ON CONFLICT DO NOTHING RETURNING id),
+		moved AS (UPDATE compactor.sweeps SET cursor_sid = coalesce((SELECT max(sid) FROM page), cursor_sid),
+			queued = queued + (SELECT count(*) FROM queued),
+			ended_at = CASE WHEN NOT EXISTS (SELECT FROM page) THEN now() END WHERE id = (SELECT id FROM sw) RETURNING ended_at)
+		SELECT id, (SELECT ended_at IS NOT NULL FROM moved) FROM queued
+		UNION ALL SELECT 0, coalesce((SELECT ended_at IS NOT NULL FROM moved), true)`
+	rows, err := s.pool.Query(ctx, s.q(query), sweep, limit, grace)
+	if err != nil {
+		return nil, false, wrap("sweep", err)
+	}
+	var id RunID
+	_, err = pgx.ForEachRow(rows, []any{&id, &done}, func() error {
+		if id != 0 {
+			page = append(page, Delivery{Run: id, Attempt: 1, Trigger: TriggerNightly})
+		}
+		return nil
+	})
+	return page, done, wrap("sweep", err)
+}
+
+// Relay turns outbox rows into queued event runs, once per session: those that
+// have been quiet for debounce, or dirty for maxDelay, and whose session no run is
+// working on. A row whose session is no longer due is dropped; a row written to
+// meanwhile stays.
+func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]Delivery, error) {
+	const query = `
+		WITH ready AS (
+			SELECT o.sid, o.gen, s.due FROM compactor.outbox o JOIN compactor.sessions s ON s.sid = o.sid
+			WHERE (o.last_at <= now() - $1::interval OR o.first_at <= now() - $2::interval)
+				AND (NOT s.due OR s.cooldown_until IS NULL OR s.cooldown_until <= now())
+				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'running')
+				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger <> 'nightly')
+			ORDER BY o.first_at LIMIT $3 FOR UPDATE OF o SKIP LOCKED),
+		queued AS (INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
+			SELECT sid, 'event', 1, now() + $4::interval FROM ready WHERE due ON CONFLICT DO NOTHING RETURNING id),
+		gone AS (DELETE FROM compactor.outbox o USING ready r WHERE o.sid = r.sid AND o.gen = r.gen)
+		SELECT id, 1, 'event' FROM queued`
+	return s.deliveries(ctx, "relay", query, debounce, maxDelay, limit, grace)
+}
+
+// Undelivered takes queued runs whose delivery is due: requested in SQL, snoozed,
+// or rung for and not picked up (the queue was flushed, the task was lost). Each
+// further delivery of a run waits twice as long.
+func (s *Store) Undelivered(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
+	const query = `
+		UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $2::interval * power(2, least(delivery, 5))
+		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'queued' AND deliver_at <= now()
+			ORDER BY deliver_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+		RETURNING id, delivery, trigger`
+	return s.deliveries(ctx, "deliver", query, limit, grace)
+}
+
+// Orphaned takes running runs whose lease has run out: their worker is gone.
+func (s *Store) Orphaned(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
+	const query = `
+		UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $2::interval
+		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'running' AND lease_until < now() AND deliver_at <= now()
+			LIMIT $1 FOR UPDATE SKIP LOCKED)
+		RETURNING id, delivery, trigger`
+	return s.deliveries(ctx, "find orphans", query, limit, grace)
+}
+
+// Forgotten queues event runs for sessions that are due though nothing is under
+// way for them and nothing has been decided since their last message.
+func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
+	const query = `
+		INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
+		SELECT s.sid, 'event', 1, now() + $2::interval FROM compactor.sessions s
+		WHERE s.due AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())
+			AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
+			AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid
+				AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq))
+		ORDER BY s.sid LIMIT $1
+		ON CONFLICT DO NOTHING RETURNING id, delivery, trigger`
+	return s.deliveries(ctx, "find due sessions", query, limit, grace)
+}
+
+// Backlog counts what waits: sessions that are due, runs that are queued or running.
+type Backlog struct {
+	Sessions, Due, Queued, Running, Outbox int64
+	OldestQueued                           time.Duration
+}
+
+// Backlog of the whole store.
+func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
+	const query = `
+		SELECT (SELECT count(*) FROM compactor.sessions), (SELECT count(*) FROM compactor.sessions WHERE due),
+			count(*), (SELECT count(*) FROM compactor.runs WHERE status = 'running'),
+			(SELECT count(*) FROM compactor.outbox), coalesce(now() - min(queued_at), '0')
+		FROM compactor.runs WHERE status = 'queued'`
+	var b Backlog
+	err := s.pool.QueryRow(ctx, s.q(query)).Scan(&b.Sessions, &b.Due, &b.Queued, &b.Running, &b.Outbox, &b.OldestQueued)
+	if err != nil {
+		return b, fmt.Errorf("backlog: %w", mapError(err))
+	}
+	return b, nil
+}
