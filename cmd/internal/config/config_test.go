@@ -1,0 +1,400 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+// write puts a configuration file into a folder of its own.
+func write(t *testing.T, text string) (dir, path string) {
+	t.Helper()
+	dir = t.TempDir()
+	path = filepath.Join(dir, "compactor.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, path
+}
+
+func same() []cmp.Option {
+	return []cmp.Option{cmpopts.IgnoreUnexported(Config{}), cmpopts.EquateEmpty()}
+}
+
+func TestDefaultIsValidAndLoaded(t *testing.T) {
+	t.Parallel()
+	c, err := Load(LoadOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Default(), c, same()...); diff != "" {
+		t.Error(diff)
+	}
+	if c.File() != "" || c.Origin("worker.lease").String() != "default" || c.PoolSize() != 20 {
+		t.Errorf("file %q, origin %s, pool %d", c.File(), c.Origin("worker.lease"), c.PoolSize())
+	}
+}
+
+func TestExampleChangesNothing(t *testing.T) {
+	t.Parallel()
+	dir, path := write(t, Example())
+	c, err := Load(LoadOptions{Dir: dir})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, Example())
+	}
+	if diff := cmp.Diff(Default(), c, same()...); diff != "" {
+		t.Error(diff)
+	}
+	if c.File() != path {
+		t.Errorf("read %q", c.File())
+	}
+	for _, key := range Keys() {
+		if docs()[key] == "" {
+			t.Errorf("%s has no comment", key)
+		}
+		if o := c.Origin(key); o.Source != FromFile || o.Line == 0 {
+			t.Errorf("%s is not in the example: %v", key, o)
+		}
+	}
+	if len(docs()) != len(Keys()) {
+		t.Errorf("%d comments for %d keys", len(docs()), len(Keys()))
+	}
+}
+
+func TestLaterSourcesWin(t *testing.T) {
+	t.Parallel()
+	dir, path := write(t, `
+tenant: acme
+database: &db {url: "postgres://u:geheim@db/app", schema: from_file}
+worker:
+  concurrency: 4
+  lease: 90s
+policy:
+  windows:
+    gpt-4.1: 1_000_000
+  pipeline:
+    - strategy: sliding_window
+      params: {keep_last_groups: 20, nested: {deep: [1, x]}}
+log:
+`)
+	c, err := Load(LoadOptions{
+		Dir: dir,
+		Environ: []string{
+			"DATABASE_URL=postgres://weak", "COMPACTOR_DATABASE_URL=postgres://u:strong@db/env", "REDIS_URL=redis://r:6379",
+			"COMPACTOR_WORKER_CONCURRENCY=8", "COMPACTOR_POLICY_START=0.9", "COMPACTOR_POLICY_DEBOUNCE=0",
+			"COMPACTOR_LOG_LEVEL=", "COMPACTOR_POLICY_FALLBACK=false", "HOME=/nowhere", "OTHER=1",
+			"COMPACTOR_SERVICE_HOST=10.0.0.1", "COMPACTOR_PORT_8080_TCP_ADDR=10.0.0.1", "COMPACTOR_REDIS_PORT=tcp://10.0.0.2:6379",
+		},
+		Flags: map[string]string{"worker.concurrency": "2", "policy.pipeline": "[{strategy: truncation}]", "tenant": "7"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Tenant = "7"
+	want.Database = Database{URL: "postgres://u:strong@db/env", Schema: "from_file"}
+	want.Redis.URL = "redis://r:6379"
+	want.Worker.Concurrency, want.Worker.Lease = 2, 90*time.Second
+	want.Policy.Start, want.Policy.Debounce, want.Policy.Fallback = 0.9, 0, false
+	want.Policy.Windows = map[string]chat.Tokens{"gpt-4.1": 1_000_000}
+	want.Policy.Pipeline = []policy.Step{{Strategy: "truncation"}}
+	if diff := cmp.Diff(want, c, same()...); diff != "" {
+		t.Error(diff)
+	}
+	for key, origin := range map[string]string{
+		"tenant":                      "flag --tenant",
+		"database.url":                "env COMPACTOR_DATABASE_URL",
+		"database.schema":             path + ":3",
+		"redis.url":                   "env REDIS_URL",
+		"worker.concurrency":          "flag --worker-concurrency",
+		"worker.lease":                path + ":6",
+		"policy.windows[gpt-4.1]":     path + ":9",
+		"policy.pipeline[0].strategy": "flag --policy-pipeline",
+		"log.level":                   "default",
+	} {
+		if got := c.Origin(key).String(); got != origin {
+			t.Errorf("%s comes from %s, want %s", key, got, origin)
+		}
+	}
+}
+
+func TestFaultsAreToldAllAtOnce(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		file  string
+		env   []string
+		flags map[string]string
+		want  []string // PATH stands for the file
+	}{
+		"unknown keys name their line and what was probably meant": {
+			file: "workr:\n  lease: 1m\nworker:\n  concurency: 3\nlease: 2m\nnonsense: 1\n",
+			want: []string{
+				"PATH:1: workr: unknown key, did you mean worker?",
+				"PATH:4: worker.concurency: unknown key, did you mean worker.concurrency?",
+				"PATH:5: lease: unknown key, did you mean worker.lease?",
+				"PATH:6: nonsense: unknown key",
+			},
+		},
+		"wrong types name their line and what is wanted": {
+			file: "tenant: 5\nworker:\n  concurrency: many\n  lease: 60\npolicy:\n  start: [1]\n  fallback: yes\n  windows: 3\n  pipeline: {}\nredis: redis://x\ndatabase:\n  url: [secret]\n",
+			want: []string{
+				"PATH:1: tenant: 5: want text (put it in quotes)",
+				`PATH:3: worker.concurrency: "many": want a whole number`,
+				"PATH:4: worker.lease: 60: want a duration such as 500ms, 30s or 10m",
+				"PATH:6: policy.start: a list: want a number such as 0.75",
+				`PATH:7: policy.fallback: "yes": want true or false`,
+				"PATH:8: policy.windows: 3: want a map from model to tokens, such as {gpt-4: 8192}",
+				"PATH:9: policy.pipeline: a map: want a list of {strategy: name, params: {…}}",
+				`PATH:10: redis: "redis://x": want a section of keys`,
+				"PATH:12: database.url: the value: want text (put it in quotes)",
+			},
+		},
+		"lists and maps are strict inside": {
+			file: "policy:\n  windows: {a: x, b: 1.5}\n  pipeline:\n    - strategy: 3\n    - params: []\n      strategey: x\n    - truncation\n",
+			want: []string{
+				`PATH:2: policy.windows[a]: "x": want a whole number`,
+				"PATH:2: policy.windows[b]: 1.5: want a whole number",
+				"PATH:4: policy.pipeline[0].strategy: 3: want text (put it in quotes)",
+				"PATH:5: policy.pipeline[1].params: a list: want a map of parameters",
+				"PATH:6: policy.pipeline[1].strategey: unknown key, did you mean strategy?",
+				`PATH:7: policy.pipeline[2]: "truncation": want {strategy: name, params: {…}}`,
+				`PATH:5: policy.pipeline[1].strategy: "": want the name of a strategy`,
+				`PATH:7: policy.pipeline[2].strategy: "": want the name of a strategy`,
+			},
+		},
+		"values out of range name where they come from": {
+			file:  "worker:\n  lease: 10s\npolicy:\n  target: 0.9\n  windows:\n    tiny: -1\n",
+			env:   []string{"COMPACTOR_LOG_LEVEL=loud", "COMPACTOR_POLICY_CRON=TZ=UTC"},
+			flags: map[string]string{"worker.concurrency": "0"},
+			want: []string{
+				"PATH:6: policy.windows[tiny]: -1: want 1 to 1000000000",
+				"PATH:4: policy.target: 0.9: want less than start (0.75)",
+				`env COMPACTOR_POLICY_CRON: policy.cron: "TZ=UTC": want the zone in timezone, not in cron`,
+				"flag --worker-concurrency: worker.concurrency: 0: want 1 to 10000",
+				"worker.heartbeat: 15s: want at most half of worker.lease (10s), or a lease ends under a worker that lives",
+				`env COMPACTOR_LOG_LEVEL: log.level: "loud": want debug, info, warn or error`,
+			},
+		},
+		"variables and flags are as strict as the file": {
+			env:   []string{"COMPACTOR_WORKER_CONCURENCY=4", "COMPACTOR_WORKER_LEASE=soon", "COMPACTOR_POLICY_PIPELINE=: :"},
+			flags: map[string]string{"worker.lase": "1", "policy.start": ""},
+			want: []string{
+				`env COMPACTOR_POLICY_PIPELINE: policy.pipeline: ": :": want a list of {strategy: name, params: {…}}`,
+				`env COMPACTOR_WORKER_LEASE: worker.lease: "soon": want a duration such as 500ms, 30s or 10m`,
+				"env COMPACTOR_WORKER_CONCURENCY: unknown variable, did you mean COMPACTOR_WORKER_CONCURRENCY?",
+				`flag --policy-start: policy.start: "": want a number such as 0.75`,
+				"flag --worker-lase: worker.lase: unknown key",
+			},
+		},
+		"connections are refused without their passwords": {
+			env: []string{"DATABASE_URL=mysql://u:hush@h/db", "REDIS_URL=redis://:hu/sh%zz@h"},
+			want: []string{
+				"env DATABASE_URL: database.url: mysql://u:xxxxx@h/db: want postgres://user:password@host:5432/database, or key=value pairs",
+				"env REDIS_URL: redis.url: redis://:xxxxx@h: want redis://host:6379/0, rediss://, redis-socket:// or redis-sentinel://, with special characters of the password escaped",
+			},
+		},
+		"a key given twice": {
+			file: "tenant: a\ntenant: b\n",
+			want: []string{"PATH:2: tenant: given twice, first in line 1"},
+		},
+		"merge keys": {
+			file: "worker: &w {lease: 60s}\nscheduler:\n  <<: *w\n",
+			want: []string{"PATH:3: scheduler: keys are plain words, without merging"},
+		},
+		"two documents": {
+			file: "tenant: a\n---\ntenant: b\n",
+			want: []string{"PATH: more than one YAML document"},
+		},
+		"no mapping at all": {
+			file: "hello\n",
+			want: []string{`PATH:1: "hello": want a section of keys`},
+		},
+		"no YAML at all": {
+			file: "tenant: [\n",
+			want: []string{"PATH: line 1: did not find expected node content"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, path := write(t, tc.file)
+			_, err := Load(LoadOptions{Dir: dir, Environ: tc.env, Flags: tc.flags})
+			got := strings.ReplaceAll(fmt.Sprint(err), path, "PATH")
+			if diff := cmp.Diff(strings.Join(tc.want, "\n"), got); diff != "" {
+				t.Error(diff)
+			}
+			if strings.Contains(got, "hu") && strings.Contains(got, "sh%") || strings.Contains(got, "hush") {
+				t.Errorf("a password shows: %s", got)
+			}
+		})
+	}
+}
+
+func TestStrategiesAreChecked(t *testing.T) {
+	t.Parallel()
+	dir, path := write(t, "policy:\n  pipeline:\n    - strategy: truncation\n    - strategy: magic\n")
+	_, err := Load(LoadOptions{Dir: dir, Strategy: func(name string, _ map[string]any) error {
+		if name == "magic" {
+			return fmt.Errorf("unknown strategy %q", name)
+		}
+		return nil
+	}})
+	want := path + `:4: policy.pipeline[1]: magic: want parameters it accepts (unknown strategy "magic")`
+	if fmt.Sprint(err) != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestWhereTheFileIsFound(t *testing.T) {
+	t.Parallel()
+	here, local := write(t, "tenant: local\n")
+	_, named := write(t, "tenant: named\n")
+	xdg := t.TempDir()
+	inXDG := filepath.Join(xdg, "compactor", "config.yaml")
+	if err := os.MkdirAll(filepath.Dir(inXDG), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(inXDG, []byte("tenant: xdg\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nowhere := t.TempDir()
+	tests := map[string]struct {
+		o    LoadOptions
+		want string
+		err  string
+	}{
+		"the flag goes first":                   {LoadOptions{Path: named, Dir: here, Environ: []string{"COMPACTOR_CONFIG=/none"}}, named, ""},
+		"then the variable":                     {LoadOptions{Dir: here, Environ: []string{"COMPACTOR_CONFIG=" + named}}, named, ""},
+		"then the working directory":            {LoadOptions{Dir: here, Environ: []string{"XDG_CONFIG_HOME=" + xdg}}, local, ""},
+		"then the user's folder":                {LoadOptions{Dir: nowhere, Environ: []string{"XDG_CONFIG_HOME=" + xdg}}, inXDG, ""},
+		"without any the environment is enough": {LoadOptions{Dir: nowhere, Environ: []string{"HOME=" + nowhere}}, "", ""},
+		"a file that is named has to be there":  {LoadOptions{Path: nowhere + "/x.yaml", Dir: here}, nowhere + "/x.yaml", "no such file"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := Load(tc.o)
+			if c.File() != tc.want {
+				t.Errorf("read %q, want %q", c.File(), tc.want)
+			}
+			if tc.err == "" && err != nil || tc.err != "" && !strings.Contains(fmt.Sprint(err), tc.err) {
+				t.Errorf("error %v, want %q", err, tc.err)
+			}
+		})
+	}
+}
+
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"postgres://u:pw@h:5432/db":                   "postgres://u:xxxxx@h:5432/db",
+		"postgres://u@h:5432/db":                      "postgres://u@h:5432/db",
+		"postgres://h/db":                             "postgres://h/db",
+		"postgres://u:p@ss/w?r#d@h/db":                "postgres://u:xxxxx@h/db",
+		"postgres://u:12?34@h/db":                     "postgres://u:xxxxx@h/db",
+		"postgres://u:my pw@h/db":                     "postgres://u:xxxxx@h/db",
+		"redis://:pw@h:6379/0":                        "redis://:xxxxx@h:6379/0",
+		"postgres://h/db?user=u&password=pw&a=b":      "postgres://h/db?user=u&password=xxxxx&a=b",
+		"postgres://h/db?sslpassword=pw":              "postgres://h/db?sslpassword=xxxxx",
+		"host=h user=u password=p&w dbname=d":         "host=h user=u password=xxxxx dbname=d",
+		`host=h password='it\'s mine' user=u`:         "host=h password=xxxxx user=u",
+		"PASSWORD = pw host=h":                        "PASSWORD = xxxxx host=h",
+		"password='never closed host=h":               "password=xxxxx",
+		`password=a\ b host=h`:                        "password=xxxxx host=h",
+		"cannot connect to postgres://u:pw@h/db: eof": "cannot connect to postgres://u:xxxxx@h/db: eof",
+		"": "",
+	} {
+		if got := Redact(in); got != want {
+			t.Errorf("Redact(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestSecretsNeverShow(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Database.URL = "postgres://u:hush@h/db"
+	c.Redis.URL = "hush"
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%v %+v %#v %s %q\n", c, c, c, c.Database.URL, c.Redis.URL)
+	slog.New(slog.NewJSONHandler(&b, nil)).Info("x", "url", c.Database.URL, "config", c)
+	if err := json.NewEncoder(&b).Encode(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Print(term.Output{W: &b}); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewEncoder(&b).Encode(c.Entries()); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(b.String(), "hush") {
+		t.Errorf("a password shows:\n%s", b.String())
+	}
+	if got := c.Database.URL.Reveal(); got != "postgres://u:hush@h/db" {
+		t.Errorf("Reveal gives %q", got)
+	}
+}
+
+func TestPrint(t *testing.T) {
+	t.Parallel()
+	c, err := Load(LoadOptions{Dir: t.TempDir(), Environ: []string{"DATABASE_URL=postgres://u:pw@h/db"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := c.Print(term.Output{W: &b}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"database.url                  postgres://u:xxxxx@h/db",
+		"  env DATABASE_URL\n",
+		"worker.job_timeout            10m  ",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+func TestRequireNamesTheWays(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Redis.URL = "redis://h"
+	err := c.Require("database.url", "redis.url")
+	want := "database.url: not set; give COMPACTOR_DATABASE_URL or DATABASE_URL, --database-url, or database.url in the configuration file"
+	if fmt.Sprint(err) != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if err := c.Require("redis.url"); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzFile(f *testing.F) {
+	f.Add(Example())
+	f.Add("a: &x [*x]\nworker: *x\n")
+	f.Add("policy: {pipeline: [{strategy: a, params: &p {x: *p}}]}")
+	f.Fuzz(func(t *testing.T, text string) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "c.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load(LoadOptions{Path: path})
+		if err == nil && c.Validate() != nil {
+			t.Errorf("loaded and not valid: %v", c.Validate())
+		}
+	})
+}

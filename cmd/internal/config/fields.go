@@ -1,0 +1,108 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+)
+
+// field is one setting of a Config: its key and where its value lives.
+type field struct {
+	key   string
+	value reflect.Value
+}
+
+// fields lists the settings in the order of the structs. Structs are sections,
+// everything else is a setting.
+func fields(c *Config) []field {
+	return walk("", reflect.ValueOf(c).Elem(), nil)
+}
+
+func walk(prefix string, v reflect.Value, out []field) []field {
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Tag.Get("yaml")
+		if name == "" {
+			continue
+		}
+		key := join(prefix, name)
+		if v.Field(i).Kind() == reflect.Struct {
+			out = walk(key, v.Field(i), out)
+			continue
+		}
+		out = append(out, field{key, v.Field(i)})
+	}
+	return out
+}
+
+func join(prefix, name string) string {
+	if prefix == "" {
+		return name
+	}
+	return prefix + "." + name
+}
+
+// Keys lists every setting, as "section.key".
+func Keys() []string {
+	c := Default()
+	fs := fields(&c)
+	keys := make([]string, len(fs))
+	for i, f := range fs {
+		keys[i] = f.key
+	}
+	return keys
+}
+
+// EnvNames lists the environment variables that set a key, the strongest first:
+// COMPACTOR_<SECTION>_<KEY>, and for the two connections the names that hosting
+// platforms set.
+func EnvNames(key string) []string {
+	names := []string{"COMPACTOR_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))}
+	switch key {
+	case "database.url":
+		names = append(names, "DATABASE_URL")
+	case "redis.url":
+		names = append(names, "REDIS_URL")
+	}
+	return names
+}
+
+// FlagName is the command-line flag that sets a key, without its dashes:
+// "database-max-conns" for database.max_conns.
+func FlagName(key string) string {
+	return strings.NewReplacer(".", "-", "_", "-").Replace(key)
+}
+
+// nearest is the candidate that a mistyped name most likely means, "" for none.
+func nearest(name string, candidates []string) string {
+	best, limit := "", max(1, len(name)/3)+1
+	for _, c := range candidates {
+		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < limit {
+			best, limit = c, d
+		}
+	}
+	return best
+}
+
+// distance is the number of bytes to insert, delete, replace or swap between
+// neighbours to get from a to b.
+func distance(a, b string) int {
+	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
+	for j := range rows[1] {
+		rows[1][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before, last, row := rows[0], rows[1], rows[2]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		rows[0], rows[1], rows[2] = last, row, before
+	}
+	return rows[1][len(b)]
+}

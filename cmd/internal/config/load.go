@@ -1,0 +1,177 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	_ "time/tzdata" // zones for images that have none
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	envPrefix = "COMPACTOR_"
+	envFile   = "COMPACTOR_CONFIG"
+	localFile = "compactor.yaml"
+)
+
+// LoadOptions are the sources to read.
+type LoadOptions struct {
+	// Path is the file of --config. It has to exist. Without one, COMPACTOR_CONFIG
+	// names the file; without that, ./compactor.yaml and then
+	// $XDG_CONFIG_HOME/compactor/config.yaml ($HOME/.config without the variable)
+	// are read where they exist.
+	Path string
+	// Environ has the form of os.Environ. A variable that is set to nothing counts
+	// as not set, as compose files pass unset variables on.
+	Environ []string
+	// Flags are settings from the command line, by key ("database.url").
+	Flags map[string]string
+	// Dir is where ./compactor.yaml is looked for; "" is the working directory.
+	Dir string
+	// Strategy, where given, is asked to build every step of the policy's pipeline.
+	Strategy func(name string, params map[string]any) error
+}
+
+// Load reads all sources. The error joins one *Fault for everything that is wrong;
+// the Config returned with it holds whatever was right, for messages alone.
+func Load(o LoadOptions) (Config, error) {
+	c := Default()
+	c.origins = map[string]Origin{}
+	d := &decoder{origins: c.origins, byKey: map[string]reflect.Value{}}
+	for _, f := range fields(&c) {
+		d.byKey[f.key] = f.value
+	}
+	env := map[string]string{}
+	for _, kv := range o.Environ {
+		if k, v, ok := strings.Cut(kv, "="); ok && v != "" {
+			env[k] = v
+		}
+	}
+	c.file = d.file(o, env)
+	d.environment(env)
+	d.flags(o.Flags)
+	if len(d.faults) == 0 {
+		c.validate(&d.faults, o.Strategy)
+	} else {
+		// A value that could not be read has left its default; what else is wrong
+		// is worth telling all the same.
+		c.validate(&d.faults, nil)
+	}
+	return c, d.faults.err()
+}
+
+// file finds and reads the configuration file and returns its path, "" for none.
+func (d *decoder) file(o LoadOptions, env map[string]string) string {
+	path, required := o.Path, true
+	if path == "" {
+		path = env[envFile]
+	}
+	candidates := []string{path}
+	if path == "" {
+		required = false
+		candidates = []string{filepath.Join(o.Dir, localFile)}
+		if home := env["XDG_CONFIG_HOME"]; home != "" {
+			candidates = append(candidates, filepath.Join(home, "compactor", "config.yaml"))
+		} else if home := env["HOME"]; home != "" {
+			candidates = append(candidates, filepath.Join(home, ".config", "compactor", "config.yaml"))
+		}
+	}
+	for _, path := range candidates {
+		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) && !required {
+			continue
+		}
+		d.origin = Origin{Source: FromFile, Name: path}
+		if err != nil {
+			d.faults.addf(Origin{}, "", "read the configuration: %v", err)
+			return path
+		}
+		d.document(b)
+		return path
+	}
+	return ""
+}
+
+// document reads the one YAML document of a file.
+func (d *decoder) document(b []byte) {
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	var doc, second yaml.Node
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return // empty, or comments alone
+	case err != nil:
+		d.faults.addf(d.origin, "", "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return
+	}
+	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
+		d.faults.addf(d.origin, "", "more than one YAML document")
+	}
+	d.section("", doc.Content[0])
+}
+
+// environment reads the variables. An unknown one with our prefix is a fault, as a
+// mistyped setting would otherwise go unnoticed; the variables that Kubernetes
+// sets for services named like us are left alone.
+func (d *decoder) environment(env map[string]string) {
+	service := regexp.MustCompile(`^COMPACTOR_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$`)
+	known := map[string]bool{envFile: true}
+	for _, key := range slices.Sorted(maps.Keys(d.byKey)) {
+		names := EnvNames(key)
+		for _, name := range slices.Backward(names) {
+			known[name] = true
+			if v, ok := env[name]; ok {
+				d.text(Origin{Source: FromEnv, Name: name}, key, v)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !strings.HasPrefix(name, envPrefix) || known[name] || service.MatchString(name) {
+			continue
+		}
+		hint := ""
+		if n := nearest(name, slices.Sorted(maps.Keys(known))); n != "" {
+			hint = ", did you mean " + n + "?"
+		}
+		d.faults.addf(Origin{Source: FromEnv, Name: name}, "", "unknown variable%s", hint)
+	}
+}
+
+// flags reads the command line.
+func (d *decoder) flags(flags map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(flags)) {
+		o := Origin{Source: FromFlag, Name: FlagName(key)}
+		if _, ok := d.byKey[key]; !ok {
+			d.faults.addf(o, key, "unknown key")
+			continue
+		}
+		d.text(o, key, flags[key])
+	}
+}
+
+// text sets a key from a text: text as it is, everything else as YAML would read it.
+func (d *decoder) text(o Origin, key, text string) {
+	target := d.byKey[key]
+	d.origin = o
+	d.origins[key] = o
+	maps.DeleteFunc(d.origins, func(k string, _ Origin) bool { return strings.HasPrefix(k, key+"[") })
+	if target.Kind() == reflect.String {
+		target.SetString(text)
+		return
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil || len(doc.Content) == 0 {
+		doc = yaml.Node{Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}}}
+	}
+	if err := d.value(key, doc.Content[0], target); err != nil {
+		d.faults.addf(o, key, "%s: %v", d.shown(doc.Content[0], target), err)
+	}
+}
