@@ -35,7 +35,7 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT s.state = 'active' AND s.last_source_seq > s.hold_seq AND coalesce(
         s.suspect_seq IS NOT NULL
         OR coalesce(s.reported_prompt_tokens + s.tokens_since_report,
-                    s.live_tokens + s.live_estimated_tokens * s.estimate_margin) >= s.due_tokens
+                    s.live_tokens + s.live_estimated_tokens * s.estimate_margin) > s.due_tokens
         OR s.messages_since_run >= s.due_messages
         OR s.turns_since_run >= s.due_turns, false)
 $$;

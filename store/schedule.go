@@ -57,6 +57,16 @@ func (s *Store) SavePolicy(ctx context.Context, hash string, spec json.RawMessag
 	}))
 }
 
+// EnsurePolicy records what a run worked under, under its hash. Idempotent.
+func (s *Store) EnsurePolicy(ctx context.Context, hash string, spec any) error {
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("save policy: %w", err)
+	}
+	_, err = s.pool.Exec(ctx, s.q(`INSERT INTO compactor.policies (hash, spec) VALUES ($1, $2) ON CONFLICT DO NOTHING`), hash, string(raw))
+	return wrap("save policy", err)
+}
+
 // RefreshThresholds gives up to limit sessions the thresholds of the saved policy
 // and reports how many; 0 when there are none left.
 func (s *Store) RefreshThresholds(ctx context.Context, limit int) (int, error) {

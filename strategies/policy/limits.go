@@ -113,3 +113,7 @@ func (p Policy) Hash(l Limits, versions map[string]string) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])[:16]
 }
+
+// FleetHash identifies the policy apart from any model: what the thresholds of all
+// sessions were written under.
+func (p Policy) FleetHash() string { return p.Hash(Limits{}, nil) }

@@ -1,0 +1,179 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+// errOptions: the run asks for something that does not exist or is out of range.
+var errOptions = errors.New("options")
+
+// Planner is what a worker plans with: the policy, the strategies it may name, and
+// how tokens are counted. Immutable and safe for concurrent use once made.
+type Planner struct {
+	Policy   policy.Policy
+	Registry *strategies.Registry
+	// Window is the table of models.
+	Window policy.WindowFunc
+	// Counter counts the messages that strategies write for a model.
+	Counter func(model string) strategies.Counter
+}
+
+// briefing is one claimed run seen through the policy.
+type briefing struct {
+	claim  *store.Claim
+	policy policy.Policy
+	limits policy.Limits
+	// hash names the policy as it is for this model, fleetHash for all of them.
+	hash, fleetHash string
+	// metas is what is planned on, entries the same with the margin on estimated counts.
+	metas   []chat.Meta
+	entries []strategies.Entry
+	fromLog bool
+	// context is what counts against the window, stored what the planned tokens add up to.
+	context, stored chat.Tokens
+}
+
+func (p *Planner) brief(c *store.Claim) *briefing {
+	b := &briefing{claim: c, policy: p.Policy, limits: p.Policy.Limits(c.Session.Model, p.Window)}
+	b.hash = p.Policy.Hash(b.limits, nil)
+	b.fleetHash = p.Policy.FleetHash()
+	s := c.Session
+	b.stored = s.LiveTokens - s.LiveEstimatedTokens + p.Policy.Margin(s.LiveEstimatedTokens)
+	b.context = b.stored
+	if s.ReportedPromptTokens != nil {
+		b.context = *s.ReportedPromptTokens + s.TokensSinceReport
+	}
+	return b
+}
+
+// automatic: nobody is waiting for this run in particular.
+func (b *briefing) automatic() bool {
+	return b.claim.Trigger == store.TriggerNightly || b.claim.Trigger == store.TriggerEvent
+}
+
+// fingerprint is what an automatic run's decision depends on: with the same one
+// there is nothing new to decide (I8).
+func (b *briefing) fingerprint(revision int64) string {
+	return fmt.Sprintf("%d/%d/%s/%s", b.claim.Session.LastSourceSeq, revision, b.claim.Session.Pinned, b.hash)
+}
+
+// see lays out the transcript: the view, or the whole log with what is in the view
+// marked, where the run is to plan from the log or has to bring something back.
+func (b *briefing) see(ctx context.Context, st Store) error {
+	s := b.claim.Session
+	b.metas = b.claim.View
+	b.fromLog = b.claim.Trigger == store.TriggerOperator && b.claim.Options.From != "view"
+	included := func(chat.Seq) bool { return true }
+	if b.fromLog || len(s.Pinned.Minus(s.Live)) > 0 {
+		log, err := st.Log(ctx, s.SID, s.LastSeq)
+		if err != nil {
+			return err
+		}
+		for _, m := range b.claim.View {
+			if m.Kind != chat.KindSource {
+				log = append(log, m)
+			}
+		}
+		slices.SortFunc(log, func(x, y chat.Meta) int {
+			if chat.Less(x, y) {
+				return -1
+			}
+			return 1
+		})
+		b.metas, included = log, s.Live.Has
+	}
+	b.entries = make([]strategies.Entry, len(b.metas))
+	for i, m := range b.metas {
+		if m.Has(chat.Estimated) {
+			m.Tokens = b.policy.Margin(m.Tokens)
+		}
+		b.entries[i] = strategies.Entry{Meta: m, Included: included(m.Seq), Pinned: s.Pinned.Has(m.Seq)}
+	}
+	return nil
+}
+
+// pipeline is the run's own, or the policy's. A repair runs no strategy: the guard
+// alone mends the view.
+func (p *Planner) pipeline(b *briefing, repairOnly bool) (strategies.Pipeline, error) {
+	out := strategies.Pipeline{Guard: strategies.Guard{DropSystem: !b.policy.PreserveSystem}}
+	if repairOnly {
+		return out, nil
+	}
+	// What the window holds beside the stored messages (tools, the provider's own
+	// overhead) is not ours to shrink: the target for the messages is lower by it.
+	limits := b.limits
+	limits.Target = max(1, limits.Target-(b.context-b.stored))
+	pol := b.policy
+	if own := b.claim.Options.Pipeline; len(own) > 0 {
+		// Who names a strategy wants what it does, no less and no more.
+		pol.Pipeline = make([]policy.Step, len(own))
+		for i, s := range own {
+			pol.Pipeline[i] = policy.Step{Strategy: s.Strategy, Params: whole(s.Params)}
+		}
+	} else {
+		out.Target, out.Fallback = limits.Target, pol.Fallback
+	}
+	steps := pol.Steps(limits)
+	if b.fromLog {
+		steps = append([]policy.Step{{Strategy: "from_log"}}, steps...)
+	}
+	for _, s := range steps {
+		built, err := p.Registry.New(s.Strategy, s.Params)
+		if err != nil {
+			return out, fmt.Errorf("%w: %w", errOptions, err)
+		}
+		out.Steps = append(out.Steps, built)
+	}
+	return out, nil
+}
+
+// whole turns the floats that JSON makes of numbers back into integers.
+func whole(params map[string]any) map[string]any {
+	out := maps.Clone(params)
+	for k, v := range out {
+		if f, ok := v.(float64); ok && f == float64(int(f)) {
+			out[k] = int(f)
+		}
+	}
+	return out
+}
+
+// change puts a plan into what the store applies, with its effect on the counters:
+// stored tokens, without the margin, of what really moves.
+func (b *briefing) change(plan chat.Plan) store.Change {
+	s := b.claim.Session
+	c := store.Change{Plan: plan, SnapshotSeq: s.LastSeq, Revision: s.Revision}
+	var out chat.Ranges
+	for _, x := range plan.Exclude {
+		out = out.Union(x.Seqs)
+	}
+	for _, a := range plan.Additions {
+		out = out.Union(a.Covers)
+	}
+	for i, m := range b.metas {
+		var sign int64
+		switch {
+		case b.entries[i].Included && out.Has(m.Seq):
+			sign = -1
+		case !b.entries[i].Included && plan.Include.Has(m.Seq):
+			sign = 1
+		default:
+			continue
+		}
+		c.DeltaMessages += sign
+		c.DeltaTokens += sign * int64(m.Tokens)
+		if m.Has(chat.Estimated) {
+			c.DeltaEstimated += sign * int64(m.Tokens)
+		}
+	}
+	return c
+}

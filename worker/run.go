@@ -1,0 +1,325 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Store is what a run needs of the store.
+type Store interface {
+	Claim(ctx context.Context, run store.RunID, worker string, lease time.Duration) (*store.Claim, error)
+	Heartbeat(ctx context.Context, run store.RunID, fence int64, lease time.Duration) error
+	Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error)
+	Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error)
+	Apply(ctx context.Context, run store.RunID, fence int64, c store.Change) (chat.Ranges, error)
+	Finish(ctx context.Context, run store.RunID, fence int64, status string, snapshot chat.Seq, l store.Ledger, settle *store.Settlement) error
+	Requeue(ctx context.Context, run store.RunID, fence int64, delay time.Duration, failed bool, code, text string) error
+	Snooze(ctx context.Context, run store.RunID, delay time.Duration, code string) (int, error)
+	Abandon(ctx context.Context, run store.RunID, outcome string) error
+	EnsurePolicy(ctx context.Context, hash string, spec any) error
+}
+
+// The codes a run ends with: every decision is a row with one of them.
+const (
+	OutcomeApplied           = "applied"             // the view is smaller, within the target
+	OutcomeRepaired          = "repaired"            // the view was invalid and is valid again
+	OutcomeAboveTarget       = "above_target"        // applied, but what must stay is more than the target
+	OutcomeFloorAboveTrigger = "floor_above_trigger" // what must stay is above the start: only new messages can change that
+	OutcomeIneffective       = "ineffective"         // would gain less than the policy's minimum
+	OutcomeBelowThreshold    = "below_threshold"     // the session is not over its start (any more)
+	OutcomeNothingToCompact  = "nothing_to_compact"  // an operator's run found nothing to do
+	OutcomeUnchanged         = "unchanged"           // nothing has changed since the last decision
+	OutcomeWaitingAfterUndo  = "waiting_after_undo"  // undone by an operator; waits for a new message
+	OutcomeCooldown          = "cooldown"            // too soon after an ineffective run
+	OutcomeWouldGrow         = "would_grow"          // the view would become larger, and that was not allowed
+	OutcomeDryRun            = "dry_run"             // planned and recorded, as asked
+)
+
+// Steps of a run between which a process may die, in order. Tests stop at them.
+const (
+	stepClaimed  = "claimed"
+	stepPlanned  = "planned"
+	stepChecked  = "checked"
+	stepApplied  = "applied"
+	stepRecorded = "recorded"
+)
+
+// attempt is one delivery of a run, from claim to verdict.
+type attempt struct {
+	w     *Worker
+	run   store.RunID
+	start time.Time
+	claim *store.Claim
+
+	outcome string
+	ledger  store.Ledger
+}
+
+// execute works on a run until it has ended or is back in the queue. The error is
+// one that Postgres could not be told: the queue has to deliver again.
+func (w *Worker) execute(ctx context.Context, run store.RunID) error {
+	a := &attempt{w: w, run: run, start: time.Now()}
+	claim, err := w.store.Claim(ctx, run, w.config.Name, w.config.Lease)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil // done before: a late or second delivery
+	case errors.Is(err, store.ErrBusy):
+		return a.busy(ctx)
+	case err != nil:
+		return err
+	}
+	a.claim = claim
+	ctx, stop := w.keepLease(ctx, claim)
+	err = a.work(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause // why the context ended says more than that it did
+	}
+	stop()
+	return a.settle(ctx, err)
+}
+
+// work is the run itself: plan, check, apply.
+func (a *attempt) work(ctx context.Context) error {
+	a.w.probe(stepClaimed)
+	p := a.w.planner
+	b := p.brief(a.claim)
+	if err := b.see(ctx, a.w.store); err != nil {
+		return err
+	}
+	a.ledger = store.Ledger{
+		Kind: "compact", PolicyHash: &b.hash, Utilization: b.limits.Utilization(b.context),
+		MessagesBefore: a.claim.Session.LiveMessages, MessagesAfter: a.claim.Session.LiveMessages,
+		TokensBefore: int64(a.claim.Session.LiveTokens), TokensAfter: int64(a.claim.Session.LiveTokens),
+	}
+	if err := a.w.savePolicy(ctx, b); err != nil {
+		return err
+	}
+	invalid := len(chat.Check(a.claim.View)) > 0 || len(a.claim.Session.Pinned.Minus(a.claim.Session.Live)) > 0
+	if code := b.guards(invalid); code != "" {
+		return a.skip(ctx, b, code)
+	}
+	repairOnly := invalid && b.automatic() && !b.limits.Over(b.context)
+
+	pipeline, err := p.pipeline(b, repairOnly)
+	if err != nil {
+		return err
+	}
+	t := &strategies.Transcript{Entries: b.entries, Counter: p.Counter(a.claim.Session.Model)}
+	result, err := pipeline.Run(ctx, t, func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
+		return a.w.store.Messages(ctx, a.claim.Session.SID, seqs)
+	})
+	if err != nil {
+		return err
+	}
+	a.ledger.PlanMicros = time.Since(a.start).Microseconds()
+	a.ledger.Steps = result.Steps
+	a.w.probe(stepPlanned)
+
+	change := b.change(result.Plan)
+	a.measure(change)
+	if code := a.verdict(b, result, invalid); code != "" {
+		return a.skip(ctx, b, code)
+	}
+	a.w.probe(stepChecked)
+	if invalid && repairOnly {
+		a.ledger.Kind = "repair"
+	}
+	return a.apply(ctx, b, change, invalid)
+}
+
+// guards are the reasons not to plan at all.
+func (b *briefing) guards(invalid bool) string {
+	s := b.claim.Session
+	switch {
+	case !b.automatic():
+		return ""
+	case s.LastSourceSeq <= s.HoldSeq:
+		return OutcomeWaitingAfterUndo
+	case invalid:
+		return ""
+	case s.Settled == b.fingerprint(s.Revision):
+		return OutcomeUnchanged
+	case !b.limits.Over(b.context):
+		return OutcomeBelowThreshold
+	case s.CoolingDown:
+		return OutcomeCooldown
+	}
+	return ""
+}
+
+// measure records what the view would hold after the change.
+func (a *attempt) measure(c store.Change) {
+	a.ledger.MessagesAfter = a.ledger.MessagesBefore + c.DeltaMessages + int64(len(c.Plan.Additions))
+	a.ledger.TokensAfter = a.ledger.TokensBefore + c.DeltaTokens
+	for _, add := range c.Plan.Additions {
+		a.ledger.TokensAfter += int64(add.Tokens)
+	}
+}
+
+// verdict is why a planned change is not applied, or "".
+func (a *attempt) verdict(b *briefing, r strategies.Result, invalid bool) string {
+	gain := chat.Tokens(a.ledger.TokensBefore - a.ledger.TokensAfter)
+	options := a.claim.Options
+	switch {
+	case r.Plan.Empty() && b.automatic():
+		return OutcomeFloorAboveTrigger
+	case r.Plan.Empty():
+		return OutcomeNothingToCompact
+	case options.DryRun:
+		return OutcomeDryRun
+	case invalid, options.AllowGrowth:
+		return ""
+	case gain < 0:
+		return OutcomeWouldGrow
+	case gain < b.policy.MinGainTokens && !b.automatic():
+		return OutcomeNothingToCompact
+	case gain < b.policy.MinGainTokens:
+		return OutcomeIneffective
+	}
+	return ""
+}
+
+func (a *attempt) apply(ctx context.Context, b *briefing, c store.Change, invalid bool) error {
+	gain := chat.Tokens(a.ledger.TokensBefore - a.ledger.TokensAfter)
+	after := b.context - gain
+	switch {
+	case b.limits.Over(after):
+		a.outcome = OutcomeFloorAboveTrigger
+	case a.ledger.Kind == "repair" || invalid && gain < b.policy.MinGainTokens:
+		a.outcome = OutcomeRepaired
+	case after > b.limits.Target:
+		a.outcome = OutcomeAboveTarget
+	default:
+		a.outcome = OutcomeApplied
+	}
+	a.ledger.Outcome = a.outcome
+	a.ledger.TotalMicros = time.Since(a.start).Microseconds()
+	c.Ledger = a.ledger
+	c.Settlement = *b.settlement(after, a.claim.Session.Revision+1)
+	if _, err := a.w.store.Apply(ctx, a.run, a.claim.Fence, c); err != nil {
+		return err
+	}
+	a.w.probe(stepApplied)
+	a.log(ctx, slog.LevelInfo, "run ended")
+	return nil
+}
+
+// skip ends the run without a change.
+func (a *attempt) skip(ctx context.Context, b *briefing, code string) error {
+	a.outcome = code
+	a.ledger.Outcome = code
+	a.ledger.TotalMicros = time.Since(a.start).Microseconds()
+	s := b.settlement(b.context, a.claim.Session.Revision)
+	switch code {
+	case OutcomeDryRun, OutcomeCooldown, OutcomeWaitingAfterUndo, OutcomeWouldGrow, OutcomeNothingToCompact:
+		s = nil // says nothing about whether the session is due
+	case OutcomeIneffective:
+		s.Ineffective, s.CooldownSeconds = true, b.policy.Cooldown.Seconds()
+	}
+	if err := a.w.store.Finish(ctx, a.run, a.claim.Fence, store.StatusSkipped, a.claim.Session.LastSeq, a.ledger, s); err != nil {
+		return err
+	}
+	a.w.probe(stepRecorded)
+	a.log(ctx, slog.LevelInfo, "run ended")
+	return nil
+}
+
+// settlement is what the session is left with when its window holds that much: it
+// is due again above the start, or where it could not be brought below that, once
+// there is something to gain again.
+func (b *briefing) settlement(context chat.Tokens, revision int64) *store.Settlement {
+	due := b.limits.Start
+	if b.limits.Over(context) {
+		due = context + max(b.policy.MinGainTokens, 1)
+	}
+	fingerprint := b.fingerprint(revision)
+	return &store.Settlement{
+		DueTokens: due, EstimateMargin: b.policy.EstimateMargin, PolicyHash: b.fleetHash, Settled: &fingerprint,
+	}
+}
+
+// busy postpones a run whose session another worker is at.
+func (a *attempt) busy(ctx context.Context) error {
+	v := verdictOf(store.ErrBusy)
+	n, err := a.w.store.Snooze(ctx, a.run, v.delay, v.code)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // this very run is running elsewhere, or over
+	}
+	if err == nil && n >= maxSnoozes {
+		err = a.w.store.Abandon(ctx, a.run, v.code)
+	}
+	return err
+}
+
+// settle turns the error of an attempt into the run's next state, in Postgres
+// where it can be reached. The context may be over, so it writes with its own.
+func (a *attempt) settle(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.w.config.WriteTimeout)
+	defer cancel()
+	v := classify(err, a.claim.Failures, a.claim.Snoozes)
+	var werr error
+	switch v.action {
+	case done:
+		a.outcome = v.code
+		a.log(ctx, slog.LevelInfo, "run was taken over")
+		return nil
+	case retry, snooze:
+		werr = a.w.store.Requeue(write, a.run, a.claim.Fence, v.delay, v.action == retry, v.code, errorText(err))
+		a.outcome = v.code
+		a.log(ctx, slog.LevelWarn, "run postponed", slog.Duration("delay", v.delay), slog.String("error", errorText(err)))
+	case discard:
+		a.outcome = v.code
+		text := errorText(err)
+		a.ledger.Outcome, a.ledger.ErrorCode, a.ledger.Error = v.code, &v.code, &text
+		a.ledger.TotalMicros = time.Since(a.start).Microseconds()
+		if a.ledger.Kind == "" {
+			a.ledger.Kind = "compact"
+		}
+		werr = a.w.store.Finish(write, a.run, a.claim.Fence, store.StatusFailed, a.claim.Session.LastSeq, a.ledger, nil)
+		a.log(ctx, slog.LevelError, "run failed", slog.String("error", text))
+	}
+	if werr != nil && !errors.Is(werr, store.ErrNotApplicable) {
+		return fmt.Errorf("record that the run ended %s: %w", v.code, werr)
+	}
+	return nil
+}
+
+// errorText is an error for the ledger and the log. Errors here hold names and
+// numbers, never content: the store maps the database's texts, a strategy's panic
+// value is left out.
+func errorText(err error) string {
+	s := err.Error()
+	if len(s) > 500 {
+		s = s[:500]
+	}
+	return s
+}
+
+// log writes the one line of a run.
+func (a *attempt) log(ctx context.Context, level slog.Level, msg string, more ...slog.Attr) {
+	attrs := append([]slog.Attr{
+		slog.Int64("run_id", a.run),
+		slog.String("session_id", a.claim.Session.Key.Session),
+		slog.String("tenant", a.claim.Session.Key.Tenant),
+		slog.String("trigger", a.claim.Trigger),
+		slog.String("outcome", a.outcome),
+		slog.Int64("tokens_before", a.ledger.TokensBefore),
+		slog.Int64("tokens_after", a.ledger.TokensAfter),
+		slog.Int64("messages_before", a.ledger.MessagesBefore),
+		slog.Int64("messages_after", a.ledger.MessagesAfter),
+		slog.Duration("waited", a.start.Sub(a.claim.QueuedAt)),
+		slog.Duration("plan", time.Duration(a.ledger.PlanMicros)*time.Microsecond),
+		slog.Duration("took", time.Since(a.start)),
+	}, more...)
+	a.w.logger.LogAttrs(ctx, level, msg, attrs...)
+}

@@ -1,0 +1,165 @@
+// Package worker executes runs: it takes their tasks from asynq, plans with the
+// strategies, and applies through the store. One place, outcome.go, decides what
+// becomes of a run whose attempt failed.
+//
+// It knows nothing of schedules. Everything it must not do twice is guarded by
+// the store's claim and fence, as asynq may deliver a task twice, at the same
+// time, late, or never.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/sessionstore/compactor/worker/jobs"
+)
+
+// Config tunes a worker. The zero value of a field means its default.
+type Config struct {
+	// Name identifies the worker in the ledger. Defaults to host and process id.
+	Name string
+	// Concurrency is how many runs are worked on at once. Defaults to 16.
+	Concurrency int
+	// Lease is how long a run is this worker's without a heartbeat. Defaults to
+	// 60 s; a run of a crashed worker is picked up after it.
+	Lease time.Duration
+	// DrainTimeout is how long runs in flight may finish when the worker stops,
+	// before they are sent back to the queue. Defaults to 20 s.
+	DrainTimeout time.Duration
+	// CheckInterval is how often an idle worker looks into Redis. Defaults to 20 ms.
+	CheckInterval time.Duration
+	// WriteTimeout bounds the write of a run's end after its own time is up.
+	// Defaults to 5 s.
+	WriteTimeout time.Duration
+	// Logger gets one line per run. Defaults to none.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Name == "" {
+		host, _ := os.Hostname()
+		c.Name = fmt.Sprintf("%s/%d", host, os.Getpid())
+	}
+	set := func(d *time.Duration, def time.Duration) {
+		if *d == 0 {
+			*d = def
+		}
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = 16
+	}
+	set(&c.Lease, time.Minute)
+	set(&c.DrainTimeout, 20*time.Second)
+	set(&c.CheckInterval, 20*time.Millisecond)
+	set(&c.WriteTimeout, 5*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Worker is one process's share of the work.
+type Worker struct {
+	store   Store
+	planner *Planner
+	config  Config
+	logger  *slog.Logger
+
+	// probe is called between the steps of a run; tests die there.
+	probe func(step string)
+
+	policies sync.Map // hashes that are in the store
+
+	stopping context.Context // over when runs in flight have drained long enough
+	abort    context.CancelCauseFunc
+	inFlight sync.WaitGroup
+}
+
+// New makes a worker. It does nothing until Run.
+func New(st Store, planner *Planner, c Config) *Worker {
+	c = c.withDefaults()
+	w := &Worker{store: st, planner: planner, config: c, logger: c.Logger, probe: func(string) {}}
+	w.stopping, w.abort = context.WithCancelCause(context.Background())
+	return w
+}
+
+// Run takes tasks until ctx is over, then stops taking, lets runs in flight finish
+// for DrainTimeout, sends the rest back to the queue, and returns when all their
+// handlers have. While Redis is away it waits for it. A worker runs once.
+func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt) error {
+	server := asynq.NewServer(redis, asynq.Config{
+		Concurrency:       w.config.Concurrency,
+		Queues:            jobs.Queues(),
+		TaskCheckInterval: w.config.CheckInterval,
+		// Not ctx: a signal must not kill the runs in flight.
+		BaseContext: context.Background,
+		// asynq hands tasks out again, while their handlers still run, when this is
+		// over. Ours are back before: drain, then the last write.
+		ShutdownTimeout: w.config.DrainTimeout + w.config.WriteTimeout + 2*time.Second,
+		// Only for when Postgres could not be asked: retries are its business.
+		RetryDelayFunc: func(n int, _ error, _ *asynq.Task) time.Duration {
+			return time.Second + time.Duration(rand.Int64N(int64(min(30*time.Second, time.Second<<min(n, 5)))))
+		},
+		Logger:   asynqLogger{w.logger},
+		LogLevel: asynq.WarnLevel,
+	})
+	if err := server.Start(asynq.HandlerFunc(w.handle)); err != nil {
+		return fmt.Errorf("start worker: %w", err)
+	}
+	<-ctx.Done()
+	server.Stop()
+	drained := make(chan struct{})
+	go func() {
+		w.inFlight.Wait()
+		close(drained)
+	}()
+	select {
+	case <-drained:
+	case <-time.After(w.config.DrainTimeout):
+		w.abort(ErrStopping)
+		<-drained
+	}
+	server.Shutdown()
+	return nil
+}
+
+// handle is asynq's handler. It returns an error only when Postgres could not be
+// told what became of the run: every other end is a row in the ledger.
+func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
+	w.inFlight.Add(1)
+	defer w.inFlight.Done()
+	if t.Type() != jobs.TypeRun {
+		w.logger.ErrorContext(ctx, "task of unknown type dropped", "type", t.Type())
+		return nil
+	}
+	p, err := jobs.ParseRun(t.Payload())
+	if err != nil {
+		w.logger.ErrorContext(ctx, "task dropped", "error", err.Error())
+		return nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(w.stopping, func() { cancel(context.Cause(w.stopping)) })()
+	err = w.execute(ctx, p.Run)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		w.logger.WarnContext(ctx, "run left to the queue", "run_id", p.Run, "error", errorText(err))
+	}
+	return err
+}
+
+// asynqLogger hands asynq's own lines on.
+type asynqLogger struct{ *slog.Logger }
+
+func (l asynqLogger) Debug(args ...any) { l.Logger.Debug("asynq", "text", fmt.Sprint(args...)) }
+func (l asynqLogger) Info(args ...any)  { l.Logger.Info("asynq", "text", fmt.Sprint(args...)) }
+func (l asynqLogger) Warn(args ...any)  { l.Logger.Warn("asynq", "text", fmt.Sprint(args...)) }
+func (l asynqLogger) Error(args ...any) { l.Logger.Error("asynq", "text", fmt.Sprint(args...)) }
+func (l asynqLogger) Fatal(args ...any) { l.Logger.Error("asynq", "text", fmt.Sprint(args...)) }
