@@ -76,6 +76,9 @@ func download(ctx context.Context, log *slog.Logger, cache string, config embedd
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
 	port, err := freePort(ctx)
+	if err == nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("install postgres: %w", err)
 	}
