@@ -1,0 +1,236 @@
+package main_test
+
+import (
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sessionstore/compactor"
+
+// A pattern names a package, or a package and all below it when it ends in
+// "/...". Packages of the module are named by their folder.
+
+// rule says which packages of the module a package may import.
+type rule struct {
+	pkg  string
+	uses []string
+}
+
+// mayImport says which packages of the module each package may import: the
+// first rule that matches it holds. A package without a rule is a fault, so that
+// a new one gets a place. Test files are free: they import what they test with.
+var mayImport = []rule{
+	// Leaves: the words that everybody speaks.
+	{"strategies/chat", nil},
+	{"worker/jobs", nil},
+	{"migrations", nil},
+	// Helpers of tests; they start servers by running a command below cmd.
+	{"store/storetest", nil},
+
+	{"strategies/...", []string{"strategies/..."}},
+	{"store/...", []string{"store/...", "strategies/chat", "migrations"}},
+	{"worker/...", []string{"worker/...", "strategies/...", "store"}},
+	// The scheduler speaks of sessions, so it knows their types; it plans nothing.
+	{"scheduler/...", []string{"scheduler/...", "store", "worker/jobs", "strategies/policy", "strategies/chat"}},
+	{"cmd/...", []string{"cmd/...", "strategies/...", "store", "migrations", "worker/...", "scheduler/..."}},
+	{"deploy/...", []string{"strategies/...", "store"}},
+}
+
+// onlyIn says which packages may import a library.
+var onlyIn = []struct {
+	library string
+	pkgs    []string
+}{
+	// cmd/internal/stack talks to the private server it starts, to make the
+	// database that the store then opens.
+	{"github.com/jackc/pgx/v5/...", []string{"store/...", "migrations", "cmd/internal/stack/..."}},
+	{"database/sql/...", []string{"store/...", "migrations"}},
+	{"github.com/pressly/goose/v3/...", []string{"migrations"}},
+	{"github.com/sashabaranov/go-openai/...", []string{"strategies/llm"}},
+	{"github.com/hibiken/asynq/...", []string{"worker/...", "scheduler/...", "cmd/..."}},
+	{"github.com/pkoukk/tiktoken-go/...", []string{"strategies/tokens/..."}},
+	{"github.com/pkoukk/tiktoken-go-loader/...", []string{"strategies/tokens/..."}},
+	{"github.com/alicebob/miniredis/v2/...", []string{"cmd/internal/stack/...", "store/storetest"}},
+	{"github.com/fergusstrange/embedded-postgres/...", []string{"cmd/internal/stack"}},
+	// Strategies are pure: only the model client talks to anybody.
+	{"net/http/...", []string{"strategies/llm/...", "store/...", "worker/...", "scheduler/...", "cmd/...", "deploy/..."}},
+}
+
+// edge is one import: a package, what it imports, and the file that does.
+type edge struct{ from, to, file string }
+
+// faults returns what is wrong with the imports, a line each.
+func faults(edges []edge) []string {
+	var found []string
+	for _, e := range edges {
+		if to, ours := strings.CutPrefix(e.to, module+"/"); ours {
+			i := slices.IndexFunc(mayImport, func(r rule) bool { return match(r.pkg, e.from) })
+			switch {
+			case i < 0:
+				found = append(found, fmt.Sprintf("%s: package %s has no import rule", e.file, e.from))
+			case !slices.ContainsFunc(mayImport[i].uses, func(p string) bool { return match(p, to) }):
+				found = append(found, fmt.Sprintf("%s: %s must not import %s", e.file, e.from, to))
+			}
+			continue
+		}
+		for _, r := range onlyIn {
+			if match(r.library, e.to) && !slices.ContainsFunc(r.pkgs, func(p string) bool { return match(p, e.from) }) {
+				found = append(found, fmt.Sprintf("%s: %s must not import %s: only %s may", e.file, e.from, e.to, strings.Join(r.pkgs, ", ")))
+			}
+		}
+	}
+	return found
+}
+
+func match(pattern, pkg string) bool {
+	root, below := strings.CutSuffix(pattern, "/...")
+	return pkg == root || below && strings.HasPrefix(pkg, root+"/")
+}
+
+// imports reads the imports of all non-test files of the module, whatever their
+// build tags.
+func imports(t *testing.T, root string) (edges []edge) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			name := d.Name()
+			_, err := os.Stat(filepath.Join(path, "go.mod"))
+			otherModule := err == nil && path != root
+			if path != root && (otherModule || name == "testdata" || name == "node_modules" || name[0] == '.' || name[0] == '_') {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		from := rel[:max(0, strings.LastIndex(rel, "/"))]
+		for _, spec := range file.Imports {
+			to, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			edges = append(edges, edge{from, to, rel})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return edges
+}
+
+func moduleRoot(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func TestImportsGoOneWay(t *testing.T) {
+	t.Parallel()
+	edges := imports(t, moduleRoot(t))
+	if len(edges) < 20 {
+		t.Fatalf("only %d imports found: is this the module?", len(edges))
+	}
+	for _, fault := range faults(edges) {
+		t.Error(fault)
+	}
+}
+
+func TestImportRules(t *testing.T) {
+	t.Parallel()
+	ours := func(pkg string) string { return module + "/" + pkg }
+	for name, c := range map[string]struct {
+		from, to string
+		ok       bool
+	}{
+		"strategies know chat":                        {"strategies/tokens", ours("strategies/chat"), true},
+		"the store knows chat":                        {"store", ours("strategies/chat"), true},
+		"the worker knows the store":                  {"worker", ours("store"), true},
+		"the scheduler knows jobs":                    {"scheduler", ours("worker/jobs"), true},
+		"commands know everything":                    {"cmd/internal/cli", ours("scheduler"), true},
+		"the store opens Postgres":                    {"store", "github.com/jackc/pgx/v5/pgxpool", true},
+		"the stack makes its database":                {"cmd/internal/stack", "github.com/jackc/pgx/v5", true},
+		"chat is a leaf":                              {"strategies/chat", ours("strategies/tokens"), false},
+		"jobs is a leaf":                              {"worker/jobs", ours("strategies/chat"), false},
+		"the store does not know the worker":          {"store", ours("worker"), false},
+		"the store does not know jobs":                {"store", ours("worker/jobs"), false},
+		"the store does not know strategies":          {"store", ours("strategies"), false},
+		"strategies do not know the store":            {"strategies", ours("store"), false},
+		"the worker does not know the scheduler":      {"worker", ours("scheduler"), false},
+		"the scheduler does not know the worker":      {"scheduler", ours("worker"), false},
+		"the scheduler does not plan":                 {"scheduler", ours("strategies"), false},
+		"nobody knows cmd":                            {"store/storetest", ours("cmd/internal/stack"), false},
+		"nobody but tests knows the helpers of tests": {"cmd/internal/cli", ours("store/storetest"), false},
+		"the worker does not know Postgres":           {"worker", "github.com/jackc/pgx/v5", false},
+		"commands do not know Postgres":               {"cmd/internal/cli", "github.com/jackc/pgx/v5/pgxpool", false},
+		"strategies know no model":                    {"strategies/summarize", "github.com/sashabaranov/go-openai", false},
+		"the store knows no queue":                    {"store", "github.com/hibiken/asynq", false},
+		"strategies know no network":                  {"strategies", "net/http", false},
+		"a new package needs a rule":                  {"util", ours("store"), false},
+		"a name that only begins alike is another":    {"storefront", ours("strategies/chat"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := faults([]edge{{c.from, c.to, "x.go"}}); (len(got) == 0) != c.ok {
+				t.Errorf("%s → %s: %v", c.from, c.to, got)
+			}
+		})
+	}
+}
+
+// rootFaults returns the entries of the module root that do not belong there.
+func rootFaults(files []string) (found []string) {
+	allowed := []string{
+		"cmd", "strategies", "store", "migrations", "worker", "scheduler", "deploy",
+		"go.mod", "go.sum", "README.md", "LICENSE",
+	}
+	for _, file := range files {
+		top, _, _ := strings.Cut(file, "/")
+		if !strings.HasPrefix(top, ".") && !slices.Contains(allowed, top) && !slices.Contains(found, top) {
+			found = append(found, top)
+		}
+	}
+	return found
+}
+
+func TestRootHoldsOnlyWhatIsAgreed(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = moduleRoot(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Skipf("not a git checkout: %v", errors.Unwrap(err))
+	}
+	for _, name := range rootFaults(strings.Fields(string(out))) {
+		t.Errorf("%s does not belong at the module root", name)
+	}
+	if got := rootFaults([]string{".ci/run", "store/a.go", "util/a.go", "util/b.go", "main.go"}); !slices.Equal(got, []string{"util", "main.go"}) {
+		t.Errorf("the check itself finds %v", got)
+	}
+}

@@ -1,0 +1,167 @@
+package stack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// oldest is the first major version with multiranges.
+const oldest = 14
+
+// ErrNoPostgres means that this machine has no Postgres that could be started.
+// The text of the error that wraps it names the ways out.
+var ErrNoPostgres = errors.New("no Postgres server found")
+
+// finder looks for server binaries. Tests give it other places.
+type finder struct {
+	look     func(name string) (string, error) // exec.LookPath
+	patterns []string                          // folders, as globs, in order of preference
+}
+
+func newFinder() *finder {
+	f := &finder{
+		look: exec.LookPath,
+		patterns: []string{
+			"/usr/lib/postgresql/*/bin",
+			"/usr/pgsql-*/bin",
+			"/opt/homebrew/opt/postgresql@*/bin",
+			"/usr/local/opt/postgresql@*/bin",
+			"/opt/homebrew/bin",
+		},
+	}
+	if cache, err := cacheDir(); err == nil {
+		f.patterns = append(f.patterns, filepath.Join(cache, "postgres-*", "bin"))
+	}
+	return f
+}
+
+// binaries is a folder with a Postgres that can be started.
+type binaries struct {
+	dir   string
+	major int
+}
+
+func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
+
+// postgres returns the preferred binaries; a data folder made by one major
+// version needs the same again, zero takes any.
+func (f *finder) postgres(ctx context.Context, major int) (binaries, error) {
+	var others []string
+	for _, dir := range f.dirs(ctx) {
+		v, err := majorOf(ctx, filepath.Join(dir, "postgres"))
+		switch {
+		case err != nil:
+			others = append(others, fmt.Sprintf("%s (%v)", dir, err))
+		case v < oldest || major != 0 && v != major:
+			others = append(others, fmt.Sprintf("%s (version %d)", dir, v))
+		default:
+			return binaries{dir: dir, major: v}, nil
+		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return binaries{}, err
+	}
+	return binaries{}, noPostgres(major, others)
+}
+
+// dirs returns the folders that hold a server, without repeats.
+func (f *finder) dirs(ctx context.Context) []string {
+	var dirs []string
+	if path, err := f.look("postgres"); err == nil {
+		dirs = append(dirs, folderOf(path))
+	}
+	if path, err := f.look("pg_config"); err == nil {
+		if out, err := exec.CommandContext(ctx, path, "--bindir").Output(); err == nil {
+			dirs = append(dirs, strings.TrimSpace(string(out)))
+		}
+	}
+	for _, pattern := range f.patterns {
+		found, _ := filepath.Glob(pattern)
+		slices.SortFunc(found, func(a, b string) int { return cmp.Compare(number(b), number(a)) })
+		dirs = append(dirs, found...)
+	}
+	var usable []string
+	for _, dir := range dirs {
+		if !slices.Contains(usable, dir) && executable(filepath.Join(dir, "postgres")) && executable(filepath.Join(dir, "initdb")) {
+			usable = append(usable, dir)
+		}
+	}
+	return usable
+}
+
+// folderOf returns where a binary really lies: its companions are there, not
+// beside the link that PATH shows.
+func folderOf(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return filepath.Dir(path)
+}
+
+var digits = regexp.MustCompile(`\d+`)
+
+// number returns the last number in a path: the version it names.
+func number(path string) int {
+	all := digits.FindAllString(path, -1)
+	if len(all) == 0 {
+		return 0
+	}
+	n, _ := strconv.Atoi(all[len(all)-1])
+	return n
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// majorOf asks a server for its version.
+func majorOf(ctx context.Context, server string) (int, error) {
+	out, err := exec.CommandContext(ctx, server, "--version").Output()
+	if err != nil {
+		return 0, err
+	}
+	v, err := strconv.Atoi(digits.FindString(string(out)))
+	if err != nil {
+		return 0, fmt.Errorf("version unreadable in %q", out)
+	}
+	return v, nil
+}
+
+// noPostgres says what was looked for and what can be done about it here.
+func noPostgres(major int, others []string) error {
+	want := fmt.Sprintf("version %d or newer", oldest)
+	if major != 0 {
+		want = fmt.Sprintf("version %d, which made this data folder", major)
+	}
+	found := ""
+	if len(others) > 0 {
+		found = "; not usable: " + strings.Join(others, ", ")
+	}
+	return fmt.Errorf("%w (%s; looked on PATH, at pg_config --bindir and in the usual folders%s): %s, set DATABASE_URL to a server that runs, or try `compactor demo --install`",
+		ErrNoPostgres, want, found, installHint(runtime.GOOS, executable("/usr/bin/apt-get")))
+}
+
+func installHint(goos string, apt bool) string {
+	switch {
+	case apt:
+		return "install it with `apt-get install postgresql`"
+	case goos == "darwin":
+		return "install it with `brew install postgresql@17`"
+	default:
+		return "install the postgresql server package of this system"
+	}
+}

@@ -1,0 +1,88 @@
+//go:build unix
+
+package stack
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// identity is the user a server runs as; nil is the user we are.
+type identity struct {
+	name     string
+	uid, gid uint32
+}
+
+// unprivileged returns the user that servers run as when we are root: postgres
+// refuses to run as root. It is nil when we are somebody else.
+func unprivileged() *identity {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uerr := strconv.ParseUint(u.Uid, 10, 32)
+		gid, gerr := strconv.ParseUint(u.Gid, 10, 32)
+		if uerr == nil && gerr == nil && uid != 0 {
+			return &identity{name: name, uid: uint32(uid), gid: uint32(gid)}
+		}
+	}
+	return &identity{name: "65534", uid: 65534, gid: 65534}
+}
+
+// detach gives the command a process group of its own, the identity to run as,
+// and the signal it gets when we die.
+func detach(cmd *exec.Cmd, as *identity, death syscall.Signal) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if as != nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: as.uid, Gid: as.gid}
+	}
+	setParentDeath(cmd.SysProcAttr, death)
+}
+
+func signalGroup(pid int, s syscall.Signal) { _ = syscall.Kill(-pid, s) }
+
+// alive reports whether a process of that id exists.
+func alive(pid int) bool {
+	return pid > 0 && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
+// give hands a file to the identity.
+func give(path string, as *identity) error {
+	if as == nil {
+		return nil
+	}
+	return os.Chown(path, int(as.uid), int(as.gid))
+}
+
+// mayEnter reports whether the identity may pass through the folder.
+func mayEnter(info fs.FileInfo, as *identity) bool {
+	mode := info.Mode().Perm()
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		switch {
+		case st.Uid == as.uid:
+			return mode&0o100 != 0
+		case st.Gid == as.gid:
+			return mode&0o010 != 0
+		}
+	}
+	return mode&0o001 != 0
+}
+
+// tryLock takes the lock of an open file, or reports that another holds it. The
+// kernel gives it back when the file is closed, so no holder outlives itself.
+func tryLock(f *os.File) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}

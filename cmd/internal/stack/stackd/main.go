@@ -1,0 +1,199 @@
+//go:build unix
+
+// Command stackd lends servers to the tests: one Postgres for everybody, a
+// redis-server for each who asks. It is started by store/storetest, which may
+// not import cmd, and speaks over a unix socket in the folder it is given:
+//
+//	server: hello
+//	client: postgres | redis
+//	server: {"url": "…"} or {"error": "…", "missing": true|false}
+//
+// A loan lasts as long as its connection; so a client that crashes returns it.
+// When nobody has been connected for a while, stackd stops what it started,
+// removes the folder and ends.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/stack"
+)
+
+func main() {
+	dir := flag.String("dir", "", "the folder of the lock and the socket; removed at the end")
+	idle := flag.Duration("idle", 5*time.Second, "end when nobody has been connected for so long")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if err := serve(ctx, *dir, *idle, log); err != nil {
+		log.Error("stackd ended", "error", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// reply is the answer to a request.
+type reply struct {
+	URL     string `json:"url,omitempty"`
+	Error   string `json:"error,omitempty"`
+	Missing bool   `json:"missing,omitempty"` // this machine has no such server
+}
+
+// lender owns the servers.
+type lender struct {
+	log      *slog.Logger
+	postgres func() (*stack.Stack, error)
+	changed  chan int // +1 and -1: connections
+	loans    sync.WaitGroup
+}
+
+// serve lends until nobody has been connected for the idle time, or the context
+// ends.
+func serve(ctx context.Context, dir string, idle time.Duration, log *slog.Logger) error {
+	socket := filepath.Join(dir, "control.sock")
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := &lender{log: log, changed: make(chan int)}
+	stop := func() error { return nil }
+	l.postgres = sync.OnceValues(func() (*stack.Stack, error) {
+		s, err := stack.StartPostgres(ctx, stack.Options{Logger: log})
+		if err == nil {
+			stop = s.Stop
+		}
+		return s, err
+	})
+	l.loans.Go(func() { l.accept(ctx, listener) })
+	l.waitIdle(ctx, dir, idle)
+	cancel()
+	err = listener.Close()
+	l.loans.Wait()
+	return errors.Join(err, stop())
+}
+
+// waitIdle returns when nobody has been connected for the idle time, with the
+// folder removed. Clients connect and are greeted under the lock of the folder,
+// so with the lock in hand nobody is on the way in.
+func (l *lender) waitIdle(ctx context.Context, dir string, idle time.Duration) {
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
+	for connected := 0; ; {
+		select {
+		case <-ctx.Done():
+			_ = os.RemoveAll(dir)
+			return
+		case n := <-l.changed:
+			connected += n
+			timer.Reset(idle)
+		case <-timer.C:
+			if connected == 0 && removeUnused(dir) {
+				return
+			}
+			timer.Reset(idle)
+		}
+	}
+}
+
+// removeUnused removes the folder unless a client holds its lock.
+func removeUnused(dir string) bool {
+	lock, err := os.Open(filepath.Join(dir, "lock"))
+	if err == nil {
+		defer lock.Close()
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false
+	}
+	_ = os.RemoveAll(dir)
+	return true
+}
+
+func (l *lender) accept(ctx context.Context, listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return // closed: we end
+		}
+		l.loans.Go(func() {
+			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+			defer stop()
+			defer conn.Close()
+			l.count(ctx, +1)
+			defer l.count(ctx, -1)
+			if err := l.lend(ctx, conn); err != nil {
+				l.log.Warn("loan failed", "error", err)
+			}
+		})
+	}
+}
+
+func (l *lender) count(ctx context.Context, n int) {
+	select {
+	case l.changed <- n:
+	case <-ctx.Done():
+	}
+}
+
+// lend serves one client until it goes.
+func (l *lender) lend(ctx context.Context, conn net.Conn) error {
+	if _, err := fmt.Fprintln(conn, "hello"); err != nil {
+		return err
+	}
+	in := bufio.NewReader(conn)
+	want, err := in.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	var r reply
+	switch want = strings.TrimSpace(want); want {
+	case "postgres":
+		s, err := l.postgres()
+		if err != nil {
+			r = reply{Error: err.Error(), Missing: errors.Is(err, stack.ErrNoPostgres)}
+			break
+		}
+		r.URL = s.DatabaseURL
+	case "redis":
+		s, err := stack.StartRedis(ctx, stack.Options{RealRedis: true, Logger: l.log})
+		if err != nil {
+			r.Error = err.Error()
+			break
+		}
+		defer func() {
+			if err := s.Stop(); err != nil {
+				l.log.Warn("redis did not stop", "error", err)
+			}
+		}()
+		if r.URL = s.RedisURL; s.Redis.Kind != stack.Private {
+			r = reply{Error: "no redis-server found", Missing: true}
+		}
+	default:
+		r.Error = fmt.Sprintf("unknown request %q", want)
+	}
+	if err := json.NewEncoder(conn).Encode(r); err != nil {
+		return err
+	}
+	_, _ = in.ReadByte() // until the client goes
+	return nil
+}

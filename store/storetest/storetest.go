@@ -1,0 +1,225 @@
+// Package storetest gives tests what they need to run on: a fresh database, a
+// fresh Redis. It is for test files only.
+//
+// Where no server is named by the environment, all test processes of a `go test`
+// run share one private Postgres, lent by cmd/internal/stack/stackd. This
+// package builds and runs that command rather than importing it, because imports
+// go one way: nothing outside cmd imports cmd. It needs no TestMain; a loan ends
+// with the process, and the server a few seconds after the last loan.
+//
+// A machine without servers skips the tests that need them, with the reason;
+// with REQUIRE_DB=1 they fail instead.
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+)
+
+// errMissing means that this machine cannot run such a server.
+var errMissing = errors.New("missing")
+
+// postgres returns the server of this process: the one that TEST_DATABASE_URL or
+// DATABASE_URL names, else a loan that lasts as long as the process.
+var postgres = sync.OnceValues(func() (*loan, error) {
+	for _, name := range []string{"TEST_DATABASE_URL", "DATABASE_URL"} {
+		if dsn := os.Getenv(name); dsn != "" {
+			return &loan{url: dsn}, nil
+		}
+	}
+	return borrow("postgres")
+})
+
+// DB returns the DSN of a fresh database, dropped when the test ends. It is a
+// copy of a template, which the first caller with that key makes by calling
+// migrate on an empty database: the key must change whenever what migrate does
+// changes. migrate must close its connections. A nil migrate gives an empty
+// database.
+//
+// On a server named by TEST_DATABASE_URL or DATABASE_URL only databases of its
+// own making are touched; templates stay there for the next run.
+func DB(t testing.TB, key string, migrate func(ctx context.Context, dsn string) error) string {
+	t.Helper()
+	l, err := postgres()
+	if err != nil {
+		unavailable(t, "Postgres", err)
+	}
+	server := l.url
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	template := "template0"
+	if migrate != nil {
+		if template, err = makeTemplate(ctx, server, key, migrate); err != nil {
+			t.Fatalf("make template database: %v", err)
+		}
+	}
+	name := "compactor_test_" + strings.ToLower(rand.Text())
+	if err := admin(ctx, server, createFrom(name, template)); err != nil {
+		t.Fatalf("make test database: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := admin(ctx, server, "drop database if exists "+quote(name)+" with (force)"); err != nil {
+			t.Errorf("drop test database: %v", err)
+		}
+	})
+	return withDatabase(server, name)
+}
+
+// Redis returns the URL of a fresh in-process Redis. Its keys do not expire by
+// themselves: a test of leases or of anything with a time to live takes
+// RealRedis.
+func Redis(t testing.TB) string {
+	t.Helper()
+	return "redis://" + miniredis.RunT(t).Addr() + "/0"
+}
+
+// RealRedis returns the URL of a fresh redis-server of this test's own or, where
+// there is no such binary, of an empty database of the server that REDIS_URL
+// names. There, others may be on the same server: use FLUSHDB, not FLUSHALL.
+func RealRedis(t testing.TB) string {
+	t.Helper()
+	l, err := borrow("redis")
+	if err == nil {
+		t.Cleanup(l.end)
+		return l.url
+	}
+	given := os.Getenv("REDIS_URL")
+	if !errors.Is(err, errMissing) || given == "" {
+		unavailable(t, "Redis", err)
+	}
+	return emptyIndex(t, given)
+}
+
+// unavailable ends the test: it is skipped where the server cannot be had here,
+// unless servers are required, and fails otherwise.
+func unavailable(t testing.TB, what string, err error) {
+	t.Helper()
+	if errors.Is(err, errMissing) && os.Getenv("REQUIRE_DB") != "1" {
+		t.Skipf("no %s for this test: %v", what, err)
+	}
+	t.Fatalf("no %s for this test: %v", what, err)
+}
+
+// makeTemplate returns the name of the template database for the key, making it
+// where there is none. It gets its name when it is complete, so that a crash
+// leaves none that is half made.
+func makeTemplate(ctx context.Context, server, key string, migrate func(context.Context, string) error) (string, error) {
+	sum := sha256.Sum256([]byte(key))
+	name := "compactor_template_" + hex.EncodeToString(sum[:8])
+	half := name + "_half"
+	conn, err := pgx.Connect(ctx, server)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	exists := func() (there bool, err error) {
+		err = conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", name).Scan(&there)
+		return there, err
+	}
+	if there, err := exists(); err != nil || there {
+		return name, err
+	}
+	id := fnv.New64a()
+	id.Write([]byte(name))
+	// The lock ends with the connection.
+	if _, err := conn.Exec(ctx, "select pg_advisory_lock($1)", int64(id.Sum64())); err != nil { //nolint:gosec // any 64 bits will do
+		return "", err
+	}
+	if there, err := exists(); err != nil || there {
+		return name, err
+	}
+	for _, sql := range []string{"drop database if exists " + quote(half) + " with (force)", createFrom(half, "template0")} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return "", err
+		}
+	}
+	if err := migrate(ctx, withDatabase(server, half)); err != nil {
+		return "", fmt.Errorf("migrate: %w", err)
+	}
+	_, err = conn.Exec(ctx, "alter database "+quote(half)+" rename to "+quote(name))
+	return name, err
+}
+
+// admin runs one statement on the server's own database.
+func admin(ctx context.Context, server, sql string) error {
+	conn, err := pgx.Connect(ctx, server)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, sql)
+	return err
+}
+
+// createFrom returns the statement that copies a database.
+func createFrom(name, template string) string {
+	return "create database " + quote(name) + " template " + quote(template)
+}
+
+func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// withDatabase returns the DSN of another database on the same server.
+func withDatabase(dsn, name string) string {
+	if u, err := url.Parse(dsn); err == nil && strings.HasPrefix(u.Scheme, "postgres") {
+		u.Path = "/" + name
+		return u.String()
+	}
+	return dsn + " dbname=" + name
+}
+
+// emptyIndex claims a database of the server that holds nothing, for the time of
+// the test, and empties it at the end.
+func emptyIndex(t testing.TB, given string) string {
+	t.Helper()
+	const (
+		mark  = "compactor:storetest"
+		claim = `if redis.call('DBSIZE') == 0 then return redis.call('SET', KEYS[1], '1', 'EX', 3600) end return false`
+	)
+	options, err := redis.ParseURL(given)
+	if err != nil {
+		t.Fatalf("REDIS_URL: %v", err)
+	}
+	for index := 1; index < 16; index++ {
+		options.DB = index
+		client := redis.NewClient(options)
+		err := client.Eval(t.Context(), claim, []string{mark}).Err()
+		if err != nil {
+			_ = client.Close()
+			if errors.Is(err, redis.Nil) {
+				continue // in use
+			}
+			t.Fatalf("REDIS_URL, database %d: %v", index, err)
+		}
+		t.Cleanup(func() {
+			if err := client.FlushDB(context.WithoutCancel(t.Context())).Err(); err != nil {
+				t.Errorf("empty redis database %d: %v", index, err)
+			}
+			_ = client.Close()
+		})
+		u, err := url.Parse(given)
+		if err != nil {
+			t.Fatalf("REDIS_URL: %v", err)
+		}
+		u.Path = fmt.Sprintf("/%d", index)
+		return u.String()
+	}
+	t.Fatal("REDIS_URL: databases 1 to 15 are all in use")
+	return ""
+}
