@@ -20,6 +20,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 )
 
 // envHelper makes the test binary start a stack, say where, and wait: a parent
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envHelper) != "" {
 		os.Exit(helper())
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 func helper() int {
