@@ -65,7 +65,7 @@ type Content struct {
 // Part is one element of an array content. Raw is the element as received.
 type Part struct {
 	Type string
-	Text string // set for text parts
+	Text string // set for text parts and refusals
 	Raw  json.RawMessage
 }
 
@@ -98,7 +98,7 @@ func (c Content) String() string {
 	return strings.Join(texts, "\n")
 }
 
-// Media reports how many parts are neither text nor refusal: images, audio, files.
+// Media reports how many parts are media: images, audio, files.
 func (c Content) Media() int {
 	n := 0
 	for _, p := range c.Parts {
@@ -110,11 +110,22 @@ func (c Content) Media() int {
 }
 
 // IsMedia reports whether the part is an image, audio or a file, which costs a
-// flat number of tokens whatever its encoded length.
+// flat number of tokens whatever its encoded length. A type this package does
+// not know counts as media; text, refusals, reasoning and tool blocks do not.
 func (p Part) IsMedia() bool {
 	switch p.Type {
-	case "text", "input_text", "output_text", "refusal", "":
+	case "text", "input_text", "output_text", "refusal", "tool_use", "tool_result", "":
 		return false
 	}
-	return true
+	return !p.IsReasoning()
+}
+
+// IsReasoning reports whether the part is the model's reasoning rather than
+// something it said.
+func (p Part) IsReasoning() bool {
+	switch p.Type {
+	case "thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text":
+		return true
+	}
+	return false
 }

@@ -36,6 +36,9 @@ func (p *Pairer) Next(role Role, callIDs []string, toolCallID string, reasoningO
 	if len(p.open) > 0 {
 		p.pending = true
 	}
+	if role != RoleAssistant {
+		callIDs = nil // Groups takes no other role for a call either
+	}
 	p.open, p.answered = callIDs, false
 	if role == RoleUser && p.pending {
 		p.pending = false

@@ -1,0 +1,251 @@
+package chat
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// FaultCode says what is wrong with a message of a view; it is stable and shown
+// to users.
+type FaultCode string
+
+// The faults of a view.
+const (
+	// FaultOrphanResult: a tool message that answers no call of the group it
+	// stands in: it never did (not Paired), its call is not in the view, or the
+	// call there has been answered in full.
+	FaultOrphanResult FaultCode = "orphan_result"
+	// FaultUnansweredCall: a call message with fewer results than calls, while a
+	// user message follows somewhere in the view. Without one the call is open,
+	// which is no fault.
+	FaultUnansweredCall FaultCode = "unanswered_call"
+	// FaultSplitGroup: a result that does not stand with its call, or reasoning
+	// that does not, because a summary or stand-in stands between.
+	FaultSplitGroup FaultCode = "split_group"
+	// FaultSummarySplitsGroup: the summary or stand-in that stands between.
+	FaultSummarySplitsGroup FaultCode = "summary_splits_group"
+	// FaultBeforeSystem: a message before a leading system message.
+	FaultBeforeSystem FaultCode = "before_system"
+)
+
+// Fault is one thing wrong with a view, at the entry with that Index.
+type Fault struct {
+	Index int
+	Seq   Seq
+	Code  FaultCode
+}
+
+// String names the code and the message.
+func (f Fault) String() string { return fmt.Sprintf("%s at seq %d", f.Code, f.Seq) }
+
+// Check returns every fault of a view, in view order, and nil for a view that a
+// strict provider accepts. It takes metadata in view order (see Less) and one
+// linear pass. A stand-in counts as the message it stands for, by its role, its
+// calls and its Paired flag.
+//
+// A leading system message is a source (or its stand-in) whose position counts on
+// from 1 through system messages alone: the log began with it. Only these must
+// not be preceded by anything; a system message that came later is fine where it
+// stands.
+//
+// A result belongs to the nearest call before it in the view if only members of
+// one group stand between. If summaries or stand-ins do, it still belongs there
+// as long as the positions of the members are consecutive, and the group is
+// split; otherwise the call it belonged to has gone.
+//
+// What Check cannot see, because the view alone does not tell:
+//   - that a result answers this call and not one that was excluded between them
+//     (call A, its second result and call B gone, B's result left: the numbers fit);
+//   - that reasoning is missing from a group, or that reasoning was left behind
+//     when its group went: it looks like reasoning that never had one;
+//   - ids and content: two results of one id, an empty message, a role the
+//     provider does not know;
+//   - whether the last user message and pinned messages are in the view.
+//
+// A plan made of whole groups breaks none of the first two.
+func Check(view []Meta) []Fault { return scanView(view).faults }
+
+// scan is the pass over a view that Check and Repair share.
+type scan struct {
+	view   []Meta
+	faults []Fault
+	groups []*batch
+	cur    *batch   // the call group that can still take members
+	open   []*batch // groups that lack results, with no user message behind them yet
+
+	// Reasoning that may turn out to belong to the next call, and the additions
+	// that stand among it.
+	prefix, prefixPending []int
+
+	// The leading system messages: the position the next one has, 0 when there
+	// can be none; what stands before it; and the position of the last one.
+	system    Seq
+	before    []int
+	systemEnd Seq
+}
+
+// batch is a call group of the view, by indexes.
+type batch struct {
+	call                       int
+	prefix, reasoning, results []int
+	// inside: what stands between members and belongs elsewhere.
+	inside []int
+	// pending: what stands behind the last member, and is inside if another one
+	// comes: additions and orphaned results.
+	pending    []int
+	last       int // the last member
+	reach      Seq // position up to which members and results are consecutive
+	tools      bool
+	user       bool // a user message stands in pending or inside
+	unanswered bool
+}
+
+func scanView(view []Meta) *scan {
+	s := &scan{view: view, system: 1}
+	for i, m := range view {
+		s.leading(i, m)
+		switch {
+		case m.Role == RoleTool:
+			s.result(i, m)
+		case isCall(m):
+			s.call(i, m)
+		case m.ReasoningOnly():
+			s.reasoning(i, m)
+		default:
+			s.other(i, m)
+		}
+	}
+	s.close()
+	slices.SortStableFunc(s.faults, func(a, b Fault) int { return cmp.Compare(a.Index, b.Index) })
+	return s
+}
+
+func (s *scan) fault(code FaultCode, indexes ...int) {
+	for _, i := range indexes {
+		s.faults = append(s.faults, Fault{Index: i, Seq: s.view[i].Seq, Code: code})
+	}
+}
+
+func (s *scan) leading(i int, m Meta) {
+	switch {
+	case s.system == 0:
+	case m.Role == RoleSystem && m.Kind != KindSummary && m.Position == s.system:
+		s.fault(FaultBeforeSystem, s.before...)
+		s.systemEnd = m.Position
+		s.system++
+	case m.Position > s.system, m.Kind == KindSource:
+		s.system = 0
+	default:
+		s.before = append(s.before, i)
+	}
+}
+
+func (s *scan) result(i int, m Meta) {
+	s.prefix, s.prefixPending = nil, nil
+	b := s.cur
+	if b == nil {
+		s.fault(FaultOrphanResult, i)
+		return
+	}
+	b.tools = true
+	if m.Has(Paired) && len(b.results) < s.view[b.call].Calls && s.join(i, m) {
+		b.results = append(b.results, i)
+		return
+	}
+	s.fault(FaultOrphanResult, i)
+	b.pending = append(b.pending, i)
+	b.reach = m.Position
+}
+
+func (s *scan) reasoning(i int, m Meta) {
+	if b := s.cur; b != nil && !b.tools && s.join(i, m) {
+		b.reasoning = append(b.reasoning, i)
+		return
+	}
+	s.close()
+	if n := len(s.prefix); n > 0 && len(s.prefixPending) > 0 && m.Position != s.view[s.prefix[n-1]].Position+1 {
+		s.prefix, s.prefixPending = nil, nil
+	}
+	s.prefix = append(s.prefix, i)
+}
+
+// join makes the message at i a member of the current group, if it is one: what
+// stands between it and the last member is inside the group then.
+func (s *scan) join(i int, m Meta) bool {
+	b := s.cur
+	isAddition := func(k int) bool { return s.view[k].Role != RoleTool }
+	if slices.ContainsFunc(b.pending, isAddition) {
+		if m.Position != b.reach+1 {
+			return false
+		}
+		s.fault(FaultSplitGroup, i)
+		for _, k := range b.pending {
+			if isAddition(k) {
+				s.fault(FaultSummarySplitsGroup, k)
+			}
+		}
+	}
+	b.inside = append(b.inside, b.pending...)
+	b.pending = nil
+	b.last, b.reach = i, m.Position
+	return true
+}
+
+func (s *scan) call(i int, m Meta) {
+	s.close()
+	b := &batch{call: i, last: i, reach: m.Position, prefix: s.prefix}
+	if n := len(s.prefixPending); n > 0 {
+		lastIntruder := s.prefixPending[n-1]
+		split, _ := slices.BinarySearch(s.prefix, lastIntruder)
+		if m.Position == s.view[s.prefix[len(s.prefix)-1]].Position+1 {
+			s.fault(FaultSplitGroup, s.prefix[:split]...)
+			s.fault(FaultSummarySplitsGroup, s.prefixPending...)
+			b.inside = s.prefixPending
+		} else {
+			b.prefix = s.prefix[split:]
+		}
+	}
+	s.prefix, s.prefixPending = nil, nil
+	s.cur = b
+	s.groups = append(s.groups, b)
+}
+
+// other takes a message that belongs to no call group: it ends the current one,
+// unless it is an addition, which may have been put there.
+func (s *scan) other(i int, m Meta) {
+	user := m.Role == RoleUser
+	switch {
+	case m.Kind == KindSource:
+		s.prefix, s.prefixPending = nil, nil
+		s.close()
+	case s.cur != nil:
+		s.cur.pending = append(s.cur.pending, i)
+		s.cur.user = s.cur.user || user
+	case len(s.prefix) > 0:
+		s.prefixPending = append(s.prefixPending, i)
+	}
+	if user {
+		for _, b := range s.open {
+			s.unanswered(b)
+		}
+		s.open = nil
+	}
+}
+
+func (s *scan) close() {
+	b := s.cur
+	s.cur = nil
+	switch {
+	case b == nil || len(b.results) >= s.view[b.call].Calls:
+	case b.user:
+		s.unanswered(b)
+	default:
+		s.open = append(s.open, b)
+	}
+}
+
+func (s *scan) unanswered(b *batch) {
+	b.unanswered = true
+	s.fault(FaultUnansweredCall, b.call)
+}

@@ -1,0 +1,107 @@
+package chat
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+)
+
+// Meta is what planning knows of m as the source message with number seq. What
+// the message alone cannot tell is left to the caller: Tokens, and the flags
+// Paired (see Pairer and Describe) and Estimated.
+func (m Message) Meta(seq Seq) Meta {
+	return Meta{
+		Seq: seq, Position: seq, Kind: KindSource, Role: m.Role,
+		Flags: m.Flags(), Calls: len(m.ToolCalls),
+	}
+}
+
+// Flags are the flags that the message alone determines: HasText, HasReasoning
+// and HasMedia.
+func (m Message) Flags() Flags {
+	var f Flags
+	if m.Content.hasText() {
+		f |= HasText
+	}
+	if m.hasReasoning() {
+		f |= HasReasoning
+	}
+	if m.Content.Media() > 0 {
+		f |= HasMedia
+	}
+	return f
+}
+
+// CallIDs are the ids of the message's tool calls, in order.
+func (m Message) CallIDs() []string {
+	if len(m.ToolCalls) == 0 {
+		return nil
+	}
+	ids := make([]string, len(m.ToolCalls))
+	for i, c := range m.ToolCalls {
+		ids[i] = c.ID
+	}
+	return ids
+}
+
+// Describe returns the metadata of a whole history, numbered from 1 and with
+// Paired set where a result answers its call. Tokens are zero.
+func Describe(ms []Message) []Meta {
+	var p Pairer
+	out := make([]Meta, len(ms))
+	for i, m := range ms {
+		out[i] = m.Meta(Seq(i + 1))
+		if paired, _ := p.Next(m.Role, m.CallIDs(), m.ToolCallID, out[i].ReasoningOnly()); paired {
+			out[i].Flags |= Paired
+		}
+	}
+	return out
+}
+
+func (c Content) hasText() bool {
+	if c.Parts == nil {
+		return !blank(c.Text)
+	}
+	for _, p := range c.Parts {
+		if !blank(p.Text) {
+			return true
+		}
+	}
+	return false
+}
+
+func blank(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return !unicode.IsSpace(r) }) < 0
+}
+
+// hasReasoning: the reasoning text, the structured reasoning some gateways send
+// as reasoning_details, or a content part that is reasoning.
+func (m Message) hasReasoning() bool {
+	if m.Reasoning != "" {
+		return true
+	}
+	for _, key := range []string{"reasoning", "reasoning_content", "reasoning_details"} {
+		if filled(m.Extra[key]) {
+			return true
+		}
+	}
+	for _, p := range m.Content.Parts {
+		if p.IsReasoning() {
+			return true
+		}
+	}
+	return false
+}
+
+// filled reports whether a raw value is an array, an object or a string that
+// holds something.
+func filled(raw json.RawMessage) bool {
+	switch s := strings.TrimSpace(string(raw)); {
+	case s == "", s == "null", s == `""`:
+		return false
+	case s[0] == '[' || s[0] == '{':
+		return strings.TrimSpace(s[1:len(s)-1]) != ""
+	default:
+		return s[0] == '"'
+	}
+}

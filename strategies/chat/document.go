@@ -1,0 +1,163 @@
+package chat
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// nextDocument reads a value that goes over several lines, given its first line
+// where that has been read. Lines are gathered until they make one value. If they
+// cannot, and the second line looks like the start of a line of its own, the
+// first one was a malformed line of JSONL, and is all that is lost.
+func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
+	if first == nil {
+		var err error
+		if first, err = r.readLine(); err != nil {
+			return nil, 0, err
+		}
+	}
+	start := r.line
+	in := &lineReader{in: &r.in}
+	in.add(append(first, '\n'))
+	dec := json.NewDecoder(in)
+	var raw json.RawMessage
+	err := dec.Decode(&raw)
+	if in.err != nil && !errors.Is(in.err, io.EOF) {
+		r.err = fmt.Errorf("read document at line %d: %w", start, in.err)
+		return nil, 0, r.err
+	}
+	if err != nil {
+		fault := &LineError{Line: start, Err: noValue(err)}
+		if r.document || !in.linesFollow(err) {
+			r.err = io.EOF // a broken document: there are no lines to go on with
+			return nil, 0, fault
+		}
+		in.unread(1, nil)
+		return nil, 0, fault
+	}
+	r.document = true
+	end := int(dec.InputOffset())
+	for i, l := range in.lines {
+		r.repairs += l.repairs
+		if end <= len(l.clean) {
+			r.line = start + i - 1 // what is left of this line is read as this line
+			in.unread(i+1, l.clean[end:])
+			break
+		}
+		end -= len(l.clean)
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil {
+		return nil, 0, &LineError{Line: start, Err: err}
+	}
+	return b.Bytes(), start, nil
+}
+
+// lineReader gives lines to a decoder, sanitized, and remembers them.
+type lineReader struct {
+	in    *source
+	lines []docLine
+	next  int // lines[next] is given next, from pos
+	pos   int
+	err   error
+}
+
+type docLine struct {
+	orig, clean []byte
+	repairs     int
+}
+
+func (d *lineReader) add(line []byte) {
+	clean, n := SanitizeJSON(line)
+	d.lines = append(d.lines, docLine{line, clean, n})
+}
+
+func (d *lineReader) Read(b []byte) (int, error) {
+	if d.next == len(d.lines) {
+		if d.err != nil {
+			return 0, d.err
+		}
+		line, err := d.in.readLine()
+		d.err = err
+		if len(line) == 0 {
+			return 0, err
+		}
+		d.add(line)
+	}
+	line := d.lines[d.next].clean
+	n := copy(b, line[d.pos:])
+	if d.pos += n; d.pos == len(line) {
+		d.next, d.pos = d.next+1, 0
+	}
+	return n, nil
+}
+
+// linesFollow reports whether what stands behind the first line, which did not
+// become a document because of err, looks like lines of JSONL.
+func (d *lineReader) linesFollow(err error) bool {
+	if len(d.lines[0].clean) <= 2 { // a bracket alone opens a document
+		return false
+	}
+	if len(d.lines) == 1 {
+		b := d.in.peek()
+		return b == '{' || b == '['
+	}
+	second := d.lines[1].clean
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return json.Valid(second)
+	}
+	return second[0] == '{' || second[0] == '['
+}
+
+// unread puts back rest and the lines from i on.
+func (d *lineReader) unread(i int, rest []byte) {
+	back := bytes.Clone(rest)
+	for _, l := range d.lines[i:] {
+		back = append(back, l.orig...)
+	}
+	d.in.back = append(back, d.in.back...)
+}
+
+// source reads lines, and takes some back.
+type source struct {
+	back []byte // read before in
+	in   *bufio.Reader
+}
+
+// readLine is ReadBytes with a line break as delimiter.
+func (s *source) readLine() ([]byte, error) {
+	if len(s.back) == 0 {
+		return s.in.ReadBytes('\n')
+	}
+	if i := bytes.IndexByte(s.back, '\n'); i >= 0 {
+		line := s.back[: i+1 : i+1]
+		s.back = s.back[i+1:]
+		return line, nil
+	}
+	line := s.back
+	s.back = nil
+	more, err := s.in.ReadBytes('\n')
+	return append(line, more...), err
+}
+
+// peek returns the next byte, 0 at the end.
+func (s *source) peek() byte {
+	if len(s.back) > 0 {
+		return s.back[0]
+	}
+	b, err := s.in.Peek(1)
+	if err != nil {
+		return 0
+	}
+	return b[0]
+}
+
+// complete reports whether line is JSON by itself once it is sanitized.
+func complete(line []byte) bool {
+	clean, _ := SanitizeJSON(line)
+	return json.Valid(clean)
+}

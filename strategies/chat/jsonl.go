@@ -1,0 +1,235 @@
+package chat
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Session is one conversation as files hold it.
+type Session struct {
+	ID       string
+	Model    string
+	Messages []Message
+	// Extra holds the keys this package does not know, byte for byte.
+	Extra map[string]json.RawMessage
+	// Repairs is the number of places that SanitizeJSON repaired while the
+	// session was read. It is not written.
+	Repairs int
+}
+
+// LineError is a line, or a document that starts on that line, which is no
+// session and no message. The reader goes on behind it.
+type LineError struct {
+	Line int // the first line is 1
+	Err  error
+}
+
+// Error names the line, the message where it is known, and the reason. It never
+// quotes what was said.
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+// Unwrap returns the reason.
+func (e *LineError) Unwrap() error { return e.Err }
+
+// Reader reads sessions from a file, whichever of these it is, by its content:
+//
+//   - JSONL, one session object per line: {"session_id" or "id", "model",
+//     "messages": […], …}
+//   - JSONL, one message per line: all of them are one session
+//   - one JSON document, on one line or many: a session object, or an array of
+//     messages, which is one session
+//
+// Lines may be of any length; one session at a time is in memory. A Reader is
+// for one goroutine.
+type Reader struct {
+	in   source
+	line int // number of the last line read
+	// document: the file is JSON over several lines, not JSONL.
+	document bool
+	started  bool
+	repairs  int // made in the document at hand
+	err      error
+	single   *Session // gathers the messages of a file with one per line
+}
+
+// NewReader returns a Reader of r.
+func NewReader(r io.Reader) *Reader {
+	return &Reader{in: source{in: bufio.NewReaderSize(r, 64<<10)}}
+}
+
+// Next returns the next session, and io.EOF behind the last one. After a
+// *LineError, which is a line that cannot be used, Next goes on with the line
+// behind it; any other error is one of the underlying reader and stays.
+func (r *Reader) Next() (Session, error) {
+	for {
+		value, line, err := r.value()
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
+			return Session{}, err
+		case err != nil && r.single != nil:
+			s := *r.single
+			r.single = nil
+			return s, nil
+		case err != nil:
+			return Session{}, io.EOF
+		}
+		s, whole, err := r.session(value)
+		if err != nil {
+			return Session{}, &LineError{Line: line, Err: err}
+		}
+		if whole {
+			return s, nil
+		}
+	}
+}
+
+// value returns the next JSON value of the file and the line it starts on.
+func (r *Reader) value() ([]byte, int, error) {
+	if r.err != nil {
+		return nil, 0, r.err
+	}
+	if r.document {
+		return r.nextDocument(nil)
+	}
+	line, err := r.readLine()
+	if err != nil {
+		return nil, 0, err
+	}
+	if !r.started {
+		r.started = true
+		if !complete(line) && (line[0] == '{' || line[0] == '[') {
+			return r.nextDocument(line)
+		}
+	}
+	return line, r.line, nil
+}
+
+// readLine returns the next line that holds something, trimmed.
+func (r *Reader) readLine() ([]byte, error) {
+	for {
+		line, err := r.in.readLine()
+		if err != nil && !errors.Is(err, io.EOF) {
+			r.err = fmt.Errorf("read line %d: %w", r.line+1, err)
+			return nil, r.err
+		}
+		if len(line) > 0 {
+			r.line++
+		}
+		if r.line == 1 {
+			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line, nil
+		}
+		if err != nil {
+			r.err = io.EOF
+			return nil, io.EOF
+		}
+	}
+}
+
+// session makes a session of a value, or adds the message that it is to the
+// session of the whole file; whole is false then.
+func (r *Reader) session(value []byte) (s Session, whole bool, err error) {
+	value, repairs := SanitizeJSON(value)
+	repairs += r.repairs
+	r.repairs = 0
+	if jsonKind(value) == "an array" {
+		s := Session{Repairs: repairs}
+		if s.Messages, err = readMessages(value); err != nil {
+			return Session{}, false, err
+		}
+		return s, true, nil
+	}
+	if k := jsonKind(value); k != "an object" {
+		if !json.Valid(value) {
+			k = "something that is no JSON"
+		}
+		return Session{}, false, fmt.Errorf("want a session, a message or an array of messages, got %s", k)
+	}
+	var f fields
+	if err := json.Unmarshal(value, &f); err != nil {
+		return Session{}, false, noValue(err)
+	}
+	if _, ok := f["messages"]; ok {
+		s, err := f.session()
+		s.Repairs = repairs
+		return s, err == nil, err
+	}
+	if _, ok := f["role"]; !ok {
+		return Session{}, false, errors.New("neither a session (no messages) nor a message (no role)")
+	}
+	n := 0
+	if r.single != nil {
+		n = len(r.single.Messages)
+	}
+	m, err := f.message()
+	if err != nil {
+		return Session{}, false, fmt.Errorf("message %d: %w", n, err)
+	}
+	if r.single == nil {
+		r.single = &Session{}
+	}
+	r.single.Messages = append(r.single.Messages, m)
+	r.single.Repairs += repairs
+	return Session{}, false, nil
+}
+
+func (f fields) session() (Session, error) {
+	var s Session
+	id := "session_id"
+	if raw := f.take(id); raw != nil {
+		f[id] = raw
+	} else {
+		id = "id"
+	}
+	if k := jsonKind(f[id]); k != "a string" && k != "a number" && k != "null" && k != "nothing" {
+		return s, fmt.Errorf("%s: want a string, got %s", id, k)
+	}
+	s.ID = f.takeID(id)
+	s.Model, _ = f.takeString("model")
+	raw := f["messages"]
+	delete(f, "messages")
+	var err error
+	if s.Messages, err = readMessages(raw); err != nil {
+		return Session{}, err
+	}
+	if len(f) > 0 {
+		s.Extra = f
+	}
+	return s, nil
+}
+
+func readMessages(raw json.RawMessage) ([]Message, error) {
+	if k := jsonKind(raw); k != "an array" {
+		return nil, fmt.Errorf("messages: want an array, got %s", k)
+	}
+	var raws []json.RawMessage
+	if err := json.Unmarshal(raw, &raws); err != nil {
+		return nil, noValue(err)
+	}
+	ms := make([]Message, len(raws))
+	for i, raw := range raws {
+		if err := ms[i].UnmarshalJSON(raw); err != nil {
+			return nil, fmt.Errorf("messages[%d]: %w", i, err)
+		}
+	}
+	return ms, nil
+}
+
+// noValue says what a syntax error is without the offset that encoding/json
+// hides in it.
+func noValue(err error) error {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("no valid JSON at byte %d: %w", syntax.Offset, err)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("no valid JSON: %w", err)
+	}
+	return err
+}
