@@ -96,11 +96,14 @@ func (d *Draft) admit(a *chat.Addition, covers []int32) bool {
 func (d *Draft) write(a chat.Addition, covers []int32) int32 {
 	id := int32(len(d.all))
 	for _, c := range covers {
+		if by := d.marks[c].by; !d.all[c].Included && by >= 0 && d.all[by].Included && d.all[by].Kind == chat.KindStandIn {
+			continue // its stand-in is in the view and goes on standing for it
+		}
 		d.set(c, false)
 		d.marks[c].reason, d.marks[c].by = a.Reason, id
 	}
-	if a.Kind == chat.KindStandIn && (a.Message.ToolCallID != "" || len(a.Message.ToolCalls) > 0) && d.all[covers[0]].Message == nil {
-		d.unproven = append(d.unproven, id)
+	if old := &d.all[covers[0]]; a.Kind == chat.KindStandIn && old.Message == nil && (old.Has(chat.Paired) || old.Calls > 0) {
+		d.unproven = append(d.unproven, unproven{id, covers[0]})
 	}
 	d.append(a)
 	return id

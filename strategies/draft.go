@@ -35,7 +35,7 @@ type Draft struct {
 	changes  int
 	rejected int
 	// unproven are stand-ins whose original was not at hand to compare calls with.
-	unproven []int32
+	unproven []unproven
 	found    []int32 // scratch of Apply
 }
 
@@ -45,6 +45,9 @@ type mark struct {
 	by     int32 // id of the addition that covers the entry, or -1
 	was    bool  // included in the input
 }
+
+// unproven is a stand-in and its original.
+type unproven struct{ id, of int32 }
 
 // Mark says what the draft did to a message.
 type Mark struct {
@@ -326,4 +329,22 @@ func (d *Draft) set(id int32, in bool) {
 		d.all[id].Included = in
 		d.changes++
 	}
+}
+
+// id is the id of the message with a seq that the draft knows.
+func (d *Draft) id(q chat.Seq) int32 {
+	var one [1]int32
+	return d.ids(one[:0], chat.Ranges{{Lo: q, Hi: q + 1}})[0]
+}
+
+// viewMetas are the messages in the view, in order.
+func (d *Draft) viewMetas() []chat.Meta {
+	entries := d.Transcript().Entries
+	out := make([]chat.Meta, 0, len(entries))
+	for i := range entries {
+		if entries[i].Included {
+			out = append(out, entries[i].Meta)
+		}
+	}
+	return out
 }
