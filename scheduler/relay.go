@@ -49,7 +49,7 @@ func (s *Scheduler) runRelay(ctx context.Context) error {
 
 // runOrphans rings for runs whose worker is gone.
 func (s *Scheduler) runOrphans(ctx context.Context) error {
-	return s.reconcile(ctx, "orphaned runs found", func(ctx context.Context) (int, error) {
+	return s.reconcile(ctx, "orphaned", func(ctx context.Context) (int, error) {
 		return s.deliver(ctx, "find orphans", func(ctx context.Context) ([]store.Delivery, error) {
 			return s.store.Orphaned(ctx, s.cfg.PageSize, s.cfg.RedeliverAfter)
 		})
@@ -60,7 +60,7 @@ func (s *Scheduler) runOrphans(ctx context.Context) error {
 // the session itself: after a change of thresholds, or if an outbox row was lost.
 func (s *Scheduler) runForgotten(ctx context.Context) error {
 	r := s.newRoom(store.TriggerEvent)
-	return s.reconcile(ctx, "due sessions found", func(ctx context.Context) (int, error) {
+	return s.reconcile(ctx, "forgotten", func(ctx context.Context) (int, error) {
 		if err := r.wait(ctx); err != nil {
 			return 0, err
 		}
@@ -73,8 +73,8 @@ func (s *Scheduler) runForgotten(ctx context.Context) error {
 }
 
 // reconcile takes pages until one is not full, soon at first and then every
-// ReconcileInterval, and logs what it found.
-func (s *Scheduler) reconcile(ctx context.Context, found string, page func(context.Context) (int, error)) error {
+// ReconcileInterval, and logs how much it found.
+func (s *Scheduler) reconcile(ctx context.Context, kind string, page func(context.Context) (int, error)) error {
 	for pause := min(firstReconcile, s.cfg.ReconcileInterval); ; pause = s.cfg.ReconcileInterval {
 		if err := wait(ctx, pause); err != nil {
 			return err
@@ -88,7 +88,7 @@ func (s *Scheduler) reconcile(ctx context.Context, found string, page func(conte
 			total += n
 		}
 		if total > 0 {
-			s.log.InfoContext(ctx, found, "runs", total)
+			s.log.InfoContext(ctx, "lost work found", "kind", kind, "runs", total)
 		}
 	}
 }

@@ -106,7 +106,10 @@ func TestAPageIsRungForByFewAtATime(t *testing.T) {
 		b.queue.fail = func(ctx context.Context, _ int64) error {
 			n := now.Add(1)
 			defer now.Add(-1)
-			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			for m := most.Load(); n > m; m = most.Load() {
+				if most.CompareAndSwap(m, n) {
+					break
+				}
 			}
 			return wait(ctx, 10*time.Millisecond)
 		}

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -19,17 +18,17 @@ const (
 	// resignTimeout bounds the last statement of a shutdown.
 	resignTimeout = 3 * time.Second
 
-	backoffMin = 100 * time.Millisecond
-	backoffMax = 5 * time.Second
+	backoffFirst = 100 * time.Millisecond
+	backoffCap   = 5 * time.Second
 	// repeatLog is how often an error that goes on is logged again.
 	repeatLog = time.Minute
 )
 
-// backoff is a pause that doubles up to backoffMax. The zero value starts anew.
+// backoff is a pause that doubles up to backoffCap. The zero value starts anew.
 type backoff time.Duration
 
 func (b *backoff) next() time.Duration {
-	*b = backoff(min(max(2*time.Duration(*b), backoffMin), backoffMax))
+	*b = backoff(min(max(2*time.Duration(*b), backoffFirst), backoffCap))
 	return time.Duration(*b)
 }
 
@@ -91,19 +90,15 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// outage is whether something answers, as all loops together see it. It logs a
-// line when that changes, and only then. Safe for concurrent use.
+// outage is whether something answers, as all loops together see it. It tells
+// when that changes, and only then. Safe for concurrent use.
 type outage struct {
-	log        *slog.Logger
-	gone, back string
+	gone func(error)
+	back func(away time.Duration)
 
 	mu    sync.Mutex
 	since time.Time // zero: it answers
 	okAt  time.Time
-}
-
-func newOutage(log *slog.Logger, gone, back string) *outage {
-	return &outage{log: log, gone: gone, back: back}
 }
 
 func (o *outage) failed(err error) {
@@ -111,7 +106,7 @@ func (o *outage) failed(err error) {
 	defer o.mu.Unlock()
 	if o.since.IsZero() {
 		o.since = time.Now()
-		o.log.Warn(o.gone, "error", err)
+		o.gone(err)
 	}
 }
 
@@ -120,7 +115,7 @@ func (o *outage) ok() {
 	defer o.mu.Unlock()
 	o.okAt = time.Now()
 	if !o.since.IsZero() {
-		o.log.Info(o.back, "away", o.okAt.Sub(o.since))
+		o.back(o.okAt.Sub(o.since))
 		o.since = time.Time{}
 	}
 }

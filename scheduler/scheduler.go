@@ -93,8 +93,14 @@ func New(cfg Config, st Store, queue Enqueuer) (*Scheduler, error) {
 	}
 	return &Scheduler{
 		cfg: cfg, store: st, queue: queue, log: cfg.Logger, schedule: schedule, location: location,
-		database: newOutage(cfg.Logger, "database unavailable, retrying", "database is back"),
-		redis:    newOutage(cfg.Logger, "queue unavailable, retrying", "queue is back"),
+		database: &outage{
+			gone: func(err error) { cfg.Logger.Warn("database unavailable, retrying", "error", err) },
+			back: func(away time.Duration) { cfg.Logger.Info("database is back", "away", away) },
+		},
+		redis: &outage{
+			gone: func(err error) { cfg.Logger.Warn("queue unavailable, retrying", "error", err) },
+			back: func(away time.Duration) { cfg.Logger.Info("queue is back", "away", away) },
+		},
 		sweepNow: make(chan struct{}, 1),
 	}, nil
 }
