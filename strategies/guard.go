@@ -347,17 +347,12 @@ func (d *Draft) changed() {
 // cause of, or what earlier runs left where appended messages have grown around it.
 func (g Guard) mend(ctx context.Context, l *layout, open int32, load Loader) ([]Repair, error) {
 	var repairs []Repair
-	for range 4 {
+	for range 4 { // one round is enough, but for views that no run has left
 		view := l.d.viewMetas()
-		faults := chat.Check(view)
-		if len(faults) == 0 {
+		if len(chat.Check(view)) == 0 {
 			return repairs, nil
 		}
-		mends := chat.Repair(view)
-		if len(mends) == 0 {
-			return nil, invalid(faults)
-		}
-		done, err := l.apply(ctx, mends, open, load)
+		done, err := l.apply(ctx, chat.Repair(view), open, load)
 		if err != nil {
 			return nil, err
 		}
@@ -365,13 +360,15 @@ func (g Guard) mend(ctx context.Context, l *layout, open int32, load Loader) ([]
 			repairs = addRepair(repairs, r.Reason, r.Messages)
 		}
 	}
-	if faults := chat.Check(l.d.viewMetas()); len(faults) > 0 {
-		return nil, invalid(faults)
-	}
-	return repairs, nil
+	return repairs, valid(l.d.viewMetas())
 }
 
-func invalid(faults []chat.Fault) error {
+// valid is the check of the whole view that nothing leaves this package without.
+func valid(view []chat.Meta) error {
+	faults := chat.Check(view)
+	if len(faults) == 0 {
+		return nil
+	}
 	texts := make([]string, 0, 5)
 	for _, f := range faults[:min(len(faults), cap(texts))] {
 		texts = append(texts, f.String())
@@ -389,6 +386,12 @@ func (l *layout) apply(ctx context.Context, mends []chat.Mend, open int32, load 
 	for _, m := range mends {
 		if m.Action != chat.MendExclude {
 			seqs = append(append(seqs, m.Seq), m.Results...)
+			continue
+		}
+		if k := l.placeOf[d.id(m.Seq)]; k >= 0 {
+			if g := &l.groups[l.places[k].group]; g.call == k {
+				g.goes = true
+			}
 		}
 	}
 	loaded, err := d.load(ctx, seqs, load)
@@ -399,8 +402,8 @@ func (l *layout) apply(ctx context.Context, mends []chat.Mend, open int32, load 
 	for _, m := range mends {
 		id := d.id(m.Seq)
 		reason := string(m.Reason)
-		if m.Action == chat.MendExclude && d.all[id].Calls == 0 && (d.all[id].Pinned || !l.callWaits(id)) {
-			continue // reasoning that is pinned, or of another group and only behind the call in this view
+		if m.Action == chat.MendExclude && d.all[id].Calls == 0 && (d.all[id].Pinned || !l.callGoes(id)) {
+			continue // reasoning that is pinned, or another group's
 		}
 		repairs = addRepair(repairs, reason, 1)
 		if m.Action == chat.MendExclude {
@@ -447,10 +450,15 @@ func (l *layout) place(a *chat.Addition, m chat.Mend, id, open int32) {
 	}
 }
 
-// callWaits reports whether the message belongs to a group whose call waits.
-func (l *layout) callWaits(id int32) bool {
+// callGoes reports whether reasoning belongs to a call that a repair takes out. In
+// a view with gaps it may only seem to: then it does not.
+func (l *layout) callGoes(id int32) bool {
 	k := l.placeOf[id]
-	return k >= 0 && l.waits(&l.groups[l.places[k].group])
+	if k < 0 {
+		return false
+	}
+	g := &l.groups[l.places[k].group]
+	return g.goes && l.position(int(k))-l.position(int(g.call)) == chat.Seq(k-g.call)
 }
 
 func addRepair(to []Repair, reason string, n int) []Repair {
