@@ -50,7 +50,7 @@ func (g Guard) Hold(ctx context.Context, d *Draft, load Loader) ([]Repair, error
 	l.hold()
 	l.dropEmptied()
 	l.settle(open)
-	d.changed()
+	d.refresh()
 	return g.mend(ctx, l, open, load)
 }
 
@@ -330,17 +330,12 @@ func (l *layout) legal(q, system chat.Seq, open int32) chat.Seq {
 // summary makes an addition a summary at a position.
 func (d *Draft) summary(id int32, q chat.Seq) {
 	a := &d.adds[int(id)-(len(d.all)-len(d.adds))]
-	a.Kind, a.Position = chat.KindSummary, q
-	d.all[id].Kind, d.all[id].Position = a.Kind, q
-}
-
-// changed makes the view be built again.
-func (d *Draft) changed() {
-	if len(d.adds) > 0 {
-		d.view = nil
+	if a.Kind == chat.KindSummary && a.Position == q {
 		return
 	}
-	d.refresh()
+	d.view = nil
+	a.Kind, a.Position = chat.KindSummary, q
+	d.all[id].Kind, d.all[id].Position = a.Kind, q
 }
 
 // mend repairs what is wrong with the view, which by now only the log can be the
@@ -348,11 +343,10 @@ func (d *Draft) changed() {
 func (g Guard) mend(ctx context.Context, l *layout, open int32, load Loader) ([]Repair, error) {
 	var repairs []Repair
 	for range 4 { // one round is enough, but for views that no run has left
-		view := l.d.viewMetas()
-		if len(chat.Check(view)) == 0 {
+		if len(l.d.faults()) == 0 {
 			return repairs, nil
 		}
-		done, err := l.apply(ctx, chat.Repair(view), open, load)
+		done, err := l.apply(ctx, chat.Repair(l.d.viewMetas()), open, load)
 		if err != nil {
 			return nil, err
 		}
@@ -428,7 +422,7 @@ func (l *layout) apply(ctx context.Context, mends []chat.Mend, open int32, load 
 		l.adopt(int32(len(d.all) - 1))
 	}
 	d.drop(loaded)
-	d.changed()
+	d.refresh()
 	return repairs, nil
 }
 
