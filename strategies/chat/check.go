@@ -44,10 +44,10 @@ func (f Fault) String() string { return fmt.Sprintf("%s at seq %d", f.Code, f.Se
 // linear pass. A stand-in counts as the message it stands for, by its role, its
 // calls and its Paired flag.
 //
-// A leading system message is a source (or its stand-in) whose position counts on
-// from 1 through system messages alone: the log began with it. Only these must
-// not be preceded by anything; a system message that came later is fine where it
-// stands.
+// A leading system message is a source whose position counts on from 1 through
+// system messages alone (stand-ins for them included): the log began with it. Only
+// these must not be preceded by anything else; a system message that came later is
+// fine where it stands.
 //
 // A result belongs to the nearest call before it in the view if only members of
 // one group stand between. If summaries or stand-ins do, it still belongs there
@@ -89,16 +89,19 @@ type scan struct {
 type batch struct {
 	call                       int
 	prefix, reasoning, results []int
-	// inside: what stands between members and belongs elsewhere.
-	inside []int
+	// inside: what stands between the call and its last member and belongs
+	// behind; before: what stands among the reasoning and belongs in front of it.
+	inside, before []int
 	// pending: what stands behind the last member, and is inside if another one
 	// comes: additions and orphaned results.
-	pending    []int
-	last       int // the last member
-	reach      Seq // position up to which members and results are consecutive
-	tools      bool
-	user       bool // a user message stands in pending or inside
-	unanswered bool
+	pending []int
+	last    int // the last member
+	reach   Seq // position up to which members and results are consecutive
+	tools   bool
+	// interrupted: an addition stands in pending.
+	interrupted bool
+	user        bool // a user message stands in pending or inside
+	unanswered  bool
 }
 
 func scanView(view []Meta) *scan {
@@ -130,8 +133,11 @@ func (s *scan) fault(code FaultCode, indexes ...int) {
 func (s *scan) leading(i int, m Meta) {
 	switch {
 	case s.system == 0:
-	case m.Role == RoleSystem && m.Kind != KindSummary && m.Position == s.system:
+	case m.Role == RoleSystem && m.Kind == KindStandIn && m.Position == s.system:
+		s.system++ // stands for one, but has to stand first no more than others
+	case m.Role == RoleSystem && m.Kind == KindSource && m.Position == s.system:
 		s.fault(FaultBeforeSystem, s.before...)
+		s.before = nil
 		s.systemEnd = m.Position
 		s.system++
 	case m.Position > s.system, m.Kind == KindSource:
@@ -154,6 +160,10 @@ func (s *scan) result(i int, m Meta) {
 		return
 	}
 	s.fault(FaultOrphanResult, i)
+	if b.interrupted && m.Position != b.reach+1 {
+		s.close() // an addition stands in the place of the end of the group
+		return
+	}
 	b.pending = append(b.pending, i)
 	b.reach = m.Position
 }
@@ -174,20 +184,19 @@ func (s *scan) reasoning(i int, m Meta) {
 // stands between it and the last member is inside the group then.
 func (s *scan) join(i int, m Meta) bool {
 	b := s.cur
-	isAddition := func(k int) bool { return s.view[k].Role != RoleTool }
-	if slices.ContainsFunc(b.pending, isAddition) {
+	if b.interrupted {
 		if m.Position != b.reach+1 {
 			return false
 		}
 		s.fault(FaultSplitGroup, i)
 		for _, k := range b.pending {
-			if isAddition(k) {
+			if s.view[k].Role != RoleTool {
 				s.fault(FaultSummarySplitsGroup, k)
 			}
 		}
 	}
 	b.inside = append(b.inside, b.pending...)
-	b.pending = nil
+	b.pending, b.interrupted = nil, false
 	b.last, b.reach = i, m.Position
 	return true
 }
@@ -201,7 +210,7 @@ func (s *scan) call(i int, m Meta) {
 		if m.Position == s.view[s.prefix[len(s.prefix)-1]].Position+1 {
 			s.fault(FaultSplitGroup, s.prefix[:split]...)
 			s.fault(FaultSummarySplitsGroup, s.prefixPending...)
-			b.inside = s.prefixPending
+			b.before = s.prefixPending
 		} else {
 			b.prefix = s.prefix[split:]
 		}
@@ -221,6 +230,7 @@ func (s *scan) other(i int, m Meta) {
 		s.close()
 	case s.cur != nil:
 		s.cur.pending = append(s.cur.pending, i)
+		s.cur.interrupted = true
 		s.cur.user = s.cur.user || user
 	case len(s.prefix) > 0:
 		s.prefixPending = append(s.prefixPending, i)

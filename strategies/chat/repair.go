@@ -3,6 +3,7 @@ package chat
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -34,8 +35,8 @@ type Mend struct {
 	// Reason is the fault that the mend removes.
 	Reason FaultCode
 	// Position is where the stand-in stands: in the place of the message, or
-	// behind the group (or the system messages) it must not stand in. Stand-ins
-	// get their seqs in the order of the mends, above all others.
+	// beside the group it must not stand in, or behind the system messages.
+	// Stand-ins get their seqs in the order of the mends, above all others.
 	Position Seq
 	// Results are the results that stay, for MendKeepAnswered: their ids are the
 	// second argument of Apply.
@@ -55,9 +56,27 @@ func Repair(view []Meta) []Mend {
 	if len(s.faults) == 0 {
 		return nil
 	}
+	mends := s.mends()
+	// What is taken out of the view can leave neighbours that never were any, so
+	// the result is looked at again. One round is nearly always enough.
+	for range maxRounds {
+		after, from := applyMends(view, mends)
+		again := scanView(after)
+		if len(again.faults) == 0 {
+			break
+		}
+		mends = merge(mends, again.mends(), view, after, from)
+	}
+	return mends
+}
+
+const maxRounds = 4
+
+// mends are the mends of the faults of one scan, in view order.
+func (s *scan) mends() []Mend {
 	mends := make(map[int]Mend, len(s.faults))
 	for _, f := range s.faults {
-		m := Mend{Index: f.Index, Seq: f.Seq, Reason: f.Code, Position: view[f.Index].Position}
+		m := Mend{Index: f.Index, Seq: f.Seq, Reason: f.Code, Position: s.view[f.Index].Position}
 		switch f.Code {
 		case FaultOrphanResult:
 			m.Action = MendTextify
@@ -79,19 +98,84 @@ func Repair(view []Meta) []Mend {
 	for _, b := range s.groups {
 		for _, i := range b.inside {
 			m := mends[i]
-			m.Position = max(m.Position, view[b.last].Position)
+			m.Position = max(m.Position, s.view[b.last].Position)
+			mends[i] = m
+		}
+		for _, i := range b.before {
+			m := mends[i]
+			m.Position = s.view[b.prefix[0]].Position - 1
 			mends[i] = m
 		}
 		if b.unanswered {
 			s.mendUnanswered(b, mends)
 		}
 	}
-	out := make([]Mend, 0, len(mends))
-	for _, m := range mends {
-		out = append(out, m)
+	return inOrder(mends)
+}
+
+func inOrder(mends map[int]Mend) []Mend {
+	return slices.SortedFunc(maps.Values(mends), func(a, b Mend) int { return cmp.Compare(a.Index, b.Index) })
+}
+
+// applyMends is the view after mends, and for each of its entries the index of
+// the entry of view that it comes from.
+func applyMends(view []Meta, mends []Mend) (after []Meta, from []int) {
+	next := Seq(1)
+	for _, m := range view {
+		next = max(next, m.Seq+1)
 	}
-	slices.SortFunc(out, func(a, b Mend) int { return cmp.Compare(a.Index, b.Index) })
-	return out
+	type entry struct {
+		Meta
+		from int
+	}
+	out := make([]entry, 0, len(view))
+	for i, m := range view {
+		if len(mends) == 0 || mends[0].Index != i {
+			out = append(out, entry{m, i})
+			continue
+		}
+		if d := mends[0]; d.Action != MendExclude {
+			out = append(out, entry{d.Meta(m, next), i})
+			next++
+		}
+		mends = mends[1:]
+	}
+	slices.SortFunc(out, func(a, b entry) int {
+		if Less(a.Meta, b.Meta) {
+			return -1
+		}
+		return 1
+	})
+	for _, e := range out {
+		after, from = append(after, e.Meta), append(from, e.from)
+	}
+	return after, from
+}
+
+// merge puts the mends of what came out of a first repair into the mends of the
+// first repair.
+func merge(first, second []Mend, view, after []Meta, from []int) []Mend {
+	origin := make(map[Seq]Seq, len(after))
+	for i, m := range after {
+		origin[m.Seq] = view[from[i]].Seq
+	}
+	mends := make(map[int]Mend, len(first)+len(second))
+	for _, d := range first {
+		mends[d.Index] = d
+	}
+	for _, d := range second {
+		d.Index = from[d.Index]
+		d.Seq = view[d.Index].Seq
+		for i, q := range d.Results {
+			d.Results[i] = origin[q]
+		}
+		if old, twice := mends[d.Index]; twice && d.Action == MendMove {
+			old.Position = d.Position
+			d = old
+		}
+		mends[d.Index] = d
+	}
+	return inOrder(mends)
 }
 
 func (s *scan) mendUnanswered(b *batch, mends map[int]Mend) {
@@ -116,6 +200,13 @@ func (s *scan) mendUnanswered(b *batch, mends map[int]Mend) {
 		mends[b.call] = m
 	case call.Has(HasText) || call.Has(HasMedia):
 		put(b.call, MendDropCalls)
+		// The reasoning behind the call now belongs to whatever follows it: what
+		// stood in between goes in front of it.
+		for _, i := range b.inside {
+			m := mends[i]
+			m.Position = call.Position
+			mends[i] = m
+		}
 	default:
 		put(b.call, MendExclude)
 		for _, i := range slices.Concat(b.prefix, b.reasoning) {
@@ -200,36 +291,23 @@ func Mended(ms []Message) []Message {
 	if len(mends) == 0 {
 		return ms
 	}
-	type entry struct {
-		Meta
-		msg Message
-	}
-	out := make([]entry, len(ms), len(ms)+len(mends))
-	for i := range ms {
-		out[i] = entry{view[i], ms[i]}
-	}
-	seq := Seq(len(ms))
+	step := make(map[int]Mend, len(mends))
 	for _, d := range mends {
-		if d.Action != MendExclude {
-			seq++
-			var answered []string
-			for _, q := range d.Results {
-				answered = append(answered, ms[q-1].ToolCallID)
-			}
-			out = append(out, entry{d.Meta(view[d.Index], seq), d.Apply(ms[d.Index], answered)})
-		}
-		out[d.Index].Seq = 0 // replaced
+		step[d.Index] = d
 	}
-	out = slices.DeleteFunc(out, func(e entry) bool { return e.Seq == 0 })
-	slices.SortStableFunc(out, func(a, b entry) int {
-		if Less(a.Meta, b.Meta) {
-			return -1
+	_, from := applyMends(view, mends)
+	out := make([]Message, len(from))
+	for i, k := range from {
+		d, mend := step[k]
+		if !mend {
+			out[i] = ms[k]
+			continue
 		}
-		return 1
-	})
-	mended := make([]Message, len(out))
-	for i, e := range out {
-		mended[i] = e.msg
+		var answered []string
+		for _, q := range d.Results {
+			answered = append(answered, ms[q-1].ToolCallID)
+		}
+		out[i] = d.Apply(ms[k], answered)
 	}
-	return mended
+	return out
 }

@@ -1,0 +1,385 @@
+package chat_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// parseView reads a view, one word a message: a letter for what it is, digits for
+// its position, then marks.
+//
+//	s u a  system, user, assistant text
+//	r      reasoning only
+//	c      call message, "*n" for n calls (1 by default), "t" for one with text
+//	p o    paired result, unpaired result
+//	S T    summary by the assistant, by the user
+//	A      assistant stand-in
+func parseView(t testing.TB, words string) []chat.Meta {
+	t.Helper()
+	var out []chat.Meta
+	for i, w := range strings.Fields(words) {
+		m := chat.Meta{Seq: chat.Seq(i + 100), Kind: chat.KindSource, Role: chat.RoleAssistant, Flags: chat.HasText}
+		var pos int
+		if _, err := fmt.Sscanf(w[1:], "%d", &pos); err != nil {
+			t.Fatalf("%s: %v", w, err)
+		}
+		m.Position = chat.Seq(pos)
+		switch w[0] {
+		case 's':
+			m.Role = chat.RoleSystem
+		case 'u':
+			m.Role = chat.RoleUser
+		case 'r':
+			m.Flags = chat.HasReasoning
+		case 'c':
+			m.Calls = 1
+			if !strings.HasSuffix(w, "t") {
+				m.Flags = 0
+			}
+			if _, n, many := strings.Cut(w, "*"); many {
+				m.Calls = int(n[0] - '0')
+			}
+		case 'p':
+			m.Role, m.Flags = chat.RoleTool, chat.HasText|chat.Paired
+		case 'o':
+			m.Role = chat.RoleTool
+		case 'S', 'T':
+			m.Kind = chat.KindSummary
+			if w[0] == 'T' {
+				m.Role = chat.RoleUser
+			}
+		case 'A':
+			m.Kind = chat.KindStandIn
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func TestCheckAndRepair(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		view   string
+		faults []string // code@index
+		mends  []string // action@index, >position where it moves
+	}{
+		"an empty view":                        {view: ""},
+		"a conversation with tools":            {view: "s1 u2 r3 c4*2 r5 p6 p7 a8 u9"},
+		"a summary behind the system messages": {view: "s1 s2 S3 u9 c10 p11"},
+		"a system message in mid-conversation": {view: "u1 s2 u3 S3 s4"},
+		"a call that is open":                  {view: "u1 c2*2 p3 a5"},
+		"two calls that are open":              {view: "u1 c2 c3"},
+		"a gap in a group that fits":           {view: "u1 c2*2 p3 p6 u7"},
+		"a result at the start":                {"p1 u2", []string{"orphan_result@0"}, []string{"textify@0"}},
+		"a result that never had a call":       {"u1 o2 a3", []string{"orphan_result@1"}, []string{"textify@1"}},
+		"a result too many": {
+			"u1 c2 p3 p5 u6", []string{"orphan_result@3"}, []string{"textify@3"},
+		},
+		"a result behind a user message": {
+			"c2 u3 p6", []string{"unanswered_call@0", "orphan_result@2"}, []string{"exclude@0", "textify@2"},
+		},
+		"an orphan inside a group moves behind it": {
+			"u1 c2*2 p3 o4 p5 u6", []string{"orphan_result@3"}, []string{"textify@3>5"},
+		},
+		"an orphan before the results of its group": {
+			"u1 c2 o3 p4", []string{"orphan_result@2"}, []string{"textify@2>4"},
+		},
+		"reasoning behind a result starts something new": {
+			"c1*2 p2 r3 p4 u5", []string{"unanswered_call@0", "orphan_result@3"}, []string{"keep_answered@0", "textify@3"},
+		},
+		"an abandoned call that says nothing goes with its reasoning": {
+			"u1 r2 c3 r4 u5", []string{"unanswered_call@2"}, []string{"exclude@1", "exclude@2", "exclude@3"},
+		},
+		"an abandoned call with text": {
+			"u1 r2 c3t a4 u5", []string{"unanswered_call@2"}, []string{"drop_calls@2"},
+		},
+		"an abandoned call, partly answered": {
+			"u1 c2*3 p3 p4 u5", []string{"unanswered_call@1"}, []string{"keep_answered@1"},
+		},
+		"abandoned by a user message far behind": {
+			"c1 a2 c3 p4 u5", []string{"unanswered_call@0"}, []string{"exclude@0"},
+		},
+		"a summary between a call and its result": {
+			"u1 c2 S3 p3 u4", []string{"summary_splits_group@2", "split_group@3"}, []string{"move@2>3"},
+		},
+		"a summary by the user between results": {
+			"u1 c2*2 p3 T4 p4", []string{"summary_splits_group@3", "split_group@4"}, []string{"move@3>4"},
+		},
+		"a summary between reasoning and its call": {
+			"u1 r2 S3 r3 c4 p5", []string{"split_group@1", "summary_splits_group@2"}, []string{"move@2>1"},
+		},
+		"a summary between a call and reasoning": {
+			"u1 c2 S3 r3", []string{"summary_splits_group@2", "split_group@3"}, []string{"move@2>3"},
+		},
+		"reasoning whose call may have gone": {view: "u1 r2 S3 c4 p5"},
+		"a summary in the place of the call": {
+			"u1 c2 p3 S4 p5", []string{"orphan_result@4"}, []string{"textify@4"},
+		},
+		"a summary in the place of the rest of a group and the next call": {
+			"u1 c2 S3 p9 u10", []string{"unanswered_call@1", "orphan_result@3"}, []string{"exclude@1", "textify@3"},
+		},
+		"results behind an orphan that a summary cut off": {
+			"u1 c2*2 S3 o9 p10", []string{"orphan_result@3", "orphan_result@4"}, []string{"textify@3", "textify@4"},
+		},
+		"a summary before the system messages": {
+			"S1 s1 s2 u3", []string{"before_system@0"}, []string{"move@0>2"},
+		},
+		"a summary between system messages": {
+			"s1 S2 s2 u3", []string{"before_system@1"}, []string{"move@1>2"},
+		},
+		"a stand-in behind its group": {view: "u1 c2 p3 A3 u5"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			view := parseView(t, tt.view)
+			var faults, mends []string
+			for _, f := range chat.Check(view) {
+				if f.Seq != view[f.Index].Seq {
+					t.Errorf("%v has the seq of another message", f)
+				}
+				faults = append(faults, fmt.Sprintf("%s@%d", f.Code, f.Index))
+			}
+			for _, d := range chat.Repair(view) {
+				mend := fmt.Sprintf("%s@%d", d.Action, d.Index)
+				if d.Action == chat.MendMove || d.Position != view[d.Index].Position {
+					mend += fmt.Sprintf(">%d", d.Position)
+				}
+				mends = append(mends, mend)
+			}
+			if diff := cmp.Diff(tt.faults, faults); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.mends, mends); diff != "" {
+				t.Errorf("mends (-want +got):\n%s", diff)
+			}
+			if left := chat.Check(mendView(view)); len(left) > 0 {
+				t.Errorf("left after the repair: %v", left)
+			}
+		})
+	}
+}
+
+// mendView applies the repair of a view to it.
+func mendView(view []chat.Meta) []chat.Meta {
+	mends := chat.Repair(view)
+	gone := map[int]bool{}
+	var out []chat.Meta
+	next := chat.Seq(1)
+	for _, m := range view {
+		next = max(next, m.Seq+1)
+	}
+	for _, d := range mends {
+		gone[d.Index] = true
+		if d.Action != chat.MendExclude {
+			out = append(out, d.Meta(view[d.Index], next))
+			next++
+		}
+	}
+	for i, m := range view {
+		if !gone[i] {
+			out = append(out, m)
+		}
+	}
+	sortView(out)
+	return out
+}
+
+func sortView(view []chat.Meta) {
+	slices.SortFunc(view, func(a, b chat.Meta) int {
+		switch {
+		case chat.Less(a, b):
+			return -1
+		case chat.Less(b, a):
+			return 1
+		}
+		return 0
+	})
+}
+
+// message draws a message of any kind; ids repeat and are missing.
+var messages = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) chat.Message {
+	id := rapid.SampledFrom([]string{"", "a", "b", "c"})
+	content := rapid.SampledFrom([]chat.Content{
+		{Null: true}, {Text: "text"}, {Text: " "}, {Parts: []chat.Part{{Type: "image_url"}, {Type: "text", Text: "x"}}},
+	}).Draw(t, "content")
+	m := chat.Message{Content: content}
+	switch rapid.SampledFrom([]string{"system", "user", "text", "reasoning", "call", "call", "tool", "tool", "tool", "developer"}).Draw(t, "what") {
+	case "system":
+		m.Role = chat.RoleSystem
+	case "developer":
+		m.Role = chat.RoleDeveloper
+	case "user":
+		m.Role = chat.RoleUser
+	case "text":
+		m.Role = chat.RoleAssistant
+	case "reasoning":
+		m.Role, m.Reasoning, m.Content = chat.RoleAssistant, "hm", chat.Content{Null: true}
+	case "call":
+		m.Role = chat.RoleAssistant
+		for _, id := range rapid.SliceOfN(id, 1, 3).Draw(t, "calls") {
+			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: id, Name: "f"})
+		}
+	case "tool":
+		m.Role, m.ToolCallID = chat.RoleTool, id.Draw(t, "answers")
+	}
+	return m
+}), 0, 30)
+
+func TestRepairLeavesNoFault(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ms := messages.Draw(t, "messages")
+		mended := chat.Mended(ms)
+		if left := chat.Check(chat.Describe(mended)); len(left) > 0 {
+			t.Fatalf("left after the repair: %v", left)
+		}
+		if again := chat.Mended(mended); len(mended) > 0 && &again[0] != &mended[0] {
+			t.Fatal("a mended history was mended again")
+		}
+		// Nothing that was said is lost, and no call has turned up.
+		was, is, calls := words(ms)
+		if was2, is2, calls2 := words(mended); was2 != was || is2 < is || calls2 > calls {
+			t.Fatalf("users %d, texts %d, calls %d became %d, %d, %d", was, is, calls, was2, is2, calls2)
+		}
+	})
+}
+
+func words(ms []chat.Message) (users, texts, calls int) {
+	for _, m := range ms {
+		if m.Role == chat.RoleUser {
+			users++
+		}
+		if m.Flags()&chat.HasText != 0 {
+			texts++
+		}
+		calls += len(m.ToolCalls)
+	}
+	return users, texts, calls
+}
+
+// TestRepairOfAnyView takes views as runs leave them and worse: anything may be
+// excluded, replaced by a stand-in, and any summary may stand anywhere.
+func TestRepairOfAnyView(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		log := chat.Describe(messages.Draw(t, "messages"))
+		next := chat.Seq(len(log) + 1)
+		var view []chat.Meta
+		for _, m := range log {
+			switch rapid.IntRange(0, 9).Draw(t, "fate") {
+			case 0, 1:
+			case 2:
+				m.Seq, m.Kind = next, chat.KindStandIn
+				next++
+				fallthrough
+			default:
+				view = append(view, m)
+			}
+		}
+		for range rapid.IntRange(0, 4).Draw(t, "summaries") {
+			m := chat.Meta{
+				Seq: next, Position: chat.Seq(rapid.IntRange(0, len(log)+1).Draw(t, "at")),
+				Kind:  rapid.SampledFrom([]chat.Kind{chat.KindSummary, chat.KindStandIn}).Draw(t, "kind"),
+				Role:  rapid.SampledFrom([]chat.Role{chat.RoleUser, chat.RoleAssistant, chat.RoleSystem}).Draw(t, "role"),
+				Flags: chat.HasText,
+			}
+			if m.Role == chat.RoleSystem {
+				m.Kind = chat.KindSummary // a system stand-in stands where its original stood
+			}
+			view = append(view, m)
+			next++
+		}
+		sortView(view)
+		mended := mendView(view)
+		if left := chat.Check(mended); len(left) > 0 {
+			t.Fatalf("view %v\nmends %v\nleft %v", view, chat.Repair(view), left)
+		}
+		// A valid view is made of whole groups: every result has a call.
+		for _, g := range chat.Groups(mended) {
+			if g.Kind == chat.GroupToolCall && mended[g.Start].Role == chat.RoleTool {
+				t.Fatalf("a group of results alone at %d", g.Start)
+			}
+		}
+	})
+}
+
+func TestMendApply(t *testing.T) {
+	t.Parallel()
+	call := func(ids ...string) chat.Message {
+		m := chat.Message{ID: "m", Role: chat.RoleAssistant, Content: chat.TextContent("let me see")}
+		for _, id := range ids {
+			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: id, Name: "f"})
+		}
+		return m
+	}
+	result := func(name string, c chat.Content) chat.Message {
+		return chat.Message{ID: "m", Role: chat.RoleTool, ToolCallID: "a", Name: name, Content: c, SourceID: "s"}
+	}
+	text := func(s string) chat.Message {
+		return chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(s), SourceID: "s"}
+	}
+	plain := call()
+	plain.ID = ""
+	kept := call("a", "b")
+	kept.ID = ""
+	image := chat.Part{Type: "image_url", Raw: json.RawMessage(`{}`)}
+	tests := map[string]struct {
+		action   chat.MendAction
+		in, want chat.Message
+		answered []string
+	}{
+		"a result": {
+			action: chat.MendTextify, in: result("grep", chat.TextContent("3 hits")),
+			want: text("[Result of tool grep whose call is missing]\n3 hits"),
+		},
+		"a result of nobody that is empty": {
+			action: chat.MendTextify, in: result("", chat.Content{Null: true}),
+			want: text("[Result of a tool whose call is missing]\n"),
+		},
+		"a result in parts": {
+			action: chat.MendTextify,
+			in:     result("shot", chat.Content{Parts: []chat.Part{{Type: "text", Text: "here"}, image, image}}),
+			want:   text("[Result of tool shot whose call is missing]\nhere\n[2 media parts not shown]"),
+		},
+		"calls that nobody answered": {action: chat.MendDropCalls, in: call("a"), want: plain},
+		"calls of one id, one answered": {
+			action: chat.MendKeepAnswered, in: call("a", "b", "a", "c"), answered: []string{"b", "a"}, want: kept,
+		},
+		"excluded": {action: chat.MendExclude, in: call("a")},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := chat.Mend{Action: tt.action}.Apply(tt.in, tt.answered)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("stand-in (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCheckIsLinear(t *testing.T) {
+	t.Parallel()
+	// Quadratic work on 60,000 messages of any of these kinds would be felt.
+	for _, unit := range []string{"o1 ", "p1 ", "r1 ", "c1*9 ", "S1 ", "A1 o1 ", "r1 S1 ", "c1*9 p1 S1 "} {
+		unit := parseView(t, unit)
+		var view []chat.Meta
+		for i := range 60_000 {
+			m := unit[i%len(unit)]
+			m.Seq, m.Position = chat.Seq(i+1), chat.Seq(i+1)
+			view = append(view, m)
+		}
+		if left := chat.Check(mendView(view)); len(left) > 0 {
+			t.Errorf("%d faults left, first %v", len(left), left[0])
+		}
+	}
+}

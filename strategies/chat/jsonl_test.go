@@ -1,0 +1,305 @@
+package chat_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// outline reads everything and writes one line per session and error.
+func outline(r io.Reader) []string {
+	var out []string
+	in := chat.NewReader(r)
+	for {
+		s, err := in.Next()
+		var line *chat.LineError
+		switch {
+		case errors.Is(err, io.EOF) && !errors.As(err, &line):
+			return out
+		case errors.As(err, &line):
+			out = append(out, err.Error())
+		case err != nil:
+			return append(out, "fatal: "+err.Error())
+		default:
+			text := s.ID + "/" + s.Model + ":"
+			for _, m := range s.Messages {
+				text += " " + m.Content.String()
+			}
+			out = append(out, text)
+		}
+	}
+}
+
+func TestReader(t *testing.T) {
+	t.Parallel()
+	msg := func(text string) string { return `{"role":"user","content":"` + text + `"}` }
+	session := func(id, text string) string {
+		return `{"session_id":"` + id + `","model":"m","messages":[` + msg(text) + `]}`
+	}
+	pretty := func(s string) string {
+		var b bytes.Buffer
+		if err := json.Indent(&b, []byte(s), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	tests := map[string]struct {
+		in   string
+		want []string
+	}{
+		"nothing":             {"", nil},
+		"blank lines":         {"\n \r\n\n", nil},
+		"one session a line":  {session("a", "1") + "\n\n" + session("b", "2"), []string{"a/m: 1", "b/m: 2"}},
+		"a byte order mark":   {"\xef\xbb\xbf" + session("a", "1") + "\r\n", []string{"a/m: 1"}},
+		"an id by its name":   {`{"id":7,"messages":[]}`, []string{"7/:"}},
+		"one document":        {pretty(session("a", "1")), []string{"a/m: 1"}},
+		"documents in a row":  {pretty(session("a", "1")) + "\n" + pretty(session("b", "2")) + "\n", []string{"a/m: 1", "b/m: 2"}},
+		"a line after one":    {pretty(session("a", "1")) + session("b", "2"), []string{"a/m: 1", "b/m: 2"}},
+		"an array":            {"[" + msg("1") + "," + msg("2") + "]", []string{"/: 1 2"}},
+		"a pretty array":      {pretty("[" + msg("1") + "," + msg("2") + "]"), []string{"/: 1 2"}},
+		"an array by lines":   {"[\n" + msg("1") + "\n]\n", []string{"/: 1"}},
+		"an array a line":     {"[" + msg("1") + "]\n[" + msg("2") + "]", []string{"/: 1", "/: 2"}},
+		"one message a line":  {msg("1") + "\n" + msg("2") + "\n", []string{"/: 1 2"}},
+		"a NUL in a document": {strings.Replace(pretty(session("a", "1")), `"1"`, "\"\x00\"", 1), []string{"a/m: \uFFFD"}},
+		"a malformed line": {
+			session("a", "1") + "\n{\"messages\":[}\n" + session("b", "2"),
+			[]string{"a/m: 1", "line 2: no valid JSON at byte 14: invalid character '}' looking for beginning of value", "b/m: 2"},
+		},
+		"a malformed first line": {
+			"{\"messages\":[}\n" + session("b", "2"),
+			[]string{"line 1: no valid JSON at byte 14: invalid character '}' looking for beginning of value", "b/m: 2"},
+		},
+		"a first line cut in a string": {
+			strings.TrimSuffix(session("a", "1"), `"}]}`) + "\n" + session("b", "2") + "\n" + session("c", "3"),
+			[]string{"line 1: no valid JSON at byte 70: invalid character '\\n' in string literal", "b/m: 2", "c/m: 3"},
+		},
+		"a first line cut between tokens": {
+			"{\"messages\":[\n" + session("b", "2") + "\n" + session("c", "3"),
+			[]string{"line 1: no valid JSON at byte 89: invalid character '{' after array element", "b/m: 2", "c/m: 3"},
+		},
+		"a first line cut, then one more": {
+			"{\"messages\":[\n" + session("b", "2") + "\n",
+			[]string{"line 1: no valid JSON: unexpected EOF", "b/m: 2"},
+		},
+		"a document cut short": {
+			pretty(session("a", "1"))[:60],
+			[]string{"line 1: no valid JSON: unexpected EOF"},
+		},
+		"a broken document": {
+			"{\n  \"messages\": [}\n  ]\n}",
+			[]string{"line 1: no valid JSON at byte 18: invalid character '}' looking for beginning of value"},
+		},
+		"a broken message in a session": {
+			`{"messages":[` + msg("1") + `,{"role":3}]}` + "\n" + session("b", "2"),
+			[]string{"line 1: messages[1]: role: want a string, got a number", "b/m: 2"},
+		},
+		"a broken message of its own": {
+			msg("1") + "\n{\"role\":\"user\",\"content\":1}\n" + msg("2"),
+			[]string{"line 2: message 1: content: want a string, an array of parts or null, got a number", "/: 1 2"},
+		},
+		"neither": {
+			`{"a":1}` + "\n12\nhello\n",
+			[]string{
+				"line 1: neither a session (no messages) nor a message (no role)",
+				"line 2: want a session, a message or an array of messages, got a number",
+				"line 3: want a session, a message or an array of messages, got something that is no JSON",
+			},
+		},
+		"messages of another type": {`{"messages":{}}`, []string{"line 1: messages: want an array, got an object"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, outline(strings.NewReader(tt.in))); diff != "" {
+				t.Errorf("read (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.want, outline(iotest.OneByteReader(strings.NewReader(tt.in)))); diff != "" {
+				t.Errorf("read byte by byte (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReaderRepairsAndFails(t *testing.T) {
+	t.Parallel()
+	const line = `{"session_id":"a","messages":[{"role":"user","content":"\ud800\u0000"}],"x":"` + "\xff" + `"}`
+	in := chat.NewReader(io.MultiReader(strings.NewReader(line+"\n"), iotest.ErrReader(errors.New("gone"))))
+	s, err := in.Next()
+	if err != nil || s.Repairs != 3 {
+		t.Errorf("got %d repairs (%v), want 3", s.Repairs, err)
+	}
+	for range 2 {
+		if _, err := in.Next(); err == nil || err.Error() != "read line 2: gone" {
+			t.Errorf("got error %v, want the error of the file, for good", err)
+		}
+	}
+}
+
+func TestReaderTakesLongLines(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("long ", 1<<20)
+	var b bytes.Buffer
+	want := chat.Session{ID: "a", Messages: []chat.Message{{Role: "user", Content: chat.TextContent(text)}}}
+	for range 2 {
+		if err := chat.WriteSession(&b, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := chat.NewReader(&b)
+	for range 2 {
+		got, err := in.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !cmp.Equal(want, got) {
+			t.Error("a line of 5 MB came back changed")
+		}
+	}
+}
+
+func TestWriteMessages(t *testing.T) {
+	t.Parallel()
+	ms := []chat.Message{
+		{Role: "user", Content: chat.TextContent("<1>")},
+		{Role: "user", Content: chat.TextContent("2"), Extra: map[string]json.RawMessage{"x": json.RawMessage("{\n\"a\": 1}")}},
+	}
+	var b bytes.Buffer
+	if err := chat.WriteMessages(&b, ms); err != nil {
+		t.Fatal(err)
+	}
+	const want = `[{"role":"user","content":"<1>"},{"role":"user","content":"2","x":{"a":1}}]` + "\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("written (-want +got):\n%s", diff)
+	}
+}
+
+// TestRealConversations holds reading, writing, checking and repairing against
+// recorded sessions. They are looked for in DATA_DIR, then beside the module.
+func TestRealConversations(t *testing.T) {
+	t.Parallel()
+	files := dataFiles(t)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			f, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			in := chat.NewReader(f)
+			sessions, messages, faults := 0, 0, map[chat.FaultCode]int{}
+			for {
+				s, err := in.Next()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				sessions++
+				messages += len(s.Messages)
+				var b bytes.Buffer
+				if err := chat.WriteSession(&b, s); err != nil {
+					t.Fatal(err)
+				}
+				again, err := chat.NewReader(&b).Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				again.Repairs = s.Repairs
+				if !reflect.DeepEqual(s, again) { // cmp takes seconds where nothing differs
+					t.Fatalf("session %s: round trip (-want +got):\n%s", s.ID, cmp.Diff(s, again))
+				}
+				for _, fault := range chat.Check(chat.Describe(s.Messages)) {
+					faults[fault.Code]++
+				}
+				if left := chat.Check(chat.Describe(chat.Mended(s.Messages))); len(left) > 0 {
+					t.Errorf("session %s: %d faults left, first %v", s.ID, len(left), left[0])
+				}
+			}
+			if messages == 0 {
+				t.Error("no messages")
+			}
+			t.Logf("%d sessions, %d messages, faults %v", sessions, messages, faults)
+		})
+	}
+}
+
+func dataFiles(t *testing.T) []string {
+	t.Helper()
+	dir := os.Getenv("DATA_DIR")
+	if dir == "" {
+		at, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for dir == "" && at != filepath.Dir(at) {
+			if try := filepath.Join(at, "..", "shared", "data"); isDir(try) {
+				dir = try
+			}
+			at = filepath.Dir(at)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dir == "" || len(files) == 0 {
+		t.Skip("no recorded conversations: set DATA_DIR to a folder of .jsonl files")
+	}
+	return files
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func FuzzReader(f *testing.F) {
+	f.Add([]byte(`{"session_id":"a","messages":[{"role":"user","content":"x"}]}` + "\n{"))
+	f.Add([]byte("{\n\"messages\":[\n{\"role\":\"user\"}]}\n{}"))
+	f.Add([]byte("[\n{\"role\":\"tool\",\"tool_call_id\":\"\"}\n]"))
+	f.Add([]byte(`{"role":"user"}` + "\n" + `{"role":"user","content":["\ud800"]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := chat.NewReader(bytes.NewReader(data))
+		for range len(data) + 2 {
+			s, err := in.Next()
+			var line *chat.LineError
+			switch {
+			case errors.As(err, &line):
+				if line.Line < 1 || line.Line > bytes.Count(data, []byte("\n"))+1 {
+					t.Errorf("line %d of %q", line.Line, data)
+				}
+				continue
+			case errors.Is(err, io.EOF):
+				return
+			case err != nil:
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			if err := chat.WriteSession(&b, s); err != nil {
+				t.Fatal(err)
+			}
+			again, err := chat.NewReader(&b).Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			again.Repairs = s.Repairs
+			if diff := cmp.Diff(s, again); diff != "" {
+				t.Errorf("round trip (-want +got):\n%s", diff)
+			}
+		}
+		t.Errorf("no end of %q", data)
+	})
+}
