@@ -159,7 +159,7 @@ func (l *layout) whole(open int32) {
 		for k := g.start; k < g.end; k++ {
 			stays = stays || l.places[k].in && l.places[k].member
 		}
-		if !stays {
+		if !stays || l.dissolved(g, open) {
 			continue
 		}
 		for k := g.start; k < g.end; k++ {
@@ -168,6 +168,12 @@ func (l *layout) whole(open int32) {
 			}
 		}
 	}
+}
+
+// dissolved reports a group whose call nobody answered and that is out already:
+// it would have to be mended if it came back, and what is left holds by itself.
+func (l *layout) dissolved(g *group, open int32) bool {
+	return g.call >= 0 && g.answers == 0 && !l.places[g.call].in && l.faulty(g.call, open)
 }
 
 // was reports whether something held the place before.
