@@ -41,6 +41,13 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 -- +goose StatementEnd
 
+-- A model's name as thresholds have it: lower case, without its provider ("openai/GPT-4o").
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.model_key(model text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT lower(regexp_replace(coalesce(model, ''), '^.*/', ''))
+$$;
+-- +goose StatementEnd
+
 -- Make the session row if there is none, lock it, return it.
 -- +goose StatementBegin
 CREATE FUNCTION @schema@.lock_session(p_tenant text, p_session text, p_model text, p_create boolean)
@@ -60,7 +67,7 @@ BEGIN
     INSERT INTO @schema@.sessions (tenant, id, model, due_tokens, estimate_margin, policy_hash)
     SELECT v_tenant, p_session, coalesce(p_model, ''), t.due_tokens, coalesce(t.estimate_margin, 0), coalesce(t.policy_hash, '')
     FROM (SELECT) one LEFT JOIN LATERAL (
-        SELECT * FROM @schema@.thresholds WHERE starts_with(coalesce(p_model, ''), model_prefix)
+        SELECT * FROM @schema@.thresholds WHERE starts_with(@schema@.model_key(p_model), model_prefix)
         ORDER BY length(model_prefix) DESC LIMIT 1) t ON true
     ON CONFLICT (tenant, id) DO NOTHING;
     SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR NO KEY UPDATE;
@@ -143,7 +150,8 @@ BEGIN
                   FROM json_array_elements(CASE json_typeof(e.content) WHEN 'array' THEN e.content ELSE '[]' END) p
                   WHERE json_typeof(p) = 'object') x) parts ON true
     ), known AS MATERIALIZED (   -- from here on without the bodies: what is sorted is narrow
-        SELECT p.ord, p.id, p.role, p.call_ids, p.tool_call_id, p.created, p.token_count IS NULL AS estimated,
+        SELECT p.ord, p.id, p.role, p.call_ids, p.tool_call_id, p.created, p.token_count IS NULL AS uncounted,
+            p.token_count IS NULL OR coalesce(p.token_counter, '') IN ('octets/3', 'chars/4') AS estimated,
             -- octets/3; images and the like at a flat cost, whatever their encoded length
             coalesce(p.token_count, least(2147483647, (octet_length(p.body) - p.media_octets + 2) / 3 + 1000 * p.media)::int) AS tokens,
             p.role = 'assistant' AND p.has_reasoning AND NOT p.has_text AND p.media = 0
@@ -180,7 +188,7 @@ BEGIN
                          WHEN 'developer' THEN 'd' ELSE 'o' END)::"char",
             'm', coalesce(t.id, 'm' || t.seq || '-' || to_hex((random() * 2147483647)::int)), t.role,
             p.name, t.call_ids, t.tool_call_id, p.source_id,
-            CASE WHEN t.estimated THEN 'octets/3' ELSE coalesce(p.token_counter, 'application') END,
+            CASE WHEN t.uncounted THEN 'octets/3' ELSE coalesce(p.token_counter, 'application') END,
             coalesce(t.created, now()), p.body
         FROM staged t JOIN parsed p USING (ord) ORDER BY t.seq
         RETURNING seq
