@@ -205,7 +205,9 @@ BEGIN
     s.live_messages := s.live_messages + (p->'delta'->>'messages')::bigint + v_n;
     s.live_tokens := s.live_tokens + (p->'delta'->>'tokens')::bigint + v_add.tokens;
     s.live_estimated_tokens := s.live_estimated_tokens + (p->'delta'->>'estimated')::bigint + v_add.estimated;
-    s.reported_prompt_tokens := greatest(0, s.reported_prompt_tokens + (p->'delta'->>'tokens')::bigint + v_add.tokens);
+    IF s.reported_prompt_tokens IS NOT NULL THEN   -- greatest would take null for 0
+        s.reported_prompt_tokens := greatest(0, s.reported_prompt_tokens + (p->'delta'->>'tokens')::bigint + v_add.tokens);
+    END IF;
     PERFORM @schema@.settle(s, p_run, p_snapshot_seq, p->'session', true);
     code := 'applied';
 END $$;

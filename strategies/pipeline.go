@@ -12,6 +12,10 @@ import (
 // else. It is immutable and safe for concurrent use.
 type Pipeline struct {
 	Steps []Strategy
+	// FromLog plans as if nothing were in force: before the first step everything
+	// that was said is back, and what earlier runs wrote is out. The transcript has
+	// to hold the whole log.
+	FromLog bool
 	// Target stops the pipeline before a step once the view has no more tokens
 	// than that; 0 runs all steps.
 	Target chat.Tokens
@@ -64,6 +68,12 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 	}
 	totals := d.Transcript().Totals()
 	r := Result{Before: totals, Faults: chat.Check(d.viewMetas())}
+	if p.FromLog {
+		if _, err := d.Run(ctx, fromLog{}, load); err != nil {
+			return Result{}, err
+		}
+		totals = d.Transcript().Totals()
+	}
 	for _, s := range p.Steps {
 		if p.Target > 0 && totals.IncludedTokens <= p.Target {
 			break

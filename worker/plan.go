@@ -122,11 +122,8 @@ func (p *Planner) pipeline(b *briefing, repairOnly bool) (strategies.Pipeline, e
 	} else {
 		out.Target, out.Fallback = limits.Target, pol.Fallback
 	}
-	steps := pol.Steps(limits)
-	if b.fromLog {
-		steps = append([]policy.Step{{Strategy: "from_log"}}, steps...)
-	}
-	for _, s := range steps {
+	out.FromLog = b.fromLog
+	for _, s := range pol.Steps(limits) {
 		built, err := p.Registry.New(s.Strategy, s.Params)
 		if err != nil {
 			return out, fmt.Errorf("%w: %w", errOptions, err)
