@@ -81,6 +81,15 @@ type Claim struct {
 	View []chat.Meta
 }
 
+// Index-only: OFFSET 0 keeps the planner on the ranges of the view.
+const queryClaimView = `
+		SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind
+		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid CROSS JOIN LATERAL unnest(s.live) x
+		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
+			FROM compactor.message_log l
+			WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
+		WHERE r.id = $1`
+
 // Claim takes a run for lease and loads its session's view, in one round trip.
 // ErrNotFound: the run is done, or never was. ErrBusy: a live worker has this
 // session; try later. At most one claim of a session is live at a time, and a
@@ -94,21 +103,13 @@ func (s *Store) Claim(ctx context.Context, run RunID, worker string, lease time.
 				s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
 				coalesce(s.suspect_seq, 0), s.due, coalesce(s.settled, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false)
 			FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid WHERE r.id = $1`
-		// Index-only: OFFSET 0 keeps the planner on the ranges of the view.
-		queryView = `
-			SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind
-			FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid CROSS JOIN LATERAL unnest(s.live) x
-			CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
-				FROM compactor.message_log l
-				WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
-			WHERE r.id = $1`
 	)
 	c := &Claim{Run: run}
 	var code, options, live, pinned string
 	var batch pgx.Batch
 	batch.Queue(s.q(queryClaim), run, worker, lease)
 	batch.Queue(s.q(queryRun), run)
-	batch.Queue(s.q(queryView), run)
+	batch.Queue(s.q(queryClaimView), run)
 	results := s.pool.SendBatch(ctx, &batch)
 	defer func() { _ = results.Close() }()
 	fail := func(err error) (*Claim, error) { return nil, fmt.Errorf("claim run %d: %w", run, mapError(err)) }
