@@ -206,7 +206,9 @@ BEGIN
     s.live_messages := s.live_messages + (p->'delta'->>'messages')::bigint + v_n;
     s.live_tokens := s.live_tokens + (p->'delta'->>'tokens')::bigint + v_add.tokens;
     s.live_estimated_tokens := s.live_estimated_tokens + (p->'delta'->>'estimated')::bigint + v_add.estimated;
-    s.reported_prompt_tokens := greatest(0, s.reported_prompt_tokens + (p->'delta'->>'tokens')::bigint + v_add.tokens);
+    IF s.reported_prompt_tokens IS NOT NULL THEN   -- greatest() would make 0 of null
+        s.reported_prompt_tokens := greatest(0, s.reported_prompt_tokens + (p->'delta'->>'tokens')::bigint + v_add.tokens);
+    END IF;
     PERFORM @schema@.settle(s, p_run, p_snapshot_seq, p->'session', true);
     code := 'applied';
 END $$;
@@ -333,7 +335,8 @@ BEGIN
     UPDATE @schema@.sessions SET live = v_live, revision = s.revision + 1, head_run = v_undo,
         tail_start_seq = (SELECT lower(x) FROM unnest(v_live) x WHERE upper_inf(x)),
         live_messages = v_new.messages, live_tokens = v_new.tokens, live_estimated_tokens = v_new.estimated,
-        reported_prompt_tokens = reported_prompt_tokens + v_new.tokens - s.live_tokens,
+        reported_prompt_tokens = CASE WHEN reported_prompt_tokens IS NOT NULL
+            THEN greatest(0, reported_prompt_tokens + v_new.tokens - s.live_tokens) END,
         -- Automatic runs wait for a new message.
         hold_seq = last_source_seq, due = false, settled = NULL, cooldown_until = NULL
     WHERE sid = s.sid;
