@@ -243,12 +243,17 @@ RETURNS @schema@.appended LANGUAGE plpgsql SET enable_nestloop = off SET work_me
 DECLARE
     v @schema@.appended;
 BEGIN
-    WITH known AS MATERIALIZED (   -- without the bodies: what is sorted is narrow
+    -- What is there already, in one pass whichever index the planner takes: before the first ANALYZE it
+    -- may well take the wrong one, and a look-up for each message would then be quadratic.
+    WITH stored AS MATERIALIZED (
+        SELECT l.id, l.seq, l.body FROM @schema@.message_log l
+        WHERE l.sid = s.sid AND l.id = ANY(ARRAY(SELECT p.id FROM unnest(ps) p WHERE p.id IS NOT NULL))
+    ), known AS MATERIALIZED (   -- without the bodies: what is sorted is narrow
         SELECT p.ord, p.id, p.role, CASE WHEN p.role = 'assistant' THEN p.call_ids END AS call_ids,
             coalesce(p.tool_call_id, '') AS tool_call_id, p.tokens, p.flags, p.reasoning_only, p.created,
-            CASE WHEN p.id IS NOT NULL THEN (SELECT l.seq FROM @schema@.message_log l WHERE l.sid = s.sid AND l.id = p.id) END AS known_seq,
+            l.seq AS known_seq, NOT @schema@.same_message(l.body, p.body) AS differs,
             min(p.ord) OVER (PARTITION BY p.id, CASE WHEN p.id IS NULL THEN p.ord END) AS first_ord
-        FROM unnest(ps) p
+        FROM unnest(ps) p LEFT JOIN stored l ON l.id = p.id
     ), fresh AS (
         SELECT k.*, coalesce(lag(role = 'tool') OVER (ORDER BY ord), s.open_answered) AS behind_result
         FROM known k WHERE known_seq IS NULL AND first_ord = ord
@@ -284,9 +289,8 @@ BEGIN
     SELECT
         (SELECT array_agg(coalesce(k.known_seq, t.seq) ORDER BY k.ord)
          FROM known k LEFT JOIN staged t ON t.ord = k.first_ord) AS seqs,
-        (SELECT min(k.id) FROM known k WHERE (k.known_seq IS NOT NULL OR k.first_ord < k.ord) AND NOT @schema@.same_message(ps[k.ord].body,
-            CASE WHEN k.known_seq IS NULL THEN ps[k.first_ord].body
-                ELSE (SELECT l.body FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = k.known_seq) END)) AS conflict,
+        (SELECT min(k.id) FROM known k WHERE k.differs
+            OR k.known_seq IS NULL AND k.first_ord < k.ord AND NOT @schema@.same_message(ps[k.ord].body, ps[k.first_ord].body)) AS conflict,
         count(*) AS n, max(t.seq) AS last_seq, coalesce(sum(t.tokens), 0) AS tokens,
         coalesce(sum(t.tokens) FILTER (WHERE t.flags & 16 > 0), 0) AS estimated,
         count(*) FILTER (WHERE t.role = 'user') AS turns, max(coalesce(t.created, now())) AS last_at,

@@ -30,7 +30,8 @@ END $$;
 -- +goose StatementEnd
 
 -- The provider's own count of the prompt that held the view up to p_seq (null: all of it).
--- Returns false, and changes nothing, for a prompt from before the last compaction.
+-- Returns false, and changes nothing, for a prompt from before the last compaction. One up to the very
+-- message that the compaction saw last counts as such: it was most likely on its way meanwhile.
 -- +goose StatementBegin
 CREATE FUNCTION @schema@.report_usage(p_tenant text, p_session text, p_prompt_tokens bigint, p_seq bigint DEFAULT NULL)
 RETURNS boolean LANGUAGE plpgsql AS $$
@@ -42,7 +43,7 @@ BEGIN
         RAISE EXCEPTION 'report_usage: prompt_tokens must be 0 or more, not %', p_prompt_tokens USING ERRCODE = 'invalid_parameter_value';
     END IF;
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);
-    IF p_seq < coalesce((SELECT r.applied_seq FROM @schema@.runs r WHERE r.id = s.head_run), 0) THEN
+    IF p_seq <= (SELECT r.applied_seq FROM @schema@.runs r WHERE r.id = s.head_run) THEN
         RETURN false;
     END IF;
     v_was := s.due;
@@ -304,7 +305,8 @@ BEGIN
     UPDATE @schema@.sessions SET live = v_live, revision = s.revision + 1, head_run = v_undo,
         tail_start_seq = (SELECT lower(x) FROM unnest(v_live) x WHERE upper_inf(x)),
         live_messages = v_new.messages, live_tokens = v_new.tokens, live_estimated_tokens = v_new.estimated,
-        reported_prompt_tokens = reported_prompt_tokens + v_new.tokens - s.live_tokens,
+        reported_prompt_tokens = CASE WHEN reported_prompt_tokens IS NOT NULL
+            THEN greatest(0, reported_prompt_tokens + v_new.tokens - s.live_tokens) END,
         -- Automatic runs wait for a new message.
         hold_seq = last_source_seq, due = false, settled = NULL, cooldown_until = NULL
     WHERE sid = s.sid;

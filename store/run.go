@@ -93,7 +93,7 @@ const (
 			coalesce(s.suspect_seq, 0), s.due, coalesce(s.settled, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false)
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid WHERE r.id = $1`
 	// Index-only: OFFSET 0 keeps the planner on the ranges of the view.
-	queryRunView = `
+	queryClaimView = `
 		SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid CROSS JOIN LATERAL unnest(s.live) x
 		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
@@ -110,7 +110,7 @@ const (
 func (s *Store) Load(ctx context.Context, run RunID) (*Claim, error) {
 	var batch pgx.Batch
 	batch.Queue(s.q(queryRun), run)
-	batch.Queue(s.q(queryRunView), run)
+	batch.Queue(s.q(queryClaimView), run)
 	results := s.pool.SendBatch(ctx, &batch)
 	c, err := readClaim(results, &Claim{Run: run})
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Store) Claim(ctx context.Context, run RunID, worker string, lease time.
 	var batch pgx.Batch
 	batch.Queue(s.q(query), run, worker, lease)
 	batch.Queue(s.q(queryRun), run)
-	batch.Queue(s.q(queryRunView), run)
+	batch.Queue(s.q(queryClaimView), run)
 	results := s.pool.SendBatch(ctx, &batch)
 	c := &Claim{Run: run}
 	var code string
@@ -151,7 +151,7 @@ func (s *Store) Claim(ctx context.Context, run RunID, worker string, lease time.
 	return c, nil
 }
 
-// readClaim reads the answers to queryRun and queryRunView, and closes the batch.
+// readClaim reads the answers to queryRun and queryClaimView, and closes the batch.
 func readClaim(results pgx.BatchResults, c *Claim) (*Claim, error) {
 	defer func() { _ = results.Close() }()
 	var status, options, live, pinned string
@@ -207,9 +207,7 @@ func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta,
 
 // Messages reads the content of messages. The result holds every seq asked for.
 func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
-	const query = `
-		SELECT m.seq, m.id, m.body, m.created_at FROM unnest($2::bigint[]) q(seq)
-		JOIN compactor.message_log m ON m.sid = $1 AND m.seq = q.seq`
+	const query = `SELECT seq, id, body, created_at FROM compactor.message_log WHERE sid = $1 AND seq = ANY($2::bigint[])`
 	rows, err := s.pool.Query(ctx, s.q(query), sid, seqs)
 	if err != nil {
 		return nil, wrap("load messages", err)
