@@ -127,7 +127,10 @@ BEGIN
                 ended_at = CASE WHEN queued_twin THEN now() END, deliver_at = now()
             FROM (SELECT EXISTS (SELECT FROM @schema@.runs q WHERE q.sid = r.sid AND q.trigger = v_other.trigger
                                  AND q.status = 'queued') AS queued_twin) t
-            WHERE id = v_other.id;
+            WHERE id = v_other.id AND runs.status = 'running' AND runs.lease_until < now();
+            IF NOT FOUND THEN   -- it ended or came back to life while we looked
+                code := 'busy'; RETURN;
+            END IF;
         END IF;
     END IF;
     UPDATE @schema@.runs SET status = 'running', fence = runs.fence + 1, lease_until = now() + p_lease, worker = p_worker,

@@ -521,3 +521,43 @@ func TestPinsNameSourceMessages(t *testing.T) {
 	}
 	wantConsistent(t, s)
 }
+
+// waiting blocks until some connection of the test's database waits for a lock.
+func waiting(t fataler, s *Store) {
+	t.Helper()
+	for one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
+		exec(t, s, `SELECT pg_stat_clear_snapshot()`)
+	}
+}
+
+func TestAWorkerPastItsLeaseCanStillApplyWhileAnotherRunLooks(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	c := start(t, s, k)
+	other := request(t, s, k, TriggerApplication)
+	expire(t, s, c.Run)
+	tx := must(s.pool.Begin(t.Context()))(t)
+	_, err := tx.Exec(t.Context(), `SELECT compactor.apply_run($1, $2, 0, 6, '{[1,3)}', '{}', '{"exclude":[{"reason":"truncated","seqs":"{[1,3)}"}],
+		"delta":{"messages":-2,"tokens":-52,"estimated":-52},"record":{"kind":"compact","outcome":"applied"},"session":{"estimate_margin":0,"policy_hash":""}}')`, c.Run, c.Fence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := make(chan error)
+	go func() {
+		_, err := s.Claim(context.Background(), other, "w2", time.Minute)
+		claimed <- err
+	}()
+	waiting(t, s)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-claimed; err != nil && !errors.Is(err, ErrBusy) {
+		t.Errorf("claim beside an apply: %v, want it claimed or busy", err)
+	}
+	if row := must(s.Run(t.Context(), c.Run))(t); row.Status != "applied" {
+		t.Errorf("the applied run is %s", row.Status)
+	}
+	wantConsistent(t, s)
+}
