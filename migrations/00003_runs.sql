@@ -230,16 +230,20 @@ BEGIN
     s.due_tokens := v.due_tokens;
     s.estimate_margin := v.estimate_margin;
     s.policy_hash := v.policy_hash;
-    s.suspect_seq := CASE WHEN s.suspect_seq > p_snapshot_seq THEN s.suspect_seq END;
+    -- A pin set meanwhile, on a message that is out, is news for the next run.
+    s.suspect_seq := CASE WHEN s.suspect_seq > p_snapshot_seq OR NOT s.pinned <@ s.live THEN s.suspect_seq END;
+    IF p_applied THEN
+        SELECT count(*), coalesce(sum(token_count), 0), count(*) FILTER (WHERE role_code = 'u')
+        INTO s.messages_since_run, s.tokens_since_run, s.turns_since_run
+        FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > p_snapshot_seq AND m.kind = 'm';
+    END IF;
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET
         live = s.live, last_seq = s.last_seq, live_messages = s.live_messages, live_tokens = s.live_tokens,
         live_estimated_tokens = s.live_estimated_tokens, reported_prompt_tokens = s.reported_prompt_tokens,
         revision = s.revision + p_applied::int, head_run = CASE WHEN p_applied THEN p_run ELSE s.head_run END,
         tail_start_seq = CASE WHEN p_applied THEN (SELECT lower(x) FROM unnest(s.live) x WHERE upper_inf(x)) ELSE s.tail_start_seq END,
-        messages_since_run = CASE WHEN p_applied THEN 0 ELSE s.messages_since_run END,
-        tokens_since_run = CASE WHEN p_applied THEN 0 ELSE s.tokens_since_run END,
-        turns_since_run = CASE WHEN p_applied THEN 0 ELSE s.turns_since_run END,
+        messages_since_run = s.messages_since_run, tokens_since_run = s.tokens_since_run, turns_since_run = s.turns_since_run,
         due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = s.policy_hash,
         suspect_seq = s.suspect_seq, due = s.due, settled = coalesce(v.settled, s.settled),
         ineffective_runs = CASE WHEN v.ineffective THEN s.ineffective_runs + 1 WHEN p_applied THEN 0 ELSE s.ineffective_runs END,

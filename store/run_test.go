@@ -561,3 +561,56 @@ func TestAWorkerPastItsLeaseCanStillApplyWhileAnotherRunLooks(t *testing.T) {
 	}
 	wantConsistent(t, s)
 }
+
+func TestWhatIsAppendedDuringARunCountsTowardsTheNext(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	exec(t, s, `UPDATE compactor.sessions SET due_messages = 5, due_turns = 10`)
+	c := start(t, s, k)
+	ch := must(c.change(s, exclude(span(1, 3))))(t)
+	add(t, s, k, counted(user("n1", "x"), 5), counted(assistant("n2", "x"), 6))
+	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	const since = `SELECT concat_ws(' ', messages_since_run, tokens_since_run, turns_since_run, due) FROM compactor.sessions`
+	if got := one[string](t, s, since); got != "2 11 1 f" {
+		t.Errorf("since the run: %s, want 2 messages, 11 tokens, 1 turn, not due", got)
+	}
+	add(t, s, k, talk("o", 3)...)
+	if !session(t, s, k).Due {
+		t.Error("not due after due_messages messages")
+	}
+}
+
+func TestAPinSetDuringARunIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, end := range map[string]func(c *Claim) error{
+		"apply": func(c *Claim) error {
+			_, err := s.Apply(t.Context(), c.Run, c.Fence, must(c.change(s, exclude(span(3, 3))))(t))
+			return err
+		},
+		"finish": func(c *Claim) error {
+			return s.Finish(t.Context(), c.Run, c.Fence, StatusSkipped, c.Session.LastSeq, Ledger{Outcome: "below_threshold"}, &Settlement{DueTokens: 1 << 40})
+		},
+	} {
+		k := Key{Session: name}
+		add(t, s, k, talk("m", 6)...)
+		apply(t, s, k, exclude(span(1, 2)))
+		c := start(t, s, k)
+		if err := s.Pin(t.Context(), k, "m1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := end(c); err != nil {
+			t.Fatal(err)
+		}
+		if row := session(t, s, k); !row.Due || !row.Suspect {
+			t.Errorf("after %s the session is due: %v, suspect: %v; want both, for the pin", name, row.Due, row.Suspect)
+		}
+		apply(t, s, k, chat.Plan{Include: span(1, 1)})
+		if row := session(t, s, k); row.Due || row.Suspect {
+			t.Errorf("after %s and a run that brought the pin back the session is due: %v, suspect: %v; want neither", name, row.Due, row.Suspect)
+		}
+	}
+	wantConsistent(t, s)
+}
