@@ -133,8 +133,10 @@ BEGIN
             END IF;
         END IF;
     END IF;
+    -- The revision is noted before the snapshot is read: a run that ends on another one has judged another view.
     UPDATE @schema@.runs SET status = 'running', fence = runs.fence + 1, lease_until = now() + p_lease, worker = p_worker,
-        attempts = attempts + 1, started_at = coalesce(started_at, now())
+        attempts = attempts + 1, started_at = coalesce(started_at, now()),
+        snapshot_revision = (SELECT s.revision FROM @schema@.sessions s WHERE s.sid = r.sid)
     WHERE id = p_run RETURNING runs.fence INTO fence;
     code := 'claimed';
 END $$;
@@ -255,30 +257,31 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- Ends a run that changed nothing, with its code; or sends it back to the queue (status queued:
--- deliver again after p_delay). code: ended | fenced.
+-- Ends a run that changed nothing, with its code. What it found of a view that is not the present
+-- one any more says nothing about the session. code: ended | fenced.
 -- +goose StatementBegin
 CREATE FUNCTION @schema@.finish_run(p_run bigint, p_fence bigint, p_status text, p_snapshot_seq bigint, p json, OUT code text)
 LANGUAGE plpgsql AS $$
 DECLARE
-    s     @schema@.sessions;
-    v_sid bigint := (SELECT r.sid FROM @schema@.runs r WHERE r.id = p_run);
-    v     record;
+    s      @schema@.sessions;
+    v_sid  bigint := (SELECT r.sid FROM @schema@.runs r WHERE r.id = p_run);
+    v      record;
+    v_seen bigint;
 BEGIN
     SELECT * INTO s FROM @schema@.sessions WHERE sid = v_sid FOR NO KEY UPDATE;
     SELECT * INTO v FROM json_to_record(p->'record') AS t(outcome text, policy_hash text, error_code text, error text, steps jsonb,
         messages_before bigint, messages_after bigint, tokens_before bigint, tokens_after bigint, utilization real,
         plan_us bigint, total_us bigint);
     UPDATE @schema@.runs SET status = p_status, outcome = v.outcome, policy_hash = v.policy_hash, error_code = v.error_code, error = left(v.error, 500),
-        ended_at = clock_timestamp(), lease_until = NULL, snapshot_seq = p_snapshot_seq, snapshot_revision = s.revision, steps = v.steps,
+        ended_at = clock_timestamp(), lease_until = NULL, snapshot_seq = p_snapshot_seq, steps = v.steps,
         messages_before = v.messages_before, messages_after = v.messages_after,
         tokens_before = v.tokens_before, tokens_after = v.tokens_after, utilization = v.utilization,
         plan_us = v.plan_us, total_us = v.total_us
-    WHERE id = p_run AND status = 'running' AND fence = p_fence;
+    WHERE id = p_run AND status = 'running' AND fence = p_fence RETURNING snapshot_revision INTO v_seen;
     IF NOT FOUND THEN
         code := 'fenced'; RETURN;
     END IF;
-    IF json_typeof(p->'session') = 'object' THEN
+    IF json_typeof(p->'session') = 'object' AND v_seen = s.revision THEN
         PERFORM @schema@.settle(s, p_run, p_snapshot_seq, p->'session', false);
     END IF;
     code := 'ended';

@@ -614,3 +614,23 @@ func TestAPinSetDuringARunIsNotForgotten(t *testing.T) {
 	}
 	wantConsistent(t, s)
 }
+
+func TestAVerdictOnAnEarlierViewDoesNotSettleTheSession(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	c := start(t, s, k)
+	must(s.Replace(t.Context(), k, 0, talk("m", 6)[3:], "test"))(t)
+	settled := "old"
+	err := s.Finish(t.Context(), c.Run, c.Fence, StatusSkipped, c.Session.LastSeq, Ledger{Outcome: "below_threshold"}, &Settlement{DueTokens: 1 << 40, Settled: &settled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := session(t, s, k); !row.Due || !row.Suspect {
+		t.Errorf("due: %v, suspect: %v; want both: nobody has looked at the view that was put in place meanwhile", row.Due, row.Suspect)
+	}
+	if got := start(t, s, k).Session.Settled; got != "" {
+		t.Errorf("settled on %q, want nothing", got)
+	}
+}
