@@ -127,7 +127,10 @@ BEGIN
                 ended_at = CASE WHEN queued_twin THEN now() END, deliver_at = now()
             FROM (SELECT EXISTS (SELECT FROM @schema@.runs q WHERE q.sid = r.sid AND q.trigger = v_other.trigger
                                  AND q.status = 'queued') AS queued_twin) t
-            WHERE id = v_other.id;
+            WHERE id = v_other.id AND runs.status = 'running' AND runs.lease_until < now();
+            IF NOT FOUND THEN   -- it ended or came back to life while we looked
+                code := 'busy'; RETURN;
+            END IF;
         END IF;
     END IF;
     UPDATE @schema@.runs SET status = 'running', fence = runs.fence + 1, lease_until = now() + p_lease, worker = p_worker,
@@ -225,12 +228,19 @@ BEGIN
         s.messages_since_run := 0;
         s.tokens_since_run := 0;
         s.turns_since_run := 0;
+        IF s.last_source_seq > p_snapshot_seq THEN   -- what came meanwhile counts from now on
+            SELECT count(*), coalesce(sum(token_count), 0), count(*) FILTER (WHERE role_code = 'u')
+            INTO s.messages_since_run, s.tokens_since_run, s.turns_since_run
+            FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > p_snapshot_seq AND m.kind = 'm';
+        END IF;
     END IF;
     code := 'ended';
-    IF v.due_tokens IS NULL THEN RETURN; END IF;
+    -- What a run found of a view that is not the present one any more says nothing about the session.
+    IF v.due_tokens IS NULL OR NOT v_applied AND s.revision <> p_revision THEN RETURN; END IF;
     s.due_tokens := v.due_tokens;
     s.estimate_margin := v.estimate_margin;
-    s.suspect_seq := CASE WHEN s.suspect_seq > p_snapshot_seq THEN s.suspect_seq END;
+    -- A pin set meanwhile, on a message that is out, is news for the next run.
+    s.suspect_seq := CASE WHEN s.suspect_seq > p_snapshot_seq OR NOT s.pinned <@ s.live THEN s.suspect_seq END;
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET live = s.live, revision = s.revision, head_run = s.head_run, tail_start_seq = s.tail_start_seq,
         last_seq = s.last_seq, live_messages = s.live_messages, live_tokens = s.live_tokens,

@@ -378,17 +378,17 @@ const (
 )
 
 // Finish ends a run that changed nothing. settle may be nil: the session then
-// keeps its thresholds and stays due. ErrNotApplicable: another worker has it, or
-// it is over.
-func (s *Store) Finish(ctx context.Context, run RunID, fence int64, status string, snapshot chat.Seq, l Ledger, settle *Settlement) error {
+// keeps its thresholds and stays due; so it does where its view has changed since
+// the claim. ErrNotApplicable: another worker has it, or it is over.
+func (s *Store) Finish(ctx context.Context, c *Claim, status string, l Ledger, settle *Settlement) error {
 	record, err := json.Marshal(struct {
 		Ledger
 		*Settlement
 	}{l, settle})
 	if err != nil {
-		return fmt.Errorf("finish run %d: %w", run, err)
+		return fmt.Errorf("finish run %d: %w", c.Run, err)
 	}
-	_, err = s.end(ctx, run, fence, ending{status: status, snapshot: snapshot, record: record})
+	_, err = s.end(ctx, c.Run, c.Fence, ending{status: status, revision: c.Session.Revision, snapshot: c.Session.LastSeq, record: record})
 	return err
 }
 

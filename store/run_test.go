@@ -119,7 +119,7 @@ func TestOneRunOfASessionIsClaimedAtATime(t *testing.T) {
 			t.Errorf("claim of run %d beside a live worker: %v, want busy", run, err)
 		}
 	}
-	if err := s.Finish(t.Context(), a, c.Fence, StatusSkipped, c.Session.LastSeq, Ledger{Outcome: "nothing_to_compact"}, nil); err != nil {
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "nothing_to_compact"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Claim(t.Context(), a, "w2", time.Minute); !errors.Is(err, ErrNotFound) {
@@ -174,7 +174,7 @@ func TestAWorkerPastItsLeaseLosesItsFence(t *testing.T) {
 	_, applyErr := s.Apply(t.Context(), old.Run, old.Fence, ch)
 	for what, err := range map[string]error{
 		"apply":     applyErr,
-		"finish":    s.Finish(t.Context(), old.Run, old.Fence, StatusFailed, 6, Ledger{Outcome: "x"}, nil),
+		"finish":    s.Finish(t.Context(), old, StatusFailed, Ledger{Outcome: "x"}, nil),
 		"heartbeat": s.Heartbeat(t.Context(), old.Run, old.Fence, time.Minute),
 		"requeue":   s.Requeue(t.Context(), old.Run, old.Fence, 0, true, "x", ""),
 	} {
@@ -203,7 +203,7 @@ func TestAnExpiredRunMakesWayForAnother(t *testing.T) {
 	if row := must(s.Run(t.Context(), old.Run))(t); row.Status != "queued" {
 		t.Errorf("the expired run is %s, want queued", row.Status)
 	}
-	if err := s.Finish(t.Context(), other, c.Fence, StatusSkipped, 6, Ledger{Outcome: "x"}, nil); err != nil {
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	// The same, with a queued run of the expired one's trigger in the queue: that one stands for both.
@@ -416,8 +416,8 @@ func TestARunThatChangesNothingIsStillRecorded(t *testing.T) {
 	c := start(t, s, k)
 	settled := "print"
 	code, text := "too_small", strings.Repeat("long ", 200)
-	err := s.Finish(t.Context(), c.Run, c.Fence, StatusSkipped, c.Session.LastSeq,
-		Ledger{Outcome: "below_threshold", ErrorCode: &code, Error: &text, TokensBefore: 5}, &Settlement{DueTokens: 1 << 30, Settled: &settled})
+	err := s.Finish(t.Context(), c, StatusSkipped,
+		Ledger{Outcome: "below_threshold", ErrorCode: &code, Error: &text, TokensBefore: 5}, &Settlement{DueTokens: 1 << 30, Settled: settled})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +428,7 @@ func TestARunThatChangesNothingIsStillRecorded(t *testing.T) {
 	if session(t, s, k).Due {
 		t.Error("still due, want it settled")
 	}
-	if err := s.Finish(t.Context(), c.Run, c.Fence, StatusSkipped, 6, Ledger{Outcome: "again"}, nil); !errors.Is(err, ErrNotApplicable) {
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "again"}, nil); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("second finish: %v, want not applicable", err)
 	}
 	if _, err := s.Undo(t.Context(), c.Run, false, ""); !errors.Is(err, ErrNotApplicable) {
@@ -520,4 +520,117 @@ func TestPinsNameSourceMessages(t *testing.T) {
 		t.Errorf("pinned is %s", got)
 	}
 	wantConsistent(t, s)
+}
+
+// waiting blocks until some connection of the test's database waits for a lock.
+func waiting(t fataler, s *Store) {
+	t.Helper()
+	for one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
+		exec(t, s, `SELECT pg_stat_clear_snapshot()`)
+	}
+}
+
+func TestAWorkerPastItsLeaseCanStillApplyWhileAnotherRunLooks(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	c := start(t, s, k)
+	other := request(t, s, k, TriggerApplication)
+	expire(t, s, c.Run)
+	tx := must(s.pool.Begin(t.Context()))(t)
+	_, err := tx.Exec(t.Context(), `SELECT compactor.apply_run($1, $2, 0, 6, '{[1,3)}', '{}', '{"exclude":[{"reason":"truncated","seqs":"{[1,3)}"}],
+		"delta":{"messages":-2,"tokens":-52,"estimated":-52},"record":{"kind":"compact","outcome":"applied"},"session":{"estimate_margin":0,"policy_hash":""}}')`, c.Run, c.Fence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := make(chan error)
+	go func() {
+		_, err := s.Claim(context.Background(), other, "w2", time.Minute)
+		claimed <- err
+	}()
+	waiting(t, s)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-claimed; err != nil && !errors.Is(err, ErrBusy) {
+		t.Errorf("claim beside an apply: %v, want it claimed or busy", err)
+	}
+	if row := must(s.Run(t.Context(), c.Run))(t); row.Status != "applied" {
+		t.Errorf("the applied run is %s", row.Status)
+	}
+	wantConsistent(t, s)
+}
+
+func TestWhatIsAppendedDuringARunCountsTowardsTheNext(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	exec(t, s, `UPDATE compactor.sessions SET due_messages = 5, due_turns = 10`)
+	c := start(t, s, k)
+	ch := must(c.change(s, exclude(span(1, 3))))(t)
+	add(t, s, k, counted(user("n1", "x"), 5), counted(assistant("n2", "x"), 6))
+	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	const since = `SELECT concat_ws(' ', messages_since_run, tokens_since_run, turns_since_run, due) FROM compactor.sessions`
+	if got := one[string](t, s, since); got != "2 11 1 f" {
+		t.Errorf("since the run: %s, want 2 messages, 11 tokens, 1 turn, not due", got)
+	}
+	add(t, s, k, talk("o", 3)...)
+	if !session(t, s, k).Due {
+		t.Error("not due after due_messages messages")
+	}
+}
+
+func TestAPinSetDuringARunIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, end := range map[string]func(c *Claim) error{
+		"apply": func(c *Claim) error {
+			_, err := s.Apply(t.Context(), c.Run, c.Fence, must(c.change(s, exclude(span(3, 3))))(t))
+			return err
+		},
+		"finish": func(c *Claim) error {
+			return s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &Settlement{DueTokens: 1 << 40})
+		},
+	} {
+		k := Key{Session: name}
+		add(t, s, k, talk("m", 6)...)
+		apply(t, s, k, exclude(span(1, 2)))
+		c := start(t, s, k)
+		if err := s.Pin(t.Context(), k, "m1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := end(c); err != nil {
+			t.Fatal(err)
+		}
+		if row := session(t, s, k); !row.Due || !row.Suspect {
+			t.Errorf("after %s the session is due: %v, suspect: %v; want both, for the pin", name, row.Due, row.Suspect)
+		}
+		apply(t, s, k, chat.Plan{Include: span(1, 1)})
+		if row := session(t, s, k); row.Due || row.Suspect {
+			t.Errorf("after %s and a run that brought the pin back the session is due: %v, suspect: %v; want neither", name, row.Due, row.Suspect)
+		}
+	}
+	wantConsistent(t, s)
+}
+
+func TestAVerdictOnAnEarlierViewDoesNotSettleTheSession(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	c := start(t, s, k)
+	must(s.Replace(t.Context(), k, 0, talk("m", 6)[3:], "test"))(t)
+	settled := "old"
+	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &Settlement{DueTokens: 1 << 40, Settled: settled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := session(t, s, k); !row.Due || !row.Suspect {
+		t.Errorf("due: %v, suspect: %v; want both: nobody has looked at the view that was put in place meanwhile", row.Due, row.Suspect)
+	}
+	if got := start(t, s, k).Session.Settled; got != "" {
+		t.Errorf("settled on %q, want nothing", got)
+	}
 }

@@ -20,7 +20,7 @@ type Store interface {
 	Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error)
 	Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error)
 	Apply(ctx context.Context, run store.RunID, fence int64, c store.Change) (chat.Ranges, error)
-	Finish(ctx context.Context, run store.RunID, fence int64, status string, snapshot chat.Seq, l store.Ledger, settle *store.Settlement) error
+	Finish(ctx context.Context, c *store.Claim, status string, l store.Ledger, settle *store.Settlement) error
 	Requeue(ctx context.Context, run store.RunID, fence int64, delay time.Duration, failed bool, code, text string) error
 	Snooze(ctx context.Context, run store.RunID, delay time.Duration, code string) (int, error)
 	Abandon(ctx context.Context, run store.RunID, outcome string) error
@@ -228,7 +228,7 @@ func (a *attempt) skip(ctx context.Context, b *briefing, code string) error {
 	case OutcomeIneffective:
 		s.Ineffective, s.CooldownSeconds = true, b.policy.Cooldown.Seconds()
 	}
-	if err := a.w.store.Finish(ctx, a.run, a.claim.Fence, store.StatusSkipped, a.claim.Session.LastSeq, a.ledger, s); err != nil {
+	if err := a.w.store.Finish(ctx, a.claim, store.StatusSkipped, a.ledger, s); err != nil {
 		return err
 	}
 	a.w.probe(stepRecorded)
@@ -289,7 +289,7 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 		if a.ledger.Kind == "" {
 			a.ledger.Kind = "compact"
 		}
-		werr = a.w.store.Finish(write, a.run, a.claim.Fence, store.StatusFailed, a.claim.Session.LastSeq, a.ledger, nil)
+		werr = a.w.store.Finish(write, a.claim, store.StatusFailed, a.ledger, nil)
 		a.log(ctx, slog.LevelError, "run failed", slog.String("error", text))
 	}
 	if werr != nil && !errors.Is(werr, store.ErrNotApplicable) {
