@@ -347,8 +347,8 @@ BEGIN
         live_messages = v_new.messages, live_tokens = v_new.tokens, live_estimated_tokens = v_new.estimated,
         reported_prompt_tokens = CASE WHEN reported_prompt_tokens IS NOT NULL
             THEN greatest(0, reported_prompt_tokens + v_new.tokens - s.live_tokens) END,
-        -- Automatic runs wait for a new message.
-        hold_seq = last_source_seq, due = false, settled = NULL, cooldown_until = NULL
+        -- Automatic runs wait for a new message. Nobody has checked this view: the log has grown, pins were set.
+        hold_seq = last_source_seq, due = false, suspect_seq = last_seq, settled = NULL, cooldown_until = NULL
     WHERE sid = s.sid;
     DELETE FROM @schema@.outbox WHERE sid = s.sid;
     UPDATE @schema@.runs SET messages_after = v_new.messages, tokens_after = v_new.tokens WHERE id = v_undo;
