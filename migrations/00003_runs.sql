@@ -317,8 +317,8 @@ BEGIN
         live_messages = v_new.messages, live_tokens = v_new.tokens, live_estimated_tokens = v_new.estimated,
         reported_prompt_tokens = CASE WHEN reported_prompt_tokens IS NOT NULL
             THEN greatest(0, reported_prompt_tokens + v_new.tokens - s.live_tokens) END,
-        -- Automatic runs wait for a new message.
-        hold_seq = last_source_seq, due = false, settled = NULL, cooldown_until = NULL
+        -- Automatic runs wait for a new message. Nobody has checked this view: the log has grown, pins were set.
+        hold_seq = last_source_seq, due = false, suspect_seq = last_seq, settled = NULL, cooldown_until = NULL
     WHERE sid = s.sid;
     DELETE FROM @schema@.outbox WHERE sid = s.sid;
     UPDATE @schema@.runs SET messages_after = v_new.messages, tokens_after = v_new.tokens WHERE id = v_undo;
@@ -348,8 +348,8 @@ RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     s       @schema@.sessions;
     s2      @schema@.sessions;
-    v_new   json;
     v_pos   bigint[];
+    v_seqs  bigint[];
     v_keep  int8multirange;
     v_gone  int8multirange;
     v_back  int8multirange;
@@ -364,19 +364,15 @@ BEGIN
         RAISE EXCEPTION 'session % is at revision %, not %: read the view again', s.id, s.revision, p_revision
             USING ERRCODE = 'serialization_failure';
     END IF;
-    -- A new message goes behind the known one before it in the list.
+    -- A new message goes behind the known one before it in the list; behind the last known one, at the end.
     WITH listed AS (
-        SELECT ord, m, l.seq, max(l.position) OVER (ORDER BY ord) AS behind
+        SELECT ord, max(l.position) OVER (ORDER BY ord) AS behind, max(ord) FILTER (WHERE l.seq IS NOT NULL) OVER () AS last_known
         FROM json_array_elements(p_messages) WITH ORDINALITY e(m, ord)
         LEFT JOIN @schema@.message_log l ON l.sid = s.sid AND l.id = m->>'id')
-    SELECT json_agg(m ORDER BY ord) FILTER (WHERE seq IS NULL),
-           array_agg(CASE WHEN ord > coalesce(last_known, 0) THEN NULL ELSE coalesce(behind, 0) END ORDER BY ord) FILTER (WHERE seq IS NULL),
-           coalesce(range_agg(int8range(seq, seq + 1)) FILTER (WHERE seq IS NOT NULL), '{}')
-    INTO v_new, v_pos, v_keep
-    FROM listed, (SELECT max(ord) AS last_known FROM listed WHERE seq IS NOT NULL) k;
-    IF v_new IS NOT NULL THEN
-        PERFORM @schema@.append(p_tenant, p_session, v_new, NULL, v_pos);
-    END IF;
+    SELECT array_agg(CASE WHEN ord < last_known THEN coalesce(behind, 0) END ORDER BY ord) INTO v_pos FROM listed;
+    -- Known ones are appended again too: nothing happens, unless their content is another.
+    v_seqs := @schema@.append(p_tenant, p_session, p_messages, NULL, v_pos);
+    v_keep := coalesce((SELECT range_agg(int8range(q, q + 1)) FROM unnest(v_seqs) q WHERE q <= s.last_seq), '{}');
     SELECT * INTO s2 FROM @schema@.sessions WHERE sid = s.sid;
     v_gone := (s.live * int8multirange(int8range(1, s.last_seq + 1))) - v_keep;
     v_back := v_keep - s.live;

@@ -393,11 +393,17 @@ func (s *Store) Finish(ctx context.Context, c *Claim, status string, l Ledger, s
 }
 
 // Requeue sends a run back: it is delivered again after delay. failed
-// counts it as a failure, otherwise as a snooze. code says why.
+// counts it as a failure, otherwise as a snooze. code says why. Where a run of
+// the same trigger waits already, that one stands for both and this one ends as
+// superseded.
 func (s *Store) Requeue(ctx context.Context, run RunID, fence int64, delay time.Duration, failed bool, code, text string) error {
 	const query = `
-		UPDATE compactor.runs SET status = 'queued', lease_until = NULL, deliver_at = now() + $3,
-			failures = failures + $4::int, snoozes = snoozes + 1 - $4::int, error_code = $5, error = nullif(left($6, 500), '')
+		UPDATE compactor.runs r SET status = CASE WHEN twin THEN 'skipped' ELSE 'queued' END,
+			outcome = CASE WHEN twin THEN 'superseded' END, ended_at = CASE WHEN twin THEN now() END,
+			lease_until = NULL, deliver_at = now() + $3, failures = failures + $4::int, snoozes = snoozes + 1 - $4::int,
+			error_code = $5, error = nullif(left($6, 500), '')
+		FROM (SELECT EXISTS (SELECT FROM compactor.runs me JOIN compactor.runs q ON q.sid = me.sid AND q.trigger = me.trigger
+			AND q.status = 'queued' AND q.id <> me.id WHERE me.id = $1) AS twin) t
 		WHERE id = $1 AND CASE WHEN $2 = 0 THEN status = 'queued' ELSE status = 'running' AND fence = $2 END`
 	n := 0
 	if failed {

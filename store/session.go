@@ -49,7 +49,7 @@ func encode(msgs []NewMessage) (string, error) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		raw, err := m.Message.MarshalJSON()
+		raw, err := m.MarshalJSON()
 		if err != nil {
 			return "", fmt.Errorf("message %d: %w: %w", i, ErrInvalid, err)
 		}

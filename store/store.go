@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,8 +71,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	cfg.MaxConns = int32(c.MaxConns) //nolint:gosec // a small configured number
 	cfg.ConnConfig.RuntimeParams["application_name"] = "compactor"
-	cfg.ConnConfig.RuntimeParams["statement_timeout"] = fmt.Sprint(c.StatementTimeout.Milliseconds())
-	cfg.ConnConfig.RuntimeParams["lock_timeout"] = fmt.Sprint(c.LockTimeout.Milliseconds())
+	cfg.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(c.StatementTimeout.Milliseconds(), 10)
+	cfg.ConnConfig.RuntimeParams["lock_timeout"] = strconv.FormatInt(c.LockTimeout.Milliseconds(), 10)
 	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60000"
 	// Every query is short: compiling one costs more than running it.
 	cfg.ConnConfig.RuntimeParams["jit"] = "off"
@@ -100,7 +101,7 @@ func (s *Store) q(sql string) string {
 	return strings.ReplaceAll(sql, migrations.DefaultSchema+".", s.schema+".")
 }
 
-func host(c *pgx.ConnConfig) string { return net.JoinHostPort(c.Host, fmt.Sprint(c.Port)) }
+func host(c *pgx.ConnConfig) string { return net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) }
 
 // The kinds of error a caller can act on; match them with errors.Is.
 var (
@@ -150,8 +151,7 @@ func mapError(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrNotFound
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		// Raised by our own functions: their texts are made for users.
 		raised := func(kind error) error { return &Error{Kind: kind, Message: pg.Message, Hint: pg.Hint} }
 		switch {
@@ -190,8 +190,7 @@ var errInternal = errors.New("database error")
 
 // scrub keeps connection errors from quoting a DSN.
 func scrub(err error) error {
-	var connect *pgconn.ConnectError
-	if errors.As(err, &connect) {
+	if connect, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return connect.Unwrap()
 	}
 	return err

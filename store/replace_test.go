@@ -1,0 +1,124 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func TestReplaceKeepsWhatIsKnownAndExcludesWhatIsAbsent(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	m := talk("m", 6)
+	add(t, s, k, m...)
+	apply(t, s, k, exclude(span(2, 2)))
+	// m2 comes back, m3 and m4 go, new ones stand where they stand in the list.
+	run := must(s.Replace(t.Context(), k, 1, []NewMessage{user("first", "a"), m[0], user("n1", "x"), user("n2", "y"), m[1], m[4], user("n3", "z"), m[5], user("n4", "end")}, "host"))(t)
+	var ids []string
+	view, revision := must2(s.View(t.Context(), k))(t)
+	for _, m := range view {
+		ids = append(ids, m.ID)
+	}
+	if diff := cmp.Diff(strings.Fields("first m1 n1 n2 m2 m5 n3 m6 n4"), ids); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+	if revision != 2 {
+		t.Errorf("revision %d, want 2", revision)
+	}
+	got := list[string](t, s, `SELECT concat_ws(' ', id, exclude_reason, excluded_by) FROM compactor.messages WHERE excluded ORDER BY seq`)
+	if diff := cmp.Diff([]string{fmt.Sprint("m3 replaced ", run), fmt.Sprint("m4 replaced ", run)}, got); diff != "" {
+		t.Errorf("excluded (-want +got):\n%s", diff)
+	}
+	row := must(s.Run(t.Context(), run))(t)
+	if row.Kind != "replace" || row.Outcome != "replaced" || row.RequestedBy != "host" || row.MessagesBefore != 5 || row.MessagesAfter != 9 {
+		t.Errorf("ledger row is %+v", row)
+	}
+	if !session(t, s, k).Suspect {
+		t.Error("nobody has checked this view, and the session is not suspect")
+	}
+	wantConsistent(t, s)
+	must(s.Undo(t.Context(), run, false, ""))(t)
+	ids = nil
+	view, _ = must2(s.View(t.Context(), k))(t)
+	for _, m := range view {
+		ids = append(ids, m.ID)
+	}
+	// What the list brought was said; it stays, where it stood.
+	if diff := cmp.Diff(strings.Fields("first m1 n1 n2 m3 m4 m5 n3 m6 n4"), ids); diff != "" {
+		t.Errorf("view after the undo (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}
+
+func TestReplaceWithTheSameViewChangesNothingInIt(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, user("a", "x"), call("b", "c"), result("c", "c", "y"), assistant("d", "z"))
+	apply(t, s, k, summarize(span(2, 3), "looked"))
+	if _, err := appendSQL(s, k, `{"id":"e","role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":"{}"},"id":"c9"}]}`); err != nil {
+		t.Fatal(err)
+	}
+	view, revision := must2(s.View(t.Context(), k))(t)
+	before := liveSeqs(t, s, k)
+	var msgs []NewMessage
+	for _, m := range view {
+		msgs = append(msgs, NewMessage{Message: m.Message})
+	}
+	must(s.Replace(t.Context(), k, revision, msgs, ""))(t)
+	if diff := cmp.Diff(before, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("view (-before +after):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}
+
+func TestReplaceRefusesAStaleRevisionAndNamesBoth(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 4)...)
+	apply(t, s, k, exclude(span(1, 1)))
+	apply(t, s, k, exclude(span(2, 2)))
+	_, err := s.Replace(t.Context(), k, 1, talk("m", 4), "")
+	if !errors.Is(err, ErrStale) || !strings.Contains(fmt.Sprint(err), "revision 2, not 1") {
+		t.Errorf("stale revision: %v, want stale, naming 2 and 1", err)
+	}
+	for name, c := range map[string]struct {
+		k    Key
+		msgs []NewMessage
+		want error
+	}{
+		"unknown session":   {Key{Session: "no"}, talk("m", 1), ErrNotFound},
+		"no messages":       {k, nil, ErrInvalid},
+		"an edited one":     {k, []NewMessage{user("m1", "edited"), user("new", "x")}, ErrConflict},
+		"no message":        {k, []NewMessage{user("m1", talk("m", 1)[0].Content.Text), text("", "", "x")}, ErrInvalid},
+		"one id, two texts": {k, []NewMessage{user("n", "x"), user("n", "y")}, ErrConflict},
+	} {
+		if _, err := s.Replace(t.Context(), c.k, 2, c.msgs, ""); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if diff := cmp.Diff([]chat.Seq{3, 4}, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("a refused replace changed the view (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}
+
+func TestReplaceMayNameAMessageTwice(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	m := talk("m", 3)
+	add(t, s, k, m...)
+	must(s.Replace(t.Context(), k, 0, []NewMessage{m[2], user("n", "x"), m[2], user("n", "x")}, ""))(t)
+	if diff := cmp.Diff([]chat.Seq{3, 4}, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}

@@ -1,0 +1,492 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// dueSessions makes n sessions that are due, s01, s02, …, and their outbox rows.
+func dueSessions(t *testing.T, s *Store, n int) []Key {
+	t.Helper()
+	thresholds(t, s, Threshold{"", 10, 0})
+	keys := make([]Key, n)
+	for i := range keys {
+		keys[i] = Key{Session: fmt.Sprintf("s%02d", i+1)}
+		add(t, s, keys[i], counted(user("m1", "x"), 11))
+	}
+	return keys
+}
+
+// age lets the outbox rows be older.
+func age(t *testing.T, s *Store, first, last time.Duration) {
+	t.Helper()
+	exec(t, s, `UPDATE compactor.outbox SET first_at = now() - $1::interval, last_at = now() - $2::interval`, first, last)
+}
+
+// sessionsOf are the sessions of deliveries, in order.
+func sessionsOf(t *testing.T, s *Store, ds []Delivery) []string {
+	t.Helper()
+	var ids []RunID
+	for _, d := range ds {
+		ids = append(ids, d.Run)
+	}
+	return list[string](t, s, `SELECT s.id FROM compactor.runs r JOIN compactor.sessions s USING (sid) WHERE r.id = ANY($1) ORDER BY 1`, ids)
+}
+
+func TestOneHolderLeads(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	lead := func(holder string, want bool) {
+		t.Helper()
+		if got := must(s.Lead(t.Context(), "scheduler", holder, time.Minute))(t); got != want {
+			t.Errorf("lead of %s: %v, want %v", holder, got, want)
+		}
+	}
+	fence := func(want int) {
+		t.Helper()
+		if got := one[int](t, s, `SELECT fence FROM compactor.leader`); got != want {
+			t.Errorf("fence %d, want %d", got, want)
+		}
+	}
+	lead("a", true)
+	lead("b", false)
+	lead("a", true)
+	fence(1)
+	exec(t, s, `UPDATE compactor.leader SET expires_at = now() - interval '1 second'`)
+	lead("b", true)
+	lead("a", false)
+	fence(2)
+	if err := s.Resign(t.Context(), "scheduler", "a"); err != nil {
+		t.Fatal(err)
+	}
+	lead("a", false)
+	if err := s.Resign(t.Context(), "scheduler", "b"); err != nil {
+		t.Fatal(err)
+	}
+	lead("a", true)
+	if !must(s.Lead(t.Context(), "another role", "b", time.Minute))(t) {
+		t.Error("roles share a lead")
+	}
+}
+
+func TestOfManySchedulersOneFiresASlot(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	slot := time.Date(2025, 6, 1, 3, 0, 0, 0, time.UTC)
+	if last := must(s.LastSlot(t.Context(), "nightly"))(t); !last.IsZero() {
+		t.Errorf("last slot %v, want none", last)
+	}
+	var fired atomic.Int32
+	done := make(chan error)
+	for i := range 8 {
+		go func() {
+			ok, err := s.FireSlot(context.Background(), "nightly", slot, fmt.Sprint("scheduler ", i))
+			if ok {
+				fired.Add(1)
+			}
+			done <- err
+		}()
+	}
+	for range 8 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if fired.Load() != 1 {
+		t.Errorf("fired %d times, want once", fired.Load())
+	}
+	if !must(s.FireSlot(t.Context(), "nightly", slot.Add(24*time.Hour), "x"))(t) || !must(s.FireSlot(t.Context(), "weekly", slot, "x"))(t) {
+		t.Error("another slot or entry did not fire")
+	}
+	if last := must(s.LastSlot(t.Context(), "nightly"))(t); !last.Equal(slot.Add(24 * time.Hour)) {
+		t.Errorf("last slot %v", last)
+	}
+	sweeps := must(s.OpenSweeps(t.Context()))(t)
+	want := []Sweep{{Entry: "nightly", Slot: slot}, {Entry: "nightly", Slot: slot.Add(24 * time.Hour)}, {Entry: "weekly", Slot: slot}}
+	if diff := cmp.Diff(want, sweeps, cmpopts.IgnoreFields(Sweep{}, "ID"), cmpopts.EquateApproxTime(0)); diff != "" {
+		t.Errorf("open sweeps (-want +got):\n%s", diff)
+	}
+}
+
+func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	keys := dueSessions(t, s, 7)
+	add(t, s, Key{Session: "small"}, counted(user("m1", "x"), 1))
+	request(t, s, keys[1], TriggerOperator)
+	exec(t, s, `INSERT INTO compactor.runs (sid, trigger) SELECT sid, 'nightly' FROM compactor.sessions WHERE id = 's03'`)
+	if !must(s.FireSlot(t.Context(), "nightly", time.Now(), "x"))(t) {
+		t.Fatal("did not fire")
+	}
+	sweep := must(s.OpenSweeps(t.Context()))(t)[0].ID
+	var got [][]string
+	for range 5 {
+		page, done, err := s.SweepPage(t.Context(), sweep, 3, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range page {
+			if d.Attempt != 1 || d.Trigger != TriggerNightly {
+				t.Errorf("delivery %+v", d)
+			}
+		}
+		got = append(got, sessionsOf(t, s, page))
+		if done {
+			break
+		}
+		// A scheduler that starts anew asks for the open sweeps and goes on.
+		if open := must(s.OpenSweeps(t.Context()))(t); len(open) != 1 || open[0].ID != sweep {
+			t.Fatalf("open sweeps are %+v", open)
+		}
+	}
+	// The run that s03 has queued already stands for this one.
+	if diff := cmp.Diff([][]string{{"s01", "s02"}, {"s04", "s05", "s06"}, {"s07"}, nil}, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("pages (-want +got):\n%s", diff)
+	}
+	if open := must(s.OpenSweeps(t.Context()))(t); len(open) != 0 {
+		t.Errorf("open sweeps are %+v, want none", open)
+	}
+	if page, done, err := s.SweepPage(t.Context(), sweep, 3, time.Minute); len(page) > 0 || !done || err != nil {
+		t.Errorf("a page of an ended sweep: %v, %v, %v", page, done, err)
+	}
+	if n := one[int](t, s, `SELECT queued FROM compactor.sweeps`); n != 6 {
+		t.Errorf("the sweep counts %d queued runs, want 6", n)
+	}
+	if _, done, err := s.SweepPage(t.Context(), 999, 3, time.Minute); !done || err != nil {
+		t.Errorf("a sweep that never was: done %v, %v", done, err)
+	}
+}
+
+func TestTwoSchedulersShareASweep(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	dueSessions(t, s, 20)
+	must(s.FireSlot(t.Context(), "nightly", time.Now(), "x"))(t)
+	sweep := must(s.OpenSweeps(t.Context()))(t)[0].ID
+	pages := make(chan int)
+	for range 4 {
+		go func() {
+			n := 0
+			for done := false; !done; {
+				var page []Delivery
+				var err error
+				if page, done, err = s.SweepPage(context.Background(), sweep, 3, time.Minute); err != nil {
+					t.Error(err)
+					break
+				}
+				n += len(page)
+			}
+			pages <- n
+		}()
+	}
+	total := 0
+	for range 4 {
+		total += <-pages
+	}
+	if total != 20 {
+		t.Errorf("%d runs queued, want 20", total)
+	}
+}
+
+func TestTheRelayWaitsForQuietButNotForEver(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	keys := dueSessions(t, s, 2)
+	relay := func(want ...string) []Delivery {
+		t.Helper()
+		ds := must(s.Relay(t.Context(), 10*time.Second, time.Minute, 100, time.Minute))(t)
+		if diff := cmp.Diff(want, sessionsOf(t, s, ds), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("relayed (-want +got):\n%s", diff)
+		}
+		return ds
+	}
+	relay()
+	age(t, s, 20*time.Second, 5*time.Second)
+	relay()
+	age(t, s, 70*time.Second, 5*time.Second)
+	exec(t, s, `UPDATE compactor.outbox SET first_at = now() WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = 's02')`)
+	ds := relay("s01")
+	if ds[0].Attempt != 1 || ds[0].Trigger != TriggerEvent {
+		t.Errorf("delivery %+v", ds[0])
+	}
+	age(t, s, 20*time.Second, 11*time.Second)
+	relay("s02")
+	relay()
+	// While a run is queued or running the row of a new message stays.
+	for _, m := range []string{"m2", "m3"} {
+		add(t, s, keys[0], counted(user(m, "x"), 1))
+	}
+	age(t, s, time.Hour, time.Hour)
+	relay()
+	c := must(s.Claim(t.Context(), ds[0].Run, "w", time.Minute))(t)
+	relay()
+	if diff := cmp.Diff([]string{"s01 2"}, gens(t, s)); diff != "" {
+		t.Errorf("outbox (-want +got):\n%s", diff)
+	}
+	// A cooling session keeps its row too.
+	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &Settlement{DueTokens: 10, CooldownSeconds: 3600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s, `UPDATE compactor.outbox SET first_at = now() - interval '1 hour', last_at = now() - interval '1 hour'`)
+	relay()
+	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now() - interval '1 second' WHERE id = 's01'`)
+	relay("s01")
+	if got := gens(t, s); len(got) > 0 {
+		t.Errorf("outbox is %v, want it empty", got)
+	}
+}
+
+func TestTheRelayDropsWhatIsNoLongerDue(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	keys := dueSessions(t, s, 2)
+	must(s.ReportUsage(t.Context(), keys[0], 1, 0))(t)
+	age(t, s, time.Hour, time.Hour)
+	ds := must(s.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t)
+	if diff := cmp.Diff([]string{"s02"}, sessionsOf(t, s, ds)); diff != "" {
+		t.Errorf("relayed (-want +got):\n%s", diff)
+	}
+	if got := gens(t, s); len(got) > 0 {
+		t.Errorf("outbox is %v, want it empty", got)
+	}
+}
+
+func TestTheRelayKeepsARowThatIsWrittenToMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	keys := dueSessions(t, s, 1)
+	must(s.ReportUsage(t.Context(), keys[0], 1, 0))(t) // not due: the row would be dropped
+	age(t, s, time.Hour, time.Hour)
+	tx := must(s.pool.Begin(t.Context()))(t)
+	_, err := tx.Exec(t.Context(), `SELECT compactor.append(NULL, 's01', '{"role":"user","content":"x","token_count":50}')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The row is locked by the writer: the relay neither waits nor drops it.
+	if ds := must(s.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t); len(ds) > 0 {
+		t.Errorf("relayed %v beside a writer, want nothing", ds)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	age(t, s, time.Hour, time.Hour)
+	if ds := must(s.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t); len(ds) != 1 {
+		t.Errorf("relayed %v after the writer, want one run", ds)
+	}
+}
+
+func TestRelaysAtOnceQueueASessionOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	dueSessions(t, s, 30)
+	age(t, s, time.Hour, time.Hour)
+	counts := make(chan int)
+	for range 4 {
+		go func() {
+			n := 0
+			for range 10 {
+				ds, err := s.Relay(context.Background(), time.Second, time.Minute, 4, time.Minute)
+				if err != nil {
+					t.Error(err)
+				}
+				n += len(ds)
+			}
+			counts <- n
+		}()
+	}
+	total := 0
+	for range 4 {
+		total += <-counts
+	}
+	if total != 30 || len(gens(t, s)) > 0 {
+		t.Errorf("%d runs for 30 sessions, outbox %v", total, gens(t, s))
+	}
+}
+
+func TestARunNobodyPickedUpIsRungForEverMoreSeldom(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 2)...)
+	run := request(t, s, k, TriggerOperator)
+	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 32} {
+		ds := must(s.Undelivered(t.Context(), 10, time.Minute))(t)
+		if diff := cmp.Diff([]Delivery{{Run: run, Attempt: i + 1, Trigger: TriggerOperator}}, ds); diff != "" {
+			t.Fatalf("delivery (-want +got):\n%s", diff)
+		}
+		if again := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(again) > 0 {
+			t.Fatalf("rung for again at once: %v", again)
+		}
+		wait := one[time.Duration](t, s, `SELECT deliver_at - now() FROM compactor.runs`)
+		if wait > want*time.Minute || wait < want*time.Minute-10*time.Second {
+			t.Errorf("delivery %d waits %v, want %v", i+1, wait, want*time.Minute)
+		}
+		exec(t, s, `UPDATE compactor.runs SET deliver_at = now() - interval '1 second'`)
+	}
+}
+
+func TestARunWhoseWorkerIsGoneIsFound(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 2)...)
+	c := start(t, s, k)
+	if ds := must(s.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+		t.Errorf("%v while its worker lives", ds)
+	}
+	expire(t, s, c.Run)
+	if diff := cmp.Diff([]Delivery{{Run: c.Run, Attempt: 1, Trigger: TriggerOperator}}, must(s.Orphaned(t.Context(), 10, time.Minute))(t)); diff != "" {
+		t.Errorf("orphans (-want +got):\n%s", diff)
+	}
+	if ds := must(s.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+		t.Errorf("%v again at once", ds)
+	}
+}
+
+func TestADueSessionNobodyKnowsOfIsFound(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	keys := dueSessions(t, s, 5)
+	exec(t, s, `DELETE FROM compactor.outbox WHERE sid <> (SELECT sid FROM compactor.sessions WHERE id = 's01')`)
+	request(t, s, keys[1], TriggerOperator)
+	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now() + interval '1 hour' WHERE id = 's03'`)
+	c := start(t, s, keys[3])
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "dry_run"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t)
+	if diff := cmp.Diff([]string{"s05"}, sessionsOf(t, s, ds)); diff != "" {
+		t.Errorf("forgotten (-want +got):\n%s", diff)
+	}
+	if ds = must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+		t.Errorf("forgotten again: %v", ds)
+	}
+	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = NULL`)
+	if _, _, err := s.Import(t.Context(), keys[3], "", talk("n", 1)); err != nil {
+		t.Fatal(err)
+	}
+	ds = must(s.Forgotten(t.Context(), 10, time.Minute))(t)
+	if diff := cmp.Diff([]string{"s03", "s04"}, sessionsOf(t, s, ds)); diff != "" {
+		t.Errorf("forgotten after a cooldown and a message nobody was told of (-want +got):\n%s", diff)
+	}
+	b := must(s.Backlog(t.Context()))(t)
+	if b.Sessions != 5 || b.Due != 5 || b.Queued != 4 || b.Running != 0 || b.Outbox != 1 || b.OldestQueued <= 0 {
+		t.Errorf("backlog is %+v", b)
+	}
+}
+
+func TestARequeuedRunGivesWayToItsTwin(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 2)...)
+	c := start(t, s, k)
+	twin := request(t, s, k, TriggerOperator)
+	if err := s.Requeue(t.Context(), c.Run, c.Fence, time.Minute, false, "stale", "moved on"); err != nil {
+		t.Fatal(err)
+	}
+	if row := must(s.Run(t.Context(), c.Run))(t); row.Status != "skipped" || row.Outcome != "superseded" || row.ErrorCode != "stale" || row.EndedAt == nil {
+		t.Errorf("the run is %+v, want it superseded", row)
+	}
+	if _, err := s.Claim(t.Context(), twin, "w", time.Minute); err != nil {
+		t.Errorf("claim of its twin: %v", err)
+	}
+}
+
+func TestSessionsFollowANewPolicy(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	keys := dueSessions(t, s, 5)
+	if _, _, err := s.Append(t.Context(), Key{Session: "big"}, "gpt-x", talk("m", 2)); err != nil {
+		t.Fatal(err)
+	}
+	thresholds(t, s, Threshold{"", 1000, 0}, Threshold{"gpt-", 5, 0.5})
+	tx := must(s.pool.Begin(t.Context()))(t)
+	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 's02' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	var pages []int
+	for n := 1; n > 0; {
+		n = must(s.RefreshThresholds(t.Context(), 2))(t)
+		pages = append(pages, n)
+	}
+	if diff := cmp.Diff([]int{2, 2, 1, 0}, pages); diff != "" {
+		t.Errorf("pages beside a writer (-want +got):\n%s", diff)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := must(s.RefreshThresholds(t.Context(), 2))(t); n != 1 {
+		t.Errorf("%d left, want 1", n)
+	}
+	if got := one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE due_tokens = 1000 AND NOT due`); got != len(keys) {
+		t.Errorf("%d sessions follow, want %d", got, len(keys))
+	}
+	if row := session(t, s, Key{Session: "big"}); row.DueTokens != 5 || !row.Due {
+		t.Errorf("big is %+v", row)
+	}
+}
+
+func TestListsPageAndFilter(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	keys := dueSessions(t, s, 3)
+	add(t, s, Key{Tenant: "other", Session: "x"}, counted(user("m1", "x"), 1))
+	var got []string
+	for after := int64(0); ; {
+		rows := must(s.Sessions(t.Context(), SessionFilter{After: after, Limit: 3}))(t)
+		if len(rows) == 0 {
+			break
+		}
+		for _, row := range rows {
+			got = append(got, Key{row.Tenant, row.Session}.String())
+		}
+		after = rows[len(rows)-1].SID
+	}
+	if diff := cmp.Diff([]string{"s01", "s02", "s03", "other/x"}, got); diff != "" {
+		t.Errorf("sessions (-want +got):\n%s", diff)
+	}
+	for want, f := range map[int]SessionFilter{1: {Tenant: "other", Limit: 9}, 3: {Due: true, Limit: 9}, 0: {Tenant: "other", Due: true, Limit: 9}} {
+		if rows := must(s.Sessions(t.Context(), f))(t); len(rows) != want {
+			t.Errorf("%+v lists %d sessions, want %d", f, len(rows), want)
+		}
+	}
+	a := apply(t, s, keys[0], chat.Plan{})
+	b := request(t, s, keys[1], TriggerApplication)
+	for want, f := range map[RunID]RunFilter{
+		a: {Key: keys[0], Limit: 9}, b: {Status: "queued", Limit: 9}, 0: {Outcome: "failed", Limit: 9},
+	} {
+		rows := must(s.Runs(t.Context(), f))(t)
+		if want == 0 && len(rows) > 0 || want > 0 && (len(rows) != 1 || rows[0].ID != want) {
+			t.Errorf("%+v lists %+v, want run %d", f, rows, want)
+		}
+	}
+	if rows := must(s.Runs(t.Context(), RunFilter{Before: b, Limit: 9}))(t); len(rows) != 1 || rows[0].ID != a {
+		t.Errorf("runs before %d: %+v", b, rows)
+	}
+	if diff := cmp.Diff([]OutcomeRow{{Trigger: TriggerOperator, Outcome: "applied", Runs: 1}}, must(s.Outcomes(t.Context(), 0))(t)); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+	if row := must(s.Session(t.Context(), keys[2]))(t); row.Session != "s03" || row.LiveTokens != 11 {
+		t.Errorf("session is %+v", row)
+	}
+	_, errS := s.Session(t.Context(), Key{Session: "none"})
+	_, errR := s.Run(t.Context(), 999)
+	if !errors.Is(errS, ErrNotFound) || !errors.Is(errR, ErrNotFound) {
+		t.Errorf("unknown: %v, %v; want not found", errS, errR)
+	}
+	sum, n := must2(s.Checksum(t.Context(), keys[0]))(t)
+	if n != 1 || sum == "" {
+		t.Errorf("checksum %q over %d", sum, n)
+	}
+}

@@ -1,0 +1,287 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sessionstore/compactor/migrations"
+	"github.com/sessionstore/compactor/store/storetest"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func TestMigratingTwiceIsMigratingOnce(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.DB(t, "", nil)
+	before := must(migrations.Status(t.Context(), dsn, migrations.DefaultSchema))(t)
+	for _, m := range before {
+		if !m.AppliedAt.IsZero() {
+			t.Errorf("%s is applied in an empty database", m.Name)
+		}
+	}
+	first := must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t)
+	if len(first) != len(before) || len(first) == 0 {
+		t.Errorf("applied %d of %d migrations", len(first), len(before))
+	}
+	if again := must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t); len(again) != 0 {
+		t.Errorf("applied %v again", again)
+	}
+	for i, m := range must(migrations.Status(t.Context(), dsn, migrations.DefaultSchema))(t) {
+		if m.AppliedAt.IsZero() || m.Version != int64(i+1) {
+			t.Errorf("status of %s: version %d, applied at %v", m.Name, m.Version, m.AppliedAt)
+		}
+	}
+}
+
+func TestMigratingAtOnceWorksOnce(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.DB(t, "", nil)
+	var group sync.WaitGroup
+	applied := make([]int, 3)
+	for i := range applied {
+		group.Go(func() {
+			done, err := migrations.Up(context.Background(), dsn, migrations.DefaultSchema)
+			if err != nil {
+				t.Error(err)
+			}
+			applied[i] = len(done)
+		})
+	}
+	group.Wait()
+	all := must(migrations.Status(t.Context(), dsn, migrations.DefaultSchema))(t)
+	if sum := applied[0] + applied[1] + applied[2]; sum != len(all) {
+		t.Errorf("applied %v migrations, %d in all; want each once", applied, len(all))
+	}
+}
+
+func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.DB(t, "", nil)
+	const schema = "my_sessions2"
+	must(migrations.Up(t.Context(), dsn, schema))(t)
+	s := must(Open(t.Context(), Config{URL: dsn, Schema: schema}))(t)
+	t.Cleanup(s.Close)
+	if n := one[int](t, s, `SELECT count(*) FROM pg_namespace WHERE nspname = 'compactor'`); n != 0 {
+		t.Fatal("there is a schema compactor too")
+	}
+	thresholds(t, s, Threshold{"", 5, 0})
+	k := Key{Session: "s"}
+	add(t, s, k, append(talk("m", 6), call("c", "x"), result("r", "x", "y"))...)
+	must2(s.Import(t.Context(), k, "", talk("n", 2)))(t)
+	must(s.ReportUsage(t.Context(), k, 50, 0))(t)
+	if err := errors.Join(s.Pin(t.Context(), k, "m1"), s.Unpin(t.Context(), k, "m1"), s.EnsurePolicy(t.Context(), "p", 1)); err != nil {
+		t.Fatal(err)
+	}
+	policy := "p"
+	c := start(t, s, k)
+	must(s.Log(t.Context(), c.Session.SID, 9))(t)
+	must(s.Messages(t.Context(), c.Session.SID, []chat.Seq{1}))(t)
+	if err := s.Heartbeat(t.Context(), c.Run, c.Fence, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	ch := Change{
+		Plan: summarize(span(1, 2), "x"), SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision, DeltaMessages: -2,
+		DeltaTokens: -int64(c.View[0].Tokens + c.View[1].Tokens), DeltaEstimated: -int64(c.View[0].Tokens + c.View[1].Tokens),
+		Ledger: Ledger{Kind: "compact", Outcome: "applied", PolicyHash: &policy}, Settlement: Settlement{DueTokens: 1},
+	}
+	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	undo := must(s.Undo(t.Context(), c.Run, false, ""))(t)
+	must(s.Undo(t.Context(), undo, false, ""))(t)
+	view, revision := must2(s.View(t.Context(), k))(t)
+	must(s.Replace(t.Context(), k, revision, []NewMessage{{Message: view[0].Message}, user("z", "z")}, ""))(t)
+	must(s.All(t.Context(), k))(t)
+	must(s.ViewMetas(t.Context(), c.Session.SID))(t)
+	run := request(t, s, k, TriggerApplication)
+	c = must(s.Claim(t.Context(), run, "w", time.Minute))(t)
+	if err := s.Requeue(t.Context(), run, c.Fence, 0, true, "x", "y"); err != nil {
+		t.Fatal(err)
+	}
+	must(s.Snooze(t.Context(), run, 0, "x"))(t)
+	must(s.Undelivered(t.Context(), 9, time.Minute))(t)
+	must(s.Orphaned(t.Context(), 9, time.Minute))(t)
+	c = must(s.Claim(t.Context(), run, "w", time.Minute))(t)
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, &Settlement{}); err != nil {
+		t.Fatal(err)
+	}
+	must(s.Relay(t.Context(), 0, 0, 9, time.Minute))(t)
+	must(s.Forgotten(t.Context(), 9, time.Minute))(t)
+	must(s.FireSlot(t.Context(), "e", time.Now(), "x"))(t)
+	must2(s.SweepPage(t.Context(), 1, 9, time.Minute))(t)
+	must(s.Lead(t.Context(), "r", "h", time.Minute))(t)
+	thresholds(t, s, Threshold{"", 6, 0})
+	must(s.RefreshThresholds(t.Context(), 9))(t)
+	errs := []error{s.Abandon(t.Context(), run, "x"), s.Resign(t.Context(), "r", "h"), s.Ping(t.Context())}
+	_, err1 := s.Backlog(t.Context())
+	_, err2 := s.Settings(t.Context())
+	_, err3 := s.Outcomes(t.Context(), 0)
+	_, err4 := s.Runs(t.Context(), RunFilter{Limit: 9})
+	_, err5 := s.Sessions(t.Context(), SessionFilter{Limit: 9})
+	_, _, err6 := s.Checksum(t.Context(), k)
+	_, err7 := s.LastSlot(t.Context(), "e")
+	_, err8 := s.OpenSweeps(t.Context())
+	if err := errors.Join(append(errs, err1, err2, err3, err4, err5, err6, err7, err8)...); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range must(s.Audit(t.Context()))(t) {
+		if f.Count != 0 {
+			t.Errorf("audit: not true that %s: %d, for example %s", f.Check, f.Count, f.Sample)
+		}
+	}
+}
+
+func TestTwoSchemasLiveBesideEachOther(t *testing.T) {
+	t.Parallel()
+	s, dsn := openDSN(t)
+	must(migrations.Up(t.Context(), dsn, "other"))(t)
+	o := must(Open(t.Context(), Config{URL: dsn, Schema: "other"}))(t)
+	t.Cleanup(o.Close)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 2)...)
+	add(t, o, k, talk("n", 3)...)
+	if diff := cmp.Diff([]chat.Seq{1, 2}, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("compactor (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]chat.Seq{1, 2, 3}, liveSeqs(t, o, k)); diff != "" {
+		t.Errorf("other (-want +got):\n%s", diff)
+	}
+}
+
+func TestABadSchemaNameIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Compactor", "a b", "1a", "a-b", `a"b`, "a;drop", "é", strings.Repeat("a", 64)} {
+		if _, err := migrations.Up(t.Context(), "postgres://nowhere", name); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) {
+			t.Errorf("migrate into %q: %v, want it refused by name", name, err)
+		}
+		if _, err := Open(t.Context(), Config{URL: "postgres://nowhere", Schema: name}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) {
+			t.Errorf("open %q: %v, want it refused by name", name, err)
+		}
+	}
+}
+
+func TestADatabaseWithoutTheSchemaSaysSo(t *testing.T) {
+	t.Parallel()
+	s := must(Open(t.Context(), Config{URL: storetest.DB(t, "", nil)}))(t)
+	t.Cleanup(s.Close)
+	_, _, err := s.Append(t.Context(), Key{Session: "s"}, "", talk("m", 1))
+	if !errors.Is(err, ErrNotMigrated) {
+		t.Errorf("append: %v, want not migrated", err)
+	}
+	if _, err := s.Sessions(t.Context(), SessionFilter{}); !errors.Is(err, ErrNotMigrated) {
+		t.Errorf("list: %v, want not migrated", err)
+	}
+}
+
+func TestNoErrorTellsThePassword(t *testing.T) {
+	t.Parallel()
+	good, err := url.Parse(storetest.DB(t, "", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const secret = "hunter2secret"
+	missing := *good
+	missing.User, missing.Path = url.UserPassword(good.User.Username(), secret), "/no_such_database"
+	nobody := *good
+	nobody.User = url.UserPassword("nobody_of_that_name", secret)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, dsn := range []string{
+		missing.String(), nobody.String(),
+		"postgres://u:" + secret + "@127.0.0.1:1/db", "postgres://u:" + secret + "@[::1", "postgres://u:" + secret + "@host:port/db",
+		"host=127.0.0.1 port=1 user=u password=" + secret, "host=127.0.0.1 port=x password=" + secret, "postgres://u:" + secret + "@no-such-host.invalid/db",
+		"host=127.0.0.1 password='" + secret, "postgres://u:" + secret + "@127.0.0.1/db?sslmode=perhaps",
+	} {
+		s, err := Open(ctx, Config{URL: dsn})
+		if err == nil {
+			s.Close()
+			t.Errorf("open of a bad DSN succeeded")
+			continue
+		}
+		_, up := migrations.Up(ctx, dsn, migrations.DefaultSchema)
+		_, status := migrations.Status(ctx, dsn, migrations.DefaultSchema)
+		for what, err := range map[string]error{"open": err, "up": up, "status": status} {
+			if err == nil || strings.Contains(fmt.Sprintf("%v %+v", err, err), secret) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+}
+
+func TestNoErrorTellsContent(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	const secret = "the secret of the message"
+	for _, raw := range []string{
+		`{"role":"user","content":"` + secret + `","token_count":"` + secret + `"}`,
+		`{"role":"user","content":"` + secret + `",}`,
+		`{"role":"user","content":{"x":"` + secret + `"}}`,
+		`["` + secret + `"]`,
+	} {
+		_, err := appendSQL(s, Key{Session: "s"}, raw)
+		if !errors.Is(err, ErrInvalid) || strings.Contains(err.Error(), secret) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestALockThatIsNotToBeHadIsBusy(t *testing.T) {
+	t.Parallel()
+	first, dsn := openDSN(t)
+	s := must(Open(t.Context(), Config{URL: dsn, LockTimeout: 50 * time.Millisecond}))(t)
+	t.Cleanup(s.Close)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 2)...)
+	c := start(t, s, k)
+	ch := must(c.change(s, exclude(span(1, 1))))(t)
+	tx := must(first.pool.Begin(t.Context()))(t)
+	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrBusy) {
+		t.Errorf("apply beside a writer: %v, want busy", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+}
+
+func TestErrorsOfTheDatabaseAreSorted(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]error{
+		"P0002": ErrNotFound, "22023": ErrInvalid, "22P02": ErrInvalid, "54001": ErrInvalid, "55006": ErrInUse, "55000": ErrNotApplicable,
+		"55P03": ErrBusy, "40P01": ErrBusy, "40001": ErrBusy, "3F000": ErrNotMigrated, "42P01": ErrNotMigrated, "42883": ErrNotMigrated,
+		"57P01": ErrUnavailable, "08006": ErrUnavailable, "53300": ErrUnavailable, "XX000": errInternal,
+	} {
+		if err := mapError(fmt.Errorf("x: %w", &pgconn.PgError{Code: code, Message: "m"})); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", code, err, want)
+		}
+	}
+	if err := mapError(context.DeadlineExceeded); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a deadline became %v", err)
+	}
+	if err := mapError(errors.New("connection reset")); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("a broken connection became %v", err)
+	}
+}
+
+func TestSettingsAreLookedAt(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	names := map[string]bool{}
+	for _, x := range must(s.Settings(t.Context()))(t) {
+		names[x.Name] = x.OK
+	}
+	for _, name := range []string{"server version", "autovacuum", "message_log autovacuum_vacuum_insert_threshold", "message_log all-visible pages"} {
+		if ok, found := names[name]; !ok || !found {
+			t.Errorf("%s: found %v, ok %v", name, found, ok)
+		}
+	}
+}
