@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 )
@@ -83,6 +84,8 @@ func run(ctx context.Context, args []string, e *Env) (code int) {
 			code = int(c)
 		}
 	}()
+	// What go-redis would print by itself comes back as errors, too.
+	logging.Disable()
 	var g grammar
 	parser, err := kong.New(&g,
 		kong.Name("compactor"),

@@ -107,6 +107,9 @@ func (im *Importer) Run(ctx context.Context, items iter.Seq[Item]) (Imported, er
 	return l.result(time.Since(start)), context.Cause(ctx)
 }
 
+// errEarlierPart: the session would have a hole.
+var errEarlierPart = errors.New("an earlier part of this session was not imported")
+
 // load is one Run.
 type load struct {
 	*Importer
@@ -127,7 +130,7 @@ func (l *load) work(ctx, stopped context.Context, queue <-chan Item) {
 			continue
 		}
 		if broken[item.ID] {
-			l.failed(item, errors.New("an earlier part of this session was not imported"), false)
+			l.failed(item, errEarlierPart, false)
 			continue
 		}
 		err := l.put(ctx, item)
