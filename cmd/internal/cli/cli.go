@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, e *Env) (code int) {
 		return e.fail(ctx, usageError(err))
 	}
 	e.JSON = g.JSON
-	e.file, e.flags = g.ConfigFile, g.ConfigFlags.values()
+	e.file, e.flags = g.ConfigFile, g.values()
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return e.fail(ctx, parsed.Run(e))
 }

@@ -25,6 +25,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	_ = os.Unsetenv("COLUMNS") // kong wraps help to it
 	goleak.VerifyTestMain(m)
 }
 

@@ -70,17 +70,20 @@ func (g *rowGroups) row(columns []store.SourceColumn, values [][]byte) error {
 		g.cur, g.first, g.open, g.err = Item{Session: chat.Session{ID: id}, Offset: g.counts[id]}, g.rows, true, nil
 	}
 	g.counts[id]++
-	if g.err != nil {
-		return nil
+	if g.err == nil {
+		g.err = g.add(id, row)
 	}
+	return nil
+}
+
+// add puts a row into the session at hand.
+func (g *rowGroups) add(id string, row sqlRow) error {
 	if id == "" {
-		g.err = fmt.Errorf("row %d: session_id is empty", g.rows)
-		return nil
+		return fmt.Errorf("row %d: session_id is empty", g.rows)
 	}
 	m, repairs, err := row.message()
 	if err != nil {
-		g.err = fmt.Errorf("row %d: %w", g.rows, err)
-		return nil
+		return fmt.Errorf("row %d: %w", g.rows, err)
 	}
 	if g.cur.Model == "" {
 		g.cur.Model = row["model"].text()

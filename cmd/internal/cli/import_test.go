@@ -208,9 +208,48 @@ func TestMessageIDsFollowPlaceAndContent(t *testing.T) {
 	for _, id := range []string{messageID("s", 0, &m), messageID("s", 1, &m), messageID("t", 0, &m), messageID("s", 0, &other)} {
 		ids[id] = true
 	}
-	if len(ids) != 4 || messageID("s", 0, &m) != messageID("s", 0, &m) {
+	if len(ids) != 4 || !ids[messageID("s", 0, &m)] {
 		t.Errorf("%v", ids)
 	}
+}
+
+func TestConversationsOfOneIDAreSeveralSessions(t *testing.T) {
+	t.Parallel()
+	talk := func(texts ...string) (ms []chat.Message) {
+		for _, text := range texts {
+			ms = append(ms, chat.Message{Role: chat.RoleUser, Content: chat.TextContent(text)})
+		}
+		return ms
+	}
+	c := conversations{}
+	for i, step := range []struct {
+		messages []chat.Message
+		want     string
+	}{
+		{talk("a", "b"), "x"},
+		{talk("a", "c"), "x#2"},
+		{talk("a", "b", "c"), "x"}, // has grown
+		{talk("z"), "x#3"},
+		{talk("a", "b"), "x"},
+		{talk("a", "c"), "x#2"},
+		{talk("a", "b", "d"), "x#4"},
+	} {
+		if got, other := c.name("x", step.messages); got != step.want || other != (got != "x") {
+			t.Errorf("%d: %s, want %s", i, got, step.want)
+		}
+	}
+	db := database(t)
+	line := func(text string) string {
+		return fmt.Sprintf(`{"id":"r","messages":[{"role":"user","content":%q}]}`+"\n", text)
+	}
+	path := file(t, "r.jsonl", line("one")+line("two"))
+	for _, fresh := range []int{2, 0} {
+		got := importedOf(t, invoke(t, db, "import", "--json", path).want(t, 0))
+		if got.Sessions != 2 || got.Renamed != 1 || got.New != fresh {
+			t.Errorf("%+v", got)
+		}
+	}
+	invoke(t, db, "view", "r#2").want(t, 0, "two")
 }
 
 func TestSourcesOfOneNameAreTwo(t *testing.T) {

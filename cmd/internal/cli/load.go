@@ -22,6 +22,8 @@ type Item struct {
 	Where string
 	// Offset is how many messages of the session came before these.
 	Offset int
+	// Renamed: the id was taken by another conversation of this import.
+	Renamed bool
 	// Err: there is no session; it was not one. An item with Fatal ends the import.
 	Err   error
 	Fatal bool
@@ -50,6 +52,7 @@ type Importer struct {
 // Imported is what an import came to.
 type Imported struct {
 	Sessions int         `json:"sessions"`
+	Renamed  int         `json:"renamed"` // of Sessions: the id was taken by another conversation
 	Messages int         `json:"messages"`
 	New      int         `json:"new_messages"` // of Messages; the others were there
 	Tokens   chat.Tokens `json:"tokens"`
@@ -192,6 +195,9 @@ func (l *load) put(ctx context.Context, item Item) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if item.Renamed && !l.sessions[item.ID] {
+		l.total.Renamed++
+	}
 	l.sessions[item.ID] = true
 	l.total.Messages += len(msgs)
 	l.total.New += int(after.Messages - before.Messages)

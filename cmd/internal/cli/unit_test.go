@@ -153,7 +153,7 @@ func TestRolesStopOneAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestWaitFor(t *testing.T) {
+func TestWaitForPostgres(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var logs strings.Builder
@@ -162,7 +162,7 @@ func TestWaitFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		tries := 0
-		err = waitFor(t.Context(), logger, "postgres", time.Minute, func(context.Context) error {
+		err = waitForPostgres(t.Context(), logger, time.Minute, func(context.Context) error {
 			if tries++; tries < 24 {
 				return errors.New("not yet")
 			}
@@ -172,11 +172,11 @@ func TestWaitFor(t *testing.T) {
 			t.Errorf("%v after %d\n%s", err, tries, logs.String())
 		}
 		start := time.Now()
-		err = waitFor(t.Context(), logger, "postgres", 3*time.Second, func(context.Context) error { return errors.New("never") })
+		err = waitForPostgres(t.Context(), logger, 3*time.Second, func(context.Context) error { return errors.New("never") })
 		if err == nil || time.Since(start) != 3*time.Second || !strings.Contains(err.Error(), "never") {
 			t.Errorf("%v after %s", err, time.Since(start))
 		}
-		if err := waitFor(t.Context(), logger, "postgres", time.Hour, func(context.Context) error { return wrong("dsn") }); exitCode(t.Context(), err) != exitUsage {
+		if err := waitForPostgres(t.Context(), logger, time.Hour, func(context.Context) error { return wrong("dsn") }); exitCode(t.Context(), err) != exitUsage {
 			t.Error(err)
 		}
 	})
