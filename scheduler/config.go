@@ -21,9 +21,6 @@ type Config struct {
 	Models []string
 	// Window is the table of models. Nil is an empty one.
 	Window policy.WindowFunc
-	// Versions are the versions of the strategies, by name; they are part of the
-	// policy's hash.
-	Versions map[string]string
 
 	// RelayInterval is how often written sessions are looked for. Defaults to 25 ms.
 	RelayInterval time.Duration

@@ -375,7 +375,7 @@ func (b *bench) config(holder string) Config {
 
 func (b *bench) new(cfg Config) *Scheduler {
 	b.t.Helper()
-	s, err := New(cfg, b.store, b.queue)
+	s, err := New(b.store, b.queue, cfg)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -2,8 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,14 +22,13 @@ const (
 
 // Thresholds are what sessions start with under a policy, by model prefix: one for
 // every entry of models, one for every override of the policy, and ” for the
-// rest, in order of prefix. A session is due above the policy's start, that is,
-// from the next token on.
+// rest, in order of prefix. A session is due above the policy's start.
 func Thresholds(p policy.Policy, models []string, window policy.WindowFunc) []store.Threshold {
 	prefixes := prefixes(p, models)
 	out := make([]store.Threshold, 0, len(prefixes))
 	for _, prefix := range prefixes {
 		out = append(out, store.Threshold{
-			ModelPrefix: prefix, DueTokens: p.Limits(prefix, window).Start + 1, EstimateMargin: p.EstimateMargin,
+			ModelPrefix: prefix, DueTokens: p.Limits(prefix, window).Start, EstimateMargin: p.EstimateMargin,
 		})
 	}
 	return out
@@ -44,25 +41,8 @@ func prefixes(p policy.Policy, models []string) []string {
 	return slices.Compact(all)
 }
 
-// PolicyHash is the one hash of a policy for all models: everything that shapes
-// what a run does to a session of any of them, and not when runs start. Sessions
-// that carry another one get new thresholds, so the worker leaves this one on
-// them too.
-func PolicyHash(p policy.Policy, models []string, window policy.WindowFunc, versions map[string]string) string {
-	h := sha256.New()
-	for _, prefix := range prefixes(p, models) {
-		fmt.Fprintf(h, "%q %s\n", prefix, p.Hash(p.Limits(prefix, window), versions))
-	}
-	return hex.EncodeToString(h.Sum(nil))[:16]
-}
-
-// PolicyHash is the hash under which SyncPolicy saves the policy.
-func (s *Scheduler) PolicyHash() string {
-	return PolicyHash(s.cfg.Policy, s.cfg.Models, s.cfg.Window, s.cfg.Versions)
-}
-
-// SyncPolicy saves the policy and makes its thresholds those of new sessions. It
-// tries once and is safe to repeat. A leader does it by itself, so the policy of
+// SyncPolicy saves the policy under its FleetHash, which the worker leaves on
+// sessions too, and makes its thresholds those of new sessions. It tries once and is safe to repeat. A leader does it by itself, so the policy of
 // the leader is the one in force; the leader also takes the thresholds to the
 // sessions that are there already.
 func (s *Scheduler) SyncPolicy(ctx context.Context) error {
@@ -72,7 +52,7 @@ func (s *Scheduler) SyncPolicy(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	return s.store.SavePolicy(ctx, s.PolicyHash(), spec, Thresholds(s.cfg.Policy, s.cfg.Models, s.cfg.Window))
+	return s.store.SavePolicy(ctx, s.cfg.Policy.FleetHash(), spec, Thresholds(s.cfg.Policy, s.cfg.Models, s.cfg.Window))
 }
 
 // runPolicy saves the policy and gives all sessions its thresholds, page by page.

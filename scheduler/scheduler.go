@@ -82,7 +82,7 @@ type Scheduler struct {
 
 // New checks the configuration, reporting everything that is wrong with it, and
 // contacts nobody. The scheduler closes neither st nor queue.
-func New(cfg Config, st Store, queue Enqueuer) (*Scheduler, error) {
+func New(st Store, queue Enqueuer, cfg Config) (*Scheduler, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err

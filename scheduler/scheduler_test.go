@@ -147,10 +147,9 @@ func TestThePolicyIsSavedAndTakenToAllSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.store.stale = 25
-		s := b.new(b.config("a"))
-		stop := b.start(s)
+		stop := b.start(b.new(b.config("a")))
 		b.pass(time.Second)
-		b.check(slices.Equal(b.store.saved, []string{s.PolicyHash()}), "saved %v", b.store.saved)
+		b.check(slices.Equal(b.store.saved, []string{policy.Default().FleetHash()}), "saved %v", b.store.saved)
 		b.check(b.store.stale == 0 && b.store.count("refresh") == 4, "%d stale after %d pages", b.store.stale, b.store.count("refresh"))
 		b.store.with(func() { b.store.stale = 1 }) // was locked
 		b.pass(time.Minute)
@@ -166,46 +165,18 @@ func TestThresholdsFollowTheModel(t *testing.T) {
 	window := func(model string) (int, bool) { return 8000, strings.HasPrefix(model, "small") }
 	got := Thresholds(p, []string{"small", "small"}, window)
 	want := []store.Threshold{
-		{ModelPrefix: "", DueTokens: 96_001, EstimateMargin: 0.1},
-		{ModelPrefix: "house-", DueTokens: 751, EstimateMargin: 0.1},
-		{ModelPrefix: "small", DueTokens: 6001, EstimateMargin: 0.1},
+		{ModelPrefix: "", DueTokens: 96_000, EstimateMargin: 0.1},
+		{ModelPrefix: "house-", DueTokens: 750, EstimateMargin: 0.1},
+		{ModelPrefix: "small", DueTokens: 6000, EstimateMargin: 0.1},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestThePolicyHashIsOfWhatRunsDoAndNotOfWhen(t *testing.T) {
-	t.Parallel()
-	base := PolicyHash(policy.Default(), []string{"m"}, nil, nil)
-	tests := map[string]struct {
-		change   func(*policy.Policy)
-		versions map[string]string
-		same     bool
-	}{
-		"the cron":               {change: func(p *policy.Policy) { p.Cron = "@daily" }, same: true},
-		"the window of a model":  {change: func(p *policy.Policy) { p.Windows = map[string]chat.Tokens{"m": 9000} }},
-		"the start":              {change: func(p *policy.Policy) { p.Start = 0.9 }},
-		"a strategy's version":   {versions: map[string]string{"truncation": "2"}},
-		"nothing, asked another": {same: true},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := policy.Default()
-			if test.change != nil {
-				test.change(&p)
-			}
-			if got := PolicyHash(p, []string{"m"}, nil, test.versions); (got == base) != test.same {
-				t.Errorf("%s against %s", got, base)
-			}
-		})
-	}
-}
-
 func TestAConfigurationIsRefusedWithAllItsFaults(t *testing.T) {
 	t.Parallel()
-	_, err := New(Config{RelayInterval: -1, PageSize: -1, LeaderTTL: time.Millisecond}, &fakeStore{}, &fakeQueue{})
+	_, err := New(&fakeStore{}, &fakeQueue{}, Config{RelayInterval: -1, PageSize: -1, LeaderTTL: time.Millisecond})
 	if err == nil {
 		t.Fatal("taken")
 	}
@@ -214,7 +185,7 @@ func TestAConfigurationIsRefusedWithAllItsFaults(t *testing.T) {
 			t.Errorf("%q is not named in: %v", part, err)
 		}
 	}
-	if _, err := New(Config{Policy: policy.Default()}, &fakeStore{}, &fakeQueue{}); err != nil {
+	if _, err := New(&fakeStore{}, &fakeQueue{}, Config{Policy: policy.Default()}); err != nil {
 		t.Errorf("the defaults are refused: %v", err)
 	}
 }

@@ -128,15 +128,16 @@ type Stored struct {
 	SummaryOf     chat.Ranges
 }
 
+const queryView = `
+	SELECT v.seq, v.id, v.kind, v.message::text, v.token_count, v.created_at,
+		(SELECT revision FROM compactor.sessions WHERE tenant = $1 AND id = $2)
+	FROM compactor.view($1, $2) v`
+
 // View is a session's history as its model is given it. A session that does not
 // exist has an empty one and revision 0, as an application sees before it
 // appends for the first time.
 func (s *Store) View(ctx context.Context, k Key) (msgs []Stored, revision int64, err error) {
-	const query = `
-		SELECT v.seq, v.id, v.kind, v.message::text, v.token_count, v.created_at,
-			(SELECT revision FROM compactor.sessions WHERE tenant = $1 AND id = $2)
-		FROM compactor.view($1, $2) v`
-	rows, err := s.pool.Query(ctx, s.q(query), k.tenant(), k.Session)
+	rows, err := s.pool.Query(ctx, s.q(queryView), k.tenant(), k.Session)
 	if err != nil {
 		return nil, 0, fmt.Errorf("view of session %s: %w", k, mapError(err))
 	}

@@ -173,6 +173,8 @@ func mapError(err error) error {
 			return ErrNotMigrated
 		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57"), strings.HasPrefix(pg.Code, "53"):
 			return &Error{Kind: ErrUnavailable, Message: "database: " + pg.Message + " (" + pg.Code + ")"}
+		case strings.HasPrefix(pg.Code, "54"): // nested too deeply, an id too long to index
+			return &Error{Kind: ErrInvalid, Message: "database refused a value: " + pg.Message}
 		case strings.HasPrefix(pg.Code, "22"):
 			return &Error{Kind: ErrInvalid, Message: "database refused a value: " + pg.Code}
 		}

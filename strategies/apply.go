@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -31,6 +32,9 @@ func (d *Draft) Apply(p chat.Plan, reason string) {
 	for _, id := range d.found {
 		d.include(id)
 	}
+	d.all = slices.Grow(d.all, len(p.Additions))
+	d.marks = slices.Grow(d.marks, len(p.Additions))
+	d.adds = slices.Grow(d.adds, len(p.Additions))
 	for _, a := range p.Additions {
 		if a.Reason == "" {
 			a.Reason = reason
@@ -42,11 +46,7 @@ func (d *Draft) Apply(p chat.Plan, reason string) {
 		}
 		d.write(a, d.found)
 	}
-	if len(p.Additions) > 0 {
-		d.view = nil
-	} else {
-		d.refresh()
-	}
+	d.refresh()
 }
 
 // include brings an entry back, unless it is in the view.
@@ -83,7 +83,7 @@ func (d *Draft) admit(a *chat.Addition, covers []int32) bool {
 	old := &d.all[covers[0]]
 	a.Position = old.Position
 	if old.Role == chat.RoleTool && !old.Has(chat.Paired) {
-		return m.Role != "" && len(m.ToolCalls) == 0
+		return (m.Role == old.Role || m.Role == chat.RoleAssistant) && len(m.ToolCalls) == 0
 	}
 	a.Flags |= old.Flags & chat.Paired
 	if m.Role != old.Role || len(m.ToolCalls) != old.Calls || old.ReasoningOnly() != reasoningOnly(m, a.Flags) {
@@ -226,9 +226,13 @@ func (d *Draft) compose(reasons bool) chat.Plan {
 	for i := range exclude {
 		p.Exclude = append(p.Exclude, chat.Exclusion{Reason: exclude[i].reason, Seqs: exclude[i].seqs.ranges()})
 	}
-	for k, a := range d.adds {
+	for k := range d.adds {
 		if d.all[n+k].Included {
+			a := d.adds[k]
 			a.Covers = covers[k].ranges()
+			if p.Additions == nil {
+				p.Additions = make([]chat.Addition, 0, len(d.adds)-k)
+			}
 			p.Additions = append(p.Additions, a)
 		}
 	}

@@ -340,7 +340,8 @@ func (d *Draft) id(q chat.Seq) int32 {
 // viewMetas are the messages in the view, in order.
 func (d *Draft) viewMetas() []chat.Meta {
 	entries := d.Transcript().Entries
-	out := make([]chat.Meta, 0, len(entries))
+	n, _ := d.view.Included()
+	out := make([]chat.Meta, 0, n)
 	for i := range entries {
 		if entries[i].Included {
 			out = append(out, entries[i].Meta)

@@ -50,7 +50,7 @@ func (g Guard) Hold(ctx context.Context, d *Draft, load Loader) ([]Repair, error
 	l.hold()
 	l.dropEmptied()
 	l.settle(open)
-	d.changed()
+	d.refresh()
 	return g.mend(ctx, l, open, load)
 }
 
@@ -159,7 +159,7 @@ func (l *layout) whole(open int32) {
 		for k := g.start; k < g.end; k++ {
 			stays = stays || l.places[k].in && l.places[k].member
 		}
-		if !stays {
+		if !stays || l.dissolved(g, open) {
 			continue
 		}
 		for k := g.start; k < g.end; k++ {
@@ -168,6 +168,12 @@ func (l *layout) whole(open int32) {
 			}
 		}
 	}
+}
+
+// dissolved reports a group whose call nobody answered and that is out already:
+// it would have to be mended if it came back, and what is left holds by itself.
+func (l *layout) dissolved(g *group, open int32) bool {
+	return g.call >= 0 && g.answers == 0 && !l.places[g.call].in && l.faulty(g.call, open)
 }
 
 // was reports whether something held the place before.
@@ -330,34 +336,23 @@ func (l *layout) legal(q, system chat.Seq, open int32) chat.Seq {
 // summary makes an addition a summary at a position.
 func (d *Draft) summary(id int32, q chat.Seq) {
 	a := &d.adds[int(id)-(len(d.all)-len(d.adds))]
-	a.Kind, a.Position = chat.KindSummary, q
-	d.all[id].Kind, d.all[id].Position = a.Kind, q
-}
-
-// changed makes the view be built again.
-func (d *Draft) changed() {
-	if len(d.adds) > 0 {
-		d.view = nil
+	if a.Kind == chat.KindSummary && a.Position == q {
 		return
 	}
-	d.refresh()
+	d.view = nil
+	a.Kind, a.Position = chat.KindSummary, q
+	d.all[id].Kind, d.all[id].Position = a.Kind, q
 }
 
 // mend repairs what is wrong with the view, which by now only the log can be the
 // cause of, or what earlier runs left where appended messages have grown around it.
 func (g Guard) mend(ctx context.Context, l *layout, open int32, load Loader) ([]Repair, error) {
 	var repairs []Repair
-	for range 4 {
-		view := l.d.viewMetas()
-		faults := chat.Check(view)
-		if len(faults) == 0 {
+	for range 4 { // one round is enough, but for views that no run has left
+		if len(l.d.faults()) == 0 {
 			return repairs, nil
 		}
-		mends := chat.Repair(view)
-		if len(mends) == 0 {
-			return nil, invalid(faults)
-		}
-		done, err := l.apply(ctx, mends, open, load)
+		done, err := l.apply(ctx, chat.Repair(l.d.viewMetas()), open, load)
 		if err != nil {
 			return nil, err
 		}
@@ -365,13 +360,15 @@ func (g Guard) mend(ctx context.Context, l *layout, open int32, load Loader) ([]
 			repairs = addRepair(repairs, r.Reason, r.Messages)
 		}
 	}
-	if faults := chat.Check(l.d.viewMetas()); len(faults) > 0 {
-		return nil, invalid(faults)
-	}
-	return repairs, nil
+	return repairs, valid(l.d.viewMetas())
 }
 
-func invalid(faults []chat.Fault) error {
+// valid is the check of the whole view that nothing leaves this package without.
+func valid(view []chat.Meta) error {
+	faults := chat.Check(view)
+	if len(faults) == 0 {
+		return nil
+	}
 	texts := make([]string, 0, 5)
 	for _, f := range faults[:min(len(faults), cap(texts))] {
 		texts = append(texts, f.String())
@@ -389,6 +386,12 @@ func (l *layout) apply(ctx context.Context, mends []chat.Mend, open int32, load 
 	for _, m := range mends {
 		if m.Action != chat.MendExclude {
 			seqs = append(append(seqs, m.Seq), m.Results...)
+			continue
+		}
+		if k := l.placeOf[d.id(m.Seq)]; k >= 0 {
+			if g := &l.groups[l.places[k].group]; g.call == k {
+				g.goes = true
+			}
 		}
 	}
 	loaded, err := d.load(ctx, seqs, load)
@@ -399,8 +402,8 @@ func (l *layout) apply(ctx context.Context, mends []chat.Mend, open int32, load 
 	for _, m := range mends {
 		id := d.id(m.Seq)
 		reason := string(m.Reason)
-		if m.Action == chat.MendExclude && d.all[id].Calls == 0 && (d.all[id].Pinned || !l.callWaits(id)) {
-			continue // reasoning that is pinned, or of another group and only behind the call in this view
+		if m.Action == chat.MendExclude && d.all[id].Calls == 0 && (d.all[id].Pinned || !l.callGoes(id)) {
+			continue // reasoning that is pinned, or another group's
 		}
 		repairs = addRepair(repairs, reason, 1)
 		if m.Action == chat.MendExclude {
@@ -425,7 +428,7 @@ func (l *layout) apply(ctx context.Context, mends []chat.Mend, open int32, load 
 		l.adopt(int32(len(d.all) - 1))
 	}
 	d.drop(loaded)
-	d.changed()
+	d.refresh()
 	return repairs, nil
 }
 
@@ -447,10 +450,15 @@ func (l *layout) place(a *chat.Addition, m chat.Mend, id, open int32) {
 	}
 }
 
-// callWaits reports whether the message belongs to a group whose call waits.
-func (l *layout) callWaits(id int32) bool {
+// callGoes reports whether reasoning belongs to a call that a repair takes out. In
+// a view with gaps it may only seem to: then it does not.
+func (l *layout) callGoes(id int32) bool {
 	k := l.placeOf[id]
-	return k >= 0 && l.waits(&l.groups[l.places[k].group])
+	if k < 0 {
+		return false
+	}
+	g := &l.groups[l.places[k].group]
+	return g.goes && l.position(int(k))-l.position(int(g.call)) == chat.Seq(k-g.call)
 }
 
 func addRepair(to []Repair, reason string, n int) []Repair {

@@ -44,6 +44,8 @@ type group struct {
 	answers int
 	// forced: it stays whatever strategies want.
 	forced bool
+	// goes: a repair takes its call out.
+	goes bool
 }
 
 func newLayout(d *Draft) *layout {

@@ -196,6 +196,11 @@ func (s *model) kept(system bool) error {
 			if m.Role == chat.RoleTool {
 				answers++
 			}
+			// With a faulty result before it gone, a view no longer tells that
+			// reasoning does not belong to the call before that.
+			if i := m.Seq - 2; m.ReasoningOnly() && i >= 0 && s.metas[i].Role == chat.RoleTool && !s.metas[i].Has(chat.Paired) {
+				continue
+			}
 			all, some = all && held(m), some || held(m)
 			lost := !s.included[m.Seq]
 			switch {

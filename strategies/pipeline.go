@@ -3,6 +3,7 @@ package strategies
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -67,7 +68,7 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 		return Result{}, err
 	}
 	totals := d.Transcript().Totals()
-	r := Result{Before: totals, Faults: chat.Check(d.viewMetas())}
+	r := Result{Before: totals, Faults: d.faults()}
 	if p.FromLog {
 		if _, err := d.Run(ctx, fromLog{}, load); err != nil {
 			return Result{}, err
@@ -98,10 +99,13 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 			Changed: totals.IncludedMessages != before.IncludedMessages,
 		})
 	}
-	if r.Repairs, err = p.Guard.Hold(ctx, d, load); err != nil {
-		return Result{}, err
-	}
 	r.Rejected = d.rejected
+	if d.changes > 0 || len(r.Faults) > 0 || totals.IncludedMessages < totals.Messages {
+		if r.Repairs, err = p.Guard.Hold(ctx, d, load); err != nil {
+			return Result{}, err
+		}
+		r.Rejected = d.rejected
+	}
 	if d.changes == 0 {
 		r.View, r.After = d.viewMetas(), totals
 		return r, nil
@@ -115,7 +119,7 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 // written and did not last is left out, and seqs close up behind it.
 func (d *Draft) outcome() ([]chat.Meta, Totals) {
 	n := len(d.all) - len(d.adds)
-	if len(d.adds) == 0 {
+	if !slices.ContainsFunc(d.all[n:], func(e Entry) bool { return !e.Included }) {
 		return d.viewMetas(), d.Transcript().Totals()
 	}
 	seqs := make([]chat.Seq, len(d.adds))

@@ -193,3 +193,12 @@ func afterVendor(name string) string {
 	}
 	return name
 }
+
+// Models lists the prefixes of the table of models, lower case, without providers.
+func Models() []string {
+	out := make([]string, len(facts))
+	for i, f := range facts {
+		out[i] = f.prefix
+	}
+	return out
+}

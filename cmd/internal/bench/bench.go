@@ -105,7 +105,7 @@ func (s *system) work(ctx context.Context, do func(context.Context) error) error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	sched, err := scheduler.New(scheduler.Config{Policy: s.planner.Policy, Holder: "bench", Logger: s.env.Logger}, s.store, s.ring)
+	sched, err := scheduler.New(s.store, s.ring, scheduler.Config{Policy: s.planner.Policy, Holder: "bench", Logger: s.env.Logger})
 	if err != nil {
 		return err
 	}

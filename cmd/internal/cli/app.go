@@ -79,7 +79,7 @@ func (a *App) Close() error {
 func (a *App) Worker() *worker.Worker {
 	w := a.Config.Worker
 	return worker.New(a.Store, a.Planner, worker.Config{
-		Concurrency: w.Concurrency, Lease: w.Lease, DrainTimeout: w.DrainTimeout, CheckInterval: w.CheckInterval, Logger: a.Logger,
+		Concurrency: w.Concurrency, Lease: w.Lease, Heartbeat: w.Heartbeat, DrainTimeout: w.DrainTimeout, CheckInterval: w.CheckInterval, Logger: a.Logger,
 	})
 }
 
@@ -91,10 +91,10 @@ func (a *App) WorkerRole() Role {
 // Scheduler makes the scheduler role.
 func (a *App) Scheduler() (*scheduler.Scheduler, error) {
 	c := a.Config.Scheduler
-	return scheduler.New(scheduler.Config{
-		Policy: a.Config.Policy, Window: tokens.Window, RelayInterval: c.RelayInterval, PageSize: c.PageSize,
+	return scheduler.New(a.Store, a.Enqueuer, scheduler.Config{
+		Policy: a.Config.Policy, Models: tokens.Models(), Window: tokens.Window, RelayInterval: c.RelayInterval, PageSize: c.PageSize,
 		RedeliverAfter: c.RedeliverAfter, LeaderTTL: c.LeaderTTL, ReconcileInterval: c.ReconcileInterval, Logger: a.Logger,
-	}, a.Store, a.Enqueuer)
+	})
 }
 
 // SchedulerRole runs a scheduler until its context is over.

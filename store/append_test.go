@@ -1,0 +1,636 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func TestAppendNumbersMessagesWithoutHoles(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	var got []chat.Seq
+	for _, n := range []int{1, 3, 0, 2, 1} {
+		got = append(got, add(t, s, k, talk(fmt.Sprintf("%d-", len(got)), n)...)...)
+	}
+	if diff := cmp.Diff([]chat.Seq{1, 2, 3, 4, 5, 6, 7}, got); diff != "" {
+		t.Errorf("seqs (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}
+
+func TestAppendIsIdempotentByID(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	msgs := talk("m", 4)
+	add(t, s, k, msgs[:3]...)
+	before := one[string](t, s, `SELECT to_json(s) FROM compactor.sessions s`)
+	if diff := cmp.Diff([]chat.Seq{2}, add(t, s, k, msgs[1])); diff != "" {
+		t.Errorf("one again (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]chat.Seq{1, 2, 3}, add(t, s, k, msgs[:3]...)); diff != "" {
+		t.Errorf("all again (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, one[string](t, s, `SELECT to_json(s) FROM compactor.sessions s`)); diff != "" {
+		t.Errorf("the session changed (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff([]chat.Seq{3, 4, 2, 4}, add(t, s, k, msgs[2], msgs[3], msgs[1], msgs[3])); diff != "" {
+		t.Errorf("old, new, old, new again in one batch (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}
+
+func TestAppendTakesTheSameMessageInOtherWriting(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	const first = `{"id":"a","role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`
+	for _, again := range []string{
+		first,
+		`{"role": "assistant", "id": "a", "content": null, "name": null, "tool_calls": [{"type":"function","id":"c","function":{"arguments":"{}","name":"f"}}], "created_at": "2025-01-01"}`,
+		`[` + first + `, {"role":"assistant","content":null,"id":"a","tool_calls":[{"type":"function","id":"c","function":{"arguments":"{}","name":"f"}}]}]`,
+	} {
+		seqs, err := appendSQL(s, k, again)
+		if err != nil {
+			t.Fatalf("%s: %v", again, err)
+		}
+		for _, seq := range seqs {
+			if seq != 1 {
+				t.Errorf("%s: seq %d, want 1", again, seq)
+			}
+		}
+	}
+	// What Go reads it writes in its own way: still the same message.
+	view, _ := must2(s.View(t.Context(), k))(t)
+	if diff := cmp.Diff([]chat.Seq{1}, add(t, s, k, NewMessage{Message: view[0].Message})); diff != "" {
+		t.Errorf("read and appended again (-want +got):\n%s", diff)
+	}
+}
+
+func TestAppendRefusesAKnownIDWithOtherContent(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 3)...)
+	for name, msgs := range map[string][]NewMessage{
+		"alone":          {user("m2", "other")},
+		"among new ones": {user("n1", "new"), user("m2", "other"), user("n2", "new")},
+	} {
+		_, _, err := s.Append(t.Context(), k, "", msgs)
+		if !errors.Is(err, ErrConflict) || !strings.Contains(fmt.Sprint(err), "m2") {
+			t.Errorf("%s: %v, want a conflict that names m2", name, err)
+		}
+	}
+	_, _, err := s.Append(t.Context(), k, "", []NewMessage{user("n1", "one"), user("n2", "two"), user("n1", "not one")})
+	if !errors.Is(err, ErrConflict) || !strings.Contains(fmt.Sprint(err), "n1") {
+		t.Errorf("the same new id with two contents: %v, want a conflict that names n1", err)
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.message_log`); n != 3 {
+		t.Errorf("%d messages, want 3: a refused batch leaves nothing", n)
+	}
+	wantConsistent(t, s)
+}
+
+func TestAppendKeepsTheMessageAsReceivedWithoutItsEnvelope(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for in, want := range map[string]string{
+		`{"role":"user","content":"a"}`: `{"role":"user","content":"a"}`,
+		`{ "z" : 1e2, "role":"user",  "content":"ü \u00fc \/ \n", "a": [ 1.0, {"b":2 , "a":1} ] }`:                                                                        `{ "z" : 1e2, "role":"user",  "content":"ü \u00fc \/ \n", "a": [ 1.0, {"b":2 , "a":1} ] }`,
+		`{"id":"x","role":"user","z":1e2,"content":"\/","token_count":3,"token_counter":"t","source_id":"memory","created_at":"2025-01-02","a":[ 1.0, {"b":2 , "a":1} ]}`: `{"role":"user","z":1e2,"content":"\/","a":[ 1.0, {"b":2 , "a":1} ]}`,
+		`{"role":"user","content":"a","id":null,"created_at":null}`:                                                                                                       `{"role":"user","content":"a"}`,
+		`{"role":"user","content":null,"created_at":"the day after tomorrow"}`:                                                                                            `{"role":"user","content":null,"created_at":"the day after tomorrow"}`,
+		`{"role":"tool","content":"id","tool_call_id":null}`:                                                                                                              `{"role":"tool","content":"id","tool_call_id":null}`,
+		`{"id":"y","role":"user","content":"a","é\"\u0041":1}`:                                                                                                            `{"role":"user","content":"a","é\"A":1}`,
+	} {
+		k := Key{Session: in}
+		if _, err := appendSQL(s, k, in); err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		if got := one[string](t, s, `SELECT body FROM compactor.message_log l JOIN compactor.sessions s USING (sid) WHERE s.id = $1`, in); got != want {
+			t.Errorf("body is %s, want %s", got, want)
+		}
+	}
+	got := one[string](t, s, `SELECT concat_ws(' ', id, source_id, token_count, counter, created_at AT TIME ZONE 'UTC') FROM compactor.message_log WHERE id = 'x'`)
+	if want := "x memory 3 t 2025-01-02 00:00:00"; got != want {
+		t.Errorf("envelope is %q, want %q", got, want)
+	}
+}
+
+func TestAppendReadsCreatedAtAsGoDoes(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	now := time.Now()
+	for i, in := range []string{
+		`"2025-01-02T03:04:05Z"`, `"2025-01-02T03:04:05.678901+02:00"`, `"2025-01-02 03:04:05"`, `"2025-01-02T03:04:05.5"`,
+		`"2025-01-02 03:04:05 UTC"`, `"2025-01-02 03:04:05-07"`, `1735787045`, `1735787045.25`, `1735787045678`, `1735787045678901`,
+		`1735787045678901234`, `5`, `"yesterday"`, `"2025-13-45T00:00:00Z"`, `null`, `""`, `true`, `"infinity"`,
+	} {
+		id := fmt.Sprint(i)
+		raw := fmt.Sprintf(`{"id":%q,"role":"user","content":"x","created_at":%s}`, id, in)
+		if _, err := appendSQL(s, Key{Session: "sql"}, raw); err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		var m chat.Message
+		if err := json.Unmarshal([]byte(raw), &m); err != nil {
+			t.Fatal(err)
+		}
+		got := one[time.Time](t, s, `SELECT created_at FROM compactor.message_log WHERE id = $1`, id)
+		switch {
+		case m.CreatedAt.IsZero():
+			if got.Before(now.Add(-time.Hour)) {
+				t.Errorf("%s: stored as %v, want about now", in, got)
+			}
+		case got.Sub(m.CreatedAt).Abs() > time.Microsecond:
+			t.Errorf("%s: stored as %v, Go reads %v", in, got, m.CreatedAt)
+		}
+	}
+	wantConsistent(t, s)
+}
+
+func TestAppendStoresWhatPostgresCannotHoldRepaired(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for in, want := range map[string]string{
+		`a\u0000b`:             "a\uFFFDb",
+		`\u0000\u0000`:         "\uFFFD\uFFFD",
+		`\ud800`:               "\uFFFD",
+		`\ud800\ud800`:         "\uFFFD\uFFFD",
+		`\ud800\ud83d\ude00`:   "\uFFFD😀",
+		`\uD83D\uDE00`:         "😀",
+		`\udc00\ud800`:         "\uFFFD\uFFFD",
+		`\ud83d\ude00\ude00`:   "😀\uFFFD",
+		`\\u0000`:              `\u0000`,
+		`\\\u0000`:             "\\\uFFFD",
+		`\\\\u0000\\ud800`:     `\\u0000\ud800`,
+		`\\ud800\udc00`:        `\ud800` + "\uFFFD",
+		`\ud800\\udc00`:        "\uFFFD" + `\udc00`,
+		`\ud83d\\\ude00`:       "\uFFFD\\\uFFFD",
+		`\u0001\u0002 \ud800`:  "\u0001\u0002 \uFFFD",
+		`\uFFFD \u00e9 \ud800`: "\uFFFD é \uFFFD",
+	} {
+		k := Key{Session: in}
+		if _, err := appendSQL(s, k, `[{"role":"user","content":"`+in+`","x":{"`+in+`":["`+in+`"]}}]`); err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		view, _, err := s.View(t.Context(), k)
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		if got := view[0].Content.Text; got != want {
+			t.Errorf("%s: stored as %q, want %q", in, got, want)
+		}
+		if got := one[string](t, s, `SELECT content FROM compactor.messages WHERE session = $1`, in); got != want {
+			t.Errorf("%s: SQL reads %q, want %q", in, got, want)
+		}
+	}
+	bad := []NewMessage{user("a", "x\x00y\xffz"), call("b", "c\x00"), result("c", "c\x00", "\xed\xa0\x80")}
+	bad[0].Extra = map[string]json.RawMessage{"k": json.RawMessage(`"\ud800 \u0000"`)}
+	_, repairs, err := s.Append(t.Context(), Key{Session: "go"}, "", bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if repairs != 9 {
+		t.Errorf("%d repairs, want 9", repairs)
+	}
+	view, _ := must2(s.View(t.Context(), Key{Session: "go"}))(t)
+	if got := view[0].Content.Text; got != "x\uFFFDy\uFFFDz" {
+		t.Errorf("stored as %q", got)
+	}
+	if bodies := strings.Join(list[string](t, s, `SELECT body FROM compactor.message_log`), ""); !utf8.ValidString(bodies) {
+		t.Error("a body is not valid UTF-8")
+	}
+	wantConsistent(t, s)
+}
+
+func TestAppendRepairsAsGoDoes(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	piece := rapid.SampledFrom([]string{`\u0000`, `\ud83d`, `\ude00`, `\\`, `u0000`, `ud800`, `\n`, `\uDBFF`, `\uDfff`, `\u00e9`, `x`, `\"`})
+	rapid.Check(t, func(t *rapid.T) {
+		raw := `"` + strings.Join(rapid.SliceOf(piece).Draw(t, "pieces"), "") + `"`
+		want, _ := chat.SanitizeJSON([]byte(raw))
+		if got := one[string](t, s, `SELECT compactor.repair_json($1)`, raw); got != string(want) {
+			t.Fatalf("%s became %s, in Go it becomes %s", raw, got, want)
+		}
+	})
+}
+
+func TestAppendTakesOddMessages(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	deep := strings.Repeat("[", 500) + strings.Repeat("]", 500)
+	odd := []string{
+		`{"role":"narrator","content":"meanwhile"}`,
+		`{"role":"user","content":""}`, `{"role":"user","content":null}`, `{"role":"user"}`, `{"role":"user","content":[]}`,
+		`{"role":"tool","content":"no call id"}`, `{"role":"tool","content":"x","tool_call_id":""}`,
+		`{"role":"assistant","content":null,"tool_calls":[]}`, `{"role":"assistant","content":null,"tool_calls":null}`,
+		`{"role":"assistant","tool_calls":[{}]}`, `{"role":"user","tool_calls":[{"id":"x"}],"content":"not an assistant"}`,
+		`{"role":"user","content":["one",{"type":"text"},{"text":"two"},{"type":"image_url","image_url":{"url":"data:"}},{"type":"thinking"}]}`,
+		`{"role":"user","content":"x","deep":` + deep + `}`, `{"role":"user","role":"assistant","content":"twice"}`,
+		`{"role":"user","content":"x","name":7}`, `{"role":"user","content":"x","n":1e400}`,
+	}
+	k := Key{Tenant: "t", Session: "s"}
+	if _, err := appendSQL(s, k, "["+strings.Join(odd, ",")+"]"); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range odd {
+		if _, err := appendSQL(s, k, m); err != nil {
+			t.Errorf("%s: %v", m, err)
+		}
+	}
+	view, _ := must2(s.View(t.Context(), k))(t)
+	if len(view) != 2*len(odd) {
+		t.Errorf("%d messages in the view, want %d", len(view), 2*len(odd))
+	}
+	if got := one[string](t, s, `SELECT role || role_code::text FROM compactor.message_log WHERE seq = 1`); got != "narratoro" {
+		t.Errorf("unknown role is stored as %q", got)
+	}
+	wantDescribed(t, s, k)
+	wantConsistent(t, s)
+}
+
+func TestAppendRefusesWhatIsNoMessage(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	good := `{"role":"user","content":"x"}`
+	for bad, want := range map[string]string{
+		`"text"`:                                          "must be an object",
+		`[]`:                                              "must be an object",
+		`null`:                                            "must be an object",
+		`{"content":"x"}`:                                 "role must be a string",
+		`{"role":null}`:                                   "role must be a string",
+		`{"role":""}`:                                     "role must be a string",
+		`{"role":5}`:                                      "role must be a string",
+		`{"role":"user","id":5}`:                          "id must be a string",
+		`{"role":"user","content":5}`:                     "content must be",
+		`{"role":"user","content":{}}`:                    "content must be",
+		`{"role":"user","content":[5]}`:                   "content: a part",
+		`{"role":"user","content":[[]]}`:                  "content: a part",
+		`{"role":"user","content":[{"type":5}]}`:          "content: a part",
+		`{"role":"assistant","tool_calls":{}}`:            "tool_calls must be",
+		`{"role":"assistant","tool_calls":[5]}`:           "tool_calls: a call",
+		`{"role":"assistant","tool_calls":[null]}`:        "tool_calls: a call",
+		`{"role":"assistant","tool_calls":[{"id":5}]}`:    "tool_calls: a call",
+		`{"role":"tool","tool_call_id":5}`:                "tool_call_id must be",
+		`{"role":"user","token_count":-1}`:                "token_count must be",
+		`{"role":"user","token_count":1.5}`:               "token_count must be",
+		`{"role":"user","token_count":"many"}`:            "token_count must be",
+		`{"role":"user","token_count":99999999999999999}`: "token_count must be",
+	} {
+		_, err := appendSQL(s, k, "["+good+","+good+","+bad+"]")
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(fmt.Sprint(err), "message 2") || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v, want it refused as message 2 because %s", bad, err, want)
+		}
+		var m chat.Message
+		if err := json.Unmarshal([]byte(bad), &m); err == nil && !strings.Contains(bad, "token_count") && !strings.Contains(bad, `"id":5}`) {
+			t.Errorf("%s: Go takes it", bad)
+		}
+	}
+	for _, bad := range []string{`5`, `"text"`, `null`} {
+		if _, err := appendSQL(s, k, bad); !errors.Is(err, ErrInvalid) {
+			t.Errorf("append of %s: %v, want it refused", bad, err)
+		}
+	}
+	for name, raw := range map[string]string{
+		"no JSON":           `{"role":`,
+		"nested too deeply": `{"role":"user","content":"x","deep":` + strings.Repeat("[", 200000) + strings.Repeat("]", 200000) + `}`,
+		"an id too long to index": fmt.Sprintf(`{"role":"user","id":%q}`, func() (id string) {
+			for i := range 2000 {
+				id += fmt.Sprint(i * i)
+			}
+			return id
+		}()),
+	} {
+		if _, err := appendSQL(s, k, raw); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v, want it refused as invalid", name, err)
+		}
+	}
+	if _, _, err := s.Append(t.Context(), Key{}, "", talk("m", 1)); !errors.Is(err, ErrInvalid) {
+		t.Errorf("session without an id: %v, want it refused", err)
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions`); n != 0 {
+		t.Errorf("%d sessions, want 0: what is refused leaves nothing", n)
+	}
+}
+
+func TestAppendEstimatesTokensFromOctetsAndMediaFlat(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	body := `{"role":"user","content":"` + strings.Repeat("é", 100) + `"}`
+	image := `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", 90000) + `"}}`
+	frame := `{"role":"user","content":["see",,]}`
+	if _, err := appendSQL(s, Key{Session: "s"}, `[`+body+`,{"role":"user","content":["see",`+image+`,`+image+`]},{"role":"user","content":"x","token_count":12}]`); err != nil {
+		t.Fatal(err)
+	}
+	got := list[string](t, s, `SELECT token_count || ' ' || counter || ' ' || flags FROM compactor.message_log ORDER BY seq`)
+	want := []string{
+		fmt.Sprintf("%d octets/3 17", (len(body)+2)/3),
+		fmt.Sprintf("%d octets/3 21", 2000+(len(frame)+2)/3),
+		"12 application 1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tokens (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}
+
+func TestAppendTakesAMessageOf20MB(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	big := strings.Repeat("a line of a very long log \\u0000\n", 20<<20/33)
+	begin := time.Now()
+	add(t, s, k, user("big", big), user("", "and?"))
+	t.Logf("20 MB in %v", time.Since(begin))
+	view, _ := must2(s.View(t.Context(), k))(t)
+	if view[0].Content.Text != big {
+		t.Error("the message came back changed")
+	}
+	if diff := cmp.Diff([]chat.Seq{1}, add(t, s, k, user("big", big))); diff != "" {
+		t.Errorf("appended again (-want +got):\n%s", diff)
+	}
+}
+
+// wantDescribed compares what SQL made of a session's messages, whatever the
+// batches, with what Go makes of the whole.
+func wantDescribed(t fataler, s *Store, k Key) {
+	t.Helper()
+	rows, err := s.pool.Query(context.Background(), `
+		SELECT m.seq, m.body, m.flags, m.calls, m.role_code::text FROM compactor.message_log m JOIN compactor.sessions s USING (sid)
+		WHERE s.tenant = $1 AND s.id = $2 AND m.kind = 'm' ORDER BY m.seq`, k.tenant(), k.Session)
+	if err != nil {
+		t.Fatalf("log: %v", err)
+	}
+	type fact struct {
+		Seq   chat.Seq
+		Flags chat.Flags
+		Calls int
+		Role  string
+	}
+	var seq int64
+	var body, role string
+	var flags, calls int16
+	var got, want []fact
+	var msgs []chat.Message
+	_, err = pgx.ForEachRow(rows, []any{&seq, &body, &flags, &calls, &role}, func() error {
+		got = append(got, fact{chat.Seq(seq), chat.Flags(flags) &^ chat.Estimated, int(calls), role})
+		var m chat.Message
+		if err := json.Unmarshal([]byte(body), &m); err != nil {
+			return fmt.Errorf("%s: %w", body, err)
+		}
+		msgs = append(msgs, m)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("log: %v", err)
+	}
+	for _, m := range chat.Describe(msgs) {
+		want = append(want, fact{m.Seq, m.Flags, m.Calls, string(roleCode(m.Role))})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("facts of session %s (-Go +SQL):\n%s", k, diff)
+	}
+	var p chat.Pairer
+	var suspect chat.Seq
+	for i, m := range msgs {
+		if _, fault := p.Next(m.Role, m.CallIDs(), m.ToolCallID, m.Meta(1).ReasoningOnly()); fault {
+			suspect = chat.Seq(i + 1)
+		}
+	}
+	stored := one[chat.Seq](t, s, `SELECT coalesce(suspect_seq, 0) FROM compactor.sessions WHERE tenant = $1 AND id = $2`, k.tenant(), k.Session)
+	if (stored > 0) != (suspect > 0) || stored < suspect {
+		t.Fatalf("session %s: suspect since %d, the Pairer reports its last fault at %d", k, stored, suspect)
+	}
+}
+
+// drawMessage draws messages whose calls and results fit often, and often not.
+func drawMessage(t *rapid.T) NewMessage {
+	ids := rapid.SampledFrom([]string{"a", "a", "b", ""})
+	content := rapid.SampledFrom([]string{"", " ", "said", "\u00a0\u3000\n", "\u200b", "\x1f", "{}"})
+	var m NewMessage
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 0, 1:
+		m = user("", content.Draw(t, "text"))
+	case 2, 3:
+		m = call("", rapid.SliceOfN(ids, 1, 3).Draw(t, "calls")...)
+		m.Content = chat.TextContent(content.Draw(t, "text"))
+	case 4, 5, 6:
+		m = result("", ids.Draw(t, "answers"), content.Draw(t, "text"))
+	case 7:
+		m = assistant("", content.Draw(t, "text"))
+		m.Reasoning = rapid.SampledFrom([]string{"", "thinking"}).Draw(t, "reasoning")
+		m.ReasoningKey = rapid.SampledFrom([]string{"", "reasoning", "reasoning_content"}).Draw(t, "key")
+	case 8:
+		m = assistant("", "")
+		raw := rapid.SampledFrom([]string{`[{}]`, `[]`, `[ ]`, `{"a":1}`, `""`, `"x"`, `7`, `[[]]`}).Draw(t, "details")
+		m.Extra = map[string]json.RawMessage{rapid.SampledFrom([]string{"reasoning_details", "reasoning"}).Draw(t, "key"): json.RawMessage(raw)}
+	default:
+		m = text("", chat.Role(rapid.SampledFrom([]string{"system", "developer", "assistant", "user", "tool", "critic"}).Draw(t, "role")), "")
+		part := rapid.SampledFrom([]string{
+			`" "`, `"x"`, `{"type":"text","text":"x"}`, `{"type":"text","text":" "}`, `{"text":"x"}`, `{"type":"text","text":7}`, `{"type":null,"text":"x"}`,
+			`{"type":"refusal","refusal":"no"}`, `{"type":"refusal","text":"no"}`, `{"type":"image_url","text":"x"}`, `{"type":"thinking","thinking":"hm"}`,
+			`{"type":"tool_use","text":"x"}`, `{"type":"input_audio"}`, `{}`, `{"type":"output_text","refusal":"x"}`, `{"type":"","text":"x"}`,
+		})
+		m.Content = chat.Content{Parts: []chat.Part{}}
+		for _, raw := range rapid.SliceOfN(part, 0, 3).Draw(t, "parts") {
+			m.Content.Parts = append(m.Content.Parts, chat.Part{Raw: json.RawMessage(raw)})
+		}
+		if rapid.Bool().Draw(t, "calls, whatever the role") {
+			m.ToolCalls = call("", "a").ToolCalls
+		}
+	}
+	return m
+}
+
+func TestAppendSeesWhatGoSeesHoweverBatchesAreCut(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		k := Key{Session: fmt.Sprint(n)}
+		msgs := rapid.SliceOfN(rapid.Custom(drawMessage), 1, 30).Draw(t, "messages")
+		for len(msgs) > 0 {
+			size := min(len(msgs), rapid.SampledFrom([]int{1, 1, 2, 3, 7, 30}).Draw(t, "batch"))
+			add(t, s, k, msgs[:size]...)
+			msgs = msgs[size:]
+		}
+		wantDescribed(t, s, k)
+	})
+	wantConsistent(t, s)
+}
+
+func TestAppendSeesWhatGoSeesInRealHistories(t *testing.T) {
+	t.Parallel()
+	files := realHistories(t)
+	s := open(t)
+	sessions := 0
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for in := chat.NewReader(f); ; sessions++ {
+			h, err := in.Next()
+			if err != nil {
+				break
+			}
+			k := Key{Tenant: filepath.Base(name), Session: h.ID}
+			for i := 0; i < len(h.Messages); {
+				end := min(len(h.Messages), i+[]int{1, 500, 7, 1, 2}[(i+sessions)%5])
+				var batch []NewMessage
+				for _, m := range h.Messages[i:end] {
+					batch = append(batch, NewMessage{Message: m})
+				}
+				add(t, s, k, batch...)
+				i = end
+			}
+			wantDescribed(t, s, k)
+		}
+	}
+	t.Logf("%d sessions", sessions)
+	wantConsistent(t, s)
+}
+
+// realHistories are the recorded conversations of DATA_DIR, or of the folder
+// beside the module's.
+func realHistories(t *testing.T) []string {
+	t.Helper()
+	dir := os.Getenv("DATA_DIR")
+	if dir == "" {
+		dir = "../../shared/data"
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Skipf("no recorded conversations in %s (DATA_DIR names another folder)", dir)
+	}
+	return files
+}
+
+func TestAppendOf20000MessagesIsLinear(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	took := func(n int) time.Duration {
+		best := time.Hour
+		for i := range 3 {
+			msgs := make([]NewMessage, 0, n)
+			for len(msgs) < n {
+				id := fmt.Sprint(len(msgs))
+				msgs = append(msgs, user("u"+id, "please look into it"), call("c"+id, "x"+id, "y"+id), result("rx"+id, "x"+id, "here"), result("ry"+id, "y"+id, "there"))
+			}
+			begin := time.Now()
+			add(t, s, Key{Session: fmt.Sprintf("%d-%d", n, i)}, msgs...)
+			best = min(best, time.Since(begin))
+		}
+		return best
+	}
+	small, large := took(2000), took(20000)
+	t.Logf("2,000 messages in %v, 20,000 in %v", small, large)
+	if ratio := float64(large) / float64(small); ratio > 40 {
+		t.Errorf("ten times the messages took %.0f times as long", ratio)
+	}
+	again := time.Now()
+	add(t, s, Key{Session: "20000-0"}, user("u0", "please look into it"))
+	t.Logf("one more in %v", time.Since(again))
+}
+
+func TestAppendOfOneHugeToolBatchIsLinear(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	ids := make([]string, 5000)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("call-%d", i)
+	}
+	msgs := []NewMessage{call("", ids...)}
+	for _, id := range ids {
+		msgs = append(msgs, result("", id, "done"))
+	}
+	k := Key{Session: "s"}
+	add(t, s, k, msgs[:2000]...)
+	add(t, s, k, msgs[2000:]...)
+	wantDescribed(t, s, k)
+}
+
+func TestConcurrentAppendersLoseNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	const writers, batches, size = 4, 20, 3
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for b := range batches {
+				add(t, s, k, talk(fmt.Sprintf("%d-%d-", w, b), size)...)
+				if _, _, err := s.Append(context.Background(), k, "", []NewMessage{user("everybody's", "the same")}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if n := len(liveSeqs(t, s, k)); n != writers*batches*size+1 {
+		t.Errorf("%d messages, want %d", n, writers*batches*size+1)
+	}
+	wantConsistent(t, s)
+}
+
+func TestAppendToSeveralSessionsInOneTransaction(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	do := func(commit bool) {
+		tx, err := s.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, session := range []string{"a", "b", "c", "a"} {
+			if _, err := tx.Exec(t.Context(), `SELECT compactor.append(NULL, $1, '{"role":"user","content":"x"}')`, session); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if commit {
+			err = tx.Commit(t.Context())
+		} else {
+			err = tx.Rollback(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(false)
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions`); n != 0 {
+		t.Errorf("%d sessions after a rollback, want none", n)
+	}
+	do(true)
+	do(true)
+	got := list[string](t, s, `SELECT tenant || ' ' || id || ' ' || messages FROM compactor.sessions ORDER BY id`)
+	if diff := cmp.Diff([]string{"default a 4", "default b 2", "default c 2"}, got); diff != "" {
+		t.Errorf("sessions (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}

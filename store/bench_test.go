@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func BenchmarkAppendOne(b *testing.B) {
+	s := open(b)
+	k := Key{Session: "s"}
+	add(b, s, k, talk("x", 200)...)
+	b.ResetTimer()
+	for i := range b.N {
+		m := user(fmt.Sprintf("m%d", i), "a message of some length, as people write them to an assistant, with a question at its end?")
+		if _, _, err := s.Append(context.Background(), k, "", []NewMessage{m}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "appends/s")
+}
+
+func BenchmarkAppendMany(b *testing.B) {
+	for _, n := range []int{20, 2000, 20000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := open(b)
+			msgs := talk("x", n)
+			b.ResetTimer()
+			for i := range b.N {
+				if _, _, err := s.Append(context.Background(), Key{Session: fmt.Sprint(i)}, "", msgs); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+		})
+	}
+}
+
+// BenchmarkView reads a view of 102 messages out of a log of 20,000.
+func BenchmarkView(b *testing.B) {
+	s := open(b)
+	k := Key{Session: "s"}
+	add(b, s, k, talk("x", 20000)...)
+	apply(b, s, k, exclude(span(3, 19900)))
+	exec(b, s, `VACUUM ANALYZE compactor.message_log`)
+	b.ResetTimer()
+	for range b.N {
+		if _, _, err := s.View(context.Background(), k); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkApply is the store's part of one compaction: request, claim, apply.
+func BenchmarkApply(b *testing.B) {
+	s := open(b)
+	msgs := talk("x", 200)
+	for i := range b.N {
+		add(b, s, Key{Session: fmt.Sprint(i)}, msgs...)
+	}
+	exec(b, s, `VACUUM ANALYZE compactor.message_log`)
+	plan := chat.Plan{Exclude: []chat.Exclusion{{Reason: "truncated", Seqs: span(1, 150)}}}
+	b.ResetTimer()
+	for i := range b.N {
+		c := start(b, s, Key{Session: fmt.Sprint(i)})
+		ch := Change{
+			Plan: plan, SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision, DeltaMessages: -150,
+			Ledger: Ledger{Kind: "compact", Outcome: "applied"}, Settlement: Settlement{DueTokens: 1 << 40},
+		}
+		for _, m := range c.View[:150] {
+			ch.DeltaTokens -= int64(m.Tokens)
+			ch.DeltaEstimated -= int64(m.Tokens)
+		}
+		if _, err := s.Apply(context.Background(), c.Run, c.Fence, ch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "compactions/s")
+}

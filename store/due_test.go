@@ -1,0 +1,166 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// thresholds saves a policy that makes sessions due above tokens.
+func thresholds(t *testing.T, s *Store, ts ...Threshold) {
+	t.Helper()
+	if err := s.SavePolicy(t.Context(), fmt.Sprint(ts), []byte(`{}`), ts); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func session(t fataler, s *Store, k Key) SessionRow {
+	t.Helper()
+	rows, err := s.Sessions(context.Background(), SessionFilter{Limit: 1 << 20})
+	if err != nil {
+		t.Fatalf("sessions: %v", err)
+	}
+	for _, row := range rows {
+		if row.Session == k.Session && row.Tenant == k.tenant() {
+			return row
+		}
+	}
+	t.Fatalf("no session %s", k)
+	return SessionRow{}
+}
+
+// gens are the outbox rows as "session generation".
+func gens(t fataler, s *Store) []string {
+	t.Helper()
+	return list[string](t, s, `SELECT id || ' ' || gen FROM compactor.outbox JOIN compactor.sessions USING (sid) ORDER BY id`)
+}
+
+func TestNewSessionsStartWithTheThresholdsOfTheLongestPrefixOfTheirModel(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	add(t, s, Key{Session: "before any policy"}, talk("m", 1)...)
+	thresholds(t, s, Threshold{"", 1000, 0.5}, Threshold{"gpt-", 2000, 0.25}, Threshold{"gpt-4", 3000, 0})
+	for model, want := range map[string]string{
+		"": "1000 0.5", "claude": "1000 0.5", "gpt-3.5": "2000 0.25", "gpt-4": "3000 0", "gpt-4o": "3000 0", "a_gpt-4": "1000 0.5",
+	} {
+		if _, _, err := s.Append(t.Context(), Key{Session: model + "!"}, model, talk("m", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if got := one[string](t, s, `SELECT due_tokens || ' ' || estimate_margin FROM compactor.sessions WHERE id = $1`, model+"!"); got != want {
+			t.Errorf("model %q starts with %s, want %s", model, got, want)
+		}
+	}
+	if session(t, s, Key{Session: "before any policy"}).Due {
+		t.Error("a session without a threshold is due")
+	}
+}
+
+func TestASessionIsDueExactlyAboveItsThreshold(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 100, 0.1})
+	k := Key{Session: "counted"}
+	add(t, s, k, counted(user("a", "x"), 60), counted(assistant("b", "y"), 40))
+	if session(t, s, k).Due || len(gens(t, s)) > 0 {
+		t.Error("due at the threshold, want due above it")
+	}
+	add(t, s, k, counted(user("c", "x"), 1))
+	if !session(t, s, k).Due {
+		t.Error("not due above the threshold")
+	}
+	// Estimates count with the margin: 90 estimated tokens are 99, 91 are 100.1.
+	for tokens, want := range map[int]bool{90: false, 91: true} {
+		k := Key{Session: fmt.Sprint("estimated ", tokens)}
+		body := len(`{"role":"user","content":""}`)
+		content := make([]byte, 3*tokens-body)
+		for i := range content {
+			content[i] = 'x'
+		}
+		add(t, s, k, user("", string(content)))
+		row := session(t, s, k)
+		if row.LiveTokens != chat.Tokens(tokens) || row.Due != want {
+			t.Errorf("%d estimated tokens: counted as %d, due %v, want %v", tokens, row.LiveTokens, row.Due, want)
+		}
+	}
+	wantConsistent(t, s)
+}
+
+func TestTheOutboxHasOneRowForEachDueSession(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0})
+	a, b, c := Key{Session: "a"}, Key{Session: "b"}, Key{Session: "c"}
+	add(t, s, a, counted(user("1", "x"), 11), counted(user("2", "x"), 11))
+	add(t, s, b, counted(user("1", "x"), 5))
+	add(t, s, a, counted(user("3", "x"), 1))
+	add(t, s, a, counted(user("3", "x"), 1)) // nothing new
+	add(t, s, b, counted(user("2", "x"), 6))
+	if _, _, err := s.Import(t.Context(), c, "", []NewMessage{counted(user("1", "x"), 100)}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a 2", "b 1"}, gens(t, s)); diff != "" {
+		t.Errorf("outbox (-want +got):\n%s", diff)
+	}
+	if !session(t, s, c).Due {
+		t.Error("an imported session is not due")
+	}
+	if _, _, err := s.Import(t.Context(), b, "", []NewMessage{counted(user("3", "x"), 100)}); err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, c, counted(user("2", "x"), 1))
+	if diff := cmp.Diff([]string{"a 2", "b 1", "c 1"}, gens(t, s)); diff != "" {
+		t.Errorf("outbox after another import and an append (-want +got):\n%s", diff)
+	}
+	if _, _, err := s.Import(t.Context(), c, "", []NewMessage{user("1", "other")}); !errors.Is(err, ErrConflict) {
+		t.Errorf("import of a known id with other content: %v, want a conflict", err)
+	}
+}
+
+func TestReportedUsageDecidesWhetherASessionIsDue(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 100, 0})
+	k := Key{Session: "s"}
+	add(t, s, k, counted(user("1", "x"), 50), counted(assistant("2", "x"), 60), counted(user("3", "x"), 10))
+	report := func(tokens chat.Tokens, seq chat.Seq, taken, due bool, context chat.Tokens) {
+		t.Helper()
+		got := must(s.ReportUsage(t.Context(), k, tokens, seq))(t)
+		if row := session(t, s, k); got != taken || row.Due != due || row.ContextTokens != context {
+			t.Errorf("report of %d up to %d: taken %v, due %v, context %d; want %v, %v, %d", tokens, seq, got, row.Due, row.ContextTokens, taken, due, context)
+		}
+	}
+	report(80, 0, true, false, 80)
+	report(80, 2, true, false, 90)
+	report(95, 2, true, true, 105)
+	add(t, s, k, counted(user("4", "x"), 7))
+	report(20, 4, true, false, 20)
+	add(t, s, k, counted(user("5", "x"), 80))
+	if row := session(t, s, k); row.Due || row.ContextTokens != 100 {
+		t.Errorf("due %v with %d in context, want not due with 100", row.Due, row.ContextTokens)
+	}
+	add(t, s, k, counted(user("6", "x"), 1))
+	if !session(t, s, k).Due {
+		t.Error("not due above the threshold by what was appended after the report")
+	}
+	apply(t, s, k, exclude(span(1, 2))) // 110 tokens less: of what was reported nothing is left, and never less
+	if row := session(t, s, k); row.ContextTokens != 81 {
+		t.Errorf("%d tokens in context after a run, want 81", row.ContextTokens)
+	}
+	report(500, 5, false, false, 81)
+	report(500, 6, false, false, 81) // sent before the run, answered after it
+	add(t, s, k, counted(user("7", "x"), 2))
+	report(60, 7, true, false, 60)
+	for _, tokens := range []chat.Tokens{-1} {
+		if _, err := s.ReportUsage(t.Context(), k, tokens, 0); !errors.Is(err, ErrInvalid) {
+			t.Errorf("report of %d: %v, want it refused", tokens, err)
+		}
+	}
+	if _, err := s.ReportUsage(t.Context(), Key{Session: "unknown"}, 1, 0); !errors.Is(err, ErrNotFound) {
+		t.Errorf("report for an unknown session: %v, want not found", err)
+	}
+}

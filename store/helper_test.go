@@ -1,0 +1,320 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/migrations"
+	"github.com/sessionstore/compactor/store/storetest"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// templateKey changes with the migration files.
+var templateKey = sync.OnceValues(func() (string, error) {
+	files, err := filepath.Glob("../migrations/*.sql")
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, name := range files {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %d\n%s", name, len(raw), raw)
+	}
+	return "store " + hex.EncodeToString(h.Sum(nil)), nil
+})
+
+// open returns a store on a fresh migrated database.
+func open(t testing.TB) *Store {
+	t.Helper()
+	s, _ := openDSN(t)
+	return s
+}
+
+// openDSN is open for tests that need connections of their own.
+func openDSN(t testing.TB) (*Store, string) {
+	t.Helper()
+	key, err := templateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn := storetest.DB(t, key, func(ctx context.Context, dsn string) error {
+		_, err := migrations.Up(ctx, dsn, migrations.DefaultSchema)
+		return err
+	})
+	s, err := Open(t.Context(), Config{URL: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s, dsn
+}
+
+// fataler is what a test and a rapid check have in common.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// exec runs a statement and reports how many rows it was about.
+func exec(t fataler, s *Store, sql string, args ...any) int64 {
+	t.Helper()
+	tag, err := s.pool.Exec(context.Background(), sql, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return tag.RowsAffected()
+}
+
+// one is the single value that a query returns.
+func one[T any](t fataler, s *Store, sql string, args ...any) T {
+	t.Helper()
+	rows, err := s.pool.Query(context.Background(), sql, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+// list is the one column that a query returns.
+func list[T any](t fataler, s *Store, sql string, args ...any) []T {
+	t.Helper()
+	rows, err := s.pool.Query(context.Background(), sql, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	v, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+// must is the value of a call that has to succeed.
+func must[T any](v T, err error) func(fataler) T {
+	return func(t fataler) T {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("unexpected error: %v", err)
+		}
+		return v
+	}
+}
+
+// Builders. An empty id leaves the naming to the store.
+
+func text(id string, role chat.Role, content string) NewMessage {
+	return NewMessage{Message: chat.Message{ID: id, Role: role, Content: chat.TextContent(content)}}
+}
+
+func user(id, content string) NewMessage { return text(id, chat.RoleUser, content) }
+
+func assistant(id, content string) NewMessage { return text(id, chat.RoleAssistant, content) }
+
+func call(id string, calls ...string) NewMessage {
+	m := NewMessage{Message: chat.Message{ID: id, Role: chat.RoleAssistant, Content: chat.Content{Null: true}}}
+	for _, c := range calls {
+		m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: c, Type: "function", Name: "look", Arguments: "{}"})
+	}
+	return m
+}
+
+func result(id, callID, content string) NewMessage {
+	m := text(id, chat.RoleTool, content)
+	m.ToolCallID = callID
+	return m
+}
+
+func counted(m NewMessage, tokens chat.Tokens) NewMessage {
+	m.Tokens, m.Counter = tokens, "test"
+	return m
+}
+
+// talk is n messages, user and assistant by turns, with ids prefix1, prefix2, ….
+func talk(prefix string, n int) []NewMessage {
+	out := make([]NewMessage, n)
+	for i := range out {
+		role := chat.RoleUser
+		if i%2 == 1 {
+			role = chat.RoleAssistant
+		}
+		out[i] = text(fmt.Sprintf("%s%d", prefix, i+1), role, fmt.Sprintf("message %d of a conversation about nothing much", i+1))
+	}
+	return out
+}
+
+// add appends, and fails the test where that fails.
+func add(t fataler, s *Store, k Key, msgs ...NewMessage) []chat.Seq {
+	t.Helper()
+	seqs, _, err := s.Append(context.Background(), k, "", msgs)
+	if err != nil {
+		t.Fatalf("append: %v", err)
+	}
+	return seqs
+}
+
+// appendSQL appends as an application does that speaks SQL.
+func appendSQL(s *Store, k Key, messages string) (seqs []chat.Seq, err error) {
+	err = s.pool.QueryRow(context.Background(), `SELECT compactor.append($1, $2, $3)`, k.tenant(), k.Session, messages).Scan(&seqs)
+	return seqs, mapError(err)
+}
+
+// liveSeqs are the seqs of a session's view in its order.
+func liveSeqs(t fataler, s *Store, k Key) []chat.Seq {
+	t.Helper()
+	view, _, err := s.View(context.Background(), k)
+	if err != nil {
+		t.Fatalf("view: %v", err)
+	}
+	out := make([]chat.Seq, len(view))
+	for i, m := range view {
+		out[i] = m.Seq
+	}
+	return out
+}
+
+// span are the seqs lo to hi.
+func span(lo, hi chat.Seq) chat.Ranges { return chat.Ranges{{Lo: lo, Hi: hi + 1}} }
+
+// start requests a run and claims it.
+func start(t fataler, s *Store, k Key) *Claim {
+	t.Helper()
+	run, err := s.Request(context.Background(), k, TriggerOperator, "test", Options{})
+	if err != nil {
+		t.Fatalf("request: %v", err)
+	}
+	c, err := s.Claim(context.Background(), run, "worker", time.Minute)
+	if err != nil {
+		t.Fatalf("claim: %v", err)
+	}
+	return c
+}
+
+// change wraps a plan as the worker does: with the counters of what it moves.
+func (c *Claim) change(s *Store, plan chat.Plan) (Change, error) {
+	ch := Change{
+		Plan: plan, SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision,
+		Ledger:     Ledger{Kind: "compact", Outcome: "applied"},
+		Settlement: Settlement{DueTokens: 1 << 40},
+	}
+	var out chat.Ranges
+	for _, x := range plan.Exclude {
+		out = out.Union(x.Seqs)
+	}
+	for _, a := range plan.Additions {
+		out = out.Union(a.Covers)
+	}
+	const query = `SELECT count(*), coalesce(sum(token_count), 0), coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0)
+		FROM compactor.message_log WHERE sid = $1 AND $2::int8multirange @> seq`
+	for _, part := range []struct {
+		seqs chat.Ranges
+		sign int64
+	}{{out.Intersect(c.Session.Live), -1}, {plan.Include.Minus(c.Session.Live), 1}} {
+		var n, tokens, estimated int64
+		if err := s.pool.QueryRow(context.Background(), query, c.Session.SID, part.seqs.String()).Scan(&n, &tokens, &estimated); err != nil {
+			return ch, err
+		}
+		ch.DeltaMessages += part.sign * n
+		ch.DeltaTokens += part.sign * tokens
+		ch.DeltaEstimated += part.sign * estimated
+	}
+	return ch, nil
+}
+
+// apply requests, claims and applies a plan and returns its run.
+func apply(t fataler, s *Store, k Key, plan chat.Plan) RunID {
+	t.Helper()
+	c := start(t, s, k)
+	ch, err := c.change(s, plan)
+	if err != nil {
+		t.Fatalf("change: %v", err)
+	}
+	if _, err := s.Apply(context.Background(), c.Run, c.Fence, ch); err != nil {
+		t.Fatalf("apply: %v", err)
+	}
+	return c.Run
+}
+
+// exclude is a plan that takes messages out and puts nothing in their place.
+func exclude(seqs chat.Ranges) chat.Plan {
+	return chat.Plan{Exclude: []chat.Exclusion{{Reason: "truncated", Seqs: seqs}}}
+}
+
+// summarize is a plan with one summary in place of messages.
+func summarize(covers chat.Ranges, content string) chat.Plan {
+	return chat.Plan{Additions: []chat.Addition{{
+		Kind: chat.KindSummary, Reason: "summarized", Covers: covers, Position: covers[0].Lo, Tokens: 7, Counter: "test",
+		Flags: chat.HasText, Message: chat.Message{Role: chat.RoleUser, Content: chat.TextContent(content)},
+	}}}
+}
+
+// standIn is a plan that rewrites one message of the view.
+func standIn(m chat.Meta, content string) chat.Plan {
+	return chat.Plan{Additions: []chat.Addition{{
+		Kind: chat.KindStandIn, Reason: "clamped", Covers: chat.RangesOf(m.Seq), Position: m.Position, Tokens: 3, Counter: "test",
+		Flags: chat.HasText, Message: chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(content)},
+	}}}
+}
+
+// wantConsistent fails unless the counters of every session are what its rows say
+// and every check of Audit finds nothing.
+func wantConsistent(t fataler, s *Store) {
+	t.Helper()
+	const recount = `
+		SELECT s.id || ': ' || to_json(x) || ' but the rows say ' || to_json(y) FROM compactor.sessions s
+		CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE kind = 'm') AS messages, count(*) FILTER (WHERE kind = 'm' AND role = 'user') AS turns,
+			coalesce(max(seq), 0) AS last_seq, coalesce(max(seq) FILTER (WHERE kind = 'm'), 0) AS last_source_seq,
+			coalesce(sum(token_count) FILTER (WHERE kind = 'm'), 0) AS total_tokens,
+			count(*) FILTER (WHERE s.live @> seq) AS live_messages, coalesce(sum(token_count) FILTER (WHERE s.live @> seq), 0) AS live_tokens,
+			coalesce(sum(token_count) FILTER (WHERE s.live @> seq AND flags & 16 > 0), 0) AS live_estimated_tokens,
+			(SELECT lower(r) FROM unnest(s.live) r WHERE upper_inf(r)) AS tail_start_seq
+			FROM compactor.message_log m WHERE m.sid = s.sid) y
+		CROSS JOIN LATERAL (SELECT s.messages, s.turns, s.last_seq, s.last_source_seq, s.total_tokens, s.live_messages, s.live_tokens,
+			s.live_estimated_tokens, s.tail_start_seq) x
+		WHERE to_jsonb(x) <> to_jsonb(y)`
+	if bad := list[string](t, s, recount); len(bad) > 0 {
+		t.Fatalf("counters are wrong:\n%s", strings.Join(bad, "\n"))
+	}
+	const running = `
+		SELECT s.id || ' #' || m.seq FROM compactor.sessions s JOIN LATERAL (SELECT *, sum(token_count) FILTER (WHERE kind = 'm') OVER (ORDER BY seq) AS want
+			FROM compactor.message_log l WHERE l.sid = s.sid) m ON true WHERE m.cumulative_tokens <> m.want LIMIT 3`
+	if bad := list[string](t, s, running); len(bad) > 0 {
+		t.Fatalf("cumulative_tokens are wrong: %v", bad)
+	}
+	findings, err := s.Audit(context.Background())
+	if err != nil {
+		t.Fatalf("audit: %v", err)
+	}
+	for _, f := range findings {
+		if f.Count != 0 {
+			t.Fatalf("audit: not true that %s: %d, for example %s", f.Check, f.Count, f.Sample)
+		}
+	}
+}
+
+// must2 is must for calls with two values.
+func must2[T, U any](v T, u U, err error) func(fataler) (T, U) {
+	return func(t fataler) (T, U) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("unexpected error: %v", err)
+		}
+		return v, u
+	}
+}

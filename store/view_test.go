@@ -1,0 +1,238 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func TestAViewIsOrderedByPositionWithSummariesFirst(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 8)...)
+	c := start(t, s, k)
+	plan := summarize(span(3, 5), "what was said")                                           // becomes 9, at 3
+	plan.Additions = append(plan.Additions, standIn(c.View[6], "shorter").Additions...)      // 10, at 7
+	plan.Additions = append(plan.Additions, summarize(span(1, 1), "the start").Additions...) // 11, at 1 …
+	plan.Additions[2].Position = 2                                                           // … but put before 2
+	ch := must(c.change(s, plan))(t)
+	appended := must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	if diff := cmp.Diff(span(9, 11), appended); diff != "" {
+		t.Errorf("appended (-want +got):\n%s", diff)
+	}
+	add(t, s, k, talk("n", 1)...)
+	if diff := cmp.Diff([]chat.Seq{11, 2, 9, 6, 10, 8, 12}, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+	metas := must(s.ViewMetas(t.Context(), c.Session.SID))(t)
+	var seqs []chat.Seq
+	for _, m := range metas {
+		seqs = append(seqs, m.Seq)
+	}
+	if diff := cmp.Diff(liveSeqs(t, s, k), seqs); diff != "" {
+		t.Errorf("metadata stands in another order (-view +metadata):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}
+
+func TestAViewOfAnUnknownSessionIsEmpty(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	view, revision := must2(s.View(t.Context(), Key{Session: "nobody"}))(t)
+	if len(view) != 0 || revision != 0 {
+		t.Errorf("%d messages at revision %d, want none at 0", len(view), revision)
+	}
+}
+
+func TestEveryMessageSaysWhyItIsNotInTheView(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	if err := s.Pin(t.Context(), k, "m6"); err != nil {
+		t.Fatal(err)
+	}
+	first := apply(t, s, k, exclude(span(1, 1)))
+	second := apply(t, s, k, summarize(span(2, 3), "two and three"))
+	summary := fmt.Sprintf("summary-7-%d", second)
+	third := apply(t, s, k, summarize(chat.RangesOf(4, 7), "more"))
+	over := fmt.Sprintf("summary-8-%d", third)
+	want := []string{
+		fmt.Sprintf("1 m1 source truncated %d - - false", first),
+		fmt.Sprintf("2 m2 source summarized %d %s - false", second, summary),
+		fmt.Sprintf("3 m3 source summarized %d %s - false", second, summary),
+		fmt.Sprintf("4 m4 source summarized %d %s - false", third, over),
+		"5 m5 source - - - - false",
+		"6 m6 source - - - - true",
+		fmt.Sprintf("7 %s summary summarized %d %s {[2,4)} false", summary, third, over),
+		fmt.Sprintf("8 %s summary - - - {[4,5),[7,8)} false", over),
+	}
+	got := list[string](t, s, `SELECT concat_ws(' ', seq, id, kind, coalesce(exclude_reason, '-'), coalesce(excluded_by::text, '-'),
+		coalesce(summarized_by, '-'), coalesce(summary_of::text, '-'), pinned::text) FROM compactor.messages WHERE session = 's' AND excluded <> included ORDER BY seq`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	for _, m := range must(s.All(t.Context(), k))(t) {
+		line := want[m.Seq-1]
+		if m.Included != strings.Contains(line, " - - - ") || !strings.Contains(line, m.ID) || !strings.Contains(line, m.SummarizedBy) ||
+			m.Pinned != strings.HasSuffix(line, "true") {
+			t.Errorf("in Go message %d is %+v, want %s", m.Seq, m, line)
+		}
+	}
+}
+
+// plan is what EXPLAIN says of a node and those below it.
+type plan struct {
+	Type  string `json:"Node Type"`
+	Hit   int    `json:"Shared Hit Blocks"`
+	Read  int    `json:"Shared Read Blocks"`
+	Index string `json:"Index Name"`
+	Plans []plan `json:"Plans"`
+}
+
+func (p plan) has(node, index string) bool {
+	return p.Type == node && p.Index == index || slices.ContainsFunc(p.Plans, func(q plan) bool { return q.has(node, index) })
+}
+
+func explain(t *testing.T, s *Store, sql string, args ...any) plan {
+	t.Helper()
+	var out []struct{ Plan plan }
+	rows, err := s.pool.Query(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, append([]any{pgx.QueryExecModeExec}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(must(pgx.CollectExactlyOneRow(rows, pgx.RowTo[[]byte]))(t), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out[0].Plan
+}
+
+func TestReadingAViewCostsWhatIsInItAndNotWhatIsBehindIt(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, Key{Session: "another"}, talk("m", 3000)...)
+	add(t, s, k, talk("m", 20000)...)
+	gone := chat.Ranges{{Lo: 3, Hi: 8000}, {Lo: 8010, Hi: 12000}, {Lo: 12010, Hi: 19920}}
+	apply(t, s, k, exclude(gone))
+	if n := len(liveSeqs(t, s, k)); n != 103 {
+		t.Fatalf("%d messages in the view, want 103", n)
+	}
+	run := must(s.Request(t.Context(), k, TriggerOperator, "test", Options{}))(t)
+	exec(t, s, `VACUUM ANALYZE compactor.message_log`)
+	exec(t, s, `VACUUM ANALYZE compactor.sessions`)
+	for name, p := range map[string]plan{
+		"compactor.view": explain(t, s, `SELECT * FROM compactor.view($1, $2)`, "default", "s"),
+		"View":           explain(t, s, queryView, "default", "s"),
+		"Claim":          explain(t, s, queryClaimView, run),
+		"ViewMetas":      explain(t, s, queryViewMetas, session(t, s, k).SID),
+	} {
+		t.Logf("%s: %d buffers", name, p.Hit+p.Read)
+		if p.Hit+p.Read >= 100 {
+			t.Errorf("%s reads %d buffers, want less than 100", name, p.Hit+p.Read)
+		}
+		if (name == "Claim" || name == "ViewMetas") && !p.has("Index Only Scan", "message_log_pkey") {
+			t.Errorf("%s does not scan the index of the log alone: %+v", name, p)
+		}
+	}
+}
+
+func TestTheDatabaseRefusesToChangeWhatWasSaid(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 3)...)
+	apply(t, s, k, exclude(span(1, 1)))
+	for _, sql := range []string{
+		`UPDATE compactor.message_log SET body = '{}'`, `DELETE FROM compactor.message_log`, `TRUNCATE compactor.message_log CASCADE`,
+		`DELETE FROM compactor.message_log WHERE false`, `UPDATE compactor.exclusions SET reason = 'x'`, `DELETE FROM compactor.exclusions`,
+		`TRUNCATE compactor.exclusions`,
+	} {
+		_, err := s.pool.Exec(t.Context(), sql)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "23001" || !strings.Contains(pg.Message, "append-only") {
+			t.Errorf("%s: %v, want it refused", sql, err)
+		}
+	}
+}
+
+func TestNoIndexNamesWhatChanges(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	// An index that mentions a changing column, be it in its predicate, ends HOT updates of that column.
+	got := list[string](t, s, `
+		SELECT (SELECT relname FROM pg_class WHERE oid = i.indexrelid) || ': ' || string_agg(DISTINCT a.attname, ' ' ORDER BY a.attname)
+		FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+		JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid AND d.refobjid = i.indrelid AND d.refobjsubid > 0
+			OR d.classid = 'pg_constraint'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid > 0
+				AND d.objid = (SELECT oid FROM pg_constraint WHERE conindid = i.indexrelid AND contype IN ('p', 'u'))
+		JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = d.refobjsubid
+		WHERE c.relnamespace = 'compactor'::regnamespace AND c.relname IN ('sessions', 'runs', 'outbox')
+		GROUP BY i.indexrelid ORDER BY 1`)
+	want := []string{
+		"outbox_pkey: sid",
+		"runs_deliver: deliver_at status",
+		"runs_one_queued: sid status trigger",
+		"runs_one_running: sid status",
+		"runs_pkey: id",
+		"runs_session: id sid",
+		"sessions_due: due sid",
+		"sessions_pkey: sid",
+		"sessions_tenant_id_key: id tenant",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("indexes (-want +got):\n%s", diff)
+	}
+}
+
+func TestAppendsUpdateTheSessionInPlace(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 1 << 30, 0})
+	keys := []Key{{Session: "a"}, {Session: "b"}, {Session: "c"}}
+	// Statistics are sent at the end of a transaction, at most once a second; in one transaction, all of them.
+	tx := must(s.pool.Begin(t.Context()))(t)
+	for i := range 300 {
+		if _, err := tx.Exec(t.Context(), `SELECT compactor.append(NULL, $1, $2)`, keys[i%3].Session, `{"role":"user","content":"x"}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var updated, hot int
+	err := tx.QueryRow(t.Context(), `SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relid = 'compactor.sessions'::regclass`).Scan(&updated, &hot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d of %d updates in place within one transaction", hot, updated)
+	// Separate transactions let the page be cleaned up in between: nearly all stay on it.
+	for i := range 300 {
+		add(t, s, keys[i%3], talk(fmt.Sprint(i, "-"), 1)...)
+	}
+	exec(t, s, `SELECT pg_stat_force_next_flush()`)
+	for {
+		row := strings.Fields(one[string](t, s, `SELECT n_tup_upd || ' ' || n_tup_hot_upd FROM pg_stat_user_tables WHERE relid = 'compactor.sessions'::regclass`))
+		if _, err := fmt.Sscan(strings.Join(row, " "), &updated, &hot); err != nil {
+			t.Fatal(err)
+		}
+		if updated >= 600 {
+			break
+		}
+		exec(t, s, `SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()`)
+	}
+	t.Logf("%d of %d updates in place", hot, updated)
+	if hot < updated*8/10 {
+		t.Errorf("%d of %d updates in place, want nearly all", hot, updated)
+	}
+}
