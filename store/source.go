@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,12 +29,10 @@ func ReadSource(ctx context.Context, dsn, query string, row func(columns []Sourc
 		return &Error{Kind: ErrInvalid, Message: "not a valid Postgres DSN"} // pgx's text may quote the password
 	}
 	// Times as text that says its zone, whatever the server's settings are.
-	for name, value := range map[string]string{
+	maps.Copy(cfg.RuntimeParams, map[string]string{
 		"application_name": "compactor import", "default_transaction_read_only": "on",
 		"timezone": "UTC", "datestyle": "ISO", "intervalstyle": "iso_8601", "statement_timeout": "0",
-	} {
-		cfg.RuntimeParams[name] = value
-	}
+	})
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return &Error{Kind: ErrUnavailable, Message: fmt.Sprintf("connect to database at %s: %v", host(cfg), scrub(err))}
@@ -64,8 +63,7 @@ func ReadSource(ctx context.Context, dsn, query string, row func(columns []Sourc
 		}
 	}
 	_, err = result.Close()
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return &Error{Kind: ErrInvalid, Message: "query: " + pg.Message + " (" + pg.Code + ")", Hint: pg.Hint}
 	}
 	return mapError(err)

@@ -50,7 +50,7 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 		return nil, err
 	}
 	var st *store.Store
-	err = waitFor(ctx, logger, "postgres", o.Wait, func(ctx context.Context) error {
+	err = waitForPostgres(ctx, logger, o.Wait, func(ctx context.Context) error {
 		var err error
 		st, err = store.Open(ctx, StoreConfig(c))
 		return err
@@ -160,9 +160,9 @@ const (
 	waitLogEvery = 5 * time.Second
 )
 
-// waitFor tries until it works, for at most limit, and says in the log what it is
-// waiting for. An error about the settings ends it at once.
-func waitFor(ctx context.Context, logger *slog.Logger, what string, limit time.Duration, try func(context.Context) error) error {
+// waitForPostgres tries until it works, for at most limit, and says in the log that
+// it is waiting. An error about the settings ends it at once.
+func waitForPostgres(ctx context.Context, logger *slog.Logger, limit time.Duration, try func(context.Context) error) error {
 	start := time.Now()
 	var logged time.Time
 	for {
@@ -172,7 +172,7 @@ func waitFor(ctx context.Context, logger *slog.Logger, what string, limit time.D
 		var exit *exitError
 		switch {
 		case err == nil && !logged.IsZero():
-			logger.InfoContext(ctx, "found "+what, "waited", time.Since(start).Round(time.Millisecond))
+			logger.InfoContext(ctx, "found postgres", "waited", time.Since(start).Round(time.Millisecond))
 			return nil
 		case err == nil:
 			return nil
@@ -183,11 +183,11 @@ func waitFor(ctx context.Context, logger *slog.Logger, what string, limit time.D
 		case limit == 0:
 			return err
 		case time.Since(start) >= limit:
-			return fmt.Errorf("gave up waiting for %s after %s: %w", what, limit, err)
+			return fmt.Errorf("gave up waiting for postgres after %s: %w", limit, err)
 		}
 		if time.Since(logged) >= waitLogEvery {
 			logged = time.Now()
-			logger.WarnContext(ctx, "waiting for "+what, "error", err.Error(),
+			logger.WarnContext(ctx, "waiting for postgres", "error", err.Error(),
 				"waited", time.Since(start).Round(time.Millisecond), "limit", limit)
 		}
 		select {

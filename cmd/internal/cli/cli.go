@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 )
@@ -83,6 +84,8 @@ func run(ctx context.Context, args []string, e *Env) (code int) {
 			code = int(c)
 		}
 	}()
+	// What go-redis would print by itself comes back as errors, too.
+	logging.Disable()
 	var g grammar
 	parser, err := kong.New(&g,
 		kong.Name("compactor"),
@@ -101,7 +104,7 @@ func run(ctx context.Context, args []string, e *Env) (code int) {
 		return e.fail(ctx, usageError(err))
 	}
 	e.JSON = g.JSON
-	e.file, e.flags = g.ConfigFile, g.ConfigFlags.values()
+	e.file, e.flags = g.ConfigFile, g.values()
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return e.fail(ctx, parsed.Run(e))
 }

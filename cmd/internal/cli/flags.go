@@ -65,7 +65,7 @@ func (f ConfigFlags) values() map[string]string {
 	out := map[string]string{}
 	v := reflect.ValueOf(f)
 	for i := range v.NumField() {
-		text, _ := v.Field(i).Interface().(*string)
+		text, _ := reflect.TypeAssert[*string](v.Field(i))
 		if text == nil {
 			continue
 		}

@@ -26,7 +26,7 @@ type importCmd struct {
 
 // Help documents the command.
 func (*importCmd) Help() string {
-	return `A file is recognized by its content: one session object per line ({"session_id", "model", "messages": […]}), one message per line, or one JSON document. A session without an id is named after its file and its place in it.
+	return `A file is recognized by its content: one session object per line ({"session_id", "model", "messages": […]}), one message per line, or one JSON document. A session without an id is named after its file and its place in it. Where several conversations have one id, the second gets #2 behind it, and so on.
 
 With --from-sql the query gives the columns session_id, role and content, and optionally id, created_at, tool_calls (JSON), tool_call_id, name and model; or a column message with the whole message as JSON in place of role and content. Rows of one session that follow each other are imported together. The transaction is read-only.
 
@@ -133,8 +133,12 @@ func (r Imported) print(e *Env) error {
 	if len(r.Counters) > 0 {
 		count += " (" + strings.Join(r.Counters, ", ") + ")"
 	}
+	sessions := term.Count(r.Sessions)
+	if r.Renamed > 0 {
+		sessions += fmt.Sprintf(" (%s under a name with #, as another conversation has the id)", term.Count(r.Renamed))
+	}
 	return e.Out.Pairs(
-		[2]any{"sessions", r.Sessions}, [2]any{"messages", messages}, [2]any{"tokens", count},
+		[2]any{"sessions", sessions}, [2]any{"messages", messages}, [2]any{"tokens", count},
 		[2]any{"repairs", r.Repairs}, [2]any{"failures", len(r.Failures)},
 		[2]any{"time", time.Duration(r.Seconds * float64(time.Second))},
 	)

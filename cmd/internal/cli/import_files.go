@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"iter"
 	"os"
@@ -77,15 +78,53 @@ func (all sources) close() {
 // items reads the sessions of all files, one after the other.
 func (all sources) items(read func(int64)) iter.Seq[Item] {
 	return func(yield func(Item) bool) {
+		known := conversations{}
 		for _, s := range all {
-			if !s.items(read, yield) {
+			if !s.items(known, read, yield) {
 				return
 			}
 		}
 	}
 }
 
-func (s source) items(read func(int64), yield func(Item) bool) bool {
+// conversations are the sessions seen in an import, by id. Files may hold several
+// conversations of one id (replays of one task): each is a session. A conversation
+// that is the beginning of another, or its equal, is that one.
+type conversations map[string][][]uint64
+
+// seed is that of the hashes in conversations; they live as long as the process.
+var seed = maphash.MakeSeed()
+
+// name is the id under which a conversation is stored: its own, or with "#2" and
+// so on behind it where that belongs to another.
+func (c conversations) name(id string, messages []chat.Message) (name string, other bool) {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	chain := make([]uint64, len(messages)) // hashes of the first message, the first two, …
+	for i, m := range messages {
+		_, _ = h.Write(m.AppendJSON(nil)) // cannot fail
+		chain[i] = h.Sum64()
+	}
+	n := 0
+	for ; n < len(c[id]); n++ {
+		was := c[id][n]
+		if k := min(len(was), len(chain)); k == 0 || was[k-1] == chain[k-1] {
+			if len(chain) > len(was) {
+				c[id][n] = chain
+			}
+			break
+		}
+	}
+	if n == len(c[id]) {
+		c[id] = append(c[id], chain)
+	}
+	if n == 0 {
+		return id, false
+	}
+	return fmt.Sprintf("%s#%d", id, n+1), true
+}
+
+func (s source) items(known conversations, read func(int64), yield func(Item) bool) bool {
 	in := &shapeReader{in: s.in, read: read}
 	r := chat.NewReader(in)
 	broken := 0
@@ -109,6 +148,8 @@ func (s source) items(read func(int64), yield func(Item) bool) bool {
 				n = 1
 			}
 			item.ID = fmt.Sprintf("%s-%d", s.name, n)
+		default:
+			item.ID, item.Renamed = known.name(session.ID, session.Messages)
 		}
 		if !yield(item) || item.Fatal {
 			return false

@@ -23,7 +23,7 @@ var errStopped = errors.New("stopped")
 // follow each other are one item; a session that comes again goes on.
 func sqlItems(ctx context.Context, dsn, query string, read func(int64)) iter.Seq[Item] {
 	return func(yield func(Item) bool) {
-		g := &rowGroups{yield: yield, counts: map[string]int{}}
+		g := &rowGroups{yield: yield, counts: map[string]int{}, broken: map[string]bool{}}
 		err := store.ReadSource(ctx, dsn, query, func(columns []store.SourceColumn, values [][]byte) error {
 			read(1)
 			return g.row(columns, values)
@@ -46,6 +46,7 @@ type rowGroups struct {
 	first  int // row
 	open   bool
 	err    error // a row of the session at hand was no message
+	broken map[string]bool
 }
 
 func (g *rowGroups) row(columns []store.SourceColumn, values [][]byte) error {
@@ -69,17 +70,20 @@ func (g *rowGroups) row(columns []store.SourceColumn, values [][]byte) error {
 		g.cur, g.first, g.open, g.err = Item{Session: chat.Session{ID: id}, Offset: g.counts[id]}, g.rows, true, nil
 	}
 	g.counts[id]++
-	if g.err != nil {
-		return nil
+	if g.err == nil {
+		g.err = g.add(id, row)
 	}
+	return nil
+}
+
+// add puts a row into the session at hand.
+func (g *rowGroups) add(id string, row sqlRow) error {
 	if id == "" {
-		g.err = fmt.Errorf("row %d: session_id is empty", g.rows)
-		return nil
+		return fmt.Errorf("row %d: session_id is empty", g.rows)
 	}
 	m, repairs, err := row.message()
 	if err != nil {
-		g.err = fmt.Errorf("row %d: %w", g.rows, err)
-		return nil
+		return fmt.Errorf("row %d: %w", g.rows, err)
 	}
 	if g.cur.Model == "" {
 		g.cur.Model = row["model"].text()
@@ -97,7 +101,12 @@ func (g *rowGroups) flush() error {
 	g.open = false
 	item := g.cur
 	item.Where = fmt.Sprintf("rows %d to %d", g.first, g.first+g.counts[item.ID]-item.Offset-1)
-	item.Err = g.err
+	switch item.Err = g.err; {
+	case g.broken[item.ID]:
+		item.Err = errEarlierPart
+	case g.err != nil:
+		g.broken[item.ID] = true
+	}
 	if item.Err != nil {
 		item.Messages = nil
 	}

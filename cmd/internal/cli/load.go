@@ -22,6 +22,8 @@ type Item struct {
 	Where string
 	// Offset is how many messages of the session came before these.
 	Offset int
+	// Renamed: the id was taken by another conversation of this import.
+	Renamed bool
 	// Err: there is no session; it was not one. An item with Fatal ends the import.
 	Err   error
 	Fatal bool
@@ -50,6 +52,7 @@ type Importer struct {
 // Imported is what an import came to.
 type Imported struct {
 	Sessions int         `json:"sessions"`
+	Renamed  int         `json:"renamed"` // of Sessions: the id was taken by another conversation
 	Messages int         `json:"messages"`
 	New      int         `json:"new_messages"` // of Messages; the others were there
 	Tokens   chat.Tokens `json:"tokens"`
@@ -107,6 +110,9 @@ func (im *Importer) Run(ctx context.Context, items iter.Seq[Item]) (Imported, er
 	return l.result(time.Since(start)), context.Cause(ctx)
 }
 
+// errEarlierPart: the session would have a hole.
+var errEarlierPart = errors.New("an earlier part of this session was not imported")
+
 // load is one Run.
 type load struct {
 	*Importer
@@ -127,7 +133,7 @@ func (l *load) work(ctx, stopped context.Context, queue <-chan Item) {
 			continue
 		}
 		if broken[item.ID] {
-			l.failed(item, errors.New("an earlier part of this session was not imported"), false)
+			l.failed(item, errEarlierPart, false)
 			continue
 		}
 		err := l.put(ctx, item)
@@ -189,6 +195,9 @@ func (l *load) put(ctx context.Context, item Item) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if item.Renamed && !l.sessions[item.ID] {
+		l.total.Renamed++
+	}
 	l.sessions[item.ID] = true
 	l.total.Messages += len(msgs)
 	l.total.New += int(after.Messages - before.Messages)

@@ -197,8 +197,12 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 		inForce = "yes"
 	}
 	pairs := [][2]any{
-		{"trigger", r.Trigger}, {"kind", r.Kind}, {"requested by", r.RequestedBy}, {"queued", r.QueuedAt},
-		{"in force", inForce}, {"attempts", fmt.Sprintf("%d (%d failed, %d postponed)", r.Attempts, r.Failures, r.Snoozes)},
+		{"trigger", r.Trigger},
+		{"kind", r.Kind},
+		{"requested by", r.RequestedBy},
+		{"queued", r.QueuedAt},
+		{"in force", inForce},
+		{"attempts", fmt.Sprintf("%d (%d failed, %d postponed)", r.Attempts, r.Failures, r.Snoozes)},
 	}
 	for _, p := range [][2]any{{"worker", r.Worker}, {"policy", r.PolicyHash}} {
 		if p[1] != "" {

@@ -106,7 +106,7 @@ func (c *viewCmd) Run(ctx context.Context, e *Env) error {
 }
 
 func newMessageJSON(m store.Stored) (messageJSON, error) {
-	raw, err := m.Message.MarshalJSON()
+	raw, err := m.MarshalJSON()
 	out := messageJSON{
 		Seq: m.Seq, ID: m.ID, Kind: m.Kind, Role: m.Role, Tokens: m.Tokens, CreatedAt: m.CreatedAt.UTC(), Included: m.Included,
 		Pinned: m.Pinned, ExcludeReason: m.ExcludeReason, ExcludedBy: m.ExcludedBy, SummarizedBy: m.SummarizedBy, Message: raw,
@@ -120,7 +120,7 @@ func newMessageJSON(m store.Stored) (messageJSON, error) {
 func groupsOf(msgs []store.Stored) []groupJSON {
 	metas := make([]chat.Meta, len(msgs))
 	for i, m := range msgs {
-		metas[i] = m.Message.Meta(m.Seq)
+		metas[i] = m.Meta(m.Seq)
 		metas[i].Kind = m.Kind
 	}
 	groups := chat.Groups(metas)
