@@ -179,7 +179,7 @@ BEGIN
         due_tokens bigint, estimate_margin real, fleet_hash text, settled text, cooldown_seconds double precision, ineffective boolean);
     v_base := s.last_seq;
     appended := int8multirange(int8range(v_base + 1, v_base + 1 + v_n));
-    UPDATE @schema@.runs SET status = p_status, kind = v.kind, outcome = v.outcome, policy_hash = v.policy_hash,
+    UPDATE @schema@.runs SET status = p_status, kind = coalesce(nullif(v.kind, ''), kind), outcome = v.outcome, policy_hash = v.policy_hash,
         error_code = v.error_code, error = left(v.error, 500), steps = v.steps, lease_until = NULL,
         attempts = CASE WHEN p_fence = 0 THEN attempts + 1 ELSE attempts END, worker = v.worker,
         started_at = coalesce(started_at, clock_timestamp() - make_interval(secs => v.total_us / 1e6)), ended_at = clock_timestamp(),
