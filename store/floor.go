@@ -58,6 +58,13 @@ func (s *Store) Vacuum(ctx context.Context) error {
 	return nil
 }
 
+// Analyze tells the planner what is there, as autovacuum does before long: worth
+// it behind a large import.
+func (s *Store) Analyze(ctx context.Context) error {
+	_, err := s.pool.Exec(ctx, s.q(`ANALYZE compactor.message_log, compactor.sessions`))
+	return wrap("analyze", err)
+}
+
 // DropSchema removes the schema and everything in it.
 func (s *Store) DropSchema(ctx context.Context) error {
 	_, err := s.pool.Exec(ctx, `DROP SCHEMA IF EXISTS `+s.schema+` CASCADE`)

@@ -151,24 +151,15 @@ type OutcomeRow struct {
 	TokensBefore, TokensAfter int64
 }
 
-// Checksum is a hash over every source message as stored, and their number: equal
-// before and after whatever compaction did.
-func (s *Store) Checksum(ctx context.Context, k Key) (sum string, messages int64, err error) {
+// Checksum is a hash over the source messages of a session up to a seq, as stored,
+// and their number: equal before and after whatever compaction did.
+func (s *Store) Checksum(ctx context.Context, sid int64, upTo chat.Seq) (sum string, messages int64, err error) {
 	const query = `
-		SELECT coalesce(md5(string_agg(md5(m.seq || ' ' || m.id || ' ' || m.body), '' ORDER BY m.seq)), ''), count(*)
-		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid AND m.kind = 'm'
-		WHERE s.tenant = $1 AND s.id = $2`
-	err = s.pool.QueryRow(ctx, s.q(query), k.tenant(), k.Session).Scan(&sum, &messages)
+		SELECT coalesce(md5(string_agg(md5(seq || ' ' || id || ' ' || body), '' ORDER BY seq)), ''), count(*)
+		FROM compactor.message_log WHERE sid = $1 AND seq <= $2 AND kind = 'm'`
+	err = s.pool.QueryRow(ctx, s.q(query), sid, upTo).Scan(&sum, &messages)
 	return sum, messages, wrap("checksum", err)
 }
-
-const queryViewMetas = `
-	SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind
-	FROM compactor.sessions s CROSS JOIN LATERAL unnest(s.live) x
-	CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
-		FROM compactor.message_log l
-		WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
-	WHERE s.sid = $1`
 
 // ViewMetas is the metadata of a session's view, in view order, for the validity
 // check (chat.Check). It is an index-only scan.

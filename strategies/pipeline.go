@@ -28,9 +28,10 @@ type Pipeline struct {
 // Step says what a strategy did. Totals count the draft, what earlier steps wrote
 // included.
 type Step struct {
-	Strategy      string
-	Before, After Totals
-	Changed       bool
+	Strategy string `json:"strategy"`
+	Before   Totals `json:"before"`
+	After    Totals `json:"after"`
+	Changed  bool   `json:"changed"`
 }
 
 // Result is what a pipeline came to.

@@ -43,15 +43,15 @@ type grouping func(entries []Entry) (groups []chat.Group, also map[int][]chat.Gr
 
 // Totals counts a transcript, in all and what of it is in the view.
 type Totals struct {
-	Groups    int
-	Messages  int
-	ToolCalls int
-	Tokens    chat.Tokens
+	Groups    int         `json:"groups"`
+	Messages  int         `json:"messages"`
+	ToolCalls int         `json:"tool_calls"`
+	Tokens    chat.Tokens `json:"tokens"`
 
-	IncludedGroups    int
-	IncludedMessages  int
-	IncludedToolCalls int
-	IncludedTokens    chat.Tokens
+	IncludedGroups    int         `json:"included_groups"`
+	IncludedMessages  int         `json:"included_messages"`
+	IncludedToolCalls int         `json:"included_tool_calls"`
+	IncludedTokens    chat.Tokens `json:"included_tokens"`
 }
 
 // ErrNotLoaded is the error of reading a message whose content was not asked for.

@@ -31,6 +31,12 @@ type MemoryResult struct {
 	TokensAfter  int64 `json:"tokens_after"`
 }
 
+// How Memory tells its worker process where to work; secrets are not for argv.
+const (
+	EnvDatabase = "COMPACTOR_BENCH_DATABASE"
+	EnvRedis    = "COMPACTOR_BENCH_REDIS"
+)
+
 const (
 	memoryTarget  = 50_000
 	memorySession = "huge"
@@ -69,7 +75,7 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 	}
 
 	child := exec.CommandContext(ctx, o.Worker[0], o.Worker[1:]...) //nolint:gosec // this program's own path
-	child.Env = append(os.Environ(), "COMPACTOR_BENCH_DATABASE="+env.DatabaseURL, "COMPACTOR_BENCH_REDIS="+env.RedisURL)
+	child.Env = append(os.Environ(), EnvDatabase+"="+env.DatabaseURL, EnvRedis+"="+env.RedisURL)
 	child.Stderr = os.Stderr
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
 	if err := child.Run(); err != nil {

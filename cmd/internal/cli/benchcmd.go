@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/sessionstore/compactor/cmd/internal/bench"
+	"github.com/sessionstore/compactor/cmd/internal/stack"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+type benchCmd struct {
+	Compact benchCompactCmd `cmd:"" help:"Compactions per second over the whole job path, against a floor measured in the same run."`
+	Memory  benchMemoryCmd  `cmd:"" help:"Peak memory of a worker process on one huge session."`
+	Latency benchLatencyCmd `cmd:"" help:"From the commit of an append to its compaction, on an idle system."`
+	Worker  benchWorkerCmd  `cmd:"" hidden:"" help:"The process that bench memory measures."`
+}
+
+// Help implements kong.HelpProvider.
+func (*benchCmd) Help() string {
+	return `All benches run on real servers: those of DATABASE_URL and REDIS_URL, or a private Postgres that waits for the disk and a private redis-server. They work in a schema of their own, compactor_bench, and drop it. Figures depend on the machine and on what else it does: compare ratios, and figures of one run.
+
+Examples:
+
+    compactor bench compact --json
+    compactor bench memory
+    compactor bench latency --samples 200`
+}
+
+// benchSettings suit the server to the bench: enough buffers for its data, and no
+// checkpoint but those the bench asks for.
+func benchSettings() map[string]string {
+	return map[string]string{"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
+}
+
+// bench starts what a bench runs on; stop ends it.
+func (e *Env) bench(ctx context.Context, progress *benchProgress) (env bench.Env, stop func(), err error) {
+	cfg, err := e.Config()
+	if err != nil {
+		return env, nil, err
+	}
+	logger, err := e.Err.Logger("warn", cfg.Log.Format)
+	if err != nil {
+		return env, nil, err
+	}
+	st, err := stack.Start(ctx, stack.Options{
+		DatabaseURL: cfg.Database.URL.Reveal(), RedisURL: cfg.Redis.URL.Reveal(), RealRedis: true, Durable: true,
+		Settings: benchSettings(), Logger: logger,
+	})
+	if err != nil {
+		return env, nil, err
+	}
+	if st.Redis.Kind == stack.InProcess {
+		_ = st.Stop()
+		return env, nil, errors.New("bench: no redis-server was found; install it, or set REDIS_URL")
+	}
+	env = bench.Env{
+		DatabaseURL: st.DatabaseURL, RedisURL: st.RedisURL, Concurrency: cfg.Worker.Concurrency, Progress: progress.show, Logger: logger,
+	}
+	return env, func() { progress.done(); _ = st.Stop() }, nil
+}
+
+// benchProgress shows one bar for each stage of a bench.
+type benchProgress struct {
+	out   term.Output
+	stage string
+	bar   *term.Progress
+}
+
+func (p *benchProgress) show(stage string, done, total int) {
+	if p.bar == nil {
+		p.bar = p.out.Progress(stage, int64(total))
+	}
+	p.bar.Set(int64(done))
+}
+
+func (p *benchProgress) done() {
+	if p.bar != nil {
+		p.bar.Done("")
+	}
+}
+
+type benchCompactCmd struct {
+	Sessions int `default:"4000" help:"Sessions through the job path, and as many through the floor."`
+	Messages int `default:"200" help:"Messages of a session."`
+	Tokens   int `default:"40000" help:"Tokens of a session."`
+	Rounds   int `default:"4" help:"Alternations of job path and floor."`
+}
+
+// Run implements the command.
+func (c *benchCompactCmd) Run(ctx context.Context, e *Env) error {
+	progress := &benchProgress{out: e.Err}
+	env, stop, err := e.bench(ctx, progress)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	r, err := bench.Compact(ctx, env, bench.CompactOptions{Sessions: c.Sessions, Messages: c.Messages, Tokens: chat.Tokens(c.Tokens), Rounds: c.Rounds})
+	if err != nil {
+		return err
+	}
+	progress.done()
+	if e.JSON {
+		return term.JSON(e.Out.W, r)
+	}
+	t := e.Out.Table(term.Num("ROUND"), term.Num("COMPACTIONS/S"), term.Num("FLOOR/S"), term.Num("RATIO"))
+	for i, round := range r.Rounds {
+		t.Row(i+1, int64(round.CompactionsPerSecond), int64(round.FloorPerSecond), ratio(round.CompactionsPerSecond/round.FloorPerSecond))
+	}
+	t.Row("all", int64(r.CompactionsPerSecond), int64(r.FloorPerSecond), ratio(r.Ratio))
+	if err := t.Write(); err != nil {
+		return err
+	}
+	e.say("")
+	return e.Out.Pairs(
+		[2]any{"sessions", r.Sessions}, [2]any{"messages each", r.Messages}, [2]any{"tokens each", r.Tokens},
+		[2]any{"concurrency", r.Concurrency}, [2]any{"WAL per compaction", term.Bytes(int64(r.WALBytesPerCompaction))},
+		[2]any{"memory at peak", term.Bytes(r.MemoryBytes)},
+	)
+}
+
+type benchMemoryCmd struct {
+	Messages int `default:"20000" help:"Messages of the session."`
+	Megabyte int `name:"megabytes" default:"100" help:"Its size."`
+}
+
+// Run implements the command.
+func (c *benchMemoryCmd) Run(ctx context.Context, e *Env) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	progress := &benchProgress{out: e.Err}
+	env, stop, err := e.bench(ctx, progress)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	r, err := bench.Memory(ctx, env, bench.MemoryOptions{Messages: c.Messages, Octets: c.Megabyte << 20, Worker: []string{self, "bench", "worker"}})
+	if err != nil {
+		return err
+	}
+	progress.done()
+	if e.JSON {
+		return term.JSON(e.Out.W, r)
+	}
+	return e.Out.Pairs(
+		[2]any{"session", term.Plural(r.Messages, "message", "messages") + ", " + term.Bytes(r.Octets)},
+		[2]any{"tokens", change(r.TokensBefore, r.TokensAfter)},
+		[2]any{"worker's memory at peak", term.Bytes(r.PeakBytes)},
+	)
+}
+
+type benchLatencyCmd struct {
+	Samples int `default:"100" help:"How many appends are timed."`
+}
+
+// Run implements the command.
+func (c *benchLatencyCmd) Run(ctx context.Context, e *Env) error {
+	progress := &benchProgress{out: e.Err}
+	env, stop, err := e.bench(ctx, progress)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	r, err := bench.Latency(ctx, env, bench.LatencyOptions{Samples: c.Samples})
+	if err != nil {
+		return err
+	}
+	progress.done()
+	if e.JSON {
+		return term.JSON(e.Out.W, r)
+	}
+	ms := func(v float64) string { return term.Count(int64(v+0.5)) + " ms" }
+	return e.Out.Pairs([2]any{"samples", r.Samples}, [2]any{"p50", ms(r.P50)}, [2]any{"p95", ms(r.P95)}, [2]any{"p99", ms(r.P99)}, [2]any{"max", ms(r.Max)})
+}
+
+// benchWorkerCmd gets its servers from bench memory, by the environment.
+type benchWorkerCmd struct{}
+
+// Run implements the command.
+func (*benchWorkerCmd) Run(ctx context.Context, e *Env) error {
+	env := bench.Env{Concurrency: 4}
+	for _, kv := range e.Environ {
+		if v, ok := strings.CutPrefix(kv, bench.EnvDatabase+"="); ok {
+			env.DatabaseURL = v
+		}
+		if v, ok := strings.CutPrefix(kv, bench.EnvRedis+"="); ok {
+			env.RedisURL = v
+		}
+	}
+	if env.DatabaseURL == "" || env.RedisURL == "" {
+		return wrong("bench worker is started by bench memory")
+	}
+	return bench.WorkerMain(ctx, env)
+}
+
+func ratio(r float64) string { return fmt.Sprintf("%.2f", r) }

@@ -1,0 +1,555 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/backlog"
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/stack"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/scheduler"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+type demoCmd struct {
+	From     []string `name:"from" sep:"none" placeholder:"FILE" help:"Take real histories instead of making some; further files may follow."`
+	Files    []string `arg:"" optional:"" help:"More files for --from."`
+	Sessions int      `default:"400" help:"How many sessions to make."`
+	Seed     uint64   `default:"1" help:"Which backlog to make: the same seed makes the same one."`
+	DataDir  string   `placeholder:"DIR" help:"Keep the private Postgres in this folder instead of a temporary one."`
+	Install  bool     `help:"Fetch Postgres if this machine has none."`
+}
+
+// Help implements kong.HelpProvider.
+func (*demoCmd) Help() string {
+	return `Starts what it needs (an in-process Redis, a private Postgres), imports a backlog, and shows the main job on it: a nightly sweep through the real scheduler, queue and worker; compactions after writes; an operator's re-compaction, and its undo. Then it checks that every view is valid and that every message that went in is still there, unchanged.
+
+Where DATABASE_URL or REDIS_URL are set they are used, with a schema of the demo's own that is dropped at the end. Everything it started is stopped and removed at the end, or on Ctrl-C; with --data-dir the data stay.
+
+Examples:
+
+    compactor demo
+    compactor demo --from history.jsonl --start 8000 --target 6000`
+}
+
+// demoSchema keeps the demo out of the way of what a given database holds.
+const demoSchema = "compactor_demo"
+
+// Run implements the command.
+func (c *demoCmd) Run(ctx context.Context, e *Env) error {
+	if len(c.From) == 0 && len(c.Files) > 0 {
+		return wrong("files are given without --from: want --from %s", c.Files[0])
+	}
+	cfg, err := e.Config()
+	if err != nil {
+		return err
+	}
+	logger, err := e.Err.Logger("warn", cfg.Log.Format)
+	if err != nil {
+		return err
+	}
+	d := &demo{cmd: c, env: e, began: time.Now(), out: e.Out, style: e.Out.Style()}
+	if e.JSON {
+		d.out = term.Output{W: io.Discard}
+	}
+	st, err := stack.Start(ctx, stack.Options{
+		DatabaseURL: cfg.Database.URL.Reveal(), RedisURL: cfg.Redis.URL.Reveal(),
+		DataDir: c.DataDir, Install: c.Install, Durable: c.DataDir != "", Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.Stop() }() // an error here has nothing to say to somebody who is done
+	cfg.Database.URL, cfg.Redis.URL = config.Secret(st.DatabaseURL), config.Secret(st.RedisURL)
+	if st.Postgres.Kind == stack.Given {
+		cfg.Database.Schema = demoSchema
+	}
+	// Nobody wants to watch a debounce.
+	cfg.Policy.Debounce, cfg.Policy.MaxDelay = 100*time.Millisecond, time.Second
+	d.step("servers", "%s, %s", server("postgres", st.Postgres), server("redis", st.Redis))
+
+	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: openTimeout, Migrate: true})
+	if err != nil {
+		return err
+	}
+	defer app.Close()
+	if st.Postgres.Kind == stack.Given {
+		defer func() {
+			drop, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
+			defer cancel()
+			_ = app.Store.DropSchema(drop)
+		}()
+	}
+	d.app = app
+	if err := d.fill(ctx); err != nil {
+		return err
+	}
+	worked := errors.New("the demo is over")
+	roles := []Role{{"demo", func(ctx context.Context) error {
+		if err := d.work(ctx); err != nil {
+			return err
+		}
+		return worked
+	}}}
+	sched, err := app.Scheduler()
+	if err != nil {
+		return err
+	}
+	d.scheduler = sched
+	roles = append(roles, Role{"scheduler", sched.Run}, app.WorkerRole())
+	if err := RunRoles(ctx, roles...); !errors.Is(err, worked) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		return err
+	}
+	return d.finish(ctx)
+}
+
+// demo is one showing.
+type demo struct {
+	cmd       *demoCmd
+	env       *Env
+	out       term.Output
+	style     term.Style
+	app       *App
+	scheduler *scheduler.Scheduler
+	began     time.Time
+
+	imported map[int64]imported // by sid
+	over     map[int64]bool     // above their start before the sweep
+	backlog  struct {
+		messages int64
+		tokens   chat.Tokens
+	}
+	sweptIn time.Duration
+	result  demoResult
+}
+
+// imported is what a session was like before anything touched it.
+type imported struct {
+	seq chat.Seq
+	sum string
+}
+
+// demoResult is what --json prints.
+type demoResult struct {
+	Sessions         int             `json:"sessions"`
+	Messages         int64           `json:"messages"`
+	OverStart        int             `json:"over_start"`
+	WithinTarget     int             `json:"within_target"`
+	CodedReason      int             `json:"with_coded_reason"`
+	Unexplained      int             `json:"unexplained"`
+	TokensBefore     int64           `json:"tokens_before"`
+	TokensAfter      int64           `json:"tokens_after"`
+	Outcomes         []outcomeResult `json:"outcomes"`
+	ViewsValid       int             `json:"views_valid"`
+	SourcesUnchanged int             `json:"sources_unchanged"`
+	SweepSeconds     float64         `json:"sweep_seconds"`
+	Seconds          float64         `json:"seconds"`
+}
+
+type outcomeResult struct {
+	Trigger      string `json:"trigger"`
+	Outcome      string `json:"outcome"`
+	Runs         int64  `json:"runs"`
+	TokensBefore int64  `json:"tokens_before"`
+	TokensAfter  int64  `json:"tokens_after"`
+}
+
+func server(name string, s stack.Server) string {
+	switch s.Kind {
+	case stack.Given:
+		return name + " (yours)"
+	case stack.InProcess:
+		return name + " (in this process)"
+	}
+	return cmp.Or(name+" "+s.Version, name) + " (private)"
+}
+
+// step prints a line of what goes on.
+func (d *demo) step(name, format string, args ...any) {
+	fmt.Fprintf(d.out.W, "%s %s\n", d.style.Bold(fmt.Sprintf("%-9s", name)), fmt.Sprintf(format, args...))
+}
+
+// fill imports the backlog and shows it.
+func (d *demo) fill(ctx context.Context) error {
+	sched, err := d.app.Scheduler()
+	if err != nil {
+		return err
+	}
+	if err := sched.SyncPolicy(ctx); err != nil { // thresholds, before there are sessions
+		return err
+	}
+	im := &Importer{Store: d.app.Store, Tenant: d.app.Config.Tenant}
+	var items iter.Seq[Item]
+	var progress *term.Progress
+	if from := append(slices.Clone(d.cmd.From), d.cmd.Files...); len(from) > 0 {
+		all, size, err := openSources(from, d.env.Stdin)
+		if err != nil {
+			return err
+		}
+		defer all.close()
+		progress = d.env.Err.Progress("importing, bytes", size)
+		items = all.items(progress.Add)
+	} else {
+		progress = d.env.Err.Progress("importing, sessions", int64(d.cmd.Sessions))
+		im.Done = func(Item) { progress.Add(1) }
+		items = d.made()
+	}
+	result, err := im.Run(ctx, items)
+	progress.Done("")
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return inputError(err)
+	}
+	d.step("import", "%s, %s, counted by %v, in %s", term.Plural(result.Sessions, "session", "sessions"),
+		term.Plural(result.Messages, "message", "messages"), result.Counters, seconds(time.Duration(result.Seconds*float64(time.Second))))
+	if err := d.app.Store.Analyze(ctx); err != nil {
+		return err
+	}
+	return d.look(ctx)
+}
+
+// made is the generated backlog.
+func (d *demo) made() iter.Seq[Item] {
+	return func(yield func(Item) bool) {
+		for s := range backlog.Generate(backlog.Options{Seed: d.cmd.Seed, Sessions: d.cmd.Sessions, End: time.Now()}) {
+			if !yield(Item{Session: chat.Session{ID: s.ID, Model: s.Model, Messages: s.Messages}}) {
+				return
+			}
+		}
+	}
+}
+
+// rows are all sessions of the demo.
+func (d *demo) rows(ctx context.Context) ([]store.SessionRow, error) {
+	return d.app.Store.Sessions(ctx, store.SessionFilter{Tenant: d.app.Config.Tenant, Limit: 1 << 30})
+}
+
+// look notes what is there, and shows what waits.
+func (d *demo) look(ctx context.Context) error {
+	rows, err := d.rows(ctx)
+	if err != nil {
+		return err
+	}
+	d.imported, d.over = map[int64]imported{}, map[int64]bool{}
+	type kind struct {
+		sessions, over, invalid int
+		tokens                  chat.Tokens
+	}
+	kinds := map[string]*kind{}
+	for _, r := range rows {
+		sum, n, err := d.app.Store.Checksum(ctx, r.SID, chat.Open-1)
+		if err != nil {
+			return err
+		}
+		if n != r.Messages {
+			return fmt.Errorf("session %s has %d messages, its row says %d", r.Session, n, r.Messages)
+		}
+		d.imported[r.SID] = imported{seq: chat.Seq(n), sum: sum}
+		limits := d.app.Config.Policy.Limits(r.Model, d.app.Planner.Window)
+		name := fmt.Sprintf("%s, start %s, target %s", cmp.Or(r.Model, "(no model)"), term.Tokens(limits.Start), term.Tokens(limits.Target))
+		k := kinds[name]
+		if k == nil {
+			k = &kind{}
+			kinds[name] = k
+		}
+		k.sessions++
+		k.tokens += r.LiveTokens
+		d.backlog.messages += r.Messages
+		d.backlog.tokens += r.LiveTokens
+		if limits.Over(r.ContextTokens) {
+			k.over++
+			d.over[r.SID] = true
+		}
+		if r.Suspect {
+			k.invalid++
+		}
+	}
+	d.result.OverStart = len(d.over)
+	t := d.out.Table(term.Text("MODEL AND POLICY"), term.Num("SESSIONS"), term.Num("TOKENS"), term.Num("OVER START"), term.Num("TO MEND"))
+	for _, name := range sortedKeys(kinds) {
+		k := kinds[name]
+		t.Row(name, k.sessions, term.Tokens(k.tokens), k.over, k.invalid)
+	}
+	fmt.Fprintln(d.out.W)
+	if err := t.Write(); err != nil {
+		return err
+	}
+	fmt.Fprintln(d.out.W)
+	d.step("backlog", "%d of %s are over their start", len(d.over), term.Plural(len(rows), "session", "sessions"))
+	return nil
+}
+
+// work shows the three ways in, one after the other.
+func (d *demo) work(ctx context.Context) error {
+	if err := d.sweep(ctx); err != nil {
+		return err
+	}
+	if err := d.events(ctx); err != nil {
+		return err
+	}
+	return d.operator(ctx)
+}
+
+func (d *demo) sweep(ctx context.Context) error {
+	before, err := d.app.Store.Backlog(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if _, err := d.scheduler.TriggerSweep(ctx); err != nil {
+		return err
+	}
+	progress := d.env.Err.Progress("nightly sweep, sessions", before.Due)
+	for {
+		b, err := d.app.Store.Backlog(ctx)
+		if err != nil {
+			return err
+		}
+		progress.Set(max(0, before.Due-b.Due))
+		sweeps, err := d.app.Store.OpenSweeps(ctx)
+		if err != nil {
+			return err
+		}
+		if len(sweeps) == 0 && b.Queued == 0 && b.Running == 0 {
+			break
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	progress.Done("")
+	d.sweptIn = time.Since(began)
+	d.result.SweepSeconds = d.sweptIn.Seconds()
+	d.step("sweep", "%s were due: over their start, or to mend; done in %s", term.Plural(before.Due, "session", "sessions"), seconds(d.sweptIn))
+	return d.judge(ctx)
+}
+
+// judge says what the sweep has made of the sessions that were over their start.
+func (d *demo) judge(ctx context.Context) error {
+	rows, err := d.rows(ctx)
+	if err != nil {
+		return err
+	}
+	reasons := map[string]int{}
+	for _, r := range rows {
+		limits := d.app.Config.Policy.Limits(r.Model, d.app.Planner.Window)
+		switch {
+		case !d.over[r.SID]:
+			continue
+		case r.ContextTokens <= limits.Target:
+			d.result.WithinTarget++
+			continue
+		}
+		runs, err := d.app.Store.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: r.Tenant, Session: r.Session}, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(runs) == 0 || runs[0].Outcome == "" {
+			d.result.Unexplained++
+			continue
+		}
+		d.result.CodedReason++
+		reasons[runs[0].Outcome]++
+	}
+	line := fmt.Sprintf("of the %d over their start, %d are within their target now", len(d.over), d.result.WithinTarget)
+	for _, code := range sortedKeys(reasons) {
+		line += fmt.Sprintf(", %d %s", reasons[code], code)
+	}
+	if d.result.Unexplained > 0 {
+		line += d.style.Red(fmt.Sprintf(", %d without a reason", d.result.Unexplained))
+	}
+	d.step("", "%s", line)
+	return nil
+}
+
+// events appends to a few sessions until they are due.
+func (d *demo) events(ctx context.Context) error {
+	rows, err := d.rows(ctx)
+	if err != nil {
+		return err
+	}
+	// Those that need the fewest words for it.
+	rows = slices.DeleteFunc(rows, func(r store.SessionRow) bool { return r.Due || r.Revision == 0 || r.DueTokens <= r.ContextTokens })
+	slices.SortFunc(rows, func(a, b store.SessionRow) int {
+		return cmp.Compare(a.DueTokens-a.ContextTokens, b.DueTokens-b.ContextTokens)
+	})
+	for i, r := range rows[:min(3, len(rows))] {
+		k := store.Key{Tenant: r.Tenant, Session: r.Session}
+		more := backlog.Continue(backlog.Session{ID: r.Session, Model: r.Model}, d.cmd.Seed+uint64(i), int(r.DueTokens-r.ContextTokens)*5/4+200)
+		msgs := make([]store.NewMessage, len(more))
+		for j := range more {
+			more[j].ID = "" // of its own, wherever the session came from
+			msgs[j] = store.NewMessage{Message: more[j]}
+		}
+		if _, _, err := d.app.Store.Append(ctx, k, r.Model, msgs); err != nil {
+			return err
+		}
+		began := time.Now()
+		over, err := d.app.Store.Session(ctx, k)
+		if err != nil {
+			return err
+		}
+		row := over
+		for row.Revision == r.Revision {
+			if time.Since(began) > 10*time.Second {
+				return fmt.Errorf("session %s was not compacted within 10 s after an append", r.Session)
+			}
+			if err := pause(ctx, 5*time.Millisecond); err != nil {
+				return err
+			}
+			if row, err = d.app.Store.Session(ctx, k); err != nil {
+				return err
+			}
+		}
+		d.step("event", "%s: %s appended, %s tokens → %s, %s after the write", term.Clean(r.Session),
+			term.Plural(len(msgs), "message", "messages"), term.Count(over.ContextTokens), term.Count(row.ContextTokens), seconds(time.Since(began)))
+	}
+	return nil
+}
+
+// operator compacts the largest session again, and takes it back.
+func (d *demo) operator(ctx context.Context) error {
+	rows, err := d.rows(ctx)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	r := slices.MaxFunc(rows, func(a, b store.SessionRow) int { return cmp.Compare(a.LiveMessages, b.LiveMessages) })
+	k := store.Key{Tenant: r.Tenant, Session: r.Session}
+	run, err := d.app.Store.Request(ctx, k, store.TriggerOperator, d.env.by(), store.Options{
+		Pipeline: []store.Step{{Strategy: "sliding_window", Params: map[string]any{"keep_last_groups": max(2, int(r.LiveMessages/4))}}},
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.app.Enqueuer.Enqueue(ctx, run, 1, store.TriggerOperator); err != nil {
+		return err
+	}
+	row, err := awaitRun(ctx, d.app.Store, run, 10*time.Second)
+	if err != nil {
+		return err
+	}
+	d.step("operator", "%s: run %d, %s: %s messages, %s tokens", term.Clean(r.Session), run, cmp.Or(row.Outcome, row.Status),
+		change(row.MessagesBefore, row.MessagesAfter), change(row.TokensBefore, row.TokensAfter))
+	if row.Status != "applied" {
+		return nil
+	}
+	undo, err := d.app.Store.Undo(ctx, run, false, d.env.by())
+	if err != nil {
+		return err
+	}
+	back, err := d.app.Store.Run(ctx, undo)
+	if err != nil {
+		return err
+	}
+	d.step("undo", "%s: run %d takes run %d back: %s tokens", term.Clean(r.Session), undo, run, change(back.TokensBefore, back.TokensAfter))
+	return nil
+}
+
+// finish checks everything and prints the closing table.
+func (d *demo) finish(ctx context.Context) error {
+	rows, err := d.rows(ctx)
+	if err != nil {
+		return err
+	}
+	r := &d.result
+	r.Sessions, r.Messages, r.TokensBefore = len(rows), d.backlog.messages, int64(d.backlog.tokens)
+	for _, row := range rows {
+		r.TokensAfter += int64(row.LiveTokens)
+		metas, err := d.app.Store.ViewMetas(ctx, row.SID)
+		if err != nil {
+			return err
+		}
+		if len(chat.Check(metas)) == 0 {
+			r.ViewsValid++
+		}
+		was := d.imported[row.SID]
+		sum, n, err := d.app.Store.Checksum(ctx, row.SID, was.seq)
+		if err != nil {
+			return err
+		}
+		if sum == was.sum && n == int64(was.seq) {
+			r.SourcesUnchanged++
+		}
+	}
+	outcomes, err := d.app.Store.Outcomes(ctx, 0)
+	if err != nil {
+		return err
+	}
+	t := d.out.Table(term.Text("TRIGGER"), term.Text("OUTCOME"), term.Num("RUNS"), term.Num("TOKENS BEFORE"), term.Num("AFTER"), term.Num("SAVED"))
+	for _, o := range outcomes {
+		r.Outcomes = append(r.Outcomes, outcomeResult(o))
+		t.Row(o.Trigger, o.Outcome, o.Runs, o.TokensBefore, o.TokensAfter, term.Percent(o.TokensBefore-o.TokensAfter, o.TokensBefore))
+	}
+	r.Seconds = time.Since(d.began).Seconds()
+	if d.env.JSON {
+		if err := term.JSON(d.env.Out.W, r); err != nil {
+			return err
+		}
+		return r.verdict()
+	}
+	d.env.say("")
+	if err := t.Write(); err != nil {
+		return err
+	}
+	d.env.say("")
+	all := func(n, of int) term.Styled {
+		as := d.style.Green
+		if n != of {
+			as = d.style.Red
+		}
+		return term.Styled{Value: fmt.Sprintf("%s of %s", term.Count(n), term.Count(of)), As: as}
+	}
+	err = d.out.Pairs(
+		[2]any{"sessions", r.Sessions}, [2]any{"messages", r.Messages},
+		[2]any{"tokens", change(r.TokensBefore, r.TokensAfter)},
+		[2]any{"views valid", all(r.ViewsValid, r.Sessions)},
+		[2]any{"source messages unchanged", all(r.SourcesUnchanged, r.Sessions)},
+		[2]any{"time", seconds(time.Since(d.began))},
+	)
+	if err != nil {
+		return err
+	}
+	return r.verdict()
+}
+
+// verdict is an error where the demo has shown something that must not be.
+func (r *demoResult) verdict() error {
+	var faults []error
+	if n := r.Sessions - r.ViewsValid; n > 0 {
+		faults = append(faults, fmt.Errorf("%d views are not valid", n))
+	}
+	if n := r.Sessions - r.SourcesUnchanged; n > 0 {
+		faults = append(faults, fmt.Errorf("the source messages of %d sessions have changed", n))
+	}
+	if r.Unexplained > 0 {
+		faults = append(faults, fmt.Errorf("%d sessions are above their target without a reason", r.Unexplained))
+	}
+	if len(faults) > 0 {
+		return &exitError{exitFindings, errors.Join(faults...)}
+	}
+	return nil
+}
+
+func seconds(d time.Duration) string { return term.Duration(d) }
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
