@@ -386,10 +386,10 @@ END $$;
 -- Costs what the view holds, not what the log holds: OFFSET 0 keeps the planner on the ranges.
 -- +goose StatementBegin
 CREATE FUNCTION @schema@.view(p_tenant text, p_session text)
-RETURNS TABLE (seq bigint, id text, kind text, role text, message json, token_count int, created_at timestamptz)
+RETURNS TABLE (seq bigint, id text, kind text, role text, message json, token_count int, created_at timestamptz, source_id text)
 LANGUAGE sql STABLE ROWS 200 AS $$
     SELECT m.seq, m.id, CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'stand_in' END,
-           m.role, m.body::json, m.token_count, m.created_at
+           m.role, m.body::json, m.token_count, m.created_at, m.source_id
     FROM @schema@.sessions s CROSS JOIN LATERAL unnest(s.live) r(x)
     CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l
         WHERE l.sid = s.sid AND l.seq >= lower(r.x) AND l.seq < coalesce(upper(r.x), 9223372036854775807) OFFSET 0) m

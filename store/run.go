@@ -170,7 +170,7 @@ func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta,
 // Messages reads the content of messages. The result holds every seq asked for.
 func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 	const query = `
-		SELECT m.seq, m.id, m.body, m.created_at FROM unnest($2::bigint[]) q(seq)
+		SELECT m.seq, m.id, m.body, coalesce(m.source_id, ''), m.created_at FROM unnest($2::bigint[]) q(seq)
 		JOIN compactor.message_log m ON m.sid = $1 AND m.seq = q.seq`
 	rows, err := s.pool.Query(ctx, s.q(query), sid, seqs)
 	if err != nil {
@@ -178,12 +178,12 @@ func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[c
 	}
 	out := make(map[chat.Seq]*chat.Message, len(seqs))
 	var m Stored
-	var id, body string
+	var id, body, source string
 	var created time.Time
-	_, err = pgx.ForEachRow(rows, []any{&m.Seq, &id, &body, &created}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&m.Seq, &id, &body, &source, &created}, func() error {
 		msg := Stored{Seq: m.Seq}
 		out[m.Seq] = &msg.Message
-		return msg.fill(id, body, created)
+		return msg.fill(id, body, source, created)
 	})
 	if err != nil {
 		return nil, wrap("load messages", err)
