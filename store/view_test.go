@@ -112,6 +112,30 @@ func TestEveryMessageSaysWhyItIsNotInTheView(t *testing.T) {
 	}
 }
 
+func TestExplainingALongSessionIsNotMessagesTimesRuns(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	const runs = 100
+	add(t, s, k, talk("m", 10000)...)
+	for i := range chat.Seq(runs) {
+		apply(t, s, k, exclude(span(1+i*60, 30+i*60)))
+	}
+	begin := time.Now()
+	out := 0
+	for _, m := range must(s.All(t.Context(), k))(t) {
+		if !m.Included && m.ExcludedBy != 0 {
+			out++
+		}
+	}
+	// Message by message this took 1,000,000 looks at an exclusion, and half a minute.
+	took := time.Since(begin)
+	t.Logf("10,000 messages and %d runs in %v", runs, took)
+	if out != runs*30 || took > 10*time.Second {
+		t.Errorf("%d messages are explained, want %d; in %v", out, runs*30, took)
+	}
+}
+
 // plan is what EXPLAIN says of a node and those below it.
 type plan struct {
 	Type  string `json:"Node Type"`
