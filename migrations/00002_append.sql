@@ -56,6 +56,13 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 -- +goose StatementEnd
 
+-- A model's name as thresholds have it: lower case, without its provider ("openai/GPT-4o").
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.model_key(model text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT lower(regexp_replace(coalesce(model, ''), '^.*/', ''))
+$$;
+-- +goose StatementEnd
+
 -- Make the session row if there is none, lock it, return it.
 -- +goose StatementBegin
 CREATE FUNCTION @schema@.lock_session(p_tenant text, p_session text, p_model text, p_create boolean)
@@ -75,7 +82,7 @@ BEGIN
     INSERT INTO @schema@.sessions (tenant, id, model, due_tokens, estimate_margin, policy_hash)
     SELECT v_tenant, p_session, coalesce(p_model, ''), t.due_tokens, coalesce(t.estimate_margin, 0), coalesce(t.policy_hash, '')
     FROM (SELECT) one LEFT JOIN LATERAL (
-        SELECT * FROM @schema@.thresholds WHERE starts_with(coalesce(p_model, ''), model_prefix)
+        SELECT * FROM @schema@.thresholds WHERE starts_with(@schema@.model_key(p_model), model_prefix)
         ORDER BY length(model_prefix) DESC LIMIT 1) t ON true
     ON CONFLICT (tenant, id) DO NOTHING;
     SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR NO KEY UPDATE;
@@ -106,7 +113,7 @@ LANGUAGE sql STABLE AS $$
         CASE WHEN f.token_count IS NULL THEN least(2147483647, (octet_length(f.body) - f.media_octets + 2) / 3 + 1000 * f.media)::int
              WHEN f.token_count ~ '^\d{1,9}$' THEN f.token_count::int END,
         CASE WHEN f.token_count IS NULL THEN 'octets/3' ELSE coalesce(f.token_counter, 'application') END,
-        (f.has_text::int + 2 * f.has_reasoning::int + 4 * (f.media > 0)::int + 16 * (f.token_count IS NULL)::int)::smallint,
+        (f.has_text::int + 2 * f.has_reasoning::int + 4 * (f.media > 0)::int + 16 * (f.token_count IS NULL OR coalesce(f.token_counter, '') IN ('octets/3', 'chars/4'))::int)::smallint,
         f.role #>> '{}' = 'assistant' AND f.has_reasoning AND NOT f.has_text AND f.media = 0 AND f.call_ids IS NULL,
         f.created, f.body,
         CASE WHEN json_typeof(f.role) IS DISTINCT FROM 'string' OR f.role #>> '{}' = '' THEN 'role must be a string that is not empty'
@@ -236,12 +243,17 @@ RETURNS @schema@.appended LANGUAGE plpgsql SET enable_nestloop = off SET work_me
 DECLARE
     v @schema@.appended;
 BEGIN
-    WITH known AS MATERIALIZED (   -- without the bodies: what is sorted is narrow
+    -- What is there already, in one pass whichever index the planner takes: before the first ANALYZE it
+    -- may well take the wrong one, and a look-up for each message would then be quadratic.
+    WITH stored AS MATERIALIZED (
+        SELECT l.id, l.seq, l.body FROM @schema@.message_log l
+        WHERE l.sid = s.sid AND l.id = ANY(ARRAY(SELECT p.id FROM unnest(ps) p WHERE p.id IS NOT NULL))
+    ), known AS MATERIALIZED (   -- without the bodies: what is sorted is narrow
         SELECT p.ord, p.id, p.role, CASE WHEN p.role = 'assistant' THEN p.call_ids END AS call_ids,
             coalesce(p.tool_call_id, '') AS tool_call_id, p.tokens, p.flags, p.reasoning_only, p.created,
-            CASE WHEN p.id IS NOT NULL THEN (SELECT l.seq FROM @schema@.message_log l WHERE l.sid = s.sid AND l.id = p.id) END AS known_seq,
+            l.seq AS known_seq, NOT @schema@.same_message(l.body, p.body) AS differs,
             min(p.ord) OVER (PARTITION BY p.id, CASE WHEN p.id IS NULL THEN p.ord END) AS first_ord
-        FROM unnest(ps) p
+        FROM unnest(ps) p LEFT JOIN stored l ON l.id = p.id
     ), fresh AS (
         SELECT k.*, coalesce(lag(role = 'tool') OVER (ORDER BY ord), s.open_answered) AS behind_result
         FROM known k WHERE known_seq IS NULL AND first_ord = ord
@@ -277,9 +289,8 @@ BEGIN
     SELECT
         (SELECT array_agg(coalesce(k.known_seq, t.seq) ORDER BY k.ord)
          FROM known k LEFT JOIN staged t ON t.ord = k.first_ord) AS seqs,
-        (SELECT min(k.id) FROM known k WHERE (k.known_seq IS NOT NULL OR k.first_ord < k.ord) AND NOT @schema@.same_message(ps[k.ord].body,
-            CASE WHEN k.known_seq IS NULL THEN ps[k.first_ord].body
-                ELSE (SELECT l.body FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = k.known_seq) END)) AS conflict,
+        (SELECT min(k.id) FROM known k WHERE k.differs
+            OR k.known_seq IS NULL AND k.first_ord < k.ord AND NOT @schema@.same_message(ps[k.ord].body, ps[k.first_ord].body)) AS conflict,
         count(*) AS n, max(t.seq) AS last_seq, coalesce(sum(t.tokens), 0) AS tokens,
         coalesce(sum(t.tokens) FILTER (WHERE t.flags & 16 > 0), 0) AS estimated,
         count(*) FILTER (WHERE t.role = 'user') AS turns, max(coalesce(t.created, now())) AS last_at,

@@ -5,8 +5,10 @@ package migrations
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -24,6 +26,17 @@ var files embed.FS
 
 // DefaultSchema is where the objects live unless the configuration says otherwise.
 const DefaultSchema = "compactor"
+
+// Fingerprint changes whenever a migration does. Tests key their templates by it.
+func Fingerprint() string {
+	h := sha256.New()
+	names, _ := fs.Glob(files, "*.sql")
+	for _, name := range names {
+		raw, _ := files.ReadFile(name)
+		h.Write(raw)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 

@@ -82,6 +82,12 @@ func collectMetas(rows pgx.Rows, capacity int, last chat.Seq) ([]chat.Meta, erro
 			Seq: chat.Seq(seq), Position: chat.Seq(position), Kind: kindOf(kind), Role: roleOf(role),
 			Flags: chat.Flags(flags), Calls: int(calls), Tokens: chat.Tokens(tokens),
 		}
+		if kind == 'm' && position != seq {
+			// Replace put it there, behind the message whose position it has. Planning knows
+			// messages that stand elsewhere than where they were said as summaries, which
+			// stand before what has their position.
+			m.Kind, m.Position = chat.KindSummary, m.Position+1
+		}
 		sorted = sorted && (len(metas) == 0 || chat.Less(metas[len(metas)-1], m))
 		metas = append(metas, m)
 		return nil

@@ -66,10 +66,12 @@ type Session struct {
 	CoolingDown          bool // by the database's clock
 }
 
-// Claim is a run taken by this worker, with the snapshot it will plan on.
+// Claim is a run taken by this worker, or only looked at, with the snapshot it
+// will plan on.
 type Claim struct {
 	Run      RunID
-	Fence    int64
+	Fence    int64 // 0: looked at, not claimed
+	Orphaned bool  // looked at, and left behind by a worker that is gone: claim it
 	Trigger  string
 	Options  Options
 	QueuedAt time.Time
@@ -81,54 +83,95 @@ type Claim struct {
 	View []chat.Meta
 }
 
-// Index-only: OFFSET 0 keeps the planner on the ranges of the view.
-const queryClaimView = `
+const (
+	queryRun = `
+		SELECT r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, r.attempts, r.snoozes, r.failures,
+			coalesce(r.lease_until < now(), true),
+			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id AND o.lease_until >= now()),
+			s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.revision, s.last_seq, s.last_source_seq,
+			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
+			coalesce(s.suspect_seq, 0), s.due, coalesce(s.settled, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false)
+		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid WHERE r.id = $1`
+	// Index-only: OFFSET 0 keeps the planner on the ranges of the view.
+	queryClaimView = `
 		SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid CROSS JOIN LATERAL unnest(s.live) x
 		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
 			FROM compactor.message_log l
 			WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
 		WHERE r.id = $1`
+)
+
+// Load looks at a run and its session's view without claiming it, in one round
+// trip: enough for a run that only needs metadata, as its end is checked against
+// the run's status and the session's revision anyway. The result has no Fence.
+// ErrNotFound: the run is done, is being worked on, or never was. ErrBusy: a live
+// worker has this session; try later.
+func (s *Store) Load(ctx context.Context, run RunID) (*Claim, error) {
+	var batch pgx.Batch
+	batch.Queue(s.q(queryRun), run)
+	batch.Queue(s.q(queryClaimView), run)
+	results := s.pool.SendBatch(ctx, &batch)
+	c, err := readClaim(results, &Claim{Run: run})
+	if err != nil {
+		return nil, fmt.Errorf("load run %d: %w", run, err)
+	}
+	return c, nil
+}
 
 // Claim takes a run for lease and loads its session's view, in one round trip.
 // ErrNotFound: the run is done, or never was. ErrBusy: a live worker has this
 // session; try later. At most one claim of a session is live at a time, and a
 // claim past its lease loses its fence to the next.
 func (s *Store) Claim(ctx context.Context, run RunID, worker string, lease time.Duration) (*Claim, error) {
-	const (
-		queryClaim = `SELECT code, coalesce(fence, 0) FROM compactor.claim_run($1, $2, $3)`
-		queryRun   = `
-			SELECT r.trigger, coalesce(r.options, '{}')::text, r.queued_at, r.attempts, r.snoozes, r.failures,
-				s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.revision, s.last_seq, s.last_source_seq,
-				s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
-				coalesce(s.suspect_seq, 0), s.due, coalesce(s.settled, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false)
-			FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid WHERE r.id = $1`
-	)
-	c := &Claim{Run: run}
-	var code, options, live, pinned string
+	const query = `SELECT code, coalesce(fence, 0) FROM compactor.claim_run($1, $2, $3)`
 	var batch pgx.Batch
-	batch.Queue(s.q(queryClaim), run, worker, lease)
+	batch.Queue(s.q(query), run, worker, lease)
 	batch.Queue(s.q(queryRun), run)
 	batch.Queue(s.q(queryClaimView), run)
 	results := s.pool.SendBatch(ctx, &batch)
+	c := &Claim{Run: run}
+	var code string
+	err := mapError(results.QueryRow().Scan(&code, &c.Fence))
+	switch {
+	case err != nil:
+	case code == "gone":
+		err = ErrNotFound
+	case code == "busy":
+		err = ErrBusy
+	default:
+		c, err = readClaim(results, c)
+	}
+	if cerr := results.Close(); err == nil {
+		err = mapError(cerr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim run %d: %w", run, err)
+	}
+	return c, nil
+}
+
+// readClaim reads the answers to queryRun and queryClaimView, and closes the batch.
+func readClaim(results pgx.BatchResults, c *Claim) (*Claim, error) {
 	defer func() { _ = results.Close() }()
-	fail := func(err error) (*Claim, error) { return nil, fmt.Errorf("claim run %d: %w", run, mapError(err)) }
-	if err := results.QueryRow().Scan(&code, &c.Fence); err != nil {
-		return fail(err)
-	}
-	switch code {
-	case "gone":
-		return nil, fmt.Errorf("claim run %d: %w", run, ErrNotFound)
-	case "busy":
-		return nil, fmt.Errorf("claim run %d: %w", run, ErrBusy)
-	}
+	var status, options, live, pinned string
+	var expired, otherRuns bool
 	v := &c.Session
-	err := results.QueryRow().Scan(&c.Trigger, &options, &c.QueuedAt, &c.Attempts, &c.Snoozes, &c.Failures,
+	err := results.QueryRow().Scan(&status, &c.Trigger, &options, &c.QueuedAt, &c.Attempts, &c.Snoozes, &c.Failures,
+		&expired, &otherRuns,
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, &live, &pinned, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
 		&v.SuspectSeq, &v.Due, &v.Settled, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown)
-	if err != nil {
-		return fail(err)
+	switch {
+	case err != nil:
+		return nil, mapError(err)
+	case c.Fence > 0:
+	case status == "running" && expired:
+		c.Orphaned = true
+	case status != "queued":
+		return nil, ErrNotFound
+	case otherRuns:
+		return nil, ErrBusy
 	}
 	if v.Live, err = chat.ParseRanges(live); err != nil {
 		return nil, err
@@ -137,20 +180,15 @@ func (s *Store) Claim(ctx context.Context, run RunID, worker string, lease time.
 		return nil, err
 	}
 	if err := json.Unmarshal([]byte(options), &c.Options); err != nil {
-		return nil, fmt.Errorf("options of run %d: %w: %w", run, ErrInvalid, err)
+		return nil, fmt.Errorf("options: %w: %w", ErrInvalid, err)
 	}
 	rows, err := results.Query()
 	if err != nil {
-		return fail(err)
+		return nil, mapError(err)
 	}
 	// The session row was read a moment before: what was appended between the two is not of this snapshot.
-	if c.View, err = collectMetas(rows, int(v.LiveMessages), v.LastSeq); err != nil {
-		return fail(err)
-	}
-	if err := results.Close(); err != nil {
-		return fail(err)
-	}
-	return c, nil
+	c.View, err = collectMetas(rows, int(v.LiveMessages), v.LastSeq)
+	return c, mapError(err)
 }
 
 // Log is the metadata of every source message up to a seq, in log order: what an
@@ -169,9 +207,7 @@ func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta,
 
 // Messages reads the content of messages. The result holds every seq asked for.
 func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
-	const query = `
-		SELECT m.seq, m.id, m.body, coalesce(m.source_id, ''), m.created_at FROM unnest($2::bigint[]) q(seq)
-		JOIN compactor.message_log m ON m.sid = $1 AND m.seq = q.seq`
+	const query = `SELECT seq, id, body, coalesce(source_id, ''), created_at FROM compactor.message_log WHERE sid = $1 AND seq = ANY($2::bigint[])`
 	rows, err := s.pool.Query(ctx, s.q(query), sid, seqs)
 	if err != nil {
 		return nil, wrap("load messages", err)
@@ -198,6 +234,7 @@ func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[c
 type Ledger struct {
 	Kind           string  `json:"kind"`
 	Outcome        string  `json:"outcome"`
+	Worker         string  `json:"worker"`
 	PolicyHash     *string `json:"policy_hash"`
 	ErrorCode      *string `json:"error_code,omitempty"`
 	Error          *string `json:"error,omitempty"`
@@ -215,12 +252,20 @@ type Ledger struct {
 type Settlement struct {
 	DueTokens      chat.Tokens `json:"due_tokens"`
 	EstimateMargin float64     `json:"estimate_margin"`
-	PolicyHash     string      `json:"policy_hash"`
+	PolicyHash     string      `json:"fleet_hash"`
 	// Settled is the fingerprint of what the run decided on; an automatic run that
 	// finds the same has nothing new to decide.
-	Settled         *string `json:"settled,omitempty"`
-	CooldownSeconds float64 `json:"cooldown_seconds"`
-	Ineffective     bool    `json:"ineffective"`
+	Settled         string  `json:"settled"`
+	CooldownSeconds float64 `json:"cooldown_seconds,omitempty"`
+	Ineffective     bool    `json:"ineffective,omitempty"`
+}
+
+// delta is how the live counters of a snapshot change by exclusions and
+// inclusions; additions count themselves.
+type delta struct {
+	Messages  int64 `json:"d_messages"`
+	Tokens    int64 `json:"d_tokens"`
+	Estimated int64 `json:"d_estimated"`
 }
 
 // Change is a plan on its way to Apply, with what the store cannot know.
@@ -229,17 +274,11 @@ type Change struct {
 	// SnapshotSeq is the last seq of the snapshot; later messages stay untouched.
 	SnapshotSeq chat.Seq
 	Revision    int64
-	// Delta is how the live counters of the snapshot change by exclusions and
-	// inclusions; additions count themselves.
+	// How the live counters of the snapshot change by exclusions and inclusions;
+	// additions count themselves.
 	DeltaMessages, DeltaTokens, DeltaEstimated int64
 	Ledger                                     Ledger
 	Settlement                                 Settlement
-}
-
-type wireExclusion struct {
-	Reason   string `json:"reason"`
-	Seqs     string `json:"seqs"`
-	Addition *int   `json:"addition,omitempty"`
 }
 
 type wireAddition struct {
@@ -254,57 +293,82 @@ type wireAddition struct {
 	Message  json.RawMessage `json:"message"`
 }
 
+// ending is the argument list of the SQL function end_run.
+type ending struct {
+	status            string
+	revision          int64
+	snapshot          chat.Seq
+	reasons, seqs     []string
+	by                []*int
+	exclude, include  chat.Ranges
+	additions, record []byte
+}
+
+func (s *Store) end(ctx context.Context, run RunID, fence int64, e ending) (appended string, err error) {
+	const query = `
+		SELECT code, coalesce(appended, '{}')::text
+		FROM compactor.end_run($1, $2, $3, $4, $5, $6, $7::text[]::int8multirange[], $8, $9, $10, $11, $12)`
+	var code string
+	var additions any
+	if e.additions != nil {
+		additions = string(e.additions)
+	}
+	err = s.pool.QueryRow(ctx, s.q(query), run, fence, e.status, e.revision, e.snapshot, e.reasons, e.seqs, e.by,
+		e.exclude.String(), e.include.String(), additions, string(e.record)).Scan(&code, &appended)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("end run %d: %w", run, mapError(err))
+	case code == "stale":
+		return "", fmt.Errorf("end run %d: %w", run, ErrStale)
+	case code != "ended":
+		return "", fmt.Errorf("end run %d: another worker has it, or it is over: %w", run, ErrNotApplicable)
+	}
+	return appended, nil
+}
+
 // Apply writes a change in one transaction: additions, exclusions, the view, the
-// counters, the ledger row and the wake-up. ErrNotApplicable: another worker has
-// the run. ErrStale: the view or the pins changed since the claim; plan again.
-// A second Apply of the same claim is ErrNotApplicable and changes nothing.
+// counters, the ledger row and the wake-up. fence is the claim's, 0 for a run that
+// was only looked at. ErrNotApplicable: another worker has the run, or it is over.
+// ErrStale: the view or the pins changed since the snapshot; plan again. A second
+// Apply of the same run is ErrNotApplicable and changes nothing.
 func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (appended chat.Ranges, err error) {
-	var out chat.Ranges
-	wire := struct {
-		Exclude   []wireExclusion  `json:"exclude,omitempty"`
-		Additions []wireAddition   `json:"additions,omitempty"`
-		Delta     map[string]int64 `json:"delta"`
-		Record    Ledger           `json:"record"`
-		Session   Settlement       `json:"session"`
-	}{
-		Delta:  map[string]int64{"messages": c.DeltaMessages, "tokens": c.DeltaTokens, "estimated": c.DeltaEstimated},
-		Record: c.Ledger, Session: c.Settlement,
-	}
+	e := ending{status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, include: c.Plan.Include}
 	for _, x := range c.Plan.Exclude {
-		out = out.Union(x.Seqs)
-		wire.Exclude = append(wire.Exclude, wireExclusion{Reason: x.Reason, Seqs: x.Seqs.String()})
+		e.exclude = e.exclude.Union(x.Seqs)
+		e.reasons, e.seqs, e.by = append(e.reasons, x.Reason), append(e.seqs, x.Seqs.String()), append(e.by, nil)
 	}
+	wire := make([]wireAddition, 0, len(c.Plan.Additions))
 	for i, a := range c.Plan.Additions {
-		out = out.Union(a.Covers)
+		e.exclude = e.exclude.Union(a.Covers)
+		e.reasons, e.seqs, e.by = append(e.reasons, a.Reason), append(e.seqs, a.Covers.String()), append(e.by, &i)
 		a.Message.ID = "" // the store names what runs write
 		body, err := a.Message.MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("apply run %d: addition %d: %w", run, i, err)
 		}
-		wire.Exclude = append(wire.Exclude, wireExclusion{Reason: a.Reason, Seqs: a.Covers.String(), Addition: &i})
-		wire.Additions = append(wire.Additions, wireAddition{
+		wire = append(wire, wireAddition{
 			Kind: string(kindCode(a.Kind)), Position: a.Position, Tokens: a.Tokens, Calls: len(a.Message.ToolCalls),
 			Flags: a.Flags, RoleCode: string(roleCode(a.Message.Role)), Counter: a.Counter, Covers: a.Covers.String(), Message: body,
 		})
 	}
-	raw, err := json.Marshal(wire)
+	if len(wire) > 0 {
+		if e.additions, err = json.Marshal(wire); err != nil {
+			return nil, fmt.Errorf("apply run %d: %w", run, err)
+		}
+	}
+	e.record, err = json.Marshal(struct {
+		Ledger
+		Settlement
+		delta
+	}{c.Ledger, c.Settlement, delta{c.DeltaMessages, c.DeltaTokens, c.DeltaEstimated}})
 	if err != nil {
 		return nil, fmt.Errorf("apply run %d: %w", run, err)
 	}
-	const query = `SELECT code, coalesce(appended, '{}')::text FROM compactor.apply_run($1, $2, $3, $4, $5, $6, $7)`
-	var code, rows string
-	err = s.pool.QueryRow(ctx, s.q(query), run, fence, c.Revision, c.SnapshotSeq, out.String(), c.Plan.Include.String(), string(raw)).
-		Scan(&code, &rows)
+	rows, err := s.end(ctx, run, fence, e)
 	if err != nil {
-		return nil, fmt.Errorf("apply run %d: %w", run, mapError(err))
+		return nil, err
 	}
-	switch code {
-	case "applied":
-		return chat.ParseRanges(rows)
-	case "stale":
-		return nil, fmt.Errorf("apply run %d: %w", run, ErrStale)
-	}
-	return nil, fmt.Errorf("apply run %d: another worker has it: %w", run, ErrNotApplicable)
+	return chat.ParseRanges(rows)
 }
 
 // The ways a run ends without a change.
@@ -314,27 +378,21 @@ const (
 )
 
 // Finish ends a run that changed nothing. settle may be nil: the session then
-// keeps its thresholds and stays due. ErrNotApplicable: another worker has it.
-func (s *Store) Finish(ctx context.Context, run RunID, fence int64, status string, snapshot chat.Seq, l Ledger, settle *Settlement) error {
-	raw, err := json.Marshal(struct {
-		Record  Ledger      `json:"record"`
-		Session *Settlement `json:"session"`
+// keeps its thresholds and stays due; so it does where its view has changed since
+// the claim. ErrNotApplicable: another worker has it, or it is over.
+func (s *Store) Finish(ctx context.Context, c *Claim, status string, l Ledger, settle *Settlement) error {
+	record, err := json.Marshal(struct {
+		Ledger
+		*Settlement
 	}{l, settle})
 	if err != nil {
-		return fmt.Errorf("finish run %d: %w", run, err)
+		return fmt.Errorf("finish run %d: %w", c.Run, err)
 	}
-	var code string
-	const query = `SELECT code FROM compactor.finish_run($1, $2, $3, $4, $5)`
-	if err := s.pool.QueryRow(ctx, s.q(query), run, fence, status, snapshot, string(raw)).Scan(&code); err != nil {
-		return fmt.Errorf("finish run %d: %w", run, mapError(err))
-	}
-	if code != "ended" {
-		return fmt.Errorf("finish run %d: another worker has it: %w", run, ErrNotApplicable)
-	}
-	return nil
+	_, err = s.end(ctx, c.Run, c.Fence, ending{status: status, revision: c.Session.Revision, snapshot: c.Session.LastSeq, record: record})
+	return err
 }
 
-// Requeue sends a claimed run back: it is delivered again after delay. failed
+// Requeue sends a run back: it is delivered again after delay. failed
 // counts it as a failure, otherwise as a snooze. code says why. Where a run of
 // the same trigger waits already, that one stands for both and this one ends as
 // superseded.
@@ -345,8 +403,8 @@ func (s *Store) Requeue(ctx context.Context, run RunID, fence int64, delay time.
 			lease_until = NULL, deliver_at = now() + $3, failures = failures + $4::int, snoozes = snoozes + 1 - $4::int,
 			error_code = $5, error = nullif(left($6, 500), '')
 		FROM (SELECT EXISTS (SELECT FROM compactor.runs me JOIN compactor.runs q ON q.sid = me.sid AND q.trigger = me.trigger
-			AND q.status = 'queued' WHERE me.id = $1) AS twin) t
-		WHERE id = $1 AND status = 'running' AND fence = $2`
+			AND q.status = 'queued' AND q.id <> me.id WHERE me.id = $1) AS twin) t
+		WHERE id = $1 AND CASE WHEN $2 = 0 THEN status = 'queued' ELSE status = 'running' AND fence = $2 END`
 	n := 0
 	if failed {
 		n = 1

@@ -119,7 +119,7 @@ func TestOneRunOfASessionIsClaimedAtATime(t *testing.T) {
 			t.Errorf("claim of run %d beside a live worker: %v, want busy", run, err)
 		}
 	}
-	if err := s.Finish(t.Context(), a, c.Fence, StatusSkipped, c.Session.LastSeq, Ledger{Outcome: "nothing_to_compact"}, nil); err != nil {
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "nothing_to_compact"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Claim(t.Context(), a, "w2", time.Minute); !errors.Is(err, ErrNotFound) {
@@ -174,7 +174,7 @@ func TestAWorkerPastItsLeaseLosesItsFence(t *testing.T) {
 	_, applyErr := s.Apply(t.Context(), old.Run, old.Fence, ch)
 	for what, err := range map[string]error{
 		"apply":     applyErr,
-		"finish":    s.Finish(t.Context(), old.Run, old.Fence, StatusFailed, 6, Ledger{Outcome: "x"}, nil),
+		"finish":    s.Finish(t.Context(), old, StatusFailed, Ledger{Outcome: "x"}, nil),
 		"heartbeat": s.Heartbeat(t.Context(), old.Run, old.Fence, time.Minute),
 		"requeue":   s.Requeue(t.Context(), old.Run, old.Fence, 0, true, "x", ""),
 	} {
@@ -203,7 +203,7 @@ func TestAnExpiredRunMakesWayForAnother(t *testing.T) {
 	if row := must(s.Run(t.Context(), old.Run))(t); row.Status != "queued" {
 		t.Errorf("the expired run is %s, want queued", row.Status)
 	}
-	if err := s.Finish(t.Context(), other, c.Fence, StatusSkipped, 6, Ledger{Outcome: "x"}, nil); err != nil {
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	// The same, with a queued run of the expired one's trigger in the queue: that one stands for both.
@@ -242,7 +242,7 @@ func TestApplyWritesTheWholeChange(t *testing.T) {
 	ch := must(c.change(s, plan))(t)
 	ch.Ledger = Ledger{Kind: "compact", Outcome: "applied", MessagesBefore: 9, MessagesAfter: 8, TokensBefore: 1, TokensAfter: 2, Utilization: 0.5, Steps: []string{"a"}, PlanMicros: 3, TotalMicros: 4}
 	settled := "fingerprint"
-	ch.Settlement = Settlement{DueTokens: 77, EstimateMargin: 0.25, PolicyHash: "h", Settled: &settled, CooldownSeconds: 60, Ineffective: true}
+	ch.Settlement = Settlement{DueTokens: 77, EstimateMargin: 0.25, PolicyHash: "h", Settled: settled, CooldownSeconds: 60, Ineffective: true}
 	appended := must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	if diff := cmp.Diff(span(12, 13), appended); diff != "" {
 		t.Errorf("appended (-want +got):\n%s", diff)
@@ -416,8 +416,8 @@ func TestARunThatChangesNothingIsStillRecorded(t *testing.T) {
 	c := start(t, s, k)
 	settled := "print"
 	code, text := "too_small", strings.Repeat("long ", 200)
-	err := s.Finish(t.Context(), c.Run, c.Fence, StatusSkipped, c.Session.LastSeq,
-		Ledger{Outcome: "below_threshold", ErrorCode: &code, Error: &text, TokensBefore: 5}, &Settlement{DueTokens: 1 << 30, Settled: &settled})
+	err := s.Finish(t.Context(), c, StatusSkipped,
+		Ledger{Outcome: "below_threshold", ErrorCode: &code, Error: &text, TokensBefore: 5}, &Settlement{DueTokens: 1 << 30, Settled: settled})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +428,7 @@ func TestARunThatChangesNothingIsStillRecorded(t *testing.T) {
 	if session(t, s, k).Due {
 		t.Error("still due, want it settled")
 	}
-	if err := s.Finish(t.Context(), c.Run, c.Fence, StatusSkipped, 6, Ledger{Outcome: "again"}, nil); !errors.Is(err, ErrNotApplicable) {
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "again"}, nil); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("second finish: %v, want not applicable", err)
 	}
 	if _, err := s.Undo(t.Context(), c.Run, false, ""); !errors.Is(err, ErrNotApplicable) {
@@ -539,8 +539,9 @@ func TestAWorkerPastItsLeaseCanStillApplyWhileAnotherRunLooks(t *testing.T) {
 	other := request(t, s, k, TriggerApplication)
 	expire(t, s, c.Run)
 	tx := must(s.pool.Begin(t.Context()))(t)
-	_, err := tx.Exec(t.Context(), `SELECT compactor.apply_run($1, $2, 0, 6, '{[1,3)}', '{}', '{"exclude":[{"reason":"truncated","seqs":"{[1,3)}"}],
-		"delta":{"messages":-2,"tokens":-52,"estimated":-52},"record":{"kind":"compact","outcome":"applied"},"session":{"estimate_margin":0,"policy_hash":""}}')`, c.Run, c.Fence)
+	defer func() { _ = tx.Rollback(context.Background()) }() // a test that fails here must not wait for its own connection
+	_, err := tx.Exec(t.Context(), `SELECT compactor.end_run($1, $2, 'applied', 0, 6, '{truncated}', '{"{[1,3)}"}', '{null}', '{[1,3)}', '{}', NULL,
+		'{"outcome":"applied","d_messages":-2,"d_tokens":-52,"d_estimated":-52,"estimate_margin":0,"fleet_hash":"","due_tokens":1000000}')`, c.Run, c.Fence)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -591,7 +592,7 @@ func TestAPinSetDuringARunIsNotForgotten(t *testing.T) {
 			return err
 		},
 		"finish": func(c *Claim) error {
-			return s.Finish(t.Context(), c.Run, c.Fence, StatusSkipped, c.Session.LastSeq, Ledger{Outcome: "below_threshold"}, &Settlement{DueTokens: 1 << 40})
+			return s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &Settlement{DueTokens: 1 << 40})
 		},
 	} {
 		k := Key{Session: name}
@@ -623,7 +624,7 @@ func TestAVerdictOnAnEarlierViewDoesNotSettleTheSession(t *testing.T) {
 	c := start(t, s, k)
 	must(s.Replace(t.Context(), k, 0, talk("m", 6)[3:], "test"))(t)
 	settled := "old"
-	err := s.Finish(t.Context(), c.Run, c.Fence, StatusSkipped, c.Session.LastSeq, Ledger{Outcome: "below_threshold"}, &Settlement{DueTokens: 1 << 40, Settled: &settled})
+	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &Settlement{DueTokens: 1 << 40, Settled: settled})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,10 +37,15 @@ type Threshold struct {
 }
 
 // SavePolicy records a policy under its hash and makes its thresholds those of
-// new sessions. Existing sessions follow through RefreshThresholds.
+// new sessions. Existing sessions follow through RefreshThresholds. Of two calls
+// at once, one waits for the other.
 func (s *Store) SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []Threshold) error {
 	return wrap("save policy", pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, s.q(`INSERT INTO compactor.policies (hash, spec) VALUES ($1, $2) ON CONFLICT DO NOTHING`), hash, string(spec)); err != nil {
+			return err
+		}
+		// Readers go on; another SavePolicy waits, so that its DELETE sees these rows.
+		if _, err := tx.Exec(ctx, s.q(`LOCK TABLE compactor.thresholds IN SHARE ROW EXCLUSIVE MODE`)); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, s.q(`DELETE FROM compactor.thresholds`)); err != nil {
@@ -214,6 +219,17 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 		ORDER BY s.sid LIMIT $1
 		ON CONFLICT DO NOTHING RETURNING id, delivery, trigger`
 	return s.deliveries(ctx, "find due sessions", query, limit, grace)
+}
+
+// Waiting counts the queued runs of a trigger that no worker has looked at and put
+// off, up to limit. It reads at most as much as is queued, never the fleet.
+func (s *Store) Waiting(ctx context.Context, trigger string, limit int) (int, error) {
+	const query = `
+		SELECT count(*) FROM (SELECT FROM compactor.runs
+			WHERE status = 'queued' AND trigger = $1 AND attempts = 0 AND snoozes = 0 LIMIT $2) q`
+	var n int
+	err := s.pool.QueryRow(ctx, s.q(query), trigger, limit).Scan(&n)
+	return n, wrap("count waiting runs", err)
 }
 
 // Backlog counts what waits: sessions that are due, runs that are queued or running.

@@ -233,7 +233,7 @@ func TestTheRelayWaitsForQuietButNotForEver(t *testing.T) {
 		t.Errorf("outbox (-want +got):\n%s", diff)
 	}
 	// A cooling session keeps its row too.
-	err := s.Finish(t.Context(), c.Run, c.Fence, StatusSkipped, 1, Ledger{Outcome: "ineffective"}, &Settlement{DueTokens: 10, CooldownSeconds: 3600})
+	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &Settlement{DueTokens: 10, CooldownSeconds: 3600})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +361,7 @@ func TestADueSessionNobodyKnowsOfIsFound(t *testing.T) {
 	request(t, s, keys[1], TriggerOperator)
 	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now() + interval '1 hour' WHERE id = 's03'`)
 	c := start(t, s, keys[3])
-	if err := s.Finish(t.Context(), c.Run, c.Fence, StatusSkipped, c.Session.LastSeq, Ledger{Outcome: "dry_run"}, nil); err != nil {
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "dry_run"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t)

@@ -108,7 +108,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must(s.Undelivered(t.Context(), 9, time.Minute))(t)
 	must(s.Orphaned(t.Context(), 9, time.Minute))(t)
 	c = must(s.Claim(t.Context(), run, "w", time.Minute))(t)
-	if err := s.Finish(t.Context(), run, c.Fence, StatusSkipped, 1, Ledger{Outcome: "x"}, &Settlement{}); err != nil {
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, &Settlement{}); err != nil {
 		t.Fatal(err)
 	}
 	must(s.Relay(t.Context(), 0, 0, 9, time.Minute))(t)

@@ -34,24 +34,8 @@ type Counter interface {
 	Message(m *chat.Message) chat.Tokens
 }
 
-// Entry is one message of a transcript.
-type Entry struct {
-	chat.Meta
-	// Included: the message is in the view.
-	Included bool
-	// Pinned messages stay in the view, verbatim.
-	Pinned bool
-	// Message is the content, nil unless it was asked for.
-	Message *chat.Message
-}
-
-// Transcript is what a strategy plans on: the messages of a session in view
-// order. An automatic run shows the view alone (every entry included); an
-// operator's run shows the whole log.
-type Transcript struct {
-	Entries []Entry
-	// Counter counts the messages that the strategy writes.
-	Counter Counter
-
-	groups []chat.Group
+// AdditionCounter is implemented by counters to which it matters what a written
+// message takes the place of (its id is not known yet when it is counted).
+type AdditionCounter interface {
+	Addition(a *chat.Addition) chat.Tokens
 }

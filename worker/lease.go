@@ -36,11 +36,11 @@ func (w *Worker) keepLease(ctx context.Context, c *store.Claim) (context.Context
 		mu.Lock()
 		defer mu.Unlock()
 		if !stopped {
-			timer.Reset(w.config.Lease / 3)
+			timer.Reset(w.config.Heartbeat)
 		}
 	}
 	mu.Lock()
-	timer = time.AfterFunc(w.config.Lease/3, beat)
+	timer = time.AfterFunc(w.config.Heartbeat, beat)
 	mu.Unlock()
 	return ctx, func() {
 		mu.Lock()

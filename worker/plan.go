@@ -37,7 +37,8 @@ type briefing struct {
 	// metas is what is planned on, entries the same with the margin on estimated counts.
 	metas   []chat.Meta
 	entries []strategies.Entry
-	fromLog bool
+	// invalid: the view breaks a rule, or a pinned message is not in it.
+	invalid bool
 	// context is what counts against the window, stored what the planned tokens add up to.
 	context, stored chat.Tokens
 }
@@ -52,7 +53,36 @@ func (p *Planner) brief(c *store.Claim) *briefing {
 	if s.ReportedPromptTokens != nil {
 		b.context = *s.ReportedPromptTokens + s.TokensSinceReport
 	}
+	b.invalid = len(chat.Check(c.View)) > 0 || len(s.Pinned.Minus(s.Live)) > 0
 	return b
+}
+
+// repairOnly: the session is only due because its view is invalid.
+func (b *briefing) repairOnly() bool {
+	return b.invalid && b.automatic() && !b.limits.Over(b.context)
+}
+
+// slow: the run will read more than the metadata that is at hand, so that it is
+// worth a claim of its own. One that does not is over in a millisecond; planned
+// twice at once, which takes a double delivery, it still ends once.
+func (p *Planner) slow(c *store.Claim) bool {
+	b := p.brief(c)
+	if b.guards() != "" {
+		return false
+	}
+	if b.invalid || b.operatesOnLog() {
+		return true
+	}
+	pipeline, err := p.pipeline(b)
+	return err == nil && slices.ContainsFunc(pipeline.Steps, func(s strategies.Strategy) bool {
+		_, reads := s.(strategies.Reader)
+		return reads
+	})
+}
+
+// operatesOnLog: an operator's run plans over all that was said, unless told not to.
+func (b *briefing) operatesOnLog() bool {
+	return b.claim.Trigger == store.TriggerOperator && b.claim.Options.From != "view"
 }
 
 // automatic: nobody is waiting for this run in particular.
@@ -71,9 +101,8 @@ func (b *briefing) fingerprint(revision int64) string {
 func (b *briefing) see(ctx context.Context, st Store) error {
 	s := b.claim.Session
 	b.metas = b.claim.View
-	b.fromLog = b.claim.Trigger == store.TriggerOperator && b.claim.Options.From != "view"
 	included := func(chat.Seq) bool { return true }
-	if b.fromLog || len(s.Pinned.Minus(s.Live)) > 0 {
+	if b.operatesOnLog() || len(s.Pinned.Minus(s.Live)) > 0 {
 		log, err := st.Log(ctx, s.SID, s.LastSeq)
 		if err != nil {
 			return err
@@ -103,9 +132,9 @@ func (b *briefing) see(ctx context.Context, st Store) error {
 
 // pipeline is the run's own, or the policy's. A repair runs no strategy: the guard
 // alone mends the view.
-func (p *Planner) pipeline(b *briefing, repairOnly bool) (strategies.Pipeline, error) {
+func (p *Planner) pipeline(b *briefing) (strategies.Pipeline, error) {
 	out := strategies.Pipeline{Guard: strategies.Guard{DropSystem: !b.policy.PreserveSystem}}
-	if repairOnly {
+	if b.repairOnly() {
 		return out, nil
 	}
 	// What the window holds beside the stored messages (tools, the provider's own
@@ -122,11 +151,8 @@ func (p *Planner) pipeline(b *briefing, repairOnly bool) (strategies.Pipeline, e
 	} else {
 		out.Target, out.Fallback = limits.Target, pol.Fallback
 	}
-	steps := pol.Steps(limits)
-	if b.fromLog {
-		steps = append([]policy.Step{{Strategy: "from_log"}}, steps...)
-	}
-	for _, s := range steps {
+	out.FromLog = b.operatesOnLog()
+	for _, s := range pol.Steps(limits) {
 		built, err := p.Registry.New(s.Strategy, s.Params)
 		if err != nil {
 			return out, fmt.Errorf("%w: %w", errOptions, err)

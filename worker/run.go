@@ -14,12 +14,13 @@ import (
 
 // Store is what a run needs of the store.
 type Store interface {
+	Load(ctx context.Context, run store.RunID) (*store.Claim, error)
 	Claim(ctx context.Context, run store.RunID, worker string, lease time.Duration) (*store.Claim, error)
 	Heartbeat(ctx context.Context, run store.RunID, fence int64, lease time.Duration) error
 	Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error)
 	Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error)
 	Apply(ctx context.Context, run store.RunID, fence int64, c store.Change) (chat.Ranges, error)
-	Finish(ctx context.Context, run store.RunID, fence int64, status string, snapshot chat.Seq, l store.Ledger, settle *store.Settlement) error
+	Finish(ctx context.Context, c *store.Claim, status string, l store.Ledger, settle *store.Settlement) error
 	Requeue(ctx context.Context, run store.RunID, fence int64, delay time.Duration, failed bool, code, text string) error
 	Snooze(ctx context.Context, run store.RunID, delay time.Duration, code string) (int, error)
 	Abandon(ctx context.Context, run store.RunID, outcome string) error
@@ -66,16 +67,22 @@ type attempt struct {
 // one that Postgres could not be told: the queue has to deliver again.
 func (w *Worker) execute(ctx context.Context, run store.RunID) error {
 	a := &attempt{w: w, run: run, start: time.Now()}
-	claim, err := w.store.Claim(ctx, run, w.config.Name, w.config.Lease)
+	claim, err := w.store.Load(ctx, run)
+	if err == nil && (claim.Orphaned || w.planner.slow(claim)) {
+		claim, err = w.store.Claim(ctx, run, w.config.Name, w.config.Lease)
+	}
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil // done before: a late or second delivery
+		return nil // done before, or being done: a late or second delivery
 	case errors.Is(err, store.ErrBusy):
 		return a.busy(ctx)
 	case err != nil:
 		return err
 	}
 	a.claim = claim
+	if claim.Fence == 0 {
+		return a.settle(ctx, a.work(ctx))
+	}
 	ctx, stop := w.keepLease(ctx, claim)
 	err = a.work(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
@@ -90,30 +97,28 @@ func (a *attempt) work(ctx context.Context) error {
 	a.w.probe(stepClaimed)
 	p := a.w.planner
 	b := p.brief(a.claim)
-	if err := b.see(ctx, a.w.store); err != nil {
-		return err
-	}
+	s := &a.claim.Session
 	a.ledger = store.Ledger{
-		Kind: "compact", PolicyHash: &b.hash, Utilization: b.limits.Utilization(b.context),
-		MessagesBefore: a.claim.Session.LiveMessages, MessagesAfter: a.claim.Session.LiveMessages,
-		TokensBefore: int64(a.claim.Session.LiveTokens), TokensAfter: int64(a.claim.Session.LiveTokens),
+		Kind: "compact", Worker: a.w.config.Name, PolicyHash: &b.hash, Utilization: b.limits.Utilization(b.context),
+		MessagesBefore: s.LiveMessages, MessagesAfter: s.LiveMessages,
+		TokensBefore: int64(s.LiveTokens), TokensAfter: int64(s.LiveTokens),
 	}
 	if err := a.w.savePolicy(ctx, b); err != nil {
 		return err
 	}
-	invalid := len(chat.Check(a.claim.View)) > 0 || len(a.claim.Session.Pinned.Minus(a.claim.Session.Live)) > 0
-	if code := b.guards(invalid); code != "" {
+	if code := b.guards(); code != "" {
 		return a.skip(ctx, b, code)
 	}
-	repairOnly := invalid && b.automatic() && !b.limits.Over(b.context)
-
-	pipeline, err := p.pipeline(b, repairOnly)
+	if err := b.see(ctx, a.w.store); err != nil {
+		return err
+	}
+	pipeline, err := p.pipeline(b)
 	if err != nil {
 		return err
 	}
-	t := &strategies.Transcript{Entries: b.entries, Counter: p.Counter(a.claim.Session.Model)}
+	t := &strategies.Transcript{Entries: b.entries, Counter: p.Counter(s.Model)}
 	result, err := pipeline.Run(ctx, t, func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
-		return a.w.store.Messages(ctx, a.claim.Session.SID, seqs)
+		return a.w.store.Messages(ctx, s.SID, seqs)
 	})
 	if err != nil {
 		return err
@@ -124,25 +129,22 @@ func (a *attempt) work(ctx context.Context) error {
 
 	change := b.change(result.Plan)
 	a.measure(change)
-	if code := a.verdict(b, result, invalid); code != "" {
+	if code := a.verdict(b, result); code != "" {
 		return a.skip(ctx, b, code)
 	}
 	a.w.probe(stepChecked)
-	if invalid && repairOnly {
-		a.ledger.Kind = "repair"
-	}
-	return a.apply(ctx, b, change, invalid)
+	return a.apply(ctx, b, change)
 }
 
 // guards are the reasons not to plan at all.
-func (b *briefing) guards(invalid bool) string {
+func (b *briefing) guards() string {
 	s := b.claim.Session
 	switch {
 	case !b.automatic():
 		return ""
 	case s.LastSourceSeq <= s.HoldSeq:
 		return OutcomeWaitingAfterUndo
-	case invalid:
+	case b.invalid:
 		return ""
 	case s.Settled == b.fingerprint(s.Revision):
 		return OutcomeUnchanged
@@ -164,7 +166,7 @@ func (a *attempt) measure(c store.Change) {
 }
 
 // verdict is why a planned change is not applied, or "".
-func (a *attempt) verdict(b *briefing, r strategies.Result, invalid bool) string {
+func (a *attempt) verdict(b *briefing, r strategies.Result) string {
 	gain := chat.Tokens(a.ledger.TokensBefore - a.ledger.TokensAfter)
 	options := a.claim.Options
 	switch {
@@ -174,7 +176,7 @@ func (a *attempt) verdict(b *briefing, r strategies.Result, invalid bool) string
 		return OutcomeNothingToCompact
 	case options.DryRun:
 		return OutcomeDryRun
-	case invalid, options.AllowGrowth:
+	case b.invalid, options.AllowGrowth:
 		return ""
 	case gain < 0:
 		return OutcomeWouldGrow
@@ -186,13 +188,16 @@ func (a *attempt) verdict(b *briefing, r strategies.Result, invalid bool) string
 	return ""
 }
 
-func (a *attempt) apply(ctx context.Context, b *briefing, c store.Change, invalid bool) error {
+func (a *attempt) apply(ctx context.Context, b *briefing, c store.Change) error {
+	if b.repairOnly() {
+		a.ledger.Kind = "repair"
+	}
 	gain := chat.Tokens(a.ledger.TokensBefore - a.ledger.TokensAfter)
 	after := b.context - gain
 	switch {
 	case b.limits.Over(after):
 		a.outcome = OutcomeFloorAboveTrigger
-	case a.ledger.Kind == "repair" || invalid && gain < b.policy.MinGainTokens:
+	case b.repairOnly() || b.invalid && gain < b.policy.MinGainTokens:
 		a.outcome = OutcomeRepaired
 	case after > b.limits.Target:
 		a.outcome = OutcomeAboveTarget
@@ -223,7 +228,7 @@ func (a *attempt) skip(ctx context.Context, b *briefing, code string) error {
 	case OutcomeIneffective:
 		s.Ineffective, s.CooldownSeconds = true, b.policy.Cooldown.Seconds()
 	}
-	if err := a.w.store.Finish(ctx, a.run, a.claim.Fence, store.StatusSkipped, a.claim.Session.LastSeq, a.ledger, s); err != nil {
+	if err := a.w.store.Finish(ctx, a.claim, store.StatusSkipped, a.ledger, s); err != nil {
 		return err
 	}
 	a.w.probe(stepRecorded)
@@ -239,9 +244,8 @@ func (b *briefing) settlement(context chat.Tokens, revision int64) *store.Settle
 	if b.limits.Over(context) {
 		due = context + max(b.policy.MinGainTokens, 1)
 	}
-	fingerprint := b.fingerprint(revision)
 	return &store.Settlement{
-		DueTokens: due, EstimateMargin: b.policy.EstimateMargin, PolicyHash: b.fleetHash, Settled: &fingerprint,
+		DueTokens: due, EstimateMargin: b.policy.EstimateMargin, PolicyHash: b.fleetHash, Settled: b.fingerprint(revision),
 	}
 }
 
@@ -285,7 +289,7 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 		if a.ledger.Kind == "" {
 			a.ledger.Kind = "compact"
 		}
-		werr = a.w.store.Finish(write, a.run, a.claim.Fence, store.StatusFailed, a.claim.Session.LastSeq, a.ledger, nil)
+		werr = a.w.store.Finish(write, a.claim, store.StatusFailed, a.ledger, nil)
 		a.log(ctx, slog.LevelError, "run failed", slog.String("error", text))
 	}
 	if werr != nil && !errors.Is(werr, store.ErrNotApplicable) {

@@ -31,6 +31,8 @@ type Config struct {
 	// Lease is how long a run is this worker's without a heartbeat. Defaults to
 	// 60 s; a run of a crashed worker is picked up after it.
 	Lease time.Duration
+	// Heartbeat is how often the lease of a run is prolonged. Defaults to a third of Lease.
+	Heartbeat time.Duration
 	// DrainTimeout is how long runs in flight may finish when the worker stops,
 	// before they are sent back to the queue. Defaults to 20 s.
 	DrainTimeout time.Duration
@@ -57,6 +59,7 @@ func (c Config) withDefaults() Config {
 		c.Concurrency = 16
 	}
 	set(&c.Lease, time.Minute)
+	set(&c.Heartbeat, c.Lease/3)
 	set(&c.DrainTimeout, 20*time.Second)
 	set(&c.CheckInterval, 20*time.Millisecond)
 	set(&c.WriteTimeout, 5*time.Second)

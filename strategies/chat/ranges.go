@@ -43,7 +43,7 @@ func (r Ranges) extend(x Range) Ranges {
 
 // Has reports whether q is in the set, in logarithmic time.
 func (r Ranges) Has(q Seq) bool {
-	i, found := slices.BinarySearchFunc(r, q, func(x Range, q Seq) int {
+	_, found := slices.BinarySearchFunc(r, q, func(x Range, q Seq) int {
 		switch {
 		case q < x.Lo:
 			return 1
@@ -52,7 +52,6 @@ func (r Ranges) Has(q Seq) bool {
 		}
 		return 0
 	})
-	_ = i
 	return found
 }
 

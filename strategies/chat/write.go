@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
+	"slices"
+	"time"
 )
 
 // WriteSession writes s as one line of JSONL, in one call of w.Write. Reading it
@@ -50,4 +53,147 @@ func writeLine(w io.Writer, line []byte) error {
 	}
 	_, err := w.Write(append(line, '\n'))
 	return err
+}
+
+// MarshalJSON writes the message as UnmarshalJSON reads it: reading what was
+// written gives an equal Message, for every Message that was read from JSON.
+// Raw values are written byte for byte and nothing is HTML-escaped. Note that
+// json.Marshal compacts and HTML-escapes what any MarshalJSON returns; call
+// AppendJSON where that matters.
+func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil), nil }
+
+// AppendJSON appends the message to dst, like MarshalJSON. Strings that are no
+// valid UTF-8 are written with U+FFFD in place of what is wrong. The Raw and
+// Extra values of the message must be valid JSON.
+func (m Message) AppendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	if m.ID != "" {
+		dst = appendField(dst, "id", m.ID)
+		dst = append(dst, ',')
+	}
+	dst = appendField(dst, "role", string(m.Role))
+	if m.Name != "" {
+		dst = appendField(append(dst, ','), "name", m.Name)
+	}
+	dst = append(dst, `,"content":`...)
+	dst = m.Content.appendJSON(dst)
+	if m.Reasoning != "" || m.ReasoningKey != "" {
+		dst = appendField(append(dst, ','), m.reasoningKey(), m.Reasoning)
+	}
+	if len(m.ToolCalls) > 0 {
+		dst = append(dst, `,"tool_calls":[`...)
+		for i, c := range m.ToolCalls {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = c.appendJSON(dst)
+		}
+		dst = append(dst, ']')
+	}
+	if m.ToolCallID != "" {
+		dst = appendField(append(dst, ','), "tool_call_id", m.ToolCallID)
+	}
+	if m.SourceID != "" {
+		dst = appendField(append(dst, ','), "source_id", m.SourceID)
+	}
+	if !m.CreatedAt.IsZero() {
+		dst = appendField(append(dst, ','), "created_at", m.CreatedAt.UTC().Format(time.RFC3339Nano))
+	}
+	dst = appendExtra(dst, m.Extra, m.writes)
+	return append(dst, '}')
+}
+
+// writes reports whether AppendJSON writes key from a field, so that a value of
+// that name in Extra has to stay out.
+func (m Message) writes(key string) bool {
+	switch key {
+	case "role", "content":
+		return true
+	case "id":
+		return m.ID != ""
+	case "name":
+		return m.Name != ""
+	case "tool_calls":
+		return len(m.ToolCalls) > 0
+	case "tool_call_id":
+		return m.ToolCallID != ""
+	case "source_id":
+		return m.SourceID != ""
+	case "created_at":
+		return !m.CreatedAt.IsZero()
+	}
+	return (m.Reasoning != "" || m.ReasoningKey != "") && key == m.reasoningKey()
+}
+
+func (m Message) reasoningKey() string {
+	if m.ReasoningKey == "" {
+		return "reasoning_content"
+	}
+	return m.ReasoningKey
+}
+
+func (c Content) appendJSON(dst []byte) []byte {
+	switch {
+	case c.Parts != nil:
+	case c.Null:
+		return append(dst, "null"...)
+	default:
+		return appendString(dst, c.Text)
+	}
+	dst = append(dst, '[')
+	for i, p := range c.Parts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if p.Raw != nil {
+			dst = append(dst, p.Raw...)
+			continue
+		}
+		kind, key := p.Type, "text"
+		switch kind {
+		case "":
+			kind = "text"
+		case "refusal":
+			key = "refusal"
+		}
+		dst = appendField(append(dst, '{'), "type", kind)
+		dst = append(appendField(append(dst, ','), key, p.Text), '}')
+	}
+	return append(dst, ']')
+}
+
+func (c ToolCall) appendJSON(dst []byte) []byte {
+	if c.Raw != nil {
+		return append(dst, c.Raw...)
+	}
+	body, input := "function", "arguments"
+	if c.Type == "custom" {
+		body, input = "custom", "input"
+	}
+	dst = appendField(append(dst, '{'), "id", c.ID)
+	dst = appendField(append(dst, ','), "type", body)
+	dst = append(dst, `,"`+body+`":{`...)
+	dst = appendField(dst, "name", c.Name)
+	dst = appendField(append(dst, ','), input, c.Arguments)
+	return append(dst, "}}"...)
+}
+
+// appendExtra appends the values of extra that nothing else has written, in the
+// order of their keys, each with a comma before it.
+func appendExtra(dst []byte, extra map[string]json.RawMessage, written func(string) bool) []byte {
+	for _, key := range slices.Sorted(maps.Keys(extra)) {
+		if written(key) {
+			continue
+		}
+		dst = append(appendString(append(dst, ','), key), ':')
+		if len(extra[key]) == 0 {
+			dst = append(dst, "null"...)
+		}
+		dst = append(dst, extra[key]...)
+	}
+	return dst
+}
+
+func appendField(dst []byte, key, value string) []byte {
+	return appendString(append(appendString(dst, key), ':'), value)
 }

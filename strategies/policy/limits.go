@@ -114,6 +114,14 @@ func (p Policy) Hash(l Limits, versions map[string]string) string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// FleetHash identifies the policy apart from any model: what the thresholds of all
-// sessions were written under.
-func (p Policy) FleetHash() string { return p.Hash(Limits{}, nil) }
+// FleetHash identifies the policy apart from any model: everything but when runs
+// start. The thresholds of all sessions are written under it.
+func (p Policy) FleetHash() string {
+	p.Cron, p.Timezone, p.Debounce, p.MaxDelay, p.Cooldown = "", "", 0, 0, 0
+	b, err := json.Marshal(p)
+	if err != nil {
+		b = fmt.Appendf(nil, "%+v", p)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])[:16]
+}

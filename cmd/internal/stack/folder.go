@@ -45,7 +45,15 @@ func openFolder(ctx context.Context, path string, as *identity) (*folder, error)
 	if err != nil {
 		return nil, err
 	}
-	if f.lock, err = lockFile(ctx, filepath.Join(f.path, "lock")); err == nil {
+	if f.temporary {
+		// It gets its name locked: a sweep elsewhere must not find it free.
+		if f.lock, err = lockFile(ctx, f.join("lock.new")); err == nil {
+			err = os.Rename(f.lock.Name(), f.join("lock"))
+		}
+	} else {
+		f.lock, err = lockFile(ctx, f.join("lock"))
+	}
+	if err == nil {
 		err = give(f.path, as)
 	}
 	if err != nil {

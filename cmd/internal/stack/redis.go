@@ -140,7 +140,8 @@ func awaitRedis(ctx context.Context, p *process, options *redis.Options) (string
 	ctx, cancel := context.WithTimeoutCause(ctx, 20*time.Second, errors.New("no answer within 20s"))
 	defer cancel()
 	// Another server on the same port may take the connection and never answer.
-	options.MaxRetries, options.DialTimeout, options.ReadTimeout = -1, 500*time.Millisecond, 500*time.Millisecond
+	options.MaxRetries, options.DialerRetries = -1, 1
+	options.DialTimeout, options.ReadTimeout = 500*time.Millisecond, 500*time.Millisecond
 	client := redis.NewClient(options)
 	defer client.Close()
 	for {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 )
 
 // envHelper makes the test binary start a stack, say where, and wait: a parent
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envHelper) != "" {
 		os.Exit(helper())
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 func helper() int {
@@ -194,70 +195,6 @@ func TestGivenURLsAreUsedAsTheyAre(t *testing.T) {
 	}
 	if s.Postgres != (Server{Kind: Given}) || s.Redis != (Server{Kind: Given}) {
 		t.Errorf("got %+v and %+v", s.Postgres, s.Redis)
-	}
-}
-
-func TestMissingBinariesNameTheWaysOut(t *testing.T) {
-	t.Parallel()
-	nowhere := &finder{look: func(string) (string, error) { return "", exec.ErrNotFound }}
-	_, err := Start(t.Context(), Options{find: nowhere})
-	if !errors.Is(err, ErrNoPostgres) {
-		t.Fatalf("got %v", err)
-	}
-	for _, want := range []string{"install", "DATABASE_URL", "demo --install"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not name %q", err, want)
-		}
-	}
-	if strings.Contains(err.Error(), "\n") {
-		t.Errorf("more than one line: %q", err)
-	}
-}
-
-func TestInstallHint(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		goos string
-		apt  bool
-		want string
-	}{
-		{"linux", true, "apt-get install postgresql"},
-		{"darwin", false, "brew install postgresql@17"},
-		{"linux", false, "server package"},
-	} {
-		if got := installHint(c.goos, c.apt); !strings.Contains(got, c.want) {
-			t.Errorf("%s, apt %v: %q", c.goos, c.apt, got)
-		}
-	}
-}
-
-func TestFinderTakesTheNewestUsable(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	for _, v := range []string{"9.6", "13", "14", "17"} {
-		dir := filepath.Join(root, v, "bin")
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"postgres", "initdb"} {
-			script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + v + ".2 (Debian 1-deb12u1)'\n"
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	f := &finder{
-		look:     func(string) (string, error) { return "", exec.ErrNotFound },
-		patterns: []string{filepath.Join(root, "*", "bin")},
-	}
-	for major, want := range map[int]int{0: 17, 14: 14} {
-		got, err := f.postgres(t.Context(), major)
-		if err != nil || got.major != want {
-			t.Errorf("wanting %d: got %+v, %v", major, got, err)
-		}
-	}
-	if _, err := f.postgres(t.Context(), 16); !errors.Is(err, ErrNoPostgres) || !strings.Contains(err.Error(), "(version 17)") {
-		t.Errorf("wanting 16: got %v", err)
 	}
 }
 

@@ -1,0 +1,195 @@
+// Package bench measures the whole job path on real servers: how many compactions
+// a second, how much memory for one huge session, how long from an append to its
+// compaction. Every figure comes with the conditions it was measured under, and
+// throughput with a floor measured in the same run.
+//
+// It works in a schema of its own and drops it; it never touches other data.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sessionstore/compactor/migrations"
+	"github.com/sessionstore/compactor/scheduler"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/tokens"
+	"github.com/sessionstore/compactor/worker"
+	"github.com/sessionstore/compactor/worker/jobs"
+)
+
+// Schema is where the benches keep their data.
+const Schema = "compactor_bench"
+
+// Env is where a bench runs.
+type Env struct {
+	DatabaseURL, RedisURL string
+	// Concurrency is the number of runs worked on at once, and of the floor's connections.
+	Concurrency int
+	// Progress is told what is going on; may be nil.
+	Progress func(stage string, done, total int)
+	Logger   *slog.Logger
+}
+
+func (e Env) progress(stage string, done, total int) {
+	if e.Progress != nil {
+		e.Progress(stage, done, total)
+	}
+}
+
+// system is a store with a fresh schema, and what works on it.
+type system struct {
+	env     Env
+	store   *store.Store
+	redis   asynq.RedisConnOpt
+	ring    *jobs.Enqueuer
+	planner *worker.Planner
+}
+
+// open makes a fresh schema; the returned function drops it.
+func open(ctx context.Context, env Env, pol policy.Policy) (*system, func(), error) {
+	s, err := attach(ctx, env, pol)
+	if err != nil {
+		return nil, nil, err
+	}
+	closeAll := func() {
+		drop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		_ = s.store.DropSchema(drop)
+		_ = s.ring.Close()
+		s.store.Close()
+	}
+	if err = s.store.DropSchema(ctx); err == nil {
+		_, err = migrations.Up(ctx, env.DatabaseURL, Schema)
+	}
+	if err != nil {
+		closeAll()
+		return nil, nil, err
+	}
+	return s, closeAll, nil
+}
+
+// attach connects to the schema as it is.
+func attach(ctx context.Context, env Env, pol policy.Policy) (*system, error) {
+	redis, err := asynq.ParseRedisURI(env.RedisURL)
+	if err != nil {
+		return nil, fmt.Errorf("redis url: %w", err)
+	}
+	st, err := store.Open(ctx, store.Config{URL: env.DatabaseURL, Schema: Schema, MaxConns: env.Concurrency + 8})
+	if err != nil {
+		return nil, err
+	}
+	return &system{
+		env: env, store: st, redis: redis, ring: jobs.NewEnqueuer(redis, time.Minute),
+		planner: &worker.Planner{
+			Policy: pol, Registry: strategies.Builtin(), Window: tokens.Window,
+			Counter: func(string) strategies.Counter { return tokens.Chars4{} },
+		},
+	}, nil
+}
+
+// work runs a scheduler and a worker, as serve does, while do runs.
+func (s *system) work(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	sched, err := scheduler.New(s.store, s.ring, scheduler.Config{Policy: s.planner.Policy, Holder: "bench", Logger: s.env.Logger})
+	if err != nil {
+		return err
+	}
+	w := worker.New(s.store, s.planner, worker.Config{Concurrency: s.env.Concurrency, Logger: s.env.Logger})
+	g.Go(func() error { return sched.Run(ctx) })
+	g.Go(func() error { return w.Run(ctx, s.redis) })
+	g.Go(func() error {
+		defer cancel()
+		return do(ctx)
+	})
+	return g.Wait()
+}
+
+// truncating is a policy of the truncation class: metadata decides everything.
+func truncating(start, target chat.Tokens) policy.Policy {
+	p := policy.Default()
+	p.Pipeline = []policy.Step{{Strategy: "truncation"}}
+	p.StartTokens, p.TargetTokens = start, target
+	p.Debounce, p.MaxDelay = 0, 0
+	return p
+}
+
+// session is a history of n messages of size octets and count tokens each: a
+// system prompt, then turns of a question, a tool call, its result and an answer.
+func session(n, size int, count chat.Tokens, first bool) []store.NewMessage {
+	text := strings.Repeat("The quick brown fox jumps over the lazy dog; ", size/45+1)[:size]
+	msgs := make([]store.NewMessage, 0, n)
+	add := func(m chat.Message) {
+		msgs = append(msgs, store.NewMessage{Message: m, Tokens: count, Counter: "bench"})
+	}
+	if first {
+		add(chat.Message{Role: chat.RoleSystem, Content: chat.TextContent(text)})
+	}
+	for turn := 0; len(msgs) < n; turn++ {
+		id := "call_" + strconv.Itoa(turn)
+		add(chat.Message{Role: chat.RoleUser, Content: chat.TextContent(text)})
+		add(chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text), ToolCalls: []chat.ToolCall{
+			{ID: id, Type: "function", Name: "search", Arguments: `{"q":"fox"}`},
+		}})
+		add(chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: chat.TextContent(text)})
+		add(chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)})
+	}
+	// A call keeps its result: a history may be a message or two short of n.
+	for len(msgs) > n || msgs[len(msgs)-1].Role == chat.RoleAssistant && len(msgs[len(msgs)-1].ToolCalls) > 0 {
+		msgs = msgs[:len(msgs)-1]
+	}
+	return msgs
+}
+
+// poll waits until ok, looking every interval.
+func poll(ctx context.Context, interval time.Duration, ok func() (bool, error)) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		done, err := ok()
+		if err != nil || done {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// peakMemory is the highest resident size of this process since resetPeak, in
+// bytes; 0 where the system does not tell.
+func peakMemory() int64 {
+	raw, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(raw)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kb * 1024
+		}
+	}
+	return 0
+}
+
+// resetPeak forgets the peak so far.
+func resetPeak() {
+	runtime.GC()
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
+}

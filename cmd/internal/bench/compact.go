@@ -1,0 +1,192 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// CompactOptions size the throughput bench.
+type CompactOptions struct {
+	// Sessions go through the job path, and as many through the floor. Defaults to 4,000.
+	Sessions int
+	// Messages and Tokens of a session. Default to 200 and 40,000.
+	Messages int
+	Tokens   chat.Tokens
+	// Rounds alternate job path and floor, so that a machine that changes speed
+	// changes it for both. Defaults to 4.
+	Rounds int
+}
+
+// CompactResult is what Compact measured.
+type CompactResult struct {
+	CompactionsPerSecond  float64 `json:"compactions_per_second"`
+	FloorPerSecond        float64 `json:"floor_per_second"`
+	Ratio                 float64 `json:"ratio"`
+	WALBytesPerCompaction float64 `json:"wal_bytes_per_compaction"`
+	MemoryBytes           int64   `json:"memory_bytes"`
+	Sessions              int     `json:"sessions"`
+	Messages              int     `json:"messages"`
+	Tokens                int64   `json:"tokens"`
+	Concurrency           int     `json:"concurrency"`
+	Rounds                []Round `json:"rounds"`
+}
+
+// Round is one alternation.
+type Round struct {
+	CompactionsPerSecond float64 `json:"compactions_per_second"`
+	FloorPerSecond       float64 `json:"floor_per_second"`
+}
+
+// Compact measures compactions per second over the whole job path: a sweep queues
+// the runs, asynq carries them, the worker claims, plans, checks and applies. A
+// round's time is from the first run queued to the last one committed, by the
+// database's clock. The floor is store.Floor by as many connections.
+func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, error) {
+	if o.Sessions == 0 {
+		o.Sessions = 4000
+	}
+	if o.Messages == 0 {
+		o.Messages = 200
+	}
+	if o.Tokens == 0 {
+		o.Tokens = 40_000
+	}
+	if o.Rounds == 0 {
+		o.Rounds = 4
+	}
+	start, target := o.Tokens*3/4, o.Tokens/2
+	pol := truncating(start, target)
+	s, closeAll, err := open(ctx, env, pol)
+	if err != nil {
+		return CompactResult{}, err
+	}
+	defer closeAll()
+
+	perRound := o.Sessions / o.Rounds
+	result := CompactResult{Sessions: perRound * o.Rounds, Messages: o.Messages, Tokens: int64(o.Tokens), Concurrency: env.Concurrency}
+	var seconds, floorSeconds float64
+	var wal int64
+	for round := range o.Rounds {
+		if err := s.seed(ctx, o, round, perRound); err != nil {
+			return result, err
+		}
+		f, err := s.floorRound(ctx, round, target)
+		if err != nil {
+			return result, err
+		}
+		before, err := s.store.WALPosition(ctx)
+		if err != nil {
+			return result, err
+		}
+		resetPeak()
+		d, err := s.jobRound(ctx, fmt.Sprintf("round-%d", round), perRound)
+		if err != nil {
+			return result, err
+		}
+		after, err := s.store.WALPosition(ctx)
+		if err != nil {
+			return result, err
+		}
+		result.MemoryBytes = max(result.MemoryBytes, peakMemory())
+		wal += after - before
+		seconds += d
+		floorSeconds += f
+		result.Rounds = append(result.Rounds, Round{float64(perRound) / d, float64(perRound) / f})
+		env.progress("measuring", round+1, o.Rounds)
+	}
+	n := float64(result.Sessions)
+	result.CompactionsPerSecond = n / seconds
+	result.FloorPerSecond = n / floorSeconds
+	result.Ratio = result.CompactionsPerSecond / result.FloorPerSecond
+	result.WALBytesPerCompaction = float64(wal) / n
+	return result, nil
+}
+
+func floorTenant(round int) string { return fmt.Sprintf("floor-%d", round) }
+
+// seed fills a round's sessions, for the floor and the job path alike. They are
+// imported, so nothing is rung for; the floor's are made not due by their model.
+func (s *system) seed(ctx context.Context, o CompactOptions, round, n int) error {
+	limits := s.planner.Policy.Limits("", s.planner.Window)
+	err := s.store.SavePolicy(ctx, s.planner.Policy.FleetHash(), []byte(`{}`), []store.Threshold{
+		{ModelPrefix: "", DueTokens: limits.Start}, {ModelPrefix: "floor", DueTokens: 1 << 40},
+	})
+	if err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(4)
+	var done atomic.Int64
+	for i := range 2 * n {
+		g.Go(func() error {
+			k, model := store.Key{Tenant: floorTenant(round), Session: fmt.Sprintf("s%d", i)}, "floor"
+			if i%2 == 1 {
+				k.Tenant, model = fmt.Sprintf("job-%d", round), "job"
+			}
+			msgs := session(o.Messages, 600, o.Tokens/chat.Tokens(o.Messages), true)
+			_, _, err := s.store.Import(gctx, k, model, msgs)
+			s.env.progress("filling", int(done.Add(1))+round*2*n, 2*n*o.Rounds)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return s.store.Vacuum(ctx)
+}
+
+func (s *system) floorRound(ctx context.Context, round int, target chat.Tokens) (float64, error) {
+	rows, err := s.store.Sessions(ctx, store.SessionFilter{Tenant: floorTenant(round), Limit: 1 << 30})
+	if err != nil {
+		return 0, err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	start := time.Now()
+	for range s.env.Concurrency {
+		g.Go(func() error {
+			for i := next.Add(1) - 1; i < int64(len(rows)); i = next.Add(1) - 1 {
+				if err := s.store.Floor(gctx, rows[i].SID, target); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	err = g.Wait()
+	return time.Since(start).Seconds(), err
+}
+
+func (s *system) jobRound(ctx context.Context, entry string, n int) (seconds float64, err error) {
+	err = s.work(ctx, func(ctx context.Context) error {
+		if _, err := s.store.FireSlot(ctx, entry, time.Now(), "bench"); err != nil {
+			return err
+		}
+		sweeps, err := s.store.OpenSweeps(ctx)
+		if err != nil {
+			return err
+		}
+		if len(sweeps) != 1 {
+			return fmt.Errorf("%d sweeps are open, want the bench's own", len(sweeps))
+		}
+		var applied int64
+		err = poll(ctx, 50*time.Millisecond, func() (bool, error) {
+			var ended int64
+			var err error
+			seconds, ended, applied, err = s.store.SweepTimes(ctx, sweeps[0].ID)
+			return ended >= int64(n), err
+		})
+		if err == nil && applied != int64(n) {
+			err = fmt.Errorf("%d of %d runs were applied", applied, n)
+		}
+		return err
+	})
+	return seconds, err
+}

@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/worker"
+)
+
+// MemoryOptions size the memory bench.
+type MemoryOptions struct {
+	// Messages of the session and their octets in all. Default to 20,000 and 100 MB.
+	Messages int
+	Octets   int
+	// Worker is the command line of the process to measure; see WorkerMain.
+	Worker []string
+}
+
+// MemoryResult is what Memory measured.
+type MemoryResult struct {
+	PeakBytes    int64 `json:"peak_bytes"` // highest resident size of the worker's process
+	Messages     int64 `json:"messages"`
+	Octets       int64 `json:"octets"`
+	TokensBefore int64 `json:"tokens_before"`
+	TokensAfter  int64 `json:"tokens_after"`
+}
+
+const (
+	memoryTarget  = 50_000
+	memorySession = "huge"
+)
+
+// Memory compacts one huge session in a worker process of its own and reports that
+// process's peak, which is read from the system when it has ended.
+func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error) {
+	if o.Messages == 0 {
+		o.Messages = 20_000
+	}
+	if o.Octets == 0 {
+		o.Octets = 100 << 20
+	}
+	s, closeAll, err := open(ctx, env, truncating(2*memoryTarget, memoryTarget))
+	if err != nil {
+		return MemoryResult{}, err
+	}
+	defer closeAll()
+	const batch = 400
+	k := store.Key{Session: memorySession}
+	for done := 0; done < o.Messages; {
+		msgs := session(min(batch, o.Messages-done), o.Octets/o.Messages, 1000, done == 0)
+		if _, _, err := s.store.Import(ctx, k, "job", msgs); err != nil {
+			return MemoryResult{}, err
+		}
+		done += len(msgs)
+		env.progress("filling", done, o.Messages)
+	}
+	run, err := s.store.Request(ctx, k, store.TriggerApplication, "bench", store.Options{})
+	if err != nil {
+		return MemoryResult{}, err
+	}
+	if err := s.ring.Enqueue(ctx, run, 1, store.TriggerApplication); err != nil {
+		return MemoryResult{}, err
+	}
+
+	child := exec.CommandContext(ctx, o.Worker[0], o.Worker[1:]...) //nolint:gosec // this program's own path
+	child.Env = append(os.Environ(), "COMPACTOR_BENCH_DATABASE="+env.DatabaseURL, "COMPACTOR_BENCH_REDIS="+env.RedisURL)
+	child.Stderr = os.Stderr
+	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
+	if err := child.Run(); err != nil {
+		return MemoryResult{}, fmt.Errorf("worker process: %w", err)
+	}
+	usage, ok := child.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return MemoryResult{}, errors.New("this system does not report the peak memory of a process")
+	}
+	row, err := s.store.Run(ctx, run)
+	if err != nil {
+		return MemoryResult{}, err
+	}
+	if row.Status != "applied" {
+		return MemoryResult{}, fmt.Errorf("run %d ended %s (%s), not applied", run, row.Status, row.Outcome)
+	}
+	return MemoryResult{
+		PeakBytes: usage.Maxrss * 1024, Messages: row.MessagesBefore, Octets: int64(o.Octets),
+		TokensBefore: row.TokensBefore, TokensAfter: row.TokensAfter,
+	}, nil
+}
+
+// WorkerMain is the process that Memory measures: a worker that ends when the
+// session has been compacted.
+func WorkerMain(ctx context.Context, env Env) error {
+	s, err := attach(ctx, env, truncating(2*memoryTarget, memoryTarget))
+	if err != nil {
+		return err
+	}
+	defer s.store.Close()
+	defer s.ring.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_ = poll(ctx, 20*time.Millisecond, func() (bool, error) {
+			runs, err := s.store.Runs(ctx, store.RunFilter{Key: store.Key{Session: memorySession}, Limit: 1})
+			return err == nil && len(runs) == 1 && runs[0].Outcome != "", nil
+		})
+		cancel()
+	}()
+	return worker.New(s.store, s.planner, worker.Config{Concurrency: env.Concurrency, Logger: env.Logger}).Run(ctx, s.redis)
+}

@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/migrations"
+	"github.com/sessionstore/compactor/scheduler"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/tokens"
+	"github.com/sessionstore/compactor/worker"
+	"github.com/sessionstore/compactor/worker/jobs"
+)
+
+// App is a wired installation: the store, the queue, and what plans with the
+// policy. The roles are made of it; several may run at once.
+type App struct {
+	Config   config.Config
+	Logger   *slog.Logger
+	Store    *store.Store
+	Redis    asynq.RedisConnOpt
+	Planner  *worker.Planner
+	Enqueuer *jobs.Enqueuer
+}
+
+// AppOptions say how an App is opened.
+type AppOptions struct {
+	// Wait is how long to wait for Postgres; 0 tries once.
+	Wait time.Duration
+	// Migrate applies pending migrations; else they are an error.
+	Migrate bool
+}
+
+// NewApp waits for Postgres, checks that the schema is up to date, and wires
+// everything. It opens no connection to Redis: what needs it waits for it. The
+// caller closes the App.
+func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOptions) (*App, error) {
+	if err := c.Require("database.url", "redis.url"); err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	redis, err := ParseRedis(c)
+	if err != nil {
+		return nil, err
+	}
+	var st *store.Store
+	err = waitForPostgres(ctx, logger, o.Wait, func(ctx context.Context) error {
+		var err error
+		st, err = store.Open(ctx, StoreConfig(c))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := ensureMigrated(ctx, c, logger, o.Migrate); err != nil {
+		st.Close()
+		return nil, err
+	}
+	return &App{
+		Config: c, Logger: logger, Store: st, Redis: redis, Planner: NewPlanner(c),
+		Enqueuer: jobs.NewEnqueuer(redis, c.Worker.JobTimeout),
+	}, nil
+}
+
+// Close closes the connections. The roles have ended before.
+func (a *App) Close() error {
+	err := a.Enqueuer.Close()
+	a.Store.Close()
+	return err
+}
+
+// Worker makes the worker role.
+func (a *App) Worker() *worker.Worker {
+	w := a.Config.Worker
+	return worker.New(a.Store, a.Planner, worker.Config{
+		Concurrency: w.Concurrency, Lease: w.Lease, Heartbeat: w.Heartbeat, DrainTimeout: w.DrainTimeout, CheckInterval: w.CheckInterval, Logger: a.Logger,
+	})
+}
+
+// WorkerRole runs a worker until its context is over.
+func (a *App) WorkerRole() Role {
+	return Role{"worker", func(ctx context.Context) error { return a.Worker().Run(ctx, a.Redis) }}
+}
+
+// Scheduler makes the scheduler role.
+func (a *App) Scheduler() (*scheduler.Scheduler, error) {
+	c := a.Config.Scheduler
+	return scheduler.New(a.Store, a.Enqueuer, scheduler.Config{
+		Policy: a.Config.Policy, Models: tokens.Models(), Window: tokens.Window, RelayInterval: c.RelayInterval, PageSize: c.PageSize,
+		RedeliverAfter: c.RedeliverAfter, LeaderTTL: c.LeaderTTL, ReconcileInterval: c.ReconcileInterval, Logger: a.Logger,
+	})
+}
+
+// SchedulerRole runs a scheduler until its context is over.
+func (a *App) SchedulerRole() (Role, error) {
+	s, err := a.Scheduler()
+	if err != nil {
+		return Role{}, &exitError{exitUsage, err}
+	}
+	return Role{"scheduler", s.Run}, nil
+}
+
+// StoreConfig is what the configuration says of the store.
+func StoreConfig(c config.Config) store.Config {
+	return store.Config{URL: c.Database.URL.Reveal(), Schema: c.Database.Schema, MaxConns: c.PoolSize()}
+}
+
+// NewPlanner plans by the configured policy with the built-in strategies.
+func NewPlanner(c config.Config) *worker.Planner {
+	return &worker.Planner{
+		Policy: c.Policy, Registry: strategies.Builtin(), Window: tokens.Window,
+		Counter: func(model string) strategies.Counter { return tokens.ForModel(model) },
+	}
+}
+
+// ParseRedis is where the queue is.
+func ParseRedis(c config.Config) (asynq.RedisConnOpt, error) {
+	o, err := asynq.ParseRedisURI(c.Redis.URL.Reveal())
+	if err != nil {
+		return nil, wrong("redis.url: %s: %w", c.Redis.URL, err)
+	}
+	return o, nil
+}
+
+// ensureMigrated applies what is pending, or names it.
+func ensureMigrated(ctx context.Context, c config.Config, logger *slog.Logger, apply bool) error {
+	if apply {
+		done, err := migrations.Up(ctx, c.Database.URL.Reveal(), c.Database.Schema)
+		for _, m := range done {
+			logger.InfoContext(ctx, "migration applied", "version", m.Version, "name", m.Name)
+		}
+		return err
+	}
+	all, err := migrations.Status(ctx, c.Database.URL.Reveal(), c.Database.Schema)
+	if err != nil {
+		return err
+	}
+	pending := 0
+	for _, m := range all {
+		if m.AppliedAt.IsZero() {
+			pending++
+		}
+	}
+	if pending > 0 {
+		return fmt.Errorf("schema %s: %d of %d migrations are not applied: run `compactor migrate up`, or serve with --migrate",
+			c.Database.Schema, pending, len(all))
+	}
+	return nil
+}
+
+const (
+	waitAttempt  = 5 * time.Second        // one attempt to connect
+	waitPause    = 500 * time.Millisecond // between two
+	waitLogEvery = 5 * time.Second
+)
+
+// waitForPostgres tries until it works, for at most limit, and says in the log that
+// it is waiting. An error about the settings ends it at once.
+func waitForPostgres(ctx context.Context, logger *slog.Logger, limit time.Duration, try func(context.Context) error) error {
+	start := time.Now()
+	var logged time.Time
+	for {
+		attempt, cancel := context.WithTimeoutCause(ctx, waitAttempt, fmt.Errorf("no answer within %s", waitAttempt))
+		err := try(attempt)
+		cancel()
+		var exit *exitError
+		switch {
+		case err == nil && !logged.IsZero():
+			logger.InfoContext(ctx, "found postgres", "waited", time.Since(start).Round(time.Millisecond))
+			return nil
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &exit), errors.Is(err, store.ErrInvalid):
+			return err
+		case limit == 0:
+			return err
+		case time.Since(start) >= limit:
+			return fmt.Errorf("gave up waiting for postgres after %s: %w", limit, err)
+		}
+		if time.Since(logged) >= waitLogEvery {
+			logged = time.Now()
+			logger.WarnContext(ctx, "waiting for postgres", "error", err.Error(),
+				"waited", time.Since(start).Round(time.Millisecond), "limit", limit)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(min(waitPause, max(0, limit-time.Since(start)))):
+		}
+	}
+}
+
+// Role is a part of the system that works until its context is over.
+type Role struct {
+	Name string
+	Run  func(ctx context.Context) error
+}
+
+// RunRoles runs roles until ctx is over or one of them ends, and then stops them
+// one by one in the order given, each before the next: first what makes work, then
+// what does it. It returns the first error of a role.
+func RunRoles(ctx context.Context, roles ...Role) error {
+	type end struct {
+		role int
+		err  error
+	}
+	ends := make(chan end, len(roles))
+	stops := make([]context.CancelFunc, len(roles))
+	done := make([]chan struct{}, len(roles))
+	for i, r := range roles {
+		// Not ended by ctx: the order is this function's.
+		own, stop := context.WithCancel(context.WithoutCancel(ctx))
+		stops[i], done[i] = stop, make(chan struct{})
+		go func() {
+			defer close(done[i])
+			ends <- end{i, r.Run(own)}
+		}()
+	}
+	defer func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}()
+	var first error
+	keep := func(e end) {
+		if e.err != nil && first == nil && !errors.Is(e.err, context.Canceled) {
+			first = fmt.Errorf("%s: %w", roles[e.role].Name, e.err)
+		}
+	}
+	left := len(roles)
+	select {
+	case <-ctx.Done():
+	case e := <-ends:
+		left--
+		keep(e)
+		if e.err == nil && ctx.Err() == nil {
+			first = fmt.Errorf("%s ended by itself", roles[e.role].Name)
+		}
+	}
+	for i := range roles {
+		stops[i]()
+		<-done[i]
+	}
+	for range left {
+		keep(<-ends)
+	}
+	return first
+}

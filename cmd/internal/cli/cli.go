@@ -1,0 +1,122 @@
+// Package cli is the command line: one file per command, each a struct whose
+// fields are its flags and whose Help is its documentation. It wires the other
+// packages together and turns their errors into lines and exit codes.
+//
+// It holds no logic of compaction. Main takes everything it needs as arguments,
+// so that a test is a call of it.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
+)
+
+// grammar is the command line: kong makes the parser and the help of it.
+type grammar struct {
+	globals
+
+	Serve     serveCmd     `cmd:"" group:"Roles:" help:"Run all roles in one process: scheduler and worker."`
+	Worker    workerCmd    `cmd:"" group:"Roles:" help:"Run a worker: it takes runs from the queue and carries them out."`
+	Scheduler schedulerCmd `cmd:"" group:"Roles:" help:"Run a scheduler: sweeps, events, and the search for lost work."`
+
+	Migrate migrateCmd `cmd:"" group:"Database:" help:"Create or update the tables, or show which migrations are applied."`
+	Import  importCmd  `cmd:"" group:"Database:" help:"Import histories from files or from a table of another database."`
+	Export  exportCmd  `cmd:"" group:"Database:" help:"Write sessions as JSONL."`
+	Doctor  doctorCmd  `cmd:"" group:"Database:" help:"Check connections, settings, and the invariants over the data."`
+
+	Sessions sessionsCmd `cmd:"" group:"Sessions:" help:"List sessions with their size and what is due."`
+	View     viewCmd     `cmd:"" group:"Sessions:" help:"Show what the model gets of a session, and why not the rest."`
+	Compact  compactCmd  `cmd:"" group:"Sessions:" help:"Compact one session now."`
+	Undo     undoCmd     `cmd:"" group:"Sessions:" help:"Take a run back."`
+	Runs     runsCmd     `cmd:"" group:"Sessions:" help:"List runs, newest first, or show one of them."`
+	Pin      pinCmd      `cmd:"" group:"Sessions:" help:"Keep a message in the view whatever runs want."`
+	Unpin    unpinCmd    `cmd:"" group:"Sessions:" help:"Let runs decide about a pinned message again."`
+
+	Config  configCmd  `cmd:"" group:"Other:" help:"Show the configuration, or an example of it."`
+	Version versionCmd `cmd:"" group:"Other:" help:"Show the version of this binary."`
+}
+
+const description = `Keeps stored LLM conversations within the context window without losing a word.
+
+Settings come from --config, the environment (DATABASE_URL, REDIS_URL, COMPACTOR_<SECTION>_<KEY>) and flags; every setting of the configuration file has a flag (database.max_conns: --database-max-conns). "compactor config print" shows what is in force.
+
+Exit codes:
+
+    0    done
+    1    internal error, or a server that could not be reached
+    2    wrong usage, configuration or input
+    3    the session, run or message does not exist
+    4    refused: stale, in use, or not applicable
+    5    doctor found something wrong
+    130  interrupted`
+
+// Help is the text under the usage line.
+func (*grammar) Help() string { return description }
+
+// exited carries the exit code of a help text out of the parser.
+type exited int
+
+// Main runs the command that args name (without the program) and returns the exit
+// code. environ has the form of os.Environ. A cancelled ctx ends the command in
+// order.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string) int {
+	return run(ctx, args, &Env{
+		Stdin: os.Stdin, Out: term.Detect(stdout, environ), Err: term.Detect(stderr, environ), Environ: environ, now: time.Now,
+	})
+}
+
+func run(ctx context.Context, args []string, e *Env) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			c, ok := r.(exited)
+			if !ok {
+				panic(r)
+			}
+			code = int(c)
+		}
+	}()
+	// What go-redis would print by itself comes back as errors, too.
+	logging.Disable()
+	var g grammar
+	parser, err := kong.New(&g,
+		kong.Name("compactor"),
+		kong.Writers(e.Out.W, e.Err.W),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+	)
+	if err != nil {
+		return e.fail(ctx, fmt.Errorf("command line: %w", err))
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return e.fail(ctx, usageError(err))
+	}
+	e.JSON = g.JSON
+	e.file, e.flags = g.ConfigFile, g.values()
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	return e.fail(ctx, parsed.Run(e))
+}
+
+// usageError names what was wrong with the command line and where help is.
+func usageError(err error) error {
+	command := "compactor"
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		if selected := parse.Context.Selected(); selected != nil {
+			command = selected.FullPath()
+		}
+	}
+	return &exitError{exitUsage, fmt.Errorf("%w (see `%s --help`)", err, command)}
+}

@@ -1,0 +1,413 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/tokens"
+	"github.com/sessionstore/compactor/worker"
+	"github.com/sessionstore/compactor/worker/jobs"
+)
+
+// compactCmd asks for a run of one session and waits for it.
+type compactCmd struct {
+	Session     string        `arg:"" help:"The session."`
+	From        string        `enum:"log,view," default:"" placeholder:"log|view" help:"Plan over the whole log as if nothing were in force (the default), or over the present view (log, view)."`
+	Strategy    []string      `sep:"none" placeholder:"NAME[:P=V,…]" help:"Run this strategy in place of the policy's pipeline; repeatable, in order."`
+	Focus       string        `placeholder:"TEXT" help:"What a summary should keep."`
+	DryRun      bool          `help:"Plan and record, and change nothing."`
+	AllowGrowth bool          `help:"Apply the result even if it gains nothing."`
+	Wait        bool          `default:"true" negatable:"" help:"Wait for the run to end."`
+	Timeout     time.Duration `default:"60s" help:"Wait this long at most."`
+}
+
+// Help documents the command.
+func (*compactCmd) Help() string {
+	var b strings.Builder
+	b.WriteString(`A worker has to run for anything to happen; without one the run stays queued.
+
+Strategies and their parameters:
+
+`)
+	for _, info := range strategies.Builtin().Describe() {
+		if info.Name == "from_log" {
+			continue // what --from log does
+		}
+		names := make([]string, len(info.Params))
+		for i, p := range info.Params {
+			names[i] = p.Name
+		}
+		fmt.Fprintf(&b, "    %-20s %s\n", info.Name, info.Doc)
+		fmt.Fprintf(&b, "    %-20s   %s\n", "", strings.Join(names, ", "))
+	}
+	b.WriteString(`
+Examples:
+
+    compactor compact chat-42
+    compactor compact chat-42 --dry-run
+    compactor compact chat-42 --strategy tool_result:keep_last_tool_call_groups=2 --strategy sliding_window:keep_last_groups=20`)
+	return b.String()
+}
+
+// Run runs the command.
+func (c *compactCmd) Run(ctx context.Context, e *Env) error {
+	if c.Timeout <= 0 {
+		return wrong("--timeout: %s: want more than 0", c.Timeout)
+	}
+	cfg, err := e.Require("database.url")
+	if err != nil {
+		return err
+	}
+	options := store.Options{From: c.From, Focus: c.Focus, DryRun: c.DryRun, AllowGrowth: c.AllowGrowth}
+	if options.Pipeline, err = parseStrategies(c.Strategy, cfg.Policy); err != nil {
+		return err
+	}
+	st, _, err := e.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	run, err := st.Request(ctx, key(cfg, c.Session), store.TriggerOperator, e.by(), options)
+	if err != nil {
+		return err
+	}
+	e.ring(ctx, cfg, run)
+	row := store.RunRow{ID: run, Session: c.Session, Tenant: cfg.Tenant, Status: "queued"}
+	if c.Wait {
+		if row, err = awaitRun(ctx, st, run, c.Timeout); err != nil {
+			return err
+		}
+	}
+	return c.report(e, row)
+}
+
+// ring puts the run's task into the queue at once. Without Redis the scheduler
+// does so when it is back.
+func (e *Env) ring(ctx context.Context, cfg config.Config, run store.RunID) {
+	if cfg.Redis.URL == "" {
+		e.note("no Redis is configured (--redis-url): the scheduler rings for run %d", run)
+		return
+	}
+	redis, err := ParseRedis(cfg)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		queue := jobs.NewEnqueuer(redis, cfg.Worker.JobTimeout)
+		defer func() { _ = queue.Close() }()
+		err = queue.Enqueue(ctx, run, 1, store.TriggerOperator)
+	}
+	if err != nil {
+		e.note("%s", e.scrub(fmt.Sprintf("Redis could not be reached (%v): run %d is queued in Postgres, the scheduler rings for it when Redis is back", err, run)))
+	}
+}
+
+// runEnded reports whether nothing more happens to a run.
+func runEnded(r store.RunRow) bool { return r.Status != "queued" && r.Status != "running" }
+
+// awaitRun polls a run until it has ended, or for timeout; then it is as it is by then.
+func awaitRun(ctx context.Context, st *store.Store, run store.RunID, timeout time.Duration) (store.RunRow, error) {
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	pause := 10 * time.Millisecond
+	for {
+		row, err := st.Run(ctx, run)
+		if err != nil || runEnded(row) {
+			return row, err
+		}
+		select {
+		case <-ctx.Done():
+			return row, ctx.Err()
+		case <-deadline.C:
+			return row, nil
+		case <-time.After(pause):
+			pause = min(2*pause, 250*time.Millisecond)
+		}
+	}
+}
+
+// report says what became of the run.
+func (c *compactCmd) report(e *Env, r store.RunRow) error {
+	ended := runEnded(r)
+	if e.JSON {
+		if err := term.JSON(e.Out.W, newRunJSON(r)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !ended && !c.Wait:
+		if !e.JSON {
+			e.say("run %d of session %s is queued; `compactor runs --run %d` shows it", r.ID, term.Clean(r.Session), r.ID)
+		}
+		return nil
+	case !ended:
+		state := "queued: no worker has taken it (is one running? `compactor worker`)"
+		if r.Status == "running" {
+			state = "running"
+		}
+		return fmt.Errorf("run %d is still %s after %s; it goes on by itself, `compactor runs --run %d` shows it", r.ID, state, c.Timeout, r.ID)
+	}
+	if !e.JSON {
+		if err := printRun(e, r); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.Status == "failed":
+		return fmt.Errorf("run %d failed: %s", r.ID, failureOf(r))
+	case r.Outcome == worker.OutcomeWouldGrow:
+		return &exitError{exitRefused, fmt.Errorf("run %d changed nothing: the view would have grown; --allow-growth applies it all the same", r.ID)}
+	}
+	return nil
+}
+
+func failureOf(r store.RunRow) string {
+	if r.Error != "" && r.Error != r.Outcome {
+		return r.Outcome + ": " + r.Error
+	}
+	return r.Outcome
+}
+
+// outcomeText says what an outcome means.
+func outcomeText(r store.RunRow) string {
+	switch r.Outcome {
+	case worker.OutcomeApplied:
+		return "compacted, within the target"
+	case worker.OutcomeRepaired:
+		return "the view was not valid, and is now"
+	case worker.OutcomeAboveTarget:
+		return "compacted, but what has to stay is more than the target"
+	case worker.OutcomeFloorAboveTrigger:
+		return "what has to stay is above the start: only new messages can change that"
+	case worker.OutcomeIneffective:
+		return "nothing changed: too little to gain"
+	case worker.OutcomeBelowThreshold:
+		return "nothing changed: not over its start"
+	case worker.OutcomeNothingToCompact:
+		return "nothing to compact"
+	case worker.OutcomeUnchanged:
+		return "nothing changed since the last decision"
+	case worker.OutcomeWaitingAfterUndo:
+		return "undone by an operator; waits for a new message"
+	case worker.OutcomeCooldown:
+		return "too soon after a run that gained too little"
+	case worker.OutcomeWouldGrow:
+		return "nothing changed: the view would have become larger"
+	case worker.OutcomeDryRun:
+		return "planned only, nothing changed"
+	case "undone":
+		return fmt.Sprintf("run %d was taken back", r.Undoes)
+	case "replaced":
+		return "the application replaced the view"
+	case "":
+		return r.Status
+	}
+	if r.Status == "failed" {
+		return "failed"
+	}
+	return ""
+}
+
+// printRun shows one run.
+func printRun(e *Env, r store.RunRow) error {
+	style := e.Out.Style()
+	code, as := r.Outcome, style.Green
+	if code == "" {
+		code = r.Status
+	}
+	switch r.Status {
+	case "failed":
+		as = style.Red
+	case "skipped", "queued", "running":
+		as = style.Yellow
+	}
+	pairs := [][2]any{
+		{"run", r.ID}, {"session", sessionName(r)}, {"outcome", term.Styled{Value: joinNonEmpty(": ", code, outcomeText(r)), As: as}},
+	}
+	if r.Status == "queued" || r.Status == "running" {
+		pairs = append(pairs, [2]any{"status", r.Status})
+	}
+	if r.Error != "" {
+		pairs = append(pairs, [2]any{"error", joinNonEmpty(": ", r.ErrorCode, r.Error)})
+	}
+	if r.MessagesBefore > 0 || r.MessagesAfter > 0 {
+		pairs = append(pairs,
+			[2]any{"messages", change(r.MessagesBefore, r.MessagesAfter)},
+			[2]any{"tokens", change(r.TokensBefore, r.TokensAfter)})
+	}
+	if r.StartedAt != nil && r.EndedAt != nil {
+		pairs = append(pairs, [2]any{"time", fmt.Sprintf("%s, after waiting %s", term.Duration(r.EndedAt.Sub(*r.StartedAt)), term.Duration(r.StartedAt.Sub(r.QueuedAt)))})
+	}
+	if err := e.Out.Pairs(pairs...); err != nil {
+		return err
+	}
+	if r.MessagesAfter < r.MessagesBefore && r.TokensAfter > r.TokensBefore {
+		e.say("note: fewer messages became more tokens (+%s)", term.Count(r.TokensAfter-r.TokensBefore))
+	}
+	steps := runSteps(r)
+	if len(steps) == 0 {
+		return nil
+	}
+	e.say("")
+	t := e.Out.Table(term.Num("STEP"), term.Text("STRATEGY"), term.Text("GROUPS"), term.Text("MESSAGES"), term.Text("TOKENS"))
+	for i, s := range steps {
+		t.Row(i+1, s.Strategy, change(int64(s.Before.IncludedGroups), int64(s.After.IncludedGroups)),
+			change(int64(s.Before.IncludedMessages), int64(s.After.IncludedMessages)),
+			change(int64(s.Before.IncludedTokens), int64(s.After.IncludedTokens)))
+	}
+	return t.Write()
+}
+
+func sessionName(r store.RunRow) string {
+	return store.Key{Tenant: r.Tenant, Session: r.Session}.String()
+}
+
+// runSteps are the steps of a run's pipeline, as the worker wrote them.
+func runSteps(r store.RunRow) []strategies.Step {
+	var steps []strategies.Step
+	if json.Unmarshal(r.Steps, &steps) != nil {
+		return nil // written by another version
+	}
+	return steps
+}
+
+// change is "before → after".
+func change(before, after int64) string {
+	if before == after {
+		return term.Count(before) + " (unchanged)"
+	}
+	return term.Count(before) + " → " + term.Count(after)
+}
+
+func joinNonEmpty(sep string, parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, sep)
+}
+
+// parseStrategies reads --strategy and makes sure that the strategies exist and
+// take their parameters, with what the policy fills in. The error has them all.
+func parseStrategies(specs []string, p policy.Policy) ([]store.Step, error) {
+	var faults []error
+	p.Pipeline = nil
+	steps := make([]store.Step, 0, len(specs))
+	for _, spec := range specs {
+		s, err := parseStrategy(spec)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("--strategy %s: %w", spec, err))
+			continue
+		}
+		steps = append(steps, s)
+		p.Pipeline = append(p.Pipeline, policy.Step{Strategy: s.Strategy, Params: s.Params})
+	}
+	registry := strategies.Builtin()
+	for _, s := range p.Steps(p.Limits("", tokens.Window)) {
+		if _, err := registry.New(s.Strategy, s.Params); err != nil {
+			faults = append(faults, fmt.Errorf("--strategy: %w", err))
+		}
+	}
+	if len(faults) > 0 {
+		return nil, &exitError{exitUsage, errors.Join(faults...)}
+	}
+	return steps, nil
+}
+
+// parseStrategy reads NAME[:param=value,…]. A value is JSON where it can be read
+// as that, else text.
+func parseStrategy(spec string) (store.Step, error) {
+	name, rest, given := strings.Cut(spec, ":")
+	s := store.Step{Strategy: strings.TrimSpace(name)}
+	if s.Strategy == "" {
+		return s, errors.New("want NAME or NAME:param=value,…")
+	}
+	if !given || strings.TrimSpace(rest) == "" {
+		return s, nil
+	}
+	s.Params = map[string]any{}
+	for _, pair := range splitTop(rest) {
+		param, text, ok := strings.Cut(pair, "=")
+		param = strings.TrimSpace(param)
+		if !ok || param == "" {
+			return s, fmt.Errorf("%q: want param=value", pair)
+		}
+		if _, twice := s.Params[param]; twice {
+			return s, fmt.Errorf("%s is given twice", param)
+		}
+		s.Params[param] = paramValue(strings.TrimSpace(text))
+	}
+	return s, nil
+}
+
+func paramValue(text string) any {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil || d.More() || v == nil {
+		return text
+	}
+	var rest bytes.Buffer
+	if n, _ := rest.ReadFrom(d.Buffered()); n > 0 && strings.TrimSpace(rest.String()) != "" {
+		return text
+	}
+	return plainNumbers(v)
+}
+
+// plainNumbers makes numbers of json.Number: whole ones int64, others float64.
+func plainNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, err := v.Float64()
+		if err != nil {
+			return v.String()
+		}
+		return f
+	case []any:
+		for i := range v {
+			v[i] = plainNumbers(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = plainNumbers(v[k])
+		}
+	}
+	return v
+}
+
+// splitTop splits at commas that are in no brackets and no quotes.
+func splitTop(s string) []string {
+	var out []string
+	depth, start, quoted := 0, 0, false
+	for i := 0; i < len(s); i++ {
+		switch b := s[i]; {
+		case quoted && b == '\\':
+			i++
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '[' || b == '{':
+			depth++
+		case b == ']' || b == '}':
+			depth--
+		case b == ',' && depth == 0:
+			out = append(out, s[start:i])
+			start = i + 1
+		}
+	}
+	return append(out, s[start:])
+}

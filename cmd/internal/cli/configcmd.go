@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+// configCmd shows the configuration.
+type configCmd struct {
+	Example configExampleCmd `cmd:"" help:"Write a configuration file with every setting, its default and what it does."`
+	Print   configPrintCmd   `cmd:"" help:"Show every setting that is in force and where it comes from."`
+}
+
+type configExampleCmd struct{}
+
+// Help documents the command.
+func (*configExampleCmd) Help() string {
+	return `Examples:
+
+    compactor config example > compactor.yaml`
+}
+
+// Run runs the command.
+func (*configExampleCmd) Run(e *Env) error {
+	if e.JSON {
+		return term.JSON(e.Out.W, map[string]any{"example": config.Example()})
+	}
+	_, err := fmt.Fprint(e.Out.W, config.Example())
+	return err
+}
+
+type configPrintCmd struct {
+	Model string `placeholder:"NAME" help:"Also explain what the policy comes to for this model."`
+}
+
+// Help documents the command.
+func (*configPrintCmd) Help() string {
+	return `Passwords are masked. A setting comes from its default, a line of the file, an environment variable or a flag.
+
+Examples:
+
+    compactor config print
+    compactor config print --model gpt-4o --start 90000 --target 60000`
+}
+
+// Run runs the command.
+func (c *configPrintCmd) Run(e *Env) error {
+	cfg, err := e.Config()
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		out := map[string]any{"file": cfg.File(), "settings": cfg.Entries()}
+		if c.Model != "" {
+			out["policy"] = map[string]any{
+				"model": c.Model, "limits": cfg.Policy.Limits(c.Model, tokens.Window), "explanation": cfg.Policy.Explain(c.Model, tokens.Window),
+			}
+		}
+		return term.JSON(e.Out.W, out)
+	}
+	if err := cfg.Print(e.Out); err != nil {
+		return err
+	}
+	if c.Model != "" {
+		e.say("")
+		for _, line := range cfg.Policy.Explain(c.Model, tokens.Window) {
+			e.say("%s", term.Clean(line))
+		}
+	}
+	return nil
+}

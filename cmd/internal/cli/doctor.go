@@ -1,0 +1,357 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/migrations"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// doctorCmd checks an installation.
+type doctorCmd struct {
+	Deep bool `help:"Read all data, however much it is."`
+}
+
+// deepLimit is the number of sessions up to which all data is read without being asked to.
+const deepLimit = 10_000
+
+// Help documents the command.
+func (*doctorCmd) Help() string {
+	return fmt.Sprintf(`Changes nothing, but for making the schema where there is none. The checks of the data read everything: above %s sessions they are left out without --deep. Exit code 5 if something is wrong.
+
+Examples:
+
+    compactor doctor
+    compactor doctor --deep --json | jq '.checks[] | select(.status == "fail")'`, term.Count(deepLimit))
+}
+
+// The states of a check. Only a failed one is a finding.
+const (
+	checkOK   = "ok"
+	checkWarn = "warn"
+	checkFail = "fail"
+	checkSkip = "skip"
+)
+
+// check is one line of the doctor.
+type check struct {
+	Section string `json:"section"`
+	Name    string `json:"name"`
+	Status  string `json:"status"`
+	Detail  string `json:"detail,omitempty"`
+	// Advice is what to do about it.
+	Advice string `json:"advice,omitempty"`
+}
+
+// examination collects checks.
+type examination struct {
+	env    *Env
+	checks []check
+}
+
+func (x *examination) add(section, name, status, detail, advice string) {
+	if status == checkOK {
+		advice = ""
+	}
+	x.checks = append(x.checks, check{section, name, status, x.env.scrub(detail), advice})
+}
+
+// Run runs the command.
+func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
+	cfg, err := e.Require("database.url")
+	if err != nil {
+		return err
+	}
+	x := &examination{env: e}
+	st, _, err := e.Open(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		x.add("postgres", "connection", checkFail, err.Error(), "check --database-url and that the server runs")
+	default:
+		defer st.Close()
+		x.add("postgres", "connection", checkOK, cfg.Database.URL.String(), "")
+		if x.migrations(ctx, cfg) {
+			x.settings(ctx, st)
+			x.data(ctx, st, c.Deep)
+			x.backlog(ctx, st)
+		}
+	}
+	x.redis(ctx, cfg)
+	x.cron(cfg)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return x.report()
+}
+
+// migrations reports whether the schema is complete.
+func (x *examination) migrations(ctx context.Context, cfg config.Config) bool {
+	all, err := migrations.Status(ctx, cfg.Database.URL.Reveal(), cfg.Database.Schema)
+	if err != nil {
+		x.add("postgres", "migrations", checkFail, err.Error(), "")
+		return false
+	}
+	var pending []string
+	for _, m := range all {
+		if m.AppliedAt.IsZero() {
+			pending = append(pending, m.Name)
+		}
+	}
+	if len(pending) > 0 {
+		x.add("postgres", "migrations", checkFail, "pending: "+strings.Join(pending, ", "), "compactor migrate up")
+		return false
+	}
+	x.add("postgres", "migrations", checkOK, fmt.Sprintf("all %d applied, schema %s", len(all), cfg.Database.Schema), "")
+	return true
+}
+
+func (x *examination) settings(ctx context.Context, st *store.Store) {
+	settings, err := st.Settings(ctx)
+	if err != nil {
+		x.add("postgres", "settings", checkFail, err.Error(), "")
+		return
+	}
+	for _, s := range settings {
+		status := checkOK
+		switch {
+		case s.OK:
+		case s.Name == "server version", s.Name == "autovacuum", s.Name == "track_counts":
+			status = checkFail
+		default:
+			status = checkWarn
+		}
+		x.add("postgres", s.Name, status, s.Value, s.Advice)
+	}
+}
+
+func (x *examination) data(ctx context.Context, st *store.Store, deep bool) {
+	b, err := st.Backlog(ctx)
+	if err != nil {
+		x.add("data", "sessions", checkFail, err.Error(), "")
+		return
+	}
+	if b.Sessions > deepLimit && !deep {
+		x.add("data", "invariants", checkSkip, term.Count(b.Sessions)+" sessions", "--deep reads them all")
+		return
+	}
+	findings, err := st.Audit(ctx)
+	if err != nil {
+		x.add("data", "invariants", checkFail, err.Error(), "")
+		return
+	}
+	for _, f := range findings {
+		if f.Count == 0 {
+			x.add("data", f.Check, checkOK, "", "")
+			continue
+		}
+		x.add("data", f.Check, checkFail, fmt.Sprintf("%s, such as %s", term.Plural(f.Count, "violation", "violations"), term.Clean(f.Sample)), "")
+	}
+	x.views(ctx, st)
+}
+
+// views checks that every view is one a provider accepts. A session that is due may
+// have an invalid one: the run it waits for mends it.
+func (x *examination) views(ctx context.Context, st *store.Store) {
+	valid, waiting, bad, sample := 0, 0, 0, ""
+	err := eachSession(ctx, st, "", func(r store.SessionRow) error {
+		metas, err := st.ViewMetas(ctx, r.SID)
+		if err != nil {
+			return err
+		}
+		faults := chat.Check(metas)
+		switch {
+		case len(faults) == 0:
+			valid++
+		case r.Due || r.Suspect:
+			waiting++
+		default:
+			if bad++; sample == "" {
+				sample = fmt.Sprintf("%s: %s", store.Key{Tenant: r.Tenant, Session: r.Session}, faults[0])
+			}
+		}
+		return nil
+	})
+	const name = "views are valid (I2)"
+	switch {
+	case err != nil:
+		x.add("data", name, checkFail, err.Error(), "")
+	case bad > 0:
+		x.add("data", name, checkFail, fmt.Sprintf("%d of %d are not, such as %s", bad, valid+waiting+bad, term.Clean(sample)), "compactor compact SESSION mends one")
+	default:
+		detail := fmt.Sprintf("%s of %s", term.Count(valid), term.Count(valid+waiting))
+		if waiting > 0 {
+			detail += fmt.Sprintf(", %s for the run that mends it", term.Plural(waiting, "waits", "wait"))
+		}
+		x.add("data", name, checkOK, detail, "")
+	}
+}
+
+func (x *examination) backlog(ctx context.Context, st *store.Store) {
+	b, err := st.Backlog(ctx)
+	if err != nil {
+		x.add("work", "backlog", checkFail, err.Error(), "")
+		return
+	}
+	x.add("work", "backlog", checkOK, fmt.Sprintf("%s, %s due, %s queued, %s running, %s in the outbox",
+		term.Plural(b.Sessions, "session", "sessions"), term.Count(b.Due), term.Count(b.Queued), term.Count(b.Running), term.Count(b.Outbox)), "")
+	if b.Queued > 0 {
+		status := checkOK
+		if b.OldestQueued > 10*time.Minute {
+			status = checkWarn
+		}
+		x.add("work", "oldest queued run", status, term.Duration(b.OldestQueued), "is a worker running, and is there enough of them?")
+	}
+}
+
+func (x *examination) redis(ctx context.Context, cfg config.Config) {
+	if cfg.Redis.URL == "" {
+		x.add("redis", "connection", checkFail, "not configured", "give REDIS_URL, or --redis-url")
+		return
+	}
+	o, err := ParseRedis(cfg)
+	if err != nil {
+		x.add("redis", "connection", checkFail, err.Error(), "")
+		return
+	}
+	client, ok := o.MakeRedisClient().(redis.UniversalClient)
+	if !ok {
+		x.add("redis", "connection", checkFail, "unknown kind of connection", "")
+		return
+	}
+	defer func() { _ = client.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if err := client.Ping(ctx).Err(); err != nil {
+		x.add("redis", "connection", checkFail, err.Error(), "check --redis-url and that the server runs; nothing is lost, runs wait in Postgres")
+		return
+	}
+	x.add("redis", "connection", checkOK, cfg.Redis.URL.String(), "")
+
+	const noMatter = "a managed or embedded server may not tell"
+	if got, err := client.ConfigGet(ctx, "maxmemory-policy").Result(); err != nil || got["maxmemory-policy"] == "" {
+		x.add("redis", "maxmemory-policy", checkSkip, "not told", noMatter)
+	} else if v := got["maxmemory-policy"]; v == "noeviction" {
+		x.add("redis", "maxmemory-policy", checkOK, v, "")
+	} else {
+		x.add("redis", "maxmemory-policy", checkFail, v, "set it to noeviction: an evicted key is a lost task or lock")
+	}
+	if got, err := client.ConfigGet(ctx, "appendonly").Result(); err != nil || got["appendonly"] == "" {
+		x.add("redis", "persistence", checkSkip, "not told", noMatter)
+	} else if v := got["appendonly"]; v == "yes" {
+		x.add("redis", "persistence", checkOK, "appendonly", "")
+	} else {
+		x.add("redis", "persistence", checkWarn, "appendonly is "+v, "a restart of Redis delays queued runs until they are found again in Postgres")
+	}
+}
+
+// cron shows the next sweeps, and what changes of the clock do to them.
+func (x *examination) cron(cfg config.Config) {
+	now := x.env.now()
+	next, err := cfg.Policy.NextRuns(3, now)
+	if err != nil {
+		x.add("work", "sweep", checkFail, err.Error(), "")
+		return
+	}
+	times := make([]string, len(next))
+	for i, t := range next {
+		times[i] = t.Format("Mon 2006-01-02 15:04 MST")
+	}
+	x.add("work", "sweep", checkOK, fmt.Sprintf("%s (%s): %s", cfg.Policy.Cron, cfg.Policy.Timezone, strings.Join(times, ", ")), "")
+	notes, err := clockChanges(cfg, now)
+	if err != nil {
+		x.add("work", "sweep and summer time", checkFail, err.Error(), "")
+		return
+	}
+	for _, n := range notes {
+		x.add("work", "sweep and summer time", checkWarn, n, "choose an hour outside 01:00 to 03:59, or policy.timezone UTC")
+	}
+}
+
+// clockChanges lists the days within a year on which the clock change skips a
+// sweep or starts it twice.
+func clockChanges(cfg config.Config, now time.Time) ([]string, error) {
+	schedule, loc, err := cfg.Policy.Schedule()
+	if err != nil {
+		return nil, err
+	}
+	starts := func(day time.Time) int {
+		n := 0
+		for t := schedule.Next(day.Add(-time.Second)); !t.IsZero() && t.Before(day.AddDate(0, 0, 1)) && n < 2000; t = schedule.Next(t) {
+			n++
+		}
+		return n
+	}
+	var notes []string
+	local := now.In(loc)
+	for d := range 366 {
+		day := time.Date(local.Year(), local.Month(), local.Day()+d, 0, 0, 0, 0, loc)
+		if day.AddDate(0, 0, 1).Sub(day) == 24*time.Hour {
+			continue
+		}
+		// The same weekday a week before is an ordinary day.
+		if was, is := starts(day.AddDate(0, 0, -7)), starts(day); is != was && was < 12 {
+			notes = append(notes, fmt.Sprintf("on %s the clock changes: %s in place of %d", day.Format("2006-01-02"), term.Plural(is, "start", "starts"), was))
+		}
+	}
+	return notes, nil
+}
+
+// errFindings is the end of a doctor that found something; its lines are out.
+var errFindings = &exitError{code: exitFindings}
+
+func (x *examination) report() error {
+	failed := 0
+	for _, c := range x.checks {
+		if c.Status == checkFail {
+			failed++
+		}
+	}
+	if x.env.JSON {
+		if err := term.JSON(x.env.Out.W, map[string]any{"ok": failed == 0, "failed": failed, "checks": x.checks}); err != nil {
+			return err
+		}
+	} else {
+		x.lines(failed)
+	}
+	if failed > 0 {
+		return errFindings
+	}
+	return nil
+}
+
+func (x *examination) lines(failed int) {
+	style := x.env.Out.Style()
+	marks := map[string]string{
+		checkOK: style.Green("✓"), checkWarn: style.Yellow("!"), checkFail: style.Red("✗"), checkSkip: style.Dim("–"),
+	}
+	section := ""
+	for _, c := range x.checks {
+		if c.Section != section {
+			section = c.Section
+			x.env.say("%s", style.Bold(section))
+		}
+		line := fmt.Sprintf("  %s %s", marks[c.Status], c.Name)
+		if c.Detail != "" {
+			line += ": " + term.Clean(c.Detail)
+		}
+		if c.Advice != "" {
+			line += style.Dim(" (" + c.Advice + ")")
+		}
+		x.env.say("%s", line)
+	}
+	if failed > 0 {
+		x.env.say("%s", style.Red(term.Plural(failed, "check failed", "checks failed")))
+		return
+	}
+	x.env.say("%s", style.Green("all is well"))
+}

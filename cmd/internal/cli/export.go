@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// exportCmd writes sessions.
+type exportCmd struct {
+	Sessions    []string `arg:"" optional:"" name:"session" help:"Sessions to write."`
+	AllSessions bool     `help:"Write every session of the tenant."`
+	View        bool     `xor:"what" help:"Write what the model gets (the default)."`
+	Log         bool     `xor:"what" help:"Write every message that was ever said, in order."`
+	Output      string   `short:"o" placeholder:"FILE" help:"File to write; else standard output. It appears when it is complete."`
+}
+
+// Help documents the command.
+func (*exportCmd) Help() string {
+	return `Writes one session per line, in the chat-completions format that import reads. Messages carry their ids, so importing an export elsewhere and again is safe. With --json and -o a summary follows on standard output.
+
+Examples:
+
+    compactor export chat-42
+    compactor export --all-sessions --log -o backup.jsonl`
+}
+
+// Validate is called by the parser.
+func (c *exportCmd) Validate() error {
+	if c.AllSessions == (len(c.Sessions) > 0) {
+		return errors.New("name sessions, or give --all-sessions")
+	}
+	return nil
+}
+
+// Run runs the command.
+func (c *exportCmd) Run(ctx context.Context, e *Env) (err error) {
+	st, cfg, err := e.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	target := e.Out.W
+	if c.Output != "" {
+		f, ferr := os.CreateTemp(filepath.Dir(c.Output), "."+filepath.Base(c.Output)+".*")
+		if ferr != nil {
+			return &exitError{exitUsage, fmt.Errorf("--output: %w", ferr)}
+		}
+		defer func() {
+			err = errors.Join(err, finishFile(f, c.Output, err == nil))
+		}()
+		target = f
+	}
+	w := bufio.NewWriterSize(target, 64<<10)
+	sessions, messages, err := c.write(ctx, st, cfg.Tenant, w)
+	if err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	switch {
+	case c.Output == "":
+	case e.JSON:
+		return term.JSON(e.Out.W, map[string]any{"file": c.Output, "sessions": sessions, "messages": messages})
+	default:
+		e.note("%s: %s, %s", c.Output, term.Plural(sessions, "session", "sessions"), term.Plural(messages, "message", "messages"))
+	}
+	return nil
+}
+
+// finishFile puts a complete file in its place and removes another.
+func finishFile(f *os.File, path string, complete bool) error {
+	err := f.Close()
+	if complete && err == nil {
+		if err = os.Chmod(f.Name(), 0o644); err == nil { //nolint:gosec // as os.Create would make it
+			err = os.Rename(f.Name(), path)
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	return errors.Join(err, os.Remove(f.Name()))
+}
+
+func (c *exportCmd) write(ctx context.Context, st *store.Store, tenant string, w io.Writer) (sessions, messages int, err error) {
+	one := func(row store.SessionRow) error {
+		s, err := c.session(ctx, st, row)
+		if err != nil {
+			return err
+		}
+		sessions, messages = sessions+1, messages+len(s.Messages)
+		return chat.WriteSession(w, s)
+	}
+	if c.AllSessions {
+		return sessions, messages, eachSession(ctx, st, tenant, one)
+	}
+	for _, id := range c.Sessions {
+		row, err := st.Session(ctx, store.Key{Tenant: tenant, Session: id})
+		if err == nil {
+			err = one(row)
+		}
+		if err != nil {
+			return sessions, messages, err
+		}
+	}
+	return sessions, messages, nil
+}
+
+func (c *exportCmd) session(ctx context.Context, st *store.Store, row store.SessionRow) (chat.Session, error) {
+	k := store.Key{Tenant: row.Tenant, Session: row.Session}
+	s := chat.Session{ID: row.Session, Model: row.Model}
+	var stored []store.Stored
+	var err error
+	if c.Log {
+		if stored, err = st.All(ctx, k); err == nil {
+			stored = slices.DeleteFunc(stored, func(m store.Stored) bool { return m.Kind != chat.KindSource })
+			slices.SortFunc(stored, func(a, b store.Stored) int { return int(a.Seq - b.Seq) })
+		}
+	} else {
+		stored, _, err = st.View(ctx, k)
+	}
+	for _, m := range stored {
+		s.Messages = append(s.Messages, m.Message)
+	}
+	return s, err
+}
+
+// eachSession goes over all sessions of a tenant, a page at a time; "" is all
+// tenants.
+func eachSession(ctx context.Context, st *store.Store, tenant string, do func(store.SessionRow) error) error {
+	const page = 500
+	f := store.SessionFilter{Tenant: tenant, Limit: page}
+	for {
+		rows, err := st.Sessions(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if err := do(row); err != nil {
+				return err
+			}
+		}
+		if len(rows) < page {
+			return nil
+		}
+		f.After = rows[len(rows)-1].SID
+	}
+}

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// source is a file to import.
+type source struct {
+	path string
+	name string // what its sessions without an id are named after
+	in   io.ReadCloser
+}
+
+type sources []source
+
+// openSources opens all files, so that a mistyped one is known before anything is
+// imported, and adds up their sizes; 0 if one does not tell.
+func openSources(paths []string, stdin io.Reader) (all sources, size int64, err error) {
+	var faults []error
+	unknown := false
+	names := map[string]bool{}
+	for _, path := range paths {
+		if path == "-" {
+			all = append(all, source{path: "standard input", name: "stdin", in: io.NopCloser(stdin)})
+			unknown = true
+			continue
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		info, err := f.Stat()
+		if err == nil && info.IsDir() {
+			err = fmt.Errorf("%s is a folder: name the files in it", path)
+		}
+		if err != nil {
+			faults = append(faults, errors.Join(err, f.Close()))
+			continue
+		}
+		size += info.Size()
+		unknown = unknown || !info.Mode().IsRegular()
+		// Two files of one name in different folders are not one session.
+		name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+		if names[name] {
+			name = strings.TrimSuffix(filepath.ToSlash(filepath.Clean(path)), filepath.Ext(path))
+		}
+		names[name] = true
+		all = append(all, source{path: path, name: name, in: f})
+	}
+	if len(faults) > 0 {
+		all.close()
+		return nil, 0, &exitError{exitUsage, errors.Join(faults...)}
+	}
+	if unknown {
+		size = 0
+	}
+	return all, size, nil
+}
+
+func (all sources) close() {
+	for _, s := range all {
+		_ = s.in.Close() // only read
+	}
+}
+
+// items reads the sessions of all files, one after the other.
+func (all sources) items(read func(int64)) iter.Seq[Item] {
+	return func(yield func(Item) bool) {
+		known := conversations{}
+		for _, s := range all {
+			if !s.items(known, read, yield) {
+				return
+			}
+		}
+	}
+}
+
+// conversations are the sessions seen in an import, by id. Files may hold several
+// conversations of one id (replays of one task): each is a session. A conversation
+// that is the beginning of another, or its equal, is that one.
+type conversations map[string][][]uint64
+
+// seed is that of the hashes in conversations; they live as long as the process.
+var seed = maphash.MakeSeed()
+
+// name is the id under which a conversation is stored: its own, or with "#2" and
+// so on behind it where that belongs to another.
+func (c conversations) name(id string, messages []chat.Message) (name string, other bool) {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	chain := make([]uint64, len(messages)) // hashes of the first message, the first two, …
+	for i, m := range messages {
+		_, _ = h.Write(m.AppendJSON(nil)) // cannot fail
+		chain[i] = h.Sum64()
+	}
+	n := 0
+	for ; n < len(c[id]); n++ {
+		was := c[id][n]
+		if k := min(len(was), len(chain)); k == 0 || was[k-1] == chain[k-1] {
+			if len(chain) > len(was) {
+				c[id][n] = chain
+			}
+			break
+		}
+	}
+	if n == len(c[id]) {
+		c[id] = append(c[id], chain)
+	}
+	if n == 0 {
+		return id, false
+	}
+	return fmt.Sprintf("%s#%d", id, n+1), true
+}
+
+func (s source) items(known conversations, read func(int64), yield func(Item) bool) bool {
+	in := &shapeReader{in: s.in, read: read}
+	r := chat.NewReader(in)
+	broken := 0
+	for n := 1; ; n++ {
+		session, err := r.Next()
+		item := Item{Session: session, Where: fmt.Sprintf("%s: session %d", s.path, n)}
+		var line *chat.LineError
+		switch {
+		case errors.Is(err, io.EOF):
+			return true
+		case errors.As(err, &line):
+			broken++
+			item = Item{Where: fmt.Sprintf("%s: line %d", s.path, line.Line), Err: line.Unwrap()}
+		case err != nil:
+			item = Item{Where: s.path, Err: err, Fatal: true}
+		case in.messages && broken > 0:
+			// One message per line: the session has holes where lines were broken.
+			item = Item{Where: s.path, Err: fmt.Errorf("its session is left out, as %d of its lines could not be read", broken)}
+		case session.ID == "":
+			if in.messages {
+				n = 1
+			}
+			item.ID = fmt.Sprintf("%s-%d", s.name, n)
+		default:
+			item.ID, item.Renamed = known.name(session.ID, session.Messages)
+		}
+		if !yield(item) || item.Fatal {
+			return false
+		}
+	}
+}
+
+// shapeReader counts what is read of a file, and finds out whether the file holds
+// one message per line: then all of its lines are one session.
+type shapeReader struct {
+	in       io.Reader
+	read     func(int64)
+	line     []byte
+	known    bool
+	messages bool
+}
+
+func (r *shapeReader) Read(b []byte) (int, error) {
+	n, err := r.in.Read(b)
+	r.read(int64(n))
+	if !r.known {
+		r.look(b[:n], err != nil)
+	}
+	return n, err
+}
+
+// look waits for the first line that is an object by itself.
+func (r *shapeReader) look(b []byte, end bool) {
+	for len(b) > 0 || end {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 && !end {
+			r.line = append(r.line, b...)
+			return
+		}
+		if i < 0 {
+			i = len(b)
+		}
+		line := append(r.line, b[:i]...)
+		r.line = nil
+		clean, _ := chat.SanitizeJSON(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
+		var keys struct{ Role, Messages json.RawMessage }
+		if json.Unmarshal(clean, &keys) == nil && (keys.Role != nil || keys.Messages != nil) {
+			r.known, r.messages = true, keys.Messages == nil
+			return
+		}
+		if i == len(b) {
+			return
+		}
+		b = b[i+1:]
+	}
+}

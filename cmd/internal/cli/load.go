@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+// Item is a session to import, or why one could not be read.
+type Item struct {
+	chat.Session
+	// Where the session comes from, for messages: "a.jsonl: line 3".
+	Where string
+	// Offset is how many messages of the session came before these.
+	Offset int
+	// Renamed: the id was taken by another conversation of this import.
+	Renamed bool
+	// Err: there is no session; it was not one. An item with Fatal ends the import.
+	Err   error
+	Fatal bool
+}
+
+// Importer puts histories into the store: many at a time, each session in one
+// call, so that it is there whole or not at all. Importing the same once more
+// changes nothing: a message without an id gets one that follows from where it
+// stands and what it says.
+type Importer struct {
+	Store *store.Store
+	// Tenant and Prefix say where: Prefix goes before every session's id.
+	Tenant, Prefix string
+	// Model is that of sessions which name none.
+	Model string
+	// Estimate leaves counting to the store's estimate; else tokens are counted.
+	Estimate bool
+	// KeepGoing goes on behind an item that cannot be imported.
+	KeepGoing bool
+	// Workers is how many sessions are imported at a time. Defaults to 4.
+	Workers int
+	// Done, where set, is told of every session that is in, from any goroutine.
+	Done func(Item)
+}
+
+// Imported is what an import came to.
+type Imported struct {
+	Sessions int         `json:"sessions"`
+	Renamed  int         `json:"renamed"` // of Sessions: the id was taken by another conversation
+	Messages int         `json:"messages"`
+	New      int         `json:"new_messages"` // of Messages; the others were there
+	Tokens   chat.Tokens `json:"tokens"`
+	Counters []string    `json:"counters"` // who counted
+	Repairs  int         `json:"repairs"`  // places Postgres could not have held
+	Failures []Failure   `json:"failures"`
+	Seconds  float64     `json:"seconds"`
+}
+
+// Failure is a session, or a line, that is not in the store.
+type Failure struct {
+	Where   string `json:"where"`
+	Session string `json:"session,omitempty"`
+	Error   string `json:"error"`
+}
+
+// Run imports the items. Without KeepGoing the first one that cannot be imported
+// is the error; what was under way by then is finished, and in the result. Items
+// of one session are imported in order.
+func (im *Importer) Run(ctx context.Context, items iter.Seq[Item]) (Imported, error) {
+	start := time.Now()
+	parent := ctx
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	l := &load{Importer: im, stop: cancel, sessions: map[string]bool{}, counters: map[string]bool{}}
+	queues := make([]chan Item, max(1, im.Workers))
+	if im.Workers == 0 {
+		queues = make([]chan Item, 4)
+	}
+	var workers sync.WaitGroup
+	for i := range queues {
+		queues[i] = make(chan Item)
+		workers.Go(func() { l.work(parent, ctx, queues[i]) })
+	}
+	for item := range items {
+		if item.Err != nil {
+			l.failed(item, item.Err, item.Fatal)
+		} else {
+			item.ID = im.Prefix + item.ID
+			h := fnv.New32a()
+			h.Write([]byte(item.ID))
+			select {
+			case queues[int(h.Sum32()%uint32(len(queues)))] <- item:
+			case <-ctx.Done():
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	for _, q := range queues {
+		close(q)
+	}
+	workers.Wait()
+	return l.result(time.Since(start)), context.Cause(ctx)
+}
+
+// errEarlierPart: the session would have a hole.
+var errEarlierPart = errors.New("an earlier part of this session was not imported")
+
+// load is one Run.
+type load struct {
+	*Importer
+	stop context.CancelCauseFunc
+
+	mu       sync.Mutex
+	total    Imported
+	sessions map[string]bool
+	counters map[string]bool
+}
+
+// work imports what comes until stopped is over; the session under way then is
+// finished, unless ctx is over too.
+func (l *load) work(ctx, stopped context.Context, queue <-chan Item) {
+	broken := map[string]bool{} // sessions with a part that is missing
+	for item := range queue {
+		if stopped.Err() != nil {
+			continue
+		}
+		if broken[item.ID] {
+			l.failed(item, errEarlierPart, false)
+			continue
+		}
+		err := l.put(ctx, item)
+		switch {
+		case ctx.Err() != nil:
+			return // interrupted; whether this one is in is not known
+		case err != nil:
+			broken[item.ID] = true
+			l.failed(item, err, errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotMigrated))
+		case l.Done != nil:
+			l.Done(item)
+		}
+	}
+}
+
+// put imports one session.
+func (l *load) put(ctx context.Context, item Item) error {
+	if len(item.Messages) == 0 {
+		return errors.New("the session has no messages")
+	}
+	model := item.Model
+	if model == "" {
+		model = l.Model
+	}
+	k := store.Key{Tenant: l.Tenant, Session: item.ID}
+	repairs := item.Repairs
+	var counter tokens.Counter
+	if !l.Estimate {
+		counter = tokens.ForModel(model)
+	}
+	msgs := make([]store.NewMessage, len(item.Messages))
+	var sum chat.Tokens
+	for i := range item.Messages {
+		m := &msgs[i]
+		m.Message = item.Messages[i]
+		repairs += chat.Sanitize(&m.Message)
+		if m.ID == "" {
+			m.ID = messageID(item.ID, item.Offset+i, &m.Message)
+		}
+		if counter != nil {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			m.Tokens, m.Counter = counter.Message(&m.Message), counter.Name()
+			sum += m.Tokens
+		}
+	}
+	before, err := l.state(ctx, k)
+	if err != nil {
+		return err
+	}
+	_, more, err := l.Store.Import(ctx, k, model, msgs)
+	if err != nil {
+		return err
+	}
+	after, err := l.state(ctx, k)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if item.Renamed && !l.sessions[item.ID] {
+		l.total.Renamed++
+	}
+	l.sessions[item.ID] = true
+	l.total.Messages += len(msgs)
+	l.total.New += int(after.Messages - before.Messages)
+	l.total.Repairs += repairs + more
+	if counter != nil {
+		l.counters[counter.Name()] = true
+		l.total.Tokens += sum
+	} else {
+		l.counters[tokens.Octets3Name] = true
+		l.total.Tokens += after.TotalTokens - before.TotalTokens
+	}
+	return nil
+}
+
+// state is a session's row, empty where there is none.
+func (l *load) state(ctx context.Context, k store.Key) (store.SessionRow, error) {
+	row, err := l.Store.Session(ctx, k)
+	if errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	return row, err
+}
+
+func (l *load) failed(item Item, err error, fatal bool) {
+	l.mu.Lock()
+	l.total.Failures = append(l.total.Failures, Failure{Where: item.Where, Session: item.ID, Error: err.Error()})
+	l.mu.Unlock()
+	if !fatal && l.KeepGoing {
+		return
+	}
+	if item.Where != "" {
+		err = fmt.Errorf("%s: %w", item.Where, err)
+	}
+	l.stop(err)
+}
+
+func (l *load) result(took time.Duration) Imported {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total.Sessions = len(l.sessions)
+	l.total.Counters = sortedKeys(l.counters)
+	l.total.Seconds = took.Seconds()
+	if l.total.Failures == nil {
+		l.total.Failures = []Failure{}
+	}
+	return l.total
+}
+
+// messageID names a message by its place and what it says, so that the same
+// history gives the same ids each time, and a changed one gives others.
+func messageID(session string, index int, m *chat.Message) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00%d\x00", session, index)
+	h.Write(m.AppendJSON(nil))
+	return fmt.Sprintf("import-%d-%x", index, h.Sum(nil)[:8])
+}

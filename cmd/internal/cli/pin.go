@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+)
+
+// pinTarget names a message.
+type pinTarget struct {
+	Session string `arg:"" help:"The session."`
+	Message string `arg:"" help:"The message's id, as view --json shows it."`
+}
+
+// pinCmd keeps a message in the view.
+type pinCmd struct{ pinTarget }
+
+// Help documents the command.
+func (*pinCmd) Help() string {
+	return `A pinned message that is out of the view comes back, with its group, by the run this makes due.
+
+Examples:
+
+    compactor pin chat-42 msg-17`
+}
+
+// Run runs the command.
+func (c *pinCmd) Run(ctx context.Context, e *Env) error {
+	return c.change(ctx, e, true, (*store.Store).Pin)
+}
+
+// unpinCmd takes a pin away.
+type unpinCmd struct{ pinTarget }
+
+// Help documents the command.
+func (*unpinCmd) Help() string {
+	return `The message stays in the view until a run excludes it.
+
+Examples:
+
+    compactor unpin chat-42 msg-17`
+}
+
+// Run runs the command.
+func (c *unpinCmd) Run(ctx context.Context, e *Env) error {
+	return c.change(ctx, e, false, (*store.Store).Unpin)
+}
+
+func (p pinTarget) change(ctx context.Context, e *Env, pinned bool, do func(*store.Store, context.Context, store.Key, string) error) error {
+	st, cfg, err := e.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	if err := do(st, ctx, key(cfg, p.Session), p.Message); err != nil {
+		return err
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, map[string]any{"session": p.Session, "message": p.Message, "pinned": pinned})
+	}
+	word := "unpinned"
+	if pinned {
+		word = "pinned"
+	}
+	e.say("%s message %s of session %s", word, term.Clean(p.Message), term.Clean(p.Session))
+	return nil
+}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+)
+
+// runsCmd lists runs, or shows one.
+type runsCmd struct {
+	Session    string `arg:"" optional:"" help:"Only runs of this session."`
+	ID         int64  `name:"run" placeholder:"N" help:"Show one run: what it did, step by step."`
+	Status     string `placeholder:"STATUS" help:"Only these: queued, running, applied, skipped or failed."`
+	Outcome    string `placeholder:"CODE" help:"Only runs that ended with this code."`
+	AllTenants bool   `help:"Runs of every tenant."`
+	Limit      int    `default:"50" help:"Runs at most."`
+	Before     int64  `placeholder:"N" help:"Only runs older than run N."`
+}
+
+// Help documents the command.
+func (*runsCmd) Help() string {
+	return `Every decision is a run with a code, skips included.
+
+Examples:
+
+    compactor runs chat-42
+    compactor runs --status failed
+    compactor runs --run 4711`
+}
+
+// Validate is called by the parser.
+func (c *runsCmd) Validate() error {
+	statuses := []string{"queued", "running", "applied", "skipped", "failed"}
+	if c.Status != "" && !slices.Contains(statuses, c.Status) {
+		return fmt.Errorf("--status: %s: want %s", c.Status, strings.Join(statuses, ", "))
+	}
+	if c.ID < 0 || c.Before < 0 {
+		return errors.New("--run and --before: want the number of a run")
+	}
+	return validLimit(c.Limit)
+}
+
+// runJSON is a run as scripts get it.
+type runJSON struct {
+	Run            int64           `json:"run"`
+	Tenant         string          `json:"tenant"`
+	Session        string          `json:"session"`
+	Trigger        string          `json:"trigger"`
+	Kind           string          `json:"kind"`
+	RequestedBy    string          `json:"requested_by"`
+	Status         string          `json:"status"`
+	Outcome        string          `json:"outcome"`
+	ErrorCode      string          `json:"error_code,omitempty"`
+	Error          string          `json:"error,omitempty"`
+	InForce        bool            `json:"in_force"`
+	Revision       int64           `json:"revision,omitempty"`
+	Undoes         int64           `json:"undoes,omitempty"`
+	MessagesBefore int64           `json:"messages_before"`
+	MessagesAfter  int64           `json:"messages_after"`
+	TokensBefore   int64           `json:"tokens_before"`
+	TokensAfter    int64           `json:"tokens_after"`
+	Utilization    float64         `json:"utilization"`
+	PolicyHash     string          `json:"policy_hash,omitempty"`
+	Worker         string          `json:"worker,omitempty"`
+	Attempts       int             `json:"attempts"`
+	Snoozes        int             `json:"snoozes"`
+	Failures       int             `json:"failures"`
+	QueuedAt       time.Time       `json:"queued_at,omitzero"`
+	StartedAt      *time.Time      `json:"started_at,omitempty"`
+	EndedAt        *time.Time      `json:"ended_at,omitempty"`
+	Options        json.RawMessage `json:"options,omitempty"`
+	Steps          []stepJSON      `json:"steps,omitempty"`
+}
+
+type stepJSON struct {
+	Strategy string     `json:"strategy"`
+	Changed  bool       `json:"changed"`
+	Before   totalsJSON `json:"before"`
+	After    totalsJSON `json:"after"`
+}
+
+// totalsJSON counts what is in the view.
+type totalsJSON struct {
+	Groups    int   `json:"groups"`
+	Messages  int   `json:"messages"`
+	ToolCalls int   `json:"tool_calls"`
+	Tokens    int64 `json:"tokens"`
+}
+
+func newRunJSON(r store.RunRow) runJSON {
+	out := runJSON{
+		Run: r.ID, Tenant: r.Tenant, Session: r.Session, Trigger: r.Trigger, Kind: r.Kind, RequestedBy: r.RequestedBy,
+		Status: r.Status, Outcome: r.Outcome, ErrorCode: r.ErrorCode, Error: r.Error, InForce: r.InForce, Revision: r.Revision,
+		Undoes: r.Undoes, MessagesBefore: r.MessagesBefore, MessagesAfter: r.MessagesAfter, TokensBefore: r.TokensBefore,
+		TokensAfter: r.TokensAfter, Utilization: r.Utilization, PolicyHash: r.PolicyHash, Worker: r.Worker, Attempts: r.Attempts,
+		Snoozes: r.Snoozes, Failures: r.Failures, QueuedAt: r.QueuedAt.UTC(), StartedAt: r.StartedAt, EndedAt: r.EndedAt, Options: r.Options,
+	}
+	for _, s := range runSteps(r) {
+		out.Steps = append(out.Steps, stepJSON{
+			Strategy: s.Strategy, Changed: s.Changed,
+			Before: totalsJSON{s.Before.IncludedGroups, s.Before.IncludedMessages, s.Before.IncludedToolCalls, int64(s.Before.IncludedTokens)},
+			After:  totalsJSON{s.After.IncludedGroups, s.After.IncludedMessages, s.After.IncludedToolCalls, int64(s.After.IncludedTokens)},
+		})
+	}
+	return out
+}
+
+// Run runs the command.
+func (c *runsCmd) Run(ctx context.Context, e *Env) error {
+	st, cfg, err := e.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	if c.ID > 0 {
+		return showRun(ctx, e, st, c.ID)
+	}
+	f := store.RunFilter{
+		Key: store.Key{Tenant: cfg.Tenant, Session: c.Session}, Status: c.Status, Outcome: c.Outcome, Before: c.Before, Limit: c.Limit,
+	}
+	if c.AllTenants {
+		f.Key.Tenant = ""
+	} else if c.Session != "" {
+		if _, err := st.Session(ctx, f.Key); err != nil {
+			return err
+		}
+	}
+	rows, err := st.Runs(ctx, f)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		out := make([]runJSON, len(rows))
+		for i, r := range rows {
+			out[i] = newRunJSON(r)
+		}
+		return term.JSON(e.Out.W, map[string]any{"runs": out})
+	}
+	if len(rows) == 0 {
+		e.note("no runs")
+		return nil
+	}
+	style := e.Out.Style()
+	t := e.Out.Table(term.Num("RUN"), term.Text("SESSION"), term.Text("TRIGGER"), term.Text("KIND"), term.Text("OUTCOME"),
+		term.Text("MESSAGES"), term.Text("TOKENS"), term.Text("IN FORCE"), term.Text("QUEUED"))
+	for _, r := range rows {
+		outcome := term.Styled{Value: r.Outcome, As: style.Dim}
+		switch r.Status {
+		case "applied":
+			outcome.As = style.Green
+		case "failed":
+			outcome.As = style.Red
+		case "queued", "running":
+			outcome.Value = r.Status
+			outcome.As = style.Yellow
+		}
+		inForce, messages, size := "", "", ""
+		if r.InForce {
+			inForce = "yes"
+		}
+		if runEnded(r) {
+			messages, size = change(r.MessagesBefore, r.MessagesAfter), change(r.TokensBefore, r.TokensAfter)
+		}
+		t.Row(r.ID, sessionName(r), r.Trigger, r.Kind, outcome, messages, size, inForce, r.QueuedAt)
+	}
+	if err := t.Write(); err != nil {
+		return err
+	}
+	if len(rows) == c.Limit {
+		e.note("there may be more: --before %d", rows[len(rows)-1].ID)
+	}
+	return nil
+}
+
+// showRun shows everything the ledger has of a run.
+func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error {
+	r, err := st.Run(ctx, id)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, newRunJSON(r))
+	}
+	if err := printRun(e, r); err != nil {
+		return err
+	}
+	e.say("")
+	inForce := "no"
+	if r.InForce {
+		inForce = "yes"
+	}
+	pairs := [][2]any{
+		{"trigger", r.Trigger},
+		{"kind", r.Kind},
+		{"requested by", r.RequestedBy},
+		{"queued", r.QueuedAt},
+		{"in force", inForce},
+		{"attempts", fmt.Sprintf("%d (%d failed, %d postponed)", r.Attempts, r.Failures, r.Snoozes)},
+	}
+	for _, p := range [][2]any{{"worker", r.Worker}, {"policy", r.PolicyHash}} {
+		if p[1] != "" {
+			pairs = append(pairs, p)
+		}
+	}
+	if r.Revision > 0 {
+		pairs = append(pairs, [2]any{"revision", r.Revision})
+	}
+	if s := string(r.Options); s != "" && s != "{}" {
+		pairs = append(pairs, [2]any{"options", s})
+	}
+	return e.Out.Pairs(pairs...)
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// roleFlags are the flags of the commands that keep running.
+type roleFlags struct {
+	Migrate     bool          `help:"Apply pending migrations first."`
+	WaitTimeout time.Duration `default:"2m" help:"Wait this long for Postgres at start; 0 tries once."`
+}
+
+// Validate is called by the parser.
+func (f roleFlags) Validate() error {
+	if f.WaitTimeout < 0 {
+		return errors.New("--wait-timeout: want 0 or more")
+	}
+	return nil
+}
+
+// serveCmd runs all roles.
+type serveCmd struct{ roleFlags }
+
+// Help documents the command.
+func (*serveCmd) Help() string {
+	return `The first SIGINT or SIGTERM stops the scheduler, lets runs in flight finish (worker.drain_timeout), and exits with 0; a second one exits at once. Runs that could not finish are picked up by the next worker.
+
+Examples:
+
+    compactor serve --migrate
+    compactor serve --log-format json --start 90000 --target 60000`
+}
+
+// Run runs the command.
+func (c *serveCmd) Run(ctx context.Context, e *Env) error { return c.run(ctx, e, true, true) }
+
+// workerCmd runs the worker.
+type workerCmd struct{ roleFlags }
+
+// Help documents the command.
+func (*workerCmd) Help() string {
+	return `Any number of workers may run, on any number of machines.
+
+Examples:
+
+    compactor worker --worker-concurrency 32`
+}
+
+// Run runs the command.
+func (c *workerCmd) Run(ctx context.Context, e *Env) error { return c.run(ctx, e, false, true) }
+
+// schedulerCmd runs the scheduler.
+type schedulerCmd struct{ roleFlags }
+
+// Help documents the command.
+func (*schedulerCmd) Help() string {
+	return `Of several schedulers one leads; the others stand by.
+
+Examples:
+
+    compactor scheduler --policy-cron "30 2 * * *" --policy-timezone Europe/Berlin`
+}
+
+// Run runs the command.
+func (c *schedulerCmd) Run(ctx context.Context, e *Env) error { return c.run(ctx, e, true, false) }
+
+func (f roleFlags) run(ctx context.Context, e *Env, scheduler, worker bool) error {
+	cfg, err := e.Require("database.url", "redis.url")
+	if err != nil {
+		return err
+	}
+	logger, err := e.Logger()
+	if err != nil {
+		return err
+	}
+	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: f.WaitTimeout, Migrate: f.Migrate})
+	if err != nil {
+		return err
+	}
+	var roles []Role
+	if scheduler {
+		role, err := app.SchedulerRole()
+		if err != nil {
+			return errors.Join(err, app.Close())
+		}
+		roles = append(roles, role)
+	}
+	if worker {
+		roles = append(roles, app.WorkerRole())
+	}
+	app.lookForRedis(ctx)
+	for _, r := range roles {
+		logger.InfoContext(ctx, "role started", "role", r.Name)
+	}
+	err = RunRoles(ctx, roles...)
+	err = errors.Join(err, app.Close())
+	logger.InfoContext(context.WithoutCancel(ctx), "stopped", "ok", err == nil)
+	return err
+}
+
+// lookForRedis says so where Redis is away: the roles wait for it by themselves.
+func (a *App) lookForRedis(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	client, ok := a.Redis.MakeRedisClient().(redis.UniversalClient)
+	if !ok {
+		return
+	}
+	defer func() { _ = client.Close() }()
+	if err := client.Ping(ctx).Err(); err != nil && ctx.Err() == nil {
+		a.Logger.LogAttrs(ctx, slog.LevelWarn, "redis is away: runs wait in postgres until it is back", slog.String("error", err.Error()))
+	}
+}

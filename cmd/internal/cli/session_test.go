@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+)
+
+var small = []string{"--start=600", "--target=300", "--policy-min-gain-tokens=50"}
+
+// withSession is a database that holds one long session.
+func withSession(t *testing.T) []string {
+	t.Helper()
+	db := database(t)
+	invoke(t, db, "import", file(t, "s.jsonl", conversation("chat", 8))).want(t, 0)
+	return db
+}
+
+// scrubTimes takes out of an output what differs from run to run.
+func scrubTimes(text string) string {
+	text = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ`).ReplaceAllString(text, "TIME")
+	return regexp.MustCompile(`(time +).*`).ReplaceAllString(text, "${1}TOOK")
+}
+
+func TestCompactAndUndo(t *testing.T) {
+	t.Parallel()
+	db := withSession(t)
+	startWorker(t, db, map[string]string{"policy.start_tokens": "600", "policy.target_tokens": "300", "policy.min_gain_tokens": "50"})
+	compact := func(args ...string) []string { return append(append([]string{"compact", "chat"}, small...), args...) }
+
+	golden(t, "sessions", scrubTimes(invoke(t, db, append([]string{"sessions"}, small...)...).want(t, 0).stdout))
+	golden(t, "view", invoke(t, db, "view", "chat").want(t, 0).stdout)
+	golden(t, "view_groups", invoke(t, db, "view", "chat", "--groups").want(t, 0).stdout)
+
+	dry := decode[runJSON](t, invoke(t, db, compact("--dry-run", "--json")...).want(t, 0))
+	if dry.Outcome != "dry_run" || dry.TokensAfter >= dry.TokensBefore || dry.RequestedBy != "cli:ada" || len(dry.Steps) == 0 {
+		t.Errorf("%+v", dry)
+	}
+	golden(t, "compact", scrubTimes(invoke(t, db, compact()...).want(t, 0).stdout))
+	golden(t, "view_all", invoke(t, db, "view", "chat", "--all").want(t, 0).stdout)
+	golden(t, "view_all_groups", invoke(t, db, "view", "chat", "--all", "--groups").want(t, 0).stdout)
+	invoke(t, db, compact()...).want(t, 0, "nothing to compact")
+
+	// An operator's own pipeline plans over the log, so more comes back.
+	r := decode[runJSON](t, invoke(t, db, compact("--strategy=sliding_window:keep_last_groups=6", "--allow-growth", "--json")...).want(t, 0))
+	if r.Status != "applied" {
+		t.Errorf("%+v", r)
+	}
+	golden(t, "runs", scrubTimes(invoke(t, db, "runs", "chat").want(t, 0).stdout))
+	first := strconv.FormatInt(2, 10)
+	invoke(t, db, "undo", first).want(t, exitRefused, "later runs", "4")
+	invoke(t, db, "undo", first, "--cascade").want(t, 0, "run 2 was taken back")
+	invoke(t, db, "undo", first).want(t, exitRefused, "not in force")
+	invoke(t, db, "undo", "1").want(t, exitRefused, "only an applied run")
+	invoke(t, db, "runs", "--run=2").want(t, 0, "requested by  cli:ada", "in force      no")
+	s := decode[struct{ Sessions []sessionJSON }](t, invoke(t, db, "sessions", "--json").want(t, 0)).Sessions
+	if len(s) != 1 || s[0].InView != s[0].Messages {
+		t.Errorf("%+v", s)
+	}
+	invoke(t, db, "doctor").want(t, 0, "all is well", "✓ views are valid (I2): 1 of 1")
+}
+
+func TestACompactionWouldGrow(t *testing.T) {
+	t.Parallel()
+	db := withSession(t)
+	startWorker(t, db, nil)
+	invoke(t, db, "compact", "chat", "--strategy=sliding_window:keep_last_groups=4").want(t, 0, "applied")
+	invoke(t, db, "compact", "chat", "--strategy=sliding_window:keep_last_groups=8").want(t, exitRefused, "--allow-growth", "would_grow")
+	invoke(t, db, "compact", "chat", "--strategy=sliding_window:keep_last_groups=8", "--allow-growth").want(t, 0)
+}
+
+func TestCompactWithoutAWorkerOrRedis(t *testing.T) {
+	t.Parallel()
+	db := withSession(t)
+	invoke(t, db, "compact", "chat", "--timeout=20ms").
+		want(t, exitInternal, "run 1 is still queued", "no worker has taken it", "runs --run 1")
+	invoke(t, db, "compact", "chat", "--no-wait").want(t, 0, "run 1 of session chat is queued")
+	invoke(t, db, "compact", "chat", "--dry-run").want(t, exitRefused, "run 1 is queued already with other options")
+	away := []string{db[0], "REDIS_URL=redis://:hush@127.0.0.1:1"}
+	r := invoke(t, away, "compact", "chat", "--no-wait").want(t, 0, "Redis could not be reached", "queued in Postgres")
+	if strings.Contains(r.stderr, "hush") {
+		t.Errorf("password: %s", r.stderr)
+	}
+	invoke(t, db[:1], "compact", "chat", "--no-wait").want(t, 0, "no Redis is configured")
+}
+
+func TestWhatDoesNotExist(t *testing.T) {
+	t.Parallel()
+	db := database(t)
+	for _, args := range [][]string{
+		{"view", "ghost"}, {"compact", "ghost"}, {"export", "ghost"}, {"pin", "ghost", "m"}, {"unpin", "ghost", "m"}, {"runs", "ghost"},
+	} {
+		invoke(t, db, args...).want(t, exitNotFound, "ghost")
+	}
+	invoke(t, db, "undo", "77").want(t, exitNotFound, "run 77")
+	invoke(t, db, "runs", "--run=77").want(t, exitNotFound, "run 77")
+	invoke(t, db, "sessions").want(t, 0, "no sessions")
+	invoke(t, db, "runs").want(t, 0, "no runs")
+}
+
+func TestPin(t *testing.T) {
+	t.Parallel()
+	db := withSession(t)
+	view := decode[struct{ Messages []messageJSON }](t, invoke(t, db, "view", "chat", "--json", "--all"))
+	id := view.Messages[2].ID
+	invoke(t, db, "pin", "chat", id).want(t, 0, "pinned message "+id)
+	invoke(t, db, "view", "chat", "--all").want(t, 0, "[pinned]")
+	invoke(t, db, "pin", "chat", "nothing").want(t, exitNotFound, "nothing")
+	invoke(t, db, "unpin", "chat", id, "--json").want(t, 0, `"pinned": false`)
+	invoke(t, db, "unpin", "chat", id).want(t, exitNotFound, id)
+}
+
+func TestExportComesBackTheSame(t *testing.T) {
+	t.Parallel()
+	db := database(t)
+	invoke(t, db, "import", file(t, "x.jsonl", conversation("a", 2)+conversation("b", 1))).want(t, 0)
+	one := invoke(t, db, "export", "a").want(t, 0).stdout
+	if strings.Count(one, "\n") != 1 || !strings.Contains(one, `"session_id":"a"`) {
+		t.Errorf("%s", one)
+	}
+	out := filepath.Join(t.TempDir(), "all.jsonl")
+	invoke(t, db, "export", "--all-sessions", "--log", "-o", out, "--json").want(t, 0, `"sessions": 2`)
+	if again := importedOf(t, invoke(t, db, "import", "--json", out).want(t, 0)); again.New != 0 || again.Messages != 14 {
+		t.Errorf("%+v", again)
+	}
+	elsewhere := database(t)
+	invoke(t, elsewhere, "import", out).want(t, 0)
+	if diff := cmp.Diff(one, invoke(t, elsewhere, "export", "a").want(t, 0).stdout); diff != "" {
+		t.Error(diff)
+	}
+	invoke(t, db, "export", "a", "ghost", "-o", out+"2").want(t, exitNotFound)
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), "*")); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+	invoke(t, db, "export", "a", "-o", "/no/such/folder/x").want(t, exitUsage, "/no/such/folder")
+}
+
+func TestTextsCannotDriveTheTerminal(t *testing.T) {
+	t.Parallel()
+	db := database(t)
+	evil := `{"session_id":"e\u001b[31m","messages":[{"role":"us\u001b[2Jer","content":"a\u001b]0;owned\u0007b\nnext\u202eline"}]}`
+	invoke(t, db, "import", file(t, "e.jsonl", evil)).want(t, 0)
+	for _, args := range [][]string{{"view", "e\x1b[31m"}, {"view", "e\x1b[31m", "--full"}, {"sessions"}, {"view", "e\x1b[31m", "--json"}} {
+		r := invoke(t, db, args...).want(t, 0)
+		if strings.ContainsAny(r.stdout, "\x1b\x07") || args[len(args)-1] != "--json" && strings.Contains(r.stdout, "\u202e") {
+			t.Errorf("%v: %q", args, r.stdout)
+		}
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	db := database(t)
+	env := append(db, "COMPACTOR_DATABASE_SCHEMA=other")
+	invoke(t, env, "sessions").want(t, exitInternal, "compactor migrate up")
+	invoke(t, env, "migrate", "status").want(t, 0, "pending", "00001_tables.sql")
+	invoke(t, env, "doctor").want(t, exitFindings, "✗ migrations: pending")
+	invoke(t, env, "worker", "--wait-timeout=0").want(t, exitInternal, "are not applied", "--migrate")
+	invoke(t, env, "migrate", "up").want(t, 0, "applied 00001_tables.sql")
+	invoke(t, env, "migrate", "up").want(t, 0, "schema other is up to date")
+	got := decode[struct{ Migrations []migrationJSON }](t, invoke(t, env, "migrate", "status", "--json").want(t, 0))
+	if len(got.Migrations) < 3 || got.Migrations[0].AppliedAt == nil {
+		t.Errorf("%+v", got)
+	}
+	invoke(t, env, "sessions").want(t, 0)
+	invoke(t, db, "sessions", "--database-schema=No").want(t, exitUsage, "database.schema")
+}
+
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	db := withSession(t)
+	type report struct {
+		OK     bool
+		Checks []check
+	}
+	got := decode[report](t, invoke(t, db, "doctor", "--json").want(t, 0))
+	if !got.OK || len(got.Checks) < 15 {
+		t.Errorf("%+v", got)
+	}
+	invoke(t, db[:1], "doctor").want(t, exitFindings, "✗ connection: not configured", "✓ migrations")
+	invoke(t, []string{db[0], "REDIS_URL=redis://:hush@127.0.0.1:1"}, "doctor").want(t, exitFindings, "✗ connection", "runs wait in Postgres")
+	invoke(t, db, "doctor", "--policy-timezone=Europe/Berlin", "--policy-cron=30 2 * * *").
+		want(t, 0, "2026-02-01 02:30 CET", "on 2026-03-29 the clock changes: 0 starts in place of 1", "on 2026-10-25 the clock changes: 2 starts in place of 1")
+}
+
+func TestServeStopsInOrder(t *testing.T) {
+	t.Parallel()
+	db := withSession(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	logs, lines := logPipe(t)
+	codes := make(chan int, 1)
+	go func() {
+		codes <- Main(ctx, append([]string{"serve", "--log-format=json"}, small...), os.Stdout, logs, db)
+		_ = logs.Close()
+	}()
+	for line := range lines {
+		if strings.Contains(line, `"role started"`) && strings.Contains(line, `"worker"`) {
+			break
+		}
+	}
+	r := decode[runJSON](t, invoke(t, db, append([]string{"compact", "chat", "--json"}, small...)...).want(t, 0))
+	if r.Status != "applied" {
+		t.Errorf("%+v", r)
+	}
+	cancel()
+	last := ""
+	for line := range lines {
+		last = line
+	}
+	if code := <-codes; code != 0 || !strings.Contains(last, `"stopped"`) {
+		t.Errorf("exit code %d, last line %s", code, last)
+	}
+}
+
+func TestTheAppWaitsForPostgres(t *testing.T) {
+	t.Parallel()
+	c, err := config.Load(config.LoadOptions{
+		Flags: map[string]string{"database.url": "postgres://127.0.0.1:1/x", "redis.url": "redis://127.0.0.1:1"}, Dir: t.TempDir(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Env{Err: discard()}
+	logger, err := e.Err.Logger("info", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = NewApp(t.Context(), c, logger, AppOptions{Wait: 50 * time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), "gave up waiting for postgres after 50ms") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+// sessionsCmd lists sessions.
+type sessionsCmd struct {
+	Due        bool  `help:"Only sessions that wait for a compaction."`
+	AllTenants bool  `help:"Sessions of every tenant."`
+	Limit      int   `default:"50" help:"Sessions at most."`
+	After      int64 `placeholder:"CURSOR" help:"Go on behind a page: the cursor that it ended with."`
+}
+
+// Help documents the command.
+func (*sessionsCmd) Help() string {
+	return `TOKENS is what counts against the model's window: the provider's own figure where the application reported it. OF START is the share of the number above which the session is compacted.
+
+Examples:
+
+    compactor sessions
+    compactor sessions --due --json | jq -r '.sessions[].session'`
+}
+
+// Validate is called by the parser.
+func (c *sessionsCmd) Validate() error { return validLimit(c.Limit) }
+
+func validLimit(n int) error {
+	if n < 1 || n > 100_000 {
+		return fmt.Errorf("--limit: %d: want 1 to 100000", n)
+	}
+	return nil
+}
+
+// sessionJSON is a session as scripts get it.
+type sessionJSON struct {
+	Tenant        string      `json:"tenant"`
+	Session       string      `json:"session"`
+	Model         string      `json:"model"`
+	Messages      int64       `json:"messages"`
+	InView        int64       `json:"messages_in_view"`
+	TotalTokens   chat.Tokens `json:"total_tokens"`
+	ViewTokens    chat.Tokens `json:"view_tokens"`
+	ContextTokens chat.Tokens `json:"context_tokens"`
+	StartTokens   chat.Tokens `json:"start_tokens"`
+	Due           bool        `json:"due"`
+	Suspect       bool        `json:"suspect"`
+	Revision      int64       `json:"revision"`
+	LastMessageAt time.Time   `json:"last_message_at"`
+	Cursor        int64       `json:"cursor"`
+}
+
+func newSessionJSON(c config.Config, r store.SessionRow) sessionJSON {
+	return sessionJSON{
+		r.Tenant, r.Session, r.Model, r.Messages, r.LiveMessages, r.TotalTokens, r.LiveTokens, r.ContextTokens,
+		startOf(c, r), r.Due, r.Suspect, r.Revision, r.LastMessageAt.UTC(), r.SID,
+	}
+}
+
+// startOf is what a session is compacted above: what the store compares with, else
+// what the policy says.
+func startOf(c config.Config, r store.SessionRow) chat.Tokens {
+	if r.DueTokens > 0 {
+		return r.DueTokens
+	}
+	return c.Policy.Limits(r.Model, tokens.Window).Start
+}
+
+// Run runs the command.
+func (c *sessionsCmd) Run(ctx context.Context, e *Env) error {
+	st, cfg, err := e.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	f := store.SessionFilter{Tenant: cfg.Tenant, Due: c.Due, After: c.After, Limit: c.Limit}
+	if c.AllTenants {
+		f.Tenant = ""
+	}
+	rows, err := st.Sessions(ctx, f)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		out := make([]sessionJSON, len(rows))
+		for i, r := range rows {
+			out[i] = newSessionJSON(cfg, r)
+		}
+		return term.JSON(e.Out.W, map[string]any{"sessions": out})
+	}
+	if len(rows) == 0 {
+		e.note("no sessions")
+		return nil
+	}
+	style := e.Out.Style()
+	columns := []term.Column{
+		term.Text("SESSION"), term.Text("MODEL"), term.Num("MESSAGES"), term.Num("IN VIEW"), term.Num("TOKENS"),
+		term.Num("OF START"), term.Text("DUE"), term.Num("REVISION"), term.Text("LAST MESSAGE"),
+	}
+	if c.AllTenants {
+		columns = append([]term.Column{term.Text("TENANT")}, columns...)
+	}
+	t := e.Out.Table(columns...)
+	for _, r := range rows {
+		due := term.Styled{Value: "", As: style.Yellow}
+		switch {
+		case r.Suspect && r.Due:
+			due.Value = "repair"
+		case r.Due:
+			due.Value = "due"
+		}
+		cells := []any{
+			r.Session, r.Model, r.Messages, r.LiveMessages, term.Tokens(r.ContextTokens),
+			term.Percent(r.ContextTokens, startOf(cfg, r)), due, r.Revision, r.LastMessageAt,
+		}
+		if c.AllTenants {
+			cells = append([]any{r.Tenant}, cells...)
+		}
+		t.Row(cells...)
+	}
+	if err := t.Write(); err != nil {
+		return err
+	}
+	if len(rows) == c.Limit {
+		e.note("there may be more: --after %d", rows[len(rows)-1].SID)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
+)
+
+// versionCmd shows what this binary is.
+type versionCmd struct{}
+
+// buildVersion is what is known of this binary.
+type buildVersion struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	Time     string `json:"time,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func newBuildVersion(info *debug.BuildInfo, ok bool) buildVersion {
+	v := buildVersion{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.time":
+			v.Time = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+// Run runs the command.
+func (*versionCmd) Run(e *Env) error {
+	v := newBuildVersion(debug.ReadBuildInfo())
+	if e.JSON {
+		return term.JSON(e.Out.W, v)
+	}
+	e.say("compactor %s", v.Version)
+	if v.Revision != "" {
+		modified := ""
+		if v.Modified {
+			modified = " (modified)"
+		}
+		e.say("revision %s%s, %s", v.Revision, modified, v.Time)
+	}
+	e.say("%s %s", v.Go, v.Platform)
+	return nil
+}

@@ -1,0 +1,279 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// viewCmd shows a session.
+type viewCmd struct {
+	Session string `arg:"" help:"The session."`
+	All     bool   `help:"Also what is out of the view, with the reason, the run, and what stands in its place."`
+	Groups  bool   `help:"Show the groups: messages that stay or go together."`
+	Full    bool   `help:"Show whole texts."`
+}
+
+// Help documents the command.
+func (*viewCmd) Help() string {
+	return `Texts are shown without control characters, whatever was stored.
+
+Examples:
+
+    compactor view chat-42
+    compactor view chat-42 --all --json | jq '.messages[] | select(.included | not) | .exclude_reason'`
+}
+
+// messageJSON is a message as scripts get it.
+type messageJSON struct {
+	Seq           chat.Seq        `json:"seq"`
+	ID            string          `json:"id"`
+	Kind          chat.Kind       `json:"kind"`
+	Role          chat.Role       `json:"role"`
+	Tokens        chat.Tokens     `json:"tokens"`
+	CreatedAt     time.Time       `json:"created_at"`
+	Included      bool            `json:"included"`
+	Pinned        bool            `json:"pinned,omitempty"`
+	ExcludeReason string          `json:"exclude_reason,omitempty"`
+	ExcludedBy    int64           `json:"excluded_by,omitempty"`
+	SummarizedBy  string          `json:"summarized_by,omitempty"`
+	SummaryOf     string          `json:"summary_of,omitempty"`
+	Message       json.RawMessage `json:"message"`
+}
+
+// groupJSON is a group as scripts get it.
+type groupJSON struct {
+	Index        int            `json:"index"`
+	Kind         chat.GroupKind `json:"kind"`
+	FirstSeq     chat.Seq       `json:"first_seq"`
+	HasReasoning bool           `json:"has_reasoning"`
+	Messages     int            `json:"messages"`
+	Tokens       chat.Tokens    `json:"tokens"`
+	Included     bool           `json:"included"`
+}
+
+// Run runs the command.
+func (c *viewCmd) Run(ctx context.Context, e *Env) error {
+	st, cfg, err := e.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	k := key(cfg, c.Session)
+	row, err := st.Session(ctx, k)
+	if err != nil {
+		return err
+	}
+	var msgs []store.Stored
+	if c.All {
+		msgs, err = st.All(ctx, k)
+	} else {
+		msgs, _, err = st.View(ctx, k)
+	}
+	if err != nil {
+		return err
+	}
+	if c.Groups && c.All {
+		// What runs wrote is in no group of the log.
+		msgs = slices.DeleteFunc(msgs, func(m store.Stored) bool { return m.Kind != chat.KindSource })
+	}
+	result := map[string]any{"session": newSessionJSON(cfg, row)}
+	switch {
+	case c.Groups && e.JSON:
+		result["groups"] = groupsOf(msgs)
+	case c.Groups:
+		return writeGroups(e, groupsOf(msgs))
+	case e.JSON:
+		out := make([]messageJSON, len(msgs))
+		for i, m := range msgs {
+			if out[i], err = newMessageJSON(m); err != nil {
+				return err
+			}
+		}
+		result["messages"] = out
+	default:
+		return c.transcript(e, row, msgs)
+	}
+	return term.JSON(e.Out.W, result)
+}
+
+func newMessageJSON(m store.Stored) (messageJSON, error) {
+	raw, err := m.MarshalJSON()
+	out := messageJSON{
+		Seq: m.Seq, ID: m.ID, Kind: m.Kind, Role: m.Role, Tokens: m.Tokens, CreatedAt: m.CreatedAt.UTC(), Included: m.Included,
+		Pinned: m.Pinned, ExcludeReason: m.ExcludeReason, ExcludedBy: m.ExcludedBy, SummarizedBy: m.SummarizedBy, Message: raw,
+	}
+	if len(m.SummaryOf) > 0 {
+		out.SummaryOf = m.SummaryOf.String()
+	}
+	return out, err
+}
+
+func groupsOf(msgs []store.Stored) []groupJSON {
+	metas := make([]chat.Meta, len(msgs))
+	for i, m := range msgs {
+		metas[i] = m.Meta(m.Seq)
+		metas[i].Kind = m.Kind
+	}
+	groups := chat.Groups(metas)
+	out := make([]groupJSON, len(groups))
+	for i, g := range groups {
+		out[i] = groupJSON{Index: i, Kind: g.Kind, FirstSeq: msgs[g.Start].Seq, HasReasoning: g.HasReasoning, Messages: g.End - g.Start}
+		for _, m := range msgs[g.Start:g.End] {
+			out[i].Tokens += m.Tokens
+			out[i].Included = out[i].Included || m.Included
+		}
+	}
+	return out
+}
+
+func writeGroups(e *Env, groups []groupJSON) error {
+	style := e.Out.Style()
+	t := e.Out.Table(term.Num("GROUP"), term.Num("SEQ"), term.Text("KIND"), term.Text("REASONING"), term.Num("MESSAGES"),
+		term.Num("TOKENS"), term.Text("INCLUDED"))
+	for _, g := range groups {
+		plain := func(s string) string { return s }
+		reasoning, included, as := "", "yes", plain
+		if g.HasReasoning {
+			reasoning = "yes"
+		}
+		if !g.Included {
+			included, as = "no", style.Dim
+		}
+		t.Row(g.Index, int64(g.FirstSeq), term.Styled{Value: string(g.Kind), As: as}, reasoning, g.Messages, int64(g.Tokens),
+			term.Styled{Value: included, As: as})
+	}
+	return t.Write()
+}
+
+// transcript writes the messages as people read them.
+func (c *viewCmd) transcript(e *Env, row store.SessionRow, msgs []store.Stored) error {
+	style := e.Out.Style()
+	e.say("%s", style.Bold(term.Clean(row.Session))+style.Dim(fmt.Sprintf("  %s  revision %d  %s of %s in view  %s tokens",
+		orDash(term.Clean(row.Model)), row.Revision, term.Count(row.LiveMessages), term.Plural(row.Messages, "message", "messages"),
+		term.Tokens(row.LiveTokens))))
+	seqWidth, tokenWidth, roleWidth := 1, 1, len("assistant")
+	for _, m := range msgs {
+		seqWidth = max(seqWidth, len(strconv.FormatInt(int64(m.Seq), 10)))
+		tokenWidth = max(tokenWidth, len(term.Tokens(m.Tokens)))
+	}
+	for _, m := range msgs {
+		role := term.Truncate(term.Clean(string(m.Role)), roleWidth)
+		head := fmt.Sprintf("%*d  %-*s  %*s  ", seqWidth, m.Seq, roleWidth, role, tokenWidth, term.Tokens(m.Tokens))
+		text := describe(m)
+		if why := explain(m); why != "" {
+			text = why + " " + text
+		}
+		switch {
+		case c.Full:
+			lines := []string{}
+			for line := range strings.Lines(text) {
+				lines = append(lines, term.Clean(strings.TrimRight(line, "\r\n")))
+			}
+			text = strings.Join(lines, "\n"+strings.Repeat(" ", term.Width(head)))
+		case e.Out.Width > 0:
+			text = term.Truncate(oneLine(text, 4*e.Out.Width), max(20, e.Out.Width-term.Width(head)))
+		default:
+			text = term.Truncate(oneLine(text, 400), 100)
+		}
+		line := head + text
+		if !m.Included {
+			line = style.Dim(line)
+		}
+		e.say("%s", strings.TrimRight(line, " "))
+	}
+	return nil
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "no model"
+	}
+	return s
+}
+
+// oneLine is the beginning of a text on one line: white space collapsed, most runes at most.
+func oneLine(text string, most int) string {
+	var b strings.Builder
+	n := 0
+	for field := range strings.FieldsSeq(text) {
+		if n > 0 {
+			b.WriteByte(' ')
+		}
+		for _, r := range field {
+			if n++; n > most {
+				return term.Clean(b.String()) + "…"
+			}
+			b.WriteRune(r)
+		}
+	}
+	return term.Clean(b.String())
+}
+
+// explain is what is to be said of a message beside its text.
+func explain(m store.Stored) string {
+	var marks []string
+	if !m.Included {
+		out := "out: " + m.ExcludeReason
+		if m.ExcludeReason == "" {
+			out = "out"
+		}
+		if m.ExcludedBy != 0 {
+			out += fmt.Sprintf(", run %d", m.ExcludedBy)
+		}
+		if m.SummarizedBy != "" {
+			out += ", see " + m.SummarizedBy
+		}
+		marks = append(marks, out)
+	}
+	switch m.Kind {
+	case chat.KindSummary:
+		marks = append(marks, kindMark("summary", m))
+	case chat.KindStandIn:
+		marks = append(marks, kindMark("stand-in", m))
+	case chat.KindSource:
+	}
+	if m.Pinned {
+		marks = append(marks, "pinned")
+	}
+	if len(marks) == 0 {
+		return ""
+	}
+	return "[" + strings.Join(marks, "; ") + "]"
+}
+
+func kindMark(name string, m store.Stored) string {
+	if len(m.SummaryOf) > 0 {
+		return name + " of " + m.SummaryOf.String()
+	}
+	return name
+}
+
+// describe is what a message says, does and carries.
+func describe(m store.Stored) string {
+	var parts []string
+	if m.Reasoning != "" {
+		parts = append(parts, "(reasoning) "+m.Reasoning)
+	}
+	if m.ToolCallID != "" {
+		parts = append(parts, "← "+m.ToolCallID+":")
+	}
+	if text := m.Content.String(); text != "" {
+		parts = append(parts, text)
+	}
+	if n := m.Content.Media(); n > 0 {
+		parts = append(parts, "["+term.Plural(n, "attachment", "attachments")+"]")
+	}
+	for _, call := range m.ToolCalls {
+		parts = append(parts, fmt.Sprintf("→ %s(%s)", call.Name, call.Arguments))
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,7 @@
+SELECT compactor.append('default', 'support-4711', '[
+  {"id": "m1", "role": "user", "content": "Where is my order?"},
+  {"id": "m2", "role": "assistant", "content": "On its way."}]', 'gpt-4o');
+SELECT message FROM compactor.view('default', 'support-4711');                      -- the prompt
+SELECT compactor.report_usage('default', 'support-4711', 1234);                     -- what the provider counted
+SELECT compactor.request_compaction('default', 'support-4711');                     -- the run
+SELECT seq, role, excluded, exclude_reason, excluded_by FROM compactor.messages WHERE session = 'support-4711';

@@ -1,0 +1,11 @@
+import pg from "pg";
+const db = new pg.Client({ connectionString: process.env.DATABASE_URL });
+await db.connect();
+const session = "support-4711";
+const messages = [{ id: "m1", role: "user", content: "Where is my order?" }, { id: "m2", role: "assistant", content: "On its way." }];
+await db.query("SELECT compactor.append($1, $2, $3, $4)", ["default", session, JSON.stringify(messages), "gpt-4o"]);
+const view = await db.query("SELECT message FROM compactor.view($1, $2)", ["default", session]);
+console.log("prompt:", view.rows.map((row) => row.message));
+const asked = await db.query("SELECT compactor.request_compaction($1, $2) AS run", ["default", session]);
+console.log("run:", asked.rows[0].run);
+await db.end();

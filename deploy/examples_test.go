@@ -1,0 +1,111 @@
+package deploy_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/migrations"
+	"github.com/sessionstore/compactor/store/storetest"
+)
+
+// python finds an interpreter that has psycopg; "" for none.
+func python() string {
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import psycopg").Run() == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// missing skips the test, or fails it where nothing may be skipped.
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_DB") == "1" {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+}
+
+// The applications that the README shows append, read their view and ask for a
+// compaction, on a database of their own.
+func TestExamplesRun(t *testing.T) {
+	t.Parallel()
+	examples := map[string]struct {
+		dir     string
+		command []string
+		needs   func() string // what is missing, or ""
+	}{
+		"psql": {command: []string{"psql", "-X", "-v", "ON_ERROR_STOP=1", "-f", "examples/agent.sql"}, needs: func() string {
+			if _, err := exec.LookPath("psql"); err != nil {
+				return "psql is not installed"
+			}
+			return ""
+		}},
+		"python": {command: []string{python(), "examples/agent.py"}, needs: func() string {
+			if python() == "" {
+				return "no python3 with psycopg"
+			}
+			return ""
+		}},
+		"typescript": {dir: "examples/typescript", command: []string{"npm", "start", "--silent"}, needs: func() string {
+			if _, err := os.Stat("examples/typescript/node_modules/.bin/tsc"); err != nil {
+				return "run npm ci in deploy/examples/typescript first"
+			}
+			return ""
+		}},
+		"go": {command: []string{"go", "run", "./examples/go"}, needs: func() string { return "" }},
+	}
+	for name, example := range examples {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if what := example.needs(); what != "" {
+				missing(t, what)
+			}
+			dsn := storetest.DB(t, "", func(ctx context.Context, dsn string) error { return nil })
+			if _, err := migrations.Up(t.Context(), dsn, migrations.DefaultSchema); err != nil {
+				t.Fatal(err)
+			}
+			command := example.command
+			if name == "psql" {
+				command = append(command, dsn)
+			}
+			run := exec.CommandContext(t.Context(), command[0], command[1:]...)
+			run.Dir = example.dir
+			run.Env = append(os.Environ(), "DATABASE_URL="+dsn)
+			out, err := run.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if !strings.Contains(string(out), "On its way.") {
+				t.Errorf("the view did not come back:\n%s", out)
+			}
+			if !regexp.MustCompile(`run: [1-9]|request_compaction *\n-+\n +[1-9]`).Match(out) {
+				t.Errorf("no run was made:\n%s", out)
+			}
+		})
+	}
+}
+
+// What the README shows is what runs here.
+func TestReadmeShowsTheExamples(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"examples/agent.sql", "examples/agent.py", "examples/typescript/agent.ts"} {
+		code, err := os.ReadFile(filepath.FromSlash(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(readme), strings.TrimSpace(string(code))) {
+			t.Errorf("README.md does not hold %s as it is", name)
+		}
+	}
+}

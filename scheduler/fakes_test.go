@@ -1,0 +1,413 @@
+package scheduler
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/worker/jobs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	_ Store    = (*store.Store)(nil)
+	_ Enqueuer = (*jobs.Enqueuer)(nil)
+	_ Store    = (*fakeStore)(nil)
+)
+
+// fakeStore is the store's contract in memory, on the bubble's clock.
+type fakeStore struct {
+	mu sync.Mutex
+	// fail, if set, is asked before each call; an error of it is the call's.
+	fail  func(op string) error
+	calls []string
+
+	holder  string
+	expires time.Time
+	slots   []time.Time
+	firedBy []string
+	sweeps  []*fakeSweep
+	runs    []*fakeRun
+	outbox  int // sessions that are dirty and due
+	lost    int // sessions that are due, with nothing under way
+	orphans int // running runs whose worker is gone
+	stale   int // sessions with old thresholds
+	saved   []string
+	spec    json.RawMessage
+}
+
+type fakeSweep struct {
+	store.Sweep
+	due, cursor int
+}
+
+type fakeRun struct {
+	id       int64
+	trigger  string
+	delivery int
+	due      time.Time
+	taken    bool
+}
+
+func (f *fakeStore) enter(ctx context.Context, op string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.calls = append(f.calls, op)
+	fail := f.fail
+	f.mu.Unlock()
+	if fail != nil {
+		return fail(op)
+	}
+	return nil
+}
+
+func (f *fakeStore) count(op string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, c := range f.calls {
+		if c == op {
+			n++
+		}
+	}
+	return n
+}
+
+// with changes or reads the fake under its lock.
+func (f *fakeStore) with(fn func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fn()
+}
+
+func (f *fakeStore) leader() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.holder
+}
+
+func (f *fakeStore) Lead(ctx context.Context, _, holder string, ttl time.Duration) (bool, error) {
+	if err := f.enter(ctx, "lead "+holder); err != nil {
+		return false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.holder != "" && f.holder != holder && time.Now().Before(f.expires) {
+		return false, nil
+	}
+	f.holder, f.expires = holder, time.Now().Add(ttl)
+	return true, nil
+}
+
+func (f *fakeStore) Resign(ctx context.Context, _, holder string) error {
+	if err := f.enter(ctx, "resign "+holder); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.holder == holder {
+		f.holder = ""
+	}
+	return nil
+}
+
+func (f *fakeStore) FireSlot(ctx context.Context, entry string, slot time.Time, by string) (bool, error) {
+	if err := f.enter(ctx, "fire"); err != nil {
+		return false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slices.ContainsFunc(f.slots, slot.Equal) {
+		return false, nil
+	}
+	f.slots, f.firedBy = append(f.slots, slot), append(f.firedBy, by)
+	f.sweeps = append(f.sweeps, &fakeSweep{Sweep: store.Sweep{ID: int64(len(f.sweeps) + 1), Entry: entry, Slot: slot}})
+	return true, nil
+}
+
+func (f *fakeStore) LastSlot(ctx context.Context, _ string) (last time.Time, err error) {
+	if err := f.enter(ctx, "last slot"); err != nil {
+		return time.Time{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.slots {
+		if s.After(last) {
+			last = s
+		}
+	}
+	return last, nil
+}
+
+func (f *fakeStore) OpenSweeps(ctx context.Context) (open []store.Sweep, err error) {
+	if err := f.enter(ctx, "open sweeps"); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.sweeps {
+		if !s.Ended {
+			open = append(open, s.Sweep)
+		}
+	}
+	return open, nil
+}
+
+// queue adds a run that is rung for by the caller. The lock is held.
+func (f *fakeStore) queue(trigger string, grace time.Duration) store.Delivery {
+	r := &fakeRun{id: int64(len(f.runs) + 1), trigger: trigger, delivery: 1, due: time.Now().Add(grace)}
+	f.runs = append(f.runs, r)
+	return store.Delivery{Run: r.id, Attempt: 1, Trigger: trigger}
+}
+
+func (f *fakeStore) SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) ([]store.Delivery, bool, error) {
+	if err := f.enter(ctx, "sweep page"); err != nil {
+		return nil, false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.sweeps[sweep-1]
+	var page []store.Delivery
+	for s.cursor < s.due && len(page) < limit {
+		s.cursor++
+		page = append(page, f.queue(store.TriggerNightly, grace))
+	}
+	s.Queued += int64(len(page))
+	s.Ended = len(page) == 0
+	return page, s.Ended, nil
+}
+
+func (f *fakeStore) Waiting(ctx context.Context, trigger string, limit int) (n int, err error) {
+	if err := f.enter(ctx, "waiting"); err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.runs {
+		if r.trigger == trigger && !r.taken {
+			n++
+		}
+	}
+	return min(n, limit), nil
+}
+
+// some queues event runs for up to limit of n sessions.
+func (f *fakeStore) some(n *int, limit int, grace time.Duration) (page []store.Delivery) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for *n > 0 && len(page) < limit {
+		*n--
+		page = append(page, f.queue(store.TriggerEvent, grace))
+	}
+	return page
+}
+
+func (f *fakeStore) Relay(ctx context.Context, _, _ time.Duration, limit int, grace time.Duration) ([]store.Delivery, error) {
+	if err := f.enter(ctx, "relay"); err != nil {
+		return nil, err
+	}
+	return f.some(&f.outbox, limit, grace), nil
+}
+
+func (f *fakeStore) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
+	if err := f.enter(ctx, "forgotten"); err != nil {
+		return nil, err
+	}
+	return f.some(&f.lost, limit, grace), nil
+}
+
+func (f *fakeStore) Orphaned(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
+	if err := f.enter(ctx, "orphaned"); err != nil {
+		return nil, err
+	}
+	return f.some(&f.orphans, limit, grace), nil
+}
+
+func (f *fakeStore) Undelivered(ctx context.Context, limit int, grace time.Duration) (page []store.Delivery, err error) {
+	if err := f.enter(ctx, "undelivered"); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.runs {
+		if !r.taken && !r.due.After(time.Now()) && len(page) < limit {
+			r.due = time.Now().Add(grace << min(r.delivery, 5))
+			r.delivery++
+			page = append(page, store.Delivery{Run: r.id, Attempt: r.delivery, Trigger: r.trigger})
+		}
+	}
+	return page, nil
+}
+
+func (f *fakeStore) SavePolicy(ctx context.Context, hash string, spec json.RawMessage, _ []store.Threshold) error {
+	if err := f.enter(ctx, "save policy"); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.saved, f.spec = append(f.saved, hash), spec
+	return nil
+}
+
+func (f *fakeStore) RefreshThresholds(ctx context.Context, limit int) (int, error) {
+	if err := f.enter(ctx, "refresh"); err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := min(limit, f.stale)
+	f.stale -= n
+	return n, nil
+}
+
+// fakeQueue takes each run as soon as it is rung for, as a fast worker would.
+type fakeQueue struct {
+	store *fakeStore
+	// fail, if set, is asked before each task; an error of it is the call's.
+	fail func(ctx context.Context, run int64) error
+	// slow workers take nothing.
+	slow bool
+
+	mu   sync.Mutex
+	rung []store.Delivery
+}
+
+func (q *fakeQueue) Enqueue(ctx context.Context, run int64, delivery int, trigger string) error {
+	q.mu.Lock()
+	fail := q.fail
+	q.mu.Unlock()
+	if fail != nil {
+		if err := fail(ctx, run); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	q.rung = append(q.rung, store.Delivery{Run: run, Attempt: delivery, Trigger: trigger})
+	slow := q.slow
+	q.mu.Unlock()
+	if !slow {
+		q.store.with(func() { q.store.runs[run-1].taken = true })
+	}
+	return nil
+}
+
+func (q *fakeQueue) setFail(fail func(ctx context.Context, run int64) error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.fail = fail
+}
+
+// runs are the runs that were rung for, sorted.
+func (q *fakeQueue) runs() (ids []int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, d := range q.rung {
+		ids = append(ids, d.Run)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// logbook collects log lines.
+type logbook struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// lines are the messages, with their attributes, that contain a text.
+func (l *logbook) lines(text string) (found []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.buf.String()) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// bench is a scheduler on fakes. Its bubble starts at midnight, 2000-01-01 UTC.
+type bench struct {
+	t     *testing.T
+	store *fakeStore
+	queue *fakeQueue
+	log   *logbook
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	f := &fakeStore{}
+	return &bench{t: t, store: f, queue: &fakeQueue{store: f}, log: &logbook{}}
+}
+
+// config is a configuration with a slot every ten minutes and slow polls.
+func (b *bench) config(holder string) Config {
+	p := policy.Default()
+	p.Cron = "*/10 * * * *"
+	return Config{
+		Policy: p, Holder: holder, PageSize: 10, RelayInterval: time.Second,
+		Logger: slog.New(slog.NewTextHandler(b.log, nil)),
+	}
+}
+
+func (b *bench) new(cfg Config) *Scheduler {
+	b.t.Helper()
+	s, err := New(b.store, b.queue, cfg)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+// start runs a scheduler; stop ends it and waits for Run to return.
+func (b *bench) start(s *Scheduler) (stop func()) {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	synctest.Wait()
+	return func() {
+		b.t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Errorf("Run: %v", err)
+		}
+	}
+}
+
+// pass lets time pass.
+func (b *bench) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// check fails the test where a condition does not hold, with the log.
+func (b *bench) check(ok bool, format string, args ...any) {
+	b.t.Helper()
+	if !ok {
+		b.t.Errorf(format+"\nlog:\n%s", append(args, strings.Join(b.log.lines(""), ""))...)
+	}
+}

@@ -1,0 +1,245 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sessionstore/compactor/store"
+)
+
+var errRedis = errors.New("connection refused")
+
+// sweepOf starts a sweep over n due sessions.
+func (b *bench) sweepOf(s *Scheduler, n int) {
+	b.t.Helper()
+	if fired, err := s.TriggerSweep(b.t.Context()); !fired || err != nil {
+		b.t.Fatal(fired, err)
+	}
+	b.store.with(func() { b.store.sweeps[len(b.store.sweeps)-1].due = n })
+}
+
+func ids(n int) []int64 {
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = int64(i + 1)
+	}
+	return out
+}
+
+func TestASweepQueuesAndRingsForAllThatIsDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		s := b.new(b.config("a"))
+		b.sweepOf(s, 95)
+		stop := b.start(s)
+		b.pass(5 * time.Second)
+		b.check(slices.Equal(b.queue.runs(), ids(95)), "rung for %v", b.queue.runs())
+		ended := b.log.lines("sweep ended")
+		b.check(len(ended) == 1 && strings.Contains(ended[0], "queued=95"), "told: %v", ended)
+		stop()
+	})
+}
+
+func TestARestartedSweepGoesOnAtItsCursor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		ctx, crash := context.WithCancel(t.Context())
+		b.queue.fail = func(ctx context.Context, run int64) error {
+			if run == 25 {
+				crash()
+			}
+			return ctx.Err()
+		}
+		s := b.new(b.config("a"))
+		b.sweepOf(s, 60)
+		if err := s.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		b.check(b.store.sweeps[0].cursor == 30, "the cursor is at %d", b.store.sweeps[0].cursor)
+		b.queue.setFail(nil)
+		stop := b.start(b.new(b.config("b")))
+		b.pass(5 * time.Second)
+		b.check(len(b.store.runs) == 60 && b.store.sweeps[0].Ended, "%d runs", len(b.store.runs))
+		b.check(strings.Contains(strings.Join(b.log.lines("sweep ended"), ""), "queued=60"), "the sweep's number is not whole")
+		// What the first did not ring for is delivered after its grace.
+		b.pass(3 * time.Minute)
+		b.check(slices.Equal(slices.Compact(b.queue.runs()), ids(60)), "rung for %v", b.queue.runs())
+		stop()
+	})
+}
+
+func TestASweepWaitsForWorkers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.queue.slow = true
+		s := b.new(b.config("a"))
+		b.sweepOf(s, 1000)
+		stop := b.start(s)
+		b.pass(90 * time.Second)
+		b.check(len(b.store.runs) == 100, "%d runs wait, and ten pages of ten may", len(b.store.runs))
+		b.check(len(b.log.lines("waiting for workers")) == 1, "not told once")
+		b.store.with(func() {
+			for _, r := range b.store.runs[:30] {
+				r.taken = true
+			}
+		})
+		b.pass(time.Second)
+		b.check(len(b.store.runs) == 130, "%d runs after room for 30 more", len(b.store.runs))
+		stop()
+	})
+}
+
+func TestAPageIsRungForByFewAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var now, most atomic.Int64
+		b.queue.fail = func(ctx context.Context, _ int64) error {
+			n := now.Add(1)
+			defer now.Add(-1)
+			for m := most.Load(); n > m; m = most.Load() {
+				if most.CompareAndSwap(m, n) {
+					break
+				}
+			}
+			return wait(ctx, 10*time.Millisecond)
+		}
+		cfg := b.config("a")
+		cfg.PageSize = 500
+		s := b.new(cfg)
+		b.sweepOf(s, 500)
+		stop := b.start(s)
+		b.pass(5 * time.Second)
+		b.check(most.Load() == ringers, "%d at a time", most.Load())
+		b.check(slices.Equal(b.queue.runs(), ids(500)), "rung for %d", len(b.queue.runs()))
+		stop()
+	})
+}
+
+func TestWhileTheQueueIsAwayNothingMoreIsTakenAndAllIsRungForAfterwards(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var tries atomic.Int64
+		b.queue.fail = func(context.Context, int64) error { tries.Add(1); return errRedis }
+		b.store.outbox = 35
+		stop := b.start(b.new(b.config("a")))
+		b.pass(9 * time.Minute)
+		b.check(len(b.store.runs) == 10, "%d runs were taken from the outbox", len(b.store.runs))
+		// A page of ten fails together, then every five seconds.
+		b.check(tries.Load() > 100 && tries.Load() < 1300, "%d attempts in nine minutes", tries.Load())
+		b.queue.setFail(nil)
+		b.pass(10 * time.Second)
+		b.check(slices.Equal(b.queue.runs(), ids(35)), "rung for %v", b.queue.runs())
+		b.check(len(b.log.lines("queue unavailable, retrying")) == 1, "going is not told once")
+		b.check(len(b.log.lines("queue is back")) == 1, "coming back is not told once")
+		stop()
+	})
+}
+
+func TestARunThatFailsWhileOthersPassIsDeliveredLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.queue.fail = func(_ context.Context, run int64) error {
+			if run == 7 && time.Now().Before(at(0, 1)) {
+				return errRedis
+			}
+			return nil
+		}
+		s := b.new(b.config("a"))
+		stop := b.start(s)
+		b.sweepOf(s, 30)
+		for range 20 {
+			b.store.with(func() { b.store.outbox++ })
+			b.pass(time.Second)
+		}
+		b.check(len(b.log.lines("runs not rung for")) == 1, "letting go is not told once")
+		b.check(b.store.sweeps[0].Ended && len(b.queue.runs()) == 49, "%d of 49 others", len(b.queue.runs()))
+		b.pass(3 * time.Minute)
+		b.queue.mu.Lock()
+		found := slices.Contains(b.queue.rung, store.Delivery{Run: 7, Attempt: 2, Trigger: store.TriggerNightly})
+		b.queue.mu.Unlock()
+		b.check(found, "run 7 has no second delivery")
+		stop()
+	})
+}
+
+func TestTheRelayTakesFullPagesAtOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.outbox = 35
+		stop := b.start(b.new(b.config("a")))
+		b.check(slices.Equal(b.queue.runs(), ids(35)), "rung for %v in no time", b.queue.runs())
+		var calls []string
+		b.store.with(func() {
+			for _, c := range b.store.calls {
+				if c == "relay" || c == "undelivered" {
+					calls = append(calls, c)
+				}
+			}
+		})
+		want := slices.Repeat([]string{"relay", "undelivered"}, 4)
+		b.check(slices.Equal(calls, want), "calls %v", calls)
+		stop()
+	})
+}
+
+func TestAFullQueueStopsTheRelayAndNoOtherDelivery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.queue.slow = true
+		b.store.outbox = 500
+		stop := b.start(b.new(b.config("a")))
+		b.pass(10 * time.Second)
+		b.check(b.store.outbox == 400, "%d sessions are left in the outbox", b.store.outbox)
+		b.store.with(func() {
+			b.store.runs = append(b.store.runs, &fakeRun{id: 101, trigger: store.TriggerOperator, due: time.Now()})
+		})
+		b.pass(time.Second)
+		b.check(slices.Contains(b.queue.runs(), 101), "an operator's run waits behind events")
+		stop()
+	})
+}
+
+func TestALostRunIsFoundFromTheStoreAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.lost, b.store.orphans = 25, 12
+		stop := b.start(b.new(b.config("a")))
+		b.pass(3 * time.Second)
+		b.check(slices.Equal(b.queue.runs(), ids(37)), "rung for %v soon after the start", b.queue.runs())
+		b.store.with(func() { b.store.lost, b.store.orphans = 1, 1 })
+		b.pass(time.Minute)
+		b.check(slices.Equal(b.queue.runs(), ids(39)), "rung for %v after a minute", b.queue.runs())
+		stop()
+	})
+}
+
+func TestAQueueThatHangsHasADeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.queue.fail = func(ctx context.Context, _ int64) error { <-ctx.Done(); return ctx.Err() }
+		b.store.outbox = 5
+		stop := b.start(b.new(b.config("a")))
+		b.pass(30 * time.Second)
+		b.check(len(b.log.lines("queue unavailable, retrying")) == 1, "not noticed")
+		b.queue.setFail(nil)
+		b.pass(15 * time.Second)
+		b.check(slices.Equal(b.queue.runs(), ids(5)), "rung for %v", b.queue.runs())
+		stop()
+	})
+}

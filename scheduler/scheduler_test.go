@@ -1,0 +1,217 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+func TestOneOfTwoSchedulersWorks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		stopA, stopB := b.start(b.new(b.config("a"))), b.start(b.new(b.config("b")))
+		b.pass(2 * time.Minute)
+		b.check(b.store.leader() == "a", "%q leads", b.store.leader())
+		relayed := b.store.count("relay")
+		b.check(relayed > 115 && relayed < 125, "relayed %d times in 120 s", relayed)
+		b.check(len(b.log.lines("standing by")) == 1, "standing by is not told once")
+		stopA()
+		stopB()
+	})
+}
+
+func TestShutdownResignsSoThatAnotherTakesOverAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		stopA, stopB := b.start(b.new(b.config("a"))), b.start(b.new(b.config("b")))
+		b.pass(time.Minute)
+		stopA()
+		b.check(b.store.leader() == "", "%q still leads", b.store.leader())
+		b.pass(6 * time.Second)
+		b.check(b.store.leader() == "b", "%q leads", b.store.leader())
+		stopB()
+	})
+}
+
+func TestShutdownWhileTheDatabaseHangsEndsSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		stop := b.start(b.new(b.config("a")))
+		b.pass(time.Minute)
+		b.store.with(func() { b.store.fail = func(string) error { return store.ErrUnavailable } })
+		b.pass(time.Second)
+		began := time.Now()
+		stop()
+		b.check(time.Since(began) <= resignTimeout, "took %s", time.Since(began))
+		b.check(len(b.log.lines("lead not given up")) == 1, "not told")
+	})
+}
+
+func TestALostLeadStopsTheLoops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		stop := b.start(b.new(b.config("a")))
+		b.pass(time.Minute)
+		b.store.with(func() { b.store.holder, b.store.expires = "b", time.Now().Add(time.Hour) })
+		b.pass(6 * time.Second)
+		before := b.store.count("relay") + b.store.count("open sweeps")
+		b.pass(30 * time.Minute)
+		b.check(before == b.store.count("relay")+b.store.count("open sweeps"), "the loops went on")
+		b.check(len(b.log.lines("lead lost, pausing")) == 1, "not told once")
+		b.pass(31 * time.Minute)
+		b.check(b.store.leader() == "a", "the lease of b expired, and %q leads", b.store.leader())
+		stop()
+	})
+}
+
+func TestALeaderThatCannotRenewRestsBeforeItsLeaseExpires(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		stop := b.start(b.new(b.config("a")))
+		b.pass(time.Minute)
+		b.store.with(func() {
+			b.store.fail = func(op string) error {
+				if strings.HasPrefix(op, "lead") {
+					return store.ErrUnavailable
+				}
+				return nil
+			}
+		})
+		for b.store.leader() == "a" && len(b.log.lines("lead lost")) == 0 {
+			b.pass(100 * time.Millisecond)
+		}
+		b.check(time.Now().Before(b.store.expires), "the lease had expired %s before", time.Since(b.store.expires))
+		before := b.store.count("relay")
+		b.pass(time.Minute)
+		b.check(b.store.count("relay") == before, "the relay went on")
+		b.store.with(func() { b.store.fail = nil })
+		b.pass(10 * time.Second)
+		b.check(b.store.count("relay") > before, "it did not lead again")
+		stop()
+	})
+}
+
+func TestAnOutageOfTheDatabaseIsWaitedOutWithOneLineEachWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		stop := b.start(b.new(b.config("a")))
+		b.pass(time.Minute)
+		b.store.with(func() { b.store.fail = func(string) error { return store.ErrUnavailable } })
+		b.pass(time.Second)
+		b.store.with(func() { b.store.calls = nil })
+		b.pass(5 * time.Minute)
+		var tries int
+		b.store.with(func() { tries = len(b.store.calls) })
+		// After the lead has gone, one call every five seconds.
+		b.check(tries > 50 && tries < 120, "%d calls in five minutes", tries)
+		b.store.with(func() { b.store.fail, b.store.outbox = nil, 3 })
+		b.pass(10 * time.Second)
+		b.check(len(b.queue.runs()) == 3, "runs rung for: %v", b.queue.runs())
+		b.check(len(b.log.lines("database unavailable, retrying")) == 1, "going is not told once")
+		b.check(len(b.log.lines("database is back")) == 1, "coming back is not told once")
+		stop()
+	})
+}
+
+func TestAStoreThatIsAwayAtTheStartIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.fail = func(string) error { return store.ErrNotMigrated }
+		stop := b.start(b.new(b.config("a")))
+		b.pass(150 * time.Second)
+		b.check(len(b.log.lines("database refuses, retrying")) == 3, "not told once a minute")
+		b.store.with(func() { b.store.fail = nil })
+		b.pass(6 * time.Second)
+		b.check(b.store.leader() == "a", "%q leads", b.store.leader())
+		stop()
+	})
+}
+
+func TestThePolicyIsSavedAndTakenToAllSessions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.stale = 25
+		stop := b.start(b.new(b.config("a")))
+		b.pass(time.Second)
+		b.check(slices.Equal(b.store.saved, []string{policy.Default().FleetHash()}), "saved %v", b.store.saved)
+		b.check(b.store.stale == 0 && b.store.count("refresh") == 4, "%d stale after %d pages", b.store.stale, b.store.count("refresh"))
+		b.store.with(func() { b.store.stale = 1 }) // was locked
+		b.pass(time.Minute)
+		b.check(b.store.stale == 0, "a session that was locked was left")
+		stop()
+	})
+}
+
+func TestThresholdsFollowTheModel(t *testing.T) {
+	t.Parallel()
+	p := policy.Default()
+	p.Windows = map[string]chat.Tokens{"house-": 1000}
+	window := func(model string) (int, bool) { return 8000, strings.HasPrefix(model, "small") }
+	got := Thresholds(p, []string{"small", "small"}, window)
+	want := []store.Threshold{
+		{ModelPrefix: "", DueTokens: 96_000, EstimateMargin: 0.1},
+		{ModelPrefix: "house-", DueTokens: 750, EstimateMargin: 0.1},
+		{ModelPrefix: "small", DueTokens: 6000, EstimateMargin: 0.1},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestAConfigurationIsRefusedWithAllItsFaults(t *testing.T) {
+	t.Parallel()
+	_, err := New(&fakeStore{}, &fakeQueue{}, Config{RelayInterval: -1, PageSize: -1, LeaderTTL: time.Millisecond})
+	if err == nil {
+		t.Fatal("taken")
+	}
+	for _, part := range []string{"relay interval", "page size", "leader ttl", "policy"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is not named in: %v", part, err)
+		}
+	}
+	if _, err := New(&fakeStore{}, &fakeQueue{}, Config{Policy: policy.Default()}); err != nil {
+		t.Errorf("the defaults are refused: %v", err)
+	}
+}
+
+func TestTheBackoffDoublesUpToItsCap(t *testing.T) {
+	t.Parallel()
+	var b backoff
+	var got []time.Duration
+	for range 8 {
+		got = append(got, b.next())
+	}
+	const ms = time.Millisecond
+	if want := []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 5000 * ms, 5000 * ms}; !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestOnlyTheContextEndsARetry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		s := b.new(b.config("a"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := retry(ctx, s, "test", func(context.Context) (int, error) { return 0, errors.New("no") })
+		b.check(errors.Is(err, context.DeadlineExceeded), "got %v", err)
+		b.check(len(b.log.lines("op=test")) <= 61, "a storm of %d lines", len(b.log.lines("op=test")))
+	})
+}

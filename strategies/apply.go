@@ -1,0 +1,258 @@
+package strategies
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Apply does what a plan wants to the draft. reason is the reason of exclusions
+// that give none. Seqs that the draft does not know are ignored, and so are
+// additions that no view could hold: a summary that is a tool result or makes
+// calls, a stand-in with another role or other calls than its original, an
+// addition that covers nothing in the view.
+//
+// Naming a message that is excluded already gives it the new reason.
+func (d *Draft) Apply(p chat.Plan, reason string) {
+	if p.Empty() {
+		return
+	}
+	for _, x := range p.Exclude {
+		if x.Reason == "" {
+			x.Reason = reason
+		}
+		d.found = d.ids(d.found[:0], x.Seqs)
+		for _, id := range d.found {
+			d.set(id, false)
+			d.marks[id].reason = x.Reason
+		}
+	}
+	d.found = d.ids(d.found[:0], p.Include)
+	for _, id := range d.found {
+		d.include(id)
+	}
+	d.all = slices.Grow(d.all, len(p.Additions))
+	d.marks = slices.Grow(d.marks, len(p.Additions))
+	d.adds = slices.Grow(d.adds, len(p.Additions))
+	for _, a := range p.Additions {
+		if a.Reason == "" {
+			a.Reason = reason
+		}
+		d.found = d.ids(d.found[:0], a.Covers)
+		if !d.admit(&a, d.found) {
+			d.rejected++
+			continue
+		}
+		d.write(a, d.found)
+	}
+	d.refresh()
+}
+
+// include brings an entry back, unless it is in the view.
+func (d *Draft) include(id int32) {
+	if !d.all[id].Included {
+		d.set(id, true)
+		d.marks[id].reason, d.marks[id].by = "", -1
+	}
+}
+
+// admit reports whether an addition can stand in a view and completes it.
+func (d *Draft) admit(a *chat.Addition, covers []int32) bool {
+	live := false
+	for _, id := range covers {
+		live = live || d.all[id].Included
+	}
+	if !live || a.Kind != chat.KindSummary && a.Kind != chat.KindStandIn {
+		return false
+	}
+	m := &a.Message
+	a.Flags = a.Flags&chat.Estimated | contentFlags(m)
+	if a.Kind == chat.KindStandIn && (len(covers) != 1 || d.all[covers[0]].Kind == chat.KindSummary) {
+		a.Kind = chat.KindSummary // it stands for several, as what it replaces did
+	}
+	if a.Kind == chat.KindSummary {
+		if a.Position == 0 {
+			a.Position = d.all[covers[0]].Position
+			for _, id := range covers {
+				a.Position = min(a.Position, d.all[id].Position)
+			}
+		}
+		return m.Role != chat.RoleTool && m.Role != "" && len(m.ToolCalls) == 0
+	}
+	old := &d.all[covers[0]]
+	a.Position = old.Position
+	if old.Role == chat.RoleTool && !old.Has(chat.Paired) {
+		return (m.Role == old.Role || m.Role == chat.RoleAssistant) && len(m.ToolCalls) == 0
+	}
+	a.Flags |= old.Flags & chat.Paired
+	if m.Role != old.Role || len(m.ToolCalls) != old.Calls || old.ReasoningOnly() != reasoningOnly(m, a.Flags) {
+		return false
+	}
+	return old.Message == nil || sameCalls(old.Message, m)
+}
+
+// write adds an addition that was admitted.
+func (d *Draft) write(a chat.Addition, covers []int32) int32 {
+	id := int32(len(d.all))
+	for _, c := range covers {
+		if by := d.marks[c].by; !d.all[c].Included && by >= 0 && d.all[by].Included && d.all[by].Kind == chat.KindStandIn {
+			continue // its stand-in is in the view and goes on standing for it
+		}
+		d.set(c, false)
+		d.marks[c].reason, d.marks[c].by = a.Reason, id
+	}
+	if old := &d.all[covers[0]]; a.Kind == chat.KindStandIn && old.Message == nil && (old.Has(chat.Paired) || old.Calls > 0) {
+		d.unproven = append(d.unproven, unproven{id, covers[0]})
+	}
+	d.append(a)
+	return id
+}
+
+// append makes an addition an entry.
+func (d *Draft) append(a chat.Addition) {
+	if c := d.input.Counter; c != nil {
+		a.Counter = c.Name()
+		if ac, ok := c.(AdditionCounter); ok {
+			a.Tokens = ac.Addition(&a)
+		} else {
+			a.Tokens = c.Message(&a.Message)
+		}
+	}
+	m := a.Message
+	d.all = append(d.all, Entry{
+		Meta: chat.Meta{
+			Seq: d.next, Position: a.Position, Kind: a.Kind, Role: m.Role, Flags: a.Flags,
+			Calls: len(m.ToolCalls), Tokens: a.Tokens,
+		},
+		Included: true, Message: &m,
+	})
+	d.marks = append(d.marks, mark{by: -1})
+	d.adds = append(d.adds, a)
+	d.next++
+	d.changes++
+	d.view = nil
+}
+
+// sameCalls reports whether two messages answer the same call and make the same.
+func sameCalls(a, b *chat.Message) bool {
+	if a.ToolCallID != b.ToolCallID || len(a.ToolCalls) != len(b.ToolCalls) {
+		return false
+	}
+	for i := range a.ToolCalls {
+		if a.ToolCalls[i].ID != b.ToolCalls[i].ID {
+			return false
+		}
+	}
+	return true
+}
+
+func reasoningOnly(m *chat.Message, f chat.Flags) bool {
+	return chat.Meta{Role: m.Role, Calls: len(m.ToolCalls), Flags: f}.ReasoningOnly()
+}
+
+// contentFlags are the flags that follow from a message's content.
+func contentFlags(m *chat.Message) chat.Flags {
+	var f chat.Flags
+	if strings.TrimSpace(m.Content.String()) != "" {
+		f |= chat.HasText
+	}
+	if m.Reasoning != "" {
+		f |= chat.HasReasoning
+	}
+	if m.Content.Media() > 0 {
+		f |= chat.HasMedia
+	}
+	return f
+}
+
+// resolve follows what covers an entry that is not in the view to the addition
+// that stands for it, or to -1 and the reason why nothing does.
+func (d *Draft) resolve(id int32) (by int32, reason string) {
+	for {
+		m := &d.marks[id]
+		if m.by < 0 {
+			return -1, m.reason
+		}
+		if id = m.by; d.all[id].Included {
+			return id, ""
+		}
+	}
+}
+
+// Plan is the one plan that turns the input into the draft: additions that did
+// not last are not in it, and nothing that changes nothing.
+func (d *Draft) Plan() chat.Plan { return d.compose(false) }
+
+// compose makes the plan. With reasons it also names messages that were excluded
+// before and got another reason.
+func (d *Draft) compose(reasons bool) chat.Plan {
+	var include seqSet
+	var exclude []exclusion
+	var covers []seqSet
+	if len(d.adds) > 0 {
+		covers = make([]seqSet, len(d.adds))
+	}
+	n := len(d.all) - len(d.adds)
+	i, j := 0, 0
+	for range n {
+		id := int32(i)
+		switch {
+		case len(d.others) == 0:
+			i++
+		case j == len(d.others) || i < len(d.sources) && d.all[d.sources[i]].Seq < d.all[d.others[j]].Seq:
+			id = d.sources[i]
+			i++
+		default:
+			id = d.others[j]
+			j++
+		}
+		e, m := &d.all[id], &d.marks[id]
+		if e.Included {
+			if !m.was {
+				include.add(e.Seq)
+			}
+			continue
+		}
+		by, reason := d.resolve(id)
+		switch {
+		case by >= 0:
+			covers[by-int32(n)].add(e.Seq)
+		case m.was || reasons && reason != "":
+			exclude = addExclusion(exclude, reason, e.Seq)
+		}
+	}
+	p := chat.Plan{Include: include.ranges()}
+	for i := range exclude {
+		p.Exclude = append(p.Exclude, chat.Exclusion{Reason: exclude[i].reason, Seqs: exclude[i].seqs.ranges()})
+	}
+	for k := range d.adds {
+		if d.all[n+k].Included {
+			a := d.adds[k]
+			a.Covers = covers[k].ranges()
+			if p.Additions == nil {
+				p.Additions = make([]chat.Addition, 0, len(d.adds)-k)
+			}
+			p.Additions = append(p.Additions, a)
+		}
+	}
+	return p
+}
+
+// exclusion is an exclusion that is being collected.
+type exclusion struct {
+	reason string
+	seqs   seqSet
+}
+
+func addExclusion(to []exclusion, reason string, q chat.Seq) []exclusion {
+	for i := range to {
+		if to[i].reason == reason {
+			to[i].seqs.add(q)
+			return to
+		}
+	}
+	to = append(to, exclusion{reason: reason})
+	to[len(to)-1].seqs.add(q)
+	return to
+}

@@ -1,0 +1,351 @@
+package strategies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sort"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Draft is a transcript on which plans are tried out: what a pipeline works on
+// between the transcript it was given and the plan it returns. It never writes
+// to that transcript. A draft is used by one goroutine at a time.
+//
+// Messages that plans write get provisional seqs behind the last one of the
+// transcript, so that later plans can name them.
+type Draft struct {
+	input *Transcript
+	// all holds the entries of the input in their order, then what was written.
+	// An index into it is the entry's id.
+	all   []Entry
+	marks []mark
+	adds  []chat.Addition
+	// next is the seq of the next addition; sources and others are the ids of the
+	// input by seq, sources nil when the input holds nothing else.
+	next            chat.Seq
+	sources, others []int32
+
+	order    []int32 // ids in view order, nil while they are in order themselves
+	view     *Transcript
+	changes  int
+	rejected int
+	// unproven are stand-ins whose original was not at hand to compare calls with.
+	unproven []unproven
+	found    []int32 // scratch of Apply
+}
+
+// mark is what a draft knows of an entry beside the entry.
+type mark struct {
+	reason string
+	by     int32 // id of the addition that covers the entry, or -1
+	was    bool  // included in the input
+}
+
+// unproven is a stand-in and its original.
+type unproven struct{ id, of int32 }
+
+// Mark says what the draft did to a message.
+type Mark struct {
+	Reason string
+	// By is the seq of the addition that covers the message, 0 for none.
+	By chat.Seq
+}
+
+// StrategyError is a strategy that failed. Nothing of what it wanted was done.
+type StrategyError struct {
+	Strategy string
+	// Panic: it panicked; Stack says where.
+	Panic bool
+	Stack []byte
+	Err   error
+}
+
+// Code is the error as a code: strategy_failed or strategy_panicked.
+func (e *StrategyError) Code() string {
+	if e.Panic {
+		return "strategy_panicked"
+	}
+	return "strategy_failed"
+}
+
+// Error implements error.
+func (e *StrategyError) Error() string {
+	if e.Panic {
+		return fmt.Sprintf("strategy %s panicked: %v", e.Strategy, e.Err)
+	}
+	return fmt.Sprintf("strategy %s: %v", e.Strategy, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *StrategyError) Unwrap() error { return e.Err }
+
+// ErrTranscript is the error for a transcript that is not in view order, or
+// where a source message's position is not its seq.
+var ErrTranscript = errors.New("transcript is out of order")
+
+// NewDraft is a draft that is still equal to its transcript.
+func NewDraft(t *Transcript) (*Draft, error) {
+	n := len(t.Entries)
+	d := &Draft{
+		input: t,
+		all:   append(make([]Entry, 0, n+4), t.Entries...),
+		marks: make([]mark, n, n+4),
+		next:  1,
+	}
+	for i := range d.all {
+		e := &d.all[i]
+		if i > 0 && !chat.Less(d.all[i-1].Meta, e.Meta) || isSource(e.Kind) && e.Position != e.Seq {
+			return nil, fmt.Errorf("message %d: %w", e.Seq, ErrTranscript)
+		}
+		d.marks[i] = mark{by: -1, was: e.Included}
+		d.next = max(d.next, e.Seq+1)
+		if !isSource(e.Kind) {
+			d.others = append(d.others, int32(i))
+		}
+	}
+	if len(d.others) > 0 {
+		d.sources = make([]int32, 0, n-len(d.others))
+		for i := range d.all {
+			if isSource(d.all[i].Kind) {
+				d.sources = append(d.sources, int32(i))
+			}
+		}
+		slices.SortFunc(d.others, func(a, b int32) int { return int(d.all[a].Seq - d.all[b].Seq) })
+	}
+	d.view = &Transcript{
+		Entries: d.all, Counter: t.Counter, groups: t.Groups(), also: t.also, grouping: t.grouping,
+	}
+	return d, nil
+}
+
+// Transcript is the draft as it stands, written messages in their places. It is
+// valid until the draft changes.
+func (d *Draft) Transcript() *Transcript {
+	if d.view != nil {
+		return d.view
+	}
+	d.sortOrder()
+	d.view = &Transcript{
+		Entries: make([]Entry, len(d.all)), Counter: d.input.Counter, grouping: d.input.grouping,
+	}
+	for i, id := range d.order {
+		d.view.Entries[i] = d.all[id]
+	}
+	return d.view
+}
+
+// Mark says what the draft did to the message with this seq.
+func (d *Draft) Mark(q chat.Seq) Mark {
+	for _, id := range d.ids(nil, chat.Ranges{{Lo: q, Hi: q + 1}}) {
+		m := Mark{Reason: d.marks[id].reason}
+		if by := d.marks[id].by; by >= 0 {
+			m.By = d.all[by].Seq
+		}
+		return m
+	}
+	return Mark{}
+}
+
+// Run has a strategy plan on the draft and applies what it wants. It reports
+// whether that changed what is in the view. load may be nil when the content of
+// what the strategy reads is in the transcript. The error is a *StrategyError,
+// or that of ctx or load.
+func (d *Draft) Run(ctx context.Context, s Strategy, load Loader) (changed bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	before := d.changes
+	if st, ok := s.(stager); ok {
+		err := st.stage(ctx, d, load)
+		return d.changes != before, err
+	}
+	t := d.Transcript()
+	if r, ok := s.(Reader); ok {
+		var seqs []chat.Seq
+		if err := guarded(s, func() error { seqs = r.Reads(t); return nil }); err != nil {
+			return false, err
+		}
+		loaded, err := d.load(ctx, seqs, load)
+		if err != nil {
+			return false, fmt.Errorf("load content for strategy %s: %w", s.Name(), err)
+		}
+		defer d.drop(loaded)
+		t = d.Transcript()
+	}
+	var plan chat.Plan
+	if err := guarded(s, func() (err error) { plan, err = s.Plan(ctx, t); return err }); err != nil {
+		return false, err
+	}
+	d.Apply(plan, s.Name())
+	return d.changes != before, nil
+}
+
+// stager is a strategy made of others: it runs them on the draft itself, so that
+// content is loaded for each as its turn comes.
+type stager interface {
+	Strategy
+	stage(ctx context.Context, d *Draft, load Loader) error
+}
+
+// guarded turns what goes wrong in a strategy into a *StrategyError. The value of
+// a panic may hold content, so only runtime errors are quoted.
+func guarded(s Strategy, f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			cause, ok := v.(runtime.Error)
+			failed := &StrategyError{Strategy: s.Name(), Panic: true, Stack: debug.Stack(), Err: cause}
+			if !ok {
+				failed.Err = fmt.Errorf("a %T", v)
+			}
+			err = failed
+		}
+	}()
+	if err := f(); err != nil {
+		return &StrategyError{Strategy: s.Name(), Err: err}
+	}
+	return nil
+}
+
+// load reads the content of messages that have none and returns their ids.
+func (d *Draft) load(ctx context.Context, seqs []chat.Seq, load Loader) ([]int32, error) {
+	var missing []int32
+	var want []chat.Seq
+	for _, id := range d.ids(nil, chat.RangesOf(seqs...)) {
+		if d.all[id].Message == nil {
+			missing = append(missing, id)
+			want = append(want, d.all[id].Seq)
+		}
+	}
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	if load == nil {
+		return nil, fmt.Errorf("message %d: %w", want[0], ErrNotLoaded)
+	}
+	got, err := load(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range missing {
+		m := got[want[i]]
+		if m == nil {
+			return nil, fmt.Errorf("message %d: %w", want[i], ErrNotLoaded)
+		}
+		d.all[id].Message = m
+	}
+	d.refresh()
+	return missing, nil
+}
+
+// drop forgets loaded content.
+func (d *Draft) drop(ids []int32) {
+	for _, id := range ids {
+		d.all[id].Message = nil
+	}
+	d.refresh()
+}
+
+// refresh brings the view up to date with entries that changed in place.
+func (d *Draft) refresh() {
+	switch {
+	case d.view == nil:
+	case d.order == nil:
+		d.view.Entries = d.all
+	default:
+		for i, id := range d.order {
+			d.view.Entries[i] = d.all[id]
+		}
+	}
+}
+
+// sortOrder puts all ids in view order.
+func (d *Draft) sortOrder() {
+	n := len(d.all) - len(d.adds)
+	written := make([]int32, len(d.adds))
+	for k := range written {
+		written[k] = int32(n + k)
+	}
+	slices.SortFunc(written, func(a, b int32) int {
+		if chat.Less(d.all[a].Meta, d.all[b].Meta) {
+			return -1
+		}
+		return 1
+	})
+	order := make([]int32, 0, len(d.all))
+	for i := range n {
+		for len(written) > 0 && chat.Less(d.all[written[0]].Meta, d.all[i].Meta) {
+			order = append(order, written[0])
+			written = written[1:]
+		}
+		order = append(order, int32(i))
+	}
+	d.order = append(order, written...)
+}
+
+// ids appends the ids of the entries with these seqs to out.
+func (d *Draft) ids(out []int32, r chat.Ranges) []int32 {
+	n := len(d.all) - len(d.adds)
+	for _, x := range r {
+		if d.sources == nil && len(d.others) == 0 {
+			i := sort.Search(n, func(i int) bool { return d.all[i].Seq >= x.Lo })
+			for ; i < n && d.all[i].Seq < x.Hi; i++ {
+				out = append(out, int32(i))
+			}
+		} else {
+			for _, list := range [...][]int32{d.sources, d.others} {
+				i := sort.Search(len(list), func(i int) bool { return d.all[list[i]].Seq >= x.Lo })
+				for ; i < len(list) && d.all[list[i]].Seq < x.Hi; i++ {
+					out = append(out, list[i])
+				}
+			}
+		}
+		first := d.next - chat.Seq(len(d.adds))
+		for q := max(x.Lo, first); q < min(x.Hi, d.next); q++ {
+			out = append(out, int32(n)+int32(q-first))
+		}
+	}
+	return out
+}
+
+// within reports whether the view has at most budget tokens.
+func (d *Draft) within(budget chat.Tokens) bool {
+	var n chat.Tokens
+	for i := range d.all {
+		if d.all[i].Included {
+			n += d.all[i].Tokens
+		}
+	}
+	return n <= budget
+}
+
+// set puts an entry in the view or takes it out.
+func (d *Draft) set(id int32, in bool) {
+	if d.all[id].Included != in {
+		d.all[id].Included = in
+		d.changes++
+	}
+}
+
+// id is the id of the message with a seq that the draft knows.
+func (d *Draft) id(q chat.Seq) int32 {
+	var one [1]int32
+	return d.ids(one[:0], chat.Ranges{{Lo: q, Hi: q + 1}})[0]
+}
+
+// viewMetas are the messages in the view, in order.
+func (d *Draft) viewMetas() []chat.Meta {
+	entries := d.Transcript().Entries
+	n, _ := d.view.Included()
+	out := make([]chat.Meta, 0, n)
+	for i := range entries {
+		if entries[i].Included {
+			out = append(out, entries[i].Meta)
+		}
+	}
+	return out
+}

@@ -1,0 +1,39 @@
+package strategies
+
+import (
+	"context"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// reasonReplanned is the reason of summaries and stand-ins that make room for
+// what they took the place of.
+const reasonReplanned = "replanned"
+
+// fromLog brings back everything that was said and takes out everything that
+// earlier runs wrote: a pipeline that starts with it plans as if nothing were in
+// force, on a transcript of the whole log.
+type fromLog struct{}
+
+func newFromLog(*Args) (Strategy, error) { return fromLog{}, nil }
+
+// Name implements Strategy.
+func (fromLog) Name() string { return "from_log" }
+
+// Plan implements Strategy.
+func (fromLog) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+	var in, out seqSet
+	for i := range t.Entries {
+		switch e := &t.Entries[i]; {
+		case isSource(e.Kind) && !e.Included:
+			in.add(e.Seq)
+		case !isSource(e.Kind) && e.Included:
+			out.add(e.Seq)
+		}
+	}
+	plan := out.exclude(reasonReplanned)
+	plan.Include = in.ranges()
+	return plan, nil
+}
+
+func isSource(k chat.Kind) bool { return k != chat.KindSummary && k != chat.KindStandIn }

@@ -1,0 +1,297 @@
+package strategies
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Params are the parameters of a strategy as they come out of JSON or YAML.
+type Params = map[string]any
+
+// MinInt is the Min of an Int that may be any integer.
+const MinInt = math.MinInt64
+
+// Param describes one parameter of a strategy, for help texts.
+type Param struct {
+	Name, Type, Doc string
+	// Default as it is written in a configuration; empty when Required.
+	Default  string
+	Required bool
+	// Range says what is allowed beyond the type, empty when nothing is.
+	Range string
+}
+
+// ParamError says what is wrong with one parameter.
+type ParamError struct {
+	Strategy, Param string
+	// Given is what was given, empty when nothing was.
+	Given string
+	// Allowed is what would have been right.
+	Allowed string
+}
+
+// Error implements error.
+func (e *ParamError) Error() string {
+	if e.Given == "" {
+		return fmt.Sprintf("%s: %s: missing, want %s", e.Strategy, e.Param, e.Allowed)
+	}
+	return fmt.Sprintf("%s: %s: got %s, want %s", e.Strategy, e.Param, e.Given, e.Allowed)
+}
+
+// Args decodes the parameters of one strategy. A constructor asks for each of
+// its parameters exactly once, in the order of the help text; faults are
+// collected, so that one error names them all, and parameters that nobody asked
+// for are one of them.
+type Args struct {
+	strategy string
+	params   Params
+	registry *Registry
+	// help: parameters are being described, nothing was given.
+	help   bool
+	asked  []Param
+	faults []error
+}
+
+// Int is an integer parameter.
+type Int struct {
+	Name, Doc string
+	Required  bool
+	Default   int64
+	Min       int64
+	Max       int64 // 0: no maximum
+}
+
+// Int returns an integer parameter. Floating point numbers without a fraction
+// are integers, since JSON has no others.
+func (a *Args) Int(p Int) int64 {
+	limits := ""
+	switch {
+	case p.Max != 0:
+		limits = fmt.Sprintf("%d to %d", p.Min, p.Max)
+	case p.Min != MinInt:
+		limits = fmt.Sprintf("at least %d", p.Min)
+	}
+	v, ok := a.value(Param{
+		Name: p.Name, Type: "integer", Doc: p.Doc, Required: p.Required,
+		Default: strconv.FormatInt(p.Default, 10), Range: limits,
+	})
+	if !ok {
+		return p.Default
+	}
+	n, ok := asInt(v)
+	if !ok || n < p.Min || p.Max != 0 && n > p.Max {
+		a.Fault(p.Name, v, "%s", strings.TrimSpace("an integer "+limits))
+		return p.Default
+	}
+	return n
+}
+
+// Float is a number parameter; Min and Max are allowed themselves.
+type Float struct {
+	Name, Doc string
+	Required  bool
+	Default   float64
+	Min, Max  float64
+}
+
+// Float returns a number parameter.
+func (a *Args) Float(p Float) float64 {
+	limits := fmt.Sprintf("%g to %g", p.Min, p.Max)
+	v, ok := a.value(Param{
+		Name: p.Name, Type: "number", Doc: p.Doc, Required: p.Required,
+		Default: strconv.FormatFloat(p.Default, 'g', -1, 64), Range: limits,
+	})
+	if !ok {
+		return p.Default
+	}
+	var f float64
+	switch v := v.(type) {
+	case float64:
+		f = v
+	case json.Number:
+		var err error
+		if f, err = v.Float64(); err != nil {
+			f = math.NaN()
+		}
+	default:
+		n, isInt := asInt(v)
+		if f = float64(n); !isInt {
+			f = math.NaN()
+		}
+	}
+	if !(f >= p.Min && f <= p.Max) {
+		a.Fault(p.Name, v, "a number %s", limits)
+		return p.Default
+	}
+	return f
+}
+
+// Bool returns a boolean parameter.
+func (a *Args) Bool(name string, def bool, doc string) bool {
+	v, ok := a.value(Param{Name: name, Type: "boolean", Doc: doc, Default: strconv.FormatBool(def)})
+	if !ok {
+		return def
+	}
+	b, ok := v.(bool)
+	if !ok {
+		a.Fault(name, v, "true or false")
+		return def
+	}
+	return b
+}
+
+// Text returns a string parameter.
+func (a *Args) Text(name, def, doc string) string {
+	v, ok := a.value(Param{Name: name, Type: "string", Doc: doc, Default: strconv.Quote(def)})
+	if !ok {
+		return def
+	}
+	s, ok := v.(string)
+	if !ok {
+		a.Fault(name, v, "a string")
+		return def
+	}
+	return s
+}
+
+// Choice returns a string parameter that must be one of allowed.
+func (a *Args) Choice(name, def, doc string, allowed ...string) string {
+	one := "one of " + strings.Join(allowed, ", ")
+	v, ok := a.value(Param{Name: name, Type: "string", Doc: doc, Default: def, Range: one})
+	if !ok {
+		return def
+	}
+	s, isString := v.(string)
+	if !isString || !slices.Contains(allowed, s) {
+		a.Fault(name, v, "%s", one)
+		return def
+	}
+	return s
+}
+
+// Strategies returns a parameter that is a list of strategies, each an object
+// {"strategy": name, "params": {…}}, made by the registry that makes this one.
+func (a *Args) Strategies(name, doc string) []Strategy {
+	const want = `a list of {"strategy": name, "params": {…}}`
+	v, ok := a.value(Param{Name: name, Type: "list of strategies", Doc: doc, Default: "[]"})
+	if !ok {
+		return nil
+	}
+	var specs []Params
+	switch list := v.(type) {
+	case []Params:
+		specs = list
+	case []any:
+		for _, e := range list {
+			spec, ok := e.(Params)
+			if !ok {
+				a.Fault(name, e, "%s", want)
+				return nil
+			}
+			specs = append(specs, spec)
+		}
+	default:
+		a.Fault(name, v, "%s", want)
+		return nil
+	}
+	out := make([]Strategy, 0, len(specs))
+	for i, spec := range specs {
+		s, err := a.registry.fromSpec(spec)
+		if err != nil {
+			a.faults = append(a.faults, fmt.Errorf("%s: %s[%d]: %w", a.strategy, name, i, err))
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Fault records that a parameter has a value it must not have. It is for what
+// the other methods cannot know: parameters that depend on each other. It does
+// nothing for a parameter that is at fault already.
+func (a *Args) Fault(param string, given any, format string, args ...any) {
+	if a.help {
+		return
+	}
+	for _, err := range a.faults {
+		if p := (*ParamError)(nil); errors.As(err, &p) && p.Strategy == a.strategy && p.Param == param {
+			return
+		}
+	}
+	a.faults = append(a.faults, &ParamError{a.strategy, param, show(given), fmt.Sprintf(format, args...)})
+}
+
+// value notes that a parameter was asked for and returns what was given.
+func (a *Args) value(p Param) (any, bool) {
+	if p.Required {
+		p.Default = ""
+	}
+	a.asked = append(a.asked, p)
+	v, ok := a.params[p.Name]
+	if !ok && p.Required && !a.help {
+		a.faults = append(a.faults, &ParamError{a.strategy, p.Name, "", strings.TrimSpace(p.Type + " " + p.Range)})
+	}
+	return v, ok
+}
+
+// err is every fault, parameters nobody asked for included.
+func (a *Args) err() error {
+	names := make([]string, len(a.asked))
+	for i, p := range a.asked {
+		names[i] = p.Name
+	}
+	var unknown []string
+	for name := range a.params {
+		if !slices.Contains(names, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		allowed := "no parameters"
+		if len(names) > 0 {
+			allowed = "only " + strings.Join(names, ", ")
+		}
+		a.faults = append(a.faults, &ParamError{a.strategy, name, "an unknown parameter", allowed})
+	}
+	return errors.Join(a.faults...)
+}
+
+// show is a value as an error may name it.
+func show(v any) string {
+	s := fmt.Sprint(v)
+	switch v.(type) {
+	case string, json.Number:
+		s = strconv.Quote(s)
+	case nil:
+		s = "null"
+	}
+	if r := []rune(s); len(r) > 60 {
+		s = string(r[:60]) + "…"
+	}
+	return s
+}
+
+func asInt(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int:
+		return int64(v), true
+	case int64:
+		return v, true
+	case int32:
+		return int64(v), true
+	case uint64:
+		return int64(v), v <= math.MaxInt64
+	case float64:
+		return int64(v), v == math.Trunc(v) && math.Abs(v) < 1<<63
+	case json.Number:
+		n, err := v.Int64()
+		return n, err == nil
+	}
+	return 0, false
+}

@@ -1,0 +1,218 @@
+package strategies
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Pipeline runs strategies one after the other and holds the outcome to what must
+// be true of a view. A pipeline without steps repairs a view and does nothing
+// else. It is immutable and safe for concurrent use.
+type Pipeline struct {
+	Steps []Strategy
+	// FromLog plans as if nothing were in force: before the first step everything
+	// that was said is back, and what earlier runs wrote is out. The transcript has
+	// to hold the whole log.
+	FromLog bool
+	// Target stops the pipeline before a step once the view has no more tokens
+	// than that; 0 runs all steps.
+	Target chat.Tokens
+	// Fallback drops the oldest groups when the steps leave the view above Target.
+	Fallback bool
+	Guard    Guard
+}
+
+// Step says what a strategy did. Totals count the draft, what earlier steps wrote
+// included.
+type Step struct {
+	Strategy      string
+	Before, After Totals
+	Changed       bool
+}
+
+// Result is what a pipeline came to.
+type Result struct {
+	// Plan leads from the transcript to the view, and is empty if that is where
+	// it was. It is minimal and already guarded.
+	Plan  chat.Plan
+	Steps []Step
+	// Before counts the transcript, After what it is once the plan is applied.
+	Before, After Totals
+	// View is the view after the plan, in order. Additions have the seqs they get
+	// if they are written in the order of the plan, right behind the transcript.
+	View []chat.Meta
+	// Faults are what was wrong with the view before, Repairs what of it had to
+	// be mended.
+	Faults  []chat.Fault
+	Repairs []Repair
+	// Rejected counts additions of strategies that no view could hold.
+	Rejected int
+}
+
+// Gain is how many tokens the view loses; negative if it grew.
+func (r *Result) Gain() chat.Tokens { return r.Before.IncludedTokens - r.After.IncludedTokens }
+
+// Grew reports whether the view became larger.
+func (r *Result) Grew() bool { return r.Gain() < 0 }
+
+// Run plans a compaction of the transcript, which it does not change. Content is
+// loaded for strategies that read it and for messages that need mending, and
+// dropped afterwards; load may be nil where the transcript holds it. If a strategy
+// fails nothing is planned: the error is a *StrategyError.
+func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, error) {
+	d, err := NewDraft(t)
+	if err != nil {
+		return Result{}, err
+	}
+	totals := d.Transcript().Totals()
+	r := Result{Before: totals, Faults: d.faults()}
+	if p.FromLog {
+		if _, err := d.Run(ctx, fromLog{}, load); err != nil {
+			return Result{}, err
+		}
+		totals = d.Transcript().Totals()
+	}
+	for _, s := range p.Steps {
+		if p.Target > 0 && totals.IncludedTokens <= p.Target {
+			break
+		}
+		changed, err := d.Run(ctx, s, load)
+		if err != nil {
+			return Result{}, err
+		}
+		step := Step{Strategy: s.Name(), Before: totals, Changed: changed}
+		if changed {
+			totals = d.Transcript().Totals()
+		}
+		step.After = totals
+		r.Steps = append(r.Steps, step)
+	}
+	if p.Fallback && p.Target > 0 && totals.IncludedTokens > p.Target {
+		before := totals
+		d.Apply(p.Guard.fallback(d, p.Target), reasonFallback)
+		totals = d.Transcript().Totals()
+		r.Steps = append(r.Steps, Step{
+			Strategy: reasonFallback, Before: before, After: totals,
+			Changed: totals.IncludedMessages != before.IncludedMessages,
+		})
+	}
+	r.Rejected = d.rejected
+	if d.changes > 0 || len(r.Faults) > 0 || totals.IncludedMessages < totals.Messages {
+		if r.Repairs, err = p.Guard.Hold(ctx, d, load); err != nil {
+			return Result{}, err
+		}
+		r.Rejected = d.rejected
+	}
+	if d.changes == 0 {
+		r.View, r.After = d.viewMetas(), totals
+		return r, nil
+	}
+	r.Plan = d.Plan()
+	r.View, r.After = d.outcome()
+	return r, nil
+}
+
+// outcome is the view and its totals once the draft's plan is applied: what was
+// written and did not last is left out, and seqs close up behind it.
+func (d *Draft) outcome() ([]chat.Meta, Totals) {
+	n := len(d.all) - len(d.adds)
+	if !slices.ContainsFunc(d.all[n:], func(e Entry) bool { return !e.Included }) {
+		return d.viewMetas(), d.Transcript().Totals()
+	}
+	seqs := make([]chat.Seq, len(d.adds))
+	base := d.next - chat.Seq(len(d.adds))
+	q := base
+	for k := range d.adds {
+		if d.all[n+k].Included {
+			seqs[k] = q
+			q++
+		}
+	}
+	all := d.Transcript().Entries
+	t := &Transcript{Entries: make([]Entry, 0, len(all)), grouping: d.input.grouping}
+	view := make([]chat.Meta, 0, len(all))
+	for _, e := range all {
+		if e.Seq >= base {
+			if !e.Included {
+				continue
+			}
+			e.Seq = seqs[e.Seq-base]
+		}
+		t.Entries = append(t.Entries, e)
+		if e.Included {
+			view = append(view, e.Meta)
+		}
+	}
+	return view, t.Totals()
+}
+
+// fallback takes the oldest groups until the view has no more than target tokens,
+// but nothing that the guard would put back, and neither the newest group. A
+// summary stands for much and costs little, so summaries go only after all else.
+func (g Guard) fallback(d *Draft, target chat.Tokens) chat.Plan {
+	t := d.Transcript()
+	groups, retained := t.Groups(), t.MinimumRetained()
+	_, tokens := t.Included()
+	last, open := g.fixed(d)
+	var out seqSet
+	take := func(summaries bool) {
+		for i, x := range groups {
+			e := &t.Entries[x.Start]
+			switch {
+			case tokens <= target:
+				return
+			case i == retained, x.Kind == chat.GroupSystem && !g.DropSystem, summaries != (e.Kind == chat.KindSummary):
+				continue
+			case open > 0 && t.Entries[x.End-1].Position >= open:
+				continue
+			}
+			keep := false
+			for _, e := range t.Entries[x.Start:x.End] {
+				keep = keep || e.Pinned || e.Seq == last
+			}
+			if n, freed := t.GroupTotals(i); !keep && n > 0 {
+				tokens -= freed
+				t.seqs(&out, i)
+			}
+		}
+	}
+	take(false)
+	take(true)
+	return out.exclude(reasonFallback)
+}
+
+// fixed are the seq of the last user message and the position from which on
+// everything stays, 0 for none.
+func (Guard) fixed(d *Draft) (last, open chat.Seq) {
+	l := newLayout(d)
+	for i := len(l.places) - 1; i >= 0 && last == 0; i-- {
+		if m := l.rep(int32(i)); m.Role == chat.RoleUser && isSource(m.Kind) {
+			last = m.Seq
+		}
+	}
+	if k := l.open(); k >= 0 {
+		open = l.position(int(k))
+	}
+	return last, open
+}
+
+// Check is the guard alone: the result of a plan that was made elsewhere, such as
+// one that was stored before a model was asked.
+func (g Guard) Check(ctx context.Context, t *Transcript, plan chat.Plan, load Loader) (Result, error) {
+	r, err := Pipeline{Steps: []Strategy{fixedPlan{plan}}, Guard: g}.Run(ctx, t, load)
+	if err != nil {
+		return Result{}, fmt.Errorf("check plan: %w", err)
+	}
+	r.Steps = nil
+	return r, nil
+}
+
+// fixedPlan is a strategy that wants the same whatever it sees.
+type fixedPlan struct{ plan chat.Plan }
+
+func (fixedPlan) Name() string { return "plan" }
+
+func (s fixedPlan) Plan(context.Context, *Transcript) (chat.Plan, error) { return s.plan, nil }

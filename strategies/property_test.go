@@ -1,0 +1,283 @@
+package strategies
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// drawMessages draws messages as agents and hosts write them, faults included.
+func drawMessages(t *rapid.T, most int) []chat.Message {
+	words := rapid.SampledFrom([]string{"", " ", "ok", "a b c", strings.Repeat("long text ", 30)})
+	ids := rapid.SampledFrom([]string{"a", "b", "c", "a"})
+	var out []chat.Message
+	for range rapid.IntRange(0, most).Draw(t, "steps") {
+		w := words.Draw(t, "words")
+		switch rapid.IntRange(0, 11).Draw(t, "kind") {
+		case 0:
+			out = append(out, sys(w))
+		case 1, 2:
+			out = append(out, user(w))
+		case 3:
+			out = append(out, says(w))
+		case 4:
+			out = append(out, thinks("hm"))
+		case 5:
+			out = append(out, text(rapid.SampledFrom([]chat.Role{chat.RoleDeveloper, "critic"}).Draw(t, "role"), w))
+		case 6:
+			out = append(out, result(ids.Draw(t, "id"), w))
+		default:
+			for range rapid.IntRange(0, 2).Draw(t, "reasoning before") / 2 {
+				out = append(out, thinks("let me see"))
+			}
+			call := calls(rapid.SliceOfN(ids, 1, 3).Draw(t, "calls")...)
+			call.Content = chat.TextContent(w)
+			out = append(out, call)
+			for range rapid.IntRange(0, 3).Draw(t, "reasoning behind") / 3 {
+				out = append(out, thinks("so"))
+			}
+			results := rapid.Permutation(call.CallIDs()).Draw(t, "order")
+			switch rapid.IntRange(0, 7).Draw(t, "fault") {
+			case 0:
+				results = results[:rapid.IntRange(0, len(results)).Draw(t, "answered")]
+			case 1:
+				results = append(results, ids.Draw(t, "duplicate"))
+			case 2:
+				results = append([]string{"x"}, results...)
+			}
+			for _, id := range results {
+				out = append(out, result(id, words.Draw(t, "result")))
+			}
+		}
+	}
+	return out
+}
+
+// drawSession also reports whether the view is one that a run would leave.
+func drawSession(t *rapid.T) (s *model, sound bool) {
+	s, sound = newModel(), true
+	for range rapid.IntRange(0, 3).Draw(t, "leading system messages") {
+		s.append(sys("be good"))
+	}
+	s.append(drawMessages(t, 12)...)
+	for i := range s.metas {
+		s.pinned[s.metas[i].Seq] = rapid.IntRange(0, 9).Draw(t, "pin") == 9
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "history") {
+	case 0: // a state that no run of this package leaves
+		sound = false
+		for _, m := range s.metas {
+			s.included[m.Seq] = rapid.IntRange(0, 3).Draw(t, "in") > 0
+		}
+	case 1:
+		s.run(t, Pipeline{Steps: []Strategy{drawHostile(t)}}, true)
+		s.append(drawMessages(t, 4)...)
+	default:
+		for q := range s.pinned {
+			s.included[q] = true
+		}
+	}
+	return s, sound
+}
+
+// hostile wants anything.
+type hostile struct {
+	seed   uint64
+	mangle bool
+}
+
+func drawHostile(t *rapid.T) Strategy {
+	return hostile{rapid.Uint64().Draw(t, "seed"), rapid.Bool().Draw(t, "mangle")}
+}
+
+func (hostile) Name() string { return "hostile" }
+
+func (h hostile) Reads(t *Transcript) []chat.Seq {
+	if h.mangle {
+		return nil
+	}
+	var out []chat.Seq
+	for _, e := range t.Entries {
+		out = append(out, e.Seq)
+	}
+	return out
+}
+
+func (h hostile) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+	r := rand.New(rand.NewPCG(h.seed, 1))
+	some := func(most int) chat.Ranges {
+		var qs []chat.Seq
+		for range r.IntN(most + 1) {
+			q := chat.Seq(r.IntN(len(t.Entries)+5) - 2)
+			for n := r.IntN(6); n >= 0; n-- {
+				qs = append(qs, q+chat.Seq(n))
+			}
+		}
+		return chat.RangesOf(qs...)
+	}
+	p := chat.Plan{Include: some(2)}
+	for range r.IntN(3) {
+		p.Exclude = append(p.Exclude, chat.Exclusion{Reason: []string{"x", "y", ""}[r.IntN(3)], Seqs: some(4)})
+	}
+	for range r.IntN(6) {
+		a := chat.Addition{
+			Kind: chat.KindSummary, Covers: some(2), Position: chat.Seq(r.IntN(len(t.Entries)+8) - 3),
+			Message: text([]chat.Role{"assistant", "user", "system", "tool", "developer"}[r.IntN(5)], "written"),
+		}
+		if r.IntN(2) == 0 && len(t.Entries) > 0 {
+			e := t.Entries[r.IntN(len(t.Entries))]
+			a.Kind, a.Covers = chat.KindStandIn, chat.RangesOf(e.Seq)
+			if e.Message != nil {
+				a.Message = *e.Message
+			} else if h.mangle && r.IntN(2) == 0 {
+				a.Message = chat.Message{Role: e.Role, ToolCallID: "nobody", Content: chat.TextContent("stub")}
+				for range e.Calls {
+					a.Message.ToolCalls = append(a.Message.ToolCalls, chat.ToolCall{ID: "nobody"})
+				}
+			}
+			if r.IntN(3) > 0 {
+				a.Message.Content = chat.TextContent([]string{"stub", ""}[r.IntN(2)])
+			}
+			if r.IntN(6) == 0 {
+				a.Message.Role = chat.RoleAssistant
+			}
+		}
+		p.Additions = append(p.Additions, a)
+	}
+	return p, nil
+}
+
+func drawStrategy(t *rapid.T, depth int) Strategy {
+	names := []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "from_log", "token_budget"}
+	name := rapid.SampledFrom(names[:len(names)-max(0, depth-1)]).Draw(t, "strategy")
+	p := Params{}
+	switch name {
+	case "truncation":
+		p["metric"] = rapid.SampledFrom([]string{"messages", "tokens"}).Draw(t, "metric")
+		p["max_n"] = rapid.IntRange(1, 200).Draw(t, "max_n")
+		p["compact_to"] = rapid.IntRange(1, p["max_n"].(int)).Draw(t, "compact_to")
+		p["preserve_system"] = rapid.Bool().Draw(t, "preserve_system")
+	case "sliding_window":
+		p["keep_last_groups"] = rapid.IntRange(1, 10).Draw(t, "keep")
+		p["preserve_system"] = rapid.Bool().Draw(t, "preserve_system")
+	case "selective_tool_call", "tool_result":
+		p["keep_last_tool_call_groups"] = rapid.IntRange(0, 4).Draw(t, "keep")
+	case "token_budget":
+		p["token_budget"] = rapid.IntRange(-5, 500).Draw(t, "budget")
+		p["early_stop"] = rapid.Bool().Draw(t, "early_stop")
+	}
+	s, err := Builtin().New(name, p)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	if b, ok := s.(*tokenBudget); ok {
+		for range rapid.IntRange(0, 3).Draw(t, "steps") {
+			b.steps = append(b.steps, drawStrategy(t, depth+1))
+		}
+	}
+	return s
+}
+
+func drawPipeline(t *rapid.T, draw func() Strategy) Pipeline {
+	var p Pipeline
+	for range rapid.IntRange(0, 3).Draw(t, "pipeline") {
+		p.Steps = append(p.Steps, draw())
+	}
+	if rapid.Bool().Draw(t, "with target") {
+		p.Target, p.Fallback = chat.Tokens(rapid.IntRange(1, 300).Draw(t, "target")), rapid.Bool().Draw(t, "fallback")
+	}
+	return p
+}
+
+func chained(t *rapid.T, draw func() Strategy) {
+	s, sound := drawSession(t)
+	whole := rapid.Bool().Draw(t, "whole log")
+	sound = sound || whole
+	guard := Guard{DropSystem: rapid.IntRange(0, 4).Draw(t, "drop system") == 4}
+	for range 3 {
+		p := drawPipeline(t, draw)
+		p.Guard = guard
+		r := s.run(t, p, whole)
+		var err error
+		if sound {
+			err = s.invariants(!p.Guard.DropSystem)
+		} else if faults := chat.Check(s.view()); len(faults) > 0 {
+			err = fmt.Errorf("faults %v", faults)
+		}
+		if err != nil {
+			t.Fatalf("%v\nview %s\nlog  %s\nplan %+v\nrepairs %v", err, s.describe(false), s.describe(true), r.Plan, r.Repairs)
+		}
+		if again := s.run(t, Pipeline{Guard: p.Guard}, whole); !again.Plan.Empty() {
+			t.Fatalf("a second repair wants %+v\nview %s\nlog %s", again.Plan, s.describe(false), s.describe(true))
+		}
+		s.append(drawMessages(t, 3)...)
+	}
+}
+
+func (s *model) describe(whole bool) string {
+	var b strings.Builder
+	for _, e := range s.transcript(whole).Entries {
+		fmt.Fprintf(&b, "\n  %d@%d %s %s calls=%d flags=%b in=%v pin=%v", e.Seq, e.Position, e.Kind, e.Role, e.Calls, e.Flags, e.Included, e.Pinned)
+	}
+	return b.String()
+}
+
+func TestStrategiesBehindTheGuardKeepTheInvariants(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) { chained(t, func() Strategy { return drawStrategy(t, 0) }) })
+}
+
+func TestHostileStrategiesBehindTheGuardKeepTheInvariants(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		chained(t, func() Strategy {
+			if rapid.IntRange(0, 3).Draw(t, "who") == 0 {
+				return drawStrategy(t, 0)
+			}
+			return drawHostile(t)
+		})
+	})
+}
+
+func TestPlainViewsHaveNoFaults(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s, _ := drawSession(t)
+		for _, whole := range []bool{true, false} {
+			if faults := chat.Check(s.view()); plain(s.transcript(whole).Entries) && len(faults) > 0 {
+				t.Fatalf("%v in%s", faults, s.describe(false))
+			}
+		}
+	})
+}
+
+func TestStrategiesThatOnlyExcludeNeverGrowTheView(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s, _ := drawSession(t)
+		s.run(t, Pipeline{}, false) // what is left to repair would grow it
+		name := rapid.SampledFrom([]string{"truncation", "sliding_window", "selective_tool_call"}).Draw(t, "strategy")
+		st, err := Builtin().New(name, map[string]Params{
+			"truncation":          {"max_n": 6, "compact_to": 3},
+			"sliding_window":      {"keep_last_groups": 3},
+			"selective_tool_call": {},
+		}[name])
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		r := s.run(t, Pipeline{Steps: []Strategy{st}}, false)
+		if r.Grew() && len(r.Repairs) == 0 {
+			t.Fatalf("view grew by %d", -r.Gain())
+		}
+		if slices.ContainsFunc(r.Plan.Additions, func(a chat.Addition) bool { return a.Reason == name }) {
+			t.Fatalf("%s wrote something: %+v", name, r.Plan)
+		}
+	})
+}

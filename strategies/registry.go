@@ -1,0 +1,115 @@
+package strategies
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ErrUnknownStrategy is the error for a name that is not registered.
+var ErrUnknownStrategy = errors.New("unknown strategy")
+
+// Constructor makes a strategy of its parameters. It must ask args for every
+// parameter it has each time, since help texts come from the same calls, and
+// must have no side effects. Its own error is for what is not about parameters.
+type Constructor func(args *Args) (Strategy, error)
+
+// Info describes a registered strategy.
+type Info struct {
+	Name, Doc string
+	Params    []Param
+}
+
+// Registry makes strategies by name. Registering is not safe for concurrent use,
+// making strategies is.
+type Registry struct{ known map[string]registered }
+
+type registered struct {
+	doc  string
+	make Constructor
+}
+
+// Builtin is a new registry of the strategies of this package.
+func Builtin() *Registry {
+	return &Registry{known: map[string]registered{
+		"truncation":          {"drop the oldest groups once the view is too large", newTruncation},
+		"sliding_window":      {"keep the newest groups", newSlidingWindow},
+		"selective_tool_call": {"drop all but the newest tool calls", newSelectiveToolCall},
+		"tool_result":         {"collapse all but the newest tool calls into their results", newToolResult},
+		"token_budget":        {"run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget},
+		"from_log":            {"undo every compaction within the plan, so that what follows sees the whole log", newFromLog},
+	}}
+}
+
+// Register adds a strategy under a name in snake_case that is not taken. doc is
+// one line.
+func (r *Registry) Register(name, doc string, constructor Constructor) error {
+	if !regexp.MustCompile(`^[a-z][a-z0-9_]*$`).MatchString(name) {
+		return fmt.Errorf("register strategy %q: want a name in snake_case", name)
+	}
+	if constructor == nil {
+		return fmt.Errorf("register strategy %q: want a constructor", name)
+	}
+	if _, taken := r.known[name]; taken {
+		return fmt.Errorf("register strategy %q: the name is taken", name)
+	}
+	if r.known == nil {
+		r.known = map[string]registered{}
+	}
+	r.known[name] = registered{doc, constructor}
+	return nil
+}
+
+// New makes a strategy. Its error names everything that is wrong with the
+// parameters, each fault a *ParamError, or wraps ErrUnknownStrategy.
+func (r *Registry) New(name string, params Params) (Strategy, error) {
+	known, ok := r.known[name]
+	if !ok {
+		return nil, fmt.Errorf("%w %q, want one of %s", ErrUnknownStrategy, name, strings.Join(r.Names(), ", "))
+	}
+	args := &Args{strategy: name, params: params, registry: r}
+	s, err := known.make(args)
+	if faults := args.err(); faults != nil {
+		return nil, faults
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
+}
+
+// Names are the registered names in order.
+func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.known)) }
+
+// Describe describes what is registered, by name.
+func (r *Registry) Describe() []Info {
+	out := make([]Info, 0, len(r.known))
+	for _, name := range r.Names() {
+		args := &Args{strategy: name, registry: r, help: true}
+		// What the constructor makes of missing parameters does not matter here.
+		_, _ = r.known[name].make(args)
+		out = append(out, Info{Name: name, Doc: r.known[name].doc, Params: args.asked})
+	}
+	return out
+}
+
+// fromSpec makes the strategy that {"strategy": name, "params": {…}} names.
+func (r *Registry) fromSpec(spec Params) (Strategy, error) {
+	for key := range spec {
+		if key != "strategy" && key != "params" {
+			return nil, fmt.Errorf("unknown key %q, want strategy and params", key)
+		}
+	}
+	name, ok := spec["strategy"].(string)
+	if !ok {
+		return nil, fmt.Errorf("strategy: got %s, want one of %s", show(spec["strategy"]), strings.Join(r.Names(), ", "))
+	}
+	params, ok := spec["params"].(Params)
+	if !ok && spec["params"] != nil {
+		return nil, fmt.Errorf("params of %s: got %s, want an object", name, show(spec["params"]))
+	}
+	return r.New(name, params)
+}

@@ -1,0 +1,45 @@
+package strategies
+
+import (
+	"context"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// selectiveToolCall drops all but the newest tool call groups.
+type selectiveToolCall struct{ keep int64 }
+
+func newSelectiveToolCall(a *Args) (Strategy, error) {
+	return &selectiveToolCall{keep: keepLastToolCallGroups(a)}, nil
+}
+
+func keepLastToolCallGroups(a *Args) int64 {
+	return a.Int(Int{
+		Name: "keep_last_tool_call_groups", Default: 1, Min: 0,
+		Doc: "how many of the newest tool call groups stay as they are",
+	})
+}
+
+// Name implements Strategy.
+func (*selectiveToolCall) Name() string { return "selective_tool_call" }
+
+// Plan implements Strategy.
+func (s *selectiveToolCall) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+	var out seqSet
+	for _, i := range olderToolCalls(t, s.keep) {
+		t.seqs(&out, i)
+	}
+	return out.exclude("tool_call_compaction"), nil
+}
+
+// olderToolCalls are the ordinals of the included tool call groups but for the
+// newest keep, oldest first.
+func olderToolCalls(t *Transcript, keep int64) []int {
+	var calls []int
+	for i, g := range t.Groups() {
+		if g.Kind == chat.GroupToolCall && t.GroupIncluded(i) {
+			calls = append(calls, i)
+		}
+	}
+	return calls[:max(int64(len(calls))-keep, 0)]
+}

@@ -1,0 +1,53 @@
+package strategies
+
+import (
+	"context"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// slidingWindow keeps the newest groups.
+type slidingWindow struct {
+	keep           int64
+	preserveSystem bool
+}
+
+func newSlidingWindow(a *Args) (Strategy, error) {
+	return &slidingWindow{
+		keep: a.Int(Int{
+			Name: "keep_last_groups", Required: true, Min: 1,
+			Doc: "how many of the newest groups stay; system messages do not count",
+		}),
+		preserveSystem: a.Bool("preserve_system", true, "never drop system messages"),
+	}, nil
+}
+
+// Name implements Strategy.
+func (*slidingWindow) Name() string { return "sliding_window" }
+
+// Plan implements Strategy.
+func (s *slidingWindow) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+	groups := t.Groups()
+	from, kept := len(groups), int64(0)
+	for from > 0 && kept < s.keep {
+		from--
+		if groups[from].Kind != chat.GroupSystem && t.GroupIncluded(from) {
+			kept++
+		}
+	}
+	var out seqSet
+	for i, g := range groups {
+		switch {
+		case g.Kind == chat.GroupSystem:
+			if s.preserveSystem {
+				continue
+			}
+		case i >= from:
+			continue
+		}
+		if t.GroupIncluded(i) {
+			t.seqs(&out, i)
+		}
+	}
+	return out.exclude("sliding_window"), nil
+}

@@ -1,0 +1,612 @@
+package strategies
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// equal is a counter by which every message costs the same.
+type equal chat.Tokens
+
+func (equal) Name() string                        { return "equal" }
+func (n equal) Message(*chat.Message) chat.Tokens { return chat.Tokens(n) }
+
+// talk has a system message, two tool calls and the last user message.
+func talk() []chat.Message {
+	return []chat.Message{
+		sys("be good"),                       // 1
+		user("first"),                        // 2
+		calls("a", "b"),                      // 3
+		result("a", "ra"), result("b", "rb"), // 4, 5
+		says("done"), // 6
+		user("next"), // 7
+		thinks("hm"), // 8
+		calls("c"),   // 9
+		result("c", " \x1crc"),
+		says("bye"), // 11
+	}
+}
+
+func TestStrategiesPlanAsSpecified(t *testing.T) {
+	t.Parallel()
+	out := func(qs ...chat.Seq) []chat.Seq { return qs }
+	tests := map[string]struct {
+		messages []chat.Message
+		excluded []chat.Seq // before
+		strategy string
+		params   Params
+		want     map[string]string
+	}{
+		"truncation does nothing at its limit": {
+			strategy: "truncation", params: Params{"max_n": 11, "compact_to": 1},
+		},
+		"truncation drops whole groups, oldest first, and may go below its target": {
+			strategy: "truncation", params: Params{"max_n": 10, "compact_to": 9},
+			want: map[string]string{"truncation": "{[2,6)}"},
+		},
+		"truncation stops before the group that is not needed": {
+			strategy: "truncation", params: Params{"max_n": 10, "compact_to": 10},
+			want: map[string]string{"truncation": "{[2,3)}"},
+		},
+		"truncation ends above its target when only protected groups are left": {
+			strategy: "truncation", params: Params{"max_n": 5, "compact_to": 1},
+			want: map[string]string{"truncation": "{[2,11)}"},
+		},
+		"truncation takes system messages if it may, but never the newest group": {
+			strategy: "truncation", params: Params{"max_n": 5, "compact_to": 1, "preserve_system": false},
+			want: map[string]string{"truncation": "{[1,11)}"},
+		},
+		"truncation keeps a system message that is all there is": {
+			messages: []chat.Message{sys("a"), sys("b")},
+			strategy: "truncation", params: Params{"max_n": 1, "compact_to": 1, "preserve_system": false},
+			want: map[string]string{"truncation": "{[1,2)}"},
+		},
+		"truncation counts tokens, those of the system message too": {
+			strategy: "truncation", params: Params{"max_n": 100, "compact_to": 70, "metric": "tokens"},
+			want: map[string]string{"truncation": "{[2,6)}"},
+		},
+		"truncation visits excluded groups again and gives them its reason": {
+			excluded: out(2),
+			strategy: "truncation", params: Params{"max_n": 9, "compact_to": 8},
+			want: map[string]string{"truncation": "{[2,6)}"},
+		},
+		"a partly excluded group counts as included and goes whole": {
+			excluded: out(4),
+			strategy: "sliding_window", params: Params{"keep_last_groups": 4},
+			want: map[string]string{"sliding_window": "{[2,6)}"},
+		},
+		"the sliding window counts groups, not messages, and system messages not at all": {
+			strategy: "sliding_window", params: Params{"keep_last_groups": 2},
+			want: map[string]string{"sliding_window": "{[2,8)}"},
+		},
+		"the sliding window does not touch what is excluded already": {
+			excluded: out(2),
+			strategy: "sliding_window", params: Params{"keep_last_groups": 2},
+			want: map[string]string{"sliding_window": "{[3,8)}"},
+		},
+		"the sliding window drops even the newest system message if it may": {
+			messages: []chat.Message{sys("a"), user("b"), sys("c")},
+			strategy: "sliding_window", params: Params{"keep_last_groups": 5, "preserve_system": false},
+			want: map[string]string{"sliding_window": "{[1,2),[3,4)}"},
+		},
+		"the sliding window empties a conversation of system messages alone": {
+			messages: []chat.Message{sys("a")},
+			strategy: "sliding_window", params: Params{"keep_last_groups": 1, "preserve_system": false},
+			want: map[string]string{"sliding_window": "{[1,2)}"},
+		},
+		"selective_tool_call keeps the newest tool call": {
+			strategy: "selective_tool_call",
+			want:     map[string]string{"tool_call_compaction": "{[3,6)}"},
+		},
+		"selective_tool_call with 0 drops even a call that waits": {
+			messages: []chat.Message{calls("a")},
+			strategy: "selective_tool_call", params: Params{"keep_last_tool_call_groups": 0},
+			want: map[string]string{"tool_call_compaction": "{[1,2)}"},
+		},
+		"selective_tool_call takes an orphaned result for a tool call": {
+			messages: []chat.Message{result("x", "r"), user("u"), calls("a"), result("a", "r")},
+			strategy: "selective_tool_call",
+			want:     map[string]string{"tool_call_compaction": "{[1,2)}"},
+		},
+		"tool_result does nothing within its limit": {
+			strategy: "tool_result", params: Params{"keep_last_tool_call_groups": 2},
+		},
+		"tool_result writes one message per older tool call": {
+			strategy: "tool_result", params: Params{"keep_last_tool_call_groups": 0},
+			want: map[string]string{
+				"@3 [Tool results: do_a: ra; do_b: rb]": "{[3,6)}",
+				"@8 [Tool results: do_c:  \x1crc]":      "{[8,11)}",
+			},
+		},
+		"tool_result says so when there are no results": {
+			messages: []chat.Message{calls("a"), user("u")},
+			strategy: "tool_result", params: Params{"keep_last_tool_call_groups": 0},
+			want: map[string]string{"@1 [Tool results: no results]": "{[1,2)}"},
+		},
+		"tool_result gives a result of an unknown call without a name, stripped": {
+			messages: []chat.Message{calls("a"), result("x", "\x1f what \u00a0"), result("", ""), result("a", "")},
+			strategy: "tool_result", params: Params{"keep_last_tool_call_groups": 0},
+			want: map[string]string{"@1 [Tool results: what; ; do_a:]": "{[1,5)}"},
+		},
+		"token_budget does nothing within its budget": {
+			strategy: "token_budget", params: Params{"token_budget": 110},
+		},
+		"token_budget without strategies drops the oldest groups and checks after each": {
+			strategy: "token_budget", params: Params{"token_budget": 100},
+			want: map[string]string{"token_budget_fallback": "{[2,3)}"},
+		},
+		"token_budget drops system messages before the newest group": {
+			strategy: "token_budget", params: Params{"token_budget": 1},
+			want: map[string]string{"token_budget_fallback": "{[2,11)}", "token_budget_fallback_strict": "{[1,2)}"},
+		},
+		"token_budget stops early": {
+			strategy: "token_budget", params: Params{"token_budget": 80, "strategies": []any{
+				Params{"strategy": "selective_tool_call"},
+				Params{"strategy": "sliding_window", "params": Params{"keep_last_groups": 1}},
+			}},
+			want: map[string]string{"tool_call_compaction": "{[3,6)}"},
+		},
+		"token_budget runs all its strategies without early stop": {
+			strategy: "token_budget", params: Params{"token_budget": 80, "early_stop": false, "strategies": []any{
+				Params{"strategy": "selective_tool_call"},
+				Params{"strategy": "sliding_window", "params": Params{"keep_last_groups": 4}},
+			}},
+			want: map[string]string{"tool_call_compaction": "{[3,6)}", "sliding_window": "{[2,3)}"},
+		},
+		"token_budget overwrites reasons and drops fresh summaries": {
+			strategy: "token_budget", params: Params{"token_budget": 50, "strategies": []any{
+				Params{"strategy": "tool_result", "params": Params{"keep_last_tool_call_groups": 1}},
+			}},
+			want: map[string]string{"token_budget_fallback": "{[2,8)}"},
+		},
+		"a nested token_budget falls back against its own budget": {
+			strategy: "token_budget", params: Params{"token_budget": 105, "strategies": []any{
+				Params{"strategy": "token_budget", "params": Params{"token_budget": 60}},
+			}},
+			want: map[string]string{"token_budget_fallback": "{[2,7)}"},
+		},
+		"from_log brings everything back": {
+			excluded: out(2, 3, 4, 5),
+			strategy: "from_log",
+			want:     map[string]string{"include": "{[2,6)}"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			messages := tt.messages
+			if messages == nil {
+				messages = talk()
+			}
+			s := session(messages...)
+			for _, q := range tt.excluded {
+				s.included[q] = false
+			}
+			tr := s.transcript(true)
+			tr.Counter = equal(10)
+			for i := range tr.Entries {
+				tr.Entries[i].Tokens = 10
+				tr.Entries[i].Message = s.messages[tr.Entries[i].Seq]
+			}
+			plan, err := mustNew(t, tt.strategy, tt.params).Plan(t.Context(), tr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for _, x := range plan.Exclude {
+				got[x.Reason] = x.Seqs.String()
+			}
+			if len(plan.Include) > 0 {
+				got["include"] = plan.Include.String()
+			}
+			for _, a := range plan.Additions {
+				if a.Kind != chat.KindSummary || a.Message.Role != chat.RoleAssistant || a.Reason != "tool_result_compaction" {
+					t.Errorf("addition %+v", a)
+				}
+				got[fmt.Sprintf("@%d %s", a.Position, a.Message.Content.Text)] = a.Covers.String()
+			}
+			if tt.want == nil {
+				tt.want = map[string]string{}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPipeline(t *testing.T) {
+	t.Parallel()
+	t.Run("stops before a step once the view is within the target", func(t *testing.T) {
+		t.Parallel()
+		s := session(talk()...)
+		p := Pipeline{Steps: []Strategy{
+			mustNew(t, "sliding_window", Params{"keep_last_groups": 2}),
+			mustNew(t, "selective_tool_call", Params{"keep_last_tool_call_groups": 0}),
+		}, Target: 30}
+		r := s.run(t, p, true)
+		if len(r.Steps) != 1 || !r.Steps[0].Changed || r.Steps[0].After.IncludedGroups != 3 {
+			t.Errorf("steps %+v", r.Steps)
+		}
+		if r.Gain() <= 0 || r.Grew() {
+			t.Errorf("gain %d", r.Gain())
+		}
+	})
+	t.Run("loads what a strategy reads and nothing else, and drops it", func(t *testing.T) {
+		t.Parallel()
+		s := session(talk()...)
+		var asked []chat.Seq
+		load := func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
+			asked = append(asked, seqs...)
+			return s.load(ctx, seqs)
+		}
+		tr := s.transcript(true)
+		p := Pipeline{Steps: []Strategy{
+			mustNew(t, "token_budget", Params{"token_budget": 40, "strategies": []any{Params{"strategy": "tool_result"}}}),
+			spy(func(tr *Transcript) (chat.Plan, error) {
+				for _, e := range tr.Entries {
+					if isSource(e.Kind) && e.Message != nil {
+						t.Errorf("content of %d is still there", e.Seq)
+					}
+				}
+				return chat.Plan{}, nil
+			}),
+		}}
+		if _, err := p.Run(t.Context(), tr, load); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]chat.Seq{3, 4, 5}, asked); diff != "" {
+			t.Errorf("loaded (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("lets later steps see, exclude and cover what earlier ones wrote", func(t *testing.T) {
+		t.Parallel()
+		s := session(talk()...)
+		cover := spy(func(tr *Transcript) (chat.Plan, error) {
+			i := slices.IndexFunc(tr.Entries, func(e Entry) bool { return e.Kind == chat.KindSummary })
+			if tr.Entries[i].Tokens != 10 || !tr.Entries[i].Has(chat.HasText) || tr.Entries[i+1].Seq != 3 {
+				t.Errorf("summary %+v before %d", tr.Entries[i], tr.Entries[i+1].Seq)
+			}
+			return chat.Plan{Additions: []chat.Addition{{
+				Kind: chat.KindSummary, Covers: chat.RangesOf(2, tr.Entries[i].Seq), Message: says("all of it"),
+			}}}, nil
+		})
+		p := Pipeline{Steps: []Strategy{mustNew(t, "tool_result", nil), cover}}
+		tr := s.transcript(true)
+		tr.Counter = equal(10)
+		r, err := p.Run(t.Context(), tr, s.load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Plan.Exclude) != 0 || len(r.Plan.Additions) != 1 || r.Plan.Additions[0].Covers.String() != "{[2,6)}" {
+			t.Errorf("plan %+v", r.Plan)
+		}
+		if r.View[1].Position != 2 || r.View[1].Seq != 12 {
+			t.Errorf("view %+v", r.View)
+		}
+	})
+	t.Run("a strategy that fails plans nothing", func(t *testing.T) {
+		t.Parallel()
+		cause := errors.New("no luck")
+		for _, tt := range []struct {
+			s    Strategy
+			code string
+		}{
+			{spy(func(*Transcript) (chat.Plan, error) { return chat.Plan{}, cause }), "strategy_failed"},
+			{spy(func(tr *Transcript) (chat.Plan, error) { panic(tr.Entries[0].Message) }), "strategy_panicked"},
+			{spy(func(tr *Transcript) (chat.Plan, error) { _ = tr.Entries[99]; return chat.Plan{}, nil }), "strategy_panicked"},
+		} {
+			s := session(talk()...)
+			r, err := Pipeline{Steps: []Strategy{mustNew(t, "selective_tool_call", nil), tt.s}}.Run(t.Context(), s.transcript(true), s.load)
+			var failed *StrategyError
+			if !errors.As(err, &failed) || failed.Code() != tt.code || failed.Strategy != "spy" || !r.Plan.Empty() {
+				t.Errorf("got %v", err)
+			}
+			if failed.Panic == (failed.Stack == nil) {
+				t.Errorf("stack of %v: %s", err, failed.Stack)
+			}
+		}
+	})
+	t.Run("the fallback takes summaries last and nothing that must stay", func(t *testing.T) {
+		t.Parallel()
+		s := session(append(talk(), user("now"), calls("w"), says("waiting"))...)
+		s.pinned[6] = true
+		r := s.run(t, Pipeline{Steps: []Strategy{mustNew(t, "tool_result", Params{"keep_last_tool_call_groups": 2})}, Target: 45, Fallback: true}, true)
+		if got, want := sortedReasons(r.Plan), map[string]string{
+			"token_budget_fallback": "{[2,3),[7,11)}", "tool_result_compaction": "+{[3,6)}",
+		}; !cmp.Equal(got, want) {
+			t.Errorf("plan %v", got)
+		}
+		r = s.run(t, Pipeline{Target: 1, Fallback: true}, true)
+		if got, want := s.shape(), []int{1, 6, 12, 13, 14}; !cmp.Equal(got, want) {
+			t.Errorf("view %v, steps %+v", got, r.Steps)
+		}
+	})
+}
+
+// spy is a strategy made of a function.
+type spy func(*Transcript) (chat.Plan, error)
+
+func (spy) Name() string                                               { return "spy" }
+func (f spy) Plan(_ context.Context, t *Transcript) (chat.Plan, error) { return f(t) }
+func wants(p chat.Plan) Strategy                                       { return spy(func(*Transcript) (chat.Plan, error) { return p, nil }) }
+func excludes(qs ...chat.Seq) chat.Plan {
+	return chat.Plan{Exclude: []chat.Exclusion{{Reason: "x", Seqs: chat.RangesOf(qs...)}}}
+}
+func summarizes(at chat.Seq, qs ...chat.Seq) chat.Plan {
+	return chat.Plan{Additions: []chat.Addition{{
+		Kind: chat.KindSummary, Covers: chat.RangesOf(qs...), Position: at, Message: says("sum"),
+	}}}
+}
+
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	restubbed := func(id string) chat.Plan {
+		return chat.Plan{Additions: []chat.Addition{{
+			Kind: chat.KindStandIn, Covers: chat.RangesOf(4), Message: result(id, "stub"),
+		}}}
+	}
+	tests := map[string]struct {
+		messages []chat.Message
+		excluded []chat.Seq
+		pinned   []chat.Seq
+		guard    Guard
+		plan     chat.Plan
+		view     []int // additions as their negative position
+		repairs  []Repair
+	}{
+		"part of a group does not go": {
+			plan: excludes(2, 4), view: []int{1, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+		},
+		"reasoning does not leave its call": {
+			plan: excludes(8), view: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+		},
+		"a group goes when a summary covers what is not excluded": {
+			plan: chat.Plan{Exclude: excludes(3).Exclude, Additions: summarizes(0, 4, 5).Additions},
+			view: []int{1, 2, -3, 6, 7, 8, 9, 10, 11},
+		},
+		"a summary loses the part of a group it covers": {
+			plan: summarizes(0, 2, 3), view: []int{1, -2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+		},
+		"the last user message and system messages come back": {
+			plan: excludes(1, 2, 7), view: []int{1, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+		},
+		"system messages go if the policy says so": {
+			guard: Guard{DropSystem: true},
+			plan:  excludes(1, 2), view: []int{3, 4, 5, 6, 7, 8, 9, 10, 11},
+		},
+		"a summary that covers all of it covers neither": {
+			plan: summarizes(1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), view: []int{1, -2, 7},
+		},
+		"a summary of the last user message alone is not written": {
+			plan: summarizes(0, 7), view: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+		},
+		"the group of a pinned message stays": {
+			pinned: []chat.Seq{5},
+			plan:   excludes(2, 3, 4, 5, 6), view: []int{1, 3, 4, 5, 7, 8, 9, 10, 11},
+		},
+		"an open call stays, with everything behind it": {
+			messages: []chat.Message{user("a"), says("b"), calls("x", "y"), result("x", "r"), says("c"), says("d")},
+			plan:     excludes(2, 3, 4, 5, 6), view: []int{1, 3, 4, 5, 6},
+		},
+		"reasoning at the end stays for the call to come": {
+			messages: []chat.Message{user("a"), says("b"), thinks("hm")},
+			plan:     excludes(2, 3), view: []int{1, 3},
+		},
+		"a summary behind an open call moves before it": {
+			messages: []chat.Message{user("a"), says("b"), calls("x"), says("c")},
+			plan:     summarizes(9, 2), view: []int{1, -3, 3, 4},
+		},
+		"a summary does not stand inside a group": {
+			plan: summarizes(5, 2), view: []int{1, -3, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+		},
+		"a summary does not precede the system messages that the view begins with": {
+			messages: []chat.Message{user("a"), sys("s"), user("b")},
+			plan:     summarizes(1, 1), view: []int{2, -3, 3},
+		},
+		"a stand-in keeps its place": {
+			plan: restubbed("a"), view: []int{1, 2, 3, -4, 5, 6, 7, 8, 9, 10, 11},
+		},
+		"a stand-in that answers another call is refused": {
+			plan: restubbed("b"), view: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+		},
+		"an excluded message comes back with its whole group": {
+			excluded: []chat.Seq{2, 3, 4, 5},
+			plan:     chat.Plan{Include: chat.RangesOf(4)}, view: []int{1, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+		},
+		"a result that lost its call becomes a text": {
+			messages: []chat.Message{user("a"), result("x", "words"), user("b"), result("y", "more")},
+			view:     []int{1, -2, 3, -4},
+			repairs:  []Repair{{"orphan_result", 2}},
+		},
+		"a result too many moves behind the group it stands in": {
+			messages: []chat.Message{user("a"), calls("x"), result("z", "words"), result("x", "r"), user("b")},
+			view:     []int{1, 2, 4, -5, 5},
+			repairs:  []Repair{{"orphan_result", 1}},
+		},
+		"an abandoned call that says nothing goes": {
+			messages: []chat.Message{user("a"), thinks("hm"), calls("x"), user("b")},
+			view:     []int{1, 4},
+			repairs:  []Repair{{"unanswered_call", 2}},
+		},
+		"an abandoned call keeps the calls that were answered": {
+			messages: []chat.Message{user("a"), calls("x", "y"), result("x", "r"), user("b")},
+			view:     []int{1, -2, 3, 4},
+			repairs:  []Repair{{"unanswered_call", 1}},
+		},
+		"what goes anyway is not mended": {
+			messages: []chat.Message{user("a"), result("x", "words"), calls("x"), user("b")},
+			plan:     excludes(2, 3), view: []int{1, 4},
+		},
+	}
+	for name, tt := range tests {
+		for _, whole := range []bool{true, false} {
+			if !whole && tt.excluded != nil {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/whole=%v", name, whole), func(t *testing.T) {
+				t.Parallel()
+				messages := tt.messages
+				if messages == nil {
+					messages = talk()
+				}
+				s := session(messages...)
+				for _, q := range tt.excluded {
+					s.included[q] = false
+				}
+				for _, q := range tt.pinned {
+					s.pinned[q] = true
+				}
+				faults := chat.Check(s.view())
+				r := s.run(t, Pipeline{Steps: []Strategy{wants(tt.plan)}, Guard: tt.guard}, whole)
+				if diff := cmp.Diff(tt.view, s.shape()); diff != "" {
+					t.Errorf("view (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(tt.repairs, r.Repairs); diff != "" {
+					t.Errorf("repairs (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(faults, r.Faults); diff != "" {
+					t.Errorf("faults (-want +got):\n%s", diff)
+				}
+				if err := s.invariants(!tt.guard.DropSystem); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+func TestGuardMendsEvenWhatContentAndMetadataDisagreeOn(t *testing.T) {
+	t.Parallel()
+	// The call of the metadata makes two calls, that of the content another one.
+	s := session(user("a"), calls("x", "y"), result("x", "r"), user("b"))
+	lie := calls("z")
+	s.messages[2] = &lie
+	s.run(t, Pipeline{}, true)
+	if faults := chat.Check(s.view()); len(faults) > 0 {
+		t.Error(faults)
+	}
+}
+
+func TestAnInvalidViewIsRefused(t *testing.T) {
+	t.Parallel()
+	s := session(user("a"), result("x", "r"))
+	if err := valid(s.view()); !errors.Is(err, ErrInvalidView) || !strings.Contains(err.Error(), "orphan_result at seq 2") {
+		t.Errorf("got %v, want ErrInvalidView naming the fault", err)
+	}
+	if err := valid(s.view()[:1]); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGuardAloneChecksAStoredPlan(t *testing.T) {
+	t.Parallel()
+	s := session(talk()...)
+	r, err := Guard{}.Check(t.Context(), s.transcript(false), excludes(2, 4, 99), s.load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := sortedReasons(r.Plan); !cmp.Equal(got, map[string]string{"x": "{[2,3)}"}) {
+		t.Errorf("plan %v", got)
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		name   string
+		params Params
+		want   []string // parts of the error, none for no error
+	}{
+		"numbers as JSON gives them": {name: "truncation", params: Params{"max_n": 10.0, "compact_to": json.Number("5")}},
+		"a nested strategy": {name: "token_budget", params: Params{
+			"token_budget": -1, "strategies": []any{map[string]any{"strategy": "tool_result"}},
+		}},
+		"an unknown name lists the known ones": {
+			name: "truncate", want: []string{`unknown strategy "truncate"`, "sliding_window", "truncation"},
+		},
+		"all faults at once": {
+			name: "truncation", params: Params{"max_n": "ten", "metric": "bytes", "preserve_system": 1, "max": 3},
+			want: []string{
+				`truncation: max_n: got "ten", want an integer at least 1`,
+				"truncation: compact_to: missing, want integer at least 1",
+				`truncation: metric: got "bytes", want one of messages, tokens`,
+				"truncation: preserve_system: got 1, want true or false",
+				"truncation: max: got an unknown parameter, want only max_n, compact_to, metric, preserve_system",
+			},
+		},
+		"parameters that do not go together": {
+			name: "truncation", params: Params{"max_n": 5, "compact_to": 6},
+			want: []string{"truncation: compact_to: got 6, want at most max_n (5)"},
+		},
+		"the value is named": {
+			name: "sliding_window", params: Params{"keep_last_groups": -3},
+			want: []string{"sliding_window: keep_last_groups: got -3, want an integer at least 1"},
+		},
+		"a fraction is no integer": {
+			name: "tool_result", params: Params{"keep_last_tool_call_groups": 1.5},
+			want: []string{"got 1.5, want an integer at least 0"},
+		},
+		"faults of nested strategies say where": {
+			name: "token_budget", params: Params{"token_budget": 1, "strategies": []any{
+				Params{"strategy": "tool_result", "params": Params{"keep_last_tool_call_groups": -1}},
+				Params{"strategy": "nope"}, Params{"strategie": "x"},
+			}},
+			want: []string{
+				"token_budget: strategies[0]: tool_result: keep_last_tool_call_groups: got -1",
+				`strategies[1]: unknown strategy "nope"`, `strategies[2]: unknown key "strategie"`,
+			},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := Builtin().New(tt.name, tt.params)
+			if len(tt.want) == 0 {
+				if err != nil || s.Name() != tt.name {
+					t.Fatalf("got %v, %v", s, err)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, part := range tt.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("error does not say %q:\n%v", part, err)
+				}
+			}
+		})
+	}
+	t.Run("describes every parameter", func(t *testing.T) {
+		t.Parallel()
+		for _, info := range Builtin().Describe() {
+			if info.Doc == "" || info.Name == "truncation" && len(info.Params) != 4 {
+				t.Errorf("%+v", info)
+			}
+			for _, p := range info.Params {
+				if p.Doc == "" || p.Type == "" || p.Required != (p.Default == "") {
+					t.Errorf("%s: %+v", info.Name, p)
+				}
+			}
+		}
+	})
+	t.Run("refuses names that are taken or no names", func(t *testing.T) {
+		t.Parallel()
+		r := Builtin()
+		for _, name := range []string{"truncation", "", "Drop It"} {
+			if err := r.Register(name, "", newTruncation); err == nil {
+				t.Errorf("registered %q", name)
+			}
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package strategies
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Reasons of the deterministic fallback.
+const (
+	reasonFallback       = "token_budget_fallback"
+	reasonFallbackStrict = "token_budget_fallback_strict"
+)
+
+// tokenBudget runs strategies until the view is within a budget and drops the
+// oldest groups if it is not by then.
+type tokenBudget struct {
+	budget    chat.Tokens
+	steps     []Strategy
+	earlyStop bool
+}
+
+func newTokenBudget(a *Args) (Strategy, error) {
+	return &tokenBudget{
+		budget: chat.Tokens(a.Int(Int{
+			Name: "token_budget", Required: true, Min: MinInt,
+			Doc: "how many tokens the view may have",
+		})),
+		steps:     a.Strategies("strategies", "what is tried in this order before the oldest groups go"),
+		earlyStop: a.Bool("early_stop", true, "skip what is left once the view is within the budget"),
+	}, nil
+}
+
+// Name implements Strategy.
+func (*tokenBudget) Name() string { return "token_budget" }
+
+// Reads implements Reader: what the strategies it is made of would read of this
+// transcript. A pipeline does better: it loads for each of them as its turn comes.
+func (s *tokenBudget) Reads(t *Transcript) []chat.Seq {
+	if _, tokens := t.Included(); tokens <= s.budget {
+		return nil
+	}
+	var out []chat.Seq
+	for _, step := range s.steps {
+		if r, ok := step.(Reader); ok {
+			out = append(out, r.Reads(t)...)
+		}
+	}
+	return out
+}
+
+// Plan implements Strategy.
+func (s *tokenBudget) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+	d, err := NewDraft(t)
+	if err != nil {
+		return chat.Plan{}, err
+	}
+	if err := s.stage(ctx, d, nil); err != nil {
+		return chat.Plan{}, err
+	}
+	return d.compose(true), nil
+}
+
+// stage implements stager.
+func (s *tokenBudget) stage(ctx context.Context, d *Draft, load Loader) error {
+	if d.within(s.budget) {
+		return nil
+	}
+	for i, step := range s.steps {
+		if _, err := d.Run(ctx, step, load); err != nil {
+			return fmt.Errorf("strategies[%d]: %w", i, err)
+		}
+		if s.earlyStop && d.within(s.budget) {
+			return nil
+		}
+	}
+	s.fallback(d)
+	return nil
+}
+
+// fallback takes the oldest groups until the view is within the budget, system
+// messages only when nothing else is left. The newest group always stays.
+func (s *tokenBudget) fallback(d *Draft) {
+	t := d.Transcript()
+	_, tokens := t.Included()
+	if tokens <= s.budget {
+		return
+	}
+	retained := t.MinimumRetained()
+	var plan chat.Plan
+	take := func(system bool, reason string) {
+		var out seqSet
+		for i, g := range t.Groups() {
+			if i == retained || system != (g.Kind == chat.GroupSystem) {
+				continue
+			}
+			_, n := t.GroupTotals(i)
+			tokens -= n
+			t.seqs(&out, i)
+			if tokens <= s.budget {
+				break
+			}
+		}
+		plan.Exclude = append(plan.Exclude, out.exclude(reason).Exclude...)
+	}
+	take(false, reasonFallback)
+	if tokens > s.budget {
+		take(true, reasonFallbackStrict)
+	}
+	d.Apply(plan, s.Name())
+}

@@ -1,0 +1,204 @@
+package tokens
+
+import "strings"
+
+// DefaultWindow is the context window assumed of a model nobody knows.
+const DefaultWindow = 128_000
+
+// modelFact is what is known of the models whose names begin with prefix.
+type modelFact struct {
+	prefix   string
+	encoding string // "" for models that do not use one of OpenAI's
+	window   int
+}
+
+// facts has windows as their vendors document them, input and output together.
+// The longest prefix decides, so a family comes with its exceptions, in any order.
+var facts = []modelFact{
+	{"gpt-3.5", CL100K, 16_385},
+	{"gpt-3.5-turbo-0301", CL100K, 4_096},
+	{"gpt-3.5-turbo-0613", CL100K, 4_096},
+	{"gpt-3.5-turbo-instruct", CL100K, 4_096},
+	{"gpt-35", CL100K, 16_385}, // as Azure spells it
+	{"gpt-4", CL100K, 8_192},
+	{"gpt-4-32k", CL100K, 32_768},
+	{"gpt-4-turbo", CL100K, 128_000},
+	{"gpt-4-1106", CL100K, 128_000},
+	{"gpt-4-0125", CL100K, 128_000},
+	{"gpt-4-vision", CL100K, 128_000},
+	{"gpt-4o", O200K, 128_000},
+	{"chatgpt-4o", O200K, 128_000},
+	{"gpt-4.1", O200K, 1_047_576},
+	{"gpt-4.5", O200K, 128_000},
+	{"gpt-5", O200K, 400_000},
+	{"gpt-5-chat", O200K, 128_000},
+	{"gpt-oss", O200K, 131_072},
+	{"codex-mini", O200K, 200_000},
+	{"o1", O200K, 200_000},
+	{"o1-preview", O200K, 128_000},
+	{"o1-mini", O200K, 128_000},
+	{"o3", O200K, 200_000},
+	{"o4-mini", O200K, 200_000},
+	{"claude", "", 200_000},
+	{"claude-2.0", "", 100_000},
+	{"claude-instant", "", 100_000},
+	{"gemini", "", 1_048_576},
+	{"gemini-pro", "", 32_760},
+	{"gemini-1.0", "", 32_760},
+	{"gemini-1.5-pro", "", 2_097_152},
+	{"gemma-2", "", 8_192},
+	{"gemma-3", "", 131_072},
+	{"llama-2", "", 4_096},
+	{"llama2", "", 4_096},
+	{"llama-3", "", 8_192},
+	{"llama3", "", 8_192},
+	{"meta-llama-3", "", 8_192},
+	{"llama-3.1", "", 131_072},
+	{"llama3.1", "", 131_072},
+	{"meta-llama-3.1", "", 131_072},
+	{"llama3-1", "", 131_072}, // as Bedrock spells them
+	{"llama3-2", "", 131_072},
+	{"llama3-3", "", 131_072},
+	{"llama-3.2", "", 131_072},
+	{"llama3.2", "", 131_072},
+	{"llama-3.3", "", 131_072},
+	{"llama3.3", "", 131_072},
+	{"llama-4-scout", "", 10_485_760},
+	{"llama-4-maverick", "", 1_048_576},
+	{"mistral", "", 32_768},
+	{"mistral-large", "", 131_072},
+	{"mistral-medium", "", 131_072},
+	{"mistral-small", "", 131_072},
+	{"mistral-nemo", "", 131_072},
+	{"magistral", "", 40_960},
+	{"ministral", "", 131_072},
+	{"mixtral", "", 32_768},
+	{"mixtral-8x22b", "", 65_536},
+	{"codestral", "", 262_144},
+	{"devstral", "", 131_072},
+	{"deepseek", "", 131_072},
+	{"deepseek-coder", "", 131_072},
+	{"deepseek-llm", "", 4_096},
+	{"deepseek-v2.5", "", 65_536},
+	{"deepseek-v3-0324", "", 65_536},
+	{"deepseek-r1", "", 65_536},
+	{"deepseek-r1-0528", "", 131_072},
+	{"qwen", "", 32_768},
+	{"qwen2.5", "", 131_072},
+	{"qwen3", "", 131_072},
+	{"qwen3-coder", "", 262_144},
+	{"qwen3-next", "", 262_144},
+	{"qwen-turbo", "", 1_000_000},
+	{"qwen-plus", "", 131_072},
+	{"qwen-max", "", 32_768},
+	{"qwq", "", 131_072},
+	{"grok-2", "", 131_072},
+	{"grok-3", "", 131_072},
+	{"grok-4", "", 256_000},
+	{"grok-code", "", 256_000},
+	{"command-r", "", 128_000},
+	{"command-a", "", 256_000},
+	{"phi-3", "", 4_096},
+	{"phi-4", "", 16_384},
+	{"kimi-k2", "", 131_072},
+	{"kimi-k2-0905", "", 262_144},
+	{"glm-4", "", 131_072},
+	{"glm-4.6", "", 204_800},
+	{"minimax-m2", "", 204_800},
+}
+
+// Encoding names the encoding to count a model's tokens with, O200K or CL100K.
+// known is false for models with a tokenizer of their own and for unknown ones:
+// O200K is a good guess then, and its counts are estimates. Names are understood as
+// providers spell them: "openai/gpt-4o", "azure/gpt-4o", "ft:gpt-4o-mini:org::id",
+// "us.anthropic.claude-…", in any case.
+func Encoding(model string) (name string, known bool) {
+	if f, ok := lookup(model); ok && f.encoding != "" {
+		return f.encoding, true
+	}
+	return O200K, false
+}
+
+// ForModel returns the counter for a model: that of Encoding. It panics only if
+// the ranks compiled into the program cannot be read.
+func ForModel(model string) Counter {
+	name, _ := Encoding(model)
+	c, err := Tiktoken(name)
+	if err != nil {
+		panic(err) // the build is broken
+	}
+	return c
+}
+
+// Window is the context window of a model in tokens, DefaultWindow for one that is
+// not known. Deployments may have less: a policy's own figure goes before it.
+func Window(model string) (tokens int, known bool) {
+	if f, ok := lookup(model); ok {
+		return f.window, true
+	}
+	return DefaultWindow, false
+}
+
+// lookup finds the fact with the longest prefix of the model's name, without what
+// providers put in front of it: "qwen/qwen3-coder" is no "qwen".
+func lookup(model string) (modelFact, bool) {
+	name := strings.ToLower(strings.TrimSpace(model))
+	for {
+		i := strings.LastIndexByte(name, '/')
+		if f, ok := lookupSegment(name[i+1:]); ok || i < 0 {
+			return f, ok
+		}
+		name = name[:i]
+	}
+}
+
+func lookupSegment(name string) (modelFact, bool) {
+	if f, ok := longest(afterVendor(name)); ok {
+		return f, true
+	}
+	_, rest, _ := strings.Cut(name, ":") // "ft:gpt-4o-mini:org::id"
+	return longest(rest)
+}
+
+func longest(name string) (modelFact, bool) {
+	var best modelFact
+	for _, f := range facts {
+		if len(f.prefix) > len(best.prefix) && strings.HasPrefix(name, f.prefix) && ends(name, f.prefix) {
+			best = f
+		}
+	}
+	return best, best.prefix != ""
+}
+
+// ends reports whether prefix ends where a word or a number of the name does:
+// "o1" is not found in "o1x" or "o12", but "qwen" is in "qwen2".
+func ends(name, prefix string) bool {
+	if len(name) == len(prefix) {
+		return true
+	}
+	next, last := name[len(prefix)], prefix[len(prefix)-1]
+	isDigit := func(b byte) bool { return '0' <= b && b <= '9' }
+	return !('a' <= next && next <= 'z') && !(isDigit(last) && isDigit(next))
+}
+
+// vendors are what Bedrock puts in front of a model, behind a region at times:
+// "us.anthropic.claude-…".
+var vendors = []string{"anthropic.", "meta.", "mistral.", "deepseek.", "openai.", "qwen.", "cohere."}
+
+func afterVendor(name string) string {
+	for _, v := range vendors {
+		if i := strings.Index(name, v); i == 0 || i > 0 && name[i-1] == '.' {
+			return name[i+len(v):]
+		}
+	}
+	return name
+}
+
+// Models lists the prefixes of the table of models, lower case, without providers.
+func Models() []string {
+	out := make([]string, len(facts))
+	for i, f := range facts {
+		out[i] = f.prefix
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+package tokens
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/pkoukk/tiktoken-go"
+	loader "github.com/pkoukk/tiktoken-go-loader"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// BPE counts tokens as a tokenizer of OpenAI does, from ranks that are compiled
+// in. Its zero value is not usable; see Tiktoken.
+//
+// Counts are exact but for runs of more than maxRun bytes of one kind (letters,
+// white space, or what is neither), which nobody writes by hand: these are cut,
+// at the price of at most a few tokens a cut, because the underlying merge is
+// quadratic in them (https://github.com/openai/tiktoken/issues/195).
+type BPE struct {
+	name string
+	enc  *tiktoken.Tiktoken
+}
+
+// Tiktoken returns the counter of an encoding, O200K or CL100K. The first call
+// for an encoding loads it, which takes about 200 ms and 22 MB.
+func Tiktoken(encoding string) (*BPE, error) {
+	switch encoding {
+	case O200K:
+		return o200k()
+	case CL100K:
+		return cl100k()
+	}
+	return nil, fmt.Errorf("encoding %q: want %s or %s", encoding, O200K, CL100K)
+}
+
+var (
+	o200k  = sync.OnceValues(func() (*BPE, error) { return load(O200K) })
+	cl100k = sync.OnceValues(func() (*BPE, error) { return load(CL100K) })
+	// offline has to come before any use of tiktoken-go, whose loader is a global
+	// that nothing guards and whose default downloads.
+	offline = sync.OnceFunc(func() { tiktoken.SetBpeLoader(loader.NewOfflineLoader()) })
+	loading sync.Mutex
+)
+
+func load(encoding string) (*BPE, error) {
+	loading.Lock()
+	defer loading.Unlock()
+	offline()
+	enc, err := tiktoken.GetEncoding(encoding)
+	if err != nil {
+		return nil, fmt.Errorf("load encoding %s: %w", encoding, err)
+	}
+	return &BPE{name: encoding, enc: enc}, nil
+}
+
+// Name is the name of the encoding.
+func (b *BPE) Name() string { return b.name }
+
+// Text counts s as ordinary text: the names of special tokens in it are text too.
+// Bytes that are no UTF-8 count as U+FFFD.
+func (b *BPE) Text(s string) chat.Tokens {
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	var n chat.Tokens
+	for segment := range segments(s, maxRun, maxSegment) {
+		n += chat.Tokens(len(b.enc.EncodeOrdinary(segment)))
+	}
+	return n
+}
+
+// Message counts m with Text and the overheads of this package.
+func (b *BPE) Message(m *chat.Message) chat.Tokens { return message(b, m) }

@@ -1,0 +1,216 @@
+package strategies
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Entry is one message of a transcript.
+type Entry struct {
+	chat.Meta
+	// Included: the message is in the view.
+	Included bool
+	// Pinned messages stay in the view, verbatim.
+	Pinned bool
+	// Message is the content, nil unless it was asked for.
+	Message *chat.Message
+}
+
+// Transcript is what a strategy plans on: the messages of a session in view
+// order. An automatic run shows the view alone (every entry included); an
+// operator's run shows the whole log.
+//
+// A transcript is used by one goroutine at a time; strategies only read it.
+type Transcript struct {
+	// Entries are in the order of chat.Less.
+	Entries []Entry
+	// Counter counts the messages that the strategy writes; without one the
+	// counts that strategies give are taken as they are.
+	Counter Counter
+
+	groups []chat.Group
+	// also holds the further runs of a group, by its ordinal. Groups are
+	// adjacent messages; only the comparison with systems that name groups by
+	// ids which may repeat needs it.
+	also     map[int][]chat.Group
+	grouping grouping
+}
+
+// grouping replaces chat.Groups.
+type grouping func(entries []Entry) (groups []chat.Group, also map[int][]chat.Group)
+
+// Totals counts a transcript, in all and what of it is in the view.
+type Totals struct {
+	Groups    int
+	Messages  int
+	ToolCalls int
+	Tokens    chat.Tokens
+
+	IncludedGroups    int
+	IncludedMessages  int
+	IncludedToolCalls int
+	IncludedTokens    chat.Tokens
+}
+
+// ErrNotLoaded is the error of reading a message whose content was not asked for.
+var ErrNotLoaded = errors.New("content is not loaded")
+
+// Groups are the atomic groups of all entries, included or not, made once.
+func (t *Transcript) Groups() []chat.Group {
+	if t.groups == nil && len(t.Entries) > 0 {
+		if t.grouping != nil {
+			t.groups, t.also = t.grouping(t.Entries)
+			return t.groups
+		}
+		metas := make([]chat.Meta, len(t.Entries))
+		for i := range t.Entries {
+			metas[i] = t.Entries[i].Meta
+		}
+		t.groups = chat.Groups(metas)
+	}
+	return t.groups
+}
+
+// GroupTotals counts what of the group with ordinal i is in the view. A group of
+// which any message is included is included.
+func (t *Transcript) GroupTotals(i int) (messages int, tokens chat.Tokens) {
+	g := t.Groups()[i]
+	for e := g.Start; e < g.End; e++ {
+		if t.Entries[e].Included {
+			messages++
+			tokens += t.Entries[e].Tokens
+		}
+	}
+	for _, g := range t.also[i] {
+		for e := g.Start; e < g.End; e++ {
+			if t.Entries[e].Included {
+				messages++
+				tokens += t.Entries[e].Tokens
+			}
+		}
+	}
+	return messages, tokens
+}
+
+// GroupIncluded reports whether any message of the group with ordinal i is in
+// the view.
+func (t *Transcript) GroupIncluded(i int) bool {
+	n, _ := t.GroupTotals(i)
+	return n > 0
+}
+
+// MinimumRetained is the ordinal of the group that a budget never takes: the
+// last included group that is not a system message, else the last included
+// group, else -1.
+func (t *Transcript) MinimumRetained() int {
+	groups, last := t.Groups(), -1
+	for i := len(groups) - 1; i >= 0; i-- {
+		if !t.GroupIncluded(i) {
+			continue
+		}
+		if groups[i].Kind != chat.GroupSystem {
+			return i
+		}
+		if last < 0 {
+			last = i
+		}
+	}
+	return last
+}
+
+// Included counts the messages in the view and their tokens.
+func (t *Transcript) Included() (messages int, tokens chat.Tokens) {
+	for i := range t.Entries {
+		if t.Entries[i].Included {
+			messages++
+			tokens += t.Entries[i].Tokens
+		}
+	}
+	return messages, tokens
+}
+
+// Totals counts the transcript.
+func (t *Transcript) Totals() Totals {
+	groups := t.Groups()
+	n := Totals{Groups: len(groups), Messages: len(t.Entries)}
+	for i, g := range groups {
+		if t.GroupIncluded(i) {
+			n.IncludedGroups++
+		}
+		n.count(t.Entries[g.Start:g.End])
+		for _, g := range t.also[i] {
+			n.count(t.Entries[g.Start:g.End])
+		}
+	}
+	return n
+}
+
+func (n *Totals) count(entries []Entry) {
+	for i := range entries {
+		e := &entries[i]
+		n.ToolCalls += e.Calls
+		n.Tokens += e.Tokens
+		if e.Included {
+			n.IncludedMessages++
+			n.IncludedToolCalls += e.Calls
+			n.IncludedTokens += e.Tokens
+		}
+	}
+}
+
+// Read is the content of the entry with index i. The error wraps ErrNotLoaded
+// when the strategy did not name it in Reads.
+func (t *Transcript) Read(i int) (*chat.Message, error) {
+	if m := t.Entries[i].Message; m != nil {
+		return m, nil
+	}
+	return nil, fmt.Errorf("message %d: %w", t.Entries[i].Seq, ErrNotLoaded)
+}
+
+// seqs adds the messages of the group with ordinal i to s.
+func (t *Transcript) seqs(s *seqSet, i int) {
+	g := t.Groups()[i]
+	for e := g.Start; e < g.End; e++ {
+		s.add(t.Entries[e].Seq)
+	}
+	for _, g := range t.also[i] {
+		for e := g.Start; e < g.End; e++ {
+			s.add(t.Entries[e].Seq)
+		}
+	}
+}
+
+// seqSet collects seqs that mostly come in order.
+type seqSet struct {
+	sorted chat.Ranges
+	late   []chat.Seq
+}
+
+func (s *seqSet) add(q chat.Seq) {
+	n := len(s.sorted)
+	switch {
+	case n == 0 || q > s.sorted[n-1].Hi:
+		s.sorted = append(s.sorted, chat.Range{Lo: q, Hi: q + 1})
+	case q == s.sorted[n-1].Hi:
+		s.sorted[n-1].Hi++
+	default:
+		s.late = append(s.late, q)
+	}
+}
+
+func (s *seqSet) ranges() chat.Ranges {
+	if len(s.late) == 0 {
+		return s.sorted
+	}
+	return s.sorted.Union(chat.RangesOf(s.late...))
+}
+
+// exclude is a plan that takes the set out of the view, or the empty plan.
+func (s *seqSet) exclude(reason string) chat.Plan {
+	if len(s.sorted) == 0 {
+		return chat.Plan{}
+	}
+	return chat.Plan{Exclude: []chat.Exclusion{{Reason: reason, Seqs: s.ranges()}}}
+}

@@ -1,0 +1,74 @@
+package strategies
+
+import (
+	"context"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Names of what truncation measures.
+const (
+	metricMessages = "messages"
+	metricTokens   = "tokens"
+)
+
+// truncation drops the oldest groups once the view is larger than maxN, until it
+// is no larger than compactTo.
+type truncation struct {
+	maxN, compactTo int64
+	tokens          bool
+	preserveSystem  bool
+}
+
+func newTruncation(a *Args) (Strategy, error) {
+	s := &truncation{
+		maxN: a.Int(Int{
+			Name: "max_n", Required: true, Min: 1,
+			Doc: "compact when the view is larger than this many messages or tokens",
+		}),
+		compactTo: a.Int(Int{
+			Name: "compact_to", Required: true, Min: 1,
+			Doc: "stop when the view is no larger than this; at most max_n",
+		}),
+		tokens: a.Choice("metric", metricMessages, "what max_n and compact_to count",
+			metricMessages, metricTokens) == metricTokens,
+		preserveSystem: a.Bool("preserve_system", true, "never drop system messages"),
+	}
+	if s.compactTo > s.maxN {
+		a.Fault("compact_to", s.compactTo, "at most max_n (%d)", s.maxN)
+	}
+	return s, nil
+}
+
+// Name implements Strategy.
+func (*truncation) Name() string { return "truncation" }
+
+// Plan implements Strategy. The group that goes may be larger than needed: groups
+// go whole.
+func (s *truncation) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+	messages, tokens := t.Included()
+	size := s.size(messages, tokens)
+	if size <= s.maxN {
+		return chat.Plan{}, nil
+	}
+	groups, retained := t.Groups(), t.MinimumRetained()
+	var out seqSet
+	for i := range groups {
+		if size <= s.compactTo {
+			break
+		}
+		if i == retained || s.preserveSystem && groups[i].Kind == chat.GroupSystem {
+			continue
+		}
+		size -= s.size(t.GroupTotals(i))
+		t.seqs(&out, i)
+	}
+	return out.exclude("truncation"), nil
+}
+
+func (s *truncation) size(messages int, tokens chat.Tokens) int64 {
+	if s.tokens {
+		return int64(tokens)
+	}
+	return int64(messages)
+}

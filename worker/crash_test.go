@@ -1,0 +1,213 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+const (
+	envCrashAt  = "COMPACTOR_TEST_CRASH_AT"
+	envCrashDSN = "COMPACTOR_TEST_CRASH_DSN"
+	envCrashRun = "COMPACTOR_TEST_CRASH_RUN"
+	crashed     = 137
+)
+
+// crashMain is a worker process that takes one run and dies at a step of it.
+func crashMain(step string) int {
+	ctx := context.Background()
+	st, err := store.Open(ctx, store.Config{URL: os.Getenv(envCrashDSN)})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	run, err := strconv.ParseInt(os.Getenv(envCrashRun), 10, 64)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	w := New(st, testPlanner(testPolicy()), Config{Name: "doomed", Lease: 100 * time.Millisecond, Heartbeat: time.Hour})
+	w.probe = func(at string) {
+		if at == step {
+			os.Exit(crashed)
+		}
+	}
+	if err := w.execute(ctx, run); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// state is what a session looks like to everybody else.
+type state struct {
+	View      []chat.Meta
+	Row       store.SessionRow
+	Status    string
+	Outcome   string
+	Before    int64
+	After     int64
+	Excluded  map[string]int
+	Revisions int64
+}
+
+func (f *fixture) state(session string, run store.RunID) state {
+	f.t.Helper()
+	row, err := f.store.Session(f.t.Context(), key(session))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	s := state{Row: row, Excluded: map[string]int{}, Revisions: row.Revision}
+	if s.View, err = f.store.ViewMetas(f.t.Context(), row.SID); err != nil {
+		f.t.Fatal(err)
+	}
+	all, err := f.store.All(f.t.Context(), key(session))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, m := range all {
+		s.Excluded[m.ExcludeReason]++
+	}
+	r := f.row(run)
+	s.Status, s.Outcome, s.Before, s.After = r.Status, r.Outcome, r.TokensBefore, r.TokensAfter
+	s.Row.SID, s.Row.Session, s.Row.LastMessageAt = 0, "", time.Time{}
+	return s
+}
+
+func TestWorkerThatDiesBetweenStepsLeavesTheSameEndState(t *testing.T) {
+	t.Parallel()
+	transcripts := map[string]string{
+		"a session that is cut":                "suauctauauctaua",
+		"a session that is repaired and cut":   "suautacuauauauaua",
+		"a session that turns out to be fine":  "sucta",
+		"a session that cannot become smaller": "sssssssssssu",
+	}
+	for name, transcript := range transcripts {
+		for _, step := range []string{stepClaimed, stepPlanned, stepChecked, stepApplied, stepRecorded} {
+			t.Run(name+"/dies "+step, func(t *testing.T) {
+				t.Parallel()
+				dsn := database(t)
+				f := setupWith(t, dsn, testPolicy(), Config{})
+				f.append("twin", transcript)
+				twin := f.operator("twin", store.Options{From: "view"})
+				f.run(twin)
+				f.append("s", transcript)
+				run := f.operator("s", store.Options{From: "view"})
+
+				child := exec.CommandContext(t.Context(), os.Args[0])
+				child.Env = append(os.Environ(), envCrashAt+"="+step, envCrashDSN+"="+dsn, envCrashRun+"="+strconv.FormatInt(run, 10))
+				out, err := child.CombinedOutput()
+				var exit *exec.ExitError
+				if died := errors.As(err, &exit) && exit.ExitCode() == crashed; err != nil && !died {
+					t.Fatalf("the worker process ended otherwise: %v\n%s", err, out)
+				}
+				// The next delivery: busy until the lease of the dead has run out.
+				f.until(func() bool {
+					f.run(run)
+					return f.row(run).Outcome != ""
+				})
+				if diff := cmp.Diff(f.state("twin", twin), f.state("s", run)); diff != "" {
+					t.Errorf("differs from the run that nobody killed (-twin +killed):\n%s", diff)
+				}
+				f.sound()
+			})
+		}
+	}
+}
+
+// until repeats try until it reports true.
+func (f *fixture) until(try func() bool) {
+	f.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !try() {
+		select {
+		case <-f.t.Context().Done():
+			f.t.Fatal("gave up")
+		case <-tick.C:
+		}
+	}
+}
+
+func TestOneRunDeliveredToManyWorkersAtOnceHasOneEffect(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.append("s", "suauauauauaua")
+	run := f.event()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := f.w.execute(t.Context(), run); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	f.run(run) // and once more, late
+	row, err := f.store.Session(t.Context(), key("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row.Revision != 1 || f.row(run).Attempts != 1 {
+		t.Errorf("revision %d after %d attempts, want one of each", row.Revision, f.row(run).Attempts)
+	}
+	f.sound()
+}
+
+func TestTwoRunsOfOneSessionTakeTurns(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.append("s", "suauauauauaua")
+	first, second := f.event(), f.operator("s", store.Options{})
+	f.w.probe = func(step string) {
+		if step != stepPlanned {
+			return
+		}
+		f.w.probe = func(string) {}
+		f.run(second)
+		if row := f.row(second); row.Status != "queued" || row.ErrorCode != "busy" {
+			t.Errorf("the second run is %s (%s) while the first works, want it queued as busy", row.Status, row.ErrorCode)
+		}
+	}
+	f.run(first)
+	if row := f.run(second); row.Status == "queued" {
+		t.Errorf("the second run is still queued after the first has ended")
+	}
+	f.sound()
+}
+
+// A worker that lost its lease while it was planning must not write.
+func TestWorkerWithALostLeaseWritesNothing(t *testing.T) {
+	t.Parallel()
+	dsn := database(t)
+	slow := setupWith(t, dsn, testPolicy(), Config{Name: "slow", Lease: time.Millisecond, Heartbeat: time.Hour})
+	quick := setupWith(t, dsn, testPolicy(), Config{Name: "quick"})
+	slow.append("s", "suauauauauaua")
+	run := slow.event()
+	slow.w.probe = func(step string) {
+		if step == stepPlanned {
+			quick.until(func() bool { return quick.run(run).Outcome != "" })
+		}
+	}
+	slow.run(run)
+	row := slow.row(run)
+	if row.Worker != "quick" || row.Outcome != OutcomeApplied {
+		t.Errorf("ended %s by %s, want %s by quick", row.Outcome, row.Worker, OutcomeApplied)
+	}
+	session, err := slow.store.Session(t.Context(), key("s"))
+	if err != nil || session.Revision != 1 {
+		t.Errorf("revision %d, %v; want 1", session.Revision, err)
+	}
+	slow.sound()
+}

@@ -1,0 +1,241 @@
+package worker
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/store"
+)
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	truncate := func(to int) []store.Step {
+		return []store.Step{{Strategy: "truncation", Params: map[string]any{"max_n": to, "compact_to": to}}}
+	}
+	cases := map[string]struct {
+		// do prepares the session "s" and returns the run to execute.
+		do      func(f *fixture) store.RunID
+		status  string
+		outcome string
+		view    string
+	}{
+		"a session over its start is cut to its target": {
+			do:     func(f *fixture) store.RunID { f.append("s", "suauauauauaua"); return f.event() },
+			status: "applied", outcome: OutcomeApplied, view: "sauaua",
+		},
+		"the nightly sweep does the same": {
+			do:     func(f *fixture) store.RunID { f.append("s", "suauauauauaua"); return f.sweep()[0] },
+			status: "applied", outcome: OutcomeApplied, view: "sauaua",
+		},
+		"a session that is no longer over its start is left alone": {
+			do: func(f *fixture) store.RunID {
+				f.append("s", "suauauauauaua")
+				id := f.event()
+				f.run(f.operator("s", store.Options{}))
+				return id
+			},
+			status: "skipped", outcome: OutcomeUnchanged, view: "sauaua",
+		},
+		"what must stay is above the start, and nothing else is there": {
+			do:     func(f *fixture) store.RunID { f.append("s", "sssssssssssu"); return f.event() },
+			status: "skipped", outcome: OutcomeFloorAboveTrigger, view: "sssssssssssu",
+		},
+		"what must stay is above the start, and the rest goes": {
+			do:     func(f *fixture) store.RunID { f.append("s", "sssssssssssauau"); return f.event() },
+			status: "applied", outcome: OutcomeFloorAboveTrigger, view: "sssssssssssu",
+		},
+		"what must stay is above the target but not the start": {
+			do:     func(f *fixture) store.RunID { f.append("s", "ssssssssauauau"); return f.event() },
+			status: "applied", outcome: OutcomeAboveTarget, view: "ssssssssu",
+		},
+		"an operator's run under the target has nothing to do": {
+			do:     func(f *fixture) store.RunID { f.append("s", "sua"); return f.operator("s", store.Options{}) },
+			status: "skipped", outcome: OutcomeNothingToCompact, view: "sua",
+		},
+		"an operator names a strategy": {
+			do: func(f *fixture) store.RunID {
+				f.append("s", "suauaua")
+				return f.operator("s", store.Options{Pipeline: truncate(3)})
+			},
+			status: "applied", outcome: OutcomeApplied, view: "sua",
+		},
+		"an operator's dry run changes nothing": {
+			do: func(f *fixture) store.RunID {
+				f.append("s", "suauaua")
+				return f.operator("s", store.Options{Pipeline: truncate(3), DryRun: true})
+			},
+			status: "skipped", outcome: OutcomeDryRun, view: "suauaua",
+		},
+		"an operator plans from the log, and may get more than there was": {
+			do: func(f *fixture) store.RunID {
+				f.append("s", "suauaua")
+				f.run(f.operator("s", store.Options{Pipeline: truncate(3)}))
+				return f.operator("s", store.Options{Pipeline: truncate(5), AllowGrowth: true})
+			},
+			status: "applied", outcome: OutcomeApplied, view: "suaua",
+		},
+		"but not unasked": {
+			do: func(f *fixture) store.RunID {
+				f.append("s", "suauaua")
+				f.run(f.operator("s", store.Options{Pipeline: truncate(3)}))
+				return f.operator("s", store.Options{Pipeline: truncate(5)})
+			},
+			status: "skipped", outcome: OutcomeWouldGrow, view: "sua",
+		},
+		"a run from the view leaves out what is out": {
+			do: func(f *fixture) store.RunID {
+				f.append("s", "suauaua")
+				f.run(f.operator("s", store.Options{Pipeline: truncate(5)}))
+				return f.operator("s", store.Options{From: "view", Pipeline: truncate(3)})
+			},
+			status: "applied", outcome: OutcomeApplied, view: "sua",
+		},
+		"a result without its call becomes text": {
+			do:     func(f *fixture) store.RunID { f.append("s", "sutu"); return f.event() },
+			status: "applied", outcome: OutcomeRepaired, view: "suIu",
+		},
+		"a call that a user has passed by loses its call": {
+			do:     func(f *fixture) store.RunID { f.append("s", "sucu"); return f.event() },
+			status: "applied", outcome: OutcomeRepaired, view: "suIu",
+		},
+		"an open call stays with all behind it": {
+			do:     func(f *fixture) store.RunID { f.append("s", "suauauauauauc"); return f.event() },
+			status: "applied", outcome: OutcomeApplied, view: "sauauc",
+		},
+		"after an undo automatic runs wait": {
+			do: func(f *fixture) store.RunID {
+				f.append("s", "suauauauauaua")
+				id := f.event()
+				f.run(id)
+				f.append("s", "uauauauau")
+				next := f.event()
+				if _, err := f.store.Undo(f.t.Context(), id, false, "test"); err != nil {
+					f.t.Fatal(err)
+				}
+				return next
+			},
+			status: "skipped", outcome: OutcomeWaitingAfterUndo, view: "suauauauauauauauauauau",
+		},
+		"an unknown strategy fails the run for good": {
+			do: func(f *fixture) store.RunID {
+				f.append("s", "sua")
+				return f.operator("s", store.Options{Pipeline: []store.Step{{Strategy: "no such"}}})
+			},
+			status: "failed", outcome: "invalid_options", view: "sua",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			row := f.run(c.do(f))
+			if row.Status != c.status || row.Outcome != c.outcome {
+				t.Errorf("ended %s, %s (%s); want %s, %s", row.Status, row.Outcome, row.Error, c.status, c.outcome)
+			}
+			if got := f.view("s"); got != c.view {
+				t.Errorf("view is %s, want %s", got, c.view)
+			}
+			f.sound()
+		})
+	}
+}
+
+func TestIneffectiveRunCoolsDown(t *testing.T) {
+	t.Parallel()
+	p := testPolicy()
+	p.TargetTokens, p.MinGainTokens = 500, 400
+	f := setupWith(t, database(t), p, Config{})
+	f.append("s", "sssssssssau") // 1,100 tokens, of which 200 can go
+	if row := f.run(f.event()); row.Outcome != OutcomeIneffective {
+		t.Fatalf("ended %s, want %s", row.Outcome, OutcomeIneffective)
+	}
+	session, err := f.store.Session(t.Context(), key("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if session.Due || session.DueTokens != 1500 {
+		t.Errorf("due %t at %d tokens; want it due when there is the minimum to gain, at 1500", session.Due, session.DueTokens)
+	}
+	f.append("s", "auaua") // 1,600
+	if runs, err := f.store.Relay(t.Context(), 0, 0, 10, 0); err != nil || len(runs) != 0 {
+		t.Errorf("the relay queued %v, %v while the session cools down", runs, err)
+	}
+	if row := f.run(f.sweep()[0]); row.Outcome != OutcomeCooldown {
+		t.Errorf("ended %s, want %s", row.Outcome, OutcomeCooldown)
+	}
+}
+
+func TestMessagesAppendedDuringARunStay(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.append("s", "suauauauauaua")
+	id := f.event()
+	f.w.probe = func(step string) {
+		if step == stepPlanned {
+			f.append("s", "ua")
+		}
+	}
+	if row := f.run(id); row.Outcome != OutcomeApplied {
+		t.Fatalf("ended %s, want %s", row.Outcome, OutcomeApplied)
+	}
+	if got := f.view("s"); got != "sauauaua" {
+		t.Errorf("view is %s, want sauauaua", got)
+	}
+	f.sound()
+}
+
+func TestPinnedMessageComesBackAndStays(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.append("s", "suctauauauauaua")
+	f.run(f.event())
+	if got := f.view("s"); strings.Contains(got, "c") {
+		t.Fatalf("the tool call is still in the view: %s", got)
+	}
+	if err := f.store.Pin(t.Context(), key("s"), "s-4"); err != nil { // the result: its call comes with it
+		t.Fatal(err)
+	}
+	f.run(f.event())
+	if got := f.view("s"); !strings.HasPrefix(got, "sct") {
+		t.Errorf("view is %s, want it to hold the pinned result and its call", got)
+	}
+	f.append("s", "uauauauauaua")
+	f.run(f.event())
+	if got := f.view("s"); !strings.HasPrefix(got, "sct") {
+		t.Errorf("view is %s after another run, want it to hold the pinned group", got)
+	}
+	f.sound()
+}
+
+func TestUndoBringsTheViewBackWithWhatCameSince(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.append("s", "suauauauauaua")
+	id := f.event()
+	f.run(id)
+	f.append("s", "ua")
+	if _, err := f.store.Undo(t.Context(), id, false, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.view("s"); got != "suauauauauauaua" {
+		t.Errorf("view is %s, want suauauauauauaua", got)
+	}
+	f.sound()
+}
+
+func TestUtilizationUsesWhatTheProviderReported(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.append("s", "suauaua") // 700 by our count
+	if _, err := f.store.ReportUsage(t.Context(), key("s"), 1100, 0); err != nil {
+		t.Fatal(err)
+	}
+	// 400 tokens are not ours: to come to 600 only 200 of ours may stay, and the
+	// system prompt, the last user message and the newest group have to.
+	if row := f.run(f.event()); row.Outcome != OutcomeAboveTarget {
+		t.Errorf("ended %s, want %s", row.Outcome, OutcomeAboveTarget)
+	}
+	if got := f.view("s"); got != "sua" {
+		t.Errorf("view is %s, want sua", got)
+	}
+}
