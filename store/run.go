@@ -207,19 +207,19 @@ func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta,
 
 // Messages reads the content of messages. The result holds every seq asked for.
 func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
-	const query = `SELECT seq, id, body, created_at FROM compactor.message_log WHERE sid = $1 AND seq = ANY($2::bigint[])`
+	const query = `SELECT seq, id, body, coalesce(source_id, ''), created_at FROM compactor.message_log WHERE sid = $1 AND seq = ANY($2::bigint[])`
 	rows, err := s.pool.Query(ctx, s.q(query), sid, seqs)
 	if err != nil {
 		return nil, wrap("load messages", err)
 	}
 	out := make(map[chat.Seq]*chat.Message, len(seqs))
 	var m Stored
-	var id, body string
+	var id, body, source string
 	var created time.Time
-	_, err = pgx.ForEachRow(rows, []any{&m.Seq, &id, &body, &created}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&m.Seq, &id, &body, &source, &created}, func() error {
 		msg := Stored{Seq: m.Seq}
 		out[m.Seq] = &msg.Message
-		return msg.fill(id, body, created)
+		return msg.fill(id, body, source, created)
 	})
 	if err != nil {
 		return nil, wrap("load messages", err)

@@ -129,7 +129,7 @@ type Stored struct {
 }
 
 const queryView = `
-	SELECT v.seq, v.id, v.kind, v.message::text, v.token_count, v.created_at,
+	SELECT v.seq, v.id, v.kind, v.message::text, v.token_count, v.created_at, coalesce(v.source_id, ''),
 		(SELECT revision FROM compactor.sessions WHERE tenant = $1 AND id = $2)
 	FROM compactor.view($1, $2) v`
 
@@ -143,12 +143,12 @@ func (s *Store) View(ctx context.Context, k Key) (msgs []Stored, revision int64,
 	}
 	msgs, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Stored, error) {
 		m := Stored{Included: true}
-		var id, body string
+		var id, body, source string
 		var created time.Time
-		if err := row.Scan(&m.Seq, &id, &m.Kind, &body, &m.Tokens, &created, &revision); err != nil {
+		if err := row.Scan(&m.Seq, &id, &m.Kind, &body, &m.Tokens, &created, &source, &revision); err != nil {
 			return m, err
 		}
-		return m, m.fill(id, body, created)
+		return m, m.fill(id, body, source, created)
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("view of session %s: %w", k, mapError(err))
@@ -159,7 +159,7 @@ func (s *Store) View(ctx context.Context, k Key) (msgs []Stored, revision int64,
 // All is every message of a session, those out of the view with the reason.
 func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
 	const query = `
-		SELECT seq, id, kind, message::text, token_count, token_counter, created_at, included,
+		SELECT seq, id, kind, message::text, token_count, token_counter, created_at, coalesce(source_id, ''), included,
 			coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''), pinned, coalesce(summary_of, '{}')::text
 		FROM compactor.messages WHERE tenant = $1 AND session = $2
 		ORDER BY position, (kind <> 'summary'), seq`
@@ -169,9 +169,9 @@ func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
 	}
 	msgs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Stored, error) {
 		var m Stored
-		var id, body, of string
+		var id, body, source, of string
 		var created time.Time
-		err := row.Scan(&m.Seq, &id, &m.Kind, &body, &m.Tokens, &m.Counter, &created, &m.Included,
+		err := row.Scan(&m.Seq, &id, &m.Kind, &body, &m.Tokens, &m.Counter, &created, &source, &m.Included,
 			&m.ExcludeReason, &m.ExcludedBy, &m.SummarizedBy, &m.Pinned, &of)
 		if err != nil {
 			return m, err
@@ -179,7 +179,7 @@ func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
 		if m.SummaryOf, err = chat.ParseRanges(of); err != nil {
 			return m, err
 		}
-		return m, m.fill(id, body, created)
+		return m, m.fill(id, body, source, created)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("messages of session %s: %w", k, mapError(err))
@@ -187,11 +187,11 @@ func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
 	return msgs, nil
 }
 
-func (m *Stored) fill(id, body string, created time.Time) error {
+func (m *Stored) fill(id, body, source string, created time.Time) error {
 	if err := json.Unmarshal([]byte(body), &m.Message); err != nil {
 		return fmt.Errorf("stored message %d: %w", m.Seq, err)
 	}
-	m.ID, m.CreatedAt = id, created.UTC()
+	m.ID, m.SourceID, m.CreatedAt = id, source, created.UTC()
 	return nil
 }
 

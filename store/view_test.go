@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -43,6 +44,26 @@ func TestAViewIsOrderedByPositionWithSummariesFirst(t *testing.T) {
 		t.Errorf("metadata stands in another order (-view +metadata):\n%s", diff)
 	}
 	wantConsistent(t, s)
+}
+
+func TestReadingGivesBackTheWholeMessageThatWasAppended(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	m := call("a", "c1")
+	m.SourceID, m.Name, m.CreatedAt = "memory", "helper", time.Date(2025, 1, 2, 3, 4, 5, 6000, time.UTC)
+	m.Reasoning, m.ReasoningKey = "hm", "reasoning"
+	m.Extra = map[string]json.RawMessage{"x": json.RawMessage(`{"b":1e2, "a":[]}`)}
+	add(t, s, k, m)
+	want := must(m.MarshalJSON())(t)
+	view, _ := must2(s.View(t.Context(), k))(t)
+	all := must(s.All(t.Context(), k))(t)
+	some := must(s.Messages(t.Context(), session(t, s, k).SID, []chat.Seq{1}))(t)
+	for name, got := range map[string]chat.Message{"View": view[0].Message, "All": all[0].Message, "Messages": *some[1]} {
+		if diff := cmp.Diff(string(want), string(must(got.MarshalJSON())(t))); diff != "" {
+			t.Errorf("%s (-appended +read):\n%s", name, diff)
+		}
+	}
 }
 
 func TestAViewOfAnUnknownSessionIsEmpty(t *testing.T) {
@@ -88,6 +109,30 @@ func TestEveryMessageSaysWhyItIsNotInTheView(t *testing.T) {
 			m.Pinned != strings.HasSuffix(line, "true") {
 			t.Errorf("in Go message %d is %+v, want %s", m.Seq, m, line)
 		}
+	}
+}
+
+func TestExplainingALongSessionIsNotMessagesTimesRuns(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	const runs = 100
+	add(t, s, k, talk("m", 10000)...)
+	for i := range chat.Seq(runs) {
+		apply(t, s, k, exclude(span(1+i*60, 30+i*60)))
+	}
+	begin := time.Now()
+	out := 0
+	for _, m := range must(s.All(t.Context(), k))(t) {
+		if !m.Included && m.ExcludedBy != 0 {
+			out++
+		}
+	}
+	// Message by message this took 1,000,000 looks at an exclusion, and half a minute.
+	took := time.Since(begin)
+	t.Logf("10,000 messages and %d runs in %v", runs, took)
+	if out != runs*30 || took > 10*time.Second {
+		t.Errorf("%d messages are explained, want %d; in %v", out, runs*30, took)
 	}
 }
 
