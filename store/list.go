@@ -161,6 +161,14 @@ func (s *Store) Checksum(ctx context.Context, sid int64, upTo chat.Seq) (sum str
 	return sum, messages, wrap("checksum", err)
 }
 
+const queryViewMetas = `
+	SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind
+	FROM compactor.sessions s CROSS JOIN LATERAL unnest(s.live) x
+	CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
+		FROM compactor.message_log l
+		WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
+	WHERE s.sid = $1`
+
 // ViewMetas is the metadata of a session's view, in view order, for the validity
 // check (chat.Check). It is an index-only scan.
 func (s *Store) ViewMetas(ctx context.Context, sid int64) ([]chat.Meta, error) {

@@ -485,7 +485,7 @@ func TestListsPageAndFilter(t *testing.T) {
 	if !errors.Is(errS, ErrNotFound) || !errors.Is(errR, ErrNotFound) {
 		t.Errorf("unknown: %v, %v; want not found", errS, errR)
 	}
-	sum, n := must2(s.Checksum(t.Context(), keys[0]))(t)
+	sum, n := must2(s.Checksum(t.Context(), session(t, s, keys[0]).SID, chat.Open-1))(t)
 	if n != 1 || sum == "" {
 		t.Errorf("checksum %q over %d", sum, n)
 	}

@@ -124,7 +124,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	_, err3 := s.Outcomes(t.Context(), 0)
 	_, err4 := s.Runs(t.Context(), RunFilter{Limit: 9})
 	_, err5 := s.Sessions(t.Context(), SessionFilter{Limit: 9})
-	_, _, err6 := s.Checksum(t.Context(), k)
+	_, _, err6 := s.Checksum(t.Context(), session(t, s, k).SID, chat.Open-1)
 	_, err7 := s.LastSlot(t.Context(), "e")
 	_, err8 := s.OpenSweeps(t.Context())
 	if err := errors.Join(append(errs, err1, err2, err3, err4, err5, err6, err7, err8)...); err != nil {

@@ -61,6 +61,8 @@ type attempt struct {
 
 	outcome string
 	ledger  store.Ledger
+	// gain is what the plan saves, in planned tokens: with the margin for estimates.
+	gain chat.Tokens
 }
 
 // execute works on a run until it has ended or is back in the queue. The error is
@@ -125,6 +127,7 @@ func (a *attempt) work(ctx context.Context) error {
 	}
 	a.ledger.PlanMicros = time.Since(a.start).Microseconds()
 	a.ledger.Steps = result.Steps
+	a.gain = result.Gain()
 	a.w.probe(stepPlanned)
 
 	change := b.change(result.Plan)
@@ -167,7 +170,6 @@ func (a *attempt) measure(c store.Change) {
 
 // verdict is why a planned change is not applied, or "".
 func (a *attempt) verdict(b *briefing, r strategies.Result) string {
-	gain := chat.Tokens(a.ledger.TokensBefore - a.ledger.TokensAfter)
 	options := a.claim.Options
 	switch {
 	case r.Plan.Empty() && b.automatic():
@@ -178,11 +180,11 @@ func (a *attempt) verdict(b *briefing, r strategies.Result) string {
 		return OutcomeDryRun
 	case b.invalid, options.AllowGrowth:
 		return ""
-	case gain < 0:
+	case a.gain < 0:
 		return OutcomeWouldGrow
-	case gain < b.policy.MinGainTokens && !b.automatic():
+	case a.gain < b.policy.MinGainTokens && !b.automatic():
 		return OutcomeNothingToCompact
-	case gain < b.policy.MinGainTokens:
+	case a.gain < b.policy.MinGainTokens:
 		return OutcomeIneffective
 	}
 	return ""
@@ -192,12 +194,11 @@ func (a *attempt) apply(ctx context.Context, b *briefing, c store.Change) error 
 	if b.repairOnly() {
 		a.ledger.Kind = "repair"
 	}
-	gain := chat.Tokens(a.ledger.TokensBefore - a.ledger.TokensAfter)
-	after := b.context - gain
+	after := b.context - a.gain
 	switch {
 	case b.limits.Over(after):
 		a.outcome = OutcomeFloorAboveTrigger
-	case b.repairOnly() || b.invalid && gain < b.policy.MinGainTokens:
+	case b.repairOnly() || b.invalid && a.gain < b.policy.MinGainTokens:
 		a.outcome = OutcomeRepaired
 	case after > b.limits.Target:
 		a.outcome = OutcomeAboveTarget

@@ -76,7 +76,8 @@ func Generate(o Options) iter.Seq[Session] {
 // Continue makes the messages with which the application goes on with a session:
 // whole turns of the same kind, until they come to about that many tokens (by
 // characters / 4). They start after the last message; the session is not changed.
-// The same seed gives the same messages.
+// The same seed gives the same messages. A session without labels is talked with
+// about orders.
 func Continue(s Session, seed uint64, tokens int) []chat.Message {
 	w := &writer{
 		gen:    newGen(rand.New(rand.NewPCG(seed, uint64(len(s.Messages)))), parseVocabulary()),
@@ -89,7 +90,7 @@ func Continue(s Session, seed uint64, tokens int) []chat.Message {
 		}
 		w.reasoning = w.reasoning || m.Reasoning != ""
 	}
-	w.script(s.Labels["app"], s.Labels["topic"])
+	w.script(cmp.Or(s.Labels["app"], Support), cmp.Or(s.Labels["topic"], "shop"))
 	for w.tokens < tokens {
 		w.turn()
 	}

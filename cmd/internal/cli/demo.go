@@ -388,7 +388,8 @@ func (d *demo) events(ctx context.Context) error {
 	})
 	for i, r := range rows[:min(3, len(rows))] {
 		k := store.Key{Tenant: r.Tenant, Session: r.Session}
-		more := backlog.Continue(backlog.Session{ID: r.Session, Model: r.Model}, d.cmd.Seed+uint64(i), int(r.DueTokens-r.ContextTokens)*5/4+200)
+		more := backlog.Continue(backlog.Session{ID: r.Session, Model: r.Model, Messages: []chat.Message{{CreatedAt: time.Now()}}},
+			d.cmd.Seed+uint64(i), int(r.DueTokens-r.ContextTokens)*5/4+200)
 		msgs := make([]store.NewMessage, len(more))
 		for j := range more {
 			more[j].ID = "" // of its own, wherever the session came from
