@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -108,15 +110,24 @@ const (
 // ErrNotFound: the run is done, is being worked on, or never was. ErrBusy: a live
 // worker has this session; try later.
 func (s *Store) Load(ctx context.Context, run RunID) (*Claim, error) {
-	var batch pgx.Batch
-	batch.Queue(s.q(queryRun), run)
-	batch.Queue(s.q(queryClaimView), run)
-	results := s.pool.SendBatch(ctx, &batch)
-	c, err := readClaim(results, &Claim{Run: run})
+	c, err := s.loads.Do(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("load run %d: %w", run, err)
 	}
 	return c, nil
+}
+
+func (s *Store) loadTogether(ctx context.Context, calls []*part[RunID, *Claim]) {
+	var batch pgx.Batch
+	for _, c := range calls {
+		batch.Queue(s.q(queryRun), c.in)
+		batch.Queue(s.q(queryClaimView), c.in)
+	}
+	results := s.pool.SendBatch(ctx, &batch)
+	defer func() { _ = results.Close() }()
+	for _, c := range calls {
+		c.out, c.err = readClaim(results, &Claim{Run: c.in})
+	}
 }
 
 // Claim takes a run for lease and loads its session's view, in one round trip.
@@ -151,44 +162,53 @@ func (s *Store) Claim(ctx context.Context, run RunID, worker string, lease time.
 	return c, nil
 }
 
-// readClaim reads the answers to queryRun and queryClaimView, and closes the batch.
+// readClaim reads the answers to queryRun and queryClaimView, both of them whatever
+// they say.
 func readClaim(results pgx.BatchResults, c *Claim) (*Claim, error) {
-	defer func() { _ = results.Close() }()
+	err := readRun(results.QueryRow(), c)
+	rows, qerr := results.Query()
+	if qerr != nil {
+		return nil, mapError(qerr)
+	}
+	if err != nil {
+		rows.Close()
+		return nil, err
+	}
+	// The session row was read a moment before: what was appended between the two is not of this snapshot.
+	c.View, err = collectMetas(rows, int(c.Session.LiveMessages), c.Session.LastSeq)
+	return c, mapError(err)
+}
+
+func readRun(row pgx.Row, c *Claim) error {
 	var status, options, live, pinned string
 	var expired, otherRuns bool
 	v := &c.Session
-	err := results.QueryRow().Scan(&status, &c.Trigger, &options, &c.QueuedAt, &c.Attempts, &c.Snoozes, &c.Failures,
+	err := row.Scan(&status, &c.Trigger, &options, &c.QueuedAt, &c.Attempts, &c.Snoozes, &c.Failures,
 		&expired, &otherRuns,
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, &live, &pinned, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
 		&v.SuspectSeq, &v.Due, &v.Settled, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown)
 	switch {
 	case err != nil:
-		return nil, mapError(err)
+		return mapError(err)
 	case c.Fence > 0:
 	case status == "running" && expired:
 		c.Orphaned = true
 	case status != "queued":
-		return nil, ErrNotFound
+		return ErrNotFound
 	case otherRuns:
-		return nil, ErrBusy
+		return ErrBusy
 	}
 	if v.Live, err = chat.ParseRanges(live); err != nil {
-		return nil, err
+		return err
 	}
 	if v.Pinned, err = chat.ParseRanges(pinned); err != nil {
-		return nil, err
+		return err
 	}
 	if err := json.Unmarshal([]byte(options), &c.Options); err != nil {
-		return nil, fmt.Errorf("options: %w: %w", ErrInvalid, err)
+		return fmt.Errorf("options: %w: %w", ErrInvalid, err)
 	}
-	rows, err := results.Query()
-	if err != nil {
-		return nil, mapError(err)
-	}
-	// The session row was read a moment before: what was appended between the two is not of this snapshot.
-	c.View, err = collectMetas(rows, int(v.LiveMessages), v.LastSeq)
-	return c, mapError(err)
+	return nil
 }
 
 // Log is the metadata of every source message up to a seq, in log order: what an
@@ -271,6 +291,8 @@ type delta struct {
 // Change is a plan on its way to Apply, with what the store cannot know.
 type Change struct {
 	Plan chat.Plan
+	// SID is the session's, and what applies that happen together are ordered by.
+	SID int64
 	// SnapshotSeq is the last seq of the snapshot; later messages stay untouched.
 	SnapshotSeq chat.Seq
 	Revision    int64
@@ -295,6 +317,7 @@ type wireAddition struct {
 
 // ending is the argument list of the SQL function end_run.
 type ending struct {
+	run, fence, sid   int64
 	status            string
 	revision          int64
 	snapshot          chat.Seq
@@ -305,25 +328,63 @@ type ending struct {
 }
 
 func (s *Store) end(ctx context.Context, run RunID, fence int64, e ending) (appended string, err error) {
+	e.run, e.fence = run, fence
+	answer, err := s.ends.Do(ctx, e)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("end run %d: %w", run, err)
+	case answer.code == "stale":
+		return "", fmt.Errorf("end run %d: %w", run, ErrStale)
+	case answer.code != "ended":
+		return "", fmt.Errorf("end run %d: another worker has it, or it is over: %w", run, ErrNotApplicable)
+	}
+	return answer.appended, nil
+}
+
+// ended is what end_run answers.
+type ended struct{ code, appended string }
+
+// endTogether ends runs in one transaction. One that fails takes all with it, so
+// then each is tried alone.
+func (s *Store) endTogether(ctx context.Context, calls []*part[ending, ended]) {
+	// In one order, so that two transactions never wait for each other.
+	slices.SortFunc(calls, func(a, b *part[ending, ended]) int { return cmp.Compare(a.in.sid, b.in.sid) })
+	if err := s.endAll(ctx, calls); err == nil || len(calls) == 1 {
+		return
+	}
+	for i := range calls {
+		_ = s.endAll(ctx, calls[i:i+1]) // the call has its error
+	}
+}
+
+func (s *Store) endAll(ctx context.Context, calls []*part[ending, ended]) error {
 	const query = `
 		SELECT code, coalesce(appended, '{}')::text
 		FROM compactor.end_run($1, $2, $3, $4, $5, $6, $7::text[]::int8multirange[], $8, $9, $10, $11, $12)`
-	var code string
-	var additions any
-	if e.additions != nil {
-		additions = string(e.additions)
+	var batch pgx.Batch
+	for _, c := range calls {
+		e := c.in
+		var additions any
+		if e.additions != nil {
+			additions = string(e.additions)
+		}
+		batch.Queue(s.q(query), e.run, e.fence, e.status, e.revision, e.snapshot, e.reasons, e.seqs, e.by,
+			e.exclude.String(), e.include.String(), additions, string(e.record))
 	}
-	err = s.pool.QueryRow(ctx, s.q(query), run, fence, e.status, e.revision, e.snapshot, e.reasons, e.seqs, e.by,
-		e.exclude.String(), e.include.String(), additions, string(e.record)).Scan(&code, &appended)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("end run %d: %w", run, mapError(err))
-	case code == "stale":
-		return "", fmt.Errorf("end run %d: %w", run, ErrStale)
-	case code != "ended":
-		return "", fmt.Errorf("end run %d: another worker has it, or it is over: %w", run, ErrNotApplicable)
+	results := s.pool.SendBatch(ctx, &batch)
+	var failed error
+	for _, c := range calls {
+		c.err = mapError(results.QueryRow().Scan(&c.out.code, &c.out.appended))
+		failed = cmp.Or(failed, c.err)
 	}
-	return appended, nil
+	// The commit's own error comes with Close.
+	if err := mapError(results.Close()); err != nil && failed == nil {
+		failed = err
+		for _, c := range calls {
+			c.err = err
+		}
+	}
+	return failed
 }
 
 // Apply writes a change in one transaction: additions, exclusions, the view, the
@@ -332,7 +393,7 @@ func (s *Store) end(ctx context.Context, run RunID, fence int64, e ending) (appe
 // ErrStale: the view or the pins changed since the snapshot; plan again. A second
 // Apply of the same run is ErrNotApplicable and changes nothing.
 func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (appended chat.Ranges, err error) {
-	e := ending{status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, include: c.Plan.Include}
+	e := ending{sid: c.SID, status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, include: c.Plan.Include}
 	for _, x := range c.Plan.Exclude {
 		e.exclude = e.exclude.Union(x.Seqs)
 		e.reasons, e.seqs, e.by = append(e.reasons, x.Reason), append(e.seqs, x.Seqs.String()), append(e.by, nil)
@@ -388,7 +449,7 @@ func (s *Store) Finish(ctx context.Context, c *Claim, status string, l Ledger, s
 	if err != nil {
 		return fmt.Errorf("finish run %d: %w", c.Run, err)
 	}
-	_, err = s.end(ctx, c.Run, c.Fence, ending{status: status, revision: c.Session.Revision, snapshot: c.Session.LastSeq, record: record})
+	_, err = s.end(ctx, c.Run, c.Fence, ending{sid: c.Session.SID, status: status, revision: c.Session.Revision, snapshot: c.Session.LastSeq, record: record})
 	return err
 }
 

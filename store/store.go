@@ -57,6 +57,9 @@ func (c Config) withDefaults() Config {
 type Store struct {
 	pool   *pgxpool.Pool
 	schema string
+
+	loads *together[RunID, *Claim]
+	ends  *together[ending, ended]
 }
 
 // Open connects and pings once. The caller closes the store.
@@ -84,8 +87,20 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("connect to database at %s: %w", host(cfg.ConnConfig), scrub(err))
 	}
-	return &Store{pool: pool, schema: c.Schema}, nil
+	s := &Store{pool: pool, schema: c.Schema}
+	// Under load a few connections do the work of many, with a fraction of the commits.
+	s.loads = newTogether(runSlots, runsTogether, s.loadTogether)
+	s.ends = newTogether(runSlots, runsTogether, s.endTogether)
+	return s, nil
 }
+
+// How many runs are loaded, or ended, in one round trip at the most, and how many
+// such round trips are under way at a time. Ending holds the lock on each session
+// until all are done, which has to be a moment.
+const (
+	runsTogether = 16
+	runSlots     = 4
+)
 
 // Close waits for connections in use and closes the pool.
 func (s *Store) Close() { s.pool.Close() }

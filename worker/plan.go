@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
@@ -25,15 +26,41 @@ type Planner struct {
 	Window policy.WindowFunc
 	// Counter counts the messages that strategies write for a model.
 	Counter func(model string) strategies.Counter
+
+	mu     sync.Mutex
+	models map[string]model
+}
+
+// model is what the policy comes to for one model.
+type model struct {
+	limits          policy.Limits
+	hash, fleetHash string
+}
+
+// mostModels bounds what is remembered: a model's name is whatever applications
+// write there.
+const mostModels = 1000
+
+func (p *Planner) model(name string) model {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m, known := p.models[name]
+	if !known {
+		limits := p.Policy.Limits(name, p.Window)
+		m = model{limits: limits, hash: p.Policy.Hash(limits, nil), fleetHash: p.Policy.FleetHash()}
+		if p.models == nil || len(p.models) >= mostModels {
+			p.models = map[string]model{}
+		}
+		p.models[name] = m
+	}
+	return m
 }
 
 // briefing is one claimed run seen through the policy.
 type briefing struct {
 	claim  *store.Claim
 	policy policy.Policy
-	limits policy.Limits
-	// hash names the policy as it is for this model, fleetHash for all of them.
-	hash, fleetHash string
+	model
 	// metas is what is planned on, entries the same with the margin on estimated counts.
 	metas   []chat.Meta
 	entries []strategies.Entry
@@ -44,10 +71,8 @@ type briefing struct {
 }
 
 func (p *Planner) brief(c *store.Claim) *briefing {
-	b := &briefing{claim: c, policy: p.Policy, limits: p.Policy.Limits(c.Session.Model, p.Window)}
-	b.hash = p.Policy.Hash(b.limits, nil)
-	b.fleetHash = p.Policy.FleetHash()
-	s := c.Session
+	s := &c.Session
+	b := &briefing{claim: c, policy: p.Policy, model: p.model(s.Model)}
 	b.stored = s.LiveTokens - s.LiveEstimatedTokens + p.Policy.Margin(s.LiveEstimatedTokens)
 	b.context = b.stored
 	if s.ReportedPromptTokens != nil {
@@ -65,8 +90,7 @@ func (b *briefing) repairOnly() bool {
 // slow: the run will read more than the metadata that is at hand, so that it is
 // worth a claim of its own. One that does not is over in a millisecond; planned
 // twice at once, which takes a double delivery, it still ends once.
-func (p *Planner) slow(c *store.Claim) bool {
-	b := p.brief(c)
+func (p *Planner) slow(b *briefing) bool {
 	if b.guards() != "" {
 		return false
 	}
@@ -177,7 +201,7 @@ func whole(params map[string]any) map[string]any {
 // stored tokens, without the margin, of what really moves.
 func (b *briefing) change(plan chat.Plan) store.Change {
 	s := b.claim.Session
-	c := store.Change{Plan: plan, SnapshotSeq: s.LastSeq, Revision: s.Revision}
+	c := store.Change{Plan: plan, SID: s.SID, SnapshotSeq: s.LastSeq, Revision: s.Revision}
 	var out chat.Ranges
 	for _, x := range plan.Exclude {
 		out = out.Union(x.Seqs)

@@ -70,8 +70,14 @@ type attempt struct {
 func (w *Worker) execute(ctx context.Context, run store.RunID) error {
 	a := &attempt{w: w, run: run, start: time.Now()}
 	claim, err := w.store.Load(ctx, run)
-	if err == nil && (claim.Orphaned || w.planner.slow(claim)) {
-		claim, err = w.store.Claim(ctx, run, w.config.Name, w.config.Lease)
+	var b *briefing
+	if err == nil {
+		b = w.planner.brief(claim)
+		if claim.Orphaned || w.planner.slow(b) {
+			if claim, err = w.store.Claim(ctx, run, w.config.Name, w.config.Lease); err == nil {
+				b = w.planner.brief(claim)
+			}
+		}
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -83,10 +89,10 @@ func (w *Worker) execute(ctx context.Context, run store.RunID) error {
 	}
 	a.claim = claim
 	if claim.Fence == 0 {
-		return a.settle(ctx, a.work(ctx))
+		return a.settle(ctx, a.work(ctx, b))
 	}
 	ctx, stop := w.keepLease(ctx, claim)
-	err = a.work(ctx)
+	err = a.work(ctx, b)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause // why the context ended says more than that it did
 	}
@@ -95,10 +101,9 @@ func (w *Worker) execute(ctx context.Context, run store.RunID) error {
 }
 
 // work is the run itself: plan, check, apply.
-func (a *attempt) work(ctx context.Context) error {
+func (a *attempt) work(ctx context.Context, b *briefing) error {
 	a.w.probe(stepClaimed)
 	p := a.w.planner
-	b := p.brief(a.claim)
 	s := &a.claim.Session
 	a.ledger = store.Ledger{
 		Kind: "compact", Worker: a.w.config.Name, PolicyHash: &b.hash, Utilization: b.limits.Utilization(b.context),

@@ -83,7 +83,6 @@ type Worker struct {
 
 	stopping context.Context // over when runs in flight have drained long enough
 	abort    context.CancelCauseFunc
-	inFlight sync.WaitGroup
 }
 
 // New makes a worker. It does nothing until Run.
@@ -98,47 +97,60 @@ func New(st Store, planner *Planner, c Config) *Worker {
 // for DrainTimeout, sends the rest back to the queue, and returns when all their
 // handlers have. While Redis is away it waits for it. A worker runs once.
 func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt) error {
-	server := asynq.NewServer(redis, asynq.Config{
-		Concurrency:       w.config.Concurrency,
-		Queues:            jobs.Queues(),
-		TaskCheckInterval: w.config.CheckInterval,
-		// Not ctx: a signal must not kill the runs in flight.
-		BaseContext: context.Background,
-		// asynq hands tasks out again, while their handlers still run, when this is
-		// over. Ours are back before: drain, then the last write.
-		ShutdownTimeout: w.config.DrainTimeout + w.config.WriteTimeout + 2*time.Second,
-		// Only for when Postgres could not be asked: retries are its business.
-		RetryDelayFunc: func(n int, _ error, _ *asynq.Task) time.Duration {
-			return time.Second + time.Duration(rand.Int64N(int64(min(30*time.Second, time.Second<<min(n, 5)))))
-		},
-		Logger:   asynqLogger{w.logger},
-		LogLevel: asynq.WarnLevel,
-	})
-	if err := server.Start(asynq.HandlerFunc(w.handle)); err != nil {
-		return fmt.Errorf("start worker: %w", err)
+	servers, err := w.start(redis)
+	if err != nil {
+		return err
 	}
 	<-ctx.Done()
-	server.Stop()
-	drained := make(chan struct{})
-	go func() {
-		w.inFlight.Wait()
-		close(drained)
-	}()
-	select {
-	case <-drained:
-	case <-time.After(w.config.DrainTimeout):
-		w.abort(ErrStopping)
-		<-drained
+	for _, s := range servers {
+		s.Stop()
 	}
-	server.Shutdown()
+	// Shutdown waits for the handlers; those that take too long are told to stop.
+	defer time.AfterFunc(w.config.DrainTimeout, func() { w.abort(ErrStopping) }).Stop()
+	for _, s := range servers {
+		s.Shutdown()
+	}
 	return nil
+}
+
+// perFetcher is how many runs one of asynq's servers works on. A server takes one
+// task after the other, at one to three round trips each; where the machine is
+// busy that is what a worker waits for, so it has several.
+const perFetcher = 4
+
+func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
+	var servers []*asynq.Server
+	for left := w.config.Concurrency; left > 0; left -= perFetcher {
+		server := asynq.NewServer(redis, asynq.Config{
+			Concurrency:       min(left, perFetcher),
+			Queues:            jobs.Queues(),
+			TaskCheckInterval: w.config.CheckInterval,
+			// Not the caller's: a signal must not kill the runs in flight.
+			BaseContext: context.Background,
+			// asynq hands tasks out again, while their handlers still run, when this is
+			// over. Ours are back before: drain, then the last write.
+			ShutdownTimeout: w.config.DrainTimeout + w.config.WriteTimeout + 2*time.Second,
+			// Only for when Postgres could not be asked: retries are its business.
+			RetryDelayFunc: func(n int, _ error, _ *asynq.Task) time.Duration {
+				return time.Second + time.Duration(rand.Int64N(int64(min(30*time.Second, time.Second<<min(n, 5)))))
+			},
+			Logger:   asynqLogger{w.logger},
+			LogLevel: asynq.WarnLevel,
+		})
+		if err := server.Start(asynq.HandlerFunc(w.handle)); err != nil {
+			for _, s := range servers {
+				s.Shutdown()
+			}
+			return nil, fmt.Errorf("start worker: %w", err)
+		}
+		servers = append(servers, server)
+	}
+	return servers, nil
 }
 
 // handle is asynq's handler. It returns an error only when Postgres could not be
 // told what became of the run: every other end is a row in the ledger.
 func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
-	w.inFlight.Add(1)
-	defer w.inFlight.Done()
 	if t.Type() != jobs.TypeRun {
 		w.logger.ErrorContext(ctx, "task of unknown type dropped", "type", t.Type())
 		return nil

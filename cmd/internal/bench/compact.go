@@ -177,7 +177,7 @@ func (s *system) jobRound(ctx context.Context, entry string, n int) (seconds flo
 			return fmt.Errorf("%d sweeps are open, want the bench's own", len(sweeps))
 		}
 		var applied int64
-		err = poll(ctx, 50*time.Millisecond, func() (bool, error) {
+		err = poll(ctx, 200*time.Millisecond, func() (bool, error) {
 			var ended int64
 			var err error
 			seconds, ended, applied, err = s.store.SweepTimes(ctx, sweeps[0].ID)
