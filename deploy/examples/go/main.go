@@ -12,23 +12,31 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-func main() {
-	ctx := context.Background()
+func run(ctx context.Context) error {
 	db, err := store.Open(ctx, store.Config{URL: os.Getenv("DATABASE_URL")})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer db.Close()
 	session := store.Key{Session: "support-4711"}
-	_, _, err = db.Append(ctx, session, "gpt-4o", []store.NewMessage{
+	if _, _, err = db.Append(ctx, session, "gpt-4o", []store.NewMessage{
 		{Message: chat.Message{ID: "m1", Role: chat.RoleUser, Content: chat.TextContent("Where is my order?")}},
 		{Message: chat.Message{ID: "m2", Role: chat.RoleAssistant, Content: chat.TextContent("On its way.")}},
-	})
+	}); err != nil {
+		return err
+	}
+	prompt, _, err := db.View(ctx, session)
 	if err != nil {
+		return err
+	}
+	fmt.Println("prompt:", prompt)
+	asked, err := db.Request(ctx, session, store.TriggerApplication, "example", store.Options{})
+	fmt.Println("run:", asked)
+	return err
+}
+
+func main() {
+	if err := run(context.Background()); err != nil {
 		log.Fatal(err)
 	}
-	view, _, err := db.View(ctx, session)
-	fmt.Println("prompt:", view, err)
-	run, err := db.Request(ctx, session, store.TriggerApplication, "example", store.Options{})
-	fmt.Println("run:", run, err)
 }
