@@ -81,6 +81,10 @@ type Worker struct {
 
 	policies sync.Map // hashes that are in the store
 
+	database outage
+
+	draining context.Context // over when no more tasks are taken
+	drain    context.CancelFunc
 	stopping context.Context // over when runs in flight have drained long enough
 	abort    context.CancelCauseFunc
 	inFlight sync.WaitGroup
@@ -90,6 +94,7 @@ type Worker struct {
 func New(st Store, planner *Planner, c Config) *Worker {
 	c = c.withDefaults()
 	w := &Worker{store: st, planner: planner, config: c, logger: c.Logger, probe: func(string) {}}
+	w.draining, w.drain = context.WithCancel(context.Background())
 	w.stopping, w.abort = context.WithCancelCause(context.Background())
 	return w
 }
@@ -118,6 +123,7 @@ func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt) error {
 		return fmt.Errorf("start worker: %w", err)
 	}
 	<-ctx.Done()
+	w.drain()
 	server.Stop()
 	drained := make(chan struct{})
 	go func() {
@@ -151,7 +157,7 @@ func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.stopping, func() { cancel(context.Cause(w.stopping)) })()
-	err = w.execute(ctx, p.Run)
+	err = w.executeOrWait(ctx, p.Run)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		w.logger.WarnContext(ctx, "run left to the queue", "run_id", p.Run, "error", errorText(err))
 	}
