@@ -116,7 +116,7 @@ func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt) error {
 		RetryDelayFunc: func(n int, _ error, _ *asynq.Task) time.Duration {
 			return time.Second + time.Duration(rand.Int64N(int64(min(30*time.Second, time.Second<<min(n, 5)))))
 		},
-		Logger:   asynqLogger{w.logger},
+		Logger:   &asynqLogger{Logger: w.logger},
 		LogLevel: asynq.WarnLevel,
 	})
 	if err := server.Start(asynq.HandlerFunc(w.handle)); err != nil {
@@ -163,12 +163,3 @@ func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
 	}
 	return err
 }
-
-// asynqLogger hands asynq's own lines on.
-type asynqLogger struct{ *slog.Logger }
-
-func (l asynqLogger) Debug(args ...any) { l.Logger.Debug("asynq", "text", fmt.Sprint(args...)) }
-func (l asynqLogger) Info(args ...any)  { l.Logger.Info("asynq", "text", fmt.Sprint(args...)) }
-func (l asynqLogger) Warn(args ...any)  { l.Logger.Warn("asynq", "text", fmt.Sprint(args...)) }
-func (l asynqLogger) Error(args ...any) { l.Logger.Error("asynq", "text", fmt.Sprint(args...)) }
-func (l asynqLogger) Fatal(args ...any) { l.Logger.Error("asynq", "text", fmt.Sprint(args...)) }
