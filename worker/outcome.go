@@ -78,6 +78,8 @@ func verdictOf(err error) verdict {
 		return verdict{action: discard, code: "invalid_view"}
 	case errors.Is(err, errOptions), errors.Is(err, store.ErrInvalid):
 		return verdict{action: discard, code: "invalid_options"}
+	case errors.Is(err, context.Canceled): // by asynq: its lease ran out, as Redis was away
+		return verdict{action: snooze, delay: busyDelay, code: "interrupted"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return verdict{action: retry, code: "timeout"}
 	case errors.Is(err, store.ErrUnavailable):

@@ -28,6 +28,7 @@ func TestClassify(t *testing.T) {
 		"snoozing has an end":                           {err: store.ErrBusy, snoozes: maxSnoozes - 1, action: discard, code: "busy"},
 		"a database that is away is tried later":        {err: wrapped(store.ErrUnavailable), action: retry, code: "database_unavailable"},
 		"a deadline is tried later":                     {err: context.DeadlineExceeded, action: retry, code: "timeout"},
+		"what the queue calls off goes back to it":      {err: wrapped(context.Canceled), action: snooze, code: "interrupted"},
 		"retrying has an end":                           {err: context.DeadlineExceeded, failures: maxFailures - 1, action: discard, code: "timeout"},
 		"a panicking strategy is not tried again":       {err: &strategies.StrategyError{Strategy: "x", Panic: true, Err: errors.New("boom")}, action: discard, code: "strategy_panicked"},
 		"a failing strategy is not tried again":         {err: &strategies.StrategyError{Strategy: "x", Err: errors.New("boom")}, action: discard, code: "strategy_failed"},

@@ -88,10 +88,10 @@ func (w *Worker) execute(ctx context.Context, run store.RunID) error {
 		return err
 	}
 	a.claim = claim
-	if claim.Fence == 0 {
-		return a.settle(ctx, a.work(ctx, b))
+	stop := func() {}
+	if claim.Fence > 0 {
+		ctx, stop = w.keepLease(ctx, claim)
 	}
-	ctx, stop := w.keepLease(ctx, claim)
 	err = a.work(ctx, b)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause // why the context ended says more than that it did

@@ -81,6 +81,10 @@ type Worker struct {
 
 	policies sync.Map // hashes that are in the store
 
+	database outage
+
+	draining context.Context // over when no more tasks are taken
+	drain    context.CancelFunc
 	stopping context.Context // over when runs in flight have drained long enough
 	abort    context.CancelCauseFunc
 }
@@ -89,6 +93,7 @@ type Worker struct {
 func New(st Store, planner *Planner, c Config) *Worker {
 	c = c.withDefaults()
 	w := &Worker{store: st, planner: planner, config: c, logger: c.Logger, probe: func(string) {}}
+	w.draining, w.drain = context.WithCancel(context.Background())
 	w.stopping, w.abort = context.WithCancelCause(context.Background())
 	return w
 }
@@ -102,6 +107,7 @@ func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt) error {
 		return err
 	}
 	<-ctx.Done()
+	w.drain()
 	for _, s := range servers {
 		s.Stop()
 	}
@@ -120,6 +126,7 @@ const perFetcher = 4
 
 func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 	var servers []*asynq.Server
+	logger := &asynqLogger{Logger: w.logger}
 	for left := w.config.Concurrency; left > 0; left -= perFetcher {
 		server := asynq.NewServer(redis, asynq.Config{
 			Concurrency:       min(left, perFetcher),
@@ -134,7 +141,7 @@ func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 			RetryDelayFunc: func(n int, _ error, _ *asynq.Task) time.Duration {
 				return time.Second + time.Duration(rand.Int64N(int64(min(30*time.Second, time.Second<<min(n, 5)))))
 			},
-			Logger:   asynqLogger{w.logger},
+			Logger:   logger,
 			LogLevel: asynq.WarnLevel,
 		})
 		if err := server.Start(asynq.HandlerFunc(w.handle)); err != nil {
@@ -163,18 +170,9 @@ func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.stopping, func() { cancel(context.Cause(w.stopping)) })()
-	err = w.execute(ctx, p.Run)
+	err = w.executeOrWait(ctx, p.Run)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		w.logger.WarnContext(ctx, "run left to the queue", "run_id", p.Run, "error", errorText(err))
 	}
 	return err
 }
-
-// asynqLogger hands asynq's own lines on.
-type asynqLogger struct{ *slog.Logger }
-
-func (l asynqLogger) Debug(args ...any) { l.Logger.Debug("asynq", "text", fmt.Sprint(args...)) }
-func (l asynqLogger) Info(args ...any)  { l.Logger.Info("asynq", "text", fmt.Sprint(args...)) }
-func (l asynqLogger) Warn(args ...any)  { l.Logger.Warn("asynq", "text", fmt.Sprint(args...)) }
-func (l asynqLogger) Error(args ...any) { l.Logger.Error("asynq", "text", fmt.Sprint(args...)) }
-func (l asynqLogger) Fatal(args ...any) { l.Logger.Error("asynq", "text", fmt.Sprint(args...)) }
