@@ -341,7 +341,8 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 	for i, a := range c.Plan.Additions {
 		e.exclude = e.exclude.Union(a.Covers)
 		e.reasons, e.seqs, e.by = append(e.reasons, a.Reason), append(e.seqs, a.Covers.String()), append(e.by, &i)
-		a.Message.ID = "" // the store names what runs write
+		// The store names what runs write, and the envelope is not of the body.
+		a.Message.ID, a.Message.SourceID, a.Message.CreatedAt = "", "", time.Time{}
 		body, err := a.Message.MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("apply run %d: addition %d: %w", run, i, err)
