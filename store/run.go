@@ -274,6 +274,9 @@ type Change struct {
 	// SnapshotSeq is the last seq of the snapshot; later messages stay untouched.
 	SnapshotSeq chat.Seq
 	Revision    int64
+	// Pinned are the pins of the snapshot. What of them the plan excludes could not
+	// stay in the view as it was; a pin set since makes such a plan stale.
+	Pinned chat.Ranges
 	// How the live counters of the snapshot change by exclusions and inclusions;
 	// additions count themselves.
 	DeltaMessages, DeltaTokens, DeltaEstimated int64
@@ -361,7 +364,8 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 		Ledger
 		Settlement
 		delta
-	}{c.Ledger, c.Settlement, delta{c.DeltaMessages, c.DeltaTokens, c.DeltaEstimated}})
+		Pinned string `json:"pinned"`
+	}{c.Ledger, c.Settlement, delta{c.DeltaMessages, c.DeltaTokens, c.DeltaEstimated}, c.Pinned.String()})
 	if err != nil {
 		return nil, fmt.Errorf("apply run %d: %w", run, err)
 	}

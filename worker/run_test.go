@@ -207,6 +207,44 @@ func TestPinnedMessageComesBackAndStays(t *testing.T) {
 	f.sound()
 }
 
+// A pinned message that cannot stand in a view as it is cannot be kept verbatim:
+// it is mended, and once that is done there is nothing left to do.
+func TestPinnedMessageThatBreaksTheViewIsMendedOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ transcript, pinned, view string }{
+		"a result without its call": {"sutu", "s-3", "suIu"},
+		"a call nobody answered":    {"sucu", "s-3", "suIu"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			f.append("s", c.transcript)
+			if err := f.store.Pin(t.Context(), key("s"), c.pinned); err != nil {
+				t.Fatal(err)
+			}
+			if row := f.run(f.event()); row.Outcome != OutcomeRepaired {
+				t.Errorf("ended %s, %s (%s %s), want %s", row.Status, row.Outcome, row.ErrorCode, row.Error, OutcomeRepaired)
+			}
+			if got := f.view("s"); got != c.view {
+				t.Errorf("view is %s, want %s", got, c.view)
+			}
+			st := &reading{Store: f.store}
+			for range 2 {
+				for _, id := range f.sweep() {
+					if err := New(st, testPlanner(testPolicy()), Config{}).execute(t.Context(), id); err != nil {
+						t.Fatal(err)
+					}
+					if row := f.row(id); row.Outcome != OutcomeUnchanged || st.messages.Load()+st.logs.Load() > 0 {
+						t.Errorf("ended %s, having read content %d times and the log %d times; want %s and no reading",
+							row.Outcome, st.messages.Load(), st.logs.Load(), OutcomeUnchanged)
+					}
+				}
+			}
+			f.sound()
+		})
+	}
+}
+
 func TestUndoBringsTheViewBackWithWhatCameSince(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
