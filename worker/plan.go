@@ -108,8 +108,14 @@ func (b *briefing) see(ctx context.Context, st Store) error {
 		if err != nil {
 			return err
 		}
-		for _, m := range b.claim.View {
+		known := map[chat.Seq]bool{} // what a replacement has put between others
+		for _, m := range log {
 			if m.Kind != chat.KindSource {
+				known[m.Seq] = true
+			}
+		}
+		for _, m := range b.claim.View {
+			if m.Kind != chat.KindSource && !known[m.Seq] {
 				log = append(log, m)
 			}
 		}

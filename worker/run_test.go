@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 func TestOutcomes(t *testing.T) {
@@ -243,6 +244,33 @@ func TestPinnedMessageThatBreaksTheViewIsMendedOnce(t *testing.T) {
 			f.sound()
 		})
 	}
+}
+
+// What a replacement has put between others is in the log and in the view.
+func TestRunFromTheLogAfterAReplacement(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.append("s", "suauaua")
+	view, revision, err := f.store.View(t.Context(), key("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	between := store.NewMessage{Message: chat.Message{ID: "between", Role: chat.RoleDeveloper, Content: chat.TextContent("x")}, Tokens: 100, Counter: "test"}
+	msgs := []store.NewMessage{{Message: view[0].Message}, {Message: view[1].Message}, between}
+	for _, m := range view[2:] {
+		msgs = append(msgs, store.NewMessage{Message: m.Message})
+	}
+	if _, err := f.store.Replace(t.Context(), key("s"), revision, msgs, "test"); err != nil {
+		t.Fatal(err)
+	}
+	cut := []store.Step{{Strategy: "truncation", Params: map[string]any{"max_n": 3, "compact_to": 3}}}
+	if row := f.run(f.operator("s", store.Options{Pipeline: cut})); row.Outcome != OutcomeApplied {
+		t.Errorf("ended %s, %s (%s), want %s", row.Status, row.Outcome, row.Error, OutcomeApplied)
+	}
+	if got := f.view("s"); got != "sua" {
+		t.Errorf("view is %s, want sua", got)
+	}
+	f.sound()
 }
 
 func TestUndoBringsTheViewBackWithWhatCameSince(t *testing.T) {
