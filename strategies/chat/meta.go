@@ -23,6 +23,9 @@ const (
 	Paired
 	// Estimated: the token count is an estimate; planning adds the policy's margin.
 	Estimated
+	// Moved: this is no summary but a source message that stands elsewhere than
+	// where it was said, because the application put it there. Not stored.
+	Moved
 )
 
 // Meta is what planning knows of a message without reading its content: fixed
