@@ -273,6 +273,37 @@ func TestRunFromTheLogAfterAReplacement(t *testing.T) {
 	f.sound()
 }
 
+// A replacement may leave a call open that has its result in the log: the user
+// message that passes it by makes the view invalid, and the session due.
+func TestCallThatAReplacementLeftOpenIsMended(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.append("s", "suct")
+	view, revision, err := f.store.View(t.Context(), key("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var msgs []store.NewMessage
+	for _, m := range view[:3] {
+		msgs = append(msgs, store.NewMessage{Message: m.Message})
+	}
+	if _, err := f.store.Replace(t.Context(), key("s"), revision, msgs, "test"); err != nil {
+		t.Fatal(err)
+	}
+	f.run(f.event())
+	if got := f.view("s"); got != "suc" {
+		t.Fatalf("view is %s, want suc", got)
+	}
+	f.append("s", "u")
+	if row := f.run(f.event()); row.Outcome != OutcomeRepaired {
+		t.Errorf("ended %s, want %s", row.Outcome, OutcomeRepaired)
+	}
+	if got := f.view("s"); got != "suIu" {
+		t.Errorf("view is %s, want suIu", got)
+	}
+	f.sound()
+}
+
 func TestUndoBringsTheViewBackWithWhatCameSince(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
