@@ -52,10 +52,15 @@ func (m Meta) ReasoningOnly() bool {
 	return m.Role == RoleAssistant && m.Calls == 0 && m.Has(HasReasoning) && !m.Has(HasText) && !m.Has(HasMedia)
 }
 
-// Less is the order of a view: by position, summaries first, then by seq.
+// Less is the order of a view: by position, summaries first, then by seq. What the
+// application has moved counts as a summary and stands before the others, as it
+// stands directly behind the message in front of that position.
 func Less(a, b Meta) bool {
 	if a.Position != b.Position {
 		return a.Position < b.Position
+	}
+	if am, bm := a.Has(Moved), b.Has(Moved); am != bm {
+		return am
 	}
 	if as, bs := a.Kind == KindSummary, b.Kind == KindSummary; as != bs {
 		return as
