@@ -405,7 +405,7 @@ LANGUAGE sql STABLE ROWS 200 AS $$
     CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l
         WHERE l.sid = s.sid AND l.seq >= lower(r.x) AND l.seq < coalesce(upper(r.x), 9223372036854775807) OFFSET 0) m
     WHERE s.tenant = coalesce(nullif(p_tenant, ''), 'default') AND s.id = p_session
-    ORDER BY m.position, (m.kind <> 's'), m.seq
+    ORDER BY m.position, (m.kind <> 's'), (m.kind = 'm' AND m.position <> m.seq), m.seq
 $$;
 -- +goose StatementEnd
 

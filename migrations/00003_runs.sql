@@ -148,10 +148,11 @@ END $$;
 --   p_additions               [{kind, position, role_code, token_count, calls, flags, counter, covers, message}]
 -- p is flat: the ledger's columns, by how much the live counters of the snapshot change (d_messages,
 -- d_tokens, d_estimated), and what stays on the session (due_tokens, estimate_margin, fleet_hash,
--- settled, cooldown_seconds, ineffective; without due_tokens the session keeps what it has).
+-- settled, cooldown_seconds, ineffective; without due_tokens the session keeps what it has), and the
+-- pins that the plan knows of: what of them it excludes could not stay as it was.
 --
--- code: ended | fenced (another worker has the run, or it is over) | stale (the view or the pins
--- changed since the snapshot). Messages appended since the snapshot stay in the view and do not
+-- code: ended | fenced (another worker has the run, or it is over) | stale (the view changed since the
+-- snapshot, or a pin was set on what is to go). Messages appended since the snapshot stay in the view and do not
 -- make a plan stale.
 -- +goose StatementBegin
 CREATE FUNCTION @schema@.end_run(p_run bigint, p_fence bigint, p_status text, p_revision bigint, p_snapshot_seq bigint,
@@ -165,9 +166,10 @@ DECLARE
     v_add     record;
     v_n       int := coalesce(json_array_length(p_additions), 0);
     v_base    bigint;
+    v_pins    int8multirange := coalesce((p->>'pinned')::int8multirange, '{}');
 BEGIN
     SELECT t.* INTO s FROM @schema@.runs r JOIN @schema@.sessions t ON t.sid = r.sid WHERE r.id = p_run FOR NO KEY UPDATE OF t;
-    IF v_applied AND (s.revision <> p_revision OR s.pinned && p_exclude
+    IF v_applied AND (s.revision <> p_revision OR s.pinned - v_pins && p_exclude
             OR p_exclude + p_include && int8multirange(int8range(p_snapshot_seq + 1, NULL))) THEN
         code := CASE WHEN EXISTS (SELECT FROM @schema@.runs WHERE id = p_run AND fence >= p_fence
                                   AND status = CASE WHEN p_fence = 0 THEN 'queued' ELSE 'running' END) THEN 'stale' ELSE 'fenced' END;
@@ -397,7 +399,10 @@ BEGIN
     UPDATE @schema@.sessions SET live = s2.live, revision = s.revision + 1, head_run = v_run,
         tail_start_seq = (SELECT lower(x) FROM unnest(s2.live) x WHERE upper_inf(x)),
         live_messages = s2.live_messages, live_tokens = s2.live_tokens, live_estimated_tokens = s2.live_estimated_tokens,
-        reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, due = s2.due, settled = NULL
+        reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, due = s2.due, settled = NULL,
+        -- A call may have lost its result: append, which knows the log alone, has to look out for the next user message.
+        open_pending = open_pending OR EXISTS (SELECT FROM unnest(v_gone) x CROSS JOIN LATERAL (SELECT role_code FROM @schema@.message_log m
+            WHERE m.sid = s.sid AND m.seq >= lower(x) AND m.seq < upper(x) OFFSET 0) m WHERE m.role_code = 't')
     WHERE sid = s.sid;
     UPDATE @schema@.runs SET messages_after = v_count.messages, tokens_after = v_count.tokens WHERE id = v_run;
     IF s2.due THEN

@@ -87,6 +87,7 @@ func collectMetas(rows pgx.Rows, capacity int, last chat.Seq) ([]chat.Meta, erro
 			// messages that stand elsewhere than where they were said as summaries, which
 			// stand before what has their position.
 			m.Kind, m.Position = chat.KindSummary, m.Position+1
+			m.Flags |= chat.Moved
 		}
 		sorted = sorted && (len(metas) == 0 || chat.Less(metas[len(metas)-1], m))
 		metas = append(metas, m)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -118,6 +119,57 @@ func TestReplaceMayNameAMessageTwice(t *testing.T) {
 	add(t, s, k, m...)
 	must(s.Replace(t.Context(), k, 0, []NewMessage{m[2], user("n", "x"), m[2], user("n", "x")}, ""))(t)
 	if diff := cmp.Diff([]chat.Seq{3, 4}, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}
+
+// What stands behind a message stays behind what takes that message's place, in
+// what the model is given as in what runs plan on.
+func TestReplacedMessagesKeepTheirPlaceAmongWhatRunsWrite(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	m := talk("m", 4)
+	add(t, s, k, m...)
+	apply(t, s, k, summarize(span(3, 3), "third")) // 5, in front of 3
+	view, revision := must2(s.View(t.Context(), k))(t)
+	msgs := []NewMessage{m[0], m[1], user("n", "x"), {Message: view[2].Message}, m[3]}
+	must(s.Replace(t.Context(), k, revision, msgs, ""))(t)
+	apply(t, s, k, standIn(chat.Meta{Seq: 2, Position: 2}, "short")) // 7
+	view, _ = must2(s.View(t.Context(), k))(t)
+	var given, planned []chat.Seq
+	for _, m := range view {
+		given = append(given, m.Seq)
+	}
+	for _, m := range must(s.ViewMetas(t.Context(), session(t, s, k).SID))(t) {
+		planned = append(planned, m.Seq)
+	}
+	want := []chat.Seq{1, 7, 6, 5, 4}
+	if diff := cmp.Diff([][]chat.Seq{want, want}, [][]chat.Seq{given, planned}); diff != "" {
+		t.Errorf("view as given and as planned on (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}
+
+// What a run writes in the place of a message may carry that message's time and
+// source: the envelope is not of its body, so that it is known again.
+func TestReplaceKnowsAStandInForAMessageWithAnEnvelope(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 3)...)
+	plan := standIn(chat.Meta{Seq: 2, Position: 2}, "short")
+	plan.Additions[0].Message.CreatedAt = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
+	plan.Additions[0].Message.SourceID = "memory"
+	apply(t, s, k, plan)
+	view, revision := must2(s.View(t.Context(), k))(t)
+	var msgs []NewMessage
+	for _, m := range view {
+		msgs = append(msgs, NewMessage{Message: m.Message})
+	}
+	must(s.Replace(t.Context(), k, revision, msgs, ""))(t)
+	if diff := cmp.Diff([]chat.Seq{1, 4, 3}, liveSeqs(t, s, k)); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
 	}
 	wantConsistent(t, s)

@@ -296,6 +296,9 @@ type Change struct {
 	// SnapshotSeq is the last seq of the snapshot; later messages stay untouched.
 	SnapshotSeq chat.Seq
 	Revision    int64
+	// Pinned are the pins of the snapshot. What of them the plan excludes could not
+	// stay in the view as it was; a pin set since makes such a plan stale.
+	Pinned chat.Ranges
 	// How the live counters of the snapshot change by exclusions and inclusions;
 	// additions count themselves.
 	DeltaMessages, DeltaTokens, DeltaEstimated int64
@@ -402,7 +405,8 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 	for i, a := range c.Plan.Additions {
 		e.exclude = e.exclude.Union(a.Covers)
 		e.reasons, e.seqs, e.by = append(e.reasons, a.Reason), append(e.seqs, a.Covers.String()), append(e.by, &i)
-		a.Message.ID = "" // the store names what runs write
+		// The store names what runs write, and the envelope is not of the body.
+		a.Message.ID, a.Message.SourceID, a.Message.CreatedAt = "", "", time.Time{}
 		body, err := a.Message.MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("apply run %d: addition %d: %w", run, i, err)
@@ -421,7 +425,8 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 		Ledger
 		Settlement
 		delta
-	}{c.Ledger, c.Settlement, delta{c.DeltaMessages, c.DeltaTokens, c.DeltaEstimated}})
+		Pinned string `json:"pinned"`
+	}{c.Ledger, c.Settlement, delta{c.DeltaMessages, c.DeltaTokens, c.DeltaEstimated}, c.Pinned.String()})
 	if err != nil {
 		return nil, fmt.Errorf("apply run %d: %w", run, err)
 	}

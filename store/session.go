@@ -162,7 +162,7 @@ func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
 		SELECT seq, id, kind, message::text, token_count, token_counter, created_at, coalesce(source_id, ''), included,
 			coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''), pinned, coalesce(summary_of, '{}')::text
 		FROM compactor.messages WHERE tenant = $1 AND session = $2
-		ORDER BY position, (kind <> 'summary'), seq`
+		ORDER BY position, (kind <> 'summary'), (kind = 'source' AND position <> seq), seq`
 	rows, err := s.pool.Query(ctx, s.q(query), k.tenant(), k.Session)
 	if err != nil {
 		return nil, fmt.Errorf("messages of session %s: %w", k, mapError(err))

@@ -25,9 +25,9 @@ func (fromLog) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 	var in, out seqSet
 	for i := range t.Entries {
 		switch e := &t.Entries[i]; {
-		case isSource(e.Kind) && !e.Included:
+		case said(e.Meta) && !e.Included:
 			in.add(e.Seq)
-		case !isSource(e.Kind) && e.Included:
+		case !said(e.Meta) && e.Included:
 			out.add(e.Seq)
 		}
 	}
@@ -37,3 +37,6 @@ func (fromLog) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 }
 
 func isSource(k chat.Kind) bool { return k != chat.KindSummary && k != chat.KindStandIn }
+
+// said reports whether the application wrote the message, wherever it stands.
+func said(m chat.Meta) bool { return isSource(m.Kind) || m.Has(chat.Moved) }

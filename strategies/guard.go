@@ -124,7 +124,8 @@ func (g Guard) protect(l *layout, open int32) {
 		if e.Included || l.placeOf[i] >= 0 {
 			continue
 		}
-		if e.Pinned || open >= 0 && d.marks[i].was && e.Position > l.position(int(open)) {
+		if e.Pinned || e.Has(chat.Moved) && e.Role == chat.RoleSystem && !g.DropSystem ||
+			open >= 0 && d.marks[i].was && e.Position > l.position(int(open)) {
 			d.include(int32(i))
 		}
 	}

@@ -610,3 +610,25 @@ func TestRegistry(t *testing.T) {
 		}
 	})
 }
+
+// What an application has put between others is not taken for a summary: it comes
+// back like all that was said, and a system message stays.
+func TestMovedMessagesAreNotSummaries(t *testing.T) {
+	t.Parallel()
+	s := session(user("a"), says("b"), user("c"), says("d"))
+	for i, role := range []chat.Role{chat.RoleSystem, chat.RoleDeveloper} {
+		s.put(chat.Meta{
+			Seq: chat.Seq(5 + i), Position: 3, Kind: chat.KindSummary, Role: role,
+			Flags: chat.HasText | chat.Moved, Tokens: 5,
+		}, text(role, "between"))
+	}
+	s.included[6] = false
+	s.run(t, Pipeline{FromLog: true}, true)
+	if !s.included[5] || !s.included[6] {
+		t.Errorf("after a run from the log the moved messages are in the view: %t, %t; want both", s.included[5], s.included[6])
+	}
+	s.run(t, Pipeline{Steps: []Strategy{mustNew(t, "sliding_window", Params{"keep_last_groups": 1})}}, false)
+	if !s.included[5] || s.included[6] {
+		t.Errorf("after a sliding window the moved messages are in the view: %t, %t; want the system message alone", s.included[5], s.included[6])
+	}
+}

@@ -64,8 +64,8 @@ type briefing struct {
 	// metas is what is planned on, entries the same with the margin on estimated counts.
 	metas   []chat.Meta
 	entries []strategies.Entry
-	// invalid: the view breaks a rule, or a pinned message is not in it.
-	invalid bool
+	// faulty: the view breaks a rule; invalid: it does, or a pinned message is not in it.
+	faulty, invalid bool
 	// context is what counts against the window, stored what the planned tokens add up to.
 	context, stored chat.Tokens
 }
@@ -78,7 +78,8 @@ func (p *Planner) brief(c *store.Claim) *briefing {
 	if s.ReportedPromptTokens != nil {
 		b.context = *s.ReportedPromptTokens + s.TokensSinceReport
 	}
-	b.invalid = len(chat.Check(c.View)) > 0 || len(s.Pinned.Minus(s.Live)) > 0
+	b.faulty = len(chat.Check(c.View)) > 0
+	b.invalid = b.faulty || len(s.Pinned.Minus(s.Live)) > 0
 	return b
 }
 
@@ -131,8 +132,14 @@ func (b *briefing) see(ctx context.Context, st Store) error {
 		if err != nil {
 			return err
 		}
-		for _, m := range b.claim.View {
+		known := map[chat.Seq]bool{} // what a replacement has put between others
+		for _, m := range log {
 			if m.Kind != chat.KindSource {
+				known[m.Seq] = true
+			}
+		}
+		for _, m := range b.claim.View {
+			if m.Kind != chat.KindSource && !known[m.Seq] {
 				log = append(log, m)
 			}
 		}
@@ -201,7 +208,7 @@ func whole(params map[string]any) map[string]any {
 // stored tokens, without the margin, of what really moves.
 func (b *briefing) change(plan chat.Plan) store.Change {
 	s := b.claim.Session
-	c := store.Change{Plan: plan, SID: s.SID, SnapshotSeq: s.LastSeq, Revision: s.Revision}
+	c := store.Change{Plan: plan, SID: s.SID, SnapshotSeq: s.LastSeq, Revision: s.Revision, Pinned: s.Pinned}
 	var out chat.Ranges
 	for _, x := range plan.Exclude {
 		out = out.Union(x.Seqs)

@@ -152,10 +152,13 @@ func (b *briefing) guards() string {
 		return ""
 	case s.LastSourceSeq <= s.HoldSeq:
 		return OutcomeWaitingAfterUndo
-	case b.invalid:
+	case b.faulty:
 		return ""
 	case s.Settled == b.fingerprint(s.Revision):
+		// A pinned message may still be out: one that no view can hold as it is.
 		return OutcomeUnchanged
+	case b.invalid:
+		return ""
 	case !b.limits.Over(b.context):
 		return OutcomeBelowThreshold
 	case s.CoolingDown:

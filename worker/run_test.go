@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 func TestOutcomes(t *testing.T) {
@@ -203,6 +204,102 @@ func TestPinnedMessageComesBackAndStays(t *testing.T) {
 	f.run(f.event())
 	if got := f.view("s"); !strings.HasPrefix(got, "sct") {
 		t.Errorf("view is %s after another run, want it to hold the pinned group", got)
+	}
+	f.sound()
+}
+
+// A pinned message that cannot stand in a view as it is cannot be kept verbatim:
+// it is mended, and once that is done there is nothing left to do.
+func TestPinnedMessageThatBreaksTheViewIsMendedOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ transcript, pinned, view string }{
+		"a result without its call": {"sutu", "s-3", "suIu"},
+		"a call nobody answered":    {"sucu", "s-3", "suIu"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			f.append("s", c.transcript)
+			if err := f.store.Pin(t.Context(), key("s"), c.pinned); err != nil {
+				t.Fatal(err)
+			}
+			if row := f.run(f.event()); row.Outcome != OutcomeRepaired {
+				t.Errorf("ended %s, %s (%s %s), want %s", row.Status, row.Outcome, row.ErrorCode, row.Error, OutcomeRepaired)
+			}
+			if got := f.view("s"); got != c.view {
+				t.Errorf("view is %s, want %s", got, c.view)
+			}
+			st := &reading{Store: f.store}
+			for range 2 {
+				for _, id := range f.sweep() {
+					if err := New(st, testPlanner(testPolicy()), Config{}).execute(t.Context(), id); err != nil {
+						t.Fatal(err)
+					}
+					if row := f.row(id); row.Outcome != OutcomeUnchanged || st.messages.Load()+st.logs.Load() > 0 {
+						t.Errorf("ended %s, having read content %d times and the log %d times; want %s and no reading",
+							row.Outcome, st.messages.Load(), st.logs.Load(), OutcomeUnchanged)
+					}
+				}
+			}
+			f.sound()
+		})
+	}
+}
+
+// What a replacement has put between others is in the log and in the view.
+func TestRunFromTheLogAfterAReplacement(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.append("s", "suauaua")
+	view, revision, err := f.store.View(t.Context(), key("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	between := store.NewMessage{Message: chat.Message{ID: "between", Role: chat.RoleDeveloper, Content: chat.TextContent("x")}, Tokens: 100, Counter: "test"}
+	msgs := []store.NewMessage{{Message: view[0].Message}, {Message: view[1].Message}, between}
+	for _, m := range view[2:] {
+		msgs = append(msgs, store.NewMessage{Message: m.Message})
+	}
+	if _, err := f.store.Replace(t.Context(), key("s"), revision, msgs, "test"); err != nil {
+		t.Fatal(err)
+	}
+	cut := []store.Step{{Strategy: "truncation", Params: map[string]any{"max_n": 3, "compact_to": 3}}}
+	if row := f.run(f.operator("s", store.Options{Pipeline: cut})); row.Outcome != OutcomeApplied {
+		t.Errorf("ended %s, %s (%s), want %s", row.Status, row.Outcome, row.Error, OutcomeApplied)
+	}
+	if got := f.view("s"); got != "sua" {
+		t.Errorf("view is %s, want sua", got)
+	}
+	f.sound()
+}
+
+// A replacement may leave a call open that has its result in the log: the user
+// message that passes it by makes the view invalid, and the session due.
+func TestCallThatAReplacementLeftOpenIsMended(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.append("s", "suct")
+	view, revision, err := f.store.View(t.Context(), key("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var msgs []store.NewMessage
+	for _, m := range view[:3] {
+		msgs = append(msgs, store.NewMessage{Message: m.Message})
+	}
+	if _, err := f.store.Replace(t.Context(), key("s"), revision, msgs, "test"); err != nil {
+		t.Fatal(err)
+	}
+	f.run(f.event())
+	if got := f.view("s"); got != "suc" {
+		t.Fatalf("view is %s, want suc", got)
+	}
+	f.append("s", "u")
+	if row := f.run(f.event()); row.Outcome != OutcomeRepaired {
+		t.Errorf("ended %s, want %s", row.Outcome, OutcomeRepaired)
+	}
+	if got := f.view("s"); got != "suIu" {
+		t.Errorf("view is %s, want suIu", got)
 	}
 	f.sound()
 }

@@ -23,6 +23,9 @@ const (
 	Paired
 	// Estimated: the token count is an estimate; planning adds the policy's margin.
 	Estimated
+	// Moved: this is no summary but a source message that stands elsewhere than
+	// where it was said, because the application put it there. Not stored.
+	Moved
 )
 
 // Meta is what planning knows of a message without reading its content: fixed
@@ -49,10 +52,15 @@ func (m Meta) ReasoningOnly() bool {
 	return m.Role == RoleAssistant && m.Calls == 0 && m.Has(HasReasoning) && !m.Has(HasText) && !m.Has(HasMedia)
 }
 
-// Less is the order of a view: by position, summaries first, then by seq.
+// Less is the order of a view: by position, summaries first, then by seq. What the
+// application has moved counts as a summary and stands before the others, as it
+// stands directly behind the message in front of that position.
 func Less(a, b Meta) bool {
 	if a.Position != b.Position {
 		return a.Position < b.Position
+	}
+	if am, bm := a.Has(Moved), b.Has(Moved); am != bm {
+		return am
 	}
 	if as, bs := a.Kind == KindSummary, b.Kind == KindSummary; as != bs {
 		return as

@@ -222,7 +222,7 @@ func (d Mend) Meta(m Meta, seq Seq) Meta {
 		return Meta{}
 	}
 	m.Seq, m.Position, m.Kind, m.Tokens = seq, d.Position, KindStandIn, 0
-	m.Flags &^= Estimated
+	m.Flags &^= Estimated | Moved
 	switch d.Action {
 	case MendTextify:
 		m.Role, m.Flags, m.Calls = RoleAssistant, HasText, 0
