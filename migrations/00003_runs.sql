@@ -400,9 +400,9 @@ BEGIN
         tail_start_seq = (SELECT lower(x) FROM unnest(s2.live) x WHERE upper_inf(x)),
         live_messages = s2.live_messages, live_tokens = s2.live_tokens, live_estimated_tokens = s2.live_estimated_tokens,
         reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, due = s2.due, settled = NULL,
-        -- A call may have lost its result: append, which knows the log alone, has to look out for the next user message.
-        open_pending = open_pending OR EXISTS (SELECT FROM unnest(v_gone) x CROSS JOIN LATERAL (SELECT role_code FROM @schema@.message_log m
-            WHERE m.sid = s.sid AND m.seq >= lower(x) AND m.seq < upper(x) OFFSET 0) m WHERE m.role_code = 't')
+        -- A call may have lost its result, or the user message that passed it by: append, which knows
+        -- the log alone, has to have the view looked at when the next user message comes.
+        open_pending = true
     WHERE sid = s.sid;
     UPDATE @schema@.runs SET messages_after = v_count.messages, tokens_after = v_count.tokens WHERE id = v_run;
     IF s2.due THEN

@@ -103,6 +103,20 @@ func lastUser(s snapshot) chat.Seq {
 	return last
 }
 
+// stands reports whether a message in the view says the same in the place of m:
+// one that was put between a call and its results has to be moved.
+func (s snapshot) stands(m store.Stored) bool {
+	by := ""
+	for _, x := range s.all {
+		if x.ID == m.ID {
+			by = x.SummarizedBy
+		}
+	}
+	return by != "" && slices.ContainsFunc(s.all, func(x store.Stored) bool {
+		return x.ID == by && x.Included && words(x.Message) == words(m.Message)
+	})
+}
+
 // at is the id of a message.
 func (s snapshot) at(q chat.Seq) string {
 	for _, m := range s.all {
@@ -137,7 +151,7 @@ func (w *world) draw(most int) []store.NewMessage {
 	put := func(m chat.Message) {
 		m.ID = fmt.Sprintf("said-%d", len(w.ids)+len(out))
 		n := store.NewMessage{Message: m}
-		switch rapid.IntRange(0, 9).Draw(t, "counted") {
+		switch rapid.IntRange(0, 19).Draw(t, "counted") {
 		case 0: // by the store
 		case 1:
 			n.Tokens, n.Counter = tokens.Chars4{}.Message(&m), tokens.Chars4Name
@@ -402,7 +416,7 @@ func (w *world) execute(id store.RunID) {
 		case m.Kind != chat.KindSource || !was[m.ID] || is[m.ID]:
 		case m.ID == user:
 			say("the last user message %s is gone", m.ID)
-		case m.Role == chat.RoleSystem && w.policy.PreserveSystem:
+		case m.Role == chat.RoleSystem && w.policy.PreserveSystem && !after.stands(m):
 			say("system message %s is gone", m.ID)
 		case m.Pinned && w.whole(before.all, m):
 			say("pinned message %s is gone", m.ID)
@@ -436,6 +450,9 @@ func (w *world) pinnedOut(s snapshot) bool {
 // whole reports whether m has nothing wrong with it in the log: it is no result
 // without a call, and no call that nobody answered.
 func (w *world) whole(all []store.Stored, m store.Stored) bool {
+	if w.replaced && (m.Role == chat.RoleTool || len(m.ToolCalls) > 0) {
+		return false // the application may have torn its group apart: it is mended
+	}
 	if m.Role != chat.RoleTool && len(m.ToolCalls) == 0 {
 		// Reasoning goes with the call it belongs to.
 		return m.Reasoning == ""
