@@ -26,7 +26,9 @@ import (
 type Config struct {
 	// Name identifies the worker in the ledger. Defaults to host and process id.
 	Name string
-	// Concurrency is how many runs are worked on at once. Defaults to 16.
+	// Concurrency is how many runs are worked on at once. Defaults to 64: most of a
+	// run is waiting for a commit that it shares with others, so many keep a few
+	// connections busy.
 	Concurrency int
 	// Lease is how long a run is this worker's without a heartbeat. Defaults to
 	// 60 s; a run of a crashed worker is picked up after it.
@@ -56,7 +58,7 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	if c.Concurrency == 0 {
-		c.Concurrency = 16
+		c.Concurrency = 64
 	}
 	set(&c.Lease, time.Minute)
 	set(&c.Heartbeat, c.Lease/3)
@@ -122,7 +124,7 @@ func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt) error {
 // perFetcher is how many runs one of asynq's servers works on. A server takes one
 // task after the other, at one to three round trips each; where the machine is
 // busy that is what a worker waits for, so it has several.
-const perFetcher = 4
+const perFetcher = 16
 
 func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 	var servers []*asynq.Server

@@ -36,8 +36,11 @@ const Schema = "compactor_bench"
 // Env is where a bench runs.
 type Env struct {
 	DatabaseURL, RedisURL string
-	// Concurrency is the number of runs worked on at once, and of the floor's connections.
+	// Concurrency is the number of runs worked on at once.
 	Concurrency int
+	// Connections bounds the pool of the job path, and is the floor's number of
+	// connections.
+	Connections int
 	// Progress is told what is going on; may be nil.
 	Progress func(stage string, done, total int)
 	Logger   *slog.Logger
@@ -87,7 +90,7 @@ func attach(ctx context.Context, env Env, pol policy.Policy) (*system, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redis url: %w", err)
 	}
-	st, err := store.Open(ctx, store.Config{URL: env.DatabaseURL, Schema: Schema, MaxConns: env.Concurrency + 8})
+	st, err := store.Open(ctx, store.Config{URL: env.DatabaseURL, Schema: Schema, MaxConns: env.Connections})
 	if err != nil {
 		return nil, err
 	}

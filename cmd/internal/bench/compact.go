@@ -35,6 +35,7 @@ type CompactResult struct {
 	Messages              int     `json:"messages"`
 	Tokens                int64   `json:"tokens"`
 	Concurrency           int     `json:"concurrency"`
+	Connections           int     `json:"connections"`
 	Rounds                []Round `json:"rounds"`
 }
 
@@ -70,7 +71,7 @@ func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, err
 	defer closeAll()
 
 	perRound := o.Sessions / o.Rounds
-	result := CompactResult{Sessions: perRound * o.Rounds, Messages: o.Messages, Tokens: int64(o.Tokens), Concurrency: env.Concurrency}
+	result := CompactResult{Sessions: perRound * o.Rounds, Messages: o.Messages, Tokens: int64(o.Tokens), Concurrency: env.Concurrency, Connections: env.Connections}
 	var seconds, floorSeconds float64
 	var wal int64
 	for round := range o.Rounds {
@@ -150,7 +151,7 @@ func (s *system) floorRound(ctx context.Context, round int, target chat.Tokens) 
 	g, gctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
 	start := time.Now()
-	for range s.env.Concurrency {
+	for range s.env.Connections {
 		g.Go(func() error {
 			for i := next.Add(1) - 1; i < int64(len(rows)); i = next.Add(1) - 1 {
 				if err := s.store.Floor(gctx, rows[i].SID, target); err != nil {

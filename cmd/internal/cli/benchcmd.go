@@ -59,7 +59,7 @@ func (e *Env) bench(ctx context.Context, progress *benchProgress) (env bench.Env
 		return env, nil, errors.New("bench: no redis-server was found; install it, or set REDIS_URL")
 	}
 	env = bench.Env{
-		DatabaseURL: st.DatabaseURL, RedisURL: st.RedisURL, Concurrency: cfg.Worker.Concurrency, Progress: progress.show, Logger: logger,
+		DatabaseURL: st.DatabaseURL, RedisURL: st.RedisURL, Concurrency: cfg.Worker.Concurrency, Connections: cfg.PoolSize(), Progress: progress.show, Logger: logger,
 	}
 	return env, func() { progress.done(); _ = st.Stop() }, nil
 }
@@ -118,7 +118,7 @@ func (c *benchCompactCmd) Run(ctx context.Context, e *Env) error {
 	e.say("")
 	return e.Out.Pairs(
 		[2]any{"sessions", r.Sessions}, [2]any{"messages each", r.Messages}, [2]any{"tokens each", r.Tokens},
-		[2]any{"concurrency", r.Concurrency}, [2]any{"WAL per compaction", term.Bytes(int64(r.WALBytesPerCompaction))},
+		[2]any{"runs at once", r.Concurrency}, [2]any{"connections", r.Connections}, [2]any{"WAL per compaction", term.Bytes(int64(r.WALBytesPerCompaction))},
 		[2]any{"memory at peak", term.Bytes(r.MemoryBytes)},
 	)
 }
@@ -184,7 +184,7 @@ type benchWorkerCmd struct{}
 
 // Run implements the command.
 func (*benchWorkerCmd) Run(ctx context.Context, e *Env) error {
-	env := bench.Env{Concurrency: 4}
+	env := bench.Env{Concurrency: 4, Connections: 8}
 	for _, kv := range e.Environ {
 		if v, ok := strings.CutPrefix(kv, bench.EnvDatabase+"="); ok {
 			env.DatabaseURL = v

@@ -31,7 +31,7 @@ type Database struct {
 	URL Secret `yaml:"url"`
 	// Schema holds all objects of the application.
 	Schema string `yaml:"schema"`
-	// MaxConns bounds the pool; 0 is the worker's concurrency and four more.
+	// MaxConns bounds the pool; 0 is the worker's concurrency and four more, at most 20.
 	MaxConns int `yaml:"max_conns"`
 }
 
@@ -86,7 +86,7 @@ func Default() Config {
 		Database: Database{Schema: "compactor"},
 		Policy:   policy.Default(),
 		Worker: Worker{
-			Concurrency:   16,
+			Concurrency:   64,
 			Lease:         time.Minute,
 			Heartbeat:     15 * time.Second,
 			JobTimeout:    10 * time.Minute,
@@ -104,13 +104,17 @@ func Default() Config {
 	}
 }
 
+// mostConns is the pool's size where none is given: runs share round trips, so
+// more of them need no more connections.
+const mostConns = 20
+
 // PoolSize is the number of connections to open: MaxConns, or what the worker's
 // concurrency asks for.
 func (c Config) PoolSize() int {
 	if c.Database.MaxConns > 0 {
 		return c.Database.MaxConns
 	}
-	return c.Worker.Concurrency + 4
+	return min(c.Worker.Concurrency+4, mostConns)
 }
 
 // File is the path of the file that was read, "" for none.

@@ -7,7 +7,7 @@ func docs() map[string]string {
 
 		"database.url":       "Postgres, as postgres://user:password@host:5432/database or key=value pairs.",
 		"database.schema":    "Schema that holds all tables and functions, beside an application's own.",
-		"database.max_conns": "Connections at most; 0 is worker.concurrency and four more.",
+		"database.max_conns": "Connections at most; 0 is worker.concurrency and four more, at most 20.",
 
 		"redis.url": "Redis, as redis://:password@host:6379/0, rediss://, redis-socket:// or redis-sentinel://.",
 
