@@ -339,9 +339,11 @@ type spy func(*Transcript) (chat.Plan, error)
 func (spy) Name() string                                               { return "spy" }
 func (f spy) Plan(_ context.Context, t *Transcript) (chat.Plan, error) { return f(t) }
 func wants(p chat.Plan) Strategy                                       { return spy(func(*Transcript) (chat.Plan, error) { return p, nil }) }
+
 func excludes(qs ...chat.Seq) chat.Plan {
 	return chat.Plan{Exclude: []chat.Exclusion{{Reason: "x", Seqs: chat.RangesOf(qs...)}}}
 }
+
 func summarizes(at chat.Seq, qs ...chat.Seq) chat.Plan {
 	return chat.Plan{Additions: []chat.Addition{{
 		Kind: chat.KindSummary, Covers: chat.RangesOf(qs...), Position: at, Message: says("sum"),
@@ -559,7 +561,8 @@ func TestRegistry(t *testing.T) {
 		"faults of nested strategies say where": {
 			name: "token_budget", params: Params{"token_budget": 1, "strategies": []any{
 				Params{"strategy": "tool_result", "params": Params{"keep_last_tool_call_groups": -1}},
-				Params{"strategy": "nope"}, Params{"strategie": "x"},
+				Params{"strategy": "nope"},
+				Params{"strategie": "x"},
 			}},
 			want: []string{
 				"token_budget: strategies[0]: tool_result: keep_last_tool_call_groups: got -1",

@@ -9,9 +9,10 @@ import (
 	"strconv"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"go.yaml.in/yaml/v3"
 )
 
 // Fault is one thing that is wrong with the configuration.

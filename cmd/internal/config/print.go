@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sessionstore/compactor/cmd/internal/term"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
 )
 
 // Entry is one setting as `config print` shows it.
