@@ -272,12 +272,7 @@ func (d *Draft) sortOrder() {
 	for k := range written {
 		written[k] = int32(n + k)
 	}
-	slices.SortFunc(written, func(a, b int32) int {
-		if chat.Less(d.all[a].Meta, d.all[b].Meta) {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(written, func(a, b int32) int { return chat.Compare(d.all[a].Meta, d.all[b].Meta) })
 	order := make([]int32, 0, len(d.all))
 	for i := range n {
 		for len(written) > 0 && chat.Less(d.all[written[0]].Meta, d.all[i].Meta) {
