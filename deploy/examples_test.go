@@ -67,7 +67,7 @@ func TestExamplesRun(t *testing.T) {
 			if what := example.needs(); what != "" {
 				missing(t, what)
 			}
-			dsn := storetest.DB(t, "", func(ctx context.Context, dsn string) error { return nil })
+			dsn := storetest.DB(t, "", func(context.Context, string) error { return nil })
 			if _, err := migrations.Up(t.Context(), dsn, migrations.DefaultSchema); err != nil {
 				t.Fatal(err)
 			}

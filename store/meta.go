@@ -97,12 +97,7 @@ func collectMetas(rows pgx.Rows, capacity int, last chat.Seq) ([]chat.Meta, erro
 		return nil, err
 	}
 	if !sorted {
-		slices.SortFunc(metas, func(a, b chat.Meta) int {
-			if chat.Less(a, b) {
-				return -1
-			}
-			return 1
-		})
+		slices.SortFunc(metas, chat.Compare)
 	}
 	return metas, nil
 }

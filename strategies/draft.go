@@ -141,14 +141,16 @@ func (d *Draft) Transcript() *Transcript {
 
 // Mark says what the draft did to the message with this seq.
 func (d *Draft) Mark(q chat.Seq) Mark {
-	for _, id := range d.ids(nil, chat.Ranges{{Lo: q, Hi: q + 1}}) {
-		m := Mark{Reason: d.marks[id].reason}
-		if by := d.marks[id].by; by >= 0 {
-			m.By = d.all[by].Seq
-		}
-		return m
+	ids := d.ids(nil, chat.Ranges{{Lo: q, Hi: q + 1}})
+	if len(ids) == 0 {
+		return Mark{}
 	}
-	return Mark{}
+	known := d.marks[ids[0]]
+	m := Mark{Reason: known.reason}
+	if known.by >= 0 {
+		m.By = d.all[known.by].Seq
+	}
+	return m
 }
 
 // Run has a strategy plan on the draft and applies what it wants. It reports
@@ -270,12 +272,7 @@ func (d *Draft) sortOrder() {
 	for k := range written {
 		written[k] = int32(n + k)
 	}
-	slices.SortFunc(written, func(a, b int32) int {
-		if chat.Less(d.all[a].Meta, d.all[b].Meta) {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(written, func(a, b int32) int { return chat.Compare(d.all[a].Meta, d.all[b].Meta) })
 	order := make([]int32, 0, len(d.all))
 	for i := range n {
 		for len(written) > 0 && chat.Less(d.all[written[0]].Meta, d.all[i].Meta) {

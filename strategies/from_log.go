@@ -11,11 +11,10 @@ import (
 const reasonReplanned = "replanned"
 
 // fromLog brings back everything that was said and takes out everything that
-// earlier runs wrote: a pipeline that starts with it plans as if nothing were in
-// force, on a transcript of the whole log.
+// earlier runs wrote: what follows plans as if nothing were in force, on a
+// transcript of the whole log. It has no name in a Registry: Pipeline.FromLog asks
+// for it.
 type fromLog struct{}
-
-func newFromLog(*Args) (Strategy, error) { return fromLog{}, nil }
 
 // Name implements Strategy.
 func (fromLog) Name() string { return "from_log" }

@@ -51,12 +51,7 @@ func (s *model) transcript(whole bool) *Transcript {
 			t.Entries = append(t.Entries, Entry{Meta: m, Included: s.included[m.Seq], Pinned: s.pinned[m.Seq]})
 		}
 	}
-	slices.SortFunc(t.Entries, func(a, b Entry) int {
-		if chat.Less(a.Meta, b.Meta) {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(t.Entries, func(a, b Entry) int { return chat.Compare(a.Meta, b.Meta) })
 	return t
 }
 

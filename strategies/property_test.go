@@ -155,7 +155,7 @@ func (h hostile) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 }
 
 func drawStrategy(t *rapid.T, depth int) Strategy {
-	names := []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "from_log", "token_budget"}
+	names := []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "token_budget"}
 	name := rapid.SampledFrom(names[:len(names)-max(0, depth-1)]).Draw(t, "strategy")
 	p := Params{}
 	switch name {
@@ -186,7 +186,7 @@ func drawStrategy(t *rapid.T, depth int) Strategy {
 }
 
 func drawPipeline(t *rapid.T, draw func() Strategy) Pipeline {
-	var p Pipeline
+	p := Pipeline{FromLog: rapid.Bool().Draw(t, "from log")}
 	for range rapid.IntRange(0, 3).Draw(t, "pipeline") {
 		p.Steps = append(p.Steps, draw())
 	}

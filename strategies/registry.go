@@ -40,7 +40,6 @@ func Builtin() *Registry {
 		"selective_tool_call": {"drop all but the newest tool calls", newSelectiveToolCall},
 		"tool_result":         {"collapse all but the newest tool calls into their results", newToolResult},
 		"token_budget":        {"run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget},
-		"from_log":            {"undo every compaction within the plan, so that what follows sees the whole log", newFromLog},
 	}}
 }
 

@@ -197,7 +197,11 @@ func TestStrategiesPlanAsSpecified(t *testing.T) {
 				tr.Entries[i].Tokens = 10
 				tr.Entries[i].Message = s.messages[tr.Entries[i].Seq]
 			}
-			plan, err := mustNew(t, tt.strategy, tt.params).Plan(t.Context(), tr)
+			var strategy Strategy = fromLog{}
+			if tt.strategy != strategy.Name() {
+				strategy = mustNew(t, tt.strategy, tt.params)
+			}
+			plan, err := strategy.Plan(t.Context(), tr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -339,9 +343,11 @@ type spy func(*Transcript) (chat.Plan, error)
 func (spy) Name() string                                               { return "spy" }
 func (f spy) Plan(_ context.Context, t *Transcript) (chat.Plan, error) { return f(t) }
 func wants(p chat.Plan) Strategy                                       { return spy(func(*Transcript) (chat.Plan, error) { return p, nil }) }
+
 func excludes(qs ...chat.Seq) chat.Plan {
 	return chat.Plan{Exclude: []chat.Exclusion{{Reason: "x", Seqs: chat.RangesOf(qs...)}}}
 }
+
 func summarizes(at chat.Seq, qs ...chat.Seq) chat.Plan {
 	return chat.Plan{Additions: []chat.Addition{{
 		Kind: chat.KindSummary, Covers: chat.RangesOf(qs...), Position: at, Message: says("sum"),
@@ -559,7 +565,8 @@ func TestRegistry(t *testing.T) {
 		"faults of nested strategies say where": {
 			name: "token_budget", params: Params{"token_budget": 1, "strategies": []any{
 				Params{"strategy": "tool_result", "params": Params{"keep_last_tool_call_groups": -1}},
-				Params{"strategy": "nope"}, Params{"strategie": "x"},
+				Params{"strategy": "nope"},
+				Params{"strategie": "x"},
 			}},
 			want: []string{
 				"token_budget: strategies[0]: tool_result: keep_last_tool_call_groups: got -1",

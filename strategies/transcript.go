@@ -3,6 +3,7 @@ package strategies
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -106,11 +107,11 @@ func (t *Transcript) GroupIncluded(i int) bool {
 // group, else -1.
 func (t *Transcript) MinimumRetained() int {
 	groups, last := t.Groups(), -1
-	for i := len(groups) - 1; i >= 0; i-- {
+	for i, g := range slices.Backward(groups) {
 		if !t.GroupIncluded(i) {
 			continue
 		}
-		if groups[i].Kind != chat.GroupSystem {
+		if g.Kind != chat.GroupSystem {
 			return i
 		}
 		if last < 0 {

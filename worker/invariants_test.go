@@ -363,10 +363,9 @@ func (w *world) execute(id store.RunID) {
 			t.Fatalf("requeue: %v", err)
 		}
 	case 7: // a worker took it and died
-		if _, err := w.st.Claim(ctx, id, "dead", 0); err != nil {
+		if _, err := w.st.Claim(ctx, id, "dead", -time.Second); err != nil {
 			t.Fatalf("claim: %v", err)
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
 	w.deliver(id, workers, step, at)
 	after, r := w.look(), w.row(id)

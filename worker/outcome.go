@@ -91,5 +91,5 @@ func verdictOf(err error) verdict {
 // backoff is capped exponential with full jitter: 1, 2, 4, … at most 60 s.
 func backoff(failures int) time.Duration {
 	most := min(time.Minute, time.Second<<min(failures, 6))
-	return time.Duration(rand.Int64N(int64(most))) + 100*time.Millisecond
+	return time.Duration(rand.Int64N(int64(most))) + 100*time.Millisecond //nolint:gosec // jitter
 }

@@ -143,12 +143,7 @@ func (b *briefing) see(ctx context.Context, st Store) error {
 				log = append(log, m)
 			}
 		}
-		slices.SortFunc(log, func(x, y chat.Meta) int {
-			if chat.Less(x, y) {
-				return -1
-			}
-			return 1
-		})
+		slices.SortFunc(log, chat.Compare)
 		b.metas, included = log, s.Live.Has
 	}
 	b.entries = make([]strategies.Entry, len(b.metas))

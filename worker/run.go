@@ -221,7 +221,7 @@ func (a *attempt) apply(ctx context.Context, b *briefing, c store.Change) error 
 		return err
 	}
 	a.w.probe(stepApplied)
-	a.log(ctx, slog.LevelInfo, "run ended")
+	a.w.logger.LogAttrs(ctx, slog.LevelInfo, "run ended", a.attrs()...)
 	return nil
 }
 
@@ -241,7 +241,7 @@ func (a *attempt) skip(ctx context.Context, b *briefing, code string) error {
 		return err
 	}
 	a.w.probe(stepRecorded)
-	a.log(ctx, slog.LevelInfo, "run ended")
+	a.w.logger.LogAttrs(ctx, slog.LevelInfo, "run ended", a.attrs()...)
 	return nil
 }
 
@@ -284,12 +284,12 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 	switch v.action {
 	case done:
 		a.outcome = v.code
-		a.log(ctx, slog.LevelInfo, "run was taken over")
+		a.w.logger.LogAttrs(ctx, slog.LevelInfo, "run was taken over", a.attrs()...)
 		return nil
 	case retry, snooze:
 		werr = a.w.store.Requeue(write, a.run, a.claim.Fence, v.delay, v.action == retry, v.code, errorText(err))
 		a.outcome = v.code
-		a.log(ctx, slog.LevelWarn, "run postponed", slog.Duration("delay", v.delay), slog.String("error", errorText(err)))
+		a.w.logger.LogAttrs(ctx, slog.LevelWarn, "run postponed", a.attrs(slog.Duration("delay", v.delay), slog.String("error", errorText(err)))...)
 	case discard:
 		a.outcome = v.code
 		text := errorText(err)
@@ -299,7 +299,7 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 			a.ledger.Kind = "compact"
 		}
 		werr = a.w.store.Finish(write, a.claim, store.StatusFailed, a.ledger, nil)
-		a.log(ctx, slog.LevelError, "run failed", slog.String("error", text))
+		a.w.logger.LogAttrs(ctx, slog.LevelError, "run failed", a.attrs(slog.String("error", text))...)
 	}
 	if werr != nil && !errors.Is(werr, store.ErrNotApplicable) {
 		return fmt.Errorf("record that the run ended %s: %w", v.code, werr)
@@ -318,9 +318,9 @@ func errorText(err error) string {
 	return s
 }
 
-// log writes the one line of a run.
-func (a *attempt) log(ctx context.Context, level slog.Level, msg string, more ...slog.Attr) {
-	attrs := append([]slog.Attr{
+// attrs are what the one line of a run says, with more at its end.
+func (a *attempt) attrs(more ...slog.Attr) []slog.Attr {
+	return append([]slog.Attr{
 		slog.Int64("run_id", a.run),
 		slog.String("session_id", a.claim.Session.Key.Session),
 		slog.String("tenant", a.claim.Session.Key.Tenant),
@@ -334,5 +334,4 @@ func (a *attempt) log(ctx context.Context, level slog.Level, msg string, more ..
 		slog.Duration("plan", time.Duration(a.ledger.PlanMicros)*time.Microsecond),
 		slog.Duration("took", time.Since(a.start)),
 	}, more...)
-	a.w.logger.LogAttrs(ctx, level, msg, attrs...)
 }

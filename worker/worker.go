@@ -171,7 +171,7 @@ func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(w.stopping, func() { cancel(context.Cause(w.stopping)) })()
+	defer context.AfterFunc(w.stopping, func() { cancel(context.Cause(w.stopping)) })() //nolint:contextcheck // ctx goes on as it is; it only ends with the worker, too
 	err = w.executeOrWait(ctx, p.Run)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		w.logger.WarnContext(ctx, "run left to the queue", "run_id", p.Run, "error", errorText(err))

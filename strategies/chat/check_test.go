@@ -193,17 +193,7 @@ func mendView(view []chat.Meta) []chat.Meta {
 	return out
 }
 
-func sortView(view []chat.Meta) {
-	slices.SortFunc(view, func(a, b chat.Meta) int {
-		switch {
-		case chat.Less(a, b):
-			return -1
-		case chat.Less(b, a):
-			return 1
-		}
-		return 0
-	})
-}
+func sortView(view []chat.Meta) { slices.SortFunc(view, chat.Compare) }
 
 // message draws a message of any kind; ids repeat and are missing.
 var messages = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) chat.Message {

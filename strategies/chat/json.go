@@ -67,8 +67,8 @@ func (f fields) message() (Message, error) {
 		m.ToolCallID = text(raw)
 	}
 	m.ID = f.takeID("id")
-	m.SourceID, _ = f.takeString("source_id")
-	m.Name, _ = f.takeString("name")
+	m.SourceID = f.takeString("source_id")
+	m.Name = f.takeString("name")
 	m.Reasoning, m.ReasoningKey = f.takeReasoning()
 	if at, ok := parseTime(f["created_at"]); ok {
 		m.CreatedAt = at
@@ -90,14 +90,14 @@ func (f fields) take(key string) json.RawMessage {
 	return raw
 }
 
-// takeString removes key if it is a string.
-func (f fields) takeString(key string) (string, bool) {
+// takeString removes key if it is a string, and returns "" if it is not.
+func (f fields) takeString(key string) string {
 	raw, ok := f[key]
 	if !ok || jsonKind(raw) != "a string" {
-		return "", false
+		return ""
 	}
 	delete(f, key)
-	return text(raw), true
+	return text(raw)
 }
 
 // takeID removes key if it is a string, or a number, which is taken as written.
@@ -106,8 +106,7 @@ func (f fields) takeID(key string) string {
 		delete(f, key)
 		return string(raw)
 	}
-	s, _ := f.takeString(key)
-	return s
+	return f.takeString(key)
 }
 
 // takeReasoning takes the first of the two keys that says something, or the
@@ -172,9 +171,9 @@ func readPart(raw json.RawMessage) (Part, error) {
 	}
 	switch p.Type {
 	case "text", "input_text", "output_text", "":
-		p.Text, _ = f.takeString("text")
+		p.Text = f.takeString("text")
 	case "refusal":
-		p.Text, _ = f.takeString("refusal")
+		p.Text = f.takeString("refusal")
 	}
 	return p, nil
 }
@@ -216,7 +215,7 @@ func readToolCall(raw json.RawMessage) (ToolCall, error) {
 		}
 		c.ID = text(id)
 	}
-	c.Type, _ = f.takeString("type")
+	c.Type = f.takeString("type")
 	// A function call holds its input in function.arguments, a custom call in
 	// custom.input.
 	body, input := f.take("function"), "arguments"
@@ -230,7 +229,7 @@ func readToolCall(raw json.RawMessage) (ToolCall, error) {
 	if err := json.Unmarshal(body, &fn); err != nil {
 		return c, fmt.Errorf(".function: %w", err)
 	}
-	c.Name, _ = fn.takeString("name")
+	c.Name = fn.takeString("name")
 	if args := fn.take(input); jsonKind(args) == "a string" {
 		c.Arguments = text(args)
 	} else {

@@ -191,7 +191,7 @@ func (f fields) session() (Session, error) {
 		return s, fmt.Errorf("%s: want a string, got %s", id, k)
 	}
 	s.ID = f.takeID(id)
-	s.Model, _ = f.takeString("model")
+	s.Model = f.takeString("model")
 	raw := f["messages"]
 	delete(f, "messages")
 	var err error
@@ -224,8 +224,7 @@ func readMessages(raw json.RawMessage) ([]Message, error) {
 // noValue says what a syntax error is without the offset that encoding/json
 // hides in it.
 func noValue(err error) error {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("no valid JSON at byte %d: %w", syntax.Offset, err)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {

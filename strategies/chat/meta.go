@@ -67,3 +67,14 @@ func Less(a, b Meta) bool {
 	}
 	return a.Seq < b.Seq
 }
+
+// Compare is the order of Less, for sorting.
+func Compare(a, b Meta) int {
+	switch {
+	case Less(a, b):
+		return -1
+	case Less(b, a):
+		return 1
+	}
+	return 0
+}

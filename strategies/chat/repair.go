@@ -230,6 +230,7 @@ func (d Mend) Meta(m Meta, seq Seq) Meta {
 		m.Calls = 0
 	case MendKeepAnswered:
 		m.Calls = len(d.Results)
+	case MendExclude, MendMove: // see above; nothing but its position
 	}
 	return m
 }
@@ -257,6 +258,7 @@ func (d Mend) Apply(m Message, answered []string) Message {
 			}
 		}
 		m.ToolCalls = kept
+	case MendMove: // its words stay
 	}
 	return m
 }

@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/sessionstore/compactor/strategies/chat"
 	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 func table(model string) (int, bool) {

@@ -178,7 +178,10 @@ func ends(name, prefix string) bool {
 	}
 	next, last := name[len(prefix)], prefix[len(prefix)-1]
 	isDigit := func(b byte) bool { return '0' <= b && b <= '9' }
-	return !('a' <= next && next <= 'z') && !(isDigit(last) && isDigit(next))
+	if isDigit(next) {
+		return !isDigit(last)
+	}
+	return next < 'a' || next > 'z'
 }
 
 // vendors are what Bedrock puts in front of a model, behind a region at times:

@@ -114,8 +114,9 @@ func boundary(before kind, prev rune, k kind, r rune) bool {
 		return k != number
 	case space:
 		return lineBreak(prev) && k != space && r != '/'
+	default:
+		return prev != 0 && k == space && !lineBreak(r)
 	}
-	return prev != 0 && k == space && !lineBreak(r)
 }
 
 func lineBreak(r rune) bool { return r == '\n' || r == '\r' }

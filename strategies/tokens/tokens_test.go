@@ -83,8 +83,10 @@ func TestKnownCounts(t *testing.T) {
 				tokens.Counter
 				want chat.Tokens
 			}{
-				{encoding(t, tokens.O200K), tt.o}, {encoding(t, tokens.CL100K), tt.c},
-				{tokens.Chars4{}, tt.four}, {tokens.Octets3{}, tt.octets},
+				{encoding(t, tokens.O200K), tt.o},
+				{encoding(t, tokens.CL100K), tt.c},
+				{tokens.Chars4{}, tt.four},
+				{tokens.Octets3{}, tt.octets},
 			} {
 				if got := c.Text(tt.text); got != c.want {
 					t.Errorf("%s: got %d, want %d", c.Name(), got, c.want)

@@ -65,7 +65,7 @@ func Generate(o Options) iter.Seq[Session] {
 	return func(yield func(Session) bool) {
 		words := parseVocabulary()
 		for i := range n {
-			r := rand.New(rand.NewPCG(o.Seed, uint64(i)))
+			r := rand.New(rand.NewPCG(o.Seed, uint64(i))) //nolint:gosec // the same seed is to give the same backlog
 			if !yield(generate(r, words, i, end)) {
 				return
 			}
@@ -79,8 +79,9 @@ func Generate(o Options) iter.Seq[Session] {
 // The same seed gives the same messages. A session without labels is talked with
 // about orders.
 func Continue(s Session, seed uint64, tokens int) []chat.Message {
+	r := rand.New(rand.NewPCG(seed, uint64(len(s.Messages)))) //nolint:gosec // the same seed is to give the same messages
 	w := &writer{
-		gen:    newGen(rand.New(rand.NewPCG(seed, uint64(len(s.Messages)))), parseVocabulary()),
+		gen:    newGen(r, parseVocabulary()),
 		number: len(s.Messages),
 		window: window(s.Model),
 	}

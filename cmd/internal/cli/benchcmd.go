@@ -64,11 +64,10 @@ func (e *Env) bench(ctx context.Context, progress *benchProgress) (env bench.Env
 	return env, func() { progress.done(); _ = st.Stop() }, nil
 }
 
-// benchProgress shows one bar for each stage of a bench.
+// benchProgress shows one bar for a bench, named after its first stage.
 type benchProgress struct {
-	out   term.Output
-	stage string
-	bar   *term.Progress
+	out term.Output
+	bar *term.Progress
 }
 
 func (p *benchProgress) show(stage string, done, total int) {

@@ -40,9 +40,6 @@ Strategies and their parameters:
 
 `)
 	for _, info := range strategies.Builtin().Describe() {
-		if info.Name == "from_log" {
-			continue // what --from log does
-		}
 		names := make([]string, len(info.Params))
 		for i, p := range info.Params {
 			names[i] = p.Name

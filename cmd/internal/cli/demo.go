@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/backlog"
@@ -171,8 +172,9 @@ func server(name string, s stack.Server) string {
 		return name + " (yours)"
 	case stack.InProcess:
 		return name + " (in this process)"
+	default:
+		return cmp.Or(name+" "+s.Version, name) + " (private)"
 	}
-	return cmp.Or(name+" "+s.Version, name) + " (private)"
 }
 
 // step prints a line of what goes on.
@@ -364,14 +366,15 @@ func (d *demo) judge(ctx context.Context) error {
 		d.result.CodedReason++
 		reasons[runs[0].Outcome]++
 	}
-	line := fmt.Sprintf("of the %d over their start, %d are within their target now", len(d.over), d.result.WithinTarget)
+	var line strings.Builder
+	fmt.Fprintf(&line, "of the %d over their start, %d are within their target now", len(d.over), d.result.WithinTarget)
 	for _, code := range sortedKeys(reasons) {
-		line += fmt.Sprintf(", %d %s", reasons[code], code)
+		fmt.Fprintf(&line, ", %d %s", reasons[code], code)
 	}
 	if d.result.Unexplained > 0 {
-		line += d.style.Red(fmt.Sprintf(", %d without a reason", d.result.Unexplained))
+		line.WriteString(d.style.Red(fmt.Sprintf(", %d without a reason", d.result.Unexplained)))
 	}
-	d.step("", "%s", line)
+	d.step("", "%s", line.String())
 	return nil
 }
 

@@ -167,8 +167,9 @@ func (o Origin) String() string {
 		return "env " + o.Name
 	case FromFlag:
 		return "flag --" + o.Name
+	default:
+		return string(FromDefault)
 	}
-	return string(FromDefault)
 }
 
 // Origin tells where the value of a key comes from; for a key inside a list or a

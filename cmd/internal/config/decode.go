@@ -9,9 +9,10 @@ import (
 	"strconv"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"go.yaml.in/yaml/v3"
 )
 
 // Fault is one thing that is wrong with the configuration.
@@ -277,7 +278,7 @@ func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!
 
 // shown is a node as it may appear in an error: never a secret.
 func (d *decoder) shown(n *yaml.Node, target reflect.Value) string {
-	if _, secret := target.Interface().(Secret); secret {
+	if _, secret := reflect.TypeAssert[Secret](target); secret {
 		return "the value"
 	}
 	return show(resolve(n))
@@ -299,6 +300,7 @@ func show(n *yaml.Node) string {
 			return strconv.Quote(s)
 		}
 		return s
+	default:
+		return "nothing"
 	}
-	return "nothing"
 }

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sessionstore/compactor/cmd/internal/term"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
 )
 
 // Entry is one setting as `config print` shows it.
@@ -64,8 +65,9 @@ func text(v reflect.Value) string {
 		return string(b)
 	case reflect.Float64:
 		return strconv.FormatFloat(v.Float(), 'f', -1, 64)
+	default:
+		return fmt.Sprint(v.Interface())
 	}
-	return fmt.Sprint(v.Interface())
 }
 
 // Example is a configuration file that holds every key with its default and a
@@ -103,7 +105,7 @@ func Example() string {
 
 // yamlValue is a value behind its key: on the same line, or as a block below it.
 func yamlValue(v reflect.Value, indent string) string {
-	if d, ok := v.Interface().(time.Duration); ok {
+	if d, ok := reflect.TypeAssert[time.Duration](v); ok {
 		return " " + short(d)
 	}
 	if v.Kind() == reflect.Map && v.Len() == 0 {

@@ -25,8 +25,7 @@ func (c Config) Validate() error {
 func (c Config) validate(fs *faults, strategy func(string, map[string]any) error) {
 	reported := map[string]bool{}
 	for _, err := range *fs {
-		var f *Fault
-		if errors.As(err, &f) {
+		if f, ok := errors.AsType[*Fault](err); ok {
 			reported[f.Key] = true
 		}
 	}
@@ -99,8 +98,7 @@ func (c Config) validatePolicy(check checkFunc, strategy func(string, map[string
 		return
 	}
 	for _, err := range joined.Unwrap() {
-		var f *policy.Fault
-		if errors.As(err, &f) {
+		if f, ok := errors.AsType[*policy.Fault](err); ok {
 			check(false, "policy."+f.Key, f.Value, "%s", f.Want)
 		}
 	}

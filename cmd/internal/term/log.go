@@ -28,7 +28,7 @@ func (o Output) Logger(level, format string) (*slog.Logger, error) {
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(o.W, &slog.HandlerOptions{Level: l})), nil
 	}
-	return slog.New(tint.NewHandler(o.W, &tint.Options{
+	return slog.New(tint.NewTextHandler(o.W, &tint.Options{
 		Level: l, TimeFormat: time.TimeOnly, NoColor: !o.Color,
 	})), nil
 }
