@@ -141,7 +141,7 @@ func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 			ShutdownTimeout: w.config.DrainTimeout + w.config.WriteTimeout + 2*time.Second,
 			// Only for when Postgres could not be asked: retries are its business.
 			RetryDelayFunc: func(n int, _ error, _ *asynq.Task) time.Duration {
-				return time.Second + time.Duration(rand.Int64N(int64(min(30*time.Second, time.Second<<min(n, 5)))))
+				return time.Second + time.Duration(rand.Int64N(int64(min(30*time.Second, time.Second<<min(n, 5))))) //nolint:gosec // jitter is no secret
 			},
 			Logger:   logger,
 			LogLevel: asynq.WarnLevel,
