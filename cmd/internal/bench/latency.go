@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sessionstore/compactor/cmd/internal/wait"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -49,7 +50,7 @@ func Latency(ctx context.Context, env Env, o LatencyOptions) (LatencyResult, err
 				return err
 			}
 			// Not in step with anybody's polling.
-			if err := pause(ctx, 50*time.Millisecond+time.Duration(i*37%50)*time.Millisecond); err != nil {
+			if err := wait.For(ctx, 50*time.Millisecond+time.Duration(i*37%50)*time.Millisecond); err != nil {
 				return err
 			}
 			over := []store.NewMessage{{Message: chat.Message{Role: chat.RoleUser, Content: chat.TextContent("go on")}, Tokens: 500, Counter: "bench"}}
@@ -87,13 +88,4 @@ func (s *system) untilLeading(ctx context.Context) error {
 		row, err := s.store.Session(ctx, k)
 		return row.Revision > 0, err
 	})
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

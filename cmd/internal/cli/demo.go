@@ -15,6 +15,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/stack"
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/cmd/internal/wait"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -328,7 +329,7 @@ func (d *demo) sweep(ctx context.Context) error {
 		if len(sweeps) == 0 && b.Queued == 0 && b.Running == 0 {
 			break
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -411,7 +412,7 @@ func (d *demo) events(ctx context.Context) error {
 			if time.Since(began) > 10*time.Second {
 				return fmt.Errorf("session %s was not compacted within 10 s after an append", r.Session)
 			}
-			if err := pause(ctx, 5*time.Millisecond); err != nil {
+			if err := wait.For(ctx, 5*time.Millisecond); err != nil {
 				return err
 			}
 			if row, err = d.app.Store.Session(ctx, k); err != nil {
@@ -548,12 +549,3 @@ func (r *demoResult) verdict() error {
 }
 
 func seconds(d time.Duration) string { return term.Duration(d) }
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}

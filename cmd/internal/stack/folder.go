@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/wait"
 )
 
 // tempPrefix starts the name of every temporary folder.
@@ -153,7 +155,7 @@ func lockFile(ctx context.Context, path string) (*os.File, error) {
 			err = fmt.Errorf("%s is in use by another process", filepath.Dir(path))
 		}
 		if err == nil {
-			err = pause(ctx, 20*time.Millisecond)
+			err = wait.For(ctx, 20*time.Millisecond)
 		}
 		if err != nil {
 			return nil, errors.Join(err, file.Close())
@@ -195,14 +197,4 @@ func postmaster(data string) pidFile {
 		return pidFile{}
 	}
 	return pidFile{pid: pid, ready: len(lines) > 7 && strings.TrimSpace(lines[7]) == "ready"}
-}
-
-// pause waits, or returns why the context ended.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

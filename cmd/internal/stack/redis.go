@@ -15,6 +15,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/sessionstore/compactor/cmd/internal/wait"
 )
 
 // startRedis fills in the Redis part of the stack.
@@ -154,7 +156,7 @@ func awaitRedis(ctx context.Context, p *process, options *redis.Options) (string
 		if p.ended() {
 			return "", fmt.Errorf("it ended at once (%w)", p.err)
 		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 5*time.Millisecond); err != nil {
 			return "", err
 		}
 	}
