@@ -343,9 +343,12 @@ $$;
 
 -- A history that was compacted elsewhere: known ids stay, those absent are excluded (reason
 -- replaced), new ones are appended, in the place where they stand in the list. p_revision is the
--- revision the caller read; another one is an error. Returns the run.
+-- revision the caller read; another one is an error. p_seen is the last seq the caller read: what was
+-- appended behind it stays in the view; without it the caller is taken to have seen everything.
+-- Returns the run.
 -- +goose StatementBegin
-CREATE FUNCTION @schema@.replace_view(p_tenant text, p_session text, p_revision bigint, p_messages json, p_requested_by text DEFAULT '')
+CREATE FUNCTION @schema@.replace_view(p_tenant text, p_session text, p_revision bigint, p_messages json, p_requested_by text DEFAULT '',
+    p_seen bigint DEFAULT NULL)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     s       @schema@.sessions;
@@ -376,7 +379,7 @@ BEGIN
     v_seqs := @schema@.append(p_tenant, p_session, p_messages, NULL, v_pos);
     v_keep := coalesce((SELECT range_agg(int8range(q, q + 1)) FROM unnest(v_seqs) q WHERE q <= s.last_seq), '{}');
     SELECT * INTO s2 FROM @schema@.sessions WHERE sid = s.sid;
-    v_gone := (s.live * int8multirange(int8range(1, s.last_seq + 1))) - v_keep;
+    v_gone := (s.live * int8multirange(int8range(1, least(s.last_seq, coalesce(p_seen, s.last_seq)) + 1))) - v_keep;
     v_back := v_keep - s.live;
     INSERT INTO @schema@.runs (sid, trigger, kind, requested_by, status, outcome, started_at, ended_at, in_force, revision, base_run,
         snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, appended, messages_before, tokens_before)

@@ -174,3 +174,17 @@ func TestReplaceKnowsAStandInForAMessageWithAnEnvelope(t *testing.T) {
 	}
 	wantConsistent(t, s)
 }
+
+func TestReplaceKeepsWhatTheCallerCouldNotHaveSeen(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	m := talk("m", 4)
+	add(t, s, k, m...)
+	add(t, s, k, user("late", "came while the caller was compacting"))
+	must(s.ReplaceSeen(t.Context(), k, 0, 4, []NewMessage{m[3]}, "host"))(t)
+	if diff := cmp.Diff([]chat.Seq{4, 5}, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}

@@ -200,6 +200,12 @@ func (m *Stored) fill(id, body, source string, created time.Time) error {
 // they stand in the list. revision is what View returned; ErrStale if the session
 // has moved on. It returns the run.
 func (s *Store) Replace(ctx context.Context, k Key, revision int64, msgs []NewMessage, by string) (int64, error) {
+	return s.ReplaceSeen(ctx, k, revision, 0, msgs, by)
+}
+
+// ReplaceSeen is Replace for a caller that read the view up to seen while others
+// may go on appending: what came behind it stays. 0 is everything.
+func (s *Store) ReplaceSeen(ctx context.Context, k Key, revision int64, seen chat.Seq, msgs []NewMessage, by string) (int64, error) {
 	for i := range msgs {
 		chat.Sanitize(&msgs[i].Message)
 	}
@@ -207,9 +213,9 @@ func (s *Store) Replace(ctx context.Context, k Key, revision int64, msgs []NewMe
 	if err != nil {
 		return 0, fmt.Errorf("replace view of session %s: %w", k, err)
 	}
-	const query = `SELECT compactor.replace_view($1, $2, $3, $4, $5)`
+	const query = `SELECT compactor.replace_view($1, $2, $3, $4, $5, nullif($6, 0))`
 	var run int64
-	if err := s.pool.QueryRow(ctx, s.q(query), k.tenant(), k.Session, revision, raw, by).Scan(&run); err != nil {
+	if err := s.pool.QueryRow(ctx, s.q(query), k.tenant(), k.Session, revision, raw, by, seen).Scan(&run); err != nil {
 		return 0, fmt.Errorf("replace view of session %s: %w", k, mapError(err))
 	}
 	return run, nil
