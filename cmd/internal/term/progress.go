@@ -52,6 +52,8 @@ func (o Output) Progress(label string, total int64) *Progress {
 			Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: "",
 		}),
 		progressbar.OptionClearOnFinish(),
+		// Without it a goroutine of its own would write beside us, for ever.
+		progressbar.OptionSetSpinnerChangeInterval(0),
 	)
 	_ = p.bar.RenderBlank()
 	return p
