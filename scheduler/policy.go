@@ -16,8 +16,9 @@ const (
 	// refreshPause lets writers in between two pages of refreshed sessions.
 	refreshPause = 50 * time.Millisecond
 	// refreshInterval is how often sessions are looked for that still have old
-	// thresholds: those whose run ended under another policy.
-	refreshInterval = 30 * time.Minute
+	// thresholds, or none: those whose run ended under another policy, and those
+	// made before there was one.
+	refreshInterval = time.Minute
 )
 
 // Thresholds are what sessions start with under a policy, by model prefix: one for

@@ -77,6 +77,9 @@ func open(ctx context.Context, env Env, pol policy.Policy) (*system, func(), err
 	if err = s.store.DropSchema(ctx); err == nil {
 		_, err = migrations.Up(ctx, env.DatabaseURL, Schema)
 	}
+	if err == nil { // sessions are made before a scheduler leads
+		err = s.store.SavePolicy(ctx, pol.FleetHash(), []byte(`{}`), scheduler.Thresholds(pol, nil, tokens.Window))
+	}
 	if err != nil {
 		closeAll()
 		return nil, nil, err
