@@ -8,14 +8,12 @@ import (
 	"io"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/backlog"
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/stack"
 	"github.com/sessionstore/compactor/cmd/internal/term"
-	"github.com/sessionstore/compactor/cmd/internal/wait"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -292,174 +290,6 @@ func (d *demo) look(ctx context.Context) error {
 	}
 	fmt.Fprintln(d.out.W)
 	d.step("backlog", "%d of %s are over their start", len(d.over), term.Plural(len(rows), "session", "sessions"))
-	return nil
-}
-
-// work shows the three ways in, one after the other.
-func (d *demo) work(ctx context.Context) error {
-	if err := d.sweep(ctx); err != nil {
-		return err
-	}
-	if err := d.events(ctx); err != nil {
-		return err
-	}
-	return d.operator(ctx)
-}
-
-func (d *demo) sweep(ctx context.Context) error {
-	before, err := d.app.Store.Backlog(ctx)
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	if _, err := d.scheduler.TriggerSweep(ctx); err != nil {
-		return err
-	}
-	progress := d.env.Err.Progress("nightly sweep, sessions", before.Due)
-	for {
-		b, err := d.app.Store.Backlog(ctx)
-		if err != nil {
-			return err
-		}
-		progress.Set(max(0, before.Due-b.Due))
-		sweeps, err := d.app.Store.OpenSweeps(ctx)
-		if err != nil {
-			return err
-		}
-		if len(sweeps) == 0 && b.Queued == 0 && b.Running == 0 {
-			break
-		}
-		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
-			return err
-		}
-	}
-	progress.Done("")
-	d.sweptIn = time.Since(began)
-	d.result.SweepSeconds = d.sweptIn.Seconds()
-	d.step("sweep", "%s were due: over their start, or to mend; done in %s", term.Plural(before.Due, "session", "sessions"), seconds(d.sweptIn))
-	return d.judge(ctx)
-}
-
-// judge says what the sweep has made of the sessions that were over their start.
-func (d *demo) judge(ctx context.Context) error {
-	rows, err := d.rows(ctx)
-	if err != nil {
-		return err
-	}
-	reasons := map[string]int{}
-	for _, r := range rows {
-		limits := d.app.Config.Policy.Limits(r.Model, d.app.Planner.Window)
-		switch {
-		case !d.over[r.SID]:
-			continue
-		case r.ContextTokens <= limits.Target:
-			d.result.WithinTarget++
-			continue
-		}
-		runs, err := d.app.Store.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: r.Tenant, Session: r.Session}, Limit: 1})
-		if err != nil {
-			return err
-		}
-		if len(runs) == 0 || runs[0].Outcome == "" {
-			d.result.Unexplained++
-			continue
-		}
-		d.result.CodedReason++
-		reasons[runs[0].Outcome]++
-	}
-	var line strings.Builder
-	fmt.Fprintf(&line, "of the %d over their start, %d are within their target now", len(d.over), d.result.WithinTarget)
-	for _, code := range sortedKeys(reasons) {
-		fmt.Fprintf(&line, ", %d %s", reasons[code], code)
-	}
-	if d.result.Unexplained > 0 {
-		line.WriteString(d.style.Red(fmt.Sprintf(", %d without a reason", d.result.Unexplained)))
-	}
-	d.step("", "%s", line.String())
-	return nil
-}
-
-// events appends to a few sessions until they are due.
-func (d *demo) events(ctx context.Context) error {
-	rows, err := d.rows(ctx)
-	if err != nil {
-		return err
-	}
-	// Those that need the fewest words for it.
-	rows = slices.DeleteFunc(rows, func(r store.SessionRow) bool { return r.Due || r.Revision == 0 || r.DueTokens <= r.ContextTokens })
-	slices.SortFunc(rows, func(a, b store.SessionRow) int {
-		return cmp.Compare(a.DueTokens-a.ContextTokens, b.DueTokens-b.ContextTokens)
-	})
-	for i, r := range rows[:min(3, len(rows))] {
-		k := store.Key{Tenant: r.Tenant, Session: r.Session}
-		more := backlog.Continue(backlog.Session{ID: r.Session, Model: r.Model, Messages: []chat.Message{{CreatedAt: time.Now()}}},
-			d.cmd.Seed+uint64(i), int(r.DueTokens-r.ContextTokens)*5/4+200)
-		msgs := make([]store.NewMessage, len(more))
-		for j := range more {
-			more[j].ID = "" // of its own, wherever the session came from
-			msgs[j] = store.NewMessage{Message: more[j]}
-		}
-		if _, _, err := d.app.Store.Append(ctx, k, r.Model, msgs); err != nil {
-			return err
-		}
-		began := time.Now()
-		over, err := d.app.Store.Session(ctx, k)
-		if err != nil {
-			return err
-		}
-		row := over
-		for row.Revision == r.Revision {
-			if time.Since(began) > 10*time.Second {
-				return fmt.Errorf("session %s was not compacted within 10 s after an append", r.Session)
-			}
-			if err := wait.For(ctx, 5*time.Millisecond); err != nil {
-				return err
-			}
-			if row, err = d.app.Store.Session(ctx, k); err != nil {
-				return err
-			}
-		}
-		d.step("event", "%s: %s appended, %s tokens → %s, %s after the write", term.Clean(r.Session),
-			term.Plural(len(msgs), "message", "messages"), term.Count(over.ContextTokens), term.Count(row.ContextTokens), seconds(time.Since(began)))
-	}
-	return nil
-}
-
-// operator compacts the largest session again, and takes it back.
-func (d *demo) operator(ctx context.Context) error {
-	rows, err := d.rows(ctx)
-	if err != nil || len(rows) == 0 {
-		return err
-	}
-	r := slices.MaxFunc(rows, func(a, b store.SessionRow) int { return cmp.Compare(a.LiveMessages, b.LiveMessages) })
-	k := store.Key{Tenant: r.Tenant, Session: r.Session}
-	run, err := d.app.Store.Request(ctx, k, store.TriggerOperator, d.env.by(), store.Options{
-		Pipeline: []store.Step{{Strategy: "sliding_window", Params: map[string]any{"keep_last_groups": max(2, int(r.LiveMessages/4))}}},
-	})
-	if err != nil {
-		return err
-	}
-	if err := d.app.Enqueuer.Enqueue(ctx, run, 1, store.TriggerOperator); err != nil {
-		return err
-	}
-	row, err := awaitRun(ctx, d.app.Store, run, 10*time.Second)
-	if err != nil {
-		return err
-	}
-	d.step("operator", "%s: run %d, %s: %s messages, %s tokens", term.Clean(r.Session), run, cmp.Or(row.Outcome, row.Status),
-		change(row.MessagesBefore, row.MessagesAfter), change(row.TokensBefore, row.TokensAfter))
-	if row.Status != "applied" {
-		return nil
-	}
-	undo, err := d.app.Store.Undo(ctx, run, false, d.env.by())
-	if err != nil {
-		return err
-	}
-	back, err := d.app.Store.Run(ctx, undo)
-	if err != nil {
-		return err
-	}
-	d.step("undo", "%s: run %d takes run %d back: %s tokens", term.Clean(r.Session), undo, run, change(back.TokensBefore, back.TokensAfter))
 	return nil
 }
 

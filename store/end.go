@@ -1,0 +1,225 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Ledger is what an ended run leaves in its row.
+type Ledger struct {
+	Kind           string  `json:"kind"`
+	Outcome        string  `json:"outcome"`
+	Worker         string  `json:"worker"`
+	PolicyHash     *string `json:"policy_hash"`
+	ErrorCode      *string `json:"error_code,omitempty"`
+	Error          *string `json:"error,omitempty"`
+	Steps          any     `json:"steps,omitempty"`
+	MessagesBefore int64   `json:"messages_before"`
+	MessagesAfter  int64   `json:"messages_after"`
+	TokensBefore   int64   `json:"tokens_before"`
+	TokensAfter    int64   `json:"tokens_after"`
+	Utilization    float64 `json:"utilization"`
+	PlanMicros     int64   `json:"plan_us"`
+	TotalMicros    int64   `json:"total_us"`
+}
+
+// Settlement is what an ended run leaves on its session.
+type Settlement struct {
+	DueTokens      chat.Tokens `json:"due_tokens"`
+	EstimateMargin float64     `json:"estimate_margin"`
+	PolicyHash     string      `json:"fleet_hash"`
+	// Settled is the fingerprint of what the run decided on; an automatic run that
+	// finds the same has nothing new to decide.
+	Settled         string  `json:"settled"`
+	CooldownSeconds float64 `json:"cooldown_seconds,omitempty"`
+	Ineffective     bool    `json:"ineffective,omitempty"`
+}
+
+// delta is how the live counters of a snapshot change by exclusions and
+// inclusions; additions count themselves.
+type delta struct {
+	Messages  int64 `json:"d_messages"`
+	Tokens    int64 `json:"d_tokens"`
+	Estimated int64 `json:"d_estimated"`
+}
+
+// Change is a plan on its way to Apply, with what the store cannot know.
+type Change struct {
+	Plan chat.Plan
+	// SID is the session's, and what applies that happen together are ordered by.
+	SID int64
+	// SnapshotSeq is the last seq of the snapshot; later messages stay untouched.
+	SnapshotSeq chat.Seq
+	Revision    int64
+	// Pinned are the pins of the snapshot. What of them the plan excludes could not
+	// stay in the view as it was; a pin set since makes such a plan stale.
+	Pinned chat.Ranges
+	// How the live counters of the snapshot change by exclusions and inclusions;
+	// additions count themselves.
+	DeltaMessages, DeltaTokens, DeltaEstimated int64
+	Ledger                                     Ledger
+	Settlement                                 Settlement
+}
+
+type wireAddition struct {
+	Kind     string          `json:"kind"`
+	Position chat.Seq        `json:"position"`
+	Tokens   chat.Tokens     `json:"token_count"`
+	Calls    int             `json:"calls"`
+	Flags    chat.Flags      `json:"flags"`
+	RoleCode string          `json:"role_code"`
+	Counter  string          `json:"counter"`
+	Covers   string          `json:"covers"`
+	Message  json.RawMessage `json:"message"`
+}
+
+// ending is the argument list of the SQL function end_run.
+type ending struct {
+	run, fence, sid   int64
+	status            string
+	revision          int64
+	snapshot          chat.Seq
+	reasons, seqs     []string
+	by                []*int
+	exclude, include  chat.Ranges
+	additions, record []byte
+}
+
+func (s *Store) end(ctx context.Context, run RunID, fence int64, e ending) (appended string, err error) {
+	e.run, e.fence = run, fence
+	answer, err := s.ends.Do(ctx, e)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("end run %d: %w", run, err)
+	case answer.code == "stale":
+		return "", fmt.Errorf("end run %d: %w", run, ErrStale)
+	case answer.code != "ended":
+		return "", fmt.Errorf("end run %d: another worker has it, or it is over: %w", run, ErrNotApplicable)
+	}
+	return answer.appended, nil
+}
+
+// ended is what end_run answers.
+type ended struct{ code, appended string }
+
+// endTogether ends runs in one transaction. One that fails takes all with it, so
+// then each is tried alone.
+func (s *Store) endTogether(ctx context.Context, calls []*part[ending, ended]) {
+	// In one order, so that two transactions never wait for each other.
+	slices.SortFunc(calls, func(a, b *part[ending, ended]) int { return cmp.Compare(a.in.sid, b.in.sid) })
+	if err := s.endAll(ctx, calls); err == nil || len(calls) == 1 {
+		return
+	}
+	for i := range calls {
+		_ = s.endAll(ctx, calls[i:i+1]) // the call has its error
+	}
+}
+
+func (s *Store) endAll(ctx context.Context, calls []*part[ending, ended]) error {
+	const query = `
+		SELECT code, coalesce(appended, '{}')::text
+		FROM compactor.end_run($1, $2, $3, $4, $5, $6, $7::text[]::int8multirange[], $8, $9, $10, $11, $12)`
+	var batch pgx.Batch
+	for _, c := range calls {
+		e := c.in
+		var additions any
+		if e.additions != nil {
+			additions = string(e.additions)
+		}
+		batch.Queue(s.q(query), e.run, e.fence, e.status, e.revision, e.snapshot, e.reasons, e.seqs, e.by,
+			e.exclude.String(), e.include.String(), additions, string(e.record))
+	}
+	results := s.pool.SendBatch(ctx, &batch)
+	var failed error
+	for _, c := range calls {
+		c.err = mapError(results.QueryRow().Scan(&c.out.code, &c.out.appended))
+		failed = cmp.Or(failed, c.err)
+	}
+	// The commit's own error comes with Close.
+	if err := mapError(results.Close()); err != nil && failed == nil {
+		failed = err
+		for _, c := range calls {
+			c.err = err
+		}
+	}
+	return failed
+}
+
+// Apply writes a change in one transaction: additions, exclusions, the view, the
+// counters, the ledger row and the wake-up. fence is the claim's, 0 for a run that
+// was only looked at. ErrNotApplicable: another worker has the run, or it is over.
+// ErrStale: the view or the pins changed since the snapshot; plan again. A second
+// Apply of the same run is ErrNotApplicable and changes nothing.
+func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (appended chat.Ranges, err error) {
+	e := ending{sid: c.SID, status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, include: c.Plan.Include}
+	for _, x := range c.Plan.Exclude {
+		e.exclude = e.exclude.Union(x.Seqs)
+		e.reasons, e.seqs, e.by = append(e.reasons, x.Reason), append(e.seqs, x.Seqs.String()), append(e.by, nil)
+	}
+	wire := make([]wireAddition, 0, len(c.Plan.Additions))
+	for i, a := range c.Plan.Additions {
+		e.exclude = e.exclude.Union(a.Covers)
+		e.reasons, e.seqs, e.by = append(e.reasons, a.Reason), append(e.seqs, a.Covers.String()), append(e.by, &i)
+		// The store names what runs write, and the envelope is not of the body.
+		a.Message.ID, a.Message.SourceID, a.Message.CreatedAt = "", "", time.Time{}
+		if a.Counter == "chars/4" || a.Counter == "octets/3" {
+			a.Flags |= chat.Estimated // as append does
+		}
+		body, err := a.Message.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("apply run %d: addition %d: %w", run, i, err)
+		}
+		wire = append(wire, wireAddition{
+			Kind: string(kindCode(a.Kind)), Position: a.Position, Tokens: a.Tokens, Calls: len(a.Message.ToolCalls),
+			Flags: a.Flags, RoleCode: string(roleCode(a.Message.Role)), Counter: a.Counter, Covers: a.Covers.String(), Message: body,
+		})
+	}
+	if len(wire) > 0 {
+		if e.additions, err = json.Marshal(wire); err != nil {
+			return nil, fmt.Errorf("apply run %d: %w", run, err)
+		}
+	}
+	e.record, err = json.Marshal(struct {
+		Ledger
+		Settlement
+		delta
+		Pinned string `json:"pinned"`
+	}{c.Ledger, c.Settlement, delta{c.DeltaMessages, c.DeltaTokens, c.DeltaEstimated}, c.Pinned.String()})
+	if err != nil {
+		return nil, fmt.Errorf("apply run %d: %w", run, err)
+	}
+	rows, err := s.end(ctx, run, fence, e)
+	if err != nil {
+		return nil, err
+	}
+	return chat.ParseRanges(rows)
+}
+
+// The ways a run ends without a change.
+const (
+	StatusSkipped = "skipped"
+	StatusFailed  = "failed"
+)
+
+// Finish ends a run that changed nothing. settle may be nil: the session then
+// keeps its thresholds and stays due; so it does where its view has changed since
+// the claim. ErrNotApplicable: another worker has it, or it is over.
+func (s *Store) Finish(ctx context.Context, c *Claim, status string, l Ledger, settle *Settlement) error {
+	record, err := json.Marshal(struct {
+		Ledger
+		*Settlement
+	}{l, settle})
+	if err != nil {
+		return fmt.Errorf("finish run %d: %w", c.Run, err)
+	}
+	_, err = s.end(ctx, c.Run, c.Fence, ending{sid: c.Session.SID, status: status, revision: c.Session.Revision, snapshot: c.Session.LastSeq, record: record})
+	return err
+}
