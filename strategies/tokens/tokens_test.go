@@ -151,7 +151,7 @@ func TestNoInputIsQuadratic(t *testing.T) {
 				// Linear is 10, quadratic 100; a slow moment of the machine spoils
 				// one attempt, not all of them.
 				var ratio float64
-				for range 4 {
+				for range 12 {
 					ratio = float64(fastest(small*factor)) / float64(fastest(small))
 					if ratio < 2.5*factor {
 						return
