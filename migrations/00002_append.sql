@@ -374,9 +374,12 @@ BEGIN
     s.tokens_since_run := s.tokens_since_run + v.tokens;
     s.turns_since_run := s.turns_since_run + v.turns;
     s.tokens_since_report := s.tokens_since_report + CASE WHEN s.reported_prompt_tokens IS NULL THEN 0 ELSE v.tokens END;
-    -- A call that still waits may have left the view, by a replacement: its result has nothing to follow there.
-    IF v.fault OR cardinality(s.open_calls) > 0 AND NOT s.live @> (SELECT l.seq FROM @schema@.message_log l
-            WHERE l.sid = s.sid AND l.seq <= s.last_seq - v.n AND l.calls > 0 ORDER BY l.seq DESC LIMIT 1) THEN
+    -- A call that still waits may have left the view, or its place, by a replacement: then its result has
+    -- nothing to follow there.
+    IF v.fault OR cardinality(s.open_calls) > 0 AND NOT EXISTS (
+            SELECT FROM (SELECT l.seq, l.position FROM @schema@.message_log l
+                WHERE l.sid = s.sid AND l.seq <= s.last_seq - v.n AND l.calls > 0 ORDER BY l.seq DESC LIMIT 1) c
+            WHERE s.live @> c.seq AND c.position = c.seq) THEN
         s.suspect_seq := v.last_seq;
     END IF;
     s.due := @schema@.is_due(s);

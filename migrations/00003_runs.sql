@@ -234,6 +234,10 @@ BEGIN
             SELECT count(*), coalesce(sum(token_count), 0), count(*) FILTER (WHERE role_code = 'u')
             INTO s.messages_since_run, s.tokens_since_run, s.turns_since_run
             FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > p_snapshot_seq AND m.kind = 'm';
+            -- The plan knew nothing of a result that came meanwhile, and may have taken its call.
+            IF EXISTS (SELECT FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > p_snapshot_seq AND m.role_code = 't') THEN
+                s.suspect_seq := s.last_source_seq;
+            END IF;
         END IF;
     END IF;
     code := 'ended';
