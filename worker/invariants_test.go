@@ -417,8 +417,7 @@ func (w *world) execute(id store.RunID) {
 			say("the last user message %s is gone", m.ID)
 		case m.Role == chat.RoleSystem && w.policy.PreserveSystem && !after.stands(m):
 			say("system message %s is gone", m.ID)
-		// A copy that says the same may stand in its place, where the view has to be mended.
-		case m.Pinned && w.whole(before.all, m) && !after.stands(m):
+		case m.Pinned && w.whole(before.all, m):
 			say("pinned message %s is gone", m.ID)
 		}
 	}
