@@ -374,11 +374,14 @@ BEGIN
             USING ERRCODE = 'serialization_failure';
     END IF;
     -- A new message goes behind the known one before it in the list; behind the last known one, at the end.
+    -- Nothing goes before the system prompt, wherever the list has it: no provider would take that.
     WITH listed AS (
         SELECT ord, max(l.position) OVER (ORDER BY ord) AS behind, max(ord) FILTER (WHERE l.seq IS NOT NULL) OVER () AS last_known
         FROM json_array_elements(p_messages) WITH ORDINALITY e(m, ord)
         LEFT JOIN @schema@.message_log l ON l.sid = s.sid AND l.id = m->>'id')
-    SELECT array_agg(CASE WHEN ord < last_known THEN coalesce(behind, 0) END ORDER BY ord) INTO v_pos FROM listed;
+    SELECT array_agg(CASE WHEN ord < last_known THEN greatest(coalesce(behind, 0), lead) END ORDER BY ord) INTO v_pos
+    FROM listed, (SELECT coalesce((SELECT l.seq - 1 FROM @schema@.message_log l
+        WHERE l.sid = s.sid AND l.kind = 'm' AND l.role_code <> 's' ORDER BY l.seq LIMIT 1), s.last_seq) AS lead) x;
     -- Known ones are appended again too: nothing happens, unless their content is another.
     v_seqs := @schema@.append(p_tenant, p_session, p_messages, NULL, v_pos);
     v_keep := coalesce((SELECT range_agg(int8range(q, q + 1)) FROM unnest(v_seqs) q WHERE q <= s.last_seq), '{}');
