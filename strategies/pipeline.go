@@ -91,22 +91,25 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 		step.After = totals
 		r.Steps = append(r.Steps, step)
 	}
-	if p.Fallback && p.Target > 0 && totals.IncludedTokens > p.Target {
-		before := totals
-		d.Apply(p.Guard.fallback(d, p.Target), reasonFallback)
-		totals = d.Transcript().Totals()
-		r.Steps = append(r.Steps, Step{
-			Strategy: reasonFallback, Before: before, After: totals,
-			Changed: totals.IncludedMessages != before.IncludedMessages,
-		})
+	// The guard may put back what the steps took, so that something else has to go.
+	for round := range 2 {
+		over := p.Fallback && p.Target > 0 && totals.IncludedTokens > p.Target
+		fell := over && p.fall(d, &r, &totals)
+		if round > 0 && !fell {
+			break
+		}
+		if d.changes > 0 || len(r.Faults) > 0 || totals.IncludedMessages < totals.Messages {
+			repairs, err := p.Guard.Hold(ctx, d, load)
+			if err != nil {
+				return Result{}, err
+			}
+			for _, x := range repairs {
+				r.Repairs = addRepair(r.Repairs, x.Reason, x.Messages)
+			}
+			totals = d.Transcript().Totals()
+		}
 	}
 	r.Rejected = d.rejected
-	if d.changes > 0 || len(r.Faults) > 0 || totals.IncludedMessages < totals.Messages {
-		if r.Repairs, err = p.Guard.Hold(ctx, d, load); err != nil {
-			return Result{}, err
-		}
-		r.Rejected = d.rejected
-	}
 	if d.changes == 0 {
 		r.View, r.After = d.viewMetas(), totals
 		return r, nil
@@ -114,6 +117,21 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 	r.Plan = d.Plan()
 	r.View, r.After = d.outcome()
 	return r, nil
+}
+
+// fall drops the oldest groups, as a step of its own, and reports whether it could.
+func (p Pipeline) fall(d *Draft, r *Result, totals *Totals) bool {
+	step := Step{Strategy: reasonFallback, Before: *totals}
+	changes := d.changes
+	d.Apply(p.Guard.fallback(d, p.Target), reasonFallback)
+	step.Changed = d.changes > changes
+	if !step.Changed && len(r.Steps) > 0 && r.Steps[len(r.Steps)-1].Strategy == reasonFallback {
+		return false
+	}
+	*totals = d.Transcript().Totals()
+	step.After = *totals
+	r.Steps = append(r.Steps, step)
+	return step.Changed
 }
 
 // outcome is the view and its totals once the draft's plan is applied: what was

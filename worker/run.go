@@ -232,9 +232,13 @@ func (a *attempt) skip(ctx context.Context, b *briefing, code string) error {
 	a.ledger.TotalMicros = time.Since(a.start).Microseconds()
 	s := b.settlement(b.context, a.claim.Session.Revision)
 	switch code {
-	case OutcomeDryRun, OutcomeCooldown, OutcomeWaitingAfterUndo, OutcomeWouldGrow, OutcomeNothingToCompact:
+	case OutcomeDryRun, OutcomeCooldown, OutcomeWaitingAfterUndo, OutcomeNothingToCompact:
 		s = nil // says nothing about whether the session is due
-	case OutcomeIneffective:
+	case OutcomeIneffective, OutcomeWouldGrow:
+		if !b.automatic() { // it asked for something else than the policy
+			s = nil
+			break
+		}
 		s.Ineffective, s.CooldownSeconds = true, b.policy.Cooldown.Seconds()
 	}
 	if err := a.w.store.Finish(ctx, a.claim, store.StatusSkipped, a.ledger, s); err != nil {

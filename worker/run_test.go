@@ -1,11 +1,13 @@
 package worker
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 func TestOutcomes(t *testing.T) {
@@ -163,6 +165,42 @@ func TestIneffectiveRunCoolsDown(t *testing.T) {
 	}
 	if row := f.run(f.sweep()[0]); row.Outcome != OutcomeCooldown {
 		t.Errorf("ended %s, want %s", row.Outcome, OutcomeCooldown)
+	}
+}
+
+// What would grow once would grow again: the session waits for something to gain,
+// and nobody reads its content meanwhile.
+func TestARunThatWouldGrowIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	p := testPolicy()
+	p.Pipeline, p.Fallback = []policy.Step{{Strategy: "tool_result"}}, false
+	f := setupWith(t, database(t), p, Config{})
+	f.append("s", "sssssssssss") // over the start, and all of it stays
+	var small []store.NewMessage
+	for i := range 3 {
+		id := fmt.Sprint("call-", i)
+		small = append(small,
+			store.NewMessage{Counter: "test", Message: chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{{ID: id, Type: "function", Name: "look"}}}},
+			store.NewMessage{Counter: "test", Message: chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: chat.TextContent("ok")}})
+	}
+	if _, _, err := f.store.Append(t.Context(), key("s"), "", small); err != nil {
+		t.Fatal(err)
+	}
+	event, nightly := f.event(), f.sweep()[0]
+	if row := f.run(event); row.Outcome != OutcomeWouldGrow {
+		t.Fatalf("ended %s, want %s", row.Outcome, OutcomeWouldGrow)
+	}
+	session, err := f.store.Session(t.Context(), key("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if session.Due || session.DueTokens != 1150 {
+		t.Errorf("due %t at %d tokens; want it due when there is the minimum to gain, at 1150", session.Due, session.DueTokens)
+	}
+	st := &reading{Store: f.store}
+	f.w = New(st, testPlanner(p), Config{})
+	if row := f.run(nightly); row.Outcome != OutcomeUnchanged || st.messages.Load() > 0 {
+		t.Errorf("ended %s and read content %d times, want %s and none", row.Outcome, st.messages.Load(), OutcomeUnchanged)
 	}
 }
 
