@@ -188,3 +188,15 @@ func TestReplaceKeepsWhatTheCallerCouldNotHaveSeen(t *testing.T) {
 	}
 	wantConsistent(t, s)
 }
+
+func TestAnEmptyViewHasItsRevision(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 2)...)
+	apply(t, s, k, exclude(span(1, 2)))
+	view, revision := must2(s.View(t.Context(), k))(t)
+	if len(view) != 0 || revision != 1 {
+		t.Errorf("view of %d messages at revision %d, want none at 1", len(view), revision)
+	}
+}

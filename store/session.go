@@ -128,10 +128,11 @@ type Stored struct {
 	SummaryOf     chat.Ranges
 }
 
+// queryView has one row, with seq 0, for a session whose view is empty: it has a revision too.
 const queryView = `
-	SELECT v.seq, v.id, v.kind, v.message::text, v.token_count, v.created_at, coalesce(v.source_id, ''),
-		(SELECT revision FROM compactor.sessions WHERE tenant = $1 AND id = $2)
-	FROM compactor.view($1, $2) v`
+	SELECT coalesce(v.seq, 0), coalesce(v.id, ''), coalesce(v.kind, ''), coalesce(v.message, 'null')::text, coalesce(v.token_count, 0),
+		coalesce(v.created_at, 'epoch'), coalesce(v.source_id, ''), s.revision
+	FROM compactor.sessions s LEFT JOIN compactor.view($1, $2) v ON true WHERE s.tenant = $1 AND s.id = $2`
 
 // View is a session's history as its model is given it. A session that does not
 // exist has an empty one and revision 0, as an application sees before it
@@ -148,10 +149,16 @@ func (s *Store) View(ctx context.Context, k Key) (msgs []Stored, revision int64,
 		if err := row.Scan(&m.Seq, &id, &m.Kind, &body, &m.Tokens, &created, &source, &revision); err != nil {
 			return m, err
 		}
+		if m.Seq == 0 {
+			return m, nil
+		}
 		return m, m.fill(id, body, source, created)
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("view of session %s: %w", k, mapError(err))
+	}
+	if len(msgs) == 1 && msgs[0].Seq == 0 {
+		msgs = nil
 	}
 	return msgs, revision, nil
 }
