@@ -245,8 +245,9 @@ BEGIN
     IF v.due_tokens IS NULL OR NOT v_applied AND s.revision <> p_revision THEN RETURN; END IF;
     s.due_tokens := v.due_tokens;
     s.estimate_margin := v.estimate_margin;
-    -- A pin set meanwhile, on a message that is out, is news for the next run.
-    s.suspect_seq := CASE WHEN s.suspect_seq > p_snapshot_seq OR NOT s.pinned <@ s.live THEN s.suspect_seq END;
+    -- What came meanwhile is news for the next run, and so is a pinned message that is out, until it is back.
+    s.suspect_seq := CASE WHEN s.suspect_seq > p_snapshot_seq THEN s.suspect_seq
+                          WHEN NOT s.pinned <@ s.live THEN coalesce(s.suspect_seq, p_snapshot_seq) END;
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET live = s.live, revision = s.revision, head_run = s.head_run, tail_start_seq = s.tail_start_seq,
         last_seq = s.last_seq, live_messages = s.live_messages, live_tokens = s.live_tokens,
@@ -345,6 +346,35 @@ CREATE FUNCTION @schema@.mark_in_force(p_sid bigint, p_head bigint) RETURNS void
 $$;
 -- +goose StatementEnd
 
+-- The last position at or before p_behind behind which no group of a call and its results goes on.
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.group_boundary(p_sid bigint, p_behind bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v record;
+BEGIN
+    LOOP
+        SELECT b.seq, b.calls > 0 OR b.role_code = 't' AS called, thinks.b AS thinking, n.role_code = 't' AS answer, n.calls > 0 AS call, thinks.n AS thinks_on
+        INTO v
+        FROM (SELECT * FROM @schema@.message_log m WHERE m.sid = p_sid AND m.seq <= p_behind AND m.kind = 'm' AND m.position = m.seq
+              ORDER BY m.seq DESC LIMIT 1) b
+        CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log m WHERE m.sid = p_sid AND m.seq > b.seq AND m.kind = 'm' AND m.position = m.seq
+              ORDER BY m.seq LIMIT 1) n
+        CROSS JOIN LATERAL (SELECT @schema@.reasoning_only(b.role_code, b.calls, b.flags) AS b, @schema@.reasoning_only(n.role_code, n.calls, n.flags) AS n) thinks;
+        IF NOT FOUND OR NOT (v.answer AND (v.called OR v.thinking) OR v.thinking AND (v.call OR v.thinks_on) OR v.called AND v.thinks_on) THEN
+            RETURN p_behind;
+        END IF;
+        p_behind := v.seq - 1;
+    END LOOP;
+END $$;
+-- +goose StatementEnd
+
+-- The flags are those of chat.Flags: 1 text, 2 reasoning, 4 media.
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.reasoning_only(p_role_code "char", p_calls smallint, p_flags smallint) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT p_role_code = 'a' AND p_calls = 0 AND p_flags & 7 = 2
+$$;
+-- +goose StatementEnd
+
 -- A history that was compacted elsewhere: known ids stay, those absent are excluded (reason
 -- replaced), new ones are appended, in the place where they stand in the list. p_revision is the
 -- revision the caller read; another one is an error. p_seen is the last seq the caller read: what was
@@ -373,14 +403,18 @@ BEGIN
         RAISE EXCEPTION 'session % is at revision %, not %: read the view again', s.id, s.revision, p_revision
             USING ERRCODE = 'serialization_failure';
     END IF;
-    -- A new message goes behind the known one before it in the list; behind the last known one, at the end.
-    -- Nothing goes before the system prompt, wherever the list has it: no provider would take that.
+    -- A new message goes behind the known one before it in the list; behind the last known one, at the end. Nothing goes
+    -- before the system prompt, wherever the list has it, and nothing but results into a tool group: no provider would take
+    -- that.
     WITH listed AS (
-        SELECT ord, max(l.position) OVER (ORDER BY ord) AS behind, max(ord) FILTER (WHERE l.seq IS NOT NULL) OVER () AS last_known
+        SELECT ord, m->>'role' AS role, l.seq IS NULL AS new, max(l.position) OVER (ORDER BY ord) AS behind, count(l.seq) OVER (ORDER BY ord) AS place,
+            max(ord) FILTER (WHERE l.seq IS NOT NULL) OVER () AS last_known
         FROM json_array_elements(p_messages) WITH ORDINALITY e(m, ord)
-        LEFT JOIN @schema@.message_log l ON l.sid = s.sid AND l.id = m->>'id')
-    SELECT array_agg(CASE WHEN ord < last_known THEN greatest(coalesce(behind, 0), lead) END ORDER BY ord) INTO v_pos
-    FROM listed, (SELECT coalesce((SELECT l.seq - 1 FROM @schema@.message_log l
+        LEFT JOIN @schema@.message_log l ON l.sid = s.sid AND l.id = m->>'id'), placed AS (
+        SELECT *, bool_or(new AND role IS DISTINCT FROM 'tool') OVER (PARTITION BY place ORDER BY ord) AS led FROM listed)
+    SELECT array_agg(CASE WHEN new AND ord < last_known THEN greatest(CASE WHEN led THEN @schema@.group_boundary(s.sid, coalesce(behind, 0))
+        ELSE coalesce(behind, 0) END, lead) END ORDER BY ord) INTO v_pos
+    FROM placed, (SELECT coalesce((SELECT l.seq - 1 FROM @schema@.message_log l
         WHERE l.sid = s.sid AND l.kind = 'm' AND l.role_code <> 's' ORDER BY l.seq LIMIT 1), s.last_seq) AS lead) x;
     -- Known ones are appended again too: nothing happens, unless their content is another.
     v_seqs := @schema@.append(p_tenant, p_session, p_messages, NULL, v_pos);

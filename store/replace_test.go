@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +186,27 @@ func TestReplaceKeepsWhatTheCallerCouldNotHaveSeen(t *testing.T) {
 	must(s.ReplaceSeen(t.Context(), k, 0, 4, []NewMessage{m[3]}, "host"))(t)
 	if diff := cmp.Diff([]chat.Seq{4, 5}, liveSeqs(t, s, k)); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}
+
+func TestReplacePutsNothingIntoAToolGroup(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thought := NewMessage{Message: chat.Message{ID: "t", Role: chat.RoleAssistant, Reasoning: "hm"}}
+	said := []NewMessage{user("a", "x"), thought, call("b", "c"), result("c", "c", "y"), assistant("d", "z")}
+	for _, behind := range []int{2, 3} { // the reasoning, the call
+		k := Key{Session: fmt.Sprint("s", behind)}
+		add(t, s, k, said...)
+		must(s.Replace(t.Context(), k, 0, slices.Insert(slices.Clone(said), behind, user("new", "n")), ""))(t)
+		view, _ := must2(s.View(t.Context(), k))(t)
+		var ids []string
+		for _, m := range view {
+			ids = append(ids, m.ID)
+		}
+		if diff := cmp.Diff(strings.Fields("a new t b c d"), ids); diff != "" {
+			t.Errorf("behind message %d (-want +got):\n%s", behind, diff)
+		}
 	}
 	wantConsistent(t, s)
 }

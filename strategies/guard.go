@@ -163,11 +163,32 @@ func (l *layout) whole(open int32) {
 		if !stays || l.dissolved(g, open) {
 			continue
 		}
+		l.unshrink(g)
 		for k := g.start; k < g.end; k++ {
 			if l.places[k].member && !l.places[k].in {
 				l.restore(k)
 			}
 		}
+	}
+}
+
+// unshrink puts a call back as it was said when a result comes back that the
+// stand-in in its place makes no call for any more.
+func (l *layout) unshrink(g *group) {
+	if g.call < 0 {
+		return
+	}
+	shrunk, back := false, false
+	l.each(g.call, func(id int32) {
+		e := &l.d.all[id]
+		shrunk = shrunk || !isSource(e.Kind) && (e.Included || l.d.marks[id].was) && e.Calls < g.answers
+	})
+	for k := g.start; k < g.end && shrunk; k++ {
+		back = back || l.places[k].member && l.rep(k).Role == chat.RoleTool && l.held(k) && !l.was(k)
+	}
+	if back {
+		l.d.include(l.places[g.call].rep)
+		l.places[g.call].in = true
 	}
 }
 
