@@ -346,21 +346,21 @@ CREATE FUNCTION @schema@.mark_in_force(p_sid bigint, p_head bigint) RETURNS void
 $$;
 -- +goose StatementEnd
 
--- The last position at or before p_behind behind which no group of a call and its results goes on.
+-- The last position at or before p_behind that is inside no group of a call, its results and its reasoning. Reasoning is
+-- given a wide berth: which call it belongs to can change when another one is mended.
 -- +goose StatementBegin
 CREATE FUNCTION @schema@.group_boundary(p_sid bigint, p_behind bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v record;
 BEGIN
     LOOP
-        SELECT b.seq, b.calls > 0 OR b.role_code = 't' AS called, thinks.b AS thinking, n.role_code = 't' AS answer, n.calls > 0 AS call, thinks.n AS thinks_on
-        INTO v
+        SELECT b.seq, n.role_code = 't' OR @schema@.reasoning_only(b.role_code, b.calls, b.flags)
+            OR @schema@.reasoning_only(n.role_code, n.calls, n.flags) AS inside INTO v
         FROM (SELECT * FROM @schema@.message_log m WHERE m.sid = p_sid AND m.seq <= p_behind AND m.kind = 'm' AND m.position = m.seq
               ORDER BY m.seq DESC LIMIT 1) b
         CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log m WHERE m.sid = p_sid AND m.seq > b.seq AND m.kind = 'm' AND m.position = m.seq
-              ORDER BY m.seq LIMIT 1) n
-        CROSS JOIN LATERAL (SELECT @schema@.reasoning_only(b.role_code, b.calls, b.flags) AS b, @schema@.reasoning_only(n.role_code, n.calls, n.flags) AS n) thinks;
-        IF NOT FOUND OR NOT (v.answer AND (v.called OR v.thinking) OR v.thinking AND (v.call OR v.thinks_on) OR v.called AND v.thinks_on) THEN
+              ORDER BY m.seq LIMIT 1) n;
+        IF NOT FOUND OR NOT v.inside THEN
             RETURN p_behind;
         END IF;
         p_behind := v.seq - 1;

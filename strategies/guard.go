@@ -124,7 +124,9 @@ func (g Guard) protect(l *layout, open int32) {
 		if e.Included || l.placeOf[i] >= 0 {
 			continue
 		}
-		if e.Pinned || e.Has(chat.Moved) && e.Role == chat.RoleSystem && !g.DropSystem ||
+		// A moved call or result has no group: once it was mended it stays mended.
+		torn := e.Role == chat.RoleTool || e.Calls > 0
+		if e.Pinned && (d.marks[i].was || !torn) || e.Has(chat.Moved) && e.Role == chat.RoleSystem && !g.DropSystem ||
 			open >= 0 && d.marks[i].was && e.Position > l.position(int(open)) {
 			d.include(int32(i))
 		}

@@ -157,8 +157,8 @@ func (l *layout) open() int32 {
 		case e.Role != chat.RoleUser:
 		case e.Kind != chat.KindSummary:
 			user = max(user, e.Position)
-		case e.Included:
-			user = max(user, e.Position-1) // a summary stands before what is at its position
+		case e.Included || e.Has(chat.Moved):
+			user = max(user, e.Position-1) // it stands before what is at its position
 		}
 	}
 	first, tail := int32(-1), true

@@ -170,6 +170,13 @@ func (s *model) kept(system bool) error {
 			}
 		}
 	}
+	// A user message that the application put behind a call has passed it by.
+	passed := last
+	for _, m := range s.metas {
+		if m.Role == chat.RoleUser && (s.included[m.Seq] || m.Has(chat.Moved)) {
+			passed = max(passed, m.Position-1)
+		}
+	}
 	held := func(m chat.Meta) bool {
 		return slices.ContainsFunc(s.metas, func(x chat.Meta) bool {
 			return s.included[x.Seq] && x.Kind != chat.KindSummary && x.Position == m.Position
@@ -205,7 +212,7 @@ func (s *model) kept(system bool) error {
 				return fmt.Errorf("system message %d is gone", m.Seq)
 			}
 		}
-		open := call != nil && call.Calls > answers && call.Seq > last
+		open := call != nil && call.Calls > answers && call.Seq > passed
 		for i := g.Start; i < g.End; i++ {
 			m := sources[i]
 			faulty := m.Role == chat.RoleTool && (call == nil || !m.Has(chat.Paired)) ||

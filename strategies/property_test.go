@@ -67,6 +67,7 @@ func drawSession(t *rapid.T) (s *model, sound bool) {
 		s.append(sys("be good"))
 	}
 	s.append(drawMessages(t, 12)...)
+	drawMoved(t, s)
 	for i := range s.metas {
 		s.pinned[s.metas[i].Seq] = rapid.IntRange(0, 9).Draw(t, "pin") == 9
 	}
@@ -85,6 +86,34 @@ func drawSession(t *rapid.T) (s *model, sound bool) {
 		}
 	}
 	return s, sound
+}
+
+// drawMoved puts messages where an application's replacement can put them: between
+// groups, behind the leading system messages.
+func drawMoved(t *rapid.T, s *model) {
+	var places []chat.Seq // a moved message stands in front of what is said there
+	lead := true
+	for _, g := range chat.Groups(s.metas) {
+		if lead = lead && g.Kind == chat.GroupSystem; lead {
+			continue
+		}
+		// A replacement keeps away from reasoning, whose group may change with a repair.
+		if g.Start > 0 && (s.metas[g.Start-1].ReasoningOnly() || s.metas[g.Start].ReasoningOnly()) {
+			continue
+		}
+		places = append(places, s.metas[g.Start].Seq)
+	}
+	if len(places) == 0 {
+		return
+	}
+	for range rapid.IntRange(0, 8).Draw(t, "moved") / 4 {
+		m := rapid.SampledFrom([]chat.Message{user("moved"), says("moved"), thinks("moved"), sys("moved")}).Draw(t, "message")
+		meta := m.Meta(chat.Seq(len(s.metas) + 1))
+		meta.Tokens = quarter{}.Message(&m)
+		meta.Position = rapid.SampledFrom(places).Draw(t, "position")
+		meta.Kind, meta.Flags = chat.KindSummary, meta.Flags|chat.Moved
+		s.put(meta, m)
+	}
 }
 
 // hostile wants anything.
