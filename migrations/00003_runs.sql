@@ -355,7 +355,7 @@ DECLARE
 BEGIN
     LOOP
         SELECT b.seq, n.role_code = 't' OR @schema@.reasoning_only(b.role_code, b.calls, b.flags)
-            OR @schema@.reasoning_only(n.role_code, n.calls, n.flags) AS inside INTO v
+            OR b.calls > 0 AND @schema@.reasoning_only(n.role_code, n.calls, n.flags) AS inside INTO v
         FROM (SELECT * FROM @schema@.message_log m WHERE m.sid = p_sid AND m.seq <= p_behind AND m.kind = 'm' AND m.position = m.seq
               ORDER BY m.seq DESC LIMIT 1) b
         CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log m WHERE m.sid = p_sid AND m.seq > b.seq AND m.kind = 'm' AND m.position = m.seq

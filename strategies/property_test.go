@@ -98,10 +98,9 @@ func drawMoved(t *rapid.T, s *model) {
 			continue
 		}
 		// A replacement keeps away from reasoning, whose group may change with a repair.
-		if g.Start > 0 && (s.metas[g.Start-1].ReasoningOnly() || s.metas[g.Start].ReasoningOnly()) {
-			continue
+		if g.Start == 0 || !s.metas[g.Start-1].ReasoningOnly() {
+			places = append(places, s.metas[g.Start].Seq)
 		}
-		places = append(places, s.metas[g.Start].Seq)
 	}
 	if len(places) == 0 {
 		return

@@ -47,9 +47,10 @@ type Meta struct {
 func (m Meta) Has(f Flags) bool { return m.Flags&f == f }
 
 // ReasoningOnly reports whether m is an assistant message that holds reasoning
-// and nothing else. What was moved belongs to no call.
+// and nothing else. A summary, or what was moved, belongs to no call.
 func (m Meta) ReasoningOnly() bool {
-	return m.Role == RoleAssistant && m.Calls == 0 && m.Has(HasReasoning) && m.Flags&(HasText|HasMedia|Moved) == 0
+	return m.Role == RoleAssistant && m.Calls == 0 && m.Has(HasReasoning) && !m.Has(HasText) && !m.Has(HasMedia) &&
+		m.Kind != KindSummary
 }
 
 // Less is the order of a view: by position, summaries first, then by seq. What the
