@@ -86,10 +86,10 @@ func (d *Draft) admit(a *chat.Addition, covers []int32) bool {
 		return (m.Role == old.Role || m.Role == chat.RoleAssistant) && len(m.ToolCalls) == 0
 	}
 	a.Flags |= old.Flags & chat.Paired
-	if m.Role != old.Role || len(m.ToolCalls) != old.Calls || old.ReasoningOnly() != reasoningOnly(m, a.Flags) {
+	if m.Role != old.Role || len(m.ToolCalls) > old.Calls || old.ReasoningOnly() != reasoningOnly(m, a.Flags) {
 		return false
 	}
-	return old.Message == nil || sameCalls(old.Message, m)
+	return old.Message == nil || callsOf(old.Message, m)
 }
 
 // write adds an addition that was admitted.
@@ -134,15 +134,20 @@ func (d *Draft) append(a chat.Addition) {
 	d.view = nil
 }
 
-// sameCalls reports whether two messages answer the same call and make the same.
-func sameCalls(a, b *chat.Message) bool {
-	if a.ToolCallID != b.ToolCallID || len(a.ToolCalls) != len(b.ToolCalls) {
+// callsOf reports whether m answers the call that old answers and makes calls of
+// old's, in their order, and no others. A stand-in may make fewer of them: the
+// guard puts them back unless their results are gone too.
+func callsOf(old, m *chat.Message) bool {
+	if old.ToolCallID != m.ToolCallID {
 		return false
 	}
-	for i := range a.ToolCalls {
-		if a.ToolCalls[i].ID != b.ToolCalls[i].ID {
+	left := old.ToolCalls
+	for _, c := range m.ToolCalls {
+		i := slices.IndexFunc(left, func(o chat.ToolCall) bool { return o.ID == c.ID })
+		if i < 0 {
 			return false
 		}
+		left = left[i+1:]
 	}
 	return true
 }

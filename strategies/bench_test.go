@@ -99,7 +99,7 @@ func TestRealSessions(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("DATA_DIR")
 	if dir == "" {
-		dir = dataDir()
+		dir = shared("data")
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	if err != nil || len(files) == 0 {
@@ -141,15 +141,15 @@ func TestRealSessions(t *testing.T) {
 	t.Logf("%d sessions, %d runs with repairs", sessions, mended)
 }
 
-// dataDir is the folder shared/data beside the module.
-func dataDir() string {
+// shared is a folder of what stands beside the module.
+func shared(folder string) string {
 	dir, err := os.Getwd()
 	if err != nil {
 		return ""
 	}
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return filepath.Join(filepath.Dir(dir), "shared", "data")
+			return filepath.Join(filepath.Dir(dir), "shared", folder)
 		}
 	}
 	return ""

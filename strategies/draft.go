@@ -34,6 +34,8 @@ type Draft struct {
 	view     *Transcript
 	changes  int
 	rejected int
+	// unsummarized is why the last strategy that got no summary got none.
+	unsummarized error
 	// unproven are stand-ins whose original was not at hand to compare calls with.
 	unproven []unproven
 	found    []int32 // scratch of Apply
@@ -180,7 +182,10 @@ func (d *Draft) Run(ctx context.Context, s Strategy, load Loader) (changed bool,
 		t = d.Transcript()
 	}
 	var plan chat.Plan
-	if err := guarded(s, func() (err error) { plan, err = s.Plan(ctx, t); return err }); err != nil {
+	err = guarded(s, func() (err error) { plan, err = s.Plan(ctx, t); return err })
+	if errors.Is(err, ErrNoSummary) && ctx.Err() == nil {
+		d.unsummarized = err
+	} else if err != nil {
 		return false, err
 	}
 	d.Apply(plan, s.Name())

@@ -69,7 +69,7 @@ func (g Guard) prove(ctx context.Context, d *Draft, load Loader) error {
 		return fmt.Errorf("load originals of stand-ins: %w", err)
 	}
 	for _, u := range d.unproven {
-		if sameCalls(d.all[u.of].Message, d.all[u.id].Message) {
+		if callsOf(d.all[u.of].Message, d.all[u.id].Message) {
 			continue
 		}
 		d.rejected++
@@ -174,21 +174,23 @@ func (l *layout) whole(open int32) {
 	}
 }
 
-// unshrink puts a call back as it was said when a result comes back that the
-// stand-in in its place makes no call for any more.
+// unshrink puts a call back as it was said where a strategy wants fewer of its
+// calls, and where a result comes back that the stand-in in its place makes no call
+// for any more: groups are whole or gone.
 func (l *layout) unshrink(g *group) {
 	if g.call < 0 {
 		return
 	}
-	shrunk, back := false, false
+	shrunk, whole := false, false
 	l.each(g.call, func(id int32) {
 		e := &l.d.all[id]
 		shrunk = shrunk || !isSource(e.Kind) && (e.Included || l.d.marks[id].was) && e.Calls < g.answers
+		whole = whole || e.Included && int(id) >= len(l.d.all)-len(l.d.adds) && e.Calls < l.rep(g.call).Calls
 	})
 	for k := g.start; k < g.end && shrunk; k++ {
-		back = back || l.places[k].member && l.rep(k).Role == chat.RoleTool && l.held(k) && !l.was(k)
+		whole = whole || l.places[k].member && l.rep(k).Role == chat.RoleTool && l.held(k) && !l.was(k)
 	}
-	if back {
+	if whole {
 		l.d.include(l.places[g.call].rep)
 		l.places[g.call].in = true
 	}

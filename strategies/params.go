@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // Params are the parameters of a strategy as they come out of JSON or YAML.
@@ -209,6 +211,14 @@ func (a *Args) Strategies(name, doc string) []Strategy {
 		out = append(out, s)
 	}
 	return out
+}
+
+// Summarizer is the one that the registry was given. That there is none is a fault.
+func (a *Args) Summarizer() summarize.Summarizer {
+	if a.registry.Summarizer == nil && !a.help {
+		a.faults = append(a.faults, fmt.Errorf("%s: %w", a.strategy, ErrNoSummarizer))
+	}
+	return a.registry.Summarizer
 }
 
 // Fault records that a parameter has a value it must not have. It is for what

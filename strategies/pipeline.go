@@ -32,6 +32,8 @@ type Step struct {
 	Before   Totals `json:"before"`
 	After    Totals `json:"after"`
 	Changed  bool   `json:"changed"`
+	// NoSummary is why a summary that the strategy asked for was not had.
+	NoSummary string `json:"no_summary,omitempty"`
 }
 
 // Result is what a pipeline came to.
@@ -80,11 +82,15 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 		if p.Target > 0 && totals.IncludedTokens <= p.Target {
 			break
 		}
+		d.unsummarized = nil
 		changed, err := d.Run(ctx, s, load)
 		if err != nil {
 			return Result{}, err
 		}
 		step := Step{Strategy: s.Name(), Before: totals, Changed: changed}
+		if d.unsummarized != nil {
+			step.NoSummary = d.unsummarized.Error()
+		}
 		if changed {
 			totals = d.Transcript().Totals()
 		}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // ErrUnknownStrategy is the error for a name that is not registered.
@@ -25,7 +27,13 @@ type Info struct {
 
 // Registry makes strategies by name. Registering is not safe for concurrent use,
 // making strategies is.
-type Registry struct{ known map[string]registered }
+type Registry struct {
+	// Summarizer is what strategies that need a summary are given. Without one
+	// such a strategy cannot be made.
+	Summarizer summarize.Summarizer
+
+	known map[string]registered
+}
 
 type registered struct {
 	doc  string

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"context"
+	"errors"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -24,6 +25,15 @@ type Strategy interface {
 type Reader interface {
 	Reads(t *Transcript) []chat.Seq
 }
+
+// ErrNoSummarizer is the error of making a strategy that needs a summarizer where
+// none is configured.
+var ErrNoSummarizer = errors.New("needs a summarizer, and none is configured")
+
+// ErrNoSummary is wrapped by the error of a strategy that got no summary. That is
+// no fault of the strategy: what it planned without one, mostly nothing, is done,
+// the step says so, and the pipeline goes on.
+var ErrNoSummary = errors.New("no summary")
 
 // Loader reads the content of messages. The result holds every seq asked for.
 type Loader func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error)

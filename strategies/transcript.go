@@ -102,6 +102,15 @@ func (t *Transcript) GroupIncluded(i int) bool {
 	return n > 0
 }
 
+// GroupPinned reports whether any message of the group with ordinal i that is in
+// the view is pinned: the group stays as it is.
+func (t *Transcript) GroupPinned(i int) bool {
+	pinned := func(g chat.Group) bool {
+		return slices.ContainsFunc(t.Entries[g.Start:g.End], func(e Entry) bool { return e.Pinned && e.Included })
+	}
+	return pinned(t.Groups()[i]) || slices.ContainsFunc(t.also[i], pinned)
+}
+
 // MinimumRetained is the ordinal of the group that a budget never takes: the
 // last included group that is not a system message, else the last included
 // group, else -1.
