@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -40,58 +39,6 @@ func benchmarked(tb testing.TB, n int) map[string]Pipeline {
 			Params{"strategy": "selective_tool_call", "params": Params{"keep_last_tool_call_groups": n / 8}},
 		}}),
 		"repair": {},
-	}
-}
-
-func BenchmarkStrategies(b *testing.B) {
-	for _, name := range []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "token_budget", "repair"} {
-		for _, n := range []int{200, 10000} {
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-				t, load := long(n)
-				p := benchmarked(b, n)[name]
-				b.ReportAllocs()
-				for b.Loop() {
-					fresh := &Transcript{Entries: t.Entries, Counter: t.Counter}
-					if _, err := p.Run(b.Context(), fresh, load); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
-}
-
-func TestRunsInLinearTime(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures time")
-	}
-	measure := func(name string, n int) time.Duration {
-		tr, load := long(n)
-		p := benchmarked(t, n)[name]
-		best := time.Duration(1 << 62)
-		for range 3 {
-			fresh := &Transcript{Entries: tr.Entries, Counter: tr.Counter}
-			start := time.Now()
-			if _, err := p.Run(t.Context(), fresh, load); err != nil {
-				t.Fatal(err)
-			}
-			best = min(best, time.Since(start))
-		}
-		return best
-	}
-	for name := range benchmarked(t, 100) {
-		var small, large time.Duration
-		linear := false
-		for range 4 { // other work on the machine must not fail the test
-			small, large = measure(name, 10_000), measure(name, 100_000)
-			// Ten times the messages; quadratic would be a hundred times the time.
-			if linear = large < 40*small; linear {
-				break
-			}
-		}
-		if !linear {
-			t.Errorf("%s: %v for 10,000 messages, %v for 100,000", name, small, large)
-		}
 	}
 }
 
