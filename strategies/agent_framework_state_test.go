@@ -159,7 +159,7 @@ func (l *afList) Message(*chat.Message) chat.Tokens { panic("a message without i
 func (l *afList) Addition(a *chat.Addition) chat.Tokens {
 	text := a.Message.Content.Text
 	n := &afNote{
-		input: -1, contents: []any{afContent("text", pyObject{{"text", text}})},
+		input: -1, ofMessages: []string{}, contents: []any{afContent("text", pyObject{{"text", text}})},
 		entry: Entry{Meta: chat.Meta{
 			Seq: l.draft.next, Position: a.Position, Kind: a.Kind, Role: a.Message.Role, Flags: chat.HasText,
 		}, Message: &a.Message},
