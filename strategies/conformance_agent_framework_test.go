@@ -84,12 +84,15 @@ func sameFault(want string, err error) error {
 	case "compact_to":
 		names = append(names, "tool_eviction_threshold")
 	}
+	if err == nil {
+		return fmt.Errorf("want %s, got no error", want)
+	}
 	for _, name := range names {
-		if err != nil && strings.Contains(err.Error(), ": "+name+": ") {
+		if strings.Contains(err.Error(), ": "+name+": ") {
 			return nil
 		}
 	}
-	return fmt.Errorf("want %s, got %v", want, err)
+	return fmt.Errorf("want %s, got %w", want, err)
 }
 
 // run applies the strategy as often as the case says and describes what became of

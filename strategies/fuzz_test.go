@@ -101,7 +101,7 @@ func FuzzStrategies(f *testing.F) {
 	registry := Builtin()
 	for i := range registry.Names() {
 		for _, log := range []string{"\x02\x00\x01\x02\x00\x07\x02\x01\x07\x02\x02\x03", "\x02\x00\x00\x03\x01\x06\x00\x02\x00\x08\x02\x00\x04\x02\x00\x07\x01\x01\x01"} {
-			f.Add([]byte{byte(i), 1, 1, 8, 1, 6, 1, 1, 1, 1}, []byte(strings.Repeat(log, 3)))
+			f.Add([]byte{0, byte(i), 1, 8, 1, 6, 1, 1, 1, 1, 1, 2, 4, 7, 1}, []byte(strings.Repeat(log, 3)))
 		}
 	}
 	f.Fuzz(func(t *testing.T, choices, log []byte) {

@@ -57,7 +57,6 @@ func plan(t *testing.T, r *Registry, name string, p Params, tr *Transcript) (cha
 
 func TestSummarization(t *testing.T) {
 	t.Parallel()
-	const rest = "6. [assistant] done\n7. [user] next"
 	tests := map[string]struct {
 		out, pinned []chat.Seq
 		params      Params
