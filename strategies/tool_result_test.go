@@ -12,7 +12,7 @@ func TestToolResultTakesAnswersOfHostedTools(t *testing.T) {
 	var call chat.Message
 	if err := json.Unmarshal([]byte(`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}],"content":[
 		{"type":"mcp_server_tool_call","call_id":"m","tool_name":"search"},
-		{"type":"mcp_server_tool_result","call_id":"m","output":[{"type":"text","text":"one"},{"type":"text","text":"two"}]},
+		{"type":"mcp_server_tool_result","call_id":"m","output":[{"type":"text","text":"one"},{"type":"image","text":"no text"},{"type":"text","text":"two"}]},
 		{"type":"mcp_tool_use","id":"n","name":"fetch"},
 		{"type":"mcp_tool_result","tool_use_id":"n","content":"page"},
 		{"type":"mcp_tool_result","tool_use_id":"x","content":{"k":1}}]}`), &call); err != nil {
