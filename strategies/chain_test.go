@@ -29,7 +29,15 @@ func benchmarked(tb testing.TB, n int) map[string]Pipeline {
 	tokens := func(t *Transcript) chat.Tokens { _, x := t.Included(); return x }
 	t, _ := long(n)
 	half := int(tokens(t) / 2)
-	one := func(name string, p Params) Pipeline { return Pipeline{Steps: []Strategy{mustNew(tb, name, p)}} }
+	registry := Builtin()
+	registry.Summarizer = writes("what was said")
+	one := func(name string, p Params) Pipeline {
+		s, err := registry.New(name, p)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return Pipeline{Steps: []Strategy{s}}
+	}
 	return map[string]Pipeline{
 		"truncation":          one("truncation", Params{"max_n": half, "compact_to": half, "metric": "tokens"}),
 		"sliding_window":      one("sliding_window", Params{"keep_last_groups": 20}),
@@ -38,7 +46,9 @@ func benchmarked(tb testing.TB, n int) map[string]Pipeline {
 		"token_budget": one("token_budget", Params{"token_budget": half, "strategies": []any{
 			Params{"strategy": "selective_tool_call", "params": Params{"keep_last_tool_call_groups": n / 8}},
 		}}),
-		"repair": {},
+		"summarization":  one("summarization", nil),
+		"context_window": one("context_window", Params{"max_context_window_tokens": half + 10, "max_output_tokens": 10}),
+		"repair":         {},
 	}
 }
 
@@ -71,7 +81,7 @@ func TestRealSessions(t *testing.T) {
 			sessions++
 			s := newModel()
 			s.append(ms[:len(ms)/2]...)
-			for i, name := range []string{"repair", "tool_result", "truncation", "token_budget", "sliding_window", "selective_tool_call"} {
+			for i, name := range []string{"repair", "tool_result", "truncation", "token_budget", "sliding_window", "context_window", "summarization", "selective_tool_call"} {
 				if i == 2 {
 					s.append(ms[len(ms)/2:]...)
 				}
