@@ -3,6 +3,7 @@ package strategies
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -47,8 +48,16 @@ func newCompactToolResults(a *Args) (Strategy, error) {
 			a.Fault("replacement", text, "text with placeholders such as {tool_name}, other braces doubled; it has %v", err)
 		}
 		s.Replace = func(tool, callID, result string) string {
-			return t.fill(map[string]string{
-				"tool_name": tool, "call_id": callID, "result_length": strconv.Itoa(utf8.RuneCountInString(result)),
+			return t.fill(func(placeholder string) string {
+				switch placeholder {
+				case "tool_name":
+					return tool
+				case "call_id":
+					return callID
+				case "result_length":
+					return strconv.Itoa(utf8.RuneCountInString(result))
+				}
+				return ""
 			})
 		}
 	} else if ok && v != nil {
@@ -95,7 +104,7 @@ func (s CompactToolResults) Reads(t *Transcript) []chat.Seq {
 		return nil
 	}
 	var out []chat.Seq
-	for _, i := range append(append(calls[:len(calls):len(calls)], results...), w.waiting(calls, results)...) {
+	for _, i := range slices.Concat(calls, results, w.waiting(calls, results)) {
 		out = append(out, t.Entries[i].Seq)
 	}
 	return out

@@ -363,8 +363,8 @@ func (h *timbalHost) pass(strategies []Strategy, mode string, want timbalPass) e
 			return fmt.Errorf("asked for %+v, want %+v", r, want)
 		}
 	}
-	if err != nil {
-		return nil
+	if want.Error != "" {
+		return nil // and the view is left as it was: the next pass shows it
 	}
 	return h.agree(want.Out)
 }
@@ -492,7 +492,7 @@ func (h *timbalHost) turn(trigger Trigger, usage map[string]int64, strategies []
 // join puts the tail back, and keeps track of which messages these are.
 func (h *timbalHost) join(tail []timbalMessage) {
 	from := make([]int, 0, len(h.view)+len(tail))
-	for _, m := range append(h.view[:len(h.view):len(h.view)], tail...) {
+	for _, m := range slices.Concat(h.view, tail) {
 		from = append(from, m.from)
 	}
 	head, behind := h.messages(), (&timbalHost{view: tail}).messages()

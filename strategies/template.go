@@ -14,8 +14,8 @@ type templatePart struct {
 	placeholder bool
 }
 
-// parseTemplate reads a template. Which placeholders there are is for fill to know:
-// those it does not know are empty.
+// parseTemplate reads a template. Which placeholders there are is for who fills it to
+// know.
 func parseTemplate(s string) (template, error) {
 	var out template
 	var b strings.Builder
@@ -53,12 +53,12 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// fill is the text with the placeholders' values in it.
-func (t template) fill(values map[string]string) string {
+// fill is the text with what value returns in the place of each placeholder.
+func (t template) fill(value func(placeholder string) string) string {
 	var b strings.Builder
 	for _, p := range t {
 		if p.placeholder {
-			b.WriteString(values[p.text])
+			b.WriteString(value(p.text))
 		} else {
 			b.WriteString(p.text)
 		}
