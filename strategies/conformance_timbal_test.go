@@ -286,4 +286,3 @@ func checkTimbalCompose(v *vector) error {
 	}
 	return errors.Join(h.agree(want.Out), h.guarded(strategies))
 }
-
