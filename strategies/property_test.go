@@ -182,49 +182,6 @@ func (h hostile) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 	return p, nil
 }
 
-func drawStrategy(t *rapid.T, depth int) Strategy {
-	names := []string{
-		"truncation", "sliding_window", "selective_tool_call", "tool_result", "summarization", "context_window", "token_budget",
-	}
-	name := rapid.SampledFrom(names[:len(names)-max(0, depth-1)]).Draw(t, "strategy")
-	p := Params{}
-	switch name {
-	case "truncation":
-		p["metric"] = rapid.SampledFrom([]string{"messages", "tokens"}).Draw(t, "metric")
-		p["max_n"] = rapid.IntRange(1, 200).Draw(t, "max_n")
-		p["compact_to"] = rapid.IntRange(1, p["max_n"].(int)).Draw(t, "compact_to")
-		p["preserve_system"] = rapid.Bool().Draw(t, "preserve_system")
-	case "sliding_window":
-		p["keep_last_groups"] = rapid.IntRange(1, 10).Draw(t, "keep")
-		p["preserve_system"] = rapid.Bool().Draw(t, "preserve_system")
-	case "selective_tool_call", "tool_result":
-		p["keep_last_tool_call_groups"] = rapid.IntRange(0, 4).Draw(t, "keep")
-	case "summarization":
-		p["target_count"] = rapid.IntRange(1, 6).Draw(t, "target")
-		p["threshold"] = rapid.IntRange(0, 3).Draw(t, "threshold")
-	case "context_window":
-		p["max_context_window_tokens"] = rapid.IntRange(10, 400).Draw(t, "window")
-		p["max_output_tokens"] = rapid.IntRange(0, 5).Draw(t, "output")
-		p["keep_last_tool_call_groups"] = rapid.IntRange(0, 4).Draw(t, "keep")
-		p["mode"] = rapid.SampledFrom([]string{"two_phase", "reference"}).Draw(t, "mode")
-	case "token_budget":
-		p["token_budget"] = rapid.IntRange(-5, 500).Draw(t, "budget")
-		p["early_stop"] = rapid.Bool().Draw(t, "early_stop")
-	}
-	registry := Builtin()
-	registry.Summarizer = writes(rapid.SampledFrom([]string{"what was said", " \n", ""}).Draw(t, "summary"))
-	s, err := registry.New(name, p)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	if b, ok := s.(*tokenBudget); ok {
-		for range rapid.IntRange(0, 3).Draw(t, "steps") {
-			b.steps = append(b.steps, drawStrategy(t, depth+1))
-		}
-	}
-	return s
-}
-
 func drawPipeline(t *rapid.T, draw func() Strategy) Pipeline {
 	p := Pipeline{FromLog: rapid.Bool().Draw(t, "from log")}
 	for range rapid.IntRange(0, 3).Draw(t, "pipeline") {

@@ -42,15 +42,22 @@ type registered struct {
 
 // Builtin is a new registry of the strategies of this package.
 func Builtin() *Registry {
-	return &Registry{known: map[string]registered{
-		"truncation":          {"drop the oldest groups once the view is too large", newTruncation},
-		"sliding_window":      {"keep the newest groups", newSlidingWindow},
-		"selective_tool_call": {"drop all but the newest tool calls", newSelectiveToolCall},
-		"tool_result":         {"collapse all but the newest tool calls into their results", newToolResult},
-		"summarization":       {"replace all but the newest messages by a summary", newSummarization},
-		"token_budget":        {"run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget},
-		"context_window":      {"collapse older tool calls at one share of the context window, drop the oldest groups at another", newContextWindow},
-	}}
+	r := &Registry{known: map[string]registered{}}
+	add := func(name, doc string, constructor Constructor) { r.known[name] = registered{doc, constructor} }
+	// Microsoft Agent Framework
+	add("truncation", "drop the oldest groups once the view is too large", newTruncation)
+	add("sliding_window", "keep the newest groups", newSlidingWindow)
+	add("selective_tool_call", "drop all but the newest tool calls", newSelectiveToolCall)
+	add("tool_result", "collapse all but the newest tool calls into their results", newToolResult)
+	add("summarization", "replace all but the newest messages by a summary", newSummarization)
+	add("token_budget", "run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget)
+	add("context_window", "collapse older tool calls at one share of the context window, drop the oldest groups at another", newContextWindow)
+	// Timbal
+	add("keep_last_n_turns", "keep the newest turns", newKeepLastTurns)
+	add("keep_last_n_messages", "keep the newest messages", newKeepLastMessages)
+	add("compact_tool_results", "drop or replace all but the newest tool results", newCompactToolResults)
+	add("summarize", "keep one summary of all but the newest messages, brought up to date each time", newSummarize)
+	return r
 }
 
 // Register adds a strategy under a name in snake_case that is not taken. doc is

@@ -1,0 +1,268 @@
+package strategies
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// short is a message in a few words: its role, its text, the call it answers and
+// those it makes.
+func short(m *chat.Message) string {
+	s := string(m.Role)
+	if m.ToolCallID != "" {
+		s += "(" + m.ToolCallID + ")"
+	}
+	if t := m.Content.String(); t != "" {
+		s += " " + t
+	}
+	if ids := m.CallIDs(); len(ids) > 0 {
+		s += " calls " + strings.Join(ids, ",")
+	}
+	return s
+}
+
+// unguarded is the view that strategies alone make of a session.
+func unguarded(t *testing.T, s *model, strategies ...Strategy) ([]string, error) {
+	t.Helper()
+	d, err := NewDraft(s.transcript(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range strategies {
+		if _, err := d.Run(t.Context(), st, s.load); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.rejected > 0 {
+		t.Errorf("%d additions were rejected", d.rejected)
+	}
+	var out []string
+	for _, e := range d.Transcript().Entries {
+		m := e.Message
+		if m == nil {
+			m = s.messages[e.Seq]
+		}
+		if e.Included {
+			out = append(out, short(m))
+		}
+	}
+	return out, d.unsummarized
+}
+
+// shown is the view of a session.
+func (s *model) shown() []string {
+	var out []string
+	for _, m := range s.view() {
+		out = append(out, short(s.messages[m.Seq]))
+	}
+	return out
+}
+
+// tools is a conversation with a parallel call in its middle.
+func tools() *model {
+	call := calls("p", "q")
+	call.Content = chat.TextContent("both")
+	return session(sys("be good"), user("load"), call, result("p", "document"), result("q", "rows"), user("x"), says("y"), user("z"), says("w"))
+}
+
+func TestStrategiesOfMessagesAndTurns(t *testing.T) {
+	t.Parallel()
+	all := tools().shown()
+	tests := map[string]struct {
+		strategy string
+		params   Params
+		pin      chat.Seq
+		say      []chat.Message
+		want     []string
+	}{
+		"the newest messages stay, of whatever role": {
+			strategy: "keep_last_n_messages", params: Params{"n": 2},
+			want: []string{"user z", "assistant w"},
+		},
+		"a cut between a call and its results takes the results too": {
+			strategy: "keep_last_n_messages", params: Params{"n": 6},
+			want: []string{"user x", "assistant y", "user z", "assistant w"},
+		},
+		"a pinned result stays with its call, and its sibling goes": {
+			strategy: "keep_last_n_messages", params: Params{"n": 2}, pin: 4,
+			want: []string{"assistant both calls p", "tool(p) document", "user z", "assistant w"},
+		},
+		"a pinned call stays with all its results": {
+			strategy: "keep_last_n_turns", params: Params{"n": 1}, pin: 3,
+			want: []string{"assistant both calls p,q", "tool(p) document", "tool(q) rows", "user z", "assistant w"},
+		},
+		"the newest turns stay, the system message does not": {
+			strategy: "keep_last_n_turns", params: Params{"n": 2},
+			want: []string{"user x", "assistant y", "user z", "assistant w"},
+		},
+		"as many turns as there are keep what was said before the first": {
+			strategy: "keep_last_n_turns", params: Params{"n": 3}, want: all,
+		},
+		"what is torn goes even if nothing else does, but for its words": {
+			strategy: "keep_last_n_turns", params: Params{"n": 9},
+			say:  []chat.Message{result("ghost", "boo"), func() chat.Message { m := calls("r"); m.Content = chat.TextContent("hm"); return m }(), calls("s")},
+			want: append(slices.Clip(all), "assistant hm"),
+		},
+		"a result that comes late still has its call": {
+			strategy: "keep_last_n_messages", params: Params{"n": 5},
+			say:  []chat.Message{calls("r", "s"), user("wait"), result("r", "late")},
+			want: []string{"user z", "assistant w", "assistant calls r", "user wait", "tool(r) late"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := tools()
+			s.append(test.say...)
+			s.pinned[test.pin] = test.pin > 0
+			got, _ := unguarded(t, s, mustNew(t, test.strategy, test.params))
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestStrategiesOfMessagesReadOnlyWhatIsTorn(t *testing.T) {
+	t.Parallel()
+	s := tools()
+	for _, n := range []int{9, 6, 3} {
+		r := mustNew(t, "keep_last_n_messages", Params{"n": n}).(Reader)
+		if got := r.Reads(s.transcript(false)); len(got) > 0 {
+			t.Errorf("the newest %d need %v to be read", n, got)
+		}
+	}
+	s.pinned[4] = true
+	if got := mustNew(t, "keep_last_n_turns", Params{"n": 1}).(Reader).Reads(s.transcript(false)); !cmp.Equal(got, []chat.Seq{3, 4}) {
+		t.Errorf("a pinned result needs %v to be read", got)
+	}
+}
+
+func TestCompactToolResults(t *testing.T) {
+	t.Parallel()
+	offloaded := result("o", "see elsewhere")
+	offloaded.Extra = map[string]json.RawMessage{"offload_handle": json.RawMessage(`"run/1"`)}
+	older := []string{"system be good", "user load"}
+	rest := []string{"user x", "assistant y", "user z", "assistant w"}
+	view := func(middle ...string) []string { return append(append(older[:2:2], middle...), rest...) }
+	tests := map[string]struct {
+		strategy Strategy
+		pin      chat.Seq
+		say      []chat.Message
+		want     []string
+	}{
+		"dropped results take their calls along, not what was said beside them": {
+			strategy: CompactToolResults{}, want: view("assistant both"),
+		},
+		"the newest call messages stay with all their results": {
+			strategy: CompactToolResults{KeepLastN: 1}, want: view("assistant both calls p,q", "tool(p) document", "tool(q) rows"),
+		},
+		"no more messages than the threshold": {
+			strategy: CompactToolResults{Threshold: 9}, want: view("assistant both calls p,q", "tool(p) document", "tool(q) rows"),
+		},
+		"a pinned result stays with its call": {
+			strategy: CompactToolResults{}, pin: 4, want: view("assistant both calls p", "tool(p) document"),
+		},
+		"an offloaded result stays with its call": {
+			strategy: CompactToolResults{}, say: []chat.Message{calls("o", "n"), offloaded, result("n", "rows")},
+			want: append(view("assistant both"), "assistant calls o", "tool(o) see elsewhere"),
+		},
+		"unless it need not": {
+			strategy: CompactToolResults{CompactOffloaded: true}, say: []chat.Message{calls("o"), offloaded},
+			want: view("assistant both"),
+		},
+		"a template": {
+			strategy: mustNew(t, "compact_tool_results", Params{"replacement": "{{{tool_name}}} {call_id}: {result_length}{nothing}"}),
+			want:     view("assistant both calls p,q", "tool(p) {do_p} p: 8", "tool(q) {do_q} q: 4"),
+		},
+		"an empty template empties": {
+			strategy: mustNew(t, "compact_tool_results", Params{"replacement": ""}),
+			want:     view("assistant both calls p,q", "tool(p)", "tool(q)"),
+		},
+		"null drops": {
+			strategy: mustNew(t, "compact_tool_results", Params{"replacement": nil}), want: view("assistant both"),
+		},
+		"a template leaves pinned results": {
+			strategy: mustNew(t, "compact_tool_results", Params{"replacement": "gone"}), pin: 5,
+			want: view("assistant both calls p,q", "tool(p) gone", "tool(q) rows"),
+		},
+		"a function, and a result without a call": {
+			strategy: CompactToolResults{Replace: func(tool, id, text string) string { return tool + " " + id + " " + strings.ToUpper(text) }},
+			say:      []chat.Message{result("ghost", "boo")},
+			want:     append(view("assistant both calls p,q", "tool(p) do_p p DOCUMENT", "tool(q) do_q q ROWS"), "tool(ghost) unknown ghost BOO"),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := tools()
+			s.append(test.say...)
+			s.pinned[test.pin] = test.pin > 0
+			got, _ := unguarded(t, s, test.strategy)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDroppedToolResultsStayDroppedBehindTheGuard(t *testing.T) {
+	t.Parallel()
+	s := tools()
+	s.append(thinks("hm"), calls("r"), thinks("so"), result("r", "rows"), says("done"))
+	s.run(t, Pipeline{Steps: []Strategy{CompactToolResults{}}}, false)
+	want := []string{"system be good", "user load", "assistant both", "user x", "assistant y", "user z", "assistant w", "assistant done"}
+	if diff := cmp.Diff(want, s.shown()); diff != "" {
+		t.Error(diff)
+	}
+	if err := s.invariants(true); err != nil {
+		t.Error(err)
+	}
+	if again := s.run(t, Pipeline{Steps: []Strategy{CompactToolResults{}}}, false); !again.Plan.Empty() {
+		t.Errorf("a second run wants %+v", again.Plan)
+	}
+}
+
+func TestParametersOfTheStrategiesOfMessages(t *testing.T) {
+	t.Parallel()
+	r := Builtin()
+	r.Summarizer = summarize.Func(func(context.Context, summarize.Request) (string, error) { return "", nil })
+	tests := map[string]struct {
+		strategy string
+		params   Params
+		want     []string
+	}{
+		"no n": {"keep_last_n_turns", nil, []string{"n: missing, want integer at least 1"}},
+		"0":    {"keep_last_n_messages", Params{"n": 0}, []string{"n: got 0, want an integer at least 1"}},
+		"all at once": {"compact_tool_results", Params{"keep_last_n": -1, "threshold": "x", "replacement": "{", "keep": 1}, []string{
+			"keep_last_n: got -1", `threshold: got "x"`, `replacement: got "{", want text with placeholders`, "keep: got an unknown parameter",
+		}},
+		"no placeholder":    {"compact_tool_results", Params{"replacement": "{a b}"}, []string{"replacement"}},
+		"a lone brace":      {"compact_tool_results", Params{"replacement": "a } b"}, []string{"replacement"}},
+		"no text":           {"compact_tool_results", Params{"replacement": 1}, []string{"replacement: got 1, want a string or null"}},
+		"no threshold":      {"summarize", Params{"max_verbatim_chars": 1}, []string{"threshold: missing", "max_verbatim_chars: got 1, want an integer at least 2"}},
+		"no summary wanted": {"summarize", Params{"threshold": 1, "max_summary_tokens": 0}, []string{"max_summary_tokens: got 0"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := r.New(test.strategy, test.params)
+			for _, want := range test.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %q", err, want)
+				}
+			}
+		})
+	}
+	if _, err := Builtin().New("summarize", Params{"threshold": 1}); err == nil || !strings.Contains(err.Error(), ErrNoSummarizer.Error()) {
+		t.Errorf("got %v without a summarizer", err)
+	}
+}

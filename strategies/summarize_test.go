@@ -1,0 +1,264 @@
+package strategies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// rolling is the strategy summarize with a model that counts its answers, or fails.
+func rolling(t testing.TB, p Params, fail error) (Strategy, *[]summarize.Request) {
+	t.Helper()
+	asked := &[]summarize.Request{}
+	r := Builtin()
+	r.Summarizer = summarize.Func(func(_ context.Context, r summarize.Request) (string, error) {
+		*asked = append(*asked, r)
+		return fmt.Sprintf("summary %d", len(*asked)), fail
+	})
+	s, err := r.New("summarize", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, asked
+}
+
+// brief is a view with its summaries shortened to their bodies and quotations.
+func brief(view []string) []string {
+	for i, m := range view {
+		if text, ok := strings.CutPrefix(m, "user "); ok && isSummaryText(text) {
+			s := parseSummary(text)
+			view[i] = strings.TrimSuffix("summary: "+s.body+" | "+strings.Join(s.quotes, " | "), " | ")
+		}
+	}
+	return view
+}
+
+func TestSummarize(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		params   Params
+		messages []chat.Message
+		pin      chat.Seq
+		want     []string
+		lines    string
+	}{
+		"as many messages as the threshold are left alone": {
+			params:   Params{"threshold": 2},
+			messages: []chat.Message{sys("s"), user("a"), says("b")},
+			want:     []string{"system s", "user a", "assistant b"},
+		},
+		"the newest stay": {
+			params:   Params{"threshold": 2, "keep_last_n": 1},
+			messages: []chat.Message{sys("s"), user("a"), says("b"), user("c"), says("d")},
+			want:     []string{"system s", "summary: summary 1 | a | c", "assistant d"},
+			lines:    "[user]: a\n[assistant]: b\n[user]: c",
+		},
+		"a word of the assistant keeps the roles apart": {
+			params:   Params{"threshold": 2, "keep_last_n": 1, "preserve_user_messages": false},
+			messages: []chat.Message{user("a"), says("b"), user("c")},
+			want:     []string{"summary: summary 1", "assistant Understood.", "user c"},
+			lines:    "[user]: a\n[assistant]: b",
+		},
+		"even if one message alone is summarized": {
+			params:   Params{"threshold": 1, "keep_last_n": 1, "preserve_user_messages": false},
+			messages: []chat.Message{says("a"), user("b")},
+			want:     []string{"summary: summary 1", "assistant Understood.", "user b"},
+			lines:    "[assistant]: a",
+		},
+		"a result without its call is neither kept nor summarized": {
+			params:   Params{"threshold": 2, "keep_last_n": 2},
+			messages: []chat.Message{user("a"), calls("c"), result("c", "r"), says("b")},
+			want:     []string{"summary: summary 1 | a", "assistant b"},
+			lines:    "[user]: a\n[assistant]: [Called tool 'do_c' with: {}]",
+		},
+		"a pinned result stays with its call and is not summarized": {
+			params:   Params{"threshold": 1, "keep_last_n": 1, "preserve_user_messages": false},
+			messages: []chat.Message{user("a"), calls("c", "d"), result("c", "r"), result("d", "q"), says("b"), says("e")},
+			pin:      3,
+			want:     []string{"summary: summary 1", "assistant calls c", "tool(c) r", "assistant e"},
+			lines:    "[user]: a\n[tool]: [Tool result for 'd': q]\n[assistant]: b",
+		},
+		"system messages stand first": {
+			params:   Params{"threshold": 1, "keep_last_n": 2, "preserve_user_messages": false},
+			messages: []chat.Message{sys("s"), user("a"), sys("m"), says("b"), user("c"), sys("n"), says("d")},
+			want:     []string{"system s", "system m", "system n", "summary: summary 1", "assistant Understood.", "user c", "assistant d"},
+			lines:    "[user]: a\n[assistant]: b",
+		},
+		"long results and arguments are cut": {
+			params: Params{"threshold": 0, "keep_last_n": 0},
+			messages: []chat.Message{
+				{Role: "assistant", Content: chat.Content{Null: true}, ToolCalls: []chat.ToolCall{{ID: "c", Name: "f", Arguments: strings.Repeat("é", 201)}}},
+				result("c", strings.Repeat("é", 501)),
+			},
+			want:  []string{"summary: summary 1"},
+			lines: "[assistant]: [Called tool 'f' with: " + strings.Repeat("é", 200) + "]\n[tool]: [Tool result for 'c': " + strings.Repeat("é", 500) + "...]",
+		},
+		"a message that begins like a summary is one": {
+			params:   Params{"threshold": 1, "keep_last_n": 1},
+			messages: []chat.Message{user("[Conversation Summary]\nold"), says("a"), says("b")},
+			want:     []string{"summary: summary 1", "assistant b"},
+			lines:    "[assistant]: a",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			st, asked := rolling(t, test.params, nil)
+			s := session(test.messages...)
+			s.pinned[test.pin] = test.pin > 0
+			got, _ := unguarded(t, s, st)
+			if diff := cmp.Diff(test.want, brief(got)); diff != "" {
+				t.Error(diff)
+			}
+			lines := ""
+			for _, r := range *asked {
+				lines, _ = between(r.User, "<messages>\n", "\n</messages>")
+			}
+			if diff := cmp.Diff(test.lines, lines); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestSummarizeBringsItsSummaryUpToDate(t *testing.T) {
+	t.Parallel()
+	st, asked := rolling(t, Params{"threshold": 4, "keep_last_n": 2}, nil)
+	p := Pipeline{Steps: []Strategy{st}}
+	s := session(sys("s"), user("a"), says("b"), user("c"), says("d"), user("e"), says("f"))
+	s.run(t, p, false)
+	want := []string{"system s", "summary: summary 1 | a | c", "assistant Understood.", "user e", "assistant f"}
+	if diff := cmp.Diff(want, brief(s.shown())); diff != "" {
+		t.Fatal(diff)
+	}
+	if again := s.run(t, p, false); !again.Plan.Empty() || len(*asked) != 1 {
+		t.Fatalf("asked %d times, wants %+v", len(*asked), again.Plan)
+	}
+	s.append(user("g"), says("h"))
+	s.run(t, p, false)
+	want = []string{"system s", "summary: summary 2 | a | c | e", "assistant Understood.", "user g", "assistant h"}
+	if diff := cmp.Diff(want, brief(s.shown())); diff != "" {
+		t.Error(diff)
+	}
+	if err := s.invariants(true); err != nil {
+		t.Error(err)
+	}
+	second := (*asked)[1].User
+	previous, _ := between(second, "<summary>\n", "\n</summary>")
+	lines, _ := between(second, "<messages>\n", "\n</messages>")
+	if previous != "summary 1" || lines != "[assistant]: Understood.\n[user]: e\n[assistant]: f" {
+		t.Errorf("asked to bring %q up to date with %q", previous, lines)
+	}
+}
+
+func TestSystemMessagesStayWhereTheyAreBehindTheGuard(t *testing.T) {
+	t.Parallel()
+	st, _ := rolling(t, Params{"threshold": 1, "keep_last_n": 3, "preserve_user_messages": false}, nil)
+	s := session(sys("s"), user("a"), says("b"), user("c"), sys("n"), says("d"), says("e"))
+	s.run(t, Pipeline{Steps: []Strategy{st}}, false)
+	want := []string{"system s", "summary: summary 1", "assistant Understood.", "user c", "system n", "assistant d", "assistant e"}
+	if diff := cmp.Diff(want, brief(s.shown())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNoSummaryLeavesTheViewAsItWas(t *testing.T) {
+	t.Parallel()
+	for name, st := range map[string]func() Strategy{
+		"the model fails": func() Strategy {
+			st, _ := rolling(t, Params{"threshold": 1}, errors.New("quota"))
+			return st
+		},
+		"the model says nothing": func() Strategy {
+			r := Builtin()
+			r.Summarizer = summarize.Func(func(context.Context, summarize.Request) (string, error) { return " \n", nil })
+			st, err := r.New("summarize", Params{"threshold": 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return st
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := tools()
+			before := s.shown()
+			after, err := unguarded(t, s, st())
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Error(diff)
+			}
+			if !errors.Is(err, ErrNoSummary) {
+				t.Errorf("got %v", err)
+			}
+			r := s.run(t, Pipeline{Steps: []Strategy{st()}}, false)
+			if !r.Plan.Empty() || r.Steps[0].NoSummary == "" {
+				t.Errorf("planned %+v, noted %+v", r.Plan, r.Steps)
+			}
+		})
+	}
+}
+
+func TestSummaryTextsAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	words := rapid.SampledFrom([]string{
+		"a", "é", "\n", "\n\n", " ", summaryMarker, verbatimMarker, noteMarker, quoteOpen, quoteClose, "3", quotesTrimmed, "\n--- 2 characters ---\n",
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		var s summaryText
+		draw := func(what string) string { return strings.Join(rapid.SliceOfN(words, 1, 8).Draw(t, what), "") }
+		s.body = strings.TrimSpace(strings.ReplaceAll(draw("body"), verbatimMarker, ""))
+		for range rapid.IntRange(0, 3).Draw(t, "quotes") {
+			if q := strings.TrimSpace(draw("quote")); q != "" {
+				s.quotes = append(s.quotes, q)
+			}
+		}
+		s.trim(rapid.IntRange(2, 200).Draw(t, "most"))
+		if got := parseSummary(s.String()); got.body != s.body || !cmp.Equal(got.quotes, s.quotes) || got.trimmed != s.trimmed {
+			t.Fatalf("got %+v of %q, want %+v", got, s.String(), s)
+		}
+	})
+	odd := summaryMarker + "\nbody\n\n" + verbatimMarker + "\nhead\n--- x characters ---\ny"
+	if got := parseSummary(odd); !strings.HasSuffix(got.body, "y") || got.quotes != nil {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestQuotationsAreTrimmed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		quotes, want []string
+		most         int
+		trimmed      bool
+	}{
+		"all fit":                     {[]string{"abc", "de"}, []string{"abc", "de"}, 5, false},
+		"the oldest go":               {[]string{"abc", "de", "f"}, []string{"de", "f"}, 5, true},
+		"the newest loses its middle": {[]string{"abc", "éabcdé"}, []string{"éa" + quoteCut + "dé"}, 5, true},
+	} {
+		s := summaryText{quotes: test.quotes}
+		s.trim(test.most)
+		if !cmp.Equal(s.quotes, test.want) || s.trimmed != test.trimmed {
+			t.Errorf("%s: got %q %v", name, s.quotes, s.trimmed)
+		}
+	}
+}
+
+func TestWhatAccompaniesASummaryStandsForNothingItself(t *testing.T) {
+	t.Parallel()
+	st, _ := rolling(t, Params{"threshold": 1, "keep_last_n": 1, "preserve_user_messages": false}, nil)
+	s := session(says("a"), user("b"))
+	r := s.run(t, Pipeline{Steps: []Strategy{st}}, false)
+	if diff := cmp.Diff([]string{"summary: summary 1", "user b"}, brief(s.shown())); diff != "" {
+		t.Error(diff)
+	}
+	if len(r.Plan.Additions) != 1 || r.Rejected != 0 {
+		t.Errorf("planned %+v, %d rejected", r.Plan, r.Rejected)
+	}
+}
