@@ -43,11 +43,19 @@ type registered struct {
 // Builtin is a new registry of the strategies of this package.
 func Builtin() *Registry {
 	return &Registry{known: map[string]registered{
-		"truncation":          {"drop the oldest groups once the view is too large", newTruncation},
-		"sliding_window":      {"keep the newest groups", newSlidingWindow},
-		"selective_tool_call": {"drop all but the newest tool calls", newSelectiveToolCall},
-		"tool_result":         {"collapse all but the newest tool calls into their results", newToolResult},
-		"token_budget":        {"run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget},
+		"truncation":               {"drop the oldest groups once the view is too large", newTruncation},
+		"sliding_window":           {"keep the newest groups", newSlidingWindow},
+		"selective_tool_call":      {"drop all but the newest tool calls", newSelectiveToolCall},
+		"tool_result":              {"collapse all but the newest tool calls into their results", newToolResult},
+		"preserve_user_messages":   {"keep what the user said, and a summary of everything else", newPreserveUserMessages},
+		"preserve_recent_fraction": {"keep the newest share of the view, and a summary of what is before it", newPreserveRecentFraction},
+		"preserve_recent_turns":    {"keep the newest turns, and a summary of what is before them", newPreserveRecentTurns},
+		"attribution":              {"go by who said it: rules by source, role and tool", newAttribution},
+		"clamp":                    {"cut the middle out of messages that are too large", newClamp},
+		"dedupe_reads":             {"stub file reads that were done again or are out of date", newDedupeReads},
+		"strip_media":              {"leave out images and other media of older turns", newStripMedia},
+		"protect_head":             {"keep the beginning, whatever later steps want", newProtectHead},
+		"token_budget":             {"run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget},
 	}}
 }
 
