@@ -149,14 +149,19 @@ func middle(s string, keep int, share float64) (from, to int) {
 	if k := strings.LastIndexByte(s[from/2:from], '\n'); k >= 0 {
 		from = from/2 + k + 1
 	}
-	if k := strings.IndexByte(s[to:to+(len(s)-to)/2], '\n'); k >= 0 {
+	if k := strings.IndexByte(s[to:to+(len(s)-to)/2], '\n'); k >= 0 && s[max(to, 1)-1] != '\n' {
 		to += k + 1
 	}
 	return from, to
 }
 
+// clampedNote says in the place of what was cut how much that was.
 func clampedNote(cut string) string {
-	return fmt.Sprintf("\n[… %d characters in %d lines cut …]\n", utf8.RuneCountInString(cut), strings.Count(cut, "\n")+1)
+	n := utf8.RuneCountInString(cut)
+	if lines := strings.Count(cut, "\n"); lines > 0 {
+		return fmt.Sprintf("\n[… %d characters in %d lines cut …]\n", n, lines)
+	}
+	return fmt.Sprintf("\n[… %d characters cut …]\n", n)
 }
 
 // joinedText is the text of content without anything between its parts.

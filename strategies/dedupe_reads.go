@@ -77,11 +77,11 @@ func (s *dedupeReads) Plan(_ context.Context, t *Transcript) (chat.Plan, error) 
 			}
 			continue
 		}
-		note := ""
+		note, what := "", strings.TrimSpace(c.call.Name+" "+path)
 		if id, ok := newer[read]; ok {
-			note = "[" + c.call.Name + " " + path + ": the same was read again later, see the result of call " + id + "]"
+			note = "[" + what + ": the same was read again later, see the result of call " + id + "]"
 		} else if id, ok := written[path]; ok && path != "" {
-			note = "[" + c.call.Name + " " + path + ": out of date, the file was changed later by call " + id + "]"
+			note = "[" + what + ": out of date, the file was changed later by call " + id + "]"
 		}
 		if _, known := newer[read]; !known {
 			newer[read] = c.call.ID

@@ -53,6 +53,7 @@ func Builtin() *Registry {
 		"attribution":              {"go by who said it: rules by source, role and tool", newAttribution},
 		"clamp":                    {"cut the middle out of messages that are too large", newClamp},
 		"dedupe_reads":             {"stub file reads that were done again or are out of date", newDedupeReads},
+		"clear_tool_arguments":     {"shorten the large arguments of older tool calls", newClearToolArguments},
 		"strip_media":              {"leave out images and other media of older turns", newStripMedia},
 		"protect_head":             {"keep the beginning, whatever later steps want", newProtectHead},
 		"token_budget":             {"run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget},

@@ -197,13 +197,14 @@ func writeLine(b *strings.Builder, m *chat.Message) {
 	if m.Role == chat.RoleTool {
 		text = clip(text, splitResultChars)
 	}
-	fmt.Fprintf(b, "[%s] %s", m.Role, text)
 	for _, p := range m.Content.Parts {
 		if p.IsMedia() {
-			fmt.Fprintf(b, " (%s)", p.Type)
+			text += " (" + p.Type + ")"
 		}
 	}
-	b.WriteByte('\n')
+	if strings.TrimSpace(text) != "" || len(m.ToolCalls) == 0 {
+		fmt.Fprintf(b, "[%s] %s\n", m.Role, text)
+	}
 	for _, c := range m.ToolCalls {
 		fmt.Fprintf(b, "[%s calls] %s(%s)\n", m.Role, c.Name, clip(c.Arguments, splitArgumentChars))
 	}
