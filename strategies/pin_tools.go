@@ -44,6 +44,9 @@ func (p pinTools) Pins(t *Transcript) ([]chat.Seq, error) {
 		if !slices.ContainsFunc(m.ToolCalls, func(c chat.ToolCall) bool { return slices.Contains(p.names, c.Name) }) {
 			continue
 		}
+		for k := i - 1; k >= 0 && t.Entries[k].ReasoningOnly(); k-- {
+			out = append(out, t.Entries[k].Seq)
+		}
 		out = append(out, e.Seq)
 		for i+1 < len(t.Entries) && belongs(&t.Entries[i+1], e) {
 			i++

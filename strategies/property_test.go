@@ -183,6 +183,9 @@ func (h hostile) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 }
 
 func drawStrategy(t *rapid.T, depth int) Strategy {
+	if rapid.IntRange(0, 2).Draw(t, "which") == 0 {
+		return drawRewriter(t)
+	}
 	names := []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "token_budget"}
 	name := rapid.SampledFrom(names[:len(names)-max(0, depth-1)]).Draw(t, "strategy")
 	p := Params{}
@@ -215,6 +218,9 @@ func drawStrategy(t *rapid.T, depth int) Strategy {
 
 func drawPipeline(t *rapid.T, draw func() Strategy) Pipeline {
 	p := Pipeline{FromLog: rapid.Bool().Draw(t, "from log")}
+	if rapid.IntRange(0, 3).Draw(t, "pin tools") == 3 {
+		p.PinTools = []string{"do_b"}
+	}
 	for range rapid.IntRange(0, 3).Draw(t, "pipeline") {
 		p.Steps = append(p.Steps, draw())
 	}

@@ -12,13 +12,22 @@ func standIn(e *Entry, m chat.Message, reason string) chat.Addition {
 }
 
 // rewritable returns what tells of an entry, by index, whether its words may change:
-// it is in the view and neither pinned, nor the last user message, nor put where it
-// stands by the application.
+// it is in the view and neither pinned, nor the call of what is, nor the last user
+// message, nor put where it stands by the application.
 func rewritable(t *Transcript) func(i int) bool {
 	last := lastUser(t)
+	called := map[int]bool{}
+	for i, g := range t.Groups() {
+		if g.Kind != chat.GroupToolCall || !t.GroupPinned(i) {
+			continue
+		}
+		for k := g.Start; k < g.End; k++ {
+			called[k] = makesCalls(&t.Entries[k])
+		}
+	}
 	return func(i int) bool {
 		e := &t.Entries[i]
-		return e.Included && !e.Pinned && !e.Has(chat.Moved) && (e.Position != last || e.Role != chat.RoleUser)
+		return e.Included && !e.Pinned && !called[i] && !e.Has(chat.Moved) && (e.Position != last || e.Role != chat.RoleUser)
 	}
 }
 

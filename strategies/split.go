@@ -72,14 +72,16 @@ func rolling(e *Entry) bool {
 }
 
 // waitingFrom is the index of the first group behind the last user message that has
-// a call without its result, or the number of entries.
+// a call without its result, or is reasoning at the end, perhaps for a call to come;
+// or the number of entries.
 func waitingFrom(t *Transcript) int {
-	from := len(t.Entries)
+	from, tail := len(t.Entries), true
 	for i, g := range slices.Backward(t.Groups()) {
 		if !t.GroupIncluded(i) {
 			continue
 		}
 		left := 0
+		tail = tail && t.Entries[g.Start].ReasoningOnly() && g.Kind != chat.GroupToolCall
 		for k := g.Start; k < g.End; k++ {
 			e := &t.Entries[k]
 			switch {
@@ -92,7 +94,7 @@ func waitingFrom(t *Transcript) int {
 				left += e.Calls
 			}
 		}
-		if left > 0 || from == len(t.Entries) && t.Entries[g.End-1].ReasoningOnly() {
+		if tail || left > 0 {
 			from = g.Start
 		}
 	}
