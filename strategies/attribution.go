@@ -3,7 +3,6 @@ package strategies
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -52,11 +51,14 @@ func (s *attribution) rule(a *Args) {
 		tools:   a.Strings("tool", nil, "tool that the group calls"),
 		action:  a.Choice("action", "", "what is done", attrDrop, attrProtect, attrKeep, attrCollapse, attrInclude),
 	}
-	if _, given := a.params["action"]; !given {
-		a.Fault("action", nil, "one of %s", strings.Join([]string{attrDrop, attrProtect, attrKeep, attrCollapse, attrInclude}, ", "))
+	missing := func(param, want string) {
+		a.faults = append(a.faults, &ParamError{a.strategy, param, "", want})
 	}
-	if len(r.sources)+len(r.roles)+len(r.tools) == 0 {
-		a.Fault("source_id", nil, "a condition: source_id, role or tool")
+	if len(r.sources)+len(r.roles)+len(r.tools) == 0 && len(a.faults) == 0 {
+		missing("source_id", "a condition: source_id, role or tool")
+	}
+	if _, given := a.params["action"]; !given {
+		missing("action", "one of drop, protect, keep, collapse, include")
 	}
 	s.rules = append(s.rules, r)
 }

@@ -101,7 +101,9 @@ func TestAttributionProtectsFromLaterSteps(t *testing.T) {
 
 func TestToolStrategiesMindToolsAndSources(t *testing.T) {
 	t.Parallel()
-	messages := func() []chat.Message { return append(sources(), user("and"), call("d", "noise", "{}"), from("feed", result("d", "beep"))) }
+	messages := func() []chat.Message {
+		return append(sources(), user("and"), call("d", "noise", "{}"), from("feed", result("d", "beep")))
+	}
 	tests := map[string]struct {
 		params  Params
 		dropped string // by selective_tool_call

@@ -60,8 +60,10 @@ func TestPinToolsKeepsCallsAndResultsOfSomeTools(t *testing.T) {
 func TestPinToolsBringsBackWhatTheLogHolds(t *testing.T) {
 	t.Parallel()
 	s := session(sources()...)
-	s.run(t, Pipeline{Steps: []Strategy{mustNew(t, "clear_tool_arguments", Params{"keep_last_tool_call_groups": 0, "max_chars": 0}),
-		mustNew(t, "tool_result", nil)}}, false)
+	s.run(t, Pipeline{Steps: []Strategy{
+		mustNew(t, "clear_tool_arguments", Params{"keep_last_tool_call_groups": 0, "max_chars": 0}),
+		mustNew(t, "tool_result", nil),
+	}}, false)
 	s.run(t, Pipeline{PinTools: []string{"load_policy"}}, true)
 	if got := strings.Join(s.lines(), "\n"); !strings.Contains(got, "\n5 assistant: b=load_policy{}\n6 tool: rules\n") {
 		t.Errorf("view\n%s", got)

@@ -39,7 +39,7 @@ func (s *preserveUserMessages) Reads(t *Transcript) []chat.Seq {
 // preserved names the user messages that stay, by index, and of them the one that
 // has to be cut, or -1, and to how many tokens.
 func (s *preserveUserMessages) preserved(t *Transcript) (preserved []bool, cut int, room chat.Tokens) {
-	preserved, cut, room = make([]bool, len(t.Entries)), -1, s.maxTokens
+	preserved, room = make([]bool, len(t.Entries)), s.maxTokens
 	may := rewritable(t)
 	for i := range slices.Backward(t.Entries) {
 		e := &t.Entries[i]
@@ -49,8 +49,8 @@ func (s *preserveUserMessages) preserved(t *Transcript) (preserved []bool, cut i
 		if e.Tokens > room && may(i) {
 			// A message that was cut already has had its share.
 			if room >= leastCut && isSource(e.Kind) && e.Has(chat.HasText) {
-				preserved[i], cut = true, i
-				return preserved, cut, room
+				preserved[i] = true
+				return preserved, i, room
 			}
 			return preserved, -1, 0
 		}

@@ -48,15 +48,19 @@ func TestClamp(t *testing.T) {
 		"a text without lines is cut where it has to be, over parts, and media stay": {
 			messages: []chat.Message{user("go"), calls("a"), parts(strings.Repeat("a", 150), "", strings.Repeat("b", 300), strings.Repeat("c", 150)), says("ok")},
 			strategy: "clamp", params: Params{"max_tokens": 0, "max_chars": 480},
-			want: []string{"1 user: go", "2 assistant: a=do_a{}",
+			want: []string{
+				"1 user: go", "2 assistant: a=do_a{}",
 				"+3 tool: <text " + strings.Repeat("a", 150) + "><image_url ><text " + strings.Repeat("b", 50) + "\n[… 200 characters cut …]\n" +
-					strings.Repeat("b", 50) + "><text " + strings.Repeat("c", 150) + ">", "4 assistant: ok"},
+					strings.Repeat("b", 50) + "><text " + strings.Repeat("c", 150) + ">", "4 assistant: ok",
+			},
 		},
 		"parts of which nothing stays go": {
 			messages: []chat.Message{user("go"), calls("a"), parts(strings.Repeat("a", 150), strings.Repeat("b", 300), strings.Repeat("c", 150)), says("ok")},
 			strategy: "clamp", params: Params{"max_tokens": 0, "max_chars": 280},
-			want: []string{"1 user: go", "2 assistant: a=do_a{}",
-				"+3 tool: <text " + strings.Repeat("a", 100) + "\n[… 400 characters cut …]\n><text " + strings.Repeat("c", 100) + ">", "4 assistant: ok"},
+			want: []string{
+				"1 user: go", "2 assistant: a=do_a{}",
+				"+3 tool: <text " + strings.Repeat("a", 100) + "\n[… 400 characters cut …]\n><text " + strings.Repeat("c", 100) + ">", "4 assistant: ok",
+			},
 		},
 		"what is small enough stays": {
 			messages: []chat.Message{user("go"), says(log), user("x")}, strategy: "clamp", params: Params{"max_tokens": 184},
@@ -116,8 +120,10 @@ func TestDedupeReads(t *testing.T) {
 				user("go"), call("a", "read_file", `{"path":"m.go","n":1}`), result("a", big), call("b", "read_file", `{"n": 1, "path": "m.go"}`), result("b", big), says("ok"),
 			},
 			strategy: "dedupe_reads",
-			want: []string{"1 user: go", `2 assistant: a=read_file{"path":"m.go","n":1}`, "+3 tool: [read_file m.go: the same was read again later, see the result of call b]",
-				`4 assistant: b=read_file{"n": 1, "path": "m.go"}`, "5 tool: " + strings.TrimSpace(big), "6 assistant: ok"},
+			want: []string{
+				"1 user: go", `2 assistant: a=read_file{"path":"m.go","n":1}`, "+3 tool: [read_file m.go: the same was read again later, see the result of call b]",
+				`4 assistant: b=read_file{"n": 1, "path": "m.go"}`, "5 tool: " + strings.TrimSpace(big), "6 assistant: ok",
+			},
 		},
 		"a later write puts what was read out of date, whatever part it was": {
 			messages: []chat.Message{
@@ -125,16 +131,20 @@ func TestDedupeReads(t *testing.T) {
 				call("c", "Edit", `{"file_path":"m.go"}`), result("c", "done"), says("ok"),
 			},
 			strategy: "dedupe_reads",
-			want: []string{"1 user: go", `2 assistant: a=Read{"file_path":"m.go","offset":1} b=Read{"file_path":"o.go"}`, "3 tool: " + strings.TrimSpace(big),
-				"+4 tool: [Read m.go: out of date, the file was changed later by call c]", `5 assistant: c=Edit{"file_path":"m.go"}`, "6 tool: done", "7 assistant: ok"},
+			want: []string{
+				"1 user: go", `2 assistant: a=Read{"file_path":"m.go","offset":1} b=Read{"file_path":"o.go"}`, "3 tool: " + strings.TrimSpace(big),
+				"+4 tool: [Read m.go: out of date, the file was changed later by call c]", `5 assistant: c=Edit{"file_path":"m.go"}`, "6 tool: done", "7 assistant: ok",
+			},
 		},
 		"of three equal reads both older ones name the newest": {
 			messages: []chat.Message{
 				user("go"), call("a", "cat", `{"path":"m"}`), result("a", big), call("a", "cat", `{"path":"m"}`), result("a", big), call("c", "cat", `{"path":"m"}`), result("c", big),
 			},
 			strategy: "dedupe_reads",
-			want: []string{"1 user: go", `2 assistant: a=cat{"path":"m"}`, "+3 tool: [cat m: the same was read again later, see the result of call c]",
-				`4 assistant: a=cat{"path":"m"}`, "+5 tool: [cat m: the same was read again later, see the result of call c]", `6 assistant: c=cat{"path":"m"}`, "7 tool: " + strings.TrimSpace(big)},
+			want: []string{
+				"1 user: go", `2 assistant: a=cat{"path":"m"}`, "+3 tool: [cat m: the same was read again later, see the result of call c]",
+				`4 assistant: a=cat{"path":"m"}`, "+5 tool: [cat m: the same was read again later, see the result of call c]", `6 assistant: c=cat{"path":"m"}`, "7 tool: " + strings.TrimSpace(big),
+			},
 		},
 		"another part, another tool, a newer call that failed or has no result supersede nothing": {
 			messages: []chat.Message{
@@ -155,8 +165,10 @@ func TestDedupeReads(t *testing.T) {
 		"tools may be named": {
 			messages: []chat.Message{user("go"), call("a", "slurp", `not json`), result("a", big), call("b", "SLURP", `not json`), result("b", big)},
 			strategy: "dedupe_reads", params: Params{"read_tools": "slurp"},
-			want: []string{"1 user: go", "2 assistant: a=slurpnot json", "+3 tool: [slurp: the same was read again later, see the result of call b]",
-				"4 assistant: b=SLURPnot json", "5 tool: " + strings.TrimSpace(big)},
+			want: []string{
+				"1 user: go", "2 assistant: a=slurpnot json", "+3 tool: [slurp: the same was read again later, see the result of call b]",
+				"4 assistant: b=SLURPnot json", "5 tool: " + strings.TrimSpace(big),
+			},
 		},
 	})
 }

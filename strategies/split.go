@@ -199,13 +199,14 @@ func writeLine(b *strings.Builder, m *chat.Message) {
 	if m.Role == chat.RoleTool {
 		text = clip(text, splitResultChars)
 	}
-	for _, p := range m.Content.Parts {
-		if p.IsMedia() {
-			text += " (" + p.Type + ")"
+	if m.Content.Media() > 0 || strings.TrimSpace(text) != "" || len(m.ToolCalls) == 0 {
+		fmt.Fprintf(b, "[%s] %s", m.Role, text)
+		for _, p := range m.Content.Parts {
+			if p.IsMedia() {
+				fmt.Fprintf(b, " (%s)", p.Type)
+			}
 		}
-	}
-	if strings.TrimSpace(text) != "" || len(m.ToolCalls) == 0 {
-		fmt.Fprintf(b, "[%s] %s\n", m.Role, text)
+		b.WriteByte('\n')
 	}
 	for _, c := range m.ToolCalls {
 		fmt.Fprintf(b, "[%s calls] %s(%s)\n", m.Role, c.Name, clip(c.Arguments, splitArgumentChars))

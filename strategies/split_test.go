@@ -14,7 +14,7 @@ import (
 // turns are three turns of a user, a tool and an answer.
 func turns() []chat.Message {
 	return []chat.Message{
-		sys("be good"), // 1
+		sys("be good"),                                                           // 1
 		user("one"), call("a", "read", "{}"), result("a", "ra"), says("did one"), // 2 to 5
 		user("two"), call("b", "read", "{}"), result("b", "rb"), says("did two"), // 6 to 9
 		user("three"), call("c", "read", "{}"), result("c", "rc"), says("did three"), // 10 to 13
@@ -53,8 +53,10 @@ func TestSplitPoints(t *testing.T) {
 		},
 		"a pinned group stays and is not summarized": {
 			messages: turns(), pinned: []chat.Seq{4}, strategy: "preserve_user_messages",
-			want: []string{"1 system: be good", "2 user: one", "3 assistant: a=read{}", "4 tool: ra", "6 user: two", "10 user: three",
-				"+11 user: " + head + "did read({}) rb did read({}) rc did"},
+			want: []string{
+				"1 system: be good", "2 user: one", "3 assistant: a=read{}", "4 tool: ra", "6 user: two", "10 user: three",
+				"+11 user: " + head + "did read({}) rb did read({}) rc did",
+			},
 		},
 		"what waits for a result stays and is not summarized": {
 			messages: []chat.Message{user("one"), says("did one"), user("two"), calls("a", "b"), result("a", "ra")},
@@ -68,13 +70,17 @@ func TestSplitPoints(t *testing.T) {
 		},
 		"preserve_recent_fraction snaps to the next user message": {
 			messages: turns(), strategy: "preserve_recent_fraction", params: Params{"fraction": 0.5},
-			want: []string{"1 system: be good", "+2 user: " + head + "one read({}) ra did two read({}) rb did",
-				"10 user: three", "11 assistant: c=read{}", "12 tool: rc", "13 assistant: did three"},
+			want: []string{
+				"1 system: be good", "+2 user: " + head + "one read({}) ra did two read({}) rb did",
+				"10 user: three", "11 assistant: c=read{}", "12 tool: rc", "13 assistant: did three",
+			},
 		},
 		"preserve_recent_fraction snaps backward where there is no later user message": {
 			messages: turns(), strategy: "preserve_recent_fraction", params: Params{"fraction": 0.1}, again: true,
-			want: []string{"1 system: be good", "+2 user: " + head + "one read({}) ra did two read({}) rb did",
-				"10 user: three", "11 assistant: c=read{}", "12 tool: rc", "13 assistant: did three"},
+			want: []string{
+				"1 system: be good", "+2 user: " + head + "one read({}) ra did two read({}) rb did",
+				"10 user: three", "11 assistant: c=read{}", "12 tool: rc", "13 assistant: did three",
+			},
 		},
 		"preserve_recent_fraction splits a single turn between groups": {
 			messages: turns()[:9], strategy: "preserve_recent_fraction", params: Params{"fraction": 0.01}, again: true,
@@ -87,8 +93,10 @@ func TestSplitPoints(t *testing.T) {
 		},
 		"preserve_recent_turns keeps whole turns": {
 			messages: turns(), strategy: "preserve_recent_turns", params: Params{"turns": 1},
-			want: []string{"1 system: be good", "+2 user: " + head + "one read({}) ra did two read({}) rb did",
-				"10 user: three", "11 assistant: c=read{}", "12 tool: rc", "13 assistant: did three"},
+			want: []string{
+				"1 system: be good", "+2 user: " + head + "one read({}) ra did two read({}) rb did",
+				"10 user: three", "11 assistant: c=read{}", "12 tool: rc", "13 assistant: did three",
+			},
 		},
 		"preserve_recent_turns does nothing if there are not more": {
 			messages: turns(), strategy: "preserve_recent_turns", params: Params{"turns": 3},
@@ -100,8 +108,10 @@ func TestSplitPoints(t *testing.T) {
 				user("three"), says("did three"),
 			},
 			strategy: "preserve_recent_turns", params: Params{"min_turn_tokens": 60, "context_tokens": 40},
-			want: []string{"+1 user: " + head + "one did read({}) word",
-				"3 user: two", "6 assistant: small", "7 assistant: b=read{}", "8 tool: rb", "9 assistant: did two", "10 user: three", "11 assistant: did three"},
+			want: []string{
+				"+1 user: " + head + "one did read({}) word",
+				"3 user: two", "6 assistant: small", "7 assistant: b=read{}", "8 tool: rb", "9 assistant: did two", "10 user: three", "11 assistant: did three",
+			},
 		},
 		"the cap is a share of the context": {
 			messages: []chat.Message{user("one"), says("did one"), user("two"), says(long), says("did two")},
