@@ -263,15 +263,18 @@ func (f *fakeStore) SavePolicy(ctx context.Context, hash string, spec json.RawMe
 	return nil
 }
 
-func (f *fakeStore) RefreshThresholds(ctx context.Context, limit int) (int, error) {
+func (f *fakeStore) RefreshThresholds(ctx context.Context, after int64, limit int) (int, int64, error) {
 	if err := f.enter(ctx, "refresh"); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := min(limit, f.stale)
 	f.stale -= n
-	return n, nil
+	if n < limit {
+		return n, 0, nil
+	}
+	return n, after + int64(n), nil
 }
 
 // fakeQueue takes each run as soon as it is rung for, as a fast worker would.

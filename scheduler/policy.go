@@ -82,16 +82,28 @@ func (s *Scheduler) runPolicy(ctx context.Context) error {
 }
 
 // refreshAll gives every session the saved thresholds and reports how many were
-// changed. The error is ctx's.
+// changed. It passes over the sessions until a pass finds none to change: those that
+// somebody held the last time. The error is ctx's.
 func (s *Scheduler) refreshAll(ctx context.Context) (total int, err error) {
+	pass, after := 0, int64(0)
 	for {
 		n, err := retry(ctx, s, "refresh thresholds", func(ctx context.Context) (int, error) {
-			return s.store.RefreshThresholds(ctx, s.cfg.PageSize)
+			n, next, err := s.store.RefreshThresholds(ctx, after, s.cfg.PageSize)
+			if err == nil {
+				after = next
+			}
+			return n, err
 		})
-		if err != nil || n == 0 {
+		if err != nil {
 			return total, err
 		}
-		total += n
+		total, pass = total+n, pass+n
+		if after == 0 {
+			if pass == 0 {
+				return total, nil
+			}
+			pass = 0
+		}
 		if err := wait(ctx, refreshPause); err != nil {
 			return total, err
 		}

@@ -45,7 +45,7 @@ type Deliveries interface {
 // Policies are the thresholds that sessions are compared with.
 type Policies interface {
 	SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []store.Threshold) error
-	RefreshThresholds(ctx context.Context, limit int) (int, error)
+	RefreshThresholds(ctx context.Context, after int64, limit int) (changed int, next int64, err error)
 }
 
 // Store is what the scheduler needs of Postgres; *store.Store has it. The

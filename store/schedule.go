@@ -72,12 +72,13 @@ func (s *Store) EnsurePolicy(ctx context.Context, hash string, spec any) error {
 	return wrap("save policy", err)
 }
 
-// RefreshThresholds gives up to limit sessions the thresholds of the saved policy
-// and reports how many; 0 when there are none left.
-func (s *Store) RefreshThresholds(ctx context.Context, limit int) (int, error) {
-	var n int
-	err := s.pool.QueryRow(ctx, s.q(`SELECT compactor.refresh_thresholds($1)`), limit).Scan(&n)
-	return n, wrap("refresh thresholds", err)
+// RefreshThresholds gives up to limit sessions behind the one with number after the
+// thresholds of the saved policy, but for those that somebody holds. It reports how
+// many, and where the next page starts: 0 when there is none.
+func (s *Store) RefreshThresholds(ctx context.Context, after int64, limit int) (changed int, next int64, err error) {
+	const query = `SELECT changed, coalesce(last_sid, 0) FROM compactor.refresh_thresholds($1, $2)`
+	err = s.pool.QueryRow(ctx, s.q(query), after, limit).Scan(&changed, &next)
+	return changed, next, wrap("refresh thresholds", err)
 }
 
 // Sweep is one pass over the sessions that are due.

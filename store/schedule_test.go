@@ -416,18 +416,18 @@ func TestSessionsFollowANewPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pages []int
-	for n := 1; n > 0; {
-		n = must(s.RefreshThresholds(t.Context(), 2))(t)
-		pages = append(pages, n)
+	for after := int64(0); len(pages) == 0 || after > 0; {
+		n, next := must2(s.RefreshThresholds(t.Context(), after, 2))(t)
+		pages, after = append(pages, n), next
 	}
-	if diff := cmp.Diff([]int{2, 2, 1, 0}, pages); diff != "" {
+	if diff := cmp.Diff([]int{2, 2, 1}, pages); diff != "" {
 		t.Errorf("pages beside a writer (-want +got):\n%s", diff)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := must(s.RefreshThresholds(t.Context(), 2))(t); n != 1 {
-		t.Errorf("%d left, want 1", n)
+	if n, next := must2(s.RefreshThresholds(t.Context(), 0, 2))(t); n != 1 || next != 0 {
+		t.Errorf("%d left and a page behind %d, want 1 and none", n, next)
 	}
 	if got := one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE due_tokens = 1000 AND NOT due`); got != len(keys) {
 		t.Errorf("%d sessions follow, want %d", got, len(keys))

@@ -117,7 +117,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must2(s.SweepPage(t.Context(), 1, 9, time.Minute))(t)
 	must(s.Lead(t.Context(), "r", "h", time.Minute))(t)
 	thresholds(t, s, Threshold{"", 6, 0})
-	must(s.RefreshThresholds(t.Context(), 9))(t)
+	must2(s.RefreshThresholds(t.Context(), 0, 9))(t)
 	errs := []error{s.Abandon(t.Context(), run, "x"), s.Resign(t.Context(), "r", "h"), s.Ping(t.Context())}
 	_, err1 := s.Backlog(t.Context())
 	_, err2 := s.Settings(t.Context())

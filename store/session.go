@@ -204,7 +204,7 @@ func (m *Stored) fill(id, body, source string, created time.Time) error {
 
 // Replace sets the view to a history that was compacted elsewhere: known ids
 // stay, absent ones are excluded (reason replaced), new ones are appended where
-// they stand in the list. revision is what View returned; ErrStale if the session
+// they stand in the list, in front of a tool group that they would split. revision is what View returned; ErrStale if the session
 // has moved on. It returns the run.
 func (s *Store) Replace(ctx context.Context, k Key, revision int64, msgs []NewMessage, by string) (int64, error) {
 	return s.ReplaceSeen(ctx, k, revision, 0, msgs, by)

@@ -20,7 +20,7 @@ type clearToolArguments struct {
 
 func newClearToolArguments(a *Args) (Strategy, error) {
 	s := &clearToolArguments{
-		keep:  keepLastToolCallGroups(a),
+		keep:  keepLastToolCallGroups(a, 1),
 		limit: int(a.Int(Int{Name: "max_chars", Default: 500, Min: 0, Doc: "arguments of no more characters than this stay as they are"})),
 		leaf:  int(a.Int(Int{Name: "value_chars", Default: 200, Min: 0, Doc: "how much stays of the beginning of each string in larger ones"})),
 	}

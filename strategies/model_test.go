@@ -3,11 +3,13 @@ package strategies
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // model is a session as a store keeps it: everything that was said, and what of it
@@ -282,6 +284,17 @@ func mustNew(t testing.TB, name string, p Params) Strategy {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// writes is a summarizer that always answers the same, or fails where that is
+// nothing.
+func writes(summary string) summarize.Summarizer {
+	return summarize.Func(func(context.Context, summarize.Request) (string, error) {
+		if summary == "" {
+			return "", errors.New("the model fails")
+		}
+		return summary, nil
+	})
 }
 
 // run plans with a pipeline and applies the plan.

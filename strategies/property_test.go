@@ -186,7 +186,9 @@ func drawStrategy(t *rapid.T, depth int) Strategy {
 	if rapid.IntRange(0, 2).Draw(t, "which") == 0 {
 		return drawRewriter(t)
 	}
-	names := []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "token_budget"}
+	names := []string{
+		"truncation", "sliding_window", "selective_tool_call", "tool_result", "summarization", "context_window", "token_budget",
+	}
 	name := rapid.SampledFrom(names[:len(names)-max(0, depth-1)]).Draw(t, "strategy")
 	p := Params{}
 	switch name {
@@ -200,11 +202,21 @@ func drawStrategy(t *rapid.T, depth int) Strategy {
 		p["preserve_system"] = rapid.Bool().Draw(t, "preserve_system")
 	case "selective_tool_call", "tool_result":
 		p["keep_last_tool_call_groups"] = rapid.IntRange(0, 4).Draw(t, "keep")
+	case "summarization":
+		p["target_count"] = rapid.IntRange(1, 6).Draw(t, "target")
+		p["threshold"] = rapid.IntRange(0, 3).Draw(t, "threshold")
+	case "context_window":
+		p["max_context_window_tokens"] = rapid.IntRange(10, 400).Draw(t, "window")
+		p["max_output_tokens"] = rapid.IntRange(0, 5).Draw(t, "output")
+		p["keep_last_tool_call_groups"] = rapid.IntRange(0, 4).Draw(t, "keep")
+		p["mode"] = rapid.SampledFrom([]string{"two_phase", "reference"}).Draw(t, "mode")
 	case "token_budget":
 		p["token_budget"] = rapid.IntRange(-5, 500).Draw(t, "budget")
 		p["early_stop"] = rapid.Bool().Draw(t, "early_stop")
 	}
-	s, err := Builtin().New(name, p)
+	registry := Builtin()
+	registry.Summarizer = writes(rapid.SampledFrom([]string{"what was said", " \n", ""}).Draw(t, "summary"))
+	s, err := registry.New(name, p)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

@@ -56,6 +56,8 @@ func Builtin() *Registry {
 		"clear_tool_arguments":     {"shorten the large arguments of older tool calls", newClearToolArguments},
 		"strip_media":              {"leave out images and other media of older turns", newStripMedia},
 		"protect_head":             {"keep the beginning, whatever later steps want", newProtectHead},
+		"summarization":            {"replace all but the newest messages by a summary", newSummarization},
+		"context_window":           {"collapse older tool calls at one share of the context window, drop the oldest groups at another", newContextWindow},
 		"token_budget":             {"run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget},
 	}}
 }

@@ -30,6 +30,12 @@ type Group struct {
 func Groups(ms []Meta) []Group {
 	groups := make([]Group, 0, len(ms)/2+1)
 	for i := 0; i < len(ms); {
+		if end := skip(ms, i, (*Meta).reasoningOnly); end > i && (end == len(ms) || !isCall(&ms[end])) {
+			for ; i < end; i++ { // all at once: looking ahead from each would be quadratic
+				groups = append(groups, Group{Kind: GroupAssistantText, Start: i, End: i + 1, HasReasoning: true})
+			}
+			continue
+		}
 		g := nextGroup(ms, i)
 		groups = append(groups, g)
 		i = g.End
@@ -37,8 +43,9 @@ func Groups(ms []Meta) []Group {
 	return groups
 }
 
+// nextGroup is the group at i, where reasoning is that of a call.
 func nextGroup(ms []Meta, i int) Group {
-	m := ms[i]
+	m := &ms[i]
 	one := Group{Start: i, End: i + 1, HasReasoning: m.Has(HasReasoning)}
 	switch {
 	case m.Role == RoleSystem:
@@ -47,14 +54,10 @@ func nextGroup(ms []Meta, i int) Group {
 	case m.Role == RoleUser:
 		one.Kind = GroupUser
 		one.HasReasoning = false
-	case m.ReasoningOnly():
-		call := skip(ms, i, Meta.ReasoningOnly)
-		if call < len(ms) && isCall(ms[call]) {
-			g := callGroup(ms, call)
-			g.Start, g.HasReasoning = i, true
-			return g
-		}
-		one.Kind = GroupAssistantText
+	case m.reasoningOnly():
+		g := callGroup(ms, skip(ms, i, (*Meta).reasoningOnly))
+		g.Start, g.HasReasoning = i, true
+		return g
 	case isCall(m):
 		return callGroup(ms, i)
 	case m.Role == RoleTool:
@@ -67,19 +70,19 @@ func nextGroup(ms []Meta, i int) Group {
 
 // callGroup is the group of the call message at i: itself, reasoning, results.
 func callGroup(ms []Meta, i int) Group {
-	reasoning := skip(ms, i+1, Meta.ReasoningOnly)
+	reasoning := skip(ms, i+1, (*Meta).reasoningOnly)
 	return Group{
 		Kind: GroupToolCall, Start: i, End: skip(ms, reasoning, isResult),
 		HasReasoning: ms[i].Has(HasReasoning) || reasoning > i+1,
 	}
 }
 
-func skip(ms []Meta, i int, is func(Meta) bool) int {
-	for i < len(ms) && is(ms[i]) {
+func skip(ms []Meta, i int, is func(*Meta) bool) int {
+	for i < len(ms) && is(&ms[i]) {
 		i++
 	}
 	return i
 }
 
-func isCall(m Meta) bool   { return m.Role == RoleAssistant && m.Calls > 0 }
-func isResult(m Meta) bool { return m.Role == RoleTool }
+func isCall(m *Meta) bool   { return m.Role == RoleAssistant && m.Calls > 0 }
+func isResult(m *Meta) bool { return m.Role == RoleTool }

@@ -10,25 +10,28 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/bench"
 	"github.com/sessionstore/compactor/cmd/internal/stack"
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 type benchCmd struct {
-	Compact benchCompactCmd `cmd:"" help:"Compactions per second over the whole job path, against a floor measured in the same run."`
-	Memory  benchMemoryCmd  `cmd:"" help:"Peak memory of a worker process on one huge session."`
-	Latency benchLatencyCmd `cmd:"" help:"From the commit of an append to its compaction, on an idle system."`
-	Worker  benchWorkerCmd  `cmd:"" hidden:"" help:"The process that bench memory measures."`
+	Compact    benchCompactCmd    `cmd:"" help:"Compactions per second over the whole job path, against a floor measured in the same run."`
+	Memory     benchMemoryCmd     `cmd:"" help:"Peak memory of a worker process on one huge session."`
+	Latency    benchLatencyCmd    `cmd:"" help:"From the commit of an append to its compaction, on an idle system."`
+	Strategies benchStrategiesCmd `cmd:"" help:"Every strategy on conversations of several lengths; needs no server."`
+	Worker     benchWorkerCmd     `cmd:"" hidden:"" help:"The process that bench memory measures."`
 }
 
 // Help implements kong.HelpProvider.
 func (*benchCmd) Help() string {
-	return `All benches run on real servers: those of DATABASE_URL and REDIS_URL, or a private Postgres that waits for the disk and a private redis-server. They work in a schema of their own, compactor_bench, and drop it. Figures depend on the machine and on what else it does: compare ratios, and figures of one run.
+	return `All benches but strategies run on real servers: those of DATABASE_URL and REDIS_URL, or a private Postgres that waits for the disk and a private redis-server. They work in a schema of their own, compactor_bench, and drop it. Figures depend on the machine and on what else it does: compare ratios, and figures of one run.
 
 Examples:
 
     compactor bench compact --json
     compactor bench memory
-    compactor bench latency --samples 200`
+    compactor bench latency --samples 200
+    compactor bench strategies --messages 10000`
 }
 
 // benchSettings suit the server to the bench: enough buffers for its data, and no
@@ -176,6 +179,45 @@ func (c *benchLatencyCmd) Run(ctx context.Context, e *Env) error {
 	}
 	ms := func(v float64) string { return term.Count(int64(v+0.5)) + " ms" }
 	return e.Out.Pairs([2]any{"samples", r.Samples}, [2]any{"p50", ms(r.P50)}, [2]any{"p95", ms(r.P95)}, [2]any{"p99", ms(r.P99)}, [2]any{"max", ms(r.Max)})
+}
+
+type benchStrategiesCmd struct {
+	Strategy []string `arg:"" optional:"" help:"Strategies; all without one."`
+	Messages []int    `default:"1000,10000,100000" help:"Lengths, in messages of 200 characters."`
+	Rounds   int      `default:"5" help:"How often each is run; the fastest counts."`
+}
+
+// Run implements the command.
+func (c *benchStrategiesCmd) Run(ctx context.Context, e *Env) error {
+	for _, n := range c.Messages {
+		if n < 16 {
+			return wrong("--messages: got %d, want at least 16", n)
+		}
+	}
+	progress := &benchProgress{out: e.Err}
+	rows, err := bench.Strategies(ctx, bench.StrategyOptions{
+		Names: c.Strategy, Sizes: c.Messages, Rounds: c.Rounds,
+		Progress: func(done, total int) { progress.show("strategies", done, total) },
+	})
+	if errors.Is(err, strategies.ErrUnknownStrategy) {
+		return wrong("%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	progress.done()
+	if e.JSON {
+		return term.JSON(e.Out.W, rows)
+	}
+	t := e.Out.Table(term.Text("STRATEGY"), term.Num("MESSAGES"), term.Num("MS"), term.Num("× GROUPING"), term.Num("MB/S READ"), term.Num("TOKENS"), term.Num("AFTER"))
+	for _, r := range rows {
+		read := ""
+		if r.Octets > 0 {
+			read = term.Count(int64(r.PerSecond / 1e6))
+		}
+		t.Row(r.Strategy, r.Messages, fmt.Sprintf("%.2f", r.Seconds*1e3), fmt.Sprintf("%.1f", r.Ratio), read, r.TokensBefore, r.TokensAfter)
+	}
+	return t.Write()
 }
 
 // benchWorkerCmd gets its servers from bench memory, by the environment.

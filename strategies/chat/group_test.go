@@ -1,0 +1,214 @@
+package chat_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// metasOf reads a message out of every byte: what it is, and whether it is a
+// summary.
+func metasOf(data []byte) []chat.Meta {
+	out := make([]chat.Meta, len(data))
+	for i, b := range data {
+		m := chat.Meta{Seq: chat.Seq(i + 1), Position: chat.Seq(i + 1), Kind: chat.KindSource}
+		switch b & 15 {
+		case 0:
+			m.Role = chat.RoleSystem
+		case 1, 2:
+			m.Role = chat.RoleUser
+		case 3:
+			m.Role = chat.RoleDeveloper
+		case 4, 5, 6:
+			m.Role, m.Flags = chat.RoleAssistant, chat.HasReasoning
+		case 7, 8:
+			m.Role, m.Calls = chat.RoleAssistant, int(b>>6)+1
+		case 9:
+			m.Role, m.Calls, m.Flags = chat.RoleAssistant, 1, chat.HasReasoning|chat.HasText
+		case 10, 11, 12:
+			m.Role = chat.RoleTool
+		case 13:
+			m.Role, m.Calls = "critic", 1 // no call: only an assistant makes one
+		default:
+			m.Role, m.Flags = chat.RoleAssistant, chat.HasText
+		}
+		if b&0x30 == 0x30 {
+			m.Kind = chat.KindSummary
+		}
+		out[i] = m
+	}
+	return out
+}
+
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	const (
+		sys, user, think, call, thinkCall, result, text = 0, 1, 4, 7, 9, 10, 15
+		other, summary                                  = 13, 0x30
+	)
+	g := func(k chat.GroupKind, start, end int, reasoning ...bool) chat.Group {
+		return chat.Group{Kind: k, Start: start, End: end, HasReasoning: len(reasoning) > 0}
+	}
+	tests := map[string]struct {
+		in   []byte
+		want []chat.Group
+	}{
+		"nothing": {nil, []chat.Group{}},
+		"a call takes reasoning before it, behind it, and its results": {
+			[]byte{sys, user, think, think, call, think, result, result, text},
+			[]chat.Group{g("system", 0, 1), g("user", 1, 2), g("tool_call", 2, 8, true), g("assistant_text", 8, 9)},
+		},
+		"reasoning that leads to no call is alone, message by message": {
+			[]byte{think, think, user, think},
+			[]chat.Group{
+				g("assistant_text", 0, 1, true), g("assistant_text", 1, 2, true), g("user", 2, 3), g("assistant_text", 3, 4, true),
+			},
+		},
+		"reasoning between two calls is the earlier one's": {
+			[]byte{call, think, call, result},
+			[]chat.Group{g("tool_call", 0, 2, true), g("tool_call", 2, 4)},
+		},
+		"reasoning behind results starts the next group": {
+			[]byte{thinkCall, result, think, call},
+			[]chat.Group{g("tool_call", 0, 2, true), g("tool_call", 2, 4, true)},
+		},
+		"results without a call are a group": {
+			[]byte{result, result, user, call, user, result},
+			[]chat.Group{g("tool_call", 0, 2), g("user", 2, 3), g("tool_call", 3, 4), g("user", 4, 5), g("tool_call", 5, 6)},
+		},
+		"unknown roles are text, and call nothing": {
+			[]byte{other, result}, []chat.Group{g("assistant_text", 0, 1), g("tool_call", 1, 2)},
+		},
+		"a summary of reasoning belongs to no call": {
+			[]byte{think | summary, call}, []chat.Group{g("assistant_text", 0, 1, true), g("tool_call", 1, 2)},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, chat.Groups(metasOf(tt.in))); diff != "" {
+				t.Errorf("groups (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// slow reports whether grouping twenty times the messages takes far more than
+// twenty times as long, each time it is measured.
+func slow(pattern []byte) bool {
+	const small, factor = 2_000, 20
+	list := func(n int) []chat.Meta {
+		return metasOf(slices.Repeat(pattern, n/len(pattern)+1)[:n])
+	}
+	few, many := list(small), list(small*factor)
+	fastest := func(ms []chat.Meta) time.Duration {
+		best := time.Hour
+		for range 3 {
+			start := time.Now()
+			chat.Groups(ms)
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	for range 8 { // other work on the machine spoils one attempt, not all of them
+		if fastest(many) < 6*factor*fastest(few) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestGroupsInLinearTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures time")
+	}
+	for _, pattern := range []string{"\x04", "\x07", "\x0a", "\x0f", "\x04\x34", "\x04\x04\x07", "\x07\x04\x0a"} {
+		if slow([]byte(pattern)) {
+			t.Errorf("grouping %q again and again is not linear", pattern)
+		}
+	}
+	// A run of reasoning is what can be looked ahead over.
+	if slow(append(slices.Repeat([]byte{4}, 39_999), 1)) {
+		t.Error("grouping a run of reasoning is not linear")
+	}
+}
+
+func FuzzGroups(f *testing.F) {
+	for _, seed := range []string{
+		"", "\x00\x01\x0f", "\x00\x01\x04\x04\x07\x04\x0a\x0a\x0f", "\x04\x04\x01\x04", "\x07\x04\x07\x0a", "\x0a\x0a\x01\x07\x01\x0a",
+		"\x34\x07\x0a", "\x0d\x0a\x03", "\x49\x8a\xc7\x0a\x0a", "\x04\x04\x04\x04\x04\x04\x04\x04",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		ms := metasOf(data)
+		groups := chat.Groups(ms)
+		next := 0
+		for i, g := range groups {
+			if g.Start != next || g.End <= g.Start {
+				t.Fatalf("group %d is %+v, want one that starts at %d", i, g, next)
+			}
+			next = g.End
+			checkGroup(t, ms, g)
+		}
+		if next != len(ms) {
+			t.Fatalf("groups end at %d of %d", next, len(ms))
+		}
+		if n := len(data); n > 0 && n <= 12 && slow(data) {
+			t.Fatalf("grouping %q again and again is not linear", data)
+		}
+	})
+}
+
+// checkGroup holds a group to its kind: what it consists of, and that it takes all
+// that belongs to it.
+func checkGroup(t *testing.T, ms []chat.Meta, g chat.Group) {
+	t.Helper()
+	var calls, results, reasoning int
+	for _, m := range ms[g.Start:g.End] {
+		switch {
+		case m.Role == chat.RoleAssistant && m.Calls > 0:
+			calls++
+		case m.Role == chat.RoleTool:
+			results++
+		case m.ReasoningOnly():
+			reasoning++
+		}
+	}
+	size, first := g.End-g.Start, ms[g.Start]
+	ok := size == 1 && calls+results == 0
+	switch g.Kind {
+	case chat.GroupSystem:
+		ok = ok && first.Role == chat.RoleSystem
+	case chat.GroupUser:
+		ok = ok && first.Role == chat.RoleUser
+	case chat.GroupAssistantText:
+		ok = ok && first.Role != chat.RoleSystem && first.Role != chat.RoleUser
+	case chat.GroupToolCall:
+		ok = calls+results+reasoning == size && (calls == 1 || calls == 0 && results == size)
+		ok = ok && (g.End == len(ms) || ms[g.End].Role != chat.RoleTool)
+	}
+	if !ok {
+		t.Fatalf("%+v of %+v", g, ms[g.Start:g.End])
+	}
+}
+
+func BenchmarkGroups(b *testing.B) {
+	for name, pattern := range map[string]string{
+		"agent": "\x01\x04\x07\x0a\x0a\x07\x0a\x0f", "chat": "\x01\x0f", "reasoning": "\x04",
+	} {
+		b.Run(name, func(b *testing.B) {
+			const n = 10_000
+			ms := metasOf(slices.Repeat([]byte(pattern), n/len(pattern)))
+			b.ReportAllocs()
+			for b.Loop() {
+				chat.Groups(ms)
+			}
+			b.ReportMetric(float64(len(ms))*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mmsg/s")
+		})
+	}
+}

@@ -1,0 +1,126 @@
+// Package strategiestest makes conversations to measure and try strategies on, for
+// tests and for compactor bench. It is not part of the product.
+package strategiestest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+// Characters is what each message of an Agent log carries.
+const Characters = 200
+
+// Log is a conversation with its metadata, as a store keeps it. It is safe for
+// concurrent use.
+type Log struct {
+	messages []chat.Message
+	entries  []strategies.Entry
+	tokens   chat.Tokens
+	loaded   atomic.Int64
+}
+
+// Agent is a log of n messages as an agent leaves them, of Characters each: a
+// system prompt, then turns of a user message, reasoning, a call of two tools with
+// their results, a file that is read again and again, and an answer.
+func Agent(n int) *Log {
+	ms := make([]chat.Message, 0, n+8)
+	fill := func(s string) string { return s + strings.Repeat("word ", Characters/5)[:Characters-len(s)] }
+	text := func(r chat.Role, s string) chat.Message {
+		return chat.Message{Role: r, Content: chat.TextContent(fill(s))}
+	}
+	call := func(ids ...string) chat.Message {
+		m := chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}}
+		for _, id := range ids {
+			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{
+				ID: id, Type: "function", Name: "read_file",
+				Arguments: fmt.Sprintf(`{"path":"src/%s.go","note":%q}`, id[:1], strings.Repeat("x", (Characters-40)/len(ids))),
+			})
+		}
+		return m
+	}
+	result := func(id string, i int) chat.Message {
+		return chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: chat.TextContent(fill(fmt.Sprintf("result %d: ", i)))}
+	}
+	ms = append(ms, text(chat.RoleSystem, "Be helpful. "))
+	for i := 0; len(ms) < n; i++ {
+		a, b, c := fmt.Sprintf("a%d", i), fmt.Sprintf("b%d", i), fmt.Sprintf("c%d", i)
+		ms = append(ms, text(chat.RoleUser, fmt.Sprintf("question %d: ", i)),
+			chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}, Reasoning: fill("")},
+			call(a, b), result(a, i), result(b, i), call(c), result(c, i), text(chat.RoleAssistant, fmt.Sprintf("answer %d: ", i)))
+	}
+	return Of(ms[:n])
+}
+
+// Of is the log of messages, all of them in the view.
+func Of(ms []chat.Message) *Log {
+	l := &Log{messages: ms, entries: make([]strategies.Entry, len(ms))}
+	for i, m := range chat.Describe(ms) {
+		m.Tokens = tokens.Chars4{}.Message(&ms[i])
+		l.tokens += m.Tokens
+		l.entries[i] = strategies.Entry{Meta: m, Included: true}
+	}
+	return l
+}
+
+// Transcript is a fresh transcript of the log without content.
+func (l *Log) Transcript() *strategies.Transcript {
+	return &strategies.Transcript{Entries: l.entries, Counter: tokens.Chars4{}}
+}
+
+// Load reads content, as the pipeline asks for it.
+func (l *Log) Load(_ context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
+	out := make(map[chat.Seq]*chat.Message, len(seqs))
+	n := 0
+	for _, q := range seqs {
+		m := &l.messages[q-1]
+		out[q] = m
+		n += octets(m)
+	}
+	l.loaded.Add(int64(n))
+	return out, nil
+}
+
+// Loaded is how many octets of content Load has given.
+func (l *Log) Loaded() int64 { return l.loaded.Load() }
+
+// Tokens is what the log costs.
+func (l *Log) Tokens() chat.Tokens { return l.tokens }
+
+func octets(m *chat.Message) int {
+	n := len(m.Content.Text) + len(m.Reasoning)
+	for _, p := range m.Content.Parts {
+		n += len(p.Raw)
+	}
+	for _, c := range m.ToolCalls {
+		n += len(c.Arguments)
+	}
+	return n
+}
+
+// Lost says what a view of the log lacks that no view may lack: the last user
+// message and the system messages. Empty when nothing does.
+func (l *Log) Lost(view []chat.Meta) string {
+	in := make(map[chat.Seq]bool, len(view))
+	for _, m := range view {
+		in[m.Seq] = true
+	}
+	user := chat.Seq(0)
+	for i := range l.entries {
+		switch m := &l.entries[i]; {
+		case m.Role == chat.RoleUser:
+			user = m.Seq
+		case m.Role == chat.RoleSystem && !in[m.Seq]:
+			return fmt.Sprintf("system message %d is gone", m.Seq)
+		}
+	}
+	if user > 0 && !in[user] {
+		return fmt.Sprintf("the last user message %d is gone", user)
+	}
+	return ""
+}

@@ -1,0 +1,58 @@
+package strategiestest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// Registry is the built-in strategies with a summarizer that calls no model.
+func Registry() *strategies.Registry {
+	r := strategies.Builtin()
+	r.Summarizer = summarize.Func(func(_ context.Context, q summarize.Request) (string, error) {
+		return fmt.Sprintf("SUMMARY(%d)", 1+strings.Count(q.User, "\n")), nil
+	})
+	return r
+}
+
+// Default makes a strategy with its default parameters; those that it requires are
+// such that it has half of the log to take.
+func (l *Log) Default(r *strategies.Registry, name string) (strategies.Strategy, error) {
+	half := int(l.tokens / 2)
+	required := strategies.Params{
+		"max_n": half, "compact_to": half, "token_budget": half,
+		"max_context_window_tokens": 2 * half, "max_output_tokens": half / 4,
+		"keep_last_groups": len(l.entries) / 4,
+		"n":                len(l.entries) / 16,
+		"threshold":        len(l.entries) / 4,
+		"max_tokens":       half,
+	}
+	params := strategies.Params{}
+	for _, info := range r.Describe() {
+		if info.Name != name {
+			continue
+		}
+		for _, p := range info.Params {
+			if p.Required {
+				value, known := required[p.Name]
+				if !known {
+					return nil, fmt.Errorf("strategy %s requires %s: give strategiestest a value for it", name, p.Name)
+				}
+				params[p.Name] = value
+			}
+		}
+	}
+	if name == "truncation" {
+		params["metric"] = "tokens"
+	}
+	if name == "token_budget" {
+		params["strategies"] = []any{strategies.Params{"strategy": "selective_tool_call", "params": strategies.Params{"keep_last_tool_call_groups": len(l.entries) / 8}}}
+	}
+	return r.New(name, params)
+}
+
+// Sizes are the numbers of messages that growth is measured over.
+var Sizes = []int{1_000, 10_000, 100_000}

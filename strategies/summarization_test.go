@@ -1,0 +1,221 @@
+package strategies
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// summarizing is a registry whose summarizer keeps what it was asked.
+func summarizing(answer string) (*Registry, *[]summarize.Request) {
+	asked := &[]summarize.Request{}
+	r := Builtin()
+	inner := writes(answer)
+	r.Summarizer = summarize.Func(func(ctx context.Context, q summarize.Request) (string, error) {
+		*asked = append(*asked, q)
+		return inner.Summarize(ctx, q)
+	})
+	return r, asked
+}
+
+// whole is a transcript with its content, each message of ten tokens.
+func whole(s *model) *Transcript {
+	t := s.transcript(true)
+	t.Counter = equal(10)
+	for i := range t.Entries {
+		t.Entries[i].Tokens = 10
+		t.Entries[i].Message = s.messages[t.Entries[i].Seq]
+	}
+	return t
+}
+
+func plan(t *testing.T, r *Registry, name string, p Params, tr *Transcript) (chat.Plan, error) {
+	t.Helper()
+	s, err := r.New(name, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Plan(t.Context(), tr)
+	if reader, ok := s.(Reader); ok {
+		covered := chat.Ranges{}
+		for _, a := range got.Additions {
+			covered = covered.Union(a.Covers)
+		}
+		if unread := covered.Minus(chat.RangesOf(reader.Reads(tr)...)); len(unread) > 0 {
+			t.Errorf("%s covers %s, which it does not read", name, unread)
+		}
+	}
+	return got, err
+}
+
+func TestSummarization(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		out, pinned []chat.Seq
+		params      Params
+		want        map[string]string
+		asks        string // part of what is asked
+	}{
+		"does nothing at its limit": {params: Params{"target_count": 8, "threshold": 2}},
+		"replaces all but the newest, whole groups, behind the system message": {
+			params: Params{"target_count": 8, "threshold": 1},
+			want:   map[string]string{"summarized": "+{[2,3)}"}, asks: "1. [user] first",
+		},
+		"keeps more than its target rather than split a group": {
+			params: Params{"target_count": 2, "threshold": 0},
+			want:   map[string]string{"summarized": "+{[2,8)}"},
+			asks: "1. [user] first\n2. [assistant] function_call, function_call\n3. [tool] function_result\n" +
+				"4. [tool] function_result\n5. [assistant] done\n6. [user] next",
+		},
+		"neither counts nor summarizes what is out of the view": {
+			out: []chat.Seq{2, 4}, params: Params{"target_count": 2, "threshold": 0},
+			want: map[string]string{"summarized": "+{[3,4),[5,8)}"},
+			asks: "1. [assistant] function_call, function_call\n2. [tool] function_result\n3. [assistant] done\n4. [user] next",
+		},
+		"does not count pinned groups": {
+			pinned: []chat.Seq{5, 11}, params: Params{"target_count": 4, "threshold": 2},
+		},
+		"keeps the newest and what is pinned, with its call": {
+			pinned: []chat.Seq{5, 11}, params: Params{"target_count": 3, "threshold": 0},
+			want: map[string]string{"summarized": "+{[2,3),[6,8)}"},
+			asks: "1. [user] first\n2. [assistant] done\n3. [user] next",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := session(talk()...)
+			for _, q := range tt.out {
+				s.included[q] = false
+			}
+			for _, q := range tt.pinned {
+				s.pinned[q] = true
+			}
+			r, asked := summarizing("\n what was said\x1c")
+			got, err := plan(t, r, "summarization", tt.params, whole(s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.want == nil {
+				tt.want = map[string]string{}
+			}
+			if diff := cmp.Diff(tt.want, sortedReasons(got)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			if tt.asks == "" {
+				if len(*asked) > 0 {
+					t.Errorf("asked %+v", *asked)
+				}
+				return
+			}
+			if diff := cmp.Diff([]summarize.Request{{System: defaultSummaryPrompt, User: tt.asks}}, *asked); diff != "" {
+				t.Errorf("asked (-want +got):\n%s", diff)
+			}
+			a := got.Additions[0]
+			if a.Kind != chat.KindSummary || a.Message.Role != chat.RoleAssistant || a.Message.Content.Text != "what was said" || a.Position < 2 {
+				t.Errorf("addition %+v", a)
+			}
+		})
+	}
+}
+
+func TestSummarizationWithoutASummaryChangesNothing(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []string{"", " \n\t\u00a0"} {
+		r, _ := summarizing(answer)
+		for name, p := range map[string]Params{
+			"summarization": {"target_count": 1},
+			"token_budget": {"token_budget": 30, "early_stop": false, "strategies": []any{
+				Params{"strategy": "summarization"}, Params{"strategy": "sliding_window", "params": Params{"keep_last_groups": 2}},
+			}},
+		} {
+			got, err := plan(t, r, name, p, whole(session(talk()...)))
+			if !errors.Is(err, ErrNoSummary) {
+				t.Errorf("%s: got %v", name, err)
+			}
+			if len(got.Additions) > 0 || (name == "summarization") != got.Empty() {
+				t.Errorf("%s: plan %+v", name, got)
+			}
+		}
+		s := session(talk()...)
+		st, err := r.New("summarization", Params{"target_count": 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result := s.run(t, Pipeline{Steps: []Strategy{st}}, false); result.Steps[0].NoSummary == "" || result.Steps[0].Changed {
+			t.Errorf("steps %+v", result.Steps)
+		}
+	}
+	t.Run("a run that is stopped is stopped", func(t *testing.T) {
+		t.Parallel()
+		ctx, stop := context.WithCancel(t.Context())
+		r := Builtin()
+		r.Summarizer = summarize.Func(func(context.Context, summarize.Request) (string, error) {
+			stop()
+			return "", ctx.Err()
+		})
+		s, err := r.New("summarization", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := NewDraft(whole(session(talk()...)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Run(ctx, s, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestSummarizationSaysWhatMessagesAreMadeOf(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		`{"role":"user","content":"a\nb"}`:                      "a\nb",
+		`{"role":"user","content":""}`:                          "text",
+		`{"role":"user","content":" "}`:                         " ",
+		`{"role":"assistant","content":null}`:                   "",
+		`{"role":"assistant","content":null,"reasoning":"why"}`: "text_reasoning",
+		`{"role":"assistant","content":"","reasoning":"why","tool_calls":[{"id":"a","function":{"name":"f"}}]}`:  "text_reasoning, text, function_call",
+		`{"role":"assistant","content":"ok","tool_calls":[{"id":"a","function":{"name":"f"}}]}`:                  "ok",
+		`{"role":"tool","tool_call_id":"a","content":"secret"}`:                                                  "function_result",
+		`{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url"},{"type":"text","text":"b"}]}`: "a b",
+		`{"role":"user","content":[{"type":"image_url"},{"type":"text","text":""}]}`:                             "image_url, text",
+	}
+	for in, want := range tests {
+		var m chat.Message
+		if err := json.Unmarshal([]byte(in), &m); err != nil {
+			t.Fatal(err)
+		}
+		if got := spoken(&m); got != want {
+			t.Errorf("%s: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestSummarizationAsksWithItsPrompt(t *testing.T) {
+	t.Parallel()
+	r, asked := summarizing("so")
+	if _, err := plan(t, r, "summarization", Params{"prompt": "Be brief."}, whole(session(talk()...))); err != nil {
+		t.Fatal(err)
+	}
+	if len(*asked) != 1 || (*asked)[0].System != "Be brief." {
+		t.Errorf("asked %+v", *asked)
+	}
+	_, err := Builtin().New("summarization", Params{"target_count": 0, "threshold": -1})
+	for _, part := range []string{"target_count: got 0", "threshold: got -1", ErrNoSummarizer.Error()} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%v does not say %q", err, part)
+		}
+	}
+	if !errors.Is(err, ErrNoSummarizer) {
+		t.Error("no ErrNoSummarizer")
+	}
+}

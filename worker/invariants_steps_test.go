@@ -1,0 +1,241 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// options draws what an operator asks for.
+func (w *world) options() store.Options {
+	t := w.t
+	o := store.Options{
+		From:        rapid.SampledFrom([]string{"view", "log", ""}).Draw(t, "from"),
+		DryRun:      rapid.IntRange(0, 5).Draw(t, "dry run") == 5,
+		AllowGrowth: rapid.IntRange(0, 3).Draw(t, "allow growth") == 3,
+	}
+	number := func(name string, most int) int { return rapid.IntRange(1, most).Draw(t, name) }
+	for range rapid.IntRange(0, 2).Draw(t, "steps") {
+		switch rapid.IntRange(0, 5).Draw(t, "strategy") {
+		case 0:
+			n := number("max_n", 15)
+			o.Pipeline = append(o.Pipeline, step("truncation", "max_n", n, "compact_to", number("compact_to", n))...)
+		case 1:
+			n := number("max_n", 1500)
+			o.Pipeline = append(o.Pipeline, step("truncation", "metric", "tokens", "max_n", n, "compact_to", number("compact_to", n),
+				"preserve_system", rapid.Bool().Draw(t, "preserve"))...)
+		case 2:
+			o.Pipeline = append(o.Pipeline, step("sliding_window", "keep_last_groups", number("groups", 8))...)
+		case 3:
+			o.Pipeline = append(o.Pipeline, step("selective_tool_call", "keep_last_tool_call_groups", number("groups", 4)-1)...)
+		case 4:
+			o.Pipeline = append(o.Pipeline, step("tool_result", "keep_last_tool_call_groups", number("groups", 4)-1)...)
+		case 5:
+			o.Pipeline = append(o.Pipeline, step("token_budget", "token_budget", number("budget", 1500),
+				"strategies", []any{map[string]any{"strategy": "tool_result"}})...)
+		}
+	}
+	return o
+}
+
+// steps are what can happen to a session.
+func (w *world) steps() map[string]func(*rapid.T) {
+	ctx := context.Background()
+	return map[string]func(*rapid.T){
+		"append":      func(*rapid.T) { w.append(w.draw(4)) },
+		"append more": func(*rapid.T) { w.append(w.draw(8)) },
+		"append again": func(t *rapid.T) {
+			if len(w.ids) == 0 {
+				t.Skip("nothing was said")
+			}
+			before := w.look()
+			m := w.said[rapid.SampledFrom(w.ids).Draw(t, "message")]
+			if _, _, err := w.st.Append(ctx, w.k, "", []store.NewMessage{m}); err != nil {
+				t.Fatalf("append once more: %v", err)
+			}
+			m.Content = chat.TextContent("something else")
+			if _, _, err := w.st.Append(ctx, w.k, "", []store.NewMessage{m}); !errors.Is(err, store.ErrConflict) {
+				t.Fatalf("append of other content: %v, want a conflict", err)
+			}
+			if !before.equal(w.look()) {
+				t.Fatalf("it changed the session")
+			}
+		},
+		"event": func(t *rapid.T) {
+			id := w.event()
+			if id == 0 {
+				t.Skip("not due")
+			}
+			w.execute(id)
+		},
+		"nightly": func(t *rapid.T) {
+			id := w.nightly()
+			if id == 0 {
+				t.Skip("not due")
+			}
+			w.execute(id)
+		},
+		"nightly after an event": w.nothingNew,
+		"operator": func(*rapid.T) {
+			id, err := w.st.Request(ctx, w.k, store.TriggerOperator, "test", w.options())
+			if err != nil {
+				w.t.Fatalf("request: %v", err)
+			}
+			w.runs = append(w.runs, id)
+			w.execute(id)
+		},
+		"late delivery": func(t *rapid.T) {
+			if len(w.runs) == 0 {
+				t.Skip("no run yet")
+			}
+			before := w.look()
+			id := rapid.SampledFrom(w.runs).Draw(t, "run")
+			if w.row(id).Outcome == "" {
+				t.Fatalf("run %d was left behind", id)
+			}
+			if err := w.worker(w.st, Config{}).execute(ctx, id); err != nil {
+				t.Fatalf("late delivery of run %d: %v", id, err)
+			}
+			if !before.equal(w.look()) {
+				t.Fatalf("the late delivery of run %d changed the session", id)
+			}
+		},
+		"pin": func(t *rapid.T) {
+			if err := w.st.Pin(ctx, w.k, rapid.SampledFrom(w.ids).Draw(t, "message")); err != nil {
+				t.Fatalf("pin: %v", err)
+			}
+		},
+		"unpin": func(t *rapid.T) {
+			var pinned []string
+			for _, m := range w.look().all {
+				if m.Pinned {
+					pinned = append(pinned, m.ID)
+				}
+			}
+			if len(pinned) == 0 {
+				t.Skip("nothing is pinned")
+			}
+			if err := w.st.Unpin(ctx, w.k, rapid.SampledFrom(pinned).Draw(t, "message")); err != nil {
+				t.Fatalf("unpin: %v", err)
+			}
+		},
+		"report usage": func(t *rapid.T) {
+			n := chat.Tokens(rapid.IntRange(0, 3000).Draw(t, "prompt tokens"))
+			if _, err := w.st.ReportUsage(ctx, w.k, n, chat.Seq(rapid.IntRange(0, len(w.ids)).Draw(t, "seq"))); err != nil {
+				t.Fatalf("report usage: %v", err)
+			}
+		},
+		"undo":    w.undo,
+		"replace": w.replace,
+		"":        func(*rapid.T) { w.check() },
+	}
+}
+
+// nothingNew has two automatic runs queued at once: where the first has decided,
+// the second has nothing to do (I8).
+func (w *world) nothingNew(t *rapid.T) {
+	first, second := w.event(), w.nightly()
+	switch {
+	case first == 0 && second == 0:
+		t.Skip("not due")
+	case first == 0 || second == 0:
+		w.execute(max(first, second))
+		return
+	}
+	w.deliver(first, 1, "", nil)
+	r, before := w.row(first), w.look()
+	w.ended[first] = r
+	st := &reading{Store: w.st}
+	if err := w.worker(st, Config{}).execute(context.Background(), second); err != nil {
+		t.Fatalf("run %d: %v", second, err)
+	}
+	again, after := w.row(second), w.look()
+	w.ended[second] = again
+	if again.Status != "skipped" || !before.equal(after) || st.messages.Load() > 0 || st.logs.Load() > 0 {
+		t.Fatalf("after run %d ended %s, run %d found nothing new and ended %s, %s; it read content %d times and the log %d times\nbefore %s\nafter  %s",
+			first, r.Outcome, second, again.Status, again.Outcome, st.messages.Load(), st.logs.Load(), w.describe(before), w.describe(after))
+	}
+}
+
+func (w *world) undo(t *rapid.T) {
+	if len(w.runs) == 0 {
+		t.Skip("no run yet")
+	}
+	before := w.look()
+	id := rapid.SampledFrom(w.runs).Draw(t, "run")
+	r := w.row(id)
+	undo, err := w.st.Undo(context.Background(), id, rapid.Bool().Draw(t, "cascade"), "test")
+	switch {
+	case err == nil:
+		w.runs = append(w.runs, undo)
+		w.ended[undo] = w.row(undo)
+		if !r.InForce {
+			t.Fatalf("run %d was not in force and has been undone", id)
+		}
+	case !errors.Is(err, store.ErrInUse) && !errors.Is(err, store.ErrNotApplicable):
+		t.Fatalf("undo: %v", err)
+	case !before.equal(w.look()):
+		t.Fatalf("an undo that was refused changed the session: %v", err)
+	}
+}
+
+func (w *world) replace(t *rapid.T) {
+	ctx := context.Background()
+	view, revision, err := w.st.View(ctx, w.k)
+	if err != nil {
+		t.Fatalf("view: %v", err)
+	}
+	var msgs []store.NewMessage
+	for _, m := range view {
+		if rapid.IntRange(0, 3).Draw(t, "keep") > 0 {
+			msgs = append(msgs, store.NewMessage{Message: m.Message})
+		}
+	}
+	fresh := w.draw(1)[:1]
+	at := rapid.IntRange(0, len(msgs)).Draw(t, "at")
+	before := w.look()
+	if _, err := w.st.Replace(ctx, w.k, revision+1, fresh, "test"); !errors.Is(err, store.ErrStale) {
+		t.Fatalf("replace of another view: %v, want stale", err)
+	}
+	if !before.equal(w.look()) {
+		t.Fatalf("a replace that was refused changed the session")
+	}
+	run, err := w.st.Replace(ctx, w.k, revision, slices.Insert(msgs, at, fresh...), "test")
+	if err != nil {
+		t.Fatalf("replace: %v", err)
+	}
+	w.note(fresh)
+	w.replaced = true
+	w.runs = append(w.runs, run)
+	w.ended[run] = w.row(run)
+}
+
+// rewind undoes everything: the view is all that was said again (I1).
+func (w *world) rewind() {
+	t, ctx := w.t, context.Background()
+	for {
+		runs, err := w.st.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: store.DefaultTenant, Session: w.k.Session}, Status: "applied", Limit: 10_000})
+		if err != nil {
+			t.Fatalf("runs: %v", err)
+		}
+		runs = slices.DeleteFunc(runs, func(r store.RunRow) bool { return !r.InForce || r.Kind == "undo" })
+		if len(runs) == 0 {
+			break
+		}
+		if _, err := w.st.Undo(ctx, runs[len(runs)-1].ID, true, "test"); err != nil {
+			t.Fatalf("undo back to the first view: %v", err)
+		}
+	}
+	s := w.look()
+	for _, m := range s.all {
+		if m.Included != (m.Kind == chat.KindSource) || m.ExcludedBy != 0 {
+			t.Fatalf("back at the first view %s is included: %t, out by %d\n%s", m.ID, m.Included, m.ExcludedBy, w.describe(s))
+		}
+	}
+	w.check()
+}

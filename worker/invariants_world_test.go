@@ -1,0 +1,221 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+// reading counts how often content, or the whole log, is read.
+type reading struct {
+	*store.Store
+	messages, logs atomic.Int64
+}
+
+func (r *reading) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
+	r.messages.Add(1)
+	return r.Store.Messages(ctx, sid, seqs)
+}
+
+func (r *reading) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error) {
+	r.logs.Add(1)
+	return r.Store.Log(ctx, sid, upTo)
+}
+
+// world is one session, what its application has said, and all that happens to it.
+type world struct {
+	t      *rapid.T
+	st     *store.Store
+	k      store.Key
+	policy policy.Policy
+
+	ids   []string                    // of everything that was said, in order
+	said  map[string]store.NewMessage // by id
+	runs  []store.RunID               // every run there ever was, undos and replacements among them
+	ended map[store.RunID]store.RunRow
+	// replaced: the application has decided itself what is in the view, the last
+	// user message and system messages not excepted.
+	replaced bool
+}
+
+// snapshot is what a session looks like.
+type snapshot struct {
+	row  store.SessionRow
+	all  []store.Stored
+	view []chat.Meta
+}
+
+func (w *world) look() snapshot {
+	ctx := context.Background()
+	var s snapshot
+	var err error
+	if s.row, err = w.st.Session(ctx, w.k); err != nil {
+		w.t.Fatalf("session: %v", err)
+	}
+	if s.all, err = w.st.All(ctx, w.k); err != nil {
+		w.t.Fatalf("messages: %v", err)
+	}
+	if s.view, err = w.st.ViewMetas(ctx, s.row.SID); err != nil {
+		w.t.Fatalf("view: %v", err)
+	}
+	return s
+}
+
+// included are the ids of what is in the view.
+func (s snapshot) included() map[string]bool {
+	out := map[string]bool{}
+	for _, m := range s.all {
+		if m.Included {
+			out[m.ID] = true
+		}
+	}
+	return out
+}
+
+// equal reports whether nobody but the ledger could tell two snapshots apart.
+func (s snapshot) equal(o snapshot) bool {
+	return s.row.Revision == o.row.Revision && slices.Equal(s.view, o.view) && len(s.all) == len(o.all) &&
+		s.row.LiveTokens == o.row.LiveTokens && s.row.LiveMessages == o.row.LiveMessages
+}
+
+// lastUser is the seq of the last user message in the view, 0 for none, of those
+// that stand where they were said.
+func lastUser(s snapshot) chat.Seq {
+	last := chat.Seq(0)
+	for _, m := range s.view {
+		if m.Role == chat.RoleUser && m.Kind == chat.KindSource {
+			last = max(last, m.Seq)
+		}
+	}
+	return last
+}
+
+// stands reports whether a message in the view says the same in the place of m:
+// one that was put between a call and its results has to be moved.
+func (s snapshot) stands(m store.Stored) bool {
+	by := ""
+	for _, x := range s.all {
+		if x.ID == m.ID {
+			by = x.SummarizedBy
+		}
+	}
+	return by != "" && slices.ContainsFunc(s.all, func(x store.Stored) bool {
+		return x.ID == by && x.Included && words(x.Message) == words(m.Message)
+	})
+}
+
+// at is the id of a message.
+func (s snapshot) at(q chat.Seq) string {
+	for _, m := range s.all {
+		if m.Seq == q {
+			return m.ID
+		}
+	}
+	return ""
+}
+
+// planned is what a view costs as runs see it, messages behind last left out.
+func (w *world) planned(view []chat.Meta, last chat.Seq) chat.Tokens {
+	var n chat.Tokens
+	for _, m := range view {
+		switch {
+		case m.Seq > last && m.Kind == chat.KindSource:
+		case m.Has(chat.Estimated):
+			n += w.policy.Margin(m.Tokens)
+		default:
+			n += m.Tokens
+		}
+	}
+	return n
+}
+
+// draw draws messages as agents and hosts write them, faults included.
+func (w *world) draw(most int) []store.NewMessage {
+	t := w.t
+	var out []store.NewMessage
+	ids := rapid.SampledFrom([]string{"a", "b", "c", "a"})
+	texts := rapid.SampledFrom([]string{"", " ", "ok", "a b c", strings.Repeat("long text ", 60)})
+	put := func(m chat.Message) {
+		m.ID = fmt.Sprintf("said-%d", len(w.ids)+len(out))
+		n := store.NewMessage{Message: m}
+		switch rapid.IntRange(0, 19).Draw(t, "counted") {
+		case 0: // by the store
+		case 1:
+			n.Tokens, n.Counter = tokens.Chars4{}.Message(&m), tokens.Chars4Name
+		case 2:
+			n.Tokens, n.Counter = 5000, "test"
+		default:
+			n.Tokens, n.Counter = chat.Tokens(rapid.IntRange(0, 200).Draw(t, "tokens")), "test"
+		}
+		out = append(out, n)
+	}
+	text := func(r chat.Role) chat.Message {
+		return chat.Message{Role: r, Content: chat.TextContent(texts.Draw(t, "text"))}
+	}
+	thinks := chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}, Reasoning: "hm"}
+	result := func(id string) chat.Message {
+		m := text(chat.RoleTool)
+		m.ToolCallID = id
+		return m
+	}
+	for range rapid.IntRange(1, most).Draw(t, "messages") {
+		switch rapid.IntRange(0, 11).Draw(t, "kind") {
+		case 0:
+			put(text(chat.RoleSystem))
+		case 1, 2:
+			put(text(chat.RoleUser))
+		case 3, 4:
+			put(text(chat.RoleAssistant))
+		case 5:
+			put(text(rapid.SampledFrom([]chat.Role{chat.RoleDeveloper, "critic"}).Draw(t, "role")))
+		case 6:
+			put(thinks)
+		case 7:
+			put(result(ids.Draw(t, "id")))
+		default:
+			if rapid.IntRange(0, 3).Draw(t, "reasoning before") == 0 {
+				put(thinks)
+			}
+			call := text(chat.RoleAssistant)
+			names := rapid.SliceOfN(ids, 1, 3).Draw(t, "calls")
+			for _, id := range names {
+				call.ToolCalls = append(call.ToolCalls, chat.ToolCall{ID: id, Type: "function", Name: "do_" + id, Arguments: "{}"})
+			}
+			put(call)
+			if rapid.IntRange(0, 3).Draw(t, "reasoning behind") == 0 {
+				put(thinks)
+			}
+			results := slices.Clone(names)
+			switch rapid.IntRange(0, 7).Draw(t, "fault") {
+			case 0, 1:
+				results = results[:rapid.IntRange(0, len(results)).Draw(t, "answered")]
+			case 2:
+				results = append(results, ids.Draw(t, "one more"))
+			case 3:
+				slices.Reverse(results)
+			}
+			for _, id := range results {
+				put(result(id))
+			}
+		}
+	}
+	return out
+}
+
+func (w *world) note(msgs []store.NewMessage) {
+	for _, m := range msgs {
+		if _, known := w.said[m.ID]; !known {
+			w.ids = append(w.ids, m.ID)
+			w.said[m.ID] = m
+		}
+	}
+}
