@@ -3,6 +3,7 @@ package strategies
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -100,21 +101,21 @@ func (s *dedupeReads) Plan(_ context.Context, t *Transcript) (chat.Plan, error) 
 // target is the file that a call is about, "" where that is not said, and a text
 // that is equal for equal reads.
 func (s *dedupeReads) target(tool, arguments string) (path, read string) {
-	var args map[string]any
+	var args map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &args) != nil {
 		return "", tool + "\x00" + arguments
 	}
 	for _, k := range s.keys {
-		if p, ok := args[k].(string); ok && p != "" {
-			path = p
+		if raw, ok := args[k]; ok && json.Unmarshal(raw, &path) == nil && path != "" {
 			break
 		}
 	}
-	canonical, err := json.Marshal(args) // keys in order
-	if err != nil {
-		canonical = []byte(arguments)
+	var b strings.Builder
+	b.WriteString(tool)
+	for _, k := range slices.Sorted(maps.Keys(args)) {
+		writeAll(&b, "\x00", k, "\x00", string(args[k]))
 	}
-	return path, tool + "\x00" + string(canonical)
+	return path, b.String()
 }
 
 // failedResult reports a result that says that the call did not work: it is no newer

@@ -168,6 +168,11 @@ const (
 // whether there is anything else than the former.
 func splitRequest(t *Transcript, entries []int) (r summarize.Request, news bool, err error) {
 	var previous, messages strings.Builder
+	size := chat.Tokens(0)
+	for _, i := range entries {
+		size += t.Entries[i].Tokens
+	}
+	messages.Grow(int(min(4*size, 1<<26))) // about as large as it gets: it need not move then
 	for _, i := range entries {
 		m, err := t.Read(i)
 		if err != nil {
@@ -182,14 +187,11 @@ func splitRequest(t *Transcript, entries []int) (r summarize.Request, news bool,
 		news = true
 		writeLine(&messages, m)
 	}
-	var user strings.Builder
+	r = summarize.Request{System: splitSystem, User: messages.String()}
 	if previous.Len() > 0 {
-		user.WriteString("Summary of what came before:\n")
-		user.WriteString(previous.String())
-		user.WriteString("\nMessages since then:\n")
+		r.User = "Summary of what came before:\n" + previous.String() + "\nMessages since then:\n" + r.User
 	}
-	user.WriteString(messages.String())
-	return summarize.Request{System: splitSystem, User: user.String()}, news, nil
+	return r, news, nil
 }
 
 // writeLine writes a message for a summarizer; reasoning is left out, media are
@@ -200,16 +202,22 @@ func writeLine(b *strings.Builder, m *chat.Message) {
 		text = clip(text, splitResultChars)
 	}
 	if m.Content.Media() > 0 || strings.TrimSpace(text) != "" || len(m.ToolCalls) == 0 {
-		fmt.Fprintf(b, "[%s] %s", m.Role, text)
+		writeAll(b, "[", string(m.Role), "] ", text)
 		for _, p := range m.Content.Parts {
 			if p.IsMedia() {
-				fmt.Fprintf(b, " (%s)", p.Type)
+				writeAll(b, " (", p.Type, ")")
 			}
 		}
 		b.WriteByte('\n')
 	}
 	for _, c := range m.ToolCalls {
-		fmt.Fprintf(b, "[%s calls] %s(%s)\n", m.Role, c.Name, clip(c.Arguments, splitArgumentChars))
+		writeAll(b, "[", string(m.Role), " calls] ", c.Name, "(", clip(c.Arguments, splitArgumentChars), ")\n")
+	}
+}
+
+func writeAll(b *strings.Builder, parts ...string) {
+	for _, s := range parts {
+		b.WriteString(s)
 	}
 }
 

@@ -29,6 +29,7 @@ func (l *Log) Default(r *strategies.Registry, name string) (strategies.Strategy,
 		"n":                len(l.entries) / 16,
 		"threshold":        len(l.entries) / 4,
 		"max_tokens":       half,
+		"rules":            []any{strategies.Params{"tool": "*", "action": "collapse"}, strategies.Params{"source_id": "*", "action": "drop"}},
 	}
 	params := strategies.Params{}
 	for _, info := range r.Describe() {
