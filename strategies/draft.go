@@ -188,8 +188,26 @@ func (d *Draft) Run(ctx context.Context, s Strategy, load Loader) (changed bool,
 	} else if err != nil {
 		return false, err
 	}
+	var pins []chat.Seq
+	if p, ok := s.(Pinner); ok {
+		if err := guarded(s, func() (err error) { pins, err = p.Pins(t); return err }); err != nil {
+			return false, err
+		}
+	}
 	d.Apply(plan, s.Name())
+	d.pin(pins)
 	return d.changes != before, nil
+}
+
+// pin pins messages for what is still to come of a run.
+func (d *Draft) pin(seqs []chat.Seq) {
+	if len(seqs) == 0 {
+		return
+	}
+	for _, id := range d.ids(nil, chat.RangesOf(seqs...)) {
+		d.all[id].Pinned = true
+	}
+	d.refresh()
 }
 
 // stager is a strategy made of others: it runs them on the draft itself, so that

@@ -75,6 +75,8 @@ func drawStrategy(t *rapid.T, depth int) Strategy {
 	var p Params
 	if draw := drawParams[name]; draw != nil {
 		p = draw(t)
+	} else if slices.Contains(rewriters, name) {
+		p = rewriterParams(t, name)
 	}
 	s, err := registry.New(name, p)
 	if err != nil {

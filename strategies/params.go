@@ -176,6 +176,74 @@ func (a *Args) Choice(name, def, doc string, allowed ...string) string {
 	return s
 }
 
+// Strings returns a parameter that is a list of strings, none of them empty. One
+// string alone is a list of one.
+func (a *Args) Strings(name string, def []string, doc string) []string {
+	const want = "a list of strings that are not empty"
+	v, ok := a.value(Param{Name: name, Type: "list of strings", Doc: doc, Default: quoted(def)})
+	if !ok {
+		return def
+	}
+	var list []any
+	switch v := v.(type) {
+	case string:
+		list = []any{v}
+	case []string:
+		for _, s := range v {
+			list = append(list, s)
+		}
+	case []any:
+		list = v
+	default:
+		a.Fault(name, v, "%s", want)
+		return def
+	}
+	out := make([]string, 0, len(list))
+	for _, e := range list {
+		s, ok := e.(string)
+		if !ok || s == "" {
+			a.Fault(name, e, "%s", want)
+			return def
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Objects calls each with the parameters of every object of a required parameter
+// that is a list of objects, in order. Faults of an object name its place.
+func (a *Args) Objects(name, doc string, each func(*Args)) {
+	const want = "a list of objects"
+	v, ok := a.value(Param{Name: name, Type: "list of objects", Doc: doc, Required: true})
+	if !ok {
+		return
+	}
+	var list []any
+	switch v := v.(type) {
+	case []any:
+		list = v
+	case []Params:
+		for _, p := range v {
+			list = append(list, p)
+		}
+	default:
+		a.Fault(name, v, "%s", want)
+		return
+	}
+	for i, e := range list {
+		p, ok := e.(Params)
+		if !ok {
+			a.Fault(name, e, "%s", want)
+			return
+		}
+		one := &Args{strategy: fmt.Sprintf("%s: %s[%d]", a.strategy, name, i), params: p, registry: a.registry}
+		each(one)
+		if err := one.err(); err != nil {
+			a.faults = append(a.faults, err)
+		}
+	}
+}
+
 // Strategies returns a parameter that is a list of strategies, each an object
 // {"strategy": name, "params": {…}}, made by the registry that makes this one.
 func (a *Args) Strategies(name, doc string) []Strategy {
@@ -285,6 +353,15 @@ func show(v any) string {
 		s = string(r[:60]) + "…"
 	}
 	return s
+}
+
+// quoted is a list of strings as JSON writes it.
+func quoted(list []string) string {
+	b, err := json.Marshal(slices.Concat([]string{}, list))
+	if err != nil {
+		return "[]"
+	}
+	return string(b)
 }
 
 func asInt(v any) (int64, bool) {

@@ -13,6 +13,9 @@ import (
 // else. It is immutable and safe for concurrent use.
 type Pipeline struct {
 	Steps []Strategy
+	// PinTools are names of tools whose calls are pinned for the run, with their
+	// results: what makes calls is read for that.
+	PinTools []string
 	// FromLog plans as if nothing were in force: before the first step everything
 	// that was said is back, and what earlier runs wrote is out. The transcript has
 	// to hold the whole log.
@@ -77,6 +80,11 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 			return Result{}, err
 		}
 		totals = d.Transcript().Totals()
+	}
+	if len(p.PinTools) > 0 {
+		if _, err := d.Run(ctx, pinTools{p.PinTools}, load); err != nil {
+			return Result{}, err
+		}
 	}
 	for _, s := range p.Steps {
 		if p.Target > 0 && totals.IncludedTokens <= p.Target {

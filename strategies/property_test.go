@@ -184,6 +184,9 @@ func (h hostile) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 
 func drawPipeline(t *rapid.T, draw func() Strategy) Pipeline {
 	p := Pipeline{FromLog: rapid.Bool().Draw(t, "from log")}
+	if rapid.IntRange(0, 3).Draw(t, "pin tools") == 3 {
+		p.PinTools = []string{"do_b"}
+	}
 	for range rapid.IntRange(0, 3).Draw(t, "pipeline") {
 		p.Steps = append(p.Steps, draw())
 	}

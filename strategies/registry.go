@@ -57,6 +57,17 @@ func Builtin() *Registry {
 	add("keep_last_n_messages", "keep the newest messages", newKeepLastMessages)
 	add("compact_tool_results", "drop or replace all but the newest tool results", newCompactToolResults)
 	add("summarize", "keep one summary of all but the newest messages, brought up to date each time", newSummarize)
+	// split points: Codex, Gemini CLI, opencode
+	add("preserve_user_messages", "keep what the user said, and a summary of everything else", newPreserveUserMessages)
+	add("preserve_recent_fraction", "keep the newest share of the view, and a summary of what is before it", newPreserveRecentFraction)
+	add("preserve_recent_turns", "keep the newest turns, and a summary of what is before them", newPreserveRecentTurns)
+	// single purposes, mostly steps of a pipeline
+	add("attribution", "go by who said it: rules by source, role and tool", newAttribution)
+	add("clamp", "cut the middle out of messages that are too large", newClamp)
+	add("dedupe_reads", "stub file reads that were done again or are out of date", newDedupeReads)
+	add("clear_tool_arguments", "shorten the large arguments of older tool calls", newClearToolArguments)
+	add("strip_media", "leave out images and other media of older turns", newStripMedia)
+	add("protect_head", "keep the beginning, whatever later steps want", newProtectHead)
 	return r
 }
 

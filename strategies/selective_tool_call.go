@@ -10,7 +10,11 @@ import (
 type selectiveToolCall struct{ keep int64 }
 
 func newSelectiveToolCall(a *Args) (Strategy, error) {
-	return &selectiveToolCall{keep: keepLastToolCallGroups(a, 1)}, nil
+	s := &selectiveToolCall{keep: keepLastToolCallGroups(a, 1)}
+	if f := newToolFilter(a); !f.empty() {
+		return &filteredToolCall{s, f}, nil
+	}
+	return s, nil
 }
 
 func keepLastToolCallGroups(a *Args, def int64) int64 {
@@ -25,11 +29,34 @@ func (*selectiveToolCall) Name() string { return "selective_tool_call" }
 
 // Plan implements Strategy.
 func (s *selectiveToolCall) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+	return dropToolCalls(t, olderToolCalls(t, s.keep)), nil
+}
+
+func dropToolCalls(t *Transcript, groups []int) chat.Plan {
 	var out seqSet
-	for _, i := range olderToolCalls(t, s.keep) {
+	for _, i := range groups {
 		t.seqs(&out, i)
 	}
-	return out.exclude("tool_call_compaction"), nil
+	return out.exclude("tool_call_compaction")
+}
+
+// filteredToolCall is selectiveToolCall with tools or sources of their own, which it
+// takes reading to know.
+type filteredToolCall struct {
+	*selectiveToolCall
+	filter toolFilter
+}
+
+// Reads implements Reader.
+func (s *filteredToolCall) Reads(t *Transcript) []chat.Seq { return s.filter.reads(t, s.keep) }
+
+// Plan implements Strategy.
+func (s *filteredToolCall) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+	older, dropped, err := s.filter.apply(t, s.keep)
+	if err != nil {
+		return chat.Plan{}, err
+	}
+	return dropToolCalls(t, append(older, dropped...)), nil
 }
 
 // olderToolCalls are the ordinals of the included tool call groups but for the

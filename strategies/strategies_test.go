@@ -403,6 +403,50 @@ func TestRegistry(t *testing.T) {
 			name: "tool_result", params: Params{"keep_last_tool_call_groups": 1.5},
 			want: []string{"got 1.5, want an integer at least 0"},
 		},
+		"lists as JSON and Go have them, and one string for a list of one": {
+			name: "tool_result", params: Params{"exclude_tools": []any{"a"}, "protect_sources": []string{"b", "c"}, "drop_sources": "d"},
+		},
+		"lists hold strings, and none that are empty": {
+			name: "tool_result", params: Params{"exclude_tools": []any{"a", 1}, "protect_sources": []any{""}, "drop_sources": 7},
+			want: []string{
+				"tool_result: exclude_tools: got 1, want a list of strings that are not empty",
+				`tool_result: protect_sources: got "", want a list of strings that are not empty`,
+				"tool_result: drop_sources: got 7, want a list of strings that are not empty",
+			},
+		},
+		"a list of objects must be there": {
+			name: "attribution", want: []string{"attribution: rules: missing, want list of objects"},
+		},
+		"a list of objects is one": {
+			name: "attribution", params: Params{"rules": "drop"}, want: []string{`attribution: rules: got "drop", want a list of objects`},
+		},
+		"a list of objects holds nothing else": {
+			name: "attribution", params: Params{"rules": []any{"drop"}}, want: []string{`attribution: rules: got "drop", want a list of objects`},
+		},
+		"faults of objects say where": {
+			name: "attribution", params: Params{"rules": []any{
+				Params{"role": "user", "action": "keep"}, Params{"action": "eat", "tool": "x"}, Params{"role": 3, "rolle": "user"},
+			}},
+			want: []string{
+				"attribution: rules[1]: action: got \"eat\", want one of drop, protect, keep, collapse, include",
+				"attribution: rules[2]: role: got 3, want a list of strings that are not empty",
+				"attribution: rules[2]: action: missing, want one of drop, protect, keep, collapse, include",
+				"attribution: rules[2]: rolle: got an unknown parameter, want only source_id, role, tool, action",
+			},
+		},
+		"a rule has a condition": {
+			name: "attribution", params: Params{"rules": []Params{{"action": "drop"}}},
+			want: []string{"attribution: rules[0]: source_id: missing, want a condition: source_id, role or tool"},
+		},
+		"clamp needs a limit": {
+			name: "clamp", params: Params{"max_tokens": 0}, want: []string{"clamp: max_tokens: got 0, want more than 0, or max_chars"},
+		},
+		"a limit has room for the note": {
+			name: "clamp", params: Params{"max_chars": 20}, want: []string{"clamp: max_chars: got 20, want 0 or at least 200"},
+		},
+		"a head is something": {
+			name: "protect_head", params: Params{"groups": 0}, want: []string{"protect_head: groups: got 0, want more than 0, or messages"},
+		},
 		"faults of nested strategies say where": {
 			name: "token_budget", params: Params{"token_budget": 1, "strategies": []any{
 				Params{"strategy": "tool_result", "params": Params{"keep_last_tool_call_groups": -1}},

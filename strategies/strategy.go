@@ -26,6 +26,13 @@ type Reader interface {
 	Reads(t *Transcript) []chat.Seq
 }
 
+// Pinner is implemented by strategies that pin messages for the rest of a run: every
+// later step, the fallback and the guard keep them as they are. Pins is asked behind
+// Plan, with the same transcript.
+type Pinner interface {
+	Pins(t *Transcript) ([]chat.Seq, error)
+}
+
 // ErrNoSummarizer is the error of making a strategy that needs a summarizer where
 // none is configured.
 var ErrNoSummarizer = errors.New("needs a summarizer, and none is configured")

@@ -14,8 +14,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
-// rolling is the strategy summarize with a model that counts its answers, or fails.
-func rolling(t testing.TB, p Params, fail error) (Strategy, *[]summarize.Request) {
+// timbalSummarize is the strategy summarize with a model that counts its answers, or fails.
+func timbalSummarize(t testing.TB, p Params, fail error) (Strategy, *[]summarize.Request) {
 	t.Helper()
 	asked := &[]summarize.Request{}
 	r := Builtin()
@@ -111,7 +111,7 @@ func TestSummarize(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			st, asked := rolling(t, test.params, nil)
+			st, asked := timbalSummarize(t, test.params, nil)
 			s := session(test.messages...)
 			s.pinned[test.pin] = test.pin > 0
 			got, _ := unguarded(t, s, st)
@@ -131,7 +131,7 @@ func TestSummarize(t *testing.T) {
 
 func TestSummarizeBringsItsSummaryUpToDate(t *testing.T) {
 	t.Parallel()
-	st, asked := rolling(t, Params{"threshold": 4, "keep_last_n": 2}, nil)
+	st, asked := timbalSummarize(t, Params{"threshold": 4, "keep_last_n": 2}, nil)
 	p := Pipeline{Steps: []Strategy{st}}
 	s := session(sys("s"), user("a"), says("b"), user("c"), says("d"), user("e"), says("f"))
 	s.run(t, p, false)
@@ -161,7 +161,7 @@ func TestSummarizeBringsItsSummaryUpToDate(t *testing.T) {
 
 func TestSystemMessagesStayWhereTheyAreBehindTheGuard(t *testing.T) {
 	t.Parallel()
-	st, _ := rolling(t, Params{"threshold": 1, "keep_last_n": 3, "preserve_user_messages": false}, nil)
+	st, _ := timbalSummarize(t, Params{"threshold": 1, "keep_last_n": 3, "preserve_user_messages": false}, nil)
 	s := session(sys("s"), user("a"), says("b"), user("c"), sys("n"), says("d"), says("e"))
 	s.run(t, Pipeline{Steps: []Strategy{st}}, false)
 	want := []string{"system s", "summary: summary 1", "assistant Understood.", "user c", "system n", "assistant d", "assistant e"}
@@ -174,7 +174,7 @@ func TestNoSummaryLeavesTheViewAsItWas(t *testing.T) {
 	t.Parallel()
 	for name, st := range map[string]func() Strategy{
 		"the model fails": func() Strategy {
-			st, _ := rolling(t, Params{"threshold": 1}, errors.New("quota"))
+			st, _ := timbalSummarize(t, Params{"threshold": 1}, errors.New("quota"))
 			return st
 		},
 		"the model says nothing": func() Strategy {
@@ -252,7 +252,7 @@ func TestQuotationsAreTrimmed(t *testing.T) {
 
 func TestWhatAccompaniesASummaryStandsForNothingItself(t *testing.T) {
 	t.Parallel()
-	st, _ := rolling(t, Params{"threshold": 1, "keep_last_n": 1, "preserve_user_messages": false}, nil)
+	st, _ := timbalSummarize(t, Params{"threshold": 1, "keep_last_n": 1, "preserve_user_messages": false}, nil)
 	s := session(says("a"), user("b"))
 	r := s.run(t, Pipeline{Steps: []Strategy{st}}, false)
 	if diff := cmp.Diff([]string{"summary: summary 1", "user b"}, brief(s.shown())); diff != "" {

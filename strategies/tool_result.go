@@ -11,10 +11,13 @@ import (
 
 // toolResult collapses all but the newest tool call groups into one message each
 // that holds their results.
-type toolResult struct{ keep int64 }
+type toolResult struct {
+	keep   int64
+	filter toolFilter
+}
 
 func newToolResult(a *Args) (Strategy, error) {
-	return &toolResult{keep: keepLastToolCallGroups(a, 1)}, nil
+	return &toolResult{keep: keepLastToolCallGroups(a, 1), filter: newToolFilter(a)}, nil
 }
 
 // Name implements Strategy.
@@ -22,7 +25,7 @@ func (*toolResult) Name() string { return "tool_result" }
 
 // Reads implements Reader.
 func (s *toolResult) Reads(t *Transcript) []chat.Seq {
-	var out []chat.Seq
+	out := s.filter.reads(t, s.keep)
 	groups := t.Groups()
 	for _, i := range olderToolCalls(t, s.keep) {
 		g := groups[i]
@@ -41,12 +44,17 @@ func (s *toolResult) Reads(t *Transcript) []chat.Seq {
 // Plan implements Strategy.
 func (s *toolResult) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 	const reason = "tool_result_compaction"
-	older := olderToolCalls(t, s.keep)
-	if len(older) == 0 {
-		return chat.Plan{}, nil
+	older, dropped, err := s.filter.apply(t, s.keep)
+	if err != nil || len(older)+len(dropped) == 0 {
+		return chat.Plan{}, err
 	}
 	groups := t.Groups()
 	plan := chat.Plan{Additions: make([]chat.Addition, 0, len(older))}
+	var out seqSet
+	for _, i := range dropped {
+		t.seqs(&out, i)
+	}
+	plan.Exclude = out.exclude(reason).Exclude
 	for _, i := range older {
 		var covers seqSet
 		t.seqs(&covers, i)

@@ -95,7 +95,7 @@ func (p *Planner) slow(b *briefing) bool {
 	if b.guards() != "" {
 		return false
 	}
-	if b.invalid || b.operatesOnLog() {
+	if b.invalid || b.operatesOnLog() || len(b.policy.PinTools) > 0 {
 		return true
 	}
 	pipeline, err := p.pipeline(b)
@@ -159,7 +159,7 @@ func (b *briefing) see(ctx context.Context, st Store) error {
 // pipeline is the run's own, or the policy's. A repair runs no strategy: the guard
 // alone mends the view.
 func (p *Planner) pipeline(b *briefing) (strategies.Pipeline, error) {
-	out := strategies.Pipeline{Guard: strategies.Guard{DropSystem: !b.policy.PreserveSystem}}
+	out := strategies.Pipeline{PinTools: b.policy.PinTools, Guard: strategies.Guard{DropSystem: !b.policy.PreserveSystem}}
 	if b.repairOnly() {
 		return out, nil
 	}

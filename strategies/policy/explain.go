@@ -39,6 +39,9 @@ func (p Policy) Explain(model string, table WindowFunc) []string {
 	} else {
 		lines = append(lines, "fallback: none, a run may end above the target")
 	}
+	if len(p.PinTools) > 0 {
+		lines = append(lines, "pinned: what "+strings.Join(p.PinTools, ", ")+" gave")
+	}
 	gain := fmt.Sprintf("gain: a run that saves less than %s tokens is discarded, then %s of cooldown", group(p.MinGainTokens), p.Cooldown)
 	if room := l.Start - l.Target; p.MinGainTokens > room {
 		gain += fmt.Sprintf(" (more than the %s between start and target: the first runs above start will be discarded)", group(room))

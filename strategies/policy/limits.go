@@ -104,8 +104,9 @@ func (p Policy) Hash(l Limits, versions map[string]string) string {
 		MinGain  chat.Tokens       `json:"min_gain_tokens"`
 		Margin   float64           `json:"estimate_margin"`
 		System   bool              `json:"preserve_system"`
+		PinTools []string          `json:"pin_tools,omitempty"`
 		Versions map[string]string `json:"versions,omitempty"`
-	}{l, p.Steps(l), p.Fallback, p.MinGainTokens, p.EstimateMargin, p.PreserveSystem, versions})
+	}{l, p.Steps(l), p.Fallback, p.MinGainTokens, p.EstimateMargin, p.PreserveSystem, p.PinTools, versions})
 	if err != nil {
 		// Only parameters that JSON cannot hold get here, and Validate refuses them.
 		b = fmt.Appendf(nil, "%+v %+v %+v", l, p, versions)

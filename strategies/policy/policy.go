@@ -49,6 +49,10 @@ type Policy struct {
 	EstimateMargin float64 `yaml:"estimate_margin" json:"estimate_margin"`
 	// PreserveSystem keeps every system message in the view.
 	PreserveSystem bool `yaml:"preserve_system" json:"preserve_system"`
+	// PinTools are names of tools whose calls stay in the view with their results,
+	// verbatim, such as those that load a policy or a skill. Runs of a policy that
+	// has some read every message that makes calls.
+	PinTools []string `yaml:"pin_tools" json:"pin_tools,omitempty"`
 	// Cron is when the nightly sweep starts: five fields, a descriptor such as
 	// @daily, or @every with at least a minute.
 	Cron string `yaml:"cron" json:"cron"`
@@ -102,6 +106,7 @@ func (p Policy) Margin(t chat.Tokens) chat.Tokens {
 //     cuts to the target whenever the view is above it. A step that names a metric,
 //     max_n or compact_to itself is left as it is.
 //   - token_budget: token_budget = the target.
+//   - preserve_recent_turns: context_tokens = the window.
 //   - truncation and sliding_window: preserve_system = the policy's.
 //
 // The policy's own maps are not shared with the result.
@@ -129,6 +134,8 @@ func (p Policy) Steps(l Limits) []Step {
 			fill("preserve_system", p.PreserveSystem)
 		case "token_budget":
 			fill("token_budget", int(l.Target))
+		case "preserve_recent_turns":
+			fill("context_tokens", int(l.Window))
 		}
 		out = append(out, Step{Strategy: s.Strategy, Params: params})
 	}
@@ -158,18 +165,21 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON writes. Keys that are absent keep the
 // receiver's values, so an override is read over a copy of the policy it overrides;
-// windows are merged, a pipeline replaces the other. Maps and slices that the copy
+// windows are merged, a pipeline or a list of tools replaces the other. Maps and slices that the copy
 // shares with its original are not written to.
 func (p *Policy) UnmarshalJSON(b []byte) error {
 	w := wire{plain: plain(*p)}
 	w.Windows = maps.Clone(p.Windows)
-	w.Pipeline = nil
+	w.Pipeline, w.PinTools = nil, nil
 	if err := json.Unmarshal(b, &w); err != nil {
 		return err
 	}
 	q := Policy(w.plain)
 	if q.Pipeline == nil {
 		q.Pipeline = p.Pipeline
+	}
+	if q.PinTools == nil {
+		q.PinTools = p.PinTools
 	}
 	for _, d := range []struct {
 		key, text string

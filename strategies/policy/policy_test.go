@@ -156,6 +156,10 @@ func TestValidate(t *testing.T) {
 				"pipeline[1].params: json: unsupported type: func(): want strings, numbers, booleans, lists and maps with string keys",
 			},
 		},
+		"pinned tools have names": {
+			func(p *Policy) { p.PinTools = []string{"load_policy", " "} },
+			[]string{`pin_tools[1]: " ": want the name of a tool`},
+		},
 		"the delay covers the debounce": {
 			func(p *Policy) { p.Debounce = time.Minute },
 			[]string{"max_delay: 30s: want at least debounce (1m0s)"},
@@ -198,7 +202,8 @@ func TestStepsAreFilledFromTheLimits(t *testing.T) {
 		p.Pipeline = append(p.Pipeline,
 			Step{Strategy: "truncation", Params: map[string]any{"metric": "messages", "max_n": 9, "compact_to": 3}},
 			Step{Strategy: "sliding_window", Params: map[string]any{"keep_last_groups": 4}},
-			Step{Strategy: "token_budget"})
+			Step{Strategy: "token_budget"},
+			Step{Strategy: "preserve_recent_turns", Params: map[string]any{"turns": 3}})
 	})
 	want := []Step{
 		{"tool_result", map[string]any{"keep_last_tool_call_groups": 1}},
@@ -206,6 +211,7 @@ func TestStepsAreFilledFromTheLimits(t *testing.T) {
 		{"truncation", map[string]any{"metric": "messages", "max_n": 9, "compact_to": 3, "preserve_system": false}},
 		{"sliding_window", map[string]any{"keep_last_groups": 4, "preserve_system": false}},
 		{"token_budget", map[string]any{"token_budget": 50}},
+		{"preserve_recent_turns", map[string]any{"turns": 3, "context_tokens": 100}},
 	}
 	if diff := cmp.Diff(want, p.Steps(Limits{100, 75, 50, true})); diff != "" {
 		t.Error(diff)
@@ -249,6 +255,7 @@ func TestHash(t *testing.T) {
 		"gain":     func(p *Policy) { p.MinGainTokens = 1 },
 		"fallback": func(p *Policy) { p.Fallback = false },
 		"system":   func(p *Policy) { p.PreserveSystem = false },
+		"pins":     func(p *Policy) { p.PinTools = []string{"load_policy"} },
 	} {
 		if hash(with(change)) == base {
 			t.Errorf("%s does not change the hash", name)
@@ -294,6 +301,17 @@ func TestJSONOverride(t *testing.T) {
 	if over.Target != 0.3 || over.Start != 0.75 || over.Cooldown != time.Minute || len(over.Windows) != 2 || len(over.Pipeline) != 1 {
 		t.Errorf("override: %+v", over)
 	}
+	base.PinTools = []string{"load_policy", "read_skill"}
+	over = base
+	if err := json.Unmarshal([]byte(`{"pin_tools":["look"]}`), &over); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]string{{"look"}, {"load_policy", "read_skill"}}, [][]string{over.PinTools, base.PinTools}); diff != "" {
+		t.Errorf("pinned tools: %s", diff)
+	}
+	if err := json.Unmarshal([]byte(`{"target":0.3}`), &over); err != nil || len(over.PinTools) != 1 {
+		t.Errorf("an override that names no tools: %v, %v", over.PinTools, err)
+	}
 	if len(base.Windows) != 1 || base.Pipeline[0].Strategy != "tool_result" {
 		t.Errorf("the base was written to: %+v", base)
 	}
@@ -316,6 +334,9 @@ events: 2s after the last write, 30s after the first at the latest
 sweep: 0 3 * * * (UTC)`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	if lines := with(func(p *Policy) { p.PinTools = []string{"a", "b"} }).Explain("gpt-4o", table); lines[5] != "pinned: what a, b gave" {
+		t.Errorf("pinned tools: %q", lines)
 	}
 	p := with(func(p *Policy) { p.StartTokens, p.TargetTokens = 8_000, 6_000 })
 	got = strings.Join(p.Explain("new-model", nil)[:2], "\n")

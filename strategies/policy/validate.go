@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -88,6 +89,9 @@ func (p Policy) validateLimits(fs *faults) {
 func (p Policy) validatePipeline(fs *faults) {
 	fs.add(len(p.Pipeline) > 0 || p.Fallback, "pipeline", "[]",
 		"at least one strategy, or fallback: true (nothing could ever be compacted)")
+	for i, name := range p.PinTools {
+		fs.add(strings.TrimSpace(name) != "", fmt.Sprintf("pin_tools[%d]", i), quote(name), "the name of a tool")
+	}
 	for i, s := range p.Pipeline {
 		key := fmt.Sprintf("pipeline[%d]", i)
 		fs.add(s.Strategy != "", key+".strategy", `""`, "the name of a strategy")

@@ -26,9 +26,10 @@ func (l *Log) Default(r *strategies.Registry, name string) (strategies.Strategy,
 		"max_n": half, "compact_to": half, "token_budget": half,
 		"max_context_window_tokens": 2 * half, "max_output_tokens": half / 4,
 		"keep_last_groups": len(l.entries) / 4,
-		"n":                len(l.entries) / 16,
+		"n":                max(1, len(l.entries)/16),
 		"threshold":        len(l.entries) / 4,
 		"max_tokens":       half,
+		"rules":            []any{strategies.Params{"tool": "*", "action": "collapse"}, strategies.Params{"source_id": "*", "action": "drop"}},
 	}
 	params := strategies.Params{}
 	for _, info := range r.Describe() {

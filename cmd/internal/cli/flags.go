@@ -38,6 +38,7 @@ type ConfigFlags struct {
 	MinGainTokens     *string `name:"policy-min-gain-tokens" hidden:""`
 	EstimateMargin    *string `name:"policy-estimate-margin" hidden:""`
 	PreserveSystem    *string `name:"policy-preserve-system" hidden:""`
+	PinTools          *string `name:"policy-pin-tools" hidden:""`
 	Cron              *string `name:"policy-cron" hidden:""`
 	Timezone          *string `name:"policy-timezone" hidden:""`
 	Debounce          *string `name:"policy-debounce" hidden:""`

@@ -95,7 +95,7 @@ log:
 		Environ: []string{
 			"DATABASE_URL=postgres://weak", "COMPACTOR_DATABASE_URL=postgres://u:strong@db/env", "REDIS_URL=redis://r:6379",
 			"COMPACTOR_WORKER_CONCURRENCY=8", "COMPACTOR_POLICY_START=0.9", "COMPACTOR_POLICY_DEBOUNCE=0",
-			"COMPACTOR_LOG_LEVEL=", "COMPACTOR_POLICY_FALLBACK=false", "HOME=/nowhere", "OTHER=1",
+			"COMPACTOR_LOG_LEVEL=", "COMPACTOR_POLICY_PIN_TOOLS=[load_policy, read_skill]", "COMPACTOR_POLICY_FALLBACK=false", "HOME=/nowhere", "OTHER=1",
 			"COMPACTOR_SERVICE_HOST=10.0.0.1", "COMPACTOR_PORT_8080_TCP_ADDR=10.0.0.1", "COMPACTOR_REDIS_PORT=tcp://10.0.0.2:6379",
 		},
 		Flags: map[string]string{"worker.concurrency": "2", "policy.pipeline": "[{strategy: truncation}]", "tenant": "7"},
@@ -110,6 +110,7 @@ log:
 	want.Worker.Concurrency, want.Worker.Lease = 2, 90*time.Second
 	want.Policy.Start, want.Policy.Debounce, want.Policy.Fallback = 0.9, 0, false
 	want.Policy.Windows = map[string]chat.Tokens{"gpt-4.1": 1_000_000}
+	want.Policy.PinTools = []string{"load_policy", "read_skill"}
 	want.Policy.Pipeline = []policy.Step{{Strategy: "truncation"}}
 	if diff := cmp.Diff(want, c, same()...); diff != "" {
 		t.Error(diff)

@@ -181,6 +181,8 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 		return d.windows(key, n, target)
 	case []policy.Step:
 		return d.steps(key, n, target)
+	case []string:
+		return d.texts(key, n, target)
 	}
 	scalar := n.Kind == yaml.ScalarNode
 	switch target.Kind() {
@@ -221,6 +223,24 @@ func (d *decoder) windows(key string, n *yaml.Node, target reflect.Value) error 
 		}
 		out[model] = t
 	})
+	target.Set(reflect.ValueOf(out))
+	return nil
+}
+
+func (d *decoder) texts(key string, n *yaml.Node, target reflect.Value) error {
+	if n.Kind != yaml.SequenceNode {
+		return errors.New("want a list of texts, such as [a, b]")
+	}
+	var out []string
+	for i, item := range n.Content {
+		sub := key + "[" + strconv.Itoa(i) + "]"
+		d.origins[sub] = d.at(item)
+		var text string
+		if err := d.value(sub, item, reflect.ValueOf(&text).Elem()); err != nil {
+			d.faults.addf(d.at(item), sub, "%s: %v", show(resolve(item)), err)
+		}
+		out = append(out, text)
+	}
 	target.Set(reflect.ValueOf(out))
 	return nil
 }

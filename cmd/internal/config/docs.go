@@ -27,6 +27,8 @@ func docs() map[string]string {
 			"prompt cache, so a handful of tokens is not worth it.",
 		"policy.estimate_margin": "Added, as a fraction, to token counts that are estimates.",
 		"policy.preserve_system": "Keep every system message.",
+		"policy.pin_tools": "Tools whose calls stay in the view with their results, verbatim, such as [load_policy, read_skill].\n" +
+			"Every message that makes calls is read for that.",
 		"policy.cron": "Start of the nightly sweep: five fields, a descriptor such as @daily, or @every 1h\n" +
 			"(at least 1m, aligned to multiples).",
 		"policy.timezone":  "Zone of cron, as an IANA name. In zones with summer time a start may be skipped or come twice.",

@@ -111,6 +111,9 @@ func yamlValue(v reflect.Value, indent string) string {
 	if v.Kind() == reflect.Map && v.Len() == 0 {
 		return " {}"
 	}
+	if v.Kind() == reflect.Slice && v.Len() == 0 {
+		return " []"
+	}
 	out, err := yaml.Marshal(v.Interface())
 	if err != nil {
 		return " # " + err.Error()

@@ -1,0 +1,203 @@
+package strategies
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// What a rule of attribution does to the groups that match.
+const (
+	attrDrop     = "drop"
+	attrProtect  = "protect"
+	attrKeep     = "keep"
+	attrCollapse = "collapse"
+	attrInclude  = "include"
+)
+
+// attribution goes by who said something: the first rule that a group matches says
+// what becomes of it. Groups that match none stay as they are.
+type attribution struct {
+	rules []attributionRule
+	keep  int64
+}
+
+// attributionRule matches groups by who is in them; a condition without names holds
+// for all.
+type attributionRule struct {
+	// sources and roles are those of one and the same message of the group, tools
+	// what the group calls.
+	sources, roles, tools []string
+	action                string
+}
+
+func newAttribution(a *Args) (Strategy, error) {
+	s := &attribution{}
+	a.Objects("rules", "the first rule that a group matches decides what becomes of it. Each has an action (drop; protect: later steps keep it too; keep; "+
+		"collapse: a tool call becomes one message with its results; include: bring it back if it is excluded) and some of source_id, role and tool, "+
+		"each a list of names of which one must match; a name may end in *", s.rule)
+	s.keep = a.Int(Int{
+		Name: "keep_last_tool_call_groups", Default: 1, Min: 0,
+		Doc: "how many of the newest tool call groups no rule drops or collapses",
+	})
+	return s, nil
+}
+
+func (s *attribution) rule(a *Args) {
+	r := attributionRule{
+		sources: a.Strings("source_id", nil, "source_id of a message"),
+		roles:   a.Strings("role", nil, "role of that message"),
+		tools:   a.Strings("tool", nil, "tool that the group calls"),
+		action:  a.Choice("action", "", "what is done", attrDrop, attrProtect, attrKeep, attrCollapse, attrInclude),
+	}
+	missing := func(param, want string) {
+		a.faults = append(a.faults, &ParamError{a.strategy, param, "", want})
+	}
+	if len(r.sources)+len(r.roles)+len(r.tools) == 0 && len(a.faults) == 0 {
+		missing("source_id", "a condition: source_id, role or tool")
+	}
+	if _, given := a.params["action"]; !given {
+		missing("action", "one of drop, protect, keep, collapse, include")
+	}
+	s.rules = append(s.rules, r)
+}
+
+// Name implements Strategy.
+func (*attribution) Name() string { return "attribution" }
+
+// Reads implements Reader. A role needs no reading; a source does, and the calls of
+// a group name its tools; what a rule might collapse is read whole.
+func (s *attribution) Reads(t *Transcript) []chat.Seq {
+	var out []chat.Seq
+	for i, g := range t.Groups() {
+		if !s.concerns(t, i) {
+			continue
+		}
+		call := callsTool(t, g)
+		for k := g.Start; k < g.End; k++ {
+			e := &t.Entries[k]
+			needs := func(r attributionRule) bool {
+				return r.action == attrCollapse && g.Kind == chat.GroupToolCall ||
+					len(r.sources) > 0 && named(r.roles, string(e.Role)) ||
+					len(r.tools) > 0 && namesTool(e, call)
+			}
+			if slices.ContainsFunc(s.rules, needs) {
+				out = append(out, e.Seq)
+			}
+		}
+	}
+	return out
+}
+
+// concerns reports whether a rule can do something to a group: what is out comes
+// back if there is a rule for that, and summaries are nobody's words.
+func (s *attribution) concerns(t *Transcript, i int) bool {
+	e := &t.Entries[t.Groups()[i].Start]
+	if e.Kind == chat.KindSummary && !e.Has(chat.Moved) {
+		return false
+	}
+	return t.GroupIncluded(i) || slices.ContainsFunc(s.rules, func(r attributionRule) bool { return r.action == attrInclude })
+}
+
+// Plan implements Strategy.
+func (s *attribution) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+	const reason = "attribution"
+	groups := t.Groups()
+	newest := map[int]bool{}
+	older := olderToolCalls(t, s.keep)
+	for _, i := range olderToolCalls(t, 0)[len(older):] {
+		newest[i] = true
+	}
+	var plan chat.Plan
+	var in, out seqSet
+	err := s.decide(t, func(i int, action string) error {
+		g, included := groups[i], t.GroupIncluded(i)
+		switch {
+		case action == attrInclude && !included:
+			for k := g.Start; k < g.End; k++ {
+				if said(t.Entries[k].Meta) {
+					in.add(t.Entries[k].Seq)
+				}
+			}
+		case !included || t.GroupPinned(i) || newest[i]:
+		case action == attrDrop:
+			t.seqs(&out, i)
+		case action == attrCollapse && g.Kind == chat.GroupToolCall:
+			var covers seqSet
+			t.seqs(&covers, i)
+			text, err := resultText(t, append([]chat.Group{g}, t.also[i]...))
+			if err != nil {
+				return err
+			}
+			plan.Additions = append(plan.Additions, chat.Addition{
+				Kind: chat.KindSummary, Reason: reason, Covers: covers.ranges(), Position: t.Entries[g.Start].Position,
+				Message: chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)},
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return chat.Plan{}, err
+	}
+	plan.Exclude, plan.Include = out.exclude(reason).Exclude, in.ranges()
+	return plan, nil
+}
+
+// Pins implements Pinner: what a rule protects.
+func (s *attribution) Pins(t *Transcript) ([]chat.Seq, error) {
+	var out seqSet
+	err := s.decide(t, func(i int, action string) error {
+		if action == attrProtect && t.GroupIncluded(i) {
+			t.seqs(&out, i)
+		}
+		return nil
+	})
+	return out.ranges().Seqs(), err
+}
+
+// decide calls f with every group that matches a rule and with what that wants.
+func (s *attribution) decide(t *Transcript, f func(i int, action string) error) error {
+	for i, g := range t.Groups() {
+		if !s.concerns(t, i) {
+			continue
+		}
+		for _, r := range s.rules {
+			ok, err := r.matches(t, g)
+			if err != nil {
+				return err
+			}
+			if ok {
+				if err := f(i, r.action); err != nil {
+					return err
+				}
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func (r *attributionRule) matches(t *Transcript, g chat.Group) (bool, error) {
+	if len(r.tools) > 0 {
+		if ok, err := anyTool(t, g, r.tools); !ok || err != nil {
+			return false, err
+		}
+	}
+	for k := g.Start; k < g.End; k++ {
+		if !named(r.roles, string(t.Entries[k].Role)) {
+			continue
+		}
+		if len(r.sources) == 0 {
+			return true, nil
+		}
+		m, err := t.Read(k)
+		if err != nil {
+			return false, err
+		}
+		if m.SourceID != "" && named(r.sources, m.SourceID) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,333 @@
+package strategies
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func TestPinToolsKeepsCallsAndResultsOfSomeTools(t *testing.T) {
+	t.Parallel()
+	policy := []string{"5 assistant: b=load_policy{}", "6 tool: rules"}
+	tests := map[string]struct {
+		steps  []Strategy
+		target chat.Tokens
+		want   []string
+	}{
+		"strategies that know no pins": {
+			steps: []Strategy{mustNew(t, "truncation", Params{"max_n": 1, "compact_to": 1}), mustNew(t, "selective_tool_call", Params{"keep_last_tool_call_groups": 0})},
+			want:  append(slices.Clone(policy), "9 user: more"),
+		},
+		"strategies that write": {
+			steps: []Strategy{mustNew(t, "tool_result", Params{"keep_last_tool_call_groups": 0}), mustNew(t, "sliding_window", Params{"keep_last_groups": 2})},
+			want:  append(slices.Clone(policy), "9 user: more", "+10 assistant: [Tool results: search: found more]"),
+		},
+		"the fallback": {
+			target: 1, want: append(slices.Clone(policy), "9 user: more", "10 assistant: c=search{}", "11 tool: found more"),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := session(sources()...)
+			var read []chat.Seq
+			tr := s.transcript(false)
+			p := Pipeline{Steps: tt.steps, PinTools: []string{"load_policy", "read_skill"}, Target: tt.target, Fallback: tt.target > 0}
+			if _, err := p.Run(t.Context(), tr, func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
+				read = append(read, seqs...)
+				return s.load(ctx, seqs)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]chat.Seq{3, 5, 10}, read[:3]); diff != "" {
+				t.Errorf("read first (-want +got):\n%s", diff)
+			}
+			s.run(t, p, false)
+			if diff := cmp.Diff(tt.want, s.lines()); diff != "" {
+				t.Errorf("view (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPinToolsBringsBackWhatTheLogHolds(t *testing.T) {
+	t.Parallel()
+	s := session(sources()...)
+	s.run(t, Pipeline{Steps: []Strategy{
+		mustNew(t, "clear_tool_arguments", Params{"keep_last_tool_call_groups": 0, "max_chars": 0}),
+		mustNew(t, "tool_result", nil),
+	}}, false)
+	s.run(t, Pipeline{PinTools: []string{"load_policy"}}, true)
+	if got := strings.Join(s.lines(), "\n"); !strings.Contains(got, "\n5 assistant: b=load_policy{}\n6 tool: rules\n") {
+		t.Errorf("view\n%s", got)
+	}
+}
+
+func TestPinToolsReportsWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	s := session(sources()...)
+	_, err := Pipeline{PinTools: []string{"x"}}.Run(t.Context(), s.transcript(false), nil)
+	if !errors.Is(err, ErrNotLoaded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestProtectHead(t *testing.T) {
+	t.Parallel()
+	window := Params{"strategy": "sliding_window", "params": Params{"keep_last_groups": 1}}
+	tests := map[string]struct {
+		params Params
+		want   []int
+	}{
+		"groups, system messages not counted": {Params{"groups": 2}, []int{1, 2, 3, 4, 5, 7, 11}},
+		"messages, in whole groups":           {Params{"groups": 0, "messages": 2}, []int{1, 2, 3, 4, 5, 7, 11}},
+		"the larger of both":                  {Params{"groups": 3, "messages": 1}, []int{1, 2, 3, 4, 5, 6, 7, 11}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := session(talk()...)
+			s.run(t, Pipeline{Steps: []Strategy{
+				mustNew(t, "protect_head", tt.params),
+				mustNew(t, "token_budget", Params{"token_budget": 1, "strategies": []any{window}}),
+			}, Target: 1, Fallback: true}, false)
+			if diff := cmp.Diff(tt.want, s.shape()); diff != "" {
+				t.Errorf("view (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("what stands behind a summary is no head", func(t *testing.T) {
+		t.Parallel()
+		s := session(talk()...)
+		s.run(t, Pipeline{Steps: []Strategy{wants(summarizes(2, 2, 3, 4, 5))}}, false)
+		s.run(t, Pipeline{Steps: []Strategy{mustNew(t, "protect_head", nil), mustNew(t, "sliding_window", Params{"keep_last_groups": 1})}}, false)
+		if got := s.shape(); !slices.Equal(got, []int{1, 7, 11}) {
+			t.Errorf("view %v", got)
+		}
+	})
+}
+
+func TestAStrategyThatFailsToPinPlansNothing(t *testing.T) {
+	t.Parallel()
+	s := session(talk()...)
+	r, err := Pipeline{Steps: []Strategy{badPinner{spy(func(*Transcript) (chat.Plan, error) { return excludes(2), nil })}}}.Run(t.Context(), s.transcript(false), nil)
+	var failed *StrategyError
+	if !errors.As(err, &failed) || failed.Code() != "strategy_panicked" || !r.Plan.Empty() {
+		t.Errorf("got %v, plan %+v", err, r.Plan)
+	}
+}
+
+type badPinner struct{ Strategy }
+
+func (badPinner) Pins(t *Transcript) ([]chat.Seq, error) { return []chat.Seq{t.Entries[99].Seq}, nil }
+
+// rewriters change or take out messages by themselves: none of it pinned.
+var rewriters = []string{
+	"clamp", "dedupe_reads", "strip_media", "clear_tool_arguments", "attribution",
+	"preserve_user_messages", "preserve_recent_fraction", "preserve_recent_turns", "protect_head",
+}
+
+func drawRewriter(t *rapid.T) Strategy {
+	name := rapid.SampledFrom(rewriters).Draw(t, "strategy")
+	s, err := withSummarizer(digest).New(name, rewriterParams(t, name))
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return s
+}
+
+func rewriterParams(t *rapid.T, name string) Params {
+	p := Params{}
+	switch name {
+	case "clamp":
+		p["max_tokens"] = rapid.IntRange(1, 90).Draw(t, "max_tokens")
+	case "dedupe_reads":
+		p["read_tools"], p["write_tools"] = []string{"do_a", "do_b"}, "do_c"
+	case "strip_media":
+		p["keep_last_turns"] = rapid.IntRange(0, 2).Draw(t, "keep")
+	case "clear_tool_arguments":
+		p["keep_last_tool_call_groups"] = rapid.IntRange(0, 2).Draw(t, "keep")
+		p["max_chars"], p["value_chars"] = 1, 1
+	case "attribution":
+		p["keep_last_tool_call_groups"] = rapid.IntRange(0, 2).Draw(t, "keep")
+		var rules []any
+		for range rapid.IntRange(1, 3).Draw(t, "rules") {
+			rule := Params{"action": rapid.SampledFrom([]string{"drop", "protect", "keep", "collapse", "include"}).Draw(t, "action")}
+			switch rapid.IntRange(0, 2).Draw(t, "by") {
+			case 0:
+				rule["role"] = rapid.SampledFrom([]string{"system", "user", "assistant", "tool"}).Draw(t, "role")
+			case 1:
+				rule["source_id"] = "cam*"
+			default:
+				rule["tool"] = rapid.SampledFrom([]string{"do_a", "do_*", "do_b"}).Draw(t, "tool")
+			}
+			rules = append(rules, rule)
+		}
+		p["rules"] = rules
+	case "preserve_user_messages":
+		p["max_tokens"] = rapid.IntRange(1, 300).Draw(t, "max_tokens")
+	case "preserve_recent_fraction":
+		p["fraction"] = rapid.Float64Range(0, 1).Draw(t, "fraction")
+		p["metric"] = rapid.SampledFrom([]string{"tokens", "characters"}).Draw(t, "metric")
+	case "preserve_recent_turns":
+		p["turns"] = rapid.IntRange(1, 3).Draw(t, "turns")
+		p["min_turn_tokens"], p["max_turn_tokens"] = 0, rapid.IntRange(1, 200).Draw(t, "cap")
+	case "protect_head":
+		p["groups"] = rapid.IntRange(1, 4).Draw(t, "groups")
+	}
+	if strings.HasPrefix(name, "preserve_") {
+		p["summary"] = rapid.SampledFrom([]string{"first", "after_preserved"}).Draw(t, "where")
+	}
+	return p
+}
+
+// drawRich is a session that also holds what drawSession does not draw: media, large
+// arguments, files that are read again, sources.
+func drawRich(t *rapid.T) *model {
+	s, _ := drawSession(t)
+	for range rapid.IntRange(0, 4).Draw(t, "rich") {
+		image := chat.Content{Parts: []chat.Part{{Type: "text", Text: "see"}, {Type: "image_url"}}}
+		ask := chat.Message{Role: chat.RoleUser, Content: image}
+		if rapid.Bool().Draw(t, "asks") {
+			s.append(from("camera", ask))
+		}
+		name := rapid.SampledFrom([]string{"do_a", "do_b", "do_c"}).Draw(t, "tool")
+		path := rapid.SampledFrom([]string{"m.go", "n.go"}).Draw(t, "path")
+		answer := result("r", strings.Repeat("a line\n", rapid.IntRange(1, 60).Draw(t, "lines")))
+		if rapid.Bool().Draw(t, "shows") {
+			answer.Content = image
+		}
+		s.append(call("r", name, `{"path":"`+path+`","x":"`+strings.Repeat("y", rapid.IntRange(0, 2).Draw(t, "large")*50)+`"}`), answer)
+		for q := range chat.Seq(len(s.metas)) {
+			if _, known := s.pinned[q+1]; !known {
+				s.pinned[q+1] = rapid.IntRange(0, 9).Draw(t, "pin") == 9
+			}
+		}
+	}
+	return s
+}
+
+// The guard would keep what is pinned anyway; a strategy does so by itself, and shows
+// nothing of it to a summarizer, without it.
+func TestStrategiesLeaveAlone(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawRich(t)
+		whole := rapid.Bool().Draw(t, "whole log")
+		tr := s.transcript(whole)
+		for i := range tr.Entries {
+			tr.Entries[i].Message = s.messages[tr.Entries[i].Seq]
+		}
+		st := drawRewriter(t)
+		plan, err := st.Plan(t.Context(), tr)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		touched := map[chat.Seq]bool{}
+		for _, x := range plan.Exclude {
+			for _, q := range x.Seqs.Seqs() {
+				touched[q] = true
+			}
+		}
+		for _, a := range plan.Additions {
+			for _, q := range a.Covers.Seqs() {
+				touched[q] = true
+			}
+		}
+		groups := tr.Groups()
+		for i, g := range groups {
+			for _, e := range tr.Entries[g.Start:g.End] {
+				if !touched[e.Seq] {
+					continue
+				}
+				if e.Included && e.Pinned || tr.GroupPinned(i) && e.Calls > 0 {
+					t.Fatalf("%s touches %d, which is pinned or the call of what is%s", st.Name(), e.Seq, s.describe(true))
+				}
+				if !e.Included && st.Name() != "attribution" {
+					t.Fatalf("%s touches %d, which is not in the view", st.Name(), e.Seq)
+				}
+			}
+		}
+	})
+}
+
+func TestPinnedToolsStayWhateverStrategiesWant(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawRich(t)
+		s.run(t, Pipeline{}, false) // what has to be mended cannot stay as it is
+		view := s.view()
+		var pinned []chat.Seq
+		for _, g := range chat.Groups(view) {
+			matches, sources := false, true
+			for _, m := range view[g.Start:g.End] {
+				sources = sources && isSource(m.Kind)
+				for _, c := range s.messages[m.Seq].ToolCalls {
+					matches = matches || c.Name == "do_b"
+				}
+			}
+			for _, m := range view[g.Start:g.End] {
+				if matches && sources {
+					pinned = append(pinned, m.Seq)
+				}
+			}
+		}
+		p := drawPipeline(t, func() Strategy {
+			if rapid.Bool().Draw(t, "hostile") {
+				return drawHostile(t)
+			}
+			return drawStrategy(t, 0)
+		})
+		p.PinTools, p.FromLog = []string{"do_b"}, false
+		s.run(t, p, false)
+		for _, q := range pinned {
+			if !s.included[q] {
+				t.Fatalf("%d is gone, pinned %v%s", q, pinned, s.describe(true))
+			}
+		}
+	})
+}
+
+// What is read is named before: a strategy that reads more would fail.
+func TestStrategiesReadWhatTheyName(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawRich(t)
+		tr := s.transcript(rapid.Bool().Draw(t, "whole log"))
+		st := drawRewriter(t)
+		d, err := NewDraft(tr)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		if _, err := d.Run(context.Background(), st, s.load); err != nil {
+			t.Fatalf("%s: %v", st.Name(), err)
+		}
+		if d.rejected > 0 {
+			t.Fatalf("%s plans what no view can hold%s", st.Name(), s.describe(true))
+		}
+	})
+}
+
+func TestRewritingTwiceIsRewritingOnce(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawRich(t)
+		s.run(t, Pipeline{}, false)
+		st := drawRewriter(t)
+		if st.Name() == "preserve_recent_fraction" || st.Name() == "attribution" {
+			return // a share of what is left is less, and another call is the newest
+		}
+		p := Pipeline{Steps: []Strategy{st}}
+		s.run(t, p, false)
+		if r := s.run(t, p, false); !r.Plan.Empty() {
+			t.Fatalf("%s plans %+v%s", st.Name(), r.Plan, s.describe(false))
+		}
+	})
+}

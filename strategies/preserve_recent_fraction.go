@@ -1,0 +1,127 @@
+package strategies
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+const metricCharacters = "characters"
+
+// preserveRecentFraction keeps the newest part of the view, from a user message on,
+// and a summary of what is before it.
+type preserveRecentFraction struct {
+	splitPoint
+	fraction   float64
+	characters bool
+}
+
+func newPreserveRecentFraction(a *Args) (Strategy, error) {
+	return &preserveRecentFraction{
+		fraction: a.Float(Float{
+			Name: "fraction", Default: 0.3, Min: 0, Max: 1,
+			Doc: "share of the view that stays, rounded down to the next user message",
+		}),
+		characters: a.Choice("metric", metricTokens, "what the share is of; to count characters all of the view is read",
+			metricTokens, metricCharacters) == metricCharacters,
+		splitPoint: newSplitPoint(a, "preserve_recent_fraction", summaryFirst),
+	}, nil
+}
+
+// Reads implements Reader.
+func (s *preserveRecentFraction) Reads(t *Transcript) []chat.Seq {
+	if s.characters {
+		var out []chat.Seq
+		for i := range t.Entries {
+			if t.Entries[i].Included {
+				out = append(out, t.Entries[i].Seq)
+			}
+		}
+		return out
+	}
+	preserved, err := s.preserved(t)
+	if err != nil {
+		return nil
+	}
+	return seqsOf(t, older(t, preserved))
+}
+
+// Plan implements Strategy.
+func (s *preserveRecentFraction) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+	preserved, err := s.preserved(t)
+	if err != nil {
+		return chat.Plan{}, err
+	}
+	return s.plan(ctx, t, preserved)
+}
+
+// preserved names what stays, by index: all from the split point on.
+func (s *preserveRecentFraction) preserved(t *Transcript) ([]bool, error) {
+	sizes := make([]int64, len(t.Entries))
+	var total int64
+	for i := range t.Entries {
+		n, err := s.size(t, i)
+		if err != nil {
+			return nil, err
+		}
+		sizes[i] = n
+		total += n
+	}
+	preserved := make([]bool, len(t.Entries))
+	for i := s.split(t, sizes, total); i < len(preserved); i++ {
+		preserved[i] = true
+	}
+	return preserved, nil
+}
+
+// split is the index of the first message that stays: the first user message with no
+// more than the share behind it; where there is none, the last one that has
+// something before it; and in a single turn, the group that the share begins in.
+func (s *preserveRecentFraction) split(t *Transcript, sizes []int64, total int64) int {
+	before := float64(total) * (1 - s.fraction)
+	var sum int64
+	last, group := -1, len(t.Entries)
+	spoken := false // something to summarize stands before
+	for _, g := range t.Groups() {
+		if e := &t.Entries[g.Start]; userTurn(e) {
+			if float64(sum) >= before {
+				return g.Start
+			}
+			if spoken {
+				last = g.Start
+			}
+		}
+		start := sum
+		for k := g.Start; k < g.End; k++ {
+			sum += sizes[k]
+			spoken = spoken || t.Entries[k].Included && !instructs(&t.Entries[k]) && (t.Entries[k].Kind != chat.KindSummary || t.Entries[k].Has(chat.Moved))
+		}
+		if group == len(t.Entries) && float64(sum) > before && float64(start) <= before {
+			group = g.Start
+		}
+	}
+	if last >= 0 {
+		return last
+	}
+	return group
+}
+
+func (s *preserveRecentFraction) size(t *Transcript, i int) (int64, error) {
+	e := &t.Entries[i]
+	if !e.Included || instructs(e) {
+		return 0, nil
+	}
+	if !s.characters {
+		return int64(e.Tokens), nil
+	}
+	m, err := t.Read(i)
+	if err != nil {
+		return 0, err
+	}
+	n := utf8.RuneCountInString(m.Content.String())
+	for _, c := range m.ToolCalls {
+		n += utf8.RuneCountInString(c.Name) + utf8.RuneCountInString(c.Arguments)
+	}
+	return int64(n), nil
+}
