@@ -45,6 +45,11 @@ func (fs *faults) add(ok bool, key string, value any, want string, args ...any) 
 // range it refuses combinations under which a run could never do anything.
 func (p Policy) Validate() error {
 	var fs faults
+	if p.Preset != "" {
+		if _, err := PresetNamed(p.Preset); err != nil {
+			fs = append(fs, err)
+		}
+	}
 	p.validateLimits(&fs)
 	p.validatePipeline(&fs)
 	p.validateGain(&fs)
