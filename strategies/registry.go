@@ -47,7 +47,9 @@ func Builtin() *Registry {
 		"sliding_window":      {"keep the newest groups", newSlidingWindow},
 		"selective_tool_call": {"drop all but the newest tool calls", newSelectiveToolCall},
 		"tool_result":         {"collapse all but the newest tool calls into their results", newToolResult},
+		"summarization":       {"replace all but the newest messages by a summary", newSummarization},
 		"token_budget":        {"run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget},
+		"context_window":      {"collapse older tool calls at one share of the context window, drop the oldest groups at another", newContextWindow},
 	}}
 }
 

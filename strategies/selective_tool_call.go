@@ -10,13 +10,13 @@ import (
 type selectiveToolCall struct{ keep int64 }
 
 func newSelectiveToolCall(a *Args) (Strategy, error) {
-	return &selectiveToolCall{keep: keepLastToolCallGroups(a)}, nil
+	return &selectiveToolCall{keep: keepLastToolCallGroups(a, 1)}, nil
 }
 
-func keepLastToolCallGroups(a *Args) int64 {
+func keepLastToolCallGroups(a *Args, def int64) int64 {
 	return a.Int(Int{
-		Name: "keep_last_tool_call_groups", Default: 1, Min: 0,
-		Doc: "how many of the newest tool call groups stay as they are",
+		Name: "keep_last_tool_call_groups", Default: def, Min: 0,
+		Doc: "how many of the newest tool call groups stay as they are; pinned ones stay too and do not count",
 	})
 }
 
@@ -33,11 +33,11 @@ func (s *selectiveToolCall) Plan(_ context.Context, t *Transcript) (chat.Plan, e
 }
 
 // olderToolCalls are the ordinals of the included tool call groups but for the
-// newest keep, oldest first.
+// newest keep, oldest first. Pinned groups are none of either.
 func olderToolCalls(t *Transcript, keep int64) []int {
 	var calls []int
 	for i, g := range t.Groups() {
-		if g.Kind == chat.GroupToolCall && t.GroupIncluded(i) {
+		if g.Kind == chat.GroupToolCall && t.GroupIncluded(i) && !t.GroupPinned(i) {
 			calls = append(calls, i)
 		}
 	}

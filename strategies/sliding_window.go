@@ -16,7 +16,7 @@ func newSlidingWindow(a *Args) (Strategy, error) {
 	return &slidingWindow{
 		keep: a.Int(Int{
 			Name: "keep_last_groups", Required: true, Min: 1,
-			Doc: "how many of the newest groups stay; system messages do not count",
+			Doc: "how many of the newest groups stay; system messages and pinned groups do not count",
 		}),
 		preserveSystem: a.Bool("preserve_system", true, "never drop system messages"),
 	}, nil
@@ -31,7 +31,7 @@ func (s *slidingWindow) Plan(_ context.Context, t *Transcript) (chat.Plan, error
 	from, kept := len(groups), int64(0)
 	for from > 0 && kept < s.keep {
 		from--
-		if groups[from].Kind != chat.GroupSystem && t.GroupIncluded(from) {
+		if groups[from].Kind != chat.GroupSystem && t.GroupIncluded(from) && !t.GroupPinned(from) {
 			kept++
 		}
 	}
@@ -45,7 +45,7 @@ func (s *slidingWindow) Plan(_ context.Context, t *Transcript) (chat.Plan, error
 		case i >= from:
 			continue
 		}
-		if t.GroupIncluded(i) {
+		if t.GroupIncluded(i) && !t.GroupPinned(i) {
 			t.seqs(&out, i)
 		}
 	}

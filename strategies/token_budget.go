@@ -52,6 +52,12 @@ func (s *tokenBudget) Reads(t *Transcript) []chat.Seq {
 
 // Plan implements Strategy.
 func (s *tokenBudget) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+	return planStages(ctx, t, s)
+}
+
+// planStages is the plan of a strategy that is made of others, where what they
+// read is in the transcript. Its error may wrap ErrNoSummary: the plan holds then.
+func planStages(ctx context.Context, t *Transcript, s stager) (chat.Plan, error) {
 	d, err := NewDraft(t)
 	if err != nil {
 		return chat.Plan{}, err
@@ -59,7 +65,7 @@ func (s *tokenBudget) Plan(ctx context.Context, t *Transcript) (chat.Plan, error
 	if err := s.stage(ctx, d, nil); err != nil {
 		return chat.Plan{}, err
 	}
-	return d.compose(true), nil
+	return d.compose(true), d.unsummarized
 }
 
 // stage implements stager.
@@ -80,7 +86,8 @@ func (s *tokenBudget) stage(ctx context.Context, d *Draft, load Loader) error {
 }
 
 // fallback takes the oldest groups until the view is within the budget, system
-// messages only when nothing else is left. The newest group always stays.
+// messages only when nothing else is left. The newest group always stays, and so
+// do pinned ones.
 func (s *tokenBudget) fallback(d *Draft) {
 	t := d.Transcript()
 	_, tokens := t.Included()
@@ -92,7 +99,7 @@ func (s *tokenBudget) fallback(d *Draft) {
 	take := func(system bool, reason string) {
 		var out seqSet
 		for i, g := range t.Groups() {
-			if i == retained || system != (g.Kind == chat.GroupSystem) {
+			if i == retained || system != (g.Kind == chat.GroupSystem) || t.GroupPinned(i) {
 				continue
 			}
 			_, n := t.GroupTotals(i)

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"unicode"
 
@@ -13,7 +14,7 @@ import (
 type toolResult struct{ keep int64 }
 
 func newToolResult(a *Args) (Strategy, error) {
-	return &toolResult{keep: keepLastToolCallGroups(a)}, nil
+	return &toolResult{keep: keepLastToolCallGroups(a, 1)}, nil
 }
 
 // Name implements Strategy.
@@ -66,21 +67,14 @@ func (s *toolResult) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 // tool that gave it.
 func resultText(t *Transcript, runs []chat.Group) (string, error) {
 	names := map[string]string{}
-	var results []*chat.Message
+	var results []toolAnswer
 	for _, g := range runs {
 		for e := g.Start; e < g.End; e++ {
 			m, err := t.Read(e)
 			if err != nil {
 				return "", err
 			}
-			for _, c := range m.ToolCalls {
-				if c.ID != "" && c.Name != "" {
-					names[c.ID] = c.Name
-				}
-			}
-			if m.Role == chat.RoleTool {
-				results = append(results, m)
-			}
+			results = collectAnswers(results, names, m)
 		}
 	}
 	if len(results) == 0 {
@@ -88,18 +82,94 @@ func resultText(t *Transcript, runs []chat.Group) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("[Tool results: ")
-	for i, m := range results {
+	for i, r := range results {
 		if i > 0 {
 			b.WriteString("; ")
 		}
-		label := m.Content.String()
-		if name := names[m.ToolCallID]; name != "" {
+		label := r.text
+		if name := names[r.call]; name != "" {
 			label = name + ": " + label
 		}
 		b.WriteString(strings.TrimFunc(label, isBlank))
 	}
 	b.WriteString("]")
 	return b.String(), nil
+}
+
+// toolAnswer is what a tool answered to a call.
+type toolAnswer struct{ call, text string }
+
+// collectAnswers adds the answers that a message holds to out, and the names of
+// the tools that it calls to names. Hosted tools are called and answer in parts of
+// the assistant's own message.
+func collectAnswers(out []toolAnswer, names map[string]string, m *chat.Message) []toolAnswer {
+	name := func(call, tool string) {
+		if call != "" && tool != "" {
+			names[call] = tool
+		}
+	}
+	for _, p := range m.Content.Parts {
+		switch p.Type {
+		case "mcp_server_tool_call", "mcp_tool_use":
+			h := readHosted(p)
+			name(h.CallID+h.ID, h.ToolName+h.Name)
+		case "mcp_server_tool_result", "mcp_tool_result":
+			h := readHosted(p)
+			out = append(out, toolAnswer{h.CallID + h.ToolUseID, h.text()})
+		}
+	}
+	for _, c := range m.ToolCalls {
+		name(c.ID, c.Name)
+	}
+	if m.Role == chat.RoleTool {
+		out = append(out, toolAnswer{m.ToolCallID, m.Content.String()})
+	}
+	return out
+}
+
+// hosted is a part that calls a hosted tool or holds its answer, with the keys of
+// Agent Framework (call_id, tool_name, output) or Anthropic (id, name,
+// tool_use_id, content).
+type hosted struct {
+	CallID    string          `json:"call_id"`
+	ToolName  string          `json:"tool_name"`
+	Output    json.RawMessage `json:"output"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+}
+
+func readHosted(p chat.Part) hosted {
+	var h hosted
+	_ = json.Unmarshal(p.Raw, &h) // what has another type than it should is not there
+	return h
+}
+
+// text is the answer: a string, the texts of a list with line breaks between them,
+// or the JSON that it is.
+func (h hosted) text() string {
+	raw := h.Output
+	if raw == nil {
+		raw = h.Content
+	}
+	var s string
+	var parts []struct {
+		Type, Text string
+	}
+	switch {
+	case json.Unmarshal(raw, &s) == nil:
+		return s
+	case json.Unmarshal(raw, &parts) == nil:
+		texts := make([]string, 0, len(parts))
+		for _, p := range parts {
+			if p.Type == "text" {
+				texts = append(texts, p.Text)
+			}
+		}
+		return strings.Join(texts, "\n")
+	}
+	return string(raw)
 }
 
 // isBlank reports white space, the information separators among it.

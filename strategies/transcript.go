@@ -179,6 +179,22 @@ func (t *Transcript) Read(i int) (*chat.Message, error) {
 	return nil, fmt.Errorf("message %d: %w", t.Entries[i].Seq, ErrNotLoaded)
 }
 
+// included calls f with the indexes of the messages of the group with ordinal i
+// that are in the view.
+func (t *Transcript) included(i int, f func(e int)) {
+	of := func(g chat.Group) {
+		for e := g.Start; e < g.End; e++ {
+			if t.Entries[e].Included {
+				f(e)
+			}
+		}
+	}
+	of(t.Groups()[i])
+	for _, g := range t.also[i] {
+		of(g)
+	}
+}
+
 // seqs adds the messages of the group with ordinal i to s.
 func (t *Transcript) seqs(s *seqSet, i int) {
 	g := t.Groups()[i]

@@ -24,7 +24,7 @@ func newTruncation(a *Args) (Strategy, error) {
 	s := &truncation{
 		maxN: a.Int(Int{
 			Name: "max_n", Required: true, Min: 1,
-			Doc: "compact when the view is larger than this many messages or tokens",
+			Doc: "compact when the view is larger than this many messages, pinned groups not counted, or tokens, all counted",
 		}),
 		compactTo: a.Int(Int{
 			Name: "compact_to", Required: true, Min: 1,
@@ -52,12 +52,22 @@ func (s *truncation) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 		return chat.Plan{}, nil
 	}
 	groups, retained := t.Groups(), t.MinimumRetained()
+	if !s.tokens { // a number of messages says how many stay beside the pinned ones
+		for i := range groups {
+			if t.GroupPinned(i) {
+				size -= s.size(t.GroupTotals(i))
+			}
+		}
+		if size <= s.maxN {
+			return chat.Plan{}, nil
+		}
+	}
 	var out seqSet
 	for i := range groups {
 		if size <= s.compactTo {
 			break
 		}
-		if i == retained || s.preserveSystem && groups[i].Kind == chat.GroupSystem {
+		if i == retained || s.preserveSystem && groups[i].Kind == chat.GroupSystem || t.GroupPinned(i) {
 			continue
 		}
 		size -= s.size(t.GroupTotals(i))

@@ -111,7 +111,7 @@ func scanView(view []Meta) *scan {
 		switch {
 		case m.Role == RoleTool:
 			s.result(i, m)
-		case isCall(m):
+		case isCall(&m):
 			s.call(i, m)
 		case m.ReasoningOnly():
 			s.reasoning(i, m)

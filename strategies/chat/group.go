@@ -77,14 +77,14 @@ func (g *Grouper) Add(m *Meta) {
 			return
 		}
 		one.Kind, one.HasReasoning, next = GroupToolCall, false, tailResults
-	case m.Role == RoleAssistant && m.Calls > 0:
+	case isCall(m):
 		one.Kind, next = GroupToolCall, tailCall
 		if g.thoughts > 0 {
 			first := len(g.groups) - g.thoughts
 			one.Start, one.HasReasoning = g.groups[first].Start, true
 			g.groups = g.groups[:first]
 		}
-	case m.ReasoningOnly():
+	case m.reasoningOnly():
 		if g.tail == tailCall {
 			last := &g.groups[len(g.groups)-1]
 			last.End, last.HasReasoning = g.messages, true
@@ -96,4 +96,4 @@ func (g *Grouper) Add(m *Meta) {
 	g.tail, g.thoughts = next, thoughts
 }
 
-func isCall(m Meta) bool { return m.Role == RoleAssistant && m.Calls > 0 }
+func isCall(m *Meta) bool { return m.Role == RoleAssistant && m.Calls > 0 }

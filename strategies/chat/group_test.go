@@ -1,76 +1,214 @@
-package chat
+package chat_test
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// groupsBySpec is the rule of Groups as it is written down: from each place on, look
-// ahead for what belongs to it.
-func groupsBySpec(ms []Meta) []Group {
-	run := func(i int, is func(Meta) bool) int {
-		for i < len(ms) && is(ms[i]) {
-			i++
+// metasOf reads a message out of every byte: what it is, and whether it is a
+// summary.
+func metasOf(data []byte) []chat.Meta {
+	out := make([]chat.Meta, len(data))
+	for i, b := range data {
+		m := chat.Meta{Seq: chat.Seq(i + 1), Position: chat.Seq(i + 1), Kind: chat.KindSource}
+		switch b & 15 {
+		case 0:
+			m.Role = chat.RoleSystem
+		case 1, 2:
+			m.Role = chat.RoleUser
+		case 3:
+			m.Role = chat.RoleDeveloper
+		case 4, 5, 6:
+			m.Role, m.Flags = chat.RoleAssistant, chat.HasReasoning
+		case 7, 8:
+			m.Role, m.Calls = chat.RoleAssistant, int(b>>6)+1
+		case 9:
+			m.Role, m.Calls, m.Flags = chat.RoleAssistant, 1, chat.HasReasoning|chat.HasText
+		case 10, 11, 12:
+			m.Role = chat.RoleTool
+		case 13:
+			m.Role, m.Calls = "critic", 1 // no call: only an assistant makes one
+		default:
+			m.Role, m.Flags = chat.RoleAssistant, chat.HasText
 		}
-		return i
-	}
-	isResult := func(m Meta) bool { return m.Role == RoleTool }
-	groups := []Group{}
-	for i := 0; i < len(ms); {
-		g := Group{Kind: GroupAssistantText, Start: i, End: i + 1, HasReasoning: ms[i].Has(HasReasoning)}
-		call := run(i, Meta.ReasoningOnly)
-		switch {
-		case ms[i].Role == RoleSystem:
-			g.Kind, g.HasReasoning = GroupSystem, false
-		case ms[i].Role == RoleUser:
-			g.Kind, g.HasReasoning = GroupUser, false
-		case ms[i].Role == RoleTool:
-			g.Kind, g.HasReasoning, g.End = GroupToolCall, false, run(i, isResult)
-		case call < len(ms) && isCall(ms[call]):
-			behind := run(call+1, Meta.ReasoningOnly)
-			g.Kind, g.End = GroupToolCall, run(behind, isResult)
-			g.HasReasoning = ms[call].Has(HasReasoning) || call > i || behind > call+1
+		if b&0x30 == 0x30 {
+			m.Kind = chat.KindSummary
 		}
-		groups = append(groups, g)
-		i = g.End
+		out[i] = m
 	}
-	return groups
+	return out
 }
 
-func TestGroupsGrowAsTheirRuleSays(t *testing.T) {
+func TestGroups(t *testing.T) {
 	t.Parallel()
-	kinds := []Meta{
-		{Role: RoleSystem}, {Role: RoleUser, Flags: HasReasoning}, {Role: RoleDeveloper}, {Role: RoleTool, Flags: HasReasoning},
-		{Role: RoleAssistant, Flags: HasText}, {Role: RoleAssistant, Flags: HasText | HasReasoning}, {Role: RoleAssistant, Flags: HasReasoning},
-		{Role: RoleAssistant, Calls: 2}, {Role: RoleAssistant, Calls: 1, Flags: HasReasoning}, {Role: RoleTool}, {Role: RoleTool, Flags: Paired},
-		{Role: RoleAssistant, Flags: HasReasoning, Kind: KindSummary}, {Role: "critic", Calls: 1},
+	const (
+		sys, user, think, call, thinkCall, result, text = 0, 1, 4, 7, 9, 10, 15
+		other, summary                                  = 13, 0x30
+	)
+	g := func(k chat.GroupKind, start, end int, reasoning ...bool) chat.Group {
+		return chat.Group{Kind: k, Start: start, End: end, HasReasoning: len(reasoning) > 0}
 	}
-	rapid.Check(t, func(t *rapid.T) {
-		ms := rapid.SliceOfN(rapid.SampledFrom(kinds), 0, 30).Draw(t, "messages")
-		var g Grouper
-		for i := range ms {
-			g.Add(&ms[i])
-			if diff := cmp.Diff(groupsBySpec(ms[:i+1]), g.Groups()); diff != "" {
-				t.Fatalf("after %d messages (-rule +got):\n%s", i+1, diff)
+	tests := map[string]struct {
+		in   []byte
+		want []chat.Group
+	}{
+		"nothing": {nil, []chat.Group{}},
+		"a call takes reasoning before it, behind it, and its results": {
+			[]byte{sys, user, think, think, call, think, result, result, text},
+			[]chat.Group{g("system", 0, 1), g("user", 1, 2), g("tool_call", 2, 8, true), g("assistant_text", 8, 9)},
+		},
+		"reasoning that leads to no call is alone, message by message": {
+			[]byte{think, think, user, think},
+			[]chat.Group{
+				g("assistant_text", 0, 1, true), g("assistant_text", 1, 2, true), g("user", 2, 3), g("assistant_text", 3, 4, true),
+			},
+		},
+		"reasoning between two calls is the earlier one's": {
+			[]byte{call, think, call, result},
+			[]chat.Group{g("tool_call", 0, 2, true), g("tool_call", 2, 4)},
+		},
+		"reasoning behind results starts the next group": {
+			[]byte{thinkCall, result, think, call},
+			[]chat.Group{g("tool_call", 0, 2, true), g("tool_call", 2, 4, true)},
+		},
+		"results without a call are a group": {
+			[]byte{result, result, user, call, user, result},
+			[]chat.Group{g("tool_call", 0, 2), g("user", 2, 3), g("tool_call", 3, 4), g("user", 4, 5), g("tool_call", 5, 6)},
+		},
+		"unknown roles are text, and call nothing": {
+			[]byte{other, result}, []chat.Group{g("assistant_text", 0, 1), g("tool_call", 1, 2)},
+		},
+		"a summary of reasoning belongs to no call": {
+			[]byte{think | summary, call}, []chat.Group{g("assistant_text", 0, 1, true), g("tool_call", 1, 2)},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, chat.Groups(metasOf(tt.in))); diff != "" {
+				t.Errorf("groups (-want +got):\n%s", diff)
 			}
+		})
+	}
+}
+
+// slow reports whether grouping twenty times the messages takes far more than
+// twenty times as long, each time it is measured.
+func slow(pattern []byte) bool {
+	const small, factor = 2_000, 20
+	list := func(n int) []chat.Meta {
+		return metasOf(slices.Repeat(pattern, n/len(pattern)+1)[:n])
+	}
+	few, many := list(small), list(small*factor)
+	fastest := func(ms []chat.Meta) time.Duration {
+		best := time.Hour
+		for range 3 {
+			start := time.Now()
+			chat.Groups(ms)
+			best = min(best, time.Since(start))
 		}
-		if diff := cmp.Diff(groupsBySpec(ms), Groups(ms)); diff != "" {
-			t.Fatal(diff)
+		return best
+	}
+	for range 8 { // other work on the machine spoils one attempt, not all of them
+		if fastest(many) < 6*factor*fastest(few) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestGroupsInLinearTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures time")
+	}
+	for _, pattern := range []string{"\x04", "\x07", "\x0a", "\x0f", "\x04\x34", "\x04\x04\x07", "\x07\x04\x0a"} {
+		if slow([]byte(pattern)) {
+			t.Errorf("grouping %q again and again is not linear", pattern)
+		}
+	}
+	// A run of reasoning is what can be looked ahead over.
+	if slow(append(slices.Repeat([]byte{4}, 39_999), 1)) {
+		t.Error("grouping a run of reasoning is not linear")
+	}
+}
+
+func FuzzGroups(f *testing.F) {
+	for _, seed := range []string{
+		"", "\x00\x01\x0f", "\x00\x01\x04\x04\x07\x04\x0a\x0a\x0f", "\x04\x04\x01\x04", "\x07\x04\x07\x0a", "\x0a\x0a\x01\x07\x01\x0a",
+		"\x34\x07\x0a", "\x0d\x0a\x03", "\x49\x8a\xc7\x0a\x0a", "\x04\x04\x04\x04\x04\x04\x04\x04",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		ms := metasOf(data)
+		groups := chat.Groups(ms)
+		next := 0
+		for i, g := range groups {
+			if g.Start != next || g.End <= g.Start {
+				t.Fatalf("group %d is %+v, want one that starts at %d", i, g, next)
+			}
+			next = g.End
+			checkGroup(t, ms, g)
+		}
+		if next != len(ms) {
+			t.Fatalf("groups end at %d of %d", next, len(ms))
+		}
+		if n := len(data); n > 0 && n <= 12 && slow(data) {
+			t.Fatalf("grouping %q again and again is not linear", data)
 		}
 	})
 }
 
+// checkGroup holds a group to its kind: what it consists of, and that it takes all
+// that belongs to it.
+func checkGroup(t *testing.T, ms []chat.Meta, g chat.Group) {
+	t.Helper()
+	var calls, results, reasoning int
+	for _, m := range ms[g.Start:g.End] {
+		switch {
+		case m.Role == chat.RoleAssistant && m.Calls > 0:
+			calls++
+		case m.Role == chat.RoleTool:
+			results++
+		case m.ReasoningOnly():
+			reasoning++
+		}
+	}
+	size, first := g.End-g.Start, ms[g.Start]
+	ok := size == 1 && calls+results == 0
+	switch g.Kind {
+	case chat.GroupSystem:
+		ok = ok && first.Role == chat.RoleSystem
+	case chat.GroupUser:
+		ok = ok && first.Role == chat.RoleUser
+	case chat.GroupAssistantText:
+		ok = ok && first.Role != chat.RoleSystem && first.Role != chat.RoleUser
+	case chat.GroupToolCall:
+		ok = calls+results+reasoning == size && (calls == 1 || calls == 0 && results == size)
+		ok = ok && (g.End == len(ms) || ms[g.End].Role != chat.RoleTool)
+	}
+	if !ok {
+		t.Fatalf("%+v of %+v", g, ms[g.Start:g.End])
+	}
+}
+
 func BenchmarkGroups(b *testing.B) {
-	ms := make([]Meta, 0, 10_000)
-	for len(ms) < cap(ms) {
-		ms = append(ms, Meta{Role: RoleUser}, Meta{Role: RoleAssistant, Flags: HasReasoning}, Meta{Role: RoleAssistant, Calls: 1},
-			Meta{Role: RoleTool}, Meta{Role: RoleAssistant, Flags: HasText})
+	for name, pattern := range map[string]string{
+		"agent": "\x01\x04\x07\x0a\x0a\x07\x0a\x0f", "chat": "\x01\x0f", "reasoning": "\x04",
+	} {
+		b.Run(name, func(b *testing.B) {
+			const n = 10_000
+			ms := metasOf(slices.Repeat([]byte(pattern), n/len(pattern)))
+			b.ReportAllocs()
+			for b.Loop() {
+				chat.Groups(ms)
+			}
+			b.ReportMetric(float64(len(ms))*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mmsg/s")
+		})
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		Groups(ms)
-	}
-	b.ReportMetric(float64(b.N)*float64(len(ms))/b.Elapsed().Seconds()/1e6, "Mmsg/s")
 }

@@ -48,7 +48,10 @@ func (m Meta) Has(f Flags) bool { return m.Flags&f == f }
 
 // ReasoningOnly reports whether m is an assistant message that holds reasoning
 // and nothing else. A summary, or what was moved, belongs to no call.
-func (m Meta) ReasoningOnly() bool {
+func (m Meta) ReasoningOnly() bool { return m.reasoningOnly() }
+
+// reasoningOnly spares loops over many messages the copies.
+func (m *Meta) reasoningOnly() bool {
 	return m.Role == RoleAssistant && m.Calls == 0 && m.Has(HasReasoning) && !m.Has(HasText) && !m.Has(HasMedia) &&
 		m.Kind != KindSummary
 }

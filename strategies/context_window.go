@@ -1,0 +1,107 @@
+package strategies
+
+import (
+	"context"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Modes of context_window.
+const (
+	modeTwoPhase  = "two_phase"
+	modeReference = "reference"
+)
+
+// contextWindow keeps a view within a model's context window in two phases, each
+// with its own limit: older tool calls are collapsed into their results, then the
+// oldest groups are dropped.
+type contextWindow struct{ phases [2]phase }
+
+// phase is a strategy that runs on a view with more than limit tokens.
+type phase struct {
+	limit    chat.Tokens
+	strategy Strategy
+}
+
+func newContextWindow(a *Args) (Strategy, error) {
+	window := a.Int(Int{
+		Name: "max_context_window_tokens", Required: true, Min: 1,
+		Doc: "how many tokens the model takes in all",
+	})
+	output := a.Int(Int{
+		Name: "max_output_tokens", Required: true, Min: 0,
+		Doc: "how many of them are kept free for the answer; less than max_context_window_tokens",
+	})
+	budget := float64(window - output)
+	tool, toolLimit := share(a, "tool_eviction_threshold", 0.5, budget,
+		"the share of what is left above which older tool calls are collapsed; above 0")
+	all, limit := share(a, "truncation_threshold", 0.8, budget,
+		"the share of what is left above which the oldest groups go, down to the other one; not below it")
+	keep := keepLastToolCallGroups(a, 4)
+	mode := a.Choice("mode", modeTwoPhase,
+		"two_phase: nothing but tool calls is touched below truncation_threshold; "+
+			"reference: as Agent Framework does it, whose first phase drops groups too and leaves the second nothing to do",
+		modeTwoPhase, modeReference)
+	switch {
+	case window > 0 && output >= window:
+		a.Fault("max_output_tokens", output, "less than max_context_window_tokens (%d)", window)
+	case all < tool:
+		a.Fault("truncation_threshold", all, "at least tool_eviction_threshold (%g)", tool)
+	}
+	evict := &toolResult{keep: keep}
+	truncate := &truncation{maxN: int64(limit), compactTo: int64(toolLimit), tokens: true, preserveSystem: true}
+	s := &contextWindow{phases: [2]phase{{toolLimit, evict}, {limit, truncate}}}
+	if mode == modeReference {
+		for i := range s.phases {
+			p := &s.phases[i]
+			p.strategy = &tokenBudget{budget: p.limit, steps: []Strategy{p.strategy}, earlyStop: true}
+		}
+	}
+	return s, nil
+}
+
+// share asks for a threshold and returns it with the limit it makes of the budget.
+func share(a *Args, name string, def, budget float64, doc string) (float64, chat.Tokens) {
+	f := a.Float(Float{Name: name, Default: def, Min: 0, Max: 1, Doc: doc})
+	limit := chat.Tokens(budget * f)
+	switch {
+	case f == 0:
+		a.Fault(name, f, "a number above 0, at most 1")
+	case budget > 0 && limit < 1:
+		a.Fault(name, f, "a share of the %g tokens that are left for the context that is at least 1", budget)
+	}
+	return f, limit
+}
+
+// Name implements Strategy.
+func (*contextWindow) Name() string { return "context_window" }
+
+// Reads implements Reader: what the phases would read of this transcript.
+func (s *contextWindow) Reads(t *Transcript) []chat.Seq {
+	var out []chat.Seq
+	for _, p := range s.phases {
+		r, ok := p.strategy.(Reader)
+		if _, tokens := t.Included(); ok && tokens > p.limit {
+			out = append(out, r.Reads(t)...)
+		}
+	}
+	return out
+}
+
+// Plan implements Strategy.
+func (s *contextWindow) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+	return planStages(ctx, t, s)
+}
+
+// stage implements stager.
+func (s *contextWindow) stage(ctx context.Context, d *Draft, load Loader) error {
+	for _, p := range s.phases {
+		if d.within(p.limit) {
+			continue
+		}
+		if _, err := d.Run(ctx, p.strategy, load); err != nil {
+			return err
+		}
+	}
+	return nil
+}

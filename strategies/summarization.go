@@ -1,0 +1,165 @@
+package strategies
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// defaultSummaryPrompt is the instruction of summarization where none is configured.
+const defaultSummaryPrompt = `You are given the older part of a conversation between a user and an assistant, one numbered message per line. It is about to be taken out of the assistant's context; your summary is all that stays of it.
+
+Write down what the assistant needs to go on: what the user wants and has decided, facts, names, numbers and identifiers, what was done with which result, and what is still open. Leave out greetings, repetition and anything that was superseded. Add nothing that was not said, and do not answer or continue the conversation.
+
+Reply with the summary alone, as plain and compact text in the language of the conversation.`
+
+// summarization replaces the oldest messages by a summary once there are more
+// than target + threshold. The words of the conversation reach the summarizer;
+// what tools were asked and what they answered does not.
+type summarization struct {
+	target, threshold int64
+	prompt            string
+	summarizer        summarize.Summarizer
+}
+
+func newSummarization(a *Args) (Strategy, error) {
+	s := &summarization{
+		target: a.Int(Int{
+			Name: "target_count", Default: 4, Min: 1,
+			Doc: "how many of the newest messages stay; groups stay whole, system messages and pinned groups do not count",
+		}),
+		threshold: a.Int(Int{
+			Name: "threshold", Default: 2, Min: 0,
+			Doc: "how many messages above target_count there may be before a summary is made",
+		}),
+		prompt:     a.Text("prompt", "", "instruction for the summarizer; empty for the built-in one"),
+		summarizer: a.Summarizer(),
+	}
+	if s.prompt == "" {
+		s.prompt = defaultSummaryPrompt
+	}
+	return s, nil
+}
+
+// Name implements Strategy.
+func (*summarization) Name() string { return "summarization" }
+
+// Reads implements Reader.
+func (s *summarization) Reads(t *Transcript) []chat.Seq {
+	var out []chat.Seq
+	for _, i := range s.older(t) {
+		t.included(i, func(e int) { out = append(out, t.Entries[e].Seq) })
+	}
+	return out
+}
+
+// Plan implements Strategy. The summary stands where the first summarized group
+// stood; messages of a group that were out already are not summarized. Without a
+// summary the plan is empty and the error wraps ErrNoSummary.
+func (s *summarization) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+	older := s.older(t)
+	if len(older) == 0 {
+		return chat.Plan{}, nil
+	}
+	var covers seqSet
+	var entries []int
+	for _, i := range older {
+		t.included(i, func(e int) {
+			covers.add(t.Entries[e].Seq)
+			entries = append(entries, e)
+		})
+	}
+	text, err := s.ask(ctx, t, entries)
+	if err != nil {
+		return chat.Plan{}, err
+	}
+	return chat.Plan{Additions: []chat.Addition{{
+		Kind: chat.KindSummary, Reason: "summarized", Covers: covers.ranges(),
+		Position: t.Entries[t.Groups()[older[0]].Start].Position,
+		Message:  chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)},
+	}}}, nil
+}
+
+// older are the ordinals of the groups that are to be summarized, oldest first.
+func (s *summarization) older(t *Transcript) []int {
+	var out []int
+	var sizes []int64
+	count := int64(0)
+	for i, g := range t.Groups() {
+		if n, _ := t.GroupTotals(i); n > 0 && g.Kind != chat.GroupSystem && !t.GroupPinned(i) {
+			out, sizes = append(out, i), append(sizes, int64(n))
+			count += int64(n)
+		}
+	}
+	if count-s.target <= s.threshold {
+		return nil
+	}
+	cut := len(out)
+	for retained := int64(0); cut > 0 && retained < s.target; {
+		cut--
+		retained += sizes[cut]
+	}
+	return out[:cut]
+}
+
+// ask has the entries summarized.
+func (s *summarization) ask(ctx context.Context, t *Transcript, entries []int) (string, error) {
+	var b strings.Builder
+	for n, e := range entries {
+		m, err := t.Read(e)
+		if err != nil {
+			return "", err
+		}
+		if n > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(strconv.Itoa(n + 1))
+		b.WriteString(". [")
+		b.WriteString(string(m.Role))
+		b.WriteString("] ")
+		b.WriteString(spoken(m))
+	}
+	text, err := s.summarizer.Summarize(ctx, summarize.Request{System: s.prompt, User: b.String()})
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrNoSummary, err)
+	}
+	if text = strings.TrimFunc(text, isBlank); text == "" {
+		return "", fmt.Errorf("%w: the answer is empty", ErrNoSummary)
+	}
+	return text, nil
+}
+
+// spoken is what a message says, its texts with a space between them, or, where it
+// says nothing, what it is made of instead.
+func spoken(m *chat.Message) string {
+	var texts, kinds []string
+	if m.Reasoning != "" || m.ReasoningKey != "" {
+		kinds = append(kinds, "text_reasoning")
+	}
+	switch {
+	case m.Role == chat.RoleTool:
+		kinds = append(kinds, "function_result")
+	case m.Content.Parts != nil:
+		for _, p := range m.Content.Parts {
+			switch p.Type {
+			case "text", "input_text", "output_text", "refusal", "":
+				texts, kinds = append(texts, p.Text), append(kinds, "text")
+			default:
+				kinds = append(kinds, p.Type)
+			}
+		}
+	case !m.Content.Null:
+		texts, kinds = append(texts, m.Content.Text), append(kinds, "text")
+	}
+	if text := strings.Join(texts, " "); text != "" {
+		return text
+	}
+	for range m.ToolCalls {
+		kinds = append(kinds, "function_call")
+	}
+	return strings.Join(kinds, ", ")
+}
