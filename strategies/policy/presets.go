@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -80,4 +81,20 @@ func (s Preset) Over(p Policy) Policy {
 		p.StartTokens, p.TargetTokens = s.start, s.target
 	}
 	return p
+}
+
+// has reports whether a step is one of the preset's.
+func (s Preset) has(step Step) bool {
+	return slices.ContainsFunc(slices.Concat(s.After, s.Before), func(own Step) bool { return reflect.DeepEqual(own, step) })
+}
+
+// withoutSummarizer are the names of the presets that can be used anywhere.
+func withoutSummarizer() []string {
+	var names []string
+	for _, p := range Presets() {
+		if !p.Summarizer {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -154,6 +155,10 @@ func (p Policy) Check(build func(name string, params map[string]any) error) erro
 	window := cmp.Or(p.WindowTokens, FallbackWindow)
 	for i, s := range p.Steps(p.Limits("", func(string) (int, bool) { return int(window), true })) {
 		if err := build(s.Strategy, s.Params); err != nil {
+			if preset, nerr := PresetNamed(p.Preset); nerr == nil && preset.Summarizer && preset.has(p.Pipeline[i]) {
+				fs.add(false, "preset", p.Preset, "%s, or a summarizer for this one (%v)", strings.Join(withoutSummarizer(), " or "), err)
+				continue
+			}
 			fs.add(false, fmt.Sprintf("pipeline[%d]", i), s.Strategy, "parameters it accepts (%v)", err)
 		}
 	}
