@@ -136,6 +136,17 @@ func (c *Conversation) View() []chat.Message {
 	return out
 }
 
+// Records are all messages in the order of the view, those out of it in their
+// places.
+func (c *Conversation) Records() []chat.Record {
+	out := make([]chat.Record, len(c.entries))
+	for i := range c.entries {
+		e := &c.entries[i]
+		out[i] = chat.Record{Meta: e.Meta, Message: *e.Message, Included: e.Included, Pinned: e.Pinned}
+	}
+	return out
+}
+
 // Totals counts the conversation, in all and what of it is in the view, in one pass.
 func (c *Conversation) Totals() Totals { return c.transcript().Totals() }
 
