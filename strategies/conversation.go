@@ -86,23 +86,26 @@ func (c *Conversation) Append(messages ...chat.Message) chat.Seq {
 	first := c.next()
 	own := slices.Clone(messages)
 	for i := range own {
-		m := &own[i]
-		meta := m.Meta(c.next())
-		if paired, _ := c.pairer.Next(m.Role, m.CallIDs(), m.ToolCallID, meta.ReasoningOnly()); paired {
-			meta.Flags |= chat.Paired
-		}
-		meta.Tokens = c.options.Counter.Message(m)
-		c.groups.Add(&meta)
-		c.at = append(c.at, int32(len(c.entries)))
-		c.outs = append(c.outs, out{})
-		c.entries = append(c.entries, Entry{
-			Meta: meta, Included: true, Pinned: c.pins[c.said] || m.ID != "" && c.pinIDs[m.ID], Message: m,
-		})
-		c.said++
-		c.included++
-		c.tokens += meta.Tokens
+		c.add(&own[i])
 	}
 	return first
+}
+
+func (c *Conversation) add(m *chat.Message) {
+	meta := m.Meta(c.next())
+	if paired, _ := c.pairer.Next(m.Role, m.CallIDs(), m.ToolCallID, meta.ReasoningOnly()); paired {
+		meta.Flags |= chat.Paired
+	}
+	meta.Tokens = c.options.Counter.Message(m)
+	c.groups.Add(&meta)
+	c.at = append(c.at, int32(len(c.entries)))
+	c.outs = append(c.outs, out{})
+	c.entries = append(c.entries, Entry{
+		Meta: meta, Included: true, Pinned: c.pins[c.said] || m.ID != "" && c.pinIDs[m.ID], Message: m,
+	})
+	c.said++
+	c.included++
+	c.tokens += meta.Tokens
 }
 
 func (c *Conversation) next() chat.Seq { return chat.Seq(len(c.outs) + 1) }
