@@ -11,7 +11,9 @@ import (
 // that give none. Seqs that the draft does not know are ignored, and so are
 // additions that no view could hold: a summary that is a tool result or makes
 // calls, a stand-in with another role or other calls than its original, an
-// addition that covers nothing in the view.
+// addition that covers nothing in the view. A summary may be followed by others of
+// the message it covers: they accompany it, and since nothing is left for them to
+// stand for, they are no part of the plan that comes out, and the guard drops them.
 //
 // Naming a message that is excluded already gives it the new reason.
 func (d *Draft) Apply(p chat.Plan, reason string) {
@@ -35,16 +37,21 @@ func (d *Draft) Apply(p chat.Plan, reason string) {
 	d.all = slices.Grow(d.all, len(p.Additions))
 	d.marks = slices.Grow(d.marks, len(p.Additions))
 	d.adds = slices.Grow(d.adds, len(p.Additions))
+	before := int32(-1)
 	for _, a := range p.Additions {
 		if a.Reason == "" {
 			a.Reason = reason
 		}
 		d.found = d.ids(d.found[:0], a.Covers)
-		if !d.admit(&a, d.found) {
+		accompanies := before >= 0 && len(d.found) == 1 && a.Kind == chat.KindSummary && d.marks[d.found[0]].by == before
+		switch {
+		case !d.admit(&a, d.found, accompanies):
 			d.rejected++
-			continue
+		case accompanies:
+			d.append(a)
+		default:
+			before = d.write(a, d.found)
 		}
-		d.write(a, d.found)
 	}
 	d.refresh()
 }
@@ -57,9 +64,9 @@ func (d *Draft) include(id int32) {
 	}
 }
 
-// admit reports whether an addition can stand in a view and completes it.
-func (d *Draft) admit(a *chat.Addition, covers []int32) bool {
-	live := false
+// admit reports whether an addition can stand in a view and completes it. live: it
+// need not cover anything in the view.
+func (d *Draft) admit(a *chat.Addition, covers []int32, live bool) bool {
 	for _, id := range covers {
 		live = live || d.all[id].Included
 	}
@@ -232,7 +239,7 @@ func (d *Draft) compose(reasons bool) chat.Plan {
 		p.Exclude = append(p.Exclude, chat.Exclusion{Reason: exclude[i].reason, Seqs: exclude[i].seqs.ranges()})
 	}
 	for k := range d.adds {
-		if d.all[n+k].Included {
+		if d.all[n+k].Included && len(covers[k].sorted) > 0 {
 			a := d.adds[k]
 			a.Covers = covers[k].ranges()
 			if p.Additions == nil {

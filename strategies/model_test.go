@@ -200,7 +200,7 @@ func (s *model) kept(system bool) error {
 			}
 			// With a faulty result before it gone, a view no longer tells that
 			// reasoning does not belong to the call before that.
-			if i := m.Seq - 2; m.ReasoningOnly() && i >= 0 && s.metas[i].Role == chat.RoleTool && !s.metas[i].Has(chat.Paired) {
+			if m.ReasoningOnly() && i > 0 && sources[i-1].Role == chat.RoleTool && !sources[i-1].Has(chat.Paired) {
 				continue
 			}
 			all, some = all && held(m), some || held(m)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // drawMessages draws messages as agents and hosts write them, faults included.
@@ -183,7 +184,10 @@ func (h hostile) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 }
 
 func drawStrategy(t *rapid.T, depth int) Strategy {
-	names := []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "token_budget"}
+	names := []string{
+		"truncation", "sliding_window", "selective_tool_call", "tool_result",
+		"keep_last_n_turns", "keep_last_n_messages", "compact_tool_results", "summarize", "token_budget",
+	}
 	name := rapid.SampledFrom(names[:len(names)-max(0, depth-1)]).Draw(t, "strategy")
 	p := Params{}
 	switch name {
@@ -197,11 +201,25 @@ func drawStrategy(t *rapid.T, depth int) Strategy {
 		p["preserve_system"] = rapid.Bool().Draw(t, "preserve_system")
 	case "selective_tool_call", "tool_result":
 		p["keep_last_tool_call_groups"] = rapid.IntRange(0, 4).Draw(t, "keep")
+	case "keep_last_n_turns", "keep_last_n_messages":
+		p["n"] = rapid.IntRange(1, 6).Draw(t, "n")
+	case "compact_tool_results":
+		p["keep_last_n"] = rapid.IntRange(0, 3).Draw(t, "keep")
+		if rapid.Bool().Draw(t, "replace") {
+			p["replacement"] = rapid.SampledFrom([]string{"", "{tool_name}: {result_length}"}).Draw(t, "replacement")
+		}
+	case "summarize":
+		p["threshold"] = rapid.IntRange(0, 8).Draw(t, "threshold")
+		p["keep_last_n"] = rapid.IntRange(0, 6).Draw(t, "keep")
+		p["preserve_user_messages"] = rapid.Bool().Draw(t, "quote")
 	case "token_budget":
 		p["token_budget"] = rapid.IntRange(-5, 500).Draw(t, "budget")
 		p["early_stop"] = rapid.Bool().Draw(t, "early_stop")
 	}
-	s, err := Builtin().New(name, p)
+	registry := Builtin()
+	answer := rapid.SampledFrom([]string{"a summary", "a summary", ""}).Draw(t, "answer")
+	registry.Summarizer = summarize.Func(func(context.Context, summarize.Request) (string, error) { return answer, nil })
+	s, err := registry.New(name, p)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

@@ -43,13 +43,17 @@ type registered struct {
 // Builtin is a new registry of the strategies of this package.
 func Builtin() *Registry {
 	return &Registry{known: map[string]registered{
-		"truncation":          {"drop the oldest groups once the view is too large", newTruncation},
-		"sliding_window":      {"keep the newest groups", newSlidingWindow},
-		"selective_tool_call": {"drop all but the newest tool calls", newSelectiveToolCall},
-		"tool_result":         {"collapse all but the newest tool calls into their results", newToolResult},
-		"summarization":       {"replace all but the newest messages by a summary", newSummarization},
-		"token_budget":        {"run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget},
-		"context_window":      {"collapse older tool calls at one share of the context window, drop the oldest groups at another", newContextWindow},
+		"truncation":           {"drop the oldest groups once the view is too large", newTruncation},
+		"sliding_window":       {"keep the newest groups", newSlidingWindow},
+		"selective_tool_call":  {"drop all but the newest tool calls", newSelectiveToolCall},
+		"tool_result":          {"collapse all but the newest tool calls into their results", newToolResult},
+		"summarization":        {"replace all but the newest messages by a summary", newSummarization},
+		"token_budget":         {"run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget},
+		"context_window":       {"collapse older tool calls at one share of the context window, drop the oldest groups at another", newContextWindow},
+		"keep_last_n_turns":    {"keep the newest turns", newKeepLastTurns},
+		"keep_last_n_messages": {"keep the newest messages", newKeepLastMessages},
+		"compact_tool_results": {"drop or replace all but the newest tool results", newCompactToolResults},
+		"summarize":            {"keep one summary of all but the newest messages, brought up to date each time", newSummarize},
 	}}
 }
 

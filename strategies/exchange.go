@@ -1,0 +1,294 @@
+package strategies
+
+import (
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// exchanges links the tool calls in a view to what belongs to them.
+type exchanges struct {
+	// of is, by entry, the index of the entry whose calls it belongs to: of that
+	// entry itself, of the results that answer it and of the reasoning around it.
+	// It is -1 for all else, results without a call among it.
+	of []int32
+	// calls are the entries that make calls, oldest first.
+	calls []int32
+	// first and last are, by entry with calls, the ends of what belongs to it.
+	first, last []int32
+}
+
+func newExchanges(t *Transcript) exchanges {
+	n := len(t.Entries)
+	x := exchanges{of: make([]int32, n), first: make([]int32, n), last: make([]int32, n)}
+	call, results := int32(-1), false
+	var before []int32 // reasoning that may be that of the next call
+	for i := range t.Entries {
+		e, at := &t.Entries[i], int32(i)
+		x.of[i] = -1
+		switch {
+		case !e.Included:
+			continue
+		case e.Role == chat.RoleAssistant && e.Calls > 0:
+			for _, r := range before {
+				x.of[r] = at
+			}
+			x.calls = append(x.calls, at)
+			x.of[i], call, results = at, at, false
+			if x.first[i] = at; len(before) > 0 {
+				x.first[i] = before[0]
+			}
+		case e.Role == chat.RoleTool:
+			if e.Has(chat.Paired) {
+				x.of[i] = call
+			}
+			results = true
+		case e.ReasoningOnly():
+			if x.of[i] = call; results || call < 0 {
+				x.of[i], call = -1, -1
+				before = append(before, at)
+				continue
+			}
+		default:
+			call = -1
+		}
+		before = before[:0]
+		if c := x.of[i]; c >= 0 {
+			x.last[c] = at
+		}
+	}
+	return x
+}
+
+// What becomes of an entry.
+const (
+	stateOut       = iota // it goes, or was not in the view
+	stateIn               // it stays
+	stateCovered          // an addition elsewhere stands for it
+	stateRewritten        // an addition stands in its place
+)
+
+// window is what of a view stays when the rest goes. Pairs of a call and its result
+// of which one half goes are torn: the other half goes too.
+type window struct {
+	exchanges
+
+	t      *Transcript
+	reason string
+	states []uint8
+	adds   []chat.Addition
+}
+
+// newWindow is a window in which nothing stays yet.
+func newWindow(t *Transcript, reason string) *window {
+	return &window{exchanges: newExchanges(t), t: t, reason: reason, states: make([]uint8, len(t.Entries))}
+}
+
+// keepFrom keeps everything from the entry with index i on.
+func (w *window) keepFrom(i int) {
+	for ; i < len(w.states); i++ {
+		if w.t.Entries[i].Included {
+			w.states[i] = stateIn
+		}
+	}
+}
+
+// keepPinned keeps what is pinned: a result with its call, a call with its results.
+func (w *window) keepPinned() {
+	const callOnly, all = 1, 2
+	var need map[int32]int
+	for i := range w.t.Entries {
+		e := &w.t.Entries[i]
+		if !e.Included || !e.Pinned {
+			continue
+		}
+		w.states[i] = stateIn
+		if w.of[i] >= 0 {
+			if need == nil {
+				need = map[int32]int{}
+			}
+			how := all
+			if e.Role == chat.RoleTool {
+				how = callOnly
+			}
+			need[w.of[i]] = max(need[w.of[i]], how)
+		}
+	}
+	if need == nil {
+		return
+	}
+	for i, c := range w.of {
+		if c >= 0 && (need[c] == all || need[c] == callOnly && w.t.Entries[i].Role != chat.RoleTool) {
+			w.states[i] = stateIn
+		}
+	}
+}
+
+// torn are the calls that stay though not all their results do, and the results
+// that stay in spite of that or without a call.
+func (w *window) torn() (calls, results []int32) {
+	answers := make([]int, len(w.t.Entries))
+	for i, c := range w.of {
+		if c >= 0 && w.states[i] == stateIn && w.t.Entries[i].Role == chat.RoleTool {
+			answers[c]++
+		}
+	}
+	for _, c := range w.calls {
+		if w.states[c] == stateIn && answers[c] != w.t.Entries[c].Calls {
+			calls = append(calls, c)
+		}
+	}
+	for i, c := range w.of {
+		if w.states[i] != stateIn || w.t.Entries[i].Role != chat.RoleTool {
+			continue
+		}
+		if c < 0 || w.states[c] != stateIn || answers[c] != w.t.Entries[c].Calls {
+			results = append(results, int32(i))
+		}
+	}
+	return calls, results
+}
+
+// reads are the messages that untear looks at: none where no call is torn, since
+// then every torn result is without its call.
+func (w *window) reads() []chat.Seq {
+	calls, results := w.torn()
+	if len(calls) == 0 {
+		return nil
+	}
+	out := make([]chat.Seq, 0, len(calls)+len(results))
+	for _, i := range calls {
+		out = append(out, w.t.Entries[i].Seq)
+	}
+	for _, i := range results {
+		out = append(out, w.t.Entries[i].Seq)
+	}
+	return out
+}
+
+// untear takes calls without a result and results without a call out of the window.
+func (w *window) untear() error {
+	calls, results := w.torn()
+	if len(calls) == 0 {
+		for _, i := range results {
+			w.states[i] = stateOut
+		}
+		return nil
+	}
+	asked, answered := map[string]bool{}, map[string]bool{}
+	for _, i := range calls {
+		m, err := w.t.Read(int(i))
+		if err != nil {
+			return err
+		}
+		for _, c := range m.ToolCalls {
+			asked[c.ID] = true
+		}
+	}
+	for _, i := range results {
+		m, err := w.t.Read(int(i))
+		if err != nil {
+			return err
+		}
+		if asked[m.ToolCallID] {
+			answered[m.ToolCallID] = true
+		} else {
+			w.states[i] = stateOut
+		}
+	}
+	for _, i := range calls {
+		if err := w.shrink(i, func(id string) bool { return answered[id] }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shrink leaves the message of entry i only those of its calls that stay. Where none
+// does the message goes with what belongs to it, but for its words.
+func (w *window) shrink(i int32, stays func(id string) bool) error {
+	m, err := w.t.Read(int(i))
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, c := range m.ToolCalls {
+		if stays(c.ID) {
+			n++
+		}
+	}
+	switch {
+	case n == len(m.ToolCalls):
+		return nil
+	case n == 0:
+		w.wordsOf(i, m)
+		return nil
+	}
+	less := *m
+	less.ID, less.ToolCalls = "", make([]chat.ToolCall, 0, n)
+	for _, c := range m.ToolCalls {
+		if stays(c.ID) {
+			less.ToolCalls = append(less.ToolCalls, c)
+		}
+	}
+	w.standIn(i, less)
+	return nil
+}
+
+// wordsOf takes out entry i, whose calls are all gone, and what goes with it. What
+// was said beside the calls stays as a message that stands for all of these.
+func (w *window) wordsOf(i int32, m *chat.Message) {
+	entries := w.t.Entries
+	w.states[i] = stateOut
+	words := hasWords(m.Content)
+	var covers seqSet
+	for k := w.first[i]; k <= w.last[i]; k++ {
+		stays := w.states[k] == stateIn && entries[k].Role == chat.RoleTool
+		if w.of[k] != i || stays || w.states[k] == stateCovered {
+			continue
+		}
+		if w.states[k] = stateOut; words {
+			w.states[k] = stateCovered
+			covers.add(entries[k].Seq)
+		}
+	}
+	if !words {
+		return
+	}
+	w.states[i] = stateRewritten
+	left := *m
+	left.ID, left.ToolCalls, left.Reasoning = "", nil, ""
+	w.adds = append(w.adds, chat.Addition{
+		Kind: chat.KindSummary, Reason: w.reason, Covers: covers.ranges(), Position: entries[i].Position, Message: left,
+	})
+}
+
+// standIn puts a message in the place of entry i.
+func (w *window) standIn(i int32, m chat.Message) {
+	e := &w.t.Entries[i]
+	w.states[i] = stateRewritten
+	w.adds = append(w.adds, chat.Addition{
+		Kind: chat.KindStandIn, Reason: w.reason, Covers: chat.RangesOf(e.Seq), Position: e.Position, Message: m,
+	})
+}
+
+// plan is the plan that leaves what is in the window.
+func (w *window) plan() chat.Plan {
+	var out seqSet
+	for i := range w.t.Entries {
+		if e := &w.t.Entries[i]; e.Included && w.states[i] == stateOut {
+			out.add(e.Seq)
+		}
+	}
+	p := out.exclude(w.reason)
+	p.Additions = w.adds
+	return p
+}
+
+// hasWords reports whether content holds anything at all.
+func hasWords(c chat.Content) bool {
+	for _, p := range c.Parts {
+		if p.Text != "" || p.IsMedia() {
+			return true
+		}
+	}
+	return c.Text != ""
+}

@@ -1,0 +1,45 @@
+package strategies
+
+import (
+	"context"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// keepLastMessages keeps the newest messages and what is pinned. Where that cuts
+// between a call and its result, neither stays.
+type keepLastMessages struct{ n int64 }
+
+func newKeepLastMessages(a *Args) (Strategy, error) {
+	return &keepLastMessages{n: a.Int(Int{
+		Name: "n", Required: true, Min: 1, Doc: "how many of the newest messages stay; pinned ones come on top",
+	})}, nil
+}
+
+// Name implements Strategy.
+func (*keepLastMessages) Name() string { return "keep_last_n_messages" }
+
+func (s *keepLastMessages) window(t *Transcript) *window {
+	from, kept := len(t.Entries), int64(0)
+	for from > 0 && kept < s.n {
+		if from--; t.Entries[from].Included {
+			kept++
+		}
+	}
+	w := newWindow(t, s.Name())
+	w.keepFrom(from)
+	w.keepPinned()
+	return w
+}
+
+// Reads implements Reader: calls that lose a result, and the results near them.
+func (s *keepLastMessages) Reads(t *Transcript) []chat.Seq { return s.window(t).reads() }
+
+// Plan implements Strategy.
+func (s *keepLastMessages) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+	w := s.window(t)
+	if err := w.untear(); err != nil {
+		return chat.Plan{}, err
+	}
+	return w.plan(), nil
+}

@@ -1,0 +1,266 @@
+package strategies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// rollingSummary keeps one summary of everything but the newest messages. A summary
+// that the view begins with is brought up to date: only what came since is read.
+type rollingSummary struct {
+	threshold   int64
+	keep        int64
+	maxTokens   int64
+	verbatim    bool
+	maxVerbatim int64
+	summarizer  summarize.Summarizer
+	// arguments is how the arguments of a call are shown to the summarizer.
+	arguments func(raw string) string
+}
+
+func newSummarize(a *Args) (Strategy, error) {
+	return &rollingSummary{
+		threshold: a.Int(Int{
+			Name: "threshold", Required: true, Min: 0,
+			Doc: "how many messages a view may have before it is summarized; system messages do not count, the summary does",
+		}),
+		keep: a.Int(Int{
+			Name: "keep_last_n", Default: 4, Min: 0, Doc: "how many of the newest messages stay as they are; pinned ones come on top",
+		}),
+		maxTokens: a.Int(Int{Name: "max_summary_tokens", Default: 500, Min: 1, Doc: "how long the summary may be, in tokens"}),
+		verbatim:  a.Bool("preserve_user_messages", true, "quote what the user said word by word beside the summary"),
+		maxVerbatim: a.Int(Int{
+			Name: "max_verbatim_chars", Default: 10_000, Min: 2,
+			Doc: "how many characters of quotations there may be; the oldest go first",
+		}),
+		summarizer: a.Summarizer(),
+		arguments:  strings.TrimSpace,
+	}, nil
+}
+
+// Name implements Strategy.
+func (*rollingSummary) Name() string { return "summarize" }
+
+// spoken are the entries in the view but for system messages.
+func (s *rollingSummary) spoken(t *Transcript) []int {
+	var out []int
+	for i := range t.Entries {
+		if e := &t.Entries[i]; e.Included && e.Role != chat.RoleSystem {
+			out = append(out, i)
+		}
+	}
+	if int64(len(out)) <= s.threshold {
+		return nil
+	}
+	return out
+}
+
+// window keeps the newest of what is spoken, what is pinned, and system messages.
+func (s *rollingSummary) window(t *Transcript, spoken []int) *window {
+	w := newWindow(t, s.Name())
+	if n := int64(len(spoken)); n > 0 && s.keep > 0 {
+		w.keepFrom(spoken[max(0, n-s.keep)])
+	}
+	w.keepPinned()
+	for i := range t.Entries {
+		if e := &t.Entries[i]; e.Included && e.Role == chat.RoleSystem {
+			w.states[i] = stateIn
+		}
+	}
+	return w
+}
+
+// Reads implements Reader: the first message, which may be a summary, everything
+// that is to be summarized, calls that lose a result, and system messages that stand
+// between what is kept.
+func (s *rollingSummary) Reads(t *Transcript) []chat.Seq {
+	spoken := s.spoken(t)
+	if spoken == nil {
+		return nil
+	}
+	w := s.window(t, spoken)
+	out := append(w.reads(), t.Entries[spoken[0]].Seq)
+	for _, i := range spoken[1:] {
+		if w.states[i] == stateOut {
+			out = append(out, t.Entries[i].Seq)
+		}
+	}
+	for i := range t.Entries {
+		if e := &t.Entries[i]; i > spoken[0] && e.Included && e.Role == chat.RoleSystem {
+			out = append(out, e.Seq)
+		}
+	}
+	return out
+}
+
+// Plan implements Strategy.
+func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+	spoken := s.spoken(t)
+	if spoken == nil {
+		return chat.Plan{}, nil
+	}
+	w := s.window(t, spoken)
+	first, err := t.Read(spoken[0])
+	if err != nil {
+		return chat.Plan{}, err
+	}
+	var old summaryText
+	var covers seqSet
+	if e := &t.Entries[spoken[0]]; e.Role != chat.RoleTool && e.Calls == 0 && !e.Pinned && isSummaryText(first.Content.String()) {
+		old = parseSummary(first.Content.String())
+		w.states[spoken[0]] = stateCovered
+		covers.add(e.Seq)
+	}
+	var lines []string
+	var last chat.Seq // of what is summarized
+	for _, i := range spoken {
+		if w.states[i] != stateOut {
+			continue
+		}
+		m, err := t.Read(i)
+		if err != nil {
+			return chat.Plan{}, err
+		}
+		if !t.Entries[i].ReasoningOnly() {
+			lines = append(lines, s.line(m))
+		}
+		if quote := strings.TrimSpace(m.Content.String()); s.verbatim && m.Role == chat.RoleUser && quote != "" && !isSummaryText(quote) {
+			old.quotes = append(old.quotes, quote)
+		}
+		if last > 0 {
+			covers.add(last)
+		}
+		last = t.Entries[i].Seq
+		w.states[i] = stateCovered
+	}
+	if len(lines) == 0 {
+		return chat.Plan{}, nil
+	}
+	if err := w.untear(); err != nil {
+		return chat.Plan{}, err
+	}
+	answer, err := s.ask(ctx, old.body, lines)
+	if err != nil {
+		return chat.Plan{}, err
+	}
+	old.body = answer
+	old.trim(int(s.maxVerbatim))
+	written := s.written(w, spoken, old.String(), covers, last)
+	plan := w.plan()
+	plan.Additions = append(written, plan.Additions...)
+	return plan, nil
+}
+
+// ask has the summary written.
+func (s *rollingSummary) ask(ctx context.Context, previous string, lines []string) (string, error) {
+	answer, err := s.summarizer.Summarize(ctx, summaryRequest(previous, strings.Join(lines, "\n"), int(s.maxTokens)))
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrNoSummary, err)
+	}
+	if answer = strings.TrimSpace(answer); answer == "" {
+		return "", fmt.Errorf("%w: %w", ErrNoSummary, errEmptySummary)
+	}
+	return answer, nil
+}
+
+var errEmptySummary = errors.New("the summarizer had nothing to say")
+
+// written is what comes in the place of what covers and last name: the summary, and
+// where a user message would follow it, a word of the assistant between the two. Both
+// stand behind the system messages; those between what is kept are moved there, as
+// far as the guard lets them go.
+func (s *rollingSummary) written(w *window, spoken []int, text string, covers seqSet, last chat.Seq) []chat.Addition {
+	entries := w.t.Entries
+	kept := len(entries)
+	for _, i := range spoken {
+		if w.states[i] == stateIn || w.states[i] == stateRewritten {
+			kept = i
+			break
+		}
+	}
+	position, behind := entries[spoken[0]].Position, false
+	var out []chat.Addition
+	add := func(m chat.Message, covers seqSet) {
+		out = append(out, chat.Addition{Kind: chat.KindSummary, Reason: w.reason, Covers: covers.ranges(), Message: m})
+	}
+	for i := spoken[0]; i < len(entries); i++ {
+		e := &entries[i]
+		switch {
+		case !e.Included:
+		case e.Role != chat.RoleSystem:
+			if behind {
+				position, behind = e.Position, false
+			}
+		case i < kept:
+			behind = true
+		case !e.Pinned:
+			var one seqSet
+			one.add(e.Seq)
+			w.states[i] = stateCovered
+			m := *e.Message
+			m.ID = ""
+			add(m, one)
+		}
+	}
+	if behind { // nothing follows the last system message
+		position = entries[len(entries)-1].Position + 1
+	}
+	var only seqSet
+	only.add(last)
+	answered := kept < len(entries) && entries[kept].Role == chat.RoleUser
+	if !answered || len(covers.sorted) == 0 {
+		covers.add(last)
+	}
+	add(chat.Message{Role: chat.RoleUser, Content: chat.TextContent(text)}, covers)
+	if answered {
+		add(chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(acknowledgment)}, only)
+	}
+	for k := range out {
+		out[k].Position = position
+	}
+	return out
+}
+
+// line is one message as the summarizer reads it.
+func (s *rollingSummary) line(m *chat.Message) string {
+	var parts []string
+	text := m.Content.String()
+	if m.Role == chat.RoleTool {
+		if utf8.RuneCountInString(text) > maxResultChars {
+			text = clip(text, maxResultChars) + "..."
+		}
+		parts = append(parts, fmt.Sprintf("[Tool result for '%s': %s]", m.ToolCallID, text))
+	} else if text != "" || len(m.ToolCalls) == 0 {
+		parts = append(parts, text)
+	}
+	for _, c := range m.ToolCalls {
+		arguments := s.arguments(c.Arguments)
+		if arguments == "" {
+			arguments = "{}"
+		}
+		parts = append(parts, fmt.Sprintf("[Called tool '%s' with: %s]", c.Name, clip(arguments, maxArgumentChars)))
+	}
+	return fmt.Sprintf("[%s]: %s", m.Role, strings.Join(parts, " "))
+}
+
+// How much of a result and of a call's arguments the summarizer reads.
+const (
+	maxResultChars   = 500
+	maxArgumentChars = 200
+)
+
+// clip is the first n characters of s.
+func clip(s string, n int) string {
+	for i := range s {
+		if n--; n < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}

@@ -1,0 +1,67 @@
+package strategies
+
+import (
+	"fmt"
+	"strings"
+)
+
+// template is text with placeholders in braces. Braces that are meant are doubled.
+type template []templatePart
+
+// templatePart is text, or the name of a placeholder.
+type templatePart struct {
+	text        string
+	placeholder bool
+}
+
+// parseTemplate reads a template. Which placeholders there are is for fill to know:
+// those it does not know are empty.
+func parseTemplate(s string) (template, error) {
+	var out template
+	var b strings.Builder
+	for s != "" {
+		i := strings.IndexAny(s, "{}")
+		if i < 0 {
+			b.WriteString(s)
+			break
+		}
+		b.WriteString(s[:i])
+		rest := s[i+1:]
+		if rest != "" && rest[0] == s[i] {
+			b.WriteByte(s[i])
+			s = rest[1:]
+			continue
+		}
+		end := strings.IndexAny(rest, "{}")
+		if s[i] == '}' || end < 0 || rest[end] != '}' || !isName(rest[:end]) {
+			return nil, fmt.Errorf("a single %q that is no placeholder at %q", s[i], s[i:])
+		}
+		out = append(out, templatePart{text: b.String()}, templatePart{rest[:end], true})
+		b.Reset()
+		s = rest[end+1:]
+	}
+	return append(out, templatePart{text: b.String()}), nil
+}
+
+// isName reports a word of letters, digits and underscores that begins with no digit.
+func isName(s string) bool {
+	for i, r := range s {
+		if r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// fill is the text with the placeholders' values in it.
+func (t template) fill(values map[string]string) string {
+	var b strings.Builder
+	for _, p := range t {
+		if p.placeholder {
+			b.WriteString(values[p.text])
+		} else {
+			b.WriteString(p.text)
+		}
+	}
+	return b.String()
+}

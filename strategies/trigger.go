@@ -1,0 +1,67 @@
+package strategies
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Trigger says when a host that compacts inside its own loop should do so: once a
+// share of the context window is used. The zero Trigger always fires.
+type Trigger struct {
+	// Ratio is the share, such as 0.75; with none the trigger always fires.
+	Ratio float64
+	// Window is the model's context window in tokens. Where it is not known the
+	// trigger always fires.
+	Window chat.Tokens
+}
+
+// Fires reports whether to compact with this many tokens in use: at Ratio of the
+// window or above. utilization is the share in use, and known reports whether there
+// is one: there is none where the trigger fires without looking.
+//
+// A trigger knows nothing of what earlier compactions came to: it goes on firing
+// where they do not help.
+func (t Trigger) Fires(used chat.Tokens) (fires bool, utilization float64, known bool) {
+	if t.Ratio <= 0 || t.Window <= 0 {
+		return true, 0, false
+	}
+	utilization = float64(used) / float64(t.Window)
+	return utilization >= t.Ratio, utilization, true
+}
+
+// UsedTokens adds up what a provider reported on the last call, by keys such as
+// "model:input_tokens", "model:cache_read_input_tokens", "model:output_text_tokens":
+// all input, what came from or went to a cache included, and all output. Keys that
+// break a count down once more, and keys that count something else, are left out. ok is
+// false for an empty report: estimate then.
+func UsedTokens(usage map[string]int64) (used chat.Tokens, ok bool) {
+	for key, n := range usage {
+		tokens := strings.Contains(key, "token")
+		switch {
+		case tokens && (strings.Contains(key, ":input") || strings.Contains(key, ":output")),
+			strings.HasSuffix(key, ":cache_creation_input_tokens"),
+			strings.HasSuffix(key, ":cache_read_input_tokens"):
+			used += chat.Tokens(n)
+		}
+	}
+	return used, len(usage) > 0
+}
+
+// EstimateTokens is a rough count for a host that has no report yet: a quarter of the
+// characters of texts, tool names, arguments and results, at least 1.
+func EstimateTokens(messages []chat.Message) chat.Tokens {
+	n := 0
+	for i := range messages {
+		m := &messages[i]
+		n += utf8.RuneCountInString(m.Content.Text)
+		for _, p := range m.Content.Parts {
+			n += utf8.RuneCountInString(p.Text)
+		}
+		for _, c := range m.ToolCalls {
+			n += utf8.RuneCountInString(c.Name) + utf8.RuneCountInString(c.Arguments)
+		}
+	}
+	return max(1, chat.Tokens(n/4))
+}
