@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -361,5 +362,46 @@ func BenchmarkConversationAppend(b *testing.B) {
 				c.Append(m...)
 			}
 		})
+	}
+}
+
+func TestCompactKeepsWhatALoopHasNotRead(t *testing.T) {
+	t.Parallel()
+	loop := []chat.Message{user("go"), calls("a"), result("a", "old"), calls("b", "c"), result("b", "new"), result("c", "newer")}
+	dropAll := mustNew(t, "selective_tool_call", Params{"keep_last_tool_call_groups": 0})
+	for name, c := range map[string]struct {
+		given []chat.Message
+		mid   bool
+		want  string
+	}{
+		"under way":                 {loop, true, "go||new|newer"},
+		"not looked at":             {loop, false, "go"},
+		"waiting for a result":      {loop[:5], true, "go||new"},
+		"with thoughts before":      {slices.Insert(slices.Clone(loop), 3, thinks("hm")), true, "go|||new|newer"},
+		"over, with a user message": {append(slices.Clone(loop), says("done"), user("thanks")), true, "go|done|thanks"},
+		"nothing called":            {[]chat.Message{user("a"), user("b")}, true, "a|b"},
+	} {
+		conv := NewConversation(Options{MidLoop: c.mid})
+		conv.Append(c.given...)
+		for range 2 { // again: nothing more, and nothing stays pinned
+			if _, err := conv.Compact(t.Context(), dropAll); err != nil {
+				t.Fatal(err)
+			}
+			if got := viewText(conv.View()); got != c.want {
+				t.Errorf("%s: view %q, want %q", name, got, c.want)
+			}
+		}
+		for _, r := range conv.Records() {
+			if r.Pinned {
+				t.Errorf("%s: %d is still pinned", name, r.Seq)
+			}
+		}
+	}
+	// Once it has been read it is like anything else.
+	conv := NewConversation(Options{MidLoop: true})
+	conv.Append(loop...)
+	conv.Append(says("read"))
+	if _, err := conv.Compact(t.Context(), dropAll); err != nil || viewText(conv.View()) != "go|read" {
+		t.Errorf("%v, view %q", err, viewText(conv.View()))
 	}
 }

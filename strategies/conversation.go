@@ -27,6 +27,9 @@ type Options struct {
 	// AllowGrowth keeps a result that has more tokens than what it was made of; else
 	// it is thrown away, unless it mends a view.
 	AllowGrowth bool
+	// MidLoop keeps the newest assistant message and everything behind it as they are:
+	// results that the model has not read yet (see SplitMidLoop).
+	MidLoop bool
 	// Pins and PinIDs name messages that stay in the view, verbatim: by their place
 	// among all that is appended, from 0, and by their id.
 	Pins   []int
@@ -177,6 +180,7 @@ func (c *Conversation) excluded(q chat.Seq) Excluded {
 // wants. If it fails nothing has changed; the error is a *StrategyError or that of
 // ctx. A strategy that is nil wants nothing: the view is mended where it has to be.
 func (c *Conversation) Compact(ctx context.Context, s Strategy) (Report, error) {
+	defer c.holdUnread()()
 	r, err := c.pipeline(s).Run(ctx, c.transcript(), nil)
 	if err != nil {
 		return Report{}, fmt.Errorf("compact: %w", err)
@@ -191,6 +195,34 @@ func (c *Conversation) Compact(ctx context.Context, s Strategy) (Report, error) 
 	}
 	c.apply(r.Plan, &report)
 	return report, nil
+}
+
+// holdUnread pins what a loop under way has not read yet, until release is called.
+func (c *Conversation) holdUnread() (release func()) {
+	var held []chat.Seq
+	if c.options.MidLoop {
+		for i := range slices.Backward(c.entries) {
+			e := &c.entries[i]
+			if !e.Included {
+				continue
+			}
+			if !e.Pinned {
+				e.Pinned = true
+				held = append(held, e.Seq)
+			}
+			if e.Role == chat.RoleAssistant && e.Kind != chat.KindSummary {
+				return func() { c.unpin(held) }
+			}
+		}
+	}
+	c.unpin(held) // no loop is under way
+	return func() {}
+}
+
+func (c *Conversation) unpin(seqs []chat.Seq) {
+	for _, q := range seqs {
+		c.entries[c.at[q-1]].Pinned = false
+	}
 }
 
 // pipeline is the strategy with what the options say.

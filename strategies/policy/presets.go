@@ -33,7 +33,7 @@ func Presets() []Preset {
 		},
 		{
 			Name: "research", Doc: "long work whose findings matter more than its words: what is older is summarized, by a cheap model",
-			After:      []Step{step("summarization", nil)},
+			After:      []Step{step("summarize", map[string]any{"threshold": 20, "keep_last_n": 8})},
 			Summarizer: true,
 		},
 		{
