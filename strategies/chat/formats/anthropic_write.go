@@ -42,6 +42,13 @@ func encodeAnthropic(e *encoder, s chat.Session) error {
 			continue
 		}
 		said = true
+		var blocks []json.RawMessage
+		if m.Role != chat.RoleTool {
+			if blocks = e.blocks(m, true); len(blocks) == 0 {
+				e.lose("empty message")
+				continue
+			}
+		}
 		role := "user"
 		if m.Role == chat.RoleAssistant {
 			role = "assistant"
@@ -52,7 +59,7 @@ func encodeAnthropic(e *encoder, s chat.Session) error {
 			messages = append(messages, turn.json()...)
 			turn = anthropicTurn{role: role}
 		}
-		e.addTurn(&turn, m)
+		e.addTurn(&turn, m, blocks)
 	}
 	messages = append(messages, turn.json()...)
 	if len(system) > 0 {
@@ -96,7 +103,7 @@ func (t *anthropicTurn) json() []json.RawMessage {
 	return []json.RawMessage{b.done()}
 }
 
-func (e *encoder) addTurn(t *anthropicTurn, m *chat.Message) {
+func (e *encoder) addTurn(t *anthropicTurn, m *chat.Message, blocks []json.RawMessage) {
 	extra := object(m.Extra).object("anthropic")
 	if m.Role == chat.RoleTool {
 		if t.messages > 0 {
@@ -104,11 +111,6 @@ func (e *encoder) addTurn(t *anthropicTurn, m *chat.Message) {
 		}
 		t.results = append(t.results, e.toolResult(m, true))
 		e.addExtra(t, extra.object("message"))
-		return
-	}
-	blocks := e.blocks(m, true)
-	if len(blocks) == 0 {
-		e.lose("empty message")
 		return
 	}
 	if t.messages++; t.messages > 1 {

@@ -51,9 +51,7 @@ func encodeClaudeCode(e *encoder, s chat.Session) error {
 		if err := e.line(rest.raw()); err != nil {
 			return err
 		}
-		if m.ID != "" {
-			parent = m.ID
-		}
+		parent = m.ID
 	}
 	return e.title(s, parent)
 }

@@ -62,8 +62,11 @@ const maxDepth = 6
 // value notes the facts of the next value and reports whether it was complete.
 func (f facts) value(d *json.Decoder, path string, depth int) bool {
 	t, err := d.Token()
-	if err != nil {
+	if err != nil || depth > 1000 {
 		return false
+	}
+	if depth > maxDepth {
+		path = "…" // nothing there is asked for
 	}
 	switch t := t.(type) {
 	case string:
@@ -94,8 +97,8 @@ func (f facts) object(d *json.Decoder, path string, depth int) bool {
 			return false
 		}
 		at := path + "." + key
-		if depth > maxDepth || len(at) > 200 {
-			at = "…" // nothing there is asked for
+		if len(at) > 200 {
+			at = "…"
 		}
 		f.note(at, depth)
 		if !f.value(d, at, depth+1) {

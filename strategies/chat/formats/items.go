@@ -319,12 +319,13 @@ func (e *encoder) items(m *chat.Message, types map[string]string, holds []string
 		}
 		items = append(items, item)
 	}
+	if gone {
+		e.envelope(m)
+		return nil
+	}
 	e.envelope(m, holds...)
 	if m.Role != chat.RoleAssistant {
 		return items
-	}
-	if gone {
-		return nil
 	}
 	for _, c := range m.ToolCalls {
 		items = append(items, e.callItem(c))

@@ -38,12 +38,16 @@ func (o object) take(key string) json.RawMessage {
 	return raw
 }
 
-// takeString removes key if it is a string; "" stands for one that is not there.
+// takeString removes key if it is a string or null; "" stands for one that is no
+// string.
 func (o object) takeString(key string) string {
-	if kind(o[key]) != '"' {
-		return ""
+	switch kind(o[key]) {
+	case '"':
+		return text(o.take(key))
+	case 'n':
+		delete(o, key)
 	}
-	return text(o.take(key))
+	return ""
 }
 
 // takeTrue removes key if it is a boolean, and reports whether it was true.

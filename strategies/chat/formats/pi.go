@@ -24,6 +24,7 @@ type pi struct {
 // piEntry is a line: a message, or what kind of other entry it is.
 type piEntry struct {
 	id, parent string
+	linked     bool // it names its parent, if only to say that it has none
 	kind       string
 	message    *chat.Message
 	model      string
@@ -50,7 +51,8 @@ func (d *pi) add(value []byte) (*Session, error) {
 		}
 		return nil, nil
 	}
-	e := piEntry{id: o.takeString("id"), parent: o.takeString("parentId"), kind: typ}
+	_, linked := o["parentId"]
+	e := piEntry{id: o.takeString("id"), parent: o.takeString("parentId"), linked: linked, kind: typ}
 	at := o.takeTime("timestamp")
 	switch typ {
 	case "message":
@@ -228,7 +230,7 @@ func (d *pi) end() []Session {
 }
 
 // branch says which entries lead to the last one; nil is all of them, where
-// entries have no ids or a parent is missing.
+// entries have no ids or parents, or a parent is missing.
 func (d *pi) branch() map[int]bool {
 	if len(d.byID) == 0 {
 		return nil
@@ -236,7 +238,7 @@ func (d *pi) branch() map[int]bool {
 	on := map[int]bool{}
 	at := len(d.entries) - 1
 	for {
-		if on[at] || d.entries[at].id == "" {
+		if on[at] || d.entries[at].id == "" || !d.entries[at].linked {
 			return nil
 		}
 		on[at] = true
