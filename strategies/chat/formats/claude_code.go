@@ -280,21 +280,17 @@ func (s *claudeSession) join(part chat.Message, o object) {
 		m.joined = append(m.joined, uuid)
 		s.place(uuid, m.number)
 	}
-	parts := append(partsRaw(m.Content), partsRaw(part.Content)...)
-	if c, err := contentOf(parts); err == nil { // they have been read before
-		m.Content = c
+	switch parts := append(asParts(m.Content), asParts(part.Content)...); {
+	case len(parts) == 0:
+		m.Content = chat.Content{Null: true}
+	case len(parts) == 1 && isPlain(parts[0]):
+		m.Content = chat.TextContent(parts[0].Text)
+	default:
+		m.Content = chat.Content{Parts: parts}
 	}
 	m.ToolCalls = append(m.ToolCalls, part.ToolCalls...)
 	m.values++
 	s.report.other("joined")
-}
-
-func partsRaw(c chat.Content) []json.RawMessage {
-	var out []json.RawMessage
-	for _, p := range partsOf(c) {
-		out = append(out, p.raw)
-	}
-	return out
 }
 
 // rewind takes out what the user has left by going back to the message at parent:

@@ -110,6 +110,14 @@ func partsOf(c chat.Content) []part {
 	return out
 }
 
+// asParts is a content as parts; a string is one text.
+func asParts(c chat.Content) []chat.Part {
+	if c.Parts == nil && c.Text != "" {
+		return []chat.Part{{Type: "text", Text: c.Text, Raw: textPart(c.Text)}}
+	}
+	return c.Parts
+}
+
 func textPart(s string) json.RawMessage {
 	var b builder
 	b.str("type", "text")

@@ -117,15 +117,7 @@ func appendParts(c, first chat.Content) chat.Content {
 	if len(first.Parts) == 0 {
 		return c
 	}
-	out := chat.Content{Parts: first.Parts}
-	if c.Parts == nil {
-		if c.Text != "" {
-			out.Parts = append(out.Parts, chat.Part{Type: "text", Text: c.Text, Raw: textPart(c.Text)})
-		}
-		return out
-	}
-	out.Parts = append(out.Parts, c.Parts...)
-	return out
+	return chat.Content{Parts: append(first.Parts, asParts(c)...)}
 }
 
 func (d *items) call(typ string, o object, at time.Time) bool {
