@@ -12,12 +12,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/chat/formats"
 )
 
 // grammar is the command line: kong makes the parser and the help of it.
@@ -92,6 +94,7 @@ func run(ctx context.Context, args []string, e *Env) (code int) {
 	var g grammar
 	parser, err := kong.New(&g,
 		kong.Name("compactor"),
+		kong.Vars{"formats": strings.Join(formats.Names(), ", ")},
 		kong.Writers(e.Out.W, e.Err.W),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),

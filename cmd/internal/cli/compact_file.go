@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/chat/formats"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
@@ -25,18 +27,20 @@ type compactFileCmd struct {
 	In          string   `arg:"" help:"JSONL or JSON file; - is standard input."`
 	Strategy    []string `sep:"none" xor:"how" placeholder:"NAME[:P=V,…]" help:"Run this strategy in place of a policy's pipeline; repeatable, in order."`
 	Policy      string   `xor:"how" placeholder:"PRESET|FILE" help:"Policy: a preset's name, or a configuration file; else the one that is configured."`
+	Format      string   `default:"auto" placeholder:"NAME" help:"Format of the file, else found by its content: ${formats}."`
+	To          string   `default:"chat" placeholder:"NAME" help:"Format of --out: ${formats}."`
 	Model       string   `placeholder:"NAME" help:"Model of sessions that name none: its tokenizer and its window."`
 	Pin         []string `sep:"none" placeholder:"ID" help:"Keep the message with this id, verbatim; repeatable."`
 	AllowGrowth bool     `help:"Keep a result that has more tokens than before."`
 	Explain     bool     `help:"Say what the policy comes to, and name every message that is out."`
 	Full        bool     `help:"Show whole texts."`
-	Out         string   `short:"o" placeholder:"FILE" help:"Write the view to this file, as JSONL, in place of showing it. It appears when it is complete."`
+	Out         string   `short:"o" placeholder:"FILE" help:"Write the view to this file, in place of showing it. It appears when it is complete."`
 }
 
 // Help documents the command.
 func (*compactFileCmd) Help() string {
 	var b strings.Builder
-	b.WriteString(`Needs no server and stores nothing. Reads what import reads; message n of a session has seq n, and what a strategy writes has the seqs behind them. With a policy the pipeline stops at its target, whether or not the session is over its start; with --strategy exactly these run.
+	b.WriteString(`Needs no server and stores nothing. A file is recognized by its content; message n of a session has seq n, and what a strategy writes has the seqs behind them. With a policy the pipeline stops at its target, whether or not the session is over its start; with --strategy exactly these run.
 
 Presets:
 
@@ -69,6 +73,8 @@ type fileJSON struct {
 	Steps    []stepJSON     `json:"steps,omitempty"`
 	Repaired map[string]int `json:"repaired,omitempty"`
 	Explain  []string       `json:"explain,omitempty"`
+	// Other counts what the file holds beside messages.
+	Other    map[string]int `json:"other,omitempty"`
 	View     []viewedJSON   `json:"view"`
 	Excluded []excludedJSON `json:"excluded"`
 }
@@ -112,7 +118,14 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 		defer func() { err = errors.Join(err, finishFile(target, c.Out, err == nil)) }()
 	}
 	sessions := []fileJSON{}
-	r := chat.NewReader(in)
+	r, err := formats.NewReader(in, c.Format)
+	if err != nil {
+		return wrong("--format: %w", err)
+	}
+	if _, err := formats.Lookup(c.To); err != nil {
+		return wrong("--to: %w", err)
+	}
+	lost := formats.Losses{}
 	for n := 1; ; n++ {
 		s, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -127,18 +140,27 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 		if s.Model == "" {
 			s.Model = c.Model
 		}
-		f, err := c.session(ctx, e, cfg, s)
+		f, err := c.session(ctx, e, cfg, s.Session)
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", c.In, term.Clean(s.ID), err)
 		}
+		if other := kinds(s.Report.Other); other != "" && !e.JSON {
+			e.note("%s: not messages of their own: %s", term.Clean(s.ID), other)
+		}
 		if target != nil {
 			s.Messages = f.conversation.View()
-			if err := chat.WriteSession(target, s); err != nil {
+			losses, err := formats.Write(target, c.To, s.Session, formats.Options{})
+			if err != nil {
 				return err
+			}
+			for kind, n := range losses {
+				lost[kind] += n
 			}
 		}
 		if e.JSON {
-			sessions = append(sessions, f.json())
+			one := f.json()
+			one.Other = s.Report.Other
+			sessions = append(sessions, one)
 			continue
 		}
 		if n > 1 {
@@ -149,6 +171,9 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 		}
 		sessions = append(sessions, fileJSON{})
 	}
+	if len(lost) > 0 {
+		e.note("%s: %s cannot hold: %s", c.Out, c.To, kinds(lost))
+	}
 	switch {
 	case len(sessions) == 0:
 		return wrong("%s: no session in it", c.In)
@@ -156,6 +181,15 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 		return term.JSON(e.Out.W, map[string]any{"sessions": sessions})
 	}
 	return nil
+}
+
+// kinds are counts by kind, on one line.
+func kinds(counts map[string]int) string {
+	var out []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, term.Clean(kind)+" "+term.Count(counts[kind]))
+	}
+	return strings.Join(out, ", ")
 }
 
 // config is the configuration with the policy that was asked for.

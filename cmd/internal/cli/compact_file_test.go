@@ -71,6 +71,25 @@ func TestCompactFileWritesTheView(t *testing.T) {
 	}
 }
 
+func TestCompactFileReadsAndWritesOtherFormats(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.jsonl"), filepath.Join(dir, "out.jsonl")
+	talk := `{"id":"t1","conversations":[{"from":"system","value":"be good"},{"from":"human","value":"one"},{"from":"gpt","value":"two"},{"from":"human","value":"three"}]}`
+	if err := os.WriteFile(in, []byte(talk+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	home := []string{"HOME=" + dir}
+	args := []string{"compact-file", in, "--strategy=sliding_window:keep_last_groups=1", "--out", out}
+	invoke(t, home, append(args, "--to=sharegpt")...).want(t, 0, "4 → 2")
+	raw, err := os.ReadFile(out)
+	if err != nil || !strings.Contains(string(raw), `"from":"human"`) || strings.Contains(string(raw), `"one"`) {
+		t.Errorf("%s, %v", raw, err)
+	}
+	invoke(t, home, append(args, "--format=magic")...).want(t, exitUsage, "--format", "magic", "sharegpt")
+	invoke(t, home, append(args, "--to=magic")...).want(t, exitUsage, "--to", "magic", "sharegpt")
+}
+
 func TestCompactFileByPolicy(t *testing.T) {
 	t.Parallel()
 	dir, path := talkIn(t)
