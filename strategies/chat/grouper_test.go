@@ -42,10 +42,19 @@ func groupsBySpec(ms []Meta) []Group {
 func TestGroupsGrowAsTheirRuleSays(t *testing.T) {
 	t.Parallel()
 	kinds := []Meta{
-		{Role: RoleSystem}, {Role: RoleUser, Flags: HasReasoning}, {Role: RoleDeveloper}, {Role: RoleTool, Flags: HasReasoning},
-		{Role: RoleAssistant, Flags: HasText}, {Role: RoleAssistant, Flags: HasText | HasReasoning}, {Role: RoleAssistant, Flags: HasReasoning},
-		{Role: RoleAssistant, Calls: 2}, {Role: RoleAssistant, Calls: 1, Flags: HasReasoning}, {Role: RoleTool}, {Role: RoleTool, Flags: Paired},
-		{Role: RoleAssistant, Flags: HasReasoning, Kind: KindSummary}, {Role: "critic", Calls: 1},
+		{Role: RoleSystem},
+		{Role: RoleUser, Flags: HasReasoning},
+		{Role: RoleDeveloper},
+		{Role: "critic", Calls: 1},
+		{Role: RoleTool},
+		{Role: RoleTool, Flags: Paired},
+		{Role: RoleTool, Flags: HasReasoning},
+		{Role: RoleAssistant, Flags: HasText},
+		{Role: RoleAssistant, Flags: HasText | HasReasoning},
+		{Role: RoleAssistant, Flags: HasReasoning},
+		{Role: RoleAssistant, Flags: HasReasoning, Kind: KindSummary},
+		{Role: RoleAssistant, Calls: 2},
+		{Role: RoleAssistant, Calls: 1, Flags: HasReasoning},
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		ms := rapid.SliceOfN(rapid.SampledFrom(kinds), 0, 30).Draw(t, "messages")

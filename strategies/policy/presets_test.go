@@ -18,7 +18,7 @@ func TestPresetsAreValidPoliciesThatCanBeMade(t *testing.T) {
 	t.Parallel()
 	bare, full := strategies.Builtin(), strategies.Builtin()
 	full.Summarizer = summarize.Func(func(context.Context, summarize.Request) (string, error) { return "so far", nil })
-	make := func(r *strategies.Registry) func(string, map[string]any) error {
+	build := func(r *strategies.Registry) func(string, map[string]any) error {
 		return func(name string, params map[string]any) error { _, err := r.New(name, params); return err }
 	}
 	for _, preset := range policy.Presets() {
@@ -26,10 +26,10 @@ func TestPresetsAreValidPoliciesThatCanBeMade(t *testing.T) {
 		if err := p.Validate(); err != nil {
 			t.Errorf("%s: %v", preset.Name, err)
 		}
-		if err := p.Check(make(full)); err != nil {
+		if err := p.Check(build(full)); err != nil {
 			t.Errorf("%s: %v", preset.Name, err)
 		}
-		err := p.Check(make(bare))
+		err := p.Check(build(bare))
 		if (err != nil) != preset.Summarizer {
 			t.Errorf("%s without a summarizer: %v", preset.Name, err)
 		}
