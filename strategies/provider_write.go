@@ -169,16 +169,22 @@ func stored(messages []chat.Message, p chat.Plan, last chat.Seq) ([]chat.Message
 			own = append(own, a)
 		}
 	}
-	slices.SortStableFunc(own, func(a, b chat.Addition) int { return int(a.Position - b.Position) })
+	slices.SortStableFunc(own, func(a, b chat.Addition) int { // as a view has them
+		return chat.Compare(chat.Meta{Position: a.Position, Kind: a.Kind}, chat.Meta{Position: b.Position, Kind: b.Kind})
+	})
 	var left []chat.Message
-	at := make([]chat.Seq, len(messages)) // the new seq of what was, or is, at or behind a place
-	for i, m := range messages {
-		q := last + chat.Seq(i+1)
-		for len(own) > 0 && own[0].Position <= q {
+	place := func(before func(chat.Addition) bool) {
+		for len(own) > 0 && before(own[0]) {
 			left = append(left, own[0].Message)
 			own = own[1:]
 		}
+	}
+	at := make([]chat.Seq, len(messages)) // where a summary goes that stood in front of a message
+	for i, m := range messages {
+		q := last + chat.Seq(i+1)
+		place(func(a chat.Addition) bool { return a.Position < q || a.Position == q && a.Kind == chat.KindSummary })
 		at[i] = last + chat.Seq(len(left)+1)
+		place(func(a chat.Addition) bool { return a.Position == q })
 		if !gone.Has(q) {
 			left = append(left, m)
 		}
