@@ -123,19 +123,23 @@ func (s *Store) endTogether(ctx context.Context, calls []*part[ending, ended]) {
 	}
 }
 
-func (s *Store) endAll(ctx context.Context, calls []*part[ending, ended]) error {
+// queueEnd queues the call of end_run, which answers with an ended.
+func (s *Store) queueEnd(batch *pgx.Batch, e ending) {
 	const query = `
 		SELECT code, coalesce(appended, '{}')::text
 		FROM compactor.end_run($1, $2, $3, $4, $5, $6, $7::text[]::int8multirange[], $8, $9, $10, $11, $12)`
+	var additions any
+	if e.additions != nil {
+		additions = string(e.additions)
+	}
+	batch.Queue(s.q(query), e.run, e.fence, e.status, e.revision, e.snapshot, e.reasons, e.seqs, e.by,
+		e.exclude.String(), e.include.String(), additions, string(e.record))
+}
+
+func (s *Store) endAll(ctx context.Context, calls []*part[ending, ended]) error {
 	var batch pgx.Batch
 	for _, c := range calls {
-		e := c.in
-		var additions any
-		if e.additions != nil {
-			additions = string(e.additions)
-		}
-		batch.Queue(s.q(query), e.run, e.fence, e.status, e.revision, e.snapshot, e.reasons, e.seqs, e.by,
-			e.exclude.String(), e.include.String(), additions, string(e.record))
+		s.queueEnd(&batch, c.in)
 	}
 	results := s.pool.SendBatch(ctx, &batch)
 	var failed error
@@ -159,6 +163,19 @@ func (s *Store) endAll(ctx context.Context, calls []*part[ending, ended]) error 
 // ErrStale: the view or the pins changed since the snapshot; plan again. A second
 // Apply of the same run is ErrNotApplicable and changes nothing.
 func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (appended chat.Ranges, err error) {
+	e, err := c.ending()
+	if err != nil {
+		return nil, fmt.Errorf("apply run %d: %w", run, err)
+	}
+	rows, err := s.end(ctx, run, fence, e)
+	if err != nil {
+		return nil, err
+	}
+	return chat.ParseRanges(rows)
+}
+
+// ending is the change as end_run takes it.
+func (c *Change) ending() (ending, error) {
 	e := ending{sid: c.SID, status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, include: c.Plan.Include}
 	for _, x := range c.Plan.Exclude {
 		e.exclude = e.exclude.Union(x.Seqs)
@@ -175,16 +192,17 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 		}
 		body, err := a.Message.MarshalJSON()
 		if err != nil {
-			return nil, fmt.Errorf("apply run %d: addition %d: %w", run, i, err)
+			return e, fmt.Errorf("addition %d: %w", i, err)
 		}
 		wire = append(wire, wireAddition{
 			Kind: string(kindCode(a.Kind)), Position: a.Position, Tokens: a.Tokens, Calls: len(a.Message.ToolCalls),
 			Flags: a.Flags, RoleCode: string(roleCode(a.Message.Role)), Counter: a.Counter, Covers: a.Covers.String(), Message: body,
 		})
 	}
+	var err error
 	if len(wire) > 0 {
 		if e.additions, err = json.Marshal(wire); err != nil {
-			return nil, fmt.Errorf("apply run %d: %w", run, err)
+			return e, err
 		}
 	}
 	e.record, err = json.Marshal(struct {
@@ -193,14 +211,7 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 		delta
 		Pinned string `json:"pinned"`
 	}{c.Ledger, c.Settlement, delta{c.DeltaMessages, c.DeltaTokens, c.DeltaEstimated}, c.Pinned.String()})
-	if err != nil {
-		return nil, fmt.Errorf("apply run %d: %w", run, err)
-	}
-	rows, err := s.end(ctx, run, fence, e)
-	if err != nil {
-		return nil, err
-	}
-	return chat.ParseRanges(rows)
+	return e, err
 }
 
 // The ways a run ends without a change.

@@ -75,35 +75,8 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 	}
 	totals := d.Transcript().Totals()
 	r := Result{Before: totals, Faults: d.faults()}
-	if p.FromLog {
-		if _, err := d.Run(ctx, fromLog{}, load); err != nil {
-			return Result{}, err
-		}
-		totals = d.Transcript().Totals()
-	}
-	if len(p.PinTools) > 0 {
-		if _, err := d.Run(ctx, pinTools{p.PinTools}, load); err != nil {
-			return Result{}, err
-		}
-	}
-	for _, s := range p.Steps {
-		if p.Target > 0 && totals.IncludedTokens <= p.Target {
-			break
-		}
-		d.unsummarized = nil
-		changed, err := d.Run(ctx, s, load)
-		if err != nil {
-			return Result{}, err
-		}
-		step := Step{Strategy: s.Name(), Before: totals, Changed: changed}
-		if d.unsummarized != nil {
-			step.NoSummary = d.unsummarized.Error()
-		}
-		if changed {
-			totals = d.Transcript().Totals()
-		}
-		step.After = totals
-		r.Steps = append(r.Steps, step)
+	if err := p.run(ctx, d, load, &r, &totals); err != nil {
+		return Result{}, err
 	}
 	// The guard may put back what the steps took, so that something else has to go.
 	for round := range 2 {
@@ -131,6 +104,70 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 	r.Plan = d.Plan()
 	r.View, r.After = d.outcome()
 	return r, nil
+}
+
+// run carries out the steps.
+func (p Pipeline) run(ctx context.Context, d *Draft, load Loader, r *Result, totals *Totals) error {
+	if p.FromLog {
+		if _, err := d.Run(ctx, fromLog{}, load); err != nil {
+			return err
+		}
+		*totals = d.Transcript().Totals()
+	}
+	if len(p.PinTools) > 0 {
+		if _, err := d.Run(ctx, pinTools{p.PinTools}, load); err != nil {
+			return err
+		}
+	}
+	for _, s := range p.Steps {
+		if p.Target > 0 && totals.IncludedTokens <= p.Target {
+			break
+		}
+		d.unsummarized = nil
+		changed, err := d.Run(ctx, s, load)
+		if err != nil {
+			return err
+		}
+		step := Step{Strategy: s.Name(), Before: *totals, Changed: changed}
+		if d.unsummarized != nil {
+			step.NoSummary = d.unsummarized.Error()
+		}
+		if changed {
+			*totals = d.Transcript().Totals()
+		}
+		step.After = *totals
+		r.Steps = append(r.Steps, step)
+	}
+	return nil
+}
+
+// Name implements Strategy.
+func (Pipeline) Name() string { return "pipeline" }
+
+// Plan implements Strategy, so that a pipeline can stand where a strategy does: its
+// steps and its fallback. The guard is that of whoever runs it.
+func (p Pipeline) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+	d, err := NewDraft(t)
+	if err != nil {
+		return chat.Plan{}, err
+	}
+	if err := p.stage(ctx, d, nil); err != nil {
+		return chat.Plan{}, err
+	}
+	return d.Plan(), nil
+}
+
+// stage implements stager.
+func (p Pipeline) stage(ctx context.Context, d *Draft, load Loader) error {
+	var r Result
+	totals := d.Transcript().Totals()
+	if err := p.run(ctx, d, load, &r, &totals); err != nil {
+		return err
+	}
+	if p.Fallback && p.Target > 0 && totals.IncludedTokens > p.Target {
+		d.Apply(p.Guard.fallback(d, p.Target), reasonFallback)
+	}
+	return nil
 }
 
 // fall drops the oldest groups, as a step of its own, and reports whether it could.

@@ -28,61 +28,72 @@ type Group struct {
 // them are a tool_call group of their own. Developer and unknown roles count as
 // assistant text.
 func Groups(ms []Meta) []Group {
-	groups := make([]Group, 0, len(ms)/2+1)
-	for i := 0; i < len(ms); {
-		if end := skip(ms, i, (*Meta).reasoningOnly); end > i && (end == len(ms) || !isCall(&ms[end])) {
-			for ; i < end; i++ { // all at once: looking ahead from each would be quadratic
-				groups = append(groups, Group{Kind: GroupAssistantText, Start: i, End: i + 1, HasReasoning: true})
-			}
-			continue
-		}
-		g := nextGroup(ms, i)
-		groups = append(groups, g)
-		i = g.End
+	g := Grouper{groups: make([]Group, 0, len(ms)/2+1)}
+	for i := range ms {
+		g.Add(&ms[i])
 	}
-	return groups
+	return g.groups
 }
 
-// nextGroup is the group at i, where reasoning is that of a call.
-func nextGroup(ms []Meta, i int) Group {
-	m := &ms[i]
-	one := Group{Start: i, End: i + 1, HasReasoning: m.Has(HasReasoning)}
+// Grouper groups messages as they come: after each of them its groups are those
+// that Groups finds in all there were. The zero value is ready. A Grouper is for
+// one goroutine.
+type Grouper struct {
+	groups   []Group
+	messages int
+	tail     tail
+	// thoughts is how many groups at the end are reasoning that waits for its call.
+	thoughts int
+}
+
+// tail is what the last group may still take.
+type tail uint8
+
+const (
+	tailClosed  tail = iota
+	tailCall         // a call without results: reasoning and results
+	tailResults      // results
+)
+
+// Groups are the groups so far. The slice is the Grouper's: Add may change its
+// last elements.
+func (g *Grouper) Groups() []Group { return g.groups }
+
+// Add takes the next message, in constant time over all calls.
+func (g *Grouper) Add(m *Meta) {
+	i := g.messages
+	g.messages++
+	one := Group{Kind: GroupAssistantText, Start: i, End: i + 1, HasReasoning: m.Has(HasReasoning)}
+	next, thoughts := tailClosed, 0
 	switch {
 	case m.Role == RoleSystem:
-		one.Kind = GroupSystem
-		one.HasReasoning = false
+		one.Kind, one.HasReasoning = GroupSystem, false
 	case m.Role == RoleUser:
-		one.Kind = GroupUser
-		one.HasReasoning = false
-	case m.reasoningOnly():
-		g := callGroup(ms, skip(ms, i, (*Meta).reasoningOnly))
-		g.Start, g.HasReasoning = i, true
-		return g
-	case isCall(m):
-		return callGroup(ms, i)
+		one.Kind, one.HasReasoning = GroupUser, false
 	case m.Role == RoleTool:
-		return Group{Kind: GroupToolCall, Start: i, End: skip(ms, i, isResult)}
-	default:
-		one.Kind = GroupAssistantText
+		if g.tail != tailClosed {
+			g.groups[len(g.groups)-1].End = g.messages
+			g.tail = tailResults
+			return
+		}
+		one.Kind, one.HasReasoning, next = GroupToolCall, false, tailResults
+	case isCall(m):
+		one.Kind, next = GroupToolCall, tailCall
+		if g.thoughts > 0 {
+			first := len(g.groups) - g.thoughts
+			one.Start, one.HasReasoning = g.groups[first].Start, true
+			g.groups = g.groups[:first]
+		}
+	case m.reasoningOnly():
+		if g.tail == tailCall {
+			last := &g.groups[len(g.groups)-1]
+			last.End, last.HasReasoning = g.messages, true
+			return
+		}
+		thoughts = g.thoughts + 1
 	}
-	return one
+	g.groups = append(g.groups, one)
+	g.tail, g.thoughts = next, thoughts
 }
 
-// callGroup is the group of the call message at i: itself, reasoning, results.
-func callGroup(ms []Meta, i int) Group {
-	reasoning := skip(ms, i+1, (*Meta).reasoningOnly)
-	return Group{
-		Kind: GroupToolCall, Start: i, End: skip(ms, reasoning, isResult),
-		HasReasoning: ms[i].Has(HasReasoning) || reasoning > i+1,
-	}
-}
-
-func skip(ms []Meta, i int, is func(*Meta) bool) int {
-	for i < len(ms) && is(&ms[i]) {
-		i++
-	}
-	return i
-}
-
-func isCall(m *Meta) bool   { return m.Role == RoleAssistant && m.Calls > 0 }
-func isResult(m *Meta) bool { return m.Role == RoleTool }
+func isCall(m *Meta) bool { return m.Role == RoleAssistant && m.Calls > 0 }

@@ -87,6 +87,24 @@ func (r *Reader) Next() (Session, error) {
 	}
 }
 
+// NextValue returns the next JSON value of the file, sanitized, the line it
+// starts on, and how many places of it were repaired. It is for readers of other
+// formats, which share with Next what a line, a document and a broken one are:
+// errors are those of Next. One Reader serves one of the two methods.
+func (r *Reader) NextValue() (value json.RawMessage, line, repairs int, err error) {
+	value, line, err = r.value()
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	value, repairs = SanitizeJSON(value)
+	repairs += r.repairs
+	r.repairs = 0
+	if !json.Valid(value) {
+		return nil, 0, 0, &LineError{Line: line, Err: errors.New("no valid JSON")}
+	}
+	return value, line, repairs, nil
+}
+
 // value returns the next JSON value of the file and the line it starts on.
 func (r *Reader) value() ([]byte, int, error) {
 	if r.err != nil {

@@ -19,6 +19,9 @@ const FallbackWindow chat.Tokens = 128_000
 // start from Default. A Policy is a plain value: methods never change it and are
 // safe for concurrent use.
 type Policy struct {
+	// Preset names the Preset that the values come from which nothing else says; ""
+	// is none.
+	Preset string `yaml:"preset" json:"preset,omitempty"`
 	// WindowTokens is the context window of every model that Windows does not
 	// name; 0 takes it from the table of models.
 	WindowTokens chat.Tokens `yaml:"window_tokens" json:"window_tokens"`
@@ -165,9 +168,21 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON writes. Keys that are absent keep the
 // receiver's values, so an override is read over a copy of the policy it overrides;
-// windows are merged, a pipeline or a list of tools replaces the other. Maps and slices that the copy
+// windows are merged, a pipeline or a list of tools replaces the other. A preset is
+// put over the receiver's values before the other keys are read. Maps and slices that the copy
 // shares with its original are not written to.
 func (p *Policy) UnmarshalJSON(b []byte) error {
+	var named struct{ Preset string }
+	if err := json.Unmarshal(b, &named); err != nil {
+		return err
+	}
+	if named.Preset != "" {
+		preset, err := PresetNamed(named.Preset)
+		if err != nil {
+			return err
+		}
+		*p = preset.Over(*p)
+	}
 	w := wire{plain: plain(*p)}
 	w.Windows = maps.Clone(p.Windows)
 	w.Pipeline, w.PinTools = nil, nil

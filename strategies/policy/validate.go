@@ -46,6 +46,11 @@ func (fs *faults) add(ok bool, key string, value any, want string, args ...any) 
 // range it refuses combinations under which a run could never do anything.
 func (p Policy) Validate() error {
 	var fs faults
+	if p.Preset != "" {
+		if _, err := PresetNamed(p.Preset); err != nil {
+			fs = append(fs, err)
+		}
+	}
 	p.validateLimits(&fs)
 	p.validatePipeline(&fs)
 	p.validateGain(&fs)
@@ -153,6 +158,10 @@ func (p Policy) Check(build func(name string, params map[string]any) error) erro
 	window := cmp.Or(p.WindowTokens, FallbackWindow)
 	for i, s := range p.Steps(p.Limits("", func(string) (int, bool) { return int(window), true })) {
 		if err := build(s.Strategy, s.Params); err != nil {
+			if preset, nerr := PresetNamed(p.Preset); nerr == nil && preset.Summarizer && preset.has(p.Pipeline[i]) {
+				fs.add(false, "preset", p.Preset, "%s, or a summarizer for this one (%v)", strings.Join(withoutSummarizer(), " or "), err)
+				continue
+			}
 			fs.add(false, fmt.Sprintf("pipeline[%d]", i), s.Strategy, "parameters it accepts (%v)", err)
 		}
 	}

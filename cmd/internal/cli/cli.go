@@ -12,12 +12,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/chat/formats"
 )
 
 // grammar is the command line: kong makes the parser and the help of it.
@@ -33,13 +35,14 @@ type grammar struct {
 	Export  exportCmd  `cmd:"" group:"Database:" help:"Write sessions as JSONL."`
 	Doctor  doctorCmd  `cmd:"" group:"Database:" help:"Check connections, settings, and the invariants over the data."`
 
-	Sessions sessionsCmd `cmd:"" group:"Sessions:" help:"List sessions with their size and what is due."`
-	View     viewCmd     `cmd:"" group:"Sessions:" help:"Show what the model gets of a session, and why not the rest."`
-	Compact  compactCmd  `cmd:"" group:"Sessions:" help:"Compact one session now."`
-	Undo     undoCmd     `cmd:"" group:"Sessions:" help:"Take a run back."`
-	Runs     runsCmd     `cmd:"" group:"Sessions:" help:"List runs, newest first, or show one of them."`
-	Pin      pinCmd      `cmd:"" group:"Sessions:" help:"Keep a message in the view whatever runs want."`
-	Unpin    unpinCmd    `cmd:"" group:"Sessions:" help:"Let runs decide about a pinned message again."`
+	Sessions    sessionsCmd    `cmd:"" group:"Sessions:" help:"List sessions with their size and what is due."`
+	View        viewCmd        `cmd:"" group:"Sessions:" help:"Show what the model gets of a session, and why not the rest."`
+	Compact     compactCmd     `cmd:"" group:"Sessions:" help:"Compact one session now."`
+	CompactFile compactFileCmd `cmd:"" group:"Sessions:" help:"Compact the sessions of a file, without any server."`
+	Undo        undoCmd        `cmd:"" group:"Sessions:" help:"Take a run back."`
+	Runs        runsCmd        `cmd:"" group:"Sessions:" help:"List runs, newest first, or show one of them."`
+	Pin         pinCmd         `cmd:"" group:"Sessions:" help:"Keep a message in the view whatever runs want."`
+	Unpin       unpinCmd       `cmd:"" group:"Sessions:" help:"Let runs decide about a pinned message again."`
 
 	Demo    demoCmd    `cmd:"" group:"Other:" help:"Show all of it on a backlog, with servers of its own."`
 	Bench   benchCmd   `cmd:"" group:"Other:" help:"Measure the job path on real servers."`
@@ -91,6 +94,7 @@ func run(ctx context.Context, args []string, e *Env) (code int) {
 	var g grammar
 	parser, err := kong.New(&g,
 		kong.Name("compactor"),
+		kong.Vars{"formats": strings.Join(formats.Names(), ", ")},
 		kong.Writers(e.Out.W, e.Err.W),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),

@@ -34,19 +34,8 @@ type compactCmd struct {
 // Help documents the command.
 func (*compactCmd) Help() string {
 	var b strings.Builder
-	b.WriteString(`A worker has to run for anything to happen; without one the run stays queued.
-
-Strategies and their parameters:
-
-`)
-	for _, info := range strategies.Builtin().Describe() {
-		names := make([]string, len(info.Params))
-		for i, p := range info.Params {
-			names[i] = p.Name
-		}
-		fmt.Fprintf(&b, "    %-20s %s\n", info.Name, info.Doc)
-		fmt.Fprintf(&b, "    %-20s   %s\n", "", strings.Join(names, ", "))
-	}
+	b.WriteString("A worker has to run for anything to happen; without one the run stays queued.\n\n")
+	writeStrategyHelp(&b)
 	b.WriteString(`
 Examples:
 
@@ -54,6 +43,19 @@ Examples:
     compactor compact chat-42 --dry-run
     compactor compact chat-42 --strategy tool_result:keep_last_tool_call_groups=2 --strategy sliding_window:keep_last_groups=20`)
 	return b.String()
+}
+
+// writeStrategyHelp lists the strategies and their parameters.
+func writeStrategyHelp(b *strings.Builder) {
+	b.WriteString("Strategies and their parameters:\n\n")
+	for _, info := range strategies.Builtin().Describe() {
+		names := make([]string, len(info.Params))
+		for i, p := range info.Params {
+			names[i] = p.Name
+		}
+		fmt.Fprintf(b, "    %-20s %s\n", info.Name, info.Doc)
+		fmt.Fprintf(b, "    %-20s   %s\n", "", strings.Join(names, ", "))
+	}
 }
 
 // Run runs the command.
@@ -250,18 +252,39 @@ func printRun(e *Env, r store.RunRow) error {
 	if r.MessagesAfter < r.MessagesBefore && r.TokensAfter > r.TokensBefore {
 		e.say("note: fewer messages became more tokens (+%s)", term.Count(r.TokensAfter-r.TokensBefore))
 	}
-	steps := runSteps(r)
+	return writeSteps(e, runSteps(r))
+}
+
+// writeSteps shows what each step did to what is in the view, and how much there was
+// to look at.
+func writeSteps(e *Env, steps []strategies.Step) error {
 	if len(steps) == 0 {
 		return nil
 	}
 	e.say("")
-	t := e.Out.Table(term.Num("STEP"), term.Text("STRATEGY"), term.Text("GROUPS"), term.Text("MESSAGES"), term.Text("TOKENS"))
-	for i, s := range steps {
-		t.Row(i+1, s.Strategy, change(int64(s.Before.IncludedGroups), int64(s.After.IncludedGroups)),
-			change(int64(s.Before.IncludedMessages), int64(s.After.IncludedMessages)),
-			change(int64(s.Before.IncludedTokens), int64(s.After.IncludedTokens)))
+	cell := func(before, after, all int64) string {
+		if all > max(before, after) {
+			return change(before, after) + " of " + term.Count(all)
+		}
+		return change(before, after)
 	}
-	return t.Write()
+	t := e.Out.Table(term.Num("STEP"), term.Text("STRATEGY"), term.Text("GROUPS"), term.Text("MESSAGES"), term.Text("CALLS"), term.Text("TOKENS"))
+	for i, s := range steps {
+		b, a := s.Before, s.After
+		t.Row(i+1, s.Strategy, cell(int64(b.IncludedGroups), int64(a.IncludedGroups), int64(a.Groups)),
+			cell(int64(b.IncludedMessages), int64(a.IncludedMessages), int64(a.Messages)),
+			cell(int64(b.IncludedToolCalls), int64(a.IncludedToolCalls), int64(a.ToolCalls)),
+			cell(int64(b.IncludedTokens), int64(a.IncludedTokens), int64(a.Tokens)))
+	}
+	if err := t.Write(); err != nil {
+		return err
+	}
+	for i, s := range steps {
+		if s.NoSummary != "" {
+			e.say("step %d: %s", i+1, term.Clean(s.NoSummary))
+		}
+	}
+	return nil
 }
 
 func sessionName(r store.RunRow) string {

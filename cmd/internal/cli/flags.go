@@ -29,6 +29,7 @@ type ConfigFlags struct {
 	LogFormat      *string `name:"log-format" placeholder:"FORMAT" group:"Settings:" help:"auto, json or text."`
 
 	DatabaseMaxConns  *string `name:"database-max-conns" hidden:""`
+	Preset            *string `name:"policy-preset" hidden:""`
 	WindowTokens      *string `name:"policy-window-tokens" hidden:""`
 	Windows           *string `name:"policy-windows" hidden:""`
 	Start             *string `name:"policy-start" hidden:""`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
 )
 
 // runsCmd lists runs, or shows one.
@@ -80,18 +81,37 @@ type runJSON struct {
 }
 
 type stepJSON struct {
-	Strategy string     `json:"strategy"`
-	Changed  bool       `json:"changed"`
-	Before   totalsJSON `json:"before"`
-	After    totalsJSON `json:"after"`
+	Strategy  string     `json:"strategy"`
+	Changed   bool       `json:"changed"`
+	NoSummary string     `json:"no_summary,omitempty"`
+	Before    totalsJSON `json:"before"`
+	After     totalsJSON `json:"after"`
 }
 
-// totalsJSON counts what is in the view.
+// totalsJSON counts what is in the view, and all that was looked at.
 type totalsJSON struct {
-	Groups    int   `json:"groups"`
-	Messages  int   `json:"messages"`
-	ToolCalls int   `json:"tool_calls"`
-	Tokens    int64 `json:"tokens"`
+	Groups         int   `json:"groups"`
+	Messages       int   `json:"messages"`
+	ToolCalls      int   `json:"tool_calls"`
+	Tokens         int64 `json:"tokens"`
+	TotalGroups    int   `json:"total_groups"`
+	TotalMessages  int   `json:"total_messages"`
+	TotalToolCalls int   `json:"total_tool_calls"`
+	TotalTokens    int64 `json:"total_tokens"`
+}
+
+func newTotalsJSON(t strategies.Totals) totalsJSON {
+	return totalsJSON{
+		t.IncludedGroups, t.IncludedMessages, t.IncludedToolCalls, int64(t.IncludedTokens), t.Groups, t.Messages, t.ToolCalls, int64(t.Tokens),
+	}
+}
+
+func newStepsJSON(steps []strategies.Step) []stepJSON {
+	var out []stepJSON
+	for _, s := range steps {
+		out = append(out, stepJSON{s.Strategy, s.Changed, s.NoSummary, newTotalsJSON(s.Before), newTotalsJSON(s.After)})
+	}
+	return out
 }
 
 func newRunJSON(r store.RunRow) runJSON {
@@ -102,13 +122,7 @@ func newRunJSON(r store.RunRow) runJSON {
 		TokensAfter: r.TokensAfter, Utilization: r.Utilization, PolicyHash: r.PolicyHash, Worker: r.Worker, Attempts: r.Attempts,
 		Snoozes: r.Snoozes, Failures: r.Failures, QueuedAt: r.QueuedAt.UTC(), StartedAt: r.StartedAt, EndedAt: r.EndedAt, Options: r.Options,
 	}
-	for _, s := range runSteps(r) {
-		out.Steps = append(out.Steps, stepJSON{
-			Strategy: s.Strategy, Changed: s.Changed,
-			Before: totalsJSON{s.Before.IncludedGroups, s.Before.IncludedMessages, s.Before.IncludedToolCalls, int64(s.Before.IncludedTokens)},
-			After:  totalsJSON{s.After.IncludedGroups, s.After.IncludedMessages, s.After.IncludedToolCalls, int64(s.After.IncludedTokens)},
-		})
-	}
+	out.Steps = newStepsJSON(runSteps(r))
 	return out
 }
 

@@ -55,6 +55,18 @@ func TestCompactAndUndo(t *testing.T) {
 	if r.Status != "applied" {
 		t.Errorf("%+v", r)
 	}
+	for _, at := range []totalsJSON{r.Steps[0].Before, r.Steps[0].After} {
+		if at.TotalTokens < at.Tokens || at.TotalMessages < at.Messages || at.TotalGroups < at.Groups || at.TotalToolCalls < at.ToolCalls || at.Groups == 0 {
+			t.Errorf("counts of a step: %+v", at)
+		}
+	}
+	groups := decode[struct {
+		Groups []groupJSON
+		Totals totalsJSON
+	}](t, invoke(t, db, "view", "chat", "--all", "--groups", "--json").want(t, 0))
+	if n := len(groups.Groups); n != groups.Totals.TotalGroups || groups.Totals.Groups >= n || groups.Groups[n-1].Index != n-1 || !groups.Groups[n-1].Included {
+		t.Errorf("groups: %+v", groups.Totals)
+	}
 	golden(t, "runs", scrubTimes(invoke(t, db, "runs", "chat").want(t, 0).stdout))
 	first := strconv.FormatInt(2, 10)
 	invoke(t, db, "undo", first).want(t, exitRefused, "later runs", "4")

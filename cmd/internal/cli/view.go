@@ -56,8 +56,14 @@ type groupJSON struct {
 	FirstSeq     chat.Seq       `json:"first_seq"`
 	HasReasoning bool           `json:"has_reasoning"`
 	Messages     int            `json:"messages"`
+	ToolCalls    int            `json:"tool_calls"`
 	Tokens       chat.Tokens    `json:"tokens"`
-	Included     bool           `json:"included"`
+	// Included: any of it is in the view; the rest says how much.
+	Included         bool        `json:"included"`
+	IncludedMessages int         `json:"included_messages"`
+	IncludedTokens   chat.Tokens `json:"included_tokens"`
+
+	includedCalls int
 }
 
 // Run runs the command.
@@ -88,7 +94,8 @@ func (c *viewCmd) Run(ctx context.Context, e *Env) error {
 	result := map[string]any{"session": newSessionJSON(cfg, row)}
 	switch {
 	case c.Groups && e.JSON:
-		result["groups"] = groupsOf(msgs)
+		groups := groupsOf(msgs)
+		result["groups"], result["totals"] = groups, totalsOf(groups)
 	case c.Groups:
 		return writeGroups(e, groupsOf(msgs))
 	case e.JSON:
@@ -128,30 +135,73 @@ func groupsOf(msgs []store.Stored) []groupJSON {
 	for i, g := range groups {
 		out[i] = groupJSON{Index: i, Kind: g.Kind, FirstSeq: msgs[g.Start].Seq, HasReasoning: g.HasReasoning, Messages: g.End - g.Start}
 		for _, m := range msgs[g.Start:g.End] {
+			out[i].ToolCalls += len(m.ToolCalls)
 			out[i].Tokens += m.Tokens
-			out[i].Included = out[i].Included || m.Included
+			if m.Included {
+				out[i].Included = true
+				out[i].IncludedMessages++
+				out[i].IncludedTokens += m.Tokens
+				out[i].includedCalls += len(m.ToolCalls)
+			}
 		}
 	}
 	return out
 }
 
+// totalsOf adds groups up.
+func totalsOf(groups []groupJSON) totalsJSON {
+	var t totalsJSON
+	for _, g := range groups {
+		t.TotalGroups++
+		t.TotalMessages += g.Messages
+		t.TotalToolCalls += g.ToolCalls
+		t.TotalTokens += int64(g.Tokens)
+		if g.Included {
+			t.Groups++
+		}
+		t.Messages += g.IncludedMessages
+		t.ToolCalls += g.includedCalls
+		t.Tokens += int64(g.IncludedTokens)
+	}
+	return t
+}
+
 func writeGroups(e *Env, groups []groupJSON) error {
 	style := e.Out.Style()
 	t := e.Out.Table(term.Num("GROUP"), term.Num("SEQ"), term.Text("KIND"), term.Text("REASONING"), term.Num("MESSAGES"),
-		term.Num("TOKENS"), term.Text("INCLUDED"))
+		term.Num("CALLS"), term.Num("TOKENS"), term.Text("INCLUDED"))
 	for _, g := range groups {
 		plain := func(s string) string { return s }
 		reasoning, included, as := "", "yes", plain
 		if g.HasReasoning {
 			reasoning = "yes"
 		}
-		if !g.Included {
+		switch {
+		case !g.Included:
 			included, as = "no", style.Dim
+		case g.IncludedMessages < g.Messages:
+			included = fmt.Sprintf("%d of %s", g.IncludedMessages, term.Plural(g.Messages, "message", "messages"))
 		}
-		t.Row(g.Index, int64(g.FirstSeq), term.Styled{Value: string(g.Kind), As: as}, reasoning, g.Messages, int64(g.Tokens),
+		t.Row(g.Index, int64(g.FirstSeq), term.Styled{Value: string(g.Kind), As: as}, reasoning, g.Messages, g.ToolCalls, int64(g.Tokens),
 			term.Styled{Value: included, As: as})
 	}
-	return t.Write()
+	if err := t.Write(); err != nil {
+		return err
+	}
+	in := totalsOf(groups)
+	of := func(in, all int64) string {
+		if in == all {
+			return term.Count(all)
+		}
+		return term.Count(in) + " of " + term.Count(all)
+	}
+	e.say("")
+	return e.Out.Pairs(
+		[2]any{"groups", of(int64(in.Groups), int64(in.TotalGroups))},
+		[2]any{"messages", of(int64(in.Messages), int64(in.TotalMessages))},
+		[2]any{"tool calls", of(int64(in.ToolCalls), int64(in.TotalToolCalls))},
+		[2]any{"tokens", of(in.Tokens, in.TotalTokens)},
+	)
 }
 
 // transcript writes the messages as people read them.
@@ -160,6 +210,13 @@ func (c *viewCmd) transcript(e *Env, row store.SessionRow, msgs []store.Stored) 
 	e.say("%s", style.Bold(term.Clean(row.Session))+style.Dim(fmt.Sprintf("  %s  revision %d  %s of %s in view  %s tokens",
 		orDash(term.Clean(row.Model)), row.Revision, term.Count(row.LiveMessages), term.Plural(row.Messages, "message", "messages"),
 		term.Tokens(row.LiveTokens))))
+	writeMessages(e, msgs, c.Full)
+	return nil
+}
+
+// writeMessages writes messages, a line each unless whole texts are asked for.
+func writeMessages(e *Env, msgs []store.Stored, full bool) {
+	style := e.Out.Style()
 	seqWidth, tokenWidth, roleWidth := 1, 1, len("assistant")
 	for _, m := range msgs {
 		seqWidth = max(seqWidth, len(strconv.FormatInt(int64(m.Seq), 10)))
@@ -173,7 +230,7 @@ func (c *viewCmd) transcript(e *Env, row store.SessionRow, msgs []store.Stored) 
 			text = why + " " + text
 		}
 		switch {
-		case c.Full:
+		case full:
 			lines := []string{}
 			for line := range strings.Lines(text) {
 				lines = append(lines, term.Clean(strings.TrimRight(line, "\r\n")))
@@ -190,7 +247,6 @@ func (c *viewCmd) transcript(e *Env, row store.SessionRow, msgs []store.Stored) 
 		}
 		e.say("%s", strings.TrimRight(line, " "))
 	}
-	return nil
 }
 
 func orDash(s string) string {

@@ -400,3 +400,28 @@ func FuzzFile(f *testing.F) {
 		}
 	})
 }
+
+func TestAPresetGoesUnderEverythingElse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "c.yaml")
+	if err := os.WriteFile(file, []byte("policy: {preset: chat, target: 0.4}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(LoadOptions{Path: file, Environ: []string{"COMPACTOR_POLICY_START=0.6"}, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Policy
+	if p.Preset != "chat" || p.Target != 0.4 || p.Start != 0.6 || len(p.Pipeline) != 2 || p.Pipeline[1].Strategy != "sliding_window" {
+		t.Errorf("%+v", p)
+	}
+	c, err = Load(LoadOptions{Path: file, Flags: map[string]string{"policy.preset": "tool_heavy", "policy.pipeline": "[{strategy: truncation}]"}})
+	if err != nil || c.Policy.Preset != "tool_heavy" || c.Policy.Pipeline[0].Strategy != "truncation" {
+		t.Errorf("%v, %+v", err, c.Policy)
+	}
+	_, err = Load(LoadOptions{Flags: map[string]string{"policy.preset": "chatty"}, Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), `policy.preset: "chatty": want one of chat, research, strict, tool_heavy`) {
+		t.Errorf("%v", err)
+	}
+}

@@ -15,6 +15,8 @@ import (
 	_ "time/tzdata" // zones for images that have none
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 const (
@@ -44,7 +46,25 @@ type LoadOptions struct {
 // Load reads all sources. The error joins one *Fault for everything that is wrong;
 // the Config returned with it holds whatever was right, for messages alone.
 func Load(o LoadOptions) (Config, error) {
+	c, d := read(o, policy.Default())
+	if preset, err := policy.PresetNamed(c.Policy.Preset); err == nil {
+		// What the sources say goes over the preset as it does over the defaults.
+		c, d = read(o, preset.Over(policy.Default()))
+	}
+	if len(d.faults) == 0 {
+		c.validate(&d.faults, o.Strategy)
+	} else {
+		// A value that could not be read has left its default; what else is wrong
+		// is worth telling all the same.
+		c.validate(&d.faults, nil)
+	}
+	return c, d.faults.err()
+}
+
+// read reads all sources over the defaults, with that policy among them.
+func read(o LoadOptions, p policy.Policy) (Config, *decoder) {
 	c := Default()
+	c.Policy = p
 	c.origins = map[string]Origin{}
 	d := &decoder{origins: c.origins, byKey: map[string]reflect.Value{}}
 	for _, f := range fields(&c) {
@@ -59,14 +79,7 @@ func Load(o LoadOptions) (Config, error) {
 	c.file = d.file(o, env)
 	d.environment(env)
 	d.flags(o.Flags)
-	if len(d.faults) == 0 {
-		c.validate(&d.faults, o.Strategy)
-	} else {
-		// A value that could not be read has left its default; what else is wrong
-		// is worth telling all the same.
-		c.validate(&d.faults, nil)
-	}
-	return c, d.faults.err()
+	return c, d
 }
 
 // file finds and reads the configuration file and returns its path, "" for none.

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+const talkFile = `{"session_id":"s1","model":"gpt-4o","user":"ada","messages":[
+{"role":"system","content":"be good"},
+{"id":"u1","role":"user","content":"look at the file"},
+{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{}"}}]},
+{"role":"tool","tool_call_id":"a","content":"forty-two, and more words than anybody needs to say that"},
+{"role":"assistant","content":"It says 42."},
+{"id":"u2","role":"user","content":"and the other?"},
+{"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"read","arguments":"{}"}}]},
+{"role":"tool","tool_call_id":"b","content":"7"},
+{"role":"assistant","content":"That says 7."}]}`
+
+// talkIn is a folder with the file in it.
+func talkIn(t *testing.T) (dir, path string) {
+	t.Helper()
+	dir = t.TempDir()
+	path = filepath.Join(dir, "talk.json")
+	if err := os.WriteFile(path, []byte(talkFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, path
+}
+
+func TestCompactFileIsGolden(t *testing.T) {
+	t.Parallel()
+	dir, path := talkIn(t)
+	home := []string{"HOME=" + dir}
+	args := []string{"compact-file", path, "--strategy=tool_result", "--strategy=sliding_window:keep_last_groups=5"}
+	golden(t, "compact_file", invoke(t, home, args...).want(t, 0).stdout)
+	golden(t, "compact_file_explain", invoke(t, home, append(args, "--explain")...).want(t, 0).stdout)
+	golden(t, "compact_file_json", invoke(t, home, append(args, "--json")...).want(t, 0).stdout)
+	golden(t, "help_compact_file", invoke(t, nil, "compact-file", "--help").want(t, 0).stdout)
+}
+
+func TestCompactFileWritesTheView(t *testing.T) {
+	t.Parallel()
+	dir, path := talkIn(t)
+	out := filepath.Join(dir, "short.jsonl")
+	r := invoke(t, []string{"HOME=" + dir}, "compact-file", path, "--out", out, "--strategy=tool_result:keep_last_tool_call_groups=0").want(t, 0, "tool_result", "9 → 7")
+	if strings.Contains(r.stdout, "be good") {
+		t.Errorf("the view is shown, too:\n%s", r.stdout)
+	}
+	f, err := os.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	s, err := chat.NewReader(f).Next()
+	if err != nil || s.ID != "s1" || s.Model != "gpt-4o" || string(s.Extra["user"]) != `"ada"` || len(s.Messages) != 7 {
+		t.Fatalf("%v, %+v", err, s)
+	}
+	if got := s.Messages[2].Content.Text; !strings.HasPrefix(got, "[Tool results: read: forty-two") {
+		t.Errorf("message 3 is %q", got)
+	}
+	invoke(t, nil, "compact-file", path, "--strategy=magic", "--out", filepath.Join(dir, "none")).want(t, exitUsage, "unknown strategy")
+	names, err := filepath.Glob(filepath.Join(dir, "*none*"))
+	if hidden, _ := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(names)+len(hidden) > 0 {
+		t.Errorf("left behind: %v %v %v", names, hidden, err)
+	}
+}
+
+func TestCompactFileReadsAndWritesOtherFormats(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.jsonl"), filepath.Join(dir, "out.jsonl")
+	talk := `{"id":"t1","conversations":[{"from":"system","value":"be good"},{"from":"human","value":"one"},{"from":"gpt","value":"two"},{"from":"human","value":"three"}]}`
+	if err := os.WriteFile(in, []byte(talk+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	home := []string{"HOME=" + dir}
+	args := []string{"compact-file", in, "--strategy=sliding_window:keep_last_groups=1", "--out", out}
+	invoke(t, home, append(args, "--to=sharegpt")...).want(t, 0, "4 → 2")
+	raw, err := os.ReadFile(out)
+	if err != nil || !strings.Contains(string(raw), `"from":"human"`) || strings.Contains(string(raw), `"one"`) {
+		t.Errorf("%s, %v", raw, err)
+	}
+	invoke(t, home, append(args, "--format=magic")...).want(t, exitUsage, "--format", "magic", "sharegpt")
+	invoke(t, home, append(args, "--to=magic")...).want(t, exitUsage, "--to", "magic", "sharegpt")
+}
+
+func TestCompactFileByPolicy(t *testing.T) {
+	t.Parallel()
+	dir, path := talkIn(t)
+	home := []string{"HOME=" + dir}
+	file := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(file, []byte("policy: {preset: tool_heavy, start_tokens: 60, target_tokens: 50, min_gain_tokens: 1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	invoke(t, home, "compact-file", path).want(t, 0, "within the policy's target of 64,000 tokens")
+	invoke(t, home, "compact-file", path, "--policy", "chat", "--start=60", "--target=50", "--policy-min-gain-tokens=1").want(t, 0, "tool_result", "sliding_window")
+	invoke(t, home, "compact-file", path, "--policy", file, "--explain").want(t, 0, "selective_tool_call", "target 50 tokens", "token_budget_fallback")
+	invoke(t, home, "compact-file", path, "--policy=research").want(t, exitUsage, "policy.preset: research", "needs a summarizer, and none is configured", "chat or tool_heavy")
+	invoke(t, home, "compact-file", path, "--policy=strict").want(t, exitUsage, "needs a summarizer, and none is configured")
+	invoke(t, home, "compact-file", path, "--policy=nope").want(t, exitUsage, "nope", "chat, research, strict, tool_heavy")
+	invoke(t, home, "compact-file", path, "--policy=chat", "--strategy=tool_result").want(t, exitUsage, "--policy", "--strategy")
+	invoke(t, nil, "config", "print", "--policy-preset=chat").want(t, 0, "policy.preset", "chat", "sliding_window")
+}
+
+func TestCompactFilePinsAndReadsStandardInput(t *testing.T) {
+	t.Parallel()
+	e := &Env{Stdin: strings.NewReader(talkFile + "\n" + strings.ReplaceAll(talkFile, "s1", "s2")), Environ: []string{"HOME=" + t.TempDir()}}
+	r := invokeWith(t, e, "compact-file", "-", "--json", "--strategy=sliding_window:keep_last_groups=1", "--pin=u1", "--pin=nobody").want(t, 0, "--pin nobody: no message")
+	got := decode[struct{ Sessions []fileJSON }](t, r)
+	var lines []string
+	for _, s := range got.Sessions {
+		line := s.Session
+		for _, m := range s.View {
+			line += " " + string(m.Role)
+		}
+		lines = append(lines, line)
+	}
+	want := []string{"s1 system user user assistant", "s2 system user user assistant"}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Error(diff)
+	}
+	for name, in := range map[string]string{"nothing": "", "no session": "{", "a line that is none": `{"role":"user","content":"x"}` + "\nnonsense\n"} {
+		r := invokeWith(t, &Env{Stdin: strings.NewReader(in)}, "compact-file", "-")
+		if r.code != exitUsage || r.stderr == "" {
+			t.Errorf("%s: exit code %d, %s", name, r.code, r.stderr)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// History is one session as a strategies.Provider reads and writes it: an
+// application compacts by itself, and the store keeps what it did as runs that can
+// be explained and undone like a worker's. Safe for concurrent use; writers that
+// compact the same session at the same time get ErrStale but for one of them.
+type History struct {
+	// Count counts a message to append; nil leaves it to the store's estimate.
+	Count func(*chat.Message) (tokens chat.Tokens, counter string)
+
+	store *Store
+	key   Key
+	model string
+	by    string
+}
+
+// History is the history of a session, which is made with its first message, for
+// that model. by is who the ledger says asked.
+func (s *Store) History(k Key, model, by string) *History {
+	return &History{store: s, key: k, model: model, by: by}
+}
+
+// Load returns the session's view, or with whole all of its log. A session that does
+// not exist has an empty one.
+func (h *History) Load(ctx context.Context, whole bool) (chat.Log, error) {
+	var log chat.Log
+	var sid int64
+	var live, pinned string
+	const query = `SELECT sid, live::text, pinned::text, revision, last_seq FROM compactor.sessions WHERE tenant = $1 AND id = $2`
+	err := h.store.pool.QueryRow(ctx, h.store.q(query), h.key.tenant(), h.key.Session).Scan(&sid, &live, &pinned, &log.Revision, &log.Last)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return log, nil
+	}
+	if err != nil {
+		return log, fmt.Errorf("load session %s: %w", h.key, mapError(err))
+	}
+	in, err := chat.ParseRanges(live)
+	if err != nil {
+		return log, err
+	}
+	pins, err := chat.ParseRanges(pinned)
+	if err != nil {
+		return log, err
+	}
+	metas, err := h.metas(ctx, sid, in, whole, log.Last)
+	if err != nil || len(metas) == 0 {
+		return log, err
+	}
+	seqs := make([]chat.Seq, len(metas))
+	for i, m := range metas {
+		seqs[i] = m.Seq
+	}
+	messages, err := h.store.Messages(ctx, sid, seqs)
+	if err != nil {
+		return log, err
+	}
+	log.Records = make([]chat.Record, len(metas))
+	for i, m := range metas {
+		log.Records[i] = chat.Record{Meta: m, Message: *messages[m.Seq], Included: in.Has(m.Seq), Pinned: pins.Has(m.Seq)}
+	}
+	return log, nil
+}
+
+// metas reads by the ranges that were read before, not by the present ones, so that
+// both are of one moment: rows never change.
+func (h *History) metas(ctx context.Context, sid int64, live chat.Ranges, whole bool, last chat.Seq) ([]chat.Meta, error) {
+	const query = `
+		SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind FROM unnest($2::int8multirange) x
+		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind FROM compactor.message_log l
+			WHERE l.sid = $1 AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m`
+	if whole {
+		live = chat.Ranges{{Lo: 1, Hi: last + 1}}
+	}
+	rows, err := h.store.pool.Query(ctx, h.store.q(query), sid, live.String())
+	if err != nil {
+		return nil, wrap("load view", err)
+	}
+	metas, err := collectMetas(rows, 0, last)
+	return metas, wrap("load view", err)
+}
+
+// Append appends messages and applies the plan made on the session with them behind
+// it, as a run of its own. The messages stay appended where the plan cannot be
+// applied: ErrStale if anybody else has written or compacted since the Load that
+// the plan was made on, ErrBusy if a worker is at work on the session.
+func (h *History) Append(ctx context.Context, w chat.Write) error {
+	if len(w.Messages) > 0 {
+		msgs := make([]NewMessage, len(w.Messages))
+		for i, m := range w.Messages {
+			msgs[i].Message = m
+			if h.Count != nil {
+				msgs[i].Tokens, msgs[i].Counter = h.Count(&m)
+			}
+		}
+		seqs, _, err := h.store.Append(ctx, h.key, h.model, msgs)
+		if err != nil {
+			return err
+		}
+		for i, q := range seqs {
+			if !w.Plan.Empty() && q != w.After+chat.Seq(i+1) {
+				return h.stale()
+			}
+		}
+	}
+	if w.Plan.Empty() {
+		return nil
+	}
+	err := h.apply(ctx, w)
+	if err == nil || errors.Is(err, ErrStale) {
+		return err
+	}
+	return fmt.Errorf("apply plan to session %s: %w", h.key, mapError(err))
+}
+
+func (h *History) stale() error {
+	return fmt.Errorf("apply plan to session %s: somebody else has written to it: %w", h.key, ErrStale)
+}
+
+const (
+	// The run is seen by others when it has ended.
+	queryInlineRun = `
+		WITH s AS (SELECT * FROM compactor.sessions WHERE tenant = $1 AND id = $2 FOR NO KEY UPDATE),
+		r AS (INSERT INTO compactor.runs (sid, trigger, requested_by, status, fence, started_at)
+			SELECT sid, 'application', $3, 'running', 1, now() FROM s RETURNING id)
+		SELECT r.id, s.sid, s.pinned::text, s.last_seq, s.live_messages, s.live_tokens, coalesce(s.due_tokens, $4), s.estimate_margin,
+			s.policy_hash, coalesce(s.settled, '')
+		FROM s, r`
+	queryMoved = `
+		SELECT count(*), coalesce(sum(token_count), 0), coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0)
+		FROM compactor.message_log WHERE sid = $1 AND $2::int8multirange @> seq`
+)
+
+// apply writes the run and what it does in one transaction.
+func (h *History) apply(ctx context.Context, w chat.Write) error {
+	s := h.store
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		c := Change{Plan: w.Plan, Revision: w.Revision, SnapshotSeq: w.After + chat.Seq(len(w.Messages))}
+		c.Ledger = Ledger{Kind: "compact", Outcome: "applied", Steps: w.Steps, Worker: h.by}
+		var run RunID
+		var pinned string
+		var last chat.Seq
+		err := tx.QueryRow(ctx, s.q(queryInlineRun), h.key.tenant(), h.key.Session, h.by, int64(never)).Scan(&run, &c.SID, &pinned, &last,
+			&c.Ledger.MessagesBefore, &c.Ledger.TokensBefore, &c.Settlement.DueTokens, &c.Settlement.EstimateMargin,
+			&c.Settlement.PolicyHash, &c.Settlement.Settled)
+		if err != nil {
+			return err
+		}
+		if last != c.SnapshotSeq {
+			return h.stale()
+		}
+		if c.Pinned, err = chat.ParseRanges(pinned); err != nil {
+			return err
+		}
+		if err := h.count(ctx, tx, &c); err != nil {
+			return err
+		}
+		e, err := c.ending()
+		if err != nil {
+			return err
+		}
+		e.run, e.fence = run, 1
+		var batch pgx.Batch
+		s.queueEnd(&batch, e)
+		results := tx.SendBatch(ctx, &batch)
+		var answer ended
+		err = results.QueryRow().Scan(&answer.code, &answer.appended)
+		if cerr := results.Close(); err == nil {
+			err = cerr
+		}
+		switch {
+		case err != nil:
+			return err
+		case answer.code != "ended":
+			return h.stale()
+		}
+		return nil
+	})
+}
+
+// never is what a session is due at that no policy has been put to yet.
+const never = 1 << 40
+
+// count fills in how the counters change.
+func (h *History) count(ctx context.Context, tx pgx.Tx, c *Change) error {
+	var out chat.Ranges
+	for _, x := range c.Plan.Exclude {
+		out = out.Union(x.Seqs)
+	}
+	for _, a := range c.Plan.Additions {
+		out = out.Union(a.Covers)
+		c.Ledger.MessagesAfter++
+		c.Ledger.TokensAfter += int64(a.Tokens)
+	}
+	for _, part := range []struct {
+		seqs chat.Ranges
+		sign int64
+	}{{out, -1}, {c.Plan.Include, 1}} {
+		var n, tokens, estimated int64
+		if err := tx.QueryRow(ctx, h.store.q(queryMoved), c.SID, part.seqs.String()).Scan(&n, &tokens, &estimated); err != nil {
+			return err
+		}
+		c.DeltaMessages += part.sign * n
+		c.DeltaTokens += part.sign * tokens
+		c.DeltaEstimated += part.sign * estimated
+	}
+	c.Ledger.MessagesAfter += c.Ledger.MessagesBefore + c.DeltaMessages
+	c.Ledger.TokensAfter += c.Ledger.TokensBefore + c.DeltaTokens
+	return nil
+}

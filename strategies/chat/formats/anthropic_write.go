@@ -1,0 +1,279 @@
+package formats
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// encodeAnthropic writes {"system", "messages"} with roles that alternate, the
+// results of a call at the beginning of the message behind it.
+func encodeAnthropic(e *encoder, s chat.Session) error {
+	var doc builder
+	doc.strIf("session_id", s.ID)
+	doc.strIf("model", s.Model)
+	var system, messages []json.RawMessage
+	var turn anthropicTurn
+	said := false
+	for i := range s.Messages {
+		m := &s.Messages[i]
+		holds := []string{"anthropic"}
+		if m.Role == chat.RoleTool {
+			holds = append(holds, "is_error")
+		}
+		e.envelope(m, holds...)
+		switch m.Role {
+		case chat.RoleSystem, chat.RoleDeveloper:
+			blocks := e.blocks(m, true)
+			switch {
+			case len(blocks) == 0:
+				e.lose("empty message")
+				continue
+			case said:
+				e.lose("system message moved")
+			case len(system) > 0:
+				e.lose("joined")
+			}
+			if m.Role == chat.RoleDeveloper {
+				e.lose("role")
+			}
+			system = append(system, blocks...)
+			continue
+		}
+		said = true
+		var blocks []json.RawMessage
+		if m.Role != chat.RoleTool {
+			if blocks = e.blocks(m, true); len(blocks) == 0 {
+				e.lose("empty message")
+				continue
+			}
+		}
+		role := "user"
+		if m.Role == chat.RoleAssistant {
+			role = "assistant"
+		} else if m.Role != chat.RoleUser && m.Role != chat.RoleTool {
+			e.lose("role")
+		}
+		if role != turn.role {
+			messages = append(messages, turn.json()...)
+			turn = anthropicTurn{role: role}
+		}
+		e.addTurn(&turn, m, blocks)
+	}
+	messages = append(messages, turn.json()...)
+	if len(system) > 0 {
+		doc.raw("system", plain(system))
+	}
+	doc.raw("messages", list(messages))
+	e.documentExtra(&doc, s, "system")
+	return e.line(doc.done())
+}
+
+// documentExtra writes the keys of a session that a document has not written.
+func (e *encoder) documentExtra(doc *builder, s chat.Session, taken ...string) {
+	taken = append(taken, "session_id", "model", "messages")
+	if s.ID == "" {
+		taken = append(taken, "id") // it would become the session's
+	}
+	for _, key := range taken {
+		if _, ok := s.Extra[key]; ok {
+			e.lose("session extra")
+		}
+	}
+	doc.rest(without(s.Extra, taken...))
+}
+
+// anthropicTurn gathers what becomes one message.
+type anthropicTurn struct {
+	role            string
+	results, blocks []json.RawMessage
+	extra           object
+	messages        int // source messages that are no results
+}
+
+func (t *anthropicTurn) json() []json.RawMessage {
+	if len(t.results)+len(t.blocks) == 0 {
+		return nil
+	}
+	var b builder
+	b.str("role", t.role)
+	b.raw("content", plain(slices.Concat(t.results, t.blocks)))
+	b.rest(without(t.extra, "role", "content"))
+	return []json.RawMessage{b.done()}
+}
+
+func (e *encoder) addTurn(t *anthropicTurn, m *chat.Message, blocks []json.RawMessage) {
+	extra := object(m.Extra).object("anthropic")
+	if m.Role == chat.RoleTool {
+		if t.messages > 0 {
+			e.lose("order")
+		}
+		t.results = append(t.results, e.toolResult(m, true))
+		e.addExtra(t, extra.object("message"))
+		return
+	}
+	if t.messages++; t.messages > 1 {
+		e.lose("joined")
+	}
+	t.blocks = append(t.blocks, blocks...)
+	delete(extra, "tool_use_at")
+	e.addExtra(t, extra)
+}
+
+func (e *encoder) addExtra(t *anthropicTurn, extra object) {
+	if t.extra == nil {
+		t.extra = object{}
+	}
+	for key, raw := range extra {
+		if _, twice := t.extra[key]; twice {
+			e.lose("extra")
+		}
+		t.extra[key] = raw
+	}
+}
+
+// plain is a content: the string, where one plain text is all there is.
+func plain(blocks []json.RawMessage) json.RawMessage {
+	if len(blocks) == 1 {
+		if o, err := parseObject(blocks[0]); err == nil && len(o) == 2 && o.string("type") == "text" {
+			return orNull(o["text"])
+		}
+	}
+	return list(blocks)
+}
+
+// blocks are the blocks of a message that is no result. An API takes no empty
+// texts and no thinking without its signature; a log does.
+func (e *encoder) blocks(m *chat.Message, api bool) []json.RawMessage {
+	var out []json.RawMessage
+	for _, p := range partsOf(m.Content) {
+		if raw := e.anthropicPart(p, api, m.Role == chat.RoleAssistant); raw != nil {
+			out = append(out, raw)
+		}
+	}
+	if m.Role != chat.RoleAssistant {
+		return out
+	}
+	calls := make([]json.RawMessage, len(m.ToolCalls))
+	for i, c := range m.ToolCalls {
+		calls[i] = e.toolUse(c)
+	}
+	extra := object(m.Extra).object("anthropic")
+	if extra["tool_use_at"] == nil {
+		return append(out, calls...)
+	}
+	var at []int
+	if json.Unmarshal(extra["tool_use_at"], &at) != nil || len(at) != len(calls) || !slices.IsSorted(at) ||
+		len(at) > 0 && (at[0] < 0 || at[len(at)-1] >= len(at)+len(out)) {
+		return append(out, calls...) // the message has changed since
+	}
+	for i, call := range calls {
+		out = slices.Insert(out, min(at[i], len(out)), call)
+	}
+	return out
+}
+
+// chatOnly are parts that Anthropic has nothing for.
+var chatOnly = []string{"input_audio", "audio", "file", "input_file", "input_image", "video_url", "video"}
+
+func (e *encoder) anthropicPart(p part, api, assistant bool) json.RawMessage {
+	switch {
+	case p.isText():
+		if p.text == "" && api {
+			if p.object != nil {
+				e.lose("empty text")
+			}
+			return nil
+		}
+		if p.typ == "text" {
+			return p.raw
+		}
+		if p.object == nil {
+			return textPart(p.text)
+		}
+		return p.retyped("text", nil)
+	case p.typ == "refusal":
+		e.lose("refusal")
+		return textPart(p.text)
+	case p.typ == "thinking" || p.typ == "redacted_thinking":
+		if !assistant || api && p.typ == "thinking" && p.string("signature") == "" || api && p.typ == "redacted_thinking" && p.string("data") == "" {
+			e.lose("reasoning")
+			return nil
+		}
+		return p.raw
+	case p.isReasoning():
+		e.lose("reasoning")
+		return nil
+	case p.typ == "image_url":
+		return e.anthropicImage(p)
+	case slices.Contains(chatOnly, p.typ):
+		e.lose("part " + p.typ)
+		return nil
+	}
+	return p.raw
+}
+
+func (e *encoder) anthropicImage(p part) json.RawMessage {
+	url, rest := p.url()
+	if len(rest) > 0 {
+		e.lose("image detail")
+	}
+	var source builder
+	if mime, data, ok := dataURL(url); ok {
+		source.str("type", "base64")
+		source.str("media_type", mime)
+		source.str("data", data)
+	} else {
+		source.str("type", "url")
+		source.str("url", url)
+	}
+	return p.retyped("image", object{"image_url": nil, "source": source.done()})
+}
+
+func (e *encoder) toolUse(c chat.ToolCall) json.RawMessage {
+	extra, more := callExtra(c, "anthropic")
+	if more {
+		e.lose("call extra")
+	}
+	if c.Type == "custom" {
+		e.lose("custom call")
+	}
+	input, ok := arguments(c.Arguments)
+	if !ok {
+		e.lose("arguments")
+	}
+	var b builder
+	b.str("type", "tool_use")
+	b.str("id", c.ID)
+	b.str("name", c.Name)
+	b.raw("input", input)
+	b.rest(without(extra, "type", "id", "name", "input"))
+	return b.done()
+}
+
+func (e *encoder) toolResult(m *chat.Message, api bool) json.RawMessage {
+	var b builder
+	b.str("type", "tool_result")
+	b.str("tool_use_id", m.ToolCallID)
+	if m.Content.Parts == nil {
+		if !m.Content.Null {
+			b.str("content", m.Content.Text)
+		}
+	} else {
+		var parts []json.RawMessage
+		for _, p := range partsOf(m.Content) {
+			if raw := e.anthropicPart(p, api, false); raw != nil {
+				parts = append(parts, raw)
+			}
+		}
+		b.raw("content", list(parts))
+	}
+	if flagged(m, "is_error") {
+		b.raw("is_error", isTrue)
+	} else if m.Extra["is_error"] != nil {
+		e.lose("extra")
+	}
+	b.rest(without(object(m.Extra).object("anthropic"), "type", "tool_use_id", "content", "is_error", "tool_use_at", "message"))
+	return b.done()
+}

@@ -1,0 +1,158 @@
+package formats
+
+import (
+	"encoding/json"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// encodeClaudeCode writes a line per message, each a child of the one before.
+func encodeClaudeCode(e *encoder, s chat.Session) error {
+	common := object(s.Extra).object("claude_code")
+	id := s.ID
+	if sub := common.string("sessionId"); sub != "" && sub+"/"+common.string("agentId") == id {
+		id = sub
+	}
+	delete(common, "sessionId")
+	side := common.takeTrue("isSidechain")
+	for key := range s.Extra {
+		if key != "claude_code" && key != "title" {
+			e.lose("session extra")
+		}
+	}
+	if s.Model != "" && !modelHeld(s) {
+		e.lose("model")
+	}
+	parent := ""
+	for i := range s.Messages {
+		m := &s.Messages[i]
+		line, boundary, ok := e.claudeLine(m, s.Model, parent)
+		if !ok {
+			continue
+		}
+		if boundary != nil {
+			if err := e.line(boundary); err != nil {
+				return err
+			}
+		}
+		rest := object{"isSidechain": json.RawMessage("false")}
+		if side {
+			rest["isSidechain"] = isTrue
+		}
+		if id != "" {
+			rest["sessionId"] = quote(id)
+		}
+		for key, raw := range common {
+			rest[key] = raw
+		}
+		for key, raw := range line {
+			rest[key] = raw
+		}
+		if err := e.line(rest.raw()); err != nil {
+			return err
+		}
+		parent = m.ID
+	}
+	return e.title(s, parent)
+}
+
+// title writes the line that names the session.
+func (e *encoder) title(s chat.Session, leaf string) error {
+	if kind(s.Extra["title"]) != '"' {
+		if s.Extra["title"] != nil {
+			e.lose("session extra")
+		}
+		return nil
+	}
+	var b builder
+	b.str("type", "summary")
+	b.raw("summary", s.Extra["title"])
+	b.str("leafUuid", leaf)
+	return e.line(b.done())
+}
+
+// modelHeld reports whether a message will carry the session's model.
+func modelHeld(s chat.Session) bool {
+	for i := len(s.Messages) - 1; i >= 0; i-- {
+		m := &s.Messages[i]
+		if m.Role == chat.RoleAssistant {
+			model := object(m.Extra).object("claude_code").object("message").string("model")
+			if model != "<synthetic>" {
+				return model == "" || model == s.Model
+			}
+		}
+	}
+	return false
+}
+
+// claudeLine is the line of a message, and the line that has to stand before it.
+func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object, boundary []byte, ok bool) {
+	typ := "user"
+	var content json.RawMessage
+	holds := []string{"id", "created_at", "claude_code", "anthropic", "parent_id", "is_meta", "is_compact_summary"}
+	switch m.Role {
+	case chat.RoleSystem, chat.RoleDeveloper:
+		e.lose("system message")
+		return nil, nil, false
+	case chat.RoleAssistant:
+		typ = "assistant"
+		content = plain(e.blocks(m, false))
+	case chat.RoleTool:
+		holds = append(holds, "is_error")
+		content = list([]json.RawMessage{e.toolResult(m, false)})
+	default:
+		if m.Role != chat.RoleUser {
+			e.lose("role")
+		}
+		content = plain(e.blocks(m, false))
+	}
+	e.envelope(m, holds...)
+	line = object(m.Extra).object("claude_code")
+	if line == nil {
+		line = object{}
+	}
+	for _, key := range []string{"is_meta", "is_compact_summary"} {
+		if m.Extra[key] != nil && !flagged(m, key) {
+			e.lose("extra")
+		}
+	}
+	if compact := line.take("compactMetadata"); compact != nil {
+		boundary = object{"type": quote("system"), "subtype": quote("compact_boundary"), "compactMetadata": compact}.raw()
+	}
+	api := line.object("message")
+	if api == nil {
+		api = object{}
+	}
+	api["role"], api["content"] = quote(typ), content
+	if typ == "assistant" {
+		api["type"] = quote("message")
+		if api["model"] == nil && model != "" {
+			api["model"] = quote(model)
+		}
+	}
+	line["type"], line["message"] = quote(typ), api.raw()
+	if m.ID != "" {
+		line["uuid"] = quote(m.ID)
+	}
+	switch {
+	case kind(m.Extra["parent_id"]) == '"':
+		line["parentUuid"] = m.Extra["parent_id"]
+	case parent != "":
+		line["parentUuid"] = quote(parent)
+	default:
+		line["parentUuid"] = json.RawMessage("null")
+	}
+	if !m.CreatedAt.IsZero() {
+		var b builder
+		b.time("t", m.CreatedAt)
+		o, _ := parseObject(b.done()) // just built
+		line["timestamp"] = o["t"]
+	}
+	if flagged(m, "is_meta") {
+		line["isMeta"] = isTrue
+	}
+	if flagged(m, "is_compact_summary") {
+		line["isCompactSummary"] = isTrue
+	}
+	return line, boundary, true
+}

@@ -1,0 +1,276 @@
+package formats
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// contentOf makes content of parts in the chat-completions form. One plain text
+// becomes a string.
+func contentOf(parts []json.RawMessage) (chat.Content, error) {
+	if len(parts) == 0 {
+		return chat.Content{Null: true}, nil
+	}
+	var b builder
+	b.str("role", "user")
+	b.raw("content", list(parts))
+	var m chat.Message
+	if err := json.Unmarshal(b.done(), &m); err != nil {
+		return chat.Content{}, err
+	}
+	if len(parts) == 1 && isPlain(m.Content.Parts[0]) {
+		return chat.TextContent(m.Content.Parts[0].Text), nil
+	}
+	return m.Content, nil
+}
+
+// isPlain reports whether a part is a text and nothing else.
+func isPlain(p chat.Part) bool {
+	if p.Type != "text" {
+		return false
+	}
+	if p.Raw == nil {
+		return true
+	}
+	o, err := parseObject(p.Raw)
+	return err == nil && len(o) == 2 && o["text"] != nil
+}
+
+// readContent reads a string, a list of parts or null; convert turns each part
+// into its chat-completions form.
+func readContent(raw json.RawMessage, convert func(object, json.RawMessage) json.RawMessage) (chat.Content, error) {
+	switch kind(raw) {
+	case 0, 'n':
+		return chat.Content{Null: true}, nil
+	case '"':
+		return chat.TextContent(text(raw)), nil
+	}
+	parts, err := array(raw)
+	if err != nil {
+		return chat.Content{}, fmt.Errorf("content: want a string, a list or null, got %s", kindName(raw))
+	}
+	for i, part := range parts {
+		if kind(part) == '"' {
+			continue
+		}
+		o, err := parseObject(part)
+		if err != nil {
+			return chat.Content{}, fmt.Errorf("content[%d]: %w", i, err)
+		}
+		parts[i] = convert(o, part)
+	}
+	return contentOf(parts)
+}
+
+// part is a content part on its way out: its type and its keys.
+type part struct {
+	object
+	typ  string
+	text string
+	raw  json.RawMessage
+}
+
+// partsOf returns the parts of a content; a string is one text.
+func partsOf(c chat.Content) []part {
+	if c.Parts == nil {
+		if c.Text == "" {
+			return nil
+		}
+		return []part{{typ: "text", text: c.Text, raw: textPart(c.Text)}}
+	}
+	out := make([]part, 0, len(c.Parts))
+	for _, p := range c.Parts {
+		x := part{typ: p.Type, text: p.Text, raw: p.Raw}
+		if x.typ == "" {
+			x.typ = "text"
+		}
+		o, err := parseObject(p.Raw)
+		switch {
+		case err == nil && p.Type != "":
+			x.object = o
+		case x.typ == "refusal":
+			var b builder
+			b.str("type", x.typ)
+			b.str("refusal", p.Text)
+			x.raw = b.done()
+		default:
+			x.raw = textPart(p.Text)
+			if x.typ != "text" { // made in Go: a type and a text are all there is
+				var b builder
+				b.str("type", x.typ)
+				b.str("text", p.Text)
+				x.raw = b.done()
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// asParts is a content as parts; a string is one text.
+func asParts(c chat.Content) []chat.Part {
+	if c.Parts == nil && c.Text != "" {
+		return []chat.Part{{Type: "text", Text: c.Text, Raw: textPart(c.Text)}}
+	}
+	return c.Parts
+}
+
+func textPart(s string) json.RawMessage {
+	var b builder
+	b.str("type", "text")
+	b.str("text", s)
+	return b.done()
+}
+
+// isText reports whether the part is a text, whatever it is called.
+func (p part) isText() bool {
+	return p.typ == "text" || p.typ == "input_text" || p.typ == "output_text"
+}
+
+// isReasoning is that of chat.Part.
+func (p part) isReasoning() bool { return chat.Part{Type: p.typ}.IsReasoning() }
+
+// retyped returns the part with other values for some of its keys; nil removes.
+func (o object) retyped(typ string, changes object) json.RawMessage {
+	var b builder
+	b.str("type", typ)
+	rest := without(o, "type")
+	for key, value := range changes {
+		if rest == nil {
+			rest = map[string]json.RawMessage{}
+		}
+		rest[key] = value
+		if value == nil {
+			delete(rest, key)
+		}
+	}
+	b.rest(rest)
+	return b.done()
+}
+
+// dataURL takes a data URL with base64 apart.
+func dataURL(url string) (mime, data string, ok bool) {
+	head, data, found := strings.Cut(url, ",")
+	mime, isData := strings.CutPrefix(head, "data:")
+	mime, is64 := strings.CutSuffix(mime, ";base64")
+	return mime, data, found && isData && is64 && mime != ""
+}
+
+// imageURL is the part for an image at a URL, with the other keys of o but taken.
+func imageURL(o object, url string, taken ...string) json.RawMessage {
+	var b builder
+	b.str("url", url)
+	rest := object(without(o, append(taken, "type")...))
+	return rest.retyped("image_url", object{"image_url": b.done()})
+}
+
+// url returns the URL of an image_url part and what else its image_url holds.
+func (p part) url() (url string, rest object) {
+	if kind(p.object["image_url"]) == '"' {
+		return p.object.string("image_url"), nil
+	}
+	rest = p.object.object("image_url")
+	return rest.takeString("url"), rest
+}
+
+// call is the element of tool_calls with further keys, kept under their format.
+func call(id, typ, name, arguments, format string, rest object) chat.ToolCall {
+	c := chat.ToolCall{ID: id, Type: typ, Name: name, Arguments: arguments}
+	if len(rest) == 0 {
+		return c
+	}
+	body, input := "function", "arguments"
+	if typ == "custom" {
+		body, input = "custom", "input"
+	}
+	var fn, b builder
+	fn.str("name", name)
+	fn.str(input, arguments)
+	b.str("id", id)
+	b.str("type", body)
+	b.raw(body, fn.done())
+	b.raw(format, rest.raw())
+	c.Raw = b.done()
+	return c
+}
+
+// callExtra returns what a format keeps on a call, and whether the call holds
+// anything else beyond the fields of chat.ToolCall.
+func callExtra(c chat.ToolCall, format string) (own object, more bool) {
+	o, err := parseObject(c.Raw)
+	if err != nil {
+		return nil, false
+	}
+	own = o.object(format)
+	for _, key := range []string{"id", "type", "function", "custom", format} {
+		delete(o, key)
+	}
+	return own, len(o) > 0
+}
+
+// arguments returns the arguments of a call as an object, and false where they are
+// none; what they are then stands under "arguments".
+func arguments(s string) (raw json.RawMessage, ok bool) {
+	if strings.TrimSpace(s) == "" {
+		return json.RawMessage("{}"), true
+	}
+	if kind([]byte(s)) == '{' && json.Valid([]byte(s)) {
+		clean, repairs := chat.SanitizeJSON([]byte(s))
+		return oneLine(clean), repairs == 0
+	}
+	var b builder
+	b.str("arguments", s)
+	return b.done(), false
+}
+
+// envelope counts the losses of a message that are fields and keys of Extra: all
+// that are not in holds.
+func (e *encoder) envelope(m *chat.Message, holds ...string) {
+	held := map[string]bool{}
+	for _, key := range holds {
+		held[key] = true
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"id", m.ID != ""},
+		{"name", m.Name != ""},
+		{"source_id", m.SourceID != ""},
+		{"created_at", !m.CreatedAt.IsZero()},
+		{"reasoning", m.Reasoning != ""},
+	} {
+		if f.set && !held[f.name] {
+			e.lose(f.name)
+		}
+	}
+	for key, raw := range m.Extra {
+		switch {
+		case held[key]:
+		case isReasoningKey(key):
+			if !blank(raw) {
+				e.lose("reasoning")
+			}
+		default:
+			e.lose("extra")
+		}
+	}
+	if m.Role != chat.RoleAssistant && len(m.ToolCalls) > 0 {
+		e.loseN("calls", len(m.ToolCalls))
+	}
+	if m.Role != chat.RoleTool && m.ToolCallID != "" {
+		e.lose("tool_call_id")
+	}
+}
+
+func isReasoningKey(key string) bool {
+	for _, k := range reasoningKeys {
+		if k == key {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,171 @@
+package formats
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Detect returns the name of the format that the beginning of a file shows; it may
+// end anywhere. What shows none of the others is taken for chat-completions.
+func Detect(head []byte) string {
+	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	if start := bytes.TrimLeft(head, " \t\r\n"); len(start) == 0 || start[0] != '{' && start[0] != '[' {
+		// A line that is no JSON may stand in front.
+		if _, rest, ok := bytes.Cut(start, []byte("\n")); ok {
+			return Detect(rest)
+		}
+		return "chat"
+	}
+	if name := look(head); name != "" {
+		return name
+	}
+	// One document over several lines, or lines of which the first is broken.
+	for rest := head; len(rest) > 0; {
+		line, next, _ := bytes.Cut(rest, []byte("\n"))
+		rest = next
+		if clean, _ := chat.SanitizeJSON(line); json.Valid(clean) {
+			if name := look(clean); name != "" {
+				return name
+			}
+		}
+	}
+	return "chat"
+}
+
+// look walks through the values of head until one shows its format.
+func look(head []byte) string {
+	clean, _ := chat.SanitizeJSON(head)
+	d := json.NewDecoder(bytes.NewReader(clean))
+	for {
+		f := facts{}
+		more := f.value(d, "", 0)
+		if name := f.format(); name != "" {
+			return name
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// facts are what a value shows: "path" for a key that is there and "path=text" for
+// a short string.
+type facts map[string]bool
+
+// maxDepth is how deep facts go: messages[].content[].type.
+const maxDepth = 6
+
+// value notes the facts of the next value and reports whether it was complete.
+func (f facts) value(d *json.Decoder, path string, depth int) bool {
+	t, err := d.Token()
+	if err != nil || depth > 1000 {
+		return false
+	}
+	if depth > maxDepth {
+		path = "…" // nothing there is asked for
+	}
+	switch t := t.(type) {
+	case string:
+		if len(t) <= 40 && depth <= maxDepth {
+			f[path+"="+t] = true
+		}
+	case json.Delim:
+		if t == '{' {
+			return f.object(d, path, depth)
+		}
+		f.note(path+"[]", depth)
+		for d.More() {
+			if !f.value(d, path+"[]", depth+1) {
+				return false
+			}
+		}
+		_, err := d.Token()
+		return err == nil
+	}
+	return true
+}
+
+func (f facts) object(d *json.Decoder, path string, depth int) bool {
+	for d.More() {
+		t, err := d.Token()
+		key, ok := t.(string)
+		if err != nil || !ok {
+			return false
+		}
+		at := path + "." + key
+		if len(at) > 200 {
+			at = "…"
+		}
+		f.note(at, depth)
+		if !f.value(d, at, depth+1) {
+			return false
+		}
+	}
+	_, err := d.Token()
+	return err == nil
+}
+
+func (f facts) note(path string, depth int) {
+	if depth <= maxDepth {
+		f[path] = true
+	}
+}
+
+func (f facts) any(paths ...string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool { return f[p] })
+}
+
+// is reports whether the string at path is one of values, which are separated by
+// spaces.
+func (f facts) is(path, values string) bool {
+	return slices.ContainsFunc(strings.Fields(values), func(v string) bool { return f[path+"="+v] })
+}
+
+// format is the format that the facts of a value show, "" where they fit several.
+func (f facts) format() string {
+	switch {
+	case f.is(".type", "session_meta response_item event_msg turn_context compacted") && f[".payload"],
+		f[".record_type"], f[".id"] && f[".timestamp"] && f[".instructions"] && !f[".type"]:
+		return "codex"
+	case f.is(".type", "user assistant system summary") && f.any(".uuid", ".sessionId", ".leafUuid"),
+		f.is(".type", "file-history-snapshot queue-operation"), f[".type"] && f[".uuid"] && f[".sessionId"]:
+		return "claude-code"
+	case f[".type=session"] && f.any(".cwd", ".version", ".modelId"),
+		f[".type=message"] && f[".message.role"], f[".type"] && f[".parentId"],
+		f.is(".type", "model_change thinking_level_change") && f[".timestamp"]:
+		return "pi"
+	case f[".conversations[].from"], f[".conversation[].from"], f["[].from"] && f["[].value"], f[".from"] && f[".value"]:
+		return "sharegpt"
+	}
+	for _, at := range []string{".messages[]", "[]", ""} {
+		if f[at+".role"] {
+			if name := f.messages(at); name != "" {
+				return name
+			}
+		}
+	}
+	const itemTypes = "message reasoning function_call function_call_output custom_tool_call custom_tool_call_output local_shell_call web_search_call compaction"
+	switch {
+	case f[".messages"] && f[".system"]:
+		return "anthropic"
+	case f[".object=response"], f[".input"] && !f[".messages"], f[".output[].type"] && !f[".messages"],
+		f.is("[].type", itemTypes) && !f["[].message"], f.is(".type", itemTypes) && f.any(".call_id", ".role", ".summary"):
+		return "responses"
+	}
+	return ""
+}
+
+// messages tells chat-completions from Anthropic's by the messages at path.
+func (f facts) messages(at string) string {
+	switch {
+	case f[at+".tool_calls"], f[at+".tool_call_id"], f.is(at+".role", "tool system developer"):
+		return "chat"
+	case f.is(at+".content[].type", "tool_use tool_result image document redacted_thinking"):
+		return "anthropic"
+	}
+	return ""
+}

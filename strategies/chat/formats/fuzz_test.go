@@ -1,0 +1,180 @@
+package formats_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/chat/formats"
+)
+
+// fuzz reads anything as a format: it ends, errors name a line, the report adds
+// up, and what was read can be written in every format and is stable in its own.
+func fuzz(f *testing.F, format string, seeds ...string) {
+	for _, seed := range seeds {
+		f.Add([]byte(seed))
+	}
+	f.Add([]byte("[\n{}]\n{"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		formats.Detect(data)
+		r, err := formats.NewReader(bytes.NewReader(data), format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2*len(data) + 2 {
+			s, err := r.Next()
+			var fault *chat.LineError
+			switch {
+			case errors.As(err, &fault):
+				if fault.Line < 1 || fault.Line > bytes.Count(data, []byte("\n"))+1 {
+					t.Errorf("line %d of %q", fault.Line, data)
+				}
+				continue
+			case errors.Is(err, io.EOF):
+				return
+			case err != nil:
+				t.Fatal(err)
+			}
+			if s.Report.Values != s.Report.Messages+sum(s.Report.Other) {
+				t.Errorf("%+v does not add up", s.Report)
+			}
+			for _, other := range formats.Names() {
+				out, _ := write(t, s.Session, other)
+				if other == format {
+					stable(t, out, format)
+				}
+			}
+		}
+		t.Errorf("no end of %q", data)
+	})
+}
+
+// stable holds what was written and read against itself a second time.
+func stable(t *testing.T, out, format string) {
+	all := read(t, out, format)
+	if len(all) == 0 {
+		return
+	}
+	first := all[0].Session
+	again, _ := write(t, first, format)
+	if second := read(t, again, format); len(second) != 1 || !cmp.Equal(canon(t, first), canon(t, second[0].Session)) {
+		t.Errorf("not stable:\n%s\n%s", out, again)
+	}
+}
+
+func FuzzAnthropic(f *testing.F) {
+	fuzz(f, "anthropic",
+		`{"system":[{"type":"text","text":"s"}],"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"A"}}]},{"type":"text","text":"x"}]},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}},{"type":"thinking","thinking":"t","signature":"s"}]}]}`,
+		`{"role":"user","content":"x"}`+"\n"+`{"role":"assistant","content":["y",{"type":"text"}]}`, `[{"role":"x","content":null}]`)
+}
+
+func FuzzResponses(f *testing.F) {
+	fuzz(f, "responses",
+		`{"instructions":"i","input":[{"role":"user","content":[{"type":"input_image","image_url":"u","detail":"low"}]},{"type":"reasoning","summary":[]},{"type":"custom_tool_call","call_id":"c","name":"f","input":"x"},{"type":"custom_tool_call_output","call_id":"c","output":{"type":"x"}}]}`,
+		`{"type":"local_shell_call","call_id":"c","action":{}}`+"\n"+`{"type":"function_call_output","call_id":"c","output":"x"}`, `{"input":"x","output":[{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"no"}]}]}`)
+}
+
+func FuzzShareGPT(f *testing.F) {
+	fuzz(f, "sharegpt",
+		`{"conversations":[{"from":"human","value":"x"},{"from":"gpt","value":"t\n<tool_call>\n{\"name\":\"f\",\"arguments\":{}}\n</tool_call>"},{"from":"tool","value":"<tool_response>\n{\"content\":1}\n</tool_response>"}]}`,
+		`{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":\"x\"}"}`+"\n"+`{"from":"observation","value":"<tool_response>a</tool_response><tool_response>b</tool_response>"}`)
+}
+
+func FuzzClaudeCode(f *testing.F) {
+	fuzz(f, "claude-code",
+		lines(line("user", "u", "", says("user", `"x"`)), line("assistant", "a", "u", part("m", `{"type":"text","text":"x"}`)),
+			line("assistant", "b", "a", part("m", `{"type":"tool_use","id":"c","name":"f","input":{}}`)), line("user", "v", "u", says("user", `"y"`))),
+		lines(line("user", "u", "", says("user", `[{"type":"tool_result","tool_use_id":"c"},{"type":"text","text":"x"}]`)+`,"isSidechain":true,"agentId":"a"`)),
+		lines(`{"type":"system","subtype":"compact_boundary","compactMetadata":{}}`, line("user", "u", "", says("user", `"x"`)+`,"isCompactSummary":true`)))
+}
+
+func FuzzCodex(f *testing.F) {
+	fuzz(f, "codex",
+		lines(`{"timestamp":"2026-01-02T03:04:05Z","type":"session_meta","payload":{"id":"s","base_instructions":{"text":"x"}}}`,
+			`{"type":"response_item","payload":{"type":"message","role":"user","content":"x"}}`, `{"type":"compacted","payload":{"message":"x"}}`,
+			`{"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":1}}`, `{"type":"turn_context","payload":{"model":"m"}}`),
+		lines(`{"id":"s","timestamp":"2026-01-02T03:04:05Z","instructions":"x"}`, `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`))
+}
+
+func FuzzPi(f *testing.F) {
+	fuzz(f, "pi",
+		lines(`{"type":"session","id":"s","modelId":"m"}`, `{"type":"message","id":"1","parentId":null,"message":{"role":"assistant","content":[{"type":"thinking","thinking":"t","thinkingSignature":"s"},{"type":"toolCall","id":"c","name":"f","arguments":{}}]}}`,
+			`{"type":"message","id":"2","parentId":"1","message":{"role":"toolResult","toolCallId":"c","toolName":"f","content":[{"type":"image","data":"A","mimeType":"image/png"}],"isError":true}}`,
+			`{"type":"compaction","id":"3","parentId":"2","summary":"x"}`),
+		lines(`{"type":"custom_message","content":"x"}`, `{"type":"message","message":{"role":"compactionSummary","summary":"x"}}`, `{"type":"session_info","name":"n"}`))
+}
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+func FuzzDetect(f *testing.F) {
+	for _, seed := range []string{"{", `{"messages":[{"role":"user"`, "x\n[1]\n", "\xef\xbb\xbf{}"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := formats.Lookup(formats.Detect(data)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReadingIsLinear: ten times the lines take no more than about ten times as
+// long, however the lines refer to each other.
+func TestReadingIsLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures time")
+	}
+	const prompt = `"message":{"role":"user","content":"x"}`
+	for name, tt := range map[string]struct {
+		format string
+		line   func(i int) string
+	}{
+		"a user who goes back each time": {"claude-code", func(i int) string {
+			return line("user", "u"+itoa(i), "u"+itoa(max(i-2, 0)), prompt)
+		}},
+		"parts of one message": {"claude-code", func(i int) string {
+			return line("assistant", "a"+itoa(i), "", part("m", `{"type":"text","text":"x"},{"type":"tool_use","id":"c","name":"f","input":{}}`))
+		}},
+		"results far from their calls": {"codex", func(i int) string {
+			if i%2 == 0 {
+				return `{"type":"response_item","payload":{"type":"function_call","name":"f","arguments":"{}","call_id":"c` + itoa(i) + `"}}`
+			}
+			return `{"type":"response_item","payload":{"type":"function_call_output","output":"x","call_id":"c` + itoa(i/4*2) + `"}}`
+		}},
+		"rollbacks": {"codex", func(i int) string {
+			if i%2 == 0 {
+				return `{"type":"response_item","payload":{"type":"message","role":"assistant","content":"x"}}`
+			}
+			return `{"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":9}}`
+		}},
+		"a chain": {"pi", func(i int) string {
+			return `{"type":"message","id":"m` + itoa(i) + `","parentId":"m` + itoa(i-1) + `","message":{"role":"user","content":"x"}}`
+		}},
+	} {
+		took := func(n int) time.Duration {
+			var b strings.Builder
+			for i := range n {
+				b.WriteString(tt.line(i) + "\n")
+			}
+			best := time.Hour
+			for range 3 {
+				runtime.GC()
+				start := time.Now()
+				read(t, b.String(), tt.format)
+				best = min(best, time.Since(start))
+			}
+			return best
+		}
+		small, big := took(2_000), took(20_000)
+		if big > 40*small {
+			t.Errorf("%s: %v for 2,000 lines and %v for 20,000", name, small, big)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package formats_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/chat/formats"
+)
+
+// read reads all sessions of a text.
+func read(tb testing.TB, text, format string) []formats.Session {
+	tb.Helper()
+	r, err := formats.NewReader(strings.NewReader(text), format)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var out []formats.Session
+	for {
+		s, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			tb.Fatalf("%v in\n%.2000s", err, text)
+		}
+		out = append(out, s)
+	}
+}
+
+// one reads the only session of a text.
+func one(tb testing.TB, text, format string) formats.Session {
+	tb.Helper()
+	all := read(tb, text, format)
+	if len(all) != 1 {
+		tb.Fatalf("%d sessions in\n%.2000s", len(all), text)
+	}
+	return all[0]
+}
+
+func write(tb testing.TB, s chat.Session, format string) (string, formats.Losses) {
+	tb.Helper()
+	var b bytes.Buffer
+	losses, err := formats.Write(&b, format, s, formats.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b.String(), losses
+}
+
+// canon is a session as chat-completions JSON in which what says the same is the
+// same (see the package's documentation).
+func canon(tb testing.TB, s chat.Session) any {
+	tb.Helper()
+	var b bytes.Buffer
+	if err := chat.WriteSession(&b, s); err != nil {
+		tb.Fatal(err)
+	}
+	var o map[string]any
+	if err := json.Unmarshal(b.Bytes(), &o); err != nil {
+		tb.Fatalf("%v in %s", err, b.Bytes())
+	}
+	messages, _ := o["messages"].([]any)
+	for _, m := range messages {
+		canonMessage(m.(map[string]any))
+	}
+	return o
+}
+
+func canonMessage(m map[string]any) {
+	if parts, ok := m["content"].([]any); ok && len(parts) == 1 {
+		if p, ok := parts[0].(map[string]any); ok && len(p) == 2 && p["type"] == "text" {
+			m["content"] = p["text"]
+		}
+	}
+	if s, ok := m["content"].(string); ok && s == "" {
+		m["content"] = nil
+	}
+	if parts, ok := m["content"].([]any); ok && len(parts) == 0 {
+		m["content"] = nil
+	}
+	for _, key := range []string{"reasoning", "reasoning_content"} {
+		if m[key] == "" {
+			delete(m, key)
+		}
+	}
+	calls, _ := m["tool_calls"].([]any)
+	for _, c := range calls {
+		c := c.(map[string]any)
+		if fn, ok := c["function"].(map[string]any); ok {
+			args, _ := fn["arguments"].(string)
+			var v any
+			if args == "" {
+				v = map[string]any{}
+			} else if json.Unmarshal([]byte(args), &v) != nil {
+				v = args
+			}
+			fn["arguments"] = v
+		}
+	}
+}
+
+// rawFiles are the samples as programs write them, if they are there: in DATA_DIR,
+// or beside the module.
+func rawFiles(t *testing.T) []string {
+	t.Helper()
+	dir := os.Getenv("DATA_DIR")
+	if dir == "" {
+		at, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ; dir == "" && at != filepath.Dir(at); at = filepath.Dir(at) {
+			if try := filepath.Join(at, "..", "shared", "data"); isDir(try) {
+				dir = try
+			}
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "raw", "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dir == "" || len(files) == 0 {
+		t.Skip("no recorded sessions: set DATA_DIR to a folder with raw/*.jsonl")
+	}
+	return files
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func sum(m map[string]int) (n int) {
+	for _, k := range m {
+		n += k
+	}
+	return n
+}
+
+// outline is a session in few words.
+func outline(s chat.Session) []string {
+	var out []string
+	for _, m := range s.Messages {
+		line := string(m.Role)
+		if m.ID != "" {
+			line += " " + m.ID
+		}
+		if text := m.Content.String(); text != "" {
+			line += " " + text
+		}
+		for _, p := range m.Content.Parts {
+			if p.Type != "text" {
+				line += " +" + p.Type
+			}
+		}
+		for _, c := range m.ToolCalls {
+			line += fmt.Sprintf(" %s=%s(%s)", c.ID, c.Name, c.Arguments)
+		}
+		if m.ToolCallID != "" {
+			line += " for " + m.ToolCallID
+		}
+		for _, key := range []string{"is_error", "is_meta", "is_compact_summary", "parent_id"} {
+			if raw := m.Extra[key]; raw != nil {
+				line += " " + key + "=" + string(raw)
+			}
+		}
+		out = append(out, line)
+	}
+	return out
+}

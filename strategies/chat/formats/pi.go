@@ -1,0 +1,463 @@
+package formats
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// pi reads a session file of pi: a header and entries. Where entries have ids they
+// are a tree, of which the branch of the last entry is the session. Compactions,
+// summaries of branches and what extensions said are user messages.
+type pi struct {
+	s       chat.Session
+	entries []piEntry
+	byID    map[string]int
+	header  bool
+	title   json.RawMessage
+	report  Report
+}
+
+// piEntry is a line: a message, or what kind of other entry it is.
+type piEntry struct {
+	id, parent string
+	linked     bool // it names its parent, if only to say that it has none
+	kind       string
+	message    *chat.Message
+	model      string
+}
+
+func newPi() decoder { return &pi{byID: map[string]int{}} }
+
+func (d *pi) add(value []byte) (*Session, error) {
+	o, err := parseObject(value)
+	if err != nil {
+		return nil, err
+	}
+	typ := o.takeString("type")
+	if typ == "" {
+		return nil, errors.New("type: missing; want session, message or another kind of entry")
+	}
+	if typ == "session" && !d.header {
+		d.header = true
+		d.report.Values++
+		d.report.other(typ)
+		d.s.ID, d.s.Model = o.takeString("id"), o.takeString("modelId")
+		if len(o) > 0 {
+			d.s.Extra = object{"pi": o.raw()}
+		}
+		return nil, nil
+	}
+	_, linked := o["parentId"]
+	e := piEntry{id: o.takeString("id"), parent: o.takeString("parentId"), linked: linked, kind: typ}
+	at := o.takeTime("timestamp")
+	switch typ {
+	case "message":
+		body := o.object("message")
+		if body == nil {
+			return nil, errors.New("message: want an object")
+		}
+		delete(o, "message")
+		if e.message, err = d.message(body); err != nil {
+			return nil, err
+		}
+		if e.message == nil {
+			e.kind = "message:excluded"
+		}
+	case "compaction", "branch_summary":
+		if summary := o.string("summary"); summary != "" {
+			delete(o, "summary")
+			e.message = &chat.Message{Role: chat.RoleUser, Content: chat.TextContent(summary)}
+			setExtra(e.message, "is_compact_summary", isTrue)
+			if o.take("details") != nil {
+				count(&d.report.Dropped, "details", 1)
+			}
+			if typ != "compaction" {
+				o["type"] = quote(typ)
+			}
+		}
+	case "custom_message":
+		e.message = &chat.Message{Role: chat.RoleUser}
+		if e.message.Content, err = readContent(o.take("content"), fromPiPart); err != nil {
+			return nil, err
+		}
+		setExtra(e.message, "is_meta", isTrue)
+		if o.take("details") != nil {
+			count(&d.report.Dropped, "details", 1)
+		}
+	case "model_change":
+		e.model = o.string("modelId")
+	case "session_info":
+		if kind(o["name"]) == '"' {
+			d.title = o["name"]
+		}
+	}
+	if m := e.message; m != nil {
+		m.ID, m.CreatedAt = e.id, at
+		mergeExtra(m, "pi", o)
+	}
+	d.report.Values++
+	if e.id != "" {
+		d.byID[e.id] = len(d.entries)
+	}
+	d.entries = append(d.entries, e)
+	return nil, nil
+}
+
+// message reads what stands under "message"; nil is one the model never saw.
+func (d *pi) message(o object) (*chat.Message, error) {
+	var m chat.Message
+	var err error
+	switch role := o.takeString("role"); role {
+	case "":
+		return nil, errors.New("message: role: missing; want user, assistant or toolResult")
+	case "assistant":
+		err = d.assistant(&m, o)
+	case "toolResult":
+		m.Role = chat.RoleTool
+		m.ToolCallID, m.Name = o.takeString("toolCallId"), o.takeString("toolName")
+		m.Content, err = readContent(o.take("content"), fromPiPart)
+		if o.takeTrue("isError") {
+			setExtra(&m, "is_error", isTrue)
+		}
+		if o.take("details") != nil {
+			count(&d.report.Dropped, "details", 1)
+		}
+	case "bashExecution":
+		if o.takeTrue("excludeFromContext") {
+			return nil, nil
+		}
+		m.Role = chat.RoleUser
+		m.Content = chat.TextContent(fmt.Sprintf("Ran `%s`\n```\n%s\n```", o.takeString("command"), o.takeString("output")))
+	case "compactionSummary", "branchSummary":
+		m.Role, m.Content = chat.RoleUser, chat.TextContent(o.takeString("summary"))
+		setExtra(&m, "is_compact_summary", isTrue)
+		o["role"] = quote(role)
+	default:
+		m.Role = chat.Role(role)
+		if role == "custom" || role == "hookMessage" {
+			m.Role = chat.RoleUser
+			setExtra(&m, "is_meta", isTrue)
+			o["role"] = quote(role)
+			if o.take("details") != nil {
+				count(&d.report.Dropped, "details", 1)
+			}
+		}
+		m.Content, err = readContent(o.take("content"), fromPiPart)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(o) > 0 {
+		mergeExtra(&m, "pi", object{"message": o.raw()})
+	}
+	return &m, nil
+}
+
+func (d *pi) assistant(m *chat.Message, o object) error {
+	m.Role = chat.RoleAssistant
+	raw := o.take("content")
+	if model := o.string("model"); model != "" && model == d.s.Model {
+		delete(o, "model")
+	}
+	if kind(raw) != '[' {
+		var err error
+		m.Content, err = readContent(raw, fromPiPart)
+		return err
+	}
+	blocks, err := array(raw)
+	if err != nil {
+		return err
+	}
+	var parts []json.RawMessage
+	for i, raw := range blocks {
+		b, err := parseObject(raw)
+		if err != nil {
+			return fmt.Errorf("content[%d]: %w", i, err)
+		}
+		if b.string("type") != "toolCall" {
+			parts = append(parts, fromPiPart(b, raw))
+			continue
+		}
+		delete(b, "type")
+		delete(b, "partialJson") // what the arguments were made of
+		m.ToolCalls = append(m.ToolCalls, call(b.takeString("id"), "function", b.takeString("name"), takeInput(b, "arguments"), "pi", b))
+	}
+	m.Content, err = contentOf(parts)
+	return err
+}
+
+// fromPiPart turns thinking into Anthropic's and images into image_url.
+func fromPiPart(o object, raw json.RawMessage) json.RawMessage {
+	switch typ := o.string("type"); {
+	case typ == "thinking" && o["thinkingSignature"] != nil && o["signature"] == nil:
+		return o.retyped(typ, object{"signature": o["thinkingSignature"], "thinkingSignature": nil})
+	case typ == "image" && o.string("mimeType") != "" && kind(o["data"]) == '"':
+		return imageURL(o, "data:"+o.string("mimeType")+";base64,"+o.string("data"), "mimeType", "data")
+	}
+	return raw
+}
+
+func (d *pi) end() []Session {
+	if d.report.Values == 0 {
+		return nil
+	}
+	on := d.branch()
+	for i, e := range d.entries {
+		switch {
+		case on != nil && !on[i]:
+			d.report.other("abandoned")
+		case e.message == nil:
+			d.report.other(e.kind)
+			if e.model != "" {
+				d.s.Model = e.model
+			}
+		default:
+			d.report.Messages++
+			d.s.Messages = append(d.s.Messages, *e.message)
+		}
+	}
+	if d.title != nil {
+		if d.s.Extra == nil {
+			d.s.Extra = object{}
+		}
+		d.s.Extra["title"] = d.title
+	}
+	return []Session{{Session: d.s, Report: d.report}}
+}
+
+// branch says which entries lead to the last one; nil is all of them, where
+// entries have no ids or parents, or a parent is missing.
+func (d *pi) branch() map[int]bool {
+	if len(d.byID) == 0 {
+		return nil
+	}
+	on := map[int]bool{}
+	at := len(d.entries) - 1
+	for {
+		if on[at] || d.entries[at].id == "" || !d.entries[at].linked {
+			return nil
+		}
+		on[at] = true
+		parent := d.entries[at].parent
+		if parent == "" {
+			return on
+		}
+		next, ok := d.byID[parent]
+		if !ok || next >= at {
+			return nil
+		}
+		at = next
+	}
+}
+
+// encodePi writes the header and an entry per message, each a child of the one
+// before.
+func encodePi(e *encoder, s chat.Session) error {
+	header := object(s.Extra).object("pi")
+	if header == nil {
+		header = object{}
+	}
+	for key := range s.Extra {
+		if key != "pi" && key != "title" {
+			e.lose("session extra")
+		}
+	}
+	header["type"] = quote("session")
+	delete(header, "id")
+	delete(header, "modelId")
+	if s.ID != "" {
+		header["id"] = quote(s.ID)
+	}
+	if s.Model != "" {
+		header["modelId"] = quote(s.Model)
+	}
+	if err := e.line(header.raw()); err != nil {
+		return err
+	}
+	parent := ""
+	chained := true
+	for i := range s.Messages {
+		chained = chained && s.Messages[i].ID != ""
+	}
+	for i := range s.Messages {
+		m := &s.Messages[i]
+		if m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper {
+			e.lose("system message")
+			continue
+		}
+		entry := e.piEntry(m, s.Model)
+		if m.ID != "" {
+			entry["id"] = quote(m.ID)
+		}
+		if chained { // a tree with holes is none
+			entry["parentId"] = json.RawMessage("null")
+			if parent != "" {
+				entry["parentId"] = quote(parent)
+			}
+		}
+		parent = m.ID
+		if err := e.line(entry.raw()); err != nil {
+			return err
+		}
+	}
+	return e.piTitle(s, parent, chained)
+}
+
+func (e *encoder) piTitle(s chat.Session, parent string, chained bool) error {
+	title := s.Extra["title"]
+	if title == nil {
+		return nil
+	}
+	if kind(title) != '"' {
+		e.lose("session extra")
+		return nil
+	}
+	info := object{"type": quote("session_info"), "name": title}
+	if chained && parent != "" {
+		info["id"], info["parentId"] = quote(parent+"#title"), quote(parent)
+	}
+	return e.line(info.raw())
+}
+
+func (e *encoder) piEntry(m *chat.Message, model string) object {
+	entry := object(m.Extra).object("pi")
+	if entry == nil {
+		entry = object{}
+	}
+	if !m.CreatedAt.IsZero() {
+		entry["timestamp"] = quote(m.CreatedAt.UTC().Format(time.RFC3339Nano))
+	}
+	holds := []string{"id", "created_at", "pi"}
+	body := entry.object("message")
+	if body == nil {
+		body = object{}
+	}
+	role := body.string("role") // of the messages that only pi has
+	switch {
+	case m.Role == chat.RoleUser && flagged(m, "is_compact_summary") && m.Content.Parts == nil && m.Content.Text != "":
+		e.envelope(m, append(holds, "is_compact_summary")...)
+		if role != "" {
+			body["summary"] = quote(m.Content.Text)
+			entry["type"], entry["message"] = quote("message"), body.raw()
+			return entry
+		}
+		if entry.string("type") == "" {
+			entry["type"] = quote("compaction")
+		}
+		entry["summary"] = quote(m.Content.Text)
+		return entry
+	case m.Role == chat.RoleUser && flagged(m, "is_meta"):
+		e.envelope(m, append(holds, "is_meta")...)
+		if role != "" {
+			body["content"] = e.piContent(m)
+			entry["type"], entry["message"] = quote("message"), body.raw()
+			return entry
+		}
+		entry["type"], entry["content"] = quote("custom_message"), e.piContent(m)
+		return entry
+	case m.Role == chat.RoleAssistant:
+		body["role"] = quote("assistant")
+		body["content"] = e.piAssistant(m)
+		if body["model"] == nil && model != "" {
+			body["model"] = quote(model)
+		}
+	case m.Role == chat.RoleTool:
+		holds = append(holds, "name", "is_error")
+		body["role"], body["toolCallId"] = quote("toolResult"), quote(m.ToolCallID)
+		body["toolName"], body["content"] = quote(m.Name), e.piContent(m)
+		body["isError"] = json.RawMessage("false")
+		if flagged(m, "is_error") {
+			body["isError"] = isTrue
+		} else if m.Extra["is_error"] != nil {
+			e.lose("extra")
+		}
+	default:
+		if m.Role != chat.RoleUser {
+			e.lose("role")
+		}
+		body["role"], body["content"] = quote("user"), e.piContent(m)
+	}
+	e.envelope(m, holds...)
+	entry["type"], entry["message"] = quote("message"), body.raw()
+	return entry
+}
+
+// piContent is a string, or a list where there is more than a text.
+func (e *encoder) piContent(m *chat.Message) json.RawMessage {
+	if m.Content.Parts == nil && m.Role != chat.RoleTool {
+		return quote(m.Content.Text)
+	}
+	var parts []json.RawMessage
+	for _, p := range partsOf(m.Content) {
+		if raw := e.piPart(p, m.Role == chat.RoleAssistant); raw != nil {
+			parts = append(parts, raw)
+		}
+	}
+	return list(parts)
+}
+
+func (e *encoder) piAssistant(m *chat.Message) json.RawMessage {
+	var blocks []json.RawMessage
+	for _, p := range partsOf(m.Content) {
+		if raw := e.piPart(p, true); raw != nil {
+			blocks = append(blocks, raw)
+		}
+	}
+	for _, c := range m.ToolCalls {
+		own, more := callExtra(c, "pi")
+		if more {
+			e.lose("call extra")
+		}
+		if c.Type == "custom" {
+			e.lose("custom call")
+		}
+		input, ok := arguments(c.Arguments)
+		if !ok {
+			e.lose("arguments")
+		}
+		var b builder
+		b.str("type", "toolCall")
+		b.str("id", c.ID)
+		b.str("name", c.Name)
+		b.raw("arguments", input)
+		b.rest(without(own, "type", "id", "name", "arguments"))
+		blocks = append(blocks, b.done())
+	}
+	return list(blocks)
+}
+
+// piPart is a part of a message, nil where pi has nothing for it.
+func (e *encoder) piPart(p part, assistant bool) json.RawMessage {
+	switch {
+	case p.isText():
+		if p.typ == "text" {
+			return p.raw
+		}
+		if p.object == nil {
+			return textPart(p.text)
+		}
+		return p.retyped("text", nil)
+	case p.typ == "thinking" && assistant:
+		if p.object["signature"] == nil {
+			return p.raw
+		}
+		return p.retyped("thinking", object{"thinkingSignature": p.object["signature"], "signature": nil})
+	case p.isReasoning():
+		e.lose("reasoning")
+		return nil
+	case p.typ == "image_url":
+		url, rest := p.url()
+		if mime, data, ok := dataURL(url); ok {
+			if len(rest) > 0 {
+				e.lose("image detail")
+			}
+			return p.retyped("image", object{"image_url": nil, "mimeType": quote(mime), "data": quote(data)})
+		}
+	}
+	e.lose("part " + p.typ)
+	return nil
+}

@@ -1,0 +1,443 @@
+package formats
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// shareGPT reads {"conversations": [{"from", "value"}]}, and lists of such turns.
+// Calls stand in the text of the model as <tool_call> blocks, or in a turn from
+// function_call; results in <tool_response> blocks, or are the turn. The format has
+// no ids of calls: one that has none gets that of the result in its place, or
+// call_1, call_2 and so on.
+type shareGPT struct {
+	single *Session
+	ids    callIDs
+}
+
+func newShareGPT() decoder { return &shareGPT{} }
+
+var shareRoles = map[string]chat.Role{
+	"system": chat.RoleSystem, "human": chat.RoleUser, "user": chat.RoleUser, "gpt": chat.RoleAssistant,
+	"assistant": chat.RoleAssistant, "chatgpt": chat.RoleAssistant, "model": chat.RoleAssistant,
+	"function_call": chat.RoleAssistant, "tool": chat.RoleTool, "observation": chat.RoleTool, "function": chat.RoleTool,
+}
+
+func (d *shareGPT) add(value []byte) (*Session, error) {
+	if kind(value) == '[' {
+		ms, err := shareTurns(value)
+		return documentOf(chat.Session{Messages: ms}), err
+	}
+	o, err := parseObject(value)
+	if err != nil {
+		return nil, err
+	}
+	key := "conversations"
+	if o[key] == nil && o["conversation"] != nil {
+		key = "conversation"
+	}
+	if o[key] == nil {
+		return nil, d.turn(o)
+	}
+	var s chat.Session
+	if kind(o["system"]) == '"' {
+		s.Messages = append(s.Messages, chat.Message{Role: chat.RoleSystem, Content: chat.TextContent(o.takeString("system"))})
+	}
+	ms, err := shareTurns(o.take(key))
+	if err != nil {
+		return nil, err
+	}
+	s.Messages = append(s.Messages, ms...)
+	o.session(&s)
+	return documentOf(s), nil
+}
+
+// turn takes a line that is a turn by itself.
+func (d *shareGPT) turn(o object) error {
+	ms, err := shareTurn(o)
+	if err != nil {
+		return err
+	}
+	if d.single == nil {
+		d.single = &Session{}
+	}
+	s := d.single
+	s.Report.Values++
+	s.Report.Messages++
+	for _, m := range ms {
+		s.Messages = d.ids.add(s.Messages, m)
+	}
+	return nil
+}
+
+func (d *shareGPT) end() []Session {
+	if d.single == nil {
+		return nil
+	}
+	d.ids.finish(d.single.Messages)
+	return []Session{*d.single}
+}
+
+func shareTurns(raw json.RawMessage) ([]chat.Message, error) {
+	all, err := array(raw)
+	if err != nil {
+		return nil, fmt.Errorf("conversations: %w", err)
+	}
+	var ids callIDs
+	var out []chat.Message
+	for i, raw := range all {
+		o, err := parseObject(raw)
+		var ms []chat.Message
+		if err == nil {
+			ms, err = shareTurn(o)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("conversations[%d]: %w", i, err)
+		}
+		for _, m := range ms {
+			out = ids.add(out, m)
+		}
+	}
+	ids.finish(out)
+	return out, nil
+}
+
+// shareTurn reads one turn; one of a tool can hold several results.
+func shareTurn(o object) ([]chat.Message, error) {
+	from := o.takeString("from")
+	if from == "" {
+		return nil, errors.New("from: missing; want system, human, gpt or tool")
+	}
+	raw := o.take("value")
+	if k := kind(raw); k != '"' && k != 0 {
+		return nil, fmt.Errorf("value: want a string, got %s", kindName(raw))
+	}
+	var value string
+	if raw != nil {
+		value = text(raw)
+	}
+	role, known := shareRoles[from]
+	if !known {
+		role = chat.Role(from)
+	}
+	m := chat.Message{Role: role, Content: chat.TextContent(value)}
+	ms := []chat.Message{m}
+	switch {
+	case from == "function_call":
+		if c, ok := shareCall([]byte(value)); ok {
+			ms[0].Content, ms[0].ToolCalls = chat.Content{Null: true}, []chat.ToolCall{c}
+		}
+	case role == chat.RoleAssistant:
+		ms[0] = shareCalls(m)
+	case role == chat.RoleTool:
+		ms = shareResults(value)
+	}
+	mergeExtra(&ms[0], "sharegpt", o)
+	return ms, nil
+}
+
+// shareCalls takes the calls from the end of the model's text.
+func shareCalls(m chat.Message) chat.Message {
+	at := strings.Index(m.Content.Text, "<tool_call>")
+	if at < 0 {
+		return m
+	}
+	var calls []chat.ToolCall
+	rest := m.Content.Text[at:]
+	for rest != "" {
+		body, after, ok := block(rest, "tool_call")
+		if !ok {
+			return m
+		}
+		c, ok := shareCall(body)
+		if !ok {
+			return m
+		}
+		calls = append(calls, c)
+		rest = after
+	}
+	m.ToolCalls = calls
+	m.Content = chat.TextContent(strings.TrimSuffix(m.Content.Text[:at], "\n"))
+	return m
+}
+
+// block reads <tag> JSON </tag> at the start of s, and the white space behind.
+func block(s, tag string) (body []byte, rest string, ok bool) {
+	s, ok = strings.CutPrefix(s, "<"+tag+">")
+	if !ok {
+		return nil, "", false
+	}
+	d := json.NewDecoder(strings.NewReader(s))
+	var raw json.RawMessage
+	if d.Decode(&raw) != nil {
+		return nil, "", false
+	}
+	rest, ok = strings.CutPrefix(strings.TrimLeft(s[d.InputOffset():], " \t\r\n"), "</"+tag+">")
+	return raw, strings.TrimLeft(rest, " \t\r\n"), ok
+}
+
+func shareCall(body []byte) (chat.ToolCall, bool) {
+	clean, _ := chat.SanitizeJSON(body)
+	o, err := parseObject(clean)
+	if err != nil || kind(o["name"]) != '"' {
+		return chat.ToolCall{}, false
+	}
+	id, name := o.takeString("id"), o.takeString("name")
+	return call(id, "function", name, takeInput(o, "arguments"), "sharegpt", o), true
+}
+
+func shareResults(value string) []chat.Message {
+	plain := []chat.Message{{Role: chat.RoleTool, Content: chat.TextContent(value)}}
+	var out []chat.Message
+	for rest := strings.TrimLeft(value, " \t\r\n"); rest != ""; {
+		body, after, ok := block(rest, "tool_response")
+		if !ok {
+			body, after, ok = textBlock(rest)
+		}
+		if !ok {
+			return plain
+		}
+		out = append(out, shareResult(body))
+		rest = after
+	}
+	if out == nil {
+		return plain
+	}
+	return out
+}
+
+// textBlock is a result that is no JSON.
+func textBlock(s string) (body []byte, rest string, ok bool) {
+	s, ok = strings.CutPrefix(s, "<tool_response>")
+	if !ok {
+		return nil, "", false
+	}
+	text, rest, ok := strings.Cut(s, "</tool_response>")
+	text = strings.TrimSuffix(strings.TrimPrefix(text, "\n"), "\n")
+	return []byte(text), strings.TrimLeft(rest, " \t\r\n"), ok
+}
+
+func shareResult(body []byte) chat.Message {
+	m := chat.Message{Role: chat.RoleTool}
+	clean, _ := chat.SanitizeJSON(body)
+	o, err := parseObject(clean)
+	if err != nil || o["content"] == nil || len(without(o, "tool_call_id", "name", "content")) > 0 {
+		m.Content = chat.TextContent(string(body))
+		return m
+	}
+	m.ToolCallID, m.Name = o.takeString("tool_call_id"), o.takeString("name")
+	m.Content = chat.TextContent(takeInput(o, "content"))
+	return m
+}
+
+// callIDs gives ids to calls and results that have none.
+type callIDs struct {
+	n       int // calls so far
+	at, end int // the message with the last calls, and what follows its results
+	first   int // how many calls there were before it
+}
+
+func (c *callIDs) add(out []chat.Message, m chat.Message) []chat.Message {
+	if m.Role != chat.RoleTool {
+		c.finish(out)
+		if len(m.ToolCalls) > 0 {
+			c.at, c.first = len(out), c.n
+			c.n += len(m.ToolCalls)
+		} else {
+			c.at = len(out)
+		}
+	}
+	return append(out, m)
+}
+
+// finish sees to the last message with calls and the results behind it.
+func (c *callIDs) finish(out []chat.Message) {
+	if c.at >= len(out) {
+		return
+	}
+	calls, results := out[c.at].ToolCalls, out[c.at+1:]
+	if out[c.at].Role == chat.RoleTool {
+		return
+	}
+	for i := range calls {
+		if calls[i].ID != "" {
+			continue
+		}
+		calls[i].ID = "call_" + strconv.Itoa(c.first+i+1)
+		if i < len(results) && results[i].ToolCallID != "" {
+			calls[i].ID = results[i].ToolCallID
+		}
+		calls[i] = withID(calls[i])
+	}
+	for i := range min(len(calls), len(results)) {
+		if results[i].ToolCallID == "" {
+			results[i].ToolCallID = calls[i].ID
+		}
+	}
+	c.at = len(out)
+}
+
+// withID writes the id of a call into its raw form.
+func withID(c chat.ToolCall) chat.ToolCall {
+	if own, _ := callExtra(c, "sharegpt"); c.Raw != nil {
+		return call(c.ID, c.Type, c.Name, c.Arguments, "sharegpt", own)
+	}
+	return c
+}
+
+// encodeShareGPT writes {"conversations": …}.
+func encodeShareGPT(e *encoder, s chat.Session) error {
+	var doc builder
+	doc.strIf("session_id", s.ID)
+	doc.strIf("model", s.Model)
+	var turns []json.RawMessage
+	calls := 0
+	for i := 0; i < len(s.Messages); i++ {
+		m := &s.Messages[i]
+		from := e.from(m)
+		var b builder
+		b.str("from", from)
+		switch {
+		case m.Role == chat.RoleTool:
+			end := i + 1
+			for end < len(s.Messages) && s.Messages[end].Role == chat.RoleTool && object(s.Messages[end].Extra).object("sharegpt") == nil {
+				end++
+			}
+			b.str("value", e.shareResults(s.Messages[i:end]))
+			i = end - 1
+		default:
+			e.envelope(m, "sharegpt")
+			text := e.shareText(m)
+			if m.Role == chat.RoleAssistant {
+				text = e.shareCallText(text, m, s.Messages[i+1:], calls)
+				calls += len(m.ToolCalls)
+			}
+			b.str("value", text)
+		}
+		b.rest(without(object(m.Extra).object("sharegpt"), "from", "value"))
+		turns = append(turns, b.done())
+	}
+	doc.raw("conversations", list(turns))
+	e.documentExtra(&doc, s, "conversations", "conversation", "system")
+	return e.line(doc.done())
+}
+
+func (e *encoder) from(m *chat.Message) string {
+	switch m.Role {
+	case chat.RoleSystem, chat.RoleTool:
+		return string(m.Role)
+	case chat.RoleUser:
+		return "human"
+	case chat.RoleAssistant:
+		return "gpt"
+	case chat.RoleDeveloper:
+		e.lose("role")
+		return "system"
+	}
+	if _, taken := shareRoles[string(m.Role)]; taken {
+		e.lose("role")
+	}
+	return string(m.Role)
+}
+
+// shareText is the text of a message; all that is no text is lost.
+func (e *encoder) shareText(m *chat.Message) string {
+	parts := m.Content.Parts
+	for _, p := range parts {
+		switch {
+		case p.IsReasoning():
+			e.lose("reasoning")
+		case p.IsMedia():
+			e.lose("part " + p.Type)
+		}
+	}
+	if len(parts) > 1 || len(parts) == 1 && !isPlain(parts[0]) && !p0IsLost(parts[0]) {
+		e.lose("parts")
+	}
+	text := m.Content.String()
+	if m.Role == chat.RoleAssistant && strings.Contains(text, "<tool_call>") {
+		e.lose("text")
+	}
+	return text
+}
+
+// p0IsLost: the only part has been counted by itself.
+func p0IsLost(p chat.Part) bool { return p.IsReasoning() || p.IsMedia() }
+
+// shareCallText adds the calls of m to its text. An id goes along where reading
+// would not find it: by default a call has that of the result in its place.
+func (e *encoder) shareCallText(text string, m *chat.Message, behind []chat.Message, before int) string {
+	var b bytes.Buffer
+	b.WriteString(text)
+	for i, c := range m.ToolCalls {
+		own, more := callExtra(c, "sharegpt")
+		if more {
+			e.lose("call extra")
+		}
+		if c.Type == "custom" {
+			e.lose("custom call")
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		var o builder
+		if c.ID != readID(i, behind, before) {
+			o.str("id", c.ID)
+		}
+		o.str("name", c.Name)
+		if raw, ok := arguments(c.Arguments); ok {
+			o.raw("arguments", raw)
+		} else {
+			o.str("arguments", c.Arguments)
+		}
+		o.rest(without(own, "id", "name", "arguments"))
+		b.WriteString("<tool_call>\n")
+		b.Write(o.done())
+		b.WriteString("\n</tool_call>")
+	}
+	return b.String()
+}
+
+// readID is the id that reading gives the call at index i of a message.
+func readID(i int, behind []chat.Message, before int) string {
+	if i < len(behind) {
+		for k := range i + 1 {
+			if behind[k].Role != chat.RoleTool {
+				return "call_" + strconv.Itoa(before+i+1)
+			}
+		}
+		if behind[i].ToolCallID != "" {
+			return behind[i].ToolCallID
+		}
+	}
+	return "call_" + strconv.Itoa(before+i+1)
+}
+
+// shareResults is the value of a turn with the results of a call.
+func (e *encoder) shareResults(ms []chat.Message) string {
+	var b bytes.Buffer
+	for i := range ms {
+		m := &ms[i]
+		e.envelope(m, "name", "sharegpt")
+		if m.ToolCallID == "" {
+			e.lose("tool_call_id")
+		}
+		var o builder
+		o.strIf("tool_call_id", m.ToolCallID)
+		o.strIf("name", m.Name)
+		o.str("content", e.shareText(m))
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString("<tool_response>\n")
+		b.Write(o.done())
+		b.WriteString("\n</tool_response>")
+	}
+	return b.String()
+}

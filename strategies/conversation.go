@@ -1,0 +1,333 @@
+package strategies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+// ErrUnknownMessage is the error for a pin on a message that is not there.
+var ErrUnknownMessage = errors.New("no such message")
+
+// Options say how messages are compacted in memory. The zero value counts with
+// tokens.Chars4 and holds the outcome to what must be true of a view.
+type Options struct {
+	// Counter counts messages, those that strategies write among them.
+	Counter Counter
+	// Target and Fallback are those of a Pipeline; a pipeline that is given as the
+	// strategy has its own where these are zero.
+	Target   chat.Tokens
+	Fallback bool
+	// Unguarded lets strategies do what they want, whatever becomes of the view.
+	Unguarded bool
+	// AllowGrowth keeps a result that has more tokens than what it was made of; else
+	// it is thrown away, unless it mends a view.
+	AllowGrowth bool
+	// MidLoop keeps the newest assistant message and everything behind it as they are:
+	// results that the model has not read yet (see SplitMidLoop).
+	MidLoop bool
+	// Pins and PinIDs name messages that stay in the view, verbatim: by their place
+	// among all that is appended, from 0, and by their id.
+	Pins   []int
+	PinIDs []string
+}
+
+// Conversation is the history of a tool loop in memory: it takes messages as they
+// come, compacts itself, and gives the view. What was taken out and what was
+// written in its place stays so until a strategy wants something else.
+//
+// Appending costs what was appended, however long the conversation is; compacting
+// costs one pass over it. Size says when that is worth it. Nothing is stored. A
+// Conversation is used by one goroutine at a time.
+type Conversation struct {
+	options Options
+	pins    map[int]bool
+	pinIDs  map[string]bool
+
+	// entries are in view order; at holds their indexes and outs why they are not
+	// in the view, both by seq-1.
+	entries []Entry
+	at      []int32
+	outs    []out
+
+	said     int // messages appended; the others were written
+	pairer   chat.Pairer
+	groups   chat.Grouper
+	included int
+	tokens   chat.Tokens
+}
+
+// out says why a message is not in the view, and what was put in its place.
+type out struct {
+	reason string
+	by     chat.Seq
+}
+
+// NewConversation is an empty conversation.
+func NewConversation(o Options) *Conversation {
+	if o.Counter == nil {
+		o.Counter = tokens.Chars4{}
+	}
+	c := &Conversation{options: o, pins: map[int]bool{}, pinIDs: map[string]bool{}}
+	for _, i := range o.Pins {
+		c.pins[i] = true
+	}
+	for _, id := range o.PinIDs {
+		c.pinIDs[id] = true
+	}
+	return c
+}
+
+// Append adds messages behind all others and returns the seq of the first: they
+// have consecutive ones, from 1 where nothing was written before. The messages must
+// not be changed afterwards.
+func (c *Conversation) Append(messages ...chat.Message) chat.Seq {
+	first := c.next()
+	own := slices.Clone(messages)
+	for i := range own {
+		c.add(&own[i])
+	}
+	return first
+}
+
+func (c *Conversation) add(m *chat.Message) {
+	meta := m.Meta(c.next())
+	if paired, _ := c.pairer.Next(m.Role, m.CallIDs(), m.ToolCallID, meta.ReasoningOnly()); paired {
+		meta.Flags |= chat.Paired
+	}
+	meta.Tokens = c.options.Counter.Message(m)
+	c.groups.Add(&meta)
+	c.at = append(c.at, int32(len(c.entries)))
+	c.outs = append(c.outs, out{})
+	c.entries = append(c.entries, Entry{
+		Meta: meta, Included: true, Pinned: c.pins[c.said] || m.ID != "" && c.pinIDs[m.ID], Message: m,
+	})
+	c.said++
+	c.included++
+	c.tokens += meta.Tokens
+}
+
+func (c *Conversation) next() chat.Seq { return chat.Seq(len(c.outs) + 1) }
+
+// Size is how many messages the view has, and their tokens, without looking at them.
+func (c *Conversation) Size() (messages int, size chat.Tokens) { return c.included, c.tokens }
+
+// Pin keeps messages in the view, or lets strategies decide about them again. One
+// that is out comes back with the next Compact. The error wraps ErrUnknownMessage:
+// nothing was pinned then.
+func (c *Conversation) Pin(pinned bool, seqs ...chat.Seq) error {
+	for _, q := range seqs {
+		if q < 1 || q >= c.next() || !said(c.entries[c.at[q-1]].Meta) {
+			return fmt.Errorf("pin message %d: %w, or it is one that a strategy wrote", q, ErrUnknownMessage)
+		}
+	}
+	for _, q := range seqs {
+		c.entries[c.at[q-1]].Pinned = pinned
+	}
+	return nil
+}
+
+// View is what the model is to be given.
+func (c *Conversation) View() []chat.Message {
+	out := make([]chat.Message, 0, c.included)
+	for i := range c.entries {
+		if c.entries[i].Included {
+			out = append(out, *c.entries[i].Message)
+		}
+	}
+	return out
+}
+
+// Records are all messages in the order of the view, those out of it in their
+// places.
+func (c *Conversation) Records() []chat.Record {
+	out := make([]chat.Record, len(c.entries))
+	for i := range c.entries {
+		e := &c.entries[i]
+		out[i] = chat.Record{Meta: e.Meta, Message: *e.Message, Included: e.Included, Pinned: e.Pinned}
+	}
+	return out
+}
+
+// Totals counts the conversation, in all and what of it is in the view, in one pass.
+func (c *Conversation) Totals() Totals { return c.transcript().Totals() }
+
+// Excluded are the messages that are not in the view, by seq.
+func (c *Conversation) Excluded() []Excluded {
+	var out []Excluded
+	for k := range c.outs {
+		if !c.entries[c.at[k]].Included {
+			out = append(out, c.excluded(chat.Seq(k+1)))
+		}
+	}
+	return out
+}
+
+func (c *Conversation) excluded(q chat.Seq) Excluded {
+	e, why := &c.entries[c.at[q-1]], c.outs[q-1]
+	by := why.by
+	for by > 0 && !c.entries[c.at[by-1]].Included {
+		by = c.outs[by-1].by
+	}
+	return Excluded{Seq: q, ID: e.Message.ID, Role: e.Role, Kind: e.Kind, Tokens: e.Tokens, Reason: why.reason, By: by}
+}
+
+// Compact has a strategy, or a Pipeline, plan on the conversation and does what it
+// wants. If it fails nothing has changed; the error is a *StrategyError or that of
+// ctx. A strategy that is nil wants nothing: the view is mended where it has to be.
+func (c *Conversation) Compact(ctx context.Context, s Strategy) (Report, error) {
+	defer c.holdUnread()()
+	r, err := c.pipeline(s).Run(ctx, c.transcript(), nil)
+	if err != nil {
+		return Report{}, fmt.Errorf("compact: %w", err)
+	}
+	report := Report{
+		Before: r.Before, After: r.After, Steps: r.Steps, Faults: r.Faults, Repairs: r.Repairs, Rejected: r.Rejected,
+	}
+	owed := len(r.Faults) > 0 || slices.ContainsFunc(c.entries, func(e Entry) bool { return e.Pinned && !e.Included })
+	if r.Grew() && !owed && !c.options.AllowGrowth && !c.options.Unguarded {
+		report.Grew, report.After = true, r.Before
+		return report, nil
+	}
+	c.apply(r.Plan, &report)
+	return report, nil
+}
+
+// holdUnread pins what a loop under way has not read yet, until release is called.
+func (c *Conversation) holdUnread() (release func()) {
+	var held []chat.Seq
+	if c.options.MidLoop {
+		for i := range slices.Backward(c.entries) {
+			e := &c.entries[i]
+			if !e.Included {
+				continue
+			}
+			if !e.Pinned {
+				e.Pinned = true
+				held = append(held, e.Seq)
+			}
+			if e.Role == chat.RoleAssistant && e.Kind != chat.KindSummary {
+				return func() { c.unpin(held) }
+			}
+		}
+	}
+	c.unpin(held) // no loop is under way
+	return func() {}
+}
+
+func (c *Conversation) unpin(seqs []chat.Seq) {
+	for _, q := range seqs {
+		c.entries[c.at[q-1]].Pinned = false
+	}
+}
+
+// pipeline is the strategy with what the options say.
+func (c *Conversation) pipeline(s Strategy) Pipeline {
+	p, whole := s.(Pipeline)
+	if !whole && s != nil {
+		p.Steps = []Strategy{s}
+	}
+	if c.options.Target > 0 {
+		p.Target = c.options.Target
+	}
+	p.Fallback = p.Fallback || c.options.Fallback
+	p.Guard.Off = p.Guard.Off || c.options.Unguarded
+	return p
+}
+
+func (c *Conversation) transcript() *Transcript {
+	return &Transcript{Entries: c.entries, Counter: c.options.Counter, groups: c.groups.Groups()}
+}
+
+// apply does what a plan wants and reports it.
+func (c *Conversation) apply(p chat.Plan, r *Report) {
+	var gone chat.Ranges
+	take := func(seqs chat.Ranges, reason string, by chat.Seq) {
+		for _, x := range seqs {
+			for q := x.Lo; q < x.Hi; q++ {
+				c.include(q, false)
+				c.outs[q-1] = out{reason, by}
+			}
+		}
+		gone = gone.Union(seqs)
+	}
+	for _, x := range p.Exclude {
+		take(x.Seqs, x.Reason, 0)
+	}
+	for _, x := range p.Include {
+		for q := x.Lo; q < x.Hi; q++ {
+			c.include(q, true)
+			c.outs[q-1] = out{}
+		}
+	}
+	r.Restored = p.Include
+	first := c.next()
+	for k := range p.Additions {
+		take(p.Additions[k].Covers, p.Additions[k].Reason, first+chat.Seq(k))
+	}
+	if len(p.Additions) > 0 {
+		r.Written = c.write(p.Additions)
+	}
+	for _, q := range gone.Seqs() {
+		r.Excluded = append(r.Excluded, c.excluded(q))
+	}
+}
+
+func (c *Conversation) include(q chat.Seq, in bool) {
+	e := &c.entries[c.at[q-1]]
+	switch {
+	case e.Included == in:
+		return
+	case in:
+		c.included++
+		c.tokens += e.Tokens
+	default:
+		c.included--
+		c.tokens -= e.Tokens
+	}
+	e.Included = in
+}
+
+// write puts additions in their places, in one pass.
+func (c *Conversation) write(adds []chat.Addition) []Written {
+	n := len(c.entries)
+	report := make([]Written, len(adds))
+	for k := range adds {
+		a := &adds[k]
+		q := c.next()
+		c.outs = append(c.outs, out{})
+		c.included++
+		c.tokens += a.Tokens
+		c.entries = append(c.entries, Entry{
+			Meta: chat.Meta{
+				Seq: q, Position: a.Position, Kind: a.Kind, Role: a.Message.Role, Flags: a.Flags,
+				Calls: len(a.Message.ToolCalls), Tokens: a.Tokens,
+			},
+			Included: true, Message: &a.Message,
+		})
+		report[k] = Written{Seq: q, Kind: a.Kind, Reason: a.Reason, Covers: a.Covers, Tokens: a.Tokens, Message: &a.Message}
+	}
+	written := slices.Clone(c.entries[n:])
+	slices.SortFunc(written, func(a, b Entry) int { return chat.Compare(a.Meta, b.Meta) })
+	for i := len(c.entries) - 1; len(written) > 0; i-- { // from the back, so that nothing is overwritten
+		last := written[len(written)-1]
+		if n > 0 && chat.Less(last.Meta, c.entries[n-1].Meta) {
+			n--
+			c.entries[i] = c.entries[n]
+			continue
+		}
+		c.entries[i] = last
+		written = written[:len(written)-1]
+	}
+	c.at = append(c.at, make([]int32, len(adds))...)
+	c.groups = chat.Grouper{}
+	for i := range c.entries {
+		c.at[c.entries[i].Seq-1] = int32(i)
+		c.groups.Add(&c.entries[i].Meta)
+	}
+	return report
+}

@@ -1,0 +1,100 @@
+package policy
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Preset is a policy that can be named: what fits a kind of application, over the
+// defaults for everything it does not say.
+type Preset struct {
+	Name, Doc string
+	// Before is what is done to a history when it is read, with nothing stored, and
+	// After what is done when it is written, and stored: the two of a
+	// strategies.Provider. On existing storage the worker does both, After first.
+	Before, After []Step
+	// Summarizer: it cannot be used where none is configured.
+	Summarizer bool
+	// start and target are StartTokens and TargetTokens; 0 leaves the fractions.
+	start, target chat.Tokens
+}
+
+// Presets are all of them, by name.
+func Presets() []Preset {
+	step := func(name string, params map[string]any) Step { return Step{Strategy: name, Params: params} }
+	return []Preset{
+		{
+			Name: "chat", Doc: "talk with few tools: older tool calls become their results, and the model sees the newest 20 groups",
+			Before: []Step{step("sliding_window", map[string]any{"keep_last_groups": 20})},
+			After:  []Step{step("tool_result", map[string]any{"keep_last_tool_call_groups": 1})},
+		},
+		{
+			Name: "research", Doc: "long work whose findings matter more than its words: what is older is summarized, by a cheap model",
+			After:      []Step{step("summarize", map[string]any{"threshold": 20, "keep_last_n": 8})},
+			Summarizer: true,
+		},
+		{
+			Name: "strict", Doc: "never more than 32,000 tokens: tool results, then the newest 30 groups, then a summary, then the oldest go",
+			After: []Step{step("token_budget", map[string]any{"token_budget": 32_000, "strategies": []any{
+				map[string]any{"strategy": "tool_result", "params": map[string]any{"keep_last_tool_call_groups": 2}},
+				map[string]any{"strategy": "sliding_window", "params": map[string]any{"keep_last_groups": 30}},
+				map[string]any{"strategy": "summarization", "params": map[string]any{"target_count": 12}},
+			}})},
+			Summarizer: true,
+			start:      40_000, target: 32_000,
+		},
+		{
+			Name: "tool_heavy", Doc: "many tool calls whose results are soon stale: all but the newest two go",
+			After: []Step{step("selective_tool_call", map[string]any{"keep_last_tool_call_groups": 2})},
+		},
+	}
+}
+
+// PresetNames are the names of all presets.
+func PresetNames() []string {
+	all := Presets()
+	names := make([]string, len(all))
+	for i, p := range all {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// PresetNamed is the preset of a name. The error is a *Fault that lists all names.
+func PresetNamed(name string) (Preset, error) {
+	all := Presets()
+	i := slices.IndexFunc(all, func(p Preset) bool { return p.Name == name })
+	if i < 0 {
+		return Preset{}, &Fault{Key: "preset", Value: quote(name), Want: "one of " + strings.Join(PresetNames(), ", ")}
+	}
+	return all[i], nil
+}
+
+// Over is a policy with what the preset says.
+func (s Preset) Over(p Policy) Policy {
+	p.Preset = s.Name
+	p.Pipeline = slices.Concat(s.After, s.Before)
+	if s.target > 0 {
+		p.StartTokens, p.TargetTokens = s.start, s.target
+	}
+	return p
+}
+
+// has reports whether a step is one of the preset's.
+func (s Preset) has(step Step) bool {
+	return slices.ContainsFunc(slices.Concat(s.After, s.Before), func(own Step) bool { return reflect.DeepEqual(own, step) })
+}
+
+// withoutSummarizer are the names of the presets that can be used anywhere.
+func withoutSummarizer() []string {
+	var names []string
+	for _, p := range Presets() {
+		if !p.Summarizer {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}

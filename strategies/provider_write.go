@@ -1,0 +1,205 @@
+package strategies
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+// compact writes new messages to a source, and what New and After want with them.
+func (p *Provider) compact(ctx context.Context, s Source, messages []chat.Message) (Report, error) {
+	log, err := s.History.Load(ctx, false)
+	if err != nil {
+		return Report{}, err
+	}
+	t, err := p.transcript(log, messages)
+	if err != nil {
+		return Report{}, err
+	}
+	w := chat.Write{Messages: messages, After: log.Last, Revision: log.Revision}
+	report, plan, failed := p.plan(ctx, t, len(messages))
+	if failed == nil {
+		w.Plan, w.Steps = plan, report.Steps
+		if !s.StoreExcluded {
+			w.Messages, w.Plan = stored(messages, plan, log.Last)
+		}
+	}
+	if len(w.Messages) == 0 && w.Plan.Empty() {
+		return report, failed
+	}
+	return report, errors.Join(failed, s.History.Append(ctx, w))
+}
+
+// transcript is the view with new messages behind it.
+func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*Transcript, error) {
+	t := &Transcript{Counter: p.Options.Counter}
+	if t.Counter == nil {
+		t.Counter = tokens.Chars4{}
+	}
+	pin := NewConversation(p.Options)
+	var pairer chat.Pairer
+	pair := func(m *chat.Message, meta chat.Meta) bool {
+		paired, _ := pairer.Next(m.Role, m.CallIDs(), m.ToolCallID, meta.ReasoningOnly())
+		return paired
+	}
+	for i := range log.Records {
+		r := &log.Records[i]
+		if r.Kind != chat.KindSummary { // what was moved was said elsewhere, too
+			pair(&r.Message, r.Meta)
+		}
+		t.Entries = append(t.Entries, Entry{
+			Meta: r.Meta, Included: r.Included, Pinned: r.Pinned || pin.pinIDs[r.Message.ID], Message: &r.Message,
+		})
+	}
+	own := slices.Clone(messages)
+	for i := range own {
+		m := &own[i]
+		meta := m.Meta(log.Last + chat.Seq(i+1))
+		if pair(m, meta) {
+			meta.Flags |= chat.Paired
+		}
+		meta.Tokens = t.Counter.Message(m)
+		t.Entries = append(t.Entries, Entry{
+			Meta: meta, Included: true, Pinned: pin.pins[i] || m.ID != "" && pin.pinIDs[m.ID], Message: m,
+		})
+	}
+	_, err := NewDraft(t) // in order?
+	return t, err
+}
+
+// plan has New plan on the new messages alone, so that it cannot touch others, and
+// After on all of them; the guard holds both to what is true of the whole.
+func (p *Provider) plan(ctx context.Context, t *Transcript, fresh int) (Report, chat.Plan, error) {
+	c := NewConversation(p.Options)
+	all := c.pipeline(p.After)
+	if p.New != nil {
+		alone, _ := p.New.(Pipeline)
+		if _, whole := p.New.(Pipeline); !whole {
+			alone.Steps = []Strategy{p.New}
+		}
+		alone.Guard.Off = true // of the whole alone
+		r, err := alone.Run(ctx, &Transcript{Entries: t.Entries[len(t.Entries)-fresh:], Counter: t.Counter}, nil)
+		if err != nil {
+			return Report{}, chat.Plan{}, err
+		}
+		fixed := planned{p.New.Name(), r.Plan}
+		if all.Target > 0 { // it is that of what is behind
+			all = Pipeline{Steps: []Strategy{fixed, Pipeline{Steps: all.Steps, Target: all.Target, Fallback: all.Fallback}}, Guard: all.Guard}
+		} else {
+			all.Steps = slices.Concat([]Strategy{fixed}, all.Steps)
+		}
+	}
+	r, err := all.Run(ctx, t, nil)
+	if err != nil {
+		return Report{}, chat.Plan{}, err
+	}
+	report := Report{
+		Before: r.Before, After: r.After, Steps: r.Steps, Faults: r.Faults, Repairs: r.Repairs, Rejected: r.Rejected, Restored: r.Plan.Include,
+	}
+	if r.Grew() && len(r.Faults) == 0 && !p.Options.AllowGrowth && !p.Options.Unguarded {
+		report.Grew, report.After = true, r.Before
+		return report, chat.Plan{}, nil
+	}
+	report.tell(t, r.Plan)
+	return report, r.Plan, nil
+}
+
+// tell adds what a plan does to a transcript.
+func (r *Report) tell(t *Transcript, p chat.Plan) {
+	bySeq := map[chat.Seq]*Entry{}
+	next := chat.Seq(1)
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		bySeq[e.Seq] = e
+		next = max(next, e.Seq+1)
+	}
+	take := func(seqs chat.Ranges, reason string, by chat.Seq) {
+		for _, q := range seqs.Seqs() {
+			if e := bySeq[q]; e != nil {
+				r.Excluded = append(r.Excluded, Excluded{
+					Seq: q, ID: e.Message.ID, Role: e.Role, Kind: e.Kind, Tokens: e.Tokens, Reason: reason, By: by,
+				})
+			}
+		}
+	}
+	for _, x := range p.Exclude {
+		take(x.Seqs, x.Reason, 0)
+	}
+	for k := range p.Additions {
+		a := &p.Additions[k]
+		q := next + chat.Seq(k)
+		take(a.Covers, a.Reason, q)
+		r.Written = append(r.Written, Written{Seq: q, Kind: a.Kind, Reason: a.Reason, Covers: a.Covers, Tokens: a.Tokens, Message: &a.Message})
+	}
+	slices.SortFunc(r.Excluded, func(a, b Excluded) int { return int(a.Seq - b.Seq) })
+}
+
+// planned is a plan that a strategy has made.
+type planned struct {
+	name string
+	plan chat.Plan
+}
+
+func (s planned) Name() string { return s.name }
+
+func (s planned) Plan(context.Context, *Transcript) (chat.Plan, error) { return s.plan, nil }
+
+// stored leaves out the new messages that a plan excludes. What stands for them alone
+// is a message like others then, in their place; the rest of the plan is for what is
+// left, with the seqs it gets.
+func stored(messages []chat.Message, p chat.Plan, last chat.Seq) ([]chat.Message, chat.Plan) {
+	fresh := chat.Ranges{{Lo: last + 1, Hi: last + chat.Seq(len(messages)) + 1}}
+	var gone chat.Ranges
+	out := chat.Plan{Include: p.Include}
+	for _, x := range p.Exclude {
+		gone = gone.Union(x.Seqs.Intersect(fresh))
+		if x.Seqs = x.Seqs.Minus(fresh); len(x.Seqs) > 0 {
+			out.Exclude = append(out.Exclude, x)
+		}
+	}
+	var own []chat.Addition
+	for _, a := range p.Additions {
+		gone = gone.Union(a.Covers.Intersect(fresh))
+		if a.Covers = a.Covers.Minus(fresh); len(a.Covers) > 0 {
+			out.Additions = append(out.Additions, a)
+		} else {
+			own = append(own, a)
+		}
+	}
+	slices.SortStableFunc(own, func(a, b chat.Addition) int { // as a view has them
+		return chat.Compare(chat.Meta{Position: a.Position, Kind: a.Kind}, chat.Meta{Position: b.Position, Kind: b.Kind})
+	})
+	var left []chat.Message
+	place := func(before func(chat.Addition) bool) {
+		for len(own) > 0 && before(own[0]) {
+			left = append(left, own[0].Message)
+			own = own[1:]
+		}
+	}
+	at := make([]chat.Seq, len(messages)) // where a summary goes that stood in front of a message
+	for i, m := range messages {
+		q := last + chat.Seq(i+1)
+		place(func(a chat.Addition) bool { return a.Position < q || a.Position == q && a.Kind == chat.KindSummary })
+		at[i] = last + chat.Seq(len(left)+1)
+		place(func(a chat.Addition) bool { return a.Position == q })
+		if !gone.Has(q) {
+			left = append(left, m)
+		}
+	}
+	for _, a := range own {
+		left = append(left, a.Message)
+	}
+	for i := range out.Additions {
+		a := &out.Additions[i]
+		switch k := int(a.Position - last - 1); {
+		case k >= len(at):
+			a.Position = last + chat.Seq(len(left)+1)
+		case k >= 0:
+			a.Position = at[k]
+		}
+	}
+	return left, out
+}
