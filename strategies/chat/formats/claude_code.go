@@ -33,7 +33,6 @@ type claudeSession struct {
 	next      int            // number of the next message, from 1; they are never used again
 	compact   json.RawMessage
 	prompts   []int // numbers of what the user said
-	model     string
 	report    Report
 }
 
@@ -179,7 +178,7 @@ func (s *claudeSession) message(typ string, o object) error {
 	if kind(o.take("parentUuid")) == '"' && known && parent >= 0 && parent != last {
 		m.parent = s.messages[parent].ID
 	}
-	s.take(&m, role)
+	s.take(&m)
 	for i, one := range ms {
 		m := m
 		m.Message = one
@@ -208,7 +207,7 @@ func (s *claudeSession) message(typ string, o object) error {
 func setLine(o object, key, value string) { o[key] = quote(value) }
 
 // take takes what is the session's from a line, and counts what is left out.
-func (s *claudeSession) take(m *claudeMessage, role string) {
+func (s *claudeSession) take(m *claudeMessage) {
 	o := m.line
 	if o.string("sessionId") == s.id {
 		delete(o, "sessionId")
@@ -232,9 +231,6 @@ func (s *claudeSession) take(m *claudeMessage, role string) {
 	}
 	if m.api.string("type") == "message" {
 		delete(m.api, "type")
-	}
-	if model := m.api.string("model"); role == "assistant" && model != "" && model != "<synthetic>" {
-		s.model = model
 	}
 }
 
@@ -343,7 +339,12 @@ func (s *claudeSession) session(file, title string) Session {
 		delete(s.report.Other, "joined")
 	}
 	out := Session{Report: s.report}
-	out.ID, out.Model = s.id, s.model
+	out.ID = s.id
+	for i := len(s.messages) - 1; i >= 0 && out.Model == ""; i-- {
+		if m := s.messages[i]; m.Role == chat.RoleAssistant && m.api.string("model") != "<synthetic>" {
+			out.Model = m.api.string("model")
+		}
+	}
 	common := object{}
 	for key, raw := range s.common {
 		common[key] = raw
@@ -366,7 +367,7 @@ func (s *claudeSession) session(file, title string) Session {
 	}
 	out.Messages = make([]chat.Message, len(s.messages))
 	for i, m := range s.messages {
-		out.Messages[i] = m.finish(s.model)
+		out.Messages[i] = m.finish(out.Model)
 	}
 	return out
 }
