@@ -2,7 +2,9 @@ package formats
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -57,7 +59,7 @@ func (d *claudeCode) add(value []byte) (*Session, error) {
 	}
 	typ := o.takeString("type")
 	if typ == "" {
-		return nil, fmt.Errorf("type: missing; want user, assistant or another kind of line")
+		return nil, errors.New("type: missing; want user, assistant or another kind of line")
 	}
 	side := o.takeTrue("isSidechain")
 	s := d.main
@@ -346,9 +348,7 @@ func (s *claudeSession) session(file, title string) Session {
 		}
 	}
 	common := object{}
-	for key, raw := range s.common {
-		common[key] = raw
-	}
+	maps.Copy(common, s.common)
 	if s.agent != "" {
 		if file == "" {
 			file = s.id
