@@ -93,7 +93,7 @@ func (e *encoder) piEntry(m *chat.Message, model string) object {
 	switch {
 	case m.Role == chat.RoleUser && flagged(m, "is_compact_summary") && m.Content.Parts == nil && m.Content.Text != "":
 		e.envelope(m, append(holds, "is_compact_summary")...)
-		if role != "" {
+		if role == "compactionSummary" || role == "branchSummary" {
 			body["summary"] = quote(m.Content.Text)
 			entry["type"], entry["message"] = quote("message"), body.raw()
 			return entry
@@ -105,7 +105,7 @@ func (e *encoder) piEntry(m *chat.Message, model string) object {
 		return entry
 	case m.Role == chat.RoleUser && flagged(m, "is_meta"):
 		e.envelope(m, append(holds, "is_meta")...)
-		if role != "" {
+		if role == "custom" || role == "hookMessage" {
 			body["content"] = e.piContent(m)
 			entry["type"], entry["message"] = quote("message"), body.raw()
 			return entry
