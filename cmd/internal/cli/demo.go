@@ -17,6 +17,7 @@ import (
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/chat/formats"
 )
 
 type demoCmd struct {
@@ -194,7 +195,7 @@ func (d *demo) fill(ctx context.Context) error {
 	var items iter.Seq[Item]
 	var progress *term.Progress
 	if from := append(slices.Clone(d.cmd.From), d.cmd.Files...); len(from) > 0 {
-		all, size, err := openSources(from, d.env.Stdin)
+		all, size, err := openSources(from, d.env.Stdin, formats.Auto)
 		if err != nil {
 			return err
 		}

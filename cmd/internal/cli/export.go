@@ -13,24 +13,31 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/chat/formats"
 )
 
 // exportCmd writes sessions.
 type exportCmd struct {
-	Sessions    []string `arg:"" optional:"" name:"session" help:"Sessions to write."`
-	AllSessions bool     `help:"Write every session of the tenant."`
-	View        bool     `xor:"what" help:"Write what the model gets (the default)."`
-	Log         bool     `xor:"what" help:"Write every message that was ever said, in order."`
-	Output      string   `short:"o" placeholder:"FILE" help:"File to write; else standard output. It appears when it is complete."`
+	Sessions      []string `arg:"" optional:"" name:"session" help:"Sessions to write."`
+	AllSessions   bool     `help:"Write every session of the tenant."`
+	View          bool     `xor:"what" help:"Write what the model gets (the default)."`
+	Log           bool     `xor:"what" help:"Write every message that was ever said, in order."`
+	Format        string   `enum:"chat,responses,anthropic,sharegpt,claude-code,codex,pi" default:"chat" help:"Format to write (${enum})."`
+	DropReasoning bool     `help:"Leave out the models' reasoning, with its signatures."`
+	Output        string   `short:"o" placeholder:"FILE" help:"File to write; else standard output. It appears when it is complete."`
 }
 
 // Help documents the command.
 func (*exportCmd) Help() string {
-	return `Writes one session per line, in the chat-completions format that import reads. Messages carry their ids, so importing an export elsewhere and again is safe. With --json and -o a summary follows on standard output.
+	return `Writes sessions in a format that import reads; chat-completions, the default, hold all that is stored, one session per line. Messages carry their ids there, so importing an export elsewhere and again is safe. What another format cannot hold is counted on standard error:
+
+` + formatHelp() + `
+A file of Claude Code, Codex or pi is one session. With --json and -o a summary follows on standard output.
 
 Examples:
 
     compactor export chat-42
+    compactor export chat-42 --format anthropic
     compactor export --all-sessions --log -o backup.jsonl`
 }
 
@@ -38,6 +45,9 @@ Examples:
 func (c *exportCmd) Validate() error {
 	if c.AllSessions == (len(c.Sessions) > 0) {
 		return errors.New("name sessions, or give --all-sessions")
+	}
+	if f, err := formats.Lookup(c.Format); err == nil && f.Log && (c.AllSessions || len(c.Sessions) > 1) {
+		return fmt.Errorf("--format %s: a file is one session; name one", c.Format)
 	}
 	return nil
 }
@@ -61,17 +71,21 @@ func (c *exportCmd) Run(ctx context.Context, e *Env) (err error) {
 		target = f
 	}
 	w := bufio.NewWriterSize(target, 64<<10)
-	sessions, messages, err := c.write(ctx, st, cfg.Tenant, w)
+	losses := map[string]int{}
+	sessions, messages, err := c.write(ctx, st, cfg.Tenant, w, losses)
 	if err != nil {
 		return err
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	if len(losses) > 0 {
+		e.note("lost in %s: %s", c.Format, listCounts(losses))
+	}
 	switch {
 	case c.Output == "":
 	case e.JSON:
-		return term.JSON(e.Out.W, map[string]any{"file": c.Output, "sessions": sessions, "messages": messages})
+		return term.JSON(e.Out.W, map[string]any{"file": c.Output, "sessions": sessions, "messages": messages, "losses": losses})
 	default:
 		e.note("%s: %s, %s", c.Output, term.Plural(sessions, "session", "sessions"), term.Plural(messages, "message", "messages"))
 	}
@@ -92,14 +106,16 @@ func finishFile(f *os.File, path string, complete bool) error {
 	return errors.Join(err, os.Remove(f.Name()))
 }
 
-func (c *exportCmd) write(ctx context.Context, st *store.Store, tenant string, w io.Writer) (sessions, messages int, err error) {
+func (c *exportCmd) write(ctx context.Context, st *store.Store, tenant string, w io.Writer, losses map[string]int) (sessions, messages int, err error) {
 	one := func(row store.SessionRow) error {
 		s, err := c.session(ctx, st, row)
 		if err != nil {
 			return err
 		}
 		sessions, messages = sessions+1, messages+len(s.Messages)
-		return chat.WriteSession(w, s)
+		lost, err := formats.Write(w, c.Format, s, formats.Options{DropReasoning: c.DropReasoning})
+		add(&losses, lost)
+		return err
 	}
 	if c.AllSessions {
 		return sessions, messages, eachSession(ctx, st, tenant, one)

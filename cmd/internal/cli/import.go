@@ -11,6 +11,7 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat/formats"
 )
 
 // importCmd imports histories.
@@ -22,12 +23,17 @@ type importCmd struct {
 	Model         string   `placeholder:"NAME" help:"Model of sessions that name none."`
 	SessionPrefix string   `placeholder:"TEXT" help:"Goes before every session's id."`
 	KeepGoing     bool     `help:"Go on behind lines and sessions that cannot be imported, and report them at the end."`
+	Format        string   `enum:"auto,chat,responses,anthropic,sharegpt,claude-code,codex,pi" default:"auto" help:"Format of the files (${enum}); auto looks at their content."`
+	DropReasoning bool     `help:"Leave out the models' reasoning, with its signatures."`
 	Workers       int      `default:"4" help:"Sessions imported at a time."`
 }
 
 // Help documents the command.
 func (*importCmd) Help() string {
-	return `A file is recognized by its content: one session object per line ({"session_id", "model", "messages": […]}), one message per line, or one JSON document. A session without an id is named after its file and its place in it. Where several conversations have one id, the second gets #2 behind it, and so on.
+	return `A file is recognized by its content, or read as the --format says:
+
+` + formatHelp() + `
+Chat-completions come as one session object per line ({"session_id", "model", "messages": […]}), one message per line, or one JSON document. Of a session log each line is a message, a part of one, or counted by its kind; sub-agents are sessions of their own. A session without an id is named after its file and its place in it. Where several conversations have one id, the second gets #2 behind it, and so on.
 
 With --from-sql the query gives the columns session_id, role and content, and optionally id, created_at, tool_calls (JSON), tool_call_id, name and model; or a column message with the whole message as JSON in place of role and content. Rows of one session that follow each other are imported together. The transaction is read-only.
 
@@ -36,6 +42,7 @@ Each session is imported in one piece or not at all. Importing the same again ch
 Examples:
 
     compactor import history.jsonl
+    compactor import --format claude-code ~/.claude/projects/*/*.jsonl
     compactor import --keep-going --session-prefix crm/ exports/*.jsonl
     compactor import --from-sql "$APP_DATABASE_URL" --query "SELECT chat_id AS session_id, role, content, sent_at AS created_at FROM chat_messages ORDER BY chat_id, id"`
 }
@@ -51,6 +58,8 @@ func (c *importCmd) Validate() error {
 		return errors.New("--query: goes with --from-sql")
 	case c.FromSQL == "" && len(c.Files) == 0:
 		return errors.New("give at least one file, or --from-sql and --query")
+	case c.FromSQL != "" && c.Format != formats.Auto:
+		return errors.New("--format: is for files; rows of --from-sql have columns")
 	case c.Workers < 1 || c.Workers > 64:
 		return fmt.Errorf("--workers: %d: want 1 to 64", c.Workers)
 	}
@@ -60,7 +69,7 @@ func (c *importCmd) Validate() error {
 // Run runs the command.
 func (c *importCmd) Run(ctx context.Context, e *Env) error {
 	e.secrets = append(e.secrets, c.FromSQL)
-	sources, size, err := openSources(c.Files, e.Stdin)
+	sources, size, err := openSources(c.Files, e.Stdin, c.Format)
 	if err != nil {
 		return err
 	}
@@ -78,7 +87,7 @@ func (c *importCmd) Run(ctx context.Context, e *Env) error {
 	progress := e.Err.Progress(unit, size)
 	im := &Importer{
 		Store: st, Tenant: cfg.Tenant, Prefix: c.SessionPrefix, Model: c.Model,
-		Estimate: c.Count == "estimate", KeepGoing: c.KeepGoing, Workers: c.Workers,
+		DropReasoning: c.DropReasoning, Estimate: c.Count == "estimate", KeepGoing: c.KeepGoing, Workers: c.Workers,
 	}
 	items := sources.items(progress.Add)
 	if c.FromSQL != "" {
@@ -138,11 +147,37 @@ func (r Imported) print(e *Env) error {
 	if r.Renamed > 0 {
 		sessions += fmt.Sprintf(" (%s under a name with #, as another conversation has the id)", term.Count(r.Renamed))
 	}
-	return e.Out.Pairs(
-		[2]any{"sessions", sessions}, [2]any{"messages", messages}, [2]any{"tokens", count},
+	pairs := [][2]any{{"sessions", sessions}, {"messages", messages}, {"tokens", count}}
+	for _, more := range []struct {
+		name   string
+		counts map[string]int
+	}{{"formats", r.Formats}, {"no messages", r.Other}, {"left out", r.Dropped}} {
+		if len(more.counts) > 0 {
+			pairs = append(pairs, [2]any{more.name, listCounts(more.counts)})
+		}
+	}
+	return e.Out.Pairs(append(pairs,
 		[2]any{"repairs", r.Repairs}, [2]any{"failures", len(r.Failures)},
 		[2]any{"time", time.Duration(r.Seconds * float64(time.Second))},
-	)
+	)...)
+}
+
+// listCounts writes counts by kind: "joined 12, progress 3".
+func listCounts(counts map[string]int) string {
+	var all []string
+	for _, kind := range sortedKeys(counts) {
+		all = append(all, kind+" "+term.Count(counts[kind]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// formatHelp is the part of the help that lists the formats.
+func formatHelp() string {
+	var b strings.Builder
+	for _, f := range formats.All() {
+		fmt.Fprintf(&b, "    %-12s %s\n", f.Name, f.Doc)
+	}
+	return b.String()
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -13,26 +13,28 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/chat/formats"
 )
 
 // source is a file to import.
 type source struct {
-	path string
-	name string // what its sessions without an id are named after
-	in   io.ReadCloser
+	path   string
+	format string
+	name   string // what its sessions without an id are named after
+	in     io.ReadCloser
 }
 
 type sources []source
 
 // openSources opens all files, so that a mistyped one is known before anything is
 // imported, and adds up their sizes; 0 if one does not tell.
-func openSources(paths []string, stdin io.Reader) (all sources, size int64, err error) {
+func openSources(paths []string, stdin io.Reader, format string) (all sources, size int64, err error) {
 	var faults []error
 	unknown := false
 	names := map[string]bool{}
 	for _, path := range paths {
 		if path == "-" {
-			all = append(all, source{path: "standard input", name: "stdin", in: io.NopCloser(stdin)})
+			all = append(all, source{path: "standard input", format: format, name: "stdin", in: io.NopCloser(stdin)})
 			unknown = true
 			continue
 		}
@@ -57,7 +59,7 @@ func openSources(paths []string, stdin io.Reader) (all sources, size int64, err 
 			name = strings.TrimSuffix(filepath.ToSlash(filepath.Clean(path)), filepath.Ext(path))
 		}
 		names[name] = true
-		all = append(all, source{path: path, name: name, in: f})
+		all = append(all, source{path: path, format: format, name: name, in: f})
 	}
 	if len(faults) > 0 {
 		all.close()
@@ -126,11 +128,15 @@ func (c conversations) name(id string, messages []chat.Message) (name string, ot
 
 func (s source) items(known conversations, read func(int64), yield func(Item) bool) bool {
 	in := &shapeReader{in: s.in, read: read}
-	r := chat.NewReader(in)
+	r, err := formats.NewReader(in, s.format)
+	if err != nil {
+		return yield(Item{Where: s.path, Err: err, Fatal: true})
+	}
 	broken := 0
 	for n := 1; ; n++ {
 		session, err := r.Next()
-		item := Item{Session: session, Where: fmt.Sprintf("%s: session %d", s.path, n)}
+		item := Item{Session: session.Session, Report: session.Report, Format: r.Format().Name, Where: fmt.Sprintf("%s: session %d", s.path, n)}
+		single := in.messages && r.Format().Name == "chat" || r.Gathered()
 		var line *chat.LineError
 		switch {
 		case errors.Is(err, io.EOF):
@@ -140,11 +146,11 @@ func (s source) items(known conversations, read func(int64), yield func(Item) bo
 			item = Item{Where: fmt.Sprintf("%s: line %d", s.path, line.Line), Err: line.Unwrap()}
 		case err != nil:
 			item = Item{Where: s.path, Err: err, Fatal: true}
-		case in.messages && broken > 0:
-			// One message per line: the session has holes where lines were broken.
+		case single && broken > 0:
+			// All lines are one session: the session has holes where lines were broken.
 			item = Item{Where: s.path, Err: fmt.Errorf("its session is left out, as %d of its lines could not be read", broken)}
 		case session.ID == "":
-			if in.messages {
+			if in.messages && r.Format().Name == "chat" {
 				n = 1
 			}
 			item.ID = fmt.Sprintf("%s-%d", s.name, n)

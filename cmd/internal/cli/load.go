@@ -12,6 +12,7 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/chat/formats"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -20,6 +21,9 @@ type Item struct {
 	chat.Session
 	// Where the session comes from, for messages: "a.jsonl: line 3".
 	Where string
+	// Format is that of its file, and Report what became of the records in it.
+	Format string
+	Report formats.Report
 	// Offset is how many messages of the session came before these.
 	Offset int
 	// Renamed: the id was taken by another conversation of this import.
@@ -39,6 +43,8 @@ type Importer struct {
 	Tenant, Prefix string
 	// Model is that of sessions which name none.
 	Model string
+	// DropReasoning leaves out what models thought.
+	DropReasoning bool
 	// Estimate leaves counting to the store's estimate; else tokens are counted.
 	Estimate bool
 	// KeepGoing goes on behind an item that cannot be imported.
@@ -58,8 +64,14 @@ type Imported struct {
 	Tokens   chat.Tokens `json:"tokens"`
 	Counters []string    `json:"counters"` // who counted
 	Repairs  int         `json:"repairs"`  // places Postgres could not have held
-	Failures []Failure   `json:"failures"`
-	Seconds  float64     `json:"seconds"`
+	// Formats counts the sessions of files that are no chat-completions, Other the
+	// records that are no message, by kind, and Dropped what was left out of
+	// messages and sessions, by name.
+	Formats  map[string]int `json:"formats,omitempty"`
+	Other    map[string]int `json:"other_records,omitempty"`
+	Dropped  map[string]int `json:"left_out,omitempty"`
+	Failures []Failure      `json:"failures"`
+	Seconds  float64        `json:"seconds"`
 }
 
 // Failure is a session, or a line, that is not in the store.
@@ -151,6 +163,10 @@ func (l *load) work(ctx, stopped context.Context, queue <-chan Item) {
 
 // put imports one session.
 func (l *load) put(ctx context.Context, item Item) error {
+	reasoning := 0
+	if l.DropReasoning {
+		item.Messages, reasoning = formats.WithoutReasoning(item.Messages)
+	}
 	if len(item.Messages) == 0 {
 		return errors.New("the session has no messages")
 	}
@@ -199,6 +215,7 @@ func (l *load) put(ctx context.Context, item Item) error {
 		l.total.Renamed++
 	}
 	l.sessions[item.ID] = true
+	l.report(item, reasoning)
 	l.total.Messages += len(msgs)
 	l.total.New += int(after.Messages - before.Messages)
 	l.total.Repairs += repairs + more
@@ -210,6 +227,31 @@ func (l *load) put(ctx context.Context, item Item) error {
 		l.total.Tokens += after.TotalTokens - before.TotalTokens
 	}
 	return nil
+}
+
+// report adds up what became of the records of a session that is in.
+func (l *load) report(item Item, reasoning int) {
+	if item.Format != "" && item.Format != "chat" {
+		add(&l.total.Formats, map[string]int{item.Format: 1})
+	}
+	add(&l.total.Other, item.Report.Other)
+	add(&l.total.Dropped, item.Report.Dropped)
+	if reasoning > 0 {
+		add(&l.total.Dropped, map[string]int{"reasoning": reasoning})
+	}
+	for key := range item.Extra { // the store keeps a session's id and model
+		add(&l.total.Dropped, map[string]int{"session " + key: 1})
+	}
+}
+
+// add adds counts by name.
+func add(sum *map[string]int, more map[string]int) {
+	if *sum == nil && len(more) > 0 {
+		*sum = map[string]int{}
+	}
+	for name, n := range more {
+		(*sum)[name] += n
+	}
 }
 
 // state is a session's row, empty where there is none.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -133,9 +134,7 @@ func mergeExtra(m *chat.Message, format string, more object) {
 	if all == nil {
 		all = object{}
 	}
-	for key, raw := range more {
-		all[key] = raw
-	}
+	maps.Copy(all, more)
 	setExtra(m, format, all.raw())
 }
 

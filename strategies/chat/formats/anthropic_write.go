@@ -40,6 +40,7 @@ func encodeAnthropic(e *encoder, s chat.Session) error {
 			}
 			system = append(system, blocks...)
 			continue
+		default:
 		}
 		said = true
 		var blocks []json.RawMessage

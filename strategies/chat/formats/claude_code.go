@@ -2,7 +2,9 @@ package formats
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -33,7 +35,6 @@ type claudeSession struct {
 	next      int            // number of the next message, from 1; they are never used again
 	compact   json.RawMessage
 	prompts   []int // numbers of what the user said
-	model     string
 	report    Report
 }
 
@@ -58,7 +59,7 @@ func (d *claudeCode) add(value []byte) (*Session, error) {
 	}
 	typ := o.takeString("type")
 	if typ == "" {
-		return nil, fmt.Errorf("type: missing; want user, assistant or another kind of line")
+		return nil, errors.New("type: missing; want user, assistant or another kind of line")
 	}
 	side := o.takeTrue("isSidechain")
 	s := d.main
@@ -179,7 +180,7 @@ func (s *claudeSession) message(typ string, o object) error {
 	if kind(o.take("parentUuid")) == '"' && known && parent >= 0 && parent != last {
 		m.parent = s.messages[parent].ID
 	}
-	s.take(&m, role)
+	s.take(&m)
 	for i, one := range ms {
 		m := m
 		m.Message = one
@@ -208,7 +209,7 @@ func (s *claudeSession) message(typ string, o object) error {
 func setLine(o object, key, value string) { o[key] = quote(value) }
 
 // take takes what is the session's from a line, and counts what is left out.
-func (s *claudeSession) take(m *claudeMessage, role string) {
+func (s *claudeSession) take(m *claudeMessage) {
 	o := m.line
 	if o.string("sessionId") == s.id {
 		delete(o, "sessionId")
@@ -232,9 +233,6 @@ func (s *claudeSession) take(m *claudeMessage, role string) {
 	}
 	if m.api.string("type") == "message" {
 		delete(m.api, "type")
-	}
-	if model := m.api.string("model"); role == "assistant" && model != "" && model != "<synthetic>" {
-		s.model = model
 	}
 }
 
@@ -343,11 +341,14 @@ func (s *claudeSession) session(file, title string) Session {
 		delete(s.report.Other, "joined")
 	}
 	out := Session{Report: s.report}
-	out.ID, out.Model = s.id, s.model
-	common := object{}
-	for key, raw := range s.common {
-		common[key] = raw
+	out.ID = s.id
+	for i := len(s.messages) - 1; i >= 0 && out.Model == ""; i-- {
+		if m := s.messages[i]; m.Role == chat.RoleAssistant && m.api.string("model") != "<synthetic>" {
+			out.Model = m.api.string("model")
+		}
 	}
+	common := object{}
+	maps.Copy(common, s.common)
 	if s.agent != "" {
 		if file == "" {
 			file = s.id
@@ -366,7 +367,7 @@ func (s *claudeSession) session(file, title string) Session {
 	}
 	out.Messages = make([]chat.Message, len(s.messages))
 	for i, m := range s.messages {
-		out.Messages[i] = m.finish(s.model)
+		out.Messages[i] = m.finish(out.Model)
 	}
 	return out
 }

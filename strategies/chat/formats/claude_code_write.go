@@ -2,6 +2,7 @@ package formats
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -42,12 +43,8 @@ func encodeClaudeCode(e *encoder, s chat.Session) error {
 		if id != "" {
 			rest["sessionId"] = quote(id)
 		}
-		for key, raw := range common {
-			rest[key] = raw
-		}
-		for key, raw := range line {
-			rest[key] = raw
-		}
+		maps.Copy(rest, common)
+		maps.Copy(rest, line)
 		if err := e.line(rest.raw()); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package formats
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -170,7 +171,7 @@ func imageURL(o object, url string, taken ...string) json.RawMessage {
 // url returns the URL of an image_url part and what else its image_url holds.
 func (p part) url() (url string, rest object) {
 	if kind(p.object["image_url"]) == '"' {
-		return p.object.string("image_url"), nil
+		return p.string("image_url"), nil
 	}
 	rest = p.object.object("image_url")
 	return rest.takeString("url"), rest
@@ -250,7 +251,7 @@ func (e *encoder) envelope(m *chat.Message, holds ...string) {
 	for key, raw := range m.Extra {
 		switch {
 		case held[key]:
-		case isReasoningKey(key):
+		case slices.Contains(reasoningKeys, key):
 			if !blank(raw) {
 				e.lose("reasoning")
 			}
@@ -264,13 +265,4 @@ func (e *encoder) envelope(m *chat.Message, holds ...string) {
 	if m.Role != chat.RoleTool && m.ToolCallID != "" {
 		e.lose("tool_call_id")
 	}
-}
-
-func isReasoningKey(key string) bool {
-	for _, k := range reasoningKeys {
-		if k == key {
-			return true
-		}
-	}
-	return false
 }

@@ -126,7 +126,9 @@ func Write(w io.Writer, name string, s chat.Session, o Options) (Losses, error) 
 	}
 	e := &encoder{w: w, losses: Losses{}}
 	if o.DropReasoning {
-		s.Messages = e.withoutReasoning(s.Messages)
+		var n int
+		s.Messages, n = WithoutReasoning(s.Messages)
+		e.loseN("reasoning", n)
 	}
 	if err := f.encode(e, s); err != nil {
 		return nil, err
@@ -151,20 +153,20 @@ func (e *encoder) line(value []byte) error {
 
 func encodeChat(e *encoder, s chat.Session) error { return chat.WriteSession(e.w, s) }
 
-// withoutReasoning returns ms without reasoning, and without the messages that
-// are nothing else.
-func (e *encoder) withoutReasoning(ms []chat.Message) []chat.Message {
-	out := make([]chat.Message, 0, len(ms))
+// WithoutReasoning returns messages without reasoning, and without those that are
+// nothing else, and how much there was: texts and blocks. It changes nothing of ms.
+func WithoutReasoning(ms []chat.Message) (out []chat.Message, dropped int) {
+	out = make([]chat.Message, 0, len(ms))
 	for i := range ms {
 		m := ms[i]
 		n := dropReasoning(&m)
-		e.loseN("reasoning", n)
+		dropped += n
 		if n > 0 && len(m.ToolCalls) == 0 && empty(m.Content) {
 			continue
 		}
 		out = append(out, m)
 	}
-	return out
+	return out, dropped
 }
 
 // reasoningKeys are the keys of Extra that hold reasoning.

@@ -21,6 +21,8 @@ type Reader struct {
 	ended  bool
 	// pending are repairs of values that are parts of a session.
 	pending int
+	// gathered: the last session was made of several values.
+	gathered bool
 }
 
 // NewReader returns a Reader of r in the named format, or in the one that the
@@ -45,6 +47,11 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 // Format is the format of the file.
 func (r *Reader) Format() Format { return r.format }
 
+// Gathered reports whether the session that Next returned last was made of all the
+// values of the file, so that it has holes where some could not be read. It does
+// not know of chat-completions with a message on each line.
+func (r *Reader) Gathered() bool { return r.gathered }
+
 // Next returns the next session, and io.EOF behind the last one. After a
 // *chat.LineError, which is a value that cannot be used, Next goes on with the
 // value behind it; any other error is one of the underlying reader and stays.
@@ -60,6 +67,7 @@ func (r *Reader) Next() (Session, error) {
 		if len(r.queue) > 0 {
 			s := r.queue[0]
 			r.queue = r.queue[1:]
+			r.gathered = true
 			return s, nil
 		}
 		if r.ended {
@@ -86,6 +94,7 @@ func (r *Reader) Next() (Session, error) {
 			r.pending += repairs
 		default:
 			s.Repairs += repairs
+			r.gathered = false
 			return *s, nil
 		}
 	}

@@ -1,0 +1,216 @@
+package formats
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// encodePi writes the header and an entry per message, each a child of the one
+// before.
+func encodePi(e *encoder, s chat.Session) error {
+	header := object(s.Extra).object("pi")
+	if header == nil {
+		header = object{}
+	}
+	for key := range s.Extra {
+		if key != "pi" && key != "title" {
+			e.lose("session extra")
+		}
+	}
+	header["type"] = quote("session")
+	delete(header, "id")
+	delete(header, "modelId")
+	if s.ID != "" {
+		header["id"] = quote(s.ID)
+	}
+	if s.Model != "" {
+		header["modelId"] = quote(s.Model)
+	}
+	if err := e.line(header.raw()); err != nil {
+		return err
+	}
+	parent := ""
+	chained := true
+	for i := range s.Messages {
+		chained = chained && s.Messages[i].ID != ""
+	}
+	for i := range s.Messages {
+		m := &s.Messages[i]
+		if m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper {
+			e.lose("system message")
+			continue
+		}
+		entry := e.piEntry(m, s.Model)
+		if m.ID != "" {
+			entry["id"] = quote(m.ID)
+		}
+		if chained { // a tree with holes is none
+			entry["parentId"] = json.RawMessage("null")
+			if parent != "" {
+				entry["parentId"] = quote(parent)
+			}
+		}
+		parent = m.ID
+		if err := e.line(entry.raw()); err != nil {
+			return err
+		}
+	}
+	return e.piTitle(s, parent, chained)
+}
+
+func (e *encoder) piTitle(s chat.Session, parent string, chained bool) error {
+	title := s.Extra["title"]
+	if title == nil {
+		return nil
+	}
+	if kind(title) != '"' {
+		e.lose("session extra")
+		return nil
+	}
+	info := object{"type": quote("session_info"), "name": title}
+	if chained && parent != "" {
+		info["id"], info["parentId"] = quote(parent+"#title"), quote(parent)
+	}
+	return e.line(info.raw())
+}
+
+func (e *encoder) piEntry(m *chat.Message, model string) object {
+	entry := object(m.Extra).object("pi")
+	if entry == nil {
+		entry = object{}
+	}
+	if !m.CreatedAt.IsZero() {
+		entry["timestamp"] = quote(m.CreatedAt.UTC().Format(time.RFC3339Nano))
+	}
+	holds := []string{"id", "created_at", "pi"}
+	body := entry.object("message")
+	if body == nil {
+		body = object{}
+	}
+	role := body.string("role") // of the messages that only pi has
+	switch {
+	case m.Role == chat.RoleUser && flagged(m, "is_compact_summary") && m.Content.Parts == nil && m.Content.Text != "":
+		e.envelope(m, append(holds, "is_compact_summary")...)
+		if role == "compactionSummary" || role == "branchSummary" {
+			body["summary"] = quote(m.Content.Text)
+			entry["type"], entry["message"] = quote("message"), body.raw()
+			return entry
+		}
+		if entry.string("type") == "" {
+			entry["type"] = quote("compaction")
+		}
+		entry["summary"] = quote(m.Content.Text)
+		return entry
+	case m.Role == chat.RoleUser && flagged(m, "is_meta"):
+		e.envelope(m, append(holds, "is_meta")...)
+		if role == "custom" || role == "hookMessage" {
+			body["content"] = e.piContent(m)
+			entry["type"], entry["message"] = quote("message"), body.raw()
+			return entry
+		}
+		entry["type"], entry["content"] = quote("custom_message"), e.piContent(m)
+		return entry
+	case m.Role == chat.RoleAssistant:
+		body["role"] = quote("assistant")
+		body["content"] = e.piAssistant(m)
+		if body["model"] == nil && model != "" {
+			body["model"] = quote(model)
+		}
+	case m.Role == chat.RoleTool:
+		holds = append(holds, "name", "is_error")
+		body["role"], body["toolCallId"] = quote("toolResult"), quote(m.ToolCallID)
+		body["toolName"], body["content"] = quote(m.Name), e.piContent(m)
+		body["isError"] = json.RawMessage("false")
+		if flagged(m, "is_error") {
+			body["isError"] = isTrue
+		} else if m.Extra["is_error"] != nil {
+			e.lose("extra")
+		}
+	default:
+		if m.Role != chat.RoleUser {
+			e.lose("role")
+		}
+		body["role"], body["content"] = quote("user"), e.piContent(m)
+	}
+	e.envelope(m, holds...)
+	entry["type"], entry["message"] = quote("message"), body.raw()
+	return entry
+}
+
+// piContent is a string, or a list where there is more than a text.
+func (e *encoder) piContent(m *chat.Message) json.RawMessage {
+	if m.Content.Parts == nil && m.Role != chat.RoleTool {
+		return quote(m.Content.Text)
+	}
+	var parts []json.RawMessage
+	for _, p := range partsOf(m.Content) {
+		if raw := e.piPart(p, m.Role == chat.RoleAssistant); raw != nil {
+			parts = append(parts, raw)
+		}
+	}
+	return list(parts)
+}
+
+func (e *encoder) piAssistant(m *chat.Message) json.RawMessage {
+	var blocks []json.RawMessage
+	for _, p := range partsOf(m.Content) {
+		if raw := e.piPart(p, true); raw != nil {
+			blocks = append(blocks, raw)
+		}
+	}
+	for _, c := range m.ToolCalls {
+		own, more := callExtra(c, "pi")
+		if more {
+			e.lose("call extra")
+		}
+		if c.Type == "custom" {
+			e.lose("custom call")
+		}
+		input, ok := arguments(c.Arguments)
+		if !ok {
+			e.lose("arguments")
+		}
+		var b builder
+		b.str("type", "toolCall")
+		b.str("id", c.ID)
+		b.str("name", c.Name)
+		b.raw("arguments", input)
+		b.rest(without(own, "type", "id", "name", "arguments"))
+		blocks = append(blocks, b.done())
+	}
+	return list(blocks)
+}
+
+// piPart is a part of a message, nil where pi has nothing for it.
+func (e *encoder) piPart(p part, assistant bool) json.RawMessage {
+	switch {
+	case p.isText():
+		if p.typ == "text" {
+			return p.raw
+		}
+		if p.object == nil {
+			return textPart(p.text)
+		}
+		return p.retyped("text", nil)
+	case p.typ == "thinking" && assistant:
+		if p.object["signature"] == nil {
+			return p.raw
+		}
+		return p.retyped("thinking", object{"thinkingSignature": p.object["signature"], "signature": nil})
+	case p.isReasoning():
+		e.lose("reasoning")
+		return nil
+	case p.typ == "image_url":
+		url, rest := p.url()
+		if mime, data, ok := dataURL(url); ok {
+			if len(rest) > 0 {
+				e.lose("image detail")
+			}
+			return p.retyped("image", object{"image_url": nil, "mimeType": quote(mime), "data": quote(data)})
+		}
+	}
+	e.lose("part " + p.typ)
+	return nil
+}
