@@ -24,21 +24,19 @@ func Digest(turns []Turn, limit int) string {
 	lines := make([]string, len(turns))
 	var open []call
 	for i, t := range turns {
-		switch {
-		case isResponse(t):
-			lines[i], open = response(t.Value, open)
-		default:
-			words := []string{t.From + ":"}
-			var said string
-			if said, open = callsIn(t.Value); said != "" {
-				words = append(words, said)
-			}
+		var said string
+		if isResponse(t) {
+			said, open = response(t.Value, open)
+		} else {
+			said, open = callsIn(t.Value)
+			words := append(make([]string, 0, 1+len(open)), said)
 			for _, c := range open {
-				words = append(words, "→", c.Name)
+				words = append(words, "→ "+c.Name)
 			}
-			lines[i] = strings.Join(words, " ")
+			said = strings.TrimSpace(strings.Join(words, " "))
 		}
-		lines[i], _ = summarize.Redact(lines[i])
+		said, _ = summarize.Redact(said)
+		lines[i] = t.From + ": " + said
 	}
 	if len(lines) == 0 {
 		return ""
@@ -117,12 +115,12 @@ func response(value string, open []call) (string, []call) {
 	}
 	if lines == nil {
 		if len(open) != 1 {
-			return "tool: " + firstLine(value), nil
+			return firstLine(value), nil
 		}
 		lines = []string{answered(open[0], value)}
 		open = nil
 	}
-	return "tool: " + strings.Join(lines, " "), open
+	return strings.Join(lines, " "), open
 }
 
 func answered(c call, result string) string {

@@ -179,7 +179,7 @@ func (o *Options) count(text string) int {
 func (o *Options) head(turns []Turn) []Turn {
 	out := slices.Clone(turns)
 	for i := range out {
-		if out[i].From == System && o.Notice != "" {
+		if out[i].From == System {
 			out[i].Value += o.notice()
 		}
 	}
@@ -187,7 +187,12 @@ func (o *Options) head(turns []Turn) []Turn {
 }
 
 // notice is what is added to a system turn.
-func (o *Options) notice() string { return "\n\n" + o.Notice }
+func (o *Options) notice() string {
+	if o.Notice == "" {
+		return ""
+	}
+	return "\n\n" + o.Notice
+}
 
 // Prefix is what every summary begins with.
 const Prefix = "[CONTEXT SUMMARY]:"
