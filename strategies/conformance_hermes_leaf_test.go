@@ -1,7 +1,6 @@
 package strategies
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -244,8 +243,11 @@ func checkHermesPrune(v *vector) error {
 		}
 	}
 	before := d.changes
-	if _, err := d.Run(context.Background(), s, session.load); err != nil || d.changes != before {
-		return fmt.Errorf("a second pass changes %d more (%v)", d.changes-before, err)
+	if _, err := d.Run(context.Background(), s, session.load); err != nil {
+		return fmt.Errorf("a second pass: %w", err)
+	}
+	if d.changes != before {
+		return fmt.Errorf("a second pass changes %d more", d.changes-before)
 	}
 	if len(v.Breaks) > 0 {
 		return keepsInvariants(session, s)
@@ -278,12 +280,18 @@ func samePruned(got, original *chat.Message, want hermesItem) error {
 		if w.Arguments != nil {
 			arguments = *w.Arguments
 		}
-		if err := sameArguments(got.ToolCalls[i].Arguments, arguments); err != nil || got.ToolCalls[i].ID != w.ID {
-			return fmt.Errorf("call %d is %q, want %q: %v", i, got.ToolCalls[i].ID, w.ID, err)
+		if err := sameArguments(got.ToolCalls[i].Arguments, arguments); err != nil {
+			return fmt.Errorf("call %d: %w", i, err)
+		}
+		if got.ToolCalls[i].ID != w.ID {
+			return fmt.Errorf("call %d is %q, want %q", i, got.ToolCalls[i].ID, w.ID)
 		}
 		var written chat.Message
-		if err := json.Unmarshal(got.AppendJSON(nil), &written); err != nil || written.ToolCalls[i].Arguments != got.ToolCalls[i].Arguments {
-			return fmt.Errorf("call %d is written as %s: %v", i, bytes.TrimSpace(got.AppendJSON(nil)), err)
+		if err := json.Unmarshal(got.AppendJSON(nil), &written); err != nil {
+			return fmt.Errorf("call %d: %w", i, err)
+		}
+		if written.ToolCalls[i].Arguments != got.ToolCalls[i].Arguments {
+			return fmt.Errorf("call %d is written as %s", i, got.AppendJSON(nil))
 		}
 	}
 	return nil

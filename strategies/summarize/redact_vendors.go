@@ -37,7 +37,7 @@ var vendorForms = []struct {
 // byFirst are the vendors whose prefix starts with a byte.
 var byFirst = func() (out [256][]vendor) {
 	for _, f := range vendorForms {
-		for _, prefix := range strings.Fields(f.prefixes) {
+		for prefix := range strings.FieldsSeq(f.prefixes) {
 			v := f.vendor
 			v.prefix = prefix
 			out[prefix[0]] = append(out[prefix[0]], v)

@@ -217,7 +217,7 @@ func FuzzRun(f *testing.F) {
 		}
 		// What was JSON still is.
 		i := 0
-		for _, line := range strings.Split(strings.TrimPrefix(in, "\xef\xbb\xbf"), "\n") {
+		for line := range strings.SplitSeq(strings.TrimPrefix(in, "\xef\xbb\xbf"), "\n") {
 			raw := bytes.TrimSpace([]byte(line))
 			if len(raw) == 0 {
 				continue

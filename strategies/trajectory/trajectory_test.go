@@ -177,7 +177,8 @@ func TestSummariesHaveTheirPrefixOnce(t *testing.T) {
 func TestTheSummarizerSeesClippedTurnsWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	turns := []Turn{
-		{Human, "hi"}, {GPT, strings.Repeat("é", 3000)},
+		{Human, "hi"},
+		{GPT, strings.Repeat("é", 3000)},
 		{Tool, "API_KEY=" + "abcdef\n" + strings.Repeat("a", 1491) + strings.Repeat("b", 2000) + strings.Repeat("c", 500)},
 	}
 	s := &says{}
