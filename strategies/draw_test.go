@@ -36,6 +36,9 @@ var drawParams = map[string]func(t *rapid.T) Params{
 	"token_budget": func(t *rapid.T) Params {
 		return Params{"token_budget": number(t, "budget", -5, 500), "early_stop": rapid.Bool().Draw(t, "early_stop")}
 	},
+	"prune_tool_results": func(t *rapid.T) Params {
+		return Params{"protect_last_n": number(t, "protect", 0, 8), "protect_tail_tokens": number(t, "budget", 0, 1)}
+	},
 	"keep_last_n_turns":    drawN,
 	"keep_last_n_messages": drawN,
 	"compact_tool_results": func(t *rapid.T) Params {

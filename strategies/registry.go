@@ -57,6 +57,8 @@ func Builtin() *Registry {
 	add("keep_last_n_messages", "keep the newest messages", newKeepLastMessages)
 	add("compact_tool_results", "drop or replace all but the newest tool results", newCompactToolResults)
 	add("summarize", "keep one summary of all but the newest messages, brought up to date each time", newSummarize)
+	// Hermes
+	add("prune_tool_results", "replace repeated and old tool outputs by one line each, and cut long tool arguments", newPruneToolResults)
 	// split points: Codex, Gemini CLI, opencode
 	add("preserve_user_messages", "keep what the user said, and a summary of everything else", newPreserveUserMessages)
 	add("preserve_recent_fraction", "keep the newest share of the view, and a summary of what is before it", newPreserveRecentFraction)

@@ -3,6 +3,7 @@ package stub
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -53,9 +54,9 @@ func elements(array string) []string {
 
 // raw is the value of a field as JSON, the last one of that name, or "".
 func (o object) raw(key string) string {
-	for i := len(o) - 1; i >= 0; i-- {
-		if o[i].key == key {
-			return o[i].value
+	for _, f := range slices.Backward(o) {
+		if f.key == key {
+			return f.value
 		}
 	}
 	return ""

@@ -44,6 +44,8 @@ type grammar struct {
 	Pin         pinCmd         `cmd:"" group:"Sessions:" help:"Keep a message in the view whatever runs want."`
 	Unpin       unpinCmd       `cmd:"" group:"Sessions:" help:"Let runs decide about a pinned message again."`
 
+	Trajectory trajectoryCmd `cmd:"" group:"Files:" help:"Compress recorded runs of agents (ShareGPT files) to a token target."`
+
 	Demo    demoCmd    `cmd:"" group:"Other:" help:"Show all of it on a backlog, with servers of its own."`
 	Bench   benchCmd   `cmd:"" group:"Other:" help:"Measure the job path on real servers."`
 	Config  configCmd  `cmd:"" group:"Other:" help:"Show the configuration, or an example of it."`

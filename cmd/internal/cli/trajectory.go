@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/tokens"
+	"github.com/sessionstore/compactor/strategies/trajectory"
+)
+
+// trajectoryCmd works on recorded runs of agents.
+type trajectoryCmd struct {
+	Compress trajectoryCompressCmd `cmd:"" help:"Compress ShareGPT files to a token target."`
+}
+
+// trajectoryCompressCmd compresses files of trajectories. --target is the flag of
+// the policy, which every command has.
+type trajectoryCompressCmd struct {
+	Files         []string `arg:"" name:"file" help:"JSONL files, one trajectory per line; - is standard input."`
+	Out           string   `short:"o" placeholder:"FILE" help:"File to write; else standard output. It appears when it is complete."`
+	Metrics       string   `placeholder:"FILE" help:"File for the metrics, one JSON object per trajectory."`
+	SummaryTokens int      `default:"750" placeholder:"TOKENS" help:"Tokens a summary may take (${default})."`
+	ProtectFirst  []string `enum:"system,human,gpt,tool" default:"system,human,gpt,tool" placeholder:"WHO" help:"Speakers whose first turn stays (${default})."`
+	ProtectLast   int      `default:"4" placeholder:"TURNS" help:"Turns at the end that stay (${default})."`
+	Notice        bool     `default:"true" negatable:"" help:"Say in the system turn of a compressed trajectory that there is a summary (the default)."`
+	Model         string   `placeholder:"NAME" help:"Count with the tokenizer of this model; else a quarter of the characters."`
+	Workers       int      `default:"4" help:"Trajectories compressed at a time (${default})."`
+}
+
+// Help documents the command.
+func (*trajectoryCompressCmd) Help() string {
+	return `A line is an object with the turns under "conversations", or the array of turns alone; a turn is {"from", "value"}. Of a trajectory above --target tokens (15250) the turns between the protected ones are replaced by a summary, from the front and only as many as it takes; a tool call and its responses stay together. Everything else is written as it was read, in the same order.
+
+No model is asked: the summary is a digest with one line for each turn, what it says first or which tool answered how much, within --summary-tokens. It is the same for the same input, and secrets in it are masked.
+
+A line that cannot be read or compressed is reported and passed through unchanged; the exit code is 2 then. --json writes the report as one object and needs --out.
+
+Examples:
+
+    compactor trajectory compress runs.jsonl -o compressed.jsonl
+    compactor trajectory compress runs/*.jsonl --target 8000 --metrics metrics.jsonl -o all.jsonl
+    zcat runs.jsonl.gz | compactor trajectory compress - --protect-last 8 | gzip > compressed.jsonl.gz`
+}
+
+// Validate is called by the parser.
+func (c *trajectoryCompressCmd) Validate() error {
+	var faults []error
+	if c.Workers < 1 || c.Workers > 256 {
+		faults = append(faults, fmt.Errorf("--workers: %d: want 1 to 256", c.Workers))
+	}
+	if c.SummaryTokens < 0 {
+		faults = append(faults, fmt.Errorf("--summary-tokens: %d: want 0 or more", c.SummaryTokens))
+	}
+	if c.ProtectLast < 0 {
+		faults = append(faults, fmt.Errorf("--protect-last: %d: want 0 or more", c.ProtectLast))
+	}
+	return errors.Join(faults...)
+}
+
+// trajectoryFailure is a trajectory that was passed through.
+type trajectoryFailure struct {
+	Where string `json:"where"`
+	Error string `json:"error"`
+}
+
+// trajectoryReport is what --json writes.
+type trajectoryReport struct {
+	File string `json:"file"`
+	trajectory.Report
+	Failures []trajectoryFailure `json:"failures"`
+	Seconds  float64             `json:"seconds"`
+}
+
+// maxFailures is how many failures a report names.
+const maxFailures = 1000
+
+// Run runs the command.
+func (c *trajectoryCompressCmd) Run(ctx context.Context, e *Env) (err error) {
+	if e.JSON && c.Out == "" {
+		return wrong("--json: goes with --out, as standard output holds the trajectories")
+	}
+	options, err := c.options(e)
+	if err != nil {
+		return err
+	}
+	sources, size, err := openSources(c.Files, e.Stdin)
+	if err != nil {
+		return err
+	}
+	defer sources.close()
+	out, metrics := e.Out.W, io.Discard
+	for _, f := range []struct {
+		flag, path string
+		to         *io.Writer
+	}{{"--out", c.Out, &out}, {"--metrics", c.Metrics, &metrics}} {
+		if f.path == "" {
+			continue
+		}
+		file, ferr := os.CreateTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+".*")
+		if ferr != nil {
+			return &exitError{exitUsage, fmt.Errorf("%s: %w", f.flag, ferr)}
+		}
+		// Files with lines that failed are complete: those lines are in them.
+		defer func() {
+			var failed *trajectoriesFailed
+			err = errors.Join(err, finishFile(file, f.path, err == nil || errors.As(err, &failed)))
+		}()
+		*f.to = file
+	}
+	report, err := c.compress(ctx, e, options, sources, size, out, metrics)
+	if err != nil {
+		return err
+	}
+	if err := report.write(e); err != nil {
+		return err
+	}
+	if report.Failed > 0 {
+		return &exitError{exitUsage, &trajectoriesFailed{report.Failed}}
+	}
+	return nil
+}
+
+// trajectoriesFailed is the error of a run that is complete but for some.
+type trajectoriesFailed struct{ n int }
+
+func (f *trajectoriesFailed) Error() string {
+	return term.Plural(f.n, "trajectory", "trajectories") + " could not be compressed and passed through as they are"
+}
+
+// options are those of the flags.
+func (c *trajectoryCompressCmd) options(e *Env) (trajectory.Options, error) {
+	o := trajectory.Defaults()
+	if given, ok := e.flags["policy.target_tokens"]; ok {
+		n, err := strconv.Atoi(given)
+		if err != nil || n < 0 {
+			return o, wrong("--target: %q: want a number of tokens, 0 or more", given)
+		}
+		o.Target = n
+	}
+	o.SummaryTokens, o.ProtectFirst, o.ProtectLast = c.SummaryTokens, c.ProtectFirst, c.ProtectLast
+	if !c.Notice {
+		o.Notice = ""
+	}
+	if c.Model != "" {
+		counter := tokens.ForModel(c.Model)
+		o.Count = func(text string) int { return int(counter.Text(text)) }
+	}
+	return o, nil
+}
+
+// compress works through the files.
+func (c *trajectoryCompressCmd) compress(
+	ctx context.Context, e *Env, o trajectory.Options, from sources, size int64, out, metrics io.Writer,
+) (trajectoryReport, error) {
+	started := e.now()
+	r := trajectoryReport{File: c.Out, Failures: []trajectoryFailure{}}
+	progress := e.Err.Progress("bytes read", size)
+	defer func() { progress.Done(term.Plural(r.Trajectories, "trajectory", "trajectories")) }()
+	w, lines := bufio.NewWriterSize(out, 64<<10), bufio.NewWriterSize(metrics, 64<<10)
+	encoder := json.NewEncoder(lines)
+	var merr error
+	for _, s := range from {
+		report, err := trajectory.Run(ctx, readProgress{s.in, progress}, w, trajectory.Batch{
+			Options: o, Workers: c.Workers,
+			Done: func(done trajectory.Outcome) {
+				merr = errors.Join(merr, encoder.Encode(r.note(s.path, done)))
+			},
+		})
+		r.Add(report)
+		switch {
+		case ctx.Err() != nil:
+			return r, ctx.Err()
+		case err != nil:
+			return r, fmt.Errorf("%s: %w", s.path, err)
+		case merr != nil:
+			return r, fmt.Errorf("--metrics: %w", merr)
+		}
+	}
+	r.Seconds = e.now().Sub(started).Seconds()
+	return r, errors.Join(w.Flush(), lines.Flush())
+}
+
+// trajectoryLine is a line of the file of metrics.
+type trajectoryLine struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	trajectory.Metrics
+	Error string `json:"error,omitempty"`
+}
+
+// note takes down what became of a trajectory.
+func (r *trajectoryReport) note(path string, o trajectory.Outcome) trajectoryLine {
+	line := trajectoryLine{File: path, Line: o.Line, Metrics: o.Metrics}
+	if o.Err != nil {
+		line.Error = o.Err.Error()
+		if len(r.Failures) < maxFailures {
+			r.Failures = append(r.Failures, trajectoryFailure{fmt.Sprintf("%s: line %d", path, o.Line), line.Error})
+		}
+	}
+	return line
+}
+
+// readProgress counts what is read.
+type readProgress struct {
+	in io.Reader
+	to *term.Progress
+}
+
+func (r readProgress) Read(b []byte) (int, error) {
+	n, err := r.in.Read(b)
+	r.to.Add(int64(n))
+	return n, err
+}
+
+// write says what the run came to: on standard output if that is free.
+func (r *trajectoryReport) write(e *Env) error {
+	if e.JSON {
+		return term.JSON(e.Out.W, r)
+	}
+	to := e.Out
+	if r.File == "" {
+		to = e.Err
+	}
+	if len(r.Failures) > 0 {
+		style := to.Style()
+		t := to.Table(term.Text("NOT COMPRESSED"), term.Text("REASON"))
+		const most = 50
+		for _, f := range r.Failures[:min(most, len(r.Failures))] {
+			t.Row(term.Styled{Value: f.Where, As: style.Red}, f.Error)
+		}
+		if err := t.Write(); err != nil {
+			return err
+		}
+		if more := r.Failed - most; more > 0 {
+			fmt.Fprintf(to.W, "… and %s more (--metrics has them all)\n", term.Count(more))
+		}
+		fmt.Fprintln(to.W)
+	}
+	change := func(before, after int64) string {
+		return fmt.Sprintf("%s → %s (%s less)", term.Count(before), term.Count(after), term.Percent(before-after, before))
+	}
+	pairs := [][2]any{
+		{"trajectories", r.Trajectories},
+		{"compressed", r.Compressed},
+		{"within the target", r.UnderTarget},
+		{"still above it", r.StillOver},
+		{"failed", r.Failed},
+		{"tokens", change(r.OriginalTokens, r.CompressedTokens)},
+		{"turns", change(r.OriginalTurns, r.CompressedTurns)},
+	}
+	if r.Compressed > 0 {
+		pairs = append(pairs, [2]any{"on average", fmt.Sprintf("to %.0f %% of the tokens, %.1f turns less, of those compressed",
+			100*r.AverageRatio, r.AverageTurnsRemoved)})
+	}
+	return to.Pairs(append(pairs, [2]any{"time", time.Duration(r.Seconds * float64(time.Second))})...)
+}

@@ -1,0 +1,121 @@
+package trajectory
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// line is one trajectory as JSON: an object with the turns under "conversations",
+// or the array of them alone. What is not rewritten is written as it was read.
+type line struct {
+	raw        []byte
+	start, end int // of the array in raw
+	turns      []Turn
+	rawTurns   []json.RawMessage
+}
+
+func readLine(raw []byte) (*line, error) {
+	l := &line{raw: raw, end: len(raw)}
+	if !json.Valid(raw) {
+		return nil, errors.New("no JSON")
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
+		at, ok := member(raw, "conversations")
+		if !ok {
+			return nil, errors.New("no conversations in it")
+		}
+		l.start, l.end = at[0], at[1]
+	}
+	if err := json.Unmarshal(raw[l.start:l.end], &l.rawTurns); err != nil || l.rawTurns == nil {
+		return nil, errors.New("conversations: want an array of turns")
+	}
+	l.turns = make([]Turn, len(l.rawTurns))
+	for i, raw := range l.rawTurns {
+		var t struct{ From, Value *string }
+		if err := json.Unmarshal(raw, &t); err != nil || t.From == nil || t.Value == nil {
+			return nil, fmt.Errorf(`turn %d: want {"from": text, "value": text}`, i)
+		}
+		l.turns[i] = Turn{*t.From, *t.Value}
+	}
+	return l, nil
+}
+
+// member is where the value of a key starts and ends in a JSON object, the last one
+// of that name.
+func member(object []byte, key string) (at [2]int, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		return at, false
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return at, false
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return at, false
+		}
+		if name == key {
+			end := int(d.InputOffset())
+			at, ok = [2]int{end - len(value), end}, true
+		}
+	}
+	return at, ok
+}
+
+// compressed is the line with the turns of its region replaced by a summary, and
+// the notice on the system turns before it.
+func (l *line) compressed(r Region, summary Turn, notice string) ([]byte, error) {
+	turns := slices.Clone(l.rawTurns[:r.Start])
+	for i := range turns {
+		if l.turns[i].From == System && notice != "" {
+			var err error
+			if turns[i], err = withNotice(turns[i], notice); err != nil {
+				return nil, err
+			}
+		}
+	}
+	written, err := plainJSON(summary)
+	if err != nil {
+		return nil, err
+	}
+	turns = append(append(turns, written), l.rawTurns[r.End:]...)
+	out := append(slices.Clone(l.raw[:l.start]), '[')
+	out = append(out, bytes.Join(rawBytes(turns), []byte(", "))...)
+	return append(append(out, ']'), l.raw[l.end:]...), nil
+}
+
+func rawBytes(raw []json.RawMessage) [][]byte {
+	out := make([][]byte, len(raw))
+	for i := range raw {
+		out[i] = raw[i]
+	}
+	return out
+}
+
+// withNotice appends to the value of a turn, whatever escapes it is written with.
+func withNotice(turn json.RawMessage, notice string) (json.RawMessage, error) {
+	at, ok := member(turn, "value")
+	if !ok {
+		return nil, errors.New("a turn without value")
+	}
+	text, err := plainJSON(notice)
+	if err != nil {
+		return nil, err
+	}
+	out := append(slices.Clone(turn[:at[1]-1]), text[1:]...)
+	return append(out, turn[at[1]:]...), nil
+}
+
+// plainJSON is v as JSON with nothing escaped that need not be.
+func plainJSON(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}

@@ -1,0 +1,91 @@
+package trajectory
+
+import "math"
+
+// Report adds up what became of many trajectories.
+type Report struct {
+	Trajectories int `json:"trajectories"`
+	Compressed   int `json:"compressed"`
+	UnderTarget  int `json:"skipped_under_target"`
+	// StillOver counts those above the target afterwards, compressed or not.
+	StillOver int `json:"still_over_limit"`
+	Failed    int `json:"failed"`
+
+	// Tokens and turns of all trajectories that could be read.
+	OriginalTokens   int64 `json:"original_tokens"`
+	CompressedTokens int64 `json:"compressed_tokens"`
+	TokensSaved      int64 `json:"tokens_saved"`
+	OriginalTurns    int64 `json:"original_turns"`
+	CompressedTurns  int64 `json:"compressed_turns"`
+	TurnsRemoved     int64 `json:"turns_removed"`
+
+	SummaryCalls  int `json:"summarization_api_calls"`
+	SummaryErrors int `json:"summarization_errors"`
+
+	// Averages over the compressed trajectories alone, 0 where there are none.
+	AverageRatio        float64 `json:"average_compression_ratio"`
+	AverageTokensSaved  float64 `json:"average_tokens_saved"`
+	AverageTurnsRemoved float64 `json:"average_turns_removed"`
+
+	ratios       float64
+	saved, taken int64
+}
+
+// count adds an outcome.
+func (r *Report) count(o Outcome) {
+	r.Trajectories++
+	switch {
+	case o.Err != nil:
+		r.Failed++
+	case o.Compressed:
+		r.Compressed++
+		r.ratios += o.Ratio
+		r.saved += int64(o.TokensSaved)
+		r.taken += int64(o.TurnsRemoved)
+	case o.UnderTarget:
+		r.UnderTarget++
+	}
+	if o.StillOver {
+		r.StillOver++
+	}
+	r.OriginalTokens += int64(o.OriginalTokens)
+	r.CompressedTokens += int64(o.CompressedTokens)
+	r.TokensSaved += int64(o.TokensSaved)
+	r.OriginalTurns += int64(o.OriginalTurns)
+	r.CompressedTurns += int64(o.CompressedTurns)
+	r.TurnsRemoved += int64(o.TurnsRemoved)
+	r.SummaryCalls += o.SummaryCalls
+	r.SummaryErrors += o.SummaryErrors
+	r.average()
+}
+
+// Add adds another report.
+func (r *Report) Add(o Report) {
+	r.Trajectories += o.Trajectories
+	r.Compressed += o.Compressed
+	r.UnderTarget += o.UnderTarget
+	r.StillOver += o.StillOver
+	r.Failed += o.Failed
+	r.OriginalTokens += o.OriginalTokens
+	r.CompressedTokens += o.CompressedTokens
+	r.TokensSaved += o.TokensSaved
+	r.OriginalTurns += o.OriginalTurns
+	r.CompressedTurns += o.CompressedTurns
+	r.TurnsRemoved += o.TurnsRemoved
+	r.SummaryCalls += o.SummaryCalls
+	r.SummaryErrors += o.SummaryErrors
+	r.ratios += o.ratios
+	r.saved += o.saved
+	r.taken += o.taken
+	r.average()
+}
+
+func (r *Report) average() {
+	if r.Compressed == 0 {
+		return
+	}
+	n := float64(r.Compressed)
+	r.AverageRatio = math.Round(r.ratios/n*1e4) / 1e4
+	r.AverageTokensSaved = math.Round(float64(r.saved)/n*10) / 10
+	r.AverageTurnsRemoved = math.Round(float64(r.taken)/n*10) / 10
+}
