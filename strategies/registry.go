@@ -47,6 +47,7 @@ func Builtin() *Registry {
 		"sliding_window":      {"keep the newest groups", newSlidingWindow},
 		"selective_tool_call": {"drop all but the newest tool calls", newSelectiveToolCall},
 		"tool_result":         {"collapse all but the newest tool calls into their results", newToolResult},
+		"handoff":             {"summarize what lies between head and tail as notes for who takes over, prune old tool results", newHandoff},
 		"token_budget":        {"run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget},
 	}}
 }
