@@ -96,7 +96,7 @@ func newHandoff(a *Args) (Strategy, error) {
 		a.Fault("summary_prefix", h.prefix, "a text, for summaries are recognised by it")
 	}
 	h.summarizer = a.Summarizer()
-	h.prune = newPruner(h.last)
+	h.prune = &pruneToolResults{protect: int64(h.last), budget: int64(h.tail)}
 	return h, nil
 }
 

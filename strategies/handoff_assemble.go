@@ -60,9 +60,9 @@ func (p *handoffPass) standIn(i int) {
 	}
 }
 
-func (p *handoffPass) entry(i int) *Entry   { return &p.t.Entries[p.view[i]] }
-func (p *handoffPass) seq(i int) chat.Seq   { return p.entry(i).Seq }
-func (p *handoffPass) inMiddle(i int) bool  { return i >= p.start && i < p.end && !p.keep[i] }
+func (p *handoffPass) entry(i int) *Entry    { return &p.t.Entries[p.view[i]] }
+func (p *handoffPass) seq(i int) chat.Seq    { return p.entry(i).Seq }
+func (p *handoffPass) inMiddle(i int) bool   { return i >= p.start && i < p.end && !p.keep[i] }
 func (p *handoffPass) target() *chat.Message { return p.messages[p.end] }
 
 // gone marks what the summary takes the place of.

@@ -48,6 +48,7 @@ func Builtin() *Registry {
 		"selective_tool_call": {"drop all but the newest tool calls", newSelectiveToolCall},
 		"tool_result":         {"collapse all but the newest tool calls into their results", newToolResult},
 		"handoff":             {"summarize what lies between head and tail as notes for who takes over, prune old tool results", newHandoff},
+		"prune_tool_results":  {"replace repeated and old tool outputs by one line each, and cut long tool arguments", newPruneToolResults},
 		"token_budget":        {"run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget},
 	}}
 }

@@ -1,0 +1,301 @@
+package strategies
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/stub"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+func init() {
+	checkers["hermes/hermes_stub"] = checkHermesStub
+	checkers["hermes/hermes_args"] = checkHermesArgs
+	checkers["hermes/hermes_redact"] = checkHermesRedact
+	checkers["hermes/hermes_prune"] = checkHermesPrune
+}
+
+// seedOf reads what the reference's first version did.
+func seedOf[T any](v *vector) (T, error) {
+	var expect struct {
+		Seed *T `json:"seed"`
+	}
+	if err := json.Unmarshal(v.Expect, &expect); err != nil {
+		return *new(T), err
+	}
+	if expect.Seed == nil {
+		return *new(T), fmt.Errorf("nothing is expected of the seed version")
+	}
+	return *expect.Seed, nil
+}
+
+type seedText struct {
+	Text string `json:"text"`
+}
+
+func checkHermesStub(v *vector) error {
+	want, err := seedOf[seedText](v)
+	if err != nil {
+		return err
+	}
+	got := stub.Line(param(v, "tool", ""), param(v, "args", ""), param(v, "content", ""))
+	return sameStub(got, want.Text)
+}
+
+// sameStub compares stubs up to how Python prints values that are no strings.
+func sameStub(got, want string) error {
+	if got != want && unpython(got) != unpython(want) {
+		return fmt.Errorf("stub %q, want %q", got, want)
+	}
+	return nil
+}
+
+func unpython(s string) string {
+	return strings.NewReplacer("'", `"`, "None", "null", "True", "true", "False", "false").Replace(s)
+}
+
+func checkHermesArgs(v *vector) error {
+	want, err := seedOf[seedText](v)
+	if err != nil {
+		return err
+	}
+	got, _ := stub.Arguments(param(v, "args", ""), 0, 200)
+	return sameArguments(got, want.Text)
+}
+
+// sameArguments compares arguments as what they are parsed to.
+func sameArguments(got, want string) error {
+	g, gotJSON := parsed(got)
+	w, wantJSON := parsed(want)
+	if got != want && (!gotJSON || !wantJSON || !reflect.DeepEqual(g, w)) {
+		return fmt.Errorf("arguments %q, want %q", got, want)
+	}
+	return nil
+}
+
+// parsed is JSON as values; integers are exact, other numbers as near as a float is.
+func parsed(s string) (any, bool) {
+	d := json.NewDecoder(strings.NewReader(s))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil || d.More() {
+		return nil, false
+	}
+	return withFloats(v), true
+}
+
+func withFloats(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = withFloats(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = withFloats(v[k])
+		}
+	case json.Number:
+		if strings.ContainsAny(string(v), ".eE") {
+			f, _ := strconv.ParseFloat(string(v), 64)
+			return f
+		}
+	}
+	return v
+}
+
+func checkHermesRedact(v *vector) error {
+	want, err := seedOf[seedText](v)
+	if err != nil {
+		return err
+	}
+	in := param(v, "text", "")
+	got, n := summarize.Redact(in)
+	theirs, err := hiddenIn(in, want.Text)
+	if err != nil {
+		return fmt.Errorf("what is expected: %w", err)
+	}
+	ours, err := hiddenIn(in, got)
+	if err != nil {
+		return err
+	}
+	for i := range in {
+		if theirs[i] && !ours[i] {
+			return fmt.Errorf("%q became %q, want %q", in, got, want.Text)
+		}
+	}
+	if (n > 0) != slices.Contains(ours, true) {
+		return fmt.Errorf("%d masked in %q", n, got)
+	}
+	if again, _ := summarize.Redact(got); again != got {
+		return fmt.Errorf("%q became %q and then %q", in, got, again)
+	}
+	return nil
+}
+
+var aMask = regexp.MustCompile(`\[REDACTED[^\]]*\]|\*{3,}|\S{6}\.\.\.\S{4}`)
+
+// hiddenIn marks the bytes of a text that a redacted one does not hold. What a mask
+// shows counts as hidden.
+func hiddenIn(in, redacted string) ([]bool, error) {
+	hidden := make([]bool, len(in))
+	if in == redacted {
+		return hidden, nil
+	}
+	at := 0
+	kept := aMask.Split(redacted, -1)
+	for i, k := range kept {
+		n := strings.Index(in[at:], k)
+		if i == len(kept)-1 {
+			n = len(in) - at - len(k)
+		}
+		if n < 0 || i == 0 && n > 0 || !strings.HasPrefix(in[at+n:], k) {
+			return nil, fmt.Errorf("%q became %q, which does more than mask", in, redacted)
+		}
+		for j := at; j < at+n; j++ {
+			hidden[j] = true
+		}
+		at += n + len(k)
+	}
+	return hidden, nil
+}
+
+// hermesItem is a message of what the reference returns.
+type hermesItem struct {
+	Ref       *int    `json:"ref"`
+	Content   *string `json:"content"`
+	ToolCalls []struct {
+		ID        string  `json:"id"`
+		Arguments *string `json:"arguments"`
+	} `json:"tool_calls"`
+}
+
+func checkHermesPrune(v *vector) error {
+	want, err := seedOf[struct {
+		Pruned int          `json:"pruned"`
+		Out    []hermesItem `json:"out"`
+	}](v)
+	if err != nil {
+		return err
+	}
+	messages, err := v.chat()
+	if err != nil {
+		return err
+	}
+	s, err := Builtin().New("prune_tool_results", Params{
+		"protect_last_n":      param(v, "protect_tail_count", 20),
+		"protect_tail_tokens": param(v, "protect_tail_tokens", 0),
+	})
+	if err != nil {
+		return err
+	}
+	session := session(messages...)
+	d, err := NewDraft(session.transcript(false))
+	if err != nil {
+		return err
+	}
+	if _, err := d.Run(context.Background(), s, session.load); err != nil {
+		return err
+	}
+	if d.rejected > 0 {
+		return fmt.Errorf("%d stand-ins were rejected", d.rejected)
+	}
+	results := 0
+	for _, a := range d.Plan().Additions {
+		if a.Reason != reasonShrunk {
+			results++
+		}
+	}
+	if results != want.Pruned {
+		return fmt.Errorf("%d results pruned, want %d", results, want.Pruned)
+	}
+	var view []*chat.Message
+	for i := range d.Transcript().Entries {
+		if e := &d.Transcript().Entries[i]; e.Included {
+			m := e.Message
+			if m == nil {
+				m = session.messages[e.Seq]
+			}
+			view = append(view, m)
+		}
+	}
+	if len(view) != len(want.Out) {
+		return fmt.Errorf("%d messages, want %d", len(view), len(want.Out))
+	}
+	for i, w := range want.Out {
+		if w.Ref == nil {
+			return fmt.Errorf("message %d: expected to be something new", i)
+		}
+		if err := samePruned(view[i], &messages[*w.Ref], w); err != nil {
+			return fmt.Errorf("message %d: %w", i, err)
+		}
+	}
+	before := d.changes
+	if _, err := d.Run(context.Background(), s, session.load); err != nil || d.changes != before {
+		return fmt.Errorf("a second pass changes %d more (%v)", d.changes-before, err)
+	}
+	if len(v.Breaks) > 0 {
+		return keepsInvariants(session, s)
+	}
+	return nil
+}
+
+func samePruned(got, original *chat.Message, want hermesItem) error {
+	content := original.Content.String()
+	if want.Content != nil {
+		content = *want.Content
+	}
+	if got.Role != original.Role || got.ToolCallID != original.ToolCallID {
+		return fmt.Errorf("a %s message for %q, want %s for %q", got.Role, got.ToolCallID, original.Role, original.ToolCallID)
+	}
+	if err := sameStub(got.Content.String(), content); err != nil {
+		return err
+	}
+	if want.ToolCalls == nil {
+		if !reflect.DeepEqual(got.ToolCalls, original.ToolCalls) {
+			return fmt.Errorf("calls %v, want %v", got.ToolCalls, original.ToolCalls)
+		}
+		return nil
+	}
+	if len(got.ToolCalls) != len(want.ToolCalls) {
+		return fmt.Errorf("%d calls, want %d", len(got.ToolCalls), len(want.ToolCalls))
+	}
+	for i, w := range want.ToolCalls {
+		arguments := original.ToolCalls[i].Arguments
+		if w.Arguments != nil {
+			arguments = *w.Arguments
+		}
+		if err := sameArguments(got.ToolCalls[i].Arguments, arguments); err != nil || got.ToolCalls[i].ID != w.ID {
+			return fmt.Errorf("call %d is %q, want %q: %v", i, got.ToolCalls[i].ID, w.ID, err)
+		}
+		var written chat.Message
+		if err := json.Unmarshal(got.AppendJSON(nil), &written); err != nil || written.ToolCalls[i].Arguments != got.ToolCalls[i].Arguments {
+			return fmt.Errorf("call %d is written as %s: %v", i, bytes.TrimSpace(got.AppendJSON(nil)), err)
+		}
+	}
+	return nil
+}
+
+// keepsInvariants runs a strategy behind the guard.
+func keepsInvariants(s *model, strategy Strategy) error {
+	var fail failures
+	s.run(&fail, Pipeline{Steps: []Strategy{strategy}}, false)
+	if fail != nil {
+		return fmt.Errorf("behind the guard: %s", fail[0])
+	}
+	if err := s.invariants(true); err != nil {
+		return fmt.Errorf("behind the guard: %w", err)
+	}
+	return nil
+}
+
+type failures []string
+
+func (f *failures) Fatalf(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }

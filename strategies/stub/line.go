@@ -1,0 +1,169 @@
+package stub
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Line is what stands in place of a tool's result: which tool ran, on what, and
+// how much it answered. arguments are those of the call, as the model wrote them;
+// what is missing there, has a type of no use, or cannot be read at all is shown as
+// missing. Lengths are in characters.
+//
+// A line break within an argument is kept, so that "one line" is meant, not
+// promised.
+func Line(tool, arguments, result string) string {
+	a := fields(arguments)
+	if describe := lines[tool]; describe != nil {
+		return "[" + tool + "] " + describe(a, result)
+	}
+	switch tool {
+	case "browser_navigate", "browser_click", "browser_snapshot", "browser_type", "browser_scroll", "browser_vision":
+		return "[" + tool + "]" + browser(a) + " (" + length(result) + " chars)"
+	case "skill_view", "skills_list", "skill_manage":
+		return "[" + tool + "] name=" + a.show("name", "?") + " (" + length(result) + " chars)"
+	}
+	return "[" + tool + "]" + anything(a) + " (" + length(result) + " chars result)"
+}
+
+// lines say what tools of a known kind did.
+var lines = map[string]func(a object, result string) string{
+	"terminal": func(a object, result string) string {
+		command, long := clip(a.text("command"), 80)
+		if long {
+			command, _ = clip(command, 77)
+			command += "..."
+		}
+		return "ran `" + command + "` -> exit " + first(exitCode, result) + ", " + lineCount(result) + " lines output"
+	},
+	"read_file": func(a object, result string) string {
+		return "read " + a.show("path", "?") + " from line " + a.show("offset", "1") + " (" + length(result) + " chars)"
+	},
+	"write_file": func(a object, _ string) string {
+		written := "?"
+		if s := a.text("content"); s != "" {
+			written = strconv.Itoa(strings.Count(s, "\n") + 1)
+		}
+		return "wrote to " + a.show("path", "?") + " (" + written + " lines)"
+	},
+	"search_files": func(a object, result string) string {
+		return a.show("target", "content") + " search for '" + a.show("pattern", "?") + "' in " + a.show("path", ".") +
+			" -> " + first(totalCount, result) + " matches"
+	},
+	"patch": func(a object, result string) string {
+		return a.show("mode", "replace") + " in " + a.show("path", "?") + " (" + length(result) + " chars result)"
+	},
+	"web_search": func(a object, result string) string {
+		return "query='" + a.show("query", "?") + "' (" + length(result) + " chars result)"
+	},
+	"web_extract": func(a object, result string) string {
+		url, more := "?", ""
+		if urls := elements(a.raw("urls")); len(urls) > 0 {
+			url = show(urls[0], "?")
+			if len(urls) > 1 {
+				more = " (+" + strconv.Itoa(len(urls)-1) + " more)"
+			}
+		}
+		return url + more + " (" + length(result) + " chars)"
+	},
+	"delegate_task": func(a object, result string) string {
+		goal, long := clip(a.text("goal"), 60)
+		if long {
+			goal, _ = clip(goal, 57)
+			goal += "..."
+		}
+		return "'" + goal + "' (" + length(result) + " chars result)"
+	},
+	"execute_code": func(a object, result string) string {
+		code, long := clip(a.text("code"), 60)
+		code = strings.ReplaceAll(code, "\n", " ")
+		if long {
+			code += "..."
+		}
+		return "`" + code + "` (" + lineCount(result) + " lines output)"
+	},
+	"vision_analyze": func(a object, result string) string {
+		question, _ := clip(a.text("question"), 50)
+		return "'" + question + "' (" + length(result) + " chars)"
+	},
+	"memory":         func(a object, _ string) string { return a.show("action", "?") + " on " + a.show("target", "?") },
+	"todo":           func(object, string) string { return "updated task list" },
+	"clarify":        func(object, string) string { return "asked user a question" },
+	"text_to_speech": func(_ object, result string) string { return "generated audio (" + length(result) + " chars)" },
+	"cronjob":        func(a object, _ string) string { return a.show("action", "?") },
+	"process": func(a object, _ string) string {
+		return a.show("action", "?") + " session=" + a.show("session_id", "?")
+	},
+}
+
+var (
+	exitCode   = regexp.MustCompile(`"exit_code"\s*:\s*(-?\d+)`)
+	totalCount = regexp.MustCompile(`"total_count"\s*:\s*(\d+)`)
+)
+
+// first is what the group of a pattern holds where it first matches.
+func first(p *regexp.Regexp, s string) string {
+	if m := p.FindStringSubmatchIndex(s); m != nil {
+		return s[m[2]:m[3]]
+	}
+	return "?"
+}
+
+// browser is where a browser tool was, if its arguments say so.
+func browser(a object) string {
+	if url := a.show("url", ""); url != "" {
+		return " " + url
+	}
+	if ref := a.show("ref", ""); ref != "" {
+		return " ref=" + ref
+	}
+	return ""
+}
+
+// anything is what the first two arguments of any tool say.
+func anything(a object) string {
+	var b strings.Builder
+	for i, f := range a.distinct(2) {
+		if i == 2 {
+			break
+		}
+		value, _ := clip(show(f.value, "null"), 40)
+		b.WriteString(" " + f.key + "=" + value)
+	}
+	return b.String()
+}
+
+// clip is the first n characters of s, and whether there are more.
+func clip(s string, n int) (string, bool) {
+	for i := range s {
+		if n == 0 {
+			return s[:i], true
+		}
+		n--
+	}
+	return s, false
+}
+
+// length is how many characters s has, with commas between thousands.
+func length(s string) string {
+	digits := strconv.Itoa(utf8.RuneCountInString(s))
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}
+
+// lineCount is how many lines s has; a blank one has none.
+func lineCount(s string) string {
+	if strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }) == "" {
+		return "0"
+	}
+	return strconv.Itoa(strings.Count(s, "\n") + 1)
+}

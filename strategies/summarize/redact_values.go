@@ -1,0 +1,331 @@
+package summarize
+
+import "strings"
+
+// assignments are name=value: names in capitals anywhere, others where they look
+// like configuration rather than prose or a query string.
+func assignments(s string, e *edits) {
+	v := values{s: s}
+	for i := 0; i < len(s); i++ {
+		at := strings.IndexByte(s[i:], '=')
+		if at < 0 {
+			return
+		}
+		if i += at; i+1 < len(s) && (s[i+1] == '=' || s[i+1] == '>') {
+			i++ // compared, not assigned
+			continue
+		}
+		if i < e.end() {
+			continue
+		}
+		end := i
+		if end > 0 && (s[end-1] == ':' || s[end-1] == '?') {
+			end--
+		}
+		gap := blank.start(s, end, maxBlank)
+		name := wordDot.start(s, gap, maxName)
+		if name == gap {
+			continue
+		}
+		value := blank.end(s, i+1)
+		spaced := gap < end || value > i+1
+		upper := upperName(s, name, gap)
+		if upper < gap && upperSecret(s[upper:gap]) {
+			start, stop := v.at(value, false)
+			if s[upper:gap] == "PASS" && digits(s[start:stop]) {
+				continue // a count of tests
+			}
+			e.mask(s, start, stop)
+			continue
+		}
+		secret := secretName(s[name:gap])
+		if upper == name || !secret && !strings.HasSuffix(s[name:gap], "_key") || !configured(s, name, gap) {
+			continue
+		}
+		start, stop := v.at(value, true)
+		if code := spaced && start == value; !harmless(s[start:stop], !secret, code) {
+			e.mask(s, start, stop)
+		}
+	}
+}
+
+// upperName is where the name in capitals that ends at end starts.
+func upperName(s string, start, end int) int {
+	for end > start && (upperDigit[s[end-1]] || s[end-1] == '_') {
+		end--
+	}
+	return end
+}
+
+// configured reports whether the name at s[start:end] stands where configuration
+// does: it has several parts, or begins a line, a flag or an entry of a list.
+func configured(s string, start, end int) bool {
+	before := byte('\n')
+	if start > 0 {
+		before = s[start-1]
+	}
+	if before == '?' || before == '&' {
+		return false // a query string
+	}
+	return strings.IndexByte(";'\"`", before) >= 0 || strings.HasPrefix(s[start:end], "--") ||
+		strings.ContainsAny(s[start:end], "._") || lineStart(s, start)
+}
+
+// lineStart reports whether only white space, a line number, "export" or the dash
+// of a list are in front of i on its line.
+func lineStart(s string, i int) bool {
+	i = blank.start(s, i, maxBlank)
+	if j := i - len("export"); j >= 0 && s[j:i] == "export" {
+		i = blank.start(s, j, maxBlank)
+	}
+	if i > 0 && s[i-1] == '-' {
+		i = blank.start(s, i-1, maxBlank)
+	}
+	if i > 0 && (s[i-1] == '|' || s[i-1] == ':' || s[i-1] == '\t') {
+		i--
+	}
+	i = blank.start(s, digit.start(s, i, 12), maxBlank)
+	return i == 0 || s[i-1] == '\n' || s[i-1] == '\r' || s[i-1] == 'n' && i > 1 && s[i-2] == '\\'
+}
+
+// values finds where values end. It remembers the last end of each kind, which
+// is that of all values that begin before it: a text that is one long word would
+// be read once for each of them otherwise.
+type values struct {
+	s     string
+	known [2]struct{ start, end int }
+}
+
+// at is where the value that begins at i starts and ends: within its quotes, or up
+// to white space, what ends the JSON string around it, or what goes before another
+// pair.
+func (v *values) at(i int, pairs bool) (start, end int) {
+	if i == len(v.s) || space[v.s[i]] {
+		return i, i
+	}
+	if q := v.s[i]; q == '"' || q == '\'' || q == '`' {
+		for j := i + 1; j < len(v.s) && v.s[j] != '\n'; j++ {
+			switch v.s[j] {
+			case '\\':
+				j++
+			case q:
+				return i + 1, j
+			}
+		}
+	}
+	known := &v.known[0]
+	if pairs {
+		known = &v.known[1]
+	}
+	if i < known.start || i >= known.end {
+		known.start, known.end = i, i
+		for known.end < len(v.s) && !v.ends(known.end, pairs) {
+			known.end++
+		}
+	}
+	return i, known.end
+}
+
+func (v *values) ends(i int, pairs bool) bool {
+	next := byte(0)
+	if i+1 < len(v.s) {
+		next = v.s[i+1]
+	}
+	switch c := v.s[i]; c {
+	case '&', ';':
+		return pairs
+	case '"':
+		return next == ',' || next == '}' || next == ']' || next == ':'
+	case '\\':
+		return next == 'n' || next == 'r' || next == 't' || next == '"'
+	default:
+		return space[c]
+	}
+}
+
+// harmless reports whether a value under a secret name in small letters is none:
+// code, a constant, a count. weak: the name alone says little.
+func harmless(v string, weak, code bool) bool {
+	if len(v) < len("undefined")+1 {
+		switch strings.ToLower(v) {
+		case "", "none", "null", "nil", "true", "false", "undefined":
+			return true
+		}
+		if digits(v) {
+			return true
+		}
+	}
+	v = v[:min(len(v), 256)]
+	if code && strings.ContainsAny(v, "([{") {
+		return true
+	}
+	return weak && (len(v) < 16 || strings.ContainsAny(v, "([{ ") || !strings.ContainsAny(v, "0123456789"))
+}
+
+func digits(v string) bool { return digit.end(v, 0) == len(v) }
+
+// fields are name: value: quoted names, lines of YAML, headers; and bot tokens,
+// which are a number, a colon and the secret.
+func fields(s string, e *edits) {
+	v := values{s: s}
+	for i := 0; i < len(s); i++ {
+		at := strings.IndexByte(s[i:], ':')
+		if at < 0 {
+			return
+		}
+		if i += at; i+1 < len(s) && (s[i+1] == ':' || s[i+1] == '=') || strings.HasPrefix(s[i+1:], "//") {
+			i++ // code, a URL
+			continue
+		}
+		if i < e.end() {
+			continue
+		}
+		if id := digit.start(s, i, 20); i-id >= 8 {
+			if end := word.end(s, i+1); end-i > 30 {
+				e.mask(s, i+1, end)
+				continue
+			}
+		}
+		gap := blank.start(s, i, maxBlank)
+		if gap > 0 && (s[gap-1] == '"' || s[gap-1] == '\'') {
+			quotedField(s, gap, i+1, e)
+			continue
+		}
+		name := wordDot.start(s, gap, maxName)
+		value := blank.end(s, i+1)
+		switch n := s[name:gap]; {
+		case name == gap:
+		case strings.EqualFold(n, "authorization"), strings.EqualFold(n, "proxy-authorization"):
+			start, end := credential(s, value)
+			e.mask(s, start, end)
+		case isAny(strings.TrimLeft(n, "-."), headers):
+			start, end := v.at(value, false)
+			e.mask(s, start, end)
+		case secretName(n) && !strings.EqualFold(n, "auth") && lineStart(s, name):
+			if start, end := v.at(value, true); !harmless(s[start:end], false, false) {
+				e.mask(s, start, end)
+			}
+		}
+	}
+}
+
+// quotedField is "name": "value" with the quotes of JSON or Python, also within a
+// JSON string, where they have a backslash. end is behind the name's quote.
+func quotedField(s string, end, value int, e *edits) {
+	q := s[end-1 : end]
+	end--
+	if end > 0 && s[end-1] == '\\' {
+		end--
+		q = `\` + q
+	}
+	name := wordDot.start(s, end, maxName)
+	if name < len(q) || s[name-len(q):name] != q {
+		return
+	}
+	header := isAny(s[name:end], headers) || strings.EqualFold(s[name:end], "authorization")
+	if !header && !secretName(s[name:end]) {
+		return
+	}
+	value = space.end(s, value)
+	for _, open := range []string{q, `"`, `'`} {
+		if strings.HasPrefix(s[value:], open) {
+			start := value + len(open)
+			e.mask(s, start, quoteEnd(s, start, open))
+			return
+		}
+	}
+}
+
+// quoteEnd is where what was opened with a quote at start ends: at the next such
+// quote, or where the line does.
+func quoteEnd(s string, start int, quote string) int {
+	for j := start; j < len(s); j++ {
+		switch {
+		case strings.HasPrefix(s[j:], quote), s[j] == '\n':
+			return j
+		case s[j] == '\\':
+			j++
+		}
+	}
+	return len(s)
+}
+
+// credential is the value of an Authorization header, without its scheme.
+func credential(s string, i int) (start, end int) {
+	token := func(i int) int {
+		for i < len(s) && !space[s[i]] && s[i] != '"' && s[i] != '\'' {
+			i++
+		}
+		return i
+	}
+	start, end = i, token(i)
+	if next := blank.end(s, end); end > start && next > end && token(next) > next {
+		return next, token(next)
+	}
+	return start, end
+}
+
+// urls are passwords of databases, and tokens in place of a user.
+func urls(s string, e *edits) {
+	for i := 0; ; {
+		at := strings.Index(s[i:], "://")
+		if at < 0 {
+			return
+		}
+		at += i
+		i = at + len("://")
+		scheme := s[schemeStart(s, at):at]
+		isWeb := isAny(scheme, webs)
+		if i < e.end() || !isWeb && !isAny(scheme, databases) {
+			continue
+		}
+		host, colon := -1, -1
+		for j := i; j < min(len(s), i+maxUser) && !space[s[j]] && host < 0; j++ {
+			switch {
+			case s[j] == '@':
+				host = j
+			case s[j] == ':' && colon < 0:
+				colon = j
+			case s[j] == '/' && isWeb:
+				j = len(s)
+			}
+		}
+		switch {
+		case host < 0:
+		case isWeb && colon < 0 && host-i >= 8 && host+1 < len(s) && !space[s[host+1]]:
+			e.mask(s, i, host)
+		case !isWeb && colon >= 0:
+			e.mask(s, colon+1, host)
+		}
+	}
+}
+
+func schemeStart(s string, end int) int {
+	i := end
+	for i > 0 && end-i < 16 && (alnum[s[i-1]] || s[i-1] == '+') {
+		i--
+	}
+	return i
+}
+
+// formBodies are texts that are a form and nothing else.
+func formBodies(s string, e *edits) {
+	if !strings.Contains(s, "&") || strings.ContainsAny(s, " \t\n\r") {
+		return
+	}
+	for at := 0; at <= len(s); {
+		end := len(s)
+		if n := strings.IndexByte(s[at:], '&'); n >= 0 {
+			end = at + n
+		}
+		name, _, ok := strings.Cut(s[at:end], "=")
+		if !ok || name == "" || wordDot.end(name, 0) != len(name) {
+			*e = nil // something else after all
+			return
+		}
+		if isAny(name, formNames) {
+			e.mask(s, at+len(name)+1, end)
+		}
+		at = end + 1
+	}
+}
