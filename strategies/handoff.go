@@ -224,10 +224,8 @@ func (p *handoffPass) read(ctx context.Context) error {
 			m = &a.Message
 		}
 		p.messages[i], p.spans[i] = m, spanOf(m)
-		if meta := &p.t.Entries[e].Meta; !p.h.reference {
-			_, rest, ok := p.h.split(m)
-			p.spans[i].summary = ok && rest == "" || meta.Kind == chat.KindSummary && !meta.Has(chat.Moved)
-		}
+		meta := &p.t.Entries[e].Meta
+		p.spans[i].summary = p.h.wrote(m) || meta.Kind == chat.KindSummary && !meta.Has(chat.Moved)
 	}
 	p.keep = p.kept()
 	return nil
@@ -268,7 +266,7 @@ func (p *handoffPass) collect() {
 		switch {
 		case !inside:
 			continue
-		case ok && !p.h.reference && rest == "":
+		case !p.h.reference && p.h.wrote(m):
 			continue // the model is given it as the previous summary
 		case ok && !p.h.reference:
 			said := *m

@@ -72,6 +72,12 @@ func (h *handoff) split(m *chat.Message) (summary, rest string, ok bool) {
 	return strings.TrimFunc(text, isBlank), strings.TrimFunc(rest, isBlank), true
 }
 
+// wrote reports a message that holds nothing but what a handoff wrote.
+func (h *handoff) wrote(m *chat.Message) bool {
+	_, rest, ok := h.split(m)
+	return ok && rest == "" && len(m.ToolCalls) == 0
+}
+
 // isFallback recognises the text that stands in place of a summary.
 func (h *handoff) isFallback(summary string) bool {
 	before, after, _ := strings.Cut(h.fallback, countMark)
@@ -102,10 +108,12 @@ func (h *handoff) HasContent(t *Transcript) bool {
 		e := &t.Entries[i]
 		if e.Included && e.Message != nil {
 			s = append(s, spanOf(e.Message))
-			_, rest, ok := h.split(e.Message)
-			s[len(s)-1].summary = ok && rest == ""
+			s[len(s)-1].summary = h.wrote(e.Message)
 		}
 	}
 	start, end := h.bounds(s)
-	return start < min(end, max(len(s), 1)) && len(s) > 0
+	if !h.reference {
+		end = min(end, len(s))
+	}
+	return start < end && len(s) > 0
 }
