@@ -36,6 +36,7 @@ func benchmarked(tb testing.TB, n int) map[string]Pipeline {
 		"sliding_window":      one("sliding_window", Params{"keep_last_groups": 20}),
 		"selective_tool_call": one("selective_tool_call", nil),
 		"tool_result":         one("tool_result", nil),
+		"prune_tool_results":  one("prune_tool_results", nil),
 		"token_budget": one("token_budget", Params{"token_budget": half, "strategies": []any{
 			Params{"strategy": "selective_tool_call", "params": Params{"keep_last_tool_call_groups": n / 8}},
 		}}),
@@ -44,7 +45,7 @@ func benchmarked(tb testing.TB, n int) map[string]Pipeline {
 }
 
 func BenchmarkStrategies(b *testing.B) {
-	for _, name := range []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "token_budget", "repair"} {
+	for _, name := range []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "prune_tool_results", "token_budget", "repair"} {
 		for _, n := range []int{200, 10000} {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				t, load := long(n)

@@ -3,17 +3,22 @@ package strategies
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/stub"
 	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/trajectory"
 )
 
 func init() {
@@ -21,6 +26,7 @@ func init() {
 	checkers["hermes/hermes_args"] = checkHermesArgs
 	checkers["hermes/hermes_redact"] = checkHermesRedact
 	checkers["hermes/hermes_prune"] = checkHermesPrune
+	checkers["hermes/trajectory"] = checkHermesTrajectory
 }
 
 // seedOf reads what the reference's first version did.
@@ -299,3 +305,114 @@ func keepsInvariants(s *model, strategy Strategy) error {
 type failures []string
 
 func (f *failures) Fatalf(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
+
+// seedTrajectory is what the reference made of a trajectory.
+type seedTrajectory struct {
+	Out []struct {
+		Ref    *int   `json:"ref"`
+		Append string `json:"append"`
+		From   string `json:"from"`
+		Text   string `json:"text"`
+	} `json:"out"`
+	Metrics trajectory.Metrics `json:"metrics"`
+	SHA256  string             `json:"content_sha256"`
+	Chars   int                `json:"content_chars"`
+}
+
+func checkHermesTrajectory(v *vector) error {
+	want, err := seedOf[seedTrajectory](v)
+	if err != nil {
+		return err
+	}
+	turns := make([]trajectory.Turn, len(v.Messages))
+	for i, raw := range v.Messages {
+		if err := json.Unmarshal(raw, &turns[i]); err != nil {
+			return err
+		}
+	}
+	o := trajectory.Defaults()
+	o.SplitCalls = true
+	o.Target = param(v, "target_max_tokens", o.Target)
+	o.SummaryTokens = param(v, "summary_target_tokens", o.SummaryTokens)
+	o.ProtectLast = param(v, "protect_last_n_turns", o.ProtectLast)
+	o.ProtectFirst = slices.DeleteFunc(o.ProtectFirst, func(from string) bool { return !param(v, "protect_first_"+from, true) })
+	o.Notice = strings.Repeat("n", 75)
+	if !param(v, "add_summary_notice", true) {
+		o.Notice = ""
+	}
+	fake := &trajectorySummarizer{failures: want.Metrics.SummaryErrors, reply: "SUMMARY(1)"}
+	for _, w := range want.Out {
+		if w.Ref == nil {
+			// Where the summarizer fails, or says more than usual, its words are the reference's.
+			said := strings.TrimSpace(strings.TrimPrefix(w.Text, trajectory.Prefix))
+			o.Fallback = fallbackFiller.ReplaceAllStringFunc(said, func(s string) string { return strings.Repeat("f", 252+len(s)) })
+			switch mode := param(v, "summarizer", "ok"); mode {
+			case "ok":
+			case "empty", "none":
+				fake.reply = ""
+			case "prefixed":
+				fake.reply = trajectory.Prefix + " SUMMARY(1)"
+			default:
+				fake.reply = said
+			}
+		}
+	}
+	got, metrics, err := trajectory.Compress(context.Background(), turns, o, fake)
+	if err != nil {
+		return err
+	}
+	if metrics != want.Metrics {
+		return fmt.Errorf("metrics %+v, want %+v", metrics, want.Metrics)
+	}
+	if len(got) != len(want.Out) {
+		return fmt.Errorf("%d turns, want %d", len(got), len(want.Out))
+	}
+	for i, w := range want.Out {
+		t := trajectory.Turn{From: w.From, Value: w.Text}
+		switch {
+		case w.Ref != nil:
+			t = turns[*w.Ref]
+			t.Value += strings.ReplaceAll(w.Append, "{{NOTICE}}", o.Notice)
+		case metrics.SummaryErrors == o.Attempts:
+			t.Value = strings.TrimSpace(trajectory.Prefix + " " + o.Fallback)
+		}
+		if got[i] != t {
+			return fmt.Errorf("turn %d is %+v, want %+v", i, got[i], t)
+		}
+	}
+	return fake.saw(want, turns)
+}
+
+var fallbackFiller = regexp.MustCompile(`\{\{FALLBACK:\d+\}\}`)
+
+// trajectorySummarizer fails a few times and then gives its reply.
+type trajectorySummarizer struct {
+	failures int
+	reply    string
+	content  string
+}
+
+func (s *trajectorySummarizer) Summarize(_ context.Context, r summarize.Request) (string, error) {
+	s.content = r.User
+	if s.failures--; s.failures >= 0 {
+		return "", errors.New("no answer")
+	}
+	return s.reply, nil
+}
+
+// saw compares what was to be summarized, unless there was a secret in it.
+func (s *trajectorySummarizer) saw(want seedTrajectory, turns []trajectory.Turn) error {
+	if want.SHA256 == "" {
+		return nil
+	}
+	for _, t := range turns[want.Metrics.Region.Start:want.Metrics.Region.End] {
+		if _, n := summarize.Redact(t.Value); n > 0 {
+			return nil
+		}
+	}
+	sum := sha256.Sum256([]byte(s.content))
+	if got, n := hex.EncodeToString(sum[:8]), utf8.RuneCountInString(s.content); got != want.SHA256 || n != want.Chars {
+		return fmt.Errorf("%d characters to summarize (%s), want %d (%s)", n, got, want.Chars, want.SHA256)
+	}
+	return nil
+}

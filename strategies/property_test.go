@@ -183,7 +183,7 @@ func (h hostile) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 }
 
 func drawStrategy(t *rapid.T, depth int) Strategy {
-	names := []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "token_budget"}
+	names := []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "prune_tool_results", "token_budget"}
 	name := rapid.SampledFrom(names[:len(names)-max(0, depth-1)]).Draw(t, "strategy")
 	p := Params{}
 	switch name {
@@ -197,6 +197,9 @@ func drawStrategy(t *rapid.T, depth int) Strategy {
 		p["preserve_system"] = rapid.Bool().Draw(t, "preserve_system")
 	case "selective_tool_call", "tool_result":
 		p["keep_last_tool_call_groups"] = rapid.IntRange(0, 4).Draw(t, "keep")
+	case "prune_tool_results":
+		p["protect_last_n"] = rapid.IntRange(0, 8).Draw(t, "protect")
+		p["protect_tail_tokens"] = rapid.IntRange(0, 1).Draw(t, "budget")
 	case "token_budget":
 		p["token_budget"] = rapid.IntRange(-5, 500).Draw(t, "budget")
 		p["early_stop"] = rapid.Bool().Draw(t, "early_stop")

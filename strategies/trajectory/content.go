@@ -1,0 +1,66 @@
+package trajectory
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// Of a turn longer than longTurn characters the summarizer sees the first and the
+// last ones.
+const (
+	longTurn   = 3000
+	firstShown = 1500
+	lastShown  = 500
+)
+
+// request asks for a summary of turns[start:end].
+func (o *Options) request(turns []Turn, start, end int) summarize.Request {
+	return summarize.Request{
+		System: fmt.Sprintf(`The user message holds consecutive turns of an AI agent's recorded run. They will be replaced by your summary, so that the run fits into a smaller context. Do not answer or continue them.
+Say, in the past tense and from an observer's view: what the agent did and with which tools; what it found out, with exact names, paths, numbers and errors; what it decided and why; what state that left things in.
+Use about %d tokens. Begin with %q and write nothing but the summary. Leave out secrets.`, o.SummaryTokens, Prefix),
+		User:      content(turns, start, end),
+		MaxTokens: 2 * o.SummaryTokens,
+	}
+}
+
+// content is the turns as the summarizer gets them, without secrets.
+func content(turns []Turn, start, end int) string {
+	parts := make([]string, 0, end-start)
+	for i := start; i < end; i++ {
+		value, _ := summarize.Redact(turns[i].Value)
+		parts = append(parts, fmt.Sprintf("[Turn %d - %s]:\n%s", i, strings.ToUpper(turns[i].From), shorten(value)))
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+func shorten(s string) string {
+	if len(s) <= longTurn || utf8.RuneCountInString(s) <= longTurn {
+		return s
+	}
+	return clip(s, firstShown) + "\n...[truncated]...\n" + tail(s, lastShown)
+}
+
+// clip is the first n characters of s.
+func clip(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// tail is the last n characters of s.
+func tail(s string, n int) string {
+	i := len(s)
+	for ; n > 0 && i > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(s[:i])
+		i -= size
+	}
+	return s[i:]
+}

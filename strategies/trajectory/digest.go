@@ -1,0 +1,148 @@
+package trajectory
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/stub"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// How wide a line of a digest is, in characters.
+const (
+	widest    = 160
+	narrowest = 40
+)
+
+// Digest is a summary that no model writes: a line for each turn, with how it
+// begins, and for a tool's response with what was called. It is the same for the
+// same turns, holds no secret that Redact finds, and has at most limit characters
+// and a line; where that is too few for all turns, those in the middle are only
+// counted.
+func Digest(turns []Turn, limit int) string {
+	lines := make([]string, len(turns))
+	var open []call
+	for i, t := range turns {
+		switch {
+		case isResponse(t):
+			lines[i], open = response(t.Value, open)
+		default:
+			words := []string{t.From + ":"}
+			var said string
+			if said, open = callsIn(t.Value); said != "" {
+				words = append(words, said)
+			}
+			for _, c := range open {
+				words = append(words, "→", c.Name)
+			}
+			lines[i] = strings.Join(words, " ")
+		}
+		lines[i], _ = summarize.Redact(lines[i])
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	width := min(widest, max(narrowest, limit/len(lines)-1))
+	for i, l := range lines {
+		if c := clip(l, width); c != l {
+			lines[i] = clip(l, width-1) + "…"
+		}
+	}
+	if most := max(1, limit/(width+1)); len(lines) > most {
+		first := (most + 1) / 2
+		last := len(lines) - (most - first)
+		lines = append(append(lines[:first:first], fmt.Sprintf("… %d more turns …", last-first)), lines[last:]...)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// call is a tool call as a turn's value holds it.
+type call struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// callsIn splits what a turn says into its first line and its calls, which stand in
+// <tool_call> tags.
+func callsIn(value string) (said string, calls []call) {
+	var b strings.Builder
+	rest := value
+	for {
+		before, inside, after, ok := tagged(rest, "tool_call")
+		if !ok {
+			break
+		}
+		var c call
+		if json.Unmarshal([]byte(inside), &c) == nil && c.Name != "" {
+			calls = append(calls, c)
+		}
+		b.WriteString(before)
+		rest = after
+	}
+	b.WriteString(rest)
+	said = b.String()
+	if before, _, after, ok := tagged(said, "think"); ok && strings.TrimSpace(before+after) != "" {
+		said = before + after
+	}
+	return firstLine(said), calls
+}
+
+// response is a line about a turn that answers calls, and the calls it leaves open.
+func response(value string, open []call) (string, []call) {
+	var lines []string
+	for rest := value; ; {
+		_, inside, after, ok := tagged(rest, "tool_response")
+		if !ok {
+			break
+		}
+		rest = after
+		var r struct {
+			Name    string          `json:"name"`
+			Content json.RawMessage `json:"content"`
+		}
+		if json.Unmarshal([]byte(inside), &r) != nil {
+			r.Content = json.RawMessage(inside)
+		}
+		text := string(r.Content)
+		_ = json.Unmarshal(r.Content, &text) // what is no string is shown as JSON
+		var c call
+		if len(open) > 0 {
+			c, open = open[0], open[1:]
+		}
+		if c.Name == "" {
+			c.Name = r.Name
+		}
+		lines = append(lines, answered(c, text))
+	}
+	if lines == nil {
+		if len(open) != 1 {
+			return "tool: " + firstLine(value), nil
+		}
+		lines = []string{answered(open[0], value)}
+		open = nil
+	}
+	return "tool: " + strings.Join(lines, " "), open
+}
+
+func answered(c call, result string) string {
+	if c.Name == "" {
+		return firstLine(result)
+	}
+	return firstLine(stub.Line(c.Name, string(c.Arguments), result))
+}
+
+// tagged finds the first <tag>…</tag>.
+func tagged(s, tag string) (before, inside, after string, ok bool) {
+	before, inside, ok = strings.Cut(s, "<"+tag+">")
+	if ok {
+		inside, after, ok = strings.Cut(inside, "</"+tag+">")
+	}
+	return before, strings.TrimSpace(inside), after, ok
+}
+
+// firstLine is the first line of s that is not blank.
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return strings.TrimSpace(s)
+}

@@ -1,0 +1,230 @@
+package trajectory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// Turn is one turn of a trajectory.
+type Turn struct {
+	// From is who speaks: system, human, gpt or tool; others are kept as they are.
+	From  string `json:"from"`
+	Value string `json:"value"`
+}
+
+// The speakers that have a meaning here.
+const (
+	System = "system"
+	Human  = "human"
+	GPT    = "gpt"
+	Tool   = "tool"
+)
+
+// Options say what is compressed and to what. Start from Defaults.
+type Options struct {
+	// Target is the number of tokens a trajectory may have.
+	Target int
+	// SummaryTokens is what a summary is expected to take.
+	SummaryTokens int
+	// ProtectFirst are the speakers whose first turn stays.
+	ProtectFirst []string
+	// ProtectLast is how many turns at the end stay.
+	ProtectLast int
+	// Notice is added to the system turn of a trajectory that was compressed, behind
+	// an empty line; "" adds nothing.
+	Notice string
+	// Attempts is how often a summary is asked for before that counts as failed.
+	Attempts int
+	// Fallback is the summary where none was to be had. Without one such a trajectory
+	// fails, and keeps its turns.
+	Fallback string
+	// SplitCalls allows a boundary between a call and its response, as the reference
+	// has it.
+	SplitCalls bool
+	// Timeout bounds the time for one trajectory; 0 does not. Run alone heeds it.
+	Timeout time.Duration
+	// Count counts the tokens of a text; nil takes a quarter of the characters.
+	Count func(text string) int
+}
+
+// Defaults are the options of the reference, but that calls are not split from
+// their responses and that a trajectory fails when its summary does.
+func Defaults() Options {
+	return Options{
+		Target: 15250, SummaryTokens: 750, ProtectFirst: []string{System, Human, GPT, Tool}, ProtectLast: 4,
+		Notice:   "Note: some of the turns of this conversation are given as a summary, marked " + Prefix,
+		Attempts: 3, Timeout: 5 * time.Minute,
+	}
+}
+
+// Validate names everything that is wrong with the options.
+func (o Options) Validate() error {
+	var faults []error
+	for _, f := range []struct {
+		name       string
+		value, min int
+	}{{"target", o.Target, 0}, {"summary tokens", o.SummaryTokens, 0}, {"protected last turns", o.ProtectLast, 0}, {"attempts", o.Attempts, 1}} {
+		if f.value < f.min {
+			faults = append(faults, fmt.Errorf("%s: got %d, want at least %d", f.name, f.value, f.min))
+		}
+	}
+	if o.Timeout < 0 {
+		faults = append(faults, fmt.Errorf("timeout: got %s, want none or more", o.Timeout))
+	}
+	return errors.Join(faults...)
+}
+
+// Metrics are what became of one trajectory, counted in tokens and turns.
+type Metrics struct {
+	OriginalTokens   int `json:"original_tokens"`
+	CompressedTokens int `json:"compressed_tokens"`
+	// TokensSaved is negative where the summary and the notice are longer than what
+	// they stand for.
+	TokensSaved int `json:"tokens_saved"`
+	// Ratio is compressed to original tokens, rounded to four places.
+	Ratio           float64 `json:"compression_ratio"`
+	OriginalTurns   int     `json:"original_turns"`
+	CompressedTurns int     `json:"compressed_turns"`
+	TurnsRemoved    int     `json:"turns_removed"`
+	Region          Region  `json:"compression_region"`
+	Compressed      bool    `json:"was_compressed"`
+	StillOver       bool    `json:"still_over_limit"`
+	UnderTarget     bool    `json:"skipped_under_target"`
+	SummaryCalls    int     `json:"summarization_api_calls"`
+	SummaryErrors   int     `json:"summarization_errors"`
+}
+
+// Region is what a summary stands for: the turns from Start to before End, or -1
+// and -1 for none.
+type Region struct {
+	Start int `json:"start_idx"`
+	End   int `json:"end_idx"`
+	Turns int `json:"turns_count"`
+}
+
+// ErrNoSummary is wrapped by the error of a trajectory for which no summary could
+// be had.
+var ErrNoSummary = errors.New("no summary")
+
+// Compress compresses a trajectory, which it does not change. One that is within
+// the target, or whose turns are all protected, is returned as it is, and so is one
+// that failed: its error wraps ErrNoSummary, or is that of ctx.
+//
+// Without a summarizer the summary is a Digest. What goes to a summarizer and what
+// comes back is redacted; the turns that stay are not. Compress is safe for
+// concurrent use if the summarizer is.
+func Compress(ctx context.Context, turns []Turn, o Options, s summarize.Summarizer) ([]Turn, Metrics, error) {
+	if err := o.Validate(); err != nil {
+		return turns, Metrics{}, err
+	}
+	costs := make([]int, len(turns))
+	total := 0
+	for i, t := range turns {
+		costs[i] = o.count(t.Value)
+		total += costs[i]
+	}
+	m := Metrics{
+		OriginalTokens: total, CompressedTokens: total, Ratio: 1, OriginalTurns: len(turns), CompressedTurns: len(turns),
+		Region: Region{-1, -1, 0},
+	}
+	if total <= o.Target {
+		m.UnderTarget = true
+		return turns, m, nil
+	}
+	m.StillOver = true
+	start, end := o.region(turns, costs, total)
+	if start >= end {
+		return turns, m, nil
+	}
+	summary, err := o.summary(ctx, turns, start, end, s, &m)
+	if err != nil {
+		return turns, m, err
+	}
+	out := o.head(turns[:start])
+	out = append(out, Turn{Human, summary})
+	out = append(out, turns[end:]...)
+
+	m.CompressedTokens = 0
+	for _, t := range out {
+		m.CompressedTokens += o.count(t.Value)
+	}
+	m.TokensSaved = total - m.CompressedTokens
+	m.Ratio = math.Round(float64(m.CompressedTokens)/float64(total)*1e4) / 1e4
+	m.CompressedTurns = len(out)
+	m.TurnsRemoved = len(turns) - len(out)
+	m.Region = Region{start, end, end - start}
+	m.Compressed, m.StillOver = true, m.CompressedTokens > o.Target
+	return out, m, nil
+}
+
+func (o *Options) count(text string) int {
+	switch {
+	case text == "":
+		return 0
+	case o.Count != nil:
+		return o.Count(text)
+	}
+	return utf8.RuneCountInString(text) / 4
+}
+
+// head copies what stands in front of the summary, with the notice.
+func (o *Options) head(turns []Turn) []Turn {
+	out := slices.Clone(turns)
+	for i := range out {
+		if out[i].From == System && o.Notice != "" {
+			out[i].Value += o.notice()
+		}
+	}
+	return out
+}
+
+// notice is what is added to a system turn.
+func (o *Options) notice() string { return "\n\n" + o.Notice }
+
+// Prefix is what every summary begins with.
+const Prefix = "[CONTEXT SUMMARY]:"
+
+// summary asks for a summary of turns[start:end].
+func (o *Options) summary(ctx context.Context, turns []Turn, start, end int, s summarize.Summarizer, m *Metrics) (string, error) {
+	if s == nil {
+		return prefixed(Digest(turns[start:end], 4*o.SummaryTokens)), nil
+	}
+	var text string
+	var err error
+	request := o.request(turns, start, end)
+	for range o.Attempts {
+		m.SummaryCalls++
+		if text, err = s.Summarize(ctx, request); err == nil {
+			text, _ = summarize.Redact(text)
+			return prefixed(text), nil
+		}
+		m.SummaryErrors++
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+	}
+	if o.Fallback != "" {
+		return prefixed(o.Fallback), nil
+	}
+	return "", fmt.Errorf("%w after %d attempts: %w", ErrNoSummary, o.Attempts, err)
+}
+
+// prefixed is a summary with its prefix exactly once.
+func prefixed(summary string) string {
+	summary = strings.TrimSpace(summary)
+	for strings.HasPrefix(summary, Prefix) {
+		summary = strings.TrimSpace(summary[len(Prefix):])
+	}
+	if summary == "" {
+		return Prefix
+	}
+	return Prefix + " " + summary
+}
