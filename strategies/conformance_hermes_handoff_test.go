@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -222,9 +223,7 @@ func checkHermesCompress(v *vector) error {
 	if _, err := e.compress(messages, messages, r, want.hermesStep); err != nil {
 		return err
 	}
-	if len(v.Breaks) == 0 {
-		return nil
-	}
+	// Behind the guard nothing is lost, above all where the reference does (v.Breaks).
 	for _, mode := range []string{"reference", "safe"} {
 		h, err := hermesHandoff(v, &hermesModel{mode: e.model.mode}, mode)
 		if err != nil {
@@ -397,10 +396,31 @@ func sameSerialized(turns []*chat.Message, text, sha string, chars int) error {
 			return nil
 		}
 	}
-	if got := shortSHA(text); got != sha {
+	if got := shortSHA(text); got != sha && shortSHA(summarize.Turns(pythonStubs(turns))) != sha {
 		return fmt.Errorf("turns with hash %s, want %s", got, sha)
 	}
 	return nil
+}
+
+var (
+	genericStub = regexp.MustCompile(`^\[\w+\] \w+=.* chars result\)$`)
+	jsonWord    = regexp.MustCompile(`\b(null|true|false)\b`)
+)
+
+// pythonStubs are turns in which generic stubs show values as Python prints them.
+func pythonStubs(turns []*chat.Message) []*chat.Message {
+	out := slices.Clone(turns)
+	for i, m := range out {
+		if text := m.Content.String(); m.Role == chat.RoleTool && genericStub.MatchString(text) {
+			text = jsonWord.ReplaceAllStringFunc(strings.ReplaceAll(text, `"`, "'"), func(w string) string {
+				return map[string]string{"null": "None", "true": "True", "false": "False"}[w]
+			})
+			python := *m
+			python.Content = chat.TextContent(text)
+			out[i] = &python
+		}
+	}
+	return out
 }
 
 func masked(m *chat.Message) bool {

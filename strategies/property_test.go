@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // drawMessages draws messages as agents and hosts write them, faults included.
@@ -183,7 +185,7 @@ func (h hostile) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 }
 
 func drawStrategy(t *rapid.T, depth int) Strategy {
-	names := []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "prune_tool_results", "token_budget"}
+	names := []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "prune_tool_results", "handoff", "token_budget"}
 	name := rapid.SampledFrom(names[:len(names)-max(0, depth-1)]).Draw(t, "strategy")
 	p := Params{}
 	switch name {
@@ -200,11 +202,26 @@ func drawStrategy(t *rapid.T, depth int) Strategy {
 	case "prune_tool_results":
 		p["protect_last_n"] = rapid.IntRange(0, 8).Draw(t, "protect")
 		p["protect_tail_tokens"] = rapid.IntRange(0, 1).Draw(t, "budget")
+	case "handoff":
+		p["protect_first_n"] = rapid.IntRange(0, 4).Draw(t, "first")
+		p["protect_last_n"] = rapid.IntRange(0, 6).Draw(t, "last")
+		p["tail_token_budget"] = rapid.IntRange(0, 200).Draw(t, "tail")
+		p["mode"] = rapid.SampledFrom([]string{"safe", "reference"}).Draw(t, "mode")
+		p["on_failure"] = rapid.SampledFrom([]string{"keep", "fallback"}).Draw(t, "on failure")
+		p["system_note"] = rapid.Bool().Draw(t, "system note")
 	case "token_budget":
 		p["token_budget"] = rapid.IntRange(-5, 500).Draw(t, "budget")
 		p["early_stop"] = rapid.Bool().Draw(t, "early_stop")
 	}
-	s, err := Builtin().New(name, p)
+	r := Builtin()
+	answer := rapid.SampledFrom([]string{"so far", "", "!"}).Draw(t, "answer")
+	r.Summarizer = summarize.Func(func(context.Context, summarize.Request) (string, error) {
+		if answer == "!" {
+			return "", errors.New("out of order")
+		}
+		return answer, nil
+	})
+	s, err := r.New(name, p)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
