@@ -40,12 +40,13 @@ func benchmarked(tb testing.TB, n int) map[string]Pipeline {
 		"token_budget": one("token_budget", Params{"token_budget": half, "strategies": []any{
 			Params{"strategy": "selective_tool_call", "params": Params{"keep_last_tool_call_groups": n / 8}},
 		}}),
-		"repair": {},
+		"handoff": {Steps: []Strategy{noted(tb, Params{"tail_token_budget": 2000})}},
+		"repair":  {},
 	}
 }
 
 func BenchmarkStrategies(b *testing.B) {
-	for _, name := range []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "prune_tool_results", "token_budget", "repair"} {
+	for _, name := range []string{"truncation", "sliding_window", "selective_tool_call", "tool_result", "prune_tool_results", "handoff", "token_budget", "repair"} {
 		for _, n := range []int{200, 10000} {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				t, load := long(n)
@@ -125,7 +126,7 @@ func TestRealSessions(t *testing.T) {
 			sessions++
 			s := newModel()
 			s.append(ms[:len(ms)/2]...)
-			for i, name := range []string{"repair", "tool_result", "truncation", "token_budget", "sliding_window", "selective_tool_call"} {
+			for i, name := range []string{"repair", "tool_result", "truncation", "token_budget", "sliding_window", "selective_tool_call", "handoff"} {
 				if i == 2 {
 					s.append(ms[len(ms)/2:]...)
 				}
