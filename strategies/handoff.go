@@ -51,7 +51,7 @@ func newHandoff(a *Args) (Strategy, error) {
 		})),
 		last: int(a.Int(Int{
 			Name: "protect_last_n", Default: 20, Min: 0, Max: 1 << 30,
-			Doc: "tool results and arguments in the newest messages that are not pruned",
+			Doc: "newest messages in which tool results and arguments are not pruned; in mode safe the tail has as many of them, 8 at most, whatever they cost",
 		})),
 	}
 	window := a.Int(Int{
