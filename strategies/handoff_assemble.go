@@ -27,10 +27,9 @@ func (p *handoffPass) assemble(summary string) {
 	}
 	stubs := p.stubResults(gone)
 	p.role = p.summaryRole()
-	switch {
-	case p.role == "":
+	if p.role == "" {
 		p.merge(summary)
-	default:
+	} else {
 		if !p.h.reference && p.h.end != "" {
 			summary += "\n\n" + p.h.end
 		}
@@ -46,7 +45,7 @@ func (p *handoffPass) assemble(summary string) {
 		stubs = stubs[behind:]
 	}
 	for i := p.start; i < len(p.view); i++ {
-		if !gone[i] && !(p.role == "" && i == p.end) {
+		if merged := p.role == "" && i == p.end; !gone[i] && !merged {
 			p.standIn(i)
 		}
 	}

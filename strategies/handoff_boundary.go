@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -104,8 +105,8 @@ func (s spans) tail(head int, budget int64, floor int, user func(span) bool) int
 
 // last is the index of the last message of which is holds, or -1.
 func (s spans) last(is func(span) bool) int {
-	for i := len(s) - 1; i >= 0; i-- {
-		if is(s[i]) {
+	for i, x := range slices.Backward(s) {
+		if is(x) {
 			return i
 		}
 	}

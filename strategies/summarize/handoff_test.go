@@ -48,14 +48,14 @@ func TestHandoffRequest(t *testing.T) {
 	if !strings.Contains(first.User, "TURNS TO CONDENSE:\n[USER]: 100 %s of it") || !strings.Contains(first.User, "about 2001 tokens") || first.MaxTokens != 2601 {
 		t.Errorf("%+v", first)
 	}
-	h.Previous, h.Focus = "before: password=hunter2hunter2hunter2", "the deploy"
+	h.Previous, h.Focus = "before: sk-abcdefghijklmnopqrstuvwxyz123456", "the deploy"
 	next := h.Request()
 	for _, want := range []string{"PREVIOUS SUMMARY:\nbefore: ", "NEW TURNS:\n[USER]", `"the deploy"`} {
 		if !strings.Contains(next.User, want) {
 			t.Errorf("no %q in %q", want, next.User)
 		}
 	}
-	if next.Focus != h.Focus || strings.Contains(next.User, "hunter2hunter2hunter2") || next != h.Request() {
+	if next.Focus != h.Focus || strings.Contains(next.User, "abcdefghijklmnop") || next != h.Request() {
 		t.Errorf("%+v", next)
 	}
 }
