@@ -1,9 +1,13 @@
 package strategies
 
 import (
+	"context"
+	"errors"
 	"slices"
 
 	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // drawParams draws the parameters of strategies, by name; what is not here is drawn
@@ -39,6 +43,15 @@ var drawParams = map[string]func(t *rapid.T) Params{
 	"prune_tool_results": func(t *rapid.T) Params {
 		return Params{"protect_last_n": number(t, "protect", 0, 8), "protect_tail_tokens": number(t, "budget", 0, 1)}
 	},
+	"handoff": func(t *rapid.T) Params {
+		return Params{
+			"protect_first_n": number(t, "first", 0, 4), "protect_last_n": number(t, "last", 0, 6),
+			"tail_token_budget": number(t, "tail", 0, 200),
+			"mode":              rapid.SampledFrom([]string{"safe", "reference"}).Draw(t, "mode"),
+			"on_failure":        rapid.SampledFrom([]string{"keep", "fallback"}).Draw(t, "on failure"),
+			"system_note":       rapid.Bool().Draw(t, "system note"),
+		}
+	},
 	"keep_last_n_turns":    drawN,
 	"keep_last_n_messages": drawN,
 	"compact_tool_results": func(t *rapid.T) Params {
@@ -66,10 +79,21 @@ func drawKeep(t *rapid.T) Params {
 	return Params{"keep_last_tool_call_groups": number(t, "keep", 0, 4)}
 }
 
+// drawSummarizer draws one that writes something, nothing, or fails.
+func drawSummarizer(t *rapid.T) summarize.Summarizer {
+	answer := rapid.SampledFrom([]string{"what was said", "what was said", " \n", "", "!"}).Draw(t, "summary")
+	return summarize.Func(func(context.Context, summarize.Request) (string, error) {
+		if answer == "!" {
+			return "", errors.New("no answer")
+		}
+		return answer, nil
+	})
+}
+
 // drawStrategy draws any registered strategy.
 func drawStrategy(t *rapid.T, depth int) Strategy {
 	registry := Builtin()
-	registry.Summarizer = writes(rapid.SampledFrom([]string{"what was said", "what was said", " \n", ""}).Draw(t, "summary"))
+	registry.Summarizer = drawSummarizer(t)
 	names := registry.Names()
 	if depth > 1 { // no deeper
 		names = slices.DeleteFunc(names, func(s string) bool { return s == "token_budget" })

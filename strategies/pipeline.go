@@ -272,7 +272,7 @@ func (Guard) fixed(d *Draft) (last, open chat.Seq) {
 // Check is the guard alone: the result of a plan that was made elsewhere, such as
 // one that was stored before a model was asked.
 func (g Guard) Check(ctx context.Context, t *Transcript, plan chat.Plan, load Loader) (Result, error) {
-	r, err := Pipeline{Steps: []Strategy{fixedPlan{plan}}, Guard: g}.Run(ctx, t, load)
+	r, err := Pipeline{Steps: []Strategy{fixedPlan{"plan", plan}}, Guard: g}.Run(ctx, t, load)
 	if err != nil {
 		return Result{}, fmt.Errorf("check plan: %w", err)
 	}
@@ -281,8 +281,11 @@ func (g Guard) Check(ctx context.Context, t *Transcript, plan chat.Plan, load Lo
 }
 
 // fixedPlan is a strategy that wants the same whatever it sees.
-type fixedPlan struct{ plan chat.Plan }
+type fixedPlan struct {
+	name string
+	plan chat.Plan
+}
 
-func (fixedPlan) Name() string { return "plan" }
+func (s fixedPlan) Name() string { return s.name }
 
 func (s fixedPlan) Plan(context.Context, *Transcript) (chat.Plan, error) { return s.plan, nil }

@@ -85,7 +85,7 @@ func (p *Provider) plan(ctx context.Context, t *Transcript, fresh int) (Report, 
 		if err != nil {
 			return Report{}, chat.Plan{}, err
 		}
-		fixed := planned{p.New.Name(), r.Plan}
+		fixed := fixedPlan{p.New.Name(), r.Plan}
 		if all.Target > 0 { // it is that of what is behind
 			all = Pipeline{Steps: []Strategy{fixed, Pipeline{Steps: all.Steps, Target: all.Target, Fallback: all.Fallback}}, Guard: all.Guard}
 		} else {
@@ -136,16 +136,6 @@ func (r *Report) tell(t *Transcript, p chat.Plan) {
 	}
 	slices.SortFunc(r.Excluded, func(a, b Excluded) int { return int(a.Seq - b.Seq) })
 }
-
-// planned is a plan that a strategy has made.
-type planned struct {
-	name string
-	plan chat.Plan
-}
-
-func (s planned) Name() string { return s.name }
-
-func (s planned) Plan(context.Context, *Transcript) (chat.Plan, error) { return s.plan, nil }
 
 // stored leaves out the new messages that a plan excludes. What stands for them alone
 // is a message like others then, in their place; the rest of the plan is for what is

@@ -59,6 +59,7 @@ func Builtin() *Registry {
 	add("summarize", "keep one summary of all but the newest messages, brought up to date each time", newSummarize)
 	// Hermes
 	add("prune_tool_results", "replace repeated and old tool outputs by one line each, and cut long tool arguments", newPruneToolResults)
+	add("handoff", "summarize what lies between head and tail as notes for who takes over, prune old tool results", newHandoff)
 	// split points: Codex, Gemini CLI, opencode
 	add("preserve_user_messages", "keep what the user said, and a summary of everything else", newPreserveUserMessages)
 	add("preserve_recent_fraction", "keep the newest share of the view, and a summary of what is before it", newPreserveRecentFraction)

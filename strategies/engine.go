@@ -1,0 +1,255 @@
+package strategies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// Focuser is implemented by strategies that can favour a topic: WithFocus is the
+// same strategy, which does.
+type Focuser interface {
+	WithFocus(topic string) Strategy
+}
+
+// Continuer is implemented by strategies whose summary goes on from the one before.
+// They find it in the transcript; who knows better says so.
+type Continuer interface {
+	// WithPrevious is the same strategy, which goes on from this summary, or from
+	// none if it is empty, whatever the transcript holds.
+	WithPrevious(summary string) Strategy
+	// Previous is the newest summary in the transcript's view.
+	Previous(t *Transcript) (summary string, ok bool)
+}
+
+// ContentHaver is implemented by strategies that can tell beforehand whether they
+// would find anything to compress.
+type ContentHaver interface {
+	HasContent(t *Transcript) bool
+}
+
+// EngineOptions configure an Engine. The zero value makes a handoff without a model,
+// which keeps everything.
+type EngineOptions struct {
+	// Window is the model's, in tokens; 0 is 128,000.
+	Window chat.Tokens
+	// ThresholdPercent and SummaryTargetRatio are those of ThresholdsOf; 0 is 0.5
+	// and 0.2.
+	ThresholdPercent, SummaryTargetRatio float64
+	// Main summarizes; Auxiliary, if there is one, is asked instead until it fails.
+	Main, Auxiliary summarize.Summarizer
+	// New makes the strategy with the summarizer that the engine watches over. It
+	// is called again when the window changes. Nil makes a handoff.
+	New func(s summarize.Summarizer, sizes Thresholds) (Strategy, error)
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Estimate counts messages roughly; nil is Rough.
+	Estimate func([]chat.Message) chat.Tokens
+	// Guard holds what the strategy made of the messages to what must be true.
+	Guard Guard
+	// DuringCooldown lets ShouldCompress be true while no model is asked: for
+	// strategies that do something useful without a summary.
+	DuringCooldown bool
+}
+
+// Engine is for hosts that compact inside their own loop, one conversation at a
+// time: it decides when, asks a model within reason, and remembers per session what
+// that takes: how often compressing gained nothing, until when no model is asked,
+// which summary the next one goes on from. What it remembers of one session never
+// reaches another.
+//
+// An engine is safe for concurrent use. Of two compressions of one session at the
+// same time the later one counts; one that ends after its session did counts for
+// none.
+type Engine struct {
+	options EngineOptions
+	// plan is what a strategy comes to on messages; tests of the strategies
+	// themselves leave the guard out.
+	plan func(ctx context.Context, s Strategy, t *Transcript) (planned, error)
+
+	mu       sync.Mutex
+	strategy Strategy
+	sizes    Thresholds
+	// fellBack: the auxiliary model has failed.
+	fellBack bool
+	session  *engineSession
+}
+
+// engineSession is everything that an engine knows of a session.
+type engineSession struct {
+	id                                 string
+	prompt, completion                 chat.Tokens
+	compressions, ineffective          int
+	savings                            float64
+	until                              time.Time
+	lastError, auxiliaryError, summary string
+	// known: summary is what the next one goes on from, "" for nothing.
+	known bool
+}
+
+// Usage is what a provider reported of a call.
+type Usage struct{ PromptTokens, CompletionTokens chat.Tokens }
+
+// Status is an engine at a glance.
+type Status struct {
+	Session          string
+	LastPromptTokens chat.Tokens
+	LastCompletion   chat.Tokens
+	Threshold        chat.Tokens
+	Window           chat.Tokens
+	// UsagePercent is the last prompt in percent of the window, 100 at most.
+	UsagePercent float64
+	Compressions int
+	// Ineffective counts compressions in a row that gained less than 10 percent; after
+	// two ShouldCompress says no. LastSavings is what the last one gained, in percent.
+	Ineffective int
+	LastSavings float64
+	// Cooldown is how long no model is asked, LastError why there was no summary.
+	Cooldown       time.Duration
+	LastError      string
+	AuxiliaryError string
+}
+
+// NewEngine makes an engine. Its error is that of making the strategy.
+func NewEngine(o EngineOptions) (*Engine, error) {
+	if o.Window == 0 {
+		o.Window = 128_000
+	}
+	if o.ThresholdPercent == 0 {
+		o.ThresholdPercent = 0.5
+	}
+	if o.SummaryTargetRatio == 0 {
+		o.SummaryTargetRatio = 0.2
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Estimate == nil {
+		o.Estimate = Rough
+	}
+	if o.New == nil {
+		o.New = engineHandoff
+	}
+	e := &Engine{options: o, session: &engineSession{}}
+	e.plan = e.guarded
+	if err := e.UpdateModel(o.Window); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// engineHandoff is the strategy of an engine that was given none.
+func engineHandoff(s summarize.Summarizer, sizes Thresholds) (Strategy, error) {
+	r := Builtin()
+	r.Summarizer = s
+	return r.New("handoff", Params{
+		"tail_token_budget": int64(sizes.Tail), "max_summary_tokens": int64(max(sizes.Summary, 1)),
+	})
+}
+
+// UpdateModel changes the window, and with it every size that follows from it. The
+// auxiliary model is tried again. On an error nothing has changed.
+func (e *Engine) UpdateModel(window chat.Tokens) error {
+	if window <= 0 {
+		return fmt.Errorf("window of %d tokens: want at least 1", window)
+	}
+	sizes := ThresholdsOf(window, e.options.ThresholdPercent, e.options.SummaryTargetRatio)
+	if sizes.Compress >= window {
+		sizes.Compress = window * 85 / 100 // the whole window would never be reached
+	}
+	s, err := e.options.New(watched{e}, sizes)
+	if err != nil {
+		return fmt.Errorf("make the strategy: %w", err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.options.Window, e.strategy, e.sizes, e.fellBack = window, s, sizes, false
+	return nil
+}
+
+// OnSessionStart begins a session. What was known of another one is forgotten;
+// starting the same again changes nothing.
+func (e *Engine) OnSessionStart(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.session.id != id || id == "" {
+		e.session = &engineSession{id: id}
+	}
+}
+
+// OnSessionEnd forgets the session.
+func (e *Engine) OnSessionEnd() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.session = &engineSession{}
+}
+
+// OnSessionReset begins the session anew: nothing goes on from what was summarized
+// before, even where messages still hold it.
+func (e *Engine) OnSessionReset() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.session = &engineSession{id: e.session.id, known: true}
+}
+
+// UpdateFromResponse takes note of what a provider reported.
+func (e *Engine) UpdateFromResponse(u Usage) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.session.prompt, e.session.completion = u.PromptTokens, u.CompletionTokens
+}
+
+// ShouldCompress reports whether a prompt of that many tokens is to be compressed;
+// 0 stands for the last one reported. It is not where two compressions in a row have
+// gained nothing, nor while no model may be asked.
+func (e *Engine) ShouldCompress(tokens chat.Tokens) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if tokens == 0 {
+		tokens = e.session.prompt
+	}
+	if tokens < e.sizes.Compress || e.session.ineffective >= 2 {
+		return false
+	}
+	return e.options.DuringCooldown || !e.options.Now().Before(e.session.until)
+}
+
+// Preflight estimates a prompt before it is sent and reports whether it is to be
+// compressed first.
+func (e *Engine) Preflight(messages []chat.Message) (tokens chat.Tokens, compress bool) {
+	tokens = e.options.Estimate(messages)
+	return tokens, tokens > 0 && e.ShouldCompress(tokens)
+}
+
+// HasContent reports whether the strategy would find anything to compress.
+func (e *Engine) HasContent(messages []chat.Message) bool {
+	e.mu.Lock()
+	s := e.strategy
+	e.mu.Unlock()
+	if h, ok := s.(ContentHaver); ok {
+		return h.HasContent(transcriptOf(messages))
+	}
+	return len(messages) > 0
+}
+
+// Status is a copy.
+func (e *Engine) Status() Status {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.session
+	return Status{
+		Session: s.id, LastPromptTokens: s.prompt, LastCompletion: s.completion,
+		Threshold: e.sizes.Compress, Window: e.options.Window,
+		UsagePercent: min(100, 100*float64(s.prompt)/float64(e.options.Window)),
+		Compressions: s.compressions, Ineffective: s.ineffective, LastSavings: s.savings,
+		Cooldown: max(0, s.until.Sub(e.options.Now())), LastError: s.lastError, AuxiliaryError: s.auxiliaryError,
+	}
+}
+
+// errCooldown is the error of a summarizer that is given a rest.
+var errCooldown = errors.New("no model is asked so soon after a failure")

@@ -1,0 +1,341 @@
+package strategies
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// engineOn is an engine with a clock that can be moved, and short handoffs.
+func engineOn(t *testing.T, main, auxiliary summarize.Summarizer, more Params) (*Engine, *time.Time) {
+	t.Helper()
+	now := time.Unix(1e9, 0)
+	e, err := NewEngine(EngineOptions{
+		Main: main, Auxiliary: auxiliary, Now: func() time.Time { return now },
+		New: func(s summarize.Summarizer, _ Thresholds) (Strategy, error) {
+			return handoffWith(t, s, short(more)), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, &now
+}
+
+func compress(t *testing.T, e *Engine, ms []chat.Message, r CompressRequest) Compression {
+	t.Helper()
+	c, err := e.Compress(t.Context(), ms, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func bigDay() []chat.Message {
+	day := workday()
+	day[4].Content = chat.TextContent(strings.Repeat("words of a file ", 300))
+	return day
+}
+
+func TestEngineSaysWhen(t *testing.T) {
+	t.Parallel()
+	e, _ := engineOn(t, &notes{}, nil, nil)
+	e.OnSessionStart("a")
+	if e.ShouldCompress(63_999) || !e.ShouldCompress(64_000) || e.ShouldCompress(0) {
+		t.Error("the threshold is 64,000")
+	}
+	e.UpdateFromResponse(Usage{PromptTokens: 96_000, CompletionTokens: 10})
+	s := e.Status()
+	if !e.ShouldCompress(0) || s.UsagePercent != 75 || s.LastPromptTokens != 96_000 || s.Threshold != 64_000 || s.Window != 128_000 || s.Session != "a" {
+		t.Errorf("%+v", s)
+	}
+	if n, should := e.Preflight(bigDay()); should || n < 1200 || n > 1800 {
+		t.Errorf("%d tokens, %v", n, should)
+	}
+	if n, should := e.Preflight([]chat.Message{user(strings.Repeat("x", 300_000))}); !should {
+		t.Errorf("%d tokens, %v", n, should)
+	}
+	if err := e.UpdateModel(32_000); err != nil || !e.ShouldCompress(27_200) || e.ShouldCompress(27_199) {
+		t.Errorf("a threshold above the window: %+v, %v", e.Status(), err)
+	}
+	if err := e.UpdateModel(0); err == nil {
+		t.Error("a window of nothing")
+	}
+	if !e.HasContent(bigDay()) || e.HasContent(nil) {
+		t.Error("what has content")
+	}
+}
+
+func TestEngineCompresses(t *testing.T) {
+	t.Parallel()
+	model := &notes{}
+	e, _ := engineOn(t, model, nil, nil)
+	c := compress(t, e, bigDay(), CompressRequest{Focus: "the build"})
+	if !c.Compressed || c.NoSummary != "" || c.Savings < 50 || c.After >= c.Before || len(c.Messages) != 9 {
+		t.Errorf("%+v", c)
+	}
+	if model.asked[0].Focus != "the build" {
+		t.Errorf("focus %q", model.asked[0].Focus)
+	}
+	if faults := chat.Check(chat.Describe(c.Messages)); len(faults) > 0 {
+		t.Errorf("faults %v", faults)
+	}
+	if s := e.Status(); s.Compressions != 1 || s.Ineffective != 0 || s.LastSavings != c.Savings {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestEngineGivesUpOnCompressionsThatGainNothing(t *testing.T) {
+	t.Parallel()
+	e, _ := engineOn(t, &notes{answer: func(int) (string, error) { return strings.Repeat("long notes ", 400), nil }}, nil, nil)
+	for range 2 {
+		if !e.ShouldCompress(64_000) {
+			t.Fatal("given up too early")
+		}
+		compress(t, e, workday(), CompressRequest{})
+	}
+	if e.ShouldCompress(64_000) || e.Status().Ineffective != 2 {
+		t.Errorf("%+v", e.Status())
+	}
+	e.OnSessionReset()
+	if !e.ShouldCompress(64_000) {
+		t.Error("a reset starts anew")
+	}
+}
+
+func TestEngineRestsAfterAFailure(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		rest time.Duration
+	}{
+		"a failure":       {errors.New("overloaded"), time.Minute},
+		"no model":        {summarize.ErrNoModel, 10 * time.Minute},
+		"nothing is said": {nil, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := &notes{answer: func(n int) (string, error) {
+				if n > 1 {
+					return "better", nil
+				}
+				return "", test.err
+			}}
+			e, now := engineOn(t, model, nil, nil)
+			c := compress(t, e, bigDay(), CompressRequest{})
+			s := e.Status()
+			if c.Compressed || len(c.Messages) != len(bigDay()) || c.NoSummary == "" || s.Cooldown != test.rest || s.LastError == "" || e.ShouldCompress(64_000) {
+				t.Errorf("%+v, %+v", c.NoSummary, s)
+			}
+			*now = now.Add(test.rest - time.Second)
+			if compress(t, e, bigDay(), CompressRequest{}); len(model.asked) != 1 {
+				t.Error("asked too soon")
+			}
+			*now = now.Add(time.Second)
+			if c := compress(t, e, bigDay(), CompressRequest{}); !c.Compressed || !e.ShouldCompress(64_000) {
+				t.Errorf("%+v", c)
+			}
+		})
+	}
+	t.Run("but not if somebody insists", func(t *testing.T) {
+		t.Parallel()
+		model := &notes{answer: func(n int) (string, error) { return "fine", []error{errors.New("no"), nil}[n-1] }}
+		e, _ := engineOn(t, model, nil, nil)
+		compress(t, e, bigDay(), CompressRequest{})
+		if c := compress(t, e, bigDay(), CompressRequest{Force: true}); !c.Compressed {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+func TestEngineTurnsToTheMainModel(t *testing.T) {
+	t.Parallel()
+	main := &notes{}
+	auxiliary := &notes{answer: func(int) (string, error) { return "", errors.New(strings.Repeat("bad ", 100)) }}
+	e, _ := engineOn(t, main, auxiliary, nil)
+	c := compress(t, e, bigDay(), CompressRequest{})
+	s := e.Status()
+	if !c.Compressed || s.Cooldown != 0 || len(s.AuxiliaryError) != 220 || !strings.HasSuffix(s.AuxiliaryError, "...") {
+		t.Errorf("%+v, %+v", c, s)
+	}
+	compress(t, e, bigDay(), CompressRequest{})
+	if len(auxiliary.asked) != 1 || len(main.asked) != 2 {
+		t.Errorf("asked %d and %d times", len(auxiliary.asked), len(main.asked))
+	}
+	if err := e.UpdateModel(200_000); err != nil {
+		t.Fatal(err)
+	}
+	if compress(t, e, bigDay(), CompressRequest{}); len(auxiliary.asked) != 2 {
+		t.Error("a new model means a new try")
+	}
+}
+
+func TestEngineForgetsOtherSessions(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Engine){
+		"another session":    func(e *Engine) { e.OnSessionStart("b") },
+		"the end of it":      func(e *Engine) { e.OnSessionEnd() },
+		"a reset":            func(e *Engine) { e.OnSessionReset() },
+		"an end and a start": func(e *Engine) { e.OnSessionEnd(); e.OnSessionStart("a") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := &notes{answer: func(n int) (string, error) {
+				if n == 2 {
+					return "", errors.New("no")
+				}
+				return "what session a was about", nil
+			}}
+			e, _ := engineOn(t, model, nil, Params{"on_failure": "fallback"})
+			e.OnSessionStart("a")
+			e.UpdateFromResponse(Usage{PromptTokens: 99_000})
+			compress(t, e, workday(), CompressRequest{Tokens: 10})
+			compress(t, e, workday(), CompressRequest{Tokens: 10})
+			if s := e.Status(); s.Compressions != 2 || s.Ineffective != 2 || s.Cooldown == 0 || s.LastError == "" {
+				t.Fatalf("%+v", s)
+			}
+			change(e)
+			fresh := Status{Session: e.Status().Session, Threshold: 64_000, Window: 128_000}
+			if s := e.Status(); s != fresh {
+				t.Errorf("%+v", s)
+			}
+			compress(t, e, workday(), CompressRequest{})
+			if asked := model.asked[2].User; strings.Contains(asked, "session a") {
+				t.Errorf("asked\n%s", asked)
+			}
+		})
+	}
+	t.Run("starting the same again changes nothing", func(t *testing.T) {
+		t.Parallel()
+		e, _ := engineOn(t, &notes{}, nil, nil)
+		e.OnSessionStart("a")
+		compress(t, e, bigDay(), CompressRequest{})
+		if e.OnSessionStart("a"); e.Status().Compressions != 1 {
+			t.Errorf("%+v", e.Status())
+		}
+	})
+}
+
+func TestEngineRemembersItsSummaryThroughAFallback(t *testing.T) {
+	t.Parallel()
+	model := &notes{answer: func(n int) (string, error) {
+		return "the first notes", []error{nil, errors.New("no"), nil}[n-1]
+	}}
+	e, now := engineOn(t, model, nil, Params{"on_failure": "fallback"})
+	ms := workday()
+	for range 3 {
+		ms = append(compress(t, e, ms, CompressRequest{}).Messages, user("more"), says(strings.Repeat("done ", 40)), user("thanks"), says("welcome"))
+		*now = now.Add(time.Hour)
+	}
+	if asked := model.asked[2].User; !strings.Contains(asked, "PREVIOUS SUMMARY:\nthe first notes") {
+		t.Errorf("asked\n%s", asked)
+	}
+}
+
+func TestEngineACompressionThatOutlivesItsSessionCountsForNone(t *testing.T) {
+	t.Parallel()
+	asked, answer := make(chan struct{}), make(chan struct{})
+	e, _ := engineOn(t, summarize.Func(func(context.Context, summarize.Request) (string, error) {
+		close(asked)
+		<-answer
+		return "", errors.New("too late")
+	}), nil, Params{"on_failure": "fallback"})
+	e.OnSessionStart("a")
+	var wait sync.WaitGroup
+	wait.Go(func() { compress(t, e, bigDay(), CompressRequest{}) })
+	<-asked
+	e.OnSessionStart("b") // nothing is locked while a model is asked
+	close(answer)
+	wait.Wait()
+	if s := e.Status(); s.Compressions != 0 || s.Cooldown != 0 || s.LastError != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestEngineWithoutAModelKeepsEverything(t *testing.T) {
+	t.Parallel()
+	e, err := NewEngine(EngineOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ms []chat.Message
+	for range 40 {
+		ms = append(ms, user("please"), says(strings.Repeat("words ", 2000)))
+	}
+	c := compress(t, e, ms, CompressRequest{})
+	if c.Compressed || len(c.Messages) != len(ms) || !strings.Contains(c.NoSummary, summarize.ErrNoModel.Error()) {
+		t.Errorf("%v, %q", c.Compressed, c.NoSummary)
+	}
+}
+
+func TestEngineStrategyThatFails(t *testing.T) {
+	t.Parallel()
+	e, err := NewEngine(EngineOptions{New: func(summarize.Summarizer, Thresholds) (Strategy, error) { return failing{}, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.Compress(t.Context(), workday(), CompressRequest{})
+	if failed := (*StrategyError)(nil); !errors.As(err, &failed) || len(c.Messages) != len(workday()) || e.Status().Compressions != 0 {
+		t.Errorf("%v, %+v", err, e.Status())
+	}
+}
+
+type failing struct{}
+
+func (failing) Name() string { return "failing" }
+
+func (failing) Plan(context.Context, *Transcript) (chat.Plan, error) { panic("no") }
+
+func TestFeedback(t *testing.T) {
+	t.Parallel()
+	two := []chat.Message{user("a"), says("b")}
+	for name, test := range map[string]struct {
+		before, after []chat.Message
+		from, to      chat.Tokens
+		want          Feedback
+	}{
+		"nothing": {two, two, 1234, 1234, Feedback{
+			Noop: true, Headline: "No changes from compression: 2 messages", TokenLine: "Rough transcript estimate: ~1,234 tokens (unchanged)",
+		}},
+		"less": {two, two[:1], 1_234_567, 12, Feedback{
+			Headline: "Compressed: 2 → 1 messages", TokenLine: "Rough transcript estimate: ~1,234,567 → ~12 tokens",
+		}},
+		"fewer but larger": {two, two[:1], 999, 1000, Feedback{
+			Headline: "Compressed: 2 → 1 messages", TokenLine: "Rough transcript estimate: ~999 → ~1,000 tokens",
+			Note: "Note: there are fewer messages, but the summary that was written is larger than what it replaces.",
+		}},
+		"other words": {two, []chat.Message{user("a"), says("c")}, 1, 2, Feedback{
+			Headline: "Compressed: 2 → 2 messages", TokenLine: "Rough transcript estimate: ~1 → ~2 tokens",
+		}},
+	} {
+		if got := FeedbackOn(test.before, test.after, test.from, test.to); got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+	if got := thousands(-1234); got != "-1,234" {
+		t.Error(got)
+	}
+}
+
+func TestThresholds(t *testing.T) {
+	t.Parallel()
+	for window, want := range map[chat.Tokens]Thresholds{
+		200_000:   {100_000, 20_000, 10_000},
+		128_000:   {64_000, 12_800, 6_400},
+		1_000_000: {500_000, 100_000, 12_000},
+		8_000:     {64_000, 12_800, 400},
+	} {
+		if got := ThresholdsOf(window, 0.5, 0.2); got != want {
+			t.Errorf("%d: %v, want %v", window, got, want)
+		}
+	}
+	if got := ThresholdsOf(200_000, 0.5, 0.95).Tail; got != 80_000 {
+		t.Errorf("a ratio above 0.8 gives %d", got)
+	}
+}

@@ -1,0 +1,53 @@
+package strategies
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Feedback is what is told to whoever asked for a compression by hand.
+type Feedback struct {
+	// Noop: nothing has changed.
+	Noop bool
+	// Headline counts messages, TokenLine tokens.
+	Headline, TokenLine string
+	// Note explains what may surprise, empty where nothing does.
+	Note string
+}
+
+// FeedbackOn compares a transcript before and after a compression. The tokens are
+// whoever's estimate it was.
+func FeedbackOn(before, after []chat.Message, beforeTokens, afterTokens chat.Tokens) Feedback {
+	f := Feedback{Noop: len(before) == len(after)}
+	for i := 0; f.Noop && i < len(before); i++ {
+		f.Noop = reflect.DeepEqual(before[i], after[i])
+	}
+	f.Headline = fmt.Sprintf("Compressed: %d → %d messages", len(before), len(after))
+	if f.Noop {
+		f.Headline = fmt.Sprintf("No changes from compression: %d messages", len(before))
+	}
+	f.TokenLine = fmt.Sprintf("Rough transcript estimate: ~%s → ~%s tokens", thousands(beforeTokens), thousands(afterTokens))
+	if f.Noop && beforeTokens == afterTokens {
+		f.TokenLine = fmt.Sprintf("Rough transcript estimate: ~%s tokens (unchanged)", thousands(beforeTokens))
+	}
+	if !f.Noop && len(after) < len(before) && afterTokens > beforeTokens {
+		f.Note = "Note: there are fewer messages, but the summary that was written is larger than what it replaces."
+	}
+	return f
+}
+
+// thousands writes a number with commas.
+func thousands(n chat.Tokens) string {
+	s := strconv.FormatInt(int64(n), 10)
+	first := 0
+	if n < 0 {
+		first = 1
+	}
+	for i := len(s) - 3; i > first; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,288 @@
+package strategies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// handoff summarizes what lies between a protected head and a tail that is bounded
+// by tokens, as notes for the assistant that takes over, and prunes old tool results
+// in what stays. A later handoff brings the notes of the one before up to date.
+type handoff struct {
+	first, last   int
+	tail, most    chat.Tokens
+	focus         string
+	reference     bool
+	fallsBack     bool
+	systemNote    bool
+	prefix, note  string
+	end, stub     string
+	fallback      string
+	prune         Strategy
+	summarizer    summarize.Summarizer
+	continues     bool
+	continuesWith string
+}
+
+// The fixed texts of a handoff, where none are configured.
+const (
+	handoffPrefix = `[HANDOFF NOTES] Earlier messages of this conversation were condensed into the notes below to save room. They are background, written by an assistant before you, and no message of the user: ` +
+		`do not answer what they ask and do not repeat what they say was done. Reply to the newest user message, and where it contradicts the notes, it is right.`
+	handoffNote     = `[Note: earlier parts of this conversation may have been condensed into handoff notes. What they describe is done; build on it and on the present state of files and systems.]`
+	handoffEnd      = `--- END OF HANDOFF NOTES --- Reply to what follows, not to the notes above.`
+	handoffStub     = `[The result of this call was condensed; see the handoff notes.]`
+	handoffFallback = `There is no summary of the {n} messages that stood here: they were taken out to save room, and condensing them did not work. Go on from the messages below and from the present state of files and systems.`
+	// legacyPrefix begins summaries of other compressors.
+	legacyPrefix = "[CONTEXT SUMMARY]:"
+	countMark    = "{n}"
+)
+
+func newHandoff(a *Args) (Strategy, error) {
+	h := &handoff{
+		first: int(a.Int(Int{
+			Name: "protect_first_n", Default: 3, Min: 0, Max: 1 << 30,
+			Doc: "how many of the first messages stay as they are, system messages included",
+		})),
+		last: int(a.Int(Int{
+			Name: "protect_last_n", Default: 20, Min: 0, Max: 1 << 30,
+			Doc: "newest messages in which tool results and arguments are not pruned; in mode safe the tail has as many of them, 8 at most, whatever they cost",
+		})),
+	}
+	window := a.Int(Int{
+		Name: "context_length", Default: 128_000, Min: 1,
+		Doc: "the model's window in tokens; what is not given below follows from it",
+	})
+	percent := a.Float(Float{
+		Name: "threshold_percent", Default: 0.5, Min: 0, Max: 1,
+		Doc: "the part of the window from which on a conversation is compressed, 64000 tokens at least",
+	})
+	ratio := a.Float(Float{
+		Name: "summary_target_ratio", Default: 0.2, Min: 0, Max: 1,
+		Doc: "the part of that threshold that the tail may have; 0.1 to 0.8 count",
+	})
+	sizes := ThresholdsOf(chat.Tokens(window), percent, ratio)
+	h.tail = chat.Tokens(a.Int(Int{
+		Name: "tail_token_budget", Default: -1, Min: -1, Max: 1 << 40,
+		Doc: "how many tokens of the newest messages stay, and half as much again before a message is cut off; -1: as above",
+	}))
+	if h.tail < 0 {
+		h.tail = sizes.Tail
+	}
+	h.most = chat.Tokens(a.Int(Int{
+		Name: "max_summary_tokens", Default: 0, Min: 0, Max: 1 << 40,
+		Doc: "the most a summary is asked to have; 0: a twentieth of the window, 12000 at most",
+	}))
+	if h.most == 0 {
+		h.most = sizes.Summary
+	}
+	h.focus = a.Text("focus", "", "a topic that the summary favours")
+	h.reference = a.Choice("mode", "safe",
+		"reference: as Hermes Agent did, its losses included; safe: without them", "safe", "reference") == "reference"
+	h.fallsBack = a.Choice("on_failure", "keep",
+		"when no summary is had: keep everything, or put the fallback text in its place", "keep", "fallback") == "fallback"
+	h.systemNote = a.Bool("system_note", false, "add compaction_note to the leading system message, if no guard forbids it")
+	h.prefix = a.Text("summary_prefix", handoffPrefix, "what a summary begins with, and how it is recognised later")
+	h.note = a.Text("compaction_note", handoffNote, "what system_note adds")
+	h.end = a.Text("end_marker", handoffEnd, "what ends a summary")
+	h.stub = a.Text("stub_result", handoffStub, "the result of a call whose own is gone (mode reference)")
+	h.fallback = a.Text("fallback_text", handoffFallback, "what stands in place of a summary that was not had; {n} counts the messages")
+	if strings.TrimSpace(h.prefix) == "" {
+		a.Fault("summary_prefix", h.prefix, "a text, for summaries are recognised by it")
+	}
+	h.summarizer = a.Summarizer()
+	h.prune = &pruneToolResults{protect: int64(h.last), budget: int64(h.tail)}
+	return h, nil
+}
+
+// Name implements Strategy.
+func (*handoff) Name() string { return "handoff" }
+
+// Reads implements Reader.
+func (h *handoff) Reads(t *Transcript) []chat.Seq {
+	view := h.view(t)
+	out := make([]chat.Seq, len(view))
+	for i, e := range view {
+		out[i] = t.Entries[e].Seq
+	}
+	return out
+}
+
+// view are the indexes of the entries in the view, nil where there are too few for
+// a handoff.
+func (h *handoff) view(t *Transcript) []int {
+	var view []int
+	for i := range t.Entries {
+		if t.Entries[i].Included {
+			view = append(view, i)
+		}
+	}
+	if len(view) <= h.first+4 {
+		return nil
+	}
+	return view
+}
+
+// WithFocus implements Focuser.
+func (h *handoff) WithFocus(topic string) Strategy {
+	focused := *h
+	focused.focus = topic
+	return &focused
+}
+
+// WithPrevious implements Continuer.
+func (h *handoff) WithPrevious(summary string) Strategy {
+	continued := *h
+	continued.continues, continued.continuesWith = true, summary
+	return &continued
+}
+
+// Plan implements Strategy. Without a summary the plan is empty, or writes the
+// fallback text, and the error wraps ErrNoSummary.
+func (h *handoff) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+	p, err := h.pass(ctx, t)
+	if p == nil {
+		return chat.Plan{}, err
+	}
+	return p.plan, err
+}
+
+// handoffPass is one handoff as it is being planned.
+type handoffPass struct {
+	h *handoff
+	t *Transcript
+	// view are indexes of entries, messages what the view holds once it is pruned,
+	// keep what stays though it is in the middle; all three run in parallel.
+	view     []int
+	messages []*chat.Message
+	keep     []bool
+	spans    spans
+	pruned   map[chat.Seq]*chat.Addition
+	// middle, from start to end, is what the summary is of; end may be one too far.
+	start, end int
+	turns      []*chat.Message
+	request    summarize.Handoff
+	// asked: the summarizer was asked. dropped counts what a fallback text replaced.
+	asked   bool
+	dropped int
+	// role of the summary, empty where it was merged into the first message behind it.
+	role chat.Role
+	plan chat.Plan
+}
+
+// pass plans a handoff. Both results are nil where the view is too short.
+func (h *handoff) pass(ctx context.Context, t *Transcript) (*handoffPass, error) {
+	p := &handoffPass{h: h, t: t, view: h.view(t)}
+	if p.view == nil {
+		return nil, nil //nolint:nilnil // nothing to do is no error
+	}
+	if err := p.read(ctx); err != nil {
+		return nil, err
+	}
+	p.start, p.end = h.bounds(p.spans)
+	p.collect()
+	if p.start >= p.end || len(p.turns) == 0 && !h.reference {
+		p.pruneOnly()
+		return p, nil
+	}
+	text, err := p.summary(ctx)
+	switch {
+	case err == nil:
+		p.assemble(text)
+	case !errors.Is(err, ErrNoSummary):
+		return nil, err
+	case h.fallsBack:
+		p.dropped = p.end - p.start
+		p.assemble(h.prefix + "\n" + strings.ReplaceAll(h.fallback, countMark, strconv.Itoa(p.dropped)))
+	}
+	return p, err
+}
+
+// read takes the messages of the view, pruned where they will be.
+func (p *handoffPass) read(ctx context.Context) error {
+	plan, err := p.h.prune.Plan(ctx, p.t)
+	if err != nil {
+		return fmt.Errorf("prune: %w", err)
+	}
+	p.pruned = make(map[chat.Seq]*chat.Addition, len(plan.Additions))
+	for i := range plan.Additions {
+		p.pruned[plan.Additions[i].Covers[0].Lo] = &plan.Additions[i]
+	}
+	p.messages = make([]*chat.Message, len(p.view))
+	p.spans = make(spans, len(p.view))
+	for i, e := range p.view {
+		m, err := p.t.Read(e)
+		if err != nil {
+			return err
+		}
+		if a := p.pruned[p.t.Entries[e].Seq]; a != nil {
+			m = &a.Message
+		}
+		p.messages[i], p.spans[i] = m, spanOf(m)
+		meta := &p.t.Entries[e].Meta
+		p.spans[i].summary = p.h.wrote(m) || meta.Kind == chat.KindSummary && !meta.Has(chat.Moved)
+	}
+	p.keep = p.kept()
+	return nil
+}
+
+// kept marks what stays in the middle: pinned groups, and system messages, which no
+// guard lets go.
+func (p *handoffPass) kept() []bool {
+	pinned := make([]bool, len(p.t.Entries))
+	groups := p.t.Groups()
+	for i := range groups {
+		if !p.t.GroupPinned(i) {
+			continue
+		}
+		for _, g := range append([]chat.Group{groups[i]}, p.t.also[i]...) {
+			for e := g.Start; e < g.End; e++ {
+				pinned[e] = true
+			}
+		}
+	}
+	keep := make([]bool, len(p.view))
+	for i, e := range p.view {
+		keep[i] = pinned[e] || !p.h.reference && p.messages[i].Role == chat.RoleSystem
+	}
+	return keep
+}
+
+// collect gathers what is to be summarized and the summary it goes on from.
+func (p *handoffPass) collect() {
+	newest := chat.Seq(0)
+	for i := range p.messages {
+		m := p.messages[i]
+		inside := i >= p.start && i < p.end && !p.keep[i]
+		summary, rest, ok := p.h.split(m)
+		if ok && !p.h.isFallback(summary) && p.t.Entries[p.view[i]].Seq > newest && (inside || p.h.reference) {
+			newest, p.request.Previous = p.t.Entries[p.view[i]].Seq, summary
+		}
+		switch {
+		case !inside:
+			continue
+		case !p.h.reference && p.h.wrote(m):
+			continue // the model is given it as the previous summary
+		case ok && !p.h.reference:
+			said := *m
+			said.Content = chat.TextContent(rest)
+			m = &said
+		}
+		p.turns = append(p.turns, m)
+	}
+	if p.h.continues {
+		p.request.Previous = p.h.continuesWith
+	}
+}
+
+// pruneOnly plans nothing but what pruning wants.
+func (p *handoffPass) pruneOnly() {
+	for i := range p.view {
+		p.standIn(i)
+	}
+}

@@ -1,0 +1,119 @@
+package strategies
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+const (
+	summaryShare   = 0.20 // of what is summarized
+	summaryMinimum = 2000 // tokens
+)
+
+// summary asks for the summary of the turns and puts the prefix in front of it. The
+// error wraps ErrNoSummary, unless it is that of ctx.
+func (p *handoffPass) summary(ctx context.Context) (string, error) {
+	chars := 0
+	for _, m := range p.turns {
+		chars += roughChars(m)
+	}
+	rough := float64((chars + 3) / 4)
+	p.request.Budget = max(summaryMinimum, min(int(rough*summaryShare), int(p.h.most)))
+	p.request.Turns = summarize.Turns(p.turns)
+	p.request.Focus = p.h.focus
+	p.asked = true
+	text, err := p.h.summarizer.Summarize(ctx, p.request.Request())
+	if err != nil {
+		if ctx.Err() != nil {
+			return "", err
+		}
+		return "", fmt.Errorf("%w: %w", ErrNoSummary, err)
+	}
+	text, _ = summarize.Redact(strings.TrimFunc(text, isBlank))
+	text = p.h.prefixed(text)
+	if text == p.h.prefix && !p.h.reference {
+		return "", fmt.Errorf("%w: the answer is empty", ErrNoSummary)
+	}
+	return text, nil
+}
+
+// prefixed is a summary behind the prefix, which it may have brought itself.
+func (h *handoff) prefixed(text string) string {
+	text = strings.TrimFunc(text, isBlank)
+	for _, prefix := range [...]string{legacyPrefix, h.prefix} {
+		if rest, ok := strings.CutPrefix(text, prefix); ok {
+			text = strings.TrimLeftFunc(rest, isBlank)
+			break
+		}
+	}
+	if text == "" {
+		return h.prefix
+	}
+	return h.prefix + "\n" + text
+}
+
+// split recognises what a handoff wrote: the summary, without the prefix, and what
+// the message said itself that the summary was merged into.
+func (h *handoff) split(m *chat.Message) (summary, rest string, ok bool) {
+	if m.Role == chat.RoleTool {
+		return "", "", false
+	}
+	text, ok := strings.CutPrefix(m.Content.String(), h.prefix)
+	if !ok {
+		return "", "", false
+	}
+	if h.end != "" {
+		text, rest, _ = strings.Cut(text, "\n\n"+h.end)
+	}
+	return strings.TrimFunc(text, isBlank), strings.TrimFunc(rest, isBlank), true
+}
+
+// wrote reports a message that holds nothing but what a handoff wrote.
+func (h *handoff) wrote(m *chat.Message) bool {
+	_, rest, ok := h.split(m)
+	return ok && rest == "" && len(m.ToolCalls) == 0
+}
+
+// isFallback recognises the text that stands in place of a summary.
+func (h *handoff) isFallback(summary string) bool {
+	before, after, _ := strings.Cut(h.fallback, countMark)
+	return h.fallback != "" && strings.HasPrefix(summary, strings.TrimLeftFunc(before, isBlank)) &&
+		strings.HasSuffix(summary, strings.TrimRightFunc(after, isBlank))
+}
+
+// Previous implements Continuer: the newest summary that a handoff left in the view.
+func (h *handoff) Previous(t *Transcript) (string, bool) {
+	newest, found := "", chat.Seq(0)
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		if !e.Included || e.Message == nil || e.Seq < found {
+			continue
+		}
+		if summary, _, ok := h.split(e.Message); ok && !h.isFallback(summary) {
+			newest, found = summary, e.Seq
+		}
+	}
+	return newest, found > 0
+}
+
+// HasContent implements ContentHaver: whether there is anything between the head and
+// the tail, messages as they are.
+func (h *handoff) HasContent(t *Transcript) bool {
+	var s spans
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		if e.Included && e.Message != nil {
+			s = append(s, spanOf(e.Message))
+			s[len(s)-1].summary = h.wrote(e.Message)
+		}
+	}
+	start, end := h.bounds(s)
+	if !h.reference {
+		end = min(end, len(s))
+	}
+	return start < end && len(s) > 0
+}

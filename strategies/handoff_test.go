@@ -1,0 +1,296 @@
+package strategies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// notes is a summarizer that remembers what it was asked.
+type notes struct {
+	asked  []summarize.Request
+	answer func(n int) (string, error)
+}
+
+func (s *notes) Summarize(_ context.Context, r summarize.Request) (string, error) {
+	s.asked = append(s.asked, r)
+	if s.answer != nil {
+		return s.answer(len(s.asked))
+	}
+	return fmt.Sprintf("notes %d", len(s.asked)), nil
+}
+
+// noted makes a handoff that gets its summaries.
+func noted(tb testing.TB, p Params) Strategy {
+	tb.Helper()
+	return handoffWith(tb, &notes{}, p)
+}
+
+func handoffWith(tb testing.TB, s summarize.Summarizer, p Params) *handoff {
+	tb.Helper()
+	r := Builtin()
+	r.Summarizer = s
+	h, err := r.New("handoff", p)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return h.(*handoff)
+}
+
+// short are parameters with fixed texts that can be read in a test.
+func short(more Params) Params {
+	p := Params{
+		"summary_prefix": "NOTES", "end_marker": "END", "compaction_note": "NOTE", "stub_result": "STUB",
+		"fallback_text": "LOST {n}", "tail_token_budget": 30, "protect_last_n": 3,
+	}
+	maps.Copy(p, more)
+	return p
+}
+
+// lines are a session's view, one message a line.
+func (s *model) lines() []string {
+	var out []string
+	for _, m := range s.view() {
+		x := s.messages[m.Seq]
+		line := string(x.Role) + ": " + x.Content.String()
+		for _, c := range x.ToolCalls {
+			line += " " + c.Name + "(" + c.Arguments + ")"
+		}
+		out = append(out, strings.ReplaceAll(strings.TrimSpace(line), "\n", "|"))
+	}
+	return out
+}
+
+func called(id, name, arguments string) chat.Message {
+	m := calls(id)
+	m.ToolCalls[0].Name, m.ToolCalls[0].Arguments = name, arguments
+	return m
+}
+
+func workday() []chat.Message {
+	return []chat.Message{
+		sys("be good"),
+		user("fix the build"),
+		says("I will look"),
+		called("1", "read_file", `{"path":"main.go"}`), result("1", strings.Repeat("package main\n", 40)),
+		called("2", "terminal", `{"command":"go build"}`), result("2", "ok"),
+		says("it builds now"),
+		user("now the tests"),
+		called("3", "terminal", `{"command":"go test"}`), result("3", "FAIL"),
+		says("two fail"),
+		user("fix those too"),
+		says("on it"),
+	}
+}
+
+func TestHandoff(t *testing.T) {
+	t.Parallel()
+	tail := []string{`assistant:  terminal({"command":"go test"})`, "tool: FAIL", "assistant: two fail", "user: fix those too", "assistant: on it"}
+	for name, test := range map[string]struct {
+		params   Params
+		messages []chat.Message
+		want     []string
+	}{
+		"notes take the place of the middle": {
+			nil, workday(), append([]string{
+				"system: be good", "user: fix the build", "assistant: I will look",
+				"user: NOTES|notes 1||END",
+			}, tail...),
+		},
+		"a head of nothing but the system message is followed by the user": {
+			Params{"protect_first_n": 1}, workday(), append([]string{
+				"system: be good", "user: NOTES|notes 1||END",
+			}, tail...),
+		},
+		"results in the head become stubs and their calls stay": {
+			Params{"protect_first_n": 4, "protect_last_n": 5}, workday(), append([]string{
+				"system: be good", "user: fix the build", "assistant: I will look",
+				`assistant:  read_file({"path":"main.go"})`, "tool: [read_file] read main.go from line 1 (520 chars)",
+				"user: NOTES|notes 1||END",
+			}, tail...),
+		},
+		"too few messages stay": {
+			nil, workday()[:7], session(workday()[:7]...).lines(),
+		},
+		"notes that would stand between two of a kind are merged into an answer": {
+			Params{"protect_first_n": 2}, append(workday()[:8:8], workday()[11:]...), []string{
+				"system: be good", "user: fix the build", "assistant: NOTES|notes 1||END||two fail",
+				"user: fix those too", "assistant: on it",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := session(test.messages...)
+			r := s.run(t, Pipeline{Steps: []Strategy{noted(t, short(test.params))}}, false)
+			if d := cmp.Diff(test.want, s.lines()); d != "" {
+				t.Error(d)
+			}
+			if err := s.invariants(true); err != nil || r.Rejected > 0 {
+				t.Errorf("%v, %d rejected", err, r.Rejected)
+			}
+		})
+	}
+}
+
+func TestHandoffContinuesFromTheOneBefore(t *testing.T) {
+	t.Parallel()
+	model := &notes{}
+	s := session(workday()...)
+	for range 2 { // made anew each time: nothing is remembered but the transcript
+		s.run(t, Pipeline{Steps: []Strategy{handoffWith(t, model, short(nil))}}, false)
+		s.append(user("and the docs"), says(strings.Repeat("written ", 20)), user("thanks"), says("welcome"))
+	}
+	asked := model.asked[1].User
+	if !strings.Contains(asked, "PREVIOUS SUMMARY:\nnotes 1\n") || strings.Contains(asked, "NOTES") {
+		t.Errorf("asked to go on from\n%s", asked)
+	}
+	if strings.Contains(model.asked[0].User, "PREVIOUS SUMMARY") {
+		t.Error("the first handoff has nothing to go on from")
+	}
+	if got := strings.Join(s.lines(), "\n"); strings.Count(got, "NOTES") != 1 || !strings.Contains(got, "notes 2") {
+		t.Errorf("view\n%s", got)
+	}
+}
+
+func TestHandoffWithoutASummary(t *testing.T) {
+	t.Parallel()
+	before := session(workday()...).lines()
+	lost := []string{
+		"system: be good", "user: fix the build", "assistant: I will look", "user: NOTES|LOST 6||END",
+		`assistant:  terminal({"command":"go test"})`, "tool: FAIL", "assistant: two fail", "user: fix those too", "assistant: on it",
+	}
+	for name, test := range map[string]struct {
+		answer func(int) (string, error)
+		on     string
+		want   []string
+	}{
+		"an error keeps everything":               {func(int) (string, error) { return "", errors.New("no") }, "keep", before},
+		"an empty answer keeps everything":        {func(int) (string, error) { return " \n", nil }, "keep", before},
+		"an error can be followed by the text":    {func(int) (string, error) { return "", errors.New("no") }, "fallback", lost},
+		"the prefix alone is an empty answer too": {func(int) (string, error) { return "NOTES", nil }, "keep", before},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := session(workday()...)
+			r := s.run(t, Pipeline{Steps: []Strategy{handoffWith(t, &notes{answer: test.answer}, short(Params{"on_failure": test.on}))}}, false)
+			if d := cmp.Diff(test.want, s.lines()); d != "" {
+				t.Error(d)
+			}
+			if r.Steps[0].NoSummary == "" {
+				t.Error("the step does not say that there was no summary")
+			}
+		})
+	}
+}
+
+func TestHandoffFallbackIsNoSummaryToGoOnFrom(t *testing.T) {
+	t.Parallel()
+	model := &notes{answer: func(n int) (string, error) { return "fine", []error{errors.New("no"), nil}[n-1] }}
+	s := session(workday()...)
+	for range 2 {
+		s.run(t, Pipeline{Steps: []Strategy{handoffWith(t, model, short(Params{"on_failure": "fallback"}))}}, false)
+		s.append(user("more"), says(strings.Repeat("done ", 40)), user("thanks"), says("welcome"))
+	}
+	if asked := model.asked[1].User; strings.Contains(asked, "PREVIOUS SUMMARY") {
+		t.Errorf("asked to go on from\n%s", asked)
+	}
+}
+
+func TestHandoffKeepsPinsAndShowsThemToNobody(t *testing.T) {
+	t.Parallel()
+	model := &notes{}
+	s := session(workday()...)
+	s.pinned[7] = true // the result of the second call
+	s.run(t, Pipeline{Steps: []Strategy{handoffWith(t, model, short(nil))}}, false)
+	want := []string{
+		"system: be good", "user: fix the build", "assistant: I will look", "user: NOTES|notes 1||END",
+		`assistant:  terminal({"command":"go build"})`, "tool: ok",
+		`assistant:  terminal({"command":"go test"})`, "tool: FAIL", "assistant: two fail", "user: fix those too", "assistant: on it",
+	}
+	if d := cmp.Diff(want, s.lines()); d != "" {
+		t.Error(d)
+	}
+	if asked := model.asked[0].User; strings.Contains(asked, "go build") || !strings.Contains(asked, "read_file") {
+		t.Errorf("asked\n%s", asked)
+	}
+}
+
+func TestHandoffFavoursATopic(t *testing.T) {
+	t.Parallel()
+	model := &notes{}
+	h := handoffWith(t, model, short(nil))
+	s := session(workday()...)
+	s.run(t, Pipeline{Steps: []Strategy{h.WithFocus("the build sk-abcdefghijklmnopqrstuvwxyz123456")}}, false)
+	r := model.asked[0]
+	if !strings.HasPrefix(r.Focus, "the build") || strings.Contains(r.Focus+r.User, "abcdefghijklmnop") || !strings.HasSuffix(r.User, "those of the topic too.") {
+		t.Errorf("asked %+v", r)
+	}
+	if r.MaxTokens != 2600 {
+		t.Errorf("asked for %d tokens", r.MaxTokens)
+	}
+	if h.focus != "" {
+		t.Error("a focus stays with the strategy")
+	}
+}
+
+func TestHandoffWritesNothingThatNoViewHolds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s, _ := drawSession(t)
+		model := &notes{}
+		r := Builtin()
+		r.Summarizer = model
+		h, err := r.New("handoff", short(Params{
+			"protect_first_n": rapid.IntRange(0, 3).Draw(t, "first"), "tail_token_budget": rapid.IntRange(0, 60).Draw(t, "tail"),
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := s.transcript(false)
+		messages, err := s.load(t.Context(), h.(Reader).Reads(tr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range tr.Entries {
+			tr.Entries[i].Message = messages[tr.Entries[i].Seq]
+		}
+		d, err := NewDraft(tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Run(t.Context(), h, nil); err != nil {
+			t.Fatal(err)
+		}
+		if d.rejected > 0 {
+			t.Fatalf("%d additions were rejected", d.rejected)
+		}
+		for i := range tr.Entries {
+			if e := &d.all[i]; tr.Entries[i].Pinned && !e.Included {
+				t.Fatalf("pinned message %d is out", e.Seq)
+			}
+		}
+		if len(model.asked) > 1 {
+			t.Fatalf("asked %d times", len(model.asked))
+		}
+	})
+}
+
+func TestHandoffNamesAllFaults(t *testing.T) {
+	t.Parallel()
+	_, err := Builtin().New("handoff", Params{"mode": "fast", "protect_first_n": -1, "summary_prefix": " ", "tail": 3})
+	for _, want := range []string{"mode", "protect_first_n", "summary_prefix", "tail", "summarizer"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+}
