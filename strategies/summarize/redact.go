@@ -90,8 +90,12 @@ const (
 	redactedWord = "[REDACTED"
 )
 
+// behind are what a value may be taken with that ends at white space.
+const behind = "\"'`,;)\\"
+
 // mask is what a secret is shown as.
 func mask(secret string) string {
+	secret = strings.TrimRight(secret, behind)
 	if utf8.RuneCountInString(secret) < 18 {
 		return hidden
 	}
@@ -104,7 +108,7 @@ func masked(value string) bool {
 	if len(value) > 64 {
 		return false
 	}
-	value = strings.TrimRight(value, "\"'`,;)\\")
+	value = strings.TrimRight(value, behind)
 	if value == hidden || strings.HasPrefix(value, redactedWord) {
 		return true
 	}

@@ -290,6 +290,11 @@ func urls(s string, e *edits) {
 				j = len(s)
 			}
 		}
+		for j := host + 1; host >= 0 && j < min(len(s), i+maxUser) && !space[s[j]] && strings.IndexByte("/?\"'`<>,", s[j]) < 0; j++ {
+			if s[j] == '@' && !isWeb {
+				host = j // it was part of the password
+			}
+		}
 		switch {
 		case host < 0:
 		case isWeb && colon < 0 && host-i >= 8 && host+1 < len(s) && !space[s[host+1]]:
