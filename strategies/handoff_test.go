@@ -56,8 +56,8 @@ func short(more Params) Params {
 	return p
 }
 
-// lines are a session's view, one message a line.
-func (s *model) lines() []string {
+// said is a session's view, one message a line.
+func (s *model) said() []string {
 	var out []string
 	for _, m := range s.view() {
 		x := s.messages[m.Seq]
@@ -119,7 +119,7 @@ func TestHandoff(t *testing.T) {
 			}, tail...),
 		},
 		"too few messages stay": {
-			nil, workday()[:7], session(workday()[:7]...).lines(),
+			nil, workday()[:7], session(workday()[:7]...).said(),
 		},
 		"notes that would stand between two of a kind are merged into an answer": {
 			Params{"protect_first_n": 2}, append(workday()[:8:8], workday()[11:]...), []string{
@@ -132,7 +132,7 @@ func TestHandoff(t *testing.T) {
 			t.Parallel()
 			s := session(test.messages...)
 			r := s.run(t, Pipeline{Steps: []Strategy{noted(t, short(test.params))}}, false)
-			if d := cmp.Diff(test.want, s.lines()); d != "" {
+			if d := cmp.Diff(test.want, s.said()); d != "" {
 				t.Error(d)
 			}
 			if err := s.invariants(true); err != nil || r.Rejected > 0 {
@@ -157,14 +157,14 @@ func TestHandoffContinuesFromTheOneBefore(t *testing.T) {
 	if strings.Contains(model.asked[0].User, "PREVIOUS SUMMARY") {
 		t.Error("the first handoff has nothing to go on from")
 	}
-	if got := strings.Join(s.lines(), "\n"); strings.Count(got, "NOTES") != 1 || !strings.Contains(got, "notes 2") {
+	if got := strings.Join(s.said(), "\n"); strings.Count(got, "NOTES") != 1 || !strings.Contains(got, "notes 2") {
 		t.Errorf("view\n%s", got)
 	}
 }
 
 func TestHandoffWithoutASummary(t *testing.T) {
 	t.Parallel()
-	before := session(workday()...).lines()
+	before := session(workday()...).said()
 	lost := []string{
 		"system: be good", "user: fix the build", "assistant: I will look", "user: NOTES|LOST 6||END",
 		`assistant:  terminal({"command":"go test"})`, "tool: FAIL", "assistant: two fail", "user: fix those too", "assistant: on it",
@@ -183,7 +183,7 @@ func TestHandoffWithoutASummary(t *testing.T) {
 			t.Parallel()
 			s := session(workday()...)
 			r := s.run(t, Pipeline{Steps: []Strategy{handoffWith(t, &notes{answer: test.answer}, short(Params{"on_failure": test.on}))}}, false)
-			if d := cmp.Diff(test.want, s.lines()); d != "" {
+			if d := cmp.Diff(test.want, s.said()); d != "" {
 				t.Error(d)
 			}
 			if r.Steps[0].NoSummary == "" {
@@ -217,7 +217,7 @@ func TestHandoffKeepsPinsAndShowsThemToNobody(t *testing.T) {
 		`assistant:  terminal({"command":"go build"})`, "tool: ok",
 		`assistant:  terminal({"command":"go test"})`, "tool: FAIL", "assistant: two fail", "user: fix those too", "assistant: on it",
 	}
-	if d := cmp.Diff(want, s.lines()); d != "" {
+	if d := cmp.Diff(want, s.said()); d != "" {
 		t.Error(d)
 	}
 	if asked := model.asked[0].User; strings.Contains(asked, "go build") || !strings.Contains(asked, "read_file") {

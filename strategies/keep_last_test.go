@@ -13,9 +13,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
-// short is a message in a few words: its role, its text, the call it answers and
+// brieflyOf is a message in a few words: its role, its text, the call it answers and
 // those it makes.
-func short(m *chat.Message) string {
+func brieflyOf(m *chat.Message) string {
 	s := string(m.Role)
 	if m.ToolCallID != "" {
 		s += "(" + m.ToolCallID + ")"
@@ -51,7 +51,7 @@ func unguarded(t *testing.T, s *model, strategies ...Strategy) ([]string, error)
 			m = s.messages[e.Seq]
 		}
 		if e.Included {
-			out = append(out, short(m))
+			out = append(out, brieflyOf(m))
 		}
 	}
 	return out, d.unsummarized
@@ -61,7 +61,7 @@ func unguarded(t *testing.T, s *model, strategies ...Strategy) ([]string, error)
 func (s *model) shown() []string {
 	var out []string
 	for _, m := range s.view() {
-		out = append(out, short(s.messages[m.Seq]))
+		out = append(out, brieflyOf(s.messages[m.Seq]))
 	}
 	return out
 }

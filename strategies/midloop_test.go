@@ -11,7 +11,7 @@ import (
 func shorts(ms []chat.Message) []string {
 	var out []string
 	for i := range ms {
-		out = append(out, short(&ms[i]))
+		out = append(out, brieflyOf(&ms[i]))
 	}
 	return out
 }
