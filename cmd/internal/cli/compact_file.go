@@ -208,7 +208,7 @@ func (c *compactFileCmd) config(e *Env) (config.Config, error) {
 }
 
 func (c *compactFileCmd) open(e *Env) (io.ReadCloser, error) {
-	files, _, err := openSources([]string{c.In}, e.Stdin)
+	files, _, err := openSources([]string{c.In}, e.Stdin, c.Format)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/chat/formats"
 	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/strategies/trajectory"
 )
@@ -92,7 +93,7 @@ func (c *trajectoryCompressCmd) Run(ctx context.Context, e *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	sources, size, err := openSources(c.Files, e.Stdin)
+	sources, size, err := openSources(c.Files, e.Stdin, formats.Auto)
 	if err != nil {
 		return err
 	}
