@@ -4,6 +4,7 @@ package strategiestest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,9 @@ import (
 // Characters is what each message of an Agent log carries.
 const Characters = 200
 
+// screen is a part with a small image in it.
+var screen = json.RawMessage(`{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("QUJD", 1_000) + `"}}`)
+
 // Log is a conversation with its metadata, as a store keeps it. It is safe for
 // concurrent use.
 type Log struct {
@@ -26,7 +30,7 @@ type Log struct {
 }
 
 // Agent is a log of n messages as an agent leaves them, of Characters each: a
-// system prompt, then turns of a user message, reasoning, a call of two tools with
+// system prompt, then turns of a user message (every tenth with an image), reasoning, a call of two tools with
 // their results, a file that is read again and again, and an answer.
 func Agent(n int) *Log {
 	ms := make([]chat.Message, 0, n+8)
@@ -50,7 +54,13 @@ func Agent(n int) *Log {
 	ms = append(ms, text(chat.RoleSystem, "Be helpful. "))
 	for i := 0; len(ms) < n; i++ {
 		a, b, c := fmt.Sprintf("a%d", i), fmt.Sprintf("b%d", i), fmt.Sprintf("c%d", i)
-		ms = append(ms, text(chat.RoleUser, fmt.Sprintf("question %d: ", i)),
+		question := text(chat.RoleUser, fmt.Sprintf("question %d: ", i))
+		if i%10 == 0 {
+			question.Content = chat.Content{Parts: []chat.Part{{Type: "text", Text: question.Content.Text}, {
+				Type: "image_url", Raw: screen,
+			}}}
+		}
+		ms = append(ms, question,
 			chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}, Reasoning: fill("")},
 			call(a, b), result(a, i), result(b, i), call(c), result(c, i), text(chat.RoleAssistant, fmt.Sprintf("answer %d: ", i)))
 	}
@@ -95,7 +105,7 @@ func (l *Log) Tokens() chat.Tokens { return l.tokens }
 func octets(m *chat.Message) int {
 	n := len(m.Content.Text) + len(m.Reasoning)
 	for _, p := range m.Content.Parts {
-		n += len(p.Raw)
+		n += len(p.Text) + len(p.Raw)
 	}
 	for _, c := range m.ToolCalls {
 		n += len(c.Arguments)

@@ -46,10 +46,12 @@ func (l *Log) Default(r *strategies.Registry, name string) (strategies.Strategy,
 			}
 		}
 	}
-	if name == "truncation" {
+	switch name { // so that there is something to do
+	case "truncation":
 		params["metric"] = "tokens"
-	}
-	if name == "token_budget" {
+	case "clamp":
+		params["max_tokens"] = Characters / 5
+	case "token_budget":
 		params["strategies"] = []any{strategies.Params{"strategy": "selective_tool_call", "params": strategies.Params{"keep_last_tool_call_groups": len(l.entries) / 8}}}
 	}
 	return r.New(name, params)
