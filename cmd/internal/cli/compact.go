@@ -47,14 +47,38 @@ Examples:
 
 // writeStrategyHelp lists the strategies and their parameters.
 func writeStrategyHelp(b *strings.Builder) {
-	b.WriteString("Strategies and their parameters:\n\n")
+	b.WriteString("Strategies and their parameters, with defaults that are short; those with * need a summarizer, and none can be configured yet:\n\n")
 	for _, info := range strategies.Builtin().Describe() {
-		names := make([]string, len(info.Params))
+		params := make([]string, len(info.Params))
 		for i, p := range info.Params {
-			names[i] = p.Name
+			params[i] = p.Name
+			switch {
+			case p.Required:
+				params[i] += " (required)"
+			case p.Default != "" && p.Default != "null" && len(p.Default) <= 20 && !strings.ContainsAny(p.Default, "\"[{"):
+				params[i] += "=" + p.Default
+			}
 		}
-		fmt.Fprintf(b, "    %-20s %s\n", info.Name, info.Doc)
-		fmt.Fprintf(b, "    %-20s   %s\n", "", strings.Join(names, ", "))
+		writeHelpItem(b, info.Name, info.Summarizer, info.Doc, strings.Join(params, ", "))
+	}
+}
+
+// writeHelpItem writes a name and paragraphs under it, 80 columns wide at most.
+func writeHelpItem(b *strings.Builder, name string, summarizer bool, paragraphs ...string) {
+	if summarizer {
+		name += " *"
+	}
+	fmt.Fprintf(b, "    %s\n", name)
+	for _, text := range paragraphs {
+		line := "       "
+		for word := range strings.FieldsSeq(text) {
+			if len(line)+1+len(word) > 80 {
+				b.WriteString(line + "\n")
+				line = "       "
+			}
+			line += " " + word
+		}
+		b.WriteString(line + "\n")
 	}
 }
 
@@ -164,7 +188,11 @@ func (c *compactCmd) report(e *Env, r store.RunRow) error {
 	case r.Status == "failed":
 		return fmt.Errorf("run %d failed: %s", r.ID, failureOf(r))
 	case r.Outcome == worker.OutcomeWouldGrow:
-		return &exitError{exitRefused, fmt.Errorf("run %d changed nothing: the view would have grown; --allow-growth applies it all the same", r.ID)}
+		hint := "--allow-growth applies it all the same"
+		if c.From != "view" {
+			hint = "--from view plans over the present view, " + hint
+		}
+		return &exitError{exitRefused, fmt.Errorf("run %d changed nothing: the view would have grown; %s", r.ID, hint)}
 	}
 	return nil
 }
@@ -263,10 +291,14 @@ func writeSteps(e *Env, steps []strategies.Step) error {
 	}
 	e.say("")
 	cell := func(before, after, all int64) string {
-		if all > max(before, after) {
-			return change(before, after) + " of " + term.Count(all)
+		text := term.Count(after)
+		if before != after {
+			text = change(before, after)
 		}
-		return change(before, after)
+		if all > max(before, after) {
+			text += " of " + term.Count(all)
+		}
+		return text
 	}
 	t := e.Out.Table(term.Num("STEP"), term.Text("STRATEGY"), term.Text("GROUPS"), term.Text("MESSAGES"), term.Text("CALLS"), term.Text("TOKENS"))
 	for i, s := range steps {
@@ -335,7 +367,12 @@ func parseStrategies(specs []string, p policy.Policy) ([]store.Step, error) {
 	}
 	registry := strategies.Builtin()
 	for _, s := range p.Steps(p.Limits("", tokens.Window)) {
-		if _, err := registry.New(s.Strategy, s.Params); err != nil {
+		_, err := registry.New(s.Strategy, s.Params)
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, err := range joined.Unwrap() {
+				faults = append(faults, fmt.Errorf("--strategy: %w", err))
+			}
+		} else if err != nil {
 			faults = append(faults, fmt.Errorf("--strategy: %w", err))
 		}
 	}
