@@ -32,7 +32,7 @@ type grammar struct {
 
 	Migrate migrateCmd `cmd:"" group:"Database:" help:"Create or update the tables, or show which migrations are applied."`
 	Import  importCmd  `cmd:"" group:"Database:" help:"Import histories from files or from a table of another database."`
-	Export  exportCmd  `cmd:"" group:"Database:" help:"Write sessions as JSONL."`
+	Export  exportCmd  `cmd:"" group:"Database:" help:"Write sessions to a file, in any of the formats that import reads."`
 	Doctor  doctorCmd  `cmd:"" group:"Database:" help:"Check connections, settings, and the invariants over the data."`
 
 	Sessions sessionsCmd `cmd:"" group:"Sessions:" help:"List sessions with their size and what is due."`

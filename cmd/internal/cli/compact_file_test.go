@@ -156,7 +156,7 @@ func TestCompactFilePolicySaysAllOfIt(t *testing.T) {
 func TestCompactFileNamesAllFaultsBeforeItReads(t *testing.T) {
 	t.Parallel()
 	r := invoke(t, nil, "compact-file", "/nowhere/at/all", "--strategy=handoff", "--strategy=clamp:head=2,foo=1").want(t, exitUsage, "handoff: needs a summarizer")
-	for _, line := range strings.Split(strings.TrimSpace(r.stderr), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(r.stderr), "\n") {
 		if !strings.HasPrefix(line, "compactor: --strategy: ") {
 			t.Errorf("%q", line)
 		}
