@@ -57,6 +57,8 @@ type Args struct {
 	help   bool
 	asked  []Param
 	faults []error
+	// summarizer: one was asked for.
+	summarizer bool
 }
 
 // Int is an integer parameter.
@@ -283,6 +285,7 @@ func (a *Args) Strategies(name, doc string) []Strategy {
 
 // Summarizer is the one that the registry was given. That there is none is a fault.
 func (a *Args) Summarizer() summarize.Summarizer {
+	a.summarizer = true
 	if a.registry.Summarizer == nil && !a.help {
 		a.faults = append(a.faults, fmt.Errorf("%s: %w", a.strategy, ErrNoSummarizer))
 	}

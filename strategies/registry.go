@@ -23,6 +23,8 @@ type Constructor func(args *Args) (Strategy, error)
 type Info struct {
 	Name, Doc string
 	Params    []Param
+	// Summarizer: it cannot be made without one.
+	Summarizer bool
 }
 
 // Registry makes strategies by name. Registering is not safe for concurrent use,
@@ -121,7 +123,7 @@ func (r *Registry) Describe() []Info {
 		args := &Args{strategy: name, registry: r, help: true}
 		// What the constructor makes of missing parameters does not matter here.
 		_, _ = r.known[name].make(args)
-		out = append(out, Info{Name: name, Doc: r.known[name].doc, Params: args.asked})
+		out = append(out, Info{Name: name, Doc: r.known[name].doc, Params: args.asked, Summarizer: args.summarizer})
 	}
 	return out
 }

@@ -485,6 +485,9 @@ func TestRegistry(t *testing.T) {
 			if info.Doc == "" || info.Name == "truncation" && len(info.Params) != 4 {
 				t.Errorf("%+v", info)
 			}
+			if _, err := Builtin().New(info.Name, nil); info.Summarizer != errors.Is(err, ErrNoSummarizer) {
+				t.Errorf("%s: summarizer %t, but %v", info.Name, info.Summarizer, err)
+			}
 			for _, p := range info.Params {
 				if p.Doc == "" || p.Type == "" || p.Required != (p.Default == "") {
 					t.Errorf("%s: %+v", info.Name, p)

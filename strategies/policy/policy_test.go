@@ -230,7 +230,7 @@ func TestCheckNamesTheStep(t *testing.T) {
 		}
 		return nil
 	})
-	if got, want := fmt.Sprint(err), "pipeline[2]: magic: want parameters it accepts (unknown strategy)"; got != want {
+	if got, want := fmt.Sprint(err), "pipeline[2]: magic: want a step that can be run (unknown strategy)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -159,10 +159,10 @@ func (p Policy) Check(build func(name string, params map[string]any) error) erro
 	for i, s := range p.Steps(p.Limits("", func(string) (int, bool) { return int(window), true })) {
 		if err := build(s.Strategy, s.Params); err != nil {
 			if preset, nerr := PresetNamed(p.Preset); nerr == nil && preset.Summarizer && preset.has(p.Pipeline[i]) {
-				fs.add(false, "preset", p.Preset, "%s, or a summarizer for this one (%v)", strings.Join(withoutSummarizer(), " or "), err)
+				fs.add(false, "preset", p.Preset, "%s where there is no summarizer (%v)", strings.Join(withoutSummarizer(), " or "), err)
 				continue
 			}
-			fs.add(false, fmt.Sprintf("pipeline[%d]", i), s.Strategy, "parameters it accepts (%v)", err)
+			fs.add(false, fmt.Sprintf("pipeline[%d]", i), s.Strategy, "a step that can be run (%v)", err)
 		}
 	}
 	return errors.Join(fs...)

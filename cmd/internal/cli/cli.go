@@ -32,19 +32,19 @@ type grammar struct {
 
 	Migrate migrateCmd `cmd:"" group:"Database:" help:"Create or update the tables, or show which migrations are applied."`
 	Import  importCmd  `cmd:"" group:"Database:" help:"Import histories from files or from a table of another database."`
-	Export  exportCmd  `cmd:"" group:"Database:" help:"Write sessions as JSONL."`
+	Export  exportCmd  `cmd:"" group:"Database:" help:"Write sessions to a file, in any of the formats that import reads."`
 	Doctor  doctorCmd  `cmd:"" group:"Database:" help:"Check connections, settings, and the invariants over the data."`
 
-	Sessions    sessionsCmd    `cmd:"" group:"Sessions:" help:"List sessions with their size and what is due."`
-	View        viewCmd        `cmd:"" group:"Sessions:" help:"Show what the model gets of a session, and why not the rest."`
-	Compact     compactCmd     `cmd:"" group:"Sessions:" help:"Compact one session now."`
-	CompactFile compactFileCmd `cmd:"" group:"Sessions:" help:"Compact the sessions of a file, without any server."`
-	Undo        undoCmd        `cmd:"" group:"Sessions:" help:"Take a run back."`
-	Runs        runsCmd        `cmd:"" group:"Sessions:" help:"List runs, newest first, or show one of them."`
-	Pin         pinCmd         `cmd:"" group:"Sessions:" help:"Keep a message in the view whatever runs want."`
-	Unpin       unpinCmd       `cmd:"" group:"Sessions:" help:"Let runs decide about a pinned message again."`
+	Sessions sessionsCmd `cmd:"" group:"Sessions:" help:"List sessions with their size and what is due."`
+	View     viewCmd     `cmd:"" group:"Sessions:" help:"Show what the model gets of a session, and why not the rest."`
+	Compact  compactCmd  `cmd:"" group:"Sessions:" help:"Compact one session now."`
+	Undo     undoCmd     `cmd:"" group:"Sessions:" help:"Take a run back."`
+	Runs     runsCmd     `cmd:"" group:"Sessions:" help:"List runs, newest first, or show one of them."`
+	Pin      pinCmd      `cmd:"" group:"Sessions:" help:"Keep a message in the view whatever runs want."`
+	Unpin    unpinCmd    `cmd:"" group:"Sessions:" help:"Let runs decide about a pinned message again."`
 
-	Trajectory trajectoryCmd `cmd:"" group:"Files:" help:"Compress recorded runs of agents (ShareGPT files) to a token target."`
+	CompactFile compactFileCmd `cmd:"" group:"Files:" help:"Compact the sessions of a file, without any server."`
+	Trajectory  trajectoryCmd  `cmd:"" group:"Files:" help:"Compress recorded runs of agents (ShareGPT files) to a token target."`
 
 	Demo    demoCmd    `cmd:"" group:"Other:" help:"Show all of it on a backlog, with servers of its own."`
 	Bench   benchCmd   `cmd:"" group:"Other:" help:"Measure the job path on real servers."`

@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,8 +11,6 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
-	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/worker"
 	"github.com/sessionstore/compactor/worker/jobs"
 )
@@ -43,19 +39,6 @@ Examples:
     compactor compact chat-42 --dry-run
     compactor compact chat-42 --strategy tool_result:keep_last_tool_call_groups=2 --strategy sliding_window:keep_last_groups=20`)
 	return b.String()
-}
-
-// writeStrategyHelp lists the strategies and their parameters.
-func writeStrategyHelp(b *strings.Builder) {
-	b.WriteString("Strategies and their parameters:\n\n")
-	for _, info := range strategies.Builtin().Describe() {
-		names := make([]string, len(info.Params))
-		for i, p := range info.Params {
-			names[i] = p.Name
-		}
-		fmt.Fprintf(b, "    %-20s %s\n", info.Name, info.Doc)
-		fmt.Fprintf(b, "    %-20s   %s\n", "", strings.Join(names, ", "))
-	}
 }
 
 // Run runs the command.
@@ -164,7 +147,11 @@ func (c *compactCmd) report(e *Env, r store.RunRow) error {
 	case r.Status == "failed":
 		return fmt.Errorf("run %d failed: %s", r.ID, failureOf(r))
 	case r.Outcome == worker.OutcomeWouldGrow:
-		return &exitError{exitRefused, fmt.Errorf("run %d changed nothing: the view would have grown; --allow-growth applies it all the same", r.ID)}
+		hint := "--allow-growth applies it all the same"
+		if c.From != "view" {
+			hint = "--from view plans over the present view, " + hint
+		}
+		return &exitError{exitRefused, fmt.Errorf("run %d changed nothing: the view would have grown; %s", r.ID, hint)}
 	}
 	return nil
 }
@@ -263,10 +250,14 @@ func writeSteps(e *Env, steps []strategies.Step) error {
 	}
 	e.say("")
 	cell := func(before, after, all int64) string {
-		if all > max(before, after) {
-			return change(before, after) + " of " + term.Count(all)
+		text := term.Count(after)
+		if before != after {
+			text = change(before, after)
 		}
-		return change(before, after)
+		if all > max(before, after) {
+			text += " of " + term.Count(all)
+		}
+		return text
 	}
 	t := e.Out.Table(term.Num("STEP"), term.Text("STRATEGY"), term.Text("GROUPS"), term.Text("MESSAGES"), term.Text("CALLS"), term.Text("TOKENS"))
 	for i, s := range steps {
@@ -316,118 +307,4 @@ func joinNonEmpty(sep string, parts ...string) string {
 		}
 	}
 	return strings.Join(out, sep)
-}
-
-// parseStrategies reads --strategy and makes sure that the strategies exist and
-// take their parameters, with what the policy fills in. The error has them all.
-func parseStrategies(specs []string, p policy.Policy) ([]store.Step, error) {
-	var faults []error
-	p.Pipeline = nil
-	steps := make([]store.Step, 0, len(specs))
-	for _, spec := range specs {
-		s, err := parseStrategy(spec)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("--strategy %s: %w", spec, err))
-			continue
-		}
-		steps = append(steps, s)
-		p.Pipeline = append(p.Pipeline, policy.Step{Strategy: s.Strategy, Params: s.Params})
-	}
-	registry := strategies.Builtin()
-	for _, s := range p.Steps(p.Limits("", tokens.Window)) {
-		if _, err := registry.New(s.Strategy, s.Params); err != nil {
-			faults = append(faults, fmt.Errorf("--strategy: %w", err))
-		}
-	}
-	if len(faults) > 0 {
-		return nil, &exitError{exitUsage, errors.Join(faults...)}
-	}
-	return steps, nil
-}
-
-// parseStrategy reads NAME[:param=value,…]. A value is JSON where it can be read
-// as that, else text.
-func parseStrategy(spec string) (store.Step, error) {
-	name, rest, given := strings.Cut(spec, ":")
-	s := store.Step{Strategy: strings.TrimSpace(name)}
-	if s.Strategy == "" {
-		return s, errors.New("want NAME or NAME:param=value,…")
-	}
-	if !given || strings.TrimSpace(rest) == "" {
-		return s, nil
-	}
-	s.Params = map[string]any{}
-	for _, pair := range splitTop(rest) {
-		param, text, ok := strings.Cut(pair, "=")
-		param = strings.TrimSpace(param)
-		if !ok || param == "" {
-			return s, fmt.Errorf("%q: want param=value", pair)
-		}
-		if _, twice := s.Params[param]; twice {
-			return s, fmt.Errorf("%s is given twice", param)
-		}
-		s.Params[param] = paramValue(strings.TrimSpace(text))
-	}
-	return s, nil
-}
-
-func paramValue(text string) any {
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil || d.More() || v == nil {
-		return text
-	}
-	var rest bytes.Buffer
-	if n, _ := rest.ReadFrom(d.Buffered()); n > 0 && strings.TrimSpace(rest.String()) != "" {
-		return text
-	}
-	return plainNumbers(v)
-}
-
-// plainNumbers makes numbers of json.Number: whole ones int64, others float64.
-func plainNumbers(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n
-		}
-		f, err := v.Float64()
-		if err != nil {
-			return v.String()
-		}
-		return f
-	case []any:
-		for i := range v {
-			v[i] = plainNumbers(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = plainNumbers(v[k])
-		}
-	}
-	return v
-}
-
-// splitTop splits at commas that are in no brackets and no quotes.
-func splitTop(s string) []string {
-	var out []string
-	depth, start, quoted := 0, 0, false
-	for i := 0; i < len(s); i++ {
-		switch b := s[i]; {
-		case quoted && b == '\\':
-			i++
-		case b == '"':
-			quoted = !quoted
-		case quoted:
-		case b == '[' || b == '{':
-			depth++
-		case b == ']' || b == '}':
-			depth--
-		case b == ',' && depth == 0:
-			out = append(out, s[start:i])
-			start = i + 1
-		}
-	}
-	return append(out, s[start:])
 }

@@ -1,15 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
@@ -28,13 +26,16 @@ type compactFileCmd struct {
 	Strategy    []string `sep:"none" xor:"how" placeholder:"NAME[:P=V,…]" help:"Run this strategy in place of a policy's pipeline; repeatable, in order."`
 	Policy      string   `xor:"how" placeholder:"PRESET|FILE" help:"Policy: a preset's name, or a configuration file; else the one that is configured."`
 	Format      string   `default:"auto" placeholder:"NAME" help:"Format of the file, else found by its content: ${formats}."`
-	To          string   `default:"chat" placeholder:"NAME" help:"Format of --out: ${formats}."`
+	To          string   `placeholder:"NAME" help:"Format of --out, chat unless given: ${formats}."`
 	Model       string   `placeholder:"NAME" help:"Model of sessions that name none: its tokenizer and its window."`
 	Pin         []string `sep:"none" placeholder:"ID" help:"Keep the message with this id, verbatim; repeatable."`
 	AllowGrowth bool     `help:"Keep a result that has more tokens than before."`
 	Explain     bool     `help:"Say what the policy comes to, and name every message that is out."`
 	Full        bool     `help:"Show whole texts."`
-	Out         string   `short:"o" placeholder:"FILE" help:"Write the view to this file, in place of showing it. It appears when it is complete."`
+	Out         string   `short:"o" aliases:"output" placeholder:"FILE" help:"Write the view to this file, in place of showing it. It appears when it is complete."`
+
+	steps  []policy.Step   // --strategy
+	pinned map[string]bool // ids that messages have
 }
 
 // Help documents the command.
@@ -46,10 +47,7 @@ Presets:
 
 `)
 	for _, p := range policy.Presets() {
-		fmt.Fprintf(&b, "    %-20s %s\n", p.Name, p.Doc)
-		if p.Summarizer {
-			fmt.Fprintf(&b, "    %-20s   needs a summarizer\n", "")
-		}
+		writeHelpItem(&b, p.Name, p.Summarizer, p.Doc)
 	}
 	b.WriteByte('\n')
 	writeStrategyHelp(&b)
@@ -61,6 +59,14 @@ Examples:
     compactor compact-file history.jsonl --strategy sliding_window:keep_last_groups=20 --out short.jsonl
     compactor compact-file - --policy tool_heavy --json < history.jsonl | jq '.sessions[].after'`)
 	return b.String()
+}
+
+// Validate is called by the parser.
+func (c *compactFileCmd) Validate() error {
+	if c.To != "" && c.Out == "" {
+		return errors.New("--to: goes with --out")
+	}
+	return nil
 }
 
 // fileJSON is a compacted session as scripts get it.
@@ -105,15 +111,22 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	in, err := c.open(e)
+	steps, err := parseStrategies(c.Strategy, cfg.Policy)
+	if err != nil {
+		return err
+	}
+	for _, s := range steps {
+		c.steps = append(c.steps, policy.Step{Strategy: s.Strategy, Params: s.Params})
+	}
+	in, err := c.open(ctx, e)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }() // only read
 	var target *os.File
 	if c.Out != "" {
-		if target, err = os.CreateTemp(filepath.Dir(c.Out), "."+filepath.Base(c.Out)+".*"); err != nil {
-			return &exitError{exitUsage, fmt.Errorf("--out: %w", err)}
+		if target, err = createFile(c.Out); err != nil {
+			return wrong("--out: %w", err)
 		}
 		defer func() { err = errors.Join(err, finishFile(target, c.Out, err == nil)) }()
 	}
@@ -122,11 +135,16 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	if err != nil {
 		return wrong("--format: %w", err)
 	}
-	if _, err := formats.Lookup(c.To); err != nil {
+	to := cmp.Or(c.To, "chat")
+	if _, err := formats.Lookup(to); err != nil {
 		return wrong("--to: %w", err)
 	}
-	lost := formats.Losses{}
+	var lost map[string]int
+	c.pinned = map[string]bool{}
 	for n := 1; ; n++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		s, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -134,28 +152,25 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 		if err != nil {
 			return &exitError{exitUsage, fmt.Errorf("%s: %w", c.In, err)}
 		}
-		if s.ID == "" {
-			s.ID = fmt.Sprintf("session %d", n)
-		}
+		name := cmp.Or(s.ID, fmt.Sprintf("session %d", n))
 		if s.Model == "" {
 			s.Model = c.Model
 		}
-		f, err := c.session(ctx, e, cfg, s.Session)
+		f, err := c.session(ctx, cfg, s.Session)
 		if err != nil {
-			return fmt.Errorf("%s: %s: %w", c.In, term.Clean(s.ID), err)
+			return fmt.Errorf("%s: %s: %w", c.In, term.Clean(name), err)
 		}
-		if other := kinds(s.Report.Other); other != "" && !e.JSON {
-			e.note("%s: not messages of their own: %s", term.Clean(s.ID), other)
+		f.name = name
+		if len(s.Report.Other) > 0 && !e.JSON {
+			e.note("%s: not messages of their own: %s", term.Clean(name), listCounts(s.Report.Other))
 		}
 		if target != nil {
 			s.Messages = f.conversation.View()
-			losses, err := formats.Write(target, c.To, s.Session, formats.Options{})
+			losses, err := formats.Write(target, to, s.Session, formats.Options{})
 			if err != nil {
 				return err
 			}
-			for kind, n := range losses {
-				lost[kind] += n
-			}
+			add(&lost, losses)
 		}
 		if e.JSON {
 			one := f.json()
@@ -172,7 +187,12 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 		sessions = append(sessions, fileJSON{})
 	}
 	if len(lost) > 0 {
-		e.note("%s: %s cannot hold: %s", c.Out, c.To, kinds(lost))
+		e.note("%s: %s cannot hold: %s", c.Out, to, listCounts(lost))
+	}
+	for _, id := range c.Pin {
+		if !c.pinned[id] {
+			e.note("--pin %s: no message has this id", id)
+		}
 	}
 	switch {
 	case len(sessions) == 0:
@@ -183,32 +203,39 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	return nil
 }
 
-// kinds are counts by kind, on one line.
-func kinds(counts map[string]int) string {
-	var out []string
-	for _, kind := range slices.Sorted(maps.Keys(counts)) {
-		out = append(out, term.Clean(kind)+" "+term.Count(counts[kind]))
-	}
-	return strings.Join(out, ", ")
-}
-
 // config is the configuration with the policy that was asked for.
 func (c *compactFileCmd) config(e *Env) (config.Config, error) {
+	preset, err := policy.PresetNamed(c.Policy)
 	switch {
 	case c.Policy == "":
-	case slices.Contains(policy.PresetNames(), c.Policy):
-		e.flags["policy.preset"] = c.Policy
-	default:
+		return e.Config()
+	case err != nil:
 		if _, err := os.Stat(c.Policy); err != nil {
 			return config.Config{}, wrong("--policy: %s: want a configuration file or one of %s", c.Policy, strings.Join(policy.PresetNames(), ", "))
 		}
 		e.file = c.Policy
+		return e.Config()
 	}
-	return e.Config()
+	if preset.Summarizer && strategies.Builtin().Summarizer == nil {
+		var others []string
+		for _, p := range policy.Presets() {
+			if !p.Summarizer {
+				others = append(others, p.Name)
+			}
+		}
+		return config.Config{}, wrong("--policy: %s %w: want %s", c.Policy, strategies.ErrNoSummarizer, strings.Join(others, " or "))
+	}
+	e.flags["policy.preset"] = c.Policy
+	cfg, err := e.Config()
+	if _, given := e.flags["policy.pipeline"]; !given {
+		// Asked for by name, it goes before the pipeline of a configuration file.
+		cfg.Policy.Pipeline = preset.Over(cfg.Policy).Pipeline
+	}
+	return cfg, err
 }
 
-func (c *compactFileCmd) open(e *Env) (io.ReadCloser, error) {
-	files, _, err := openSources([]string{c.In}, e.Stdin, c.Format)
+func (c *compactFileCmd) open(ctx context.Context, e *Env) (io.ReadCloser, error) {
+	files, _, err := openSources(ctx, []string{c.In}, e.Stdin, c.Format)
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +244,7 @@ func (c *compactFileCmd) open(e *Env) (io.ReadCloser, error) {
 
 // compactedFile is what became of a session.
 type compactedFile struct {
+	name         string // the session's id, or its place in the file
 	session      chat.Session
 	conversation *strategies.Conversation
 	report       strategies.Report
@@ -224,19 +252,13 @@ type compactedFile struct {
 	target       chat.Tokens // the policy's, 0 for none
 }
 
-func (c *compactFileCmd) session(ctx context.Context, e *Env, cfg config.Config, s chat.Session) (*compactedFile, error) {
+func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.Session) (*compactedFile, error) {
 	p, explain, err := c.pipeline(cfg, s.Model)
 	if err != nil {
 		return nil, err
 	}
-	ids := map[string]bool{}
 	for i := range s.Messages {
-		ids[s.Messages[i].ID] = true
-	}
-	for _, id := range c.Pin {
-		if !ids[id] {
-			e.note("--pin %s: no message of session %s has this id", id, term.Clean(s.ID))
-		}
+		c.pinned[s.Messages[i].ID] = true
 	}
 	f := &compactedFile{session: s, target: p.Target, conversation: strategies.NewConversation(strategies.Options{
 		Counter: tokens.ForModel(s.Model), PinIDs: c.Pin, AllowGrowth: c.AllowGrowth,
@@ -253,16 +275,9 @@ func (c *compactFileCmd) session(ctx context.Context, e *Env, cfg config.Config,
 func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies.Pipeline, explain []string, err error) {
 	pol := cfg.Policy
 	limits := pol.Limits(model, tokens.Window)
-	p.Guard.DropSystem = !pol.PreserveSystem
-	if len(c.Strategy) > 0 {
-		own, err := parseStrategies(c.Strategy, pol)
-		if err != nil {
-			return p, nil, err
-		}
-		pol.Pipeline = nil
-		for _, s := range own {
-			pol.Pipeline = append(pol.Pipeline, policy.Step{Strategy: s.Strategy, Params: s.Params})
-		}
+	p.PinTools, p.Guard.DropSystem = pol.PinTools, !pol.PreserveSystem
+	if len(c.steps) > 0 {
+		pol.Pipeline = c.steps
 		for i, s := range pol.Steps(limits) {
 			params, err := json.Marshal(s.Params)
 			if err != nil {
@@ -288,7 +303,7 @@ func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies
 func (f *compactedFile) json() fileJSON {
 	r := &f.report
 	out := fileJSON{
-		Session: f.session.ID, Model: f.session.Model, Before: newTotalsJSON(r.Before), After: newTotalsJSON(r.After), Grew: r.Grew,
+		Session: f.name, Model: f.session.Model, Before: newTotalsJSON(r.Before), After: newTotalsJSON(r.After), Grew: r.Grew,
 		Steps: newStepsJSON(r.Steps), Explain: f.explain, View: []viewedJSON{}, Excluded: []excludedJSON{},
 	}
 	for _, x := range r.Repairs {
@@ -325,97 +340,4 @@ func (f *compactedFile) stored() []store.Stored {
 		}
 	}
 	return out
-}
-
-// print shows a session as people read it.
-func (c *compactFileCmd) print(e *Env, f *compactedFile) error {
-	r := &f.report
-	style := e.Out.Style()
-	e.say("%s%s", style.Bold(term.Clean(f.session.ID)), style.Dim("  "+orDash(term.Clean(f.session.Model))))
-	for _, line := range f.explain {
-		e.say("%s", line)
-	}
-	b, a := r.Before, r.After
-	if err := e.Out.Pairs(
-		[2]any{"groups", change(int64(b.IncludedGroups), int64(a.IncludedGroups))},
-		[2]any{"messages", change(int64(b.IncludedMessages), int64(a.IncludedMessages))},
-		[2]any{"tool calls", change(int64(b.IncludedToolCalls), int64(a.IncludedToolCalls))},
-		[2]any{"tokens", change(int64(b.IncludedTokens), int64(a.IncludedTokens))},
-	); err != nil {
-		return err
-	}
-	switch {
-	case r.Grew:
-		e.say("nothing changed: the view would have become larger; --allow-growth keeps it all the same")
-	case !r.Changed() && f.target > 0 && a.IncludedTokens <= f.target:
-		e.say("nothing to do: the view is within the policy's target of %s tokens (--start and --target give others)", term.Count(f.target))
-	case !r.Changed():
-		e.say("nothing to compact")
-	}
-	for _, x := range r.Repairs {
-		e.say("mended: %s in %s", x.Reason, term.Plural(x.Messages, "message", "messages"))
-	}
-	if err := writeSteps(e, r.Steps); err != nil {
-		return err
-	}
-	if c.Out == "" {
-		e.say("")
-		writeMessages(e, f.stored(), c.Full)
-	}
-	if len(r.Excluded) == 0 {
-		return nil
-	}
-	e.say("")
-	if c.Explain {
-		return f.eachExcluded(e)
-	}
-	return f.excludedByReason(e)
-}
-
-// eachExcluded names every message that is out.
-func (f *compactedFile) eachExcluded(e *Env) error {
-	t := e.Out.Table(term.Num("OUT"), term.Text("ROLE"), term.Num("TOKENS"), term.Text("REASON"), term.Text("IN ITS PLACE"), term.Text("ID"))
-	for _, x := range f.report.Excluded {
-		t.Row(int64(x.Seq), term.Clean(string(x.Role)), int64(x.Tokens), x.Reason, inPlace(x.By), term.Clean(x.ID))
-	}
-	return t.Write()
-}
-
-// excludedByReason puts those together that are out for one reason.
-func (f *compactedFile) excludedByReason(e *Env) error {
-	type key struct {
-		reason string
-		by     chat.Seq
-	}
-	type sum struct {
-		messages int
-		tokens   chat.Tokens
-		seqs     chat.Ranges
-	}
-	var order []key
-	sums := map[key]*sum{}
-	for _, x := range f.report.Excluded {
-		k := key{x.Reason, x.By}
-		if sums[k] == nil {
-			sums[k] = &sum{}
-			order = append(order, k)
-		}
-		s := sums[k]
-		s.messages++
-		s.tokens += x.Tokens
-		s.seqs = append(s.seqs, chat.Range{Lo: x.Seq, Hi: x.Seq + 1})
-	}
-	t := e.Out.Table(term.Text("OUT FOR"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Text("SEQS"), term.Text("IN THEIR PLACE"))
-	for _, k := range order {
-		s := sums[k]
-		t.Row(k.reason, s.messages, int64(s.tokens), chat.Ranges{}.Union(s.seqs).String(), inPlace(k.by))
-	}
-	return t.Write()
-}
-
-func inPlace(by chat.Seq) string {
-	if by == 0 {
-		return ""
-	}
-	return fmt.Sprintf("message %d", by)
 }

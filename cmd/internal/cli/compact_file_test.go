@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -101,7 +104,7 @@ func TestCompactFileByPolicy(t *testing.T) {
 	invoke(t, home, "compact-file", path).want(t, 0, "within the policy's target of 64,000 tokens")
 	invoke(t, home, "compact-file", path, "--policy", "chat", "--start=60", "--target=50", "--policy-min-gain-tokens=1").want(t, 0, "tool_result", "sliding_window")
 	invoke(t, home, "compact-file", path, "--policy", file, "--explain").want(t, 0, "selective_tool_call", "target 50 tokens", "token_budget_fallback")
-	invoke(t, home, "compact-file", path, "--policy=research").want(t, exitUsage, "policy.preset: research", "needs a summarizer, and none is configured", "chat or tool_heavy")
+	invoke(t, home, "compact-file", path, "--policy=research").want(t, exitUsage, "--policy: research needs a summarizer, and none is configured", "chat or tool_heavy")
 	invoke(t, home, "compact-file", path, "--policy=strict").want(t, exitUsage, "needs a summarizer, and none is configured")
 	invoke(t, home, "compact-file", path, "--policy=nope").want(t, exitUsage, "nope", "chat, research, strict, tool_heavy")
 	invoke(t, home, "compact-file", path, "--policy=chat", "--strategy=tool_result").want(t, exitUsage, "--policy", "--strategy")
@@ -130,5 +133,87 @@ func TestCompactFilePinsAndReadsStandardInput(t *testing.T) {
 		if r.code != exitUsage || r.stderr == "" {
 			t.Errorf("%s: exit code %d, %s", name, r.code, r.stderr)
 		}
+	}
+}
+
+func TestCompactFilePolicySaysAllOfIt(t *testing.T) {
+	t.Parallel()
+	dir, path := talkIn(t)
+	home := []string{"HOME=" + dir}
+	file := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(file, []byte("policy: {pipeline: [{strategy: clamp}]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := invoke(t, home, "--config", file, "compact-file", path, "--policy=tool_heavy", "--explain").want(t, 0, "step 1 selective_tool_call")
+	if strings.Contains(r.stdout, "clamp") {
+		t.Errorf("the file's pipeline goes before the preset that was asked for:\n%s", r.stdout)
+	}
+	drop := []string{"compact-file", path, "--strategy=selective_tool_call:keep_last_tool_call_groups=0"}
+	invoke(t, home, drop...).want(t, 0, "tool_call_compaction")
+	invoke(t, home, append(drop, "--policy-pin-tools=[read]")...).want(t, 0, "nothing to compact")
+}
+
+func TestCompactFileNamesAllFaultsBeforeItReads(t *testing.T) {
+	t.Parallel()
+	r := invoke(t, nil, "compact-file", "/nowhere/at/all", "--strategy=handoff", "--strategy=clamp:head=2,foo=1").want(t, exitUsage, "handoff: needs a summarizer")
+	for line := range strings.SplitSeq(strings.TrimSpace(r.stderr), "\n") {
+		if !strings.HasPrefix(line, "compactor: --strategy: ") {
+			t.Errorf("%q", line)
+		}
+	}
+	if n := strings.Count(r.stderr, "\n"); n != 3 {
+		t.Errorf("%d faults:\n%s", n, r.stderr)
+	}
+	invoke(t, nil, "compact-file", "x", "--to=codex").want(t, exitUsage, "--to: goes with --out")
+	invoke(t, nil, "compact-file", "x", "--policy=strict").want(t, exitUsage, "--policy: strict needs a summarizer")
+}
+
+func TestCompactFileInventsNoID(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	e := &Env{Stdin: strings.NewReader(`{"messages":[{"role":"user","content":"x"}]}`), Environ: []string{"HOME=" + t.TempDir()}}
+	invokeWith(t, e, "compact-file", "-", "--output", out).want(t, 0, "session 1")
+	raw, err := os.ReadFile(out)
+	if err != nil || strings.Contains(string(raw), "session 1") {
+		t.Errorf("%s, %v", raw, err)
+	}
+}
+
+func TestOutputsThatAreNoFilesAreWrittenTo(t *testing.T) {
+	t.Parallel()
+	f, err := createFile(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := finishFile(f, os.DevNull, false); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
+		t.Errorf("%s is gone: %v, %v", os.DevNull, info, err)
+	}
+	if f, err := createFile("-"); err == nil {
+		t.Errorf("- is %s", f.Name())
+	}
+}
+
+func TestStandardInputIsInterruptible(t *testing.T) {
+	t.Parallel()
+	in, w := io.Pipe()
+	defer w.Close() //nolint:errcheck // nobody reads any more
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, _ = io.WriteString(w, `{"messages":[`)
+		cancel()
+	}()
+	e := &Env{Stdin: in, Out: discard(), Err: discard(), Environ: []string{"HOME=" + t.TempDir()}, now: time.Now}
+	if code := run(ctx, []string{"compact-file", "-"}, e); code != exitInterrupted {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestSeqText(t *testing.T) {
+	t.Parallel()
+	if got := seqText(chat.RangesOf(1, 2, 3, 7, 9, 10)); got != "1-3, 7, 9-10" {
+		t.Error(got)
 	}
 }

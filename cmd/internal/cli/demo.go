@@ -195,7 +195,7 @@ func (d *demo) fill(ctx context.Context) error {
 	var items iter.Seq[Item]
 	var progress *term.Progress
 	if from := append(slices.Clone(d.cmd.From), d.cmd.Files...); len(from) > 0 {
-		all, size, err := openSources(from, d.env.Stdin, formats.Auto)
+		all, size, err := openSources(ctx, from, d.env.Stdin, formats.Auto)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,7 @@ type exportCmd struct {
 	Log           bool     `xor:"what" help:"Write every message that was ever said, in order."`
 	Format        string   `enum:"chat,responses,anthropic,sharegpt,claude-code,codex,pi" default:"chat" help:"Format to write (${enum})."`
 	DropReasoning bool     `help:"Leave out the models' reasoning, with its signatures."`
-	Output        string   `short:"o" placeholder:"FILE" help:"File to write; else standard output. It appears when it is complete."`
+	Output        string   `short:"o" aliases:"out" placeholder:"FILE" help:"File to write; else standard output. It appears when it is complete."`
 }
 
 // Help documents the command.
@@ -61,9 +62,9 @@ func (c *exportCmd) Run(ctx context.Context, e *Env) (err error) {
 	defer st.Close()
 	target := e.Out.W
 	if c.Output != "" {
-		f, ferr := os.CreateTemp(filepath.Dir(c.Output), "."+filepath.Base(c.Output)+".*")
+		f, ferr := createFile(c.Output)
 		if ferr != nil {
-			return &exitError{exitUsage, fmt.Errorf("--output: %w", ferr)}
+			return wrong("--output: %w", ferr)
 		}
 		defer func() {
 			err = errors.Join(err, finishFile(f, c.Output, err == nil))
@@ -92,9 +93,28 @@ func (c *exportCmd) Run(ctx context.Context, e *Env) (err error) {
 	return nil
 }
 
+// createFile makes the file that finishFile puts in the place of path. A device or a
+// pipe (/dev/stdout) is not replaced but written to.
+func createFile(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return os.OpenFile(path, os.O_WRONLY, 0)
+	}
+	if path == "-" {
+		return nil, errors.New("-: want the name of a file")
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		return nil, &fs.PathError{Op: "create", Path: path, Err: e.Err}
+	}
+	return f, err
+}
+
 // finishFile puts a complete file in its place and removes another.
 func finishFile(f *os.File, path string, complete bool) error {
 	err := f.Close()
+	if f.Name() == path {
+		return err
+	}
 	if complete && err == nil {
 		if err = os.Chmod(f.Name(), 0o644); err == nil { //nolint:gosec // as os.Create would make it
 			err = os.Rename(f.Name(), path)

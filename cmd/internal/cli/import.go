@@ -69,7 +69,7 @@ func (c *importCmd) Validate() error {
 // Run runs the command.
 func (c *importCmd) Run(ctx context.Context, e *Env) error {
 	e.secrets = append(e.secrets, c.FromSQL)
-	sources, size, err := openSources(c.Files, e.Stdin, c.Format)
+	sources, size, err := openSources(ctx, c.Files, e.Stdin, c.Format)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (r Imported) print(e *Env) error {
 func listCounts(counts map[string]int) string {
 	var all []string
 	for _, kind := range sortedKeys(counts) {
-		all = append(all, kind+" "+term.Count(counts[kind]))
+		all = append(all, term.Clean(kind)+" "+term.Count(counts[kind]))
 	}
 	return strings.Join(all, ", ")
 }

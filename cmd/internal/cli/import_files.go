@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,13 +29,13 @@ type sources []source
 
 // openSources opens all files, so that a mistyped one is known before anything is
 // imported, and adds up their sizes; 0 if one does not tell.
-func openSources(paths []string, stdin io.Reader, format string) (all sources, size int64, err error) {
+func openSources(ctx context.Context, paths []string, stdin io.Reader, format string) (all sources, size int64, err error) {
 	var faults []error
 	unknown := false
 	names := map[string]bool{}
 	for _, path := range paths {
 		if path == "-" {
-			all = append(all, source{path: "standard input", format: format, name: "stdin", in: io.NopCloser(stdin)})
+			all = append(all, source{path: "standard input", format: format, name: "stdin", in: io.NopCloser(interruptible{ctx, stdin})})
 			unknown = true
 			continue
 		}
@@ -69,6 +70,32 @@ func openSources(paths []string, stdin io.Reader, format string) (all sources, s
 		size = 0
 	}
 	return all, size, nil
+}
+
+// interruptible is a reader that may block for ever, such as a terminal: a read ends
+// with the context at the latest.
+type interruptible struct {
+	ctx context.Context //nolint:containedctx // Read has none
+	in  io.Reader
+}
+
+func (r interruptible) Read(b []byte) (int, error) {
+	type read struct {
+		n   int
+		err error
+	}
+	own := make([]byte, len(b)) // as the read goes on behind a caller that has left
+	done := make(chan read, 1)
+	go func() {
+		n, err := r.in.Read(own)
+		done <- read{n, err}
+	}()
+	select {
+	case <-r.ctx.Done():
+		return 0, r.ctx.Err()
+	case got := <-done:
+		return copy(b, own[:got.n]), got.err
+	}
 }
 
 func (all sources) close() {

@@ -255,7 +255,7 @@ func TestConversationsOfOneIDAreSeveralSessions(t *testing.T) {
 func TestSourcesOfOneNameAreTwo(t *testing.T) {
 	t.Parallel()
 	a, b := file(t, "x.jsonl", "{}"), file(t, "x.jsonl", "{}")
-	all, size, err := openSources([]string{a, b}, nil, "auto")
+	all, size, err := openSources(t.Context(), []string{a, b}, nil, "auto")
 	if err != nil {
 		t.Fatal(err)
 	}

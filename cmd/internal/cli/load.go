@@ -100,6 +100,9 @@ func (im *Importer) Run(ctx context.Context, items iter.Seq[Item]) (Imported, er
 		workers.Go(func() { l.work(parent, ctx, queues[i]) })
 	}
 	for item := range items {
+		if item.Err != nil && parent.Err() != nil {
+			break // interrupted, which is nothing about the item
+		}
 		if item.Err != nil {
 			l.failed(item, item.Err, item.Fatal)
 		} else {

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -27,7 +25,7 @@ type trajectoryCmd struct {
 // the policy, which every command has.
 type trajectoryCompressCmd struct {
 	Files         []string `arg:"" name:"file" help:"JSONL files, one trajectory per line; - is standard input."`
-	Out           string   `short:"o" placeholder:"FILE" help:"File to write; else standard output. It appears when it is complete."`
+	Out           string   `short:"o" aliases:"output" placeholder:"FILE" help:"File to write; else standard output. It appears when it is complete."`
 	Metrics       string   `placeholder:"FILE" help:"File for the metrics, one JSON object per trajectory."`
 	SummaryTokens int      `default:"750" placeholder:"TOKENS" help:"Tokens a summary may take (${default})."`
 	ProtectFirst  []string `enum:"system,human,gpt,tool" default:"system,human,gpt,tool" placeholder:"WHO" help:"Speakers whose first turn stays (${default})."`
@@ -93,7 +91,7 @@ func (c *trajectoryCompressCmd) Run(ctx context.Context, e *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	sources, size, err := openSources(c.Files, e.Stdin, formats.Auto)
+	sources, size, err := openSources(ctx, c.Files, e.Stdin, formats.Auto)
 	if err != nil {
 		return err
 	}
@@ -106,9 +104,9 @@ func (c *trajectoryCompressCmd) Run(ctx context.Context, e *Env) (err error) {
 		if f.path == "" {
 			continue
 		}
-		file, ferr := os.CreateTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+".*")
+		file, ferr := createFile(f.path)
 		if ferr != nil {
-			return &exitError{exitUsage, fmt.Errorf("%s: %w", f.flag, ferr)}
+			return wrong("%s: %w", f.flag, ferr)
 		}
 		// Files with lines that failed are complete: those lines are in them.
 		defer func() {

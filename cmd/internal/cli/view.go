@@ -29,6 +29,7 @@ func (*viewCmd) Help() string {
 Examples:
 
     compactor view chat-42
+    compactor view chat-42 --all --groups
     compactor view chat-42 --all --json | jq '.messages[] | select(.included | not) | .exclude_reason'`
 }
 
@@ -308,7 +309,7 @@ func explain(m store.Stored) string {
 
 func kindMark(name string, m store.Stored) string {
 	if len(m.SummaryOf) > 0 {
-		return name + " of " + m.SummaryOf.String()
+		return name + " of " + seqText(m.SummaryOf)
 	}
 	return name
 }
@@ -321,6 +322,13 @@ func describe(m store.Stored) string {
 	}
 	if m.ToolCallID != "" {
 		parts = append(parts, "← "+m.ToolCallID+":")
+	}
+	for _, p := range m.Content.Parts {
+		if p.IsReasoning() && p.Text == "" {
+			var said struct{ Thinking string }
+			_ = json.Unmarshal(p.Raw, &said) // what is not shown is in --json
+			parts = append(parts, strings.TrimSpace("(reasoning) "+said.Thinking))
+		}
 	}
 	if text := m.Content.String(); text != "" {
 		parts = append(parts, text)

@@ -136,9 +136,9 @@ func (c Config) Require(keys ...string) error {
 
 // Origin says where a value comes from.
 type Origin struct {
-	// Source is default, file, env or flag.
+	// Source is default, preset, file, env or flag.
 	Source Source `json:"source"`
-	// Name is the path, the variable or the flag.
+	// Name is the preset, the path, the variable or the flag.
 	Name string `json:"name,omitempty"`
 	// Line is the line of a file.
 	Line int `json:"line,omitempty"`
@@ -150,14 +150,17 @@ type Source string
 // The sources, from the weakest to the strongest.
 const (
 	FromDefault Source = "default"
+	FromPreset  Source = "preset"
 	FromFile    Source = "file"
 	FromEnv     Source = "env"
 	FromFlag    Source = "flag"
 )
 
-// String is "default", "compactor.yaml:7", "env DATABASE_URL" or "flag --tenant".
+// String is "default", "preset chat", "compactor.yaml:7", "env DATABASE_URL" or "flag --tenant".
 func (o Origin) String() string {
 	switch o.Source {
+	case FromPreset:
+		return "preset " + o.Name
 	case FromFile:
 		if o.Line == 0 {
 			return o.Name

@@ -253,7 +253,7 @@ func TestStrategiesAreChecked(t *testing.T) {
 		}
 		return nil
 	}})
-	want := path + `:4: policy.pipeline[1]: magic: want parameters it accepts (unknown strategy "magic")`
+	want := path + `:4: policy.pipeline[1]: magic: want a step that can be run (unknown strategy "magic")`
 	if fmt.Sprint(err) != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -415,6 +415,9 @@ func TestAPresetGoesUnderEverythingElse(t *testing.T) {
 	p := c.Policy
 	if p.Preset != "chat" || p.Target != 0.4 || p.Start != 0.6 || len(p.Pipeline) != 2 || p.Pipeline[1].Strategy != "sliding_window" {
 		t.Errorf("%+v", p)
+	}
+	if o := c.Origin("policy.pipeline[0]").String() + ", " + c.Origin("policy.target").String(); o != "preset chat, "+file+":1" {
+		t.Error(o)
 	}
 	c, err = Load(LoadOptions{Path: file, Flags: map[string]string{"policy.preset": "tool_heavy", "policy.pipeline": "[{strategy: truncation}]"}})
 	if err != nil || c.Policy.Preset != "tool_heavy" || c.Policy.Pipeline[0].Strategy != "truncation" {

@@ -12,7 +12,8 @@ func docs() map[string]string {
 		"redis.url": "Redis, as redis://:password@host:6379/0, rediss://, redis-socket:// or redis-sentinel://.",
 
 		"policy.preset": "A policy by name, for what is not given here: chat, research, strict or tool_heavy\n" +
-			"(`compactor compact-file --help` describes them); \"\" is the values of this file.",
+			"(`compactor compact-file --help` describes them); \"\" is the values of this file. research\n" +
+			"and strict need a summarizer, and none can be configured yet.",
 		"policy.window_tokens": "Context window of every model, in tokens; 0 takes it from the built-in table\n" +
 			"(128,000 for a model it does not know).",
 		"policy.windows": "Context window by model or beginning of a model's name, before everything else:\n" +

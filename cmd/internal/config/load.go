@@ -49,7 +49,15 @@ func Load(o LoadOptions) (Config, error) {
 	c, d := read(o, policy.Default())
 	if preset, err := policy.PresetNamed(c.Policy.Preset); err == nil {
 		// What the sources say goes over the preset as it does over the defaults.
-		c, d = read(o, preset.Over(policy.Default()))
+		over := preset.Over(policy.Default())
+		c, d = read(o, over)
+		for key, says := range map[string]bool{
+			"policy.pipeline": true, "policy.start_tokens": over.StartTokens > 0, "policy.target_tokens": over.TargetTokens > 0,
+		} {
+			if _, given := c.origins[key]; says && !given {
+				c.origins[key] = Origin{Source: FromPreset, Name: preset.Name}
+			}
+		}
 	}
 	if len(d.faults) == 0 {
 		c.validate(&d.faults, o.Strategy)

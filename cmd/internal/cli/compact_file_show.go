@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// print shows a session as people read it.
+func (c *compactFileCmd) print(e *Env, f *compactedFile) error {
+	r := &f.report
+	style := e.Out.Style()
+	e.say("%s%s", style.Bold(term.Clean(f.name)), style.Dim("  "+orDash(term.Clean(f.session.Model))))
+	for _, line := range f.explain {
+		e.say("%s", line)
+	}
+	b, a := r.Before, r.After
+	if err := e.Out.Pairs(
+		[2]any{"groups", change(int64(b.IncludedGroups), int64(a.IncludedGroups))},
+		[2]any{"messages", change(int64(b.IncludedMessages), int64(a.IncludedMessages))},
+		[2]any{"tool calls", change(int64(b.IncludedToolCalls), int64(a.IncludedToolCalls))},
+		[2]any{"tokens", change(int64(b.IncludedTokens), int64(a.IncludedTokens))},
+	); err != nil {
+		return err
+	}
+	switch {
+	case r.Grew:
+		e.say("nothing changed: the view would have become larger; --allow-growth keeps it all the same")
+	case !r.Changed() && f.target > 0 && a.IncludedTokens <= f.target:
+		e.say("nothing to do: the view is within the policy's target of %s tokens (--start with --target gives another)", term.Count(f.target))
+	case !r.Changed():
+		e.say("nothing to compact")
+	}
+	for _, x := range r.Repairs {
+		e.say("mended: %s in %s", x.Reason, term.Plural(x.Messages, "message", "messages"))
+	}
+	if err := writeSteps(e, r.Steps); err != nil {
+		return err
+	}
+	if c.Out == "" {
+		e.say("")
+		writeMessages(e, f.stored(), c.Full)
+	}
+	if len(r.Excluded) == 0 {
+		return nil
+	}
+	e.say("")
+	if c.Explain {
+		return f.eachExcluded(e)
+	}
+	return f.excludedByReason(e)
+}
+
+// eachExcluded names every message that is out.
+func (f *compactedFile) eachExcluded(e *Env) error {
+	t := e.Out.Table(term.Num("OUT"), term.Text("ROLE"), term.Num("TOKENS"), term.Text("REASON"), term.Text("IN ITS PLACE"), term.Text("ID"))
+	for _, x := range f.report.Excluded {
+		t.Row(int64(x.Seq), term.Clean(string(x.Role)), int64(x.Tokens), x.Reason, inPlace(x.By), term.Clean(x.ID))
+	}
+	return t.Write()
+}
+
+// excludedByReason puts those together that are out for one reason.
+func (f *compactedFile) excludedByReason(e *Env) error {
+	type key struct {
+		reason string
+		by     chat.Seq
+	}
+	type sum struct {
+		messages int
+		tokens   chat.Tokens
+		seqs     chat.Ranges
+	}
+	var order []key
+	sums := map[key]*sum{}
+	for _, x := range f.report.Excluded {
+		k := key{x.Reason, x.By}
+		if sums[k] == nil {
+			sums[k] = &sum{}
+			order = append(order, k)
+		}
+		s := sums[k]
+		s.messages++
+		s.tokens += x.Tokens
+		s.seqs = append(s.seqs, chat.Range{Lo: x.Seq, Hi: x.Seq + 1})
+	}
+	t := e.Out.Table(term.Text("OUT FOR"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Text("SEQS"), term.Text("IN THEIR PLACE"))
+	for _, k := range order {
+		s := sums[k]
+		t.Row(k.reason, s.messages, int64(s.tokens), seqText(chat.Ranges{}.Union(s.seqs)), inPlace(k.by))
+	}
+	return t.Write()
+}
+
+func inPlace(by chat.Seq) string {
+	if by == 0 {
+		return ""
+	}
+	return fmt.Sprintf("message %d", by)
+}
+
+// seqText is a set of seqs as people read it: "4-5, 8".
+func seqText(r chat.Ranges) string {
+	parts := make([]string, len(r))
+	for i, x := range r {
+		parts[i] = strconv.FormatInt(int64(x.Lo), 10)
+		if x.Hi > x.Lo+1 {
+			parts[i] += "-" + strconv.FormatInt(int64(x.Hi-1), 10)
+		}
+	}
+	return strings.Join(parts, ", ")
+}

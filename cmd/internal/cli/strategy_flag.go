@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+// writeStrategyHelp lists the strategies and their parameters.
+func writeStrategyHelp(b *strings.Builder) {
+	b.WriteString("Strategies and their parameters, with defaults that are short; those with * need a summarizer, and none can be configured yet:\n\n")
+	for _, info := range strategies.Builtin().Describe() {
+		params := make([]string, len(info.Params))
+		for i, p := range info.Params {
+			params[i] = p.Name
+			switch {
+			case p.Required:
+				params[i] += " (required)"
+			case p.Default != "" && p.Default != "null" && len(p.Default) <= 20 && !strings.ContainsAny(p.Default, "\"[{"):
+				params[i] += "=" + p.Default
+			}
+		}
+		writeHelpItem(b, info.Name, info.Summarizer, info.Doc, strings.Join(params, ", "))
+	}
+}
+
+// writeHelpItem writes a name and paragraphs under it, 80 columns wide at most.
+func writeHelpItem(b *strings.Builder, name string, summarizer bool, paragraphs ...string) {
+	if summarizer {
+		name += " *"
+	}
+	fmt.Fprintf(b, "    %s\n", name)
+	for _, text := range paragraphs {
+		line := "       "
+		for word := range strings.FieldsSeq(text) {
+			if len(line)+1+len(word) > 80 {
+				b.WriteString(line + "\n")
+				line = "       "
+			}
+			line += " " + word
+		}
+		b.WriteString(line + "\n")
+	}
+}
+
+// parseStrategies reads --strategy and makes sure that the strategies exist and
+// take their parameters, with what the policy fills in. The error has them all.
+func parseStrategies(specs []string, p policy.Policy) ([]store.Step, error) {
+	var faults []error
+	p.Pipeline = nil
+	steps := make([]store.Step, 0, len(specs))
+	for _, spec := range specs {
+		s, err := parseStrategy(spec)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("--strategy %s: %w", spec, err))
+			continue
+		}
+		steps = append(steps, s)
+		p.Pipeline = append(p.Pipeline, policy.Step{Strategy: s.Strategy, Params: s.Params})
+	}
+	registry := strategies.Builtin()
+	for _, s := range p.Steps(p.Limits("", tokens.Window)) {
+		_, err := registry.New(s.Strategy, s.Params)
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, err := range joined.Unwrap() {
+				faults = append(faults, fmt.Errorf("--strategy: %w", err))
+			}
+		} else if err != nil {
+			faults = append(faults, fmt.Errorf("--strategy: %w", err))
+		}
+	}
+	if len(faults) > 0 {
+		return nil, &exitError{exitUsage, errors.Join(faults...)}
+	}
+	return steps, nil
+}
+
+// parseStrategy reads NAME[:param=value,…]. A value is JSON where it can be read
+// as that, else text.
+func parseStrategy(spec string) (store.Step, error) {
+	name, rest, given := strings.Cut(spec, ":")
+	s := store.Step{Strategy: strings.TrimSpace(name)}
+	if s.Strategy == "" {
+		return s, errors.New("want NAME or NAME:param=value,…")
+	}
+	if !given || strings.TrimSpace(rest) == "" {
+		return s, nil
+	}
+	s.Params = map[string]any{}
+	for _, pair := range splitTop(rest) {
+		param, text, ok := strings.Cut(pair, "=")
+		param = strings.TrimSpace(param)
+		if !ok || param == "" {
+			return s, fmt.Errorf("%q: want param=value", pair)
+		}
+		if _, twice := s.Params[param]; twice {
+			return s, fmt.Errorf("%s is given twice", param)
+		}
+		s.Params[param] = paramValue(strings.TrimSpace(text))
+	}
+	return s, nil
+}
+
+func paramValue(text string) any {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil || d.More() || v == nil {
+		return text
+	}
+	var rest bytes.Buffer
+	if n, _ := rest.ReadFrom(d.Buffered()); n > 0 && strings.TrimSpace(rest.String()) != "" {
+		return text
+	}
+	return plainNumbers(v)
+}
+
+// plainNumbers makes numbers of json.Number: whole ones int64, others float64.
+func plainNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, err := v.Float64()
+		if err != nil {
+			return v.String()
+		}
+		return f
+	case []any:
+		for i := range v {
+			v[i] = plainNumbers(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = plainNumbers(v[k])
+		}
+	}
+	return v
+}
+
+// splitTop splits at commas that are in no brackets and no quotes.
+func splitTop(s string) []string {
+	var out []string
+	depth, start, quoted := 0, 0, false
+	for i := 0; i < len(s); i++ {
+		switch b := s[i]; {
+		case quoted && b == '\\':
+			i++
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '[' || b == '{':
+			depth++
+		case b == ']' || b == '}':
+			depth--
+		case b == ',' && depth == 0:
+			out = append(out, s[start:i])
+			start = i + 1
+		}
+	}
+	return append(out, s[start:])
+}
