@@ -68,9 +68,9 @@ type EngineOptions struct {
 // none.
 type Engine struct {
 	options EngineOptions
-	// plan is what a strategy comes to on messages; tests of the strategies
-	// themselves leave the guard out.
-	plan func(ctx context.Context, s Strategy, t *Transcript) (planned, error)
+	// run has a strategy compact a conversation; tests of the strategies themselves
+	// leave the guard out.
+	run func(ctx context.Context, h *Conversation, s Strategy) (Report, error)
 
 	mu       sync.Mutex
 	strategy Strategy
@@ -136,7 +136,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		o.New = engineHandoff
 	}
 	e := &Engine{options: o, session: &engineSession{}}
-	e.plan = e.guarded
+	e.run = e.guarded
 	if err := e.UpdateModel(o.Window); err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func (e *Engine) HasContent(messages []chat.Message) bool {
 	s := e.strategy
 	e.mu.Unlock()
 	if h, ok := s.(ContentHaver); ok {
-		return h.HasContent(transcriptOf(messages))
+		return h.HasContent(history(messages).transcript())
 	}
 	return len(messages) > 0
 }

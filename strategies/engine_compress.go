@@ -3,12 +3,10 @@ package strategies
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/summarize"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 const (
@@ -69,18 +67,20 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 	}
 	e.mu.Unlock()
 
-	t := transcriptOf(messages)
-	p, err := e.plan(context.WithValue(ctx, sessionKey{}, s), strategy, t)
+	h := history(messages)
+	done, err := e.run(context.WithValue(ctx, sessionKey{}, s), h, strategy)
 	if err != nil {
 		return Compression{Messages: messages}, err
 	}
-	c := Compression{Messages: messages, Compressed: p.compressed, NoSummary: p.noSummary}
+	// The only step: the guard may have changed something though the strategy did not.
+	step := done.Steps[0]
+	c := Compression{Messages: messages, Compressed: step.Changed, NoSummary: step.NoSummary}
 	estimated := e.options.Estimate(messages)
 	if c.Before, c.After = before, estimated; before == 0 {
 		c.Before = estimated
 	}
-	if !p.plan.Empty() {
-		c.Messages = apply(t, p.plan)
+	if done.Changed() {
+		c.Messages = h.View()
 		c.After = e.options.Estimate(c.Messages)
 		if c.Before > 0 {
 			c.Savings = 100 * float64(c.Before-c.After) / float64(c.Before)
@@ -89,8 +89,8 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if p.noSummary != "" && s.lastError == "" && !e.options.Now().Before(s.until) {
-		e.failed(s, cooldown, p.noSummary) // the model answered, but not with a summary
+	if c.NoSummary != "" && s.lastError == "" && !e.options.Now().Before(s.until) {
+		e.failed(s, cooldown, c.NoSummary) // the model answered, but not with a summary
 	}
 	if !c.Compressed {
 		return c, nil
@@ -100,29 +100,17 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 	if s.ineffective++; c.Savings >= leastSavings {
 		s.ineffective = 0
 	}
-	if continues && p.noSummary == "" {
-		if summary, ok := continuer.Previous(writtenBy(strategy.Name(), p.plan)); ok {
+	if continues && c.NoSummary == "" {
+		if summary, ok := continuer.Previous(writtenBy(strategy.Name(), done.Written)); ok {
 			s.summary, s.known = summary, true
 		}
 	}
 	return c, nil
 }
 
-// guarded plans with the guard.
-func (e *Engine) guarded(ctx context.Context, s Strategy, t *Transcript) (planned, error) {
-	r, err := Pipeline{Steps: []Strategy{s}, Guard: e.options.Guard}.Run(ctx, t, nil)
-	if err != nil {
-		return planned{}, err
-	}
-	return planned{r.Plan, r.Steps[0].Changed, r.Steps[0].NoSummary}, nil
-}
-
-// planned is what a strategy wants of messages.
-type planned struct {
-	plan chat.Plan
-	// compressed: the strategy wanted something, rather than the guard alone.
-	compressed bool
-	noSummary  string
+// guarded compacts with the guard.
+func (e *Engine) guarded(ctx context.Context, h *Conversation, s Strategy) (Report, error) {
+	return h.Compact(ctx, Pipeline{Steps: []Strategy{s}, Guard: e.options.Guard})
 }
 
 // watched is the summarizer of an engine's strategy: the auxiliary model until it
@@ -187,59 +175,21 @@ func clipped(s string) string {
 	return s
 }
 
-// transcriptOf is a history in memory.
-func transcriptOf(messages []chat.Message) *Transcript {
-	t := &Transcript{Counter: tokens.Chars4{}, Entries: make([]Entry, len(messages))}
-	for i, m := range chat.Describe(messages) {
-		m.Tokens = t.Counter.Message(&messages[i])
-		t.Entries[i] = Entry{Meta: m, Included: true, Message: &messages[i]}
-	}
-	return t
+// history is messages in memory. Growth is no reason to throw a result away here: it
+// counts as a compression that gained nothing.
+func history(messages []chat.Message) *Conversation {
+	c := NewConversation(Options{AllowGrowth: true})
+	c.Append(messages...)
+	return c
 }
 
-// apply is the view that a plan makes of a transcript with content.
-func apply(t *Transcript, p chat.Plan) []chat.Message {
-	gone := map[chat.Seq]bool{}
-	take := func(r chat.Ranges) {
-		for _, q := range r.Seqs() {
-			gone[q] = true
+// writtenBy are the messages that were written for a reason, as a transcript.
+func writtenBy(reason string, all []Written) *Transcript {
+	c := history(nil)
+	for _, w := range all {
+		if w.Reason == reason {
+			c.Append(*w.Message)
 		}
 	}
-	for _, x := range p.Exclude {
-		take(x.Seqs)
-	}
-	for i := range p.Additions {
-		take(p.Additions[i].Covers)
-	}
-	var view []Entry
-	next := chat.Seq(1)
-	for i := range t.Entries {
-		e := t.Entries[i]
-		if next = max(next, e.Seq+1); !gone[e.Seq] {
-			view = append(view, e)
-		}
-	}
-	for i := range p.Additions {
-		a := &p.Additions[i]
-		meta := a.Message.Meta(next + chat.Seq(i))
-		meta.Kind, meta.Position = a.Kind, a.Position
-		view = append(view, Entry{Meta: meta, Message: &a.Message})
-	}
-	slices.SortFunc(view, func(a, b Entry) int { return chat.Compare(a.Meta, b.Meta) })
-	out := make([]chat.Message, len(view))
-	for i := range view {
-		out[i] = *view[i].Message
-	}
-	return out
-}
-
-// writtenBy are the messages that a plan writes for a reason, as a transcript.
-func writtenBy(reason string, p chat.Plan) *Transcript {
-	var written []chat.Message
-	for _, a := range p.Additions {
-		if a.Reason == reason {
-			written = append(written, a.Message)
-		}
-	}
-	return transcriptOf(written)
+	return c.transcript()
 }
