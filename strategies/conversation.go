@@ -245,15 +245,15 @@ func (c *Conversation) transcript() *Transcript {
 
 // apply does what a plan wants and reports it.
 func (c *Conversation) apply(p chat.Plan, r *Report) {
-	var gone chat.Ranges
+	var gone []chat.Seq
 	take := func(seqs chat.Ranges, reason string, by chat.Seq) {
 		for _, x := range seqs {
 			for q := x.Lo; q < x.Hi; q++ {
 				c.include(q, false)
 				c.outs[q-1] = out{reason, by}
+				gone = append(gone, q)
 			}
 		}
-		gone = gone.Union(seqs)
 	}
 	for _, x := range p.Exclude {
 		take(x.Seqs, x.Reason, 0)
@@ -272,7 +272,8 @@ func (c *Conversation) apply(p chat.Plan, r *Report) {
 	if len(p.Additions) > 0 {
 		r.Written = c.write(p.Additions)
 	}
-	for _, q := range gone.Seqs() {
+	slices.Sort(gone)
+	for _, q := range slices.Compact(gone) {
 		r.Excluded = append(r.Excluded, c.excluded(q))
 	}
 }
