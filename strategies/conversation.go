@@ -245,13 +245,11 @@ func (c *Conversation) transcript() *Transcript {
 
 // apply does what a plan wants and reports it.
 func (c *Conversation) apply(p chat.Plan, r *Report) {
-	var gone []chat.Seq
 	take := func(seqs chat.Ranges, reason string, by chat.Seq) {
 		for _, x := range seqs {
 			for q := x.Lo; q < x.Hi; q++ {
 				c.include(q, false)
 				c.outs[q-1] = out{reason, by}
-				gone = append(gone, q)
 			}
 		}
 	}
@@ -272,8 +270,7 @@ func (c *Conversation) apply(p chat.Plan, r *Report) {
 	if len(p.Additions) > 0 {
 		r.Written = c.write(p.Additions)
 	}
-	slices.Sort(gone)
-	for _, q := range slices.Compact(gone) {
+	for _, q := range p.Gone().Seqs() {
 		r.Excluded = append(r.Excluded, c.excluded(q))
 	}
 }
