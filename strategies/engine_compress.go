@@ -23,8 +23,8 @@ const (
 type CompressRequest struct {
 	// Focus is a topic that the summary should favour.
 	Focus string
-	// Tokens is what the prompt is known to have; 0: what was reported last, or else
-	// an estimate. Savings are measured against it.
+	// Tokens is what the prompt is known to have; 0: what was reported since the last
+	// compression, or else an estimate. Savings are measured against it.
 	Tokens chat.Tokens
 	// Force asks a model though one has just failed: somebody wants it now.
 	Force bool
@@ -38,8 +38,8 @@ type Compression struct {
 	Compressed bool
 	// NoSummary is why a summary was not had, empty if it was or was not wanted.
 	NoSummary string
-	// Before and After are estimates, Savings the gain in percent: negative if it
-	// is a loss.
+	// Before is the prompt as CompressRequest.Tokens says, After an estimate of
+	// Messages, Savings the gain in percent: negative if it is a loss.
 	Before, After chat.Tokens
 	Savings       float64
 }
@@ -96,6 +96,7 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 		return c, nil
 	}
 	s.compressions++
+	s.prompt, s.completion = 0, 0 // those of a prompt that will not be sent again
 	s.savings = c.Savings
 	if s.ineffective++; c.Savings >= leastSavings {
 		s.ineffective = 0

@@ -3,6 +3,7 @@ package strategies
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -69,6 +70,53 @@ func TestEngineSaysWhen(t *testing.T) {
 	}
 	if !e.HasContent(bigDay()) || e.HasContent(nil) {
 		t.Error("what has content")
+	}
+}
+
+func TestEngineInASmallWindow(t *testing.T) {
+	t.Parallel()
+	e, err := NewEngine(EngineOptions{Window: 8000, Main: &notes{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ms []chat.Message
+	for range 20 {
+		ms = append(ms, user("please"), says(strings.Repeat("words ", 230)))
+	}
+	if _, should := e.Preflight(ms); !should || !e.HasContent(ms) {
+		t.Errorf("nothing to compress: %+v", e.Status())
+	}
+	if c := compress(t, e, ms, CompressRequest{}); c.After > 6800 || !c.Compressed {
+		t.Errorf("%d tokens", c.After)
+	}
+	if e.HasContent(ms[:7]) {
+		t.Error("content in what is too short")
+	}
+}
+
+func TestEngineNamesAllFaults(t *testing.T) {
+	t.Parallel()
+	_, err := NewEngine(EngineOptions{Window: -1, ThresholdPercent: 50, SummaryTargetRatio: math.NaN()})
+	for _, want := range []string{"window", "ThresholdPercent 50", "SummaryTargetRatio NaN"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+}
+
+// What was reported before a compression says nothing about the prompt behind it.
+func TestEngineForgetsThePromptThatItCompressed(t *testing.T) {
+	t.Parallel()
+	e, _ := engineOn(t, &notes{}, nil, nil)
+	e.UpdateFromResponse(Usage{PromptTokens: 90_000})
+	if c := compress(t, e, workday(), CompressRequest{}); c.Before != 90_000 || !c.Compressed {
+		t.Errorf("%+v", c)
+	}
+	if s := e.Status(); e.ShouldCompress(0) || s.LastPromptTokens != 0 {
+		t.Errorf("%+v", s)
+	}
+	if c := compress(t, e, workday(), CompressRequest{}); c.Before != Rough(workday()) {
+		t.Errorf("%+v", c)
 	}
 }
 

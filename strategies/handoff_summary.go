@@ -111,9 +111,12 @@ func (h *handoff) HasContent(t *Transcript) bool {
 			s[len(s)-1].summary = h.wrote(e.Message)
 		}
 	}
+	if len(s) == 0 || !h.reference && len(s) <= h.first+leastMiddle {
+		return false // the reference does not look at what compressing takes
+	}
 	start, end := h.bounds(s)
 	if !h.reference {
 		end = min(end, len(s))
 	}
-	return start < end && len(s) > 0
+	return start < end
 }
