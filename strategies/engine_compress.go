@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -16,7 +17,8 @@ const (
 	noModelCooldown = 10 * time.Minute
 	// leastSavings is the gain in percent below which a compression was in vain.
 	leastSavings = 10.0
-	errorLength  = 220
+	// errorLength is how many characters of an error are remembered.
+	errorLength = 220
 )
 
 // CompressRequest says how to compress.
@@ -139,7 +141,7 @@ func (w watched) Summarize(ctx context.Context, r summarize.Request) (string, er
 	if auxiliary {
 		if text, err = e.options.Auxiliary.Summarize(ctx, r); err != nil && ctx.Err() == nil && !errors.Is(err, summarize.ErrNoModel) {
 			e.mu.Lock()
-			s.auxiliaryError, e.fellBack = clipped(err.Error()), true
+			s.auxiliaryError, e.fellBack = str.Cut(err.Error(), errorLength, errorLength-3), true
 			e.mu.Unlock()
 			auxiliary = false
 		}
@@ -165,15 +167,7 @@ func (w watched) Summarize(ctx context.Context, r summarize.Request) (string, er
 
 // failed notes why there is no summary. The lock is held.
 func (e *Engine) failed(s *engineSession, rest time.Duration, why string) {
-	s.until, s.lastError = e.options.Now().Add(rest), clipped(why)
-}
-
-// clipped is a text of bounded length.
-func clipped(s string) string {
-	if r := []rune(s); len(r) > errorLength {
-		return string(r[:errorLength-3]) + "..."
-	}
-	return s
+	s.until, s.lastError = e.options.Now().Add(rest), str.Cut(why, errorLength, errorLength-3)
 }
 
 // history is messages in memory. Growth is no reason to throw a result away here: it

@@ -366,9 +366,6 @@ func TestFeedback(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
 	}
-	if got := thousands(-1234); got != "-1,234" {
-		t.Error(got)
-	}
 }
 
 func TestThresholds(t *testing.T) {

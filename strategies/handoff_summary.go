@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -33,7 +34,7 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 		}
 		return "", fmt.Errorf("%w: %w", ErrNoSummary, err)
 	}
-	text, _ = summarize.Redact(strings.TrimFunc(text, isBlank))
+	text, _ = summarize.Redact(str.Trim(text))
 	text = p.h.prefixed(text)
 	if text == p.h.prefix && !p.h.reference {
 		return "", fmt.Errorf("%w: the answer is empty", ErrNoSummary)
@@ -43,10 +44,10 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 
 // prefixed is a summary behind the prefix, which it may have brought itself.
 func (h *handoff) prefixed(text string) string {
-	text = strings.TrimFunc(text, isBlank)
+	text = str.Trim(text)
 	for _, prefix := range [...]string{legacyPrefix, h.prefix} {
 		if rest, ok := strings.CutPrefix(text, prefix); ok {
-			text = strings.TrimLeftFunc(rest, isBlank)
+			text = strings.TrimLeftFunc(rest, str.IsBlank)
 			break
 		}
 	}
@@ -69,7 +70,7 @@ func (h *handoff) split(m *chat.Message) (summary, rest string, ok bool) {
 	if h.end != "" {
 		text, rest, _ = strings.Cut(text, "\n\n"+h.end)
 	}
-	return strings.TrimFunc(text, isBlank), strings.TrimFunc(rest, isBlank), true
+	return str.Trim(text), str.Trim(rest), true
 }
 
 // wrote reports a message that holds nothing but what a handoff wrote.
@@ -81,8 +82,8 @@ func (h *handoff) wrote(m *chat.Message) bool {
 // isFallback recognises the text that stands in place of a summary.
 func (h *handoff) isFallback(summary string) bool {
 	before, after, _ := strings.Cut(h.fallback, countMark)
-	return h.fallback != "" && strings.HasPrefix(summary, strings.TrimLeftFunc(before, isBlank)) &&
-		strings.HasSuffix(summary, strings.TrimRightFunc(after, isBlank))
+	return h.fallback != "" && strings.HasPrefix(summary, strings.TrimLeftFunc(before, str.IsBlank)) &&
+		strings.HasSuffix(summary, strings.TrimRightFunc(after, str.IsBlank))
 }
 
 // Previous implements Continuer: the newest summary that a handoff left in the view.

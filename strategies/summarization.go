@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -127,7 +128,7 @@ func (s *summarization) ask(ctx context.Context, t *Transcript, entries []int) (
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNoSummary, err)
 	}
-	if text = strings.TrimFunc(text, isBlank); text == "" {
+	if text = str.Trim(text); text == "" {
 		return "", fmt.Errorf("%w: the answer is empty", ErrNoSummary)
 	}
 	return text, nil

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -232,10 +232,7 @@ func (s *rollingSummary) line(m *chat.Message) string {
 	var parts []string
 	text := m.Content.String()
 	if m.Role == chat.RoleTool {
-		if utf8.RuneCountInString(text) > maxResultChars {
-			text = clip(text, maxResultChars) + "..."
-		}
-		parts = append(parts, fmt.Sprintf("[Tool result for '%s': %s]", m.ToolCallID, text))
+		parts = append(parts, fmt.Sprintf("[Tool result for '%s': %s]", m.ToolCallID, str.Cut(text, maxResultChars, maxResultChars)))
 	} else if text != "" || len(m.ToolCalls) == 0 {
 		parts = append(parts, text)
 	}
@@ -244,7 +241,7 @@ func (s *rollingSummary) line(m *chat.Message) string {
 		if arguments == "" {
 			arguments = "{}"
 		}
-		parts = append(parts, fmt.Sprintf("[Called tool '%s' with: %s]", c.Name, clip(arguments, maxArgumentChars)))
+		parts = append(parts, fmt.Sprintf("[Called tool '%s' with: %s]", c.Name, str.Head(arguments, maxArgumentChars)))
 	}
 	return fmt.Sprintf("[%s]: %s", m.Role, strings.Join(parts, " "))
 }
@@ -254,13 +251,3 @@ const (
 	maxResultChars   = 500
 	maxArgumentChars = 200
 )
-
-// clip is the first n characters of s.
-func clip(s string, n int) string {
-	for i := range s {
-		if n--; n < 0 {
-			return s[:i]
-		}
-	}
-	return s
-}
