@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -27,17 +28,14 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 	p.request.Turns = summarize.Turns(p.turns)
 	p.request.Focus = p.h.focus
 	p.asked = true
-	text, err := p.h.summarizer.Summarize(ctx, p.request.Request())
-	if err != nil {
-		if ctx.Err() != nil {
-			return "", err
-		}
-		return "", fmt.Errorf("%w: %w", ErrNoSummary, err)
+	text, err := ask(ctx, p.h.summarizer, p.request.Request())
+	if err != nil && !(p.h.reference && errors.Is(err, errEmptySummary)) {
+		return "", err
 	}
-	text, _ = summarize.Redact(str.Trim(text))
+	text, _ = summarize.Redact(text)
 	text = p.h.prefixed(text)
-	if text == p.h.prefix && !p.h.reference {
-		return "", fmt.Errorf("%w: the answer is empty", ErrNoSummary)
+	if text == p.h.prefix && !p.h.reference { // the prefix is all that was said
+		return "", fmt.Errorf("%w: %w", ErrNoSummary, errEmptySummary)
 	}
 	return text, nil
 }

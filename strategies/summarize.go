@@ -2,7 +2,6 @@ package strategies
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -145,7 +144,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 	if err := w.untear(); err != nil {
 		return chat.Plan{}, err
 	}
-	answer, err := s.ask(ctx, old.body, lines)
+	answer, err := ask(ctx, s.summarizer, summaryRequest(old.body, strings.Join(lines, "\n"), int(s.maxTokens)))
 	if err != nil {
 		return chat.Plan{}, err
 	}
@@ -156,20 +155,6 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 	plan.Additions = append(written, plan.Additions...)
 	return plan, nil
 }
-
-// ask has the summary written.
-func (s *rollingSummary) ask(ctx context.Context, previous string, lines []string) (string, error) {
-	answer, err := s.summarizer.Summarize(ctx, summaryRequest(previous, strings.Join(lines, "\n"), int(s.maxTokens)))
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrNoSummary, err)
-	}
-	if answer = strings.TrimSpace(answer); answer == "" {
-		return "", fmt.Errorf("%w: %w", ErrNoSummary, errEmptySummary)
-	}
-	return answer, nil
-}
-
-var errEmptySummary = errors.New("the summarizer had nothing to say")
 
 // written is what comes in the place of what covers and last name: the summary, and
 // where a user message would follow it, a word of the assistant between the two. Both
