@@ -206,11 +206,7 @@ func checkHermesCompress(v *vector) error {
 		Tail       chat.Tokens `json:"tail_token_budget"`
 		MaxSummary chat.Tokens `json:"max_summary_tokens"`
 	}
-	want, err := seedOf[seed](v)
-	if err != nil {
-		return err
-	}
-	messages, err := v.chat()
+	want, messages, err := seedAndChat[seed](v)
 	if err != nil {
 		return err
 	}
@@ -239,11 +235,7 @@ func checkHermesCompress(v *vector) error {
 }
 
 func checkHermesSequence(v *vector) error {
-	want, err := seedOf[struct{ Steps []hermesStep }](v)
-	if err != nil {
-		return err
-	}
-	messages, err := v.chat()
+	want, messages, err := seedAndChat[struct{ Steps []hermesStep }](v)
 	if err != nil {
 		return err
 	}

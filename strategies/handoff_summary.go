@@ -29,7 +29,7 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 	p.request.Focus = p.h.focus
 	p.asked = true
 	text, err := ask(ctx, p.h.summarizer, p.request.Request())
-	if err != nil && !(p.h.reference && errors.Is(err, errEmptySummary)) {
+	if err != nil && (!p.h.reference || !errors.Is(err, errEmptySummary)) {
 		return "", err
 	}
 	text, _ = summarize.Redact(text)
