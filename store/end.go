@@ -176,14 +176,12 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 
 // ending is the change as end_run takes it.
 func (c *Change) ending() (ending, error) {
-	e := ending{sid: c.SID, status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, include: c.Plan.Include}
+	e := ending{sid: c.SID, status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, exclude: c.Plan.Gone(), include: c.Plan.Include}
 	for _, x := range c.Plan.Exclude {
-		e.exclude = e.exclude.Union(x.Seqs)
 		e.reasons, e.seqs, e.by = append(e.reasons, x.Reason), append(e.seqs, x.Seqs.String()), append(e.by, nil)
 	}
 	wire := make([]wireAddition, 0, len(c.Plan.Additions))
 	for i, a := range c.Plan.Additions {
-		e.exclude = e.exclude.Union(a.Covers)
 		e.reasons, e.seqs, e.by = append(e.reasons, a.Reason), append(e.seqs, a.Covers.String()), append(e.by, &i)
 		// The store names what runs write, and the envelope is not of the body.
 		a.Message.ID, a.Message.SourceID, a.Message.CreatedAt = "", "", time.Time{}

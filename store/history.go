@@ -192,19 +192,14 @@ const never = 1 << 40
 
 // count fills in how the counters change.
 func (h *History) count(ctx context.Context, tx pgx.Tx, c *Change) error {
-	var out chat.Ranges
-	for _, x := range c.Plan.Exclude {
-		out = out.Union(x.Seqs)
-	}
 	for _, a := range c.Plan.Additions {
-		out = out.Union(a.Covers)
 		c.Ledger.MessagesAfter++
 		c.Ledger.TokensAfter += int64(a.Tokens)
 	}
 	for _, part := range []struct {
 		seqs chat.Ranges
 		sign int64
-	}{{out, -1}, {c.Plan.Include, 1}} {
+	}{{c.Plan.Gone(), -1}, {c.Plan.Include, 1}} {
 		var n, tokens, estimated int64
 		if err := tx.QueryRow(ctx, h.store.q(queryMoved), c.SID, part.seqs.String()).Scan(&n, &tokens, &estimated); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
 const (
@@ -137,15 +138,8 @@ func clampMessage(c Counter, e *Entry, m *chat.Message, maxTokens chat.Tokens, m
 // the half of either side that is next to the cut.
 func middle(s string, keep int, share float64) (from, to int) {
 	first := int(float64(keep)*share + 0.5)
-	for n := 0; n < first && from < len(s); n++ {
-		_, size := utf8.DecodeRuneInString(s[from:])
-		from += size
-	}
-	to = len(s)
-	for n := first; n < keep && to > from; n++ {
-		_, size := utf8.DecodeLastRuneInString(s[:to])
-		to -= size
-	}
+	from = len(str.Head(s, first))
+	to = len(s) - len(str.Tail(s[from:], keep-first))
 	if k := strings.LastIndexByte(s[from/2:from], '\n'); k >= 0 {
 		from = from/2 + k + 1
 	}

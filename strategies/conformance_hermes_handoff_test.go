@@ -143,13 +143,17 @@ func newHermesEngine(v *vector) (*hermesEngine, error) {
 	if h.Engine, err = NewEngine(o); err != nil {
 		return nil, err
 	}
-	h.plan = func(ctx context.Context, s Strategy, t *Transcript) (planned, error) {
-		plan, err := s.Plan(ctx, t)
-		p := planned{plan: plan, compressed: !plan.Empty()}
+	h.run = func(ctx context.Context, c *Conversation, s Strategy) (Report, error) {
+		plan, err := s.Plan(ctx, c.transcript())
+		step := Step{Changed: !plan.Empty()}
 		if errors.Is(err, ErrNoSummary) {
-			p.noSummary, err = err.Error(), nil
+			step.NoSummary, err = err.Error(), nil
 		}
-		return p, err
+		r := Report{Steps: []Step{step}}
+		if err == nil {
+			c.apply(plan, &r)
+		}
+		return r, err
 	}
 	if previous := param(v, "previous_summary", ""); previous != "" {
 		h.session.summary, h.session.known = previous, true
@@ -202,11 +206,7 @@ func checkHermesCompress(v *vector) error {
 		Tail       chat.Tokens `json:"tail_token_budget"`
 		MaxSummary chat.Tokens `json:"max_summary_tokens"`
 	}
-	want, err := seedOf[seed](v)
-	if err != nil {
-		return err
-	}
-	messages, err := v.chat()
+	want, messages, err := seedAndChat[seed](v)
 	if err != nil {
 		return err
 	}
@@ -235,11 +235,7 @@ func checkHermesCompress(v *vector) error {
 }
 
 func checkHermesSequence(v *vector) error {
-	want, err := seedOf[struct{ Steps []hermesStep }](v)
-	if err != nil {
-		return err
-	}
-	messages, err := v.chat()
+	want, messages, err := seedAndChat[struct{ Steps []hermesStep }](v)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,16 @@ func seedOf[T any](v *vector) (T, error) {
 	return *expect.Seed, nil
 }
 
+// seedAndChat are what the reference's first version did, and on what.
+func seedAndChat[T any](v *vector) (T, []chat.Message, error) {
+	want, err := seedOf[T](v)
+	if err != nil {
+		return want, nil, err
+	}
+	messages, err := v.chat()
+	return want, messages, err
+}
+
 type seedText struct {
 	Text string `json:"text"`
 }
@@ -183,14 +193,10 @@ type hermesItem struct {
 }
 
 func checkHermesPrune(v *vector) error {
-	want, err := seedOf[struct {
+	want, messages, err := seedAndChat[struct {
 		Pruned int          `json:"pruned"`
 		Out    []hermesItem `json:"out"`
 	}](v)
-	if err != nil {
-		return err
-	}
-	messages, err := v.chat()
 	if err != nil {
 		return err
 	}

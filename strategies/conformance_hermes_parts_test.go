@@ -19,14 +19,10 @@ func init() {
 }
 
 func checkHermesBoundary(v *vector) error {
-	want, err := seedOf[struct {
+	want, messages, err := seedAndChat[struct {
 		Start int
 		Tail  int `json:"tail_start"`
 	}](v)
-	if err != nil {
-		return err
-	}
-	messages, err := v.chat()
 	if err != nil {
 		return err
 	}
@@ -46,15 +42,11 @@ func checkHermesBoundary(v *vector) error {
 }
 
 func checkHermesSerialize(v *vector) error {
-	want, err := seedOf[struct {
+	want, messages, err := seedAndChat[struct {
 		Chars            int
 		SHA              string `json:"sha256"`
 		Text, Head, Tail string
 	}](v)
-	if err != nil {
-		return err
-	}
-	messages, err := v.chat()
 	if err != nil {
 		return err
 	}

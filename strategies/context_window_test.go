@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestContextWindow(t *testing.T) {
@@ -58,12 +56,7 @@ func TestContextWindow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tt.want == nil {
-				tt.want = map[string]string{}
-			}
-			if diff := cmp.Diff(tt.want, sortedReasons(got)); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
-			}
+			wantPlan(t, tt.want, got)
 		})
 	}
 }

@@ -245,7 +245,6 @@ func (c *Conversation) transcript() *Transcript {
 
 // apply does what a plan wants and reports it.
 func (c *Conversation) apply(p chat.Plan, r *Report) {
-	var gone chat.Ranges
 	take := func(seqs chat.Ranges, reason string, by chat.Seq) {
 		for _, x := range seqs {
 			for q := x.Lo; q < x.Hi; q++ {
@@ -253,7 +252,6 @@ func (c *Conversation) apply(p chat.Plan, r *Report) {
 				c.outs[q-1] = out{reason, by}
 			}
 		}
-		gone = gone.Union(seqs)
 	}
 	for _, x := range p.Exclude {
 		take(x.Seqs, x.Reason, 0)
@@ -272,7 +270,7 @@ func (c *Conversation) apply(p chat.Plan, r *Report) {
 	if len(p.Additions) > 0 {
 		r.Written = c.write(p.Additions)
 	}
-	for _, q := range gone.Seqs() {
+	for _, q := range p.Gone().Seqs() {
 		r.Excluded = append(r.Excluded, c.excluded(q))
 	}
 }

@@ -38,13 +38,16 @@ type ContentHaver interface {
 type EngineOptions struct {
 	// Window is the model's, in tokens; 0 is 128,000.
 	Window chat.Tokens
-	// ThresholdPercent and SummaryTargetRatio are those of ThresholdsOf; 0 is 0.5
-	// and 0.2.
+	// ThresholdPercent and SummaryTargetRatio are the shares that ThresholdsOf takes,
+	// above 0 and at most 1; 0 is 0.5 and 0.2.
 	ThresholdPercent, SummaryTargetRatio float64
-	// Main summarizes; Auxiliary, if there is one, is asked instead until it fails.
+	// Main summarizes; nil is no model. Auxiliary, if there is one, is asked instead:
+	// once it fails Main is, by all sessions, until UpdateModel. An error that wraps
+	// summarize.ErrNoModel is no failure, and Main is not asked for it.
 	Main, Auxiliary summarize.Summarizer
-	// New makes the strategy with the summarizer that the engine watches over. It
-	// is called again when the window changes. Nil makes a handoff.
+	// New makes the strategy with the summarizer that the engine watches over, which
+	// has to be given the context that Plan is. It is called again when the window
+	// changes. Nil makes a handoff.
 	New func(s summarize.Summarizer, sizes Thresholds) (Strategy, error)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -63,14 +66,14 @@ type EngineOptions struct {
 // which summary the next one goes on from. What it remembers of one session never
 // reaches another.
 //
-// An engine is safe for concurrent use. Of two compressions of one session at the
-// same time the later one counts; one that ends after its session did counts for
-// none.
+// An engine is safe for concurrent use, as far as its options are. Two compressions
+// of one session at the same time both count, and the summary of the one that ends
+// last is gone on from; one that ends after its session did counts for none.
 type Engine struct {
 	options EngineOptions
-	// plan is what a strategy comes to on messages; tests of the strategies
-	// themselves leave the guard out.
-	plan func(ctx context.Context, s Strategy, t *Transcript) (planned, error)
+	// run has a strategy compact a conversation; tests of the strategies themselves
+	// leave the guard out.
+	run func(ctx context.Context, h *Conversation, s Strategy) (Report, error)
 
 	mu       sync.Mutex
 	strategy Strategy
@@ -97,11 +100,13 @@ type Usage struct{ PromptTokens, CompletionTokens chat.Tokens }
 
 // Status is an engine at a glance.
 type Status struct {
-	Session          string
-	LastPromptTokens chat.Tokens
-	LastCompletion   chat.Tokens
-	Threshold        chat.Tokens
-	Window           chat.Tokens
+	Session string
+	// What was reported last, 0 where nothing was since the last compression.
+	LastPromptTokens     chat.Tokens
+	LastCompletionTokens chat.Tokens
+	// Threshold is the prompt from which on ShouldCompress says yes.
+	Threshold chat.Tokens
+	Window    chat.Tokens
 	// UsagePercent is the last prompt in percent of the window, 100 at most.
 	UsagePercent float64
 	Compressions int
@@ -115,7 +120,8 @@ type Status struct {
 	AuxiliaryError string
 }
 
-// NewEngine makes an engine. Its error is that of making the strategy.
+// NewEngine makes an engine that has no session yet. Its error names every option
+// that is out of range, or is that of making the strategy.
 func NewEngine(o EngineOptions) (*Engine, error) {
 	if o.Window == 0 {
 		o.Window = 128_000
@@ -135,8 +141,23 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	if o.New == nil {
 		o.New = engineHandoff
 	}
+	var faults []error
+	for _, share := range []struct {
+		name  string
+		value float64
+	}{{"ThresholdPercent", o.ThresholdPercent}, {"SummaryTargetRatio", o.SummaryTargetRatio}} {
+		if !(share.value > 0 && share.value <= 1) {
+			faults = append(faults, fmt.Errorf("%s %v: want more than 0 and at most 1", share.name, share.value))
+		}
+	}
+	if o.Window < 0 {
+		faults = append(faults, wantWindow(o.Window))
+	}
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("engine options: %w", errors.Join(faults...))
+	}
 	e := &Engine{options: o, session: &engineSession{}}
-	e.plan = e.guarded
+	e.run = e.guarded
 	if err := e.UpdateModel(o.Window); err != nil {
 		return nil, err
 	}
@@ -156,12 +177,9 @@ func engineHandoff(s summarize.Summarizer, sizes Thresholds) (Strategy, error) {
 // auxiliary model is tried again. On an error nothing has changed.
 func (e *Engine) UpdateModel(window chat.Tokens) error {
 	if window <= 0 {
-		return fmt.Errorf("window of %d tokens: want at least 1", window)
+		return wantWindow(window)
 	}
-	sizes := ThresholdsOf(window, e.options.ThresholdPercent, e.options.SummaryTargetRatio)
-	if sizes.Compress >= window {
-		sizes.Compress = window * 85 / 100 // the whole window would never be reached
-	}
+	sizes := thresholdsWithin(window, e.options.ThresholdPercent, e.options.SummaryTargetRatio)
 	s, err := e.options.New(watched{e}, sizes)
 	if err != nil {
 		return fmt.Errorf("make the strategy: %w", err)
@@ -172,8 +190,13 @@ func (e *Engine) UpdateModel(window chat.Tokens) error {
 	return nil
 }
 
+func wantWindow(window chat.Tokens) error {
+	return fmt.Errorf("window of %d tokens: want at least 1", window)
+}
+
 // OnSessionStart begins a session. What was known of another one is forgotten;
-// starting the same again changes nothing.
+// starting the same again changes nothing. A session without an id is always another
+// one.
 func (e *Engine) OnSessionStart(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -205,8 +228,9 @@ func (e *Engine) UpdateFromResponse(u Usage) {
 }
 
 // ShouldCompress reports whether a prompt of that many tokens is to be compressed;
-// 0 stands for the last one reported. It is not where two compressions in a row have
-// gained nothing, nor while no model may be asked.
+// 0 stands for the one reported last, if there was one since the last compression. It
+// is not where two compressions in a row have gained less than 10 percent, nor while no
+// model may be asked (but see EngineOptions.DuringCooldown).
 func (e *Engine) ShouldCompress(tokens chat.Tokens) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -226,13 +250,14 @@ func (e *Engine) Preflight(messages []chat.Message) (tokens chat.Tokens, compres
 	return tokens, tokens > 0 && e.ShouldCompress(tokens)
 }
 
-// HasContent reports whether the strategy would find anything to compress.
+// HasContent reports whether the strategy would find anything to compress; where it is
+// no ContentHaver, whether there are messages.
 func (e *Engine) HasContent(messages []chat.Message) bool {
 	e.mu.Lock()
 	s := e.strategy
 	e.mu.Unlock()
 	if h, ok := s.(ContentHaver); ok {
-		return h.HasContent(transcriptOf(messages))
+		return h.HasContent(history(messages).transcript())
 	}
 	return len(messages) > 0
 }
@@ -243,7 +268,7 @@ func (e *Engine) Status() Status {
 	defer e.mu.Unlock()
 	s := e.session
 	return Status{
-		Session: s.id, LastPromptTokens: s.prompt, LastCompletion: s.completion,
+		Session: s.id, LastPromptTokens: s.prompt, LastCompletionTokens: s.completion,
 		Threshold: e.sizes.Compress, Window: e.options.Window,
 		UsagePercent: min(100, 100*float64(s.prompt)/float64(e.options.Window)),
 		Compressions: s.compressions, Ineffective: s.ineffective, LastSavings: s.savings,

@@ -3,12 +3,11 @@ package strategies
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 const (
@@ -18,15 +17,16 @@ const (
 	noModelCooldown = 10 * time.Minute
 	// leastSavings is the gain in percent below which a compression was in vain.
 	leastSavings = 10.0
-	errorLength  = 220
+	// errorLength is how many characters of an error are remembered.
+	errorLength = 220
 )
 
 // CompressRequest says how to compress.
 type CompressRequest struct {
 	// Focus is a topic that the summary should favour.
 	Focus string
-	// Tokens is what the prompt is known to have; 0: what was reported last, or else
-	// an estimate. Savings are measured against it.
+	// Tokens is what the prompt is known to have; 0: what was reported since the last
+	// compression, or else an estimate. Savings are measured against it.
 	Tokens chat.Tokens
 	// Force asks a model though one has just failed: somebody wants it now.
 	Force bool
@@ -40,8 +40,8 @@ type Compression struct {
 	Compressed bool
 	// NoSummary is why a summary was not had, empty if it was or was not wanted.
 	NoSummary string
-	// Before and After are estimates, Savings the gain in percent: negative if it
-	// is a loss.
+	// Before is the prompt as CompressRequest.Tokens says, After an estimate of
+	// Messages, Savings the gain in percent: negative if it is a loss.
 	Before, After chat.Tokens
 	Savings       float64
 }
@@ -69,18 +69,20 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 	}
 	e.mu.Unlock()
 
-	t := transcriptOf(messages)
-	p, err := e.plan(context.WithValue(ctx, sessionKey{}, s), strategy, t)
+	h := history(messages)
+	done, err := e.run(context.WithValue(ctx, sessionKey{}, s), h, strategy)
 	if err != nil {
 		return Compression{Messages: messages}, err
 	}
-	c := Compression{Messages: messages, Compressed: p.compressed, NoSummary: p.noSummary}
+	// The only step: the guard may have changed something though the strategy did not.
+	step := done.Steps[0]
+	c := Compression{Messages: messages, Compressed: step.Changed, NoSummary: step.NoSummary}
 	estimated := e.options.Estimate(messages)
 	if c.Before, c.After = before, estimated; before == 0 {
 		c.Before = estimated
 	}
-	if !p.plan.Empty() {
-		c.Messages = apply(t, p.plan)
+	if done.Changed() {
+		c.Messages = h.View()
 		c.After = e.options.Estimate(c.Messages)
 		if c.Before > 0 {
 			c.Savings = 100 * float64(c.Before-c.After) / float64(c.Before)
@@ -89,40 +91,29 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if p.noSummary != "" && s.lastError == "" && !e.options.Now().Before(s.until) {
-		e.failed(s, cooldown, p.noSummary) // the model answered, but not with a summary
+	if c.NoSummary != "" && s.lastError == "" && !e.options.Now().Before(s.until) {
+		e.failed(s, cooldown, c.NoSummary) // the model answered, but not with a summary
 	}
 	if !c.Compressed {
 		return c, nil
 	}
 	s.compressions++
+	s.prompt, s.completion = 0, 0 // those of a prompt that will not be sent again
 	s.savings = c.Savings
 	if s.ineffective++; c.Savings >= leastSavings {
 		s.ineffective = 0
 	}
-	if continues && p.noSummary == "" {
-		if summary, ok := continuer.Previous(writtenBy(strategy.Name(), p.plan)); ok {
+	if continues && c.NoSummary == "" {
+		if summary, ok := continuer.Previous(writtenBy(strategy.Name(), done.Written)); ok {
 			s.summary, s.known = summary, true
 		}
 	}
 	return c, nil
 }
 
-// guarded plans with the guard.
-func (e *Engine) guarded(ctx context.Context, s Strategy, t *Transcript) (planned, error) {
-	r, err := Pipeline{Steps: []Strategy{s}, Guard: e.options.Guard}.Run(ctx, t, nil)
-	if err != nil {
-		return planned{}, err
-	}
-	return planned{r.Plan, r.Steps[0].Changed, r.Steps[0].NoSummary}, nil
-}
-
-// planned is what a strategy wants of messages.
-type planned struct {
-	plan chat.Plan
-	// compressed: the strategy wanted something, rather than the guard alone.
-	compressed bool
-	noSummary  string
+// guarded compacts with the guard.
+func (e *Engine) guarded(ctx context.Context, h *Conversation, s Strategy) (Report, error) {
+	return h.Compact(ctx, Pipeline{Steps: []Strategy{s}, Guard: e.options.Guard})
 }
 
 // watched is the summarizer of an engine's strategy: the auxiliary model until it
@@ -150,7 +141,7 @@ func (w watched) Summarize(ctx context.Context, r summarize.Request) (string, er
 	if auxiliary {
 		if text, err = e.options.Auxiliary.Summarize(ctx, r); err != nil && ctx.Err() == nil && !errors.Is(err, summarize.ErrNoModel) {
 			e.mu.Lock()
-			s.auxiliaryError, e.fellBack = clipped(err.Error()), true
+			s.auxiliaryError, e.fellBack = str.Cut(err.Error(), errorLength, errorLength-3), true
 			e.mu.Unlock()
 			auxiliary = false
 		}
@@ -176,70 +167,24 @@ func (w watched) Summarize(ctx context.Context, r summarize.Request) (string, er
 
 // failed notes why there is no summary. The lock is held.
 func (e *Engine) failed(s *engineSession, rest time.Duration, why string) {
-	s.until, s.lastError = e.options.Now().Add(rest), clipped(why)
+	s.until, s.lastError = e.options.Now().Add(rest), str.Cut(why, errorLength, errorLength-3)
 }
 
-// clipped is a text of bounded length.
-func clipped(s string) string {
-	if r := []rune(s); len(r) > errorLength {
-		return string(r[:errorLength-3]) + "..."
-	}
-	return s
+// history is messages in memory. Growth is no reason to throw a result away here: it
+// counts as a compression that gained nothing.
+func history(messages []chat.Message) *Conversation {
+	c := NewConversation(Options{AllowGrowth: true})
+	c.Append(messages...)
+	return c
 }
 
-// transcriptOf is a history in memory.
-func transcriptOf(messages []chat.Message) *Transcript {
-	t := &Transcript{Counter: tokens.Chars4{}, Entries: make([]Entry, len(messages))}
-	for i, m := range chat.Describe(messages) {
-		m.Tokens = t.Counter.Message(&messages[i])
-		t.Entries[i] = Entry{Meta: m, Included: true, Message: &messages[i]}
-	}
-	return t
-}
-
-// apply is the view that a plan makes of a transcript with content.
-func apply(t *Transcript, p chat.Plan) []chat.Message {
-	gone := map[chat.Seq]bool{}
-	take := func(r chat.Ranges) {
-		for _, q := range r.Seqs() {
-			gone[q] = true
+// writtenBy are the messages that were written for a reason, as a transcript.
+func writtenBy(reason string, all []Written) *Transcript {
+	c := history(nil)
+	for _, w := range all {
+		if w.Reason == reason {
+			c.Append(*w.Message)
 		}
 	}
-	for _, x := range p.Exclude {
-		take(x.Seqs)
-	}
-	for i := range p.Additions {
-		take(p.Additions[i].Covers)
-	}
-	var view []Entry
-	next := chat.Seq(1)
-	for i := range t.Entries {
-		e := t.Entries[i]
-		if next = max(next, e.Seq+1); !gone[e.Seq] {
-			view = append(view, e)
-		}
-	}
-	for i := range p.Additions {
-		a := &p.Additions[i]
-		meta := a.Message.Meta(next + chat.Seq(i))
-		meta.Kind, meta.Position = a.Kind, a.Position
-		view = append(view, Entry{Meta: meta, Message: &a.Message})
-	}
-	slices.SortFunc(view, func(a, b Entry) int { return chat.Compare(a.Meta, b.Meta) })
-	out := make([]chat.Message, len(view))
-	for i := range view {
-		out[i] = *view[i].Message
-	}
-	return out
-}
-
-// writtenBy are the messages that a plan writes for a reason, as a transcript.
-func writtenBy(reason string, p chat.Plan) *Transcript {
-	var written []chat.Message
-	for _, a := range p.Additions {
-		if a.Reason == reason {
-			written = append(written, a.Message)
-		}
-	}
-	return transcriptOf(written)
+	return c.transcript()
 }

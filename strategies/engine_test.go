@@ -3,6 +3,7 @@ package strategies
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -69,6 +70,53 @@ func TestEngineSaysWhen(t *testing.T) {
 	}
 	if !e.HasContent(bigDay()) || e.HasContent(nil) {
 		t.Error("what has content")
+	}
+}
+
+func TestEngineInASmallWindow(t *testing.T) {
+	t.Parallel()
+	e, err := NewEngine(EngineOptions{Window: 8000, Main: &notes{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ms []chat.Message
+	for range 20 {
+		ms = append(ms, user("please"), says(strings.Repeat("words ", 230)))
+	}
+	if _, should := e.Preflight(ms); !should || !e.HasContent(ms) {
+		t.Errorf("nothing to compress: %+v", e.Status())
+	}
+	if c := compress(t, e, ms, CompressRequest{}); c.After > 6800 || !c.Compressed {
+		t.Errorf("%d tokens", c.After)
+	}
+	if e.HasContent(ms[:7]) {
+		t.Error("content in what is too short")
+	}
+}
+
+func TestEngineNamesAllFaults(t *testing.T) {
+	t.Parallel()
+	_, err := NewEngine(EngineOptions{Window: -1, ThresholdPercent: 50, SummaryTargetRatio: math.NaN()})
+	for _, want := range []string{"window", "ThresholdPercent 50", "SummaryTargetRatio NaN"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+}
+
+// What was reported before a compression says nothing about the prompt behind it.
+func TestEngineForgetsThePromptThatItCompressed(t *testing.T) {
+	t.Parallel()
+	e, _ := engineOn(t, &notes{}, nil, nil)
+	e.UpdateFromResponse(Usage{PromptTokens: 90_000})
+	if c := compress(t, e, workday(), CompressRequest{}); c.Before != 90_000 || !c.Compressed {
+		t.Errorf("%+v", c)
+	}
+	if s := e.Status(); e.ShouldCompress(0) || s.LastPromptTokens != 0 {
+		t.Errorf("%+v", s)
+	}
+	if c := compress(t, e, workday(), CompressRequest{}); c.Before != Rough(workday()) {
+		t.Errorf("%+v", c)
 	}
 }
 
@@ -258,6 +306,34 @@ func TestEngineACompressionThatOutlivesItsSessionCountsForNone(t *testing.T) {
 	}
 }
 
+// For the race detector.
+func TestEngineIsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
+	e, _ := engineOn(t, summarize.Func(func(context.Context, summarize.Request) (string, error) { return "fine", nil }),
+		summarize.Func(func(context.Context, summarize.Request) (string, error) { return "", errors.New("no") }), nil)
+	ms := bigDay()
+	var wait sync.WaitGroup
+	for _, use := range []func(){
+		func() { compress(t, e, ms, CompressRequest{Focus: "the build"}) },
+		func() { e.OnSessionStart("a"); e.OnSessionReset() },
+		func() { e.OnSessionStart("b"); e.OnSessionEnd() },
+		func() { e.UpdateFromResponse(Usage{PromptTokens: 70_000}); e.Preflight(ms) },
+		func() {
+			if err := e.UpdateModel(200_000); err != nil {
+				t.Error(err)
+			}
+		},
+		func() { e.HasContent(ms); e.Status() },
+	} {
+		wait.Go(func() {
+			for range 20 {
+				use()
+			}
+		})
+	}
+	wait.Wait()
+}
+
 func TestEngineWithoutAModelKeepsEverything(t *testing.T) {
 	t.Parallel()
 	e, err := NewEngine(EngineOptions{})
@@ -291,51 +367,3 @@ type failing struct{}
 func (failing) Name() string { return "failing" }
 
 func (failing) Plan(context.Context, *Transcript) (chat.Plan, error) { panic("no") }
-
-func TestFeedback(t *testing.T) {
-	t.Parallel()
-	two := []chat.Message{user("a"), says("b")}
-	for name, test := range map[string]struct {
-		before, after []chat.Message
-		from, to      chat.Tokens
-		want          Feedback
-	}{
-		"nothing": {two, two, 1234, 1234, Feedback{
-			Noop: true, Headline: "No changes from compression: 2 messages", TokenLine: "Rough transcript estimate: ~1,234 tokens (unchanged)",
-		}},
-		"less": {two, two[:1], 1_234_567, 12, Feedback{
-			Headline: "Compressed: 2 → 1 messages", TokenLine: "Rough transcript estimate: ~1,234,567 → ~12 tokens",
-		}},
-		"fewer but larger": {two, two[:1], 999, 1000, Feedback{
-			Headline: "Compressed: 2 → 1 messages", TokenLine: "Rough transcript estimate: ~999 → ~1,000 tokens",
-			Note: "Note: there are fewer messages, but the summary that was written is larger than what it replaces.",
-		}},
-		"other words": {two, []chat.Message{user("a"), says("c")}, 1, 2, Feedback{
-			Headline: "Compressed: 2 → 2 messages", TokenLine: "Rough transcript estimate: ~1 → ~2 tokens",
-		}},
-	} {
-		if got := FeedbackOn(test.before, test.after, test.from, test.to); got != test.want {
-			t.Errorf("%s: %+v, want %+v", name, got, test.want)
-		}
-	}
-	if got := thousands(-1234); got != "-1,234" {
-		t.Error(got)
-	}
-}
-
-func TestThresholds(t *testing.T) {
-	t.Parallel()
-	for window, want := range map[chat.Tokens]Thresholds{
-		200_000:   {100_000, 20_000, 10_000},
-		128_000:   {64_000, 12_800, 6_400},
-		1_000_000: {500_000, 100_000, 12_000},
-		8_000:     {64_000, 12_800, 400},
-	} {
-		if got := ThresholdsOf(window, 0.5, 0.2); got != want {
-			t.Errorf("%d: %v, want %v", window, got, want)
-		}
-	}
-	if got := ThresholdsOf(200_000, 0.5, 0.95).Tail; got != 80_000 {
-		t.Errorf("a ratio above 0.8 gives %d", got)
-	}
-}

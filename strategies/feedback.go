@@ -3,9 +3,9 @@ package strategies
 import (
 	"fmt"
 	"reflect"
-	"strconv"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
 // Feedback is what is told to whoever asked for a compression by hand.
@@ -29,25 +29,12 @@ func FeedbackOn(before, after []chat.Message, beforeTokens, afterTokens chat.Tok
 	if f.Noop {
 		f.Headline = fmt.Sprintf("No changes from compression: %d messages", len(before))
 	}
-	f.TokenLine = fmt.Sprintf("Rough transcript estimate: ~%s → ~%s tokens", thousands(beforeTokens), thousands(afterTokens))
+	f.TokenLine = fmt.Sprintf("Rough transcript estimate: ~%s → ~%s tokens", str.Thousands(int64(beforeTokens)), str.Thousands(int64(afterTokens)))
 	if f.Noop && beforeTokens == afterTokens {
-		f.TokenLine = fmt.Sprintf("Rough transcript estimate: ~%s tokens (unchanged)", thousands(beforeTokens))
+		f.TokenLine = fmt.Sprintf("Rough transcript estimate: ~%s tokens (unchanged)", str.Thousands(int64(beforeTokens)))
 	}
 	if !f.Noop && len(after) < len(before) && afterTokens > beforeTokens {
 		f.Note = "Note: there are fewer messages, but the summary that was written is larger than what it replaces."
 	}
 	return f
-}
-
-// thousands writes a number with commas.
-func thousands(n chat.Tokens) string {
-	s := strconv.FormatInt(int64(n), 10)
-	first := 0
-	if n < 0 {
-		first = 1
-	}
-	for i := len(s) - 3; i > first; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -41,6 +41,10 @@ const (
 	// legacyPrefix begins summaries of other compressors.
 	legacyPrefix = "[CONTEXT SUMMARY]:"
 	countMark    = "{n}"
+
+	// leastMiddle is how many messages there are behind the head, and one more, where a
+	// handoff is worth it.
+	leastMiddle = 4
 )
 
 func newHandoff(a *Args) (Strategy, error) {
@@ -66,24 +70,27 @@ func newHandoff(a *Args) (Strategy, error) {
 		Name: "summary_target_ratio", Default: 0.2, Min: 0, Max: 1,
 		Doc: "the part of that threshold that the tail may have; 0.1 to 0.8 count",
 	})
-	sizes := ThresholdsOf(chat.Tokens(window), percent, ratio)
 	h.tail = chat.Tokens(a.Int(Int{
 		Name: "tail_token_budget", Default: -1, Min: -1, Max: 1 << 40,
 		Doc: "how many tokens of the newest messages stay, and half as much again before a message is cut off; -1: as above",
 	}))
-	if h.tail < 0 {
-		h.tail = sizes.Tail
-	}
 	h.most = chat.Tokens(a.Int(Int{
 		Name: "max_summary_tokens", Default: 0, Min: 0, Max: 1 << 40,
 		Doc: "the most a summary is asked to have; 0: a twentieth of the window, 12000 at most",
 	}))
-	if h.most == 0 {
-		h.most = sizes.Summary
-	}
 	h.focus = a.Text("focus", "", "a topic that the summary favours")
 	h.reference = a.Choice("mode", "safe",
 		"reference: as Hermes Agent did, its losses included; safe: without them", "safe", "reference") == "reference"
+	sizes := thresholdsWithin(chat.Tokens(window), percent, ratio)
+	if h.reference {
+		sizes = ThresholdsOf(chat.Tokens(window), percent, ratio)
+	}
+	if h.tail < 0 {
+		h.tail = sizes.Tail
+	}
+	if h.most == 0 {
+		h.most = sizes.Summary
+	}
 	h.fallsBack = a.Choice("on_failure", "keep",
 		"when no summary is had: keep everything, or put the fallback text in its place", "keep", "fallback") == "fallback"
 	h.systemNote = a.Bool("system_note", false, "add compaction_note to the leading system message, if no guard forbids it")
@@ -122,7 +129,7 @@ func (h *handoff) view(t *Transcript) []int {
 			view = append(view, i)
 		}
 	}
-	if len(view) <= h.first+4 {
+	if len(view) <= h.first+leastMiddle {
 		return nil
 	}
 	return view

@@ -40,14 +40,7 @@ func spanOf(m *chat.Message) span {
 
 // contentLength is the length in characters, media at a flat price.
 func contentLength(c chat.Content) int64 {
-	n := int64(utf8.RuneCountInString(c.Text))
-	for _, p := range c.Parts {
-		n += int64(utf8.RuneCountInString(p.Text))
-		if p.IsMedia() {
-			n += charsPerImage
-		}
-	}
-	return n
+	return int64(textLength(c)) + int64(c.Media())*charsPerImage
 }
 
 // forward moves a boundary past results, which belong to what is before it.

@@ -2,10 +2,12 @@ package strategies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -26,27 +28,24 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 	p.request.Turns = summarize.Turns(p.turns)
 	p.request.Focus = p.h.focus
 	p.asked = true
-	text, err := p.h.summarizer.Summarize(ctx, p.request.Request())
-	if err != nil {
-		if ctx.Err() != nil {
-			return "", err
-		}
-		return "", fmt.Errorf("%w: %w", ErrNoSummary, err)
+	text, err := ask(ctx, p.h.summarizer, p.request.Request())
+	if err != nil && (!p.h.reference || !errors.Is(err, errEmptySummary)) {
+		return "", err
 	}
-	text, _ = summarize.Redact(strings.TrimFunc(text, isBlank))
+	text, _ = summarize.Redact(text)
 	text = p.h.prefixed(text)
-	if text == p.h.prefix && !p.h.reference {
-		return "", fmt.Errorf("%w: the answer is empty", ErrNoSummary)
+	if text == p.h.prefix && !p.h.reference { // the prefix is all that was said
+		return "", fmt.Errorf("%w: %w", ErrNoSummary, errEmptySummary)
 	}
 	return text, nil
 }
 
 // prefixed is a summary behind the prefix, which it may have brought itself.
 func (h *handoff) prefixed(text string) string {
-	text = strings.TrimFunc(text, isBlank)
+	text = str.Trim(text)
 	for _, prefix := range [...]string{legacyPrefix, h.prefix} {
 		if rest, ok := strings.CutPrefix(text, prefix); ok {
-			text = strings.TrimLeftFunc(rest, isBlank)
+			text = strings.TrimLeftFunc(rest, str.IsBlank)
 			break
 		}
 	}
@@ -69,7 +68,7 @@ func (h *handoff) split(m *chat.Message) (summary, rest string, ok bool) {
 	if h.end != "" {
 		text, rest, _ = strings.Cut(text, "\n\n"+h.end)
 	}
-	return strings.TrimFunc(text, isBlank), strings.TrimFunc(rest, isBlank), true
+	return str.Trim(text), str.Trim(rest), true
 }
 
 // wrote reports a message that holds nothing but what a handoff wrote.
@@ -81,8 +80,8 @@ func (h *handoff) wrote(m *chat.Message) bool {
 // isFallback recognises the text that stands in place of a summary.
 func (h *handoff) isFallback(summary string) bool {
 	before, after, _ := strings.Cut(h.fallback, countMark)
-	return h.fallback != "" && strings.HasPrefix(summary, strings.TrimLeftFunc(before, isBlank)) &&
-		strings.HasSuffix(summary, strings.TrimRightFunc(after, isBlank))
+	return h.fallback != "" && strings.HasPrefix(summary, strings.TrimLeftFunc(before, str.IsBlank)) &&
+		strings.HasSuffix(summary, strings.TrimRightFunc(after, str.IsBlank))
 }
 
 // Previous implements Continuer: the newest summary that a handoff left in the view.
@@ -111,9 +110,12 @@ func (h *handoff) HasContent(t *Transcript) bool {
 			s[len(s)-1].summary = h.wrote(e.Message)
 		}
 	}
+	if len(s) == 0 || !h.reference && len(s) <= h.first+leastMiddle {
+		return false // the reference does not look at what compressing takes
+	}
 	start, end := h.bounds(s)
 	if !h.reference {
 		end = min(end, len(s))
 	}
-	return start < end && len(s) > 0
+	return start < end
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -352,8 +353,8 @@ func show(v any) string {
 	case nil:
 		s = "null"
 	}
-	if r := []rune(s); len(r) > 60 {
-		s = string(r[:60]) + "…"
+	if head := str.Head(s, 60); head != s {
+		s = head + "…"
 	}
 	return s
 }

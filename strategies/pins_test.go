@@ -3,8 +3,6 @@ package strategies
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -69,12 +67,7 @@ func TestPinnedGroupsStayBesideTheNewest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tt.want == nil {
-				tt.want = map[string]string{}
-			}
-			if diff := cmp.Diff(tt.want, sortedReasons(got)); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
-			}
+			wantPlan(t, tt.want, got)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package strategies
 
 import (
 	"context"
-	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -119,9 +118,5 @@ func (s *preserveRecentFraction) size(t *Transcript, i int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := utf8.RuneCountInString(m.Content.String())
-	for _, c := range m.ToolCalls {
-		n += utf8.RuneCountInString(c.Name) + utf8.RuneCountInString(c.Arguments)
-	}
-	return int64(n), nil
+	return int64(wordLength(m)), nil
 }

@@ -142,17 +142,15 @@ func (r *Report) tell(t *Transcript, p chat.Plan) {
 // left, with the seqs it gets.
 func stored(messages []chat.Message, p chat.Plan, last chat.Seq) ([]chat.Message, chat.Plan) {
 	fresh := chat.Ranges{{Lo: last + 1, Hi: last + chat.Seq(len(messages)) + 1}}
-	var gone chat.Ranges
+	gone := p.Gone().Intersect(fresh)
 	out := chat.Plan{Include: p.Include}
 	for _, x := range p.Exclude {
-		gone = gone.Union(x.Seqs.Intersect(fresh))
 		if x.Seqs = x.Seqs.Minus(fresh); len(x.Seqs) > 0 {
 			out.Exclude = append(out.Exclude, x)
 		}
 	}
 	var own []chat.Addition
 	for _, a := range p.Additions {
-		gone = gone.Union(a.Covers.Intersect(fresh))
 		if a.Covers = a.Covers.Minus(fresh); len(a.Covers) > 0 {
 			out.Additions = append(out.Additions, a)
 		} else {

@@ -5,9 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/stub"
 )
 
@@ -176,7 +176,7 @@ func pruneRepeats(view []*chat.Message, verbatim []bool, calls map[string]*chat.
 	seen := map[string]bool{}
 	for i := len(view) - 1; i >= 0; i-- {
 		text, ok := plainResult(view[i])
-		if !ok || !longerThan(text, dedupeFrom-1) {
+		if !ok || !str.Longer(text, dedupeFrom-1) {
 			continue
 		}
 		if seen[text] && !verbatim[i] && !isStubbed(view[i], calls) {
@@ -198,7 +198,7 @@ func plainResult(m *chat.Message) (string, bool) {
 // stubFor is the line that stands for a result, if it is long enough to need one.
 func stubFor(m *chat.Message, calls map[string]*chat.ToolCall) (string, bool) {
 	text, ok := plainResult(m)
-	if !ok || !longerThan(text, stubAbove) || strings.HasPrefix(text, duplicateStart) || isStubbed(m, calls) {
+	if !ok || !str.Longer(text, stubAbove) || strings.HasPrefix(text, duplicateStart) || isStubbed(m, calls) {
 		return "", false
 	}
 	return stubLine(m, calls), true
@@ -251,11 +251,6 @@ func withoutNumbers(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// longerThan reports whether s has more than n characters.
-func longerThan(s string, n int) bool {
-	return len(s) > n && (len(s) > n*utf8.UTFMax || utf8.RuneCountInString(s) > n)
 }
 
 func prunedText(m *chat.Message, text string) chat.Message {

@@ -8,8 +8,8 @@ import (
 )
 
 // Rough estimates what messages come to in a request: a token for every four
-// characters of their JSON, more or less, media at 1,500 tokens each. It is for
-// hosts that have no count of the provider's yet.
+// characters of their JSON, more or less, media at 1,500 tokens each. It is what an
+// Engine goes by where the provider has not counted yet.
 func Rough(messages []chat.Message) chat.Tokens {
 	chars := 0
 	for i := range messages {

@@ -2,7 +2,6 @@ package strategies
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -118,12 +117,9 @@ func (s *splitPoint) plan(ctx context.Context, t *Transcript, preserved []bool) 
 	if err != nil || !news {
 		return chat.Plan{}, err
 	}
-	text, err := s.summarizer.Summarize(ctx, request)
+	text, err := ask(ctx, s.summarizer, request)
 	if err != nil {
-		return chat.Plan{}, fmt.Errorf("%w: %w", ErrNoSummary, err)
-	}
-	if text = strings.TrimSpace(text); text == "" {
-		return chat.Plan{}, fmt.Errorf("%w: the answer is empty", ErrNoSummary)
+		return chat.Plan{}, err
 	}
 	return chat.Plan{Additions: []chat.Addition{{
 		Kind: chat.KindSummary, Reason: s.name, Covers: chat.RangesOf(seqsOf(t, covered)...),

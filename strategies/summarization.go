@@ -2,7 +2,6 @@ package strategies
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -123,14 +122,7 @@ func (s *summarization) ask(ctx context.Context, t *Transcript, entries []int) (
 		b.WriteString("] ")
 		b.WriteString(spoken(m))
 	}
-	text, err := s.summarizer.Summarize(ctx, summarize.Request{System: s.prompt, User: b.String()})
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrNoSummary, err)
-	}
-	if text = strings.TrimFunc(text, isBlank); text == "" {
-		return "", fmt.Errorf("%w: the answer is empty", ErrNoSummary)
-	}
-	return text, nil
+	return ask(ctx, s.summarizer, summarize.Request{System: s.prompt, User: b.String()})
 }
 
 // spoken is what a message says, its texts with a space between them, or, where it

@@ -103,12 +103,7 @@ func TestSummarization(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tt.want == nil {
-				tt.want = map[string]string{}
-			}
-			if diff := cmp.Diff(tt.want, sortedReasons(got)); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
-			}
+			wantPlan(t, tt.want, got)
 			if tt.asks == "" {
 				if len(*asked) > 0 {
 					t.Errorf("asked %+v", *asked)
@@ -217,5 +212,16 @@ func TestSummarizationAsksWithItsPrompt(t *testing.T) {
 	}
 	if !errors.Is(err, ErrNoSummarizer) {
 		t.Error("no ErrNoSummarizer")
+	}
+}
+
+// wantPlan compares a plan, as sortedReasons has it, with what is wanted; nil is none.
+func wantPlan(t *testing.T, want map[string]string, got chat.Plan) {
+	t.Helper()
+	if want == nil {
+		want = map[string]string{}
+	}
+	if diff := cmp.Diff(want, sortedReasons(got)); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }

@@ -2,12 +2,11 @@ package strategies
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -145,7 +144,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 	if err := w.untear(); err != nil {
 		return chat.Plan{}, err
 	}
-	answer, err := s.ask(ctx, old.body, lines)
+	answer, err := ask(ctx, s.summarizer, summaryRequest(old.body, strings.Join(lines, "\n"), int(s.maxTokens)))
 	if err != nil {
 		return chat.Plan{}, err
 	}
@@ -156,20 +155,6 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 	plan.Additions = append(written, plan.Additions...)
 	return plan, nil
 }
-
-// ask has the summary written.
-func (s *rollingSummary) ask(ctx context.Context, previous string, lines []string) (string, error) {
-	answer, err := s.summarizer.Summarize(ctx, summaryRequest(previous, strings.Join(lines, "\n"), int(s.maxTokens)))
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrNoSummary, err)
-	}
-	if answer = strings.TrimSpace(answer); answer == "" {
-		return "", fmt.Errorf("%w: %w", ErrNoSummary, errEmptySummary)
-	}
-	return answer, nil
-}
-
-var errEmptySummary = errors.New("the summarizer had nothing to say")
 
 // written is what comes in the place of what covers and last name: the summary, and
 // where a user message would follow it, a word of the assistant between the two. Both
@@ -232,10 +217,7 @@ func (s *rollingSummary) line(m *chat.Message) string {
 	var parts []string
 	text := m.Content.String()
 	if m.Role == chat.RoleTool {
-		if utf8.RuneCountInString(text) > maxResultChars {
-			text = clip(text, maxResultChars) + "..."
-		}
-		parts = append(parts, fmt.Sprintf("[Tool result for '%s': %s]", m.ToolCallID, text))
+		parts = append(parts, fmt.Sprintf("[Tool result for '%s': %s]", m.ToolCallID, str.Cut(text, maxResultChars, maxResultChars)))
 	} else if text != "" || len(m.ToolCalls) == 0 {
 		parts = append(parts, text)
 	}
@@ -244,7 +226,7 @@ func (s *rollingSummary) line(m *chat.Message) string {
 		if arguments == "" {
 			arguments = "{}"
 		}
-		parts = append(parts, fmt.Sprintf("[Called tool '%s' with: %s]", c.Name, clip(arguments, maxArgumentChars)))
+		parts = append(parts, fmt.Sprintf("[Called tool '%s' with: %s]", c.Name, str.Head(arguments, maxArgumentChars)))
 	}
 	return fmt.Sprintf("[%s]: %s", m.Role, strings.Join(parts, " "))
 }
@@ -254,13 +236,3 @@ const (
 	maxResultChars   = 500
 	maxArgumentChars = 200
 )
-
-// clip is the first n characters of s.
-func clip(s string, n int) string {
-	for i := range s {
-		if n--; n < 0 {
-			return s[:i]
-		}
-	}
-	return s
-}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -52,8 +53,8 @@ func (s *summaryText) trim(n int) {
 		s.quotes, lengths, s.trimmed = s.quotes[1:], lengths[1:], true
 	}
 	if total > n {
-		q := []rune(s.quotes[0])
-		s.quotes[0], s.trimmed = string(q[:n/2])+quoteCut+string(q[len(q)-n/2:]), true
+		q := s.quotes[0]
+		s.quotes[0], s.trimmed = str.Head(q, n/2)+quoteCut+str.Tail(q, n/2), true
 	}
 }
 
@@ -103,7 +104,7 @@ func parseQuotes(text string) (s summaryText, ok bool) {
 	for strings.HasPrefix(rest, quoteOpen) {
 		length, quote, _ := strings.Cut(rest[len(quoteOpen):], "\n")
 		n, err := strconv.Atoi(strings.TrimSuffix(length, quoteClose))
-		q := clip(quote, n)
+		q := str.Head(quote, n)
 		if err != nil || n < 1 || utf8.RuneCountInString(q) < n {
 			return summaryText{}, false
 		}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
 // toolResult collapses all but the newest tool call groups into one message each
@@ -98,7 +98,7 @@ func resultText(t *Transcript, runs []chat.Group) (string, error) {
 		if name := names[r.call]; name != "" {
 			label = name + ": " + label
 		}
-		b.WriteString(strings.TrimFunc(label, isBlank))
+		b.WriteString(str.Trim(label))
 	}
 	b.WriteString("]")
 	return b.String(), nil
@@ -179,6 +179,3 @@ func (h hosted) text() string {
 	}
 	return string(raw)
 }
-
-// isBlank reports white space, the information separators among it.
-func isBlank(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }

@@ -49,19 +49,31 @@ func UsedTokens(usage map[string]int64) (used chat.Tokens, ok bool) {
 	return used, len(usage) > 0
 }
 
-// EstimateTokens is a rough count for a host that has no report yet: a quarter of the
-// characters of texts, tool names, arguments and results, at least 1.
+// EstimateTokens is a rough count for a Trigger where there is no report yet: a quarter
+// of the characters of texts, tool names, arguments and results, at least 1. It counts
+// neither media nor what surrounds the words in a request, as Rough does.
 func EstimateTokens(messages []chat.Message) chat.Tokens {
 	n := 0
 	for i := range messages {
-		m := &messages[i]
-		n += utf8.RuneCountInString(m.Content.Text)
-		for _, p := range m.Content.Parts {
-			n += utf8.RuneCountInString(p.Text)
-		}
-		for _, c := range m.ToolCalls {
-			n += utf8.RuneCountInString(c.Name) + utf8.RuneCountInString(c.Arguments)
-		}
+		n += wordLength(&messages[i])
 	}
 	return max(1, chat.Tokens(n/4))
+}
+
+// wordLength is how many characters a message has in its texts and calls.
+func wordLength(m *chat.Message) int {
+	n := textLength(m.Content)
+	for _, c := range m.ToolCalls {
+		n += utf8.RuneCountInString(c.Name) + utf8.RuneCountInString(c.Arguments)
+	}
+	return n
+}
+
+// textLength is how many characters the texts of content have.
+func textLength(c chat.Content) int {
+	n := utf8.RuneCountInString(c.Text)
+	for _, p := range c.Parts {
+		n += utf8.RuneCountInString(p.Text)
+	}
+	return n
 }

@@ -204,13 +204,7 @@ func whole(params map[string]any) map[string]any {
 func (b *briefing) change(plan chat.Plan) store.Change {
 	s := b.claim.Session
 	c := store.Change{Plan: plan, SID: s.SID, SnapshotSeq: s.LastSeq, Revision: s.Revision, Pinned: s.Pinned}
-	var out chat.Ranges
-	for _, x := range plan.Exclude {
-		out = out.Union(x.Seqs)
-	}
-	for _, a := range plan.Additions {
-		out = out.Union(a.Covers)
-	}
+	out := plan.Gone()
 	for i, m := range b.metas {
 		var sign int64
 		switch {

@@ -1,5 +1,10 @@
 package chat
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Plan is what a compaction wants of a session: pure data, made without side
 // effects, applied by the store in one transaction. The zero Plan wants nothing.
 //
@@ -41,4 +46,22 @@ type Addition struct {
 // Empty reports whether the plan changes nothing.
 func (p Plan) Empty() bool {
 	return len(p.Exclude) == 0 && len(p.Include) == 0 && len(p.Additions) == 0
+}
+
+// Gone is everything that the plan takes out of the view: what it excludes and what
+// its additions cover.
+func (p Plan) Gone() Ranges {
+	var all []Range
+	for i := range p.Exclude {
+		all = append(all, p.Exclude[i].Seqs...)
+	}
+	for i := range p.Additions {
+		all = append(all, p.Additions[i].Covers...)
+	}
+	slices.SortFunc(all, func(a, b Range) int { return cmp.Compare(a.Lo, b.Lo) })
+	var out Ranges
+	for _, x := range all {
+		out = out.extend(x)
+	}
+	return out
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
 // Explain says, line by line and with its arithmetic, what the policy comes to
@@ -65,11 +66,4 @@ func number(f float64) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// group writes a count with thousands separators.
-func group(t chat.Tokens) string {
-	s := strconv.FormatInt(int64(t), 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func group(t chat.Tokens) string { return str.Thousands(int64(t)) }

@@ -4,8 +4,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
 // Line is what stands in place of a tool's result: which tool ran, on what, and
@@ -32,12 +33,7 @@ func Line(tool, arguments, result string) string {
 // lines say what tools of a known kind did.
 var lines = map[string]func(a object, result string) string{
 	"terminal": func(a object, result string) string {
-		command, long := clip(a.text("command"), 80)
-		if long {
-			command, _ = clip(command, 77)
-			command += "..."
-		}
-		return "ran `" + command + "` -> exit " + first(exitCode, result) + ", " + lineCount(result) + " lines output"
+		return "ran `" + str.Cut(a.text("command"), 80, 77) + "` -> exit " + first(exitCode, result) + ", " + lineCount(result) + " lines output"
 	},
 	"read_file": func(a object, result string) string {
 		return "read " + a.show("path", "?") + " from line " + a.show("offset", "1") + " (" + length(result) + " chars)"
@@ -70,24 +66,14 @@ var lines = map[string]func(a object, result string) string{
 		return url + more + " (" + length(result) + " chars)"
 	},
 	"delegate_task": func(a object, result string) string {
-		goal, long := clip(a.text("goal"), 60)
-		if long {
-			goal, _ = clip(goal, 57)
-			goal += "..."
-		}
-		return "'" + goal + "' (" + length(result) + " chars result)"
+		return "'" + str.Cut(a.text("goal"), 60, 57) + "' (" + length(result) + " chars result)"
 	},
 	"execute_code": func(a object, result string) string {
-		code, long := clip(a.text("code"), 60)
-		code = strings.ReplaceAll(code, "\n", " ")
-		if long {
-			code += "..."
-		}
-		return "`" + code + "` (" + lineCount(result) + " lines output)"
+		code := str.Cut(a.text("code"), 60, 60)
+		return "`" + strings.ReplaceAll(code, "\n", " ") + "` (" + lineCount(result) + " lines output)"
 	},
 	"vision_analyze": func(a object, result string) string {
-		question, _ := clip(a.text("question"), 50)
-		return "'" + question + "' (" + length(result) + " chars)"
+		return "'" + str.Head(a.text("question"), 50) + "' (" + length(result) + " chars)"
 	},
 	"memory":         func(a object, _ string) string { return a.show("action", "?") + " on " + a.show("target", "?") },
 	"todo":           func(object, string) string { return "updated task list" },
@@ -130,39 +116,17 @@ func anything(a object) string {
 		if i == 2 {
 			break
 		}
-		value, _ := clip(show(f.value, "null"), 40)
-		b.WriteString(" " + f.key + "=" + value)
+		b.WriteString(" " + f.key + "=" + str.Head(show(f.value, "null"), 40))
 	}
 	return b.String()
-}
-
-// clip is the first n characters of s, and whether there are more.
-func clip(s string, n int) (string, bool) {
-	for i := range s {
-		if n == 0 {
-			return s[:i], true
-		}
-		n--
-	}
-	return s, false
 }
 
 // length is how many characters s has, with commas between thousands.
-func length(s string) string {
-	digits := strconv.Itoa(utf8.RuneCountInString(s))
-	var b strings.Builder
-	for i, d := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
-	}
-	return b.String()
-}
+func length(s string) string { return str.Thousands(int64(utf8.RuneCountInString(s))) }
 
 // lineCount is how many lines s has; a blank one has none.
 func lineCount(s string) string {
-	if strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }) == "" {
+	if str.Trim(s) == "" {
 		return "0"
 	}
 	return strconv.Itoa(strings.Count(s, "\n") + 1)

@@ -3,6 +3,8 @@ package summarize
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
 // Redact masks what looks like a secret and counts what it masked: keys with a
@@ -99,7 +101,7 @@ func mask(secret string) string {
 	if utf8.RuneCountInString(secret) < 18 {
 		return hidden
 	}
-	return secret[:forward(secret, shown)] + hiddenMiddle + secret[backward(secret, last):]
+	return str.Head(secret, shown) + hiddenMiddle + str.Tail(secret, last)
 }
 
 // masked reports whether a value is what mask made, perhaps with quotes and the like
@@ -112,27 +114,7 @@ func masked(value string) bool {
 	if value == hidden || strings.HasPrefix(value, redactedWord) {
 		return true
 	}
-	middle := forward(value, shown)
+	middle := len(str.Head(value, shown))
 	return strings.HasPrefix(value[middle:], hiddenMiddle) &&
 		utf8.RuneCountInString(value[middle+len(hiddenMiddle):]) == last
-}
-
-// forward is the index behind the first n characters of s.
-func forward(s string, n int) int {
-	i := 0
-	for ; n > 0 && i < len(s); n-- {
-		_, size := utf8.DecodeRuneInString(s[i:])
-		i += size
-	}
-	return i
-}
-
-// backward is the index of the last n characters of s.
-func backward(s string, n int) int {
-	i := len(s)
-	for ; n > 0 && i > 0; n-- {
-		_, size := utf8.DecodeLastRuneInString(s[:i])
-		i -= size
-	}
-	return i
 }

@@ -267,6 +267,7 @@ func credential(s string, i int) (start, end int) {
 
 // urls are passwords of databases, and tokens in place of a user.
 func urls(s string, e *edits) {
+	next := -1 // an @, so that a text without any is read once
 	for i := 0; ; {
 		at := strings.Index(s[i:], "://")
 		if at < 0 {
@@ -277,6 +278,14 @@ func urls(s string, e *edits) {
 		scheme := s[schemeStart(s, at):at]
 		isWeb := isAny(scheme, webs)
 		if i < e.end() || !isWeb && !isAny(scheme, databases) {
+			continue
+		}
+		if next < i {
+			if next = strings.IndexByte(s[i:], '@') + i; next < i {
+				return // nobody's name is in front of a host
+			}
+		}
+		if next >= i+maxUser {
 			continue
 		}
 		host, colon := -1, -1

@@ -2,8 +2,9 @@ package summarize
 
 import "context"
 
-// Request is what a summarizer is asked. It holds no secret that the caller could
-// recognise, and nothing that depends on the clock.
+// Request is what a summarizer is asked. It depends on nothing but what is to be
+// summarized, above all not on the clock. What Redact recognises is masked where it
+// comes from Turns and Handoff; other strategies pass on what was said.
 type Request struct {
 	// System is the instruction, empty where User holds everything.
 	System string

@@ -2,16 +2,15 @@ package summarize
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
 // How much of one message a summarizer is shown, in characters.
 const (
 	turnLimit, turnHead, turnTail = 6000, 4000, 1500
 	argsLimit, argsHead           = 1500, 1200
-	turnGap                       = "\n...[truncated]...\n"
 )
 
 // Turns writes messages down for a summarizer, one paragraph each behind a label
@@ -30,7 +29,7 @@ func Turns(messages []*chat.Message) string {
 
 func turn(b *strings.Builder, m *chat.Message) {
 	text, _ := Redact(m.Content.String())
-	text = middleOut(text)
+	text = str.Ends(text, turnLimit, turnHead, turnTail)
 	if m.Role == chat.RoleTool {
 		b.WriteString("[TOOL RESULT " + m.ToolCallID + "]: " + text)
 		return
@@ -42,33 +41,7 @@ func turn(b *strings.Builder, m *chat.Message) {
 	b.WriteString("\n[Tool calls:\n")
 	for _, c := range m.ToolCalls {
 		args, _ := Redact(c.Arguments)
-		if utf8.RuneCountInString(args) > argsLimit {
-			args = args[:offset(args, argsHead)] + "..."
-		}
-		b.WriteString("  " + c.Name + "(" + args + ")\n")
+		b.WriteString("  " + c.Name + "(" + str.Cut(args, argsLimit, argsHead) + ")\n")
 	}
 	b.WriteString("]")
-}
-
-// middleOut leaves the ends of a text that is too long.
-func middleOut(s string) string {
-	if len(s) <= turnLimit {
-		return s
-	}
-	n := utf8.RuneCountInString(s)
-	if n <= turnLimit {
-		return s
-	}
-	return s[:offset(s, turnHead)] + turnGap + s[offset(s, n-turnTail):]
-}
-
-// offset is where the character with index n begins.
-func offset(s string, n int) int {
-	for i := range s {
-		if n == 0 {
-			return i
-		}
-		n--
-	}
-	return len(s)
 }

@@ -3,8 +3,8 @@ package trajectory
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -32,35 +32,7 @@ func content(turns []Turn, start, end int) string {
 	parts := make([]string, 0, end-start)
 	for i := start; i < end; i++ {
 		value, _ := summarize.Redact(turns[i].Value)
-		parts = append(parts, fmt.Sprintf("[Turn %d - %s]:\n%s", i, strings.ToUpper(turns[i].From), shorten(value)))
+		parts = append(parts, fmt.Sprintf("[Turn %d - %s]:\n%s", i, strings.ToUpper(turns[i].From), str.Ends(value, longTurn, firstShown, lastShown)))
 	}
 	return strings.Join(parts, "\n\n")
-}
-
-func shorten(s string) string {
-	if len(s) <= longTurn || utf8.RuneCountInString(s) <= longTurn {
-		return s
-	}
-	return clip(s, firstShown) + "\n...[truncated]...\n" + tail(s, lastShown)
-}
-
-// clip is the first n characters of s.
-func clip(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-		n--
-	}
-	return s
-}
-
-// tail is the last n characters of s.
-func tail(s string, n int) string {
-	i := len(s)
-	for ; n > 0 && i > 0; n-- {
-		_, size := utf8.DecodeLastRuneInString(s[:i])
-		i -= size
-	}
-	return s[i:]
 }

@@ -1,0 +1,77 @@
+// Package str is what several packages do to strings. Lengths are in characters
+// (code points); bytes that are no UTF-8 count as one each.
+package str
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Head is the first n characters of s.
+func Head(s string, n int) string {
+	if n <= 0 {
+		return ""
+	}
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// Tail is the last n characters of s.
+func Tail(s string, n int) string {
+	i := len(s)
+	for ; n > 0 && i > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(s[:i])
+		i -= size
+	}
+	return s[i:]
+}
+
+// IsBlank reports white space, the information separators among it.
+func IsBlank(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
+
+// Trim is s without the white space around it.
+func Trim(s string) string { return strings.TrimFunc(s, IsBlank) }
+
+// Thousands writes a number with commas.
+func Thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	first := 0
+	if n < 0 {
+		first = 1
+	}
+	for i := len(s) - 3; i > first; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Gap stands in the place of what Ends leaves out.
+const Gap = "\n...[truncated]...\n"
+
+// Ends is s, or where it is longer than limit, its first head and last tail characters.
+func Ends(s string, limit, head, tail int) string {
+	if !Longer(s, limit) {
+		return s
+	}
+	return Head(s, head) + Gap + Tail(s, tail)
+}
+
+// Cut is s, or where it is longer than limit, its first n characters and three dots.
+func Cut(s string, limit, n int) string {
+	if !Longer(s, limit) {
+		return s
+	}
+	return Head(s, n) + "..."
+}
+
+// Longer reports whether s has more than n characters.
+func Longer(s string, n int) bool {
+	return len(s) > n && (len(s) > n*utf8.UTFMax || utf8.RuneCountInString(s) > n)
+}

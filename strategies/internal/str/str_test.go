@@ -1,0 +1,42 @@
+package str
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestHeadAndTail(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.String().Draw(t, "s")
+		r := []rune(s)
+		n := rapid.IntRange(-1, len(r)+1).Draw(t, "n")
+		k := min(max(n, 0), len(r))
+		if head, want := Head(s, n), string(r[:k]); head != want {
+			t.Fatalf("head %q, want %q", head, want)
+		}
+		if tail, want := Tail(s, n), string(r[len(r)-k:]); tail != want {
+			t.Fatalf("tail %q, want %q", tail, want)
+		}
+	})
+	if Head("\xff\xfeab", 3) != "\xff\xfea" || Tail("a\xff\xfe", 2) != "\xff\xfe" {
+		t.Error("what is no UTF-8 is cut elsewhere")
+	}
+}
+
+func TestThousands(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234: "-1,234", -123: "-123", 1_234_567: "1,234,567"} {
+		if got := Thousands(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestTrim(t *testing.T) {
+	t.Parallel()
+	if got := Trim(" \x1c a b\u00a0\n"); got != "a b" {
+		t.Errorf("%q", got)
+	}
+}
