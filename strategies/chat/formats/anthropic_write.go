@@ -189,9 +189,7 @@ func (e *encoder) anthropicPart(p part, api, assistant bool) json.RawMessage {
 	switch {
 	case p.isText():
 		if p.text == "" && api {
-			if p.object != nil {
-				e.lose("empty text")
-			}
+			e.lose("empty text")
 			return nil
 		}
 		if p.typ == "text" {
