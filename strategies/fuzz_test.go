@@ -2,11 +2,17 @@ package strategies
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // dice makes decisions out of bytes, and the same ones ever after once they are
@@ -22,116 +28,232 @@ func (d *dice) roll(n int) int {
 	return int(b) % n
 }
 
-// messages makes up to most messages.
-func (d *dice) messages(most int) []chat.Message {
-	words := []string{"", " ", "ok", "a b c", strings.Repeat("long text ", 30)}
-	ids := []string{"a", "b", "c"}
-	var out []chat.Message
+func pick[T any](d *dice, list ...T) T { return list[d.roll(len(list))] }
+
+// private is in the content of the pinned messages that can stay verbatim, and of
+// no other.
+const private = "for your eyes only"
+
+// messages makes up to most messages, and says which of them are pinned.
+func (d *dice) messages(most int) (out []chat.Message, pinned []bool) {
+	add := func(m chat.Message, pin bool) {
+		if d.roll(8) == 7 {
+			m.SourceID = "camera"
+		}
+		out, pinned = append(out, m), append(pinned, pin)
+	}
 	for len(*d) > 0 && len(out) < most {
-		w, id := words[d.roll(len(words))], ids[d.roll(len(ids))]
-		switch d.roll(10) {
+		w := pick(d, "", " ", "ok", "a b c", "error: no", strings.Repeat("long text ", 30), strings.Repeat("a line\n", 40))
+		kind, pin := d.roll(12), d.roll(16) == 15
+		arguments := pick(d, "{}", `{"path":"m.go"}`, `{"path":"n.go","x":"`+strings.Repeat("y", 600)+`"}`, `{"path`)
+		id := pick(d, "a", "b", "c")
+		// What may lack its call or its results has to be mended, and a line about a
+		// result names what is called by the same id.
+		if pin && kind < 10 && kind != 6 {
+			w, arguments, id = private, `{"path":"`+private+`"}`, fmt.Sprint("pinned", len(out))
+		}
+		content := chat.TextContent(w)
+		if d.roll(6) == 5 {
+			content = chat.Content{Parts: []chat.Part{{Type: "text", Text: w}, {Type: "image_url"}}}
+		}
+		tool := pick(d, "do_a", "do_b", "read_file", "write_file", "terminal")
+		switch kind {
 		case 0:
-			out = append(out, sys(w))
+			add(sys(w), pin)
 		case 1, 2:
-			out = append(out, user(w))
+			add(chat.Message{Role: chat.RoleUser, Content: content}, pin)
 		case 3:
-			out = append(out, says(w))
+			add(says(w), pin)
 		case 4:
-			out = append(out, thinks("hm"))
+			add(thinks("hm"), false)
 		case 5:
-			out = append(out, text("critic", w))
+			add(text(pick(d, chat.RoleDeveloper, "critic"), w), pin)
 		case 6:
-			out = append(out, calls(id, ids[d.roll(len(ids))]))
-		case 7:
-			out = append(out, calls(id), result(id, w))
+			add(call(id, tool, arguments, pick(d, "a", "b", "c"), "do_b", arguments), pin)
+		case 7, 8, 9:
+			add(call(id, tool, arguments), pin)
+			add(chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: content}, pin)
 		default:
-			out = append(out, result(id, w))
+			add(chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: content}, pin)
 		}
 	}
-	return out
+	return out, pinned
 }
 
-// params makes parameters by the description of a strategy; what comes out need
-// not be allowed together.
+// say appends up to most messages to a session.
+func (d *dice) say(s *model, most int) {
+	ms, pinned := d.messages(most)
+	for i, m := range ms {
+		s.append(m)
+		s.pinned[s.metas[len(s.metas)-1].Seq] = pinned[i]
+	}
+}
+
+var described = sync.OnceValue(func() map[string][]Param {
+	out := map[string][]Param{}
+	for _, info := range Builtin().Describe() {
+		out[info.Name] = info.Params
+	}
+	return out
+})
+
+// params makes parameters by the description of a strategy. What comes out need not
+// be allowed together.
 func (d *dice) params(r *Registry, name string, depth int) Params {
-	infos := r.Describe()
-	info := infos[slices.IndexFunc(infos, func(i Info) bool { return i.Name == name })]
 	out := Params{}
-	for _, p := range info.Params {
-		if !p.Required && d.roll(2) == 0 {
-			continue
-		}
-		switch p.Type {
-		case "integer":
-			out[p.Name] = d.roll(256) - 2
-		case "number":
-			out[p.Name] = float64(d.roll(12)) / 10
-		case "boolean":
-			out[p.Name] = d.roll(2) == 1
-		case "string":
-			out[p.Name] = "words"
-			if choices, ok := strings.CutPrefix(p.Range, "one of "); ok {
-				list := strings.Split(choices, ", ")
-				out[p.Name] = list[d.roll(len(list))]
-			}
-		case "list of strategies":
-			var steps []any
-			for n := d.roll(4); n > 0 && depth < 2; n-- {
-				step := d.name(r)
-				steps = append(steps, Params{"strategy": step, "params": d.params(r, step, depth+1)})
-			}
-			out[p.Name] = steps
+	for _, p := range described()[name] {
+		if p.Required || d.roll(2) == 1 {
+			out[p.Name] = d.param(r, p, depth)
 		}
 	}
 	return out
 }
 
-func (d *dice) name(r *Registry) string {
-	names := r.Names()
-	return names[d.roll(len(names))]
+func (d *dice) param(r *Registry, p Param, depth int) any {
+	switch p.Type {
+	case "integer":
+		least := -2
+		if _, err := fmt.Sscanf(strings.TrimPrefix(p.Range, "at least "), "%d", &least); err != nil && p.Range != "" {
+			panic("integers " + p.Range)
+		}
+		return least + d.roll(16)*pick(d, 1, 1, 16, 1000)
+	case "number":
+		return float64(d.roll(11)) / 10
+	case "boolean":
+		return d.roll(2) == 1
+	case "string":
+		if choices, ok := strings.CutPrefix(p.Range, "one of "); ok {
+			return pick(d, strings.Split(choices, ", ")...)
+		}
+		return pick(d, "words", "", "{tool_name} {n}")
+	case "list of strings":
+		names := []string{"do_a", "do_*", "read_file", "camera", "user", "tool", "path"}
+		return []string{pick(d, names...), pick(d, names...)}
+	case "list of objects": // the rules of attribution
+		var rules []any
+		for range 1 + d.roll(3) {
+			by := pick(d, "role", "source_id", "tool")
+			what := map[string]string{"role": pick(d, "user", "assistant", "tool", "system"), "source_id": "cam*", "tool": "do_*"}
+			rules = append(rules, Params{by: what[by], "action": pick(d, attrDrop, attrProtect, attrKeep, attrCollapse, attrInclude)})
+		}
+		return rules
+	case "list of strategies":
+		steps := []any{}
+		for n := d.roll(4); n > 0 && depth < 2; n-- {
+			name := pick(d, r.Names()...)
+			steps = append(steps, Params{"strategy": name, "params": d.params(r, name, depth+1)})
+		}
+		return steps
+	}
+	panic("no values of type " + p.Type)
 }
 
-// settled are the strategies that find nothing to do where they have just been.
-var settled = []string{"truncation", "sliding_window", "selective_tool_call", "tool_result"}
+// strategy makes a strategy. The error is that of parameters that are not allowed.
+func (d *dice) strategy(r *Registry) (Strategy, error) {
+	name := pick(d, r.Names()...)
+	return r.New(name, d.params(r, name, 0))
+}
+
+// settledAlone are the strategies that find nothing to do where they have just been,
+// settled those that do so behind the guard too.
+var (
+	settledAlone = []string{"truncation", "sliding_window", "selective_tool_call", "tool_result"}
+	settled      = append([]string{
+		"keep_last_n_turns", "keep_last_n_messages", "compact_tool_results",
+		"prune_tool_results", "clamp", "dedupe_reads", "strip_media", "clear_tool_arguments", "protect_head", "preserve_recent_turns",
+	}, settledAlone...)
+)
 
 // FuzzStrategies runs any registered strategy with any parameters over any
-// messages: the view is valid and keeps what must be kept, and what is settled is
-// settled.
+// messages, and others behind it as the log grows: the view is valid and keeps what
+// must be kept, nothing that was said is written to, no summarizer is shown what is
+// pinned, and what is settled is settled.
 func FuzzStrategies(f *testing.F) {
 	registry := Builtin()
-	for i := range registry.Names() {
-		for _, log := range []string{"\x02\x00\x01\x02\x00\x07\x02\x01\x07\x02\x02\x03", "\x02\x00\x00\x03\x01\x06\x00\x02\x00\x08\x02\x00\x04\x02\x00\x07\x01\x01\x01"} {
-			f.Add([]byte{0, byte(i), 1, 8, 1, 6, 1, 1, 1, 1, 1, 2, 4, 7, 1}, []byte(strings.Repeat(log, 3)))
-		}
-	}
-	f.Fuzz(func(t *testing.T, choices, log []byte) {
-		d := dice(choices)
-		registry := Builtin()
-		registry.Summarizer = writes([]string{"what was said", " \n", ""}[d.roll(3)])
-		name := d.name(registry)
-		strategy, err := registry.New(name, d.params(registry, name, 0))
-		if err != nil {
-			return // parameters that are not allowed
-		}
-		l := dice(log)
-		s := session(l.messages(60)...)
-		for n := d.roll(4); n > 0 && len(s.metas) > 0; n-- {
-			s.pinned[s.metas[d.roll(len(s.metas))].Seq] = true
-		}
-		if slices.Contains(settled, name) {
-			checkSettled(t, s, strategy)
-		}
-		for range 2 {
-			s.run(t, Pipeline{Steps: []Strategy{strategy}}, d.roll(2) == 1)
-			if err := s.invariants(true); err != nil {
-				t.Fatalf("%v\nview %s\nlog %s", err, s.describe(false), s.describe(true))
+	registry.Summarizer = writes("")
+	random := rand.NewChaCha8([32]byte{})
+	for i, name := range registry.Names() {
+		made := 0
+		for try := 0; try < 100 && made < 4; try++ {
+			choices, log := make([]byte, 60), make([]byte, 300)
+			_, _ = random.Read(choices)
+			_, _ = random.Read(log)
+			choices[0] = byte(i)
+			d := dice(choices)
+			if _, err := d.strategy(registry); err == nil {
+				made++
+				f.Add(choices, log)
 			}
 		}
-	})
+		if made == 0 {
+			f.Errorf("no seed makes %s", name)
+		}
+	}
+	f.Fuzz(tryStrategies)
 }
 
-// checkSettled runs a strategy twice on a draft, without the guard.
+func tryStrategies(t *testing.T, choices, log []byte) {
+	d, l := dice(choices), dice(log)
+	answer := pick(&l, "what was said", " \n", "")
+	registry := Builtin()
+	registry.Summarizer = summarize.Func(func(_ context.Context, r summarize.Request) (string, error) {
+		if strings.Contains(r.System+r.User, private) {
+			t.Errorf("a summarizer is shown what is pinned: %s", r.User)
+		}
+		if answer == "" {
+			return "", errors.New("the model fails")
+		}
+		return answer, nil
+	})
+	strategy, err := d.strategy(registry)
+	if err != nil {
+		return // parameters that are not allowed
+	}
+	s, same := newModel(), newModel()
+	again := slices.Clone(l)
+	l.say(s, 24)
+	again.say(same, 24)
+	for range 3 {
+		if slices.Contains(settled, strategy.Name()) {
+			checkSettled(t, s, strategy)
+		}
+		p := Pipeline{Steps: []Strategy{strategy}, FromLog: d.roll(4) == 3}
+		whole := p.FromLog || d.roll(2) == 1
+		if d.roll(4) == 3 {
+			p.Target, p.Fallback = chat.Tokens(1+d.roll(200)), d.roll(2) == 1
+		}
+		s.run(t, p, whole)
+		if err := s.invariants(true); err != nil {
+			t.Fatalf("%s: %v\nview %s\nlog %s", strategy.Name(), err, s.describe(false), s.describe(true))
+		}
+		for q, m := range same.messages {
+			if !reflect.DeepEqual(m, s.messages[q]) {
+				t.Fatalf("%s changes %d: %+v became %+v", strategy.Name(), q, m, s.messages[q])
+			}
+		}
+		if strategy, err = d.strategy(registry); err != nil {
+			return
+		}
+		l.say(s, 6)
+	}
+}
+
+// checkSettled runs a strategy once more where it has been, without the guard and
+// behind it.
 func checkSettled(t *testing.T, s *model, strategy Strategy) {
+	t.Helper()
+	if slices.Contains(settledAlone, strategy.Name()) {
+		checkUnguarded(t, s, strategy)
+	}
+	s.run(t, Pipeline{}, false) // what has to be mended changes what is the newest
+	p := Pipeline{Steps: []Strategy{strategy}}
+	s.run(t, p, false)
+	if r := s.run(t, p, false); !r.Plan.Empty() {
+		t.Fatalf("%s once more plans %+v\n%s", strategy.Name(), r.Plan, s.describe(true))
+	}
+}
+
+func checkUnguarded(t *testing.T, s *model, strategy Strategy) {
 	t.Helper()
 	d, err := NewDraft(s.transcript(true))
 	if err != nil {

@@ -142,6 +142,18 @@ func TestHandoff(t *testing.T) {
 	}
 }
 
+func TestNoNotesAreMergedIntoWhatIsPinned(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"safe", "reference"} {
+		s := session(append(workday()[:8:8], workday()[11:]...)...)
+		s.pinned[9] = true
+		s.run(t, Pipeline{Steps: []Strategy{noted(t, short(Params{"protect_first_n": 2, "mode": mode}))}}, false)
+		if said := strings.Join(s.said(), "\n"); strings.Count(said, "two fail") != 1 || !strings.Contains(said, "NOTES") {
+			t.Errorf("%s: view\n%s", mode, said)
+		}
+	}
+}
+
 func TestHandoffContinuesFromTheOneBefore(t *testing.T) {
 	t.Parallel()
 	model := &notes{}

@@ -144,11 +144,18 @@ func plain(blocks []json.RawMessage) json.RawMessage {
 	return list(blocks)
 }
 
+// blockRoles are the roles whose blocks keep their meaning.
+var blockRoles = []chat.Role{chat.RoleSystem, chat.RoleDeveloper, chat.RoleUser, chat.RoleAssistant}
+
 // blocks are the blocks of a message that is no result. An API takes no empty
 // texts and no thinking without its signature; a log does.
 func (e *encoder) blocks(m *chat.Message, api bool) []json.RawMessage {
 	var out []json.RawMessage
 	for _, p := range partsOf(m.Content) {
+		if p.typ == "tool_result" && !slices.Contains(blockRoles, m.Role) { // written as a user's it would be a result
+			e.lose("part tool_result")
+			continue
+		}
 		if raw := e.anthropicPart(p, api, m.Role == chat.RoleAssistant); raw != nil {
 			out = append(out, raw)
 		}
@@ -182,9 +189,7 @@ func (e *encoder) anthropicPart(p part, api, assistant bool) json.RawMessage {
 	switch {
 	case p.isText():
 		if p.text == "" && api {
-			if p.object != nil {
-				e.lose("empty text")
-			}
+			e.lose("empty text")
 			return nil
 		}
 		if p.typ == "text" {

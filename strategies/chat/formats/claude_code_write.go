@@ -11,7 +11,7 @@ import (
 func encodeClaudeCode(e *encoder, s chat.Session) error {
 	common := object(s.Extra).object("claude_code")
 	id := s.ID
-	if sub := common.string("sessionId"); sub != "" && sub+"/"+common.string("agentId") == id {
+	if sub := common.string("sessionId"); common["sessionId"] != nil && sub+"/"+common.string("agentId") == id {
 		id = sub
 	}
 	delete(common, "sessionId")

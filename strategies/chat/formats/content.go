@@ -85,12 +85,12 @@ func partsOf(c chat.Content) []part {
 	out := make([]part, 0, len(c.Parts))
 	for _, p := range c.Parts {
 		x := part{typ: p.Type, text: p.Text, raw: p.Raw}
-		if x.typ == "" {
+		o, err := parseObject(p.Raw)
+		if x.typ == "" && err != nil {
 			x.typ = "text"
 		}
-		o, err := parseObject(p.Raw)
 		switch {
-		case err == nil && p.Type != "":
+		case err == nil:
 			x.object = o
 		case x.typ == "refusal":
 			var b builder

@@ -47,9 +47,9 @@ func fuzz(f *testing.F, format string, seeds ...string) {
 				t.Errorf("%+v does not add up", s.Report)
 			}
 			for _, other := range formats.Names() {
-				out, _ := write(t, s.Session, other)
+				out, losses := write(t, s.Session, other)
 				if other == format {
-					stable(t, out, format)
+					stable(t, s.Session, out, format, len(losses) == 0)
 				}
 			}
 		}
@@ -57,13 +57,20 @@ func fuzz(f *testing.F, format string, seeds ...string) {
 	})
 }
 
-// stable holds what was written and read against itself a second time.
-func stable(t *testing.T, out, format string) {
+// stable holds what was written and read against itself a second time, and against
+// what it was, where no loss was reported.
+func stable(t *testing.T, was chat.Session, out, format string, whole bool) {
 	all := read(t, out, format)
 	if len(all) == 0 {
+		if whole && len(was.Messages) > 0 {
+			t.Errorf("nothing is left of %+v", was)
+		}
 		return
 	}
 	first := all[0].Session
+	if diff := cmp.Diff(canon(t, was), canon(t, first)); whole && diff != "" {
+		t.Errorf("lost in silence (-was +is):\n%s", diff)
+	}
 	again, _ := write(t, first, format)
 	if second := read(t, again, format); len(second) != 1 || !cmp.Equal(canon(t, first), canon(t, second[0].Session)) {
 		t.Errorf("not stable:\n%s\n%s", out, again)

@@ -75,6 +75,13 @@ func canon(tb testing.TB, s chat.Session) any {
 }
 
 func canonMessage(m map[string]any) {
+	if parts, ok := m["content"].([]any); ok {
+		for i, p := range parts {
+			if text, ok := p.(string); ok {
+				parts[i] = map[string]any{"type": "text", "text": text}
+			}
+		}
+	}
 	if parts, ok := m["content"].([]any); ok && len(parts) == 1 {
 		if p, ok := parts[0].(map[string]any); ok && len(p) == 2 && p["type"] == "text" {
 			m["content"] = p["text"]

@@ -187,7 +187,7 @@ func (e *encoder) itemParts(m *chat.Message) (parts []json.RawMessage, items []o
 			items = append(items, p.object)
 		case p.isReasoning():
 			e.lose("reasoning")
-		case slices.Contains(foreign, p.typ) || m.Role != chat.RoleAssistant || p.object == nil:
+		case slices.Contains(foreign, p.typ) || m.Role != chat.RoleAssistant || p.object == nil || p.typ == "":
 			e.lose("part " + p.typ)
 		default:
 			if len(parts) > 0 {

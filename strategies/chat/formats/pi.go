@@ -115,7 +115,7 @@ func (d *pi) message(o object) (*chat.Message, error) {
 		return nil, errors.New("message: role: missing; want user, assistant or toolResult")
 	case "assistant":
 		err = d.assistant(&m, o)
-	case "toolResult":
+	case "toolResult", "tool":
 		m.Role = chat.RoleTool
 		m.ToolCallID, m.Name = o.takeString("toolCallId"), o.takeString("toolName")
 		m.Content, err = readContent(o.take("content"), fromPiPart)
