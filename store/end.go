@@ -187,6 +187,7 @@ func (c *Change) ending() (ending, error) {
 		e.reasons, e.seqs, e.by = append(e.reasons, a.Reason), append(e.seqs, a.Covers.String()), append(e.by, &i)
 		// The store names what runs write, and the envelope is not of the body.
 		a.Message.ID, a.Message.SourceID, a.Message.CreatedAt = "", "", time.Time{}
+		chat.Sanitize(&a.Message) // as append does: a model or a custom strategy may write anything
 		if a.Counter == "chars/4" || a.Counter == "octets/3" {
 			a.Flags |= chat.Estimated // as append does
 		}

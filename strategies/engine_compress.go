@@ -114,7 +114,11 @@ func (e *Engine) guarded(ctx context.Context, s Strategy, t *Transcript) (planne
 	if err != nil {
 		return planned{}, err
 	}
-	return planned{r.Plan, r.Steps[0].Changed, r.Steps[0].NoSummary}, nil
+	out := planned{plan: r.Plan, compressed: r.Steps[0].Changed}
+	if err := r.Steps[0].Err; err != nil {
+		out.noSummary = err.Error()
+	}
+	return out, nil
 }
 
 // planned is what a strategy wants of messages.

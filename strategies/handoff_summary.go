@@ -36,7 +36,7 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 	text, _ = summarize.Redact(strings.TrimFunc(text, isBlank))
 	text = p.h.prefixed(text)
 	if text == p.h.prefix && !p.h.reference {
-		return "", fmt.Errorf("%w: the answer is empty", ErrNoSummary)
+		return "", fmt.Errorf("%w: %w", ErrNoSummary, errEmptySummary)
 	}
 	return text, nil
 }

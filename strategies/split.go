@@ -123,7 +123,7 @@ func (s *splitPoint) plan(ctx context.Context, t *Transcript, preserved []bool) 
 		return chat.Plan{}, fmt.Errorf("%w: %w", ErrNoSummary, err)
 	}
 	if text = strings.TrimSpace(text); text == "" {
-		return chat.Plan{}, fmt.Errorf("%w: the answer is empty", ErrNoSummary)
+		return chat.Plan{}, fmt.Errorf("%w: %w", ErrNoSummary, errEmptySummary)
 	}
 	return chat.Plan{Additions: []chat.Addition{{
 		Kind: chat.KindSummary, Reason: s.name, Covers: chat.RangesOf(seqsOf(t, covered)...),

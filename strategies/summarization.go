@@ -128,7 +128,7 @@ func (s *summarization) ask(ctx context.Context, t *Transcript, entries []int) (
 		return "", fmt.Errorf("%w: %w", ErrNoSummary, err)
 	}
 	if text = strings.TrimFunc(text, isBlank); text == "" {
-		return "", fmt.Errorf("%w: the answer is empty", ErrNoSummary)
+		return "", fmt.Errorf("%w: %w", ErrNoSummary, errEmptySummary)
 	}
 	return text, nil
 }

@@ -2,7 +2,6 @@ package strategies
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -168,8 +167,6 @@ func (s *rollingSummary) ask(ctx context.Context, previous string, lines []strin
 	}
 	return answer, nil
 }
-
-var errEmptySummary = errors.New("the summarizer had nothing to say")
 
 // written is what comes in the place of what covers and last name: the summary, and
 // where a user message would follow it, a word of the assistant between the two. Both
