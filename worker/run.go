@@ -138,6 +138,11 @@ func (a *attempt) work(ctx context.Context, b *briefing) error {
 	a.ledger.PlanMicros = time.Since(a.start).Microseconds()
 	a.ledger.Steps = result.Steps
 	a.gain = result.Gain()
+	for _, add := range result.Plan.Additions { // the next run sees them with the margin, too
+		if store.Estimates(add.Counter) {
+			a.gain -= b.policy.Margin(add.Tokens) - add.Tokens
+		}
+	}
 	a.w.probe(stepPlanned)
 
 	change := b.change(result.Plan)
@@ -196,7 +201,7 @@ func (a *attempt) verdict(b *briefing, r strategies.Result) string {
 		return OutcomeDryRun
 	case b.invalid, options.AllowGrowth:
 		return ""
-	case a.gain < 0:
+	case a.gain < 0, a.ledger.TokensAfter > a.ledger.TokensBefore: // with the margin, and without
 		return OutcomeWouldGrow
 	case a.gain < b.policy.MinGainTokens && unsummarized:
 		return OutcomeNoSummary
