@@ -172,8 +172,10 @@ func TestSplitPointsWithoutASummaryChangeNothing(t *testing.T) {
 	for name, answer := range map[string]func(summarize.Request) (string, error){
 		"empty_answer": func(summarize.Request) (string, error) { return " \n", nil },
 		"failed":       func(summarize.Request) (string, error) { return "half a", errors.New("no luck") },
-		"timeout":      func(summarize.Request) (string, error) { return "", fmt.Errorf("no luck: %w", context.DeadlineExceeded) },
-		"no_model":     func(summarize.Request) (string, error) { return "", summarize.ErrNoModel },
+		"timeout": func(summarize.Request) (string, error) {
+			return "", fmt.Errorf("no luck: %w", context.DeadlineExceeded)
+		},
+		"no_model": func(summarize.Request) (string, error) { return "", summarize.ErrNoModel },
 	} {
 		for _, strategy := range []string{"preserve_user_messages", "preserve_recent_fraction", "preserve_recent_turns"} {
 			t.Run(strategy+": "+name, func(t *testing.T) {
