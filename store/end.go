@@ -174,6 +174,9 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 	return chat.ParseRanges(rows)
 }
 
+// Estimates reports whether a counter of that name only estimates.
+func Estimates(counter string) bool { return counter == "chars/4" || counter == "octets/3" }
+
 // ending is the change as end_run takes it.
 func (c *Change) ending() (ending, error) {
 	e := ending{sid: c.SID, status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, exclude: c.Plan.Gone(), include: c.Plan.Include}
@@ -185,7 +188,8 @@ func (c *Change) ending() (ending, error) {
 		e.reasons, e.seqs, e.by = append(e.reasons, a.Reason), append(e.seqs, a.Covers.String()), append(e.by, &i)
 		// The store names what runs write, and the envelope is not of the body.
 		a.Message.ID, a.Message.SourceID, a.Message.CreatedAt = "", "", time.Time{}
-		if a.Counter == "chars/4" || a.Counter == "octets/3" {
+		chat.Sanitize(&a.Message) // as append does: a model or a custom strategy may write anything
+		if Estimates(a.Counter) {
 			a.Flags |= chat.Estimated // as append does
 		}
 		body, err := a.Message.MarshalJSON()

@@ -91,8 +91,8 @@ func (h *History) metas(ctx context.Context, sid int64, live chat.Ranges, whole 
 
 // Append appends messages and applies the plan made on the session with them behind
 // it, as a run of its own. The messages stay appended where the plan cannot be
-// applied: ErrStale if anybody else has written or compacted since the Load that
-// the plan was made on, ErrBusy if a worker is at work on the session.
+// applied: ErrStale if anybody else has written, compacted or pinned what is to go since
+// the Load that the plan was made on, ErrBusy if a worker is at work on the session.
 func (h *History) Append(ctx context.Context, w chat.Write) error {
 	if len(w.Messages) > 0 {
 		msgs := make([]NewMessage, len(w.Messages))
@@ -132,7 +132,7 @@ const (
 		WITH s AS (SELECT * FROM compactor.sessions WHERE tenant = $1 AND id = $2 FOR NO KEY UPDATE),
 		r AS (INSERT INTO compactor.runs (sid, trigger, requested_by, status, fence, started_at)
 			SELECT sid, 'application', $3, 'running', 1, now() FROM s RETURNING id)
-		SELECT r.id, s.sid, s.pinned::text, s.last_seq, s.live_messages, s.live_tokens, coalesce(s.due_tokens, $4), s.estimate_margin,
+		SELECT r.id, s.sid, s.last_seq, s.live_messages, s.live_tokens, coalesce(s.due_tokens, $4), s.estimate_margin,
 			s.policy_hash, coalesce(s.settled, '')
 		FROM s, r`
 	queryMoved = `
@@ -144,12 +144,11 @@ const (
 func (h *History) apply(ctx context.Context, w chat.Write) error {
 	s := h.store
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		c := Change{Plan: w.Plan, Revision: w.Revision, SnapshotSeq: w.After + chat.Seq(len(w.Messages))}
+		c := Change{Plan: w.Plan, Revision: w.Revision, Pinned: w.Pinned, SnapshotSeq: w.After + chat.Seq(len(w.Messages))}
 		c.Ledger = Ledger{Kind: "compact", Outcome: "applied", Steps: w.Steps, Worker: h.by}
 		var run RunID
-		var pinned string
 		var last chat.Seq
-		err := tx.QueryRow(ctx, s.q(queryInlineRun), h.key.tenant(), h.key.Session, h.by, int64(never)).Scan(&run, &c.SID, &pinned, &last,
+		err := tx.QueryRow(ctx, s.q(queryInlineRun), h.key.tenant(), h.key.Session, h.by, int64(never)).Scan(&run, &c.SID, &last,
 			&c.Ledger.MessagesBefore, &c.Ledger.TokensBefore, &c.Settlement.DueTokens, &c.Settlement.EstimateMargin,
 			&c.Settlement.PolicyHash, &c.Settlement.Settled)
 		if err != nil {
@@ -157,9 +156,6 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 		}
 		if last != c.SnapshotSeq {
 			return h.stale()
-		}
-		if c.Pinned, err = chat.ParseRanges(pinned); err != nil {
-			return err
 		}
 		if err := h.count(ctx, tx, &c); err != nil {
 			return err

@@ -177,6 +177,18 @@ func TestAHistoryRefusesStalePlansAndKeepsTheMessages(t *testing.T) {
 	if err := write("n4", must(h.Load(t.Context(), false))(t)); !errors.Is(err, ErrStale) {
 		t.Errorf("a message that is there already: %v", err)
 	}
+	// A pin that the plan does not know of is not overrun.
+	log = must(h.Load(t.Context(), false))(t)
+	if err := s.Pin(t.Context(), k, "m4"); err != nil {
+		t.Fatal(err)
+	}
+	err := h.Append(t.Context(), chat.Write{Plan: exclude(span(3, 4)), After: log.Last, Revision: log.Revision, Pinned: nil})
+	if !errors.Is(err, ErrStale) {
+		t.Errorf("pinned meanwhile: %v", err)
+	}
+	if err := s.Unpin(t.Context(), k, "m4"); err != nil {
+		t.Fatal(err)
+	}
 	// Pins that others set are kept.
 	if err := s.Pin(t.Context(), k, "m3"); err != nil {
 		t.Fatal(err)

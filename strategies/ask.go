@@ -2,14 +2,11 @@ package strategies
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
-
-var errEmptySummary = errors.New("the answer is empty")
 
 // ask has a summary written, without white space around it. The error wraps
 // ErrNoSummary, unless it is that of ctx; an answer that says nothing is one.

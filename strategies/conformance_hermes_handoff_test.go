@@ -147,7 +147,7 @@ func newHermesEngine(v *vector) (*hermesEngine, error) {
 		plan, err := s.Plan(ctx, c.transcript())
 		step := Step{Changed: !plan.Empty()}
 		if errors.Is(err, ErrNoSummary) {
-			step.NoSummary, err = err.Error(), nil
+			step.NoSummary, step.Err, err = noSummaryCode(err), err, nil
 		}
 		r := Report{Steps: []Step{step}}
 		if err == nil {

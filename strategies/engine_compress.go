@@ -76,7 +76,10 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 	}
 	// The only step: the guard may have changed something though the strategy did not.
 	step := done.Steps[0]
-	c := Compression{Messages: messages, Compressed: step.Changed, NoSummary: step.NoSummary}
+	c := Compression{Messages: messages, Compressed: step.Changed}
+	if step.Err != nil {
+		c.NoSummary = step.Err.Error()
+	}
 	estimated := e.options.Estimate(messages)
 	if c.Before, c.After = before, estimated; before == 0 {
 		c.Before = estimated

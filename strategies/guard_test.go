@@ -183,6 +183,22 @@ func TestGuardAloneChecksAStoredPlan(t *testing.T) {
 	}
 }
 
+// With what is between them out of the view, the reasoning looks like the call's,
+// and like all of its group were in front of the user message.
+func TestAnOpenCallBehindAMovedUserMessageStays(t *testing.T) {
+	t.Parallel()
+	s := session(thinks("hm"), says("b"), says("c"), calls("x"), sys("d"))
+	moved := user("between")
+	s.put(chat.Meta{
+		Seq: 6, Position: 3, Kind: chat.KindSummary, Role: chat.RoleUser, Flags: chat.HasText | chat.Moved, Tokens: 5,
+	}, moved)
+	s.included[2], s.included[3] = false, false
+	s.run(t, Pipeline{Steps: []Strategy{wants(excludes(4))}}, false)
+	if diff := cmp.Diff([]int{1, -3, 4, 5}, s.shape()); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+}
+
 func TestMovedMessagesAreNotSummaries(t *testing.T) {
 	t.Parallel()
 	s := session(user("a"), says("b"), user("c"), says("d"))

@@ -164,12 +164,16 @@ func (l *layout) open() int32 {
 	first, tail := int32(-1), true
 	for i := len(l.groups) - 1; i >= 0; i-- {
 		g := &l.groups[i]
-		if l.position(int(g.start)) <= user {
+		start := g.start
+		for start < g.call && l.position(int(start)) <= user {
+			start++ // reasoning that the user message cuts off from the call
+		}
+		if l.position(int(start)) <= user {
 			break
 		}
 		tail = tail && l.rep(g.end-1).ReasoningOnly() && g.call < 0
 		if tail || l.waits(g) {
-			first = g.start
+			first = start
 		}
 	}
 	return first

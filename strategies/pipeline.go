@@ -35,8 +35,12 @@ type Step struct {
 	Before   Totals `json:"before"`
 	After    Totals `json:"after"`
 	Changed  bool   `json:"changed"`
-	// NoSummary is why a summary that the strategy asked for was not had.
+	// NoSummary is the code of why a summary that the strategy asked for was not had:
+	// no_model, timeout, empty_answer or failed.
 	NoSummary string `json:"no_summary,omitempty"`
+	// Err says more. It is the summarizer's, may quote the conversation or a secret,
+	// and is for the caller alone: not to be stored.
+	Err error `json:"-"`
 }
 
 // Result is what a pipeline came to.
@@ -130,7 +134,7 @@ func (p Pipeline) run(ctx context.Context, d *Draft, load Loader, r *Result, tot
 		}
 		step := Step{Strategy: s.Name(), Before: *totals, Changed: changed}
 		if d.unsummarized != nil {
-			step.NoSummary = d.unsummarized.Error()
+			step.NoSummary, step.Err = noSummaryCode(d.unsummarized), d.unsummarized
 		}
 		if changed {
 			*totals = d.Transcript().Totals()

@@ -20,6 +20,13 @@ func (p *Provider) compact(ctx context.Context, s Source, messages []chat.Messag
 		return Report{}, err
 	}
 	w := chat.Write{Messages: messages, After: log.Last, Revision: log.Revision}
+	var pinned []chat.Seq
+	for i := range log.Records {
+		if log.Records[i].Pinned {
+			pinned = append(pinned, log.Records[i].Seq)
+		}
+	}
+	w.Pinned = chat.RangesOf(pinned...)
 	report, plan, failed := p.plan(ctx, t, len(messages))
 	if failed == nil {
 		w.Plan, w.Steps = plan, report.Steps

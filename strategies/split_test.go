@@ -1,7 +1,10 @@
 package strategies
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -167,8 +170,12 @@ func TestSplitPointsTakeInTheLastSummary(t *testing.T) {
 func TestSplitPointsWithoutASummaryChangeNothing(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(summarize.Request) (string, error){
-		"the answer is empty": func(summarize.Request) (string, error) { return " \n", nil },
-		"no luck":             func(summarize.Request) (string, error) { return "half a", errors.New("no luck") },
+		"empty_answer": func(summarize.Request) (string, error) { return " \n", nil },
+		"failed":       func(summarize.Request) (string, error) { return "half a", errors.New("no luck") },
+		"timeout": func(summarize.Request) (string, error) {
+			return "", fmt.Errorf("no luck: %w", context.DeadlineExceeded)
+		},
+		"no_model": func(summarize.Request) (string, error) { return "", summarize.ErrNoModel },
 	} {
 		for _, strategy := range []string{"preserve_user_messages", "preserve_recent_fraction", "preserve_recent_turns"} {
 			t.Run(strategy+": "+name, func(t *testing.T) {
@@ -179,8 +186,11 @@ func TestSplitPointsWithoutASummaryChangeNothing(t *testing.T) {
 				}
 				s := session(append(turns(), user("more"), user("and more"))...)
 				r := s.run(t, Pipeline{Steps: []Strategy{st}}, false)
-				if !r.Plan.Empty() || !strings.Contains(r.Steps[0].NoSummary, name) {
+				if !r.Plan.Empty() || r.Steps[0].NoSummary != name || !errors.Is(r.Steps[0].Err, ErrNoSummary) {
 					t.Errorf("plan %+v, step %+v", r.Plan, r.Steps[0])
+				}
+				if body, err := json.Marshal(r.Steps); err != nil || strings.Contains(string(body), "luck") {
+					t.Errorf("%s, %v: the summarizer's words are not for the ledger", body, err)
 				}
 			})
 		}

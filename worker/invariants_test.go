@@ -15,6 +15,7 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 func (w *world) append(msgs []store.NewMessage) {
@@ -76,7 +77,11 @@ func (w *world) row(id store.RunID) store.RunRow {
 	return r
 }
 
-func (w *world) worker(st Store, c Config) *Worker { return New(st, testPlanner(w.policy), c) }
+func (w *world) worker(st Store, c Config) *Worker {
+	p := testPlanner(w.policy)
+	p.Registry.Summarizer = w.summarizer
+	return New(st, p, c)
+}
 
 // deliver hands the run to one or two workers at once, and again until it has
 // ended. at is called in front of the first step of that name.
@@ -123,6 +128,7 @@ func decides(r store.RunRow) bool {
 // hold of it.
 func (w *world) execute(id store.RunID) {
 	t, ctx := w.t, context.Background()
+	w.summarizer = drawSummarizer(t)
 	before := w.look()
 	workers := 1
 	var step string
@@ -241,8 +247,18 @@ func newWorld(t *rapid.T, st *store.Store, name string) *world {
 	if rapid.Bool().Draw(t, "no cooldown") {
 		p.Cooldown = 0
 	}
+	if rapid.IntRange(0, 2).Draw(t, "own pipeline") > 0 {
+		p.Pipeline, p.Fallback = nil, rapid.Bool().Draw(t, "fallback")
+		for range rapid.IntRange(1, 3).Draw(t, "policy steps") {
+			s := drawStep(t, 0)
+			p.Pipeline = append(p.Pipeline, policy.Step{Strategy: s.Strategy, Params: s.Params})
+		}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "pin tools") == 3 {
+		p.PinTools = []string{"do_b"}
+	}
 	return &world{
-		t: t, st: st, k: key(name), policy: p,
+		t: t, st: st, k: key(name), policy: p, summarizer: drawSummarizer(t),
 		said: map[string]store.NewMessage{}, ended: map[store.RunID]store.RunRow{},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/summarize"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -37,6 +38,8 @@ type world struct {
 	st     *store.Store
 	k      store.Key
 	policy policy.Policy
+	// summarizer is the workers', drawn for each run.
+	summarizer summarize.Summarizer
 
 	ids   []string                    // of everything that was said, in order
 	said  map[string]store.NewMessage // by id

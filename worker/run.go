@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // Store is what a run needs of the store.
@@ -34,6 +38,7 @@ const (
 	OutcomeAboveTarget       = "above_target"        // applied, but what must stay is more than the target
 	OutcomeFloorAboveTrigger = "floor_above_trigger" // what must stay is above the start: only new messages can change that
 	OutcomeIneffective       = "ineffective"         // would gain less than the policy's minimum
+	OutcomeNoSummary         = "no_summary"          // nothing to gain without a summary that was not had: the steps say why
 	OutcomeBelowThreshold    = "below_threshold"     // the session is not over its start (any more)
 	OutcomeNothingToCompact  = "nothing_to_compact"  // an operator's run found nothing to do
 	OutcomeUnchanged         = "unchanged"           // nothing has changed since the last decision
@@ -133,6 +138,11 @@ func (a *attempt) work(ctx context.Context, b *briefing) error {
 	a.ledger.PlanMicros = time.Since(a.start).Microseconds()
 	a.ledger.Steps = result.Steps
 	a.gain = result.Gain()
+	for _, add := range result.Plan.Additions { // the next run sees them with the margin, too
+		if store.Estimates(add.Counter) {
+			a.gain -= b.policy.Margin(add.Tokens) - add.Tokens
+		}
+	}
 	a.w.probe(stepPlanned)
 
 	change := b.change(result.Plan)
@@ -179,7 +189,10 @@ func (a *attempt) measure(c store.Change) {
 // verdict is why a planned change is not applied, or "".
 func (a *attempt) verdict(b *briefing, r strategies.Result) string {
 	options := a.claim.Options
+	unsummarized := slices.ContainsFunc(r.Steps, func(s strategies.Step) bool { return s.NoSummary != "" })
 	switch {
+	case r.Plan.Empty() && unsummarized:
+		return OutcomeNoSummary
 	case r.Plan.Empty() && b.automatic():
 		return OutcomeFloorAboveTrigger
 	case r.Plan.Empty():
@@ -188,8 +201,10 @@ func (a *attempt) verdict(b *briefing, r strategies.Result) string {
 		return OutcomeDryRun
 	case b.invalid, options.AllowGrowth:
 		return ""
-	case a.gain < 0:
+	case a.gain < 0, a.ledger.TokensAfter > a.ledger.TokensBefore: // with the margin, and without
 		return OutcomeWouldGrow
+	case a.gain < b.policy.MinGainTokens && unsummarized:
+		return OutcomeNoSummary
 	case a.gain < b.policy.MinGainTokens && !b.automatic():
 		return OutcomeNothingToCompact
 	case a.gain < b.policy.MinGainTokens:
@@ -240,6 +255,16 @@ func (a *attempt) skip(ctx context.Context, b *briefing, code string) error {
 			break
 		}
 		s.Ineffective, s.CooldownSeconds = true, b.policy.Cooldown.Seconds()
+	case OutcomeNoSummary:
+		if !b.automatic() {
+			s = nil
+			break
+		}
+		// Not a decision: it is worth another run once the model may have recovered.
+		s.DueTokens, s.CooldownSeconds = b.limits.Start, b.policy.Cooldown.Seconds()
+		if !b.invalid { // that runs whatever the cooldown
+			s.Settled = ""
+		}
 	}
 	if err := a.w.store.Finish(ctx, a.claim, store.StatusSkipped, a.ledger, s); err != nil {
 		return err
@@ -313,13 +338,19 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 
 // errorText is an error for the ledger and the log. Errors here hold names and
 // numbers, never content: the store maps the database's texts, a strategy's panic
-// value is left out.
+// value is left out. What a custom strategy says is cleaned as far as that can be done.
 func errorText(err error) string {
-	s := err.Error()
+	s, _ := summarize.Redact(err.Error())
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) { // Postgres holds no NUL, and a line stays one
+			return ' '
+		}
+		return r
+	}, s)
 	if len(s) > 500 {
 		s = s[:500]
 	}
-	return s
+	return strings.ToValidUTF8(s, "")
 }
 
 // attrs are what the one line of a run says, with more at its end.

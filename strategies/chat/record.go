@@ -28,6 +28,9 @@ type Write struct {
 	Plan     Plan
 	After    Seq
 	Revision int64
+	// Pinned are the pins that the plan was made with: it does not hold if it takes
+	// out what was pinned since.
+	Pinned Ranges
 	// Steps are what the strategies did, for the ledger; any value that JSON can hold.
 	Steps any
 }

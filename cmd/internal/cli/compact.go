@@ -174,6 +174,8 @@ func outcomeText(r store.RunRow) string {
 		return "compacted, but what has to stay is more than the target"
 	case worker.OutcomeFloorAboveTrigger:
 		return "what has to stay is above the start: only new messages can change that"
+	case worker.OutcomeNoSummary:
+		return "nothing changed: a summary was wanted and not had, the steps say why"
 	case worker.OutcomeIneffective:
 		return "nothing changed: too little to gain"
 	case worker.OutcomeBelowThreshold:
@@ -185,7 +187,7 @@ func outcomeText(r store.RunRow) string {
 	case worker.OutcomeWaitingAfterUndo:
 		return "undone by an operator; waits for a new message"
 	case worker.OutcomeCooldown:
-		return "too soon after a run that gained too little"
+		return "too soon after a run that gained too little, or got no summary"
 	case worker.OutcomeWouldGrow:
 		return "nothing changed: the view would have become larger"
 	case worker.OutcomeDryRun:
@@ -271,8 +273,11 @@ func writeSteps(e *Env, steps []strategies.Step) error {
 		return err
 	}
 	for i, s := range steps {
-		if s.NoSummary != "" {
-			e.say("step %d: %s", i+1, term.Clean(s.NoSummary))
+		switch {
+		case s.Err != nil: // it is our own
+			e.say("step %d: %s", i+1, term.Clean(s.Err.Error()))
+		case s.NoSummary != "":
+			e.say("step %d: no summary: %s", i+1, term.Clean(s.NoSummary))
 		}
 	}
 	return nil
