@@ -1,0 +1,136 @@
+package strategies
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// mend repairs what is wrong with the view, which by now only the log can be the
+// cause of, or what earlier runs left where appended messages have grown around it.
+func (g Guard) mend(ctx context.Context, l *layout, open int32, load Loader) ([]Repair, error) {
+	var repairs []Repair
+	for range 4 { // one round is enough, but for views that no run has left
+		if len(l.d.faults()) == 0 {
+			return repairs, nil
+		}
+		done, err := l.apply(ctx, chat.Repair(l.d.viewMetas()), open, load)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range done {
+			repairs = addRepair(repairs, r.Reason, r.Messages)
+		}
+	}
+	return repairs, valid(l.d.viewMetas())
+}
+
+// valid is the check of the whole view that nothing leaves this package without.
+func valid(view []chat.Meta) error {
+	faults := chat.Check(view)
+	if len(faults) == 0 {
+		return nil
+	}
+	texts := make([]string, 0, 5)
+	for _, f := range faults[:min(len(faults), cap(texts))] {
+		texts = append(texts, f.String())
+	}
+	if more := len(faults) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Errorf("%w: %s", ErrInvalidView, strings.Join(texts, ", "))
+}
+
+// apply mends one round.
+func (l *layout) apply(ctx context.Context, mends []chat.Mend, open int32, load Loader) ([]Repair, error) {
+	d := l.d
+	var seqs []chat.Seq
+	for _, m := range mends {
+		if m.Action != chat.MendExclude {
+			seqs = append(append(seqs, m.Seq), m.Results...)
+			continue
+		}
+		if k := l.placeOf[d.id(m.Seq)]; k >= 0 {
+			if g := &l.groups[l.places[k].group]; g.call == k {
+				g.goes = true
+			}
+		}
+	}
+	loaded, err := d.load(ctx, seqs, load)
+	if err != nil {
+		return nil, fmt.Errorf("load content to mend: %w", err)
+	}
+	var repairs []Repair
+	for _, m := range mends {
+		id := d.id(m.Seq)
+		reason := string(m.Reason)
+		if m.Action == chat.MendExclude && d.all[id].Calls == 0 && (d.all[id].Pinned || !l.callGoes(id)) {
+			continue // reasoning that is pinned, or another group's
+		}
+		repairs = addRepair(repairs, reason, 1)
+		if m.Action == chat.MendExclude {
+			d.set(id, false)
+			d.marks[id].reason, d.marks[id].by = reason, -1
+			continue
+		}
+		answered := make([]string, len(m.Results))
+		for i, q := range m.Results {
+			answered[i] = d.all[d.id(q)].Message.ToolCallID
+		}
+		a := chat.Addition{
+			Kind: chat.KindStandIn, Reason: reason, Position: m.Position, Tokens: d.all[id].Tokens,
+			Message: m.Apply(*d.all[id].Message, answered),
+		}
+		meta := m.Meta(d.all[id].Meta, d.next)
+		a.Flags = meta.Flags
+		l.place(&a, m, id, open)
+		d.set(id, false)
+		d.marks[id].reason, d.marks[id].by = reason, int32(len(d.all))
+		d.append(a)
+		l.adopt(int32(len(d.all) - 1))
+	}
+	d.drop(loaded)
+	d.refresh()
+	return repairs, nil
+}
+
+// place decides where the stand-in for a mended message stands. One that may not
+// stand in the place of the message is a summary of it: summaries stand between
+// groups, and a stand-in that is moved would take the place of another message.
+func (l *layout) place(a *chat.Addition, m chat.Mend, id, open int32) {
+	e, k := &l.d.all[id], l.placeOf[id]
+	switch {
+	case m.Action == chat.MendMove, m.Position != e.Position:
+		a.Kind, a.Position = chat.KindSummary, a.Position+1
+		if open >= 0 {
+			a.Position = min(a.Position, l.position(int(open)))
+		}
+	case k < 0:
+		a.Kind = chat.KindSummary
+	case a.Message.Role != e.Role && l.inside(k, open):
+		a.Kind, a.Position = chat.KindSummary, l.position(int(l.groups[l.places[k].group].start))
+	}
+}
+
+// callGoes reports whether reasoning belongs to a call that a repair takes out. In
+// a view with gaps it may only seem to: then it does not.
+func (l *layout) callGoes(id int32) bool {
+	k := l.placeOf[id]
+	if k < 0 {
+		return false
+	}
+	g := &l.groups[l.places[k].group]
+	return g.goes && l.position(int(k))-l.position(int(g.call)) == chat.Seq(k-g.call)
+}
+
+func addRepair(to []Repair, reason string, n int) []Repair {
+	for i := range to {
+		if to[i].Reason == reason {
+			to[i].Messages += n
+			return to
+		}
+	}
+	return append(to, Repair{reason, n})
+}
