@@ -110,6 +110,7 @@ func (p Policy) Margin(t chat.Tokens) chat.Tokens {
 //     max_n or compact_to itself is left as it is.
 //   - token_budget: token_budget = the target.
 //   - preserve_recent_turns: context_tokens = the window.
+//   - context_window: max_context_window_tokens = the window, max_output_tokens = 0.
 //   - truncation and sliding_window: preserve_system = the policy's.
 //
 // The policy's own maps are not shared with the result.
@@ -139,6 +140,9 @@ func (p Policy) Steps(l Limits) []Step {
 			fill("token_budget", int(l.Target))
 		case "preserve_recent_turns":
 			fill("context_tokens", int(l.Window))
+		case "context_window":
+			fill("max_context_window_tokens", int(l.Window))
+			fill("max_output_tokens", 0)
 		}
 		out = append(out, Step{Strategy: s.Strategy, Params: params})
 	}

@@ -203,7 +203,8 @@ func TestStepsAreFilledFromTheLimits(t *testing.T) {
 			Step{Strategy: "truncation", Params: map[string]any{"metric": "messages", "max_n": 9, "compact_to": 3}},
 			Step{Strategy: "sliding_window", Params: map[string]any{"keep_last_groups": 4}},
 			Step{Strategy: "token_budget"},
-			Step{Strategy: "preserve_recent_turns", Params: map[string]any{"turns": 3}})
+			Step{Strategy: "preserve_recent_turns", Params: map[string]any{"turns": 3}},
+			Step{Strategy: "context_window"})
 	})
 	want := []Step{
 		{"tool_result", map[string]any{"keep_last_tool_call_groups": 1}},
@@ -212,6 +213,7 @@ func TestStepsAreFilledFromTheLimits(t *testing.T) {
 		{"sliding_window", map[string]any{"keep_last_groups": 4, "preserve_system": false}},
 		{"token_budget", map[string]any{"token_budget": 50}},
 		{"preserve_recent_turns", map[string]any{"turns": 3, "context_tokens": 100}},
+		{"context_window", map[string]any{"max_context_window_tokens": 100, "max_output_tokens": 0}},
 	}
 	if diff := cmp.Diff(want, p.Steps(Limits{100, 75, 50, true})); diff != "" {
 		t.Error(diff)
