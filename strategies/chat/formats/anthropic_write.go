@@ -254,7 +254,7 @@ func (e *encoder) toolUse(c chat.ToolCall) json.RawMessage {
 	b.str("id", c.ID)
 	b.str("name", c.Name)
 	b.raw("input", input)
-	b.rest(without(extra, "type", "id", "name", "input"))
+	b.rest(e.besides(without(extra, "type"), "id", "name", "input"))
 	return b.done()
 }
 
@@ -280,6 +280,7 @@ func (e *encoder) toolResult(m *chat.Message, api bool) json.RawMessage {
 	} else if m.Extra["is_error"] != nil {
 		e.lose("extra")
 	}
-	b.rest(without(object(m.Extra).object("anthropic"), "type", "tool_use_id", "content", "is_error", "tool_use_at", "message"))
+	own := without(object(m.Extra).object("anthropic"), "type", "tool_use_at", "message")
+	b.rest(e.besides(own, "tool_use_id", "content", "is_error"))
 	return b.done()
 }

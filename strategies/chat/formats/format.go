@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -145,6 +146,17 @@ type encoder struct {
 func (e *encoder) lose(kind string) { e.loseN(kind, 1) }
 
 func (e *encoder) loseN(kind string, n int) { count((*map[string]int)(&e.losses), kind, n) }
+
+// besides is what of o is beside the keys that a writer has values of its own for.
+// One of these is in o where what was read was no such value: it is lost.
+func (e *encoder) besides(o map[string]json.RawMessage, own ...string) map[string]json.RawMessage {
+	for _, key := range own {
+		if _, odd := o[key]; odd {
+			e.lose("extra")
+		}
+	}
+	return without(o, own...)
+}
 
 func (e *encoder) line(value []byte) error {
 	_, err := e.w.Write(append(value, '\n'))

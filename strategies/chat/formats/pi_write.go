@@ -177,7 +177,7 @@ func (e *encoder) piAssistant(m *chat.Message) json.RawMessage {
 		b.str("id", c.ID)
 		b.str("name", c.Name)
 		b.raw("arguments", input)
-		b.rest(without(own, "type", "id", "name", "arguments"))
+		b.rest(e.besides(without(own, "type"), "id", "name", "arguments"))
 		blocks = append(blocks, b.done())
 	}
 	return list(blocks)

@@ -37,7 +37,7 @@ func encodeShareGPT(e *encoder, s chat.Session) error {
 			}
 			b.str("value", text)
 		}
-		b.rest(without(object(m.Extra).object("sharegpt"), "from", "value"))
+		b.rest(e.besides(object(m.Extra).object("sharegpt"), "from", "value"))
 		turns = append(turns, b.done())
 	}
 	doc.raw("conversations", list(turns))
@@ -113,7 +113,7 @@ func (e *encoder) shareCallText(text string, m *chat.Message, behind []chat.Mess
 		} else {
 			o.str("arguments", c.Arguments)
 		}
-		o.rest(without(own, "id", "name", "arguments"))
+		o.rest(e.besides(own, "id", "name", "arguments"))
 		b.WriteString("<tool_call>\n")
 		b.Write(o.done())
 		b.WriteString("\n</tool_call>")
