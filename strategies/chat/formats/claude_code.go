@@ -31,8 +31,9 @@ type claudeSession struct {
 	id, agent string
 	common    object // what the lines have in common: that of the first which has it
 	messages  []claudeMessage
-	at        map[string]int // uuid of a line to the number of its message, 0 for the start
-	next      int            // number of the next message, from 1; they are never used again
+	at        map[string]int  // uuid of a line to the number of its message, 0 for the start
+	ids       map[string]bool // uuids of lines that are messages
+	next      int             // number of the next message, from 1; they are never used again
 	compact   json.RawMessage
 	prompts   []int // numbers of what the user said
 	report    Report
@@ -138,6 +139,13 @@ func (s *claudeSession) place(uuid string, number int) {
 	s.at[uuid] = number
 }
 
+func (s *claudeSession) known(uuid string) {
+	if s.ids == nil {
+		s.ids = map[string]bool{}
+	}
+	s.ids[uuid] = true
+}
+
 // parentOf is the index of the message a line follows, -1 for the start; known is
 // false where that is nowhere in the session.
 func (s *claudeSession) parentOf(o object) (index int, known bool) {
@@ -171,7 +179,7 @@ func (s *claudeSession) message(typ string, o object) error {
 	s.report.Messages++
 	m := claudeMessage{apiID: api.takeString("id"), api: api, line: o, values: 1}
 	uuid := o.takeString("uuid")
-	if _, taken := s.at[uuid]; taken && uuid != "" {
+	if s.ids[uuid] {
 		setLine(o, "uuid", uuid) // written twice; two messages cannot have one id
 		uuid = ""
 	}
@@ -199,6 +207,7 @@ func (s *claudeSession) message(typ string, o object) error {
 	}
 	if uuid != "" {
 		s.place(uuid, s.next)
+		s.known(uuid)
 	}
 	if isPrompt {
 		s.prompts = append(s.prompts, s.next)
@@ -277,6 +286,7 @@ func (s *claudeSession) join(part chat.Message, o object) {
 	if uuid := o.string("uuid"); uuid != "" {
 		m.joined = append(m.joined, uuid)
 		s.place(uuid, m.number)
+		s.known(uuid)
 	}
 	switch parts := append(asParts(m.Content), asParts(part.Content)...); {
 	case len(parts) == 0:

@@ -120,16 +120,17 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 	if api == nil {
 		api = object{}
 	}
-	api["role"], api["content"] = quote(typ), content
+	e.put(api, "role", quote(typ))
+	e.put(api, "content", content)
 	if typ == "assistant" {
-		api["type"] = quote("message")
+		e.put(api, "type", quote("message"))
 		if api["model"] == nil && model != "" {
 			api["model"] = quote(model)
 		}
 	}
 	line["type"], line["message"] = quote(typ), api.raw()
 	if m.ID != "" {
-		line["uuid"] = quote(m.ID)
+		e.put(line, "uuid", quote(m.ID))
 	}
 	switch {
 	case kind(m.Extra["parent_id"]) == '"':
@@ -143,7 +144,7 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 		var b builder
 		b.time("t", m.CreatedAt)
 		o, _ := parseObject(b.done()) // just built
-		line["timestamp"] = o["t"]
+		e.put(line, "timestamp", o["t"])
 	}
 	if flagged(m, "is_meta") {
 		line["isMeta"] = isTrue

@@ -158,6 +158,14 @@ func (e *encoder) besides(o map[string]json.RawMessage, own ...string) map[strin
 	return without(o, own...)
 }
 
+// put sets a key that a writer has a value of its own for (see besides).
+func (e *encoder) put(o object, key string, value json.RawMessage) {
+	if _, odd := o[key]; odd {
+		e.lose("extra")
+	}
+	o[key] = value
+}
+
 func (e *encoder) line(value []byte) error {
 	_, err := e.w.Write(append(value, '\n'))
 	return err

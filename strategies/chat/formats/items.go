@@ -57,7 +57,8 @@ func (d *items) add(o object, raw json.RawMessage, at time.Time) (began bool, er
 	case typ == "":
 		return false, errors.New("type: missing; want message, function_call, reasoning or another item")
 	}
-	c, err := contentOf([]json.RawMessage{raw})
+	o["type"] = quote(typ) // it may also be a part that stands alone
+	c, err := contentOf([]json.RawMessage{fromItemPart(o, raw)})
 	if err != nil {
 		return false, err
 	}
