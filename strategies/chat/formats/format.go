@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -118,14 +119,17 @@ type Options struct {
 }
 
 // Write writes a session in the named format, with a line break behind each line,
-// and returns what the format cannot hold of it. It changes nothing of s. An error
+// and returns what the format cannot hold of it: by reading it again where the writer
+// itself knows of nothing, so that nothing is lost in silence ("other" where it
+// has no name). It changes nothing of s. An error
 // names an unknown format or is one of w.
 func Write(w io.Writer, name string, s chat.Session, o Options) (Losses, error) {
 	f, err := Lookup(name)
 	if err != nil {
 		return nil, err
 	}
-	e := &encoder{w: w, losses: Losses{}}
+	var b bytes.Buffer
+	e := &encoder{w: &b, losses: Losses{}}
 	if o.DropReasoning {
 		var n int
 		s.Messages, n = WithoutReasoning(s.Messages)
@@ -134,7 +138,11 @@ func Write(w io.Writer, name string, s chat.Session, o Options) (Losses, error) 
 	if err := f.encode(e, s); err != nil {
 		return nil, err
 	}
-	return e.losses, nil
+	if len(e.losses) == 0 && !returns(s, b.Bytes(), f.Name) {
+		e.lose("other")
+	}
+	_, err = w.Write(b.Bytes())
+	return e.losses, err
 }
 
 // encoder is what the writers of all formats share.

@@ -2,7 +2,6 @@ package formats_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -55,63 +54,14 @@ func write(tb testing.TB, s chat.Session, format string) (string, formats.Losses
 	return b.String(), losses
 }
 
-// canon is a session as chat-completions JSON in which what says the same is the
-// same (see the package's documentation).
+// canon is a session in which what says the same is the same.
 func canon(tb testing.TB, s chat.Session) any {
 	tb.Helper()
-	var b bytes.Buffer
-	if err := chat.WriteSession(&b, s); err != nil {
+	o, err := formats.PlainSession(s)
+	if err != nil {
 		tb.Fatal(err)
 	}
-	var o map[string]any
-	if err := json.Unmarshal(b.Bytes(), &o); err != nil {
-		tb.Fatalf("%v in %s", err, b.Bytes())
-	}
-	messages, _ := o["messages"].([]any)
-	for _, m := range messages {
-		canonMessage(m.(map[string]any))
-	}
 	return o
-}
-
-func canonMessage(m map[string]any) {
-	if parts, ok := m["content"].([]any); ok {
-		for i, p := range parts {
-			if text, ok := p.(string); ok {
-				parts[i] = map[string]any{"type": "text", "text": text}
-			}
-		}
-	}
-	if parts, ok := m["content"].([]any); ok && len(parts) == 1 {
-		if p, ok := parts[0].(map[string]any); ok && len(p) == 2 && p["type"] == "text" {
-			m["content"] = p["text"]
-		}
-	}
-	if s, ok := m["content"].(string); ok && s == "" {
-		m["content"] = nil
-	}
-	if parts, ok := m["content"].([]any); ok && len(parts) == 0 {
-		m["content"] = nil
-	}
-	for _, key := range []string{"reasoning", "reasoning_content"} {
-		if m[key] == "" {
-			delete(m, key)
-		}
-	}
-	calls, _ := m["tool_calls"].([]any)
-	for _, c := range calls {
-		c := c.(map[string]any)
-		if fn, ok := c["function"].(map[string]any); ok {
-			args, _ := fn["arguments"].(string)
-			var v any
-			if args == "" {
-				v = map[string]any{}
-			} else if json.Unmarshal([]byte(args), &v) != nil {
-				v = args
-			}
-			fn["arguments"] = v
-		}
-	}
 }
 
 // rawFiles are the samples as programs write them, if they are there: in DATA_DIR,

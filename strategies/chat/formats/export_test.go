@@ -1,0 +1,4 @@
+package formats
+
+// PlainSession is plainSession, for tests.
+var PlainSession = plainSession
