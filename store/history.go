@@ -135,9 +135,11 @@ const (
 		SELECT r.id, s.sid, s.last_seq, s.live_messages, s.live_tokens, coalesce(s.due_tokens, $4), s.estimate_margin,
 			s.policy_hash, coalesce(s.settled, '')
 		FROM s, r`
+	// By the ranges, as in the view: seq <@ seqs would read the whole log.
 	queryMoved = `
-		SELECT count(*), coalesce(sum(token_count), 0), coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0)
-		FROM compactor.message_log WHERE sid = $1 AND $2::int8multirange @> seq`
+		SELECT count(*), coalesce(sum(m.token_count), 0), coalesce(sum(m.token_count) FILTER (WHERE m.flags & 16 > 0), 0)
+		FROM unnest($2::int8multirange) x CROSS JOIN LATERAL (SELECT l.token_count, l.flags FROM compactor.message_log l
+			WHERE l.sid = $1 AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m`
 )
 
 // apply writes the run and what it does in one transaction.

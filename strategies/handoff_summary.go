@@ -32,7 +32,6 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 	if err != nil && (!p.h.reference || !errors.Is(err, errEmptySummary)) {
 		return "", err
 	}
-	text, _ = summarize.Redact(text)
 	text = p.h.prefixed(text)
 	if text == p.h.prefix && !p.h.reference { // the prefix is all that was said
 		return "", fmt.Errorf("%w: %w", ErrNoSummary, errEmptySummary)
