@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sessionstore/compactor/strategies/internal/str"
@@ -9,14 +10,12 @@ import (
 )
 
 // ask has a summary written, without white space around it. Secrets go neither to the
-// model nor into what it wrote. The error wraps ErrNoSummary, unless it is that of ctx;
-// an answer that says nothing is one.
-func ask(ctx context.Context, s summarize.Summarizer, r summarize.Request) (string, error) {
-	r.User, _ = summarize.Redact(r.User)
-	r.Focus, _ = summarize.Redact(r.Focus)
-	text, err := s.Summarize(ctx, r)
+// model nor into what it wrote. The error wraps ErrNoSummary, unless it is that of ctx
+// or wraps summarize.ErrInterrupted; an answer that says nothing is one.
+func ask(ctx context.Context, s summarize.Summarizer, t summarize.Task) (string, error) {
+	text, err := summarize.Do(ctx, s, t)
 	if err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, summarize.ErrInterrupted) {
 			return "", err
 		}
 		return "", fmt.Errorf("%w: %w", ErrNoSummary, err)

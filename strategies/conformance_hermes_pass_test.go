@@ -45,7 +45,7 @@ func (e *hermesEngine) samePass(want hermesStep, c Compression) error {
 	if math.Abs(float64(p.request.Budget-want.Budget)) > float64(want.Budget)/10 {
 		return fmt.Errorf("summary of %d tokens, want %d", p.request.Budget, want.Budget)
 	}
-	return sameSerialized(p.turns, p.request.Turns, want.SerializedSHA, want.SerializedChars)
+	return sameSerialized(p.turns, summarize.Turns(p.turns), want.SerializedSHA, want.SerializedChars)
 }
 
 // sameSerialized compares what a summarizer is shown, unless something in it was

@@ -127,6 +127,15 @@ type sessionKey struct{}
 
 // Summarize implements summarize.Summarizer.
 func (w watched) Summarize(ctx context.Context, r summarize.Request) (string, error) {
+	return w.watch(ctx, func(s summarize.Summarizer) (string, error) { return s.Summarize(ctx, r) })
+}
+
+// Write implements summarize.Writer, for the sake of the models that do.
+func (w watched) Write(ctx context.Context, t summarize.Task) (string, error) {
+	return w.watch(ctx, func(s summarize.Summarizer) (string, error) { return summarize.Do(ctx, s, t) })
+}
+
+func (w watched) watch(ctx context.Context, ask func(summarize.Summarizer) (string, error)) (string, error) {
 	e := w.e
 	e.mu.Lock()
 	s, ok := ctx.Value(sessionKey{}).(*engineSession)
@@ -142,7 +151,7 @@ func (w watched) Summarize(ctx context.Context, r summarize.Request) (string, er
 	var text string
 	err := summarize.ErrNoModel
 	if auxiliary {
-		if text, err = e.options.Auxiliary.Summarize(ctx, r); err != nil && ctx.Err() == nil && !errors.Is(err, summarize.ErrNoModel) {
+		if text, err = ask(e.options.Auxiliary); err != nil && ctx.Err() == nil && !errors.Is(err, summarize.ErrNoModel) {
 			e.mu.Lock()
 			s.auxiliaryError, e.fellBack = str.Cut(err.Error(), errorLength, errorLength-3), true
 			e.mu.Unlock()
@@ -150,7 +159,7 @@ func (w watched) Summarize(ctx context.Context, r summarize.Request) (string, er
 		}
 	}
 	if !auxiliary && e.options.Main != nil {
-		text, err = e.options.Main.Summarize(ctx, r)
+		text, err = ask(e.options.Main)
 	}
 	if ctx.Err() != nil {
 		return text, err

@@ -25,10 +25,12 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 	}
 	rough := float64((chars + 3) / 4)
 	p.request.Budget = max(summaryMinimum, min(int(rough*summaryShare), int(p.h.most)))
-	p.request.Turns = summarize.Turns(p.turns)
 	p.request.Focus = p.h.focus
 	p.asked = true
-	text, err := ask(ctx, p.h.summarizer, p.request.Request())
+	text, err := ask(ctx, p.h.summarizer, summarize.Task{
+		Messages: p.turns, Previous: p.request.Previous, Focus: p.h.focus,
+		MaxTokens: p.request.MaxTokens(), Prompt: p.prompt,
+	})
 	if err != nil && (!p.h.reference || !errors.Is(err, errEmptySummary)) {
 		return "", err
 	}
@@ -37,6 +39,13 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%w: %w", ErrNoSummary, errEmptySummary)
 	}
 	return text, nil
+}
+
+// prompt is what a summarizer is asked that does not ask by itself.
+func (p *handoffPass) prompt(previous string, turns []*chat.Message) (system, user string) {
+	h := p.request
+	h.Previous, h.Turns = previous, summarize.Turns(turns)
+	return "", h.Request().User
 }
 
 // prefixed is a summary behind the prefix, which it may have brought itself.

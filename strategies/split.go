@@ -113,11 +113,11 @@ func seqsOf(t *Transcript, entries []int) []chat.Seq {
 // nothing but the last summary.
 func (s *splitPoint) plan(ctx context.Context, t *Transcript, preserved []bool) (chat.Plan, error) {
 	covered := older(t, preserved)
-	request, news, err := splitRequest(t, covered)
-	if err != nil || !news {
+	task, err := splitTask(t, covered)
+	if err != nil || len(task.Messages) == 0 {
 		return chat.Plan{}, err
 	}
-	text, err := ask(ctx, s.summarizer, request)
+	text, err := ask(ctx, s.summarizer, task)
 	if err != nil {
 		return chat.Plan{}, err
 	}
@@ -159,35 +159,41 @@ const (
 	splitResultChars, splitArgumentChars = 2000, 500
 )
 
-// splitRequest asks for a summary of the entries: what an earlier run of such a
-// strategy wrote first, then one line with the role for each message. news reports
-// whether there is anything else than the former.
-func splitRequest(t *Transcript, entries []int) (r summarize.Request, news bool, err error) {
-	var previous, messages strings.Builder
-	size := chat.Tokens(0)
-	for _, i := range entries {
-		size += t.Entries[i].Tokens
-	}
-	messages.Grow(int(min(4*size, 1<<26))) // about as large as it gets: it need not move then
+// splitTask is a summary of the entries: what an earlier run of such a strategy wrote
+// is the previous one. Without messages there is nothing else than that.
+func splitTask(t *Transcript, entries []int) (summarize.Task, error) {
+	var previous strings.Builder
+	task := summarize.Task{Prompt: splitPrompt, Messages: make([]*chat.Message, 0, len(entries))}
 	for _, i := range entries {
 		m, err := t.Read(i)
 		if err != nil {
-			return r, false, err
+			return task, err
 		}
-		e := &t.Entries[i]
-		if text, ok := strings.CutPrefix(m.Content.String(), splitHead); ok && e.Kind == chat.KindSummary {
-			previous.WriteString(text)
-			previous.WriteByte('\n')
+		if text, ok := strings.CutPrefix(m.Content.String(), splitHead); ok && t.Entries[i].Kind == chat.KindSummary {
+			writeAll(&previous, text, "\n")
 			continue
 		}
-		news = true
-		writeLine(&messages, m)
+		task.Messages = append(task.Messages, m)
 	}
-	r = summarize.Request{System: splitSystem, User: messages.String()}
-	if previous.Len() > 0 {
-		r.User = "Summary of what came before:\n" + previous.String() + "\nMessages since then:\n" + r.User
+	task.Previous = previous.String()
+	return task, nil
+}
+
+// splitPrompt is one line with the role for each message.
+func splitPrompt(previous string, messages []*chat.Message) (system, user string) {
+	var b strings.Builder
+	size := 0
+	for _, m := range messages {
+		size += min(len(m.Content.Text), splitResultChars) + 32
 	}
-	return r, news, nil
+	b.Grow(size + len(previous))
+	if previous != "" {
+		writeAll(&b, "Summary of what came before:\n", previous, "\nMessages since then:\n")
+	}
+	for _, m := range messages {
+		writeLine(&b, m)
+	}
+	return splitSystem, b.String()
 }
 
 // writeLine writes a message for a summarizer; reasoning is left out, media are

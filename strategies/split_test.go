@@ -208,13 +208,13 @@ func TestSplitRequestClipsToolTraffic(t *testing.T) {
 	for i := range tr.Entries {
 		tr.Entries[i].Message = s.messages[tr.Entries[i].Seq]
 	}
-	r, news, err := splitRequest(tr, []int{0, 1, 2, 3})
-	if err != nil || !news {
-		t.Fatal(news, err)
+	task, err := splitTask(tr, []int{0, 1, 2, 3})
+	if err != nil {
+		t.Fatal(err)
 	}
 	want := "[user] q\n[assistant calls] grep({\"x\":\"" + strings.Repeat("y", 244) + "\n[… 108 characters cut …]\n" + strings.Repeat("y", 248) + "\"})\n" +
 		"[tool] " + strings.Repeat("line\n", 200) + "\n[… 500 characters in 100 lines cut …]\n" + strings.Repeat("line\n", 200) + "\n[user] look (image_url)\n"
-	if diff := cmp.Diff(want, r.User); diff != "" {
+	if diff := cmp.Diff(want, task.Request().User); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -48,7 +48,10 @@ var errEmptySummary = errors.New("the answer is empty")
 
 // noSummaryCode is why there was no summary, as a code.
 func noSummaryCode(err error) string {
+	var failure *summarize.Failure
 	switch {
+	case errors.As(err, &failure):
+		return failure.Code
 	case errors.Is(err, summarize.ErrNoModel):
 		return "no_model"
 	case errors.Is(err, errEmptySummary):

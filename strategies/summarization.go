@@ -21,8 +21,9 @@ Reply with the summary alone, as plain and compact text in the language of the c
 // what tools were asked and what they answered does not.
 type summarization struct {
 	target, threshold int64
-	prompt            string
-	summarizer        summarize.Summarizer
+	// prompt is what is asked, custom what of it was configured.
+	prompt, custom string
+	summarizer     summarize.Summarizer
 }
 
 func newSummarization(a *Args) (Strategy, error) {
@@ -35,9 +36,10 @@ func newSummarization(a *Args) (Strategy, error) {
 			Name: "threshold", Default: 2, Min: 0,
 			Doc: "how many messages above target_count there may be before a summary is made",
 		}),
-		prompt:     a.Text("prompt", "", "instruction for the summarizer; empty for the built-in one"),
+		custom:     a.Text("prompt", "", "instruction for the summarizer; empty for the built-in one"),
 		summarizer: a.Summarizer(),
 	}
+	s.prompt = s.custom
 	if s.prompt == "" {
 		s.prompt = defaultSummaryPrompt
 	}
@@ -107,22 +109,30 @@ func (s *summarization) older(t *Transcript) []int {
 
 // ask has the entries summarized.
 func (s *summarization) ask(ctx context.Context, t *Transcript, entries []int) (string, error) {
-	var b strings.Builder
-	for n, e := range entries {
+	task := summarize.Task{Prompt: s.lines, Instruction: s.custom}
+	for _, e := range entries {
 		m, err := t.Read(e)
 		if err != nil {
 			return "", err
 		}
+		task.Messages = append(task.Messages, m)
+	}
+	return ask(ctx, s.summarizer, task)
+}
+
+// lines is the prompt: a numbered line for each message.
+func (s *summarization) lines(previous string, messages []*chat.Message) (system, user string) {
+	var b strings.Builder
+	if previous != "" { // what did not fit into one prompt
+		writeAll(&b, "What came before, as you summarized it:\n", previous, "\n\n")
+	}
+	for n, m := range messages {
 		if n > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString(strconv.Itoa(n + 1))
-		b.WriteString(". [")
-		b.WriteString(string(m.Role))
-		b.WriteString("] ")
-		b.WriteString(spoken(m))
+		writeAll(&b, strconv.Itoa(n+1), ". [", string(m.Role), "] ", spoken(m))
 	}
-	return ask(ctx, s.summarizer, summarize.Request{System: s.prompt, User: b.String()})
+	return s.prompt, b.String()
 }
 
 // spoken is what a message says, its texts with a space between them, or, where it

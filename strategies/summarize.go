@@ -116,7 +116,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 		w.states[spoken[0]] = stateCovered
 		covers.add(e.Seq)
 	}
-	var lines []string
+	var messages []*chat.Message
 	var last chat.Seq // of what is summarized
 	for _, i := range spoken {
 		if w.states[i] != stateOut {
@@ -127,7 +127,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 			return chat.Plan{}, err
 		}
 		if !t.Entries[i].ReasoningOnly() {
-			lines = append(lines, s.line(m))
+			messages = append(messages, m)
 		}
 		if quote := strings.TrimSpace(m.Content.String()); s.verbatim && m.Role == chat.RoleUser && quote != "" && !isSummaryText(quote) {
 			old.quotes = append(old.quotes, quote)
@@ -138,13 +138,15 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 		last = t.Entries[i].Seq
 		w.states[i] = stateCovered
 	}
-	if len(lines) == 0 {
+	if len(messages) == 0 {
 		return chat.Plan{}, nil
 	}
 	if err := w.untear(); err != nil {
 		return chat.Plan{}, err
 	}
-	answer, err := ask(ctx, s.summarizer, summaryRequest(old.body, strings.Join(lines, "\n"), int(s.maxTokens)))
+	answer, err := ask(ctx, s.summarizer, summarize.Task{
+		Messages: messages, Previous: old.body, MaxTokens: int(s.maxTokens), Prompt: s.request,
+	})
 	if err != nil {
 		return chat.Plan{}, err
 	}
@@ -210,6 +212,15 @@ func (s *rollingSummary) written(w *window, spoken []int, text string, covers se
 		out[k].Position = position
 	}
 	return out
+}
+
+// request is the prompt: a line for each message.
+func (s *rollingSummary) request(previous string, messages []*chat.Message) (system, user string) {
+	lines := make([]string, len(messages))
+	for i, m := range messages {
+		lines[i] = s.line(m)
+	}
+	return summarySystem, summaryRequest(previous, strings.Join(lines, "\n"))
 }
 
 // line is one message as the summarizer reads it.

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/internal/str"
-	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // The sections of a summary message. What the user said is quoted behind its length,
@@ -130,13 +129,10 @@ how the conversation went, in order, in short`
 
 // summaryRequest asks for a first summary of lines, or where there is a previous
 // summary, to bring it up to date.
-func summaryRequest(previous, lines string, maxTokens int) summarize.Request {
-	r := summarize.Request{System: summarySystem, MaxTokens: maxTokens}
+func summaryRequest(previous, lines string) string {
 	if previous == "" {
-		r.User = "Summarize this conversation.\n\n<messages>\n" + lines + "\n</messages>\n\n" + summaryForm
-		return r
+		return "Summarize this conversation.\n\n<messages>\n" + lines + "\n</messages>\n\n" + summaryForm
 	}
-	r.User = "Bring a summary up to date with what was said since. Keep what still holds, and drop what newer messages have made obsolete." +
+	return "Bring a summary up to date with what was said since. Keep what still holds, and drop what newer messages have made obsolete." +
 		"\n\n<summary>\n" + previous + "\n</summary>\n\n<messages>\n" + lines + "\n</messages>\n\n" + summaryForm
-	return r
 }

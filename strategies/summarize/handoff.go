@@ -1,14 +1,9 @@
 package summarize
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
-
-// ErrNoModel is wrapped by the error of a Summarizer that has no model to ask.
-// Asking it again soon is of no use.
-var ErrNoModel = errors.New("no model is configured that could summarize")
 
 // Handoff asks for the notes that an assistant needs to take over a conversation.
 type Handoff struct {
@@ -99,8 +94,8 @@ func (h Handoff) Request() Request {
 	if focus != "" {
 		parts = append(parts, fmt.Sprintf(handoffFocus, focus))
 	}
-	return Request{
-		User: strings.Join(parts, "\n\n"), Focus: focus,
-		MaxTokens: int(float64(h.Budget) * 1.3), // room to finish a sentence
-	}
+	return Request{User: strings.Join(parts, "\n\n"), Focus: focus, MaxTokens: h.MaxTokens()}
 }
+
+// MaxTokens is the budget with room to finish a sentence.
+func (h Handoff) MaxTokens() int { return int(float64(h.Budget) * 1.3) }
