@@ -84,6 +84,10 @@ type RunRow struct {
 	QueuedAt                      time.Time
 	StartedAt, EndedAt            *time.Time
 	Options                       json.RawMessage
+	Model                         string // that was asked last; empty for none
+	Calls                         int    // of models
+	InputTokens, OutputTokens     int64  // that they were paid for
+	CostMicros                    int64  // millionths of the unit that prices are in
 }
 
 // RunFilter selects runs, newest first; zero fields select all.
@@ -101,8 +105,13 @@ const queryRuns = `
 		coalesce(r.error_code, ''), coalesce(r.error, ''), r.in_force, coalesce(r.revision, 0), coalesce(r.undoes, 0),
 		coalesce(r.steps, 'null')::text, coalesce(r.messages_before, 0), coalesce(r.messages_after, 0),
 		coalesce(r.tokens_before, 0), coalesce(r.tokens_after, 0), coalesce(r.utilization, 0), coalesce(r.policy_hash, ''),
-		coalesce(r.worker, ''), r.attempts, r.snoozes, r.failures, r.queued_at, r.started_at, r.ended_at, coalesce(r.options, '{}')::text
-	FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid`
+		coalesce(r.worker, ''), r.attempts, r.snoozes, r.failures, r.queued_at, r.started_at, r.ended_at, coalesce(r.options, '{}')::text,
+		coalesce(c.model, ''), c.calls, c.input_tokens, c.output_tokens, c.cost_micros
+	FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
+	CROSS JOIN LATERAL (SELECT (array_agg(model ORDER BY id DESC) FILTER (WHERE model IS NOT NULL))[1] AS model, count(*) AS calls,
+		coalesce(sum(input_tokens), 0)::bigint AS input_tokens, coalesce(sum(output_tokens), 0)::bigint AS output_tokens,
+		coalesce(sum(cost_micros), 0)::bigint AS cost_micros
+		FROM compactor.summary_calls WHERE run = r.id OFFSET 0) c`
 
 // Runs lists runs, newest first.
 func (s *Store) Runs(ctx context.Context, f RunFilter) ([]RunRow, error) {

@@ -1,0 +1,75 @@
+-- +goose Up
+
+-- What models were asked for summaries, and what they answered: one row a call. An answer is
+-- here before anything is done with it, under the hash of everything that shaped it, so that
+-- it is paid for once; and what was paid is here whatever became of the run.
+-- +goose StatementBegin
+CREATE TABLE @schema@.summary_calls (
+    id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key              text NOT NULL,
+    sid              bigint NOT NULL REFERENCES @schema@.sessions,
+    run              bigint NOT NULL REFERENCES @schema@.runs,
+    fence            bigint NOT NULL,
+    -- asked: no answer yet. rejected: answered, but not with a summary. lost: whoever asked died.
+    state            text NOT NULL CHECK (state IN ('asked', 'answered', 'rejected', 'failed', 'lost')),
+    code             text,                   -- why it was rejected or failed
+    prompt_hash      text NOT NULL,
+    model            text,
+    finish_reason    text,
+    answer           text,
+    attempts         int NOT NULL DEFAULT 0, -- requests that were sent for it
+    input_tokens     bigint NOT NULL DEFAULT 0,
+    cached_tokens    bigint NOT NULL DEFAULT 0,
+    output_tokens    bigint NOT NULL DEFAULT 0,
+    reasoning_tokens bigint NOT NULL DEFAULT 0,
+    cost_micros      bigint NOT NULL DEFAULT 0,
+    took_us          bigint,
+    asked_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ended_at         timestamptz,
+    CHECK ((state = 'asked') = (ended_at IS NULL)),
+    CHECK (state NOT IN ('rejected', 'failed') OR code IS NOT NULL)
+);
+-- +goose StatementEnd
+
+-- One answer a key, or one question on its way.
+CREATE UNIQUE INDEX summary_calls_key ON @schema@.summary_calls (key) WHERE state IN ('asked', 'answered');
+CREATE INDEX summary_calls_run ON @schema@.summary_calls (run);
+
+-- A model that failed is left alone for a while, by all workers.
+-- +goose StatementBegin
+CREATE TABLE @schema@.model_cooldowns (
+    model  text PRIMARY KEY,
+    until  timestamptz NOT NULL,
+    code   text NOT NULL,
+    set_at timestamptz NOT NULL DEFAULT now()
+);
+-- +goose StatementEnd
+
+-- A claimed run is about to ask a model. code: ask (with the id of the call that it may make) |
+-- answered (it was paid for before) | rejected (this run has had that answer, and it was no summary) |
+-- fenced (another worker has the run). Only one run of a session is running, so a question that is
+-- still open was left behind by a worker that died.
+-- +goose StatementBegin
+CREATE FUNCTION @schema@.ask_summary(p_run bigint, p_fence bigint, p_key text, p_prompt_hash text,
+    OUT code text, OUT call @schema@.summary_calls) LANGUAGE plpgsql AS $$
+DECLARE
+    v_sid bigint;
+BEGIN
+    SELECT sid INTO v_sid FROM @schema@.runs WHERE id = p_run AND status = 'running' AND fence = p_fence FOR KEY SHARE;
+    IF NOT FOUND THEN
+        code := 'fenced'; RETURN;
+    END IF;
+    SELECT * INTO call FROM @schema@.summary_calls c WHERE c.key = p_key AND c.state IN ('asked', 'answered') FOR NO KEY UPDATE;
+    IF call.state = 'answered' THEN
+        code := 'answered'; RETURN;
+    END IF;
+    UPDATE @schema@.summary_calls SET state = 'lost', ended_at = clock_timestamp() WHERE id = call.id;
+    SELECT * INTO call FROM @schema@.summary_calls c WHERE c.key = p_key AND c.run = p_run AND c.state = 'rejected' ORDER BY id DESC LIMIT 1;
+    IF FOUND THEN
+        code := 'rejected'; RETURN;
+    END IF;
+    INSERT INTO @schema@.summary_calls (key, sid, run, fence, state, prompt_hash)
+    VALUES (p_key, v_sid, p_run, p_fence, 'asked', p_prompt_hash) RETURNING * INTO call;
+    code := 'ask';
+END $$;
+-- +goose StatementEnd

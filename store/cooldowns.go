@@ -1,0 +1,38 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Cooldowns are the models that all workers leave alone for a while, and until when.
+// Safe for concurrent use.
+type Cooldowns struct{ s *Store }
+
+// Cooldowns are those of this store.
+func (s *Store) Cooldowns() Cooldowns { return Cooldowns{s} }
+
+// Until is how long a model is left alone; the zero time if it is not.
+func (c Cooldowns) Until(ctx context.Context, model string) (time.Time, error) {
+	const query = `SELECT until FROM compactor.model_cooldowns WHERE model = $1 AND until > now()`
+	rows, err := c.s.pool.Query(ctx, c.s.q(query), model)
+	if err != nil {
+		return time.Time{}, wrap("model cooldown", err)
+	}
+	until, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
+	if err != nil || len(until) == 0 {
+		return time.Time{}, wrap("model cooldown", err)
+	}
+	return until[0], nil
+}
+
+// Set leaves a model alone until a time, with the code of why.
+func (c Cooldowns) Set(ctx context.Context, model string, until time.Time, code string) error {
+	const query = `
+		INSERT INTO compactor.model_cooldowns (model, until, code) VALUES ($1, $2, $3)
+		ON CONFLICT (model) DO UPDATE SET until = excluded.until, code = excluded.code, set_at = now()`
+	_, err := c.s.pool.Exec(ctx, c.s.q(query), model, until, code)
+	return wrap("set model cooldown", err)
+}

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// claimed is a claimed run of a fresh session.
+func claimed(t *testing.T, s *Store) *Claim {
+	t.Helper()
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 4)...)
+	run := must(s.Request(t.Context(), k, TriggerOperator, "", Options{}))(t)
+	return must(s.Claim(t.Context(), run, "w", time.Minute))(t)
+}
+
+func TestAnAnswerIsPaidForOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := claimed(t, s)
+	q := SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"}
+	id, a, _, err := s.AskSummary(t.Context(), q)
+	if err != nil || id == 0 || a != nil {
+		t.Fatalf("first question: %d, %v, %v", id, a, err)
+	}
+	// A question that is still open was left behind by a worker that died.
+	second, a, _, err := s.AskSummary(t.Context(), q)
+	if err != nil || second == id || second == 0 || a != nil {
+		t.Fatalf("the question of a dead worker: %d, %v, %v", second, a, err)
+	}
+	paid := SummaryAnswer{Text: "so far", Model: "m", FinishReason: "stop", Attempts: 2, Input: 10, Cached: 3, Output: 4, Reasoning: 1, CostMicros: 7, Took: time.Second}
+	if err := s.AnswerSummary(t.Context(), second, paid); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AnswerSummary(t.Context(), id, paid); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("a second answer to the same question: %v", err)
+	}
+	if err := s.FailSummary(t.Context(), id, "timeout", SummaryAnswer{Attempts: 1, CostMicros: 2}); err != nil {
+		t.Errorf("what the dead worker paid is recorded when it comes back: %v", err)
+	}
+	id, a, rejected, err := s.AskSummary(t.Context(), q)
+	if err != nil || id != 0 || rejected != "" || a == nil || a.Text != "so far" || a.FinishReason != "stop" || a.Model != "m" {
+		t.Errorf("asked again: %d, %+v, %q, %v", id, a, rejected, err)
+	}
+	row := must(s.Run(t.Context(), c.Run))(t)
+	if row.Calls != 2 || row.CostMicros != 9 || row.InputTokens != 10 || row.OutputTokens != 4 || row.Model == "" {
+		t.Errorf("on the run: %+v", row)
+	}
+	states := []string{}
+	for _, call := range must(s.SummaryCalls(t.Context(), c.Run))(t) {
+		states = append(states, call.State+" "+call.Code)
+	}
+	if diff := cmp.Diff([]string{"failed timeout", "answered "}, states); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestARejectedAnswerIsBoughtAgainByALaterRunAlone(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := claimed(t, s)
+	q := SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"}
+	id, _, _, err := s.AskSummary(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "no"}), s.RejectSummary(t.Context(), "k", "refusal")); err != nil {
+		t.Fatal(err)
+	}
+	if id, a, rejected, err := s.AskSummary(t.Context(), q); err != nil || id != 0 || a.Text != "no" || rejected != "refusal" {
+		t.Errorf("the same run: %d, %v, %q, %v", id, a, rejected, err)
+	}
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "no_summary"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := s.AskSummary(t.Context(), q); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("a run that is over: %v", err)
+	}
+	later := must(s.Request(t.Context(), Key{Session: "s"}, TriggerOperator, "", Options{}))(t)
+	claim := must(s.Claim(t.Context(), later, "w", time.Minute))(t)
+	q.Run, q.Fence = claim.Run, claim.Fence
+	if id, a, _, err := s.AskSummary(t.Context(), q); err != nil || id == 0 || a != nil {
+		t.Errorf("a later run: %d, %v, %v", id, a, err)
+	}
+}
+
+func TestAnswersAreForgottenAndCostsAreNot(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := claimed(t, s)
+	q := SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"}
+	id, _, _, err := s.AskSummary(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "so far", CostMicros: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.PurgeAnswers(t.Context(), time.Hour, 10); err != nil || n != 0 {
+		t.Errorf("a young answer: %d, %v", n, err)
+	}
+	if n, err := s.PurgeAnswers(t.Context(), -time.Hour, 10); err != nil || n != 1 {
+		t.Errorf("an old answer: %d, %v", n, err)
+	}
+	if id, a, _, err := s.AskSummary(t.Context(), q); err != nil || id == 0 || a != nil {
+		t.Errorf("asked again: %d, %v, %v", id, a, err)
+	}
+	if row := must(s.Run(t.Context(), c.Run))(t); row.CostMicros != 5 {
+		t.Errorf("cost %d", row.CostMicros)
+	}
+}
+
+func TestModelCooldowns(t *testing.T) {
+	t.Parallel()
+	c := open(t).Cooldowns()
+	if until, err := c.Until(t.Context(), "m"); err != nil || !until.IsZero() {
+		t.Errorf("%v, %v", until, err)
+	}
+	want := time.Now().Add(time.Minute).Truncate(time.Microsecond)
+	for _, at := range []time.Time{want.Add(time.Hour), want} {
+		if err := c.Set(t.Context(), "m", at, "timeout"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if until, err := c.Until(t.Context(), "m"); err != nil || !until.Equal(want) {
+		t.Errorf("%v, %v, want %v", until, err, want)
+	}
+	if err := c.Set(t.Context(), "m", time.Now().Add(-time.Second), "timeout"); err != nil {
+		t.Fatal(err)
+	}
+	if until, err := c.Until(t.Context(), "m"); err != nil || !until.IsZero() {
+		t.Errorf("past: %v, %v", until, err)
+	}
+}
