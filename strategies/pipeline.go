@@ -25,8 +25,23 @@ type Pipeline struct {
 	Target chat.Tokens
 	// Fallback drops the oldest groups when the steps leave the view above Target.
 	Fallback bool
+	// Unsummarized is what becomes of Fallback where the last step got no summary.
+	Unsummarized Unsummarized
 	Guard    Guard
 }
+
+// Unsummarized is what a pipeline does without the summary that was its last step.
+type Unsummarized int
+
+// What can be done.
+const (
+	// FallBack is what Fallback says.
+	FallBack Unsummarized = iota
+	// KeepHistory leaves the view as the steps before left it, whatever Fallback says.
+	KeepHistory
+	// DropOldest is the fallback, whatever Fallback says.
+	DropOldest
+)
 
 // Step says what a strategy did. Totals count the draft, what earlier steps wrote
 // included.
@@ -38,6 +53,9 @@ type Step struct {
 	// NoSummary is the code of why a summary that the strategy asked for was not had:
 	// no_model, timeout, empty_answer or failed.
 	NoSummary string `json:"no_summary,omitempty"`
+	// Summary says how the summary that the strategy asked for came about, if whoever
+	// wrote it tells. The pipeline leaves it to its caller.
+	Summary any `json:"summary,omitempty"`
 	// Err says more. It is the summarizer's, may quote the conversation or a secret,
 	// and is for the caller alone: not to be stored.
 	Err error `json:"-"`
@@ -84,7 +102,7 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 	}
 	// The guard may put back what the steps took, so that something else has to go.
 	for round := range 2 {
-		over := p.Fallback && p.Target > 0 && totals.IncludedTokens > p.Target
+		over := p.fallsBack(&r) && p.Target > 0 && totals.IncludedTokens > p.Target
 		fell := over && p.fall(d, &r, &totals)
 		if round > 0 && !fell {
 			break
@@ -108,6 +126,15 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 	r.Plan = d.Plan()
 	r.View, r.After = d.outcome()
 	return r, nil
+}
+
+// fallsBack reports whether the fallback is to make up for what the steps left.
+func (p Pipeline) fallsBack(r *Result) bool {
+	last := len(p.Steps) - 1
+	if last < 0 || len(r.Steps) <= last || r.Steps[last].NoSummary == "" || p.Unsummarized == FallBack {
+		return p.Fallback
+	}
+	return p.Unsummarized == DropOldest
 }
 
 // run carries out the steps.
@@ -168,7 +195,7 @@ func (p Pipeline) stage(ctx context.Context, d *Draft, load Loader) error {
 	if err := p.run(ctx, d, load, &r, &totals); err != nil {
 		return err
 	}
-	if p.Fallback && p.Target > 0 && totals.IncludedTokens > p.Target {
+	if p.fallsBack(&r) && p.Target > 0 && totals.IncludedTokens > p.Target {
 		d.Apply(p.Guard.fallback(d, p.Target), reasonFallback)
 	}
 	return nil

@@ -7,12 +7,12 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 // Fault is one thing that is wrong with the configuration.
@@ -179,13 +179,18 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 		return nil
 	case map[string]chat.Tokens:
 		return d.windows(key, n, target)
-	case []policy.Step:
-		return d.steps(key, n, target)
+	case map[string]any:
+		if n.Kind != yaml.MappingNode || n.Decode(target.Addr().Interface()) != nil {
+			return errors.New("want a map of parameters")
+		}
+		return nil
 	case []string:
 		return d.texts(key, n, target)
 	}
 	scalar := n.Kind == yaml.ScalarNode
 	switch target.Kind() {
+	case reflect.Slice:
+		return d.structs(key, n, target)
 	case reflect.String:
 		if !scalar || n.Tag != "!!str" {
 			return errors.New("want text (put it in quotes)")
@@ -245,45 +250,53 @@ func (d *decoder) texts(key string, n *yaml.Node, target reflect.Value) error {
 	return nil
 }
 
-func (d *decoder) steps(key string, n *yaml.Node, target reflect.Value) error {
+// structs reads a list of maps, each with the keys of a struct.
+func (d *decoder) structs(key string, n *yaml.Node, target reflect.Value) error {
+	names := tags(target.Type().Elem())
+	form := "{" + strings.Join(names, ": …, ") + ": …}"
 	if n.Kind != yaml.SequenceNode {
-		return errors.New("want a list of {strategy: name, params: {…}}")
+		return errors.New("want a list of " + form)
 	}
-	out := make([]policy.Step, len(n.Content))
+	out := reflect.MakeSlice(target.Type(), len(n.Content), len(n.Content))
 	for i, item := range n.Content {
 		sub := key + "[" + strconv.Itoa(i) + "]"
 		d.origins[sub] = d.at(item)
 		item = resolve(item)
 		if item.Kind != yaml.MappingNode {
-			d.faults.addf(d.at(item), sub, "%s: want {strategy: name, params: {…}}", show(item))
+			d.faults.addf(d.at(item), sub, "%s: want %s", show(item), form)
 			continue
 		}
 		d.pairs(sub, item, func(name string, k, v *yaml.Node) {
 			d.origins[name] = d.at(k)
-			v = resolve(v)
-			switch k.Value {
-			case "strategy":
-				if err := d.value(name, v, reflect.ValueOf(&out[i].Strategy).Elem()); err != nil {
-					d.faults.addf(d.at(v), name, "%s: %v", show(v), err)
-				}
-			case "params":
-				if isNull(v) {
-					return
-				}
-				if v.Kind != yaml.MappingNode || v.Decode(&out[i].Params) != nil {
-					d.faults.addf(d.at(v), name, "%s: want a map of parameters", show(v))
-				}
-			default:
+			f := slices.Index(names, k.Value)
+			if f < 0 {
 				hint := ""
-				if s := nearest(k.Value, []string{"strategy", "params"}); s != "" {
+				if s := nearest(k.Value, names); s != "" {
 					hint = ", did you mean " + s + "?"
 				}
 				d.faults.addf(d.at(k), name, "unknown key%s", hint)
+				return
+			}
+			if v = resolve(v); isNull(v) {
+				return
+			}
+			field := out.Index(i).Field(f)
+			if err := d.value(name, v, field); err != nil {
+				d.faults.addf(d.at(v), name, "%s: %v", d.shown(v, field), err)
 			}
 		})
 	}
-	target.Set(reflect.ValueOf(out))
+	target.Set(out)
 	return nil
+}
+
+// tags are the keys of a struct, one for each field.
+func tags(t reflect.Type) []string {
+	out := make([]string, t.NumField())
+	for i := range out {
+		out[i], _, _ = strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+	}
+	return out
 }
 
 // resolve follows an alias.
