@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/worker"
 )
 
@@ -18,6 +19,8 @@ type MemoryOptions struct {
 	// Messages of the session and their octets in all. Default to 20,000 and 100 MB.
 	Messages int
 	Octets   int
+	// Summarize has the session summarized, without a model, rather than truncated.
+	Summarize bool
 	// Worker is the command line of the process to measure; see WorkerMain.
 	Worker []string
 }
@@ -51,7 +54,7 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 	if o.Octets == 0 {
 		o.Octets = 100 << 20
 	}
-	s, closeAll, err := open(ctx, env, truncating(2*memoryTarget, memoryTarget))
+	s, closeAll, err := open(ctx, env, memoryPolicy(o.Summarize))
 	if err != nil {
 		return MemoryResult{}, err
 	}
@@ -100,8 +103,8 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 
 // WorkerMain is the process that Memory measures: a worker that ends when the
 // session has been compacted.
-func WorkerMain(ctx context.Context, env Env) error {
-	s, err := attach(ctx, env, truncating(2*memoryTarget, memoryTarget))
+func WorkerMain(ctx context.Context, env Env, summarize bool) error {
+	s, err := attach(ctx, env, memoryPolicy(summarize))
 	if err != nil {
 		return err
 	}
@@ -117,4 +120,12 @@ func WorkerMain(ctx context.Context, env Env) error {
 		cancel()
 	}()
 	return worker.New(s.store, s.planner, worker.Config{Concurrency: env.Concurrency, Logger: env.Logger}).Run(ctx, s.redis)
+}
+
+func memoryPolicy(summarize bool) policy.Policy {
+	p := truncating(2*memoryTarget, memoryTarget)
+	if summarize {
+		p.Pipeline = []policy.Step{{Strategy: "handoff"}}
+	}
+	return p
 }

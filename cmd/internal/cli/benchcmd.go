@@ -126,8 +126,9 @@ func (c *benchCompactCmd) Run(ctx context.Context, e *Env) error {
 }
 
 type benchMemoryCmd struct {
-	Messages int `default:"20000" help:"Messages of the session."`
-	Megabyte int `name:"megabytes" default:"100" help:"Its size."`
+	Messages int  `default:"20000" help:"Messages of the session."`
+	Megabyte int  `name:"megabytes" default:"100" help:"Its size."`
+	Summary  bool `help:"Summarize it, without a model, rather than truncate it."`
 }
 
 // Run implements the command.
@@ -142,7 +143,11 @@ func (c *benchMemoryCmd) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	defer stop()
-	r, err := bench.Memory(ctx, env, bench.MemoryOptions{Messages: c.Messages, Octets: c.Megabyte << 20, Worker: []string{self, "bench", "worker"}})
+	o := bench.MemoryOptions{Messages: c.Messages, Octets: c.Megabyte << 20, Summarize: c.Summary, Worker: []string{self, "bench", "worker"}}
+	if c.Summary {
+		o.Worker = append(o.Worker, "--summary")
+	}
+	r, err := bench.Memory(ctx, env, o)
 	if err != nil {
 		return err
 	}
@@ -221,10 +226,12 @@ func (c *benchStrategiesCmd) Run(ctx context.Context, e *Env) error {
 }
 
 // benchWorkerCmd gets its servers from bench memory, by the environment.
-type benchWorkerCmd struct{}
+type benchWorkerCmd struct {
+	Summary bool
+}
 
 // Run implements the command.
-func (*benchWorkerCmd) Run(ctx context.Context, e *Env) error {
+func (c *benchWorkerCmd) Run(ctx context.Context, e *Env) error {
 	env := bench.Env{Concurrency: 4, Connections: 8}
 	for _, kv := range e.Environ {
 		if v, ok := strings.CutPrefix(kv, bench.EnvDatabase+"="); ok {
@@ -237,7 +244,7 @@ func (*benchWorkerCmd) Run(ctx context.Context, e *Env) error {
 	if env.DatabaseURL == "" || env.RedisURL == "" {
 		return wrong("bench worker is started by bench memory")
 	}
-	return bench.WorkerMain(ctx, env)
+	return bench.WorkerMain(ctx, env, c.Summary)
 }
 
 func ratio(r float64) string { return fmt.Sprintf("%.2f", r) }
