@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func TestAppendEstimatesTokensFromOctetsAndMediaFlat(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	body := `{"role":"user","content":"` + strings.Repeat("é", 100) + `"}`
+	image := `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", 90000) + `"}}`
+	frame := `{"role":"user","content":["see",,]}`
+	if _, err := appendSQL(s, Key{Session: "s"}, `[`+body+`,{"role":"user","content":["see",`+image+`,`+image+`]},{"role":"user","content":"x","token_count":12}]`); err != nil {
+		t.Fatal(err)
+	}
+	got := list[string](t, s, `SELECT token_count || ' ' || counter || ' ' || flags FROM compactor.message_log ORDER BY seq`)
+	want := []string{
+		fmt.Sprintf("%d octets/3 17", (len(body)+2)/3),
+		fmt.Sprintf("%d octets/3 21", 2000+(len(frame)+2)/3),
+		"12 application 1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tokens (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}
+
+func TestAppendTakesAMessageOf20MB(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	big := strings.Repeat("a line of a very long log \\u0000\n", 20<<20/33)
+	begin := time.Now()
+	add(t, s, k, user("big", big), user("", "and?"))
+	t.Logf("20 MB in %v", time.Since(begin))
+	view, _ := must2(s.View(t.Context(), k))(t)
+	if view[0].Content.Text != big {
+		t.Error("the message came back changed")
+	}
+	if diff := cmp.Diff([]chat.Seq{1}, add(t, s, k, user("big", big))); diff != "" {
+		t.Errorf("appended again (-want +got):\n%s", diff)
+	}
+}
+
+// wantDescribed compares what SQL made of a session's messages, whatever the
+// batches, with what Go makes of the whole.
+func wantDescribed(t fataler, s *Store, k Key) {
+	t.Helper()
+	rows, err := s.pool.Query(context.Background(), `
+		SELECT m.seq, m.body, m.flags, m.calls, m.role_code::text FROM compactor.message_log m JOIN compactor.sessions s USING (sid)
+		WHERE s.tenant = $1 AND s.id = $2 AND m.kind = 'm' ORDER BY m.seq`, k.tenant(), k.Session)
+	if err != nil {
+		t.Fatalf("log: %v", err)
+	}
+	type fact struct {
+		Seq   chat.Seq
+		Flags chat.Flags
+		Calls int
+		Role  string
+	}
+	var seq int64
+	var body, role string
+	var flags, calls int16
+	var got, want []fact
+	var msgs []chat.Message
+	_, err = pgx.ForEachRow(rows, []any{&seq, &body, &flags, &calls, &role}, func() error {
+		got = append(got, fact{chat.Seq(seq), chat.Flags(flags) &^ chat.Estimated, int(calls), role})
+		var m chat.Message
+		if err := json.Unmarshal([]byte(body), &m); err != nil {
+			return fmt.Errorf("%s: %w", body, err)
+		}
+		msgs = append(msgs, m)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("log: %v", err)
+	}
+	for _, m := range chat.Describe(msgs) {
+		want = append(want, fact{m.Seq, m.Flags, m.Calls, string(roleCode(m.Role))})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("facts of session %s (-Go +SQL):\n%s", k, diff)
+	}
+	var p chat.Pairer
+	var suspect chat.Seq
+	for i, m := range msgs {
+		if _, fault := p.Next(m.Role, m.CallIDs(), m.ToolCallID, m.Meta(1).ReasoningOnly()); fault {
+			suspect = chat.Seq(i + 1)
+		}
+	}
+	stored := one[chat.Seq](t, s, `SELECT coalesce(suspect_seq, 0) FROM compactor.sessions WHERE tenant = $1 AND id = $2`, k.tenant(), k.Session)
+	if (stored > 0) != (suspect > 0) || stored < suspect {
+		t.Fatalf("session %s: suspect since %d, the Pairer reports its last fault at %d", k, stored, suspect)
+	}
+}
+
+// drawMessage draws messages whose calls and results fit often, and often not.
+func drawMessage(t *rapid.T) NewMessage {
+	ids := rapid.SampledFrom([]string{"a", "a", "b", ""})
+	content := rapid.SampledFrom([]string{"", " ", "said", "\u00a0\u3000\n", "\u200b", "\x1f", "{}"})
+	var m NewMessage
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 0, 1:
+		m = user("", content.Draw(t, "text"))
+	case 2, 3:
+		m = call("", rapid.SliceOfN(ids, 1, 3).Draw(t, "calls")...)
+		m.Content = chat.TextContent(content.Draw(t, "text"))
+	case 4, 5, 6:
+		m = result("", ids.Draw(t, "answers"), content.Draw(t, "text"))
+	case 7:
+		m = assistant("", content.Draw(t, "text"))
+		m.Reasoning = rapid.SampledFrom([]string{"", "thinking"}).Draw(t, "reasoning")
+		m.ReasoningKey = rapid.SampledFrom([]string{"", "reasoning", "reasoning_content"}).Draw(t, "key")
+	case 8:
+		m = assistant("", "")
+		raw := rapid.SampledFrom([]string{`[{}]`, `[]`, `[ ]`, `{"a":1}`, `""`, `"x"`, `7`, `[[]]`}).Draw(t, "details")
+		m.Extra = map[string]json.RawMessage{rapid.SampledFrom([]string{"reasoning_details", "reasoning"}).Draw(t, "key"): json.RawMessage(raw)}
+	default:
+		m = text("", chat.Role(rapid.SampledFrom([]string{"system", "developer", "assistant", "user", "tool", "critic"}).Draw(t, "role")), "")
+		part := rapid.SampledFrom([]string{
+			`" "`, `"x"`, `{"type":"text","text":"x"}`, `{"type":"text","text":" "}`, `{"text":"x"}`, `{"type":"text","text":7}`, `{"type":null,"text":"x"}`,
+			`{"type":"refusal","refusal":"no"}`, `{"type":"refusal","text":"no"}`, `{"type":"image_url","text":"x"}`, `{"type":"thinking","thinking":"hm"}`,
+			`{"type":"tool_use","text":"x"}`, `{"type":"input_audio"}`, `{}`, `{"type":"output_text","refusal":"x"}`, `{"type":"","text":"x"}`,
+		})
+		m.Content = chat.Content{Parts: []chat.Part{}}
+		for _, raw := range rapid.SliceOfN(part, 0, 3).Draw(t, "parts") {
+			m.Content.Parts = append(m.Content.Parts, chat.Part{Raw: json.RawMessage(raw)})
+		}
+		if rapid.Bool().Draw(t, "calls, whatever the role") {
+			m.ToolCalls = call("", "a").ToolCalls
+		}
+	}
+	return m
+}
+
+func TestAppendSeesWhatGoSeesHoweverBatchesAreCut(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		k := Key{Session: fmt.Sprint(n)}
+		msgs := rapid.SliceOfN(rapid.Custom(drawMessage), 1, 30).Draw(t, "messages")
+		for len(msgs) > 0 {
+			size := min(len(msgs), rapid.SampledFrom([]int{1, 1, 2, 3, 7, 30}).Draw(t, "batch"))
+			add(t, s, k, msgs[:size]...)
+			msgs = msgs[size:]
+		}
+		wantDescribed(t, s, k)
+	})
+	wantConsistent(t, s)
+}
+
+func TestAppendSeesWhatGoSeesInRealHistories(t *testing.T) {
+	t.Parallel()
+	files := realHistories(t)
+	s := open(t)
+	sessions := 0
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for in := chat.NewReader(f); ; sessions++ {
+			h, err := in.Next()
+			if err != nil {
+				break
+			}
+			k := Key{Tenant: filepath.Base(name), Session: h.ID}
+			for i := 0; i < len(h.Messages); {
+				end := min(len(h.Messages), i+[]int{1, 500, 7, 1, 2}[(i+sessions)%5])
+				var batch []NewMessage
+				for _, m := range h.Messages[i:end] {
+					batch = append(batch, NewMessage{Message: m})
+				}
+				add(t, s, k, batch...)
+				i = end
+			}
+			wantDescribed(t, s, k)
+		}
+	}
+	t.Logf("%d sessions", sessions)
+	wantConsistent(t, s)
+}
+
+// realHistories are the recorded conversations of DATA_DIR, or of the folder
+// beside the module's.
+func realHistories(t *testing.T) []string {
+	t.Helper()
+	dir := os.Getenv("DATA_DIR")
+	if dir == "" {
+		dir = "../../shared/data"
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Skipf("no recorded conversations in %s (DATA_DIR names another folder)", dir)
+	}
+	return files
+}

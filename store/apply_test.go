@@ -1,0 +1,343 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func TestApplyWritesTheWholeChange(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	var msgs []NewMessage
+	for i, m := range talk("m", 10) {
+		msgs = append(msgs, counted(m, chat.Tokens(10+i)))
+	}
+	add(t, s, k, append(msgs, user("estimated", "x"))...)
+	first := apply(t, s, k, exclude(span(1, 2)))
+	c := start(t, s, k)
+	plan := summarize(span(3, 4), "three and four")
+	plan.Exclude = exclude(span(6, 7)).Exclude
+	plan.Include = span(1, 1)
+	st := standIn(c.View[7], "short") // seq 10
+	st.Additions[0].Message = result("", "call", "cut").Message
+	plan.Additions = append(plan.Additions, st.Additions...)
+	ch := must(c.change(s, plan))(t)
+	ch.Ledger = Ledger{Kind: "compact", Outcome: "applied", MessagesBefore: 9, MessagesAfter: 8, TokensBefore: 1, TokensAfter: 2, Utilization: 0.5, Steps: []string{"a"}, PlanMicros: 3, TotalMicros: 4}
+	settled := "fingerprint"
+	ch.Settlement = Settlement{DueTokens: 77, EstimateMargin: 0.25, PolicyHash: "h", Settled: settled, CooldownSeconds: 60, Ineffective: true}
+	appended := must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	if diff := cmp.Diff(span(12, 13), appended); diff != "" {
+		t.Errorf("appended (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]chat.Seq{1, 12, 5, 8, 9, 13, 11}, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+	row := must(s.Run(t.Context(), c.Run))(t)
+	if row.Status != "applied" || row.Outcome != "applied" || !row.InForce || row.Revision != 2 || row.MessagesAfter != 8 || row.Utilization != 0.5 || row.EndedAt == nil {
+		t.Errorf("ledger row is %+v", row)
+	}
+	got := list[string](t, s, `SELECT concat_ws(' ', run, reason, seqs, summary_seq) FROM compactor.exclusions ORDER BY run, seqs`)
+	want := []string{
+		fmt.Sprintf("%d truncated {[1,3)}", first), fmt.Sprintf("%d summarized {[3,5)} 12", c.Run),
+		fmt.Sprintf("%d truncated {[6,8)}", c.Run), fmt.Sprintf("%d clamped {[10,11)} 13", c.Run),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("exclusions (-want +got):\n%s", diff)
+	}
+	claim := start(t, s, k).Session
+	if claim.Settled != settled || claim.IneffectiveRuns != 1 || !claim.CoolingDown || claim.Revision != 2 {
+		t.Errorf("session is %+v", claim)
+	}
+	if got := one[string](t, s, `SELECT due_tokens || ' ' || estimate_margin || ' ' || policy_hash || ' ' || tail_start_seq FROM compactor.sessions`); got != "77 0.25 h 11" {
+		t.Errorf("settled as %q", got)
+	}
+	if got := one[string](t, s, `SELECT tool_call_id || ' ' || role_code::text || ' ' || run FROM compactor.message_log WHERE seq = 13`); got != fmt.Sprintf("call a %d", c.Run) && got != fmt.Sprintf("call t %d", c.Run) {
+		t.Errorf("stand-in is stored as %q", got)
+	}
+	wantConsistent(t, s)
+}
+
+func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	c := start(t, s, k)
+	ch := must(c.change(s, summarize(span(1, 3), "start")))(t)
+	results := make(chan error)
+	for range 4 {
+		go func() {
+			_, err := s.Apply(context.Background(), c.Run, c.Fence, ch)
+			results <- err
+		}()
+	}
+	applied := 0
+	for range 4 {
+		if err := <-results; err == nil {
+			applied++
+		} else if !errors.Is(err, ErrNotApplicable) {
+			t.Errorf("second apply: %v, want not applicable", err)
+		}
+	}
+	if applied != 1 {
+		t.Errorf("applied %d times, want once", applied)
+	}
+	if diff := cmp.Diff([]chat.Seq{7, 4, 5, 6}, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}
+
+func TestWhatIsAppendedDuringARunStaysAndDoesNotDisturbIt(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 1, 0})
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	exec(t, s, `DELETE FROM compactor.outbox`)
+	c := start(t, s, k)
+	ch := must(c.change(s, summarize(span(1, 3), "start")))(t)
+	ch.Settlement.DueTokens = 10
+	add(t, s, k, talk("n", 2)...)
+	exec(t, s, `DELETE FROM compactor.outbox`)
+	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	if diff := cmp.Diff([]chat.Seq{9, 4, 5, 6, 7, 8}, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"s 1"}, gens(t, s)); diff != "" {
+		t.Errorf("the run did not wake anybody for what came meanwhile (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+	// With nothing new a session that is still due wakes nobody.
+	exec(t, s, `DELETE FROM compactor.outbox`)
+	c = start(t, s, k)
+	ch = must(c.change(s, exclude(span(4, 4))))(t)
+	ch.Settlement.DueTokens = 10
+	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	if got := gens(t, s); len(got) > 0 {
+		t.Errorf("outbox has %v, want nothing", got)
+	}
+}
+
+func TestAChangeOfTheViewOrThePinsMakesAPlanStale(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, meanwhile := range map[string]func(k Key, first RunID) error{
+		"pin of what the plan takes out": func(k Key, _ RunID) error { return s.Pin(t.Context(), k, "m3") },
+		"undo": func(_ Key, first RunID) error {
+			_, err := s.Undo(t.Context(), first, false, "test")
+			return err
+		},
+		"replace": func(k Key, _ RunID) error {
+			_, err := s.Replace(t.Context(), k, 1, talk("m", 3)[1:], "test")
+			return err
+		},
+	} {
+		k := Key{Session: name}
+		add(t, s, k, talk("m", 6)...)
+		first := apply(t, s, k, exclude(span(1, 1)))
+		c := start(t, s, k)
+		ch := must(c.change(s, summarize(span(2, 4), "start")))(t)
+		if err := meanwhile(k, first); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		before := liveSeqs(t, s, k)
+		if _, err := s.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrStale) {
+			t.Errorf("apply after %s: %v, want stale", name, err)
+		}
+		if diff := cmp.Diff(before, liveSeqs(t, s, k)); diff != "" {
+			t.Errorf("%s: a stale apply changed the view:\n%s", name, diff)
+		}
+	}
+	wantConsistent(t, s)
+}
+
+func TestAPlanCannotNameWhatItsSnapshotDidNotHold(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 4)...)
+	c := start(t, s, k)
+	add(t, s, k, talk("n", 2)...)
+	for name, plan := range map[string]chat.Plan{
+		"exclude": exclude(span(4, 5)), "cover": summarize(span(4, 5), "x"), "include": {Include: span(5, 5)}, "no end": exclude(chat.Ranges{{Lo: 2, Hi: chat.Open}}),
+	} {
+		ch := Change{Plan: plan, SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision, Ledger: Ledger{Kind: "compact", Outcome: "applied"}}
+		if _, err := s.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrStale) {
+			t.Errorf("%s: %v, want stale", name, err)
+		}
+	}
+	if n := len(liveSeqs(t, s, k)); n != 6 {
+		t.Errorf("%d messages in the view, want 6", n)
+	}
+}
+
+func TestAnExclusionCannotNameASummaryThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 4)...)
+	run := apply(t, s, k, exclude(span(1, 1)))
+	_, err := s.pool.Exec(t.Context(), `INSERT INTO compactor.exclusions (run, sid, reason, seqs, summary_seq) SELECT $1, sid, 'x', '{[2,3)}', 99 FROM compactor.sessions`, run)
+	if err == nil || !strings.Contains(err.Error(), "23503") {
+		t.Errorf("missing summary: %v, want the foreign key to refuse it", err)
+	}
+	_, err = s.pool.Exec(t.Context(), `INSERT INTO compactor.exclusions (run, sid, reason, seqs) SELECT 99999, sid, 'x', '{[2,3)}' FROM compactor.sessions`)
+	if err == nil || !strings.Contains(err.Error(), "23503") {
+		t.Errorf("missing run: %v, want the foreign key to refuse it", err)
+	}
+}
+
+func TestARunThatChangesNothingIsStillRecorded(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 1, 0})
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	c := start(t, s, k)
+	settled := "print"
+	code, text := "too_small", strings.Repeat("long ", 200)
+	err := s.Finish(t.Context(), c, StatusSkipped,
+		Ledger{Outcome: "below_threshold", ErrorCode: &code, Error: &text, TokensBefore: 5}, &Settlement{DueTokens: 1 << 30, Settled: settled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := must(s.Run(t.Context(), c.Run))(t)
+	if row.Status != "skipped" || row.Outcome != "below_threshold" || row.ErrorCode != code || len(row.Error) != 500 || row.Revision != 0 || row.InForce {
+		t.Errorf("ledger row is %+v", row)
+	}
+	if session(t, s, k).Due {
+		t.Error("still due, want it settled")
+	}
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "again"}, nil); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("second finish: %v, want not applicable", err)
+	}
+	if _, err := s.Undo(t.Context(), c.Run, false, ""); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("undo of a skipped run: %v, want not applicable", err)
+	}
+	wantConsistent(t, s)
+}
+
+// waiting blocks until some connection of the test's database waits for a lock.
+func waiting(t fataler, s *Store) {
+	t.Helper()
+	for one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
+		exec(t, s, `SELECT pg_stat_clear_snapshot()`)
+	}
+}
+
+func TestAWorkerPastItsLeaseCanStillApplyWhileAnotherRunLooks(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	c := start(t, s, k)
+	other := request(t, s, k, TriggerApplication)
+	expire(t, s, c.Run)
+	tx := must(s.pool.Begin(t.Context()))(t)
+	defer func() { _ = tx.Rollback(context.Background()) }() // a test that fails here must not wait for its own connection
+	_, err := tx.Exec(t.Context(), `SELECT compactor.end_run($1, $2, 'applied', 0, 6, '{truncated}', '{"{[1,3)}"}', '{null}', '{[1,3)}', '{}', NULL,
+		'{"outcome":"applied","d_messages":-2,"d_tokens":-52,"d_estimated":-52,"estimate_margin":0,"fleet_hash":"","due_tokens":1000000}')`, c.Run, c.Fence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := make(chan error)
+	go func() {
+		_, err := s.Claim(context.Background(), other, "w2", time.Minute)
+		claimed <- err
+	}()
+	waiting(t, s)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-claimed; err != nil && !errors.Is(err, ErrBusy) {
+		t.Errorf("claim beside an apply: %v, want it claimed or busy", err)
+	}
+	if row := must(s.Run(t.Context(), c.Run))(t); row.Status != "applied" {
+		t.Errorf("the applied run is %s", row.Status)
+	}
+	wantConsistent(t, s)
+}
+
+func TestWhatIsAppendedDuringARunCountsTowardsTheNext(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	exec(t, s, `UPDATE compactor.sessions SET due_messages = 5, due_turns = 10`)
+	c := start(t, s, k)
+	ch := must(c.change(s, exclude(span(1, 3))))(t)
+	add(t, s, k, counted(user("n1", "x"), 5), counted(assistant("n2", "x"), 6))
+	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	const since = `SELECT concat_ws(' ', messages_since_run, tokens_since_run, turns_since_run, due) FROM compactor.sessions`
+	if got := one[string](t, s, since); got != "2 11 1 f" {
+		t.Errorf("since the run: %s, want 2 messages, 11 tokens, 1 turn, not due", got)
+	}
+	add(t, s, k, talk("o", 3)...)
+	if !session(t, s, k).Due {
+		t.Error("not due after due_messages messages")
+	}
+}
+
+func TestAPinSetDuringARunIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, end := range map[string]func(c *Claim) error{
+		"apply": func(c *Claim) error {
+			_, err := s.Apply(t.Context(), c.Run, c.Fence, must(c.change(s, exclude(span(3, 3))))(t))
+			return err
+		},
+		"finish": func(c *Claim) error {
+			return s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &Settlement{DueTokens: 1 << 40})
+		},
+	} {
+		k := Key{Session: name}
+		add(t, s, k, talk("m", 6)...)
+		apply(t, s, k, exclude(span(1, 2)))
+		c := start(t, s, k)
+		if err := s.Pin(t.Context(), k, "m1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := end(c); err != nil {
+			t.Fatal(err)
+		}
+		if row := session(t, s, k); !row.Due || !row.Suspect {
+			t.Errorf("after %s the session is due: %v, suspect: %v; want both, for the pin", name, row.Due, row.Suspect)
+		}
+		apply(t, s, k, chat.Plan{Include: span(1, 1)})
+		if row := session(t, s, k); row.Due || row.Suspect {
+			t.Errorf("after %s and a run that brought the pin back the session is due: %v, suspect: %v; want neither", name, row.Due, row.Suspect)
+		}
+	}
+	wantConsistent(t, s)
+}
+
+func TestAVerdictOnAnEarlierViewDoesNotSettleTheSession(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	c := start(t, s, k)
+	must(s.Replace(t.Context(), k, 0, talk("m", 6)[3:], "test"))(t)
+	settled := "old"
+	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &Settlement{DueTokens: 1 << 40, Settled: settled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := session(t, s, k); !row.Due || !row.Suspect {
+		t.Errorf("due: %v, suspect: %v; want both: nobody has looked at the view that was put in place meanwhile", row.Due, row.Suspect)
+	}
+	if got := start(t, s, k).Session.Settled; got != "" {
+		t.Errorf("settled on %q, want nothing", got)
+	}
+}
