@@ -1,0 +1,153 @@
+package retention
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Baseline is a policy to compare others with. Keep returns what it keeps of the
+// messages before the cut within a budget of tokens; the messages given are not
+// changed.
+type Baseline struct {
+	Name, Doc string
+	Keep      func(pre []chat.Message, budget float64) []chat.Message
+}
+
+// Baselines are all of them. They look at nothing but sizes and roles, and their
+// results are no views that a provider would accept.
+func Baselines() []Baseline {
+	return []Baseline{
+		{"drop_oldest", "the newest messages that fit", dropOldest},
+		{"head20+tail", "a fifth of the budget for the oldest messages, the rest for the newest", headTail},
+		{"drop_tool_results", "the oldest tool results become a marker, until the rest fits", stubs(0)},
+		{"stub200", "the oldest tool results become one line of 200 characters, until the rest fits", stubs(200)},
+		{"id_list", "a bare list of the newest identifiers: no compaction, it shows how the measure can be gamed", idList},
+	}
+}
+
+// split takes the messages of the system apart.
+func split(ms []chat.Message) (systems, rest []chat.Message) {
+	for i := range ms {
+		if system(&ms[i]) {
+			systems = append(systems, ms[i])
+		} else {
+			rest = append(rest, ms[i])
+		}
+	}
+	return systems, rest
+}
+
+// tail is the index of the first of the newest messages that fit.
+func tail(ms []chat.Message, budget float64) int {
+	i := len(ms)
+	for sum := 0.0; i > 0; i-- {
+		t := Tokens(&ms[i-1])
+		if sum+t > budget {
+			break
+		}
+		sum += t
+	}
+	return i
+}
+
+// withoutOrphans leaves out the tool results whose call is not among the messages.
+func withoutOrphans(ms []chat.Message) []chat.Message {
+	ids := map[string]bool{}
+	var out []chat.Message
+	for i := range ms {
+		for _, c := range ms[i].ToolCalls {
+			ids[c.ID] = true
+		}
+		if m := &ms[i]; m.Role != chat.RoleTool || m.ToolCallID == "" || ids[m.ToolCallID] {
+			out = append(out, *m)
+		}
+	}
+	return out
+}
+
+func dropOldest(pre []chat.Message, budget float64) []chat.Message {
+	systems, rest := split(pre)
+	return append(systems, withoutOrphans(rest[tail(rest, budget):])...)
+}
+
+func headTail(pre []chat.Message, budget float64) []chat.Message {
+	systems, rest := split(pre)
+	var head []chat.Message
+	sum := 0.0
+	for i := range rest {
+		t := Tokens(&rest[i])
+		if sum+t > 0.2*budget {
+			break
+		}
+		head = append(head, rest[i])
+		sum += t
+	}
+	rest = rest[len(head):]
+	return append(systems, withoutOrphans(append(head, rest[tail(rest, budget-sum):]...))...)
+}
+
+// stubs is the baseline that cuts tool results to so many characters.
+func stubs(keep int) func(pre []chat.Message, budget float64) []chat.Message {
+	return func(pre []chat.Message, budget float64) []chat.Message {
+		out := append([]chat.Message(nil), pre...)
+		total := Total(out)
+		for i := range out {
+			if total <= budget {
+				break
+			}
+			if out[i].Role != chat.RoleTool {
+				continue
+			}
+			text := out[i].Content.String()
+			size := utf8.RuneCountInString(text)
+			stub := "[tool result removed]"
+			if keep > 0 {
+				stub = strings.ReplaceAll(head(text, keep), "\n", " ") + fmt.Sprintf(" ...[%d chars removed]", max(0, size-keep))
+			}
+			if n := utf8.RuneCountInString(stub); n < size {
+				total -= float64(size-n) / 4
+				out[i].Content = chat.TextContent(stub)
+			}
+		}
+		if total <= budget {
+			return out
+		}
+		return dropOldest(out, budget)
+	}
+}
+
+// head is the first n characters of s.
+func head(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+func idList(pre []chat.Message, budget float64) []chat.Message {
+	systems, _ := split(pre)
+	seen := map[string]bool{}
+	var list []string
+	sum, full := 0.0, false
+	for i := len(pre) - 1; i >= 0 && !full; i-- {
+		for _, id := range ids(Text(&pre[i])) {
+			if seen[id] {
+				continue
+			}
+			size := float64(utf8.RuneCountInString(id)+1) / 4
+			if full = sum+size > budget; full {
+				break
+			}
+			seen[id] = true
+			list = append(list, id)
+			sum += size
+		}
+	}
+	return append(systems, chat.Message{Role: chat.RoleUser, Content: chat.TextContent(strings.Join(list, " "))})
+}

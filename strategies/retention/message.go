@@ -1,0 +1,64 @@
+package retention
+
+import (
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Text is what a message says: its content, and a line for each tool call with its
+// name and what its arguments come to (see unescape). Reasoning is not said.
+func Text(m *chat.Message) string {
+	s := m.Content.String()
+	if len(m.ToolCalls) == 0 {
+		return s
+	}
+	b := []byte(s)
+	for _, c := range m.ToolCalls {
+		b = append(b, '\n')
+		b = append(b, c.Name...)
+		b = append(b, ' ')
+		b = append(b, unescape(c.Arguments)...)
+	}
+	return string(b)
+}
+
+// Tokens is a quarter of the characters of a message: of its content, and of the
+// names and the arguments of its calls as they were sent. It is exact: quarters of
+// integers are, up to 2^51.
+func Tokens(m *chat.Message) float64 {
+	n := utf8.RuneCountInString(m.Content.String())
+	for _, c := range m.ToolCalls {
+		n += utf8.RuneCountInString(c.Name) + utf8.RuneCountInString(c.Arguments)
+	}
+	return float64(n) / 4
+}
+
+// Total is the tokens of all messages but those of the system.
+func Total(ms []chat.Message) float64 {
+	var sum float64
+	for i := range ms {
+		if !system(&ms[i]) {
+			sum += Tokens(&ms[i])
+		}
+	}
+	return sum
+}
+
+// system reports a message that every policy keeps and nobody counts.
+func system(m *chat.Message) bool {
+	return m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper
+}
+
+// Counter counts as the measure does, for strategies that work towards a number of
+// tokens: a quarter of the characters, rounded up.
+type Counter struct{}
+
+// Name implements tokens.Counter.
+func (Counter) Name() string { return "retention" }
+
+// Text implements tokens.Counter.
+func (Counter) Text(s string) chat.Tokens { return chat.Tokens((utf8.RuneCountInString(s) + 3) / 4) }
+
+// Message implements tokens.Counter.
+func (Counter) Message(m *chat.Message) chat.Tokens { return chat.Tokens((int64(4*Tokens(m)) + 3) / 4) }
