@@ -1,0 +1,189 @@
+package llm_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/llm/script"
+)
+
+// Each behaviour of a server, over a real connection: what a call comes to when the
+// server behaves so every time.
+func TestBehaviours(t *testing.T) {
+	t.Parallel()
+	type want struct {
+		class      llm.Class // "" for an answer
+		status     int
+		attempts   int
+		paid       int
+		unreported int
+		finish     string
+	}
+	answer := want{attempts: 1, paid: 1, finish: llm.FinishStop}
+	cases := map[script.Behaviour]want{
+		script.Normal:             answer,
+		script.Slow:               answer,
+		script.ThinkingAloud:      answer,
+		script.EchoSecret:         answer,
+		script.Inject:             answer,
+		script.WrongLanguage:      answer,
+		script.InventedQuote:      answer,
+		script.Refusal:            answer,
+		script.NoUsage:            {attempts: 1, unreported: 1, finish: llm.FinishStop},
+		script.Length:             {attempts: 1, paid: 1, finish: llm.FinishLength},
+		script.RateLimited:        {class: llm.RateLimited, status: 429, attempts: 4},
+		script.RateLimitedAfter:   {class: llm.RateLimited, status: 429, attempts: 4},
+		script.ServerError:        {class: llm.Overloaded, status: 500, attempts: 3},
+		script.BadGateway:         {class: llm.Overloaded, status: 502, attempts: 3},
+		script.Overloaded:         {class: llm.Overloaded, status: 529, attempts: 3},
+		script.TooLarge:           {class: llm.ContextTooLong, status: 413, attempts: 1},
+		script.Hang:               {class: llm.Timeout, attempts: 1, unreported: 1},
+		script.Cut:                {class: llm.MalformedAnswer, status: 200, attempts: 2, unreported: 2},
+		script.Empty:              {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
+		script.NullContent:        {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
+		script.Thinking:           {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
+		script.NoChoices:          {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
+		script.InvalidJSON:        {class: llm.MalformedAnswer, status: 200, attempts: 2, unreported: 2},
+		script.ErrorBody:          {class: llm.MalformedAnswer, status: 200, attempts: 2, unreported: 2},
+		script.Filter:             {class: llm.ContentFilter, status: 200, attempts: 1, paid: 1},
+		script.FilterError:        {class: llm.ContentFilter, status: 400, attempts: 1},
+		script.ContextTooLong:     {class: llm.ContextTooLong, status: 400, attempts: 1},
+		script.ContextTooLongText: {class: llm.ContextTooLong, status: 400, attempts: 1},
+		script.InsufficientQuota:  {class: llm.QuotaExhausted, status: 429, attempts: 1},
+		script.AuthError:          {class: llm.Auth, status: 401, attempts: 1},
+		script.BadRequest:         {class: llm.BadRequest, status: 400, attempts: 1},
+	}
+	for _, b := range script.Behaviours() {
+		w, ok := cases[b]
+		if !ok {
+			t.Errorf("%s is not tested", b)
+			continue
+		}
+		t.Run(string(b), func(t *testing.T) {
+			t.Parallel()
+			server, url := started(t, script.Step{Behaviour: b, Times: 1000, Delay: 20 * time.Millisecond, RetryAfter: "0.02"})
+			c := quick(profile("model-a", url))
+			if b == script.Hang {
+				c.Deadline.Min = 150 * time.Millisecond
+			}
+			client := newClient(t, c, llm.Deps{})
+			began := time.Now()
+			a, err := client.Complete(t.Context(), llm.Call{User: prompt, MaxTokens: 1000})
+			took := time.Since(began)
+
+			got := want{attempts: a.Attempts, finish: a.FinishReason, unreported: a.Usage.Unreported, paid: server.Paid()}
+			usage, cost := a.Usage, a.CostMicros
+			if err != nil {
+				e := asError(t, err)
+				got = want{class: e.Class, status: e.Status, attempts: e.Attempts, unreported: e.Usage.Unreported, paid: server.Paid()}
+				usage, cost = e.Usage, e.CostMicros
+				if e.Model != "model-a" || a != (llm.Answer{}) {
+					t.Errorf("model %q, answer %+v", e.Model, a)
+				}
+			} else if (a.Text == "") != (b == script.Refusal) || (a.Refusal == "") == (b == script.Refusal) || a.Model != "model-a" {
+				t.Errorf("answer %+v", a)
+			}
+			if diff := cmp.Diff(w, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("want -, got +\n%s", diff)
+			}
+			if server.Calls() != w.attempts {
+				t.Errorf("%d requests, %d attempts counted", server.Calls(), w.attempts)
+			}
+			// The server counts letters, so what it was paid can be told here.
+			in := 8 + (len(prompt)+3)/4
+			if w.paid > 0 && (usage.Input != w.paid*in || usage.Cached != w.paid*(in/4) || cost == 0) {
+				t.Errorf("usage %+v, cost %d: want %d times %d tokens", usage, cost, w.paid, in)
+			}
+			if w.paid > 0 {
+				exact := float64(usage.Input-usage.Cached) + 0.25*float64(usage.Cached) + 4*float64(usage.Output)
+				if float64(cost) < exact || float64(cost) > exact+float64(w.paid) {
+					t.Errorf("cost %d, by the prices %v", cost, exact)
+				}
+			}
+			if w.paid == 0 && (usage.Input+usage.Output != 0 || cost != 0) {
+				t.Errorf("usage %+v, cost %d of nothing that was reported", usage, cost)
+			}
+			if b == script.Hang && (took < 150*time.Millisecond || took > time.Minute) {
+				t.Errorf("took %s", took)
+			}
+			if b == script.RateLimitedAfter && took < 60*time.Millisecond {
+				t.Errorf("took %s: three times 20 ms were to be waited", took)
+			}
+		})
+	}
+}
+
+func TestAnswersText(t *testing.T) {
+	t.Parallel()
+	const key = "sk-canary-0123456789abcdef"
+	env := func(string) (string, bool) { return key, true }
+	_, url := started(t,
+		script.Step{Behaviour: script.Normal, Text: "plain words"},
+		script.Step{Behaviour: script.ThinkingAloud, Text: "after the thought"},
+		script.Step{Behaviour: script.EchoSecret},
+		script.Step{Behaviour: script.Refusal, Text: "no, " + key},
+	)
+	p := profile("m", url)
+	p.KeyEnv = "KEY"
+	client := newClient(t, quick(p), llm.Deps{Env: env})
+	ask := func() llm.Answer {
+		t.Helper()
+		a, err := client.Complete(t.Context(), llm.Call{User: prompt})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	if a := ask(); a.Text != "plain words" {
+		t.Errorf("text %q", a.Text)
+	}
+	if a := ask(); a.Text != "after the thought" || a.Usage.Reasoning == 0 {
+		t.Errorf("text %q, usage %+v", a.Text, a.Usage)
+	}
+	if a := ask(); strings.Contains(a.Text, key) || !strings.Contains(a.Text, "Bearer [REDACTED]") || !strings.Contains(a.Text, "Please fix store/run.go") {
+		t.Errorf("text %q", a.Text)
+	}
+	if a := ask(); a.Refusal != "no, [REDACTED]" || a.Text != "" {
+		t.Errorf("answer %+v", a)
+	}
+}
+
+// What a reasoning model is allowed: its thoughts on top of the answer, and twice
+// that once it thought for so long that nothing was said.
+func TestRoomForReasoning(t *testing.T) {
+	t.Parallel()
+	server, url := started(t, script.Step{Behaviour: script.Thinking}, script.Step{Behaviour: script.Normal})
+	p := profile("o4-mini", url)
+	p.FixedTemperature, p.ReasoningEffort, p.ReasoningTokens = true, "low", 2000
+	client := newClient(t, quick(p), llm.Deps{})
+	a, err := client.Complete(t.Context(), llm.Call{System: "Take notes.", User: prompt, MaxTokens: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Attempts != 2 || server.Paid() != 2 || a.Usage.Reasoning < 3000 || a.Usage.Output <= 3000 {
+		t.Errorf("answer %+v", a)
+	}
+	got := server.Requests()
+	if got[0].MaxTokens != 3000 || got[1].MaxTokens != 6000 {
+		t.Errorf("rooms %d and %d", got[0].MaxTokens, got[1].MaxTokens)
+	}
+	if r := got[0]; r.MaxTokensField != "max_completion_tokens" || r.Temperature != nil || r.Effort != "low" || r.System != "Take notes." || r.Authorized {
+		t.Errorf("request %+v", r)
+	}
+
+	// Where no larger room is left, asking again would be paid for in vain.
+	full, url := started(t, always(script.Thinking))
+	p = profile("m", url)
+	p.MaxOutput, p.MaxTokensField = 1000, llm.MaxTokens
+	_, err = newClient(t, quick(p), llm.Deps{}).Complete(t.Context(), llm.Call{User: prompt, MaxTokens: 1000})
+	if e := asError(t, err); e.Class != llm.MalformedAnswer || e.Attempts != 1 {
+		t.Errorf("error %v", err)
+	}
+	if r := full.Requests()[0]; r.MaxTokensField != "max_tokens" || r.MaxTokens != 1000 || r.Temperature == nil || *r.Temperature <= 0 || *r.Temperature > 1e-6 {
+		t.Errorf("request %+v", r)
+	}
+}

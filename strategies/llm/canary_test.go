@@ -1,0 +1,165 @@
+package llm_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/llm/script"
+)
+
+// No key, nothing of a prompt, and nothing that a server says gets into an error or
+// a line of the log, wherever the server puts it.
+func TestNothingLeaks(t *testing.T) {
+	t.Parallel()
+	const (
+		key    = "sk-canary-key-0123456789"
+		asked  = "canary-prompt-9876543210"
+		system = "canary-system-1212121212"
+		said   = "canary-answer-5555555555"
+		header = "canary-header-7777777777"
+	)
+	for _, b := range script.Behaviours() {
+		t.Run(string(b), func(t *testing.T) {
+			t.Parallel()
+			server := script.New(script.Step{Behaviour: b, Text: said, Times: 1000, Delay: 1, RetryAfter: header})
+			loud := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				for _, name := range []string{
+					"X-Request-Id", "Request-Id", "Retry-After", "Retry-After-Ms", "Www-Authenticate", "Server", "X-Ratelimit-Reset-Requests",
+					"X-Should-Retry", "Openai-Organization", "Location", "Set-Cookie",
+				} {
+					w.Header().Set(name, header+"; "+r.Header.Get("Authorization"))
+				}
+				server.ServeHTTP(w, r)
+			})
+			var log bytes.Buffer
+			p := profile("m", "http://a/v1")
+			p.KeyEnv = "KEY"
+			c := quick(p)
+			c.Deadline.Min = 50e6
+			c.Breaker = llm.Breaker{Failures: 1}
+			c.Cooldown = llm.Cooldown{}
+			client := newClient(t, c, llm.Deps{
+				Transport: hosts{"a": loud},
+				Env:       func(string) (string, bool) { return key, true },
+				Log:       slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+				Cooldowns: &cooldowns{err: errors.New(header)},
+			})
+			a, err := client.Complete(t.Context(), llm.Call{System: system, User: asked + prompt, MaxTokens: 100})
+			told := log.String() + a.Model + a.FinishReason + client.Identity() + fmt.Sprintf("%+v %#v", client, client) + fmt.Sprintf("%+v %#v", c, c)
+			if err == nil {
+				if strings.Contains(a.Text+a.Refusal, key) {
+					t.Error("the key is in the answer")
+				}
+			} else {
+				for e := err; e != nil; e = errors.Unwrap(e) {
+					body, _ := json.Marshal(e)
+					told += fmt.Sprintf("%v %+v %#v %q", e, e, e, e) + string(body)
+				}
+				if log.Len() == 0 {
+					t.Error("a failure is not in the log")
+				}
+			}
+			for _, canary := range []string{"canary", "Bearer", key} {
+				if i := strings.Index(told, canary); i >= 0 {
+					t.Errorf("%s: %s", canary, told[max(0, i-80):min(len(told), i+80)])
+				}
+			}
+		})
+	}
+}
+
+func TestRequestIDsThatAreNothingElseAreLogged(t *testing.T) {
+	t.Parallel()
+	for id, logged := range map[string]bool{
+		"req_0a1b2c3d4e5f60718293a4b5c6d7e8f9": true, "6f1c0e2a-0000-4000-8000-0123456789ab": true, "canary": false,
+		"sk-0a1b2c3d4e5f": false, "0a1b": false, "req_0a1b2c3d4e5f60718293a4b5c6d7e8f9 and more": false,
+	} {
+		var log bytes.Buffer
+		server := script.New(always(script.AuthError))
+		client := newClient(t, quick(profile("m", "http://a/v1")), llm.Deps{
+			Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Transport: hosts{"a": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("X-Request-Id", id)
+				server.ServeHTTP(w, r)
+			})},
+		})
+		_, _ = client.Complete(t.Context(), llm.Call{User: prompt})
+		if strings.Contains(log.String(), id) != logged || !strings.Contains(log.String(), "level=ERROR") {
+			t.Errorf("%s: %s", id, log.String())
+		}
+	}
+}
+
+func TestSecretIsMasked(t *testing.T) {
+	t.Parallel()
+	s := llm.NewSecret("sk-canary")
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", s)
+	body, err := json.Marshal(map[string]any{"s": s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	within := struct{ s llm.Secret }{s}
+	told := fmt.Sprintf("%v %+v %#v %s %q %x %d %v %+v %#v", s, s, s, s, s, s, s, within, within, within) + log.String() + string(body) + s.String()
+	if strings.Contains(told, "canary") || strings.Contains(told, "63616e617279") || !strings.Contains(told, "xxxxx") {
+		t.Error(told)
+	}
+	if s.Reveal() != "sk-canary" || (llm.Secret{}).Reveal() != "" || (llm.Secret{}).String() != "" {
+		t.Error("Reveal")
+	}
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "key")
+	write := func(value string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(value), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("  first-key\n")
+	var got []string
+	server := script.New()
+	keep := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Authorization"))
+		server.ServeHTTP(w, r)
+	})
+	p := profile("m", "http://a/v1")
+	p.KeyFile = file
+	client := newClient(t, quick(p), llm.Deps{Transport: hosts{"a": keep}})
+	for _, change := range []func(){func() {}, func() { write("second-key") }, func() { _ = os.Remove(file) }} {
+		change()
+		if _, err := client.Complete(t.Context(), llm.Call{User: prompt}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"Bearer first-key", "Bearer second-key", "Bearer second-key"}; strings.Join(got, ",") != strings.Join(want, ",") {
+		t.Errorf("got %q", got)
+	}
+
+	for name, c := range map[string]struct{ env, file, want string }{
+		"no such variable":       {env: "NONE", want: "models[0].key_env NONE: holds no key"},
+		"a variable with spaces": {env: "ODD", want: "models[0].key_env ODD: the key holds characters that no key has"},
+		"no such file":           {file: file, want: "models[0].key_file " + file + ": no such file or directory"},
+	} {
+		p := profile("m", "http://a/v1")
+		p.KeyEnv, p.KeyFile = c.env, c.file
+		_, err := llm.New(quick(p), llm.Deps{Env: func(name string) (string, bool) { return "canary\ncanary", name == "ODD" }})
+		if name == "no such variable" {
+			_, err = llm.New(quick(p), llm.Deps{})
+		}
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,319 @@
+package llm_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/llm/script"
+)
+
+// The table of rules, as it shows: how often the first model is asked, whether the
+// next one is, and for how long the first is left alone by other calls.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	type want struct {
+		tries int
+		next  bool
+		rest  time.Duration
+	}
+	for b, w := range map[script.Behaviour]want{
+		script.RateLimited:       {tries: 4, next: true, rest: time.Minute},
+		script.ServerError:       {tries: 3, next: true, rest: time.Minute},
+		script.Hang:              {tries: 1, next: true, rest: time.Minute},
+		script.ErrorBody:         {tries: 2, next: true},
+		script.FilterError:       {tries: 1, next: true},
+		script.BadRequest:        {tries: 1, next: true},
+		script.InsufficientQuota: {tries: 1, next: true, rest: 10 * time.Minute},
+		script.AuthError:         {tries: 1, next: true, rest: 10 * time.Minute},
+		script.ContextTooLong:    {tries: 1, next: true}, // its window is larger
+	} {
+		t.Run(string(b), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				first, second := script.New(always(b)), script.New()
+				larger := profile("second", "http://b/v1")
+				larger.Window *= 2
+				rests := &cooldowns{}
+				client := newClient(t, llm.Config{Models: []llm.Profile{profile("first", "http://a/v1"), larger}},
+					llm.Deps{Transport: hosts{"a": first, "b": second}, Cooldowns: rests})
+				a, err := client.Complete(t.Context(), llm.Call{User: prompt})
+				if err != nil || a.Model != "second" || a.Attempts != w.tries+1 || a.Duration < 0 {
+					t.Fatalf("answer %+v, error %v", a, err)
+				}
+				got := want{tries: first.Calls(), next: second.Calls() == 1}
+				if until, ok := rests.until["first@a"]; ok {
+					got.rest = time.Until(until)
+				}
+				if diff := cmp.Diff(w, got, cmp.AllowUnexported(want{})); diff != "" {
+					t.Errorf("want -, got +\n%s", diff)
+				}
+				// Meanwhile the next model is the one to plan for and to ask.
+				if (w.rest > 0) != (client.Window(t.Context()) == larger.Window) {
+					t.Errorf("window %d", client.Window(t.Context()))
+				}
+				if w.rest == 0 {
+					return
+				}
+				sleep(w.rest - time.Second)
+				if _, err := client.Complete(t.Context(), llm.Call{User: prompt}); err != nil || first.Calls() != w.tries {
+					t.Errorf("asked within its rest: %d calls, error %v", first.Calls(), err)
+				}
+				sleep(2 * time.Second)
+				if _, err := client.Complete(t.Context(), llm.Call{User: prompt}); err != nil || first.Calls() == w.tries {
+					t.Errorf("not asked after its rest: %d calls, error %v", first.Calls(), err)
+				}
+			})
+		})
+	}
+}
+
+// sleep moves the clock of the bubble.
+func sleep(d time.Duration) { <-time.After(d) }
+
+func TestCooldownIsIgnoredOnDemand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := script.New(script.Step{Behaviour: script.AuthError})
+		client := newClient(t, llm.Config{Models: []llm.Profile{profile("m", "http://a/v1")}}, llm.Deps{Transport: hosts{"a": server}})
+		_, err := client.Complete(t.Context(), llm.Call{User: prompt})
+		if e := asError(t, err); e.Class != llm.Auth || e.RetryAfter != 10*time.Minute || !e.Class.Permanent() {
+			t.Errorf("error %v", err)
+		}
+		sleep(time.Minute)
+		_, err = client.Complete(t.Context(), llm.Call{User: prompt})
+		if e := asError(t, err); e.Class != llm.Unavailable || e.RetryAfter != 9*time.Minute || e.Attempts != 0 || e.Class.Permanent() {
+			t.Errorf("error %v", err)
+		}
+		if a, err := client.Complete(t.Context(), llm.Call{User: prompt, IgnoreCooldown: true}); err != nil || a.Attempts != 1 {
+			t.Errorf("answer %+v, error %v", a, err)
+		}
+	})
+}
+
+func TestCooldownsThatFailKeepNothingFromBeingAsked(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, script.Step{Behaviour: script.AuthError})
+	c := quick(profile("m", url))
+	c.Cooldown = llm.Cooldown{}
+	client := newClient(t, c, llm.Deps{Cooldowns: &cooldowns{err: errors.New("the store is away")}})
+	if _, err := client.Complete(t.Context(), llm.Call{User: prompt}); asError(t, err).Class != llm.Auth {
+		t.Errorf("error %v", err)
+	}
+	if _, err := client.Complete(t.Context(), llm.Call{User: prompt}); err != nil {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestContextTooLongGoesToLargerWindowsOnly(t *testing.T) {
+	t.Parallel()
+	first, urlA := started(t, always(script.ContextTooLong))
+	same, urlB := started(t)
+	large, urlC := started(t, script.Step{Behaviour: script.Normal}, script.Step{Behaviour: script.ContextTooLong})
+	c := profile("large", urlC)
+	c.Window = 200_000
+	client := newClient(t, quick(profile("first", urlA), profile("same", urlB), c), llm.Deps{})
+
+	a, err := client.Complete(t.Context(), llm.Call{User: prompt, InputTokens: 50_000, MaxTokens: 1000})
+	if err != nil || a.Model != "large" || same.Calls() != 0 {
+		t.Errorf("answer %+v, error %v, %d calls of the same window", a, err, same.Calls())
+	}
+	_, err = client.Complete(t.Context(), llm.Call{User: prompt, InputTokens: 50_000, MaxTokens: 1000})
+	if e := asError(t, err); e.Class != llm.ContextTooLong || e.Attempts != 2 || same.Calls() != 0 || large.Calls() != 2 {
+		t.Errorf("error %v", err)
+	}
+	// What cannot fit is not sent.
+	calls := first.Calls()
+	_, err = client.Complete(t.Context(), llm.Call{User: prompt, InputTokens: 199_500, MaxTokens: 1000})
+	if e := asError(t, err); e.Class != llm.ContextTooLong || e.Attempts != 0 || first.Calls() != calls || large.Calls() != 2 {
+		t.Errorf("error %v", err)
+	}
+	// A call that bounds its answer by nothing takes what the window has left.
+	if _, err = client.Complete(t.Context(), llm.Call{User: prompt, InputTokens: 199_500}); err != nil || large.Requests()[2].MaxTokens != 500 {
+		t.Errorf("error %v, requests %+v", err, large.Requests())
+	}
+	_, err = client.Complete(t.Context(), llm.Call{User: prompt, InputTokens: 200_000})
+	if e := asError(t, err); e.Class != llm.ContextTooLong || e.Attempts != 0 {
+		t.Errorf("error %v", err)
+	}
+	if client.Window(t.Context()) != 100_000 || len(client.Profiles()) != 3 || client.Profiles()[2].Name != "large" {
+		t.Errorf("window %d, profiles %+v", client.Window(t.Context()), client.Profiles())
+	}
+}
+
+// Of several failures the one is reported that the caller can do most about.
+func TestWhichFailureIsReported(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first, second script.Behaviour
+		want          llm.Class
+	}{
+		"what passes, before what does not":   {script.ServerError, script.AuthError, llm.Overloaded},
+		"and the other way round":             {script.AuthError, script.ServerError, llm.Overloaded},
+		"the last of two alike":               {script.AuthError, script.InsufficientQuota, llm.QuotaExhausted},
+		"what a smaller input would help":     {script.ContextTooLong, script.RateLimited, llm.ContextTooLong},
+		"an odd answer, before a bad request": {script.ErrorBody, script.BadRequest, llm.MalformedAnswer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, urlA := started(t, always(c.first))
+			_, urlB := started(t, always(c.second))
+			second := profile("second", urlB)
+			second.Window *= 2
+			client := newClient(t, quick(profile("first", urlA), second), llm.Deps{})
+			_, err := client.Complete(t.Context(), llm.Call{User: prompt})
+			if e := asError(t, err); e.Class != c.want {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+// What a server said counts more than what was foreseen without asking one.
+func TestFailuresOfServersAreReportedFirst(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, always(script.ServerError))
+	limited := profile("limited", url)
+	limited.RequestsPerMinute = 1
+	for _, models := range [][]llm.Profile{{profile("failing", url), limited}, {limited, profile("failing", url)}} {
+		client := newClient(t, quick(models...), llm.Deps{Limiter: fullLimiter{}})
+		_, err := client.Complete(t.Context(), llm.Call{User: prompt})
+		if e := asError(t, err); e.Class != llm.Overloaded || e.Model != "failing" || e.Attempts != 3 {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+type fullLimiter struct{}
+
+func (fullLimiter) Reserve(context.Context, llm.Take) (time.Duration, error) { return time.Hour, nil }
+
+func TestCircuitOpensAndCloses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first, second := script.New(script.Step{Behaviour: script.ServerError, Times: 6}), script.New()
+		c := quick(profile("first", "http://a/v1"), profile("second", "http://b/v1"))
+		c.Breaker = llm.Breaker{} // 5 failures, 30 s
+		client := newClient(t, c, llm.Deps{Transport: hosts{"a": first, "b": second}})
+		ask := func(model string, calls int) {
+			t.Helper()
+			a, err := client.Complete(t.Context(), llm.Call{User: prompt})
+			if err != nil || a.Model != model || first.Calls() != calls {
+				t.Fatalf("answer of %q, error %v, first was asked %d times, want %q and %d", a.Model, err, first.Calls(), model, calls)
+			}
+		}
+		ask("second", 3)
+		ask("second", 5) // the circuit opens before the third try
+		ask("second", 5)
+		sleep(31 * time.Second)
+		ask("second", 6) // one call tries, and fails
+		ask("second", 6)
+		sleep(31 * time.Second)
+		ask("first", 7)
+		ask("first", 8)
+	})
+}
+
+func TestAllCircuitsOpen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := script.New(always(script.BadGateway))
+		c := quick(profile("m", "http://a/v1"))
+		c.Breaker = llm.Breaker{Failures: 2, Open: 40 * time.Second}
+		client := newClient(t, c, llm.Deps{Transport: hosts{"a": server}})
+		_, err := client.Complete(t.Context(), llm.Call{User: prompt})
+		if e := asError(t, err); e.Class != llm.Overloaded || e.Attempts != 2 || e.Status != 502 || e.RetryAfter < 39*time.Second {
+			t.Errorf("error %v", err) // and not that of the circuit, which the call itself opened
+		}
+		sleep(10 * time.Second)
+		_, err = client.Complete(t.Context(), llm.Call{User: prompt, IgnoreCooldown: true})
+		e := asError(t, err)
+		if e.Class != llm.Unavailable || e.Attempts != 0 || e.RetryAfter < 30*time.Second || e.RetryAfter > 31*time.Second || e.Model != "m" {
+			t.Errorf("error %v", err)
+		}
+		sleep(e.RetryAfter)
+		if _, err = client.Complete(t.Context(), llm.Call{User: prompt}); asError(t, err).Class != llm.Overloaded {
+			t.Errorf("not tried at the time that was named: %v", err)
+		}
+	})
+}
+
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	server, url := started(t)
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	client := newClient(t, quick(profile("m", url)), llm.Deps{})
+	_, err := client.Complete(t.Context(), llm.Call{User: prompt})
+	if e := asError(t, err); e.Class != llm.Unavailable || e.Attempts != 3 || e.Usage != (llm.Usage{}) {
+		t.Errorf("error %v, usage %+v", err, e.Usage)
+	}
+}
+
+func TestCallerGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first, second := script.New(always(script.Hang)), script.New()
+		rests := &cooldowns{}
+		client := newClient(t, llm.Config{Models: []llm.Profile{profile("first", "http://a/v1"), profile("second", "http://b/v1")}, Breaker: llm.Breaker{Failures: 1}},
+			llm.Deps{Transport: hosts{"a": first, "b": second}, Cooldowns: rests})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(errors.New("the worker stops")) })
+		_, err := client.Complete(ctx, llm.Call{User: prompt})
+		if e := asError(t, err); e.Class != llm.Canceled || e.Attempts != 1 || !errors.Is(err, context.Canceled) || e.Usage.Unreported != 1 {
+			t.Errorf("error %v", err)
+		}
+		ctx, cancelWait := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancelWait)
+		waiting := newClient(t, llm.Config{Models: []llm.Profile{profile("m", "http://c/v1")}},
+			llm.Deps{Transport: hosts{"c": script.New(script.Step{Behaviour: script.RateLimitedAfter, RetryAfter: "50"})}})
+		_, err = waiting.Complete(ctx, llm.Call{User: prompt})
+		if e := asError(t, err); e.Class != llm.Canceled || e.Attempts != 1 || e.Model != "m" || !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		_, err = client.Complete(ctx, llm.Call{User: prompt}) // the first has to be asked: nothing speaks against it
+		if e := asError(t, err); e.Class != llm.Timeout || e.Attempts != 1 || !errors.Is(err, context.DeadlineExceeded) || e.Stopped != "" {
+			t.Errorf("error %v", err)
+		}
+		if second.Calls() != 0 || len(rests.until) != 0 {
+			t.Errorf("%d calls, rests %v", second.Calls(), rests.until)
+		}
+		if _, err = client.Complete(ctx, llm.Call{User: prompt}); asError(t, err).Attempts != 0 {
+			t.Errorf("error %v", err)
+		}
+		if got := client.Usable(t.Context()).Name; got != "first" {
+			t.Errorf("%s is to be asked: what the caller did is held against a server", got)
+		}
+	})
+}
+
+// A call that was given up says nothing about the server, neither for nor against it.
+func TestCallsGivenUpAreNotCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := script.New(script.Step{Behaviour: script.ServerError}, script.Step{Behaviour: script.Hang}, always(script.ServerError))
+		c := quick(profile("m", "http://a/v1"))
+		c.Breaker = llm.Breaker{Failures: 2}
+		client := newClient(t, c, llm.Deps{Transport: hosts{"a": server}})
+		ask := func(d time.Duration, want llm.Class) {
+			t.Helper()
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(d, cancel)
+			if _, err := client.Complete(ctx, llm.Call{User: prompt, Budget: llm.Budget{Attempts: 1}}); asError(t, err).Class != want {
+				t.Errorf("error %v, want %s", err, want)
+			}
+		}
+		ask(time.Second, llm.Overloaded)
+		ask(time.Second, llm.Canceled)
+		ask(time.Second, llm.Overloaded)
+		ask(time.Second, llm.Unavailable)
+	})
+}

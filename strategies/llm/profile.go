@@ -1,0 +1,249 @@
+package llm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// MaxTokensField is the name under which a server takes the bound of an answer.
+type MaxTokensField string
+
+// The two fields. The older one is for servers that do not know the newer.
+const (
+	MaxCompletionTokens MaxTokensField = "max_completion_tokens"
+	MaxTokens           MaxTokensField = "max_tokens"
+)
+
+// maxTokens bounds every number of tokens, so that sums and products stay exact.
+const maxTokens = 1_000_000_000
+
+// Profile is one model of one server. It holds no key, only where to find it.
+type Profile struct {
+	// Name is the model as the server knows it.
+	Name string `yaml:"name" json:"name"`
+	// BaseURL is where the server's API begins, "https://api.openai.com/v1".
+	BaseURL string `yaml:"base_url" json:"base_url"`
+	// KeyEnv is the environment variable that holds the key, KeyFile the file; at
+	// most one of them. A server of one's own may need neither.
+	KeyEnv  string `yaml:"key_env" json:"key_env,omitempty"`
+	KeyFile string `yaml:"key_file" json:"key_file,omitempty"`
+	// Window is how many tokens the model reads and writes in one call.
+	Window int `yaml:"window_tokens" json:"window_tokens"`
+	// MaxOutput is how many tokens it writes at most, reasoning included; 0 where
+	// only the window bounds that.
+	MaxOutput int `yaml:"max_output_tokens" json:"max_output_tokens,omitempty"`
+	// MaxTokensField is how the server wants to be told; empty is
+	// max_completion_tokens.
+	MaxTokensField MaxTokensField `yaml:"max_tokens_field" json:"max_tokens_field,omitempty"`
+	// FixedTemperature is set for models that take no temperature. All others are
+	// asked at the lowest there is.
+	FixedTemperature bool `yaml:"fixed_temperature" json:"fixed_temperature,omitempty"`
+	// ReasoningEffort is sent as it is, empty for none.
+	ReasoningEffort string `yaml:"reasoning_effort" json:"reasoning_effort,omitempty"`
+	// ReasoningTokens is what a call is allowed on top of its answer: reasoning
+	// counts against the same bound, and without room for it nothing is answered.
+	ReasoningTokens int `yaml:"reasoning_tokens" json:"reasoning_tokens,omitempty"`
+	// Price is what the model costs; zero for one that costs nothing.
+	Price Price `yaml:"price_per_million" json:"price_per_million,omitzero"`
+	// RequestsPerMinute and TokensPerMinute bound what all workers ask together;
+	// 0 for no bound. Tokens are those of the input and those asked for.
+	RequestsPerMinute int `yaml:"requests_per_minute" json:"requests_per_minute,omitempty"`
+	TokensPerMinute   int `yaml:"tokens_per_minute" json:"tokens_per_minute,omitempty"`
+}
+
+// Price is in units of a currency per million tokens.
+type Price struct {
+	Input float64 `yaml:"input" json:"input,omitempty"`
+	// Cached is the price of input that the server had in its cache; 0 is that of
+	// other input.
+	Cached float64 `yaml:"cached" json:"cached,omitempty"`
+	Output float64 `yaml:"output" json:"output,omitempty"`
+}
+
+// Fault is one thing that is wrong with a configuration.
+type Fault struct {
+	// Key is the yaml key, "models[0].base_url".
+	Key string
+	// Value is what was given, as text; never a key.
+	Value string
+	// Want says what is allowed.
+	Want string
+}
+
+// Error names the key, the value and what is allowed.
+func (f *Fault) Error() string { return fmt.Sprintf("%s: %s: want %s", f.Key, f.Value, f.Want) }
+
+// faults collects what is wrong below a key.
+type faults struct {
+	prefix string
+	errs   []error
+}
+
+func (fs *faults) add(ok bool, key string, value any, want string, args ...any) {
+	if !ok {
+		fs.errs = append(fs.errs, &Fault{Key: fs.prefix + key, Value: fmt.Sprint(value), Want: fmt.Sprintf(want, args...)})
+	}
+}
+
+// Validate reports everything that is wrong with the profile at once, as an
+// errors.Join of *Fault values, and nil when nothing is. It looks for no key.
+func (p Profile) Validate() error {
+	var fs faults
+	p.validate(&fs)
+	return errors.Join(fs.errs...)
+}
+
+func (p Profile) validate(fs *faults) {
+	plain := p.Name != "" && len(p.Name) <= 200 && !strings.ContainsFunc(p.Name, func(r rune) bool { return r <= ' ' || r == 0x7f })
+	fs.add(plain, "name", fmt.Sprintf("%q", p.Name), "the model's name as the server knows it, 1 to 200 characters without spaces")
+	p.validateURL(fs)
+	p.validateKey(fs)
+	fs.add(p.Window > 0 && p.Window <= maxTokens, "window_tokens", p.Window, "1 to %d", maxTokens)
+	fs.add(p.MaxOutput >= 0 && p.MaxOutput <= max(0, p.Window), "max_output_tokens", p.MaxOutput, "0 to window_tokens (%d)", p.Window)
+	switch p.MaxTokensField {
+	case "", MaxCompletionTokens, MaxTokens:
+	default:
+		fs.add(false, "max_tokens_field", fmt.Sprintf("%q", p.MaxTokensField), "%s or %s", MaxCompletionTokens, MaxTokens)
+	}
+	fs.add(p.ReasoningTokens >= 0 && p.ReasoningTokens < maxTokens, "reasoning_tokens", p.ReasoningTokens, "0 or more")
+	fs.add(p.ReasoningTokens == 0 || p.MaxOutput == 0 || p.ReasoningTokens < p.MaxOutput, "reasoning_tokens", p.ReasoningTokens,
+		"less than max_output_tokens (%d), or no room is left for an answer", p.MaxOutput)
+	price := func(key string, v float64) {
+		fs.add(v >= 0 && v <= 1e6 && !math.IsNaN(v), "price_per_million."+key, v, "0 to 1000000")
+	}
+	price("input", p.Price.Input)
+	price("cached", p.Price.Cached)
+	price("output", p.Price.Output)
+	fs.add(p.RequestsPerMinute >= 0 && p.RequestsPerMinute <= maxTokens, "requests_per_minute", p.RequestsPerMinute, "0 to %d", maxTokens)
+	fs.add(p.TokensPerMinute >= 0 && p.TokensPerMinute <= maxTokens, "tokens_per_minute", p.TokensPerMinute, "0 to %d", maxTokens)
+	p.validateRequest(fs)
+}
+
+// validateKey sees to it that a key which was put in the place of its name gets into no
+// error.
+func (p Profile) validateKey(fs *faults) {
+	env := p.KeyEnv == "" || !likeKey(p.KeyEnv) && !strings.ContainsAny(p.KeyEnv, "= \t\n\x00")
+	fs.add(env, "key_env", "the value", "the name of an environment variable, not the key itself")
+	file := !likeKey(p.KeyFile)
+	fs.add(file, "key_file", "the value", "the path of a file (./name for one here), not the key itself")
+	if file {
+		fs.add(p.KeyEnv == "" || p.KeyFile == "", "key_file", fmt.Sprintf("%q", p.KeyFile), "key_env or key_file, not both")
+	}
+}
+
+// likeKey tells keys from names and paths: they are long, in one piece, and mix small
+// letters with digits.
+func likeKey(s string) bool {
+	const long, many = 20, 3
+	digits, small := 0, false
+	for _, r := range s {
+		switch {
+		case r == '/' || r == '\\' || r == '.':
+			return false
+		case r >= '0' && r <= '9':
+			digits++
+		case r >= 'a' && r <= 'z':
+			small = true
+		}
+	}
+	return small && digits >= many && len(s) >= long || strings.HasPrefix(s, "sk-")
+}
+
+// validateURL sees to it that a request goes where it says, and that no secret
+// hides in the address: it is part of names and errors.
+func (p Profile) validateURL(fs *faults) {
+	const want = "http(s)://host[:port][/path] without user, query and fragment"
+	u, err := url.Parse(p.BaseURL)
+	if err != nil {
+		fs.add(false, "base_url", "the value", want)
+		return
+	}
+	ok := (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
+		fs.add(false, "base_url", "the value", want) // may hold a password
+		return
+	}
+	fs.add(ok, "base_url", fmt.Sprintf("%q", p.BaseURL), want)
+}
+
+// validateRequest asks the library what it would refuse to send: it knows some
+// reasoning models by name.
+func (p Profile) validateRequest(fs *faults) {
+	library := openai.NewReasoningValidator()
+	if p.MaxTokensField == MaxTokens {
+		err := library.Validate(p.request("", "x", 1))
+		fs.add(!errors.Is(err, openai.ErrReasoningModelMaxTokensDeprecated), "max_tokens_field", p.MaxTokensField,
+			"%s: %s is a reasoning model", MaxCompletionTokens, p.Name)
+		p.MaxTokensField = MaxCompletionTokens
+	}
+	err := library.Validate(p.request("", "x", 1))
+	if errors.Is(err, openai.ErrReasoningEffortUnsupported) {
+		fs.add(false, "reasoning_effort", fmt.Sprintf("%q", p.ReasoningEffort), "an effort that %s takes", p.Name)
+		return
+	}
+	fs.add(err == nil, "fixed_temperature", p.FixedTemperature, "true: %s takes no temperature", p.Name)
+}
+
+// request is the request for an answer of at most room tokens; 0 leaves that open.
+func (p Profile) request(system, user string, room int) openai.ChatCompletionRequest {
+	r := openai.ChatCompletionRequest{Model: p.Name, ReasoningEffort: p.ReasoningEffort}
+	if system != "" {
+		r.Messages = append(r.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: system})
+	}
+	r.Messages = append(r.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: user})
+	if p.MaxTokensField == MaxTokens {
+		r.MaxTokens = room //nolint:staticcheck // deprecated, and the only one that older servers know
+	} else {
+		r.MaxCompletionTokens = room
+	}
+	if !p.FixedTemperature {
+		r.Temperature = math.SmallestNonzeroFloat32 // the library leaves 0 out, and servers then take 1
+	}
+	return r
+}
+
+// room is how many tokens a call may write: its answer and the reasoning before it,
+// within what the model can. 0 leaves that to the server.
+func (p Profile) room(answer int) int {
+	if answer <= 0 {
+		return p.MaxOutput
+	}
+	return p.within(answer + p.ReasoningTokens)
+}
+
+// more is a larger room for a call that used up its room before it said anything.
+func (p Profile) more(room int) int {
+	if room == 0 {
+		return 0 // it was bounded by nothing that can be raised
+	}
+	return p.within(max(2*room, room+p.ReasoningTokens))
+}
+
+func (p Profile) within(room int) int {
+	if p.MaxOutput > 0 {
+		room = min(room, p.MaxOutput)
+	}
+	return min(room, maxTokens)
+}
+
+// CheckKey reports whether the key is where the profile says, and nil where it names no
+// place. The error names the place, never the value. env may be nil.
+func (p Profile) CheckKey(env func(name string) (string, bool)) error {
+	_, err := openKey(p, env)
+	return err
+}
+
+// ID tells models apart that have one name on two servers: the name and the host, as
+// Cooldowns and logs have it.
+func (p Profile) ID() string {
+	u, err := url.Parse(p.BaseURL)
+	if err != nil {
+		return p.Name
+	}
+	return p.Name + "@" + u.Host
+}

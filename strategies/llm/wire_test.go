@@ -1,0 +1,111 @@
+package llm_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/llm/script"
+)
+
+// A redirect would carry the prompt and the key to somebody else.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	other, otherURL := started(t)
+	for _, status := range []int{301, 302, 307, 308} {
+		server := httptest.NewServer(http.RedirectHandler(otherURL+"/chat/completions", status))
+		client := newClient(t, quick(profile("m", server.URL)), llm.Deps{})
+		_, err := client.Complete(t.Context(), llm.Call{User: prompt})
+		if e := asError(t, err); e.Class != llm.BadRequest || e.Status != status || e.Attempts != 1 {
+			t.Errorf("%d: %v", status, err)
+		}
+		server.Close()
+	}
+	if other.Calls() != 0 {
+		t.Error("the prompt went elsewhere")
+	}
+}
+
+// A body without an end is read up to a bound, packed or not.
+func TestBodiesAreBounded(t *testing.T) {
+	t.Parallel()
+	page := bytes.Repeat([]byte("a"), 1<<20)
+	for name, c := range map[string]struct {
+		status int
+		packed bool
+		want   llm.Class
+	}{
+		"an answer": {200, false, llm.MalformedAnswer}, "a packed answer": {200, true, llm.MalformedAnswer}, "a failure": {503, false, llm.Overloaded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var body io.Writer = w
+				if c.packed {
+					w.Header().Set("Content-Encoding", "gzip")
+					body, _ = gzip.NewWriterLevel(w, gzip.BestSpeed)
+				}
+				w.WriteHeader(c.status)
+				for r.Context().Err() == nil {
+					if _, err := body.Write(page); err != nil {
+						return
+					}
+				}
+			}))
+			defer server.Close()
+			cfg := quick(profile("m", server.URL))
+			cfg.Deadline.Min = time.Minute
+			client := newClient(t, cfg, llm.Deps{})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := client.Complete(t.Context(), llm.Call{User: prompt, Budget: llm.Budget{Attempts: 1}})
+			runtime.ReadMemStats(&after)
+			if e := asError(t, err); e.Class != c.want || e.Status != c.status {
+				t.Errorf("error %v", err)
+			}
+			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 256 {
+				t.Errorf("took %d MB", took)
+			}
+		})
+	}
+}
+
+func TestManyCallsAtATime(t *testing.T) {
+	t.Parallel()
+	server, url := started(t,
+		script.Step{Behaviour: script.Normal, Times: 20}, script.Step{Behaviour: script.ServerError, Times: 20},
+		script.Step{Behaviour: script.Cut, Times: 10}, script.Step{Behaviour: script.RateLimited, Times: 5})
+	p := profile("m", url)
+	p.RequestsPerMinute, p.TokensPerMinute = 1_000_000, 900_000_000
+	client := newClient(t, quick(p), llm.Deps{})
+	var mu sync.Mutex
+	var attempts, input, unreported int
+	var calls sync.WaitGroup
+	for range 100 {
+		calls.Go(func() {
+			a, err := client.Complete(t.Context(), llm.Call{User: prompt, MaxTokens: 10})
+			u, n := a.Usage, a.Attempts
+			if err != nil {
+				e := asError(t, err)
+				u, n = e.Usage, e.Attempts
+			} else if !strings.Contains(a.Text, "## Goal") {
+				t.Errorf("text %q", a.Text)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			attempts, input, unreported = attempts+n, input+u.Input, unreported+u.Unreported
+		})
+	}
+	calls.Wait()
+	if in := 8 + (len(prompt)+3)/4; attempts != server.Calls() || input != server.Paid()*in || unreported != 10 {
+		t.Errorf("%d attempts of %d calls, input %d of %d paid ones, %d unreported", attempts, server.Calls(), input, server.Paid(), unreported)
+	}
+}
