@@ -19,31 +19,40 @@ import (
 //
 // It is a net with holes, made for what goes to a model; it is no vault.
 func Redact(s string) (string, int) {
-	total := 0
+	found := Found{}
+	s = mend(s, passes, false, found)
+	return s, found.Total()
+}
+
+// mend applies passes until there is nothing left to hide, and counts what was.
+func mend(s string, passes []pass, careful bool, found Found) string {
 	// What a mask leaves behind is rarely a secret by another rule. A text that is
 	// made to be one shrinks with each round.
 	for range maxRounds {
 		n := 0
 		for _, pass := range passes {
-			var e edits
+			e := edits{careful: careful}
 			pass(s, &e)
-			if len(e) > 0 {
+			if len(e.list) > 0 {
 				s = e.apply(s)
-				n += len(e)
+				n += len(e.list)
+				e.count(found)
 			}
 		}
-		total += n
 		if n == 0 {
 			break
 		}
 	}
-	return s, total
+	return s
 }
 
 const maxRounds = 16
 
-// passes find secrets, each in what the ones before it left.
-var passes = []func(s string, e *edits){
+// pass finds secrets in a text.
+type pass func(s string, e *edits)
+
+// passes are those of Redact, each for what the ones before it left.
+var passes = []pass{
 	privateKeys, vendorKeys, assignments, fields, urls, webTokens, formBodies, phones,
 }
 
@@ -51,31 +60,46 @@ var passes = []func(s string, e *edits){
 type edit struct {
 	start, end int
 	text       string
+	kind       Kind
 }
 
-// edits are in order and do not overlap.
-type edits []edit
+// edits are what a pass found, in order and without overlap.
+type edits struct {
+	list []edit
+	// careful: what looks like a secret to Redact, and is known to be none, stays.
+	careful bool
+}
 
 // mask hides s[start:end], unless that is hidden already or was by this pass.
-func (e *edits) mask(s string, start, end int) {
+func (e *edits) mask(s string, start, end int, k Kind) {
 	if start < end && start >= e.end() && !masked(s[start:end]) {
-		*e = append(*e, edit{start, end, mask(s[start:end])})
+		e.add(start, end, mask(s[start:end]), k)
 	}
+}
+
+func (e *edits) add(start, end int, text string, k Kind) {
+	e.list = append(e.list, edit{start, end, text, k})
 }
 
 // end is the index behind what was hidden last.
 func (e *edits) end() int {
-	if n := len(*e); n > 0 {
-		return (*e)[n-1].end
+	if n := len(e.list); n > 0 {
+		return e.list[n-1].end
 	}
 	return 0
+}
+
+func (e *edits) count(found Found) {
+	for _, x := range e.list {
+		found[x.kind]++
+	}
 }
 
 func (e *edits) apply(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	done := 0
-	for _, x := range *e {
+	for _, x := range e.list {
 		b.WriteString(s[done:x.start])
 		b.WriteString(x.text)
 		done = x.end

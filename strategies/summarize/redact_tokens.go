@@ -53,19 +53,23 @@ func (t *set) start(s string, i, limit int) int {
 }
 
 // vendorKeys are the words that have the form of some vendor's key.
-func vendorKeys(s string, e *edits) {
+func vendorKeys(s string, e *edits) { keysOf(s, &vendors, e) }
+
+func keysOf(s string, of *byFirst, e *edits) {
 	for i := 0; i < len(s); {
 		if !word[s[i]] {
 			i++
 			continue
 		}
 		end := i
-		for _, v := range byFirst[s[i]] {
+		for _, v := range of[s[i]] {
 			if strings.HasPrefix(s[i:], v.prefix) {
 				end = max(end, v.end(s, i))
 			}
 		}
-		e.mask(s, i, end)
+		if !e.careful || !plainWords(s[i:end]) {
+			e.mask(s, i, end, KindProviderKey)
+		}
 		i = word.end(s, max(i, end))
 	}
 }
@@ -106,7 +110,7 @@ func webTokens(s string, e *edits) {
 			}
 			end = next
 		}
-		e.mask(s, at, end)
+		e.mask(s, at, end, KindJWT)
 		i = end
 	}
 }
@@ -138,7 +142,7 @@ func privateKeys(s string, e *edits) {
 		} else if body := privateBody.FindStringIndex(s[end:]); body != nil {
 			end += body[1]
 		}
-		*e = append(*e, edit{begin[0], end, hiddenKey})
+		e.add(begin[0], end, hiddenKey, KindPrivateKey)
 	}
 }
 
@@ -151,8 +155,9 @@ func phones(s string, e *edits) {
 		}
 		at += i
 		end := digit.end(s, at+1)
-		if n := end - at - 1; n >= 7 && n <= 15 && s[at+1] != '0' && (end == len(s) || !alnum[s[end]]) {
-			e.mask(s, at, end)
+		if n := end - at - 1; n >= 7 && n <= 15 && s[at+1] != '0' && (end == len(s) || !alnum[s[end]]) &&
+			(!e.careful || at > 0 && s[at-1] != '\n' && !alnum[s[at-1]]) { // a line of a diff, a sum
+			e.mask(s, at, end, KindPhone)
 		}
 		i = end
 	}

@@ -35,7 +35,10 @@ func assignments(s string, e *edits) {
 			if s[upper:gap] == "PASS" && digits(s[start:stop]) {
 				continue // a count of tests
 			}
-			e.mask(s, start, stop)
+			if e.careful && spared(s[upper:gap], s[start:stop], start > value) {
+				continue
+			}
+			e.mask(s, start, stop, KindAssignment)
 			continue
 		}
 		secret := secretName(s[name:gap])
@@ -43,8 +46,11 @@ func assignments(s string, e *edits) {
 			continue
 		}
 		start, stop := v.at(value, true)
+		if e.careful && spared(s[name:gap], s[start:stop], start > value) {
+			continue
+		}
 		if code := spaced && start == value; !harmless(s[start:stop], !secret, code) {
-			e.mask(s, start, stop)
+			e.mask(s, start, stop, KindAssignment)
 		}
 	}
 }
@@ -182,7 +188,9 @@ func fields(s string, e *edits) {
 		}
 		if id := digit.start(s, i, 20); i-id >= 8 {
 			if end := word.end(s, i+1); end-i > 30 {
-				e.mask(s, i+1, end)
+				if !e.careful || !isHex(s[i+1:end]) {
+					e.mask(s, i+1, end, KindProviderKey) // of a bot
+				}
 				continue
 			}
 		}
@@ -197,13 +205,18 @@ func fields(s string, e *edits) {
 		case name == gap:
 		case strings.EqualFold(n, "authorization"), strings.EqualFold(n, "proxy-authorization"):
 			start, end := credential(s, value)
-			e.mask(s, start, end)
+			if !e.careful || !placeholder(s[start:end]) && !reference(s[start:end]) {
+				e.mask(s, start, end, KindAuthorization)
+			}
 		case isAny(strings.TrimLeft(n, "-."), headers):
 			start, end := v.at(value, false)
-			e.mask(s, start, end)
+			if !e.careful || !placeholder(s[start:end]) && !reference(s[start:end]) {
+				e.mask(s, start, end, KindAuthorization)
+			}
 		case secretName(n) && !strings.EqualFold(n, "auth") && lineStart(s, name):
-			if start, end := v.at(value, true); !harmless(s[start:end], false, false) {
-				e.mask(s, start, end)
+			start, end := v.at(value, true)
+			if !harmless(s[start:end], false, false) && (!e.careful || !spared(n, s[start:end], start > value)) {
+				e.mask(s, start, end, KindAssignment)
 			}
 		}
 	}
@@ -222,15 +235,20 @@ func quotedField(s string, end, value int, e *edits) {
 	if name < len(q) || s[name-len(q):name] != q {
 		return
 	}
-	header := isAny(s[name:end], headers) || strings.EqualFold(s[name:end], "authorization")
-	if !header && !secretName(s[name:end]) {
+	kind := KindAssignment
+	if isAny(s[name:end], headers) || strings.EqualFold(s[name:end], "authorization") {
+		kind = KindAuthorization
+	} else if !secretName(s[name:end]) {
 		return
 	}
 	value = space.end(s, value)
 	for _, open := range []string{q, `"`, `'`} {
 		if strings.HasPrefix(s[value:], open) {
 			start := value + len(open)
-			e.mask(s, start, quoteEnd(s, start, open))
+			stop := quoteEnd(s, start, open)
+			if !e.careful || !placeholder(s[start:stop]) && (kind != KindAssignment || !spared(s[name:end], s[start:stop], true)) {
+				e.mask(s, start, stop, kind)
+			}
 			return
 		}
 	}
@@ -307,9 +325,9 @@ func urls(s string, e *edits) {
 		switch {
 		case host < 0:
 		case isWeb && colon < 0 && host-i >= 8 && host+1 < len(s) && !space[s[host+1]]:
-			e.mask(s, i, host)
+			e.mask(s, i, host, KindURLToken)
 		case !isWeb && colon >= 0:
-			e.mask(s, colon+1, host)
+			e.mask(s, colon+1, host, KindConnection)
 		}
 	}
 }
@@ -334,11 +352,11 @@ func formBodies(s string, e *edits) {
 		}
 		name, _, ok := strings.Cut(s[at:end], "=")
 		if !ok || name == "" || wordDot.end(name, 0) != len(name) {
-			*e = nil // something else after all
+			e.list = nil // something else after all
 			return
 		}
 		if isAny(name, formNames) {
-			e.mask(s, at+len(name)+1, end)
+			e.mask(s, at+len(name)+1, end, KindAssignment)
 		}
 		at = end + 1
 	}

@@ -12,11 +12,17 @@ type vendor struct {
 	dotted bool
 }
 
-// vendorForms are prefixes by what follows them.
-var vendorForms = []struct {
+// vendorForm is what follows some prefixes.
+type vendorForm struct {
 	vendor
 	prefixes string
-}{
+}
+
+// byFirst are the vendors whose prefix starts with a byte.
+type byFirst [256][]vendor
+
+// vendors are those that Redact knows.
+var vendors = vendorsOf([]vendorForm{
 	// GitHub; Stripe; Perplexity, Firecrawl, Hugging Face, Replicate, npm, DigitalOcean,
 	// Tavily, Exa, Groq; Hindsight, Mem0, ByteRover, RetainDB; Notion, Shopify, Linear.
 	{vendor{body: alnum, min: 10}, `ghp_ gho_ ghu_ ghs_ ghr_ sk_live_ sk_test_ rk_live_ rk_test_
@@ -32,11 +38,10 @@ var vendorForms = []struct {
 	{vendor{body: word, min: 20}, "am_ ya29."},                                                                        // AgentMail, Google
 	{vendor{body: word, min: 30}, "AIza"},                                                                             // Google
 	{vendor{body: wordEqual, min: 20}, "gAAAA"},                                                                       // Fernet
-}
+})
 
-// byFirst are the vendors whose prefix starts with a byte.
-var byFirst = func() (out [256][]vendor) {
-	for _, f := range vendorForms {
+func vendorsOf(forms []vendorForm) (out byFirst) {
+	for _, f := range forms {
 		for prefix := range strings.FieldsSeq(f.prefixes) {
 			v := f.vendor
 			v.prefix = prefix
@@ -44,4 +49,4 @@ var byFirst = func() (out [256][]vendor) {
 		}
 	}
 	return out
-}()
+}

@@ -1,0 +1,219 @@
+package summarize
+
+import (
+	"encoding/base64"
+	"strings"
+)
+
+// foldIndex is the index of word, in small letters, in s from i on, whatever its
+// case, or -1. The first letter is looked for in both cases at once.
+type folder struct {
+	s, word string
+	lower   int // next places of the first letter
+	upper   int
+}
+
+func newFolder(s, word string) folder { return folder{s: s, word: word, lower: -1, upper: -1} }
+
+func (f *folder) next(i int) int {
+	for {
+		f.lower = nextByte(f.s, f.word[0], f.lower, i)
+		f.upper = nextByte(f.s, f.word[0]-'a'+'A', f.upper, i)
+		at := min(f.lower, f.upper)
+		if at+len(f.word) > len(f.s) {
+			return -1
+		}
+		if strings.EqualFold(f.s[at:at+len(f.word)], f.word) {
+			return at
+		}
+		i = at + 1
+	}
+}
+
+// nextByte is known, or where that lies before i the next place of c.
+func nextByte(s string, c byte, known, i int) int {
+	if known >= i {
+		return known
+	}
+	if n := strings.IndexByte(s[min(i, len(s)):], c); n >= 0 {
+		return i + n
+	}
+	return len(s)
+}
+
+// headerValue is where the value of the header begins whose name ends at end: behind
+// a colon, or behind the name's quote and a colon, a comma or an arrow; open is the
+// quote around the value, 0 for none.
+func headerValue(s string, end int) (value int, open byte, ok bool) {
+	i := end
+	if i < len(s) && s[i] == '\\' {
+		i++
+	}
+	quoted := i < len(s) && (s[i] == '"' || s[i] == '\'')
+	if quoted {
+		i++
+	} else if i != end {
+		return 0, 0, false
+	}
+	i = blank.end(s, i)
+	switch {
+	case i < len(s) && (s[i] == ':' || quoted && s[i] == ','):
+		i++
+	case quoted && strings.HasPrefix(s[i:], "=>"):
+		i += len("=>")
+	case strings.HasPrefix(s[i:], "] = ") && quoted: // headers["Cookie"] = …
+		i += len("] = ")
+	default:
+		return 0, 0, false
+	}
+	i = blank.end(s, i)
+	if i < len(s) && s[i] == '[' { // a list of one
+		i = blank.end(s, i+1)
+	}
+	if i < len(s) && s[i] == '\\' && quoted {
+		i++
+	}
+	if i < len(s) && (s[i] == '"' || s[i] == '\'' || s[i] == '`') {
+		return i + 1, s[i], true
+	}
+	return i, 0, !quoted
+}
+
+// lineEnd is where a value that began at i ends: at the quote it is in, any quote if
+// it is in none, the end of the line, and not far away.
+func lineEnd(s string, i int, open byte) int {
+	most := min(len(s), i+4096)
+	for ; i < most; i++ {
+		switch c := s[i]; {
+		case c == '\n' || c == '\r', open != 0 && c == open, open == 0 && (c == '"' || c == '\''):
+			return i
+		case c == '\\' && i+1 < most && (s[i+1] == 'n' || s[i+1] == 'r' || s[i+1] == '"'):
+			return i
+		}
+	}
+	return i
+}
+
+// paramSchemes are the schemes whose credential is a list of parameters.
+var paramSchemes = []string{"digest", "aws4-hmac-sha256", "oauth", "hawk", "signature", "negotiate", "ntlm", "mac", "sharedkey"}
+
+// authorizations are Authorization headers that Redact does not take whole: with
+// parameters, or between quotes that a comma separates from the name.
+func authorizations(s string, e *edits) {
+	f := newFolder(s, "authorization")
+	for i := f.next(0); i >= 0; i = f.next(i) {
+		i += len(f.word)
+		value, open, ok := headerValue(s, i)
+		if !ok || value < e.end() {
+			continue
+		}
+		scheme := word.end(s, value)
+		start := blank.end(s, scheme)
+		params := isAny(s[value:scheme], paramSchemes)
+		if !params && open == 0 {
+			continue // Redact's
+		}
+		end := lineEnd(s, value, open)
+		if params && open != 0 && open != '`' { // the parameters have quotes of their own
+			end = max(end, lineEnd(s, value, '\n'))
+		}
+		if !params && start == scheme || start >= end {
+			start = value
+		}
+		if v := s[start:min(end, len(s))]; len(v) >= 8 && !placeholder(v) && !strings.ContainsAny(v, "{$<") {
+			e.mask(s, start, end, KindAuthorization)
+			i = max(i, end)
+		}
+	}
+}
+
+// bearers are credentials behind the word Bearer or Basic without their header.
+func bearers(s string, e *edits) {
+	for _, scheme := range []string{"bearer", "basic"} {
+		var one edits
+		f := newFolder(s, scheme)
+		for i := f.next(0); i >= 0; i = f.next(i) {
+			at := i
+			i += len(scheme)
+			start := blank.end(s, i)
+			if start == i || at > 0 && word[s[at-1]] {
+				continue
+			}
+			end := credentialSet.end(s, start)
+			v := strings.TrimRight(s[start:end], ".=")
+			if len(v) >= 16 && mixed(v) && (scheme == "bearer" || isPair(v)) {
+				one.mask(s, start, start+len(v), KindAuthorization)
+			}
+			i = max(i, end)
+		}
+		e.merge(one.list)
+	}
+}
+
+var credentialSet = setOf("0-9A-Za-z_.~+/=-")
+
+// isPair reports the base64 of user:password.
+func isPair(v string) bool {
+	b, err := base64.RawStdEncoding.DecodeString(v[:len(v)-len(v)%4])
+	if err != nil || !strings.Contains(string(b), ":") {
+		return false
+	}
+	for _, c := range b {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// merge adds what another look at the text found, where nothing was.
+func (e *edits) merge(more []edit) {
+	old := e.list
+	e.list = make([]edit, 0, len(old)+len(more))
+	for len(old)+len(more) > 0 {
+		from := &old
+		if len(old) == 0 || len(more) > 0 && more[0].start < old[0].start {
+			from = &more
+		}
+		if (*from)[0].start >= e.end() {
+			e.list = append(e.list, (*from)[0])
+		}
+		*from = (*from)[1:]
+	}
+}
+
+// cookies are the values of Cookie and Set-Cookie headers. Attributes of a cookie and
+// values that are no more than a word stay.
+func cookies(s string, e *edits) {
+	f := newFolder(s, "cookie")
+	for i := f.next(0); i >= 0; i = f.next(i) {
+		i += len(f.word)
+		value, open, ok := headerValue(s, i)
+		if !ok {
+			continue
+		}
+		end := lineEnd(s, value, open)
+		for at := value; at < end; {
+			stop := end
+			if n := strings.IndexByte(s[at:end], ';'); n >= 0 {
+				stop = at + n
+			}
+			start := blank.end(s, at)
+			name := cookieName.end(s, start)
+			if name == start || name >= stop || s[name] != '=' {
+				break // no cookie
+			}
+			v := strings.TrimRight(s[name+1:stop], behind)
+			if !isAny(s[start:name], cookieAttributes) && (len(v) >= 16 || len(v) >= 6 && strings.ContainsAny(v, "0123456789")) && !placeholder(v) {
+				e.mask(s, name+1, name+1+len(v), KindCookie)
+			}
+			at = stop + 1
+		}
+		i = max(i, end)
+	}
+}
+
+var (
+	cookieName       = setOf("0-9A-Za-z_.$!-")
+	cookieAttributes = []string{"path", "domain", "expires", "max-age", "samesite", "priority"}
+)

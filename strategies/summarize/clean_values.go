@@ -1,0 +1,175 @@
+package summarize
+
+import (
+	"math"
+	"strings"
+)
+
+// flags are secrets behind options of a command, with a space between, and those that
+// some commands take behind a single letter.
+func flags(s string, e *edits) {
+	for i := 0; ; {
+		at := strings.IndexByte(s[i:], '-')
+		if at < 0 {
+			return
+		}
+		at += i
+		i = at + 1
+		if at > 0 && !space[s[at-1]] || e.end() > at {
+			continue
+		}
+		end := wordDot.end(s[:min(len(s), at+maxName)], at)
+		i = end
+		start, stop, ok := optionValue(s, at, end)
+		if !ok {
+			continue
+		}
+		if v := s[start:stop]; len(v) >= 6 && mixed(v) && !placeholder(v) && !reference(v) && v[0] != '-' {
+			e.mask(s, start, stop, KindAssignment)
+		}
+	}
+}
+
+// optionValue is where the secret of the option at s[at:end] stands.
+func optionValue(s string, at, end int) (start, stop int, ok bool) {
+	name := strings.TrimLeft(s[at:end], "-")
+	before := s[max(0, at-96):at]
+	if strings.HasPrefix(name, "p") && len(name) > 6 && s[at+1] != '-' && strings.Contains(before, "mysql") {
+		return end - len(name) + 1, end, true
+	}
+	if name == "" || end == len(s) || s[end] != ' ' {
+		return 0, 0, false
+	}
+	start, stop = (&values{s: s[:min(len(s), end+1024)]}).at(blank.end(s, end), false)
+	switch {
+	case name == "u" || name == "user":
+		user, _, pair := strings.Cut(s[start:stop], ":")
+		return start + len(user) + 1, stop, pair && user != "" && strings.Contains(before, "curl")
+	case name == "p" || name == "a":
+		return start, stop, strings.Contains(before, "sshpass") || strings.Contains(before, "login") || strings.Contains(before, "redis-cli")
+	case s[at+1] != '-' || !secretName(name) || isAny(lastWord(name), aboutSecrets) || strings.HasSuffix(name, "stdin"):
+		return 0, 0, false
+	}
+	return start, stop, true
+}
+
+// assigned are values in code and data that Redact does not look at: a literal in
+// quotes behind a secret name, wherever that stands, and a random value behind a name
+// that ends in key, salt or the like.
+func assigned(s string, e *edits) {
+	for i := 0; i < len(s); i++ {
+		n := strings.IndexAny(s[i:min(len(s), i+4096)], ":=")
+		if n < 0 {
+			i = min(len(s), i+4096) - 1
+			continue
+		}
+		i += n
+		if i < e.end() {
+			continue
+		}
+		end := i
+		for end > 0 && (space[s[end-1]] && s[end-1] != '\n' || s[end-1] == '"' || s[end-1] == '\'' || s[end-1] == ':' || s[end-1] == '?') && i-end < 8 {
+			end--
+		}
+		name := wordDot.start(s, end, maxName)
+		if name == end {
+			continue
+		}
+		for i+1 < len(s) && (s[i+1] == '=' || s[i+1] == '>') {
+			i++
+		}
+		strong := secretName(s[name:end])
+		if !strong && !weakName(s[name:end]) {
+			continue
+		}
+		value := blank.end(s, i+1)
+		quote := byte(0)
+		if value < len(s) && strings.IndexByte("\"'`", s[value]) >= 0 {
+			quote = s[value]
+			value++
+		}
+		stop := valueSet.end(s[:min(len(s), value+512)], value)
+		v := s[value:stop]
+		if quote != 0 && (stop == len(s) || s[stop] != quote) {
+			if !strong || quote == '`' {
+				continue
+			}
+			if stop = lineEnd(s[:min(len(s), value+512)], value, quote); stop == len(s) || s[stop] != quote {
+				continue
+			}
+			v = s[value:stop]
+		}
+		if secretValue(v, strong, quote != 0) && !spared(s[name:end], v, quote != 0) {
+			e.mask(s, value, stop, KindAssignment)
+			i = stop - 1
+		}
+	}
+}
+
+var valueSet = setOf("0-9A-Za-z_+/=.~-")
+
+// weakNames end names that say little by themselves.
+var weakNames = []string{"key", "salt", "auth", "cert", "signature", "credential", "key-data", "keydata", "hmac", "seed", "nonce", "session", "sessionid", "sid", "pat"}
+
+func weakName(name string) bool {
+	for _, w := range weakNames {
+		if n := len(name) - len(w); n >= 0 && strings.EqualFold(name[n:], w) {
+			return true
+		}
+	}
+	return false
+}
+
+// secretValue reports whether a value is one that somebody or something made up.
+func secretValue(v string, strong, quoted bool) bool {
+	switch {
+	case len(v) < 8 || len(v) > 512 || strings.ContainsAny(v, " {}()<>$%\t"):
+		return false
+	case strong && quoted:
+		return mixed(v)
+	case strong:
+		return len(v) >= 16 && mixed(v) && entropy(v) >= 3
+	}
+	return len(v) >= 20 && !isHex(v) && threeKinds(v) && entropy(v) >= 3.8 && strings.Count(v, "/") < 3 && strings.Count(v, ".") < 2
+}
+
+// mixed reports letters together with digits or signs.
+func mixed(v string) bool {
+	others := strings.ContainsAny(v, "0123456789!@#^&*?")
+	return others && letters.any(v)
+}
+
+// threeKinds reports capitals, small letters and digits.
+func threeKinds(v string) bool {
+	return upperOnly.any(v) && lowerOnly.any(v) && digit.any(v)
+}
+
+var (
+	upperOnly = setOf("A-Z")
+	lowerOnly = setOf("a-z")
+)
+
+// entropy is that of the bytes of v, in bits each.
+func entropy(v string) float64 {
+	var counts [256]int
+	for i := range len(v) {
+		counts[v[i]]++
+	}
+	bits := 0.0
+	for _, n := range counts {
+		if n > 0 {
+			p := float64(n) / float64(len(v))
+			bits -= p * math.Log2(p)
+		}
+	}
+	return bits
+}
+
+func (t *set) any(s string) bool {
+	for i := range len(s) {
+		if t[s[i]] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,125 @@
+package summarize
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// material is what a summary is made of, without secrets.
+type material struct {
+	previous string
+	said     []saying
+}
+
+// saying is one message, or an earlier summary among them.
+type saying struct{ who, text string }
+
+// earlierSummary is who speaks in a summary that stands among the messages.
+const earlierSummary = "summary of earlier messages, not the user's words"
+
+// add takes a message. Reasoning is left out, media are named.
+func (d *material) add(m *chat.Message) {
+	text := m.Content.String()
+	if m.Role != chat.RoleTool {
+		if body, merged, ok := Unframe(text); ok {
+			d.said = append(d.said, saying{earlierSummary, clean(body)})
+			if text = merged; strings.TrimSpace(text) == "" && len(m.ToolCalls) == 0 {
+				return
+			}
+		}
+	}
+	var b strings.Builder
+	b.WriteString(clean(text))
+	for _, p := range m.Content.Parts {
+		if p.IsMedia() {
+			newLine(&b)
+			b.WriteString("(" + p.Type + " left out)")
+		}
+	}
+	for _, c := range m.ToolCalls {
+		newLine(&b)
+		b.WriteString("calls " + clean(c.Name) + " (" + clean(c.ID) + "): " + clean(c.Arguments))
+	}
+	who := string(m.Role)
+	if m.Role == chat.RoleTool {
+		who = "tool, result of " + m.ToolCallID
+	}
+	d.said = append(d.said, saying{oneLine(clean(who)), b.String()})
+}
+
+func clean(s string) string {
+	s, _ = Clean(s)
+	return s
+}
+
+func newLine(b *strings.Builder) {
+	if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func (d *material) size() int {
+	n := len(d.previous)
+	for _, s := range d.said {
+		n += len(s.who) + len(s.text) + 64
+	}
+	return n
+}
+
+// marker is a word made from the material that does not stand in it.
+func (d *material) marker() string {
+	h := sha256.New()
+	for _, s := range append([]saying{{"", d.previous}}, d.said...) {
+		// Lengths keep two materials apart that join to the same text.
+		_, _ = h.Write([]byte(strconv.Itoa(len(s.who)) + " " + strconv.Itoa(len(s.text)) + "\n" + s.who + s.text)) // a hash does not fail
+	}
+	sum := h.Sum(nil)
+	for {
+		word := hex.EncodeToString(sum[:8])
+		if !d.contains(word) {
+			return word
+		}
+		next := sha256.Sum256(sum)
+		sum = next[:]
+	}
+}
+
+func (d *material) contains(word string) bool {
+	if strings.Contains(d.previous, word) {
+		return true
+	}
+	for _, s := range d.said {
+		if strings.Contains(s.text, word) || strings.Contains(s.who, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *material) write(b *strings.Builder, marker string) {
+	if d.previous != "" {
+		b.WriteString("\n" + marker + " 0 notes written so far\n" + d.previous + "\n")
+	}
+	for i, s := range d.said {
+		b.WriteString("\n" + marker + " " + strconv.Itoa(i+1) + " " + s.who + "\n" + s.text + "\n")
+	}
+}
+
+// HasNews reports whether messages hold anything but summaries. Where they do not, a
+// summary of them would be one of summaries without their sources: nothing is gained,
+// facts are lost, and none should be asked for.
+func HasNews(ms []*chat.Message) bool {
+	for _, m := range ms {
+		_, merged, ok := Unframe(m.Content.String())
+		if !ok || m.Role == chat.RoleTool || strings.TrimSpace(merged) != "" || len(m.ToolCalls) > 0 {
+			return true
+		}
+	}
+	return false
+}

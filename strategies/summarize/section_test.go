@@ -1,0 +1,35 @@
+package summarize
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParts(t *testing.T) {
+	t.Parallel()
+	text := "preamble\n# One\na\n```\n## not one\n```\n  ## **Two:**\n\n3. Goal:\nb\n**Active task**\nc\n- Goal\n> Goal\n#hash\n####### seven\nGoals\n"
+	var got []string
+	for _, p := range partsOf(text, DefaultSections()) {
+		got = append(got, p.title+"="+strings.Join(strings.Fields(text[p.body:p.end]), " "))
+	}
+	want := "=preamble|One=a ``` ## not one ```|Two=|Goal=b|Active task=c - Goal > Goal #hash ####### seven Goals"
+	if s := strings.Join(got, "|"); s != want {
+		t.Errorf("%s\nwant %s", s, want)
+	}
+}
+
+func TestCheckSections(t *testing.T) {
+	t.Parallel()
+	if err := CheckSections(DefaultSections()); err != nil {
+		t.Error(err)
+	}
+	err := CheckSections([]Section{{Title: "Goal"}, {Title: " "}, {Title: "a\nb"}, {Title: "GOAL:"}})
+	for _, want := range []string{"sections[1]", "sections[2]", "sections[3]"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "sections[0]") {
+		t.Error(err)
+	}
+}
