@@ -1,0 +1,5 @@
+//go:build !race
+
+package extractive
+
+const raceEnabled = false
