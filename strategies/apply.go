@@ -116,15 +116,18 @@ func (d *Draft) write(a chat.Addition, covers []int32) int32 {
 	return id
 }
 
+// count is how many tokens an addition has.
+func (d *Draft) count(a *chat.Addition) chat.Tokens {
+	if ac, ok := d.input.Counter.(AdditionCounter); ok {
+		return ac.Addition(a)
+	}
+	return d.input.Counter.Message(&a.Message)
+}
+
 // append makes an addition an entry.
 func (d *Draft) append(a chat.Addition) {
 	if c := d.input.Counter; c != nil {
-		a.Counter = c.Name()
-		if ac, ok := c.(AdditionCounter); ok {
-			a.Tokens = ac.Addition(&a)
-		} else {
-			a.Tokens = c.Message(&a.Message)
-		}
+		a.Counter, a.Tokens = c.Name(), d.count(&a)
 	}
 	m := a.Message
 	d.all = append(d.all, Entry{

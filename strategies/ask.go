@@ -4,10 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
+
+// followed reports whether a message of the user stays in the view behind the entry with
+// index last.
+func followed(t *Transcript, last int) bool {
+	return slices.ContainsFunc(t.Entries[last+1:], func(e Entry) bool { return e.Included && userTurn(&e) })
+}
+
+// marked is a summary as it is stored: behind the head that the strategy has for it, or,
+// where whoever writes summaries is strict, framed as reference, so that a model takes it
+// for what it is and the next run knows it again, whichever strategy that has.
+func marked(s summarize.Summarizer, head, text string) string {
+	if _, strict := s.(summarize.Strict); strict {
+		return summarize.Frame(text, summarize.Options{})
+	}
+	return head + text
+}
 
 // ask has a summary written, without white space around it. Secrets go neither to the
 // model nor into what it wrote. The error wraps ErrNoSummary, unless it is that of ctx
@@ -20,7 +37,6 @@ func ask(ctx context.Context, s summarize.Summarizer, t summarize.Task) (string,
 		}
 		return "", fmt.Errorf("%w: %w", ErrNoSummary, err)
 	}
-	text, _ = summarize.Redact(text)
 	if text = str.Trim(text); text == "" {
 		return "", fmt.Errorf("%w: %w", ErrNoSummary, errEmptySummary)
 	}

@@ -10,6 +10,7 @@ import (
 	"sort"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // Draft is a transcript on which plans are tried out: what a pipeline works on
@@ -194,9 +195,50 @@ func (d *Draft) Run(ctx context.Context, s Strategy, load Loader) (changed bool,
 			return false, err
 		}
 	}
+	if err := d.worthIt(s, plan); err != nil {
+		d.unsummarized = err
+		plan = chat.Plan{}
+	}
 	d.Apply(plan, s.Name())
 	d.pin(pins)
 	return d.changes != before, nil
+}
+
+// asker is implemented by strategies that have summaries written.
+type asker interface {
+	asks() summarize.Summarizer
+}
+
+// strict reports whether a strategy has summaries written by who is strict about them.
+func strict(s Strategy) bool {
+	a, ok := s.(asker)
+	if !ok {
+		return false
+	}
+	_, ok = a.asks().(summarize.Strict)
+	return ok
+}
+
+// worthIt is why a plan with a summary is not taken: where whoever writes summaries is
+// strict, one that makes the view larger than what it replaces is as good as none.
+func (d *Draft) worthIt(s Strategy, p chat.Plan) error {
+	if !strict(s) || len(p.Additions) == 0 || d.input.Counter == nil {
+		return nil
+	}
+	grown := chat.Tokens(0)
+	for i := range p.Additions {
+		grown += d.count(&p.Additions[i])
+	}
+	d.found = d.ids(d.found[:0], p.Gone())
+	for _, id := range d.found {
+		if d.all[id].Included {
+			grown -= d.all[id].Tokens
+		}
+	}
+	if grown < 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrNoSummary, &summarize.Failure{Code: string(summarize.CodeTooLarge)})
 }
 
 // pin pins messages for what is still to come of a run.

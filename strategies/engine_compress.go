@@ -148,10 +148,12 @@ func (w watched) watch(ctx context.Context, ask func(summarize.Summarizer) (stri
 	if rests {
 		return "", errCooldown
 	}
+	// Neither had nor refused: whoever asked tries again.
+	over := func(err error) bool { return ctx.Err() != nil || errors.Is(err, summarize.ErrInterrupted) }
 	var text string
 	err := summarize.ErrNoModel
 	if auxiliary {
-		if text, err = ask(e.options.Auxiliary); err != nil && ctx.Err() == nil && !errors.Is(err, summarize.ErrNoModel) {
+		if text, err = ask(e.options.Auxiliary); err != nil && !over(err) && !errors.Is(err, summarize.ErrNoModel) {
 			e.mu.Lock()
 			s.auxiliaryError, e.fellBack = str.Cut(err.Error(), errorLength, errorLength-3), true
 			e.mu.Unlock()
@@ -161,7 +163,7 @@ func (w watched) watch(ctx context.Context, ask func(summarize.Summarizer) (stri
 	if !auxiliary && e.options.Main != nil {
 		text, err = ask(e.options.Main)
 	}
-	if ctx.Err() != nil {
+	if over(err) {
 		return text, err
 	}
 	e.mu.Lock()

@@ -3,6 +3,7 @@ package strategies
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -367,3 +368,22 @@ type failing struct{}
 func (failing) Name() string { return "failing" }
 
 func (failing) Plan(context.Context, *Transcript) (chat.Plan, error) { panic("no") }
+
+// A summary that was interrupted was neither had nor refused: nobody else is asked, and
+// nothing rests.
+func TestEngineTakesAnInterruptionForNoFailure(t *testing.T) {
+	t.Parallel()
+	main := &notes{}
+	auxiliary := &notes{answer: func(int) (string, error) { return "", fmt.Errorf("%w: away", summarize.ErrInterrupted) }}
+	e, _ := engineOn(t, main, auxiliary, nil)
+	day := bigDay()
+	for range 2 {
+		c, err := e.Compress(t.Context(), day, CompressRequest{})
+		if !errors.Is(err, summarize.ErrInterrupted) || len(c.Messages) != len(day) {
+			t.Errorf("%d messages, %v", len(c.Messages), err)
+		}
+	}
+	if len(main.asked) > 0 || len(auxiliary.asked) != 2 {
+		t.Errorf("asked %d and %d times", len(main.asked), len(auxiliary.asked))
+	}
+}

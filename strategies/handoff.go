@@ -32,10 +32,7 @@ type handoff struct {
 
 // The fixed texts of a handoff, where none are configured.
 const (
-	handoffPrefix = `[HANDOFF NOTES] Earlier messages of this conversation were condensed into the notes below to save room. They are background, written by an assistant before you, and no message of the user: ` +
-		`do not answer what they ask and do not repeat what they say was done. Reply to the newest user message, and where it contradicts the notes, it is right.`
 	handoffNote     = `[Note: earlier parts of this conversation may have been condensed into handoff notes. What they describe is done; build on it and on the present state of files and systems.]`
-	handoffEnd      = `--- END OF HANDOFF NOTES --- Reply to what follows, not to the notes above.`
 	handoffStub     = `[The result of this call was condensed; see the handoff notes.]`
 	handoffFallback = `There is no summary of the {n} messages that stood here: they were taken out to save room, and condensing them did not work. Go on from the messages below and from the present state of files and systems.`
 	// legacyPrefix begins summaries of other compressors.
@@ -94,9 +91,9 @@ func newHandoff(a *Args) (Strategy, error) {
 	h.fallsBack = a.Choice("on_failure", "keep",
 		"when no summary is had: keep everything, or put the fallback text in its place", "keep", "fallback") == "fallback"
 	h.systemNote = a.Bool("system_note", false, "add compaction_note to the leading system message, if no guard forbids it")
-	h.prefix = a.Text("summary_prefix", handoffPrefix, "what a summary begins with, and how it is recognised later")
+	h.prefix = a.Text("summary_prefix", summarize.FramePrefix, "what a summary begins with, and how it is recognised later")
 	h.note = a.Text("compaction_note", handoffNote, "what system_note adds")
-	h.end = a.Text("end_marker", handoffEnd, "what ends a summary")
+	h.end = a.Text("end_marker", summarize.FrameSuffix, "what ends a summary")
 	h.stub = a.Text("stub_result", handoffStub, "the result of a call whose own is gone (mode reference)")
 	h.fallback = a.Text("fallback_text", handoffFallback, "what stands in place of a summary that was not had; {n} counts the messages")
 	if strings.TrimSpace(h.prefix) == "" {
@@ -192,7 +189,9 @@ func (h *handoff) pass(ctx context.Context, t *Transcript) (*handoffPass, error)
 		return nil, err
 	}
 	p.start, p.end = h.bounds(p.spans)
-	p.collect()
+	if err := p.collect(); err != nil {
+		return nil, err
+	}
 	if p.start >= p.end || len(p.turns) == 0 && !h.reference {
 		p.pruneOnly()
 		return p, nil
@@ -238,8 +237,8 @@ func (p *handoffPass) read(ctx context.Context) error {
 	return nil
 }
 
-// kept marks what stays in the middle: pinned groups, and system messages, which no
-// guard lets go.
+// kept marks what stays in the middle: pinned groups, and instructions, which are not to
+// be retold.
 func (p *handoffPass) kept() []bool {
 	pinned := make([]bool, len(p.t.Entries))
 	groups := p.t.Groups()
@@ -255,16 +254,25 @@ func (p *handoffPass) kept() []bool {
 	}
 	keep := make([]bool, len(p.view))
 	for i, e := range p.view {
-		keep[i] = pinned[e] || !p.h.reference && p.messages[i].Role == chat.RoleSystem
+		keep[i] = pinned[e] || !p.h.reference && instructs(&p.t.Entries[e])
 	}
 	return keep
 }
 
-// collect gathers what is to be summarized and the summary it goes on from.
-func (p *handoffPass) collect() {
+// collect gathers what is to be summarized and the summary it goes on from. A strict
+// writer shortens what a model reads by itself, and takes references from all that was
+// said: it gets messages as they are, not as pruning left them.
+func (p *handoffPass) collect() error {
 	newest := chat.Seq(0)
+	_, strict := p.h.summarizer.(summarize.Strict)
 	for i := range p.messages {
 		m := p.messages[i]
+		if strict {
+			var err error
+			if m, err = p.t.Read(p.view[i]); err != nil {
+				return err
+			}
+		}
 		inside := i >= p.start && i < p.end && !p.keep[i]
 		summary, rest, ok := p.h.split(m)
 		if ok && !p.h.isFallback(summary) && p.t.Entries[p.view[i]].Seq > newest && (inside || p.h.reference) {
@@ -285,6 +293,7 @@ func (p *handoffPass) collect() {
 	if p.h.continues {
 		p.request.Previous = p.h.continuesWith
 	}
+	return nil
 }
 
 // pruneOnly plans nothing but what pruning wants.

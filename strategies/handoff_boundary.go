@@ -113,11 +113,14 @@ func realUser(s span) bool { return s.role == chat.RoleUser && !s.summary }
 
 // bounds are the head that stays, up to start, and the tail that stays, from end
 // on. There is nothing to summarize where end is not behind start; the reference's
-// end is always.
+// end is always. A summary, whoever wrote it, ends the head: it is brought up to date.
 func (h *handoff) bounds(s spans) (start, end int) {
 	start = s.forward(h.first)
 	if h.reference {
 		return start, max(s.tail(start, int64(h.tail), 3, anyUser), start+1)
+	}
+	if i := slices.IndexFunc(s[:min(start, len(s))], func(x span) bool { return x.summary }); i >= 0 {
+		start = i
 	}
 	if s.last(realUser) == start {
 		start = s.forward(start + 1) // what is asked now belongs to the head if all else is its work

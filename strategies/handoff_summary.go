@@ -25,11 +25,16 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 	}
 	rough := float64((chars + 3) / 4)
 	p.request.Budget = max(summaryMinimum, min(int(rough*summaryShare), int(p.h.most)))
+	most := 0
+	if !p.h.reference { // which lets the minimum go before
+		most = int(p.h.most)
+		p.request.Budget = max(1, min(p.request.Budget, most))
+	}
 	p.request.Focus = p.h.focus
 	p.asked = true
 	text, err := ask(ctx, p.h.summarizer, summarize.Task{
-		Messages: p.turns, Previous: p.request.Previous, Focus: p.h.focus,
-		MaxTokens: p.request.MaxTokens(), Prompt: p.prompt,
+		Messages: p.turns, Previous: p.request.Previous, Followed: p.spans.last(realUser) >= p.end, Focus: p.h.focus,
+		Budget: p.request.Budget, Most: most, MaxTokens: p.request.MaxTokens(), Prompt: p.prompt,
 	})
 	if err != nil && (!p.h.reference || !errors.Is(err, errEmptySummary)) {
 		return "", err
@@ -70,8 +75,12 @@ func (h *handoff) split(m *chat.Message) (summary, rest string, ok bool) {
 		return "", "", false
 	}
 	text, ok := strings.CutPrefix(m.Content.String(), h.prefix)
-	if !ok {
+	if !ok && h.reference {
 		return "", "", false
+	}
+	if !ok { // of an older version, or of another compressor
+		summary, rest, ok = summarize.Unframe(m.Content.String())
+		return str.Trim(summary), str.Trim(rest), ok
 	}
 	if h.end != "" {
 		text, rest, _ = strings.Cut(text, "\n\n"+h.end)
@@ -127,3 +136,6 @@ func (h *handoff) HasContent(t *Transcript) bool {
 	}
 	return start < end
 }
+
+// asks implements asker.
+func (h *handoff) asks() summarize.Summarizer { return h.summarizer }

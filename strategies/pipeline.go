@@ -2,16 +2,20 @@ package strategies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // Pipeline runs strategies one after the other and holds the outcome to what must
 // be true of a view. A pipeline without steps repairs a view and does nothing
 // else. It is immutable and safe for concurrent use.
 type Pipeline struct {
+	// Steps are run in order. What one of them has summarized by a summarize.Strict stays
+	// for the rest of the run.
 	Steps []Strategy
 	// PinTools are names of tools whose calls are pinned for the run, with their
 	// results: what makes calls is read for that.
@@ -27,7 +31,7 @@ type Pipeline struct {
 	Fallback bool
 	// Unsummarized is what becomes of Fallback where the last step got no summary.
 	Unsummarized Unsummarized
-	Guard    Guard
+	Guard        Guard
 }
 
 // Unsummarized is what a pipeline does without the summary that was its last step.
@@ -56,6 +60,9 @@ type Step struct {
 	// Summary says how the summary that the strategy asked for came about, if whoever
 	// wrote it tells. The pipeline leaves it to its caller.
 	Summary any `json:"summary,omitempty"`
+	// Discarded is the code of why nothing of what the steps wanted was done:
+	// invalid_view. It is that of the guard's own step, the last one.
+	Discarded string `json:"discarded,omitempty"`
 	// Err says more. It is the summarizer's, may quote the conversation or a secret,
 	// and is for the caller alone: not to be stored.
 	Err error `json:"-"`
@@ -89,8 +96,24 @@ func (r *Result) Grew() bool { return r.Gain() < 0 }
 // Run plans a compaction of the transcript, which it does not change. Content is
 // loaded for strategies that read it and for messages that need mending, and
 // dropped afterwards; load may be nil where the transcript holds it. If a strategy
-// fails nothing is planned: the error is a *StrategyError.
+// fails nothing is planned: the error is a *StrategyError. Where no view could hold what
+// the steps want, none of it is done, and a step of the guard says so.
 func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, error) {
+	r, err := p.attempt(ctx, t, load)
+	if !errors.Is(err, ErrInvalidView) || len(p.Steps) == 0 {
+		return r, err
+	}
+	wanted := r.Steps
+	if r, err = (Pipeline{Guard: p.Guard}).attempt(ctx, t, load); err != nil {
+		return r, err
+	}
+	r.Steps = append(wanted, Step{Strategy: "guard", Before: r.Before, After: r.After, Discarded: "invalid_view"})
+	return r, nil
+}
+
+// attempt is Run as far as the guard can hold what comes of it: the error wraps
+// ErrInvalidView where it cannot, and the result has the steps then.
+func (p Pipeline) attempt(ctx context.Context, t *Transcript, load Loader) (Result, error) {
 	d, err := NewDraft(t)
 	if err != nil {
 		return Result{}, err
@@ -110,7 +133,7 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 		if d.changes > 0 || len(r.Faults) > 0 || totals.IncludedMessages < totals.Messages {
 			repairs, err := p.Guard.Hold(ctx, d, load)
 			if err != nil {
-				return Result{}, err
+				return Result{Steps: r.Steps}, err
 			}
 			for _, x := range repairs {
 				r.Repairs = addRepair(r.Repairs, x.Reason, x.Messages)
@@ -131,7 +154,11 @@ func (p Pipeline) Run(ctx context.Context, t *Transcript, load Loader) (Result, 
 // fallsBack reports whether the fallback is to make up for what the steps left.
 func (p Pipeline) fallsBack(r *Result) bool {
 	last := len(p.Steps) - 1
-	if last < 0 || len(r.Steps) <= last || r.Steps[last].NoSummary == "" || p.Unsummarized == FallBack {
+	if last < 0 || len(r.Steps) <= last || p.Unsummarized == FallBack {
+		return p.Fallback
+	}
+	switch r.Steps[last].NoSummary {
+	case "", string(summarize.CodeTooLarge): // there was nothing to gain by one
 		return p.Fallback
 	}
 	return p.Unsummarized == DropOldest
@@ -155,9 +182,13 @@ func (p Pipeline) run(ctx context.Context, d *Draft, load Loader, r *Result, tot
 			break
 		}
 		d.unsummarized = nil
+		written := len(d.adds)
 		changed, err := d.Run(ctx, s, load)
 		if err != nil {
 			return err
+		}
+		if strict(s) {
+			d.pin(d.summariesBy(s, written)) // it is old, and steps that drop what is old would take it first
 		}
 		step := Step{Strategy: s.Name(), Before: *totals, Changed: changed}
 		if d.unsummarized != nil {
@@ -170,6 +201,19 @@ func (p Pipeline) run(ctx context.Context, d *Draft, load Loader, r *Result, tot
 		r.Steps = append(r.Steps, step)
 	}
 	return nil
+}
+
+// summariesBy are the summaries that a step wrote, among the additions from the n-th on,
+// and that are in the view.
+func (d *Draft) summariesBy(s Strategy, n int) []chat.Seq {
+	var out []chat.Seq
+	first := len(d.all) - len(d.adds)
+	for i := n; i < len(d.adds); i++ {
+		if e := &d.all[first+i]; e.Included && e.Kind == chat.KindSummary && d.adds[i].Reason == s.Name() {
+			out = append(out, e.Seq)
+		}
+	}
+	return out
 }
 
 // Name implements Strategy.

@@ -95,6 +95,22 @@ func (r *Registry) Register(name, doc string, constructor Constructor) error {
 	return nil
 }
 
+// With is the same registry with another summarizer.
+func (r *Registry) With(s summarize.Summarizer) *Registry {
+	return &Registry{Summarizer: s, known: r.known}
+}
+
+// Summarizes reports whether the strategy of a name asks for summaries.
+func (r *Registry) Summarizes(name string) bool {
+	known, ok := r.known[name]
+	if !ok {
+		return false
+	}
+	args := &Args{strategy: name, registry: r, help: true}
+	_, _ = known.make(args) // see Describe
+	return args.summarizer
+}
+
 // New makes a strategy. Its error names everything that is wrong with the
 // parameters, each fault a *ParamError, or wraps ErrUnknownStrategy.
 func (r *Registry) New(name string, params Params) (Strategy, error) {

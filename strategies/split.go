@@ -124,7 +124,7 @@ func (s *splitPoint) plan(ctx context.Context, t *Transcript, preserved []bool) 
 	return chat.Plan{Additions: []chat.Addition{{
 		Kind: chat.KindSummary, Reason: s.name, Covers: chat.RangesOf(seqsOf(t, covered)...),
 		Position: s.position(t, preserved),
-		Message:  chat.Message{Role: chat.RoleUser, Content: chat.TextContent(splitHead + text)},
+		Message:  chat.Message{Role: chat.RoleUser, Content: chat.TextContent(marked(s.summarizer, splitHead, text))},
 	}}}, nil
 }
 
@@ -163,7 +163,7 @@ const (
 // is the previous one. Without messages there is nothing else than that.
 func splitTask(t *Transcript, entries []int) (summarize.Task, error) {
 	var previous strings.Builder
-	task := summarize.Task{Prompt: splitPrompt, Messages: make([]*chat.Message, 0, len(entries))}
+	task := summarize.Task{Followed: true, Prompt: splitPrompt, Messages: make([]*chat.Message, 0, len(entries))}
 	for _, i := range entries {
 		m, err := t.Read(i)
 		if err != nil {
@@ -234,3 +234,6 @@ func shorten(s string, n int) string {
 	}
 	return s[:from] + clampedNote(s[from:to]) + s[to:]
 }
+
+// asks implements asker.
+func (s *splitPoint) asks() summarize.Summarizer { return s.summarizer }

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,8 +82,31 @@ func (s *summarization) Plan(ctx context.Context, t *Transcript) (chat.Plan, err
 	return chat.Plan{Additions: []chat.Addition{{
 		Kind: chat.KindSummary, Reason: "summarized", Covers: covers.ranges(),
 		Position: t.Entries[t.Groups()[older[0]].Start].Position,
-		Message:  chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)},
+		Message:  chat.Message{Role: s.role(t, entries), Content: chat.TextContent(marked(s.summarizer, "", text))},
 	}}}, nil
+}
+
+// role is that of the summary of entries: the assistant's, unless the summary is framed
+// and taking turns wants the user's.
+func (s *summarization) role(t *Transcript, entries []int) chat.Role {
+	if _, strict := s.summarizer.(summarize.Strict); !strict {
+		return chat.RoleAssistant
+	}
+	var before, behind chat.Role
+	for i := range t.Entries {
+		_, covered := slices.BinarySearch(entries, i)
+		switch e := &t.Entries[i]; {
+		case !e.Included || covered:
+		case i < entries[0]:
+			before = e.Role
+		case behind == "":
+			behind = e.Role
+		}
+	}
+	if role, ok := summarize.RoleBetween(before, behind); ok {
+		return role
+	}
+	return chat.RoleAssistant
 }
 
 // older are the ordinals of the groups that are to be summarized, oldest first.
@@ -90,8 +114,10 @@ func (s *summarization) older(t *Transcript) []int {
 	var out []int
 	var sizes []int64
 	count := int64(0)
+	_, strict := s.summarizer.(summarize.Strict) // which does not retell a developer's instructions
 	for i, g := range t.Groups() {
-		if n, _ := t.GroupTotals(i); n > 0 && g.Kind != chat.GroupSystem && !t.GroupPinned(i) {
+		stays := g.Kind == chat.GroupSystem || strict && instructs(&t.Entries[g.Start])
+		if n, _ := t.GroupTotals(i); n > 0 && !stays && !t.GroupPinned(i) {
 			out, sizes = append(out, i), append(sizes, int64(n))
 			count += int64(n)
 		}
@@ -109,7 +135,7 @@ func (s *summarization) older(t *Transcript) []int {
 
 // ask has the entries summarized.
 func (s *summarization) ask(ctx context.Context, t *Transcript, entries []int) (string, error) {
-	task := summarize.Task{Prompt: s.lines, Instruction: s.custom}
+	task := summarize.Task{Followed: followed(t, entries[len(entries)-1]), Prompt: s.lines, Instruction: s.custom}
 	for _, e := range entries {
 		m, err := t.Read(e)
 		if err != nil {
@@ -165,3 +191,6 @@ func spoken(m *chat.Message) string {
 	}
 	return strings.Join(kinds, ", ")
 }
+
+// asks implements asker.
+func (s *summarization) asks() summarize.Summarizer { return s.summarizer }

@@ -27,7 +27,7 @@ func newSummarize(a *Args) (Strategy, error) {
 	return &rollingSummary{
 		threshold: a.Int(Int{
 			Name: "threshold", Required: true, Min: 0,
-			Doc: "how many messages a view may have before it is summarized; system messages do not count, the summary does",
+			Doc: "how many messages a view may have before it is summarized; system and developer messages do not count, the summary does",
 		}),
 		keep: a.Int(Int{
 			Name: "keep_last_n", Default: 4, Min: 0, Doc: "how many of the newest messages stay as they are; pinned ones come on top",
@@ -46,11 +46,11 @@ func newSummarize(a *Args) (Strategy, error) {
 // Name implements Strategy.
 func (*rollingSummary) Name() string { return "summarize" }
 
-// spoken are the entries in the view but for system messages.
+// spoken are the entries in the view but for instructions.
 func (s *rollingSummary) spoken(t *Transcript) []int {
 	var out []int
 	for i := range t.Entries {
-		if e := &t.Entries[i]; e.Included && e.Role != chat.RoleSystem {
+		if e := &t.Entries[i]; e.Included && !instructs(e) {
 			out = append(out, i)
 		}
 	}
@@ -60,7 +60,7 @@ func (s *rollingSummary) spoken(t *Transcript) []int {
 	return out
 }
 
-// window keeps the newest of what is spoken, what is pinned, and system messages.
+// window keeps the newest of what is spoken, what is pinned, and instructions.
 func (s *rollingSummary) window(t *Transcript, spoken []int) *window {
 	w := newWindow(t, s.Name())
 	if n := int64(len(spoken)); n > 0 && s.keep > 0 {
@@ -68,7 +68,7 @@ func (s *rollingSummary) window(t *Transcript, spoken []int) *window {
 	}
 	w.keepPinned()
 	for i := range t.Entries {
-		if e := &t.Entries[i]; e.Included && e.Role == chat.RoleSystem {
+		if e := &t.Entries[i]; e.Included && instructs(e) {
 			w.states[i] = stateIn
 		}
 	}
@@ -91,7 +91,7 @@ func (s *rollingSummary) Reads(t *Transcript) []chat.Seq {
 		}
 	}
 	for i := range t.Entries {
-		if e := &t.Entries[i]; i > spoken[0] && e.Included && e.Role == chat.RoleSystem {
+		if e := &t.Entries[i]; i > spoken[0] && e.Included && instructs(e) {
 			out = append(out, e.Seq)
 		}
 	}
@@ -118,6 +118,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 	}
 	var messages []*chat.Message
 	var last chat.Seq // of what is summarized
+	newest := 0       // the index of that
 	for _, i := range spoken {
 		if w.states[i] != stateOut {
 			continue
@@ -129,13 +130,13 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 		if !t.Entries[i].ReasoningOnly() {
 			messages = append(messages, m)
 		}
-		if quote := strings.TrimSpace(m.Content.String()); s.verbatim && m.Role == chat.RoleUser && quote != "" && !isSummaryText(quote) {
+		if quote := userSaid(m); s.verbatim && quote != "" {
 			old.quotes = append(old.quotes, quote)
 		}
 		if last > 0 {
 			covers.add(last)
 		}
-		last = t.Entries[i].Seq
+		last, newest = t.Entries[i].Seq, i
 		w.states[i] = stateCovered
 	}
 	if len(messages) == 0 {
@@ -145,7 +146,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 		return chat.Plan{}, err
 	}
 	answer, err := ask(ctx, s.summarizer, summarize.Task{
-		Messages: messages, Previous: old.body, MaxTokens: int(s.maxTokens), Prompt: s.request,
+		Messages: messages, Previous: old.body, Followed: followed(t, newest), MaxTokens: int(s.maxTokens), Prompt: s.request,
 	})
 	if err != nil {
 		return chat.Plan{}, err
@@ -156,6 +157,19 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 	plan := w.plan()
 	plan.Additions = append(written, plan.Additions...)
 	return plan, nil
+}
+
+// userSaid is what the user said in a message, empty for nothing: a summary that some
+// program put in front of it, or in its place, is not the user's.
+func userSaid(m *chat.Message) string {
+	if m.Role != chat.RoleUser {
+		return ""
+	}
+	text := m.Content.String()
+	if _, rest, ok := summarize.Unframe(text); ok {
+		text = rest
+	}
+	return strings.TrimSpace(text)
 }
 
 // written is what comes in the place of what covers and last name: the summary, and
@@ -180,7 +194,7 @@ func (s *rollingSummary) written(w *window, spoken []int, text string, covers se
 		e := &entries[i]
 		switch {
 		case !e.Included:
-		case e.Role != chat.RoleSystem:
+		case !instructs(e):
 			if behind {
 				position, behind = e.Position, false
 			}
@@ -247,3 +261,6 @@ const (
 	maxResultChars   = 500
 	maxArgumentChars = 200
 )
+
+// asks implements asker.
+func (s *rollingSummary) asks() summarize.Summarizer { return s.summarizer }

@@ -40,6 +40,9 @@ func (p Policy) Explain(model string, table WindowFunc) []string {
 	} else {
 		lines = append(lines, "fallback: none, a run may end above the target")
 	}
+	s := p.Summary
+	lines = append(lines, fmt.Sprintf("summaries: %s %% of what they cover, %s to %s tokens, and references of %s %% beside a model's prose; without one: %s",
+		number(100*s.Size.Share), group(min(s.Size.Min, s.Size.Budget(l.Window, l.Window))), group(s.Size.Budget(l.Window, l.Window)), number(100*s.References), s.OnFailure))
 	if len(p.PinTools) > 0 {
 		lines = append(lines, "pinned: what "+strings.Join(p.PinTools, ", ")+" gave")
 	}

@@ -97,6 +97,8 @@ func (p Policy) override(model string) (prefix string, window chat.Tokens) {
 // strategies. When a run starts is not part of it. Equal inputs give equal hashes
 // on every machine and in every release that does not change a version.
 func (p Policy) Hash(l Limits, versions map[string]string) string {
+	summary := p.Summary
+	summary.Cooldown, summary.CooldownNoModel = 0, 0
 	b, err := json.Marshal(struct {
 		Limits   Limits            `json:"limits"`
 		Steps    []Step            `json:"steps"`
@@ -105,8 +107,9 @@ func (p Policy) Hash(l Limits, versions map[string]string) string {
 		Margin   float64           `json:"estimate_margin"`
 		System   bool              `json:"preserve_system"`
 		PinTools []string          `json:"pin_tools,omitempty"`
+		Summary  Summary           `json:"summary"`
 		Versions map[string]string `json:"versions,omitempty"`
-	}{l, p.Steps(l), p.Fallback, p.MinGainTokens, p.EstimateMargin, p.PreserveSystem, p.PinTools, versions})
+	}{l, p.Steps(l), p.Fallback, p.MinGainTokens, p.EstimateMargin, p.PreserveSystem, p.PinTools, summary, versions})
 	if err != nil {
 		// Only parameters that JSON cannot hold get here, and Validate refuses them.
 		b = fmt.Appendf(nil, "%+v %+v %+v", l, p, versions)
@@ -119,6 +122,7 @@ func (p Policy) Hash(l Limits, versions map[string]string) string {
 // start. The thresholds of all sessions are written under it.
 func (p Policy) FleetHash() string {
 	p.Cron, p.Timezone, p.Debounce, p.MaxDelay, p.Cooldown = "", "", 0, 0, 0
+	p.Summary.Cooldown, p.Summary.CooldownNoModel = 0, 0
 	b, err := json.Marshal(p)
 	if err != nil {
 		b = fmt.Appendf(nil, "%+v", p)

@@ -52,6 +52,8 @@ type Policy struct {
 	EstimateMargin float64 `yaml:"estimate_margin" json:"estimate_margin"`
 	// PreserveSystem keeps every system message in the view.
 	PreserveSystem bool `yaml:"preserve_system" json:"preserve_system"`
+	// Summary is how summaries are made.
+	Summary Summary `yaml:"summary" json:"summary"`
 	// PinTools are names of tools whose calls stay in the view with their results,
 	// verbatim, such as those that load a policy or a skill. Runs of a policy that
 	// has some read every message that makes calls.
@@ -83,12 +85,13 @@ func Default() Policy {
 		Target: 0.50,
 		Pipeline: []Step{
 			{Strategy: "tool_result", Params: map[string]any{"keep_last_tool_call_groups": 1}},
-			{Strategy: "truncation"},
+			{Strategy: "handoff"},
 		},
 		Fallback:       true,
 		MinGainTokens:  500,
 		EstimateMargin: 0.10,
 		PreserveSystem: true,
+		Summary:        DefaultSummary(),
 		Cron:           "0 3 * * *",
 		Timezone:       "UTC",
 		Debounce:       2 * time.Second,
@@ -112,6 +115,9 @@ func (p Policy) Margin(t chat.Tokens) chat.Tokens {
 //   - preserve_recent_turns: context_tokens = the window.
 //   - context_window: max_context_window_tokens = the window, max_output_tokens = 0.
 //   - truncation and sliding_window: preserve_system = the policy's.
+//   - handoff: context_length = the window; max_summary_tokens = what Summary.Size
+//     allows, a quarter of the target at most; tail_token_budget = what head, summary and
+//     references leave of the target, a tail being half again as long at most.
 //
 // The policy's own maps are not shared with the result.
 func (p Policy) Steps(l Limits) []Step {
@@ -143,11 +149,20 @@ func (p Policy) Steps(l Limits) []Step {
 		case "context_window":
 			fill("max_context_window_tokens", int(l.Window))
 			fill("max_output_tokens", 0)
+		case "handoff":
+			most := min(p.Summary.Size.Budget(l.Window, l.Window), max(1, l.Target/4))
+			fill("context_length", int(l.Window))
+			fill("max_summary_tokens", int(most))
+			room := float64(l.Target) - 1.3*float64(most) - p.Summary.References*float64(most)
+			fill("tail_token_budget", max(1, int(room*tailShare)))
 		}
 		out = append(out, Step{Strategy: s.Strategy, Params: params})
 	}
 	return out
 }
+
+// tailShare leaves room for the head, and for a tail that is half again as long.
+const tailShare = 0.55
 
 func hasAny(m map[string]any, keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { _, ok := m[k]; return ok })

@@ -203,15 +203,17 @@ func TestStepsAreFilledFromTheLimits(t *testing.T) {
 			Step{Strategy: "truncation", Params: map[string]any{"metric": "messages", "max_n": 9, "compact_to": 3}},
 			Step{Strategy: "sliding_window", Params: map[string]any{"keep_last_groups": 4}},
 			Step{Strategy: "token_budget"},
+			Step{Strategy: "truncation"},
 			Step{Strategy: "preserve_recent_turns", Params: map[string]any{"turns": 3}},
 			Step{Strategy: "context_window"})
 	})
 	want := []Step{
 		{"tool_result", map[string]any{"keep_last_tool_call_groups": 1}},
-		{"truncation", map[string]any{"metric": "tokens", "max_n": 50, "compact_to": 50, "preserve_system": false}},
+		{"handoff", map[string]any{"context_length": 100, "max_summary_tokens": 5, "tail_token_budget": 23}},
 		{"truncation", map[string]any{"metric": "messages", "max_n": 9, "compact_to": 3, "preserve_system": false}},
 		{"sliding_window", map[string]any{"keep_last_groups": 4, "preserve_system": false}},
 		{"token_budget", map[string]any{"token_budget": 50}},
+		{"truncation", map[string]any{"metric": "tokens", "max_n": 50, "compact_to": 50, "preserve_system": false}},
 		{"preserve_recent_turns", map[string]any{"turns": 3, "context_tokens": 100}},
 		{"context_window", map[string]any{"max_context_window_tokens": 100, "max_output_tokens": 0}},
 	}
@@ -243,7 +245,7 @@ func TestHash(t *testing.T) {
 		return p.Hash(p.Limits("gpt-4o", table), map[string]string{"truncation": "1", "tool_result": "2"})
 	}
 	base := hash(Default())
-	if want := "9da1b384d18252bc"; base != want {
+	if want := "8639373799bdc000"; base != want {
 		t.Errorf("the default policy hashes to %s, was %s: every session will be planned anew once", base, want)
 	}
 	if got := hash(with(func(p *Policy) { p.Cron, p.Debounce = "@daily", 0 })); got != base {
@@ -328,8 +330,9 @@ func TestExplain(t *testing.T) {
 	want := `start 96,000 tokens = 0.75 × window 128,000 (gpt-4o, built-in table)
 target 64,000 tokens = 0.5 × window 128,000 (gpt-4o, built-in table)
 step 1 tool_result {"keep_last_tool_call_groups":1}
-step 2 truncation {"compact_to":64000,"max_n":64000,"metric":"tokens","preserve_system":true}
+step 2 handoff {"context_length":128000,"max_summary_tokens":6400,"tail_token_budget":29744}
 fallback: the oldest groups go until the target is met
+summaries: 20 % of what they cover, 2,000 to 6,400 tokens, and references of 25 % beside a model's prose; without one: keep
 gain: a run that saves less than 500 tokens is discarded, then 10m0s of cooldown
 estimated counts: + 10 %
 events: 2s after the last write, 30s after the first at the latest
@@ -337,7 +340,7 @@ sweep: 0 3 * * * (UTC)`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if lines := with(func(p *Policy) { p.PinTools = []string{"a", "b"} }).Explain("gpt-4o", table); lines[5] != "pinned: what a, b gave" {
+	if lines := with(func(p *Policy) { p.PinTools = []string{"a", "b"} }).Explain("gpt-4o", table); lines[6] != "pinned: what a, b gave" {
 		t.Errorf("pinned tools: %q", lines)
 	}
 	p := with(func(p *Policy) { p.StartTokens, p.TargetTokens = 8_000, 6_000 })
@@ -346,5 +349,25 @@ sweep: 0 3 * * * (UTC)`
 target 6,000 tokens = policy.target_tokens (new-model window 128,000, fallback, the model is unknown)`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A session rests as long as the model does: longer only where somebody has to see to it.
+func TestRest(t *testing.T) {
+	t.Parallel()
+	s := DefaultSummary()
+	for code, want := range map[string]time.Duration{
+		"rate_limited": time.Minute, "overloaded": time.Minute, "timeout": time.Minute, "unavailable": time.Minute, "refusal": time.Minute,
+		"no_model": 10 * time.Minute, "auth": 10 * time.Minute, "quota_exhausted": 10 * time.Minute,
+	} {
+		if got := s.Rest(code, 0); got != want {
+			t.Errorf("%s: %v, want %v", code, got, want)
+		}
+		if got := s.Rest(code, 20*time.Minute); got != 20*time.Minute {
+			t.Errorf("%s, asked to wait: %v", code, got)
+		}
+		if got := s.Rest(code, 1000*time.Hour); got != 24*time.Hour {
+			t.Errorf("%s, asked to wait for ever: %v", code, got)
+		}
 	}
 }

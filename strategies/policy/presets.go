@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 
@@ -16,7 +15,7 @@ type Preset struct {
 	// After what is done when it is written, and stored: the two of a
 	// strategies.Provider. On existing storage the worker does both, After first.
 	Before, After []Step
-	// Summarizer: it cannot be used where none is configured.
+	// Summarizer: it writes summaries.
 	Summarizer bool
 	// start and target are StartTokens and TargetTokens; 0 leaves the fractions.
 	start, target chat.Tokens
@@ -81,20 +80,4 @@ func (s Preset) Over(p Policy) Policy {
 		p.StartTokens, p.TargetTokens = s.start, s.target
 	}
 	return p
-}
-
-// has reports whether a step is one of the preset's.
-func (s Preset) has(step Step) bool {
-	return slices.ContainsFunc(slices.Concat(s.After, s.Before), func(own Step) bool { return reflect.DeepEqual(own, step) })
-}
-
-// withoutSummarizer are the names of the presets that can be used anywhere.
-func withoutSummarizer() []string {
-	var names []string
-	for _, p := range Presets() {
-		if !p.Summarizer {
-			names = append(names, p.Name)
-		}
-	}
-	return names
 }

@@ -53,6 +53,7 @@ func (p Policy) Validate() error {
 	}
 	p.validateLimits(&fs)
 	p.validatePipeline(&fs)
+	p.validateSummary(&fs)
 	p.validateGain(&fs)
 	p.validateTimes(&fs)
 	return errors.Join(fs...)
@@ -158,10 +159,6 @@ func (p Policy) Check(build func(name string, params map[string]any) error) erro
 	window := cmp.Or(p.WindowTokens, FallbackWindow)
 	for i, s := range p.Steps(p.Limits("", func(string) (int, bool) { return int(window), true })) {
 		if err := build(s.Strategy, s.Params); err != nil {
-			if preset, nerr := PresetNamed(p.Preset); nerr == nil && preset.Summarizer && preset.has(p.Pipeline[i]) {
-				fs.add(false, "preset", p.Preset, "%s where there is no summarizer (%v)", strings.Join(withoutSummarizer(), " or "), err)
-				continue
-			}
 			fs.add(false, fmt.Sprintf("pipeline[%d]", i), s.Strategy, "a step that can be run (%v)", err)
 		}
 	}

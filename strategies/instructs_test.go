@@ -1,0 +1,85 @@
+package strategies
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// tasks is a writer that remembers what it was asked.
+type tasks struct{ asked []summarize.Task }
+
+func (w *tasks) Summarize(context.Context, summarize.Request) (string, error) {
+	return "", summarize.ErrNoModel
+}
+
+func (w *tasks) Write(_ context.Context, t summarize.Task) (string, error) {
+	w.asked = append(w.asked, t)
+	return "notes", nil
+}
+
+// Instructions stay and are shown to no model, whatever role they come in.
+func TestInstructionsAreNotSummarized(t *testing.T) {
+	t.Parallel()
+	tests := map[string]Params{
+		"handoff":                short(Params{"protect_first_n": 1, "protect_last_n": 1}),
+		"summarize":              {"threshold": 4, "keep_last_n": 2},
+		"preserve_user_messages": {},
+	}
+	for name, params := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &tasks{}
+			r := Builtin()
+			r.Summarizer = w
+			s, err := r.New(name, params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			long := strings.Repeat("words of a long answer ", 20)
+			m := session(sys("rules"), user("a"), says(long), text(chat.RoleDeveloper, "more rules"), user("b"), says(long),
+				text(chat.RoleSystem, "new rules"), user("c"), says(long), user("d"), says("e"))
+			m.run(t, Pipeline{Steps: []Strategy{s}}, true)
+			if len(w.asked) != 1 {
+				t.Fatalf("asked %d times", len(w.asked))
+			}
+			for _, m := range w.asked[0].Messages {
+				if m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper {
+					t.Errorf("asked to summarize %s %q", m.Role, m.Content.String())
+				}
+			}
+			view := m.said()
+			for _, want := range []string{"system: rules", "developer: more rules", "system: new rules"} {
+				if !slices.Contains(view, want) {
+					t.Errorf("not in the view: %s\n%q", want, view)
+				}
+			}
+		})
+	}
+}
+
+// What a summary may have is what the policy says, however small that is.
+func TestAHandoffAsksForNoMoreThanItMay(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]int{"safe": 300, "reference": 2000} {
+		w := &tasks{}
+		r := Builtin()
+		r.Summarizer = w
+		s, err := r.New("handoff", short(Params{"protect_first_n": 1, "max_summary_tokens": 300, "mode": mode}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := session(user("a"))
+		for range 20 {
+			m.append(says(strings.Repeat("words of a long answer ", 20)), user("more"))
+		}
+		m.run(t, Pipeline{Steps: []Strategy{s}}, true)
+		if len(w.asked) != 1 || w.asked[0].Budget != want {
+			t.Errorf("%s: asked for %+v, want %d", mode, w.asked[0].Budget, want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package summarizer
+
+import (
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/summarize"
+)
+
+// Writers are the summarizers of a pipeline's steps, by index; nil where the registry
+// has one of its own.
+type Writers []*Writer
+
+// Build makes the steps of a pipeline, each with a writer of its own, where the registry
+// has no summarizer. The error is that of the first step that cannot be made.
+func Build(r *strategies.Registry, steps []policy.Step, o Options) ([]strategies.Strategy, Writers, error) {
+	out, writers := make([]strategies.Strategy, len(steps)), make(Writers, len(steps))
+	for i, s := range steps {
+		registry := r
+		if r.Summarizer == nil {
+			o.Last = i == len(steps)-1
+			writers[i] = New(o)
+			registry = r.With(writers[i])
+		}
+		var err error
+		if out[i], err = registry.New(s.Strategy, s.Params); err != nil {
+			return nil, nil, err
+		}
+	}
+	return out, writers, nil
+}
+
+// Report puts beside each step how its summary came about. Where a step did nothing
+// for want of one, nobody wrote it; where what was to make up for a model would have been too large, the
+// model's failure is why.
+func (w Writers) Report(steps []strategies.Step) {
+	for i, one := range w {
+		if i >= len(steps) || one == nil || one.Report() == nil {
+			continue
+		}
+		s, r := &steps[i], one.Report()
+		s.Summary = r
+		switch {
+		case s.NoSummary == "" || s.Changed: // of several within a step, one may have been taken
+			continue
+		case r.Failure == "":
+			r.Failure = s.NoSummary
+		case s.NoSummary == string(summarize.CodeTooLarge):
+			s.NoSummary = r.Failure
+		}
+		r.WrittenBy = ""
+	}
+}
+
+// Unsummarized is what a policy leaves to the fallback of a pipeline whose last step got
+// no summary.
+func Unsummarized(s Settings) strategies.Unsummarized {
+	switch s.OnFailure {
+	case OnFailureTruncate:
+		return strategies.DropOldest
+	case OnFailureKeep:
+		return strategies.KeepHistory
+	}
+	return strategies.FallBack
+}

@@ -1,0 +1,31 @@
+package summarizer_test
+
+import (
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/summarizer"
+)
+
+func TestReportsInWords(t *testing.T) {
+	t.Parallel()
+	for want, r := range map[string]summarizer.Report{
+		"":                     {Failure: "auth"},
+		"model gpt-5":          {WrittenBy: summarizer.ByModel, Model: "gpt-5"},
+		"no model: an extract": {WrittenBy: summarizer.ByExtract},
+		"no model: a marker (the model failed: auth)": {WrittenBy: summarizer.ByMarker, Failure: "auth"},
+	} {
+		if got := r.Author(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for want, c := range map[string]summarizer.Call{
+		"paid for before, prompt abc":                                                             {PromptHash: "abc", Reused: true, Input: 5},
+		"10 tokens in (4 cached), 2 out, cost 0.0012, 3 attempts, prompt abc":                     {PromptHash: "abc", Input: 10, Cached: 4, Output: 2, CostMicros: 1200, Attempts: 3},
+		"10 tokens in, 2 out, cost 0.0000, to mend the one before, rejected: refusal, prompt abc": {PromptHash: "abc", Input: 10, Output: 2, Repair: true, Rejected: "refusal"},
+		"failed: timeout, prompt abc":                                                             {PromptHash: "abc", Failed: "timeout", Attempts: 1},
+	} {
+		if got := c.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
