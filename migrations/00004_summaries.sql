@@ -33,6 +33,7 @@ CREATE TABLE @schema@.summary_calls (
 
 -- One answer a key, or one question on its way.
 CREATE UNIQUE INDEX summary_calls_key ON @schema@.summary_calls (key) WHERE state IN ('asked', 'answered');
+CREATE INDEX summary_calls_old ON @schema@.summary_calls (ended_at) WHERE answer IS NOT NULL;
 CREATE INDEX summary_calls_run ON @schema@.summary_calls (run);
 
 -- A model that failed is left alone for a while, by all workers.

@@ -44,8 +44,10 @@ type fakeStore struct {
 	lost    int // sessions that are due, with nothing under way
 	orphans int // running runs whose worker is gone
 	stale   int // sessions with old thresholds
-	saved   []string
-	spec    json.RawMessage
+	// oldAnswers are those that no run can want any more.
+	oldAnswers int
+	saved      []string
+	spec       json.RawMessage
 }
 
 type fakeSweep struct {
@@ -275,6 +277,17 @@ func (f *fakeStore) RefreshThresholds(ctx context.Context, after int64, limit in
 		return n, 0, nil
 	}
 	return n, after + int64(n), nil
+}
+
+func (f *fakeStore) PurgeAnswers(ctx context.Context, _ time.Duration, limit int) (int64, error) {
+	if err := f.enter(ctx, "purge"); err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := min(limit, f.oldAnswers)
+	f.oldAnswers -= n
+	return int64(n), nil
 }
 
 // fakeQueue takes each run as soon as it is rung for, as a fast worker would.

@@ -72,6 +72,30 @@ func (s *Scheduler) runForgotten(ctx context.Context) error {
 	})
 }
 
+// keepAnswers is how long the words of models are kept beside the summaries made of
+// them: longer than any run is tried again.
+const keepAnswers = 7 * 24 * time.Hour
+
+// runPurge forgets answers that no run can want any more.
+func (s *Scheduler) runPurge(ctx context.Context) error {
+	for {
+		n, err := retry(ctx, s, "purge answers", func(ctx context.Context) (int64, error) {
+			return s.store.PurgeAnswers(ctx, keepAnswers, s.cfg.PageSize)
+		})
+		if err != nil {
+			return err
+		}
+		if int(n) >= s.cfg.PageSize {
+			continue
+		}
+		if err := wait(ctx, purgeInterval); err != nil {
+			return err
+		}
+	}
+}
+
+const purgeInterval = 10 * time.Minute
+
 // reconcile takes pages until one is not full, soon at first and then every
 // ReconcileInterval, and logs how much it found.
 func (s *Scheduler) reconcile(ctx context.Context, kind string, page func(context.Context) (int, error)) error {

@@ -48,6 +48,11 @@ type Policies interface {
 	RefreshThresholds(ctx context.Context, after int64, limit int) (changed int, next int64, err error)
 }
 
+// Answers are what models said: kept until no run can want them any more.
+type Answers interface {
+	PurgeAnswers(ctx context.Context, age time.Duration, limit int) (int64, error)
+}
+
 // Store is what the scheduler needs of Postgres; *store.Store has it. The
 // contracts are those documented there.
 type Store interface {
@@ -56,6 +61,7 @@ type Store interface {
 	Sweeps
 	Deliveries
 	Policies
+	Answers
 }
 
 // Enqueuer rings for a run; *jobs.Enqueuer does. Safe for concurrent use, and

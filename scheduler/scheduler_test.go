@@ -158,6 +158,21 @@ func TestThePolicyIsSavedAndTakenToAllSessions(t *testing.T) {
 	})
 }
 
+func TestOldAnswersAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.oldAnswers = 25
+		stop := b.start(b.new(b.config("a")))
+		b.pass(time.Second)
+		b.check(b.store.oldAnswers == 0 && b.store.count("purge") == 3, "%d left after %d pages", b.store.oldAnswers, b.store.count("purge"))
+		b.store.with(func() { b.store.oldAnswers = 1 })
+		b.pass(purgeInterval)
+		b.check(b.store.oldAnswers == 0, "an answer that became old later was kept")
+		stop()
+	})
+}
+
 func TestThresholdsFollowTheModel(t *testing.T) {
 	t.Parallel()
 	p := policy.Default()

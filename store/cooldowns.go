@@ -28,11 +28,32 @@ func (c Cooldowns) Until(ctx context.Context, model string) (time.Time, error) {
 	return until[0], nil
 }
 
-// Set leaves a model alone until a time, with the code of why.
+// ModelCooldown is a model that is left alone.
+type ModelCooldown struct {
+	Model string
+	Until time.Time
+	// Code is the class of the failure that it rests after.
+	Code string
+}
+
+// All are the models that are left alone now, by name.
+func (c Cooldowns) All(ctx context.Context) ([]ModelCooldown, error) {
+	const query = `SELECT model, until, code FROM compactor.model_cooldowns WHERE until > now() ORDER BY model`
+	rows, err := c.s.pool.Query(ctx, c.s.q(query))
+	if err != nil {
+		return nil, wrap("model cooldowns", err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[ModelCooldown])
+	return out, wrap("model cooldowns", err)
+}
+
+// Set leaves a model alone until a time, or longer where it is already, with the code of
+// why.
 func (c Cooldowns) Set(ctx context.Context, model string, until time.Time, code string) error {
 	const query = `
 		INSERT INTO compactor.model_cooldowns (model, until, code) VALUES ($1, $2, $3)
-		ON CONFLICT (model) DO UPDATE SET until = excluded.until, code = excluded.code, set_at = now()`
+		ON CONFLICT (model) DO UPDATE SET until = excluded.until, code = excluded.code, set_at = now()
+		WHERE model_cooldowns.until < excluded.until`
 	_, err := c.s.pool.Exec(ctx, c.s.q(query), model, until, code)
 	return wrap("set model cooldown", err)
 }

@@ -23,6 +23,7 @@ type SessionRow struct {
 	Due                    bool
 	Suspect                bool // the view may be invalid
 	LastMessageAt          time.Time
+	CooldownUntil          *time.Time // automatic runs leave it alone until then; nil: they do not
 	SID                    int64
 }
 
@@ -38,7 +39,7 @@ type SessionFilter struct {
 const querySessions = `
 	SELECT tenant, id, model, messages, live_messages, total_tokens, live_tokens,
 		coalesce(reported_prompt_tokens + tokens_since_report, live_tokens), coalesce(due_tokens, 0), revision, due,
-		suspect_seq IS NOT NULL, coalesce(last_message_at, created_at), sid
+		suspect_seq IS NOT NULL, coalesce(last_message_at, created_at), cooldown_until, sid
 	FROM compactor.sessions`
 
 // Sessions lists sessions in the order they were made.

@@ -165,12 +165,17 @@ func (s *Store) View(ctx context.Context, k Key) (msgs []Stored, revision int64,
 
 // All is every message of a session, those out of the view with the reason.
 func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
+	return s.Among(ctx, k, chat.Ranges{{Lo: 1, Hi: chat.Open}})
+}
+
+// Among is those messages of a session that have a seq in ranges, as in All.
+func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored, error) {
 	const query = `
 		SELECT seq, id, kind, message::text, token_count, token_counter, created_at, coalesce(source_id, ''), included,
 			coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''), pinned, coalesce(summary_of, '{}')::text
-		FROM compactor.messages WHERE tenant = $1 AND session = $2
+		FROM compactor.messages WHERE tenant = $1 AND session = $2 AND seq <@ $3::int8multirange
 		ORDER BY position, (kind <> 'summary'), (kind = 'source' AND position <> seq), seq`
-	rows, err := s.pool.Query(ctx, s.q(query), k.tenant(), k.Session)
+	rows, err := s.pool.Query(ctx, s.q(query), k.tenant(), k.Session, ranges.String())
 	if err != nil {
 		return nil, fmt.Errorf("messages of session %s: %w", k, mapError(err))
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,18 +27,18 @@ type SummaryAnswer struct {
 }
 
 // AskSummary is to be called before a model is. Where the question was answered
-// before, that answer comes back (id 0) and nothing may be paid again; rejected is
-// not empty where it is known to be no summary. Otherwise id is the call to make
+// before, that answer comes back (id 0), with what it cost, and nothing may be paid
+// again; rejected is not empty where it is known to be no summary. Otherwise id is the call to make
 // and to end with AnswerSummary or FailSummary. ErrNotApplicable: another worker has
 // the run.
 func (s *Store) AskSummary(ctx context.Context, c SummaryCall) (id int64, a *SummaryAnswer, rejected string, err error) {
 	const query = `
 		SELECT a.code, coalesce((a.call).id, 0), coalesce((a.call).answer, ''), coalesce((a.call).model, ''), coalesce((a.call).finish_reason, ''),
-			coalesce((a.call).code, '')
+			coalesce((a.call).code, ''), coalesce((a.call).cost_micros, 0)
 		FROM compactor.ask_summary($1, $2, $3, $4) a`
 	var code, why string
 	a = &SummaryAnswer{}
-	err = s.pool.QueryRow(ctx, s.q(query), c.Run, c.Fence, c.Key, c.PromptHash).Scan(&code, &id, &a.Text, &a.Model, &a.FinishReason, &why)
+	err = s.pool.QueryRow(ctx, s.q(query), c.Run, c.Fence, c.Key, c.PromptHash).Scan(&code, &id, &a.Text, &a.Model, &a.FinishReason, &why, &a.CostMicros)
 	switch {
 	case err != nil:
 		return 0, nil, "", fmt.Errorf("ask for a summary in run %d: %w", c.Run, mapError(err))
@@ -49,7 +50,9 @@ func (s *Store) AskSummary(ctx context.Context, c SummaryCall) (id int64, a *Sum
 	return 0, a, why, nil
 }
 
-// AnswerSummary stores the answer of a call, before anything is done with it.
+// AnswerSummary stores the answer of a call, before anything is done with it. Storing it
+// again changes nothing. ErrNotApplicable: another worker has the run and has asked, too;
+// what this answer cost is stored all the same.
 func (s *Store) AnswerSummary(ctx context.Context, id int64, a SummaryAnswer) error {
 	return s.endCall(ctx, id, "answered", "", &a.Text, a)
 }
@@ -61,18 +64,21 @@ func (s *Store) FailSummary(ctx context.Context, id int64, code string, a Summar
 
 func (s *Store) endCall(ctx context.Context, id int64, state, code string, text *string, a SummaryAnswer) error {
 	const query = `
-		UPDATE compactor.summary_calls SET state = $2, code = nullif($3, ''), answer = $4, model = $5, finish_reason = $6, attempts = $7,
+		UPDATE compactor.summary_calls c SET state = CASE WHEN late THEN 'lost' ELSE $2 END, code = nullif($3, ''),
+			answer = CASE WHEN NOT late THEN $4::text END, model = $5, finish_reason = $6, attempts = $7,
 			input_tokens = $8, cached_tokens = $9, output_tokens = $10, reasoning_tokens = $11, cost_micros = $12, took_us = $13,
 			ended_at = clock_timestamp()
-		WHERE id = $1 AND state IN ('asked', 'lost')
-			AND NOT EXISTS (SELECT FROM compactor.summary_calls o WHERE o.key = summary_calls.key AND o.state = 'answered' AND $2 = 'answered')`
-	tag, err := s.pool.Exec(ctx, s.q(query), id, state, code, text, a.Model, a.FinishReason, a.Attempts,
-		a.Input, a.Cached, a.Output, a.Reasoning, a.CostMicros, a.Took.Microseconds())
-	if err != nil {
-		return fmt.Errorf("store the answer to summary call %d: %w", id, mapError(err))
-	}
-	if tag.RowsAffected() == 0 {
+		FROM (SELECT $2 = 'answered' AND EXISTS (SELECT FROM compactor.summary_calls m JOIN compactor.summary_calls o ON o.key = m.key
+			WHERE m.id = $1 AND o.id <> m.id AND o.state IN ('asked', 'answered')) AS late) x
+		WHERE c.id = $1 AND c.state IN ('asked', 'lost', $2) RETURNING late`
+	late := false
+	err := s.pool.QueryRow(ctx, s.q(query), id, state, code, text, a.Model, a.FinishReason, a.Attempts,
+		a.Input, a.Cached, a.Output, a.Reasoning, a.CostMicros, a.Took.Microseconds()).Scan(&late)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), err == nil && late:
 		return fmt.Errorf("store the answer to summary call %d: %w", id, ErrNotApplicable)
+	case err != nil:
+		return fmt.Errorf("store the answer to summary call %d: %w", id, mapError(err))
 	}
 	return nil
 }
@@ -118,7 +124,7 @@ func (s *Store) PurgeAnswers(ctx context.Context, age time.Duration, limit int) 
 	const query = `
 		UPDATE compactor.summary_calls SET answer = NULL, state = CASE WHEN state = 'answered' THEN 'lost' ELSE state END
 		WHERE id IN (SELECT id FROM compactor.summary_calls WHERE answer IS NOT NULL AND ended_at < now() - $1::interval
-			ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)`
+			ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
 	tag, err := s.pool.Exec(ctx, s.q(query), age, limit)
 	return tag.RowsAffected(), wrap("purge answers", err)
 }

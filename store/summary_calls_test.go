@@ -58,6 +58,67 @@ func TestAnAnswerIsPaidForOnce(t *testing.T) {
 	}
 }
 
+// Who asked may have lost the run to another worker that asks the same: what comes then is
+// late, and was paid for all the same.
+func TestWhatALateAnswerCostIsKept(t *testing.T) {
+	t.Parallel()
+	for name, answered := range map[string]bool{"while the other waits": false, "after the other's answer": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			c := claimed(t, s)
+			q := SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"}
+			first, _, _, err := s.AskSummary(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			second, _, _, err := s.AskSummary(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := SummaryAnswer{Text: "so far", Model: "m", Attempts: 1, Input: 10, Output: 4, CostMicros: 7}
+			if answered {
+				if err := s.AnswerSummary(t.Context(), second, a); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.AnswerSummary(t.Context(), first, SummaryAnswer{Text: "late", Model: "m", CostMicros: 5}); !errors.Is(err, ErrNotApplicable) {
+				t.Errorf("a late answer: %v", err)
+			}
+			if !answered {
+				if err := s.AnswerSummary(t.Context(), second, a); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if row := must(s.Run(t.Context(), c.Run))(t); row.CostMicros != 12 {
+				t.Errorf("cost %d", row.CostMicros)
+			}
+			if _, got, _, err := s.AskSummary(t.Context(), q); err != nil || got == nil || got.Text != "so far" || got.CostMicros != 7 {
+				t.Errorf("asked again: %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// Who does not know whether an answer was stored, stores it again.
+func TestAnAnswerMayBeStoredAgain(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := claimed(t, s)
+	id, _, _, err := s.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "so far", CostMicros: 7}); err != nil {
+			t.Error(err)
+		}
+	}
+	if row := must(s.Run(t.Context(), c.Run))(t); row.CostMicros != 7 || row.Calls != 1 {
+		t.Errorf("%d calls for %d", row.Calls, row.CostMicros)
+	}
+}
+
 func TestARejectedAnswerIsBoughtAgainByALaterRunAlone(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -119,8 +180,15 @@ func TestModelCooldowns(t *testing.T) {
 	if until, err := c.Until(t.Context(), "m"); err != nil || !until.IsZero() {
 		t.Errorf("%v, %v", until, err)
 	}
-	want := time.Now().Add(time.Minute).Truncate(time.Microsecond)
-	for _, at := range []time.Time{want.Add(time.Hour), want} {
+	if err := c.Set(t.Context(), "m", time.Now().Add(-time.Second), "timeout"); err != nil {
+		t.Fatal(err)
+	}
+	if until, err := c.Until(t.Context(), "m"); err != nil || !until.IsZero() {
+		t.Errorf("past: %v, %v", until, err)
+	}
+	// Of two times the later one counts, whichever is told first.
+	want := time.Now().Add(10 * time.Minute).Truncate(time.Microsecond)
+	for _, at := range []time.Time{want.Add(-time.Minute), want, want.Add(-9 * time.Minute)} {
 		if err := c.Set(t.Context(), "m", at, "timeout"); err != nil {
 			t.Fatal(err)
 		}
@@ -128,10 +196,8 @@ func TestModelCooldowns(t *testing.T) {
 	if until, err := c.Until(t.Context(), "m"); err != nil || !until.Equal(want) {
 		t.Errorf("%v, %v, want %v", until, err, want)
 	}
-	if err := c.Set(t.Context(), "m", time.Now().Add(-time.Second), "timeout"); err != nil {
-		t.Fatal(err)
-	}
-	if until, err := c.Until(t.Context(), "m"); err != nil || !until.IsZero() {
-		t.Errorf("past: %v, %v", until, err)
+	all, err := c.All(t.Context())
+	if err != nil || len(all) != 1 || all[0].Model != "m" || !all[0].Until.Equal(want) || all[0].Code != "timeout" {
+		t.Errorf("all: %v, %v", all, err)
 	}
 }

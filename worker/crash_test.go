@@ -15,13 +15,16 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/llm"
 )
 
 const (
 	envCrashAt  = "COMPACTOR_TEST_CRASH_AT"
 	envCrashDSN = "COMPACTOR_TEST_CRASH_DSN"
 	envCrashRun = "COMPACTOR_TEST_CRASH_RUN"
-	crashed     = 137
+	// envCrashModel is where the model is that summarizes, empty for a policy without.
+	envCrashModel = "COMPACTOR_TEST_CRASH_MODEL"
+	crashed       = 137
 )
 
 // crashMain is a worker process that takes one run and dies at a step of it.
@@ -37,12 +40,16 @@ func crashMain(step string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	w := New(st, testPlanner(testPolicy()), Config{Name: "doomed", Lease: 100 * time.Millisecond, Heartbeat: time.Hour})
-	w.probe = func(at string) {
-		if at == step {
-			os.Exit(crashed)
+	planner := testPlanner(testPolicy())
+	if url := os.Getenv(envCrashModel); url != "" {
+		planner = testPlanner(modelPolicy())
+		if planner.Model, err = llm.New(modelConfig(url), llm.Deps{}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
 		}
 	}
+	w := New(st, planner, Config{Name: "doomed", Lease: 100 * time.Millisecond, Heartbeat: time.Hour})
+	w.probe = dieAt(step)
 	if err := w.execute(ctx, run); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -48,6 +48,7 @@ func testPolicy() policy.Policy {
 	p := policy.Default()
 	p.StartTokens, p.TargetTokens, p.MinGainTokens = 1000, 600, 50
 	p.EstimateMargin = 0
+	p.Pipeline = []policy.Step{{Strategy: "tool_result", Params: map[string]any{"keep_last_tool_call_groups": 1}}, {Strategy: "truncation"}}
 	return p
 }
 

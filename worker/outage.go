@@ -67,3 +67,15 @@ func (w *Worker) executeOrWait(ctx context.Context, run store.RunID) error {
 		}
 	}
 }
+
+// waited is a pause; it reports whether ctx lasted that long.
+func waited(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // action is what becomes of a run after an attempt.
@@ -72,7 +73,7 @@ func verdictOf(err error) verdict {
 		return verdict{action: snooze, code: "stale"}
 	case errors.Is(err, store.ErrBusy):
 		return verdict{action: snooze, delay: busyDelay, code: "busy"}
-	case errors.As(err, &strategy):
+	case errors.As(err, &strategy) && !errors.Is(err, summarize.ErrInterrupted):
 		return verdict{action: discard, code: strategy.Code()}
 	case errors.Is(err, strategies.ErrInvalidView):
 		return verdict{action: discard, code: "invalid_view"}

@@ -12,6 +12,8 @@ import (
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/summarizer"
 )
 
 // errOptions: the run asks for something that does not exist or is out of range.
@@ -20,8 +22,12 @@ var errOptions = errors.New("options")
 // Planner is what a worker plans with: the policy, the strategies it may name, and
 // how tokens are counted. Immutable and safe for concurrent use once made.
 type Planner struct {
-	Policy   policy.Policy
+	Policy policy.Policy
+	// Registry makes the strategies. Its own summarizer, where it has one, takes the place
+	// of Model and of the extract.
 	Registry *strategies.Registry
+	// Model writes summaries; without one they are extracts.
+	Model summarizer.Model
 	// Window is the table of models.
 	Window policy.WindowFunc
 	// Counter counts the messages that strategies write for a model.
@@ -47,13 +53,22 @@ func (p *Planner) model(name string) model {
 	m, known := p.models[name]
 	if !known {
 		limits := p.Policy.Limits(name, p.Window)
-		m = model{limits: limits, hash: p.Policy.Hash(limits, nil), fleetHash: p.Policy.FleetHash()}
+		m = model{limits: limits, hash: p.Policy.Hash(limits, p.versions()), fleetHash: p.Policy.FleetHash()}
 		if p.models == nil || len(p.models) >= mostModels {
 			p.models = map[string]model{}
 		}
 		p.models[name] = m
 	}
 	return m
+}
+
+// versions are what decides about summaries beside the policy.
+func (p *Planner) versions() map[string]string {
+	v := map[string]string{"prompt": summarize.PromptVersion, "redactor": summarize.RedactorVersion}
+	if p.Model != nil {
+		v["model"] = p.Model.Identity()
+	}
+	return v
 }
 
 // briefing is one claimed run seen through the policy.
@@ -98,10 +113,10 @@ func (p *Planner) slow(b *briefing) bool {
 	if b.invalid || b.operatesOnLog() || len(b.policy.PinTools) > 0 {
 		return true
 	}
-	pipeline, err := p.pipeline(b)
+	pipeline, _, err := p.pipeline(b, nil, nil)
 	return err == nil && slices.ContainsFunc(pipeline.Steps, func(s strategies.Strategy) bool {
 		_, reads := s.(strategies.Reader)
-		return reads
+		return reads || p.Registry.Summarizes(s.Name())
 	})
 }
 
@@ -158,10 +173,10 @@ func (b *briefing) see(ctx context.Context, st Store) error {
 
 // pipeline is the run's own, or the policy's. A repair runs no strategy: the guard
 // alone mends the view.
-func (p *Planner) pipeline(b *briefing) (strategies.Pipeline, error) {
+func (p *Planner) pipeline(b *briefing, st Answers, probe func(string)) (strategies.Pipeline, summarizer.Writers, error) {
 	out := strategies.Pipeline{PinTools: b.policy.PinTools, Guard: strategies.Guard{DropSystem: !b.policy.PreserveSystem}}
 	if b.repairOnly() {
-		return out, nil
+		return out, nil, nil
 	}
 	// What the window holds beside the stored messages (tools, the provider's own
 	// overhead) is not ours to shrink: the target for the messages is lower by it.
@@ -178,14 +193,13 @@ func (p *Planner) pipeline(b *briefing) (strategies.Pipeline, error) {
 		out.Target, out.Fallback = limits.Target, pol.Fallback
 	}
 	out.FromLog = b.operatesOnLog()
-	for _, s := range pol.Steps(limits) {
-		built, err := p.Registry.New(s.Strategy, s.Params)
-		if err != nil {
-			return out, fmt.Errorf("%w: %w", errOptions, err)
-		}
-		out.Steps = append(out.Steps, built)
+	out.Unsummarized = summarizer.Unsummarized(pol.Summary)
+	steps, writers, err := summarizer.Build(p.Registry, pol.Steps(limits), p.summaries(b, st, probe))
+	if err != nil {
+		return out, nil, fmt.Errorf("%w: %w", errOptions, err)
 	}
-	return out, nil
+	out.Steps = steps
+	return out, writers, nil
 }
 
 // whole turns the floats that JSON makes of numbers back into integers.

@@ -29,6 +29,7 @@ type Store interface {
 	Snooze(ctx context.Context, run store.RunID, delay time.Duration, code string) (int, error)
 	Abandon(ctx context.Context, run store.RunID, outcome string) error
 	EnsurePolicy(ctx context.Context, hash string, spec any) error
+	Answers
 }
 
 // The codes a run ends with: every decision is a row with one of them.
@@ -48,9 +49,25 @@ const (
 	OutcomeDryRun            = "dry_run"             // planned and recorded, as asked
 )
 
+// How long a session rests at most for want of a summary, and how often that is doubled
+// on the way there.
+const (
+	mostRest      = 24 * time.Hour
+	mostDoublings = 12
+)
+
+// Why there is no summary, and will be none of the same messages: it would not have made
+// the view smaller, or there is nothing behind the last one.
+const (
+	codeTooLarge   = string(summarize.CodeTooLarge)
+	codeNothingNew = "nothing_new"
+)
+
 // Steps of a run between which a process may die, in order. Tests stop at them.
 const (
 	stepClaimed  = "claimed"
+	stepAnswered = "answered" // a model has
+	stepStored   = "stored"   // its answer is
 	stepPlanned  = "planned"
 	stepChecked  = "checked"
 	stepApplied  = "applied"
@@ -68,6 +85,8 @@ type attempt struct {
 	ledger  store.Ledger
 	// gain is what the plan saves, in planned tokens: with the margin for estimates.
 	gain chat.Tokens
+	// rest is how long to leave the session alone for want of a summary.
+	rest time.Duration
 }
 
 // execute works on a run until it has ended or is back in the queue. The error is
@@ -124,7 +143,7 @@ func (a *attempt) work(ctx context.Context, b *briefing) error {
 	if err := b.see(ctx, a.w.store); err != nil {
 		return err
 	}
-	pipeline, err := p.pipeline(b)
+	pipeline, writers, err := p.pipeline(b, a.w.store, a.w.probe)
 	if err != nil {
 		return err
 	}
@@ -135,6 +154,8 @@ func (a *attempt) work(ctx context.Context, b *briefing) error {
 	if err != nil {
 		return err
 	}
+	writers.Report(result.Steps)
+	a.rest = b.rest(result.Steps)
 	a.ledger.PlanMicros = time.Since(a.start).Microseconds()
 	a.ledger.Steps = result.Steps
 	a.gain = result.Gain()
@@ -189,7 +210,10 @@ func (a *attempt) measure(c store.Change) {
 // verdict is why a planned change is not applied, or "".
 func (a *attempt) verdict(b *briefing, r strategies.Result) string {
 	options := a.claim.Options
-	unsummarized := slices.ContainsFunc(r.Steps, func(s strategies.Step) bool { return s.NoSummary != "" })
+	// That is no failure: asking again changes nothing.
+	unsummarized := slices.ContainsFunc(r.Steps, func(s strategies.Step) bool {
+		return s.NoSummary != "" && s.NoSummary != codeTooLarge && s.NoSummary != codeNothingNew
+	})
 	switch {
 	case r.Plan.Empty() && unsummarized:
 		return OutcomeNoSummary
@@ -261,7 +285,9 @@ func (a *attempt) skip(ctx context.Context, b *briefing, code string) error {
 			break
 		}
 		// Not a decision: it is worth another run once the model may have recovered.
-		s.DueTokens, s.CooldownSeconds = b.limits.Start, b.policy.Cooldown.Seconds()
+		// Each try may be paid for, so the same failure again is given twice as long.
+		rest := min(a.rest<<min(a.claim.Session.IneffectiveRuns, mostDoublings), mostRest)
+		s.DueTokens, s.CooldownSeconds, s.Ineffective = b.limits.Start, rest.Seconds(), true
 		if !b.invalid { // that runs whatever the cooldown
 			s.Settled = ""
 		}

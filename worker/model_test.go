@@ -1,0 +1,427 @@
+package worker
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+// modelPolicy summarizes what is before the newest messages, and does nothing else.
+func modelPolicy() policy.Policy {
+	p := testPolicy()
+	p.StartTokens, p.TargetTokens = 3000, 1500
+	p.Fallback = false
+	p.Pipeline = []policy.Step{{Strategy: "handoff", Params: map[string]any{"protect_first_n": 1, "protect_last_n": 3, "tail_token_budget": 300, "max_summary_tokens": 1000}}}
+	return p
+}
+
+func modelConfig(url string) llm.Config {
+	c := llm.Default()
+	c.Models = []llm.Profile{{Name: "m", BaseURL: url, Window: 32_000, Price: llm.Price{Input: 1, Output: 2}}}
+	c.Retry.Base, c.Retry.Max = time.Millisecond, 2*time.Millisecond
+	return c
+}
+
+// playing is a client whose only server plays steps.
+func playing(t testing.TB, url string, hangs bool, cooldowns llm.Cooldowns) *llm.Client {
+	t.Helper()
+	c := modelConfig(url)
+	if hangs {
+		c.Deadline.Min, c.Deadline.Max = 300*time.Millisecond, 300*time.Millisecond
+	}
+	client, err := llm.New(c, llm.Deps{Cooldowns: cooldowns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+func started(t testing.TB, steps ...script.Step) (*script.Server, string) {
+	t.Helper()
+	server := script.New(steps...)
+	url, err := server.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return server, url
+}
+
+// modelled is a fixture whose summaries come from a model that plays steps, with one
+// long session that is due.
+func modelled(t testing.TB, dsn string, p policy.Policy, steps ...script.Step) (*fixture, *script.Server) {
+	t.Helper()
+	server, url := started(t, steps...)
+	f := asking(t, dsn, p, url)
+	if slices.ContainsFunc(steps, func(s script.Step) bool { return s.Behaviour == script.Hang }) {
+		f.w.planner.Model = playing(t, url, true, f.store.Cooldowns())
+	}
+	f.talk("s", 20)
+	return f, server
+}
+
+// asking is a fixture whose summaries come from the model at url.
+func asking(t testing.TB, dsn string, p policy.Policy, url string) *fixture {
+	t.Helper()
+	f := setupWith(t, dsn, p, Config{Lease: 10 * time.Second})
+	f.w.planner.Model = playing(t, url, false, f.store.Cooldowns())
+	return f
+}
+
+// talk appends turns that there is something to summarize in.
+func (f *fixture) talk(session string, turns int) {
+	f.t.Helper()
+	var msgs []store.NewMessage
+	add := func(m chat.Message) {
+		f.n++
+		m.ID = fmt.Sprintf("%s-%d", session, f.n)
+		msgs = append(msgs, store.NewMessage{Message: m, Tokens: chat.Tokens(len(m.Content.Text)/4 + 20), Counter: "test"})
+	}
+	for range turns {
+		id, path := fmt.Sprintf("call_%d", f.n), fmt.Sprintf("src/part_%d/main.go", f.n)
+		add(chat.Message{Role: chat.RoleUser, Content: chat.TextContent(fmt.Sprintf("Please find out why ticket TK%dX4 fails and fix it in %s.", 1000+f.n, path))})
+		add(chat.Message{
+			Role: chat.RoleAssistant, Content: chat.TextContent("I look at it first."),
+			ToolCalls: []chat.ToolCall{{ID: id, Type: "function", Name: "read_file", Arguments: fmt.Sprintf(`{"path":%q}`, path)}},
+		})
+		add(chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: chat.TextContent(strings.Repeat("func handle(r request) error { return r.check() }\n", 20))})
+		add(chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent("It forgot to close the connection; that is fixed and the tests pass.")})
+	}
+	if _, _, err := f.store.Append(f.t.Context(), key(session), "", msgs); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// calls are the model calls of a run, "state code".
+func (f *fixture) calls(run store.RunID) []string {
+	f.t.Helper()
+	rows, err := f.store.SummaryCalls(f.t.Context(), run)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var out []string
+	for _, r := range rows {
+		out = append(out, strings.TrimSpace(r.State+" "+r.Code))
+	}
+	return out
+}
+
+// summaries are the summaries in the view.
+func (f *fixture) summaries(session string) []store.Stored {
+	f.t.Helper()
+	view, _, err := f.store.View(f.t.Context(), key(session))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var out []store.Stored
+	for _, m := range view {
+		if m.Kind == chat.KindSummary {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// For each thing that a model can do: what is stored, what is recorded, what was paid.
+func TestWhatAModelDoesToARun(t *testing.T) {
+	t.Parallel()
+	twice := func(b script.Behaviour, text string) []script.Step {
+		return []script.Step{{Behaviour: b, Text: text, Times: 2}}
+	}
+	tests := map[string]struct {
+		steps []script.Step
+		code  string // of the step; empty: there is a summary
+		calls string // of the ledger
+		paid  int
+		rest  time.Duration // of the session
+	}{
+		"normal":                    {nil, "", "answered", 1, 0},
+		"429":                       {[]script.Step{{Behaviour: script.RateLimited}}, "", "answered", 1, 0},
+		"429 for ever":              {[]script.Step{{Behaviour: script.RateLimited, Times: 99}}, "rate_limited", "failed rate_limited", 0, time.Minute},
+		"429 with Retry-After":      {[]script.Step{{Behaviour: script.RateLimitedAfter, RetryAfter: "900"}}, "rate_limited", "failed rate_limited", 0, 15 * time.Minute},
+		"500":                       {[]script.Step{{Behaviour: script.ServerError, Times: 99}}, "overloaded", "failed overloaded", 0, time.Minute},
+		"502 with a page of HTML":   {[]script.Step{{Behaviour: script.BadGateway, Times: 99}}, "overloaded", "failed overloaded", 0, time.Minute},
+		"slow":                      {[]script.Step{{Behaviour: script.Slow, Delay: 50 * time.Millisecond}}, "", "answered", 1, 0},
+		"hanging":                   {[]script.Step{{Behaviour: script.Hang}}, "timeout", "failed timeout", 0, time.Minute},
+		"a cut stream":              {[]script.Step{{Behaviour: script.Cut, Times: 99}}, "malformed_answer", "failed malformed_answer", 0, time.Minute},
+		"empty content":             {[]script.Step{{Behaviour: script.Empty, Times: 99}}, "malformed_answer", "failed malformed_answer", 2, time.Minute},
+		"no choices":                {[]script.Step{{Behaviour: script.NoChoices, Times: 99}}, "malformed_answer", "failed malformed_answer", 2, time.Minute},
+		"cut off":                   {twice(script.Length, ""), "cut_off", "rejected cut_off, rejected cut_off", 2, time.Minute},
+		"a refusal":                 {twice(script.Refusal, ""), "refusal", "rejected refusal, rejected refusal", 2, time.Minute},
+		"a refusal, then a summary": {[]script.Step{{Behaviour: script.Refusal}}, "", "rejected refusal, answered", 2, 0},
+		"filtered":                  {[]script.Step{{Behaviour: script.Filter}}, "content_filter", "failed content_filter", 1, time.Minute},
+		"invalid JSON":              {[]script.Step{{Behaviour: script.InvalidJSON, Times: 99}}, "malformed_answer", "failed malformed_answer", 0, time.Minute},
+		"an echoed secret":          {[]script.Step{{Behaviour: script.EchoSecret, Text: "The key is " + secret}}, "", "answered", 1, 0},
+		"injected instructions":     {[]script.Step{{Behaviour: script.Inject}}, "", "answered", 1, 0},
+		"another language":          {twice(script.WrongLanguage, ""), "wrong_script", "rejected wrong_script, rejected wrong_script", 2, time.Minute},
+		"an invented quote":         {twice(script.InventedQuote, ""), "invented_quote", "rejected invented_quote, rejected invented_quote", 2, time.Minute},
+		"no quota":                  {[]script.Step{{Behaviour: script.InsufficientQuota}}, "quota_exhausted", "failed quota_exhausted", 0, 10 * time.Minute},
+		"a wrong key":               {[]script.Step{{Behaviour: script.AuthError}}, "auth", "failed auth", 0, 10 * time.Minute},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, server := modelled(t, database(t), modelPolicy(), tt.steps...)
+			before, began := f.view("s"), time.Now()
+			id := f.event()
+			row := f.run(id)
+			if got := strings.Join(f.calls(id), ", "); got != tt.calls || server.Paid() != tt.paid {
+				t.Errorf("calls %s, %d paid, want %s, %d", got, server.Paid(), tt.calls, tt.paid)
+			}
+			if (row.CostMicros > 0) != (tt.paid > 0) || row.Calls == 0 {
+				t.Errorf("the ledger has %d calls for %d", row.Calls, row.CostMicros)
+			}
+			summaries := f.summaries("s")
+			if strings.Contains(fmt.Sprint(summaries)+string(row.Steps)+row.Error, secret) {
+				t.Error("a secret was stored")
+			}
+			if tt.code == "" {
+				if row.Outcome != OutcomeApplied || len(summaries) != 1 {
+					t.Errorf("%s %s, %d summaries", row.Outcome, row.Steps, len(summaries))
+				}
+				f.sound()
+				return
+			}
+			if row.Outcome != OutcomeNoSummary || !strings.Contains(string(row.Steps), `"no_summary": "`+tt.code+`"`) || f.view("s") != before {
+				t.Errorf("%s %s, view %s", row.Outcome, row.Steps, f.view("s"))
+			}
+			const slack = time.Second // Retry-After counts in seconds
+			if until := f.cooldown("s"); until.Before(began.Add(tt.rest-slack)) || until.After(time.Now().Add(tt.rest+slack)) {
+				t.Errorf("the session rests for %v, want %v", time.Until(until), tt.rest)
+			}
+			f.sound()
+		})
+	}
+}
+
+// cooldown is until when automatic runs leave a session alone.
+func (f *fixture) cooldown(session string) time.Time {
+	f.t.Helper()
+	row, err := f.store.Session(f.t.Context(), key(session))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if row.CooldownUntil == nil {
+		return time.Time{}
+	}
+	return *row.CooldownUntil
+}
+
+// What fails for a while is left alone by all workers, until somebody insists.
+func TestAFailedModelRests(t *testing.T) {
+	t.Parallel()
+	f, server := modelled(t, database(t), modelPolicy(), script.Step{Behaviour: script.AuthError})
+	f.talk("other", 20)
+	runs, err := f.store.Relay(t.Context(), 0, 0, 10, time.Minute)
+	if err != nil || len(runs) != 2 {
+		t.Fatal(runs, err)
+	}
+	first, second := f.run(runs[0].Run), f.run(runs[1].Run)
+	if first.Outcome != OutcomeNoSummary || second.Outcome != OutcomeNoSummary || server.Calls() != 1 {
+		t.Errorf("%s and %s after %d requests", first.Outcome, second.Outcome, server.Calls())
+	}
+	if !strings.Contains(string(second.Steps), `"no_summary": "unavailable"`) && !strings.Contains(string(second.Steps), `"no_summary": "auth"`) {
+		t.Errorf("%s", second.Steps)
+	}
+	if row := f.run(f.operator("other", store.Options{From: "view"})); row.Outcome != OutcomeApplied || server.Calls() != 2 {
+		t.Errorf("an operator's run ended %s after %d requests", row.Outcome, server.Calls())
+	}
+}
+
+// A summary that fails again and again is tried less and less often: each try may be paid.
+func TestASummaryThatFailsAgainRestsLonger(t *testing.T) {
+	t.Parallel()
+	p := modelPolicy()
+	p.Summary.Cooldown = 200 * time.Millisecond
+	f, server := modelled(t, database(t), p, script.Step{Behaviour: script.Refusal, Times: 99})
+	for i := range 3 {
+		f.until(func() bool { return time.Now().After(f.cooldown("s")) })
+		f.talk("s", 1) // news, or there would be nothing to decide
+		before := time.Now()
+		if row := f.run(f.sweep()[0]); row.Outcome != OutcomeNoSummary {
+			t.Fatalf("%s %s", row.Outcome, row.Steps)
+		}
+		if rest, want := f.cooldown("s").Sub(before), p.Summary.Cooldown<<i; rest < want {
+			t.Errorf("after failure %d it rests for %v, want %v", i+1, rest, want)
+		}
+	}
+	row, err := f.store.Session(t.Context(), key("s"))
+	if err != nil || server.Paid() != 6 {
+		t.Errorf("%d paid, %v", server.Paid(), err)
+	}
+	claim, err := f.store.Load(t.Context(), f.operator("s", store.Options{}))
+	if err != nil || claim.Session.IneffectiveRuns != 3 || !row.Due {
+		t.Errorf("%+v, %v", claim, err)
+	}
+}
+
+// Nothing that is appended while a model writes is lost, and the plan still applies.
+func TestAppendingWhileAModelWrites(t *testing.T) {
+	t.Parallel()
+	server := script.New()
+	asked, answer := make(chan struct{}), make(chan struct{})
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-answer
+		server.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	f := asking(t, database(t), modelPolicy(), front.URL+"/v1")
+	f.talk("s", 20)
+	id := f.event()
+	done := make(chan store.RunRow, 1)
+	go func() { done <- f.run(id) }()
+	<-asked
+	for range 50 {
+		f.append("s", "u")
+	}
+	close(answer)
+	if row := <-done; row.Outcome != OutcomeApplied || row.Attempts != 1 || server.Paid() != 1 {
+		t.Errorf("%s after %d attempts, %d paid", row.Outcome, row.Attempts, server.Paid())
+	}
+	view := f.view("s")
+	if !strings.HasSuffix(view, strings.Repeat("u", 50)) || !strings.Contains(view, "S") {
+		t.Errorf("view %s", view)
+	}
+	f.sound()
+}
+
+// A plan that has become stale is made again, and its summary is not bought again.
+func TestAStalePlanBuysNothingTwice(t *testing.T) {
+	t.Parallel()
+	f, server := modelled(t, database(t), modelPolicy())
+	id := f.event()
+	once := true
+	f.w.probe = func(step string) {
+		if step == stepChecked && once {
+			once = false
+			// The view is what it was, its revision is another.
+			view, revision, err := f.store.View(t.Context(), key("s"))
+			if err == nil {
+				msgs := make([]store.NewMessage, len(view))
+				for i, m := range view {
+					msgs[i].Message = m.Message
+				}
+				_, err = f.store.Replace(t.Context(), key("s"), revision, msgs, "test")
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	f.until(func() bool { f.run(id); return f.row(id).Outcome != "" })
+	if row := f.row(id); row.Outcome != OutcomeApplied || server.Paid() != 1 || once {
+		t.Errorf("%s, %d paid", row.Outcome, server.Paid())
+	}
+	if got := strings.Join(f.calls(id), ", "); got != "answered" {
+		t.Errorf("calls %s", got)
+	}
+}
+
+// What somebody wants of a summary reaches the model: a policy's own prompt, and the topic
+// of an operator's run, which comes before that of the policy.
+func TestWishesReachTheModel(t *testing.T) {
+	t.Parallel()
+	p := modelPolicy()
+	p.Summary.Focus, p.Summary.Instruction = "the tickets", "Write a table of tickets and nothing else."
+	f, server := modelled(t, database(t), p, script.Step{Behaviour: script.Normal, Times: 2, Text: "ticket | state\n--- | ---\nTK1000X4 and those behind it | fixed, the tests pass, connections are closed"})
+	first := f.run(f.event())
+	f.talk("s", 20)
+	second := f.run(f.operator("s", store.Options{From: "view", Focus: "closed connections"}))
+	if first.Outcome != OutcomeApplied || second.Outcome != OutcomeApplied || server.Calls() != 2 {
+		t.Fatalf("%s %s, then %s %s, %d requests", first.Outcome, first.Steps, second.Outcome, second.Steps, server.Calls())
+	}
+	for i, topic := range []string{"the tickets", "closed connections"} {
+		q := server.Requests()[i]
+		if !strings.Contains(q.System, p.Summary.Instruction) || !strings.Contains(q.System, strconv.Quote(topic)) || strings.Contains(q.System, "## Goal") {
+			t.Errorf("request %d:\n%s", i, q.System)
+		}
+	}
+	if q := server.Requests()[1]; strings.Contains(q.System, "the tickets\"") {
+		t.Errorf("two topics:\n%s", q.System)
+	}
+	if s := f.summaries("s"); len(s) != 1 || !strings.Contains(s[0].Content.String(), "ticket | state") {
+		t.Errorf("%d summaries", len(s))
+	}
+	f.sound()
+}
+
+// A summary of an older version or of another program that stands in a stored history is
+// shown to the model as the notes so far, not as what the user said, and the new one
+// stands in its place.
+func TestASummaryOfAnotherProgramIsBroughtUpToDate(t *testing.T) {
+	t.Parallel()
+	for _, head := range []string{"[CONTEXT SUMMARY]:", "[CONTEXT COMPACTION — REFERENCE ONLY]", "[Conversation Summary]"} {
+		t.Run(head, func(t *testing.T) {
+			t.Parallel()
+			server, url := started(t)
+			f := asking(t, database(t), modelPolicy(), url)
+			f.append("s", "s")
+			f.say("s", text(chat.RoleUser, head+" They want OLDREF33333X mended first."))
+			f.talk("s", 20)
+			row := f.run(f.event())
+			all := f.summaries("s")
+			if row.Outcome != OutcomeApplied || len(all) != 1 || strings.Count(f.view("s"), "S") != 1 {
+				t.Fatalf("%s %s, view %s", row.Outcome, row.Steps, f.view("s"))
+			}
+			user := server.Requests()[0].User
+			notes, rest, ok := strings.Cut(user, "Please find out")
+			if !ok || !strings.Contains(notes, "notes written so far") || !strings.Contains(notes, "OLDREF33333X") || strings.Contains(user, head) || strings.Contains(rest, "OLDREF33333X") {
+				t.Errorf("%.3000s", user)
+			}
+			if said := all[0].Content.String(); strings.Contains(said, head) || !strings.Contains(said, "OLDREF33333X") {
+				t.Errorf("%s", said)
+			}
+			view, _, err := f.store.View(t.Context(), key("s"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range view {
+				if m.Kind == chat.KindSource && strings.Contains(m.Content.String(), "OLDREF33333X") {
+					t.Error("the old summary is still in the view")
+				}
+			}
+			f.sound()
+		})
+	}
+}
+
+// What takes the place of a last summary that was not had says what it is.
+func TestWhatStandsInForASummarySaysSo(t *testing.T) {
+	t.Parallel()
+	for onFailure, want := range map[string]string{
+		policy.OnFailureExtractive: "without a model", policy.OnFailureMarker: "summarizing them did not work", policy.OnFailureTruncate: "",
+	} {
+		t.Run(onFailure, func(t *testing.T) {
+			t.Parallel()
+			p := modelPolicy()
+			p.Summary.OnFailure = onFailure
+			f, _ := modelled(t, database(t), p, script.Step{Behaviour: script.AuthError, Times: 9})
+			row := f.run(f.event())
+			all := f.summaries("s")
+			if row.Outcome != OutcomeApplied || row.TokensAfter >= row.TokensBefore || !strings.Contains(string(row.Steps), "auth") {
+				t.Errorf("%s %s", row.Outcome, row.Steps)
+			}
+			if want == "" {
+				if len(all) != 0 {
+					t.Errorf("%d summaries", len(all))
+				}
+			} else if len(all) != 1 || !strings.Contains(all[0].Content.String(), want) {
+				t.Errorf("%d summaries", len(all))
+			}
+			f.sound()
+		})
+	}
+}

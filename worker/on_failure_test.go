@@ -1,0 +1,63 @@
+package worker
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+// What becomes of a run whose model fails, by the policy and by where the summary stands.
+func TestWhatTakesThePlaceOfASummary(t *testing.T) {
+	t.Parallel()
+	summary := modelPolicy().Pipeline[0]
+	rolling := policy.Step{Strategy: "summarize", Params: map[string]any{"threshold": 4, "keep_last_n": 3}}
+	truncation := policy.Step{Strategy: "truncation", Params: map[string]any{"metric": "tokens", "max_n": 1500, "compact_to": 1500}}
+	nested := policy.Step{Strategy: "token_budget", Params: map[string]any{
+		"token_budget": 1500, "strategies": []any{map[string]any{"strategy": "summarize", "params": rolling.Params}},
+	}}
+	lone, middle, inBudget := []policy.Step{summary}, []policy.Step{rolling, truncation}, []policy.Step{nested}
+	tests := map[string]struct {
+		onFailure string
+		steps     []policy.Step
+		fallback  bool
+		outcome   string
+		summaries int
+		kept      bool // the view is what it was
+		by        string
+	}{
+		"keep, alone":                  {policy.OnFailureKeep, lone, false, OutcomeNoSummary, 0, true, ""},
+		"keep, alone, with a fallback": {policy.OnFailureKeep, lone, true, OutcomeNoSummary, 0, true, ""},
+		"truncate, alone":              {policy.OnFailureTruncate, lone, false, OutcomeApplied, 0, false, ""},
+		"extractive, alone":            {policy.OnFailureExtractive, lone, false, OutcomeApplied, 1, false, "extractive"},
+		"marker, alone":                {policy.OnFailureMarker, lone, false, OutcomeApplied, 1, false, "marker"},
+		"keep, before another step":    {policy.OnFailureKeep, middle, false, OutcomeApplied, 0, false, ""},
+		"marker, before another step":  {policy.OnFailureMarker, middle, false, OutcomeApplied, 0, false, ""},
+		"keep, in a budget":            {policy.OnFailureKeep, inBudget, false, OutcomeApplied, 0, false, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := modelPolicy()
+			p.Pipeline, p.Fallback, p.Summary.OnFailure = tt.steps, tt.fallback, tt.onFailure
+			f, server := modelled(t, database(t), p, script.Step{Behaviour: script.AuthError, Times: 99})
+			before := f.view("s")
+			row := f.run(f.event())
+			if row.Outcome != tt.outcome || len(f.summaries("s")) != tt.summaries || (f.view("s") == before) != tt.kept {
+				t.Errorf("%s with %d summaries, view %s\n%s", row.Outcome, len(f.summaries("s")), f.view("s"), row.Steps)
+			}
+			steps := string(row.Steps)
+			if !strings.Contains(steps, `"failure": "auth"`) || strings.Contains(steps, `"written_by"`) != (tt.by != "") || !strings.Contains(steps, tt.by) {
+				t.Errorf("%s", steps)
+			}
+			if strings.Contains(steps+row.Error, "TK100") {
+				t.Error("words of the conversation are in the ledger")
+			}
+			if server.Calls() != 1 {
+				t.Errorf("%d requests", server.Calls())
+			}
+			f.sound()
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/summarizer"
+)
+
+// Answers is what keeping answers needs of the store.
+type Answers interface {
+	AskSummary(ctx context.Context, c store.SummaryCall) (id int64, a *store.SummaryAnswer, rejected string, err error)
+	AnswerSummary(ctx context.Context, id int64, a store.SummaryAnswer) error
+	FailSummary(ctx context.Context, id int64, code string, a store.SummaryAnswer) error
+	RejectSummary(ctx context.Context, key, code string) error
+}
+
+// paid keeps the answers of one claimed run in the store (I9).
+type paid struct {
+	store Answers
+	claim *store.Claim
+	probe func(step string)
+}
+
+// Ask implements summarizer.Answers.
+func (p paid) Ask(ctx context.Context, key, promptHash string) (int64, *summarizer.Answer, string, error) {
+	id, a, rejected, err := p.store.AskSummary(ctx, store.SummaryCall{Run: p.claim.Run, Fence: p.claim.Fence, Key: key, PromptHash: promptHash})
+	if a == nil || err != nil {
+		return id, nil, rejected, err
+	}
+	return id, &summarizer.Answer{Text: a.Text, Model: a.Model, FinishReason: a.FinishReason, CostMicros: a.CostMicros}, rejected, nil
+}
+
+// Answer implements summarizer.Answers.
+func (p paid) Answer(ctx context.Context, id int64, a summarizer.Answer) error {
+	p.probe(stepAnswered)
+	err := insist(ctx, func(ctx context.Context) error { return p.store.AnswerSummary(ctx, id, stored(a)) })
+	p.probe(stepStored)
+	return err
+}
+
+// Fail implements summarizer.Answers.
+func (p paid) Fail(ctx context.Context, id int64, code string, a summarizer.Answer) error {
+	return insist(ctx, func(ctx context.Context) error { return p.store.FailSummary(ctx, id, code, stored(a)) })
+}
+
+// Reject implements summarizer.Answers.
+func (p paid) Reject(ctx context.Context, key, code string) error {
+	return p.store.RejectSummary(ctx, key, code)
+}
+
+// insist writes what was paid: once more when the run's time is up, and while the
+// database is away again and again for as long as the run may take.
+func insist(ctx context.Context, write func(context.Context) error) error {
+	for pause := outageFirstPause; ; pause = min(2*pause, outageMostPause) {
+		once, cancel := context.WithTimeout(context.WithoutCancel(ctx), insistTimeout)
+		err := write(once)
+		cancel()
+		away := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrBusy) || errors.Is(err, context.DeadlineExceeded)
+		if !away || !waited(ctx, pause) {
+			return err
+		}
+	}
+}
+
+// insistTimeout bounds one attempt.
+const insistTimeout = 5 * time.Second
+
+func stored(a summarizer.Answer) store.SummaryAnswer {
+	return store.SummaryAnswer{
+		Text: a.Text, Model: a.Model, FinishReason: a.FinishReason, Attempts: a.Attempts,
+		Input: a.Input, Cached: a.Cached, Output: a.Output, Reasoning: a.Reasoning, CostMicros: a.CostMicros, Took: a.Took,
+	}
+}
+
+// summaries are how a run's are made.
+func (p *Planner) summaries(b *briefing, st Answers, probe func(string)) summarizer.Options {
+	o := summarizer.Options{
+		Settings: b.policy.Summary, Model: p.Model, Scope: b.claim.Session.Key.Tenant + "\x00" + b.claim.Session.Key.Session,
+		Window: int(b.limits.Window), Focus: b.claim.Options.Focus, Manual: !b.automatic(),
+		// To the day: a time in the prompt is in the key of the answer, and a rehearsal is paid
+		// for once with the run that it rehearses.
+		At: b.claim.QueuedAt.UTC().Truncate(24 * time.Hour),
+	}
+	if b.claim.Fence > 0 {
+		o.Answers = paid{st, b.claim, probe}
+	}
+	return o
+}
+
+// rest is how long automatic runs leave a session alone whose summary was not had.
+func (b *briefing) rest(steps []strategies.Step) time.Duration {
+	rest := time.Duration(0)
+	for _, s := range steps {
+		if s.NoSummary == "" {
+			continue
+		}
+		wait := time.Duration(0)
+		if failure, ok := errors.AsType[*summarize.Failure](s.Err); ok {
+			wait = failure.Wait
+		}
+		rest = max(rest, b.policy.Summary.Rest(s.NoSummary, wait))
+	}
+	return rest
+}
