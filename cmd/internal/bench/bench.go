@@ -25,7 +25,6 @@ import (
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/summarize"
 	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/worker"
 	"github.com/sessionstore/compactor/worker/jobs"
@@ -101,7 +100,7 @@ func attach(ctx context.Context, env Env, pol policy.Policy) (*system, error) {
 	return &system{
 		env: env, store: st, redis: redis, ring: jobs.NewEnqueuer(redis, time.Minute),
 		planner: &worker.Planner{
-			Policy: pol, Registry: reg(), Window: tokens.Window,
+			Policy: pol, Registry: strategies.Builtin(), Window: tokens.Window,
 			Counter: func(string) strategies.Counter { return tokens.Chars4{} },
 		},
 	}, nil
@@ -199,10 +198,4 @@ func peakMemory() int64 {
 func resetPeak() {
 	runtime.GC()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
-}
-
-func reg() *strategies.Registry {
-	r := strategies.Builtin()
-	r.Summarizer = summarize.Func(func(context.Context, summarize.Request) (string, error) { return "notes", nil })
-	return r
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/llm/script"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/worker"
 )
@@ -21,6 +23,8 @@ type MemoryOptions struct {
 	Octets   int
 	// Summarize has the session summarized, without a model, rather than truncated.
 	Summarize bool
+	// Model has that summary written by a model, which this process plays.
+	Model bool
 	// Worker is the command line of the process to measure; see WorkerMain.
 	Worker []string
 }
@@ -38,6 +42,7 @@ type MemoryResult struct {
 const (
 	EnvDatabase = "COMPACTOR_BENCH_DATABASE"
 	EnvRedis    = "COMPACTOR_BENCH_REDIS"
+	EnvModel    = "COMPACTOR_BENCH_MODEL"
 )
 
 const (
@@ -77,8 +82,16 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 		return MemoryResult{}, err
 	}
 
+	model := ""
+	if o.Model {
+		server := script.New()
+		if model, err = server.Start(); err != nil { //nolint:contextcheck // it is closed below
+			return MemoryResult{}, err
+		}
+		defer func() { _ = server.Close() }()
+	}
 	child := exec.CommandContext(ctx, o.Worker[0], o.Worker[1:]...) //nolint:gosec // this program's own path
-	child.Env = append(os.Environ(), EnvDatabase+"="+env.DatabaseURL, EnvRedis+"="+env.RedisURL)
+	child.Env = append(os.Environ(), EnvDatabase+"="+env.DatabaseURL, EnvRedis+"="+env.RedisURL, EnvModel+"="+model)
 	child.Stderr = os.Stderr
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
 	if err := child.Run(); err != nil {
@@ -103,13 +116,23 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 
 // WorkerMain is the process that Memory measures: a worker that ends when the
 // session has been compacted.
-func WorkerMain(ctx context.Context, env Env, summarize bool) error {
+func WorkerMain(ctx context.Context, env Env, summarize bool, model string) error {
 	s, err := attach(ctx, env, memoryPolicy(summarize))
 	if err != nil {
 		return err
 	}
 	defer s.store.Close()
 	defer s.ring.Close()
+	if model != "" {
+		c := llm.Default()
+		c.Models = []llm.Profile{{Name: "played", BaseURL: model, Window: 128_000}}
+		client, err := llm.New(c, llm.Deps{})
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		s.planner.Model = client
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {

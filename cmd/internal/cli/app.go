@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/llm/redislimit"
 	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/worker"
 	"github.com/sessionstore/compactor/worker/jobs"
@@ -28,6 +30,8 @@ type App struct {
 	Redis    asynq.RedisConnOpt
 	Planner  *worker.Planner
 	Enqueuer *jobs.Enqueuer
+
+	limits redis.UniversalClient // holds the limits of models; nil where none are configured
 }
 
 // AppOptions say how an App is opened.
@@ -36,6 +40,8 @@ type AppOptions struct {
 	Wait time.Duration
 	// Migrate applies pending migrations; else they are an error.
 	Migrate bool
+	// Environ is where the keys of models are, in the form of os.Environ.
+	Environ []string
 }
 
 // NewApp waits for Postgres, checks that the schema is up to date, and wires
@@ -45,7 +51,7 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 	if err := c.Require("database.url", "redis.url"); err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	redis, err := ParseRedis(c)
+	queue, err := ParseRedis(c)
 	if err != nil {
 		return nil, err
 	}
@@ -62,15 +68,38 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 		st.Close()
 		return nil, err
 	}
-	return &App{
-		Config: c, Logger: logger, Store: st, Redis: redis, Planner: NewPlanner(c),
-		Enqueuer: jobs.NewEnqueuer(redis, c.Worker.JobTimeout),
-	}, nil
+	app := &App{
+		Config: c, Logger: logger, Store: st, Redis: queue, Planner: NewPlanner(c),
+		Enqueuer: jobs.NewEnqueuer(queue, c.Worker.JobTimeout),
+	}
+	if err := app.openModels(o.Environ); err != nil {
+		return nil, errors.Join(err, app.Close())
+	}
+	return app, nil
+}
+
+// openModels gives the planner the configured models, with limits and cooldowns that
+// all workers share.
+func (a *App) openModels(environ []string) error {
+	if len(a.Config.LLM.Models) == 0 {
+		return nil
+	}
+	client, ok := a.Redis.MakeRedisClient().(redis.UniversalClient)
+	if !ok {
+		return errors.New("no Redis client for the limits of models")
+	}
+	a.limits = client
+	var err error
+	a.Planner.Model, err = openModels(a.Config, environ, a.Logger, redislimit.New(client, a.Logger), a.Store.Cooldowns())
+	return err
 }
 
 // Close closes the connections. The roles have ended before.
 func (a *App) Close() error {
 	err := a.Enqueuer.Close()
+	if a.limits != nil {
+		err = errors.Join(err, a.limits.Close())
+	}
 	a.Store.Close()
 	return err
 }

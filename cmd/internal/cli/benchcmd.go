@@ -129,6 +129,7 @@ type benchMemoryCmd struct {
 	Messages int  `default:"20000" help:"Messages of the session."`
 	Megabyte int  `name:"megabytes" default:"100" help:"Its size."`
 	Summary  bool `help:"Summarize it, without a model, rather than truncate it."`
+	Model    bool `help:"Summarize it by a model, which the bench plays."`
 }
 
 // Run implements the command.
@@ -143,8 +144,8 @@ func (c *benchMemoryCmd) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	defer stop()
-	o := bench.MemoryOptions{Messages: c.Messages, Octets: c.Megabyte << 20, Summarize: c.Summary, Worker: []string{self, "bench", "worker"}}
-	if c.Summary {
+	o := bench.MemoryOptions{Messages: c.Messages, Octets: c.Megabyte << 20, Summarize: c.Summary || c.Model, Model: c.Model, Worker: []string{self, "bench", "worker"}}
+	if o.Summarize {
 		o.Worker = append(o.Worker, "--summary")
 	}
 	r, err := bench.Memory(ctx, env, o)
@@ -232,7 +233,7 @@ type benchWorkerCmd struct {
 
 // Run implements the command.
 func (c *benchWorkerCmd) Run(ctx context.Context, e *Env) error {
-	env := bench.Env{Concurrency: 4, Connections: 8}
+	env, model := bench.Env{Concurrency: 4, Connections: 8}, ""
 	for _, kv := range e.Environ {
 		if v, ok := strings.CutPrefix(kv, bench.EnvDatabase+"="); ok {
 			env.DatabaseURL = v
@@ -240,11 +241,15 @@ func (c *benchWorkerCmd) Run(ctx context.Context, e *Env) error {
 		if v, ok := strings.CutPrefix(kv, bench.EnvRedis+"="); ok {
 			env.RedisURL = v
 		}
+		if v, ok := strings.CutPrefix(kv, bench.EnvModel+"="); ok {
+			model = v
+		}
 	}
 	if env.DatabaseURL == "" || env.RedisURL == "" {
 		return wrong("bench worker is started by bench memory")
 	}
-	return bench.WorkerMain(ctx, env, c.Summary)
+	sparing(e.Environ) // as the role of a worker does
+	return bench.WorkerMain(ctx, env, c.Summary, model)
 }
 
 func ratio(r float64) string { return fmt.Sprintf("%.2f", r) }

@@ -38,12 +38,14 @@ type grammar struct {
 	Sessions sessionsCmd `cmd:"" group:"Sessions:" help:"List sessions with their size and what is due."`
 	View     viewCmd     `cmd:"" group:"Sessions:" help:"Show what the model gets of a session, and why not the rest."`
 	Compact  compactCmd  `cmd:"" group:"Sessions:" help:"Compact one session now."`
+	Summary  summaryCmd  `cmd:"" group:"Sessions:" help:"Show a summary and how it came about, or what it stands for."`
 	Undo     undoCmd     `cmd:"" group:"Sessions:" help:"Take a run back."`
 	Runs     runsCmd     `cmd:"" group:"Sessions:" help:"List runs, newest first, or show one of them."`
 	Pin      pinCmd      `cmd:"" group:"Sessions:" help:"Keep a message in the view whatever runs want."`
 	Unpin    unpinCmd    `cmd:"" group:"Sessions:" help:"Let runs decide about a pinned message again."`
 
 	CompactFile compactFileCmd `cmd:"" group:"Files:" help:"Compact the sessions of a file, without any server."`
+	Eval        evalCmd        `cmd:"" group:"Files:" help:"Measure what compaction policies retain, on the sessions of files or stored ones."`
 	Trajectory  trajectoryCmd  `cmd:"" group:"Files:" help:"Compress recorded runs of agents (ShareGPT files) to a token target."`
 
 	Demo    demoCmd    `cmd:"" group:"Other:" help:"Show all of it on a backlog, with servers of its own."`

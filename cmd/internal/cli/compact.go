@@ -11,6 +11,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/summarizer"
 	"github.com/sessionstore/compactor/worker"
 	"github.com/sessionstore/compactor/worker/jobs"
 )
@@ -276,11 +277,33 @@ func writeSteps(e *Env, steps []strategies.Step) error {
 		switch {
 		case s.Err != nil: // it is our own
 			e.say("step %d: %s", i+1, term.Clean(s.Err.Error()))
+		case s.Discarded != "":
+			e.say("step %d: nothing of what the steps before want was done: no valid view could hold it", i+1)
 		case s.NoSummary != "":
 			e.say("step %d: no summary: %s", i+1, term.Clean(s.NoSummary))
+		default:
+			if r := stepReport(s); r != nil && r.WrittenBy != "" {
+				e.say("step %d: summary of %s, written by %s", i+1, term.Plural(r.Messages, "message", "messages"), term.Clean(r.Author()))
+			}
 		}
 	}
 	return nil
+}
+
+// stepReport is how the summary of a step came about, nil where it wanted none.
+func stepReport(s strategies.Step) *summarizer.Report {
+	switch r := s.Summary.(type) {
+	case nil:
+		return nil
+	case *summarizer.Report:
+		return r
+	}
+	var out summarizer.Report // it comes from the ledger
+	raw, err := json.Marshal(s.Summary)
+	if err != nil || json.Unmarshal(raw, &out) != nil {
+		return nil
+	}
+	return &out
 }
 
 func sessionName(r store.RunRow) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/chat/formats"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/summarizer"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -36,18 +37,19 @@ type compactFileCmd struct {
 
 	steps  []policy.Step   // --strategy
 	pinned map[string]bool // ids that messages have
+	models summarizer.Model
 }
 
 // Help documents the command.
 func (*compactFileCmd) Help() string {
 	var b strings.Builder
-	b.WriteString(`Needs no server and stores nothing. A file is recognized by its content; message n of a session has seq n, and what a strategy writes has the seqs behind them. With a policy the pipeline stops at its target, whether or not the session is over its start; with --strategy exactly these run.
+	b.WriteString(`Needs no server and stores nothing; strategies that summarize ask the models of the configuration, if there are any. A file is recognized by its content; message n of a session has seq n, and what a strategy writes has the seqs behind them. With a policy the pipeline stops at its target, whether or not the session is over its start; with --strategy exactly these run.
 
 Presets:
 
 `)
 	for _, p := range policy.Presets() {
-		writeHelpItem(&b, p.Name, p.Summarizer, p.Doc)
+		writeHelpItem(&b, p.Name, p.Doc)
 	}
 	b.WriteByte('\n')
 	writeStrategyHelp(&b)
@@ -115,8 +117,19 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	if err != nil {
 		return err
 	}
+	logger, err := e.Err.Logger("warn", cfg.Log.Format)
+	if err != nil {
+		return err
+	}
 	for _, s := range steps {
 		c.steps = append(c.steps, policy.Step{Strategy: s.Strategy, Params: s.Params})
+	}
+	pipeline := c.steps
+	if len(pipeline) == 0 {
+		pipeline = cfg.Policy.Pipeline
+	}
+	if c.models, err = openModelsFor(pipeline, cfg, e.Environ, logger); err != nil {
+		return err
 	}
 	in, err := c.open(ctx, e)
 	if err != nil {
@@ -216,15 +229,6 @@ func (c *compactFileCmd) config(e *Env) (config.Config, error) {
 		e.file = c.Policy
 		return e.Config()
 	}
-	if preset.Summarizer && strategies.Builtin().Summarizer == nil {
-		var others []string
-		for _, p := range policy.Presets() {
-			if !p.Summarizer {
-				others = append(others, p.Name)
-			}
-		}
-		return config.Config{}, wrong("--policy: %s %w: want %s", c.Policy, strategies.ErrNoSummarizer, strings.Join(others, " or "))
-	}
 	e.flags["policy.preset"] = c.Policy
 	cfg, err := e.Config()
 	if _, given := e.flags["policy.pipeline"]; !given {
@@ -253,7 +257,7 @@ type compactedFile struct {
 }
 
 func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.Session) (*compactedFile, error) {
-	p, explain, err := c.pipeline(cfg, s.Model)
+	p, writers, explain, err := c.pipeline(cfg, s.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -268,11 +272,12 @@ func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.
 	}
 	f.conversation.Append(s.Messages...)
 	f.report, err = f.conversation.Compact(ctx, p)
+	writers.Report(f.report.Steps)
 	return f, err
 }
 
 // pipeline is what is run on a session of a model, and what it comes to in words.
-func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies.Pipeline, explain []string, err error) {
+func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies.Pipeline, writers summarizer.Writers, explain []string, err error) {
 	pol := cfg.Policy
 	limits := pol.Limits(model, tokens.Window)
 	p.PinTools, p.Guard.DropSystem = pol.PinTools, !pol.PreserveSystem
@@ -281,7 +286,7 @@ func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies
 		for i, s := range pol.Steps(limits) {
 			params, err := json.Marshal(s.Params)
 			if err != nil {
-				return p, nil, err
+				return p, nil, nil, err
 			}
 			explain = append(explain, fmt.Sprintf("step %d %s %s", i+1, s.Strategy, params))
 		}
@@ -289,15 +294,14 @@ func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies
 		p.Target, p.Fallback = limits.Target, pol.Fallback
 		explain = pol.Explain(model, tokens.Window)
 	}
-	registry := strategies.Builtin()
-	for _, s := range pol.Steps(limits) {
-		built, err := registry.New(s.Strategy, s.Params)
-		if err != nil {
-			return p, nil, &exitError{exitUsage, err}
-		}
-		p.Steps = append(p.Steps, built)
+	p.Unsummarized = summarizer.Unsummarized(pol.Summary)
+	p.Steps, writers, err = summarizer.Build(strategies.Builtin(), pol.Steps(limits), summarizer.Options{
+		Settings: pol.Summary, Model: c.models, Window: int(limits.Window), Manual: true,
+	})
+	if err != nil {
+		return p, nil, nil, &exitError{exitUsage, err}
 	}
-	return p, explain, nil
+	return p, writers, explain, nil
 }
 
 func (f *compactedFile) json() fileJSON {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/backlog"
@@ -18,6 +19,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/chat/formats"
+	"github.com/sessionstore/compactor/strategies/llm/script"
 )
 
 type demoCmd struct {
@@ -25,6 +27,7 @@ type demoCmd struct {
 	Files    []string `arg:"" optional:"" help:"More files for --from."`
 	Sessions int      `default:"400" help:"How many sessions to make."`
 	Seed     uint64   `default:"1" help:"Which backlog to make: the same seed makes the same one."`
+	Script   string   `name:"model-script" placeholder:"FILE" help:"Have summaries written by a model in this process that answers, and fails, as the file says."`
 	DataDir  string   `placeholder:"DIR" help:"Keep the private Postgres in this folder instead of a temporary one."`
 	Install  bool     `help:"Fetch Postgres if this machine has none."`
 }
@@ -33,12 +36,13 @@ type demoCmd struct {
 func (*demoCmd) Help() string {
 	return `Starts what it needs (an in-process Redis, a private Postgres), imports a backlog, and shows the main job on it: a nightly sweep through the real scheduler, queue and worker; compactions after writes; an operator's re-compaction, and its undo. Then it checks that every view is valid and that every message that went in is still there, unchanged.
 
-Where DATABASE_URL or REDIS_URL are set they are used, with a schema of the demo's own that is dropped at the end. Everything it started is stopped and removed at the end, or on Ctrl-C; with --data-dir the data stay.
+Where DATABASE_URL or REDIS_URL are set they are used, with a schema of the demo's own that is dropped at the end; where models are configured they are asked for summaries, without them summaries are extracts. Everything it started is stopped and removed at the end, or on Ctrl-C; with --data-dir the data stay.
 
 Examples:
 
     compactor demo
-    compactor demo --from history.jsonl --start 8000 --target 6000`
+    compactor demo --from history.jsonl --start 8000 --target 6000
+    compactor demo --sessions 60 --model-script script.yaml`
 }
 
 // demoSchema keeps the demo out of the way of what a given database holds.
@@ -57,6 +61,12 @@ func (c *demoCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
+	var played script.Script
+	if c.Script != "" {
+		if played, err = readScript(c.Script); err != nil {
+			return err
+		}
+	}
 	d := &demo{cmd: c, env: e, began: time.Now(), out: e.Out, style: e.Out.Style()}
 	if e.JSON {
 		d.out = term.Output{W: io.Discard}
@@ -73,11 +83,22 @@ func (c *demoCmd) Run(ctx context.Context, e *Env) error {
 	if st.Postgres.Kind == stack.Given {
 		cfg.Database.Schema = demoSchema
 	}
+	if c.Script != "" {
+		model, err := startScript(played, &cfg) //nolint:contextcheck // it is closed below
+		if err != nil {
+			return err
+		}
+		defer func() { _ = model.Close() }()
+		d.script = model
+		d.step("model", "plays %s", c.Script)
+	} else if len(cfg.LLM.Models) > 0 {
+		d.step("models", "%s (yours)", modelNames(cfg))
+	}
 	// Nobody wants to watch a debounce.
 	cfg.Policy.Debounce, cfg.Policy.MaxDelay = 100*time.Millisecond, time.Second
 	d.step("servers", "%s, %s", server("postgres", st.Postgres), server("redis", st.Redis))
 
-	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: openTimeout, Migrate: true})
+	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: openTimeout, Migrate: true, Environ: e.Environ})
 	if err != nil {
 		return err
 	}
@@ -123,6 +144,7 @@ type demo struct {
 	style     term.Style
 	app       *App
 	scheduler *scheduler.Scheduler
+	script    *script.Server // nil where no model was to be played
 	began     time.Time
 
 	imported map[int64]imported // by sid
@@ -152,6 +174,7 @@ type demoResult struct {
 	TokensBefore     int64           `json:"tokens_before"`
 	TokensAfter      int64           `json:"tokens_after"`
 	Outcomes         []outcomeResult `json:"outcomes"`
+	Summaries        []tallyResult   `json:"summaries"`
 	ViewsValid       int             `json:"views_valid"`
 	SourcesUnchanged int             `json:"sources_unchanged"`
 	SweepSeconds     float64         `json:"sweep_seconds"`
@@ -164,6 +187,13 @@ type outcomeResult struct {
 	Runs         int64  `json:"runs"`
 	TokensBefore int64  `json:"tokens_before"`
 	TokensAfter  int64  `json:"tokens_after"`
+}
+
+type tallyResult struct {
+	What       string `json:"what"`
+	Code       string `json:"code"`
+	Count      int64  `json:"count"`
+	CostMicros int64  `json:"cost_micros"`
 }
 
 func server(name string, s stack.Server) string {
@@ -329,6 +359,13 @@ func (d *demo) finish(ctx context.Context) error {
 		r.Outcomes = append(r.Outcomes, outcomeResult(o))
 		t.Row(o.Trigger, o.Outcome, o.Runs, o.TokensBefore, o.TokensAfter, term.Percent(o.TokensBefore-o.TokensAfter, o.TokensBefore))
 	}
+	tallies, err := d.app.Store.SummaryTallies(ctx, 0)
+	if err != nil {
+		return err
+	}
+	for _, x := range tallies {
+		r.Summaries = append(r.Summaries, tallyResult(x))
+	}
 	r.Seconds = time.Since(d.began).Seconds()
 	if d.env.JSON {
 		if err := term.JSON(d.env.Out.W, r); err != nil {
@@ -348,17 +385,43 @@ func (d *demo) finish(ctx context.Context) error {
 		}
 		return term.Styled{Value: fmt.Sprintf("%s of %s", term.Count(n), term.Count(of)), As: as}
 	}
-	err = d.out.Pairs(
-		[2]any{"sessions", r.Sessions}, [2]any{"messages", r.Messages},
-		[2]any{"tokens", change(r.TokensBefore, r.TokensAfter)},
+	pairs := [][2]any{
+		{"sessions", r.Sessions},
+		{"messages", r.Messages},
+		{"tokens", change(r.TokensBefore, r.TokensAfter)},
+		{"summaries", r.tally("summary")},
+	}
+	if calls := r.tally("call"); d.script != nil || calls != "none" {
+		pairs = append(pairs, [2]any{"model calls", calls})
+	}
+	err = d.out.Pairs(append(pairs,
 		[2]any{"views valid", all(r.ViewsValid, r.Sessions)},
 		[2]any{"source messages unchanged", all(r.SourcesUnchanged, r.Sessions)},
 		[2]any{"time", seconds(time.Since(d.began))},
-	)
+	)...)
 	if err != nil {
 		return err
 	}
 	return r.verdict()
+}
+
+// tally is the counts of one kind on a line.
+func (r *demoResult) tally(what string) string {
+	var parts []string
+	cost := int64(0)
+	for _, x := range r.Summaries {
+		if x.What == what {
+			parts = append(parts, fmt.Sprintf("%s %s", term.Count(x.Count), x.Code))
+			cost += x.CostMicros
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	if cost > 0 {
+		parts = append(parts, fmt.Sprintf("cost %.4f", float64(cost)/1e6))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // verdict is an error where the demo has shown something that must not be.

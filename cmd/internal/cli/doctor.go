@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ const deepLimit = 10_000
 
 // Help documents the command.
 func (*doctorCmd) Help() string {
-	return fmt.Sprintf(`Changes nothing, but for making the schema where there is none. The checks of the data read everything: above %s sessions they are left out without --deep. Exit code 5 if something is wrong.
+	return fmt.Sprintf(`Changes nothing, but for making the schema where there is none. Models are not asked anything; it says whether their keys are found here, and which rest after a failure. The checks of the data read everything: above %s sessions they are left out without --deep. Exit code 5 if something is wrong.
 
 Examples:
 
@@ -71,6 +72,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	x := &examination{env: e}
+	var resting []store.ModelCooldown
 	st, _, err := e.Open(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -84,10 +86,14 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 			x.settings(ctx, st)
 			x.data(ctx, st, c.Deep)
 			x.backlog(ctx, st)
+			if resting, err = st.Cooldowns().All(ctx); err != nil {
+				x.add("models", "cooldowns", checkFail, err.Error(), "")
+			}
 		}
 	}
-	x.redis(ctx, cfg)
 	x.cron(cfg)
+	x.redis(ctx, cfg)
+	x.models(cfg, resting)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -251,6 +257,36 @@ func (x *examination) redis(ctx context.Context, cfg config.Config) {
 		x.add("redis", "persistence", checkOK, "appendonly", "")
 	} else {
 		x.add("redis", "persistence", checkWarn, "appendonly is "+v, "a restart of Redis delays queued runs until they are found again in Postgres")
+	}
+}
+
+// models shows who writes summaries, whether their keys are found here, and which of them
+// rest after a failure. No server is asked.
+func (x *examination) models(cfg config.Config, resting []store.ModelCooldown) {
+	const section = "models"
+	if len(cfg.LLM.Models) == 0 {
+		x.add(section, "configured", checkOK, "none: summaries are extracts", "")
+	}
+	for i, p := range cfg.LLM.Models {
+		if err := p.CheckKey(variables(x.env.Environ)); err != nil {
+			x.add(section, p.ID(), checkFail, fmt.Sprintf("llm.models[%d].%v", i, err), "workers do not start without it")
+			continue
+		}
+		key := "no key is wanted"
+		switch {
+		case p.KeyEnv != "":
+			key = "key in the variable " + p.KeyEnv
+		case p.KeyFile != "":
+			key = "key in the file " + p.KeyFile
+		}
+		at := slices.IndexFunc(resting, func(r store.ModelCooldown) bool { return r.Model == p.ID() })
+		if at < 0 {
+			x.add(section, p.ID(), checkOK, key, "")
+			continue
+		}
+		r := resting[at]
+		x.add(section, p.ID(), checkWarn, fmt.Sprintf("%s; rests until %s after %s", key, r.Until.UTC().Format(time.DateTime+"Z"), r.Code),
+			"automatic runs do not ask it until then, an operator's do")
 	}
 }
 

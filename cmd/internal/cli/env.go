@@ -11,7 +11,6 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
 )
 
 // Env is what a command runs in: where it reads and writes, and its settings. It
@@ -37,7 +36,7 @@ func (e *Env) Config() (config.Config, error) {
 	if e.loaded != nil {
 		return *e.loaded, nil
 	}
-	registry := strategies.Builtin()
+	registry := summarizing()
 	c, err := config.Load(config.LoadOptions{
 		Path: e.file, Environ: e.Environ, Flags: e.flags,
 		Strategy: func(name string, params map[string]any) error {

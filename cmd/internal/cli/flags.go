@@ -56,6 +56,37 @@ type ConfigFlags struct {
 	RedeliverAfter    *string `name:"scheduler-redeliver-after" hidden:""`
 	LeaderTTL         *string `name:"scheduler-leader-ttl" hidden:""`
 	ReconcileInterval *string `name:"scheduler-reconcile-interval" hidden:""`
+
+	SummaryOnFailure       *string `name:"policy-summary-on-failure" hidden:""`
+	SummarySizeShare       *string `name:"policy-summary-size-share" hidden:""`
+	SummarySizeMinTokens   *string `name:"policy-summary-size-min-tokens" hidden:""`
+	SummarySizeMaxTokens   *string `name:"policy-summary-size-max-tokens" hidden:""`
+	SummarySizeWindowShare *string `name:"policy-summary-size-window-share" hidden:""`
+	SummarySizeSlack       *string `name:"policy-summary-size-slack" hidden:""`
+	SummaryReferences      *string `name:"policy-summary-references" hidden:""`
+	SummaryFocus           *string `name:"policy-summary-focus" hidden:""`
+	SummaryInstruction     *string `name:"policy-summary-instruction" hidden:""`
+	SummaryPreTrim         *string `name:"policy-summary-pre-trim" hidden:""`
+	SummaryMaxParts        *string `name:"policy-summary-max-parts" hidden:""`
+	SummaryMaxCost         *string `name:"policy-summary-max-cost" hidden:""`
+	SummaryCooldown        *string `name:"policy-summary-cooldown" hidden:""`
+	SummaryCooldownNoModel *string `name:"policy-summary-cooldown-no-model" hidden:""`
+	LLMModels              *string `name:"llm-models" hidden:""`
+	LLMDeadlineMin         *string `name:"llm-deadline-min" hidden:""`
+	LLMDeadlinePerToken    *string `name:"llm-deadline-per-token" hidden:""`
+	LLMDeadlineMax         *string `name:"llm-deadline-max" hidden:""`
+	LLMDeadlineConnect     *string `name:"llm-deadline-connect" hidden:""`
+	LLMBudgetAttempts      *string `name:"llm-budget-attempts" hidden:""`
+	LLMBudgetTokens        *string `name:"llm-budget-tokens" hidden:""`
+	LLMBudgetCost          *string `name:"llm-budget-cost" hidden:""`
+	LLMBudgetTime          *string `name:"llm-budget-time" hidden:""`
+	LLMRetryBase           *string `name:"llm-retry-base" hidden:""`
+	LLMRetryMax            *string `name:"llm-retry-max" hidden:""`
+	LLMRetryWait           *string `name:"llm-retry-wait" hidden:""`
+	LLMBreakerFailures     *string `name:"llm-breaker-failures" hidden:""`
+	LLMBreakerOpen         *string `name:"llm-breaker-open" hidden:""`
+	LLMCooldownTransient   *string `name:"llm-cooldown-transient" hidden:""`
+	LLMCooldownNoProvider  *string `name:"llm-cooldown-no-provider" hidden:""`
 }
 
 // values are the settings that were given, by key.

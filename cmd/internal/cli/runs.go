@@ -77,13 +77,22 @@ type runJSON struct {
 	StartedAt      *time.Time      `json:"started_at,omitempty"`
 	EndedAt        *time.Time      `json:"ended_at,omitempty"`
 	Options        json.RawMessage `json:"options,omitempty"`
+	Model          string          `json:"model,omitempty"`
+	Calls          int             `json:"model_calls,omitempty"`
+	InputTokens    int64           `json:"input_tokens,omitempty"`
+	OutputTokens   int64           `json:"output_tokens,omitempty"`
+	CostMicros     int64           `json:"cost_micros,omitempty"`
 	Steps          []stepJSON      `json:"steps,omitempty"`
+	// Summaries are the ids of what it wrote, for one run.
+	Summaries []string `json:"summaries,omitempty"`
 }
 
 type stepJSON struct {
 	Strategy  string     `json:"strategy"`
 	Changed   bool       `json:"changed"`
 	NoSummary string     `json:"no_summary,omitempty"`
+	Summary   any        `json:"summary,omitempty"`
+	Discarded string     `json:"discarded,omitempty"`
 	Before    totalsJSON `json:"before"`
 	After     totalsJSON `json:"after"`
 }
@@ -109,7 +118,7 @@ func newTotalsJSON(t strategies.Totals) totalsJSON {
 func newStepsJSON(steps []strategies.Step) []stepJSON {
 	var out []stepJSON
 	for _, s := range steps {
-		out = append(out, stepJSON{s.Strategy, s.Changed, s.NoSummary, newTotalsJSON(s.Before), newTotalsJSON(s.After)})
+		out = append(out, stepJSON{s.Strategy, s.Changed, s.NoSummary, s.Summary, s.Discarded, newTotalsJSON(s.Before), newTotalsJSON(s.After)})
 	}
 	return out
 }
@@ -121,6 +130,7 @@ func newRunJSON(r store.RunRow) runJSON {
 		Undoes: r.Undoes, MessagesBefore: r.MessagesBefore, MessagesAfter: r.MessagesAfter, TokensBefore: r.TokensBefore,
 		TokensAfter: r.TokensAfter, Utilization: r.Utilization, PolicyHash: r.PolicyHash, Worker: r.Worker, Attempts: r.Attempts,
 		Snoozes: r.Snoozes, Failures: r.Failures, QueuedAt: r.QueuedAt.UTC(), StartedAt: r.StartedAt, EndedAt: r.EndedAt, Options: r.Options,
+		Model: r.Model, Calls: r.Calls, InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, CostMicros: r.CostMicros,
 	}
 	out.Steps = newStepsJSON(runSteps(r))
 	return out
@@ -199,8 +209,14 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 	if err != nil {
 		return err
 	}
+	summaries, err := st.SummariesOf(ctx, id)
+	if err != nil {
+		return err
+	}
 	if e.JSON {
-		return term.JSON(e.Out.W, newRunJSON(r))
+		out := newRunJSON(r)
+		out.Summaries = summaries
+		return term.JSON(e.Out.W, out)
 	}
 	if err := printRun(e, r); err != nil {
 		return err
@@ -213,10 +229,25 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 	pairs := [][2]any{
 		{"trigger", r.Trigger},
 		{"kind", r.Kind},
-		{"requested by", r.RequestedBy},
+	}
+	if r.RequestedBy != "" {
+		pairs = append(pairs, [2]any{"requested by", r.RequestedBy})
+	}
+	pairs = append(pairs, [][2]any{
 		{"queued", r.QueuedAt},
 		{"in force", inForce},
 		{"attempts", fmt.Sprintf("%d (%d failed, %d postponed)", r.Attempts, r.Failures, r.Snoozes)},
+	}...)
+	if r.Calls > 0 {
+		pairs = append(pairs, [2]any{"model", fmt.Sprintf("%s: %s, %s tokens in, %s out, cost %.4f", term.Clean(r.Model), term.Plural(r.Calls, "call", "calls"),
+			term.Count(r.InputTokens), term.Count(r.OutputTokens), float64(r.CostMicros)/1e6)})
+	}
+	if len(summaries) > 0 {
+		more := ""
+		if n := len(summaries) - 1; n > 0 {
+			more = fmt.Sprintf(", and %s more", term.Count(n))
+		}
+		pairs = append(pairs, [2]any{"summary", fmt.Sprintf("%s%s (`compactor summary show %s`)", term.Clean(summaries[0]), more, term.Clean(summaries[0]))})
 	}
 	for _, p := range [][2]any{{"worker", r.Worker}, {"policy", r.PolicyHash}} {
 		if p[1] != "" {

@@ -78,7 +78,7 @@ func (f roleFlags) run(ctx context.Context, e *Env, scheduler, worker bool) erro
 	if err != nil {
 		return err
 	}
-	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: f.WaitTimeout, Migrate: f.Migrate})
+	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: f.WaitTimeout, Migrate: f.Migrate, Environ: e.Environ})
 	if err != nil {
 		return err
 	}
@@ -91,6 +91,7 @@ func (f roleFlags) run(ctx context.Context, e *Env, scheduler, worker bool) erro
 		roles = append(roles, role)
 	}
 	if worker {
+		sparing(e.Environ)
 		roles = append(roles, app.WorkerRole())
 	}
 	app.lookForRedis(ctx)

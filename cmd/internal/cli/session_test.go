@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/store"
 )
 
 var small = []string{"--start=600", "--target=300", "--policy-min-gain-tokens=50"}
@@ -204,6 +205,35 @@ func TestDoctor(t *testing.T) {
 		want(t, 0, "2026-02-01 02:30 CET", "on 2026-03-29 the clock changes: 0 starts in place of 1", "on 2026-10-25 the clock changes: 2 starts in place of 1")
 }
 
+func TestDoctorKnowsTheModels(t *testing.T) {
+	t.Parallel()
+	db := withSession(t)
+	invoke(t, db, "doctor").want(t, 0, "✓ configured: none: summaries are extracts")
+	keyFile := filepath.Join(t.TempDir(), "key")
+	db = append(db, "A_KEY=hush", `COMPACTOR_LLM_MODELS=[
+		{name: a, base_url: "http://one.test/v1", key_env: A_KEY, window_tokens: 8000},
+		{name: b, base_url: "http://two.test/v1", key_file: "`+keyFile+`", window_tokens: 8000},
+		{name: c, base_url: "http://localhost:1/v1", window_tokens: 8000}]`)
+	got := invoke(t, db, "doctor").want(t, exitFindings, "✓ a@one.test: key in the variable A_KEY", "✗ b@two.test: llm.models[1].key_file "+keyFile+": no such file",
+		"✓ c@localhost:1: no key is wanted")
+	if strings.Contains(got.stdout+got.stderr, "hush") {
+		t.Error("a key shows")
+	}
+	if err := os.WriteFile(keyFile, []byte("hush\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	st, err := store.Open(t.Context(), store.Config{URL: strings.TrimPrefix(db[0], "DATABASE_URL=")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	until := time.Now().Add(time.Hour)
+	if err := st.Cooldowns().Set(t.Context(), "a@one.test", until, "auth"); err != nil {
+		t.Fatal(err)
+	}
+	invoke(t, db, "doctor").want(t, 0, "! a@one.test: key in the variable A_KEY; rests until "+until.UTC().Format("2006-01-02 15:04"), "after auth", "✓ b@two.test: key in the file", "all is well")
+}
+
 func TestServeStopsInOrder(t *testing.T) {
 	t.Parallel()
 	db := withSession(t)
@@ -251,4 +281,34 @@ func TestTheAppWaitsForPostgres(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "gave up waiting for postgres after 50ms") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// From a run to its summary, and from there to what it stands for.
+func TestSummariesAreFound(t *testing.T) {
+	t.Parallel()
+	db := withSession(t)
+	startWorker(t, db, nil)
+	invoke(t, db, "compact", "chat", "--strategy=summarization:target_count=4").want(t, 0, "applied", "step 1: summary of ", "written by no model: an extract")
+	run := decode[runJSON](t, invoke(t, db, "runs", "--run=1", "--json").want(t, 0))
+	if len(run.Summaries) != 1 {
+		t.Fatalf("summaries %q", run.Summaries)
+	}
+	id := run.Summaries[0]
+	invoke(t, db, "runs", "--run=1").want(t, 0, "summary       "+id+" (`compactor summary show "+id+"`)", "written by no model: an extract")
+	shown := decode[summaryJSON](t, invoke(t, db, "summary", "show", id, "--json").want(t, 0))
+	if shown.Session != "chat" || !shown.InView || shown.Prose == "" || shown.Report == nil || shown.Report.WrittenBy != "extractive" {
+		t.Errorf("%+v", shown)
+	}
+	invoke(t, db, "summary", "show", id).want(t, 0, "in the view", "written by  no model: an extract", "covers      messages "+shown.SummaryOf, shown.Prose[:40])
+	expanded := decode[struct{ Messages []messageJSON }](t, invoke(t, db, "summary", "expand", id, "--json").want(t, 0))
+	if len(expanded.Messages) != shown.Report.Messages {
+		t.Errorf("%d messages, %d were summarized", len(expanded.Messages), shown.Report.Messages)
+	}
+	for _, m := range expanded.Messages {
+		if m.SummarizedBy != id {
+			t.Errorf("message %d is not the summary's: %q", m.Seq, m.SummarizedBy)
+		}
+	}
+	invoke(t, db, "summary", "show", "summary-1-99").want(t, exitNotFound, "not found")
+	invoke(t, db, "summary", "expand", "nope").want(t, exitNotFound, "an id ends in the number of its run")
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/summarizer"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // writeStrategyHelp lists the strategies and their parameters.
 func writeStrategyHelp(b *strings.Builder) {
-	b.WriteString("Strategies and their parameters, with defaults that are short; those with * need a summarizer, and none can be configured yet:\n\n")
+	b.WriteString("Strategies and their parameters, with defaults that are short; a summary is written by the models of the configuration, or without one is an extract:\n\n")
 	for _, info := range strategies.Builtin().Describe() {
 		params := make([]string, len(info.Params))
 		for i, p := range info.Params {
@@ -27,15 +28,12 @@ func writeStrategyHelp(b *strings.Builder) {
 				params[i] += "=" + p.Default
 			}
 		}
-		writeHelpItem(b, info.Name, info.Summarizer, info.Doc, strings.Join(params, ", "))
+		writeHelpItem(b, info.Name, info.Doc, strings.Join(params, ", "))
 	}
 }
 
 // writeHelpItem writes a name and paragraphs under it, 80 columns wide at most.
-func writeHelpItem(b *strings.Builder, name string, summarizer bool, paragraphs ...string) {
-	if summarizer {
-		name += " *"
-	}
+func writeHelpItem(b *strings.Builder, name string, paragraphs ...string) {
 	fmt.Fprintf(b, "    %s\n", name)
 	for _, text := range paragraphs {
 		line := "       "
@@ -65,7 +63,7 @@ func parseStrategies(specs []string, p policy.Policy) ([]store.Step, error) {
 		steps = append(steps, s)
 		p.Pipeline = append(p.Pipeline, policy.Step{Strategy: s.Strategy, Params: s.Params})
 	}
-	registry := strategies.Builtin()
+	registry := summarizing()
 	for _, s := range p.Steps(p.Limits("", tokens.Window)) {
 		_, err := registry.New(s.Strategy, s.Params)
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -80,6 +78,11 @@ func parseStrategies(specs []string, p policy.Policy) ([]store.Step, error) {
 		return nil, &exitError{exitUsage, errors.Join(faults...)}
 	}
 	return steps, nil
+}
+
+// summarizing is the registry with a summarizer, to try out whether strategies can be made.
+func summarizing() *strategies.Registry {
+	return strategies.Builtin().With(summarizer.New(summarizer.Options{}))
 }
 
 // parseStrategy reads NAME[:param=value,…]. A value is JSON where it can be read

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
@@ -16,6 +17,7 @@ type Config struct {
 	Database  Database      `yaml:"database"`
 	Redis     Redis         `yaml:"redis"`
 	Policy    policy.Policy `yaml:"policy"`
+	LLM       llm.Config    `yaml:"llm"`
 	Worker    Worker        `yaml:"worker"`
 	Scheduler Scheduler     `yaml:"scheduler"`
 	Log       Log           `yaml:"log"`
@@ -85,11 +87,12 @@ func Default() Config {
 		Tenant:   "default",
 		Database: Database{Schema: "compactor"},
 		Policy:   policy.Default(),
+		LLM:      llm.Default(),
 		Worker: Worker{
 			Concurrency:   64,
 			Lease:         time.Minute,
 			Heartbeat:     15 * time.Second,
-			JobTimeout:    10 * time.Minute,
+			JobTimeout:    45 * time.Minute,
 			DrainTimeout:  25 * time.Second,
 			CheckInterval: 20 * time.Millisecond,
 		},

@@ -176,6 +176,17 @@ func TestFaultsAreToldAllAtOnce(t *testing.T) {
 				`PATH:7: policy.pipeline[2].strategy: "": want the name of a strategy`,
 			},
 		},
+		"models and how summaries are written": {
+			file: "llm:\n  models:\n    - {name: m, base_url: \"http://h/v1\", key: hush, window_tokens: 8000}\n    - {name: n, base_url: \"http://h/v1\", key_env: sk-hush, window_tokens: 8000}\n" +
+				"  deadline: {max: 1s}\npolicy:\n  summary: {on_failure: extract}\n",
+			want: []string{
+				"PATH:3: llm.models[0].key: unknown key: want name, base_url, key_env, key_file, window_tokens, max_output_tokens, max_tokens_field, " +
+					"fixed_temperature, reasoning_effort, reasoning_tokens, price_per_million, requests_per_minute, tokens_per_minute",
+				`PATH:7: policy.summary.on_failure: "extract": want one of keep, extractive, truncate, marker`,
+				"PATH:4: llm.models[1].key_env: the value: want the name of an environment variable, not the key itself",
+				"PATH:5: llm.deadline.max: 1s: want 2m to 24h",
+			},
+		},
 		"values out of range name where they come from": {
 			file:  "worker:\n  lease: 10s\npolicy:\n  target: 0.9\n  windows:\n    tiny: -1\n",
 			env:   []string{"COMPACTOR_LOG_LEVEL=loud", "COMPACTOR_POLICY_CRON=TZ=UTC"},
@@ -351,7 +362,9 @@ func TestSecretsNeverShow(t *testing.T) {
 
 func TestPrint(t *testing.T) {
 	t.Parallel()
-	c, err := Load(LoadOptions{Dir: t.TempDir(), Environ: []string{"DATABASE_URL=postgres://u:pw@h/db"}})
+	c, err := Load(LoadOptions{Dir: t.TempDir(), Environ: []string{
+		"DATABASE_URL=postgres://u:pw@h/db", `COMPACTOR_LLM_MODELS=[{name: m, base_url: "http://h/v1", window_tokens: 8000}]`,
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,9 +373,9 @@ func TestPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"database.url                  postgres://u:xxxxx@h/db",
-		"  env DATABASE_URL\n",
-		"worker.job_timeout            10m  ",
+		"database.url                      env DATABASE_URL          postgres://u:xxxxx@h/db\n",
+		"worker.job_timeout                default                   45m\n",
+		`env COMPACTOR_LLM_MODELS  [{"name":"m","base_url":"http://h/v1","window_tokens":8000}]`,
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

@@ -191,6 +191,8 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 	switch target.Kind() {
 	case reflect.Slice:
 		return d.structs(key, n, target)
+	case reflect.Struct:
+		return d.object(key, n, target)
 	case reflect.String:
 		if !scalar || n.Tag != "!!str" {
 			return errors.New("want text (put it in quotes)")
@@ -252,43 +254,51 @@ func (d *decoder) texts(key string, n *yaml.Node, target reflect.Value) error {
 
 // structs reads a list of maps, each with the keys of a struct.
 func (d *decoder) structs(key string, n *yaml.Node, target reflect.Value) error {
-	names := tags(target.Type().Elem())
-	form := "{" + strings.Join(names, ": …, ") + ": …}"
 	if n.Kind != yaml.SequenceNode {
-		return errors.New("want a list of " + form)
+		return errors.New("want a list of " + form(target.Type().Elem()))
 	}
 	out := reflect.MakeSlice(target.Type(), len(n.Content), len(n.Content))
 	for i, item := range n.Content {
 		sub := key + "[" + strconv.Itoa(i) + "]"
 		d.origins[sub] = d.at(item)
 		item = resolve(item)
-		if item.Kind != yaml.MappingNode {
-			d.faults.addf(d.at(item), sub, "%s: want %s", show(item), form)
-			continue
+		if err := d.object(sub, item, out.Index(i)); err != nil {
+			d.faults.addf(d.at(item), sub, "%s: %v", show(item), err)
 		}
-		d.pairs(sub, item, func(name string, k, v *yaml.Node) {
-			d.origins[name] = d.at(k)
-			f := slices.Index(names, k.Value)
-			if f < 0 {
-				hint := ""
-				if s := nearest(k.Value, names); s != "" {
-					hint = ", did you mean " + s + "?"
-				}
-				d.faults.addf(d.at(k), name, "unknown key%s", hint)
-				return
-			}
-			if v = resolve(v); isNull(v) {
-				return
-			}
-			field := out.Index(i).Field(f)
-			if err := d.value(name, v, field); err != nil {
-				d.faults.addf(d.at(v), name, "%s: %v", d.shown(v, field), err)
-			}
-		})
 	}
 	target.Set(out)
 	return nil
 }
+
+// object reads a map with the keys of a struct.
+func (d *decoder) object(key string, n *yaml.Node, target reflect.Value) error {
+	if n.Kind != yaml.MappingNode {
+		return errors.New("want " + form(target.Type()))
+	}
+	names := tags(target.Type())
+	d.pairs(key, n, func(name string, k, v *yaml.Node) {
+		d.origins[name] = d.at(k)
+		f := slices.Index(names, k.Value)
+		if f < 0 {
+			hint := ": want " + strings.Join(names, ", ")
+			if s := nearest(k.Value, names); s != "" {
+				hint = ", did you mean " + s + "?"
+			}
+			d.faults.addf(d.at(k), name, "unknown key%s", hint)
+			return
+		}
+		if v = resolve(v); isNull(v) {
+			return
+		}
+		field := target.Field(f)
+		if err := d.value(name, v, field); err != nil {
+			d.faults.addf(d.at(v), name, "%s: %v", d.shown(v, field), err)
+		}
+	})
+	return nil
+}
+
+func form(t reflect.Type) string { return "{" + strings.Join(tags(t), ": …, ") + ": …}" }
 
 // tags are the keys of a struct, one for each field.
 func tags(t reflect.Type) []string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,14 +34,14 @@ func (c Config) Entries() []Entry {
 
 // Print writes Entries as a table.
 func (c Config) Print(o term.Output) error {
-	t := o.Table(term.Text("KEY"), term.Text("VALUE"), term.Text("ORIGIN"))
+	t := o.Table(term.Text("KEY"), term.Text("ORIGIN"), term.Text("VALUE")) // a value may be long
 	style := o.Style()
 	for _, e := range c.Entries() {
 		if e.Origin == string(FromDefault) {
-			t.Row(e.Key, e.Value, term.Styled{Value: e.Origin, As: style.Dim})
+			t.Row(e.Key, term.Styled{Value: e.Origin, As: style.Dim}, e.Value)
 			continue
 		}
-		t.Row(e.Key, e.Value, e.Origin)
+		t.Row(e.Key, e.Origin, e.Value)
 	}
 	return t.Write()
 }
@@ -79,18 +80,20 @@ func Example() string {
 	b.WriteString("# Configuration of compactor: every key, with its default.\n" +
 		"# A value is overridden by the environment (COMPACTOR_<SECTION>_<KEY>) and by flags.\n" +
 		"# `compactor config print` shows what is in force and where it comes from.\n")
-	section := ""
+	var open []string
 	for _, f := range fields(&c) {
-		indent, name := "", f.key
-		if s, n, ok := strings.Cut(f.key, "."); ok {
-			indent, name = "  ", n
-			if s != section {
-				fmt.Fprintf(&b, "\n%s:\n", s)
-				section = s
-			}
-		} else {
+		path := strings.Split(f.key, ".")
+		sections, name := path[:len(path)-1], path[len(path)-1]
+		if len(sections) < 2 && !slices.Equal(sections, open) || len(sections) == 0 {
 			b.WriteByte('\n')
 		}
+		for i, s := range sections {
+			if i >= len(open) || !slices.Equal(open[:i+1], sections[:i+1]) {
+				fmt.Fprintf(&b, "%s%s:\n", strings.Repeat("  ", i), s)
+			}
+		}
+		open = sections
+		indent := strings.Repeat("  ", len(sections))
 		comment := docs[f.key]
 		if names := EnvNames(f.key); len(names) > 1 {
 			comment += "\nEnvironment: " + strings.Join(names, ", then ") + "."

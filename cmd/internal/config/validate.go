@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
@@ -40,6 +41,8 @@ func (c Config) validate(fs *faults, strategy func(string, map[string]any) error
 	check(validName(c.Tenant), "tenant", fmt.Sprintf("%q", c.Tenant), "1 to 200 characters without control characters")
 	c.validateConnections(check)
 	c.validatePolicy(check, strategy)
+
+	c.validateLLM(check)
 
 	w := c.Worker
 	check(w.Concurrency >= 1 && w.Concurrency <= 10_000, "worker.concurrency", w.Concurrency, "1 to 10000")
@@ -100,6 +103,18 @@ func (c Config) validatePolicy(check checkFunc, strategy func(string, map[string
 	for _, err := range joined.Unwrap() {
 		if f, ok := errors.AsType[*policy.Fault](err); ok {
 			check(false, "policy."+f.Key, f.Value, "%s", f.Want)
+		}
+	}
+}
+
+func (c Config) validateLLM(check checkFunc) {
+	joined, ok := c.LLM.Validate().(interface{ Unwrap() []error })
+	if !ok {
+		return
+	}
+	for _, err := range joined.Unwrap() {
+		if f, ok := errors.AsType[*llm.Fault](err); ok && (f.Key != "models" || len(c.LLM.Models) > 0) {
+			check(false, "llm."+f.Key, f.Value, "%s", f.Want)
 		}
 	}
 }

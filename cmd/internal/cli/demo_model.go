@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/llm/script"
+)
+
+// readScript reads the file that a model plays.
+func readScript(path string) (script.Script, error) {
+	f, err := os.Open(path) //nolint:gosec // the user's own file
+	if err != nil {
+		return script.Script{}, wrong("--model-script: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	parsed, err := script.Parse(f)
+	if err != nil {
+		return parsed, wrong("--model-script: %s: %w", path, err)
+	}
+	return parsed, nil
+}
+
+// startScript starts the model that plays a script and makes it the only one.
+func startScript(played script.Script, cfg *config.Config) (*script.Server, error) {
+	server := played.Server()
+	url, err := server.Start()
+	if err != nil {
+		return nil, fmt.Errorf("--model-script: %w", err)
+	}
+	cfg.LLM.Models = []llm.Profile{{
+		Name: "scripted", BaseURL: url, Window: 128_000, MaxOutput: 16_000, Price: llm.Price{Input: 0.25, Cached: 0.025, Output: 2},
+	}}
+	// Nobody wants to watch a backoff, or a server that hangs for two minutes.
+	cfg.LLM.Retry.Base, cfg.LLM.Retry.Max = 10*time.Millisecond, 100*time.Millisecond
+	cfg.LLM.Deadline.Min, cfg.LLM.Deadline.Max = 3*time.Second, 3*time.Second
+	cfg.LLM.Cooldown.Transient = time.Second
+	return server, nil
+}
+
+// modelNames are the models that summaries come from, for a line of the demo.
+func modelNames(cfg config.Config) string {
+	names := make([]string, len(cfg.LLM.Models))
+	for i, p := range cfg.LLM.Models {
+		names[i] = p.ID()
+	}
+	return strings.Join(names, ", ")
+}

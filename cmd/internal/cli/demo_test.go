@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What is wrong with a script is said before anything is started.
+func TestScriptIsReadFirst(t *testing.T) {
+	t.Parallel()
+	home := []string{"HOME=" + t.TempDir(), "DATABASE_URL=postgres://u@127.0.0.1:1/x"}
+	path := file(t, "script.yaml", "steps:\n  - norml\n")
+	invoke(t, home, "demo", "--model-script", path).want(t, exitUsage, `line 2: unknown behaviour "norml": want one of normal,`)
+	invoke(t, home, "demo", "--model-script", path+"x").want(t, exitUsage, "no such file")
+}
+
+func TestDemoSaysWhySummariesWereNotHad(t *testing.T) {
+	t.Parallel()
+	path := file(t, "script.yaml", "steps: [normal, {behaviour: refusal, times: 100}]\n")
+	got := decode[demoResult](t, invoke(t, database(t), "demo", "--sessions=20", "--model-script", path, "--json").want(t, 0))
+	for _, want := range []tallyResult{{What: "summary", Code: "model"}, {What: "summary", Code: "none: refusal"}, {What: "call", Code: "answered"}, {What: "call", Code: "rejected: refusal"}} {
+		if !slices.ContainsFunc(got.Summaries, func(x tallyResult) bool { return x.What == want.What && x.Code == want.Code && x.Count > 0 }) {
+			t.Errorf("no %s %s in %+v", want.What, want.Code, got.Summaries)
+		}
+	}
+	for _, x := range got.Summaries {
+		if strings.HasSuffix(x.Code, "none") || strings.HasSuffix(x.Code, ": ") {
+			t.Errorf("%q says nothing", x.Code)
+		}
+	}
+}
+
+func TestDemoNamesTheModelsThatItAsks(t *testing.T) {
+	t.Parallel()
+	env := append(database(t), `COMPACTOR_LLM_MODELS=[{name: m, base_url: "http://127.0.0.1:1/v1", window_tokens: 8000}]`)
+	invoke(t, env, "demo", "--sessions=1").want(t, 0, "models    m@127.0.0.1:1 (yours)")
+}

@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/eval"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/summarizer"
+)
+
+// evalCmd measures policies.
+type evalCmd struct {
+	Files   []string  `arg:"" optional:"" name:"file" help:"More files, as with --from."`
+	From    []string  `sep:"none" placeholder:"FILE" help:"Replay the sessions of this file; - is standard input. Repeatable."`
+	Session []string  `sep:"none" placeholder:"ID" help:"Replay this stored session, all that was said in it; repeatable."`
+	Limit   int       `placeholder:"N" help:"Replay N sessions at most; without --from and --session, stored ones of the tenant."`
+	Format  string    `default:"auto" placeholder:"NAME" help:"Format of the files, else found by their content: ${formats}."`
+	Model   string    `placeholder:"NAME" help:"Model of sessions that name none."`
+	Cut     []float64 `default:"0.5" placeholder:"SHARE" help:"Cut sessions at this share of their tokens, between 0 and 1 (0.5); several are measured one by one."`
+	Budget  []float64 `default:"0.05" placeholder:"SHARE" help:"Keep at most this share of the tokens before the cut, between 0 and 1 (0.05)."`
+	Policy  []string  `sep:"none" placeholder:"NAME,…" help:"Policies to measure; else the baselines and extractive."`
+	Compare []string  `sep:"none" placeholder:"A,B" help:"Compare two of the policies on the same sessions; repeatable. Two policies are always compared."`
+	Jobs    int       `placeholder:"N" help:"Sessions measured at a time; else as many as there are processors."`
+	State   string    `placeholder:"FILE" help:"Keep what was measured in this file, and go on from it."`
+	Samples int       `placeholder:"N" help:"Show what every policy kept of the first N sessions."`
+	CSV     string    `name:"csv" placeholder:"FILE" help:"Write the figures to this file as CSV."`
+	HTML    string    `name:"html" placeholder:"FILE" help:"Write a report with plots to this file, which needs nothing else."`
+}
+
+// Help documents the command.
+func (*evalCmd) Help() string {
+	var b strings.Builder
+	b.WriteString(`Cuts each session in two, has policies compact what is before the cut within a budget, and counts how many of the identifiers (paths, ids, numbers, quoted names) that are used behind it they still hold: loose, anywhere; keyed, behind a word that labelled them before; strict, of those that the assistant had to remember by itself. Figures are pooled over sessions. A token is a quarter of a character; system messages are not counted.
+
+Nothing is stored but in the files that are named. Models are asked only for the policy of that name and for pipelines that summarize, and only where some are configured.
+
+Policies, besides presets, "configured" (the pipeline of the configuration), and strategies by name, with parameters (tool_result:keep_last_tool_call_groups=2) and with + between them as a pipeline; those get the budget as their target, and where policy.fallback is on, as it is by default, the oldest messages go until it is met:
+
+`)
+	for _, p := range evalHelp() {
+		writeHelpItem(&b, p[0], p[1])
+	}
+	b.WriteString(`
+Every figure has an interval: sessions are drawn with replacement, as many as there are, 2,000 times, and 95 % of what comes out lies in it. Policies are compared on the same draws; the verdict is noise where the interval of the difference holds 0, and with fewer than six sessions.
+
+An interrupted run with --state goes on where it was; the outcome is the same. What was measured is known by a hash of the session and of the policy's definition, so that another session or definition is measured anew, and so are strategies and summaries by another version of this program. A sample is measured again where the state does not hold its text.
+
+--json writes a line with one object for each policy, cut and budget.
+
+Examples:
+
+    compactor eval --from history.jsonl --policy drop_oldest,stub200 --budget 0.01,0.02,0.05
+    compactor eval --from runs.jsonl --cut 0.5,0.75 --html report.html --samples 3
+    compactor eval --limit 500 --policy configured,chat --state eval.state --csv figures.csv
+    compactor eval --from runs.jsonl --policy "tool_result+truncation" --json | jq .keyed`)
+	return b.String()
+}
+
+// evalHelp are the names of the policies that have one of their own, and what they are.
+func evalHelp() [][2]string {
+	var out [][2]string
+	for _, p := range append(eval.Baselines(), evalExtractive()) {
+		out = append(out, [2]string{p.Name, p.Doc})
+	}
+	return append(out, [2]string{modelPolicy, modelDoc})
+}
+
+// Validate is called by the parser.
+func (c *evalCmd) Validate() error {
+	var faults []error
+	files := len(c.From)+len(c.Files) > 0
+	switch {
+	case files && len(c.Session) > 0:
+		faults = append(faults, errors.New("give --from or --session, not both"))
+	case !files && len(c.Session) == 0 && c.Limit == 0:
+		faults = append(faults, errors.New("give --from FILE, --session ID, or --limit N for stored sessions"))
+	}
+	for _, s := range c.Cut {
+		if !(s > 0 && s < 1) { //nolint:staticcheck // not a number is neither
+			faults = append(faults, fmt.Errorf("--cut: %v: want a number between 0 and 1", s))
+		}
+	}
+	for _, s := range c.Budget {
+		if !(s > 0 && s <= 1) { //nolint:staticcheck // not a number is neither
+			faults = append(faults, fmt.Errorf("--budget: %v: want a number between 0 and 1", s))
+		}
+	}
+	for _, n := range []struct {
+		flag string
+		n    int
+	}{{"--limit", c.Limit}, {"--jobs", c.Jobs}, {"--samples", c.Samples}} {
+		if n.n < 0 {
+			faults = append(faults, fmt.Errorf("%s: %d: want 1 or more", n.flag, n.n))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Run runs the command.
+func (c *evalCmd) Run(ctx context.Context, e *Env) (err error) {
+	cfg, err := e.Config()
+	if err != nil {
+		return err
+	}
+	o, err := c.options(e, cfg)
+	if err != nil {
+		return err
+	}
+	if c.State != "" {
+		if o.State, err = eval.OpenState(c.State); err != nil {
+			return wrong("--state: %w", err)
+		}
+		defer func() { err = errors.Join(err, o.State.Close()) }()
+	}
+	var csv, html outFile
+	for _, f := range []struct {
+		flag, path string
+		to         *outFile
+	}{{"--csv", c.CSV, &csv}, {"--html", c.HTML, &html}} {
+		if err := f.to.create(f.path); err != nil {
+			return wrong("%s: %w", f.flag, err)
+		}
+		defer func() { err = errors.Join(err, f.to.finish(err == nil)) }()
+	}
+	in, err := c.input(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	progress := e.Err.Progress(in.unit, in.total)
+	o.Progress = progress.Add
+	r, err := eval.Run(ctx, in.all, o)
+	if r != nil {
+		progress.Done(term.Plural(r.Sessions, "session", "sessions") + " replayed")
+	}
+	if err != nil {
+		progress.Done("not all of it")
+		if ctx.Err() != nil && c.State != "" {
+			e.note("%s are in %s: the same command goes on from there", term.Plural(o.State.Len(), "measurement", "measurements"), c.State)
+		}
+		if errors.Is(err, eval.ErrNothing) {
+			return &exitError{exitUsage, err}
+		}
+		return err
+	}
+	return c.write(e, r, csv, html, in.sources)
+}
+
+// write writes the result wherever it was asked for.
+func (c *evalCmd) write(e *Env, r *eval.Result, csv, html outFile, sources []string) error {
+	if csv.to != nil {
+		if err := r.WriteCSV(csv.to); err != nil {
+			return err
+		}
+	}
+	if html.to != nil {
+		if err := r.WriteHTML(html.to, e.now(), sources); err != nil {
+			return err
+		}
+	}
+	if e.JSON {
+		for _, line := range r.Notes() {
+			e.note("%s", line)
+		}
+		return r.WriteJSON(e.Out.W)
+	}
+	return r.WriteTable(e.Out)
+}
+
+// options are those of the flags.
+func (c *evalCmd) options(e *Env, cfg config.Config) (eval.Options, error) {
+	o := eval.Options{Jobs: c.Jobs, Samples: c.Samples, Cuts: distinct(c.Cut), Budgets: distinct(c.Budget)}
+	if o.Jobs == 0 {
+		o.Jobs = runtime.GOMAXPROCS(0)
+	}
+	logger, err := e.Err.Logger("warn", cfg.Log.Format)
+	if err != nil {
+		return o, err
+	}
+	open := sync.OnceValues(func() (summarizer.Model, error) { return openModels(cfg, e.Environ, logger, nil, nil) })
+	if o.Policies, err = evalPolicies(c.Policy, cfg, open); err != nil {
+		return o, err
+	}
+	var faults []error
+	for _, text := range c.Compare {
+		pair := splitPolicies([]string{text})
+		if err := eval.CheckPair(pair, o.Policies); err != nil {
+			faults = append(faults, fmt.Errorf("--compare %s: %w", text, err))
+			continue
+		}
+		o.Compare = append(o.Compare, [2]string{pair[0], pair[1]})
+	}
+	if len(faults) > 0 {
+		return o, &exitError{exitUsage, errors.Join(faults...)}
+	}
+	if len(o.Compare) == 0 && len(o.Policies) == 2 {
+		o.Compare = [][2]string{{o.Policies[0].Name, o.Policies[1].Name}}
+	}
+	o.Compare = distinct(o.Compare)
+	return o, nil
+}
+
+// distinct leaves out what was there before.
+func distinct[T comparable](all []T) []T {
+	var out []T
+	for _, v := range all {
+		if !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// outFile is a file that appears when it is complete; the zero value is none.
+type outFile struct {
+	path string
+	to   io.Writer
+	done func(complete bool) error
+}
+
+func (f *outFile) create(path string) error {
+	if path == "" {
+		return nil
+	}
+	file, err := createFile(path)
+	if err != nil {
+		return err
+	}
+	*f = outFile{path, file, func(complete bool) error { return finishFile(file, path, complete) }}
+	return nil
+}
+
+func (f *outFile) finish(complete bool) error {
+	if f.done == nil {
+		return nil
+	}
+	return f.done(complete)
+}

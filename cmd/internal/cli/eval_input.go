@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/sessionstore/compactor/cmd/internal/eval"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat/formats"
+)
+
+// evalInput is where sessions come from.
+type evalInput struct {
+	all     iter.Seq2[eval.Session, error]
+	sources []string // for people
+	unit    string   // of the progress, and how many there are
+	total   int64
+	close   func()
+}
+
+// input opens what sessions are read from. The caller closes it.
+func (c *evalCmd) input(ctx context.Context, e *Env) (evalInput, error) {
+	var in evalInput
+	var err error
+	if paths := append(slices.Clone(c.From), c.Files...); len(paths) > 0 {
+		in, err = c.files(ctx, e, paths)
+	} else {
+		in, err = c.stored(ctx, e)
+	}
+	if err == nil && c.Limit > 0 {
+		in.all = first(in.all, c.Limit)
+		in.total, in.unit = 0, "sessions" // who knows how far into the files that is
+		in.all = weighed(in.all)
+	}
+	return in, err
+}
+
+// first are the first n of all sessions.
+func first(all iter.Seq2[eval.Session, error], n int) iter.Seq2[eval.Session, error] {
+	return func(yield func(eval.Session, error) bool) {
+		left := n
+		for s, err := range all {
+			if !yield(s, err) {
+				return
+			}
+			if left--; left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// weighed are the sessions, each of which counts one.
+func weighed(all iter.Seq2[eval.Session, error]) iter.Seq2[eval.Session, error] {
+	return func(yield func(eval.Session, error) bool) {
+		for s, err := range all {
+			s.Weight = 1
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// files are the sessions of files, of any format that import reads.
+func (c *evalCmd) files(ctx context.Context, e *Env, paths []string) (evalInput, error) {
+	if _, err := formats.Lookup(c.Format); err != nil && c.Format != formats.Auto {
+		return evalInput{}, wrong("--format: %w", err)
+	}
+	all, size, err := openSources(ctx, paths, e.Stdin, c.Format)
+	if err != nil {
+		return evalInput{}, err
+	}
+	in := evalInput{unit: "bytes replayed", total: size, close: all.close}
+	for _, s := range all {
+		in.sources = append(in.sources, s.path)
+	}
+	in.all = func(yield func(eval.Session, error) bool) {
+		known := conversations{}
+		var read int64 // and not yet given away as the weight of a session
+		for _, s := range all {
+			n, stopped := 0, false
+			s.items(known, func(octets int64) { read += octets }, func(item Item) bool {
+				if item.Err != nil {
+					stopped = true
+					yield(eval.Session{}, &exitError{exitUsage, fmt.Errorf("%s: %w", item.Where, item.Err)})
+					return false
+				}
+				n++
+				one := eval.Session{Name: item.ID, Model: cmp.Or(item.Model, c.Model), Messages: item.Messages, Weight: read}
+				read = 0
+				stopped = !yield(one, nil)
+				return !stopped
+			})
+			if stopped {
+				return
+			}
+			if n == 0 {
+				yield(eval.Session{}, wrong("%s: no session in it", s.path))
+				return
+			}
+		}
+	}
+	return in, nil
+}
+
+// errEnough ends a loop over sessions whose caller wants no more.
+var errEnough = errors.New("enough")
+
+// stored are sessions of the database, with all that was said in them.
+func (c *evalCmd) stored(ctx context.Context, e *Env) (evalInput, error) {
+	st, cfg, err := e.Open(ctx)
+	if err != nil {
+		return evalInput{}, err
+	}
+	in := evalInput{unit: "sessions", total: int64(len(c.Session)), close: st.Close, sources: []string{"tenant " + cfg.Tenant}}
+	log := exportCmd{Log: true}
+	one := func(row store.SessionRow, yield func(eval.Session, error) bool) bool {
+		s, err := log.session(ctx, st, row)
+		if err != nil {
+			yield(eval.Session{}, err)
+			return false
+		}
+		return yield(eval.Session{Name: s.ID, Model: cmp.Or(s.Model, c.Model), Messages: s.Messages, Weight: 1}, nil)
+	}
+	in.all = func(yield func(eval.Session, error) bool) {
+		if len(c.Session) == 0 {
+			err := eachSession(ctx, st, cfg.Tenant, func(row store.SessionRow) error {
+				if !one(row, yield) {
+					return errEnough
+				}
+				return nil
+			})
+			if err != nil && !errors.Is(err, errEnough) {
+				yield(eval.Session{}, err)
+			}
+			return
+		}
+		for _, id := range c.Session {
+			row, err := st.Session(ctx, key(cfg, id))
+			if err != nil {
+				yield(eval.Session{}, err)
+				return
+			}
+			if !one(row, yield) {
+				return
+			}
+		}
+	}
+	return in, nil
+}

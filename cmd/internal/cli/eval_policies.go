@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/eval"
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/summarizer"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+// programVersion is what results depend on that come from this program's own code.
+func programVersion() string {
+	v := newBuildVersion(debug.ReadBuildInfo())
+	return fmt.Sprint(v.Version, v.Revision, v.Modified)
+}
+
+// configuredPolicy is the name of the pipeline that the configuration names.
+const configuredPolicy = "configured"
+
+// evalPolicies are the policies of names, which may be lists; without any, those that ask
+// no model. open is called where one of them may ask. All names that are wrong are in the
+// error.
+func evalPolicies(names []string, cfg config.Config, open func() (summarizer.Model, error)) ([]eval.Policy, error) {
+	known := append(eval.Baselines(), evalExtractive())
+	if len(names) == 0 {
+		return known, nil
+	}
+	var out []eval.Policy
+	var faults []error
+	for _, name := range splitPolicies(names) {
+		if slices.ContainsFunc(out, func(p eval.Policy) bool { return p.Name == name }) {
+			continue
+		}
+		p, err := evalPolicy(name, cfg.Policy, known, open)
+		if exit, ok := errors.AsType[*exitError](err); ok {
+			return nil, exit // about the models, not about the name
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("--policy %w", err))
+			continue
+		}
+		out = append(out, p)
+	}
+	if len(faults) > 0 {
+		return nil, &exitError{exitUsage, errors.Join(faults...)}
+	}
+	return out, nil
+}
+
+// evalPolicy is the policy of a name.
+func evalPolicy(name string, base policy.Policy, known []eval.Policy, open func() (summarizer.Model, error)) (eval.Policy, error) {
+	if i := slices.IndexFunc(known, func(p eval.Policy) bool { return p.Name == name }); i >= 0 {
+		return known[i], nil
+	}
+	if name != modelPolicy {
+		return evalPipeline(name, base, known, open)
+	}
+	models, err := open()
+	if err == nil && models == nil {
+		err = fmt.Errorf("%s: no models are configured: want llm.models in the configuration file", name)
+	}
+	if err != nil {
+		return eval.Policy{}, err
+	}
+	return evalModel(base.Summary, models), nil
+}
+
+// splitPolicies takes lists apart at their commas, but for those between the
+// parameters of a strategy: "a,b:x=1,y=2,c" are a, b:x=1,y=2 and c.
+func splitPolicies(lists []string) []string {
+	var out []string
+	for _, list := range lists {
+		first := len(out)
+		for _, part := range splitTop(list) {
+			part = strings.TrimSpace(part)
+			name, _, param := strings.Cut(part, "=")
+			if param && !strings.Contains(name, ":") && len(out) > first && strings.Contains(out[len(out)-1], ":") {
+				out[len(out)-1] += "," + part
+				continue
+			}
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// evalPipeline is the policy of a preset, of the configuration, or of strategies with
+// "+" between them.
+func evalPipeline(name string, base policy.Policy, known []eval.Policy, open func() (summarizer.Model, error)) (eval.Policy, error) {
+	registry := strategies.Builtin()
+	if preset, err := policy.PresetNamed(name); err == nil {
+		base = preset.Over(base)
+	} else if name != configuredPolicy {
+		base.Pipeline = nil
+		for spec := range strings.SplitSeq(name, "+") {
+			s, err := parseStrategy(spec)
+			if err == nil && !slices.Contains(registry.Names(), s.Strategy) {
+				err = fmt.Errorf("unknown policy: want %s, %s, a preset (%s), %s, or strategies with + between them (%s)",
+					eval.Names(known), modelPolicy, strings.Join(policy.PresetNames(), ", "), configuredPolicy, strings.Join(registry.Names(), ", "))
+			}
+			if err != nil {
+				return eval.Policy{}, fmt.Errorf("%s: %w", name, err)
+			}
+			base.Pipeline = append(base.Pipeline, policy.Step{Strategy: s.Strategy, Params: s.Params})
+		}
+	}
+	var models summarizer.Model
+	if asks(base.Steps(base.Limits("", tokens.Window))) {
+		var err error
+		if models, err = open(); err != nil {
+			return eval.Policy{}, err
+		}
+	}
+	p, err := eval.Pipeline(name, base, eval.Build{Registry: registry, Model: models, Version: programVersion()})
+	if err != nil {
+		return p, fmt.Errorf("%s: %w", name, err)
+	}
+	return p, nil
+}

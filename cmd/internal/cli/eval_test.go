@@ -1,0 +1,356 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/cmd/internal/eval"
+	"github.com/sessionstore/compactor/strategies/llm/script"
+)
+
+// evalFile is a file of eight short talks about orders; the last has nothing to
+// measure.
+func evalFile(t *testing.T) (dir, path string) {
+	t.Helper()
+	dir = t.TempDir()
+	path = filepath.Join(dir, "orders.jsonl")
+	type message = map[string]any
+	say := func(role, text string) message { return message{"role": role, "content": text} }
+	var b strings.Builder
+	for i := range 8 {
+		ms := []message{say("system", "You help with orders.")}
+		for k := range 4 {
+			order := fmt.Sprintf("#W%d00%d", 100+i, k)
+			call := message{"id": fmt.Sprint("call", k), "type": "function", "function": message{"name": "look_up", "arguments": fmt.Sprintf(`{"order":%q}`, order)}}
+			result := say("tool", fmt.Sprintf("parcel: %d, state: sent, %s", 55501234+100*i+k, strings.Repeat("log line of the warehouse, ", 4+3*((i+k)%4))))
+			result["tool_call_id"] = call["id"]
+			ms = append(ms,
+				say("user", fmt.Sprintf("What about order %s, the one in list_%d.csv?", order, i)),
+				message{"role": "assistant", "content": nil, "tool_calls": []message{call}}, result,
+				say("assistant", strings.Repeat("Let me see. ", 1+(i+k)%4)+"It was sent."),
+			)
+		}
+		for k := range 4 {
+			ms = append(ms, say("assistant", fmt.Sprintf("Order #W%d00%d of list_%d.csv is done, parcel %d; %s", 100+i, 3-k%(1+i%4), i, 55501234+100*i+3-k%3, strings.Repeat("I told the customer so. ", 20))))
+		}
+		if i == 7 {
+			ms = []message{say("user", "Hello?"), say("assistant", "Hello!"), say("user", "Never mind.")}
+		}
+		line, err := json.Marshal(map[string]any{"session_id": fmt.Sprintf("orders-%d", i), "messages": ms})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(append(line, '\n'))
+	}
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, path
+}
+
+func TestEvalIsGolden(t *testing.T) {
+	t.Parallel()
+	dir, path := evalFile(t)
+	home := []string{"HOME=" + dir}
+	csv, html := filepath.Join(dir, "figures.csv"), filepath.Join(dir, "report.html")
+	args := []string{
+		"eval", "--from", path, "--cut=0.5", "--budget=0.1,0.3,0.6", "--policy=stub200,drop_oldest", "--policy=id_list,sliding_window:keep_last_groups=2",
+		"--compare=id_list,drop_oldest", "--compare=sliding_window:keep_last_groups=2,stub200", "--samples=1", "--csv", csv, "--html", html,
+	}
+	r := invoke(t, home, args...).want(t, 0)
+	golden(t, "eval", r.stdout)
+	read := func(path string) string {
+		all, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.ReplaceAll(string(all), dir, "")
+	}
+	golden(t, "eval_csv", read(csv))
+	golden(t, "eval_html", read(html))
+	golden(t, "eval_json", invoke(t, home, append(args, "--json")...).want(t, 0).stdout)
+	golden(t, "help_eval", invoke(t, nil, "eval", "--help").want(t, 0).stdout)
+}
+
+func TestEvalReportNeedsNothingElse(t *testing.T) {
+	t.Parallel()
+	dir, path := evalFile(t)
+	html := filepath.Join(dir, "report.html")
+	invoke(t, []string{"HOME=" + dir}, "eval", path, "--budget=0.1,0.3", "--html", html).want(t, 0)
+	all, err := os.ReadFile(html)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"http://", "https://", "<script", "src=", "@import", "url(", "ZgotmplZ"} {
+		if strings.Contains(string(all), part) {
+			t.Errorf("the report has %q", part)
+		}
+	}
+	for _, part := range []string{"<svg", "<polyline", "prefers-color-scheme: dark", `name="viewport"`} {
+		if !strings.Contains(string(all), part) {
+			t.Errorf("the report lacks %q", part)
+		}
+	}
+}
+
+// The issue's own command line prints one object per policy with these keys.
+func TestEvalJSONIsOneObjectForEachPolicy(t *testing.T) {
+	t.Parallel()
+	dir, path := evalFile(t)
+	r := invoke(t, []string{"HOME=" + dir}, "eval", "--from", path, "--cut", "0.5", "--budget", "0.3", "--policy", "stub200", "--json").want(t, 0, "1 skipped")
+	got := decode[map[string]any](t, r)
+	for _, key := range []string{"policy", "cut", "budget", "sessions", "tokens_kept_share", "loose", "keyed", "strict", "calls", "cost"} {
+		if _, ok := got[key]; !ok {
+			t.Errorf("no %s in %s", key, r.stdout)
+		}
+	}
+	if got["sessions"] != 7.0 || got["skipped"] != 1.0 || got["policy"] != "stub200" {
+		t.Errorf("%v", got)
+	}
+	two := invoke(t, []string{"HOME=" + dir}, "eval", "--from", path, "--policy", "stub200,drop_oldest", "--json").want(t, 0)
+	if strings.Count(two.stdout, "\n") != 2 || !strings.Contains(two.stdout, `"against":"drop_oldest"`) {
+		t.Errorf("two policies are no two lines, or are not compared:\n%s", two.stdout)
+	}
+}
+
+func TestEvalGoesOnFromItsState(t *testing.T) {
+	t.Parallel()
+	dir, path := evalFile(t)
+	state := filepath.Join(dir, "eval.state")
+	args := []string{"eval", "--from", path, "--budget=0.1,0.3", "--state", state}
+	want := invoke(t, []string{"HOME=" + dir}, args...).want(t, 0).stdout
+	whole, err := os.ReadFile(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(whole), "\n"); n != 7*2*6 {
+		t.Errorf("%d lines", n)
+	}
+	if err := os.WriteFile(state, whole[:len(whole)/3], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := invoke(t, []string{"HOME=" + dir}, append(args, "--jobs=5")...).want(t, 0).stdout; got != want {
+		t.Errorf("another outcome:\n%s\nwant:\n%s", got, want)
+	}
+	again, err := os.ReadFile(state)
+	if err != nil || strings.Count(string(again), "\n") != 7*2*6 {
+		t.Errorf("%d lines after going on, %v", strings.Count(string(again), "\n"), err)
+	}
+}
+
+func TestEvalWrongUsage(t *testing.T) {
+	t.Parallel()
+	dir, path := evalFile(t)
+	empty, idle, broken := filepath.Join(dir, "empty.jsonl"), filepath.Join(dir, "idle.jsonl"), filepath.Join(dir, "broken.jsonl")
+	for file, text := range map[string]string{
+		empty: "", idle: `{"session_id":"a","messages":[{"role":"user","content":"hello"},{"role":"user","content":"there"}]}` + "\n",
+		broken: `{"session_id":"a","messages":[]}` + "\n{\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		args  []string
+		parts []string
+	}{
+		"no sessions":          {nil, []string{"--from FILE", "--session ID", "--limit N"}},
+		"two places":           {[]string{"--from", path, "--session=a"}, []string{"--from or --session"}},
+		"shares":               {[]string{path, "--cut=0,1", "--budget=-1,1.5,nan"}, []string{"--cut: 0: want a number between 0 and 1", "--cut: 1:", "--budget: -1:", "--budget: 1.5:", "--budget: NaN:"}},
+		"an unknown policy":    {[]string{path, "--policy=magic,stub200"}, []string{"magic", "drop_oldest, head20+tail, drop_tool_results, stub200, id_list, extractive", "tool_heavy", "configured", "truncation"}},
+		"an unknown step":      {[]string{path, "--policy=truncation+magic"}, []string{"truncation+magic", "unknown policy"}},
+		"a wrong parameter":    {[]string{path, "--policy=clamp:nope=1,max_chars=5"}, []string{"clamp", "nope", "max_chars"}},
+		"comparing one":        {[]string{path, "--compare=stub200"}, []string{"--compare stub200", "A,B"}},
+		"comparing others":     {[]string{path, "--compare=stub200,magic"}, []string{"magic is not measured", "drop_oldest"}},
+		"an empty file":        {[]string{path, "--from", empty}, []string{empty + ": no session in it"}},
+		"nothing to measure":   {[]string{"--from", idle}, []string{"no session could be measured", "of 1 sessions none uses an identifier"}},
+		"a broken line":        {[]string{"--from", broken}, []string{broken + ": line 2"}},
+		"a file that is none":  {[]string{"--from", filepath.Join(dir, "none")}, []string{"no such file"}},
+		"an unknown format":    {[]string{path, "--format=magic"}, []string{"--format", "magic", "claude-code"}},
+		"a foreign state":      {[]string{path, "--state", path}, []string{"--state", "line 1 is no line of a state"}},
+		"a folder that is not": {[]string{path, "--html", filepath.Join(dir, "no", "report.html")}, []string{"--html", "report.html"}},
+		"negative numbers":     {[]string{path, "--jobs=-1", "--samples=-2", "--limit=-3"}, []string{"--jobs: -1", "--samples: -2", "--limit: -3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			invoke(t, []string{"HOME=" + dir}, append([]string{"eval"}, tc.args...)...).want(t, exitUsage, tc.parts...)
+		})
+	}
+}
+
+func TestSplitPolicies(t *testing.T) {
+	t.Parallel()
+	got := splitPolicies([]string{"a,b:x=1,y=2,c", "d:z=[1,2]+e, f", "g:k={\"a\":1,\"b\":2},h=3"})
+	want := []string{"a", "b:x=1,y=2", "c", "d:z=[1,2]+e", "f", "g:k={\"a\":1,\"b\":2},h=3"}
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// The command comes to the script's own figures, and reads what import reads.
+func TestEvalComesToTheFiguresOfTheScript(t *testing.T) {
+	t.Parallel()
+	shared := filepath.Join("..", "..", "..", "..", "shared")
+	script, data := filepath.Join(shared, "research", "retention.py"), filepath.Join(shared, "data", "swe_agent.jsonl")
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3")
+	}
+	for _, path := range []string{script, data} {
+		if _, err := os.Stat(path); err != nil {
+			t.Skipf("no %s: it stands beside the module", path)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "out.json")
+	if said, err := exec.CommandContext(t.Context(), python, "-B", script, data, "--cuts=0.5,0.75", "--budgets=0.5,0.1", "--json", out).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	raw, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []struct {
+		Baseline          string
+		Sessions          int
+		Cut, Budget, Kept float64
+		LooseMacro        float64 `json:"loose_macro"`
+		StrictMacro       float64 `json:"strict_macro"`
+		Loose             float64 `json:"loose_micro"`
+		Strict            float64 `json:"strict_micro"`
+		Keyed             float64 `json:"keyed_micro"`
+	}
+	if err := json.Unmarshal(raw, &want); err != nil {
+		t.Fatal(err)
+	}
+	r := invoke(t, []string{"HOME=" + t.TempDir()}, "eval", "--from", data, "--policy=drop_oldest,head20+tail,drop_tool_results,stub200,id_list", "--cut=0.5,0.75", "--budget=0.5,0.1", "--json").want(t, 0)
+	found := 0
+	for line := range strings.Lines(r.stdout) {
+		var f eval.Figure
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if w.Baseline == "id list (gaming probe)" {
+				w.Baseline = "id_list"
+			}
+			if w.Cut != f.Cut || w.Budget != f.Budget || w.Baseline != f.Policy {
+				continue
+			}
+			found++
+			for _, x := range [][2]float64{
+				{w.Kept, f.TokensKept},
+				{w.Loose, *f.Loose},
+				{w.Strict, *f.Strict},
+				{w.Keyed, *f.Keyed},
+				{w.LooseMacro, *f.LooseMacro},
+				{w.StrictMacro, *f.StrictMacro},
+				{float64(w.Sessions), float64(f.Sessions)},
+			} {
+				if math.Abs(x[0]-x[1]) > 1e-12 {
+					t.Errorf("%s, cut %v, budget %v: %v, the script has %v", f.Policy, f.Cut, f.Budget, x[1], x[0])
+				}
+			}
+		}
+	}
+	if found != 20 || len(want) != 20 {
+		t.Errorf("%d of %d figures found", found, len(want))
+	}
+}
+
+// The issue's command on real sessions: what references without a model retain at no
+// more than 5 % of the tokens, against what the models' own summaries there did.
+func TestEvalOfTheExtractiveSummary(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join("..", "..", "..", "..", "shared", "data", "entire_cli.jsonl")
+	if _, err := os.Stat(data); err != nil {
+		t.Skip("no real sessions: they stand beside the module")
+	}
+	r := invoke(t, []string{"HOME=" + t.TempDir()}, "eval", "--from", data, "--cut", "0.5", "--budget", "0.05", "--policy", "extractive", "--json").want(t, 0, "24 summaries that agents wrote")
+	f := decode[eval.Figure](t, r)
+	if f.Sessions != 47 || f.TokensKept > 0.05 || f.TokensPooled > 0.05 || *f.Keyed < 0.72 || *f.Loose < 0.78 || f.Calls != 0 {
+		t.Errorf("%s", r.stdout)
+	}
+	t.Logf("%.1f %% of the tokens, keyed %.1f %%, loose %.1f %%, strict %.1f %%", 100*f.TokensKept, 100**f.Keyed, 100**f.Loose, 100**f.Strict)
+}
+
+func TestEvalReadsStoredSessionsAndOtherFormats(t *testing.T) {
+	t.Parallel()
+	dir, path := evalFile(t)
+	environ := append(database(t), "HOME="+dir)
+	invoke(t, environ, "import", path).want(t, 0)
+	startWorker(t, environ, nil)
+	// What a run has taken out of the view was said all the same.
+	invoke(t, environ, "compact", "orders-1", "--strategy=sliding_window:keep_last_groups=2").want(t, 0)
+	figures := func(args ...string) string {
+		return invoke(t, environ, append([]string{"eval", "--budget=0.3", "--json"}, args...)...).want(t, 0).stdout
+	}
+	want := figures("--from", path)
+	if got := figures("--limit=100"); got != want {
+		t.Errorf("stored sessions:\n%s\nthe file:\n%s", got, want)
+	}
+	if got, want := figures("--session=orders-1", "--session=orders-3"), figures("--session=orders-3", "--session=orders-1", "--jobs=1"); !strings.Contains(got, `"sessions":2`) || strings.Count(got, `"sessions":2`) != strings.Count(want, `"sessions":2`) {
+		t.Errorf("two sessions:\n%s", got)
+	}
+	if got := figures("--from", path, "--limit=3"); !strings.Contains(got, `"sessions":3`) {
+		t.Errorf("three sessions:\n%s", got)
+	}
+	invoke(t, environ, "eval", "--session=nobody").want(t, exitNotFound, "nobody")
+	other := filepath.Join(dir, "orders.sharegpt")
+	invoke(t, environ, "export", "orders-1", "orders-2", "--log", "--format=sharegpt", "-o", other).want(t, 0)
+	if got := figures("--from", other); !strings.Contains(got, `"sessions":2`) {
+		t.Errorf("another format:\n%s", got)
+	}
+}
+
+// A configuration with models does not cost anything, and needs no key, where no policy
+// asks them.
+func TestModelsAreAskedOnlyByPoliciesThatWantThem(t *testing.T) {
+	t.Parallel()
+	dir, path := evalFile(t)
+	server := script.Script{}.Server()
+	url, err := server.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	config := filepath.Join(dir, "models.yaml")
+	text := fmt.Sprintf("llm: {models: [{name: m, base_url: %q, key_env: MODEL_KEY, window_tokens: 32000}]}\n", url)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bare := []string{"HOME=" + dir}
+	set := append(slices.Clone(bare), "MODEL_KEY=hush")
+	const noKey = "models[0].key_env MODEL_KEY: holds no key"
+
+	for _, args := range [][]string{
+		{"eval", "--from", path},
+		{"eval", "--from", path, "--policy", "extractive,tool_heavy,tool_result+truncation"},
+		{"compact-file", path, "--policy", "tool_heavy"},
+		{"compact-file", path, "--strategy", "sliding_window:keep_last_groups=4"},
+	} {
+		invoke(t, bare, append(args, "--config", config)...).want(t, 0)
+	}
+	for _, args := range [][]string{
+		{"eval", "--from", path, "--policy", "model"},
+		{"eval", "--from", path, "--policy", "configured"},
+		{"eval", "--from", path, "--policy", `token_budget:token_budget=300,strategies=[{"strategy":"handoff"}]`},
+		{"compact-file", path},
+		{"compact-file", path, "--policy", "research"},
+	} {
+		invoke(t, bare, append(args, "--config", config)...).want(t, exitUsage, noKey)
+	}
+	if n := server.Calls(); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+	if invoke(t, set, "eval", "--from", path, "--limit=1", "--config", config, "--policy=model", "--json").want(t, 0); server.Calls() == 0 {
+		t.Error("no calls")
+	}
+	invoke(t, bare, "eval", "--from", path, "--policy=model").want(t, exitUsage, "model: no models are configured")
+}

@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extractive"
+	"github.com/sessionstore/compactor/strategies/summarizer"
+)
+
+// summaryCmd looks into what runs wrote.
+type summaryCmd struct {
+	Show   summaryShowCmd   `cmd:"" help:"Show a summary: its prose and references, what it covers, who wrote it and what that cost."`
+	Expand summaryExpandCmd `cmd:"" help:"Show the messages that a summary stands for, down to what was said."`
+}
+
+type summaryShowCmd struct {
+	ID string `arg:"" help:"Its id, as view --all shows it: summary-120-7."`
+}
+
+// Help documents the command.
+func (*summaryShowCmd) Help() string {
+	return `Examples:
+
+    compactor summary show summary-120-7
+    compactor summary show summary-120-7 --json | jq .report`
+}
+
+// summaryJSON is a summary as scripts get it.
+type summaryJSON struct {
+	ID            string             `json:"id"`
+	Tenant        string             `json:"tenant"`
+	Session       string             `json:"session"`
+	Seq           chat.Seq           `json:"seq"`
+	Kind          chat.Kind          `json:"kind"`
+	InView        bool               `json:"in_view"`
+	SummaryOf     string             `json:"summary_of"`
+	CoveredTokens int64              `json:"covered_tokens"`
+	Tokens        chat.Tokens        `json:"tokens"`
+	Prose         string             `json:"prose"`
+	References    string             `json:"references,omitempty"`
+	Run           runJSON            `json:"run"`
+	Report        *summarizer.Report `json:"report,omitempty"`
+	Calls         []callJSON         `json:"calls,omitempty"`
+
+	seqs string // SummaryOf for people
+}
+
+// callJSON is a model call as scripts get it.
+type callJSON struct {
+	State           string  `json:"state"`
+	Code            string  `json:"code,omitempty"`
+	Model           string  `json:"model,omitempty"`
+	PromptHash      string  `json:"prompt_hash"`
+	Attempts        int     `json:"attempts"`
+	InputTokens     int64   `json:"input_tokens"`
+	CachedTokens    int64   `json:"cached_tokens"`
+	OutputTokens    int64   `json:"output_tokens"`
+	ReasoningTokens int64   `json:"reasoning_tokens"`
+	CostMicros      int64   `json:"cost_micros"`
+	Seconds         float64 `json:"seconds"`
+}
+
+// Run runs the command.
+func (c *summaryShowCmd) Run(ctx context.Context, e *Env) error {
+	st, _, err := e.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	out, err := loadSummary(ctx, st, c.ID)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, out)
+	}
+	return out.print(e)
+}
+
+func loadSummary(ctx context.Context, st *store.Store, id string) (summaryJSON, error) {
+	row, err := st.Summary(ctx, id)
+	if err != nil {
+		return summaryJSON{}, err
+	}
+	run, err := st.Run(ctx, row.Run)
+	if err != nil {
+		return summaryJSON{}, err
+	}
+	calls, err := st.SummaryCalls(ctx, row.Run)
+	if err != nil {
+		return summaryJSON{}, err
+	}
+	covered, err := st.Among(ctx, row.Key, row.SummaryOf)
+	if err != nil {
+		return summaryJSON{}, err
+	}
+	out := summaryJSON{
+		ID: id, Tenant: row.Key.Tenant, Session: row.Key.Session, Seq: row.Seq, Kind: row.Kind, InView: row.Included,
+		SummaryOf: row.SummaryOf.String(), seqs: seqText(row.SummaryOf), Tokens: row.Tokens, Run: newRunJSON(run),
+	}
+	reason := ""
+	for _, m := range covered {
+		out.CoveredTokens += int64(m.Tokens)
+		if m.SummarizedBy == id {
+			reason = m.ExcludeReason
+		}
+	}
+	out.Prose, out.References = extractive.Split(row.Content.String())
+	if row.Kind == chat.KindSummary {
+		if out.Report, err = reportOf(run.Steps, reason); err != nil {
+			return out, err
+		}
+		for _, c := range calls {
+			out.Calls = append(out.Calls, callJSON{
+				c.State, c.Code, c.Model, c.PromptHash, c.Attempts, c.Input, c.Cached, c.Output, c.Reasoning, c.CostMicros, float64(c.TookMicros) / 1e6,
+			})
+		}
+	}
+	return out, nil
+}
+
+// reportOf is how the summary of a run came about: of several, that of the step whose
+// reason it has, and rather one of a step that got its summary.
+func reportOf(steps json.RawMessage, reason string) (*summarizer.Report, error) {
+	var all []struct {
+		Strategy string             `json:"strategy"`
+		Summary  *summarizer.Report `json:"summary"`
+	}
+	if err := json.Unmarshal(steps, &all); err != nil {
+		return nil, fmt.Errorf("the run's steps: %w", err)
+	}
+	var found *summarizer.Report
+	best := -1
+	for _, s := range all {
+		if s.Summary == nil {
+			continue
+		}
+		fits := 0
+		if s.Strategy == reason {
+			fits += 2
+		}
+		if s.Summary.WrittenBy != "" {
+			fits++
+		}
+		if fits > best {
+			found, best = s.Summary, fits
+		}
+	}
+	return found, nil
+}
+
+func (s *summaryJSON) print(e *Env) error {
+	style := e.Out.Style()
+	where := "no longer in the view"
+	if s.InView {
+		where = "in the view"
+	}
+	e.say("%s", style.Bold(s.ID)+style.Dim("  "+term.Clean(s.Session)+"  "+where))
+	if err := e.Out.Pairs(s.facts()...); err != nil {
+		return err
+	}
+	for _, text := range []string{s.Prose, s.References} {
+		if text == "" {
+			continue
+		}
+		e.say("")
+		for line := range strings.Lines(text) {
+			e.say("%s", term.Clean(strings.TrimRight(line, "\r\n")))
+		}
+	}
+	return nil
+}
+
+// facts are what is told of a summary beside its text.
+func (s *summaryJSON) facts() [][2]any {
+	pairs := [][2]any{
+		{"covers", fmt.Sprintf("messages %s, %s tokens (`compactor summary expand %s`)", s.seqs, term.Count(s.CoveredTokens), s.ID)},
+		{"run", fmt.Sprintf("%d, %s, %s", s.Run.Run, s.Run.Trigger, s.Run.Outcome)},
+	}
+	size := term.Count(int64(s.Tokens)) + " tokens"
+	r := s.Report
+	if r == nil {
+		return append(pairs, [2]any{"size", size})
+	}
+	if r.References > 0 {
+		size += fmt.Sprintf(", about %s of them references", term.Count(int64(r.References)))
+	}
+	pairs = append(pairs, [2]any{"written by", term.Clean(r.Author())}, [2]any{"size", size})
+	if r.Parts > 1 {
+		pairs = append(pairs, [2]any{"read in", term.Plural(r.Parts, "part", "parts")})
+	}
+	for _, t := range r.Trimmed {
+		pairs = append(pairs, [2]any{"not shown", fmt.Sprintf("%s: %s of %s, %s tokens", t.Step, term.Plural(t.Outputs, "output", "outputs"),
+			term.Plural(t.Messages, "message", "messages"), term.Count(int64(t.Tokens)))})
+	}
+	if n := r.Redacted.String(); n != "" {
+		pairs = append(pairs, [2]any{"redacted", n})
+	}
+	if n := r.RedactedAnswer.String(); n != "" {
+		pairs = append(pairs, [2]any{"redacted in the answer", n})
+	}
+	for _, c := range r.Calls {
+		pairs = append(pairs, [2]any{"call", c.String()})
+	}
+	return pairs
+}
+
+type summaryExpandCmd struct {
+	ID   string `arg:"" help:"Its id, as view --all shows it: summary-120-7."`
+	Full bool   `help:"Show whole texts."`
+}
+
+// Help documents the command.
+func (*summaryExpandCmd) Help() string {
+	return `Where a summary brought an earlier one up to date, the messages of that one are shown as well.
+
+Examples:
+
+    compactor summary expand summary-120-7
+    compactor summary expand summary-120-7 --json | jq -r '.messages[].message.content'`
+}
+
+// Run runs the command.
+func (c *summaryExpandCmd) Run(ctx context.Context, e *Env) error {
+	st, _, err := e.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	row, err := st.Summary(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	covered := row.SummaryOf
+	var msgs []store.Stored
+	for known := 0; ; { // what is covered may be a summary itself
+		if msgs, err = st.Among(ctx, row.Key, covered); err != nil {
+			return err
+		}
+		if len(msgs) == known {
+			break
+		}
+		known = len(msgs)
+		for _, m := range msgs {
+			covered = covered.Union(m.SummaryOf)
+		}
+	}
+	if e.JSON {
+		out := make([]messageJSON, len(msgs))
+		for i, m := range msgs {
+			if out[i], err = newMessageJSON(m); err != nil {
+				return err
+			}
+		}
+		return term.JSON(e.Out.W, map[string]any{"id": c.ID, "session": row.Key.Session, "summary_of": row.SummaryOf.String(), "messages": out})
+	}
+	writeMessages(e, msgs, c.Full)
+	return nil
+}

@@ -1,0 +1,146 @@
+package eval
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// The size of a chart, and where its plot is, in the units of the SVG: those of a
+// phone's screen, so that its letters have the size of the text around it there.
+const (
+	chartWidth, chartHeight            = 360, 264
+	plotLeft, plotRight                = 38, 342
+	plotTop, plotBottom                = 10, 222
+	colors                             = 8
+	axisLabel, xLabelY, yTickX, yTickY = 254, 238, 33, 4
+)
+
+// chart is one measure against the tokens kept, at one cut: a line for each policy.
+type chart struct {
+	Title  string
+	XTicks []tick
+	YTicks []tick
+	Lines  []line
+}
+
+// tick is a line of the grid, with its label.
+type tick struct {
+	At    string
+	Label string
+}
+
+// line is one policy.
+type line struct {
+	Policy string
+	Color  int
+	Dash   bool
+	// Path and Band are the points and the intervals around them; empty where there are
+	// fewer than two.
+	Path, Band string
+	Points     []point
+}
+
+type point struct {
+	X, Y, Low, High string
+	Interval        bool
+	Title           string
+}
+
+// charts are the three measures at a cut, one under the other where there is no room.
+func charts(r *Result, cut float64) []chart {
+	var widest float64
+	for _, f := range r.Figures {
+		if f.Cut == cut {
+			widest = max(widest, f.TokensKept)
+		}
+	}
+	step := niceStep(widest)
+	end := step * math.Ceil(widest/step-1e-9)
+	if end == 0 {
+		end = step
+	}
+	var out []chart
+	for _, m := range []struct {
+		title string
+		of    func(f *Figure) (*float64, *Interval)
+	}{
+		{"Keyed", func(f *Figure) (*float64, *Interval) { return f.Keyed, f.Intervals.Keyed }},
+		{"Loose", func(f *Figure) (*float64, *Interval) { return f.Loose, f.Intervals.Loose }},
+		{"Strict", func(f *Figure) (*float64, *Interval) { return f.Strict, f.Intervals.Strict }},
+	} {
+		c := chart{Title: m.title, XTicks: ticks(end, step, x), YTicks: ticks(1, 0.25, func(v, _ float64) string { return y(v) })}
+		for i, policy := range r.policies() {
+			l := line{Policy: policy, Color: i % colors, Dash: i >= colors}
+			var path, upper, lower []string
+			for k := range r.Figures {
+				f := &r.Figures[k]
+				v, interval := m.of(f)
+				if f.Cut != cut || f.Policy != policy || v == nil {
+					continue
+				}
+				p := point{X: x(f.TokensKept, end), Y: y(*v), Title: fmt.Sprintf("%s at %s: %s with %s of the tokens", policy, share100(f.Budget), percent(v), percent(&f.TokensKept))}
+				path = append(path, p.X+","+p.Y)
+				if interval != nil {
+					p.Interval, p.Low, p.High = true, y(interval.Low), y(interval.High)
+					p.Title += ", 95 % in " + interval.String()
+					upper, lower = append(upper, p.X+","+p.High), append([]string{p.X + "," + p.Low}, lower...)
+				}
+				l.Points = append(l.Points, p)
+			}
+			if len(path) > 1 {
+				l.Path = strings.Join(path, " ")
+			}
+			if len(upper) > 1 {
+				l.Band = strings.Join(append(upper, lower...), " ")
+			}
+			c.Lines = append(c.Lines, l)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// policies are the names of the policies, in order.
+func (r *Result) policies() []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, f := range r.Figures {
+		if !seen[f.Policy] {
+			seen[f.Policy] = true
+			out = append(out, f.Policy)
+		}
+	}
+	return out
+}
+
+// niceStep is 1, 2 or 5 times a power of ten, so that it takes three to six of them
+// to the end.
+func niceStep(end float64) float64 {
+	if end <= 0 {
+		return 0.01
+	}
+	power := math.Pow(10, math.Floor(math.Log10(end/4)))
+	for _, f := range []float64{1, 2, 5} {
+		if f*power*5 >= end {
+			return f * power
+		}
+	}
+	return 10 * power
+}
+
+func ticks(end, step float64, place func(v, end float64) string) []tick {
+	var out []tick
+	for i := 0; float64(i)*step <= end+1e-9; i++ {
+		v := float64(i) * step
+		out = append(out, tick{place(v, end), share100(v)})
+	}
+	return out
+}
+
+func x(v, end float64) string { return coordinate(plotLeft + (plotRight-plotLeft)*v/end) }
+
+func y(v float64) string { return coordinate(plotBottom - (plotBottom-plotTop)*v) }
+
+func coordinate(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }

@@ -1,0 +1,65 @@
+package eval
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
+)
+
+//go:embed report.html
+var reportHTML string
+
+// page is what the report shows.
+type page struct {
+	Made     string
+	Sources  []string
+	Sessions int
+	Notes    []string
+	Sections []section
+	Pairs    []Comparison
+	Samples  []Sample
+}
+
+// section is one cut.
+type section struct {
+	Cut     Cut
+	Charts  []chart
+	Figures []Figure
+}
+
+// WriteHTML writes the report: one file that needs nothing else, for light and dark
+// screens of any width. sources say where the sessions come from.
+func (r *Result) WriteHTML(w io.Writer, made time.Time, sources []string) error {
+	t, err := template.New("report").Funcs(template.FuncMap{
+		"percent": percent, "share": share100, "points": points, "money": money, "readable": readable, "whole": term.Count[int], "count": func(v float64) string { return term.Count(int64(v)) },
+		"signed": func(i *Interval) string { return signed{i}.String() },
+		"of":     func(v float64) *float64 { return &v },
+		"size": func() map[string]int {
+			return map[string]int{
+				"W": chartWidth, "H": chartHeight, "Left": plotLeft, "Right": plotRight, "Top": plotTop, "Bottom": plotBottom,
+				"Label": axisLabel, "XTick": xLabelY, "YTickX": yTickX, "YTick": yTickY, "Middle": (plotLeft + plotRight) / 2,
+			}
+		},
+		"differences": func(c Comparison) []named { return c.differences() },
+		"name":        func(n named) string { return n.of },
+	}).Parse(reportHTML)
+	if err != nil {
+		return err
+	}
+	p := page{
+		Made: made.UTC().Format("2006-01-02 15:04 UTC"), Sources: sources, Sessions: r.Sessions, Notes: r.Notes(), Pairs: r.Comparisons, Samples: r.Samples,
+	}
+	for _, c := range r.Cuts {
+		s := section{Cut: c, Charts: charts(r, c.Cut)}
+		for _, f := range r.Figures {
+			if f.Cut == c.Cut {
+				s.Figures = append(s.Figures, f)
+			}
+		}
+		p.Sections = append(p.Sections, s)
+	}
+	return t.Execute(w, p)
+}

@@ -1,0 +1,108 @@
+package eval
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/retention"
+)
+
+// measureVersion goes into the key of every row: rows of another measure are not
+// taken for ones of this.
+const measureVersion = "retention/1"
+
+// Row is one session under one policy, cut and budget.
+type Row struct {
+	// Key is a hash of all that the row depends on.
+	Key     string  `json:"key"`
+	Session string  `json:"session"`
+	Cut     float64 `json:"cut"`
+	Budget  float64 `json:"budget"`
+	Policy  string  `json:"policy"`
+	// Before and Kept are tokens without the system's.
+	Before float64 `json:"before"`
+	Kept   float64 `json:"kept"`
+	// Needs and StrictNeeds are how many identifiers are to be retained.
+	Needs       int `json:"needs"`
+	StrictNeeds int `json:"strict_needs"`
+	Loose       int `json:"loose"`
+	Keyed       int `json:"keyed"`
+	Strict      int `json:"strict"`
+	Usage
+	// Text is what was kept, to be read, where a sample was wanted.
+	Text *string `json:"text,omitempty"`
+}
+
+// newRow is a score in numbers.
+func newRow(c *retention.Case, s retention.Score) Row {
+	return Row{
+		Before: c.Tokens, Kept: s.Tokens, Needs: len(c.Needs), StrictNeeds: c.Strict, Loose: s.Loose, Keyed: s.Keyed, Strict: s.Strict,
+	}
+}
+
+// Session is a conversation to replay.
+type Session struct {
+	Name     string
+	Model    string
+	Messages []chat.Message
+	// Weight is what it adds to the progress.
+	Weight int64
+}
+
+// hash identifies what of a session its rows depend on.
+func (s *Session) hash() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%q\n", measureVersion, s.Model)
+	var buf []byte
+	for i := range s.Messages {
+		buf = append(s.Messages[i].AppendJSON(buf[:0]), '\n')
+		h.Write(buf)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// key is the key of a row.
+func key(session string, cut, budget float64, p *Policy) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%v\n%v\n%s", session, cut, budget, p.Definition))
+	return hex.EncodeToString(sum[:16])
+}
+
+// maxSample is how many characters of a kept text are shown.
+const maxSample = 20_000
+
+// sample is what was kept as a person reads it: the text, where it is one message,
+// else every message behind its role.
+func sample(kept []chat.Message) *string {
+	var said []*chat.Message
+	for i := range kept {
+		if kept[i].Role != chat.RoleSystem && kept[i].Role != chat.RoleDeveloper {
+			said = append(said, &kept[i])
+		}
+	}
+	var b strings.Builder
+	for i, m := range said {
+		if b.Len() > 4*maxSample {
+			fmt.Fprintf(&b, "… and %d more messages", len(said)-i)
+			break
+		}
+		if len(said) > 1 {
+			fmt.Fprintf(&b, "[%s]\n", m.Role)
+		}
+		b.WriteString(strings.TrimSpace(retention.Text(m)))
+		b.WriteString("\n\n")
+	}
+	text := cmp.Or(strings.TrimSpace(b.String()), "(nothing)")
+	n := 0
+	for at := range text {
+		if n == maxSample {
+			text = fmt.Sprintf("%s\n… cut after %d characters", text[:at], maxSample)
+			break
+		}
+		n++
+	}
+	return &text
+}

@@ -1,0 +1,114 @@
+package eval
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// State is what was measured, so that it is measured, and paid for, once: a file of
+// JSON lines, one per row. Each line is written in one piece as soon as its row is
+// known. A last line that is torn is dropped when the file is opened. The nil State
+// keeps nothing. Safe for concurrent use, by one process at a time.
+type State struct {
+	mu   sync.Mutex
+	file *os.File
+	rows map[string]Row
+	err  error
+}
+
+// errState is the error for a row that could not be written.
+var errState = errors.New("write state")
+
+// OpenState opens the file, or makes it. The error names a line that is no row: the
+// file is somebody else's then, and is left alone.
+func OpenState(path string) (*State, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // rows may hold what was said
+	if err != nil {
+		return nil, err
+	}
+	s := &State{file: f, rows: map[string]Row{}}
+	if err := s.read(path); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return s, nil
+}
+
+func (s *State) read(path string) error {
+	all, err := io.ReadAll(s.file)
+	if err != nil {
+		return err
+	}
+	whole := bytes.LastIndexByte(all, '\n') + 1
+	n := 0
+	for line := range bytes.Lines(all[:whole]) {
+		n++
+		var r Row
+		if json.Unmarshal(line, &r) != nil || r.Key == "" {
+			return fmt.Errorf("%s: line %d is no line of a state of eval", path, n)
+		}
+		s.rows[r.Key] = r
+	}
+	if n == 0 && whole < len(all) && !bytes.HasPrefix(all, []byte(`{"key":`)) {
+		return fmt.Errorf("%s: line 1 is no line of a state of eval", path)
+	}
+	if err := s.file.Truncate(int64(whole)); err != nil {
+		return err
+	}
+	_, err = s.file.Seek(int64(whole), io.SeekStart)
+	return err
+}
+
+// Len is how many rows are known.
+func (s *State) Len() int {
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.rows)
+}
+
+func (s *State) get(key string) (Row, bool) {
+	if s == nil {
+		return Row{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.rows[key]
+	return r, ok
+}
+
+// put writes a row. After an error nothing more is written, as half a line may be
+// the end of the file.
+func (s *State) put(r Row) error {
+	if s == nil {
+		return nil
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.rows[r.Key] = r
+	if _, err := s.file.Write(append(line, '\n')); err != nil {
+		s.err = fmt.Errorf("%w: %w", errState, err)
+	}
+	return s.err
+}
+
+// Close closes the file.
+func (s *State) Close() error {
+	if s == nil {
+		return nil
+	}
+	return s.file.Close()
+}

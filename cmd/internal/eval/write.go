@@ -1,0 +1,266 @@
+package eval
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
+)
+
+// object is what JSON writes of a figure.
+type object struct {
+	Figure
+	Compared []Comparison `json:"compared,omitempty"`
+	Samples  []Sample     `json:"samples,omitempty"`
+}
+
+// WriteJSON writes one object for each policy, cut and budget, a line each. An object
+// holds the comparisons and the samples of its policy, cut and budget.
+func (r *Result) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	for _, f := range r.Figures {
+		o := object{Figure: f}
+		for _, c := range r.Comparisons {
+			if c.A == f.Policy && c.Cut == f.Cut && c.Budget == f.Budget {
+				o.Compared = append(o.Compared, c)
+			}
+		}
+		for _, s := range r.Samples {
+			if s.Policy == f.Policy && s.Cut == f.Cut && s.Budget == f.Budget {
+				o.Samples = append(o.Samples, s)
+			}
+		}
+		if err := e.Encode(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WriteCSV writes one line for each policy, cut and budget, under a line of names.
+// What is not known is empty.
+func (r *Result) WriteCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	lines := [][]string{{
+		"policy", "cut", "budget", "sessions", "skipped", "failed", "tokens_kept_share", "tokens_kept_share_low", "tokens_kept_share_high", "tokens_kept_share_pooled",
+		"loose", "loose_low", "loose_high", "keyed", "keyed_low", "keyed_high", "strict", "strict_low", "strict_high",
+		"loose_macro", "keyed_macro", "strict_macro", "identifiers", "strict_identifiers", "tokens_before", "tokens_after",
+		"calls", "failed_calls", "input_tokens", "output_tokens", "cost",
+	}}
+	for _, f := range r.Figures {
+		line := []string{f.Policy, number(f.Cut), number(f.Budget), strconv.Itoa(f.Sessions), strconv.Itoa(f.Skipped), strconv.Itoa(f.Failed), number(f.TokensKept)}
+		line = append(append(line, f.Intervals.TokensKept.ends()...), number(f.TokensPooled))
+		for _, x := range []struct {
+			v *float64
+			i *Interval
+		}{{f.Loose, f.Intervals.Loose}, {f.Keyed, f.Intervals.Keyed}, {f.Strict, f.Intervals.Strict}} {
+			line = append(append(line, maybe(x.v)), x.i.ends()...)
+		}
+		lines = append(lines, append(line, maybe(f.LooseMacro), maybe(f.KeyedMacro), maybe(f.StrictMacro),
+			strconv.Itoa(f.Identifiers), strconv.Itoa(f.StrictIdentifiers), number(f.TokensBefore), number(f.TokensAfter),
+			strconv.Itoa(f.Calls), strconv.Itoa(f.Usage.Failed), strconv.FormatInt(f.InputTokens, 10), strconv.FormatInt(f.OutputTokens, 10), number(f.Cost)))
+	}
+	return c.WriteAll(lines)
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+func maybe(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return number(*v)
+}
+
+func (i *Interval) ends() []string {
+	if i == nil {
+		return []string{"", ""}
+	}
+	return []string{number(i.Low), number(i.High)}
+}
+
+// WriteTable writes the figures, the comparisons and the samples for people.
+func (r *Result) WriteTable(o term.Output) error {
+	t := o.Table(
+		term.Text("POLICY"), term.Num("CUT"), term.Num("BUDGET"), term.Num("SESSIONS"), term.Num("TOKENS KEPT"),
+		term.Num("KEYED"), term.Text("95 %"), term.Num("LOOSE"), term.Text("95 %"), term.Num("STRICT"), term.Text("95 %"), term.Num("CALLS"), term.Num("COST"),
+	)
+	for _, f := range r.Figures {
+		t.Row(f.Policy, share100(f.Cut), share100(f.Budget), f.Sessions, percent(&f.TokensKept),
+			percent(f.Keyed), f.Intervals.Keyed, percent(f.Loose), f.Intervals.Loose, percent(f.Strict), f.Intervals.Strict, f.Calls, money(f.Cost))
+	}
+	if err := t.Write(); err != nil {
+		return err
+	}
+	if err := r.writeComparisons(o); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(o.W, "\n%s\n", strings.Join(r.Notes(), "\n"))
+	if err != nil {
+		return err
+	}
+	style := o.Style()
+	for _, s := range r.Samples {
+		head := fmt.Sprintf("%s, %s, cut %s, budget %s, %s tokens", s.Session, s.Policy, share100(s.Cut), share100(s.Budget), term.Count(int64(s.Tokens)))
+		if _, err := fmt.Fprintf(o.W, "\n%s\n%s\n", style.Bold("── "+term.Clean(head)), readable(s.Text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Result) writeComparisons(o term.Output) error {
+	if len(r.Comparisons) == 0 {
+		return nil
+	}
+	fmt.Fprintln(o.W)
+	style := o.Style()
+	t := o.Table(term.Text("POLICY"), term.Text("AGAINST"), term.Num("CUT"), term.Num("BUDGET"), term.Text("OF"), term.Num("POINTS"), term.Text("95 %"), term.Text("VERDICT"))
+	for _, c := range r.Comparisons {
+		for _, d := range c.differences() {
+			as := map[string]func(string) string{Better: style.Green, Worse: style.Red, Noise: style.Dim}[d.Verdict]
+			t.Row(c.A, c.B, share100(c.Cut), share100(c.Budget), d.of, points(d.Value), signed{d.Interval}, term.Styled{Value: d.Verdict, As: as})
+		}
+	}
+	return t.Write()
+}
+
+// named is a difference of what.
+type named struct {
+	of string
+	Difference
+}
+
+func (c *Comparison) differences() []named {
+	return []named{{"tokens kept", c.TokensKept}, {"keyed", c.Keyed}, {"loose", c.Loose}, {"strict", c.Strict}}
+}
+
+// Notes are lines about what the figures do not say: sessions that were skipped,
+// summaries that were found in sessions, and policies that failed.
+func (r *Result) Notes() []string {
+	var out []string
+	for _, c := range r.Cuts {
+		line := fmt.Sprintf("cut %s: %s measured", share100(c.Cut), term.Plural(c.Sessions, "session", "sessions"))
+		if c.Skipped > 0 {
+			line += fmt.Sprintf(", %s skipped: nothing behind the cut uses an identifier that stood before it", term.Count(c.Skipped))
+		}
+		out = append(out, line)
+	}
+	if f := r.Recorded; f != nil {
+		out = append(out, fmt.Sprintf("%s that agents wrote inside these sessions, measured on what followed up to the next: %s of the tokens kept, keyed %s, loose %s, strict %s",
+			term.Plural(f.Sessions, "summary", "summaries"), percent(&f.TokensKept), percent(f.Keyed), percent(f.Loose), percent(f.Strict)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Failures)) {
+		failed := 0
+		for _, f := range r.Figures {
+			if f.Policy == name {
+				failed = max(failed, f.Failed)
+			}
+		}
+		out = append(out, fmt.Sprintf("%s could not compact %s, which are not in its figures: %s",
+			name, term.Plural(failed, "session", "sessions"), term.Clean(r.Failures[name].Error())))
+	}
+	return out
+}
+
+// share100 is a share in percent as short as it can be written: "50 %", "0.5 %".
+func share100(v float64) string {
+	return strconv.FormatFloat(math.Round(v*1e8)/1e6, 'f', -1, 64) + " %"
+}
+
+// percent is a figure in percent, "–" for none.
+func percent(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return strconv.FormatFloat(100**v, 'f', 1, 64) + " %"
+}
+
+// String is the interval in percent: "69.1–75.3".
+func (i *Interval) String() string {
+	if i == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.1f–%.1f", 100*i.Low, 100*i.High)
+}
+
+// signed is an interval of a difference: "−1.2 to +3.4".
+type signed struct{ *Interval }
+
+func (s signed) String() string {
+	if s.Interval == nil {
+		return ""
+	}
+	return points(&s.Low) + " to " + points(&s.High)
+}
+
+// points is a difference in percentage points.
+func points(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	text := strconv.FormatFloat(100**v, 'f', 1, 64)
+	switch {
+	case text == "0.0" || text == "-0.0":
+		return "0.0"
+	case text[0] == '-':
+		return "−" + text[1:]
+	}
+	return "+" + text
+}
+
+// money is an amount to four decimals, 0 without any.
+func money(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	return strconv.FormatFloat(v, 'f', 4, 64)
+}
+
+// readable is a text without control characters but for the ends of lines.
+func readable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return r
+		case r == '\t':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// Names are the names of policies, for errors.
+func Names(all []Policy) string {
+	names := make([]string, len(all))
+	for i, p := range all {
+		names[i] = p.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// CheckPair is the error for a comparison of anything but two different policies that
+// are measured.
+func CheckPair(names []string, all []Policy) error {
+	if len(names) != 2 || names[0] == names[1] {
+		return errors.New("want two different policies: A,B")
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(p Policy) bool { return p.Name == name }) {
+			return fmt.Errorf("%s is not measured: want two of %s", name, Names(all))
+		}
+	}
+	return nil
+}
