@@ -11,8 +11,10 @@ CREATE TABLE @schema@.summary_calls (
     run              bigint NOT NULL REFERENCES @schema@.runs,
     fence            bigint NOT NULL,
     -- asked: no answer yet. rejected: answered, but not with a summary. lost: whoever asked died.
-    state            text NOT NULL CHECK (state IN ('asked', 'answered', 'rejected', 'failed', 'lost')),
+    -- forgotten: answered, too long ago for anybody to want the words.
+    state            text NOT NULL CHECK (state IN ('asked', 'answered', 'rejected', 'failed', 'lost', 'forgotten')),
     code             text,                   -- why it was rejected or failed
+    rejected_in      bigint,                 -- the run that found it to be no summary
     prompt_hash      text NOT NULL,
     model            text,
     finish_reason    text,
@@ -65,7 +67,7 @@ BEGIN
         code := 'answered'; RETURN;
     END IF;
     UPDATE @schema@.summary_calls SET state = 'lost', ended_at = clock_timestamp() WHERE id = call.id;
-    SELECT * INTO call FROM @schema@.summary_calls c WHERE c.key = p_key AND c.run = p_run AND c.state = 'rejected' ORDER BY id DESC LIMIT 1;
+    SELECT * INTO call FROM @schema@.summary_calls c WHERE c.key = p_key AND c.rejected_in = p_run AND c.state = 'rejected' ORDER BY id DESC LIMIT 1;
     IF FOUND THEN
         code := 'rejected'; RETURN;
     END IF;

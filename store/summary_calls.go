@@ -83,10 +83,11 @@ func (s *Store) endCall(ctx context.Context, id int64, state, code string, text 
 	return nil
 }
 
-// RejectSummary marks the answer under a key as no summary, with the code of why: a
-// later run asks again, this one does not.
-func (s *Store) RejectSummary(ctx context.Context, key, code string) error {
-	_, err := s.pool.Exec(ctx, s.q(`UPDATE compactor.summary_calls SET state = 'rejected', code = $2 WHERE key = $1 AND state = 'answered'`), key, code)
+// RejectSummary marks the answer under a key as no summary, with the code of why, whichever
+// run had bought it: a later run asks again, this one does not.
+func (s *Store) RejectSummary(ctx context.Context, run RunID, key, code string) error {
+	const query = `UPDATE compactor.summary_calls SET state = 'rejected', code = $3, rejected_in = $1 WHERE key = $2 AND state = 'answered'`
+	_, err := s.pool.Exec(ctx, s.q(query), run, key, code)
 	return wrap("reject a summary", err)
 }
 
@@ -122,7 +123,7 @@ func (s *Store) SummaryCalls(ctx context.Context, run RunID) ([]SummaryCallRow, 
 // is a message and stays, too.
 func (s *Store) PurgeAnswers(ctx context.Context, age time.Duration, limit int) (int64, error) {
 	const query = `
-		UPDATE compactor.summary_calls SET answer = NULL, state = CASE WHEN state = 'answered' THEN 'lost' ELSE state END
+		UPDATE compactor.summary_calls SET answer = NULL, state = CASE WHEN state = 'answered' THEN 'forgotten' ELSE state END
 		WHERE id IN (SELECT id FROM compactor.summary_calls WHERE answer IS NOT NULL AND ended_at < now() - $1::interval
 			ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
 	tag, err := s.pool.Exec(ctx, s.q(query), age, limit)

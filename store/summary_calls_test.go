@@ -124,11 +124,11 @@ func TestARejectedAnswerIsBoughtAgainByALaterRunAlone(t *testing.T) {
 	s := open(t)
 	c := claimed(t, s)
 	q := SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"}
-	id, _, _, err := s.AskSummary(t.Context(), q)
+	first, _, _, err := s.AskSummary(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "no"}), s.RejectSummary(t.Context(), "k", "refusal")); err != nil {
+	if err := errors.Join(s.AnswerSummary(t.Context(), first, SummaryAnswer{Text: "no"}), s.RejectSummary(t.Context(), c.Run, "k", "refusal")); err != nil {
 		t.Fatal(err)
 	}
 	if id, a, rejected, err := s.AskSummary(t.Context(), q); err != nil || id != 0 || a.Text != "no" || rejected != "refusal" {
@@ -143,8 +143,26 @@ func TestARejectedAnswerIsBoughtAgainByALaterRunAlone(t *testing.T) {
 	later := must(s.Request(t.Context(), Key{Session: "s"}, TriggerOperator, "", Options{}))(t)
 	claim := must(s.Claim(t.Context(), later, "w", time.Minute))(t)
 	q.Run, q.Fence = claim.Run, claim.Fence
-	if id, a, _, err := s.AskSummary(t.Context(), q); err != nil || id == 0 || a != nil {
+	id, a, _, err := s.AskSummary(t.Context(), q)
+	if err != nil || id == 0 || a != nil {
 		t.Errorf("a later run: %d, %v, %v", id, a, err)
+	}
+	// What it buys, a third one may have, and find to be none: that one does not ask again.
+	err = errors.Join(s.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "hm"}), s.Finish(t.Context(), claim, StatusSkipped, Ledger{Outcome: "no_summary"}, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	third := must(s.Request(t.Context(), Key{Session: "s"}, TriggerOperator, "", Options{}))(t)
+	claim = must(s.Claim(t.Context(), third, "w", time.Minute))(t)
+	q.Run, q.Fence = claim.Run, claim.Fence
+	if id, a, _, err := s.AskSummary(t.Context(), q); err != nil || id != 0 || a.Text != "hm" {
+		t.Errorf("a third run: %d, %v, %v", id, a, err)
+	}
+	if err := s.RejectSummary(t.Context(), third, "k", "empty"); err != nil {
+		t.Fatal(err)
+	}
+	if id, a, rejected, err := s.AskSummary(t.Context(), q); err != nil || id != 0 || a == nil || rejected != "empty" {
+		t.Errorf("the third run once more: %d, %v, %q, %v", id, a, rejected, err)
 	}
 }
 

@@ -235,6 +235,13 @@ func TestAFailedModelRests(t *testing.T) {
 	if !strings.Contains(string(second.Steps), `"no_summary": "unavailable"`) && !strings.Contains(string(second.Steps), `"no_summary": "auth"`) {
 		t.Errorf("%s", second.Steps)
 	}
+	asked, err := f.store.Request(t.Context(), key("other"), store.TriggerApplication, "test", store.Options{From: "view"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := f.run(asked); row.Outcome != OutcomeNoSummary || server.Calls() != 1 {
+		t.Errorf("an application's run ended %s after %d requests: nobody insists there", row.Outcome, server.Calls())
+	}
 	if row := f.run(f.operator("other", store.Options{From: "view"})); row.Outcome != OutcomeApplied || server.Calls() != 2 {
 		t.Errorf("an operator's run ended %s after %d requests", row.Outcome, server.Calls())
 	}

@@ -16,7 +16,7 @@ type Answers interface {
 	AskSummary(ctx context.Context, c store.SummaryCall) (id int64, a *store.SummaryAnswer, rejected string, err error)
 	AnswerSummary(ctx context.Context, id int64, a store.SummaryAnswer) error
 	FailSummary(ctx context.Context, id int64, code string, a store.SummaryAnswer) error
-	RejectSummary(ctx context.Context, key, code string) error
+	RejectSummary(ctx context.Context, run store.RunID, key, code string) error
 }
 
 // paid keeps the answers of one claimed run in the store (I9).
@@ -50,7 +50,7 @@ func (p paid) Fail(ctx context.Context, id int64, code string, a summarizer.Answ
 
 // Reject implements summarizer.Answers.
 func (p paid) Reject(ctx context.Context, key, code string) error {
-	return p.store.RejectSummary(ctx, key, code)
+	return p.store.RejectSummary(ctx, p.claim.Run, key, code)
 }
 
 // insist writes what was paid: once more when the run's time is up, and while the
@@ -81,7 +81,7 @@ func stored(a summarizer.Answer) store.SummaryAnswer {
 func (p *Planner) summaries(b *briefing, st Answers, probe func(string)) summarizer.Options {
 	o := summarizer.Options{
 		Settings: b.policy.Summary, Model: p.Model, Scope: b.claim.Session.Key.Tenant + "\x00" + b.claim.Session.Key.Session,
-		Window: int(b.limits.Window), Focus: b.claim.Options.Focus, Manual: !b.automatic(),
+		Window: int(b.limits.Window), Focus: b.claim.Options.Focus, Manual: b.claim.Trigger == store.TriggerOperator,
 		// To the day: a time in the prompt is in the key of the answer, and a rehearsal is paid
 		// for once with the run that it rehearses.
 		At: b.claim.QueuedAt.UTC().Truncate(24 * time.Hour),

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
@@ -296,7 +297,7 @@ func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies
 	}
 	p.Unsummarized = summarizer.Unsummarized(pol.Summary)
 	p.Steps, writers, err = summarizer.Build(strategies.Builtin(), pol.Steps(limits), summarizer.Options{
-		Settings: pol.Summary, Model: c.models, Window: int(limits.Window), Manual: true,
+		Settings: pol.Summary, Model: c.models, Window: int(limits.Window), Manual: true, At: time.Now().UTC().Truncate(24 * time.Hour),
 	})
 	if err != nil {
 		return p, nil, nil, &exitError{exitUsage, err}

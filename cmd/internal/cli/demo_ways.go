@@ -127,22 +127,46 @@ func (d *demo) events(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		row := over
-		for row.Revision == r.Revision {
-			if time.Since(began) > 10*time.Second {
-				return fmt.Errorf("session %s was not compacted within 10 s after an append", r.Session)
-			}
-			if err := wait.For(ctx, 5*time.Millisecond); err != nil {
-				return err
-			}
-			if row, err = d.app.Store.Session(ctx, k); err != nil {
-				return err
-			}
+		run, err := d.eventRun(ctx, k, began)
+		if err != nil {
+			return err
 		}
-		d.step("event", "%s: %s appended, %s tokens → %s, %s after the write", term.Clean(r.Session),
-			term.Plural(len(msgs), "message", "messages"), term.Count(over.ContextTokens), term.Count(row.ContextTokens), seconds(time.Since(began)))
+		row, err := d.app.Store.Session(ctx, k)
+		if err != nil {
+			return err
+		}
+		became := fmt.Sprintf("%s tokens → %s", term.Count(over.ContextTokens), term.Count(row.ContextTokens))
+		if run.Status != "applied" {
+			became = fmt.Sprintf("%s tokens kept: %s", term.Count(over.ContextTokens), run.Outcome)
+		}
+		d.step("event", "%s: %s appended, %s, %s after the write", term.Clean(r.Session), term.Plural(len(msgs), "message", "messages"), became, seconds(time.Since(began)))
 	}
 	return nil
+}
+
+// eventRun waits for the run that an append was the reason for. A session that rests for
+// want of a summary has none: then it is the last one.
+func (d *demo) eventRun(ctx context.Context, k store.Key, since time.Time) (store.RunRow, error) {
+	for {
+		runs, err := d.app.Store.Runs(ctx, store.RunFilter{Key: k, Limit: 1})
+		if err != nil {
+			return store.RunRow{}, err
+		}
+		session, err := d.app.Store.Session(ctx, k)
+		if err != nil {
+			return store.RunRow{}, err
+		}
+		resting := session.CooldownUntil != nil && session.CooldownUntil.After(time.Now())
+		if len(runs) == 1 && runEnded(runs[0]) && (resting || runs[0].EndedAt != nil && runs[0].EndedAt.After(since)) {
+			return runs[0], nil
+		}
+		if time.Since(since) > 10*time.Second {
+			return store.RunRow{}, fmt.Errorf("session %s was not compacted within 10 s after an append", k.Session)
+		}
+		if err := wait.For(ctx, 5*time.Millisecond); err != nil {
+			return store.RunRow{}, err
+		}
+	}
 }
 
 // operator compacts the largest session again, and takes it back.
