@@ -274,6 +274,29 @@ func TestASummaryThatFailsAgainRestsLonger(t *testing.T) {
 	}
 }
 
+// What other steps gain is kept where a summary was not had; the session stays due, rests,
+// and gets its summary once the model has recovered, without a new message.
+func TestASummaryThatWasNotHadIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	p := modelPolicy()
+	p.StartTokens, p.Summary.Cooldown = 2000, 200*time.Millisecond
+	p.Pipeline = append([]policy.Step{{Strategy: "tool_result", Params: map[string]any{"keep_last_tool_call_groups": 18}}}, p.Pipeline...)
+	f, server := modelled(t, database(t), p, script.Step{Behaviour: script.Refusal, Times: 2})
+	row := f.run(f.event())
+	if row.Status != "applied" || row.Outcome != OutcomeNoSummary || row.TokensAfter >= row.TokensBefore {
+		t.Fatalf("%s %s, %d → %d, %s", row.Status, row.Outcome, row.TokensBefore, row.TokensAfter, row.Steps)
+	}
+	session, err := f.store.Session(t.Context(), key("s"))
+	if err != nil || !session.Due || session.CooldownUntil == nil {
+		t.Fatalf("%+v, %v", session, err)
+	}
+	f.until(func() bool { return time.Now().After(f.cooldown("s")) })
+	if row := f.run(f.sweep()[0]); row.Outcome != OutcomeApplied || server.Paid() != 3 {
+		t.Errorf("%s %s, %d paid", row.Outcome, row.Steps, server.Paid())
+	}
+	f.sound()
+}
+
 // Nothing that is appended while a model writes is lost, and the plan still applies.
 func TestAppendingWhileAModelWrites(t *testing.T) {
 	t.Parallel()

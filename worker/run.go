@@ -39,7 +39,7 @@ const (
 	OutcomeAboveTarget       = "above_target"        // applied, but what must stay is more than the target
 	OutcomeFloorAboveTrigger = "floor_above_trigger" // what must stay is above the start: only new messages can change that
 	OutcomeIneffective       = "ineffective"         // would gain less than the policy's minimum
-	OutcomeNoSummary         = "no_summary"          // nothing to gain without a summary that was not had: the steps say why
+	OutcomeNoSummary         = "no_summary"          // still above the start, or nothing gained, for want of a summary: the steps say why
 	OutcomeBelowThreshold    = "below_threshold"     // the session is not over its start (any more)
 	OutcomeNothingToCompact  = "nothing_to_compact"  // an operator's run found nothing to do
 	OutcomeUnchanged         = "unchanged"           // nothing has changed since the last decision
@@ -87,6 +87,8 @@ type attempt struct {
 	gain chat.Tokens
 	// rest is how long to leave the session alone for want of a summary.
 	rest time.Duration
+	// unsummarized: a summary was wanted and not had, and may be had later.
+	unsummarized bool
 }
 
 // execute works on a run until it has ended or is back in the queue. The error is
@@ -211,11 +213,11 @@ func (a *attempt) measure(c store.Change) {
 func (a *attempt) verdict(b *briefing, r strategies.Result) string {
 	options := a.claim.Options
 	// That is no failure: asking again changes nothing.
-	unsummarized := slices.ContainsFunc(r.Steps, func(s strategies.Step) bool {
+	a.unsummarized = slices.ContainsFunc(r.Steps, func(s strategies.Step) bool {
 		return s.NoSummary != "" && s.NoSummary != codeTooLarge && s.NoSummary != codeNothingNew
 	})
 	switch {
-	case r.Plan.Empty() && unsummarized:
+	case r.Plan.Empty() && a.unsummarized:
 		return OutcomeNoSummary
 	case r.Plan.Empty() && b.automatic():
 		return OutcomeFloorAboveTrigger
@@ -227,7 +229,7 @@ func (a *attempt) verdict(b *briefing, r strategies.Result) string {
 		return ""
 	case a.gain < 0, a.ledger.TokensAfter > a.ledger.TokensBefore: // with the margin, and without
 		return OutcomeWouldGrow
-	case a.gain < b.policy.MinGainTokens && unsummarized:
+	case a.gain < b.policy.MinGainTokens && a.unsummarized:
 		return OutcomeNoSummary
 	case a.gain < b.policy.MinGainTokens && !b.automatic():
 		return OutcomeNothingToCompact
@@ -242,7 +244,13 @@ func (a *attempt) apply(ctx context.Context, b *briefing, c store.Change) error 
 		a.ledger.Kind = "repair"
 	}
 	after := b.context - a.gain
+	settlement := b.settlement(after, a.claim.Session.Revision+1)
 	switch {
+	case b.limits.Over(after) && a.unsummarized:
+		a.outcome = OutcomeNoSummary
+		if b.automatic() {
+			a.again(b, settlement)
+		}
 	case b.limits.Over(after):
 		a.outcome = OutcomeFloorAboveTrigger
 	case b.repairOnly() || b.invalid && a.gain < b.policy.MinGainTokens:
@@ -255,7 +263,7 @@ func (a *attempt) apply(ctx context.Context, b *briefing, c store.Change) error 
 	a.ledger.Outcome = a.outcome
 	a.ledger.TotalMicros = time.Since(a.start).Microseconds()
 	c.Ledger = a.ledger
-	c.Settlement = *b.settlement(after, a.claim.Session.Revision+1)
+	c.Settlement = *settlement
 	if _, err := a.w.store.Apply(ctx, a.run, a.claim.Fence, c); err != nil {
 		return err
 	}
@@ -284,13 +292,7 @@ func (a *attempt) skip(ctx context.Context, b *briefing, code string) error {
 			s = nil
 			break
 		}
-		// Not a decision: it is worth another run once the model may have recovered.
-		// Each try may be paid for, so the same failure again is given twice as long.
-		rest := min(a.rest<<min(a.claim.Session.IneffectiveRuns, mostDoublings), mostRest)
-		s.DueTokens, s.CooldownSeconds, s.Ineffective = b.limits.Start, rest.Seconds(), true
-		if !b.invalid { // that runs whatever the cooldown
-			s.Settled = ""
-		}
+		a.again(b, s)
 	}
 	if err := a.w.store.Finish(ctx, a.claim, store.StatusSkipped, a.ledger, s); err != nil {
 		return err
@@ -298,6 +300,17 @@ func (a *attempt) skip(ctx context.Context, b *briefing, code string) error {
 	a.w.probe(stepRecorded)
 	a.w.logger.LogAttrs(ctx, slog.LevelInfo, "run ended", a.attrs()...)
 	return nil
+}
+
+// again has the session tried again without news: that a summary was not had is no
+// decision, and worth another run once the model may have recovered. Each try may be paid
+// for, so the same failure again is given twice as long.
+func (a *attempt) again(b *briefing, s *store.Settlement) {
+	rest := min(a.rest<<min(a.claim.Session.IneffectiveRuns, mostDoublings), mostRest)
+	s.DueTokens, s.CooldownSeconds, s.Ineffective = b.limits.Start, rest.Seconds(), true
+	if !b.invalid { // that runs whatever the cooldown
+		s.Settled = ""
+	}
 }
 
 // settlement is what the session is left with when its window holds that much: it

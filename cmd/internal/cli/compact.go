@@ -176,6 +176,9 @@ func outcomeText(r store.RunRow) string {
 	case worker.OutcomeFloorAboveTrigger:
 		return "what has to stay is above the start: only new messages can change that"
 	case worker.OutcomeNoSummary:
+		if r.Status == "applied" {
+			return "still above the start: a summary was wanted and not had, the steps say why"
+		}
 		return "nothing changed: a summary was wanted and not had, the steps say why"
 	case worker.OutcomeIneffective:
 		return "nothing changed: too little to gain"
