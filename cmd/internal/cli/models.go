@@ -61,9 +61,10 @@ func asks(steps []policy.Step) bool {
 }
 
 // sparing has the collector run earlier than by default: what a worker reads of a large
-// session is its memory, and half as much again is enough to work in. GOGC goes before.
+// session is its memory, and less than half as much again is enough to work in. GOGC goes
+// before.
 func sparing(environ []string) {
 	if !slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, "GOGC=") }) {
-		debug.SetGCPercent(50)
+		debug.SetGCPercent(40)
 	}
 }
