@@ -1,0 +1,45 @@
+package worker
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/store"
+)
+
+// A worker that dies between the arrival of an answer and its insert is the one case in
+// which a summary may be paid for again (I9): the question is told as lost, and the run
+// ends as if nobody had died.
+func TestAWorkerThatDiesWithItsAnswerAsksOnceMore(t *testing.T) {
+	t.Parallel()
+	dsn := database(t)
+	server, url := started(t)
+	f := asking(t, dsn, modelPolicy(), url)
+	f.talk("s", 8)
+	run := f.operator("s", store.Options{From: "view"})
+	child := exec.CommandContext(t.Context(), os.Args[0])
+	child.Env = append(os.Environ(), envCrashAt+"="+stepAnswered, envCrashDSN+"="+dsn, envCrashRun+"="+strconv.FormatInt(run, 10), envCrashModel+"="+url)
+	out, err := child.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != crashed {
+		t.Fatalf("the worker process ended otherwise: %v\n%s", err, out)
+	}
+	if server.Paid() != 1 || f.row(run).Outcome != "" {
+		t.Fatalf("%d paid, outcome %q", server.Paid(), f.row(run).Outcome)
+	}
+	f.until(func() bool {
+		f.run(run)
+		return f.row(run).Outcome != ""
+	})
+	if got := strings.Join(f.calls(run), ", "); got != "lost, answered" || server.Paid() != 2 {
+		t.Errorf("calls %s, %d paid", got, server.Paid())
+	}
+	if row := f.row(run); row.Outcome != OutcomeApplied || len(f.summaries("s")) != 1 {
+		t.Errorf("%s with %d summaries", row.Outcome, len(f.summaries("s")))
+	}
+	f.sound()
+}
