@@ -110,16 +110,3 @@ func (d *material) write(b *strings.Builder, marker string) {
 		b.WriteString("\n" + marker + " " + strconv.Itoa(i+1) + " " + s.who + "\n" + s.text + "\n")
 	}
 }
-
-// HasNews reports whether messages hold anything but summaries. Where they do not, a
-// summary of them would be one of summaries without their sources: nothing is gained,
-// facts are lost, and none should be asked for.
-func HasNews(ms []*chat.Message) bool {
-	for _, m := range ms {
-		_, merged, ok := Unframe(m.Content.String())
-		if !ok || m.Role == chat.RoleTool || strings.TrimSpace(merged) != "" || len(m.ToolCalls) > 0 {
-			return true
-		}
-	}
-	return false
-}

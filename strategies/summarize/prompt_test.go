@@ -119,20 +119,3 @@ func TestPromptHash(t *testing.T) {
 		t.Error("the hash changes by itself")
 	}
 }
-
-func TestHasNews(t *testing.T) {
-	t.Parallel()
-	summary, merged := said(chat.RoleUser, Frame("x", Options{})), said(chat.RoleUser, Frame("x", Options{Merged: "and now?"}))
-	for name, tt := range map[string]struct {
-		ms   []*chat.Message
-		want bool
-	}{
-		"nothing": {nil, false}, "summaries alone": {[]*chat.Message{summary, said(chat.RoleAssistant, "[CONTEXT SUMMARY]: y")}, false},
-		"a message too": {[]*chat.Message{summary, said(chat.RoleUser, "x")}, true}, "merged with one": {[]*chat.Message{merged}, true},
-		"a tool that says so": {[]*chat.Message{said(chat.RoleTool, "[CONTEXT SUMMARY]: y")}, true},
-	} {
-		if got := HasNews(tt.ms); got != tt.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}

@@ -1,8 +1,6 @@
 package summarize
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -38,22 +36,6 @@ func DefaultSections() []Section {
 		{Title: "Remaining", Ask: "What is left to do, told as a fact and not as an order."},
 		{Title: "Critical values", Ask: "Identifiers, numbers, names, addresses, commands and settings that would be lost otherwise, each with what it is. No secrets."},
 	}
-}
-
-// CheckSections reports everything that is wrong with configured sections at once, nil
-// for nothing: a title has to be a line of its own that no other section has.
-func CheckSections(sections []Section) error {
-	var faults []error
-	for i, s := range sections {
-		letter, _ := nextLetter(s.Title)
-		switch {
-		case letter == 0, strings.ContainsAny(s.Title, "\r\n"), len(s.Title) > 120:
-			faults = append(faults, fmt.Errorf("sections[%d].title: %q: want one line with letters, 120 bytes at most", i, s.Title))
-		case slices.ContainsFunc(sections[:i], func(o Section) bool { return sameTitle(o.Title, s.Title) }):
-			faults = append(faults, fmt.Errorf("sections[%d].title: %q: want another title than those before", i, s.Title))
-		}
-	}
-	return errors.Join(faults...)
 }
 
 // part is a section of a summary as it was written.

@@ -17,19 +17,3 @@ func TestParts(t *testing.T) {
 		t.Errorf("%s\nwant %s", s, want)
 	}
 }
-
-func TestCheckSections(t *testing.T) {
-	t.Parallel()
-	if err := CheckSections(DefaultSections()); err != nil {
-		t.Error(err)
-	}
-	err := CheckSections([]Section{{Title: "Goal"}, {Title: " "}, {Title: "a\nb"}, {Title: "GOAL:"}})
-	for _, want := range []string{"sections[1]", "sections[2]", "sections[3]"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("no %q in %v", want, err)
-		}
-	}
-	if strings.Contains(err.Error(), "sections[0]") {
-		t.Error(err)
-	}
-}

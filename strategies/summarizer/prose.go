@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/llm"
@@ -137,9 +136,11 @@ func (w *Writer) buy(ctx context.Context, q question) (Answer, error) {
 	return a, err
 }
 
-// storable is a text as a database can hold it.
+// storable is a text as the store can hold it.
 func storable(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+	m := chat.Message{Content: chat.TextContent(s)}
+	chat.Sanitize(&m)
+	return m.Content.Text
 }
 
 // finishRefusal stands for the finish reason of an answer that is a refusal by the

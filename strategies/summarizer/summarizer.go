@@ -85,9 +85,6 @@ func (w *Writer) Write(ctx context.Context, t summarize.Task) (string, error) {
 		return "", err
 	}
 	w.report = m.report
-	if !summarize.HasNews(t.Messages) {
-		return "", tooLarge() // a summary of summaries without their sources loses what they say
-	}
 	if w.o.Model == nil {
 		return w.extract(m)
 	}
