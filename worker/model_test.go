@@ -13,7 +13,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
@@ -48,9 +48,9 @@ func playing(t testing.TB, url string, hangs bool, cooldowns llm.Cooldowns) *llm
 	return client
 }
 
-func started(t testing.TB, steps ...script.Step) (*script.Server, string) {
+func started(t testing.TB, steps ...llmtest.Step) (*llmtest.Server, string) {
 	t.Helper()
-	server := script.New(steps...)
+	server := llmtest.New(steps...)
 	url, err := server.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -61,11 +61,11 @@ func started(t testing.TB, steps ...script.Step) (*script.Server, string) {
 
 // modelled is a fixture whose summaries come from a model that plays steps, with one
 // long session that is due.
-func modelled(t testing.TB, dsn string, p policy.Policy, steps ...script.Step) (*fixture, *script.Server) {
+func modelled(t testing.TB, dsn string, p policy.Policy, steps ...llmtest.Step) (*fixture, *llmtest.Server) {
 	t.Helper()
 	server, url := started(t, steps...)
 	f := asking(t, dsn, p, url)
-	if slices.ContainsFunc(steps, func(s script.Step) bool { return s.Behaviour == script.Hang }) {
+	if slices.ContainsFunc(steps, func(s llmtest.Step) bool { return s.Behaviour == llmtest.Hang }) {
 		f.w.planner.Model = playing(t, url, true, f.store.Cooldowns())
 	}
 	f.talk("s", 20)
@@ -137,38 +137,38 @@ func (f *fixture) summaries(session string) []store.Stored {
 // For each thing that a model can do: what is stored, what is recorded, what was paid.
 func TestWhatAModelDoesToARun(t *testing.T) {
 	t.Parallel()
-	twice := func(b script.Behaviour, text string) []script.Step {
-		return []script.Step{{Behaviour: b, Text: text, Times: 2}}
+	twice := func(b llmtest.Behaviour, text string) []llmtest.Step {
+		return []llmtest.Step{{Behaviour: b, Text: text, Times: 2}}
 	}
 	tests := map[string]struct {
-		steps []script.Step
+		steps []llmtest.Step
 		code  string // of the step; empty: there is a summary
 		calls string // of the ledger
 		paid  int
 		rest  time.Duration // of the session
 	}{
 		"normal":                    {nil, "", "answered", 1, 0},
-		"429":                       {[]script.Step{{Behaviour: script.RateLimited}}, "", "answered", 1, 0},
-		"429 for ever":              {[]script.Step{{Behaviour: script.RateLimited, Times: 99}}, "rate_limited", "failed rate_limited", 0, time.Minute},
-		"429 with Retry-After":      {[]script.Step{{Behaviour: script.RateLimitedAfter, RetryAfter: "900"}}, "rate_limited", "failed rate_limited", 0, 15 * time.Minute},
-		"500":                       {[]script.Step{{Behaviour: script.ServerError, Times: 99}}, "overloaded", "failed overloaded", 0, time.Minute},
-		"502 with a page of HTML":   {[]script.Step{{Behaviour: script.BadGateway, Times: 99}}, "overloaded", "failed overloaded", 0, time.Minute},
-		"slow":                      {[]script.Step{{Behaviour: script.Slow, Delay: 50 * time.Millisecond}}, "", "answered", 1, 0},
-		"hanging":                   {[]script.Step{{Behaviour: script.Hang}}, "timeout", "failed timeout", 0, time.Minute},
-		"a cut stream":              {[]script.Step{{Behaviour: script.Cut, Times: 99}}, "malformed_answer", "failed malformed_answer", 0, time.Minute},
-		"empty content":             {[]script.Step{{Behaviour: script.Empty, Times: 99}}, "malformed_answer", "failed malformed_answer", 2, time.Minute},
-		"no choices":                {[]script.Step{{Behaviour: script.NoChoices, Times: 99}}, "malformed_answer", "failed malformed_answer", 2, time.Minute},
-		"cut off":                   {twice(script.Length, ""), "cut_off", "rejected cut_off, rejected cut_off", 2, time.Minute},
-		"a refusal":                 {twice(script.Refusal, ""), "refusal", "rejected refusal, rejected refusal", 2, time.Minute},
-		"a refusal, then a summary": {[]script.Step{{Behaviour: script.Refusal}}, "", "rejected refusal, answered", 2, 0},
-		"filtered":                  {[]script.Step{{Behaviour: script.Filter}}, "content_filter", "failed content_filter", 1, time.Minute},
-		"invalid JSON":              {[]script.Step{{Behaviour: script.InvalidJSON, Times: 99}}, "malformed_answer", "failed malformed_answer", 0, time.Minute},
-		"an echoed secret":          {[]script.Step{{Behaviour: script.EchoSecret, Text: "The key is " + secret}}, "", "answered", 1, 0},
-		"injected instructions":     {[]script.Step{{Behaviour: script.Inject}}, "", "answered", 1, 0},
-		"another language":          {twice(script.WrongLanguage, ""), "wrong_script", "rejected wrong_script, rejected wrong_script", 2, time.Minute},
-		"an invented quote":         {twice(script.InventedQuote, ""), "invented_quote", "rejected invented_quote, rejected invented_quote", 2, time.Minute},
-		"no quota":                  {[]script.Step{{Behaviour: script.InsufficientQuota}}, "quota_exhausted", "failed quota_exhausted", 0, 10 * time.Minute},
-		"a wrong key":               {[]script.Step{{Behaviour: script.AuthError}}, "auth", "failed auth", 0, 10 * time.Minute},
+		"429":                       {[]llmtest.Step{{Behaviour: llmtest.RateLimited}}, "", "answered", 1, 0},
+		"429 for ever":              {[]llmtest.Step{{Behaviour: llmtest.RateLimited, Times: 99}}, "rate_limited", "failed rate_limited", 0, time.Minute},
+		"429 with Retry-After":      {[]llmtest.Step{{Behaviour: llmtest.RateLimitedAfter, RetryAfter: "900"}}, "rate_limited", "failed rate_limited", 0, 15 * time.Minute},
+		"500":                       {[]llmtest.Step{{Behaviour: llmtest.ServerError, Times: 99}}, "overloaded", "failed overloaded", 0, time.Minute},
+		"502 with a page of HTML":   {[]llmtest.Step{{Behaviour: llmtest.BadGateway, Times: 99}}, "overloaded", "failed overloaded", 0, time.Minute},
+		"slow":                      {[]llmtest.Step{{Behaviour: llmtest.Slow, Delay: 50 * time.Millisecond}}, "", "answered", 1, 0},
+		"hanging":                   {[]llmtest.Step{{Behaviour: llmtest.Hang}}, "timeout", "failed timeout", 0, time.Minute},
+		"a cut stream":              {[]llmtest.Step{{Behaviour: llmtest.Cut, Times: 99}}, "malformed_answer", "failed malformed_answer", 0, time.Minute},
+		"empty content":             {[]llmtest.Step{{Behaviour: llmtest.Empty, Times: 99}}, "malformed_answer", "failed malformed_answer", 2, time.Minute},
+		"no choices":                {[]llmtest.Step{{Behaviour: llmtest.NoChoices, Times: 99}}, "malformed_answer", "failed malformed_answer", 2, time.Minute},
+		"cut off":                   {twice(llmtest.Length, ""), "cut_off", "rejected cut_off, rejected cut_off", 2, time.Minute},
+		"a refusal":                 {twice(llmtest.Refusal, ""), "refusal", "rejected refusal, rejected refusal", 2, time.Minute},
+		"a refusal, then a summary": {[]llmtest.Step{{Behaviour: llmtest.Refusal}}, "", "rejected refusal, answered", 2, 0},
+		"filtered":                  {[]llmtest.Step{{Behaviour: llmtest.Filter}}, "content_filter", "failed content_filter", 1, time.Minute},
+		"invalid JSON":              {[]llmtest.Step{{Behaviour: llmtest.InvalidJSON, Times: 99}}, "malformed_answer", "failed malformed_answer", 0, time.Minute},
+		"an echoed secret":          {[]llmtest.Step{{Behaviour: llmtest.EchoSecret, Text: "The key is " + secret}}, "", "answered", 1, 0},
+		"injected instructions":     {[]llmtest.Step{{Behaviour: llmtest.Inject}}, "", "answered", 1, 0},
+		"another language":          {twice(llmtest.WrongLanguage, ""), "wrong_script", "rejected wrong_script, rejected wrong_script", 2, time.Minute},
+		"an invented quote":         {twice(llmtest.InventedQuote, ""), "invented_quote", "rejected invented_quote, rejected invented_quote", 2, time.Minute},
+		"no quota":                  {[]llmtest.Step{{Behaviour: llmtest.InsufficientQuota}}, "quota_exhausted", "failed quota_exhausted", 0, 10 * time.Minute},
+		"a wrong key":               {[]llmtest.Step{{Behaviour: llmtest.AuthError}}, "auth", "failed auth", 0, 10 * time.Minute},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +222,7 @@ func (f *fixture) cooldown(session string) time.Time {
 // What fails for a while is left alone by all workers, until somebody insists.
 func TestAFailedModelRests(t *testing.T) {
 	t.Parallel()
-	f, server := modelled(t, database(t), modelPolicy(), script.Step{Behaviour: script.AuthError})
+	f, server := modelled(t, database(t), modelPolicy(), llmtest.Step{Behaviour: llmtest.AuthError})
 	f.talk("other", 20)
 	runs, err := f.store.Relay(t.Context(), 0, 0, 10, time.Minute)
 	if err != nil || len(runs) != 2 {
@@ -252,7 +252,7 @@ func TestASummaryThatFailsAgainRestsLonger(t *testing.T) {
 	t.Parallel()
 	p := modelPolicy()
 	p.Summary.Cooldown = 200 * time.Millisecond
-	f, server := modelled(t, database(t), p, script.Step{Behaviour: script.Refusal, Times: 99})
+	f, server := modelled(t, database(t), p, llmtest.Step{Behaviour: llmtest.Refusal, Times: 99})
 	for i := range 3 {
 		f.until(func() bool { return time.Now().After(f.cooldown("s")) })
 		f.talk("s", 1) // news, or there would be nothing to decide
@@ -281,7 +281,7 @@ func TestASummaryThatWasNotHadIsMadeUpFor(t *testing.T) {
 	p := modelPolicy()
 	p.StartTokens, p.Summary.Cooldown = 2000, 200*time.Millisecond
 	p.Pipeline = append([]policy.Step{{Strategy: "tool_result", Params: map[string]any{"keep_last_tool_call_groups": 18}}}, p.Pipeline...)
-	f, server := modelled(t, database(t), p, script.Step{Behaviour: script.Refusal, Times: 2})
+	f, server := modelled(t, database(t), p, llmtest.Step{Behaviour: llmtest.Refusal, Times: 2})
 	row := f.run(f.event())
 	if row.Status != "applied" || row.Outcome != OutcomeNoSummary || row.TokensAfter >= row.TokensBefore {
 		t.Fatalf("%s %s, %d → %d, %s", row.Status, row.Outcome, row.TokensBefore, row.TokensAfter, row.Steps)
@@ -300,7 +300,7 @@ func TestASummaryThatWasNotHadIsMadeUpFor(t *testing.T) {
 // Nothing that is appended while a model writes is lost, and the plan still applies.
 func TestAppendingWhileAModelWrites(t *testing.T) {
 	t.Parallel()
-	server := script.New()
+	server := llmtest.New()
 	asked, answer := make(chan struct{}), make(chan struct{})
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(asked)
@@ -366,7 +366,7 @@ func TestWishesReachTheModel(t *testing.T) {
 	t.Parallel()
 	p := modelPolicy()
 	p.Summary.Focus, p.Summary.Instruction = "the tickets", "Write a table of tickets and nothing else."
-	f, server := modelled(t, database(t), p, script.Step{Behaviour: script.Normal, Times: 2, Text: "ticket | state\n--- | ---\nTK1000X4 and those behind it | fixed, the tests pass, connections are closed"})
+	f, server := modelled(t, database(t), p, llmtest.Step{Behaviour: llmtest.Normal, Times: 2, Text: "ticket | state\n--- | ---\nTK1000X4 and those behind it | fixed, the tests pass, connections are closed"})
 	first := f.run(f.event())
 	f.talk("s", 20)
 	second := f.run(f.operator("s", store.Options{From: "view", Focus: "closed connections"}))
@@ -438,7 +438,7 @@ func TestWhatStandsInForASummarySaysSo(t *testing.T) {
 			t.Parallel()
 			p := modelPolicy()
 			p.Summary.OnFailure = onFailure
-			f, _ := modelled(t, database(t), p, script.Step{Behaviour: script.AuthError, Times: 9})
+			f, _ := modelled(t, database(t), p, llmtest.Step{Behaviour: llmtest.AuthError, Times: 9})
 			row := f.run(f.event())
 			all := f.summaries("s")
 			if row.Outcome != OutcomeApplied || row.TokensAfter >= row.TokensBefore || !strings.Contains(string(row.Steps), "auth") {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
@@ -41,7 +41,7 @@ func TestWhatTakesThePlaceOfASummary(t *testing.T) {
 			t.Parallel()
 			p := modelPolicy()
 			p.Pipeline, p.Fallback, p.Summary.OnFailure = tt.steps, tt.fallback, tt.onFailure
-			f, server := modelled(t, database(t), p, script.Step{Behaviour: script.AuthError, Times: 99})
+			f, server := modelled(t, database(t), p, llmtest.Step{Behaviour: llmtest.AuthError, Times: 99})
 			before := f.view("s")
 			row := f.run(f.event())
 			if row.Outcome != tt.outcome || len(f.summaries("s")) != tt.summaries || (f.view("s") == before) != tt.kept {

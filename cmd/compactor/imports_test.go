@@ -32,7 +32,7 @@ type rule struct {
 var mayImport = []rule{
 	// Leaves: the words that everybody speaks.
 	{"strategies/chat", nil},
-	{"strategies/chat/formats", []string{"strategies/chat"}},
+	{"strategies/formats", []string{"strategies/chat"}},
 	{"strategies/identifiers", nil},
 	{"worker/jobs", nil},
 	{"migrations", nil},
@@ -53,17 +53,17 @@ var onlyIn = []struct {
 	library string
 	pkgs    []string
 }{
-	// cmd/internal/stack talks to the private server it starts, to make the
+	// cmd/internal/dev/stack talks to the private server it starts, to make the
 	// database that the store then opens.
-	{"github.com/jackc/pgx/v5/...", []string{"store/...", "migrations", "cmd/internal/stack/..."}},
+	{"github.com/jackc/pgx/v5/...", []string{"store/...", "migrations", "cmd/internal/dev/stack/..."}},
 	{"database/sql/...", []string{"store/...", "migrations"}},
 	{"github.com/pressly/goose/v3/...", []string{"migrations"}},
 	{"github.com/sashabaranov/go-openai/...", []string{"strategies/llm"}},
 	{"github.com/hibiken/asynq/...", []string{"worker/...", "scheduler/...", "cmd/..."}},
 	{"github.com/pkoukk/tiktoken-go/...", []string{"strategies/tokens/..."}},
 	{"github.com/pkoukk/tiktoken-go-loader/...", []string{"strategies/tokens/..."}},
-	{"github.com/alicebob/miniredis/v2/...", []string{"cmd/internal/stack/...", "store/storetest"}},
-	{"github.com/fergusstrange/embedded-postgres/...", []string{"cmd/internal/stack"}},
+	{"github.com/alicebob/miniredis/v2/...", []string{"cmd/internal/dev/stack/...", "store/storetest"}},
+	{"github.com/fergusstrange/embedded-postgres/...", []string{"cmd/internal/dev/stack"}},
 	// Strategies are pure: only the model client talks to anybody.
 	{"net/http/...", []string{"strategies/llm/...", "store/...", "worker/...", "scheduler/...", "cmd/...", "deploy/..."}},
 }
@@ -177,7 +177,7 @@ func TestImportRules(t *testing.T) {
 		"the scheduler knows jobs":                    {"scheduler", ours("worker/jobs"), true},
 		"commands know everything":                    {"cmd/internal/cli", ours("scheduler"), true},
 		"the store opens Postgres":                    {"store", "github.com/jackc/pgx/v5/pgxpool", true},
-		"the stack makes its database":                {"cmd/internal/stack", "github.com/jackc/pgx/v5", true},
+		"the stack makes its database":                {"cmd/internal/dev/stack", "github.com/jackc/pgx/v5", true},
 		"chat is a leaf":                              {"strategies/chat", ours("strategies/tokens"), false},
 		"jobs is a leaf":                              {"worker/jobs", ours("strategies/chat"), false},
 		"the store does not know the worker":          {"store", ours("worker"), false},
@@ -187,7 +187,7 @@ func TestImportRules(t *testing.T) {
 		"the worker does not know the scheduler":      {"worker", ours("scheduler"), false},
 		"the scheduler does not know the worker":      {"scheduler", ours("worker"), false},
 		"the scheduler does not plan":                 {"scheduler", ours("strategies"), false},
-		"nobody knows cmd":                            {"store/storetest", ours("cmd/internal/stack"), false},
+		"nobody knows cmd":                            {"store/storetest", ours("cmd/internal/dev/stack"), false},
 		"nobody but tests knows the helpers of tests": {"cmd/internal/cli", ours("store/storetest"), false},
 		"the worker does not know Postgres":           {"worker", "github.com/jackc/pgx/v5", false},
 		"commands do not know Postgres":               {"cmd/internal/cli", "github.com/jackc/pgx/v5/pgxpool", false},

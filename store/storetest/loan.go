@@ -18,7 +18,7 @@ import (
 )
 
 // stackd is the command that lends servers.
-const stackd = "./cmd/internal/stack/stackd"
+const stackd = "./cmd/internal/dev/stack/stackd"
 
 // loan is a server lent to us for as long as the connection is open.
 type loan struct {

@@ -2,7 +2,7 @@
 // fresh Redis. It is for test files only.
 //
 // Where no server is named by the environment, all test processes of a `go test`
-// run share one private Postgres, lent by cmd/internal/stack/stackd. This
+// run share one private Postgres, lent by cmd/internal/dev/stack/stackd. This
 // package builds and runs that command rather than importing it, because imports
 // go one way: nothing outside cmd imports cmd. It needs no TestMain; a loan ends
 // with the process, and the server a few seconds after the last loan.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
 // Each behaviour of a server, over a real connection: what a call comes to when the
@@ -24,40 +24,40 @@ func TestBehaviours(t *testing.T) {
 		finish     string
 	}
 	answer := want{attempts: 1, paid: 1, finish: llm.FinishStop}
-	cases := map[script.Behaviour]want{
-		script.Normal:             answer,
-		script.Slow:               answer,
-		script.ThinkingAloud:      answer,
-		script.EchoSecret:         answer,
-		script.Inject:             answer,
-		script.WrongLanguage:      answer,
-		script.InventedQuote:      answer,
-		script.Refusal:            answer,
-		script.NoUsage:            {attempts: 1, unreported: 1, finish: llm.FinishStop},
-		script.Length:             {attempts: 1, paid: 1, finish: llm.FinishLength},
-		script.RateLimited:        {class: llm.RateLimited, status: 429, attempts: 4},
-		script.RateLimitedAfter:   {class: llm.RateLimited, status: 429, attempts: 4},
-		script.ServerError:        {class: llm.Overloaded, status: 500, attempts: 3},
-		script.BadGateway:         {class: llm.Overloaded, status: 502, attempts: 3},
-		script.Overloaded:         {class: llm.Overloaded, status: 529, attempts: 3},
-		script.TooLarge:           {class: llm.ContextTooLong, status: 413, attempts: 1},
-		script.Hang:               {class: llm.Timeout, attempts: 1, unreported: 1},
-		script.Cut:                {class: llm.MalformedAnswer, status: 200, attempts: 2, unreported: 2},
-		script.Empty:              {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
-		script.NullContent:        {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
-		script.Thinking:           {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
-		script.NoChoices:          {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
-		script.InvalidJSON:        {class: llm.MalformedAnswer, status: 200, attempts: 2, unreported: 2},
-		script.ErrorBody:          {class: llm.MalformedAnswer, status: 200, attempts: 2, unreported: 2},
-		script.Filter:             {class: llm.ContentFilter, status: 200, attempts: 1, paid: 1},
-		script.FilterError:        {class: llm.ContentFilter, status: 400, attempts: 1},
-		script.ContextTooLong:     {class: llm.ContextTooLong, status: 400, attempts: 1},
-		script.ContextTooLongText: {class: llm.ContextTooLong, status: 400, attempts: 1},
-		script.InsufficientQuota:  {class: llm.QuotaExhausted, status: 429, attempts: 1},
-		script.AuthError:          {class: llm.Auth, status: 401, attempts: 1},
-		script.BadRequest:         {class: llm.BadRequest, status: 400, attempts: 1},
+	cases := map[llmtest.Behaviour]want{
+		llmtest.Normal:             answer,
+		llmtest.Slow:               answer,
+		llmtest.ThinkingAloud:      answer,
+		llmtest.EchoSecret:         answer,
+		llmtest.Inject:             answer,
+		llmtest.WrongLanguage:      answer,
+		llmtest.InventedQuote:      answer,
+		llmtest.Refusal:            answer,
+		llmtest.NoUsage:            {attempts: 1, unreported: 1, finish: llm.FinishStop},
+		llmtest.Length:             {attempts: 1, paid: 1, finish: llm.FinishLength},
+		llmtest.RateLimited:        {class: llm.RateLimited, status: 429, attempts: 4},
+		llmtest.RateLimitedAfter:   {class: llm.RateLimited, status: 429, attempts: 4},
+		llmtest.ServerError:        {class: llm.Overloaded, status: 500, attempts: 3},
+		llmtest.BadGateway:         {class: llm.Overloaded, status: 502, attempts: 3},
+		llmtest.Overloaded:         {class: llm.Overloaded, status: 529, attempts: 3},
+		llmtest.TooLarge:           {class: llm.ContextTooLong, status: 413, attempts: 1},
+		llmtest.Hang:               {class: llm.Timeout, attempts: 1, unreported: 1},
+		llmtest.Cut:                {class: llm.MalformedAnswer, status: 200, attempts: 2, unreported: 2},
+		llmtest.Empty:              {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
+		llmtest.NullContent:        {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
+		llmtest.Thinking:           {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
+		llmtest.NoChoices:          {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
+		llmtest.InvalidJSON:        {class: llm.MalformedAnswer, status: 200, attempts: 2, unreported: 2},
+		llmtest.ErrorBody:          {class: llm.MalformedAnswer, status: 200, attempts: 2, unreported: 2},
+		llmtest.Filter:             {class: llm.ContentFilter, status: 200, attempts: 1, paid: 1},
+		llmtest.FilterError:        {class: llm.ContentFilter, status: 400, attempts: 1},
+		llmtest.ContextTooLong:     {class: llm.ContextTooLong, status: 400, attempts: 1},
+		llmtest.ContextTooLongText: {class: llm.ContextTooLong, status: 400, attempts: 1},
+		llmtest.InsufficientQuota:  {class: llm.QuotaExhausted, status: 429, attempts: 1},
+		llmtest.AuthError:          {class: llm.Auth, status: 401, attempts: 1},
+		llmtest.BadRequest:         {class: llm.BadRequest, status: 400, attempts: 1},
 	}
-	for _, b := range script.Behaviours() {
+	for _, b := range llmtest.Behaviours() {
 		w, ok := cases[b]
 		if !ok {
 			t.Errorf("%s is not tested", b)
@@ -65,9 +65,9 @@ func TestBehaviours(t *testing.T) {
 		}
 		t.Run(string(b), func(t *testing.T) {
 			t.Parallel()
-			server, url := started(t, script.Step{Behaviour: b, Times: 1000, Delay: 20 * time.Millisecond, RetryAfter: "0.02"})
+			server, url := started(t, llmtest.Step{Behaviour: b, Times: 1000, Delay: 20 * time.Millisecond, RetryAfter: "0.02"})
 			c := quick(profile("model-a", url))
-			if b == script.Hang {
+			if b == llmtest.Hang {
 				c.Deadline.Min = 150 * time.Millisecond
 			}
 			client := newClient(t, c, llm.Deps{})
@@ -84,7 +84,7 @@ func TestBehaviours(t *testing.T) {
 				if e.Model != "model-a" || a != (llm.Answer{}) {
 					t.Errorf("model %q, answer %+v", e.Model, a)
 				}
-			} else if (a.Text == "") != (b == script.Refusal) || (a.Refusal == "") == (b == script.Refusal) || a.Model != "model-a" {
+			} else if (a.Text == "") != (b == llmtest.Refusal) || (a.Refusal == "") == (b == llmtest.Refusal) || a.Model != "model-a" {
 				t.Errorf("answer %+v", a)
 			}
 			if diff := cmp.Diff(w, got, cmp.AllowUnexported(want{})); diff != "" {
@@ -107,10 +107,10 @@ func TestBehaviours(t *testing.T) {
 			if w.paid == 0 && (usage.Input+usage.Output != 0 || cost != 0) {
 				t.Errorf("usage %+v, cost %d of nothing that was reported", usage, cost)
 			}
-			if b == script.Hang && (took < 150*time.Millisecond || took > time.Minute) {
+			if b == llmtest.Hang && (took < 150*time.Millisecond || took > time.Minute) {
 				t.Errorf("took %s", took)
 			}
-			if b == script.RateLimitedAfter && took < 60*time.Millisecond {
+			if b == llmtest.RateLimitedAfter && took < 60*time.Millisecond {
 				t.Errorf("took %s: three times 20 ms were to be waited", took)
 			}
 		})
@@ -122,10 +122,10 @@ func TestAnswersText(t *testing.T) {
 	const key = "sk-canary-0123456789abcdef"
 	env := func(string) (string, bool) { return key, true }
 	_, url := started(t,
-		script.Step{Behaviour: script.Normal, Text: "plain words"},
-		script.Step{Behaviour: script.ThinkingAloud, Text: "after the thought"},
-		script.Step{Behaviour: script.EchoSecret},
-		script.Step{Behaviour: script.Refusal, Text: "no, " + key},
+		llmtest.Step{Behaviour: llmtest.Normal, Text: "plain words"},
+		llmtest.Step{Behaviour: llmtest.ThinkingAloud, Text: "after the thought"},
+		llmtest.Step{Behaviour: llmtest.EchoSecret},
+		llmtest.Step{Behaviour: llmtest.Refusal, Text: "no, " + key},
 	)
 	p := profile("m", url)
 	p.KeyEnv = "KEY"
@@ -156,7 +156,7 @@ func TestAnswersText(t *testing.T) {
 // that once it thought for so long that nothing was said.
 func TestRoomForReasoning(t *testing.T) {
 	t.Parallel()
-	server, url := started(t, script.Step{Behaviour: script.Thinking}, script.Step{Behaviour: script.Normal})
+	server, url := started(t, llmtest.Step{Behaviour: llmtest.Thinking}, llmtest.Step{Behaviour: llmtest.Normal})
 	p := profile("o4-mini", url)
 	p.FixedTemperature, p.ReasoningEffort, p.ReasoningTokens = true, "low", 2000
 	client := newClient(t, quick(p), llm.Deps{})
@@ -176,7 +176,7 @@ func TestRoomForReasoning(t *testing.T) {
 	}
 
 	// Where no larger room is left, asking again would be paid for in vain.
-	full, url := started(t, always(script.Thinking))
+	full, url := started(t, always(llmtest.Thinking))
 	p = profile("m", url)
 	p.MaxOutput, p.MaxTokensField = 1000, llm.MaxTokens
 	_, err = newClient(t, quick(p), llm.Deps{}).Complete(t.Context(), llm.Call{User: prompt, MaxTokens: 1000})

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
 // No key, nothing of a prompt, and nothing that a server says gets into an error or
@@ -27,10 +27,10 @@ func TestNothingLeaks(t *testing.T) {
 		said   = "canary-answer-5555555555"
 		header = "canary-header-7777777777"
 	)
-	for _, b := range script.Behaviours() {
+	for _, b := range llmtest.Behaviours() {
 		t.Run(string(b), func(t *testing.T) {
 			t.Parallel()
-			server := script.New(script.Step{Behaviour: b, Text: said, Times: 1000, Delay: 1, RetryAfter: header})
+			server := llmtest.New(llmtest.Step{Behaviour: b, Text: said, Times: 1000, Delay: 1, RetryAfter: header})
 			loud := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				for _, name := range []string{
 					"X-Request-Id", "Request-Id", "Retry-After", "Retry-After-Ms", "Www-Authenticate", "Server", "X-Ratelimit-Reset-Requests",
@@ -84,7 +84,7 @@ func TestRequestIDsThatAreNothingElseAreLogged(t *testing.T) {
 		"sk-0a1b2c3d4e5f": false, "0a1b": false, "req_0a1b2c3d4e5f60718293a4b5c6d7e8f9 and more": false,
 	} {
 		var log bytes.Buffer
-		server := script.New(always(script.AuthError))
+		server := llmtest.New(always(llmtest.AuthError))
 		client := newClient(t, quick(profile("m", "http://a/v1")), llm.Deps{
 			Log: slog.New(slog.NewTextHandler(&log, nil)),
 			Transport: hosts{"a": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -129,7 +129,7 @@ func TestKeys(t *testing.T) {
 	}
 	write("  first-key\n")
 	var got []string
-	server := script.New()
+	server := llmtest.New()
 	keep := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, r.Header.Get("Authorization"))
 		server.ServeHTTP(w, r)

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
 // The table of rules, as it shows: how often the first model is asked, whether the
@@ -22,21 +22,21 @@ func TestRules(t *testing.T) {
 		next  bool
 		rest  time.Duration
 	}
-	for b, w := range map[script.Behaviour]want{
-		script.RateLimited:       {tries: 4, next: true, rest: time.Minute},
-		script.ServerError:       {tries: 3, next: true, rest: time.Minute},
-		script.Hang:              {tries: 1, next: true, rest: time.Minute},
-		script.ErrorBody:         {tries: 2, next: true},
-		script.FilterError:       {tries: 1, next: true},
-		script.BadRequest:        {tries: 1, next: true},
-		script.InsufficientQuota: {tries: 1, next: true, rest: 10 * time.Minute},
-		script.AuthError:         {tries: 1, next: true, rest: 10 * time.Minute},
-		script.ContextTooLong:    {tries: 1, next: true}, // its window is larger
+	for b, w := range map[llmtest.Behaviour]want{
+		llmtest.RateLimited:       {tries: 4, next: true, rest: time.Minute},
+		llmtest.ServerError:       {tries: 3, next: true, rest: time.Minute},
+		llmtest.Hang:              {tries: 1, next: true, rest: time.Minute},
+		llmtest.ErrorBody:         {tries: 2, next: true},
+		llmtest.FilterError:       {tries: 1, next: true},
+		llmtest.BadRequest:        {tries: 1, next: true},
+		llmtest.InsufficientQuota: {tries: 1, next: true, rest: 10 * time.Minute},
+		llmtest.AuthError:         {tries: 1, next: true, rest: 10 * time.Minute},
+		llmtest.ContextTooLong:    {tries: 1, next: true}, // its window is larger
 	} {
 		t.Run(string(b), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				first, second := script.New(always(b)), script.New()
+				first, second := llmtest.New(always(b)), llmtest.New()
 				larger := profile("second", "http://b/v1")
 				larger.Window *= 2
 				rests := &cooldowns{}
@@ -79,7 +79,7 @@ func sleep(d time.Duration) { <-time.After(d) }
 func TestCooldownIsIgnoredOnDemand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server := script.New(script.Step{Behaviour: script.AuthError})
+		server := llmtest.New(llmtest.Step{Behaviour: llmtest.AuthError})
 		client := newClient(t, llm.Config{Models: []llm.Profile{profile("m", "http://a/v1")}}, llm.Deps{Transport: hosts{"a": server}})
 		_, err := client.Complete(t.Context(), llm.Call{User: prompt})
 		if e := asError(t, err); e.Class != llm.Auth || e.RetryAfter != 10*time.Minute || !e.Class.Permanent() {
@@ -98,7 +98,7 @@ func TestCooldownIsIgnoredOnDemand(t *testing.T) {
 
 func TestCooldownsThatFailKeepNothingFromBeingAsked(t *testing.T) {
 	t.Parallel()
-	_, url := started(t, script.Step{Behaviour: script.AuthError})
+	_, url := started(t, llmtest.Step{Behaviour: llmtest.AuthError})
 	c := quick(profile("m", url))
 	c.Cooldown = llm.Cooldown{}
 	client := newClient(t, c, llm.Deps{Cooldowns: &cooldowns{err: errors.New("the store is away")}})
@@ -112,9 +112,9 @@ func TestCooldownsThatFailKeepNothingFromBeingAsked(t *testing.T) {
 
 func TestContextTooLongGoesToLargerWindowsOnly(t *testing.T) {
 	t.Parallel()
-	first, urlA := started(t, always(script.ContextTooLong))
+	first, urlA := started(t, always(llmtest.ContextTooLong))
 	same, urlB := started(t)
-	large, urlC := started(t, script.Step{Behaviour: script.Normal}, script.Step{Behaviour: script.ContextTooLong})
+	large, urlC := started(t, llmtest.Step{Behaviour: llmtest.Normal}, llmtest.Step{Behaviour: llmtest.ContextTooLong})
 	c := profile("large", urlC)
 	c.Window = 200_000
 	client := newClient(t, quick(profile("first", urlA), profile("same", urlB), c), llm.Deps{})
@@ -150,14 +150,14 @@ func TestContextTooLongGoesToLargerWindowsOnly(t *testing.T) {
 func TestWhichFailureIsReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		first, second script.Behaviour
+		first, second llmtest.Behaviour
 		want          llm.Class
 	}{
-		"what passes, before what does not":   {script.ServerError, script.AuthError, llm.Overloaded},
-		"and the other way round":             {script.AuthError, script.ServerError, llm.Overloaded},
-		"the last of two alike":               {script.AuthError, script.InsufficientQuota, llm.QuotaExhausted},
-		"what a smaller input would help":     {script.ContextTooLong, script.RateLimited, llm.ContextTooLong},
-		"an odd answer, before a bad request": {script.ErrorBody, script.BadRequest, llm.MalformedAnswer},
+		"what passes, before what does not":   {llmtest.ServerError, llmtest.AuthError, llm.Overloaded},
+		"and the other way round":             {llmtest.AuthError, llmtest.ServerError, llm.Overloaded},
+		"the last of two alike":               {llmtest.AuthError, llmtest.InsufficientQuota, llm.QuotaExhausted},
+		"what a smaller input would help":     {llmtest.ContextTooLong, llmtest.RateLimited, llm.ContextTooLong},
+		"an odd answer, before a bad request": {llmtest.ErrorBody, llmtest.BadRequest, llm.MalformedAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -177,7 +177,7 @@ func TestWhichFailureIsReported(t *testing.T) {
 // What a server said counts more than what was foreseen without asking one.
 func TestFailuresOfServersAreReportedFirst(t *testing.T) {
 	t.Parallel()
-	_, url := started(t, always(script.ServerError))
+	_, url := started(t, always(llmtest.ServerError))
 	limited := profile("limited", url)
 	limited.RequestsPerMinute = 1
 	for _, models := range [][]llm.Profile{{profile("failing", url), limited}, {limited, profile("failing", url)}} {
@@ -196,7 +196,7 @@ func (fullLimiter) Reserve(context.Context, llm.Take) (time.Duration, error) { r
 func TestCircuitOpensAndCloses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		first, second := script.New(script.Step{Behaviour: script.ServerError, Times: 6}), script.New()
+		first, second := llmtest.New(llmtest.Step{Behaviour: llmtest.ServerError, Times: 6}), llmtest.New()
 		c := quick(profile("first", "http://a/v1"), profile("second", "http://b/v1"))
 		c.Breaker = llm.Breaker{} // 5 failures, 30 s
 		client := newClient(t, c, llm.Deps{Transport: hosts{"a": first, "b": second}})
@@ -222,7 +222,7 @@ func TestCircuitOpensAndCloses(t *testing.T) {
 func TestAllCircuitsOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server := script.New(always(script.BadGateway))
+		server := llmtest.New(always(llmtest.BadGateway))
 		c := quick(profile("m", "http://a/v1"))
 		c.Breaker = llm.Breaker{Failures: 2, Open: 40 * time.Second}
 		client := newClient(t, c, llm.Deps{Transport: hosts{"a": server}})
@@ -259,7 +259,7 @@ func TestNobodyListens(t *testing.T) {
 func TestCallerGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		first, second := script.New(always(script.Hang)), script.New()
+		first, second := llmtest.New(always(llmtest.Hang)), llmtest.New()
 		rests := &cooldowns{}
 		client := newClient(t, llm.Config{Models: []llm.Profile{profile("first", "http://a/v1"), profile("second", "http://b/v1")}, Breaker: llm.Breaker{Failures: 1}},
 			llm.Deps{Transport: hosts{"a": first, "b": second}, Cooldowns: rests})
@@ -272,7 +272,7 @@ func TestCallerGivesUp(t *testing.T) {
 		ctx, cancelWait := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancelWait)
 		waiting := newClient(t, llm.Config{Models: []llm.Profile{profile("m", "http://c/v1")}},
-			llm.Deps{Transport: hosts{"c": script.New(script.Step{Behaviour: script.RateLimitedAfter, RetryAfter: "50"})}})
+			llm.Deps{Transport: hosts{"c": llmtest.New(llmtest.Step{Behaviour: llmtest.RateLimitedAfter, RetryAfter: "50"})}})
 		_, err = waiting.Complete(ctx, llm.Call{User: prompt})
 		if e := asError(t, err); e.Class != llm.Canceled || e.Attempts != 1 || e.Model != "m" || !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
@@ -299,7 +299,7 @@ func TestCallerGivesUp(t *testing.T) {
 func TestCallsGivenUpAreNotCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server := script.New(script.Step{Behaviour: script.ServerError}, script.Step{Behaviour: script.Hang}, always(script.ServerError))
+		server := llmtest.New(llmtest.Step{Behaviour: llmtest.ServerError}, llmtest.Step{Behaviour: llmtest.Hang}, always(llmtest.ServerError))
 		c := quick(profile("m", "http://a/v1"))
 		c.Breaker = llm.Breaker{Failures: 2}
 		client := newClient(t, c, llm.Deps{Transport: hosts{"a": server}})

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -53,9 +53,9 @@ func newClient(t *testing.T, c llm.Config, d llm.Deps) *llm.Client {
 }
 
 // started is a server that listens, and its address.
-func started(t *testing.T, steps ...script.Step) (*script.Server, string) {
+func started(t *testing.T, steps ...llmtest.Step) (*llmtest.Server, string) {
 	t.Helper()
-	s := script.New(steps...)
+	s := llmtest.New(steps...)
 	url, err := s.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func started(t *testing.T, steps ...script.Step) (*script.Server, string) {
 }
 
 // always is a step that is played for every request of a test.
-func always(b script.Behaviour) script.Step { return script.Step{Behaviour: b, Times: 1000} }
+func always(b llmtest.Behaviour) llmtest.Step { return llmtest.Step{Behaviour: b, Times: 1000} }
 
 // hosts carries requests to handlers by the name of their host, without a network,
 // so that everything runs on the clock of a synctest bubble.

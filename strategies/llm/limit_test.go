@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
 // began is a call that began, and what it took.
@@ -131,7 +131,7 @@ func TestWhatIsNotWaitedForIsNotTaken(t *testing.T) {
 func TestCallsKeepToTheLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server := script.New()
+		server := llmtest.New()
 		p := profile("m", "http://a/v1")
 		p.RequestsPerMinute, p.TokensPerMinute = 10, 40_000
 		client := newClient(t, quick(p), llm.Deps{Transport: hosts{"a": server}})

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
 func TestDeadlineGrowsWithTheInput(t *testing.T) {
@@ -32,7 +32,7 @@ func TestDeadlineOfAnAttempt(t *testing.T) {
 	for tokens, want := range map[int]time.Duration{1000: 2 * time.Minute, 90_000: 3 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			client := newClient(t, llm.Config{Models: []llm.Profile{profile("a", "http://a/v1"), profile("b", "http://b/v1")}},
-				llm.Deps{Transport: hosts{"a": script.New(always(script.Hang)), "b": script.New()}})
+				llm.Deps{Transport: hosts{"a": llmtest.New(always(llmtest.Hang)), "b": llmtest.New()}})
 			a, err := client.Complete(t.Context(), llm.Call{User: prompt, InputTokens: tokens, MaxTokens: 1000})
 			if err != nil || a.Duration != want || a.Model != "b" || a.Usage.Unreported != 1 {
 				t.Errorf("answer %+v, error %v: want %s", a, err, want)
@@ -55,7 +55,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		{"NaN", 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			server := script.New(script.Step{Behaviour: script.RateLimitedAfter, RetryAfter: c.after})
+			server := llmtest.New(llmtest.Step{Behaviour: llmtest.RateLimitedAfter, RetryAfter: c.after})
 			client := newClient(t, llm.Config{Models: []llm.Profile{profile("m", "http://a/v1")}}, llm.Deps{Transport: hosts{"a": server}})
 			a, err := client.Complete(t.Context(), llm.Call{User: prompt})
 			if err != nil || a.Duration < c.least || a.Duration > c.least+time.Second || a.Attempts != 2 {
@@ -70,7 +70,7 @@ func took(since time.Time) time.Duration { return time.Since(since) }
 func TestLongRetryAfterIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		first, second := script.New(script.Step{Behaviour: script.RateLimitedAfter, RetryAfter: "300"}), script.New(script.Step{}, always(script.ServerError))
+		first, second := llmtest.New(llmtest.Step{Behaviour: llmtest.RateLimitedAfter, RetryAfter: "300"}), llmtest.New(llmtest.Step{}, always(llmtest.ServerError))
 		client := newClient(t, llm.Config{Models: []llm.Profile{profile("a", "http://a/v1"), profile("b", "http://b/v1")}},
 			llm.Deps{Transport: hosts{"a": first, "b": second}})
 		a, err := client.Complete(t.Context(), llm.Call{User: prompt})
@@ -100,7 +100,7 @@ func TestWaitsAreDrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var least, most [3]time.Duration
 		for i := range 200 {
-			server := script.New(script.Step{Behaviour: script.RateLimited, Times: 3})
+			server := llmtest.New(llmtest.Step{Behaviour: llmtest.RateLimited, Times: 3})
 			c := llm.Config{Models: []llm.Profile{profile("m", "http://a/v1")}, Retry: llm.Retry{Base: time.Second, Max: 3 * time.Second}}
 			if _, err := newClient(t, c, llm.Deps{Transport: hosts{"a": server}}).Complete(t.Context(), llm.Call{User: prompt}); err != nil {
 				t.Fatal(err)
@@ -125,23 +125,23 @@ func TestWaitsAreDrawn(t *testing.T) {
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		behaviour script.Behaviour
+		behaviour llmtest.Behaviour
 		budget    llm.Budget // of the configuration
 		call      llm.Budget // of the call
 		attempts  int
 		class     llm.Class
 		stopped   string
 	}{
-		"attempts are counted over all models": {behaviour: script.ServerError, budget: llm.Budget{Attempts: 4}, attempts: 4, class: llm.Overloaded, stopped: "attempts"},
-		"a call may tighten them":              {behaviour: script.ServerError, call: llm.Budget{Attempts: 2}, attempts: 2, class: llm.Overloaded, stopped: "attempts"},
-		"a call may not widen them":            {behaviour: script.ServerError, budget: llm.Budget{Attempts: 2}, call: llm.Budget{Attempts: 9}, attempts: 2, class: llm.Overloaded, stopped: "attempts"},
-		"what is not billed takes no tokens":   {behaviour: script.ServerError, budget: llm.Budget{Tokens: 3000}, attempts: 6, class: llm.Overloaded},
-		"an attempt takes what was reported":   {behaviour: script.Empty, budget: llm.Budget{Tokens: 2080}, attempts: 2, class: llm.MalformedAnswer, stopped: "tokens"},
-		"without a report what it might have":  {behaviour: script.InvalidJSON, budget: llm.Budget{Tokens: 5999}, attempts: 2, class: llm.MalformedAnswer, stopped: "tokens"},
-		"by default four attempts' worth":      {behaviour: script.InvalidJSON, attempts: 4, class: llm.MalformedAnswer},
-		"the first attempt has to fit":         {behaviour: script.Normal, budget: llm.Budget{Tokens: 1999}, class: llm.OverBudget, stopped: "tokens"},
-		"money is counted":                     {behaviour: script.InvalidJSON, budget: llm.Budget{Cost: 0.0149}, attempts: 2, class: llm.MalformedAnswer, stopped: "cost"},
-		"and the first attempt has to fit":     {behaviour: script.Normal, call: llm.Budget{Cost: 0.0049}, class: llm.OverBudget, stopped: "cost"},
+		"attempts are counted over all models": {behaviour: llmtest.ServerError, budget: llm.Budget{Attempts: 4}, attempts: 4, class: llm.Overloaded, stopped: "attempts"},
+		"a call may tighten them":              {behaviour: llmtest.ServerError, call: llm.Budget{Attempts: 2}, attempts: 2, class: llm.Overloaded, stopped: "attempts"},
+		"a call may not widen them":            {behaviour: llmtest.ServerError, budget: llm.Budget{Attempts: 2}, call: llm.Budget{Attempts: 9}, attempts: 2, class: llm.Overloaded, stopped: "attempts"},
+		"what is not billed takes no tokens":   {behaviour: llmtest.ServerError, budget: llm.Budget{Tokens: 3000}, attempts: 6, class: llm.Overloaded},
+		"an attempt takes what was reported":   {behaviour: llmtest.Empty, budget: llm.Budget{Tokens: 2080}, attempts: 2, class: llm.MalformedAnswer, stopped: "tokens"},
+		"without a report what it might have":  {behaviour: llmtest.InvalidJSON, budget: llm.Budget{Tokens: 5999}, attempts: 2, class: llm.MalformedAnswer, stopped: "tokens"},
+		"by default four attempts' worth":      {behaviour: llmtest.InvalidJSON, attempts: 4, class: llm.MalformedAnswer},
+		"the first attempt has to fit":         {behaviour: llmtest.Normal, budget: llm.Budget{Tokens: 1999}, class: llm.OverBudget, stopped: "tokens"},
+		"money is counted":                     {behaviour: llmtest.InvalidJSON, budget: llm.Budget{Cost: 0.0149}, attempts: 2, class: llm.MalformedAnswer, stopped: "cost"},
+		"and the first attempt has to fit":     {behaviour: llmtest.Normal, call: llm.Budget{Cost: 0.0049}, class: llm.OverBudget, stopped: "cost"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,7 +175,7 @@ func TestCheaperModelIsAskedWithinTheBudget(t *testing.T) {
 func TestTimeBoundsEverything(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		first, second := script.New(always(script.Hang)), script.New(always(script.Hang))
+		first, second := llmtest.New(always(llmtest.Hang)), llmtest.New(always(llmtest.Hang))
 		c := llm.Config{Models: []llm.Profile{profile("a", "http://a/v1"), profile("b", "http://b/v1")}, Budget: llm.Budget{Time: 3 * time.Minute}}
 		client := newClient(t, c, llm.Deps{Transport: hosts{"a": first, "b": second}})
 		began := time.Now()
@@ -190,10 +190,10 @@ func TestTimeBoundsEverything(t *testing.T) {
 func TestCallsEnd(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		steps := func(name string) (s []script.Step) {
+		steps := func(name string) (s []llmtest.Step) {
 			for range rapid.IntRange(0, 6).Draw(rt, name) {
-				s = append(s, script.Step{
-					Behaviour: rapid.SampledFrom(script.Behaviours()).Draw(rt, "behaviour"), Delay: time.Minute,
+				s = append(s, llmtest.Step{
+					Behaviour: rapid.SampledFrom(llmtest.Behaviours()).Draw(rt, "behaviour"), Delay: time.Minute,
 					RetryAfter: rapid.SampledFrom([]string{"1", "50", "400"}).Draw(rt, "after"),
 				})
 			}
@@ -201,7 +201,7 @@ func TestCallsEnd(t *testing.T) {
 		}
 		a, b := steps("first"), steps("second")
 		synctest.Test(t, func(t *testing.T) {
-			first, second := script.New(a...), script.New(b...)
+			first, second := llmtest.New(a...), llmtest.New(b...)
 			c := llm.Config{Models: []llm.Profile{profile("a", "http://a/v1"), profile("b", "http://b/v1")}, Budget: llm.Budget{Attempts: 5, Time: 10 * time.Minute}}
 			client := newClient(t, c, llm.Deps{Transport: hosts{"a": first, "b": second}})
 			began := time.Now()

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
 // A redirect would carry the prompt and the key to somebody else.
@@ -81,8 +81,8 @@ func TestBodiesAreBounded(t *testing.T) {
 func TestManyCallsAtATime(t *testing.T) {
 	t.Parallel()
 	server, url := started(t,
-		script.Step{Behaviour: script.Normal, Times: 20}, script.Step{Behaviour: script.ServerError, Times: 20},
-		script.Step{Behaviour: script.Cut, Times: 10}, script.Step{Behaviour: script.RateLimited, Times: 5})
+		llmtest.Step{Behaviour: llmtest.Normal, Times: 20}, llmtest.Step{Behaviour: llmtest.ServerError, Times: 20},
+		llmtest.Step{Behaviour: llmtest.Cut, Times: 10}, llmtest.Step{Behaviour: llmtest.RateLimited, Times: 5})
 	p := profile("m", url)
 	p.RequestsPerMinute, p.TokensPerMinute = 1_000_000, 900_000_000
 	client := newClient(t, quick(p), llm.Deps{})

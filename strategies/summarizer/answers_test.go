@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summarize"
 	"github.com/sessionstore/compactor/strategies/summarizer"
@@ -49,12 +49,12 @@ func TestAnswersThatCannotBeKeptEndTheRun(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		answers *kept
-		step    script.Step
+		step    llmtest.Step
 	}{
-		"asking":                           {&kept{asking: errAway}, script.Step{}},
-		"an answer":                        {&kept{answering: errAway}, script.Step{}},
-		"a failure":                        {&kept{failing: errAway}, script.Step{Behaviour: script.AuthError}},
-		"a failure that is worth a second": {&kept{failing: errAway}, script.Step{Behaviour: script.ContextTooLong}},
+		"asking":                           {&kept{asking: errAway}, llmtest.Step{}},
+		"an answer":                        {&kept{answering: errAway}, llmtest.Step{}},
+		"a failure":                        {&kept{failing: errAway}, llmtest.Step{Behaviour: llmtest.AuthError}},
+		"a failure that is worth a second": {&kept{failing: errAway}, llmtest.Step{Behaviour: llmtest.ContextTooLong}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

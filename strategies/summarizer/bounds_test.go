@@ -9,7 +9,7 @@ import (
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summarize"
 	"github.com/sessionstore/compactor/strategies/summarizer"
@@ -19,7 +19,7 @@ import (
 // cut once.
 func TestHalvedPartsAreNoMoreThanThereMayBe(t *testing.T) {
 	t.Parallel()
-	client, server := model(t, nil, script.Step{Behaviour: script.ContextTooLong, Times: 3})
+	client, server := model(t, nil, llmtest.Step{Behaviour: llmtest.ContextTooLong, Times: 3})
 	s := policy.DefaultSummary()
 	s.PreTrim, s.MaxParts = nil, 2
 	w := summarizer.New(summarizer.Options{Settings: s, Model: client, Window: 128_000})
@@ -39,7 +39,7 @@ func TestHalvedPartsAreNoMoreThanThereMayBe(t *testing.T) {
 	}
 
 	// One message alone is cut anew each time, which is told once.
-	client, _ = model(t, nil, script.Step{Behaviour: script.ContextTooLong, Times: 2})
+	client, _ = model(t, nil, llmtest.Step{Behaviour: llmtest.ContextTooLong, Times: 2})
 	w = summarizer.New(summarizer.Options{Settings: s, Model: client, Window: 128_000})
 	if _, err := w.Write(t.Context(), summarize.Task{Messages: []*chat.Message{{Role: chat.RoleUser, Content: chat.TextContent(strings.Repeat("one two three ", 20_000))}}}); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestWithoutSettings(t *testing.T) {
 // What could not take the place of a summary leaves the reason why there is none.
 func TestAnExtractThatIsTooLargeIsNotWhyThereIsNoSummary(t *testing.T) {
 	t.Parallel()
-	client, _ := model(t, nil, script.Step{Behaviour: script.AuthError, Times: 9})
+	client, _ := model(t, nil, llmtest.Step{Behaviour: llmtest.AuthError, Times: 9})
 	s := policy.DefaultSummary()
 	s.OnFailure = policy.OnFailureExtractive
 	w := summarizer.New(summarizer.Options{Settings: s, Model: client, Last: true})
@@ -79,7 +79,7 @@ func TestAnExtractThatIsTooLargeIsNotWhyThereIsNoSummary(t *testing.T) {
 // up for a model, the model's failure is why there is none.
 func TestTheReportOfASummaryThatWasNotTaken(t *testing.T) {
 	t.Parallel()
-	client, _ := model(t, nil, script.Step{Behaviour: script.AuthError, Times: 9})
+	client, _ := model(t, nil, llmtest.Step{Behaviour: llmtest.AuthError, Times: 9})
 	s := policy.DefaultSummary()
 	s.OnFailure = policy.OnFailureMarker
 	w := summarizer.New(summarizer.Options{Settings: s, Model: client, Last: true})

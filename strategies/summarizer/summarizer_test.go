@@ -12,7 +12,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extractive"
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summarize"
 	"github.com/sessionstore/compactor/strategies/summarizer"
@@ -39,9 +39,9 @@ func conversation(turns int) []*chat.Message {
 }
 
 // model is a client whose only server plays steps.
-func model(t *testing.T, change func(*llm.Config), steps ...script.Step) (*llm.Client, *script.Server) {
+func model(t *testing.T, change func(*llm.Config), steps ...llmtest.Step) (*llm.Client, *llmtest.Server) {
 	t.Helper()
-	server := script.New(steps...)
+	server := llmtest.New(steps...)
 	url, err := server.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func model(t *testing.T, change func(*llm.Config), steps ...script.Step) (*llm.C
 	c := llm.Default()
 	c.Models = []llm.Profile{{Name: "m", BaseURL: url, Window: 32_000, Price: llm.Price{Input: 1, Output: 2}}}
 	c.Retry.Base, c.Retry.Max = time.Millisecond, 2*time.Millisecond
-	if slices.ContainsFunc(steps, func(s script.Step) bool { return s.Behaviour == script.Hang }) {
+	if slices.ContainsFunc(steps, func(s llmtest.Step) bool { return s.Behaviour == llmtest.Hang }) {
 		c.Deadline.Min, c.Deadline.Max = 300*time.Millisecond, 300*time.Millisecond
 	}
 	c.Cooldown.Transient, c.Cooldown.NoProvider = -1, -1
@@ -65,10 +65,10 @@ func model(t *testing.T, change func(*llm.Config), steps ...script.Step) (*llm.C
 	return client, server
 }
 
-func play(behaviours ...script.Behaviour) []script.Step {
-	var out []script.Step
+func play(behaviours ...llmtest.Behaviour) []llmtest.Step {
+	var out []llmtest.Step
 	for _, b := range behaviours {
-		out = append(out, script.Step{Behaviour: b})
+		out = append(out, llmtest.Step{Behaviour: b})
 	}
 	return out
 }
@@ -78,39 +78,39 @@ func play(behaviours ...script.Behaviour) []script.Step {
 func TestWhatModelsDo(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		steps []script.Step
+		steps []llmtest.Step
 		code  string // of the failure; empty: a summary
 		calls int    // requests
 		paid  int
 	}{
-		"a summary":                         {play(script.Normal), "", 1, 1},
-		"429, then a summary":               {play(script.RateLimited, script.Normal), "", 2, 1},
-		"429 with Retry-After":              {[]script.Step{{Behaviour: script.RateLimitedAfter, RetryAfter: "0"}}, "", 2, 1},
-		"429 with a long Retry-After":       {[]script.Step{{Behaviour: script.RateLimitedAfter, RetryAfter: "3600"}}, "rate_limited", 1, 0},
-		"500, then a summary":               {play(script.ServerError, script.Normal), "", 2, 1},
-		"500 for ever":                      {[]script.Step{{Behaviour: script.ServerError, Times: 99}}, "overloaded", 3, 0},
-		"502 with a page of HTML":           {play(script.BadGateway), "", 2, 1},
-		"slow":                              {[]script.Step{{Behaviour: script.Slow, Delay: 50 * time.Millisecond}}, "", 1, 1},
-		"hanging":                           {play(script.Hang), "timeout", 1, 0},
-		"a cut stream":                      {play(script.Cut), "", 2, 1},
-		"empty content":                     {play(script.Empty), "", 2, 2},
-		"empty content for ever":            {[]script.Step{{Behaviour: script.Empty, Times: 99}}, "malformed_answer", 2, 2},
-		"no choices":                        {play(script.NoChoices), "", 2, 2},
-		"cut off, and again":                {play(script.Length, script.Length), "cut_off", 2, 2},
-		"cut off, then mended":              {play(script.Length), "", 2, 2},
-		"a refusal, and again":              {play(script.Refusal, script.Refusal), "refusal", 2, 2},
-		"filtered":                          {play(script.Filter), "content_filter", 1, 1},
-		"no JSON":                           {play(script.InvalidJSON), "", 2, 1},
-		"an error in place of an answer":    {play(script.ErrorBody), "", 2, 1},
-		"another language":                  {play(script.WrongLanguage, script.WrongLanguage), "wrong_script", 2, 2},
-		"a quotation that nobody said":      {play(script.InventedQuote, script.InventedQuote), "invented_quote", 2, 2},
-		"no quota":                          {play(script.InsufficientQuota), "quota_exhausted", 1, 0},
-		"a wrong key":                       {play(script.AuthError), "auth", 1, 0},
-		"instructions in the answer":        {play(script.Inject), "", 1, 1},
-		"a secret in the answer":            {[]script.Step{{Behaviour: script.EchoSecret, Text: "The key is " + secret}}, "", 1, 1},
-		"an answer without sections, twice": {[]script.Step{{Behaviour: script.Normal, Text: "They talked about a handler and fixed what was wrong with it, in the end.", Times: 2}}, "missing_sections", 2, 2},
-		"an error text as the answer":       {[]script.Step{{Behaviour: script.Normal, Text: "Error: the service is unavailable at the moment.", Times: 2}}, "error_text", 2, 2},
-		"a tool call as the answer":         {[]script.Step{{Behaviour: script.Normal, Text: "<tool_call>{\"name\":\"read_file\",\"arguments\":{}}</tool_call>", Times: 2}}, "tool_syntax", 2, 2},
+		"a summary":                         {play(llmtest.Normal), "", 1, 1},
+		"429, then a summary":               {play(llmtest.RateLimited, llmtest.Normal), "", 2, 1},
+		"429 with Retry-After":              {[]llmtest.Step{{Behaviour: llmtest.RateLimitedAfter, RetryAfter: "0"}}, "", 2, 1},
+		"429 with a long Retry-After":       {[]llmtest.Step{{Behaviour: llmtest.RateLimitedAfter, RetryAfter: "3600"}}, "rate_limited", 1, 0},
+		"500, then a summary":               {play(llmtest.ServerError, llmtest.Normal), "", 2, 1},
+		"500 for ever":                      {[]llmtest.Step{{Behaviour: llmtest.ServerError, Times: 99}}, "overloaded", 3, 0},
+		"502 with a page of HTML":           {play(llmtest.BadGateway), "", 2, 1},
+		"slow":                              {[]llmtest.Step{{Behaviour: llmtest.Slow, Delay: 50 * time.Millisecond}}, "", 1, 1},
+		"hanging":                           {play(llmtest.Hang), "timeout", 1, 0},
+		"a cut stream":                      {play(llmtest.Cut), "", 2, 1},
+		"empty content":                     {play(llmtest.Empty), "", 2, 2},
+		"empty content for ever":            {[]llmtest.Step{{Behaviour: llmtest.Empty, Times: 99}}, "malformed_answer", 2, 2},
+		"no choices":                        {play(llmtest.NoChoices), "", 2, 2},
+		"cut off, and again":                {play(llmtest.Length, llmtest.Length), "cut_off", 2, 2},
+		"cut off, then mended":              {play(llmtest.Length), "", 2, 2},
+		"a refusal, and again":              {play(llmtest.Refusal, llmtest.Refusal), "refusal", 2, 2},
+		"filtered":                          {play(llmtest.Filter), "content_filter", 1, 1},
+		"no JSON":                           {play(llmtest.InvalidJSON), "", 2, 1},
+		"an error in place of an answer":    {play(llmtest.ErrorBody), "", 2, 1},
+		"another language":                  {play(llmtest.WrongLanguage, llmtest.WrongLanguage), "wrong_script", 2, 2},
+		"a quotation that nobody said":      {play(llmtest.InventedQuote, llmtest.InventedQuote), "invented_quote", 2, 2},
+		"no quota":                          {play(llmtest.InsufficientQuota), "quota_exhausted", 1, 0},
+		"a wrong key":                       {play(llmtest.AuthError), "auth", 1, 0},
+		"instructions in the answer":        {play(llmtest.Inject), "", 1, 1},
+		"a secret in the answer":            {[]llmtest.Step{{Behaviour: llmtest.EchoSecret, Text: "The key is " + secret}}, "", 1, 1},
+		"an answer without sections, twice": {[]llmtest.Step{{Behaviour: llmtest.Normal, Text: "They talked about a handler and fixed what was wrong with it, in the end.", Times: 2}}, "missing_sections", 2, 2},
+		"an error text as the answer":       {[]llmtest.Step{{Behaviour: llmtest.Normal, Text: "Error: the service is unavailable at the moment.", Times: 2}}, "error_text", 2, 2},
+		"a tool call as the answer":         {[]llmtest.Step{{Behaviour: llmtest.Normal, Text: "<tool_call>{\"name\":\"read_file\",\"arguments\":{}}</tool_call>", Times: 2}}, "tool_syntax", 2, 2},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestWhatTakesThePlaceOfTheLastSummary(t *testing.T) {
 		for _, last := range []bool{true, false} {
 			t.Run(fmt.Sprint(onFailure, last), func(t *testing.T) {
 				t.Parallel()
-				client, _ := model(t, nil, script.Step{Behaviour: script.AuthError, Times: 9})
+				client, _ := model(t, nil, llmtest.Step{Behaviour: llmtest.AuthError, Times: 9})
 				s := policy.DefaultSummary()
 				s.OnFailure = onFailure
 				w := summarizer.New(summarizer.Options{Settings: s, Model: client, Last: last})
@@ -271,7 +271,7 @@ func TestLongConversationsAreReadInParts(t *testing.T) {
 
 func TestAPromptThatIsTooLongIsHalved(t *testing.T) {
 	t.Parallel()
-	client, server := model(t, nil, script.Step{Behaviour: script.ContextTooLong, Times: 2})
+	client, server := model(t, nil, llmtest.Step{Behaviour: llmtest.ContextTooLong, Times: 2})
 	s := policy.DefaultSummary()
 	s.PreTrim = nil
 	w := summarizer.New(summarizer.Options{Settings: s, Model: client, Window: 128_000})
@@ -289,7 +289,7 @@ func TestAPromptThatIsTooLongIsHalved(t *testing.T) {
 		t.Errorf("sizes %v", sizes)
 	}
 
-	client, server = model(t, nil, script.Step{Behaviour: script.ContextTooLongText, Times: 99})
+	client, server = model(t, nil, llmtest.Step{Behaviour: llmtest.ContextTooLongText, Times: 99})
 	w = summarizer.New(summarizer.Options{Settings: s, Model: client, Window: 128_000})
 	_, err := w.Write(t.Context(), summarize.Task{Messages: conversation(40)})
 	var failure *summarize.Failure
@@ -354,7 +354,7 @@ func TestAnEarlierSummaryIsBroughtUpToDate(t *testing.T) {
 // ctx ending is no failure of the summary: whoever asked tries again.
 func TestAnInterruptedSummaryIsNoFailure(t *testing.T) {
 	t.Parallel()
-	client, _ := model(t, func(c *llm.Config) { c.Deadline.Min, c.Deadline.Max = time.Minute, time.Minute }, script.Step{Behaviour: script.Hang})
+	client, _ := model(t, func(c *llm.Config) { c.Deadline.Min, c.Deadline.Max = time.Minute, time.Minute }, llmtest.Step{Behaviour: llmtest.Hang})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	s := policy.DefaultSummary()

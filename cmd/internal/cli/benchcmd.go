@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/sessionstore/compactor/cmd/internal/bench"
-	"github.com/sessionstore/compactor/cmd/internal/stack"
+	"github.com/sessionstore/compactor/cmd/internal/dev/bench"
+	"github.com/sessionstore/compactor/cmd/internal/dev/stack"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"

@@ -19,7 +19,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
-	"github.com/sessionstore/compactor/strategies/chat/formats"
+	"github.com/sessionstore/compactor/strategies/formats"
 )
 
 // grammar is the command line: kong makes the parser and the help of it.

@@ -11,15 +11,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sessionstore/compactor/cmd/internal/backlog"
 	"github.com/sessionstore/compactor/cmd/internal/config"
-	"github.com/sessionstore/compactor/cmd/internal/stack"
+	"github.com/sessionstore/compactor/cmd/internal/dev/backlog"
+	"github.com/sessionstore/compactor/cmd/internal/dev/stack"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/chat/formats"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/formats"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
 type demoCmd struct {
@@ -61,7 +61,7 @@ func (c *demoCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	var played script.Script
+	var played llmtest.Script
 	if c.Script != "" {
 		if played, err = readScript(c.Script); err != nil {
 			return err
@@ -144,7 +144,7 @@ type demo struct {
 	style     term.Style
 	app       *App
 	scheduler *scheduler.Scheduler
-	script    *script.Server // nil where no model was to be played
+	script    *llmtest.Server // nil where no model was to be played
 	began     time.Time
 
 	imported map[int64]imported // by sid

@@ -8,17 +8,17 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
 // readScript reads the file that a model plays.
-func readScript(path string) (script.Script, error) {
+func readScript(path string) (llmtest.Script, error) {
 	f, err := os.Open(path) //nolint:gosec // the user's own file
 	if err != nil {
-		return script.Script{}, wrong("--model-script: %w", err)
+		return llmtest.Script{}, wrong("--model-script: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	parsed, err := script.Parse(f)
+	parsed, err := llmtest.Parse(f)
 	if err != nil {
 		return parsed, wrong("--model-script: %s: %w", path, err)
 	}
@@ -26,7 +26,7 @@ func readScript(path string) (script.Script, error) {
 }
 
 // startScript starts the model that plays a script and makes it the only one.
-func startScript(played script.Script, cfg *config.Config) (*script.Server, error) {
+func startScript(played llmtest.Script, cfg *config.Config) (*llmtest.Server, error) {
 	server := played.Server()
 	url, err := server.Start()
 	if err != nil {

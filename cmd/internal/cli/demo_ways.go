@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sessionstore/compactor/cmd/internal/backlog"
+	"github.com/sessionstore/compactor/cmd/internal/dev/backlog"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/cmd/internal/wait"
 	"github.com/sessionstore/compactor/store"

@@ -8,9 +8,9 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/sessionstore/compactor/cmd/internal/eval"
+	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/chat/formats"
+	"github.com/sessionstore/compactor/strategies/formats"
 )
 
 // evalInput is where sessions come from.

@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 
-	"github.com/sessionstore/compactor/cmd/internal/eval"
+	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extractive"
 	"github.com/sessionstore/compactor/strategies/policy"

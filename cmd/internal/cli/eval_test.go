@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sessionstore/compactor/cmd/internal/eval"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
 // evalFile is a file of eight short talks about orders; the last has nothing to
@@ -314,7 +314,7 @@ func TestEvalReadsStoredSessionsAndOtherFormats(t *testing.T) {
 func TestModelsAreAskedOnlyByPoliciesThatWantThem(t *testing.T) {
 	t.Parallel()
 	dir, path := evalFile(t)
-	server := script.Script{}.Server()
+	server := llmtest.Script{}.Server()
 	url, err := server.Start()
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sessionstore/compactor/strategies/chat/formats"
+	"github.com/sessionstore/compactor/strategies/formats"
 )
 
 const rollout = `{"timestamp":"2026-01-02T03:04:05Z","type":"session_meta","payload":{"id":"roll","cwd":"/x","base_instructions":{"text":"You code."}}}

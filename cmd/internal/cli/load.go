@@ -12,7 +12,7 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/chat/formats"
+	"github.com/sessionstore/compactor/strategies/formats"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 

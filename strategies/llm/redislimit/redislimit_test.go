@@ -21,8 +21,8 @@ import (
 
 	"github.com/sessionstore/compactor/store/storetest"
 	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 	"github.com/sessionstore/compactor/strategies/llm/redislimit"
-	"github.com/sessionstore/compactor/strategies/llm/script"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -148,7 +148,7 @@ func TestWorkersShareTheLimits(t *testing.T) {
 // other waits for, or goes without.
 func TestClientsShareTheLimits(t *testing.T) {
 	t.Parallel()
-	redisServer, models := miniredis.RunT(t), script.New()
+	redisServer, models := miniredis.RunT(t), llmtest.New()
 	url, err := models.Start()
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package script
+package llmtest
 
 import (
 	"encoding/json"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/worker"
 )
@@ -84,7 +84,7 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 
 	model := ""
 	if o.Model {
-		server := script.New()
+		server := llmtest.New()
 		if model, err = server.Start(); err != nil { //nolint:contextcheck // it is closed below
 			return MemoryResult{}, err
 		}

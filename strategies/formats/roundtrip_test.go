@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/chat/formats"
+	"github.com/sessionstore/compactor/strategies/formats"
 )
 
 // features are what a generated session may hold.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/chat/formats"
+	"github.com/sessionstore/compactor/strategies/formats"
 )
 
 // TestSamples reads what the programs write: every line is a message or counted,

@@ -18,12 +18,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/sessionstore/compactor/cmd/internal/eval"
+	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/llm/script"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/retention"
 )
@@ -358,9 +358,9 @@ func TestAPipelineWorksTowardsTheBudget(t *testing.T) {
 }
 
 // played is a client of a model that plays steps.
-func played(t *testing.T, steps ...script.Step) *llm.Client {
+func played(t *testing.T, steps ...llmtest.Step) *llm.Client {
 	t.Helper()
-	server := script.New(steps...)
+	server := llmtest.New(steps...)
 	url, err := server.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -381,7 +381,7 @@ func TestCallsOfModelsAreCountedAndPriced(t *testing.T) {
 	base := policy.Default()
 	base.Pipeline = []policy.Step{{Strategy: "summarize", Params: map[string]any{"threshold": 4, "keep_last_n": 2, "max_summary_tokens": 3000}}}
 	registry := strategies.Builtin()
-	models := played(t, script.Step{Behaviour: script.Normal}, script.Step{Behaviour: script.AuthError})
+	models := played(t, llmtest.Step{Behaviour: llmtest.Normal}, llmtest.Step{Behaviour: llmtest.AuthError})
 	p, err := eval.Pipeline("summarize", base, eval.Build{Registry: registry, Model: models})
 	if err != nil {
 		t.Fatal(err)

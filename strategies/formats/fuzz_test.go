@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/chat/formats"
+	"github.com/sessionstore/compactor/strategies/formats"
 )
 
 // fuzz reads anything as a format: it ends, errors name a line, the report adds

@@ -30,7 +30,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sessionstore/compactor/cmd/internal/stack"
+	"github.com/sessionstore/compactor/cmd/internal/dev/stack"
 )
 
 func main() {
