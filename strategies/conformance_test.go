@@ -2,9 +2,11 @@ package strategies
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,15 +69,18 @@ var checkers = map[string]func(*vector) error{}
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	dir := os.Getenv("CONFORMANCE_DIR")
-	if dir == "" {
-		dir = shared("conformance")
+	dir, given := os.LookupEnv("CONFORMANCE_DIR")
+	if !given {
+		dir = "testdata/conformance"
 	}
 	for _, system := range []string{"agent_framework", "hermes", "timbal"} {
 		t.Run(system, func(t *testing.T) {
-			files, err := filepath.Glob(filepath.Join(dir, system+"*.jsonl"))
-			if err != nil || len(files) == 0 {
-				t.Skipf("no vectors of %s in %q: set CONFORMANCE_DIR", system, dir)
+			files := vectorFiles(t, dir, system)
+			if len(files) == 0 && given {
+				t.Skipf("no vectors of %s in CONFORMANCE_DIR, %q", system, dir)
+			}
+			if len(files) == 0 {
+				t.Fatalf("no vectors of %s in %q", system, dir)
 			}
 			agree, disagree, skipped := 0, 0, 0
 			for _, file := range files {
@@ -116,9 +121,40 @@ func (v *vector) check() (err error) {
 	return fmt.Errorf("nothing checks %s", v.Strategy.Type)
 }
 
+// vectorFiles returns the files of a system's vectors, plain or compressed.
+func vectorFiles(t *testing.T, dir, system string) []string {
+	t.Helper()
+	var files []string
+	for _, ending := range []string{"*.jsonl", "*.jsonl.gz"} {
+		found, err := filepath.Glob(filepath.Join(dir, system+ending))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+// readLines returns the contents of a file, decompressed where its name ends in ".gz".
+func readLines(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if !strings.HasSuffix(file, ".gz") {
+		return io.ReadAll(f)
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return io.ReadAll(z)
+}
+
 func readVectors(t *testing.T, file, system string) []*vector {
 	t.Helper()
-	data, err := os.ReadFile(file)
+	data, err := readLines(file)
 	if err != nil {
 		t.Fatal(err)
 	}
