@@ -171,34 +171,35 @@ func (b *briefing) see(ctx context.Context, st Store) error {
 	return nil
 }
 
-// pipeline is the run's own, or the policy's. A repair runs no strategy: the guard
-// alone mends the view.
+// pipeline returns the pipeline of a run: the steps that its options name, or the
+// policy's. A repair runs no strategy: the guard alone makes the view valid.
 func (p *Planner) pipeline(b *briefing, st Answers, probe func(string)) (strategies.Pipeline, summarizer.Writers, error) {
-	out := strategies.Pipeline{PinTools: b.policy.PinTools, Guard: strategies.Guard{DropSystem: !b.policy.PreserveSystem}}
-	if b.repairOnly() {
-		return out, nil, nil
-	}
 	// What the window holds beside the stored messages (tools, the provider's own
 	// overhead) is not ours to shrink: the target for the messages is lower by it.
 	limits := b.limits
 	limits.Target = max(1, limits.Target-(b.context-b.stored))
 	pol := b.policy
-	if own := b.claim.Options.Pipeline; len(own) > 0 {
-		// Who names a strategy wants what it does, no less and no more.
+	toTarget := false
+	switch own := b.claim.Options.Pipeline; {
+	case b.repairOnly():
+		pol.Pipeline = nil
+	case len(own) > 0:
 		pol.Pipeline = make([]policy.Step, len(own))
 		for i, s := range own {
 			pol.Pipeline[i] = policy.Step{Strategy: s.Strategy, Params: whole(s.Params)}
 		}
-	} else {
-		out.Target, out.Fallback = limits.Target, pol.Fallback
+	default:
+		toTarget = true
 	}
-	out.FromLog = b.operatesOnLog()
-	out.Unsummarized = summarizer.Unsummarized(pol.Summary)
-	steps, writers, err := summarizer.Build(p.Registry, pol.Steps(limits), p.summaries(b, st, probe))
+	out, writers, err := summarizer.Build(p.Registry, pol, limits, p.summaries(b, st, probe))
 	if err != nil {
 		return out, nil, fmt.Errorf("%w: %w", errOptions, err)
 	}
-	out.Steps = steps
+	if !toTarget {
+		// The steps that a request names all run, whether or not the target is met before.
+		out.Target = 0
+	}
+	out.FromLog = b.operatesOnLog()
 	return out, writers, nil
 }
 

@@ -80,8 +80,8 @@ func stored(a summarizer.Answer) store.SummaryAnswer {
 // summaries are how a run's are made.
 func (p *Planner) summaries(b *briefing, st Answers, probe func(string)) summarizer.Options {
 	o := summarizer.Options{
-		Settings: b.policy.Summary, Model: p.Model, Scope: b.claim.Session.Key.Tenant + "\x00" + b.claim.Session.Key.Session,
-		Window: int(b.limits.Window), Focus: b.claim.Options.Focus, Manual: b.claim.Trigger == store.TriggerOperator,
+		Model: p.Model, Scope: b.claim.Session.Key.Tenant + "\x00" + b.claim.Session.Key.Session,
+		Focus: b.claim.Options.Focus, Manual: b.claim.Trigger == store.TriggerOperator,
 		// To the day: a time in the prompt is in the key of the answer, and a rehearsal is paid
 		// for once with the run that it rehearses.
 		At: b.claim.QueuedAt.UTC().Truncate(24 * time.Hour),

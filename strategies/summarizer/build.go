@@ -10,10 +10,21 @@ import (
 // has one of its own.
 type Writers []*Writer
 
-// Build makes the steps of a pipeline, each with a writer of its own, where the registry
-// has no summarizer. The error is that of the first step that cannot be made.
-func Build(r *strategies.Registry, steps []policy.Step, o Options) ([]strategies.Strategy, Writers, error) {
-	out, writers := make([]strategies.Strategy, len(steps)), make(Writers, len(steps))
+// Build returns the pipeline of a policy that comes to limits for the model of a session.
+// Each step gets a writer of its own, unless the registry has a summarizer; Build sets the
+// Settings, the Window and Last of o. The error is that of the first step that cannot be
+// made.
+//
+// To run exactly the steps of a policy, wherever that leads, clear the Target of the result.
+func Build(r *strategies.Registry, p policy.Policy, limits policy.Limits, o Options) (strategies.Pipeline, Writers, error) {
+	steps := p.Steps(limits)
+	out := strategies.Pipeline{
+		Steps: make([]strategies.Strategy, len(steps)), PinTools: p.PinTools,
+		Target: limits.Target, Fallback: p.Fallback, Unsummarized: unsummarized(p.Summary),
+		Guard: strategies.Guard{DropSystem: !p.PreserveSystem},
+	}
+	writers := make(Writers, len(steps))
+	o.Settings, o.Window = p.Summary, int(limits.Window)
 	for i, s := range steps {
 		registry := r
 		if r.Summarizer == nil {
@@ -22,8 +33,8 @@ func Build(r *strategies.Registry, steps []policy.Step, o Options) ([]strategies
 			registry = r.With(writers[i])
 		}
 		var err error
-		if out[i], err = registry.New(s.Strategy, s.Params); err != nil {
-			return nil, nil, err
+		if out.Steps[i], err = registry.New(s.Strategy, s.Params); err != nil {
+			return strategies.Pipeline{}, nil, err
 		}
 	}
 	return out, writers, nil
@@ -51,9 +62,9 @@ func (w Writers) Report(steps []strategies.Step) {
 	}
 }
 
-// Unsummarized is what a policy leaves to the fallback of a pipeline whose last step got
-// no summary.
-func Unsummarized(s Settings) strategies.Unsummarized {
+// unsummarized returns what a policy leaves to the fallback of a pipeline whose last step
+// got no summary.
+func unsummarized(s Settings) strategies.Unsummarized {
 	switch s.OnFailure {
 	case OnFailureTruncate:
 		return strategies.DropOldest

@@ -32,11 +32,10 @@ func TestASummaryOutlastsTheTruncationBehindIt(t *testing.T) {
 			p.Pipeline = append(p.Pipeline, policy.Step{Strategy: last})
 		}
 		limits := p.Limits("gpt-4o", tokens.Window)
-		steps, writers, err := summarizer.Build(strategies.Builtin(), p.Steps(limits), summarizer.Options{Settings: p.Summary, Window: int(limits.Window)})
+		run, writers, err := summarizer.Build(strategies.Builtin(), p, limits, summarizer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		run := strategies.Pipeline{Steps: steps, Target: limits.Target, Fallback: p.Fallback}
 		c, err := strategies.Compact(t.Context(), messages, run, strategies.Options{Counter: tokens.ForModel("gpt-4o")})
 		if err != nil {
 			t.Fatal(err)

@@ -277,12 +277,12 @@ func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.
 	return f, err
 }
 
-// pipeline is what is run on a session of a model, and what it comes to in words.
+// pipeline returns what is run on a session of a model, and its explanation.
 func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies.Pipeline, writers summarizer.Writers, explain []string, err error) {
 	pol := cfg.Policy
 	limits := pol.Limits(model, tokens.Window)
-	p.PinTools, p.Guard.DropSystem = pol.PinTools, !pol.PreserveSystem
-	if len(c.steps) > 0 {
+	named := len(c.steps) > 0
+	if named {
 		pol.Pipeline = c.steps
 		for i, s := range pol.Steps(limits) {
 			params, err := json.Marshal(s.Params)
@@ -292,15 +292,16 @@ func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies
 			explain = append(explain, fmt.Sprintf("step %d %s %s", i+1, s.Strategy, params))
 		}
 	} else {
-		p.Target, p.Fallback = limits.Target, pol.Fallback
 		explain = pol.Explain(model, tokens.Window)
 	}
-	p.Unsummarized = summarizer.Unsummarized(pol.Summary)
-	p.Steps, writers, err = summarizer.Build(strategies.Builtin(), pol.Steps(limits), summarizer.Options{
-		Settings: pol.Summary, Model: c.models, Window: int(limits.Window), Manual: true, At: time.Now().UTC().Truncate(24 * time.Hour),
+	p, writers, err = summarizer.Build(strategies.Builtin(), pol, limits, summarizer.Options{
+		Model: c.models, Manual: true, At: time.Now().UTC().Truncate(24 * time.Hour),
 	})
 	if err != nil {
 		return p, nil, nil, &exitError{exitUsage, err}
+	}
+	if named {
+		p.Target = 0 // exactly these steps
 	}
 	return p, writers, explain, nil
 }

@@ -165,17 +165,11 @@ func share(p policy.Policy) float64 {
 	return p.Target
 }
 
-// pipeline is the pipeline of p towards a target, with who writes its summaries.
+// pipeline returns the pipeline of p towards a target, with the writers of its summaries.
 func pipeline(p policy.Policy, b Build, target chat.Tokens) (strategies.Pipeline, summarizer.Writers, error) {
 	window := chat.Tokens(math.Ceil(float64(target) / share(p)))
 	limits := policy.Limits{Window: window, Start: min(window, target+1), Target: target}
-	run := strategies.Pipeline{Target: target, Fallback: p.Fallback, PinTools: p.PinTools, Unsummarized: summarizer.Unsummarized(p.Summary)}
-	run.Guard.DropSystem = !p.PreserveSystem
-	steps, writers, err := summarizer.Build(b.Registry, p.Steps(limits), summarizer.Options{
-		Settings: p.Summary, Model: b.Model, Window: int(window), Manual: true,
-	})
-	run.Steps = steps
-	return run, writers, err
+	return summarizer.Build(b.Registry, p, limits, summarizer.Options{Model: b.Model, Manual: true})
 }
 
 // UsageOf is what a summary took.
