@@ -95,10 +95,7 @@ func (c *Conversation) Append(messages ...chat.Message) chat.Seq {
 }
 
 func (c *Conversation) add(m *chat.Message) {
-	meta := m.Meta(c.next())
-	if paired, _ := c.pairer.Next(m.Role, m.CallIDs(), m.ToolCallID, meta.ReasoningOnly()); paired {
-		meta.Flags |= chat.Paired
-	}
+	meta := c.pairer.Describe(m, c.next())
 	meta.Tokens = c.options.Counter.Message(m)
 	c.groups.Add(&meta)
 	c.at = append(c.at, int32(len(c.entries)))

@@ -19,40 +19,22 @@ type exchanges struct {
 func newExchanges(t *Transcript) exchanges {
 	n := len(t.Entries)
 	x := exchanges{of: make([]int32, n), first: make([]int32, n), last: make([]int32, n)}
-	call, results := int32(-1), false
-	var before []int32 // reasoning that may be that of the next call
-	for i := range t.Entries {
-		e, at := &t.Entries[i], int32(i)
+	for i := range x.of {
 		x.of[i] = -1
-		switch {
-		case !e.Included:
+	}
+	groups, at := t.viewGroups()
+	for k := range groups {
+		g := &groups[k]
+		if g.Call < 0 {
 			continue
-		case e.Role == chat.RoleAssistant && e.Calls > 0:
-			for _, r := range before {
-				x.of[r] = at
-			}
-			x.calls = append(x.calls, at)
-			x.of[i], call, results = at, at, false
-			if x.first[i] = at; len(before) > 0 {
-				x.first[i] = before[0]
-			}
-		case e.Role == chat.RoleTool:
-			if e.Has(chat.Paired) {
-				x.of[i] = call
-			}
-			results = true
-		case e.ReasoningOnly():
-			if x.of[i] = call; results || call < 0 {
-				x.of[i], call = -1, -1
-				before = append(before, at)
-				continue
-			}
-		default:
-			call = -1
 		}
-		before = before[:0]
-		if c := x.of[i]; c >= 0 {
-			x.last[c] = at
+		call := at[g.Call]
+		x.calls = append(x.calls, call)
+		x.first[call] = at[g.Start]
+		for i := g.Start; i < g.End; i++ {
+			if e := at[i]; g.Member(&t.Entries[e].Meta) {
+				x.of[e], x.last[call] = call, e
+			}
 		}
 	}
 	return x

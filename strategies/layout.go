@@ -14,7 +14,8 @@ type layout struct {
 	d       *Draft
 	placeOf []int32 // by id, -1 for what holds no place
 	places  []place
-	groups  []group
+	made    []chat.Group // the groups as package chat finds them
+	groups  []group      // the same with what becomes of them
 	// earlier is, by addition, the one written for the same place before it, or -1.
 	earlier []int32
 }
@@ -114,69 +115,31 @@ func (l *layout) position(k int) chat.Seq { return l.d.all[l.places[k].rep].Posi
 func (l *layout) rep(k int32) *chat.Meta { return &l.d.all[l.places[k].rep].Meta }
 
 func (l *layout) group() {
-	var made []chat.Group
 	if t := l.d.input; len(l.places) == len(t.Entries) && t.grouping == nil {
-		made = t.Groups() // every entry is a place
+		l.made = t.Groups() // every entry is a place
 	} else {
 		metas := make([]chat.Meta, len(l.places))
 		for k := range l.places {
 			metas[k] = *l.rep(int32(k))
 		}
-		made = chat.Groups(metas)
+		l.made = chat.Groups(metas)
 	}
-	l.groups = make([]group, len(made))
-	for i, g := range made {
-		x := group{start: int32(g.Start), end: int32(g.End), call: -1}
-		for k := x.start; k < x.end; k++ {
+	l.groups = make([]group, len(l.made))
+	for i := range l.made {
+		g := &l.made[i]
+		l.groups[i] = group{start: int32(g.Start), end: int32(g.End), call: int32(g.Call), answers: g.Answers}
+		for k := g.Start; k < g.End; k++ {
 			l.places[k].group = int32(i)
-			l.places[k].member = true
-			if m := l.rep(k); m.Calls > 0 && m.Role == chat.RoleAssistant {
-				x.call = k
-			}
+			l.places[k].member = g.Member(l.rep(int32(k)))
 		}
-		for k := x.start; k < x.end; k++ {
-			if m := l.rep(k); m.Role == chat.RoleTool {
-				l.places[k].member = x.call >= 0 && m.Has(chat.Paired)
-				if l.places[k].member {
-					x.answers++
-				}
-			}
-		}
-		l.groups[i] = x
 	}
 }
 
-// open is the first place of the first call group that is not complete yet, or
-// -1: a call waits for results until a user message follows, and reasoning at the
-// end of the log may be that of a call to come.
+// open returns the first place of the first call group that is not complete yet,
+// or -1 (see chat.OpenFrom).
 func (l *layout) open() int32 {
-	user := chat.Seq(0)
-	for i := range l.d.all[:len(l.d.all)-len(l.d.adds)] {
-		e := &l.d.all[i]
-		switch {
-		case e.Role != chat.RoleUser:
-		case e.Kind != chat.KindSummary:
-			user = max(user, e.Position)
-		case e.Included || e.Has(chat.Moved):
-			user = max(user, e.Position-1) // it stands before what is at its position
-		}
-	}
-	first, tail := int32(-1), true
-	for i := len(l.groups) - 1; i >= 0; i-- {
-		g := &l.groups[i]
-		start := g.start
-		for start < g.call && l.position(int(start)) <= user {
-			start++ // reasoning that the user message cuts off from the call
-		}
-		if l.position(int(start)) <= user {
-			break
-		}
-		tail = tail && l.rep(g.end-1).ReasoningOnly() && g.call < 0
-		if tail || l.waits(g) {
-			first = start
-		}
-	}
-	return first
+	user := userPosition(l.d.all[:len(l.d.all)-len(l.d.adds)])
+	return int32(chat.OpenFrom(l.made, user, func(k int) *chat.Meta { return l.rep(int32(k)) }))
 }
 
 // waits reports whether the group has a call that has not all its results.

@@ -13,10 +13,11 @@ import (
 func (g Guard) mend(ctx context.Context, l *layout, open int32, load Loader) ([]Repair, error) {
 	var repairs []Repair
 	for range 4 { // one round is enough, but for views that no run has left
-		if len(l.d.faults()) == 0 {
+		mends := chat.Repair(l.d.viewMetas())
+		if len(mends) == 0 {
 			return repairs, nil
 		}
-		done, err := l.apply(ctx, chat.Repair(l.d.viewMetas()), open, load)
+		done, err := l.apply(ctx, mends, open, load)
 		if err != nil {
 			return nil, err
 		}

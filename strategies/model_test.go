@@ -31,10 +31,7 @@ func newModel() *model {
 func (s *model) append(ms ...chat.Message) {
 	for _, m := range ms {
 		q := chat.Seq(len(s.metas) + 1)
-		meta := m.Meta(q)
-		if paired, _ := s.pairer.Next(m.Role, m.CallIDs(), m.ToolCallID, meta.ReasoningOnly()); paired {
-			meta.Flags |= chat.Paired
-		}
+		meta := s.pairer.Describe(&m, q)
 		meta.Tokens = quarter{}.Message(&m)
 		s.put(meta, m)
 	}

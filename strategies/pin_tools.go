@@ -2,64 +2,45 @@ package strategies
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// pinTools pins the groups that call one of some tools. It has no name in a
-// Registry: Pipeline.PinTools asks for it.
-type pinTools struct{ names []string }
-
-// Name implements Strategy.
-func (pinTools) Name() string { return "pin_tools" }
-
-// Plan implements Strategy.
-func (pinTools) Plan(context.Context, *Transcript) (chat.Plan, error) { return chat.Plan{}, nil }
-
-// Reads implements Reader: what makes calls.
-func (pinTools) Reads(t *Transcript) []chat.Seq {
-	var out []chat.Seq
-	for i := range t.Entries {
-		if makesCalls(&t.Entries[i]) {
-			out = append(out, t.Entries[i].Seq)
+// pinTools pins the groups that call one of the named tools for the rest of a run.
+// It goes by the groups of the log: where the whole log is visible, a call and its
+// stand-in hold one place.
+func (d *Draft) pinTools(ctx context.Context, names []string, load Loader) error {
+	var seqs []chat.Seq
+	for i := range d.all {
+		if makesCalls(&d.all[i]) {
+			seqs = append(seqs, d.all[i].Seq)
 		}
 	}
-	return out
-}
-
-// Pins implements Pinner. It goes by places, not by groups: where the whole log is
-// visible, a call and its stand-in stand beside each other and are two groups.
-func (p pinTools) Pins(t *Transcript) ([]chat.Seq, error) {
-	var out []chat.Seq
-	for i := 0; i < len(t.Entries); i++ {
-		e := &t.Entries[i]
-		if !makesCalls(e) {
+	loaded, err := d.load(ctx, seqs, load)
+	if err != nil {
+		return fmt.Errorf("load tool calls to pin: %w", err)
+	}
+	defer d.drop(loaded)
+	l := newLayout(d)
+	seqs = seqs[:0]
+	pin := func(id int32) { seqs = append(seqs, d.all[id].Seq) }
+	for i := range d.all {
+		e := &d.all[i]
+		named := func(c chat.ToolCall) bool { return slices.Contains(names, c.Name) }
+		if !makesCalls(e) || !slices.ContainsFunc(e.Message.ToolCalls, named) {
 			continue
 		}
-		m, err := t.Read(i)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.ContainsFunc(m.ToolCalls, func(c chat.ToolCall) bool { return slices.Contains(p.names, c.Name) }) {
-			continue
-		}
-		for k := i - 1; k >= 0 && t.Entries[k].ReasoningOnly(); k-- {
-			out = append(out, t.Entries[k].Seq)
-		}
-		out = append(out, e.Seq)
-		for i+1 < len(t.Entries) && belongs(&t.Entries[i+1], e) {
-			i++
-			out = append(out, t.Entries[i].Seq)
+		pin(int32(i))
+		if k := l.placeOf[i]; k >= 0 {
+			for g, k := &l.groups[l.places[k].group], int32(0); g.start+k < g.end; k++ {
+				l.each(g.start+k, pin)
+			}
 		}
 	}
-	return out, nil
-}
-
-// belongs reports whether what stands behind a call is its stand-in, its reasoning
-// or a result.
-func belongs(e, call *Entry) bool {
-	return e.Kind != chat.KindSummary && (e.Position == call.Position || e.ReasoningOnly() || e.Role == chat.RoleTool)
+	d.pin(seqs)
+	return nil
 }
 
 func makesCalls(e *Entry) bool { return e.Role == chat.RoleAssistant && e.Calls > 0 }

@@ -119,7 +119,7 @@ func (p Pipeline) attempt(ctx context.Context, t *Transcript, load Loader) (Resu
 		return Result{}, err
 	}
 	totals := d.Transcript().Totals()
-	r := Result{Before: totals, Faults: d.faults()}
+	r := Result{Before: totals, Faults: chat.Check(d.viewMetas())}
 	if err := p.run(ctx, d, load, &r, &totals); err != nil {
 		return Result{}, err
 	}
@@ -173,7 +173,7 @@ func (p Pipeline) run(ctx context.Context, d *Draft, load Loader, r *Result, tot
 		*totals = d.Transcript().Totals()
 	}
 	if len(p.PinTools) > 0 {
-		if _, err := d.Run(ctx, pinTools{p.PinTools}, load); err != nil {
+		if err := d.pinTools(ctx, p.PinTools, load); err != nil {
 			return err
 		}
 	}

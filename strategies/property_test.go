@@ -246,18 +246,6 @@ func TestHostileStrategiesBehindTheGuardKeepTheInvariants(t *testing.T) {
 	})
 }
 
-func TestPlainViewsHaveNoFaults(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		s, _ := drawSession(t)
-		for _, whole := range []bool{true, false} {
-			if faults := chat.Check(s.view()); plain(s.transcript(whole).Entries) && len(faults) > 0 {
-				t.Fatalf("%v in%s", faults, s.describe(false))
-			}
-		}
-	})
-}
-
 func TestStrategiesThatOnlyExcludeNeverGrowTheView(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

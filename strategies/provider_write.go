@@ -48,14 +48,10 @@ func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*Transcrip
 	}
 	pin := NewConversation(p.Options)
 	var pairer chat.Pairer
-	pair := func(m *chat.Message, meta chat.Meta) bool {
-		paired, _ := pairer.Next(m.Role, m.CallIDs(), m.ToolCallID, meta.ReasoningOnly())
-		return paired
-	}
 	for i := range log.Records {
 		r := &log.Records[i]
 		if r.Kind != chat.KindSummary { // what was moved was said elsewhere, too
-			pair(&r.Message, r.Meta)
+			pairer.Describe(&r.Message, r.Seq)
 		}
 		t.Entries = append(t.Entries, Entry{
 			Meta: r.Meta, Included: r.Included, Pinned: r.Pinned || pin.pinIDs[r.Message.ID], Message: &r.Message,
@@ -64,10 +60,7 @@ func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*Transcrip
 	own := slices.Clone(messages)
 	for i := range own {
 		m := &own[i]
-		meta := m.Meta(log.Last + chat.Seq(i+1))
-		if pair(m, meta) {
-			meta.Flags |= chat.Paired
-		}
+		meta := pairer.Describe(m, log.Last+chat.Seq(i+1))
 		meta.Tokens = t.Counter.Message(m)
 		t.Entries = append(t.Entries, Entry{
 			Meta: meta, Included: true, Pinned: pin.pins[i] || m.ID != "" && pin.pinIDs[m.ID], Message: m,

@@ -43,7 +43,7 @@ func older(t *Transcript, preserved []bool) []int {
 	var out []int
 	last, waiting := lastUser(t), waitingFrom(t)
 	for i, g := range t.Groups() {
-		if g.Start >= waiting || t.GroupPinned(i) {
+		if g.End > waiting || t.GroupPinned(i) {
 			continue
 		}
 		stays := false
@@ -70,34 +70,15 @@ func rolling(e *Entry) bool {
 	return e.Kind == chat.KindSummary && e.Role == chat.RoleUser && !e.Has(chat.Moved)
 }
 
-// waitingFrom is the index of the first group behind the last user message that has
-// a call without its result, or is reasoning at the end, perhaps for a call to come;
-// or the number of entries.
+// waitingFrom returns the index of the first entry of the view that still waits for
+// results (see chat.OpenFrom), or the number of entries.
 func waitingFrom(t *Transcript) int {
-	from, tail := len(t.Entries), true
-	for i, g := range slices.Backward(t.Groups()) {
-		if !t.GroupIncluded(i) {
-			continue
-		}
-		left := 0
-		tail = tail && t.Entries[g.Start].ReasoningOnly() && g.Kind != chat.GroupToolCall
-		for k := g.Start; k < g.End; k++ {
-			e := &t.Entries[k]
-			switch {
-			case !e.Included:
-			case userTurn(e):
-				return from
-			case e.Role == chat.RoleTool && e.Has(chat.Paired):
-				left--
-			case e.Role == chat.RoleAssistant:
-				left += e.Calls
-			}
-		}
-		if tail || left > 0 {
-			from = g.Start
-		}
+	groups, at := t.viewGroups()
+	from := chat.OpenFrom(groups, userPosition(t.Entries), func(i int) *chat.Meta { return &t.Entries[at[i]].Meta })
+	if from < 0 {
+		return len(t.Entries)
 	}
-	return from
+	return int(at[from])
 }
 
 // seqsOf are the seqs of entries by index.

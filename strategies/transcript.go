@@ -74,6 +74,38 @@ func (t *Transcript) Groups() []chat.Group {
 	return t.groups
 }
 
+// viewGroups returns the groups of the entries in the view alone, and for each
+// index in them that of the entry.
+func (t *Transcript) viewGroups() (groups []chat.Group, at []int32) {
+	var g chat.Grouper
+	at = make([]int32, 0, len(t.Entries))
+	for i := range t.Entries {
+		if e := &t.Entries[i]; e.Included {
+			g.Add(&e.Meta)
+			at = append(at, int32(i))
+		}
+	}
+	return g.Groups(), at
+}
+
+// userPosition returns the position of the last user message, behind which alone a
+// call may still wait for results. A summary in the role of the user, if it is in
+// the view, stands in front of what is at its position.
+func userPosition(entries []Entry) chat.Seq {
+	user := chat.Seq(0)
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case e.Role != chat.RoleUser:
+		case e.Kind != chat.KindSummary:
+			user = max(user, e.Position)
+		case e.Included || e.Has(chat.Moved):
+			user = max(user, e.Position-1)
+		}
+	}
+	return user
+}
+
 // GroupTotals counts what of the group with ordinal i is in the view. A group of
 // which any message is included is included.
 func (t *Transcript) GroupTotals(i int) (messages int, tokens chat.Tokens) {

@@ -64,7 +64,45 @@ func (f Fault) String() string { return fmt.Sprintf("%s at seq %d", f.Code, f.Se
 //   - whether the last user message and pinned messages are in the view.
 //
 // A plan made of whole groups breaks none of the first two.
-func Check(view []Meta) []Fault { return scanView(view).faults }
+func Check(view []Meta) []Fault {
+	if plain(view) {
+		return nil
+	}
+	return scanView(view).faults
+}
+
+// plain reports whether the view is of the common kind in which nothing can be
+// wrong: every call but the last is answered at once and in full, and summaries
+// and stand-ins stand apart from groups and from the leading system messages. It
+// spares most views the scan, which allocates.
+func plain(view []Meta) bool {
+	left := 0 // results that the last call still waits for
+	var results, written, spoken, thinking bool
+	for i := range view {
+		m := &view[i]
+		if m.Role == RoleTool {
+			if left == 0 || m.Flags&Paired == 0 {
+				return false
+			}
+			left--
+			results, thinking = true, false
+			continue
+		}
+		source, reasoning := m.Kind != KindSummary && m.Kind != KindStandIn, m.reasoningOnly()
+		switch {
+		case left > 0 && (!reasoning || results),
+			!source && thinking,
+			m.Role == RoleSystem && written && !spoken:
+			return false
+		case isCall(m):
+			left, results = m.Calls, false
+		}
+		thinking = reasoning
+		written = written || !source
+		spoken = spoken || source && m.Role != RoleSystem
+	}
+	return true
+}
 
 // scan is the pass over a view that Check and Repair share.
 type scan struct {

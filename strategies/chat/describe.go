@@ -49,11 +49,8 @@ func (m Message) CallIDs() []string {
 func Describe(ms []Message) []Meta {
 	var p Pairer
 	out := make([]Meta, len(ms))
-	for i, m := range ms {
-		out[i] = m.Meta(Seq(i + 1))
-		if paired, _ := p.Next(m.Role, m.CallIDs(), m.ToolCallID, out[i].ReasoningOnly()); paired {
-			out[i].Flags |= Paired
-		}
+	for i := range ms {
+		out[i] = p.Describe(&ms[i], Seq(i+1))
 	}
 	return out
 }

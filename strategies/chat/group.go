@@ -17,6 +17,42 @@ type Group struct {
 	Kind         GroupKind
 	Start, End   int
 	HasReasoning bool
+	// Call is the index of the message that makes the calls, -1 for a group
+	// without one.
+	Call int
+	// Answers counts the results in the group that answer its call. A result
+	// that is not Paired stands in the group but answers nothing.
+	Answers int
+}
+
+// Member reports whether m, a message of the group, belongs to its call: the call
+// itself, its reasoning, or a result that answers it.
+func (g *Group) Member(m *Meta) bool {
+	return m.Role != RoleTool || g.Call >= 0 && m.Has(Paired)
+}
+
+// OpenFrom returns the index of the first message that is not complete yet: the
+// start of the first group that waits for results, or reasoning at the end that
+// may be that of a call to come. A user message ends the waiting, so only what
+// stands behind the position user counts. at returns the messages that groups was
+// made from. OpenFrom returns -1 where nothing is open.
+func OpenFrom(groups []Group, user Seq, at func(i int) *Meta) int {
+	first, tail := -1, true
+	for k := len(groups) - 1; k >= 0; k-- {
+		g := &groups[k]
+		start := g.Start
+		for start < g.Call && at(start).Position <= user {
+			start++ // reasoning that the user message cuts off from the call
+		}
+		if at(start).Position <= user {
+			break
+		}
+		tail = tail && g.Call < 0 && at(g.End-1).reasoningOnly()
+		if tail || g.Call >= 0 && at(g.Call).Calls > g.Answers {
+			first = start
+		}
+	}
+	return first
 }
 
 // Groups splits metadata in view order into atomic groups, in one pass. Every
@@ -55,7 +91,7 @@ const (
 	tailResults      // results
 )
 
-// Groups are the groups so far. The slice is the Grouper's: Add may change its
+// Groups returns the groups so far. The slice is the Grouper's: Add may change its
 // last elements.
 func (g *Grouper) Groups() []Group { return g.groups }
 
@@ -63,7 +99,7 @@ func (g *Grouper) Groups() []Group { return g.groups }
 func (g *Grouper) Add(m *Meta) {
 	i := g.messages
 	g.messages++
-	one := Group{Kind: GroupAssistantText, Start: i, End: i + 1, HasReasoning: m.Has(HasReasoning)}
+	one := Group{Kind: GroupAssistantText, Start: i, End: i + 1, HasReasoning: m.Has(HasReasoning), Call: -1}
 	next, thoughts := tailClosed, 0
 	switch {
 	case m.Role == RoleSystem:
@@ -72,13 +108,17 @@ func (g *Grouper) Add(m *Meta) {
 		one.Kind, one.HasReasoning = GroupUser, false
 	case m.Role == RoleTool:
 		if g.tail != tailClosed {
-			g.groups[len(g.groups)-1].End = g.messages
+			last := &g.groups[len(g.groups)-1]
+			last.End = g.messages
+			if last.Call >= 0 && m.Flags&Paired != 0 {
+				last.Answers++
+			}
 			g.tail = tailResults
 			return
 		}
 		one.Kind, one.HasReasoning, next = GroupToolCall, false, tailResults
 	case isCall(m):
-		one.Kind, next = GroupToolCall, tailCall
+		one.Kind, one.Call, next = GroupToolCall, i, tailCall
 		if g.thoughts > 0 {
 			first := len(g.groups) - g.thoughts
 			one.Start, one.HasReasoning = g.groups[first].Start, true

@@ -51,7 +51,11 @@ func TestGroups(t *testing.T) {
 		other, summary                                  = 13, 0x30
 	)
 	g := func(k chat.GroupKind, start, end int, reasoning ...bool) chat.Group {
-		return chat.Group{Kind: k, Start: start, End: end, HasReasoning: len(reasoning) > 0}
+		return chat.Group{Kind: k, Start: start, End: end, HasReasoning: len(reasoning) > 0, Call: -1}
+	}
+	calls := func(call int, g chat.Group) chat.Group {
+		g.Call = call
+		return g
 	}
 	tests := map[string]struct {
 		in   []byte
@@ -60,7 +64,7 @@ func TestGroups(t *testing.T) {
 		"nothing": {nil, []chat.Group{}},
 		"a call takes reasoning before it, behind it, and its results": {
 			[]byte{sys, user, think, think, call, think, result, result, text},
-			[]chat.Group{g("system", 0, 1), g("user", 1, 2), g("tool_call", 2, 8, true), g("assistant_text", 8, 9)},
+			[]chat.Group{g("system", 0, 1), g("user", 1, 2), calls(4, g("tool_call", 2, 8, true)), g("assistant_text", 8, 9)},
 		},
 		"reasoning that leads to no call is alone, message by message": {
 			[]byte{think, think, user, think},
@@ -70,21 +74,21 @@ func TestGroups(t *testing.T) {
 		},
 		"reasoning between two calls is the earlier one's": {
 			[]byte{call, think, call, result},
-			[]chat.Group{g("tool_call", 0, 2, true), g("tool_call", 2, 4)},
+			[]chat.Group{calls(0, g("tool_call", 0, 2, true)), calls(2, g("tool_call", 2, 4))},
 		},
 		"reasoning behind results starts the next group": {
 			[]byte{thinkCall, result, think, call},
-			[]chat.Group{g("tool_call", 0, 2, true), g("tool_call", 2, 4, true)},
+			[]chat.Group{calls(0, g("tool_call", 0, 2, true)), calls(3, g("tool_call", 2, 4, true))},
 		},
 		"results without a call are a group": {
 			[]byte{result, result, user, call, user, result},
-			[]chat.Group{g("tool_call", 0, 2), g("user", 2, 3), g("tool_call", 3, 4), g("user", 4, 5), g("tool_call", 5, 6)},
+			[]chat.Group{g("tool_call", 0, 2), g("user", 2, 3), calls(3, g("tool_call", 3, 4)), g("user", 4, 5), g("tool_call", 5, 6)},
 		},
 		"unknown roles are text, and call nothing": {
 			[]byte{other, result}, []chat.Group{g("assistant_text", 0, 1), g("tool_call", 1, 2)},
 		},
 		"a summary of reasoning belongs to no call": {
-			[]byte{think | summary, call}, []chat.Group{g("assistant_text", 0, 1, true), g("tool_call", 1, 2)},
+			[]byte{think | summary, call}, []chat.Group{g("assistant_text", 0, 1, true), calls(1, g("tool_call", 1, 2))},
 		},
 	}
 	for name, tt := range tests {

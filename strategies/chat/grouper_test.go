@@ -19,7 +19,7 @@ func groupsBySpec(ms []Meta) []Group {
 	isResult := func(m Meta) bool { return m.Role == RoleTool }
 	groups := []Group{}
 	for i := 0; i < len(ms); {
-		g := Group{Kind: GroupAssistantText, Start: i, End: i + 1, HasReasoning: ms[i].Has(HasReasoning)}
+		g := Group{Kind: GroupAssistantText, Start: i, End: i + 1, HasReasoning: ms[i].Has(HasReasoning), Call: -1}
 		call := run(i, Meta.ReasoningOnly)
 		switch {
 		case ms[i].Role == RoleSystem:
@@ -30,7 +30,12 @@ func groupsBySpec(ms []Meta) []Group {
 			g.Kind, g.HasReasoning, g.End = GroupToolCall, false, run(i, isResult)
 		case call < len(ms) && isCall(&ms[call]):
 			behind := run(call+1, Meta.ReasoningOnly)
-			g.Kind, g.End = GroupToolCall, run(behind, isResult)
+			g.Kind, g.Call, g.End = GroupToolCall, call, run(behind, isResult)
+			for _, m := range ms[behind:g.End] {
+				if m.Has(Paired) {
+					g.Answers++
+				}
+			}
 			g.HasReasoning = ms[call].Has(HasReasoning) || call > i || behind > call+1
 		}
 		groups = append(groups, g)

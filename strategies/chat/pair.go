@@ -2,8 +2,9 @@ package chat
 
 import "slices"
 
-// Pairer finds which tool results answer a call. Feed it the source messages of
-// a session in log order; the zero value is the start of a session.
+// Pairer finds which tool results answer a call, by their ids, and marks them
+// Paired. Feed it the source messages of a session in log order; the zero value
+// is the start of a session. Everything else goes by that mark: see Groups.
 //
 // A result pairs when it stands in the run of results directly behind a tool
 // call message (reasoning-only messages may stand between the call and its first
@@ -15,6 +16,16 @@ type Pairer struct {
 	open     []string // ids of the current call message without a result
 	answered bool     // a result has come since the call message
 	pending  bool     // an earlier call message was left behind with open calls
+}
+
+// Describe takes the next message, as the source message with number seq, and
+// returns its metadata with Paired set where it answers a call.
+func (p *Pairer) Describe(m *Message, seq Seq) Meta {
+	meta := m.Meta(seq)
+	if paired, _ := p.Next(m.Role, m.CallIDs(), m.ToolCallID, meta.ReasoningOnly()); paired {
+		meta.Flags |= Paired
+	}
+	return meta
 }
 
 // Next takes the next message and reports whether it is a paired result, and

@@ -52,6 +52,9 @@ type Mend struct {
 // that member later puts the rewritten one, whose seq is higher, behind it. Check
 // sees that, and Repair moves it again.
 func Repair(view []Meta) []Mend {
+	if plain(view) {
+		return nil
+	}
 	s := scanView(view)
 	if len(s.faults) == 0 {
 		return nil
