@@ -164,6 +164,28 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 }
 
+// The image ships a binary built with the tag nodev.
+func TestProductionBinaryLeavesOutDevPackages(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "nodev", "./cmd/compactor")
+	cmd.Dir = moduleRoot(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := strings.Fields(string(out))
+	if !slices.Contains(deps, module+"/cmd/internal/cli") {
+		t.Fatalf("no cli among %d dependencies", len(deps))
+	}
+	for _, dep := range deps {
+		for _, dev := range []string{"cmd/internal/dev/...", "strategies/llm/llmtest", "strategies/strategiestest", "store/storetest"} {
+			if match(module+"/"+dev, dep) {
+				t.Errorf("the production binary depends on %s", dep)
+			}
+		}
+	}
+}
+
 func TestImportRules(t *testing.T) {
 	t.Parallel()
 	ours := func(pkg string) string { return module + "/" + pkg }

@@ -45,11 +45,9 @@ type grammar struct {
 	Unpin    unpinCmd    `cmd:"" group:"Sessions:" help:"Let runs decide about a pinned message again."`
 
 	CompactFile compactFileCmd `cmd:"" group:"Files:" help:"Compact the sessions of a file, without any server."`
-	Eval        evalCmd        `cmd:"" group:"Files:" help:"Measure what compaction policies retain, on the sessions of files or stored ones."`
 	Trajectory  trajectoryCmd  `cmd:"" group:"Files:" help:"Compress recorded runs of agents (ShareGPT files) to a token target."`
 
-	Demo    demoCmd    `cmd:"" group:"Other:" help:"Show all of it on a backlog, with servers of its own."`
-	Bench   benchCmd   `cmd:"" group:"Other:" help:"Measure the job path on real servers."`
+	devCommands
 	Config  configCmd  `cmd:"" group:"Other:" help:"Show the configuration, or an example of it."`
 	Version versionCmd `cmd:"" group:"Other:" help:"Show the version of this binary."`
 }
