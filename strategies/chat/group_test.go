@@ -1,13 +1,15 @@
 package chat_test
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/growth"
 )
 
 // metasOf reads a message out of every byte: what it is, and whether it is a
@@ -101,43 +103,25 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// slow reports whether grouping twenty times the messages takes far more than
-// twenty times as long, each time it is measured.
-func slow(pattern []byte) bool {
-	const small, factor = 2_000, 20
-	list := func(n int) []chat.Meta {
-		return metasOf(slices.Repeat(pattern, n/len(pattern)+1)[:n])
+// BenchmarkGroupsGrowth groups every pattern of one and of two kinds of messages, again
+// and again, and a run of reasoning, which is what can be looked ahead over.
+func BenchmarkGroupsGrowth(b *testing.B) {
+	kinds := []byte{0x00, 0x01, 0x04, 0x07, 0x09, 0x0a, 0x0d, 0x0f, 0x34, 0x47}
+	patterns := map[string][]byte{
+		"a call and thoughts": {0x04, 0x04, 0x07}, "thoughts between": {0x07, 0x04, 0x0a}, "a run of reasoning": append(slices.Repeat([]byte{0x04}, 39_999), 0x01),
 	}
-	few, many := list(small), list(small*factor)
-	fastest := func(ms []chat.Meta) time.Duration {
-		best := time.Hour
-		for range 3 {
-			start := time.Now()
-			chat.Groups(ms)
-			best = min(best, time.Since(start))
-		}
-		return best
-	}
-	for range 8 { // other work on the machine spoils one attempt, not all of them
-		if fastest(many) < 6*factor*fastest(few) {
-			return false
+	for _, x := range kinds {
+		for _, y := range kinds {
+			patterns[fmt.Sprintf("%02x%02x", x, y)] = []byte{x, y}
 		}
 	}
-	return true
-}
-
-func TestGroupsInLinearTime(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures time")
-	}
-	for _, pattern := range []string{"\x04", "\x07", "\x0a", "\x0f", "\x04\x34", "\x04\x04\x07", "\x07\x04\x0a"} {
-		if slow([]byte(pattern)) {
-			t.Errorf("grouping %q again and again is not linear", pattern)
-		}
-	}
-	// A run of reasoning is what can be looked ahead over.
-	if slow(append(slices.Repeat([]byte{4}, 39_999), 1)) {
-		t.Error("grouping a run of reasoning is not linear")
+	for _, name := range slices.Sorted(maps.Keys(patterns)) {
+		b.Run(name, func(b *testing.B) {
+			growth.Report(b, 2_000, 20, func(n int) func() {
+				ms := metasOf(slices.Repeat(patterns[name], n/len(patterns[name])+1)[:n])
+				return func() { chat.Groups(ms) }
+			})
+		})
 	}
 }
 
@@ -161,9 +145,6 @@ func FuzzGroups(f *testing.F) {
 		}
 		if next != len(ms) {
 			t.Fatalf("groups end at %d of %d", next, len(ms))
-		}
-		if n := len(data); n > 0 && n <= 12 && slow(data) {
-			t.Fatalf("grouping %q again and again is not linear", data)
 		}
 	})
 }

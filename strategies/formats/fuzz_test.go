@@ -4,16 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/formats"
+	"github.com/sessionstore/compactor/strategies/internal/growth"
 )
 
 // fuzz reads anything as a format: it ends, errors name a line, the report adds
@@ -132,12 +131,9 @@ func FuzzDetect(f *testing.F) {
 	})
 }
 
-// TestReadingIsLinear: ten times the lines take no more than about ten times as
-// long, however the lines refer to each other.
-func TestReadingIsLinear(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures time")
-	}
+// BenchmarkReadGrowth reads lines that refer to each other in ways that a reader might
+// search for again and again.
+func BenchmarkReadGrowth(b *testing.B) {
 	const prompt = `"message":{"role":"user","content":"x"}`
 	for name, tt := range map[string]struct {
 		format string
@@ -165,23 +161,14 @@ func TestReadingIsLinear(t *testing.T) {
 			return `{"type":"message","id":"m` + itoa(i) + `","parentId":"m` + itoa(i-1) + `","message":{"role":"user","content":"x"}}`
 		}},
 	} {
-		took := func(n int) time.Duration {
-			var b strings.Builder
-			for i := range n {
-				b.WriteString(tt.line(i) + "\n")
-			}
-			best := time.Hour
-			for range 3 {
-				runtime.GC()
-				start := time.Now()
-				read(t, b.String(), tt.format)
-				best = min(best, time.Since(start))
-			}
-			return best
-		}
-		small, big := took(2_000), took(20_000)
-		if big > 40*small {
-			t.Errorf("%s: %v for 2,000 lines and %v for 20,000", name, small, big)
-		}
+		b.Run(name, func(b *testing.B) {
+			growth.Report(b, 2_000, 10, func(n int) func() {
+				var text strings.Builder
+				for i := range n {
+					text.WriteString(tt.line(i) + "\n")
+				}
+				return func() { read(b, text.String(), tt.format) }
+			})
+		})
 	}
 }

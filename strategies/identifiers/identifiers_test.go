@@ -11,15 +11,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/identifiers"
+	"github.com/sessionstore/compactor/strategies/internal/growth"
 )
 
 // adversarial are texts whose identifiers overlap, nest or nearly are some.
@@ -178,26 +179,17 @@ func TestAllAllocatesNothing(t *testing.T) {
 	}
 }
 
-// What makes a scanner quadratic costs no more per octet than a real text does,
-// within a factor that is far below the number of octets.
-func TestAllIsLinear(t *testing.T) {
-	t.Parallel()
+// BenchmarkAllGrowth scans what makes a scanner quadratic that looks ahead or back.
+func BenchmarkAllGrowth(b *testing.B) {
 	for _, unit := range []string{
 		"a", "-a", "a/", ".a-/", "a@", "a.", "'", "\"a", "`ab", "~/", "/", "@-.", "a_", "#", "٣", "a/.b-", "12345678-", "a@b.-", "-/.a", "a@b.c", "é'",
 	} {
-		took := func(n int) time.Duration {
-			s := strings.Repeat(unit, n/len(unit))
-			best := time.Hour
-			for range 5 {
-				start := time.Now()
-				identifiers.All(s, func(identifiers.Kind, int, int) {})
-				best = min(best, time.Since(start))
-			}
-			return best
-		}
-		if small, large := took(1<<15), took(1<<20); large > 32*8*small+10*time.Millisecond {
-			t.Errorf("%q: 32 KiB in %v, 1 MiB in %v", unit, small, large)
-		}
+		b.Run(strconv.Quote(unit), func(b *testing.B) {
+			growth.Report(b, 1<<15, 32, func(n int) func() {
+				s := strings.Repeat(unit, n/len(unit))
+				return func() { identifiers.All(s, func(identifiers.Kind, int, int) {}) }
+			})
+		})
 	}
 }
 

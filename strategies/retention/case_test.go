@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/growth"
 	"github.com/sessionstore/compactor/strategies/retention"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
@@ -109,24 +109,28 @@ func TestBaselinesStayWithinTheirBudgetAndChangeNothing(t *testing.T) {
 	})
 }
 
-// A session whose text repeats few identifiers very often costs what its length
-// costs: the occurrences of one are never searched for again.
-func TestScoringIsLinear(t *testing.T) {
+// repeated is a session whose text names few identifiers n times each.
+func repeated(n int) []chat.Message {
+	return []chat.Message{
+		say(chat.RoleUser, strings.Repeat("aaaaaaa1 aaaaaa1 /aa/aa/aa/aa 1111 11111 111111\n", n)),
+		say(chat.RoleAssistant, "aaaaaaa1 /aa/aa/aa/aa 1111 11111 111111 `aaa`"),
+	}
+}
+
+func TestScoringOfIdentifiersRepeatedOften(t *testing.T) {
 	t.Parallel()
-	took := func(n int) time.Duration {
-		ms := []chat.Message{say(chat.RoleUser, strings.Repeat("aaaaaaa1 aaaaaa1 /aa/aa/aa/aa 1111 11111 111111\n", n)), say(chat.RoleAssistant, "aaaaaaa1 /aa/aa/aa/aa 1111 11111 111111 `aaa`")}
-		best := time.Hour
-		for range 3 {
-			start := time.Now()
-			c := retention.NewCaseOf(ms[:1], ms[1:])
-			if got := c.Score(ms[:1]); got.Loose != len(c.Needs) {
-				t.Errorf("%+v of %d", got, len(c.Needs))
-			}
-			best = min(best, time.Since(start))
-		}
-		return best
+	ms := repeated(1000)
+	c := retention.NewCaseOf(ms[:1], ms[1:])
+	if got := c.Score(ms[:1]); got.Loose != len(c.Needs) {
+		t.Errorf("%+v of %d", got, len(c.Needs))
 	}
-	if small, large := took(1000), took(32000); large > 32*8*small+10*time.Millisecond {
-		t.Errorf("50 kB in %v, 1.6 MB in %v", small, large)
-	}
+}
+
+// BenchmarkScoreGrowth scores such a session, which searches for the occurrences of an
+// identifier once.
+func BenchmarkScoreGrowth(b *testing.B) {
+	growth.Report(b, 1000, 32, func(n int) func() {
+		ms := repeated(n)
+		return func() { retention.NewCaseOf(ms[:1], ms[1:]).Score(ms[:1]) }
+	})
 }

@@ -226,15 +226,8 @@ var cleanHostile = []string{
 	"PuTTY-User-Key-" + "File-2\n", "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\n", "secret=key=", "'secret' => '", "secret: `", " -", "password is ", "'token', '", "<secret>", "key\nvalue: ", "api key is a1", "mysql -p", " -p a", "s" + "k-a-",
 }
 
-func TestCleanIsLinear(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures time")
-	}
-	for _, p := range append(cleanHostile, hostile...) {
-		if slow(func(size int) { Clean(strings.Repeat(p, size/len(p))) }) {
-			t.Errorf("%q again and again is not cleaned in linear time", p)
-		}
-	}
+func BenchmarkCleanGrowth(b *testing.B) {
+	benchmarkGrowth(b, append(cleanHostile, hostile...), func(s string) { Clean(s) })
 }
 
 func FuzzClean(f *testing.F) {

@@ -112,18 +112,10 @@ func TestFrameIsStable(t *testing.T) {
 	})
 }
 
-func TestFrameIsLinear(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures time")
-	}
-	for _, p := range append(frameBits, "[ ", "[conversation ", "- end of ", "[-", "\n[END OF ") {
-		if slow(func(size int) {
-			s := strings.Repeat(p, size/len(p))
-			Unframe(Frame(s, Options{Merged: s}))
-		}) {
-			t.Errorf("%q again and again is not framed in linear time", p)
-		}
-	}
+func BenchmarkFrameGrowth(b *testing.B) {
+	benchmarkGrowth(b, append(frameBits, "[ ", "[conversation ", "- end of ", "[-", "\n[END OF "), func(s string) {
+		Unframe(Frame(s, Options{Merged: s}))
+	})
 }
 
 func TestRoleBetween(t *testing.T) {

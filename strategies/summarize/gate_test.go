@@ -4,11 +4,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/growth"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -321,41 +321,29 @@ func TestEvidenceIsBounded(t *testing.T) {
 	}
 }
 
-func TestGateIsLinear(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures time")
-	}
+func BenchmarkGateGrowth(b *testing.B) {
 	e := asked(ask)
-	for _, p := range []string{
+	benchmarkGrowth(b, []string{
 		"\"", "user said \"", "“", "user ", "user: ", "<think>", "</think>", "```\n", "# a\n", "> a\n", "- \"a\"\n", "<tool_call", "{\"name\": \"", "[a", "<a", ".", "用户", "`", "\n",
 		"the user's message was ", "I'm sorry ", "*** ", "word ",
-	} {
-		if slow(func(size int) {
-			s := strings.Repeat(p, size/len(p))
-			Gate{Sections: DefaultSections(), Counter: tokens.Chars4{}, Evidence: e}.Check(Answer{Text: s})
-			Gate{Counter: tokens.Chars4{}, Evidence: NewEvidence(tokens.Chars4{})}.Check(Answer{Text: "## Goal\nThe user said \"x\". " + s})
-		}) {
-			t.Errorf("%q again and again is not judged in linear time", p)
-		}
-	}
+	}, func(s string) {
+		Gate{Sections: DefaultSections(), Counter: tokens.Chars4{}, Evidence: e}.Check(Answer{Text: s})
+		Gate{Counter: tokens.Chars4{}, Evidence: NewEvidence(tokens.Chars4{})}.Check(Answer{Text: "## Goal\nThe user said \"x\". " + s})
+	})
 }
 
-// slow reports whether eight times as much takes far more than eight times as long, each
-// time it is measured. It depends on no machine's speed.
-func slow(do func(size int)) bool {
-	const small, factor = 1 << 15, 8
-	took := func(size int) time.Duration {
-		start := time.Now()
-		do(size)
-		return time.Since(start)
+// benchmarkGrowth reports how the time of do grows with a text that consists of one unit,
+// for each of them.
+func benchmarkGrowth(b *testing.B, units []string, do func(text string)) {
+	b.Helper()
+	for _, unit := range units {
+		b.Run(strconv.Quote(unit), func(b *testing.B) {
+			growth.Report(b, 1<<15, 8, func(n int) func() {
+				s := strings.Repeat(unit, n/len(unit))
+				return func() { do(s) }
+			})
+		})
 	}
-	for range 5 { // other work on the machine spoils one attempt, not all of them
-		few := min(took(small), took(small))
-		if many := took(small * factor); many < 3*factor*few || many < 50*time.Millisecond {
-			return false
-		}
-	}
-	return true
 }
 
 func FuzzGate(f *testing.F) {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/growth"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -262,23 +263,21 @@ func TestCoverable(t *testing.T) {
 	}
 }
 
-func TestPreTrimIsLinear(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures time")
-	}
-	const each = 16 // of slow's size is a turn
-	var ms []*chat.Message
-	for i := range 1 << 18 / each {
-		id := strconv.Itoa(i)
-		ms = append(ms, said(chat.RoleUser, "x"), called(id), returned(id, numbered(60)))
-	}
+func BenchmarkPreTrimGrowth(b *testing.B) {
 	for _, name := range PreTrimSteps() {
-		if slow(func(size int) {
-			trim := trimmer()
-			trim.Limit = 100_000
-			trim.Run([]PreTrim{{Step: name}}, ms[:3*size/each])
-		}) {
-			t.Errorf("%s does not take linear time", name)
-		}
+		b.Run(name, func(b *testing.B) {
+			growth.Report(b, 2_000, 8, func(turns int) func() {
+				var ms []*chat.Message
+				for i := range turns {
+					id := strconv.Itoa(i)
+					ms = append(ms, said(chat.RoleUser, "x"), called(id), returned(id, numbered(60)))
+				}
+				return func() {
+					trim := trimmer()
+					trim.Limit = 100_000
+					trim.Run([]PreTrim{{Step: name}}, ms)
+				}
+			})
+		})
 	}
 }

@@ -45,6 +45,10 @@ func FuzzSegments(f *testing.F) {
 	for _, s := range []string{"", "a b", strings.Repeat("aé", 40), "\n\n!!\u0301\u0301", "12345678901234567890"} {
 		f.Add(s)
 	}
+	// Runs that are not linear to merge where they are not cut.
+	for _, unit := range []string{"a", "A", "aA", " ", "\n", " \n", "-", "!?#", "/", "中文", "🎉", "👩‍", "\u0301", "a\u0301", "!\u0301", "1", "\u00a0", "QmFzZTY0IHRleHQ", "'s"} {
+		f.Add(strings.Repeat(unit, 400))
+	}
 	f.Fuzz(func(t *testing.T, s string) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
 		const longest = 16

@@ -3,15 +3,17 @@ package tokens_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pkoukk/tiktoken-go"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/growth"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -132,32 +134,17 @@ var runs = map[string]string{
 	"no-break spaces": "\u00a0", "base64": "QmFzZTY0IHRleHQ", "replacement": "\uFFFD", "invalid": "\xff", "apostrophes": "'s",
 }
 
-func TestNoInputIsQuadratic(t *testing.T) {
+// BenchmarkTextGrowth counts runs that are not linear to merge. What bounds the work is
+// that segments cut them, which FuzzSegments checks.
+func BenchmarkTextGrowth(b *testing.B) {
 	for _, name := range []string{tokens.O200K, tokens.CL100K} {
-		c := encoding(t, name)
-		for kind, unit := range runs {
-			t.Run(name+"/"+kind, func(t *testing.T) {
-				const small, factor = 5_000, 10
-				fastest := func(n int) time.Duration {
-					s := strings.Repeat(unit, n/len(unit))
-					best := time.Hour
-					for range 2 {
-						start := time.Now()
-						c.Text(s)
-						best = min(best, time.Since(start))
-					}
-					return best
-				}
-				// Linear is 10, quadratic 100; a slow moment of the machine spoils
-				// one attempt, not all of them.
-				var ratio float64
-				for range 12 {
-					ratio = float64(fastest(small*factor)) / float64(fastest(small))
-					if ratio < 2.5*factor {
-						return
-					}
-				}
-				t.Errorf("ten times the input takes %.0f times as long", ratio)
+		c := encoding(b, name)
+		for _, kind := range slices.Sorted(maps.Keys(runs)) {
+			b.Run(name+"/"+kind, func(b *testing.B) {
+				growth.Report(b, 5_000, 10, func(n int) func() {
+					s := strings.Repeat(runs[kind], n/len(runs[kind]))
+					return func() { c.Text(s) }
+				})
 			})
 		}
 	}

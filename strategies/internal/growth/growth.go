@@ -1,0 +1,51 @@
+// Package growth measures in benchmarks how the time that work takes grows with its
+// size. It knows nothing of the work, and passes no verdict: what it reports depends on
+// the machine and on what else runs there.
+package growth
+
+import (
+	"math"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// Each size is measured at least leastRounds times in an iteration of a benchmark, and
+// until the large one took leastTime; the fastest counts, as other work on the machine
+// only ever slows it down.
+const (
+	leastRounds = 3
+	leastTime   = 50 * time.Millisecond
+)
+
+// Report measures the work that prepare returns for an input of size small and for one
+// of size small*factor, and reports the metric x-linear: how many times as long the large
+// one took as factor small ones. It is 1 for work that grows linearly and factor for work
+// that grows quadratically. The time to prepare an input does not count.
+func Report(b *testing.B, small, factor int, prepare func(n int) func()) {
+	b.Helper()
+	few, many := prepare(small), prepare(small*factor)
+	low, high := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+	for b.Loop() {
+		runtime.GC() // of what was before
+		var spent time.Duration
+		for n := 0; n < leastRounds || spent < leastTime; n++ {
+			// Both take about as long, so that other work disturbs them alike.
+			low = min(low, timed(func() {
+				for range factor {
+					few()
+				}
+			}))
+			took := timed(many)
+			high, spent = min(high, took), spent+took
+		}
+	}
+	b.ReportMetric(float64(high)/float64(max(low, 1)), "x-linear")
+	b.ReportMetric(0, "ns/op") // of both sizes together, which says nothing
+}
+
+func timed(do func()) time.Duration {
+	start := time.Now()
+	do()
+	return time.Since(start)
+}
