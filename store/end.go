@@ -174,9 +174,6 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 	return chat.ParseRanges(rows)
 }
 
-// Estimates reports whether a counter of that name only estimates.
-func Estimates(counter string) bool { return counter == "chars/4" || counter == "octets/3" }
-
 // ending is the change as end_run takes it.
 func (c *Change) ending() (ending, error) {
 	e := ending{sid: c.SID, status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, exclude: c.Plan.Gone(), include: c.Plan.Include}
@@ -189,7 +186,7 @@ func (c *Change) ending() (ending, error) {
 		// The store names what runs write, and the envelope is not of the body.
 		a.Message.ID, a.Message.SourceID, a.Message.CreatedAt = "", "", time.Time{}
 		chat.Sanitize(&a.Message) // as append does: a model or a custom strategy may write anything
-		if Estimates(a.Counter) {
+		if chat.Estimates(a.Counter) {
 			a.Flags |= chat.Estimated // as append does
 		}
 		body, err := a.Message.MarshalJSON()

@@ -162,7 +162,7 @@ func (a *attempt) work(ctx context.Context, b *briefing) error {
 	a.ledger.Steps = result.Steps
 	a.gain = result.Gain()
 	for _, add := range result.Plan.Additions { // the next run sees them with the margin, too
-		if store.Estimates(add.Counter) {
+		if chat.Estimates(add.Counter) {
 			a.gain -= b.policy.Margin(add.Tokens) - add.Tokens
 		}
 	}

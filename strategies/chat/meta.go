@@ -28,6 +28,17 @@ const (
 	Moved
 )
 
+// Names of the counters that estimate (see package tokens).
+const (
+	CounterChars4  = "chars/4"
+	CounterOctets3 = "octets/3"
+)
+
+// Estimates reports whether a counter of that name only estimates. A name that is
+// not known does not: it is an application's own, whose counts are taken as given,
+// as the SQL function append takes them.
+func Estimates(counter string) bool { return counter == CounterChars4 || counter == CounterOctets3 }
+
 // Meta is what planning knows of a message without reading its content: fixed
 // width, one index entry in the store.
 type Meta struct {

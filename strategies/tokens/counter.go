@@ -12,8 +12,8 @@ const (
 	O200K  = "o200k_base"
 	CL100K = "cl100k_base"
 	// Chars4Name and Octets3Name are estimates; planning adds a margin to them.
-	Chars4Name  = "chars/4"
-	Octets3Name = "octets/3"
+	Chars4Name  = chat.CounterChars4
+	Octets3Name = chat.CounterOctets3
 )
 
 // Counter counts tokens. Implementations are immutable and safe for concurrent
@@ -39,9 +39,6 @@ func ByName(name string) (Counter, error) {
 	}
 	return nil, fmt.Errorf("token counter %q: want %s, %s, %s or %s", name, O200K, CL100K, Chars4Name, Octets3Name)
 }
-
-// Estimates reports whether the counter of that name guesses; an unknown one does.
-func Estimates(name string) bool { return name != O200K && name != CL100K }
 
 // Chars4 estimates a token for every four code points, and one at least for text
 // that is not empty. It undercounts code: by 18 % in the median.
