@@ -294,38 +294,28 @@ func (d *Draft) outcome() ([]chat.Meta, Totals) {
 	return view, t.Totals()
 }
 
-// fallback takes the oldest groups until the view has no more than target tokens,
-// but nothing that the guard would put back, and neither the newest group. A
-// summary stands for much and costs little, so summaries go only after all else.
+// fallback drops the oldest groups until the view has no more than target tokens,
+// but nothing that the guard would put back. A summary stands for much and costs
+// little, so summaries go only after all else.
 func (g Guard) fallback(d *Draft, target chat.Tokens) chat.Plan {
 	t := d.Transcript()
-	groups, retained := t.Groups(), t.MinimumRetained()
-	_, tokens := t.Included()
 	last, open := g.fixed(d)
-	var out seqSet
-	take := func(summaries bool) {
-		for i, x := range groups {
-			e := &t.Entries[x.Start]
+	may := func(summaries bool) func(i int) bool {
+		return func(i int) bool {
+			x := t.Groups()[i]
 			switch {
-			case tokens <= target:
-				return
-			case i == retained, x.Kind == chat.GroupSystem && !g.DropSystem, summaries != (e.Kind == chat.KindSummary):
-				continue
-			case open > 0 && t.Entries[x.End-1].Position >= open:
-				continue
+			case !t.GroupIncluded(i), x.Kind == chat.GroupSystem && !g.DropSystem,
+				summaries != (t.Entries[x.Start].Kind == chat.KindSummary),
+				open > 0 && t.Entries[x.End-1].Position >= open:
+				return false
 			}
-			keep := false
-			for _, e := range t.Entries[x.Start:x.End] {
-				keep = keep || e.Pinned || e.Seq == last
-			}
-			if n, freed := t.GroupTotals(i); !keep && n > 0 {
-				tokens -= freed
-				t.seqs(&out, i)
-			}
+			return !slices.ContainsFunc(t.Entries[x.Start:x.End], func(e Entry) bool { return e.Pinned || e.Seq == last })
 		}
 	}
-	take(false)
-	take(true)
+	var out seqSet
+	_, size := t.Included()
+	size = t.dropOldest(&out, size, target, may(false))
+	t.dropOldest(&out, size, target, may(true))
 	return out.exclude(reasonFallback)
 }
 

@@ -85,35 +85,16 @@ func (s *tokenBudget) stage(ctx context.Context, d *Draft, load Loader) error {
 	return nil
 }
 
-// fallback takes the oldest groups until the view is within the budget, system
-// messages only when nothing else is left. The newest group always stays, and so
-// do pinned ones.
+// fallback drops the oldest groups until the view is within the budget, system
+// messages only when nothing else is left.
 func (s *tokenBudget) fallback(d *Draft) {
 	t := d.Transcript()
-	_, tokens := t.Included()
-	if tokens <= s.budget {
-		return
-	}
-	retained := t.MinimumRetained()
-	var plan chat.Plan
-	take := func(system bool, reason string) {
-		var out seqSet
-		for i, g := range t.Groups() {
-			if i == retained || system != (g.Kind == chat.GroupSystem) || t.GroupPinned(i) {
-				continue
-			}
-			_, n := t.GroupTotals(i)
-			tokens -= n
-			t.seqs(&out, i)
-			if tokens <= s.budget {
-				break
-			}
-		}
-		plan.Exclude = append(plan.Exclude, out.exclude(reason).Exclude...)
-	}
-	take(false, reasonFallback)
-	if tokens > s.budget {
-		take(true, reasonFallbackStrict)
-	}
+	system := func(i int) bool { return t.Groups()[i].Kind == chat.GroupSystem }
+	var others, systems seqSet
+	_, size := t.Included()
+	size = t.dropOldest(&others, size, s.budget, func(i int) bool { return !system(i) })
+	t.dropOldest(&systems, size, s.budget, system)
+	plan := others.exclude(reasonFallback)
+	plan.Exclude = append(plan.Exclude, systems.exclude(reasonFallbackStrict).Exclude...)
 	d.Apply(plan, s.Name())
 }

@@ -162,6 +162,25 @@ func (t *Transcript) MinimumRetained() int {
 	return last
 }
 
+// dropOldest adds the oldest groups for which may holds to out until a view of size
+// tokens has at most budget without them, and returns what is left of size. The
+// newest group (see MinimumRetained) and pinned ones always stay.
+func (t *Transcript) dropOldest(out *seqSet, size, budget chat.Tokens, may func(i int) bool) chat.Tokens {
+	retained := t.MinimumRetained()
+	for i := range t.Groups() {
+		if size <= budget {
+			break
+		}
+		if i == retained || !may(i) || t.GroupPinned(i) {
+			continue
+		}
+		_, freed := t.GroupTotals(i)
+		size -= freed
+		t.seqs(out, i)
+	}
+	return size
+}
+
 // Included counts the messages in the view and their tokens.
 func (t *Transcript) Included() (messages int, tokens chat.Tokens) {
 	for i := range t.Entries {
