@@ -38,7 +38,7 @@ type Settlement struct {
 	PolicyHash     string      `json:"fleet_hash"`
 	// Settled is the fingerprint of what the run decided on; an automatic run that
 	// finds the same has nothing new to decide.
-	Settled         string  `json:"settled"`
+	Settled         string  `json:"decision_fingerprint"`
 	CooldownSeconds float64 `json:"cooldown_seconds,omitempty"`
 	Ineffective     bool    `json:"ineffective,omitempty"`
 }

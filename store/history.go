@@ -133,7 +133,7 @@ const (
 		r AS (INSERT INTO compactor.runs (sid, trigger, requested_by, status, fence, started_at)
 			SELECT sid, 'application', $3, 'running', 1, now() FROM s RETURNING id)
 		SELECT r.id, s.sid, s.last_seq, s.live_messages, s.live_tokens, coalesce(s.due_tokens, $4), s.estimate_margin,
-			s.policy_hash, coalesce(s.settled, '')
+			s.policy_hash, coalesce(s.decision_fingerprint, '')
 		FROM s, r`
 	// By the ranges, as in the view: seq <@ seqs would read the whole log.
 	queryMoved = `

@@ -90,7 +90,7 @@ const (
 			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id AND o.lease_until >= now()),
 			s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.revision, s.last_seq, s.last_source_seq,
 			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
-			coalesce(s.suspect_seq, 0), s.due, coalesce(s.settled, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false)
+			coalesce(s.suspect_seq, 0), s.due, coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false)
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid WHERE r.id = $1`
 	// Index-only: OFFSET 0 keeps the planner on the ranges of the view.
 	queryClaimView = `

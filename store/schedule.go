@@ -94,9 +94,9 @@ type Sweep struct {
 // already: of several schedulers one fires.
 func (s *Store) FireSlot(ctx context.Context, entry string, slot time.Time, by string) (bool, error) {
 	const query = `
-		WITH fired AS (INSERT INTO compactor.cron_slots (entry, slot, fired_by) VALUES ($1, $2, $3)
+		WITH fired AS (INSERT INTO compactor.cron_ticks (entry, tick, fired_by) VALUES ($1, $2, $3)
 			ON CONFLICT DO NOTHING RETURNING 1)
-		INSERT INTO compactor.sweeps (entry, slot) SELECT $1, $2 FROM fired ON CONFLICT DO NOTHING`
+		INSERT INTO compactor.sweeps (entry, tick) SELECT $1, $2 FROM fired ON CONFLICT DO NOTHING`
 	tag, err := s.pool.Exec(ctx, s.q(query), entry, slot, by)
 	return err == nil && tag.RowsAffected() == 1, wrap("fire slot", err)
 }
@@ -104,7 +104,7 @@ func (s *Store) FireSlot(ctx context.Context, entry string, slot time.Time, by s
 // LastSlot is the latest slot of an entry that was fired; the zero time if none was.
 func (s *Store) LastSlot(ctx context.Context, entry string) (time.Time, error) {
 	var slot *time.Time
-	err := s.pool.QueryRow(ctx, s.q(`SELECT max(slot) FROM compactor.cron_slots WHERE entry = $1`), entry).Scan(&slot)
+	err := s.pool.QueryRow(ctx, s.q(`SELECT max(tick) FROM compactor.cron_ticks WHERE entry = $1`), entry).Scan(&slot)
 	if err != nil || slot == nil {
 		return time.Time{}, wrap("last slot", err)
 	}
@@ -113,7 +113,7 @@ func (s *Store) LastSlot(ctx context.Context, entry string) (time.Time, error) {
 
 // OpenSweeps lists the sweeps that have not gone over the whole fleet yet.
 func (s *Store) OpenSweeps(ctx context.Context) ([]Sweep, error) {
-	rows, err := s.pool.Query(ctx, s.q(`SELECT id, entry, slot, queued, ended_at IS NOT NULL FROM compactor.sweeps WHERE ended_at IS NULL ORDER BY id`))
+	rows, err := s.pool.Query(ctx, s.q(`SELECT id, entry, tick, queued, ended_at IS NOT NULL FROM compactor.sweeps WHERE ended_at IS NULL ORDER BY id`))
 	if err != nil {
 		return nil, wrap("open sweeps", err)
 	}

@@ -324,7 +324,7 @@ func TestLeaderThatDiesIsSucceededWithinItsTTL(t *testing.T) {
 	kill := lead("first")
 	p.await("the first leads", func() bool { return holder() == "first" })
 	lead("second")
-	p.await("the slot was fired", func() bool { return p.number(`SELECT count(*) FROM compactor.cron_slots`) == 1 })
+	p.await("the slot was fired", func() bool { return p.number(`SELECT count(*) FROM compactor.cron_ticks`) == 1 })
 	p.awaitRest()
 	kill()
 	died := time.Now()
@@ -338,7 +338,7 @@ func TestLeaderThatDiesIsSucceededWithinItsTTL(t *testing.T) {
 	}
 	p.awaitRest()
 	p.wantOneEffect()
-	slots := p.number(`SELECT count(*) FROM compactor.cron_slots`)
+	slots := p.number(`SELECT count(*) FROM compactor.cron_ticks`)
 	sweeps := p.number(`SELECT count(*) FROM compactor.sweeps`)
 	if slots != 1 || sweeps != 1 {
 		t.Errorf("%d slots fired, %d sweeps, want one of each", slots, sweeps)
