@@ -167,7 +167,6 @@ func TestCompactKeepsPins(t *testing.T) {
 		"an index that is none":  {Options{Pins: []int{6}}, "0 1 2 3 4 5", "index 6 of 6"},
 		"an index below 0":       {Options{Pins: []int{-1}}, "0 1 2 3 4 5", "index -1 of 6"},
 		"an id that nobody has":  {Options{PinIDs: []string{"x", "z"}}, "0 1 2 3 4 5", `"z"`},
-		"without the guard":      {Options{Unguarded: true}, "5", ""},
 		"a target that is met":   {Options{Target: 1000}, "0 1 2 3 4 5", ""},
 		"a target and fallback":  {Options{Counter: equal(10), Target: 30, Fallback: true}, "4 5", ""},
 		"a target that is given": {Options{Counter: equal(10), Target: 50}, "4 5", ""},

@@ -263,8 +263,6 @@ func (c *afClients) strategy(spec Params) (Strategy, error) {
 				p[key] = null
 			}
 		}
-	case "context_window":
-		p["mode"] = modeReference
 	case "token_budget":
 		delete(p, "strategies")
 		for _, spec := range list(spec["strategies"]) {
@@ -276,8 +274,14 @@ func (c *afClients) strategy(spec Params) (Strategy, error) {
 	if err := errors.Join(append(faults, err)...); err != nil {
 		return nil, err
 	}
-	if b, ok := s.(*tokenBudget); ok {
-		b.steps = steps
+	switch s := s.(type) {
+	case *tokenBudget:
+		s.steps = steps
+	case *contextWindow: // its phases drop groups too, the first one's leave the second nothing to do
+		for i := range s.phases {
+			p := &s.phases[i]
+			p.strategy = &tokenBudget{budget: p.limit, steps: []Strategy{p.strategy}, earlyStop: true}
+		}
 	}
 	return s, nil
 }

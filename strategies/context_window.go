@@ -6,12 +6,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Modes of context_window.
-const (
-	modeTwoPhase  = "two_phase"
-	modeReference = "reference"
-)
-
 // contextWindow keeps a view within a model's context window in two phases, each
 // with its own limit: older tool calls are collapsed into their results, then the
 // oldest groups are dropped.
@@ -38,10 +32,6 @@ func newContextWindow(a *Args) (Strategy, error) {
 	all, limit := share(a, "truncation_threshold", 0.8, budget,
 		"the share of what is left above which the oldest groups go, down to the other one; not below it")
 	keep := keepLastToolCallGroups(a, 4)
-	mode := a.Choice("mode", modeTwoPhase,
-		"two_phase: nothing but tool calls is touched below truncation_threshold; "+
-			"reference: as Agent Framework does it, whose first phase drops groups too and leaves the second nothing to do",
-		modeTwoPhase, modeReference)
 	switch {
 	case window > 0 && output >= window:
 		a.Fault("max_output_tokens", output, "less than max_context_window_tokens (%d)", window)
@@ -50,14 +40,7 @@ func newContextWindow(a *Args) (Strategy, error) {
 	}
 	evict := &toolResult{keep: keep}
 	truncate := &truncation{maxN: int64(limit), compactTo: int64(toolLimit), tokens: true, preserveSystem: true}
-	s := &contextWindow{phases: [2]phase{{toolLimit, evict}, {limit, truncate}}}
-	if mode == modeReference {
-		for i := range s.phases {
-			p := &s.phases[i]
-			p.strategy = &tokenBudget{budget: p.limit, steps: []Strategy{p.strategy}, earlyStop: true}
-		}
-	}
-	return s, nil
+	return &contextWindow{phases: [2]phase{{toolLimit, evict}, {limit, truncate}}}, nil
 }
 
 // share asks for a threshold and returns it with the limit it makes of the budget.

@@ -38,14 +38,6 @@ func TestContextWindow(t *testing.T) {
 			window: 100, params: Params{"tool_eviction_threshold": 1, "truncation_threshold": 1.0},
 			want: map[string]string{"truncation": "{[2,3)}"},
 		},
-		"the reference drops groups in its first phase": {
-			window: 219, params: Params{"mode": "reference"},
-			want: map[string]string{"token_budget_fallback": "{[2,3)}"},
-		},
-		"the reference drops system messages too": {
-			window: 12, params: Params{"mode": "reference", "tool_eviction_threshold": 0.5},
-			want: map[string]string{"token_budget_fallback": "{[2,11)}", "token_budget_fallback_strict": "{[1,2)}"},
-		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -68,10 +60,10 @@ func TestContextWindowNamesWhatIsWrong(t *testing.T) {
 		want   []string
 	}{
 		"all at once": {
-			params: Params{"max_context_window_tokens": 0, "max_output_tokens": -1, "tool_eviction_threshold": 0, "truncation_threshold": 1.5, "mode": "x"},
+			params: Params{"max_context_window_tokens": 0, "max_output_tokens": -1, "tool_eviction_threshold": 0, "truncation_threshold": 1.5},
 			want: []string{
 				"max_context_window_tokens: got 0", "max_output_tokens: got -1", "tool_eviction_threshold: got 0, want a number above 0",
-				"truncation_threshold: got 1.5", "mode: got",
+				"truncation_threshold: got 1.5",
 			},
 		},
 		"no room for the context": {

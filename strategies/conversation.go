@@ -22,8 +22,6 @@ type Options struct {
 	// strategy has its own where these are zero.
 	Target   chat.Tokens
 	Fallback bool
-	// Unguarded lets strategies do what they want, whatever becomes of the view.
-	Unguarded bool
 	// AllowGrowth keeps a result that has more tokens than what it was made of; else
 	// it is thrown away, unless it mends a view.
 	AllowGrowth bool
@@ -186,7 +184,7 @@ func (c *Conversation) Compact(ctx context.Context, s Strategy) (Report, error) 
 		Before: r.Before, After: r.After, Steps: r.Steps, Faults: r.Faults, Repairs: r.Repairs, Rejected: r.Rejected,
 	}
 	owed := len(r.Faults) > 0 || slices.ContainsFunc(c.entries, func(e Entry) bool { return e.Pinned && !e.Included })
-	if r.Grew() && !owed && !c.options.AllowGrowth && !c.options.Unguarded {
+	if r.Grew() && !owed && !c.options.AllowGrowth {
 		report.Grew, report.After = true, r.Before
 		return report, nil
 	}
@@ -232,7 +230,6 @@ func (c *Conversation) pipeline(s Strategy) Pipeline {
 		p.Target = c.options.Target
 	}
 	p.Fallback = p.Fallback || c.options.Fallback
-	p.Guard.Off = p.Guard.Off || c.options.Unguarded
 	return p
 }
 

@@ -34,7 +34,6 @@ var drawParams = map[string]func(t *rapid.T) Params{
 			"max_context_window_tokens":  number(t, "window", 10, 400),
 			"max_output_tokens":          number(t, "output", 0, 5),
 			"keep_last_tool_call_groups": number(t, "keep", 0, 4),
-			"mode":                       rapid.SampledFrom([]string{"two_phase", "reference"}).Draw(t, "mode"),
 		}
 	},
 	"token_budget": func(t *rapid.T) Params {

@@ -18,9 +18,6 @@ type Guard struct {
 	// DropSystem: the policy says preserve_system: false, so that system messages
 	// go like others.
 	DropSystem bool
-	// Off: strategies get what they want, whatever becomes of the view. It is for
-	// comparisons with systems that have no guard.
-	Off bool
 }
 
 // Repair counts messages that the guard had to mend, by the fault of the log.
@@ -42,9 +39,6 @@ const (
 // Hold changes the draft as little as it takes. load reads the content of the
 // messages that have to be mended; it may be nil where the draft holds it.
 func (g Guard) Hold(ctx context.Context, d *Draft, load Loader) ([]Repair, error) {
-	if g.Off {
-		return nil, nil
-	}
 	if err := g.prove(ctx, d, load); err != nil {
 		return nil, err
 	}

@@ -80,12 +80,12 @@ func (p *Provider) plan(ctx context.Context, t *Transcript, fresh int) (Report, 
 		if _, whole := p.New.(Pipeline); !whole {
 			alone.Steps = []Strategy{p.New}
 		}
-		alone.Guard.Off = true // of the whole alone
-		r, err := alone.Run(ctx, &Transcript{Entries: t.Entries[len(t.Entries)-fresh:], Counter: t.Counter}, nil)
+		// The guard is that of the whole alone.
+		wanted, err := alone.Plan(ctx, &Transcript{Entries: t.Entries[len(t.Entries)-fresh:], Counter: t.Counter})
 		if err != nil {
 			return Report{}, chat.Plan{}, err
 		}
-		fixed := fixedPlan{p.New.Name(), r.Plan}
+		fixed := fixedPlan{p.New.Name(), wanted}
 		if all.Target > 0 { // it is that of what is behind
 			all = Pipeline{Steps: []Strategy{fixed, Pipeline{Steps: all.Steps, Target: all.Target, Fallback: all.Fallback}}, Guard: all.Guard}
 		} else {
@@ -99,7 +99,7 @@ func (p *Provider) plan(ctx context.Context, t *Transcript, fresh int) (Report, 
 	report := Report{
 		Before: r.Before, After: r.After, Steps: r.Steps, Faults: r.Faults, Repairs: r.Repairs, Rejected: r.Rejected, Restored: r.Plan.Include,
 	}
-	if r.Grew() && len(r.Faults) == 0 && !p.Options.AllowGrowth && !p.Options.Unguarded {
+	if r.Grew() && len(r.Faults) == 0 && !p.Options.AllowGrowth {
 		report.Grew, report.After = true, r.Before
 		return report, chat.Plan{}, nil
 	}

@@ -50,7 +50,6 @@ func drawStep(t *rapid.T, depth int) store.Step {
 		number("max_context_window_tokens", 200, 2000)
 		number("max_output_tokens", 0, 50)
 		number("keep_last_tool_call_groups", 0, 3)
-		one("mode", "two_phase", "reference")
 	case "token_budget":
 		number("token_budget", 1, 1500)
 		truth("early_stop")
