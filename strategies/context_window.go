@@ -18,6 +18,10 @@ type phase struct {
 }
 
 func newContextWindow(a *Args) (Strategy, error) {
+	if p, ok := a.Policy(); ok {
+		a.Fill("max_context_window_tokens", int(p.Window))
+		a.Fill("max_output_tokens", 0)
+	}
 	window := a.Int(Int{
 		Name: "max_context_window_tokens", Required: true, Min: 1,
 		Doc: "how many tokens the model takes in all",

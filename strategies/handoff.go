@@ -45,6 +45,16 @@ const (
 )
 
 func newHandoff(a *Args) (Strategy, error) {
+	if p, ok := a.Policy(); ok {
+		summary := min(p.Summary, max(1, p.Target/4))
+		rest := float64(p.Target) - 1.3*float64(summary) - p.References*float64(summary)
+		// The tail's share of the rest leaves space for the head, and for a tail that is
+		// half as long again.
+		const tailShare = 0.55
+		a.Fill("context_length", int(p.Window))
+		a.Fill("max_summary_tokens", int(summary))
+		a.Fill("tail_token_budget", max(1, int(rest*tailShare)))
+	}
 	h := &handoff{
 		first: int(a.Int(Int{
 			Name: "protect_first_n", Default: 3, Min: 0, Max: 1 << 30,

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -58,6 +59,8 @@ type Args struct {
 	help   bool
 	asked  []Param
 	faults []error
+	// policy fills in parameters; nil where none does.
+	policy *policy.Values
 	// summarizer: one was asked for.
 	summarizer bool
 }
@@ -291,6 +294,28 @@ func (a *Args) Summarizer() summarize.Summarizer {
 		a.faults = append(a.faults, fmt.Errorf("%s: %w", a.strategy, ErrNoSummarizer))
 	}
 	return a.registry.Summarizer
+}
+
+// Policy returns the values of the policy that fills in parameters which its steps leave
+// out, and reports whether one does. Before it asks for its parameters, a constructor
+// gives those that follow from a policy with Fill.
+func (a *Args) Policy() (policy.Values, bool) {
+	if a.policy == nil {
+		return policy.Values{}, false
+	}
+	return *a.policy, true
+}
+
+// Fill gives a parameter that the step leaves out its value under the policy.
+func (a *Args) Fill(param string, value any) {
+	if !a.Given(param) {
+		a.params[param] = value
+	}
+}
+
+// Given reports whether the step says any of the parameters.
+func (a *Args) Given(params ...string) bool {
+	return slices.ContainsFunc(params, func(p string) bool { _, ok := a.params[p]; return ok })
 }
 
 // Fault records that a parameter has a value it must not have. It is for what

@@ -16,6 +16,9 @@ type preserveRecentTurns struct {
 }
 
 func newPreserveRecentTurns(a *Args) (Strategy, error) {
+	if p, ok := a.Policy(); ok {
+		a.Fill("context_tokens", int(p.Window))
+	}
 	s := &preserveRecentTurns{
 		turns: a.Int(Int{Name: "turns", Default: 2, Min: 1, Doc: "how many of the newest turns stay"}),
 	}

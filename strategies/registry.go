@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -109,6 +110,17 @@ func (r *Registry) Summarizes(name string) bool {
 	args := &Args{strategy: name, registry: r, help: true}
 	_, _ = known.make(args) // see Describe
 	return args.summarizer
+}
+
+// Fill is the policy.FillFunc of the strategies that are registered. For other names it
+// returns the parameters as they are.
+func (r *Registry) Fill(name string, params Params, v policy.Values) Params {
+	args := &Args{strategy: name, params: Params{}, registry: r, help: true, policy: &v}
+	maps.Copy(args.params, params)
+	if known, ok := r.known[name]; ok {
+		_, _ = known.make(args) // see Describe
+	}
+	return args.params
 }
 
 // New makes a strategy. Its error names everything that is wrong with the

@@ -13,6 +13,9 @@ type slidingWindow struct {
 }
 
 func newSlidingWindow(a *Args) (Strategy, error) {
+	if p, ok := a.Policy(); ok {
+		a.Fill("preserve_system", p.PreserveSystem)
+	}
 	return &slidingWindow{
 		keep: a.Int(Int{
 			Name: "keep_last_groups", Required: true, Min: 1,

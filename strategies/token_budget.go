@@ -22,6 +22,9 @@ type tokenBudget struct {
 }
 
 func newTokenBudget(a *Args) (Strategy, error) {
+	if p, ok := a.Policy(); ok {
+		a.Fill("token_budget", int(p.Target))
+	}
 	return &tokenBudget{
 		budget: chat.Tokens(a.Int(Int{
 			Name: "token_budget", Required: true, Min: MinInt,

@@ -21,6 +21,14 @@ type truncation struct {
 }
 
 func newTruncation(a *Args) (Strategy, error) {
+	if p, ok := a.Policy(); ok {
+		if !a.Given("metric", "max_n", "compact_to") {
+			a.Fill("metric", metricTokens)
+			a.Fill("max_n", int(p.Target))
+			a.Fill("compact_to", int(p.Target))
+		}
+		a.Fill("preserve_system", p.PreserveSystem)
+	}
 	s := &truncation{
 		maxN: a.Int(Int{
 			Name: "max_n", Required: true, Min: 1,

@@ -53,7 +53,7 @@ func (p *Planner) model(name string) model {
 	m, known := p.models[name]
 	if !known {
 		limits := p.Policy.Limits(name, p.Window)
-		m = model{limits: limits, hash: p.Policy.Hash(limits, p.versions()), fleetHash: p.Policy.FleetHash()}
+		m = model{limits: limits, hash: p.Policy.Hash(limits, p.Registry.Fill, p.versions()), fleetHash: p.Policy.FleetHash()}
 		if p.models == nil || len(p.models) >= mostModels {
 			p.models = map[string]model{}
 		}

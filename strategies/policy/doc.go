@@ -5,5 +5,6 @@
 // into plain numbers, and explains them in words.
 //
 // It knows no database, no queue, no clock and no strategy: the table of model
-// windows and the registry of strategies come in as functions.
+// windows and the registry of strategies come in as functions. What a strategy takes
+// from a policy is declared by the strategy (FillFunc).
 package policy

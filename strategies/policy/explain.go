@@ -12,7 +12,7 @@ import (
 
 // Explain says, line by line and with its arithmetic, what the policy comes to
 // for a model.
-func (p Policy) Explain(model string, table WindowFunc) []string {
+func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string {
 	l := p.Limits(model, table)
 	_, origin, _ := p.window(model, table)
 	if model == "" {
@@ -32,7 +32,7 @@ func (p Policy) Explain(model string, table WindowFunc) []string {
 		fmt.Sprintf("start %s tokens %s", group(l.Start), how(l.Start, p.StartTokens, "start_tokens", p.Start)),
 		fmt.Sprintf("target %s tokens %s", group(l.Target), how(l.Target, p.TargetTokens, "target_tokens", p.Target)),
 	}
-	for i, s := range p.Steps(l) {
+	for i, s := range p.Steps(l, fill) {
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("step %d %s %s", i+1, s.Strategy, params(s.Params))))
 	}
 	if p.Fallback {

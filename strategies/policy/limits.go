@@ -96,7 +96,7 @@ func (p Policy) override(model string) (prefix string, window chat.Tokens) {
 // session: the limits, the resolved pipeline, the guards, and the versions of the
 // strategies. When a run starts is not part of it. Equal inputs give equal hashes
 // on every machine and in every release that does not change a version.
-func (p Policy) Hash(l Limits, versions map[string]string) string {
+func (p Policy) Hash(l Limits, fill FillFunc, versions map[string]string) string {
 	summary := p.Summary
 	summary.Cooldown, summary.CooldownNoModel = 0, 0
 	b, err := json.Marshal(struct {
@@ -109,7 +109,7 @@ func (p Policy) Hash(l Limits, versions map[string]string) string {
 		PinTools []string          `json:"pin_tools,omitempty"`
 		Summary  Summary           `json:"summary"`
 		Versions map[string]string `json:"versions,omitempty"`
-	}{l, p.Steps(l), p.Fallback, p.MinGainTokens, p.EstimateMargin, p.PreserveSystem, p.PinTools, summary, versions})
+	}{l, p.Steps(l, fill), p.Fallback, p.MinGainTokens, p.EstimateMargin, p.PreserveSystem, p.PinTools, summary, versions})
 	if err != nil {
 		// Only parameters that JSON cannot hold get here, and Validate refuses them.
 		b = fmt.Appendf(nil, "%+v %+v %+v", l, p, versions)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -105,67 +104,36 @@ func (p Policy) Margin(t chat.Tokens) chat.Tokens {
 	return t + chat.Tokens(math.Ceil(float64(t)*p.EstimateMargin-1e-9))
 }
 
-// Steps is the pipeline with the parameters that the policy fills in where a step
-// leaves them out:
-//
-//   - truncation: metric "tokens", max_n and compact_to = the target, so that it
-//     cuts to the target whenever the view is above it. A step that names a metric,
-//     max_n or compact_to itself is left as it is.
-//   - token_budget: token_budget = the target.
-//   - preserve_recent_turns: context_tokens = the window.
-//   - context_window: max_context_window_tokens = the window, max_output_tokens = 0.
-//   - truncation and sliding_window: preserve_system = the policy's.
-//   - handoff: context_length = the window; max_summary_tokens = what Summary.Size
-//     allows, a quarter of the target at most; tail_token_budget = what head, summary and
-//     references leave of the target, a tail being half again as long at most.
-//
-// The policy's own maps are not shared with the result.
-func (p Policy) Steps(l Limits) []Step {
-	out := make([]Step, 0, len(p.Pipeline))
-	for _, s := range p.Pipeline {
-		params := maps.Clone(s.Params)
-		if params == nil {
-			params = map[string]any{}
-		}
-		fill := func(key string, value any) {
-			if _, ok := params[key]; !ok {
-				params[key] = value
-			}
-		}
-		switch s.Strategy {
-		case "truncation":
-			if !hasAny(params, "metric", "max_n", "compact_to") {
-				fill("metric", "tokens")
-				fill("max_n", int(l.Target))
-				fill("compact_to", int(l.Target))
-			}
-			fill("preserve_system", p.PreserveSystem)
-		case "sliding_window":
-			fill("preserve_system", p.PreserveSystem)
-		case "token_budget":
-			fill("token_budget", int(l.Target))
-		case "preserve_recent_turns":
-			fill("context_tokens", int(l.Window))
-		case "context_window":
-			fill("max_context_window_tokens", int(l.Window))
-			fill("max_output_tokens", 0)
-		case "handoff":
-			most := min(p.Summary.Size.Budget(l.Window, l.Window), max(1, l.Target/4))
-			fill("context_length", int(l.Window))
-			fill("max_summary_tokens", int(most))
-			room := float64(l.Target) - 1.3*float64(most) - p.Summary.References*float64(most)
-			fill("tail_token_budget", max(1, int(room*tailShare)))
-		}
-		out = append(out, Step{Strategy: s.Strategy, Params: params})
-	}
-	return out
+// Values are what a policy offers to the strategies of its pipeline for parameters that
+// a step leaves out.
+type Values struct {
+	// Window and Target are those of Limits.
+	Window, Target chat.Tokens
+	// Summary is how many tokens the prose of a summary may have, and References how many
+	// its references may have beside it, as a fraction of that.
+	Summary    chat.Tokens
+	References float64
+	// PreserveSystem is the policy's.
+	PreserveSystem bool
 }
 
-// tailShare leaves room for the head, and for a tail that is half again as long.
-const tailShare = 0.55
+// FillFunc returns the parameters of a step with what its strategy takes from the values
+// of the policy where params leaves it out. It does not change params. What each strategy
+// takes is its own to declare: see Registry.Fill and Args.Policy of package strategies.
+type FillFunc func(strategy string, params map[string]any, v Values) map[string]any
 
-func hasAny(m map[string]any, keys ...string) bool {
-	return slices.ContainsFunc(keys, func(k string) bool { _, ok := m[k]; return ok })
+// Steps returns the pipeline with the parameters that its strategies take from the policy.
+// The policy's own maps are not shared with the result.
+func (p Policy) Steps(l Limits, fill FillFunc) []Step {
+	v := Values{
+		Window: l.Window, Target: l.Target, PreserveSystem: p.PreserveSystem,
+		Summary: p.Summary.Size.Budget(l.Window, l.Window), References: p.Summary.References,
+	}
+	out := make([]Step, len(p.Pipeline))
+	for i, s := range p.Pipeline {
+		out[i] = Step{Strategy: s.Strategy, Params: fill(s.Strategy, s.Params, v)}
+	}
+	return out
 }
 
 // wire is Policy as JSON: the same keys, durations as "2s".

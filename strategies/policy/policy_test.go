@@ -195,82 +195,6 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestStepsAreFilledFromTheLimits(t *testing.T) {
-	t.Parallel()
-	p := with(func(p *Policy) {
-		p.PreserveSystem = false
-		p.Pipeline = append(p.Pipeline,
-			Step{Strategy: "truncation", Params: map[string]any{"metric": "messages", "max_n": 9, "compact_to": 3}},
-			Step{Strategy: "sliding_window", Params: map[string]any{"keep_last_groups": 4}},
-			Step{Strategy: "token_budget"},
-			Step{Strategy: "truncation"},
-			Step{Strategy: "preserve_recent_turns", Params: map[string]any{"turns": 3}},
-			Step{Strategy: "context_window"})
-	})
-	want := []Step{
-		{"tool_result", map[string]any{"keep_last_tool_call_groups": 1}},
-		{"handoff", map[string]any{"context_length": 100, "max_summary_tokens": 5, "tail_token_budget": 23}},
-		{"truncation", map[string]any{"metric": "messages", "max_n": 9, "compact_to": 3, "preserve_system": false}},
-		{"sliding_window", map[string]any{"keep_last_groups": 4, "preserve_system": false}},
-		{"token_budget", map[string]any{"token_budget": 50}},
-		{"truncation", map[string]any{"metric": "tokens", "max_n": 50, "compact_to": 50, "preserve_system": false}},
-		{"preserve_recent_turns", map[string]any{"turns": 3, "context_tokens": 100}},
-		{"context_window", map[string]any{"max_context_window_tokens": 100, "max_output_tokens": 0}},
-	}
-	if diff := cmp.Diff(want, p.Steps(Limits{100, 75, 50, true})); diff != "" {
-		t.Error(diff)
-	}
-	if p.Pipeline[1].Params != nil {
-		t.Error("the policy's own parameters were written to")
-	}
-}
-
-func TestCheckNamesTheStep(t *testing.T) {
-	t.Parallel()
-	p := with(func(p *Policy) { p.Pipeline = append(p.Pipeline, Step{Strategy: "magic"}) })
-	err := p.Check(func(name string, _ map[string]any) error {
-		if name == "magic" {
-			return errors.New("unknown strategy")
-		}
-		return nil
-	})
-	if got, want := fmt.Sprint(err), "pipeline[2]: magic: want a step that can be run (unknown strategy)"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestHash(t *testing.T) {
-	t.Parallel()
-	hash := func(p Policy) string {
-		return p.Hash(p.Limits("gpt-4o", table), map[string]string{"truncation": "1", "tool_result": "2"})
-	}
-	base := hash(Default())
-	if want := "8639373799bdc000"; base != want {
-		t.Errorf("the default policy hashes to %s, was %s: every session will be planned anew once", base, want)
-	}
-	if got := hash(with(func(p *Policy) { p.Cron, p.Debounce = "@daily", 0 })); got != base {
-		t.Error("when a run starts changed the hash")
-	}
-	for name, change := range map[string]func(*Policy){
-		"window":   func(p *Policy) { p.WindowTokens = 1_000 },
-		"target":   func(p *Policy) { p.Target = 0.4 },
-		"pipeline": func(p *Policy) { p.Pipeline = p.Pipeline[1:] },
-		"margin":   func(p *Policy) { p.EstimateMargin = 0 },
-		"gain":     func(p *Policy) { p.MinGainTokens = 1 },
-		"fallback": func(p *Policy) { p.Fallback = false },
-		"system":   func(p *Policy) { p.PreserveSystem = false },
-		"pins":     func(p *Policy) { p.PinTools = []string{"load_policy"} },
-	} {
-		if hash(with(change)) == base {
-			t.Errorf("%s does not change the hash", name)
-		}
-	}
-	p := Default()
-	if p.Hash(p.Limits("gpt-4o", table), map[string]string{"truncation": "2"}) == base {
-		t.Error("the version of a strategy does not change the hash")
-	}
-}
-
 func TestMargin(t *testing.T) {
 	t.Parallel()
 	p := Default()
@@ -321,34 +245,6 @@ func TestJSONOverride(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(`{"debounce":"soon"}`), &over); err == nil {
 		t.Error("a duration that is none was accepted")
-	}
-}
-
-func TestExplain(t *testing.T) {
-	t.Parallel()
-	got := strings.Join(Default().Explain("gpt-4o", table), "\n")
-	want := `start 96,000 tokens = 0.75 × window 128,000 (gpt-4o, built-in table)
-target 64,000 tokens = 0.5 × window 128,000 (gpt-4o, built-in table)
-step 1 tool_result {"keep_last_tool_call_groups":1}
-step 2 handoff {"context_length":128000,"max_summary_tokens":6400,"tail_token_budget":29744}
-fallback: the oldest groups go until the target is met
-summaries: 20 % of what they cover, 2,000 to 6,400 tokens, and references of 25 % beside a model's prose; without one: keep
-gain: a run that saves less than 500 tokens is discarded, then 10m0s of cooldown
-estimated counts: + 10 %
-events: 2s after the last write, 30s after the first at the latest
-sweep: 0 3 * * * (UTC)`
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if lines := with(func(p *Policy) { p.PinTools = []string{"a", "b"} }).Explain("gpt-4o", table); lines[6] != "pinned: what a, b gave" {
-		t.Errorf("pinned tools: %q", lines)
-	}
-	p := with(func(p *Policy) { p.StartTokens, p.TargetTokens = 8_000, 6_000 })
-	got = strings.Join(p.Explain("new-model", nil)[:2], "\n")
-	want = `start 8,000 tokens = policy.start_tokens (new-model window 128,000, fallback, the model is unknown)
-target 6,000 tokens = policy.target_tokens (new-model window 128,000, fallback, the model is unknown)`
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
 	}
 }
 

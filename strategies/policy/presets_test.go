@@ -26,10 +26,10 @@ func TestPresetsAreValidPoliciesThatCanBeMade(t *testing.T) {
 		if err := p.Validate(); err != nil {
 			t.Errorf("%s: %v", preset.Name, err)
 		}
-		if err := p.Check(build(full)); err != nil {
+		if err := p.Check(fill, build(full)); err != nil {
 			t.Errorf("%s: %v", preset.Name, err)
 		}
-		err := p.Check(build(bare))
+		err := p.Check(fill, build(bare))
 		if (err != nil) != preset.Summarizer {
 			t.Errorf("%s without a summarizer: %v", preset.Name, err)
 		}
@@ -75,7 +75,7 @@ func TestPresetsGoUnderWhatIsSaid(t *testing.T) {
 	if err := json.Unmarshal(was, &again); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(p.Hash(p.Limits("", nil), nil), again.Hash(again.Limits("", nil), nil)); diff != "" {
+	if diff := cmp.Diff(p.Hash(p.Limits("", nil), fill, nil), again.Hash(again.Limits("", nil), fill, nil)); diff != "" {
 		t.Errorf("written and read: %s", diff)
 	}
 }

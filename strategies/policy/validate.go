@@ -104,7 +104,7 @@ func (p Policy) validatePipeline(fs *faults) {
 		if _, err := json.Marshal(s.Params); err != nil {
 			fs.add(false, key+".params", err, "strings, numbers, booleans, lists and maps with string keys")
 		}
-		if s.Strategy == "truncation" && !p.PreserveSystem && s.Params["preserve_system"] == true {
+		if !p.PreserveSystem && s.Params["preserve_system"] == true {
 			fs.add(false, key+".params.preserve_system", true, "false, or preserve_system: true for the whole policy")
 		}
 	}
@@ -151,13 +151,14 @@ func (p Policy) validateTimes(fs *faults) {
 
 func quote(s string) string { return fmt.Sprintf("%q", s) }
 
-// Check asks build (a registry of strategies) to make every step of the pipeline,
-// with the parameters filled in as for a window of FallbackWindow, and reports
-// every refusal as a *Fault. Validate has found nothing wrong before.
-func (p Policy) Check(build func(name string, params map[string]any) error) error {
+// Check asks build to make every step of the pipeline, with the parameters filled in
+// as for a window of FallbackWindow, and reports every refusal as a *Fault. Both
+// functions are those of a registry of strategies. Validate has found nothing wrong
+// before.
+func (p Policy) Check(fill FillFunc, build func(name string, params map[string]any) error) error {
 	var fs faults
 	window := cmp.Or(p.WindowTokens, FallbackWindow)
-	for i, s := range p.Steps(p.Limits("", func(string) (int, bool) { return int(window), true })) {
+	for i, s := range p.Steps(p.Limits("", func(string) (int, bool) { return int(window), true }), fill) {
 		if err := build(s.Strategy, s.Params); err != nil {
 			fs.add(false, fmt.Sprintf("pipeline[%d]", i), s.Strategy, "a step that can be run (%v)", err)
 		}

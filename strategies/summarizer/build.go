@@ -17,7 +17,7 @@ type Writers []*Writer
 //
 // To run exactly the steps of a policy, wherever that leads, clear the Target of the result.
 func Build(r *strategies.Registry, p policy.Policy, limits policy.Limits, o Options) (strategies.Pipeline, Writers, error) {
-	steps := p.Steps(limits)
+	steps := p.Steps(limits, r.Fill)
 	out := strategies.Pipeline{
 		Steps: make([]strategies.Strategy, len(steps)), PinTools: p.PinTools,
 		Target: limits.Target, Fallback: p.Fallback, Unsummarized: unsummarized(p.Summary),

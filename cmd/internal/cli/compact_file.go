@@ -284,7 +284,7 @@ func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies
 	named := len(c.steps) > 0
 	if named {
 		pol.Pipeline = c.steps
-		for i, s := range pol.Steps(limits) {
+		for i, s := range pol.Steps(limits, strategies.Builtin().Fill) {
 			params, err := json.Marshal(s.Params)
 			if err != nil {
 				return p, nil, nil, err
@@ -292,7 +292,7 @@ func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies
 			explain = append(explain, fmt.Sprintf("step %d %s %s", i+1, s.Strategy, params))
 		}
 	} else {
-		explain = pol.Explain(model, tokens.Window)
+		explain = pol.Explain(model, tokens.Window, strategies.Builtin().Fill)
 	}
 	p, writers, err = summarizer.Build(strategies.Builtin(), pol, limits, summarizer.Options{
 		Model: c.models, Manual: true, At: time.Now().UTC().Truncate(24 * time.Hour),

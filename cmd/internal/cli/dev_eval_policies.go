@@ -114,7 +114,7 @@ func evalPipeline(name string, base policy.Policy, known []eval.Policy, open fun
 		}
 	}
 	var models summarizer.Model
-	if asks(base.Steps(base.Limits("", tokens.Window))) {
+	if asks(base.Steps(base.Limits("", tokens.Window), registry.Fill)) {
 		var err error
 		if models, err = open(); err != nil {
 			return eval.Policy{}, err

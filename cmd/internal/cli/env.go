@@ -36,14 +36,7 @@ func (e *Env) Config() (config.Config, error) {
 	if e.loaded != nil {
 		return *e.loaded, nil
 	}
-	registry := summarizing()
-	c, err := config.Load(config.LoadOptions{
-		Path: e.file, Environ: e.Environ, Flags: e.flags,
-		Strategy: func(name string, params map[string]any) error {
-			_, err := registry.New(name, params)
-			return err
-		},
-	})
+	c, err := config.Load(config.LoadOptions{Path: e.file, Environ: e.Environ, Flags: e.flags, Registry: summarizing()})
 	e.secrets = append(e.secrets, c.Database.URL.Reveal(), c.Redis.URL.Reveal())
 	if err != nil {
 		return c, &exitError{exitUsage, err}

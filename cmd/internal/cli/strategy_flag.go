@@ -64,7 +64,7 @@ func parseStrategies(specs []string, p policy.Policy) ([]store.Step, error) {
 		p.Pipeline = append(p.Pipeline, policy.Step{Strategy: s.Strategy, Params: s.Params})
 	}
 	registry := summarizing()
-	for _, s := range p.Steps(p.Limits("", tokens.Window)) {
+	for _, s := range p.Steps(p.Limits("", tokens.Window), registry.Fill) {
 		_, err := registry.New(s.Strategy, s.Params)
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
 			for _, err := range joined.Unwrap() {

@@ -16,6 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
@@ -39,8 +40,8 @@ type LoadOptions struct {
 	Flags map[string]string
 	// Dir is where ./compactor.yaml is looked for; "" is the working directory.
 	Dir string
-	// Strategy, where given, is asked to build every step of the policy's pipeline.
-	Strategy func(name string, params map[string]any) error
+	// Registry, where given, is asked to build every step of the policy's pipeline.
+	Registry *strategies.Registry
 }
 
 // Load reads all sources. The error joins one *Fault for everything that is wrong;
@@ -60,7 +61,7 @@ func Load(o LoadOptions) (Config, error) {
 		}
 	}
 	if len(d.faults) == 0 {
-		c.validate(&d.faults, o.Strategy)
+		c.validate(&d.faults, o.Registry)
 	} else {
 		// A value that could not be read has left its default; what else is wrong
 		// is worth telling all the same.

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
@@ -23,7 +24,7 @@ func (c Config) Validate() error {
 
 // validate adds what is wrong with the values. Keys that could not be read have
 // been reported already and are left out.
-func (c Config) validate(fs *faults, strategy func(string, map[string]any) error) {
+func (c Config) validate(fs *faults, registry *strategies.Registry) {
 	reported := map[string]bool{}
 	for _, err := range *fs {
 		if f, ok := errors.AsType[*Fault](err); ok {
@@ -40,7 +41,7 @@ func (c Config) validate(fs *faults, strategy func(string, map[string]any) error
 	}
 	check(validName(c.Tenant), "tenant", fmt.Sprintf("%q", c.Tenant), "1 to 200 characters without control characters")
 	c.validateConnections(check)
-	c.validatePolicy(check, strategy)
+	c.validatePolicy(check, registry)
 
 	c.validateLLM(check)
 
@@ -91,10 +92,13 @@ func (c Config) validateConnections(check checkFunc) {
 	check(c.Database.MaxConns >= 0 && c.Database.MaxConns <= 10_000, "database.max_conns", c.Database.MaxConns, "0 to 10000")
 }
 
-func (c Config) validatePolicy(check checkFunc, strategy func(string, map[string]any) error) {
+func (c Config) validatePolicy(check checkFunc, registry *strategies.Registry) {
 	err := c.Policy.Validate()
-	if err == nil && strategy != nil {
-		err = c.Policy.Check(strategy)
+	if err == nil && registry != nil {
+		err = c.Policy.Check(registry.Fill, func(name string, params map[string]any) error {
+			_, err := registry.New(name, params)
+			return err
+		})
 	}
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
