@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/growth"
 )
 
 // A conversation that grows and compacts by turns is, at each moment, what a store
@@ -283,54 +283,45 @@ func toolRound(i int) []chat.Message {
 	return []chat.Message{calls(id), result(id, "data")}
 }
 
-func TestAppendingCostsWhatIsAppended(t *testing.T) {
-	asked := 0
-	fill := func(n int) (allocated uint64, took time.Duration) {
-		c := NewConversation(Options{Counter: counts{&asked}})
+// appending returns the rounds of a tool loop being appended to a conversation.
+func appending(n int, o Options) func() {
+	messages := make([][]chat.Message, n)
+	for i := range messages {
+		messages[i] = toolRound(i)
+	}
+	return func() {
+		c := NewConversation(o)
 		c.Append(user("go"))
-		messages := make([][]chat.Message, n)
-		for i := range messages {
-			messages[i] = toolRound(i)
-		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		start := time.Now()
 		for _, m := range messages {
 			c.Append(m[0])
 			c.Append(m[1])
 		}
-		took = time.Since(start)
-		runtime.ReadMemStats(&after)
-		return after.TotalAlloc - before.TotalAlloc, took
 	}
+}
+
+// Not parallel: what others allocate would count.
+func TestAppendingCostsWhatIsAppended(t *testing.T) {
 	const small, factor = 2_000, 16
-	asked = 0
-	fill(small)
+	asked := 0
+	appending(small, Options{Counter: counts{&asked}})()
 	if asked != 2*small+1 {
 		t.Errorf("%d messages were counted %d times", 2*small+1, asked)
 	}
-	slope := func(f func(n int) float64) float64 { return math.Log(f(small*factor)/f(small)) / math.Log(factor) }
-	if got := slope(func(n int) float64 { b, _ := fill(n); return float64(b) }); got > 1.15 {
-		t.Errorf("memory grows with the power %.2f of the messages, want 1", got)
+	allocated := func(n int) float64 {
+		do := appending(n, Options{Counter: equal(1)})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		do()
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc - before.TotalAlloc)
 	}
-	if testing.Short() {
-		return
+	if got := math.Log(allocated(small*factor)/allocated(small)) / math.Log(factor); got > 1.15 {
+		t.Errorf("the octets allocated grow with the power %.2f of the messages, want 1", got)
 	}
-	// Quadratic work has a slope of 2; a busy machine does not get one that is linear there.
-	got := math.MaxFloat64
-	for tries := 0; got > 1.6 && tries < 5; tries++ {
-		got = slope(func(n int) float64 {
-			best := time.Duration(math.MaxInt64)
-			for range 5 {
-				_, took := fill(n)
-				best = min(best, took)
-			}
-			return float64(best)
-		})
-	}
-	if got > 1.6 {
-		t.Errorf("time grows with the power %.2f of the messages, want 1", got)
-	}
+}
+
+func BenchmarkAppendGrowth(b *testing.B) {
+	growth.Report(b, 2_000, 16, func(n int) func() { return appending(n, Options{Counter: equal(1)}) })
 }
 
 // A single batch that gets its results one by one is one group that grows.

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"testing"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/growth"
 	"github.com/sessionstore/compactor/strategies/strategiestest"
 )
 
@@ -56,73 +55,34 @@ func BenchmarkStrategies(b *testing.B) {
 	}
 }
 
-// Over 1,000, 10,000 and 100,000 messages the time grows with their number to the power
-// of 1.2 at most. Where copying and grouping them, measured beside each strategy, grows
-// faster than by 1, that is the machine's caches and does not count.
-func TestStrategiesGrowLinearly(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures time")
-	}
-	const most = 1.2
+// BenchmarkStrategiesGrowth reports how the time of each strategy grows from 1,000 to
+// 100,000 messages, and the same of copying and grouping them, which is linear: where
+// that grows faster, the machine's caches are full.
+func BenchmarkStrategiesGrowth(b *testing.B) {
 	logs := map[int]*strategiestest.Log{}
 	for _, n := range strategiestest.Sizes {
 		logs[n] = strategiestest.Agent(n)
 	}
-	smallest := strategiestest.Sizes[0]
+	small, large := slices.Min(strategiestest.Sizes), slices.Max(strategiestest.Sizes)
 	// The collector would run in each large measurement and in few of the small ones.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	b.Run("copying and grouping", func(b *testing.B) {
+		growth.Report(b, small, large/small, func(n int) func() {
+			return func() {
+				t := logs[n].Transcript()
+				t.Entries = slices.Clone(t.Entries)
+				t.Groups()
+			}
+		})
+	})
 	for _, name := range strategies.Builtin().Names() {
-		best, linear := map[int]time.Duration{}, map[int]time.Duration{}
-		slope := 0.0
-		for range 6 { // other work on the machine must not fail the test
-			for n, l := range logs {
-				s := strategy(t, l, name)
-				runtime.GC()
-				for range 1 + 20*smallest/n { // what is over fast is also disturbed fast
-					fastest(best, n, func() { compact(t, l, s) })
-					fastest(linear, n, func() { copied(l) })
-				}
-			}
-			// What copying grows with beyond 1 is the machine's: its caches are full.
-			if slope = slopeOf(best) - max(0, slopeOf(linear)-1); slope <= most {
-				break
-			}
-		}
-		t.Logf("%-24s slope %.2f", name, slope)
-		if slope > most {
-			t.Errorf("%s grows with a slope of %.2f: %v; copying and grouping takes %v", name, slope, best, linear)
-		}
+		b.Run(name, func(b *testing.B) {
+			growth.Report(b, small, large/small, func(n int) func() {
+				s := strategy(b, logs[n], name)
+				return func() { compact(b, logs[n], s) }
+			})
+		})
 	}
-}
-
-// slopeOf is the exponent with which times grow over sizes, by least squares.
-func slopeOf(times map[int]time.Duration) float64 {
-	var n, x, y, xx, xy float64
-	for size, took := range times {
-		a, b := math.Log(float64(size)), math.Log(float64(took))
-		n, x, y, xx, xy = n+1, x+a, y+b, xx+a*a, xy+a*b
-	}
-	return (n*xy - x*y) / (n*xx - x*x)
-}
-
-func fastest(times map[int]time.Duration, n int, f func()) {
-	took := timed(f)
-	if best, known := times[n]; !known || took < best {
-		times[n] = took
-	}
-}
-
-func timed(f func()) time.Duration {
-	start := time.Now()
-	f()
-	return time.Since(start)
-}
-
-// copied copies the metadata and groups it, which is linear.
-func copied(l *strategiestest.Log) {
-	t := l.Transcript()
-	t.Entries = slices.Clone(t.Entries)
-	t.Groups()
 }
 
 // Every session of the data through every strategy with its default parameters:

@@ -3,9 +3,12 @@ package extractive
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
+	"unsafe"
+	"weak"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -39,51 +42,116 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// Not parallel: it measures the heap.
+// BenchmarkMemory reports how much of the heap a digest holds, and how many times as much
+// as one of a tenth of the messages.
+func BenchmarkMemory(b *testing.B) {
+	for name, each := range map[string]int{"100 MB in messages of 20 kB": 20 << 10, "one message of 100 MB": 100 << 20} {
+		b.Run(name, func(b *testing.B) {
+			live := func(size int) float64 {
+				before := liveHeap()
+				d := New(Options{})
+				generated(size, min(size, each), d.Add)
+				n := float64(liveHeap()) - float64(before)
+				runtime.KeepAlive(d)
+				return n
+			}
+			var tenth, all float64
+			for b.Loop() {
+				tenth, all = live(10<<20), live(100<<20)
+			}
+			b.ReportMetric(all/1e6, "live-MB")
+			b.ReportMetric(all/max(tenth, 1), "x-tenth")
+		})
+	}
+}
+
+// held returns how many octets can be reached from v, maps without what they keep in
+// spare. What is reached twice counts twice.
+func held(v reflect.Value) int {
+	n := 0
+	switch v.Kind() {
+	case reflect.String:
+		n = v.Len()
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			n = int(v.Elem().Type().Size()) + held(v.Elem())
+		}
+	case reflect.Slice:
+		n = v.Cap() * int(v.Type().Elem().Size())
+		for i := range v.Len() {
+			n += held(v.Index(i))
+		}
+	case reflect.Map:
+		for k, x := range v.Seq2() {
+			n += int(k.Type().Size()+x.Type().Size()) + held(k) + held(x)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += held(v.Field(i))
+		}
+	}
+	return n
+}
+
+// What a digest holds does not grow once its bounds are reached.
 func TestMemoryIsBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads 130 MB")
-	}
-	scale := 1
-	if raceEnabled { // which makes it ten times slower
-		scale = 10
-	}
-	tests := map[string]struct{ size, each int }{
-		"100 MB in messages of 20 kB": {100 << 20 / scale, 20 << 10},
-		"one message of 30 MB":        {30 << 20 / scale, 30 << 20},
-	}
-	for name, tt := range tests {
-		before := liveHeap()
-		d := New(Options{})
-		generated(tt.size, tt.each, d.Add)
-		live := int64(liveHeap()) - int64(before)
-		text := d.Text(12_000)
-		t.Logf("%s: %d MB live, a summary of %d tokens", name, live>>20, chars4(text))
-		if live > 50<<20 {
-			t.Errorf("%s: %d MB are live", name, live>>20)
+	t.Parallel()
+	for name, each := range map[string]int{"messages of 2 kB": 2 << 10, "one message": 8 << 20} {
+		of := func(size int) int {
+			d := New(Options{MaxIdentifiers: 500})
+			generated(size, min(size, each), d.Add)
+			if text := d.Text(12_000); !strings.Contains(text, "without a model") {
+				t.Errorf("%s: no summary", name)
+			}
+			return held(reflect.ValueOf(d))
 		}
-		if !strings.Contains(text, "without a model") {
-			t.Errorf("%s: no summary", name)
+		small, large := of(1<<20), of(8<<20)
+		t.Logf("%s: %d octets are held of 1 MB, %d of 8 MB", name, small, large)
+		if large > 2*small || large > 1<<20 {
+			t.Errorf("%s: %d octets are held of 1 MB, %d of 8 MB", name, small, large)
 		}
-		runtime.KeepAlive(d)
 	}
 }
 
 // A small part of a big message must not keep all of it.
 func TestNoMessageIsKept(t *testing.T) {
-	before := liveHeap()
+	t.Parallel()
 	d := New(Options{})
-	for n := range 40 {
-		pad := strings.Repeat("some words, ", 1<<20/12) // 1 MB
-		id := fmt.Sprint(n)
-		d.Add(user(fmt.Sprintf("Never change a/b%d.go, will you? ", n) + pad))
-		d.Add(calls("It is so because of `it`. Shall I? "+pad, id, "edit", "file_path", fmt.Sprintf("c/d%d.go", n), "content", pad))
-		d.Add(result(id, "error: e/f"+id+".go\n"+pad+"\nFAIL done"))
+	var texts []weak.Pointer[byte]
+	add := func(m *chat.Message) {
+		d.Add(m)
+		for _, s := range []string{m.Content.Text, arguments(m)} {
+			if s != "" {
+				texts = append(texts, weak.Make(unsafe.StringData(s)))
+			}
+		}
 	}
-	if live := int64(liveHeap()) - int64(before); live > 10<<20 {
-		t.Errorf("%d MB of 160 MB are live", live>>20)
+	const pairs = 40
+	for n := range pairs {
+		pad := strings.Repeat(fmt.Sprintf("some words %d, ", n), 5_000)
+		id := fmt.Sprint(n)
+		add(user(fmt.Sprintf("Never change a/b%d.go, will you? ", n) + pad))
+		add(calls("It is so because of `it`. Shall I? "+pad, id, "edit", "file_path", fmt.Sprintf("c/d%d.go", n), "content", pad))
+		add(result(id, "error: e/f"+id+".go\n"+pad+"\nFAIL done"))
+	}
+	runtime.GC()
+	kept := 0
+	for _, p := range texts {
+		if p.Value() != nil {
+			kept++
+		}
+	}
+	if kept > 0 || len(texts) != 4*pairs {
+		t.Errorf("%d of %d texts are kept", kept, len(texts))
 	}
 	runtime.KeepAlive(d)
+}
+
+func arguments(m *chat.Message) string {
+	if len(m.ToolCalls) == 0 {
+		return ""
+	}
+	return m.ToolCalls[0].Arguments
 }
 
 func BenchmarkAdd(b *testing.B) {

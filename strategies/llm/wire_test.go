@@ -6,9 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +34,29 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
+// meter counts what is read of the bodies of answers, unpacked.
+type meter struct {
+	http.RoundTripper
+	octets atomic.Int64
+}
+
+func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := m.RoundTripper.RoundTrip(r)
+	if err == nil {
+		body := resp.Body
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.TeeReader(body, m), body}
+	}
+	return resp, err
+}
+
+func (m *meter) Write(p []byte) (int, error) {
+	m.octets.Add(int64(len(p)))
+	return len(p), nil
+}
+
 // A body without an end is read up to a bound, packed or not.
 func TestBodiesAreBounded(t *testing.T) {
 	t.Parallel()
@@ -42,8 +65,11 @@ func TestBodiesAreBounded(t *testing.T) {
 		status int
 		packed bool
 		want   llm.Class
+		most   int64
 	}{
-		"an answer": {200, false, llm.MalformedAnswer}, "a packed answer": {200, true, llm.MalformedAnswer}, "a failure": {503, false, llm.Overloaded},
+		"an answer":       {200, false, llm.MalformedAnswer, 8 << 20},
+		"a packed answer": {200, true, llm.MalformedAnswer, 8 << 20},
+		"a failure":       {503, false, llm.Overloaded, 64 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,16 +89,14 @@ func TestBodiesAreBounded(t *testing.T) {
 			defer server.Close()
 			cfg := quick(profile("m", server.URL))
 			cfg.Deadline.Min = time.Minute
-			client := newClient(t, cfg, llm.Deps{})
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
+			read := &meter{RoundTripper: http.DefaultTransport}
+			client := newClient(t, cfg, llm.Deps{Transport: read})
 			_, err := client.Complete(t.Context(), llm.Call{User: prompt, Budget: llm.Budget{Attempts: 1}})
-			runtime.ReadMemStats(&after)
 			if e := asError(t, err); e.Class != c.want || e.Status != c.status {
 				t.Errorf("error %v", err)
 			}
-			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 256 {
-				t.Errorf("took %d MB", took)
+			if n := read.octets.Load(); n == 0 || n > c.most+1 {
+				t.Errorf("read %d octets, want %d at most, and one to see that there is more", n, c.most)
 			}
 		})
 	}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package extractive
-
-const raceEnabled = false
