@@ -53,13 +53,13 @@ func fixed(strategy string, params ...any) func(int64, chat.Tokens) []store.Step
 	return func(int64, chat.Tokens) []store.Step { return step(strategy, params...) }
 }
 
-// thorough are the chains that every session goes through; the others take one in
-// sample, so that all of it stays under a minute.
+// thorough are the chains that every session goes through in the long tests; otherwise
+// a chain takes one session in sample.
 var thorough = []string{
 	"truncation by messages", "truncation by tokens", "sliding_window", "tool_result", "summarize", "compact_tool_results", "the default policy",
 }
 
-const sample = 6
+const sample = 12
 
 // seldom are strategies that find something to do in few sessions, or none.
 var seldom = map[string]bool{"dedupe_reads": true, "strip_media": true, "protect_head": true}

@@ -20,10 +20,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// everyNth session is taken under the race detector, which makes all of this
-// several times slower.
-const everyNth = 6
-
 // recorded are the recorded conversations of DATA_DIR, or of the folder
 // shared/data beside the module.
 func recorded(t *testing.T) []chat.Session {
@@ -60,14 +56,6 @@ func recorded(t *testing.T) []chat.Session {
 			t.Fatal(err)
 		}
 	}
-	if raceEnabled {
-		var some []chat.Session
-		for i := 0; i < len(out); i += everyNth {
-			some = append(some, out[i])
-		}
-		t.Logf("race detector: every %dth of %d sessions, %d", everyNth, len(out), len(some))
-		return some
-	}
 	t.Logf("%d sessions", len(out))
 	return out
 }
@@ -80,7 +68,7 @@ func TestRecordedSessionsUnderEveryStrategy(t *testing.T) {
 	every := everyChain()
 	for n, name := range slices.Sorted(maps.Keys(every)) {
 		pipeline, sessions := every[name], data
-		if !slices.Contains(thorough, name) && !raceEnabled {
+		if !longTests || !slices.Contains(thorough, name) {
 			sessions = nil // others for each strategy
 			for i := n % sample; i < len(data); i += sample {
 				sessions = append(sessions, data[i])

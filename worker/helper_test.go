@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -17,10 +18,26 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
+// longTests has the random histories and the recorded sessions taken in full, which
+// takes minutes: LONG_TESTS=1 go test ./worker.
+var longTests = os.Getenv("LONG_TESTS") != ""
+
+// shortChecks is how many random histories a test draws by default; each run of the
+// tests draws others. -rapid.checks asks for another number.
+const shortChecks = "25"
+
 // TestMain lets this binary be the worker process that crash tests kill.
 func TestMain(m *testing.M) {
 	if step := os.Getenv(envCrashAt); step != "" {
 		os.Exit(crashMain(step))
+	}
+	flag.Parse()
+	asked := longTests
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
+	if !asked {
+		if err := flag.Set("rapid.checks", shortChecks); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }
