@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -127,26 +128,37 @@ func (n *afNote) count() chat.Tokens {
 	return chat.Tokens(*n.tokens)
 }
 
-// grouping is the hook of a Transcript: messages of one group id are one group,
-// wherever they stand.
-func (l *afList) grouping(entries []Entry) ([]chat.Group, map[int][]chat.Group) {
-	var groups []chat.Group
-	also, known := map[int][]chat.Group{}, map[string]int{}
-	for i := 0; i < len(entries); {
-		g := l.bySeq[entries[i].Seq].group
-		run := chat.Group{Kind: g.kind, Start: i, HasReasoning: g.reasoning}
-		for i < len(entries) && l.bySeq[entries[i].Seq].group.id == g.id {
-			i++
+// afGrouped shows a strategy the groups of the list. The reference names groups by
+// ids, which may repeat and may be stored with messages: the messages of one id are
+// one group, wherever they stand.
+type afGrouped struct {
+	Strategy
+	list *afList
+}
+
+// Plan implements Strategy.
+func (s afGrouped) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+	return s.Strategy.Plan(ctx, s.list.regroup(t))
+}
+
+// regroup is the transcript with the messages of each group id brought together.
+func (l *afList) regroup(t *Transcript) *Transcript {
+	var order []*afGroup
+	members := map[string][]Entry{}
+	for _, e := range t.Entries {
+		g := l.bySeq[e.Seq].group
+		if members[g.id] == nil {
+			order = append(order, g)
 		}
-		run.End = i
-		if k, ok := known[g.id]; ok {
-			also[k] = append(also[k], run)
-			continue
-		}
-		known[g.id] = len(groups)
-		groups = append(groups, run)
+		members[g.id] = append(members[g.id], e)
 	}
-	return groups, also
+	out := &Transcript{Counter: t.Counter}
+	for _, g := range order {
+		start := len(out.Entries)
+		out.Entries = append(out.Entries, members[g.id]...)
+		out.groups = append(out.groups, chat.Group{Kind: g.kind, Start: start, End: len(out.Entries), HasReasoning: g.reasoning, Call: -1})
+	}
+	return out
 }
 
 // Name implements Counter.

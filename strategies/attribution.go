@@ -126,7 +126,7 @@ func (s *attribution) Plan(_ context.Context, t *Transcript) (chat.Plan, error) 
 		case action == attrCollapse && g.Kind == chat.GroupToolCall:
 			var covers seqSet
 			t.seqs(&covers, i)
-			text, err := resultText(t, append([]chat.Group{g}, t.also[i]...))
+			text, err := resultText(t, g)
 			if err != nil {
 				return err
 			}

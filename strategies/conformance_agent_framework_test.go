@@ -99,7 +99,7 @@ func sameFault(want string, err error) error {
 // the messages.
 func (c *afCase) run(s Strategy) (map[string]any, error) {
 	l := &afList{bySeq: map[chat.Seq]*afNote{}}
-	t := &Transcript{Counter: l, grouping: l.grouping}
+	t := &Transcript{Counter: l}
 	for i, raw := range c.Messages {
 		n, err := readNote(i, raw)
 		if err != nil {
@@ -108,7 +108,9 @@ func (c *afCase) run(s Strategy) (map[string]any, error) {
 		l.notes = append(l.notes, n)
 		l.bySeq[n.entry.Seq] = n
 	}
-	_, l.counting = s.(stager)
+	if _, l.counting = s.(stager); !l.counting {
+		s = afGrouped{s, l}
+	}
 	var groups []any
 	var changes []any
 	for pass := range c.Repeat {

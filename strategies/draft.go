@@ -121,7 +121,7 @@ func NewDraft(t *Transcript) (*Draft, error) {
 		slices.SortFunc(d.others, func(a, b int32) int { return int(d.all[a].Seq - d.all[b].Seq) })
 	}
 	d.view = &Transcript{
-		Entries: d.all, Counter: t.Counter, groups: t.Groups(), also: t.also, grouping: t.grouping,
+		Entries: d.all, Counter: t.Counter, groups: t.Groups(),
 	}
 	return d, nil
 }
@@ -134,7 +134,7 @@ func (d *Draft) Transcript() *Transcript {
 	}
 	d.sortOrder()
 	d.view = &Transcript{
-		Entries: make([]Entry, len(d.all)), Counter: d.input.Counter, grouping: d.input.grouping,
+		Entries: make([]Entry, len(d.all)), Counter: d.input.Counter,
 	}
 	for i, id := range d.order {
 		d.view.Entries[i] = d.all[id]

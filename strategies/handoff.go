@@ -251,15 +251,12 @@ func (p *handoffPass) read(ctx context.Context) error {
 // be retold.
 func (p *handoffPass) kept() []bool {
 	pinned := make([]bool, len(p.t.Entries))
-	groups := p.t.Groups()
-	for i := range groups {
+	for i, g := range p.t.Groups() {
 		if !p.t.GroupPinned(i) {
 			continue
 		}
-		for _, g := range append([]chat.Group{groups[i]}, p.t.also[i]...) {
-			for e := g.Start; e < g.End; e++ {
-				pinned[e] = true
-			}
+		for e := g.Start; e < g.End; e++ {
+			pinned[e] = true
 		}
 	}
 	keep := make([]bool, len(p.view))

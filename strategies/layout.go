@@ -115,7 +115,7 @@ func (l *layout) position(k int) chat.Seq { return l.d.all[l.places[k].rep].Posi
 func (l *layout) rep(k int32) *chat.Meta { return &l.d.all[l.places[k].rep].Meta }
 
 func (l *layout) group() {
-	if t := l.d.input; len(l.places) == len(t.Entries) && t.grouping == nil {
+	if t := l.d.input; len(l.places) == len(t.Entries) {
 		l.made = t.Groups() // every entry is a place
 	} else {
 		metas := make([]chat.Meta, len(l.places))

@@ -277,7 +277,7 @@ func (d *Draft) outcome() ([]chat.Meta, Totals) {
 		}
 	}
 	all := d.Transcript().Entries
-	t := &Transcript{Entries: make([]Entry, 0, len(all)), grouping: d.input.grouping}
+	t := &Transcript{Entries: make([]Entry, 0, len(all))}
 	view := make([]chat.Meta, 0, len(all))
 	for _, e := range all {
 		if e.Seq >= base {

@@ -54,10 +54,8 @@ func (s *pruneToolResults) Plan(_ context.Context, t *Transcript) (chat.Plan, er
 	verbatim := make([]bool, len(t.Entries))
 	for i, g := range t.Groups() {
 		if t.GroupPinned(i) {
-			for _, g := range append([]chat.Group{g}, t.also[i]...) {
-				for k := g.Start; k < g.End; k++ {
-					verbatim[k] = true
-				}
+			for k := g.Start; k < g.End; k++ {
+				verbatim[k] = true
 			}
 		}
 	}

@@ -32,11 +32,6 @@ func (s *toolResult) Reads(t *Transcript) []chat.Seq {
 		for e := g.Start; e < g.End; e++ {
 			out = append(out, t.Entries[e].Seq)
 		}
-		for _, g := range t.also[i] {
-			for e := g.Start; e < g.End; e++ {
-				out = append(out, t.Entries[e].Seq)
-			}
-		}
 	}
 	return out
 }
@@ -58,7 +53,7 @@ func (s *toolResult) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 	for _, i := range older {
 		var covers seqSet
 		t.seqs(&covers, i)
-		text, err := resultText(t, append([]chat.Group{groups[i]}, t.also[i]...))
+		text, err := resultText(t, groups[i])
 		if err != nil {
 			return chat.Plan{}, err
 		}
@@ -73,17 +68,15 @@ func (s *toolResult) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 
 // resultText is the results of a group in one line, each behind the name of the
 // tool that gave it.
-func resultText(t *Transcript, runs []chat.Group) (string, error) {
+func resultText(t *Transcript, g chat.Group) (string, error) {
 	names := map[string]string{}
 	var results []toolAnswer
-	for _, g := range runs {
-		for e := g.Start; e < g.End; e++ {
-			m, err := t.Read(e)
-			if err != nil {
-				return "", err
-			}
-			results = collectAnswers(results, names, m)
+	for e := g.Start; e < g.End; e++ {
+		m, err := t.Read(e)
+		if err != nil {
+			return "", err
 		}
+		results = collectAnswers(results, names, m)
 	}
 	if len(results) == 0 {
 		return "[Tool results: no results]", nil

@@ -32,15 +32,7 @@ type Transcript struct {
 	Counter Counter
 
 	groups []chat.Group
-	// also holds the further runs of a group, by its ordinal. Groups are
-	// adjacent messages; only the comparison with systems that name groups by
-	// ids which may repeat needs it.
-	also     map[int][]chat.Group
-	grouping grouping
 }
-
-// grouping replaces chat.Groups.
-type grouping func(entries []Entry) (groups []chat.Group, also map[int][]chat.Group)
 
 // Totals counts a transcript, in all and what of it is in the view.
 type Totals struct {
@@ -61,10 +53,6 @@ var ErrNotLoaded = errors.New("content is not loaded")
 // Groups are the atomic groups of all entries, included or not, made once.
 func (t *Transcript) Groups() []chat.Group {
 	if t.groups == nil && len(t.Entries) > 0 {
-		if t.grouping != nil {
-			t.groups, t.also = t.grouping(t.Entries)
-			return t.groups
-		}
 		metas := make([]chat.Meta, len(t.Entries))
 		for i := range t.Entries {
 			metas[i] = t.Entries[i].Meta
@@ -116,14 +104,6 @@ func (t *Transcript) GroupTotals(i int) (messages int, tokens chat.Tokens) {
 			tokens += t.Entries[e].Tokens
 		}
 	}
-	for _, g := range t.also[i] {
-		for e := g.Start; e < g.End; e++ {
-			if t.Entries[e].Included {
-				messages++
-				tokens += t.Entries[e].Tokens
-			}
-		}
-	}
 	return messages, tokens
 }
 
@@ -137,10 +117,8 @@ func (t *Transcript) GroupIncluded(i int) bool {
 // GroupPinned reports whether any message of the group with ordinal i that is in
 // the view is pinned: the group stays as it is.
 func (t *Transcript) GroupPinned(i int) bool {
-	pinned := func(g chat.Group) bool {
-		return slices.ContainsFunc(t.Entries[g.Start:g.End], func(e Entry) bool { return e.Pinned && e.Included })
-	}
-	return pinned(t.Groups()[i]) || slices.ContainsFunc(t.also[i], pinned)
+	g := t.Groups()[i]
+	return slices.ContainsFunc(t.Entries[g.Start:g.End], func(e Entry) bool { return e.Pinned && e.Included })
 }
 
 // MinimumRetained is the ordinal of the group that a budget never takes: the
@@ -201,9 +179,6 @@ func (t *Transcript) Totals() Totals {
 			n.IncludedGroups++
 		}
 		n.count(t.Entries[g.Start:g.End])
-		for _, g := range t.also[i] {
-			n.count(t.Entries[g.Start:g.End])
-		}
 	}
 	return n
 }
@@ -233,16 +208,11 @@ func (t *Transcript) Read(i int) (*chat.Message, error) {
 // included calls f with the indexes of the messages of the group with ordinal i
 // that are in the view.
 func (t *Transcript) included(i int, f func(e int)) {
-	of := func(g chat.Group) {
-		for e := g.Start; e < g.End; e++ {
-			if t.Entries[e].Included {
-				f(e)
-			}
+	g := t.Groups()[i]
+	for e := g.Start; e < g.End; e++ {
+		if t.Entries[e].Included {
+			f(e)
 		}
-	}
-	of(t.Groups()[i])
-	for _, g := range t.also[i] {
-		of(g)
 	}
 }
 
@@ -251,11 +221,6 @@ func (t *Transcript) seqs(s *seqSet, i int) {
 	g := t.Groups()[i]
 	for e := g.Start; e < g.End; e++ {
 		s.add(t.Entries[e].Seq)
-	}
-	for _, g := range t.also[i] {
-		for e := g.Start; e < g.End; e++ {
-			s.add(t.Entries[e].Seq)
-		}
 	}
 }
 
