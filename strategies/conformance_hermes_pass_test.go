@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -90,10 +91,11 @@ func pythonStubs(turns []*chat.Message) []*chat.Message {
 }
 
 func masked(m *chat.Message) bool {
-	_, n := summarize.Redact(m.Content.String())
+	_, found := redact.Redact(m.Content.String())
+	n := found.Total()
 	for _, c := range m.ToolCalls {
-		_, k := summarize.Redact(c.Arguments)
-		n += k
+		_, found := redact.Redact(c.Arguments)
+		n += found.Total()
 	}
 	return n > 0
 }

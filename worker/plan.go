@@ -12,6 +12,7 @@ import (
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summarize"
 	"github.com/sessionstore/compactor/strategies/summarizer"
 )
@@ -64,7 +65,7 @@ func (p *Planner) model(name string) model {
 
 // versions are what decides about summaries beside the policy.
 func (p *Planner) versions() map[string]string {
-	v := map[string]string{"prompt": summarize.PromptVersion, "redactor": summarize.RedactorVersion}
+	v := map[string]string{"prompt": summarize.PromptVersion, "redactor": redact.Version}
 	if p.Model != nil {
 		v["model"] = p.Model.Identity()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -379,7 +380,7 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 // numbers, never content: the store maps the database's texts, a strategy's panic
 // value is left out. What a custom strategy says is cleaned as far as that can be done.
 func errorText(err error) string {
-	s, _ := summarize.Redact(err.Error())
+	s, _ := redact.Redact(err.Error())
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) { // Postgres holds no NUL, and a line stays one
 			return ' '

@@ -34,6 +34,7 @@ var mayImport = []rule{
 	{"strategies/chat", nil},
 	{"strategies/formats", []string{"strategies/chat"}},
 	{"strategies/identifiers", nil},
+	{"strategies/redact", []string{"strategies/internal/str"}},
 	{"worker/jobs", nil},
 	{"migrations", nil},
 	// Helpers of tests; they start servers by running a command below cmd.

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/retention"
-	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // recorded are the sessions of a file of recorded conversations, which stand in DATA_DIR
@@ -154,7 +154,7 @@ func TestSummariesOfRecordedConversations(t *testing.T) {
 					d.Add(m)
 					again.Add(m)
 					if tokens += retention.Tokens(m); m.Role == chat.RoleUser {
-						clean, _ := summarize.Redact(m.Content.String())
+						clean, _ := redact.Redact(m.Content.String())
 						asks = append(asks, clean)
 					}
 				}
@@ -164,8 +164,8 @@ func TestSummariesOfRecordedConversations(t *testing.T) {
 				if again.Text(budget) != text {
 					t.Errorf("session %d: another summary of the same messages", i)
 				}
-				if _, n := summarize.Redact(text); n > 0 {
-					t.Errorf("session %d: %d secrets", i, n)
+				if _, found := redact.Redact(text); found.Total() > 0 {
+					t.Errorf("session %d: %d secrets", i, found.Total())
 				}
 				if t.Failed() {
 					return

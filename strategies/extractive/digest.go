@@ -6,6 +6,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -24,6 +25,8 @@ type Options struct {
 	// names a word of it, and what stands on the same line, comes before all else but
 	// the task and the goal.
 	Focus string
+	// Redacted says that what is added has its secrets masked already.
+	Redacted bool
 }
 
 func (o Options) withDefaults() Options {
@@ -70,7 +73,7 @@ func (d *Digest) Add(m *chat.Message) {
 	switch m.Role {
 	case chat.RoleUser:
 		if earlier, rest, ok := summarize.Unframe(text); ok { // nobody asked for it
-			earlier, _ = summarize.Redact(str.Head(earlier, chunk))
+			earlier = d.masked(str.Head(earlier, chunk))
 			d.remark(strings.Split(earlier, "\n"))
 			if text = strings.TrimSpace(rest); text == "" {
 				return
@@ -93,13 +96,13 @@ func (d *Digest) Add(m *chat.Message) {
 const maxArguments = 8 << 20
 
 func (d *Digest) call(c *chat.ToolCall) {
-	name, _ := summarize.Redact(c.Name)
+	name := d.masked(c.Name)
 	if len(c.Arguments) > maxArguments {
 		head, _ := d.read(c.Arguments, true)
 		d.story.called(c.ID, name, head, nil)
 		return
 	}
-	arguments, _ := summarize.Redact(c.Arguments)
+	arguments := d.masked(c.Arguments)
 	fs, ok := fields(arguments)
 	text := arguments
 	if ok {
@@ -107,12 +110,20 @@ func (d *Digest) call(c *chat.ToolCall) {
 	}
 	d.read(name+" "+text, true)
 	for i := range fs { // what was a secret only once unfolded
-		fs[i].value, _ = summarize.Redact(fs[i].value)
+		fs[i].value, _ = redact.Redact(fs[i].value)
 	}
 	if run := command(fs); run != "" && strings.Contains(text, run) { // it is whole
 		d.ids.run(run)
 	}
 	d.story.called(c.ID, name, arguments, fs)
+}
+
+// masked returns s without secrets.
+func (d *Digest) masked(s string) string {
+	if !d.options.Redacted {
+		s, _ = redact.Redact(s)
+	}
+	return s
 }
 
 // chunk is how much is looked at in one go, in octets.
@@ -123,7 +134,7 @@ const chunk = 1 << 20
 func (d *Digest) read(s string, used bool) (head, tail string) {
 	for first := true; first || s != ""; first = false {
 		n := cut(s)
-		tail, _ = summarize.Redact(s[:n])
+		tail = d.masked(s[:n])
 		s = s[n:]
 		if used {
 			d.ids.read(tail, used)
@@ -190,7 +201,7 @@ func (d *Digest) fit(budget int, write func(room int) string) string {
 	budget = min(budget, most)
 	best := ""
 	for room, tries := 4*budget, 0; room > 0; tries++ {
-		s, _ := summarize.Redact(write(room))
+		s, _ := redact.Redact(write(room))
 		n, chars := d.options.Count(s), utf8.RuneCountInString(s)
 		if n <= budget && len(s) > len(best) {
 			best = s

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/identifiers"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/redact"
 )
 
 const (
@@ -168,7 +168,7 @@ func harmless(line string) string {
 	if line == "" {
 		return ""
 	}
-	if _, n := summarize.Redact(line); n > 0 {
+	if _, found := redact.Redact(line); found.Total() > 0 {
 		_, values, _ := strings.Cut(line, ": ")
 		line = unlabelled + ": " + values
 	}

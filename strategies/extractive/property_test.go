@@ -12,7 +12,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/identifiers"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/redact"
 )
 
 // words are what texts are drawn from: identifiers, cues, scripts, and what a text would
@@ -75,7 +75,7 @@ func TestEveryTextIsWellFormed(t *testing.T) {
 		asks := []string{}
 		for _, m := range ms {
 			if m.Role == chat.RoleUser {
-				clean, _ := summarize.Redact(m.Content.String())
+				clean, _ := redact.Redact(m.Content.String())
 				asks = append(asks, clean)
 			}
 		}
@@ -88,7 +88,7 @@ func TestEveryTextIsWellFormed(t *testing.T) {
 			t.Errorf("asked again: %q, before %q", again, text)
 		}
 		for _, s := range []string{text, references} {
-			if _, n := summarize.Redact(s); n > 0 || strings.Contains(s, "ghijklmnopqrst") {
+			if _, found := redact.Redact(s); found.Total() > 0 || strings.Contains(s, "ghijklmnopqrst") {
 				t.Errorf("a secret in %q", s)
 			}
 		}
@@ -146,7 +146,7 @@ func FuzzDigest(f *testing.F) {
 		m.ToolCalls[0].Arguments = arguments
 		d := digestOf(Options{}, user(ask), m, result("1", output))
 		text := d.Text(int(budget))
-		clean, _ := summarize.Redact(ask)
+		clean, _ := redact.Redact(ask)
 		wantWellFormed(t, text, int(budget), chars4, []string{clean})
 		wantWellFormed(t, d.References(int(budget)), int(budget), chars4, nil)
 		next := New(Options{})

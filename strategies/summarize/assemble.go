@@ -7,7 +7,7 @@ import (
 )
 
 // Facts are what a summary takes from the messages themselves and not from the memory
-// of a model. Each text is one that was said.
+// of a model. Each text is one that was said, with its secrets masked.
 type Facts struct {
 	// Ask is what the user asked for last that is not done, empty for not known: then
 	// it is LastUser.
@@ -30,8 +30,8 @@ const (
 
 // Assemble puts facts into an accepted answer: the body of its active task becomes what
 // was asked, word for word, and the last user message and the pins follow at the end.
-// What the model wrote under these headings is dropped. Secrets are masked and long
-// texts cut in the middle. Assembling again changes nothing.
+// What the model wrote under these headings is dropped. Long texts are
+// cut in the middle. Assembling again changes nothing.
 func Assemble(answer string, f Facts) string {
 	if f.Limit <= 0 {
 		f.Limit = maxAsk
@@ -99,7 +99,7 @@ func verbatim(title string, limit int, texts ...string) string {
 	b.WriteString("## " + title + "\n" + verbatimNote)
 	for _, s := range texts {
 		b.WriteString("\n")
-		for line := range strings.SplitSeq(bounded(clean(str.Trim(s)), limit), "\n") {
+		for line := range strings.SplitSeq(bounded(str.Trim(s), limit), "\n") {
 			b.WriteString("\n> " + strings.TrimRight(line, "\r"))
 		}
 	}

@@ -16,17 +16,15 @@ import (
 // whatever the session has. It is for one goroutine while messages are added, and safe
 // for concurrent use after that.
 type Evidence struct {
-	counter  tokens.Counter
-	tokens   chat.Tokens
-	messages int
-	votes    counts // messages of the user by script
+	counter tokens.Counter
+	tokens  chat.Tokens
+	votes   counts // messages of the user by script
 	// words are what the user said, as appendWords writes it, up to maxWords bytes; full
 	// reports that there was more. users are all of it.
 	words         []byte
 	full          bool
 	users, others phrases
 	last          string // the newest message of the user, in part
-	redacted      Found
 }
 
 const (
@@ -36,35 +34,27 @@ const (
 )
 
 // NewEvidence is evidence of no messages yet, with tokens counted by c.
-func NewEvidence(c tokens.Counter) *Evidence { return &Evidence{counter: c, redacted: Found{}} }
+func NewEvidence(c tokens.Counter) *Evidence { return &Evidence{counter: c} }
 
-func (e *Evidence) clean(s string) string {
-	s, found := Clean(s)
-	e.redacted.Add(found)
-	return s
-}
-
-// Add takes the next covered message, as it was said: before anything is trimmed. A
-// summary among them speaks for those it was made from, not for the user.
+// Add takes the next covered message, before anything is trimmed. Its secrets have to be
+// masked, as they are in what the model is shown and quotes. A summary among the messages
+// speaks for those it was made from, not for the user.
 func (e *Evidence) Add(m *chat.Message) {
-	e.messages++
 	e.tokens += e.counter.Message(m)
 	text := m.Content.String()
 	if m.Role != chat.RoleUser {
-		e.others.add(e.clean(text))
+		e.others.add(text)
 		for _, c := range m.ToolCalls {
-			e.others.add(e.clean(c.Arguments))
+			e.others.add(c.Arguments)
 		}
 		return
 	}
 	if body, merged, ok := Unframe(text); ok {
-		e.others.add(e.clean(body))
+		e.others.add(body)
 		if text = merged; strings.TrimSpace(text) == "" {
 			return
 		}
 	}
-	// Secrets are masked in what the model is shown, so they are in what it quotes.
-	text = e.clean(text)
 	e.last = strings.Clone(bounded(text, maxAsk))
 	e.votes[voteOf(text)]++
 	e.votes[noWriting] = 0
@@ -82,7 +72,6 @@ func (e *Evidence) AddPrevious(summary string) {
 	if body, _, ok := Unframe(summary); ok {
 		summary = body
 	}
-	summary = e.clean(summary)
 	e.tokens += e.counter.Text(summary)
 	for _, q := range userQuotes(summary, DefaultSections()) {
 		if len(e.words)+len(q.text) <= maxWords {
@@ -95,18 +84,8 @@ func (e *Evidence) AddPrevious(summary string) {
 // Tokens are those of all messages, and of the previous summary.
 func (e *Evidence) Tokens() chat.Tokens { return e.tokens }
 
-// Messages is how many were added.
-func (e *Evidence) Messages() int { return e.messages }
-
-// Redacted counts the secrets in what was added.
-func (e *Evidence) Redacted() Found {
-	out := Found{}
-	out.Add(e.redacted)
-	return out
-}
-
-// LastUser is the newest message of the user, secrets masked, its middle left out
-// where it is long; empty for none.
+// LastUser returns the newest message of the user, its middle left out where it is long;
+// empty for none.
 func (e *Evidence) LastUser() string { return e.last }
 
 // Script is the name of the script that most of the user's messages are written in,

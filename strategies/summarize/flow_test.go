@@ -22,6 +22,8 @@ func TestTwoRounds(t *testing.T) {
 		if err := Coverable(ms, nil); err != nil {
 			t.Fatal(err)
 		}
+		task, _ := Task{Messages: ms, Previous: previous, Focus: "the token " + secret}.Redact()
+		previous, ms = task.Previous, task.Messages
 		e := NewEvidence(counter)
 		if previous != "" {
 			e.AddPrevious(previous)
@@ -31,7 +33,7 @@ func TestTwoRounds(t *testing.T) {
 		}
 		trimmed, cuts := Trimmer{Counter: counter}.Run([]PreTrim{{Step: TailLines}, {Step: CapToolContent}}, ms)
 		budget := DefaultSize().Budget(e.Tokens(), 128_000)
-		p := Prompt{Budget: budget, Focus: "the token " + secret, Script: e.Script()}
+		p := Prompt{Budget: budget, Focus: task.Focus, Script: e.Script()}
 		for _, c := range cuts {
 			p.Cut = p.Cut.Plus(c)
 		}

@@ -56,7 +56,7 @@ func headMark(s string, i int) (end int, note bool) {
 		}
 		end++
 		end += len(s[end:]) - len(strings.TrimLeft(s[end:], "*_"))
-		if colon := blank.end(s, end); colon < len(s) && s[colon] == ':' {
+		if colon := len(s) - len(strings.TrimLeft(s[end:], " \t")); colon < len(s) && s[colon] == ':' {
 			end = colon + 1
 		}
 		return end, m.note
@@ -127,7 +127,7 @@ func closedWords(s string, i int) int {
 		if end < 0 {
 			continue
 		}
-		if r, _ := utf8.DecodeRuneInString(s[end:]); end < len(s) && (alnum[s[end]] || r >= utf8.RuneSelf && !isDash(r)) {
+		if r, _ := utf8.DecodeRuneInString(s[end:]); end < len(s) && (isAlnum(s[end]) || r >= utf8.RuneSelf && !isDash(r)) {
 			continue
 		}
 		return end + len(s[end:]) - len(strings.TrimLeftFunc(s[end:], func(r rune) bool { return r == ']' || r == '=' || r == ' ' || r == '*' || isDash(r) }))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -85,7 +86,7 @@ type Accepted struct {
 	// that nobody said.
 	Text string
 	// Redacted counts the secrets that the model wrote.
-	Redacted Found
+	Redacted redact.Found
 	// Unquoted is how many quotations were taken out.
 	Unquoted int
 }
@@ -107,7 +108,7 @@ func (g Gate) Read(a Answer) (Accepted, *Rejection) {
 		return Accepted{}, &Rejection{Code: CodeUnfinishedThought}
 	}
 	text = withoutWrapper(bodyOf(text))
-	text, redacted := Clean(text)
+	text, redacted := redact.Redact(text)
 	for _, check := range []func(string) *Rejection{
 		g.empty, errorText, refusal, toolSyntax, g.endsWell(a), g.sections, g.size, g.script,
 	} {

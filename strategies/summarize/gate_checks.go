@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -195,5 +196,5 @@ func openEnd(line string) bool {
 	if at < 0 || !unicode.IsSpace(rune(line[at])) {
 		return false
 	}
-	return strings.Count(line, " ") >= 3 && isAny(line[at+1:], goesOn)
+	return strings.Count(line, " ") >= 3 && slices.ContainsFunc(goesOn, func(w string) bool { return strings.EqualFold(w, line[at+1:]) })
 }

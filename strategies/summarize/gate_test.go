@@ -9,6 +9,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/growth"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -18,7 +19,8 @@ var long = strings.Repeat("Some words of the assistant about the work at hand. "
 func evidenceOf(ms ...*chat.Message) *Evidence {
 	e := NewEvidence(tokens.Chars4{})
 	e.Add(said(chat.RoleAssistant, long))
-	for _, m := range ms {
+	task, _ := Task{Messages: ms}.Redact()
+	for _, m := range task.Messages {
 		e.Add(m)
 	}
 	return e
@@ -219,7 +221,7 @@ func TestGateRedacts(t *testing.T) {
 	if r != nil || strings.Contains(got.Text, secret) {
 		t.Fatalf("%v: %q", r, got.Text)
 	}
-	if diff := cmp.Diff(Found{KindProviderKey: 1}, got.Redacted); diff != "" {
+	if diff := cmp.Diff(redact.Found{redact.KindProviderKey: 1}, got.Redacted); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -286,12 +288,11 @@ func TestEvidence(t *testing.T) {
 			t.Errorf("%q: %d, want %d", words, got, want)
 		}
 	}
-	e.Add(said(chat.RoleTool, "API_KEY="+made("", 30)))
-	if got := e.Redacted().String(); got != "assignment 1" {
-		t.Errorf("redacted: %q", got)
+	if _, found := (Task{Messages: []*chat.Message{said(chat.RoleTool, "API_KEY="+made("", 30))}}).Redact(); found.String() != "assignment 1" {
+		t.Errorf("redacted: %q", found)
 	}
-	if e.LastUser() != "the merged thing is his" || e.Messages() != 4 {
-		t.Errorf("%q, %d", e.LastUser(), e.Messages())
+	if e.LastUser() != "the merged thing is his" {
+		t.Errorf("%q", e.LastUser())
 	}
 	e.AddPrevious(Frame("The user said: \"an older thing of all things\"", Options{}))
 	if e.find("older thing of all") != withUser {

@@ -3,6 +3,8 @@ package summarize
 import (
 	"fmt"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/redact"
 )
 
 // Handoff asks for the notes that an assistant needs to take over a conversation.
@@ -86,11 +88,10 @@ func (h Handoff) Request() Request {
 	if h.Previous == "" {
 		parts = append(parts, fmt.Sprintf(handoffFirst, h.Turns))
 	} else {
-		previous, _ := Redact(h.Previous)
-		parts = append(parts, fmt.Sprintf(handoffUpdate, previous, h.Turns))
+		parts = append(parts, fmt.Sprintf(handoffUpdate, h.Previous, h.Turns))
 	}
 	parts = append(parts, fmt.Sprintf(handoffSections, h.Budget))
-	focus, _ := Redact(h.Focus)
+	focus, _ := redact.Redact(h.Focus)
 	if focus != "" {
 		parts = append(parts, fmt.Sprintf(handoffFocus, focus))
 	}

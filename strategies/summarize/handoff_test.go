@@ -20,7 +20,8 @@ func TestTurns(t *testing.T) {
 	answer := said(chat.RoleTool, "OPENAI_API_KEY=sk-abcdefghijklmnopqrstuvwxyz123456")
 	answer.ToolCallID = "1"
 	long := said(chat.RoleUser, strings.Repeat("ä", 4000)+strings.Repeat("x", 501)+strings.Repeat("ö", 1500))
-	got := Turns([]*chat.Message{said(chat.RoleUser, "hi"), asks, answer, long})
+	task, _ := Task{Messages: []*chat.Message{said(chat.RoleUser, "hi"), asks, answer, long}}.Redact()
+	got := Turns(task.Messages)
 	want := "[USER]: hi\n\n[ASSISTANT]: looking\n[Tool calls:\n  read({\"path\":\"a\"})\n  write(" + strings.Repeat("ü", 1200) + "...)\n]\n\n"
 	rest, ok := strings.CutPrefix(got, want)
 	if !ok {
@@ -48,7 +49,8 @@ func TestHandoffRequest(t *testing.T) {
 	if !strings.Contains(first.User, "TURNS TO CONDENSE:\n[USER]: 100 %s of it") || !strings.Contains(first.User, "about 2001 tokens") || first.MaxTokens != 2601 {
 		t.Errorf("%+v", first)
 	}
-	h.Previous, h.Focus = "before: sk-abcdefghijklmnopqrstuvwxyz123456", "the deploy"
+	task, _ := Task{Previous: "before: sk-abcdefghijklmnopqrstuvwxyz123456", Focus: "the deploy"}.Redact()
+	h.Previous, h.Focus = task.Previous, task.Focus
 	next := h.Request()
 	for _, want := range []string{"PREVIOUS SUMMARY:\nbefore: ", "NEW TURNS:\n[USER]", `"the deploy"`} {
 		if !strings.Contains(next.User, want) {

@@ -26,14 +26,14 @@ func (d *material) add(m *chat.Message) {
 	text := m.Content.String()
 	if m.Role != chat.RoleTool {
 		if body, merged, ok := Unframe(text); ok {
-			d.said = append(d.said, saying{earlierSummary, clean(body)})
+			d.said = append(d.said, saying{earlierSummary, body})
 			if text = merged; strings.TrimSpace(text) == "" && len(m.ToolCalls) == 0 {
 				return
 			}
 		}
 	}
 	var b strings.Builder
-	b.WriteString(clean(text))
+	b.WriteString(text)
 	for _, p := range m.Content.Parts {
 		if p.IsMedia() {
 			newLine(&b)
@@ -42,18 +42,13 @@ func (d *material) add(m *chat.Message) {
 	}
 	for _, c := range m.ToolCalls {
 		newLine(&b)
-		b.WriteString("calls " + clean(c.Name) + " (" + clean(c.ID) + "): " + clean(c.Arguments))
+		b.WriteString("calls " + c.Name + " (" + c.ID + "): " + c.Arguments)
 	}
 	who := string(m.Role)
 	if m.Role == chat.RoleTool {
 		who = "tool, result of " + m.ToolCallID
 	}
-	d.said = append(d.said, saying{oneLine(clean(who)), b.String()})
-}
-
-func clean(s string) string {
-	s, _ = Clean(s)
-	return s
+	d.said = append(d.said, saying{oneLine(who), b.String()})
 }
 
 func newLine(b *strings.Builder) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/redact"
 )
 
 // PromptVersion names the words that Prompt asks with. It goes into the hash of what a
@@ -54,7 +55,7 @@ func (p Prompt) sections() []Section {
 // Hash is that of everything of p that shapes a request, with the versions of prompt
 // and redactor; the messages and the previous summary are not part of it.
 func (p Prompt) Hash() string {
-	raw, err := json.Marshal([]any{PromptVersion, RedactorVersion, p, p.sections()})
+	raw, err := json.Marshal([]any{PromptVersion, redact.Version, p, p.sections()})
 	if err != nil {
 		panic(err) // strings and numbers alone
 	}
@@ -98,14 +99,13 @@ const promptCut = `Parts of the material were cut to make room (%s). Where it sa
 
 // Form is what a model is asked for the summary of messages that follow a previous
 // summary, "" for none: the system prompt, which is the same for all messages, and the
-// material. Secrets are masked in all of it. A summary among the messages, whoever
+// material. Secrets have to be masked in p and the arguments. A summary among the messages, whoever
 // wrote it, is shown as one and never as the user's words.
 func (p Prompt) Form(previous string, ms []*chat.Message) (system, user string) {
 	data := material{previous: previous}
 	if body, _, ok := Unframe(previous); ok {
 		data.previous = body
 	}
-	data.previous = clean(data.previous)
 	for _, m := range ms {
 		data.add(m)
 	}
@@ -119,8 +119,7 @@ func (p Prompt) system() string {
 	}
 	parts := []string{fmt.Sprintf(promptTask, script)}
 	if p.Custom != "" {
-		custom, _ := Clean(p.Custom)
-		parts = append(parts, promptCustom+custom)
+		parts = append(parts, promptCustom+p.Custom)
 	} else {
 		var b strings.Builder
 		b.WriteString(promptSections)
@@ -130,7 +129,7 @@ func (p Prompt) system() string {
 		parts = append(parts, strings.TrimSuffix(b.String(), "\n"))
 	}
 	if p.Focus != "" {
-		focus, _ := Clean(strings.Join(strings.Fields(p.Focus), " "))
+		focus := strings.Join(strings.Fields(p.Focus), " ")
 		text := promptFocus
 		if p.Custom != "" {
 			text = promptFocusPlain

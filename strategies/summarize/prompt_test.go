@@ -66,7 +66,9 @@ func TestPromptGolden(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			system, user := tt.p.Form(tt.previous, talk())
+			task, _ := Task{Messages: talk(), Previous: tt.previous, Focus: tt.p.Focus}.Redact()
+			tt.p.Focus = task.Focus
+			system, user := tt.p.Form(task.Previous, task.Messages)
 			golden(t, "prompt_"+name+".txt", "# system\n"+system+"\n\n# user\n"+user+"\n")
 			if text := system + user; strings.Contains(text, made("", 12)) {
 				t.Error("a secret is in the prompt")

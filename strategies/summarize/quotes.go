@@ -13,7 +13,7 @@ import (
 func appendWords(b []byte, s string) []byte {
 	for _, r := range s {
 		switch {
-		case r < utf8.RuneSelf && alnum[byte(r)]:
+		case r < utf8.RuneSelf && isAlnum(byte(r)):
 			if r >= 'A' && r <= 'Z' {
 				r += 'a' - 'A'
 			}
@@ -74,7 +74,7 @@ func opensQuote(s string, i int) bool {
 	if i > 0 && strings.IndexByte(" \t([{*_:>-~/", s[i-1]) < 0 && s[i-1] < utf8.RuneSelf {
 		return false
 	}
-	return i+1 < len(s) && !space[s[i+1]]
+	return i+1 < len(s) && !isSpace(s[i+1])
 }
 
 // closeQuote is where the quotation that began at i ends, or -1.
@@ -82,7 +82,7 @@ func closeQuote(s string, i int, opening, closing rune) int {
 	for j := i; j < len(s); {
 		r, size := utf8.DecodeRuneInString(s[j:])
 		end := r == closing || opening == '„' && r == '”'
-		if end && (r != '"' || j > i && !space[s[j-1]] && (j+1 == len(s) || !alnum[s[j+1]])) {
+		if end && (r != '"' || j > i && !isSpace(s[j-1]) && (j+1 == len(s) || !isAlnum(s[j+1]))) {
 			return j
 		}
 		j += size

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -65,7 +66,7 @@ func honest(ms []chat.Message) string {
 	var asks, did, files, outcomes []string
 	for i := range ms {
 		m := &ms[i]
-		text := strings.Join(strings.Fields(clean(m.Content.String())), " ")
+		text := strings.Join(strings.Fields(masked(m.Content.String())), " ")
 		if text == "" && len(m.ToolCalls) == 0 {
 			continue
 		}
@@ -129,6 +130,12 @@ func honest(ms []chat.Message) string {
 	section("Remaining", "The rest of what was asked for.")
 	section("Critical values")
 	return b.String()
+}
+
+// masked is a text without secrets.
+func masked(s string) string {
+	s, _ = redact.Redact(s)
+	return s
 }
 
 // worthIt is how many tokens a session has that a summary in sections is smaller than:
@@ -212,7 +219,7 @@ func TestRealSummaries(t *testing.T) {
 // all that is found in them is a false alarm.
 func TestCleanOnRealSessions(t *testing.T) {
 	t.Parallel()
-	found, size, start := Found{}, 0, time.Now()
+	found, size, start := redact.Found{}, 0, time.Now()
 	recorded(t, "*.jsonl", func(_ string, s *chat.Session) {
 		for i := range s.Messages {
 			m := &s.Messages[i]
@@ -221,7 +228,7 @@ func TestCleanOnRealSessions(t *testing.T) {
 				texts = append(texts, c.Arguments)
 			}
 			for _, text := range texts {
-				_, f := Clean(text)
+				_, f := redact.Redact(text)
 				found.Add(f)
 				size += len(text)
 			}

@@ -75,7 +75,7 @@ var tables = []struct {
 
 func writingOf(r rune) writing {
 	if r < utf8.RuneSelf {
-		if letters[byte(r)] {
+		if isLetter(byte(r)) {
 			return latin
 		}
 		return noWriting
@@ -154,7 +154,7 @@ func isCode(w string) bool {
 		switch c := w[i]; {
 		case c >= utf8.RuneSelf:
 			return false // a name between letters of another script
-		case strings.IndexByte("/\\_=<>{}[]$@&|^~#", c) >= 0, c == '.' && i > 0 && i+1 < len(w), digit[c], upperOnly[c] && i > 0 && lowerOnly[w[i-1]]:
+		case strings.IndexByte("/\\_=<>{}[]$@&|^~#", c) >= 0, c == '.' && i > 0 && i+1 < len(w), isDigit(c), isUpper(c) && i > 0 && isLower(w[i-1]):
 			return true
 		}
 	}

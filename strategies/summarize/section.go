@@ -110,7 +110,7 @@ func headingOf(line string, sections []Section) (title string, ok bool) {
 // plainTitle is a heading without numbers, emphasis and a colon.
 func plainTitle(s string) string {
 	s = strings.TrimSpace(s)
-	if n := digit.end(s, 0); n > 0 && n < 4 && n < len(s) && (s[n] == '.' || s[n] == ')') {
+	if n := len(s) - len(strings.TrimLeft(s, "0123456789")); n > 0 && n < 4 && n < len(s) && (s[n] == '.' || s[n] == ')') {
 		s = s[n+1:]
 	}
 	return strings.Trim(s, " \t#*_:：")

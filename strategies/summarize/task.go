@@ -2,8 +2,10 @@ package summarize
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/redact"
 )
 
 // Task is a summary that a strategy wants, before it is put into a prompt.
@@ -46,22 +48,73 @@ type Strict interface {
 	Strict()
 }
 
-// Request is the task as one prompt, without what Redact recognises as a secret.
+// Redact returns the task without secrets, and what was masked. Messages are copied where
+// they have any.
+func (t Task) Redact() (Task, redact.Found) {
+	found := redact.Found{}
+	mask := func(s string) string {
+		s, n := redact.Redact(s)
+		found.Add(n)
+		return s
+	}
+	t.Previous, t.Focus, t.Instruction = mask(t.Previous), mask(t.Focus), mask(t.Instruction)
+	messages := make([]*chat.Message, len(t.Messages))
+	for i, m := range t.Messages {
+		messages[i] = redacted(m, mask)
+	}
+	t.Messages = messages
+	return t, found
+}
+
+// redacted returns a message with mask applied to each of its texts: m itself, where that
+// changes nothing.
+func redacted(m *chat.Message, mask func(string) string) *chat.Message {
+	out := *m
+	changed := false
+	set := func(s *string) bool {
+		was := *s
+		*s = mask(was)
+		changed = changed || *s != was
+		return *s != was
+	}
+	set(&out.Name)
+	set(&out.ToolCallID)
+	set(&out.Content.Text)
+	out.Content.Parts = slices.Clone(m.Content.Parts)
+	for i := range out.Content.Parts {
+		if p := &out.Content.Parts[i]; set(&p.Text) {
+			p.Raw = nil
+		}
+	}
+	out.ToolCalls = slices.Clone(m.ToolCalls)
+	for i := range out.ToolCalls {
+		c := &out.ToolCalls[i]
+		id, name, arguments := set(&c.ID), set(&c.Name), set(&c.Arguments)
+		if id || name || arguments {
+			c.Raw = nil
+		}
+	}
+	if !changed {
+		return m
+	}
+	return &out
+}
+
+// Request returns the task as one prompt.
 func (t *Task) Request() Request {
-	r := Request{MaxTokens: t.MaxTokens}
+	r := Request{Focus: t.Focus, MaxTokens: t.MaxTokens}
 	r.System, r.User = t.Prompt(t.Previous, t.Messages)
-	r.User, _ = Redact(r.User)
-	r.Focus, _ = Redact(t.Focus)
 	return r
 }
 
-// Do has a task done by whoever s is. No secret that Redact recognises is sent or comes
+// Do has a task done by s. No secret that Redact recognises is sent or comes
 // back; a Writer sees to that itself.
 func Do(ctx context.Context, s Summarizer, t Task) (string, error) {
 	if w, ok := s.(Writer); ok {
 		return w.Write(ctx, t)
 	}
+	t, _ = t.Redact()
 	text, err := s.Summarize(ctx, t.Request())
-	text, _ = Redact(text)
+	text, _ = redact.Redact(text)
 	return text, err
 }

@@ -14,8 +14,8 @@ const (
 )
 
 // Turns writes messages down for a summarizer, one paragraph each behind a label
-// that says who speaks. What looks like a secret is masked before anything is cut,
-// so that no half of one is left. Media are left out.
+// that says who speaks. Secrets have to be masked before, as half of one is not
+// recognised once a text is cut. Media are left out.
 func Turns(messages []*chat.Message) string {
 	var b strings.Builder
 	for i, m := range messages {
@@ -28,8 +28,7 @@ func Turns(messages []*chat.Message) string {
 }
 
 func turn(b *strings.Builder, m *chat.Message) {
-	text, _ := Redact(m.Content.String())
-	text = str.Ends(text, turnLimit, turnHead, turnTail)
+	text := str.Ends(m.Content.String(), turnLimit, turnHead, turnTail)
 	if m.Role == chat.RoleTool {
 		b.WriteString("[TOOL RESULT " + m.ToolCallID + "]: " + text)
 		return
@@ -40,8 +39,7 @@ func turn(b *strings.Builder, m *chat.Message) {
 	}
 	b.WriteString("\n[Tool calls:\n")
 	for _, c := range m.ToolCalls {
-		args, _ := Redact(c.Arguments)
-		b.WriteString("  " + c.Name + "(" + str.Cut(args, argsLimit, argsHead) + ")\n")
+		b.WriteString("  " + c.Name + "(" + str.Cut(c.Arguments, argsLimit, argsHead) + ")\n")
 	}
 	b.WriteString("]")
 }

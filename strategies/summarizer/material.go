@@ -6,6 +6,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extractive"
 	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summarize"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
@@ -32,22 +33,23 @@ type material struct {
 	report   *Report
 }
 
-// gather cleans what is to be summarized and learns from it what the answer will be held
-// against. Everything is cleaned before anything is cut, so that no half of a secret is
-// left.
+// gather masks the secrets in what is to be summarized and learns from it what the answer
+// will be held against. Everything is masked before anything is cut, as half of a secret
+// is not recognised.
 func (w *Writer) gather(t summarize.Task) (*material, error) {
 	if err := summarize.Coverable(t.Messages, nil); err != nil { // a strategy wants what has to stay as it is
 		return nil, &summarize.Failure{Code: "system_message", Err: err}
 	}
+	t.Focus = firstOf(t.Focus, w.o.Focus, w.o.Settings.Focus)
+	t.Instruction = firstOf(t.Instruction, w.o.Settings.Instruction)
+	t, found := t.Redact()
 	m := &material{
-		task: t, evidence: summarize.NewEvidence(tokens.Chars4{}),
+		task: t, focus: t.Focus, instruction: t.Instruction, evidence: summarize.NewEvidence(tokens.Chars4{}),
 		messages: make([]*chat.Message, 0, len(t.Messages)),
-		report:   &Report{RedactorVersion: summarize.RedactorVersion, Redacted: summarize.Found{}, RedactedAnswer: summarize.Found{}, Messages: len(t.Messages)},
+		report:   &Report{RedactorVersion: redact.Version, Redacted: found, RedactedAnswer: redact.Found{}, Messages: len(t.Messages)},
 	}
-	m.previous = m.clean(str.Trim(strings.Join(append([]string{t.Previous}, framed(t.Messages)...), "\n\n")))
-	m.focus = m.clean(firstOf(t.Focus, w.o.Focus, w.o.Settings.Focus))
-	m.digest = extractive.New(extractive.Options{Focus: m.focus})
-	m.instruction = m.clean(firstOf(t.Instruction, w.o.Settings.Instruction))
+	m.previous = str.Trim(strings.Join(append([]string{t.Previous}, framed(t.Messages)...), "\n\n"))
+	m.digest = extractive.New(extractive.Options{Focus: m.focus, Redacted: true})
 	if m.previous != "" {
 		m.report.Updates = true
 		m.updates = updatesOf(m.previous) + 1
@@ -65,7 +67,7 @@ func (w *Writer) gather(t summarize.Task) (*material, error) {
 			said.Content = chat.TextContent(rest)
 			message = &said
 		}
-		message = m.cleaned(message)
+		message = plain(message)
 		m.messages = append(m.messages, message)
 		m.report.CoveredTokens += sizeOf(message)
 		m.digest.Add(message)
@@ -106,42 +108,19 @@ func (w *Writer) proseWithin(answer int) int {
 // custom reports whether somebody has said what the summary should be like.
 func (m *material) custom() bool { return m.instruction != "" }
 
-// clean masks secrets and counts them.
-func (m *material) clean(s string) string {
-	s, found := summarize.Clean(s)
-	m.report.Redacted.Add(found)
-	return s
-}
-
-// cleaned is a message without secrets: itself, where it has none.
-func (m *material) cleaned(in *chat.Message) *chat.Message {
-	out := in
-	change := func() *chat.Message {
-		if out == in {
-			c := *in
-			out = &c
-		}
-		return out
+// plain returns a message without reasoning, which nobody said, and with text parts
+// joined: itself, where nothing changes.
+func plain(m *chat.Message) *chat.Message {
+	joins := m.Content.Parts != nil && m.Content.Media() == 0
+	if !joins && m.Reasoning == "" && m.ReasoningKey == "" {
+		return m
 	}
-	text := in.Content.String()
-	if c := m.clean(text); c != text || in.Content.Parts != nil && in.Content.Media() == 0 {
-		change().Content = chat.TextContent(c)
+	out := *m
+	out.Reasoning, out.ReasoningKey = "", ""
+	if joins {
+		out.Content = chat.TextContent(m.Content.String())
 	}
-	if in.Reasoning != "" || in.ReasoningKey != "" { // nobody said it
-		change().Reasoning = ""
-		out.ReasoningKey = ""
-	}
-	for i, call := range in.ToolCalls {
-		c := m.clean(call.Arguments)
-		if c == call.Arguments {
-			continue
-		}
-		if out == in || &out.ToolCalls[0] == &in.ToolCalls[0] {
-			change().ToolCalls = append([]chat.ToolCall(nil), in.ToolCalls...)
-		}
-		out.ToolCalls[i].Arguments, out.ToolCalls[i].Raw = c, nil
-	}
-	return out
+	return &out
 }
 
 // framed are the summaries that stand among the messages, of whoever wrote them.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -24,7 +25,7 @@ type question struct {
 func (w *Writer) question(m *material, system, user string) question {
 	q := question{system: system, user: user, maxTokens: w.callTokens(m)}
 	q.hash = hashOf(system, user)
-	q.key = hashOf(w.o.Scope, w.o.Model.Identity(), summarize.PromptVersion, summarize.RedactorVersion, chunkerVersion, q.maxTokens, system, user)
+	q.key = hashOf(w.o.Scope, w.o.Model.Identity(), summarize.PromptVersion, redact.Version, chunkerVersion, q.maxTokens, system, user)
 	return q
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/redact"
 )
 
 // Who wrote a summary.
@@ -37,8 +37,8 @@ type Report struct {
 	References int `json:"reference_tokens,omitempty"`
 	// Redacted counts the secrets that were masked, by kind; RedactedAnswer those that a
 	// model wrote.
-	Redacted       summarize.Found `json:"redacted,omitempty"`
-	RedactedAnswer summarize.Found `json:"redacted_in_answer,omitempty"`
+	Redacted       redact.Found `json:"redacted,omitempty"`
+	RedactedAnswer redact.Found `json:"redacted_in_answer,omitempty"`
 	// Unquoted counts quotations in an answer that nobody said, and that were taken out.
 	Unquoted int `json:"unquoted,omitempty"`
 	// Trimmed is what the model was not shown; it is stored all the same.

@@ -24,7 +24,6 @@ func (w *Writer) whole(m *material, prose string) (string, error) {
 		m.report.References = roughly(block)
 		text += "\n\n" + block
 	}
-	text = m.cleanAnswer(text)
 	m.report.WrittenBy, m.report.Tokens = ByModel, roughly(text)
 	if m.report.Tokens >= m.report.CoveredTokens {
 		m.report.WrittenBy = ""
@@ -56,11 +55,4 @@ func updatesOf(summary string) int {
 		return 0
 	}
 	return n
-}
-
-// cleanAnswer masks the secrets that a model wrote, and counts them.
-func (m *material) cleanAnswer(s string) string {
-	s, found := summarize.Clean(s)
-	m.report.RedactedAnswer.Add(found)
-	return s
 }

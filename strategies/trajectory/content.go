@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -31,7 +32,7 @@ Use about %d tokens. Begin with %q and write nothing but the summary. Leave out 
 func content(turns []Turn, start, end int) string {
 	parts := make([]string, 0, end-start)
 	for i := start; i < end; i++ {
-		value, _ := summarize.Redact(turns[i].Value)
+		value, _ := redact.Redact(turns[i].Value)
 		parts = append(parts, fmt.Sprintf("[Turn %d - %s]:\n%s", i, strings.ToUpper(turns[i].From), str.Ends(value, longTurn, firstShown, lastShown)))
 	}
 	return strings.Join(parts, "\n\n")

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/stub"
-	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // How wide a line of a digest is, in characters.
@@ -36,7 +36,7 @@ func Digest(turns []Turn, limit int) string {
 			}
 			said = strings.TrimSpace(strings.Join(words, " "))
 		}
-		said, _ = summarize.Redact(said)
+		said, _ = redact.Redact(said)
 		lines[i] = t.From + ": " + said
 	}
 	if len(lines) == 0 {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -208,7 +209,7 @@ func (o *Options) summary(ctx context.Context, turns []Turn, start, end int, s s
 	for range o.Attempts {
 		m.SummaryCalls++
 		if text, err = s.Summarize(ctx, request); err == nil {
-			text, _ = summarize.Redact(text)
+			text, _ = redact.Redact(text)
 			return prefixed(text), nil
 		}
 		m.SummaryErrors++

@@ -1,4 +1,4 @@
-package summarize
+package redact
 
 import "strings"
 
@@ -35,7 +35,7 @@ func assignments(s string, e *edits) {
 			if s[upper:gap] == "PASS" && digits(s[start:stop]) {
 				continue // a count of tests
 			}
-			if e.careful && spared(s[upper:gap], s[start:stop], start > value) {
+			if spared(s[upper:gap], s[start:stop], start > value) {
 				continue
 			}
 			e.mask(s, start, stop, KindAssignment)
@@ -46,7 +46,7 @@ func assignments(s string, e *edits) {
 			continue
 		}
 		start, stop := v.at(value, true)
-		if e.careful && spared(s[name:gap], s[start:stop], start > value) {
+		if spared(s[name:gap], s[start:stop], start > value) {
 			continue
 		}
 		if code := spaced && start == value; !harmless(s[start:stop], !secret, code) {
@@ -188,7 +188,7 @@ func fields(s string, e *edits) {
 		}
 		if id := digit.start(s, i, 20); i-id >= 8 {
 			if end := word.end(s, i+1); end-i > 30 {
-				if !e.careful || !isHex(s[i+1:end]) {
+				if !isHex(s[i+1 : end]) {
 					e.mask(s, i+1, end, KindProviderKey) // of a bot
 				}
 				continue
@@ -205,17 +205,17 @@ func fields(s string, e *edits) {
 		case name == gap:
 		case strings.EqualFold(n, "authorization"), strings.EqualFold(n, "proxy-authorization"):
 			start, end := credential(s, value)
-			if !e.careful || !placeholder(s[start:end]) && !reference(s[start:end]) {
+			if !placeholder(s[start:end]) && !reference(s[start:end]) {
 				e.mask(s, start, end, KindAuthorization)
 			}
 		case isAny(strings.TrimLeft(n, "-."), headers):
 			start, end := v.at(value, false)
-			if !e.careful || !placeholder(s[start:end]) && !reference(s[start:end]) {
+			if !placeholder(s[start:end]) && !reference(s[start:end]) {
 				e.mask(s, start, end, KindAuthorization)
 			}
 		case secretName(n) && !strings.EqualFold(n, "auth") && lineStart(s, name):
 			start, end := v.at(value, true)
-			if !harmless(s[start:end], false, false) && (!e.careful || !spared(n, s[start:end], start > value)) {
+			if !harmless(s[start:end], false, false) && !spared(n, s[start:end], start > value) {
 				e.mask(s, start, end, KindAssignment)
 			}
 		}
@@ -246,7 +246,7 @@ func quotedField(s string, end, value int, e *edits) {
 		if strings.HasPrefix(s[value:], open) {
 			start := value + len(open)
 			stop := quoteEnd(s, start, open)
-			if !e.careful || !placeholder(s[start:stop]) && (kind != KindAssignment || !spared(s[name:end], s[start:stop], true)) {
+			if !placeholder(s[start:stop]) && (kind != KindAssignment || !spared(s[name:end], s[start:stop], true)) {
 				e.mask(s, start, stop, kind)
 			}
 			return

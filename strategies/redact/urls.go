@@ -1,4 +1,4 @@
-package summarize
+package redact
 
 import "strings"
 
@@ -169,3 +169,35 @@ var (
 	querySet = setOf("0-9A-Za-z_.~%+/-")
 	letters  = setOf("A-Za-z")
 )
+
+// hookPaths are what stands before the secret of an address that posts a message.
+var hookPaths = []string{"hooks.slack.com/services/", "hooks.slack.com/workflows/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"}
+
+// hooks are addresses that let who knows them post.
+func hooks(s string, e *edits) {
+	if !strings.Contains(s, "hooks") {
+		return
+	}
+	for i := 0; ; {
+		at := strings.Index(s[i:], "hooks")
+		if at < 0 {
+			return
+		}
+		at += i
+		i = at + len("hooks")
+		for _, p := range hookPaths {
+			begin := at - strings.Index(p, "hooks")
+			if begin < 0 || !strings.HasPrefix(s[begin:], p) {
+				continue
+			}
+			start := begin + len(p)
+			if end := hookSet.end(s, start); end-start >= 20 {
+				e.mask(s, start, end, KindURLToken)
+				i = end
+			}
+			break
+		}
+	}
+}
+
+var hookSet = setOf("0-9A-Za-z_/-")

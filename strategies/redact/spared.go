@@ -1,72 +1,6 @@
-package summarize
+package redact
 
-import (
-	"slices"
-	"strings"
-)
-
-// RedactorVersion names what Clean recognises. It goes into the hash of what a
-// summarizer is asked and changes whenever Clean does.
-const RedactorVersion = "clean/1"
-
-// Clean masks what Redact does and what that leaves: more vendors' keys, headers
-// with several parts, bearer tokens outside of headers, cookies, passwords in any
-// connection string and web address, credentials in query strings, values of secret
-// names in code and on command lines, and high-entropy values of names that end in
-// key. On the other hand it leaves alone what is known to be none: references to
-// variables, placeholders, counts of tokens, added lines of a diff that are numbers,
-// images and sounds in data: URLs.
-//
-// It counts what it masked by kind. It never refuses a text. Like Redact it is
-// idempotent, keeps UTF-8 and takes time linear in the text; it is safe for
-// concurrent use.
-func Clean(s string) (string, Found) {
-	found := Found{}
-	if !strings.Contains(s, ";base64,") {
-		return mend(s, cleanPasses, true, found), found
-	}
-	var b strings.Builder
-	for len(s) > 0 {
-		start, end := mediaURL(s)
-		b.WriteString(mend(s[:start], cleanPasses, true, found))
-		b.WriteString(s[start:end])
-		s = s[end:]
-	}
-	return b.String(), found
-}
-
-// cleanPasses are those of Redact with what they lack in between: what knows the
-// form of a secret goes before what knows only where one stands.
-var cleanPasses = []pass{
-	privateKeys, morePrivateKeys, moreVendorKeys, hooks, authorizations, cookies, connections, assignments, fields,
-	urls, webPasswords, webTokens, bearers, queries, formBodies, flags, spoken, assigned, phones,
-}
-
-// mediaURL is where the first data: URL of a medium in s is, or the end of s twice.
-func mediaURL(s string) (start, end int) {
-	for at := 0; ; {
-		n := strings.Index(s[at:], "data:")
-		if n < 0 {
-			return len(s), len(s)
-		}
-		start = at + n
-		at = start + len("data:")
-		head := s[at:min(len(s), at+maxName)]
-		body := strings.Index(head, ";base64,")
-		if body < 0 {
-			continue
-		}
-		kind, _, _ := strings.Cut(head, "/")
-		if !slices.Contains([]string{"image", "audio", "video", "font"}, kind) && !strings.HasPrefix(head, "application/pdf") {
-			continue
-		}
-		if end = base64Set.end(s, at+body+len(";base64,")); end-at > body {
-			return start, end
-		}
-	}
-}
-
-var base64Set = setOf("0-9A-Za-z+/=")
+import "strings"
 
 // spared reports whether the value of a secret name is none after all.
 func spared(name, value string, quoted bool) bool {
@@ -82,7 +16,7 @@ func spared(name, value string, quoted bool) bool {
 		strings.HasPrefix(upper, "NEXT") || strings.HasPrefix(upper, "PAGE") || strings.HasPrefix(upper, "CONTINUATION")) {
 		return true // a count, the kind of a token, a place in a list
 	}
-	if strings.HasSuffix(upper, "TOKENS") && !quoted && (len(value) < 16 || !threeKinds(value)) || name == "PASS" {
+	if strings.HasSuffix(upper, "TOKENS") && !quoted && !threeKinds(value) || name == "PASS" {
 		return true // a variable that counts, the outcome of a test
 	}
 	left := strings.NewReplacer("AUTHOR", "", "TOKENIZER", "").Replace(upper)

@@ -1,9 +1,12 @@
-package summarize
+package redact
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/growth"
 )
 
 // made is a secret that nobody uses, put together here so that no file of this
@@ -70,9 +73,9 @@ func TestRedactHidesSecrets(t *testing.T) {
 			t.Parallel()
 			before, after, _ := strings.Cut(tt.in, "%")
 			in := before + tt.secret + after
-			got, n := Redact(in)
-			if n != 1 {
-				t.Errorf("%d secrets in %q, got %q", n, in, got)
+			got, found := Redact(in)
+			if found.Total() != 1 {
+				t.Errorf("%d secrets in %q, got %q", found.Total(), in, got)
 			}
 			// A quote that nothing opened goes with the value.
 			want := before + mask(tt.secret) + after
@@ -82,7 +85,7 @@ func TestRedactHidesSecrets(t *testing.T) {
 			if strings.Contains(got, tt.secret) || !strings.HasPrefix(got, before) || !strings.HasSuffix(got, strings.TrimSuffix(after, `"`)) {
 				t.Errorf("%q became %q", in, got)
 			}
-			if again, n := Redact(got); n != 0 || again != got {
+			if again, found := Redact(got); found.Total() != 0 || again != got {
 				t.Errorf("%q became %q when redacted again", got, again)
 			}
 		})
@@ -101,8 +104,8 @@ func TestRedactLeavesTheRest(t *testing.T) {
 		"eyJshort", "-----BEGIN " + "CERTIFICATE-----", "diff --git a/x b/x\n+1,2 @@", "postgres://host/db", "C:\\token",
 		"map[string]string{}", "\xff\xfe", "Ω≈ç√∫ = ß", "KEYBOARD=de", "key=value", "a&b", "a=1&b=2",
 	} {
-		if got, n := Redact(in); got != in || n != 0 {
-			t.Errorf("%q became %q (%d)", in, got, n)
+		if got, found := Redact(in); got != in || found.Total() != 0 {
+			t.Errorf("%q became %q (%v)", in, got, found)
 		}
 	}
 }
@@ -110,8 +113,8 @@ func TestRedactLeavesTheRest(t *testing.T) {
 func TestRedactCountsEverySecret(t *testing.T) {
 	t.Parallel()
 	in := "API_KEY=" + made("", 5) + "\npassword: " + made("", 5) + "\n" + made("gh"+"p_", 12) + " " + made("gh"+"p_", 13)
-	if got, n := Redact(in); n != 4 {
-		t.Errorf("%d secrets in %q", n, got)
+	if got, found := Redact(in); found.Total() != 4 {
+		t.Errorf("%d secrets in %q", found.Total(), got)
 	}
 }
 
@@ -123,7 +126,14 @@ var hostile = []string{
 }
 
 func BenchmarkRedactGrowth(b *testing.B) {
-	benchmarkGrowth(b, hostile, func(s string) { Redact(s) })
+	for _, unit := range append(kindHostile, hostile...) {
+		b.Run(strconv.Quote(unit), func(b *testing.B) {
+			growth.Report(b, 1<<15, 8, func(n int) func() {
+				s := strings.Repeat(unit, n/len(unit))
+				return func() { Redact(s) }
+			})
+		})
+	}
 }
 
 func FuzzRedact(f *testing.F) {
@@ -134,7 +144,8 @@ func FuzzRedact(f *testing.F) {
 	f.Add("API_KEY=" + made("s"+"k-", 20) + " password: '" + made("", 9) + `' {"token": "` + made("", 20) + `"}`)
 	f.Add("a=1&token=" + made("", 20) + "&b=https://" + made("", 20) + "@h postgres://u:" + made("", 9) + "@h")
 	f.Fuzz(func(t *testing.T, s string) {
-		got, n := Redact(s)
+		got, found := Redact(s)
+		n := found.Total()
 		if n == 0 && got != s {
 			t.Fatalf("%q became %q, and nothing was counted", s, got)
 		}
@@ -144,7 +155,7 @@ func FuzzRedact(f *testing.F) {
 		if len(got) > len(s)+n*len(hidden) {
 			t.Fatalf("%q grew to %q", s, got)
 		}
-		if again, n := Redact(got); n != 0 || again != got {
+		if again, found := Redact(got); found.Total() != 0 || again != got {
 			t.Fatalf("%q became %q and then %q", s, got, again)
 		}
 	})

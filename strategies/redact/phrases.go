@@ -1,4 +1,4 @@
-package summarize
+package redact
 
 import "strings"
 
@@ -28,6 +28,10 @@ func spoken(s string, e *edits) {
 			break
 		}
 	}
+}
+
+func hasFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
 // keyOf reports a word in front of "key" that makes it a secret.

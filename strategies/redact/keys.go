@@ -1,4 +1,4 @@
-package summarize
+package redact
 
 import (
 	"regexp"
@@ -52,22 +52,21 @@ func (t *set) start(s string, i, limit int) int {
 	return i
 }
 
-// vendorKeys are the words that have the form of some vendor's key.
-func vendorKeys(s string, e *edits) { keysOf(s, &vendors, e) }
-
-func keysOf(s string, of *byFirst, e *edits) {
+// vendorKeys masks the words that have the form of some vendor's key and are no plain
+// words.
+func vendorKeys(s string, e *edits) {
 	for i := 0; i < len(s); {
 		if !word[s[i]] {
 			i++
 			continue
 		}
 		end := i
-		for _, v := range of[s[i]] {
+		for _, v := range vendors[s[i]] {
 			if strings.HasPrefix(s[i:], v.prefix) {
 				end = max(end, v.end(s, i))
 			}
 		}
-		if !e.careful || !plainWords(s[i:end]) {
+		if !plainWords(s[i:end]) {
 			e.mask(s, i, end, KindProviderKey)
 		}
 		i = word.end(s, max(i, end))
@@ -146,6 +145,39 @@ func privateKeys(s string, e *edits) {
 	}
 }
 
+var (
+	otherPrivate = regexp.MustCompile(`-----BEGIN PGP PRIVATE KEY BLOCK-----|PuTTY-User-Key-File-[0-9]`)
+	otherEnds    = regexp.MustCompile(`-----END PGP PRIVATE KEY BLOCK-----|Private-MAC: *[0-9a-f]+`)
+)
+
+// morePrivateKeys are those of PGP and of PuTTY, or what there is of one: up to the
+// next empty line but one.
+func morePrivateKeys(s string, e *edits) {
+	if !strings.Contains(s, "PGP PRIVATE KEY") && !strings.Contains(s, "PuTTY-User-Key-File-") {
+		return
+	}
+	ends := otherEnds.FindAllStringIndex(s, -1)
+	for _, begin := range otherPrivate.FindAllStringIndex(s, -1) {
+		if begin[0] < e.end() {
+			continue
+		}
+		for len(ends) > 0 && ends[0][0] < begin[1] {
+			ends = ends[1:]
+		}
+		end := len(s)
+		if len(ends) > 0 {
+			end = ends[0][1]
+		} else if n := strings.Index(s[begin[1]:], "\n\n"); n >= 0 {
+			rest := begin[1] + n + 2
+			end = rest
+			if n := strings.Index(s[rest:], "\n\n"); n >= 0 {
+				end = rest + n
+			}
+		}
+		e.add(begin[0], end, hiddenKey, KindPrivateKey)
+	}
+}
+
 // phones are numbers in international form.
 func phones(s string, e *edits) {
 	for i := 0; ; {
@@ -156,7 +188,7 @@ func phones(s string, e *edits) {
 		at += i
 		end := digit.end(s, at+1)
 		if n := end - at - 1; n >= 7 && n <= 15 && s[at+1] != '0' && (end == len(s) || !alnum[s[end]]) &&
-			(!e.careful || at > 0 && s[at-1] != '\n' && !alnum[s[at-1]]) { // a line of a diff, a sum
+			at > 0 && s[at-1] != '\n' && !alnum[s[at-1]] { // a line of a diff, a sum
 			e.mask(s, at, end, KindPhone)
 		}
 		i = end

@@ -1,4 +1,4 @@
-package summarize
+package redact
 
 import "strings"
 
@@ -21,7 +21,7 @@ type vendorForm struct {
 // byFirst are the vendors whose prefix starts with a byte.
 type byFirst [256][]vendor
 
-// vendors are those that Redact knows.
+// vendors are the forms of keys that Redact knows.
 var vendors = vendorsOf([]vendorForm{
 	// GitHub; Stripe; Perplexity, Firecrawl, Hugging Face, Replicate, npm, DigitalOcean,
 	// Tavily, Exa, Groq; Hindsight, Mem0, ByteRover, RetainDB; Notion, Shopify, Linear.
@@ -38,6 +38,19 @@ var vendors = vendorsOf([]vendorForm{
 	{vendor{body: word, min: 20}, "am_ ya29."},                                                                        // AgentMail, Google
 	{vendor{body: word, min: 30}, "AIza"},                                                                             // Google
 	{vendor{body: wordEqual, min: 20}, "gAAAA"},                                                                       // Fernet
+	// Stripe's webhooks; Shopify; Supabase; Netlify; Figma; Grafana; Sentry; NVIDIA;
+	// Jina; Pinecone; RubyGems; Linear; Doppler; Pulumi; Prefect; Typeform; Brevo.
+	{vendor{body: word, min: 20}, `whsec_ rk_prod_ shpss_ shpca_ shppa_ sbp_ sb_secret_ nfp_ figd_ figo_ glsa_ glc_ sntrys_ sntryu_
+		nvapi- jina_ pcsk_ rubygems_ lin_oauth_ pul- pnu_ tfp_ xkeysib- xsmtpsib- rdme_ pscale_tkn_ pscale_pw_ pscale_oauth_ dckr_oat_`},
+	// Google OAuth; LangSmith; New Relic; Postman; Heroku; Atlassian; Bitbucket; AWS Bedrock; Contentful; HubSpot.
+	{vendor{body: word, min: 20}, `GOCSPX- lsv2_pt_ lsv2_sk_ NRAK- NRJS- NRII- PMAK- HRKU- ATATT3 ATCTT3 ATBB ABSK CFPAT- pat-na1- pat-eu1- pat-eu2-`},
+	// Slack of browsers and of apps' configuration; Tailscale; DigitalOcean; Square; Buildkite; CircleCI; Cloudflare; Fly; Deno; Vercel.
+	{vendor{body: word, min: 20}, `xoxc- xoxd- xoxo- tskey- dor_v1_ sq0atp- sq0csp- bkua_ CCIPAT_ CCIPRJ_ fo1_ ddp_ vcp_ vck_ ops_ey`},
+	{vendor{body: word, min: 24, dotted: true}, "hvs. hvb. hvr. dp.pt. dp.st. xoxe.xoxp- xoxe.xoxb-"}, // Vault, Doppler, Slack
+	{vendor{body: alnum, min: 32}, "sess- dapi shippo_live_ shippo_test_ oy2 EAACEdEose0cBA"},         // OpenAI, Databricks, Shippo, NuGet, Facebook
+	{vendor{body: upperDigit, min: 16}, "ABIA ACCA"},                                                  // AWS
+	{vendor{body: alnum, min: 20}, "LTAI re_ aio_"},                                                   // Alibaba, Resend, Adafruit
+	{vendor{body: upperDigit, min: 58}, "AGE-SECRET-KEY-1"},                                           // age
 })
 
 func vendorsOf(forms []vendorForm) (out byFirst) {
