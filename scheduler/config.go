@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -11,46 +12,73 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// Config is what a scheduler is told. Only Policy has no default.
+// Config is what a scheduler is told. Only Policy has no default; Default has those of
+// the settings.
 type Config struct {
 	// Policy gives the cron and its zone, debounce and maximum delay, and the
 	// thresholds of sessions. It has to be valid.
-	Policy policy.Policy
+	Policy policy.Policy `yaml:"-" json:"-"`
 	// Models are the names, or beginnings of names, that Window knows: each gets
 	// thresholds of its own. Models that none matches get those of an unknown one.
-	Models []string
+	Models []string `yaml:"-" json:"-"`
 	// Window is the table of models. Nil is an empty one.
-	Window policy.WindowFunc
+	Window policy.WindowFunc `yaml:"-" json:"-"`
 
-	// RelayInterval is how often written sessions are looked for. Defaults to 25 ms.
-	RelayInterval time.Duration
-	// PageSize is how many sessions are handled at a time. Defaults to 500. Ten
-	// pages of a trigger may wait in the queue; more stay in Postgres.
-	PageSize int
-	// RedeliverAfter is when a queued run that nobody took is rung for again.
-	// Defaults to 2 min.
-	RedeliverAfter time.Duration
-	// LeaderTTL is how long a scheduler leads without a sign of life. Defaults to 15 s.
-	LeaderTTL time.Duration
-	// ReconcileInterval is how often lost work is looked for. Defaults to 1 min.
-	ReconcileInterval time.Duration
+	// RelayInterval is how often written sessions are looked for.
+	RelayInterval time.Duration `yaml:"relay_interval"`
+	// PageSize is how many sessions are handled at a time. Ten pages of a trigger may
+	// wait in the queue; more stay in Postgres.
+	PageSize int `yaml:"page_size"`
+	// RedeliverAfter is when a queued run that no worker took is enqueued again.
+	RedeliverAfter time.Duration `yaml:"redeliver_after"`
+	// LeaderTTL is how long a scheduler leads without extending its lease.
+	LeaderTTL time.Duration `yaml:"leader_ttl"`
+	// ReconcileInterval is how often lost work is looked for.
+	ReconcileInterval time.Duration `yaml:"reconcile_interval"`
 
 	// Holder names this scheduler in the lease. No two that run at once may share
 	// a name. Defaults to host, process id and a random part.
-	Holder string
+	Holder string `yaml:"-" json:"-"`
 	// Logger defaults to none.
-	Logger *slog.Logger
+	Logger *slog.Logger `yaml:"-" json:"-"`
 	// Now is the clock that cron slots are compared with. Defaults to time.Now.
-	Now func() time.Time
+	Now func() time.Time `yaml:"-" json:"-"`
 }
 
-// withDefaults fills in what is zero.
+// Default returns the settings of a scheduler that is told nothing.
+func Default() Config {
+	return Config{
+		RelayInterval:     25 * time.Millisecond,
+		PageSize:          500,
+		RedeliverAfter:    2 * time.Minute,
+		LeaderTTL:         15 * time.Second,
+		ReconcileInterval: 30 * time.Second,
+	}
+}
+
+// Validate reports every setting that is out of range, as an errors.Join of
+// *policy.Fault values. Zeros are not replaced by defaults before, and the policy is
+// not looked at.
+func (c Config) Validate() error {
+	// maxPageSize keeps a page's transaction short and its deliveries small in memory.
+	const maxPageSize = 10_000
+	return errors.Join(
+		policy.Between("relay_interval", c.RelayInterval, time.Millisecond, time.Minute),
+		policy.Between("page_size", c.PageSize, 1, maxPageSize),
+		policy.Between("redeliver_after", c.RedeliverAfter, time.Second, 24*time.Hour),
+		policy.Between("leader_ttl", c.LeaderTTL, time.Second, time.Hour),
+		policy.Between("reconcile_interval", c.ReconcileInterval, time.Second, 24*time.Hour),
+	)
+}
+
+// withDefaults replaces zeros.
 func (c Config) withDefaults() Config {
-	setDefault(&c.RelayInterval, 25*time.Millisecond)
-	setDefault(&c.PageSize, 500)
-	setDefault(&c.RedeliverAfter, 2*time.Minute)
-	setDefault(&c.LeaderTTL, 15*time.Second)
-	setDefault(&c.ReconcileInterval, time.Minute)
+	d := Default()
+	c.RelayInterval = cmp.Or(c.RelayInterval, d.RelayInterval)
+	c.PageSize = cmp.Or(c.PageSize, d.PageSize)
+	c.RedeliverAfter = cmp.Or(c.RedeliverAfter, d.RedeliverAfter)
+	c.LeaderTTL = cmp.Or(c.LeaderTTL, d.LeaderTTL)
+	c.ReconcileInterval = cmp.Or(c.ReconcileInterval, d.ReconcileInterval)
 	if c.Holder == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -67,33 +95,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
-// validate reports everything that is wrong, as one joined error.
+// validate reports everything that is wrong, the policy included.
 func (c Config) validate() error {
-	var faults []error
-	within := func(name string, d, least, most time.Duration) {
-		if d < least || d > most {
-			faults = append(faults, fmt.Errorf("scheduler: %s: %s: want %s to %s", name, d, least, most))
-		}
+	err := c.Validate()
+	if p := c.Policy.Validate(); p != nil {
+		err = errors.Join(err, fmt.Errorf("policy: %w", p))
 	}
-	within("relay interval", c.RelayInterval, time.Millisecond, time.Minute)
-	within("redeliver after", c.RedeliverAfter, time.Second, 24*time.Hour)
-	within("leader ttl", c.LeaderTTL, time.Second, time.Hour)
-	within("reconcile interval", c.ReconcileInterval, time.Second, 24*time.Hour)
-	if c.PageSize < 1 || c.PageSize > maxPageSize {
-		faults = append(faults, fmt.Errorf("scheduler: page size: %d: want 1 to %d", c.PageSize, maxPageSize))
+	if err != nil {
+		return fmt.Errorf("scheduler: %w", err)
 	}
-	if err := c.Policy.Validate(); err != nil {
-		faults = append(faults, fmt.Errorf("scheduler: policy: %w", err))
-	}
-	return errors.Join(faults...)
+	return nil
 }
-
-// maxPageSize keeps a page's transaction short and its deliveries small in memory.
-const maxPageSize = 10_000

@@ -195,7 +195,7 @@ func TestAConfigurationIsRefusedWithAllItsFaults(t *testing.T) {
 	if err == nil {
 		t.Fatal("taken")
 	}
-	for _, part := range []string{"relay interval", "page size", "leader ttl", "policy"} {
+	for _, part := range []string{"relay_interval", "page_size", "leader_ttl", "policy"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not named in: %v", part, err)
 		}

@@ -8,6 +8,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,52 +20,83 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/worker/jobs"
 )
 
-// Config tunes a worker. The zero value of a field means its default.
+// Config tunes a worker. The zero value of a field means its default, which Default has.
 type Config struct {
 	// Name identifies the worker in the ledger. Defaults to host and process id.
-	Name string
-	// Concurrency is how many runs are worked on at once. Defaults to 64: most of a
-	// run is waiting for a commit that it shares with others, so many keep a few
-	// connections busy.
-	Concurrency int
-	// Lease is how long a run is this worker's without a heartbeat. Defaults to
-	// 60 s; a run of a crashed worker is picked up after it.
-	Lease time.Duration
-	// Heartbeat is how often the lease of a run is prolonged. Defaults to a third of Lease.
-	Heartbeat time.Duration
-	// DrainTimeout is how long runs in flight may finish when the worker stops,
-	// before they are sent back to the queue. Defaults to 20 s.
-	DrainTimeout time.Duration
-	// CheckInterval is how often an idle worker looks into Redis. Defaults to 20 ms.
-	CheckInterval time.Duration
+	Name string `yaml:"-" json:"-"`
+	// Concurrency is how many runs are worked on at once. Most of a run is waiting for a
+	// commit that it shares with others, so many keep a few connections busy.
+	Concurrency int `yaml:"concurrency"`
+	// Lease is how long a run belongs to this worker without a heartbeat. A run of a
+	// crashed worker is picked up after it.
+	Lease time.Duration `yaml:"lease"`
+	// Heartbeat is how often the lease of a run is extended. Defaults to a quarter of
+	// Lease.
+	Heartbeat time.Duration `yaml:"heartbeat"`
+	// JobTimeout bounds one delivery of one run. It travels in the task: an application
+	// gives it to jobs.NewEnqueuer.
+	JobTimeout time.Duration `yaml:"job_timeout"`
+	// DrainTimeout is how long runs in flight may finish when the worker stops, before
+	// they are sent back to the queue.
+	DrainTimeout time.Duration `yaml:"drain_timeout"`
+	// CheckInterval is how often an idle worker looks into Redis.
+	CheckInterval time.Duration `yaml:"check_interval"`
 	// WriteTimeout bounds the write of a run's end after its own time is up.
 	// Defaults to 5 s.
-	WriteTimeout time.Duration
+	WriteTimeout time.Duration `yaml:"-" json:"-"`
 	// Logger gets one line per run. Defaults to none.
-	Logger *slog.Logger
+	Logger *slog.Logger `yaml:"-" json:"-"`
+}
+
+// Default returns the configuration of a worker that is told nothing.
+func Default() Config {
+	return Config{
+		Concurrency:   64,
+		Lease:         time.Minute,
+		Heartbeat:     15 * time.Second,
+		JobTimeout:    45 * time.Minute,
+		DrainTimeout:  25 * time.Second,
+		CheckInterval: 20 * time.Millisecond,
+	}
+}
+
+// Validate reports every setting that is out of range, as an errors.Join of
+// *policy.Fault values. Zeros are not replaced by defaults before.
+func (c Config) Validate() error {
+	faults := []error{
+		policy.Between("concurrency", c.Concurrency, 1, 10_000),
+		policy.Between("lease", c.Lease, time.Second, time.Hour),
+		policy.Between("heartbeat", c.Heartbeat, 100*time.Millisecond, time.Hour),
+		policy.Between("job_timeout", c.JobTimeout, time.Second, 24*time.Hour),
+		policy.Between("drain_timeout", c.DrainTimeout, time.Millisecond, time.Hour),
+		policy.Between("check_interval", c.CheckInterval, time.Millisecond, time.Minute),
+	}
+	if c.Heartbeat > c.Lease/2 {
+		faults = append(faults, &policy.Fault{
+			Key: "heartbeat", Value: policy.Text(c.Heartbeat),
+			Want: fmt.Sprintf("at most half of worker.lease (%s), or a lease ends under a worker that lives", policy.Text(c.Lease)),
+		})
+	}
+	return errors.Join(faults...)
 }
 
 func (c Config) withDefaults() Config {
+	d := Default()
+	c.Concurrency = cmp.Or(c.Concurrency, d.Concurrency)
+	c.Lease = cmp.Or(c.Lease, d.Lease)
+	c.Heartbeat = cmp.Or(c.Heartbeat, c.Lease/4)
+	c.JobTimeout = cmp.Or(c.JobTimeout, d.JobTimeout)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, d.DrainTimeout)
+	c.CheckInterval = cmp.Or(c.CheckInterval, d.CheckInterval)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 5*time.Second)
 	if c.Name == "" {
 		host, _ := os.Hostname()
 		c.Name = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
-	set := func(d *time.Duration, def time.Duration) {
-		if *d == 0 {
-			*d = def
-		}
-	}
-	if c.Concurrency == 0 {
-		c.Concurrency = 64
-	}
-	set(&c.Lease, time.Minute)
-	set(&c.Heartbeat, c.Lease/3)
-	set(&c.DrainTimeout, 20*time.Second)
-	set(&c.CheckInterval, 20*time.Millisecond)
-	set(&c.WriteTimeout, 5*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

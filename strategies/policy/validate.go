@@ -18,7 +18,8 @@ import (
 // enough that sums and products stay exact.
 const maxTokens chat.Tokens = 1_000_000_000
 
-// Fault is one thing that is wrong with a policy.
+// Fault is one thing that is wrong with a policy, or with the settings of a package that
+// goes by one.
 type Fault struct {
 	// Key is the yaml key, with a position or map key where it has one:
 	// "start", "pipeline[1].strategy", "windows[gpt-4]".
@@ -31,6 +32,28 @@ type Fault struct {
 
 // Error names the key, the value and what is allowed.
 func (f *Fault) Error() string { return fmt.Sprintf("%s: %s: want %s", f.Key, f.Value, f.Want) }
+
+// Between returns a *Fault unless v is at least lo and at most hi.
+func Between[T cmp.Ordered](key string, v, lo, hi T) error {
+	if v >= lo && v <= hi {
+		return nil
+	}
+	return &Fault{Key: key, Value: Text(v), Want: Text(lo) + " to " + Text(hi)}
+}
+
+// Text returns a value as a Fault shows it: a duration without its parts that are zero.
+func Text(v any) string {
+	s := fmt.Sprint(v)
+	if _, ok := v.(time.Duration); ok {
+		if strings.HasSuffix(s, "m0s") {
+			s = s[:len(s)-2]
+		}
+		if strings.HasSuffix(s, "h0m") {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
+}
 
 // faults collects what is wrong.
 type faults []error

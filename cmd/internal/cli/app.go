@@ -106,10 +106,9 @@ func (a *App) Close() error {
 
 // Worker makes the worker role.
 func (a *App) Worker() *worker.Worker {
-	w := a.Config.Worker
-	return worker.New(a.Store, a.Planner, worker.Config{
-		Concurrency: w.Concurrency, Lease: w.Lease, Heartbeat: w.Heartbeat, DrainTimeout: w.DrainTimeout, CheckInterval: w.CheckInterval, Logger: a.Logger,
-	})
+	c := a.Config.Worker
+	c.Logger = a.Logger
+	return worker.New(a.Store, a.Planner, c)
 }
 
 // WorkerRole runs a worker until its context is over.
@@ -120,10 +119,8 @@ func (a *App) WorkerRole() Role {
 // Scheduler makes the scheduler role.
 func (a *App) Scheduler() (*scheduler.Scheduler, error) {
 	c := a.Config.Scheduler
-	return scheduler.New(a.Store, a.Enqueuer, scheduler.Config{
-		Policy: a.Config.Policy, Models: tokens.Models(), Window: tokens.Window, RelayInterval: c.RelayInterval, PageSize: c.PageSize,
-		RedeliverAfter: c.RedeliverAfter, LeaderTTL: c.LeaderTTL, ReconcileInterval: c.ReconcileInterval, Logger: a.Logger,
-	})
+	c.Policy, c.Models, c.Window, c.Logger = a.Config.Policy, tokens.Models(), tokens.Window, a.Logger
+	return scheduler.New(a.Store, a.Enqueuer, c)
 }
 
 // SchedulerRole runs a scheduler until its context is over.

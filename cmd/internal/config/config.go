@@ -3,24 +3,26 @@ package config
 import (
 	"fmt"
 	"strings"
-	"time"
 
+	"github.com/sessionstore/compactor/migrations"
+	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/worker"
 )
 
 // Config is everything that can be set. Default gives the defaults, Load reads
 // the sources; the zero value is not valid.
 type Config struct {
 	// Tenant is the tenant that commands work on unless told otherwise.
-	Tenant    string        `yaml:"tenant"`
-	Database  Database      `yaml:"database"`
-	Redis     Redis         `yaml:"redis"`
-	Policy    policy.Policy `yaml:"policy"`
-	LLM       llm.Config    `yaml:"llm"`
-	Worker    Worker        `yaml:"worker"`
-	Scheduler Scheduler     `yaml:"scheduler"`
-	Log       Log           `yaml:"log"`
+	Tenant    string           `yaml:"tenant"`
+	Database  Database         `yaml:"database"`
+	Redis     Redis            `yaml:"redis"`
+	Policy    policy.Policy    `yaml:"policy"`
+	LLM       llm.Config       `yaml:"llm"`
+	Worker    worker.Config    `yaml:"worker"`
+	Scheduler scheduler.Config `yaml:"scheduler"`
+	Log       Log              `yaml:"log"`
 
 	file    string
 	origins map[string]Origin
@@ -43,36 +45,6 @@ type Redis struct {
 	URL Secret `yaml:"url"`
 }
 
-// Worker is how jobs are carried out.
-type Worker struct {
-	// Concurrency is how many sessions are compacted at a time.
-	Concurrency int `yaml:"concurrency"`
-	// Lease is how long a run belongs to its worker without a sign of life.
-	Lease time.Duration `yaml:"lease"`
-	// Heartbeat is how often a worker extends its leases.
-	Heartbeat time.Duration `yaml:"heartbeat"`
-	// JobTimeout bounds one delivery of one run.
-	JobTimeout time.Duration `yaml:"job_timeout"`
-	// DrainTimeout is how long running jobs may take to end on shutdown.
-	DrainTimeout time.Duration `yaml:"drain_timeout"`
-	// CheckInterval is how often an idle worker looks for tasks.
-	CheckInterval time.Duration `yaml:"check_interval"`
-}
-
-// Scheduler is how runs are started.
-type Scheduler struct {
-	// RelayInterval is how often written sessions are looked for.
-	RelayInterval time.Duration `yaml:"relay_interval"`
-	// PageSize is how many sessions are handled at a time.
-	PageSize int `yaml:"page_size"`
-	// RedeliverAfter is when a queued run that nobody took is delivered again.
-	RedeliverAfter time.Duration `yaml:"redeliver_after"`
-	// LeaderTTL is how long a scheduler leads without a sign of life.
-	LeaderTTL time.Duration `yaml:"leader_ttl"`
-	// ReconcileInterval is how often lost work is looked for.
-	ReconcileInterval time.Duration `yaml:"reconcile_interval"`
-}
-
 // Log is what is logged, and how.
 type Log struct {
 	// Level is debug, info, warn or error.
@@ -84,26 +56,13 @@ type Log struct {
 // Default is the configuration without any source.
 func Default() Config {
 	return Config{
-		Tenant:   "default",
-		Database: Database{Schema: "compactor"},
-		Policy:   policy.Default(),
-		LLM:      llm.Default(),
-		Worker: Worker{
-			Concurrency:   64,
-			Lease:         time.Minute,
-			Heartbeat:     15 * time.Second,
-			JobTimeout:    45 * time.Minute,
-			DrainTimeout:  25 * time.Second,
-			CheckInterval: 20 * time.Millisecond,
-		},
-		Scheduler: Scheduler{
-			RelayInterval:     25 * time.Millisecond,
-			PageSize:          500,
-			RedeliverAfter:    2 * time.Minute,
-			LeaderTTL:         15 * time.Second,
-			ReconcileInterval: 30 * time.Second,
-		},
-		Log: Log{Level: "info", Format: "auto"},
+		Tenant:    "default",
+		Database:  Database{Schema: migrations.DefaultSchema},
+		Policy:    policy.Default(),
+		LLM:       llm.Default(),
+		Worker:    worker.Default(),
+		Scheduler: scheduler.Default(),
+		Log:       Log{Level: "info", Format: "auto"},
 	}
 }
 

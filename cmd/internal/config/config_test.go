@@ -266,6 +266,17 @@ func TestStrategiesAreChecked(t *testing.T) {
 	}
 }
 
+// What the packages refuse that use a setting, the configuration refuses before.
+func TestRangesAreThoseOfTheOwners(t *testing.T) {
+	t.Parallel()
+	dir, path := write(t, "scheduler:\n  page_size: 50000\nworker:\n  drain_timeout: 0s\n")
+	_, err := Load(LoadOptions{Dir: dir})
+	want := path + ":4: worker.drain_timeout: 0s: want 1ms to 1h\n" + path + ":2: scheduler.page_size: 50000: want 1 to 10000"
+	if fmt.Sprint(err) != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestWhereTheFileIsFound(t *testing.T) {
 	t.Parallel()
 	here, local := write(t, "tenant: local\n")

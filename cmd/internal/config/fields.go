@@ -20,7 +20,7 @@ func fields(c *Config) []field {
 func walk(prefix string, v reflect.Value, out []field) []field {
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Tag.Get("yaml")
-		if name == "" {
+		if name == "" || name == "-" {
 			continue
 		}
 		key := join(prefix, name)

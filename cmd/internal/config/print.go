@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 // Entry is one setting as `config print` shows it.
@@ -50,7 +51,7 @@ func (c Config) Print(o term.Output) error {
 func text(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case time.Duration:
-		return short(x)
+		return policy.Text(x)
 	case fmt.Stringer:
 		return x.String()
 	}
@@ -109,7 +110,7 @@ func Example() string {
 // yamlValue is a value behind its key: on the same line, or as a block below it.
 func yamlValue(v reflect.Value, indent string) string {
 	if d, ok := reflect.TypeAssert[time.Duration](v); ok {
-		return " " + short(d)
+		return " " + policy.Text(d)
 	}
 	if v.Kind() == reflect.Map && v.Len() == 0 {
 		return " {}"

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/sessionstore/compactor/strategies"
@@ -36,33 +35,14 @@ func (c Config) validate(fs *faults, registry *strategies.Registry) {
 			fs.addf(c.Origin(key), key, "%v: want %s", value, fmt.Sprintf(want, args...))
 		}
 	}
-	between := func(key string, v, lo, hi time.Duration) {
-		check(v >= lo && v <= hi, key, short(v), "%s to %s", short(lo), short(hi))
-	}
 	check(validName(c.Tenant), "tenant", fmt.Sprintf("%q", c.Tenant), "1 to 200 characters without control characters")
 	c.validateConnections(check)
 	c.validatePolicy(check, registry)
-
-	c.validateLLM(check)
-
-	w := c.Worker
-	check(w.Concurrency >= 1 && w.Concurrency <= 10_000, "worker.concurrency", w.Concurrency, "1 to 10000")
-	between("worker.lease", w.Lease, time.Second, time.Hour)
-	between("worker.heartbeat", w.Heartbeat, 100*time.Millisecond, time.Hour)
-	check(w.Heartbeat <= w.Lease/2, "worker.heartbeat", short(w.Heartbeat),
-		"at most half of worker.lease (%s), or a lease ends under a worker that lives", short(w.Lease))
-	between("worker.job_timeout", w.JobTimeout, time.Second, 24*time.Hour)
-	between("worker.drain_timeout", w.DrainTimeout, 0, time.Hour)
-	between("worker.check_interval", w.CheckInterval, time.Millisecond, time.Minute)
-
-	s := c.Scheduler
-	between("scheduler.relay_interval", s.RelayInterval, time.Millisecond, time.Minute)
-	check(s.PageSize >= 1 && s.PageSize <= 100_000, "scheduler.page_size", s.PageSize, "1 to 100000")
-	between("scheduler.redeliver_after", s.RedeliverAfter, time.Second, 24*time.Hour)
-	check(s.RedeliverAfter >= w.Lease, "scheduler.redeliver_after", short(s.RedeliverAfter),
-		"at least worker.lease (%s), or runs at work are delivered again", short(w.Lease))
-	between("scheduler.leader_ttl", s.LeaderTTL, time.Second, time.Hour)
-	between("scheduler.reconcile_interval", s.ReconcileInterval, time.Second, 24*time.Hour)
+	checkSection(check, "llm", c.LLM.Validate())
+	checkSection(check, "worker", c.Worker.Validate())
+	checkSection(check, "scheduler", c.Scheduler.Validate())
+	check(c.Scheduler.RedeliverAfter >= c.Worker.Lease, "scheduler.redeliver_after", policy.Text(c.Scheduler.RedeliverAfter),
+		"at least worker.lease (%s), or runs at work are delivered again", policy.Text(c.Worker.Lease))
 
 	check(slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level),
 		"log.level", fmt.Sprintf("%q", c.Log.Level), "debug, info, warn or error")
@@ -100,41 +80,25 @@ func (c Config) validatePolicy(check checkFunc, registry *strategies.Registry) {
 			return err
 		})
 	}
+	checkSection(check, "policy", err)
+}
+
+// checkSection reports what the package that owns a section of the settings found in it.
+func checkSection(check checkFunc, section string, err error) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return
 	}
 	for _, err := range joined.Unwrap() {
 		if f, ok := errors.AsType[*policy.Fault](err); ok {
-			check(false, "policy."+f.Key, f.Value, "%s", f.Want)
+			check(false, section+"."+f.Key, f.Value, "%s", f.Want)
 		}
-	}
-}
-
-func (c Config) validateLLM(check checkFunc) {
-	joined, ok := c.LLM.Validate().(interface{ Unwrap() []error })
-	if !ok {
-		return
-	}
-	for _, err := range joined.Unwrap() {
-		if f, ok := errors.AsType[*llm.Fault](err); ok && (f.Key != "models" || len(c.LLM.Models) > 0) {
-			check(false, "llm."+f.Key, f.Value, "%s", f.Want)
+		if f, ok := errors.AsType[*llm.Fault](err); ok && f.Key != "models" {
+			check(false, section+"."+f.Key, f.Value, "%s", f.Want)
 		}
 	}
 }
 
 func validName(s string) bool {
 	return s != "" && len(s) <= 200 && !strings.ContainsFunc(s, unicode.IsControl)
-}
-
-// short is a duration without its zero parts: "10m", not "10m0s".
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = s[:len(s)-2]
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = s[:len(s)-2]
-	}
-	return s
 }
