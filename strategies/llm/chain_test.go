@@ -54,8 +54,8 @@ func TestRules(t *testing.T) {
 					t.Errorf("want -, got +\n%s", diff)
 				}
 				// Meanwhile the next model is the one to plan for and to ask.
-				if (w.rest > 0) != (client.Window(t.Context()) == larger.Window) {
-					t.Errorf("window %d", client.Window(t.Context()))
+				if (w.rest > 0) != (client.Usable(t.Context()).Window == larger.Window) {
+					t.Errorf("window %d", client.Usable(t.Context()).Window)
 				}
 				if w.rest == 0 {
 					return
@@ -82,12 +82,12 @@ func TestCooldownIsIgnoredOnDemand(t *testing.T) {
 		server := llmtest.New(llmtest.Step{Behaviour: llmtest.AuthError})
 		client := newClient(t, llm.Config{Models: []llm.Profile{profile("m", "http://a/v1")}}, llm.Deps{Transport: hosts{"a": server}})
 		_, err := client.Complete(t.Context(), llm.Call{User: prompt})
-		if e := asError(t, err); e.Class != llm.Auth || e.RetryAfter != 10*time.Minute || !e.Class.Permanent() {
+		if e := asError(t, err); e.Class != llm.Auth || e.RetryAfter != 10*time.Minute {
 			t.Errorf("error %v", err)
 		}
 		sleep(time.Minute)
 		_, err = client.Complete(t.Context(), llm.Call{User: prompt})
-		if e := asError(t, err); e.Class != llm.Unavailable || e.RetryAfter != 9*time.Minute || e.Attempts != 0 || e.Class.Permanent() {
+		if e := asError(t, err); e.Class != llm.Unavailable || e.RetryAfter != 9*time.Minute || e.Attempts != 0 {
 			t.Errorf("error %v", err)
 		}
 		if a, err := client.Complete(t.Context(), llm.Call{User: prompt, IgnoreCooldown: true}); err != nil || a.Attempts != 1 {
@@ -141,8 +141,8 @@ func TestContextTooLongGoesToLargerWindowsOnly(t *testing.T) {
 	if e := asError(t, err); e.Class != llm.ContextTooLong || e.Attempts != 0 {
 		t.Errorf("error %v", err)
 	}
-	if client.Window(t.Context()) != 100_000 || len(client.Profiles()) != 3 || client.Profiles()[2].Name != "large" {
-		t.Errorf("window %d, profiles %+v", client.Window(t.Context()), client.Profiles())
+	if client.Usable(t.Context()).Window != 100_000 {
+		t.Errorf("window %d", client.Usable(t.Context()).Window)
 	}
 }
 

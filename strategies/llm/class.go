@@ -74,14 +74,3 @@ func rules() map[Class]rule {
 		Canceled:        {tries: 1, then: end, rest: noRest, trips: false, rank: 10},
 	}
 }
-
-// Permanent reports whether asking again later, with the same input and settings,
-// is of no use.
-func (c Class) Permanent() bool {
-	switch c {
-	case QuotaExhausted, ContextTooLong, ContentFilter, Auth, BadRequest, OverBudget:
-		return true
-	default:
-		return false
-	}
-}

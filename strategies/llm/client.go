@@ -104,15 +104,6 @@ func (c *Client) link(p Profile, keys *keySource) *model {
 // Close closes connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Profiles are the models of the chain, in order.
-func (c *Client) Profiles() []Profile {
-	out := make([]Profile, len(c.models))
-	for i, m := range c.models {
-		out[i] = m.Profile
-	}
-	return out
-}
-
 // Usable is the first model that may be asked now, which is the one that the next
 // call asks first; the first of the chain where none may be asked.
 func (c *Client) Usable(ctx context.Context) Profile {
@@ -120,10 +111,6 @@ func (c *Client) Usable(ctx context.Context) Profile {
 	i := slices.IndexFunc(c.models, func(m *model) bool { return !c.askableAt(ctx, m, false).After(now) })
 	return c.models[max(0, i)].Profile
 }
-
-// Window is the window of the model that Usable names, in tokens: what one call may
-// read and write.
-func (c *Client) Window(ctx context.Context) int { return c.Usable(ctx).Window }
 
 // Identity is a text of everything here that shapes an answer: the models, in
 // order, and what they are told beside the prompt. It holds no keys and no
