@@ -43,6 +43,28 @@ func TestShutdownResignsSoThatAnotherTakesOverAtOnce(t *testing.T) {
 	})
 }
 
+func TestALeaderThatDiesIsSucceededWhenItsLeaseHasExpired(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		stopA, stopB := b.start(b.new(b.config("a"))), b.start(b.new(b.config("b")))
+		b.pass(time.Minute)
+		b.store.with(func() {
+			b.store.fail = func(op string) error { // a can neither renew its lease nor give it up
+				if strings.HasSuffix(op, " a") {
+					return store.ErrUnavailable
+				}
+				return nil
+			}
+		})
+		stopA()
+		b.check(b.store.leader() != "b", "%q leads before the lease has expired", b.store.leader())
+		b.pass(20*time.Second + time.Millisecond) // the lease of 15 s, and b asks three times in that time
+		b.check(b.store.leader() == "b", "%q leads", b.store.leader())
+		stopB()
+	})
+}
+
 func TestShutdownWhileTheDatabaseHangsEndsSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -282,7 +282,8 @@ type diesHard struct{ *store.Store }
 
 func (diesHard) Resign(context.Context, string, string) error { return nil }
 
-func TestLeaderThatDiesIsSucceededWithinItsTTL(t *testing.T) {
+// How soon is a matter of package scheduler's tests, which have a clock of their own.
+func TestLeaderThatDiesIsSucceeded(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
 	p.backlog(20)
@@ -327,15 +328,8 @@ func TestLeaderThatDiesIsSucceededWithinItsTTL(t *testing.T) {
 	p.await("the slot was fired", func() bool { return p.number(`SELECT count(*) FROM compactor.cron_ticks`) == 1 })
 	p.awaitRest()
 	kill()
-	died := time.Now()
 	p.written("later")
 	p.await("the second leads", func() bool { return holder() == "second" })
-	took := time.Since(died)
-	t.Logf("succeeded after %s", took.Round(time.Millisecond))
-	// The lease runs out, and the second asks three times in that time.
-	if most := p.config.Scheduler.LeaderTTL*4/3 + time.Second; took > most {
-		t.Errorf("nobody led for %s, want at most %s", took, most)
-	}
 	p.awaitRest()
 	p.wantOneEffect()
 	slots := p.number(`SELECT count(*) FROM compactor.cron_ticks`)
