@@ -41,6 +41,9 @@ func (e *Env) Config() (config.Config, error) {
 	if err != nil {
 		return c, &exitError{exitUsage, err}
 	}
+	for _, notice := range c.Notices() {
+		e.note("%s", term.Clean(notice))
+	}
 	e.loaded = &c
 	return c, nil
 }

@@ -26,6 +26,7 @@ type Config struct {
 
 	file    string
 	origins map[string]Origin
+	notices []string
 }
 
 // Database is the connection to Postgres.

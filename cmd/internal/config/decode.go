@@ -53,6 +53,9 @@ type decoder struct {
 	faults  faults
 	// byKey holds every setting.
 	byKey map[string]reflect.Value
+	// deprecated maps former keys to those of byKey; notices tell where one is used.
+	deprecated map[string]string
+	notices    []string
 }
 
 func (d *decoder) at(n *yaml.Node) Origin {
@@ -74,9 +77,14 @@ func (d *decoder) section(prefix string, n *yaml.Node) {
 		return
 	}
 	d.pairs(prefix, n, func(key string, k, v *yaml.Node) {
+		key = d.current(d.at(k), key)
 		if target, ok := d.byKey[key]; ok {
 			if isNull(resolve(v)) {
 				return // "url:" with nothing behind it leaves the default
+			}
+			if o, given := d.origins[key]; given { // by its former key
+				d.faults.addf(d.at(k), key, "given twice, first in line %d", o.Line)
+				return
 			}
 			d.origins[key] = d.at(k)
 			if err := d.value(key, v, target); err != nil {
@@ -113,7 +121,12 @@ func (d *decoder) pairs(prefix string, n *yaml.Node, f func(key string, k, v *ya
 
 func (d *decoder) isSection(key string) bool {
 	for k := range d.byKey {
-		if len(k) > len(key) && k[:len(key)] == key && k[len(key)] == '.' {
+		if strings.HasPrefix(k, key+".") {
+			return true
+		}
+	}
+	for k := range d.deprecated {
+		if strings.HasPrefix(k, key+".") {
 			return true
 		}
 	}

@@ -38,6 +38,8 @@ type LoadOptions struct {
 	Environ []string
 	// Flags are settings from the command line, by key ("database.url").
 	Flags map[string]string
+	// deprecated replaces the table of former keys, for tests.
+	deprecated map[string]string
 	// Dir is where ./compactor.yaml is looked for; "" is the working directory.
 	Dir string
 	// Registry, where given, is asked to build every step of the policy's pipeline.
@@ -75,7 +77,10 @@ func read(o LoadOptions, p policy.Policy) (Config, *decoder) {
 	c := Default()
 	c.Policy = p
 	c.origins = map[string]Origin{}
-	d := &decoder{origins: c.origins, byKey: map[string]reflect.Value{}}
+	d := &decoder{origins: c.origins, byKey: map[string]reflect.Value{}, deprecated: o.deprecated}
+	if d.deprecated == nil {
+		d.deprecated = deprecated()
+	}
 	for _, f := range fields(&c) {
 		d.byKey[f.key] = f.value
 	}
@@ -88,6 +93,7 @@ func read(o LoadOptions, p policy.Policy) (Config, *decoder) {
 	c.file = d.file(o, env)
 	d.environment(env)
 	d.flags(o.Flags)
+	c.notices = d.notices
 	return c, d
 }
 
@@ -147,6 +153,14 @@ func (d *decoder) environment(env map[string]string) {
 	service := regexp.MustCompile(`^COMPACTOR_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$`)
 	known := map[string]bool{envFile: true}
 	for _, key := range slices.Sorted(maps.Keys(d.byKey)) {
+		for _, old := range d.former(key) {
+			for _, name := range EnvNames(old) {
+				known[name] = true
+				if v, ok := env[name]; ok {
+					d.text(Origin{Source: FromEnv, Name: name}, d.current(Origin{Source: FromEnv, Name: name}, old), v)
+				}
+			}
+		}
 		names := EnvNames(key)
 		for _, name := range slices.Backward(names) {
 			known[name] = true
@@ -171,11 +185,12 @@ func (d *decoder) environment(env map[string]string) {
 func (d *decoder) flags(flags map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(flags)) {
 		o := Origin{Source: FromFlag, Name: FlagName(key)}
-		if _, ok := d.byKey[key]; !ok {
+		now := d.current(o, key)
+		if _, ok := d.byKey[now]; !ok {
 			d.faults.addf(o, key, "unknown key")
 			continue
 		}
-		d.text(o, key, flags[key])
+		d.text(o, now, flags[key])
 	}
 }
 
