@@ -76,6 +76,28 @@ func TestMidLoop(t *testing.T) {
 	}
 }
 
+// Two messages that become one have one reasoning: the second's, whose results are
+// still to be read, or the first's where the second has none.
+func TestJoinMidLoopKeepsOneReasoning(t *testing.T) {
+	t.Parallel()
+	thinks := func(text, key string) chat.Message {
+		m := says("words")
+		m.Reasoning, m.ReasoningKey = text, key
+		return m
+	}
+	for name, test := range map[string]struct{ head, tail, want chat.Message }{
+		"of both":         {thinks("a", "reasoning"), thinks("b", "reasoning_content"), thinks("b", "reasoning_content")},
+		"of the head":     {thinks("a", "reasoning"), thinks("", ""), thinks("a", "reasoning")},
+		"of the tail":     {thinks("", ""), thinks("b", "reasoning"), thinks("b", "reasoning")},
+		"of none of them": {thinks("", ""), thinks("", ""), thinks("", "")},
+	} {
+		joined := JoinMidLoop([]chat.Message{test.head}, []chat.Message{test.tail})
+		if len(joined) != 1 || joined[0].Reasoning != test.want.Reasoning || joined[0].ReasoningKey != test.want.ReasoningKey {
+			t.Errorf("%s: got %+v", name, joined)
+		}
+	}
+}
+
 func TestTrigger(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

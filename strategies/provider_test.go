@@ -209,6 +209,23 @@ func TestNewMessagesAreCompactedBeforeTheyAreWritten(t *testing.T) {
 }
 
 // A result that comes by itself answers a call that is stored already.
+// A store refuses a plan that takes out what was pinned since it was made, so it has
+// to be told of the pins that the plan knew.
+func TestWriteNamesThePinsOfItsPlan(t *testing.T) {
+	t.Parallel()
+	s := shelved(t, user("0"), says("1"), user("2"), says("3"))
+	s.pinned[2], s.pinned[3] = true, true
+	p := provider(t, ProviderConfig{
+		Sources: []Source{NewSource("s", s)}, After: mustNew(t, "sliding_window", Params{"keep_last_groups": 1}),
+	})
+	if _, err := p.Write(t.Context(), Exchange{Inputs: []chat.Message{user("4")}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.writes[0].Pinned.String(); got != "{[2,4)}" || s.texts() != "1|2|4" {
+		t.Errorf("pins %s, view %s", got, s.texts())
+	}
+}
+
 func TestNewResultsAnswerCallsOfTheHistory(t *testing.T) {
 	t.Parallel()
 	h := shelved(t, user("a"), calls("x", "y"), result("x", "1"))

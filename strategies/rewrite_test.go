@@ -78,6 +78,28 @@ func TestClamp(t *testing.T) {
 	})
 }
 
+// The call of a pinned result stays as it is, though it is not pinned itself.
+func TestClampLeavesTheCallOfAPinnedResult(t *testing.T) {
+	t.Parallel()
+	for pinned, want := range map[bool]int{true: 0, false: 1} {
+		long := calls("a")
+		long.Content = chat.TextContent(strings.Repeat("0123456789 a line\n", 40))
+		s := session(user("go"), long, result("a", "ok"), says("done"))
+		s.pinned[3] = pinned
+		tr := s.transcript(true)
+		for i := range tr.Entries {
+			tr.Entries[i].Message = s.messages[tr.Entries[i].Seq]
+		}
+		got, err := plan(t, Builtin(), "clamp", Params{"max_tokens": 60}, tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Additions) != want {
+			t.Errorf("result pinned %v: %d messages are rewritten, want %d", pinned, len(got.Additions), want)
+		}
+	}
+}
+
 func TestClampHoldsItsLimitAndItsWords(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
