@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -132,239 +134,99 @@ func (g Guard) protect(l *layout, open int32) {
 	}
 }
 
-// faulty reports whether a message cannot stand in a view as it is: a result
-// without a call, or a call that will never be answered in full.
-func (l *layout) faulty(k, open int32) bool {
-	p, m := &l.places[k], l.rep(k)
-	g := &l.groups[p.group]
-	return m.Role == chat.RoleTool && !p.member ||
-		g.call == k && m.Calls > g.answers && (open < 0 || k < open)
-}
-
-// whole completes groups of which something stays.
-func (l *layout) whole(open int32) {
-	for id, k := range l.placeOf {
-		if k >= 0 && l.d.all[id].Included {
-			l.places[k].in = true
+// mend repairs what is wrong with the view, which by now only the log can be the
+// cause of, or what earlier runs left where appended messages have grown around it.
+func (g Guard) mend(ctx context.Context, l *layout, open int32, load Loader) ([]Repair, error) {
+	var repairs []Repair
+	for range 4 { // one round is enough, but for views that no run has left
+		mends := chat.Repair(l.d.viewMetas())
+		if len(mends) == 0 {
+			return repairs, nil
+		}
+		done, err := l.apply(ctx, mends, open, load)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range done {
+			repairs = addRepair(repairs, r.Reason, r.Messages)
 		}
 	}
-	if open >= 0 {
-		for k := open; k < int32(len(l.places)); k++ {
-			if !l.places[k].in && l.was(k) {
-				l.restore(k)
-			}
+	return repairs, valid(l.d.viewMetas())
+}
+
+// valid is the check of the whole view that nothing leaves this package without.
+func valid(view []chat.Meta) error {
+	faults := chat.Check(view)
+	if len(faults) == 0 {
+		return nil
+	}
+	texts := make([]string, 0, 5)
+	for _, f := range faults[:min(len(faults), cap(texts))] {
+		texts = append(texts, f.String())
+	}
+	if more := len(faults) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Errorf("%w: %s", ErrInvalidView, strings.Join(texts, ", "))
+}
+
+func addRepair(to []Repair, reason string, n int) []Repair {
+	for i := range to {
+		if to[i].Reason == reason {
+			to[i].Messages += n
+			return to
 		}
 	}
-	for i := range l.groups {
-		g := &l.groups[i]
-		stays := g.forced
-		for k := g.start; k < g.end; k++ {
-			stays = stays || l.places[k].in && l.places[k].member
-		}
-		if !stays || l.dissolved(g, open) {
-			continue
-		}
-		l.unshrink(g)
-		for k := g.start; k < g.end; k++ {
-			if l.places[k].member && !l.places[k].in {
-				l.restore(k)
-			}
-		}
-	}
+	return append(to, Repair{reason, n})
 }
 
-// unshrink puts a call back as it was said where a strategy wants fewer of its
-// calls, and where a result comes back that the stand-in in its place makes no call
-// for any more: groups are whole or gone.
-func (l *layout) unshrink(g *group) {
-	if g.call < 0 {
-		return
-	}
-	shrunk, whole := false, false
-	l.each(g.call, func(id int32) {
-		e := &l.d.all[id]
-		shrunk = shrunk || !isSource(e.Kind) && (e.Included || l.d.marks[id].was) && e.Calls < g.answers
-		whole = whole || e.Included && int(id) >= len(l.d.all)-len(l.d.adds) && e.Calls < l.rep(g.call).Calls
-	})
-	for k := g.start; k < g.end && shrunk; k++ {
-		whole = whole || l.places[k].member && l.rep(k).Role == chat.RoleTool && l.held(k) && !l.was(k)
-	}
-	if whole {
-		l.d.include(l.places[g.call].rep)
-		l.places[g.call].in = true
-	}
-}
-
-// dissolved reports a group whose call nobody answered and that is out already:
-// it would have to be mended if it came back, and what is left holds by itself.
-func (l *layout) dissolved(g *group, open int32) bool {
-	return g.call >= 0 && g.answers == 0 && !l.places[g.call].in && l.faulty(g.call, open)
-}
-
-// was reports whether something held the place before.
-func (l *layout) was(k int32) bool {
-	was := false
-	l.each(k, func(id int32) { was = was || l.d.marks[id].was })
-	return was
-}
-
-// held reports whether something holds the place now.
-func (l *layout) held(k int32) bool {
-	held := false
-	l.each(k, func(id int32) { held = held || l.d.all[id].Included })
-	return held
-}
-
-// restore puts back what held the place before, or the message itself.
-func (l *layout) restore(k int32) {
-	id := l.places[k].rep
-	l.each(k, func(i int32) {
-		if l.d.marks[i].was {
-			id = i
-		}
-	})
-	l.d.include(id)
-	l.places[k].in = true
-}
-
-// hold leaves each place to one message: the source if it is wanted, else the
-// last stand-in.
-func (l *layout) hold() {
-	for k := range l.places {
-		p := &l.places[k]
-		if !p.in || p.end == p.first+1 && p.written < 0 {
-			continue
-		}
-		keep := int32(-1)
-		if l.d.all[p.rep].Included && isSource(l.d.all[p.rep].Kind) {
-			keep = p.rep
-		}
-		l.each(int32(k), func(id int32) {
+// fallback drops the oldest groups until the view has no more than target tokens,
+// but nothing that the guard would put back. A summary stands for much and costs
+// little, so summaries go only after all else.
+func (g Guard) fallback(d *Draft, target chat.Tokens) chat.Plan {
+	t := d.Transcript()
+	last, open := g.fixed(d)
+	may := func(summaries bool) func(i int) bool {
+		return func(i int) bool {
+			x := t.Groups()[i]
 			switch {
-			case !l.d.all[id].Included || id == keep:
-			case keep < 0:
-				keep = id
-			default:
-				l.d.set(id, false)
-				l.d.marks[id].reason, l.d.marks[id].by = reasonRestored, -1
+			case !t.GroupIncluded(i), x.Kind == chat.GroupSystem && !g.DropSystem,
+				summaries != (t.Entries[x.Start].Kind == chat.KindSummary),
+				open > 0 && t.Entries[x.End-1].Position >= open:
+				return false
 			}
-		})
-	}
-}
-
-// dropEmptied takes out additions that stand for nothing any more: stand-ins
-// first, since what they stood for in their place comes back.
-func (l *layout) dropEmptied() {
-	if len(l.d.adds) == 0 {
-		return
-	}
-	l.dropEmptiedOf(chat.KindStandIn)
-	l.dropEmptiedOf(chat.KindSummary)
-}
-
-func (l *layout) dropEmptiedOf(kind chat.Kind) {
-	d := l.d
-	n := len(d.all) - len(d.adds)
-	stands := make([]bool, len(d.adds))
-	for id := range n {
-		if !d.all[id].Included {
-			if by, _ := d.resolve(int32(id)); by >= 0 {
-				stands[by-int32(n)] = true
-			}
+			return !slices.ContainsFunc(t.Entries[x.Start:x.End], func(e Entry) bool { return e.Pinned || e.Seq == last })
 		}
 	}
-	for k := range d.adds {
-		id := int32(n + k)
-		if stands[k] || !d.all[id].Included || d.all[id].Kind != kind {
-			continue
-		}
-		d.set(id, false)
-		d.marks[id].reason = reasonEmptied
-		if k := l.placeOf[id]; k >= 0 && !l.held(k) {
-			l.restore(k)
-		}
-	}
+	var out seqSet
+	_, size := t.Included()
+	size = t.dropOldest(&out, size, target, may(false))
+	t.dropOldest(&out, size, target, may(true))
+	return out.exclude(reasonFallback)
 }
 
-// settle moves summaries that were written to where a summary may stand.
-func (l *layout) settle(open int32) {
-	d, n := l.d, len(l.d.all)-len(l.d.adds)
-	if len(d.adds) == 0 {
-		return
-	}
-	system := l.leadingSystem()
-	for id := n; id < len(d.all); id++ {
-		e := &d.all[id]
-		if e.Included && (e.Kind == chat.KindSummary || l.splits(int32(id), open)) {
-			d.summary(int32(id), l.legal(e.Position, system, open))
+// fixed are the seq of the last user message and the position from which on
+// everything stays, 0 for none.
+func (Guard) fixed(d *Draft) (last, open chat.Seq) {
+	l := newLayout(d)
+	for i := len(l.places) - 1; i >= 0 && last == 0; i-- {
+		if m := l.rep(int32(i)); m.Role == chat.RoleUser && isSource(m.Kind) {
+			last = m.Seq
 		}
 	}
+	if k := l.open(); k >= 0 {
+		open = l.position(int(k))
+	}
+	return last, open
 }
 
-// splits reports whether an addition that is no result any more stands among the
-// results of a call, present or to come.
-func (l *layout) splits(id, open int32) bool {
-	k := l.placeOf[id]
-	return k >= 0 && l.d.all[id].Role != chat.RoleTool && l.inside(k, open)
-}
-
-// inside reports whether a place that is no member of its group has members, or
-// room for them, behind it.
-func (l *layout) inside(k, open int32) bool {
-	if l.places[k].member {
-		return false
+// Check is the guard alone: the result of a plan that was made elsewhere, such as
+// one that was stored before a model was asked.
+func (g Guard) Check(ctx context.Context, t *Transcript, plan chat.Plan, load Loader) (Result, error) {
+	r, err := Pipeline{Steps: []Strategy{fixedPlan{"plan", plan}}, Guard: g}.Run(ctx, t, load)
+	if err != nil {
+		return Result{}, fmt.Errorf("check plan: %w", err)
 	}
-	g := &l.groups[l.places[k].group]
-	if open >= 0 && k >= open && l.waits(g) {
-		return true
-	}
-	for k++; k < g.end; k++ {
-		if l.places[k].member {
-			return true
-		}
-	}
-	return false
-}
-
-// leadingSystem is the position of the last of the system messages that the view
-// begins with, 0 for none.
-func (l *layout) leadingSystem() chat.Seq {
-	var last chat.Seq
-	for k := range l.places {
-		if !l.places[k].in {
-			continue
-		}
-		if l.rep(int32(k)).Role != chat.RoleSystem {
-			break
-		}
-		last = l.position(k)
-	}
-	return last
-}
-
-// legal is the position nearest to q, towards the front, where a summary splits
-// no group and precedes no leading system message, and where no append can put
-// it into one.
-func (l *layout) legal(q, system chat.Seq, open int32) chat.Seq {
-	if n := len(l.places); n > 0 {
-		q = min(q, l.position(n-1)+1)
-	}
-	if k := l.find(q); k < len(l.places) {
-		q = min(q, l.position(int(l.groups[l.places[k].group].start)))
-	}
-	if open >= 0 {
-		q = min(q, l.position(int(open)))
-	}
-	return max(q, system+1)
-}
-
-// summary makes an addition a summary at a position.
-func (d *Draft) summary(id int32, q chat.Seq) {
-	a := &d.adds[int(id)-(len(d.all)-len(d.adds))]
-	if a.Kind == chat.KindSummary && a.Position == q {
-		return
-	}
-	d.view = nil
-	a.Kind, a.Position = chat.KindSummary, q
-	d.all[id].Kind, d.all[id].Position = a.Kind, q
+	r.Steps = nil
+	return r, nil
 }

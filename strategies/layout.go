@@ -157,3 +157,229 @@ func (l *layout) each(k int32, f func(id int32)) {
 		}
 	}
 }
+
+// faulty reports whether a message cannot stand in a view as it is: a result
+// without a call, or a call that will never be answered in full.
+func (l *layout) faulty(k, open int32) bool {
+	p, m := &l.places[k], l.rep(k)
+	g := &l.groups[p.group]
+	return m.Role == chat.RoleTool && !p.member ||
+		g.call == k && m.Calls > g.answers && (open < 0 || k < open)
+}
+
+// whole completes groups of which something stays.
+func (l *layout) whole(open int32) {
+	for id, k := range l.placeOf {
+		if k >= 0 && l.d.all[id].Included {
+			l.places[k].in = true
+		}
+	}
+	if open >= 0 {
+		for k := open; k < int32(len(l.places)); k++ {
+			if !l.places[k].in && l.was(k) {
+				l.restore(k)
+			}
+		}
+	}
+	for i := range l.groups {
+		g := &l.groups[i]
+		stays := g.forced
+		for k := g.start; k < g.end; k++ {
+			stays = stays || l.places[k].in && l.places[k].member
+		}
+		if !stays || l.dissolved(g, open) {
+			continue
+		}
+		l.unshrink(g)
+		for k := g.start; k < g.end; k++ {
+			if l.places[k].member && !l.places[k].in {
+				l.restore(k)
+			}
+		}
+	}
+}
+
+// unshrink puts a call back as it was said where a strategy wants fewer of its
+// calls, and where a result comes back that the stand-in in its place makes no call
+// for any more: groups are whole or gone.
+func (l *layout) unshrink(g *group) {
+	if g.call < 0 {
+		return
+	}
+	shrunk, whole := false, false
+	l.each(g.call, func(id int32) {
+		e := &l.d.all[id]
+		shrunk = shrunk || !isSource(e.Kind) && (e.Included || l.d.marks[id].was) && e.Calls < g.answers
+		whole = whole || e.Included && int(id) >= len(l.d.all)-len(l.d.adds) && e.Calls < l.rep(g.call).Calls
+	})
+	for k := g.start; k < g.end && shrunk; k++ {
+		whole = whole || l.places[k].member && l.rep(k).Role == chat.RoleTool && l.held(k) && !l.was(k)
+	}
+	if whole {
+		l.d.include(l.places[g.call].rep)
+		l.places[g.call].in = true
+	}
+}
+
+// dissolved reports a group whose call nobody answered and that is out already:
+// it would have to be mended if it came back, and what is left holds by itself.
+func (l *layout) dissolved(g *group, open int32) bool {
+	return g.call >= 0 && g.answers == 0 && !l.places[g.call].in && l.faulty(g.call, open)
+}
+
+// was reports whether something held the place before.
+func (l *layout) was(k int32) bool {
+	was := false
+	l.each(k, func(id int32) { was = was || l.d.marks[id].was })
+	return was
+}
+
+// held reports whether something holds the place now.
+func (l *layout) held(k int32) bool {
+	held := false
+	l.each(k, func(id int32) { held = held || l.d.all[id].Included })
+	return held
+}
+
+// restore puts back what held the place before, or the message itself.
+func (l *layout) restore(k int32) {
+	id := l.places[k].rep
+	l.each(k, func(i int32) {
+		if l.d.marks[i].was {
+			id = i
+		}
+	})
+	l.d.include(id)
+	l.places[k].in = true
+}
+
+// hold leaves each place to one message: the source if it is wanted, else the
+// last stand-in.
+func (l *layout) hold() {
+	for k := range l.places {
+		p := &l.places[k]
+		if !p.in || p.end == p.first+1 && p.written < 0 {
+			continue
+		}
+		keep := int32(-1)
+		if l.d.all[p.rep].Included && isSource(l.d.all[p.rep].Kind) {
+			keep = p.rep
+		}
+		l.each(int32(k), func(id int32) {
+			switch {
+			case !l.d.all[id].Included || id == keep:
+			case keep < 0:
+				keep = id
+			default:
+				l.d.set(id, false)
+				l.d.marks[id].reason, l.d.marks[id].by = reasonRestored, -1
+			}
+		})
+	}
+}
+
+// dropEmptied takes out additions that stand for nothing any more: stand-ins
+// first, since what they stood for in their place comes back.
+func (l *layout) dropEmptied() {
+	if len(l.d.adds) == 0 {
+		return
+	}
+	l.dropEmptiedOf(chat.KindStandIn)
+	l.dropEmptiedOf(chat.KindSummary)
+}
+
+func (l *layout) dropEmptiedOf(kind chat.Kind) {
+	d := l.d
+	n := len(d.all) - len(d.adds)
+	stands := make([]bool, len(d.adds))
+	for id := range n {
+		if !d.all[id].Included {
+			if by, _ := d.resolve(int32(id)); by >= 0 {
+				stands[by-int32(n)] = true
+			}
+		}
+	}
+	for k := range d.adds {
+		id := int32(n + k)
+		if stands[k] || !d.all[id].Included || d.all[id].Kind != kind {
+			continue
+		}
+		d.set(id, false)
+		d.marks[id].reason = reasonEmptied
+		if k := l.placeOf[id]; k >= 0 && !l.held(k) {
+			l.restore(k)
+		}
+	}
+}
+
+// settle moves summaries that were written to where a summary may stand.
+func (l *layout) settle(open int32) {
+	d, n := l.d, len(l.d.all)-len(l.d.adds)
+	if len(d.adds) == 0 {
+		return
+	}
+	system := l.leadingSystem()
+	for id := n; id < len(d.all); id++ {
+		e := &d.all[id]
+		if e.Included && (e.Kind == chat.KindSummary || l.splits(int32(id), open)) {
+			d.summary(int32(id), l.legal(e.Position, system, open))
+		}
+	}
+}
+
+// splits reports whether an addition that is no result any more stands among the
+// results of a call, present or to come.
+func (l *layout) splits(id, open int32) bool {
+	k := l.placeOf[id]
+	return k >= 0 && l.d.all[id].Role != chat.RoleTool && l.inside(k, open)
+}
+
+// inside reports whether a place that is no member of its group has members, or
+// room for them, behind it.
+func (l *layout) inside(k, open int32) bool {
+	if l.places[k].member {
+		return false
+	}
+	g := &l.groups[l.places[k].group]
+	if open >= 0 && k >= open && l.waits(g) {
+		return true
+	}
+	for k++; k < g.end; k++ {
+		if l.places[k].member {
+			return true
+		}
+	}
+	return false
+}
+
+// leadingSystem is the position of the last of the system messages that the view
+// begins with, 0 for none.
+func (l *layout) leadingSystem() chat.Seq {
+	var last chat.Seq
+	for k := range l.places {
+		if !l.places[k].in {
+			continue
+		}
+		if l.rep(int32(k)).Role != chat.RoleSystem {
+			break
+		}
+		last = l.position(k)
+	}
+	return last
+}
+
+// legal is the position nearest to q, towards the front, where a summary splits
+// no group and precedes no leading system message, and where no append can put
+// it into one.
+func (l *layout) legal(q, system chat.Seq, open int32) chat.Seq {
+	if n := len(l.places); n > 0 {
+		q = min(q, l.position(n-1)+1)
+	}
+	if k := l.find(q); k < len(l.places) {
+		q = min(q, l.position(int(l.groups[l.places[k].group].start)))
+	}
+	if open >= 0 {
+		q = min(q, l.position(int(open)))
+	}
+	return max(q, system+1)
+}

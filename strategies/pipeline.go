@@ -3,8 +3,6 @@ package strategies
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/summarize"
@@ -203,19 +201,6 @@ func (p Pipeline) run(ctx context.Context, d *Draft, load Loader, r *Result, tot
 	return nil
 }
 
-// summariesBy are the summaries that a step wrote, among the additions from the n-th on,
-// and that are in the view.
-func (d *Draft) summariesBy(s Strategy, n int) []chat.Seq {
-	var out []chat.Seq
-	first := len(d.all) - len(d.adds)
-	for i := n; i < len(d.adds); i++ {
-		if e := &d.all[first+i]; e.Included && e.Kind == chat.KindSummary && d.adds[i].Reason == s.Name() {
-			out = append(out, e.Seq)
-		}
-	}
-	return out
-}
-
 // Name implements Strategy.
 func (Pipeline) Name() string { return "pipeline" }
 
@@ -258,91 +243,6 @@ func (p Pipeline) fall(d *Draft, r *Result, totals *Totals) bool {
 	step.After = *totals
 	r.Steps = append(r.Steps, step)
 	return step.Changed
-}
-
-// outcome is the view and its totals once the draft's plan is applied: what was
-// written and did not last is left out, and seqs close up behind it.
-func (d *Draft) outcome() ([]chat.Meta, Totals) {
-	n := len(d.all) - len(d.adds)
-	if !slices.ContainsFunc(d.all[n:], func(e Entry) bool { return !e.Included }) {
-		return d.viewMetas(), d.Transcript().Totals()
-	}
-	seqs := make([]chat.Seq, len(d.adds))
-	base := d.next - chat.Seq(len(d.adds))
-	q := base
-	for k := range d.adds {
-		if d.all[n+k].Included {
-			seqs[k] = q
-			q++
-		}
-	}
-	all := d.Transcript().Entries
-	t := &Transcript{Entries: make([]Entry, 0, len(all))}
-	view := make([]chat.Meta, 0, len(all))
-	for _, e := range all {
-		if e.Seq >= base {
-			if !e.Included {
-				continue
-			}
-			e.Seq = seqs[e.Seq-base]
-		}
-		t.Entries = append(t.Entries, e)
-		if e.Included {
-			view = append(view, e.Meta)
-		}
-	}
-	return view, t.Totals()
-}
-
-// fallback drops the oldest groups until the view has no more than target tokens,
-// but nothing that the guard would put back. A summary stands for much and costs
-// little, so summaries go only after all else.
-func (g Guard) fallback(d *Draft, target chat.Tokens) chat.Plan {
-	t := d.Transcript()
-	last, open := g.fixed(d)
-	may := func(summaries bool) func(i int) bool {
-		return func(i int) bool {
-			x := t.Groups()[i]
-			switch {
-			case !t.GroupIncluded(i), x.Kind == chat.GroupSystem && !g.DropSystem,
-				summaries != (t.Entries[x.Start].Kind == chat.KindSummary),
-				open > 0 && t.Entries[x.End-1].Position >= open:
-				return false
-			}
-			return !slices.ContainsFunc(t.Entries[x.Start:x.End], func(e Entry) bool { return e.Pinned || e.Seq == last })
-		}
-	}
-	var out seqSet
-	_, size := t.Included()
-	size = t.dropOldest(&out, size, target, may(false))
-	t.dropOldest(&out, size, target, may(true))
-	return out.exclude(reasonFallback)
-}
-
-// fixed are the seq of the last user message and the position from which on
-// everything stays, 0 for none.
-func (Guard) fixed(d *Draft) (last, open chat.Seq) {
-	l := newLayout(d)
-	for i := len(l.places) - 1; i >= 0 && last == 0; i-- {
-		if m := l.rep(int32(i)); m.Role == chat.RoleUser && isSource(m.Kind) {
-			last = m.Seq
-		}
-	}
-	if k := l.open(); k >= 0 {
-		open = l.position(int(k))
-	}
-	return last, open
-}
-
-// Check is the guard alone: the result of a plan that was made elsewhere, such as
-// one that was stored before a model was asked.
-func (g Guard) Check(ctx context.Context, t *Transcript, plan chat.Plan, load Loader) (Result, error) {
-	r, err := Pipeline{Steps: []Strategy{fixedPlan{"plan", plan}}, Guard: g}.Run(ctx, t, load)
-	if err != nil {
-		return Result{}, fmt.Errorf("check plan: %w", err)
-	}
-	r.Steps = nil
-	return r, nil
 }
 
 // fixedPlan is a strategy that wants the same whatever it sees.

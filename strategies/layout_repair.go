@@ -3,46 +3,9 @@ package strategies
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
-
-// mend repairs what is wrong with the view, which by now only the log can be the
-// cause of, or what earlier runs left where appended messages have grown around it.
-func (g Guard) mend(ctx context.Context, l *layout, open int32, load Loader) ([]Repair, error) {
-	var repairs []Repair
-	for range 4 { // one round is enough, but for views that no run has left
-		mends := chat.Repair(l.d.viewMetas())
-		if len(mends) == 0 {
-			return repairs, nil
-		}
-		done, err := l.apply(ctx, mends, open, load)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range done {
-			repairs = addRepair(repairs, r.Reason, r.Messages)
-		}
-	}
-	return repairs, valid(l.d.viewMetas())
-}
-
-// valid is the check of the whole view that nothing leaves this package without.
-func valid(view []chat.Meta) error {
-	faults := chat.Check(view)
-	if len(faults) == 0 {
-		return nil
-	}
-	texts := make([]string, 0, 5)
-	for _, f := range faults[:min(len(faults), cap(texts))] {
-		texts = append(texts, f.String())
-	}
-	if more := len(faults) - len(texts); more > 0 {
-		texts = append(texts, fmt.Sprintf("%d more", more))
-	}
-	return fmt.Errorf("%w: %s", ErrInvalidView, strings.Join(texts, ", "))
-}
 
 // apply mends one round.
 func (l *layout) apply(ctx context.Context, mends []chat.Mend, open int32, load Loader) ([]Repair, error) {
@@ -124,14 +87,4 @@ func (l *layout) callGoes(id int32) bool {
 	}
 	g := &l.groups[l.places[k].group]
 	return g.goes && l.position(int(k))-l.position(int(g.call)) == chat.Seq(k-g.call)
-}
-
-func addRepair(to []Repair, reason string, n int) []Repair {
-	for i := range to {
-		if to[i].Reason == reason {
-			to[i].Messages += n
-			return to
-		}
-	}
-	return append(to, Repair{reason, n})
 }

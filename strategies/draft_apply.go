@@ -271,3 +271,61 @@ func addExclusion(to []exclusion, reason string, q chat.Seq) []exclusion {
 	to[len(to)-1].seqs.add(q)
 	return to
 }
+
+// summary makes an addition a summary at a position.
+func (d *Draft) summary(id int32, q chat.Seq) {
+	a := &d.adds[int(id)-(len(d.all)-len(d.adds))]
+	if a.Kind == chat.KindSummary && a.Position == q {
+		return
+	}
+	d.view = nil
+	a.Kind, a.Position = chat.KindSummary, q
+	d.all[id].Kind, d.all[id].Position = a.Kind, q
+}
+
+// summariesBy are the summaries that a step wrote, among the additions from the n-th on,
+// and that are in the view.
+func (d *Draft) summariesBy(s Strategy, n int) []chat.Seq {
+	var out []chat.Seq
+	first := len(d.all) - len(d.adds)
+	for i := n; i < len(d.adds); i++ {
+		if e := &d.all[first+i]; e.Included && e.Kind == chat.KindSummary && d.adds[i].Reason == s.Name() {
+			out = append(out, e.Seq)
+		}
+	}
+	return out
+}
+
+// outcome is the view and its totals once the draft's plan is applied: what was
+// written and did not last is left out, and seqs close up behind it.
+func (d *Draft) outcome() ([]chat.Meta, Totals) {
+	n := len(d.all) - len(d.adds)
+	if !slices.ContainsFunc(d.all[n:], func(e Entry) bool { return !e.Included }) {
+		return d.viewMetas(), d.Transcript().Totals()
+	}
+	seqs := make([]chat.Seq, len(d.adds))
+	base := d.next - chat.Seq(len(d.adds))
+	q := base
+	for k := range d.adds {
+		if d.all[n+k].Included {
+			seqs[k] = q
+			q++
+		}
+	}
+	all := d.Transcript().Entries
+	t := &Transcript{Entries: make([]Entry, 0, len(all))}
+	view := make([]chat.Meta, 0, len(all))
+	for _, e := range all {
+		if e.Seq >= base {
+			if !e.Included {
+				continue
+			}
+			e.Seq = seqs[e.Seq-base]
+		}
+		t.Entries = append(t.Entries, e)
+		if e.Included {
+			view = append(view, e.Meta)
+		}
+	}
+	return view, t.Totals()
+}
