@@ -27,9 +27,9 @@ func Report(b *testing.B, small, factor int, prepare func(n int) func()) {
 	few, many := prepare(small), prepare(small*factor)
 	low, high := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	for b.Loop() {
-		runtime.GC() // of what was before
 		var spent time.Duration
 		for n := 0; n < leastRounds || spent < leastTime; n++ {
+			runtime.GC() // of what was before
 			// Both take about as long, so that other work disturbs them alike.
 			low = min(low, timed(func() {
 				for range factor {
