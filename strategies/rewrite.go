@@ -41,7 +41,8 @@ func lastUser(t *Transcript) chat.Seq {
 	return 0
 }
 
-// userTurn reports whether an entry starts a turn (see chat.Turns).
+// userTurn reports whether an entry starts a turn: a user message in the view. A
+// summary in the role of the user starts none.
 func userTurn(e *Entry) bool {
 	return e.Included && e.Role == chat.RoleUser && e.Kind != chat.KindSummary
 }

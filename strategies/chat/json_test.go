@@ -250,13 +250,6 @@ func TestDescribe(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "a"}, ms[3].CallIDs()); diff != "" {
 		t.Errorf("call ids (-want +got):\n%s", diff)
 	}
-	turns := []chat.Turn{{End: 1}, {Start: 1, End: 8}}
-	if diff := cmp.Diff(turns, chat.Turns(got)); diff != "" {
-		t.Errorf("turns (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]chat.Turn{{}}, chat.Turns(nil)); diff != "" {
-		t.Errorf("turns of nothing (-want +got):\n%s", diff)
-	}
 }
 
 func FuzzMessageJSON(f *testing.F) {
