@@ -92,6 +92,36 @@ func TestExamplesRun(t *testing.T) {
 	}
 }
 
+// A binary with a strategy of its own keeps the commands of the program, and its help.
+func TestOwnStrategyRuns(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "own")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/strategy").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	history := `[{"role":"user","content":"What is in the file?"},
+		{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{}"}}]},
+		{"role":"tool","tool_call_id":"1","content":"Error: no such file"},
+		{"role":"assistant","tool_calls":[{"id":"2","type":"function","function":{"name":"read","arguments":"{}"}}]},
+		{"role":"tool","tool_call_id":"2","content":"42"}]`
+	file := filepath.Join(t.TempDir(), "history.json")
+	if err := os.WriteFile(file, []byte(history), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"it plans":                {[]string{"compact-file", file, "--strategy", "drop_failed:keep_last=0", "--explain"}, "failed_tool_call"},
+		"its parameters are help": {[]string{"compact-file", "--help"}, "keep_last=1"},
+	} {
+		out, err := exec.CommandContext(t.Context(), program, c.args...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v, want %q in\n%s", name, err, c.want, out)
+		}
+	}
+}
+
 // What the README shows is what runs here.
 func TestReadmeShowsTheExamples(t *testing.T) {
 	t.Parallel()

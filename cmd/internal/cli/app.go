@@ -40,6 +40,8 @@ type AppOptions struct {
 	Wait time.Duration
 	// Migrate applies pending migrations; else they are an error.
 	Migrate bool
+	// Registry holds the strategies that policies may name.
+	Registry *strategies.Registry
 	// Environ is where the keys of models are, in the form of os.Environ.
 	Environ []string
 }
@@ -69,7 +71,7 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 		return nil, err
 	}
 	app := &App{
-		Config: c, Logger: logger, Store: st, Redis: queue, Planner: NewPlanner(c),
+		Config: c, Logger: logger, Store: st, Redis: queue, Planner: NewPlanner(c, o.Registry),
 		Enqueuer: jobs.NewEnqueuer(queue, c.Worker.JobTimeout),
 	}
 	if err := app.openModels(o.Environ); err != nil {
@@ -137,10 +139,10 @@ func StoreConfig(c config.Config) store.Config {
 	return store.Config{URL: c.Database.URL.Reveal(), Schema: c.Database.Schema, MaxConns: c.PoolSize()}
 }
 
-// NewPlanner plans by the configured policy with the built-in strategies.
-func NewPlanner(c config.Config) *worker.Planner {
+// NewPlanner plans by the configured policy with the strategies of a registry.
+func NewPlanner(c config.Config, registry *strategies.Registry) *worker.Planner {
 	return &worker.Planner{
-		Policy: c.Policy, Registry: strategies.Builtin(), Window: tokens.Window,
+		Policy: c.Policy, Registry: registry, Window: tokens.Window,
 		Counter: func(model string) strategies.Counter { return tokens.ForModel(model) },
 	}
 }

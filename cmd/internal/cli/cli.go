@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
@@ -73,11 +74,11 @@ func (*grammar) Help() string { return description }
 type exited int
 
 // Main runs the command that args name (without the program) and returns the exit
-// code. environ has the form of os.Environ. A cancelled ctx ends the command in
-// order.
-func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string) int {
+// code. environ has the form of os.Environ; registry holds the strategies that
+// policies and flags may name. A cancelled ctx ends the command in order.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string, registry *strategies.Registry) int {
 	return run(ctx, args, &Env{
-		Stdin: os.Stdin, Out: term.Detect(stdout, environ), Err: term.Detect(stderr, environ), Environ: environ, now: time.Now,
+		Stdin: os.Stdin, Out: term.Detect(stdout, environ), Err: term.Detect(stderr, environ), Environ: environ, Registry: registry, now: time.Now,
 	})
 }
 
@@ -94,6 +95,7 @@ func run(ctx context.Context, args []string, e *Env) (code int) {
 	// What go-redis would print by itself comes back as errors, too.
 	logging.Disable()
 	var g grammar
+	g.Compact.registry, g.CompactFile.registry = e.Registry, e.Registry
 	parser, err := kong.New(&g,
 		kong.Name("compactor"),
 		kong.Vars{"formats": strings.Join(formats.Names(), ", ")},

@@ -26,13 +26,15 @@ type compactCmd struct {
 	AllowGrowth bool          `help:"Apply the result even if it gains nothing."`
 	Wait        bool          `default:"true" negatable:"" help:"Wait for the run to end."`
 	Timeout     time.Duration `default:"60s" help:"Wait this long at most."`
+
+	registry *strategies.Registry // for Help
 }
 
 // Help documents the command.
-func (*compactCmd) Help() string {
+func (c *compactCmd) Help() string {
 	var b strings.Builder
 	b.WriteString("A worker has to run for anything to happen; without one the run stays queued.\n\n")
-	writeStrategyHelp(&b)
+	writeStrategyHelp(&b, c.registry)
 	b.WriteString(`
 Examples:
 
@@ -52,7 +54,7 @@ func (c *compactCmd) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	options := store.Options{From: c.From, Focus: c.Focus, DryRun: c.DryRun, AllowGrowth: c.AllowGrowth}
-	if options.Pipeline, err = parseStrategies(c.Strategy, cfg.Policy); err != nil {
+	if options.Pipeline, err = parseStrategies(c.Strategy, cfg.Policy, e.Registry); err != nil {
 		return err
 	}
 	st, _, err := e.Open(ctx)

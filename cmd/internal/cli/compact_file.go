@@ -39,10 +39,12 @@ type compactFileCmd struct {
 	steps  []policy.Step   // --strategy
 	pinned map[string]bool // ids that messages have
 	models summarizer.Model
+
+	registry *strategies.Registry
 }
 
 // Help documents the command.
-func (*compactFileCmd) Help() string {
+func (c *compactFileCmd) Help() string {
 	var b strings.Builder
 	b.WriteString(`Needs no server and stores nothing; strategies that summarize ask the models of the configuration, if there are any. A file is recognized by its content; message n of a session has seq n, and what a strategy writes has the seqs behind them. With a policy the pipeline stops at its target, whether or not the session is over its start; with --strategy exactly these run.
 
@@ -53,7 +55,7 @@ Presets:
 		writeHelpItem(&b, p.Name, p.Doc)
 	}
 	b.WriteByte('\n')
-	writeStrategyHelp(&b)
+	writeStrategyHelp(&b, c.registry)
 	b.WriteString(`
 Examples:
 
@@ -114,7 +116,7 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	steps, err := parseStrategies(c.Strategy, cfg.Policy)
+	steps, err := parseStrategies(c.Strategy, cfg.Policy, e.Registry)
 	if err != nil {
 		return err
 	}
@@ -129,7 +131,7 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	if len(pipeline) == 0 {
 		pipeline = cfg.Policy.Pipeline
 	}
-	if c.models, err = openModelsFor(pipeline, cfg, e.Environ, logger); err != nil {
+	if c.models, err = openModelsFor(pipeline, cfg, e, logger); err != nil {
 		return err
 	}
 	in, err := c.open(ctx, e)
@@ -284,7 +286,7 @@ func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies
 	named := len(c.steps) > 0
 	if named {
 		pol.Pipeline = c.steps
-		for i, s := range pol.Steps(limits, strategies.Builtin().Fill) {
+		for i, s := range pol.Steps(limits, c.registry.Fill) {
 			params, err := json.Marshal(s.Params)
 			if err != nil {
 				return p, nil, nil, err
@@ -292,9 +294,9 @@ func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies
 			explain = append(explain, fmt.Sprintf("step %d %s %s", i+1, s.Strategy, params))
 		}
 	} else {
-		explain = pol.Explain(model, tokens.Window, strategies.Builtin().Fill)
+		explain = pol.Explain(model, tokens.Window, c.registry.Fill)
 	}
-	p, writers, err = summarizer.Build(strategies.Builtin(), pol, limits, summarizer.Options{
+	p, writers, err = summarizer.Build(c.registry, pol, limits, summarizer.Options{
 		Model: c.models, Manual: true, At: time.Now().UTC().Truncate(24 * time.Hour),
 	})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -57,7 +56,7 @@ func (c *configPrintCmd) Run(e *Env) error {
 		out := map[string]any{"file": cfg.File(), "settings": cfg.Entries()}
 		if c.Model != "" {
 			out["policy"] = map[string]any{
-				"model": c.Model, "limits": cfg.Policy.Limits(c.Model, tokens.Window), "explanation": cfg.Policy.Explain(c.Model, tokens.Window, strategies.Builtin().Fill),
+				"model": c.Model, "limits": cfg.Policy.Limits(c.Model, tokens.Window), "explanation": cfg.Policy.Explain(c.Model, tokens.Window, e.Registry.Fill),
 			}
 		}
 		return term.JSON(e.Out.W, out)
@@ -67,7 +66,7 @@ func (c *configPrintCmd) Run(e *Env) error {
 	}
 	if c.Model != "" {
 		e.say("")
-		for _, line := range cfg.Policy.Explain(c.Model, tokens.Window, strategies.Builtin().Fill) {
+		for _, line := range cfg.Policy.Explain(c.Model, tokens.Window, e.Registry.Fill) {
 			e.say("%s", term.Clean(line))
 		}
 	}

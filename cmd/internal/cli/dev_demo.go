@@ -100,7 +100,7 @@ func (c *demoCmd) Run(ctx context.Context, e *Env) error {
 	cfg.Policy.Debounce, cfg.Policy.MaxDelay = 100*time.Millisecond, time.Second
 	d.step("servers", "%s, %s", server("postgres", st.Postgres), server("redis", st.Redis))
 
-	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: openTimeout, Migrate: true, Environ: e.Environ})
+	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: openTimeout, Migrate: true, Environ: e.Environ, Registry: e.Registry})
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ func (c *evalCmd) options(e *Env, cfg config.Config) (eval.Options, error) {
 		return o, err
 	}
 	open := sync.OnceValues(func() (summarizer.Model, error) { return openModels(cfg, e.Environ, logger, nil, nil) })
-	if o.Policies, err = evalPolicies(c.Policy, cfg, open); err != nil {
+	if o.Policies, err = evalPolicies(c.Policy, cfg, e.Registry, open); err != nil {
 		return o, err
 	}
 	var faults []error

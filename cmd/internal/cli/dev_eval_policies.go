@@ -29,7 +29,7 @@ const configuredPolicy = "configured"
 // evalPolicies are the policies of names, which may be lists; without any, those that ask
 // no model. open is called where one of them may ask. All names that are wrong are in the
 // error.
-func evalPolicies(names []string, cfg config.Config, open func() (summarizer.Model, error)) ([]eval.Policy, error) {
+func evalPolicies(names []string, cfg config.Config, registry *strategies.Registry, open func() (summarizer.Model, error)) ([]eval.Policy, error) {
 	known := append(eval.Baselines(), evalExtractive())
 	if len(names) == 0 {
 		return known, nil
@@ -40,7 +40,7 @@ func evalPolicies(names []string, cfg config.Config, open func() (summarizer.Mod
 		if slices.ContainsFunc(out, func(p eval.Policy) bool { return p.Name == name }) {
 			continue
 		}
-		p, err := evalPolicy(name, cfg.Policy, known, open)
+		p, err := evalPolicy(name, cfg.Policy, known, registry, open)
 		if exit, ok := errors.AsType[*exitError](err); ok {
 			return nil, exit // about the models, not about the name
 		}
@@ -57,12 +57,12 @@ func evalPolicies(names []string, cfg config.Config, open func() (summarizer.Mod
 }
 
 // evalPolicy is the policy of a name.
-func evalPolicy(name string, base policy.Policy, known []eval.Policy, open func() (summarizer.Model, error)) (eval.Policy, error) {
+func evalPolicy(name string, base policy.Policy, known []eval.Policy, registry *strategies.Registry, open func() (summarizer.Model, error)) (eval.Policy, error) {
 	if i := slices.IndexFunc(known, func(p eval.Policy) bool { return p.Name == name }); i >= 0 {
 		return known[i], nil
 	}
 	if name != modelPolicy {
-		return evalPipeline(name, base, known, open)
+		return evalPipeline(name, base, known, registry, open)
 	}
 	models, err := open()
 	if err == nil && models == nil {
@@ -95,8 +95,7 @@ func splitPolicies(lists []string) []string {
 
 // evalPipeline is the policy of a preset, of the configuration, or of strategies with
 // "+" between them.
-func evalPipeline(name string, base policy.Policy, known []eval.Policy, open func() (summarizer.Model, error)) (eval.Policy, error) {
-	registry := strategies.Builtin()
+func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry *strategies.Registry, open func() (summarizer.Model, error)) (eval.Policy, error) {
 	if preset, err := policy.PresetNamed(name); err == nil {
 		base = preset.Over(base)
 	} else if name != configuredPolicy {
@@ -114,7 +113,7 @@ func evalPipeline(name string, base policy.Policy, known []eval.Policy, open fun
 		}
 	}
 	var models summarizer.Model
-	if asks(base.Steps(base.Limits("", tokens.Window), registry.Fill)) {
+	if asks(base.Steps(base.Limits("", tokens.Window), registry.Fill), registry) {
 		var err error
 		if models, err = open(); err != nil {
 			return eval.Policy{}, err

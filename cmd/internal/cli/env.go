@@ -11,6 +11,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
 )
 
 // Env is what a command runs in: where it reads and writes, and its settings. It
@@ -20,6 +21,8 @@ type Env struct {
 	// Out is for results, Err for everything else: progress, notes, logs, errors.
 	Out, Err term.Output
 	Environ  []string
+	// Registry holds the strategies that policies and flags may name.
+	Registry *strategies.Registry
 	// JSON asks for one JSON object on Out in place of text.
 	JSON bool
 
@@ -36,7 +39,7 @@ func (e *Env) Config() (config.Config, error) {
 	if e.loaded != nil {
 		return *e.loaded, nil
 	}
-	c, err := config.Load(config.LoadOptions{Path: e.file, Environ: e.Environ, Flags: e.flags, Registry: summarizing()})
+	c, err := config.Load(config.LoadOptions{Path: e.file, Environ: e.Environ, Flags: e.flags, Registry: summarizing(e.Registry)})
 	e.secrets = append(e.secrets, c.Database.URL.Reveal(), c.Redis.URL.Reveal())
 	if err != nil {
 		return c, &exitError{exitUsage, err}

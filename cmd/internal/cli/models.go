@@ -44,18 +44,17 @@ func variables(environ []string) func(string) (string, bool) {
 
 // openModelsFor is openModels where the steps ask for summaries, and nil where none does:
 // then no key is needed.
-func openModelsFor(steps []policy.Step, c config.Config, environ []string, logger *slog.Logger) (summarizer.Model, error) {
-	if !asks(steps) {
+func openModelsFor(steps []policy.Step, c config.Config, e *Env, logger *slog.Logger) (summarizer.Model, error) {
+	if !asks(steps, e.Registry) {
 		return nil, nil //nolint:nilnil // nobody would ask it
 	}
-	return openModels(c, environ, logger, nil, nil)
+	return openModels(c, e.Environ, logger, nil, nil)
 }
 
 // asks reports whether one of the steps, or a strategy within one, asks for summaries.
-func asks(steps []policy.Step) bool {
-	without := strategies.Builtin()
+func asks(steps []policy.Step, registry *strategies.Registry) bool {
 	return slices.ContainsFunc(steps, func(s policy.Step) bool {
-		_, err := without.New(s.Strategy, s.Params)
+		_, err := registry.New(s.Strategy, s.Params)
 		return errors.Is(err, strategies.ErrNoSummarizer)
 	})
 }

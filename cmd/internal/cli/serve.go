@@ -78,7 +78,7 @@ func (f roleFlags) run(ctx context.Context, e *Env, scheduler, worker bool) erro
 	if err != nil {
 		return err
 	}
-	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: f.WaitTimeout, Migrate: f.Migrate, Environ: e.Environ})
+	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: f.WaitTimeout, Migrate: f.Migrate, Environ: e.Environ, Registry: e.Registry})
 	if err != nil {
 		return err
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 // writeStrategyHelp lists the strategies and their parameters.
-func writeStrategyHelp(b *strings.Builder) {
+func writeStrategyHelp(b *strings.Builder, registry *strategies.Registry) {
 	b.WriteString("Strategies and their parameters, with defaults that are short; a summary is written by the models of the configuration, or without one is an extract:\n\n")
-	for _, info := range strategies.Builtin().Describe() {
+	for _, info := range registry.Describe() {
 		params := make([]string, len(info.Params))
 		for i, p := range info.Params {
 			params[i] = p.Name
@@ -50,7 +50,7 @@ func writeHelpItem(b *strings.Builder, name string, paragraphs ...string) {
 
 // parseStrategies reads --strategy and makes sure that the strategies exist and
 // take their parameters, with what the policy fills in. The error has them all.
-func parseStrategies(specs []string, p policy.Policy) ([]store.Step, error) {
+func parseStrategies(specs []string, p policy.Policy, registry *strategies.Registry) ([]store.Step, error) {
 	var faults []error
 	p.Pipeline = nil
 	steps := make([]store.Step, 0, len(specs))
@@ -63,7 +63,7 @@ func parseStrategies(specs []string, p policy.Policy) ([]store.Step, error) {
 		steps = append(steps, s)
 		p.Pipeline = append(p.Pipeline, policy.Step{Strategy: s.Strategy, Params: s.Params})
 	}
-	registry := summarizing()
+	registry = summarizing(registry)
 	for _, s := range p.Steps(p.Limits("", tokens.Window), registry.Fill) {
 		_, err := registry.New(s.Strategy, s.Params)
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -80,9 +80,10 @@ func parseStrategies(specs []string, p policy.Policy) ([]store.Step, error) {
 	return steps, nil
 }
 
-// summarizing is the registry with a summarizer, to try out whether strategies can be made.
-func summarizing() *strategies.Registry {
-	return strategies.Builtin().With(summarizer.New(summarizer.Options{}))
+// summarizing returns the registry with a summarizer, to validate the parameters of
+// strategies that need one.
+func summarizing(registry *strategies.Registry) *strategies.Registry {
+	return registry.With(summarizer.New(summarizer.Options{}))
 }
 
 // parseStrategy reads NAME[:param=value,…]. A value is JSON where it can be read

@@ -1,0 +1,78 @@
+// A compactor with a strategy of its own: all commands, the configuration and
+// the models of the program, and "drop_failed" beside the built-in strategies.
+//
+//	go run ./deploy/examples/strategy compact-file history.jsonl --strategy drop_failed:keep_last=1
+//	go run ./deploy/examples/strategy serve
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/sessionstore/compactor/cmd"
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func main() {
+	cmd.Main(func(r *strategies.Registry) error {
+		return r.Register("drop_failed", "Excludes tool calls whose results report a failure.", newDropFailed)
+	})
+}
+
+// dropFailed excludes tool calls whose results begin with prefix, but for the
+// newest keep of them.
+type dropFailed struct {
+	prefix string
+	keep   int
+}
+
+// newDropFailed reads the parameters; the program lists them in its help and
+// rejects values out of their range.
+func newDropFailed(args *strategies.Args) (strategies.Strategy, error) {
+	return dropFailed{
+		prefix: args.Text("prefix", "Error", "what the result of a failed call begins with"),
+		keep:   int(args.Int(strategies.Int{Name: "keep_last", Default: 1, Doc: "failed calls to keep"})),
+	}, nil
+}
+
+// Name implements strategies.Strategy.
+func (dropFailed) Name() string { return "drop_failed" }
+
+// Reads implements strategies.Reader: only the contents of tool results are loaded.
+func (dropFailed) Reads(t *strategies.Transcript) (seqs []chat.Seq) {
+	for _, e := range t.Entries {
+		if e.Included && e.Role == chat.RoleTool {
+			seqs = append(seqs, e.Seq)
+		}
+	}
+	return seqs
+}
+
+// Plan implements strategies.Strategy. A group is a call with its results; groups
+// stay or go whole.
+func (s dropFailed) Plan(_ context.Context, t *strategies.Transcript) (chat.Plan, error) {
+	var failed [][]chat.Seq
+	for i, g := range t.Groups() {
+		if g.Kind != chat.GroupToolCall || !t.GroupIncluded(i) {
+			continue
+		}
+		var seqs []chat.Seq
+		fails := false
+		for _, e := range t.Entries[g.Start:g.End] {
+			seqs = append(seqs, e.Seq)
+			fails = fails || e.Message != nil && e.Role == chat.RoleTool && strings.HasPrefix(e.Message.Content.String(), s.prefix)
+		}
+		if fails {
+			failed = append(failed, seqs)
+		}
+	}
+	var out []chat.Seq
+	for _, seqs := range failed[:max(0, len(failed)-s.keep)] {
+		out = append(out, seqs...)
+	}
+	if len(out) == 0 {
+		return chat.Plan{}, nil
+	}
+	return chat.Plan{Exclude: []chat.Exclusion{{Reason: "failed_tool_call", Seqs: chat.RangesOf(out...)}}}, nil
+}
