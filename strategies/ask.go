@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
@@ -21,7 +22,7 @@ func followed(t *Transcript, last int) bool {
 // for what it is and the next run knows it again, whichever strategy that has.
 func marked(s summarize.Summarizer, head, text string) string {
 	if _, strict := s.(summarize.Strict); strict {
-		return summarize.Frame(text, summarize.Options{})
+		return frame.Wrap(text, frame.Options{})
 	}
 	return head + text
 }

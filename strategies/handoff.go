@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -101,9 +102,9 @@ func newHandoff(a *Args) (Strategy, error) {
 	h.fallsBack = a.Choice("on_failure", "keep",
 		"when no summary is had: keep everything, or put the fallback text in its place", "keep", "fallback") == "fallback"
 	h.systemNote = a.Bool("system_note", false, "add compaction_note to the leading system message, if no guard forbids it")
-	h.prefix = a.Text("summary_prefix", summarize.FramePrefix, "what a summary begins with, and how it is recognised later")
+	h.prefix = a.Text("summary_prefix", frame.Prefix, "what a summary begins with, and how it is recognised later")
 	h.note = a.Text("compaction_note", handoffNote, "what system_note adds")
-	h.end = a.Text("end_marker", summarize.FrameSuffix, "what ends a summary")
+	h.end = a.Text("end_marker", frame.Suffix, "what ends a summary")
 	h.stub = a.Text("stub_result", handoffStub, "the result of a call whose own is gone (mode reference)")
 	h.fallback = a.Text("fallback_text", handoffFallback, "what stands in place of a summary that was not had; {n} counts the messages")
 	if strings.TrimSpace(h.prefix) == "" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
@@ -79,7 +80,7 @@ func (h *handoff) split(m *chat.Message) (summary, rest string, ok bool) {
 		return "", "", false
 	}
 	if !ok { // of an older version, or of another compressor
-		summary, rest, ok = summarize.Unframe(m.Content.String())
+		summary, rest, ok = frame.Unwrap(m.Content.String())
 		return str.Trim(summary), str.Trim(rest), ok
 	}
 	if h.end != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/strategiestest"
 	"github.com/sessionstore/compactor/strategies/summarize"
@@ -122,7 +123,7 @@ func TestPinsReachNoWriter(t *testing.T) {
 			view, marked := "", 0
 			for _, m := range c.View() {
 				view += m.Content.String() + "\n"
-				if _, _, ok := summarize.Unframe(m.Content.String()); ok {
+				if _, _, ok := frame.Unwrap(m.Content.String()); ok {
 					marked++
 				}
 			}
@@ -170,7 +171,7 @@ func TestSummariesOfOthersAreReplaced(t *testing.T) {
 				summaries, said := 0, ""
 				for _, m := range c.View() {
 					text := m.Content.String()
-					if body, _, ok := summarize.Unframe(text); ok {
+					if body, _, ok := frame.Unwrap(text); ok {
 						summaries++
 						said = body
 					}

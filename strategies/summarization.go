@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -103,7 +104,7 @@ func (s *summarization) role(t *Transcript, entries []int) chat.Role {
 			behind = e.Role
 		}
 	}
-	if role, ok := summarize.RoleBetween(before, behind); ok {
+	if role, ok := frame.RoleBetween(before, behind); ok {
 		return role
 	}
 	return chat.RoleAssistant

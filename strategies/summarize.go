@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
@@ -166,7 +167,7 @@ func userSaid(m *chat.Message) string {
 		return ""
 	}
 	text := m.Content.String()
-	if _, rest, ok := summarize.Unframe(text); ok {
+	if _, rest, ok := frame.Unwrap(text); ok {
 		text = rest
 	}
 	return strings.TrimSpace(text)

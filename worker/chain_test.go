@@ -7,8 +7,8 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/summarize"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -90,11 +90,11 @@ func TestTenChainedCompactions(t *testing.T) {
 						t.Errorf("compaction %d lost %s, which is still used", n+1, v)
 					}
 				}
-				body, _, framed := summarize.Unframe(after)
+				body, _, framed := frame.Unwrap(after)
 				if size := (len(body) + 3) / 4; !framed || size > most {
 					t.Errorf("compaction %d: framed %v, %d tokens", n+1, framed, size)
 				}
-				if strings.Count(after, "## References") > 1 || strings.Count(after, "Made from ") != 1 || strings.Count(after, summarize.FrameEnd) > 1 {
+				if strings.Count(after, "## References") > 1 || strings.Count(after, "Made from ") != 1 || strings.Count(after, frame.End) > 1 {
 					t.Errorf("compaction %d: a summary of summaries:\n%s", n+1, after)
 				}
 				before = after

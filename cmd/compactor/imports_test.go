@@ -34,6 +34,7 @@ var mayImport = []rule{
 	{"strategies/chat", nil},
 	{"strategies/formats", []string{"strategies/chat"}},
 	{"strategies/identifiers", nil},
+	{"strategies/frame", []string{"strategies/chat", "strategies/internal/str"}},
 	{"strategies/redact", []string{"strategies/internal/str"}},
 	{"worker/jobs", nil},
 	{"migrations", nil},

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/redact"
-	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // Options are the settings of a Digest; the zero value has good ones.
@@ -72,7 +72,7 @@ func (d *Digest) Add(m *chat.Message) {
 	d.story.messages++
 	switch m.Role {
 	case chat.RoleUser:
-		if earlier, rest, ok := summarize.Unframe(text); ok { // nobody asked for it
+		if earlier, rest, ok := frame.Unwrap(text); ok { // nobody asked for it
 			earlier = d.masked(str.Head(earlier, chunk))
 			d.remark(strings.Split(earlier, "\n"))
 			if text = strings.TrimSpace(rest); text == "" {

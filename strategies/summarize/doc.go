@@ -11,7 +11,6 @@
 //     secrets in all of it.
 //   - Gate reads the answer, or rejects it with a Code; RepairNote is for one more try.
 //   - Assemble takes the active task, the last user message and pins from the messages.
-//   - Frame marks the result as reference; Unframe and Reframe read frames of others.
 //
 // All of it is pure: no clock, no network, no state.
 package summarize

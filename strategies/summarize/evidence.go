@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
@@ -49,7 +50,7 @@ func (e *Evidence) Add(m *chat.Message) {
 		}
 		return
 	}
-	if body, merged, ok := Unframe(text); ok {
+	if body, merged, ok := frame.Unwrap(text); ok {
 		e.others.add(body)
 		if text = merged; strings.TrimSpace(text) == "" {
 			return
@@ -69,7 +70,7 @@ func (e *Evidence) Add(m *chat.Message) {
 // AddPrevious takes the summary that the new one brings up to date: what it quotes was
 // checked when it was written, and the new one takes its place too.
 func (e *Evidence) AddPrevious(summary string) {
-	if body, _, ok := Unframe(summary); ok {
+	if body, _, ok := frame.Unwrap(summary); ok {
 		summary = body
 	}
 	e.tokens += e.counter.Text(summary)

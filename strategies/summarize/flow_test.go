@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -49,7 +50,7 @@ func TestTwoRounds(t *testing.T) {
 		if r != nil {
 			t.Fatal(r)
 		}
-		stored := Frame(Assemble(got.Text, Facts{LastUser: e.LastUser()}), Options{})
+		stored := frame.Wrap(Assemble(got.Text, Facts{LastUser: e.LastUser()}), frame.Options{})
 		if strings.Contains(stored, secret) {
 			t.Error("a secret is stored")
 		}
@@ -61,7 +62,7 @@ func TestTwoRounds(t *testing.T) {
 	}
 	second := []*chat.Message{said(chat.RoleAssistant, long), said(chat.RoleUser, "now write a test")}
 	two := round(one, second, strings.Replace(good(), ask, "never push to main", 1))
-	if strings.Count(two, FrameHead) != 1 || strings.Count(two, "## "+ActiveTask) != 1 || !strings.Contains(two, "> now write a test") {
+	if strings.Count(two, frame.Head) != 1 || strings.Count(two, "## "+ActiveTask) != 1 || !strings.Contains(two, "> now write a test") {
 		t.Errorf("%q", two)
 	}
 }

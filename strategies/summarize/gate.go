@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/tokens"
@@ -107,7 +108,7 @@ func (g Gate) Read(a Answer) (Accepted, *Rejection) {
 	if thinking {
 		return Accepted{}, &Rejection{Code: CodeUnfinishedThought}
 	}
-	text = withoutWrapper(bodyOf(text))
+	text = withoutWrapper(frame.Body(text))
 	text, redacted := redact.Redact(text)
 	for _, check := range []func(string) *Rejection{
 		g.empty, errorText, refusal, toolSyntax, g.endsWell(a), g.sections, g.size, g.script,

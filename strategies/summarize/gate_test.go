@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/growth"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/tokens"
@@ -63,7 +64,7 @@ func TestGateAccepts(t *testing.T) {
 		"thoughts first":       "<think>\nLet me see.\n</think>\n\n" + good(),
 		"a lone closing tag":   "Let me see. The user wants\n</think>\n" + good(),
 		"in a fence":           "```markdown\n" + good() + "```",
-		"in a frame":           Frame(good(), Options{}),
+		"in a frame":           frame.Wrap(good(), frame.Options{}),
 		"other headings":       strings.NewReplacer("## Active task", "**Active Task:**", "## Goal", "2. GOAL", "## Files", "### 11) Files").Replace(good()),
 		"talk of syntax":       strings.Replace(good(), "Goal\n", "Goal\nThe parser has to skip `<tool_call>` and `<|im_end|>`.\n```xml\n<tool_call>{\"name\": \"x\"}</tool_call>\n```\n", 1),
 		"talk of errors":       strings.Replace(good(), "## Blocked\nNone", "## Blocked\nError: connection refused\n500 Internal Server Error", 1),
@@ -83,7 +84,7 @@ func TestGateAccepts(t *testing.T) {
 			t.Errorf("%s: %v", name, r)
 			continue
 		}
-		if strings.Contains(got.Text, "Let me see") || strings.Contains(got.Text, FrameEnd) || strings.HasPrefix(got.Text, "```") {
+		if strings.Contains(got.Text, "Let me see") || strings.Contains(got.Text, frame.End) || strings.HasPrefix(got.Text, "```") {
 			t.Errorf("%s: %q", name, got.Text)
 		}
 	}
@@ -121,7 +122,7 @@ func TestGateRejects(t *testing.T) {
 		"nothing":                 {Answer{}, CodeEmpty},
 		"white space":             {Answer{Text: " \n\t"}, CodeEmpty},
 		"a fence":                 {Answer{Text: "```\n```"}, CodeEmpty},
-		"a frame":                 {Answer{Text: Frame("", Options{})}, CodeEmpty},
+		"a frame":                 {Answer{Text: frame.Wrap("", frame.Options{})}, CodeEmpty},
 		"no summary":              {Answer{Text: "(no summary available)"}, CodeEmpty},
 		"a few words":             {Answer{Text: "The user wanted a fix."}, CodeEmpty},
 		"None everywhere":         {Answer{Text: notes(nil)}, CodeEmpty},
@@ -280,7 +281,7 @@ func TestScripts(t *testing.T) {
 
 func TestEvidence(t *testing.T) {
 	t.Parallel()
-	e := asked("the first thing was said here", Frame("the user said “an old thing that he wanted once”", Options{Merged: "the merged thing is his"}))
+	e := asked("the first thing was said here", frame.Wrap("the user said “an old thing that he wanted once”", frame.Options{Merged: "the merged thing is his"}))
 	for words, want := range map[string]source{
 		"first thing was said": withUser, "merged thing is his": withUser, "an old thing that": withOthers, "words of the assistant": withOthers, "nobody said this thing": nowhere,
 	} {
@@ -294,7 +295,7 @@ func TestEvidence(t *testing.T) {
 	if e.LastUser() != "the merged thing is his" {
 		t.Errorf("%q", e.LastUser())
 	}
-	e.AddPrevious(Frame("The user said: \"an older thing of all things\"", Options{}))
+	e.AddPrevious(frame.Wrap("The user said: \"an older thing of all things\"", frame.Options{}))
 	if e.find("older thing of all") != withUser {
 		t.Error("what an earlier summary quotes was said")
 	}
@@ -349,7 +350,7 @@ func benchmarkGrowth(b *testing.B, units []string, do func(text string)) {
 
 func FuzzGate(f *testing.F) {
 	f.Add(good(), "stop")
-	f.Add(Frame(good(), Options{Merged: "x"}), "")
+	f.Add(frame.Wrap(good(), frame.Options{Merged: "x"}), "")
 	f.Add("<think>x</think>```markdown\nThe user said: “a b c d”\n```", "")
 	f.Add("> q\n**Pinned**\n~~~\n3) Goal: \"x y z abc\"", "length")
 	e := asked(ask, "登录页面坏了，请修复它")
@@ -369,8 +370,8 @@ func FuzzGate(f *testing.F) {
 		if twice := Assemble(once, facts); twice != once {
 			t.Fatalf("%q assembled is %q and then %q", got.Text, once, twice)
 		}
-		stored := Frame(once, Options{Merged: text})
-		if _, merged, ok := Unframe(stored); !ok || merged != text {
+		stored := frame.Wrap(once, frame.Options{Merged: text})
+		if _, merged, ok := frame.Unwrap(stored); !ok || merged != text {
 			t.Fatalf("%q gives back %q", stored, merged)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 )
 
 // material is what a summary is made of, without secrets.
@@ -25,7 +26,7 @@ const earlierSummary = "summary of earlier messages, not the user's words"
 func (d *material) add(m *chat.Message) {
 	text := m.Content.String()
 	if m.Role != chat.RoleTool {
-		if body, merged, ok := Unframe(text); ok {
+		if body, merged, ok := frame.Unwrap(text); ok {
 			d.said = append(d.said, saying{earlierSummary, body})
 			if text = merged; strings.TrimSpace(text) == "" && len(m.ToolCalls) == 0 {
 				return

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
@@ -103,7 +104,7 @@ const promptCut = `Parts of the material were cut to make room (%s). Where it sa
 // wrote it, is shown as one and never as the user's words.
 func (p Prompt) Form(previous string, ms []*chat.Message) (system, user string) {
 	data := material{previous: previous}
-	if body, _, ok := Unframe(previous); ok {
+	if body, _, ok := frame.Unwrap(previous); ok {
 		data.previous = body
 	}
 	for _, m := range ms {

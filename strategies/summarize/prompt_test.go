@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -58,7 +59,7 @@ func TestPromptGolden(t *testing.T) {
 		previous string
 	}{
 		"first":  {Prompt{Budget: 2000}, ""},
-		"update": {Prompt{Budget: 2000, Cut: Trimmed{2, 3, 400}}, Frame("## Goal\nA green build.", Options{})},
+		"update": {Prompt{Budget: 2000, Cut: Trimmed{2, 3, 400}}, frame.Wrap("## Goal\nA green build.", frame.Options{})},
 		"erodes": {Prompt{Budget: 2000, Generation: ErodesAt, Focus: "the \"deploy\" with " + made("gh"+"p_", 20), Script: "Cyrillic"}, "## Goal\nA green build."},
 		"custom": {Prompt{Budget: 500, Custom: "List the open invoices.", Focus: "Berlin"}, ""},
 		"other":  {Prompt{Sections: []Section{{Title: "Facts", Ask: "What is known."}}}, ""},

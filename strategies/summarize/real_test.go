@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/tokens"
@@ -72,7 +73,7 @@ func honest(ms []chat.Message) string {
 		}
 		switch m.Role {
 		case chat.RoleUser:
-			if _, _, ok := Unframe(m.Content.String()); !ok {
+			if _, _, ok := frame.Unwrap(m.Content.String()); !ok {
 				asks = append(asks, text)
 			}
 		case chat.RoleAssistant:

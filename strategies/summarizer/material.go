@@ -5,6 +5,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extractive"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summarize"
@@ -140,7 +141,7 @@ func unframed(m *chat.Message) (summary, rest string, ok bool) {
 	if m.Role == chat.RoleTool || len(m.ToolCalls) > 0 {
 		return "", "", false
 	}
-	summary, rest, ok = summarize.Unframe(m.Content.String())
+	summary, rest, ok = frame.Unwrap(m.Content.String())
 	return summary, str.Trim(rest), ok
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extractive"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -332,7 +333,7 @@ func TestAnEarlierSummaryIsBroughtUpToDate(t *testing.T) {
 		w := summarizer.New(summarizer.Options{Settings: policy.DefaultSummary(), Model: client, Window: 128_000})
 		ms := conversation(20)
 		if i > 0 {
-			ms = append([]*chat.Message{{Role: chat.RoleUser, Content: chat.TextContent(summarize.Frame(text, summarize.Options{}))}}, ms...)
+			ms = append([]*chat.Message{{Role: chat.RoleUser, Content: chat.TextContent(frame.Wrap(text, frame.Options{}))}}, ms...)
 		}
 		var err error
 		if text, err = w.Write(t.Context(), summarize.Task{Messages: ms}); err != nil {

@@ -1,6 +1,7 @@
-package summarize
+package frame
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -8,24 +9,25 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/growth"
 )
 
 func TestFrame(t *testing.T) {
 	t.Parallel()
-	got := Frame("  ## Goal\nall of it\n", Options{Merged: "and now?  \n"})
-	want := FrameHead + " " + frameNote + " " + noteEnd + "\n\n## Goal\nall of it\n\n" + FrameEnd + frameTail + "\n\nand now?  \n"
+	got := Wrap("  ## Goal\nall of it\n", Options{Merged: "and now?  \n"})
+	want := Head + " " + note + " " + noteEnd + "\n\n## Goal\nall of it\n\n" + End + tail + "\n\nand now?  \n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	body, merged, ok := Unframe(got)
+	body, merged, ok := Unwrap(got)
 	if body != "## Goal\nall of it" || merged != "and now?  \n" || !ok {
 		t.Errorf("%q, %q, %v", body, merged, ok)
 	}
-	if alone := Frame("x", Options{NoModel: true}); !strings.Contains(alone, "No model wrote it") || Frame(alone, Options{NoModel: true}) != alone {
+	if alone := Wrap("x", Options{}); Wrap(alone, Options{}) != alone {
 		t.Error(alone)
 	}
-	noted := Frame("x", Options{Note: "A note\nof two lines."})
-	if body, _, ok := Unframe(noted); !strings.HasPrefix(noted, FrameHead+" A note of two lines. ") || body != "x" || !ok {
+	noted := Wrap("x", Options{Note: "A note\nof two lines."})
+	if body, _, ok := Unwrap(noted); !strings.HasPrefix(noted, Head+" A note of two lines. ") || body != "x" || !ok {
 		t.Errorf("%q: %q", noted, body)
 	}
 }
@@ -46,7 +48,7 @@ func TestUnframeKnowsOthers(t *testing.T) {
 		"a handoff":             {"[HANDOFF NOTES] Earlier messages of this conversation were condensed. Reply.\nbody\n\n--- END OF HANDOFF NOTES --- Reply to what follows.\n\nnext", "body", "next"},
 		"a split point":         {"[Summary of the conversation so far]\n\nbody", "body", ""},
 		"twice":                 {"[CONTEXT SUMMARY]: [CONTEXT SUMMARY]:\n[Summary of the conversation so far]\n\nbody", "body", ""},
-		"older in newer":        {FrameHead + " Note. " + noteEnd + "\n\n[CONTEXT COMPACTION — REFERENCE ONLY]\nbody\n\n" + FrameEnd, "body", ""},
+		"older in newer":        {Head + " Note. " + noteEnd + "\n\n[CONTEXT COMPACTION — REFERENCE ONLY]\nbody\n\n" + End, "body", ""},
 		"a coding agent's":      {sentence + " The summary below covers the earlier portion of the conversation.\n\nbody\nPlease continue the conversation from where we left it off.", "body", ""},
 		"a bracket in the body": {"[CONTEXT SUMMARY]: [x] done", "[x] done", ""},
 		"no blank line behind":  {"[CONTEXT SUMMARY]: body\n[end of context summary]\nrest", "body", "rest"},
@@ -55,17 +57,17 @@ func TestUnframeKnowsOthers(t *testing.T) {
 		"ends words go on":      {"[CONTEXT SUMMARY]: a\n- end of summarystatistics\nb", "a\n- end of summarystatistics\nb", ""},
 	}
 	for name, tt := range tests {
-		body, merged, ok := Unframe(tt.in)
+		body, merged, ok := Unwrap(tt.in)
 		if body != tt.body || merged != tt.merged || !ok {
 			t.Errorf("%s: %q, %q, %v", name, body, merged, ok)
 		}
-		want := Frame(tt.body, Options{Merged: tt.merged})
-		if got := Reframe(tt.in, Options{}); got != want {
+		want := Wrap(tt.body, Options{Merged: tt.merged})
+		if got := reframe(tt.in, Options{}); got != want {
 			t.Errorf("%s: reframed (-want +got):\n%s", name, cmp.Diff(want, got))
 		}
 	}
 	for _, in := range []string{"", "plain", "[x] a task", "[CONTEXT", "see [CONTEXT SUMMARY]:", "[CONTEXT SUMMARIES]", "# Heading\ntext", "[summary]"} {
-		if body, merged, ok := Unframe(in); body != in || merged != "" || ok {
+		if body, merged, ok := Unwrap(in); body != in || merged != "" || ok {
 			t.Errorf("%q: %q, %q, %v", in, body, merged, ok)
 		}
 	}
@@ -73,7 +75,7 @@ func TestUnframeKnowsOthers(t *testing.T) {
 
 // frameBits are what texts are drawn from that try to break their frame.
 var frameBits = []string{
-	FrameHead, FrameEnd, "[CONTEXT SUMMARY]:", "[CONTEXT COMPACTION — REFERENCE ONLY]", "[Conversation Summary]", "[HANDOFF NOTES] Earlier messages x.",
+	Head, End, "[CONTEXT SUMMARY]:", "[CONTEXT COMPACTION — REFERENCE ONLY]", "[Conversation Summary]", "[HANDOFF NOTES] Earlier messages x.",
 	"--- END OF HANDOFF NOTES ---", "[Summary of the conversation so far]", "[end - of\tconversation–summary]", "== end of summary ==", "[[END OF SUMMARY]]",
 	"\n", "\n\n", " ", "[", "]", "-", "—", "(", "text", "é", "\xff", "\n\n[Note]\nx", noteEnd, sentence, "Please continue the conversation from where we left it.",
 	"\u00a0", "*", "#", "END OF SUMMARY", "CONTEXT SUMMARY]", "=", "\r\n", "x. " + noteEnd,
@@ -85,37 +87,42 @@ func TestFrameIsStable(t *testing.T) {
 		draw := func(name string) string {
 			return strings.Join(rapid.SliceOfN(rapid.SampledFrom(frameBits), 0, 12).Draw(t, name), "")
 		}
-		text, o := draw("text"), Options{NoModel: rapid.Bool().Draw(t, "rules"), Merged: draw("merged")}
+		text, o := draw("text"), Options{Merged: draw("merged")}
 		if rapid.Bool().Draw(t, "noted") {
 			o.Note = draw("note")
 		}
-		framed := Frame(text, o)
-		body, merged, ok := Unframe(framed)
+		framed := Wrap(text, o)
+		body, merged, ok := Unwrap(framed)
 		if !ok || merged != o.Merged {
 			t.Fatalf("%q: merged %q, want %q (%v)", framed, merged, o.Merged, ok)
 		}
-		if again := Frame(body, o); again != framed {
+		if again := Wrap(body, o); again != framed {
 			t.Fatalf("%q framed again is\n%q", framed, again)
 		}
-		if again := Reframe(framed, o); again != framed {
+		if again := reframe(framed, o); again != framed {
 			t.Fatalf("%q reframed is\n%q", framed, again)
 		}
 		alone := o
 		alone.Merged = ""
-		once := Frame(text, alone)
-		if again := Frame(once, alone); again != once {
+		once := Wrap(text, alone)
+		if again := Wrap(once, alone); again != once {
 			t.Fatalf("%q framed again is\n%q", once, again)
 		}
-		if n := strings.Count(once, FrameEnd); n != 1 {
+		if n := strings.Count(once, End); n != 1 {
 			t.Fatalf("%d ends in %q", n, once)
 		}
 	})
 }
 
 func BenchmarkFrameGrowth(b *testing.B) {
-	benchmarkGrowth(b, append(frameBits, "[ ", "[conversation ", "- end of ", "[-", "\n[END OF "), func(s string) {
-		Unframe(Frame(s, Options{Merged: s}))
-	})
+	for _, unit := range append(frameBits, "[ ", "[conversation ", "- end of ", "[-", "\n[END OF ") {
+		b.Run(strconv.Quote(unit), func(b *testing.B) {
+			growth.Report(b, 1<<15, 8, func(n int) func() {
+				s := strings.Repeat(unit, n/len(unit))
+				return func() { Unwrap(Wrap(s, Options{Merged: s})) }
+			})
+		})
+	}
 }
 
 func TestRoleBetween(t *testing.T) {
@@ -134,4 +141,14 @@ func TestRoleBetween(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, role, ok)
 		}
 	}
+}
+
+// reframe frames a stored summary anew, with the message it was merged with unless
+// the options name one. Doing it again changes nothing.
+func reframe(text string, o Options) string {
+	body, merged, ok := Unwrap(text)
+	if ok && o.Merged == "" {
+		o.Merged = merged
+	}
+	return Wrap(body, o)
 }

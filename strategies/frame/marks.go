@@ -1,7 +1,8 @@
-package summarize
+package frame
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/internal/str"
@@ -127,7 +128,7 @@ func closedWords(s string, i int) int {
 		if end < 0 {
 			continue
 		}
-		if r, _ := utf8.DecodeRuneInString(s[end:]); end < len(s) && (isAlnum(s[end]) || r >= utf8.RuneSelf && !isDash(r)) {
+		if r, _ := utf8.DecodeRuneInString(s[end:]); end < len(s) && (r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r >= utf8.RuneSelf && !isDash(r)) {
 			continue
 		}
 		return end + len(s[end:]) - len(strings.TrimLeftFunc(s[end:], func(r rune) bool { return r == ']' || r == '=' || r == ' ' || r == '*' || isDash(r) }))
