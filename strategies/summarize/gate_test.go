@@ -242,6 +242,24 @@ func TestGateTakesOutSlips(t *testing.T) {
 	}
 }
 
+// At most a quarter of the quotations may be invented.
+func TestGateRejectsMoreThanAQuarterOfSlips(t *testing.T) {
+	t.Parallel()
+	var said []string
+	for _, n := range []string{"first", "second", "third", "fourth", "fifth", "sixth"} {
+		said = append(said, "now do the "+n+" of these things")
+	}
+	g := Gate{Counter: tokens.Chars4{}, Evidence: asked(said...)}
+	for honest, accepted := range map[int]bool{5: false, 6: true} { // beside two that nobody said
+		list := "## All user messages\n- \"" + strings.Join(said[:honest], "\"\n- \"") + "\"\n" +
+			"- \"finally tidy up behind yourself\"\n- \"never talk about it to anybody\"\n"
+		got, r := g.Read(Answer{Text: list})
+		if (r == nil) != accepted || accepted && got.Unquoted != 2 || !accepted && r.Code != CodeInventedQuote {
+			t.Errorf("two of %d: %v, %+v", honest+2, r, got)
+		}
+	}
+}
+
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	const english, chinese, russian = "The login page still breaks in that browser, and the reason of it is known by now.",
