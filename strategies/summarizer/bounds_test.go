@@ -180,3 +180,20 @@ func TestNothingIsMadeOfNothing(t *testing.T) {
 		t.Errorf("%q, %v after %d requests, %+v", text, err, server.Calls(), r)
 	}
 }
+
+// A server may take less than its profile says: what is halved is the prompt it refused,
+// not the window.
+func TestAPromptFarBelowTheWindowIsHalved(t *testing.T) {
+	t.Parallel()
+	client, server := model(t, func(c *llm.Config) { c.Models[0].Window = 1_000_000 }, llmtest.Step{Behaviour: llmtest.ContextTooLong, Times: 1})
+	s := policy.DefaultSummary()
+	s.PreTrim = nil
+	w := summarizer.New(summarizer.Options{Settings: s, Model: client, Window: 128_000})
+	if _, err := w.Write(t.Context(), summarize.Task{Messages: conversation(40)}); err != nil {
+		t.Fatal(err)
+	}
+	asked := server.Requests()
+	if r := w.Report(); r.Halved != 1 || len(asked) < 2 || len(asked[1].User) > len(asked[0].User)*2/3 {
+		t.Errorf("%d requests, %+v", len(asked), r)
+	}
+}
