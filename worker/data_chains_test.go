@@ -53,13 +53,18 @@ func fixed(strategy string, params ...any) func(int64, chat.Tokens) []store.Step
 	return func(int64, chat.Tokens) []store.Step { return step(strategy, params...) }
 }
 
-// thorough are the chains that every session goes through in the long tests; otherwise
-// a chain takes one session in sample.
+// thorough are the chains that every session goes through in the long tests; the others
+// take one session in six then, and every chain one in twelve by default.
 var thorough = []string{
 	"truncation by messages", "truncation by tokens", "sliding_window", "tool_result", "summarize", "compact_tool_results", "the default policy",
 }
 
-const sample = 12
+var sample = func() int {
+	if longTests {
+		return 6
+	}
+	return 12
+}()
 
 // seldom are strategies that find something to do in few sessions, or none.
 var seldom = map[string]bool{"dedupe_reads": true, "strip_media": true, "protect_head": true}
