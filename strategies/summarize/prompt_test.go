@@ -103,22 +103,3 @@ func TestFenceHolds(t *testing.T) {
 		}
 	})
 }
-
-func TestPromptHash(t *testing.T) {
-	t.Parallel()
-	base := Prompt{Budget: 2000}
-	seen := map[string]string{base.Hash(): "base"}
-	for name, p := range map[string]Prompt{
-		"budget": {Budget: 2001}, "focus": {Budget: 2000, Focus: "x"}, "custom": {Budget: 2000, Custom: "x"}, "script": {Budget: 2000, Script: "x"},
-		"sections": {Budget: 2000, Sections: []Section{{Title: "x"}}}, "cut": {Budget: 2000, Cut: Trimmed{Tokens: 1}}, "generation": {Budget: 2000, Generation: 1},
-	} {
-		h := p.Hash()
-		if other, ok := seen[h]; ok {
-			t.Errorf("%s and %s are alike", name, other)
-		}
-		seen[h] = name
-	}
-	if base.Hash() != (Prompt{Budget: 2000}).Hash() {
-		t.Error("the hash changes by itself")
-	}
-}
