@@ -53,7 +53,7 @@ func optionValue(s string, at, end int) (start, stop int, ok bool) {
 	return start, stop, true
 }
 
-// assigned are values in code and data that Redact does not look at: a literal in
+// assigned are values in code and data that assignments and fields pass over: a literal in
 // quotes behind a secret name, wherever that stands, and a random value behind a name
 // that ends in key, salt or the like.
 func assigned(s string, e *edits) {

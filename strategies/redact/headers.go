@@ -97,7 +97,7 @@ func lineEnd(s string, i int, open byte) int {
 // paramSchemes are the schemes whose credential is a list of parameters.
 var paramSchemes = []string{"digest", "aws4-hmac-sha256", "oauth", "hawk", "signature", "negotiate", "ntlm", "mac", "sharedkey"}
 
-// authorizations are Authorization headers that Redact does not take whole: with
+// authorizations are Authorization headers that fields does not take whole: with
 // parameters, or between quotes that a comma separates from the name.
 func authorizations(s string, e *edits) {
 	f := newFolder(s, "authorization")
@@ -111,7 +111,7 @@ func authorizations(s string, e *edits) {
 		start := blank.end(s, scheme)
 		params := isAny(s[value:scheme], paramSchemes)
 		if !params && open == 0 {
-			continue // Redact's
+			continue // left to fields
 		}
 		end := lineEnd(s, value, open)
 		if params && open != 0 && open != '`' { // the parameters have quotes of their own

@@ -3,7 +3,7 @@ package redact
 import "strings"
 
 // connections are passwords of connection strings that are no URLs of the databases
-// that Redact knows: any scheme but a web one, user:password@tcp(host), and password=
+// that urls knows: any scheme but a web one, user:password@tcp(host), and password=
 // beside what else such a string has.
 func connections(s string, e *edits) {
 	var urls, pairs, drivers edits

@@ -5,10 +5,10 @@
 // does not know which model answers, or whether one does. Around the call, in order:
 //
 //   - Coverable: no instruction and no pinned message is to be summarized.
+//   - Task.Redact masks the secrets, before anything is cut.
 //   - Evidence takes every covered message, one by one, as it was said.
 //   - PreTrim and Trimmer make them small enough, and say what they cut.
-//   - Size says how large the summary may be, Prompt what is asked. Clean masks the
-//     secrets in all of it.
+//   - Size says how large the summary may be, Prompt what is asked.
 //   - Gate reads the answer, or rejects it with a Code; RepairNote is for one more try.
 //   - Assemble takes the active task, the last user message and pins from the messages.
 //
