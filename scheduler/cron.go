@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
 const (
@@ -38,7 +40,7 @@ func (s *Scheduler) runCron(ctx context.Context, started time.Time) error {
 		if next := s.schedule.Next(now.In(s.location)); !next.IsZero() {
 			nap = min(nap, max(next.Sub(now), time.Millisecond))
 		}
-		if err := wait(ctx, nap); err != nil {
+		if err := backoff.Wait(ctx, nap); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
 // role is the lease's name.
@@ -55,7 +57,7 @@ func (s *Scheduler) lead(ctx context.Context, sent, started time.Time) {
 func (s *Scheduler) renew(ctx context.Context, sent time.Time) error {
 	ttl := s.cfg.LeaderTTL
 	for pause := ttl / 3; ; {
-		if err := wait(ctx, pause); err != nil {
+		if err := backoff.Wait(ctx, pause); err != nil {
 			return err
 		}
 		asked, until := time.Now(), sent.Add(ttl-ttl/5)

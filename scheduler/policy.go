@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
@@ -75,7 +76,7 @@ func (s *Scheduler) runPolicy(ctx context.Context) error {
 			s.log.InfoContext(ctx, "sessions follow the policy", "sessions", total)
 			pause = s.cfg.ReconcileInterval
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := backoff.Wait(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -104,7 +105,7 @@ func (s *Scheduler) refreshAll(ctx context.Context) (total int, err error) {
 			}
 			pass = 0
 		}
-		if err := wait(ctx, refreshPause); err != nil {
+		if err := backoff.Wait(ctx, refreshPause); err != nil {
 			return total, err
 		}
 	}

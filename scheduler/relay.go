@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
 // firstReconcile is how soon a new leader looks for what the last one lost.
@@ -41,7 +42,7 @@ func (s *Scheduler) runRelay(ctx context.Context) error {
 		if full || n >= s.cfg.PageSize {
 			continue
 		}
-		if err := wait(ctx, s.cfg.RelayInterval); err != nil {
+		if err := backoff.Wait(ctx, s.cfg.RelayInterval); err != nil {
 			return err
 		}
 	}
@@ -88,7 +89,7 @@ func (s *Scheduler) runPurge(ctx context.Context) error {
 		if int(n) >= s.cfg.PageSize {
 			continue
 		}
-		if err := wait(ctx, purgeInterval); err != nil {
+		if err := backoff.Wait(ctx, purgeInterval); err != nil {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ const purgeInterval = 10 * time.Minute
 // ReconcileInterval, and logs how much it found.
 func (s *Scheduler) reconcile(ctx context.Context, kind string, page func(context.Context) (int, error)) error {
 	for pause := min(firstReconcile, s.cfg.ReconcileInterval); ; pause = s.cfg.ReconcileInterval {
-		if err := wait(ctx, pause); err != nil {
+		if err := backoff.Wait(ctx, pause); err != nil {
 			return err
 		}
 		total, n := 0, s.cfg.PageSize

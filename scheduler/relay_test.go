@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
 var errRedis = errors.New("connection refused")
@@ -111,7 +112,7 @@ func TestAPageIsRungForByFewAtATime(t *testing.T) {
 					break
 				}
 			}
-			return wait(ctx, 10*time.Millisecond)
+			return backoff.Wait(ctx, 10*time.Millisecond)
 		}
 		cfg := b.config("a")
 		cfg.PageSize = 500

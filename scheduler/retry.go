@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
 const (
@@ -18,27 +19,19 @@ const (
 	// resignTimeout bounds the last statement of a shutdown.
 	resignTimeout = 3 * time.Second
 
-	backoffFirst = 100 * time.Millisecond
-	backoffCap   = 5 * time.Second
 	// repeatLog is how often an error that goes on is logged again.
 	repeatLog = time.Minute
 )
 
-// backoff is a pause that doubles up to backoffCap. The zero value starts anew.
-type backoff time.Duration
-
-func (b *backoff) next() time.Duration {
-	*b = backoff(min(max(2*time.Duration(*b), backoffFirst), backoffCap))
-	return time.Duration(*b)
-}
+// pauses are the delays between attempts at a store or a queue that fails.
+var pauses = backoff.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
 
 // retry calls the store until it succeeds or ctx is done; the error is ctx's.
 // Each attempt gets storeTimeout.
 func retry[T any](ctx context.Context, s *Scheduler, op string, call func(context.Context) (T, error)) (T, error) {
-	var pause backoff
 	var loggedAt time.Time
 	began := time.Now()
-	for {
+	for attempt := 0; ; attempt++ {
 		callCtx, cancel := context.WithTimeout(ctx, storeTimeout)
 		v, err := call(callCtx)
 		cancel()
@@ -59,7 +52,7 @@ func retry[T any](ctx context.Context, s *Scheduler, op string, call func(contex
 			loggedAt = time.Now()
 			s.log.ErrorContext(ctx, "database refuses, retrying", "op", op, "error", err)
 		}
-		if err := wait(ctx, pause.next()); err != nil {
+		if err := backoff.Wait(ctx, pauses.Delay(attempt)); err != nil {
 			return v, err
 		}
 	}
@@ -73,21 +66,6 @@ func (s *Scheduler) noteUnavailable(err error) bool {
 	}
 	s.database.failed(err)
 	return true
-}
-
-// wait pauses for d, or until ctx is done; then the error is ctx's.
-func wait(ctx context.Context, d time.Duration) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // outage is whether something answers, as all loops together see it. It tells

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
 const (
@@ -29,8 +30,7 @@ const (
 // done. The error is ctx's.
 func (s *Scheduler) ring(ctx context.Context, page []store.Delivery) error {
 	began := time.Now()
-	var pause backoff
-	var stuck int
+	var attempt, stuck int
 	var stuckAt time.Time
 	for len(page) > 0 {
 		rest, err := s.enqueue(ctx, page)
@@ -42,7 +42,7 @@ func (s *Scheduler) ring(ctx context.Context, page []store.Delivery) error {
 			return nil
 		}
 		if len(rest) < len(page) {
-			pause, stuck = 0, 0
+			attempt, stuck = 0, 0
 		} else {
 			if stuck++; stuck == 1 {
 				stuckAt = time.Now()
@@ -54,9 +54,10 @@ func (s *Scheduler) ring(ctx context.Context, page []store.Delivery) error {
 			s.log.WarnContext(ctx, "runs not rung for, they will be delivered later", "runs", len(page), "error", err)
 			return nil
 		}
-		if err := wait(ctx, pause.next()); err != nil {
+		if err := backoff.Wait(ctx, pauses.Delay(attempt)); err != nil {
 			return err
 		}
+		attempt++
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
 // EntryNightly is the cron entry of the policy's sweep.
@@ -132,7 +133,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 			standingBy = true
 			s.log.InfoContext(ctx, "standing by: another scheduler leads", "holder", s.cfg.Holder)
 		}
-		if wait(ctx, s.cfg.LeaderTTL/3) != nil {
+		if backoff.Wait(ctx, s.cfg.LeaderTTL/3) != nil {
 			return nil
 		}
 	}

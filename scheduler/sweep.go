@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
 const (
@@ -129,7 +130,7 @@ func (r *room) wait(ctx context.Context) error {
 			loggedAt = time.Now()
 			r.s.log.WarnContext(ctx, "waiting for workers, the queue is full", "trigger", r.trigger, "limit", roomPages*r.s.cfg.PageSize)
 		}
-		if err := wait(ctx, roomPoll); err != nil {
+		if err := backoff.Wait(ctx, roomPoll); err != nil {
 			return err
 		}
 	}

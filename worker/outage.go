@@ -8,12 +8,11 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
-const (
-	outageFirstPause = 100 * time.Millisecond
-	outageMostPause  = 5 * time.Second
-)
+// outagePauses are the delays between attempts while the database does not answer.
+var outagePauses = backoff.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
 
 // outage is whether the database answers, as all runs of a worker together see it.
 // It tells when that changes, and only then. The zero value: it answers.
@@ -45,7 +44,10 @@ func (o *outage) ends(logger *slog.Logger) {
 // fail in turn, with a line each, until none has tries left. It waits no longer
 // than the task's deadline and the worker's drain allow.
 func (w *Worker) executeOrWait(ctx context.Context, run store.RunID) error {
-	for pause := outageFirstPause; ; pause = min(2*pause, outageMostPause) {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(w.draining, cancel)() //nolint:contextcheck // ctx goes on as it is; only the waiting ends with the worker, too
+	for attempt := 0; ; attempt++ {
 		err := w.execute(ctx, run)
 		if err == nil {
 			w.database.ends(w.logger)
@@ -55,27 +57,8 @@ func (w *Worker) executeOrWait(ctx context.Context, run store.RunID) error {
 			return err
 		}
 		w.database.begins(w.logger, err)
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-w.draining.Done():
-			timer.Stop()
-			return err
-		case <-ctx.Done():
-			timer.Stop()
+		if backoff.Wait(waiting, outagePauses.Delay(attempt)) != nil {
 			return err
 		}
-	}
-}
-
-// waited is a pause; it reports whether ctx lasted that long.
-func waited(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

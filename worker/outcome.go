@@ -3,11 +3,11 @@ package worker
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -36,7 +36,12 @@ const (
 	maxFailures = 5
 	maxSnoozes  = 200
 	busyDelay   = time.Second
+	// leastRetryDelay is added to each of retryDelays.
+	leastRetryDelay = 100 * time.Millisecond
 )
+
+// retryDelays are the delays between the attempts at a run that failed.
+var retryDelays = backoff.Backoff{First: time.Second, Most: time.Minute, Jitter: true}
 
 // ErrStopping is the cause that runs in flight are cancelled with when a worker
 // has drained for as long as it may. They go back to the queue.
@@ -53,7 +58,7 @@ func classify(err error, failures, snoozes int) verdict {
 	case v.action == retry && failures+1 >= maxFailures:
 		return verdict{action: discard, code: v.code}
 	case v.action == retry:
-		v.delay = backoff(failures)
+		v.delay = leastRetryDelay + retryDelays.Delay(failures)
 	case v.action == snooze && snoozes+1 >= maxSnoozes:
 		return verdict{action: discard, code: v.code}
 	}
@@ -87,10 +92,4 @@ func verdictOf(err error) verdict {
 		return verdict{action: retry, code: "database_unavailable"}
 	}
 	return verdict{action: retry, code: "internal"}
-}
-
-// backoff is capped exponential with full jitter: 1, 2, 4, … at most 60 s.
-func backoff(failures int) time.Duration {
-	most := min(time.Minute, time.Second<<min(failures, 6))
-	return time.Duration(rand.Int64N(int64(most))) + 100*time.Millisecond //nolint:gosec // jitter
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/summarize"
 	"github.com/sessionstore/compactor/strategies/summarizer"
 )
@@ -56,12 +57,12 @@ func (p paid) Reject(ctx context.Context, key, code string) error {
 // insist writes what was paid: once more when the run's time is up, and while the
 // database is away again and again for as long as the run may take.
 func insist(ctx context.Context, write func(context.Context) error) error {
-	for pause := outageFirstPause; ; pause = min(2*pause, outageMostPause) {
+	for attempt := 0; ; attempt++ {
 		once, cancel := context.WithTimeout(context.WithoutCancel(ctx), insistTimeout)
 		err := write(once)
 		cancel()
 		away := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrBusy) || errors.Is(err, context.DeadlineExceeded)
-		if !away || !waited(ctx, pause) {
+		if !away || backoff.Wait(ctx, outagePauses.Delay(attempt)) != nil {
 			return err
 		}
 	}

@@ -13,13 +13,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
 
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/worker/jobs"
 )
@@ -158,6 +158,9 @@ func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt) error {
 // busy that is what a worker waits for, so it has several.
 const perFetcher = 16
 
+// queueDelays are the delays, beside a second, before asynq delivers a task again.
+var queueDelays = backoff.Backoff{First: time.Second, Most: 30 * time.Second, Jitter: true}
+
 func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 	var servers []*asynq.Server
 	logger := &asynqLogger{Logger: w.logger}
@@ -173,7 +176,7 @@ func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 			ShutdownTimeout: w.config.DrainTimeout + w.config.WriteTimeout + 2*time.Second,
 			// Only for when Postgres could not be asked: retries are its business.
 			RetryDelayFunc: func(n int, _ error, _ *asynq.Task) time.Duration {
-				return time.Second + time.Duration(rand.Int64N(int64(min(30*time.Second, time.Second<<min(n, 5))))) //nolint:gosec // jitter is no secret
+				return time.Second + queueDelays.Delay(n)
 			},
 			Logger:   logger,
 			LogLevel: asynq.WarnLevel,

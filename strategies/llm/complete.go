@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
 // Complete asks the models of the chain until one answers. The error is an *Error.
@@ -67,13 +68,13 @@ func (r *course) ask(ctx context.Context, m *model) (verdict, bool) {
 			r.logFailure(ctx, m, v, 0)
 			continue
 		}
-		pause := v.retryAfter + r.backoff(tries[v.class])
+		pause := v.retryAfter + r.cfg.Retry.delays().Delay(tries[v.class]-1)
 		again := !v.starved && tries[v.class] < rules()[v.class].tries && r.worthWaiting(ctx, v, pause)
 		if !again {
 			pause = 0
 		}
 		r.logFailure(ctx, m, v, pause)
-		if !again || !sleep(ctx, pause) {
+		if !again || backoff.Wait(ctx, pause) != nil {
 			r.leave(ctx, m, v)
 			return verdict{}, false
 		}
@@ -177,7 +178,7 @@ func (r *course) reserve(ctx context.Context, m *model, room int) bool {
 		r.ready(m, time.Now().Add(wait))
 		return false
 	}
-	if !sleep(ctx, wait) {
+	if backoff.Wait(ctx, wait) != nil {
 		r.fail(failure{model: m, verdict: verdict{class: ended(ctx)}})
 		return false
 	}
@@ -228,12 +229,6 @@ func (r *course) worthWaiting(ctx context.Context, v verdict, pause time.Duratio
 	return v.retryAfter <= r.cfg.Retry.Wait && pause < untilEnd(ctx)
 }
 
-// backoff is the pause before attempt n+1, without what the server named.
-func (r *course) backoff(n int) time.Duration {
-	most := min(r.cfg.Retry.Max, r.cfg.Retry.Base<<min(n-1, 20))
-	return time.Duration(rand.Int64N(int64(most) + 1)) //nolint:gosec // jitter is no secret
-}
-
 func (r *course) logFailure(ctx context.Context, m *model, v verdict, pause time.Duration) {
 	level := slog.LevelWarn
 	if rules()[v.class].rest == noProvider {
@@ -256,19 +251,4 @@ func untilEnd(ctx context.Context) time.Duration {
 		return time.Duration(1<<63 - 1)
 	}
 	return time.Until(end)
-}
-
-// sleep waits, and reports whether the context lasted that long.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
 // Config is how a Client asks. Every number that is 0 stands for its default.
@@ -75,14 +77,18 @@ func tighter[T int | float64 | time.Duration](a, b T) T {
 // Retry is how long is waited before an attempt that follows a failed one.
 type Retry struct {
 	// Base is the bound of the first wait; each other one is twice the one before.
-	// What is waited is drawn between nothing and the bound, so that workers that
-	// failed together do not come back together. By default 1 s.
+	// Waits are drawn between nothing and the bound. By default 1 s.
 	Base time.Duration `yaml:"base"`
 	// Max is the largest bound, by default 30 s.
 	Max time.Duration `yaml:"max"`
 	// Wait is how long a server's Retry-After or the limits per minute are waited
 	// for; for longer ones the next model is asked. By default 60 s.
 	Wait time.Duration `yaml:"wait"`
+}
+
+// delays returns the delays between attempts.
+func (r Retry) delays() backoff.Backoff {
+	return backoff.Backoff{First: r.Base, Most: r.Max, Jitter: true}
 }
 
 // Breaker is when a model's server counts as broken.

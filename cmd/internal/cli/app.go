@@ -15,6 +15,7 @@ import (
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/llm/redislimit"
 	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/worker"
@@ -218,10 +219,8 @@ func waitForPostgres(ctx context.Context, logger *slog.Logger, limit time.Durati
 			logger.WarnContext(ctx, "waiting for postgres", "error", err.Error(),
 				"waited", time.Since(start).Round(time.Millisecond), "limit", limit)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(min(waitPause, max(0, limit-time.Since(start)))):
+		if err := backoff.Wait(ctx, min(waitPause, limit-time.Since(start))); err != nil {
+			return err
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/summarizer"
 	"github.com/sessionstore/compactor/worker"
 	"github.com/sessionstore/compactor/worker/jobs"
@@ -101,21 +102,16 @@ func runEnded(r store.RunRow) bool { return r.Status != "queued" && r.Status != 
 
 // awaitRun polls a run until it has ended, or for timeout; then it is as it is by then.
 func awaitRun(ctx context.Context, st *store.Store, run store.RunID, timeout time.Duration) (store.RunRow, error) {
-	deadline := time.NewTimer(timeout)
-	defer deadline.Stop()
-	pause := 10 * time.Millisecond
-	for {
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	pauses := backoff.Backoff{First: 10 * time.Millisecond, Most: 250 * time.Millisecond}
+	for attempt := 0; ; attempt++ {
 		row, err := st.Run(ctx, run)
 		if err != nil || runEnded(row) {
 			return row, err
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Wait(waiting, pauses.Delay(attempt)) != nil {
 			return row, ctx.Err()
-		case <-deadline.C:
-			return row, nil
-		case <-time.After(pause):
-			pause = min(2*pause, 250*time.Millisecond)
 		}
 	}
 }

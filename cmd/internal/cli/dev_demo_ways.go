@@ -12,8 +12,8 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/dev/backlog"
 	"github.com/sessionstore/compactor/cmd/internal/term"
-	"github.com/sessionstore/compactor/cmd/internal/wait"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -51,7 +51,7 @@ func (d *demo) sweep(ctx context.Context) error {
 		if len(sweeps) == 0 && b.Queued == 0 && b.Running == 0 {
 			break
 		}
-		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
+		if err := backoff.Wait(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -165,7 +165,7 @@ func (d *demo) eventRun(ctx context.Context, k store.Key, since time.Time) (stor
 		if time.Since(since) > 10*time.Second {
 			return store.RunRow{}, fmt.Errorf("session %s was not compacted within 10 s after an append", k.Session)
 		}
-		if err := wait.For(ctx, 5*time.Millisecond); err != nil {
+		if err := backoff.Wait(ctx, 5*time.Millisecond); err != nil {
 			return store.RunRow{}, err
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sessionstore/compactor/cmd/internal/wait"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -50,7 +50,7 @@ func Latency(ctx context.Context, env Env, o LatencyOptions) (LatencyResult, err
 				return err
 			}
 			// Not in step with anybody's polling.
-			if err := wait.For(ctx, 50*time.Millisecond+time.Duration(i*37%50)*time.Millisecond); err != nil {
+			if err := backoff.Wait(ctx, 50*time.Millisecond+time.Duration(i*37%50)*time.Millisecond); err != nil {
 				return err
 			}
 			over := []store.NewMessage{{Message: chat.Message{Role: chat.RoleUser, Content: chat.TextContent("go on")}, Tokens: 500, Counter: "bench"}}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sessionstore/compactor/cmd/internal/wait"
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
 // tempPrefix starts the name of every temporary folder.
@@ -155,7 +155,7 @@ func lockFile(ctx context.Context, path string) (*os.File, error) {
 			err = fmt.Errorf("%s is in use by another process", filepath.Dir(path))
 		}
 		if err == nil {
-			err = wait.For(ctx, 20*time.Millisecond)
+			err = backoff.Wait(ctx, 20*time.Millisecond)
 		}
 		if err != nil {
 			return nil, errors.Join(err, file.Close())

@@ -20,7 +20,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/sessionstore/compactor/cmd/internal/wait"
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
 const (
@@ -144,7 +144,7 @@ func clearStale(ctx context.Context, data string) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%s is in use by a Postgres of an earlier start, process %d: stop it first", data, pid)
 		}
-		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
+		if err := backoff.Wait(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -256,7 +256,7 @@ func awaitReady(ctx context.Context, p *process, data string) error {
 		if p.ended() {
 			return fmt.Errorf("it ended at once (%w)", p.err)
 		}
-		if err := wait.For(ctx, 5*time.Millisecond); err != nil {
+		if err := backoff.Wait(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sessionstore/compactor/cmd/internal/wait"
+	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
 // startRedis fills in the Redis part of the stack.
@@ -156,7 +156,7 @@ func awaitRedis(ctx context.Context, p *process, options *redis.Options) (string
 		if p.ended() {
 			return "", fmt.Errorf("it ended at once (%w)", p.err)
 		}
-		if err := wait.For(ctx, 5*time.Millisecond); err != nil {
+		if err := backoff.Wait(ctx, 5*time.Millisecond); err != nil {
 			return "", err
 		}
 	}
