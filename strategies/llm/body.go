@@ -19,7 +19,7 @@ const (
 )
 
 // readAnswer reads the body of a successful response.
-func (v *verdict) readAnswer(body []byte) {
+func (c *classification) readAnswer(body []byte) {
 	var b struct {
 		Choices []struct {
 			Message struct {
@@ -29,35 +29,35 @@ func (v *verdict) readAnswer(body []byte) {
 			FinishReason json.RawMessage `json:"finish_reason"`
 		} `json:"choices"`
 	}
-	v.usage = readUsage(body)
-	v.class = MalformedAnswer
+	c.usage = readUsage(body)
+	c.class = MalformedAnswer
 	if json.Unmarshal(body, &b) != nil || len(b.Choices) == 0 {
 		// An error in place of an answer counts as what it says it is only where it
 		// says so by a name that leaves no doubt.
-		if c := readFault(body).named(); c != "" {
-			v.class = c
+		if named := readServerError(body).named(); named != "" {
+			c.class = named
 		}
 		return
 	}
 	choice := b.Choices[0]
-	v.finish = finishReason(text(choice.FinishReason))
-	v.refusal = text(choice.Message.Refusal)
-	v.text = withoutThoughts(text(choice.Message.Content))
-	blank := strings.TrimSpace(v.text) == ""
+	c.finish = finishReason(text(choice.FinishReason))
+	c.refusal = text(choice.Message.Refusal)
+	c.text = withoutThoughts(text(choice.Message.Content))
+	blank := strings.TrimSpace(c.text) == ""
 	switch {
-	case v.finish == finishFilter:
-		v.class = ContentFilter
-	case v.finish == finishError, blank && strings.TrimSpace(v.refusal) == "":
-		v.starved = v.finish == FinishLength
+	case c.finish == finishFilter:
+		c.class = ContentFilter
+	case c.finish == finishError, blank && strings.TrimSpace(c.refusal) == "":
+		c.starved = c.finish == FinishLength
 	default:
-		v.class = ""
+		c.class = ""
 	}
-	if v.class != "" {
-		v.text, v.refusal, v.finish = "", "", ""
+	if c.class != "" {
+		c.text, c.refusal, c.finish = "", "", ""
 	}
 }
 
-// text is a JSON string, or the texts of a list of parts; anything else is none.
+// text returns a JSON string, or the texts of a list of parts; anything else has none.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -76,9 +76,8 @@ func text(raw json.RawMessage) string {
 	return b.String()
 }
 
-// withoutThoughts drops what a reasoning model thought aloud where its server does
-// not put that into a field of its own. A thought without an end has no answer
-// behind it.
+// withoutThoughts removes the reasoning at the beginning of a text, for servers that
+// put it into no field of its own. Reasoning without an end has no answer behind it.
 func withoutThoughts(s string) string {
 	const begin, done = "<think>", "</think>"
 	rest, ok := strings.CutPrefix(strings.TrimLeft(s, " \t\r\n"), begin)
@@ -89,7 +88,7 @@ func withoutThoughts(s string) string {
 	return strings.TrimLeft(answer, " \t\r\n")
 }
 
-// finishReason knows the words of several servers.
+// finishReason maps the finish reasons of several servers to those of an Answer.
 func finishReason(s string) string {
 	switch strings.ToLower(s) {
 	case "":
@@ -161,15 +160,15 @@ func readUsage(body []byte) (u Usage) {
 	return u
 }
 
-// fault is an error as a server describes it.
-type fault struct {
+// serverError is an error as a server describes it.
+type serverError struct {
 	names   []string // codes and types, the most exact first
 	message string   // in lower case, its beginning
 }
 
-// readFault reads the shapes that servers give their errors: an object, a text, or
+// readServerError reads the shapes that servers give their errors: an object, a text, or
 // fields at the top, some of them in a list.
-func readFault(body []byte) fault {
+func readServerError(body []byte) serverError {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
 		body = list[0]
@@ -185,9 +184,9 @@ func readFault(body []byte) fault {
 	}
 	var top, s, inner shape
 	if json.Unmarshal(body, &top) != nil {
-		return fault{}
+		return serverError{}
 	}
-	f := fault{}
+	f := serverError{}
 	if json.Unmarshal(top.Error, &s) != nil || len(top.Error) == 0 || string(top.Error) == "null" {
 		s = top
 		f.message = text(top.Error)

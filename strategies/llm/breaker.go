@@ -1,70 +1,72 @@
 package llm
 
 import (
-	"errors"
 	"log/slog"
-	"sync/atomic"
+	"sync"
 	"time"
-
-	"github.com/sony/gobreaker/v2"
 )
 
-// breaker keeps calls from a server that fails again and again. Safe for concurrent
-// use.
+// breaker counts the failures of a model in a row and holds the model back for a
+// while when there are too many. Unlike a cooldown it holds for every call, also for
+// one that ignores cooldowns. Safe for concurrent use.
 type breaker struct {
-	two *gobreaker.TwoStepCircuitBreaker[struct{}]
-	// until is when an open circuit lets one call through, in Unix nanoseconds: the
-	// library does not say.
-	until atomic.Int64
+	Breaker
+	model string
+	log   *slog.Logger
+
+	mu       sync.Mutex
+	failures int
+	until    time.Time // no call before; zero while the model is not held back
+	holds    int       // how often the model was held back, trials included
 }
 
-// Outcomes that the library is told.
-var (
-	errBroken   = errors.New("broken")   // the server's failure
-	errNoSample = errors.New("nobody's") // says nothing about the server
-)
-
-func newBreaker(model string, b Breaker, log *slog.Logger) *breaker {
-	br := &breaker{}
-	br.two = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Name:        model,
-		MaxRequests: 1,
-		Timeout:     b.Open,
-		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= uint32(b.Failures) },
-		IsExcluded:  func(err error) bool { return errors.Is(err, errNoSample) },
-		OnStateChange: func(model string, _, to gobreaker.State) {
-			if to == gobreaker.StateOpen {
-				br.until.Store(time.Now().Add(b.Open).UnixNano())
-			}
-			log.Warn("circuit of a model changed", "model", model, "state", to.String())
-		},
-	})
-	return br
+// heldUntil returns when the next call may be made; a time that has passed, or the
+// zero time, where it may be made now.
+func (b *breaker) heldUntil() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.until
 }
 
-// closedAt is when the next call may be let through; now or earlier where it is.
-func (b *breaker) closedAt() time.Time {
-	if b.two.State() != gobreaker.StateOpen {
-		return time.Time{}
-	}
-	// The library opens the circuit just after that time, not at it.
-	return time.Unix(0, b.until.Load()).Add(time.Millisecond)
-}
-
-// allow asks for one call. done is told its class, empty for an answer.
+// allow asks for one call. done takes the class that the call ended with, empty for an
+// answer. When the time of a model that is held back ends, one call is let through
+// as a trial, which holds the others back until it ends or the time is over again.
 func (b *breaker) allow() (done func(Class), ok bool) {
-	report, err := b.two.Allow()
-	if err != nil {
-		return nil, false
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	trial := !b.until.IsZero()
+	if trial {
+		if time.Now().Before(b.until) {
+			return nil, false
+		}
+		b.hold()
 	}
+	began := b.holds
 	return func(c Class) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		switch {
-		case c == Canceled:
-			report(errNoSample)
+		case b.holds != began: // the model was held back meanwhile; a trial decides now
+		case c == Canceled: // says nothing about the server
+			if trial {
+				b.until = time.Now()
+			}
 		case rules()[c].trips:
-			report(errBroken)
-		default:
-			report(nil) // an answer, or a refusal by a server that works
+			b.failures++
+			if b.failures >= b.Failures {
+				b.hold()
+				b.log.Warn("model held back after failures in a row", "model", b.model, "failures", b.failures, "wait_ms", b.Open.Milliseconds())
+			}
+		default: // an answer, or a refusal by a server that works
+			b.failures, b.until = 0, time.Time{}
+			if trial {
+				b.log.Info("model no longer held back", "model", b.model)
+			}
 		}
 	}, true
+}
+
+func (b *breaker) hold() {
+	b.holds++
+	b.until = time.Now().Add(b.Open)
 }

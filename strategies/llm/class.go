@@ -29,13 +29,13 @@ const (
 	larger              // the next model with a larger window is asked
 )
 
-// rest is how long a model is left alone after a failure.
-type rest int
+// cooldownKind is which cooldown a failure starts.
+type cooldownKind int
 
 const (
-	noRest     rest = iota
-	transient       // Cooldown.Transient
-	noProvider      // Cooldown.NoProvider
+	noCooldown cooldownKind = iota
+	transient               // Cooldown.Transient
+	noProvider              // Cooldown.NoProvider
 )
 
 // rule is what a class of failure leads to.
@@ -43,9 +43,10 @@ type rule struct {
 	// tries is how often one model is asked in all while it fails this way.
 	tries int
 	then  after
-	rest  rest
+	// cooldown is the one that the model gets.
+	cooldown cooldownKind
 	// trips says that the failure speaks against the server, not against the call,
-	// and counts for its circuit breaker.
+	// and counts for its breaker.
 	trips bool
 	// rank orders the failures of several models: the call ends with the highest,
 	// which is the one that the caller can do most about.
@@ -57,20 +58,20 @@ type rule struct {
 // A timeout is not tried again on the same model: it took the whole deadline and
 // was probably billed. A request that one model refuses (BadRequest: unknown model,
 // parameter not taken) may suit the next one, whose profile is another. A malformed
-// answer says little about other calls, so the model is not left alone for it.
+// answer says little about other calls, so it starts no cooldown.
 func rules() map[Class]rule {
 	return map[Class]rule{
-		ContextTooLong:  {tries: 1, then: larger, rest: noRest, trips: false, rank: 9},
-		RateLimited:     {tries: 4, then: next, rest: transient, trips: false, rank: 8},
-		Overloaded:      {tries: 3, then: next, rest: transient, trips: true, rank: 8},
-		Unavailable:     {tries: 3, then: next, rest: transient, trips: true, rank: 8},
-		Timeout:         {tries: 1, then: next, rest: transient, trips: true, rank: 7},
-		MalformedAnswer: {tries: 2, then: next, rest: noRest, trips: true, rank: 6},
-		ContentFilter:   {tries: 1, then: next, rest: noRest, trips: false, rank: 5},
-		BadRequest:      {tries: 1, then: next, rest: noRest, trips: false, rank: 4},
-		QuotaExhausted:  {tries: 1, then: next, rest: noProvider, trips: false, rank: 3},
-		Auth:            {tries: 1, then: next, rest: noProvider, trips: false, rank: 3},
-		OverBudget:      {tries: 0, then: next, rest: noRest, trips: false, rank: 1},
-		Canceled:        {tries: 1, then: end, rest: noRest, trips: false, rank: 10},
+		ContextTooLong:  {tries: 1, then: larger, cooldown: noCooldown, trips: false, rank: 9},
+		RateLimited:     {tries: 4, then: next, cooldown: transient, trips: false, rank: 8},
+		Overloaded:      {tries: 3, then: next, cooldown: transient, trips: true, rank: 8},
+		Unavailable:     {tries: 3, then: next, cooldown: transient, trips: true, rank: 8},
+		Timeout:         {tries: 1, then: next, cooldown: transient, trips: true, rank: 7},
+		MalformedAnswer: {tries: 2, then: next, cooldown: noCooldown, trips: true, rank: 6},
+		ContentFilter:   {tries: 1, then: next, cooldown: noCooldown, trips: false, rank: 5},
+		BadRequest:      {tries: 1, then: next, cooldown: noCooldown, trips: false, rank: 4},
+		QuotaExhausted:  {tries: 1, then: next, cooldown: noProvider, trips: false, rank: 3},
+		Auth:            {tries: 1, then: next, cooldown: noProvider, trips: false, rank: 3},
+		OverBudget:      {tries: 0, then: next, cooldown: noCooldown, trips: false, rank: 1},
+		Canceled:        {tries: 1, then: end, cooldown: noCooldown, trips: false, rank: 10},
 	}
 }

@@ -12,15 +12,13 @@ import (
 	"net/http"
 	"slices"
 	"time"
-
-	openai "github.com/sashabaranov/go-openai"
 )
 
 // Deps is what a Client needs beside its configuration. All of it is optional.
 type Deps struct {
 	// Env looks up the variables that profiles name as key_env.
 	Env func(name string) (string, bool)
-	// Log hears of failed attempts. It is told names and numbers only.
+	// Log gets failed attempts, as names and numbers only.
 	Log *slog.Logger
 	// Limiter shares the limits per minute with other workers; without one they hold
 	// for this Client alone.
@@ -44,16 +42,15 @@ type Client struct {
 // model is one link of the chain.
 type model struct {
 	Profile
-	api      *openai.Client
 	keys     *keySource
 	breaker  *breaker
 	id       string
 	limitKey string
 }
 
-// New is a client for the models of the configuration. It asks no server anything.
-// The error is that of Config.Validate, or else
-// names every key that is not where it should be.
+// New returns a client for the models of the configuration. It makes no request. The
+// error is that of Config.Validate, or else names every key that is not where it should
+// be.
 func New(c Config, d Deps) (*Client, error) {
 	c = c.withDefaults()
 	if err := c.Validate(); err != nil {
@@ -90,11 +87,8 @@ func New(c Config, d Deps) (*Client, error) {
 }
 
 func (c *Client) link(p Profile, keys *keySource) *model {
-	api := openai.DefaultConfig("") // the key is the wire's business
-	api.BaseURL = p.BaseURL
-	api.HTTPClient = c.http
-	m := &model{Profile: p, api: openai.NewClientWithConfig(api), keys: keys, id: p.ID()}
-	m.breaker = newBreaker(m.id, c.cfg.Breaker, c.log)
+	m := &model{Profile: p, keys: keys, id: p.ID()}
+	m.breaker = &breaker{Breaker: c.cfg.Breaker, model: m.id, log: c.log}
 	// Limits are those of an account, which the place of its key stands for.
 	sum := sha256.Sum256([]byte(p.BaseURL + "\n" + p.Name + "\n" + p.KeyEnv + "\n" + p.KeyFile))
 	m.limitKey = hex.EncodeToString(sum[:8])
@@ -104,7 +98,7 @@ func (c *Client) link(p Profile, keys *keySource) *model {
 // Close closes connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Usable is the first model that may be asked now, which is the one that the next
+// Usable returns the first model that may be asked now, which is the one that the next
 // call asks first; the first of the chain where none may be asked.
 func (c *Client) Usable(ctx context.Context) Profile {
 	now := time.Now()
@@ -112,9 +106,9 @@ func (c *Client) Usable(ctx context.Context) Profile {
 	return c.models[max(0, i)].Profile
 }
 
-// Identity is a text of everything here that shapes an answer: the models, in
-// order, and what they are told beside the prompt. It holds no keys and no
-// addresses of keys, and is made for the key of a cache.
+// Identity returns a text of everything here that shapes an answer, for the key of a
+// cache: the models, in order, and what they are sent beside the prompt. It holds no
+// keys and no places of keys.
 func (c *Client) Identity() string {
 	type shape struct {
 		Name, BaseURL, MaxTokensField, Effort string
@@ -136,9 +130,9 @@ func (c *Client) Identity() string {
 	return "llm/1 " + string(out)
 }
 
-// askableAt is when a model may be asked: now or earlier where it may.
+// askableAt returns when a model may be asked: now or earlier where it may.
 func (c *Client) askableAt(ctx context.Context, m *model, ignoreCooldown bool) time.Time {
-	at := m.breaker.closedAt()
+	at := m.breaker.heldUntil()
 	if ignoreCooldown {
 		return at
 	}
@@ -153,15 +147,15 @@ func (c *Client) askableAt(ctx context.Context, m *model, ignoreCooldown bool) t
 	return at
 }
 
-// rest leaves a model alone after a failure and returns until when.
-func (c *Client) rest(ctx context.Context, m *model, v verdict) time.Time {
+// coolDown starts the cooldown that a failure asks for and returns when it ends.
+func (c *Client) coolDown(ctx context.Context, m *model, v classification) time.Time {
 	var d time.Duration
-	switch rules()[v.class].rest {
+	switch rules()[v.class].cooldown {
 	case transient:
 		d = c.cfg.Cooldown.Transient
 	case noProvider:
 		d = c.cfg.Cooldown.NoProvider
-	case noRest:
+	case noCooldown:
 	}
 	until := time.Now().Add(max(d, v.retryAfter))
 	if d <= 0 {

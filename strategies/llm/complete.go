@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,144 +17,167 @@ import (
 // then is in the error.
 func (c *Client) Complete(ctx context.Context, call Call) (Answer, error) {
 	began := time.Now()
-	r := &course{Client: c, call: call, budget: c.cfg.Budget.within(call.Budget), again: map[*model]time.Time{}}
-	ctx, cancel := context.WithTimeoutCause(ctx, r.budget.Time, errOutOfTime)
+	s := &callState{Client: c, call: call, budget: c.cfg.Budget.within(call.Budget), again: map[*model]time.Time{}}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.budget.Time, errOutOfTime)
 	defer cancel()
 	for _, m := range c.models {
-		v, ok := r.ask(ctx, m)
+		v, ok := s.ask(ctx, m)
 		if ok {
 			return Answer{
 				Text: v.text, Model: m.Name, FinishReason: v.finish, Refusal: v.refusal,
-				Usage: r.usage, CostMicros: r.cost, Attempts: r.attempts, Duration: time.Since(began),
+				Usage: s.usage, CostMicros: s.cost, Attempts: s.attempts, Duration: time.Since(began),
 			}, nil
 		}
-		if ctx.Err() != nil || r.worst != nil && rules()[r.worst.class].then == end {
+		if ctx.Err() != nil || s.worst != nil && rules()[s.worst.class].then == end {
 			break
 		}
 	}
-	return Answer{}, r.err(ctx)
+	return Answer{}, s.err(ctx)
+}
+
+// failure is how one model failed. asked is false for what was foreseen without a
+// request.
+type failure struct {
+	classification
+
+	model *model
+	asked bool
+}
+
+// callState is what one call of Complete has done so far, and what it has left.
+type callState struct {
+	*Client
+
+	call   Call
+	budget Budget
+
+	attempts int
+	usage    Usage
+	cost     int64
+	// spentTokens and spentCost are what the budget is charged: usage and cost, and
+	// for attempts without a report what they were allowed.
+	spentTokens int
+	spentCost   int64
+
+	last     *failure             // of the last attempt
+	worst    *failure             // the one to report, by rank
+	again    map[*model]time.Time // when models may be asked again, where that helps
+	tooSmall int                  // the largest window that was not enough
+	stopped  string               // the limit that ended it
 }
 
 // ask asks one model, as often as its failures are worth. Whatever ends that is
-// noted in the course.
-func (r *course) ask(ctx context.Context, m *model) (verdict, bool) {
-	if m.Window <= r.tooSmall {
-		return verdict{}, false // no larger than one that was too small
+// noted in the state.
+func (s *callState) ask(ctx context.Context, m *model) (classification, bool) {
+	if m.Window <= s.tooSmall {
+		return classification{}, false // no larger than one that was too small
 	}
-	room, ok := r.room(m)
+	limit, ok := s.outputLimit(m)
 	if !ok {
-		r.fail(failure{model: m, verdict: verdict{class: ContextTooLong}})
-		return verdict{}, false
+		s.fail(failure{model: m, classification: classification{class: ContextTooLong}})
+		return classification{}, false
 	}
 	tries := map[Class]int{}
 	grown := false
 	for {
-		done, ok := r.admit(ctx, m, room)
+		done, ok := s.admit(ctx, m, limit)
 		if !ok {
-			if r.last != nil && r.last.model == m {
-				r.leave(ctx, m, r.last.verdict)
+			if s.last != nil && s.last.model == m {
+				s.leave(ctx, m, s.last.classification)
 			}
-			return verdict{}, false
+			return classification{}, false
 		}
-		v := r.attempt(ctx, m, room)
+		v := s.attempt(ctx, m, limit)
 		done(outcome(ctx, v))
-		r.charge(m, room, v)
+		s.charge(m, limit, v)
 		if v.class == "" {
 			return v, true
 		}
-		r.last = &failure{model: m, asked: true, verdict: v}
-		r.fail(*r.last)
+		s.last = &failure{model: m, asked: true, classification: v}
+		s.fail(*s.last)
 		tries[v.class]++
-		if more := r.more(m, room); v.starved && !grown && more > room {
-			grown, room = true, more
-			r.logFailure(ctx, m, v, 0)
+		if more := s.raisedLimit(m, limit); v.starved && !grown && more > limit {
+			grown, limit = true, more
+			s.logFailure(ctx, m, v, 0)
 			continue
 		}
-		pause := v.retryAfter + r.cfg.Retry.delays().Delay(tries[v.class]-1)
-		again := !v.starved && tries[v.class] < rules()[v.class].tries && r.worthWaiting(ctx, v, pause)
+		pause := v.retryAfter + s.cfg.Retry.delays().Delay(tries[v.class]-1)
+		again := !v.starved && tries[v.class] < rules()[v.class].tries && s.worthWaiting(ctx, v, pause)
 		if !again {
 			pause = 0
 		}
-		r.logFailure(ctx, m, v, pause)
+		s.logFailure(ctx, m, v, pause)
 		if !again || backoff.Wait(ctx, pause) != nil {
-			r.leave(ctx, m, v)
-			return verdict{}, false
+			s.leave(ctx, m, v)
+			return classification{}, false
 		}
 	}
 }
 
-// outcome is what an attempt tells about a server: nothing where the call was over
-// before the server's time was.
-func outcome(ctx context.Context, v verdict) Class {
-	if v.class != "" && ctx.Err() != nil {
-		return Canceled
+// outputLimit returns how many tokens an attempt may write. It reports false where the
+// model's window holds less beside the input; a call that bounds its answer by nothing
+// takes what is left.
+func (s *callState) outputLimit(m *model) (int, bool) {
+	limit := m.outputLimit(s.call.MaxTokens)
+	if s.call.InputTokens <= 0 {
+		return limit, true
 	}
-	return v.class
+	left := m.Window - s.call.input()
+	if s.call.MaxTokens <= 0 {
+		return min(limit, left), left > 0
+	}
+	return limit, limit <= left
 }
 
-// room is how many tokens an attempt may write. It reports false where the model's
-// window holds less beside the input; a call that bounds its answer by nothing takes
-// what is left.
-func (r *course) room(m *model) (int, bool) {
-	room := m.room(r.call.MaxTokens)
-	if r.call.InputTokens <= 0 {
-		return room, true
-	}
-	left := m.Window - r.call.input()
-	if r.call.MaxTokens <= 0 {
-		return min(room, left), left > 0
-	}
-	return room, room <= left
-}
-
-// more is a larger room that the window holds; not more than room if there is none.
-func (r *course) more(m *model, room int) int {
-	more := m.more(room)
-	if r.call.InputTokens > 0 {
-		more = min(more, m.Window-r.call.InputTokens)
+// raisedLimit returns a larger limit that the window holds; not more than limit if there
+// is none.
+func (s *callState) raisedLimit(m *model, limit int) int {
+	more := m.raisedLimit(limit)
+	if s.call.InputTokens > 0 {
+		more = min(more, m.Window-s.call.InputTokens)
 	}
 	return more
 }
 
-// admit asks everything that can keep a model from being asked: cooldown, circuit,
-// budget and limits. It waits for the limits.
-func (r *course) admit(ctx context.Context, m *model, room int) (done func(Class), ok bool) {
+// admit checks everything that can keep a model from being asked: budget, cooldown,
+// limits per minute, for which it waits, and the breaker.
+func (s *callState) admit(ctx context.Context, m *model, limit int) (done func(Class), ok bool) {
 	if ctx.Err() != nil {
-		r.fail(failure{model: m, verdict: verdict{class: ended(ctx)}})
+		s.fail(failure{model: m, classification: classification{class: ended(ctx)}})
 		return nil, false
 	}
-	if !r.affordable(m, room) {
-		r.fail(failure{model: m, verdict: verdict{class: OverBudget}})
+	if !s.affordable(m, limit) {
+		s.fail(failure{model: m, classification: classification{class: OverBudget}})
 		return nil, false
 	}
-	if at := r.askableAt(ctx, m, r.call.IgnoreCooldown); at.After(time.Now()) {
-		r.skip(m, at)
+	if at := s.askableAt(ctx, m, s.call.IgnoreCooldown); at.After(time.Now()) {
+		s.skip(m, at)
 		return nil, false
 	}
-	if !r.reserve(ctx, m, room) {
+	if !s.reserve(ctx, m, limit) {
 		return nil, false
 	}
 	done, ok = m.breaker.allow()
-	if !ok { // opened meanwhile, or another call is trying whether it may close
-		r.skip(m, time.Now().Add(time.Second))
+	if !ok { // held back meanwhile, or another call is its trial
+		s.skip(m, time.Now().Add(time.Second))
 	}
 	return done, ok
 }
 
 // affordable reports whether the budget holds another attempt.
-func (r *course) affordable(m *model, room int) bool {
-	most := Usage{Input: r.call.input(), Output: room}
-	tokens := r.budget.Tokens
+func (s *callState) affordable(m *model, limit int) bool {
+	most := Usage{Input: s.call.input(), Output: limit}
+	tokens := s.budget.Tokens
 	if tokens == 0 {
 		tokens = 4 * (most.Input + most.Output)
 	}
 	switch {
-	case r.attempts >= r.budget.Attempts:
-		r.stopped = "attempts"
-	case r.spentTokens+most.Input+most.Output > tokens:
-		r.stopped = "tokens"
-	case r.budget.Cost > 0 && float64(r.spentCost+m.Price.micros(most)) > r.budget.Cost*1e6:
-		r.stopped = "cost"
+	case s.attempts >= s.budget.Attempts:
+		s.stopped = "attempts"
+	case s.spentTokens+most.Input+most.Output > tokens:
+		s.stopped = "tokens"
+	case s.budget.Cost > 0 && float64(s.spentCost+m.Price.micros(most)) > s.budget.Cost*1e6:
+		s.stopped = "cost"
 	default:
 		return true
 	}
@@ -160,62 +185,171 @@ func (r *course) affordable(m *model, room int) bool {
 }
 
 // reserve takes the attempt from the model's limits per minute, and waits for them.
-func (r *course) reserve(ctx context.Context, m *model, room int) bool {
+func (s *callState) reserve(ctx context.Context, m *model, limit int) bool {
 	if m.RequestsPerMinute <= 0 && m.TokensPerMinute <= 0 {
 		return true
 	}
-	most := min(r.cfg.Retry.Wait, untilEnd(ctx))
-	wait, err := r.limiter.Reserve(ctx, Take{
+	most := min(s.cfg.Retry.Wait, untilEnd(ctx))
+	wait, err := s.limiter.Reserve(ctx, Take{
 		Key: m.limitKey, RequestsPerMinute: m.RequestsPerMinute, TokensPerMinute: m.TokensPerMinute,
-		Tokens: r.call.input() + room, MaxWait: most,
+		Tokens: s.call.input() + limit, MaxWait: most,
 	})
 	switch {
 	case err != nil && ctx.Err() == nil: // limits are the servers' to enforce; ours only save refusals
-		r.log.WarnContext(ctx, "limits per minute not known, the model is asked", "model", m.id)
+		s.log.WarnContext(ctx, "limits per minute not known, the model is asked", "model", m.id)
 		wait = 0
 	case err == nil && wait > most:
-		r.fail(failure{model: m, verdict: verdict{class: RateLimited}})
-		r.ready(m, time.Now().Add(wait))
+		s.fail(failure{model: m, classification: classification{class: RateLimited}})
+		s.ready(m, time.Now().Add(wait))
 		return false
 	}
 	if backoff.Wait(ctx, wait) != nil {
-		r.fail(failure{model: m, verdict: verdict{class: ended(ctx)}})
+		s.fail(failure{model: m, classification: classification{class: ended(ctx)}})
 		return false
 	}
 	return true
 }
 
 // attempt makes one request.
-func (r *course) attempt(ctx context.Context, m *model, room int) verdict {
-	r.attempts++
-	x := &exchange{key: m.keys.key()}
-	attemptCtx, cancel := context.WithTimeout(withExchange(ctx, x), r.cfg.Deadline.For(r.call.input()))
+func (s *callState) attempt(ctx context.Context, m *model, limit int) classification {
+	s.attempts++
+	key := m.keys.key()
+	attemptCtx, cancel := context.WithTimeout(ctx, s.cfg.Deadline.For(s.call.input()))
 	defer cancel()
-	// The answer and the error are in x: the library's error may print a body, and
-	// its answer is lost for a field that nobody needs.
-	_, _ = m.api.CreateChatCompletion(attemptCtx, m.request(r.call.System, r.call.User, room))
-	v := judge(*x)
-	switch {
-	case v.class != "" && ctx.Err() != nil:
+	v := classify(s.send(attemptCtx, m, key, m.body(s.call.System, s.call.User, limit)))
+	if v.class != "" && ctx.Err() != nil {
 		v.class = ended(ctx)
-	case !x.sent && attemptCtx.Err() != nil:
-		v.class = Timeout
-	case !x.sent:
-		v.class = BadRequest // the library refused it
 	}
 	const shortest = 8 // of keys; a shorter text may be part of any word
 	// A server that repeats the key is no reason to store it.
-	if key := x.key.Reveal(); len(key) >= shortest {
+	if key := key.Reveal(); len(key) >= shortest {
 		v.text = strings.ReplaceAll(v.text, key, "[REDACTED]")
 		v.refusal = strings.ReplaceAll(v.refusal, key, "[REDACTED]")
 	}
 	return v
 }
 
+// worthWaiting reports whether a model is asked again after a pause: a server that
+// names its time is waited for only so long, and never beyond the end of the call.
+func (s *callState) worthWaiting(ctx context.Context, v classification, pause time.Duration) bool {
+	return v.retryAfter <= s.cfg.Retry.Wait && pause < untilEnd(ctx)
+}
+
+func (s *callState) logFailure(ctx context.Context, m *model, v classification, pause time.Duration) {
+	level := slog.LevelWarn
+	if rules()[v.class].cooldown == noProvider {
+		level = slog.LevelError // an operator has to act
+	}
+	attrs := []slog.Attr{slog.String("model", m.id), slog.String("code", string(v.class)), slog.Int("attempt", s.attempts), slog.Int64("wait_ms", pause.Milliseconds())}
+	if v.status != 0 {
+		attrs = append(attrs, slog.Int("status", v.status))
+	}
+	if v.requestID != "" {
+		attrs = append(attrs, slog.String("request_id", v.requestID))
+	}
+	s.log.LogAttrs(ctx, level, "model call failed", attrs...)
+}
+
+// charge counts what an attempt took.
+func (s *callState) charge(m *model, limit int, v classification) {
+	took := v.usage
+	s.usage = s.usage.plus(took)
+	s.cost += m.Price.micros(took)
+	if took.Unreported > 0 {
+		took = Usage{Input: s.call.input(), Output: limit}
+	}
+	s.spentTokens += took.Input + took.Output
+	s.spentCost += m.Price.micros(took)
+}
+
+// leave gives a model up for this call, and for others where the failure starts a
+// cooldown.
+func (s *callState) leave(ctx context.Context, m *model, v classification) {
+	if ctx.Err() != nil {
+		return // it did not have the time that it should have
+	}
+	until := s.coolDown(ctx, m, v)
+	if rules()[v.class].cooldown != noCooldown {
+		s.ready(m, until)
+	}
+}
+
+// skip notes a model that may not be asked before a time.
+func (s *callState) skip(m *model, at time.Time) {
+	s.fail(failure{model: m, classification: classification{class: Unavailable}})
+	s.ready(m, at)
+}
+
+// fail notes a failure. Of several, the highest rank is reported; of one rank, that
+// of a server before one that was foreseen, and else the last.
+func (s *callState) fail(f failure) {
+	if rules()[f.class].then == larger {
+		s.tooSmall = max(s.tooSmall, f.model.Window)
+	}
+	if s.worst == nil || f.rank() > s.worst.rank() || f.rank() == s.worst.rank() && (f.asked || !s.worst.asked) {
+		s.worst = &f
+	}
+}
+
+// rank returns the rule's, but a model that may not be asked now ranks above those that
+// refused for good: it may answer later.
+func (f failure) rank() int {
+	if f.class == Unavailable && !f.asked {
+		return rules()[MalformedAnswer].rank
+	}
+	return rules()[f.class].rank
+}
+
+// ready notes that asking a model again makes sense then, not before.
+func (s *callState) ready(m *model, at time.Time) {
+	if at.After(s.again[m]) {
+		s.again[m] = at
+	}
+}
+
+func (s *callState) err(ctx context.Context) *Error {
+	f := s.worst
+	switch {
+	case f == nil: // the time was over before anything was asked
+		f = &failure{classification: classification{class: ended(ctx)}}
+	case ctx.Err() != nil && ended(ctx) == Canceled && f.class != Canceled: // while it was waiting
+		f = &failure{model: f.model, classification: classification{class: Canceled}}
+	}
+	e := &Error{
+		Class: f.class, Status: f.status, Attempts: s.attempts,
+		Usage: s.usage, CostMicros: s.cost, Stopped: s.stopped,
+	}
+	if ctx.Err() != nil {
+		if errors.Is(context.Cause(ctx), errOutOfTime) {
+			e.Stopped = "time"
+		} else {
+			e.cause = ctx.Err()
+		}
+	}
+	if f.model != nil {
+		e.Model = f.model.Name
+	}
+	if len(s.again) > 0 {
+		first := slices.MinFunc(slices.Collect(maps.Values(s.again)), time.Time.Compare)
+		// Rounded up, so that a caller that waits whole milliseconds is not early.
+		e.RetryAfter = max(0, time.Until(first)+time.Millisecond-1).Truncate(time.Millisecond)
+	}
+	return e
+}
+
+// outcome returns what an attempt tells about a server: nothing where the call was over
+// before the server's time was.
+func outcome(ctx context.Context, v classification) Class {
+	if v.class != "" && ctx.Err() != nil {
+		return Canceled
+	}
+	return v.class
+}
+
 // errOutOfTime tells the end of the budget's time from that of the caller's.
 var errOutOfTime = errors.New("out of time")
 
-// ended is the class of a call that its context ended.
+// ended returns the class of a call that its context ended.
 func ended(ctx context.Context) Class {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return Canceled
@@ -223,28 +357,7 @@ func ended(ctx context.Context) Class {
 	return Timeout
 }
 
-// worthWaiting reports whether a model is asked again after a pause: a server that
-// names its time is waited for only so long, and never beyond the end of the call.
-func (r *course) worthWaiting(ctx context.Context, v verdict, pause time.Duration) bool {
-	return v.retryAfter <= r.cfg.Retry.Wait && pause < untilEnd(ctx)
-}
-
-func (r *course) logFailure(ctx context.Context, m *model, v verdict, pause time.Duration) {
-	level := slog.LevelWarn
-	if rules()[v.class].rest == noProvider {
-		level = slog.LevelError // somebody has to see to it
-	}
-	attrs := []slog.Attr{slog.String("model", m.id), slog.String("code", string(v.class)), slog.Int("attempt", r.attempts), slog.Int64("wait_ms", pause.Milliseconds())}
-	if v.status != 0 {
-		attrs = append(attrs, slog.Int("status", v.status))
-	}
-	if v.requestID != "" {
-		attrs = append(attrs, slog.String("request_id", v.requestID))
-	}
-	r.log.LogAttrs(ctx, level, "model call failed", attrs...)
-}
-
-// untilEnd is how long a context has left.
+// untilEnd returns how long a context has left.
 func untilEnd(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {

@@ -35,7 +35,7 @@ type Deadline struct {
 	Connect time.Duration `yaml:"connect"`
 }
 
-// For is the deadline of an attempt with that much input.
+// For returns the deadline of an attempt with that much input.
 func (d Deadline) For(tokens int) time.Duration {
 	if d.PerToken > 0 && int64(tokens) > int64(d.Max/d.PerToken) {
 		return d.Max // before the product can overflow
@@ -59,7 +59,7 @@ type Budget struct {
 	Time time.Duration `yaml:"time"`
 }
 
-// within is the tighter of two budgets, number by number.
+// within returns the tighter of two budgets, number by number.
 func (b Budget) within(o Budget) Budget {
 	return Budget{
 		Attempts: tighter(b.Attempts, o.Attempts), Tokens: tighter(b.Tokens, o.Tokens),
@@ -91,12 +91,12 @@ func (r Retry) delays() backoff.Backoff {
 	return backoff.Backoff{First: r.Base, Most: r.Max, Jitter: true}
 }
 
-// Breaker is when a model's server counts as broken.
+// Breaker holds a model back whose server fails again and again.
 type Breaker struct {
-	// Failures is how many in a row open the circuit, by default 5.
+	// Failures is how many in a row hold the model back, by default 5.
 	Failures int `yaml:"failures"`
-	// Open is how long nothing is asked then; after that, one call tries. By default
-	// 30 s.
+	// Open is how long no call is made then; after that, one call is let through. By
+	// default 30 s.
 	Open time.Duration `yaml:"open"`
 }
 
@@ -110,7 +110,7 @@ type Cooldown struct {
 	NoProvider time.Duration `yaml:"no_provider"`
 }
 
-// Default is the configuration without models.
+// Default returns the configuration without models.
 func Default() Config {
 	return Config{
 		Deadline: Deadline{Min: 2 * time.Minute, PerToken: 2 * time.Millisecond, Max: 30 * time.Minute, Connect: 10 * time.Second},
@@ -147,10 +147,10 @@ func fill[T comparable](v *T, d T) {
 }
 
 // Validate reports everything that is wrong at once, profiles included, as an
-// errors.Join of *Fault values, and nil when nothing is.
+// errors.Join of *ConfigError values, and nil when nothing is.
 func (c Config) Validate() error {
 	c = c.withDefaults()
-	var fs faults
+	var fs configErrors
 	fs.add(len(c.Models) > 0, "models", "none", "at least one model")
 	seen := map[string]int{}
 	for i, p := range c.Models {
@@ -185,7 +185,7 @@ func (c Config) Validate() error {
 	return errors.Join(fs.errs...)
 }
 
-// short is a duration without its zero parts: "10m", not "10m0s".
+// short formats a duration without its zero parts: "10m", not "10m0s".
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
-
-	openai "github.com/sashabaranov/go-openai"
 )
 
 // MaxTokensField is the name under which a server takes the bound of an answer.
@@ -65,8 +64,8 @@ type Price struct {
 	Output float64 `yaml:"output" json:"output,omitempty"`
 }
 
-// Fault is one thing that is wrong with a configuration.
-type Fault struct {
+// ConfigError is one thing that is wrong with a configuration.
+type ConfigError struct {
 	// Key is the yaml key, "models[0].base_url".
 	Key string
 	// Value is what was given, as text; never a key.
@@ -76,29 +75,29 @@ type Fault struct {
 }
 
 // Error names the key, the value and what is allowed.
-func (f *Fault) Error() string { return fmt.Sprintf("%s: %s: want %s", f.Key, f.Value, f.Want) }
+func (e *ConfigError) Error() string { return fmt.Sprintf("%s: %s: want %s", e.Key, e.Value, e.Want) }
 
-// faults collects what is wrong below a key.
-type faults struct {
+// configErrors collects what is wrong below a key.
+type configErrors struct {
 	prefix string
 	errs   []error
 }
 
-func (fs *faults) add(ok bool, key string, value any, want string, args ...any) {
+func (fs *configErrors) add(ok bool, key string, value any, want string, args ...any) {
 	if !ok {
-		fs.errs = append(fs.errs, &Fault{Key: fs.prefix + key, Value: fmt.Sprint(value), Want: fmt.Sprintf(want, args...)})
+		fs.errs = append(fs.errs, &ConfigError{Key: fs.prefix + key, Value: fmt.Sprint(value), Want: fmt.Sprintf(want, args...)})
 	}
 }
 
 // Validate reports everything that is wrong with the profile at once, as an
-// errors.Join of *Fault values, and nil when nothing is. It looks for no key.
+// errors.Join of *ConfigError values, and nil when nothing is. It looks for no key.
 func (p Profile) Validate() error {
-	var fs faults
+	var fs configErrors
 	p.validate(&fs)
 	return errors.Join(fs.errs...)
 }
 
-func (p Profile) validate(fs *faults) {
+func (p Profile) validate(fs *configErrors) {
 	plain := p.Name != "" && len(p.Name) <= 200 && !strings.ContainsFunc(p.Name, func(r rune) bool { return r <= ' ' || r == 0x7f })
 	fs.add(plain, "name", fmt.Sprintf("%q", p.Name), "the model's name as the server knows it, 1 to 200 characters without spaces")
 	p.validateURL(fs)
@@ -121,12 +120,11 @@ func (p Profile) validate(fs *faults) {
 	price("output", p.Price.Output)
 	fs.add(p.RequestsPerMinute >= 0 && p.RequestsPerMinute <= maxTokens, "requests_per_minute", p.RequestsPerMinute, "0 to %d", maxTokens)
 	fs.add(p.TokensPerMinute >= 0 && p.TokensPerMinute <= maxTokens, "tokens_per_minute", p.TokensPerMinute, "0 to %d", maxTokens)
-	p.validateRequest(fs)
+	p.validateReasoning(fs)
 }
 
-// validateKey sees to it that a key which was put in the place of its name gets into no
-// error.
-func (p Profile) validateKey(fs *faults) {
+// validateKey reports a key that was put in the place of its name, without quoting it.
+func (p Profile) validateKey(fs *configErrors) {
 	env := p.KeyEnv == "" || !likeKey(p.KeyEnv) && !strings.ContainsAny(p.KeyEnv, "= \t\n\x00")
 	fs.add(env, "key_env", "the value", "the name of an environment variable, not the key itself")
 	file := !likeKey(p.KeyFile)
@@ -136,8 +134,8 @@ func (p Profile) validateKey(fs *faults) {
 	}
 }
 
-// likeKey tells keys from names and paths: they are long, in one piece, and mix small
-// letters with digits.
+// likeKey reports whether a text is a key and no name or path: keys are long, in one
+// piece, and mix small letters with digits.
 func likeKey(s string) bool {
 	const long, many = 20, 3
 	digits, small := 0, false
@@ -154,9 +152,9 @@ func likeKey(s string) bool {
 	return small && digits >= many && len(s) >= long || strings.HasPrefix(s, "sk-")
 }
 
-// validateURL sees to it that a request goes where it says, and that no secret
-// hides in the address: it is part of names and errors.
-func (p Profile) validateURL(fs *faults) {
+// validateURL reports an address that is not complete, or that may hold a secret: it
+// becomes part of names and errors.
+func (p Profile) validateURL(fs *configErrors) {
 	const want = "http(s)://host[:port][/path] without user, query and fragment"
 	u, err := url.Parse(p.BaseURL)
 	if err != nil {
@@ -171,75 +169,67 @@ func (p Profile) validateURL(fs *faults) {
 	fs.add(ok, "base_url", fmt.Sprintf("%q", p.BaseURL), want)
 }
 
-// validateRequest asks the library what it would refuse to send: it knows some
-// reasoning models by name.
-func (p Profile) validateRequest(fs *faults) {
-	library := openai.NewReasoningValidator()
-	if p.MaxTokensField == MaxTokens {
-		err := library.Validate(p.request("", "x", 1))
-		fs.add(!errors.Is(err, openai.ErrReasoningModelMaxTokensDeprecated), "max_tokens_field", p.MaxTokensField,
-			"%s: %s is a reasoning model", MaxCompletionTokens, p.Name)
-		p.MaxTokensField = MaxCompletionTokens
-	}
-	err := library.Validate(p.request("", "x", 1))
-	if errors.Is(err, openai.ErrReasoningEffortUnsupported) {
-		fs.add(false, "reasoning_effort", fmt.Sprintf("%q", p.ReasoningEffort), "an effort that %s takes", p.Name)
+// reasoningModels are models that take no temperature and no max_tokens, by the
+// beginning of their names. Where efforts is not empty, they take no other ones; with
+// the effort "none" they do not reason and take a temperature.
+var reasoningModels = []struct{ prefix, efforts string }{
+	{"o1", ""},
+	{"o3", ""},
+	{"o4", ""},
+	{"gpt-5", ""},
+	{"gpt-6-astra", "low medium high xhigh max"},
+	{"gpt-6.1-sol", "low medium high xhigh max"},
+	{"gpt-6-sol", "none low medium high xhigh max"},
+	{"gpt-6-luna", "none low medium high xhigh max"},
+}
+
+// validateReasoning reports settings that a known reasoning model refuses.
+func (p Profile) validateReasoning(fs *configErrors) {
+	i := slices.IndexFunc(reasoningModels, func(m struct{ prefix, efforts string }) bool { return strings.HasPrefix(p.Name, m.prefix) })
+	if i < 0 {
 		return
 	}
-	fs.add(err == nil, "fixed_temperature", p.FixedTemperature, "true: %s takes no temperature", p.Name)
+	fs.add(p.MaxTokensField != MaxTokens, "max_tokens_field", p.MaxTokensField, "%s: %s is a reasoning model", MaxCompletionTokens, p.Name)
+	efforts := strings.Fields(reasoningModels[i].efforts)
+	takes := p.ReasoningEffort == "" || len(efforts) == 0 || slices.Contains(efforts, p.ReasoningEffort)
+	fs.add(takes, "reasoning_effort", fmt.Sprintf("%q", p.ReasoningEffort), "an effort that %s takes", p.Name)
+	reasons := p.ReasoningEffort != "none" || len(efforts) == 0
+	fs.add(!takes || !reasons || p.FixedTemperature, "fixed_temperature", p.FixedTemperature, "true: %s takes no temperature", p.Name)
 }
 
-// request is the request for an answer of at most room tokens; 0 leaves that open.
-func (p Profile) request(system, user string, room int) openai.ChatCompletionRequest {
-	r := openai.ChatCompletionRequest{Model: p.Name, ReasoningEffort: p.ReasoningEffort}
-	if system != "" {
-		r.Messages = append(r.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: system})
-	}
-	r.Messages = append(r.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: user})
-	if p.MaxTokensField == MaxTokens {
-		r.MaxTokens = room //nolint:staticcheck // deprecated, and the only one that older servers know
-	} else {
-		r.MaxCompletionTokens = room
-	}
-	if !p.FixedTemperature {
-		r.Temperature = math.SmallestNonzeroFloat32 // the library leaves 0 out, and servers then take 1
-	}
-	return r
-}
-
-// room is how many tokens a call may write: its answer and the reasoning before it,
-// within what the model can. 0 leaves that to the server.
-func (p Profile) room(answer int) int {
+// outputLimit returns how many tokens a call may write: its answer and the reasoning
+// before it, within what the model can. 0 leaves that to the server.
+func (p Profile) outputLimit(answer int) int {
 	if answer <= 0 {
 		return p.MaxOutput
 	}
-	return p.within(answer + p.ReasoningTokens)
+	return p.bounded(answer + p.ReasoningTokens)
 }
 
-// more is a larger room for a call that used up its room before it said anything.
-func (p Profile) more(room int) int {
-	if room == 0 {
-		return 0 // it was bounded by nothing that can be raised
+// raisedLimit returns a larger limit for a call that used up its own before any text.
+func (p Profile) raisedLimit(limit int) int {
+	if limit == 0 {
+		return 0 // nothing that can be raised bounded it
 	}
-	return p.within(max(2*room, room+p.ReasoningTokens))
+	return p.bounded(max(2*limit, limit+p.ReasoningTokens))
 }
 
-func (p Profile) within(room int) int {
+func (p Profile) bounded(limit int) int {
 	if p.MaxOutput > 0 {
-		room = min(room, p.MaxOutput)
+		limit = min(limit, p.MaxOutput)
 	}
-	return min(room, maxTokens)
+	return min(limit, maxTokens)
 }
 
-// CheckKey reports whether the key is where the profile says, and nil where it names no
-// place. The error names the place, never the value. env may be nil.
+// CheckKey returns an error if the key is not where the profile says, and nil where the
+// profile names no place. The error names the place, never the value. env may be nil.
 func (p Profile) CheckKey(env func(name string) (string, bool)) error {
 	_, err := openKey(p, env)
 	return err
 }
 
-// ID tells models apart that have one name on two servers: the name and the host, as
-// Cooldowns and logs have it.
+// ID returns the name and the host, which tell apart models that have one name on two
+// servers, as Cooldowns and logs have it.
 func (p Profile) ID() string {
 	u, err := url.Parse(p.BaseURL)
 	if err != nil {

@@ -72,7 +72,7 @@ func keys(t *testing.T, err error) (out []string) {
 		t.Fatalf("not a joined error: %v", err)
 	}
 	for _, err := range joined.Unwrap() {
-		f, ok := errors.AsType[*llm.Fault](err)
+		f, ok := errors.AsType[*llm.ConfigError](err)
 		if !ok {
 			t.Fatalf("not a fault: %v", err)
 		}
@@ -81,7 +81,7 @@ func keys(t *testing.T, err error) (out []string) {
 	return out
 }
 
-func TestProfilesThatTheLibraryWouldRefuse(t *testing.T) {
+func TestProfilesThatReasoningModelsRefuse(t *testing.T) {
 	t.Parallel()
 	good := profile("gpt-5-mini", "https://api.openai.com/v1")
 	good.FixedTemperature, good.ReasoningEffort = true, "minimal"
@@ -101,6 +101,15 @@ func TestProfilesThatTheLibraryWouldRefuse(t *testing.T) {
 	old.FixedTemperature = false
 	if got := strings.Join(keys(t, old.Validate()), " "); got != "max_tokens_field fixed_temperature" {
 		t.Errorf("faults %q", got)
+	}
+	sol := good
+	sol.Name, sol.ReasoningEffort = "gpt-6-sol", "minimal"
+	if got := keys(t, sol.Validate()); len(got) != 1 || got[0] != "reasoning_effort" {
+		t.Errorf("faults %q", got)
+	}
+	sol.ReasoningEffort, sol.FixedTemperature = "none", false
+	if err := sol.Validate(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -93,7 +93,7 @@ func checkSection(check checkFunc, section string, err error) {
 		if f, ok := errors.AsType[*policy.Fault](err); ok {
 			check(false, section+"."+f.Key, f.Value, "%s", f.Want)
 		}
-		if f, ok := errors.AsType[*llm.Fault](err); ok && f.Key != "models" {
+		if f, ok := errors.AsType[*llm.ConfigError](err); ok && f.Key != "models" {
 			check(false, section+"."+f.Key, f.Value, "%s", f.Want)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// verdict is what an exchange came to: an answer where class is empty, else a
+// classification is what a response means: an answer where class is empty, else a
 // failure.
-type verdict struct {
+type classification struct {
 	class      Class
 	status     int
 	retryAfter time.Duration
@@ -20,40 +20,40 @@ type verdict struct {
 	text, refusal, finish string
 	// usage is what the server reported, also with a failure.
 	usage Usage
-	// starved says that the room was used up before any text.
+	// starved says that the output limit was used up before any text.
 	starved bool
 }
 
-// judge decides what an exchange came to. It is the only judge of servers' words,
-// and takes nothing from them but a class, numbers, and an answer's text.
-func judge(x exchange) verdict {
-	v := verdict{status: x.status, retryAfter: x.retryAfter, requestID: x.requestID}
+// classify decides what a response means. Nothing else reads the words of servers, and
+// it takes nothing from them but a class, numbers, and an answer's text.
+func classify(r response) classification {
+	c := classification{status: r.status, retryAfter: r.retryAfter, requestID: r.requestID}
 	switch {
-	case x.status == 0:
-		v.class = unreached(x.err)
-	case isSuccess(x.status) && x.err != nil && isTimeout(x.err):
-		v.class = Timeout
-	case isSuccess(x.status) && !x.whole:
-		v.class = MalformedAnswer // cut off, or larger than any answer
-	case isSuccess(x.status):
-		v.readAnswer(x.body)
+	case r.status == 0:
+		c.class = unreached(r.err)
+	case isSuccess(r.status) && r.err != nil && isTimeout(r.err):
+		c.class = Timeout
+	case isSuccess(r.status) && !r.whole:
+		c.class = MalformedAnswer // cut off, or larger than any answer
+	case isSuccess(r.status):
+		c.readAnswer(r.body)
 	default:
-		v.class = refused(x.status, readFault(x.body))
-		v.usage = readUsage(x.body)
+		c.class = refused(r.status, readServerError(r.body))
+		c.usage = readUsage(r.body)
 	}
-	if mayBeBilled(x, v) {
-		v.usage.Unreported = 1
+	if mayBeBilled(r, c) {
+		c.usage.Unreported = 1
 	}
-	return v
+	return c
 }
 
 // mayBeBilled reports whether a server may have done work without saying how much.
-func mayBeBilled(x exchange, v verdict) bool {
-	reported := v.usage.Input > 0 || v.usage.Output > 0
-	return !reported && x.sent && (isSuccess(x.status) || x.status == 0 && !isDial(x.err))
+func mayBeBilled(r response, c classification) bool {
+	reported := c.usage.Input > 0 || c.usage.Output > 0
+	return !reported && (isSuccess(r.status) || r.status == 0 && !isDial(r.err))
 }
 
-// unreached is the class of a request without a response.
+// unreached returns the class of a request without a response.
 func unreached(err error) Class {
 	if isTimeout(err) && !isDial(err) {
 		return Timeout
@@ -75,10 +75,10 @@ func isDial(err error) bool {
 	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// refused is the class of a response that is a failure by its status. What the
+// refused returns the class of a response that is a failure by its status. What the
 // server calls it in a field counts most, then the status; words only tell apart
 // what has one status.
-func refused(status int, f fault) Class {
+func refused(status int, f serverError) Class {
 	c := f.named()
 	switch {
 	case status == http.StatusTooManyRequests && f.says("request too large"),
@@ -120,9 +120,9 @@ func refused(status int, f fault) Class {
 	return BadRequest
 }
 
-// named is the class that the server's own code or type stands for, empty where it
+// named returns the class that the server's own code or type stands for, empty where it
 // stands for none.
-func (f fault) named() Class {
+func (f serverError) named() Class {
 	for _, name := range f.names {
 		switch strings.ToLower(name) {
 		case "insufficient_quota", "insufficient_user_quota", "billing_hard_limit_reached", "billing_not_active",
@@ -146,7 +146,7 @@ func (f fault) named() Class {
 	return ""
 }
 
-func (f fault) says(words ...string) bool {
+func (f serverError) says(words ...string) bool {
 	for _, w := range words {
 		if strings.Contains(f.message, w) {
 			return true
@@ -155,8 +155,9 @@ func (f fault) says(words ...string) bool {
 	return false
 }
 
-// saysContext knows how servers without a code for it say that the input is too long.
-func (f fault) saysContext() bool {
+// saysContext reports whether the message says that the input is too long, as servers
+// without a code for that word it.
+func (f serverError) saysContext() bool {
 	return f.says(
 		"maximum context length", "context length exceeded", "context_length_exceeded", // OpenAI, vLLM, LiteLLM
 		"maximum model length", "max_model_len", "longer than the model's context", // vLLM, SGLang
@@ -167,6 +168,6 @@ func (f fault) saysContext() bool {
 	)
 }
 
-func (f fault) saysQuota() bool {
+func (f serverError) saysQuota() bool {
 	return f.says("insufficient balance", "insufficient credit", "credit balance", "insufficient quota")
 }

@@ -3,8 +3,9 @@ package llm
 import (
 	"bytes"
 	"context"
-	"errors"
+	"encoding/json"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"regexp"
@@ -22,13 +23,49 @@ const (
 	retryAfterMax = 24 * time.Hour
 )
 
-// exchange is one request and what came back, as the wire saw it: the library in
-// between drops headers, and hides bodies or prints them whole.
-type exchange struct {
-	key Secret
+// request is the body of a chat completion, with the fields that this package sets.
+type request struct {
+	Model     string    `json:"model"`
+	Messages  []message `json:"messages"`
+	MaxTokens int       `json:"max_tokens,omitempty"`
 
-	sent       bool          // the request reached the transport
-	status     int           // 0 without a response
+	MaxCompletionTokens int     `json:"max_completion_tokens,omitempty"`
+	Temperature         float32 `json:"temperature,omitempty"`
+	Stream              bool    `json:"stream"`
+	ReasoningEffort     string  `json:"reasoning_effort,omitempty"`
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// body returns the JSON of a request for an answer of at most limit tokens; 0 leaves
+// that open.
+func (p Profile) body(system, user string, limit int) []byte {
+	r := request{Model: p.Name, ReasoningEffort: p.ReasoningEffort}
+	if system != "" {
+		r.Messages = append(r.Messages, message{"system", system})
+	}
+	r.Messages = append(r.Messages, message{"user", user})
+	if p.MaxTokensField == MaxTokens {
+		r.MaxTokens = limit
+	} else {
+		r.MaxCompletionTokens = limit
+	}
+	if !p.FixedTemperature {
+		r.Temperature = math.SmallestNonzeroFloat32 // some servers refuse 0 and take what is just above it
+	}
+	out, err := json.Marshal(r)
+	if err != nil {
+		panic("llm: request: " + err.Error()) // strings and finite numbers always marshal
+	}
+	return out
+}
+
+// response is what came back for one request.
+type response struct {
+	status     int           // 0 where none came
 	retryAfter time.Duration // 0 where the server named none
 	requestID  string        // of the server, for its support; harmless, see plainID
 	body       []byte
@@ -36,45 +73,34 @@ type exchange struct {
 	err        error // of the transport, or of reading the body; never shown
 }
 
-type exchangeKey struct{}
-
-// wire is the RoundTripper below the library. It adds the key, fills the context's
-// exchange, and reads no more of a body than an answer can have.
-type wire struct{ base http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (w wire) RoundTrip(req *http.Request) (*http.Response, error) {
-	x, ok := req.Context().Value(exchangeKey{}).(*exchange)
-	if !ok {
-		return nil, errors.New("a request outside of a call")
+// send makes one request to a model and reads no more of the body than an answer can
+// have.
+func (c *Client) send(ctx context.Context, m *model, key Secret, body []byte) (r response) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(m.BaseURL, "/")+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return response{err: err}
 	}
-	req = req.Clone(req.Context())
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "compactor")
-	if key := x.key.Reveal(); key != "" {
+	if key := key.Reveal(); key != "" {
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
-	x.sent = true
-	resp, err := w.base.RoundTrip(req)
+	resp, err := c.http.Do(req)
 	if err != nil {
-		x.err = err
-		return nil, err
+		return response{err: err}
 	}
-	x.status = resp.StatusCode
-	x.retryAfter = retryAfter(resp.Header, time.Now())
-	x.requestID = plainID(resp.Header)
+	defer func() { _ = resp.Body.Close() }()
+	r.status = resp.StatusCode
+	r.retryAfter = retryAfter(resp.Header, time.Now())
+	r.requestID = plainID(resp.Header)
 	limit := int64(failureLimit)
 	if isSuccess(resp.StatusCode) {
 		limit = answerLimit
 	}
-	x.body, x.err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
-	_ = resp.Body.Close()
-	x.whole = x.err == nil && int64(len(x.body)) <= limit
-	resp.Body = io.NopCloser(bytes.NewReader(x.body))
-	return resp, nil
-}
-
-func withExchange(ctx context.Context, x *exchange) context.Context {
-	return context.WithValue(ctx, exchangeKey{}, x)
+	r.body, r.err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	r.whole = r.err == nil && int64(len(r.body)) <= limit
+	return r
 }
 
 func isSuccess(status int) bool { return status >= 200 && status < 300 }
@@ -103,7 +129,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// plainID is the id that the server gave the request, if it looks like nothing but
+// plainID returns the id that the server gave the request, if it looks like nothing but
 // an id: what a server writes into a header may be anything, and this is logged.
 func plainID(h http.Header) string {
 	id := h.Get("X-Request-Id")
@@ -132,11 +158,11 @@ func newTransport(d Deadline) *http.Transport {
 	}
 }
 
-// newHTTPClient follows no redirect: it would carry the prompt to a place that
-// nobody configured.
+// newHTTPClient follows no redirect: it would carry the prompt to a server that was not
+// configured.
 func newHTTPClient(base http.RoundTripper) *http.Client {
 	return &http.Client{
-		Transport:     wire{base},
+		Transport:     base,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func whole(status int, body string) exchange {
-	return exchange{sent: true, status: status, body: []byte(body), whole: true}
+func whole(status int, body string) response {
+	return response{status: status, body: []byte(body), whole: true}
 }
 
 // How servers say what is wrong, each in its own way.
@@ -70,7 +70,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := judge(whole(c.status, c.body)); got.class != c.want || got.status != c.status {
+			if got := classify(whole(c.status, c.body)); got.class != c.want || got.status != c.status {
 				t.Errorf("got %+v, want %s", got, c.want)
 			}
 		})
@@ -79,14 +79,14 @@ func TestRefusals(t *testing.T) {
 
 func TestAnswerBodies(t *testing.T) {
 	t.Parallel()
-	said := func(text, finish string, u Usage) verdict {
-		return verdict{status: 200, text: text, finish: finish, usage: u}
+	said := func(text, finish string, u Usage) classification {
+		return classification{status: 200, text: text, finish: finish, usage: u}
 	}
-	failed := func(c Class, u Usage) verdict { return verdict{status: 200, class: c, usage: u} }
+	failed := func(c Class, u Usage) classification { return classification{status: 200, class: c, usage: u} }
 	silent := Usage{Unreported: 1}
 	for name, c := range map[string]struct {
 		body string
-		want verdict
+		want classification
 	}{
 		"no details of usage":          {`{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`, said("a", FinishStop, Usage{Input: 3, Output: 2})},
 		"details are null":             {`{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":3,"completion_tokens":2,"prompt_tokens_details":null,"completion_tokens_details":null}}`, said("a", "", Usage{Input: 3, Output: 2})},
@@ -119,12 +119,12 @@ func TestAnswerBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, judge(whole(200, c.body)), cmp.AllowUnexported(verdict{})); diff != "" {
+			if diff := cmp.Diff(c.want, classify(whole(200, c.body)), cmp.AllowUnexported(classification{})); diff != "" {
 				t.Errorf("want -, got +\n%s", diff)
 			}
 		})
 	}
-	starved := judge(whole(200, `{"choices":[{"message":{"content":"<think>on and on"},"finish_reason":"length"}]}`))
+	starved := classify(whole(200, `{"choices":[{"message":{"content":"<think>on and on"},"finish_reason":"length"}]}`))
 	if !starved.starved || starved.class != MalformedAnswer {
 		t.Errorf("got %+v", starved)
 	}
@@ -134,19 +134,19 @@ func TestConnectionsThatFail(t *testing.T) {
 	t.Parallel()
 	slow := &net.OpError{Op: "read", Err: context.DeadlineExceeded}
 	for name, c := range map[string]struct {
-		x          exchange
+		x          response
 		want       Class
 		unreported int
 	}{
-		"nobody listens":            {exchange{sent: true, err: &net.OpError{Op: "dial", Err: errors.New("refused")}}, Unavailable, 0},
-		"the server is not reached": {exchange{sent: true, err: &net.OpError{Op: "dial", Err: context.DeadlineExceeded}}, Unavailable, 0},
-		"the connection is reset":   {exchange{sent: true, err: errors.New("reset")}, Unavailable, 1},
-		"no answer":                 {exchange{sent: true, err: fmt.Errorf("wrapped: %w", context.DeadlineExceeded)}, Timeout, 1},
-		"half an answer in time":    {exchange{sent: true, status: 200, err: slow}, Timeout, 1},
-		"half an answer":            {exchange{sent: true, status: 200, err: errors.New("reset")}, MalformedAnswer, 1},
-		"half an error":             {exchange{sent: true, status: 500, err: errors.New("reset")}, Overloaded, 0},
+		"nobody listens":            {response{err: &net.OpError{Op: "dial", Err: errors.New("refused")}}, Unavailable, 0},
+		"the server is not reached": {response{err: &net.OpError{Op: "dial", Err: context.DeadlineExceeded}}, Unavailable, 0},
+		"the connection is reset":   {response{err: errors.New("reset")}, Unavailable, 1},
+		"no answer":                 {response{err: fmt.Errorf("wrapped: %w", context.DeadlineExceeded)}, Timeout, 1},
+		"half an answer in time":    {response{status: 200, err: slow}, Timeout, 1},
+		"half an answer":            {response{status: 200, err: errors.New("reset")}, MalformedAnswer, 1},
+		"half an error":             {response{status: 500, err: errors.New("reset")}, Overloaded, 0},
 	} {
-		if v := judge(c.x); v.class != c.want || v.usage.Unreported != c.unreported {
+		if v := classify(c.x); v.class != c.want || v.usage.Unreported != c.unreported {
 			t.Errorf("%s: %+v, want %s and %d", name, v, c.want, c.unreported)
 		}
 	}
@@ -188,9 +188,9 @@ func TestPriceIsRoundedUp(t *testing.T) {
 	}
 }
 
-// FuzzJudge: whatever a server answers, it is judged without a panic, and nothing of
+// FuzzClassify: whatever a server answers, it is classified without a panic, and nothing of
 // its words gets into an error.
-func FuzzJudge(f *testing.F) {
+func FuzzClassify(f *testing.F) {
 	for _, body := range []string{
 		`{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`,
 		`{"error":{"message":"maximum context length","type":"x","code":"context_length_exceeded"}}`, `[{"error":"x"}]`, `{"error":null}`,
@@ -204,7 +204,7 @@ func FuzzJudge(f *testing.F) {
 		x := whole(status, string(body))
 		x.retryAfter = retryAfter(http.Header{"Retry-After": {after}}, time.Now())
 		x.whole = complete
-		v := judge(x)
+		v := classify(x)
 		if v.retryAfter < 0 || v.retryAfter > retryAfterMax {
 			t.Errorf("retry after %s", v.retryAfter)
 		}
