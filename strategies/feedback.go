@@ -5,7 +5,6 @@ import (
 	"reflect"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
 // Feedback is what is told to whoever asked for a compression by hand.
@@ -29,9 +28,9 @@ func FeedbackOn(before, after []chat.Message, beforeTokens, afterTokens chat.Tok
 	if f.Noop {
 		f.Headline = fmt.Sprintf("No changes from compression: %d messages", len(before))
 	}
-	f.TokenLine = fmt.Sprintf("Rough transcript estimate: ~%s → ~%s tokens", str.Thousands(int64(beforeTokens)), str.Thousands(int64(afterTokens)))
+	f.TokenLine = fmt.Sprintf("Rough transcript estimate: ~%s → ~%s tokens", chat.Thousands(beforeTokens), chat.Thousands(afterTokens))
 	if f.Noop && beforeTokens == afterTokens {
-		f.TokenLine = fmt.Sprintf("Rough transcript estimate: ~%s tokens (unchanged)", str.Thousands(int64(beforeTokens)))
+		f.TokenLine = fmt.Sprintf("Rough transcript estimate: ~%s tokens (unchanged)", chat.Thousands(beforeTokens))
 	}
 	if !f.Noop && len(after) < len(before) && afterTokens > beforeTokens {
 		f.Note = "Note: there are fewer messages, but the summary that was written is larger than what it replaces."

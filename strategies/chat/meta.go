@@ -1,11 +1,22 @@
 package chat
 
+import "strconv"
+
 // Seq is a position in a session's log. The first message has 1; positions are
 // dense and never reused.
 type Seq int64
 
 // Tokens is a number of tokens as counted when a message was stored.
 type Tokens int64
+
+// Thousands returns n with commas between thousands: "12,345".
+func Thousands[N ~int | ~int64](n N) string {
+	s := strconv.FormatInt(int64(n), 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
 
 // Flags are facts about a message that planning needs without its content.
 type Flags uint16

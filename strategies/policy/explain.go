@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
 // Explain says, line by line and with its arithmetic, what the policy comes to
@@ -18,19 +17,19 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 	if model == "" {
 		model = "no model"
 	}
-	window := "window " + group(l.Window)
+	window := "window " + chat.Thousands(l.Window)
 	how := func(tokens, given chat.Tokens, key string, f float64) string {
 		switch {
 		case given > 0 && given == tokens:
 			return fmt.Sprintf("= policy.%s (%s %s, %s)", key, model, window, origin)
 		case given > 0:
-			return fmt.Sprintf("= policy.%s %s, cut to fit %s (%s, %s)", key, group(given), window, model, origin)
+			return fmt.Sprintf("= policy.%s %s, cut to fit %s (%s, %s)", key, chat.Thousands(given), window, model, origin)
 		}
 		return fmt.Sprintf("= %s × %s (%s, %s)", number(f), window, model, origin)
 	}
 	lines := []string{
-		fmt.Sprintf("start %s tokens %s", group(l.Start), how(l.Start, p.StartTokens, "start_tokens", p.Start)),
-		fmt.Sprintf("target %s tokens %s", group(l.Target), how(l.Target, p.TargetTokens, "target_tokens", p.Target)),
+		fmt.Sprintf("start %s tokens %s", chat.Thousands(l.Start), how(l.Start, p.StartTokens, "start_tokens", p.Start)),
+		fmt.Sprintf("target %s tokens %s", chat.Thousands(l.Target), how(l.Target, p.TargetTokens, "target_tokens", p.Target)),
 	}
 	for i, s := range p.Steps(l, fill) {
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("step %d %s %s", i+1, s.Strategy, params(s.Params))))
@@ -42,13 +41,13 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 	}
 	s := p.Summary
 	lines = append(lines, fmt.Sprintf("summaries: %s %% of what they cover, %s to %s tokens, and references of %s %% beside a model's prose; without one: %s",
-		number(100*s.Size.Share), group(min(s.Size.Min, s.Size.Budget(l.Window, l.Window))), group(s.Size.Budget(l.Window, l.Window)), number(100*s.References), s.OnFailure))
+		number(100*s.Size.Share), chat.Thousands(min(s.Size.Min, s.Size.Budget(l.Window, l.Window))), chat.Thousands(s.Size.Budget(l.Window, l.Window)), number(100*s.References), s.OnFailure))
 	if len(p.PinTools) > 0 {
 		lines = append(lines, "pinned: what "+strings.Join(p.PinTools, ", ")+" gave")
 	}
-	gain := fmt.Sprintf("gain: a run that saves less than %s tokens is discarded, then %s of cooldown", group(p.MinGainTokens), p.Cooldown)
+	gain := fmt.Sprintf("gain: a run that saves less than %s tokens is discarded, then %s of cooldown", chat.Thousands(p.MinGainTokens), p.Cooldown)
 	if room := l.Start - l.Target; p.MinGainTokens > room {
-		gain += fmt.Sprintf(" (more than the %s between start and target: the first runs above start will be discarded)", group(room))
+		gain += fmt.Sprintf(" (more than the %s between start and target: the first runs above start will be discarded)", chat.Thousands(room))
 	}
 	return append(lines, gain,
 		fmt.Sprintf("estimated counts: + %s %%", number(100*p.EstimateMargin)),
@@ -68,5 +67,3 @@ func params(m map[string]any) string {
 func number(f float64) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
-
-func group(t chat.Tokens) string { return str.Thousands(int64(t)) }

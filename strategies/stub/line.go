@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
@@ -122,7 +123,7 @@ func anything(a object) string {
 }
 
 // length is how many characters s has, with commas between thousands.
-func length(s string) string { return str.Thousands(int64(utf8.RuneCountInString(s))) }
+func length(s string) string { return chat.Thousands(utf8.RuneCountInString(s)) }
 
 // lineCount is how many lines s has; a blank one has none.
 func lineCount(s string) string {

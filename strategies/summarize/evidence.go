@@ -196,5 +196,5 @@ func bounded(s string, n int) string {
 	}
 	missing := utf8.RuneCountInString(s) - n
 	head := n * 2 / 3
-	return str.Head(s, head) + "\n[… " + str.Thousands(int64(missing)) + " characters left out …]\n" + str.Tail(s, n-head)
+	return str.Head(s, head) + "\n[… " + chat.Thousands(missing) + " characters left out …]\n" + str.Tail(s, n-head)
 }

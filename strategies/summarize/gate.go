@@ -6,7 +6,6 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
-	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
@@ -186,7 +185,7 @@ func (g Gate) empty(text string) *Rejection {
 		return &Rejection{Code: CodeEmpty}
 	}
 	if n := len(words); n < fewLetters && g.evidence().Tokens() >= much {
-		return &Rejection{Code: CodeEmpty, Detail: strconv.Itoa(n) + " letters for " + str.Thousands(int64(g.evidence().Tokens())) + " tokens"}
+		return &Rejection{Code: CodeEmpty, Detail: strconv.Itoa(n) + " letters for " + chat.Thousands(g.evidence().Tokens()) + " tokens"}
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // integer is any signed integer type, named ones included.
@@ -12,13 +14,9 @@ type integer interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64
 }
 
-// Count is n with thousands separators: "12,345".
+// Count returns n with thousands separators: "12,345".
 func Count[N integer](n N) string {
-	s := strconv.FormatInt(int64(n), 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return chat.Thousands(int64(n))
 }
 
 // Tokens is n to three digits: "950", "12.3k", "1.2M".

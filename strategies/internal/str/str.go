@@ -3,7 +3,6 @@
 package str
 
 import (
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -38,19 +37,6 @@ func IsBlank(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f 
 
 // Trim is s without the white space around it.
 func Trim(s string) string { return strings.TrimFunc(s, IsBlank) }
-
-// Thousands writes a number with commas.
-func Thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	first := 0
-	if n < 0 {
-		first = 1
-	}
-	for i := len(s) - 3; i > first; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
 
 // Gap stands in the place of what Ends leaves out.
 const Gap = "\n...[truncated]...\n"
