@@ -29,7 +29,7 @@ type Config struct {
 	URL string
 	// Schema holds all objects. Defaults to "compactor".
 	Schema string
-	// MaxConns bounds the pool. Defaults to 8.
+	// MaxConns bounds the pool, at most MostConns. Defaults to DefaultConns.
 	MaxConns int
 	// StatementTimeout bounds each statement. Defaults to 60 s.
 	StatementTimeout time.Duration
@@ -37,12 +37,18 @@ type Config struct {
 	LockTimeout time.Duration
 }
 
+// Sizes of the pool. Runs share round trips, so more of them need no more connections.
+const (
+	DefaultConns = 20
+	MostConns    = 10_000
+)
+
 func (c Config) withDefaults() Config {
 	if c.Schema == "" {
 		c.Schema = migrations.DefaultSchema
 	}
 	if c.MaxConns == 0 {
-		c.MaxConns = 8
+		c.MaxConns = DefaultConns
 	}
 	if c.StatementTimeout == 0 {
 		c.StatementTimeout = 60 * time.Second
@@ -67,6 +73,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	c = c.withDefaults()
 	if err := migrations.CheckSchema(c.Schema); err != nil {
 		return nil, err
+	}
+	if c.MaxConns < 0 || c.MaxConns > MostConns {
+		return nil, fmt.Errorf("%w: %d connections: want 1 to %d", ErrInvalid, c.MaxConns, MostConns)
 	}
 	cfg, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 const (
-	// cooldown is how long no model is asked after a failure, noModelCooldown after
-	// there was none to ask.
-	cooldown        = time.Minute
-	noModelCooldown = 10 * time.Minute
 	// leastSavings is the gain in percent below which a compression was in vain.
 	leastSavings = 10.0
 	// errorLength is how many characters of an error are remembered.
@@ -95,7 +92,7 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if c.NoSummary != "" && s.lastError == "" && !e.options.Now().Before(s.until) {
-		e.failed(s, cooldown, c.NoSummary) // the model answered, but not with a summary
+		e.failed(s, backoff.Cooldown, c.NoSummary) // the model answered, but not with a summary
 	}
 	if !c.Compressed {
 		return c, nil
@@ -172,9 +169,9 @@ func (w watched) watch(ctx context.Context, ask func(summarize.Summarizer) (stri
 	case err == nil:
 		s.until, s.lastError = time.Time{}, ""
 	case errors.Is(err, summarize.ErrNoModel):
-		e.failed(s, noModelCooldown, err.Error())
+		e.failed(s, backoff.CooldownNoProvider, err.Error())
 	default:
-		e.failed(s, cooldown, err.Error())
+		e.failed(s, backoff.Cooldown, err.Error())
 	}
 	return text, err
 }

@@ -1,10 +1,20 @@
-// Package backoff computes the delays between attempts, and waits for them.
+// Package backoff computes the delays between attempts, and waits for them. It owns
+// the default cooldowns of models, which several packages share.
 package backoff
 
 import (
 	"context"
 	"math/rand/v2"
 	"time"
+)
+
+// How long nothing is asked of a model that failed, where the settings do not say.
+const (
+	// Cooldown follows a failure that passes by itself.
+	Cooldown = time.Minute
+	// CooldownNoProvider follows one that an operator has to resolve: no model, a wrong
+	// key, no money left.
+	CooldownNoProvider = 10 * time.Minute
 )
 
 // Backoff is an exponential backoff: delays double from First up to Most.

@@ -3,10 +3,10 @@ package llm
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/backoff"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 // Config is how a Client asks. Every number that is 0 stands for its default.
@@ -117,7 +117,7 @@ func Default() Config {
 		Budget:   Budget{Attempts: 6, Time: 30 * time.Minute},
 		Retry:    Retry{Base: time.Second, Max: 30 * time.Second, Wait: time.Minute},
 		Breaker:  Breaker{Failures: 5, Open: 30 * time.Second},
-		Cooldown: Cooldown{Transient: time.Minute, NoProvider: 10 * time.Minute},
+		Cooldown: Cooldown{Transient: backoff.Cooldown, NoProvider: backoff.CooldownNoProvider},
 	}
 }
 
@@ -147,7 +147,7 @@ func fill[T comparable](v *T, d T) {
 }
 
 // Validate reports everything that is wrong at once, profiles included, as an
-// errors.Join of *ConfigError values, and nil when nothing is.
+// errors.Join of *policy.Fault values, and nil when nothing is.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var fs configErrors
@@ -165,7 +165,7 @@ func (c Config) Validate() error {
 	}
 	fs.prefix = ""
 	between := func(key string, v, lo, hi time.Duration) {
-		fs.add(v >= lo && v <= hi, key, short(v), "%s to %s", short(lo), short(hi))
+		fs.add(v >= lo && v <= hi, key, policy.Text(v), "%s to %s", policy.Text(lo), policy.Text(hi))
 	}
 	between("deadline.min", c.Deadline.Min, time.Millisecond, 24*time.Hour)
 	between("deadline.per_token", c.Deadline.PerToken, 0, time.Minute)
@@ -180,19 +180,7 @@ func (c Config) Validate() error {
 	between("retry.wait", c.Retry.Wait, 0, 24*time.Hour)
 	fs.add(c.Breaker.Failures >= 1 && c.Breaker.Failures <= 1000, "breaker.failures", c.Breaker.Failures, "1 to 1000")
 	between("breaker.open", c.Breaker.Open, time.Millisecond, 24*time.Hour)
-	fs.add(c.Cooldown.Transient <= 24*time.Hour, "cooldown.transient", short(c.Cooldown.Transient), "at most 24h")
-	fs.add(c.Cooldown.NoProvider <= 24*time.Hour, "cooldown.no_provider", short(c.Cooldown.NoProvider), "at most 24h")
+	fs.add(c.Cooldown.Transient <= 24*time.Hour, "cooldown.transient", policy.Text(c.Cooldown.Transient), "at most 24h")
+	fs.add(c.Cooldown.NoProvider <= 24*time.Hour, "cooldown.no_provider", policy.Text(c.Cooldown.NoProvider), "at most 24h")
 	return errors.Join(fs.errs...)
-}
-
-// short formats a duration without its zero parts: "10m", not "10m0s".
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = s[:len(s)-2]
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = s[:len(s)-2]
-	}
-	return s
 }

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 // MaxTokensField is the name under which a server takes the bound of an answer.
@@ -64,19 +66,6 @@ type Price struct {
 	Output float64 `yaml:"output" json:"output,omitempty"`
 }
 
-// ConfigError is one thing that is wrong with a configuration.
-type ConfigError struct {
-	// Key is the yaml key, "models[0].base_url".
-	Key string
-	// Value is what was given, as text; never a key.
-	Value string
-	// Want says what is allowed.
-	Want string
-}
-
-// Error names the key, the value and what is allowed.
-func (e *ConfigError) Error() string { return fmt.Sprintf("%s: %s: want %s", e.Key, e.Value, e.Want) }
-
 // configErrors collects what is wrong below a key.
 type configErrors struct {
 	prefix string
@@ -85,12 +74,12 @@ type configErrors struct {
 
 func (fs *configErrors) add(ok bool, key string, value any, want string, args ...any) {
 	if !ok {
-		fs.errs = append(fs.errs, &ConfigError{Key: fs.prefix + key, Value: fmt.Sprint(value), Want: fmt.Sprintf(want, args...)})
+		fs.errs = append(fs.errs, &policy.Fault{Key: fs.prefix + key, Value: fmt.Sprint(value), Want: fmt.Sprintf(want, args...)})
 	}
 }
 
 // Validate reports everything that is wrong with the profile at once, as an
-// errors.Join of *ConfigError values, and nil when nothing is. It looks for no key.
+// errors.Join of *policy.Fault values, and nil when nothing is. It looks for no key.
 func (p Profile) Validate() error {
 	var fs configErrors
 	p.validate(&fs)

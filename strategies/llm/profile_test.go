@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 func TestProfilesFaultsAreReportedAtOnce(t *testing.T) {
@@ -72,7 +73,7 @@ func keys(t *testing.T, err error) (out []string) {
 		t.Fatalf("not a joined error: %v", err)
 	}
 	for _, err := range joined.Unwrap() {
-		f, ok := errors.AsType[*llm.ConfigError](err)
+		f, ok := errors.AsType[*policy.Fault](err)
 		if !ok {
 			t.Fatalf("not a fault: %v", err)
 		}

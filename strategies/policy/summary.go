@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
@@ -58,7 +59,7 @@ func onFailures() []string {
 func DefaultSummary() Summary {
 	return Summary{
 		OnFailure: OnFailureKeep, Size: summarize.DefaultSize(), References: 0.25, PreTrim: defaultPreTrim(),
-		MaxParts: 4, Cooldown: time.Minute, CooldownNoModel: 10 * time.Minute,
+		MaxParts: 4, Cooldown: backoff.Cooldown, CooldownNoModel: backoff.CooldownNoProvider,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/scheduler"
+	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/worker"
@@ -36,7 +37,8 @@ type Database struct {
 	URL Secret `yaml:"url"`
 	// Schema holds all objects of the application.
 	Schema string `yaml:"schema"`
-	// MaxConns bounds the pool; 0 is the worker's concurrency and four more, at most 20.
+	// MaxConns bounds the pool; 0 is the worker's concurrency and four more, at most
+	// store.DefaultConns.
 	MaxConns int `yaml:"max_conns"`
 }
 
@@ -67,17 +69,13 @@ func Default() Config {
 	}
 }
 
-// mostConns is the pool's size where none is given: runs share round trips, so
-// more of them need no more connections.
-const mostConns = 20
-
-// PoolSize is the number of connections to open: MaxConns, or what the worker's
+// PoolSize returns the number of connections to open: MaxConns, or what the worker's
 // concurrency asks for.
 func (c Config) PoolSize() int {
 	if c.Database.MaxConns > 0 {
 		return c.Database.MaxConns
 	}
-	return min(c.Worker.Concurrency+4, mostConns)
+	return min(c.Worker.Concurrency+4, store.DefaultConns)
 }
 
 // File is the path of the file that was read, "" for none.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
-	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
@@ -69,7 +69,7 @@ func (c Config) validateConnections(check checkFunc) {
 	schema := regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 	check(schema.MatchString(c.Database.Schema) && !strings.HasPrefix(c.Database.Schema, "pg_"),
 		"database.schema", fmt.Sprintf("%q", c.Database.Schema), "lower-case letters, digits and _, at most 63, not starting with pg_")
-	check(c.Database.MaxConns >= 0 && c.Database.MaxConns <= 10_000, "database.max_conns", c.Database.MaxConns, "0 to 10000")
+	check(c.Database.MaxConns >= 0 && c.Database.MaxConns <= store.MostConns, "database.max_conns", c.Database.MaxConns, "0 to %d", store.MostConns)
 }
 
 func (c Config) validatePolicy(check checkFunc, registry *strategies.Registry) {
@@ -90,10 +90,8 @@ func checkSection(check checkFunc, section string, err error) {
 		return
 	}
 	for _, err := range joined.Unwrap() {
-		if f, ok := errors.AsType[*policy.Fault](err); ok {
-			check(false, section+"."+f.Key, f.Value, "%s", f.Want)
-		}
-		if f, ok := errors.AsType[*llm.ConfigError](err); ok && f.Key != "models" {
+		f, ok := errors.AsType[*policy.Fault](err)
+		if ok && f.Key != "models" { // a configuration may do without models
 			check(false, section+"."+f.Key, f.Value, "%s", f.Want)
 		}
 	}
