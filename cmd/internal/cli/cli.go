@@ -95,6 +95,7 @@ func run(ctx context.Context, args []string, e *Env) (code int) {
 	// What go-redis would print by itself comes back as errors, too.
 	logging.Disable()
 	var g grammar
+	g.Settings = kong.Plugins{settingFlags()}
 	g.Compact.registry, g.CompactFile.registry = e.Registry, e.Registry
 	parser, err := kong.New(&g,
 		kong.Name("compactor"),
