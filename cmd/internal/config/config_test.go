@@ -63,16 +63,21 @@ func TestExampleChangesNothing(t *testing.T) {
 	if c.File() != path {
 		t.Errorf("read %q", c.File())
 	}
+	lines := strings.Split(Example(), "\n")
 	for _, key := range Keys() {
-		if docs()[key] == "" {
+		o := c.Origin(key)
+		if o.Source != FromFile || o.Line == 0 {
+			t.Errorf("%s is not in the example: %v", key, o)
+			continue
+		}
+		if !strings.HasPrefix(strings.TrimSpace(lines[o.Line-2]), "# ") {
 			t.Errorf("%s has no comment", key)
 		}
-		if o := c.Origin(key); o.Source != FromFile || o.Line == 0 {
-			t.Errorf("%s is not in the example: %v", key, o)
+		if names := EnvNames(key); len(names) > 1 {
+			if want := "# Environment: " + strings.Join(names, ", then ") + "."; strings.TrimSpace(lines[o.Line-2]) != want {
+				t.Errorf("%s: want %q", key, want)
+			}
 		}
-	}
-	if len(docs()) != len(Keys()) {
-		t.Errorf("%d comments for %d keys", len(docs()), len(Keys()))
 	}
 }
 

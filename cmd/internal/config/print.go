@@ -1,15 +1,12 @@
 package config
 
 import (
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -72,59 +69,9 @@ func text(v reflect.Value) string {
 	}
 }
 
-// Example is a configuration file that holds every key with its default and a
-// comment. Loading it changes nothing.
-func Example() string {
-	c := Default()
-	docs := docs()
-	var b strings.Builder
-	b.WriteString("# Configuration of compactor: every key, with its default.\n" +
-		"# A value is overridden by the environment (COMPACTOR_<SECTION>_<KEY>) and by flags.\n" +
-		"# `compactor config print` shows what is in force and where it comes from.\n")
-	var open []string
-	for _, f := range fields(&c) {
-		path := strings.Split(f.key, ".")
-		sections, name := path[:len(path)-1], path[len(path)-1]
-		if len(sections) < 2 && !slices.Equal(sections, open) || len(sections) == 0 {
-			b.WriteByte('\n')
-		}
-		for i, s := range sections {
-			if i >= len(open) || !slices.Equal(open[:i+1], sections[:i+1]) {
-				fmt.Fprintf(&b, "%s%s:\n", strings.Repeat("  ", i), s)
-			}
-		}
-		open = sections
-		indent := strings.Repeat("  ", len(sections))
-		comment := docs[f.key]
-		if names := EnvNames(f.key); len(names) > 1 {
-			comment += "\nEnvironment: " + strings.Join(names, ", then ") + "."
-		}
-		for line := range strings.SplitSeq(comment, "\n") {
-			fmt.Fprintf(&b, "%s# %s\n", indent, line)
-		}
-		fmt.Fprintf(&b, "%s%s:%s\n", indent, name, yamlValue(f.value, indent))
-	}
-	return b.String()
-}
+//go:embed example.yaml
+var example string
 
-// yamlValue is a value behind its key: on the same line, or as a block below it.
-func yamlValue(v reflect.Value, indent string) string {
-	if d, ok := reflect.TypeAssert[time.Duration](v); ok {
-		return " " + policy.Text(d)
-	}
-	if v.Kind() == reflect.Map && v.Len() == 0 {
-		return " {}"
-	}
-	if v.Kind() == reflect.Slice && v.Len() == 0 {
-		return " []"
-	}
-	out, err := yaml.Marshal(v.Interface())
-	if err != nil {
-		return " # " + err.Error()
-	}
-	lines := strings.Split(strings.TrimRight(string(out), "\n"), "\n")
-	if v.Kind() != reflect.Slice && v.Kind() != reflect.Map {
-		return " " + lines[0]
-	}
-	return "\n" + indent + "  " + strings.Join(lines, "\n"+indent+"  ")
-}
+// Example returns a configuration file that holds every key with its default and a
+// comment. Loading it changes nothing.
+func Example() string { return example }
