@@ -52,12 +52,12 @@ func (s *attribution) rule(a *Args) {
 		action:  a.Choice("action", "", "what is done", attrDrop, attrProtect, attrKeep, attrCollapse, attrInclude),
 	}
 	missing := func(param, want string) {
-		a.faults = append(a.faults, &ParamError{a.strategy, param, "", want})
+		a.Missing(param, want)
 	}
-	if len(r.sources)+len(r.roles)+len(r.tools) == 0 && len(a.faults) == 0 {
+	if len(r.sources)+len(r.roles)+len(r.tools) == 0 && !a.Faulty() {
 		missing("source_id", "a condition: source_id, role or tool")
 	}
-	if _, given := a.params["action"]; !given {
+	if !a.Given("action") {
 		missing("action", "one of drop, protect, keep, collapse, include")
 	}
 	s.rules = append(s.rules, r)

@@ -38,7 +38,7 @@ func newCompactToolResults(a *Args) (Strategy, error) {
 			Name: "threshold", Min: 0, Doc: "how many messages a view may have before anything is done",
 		}),
 	}
-	v, ok := a.value(Param{
+	v, ok := a.Value(Param{
 		Name: "replacement", Type: "string", Default: "null",
 		Doc: "what takes the place of a result, with {tool_name}, {call_id} and {result_length} (in characters); without it results and their calls are dropped",
 	})

@@ -144,7 +144,7 @@ func newHermesEngine(v *vector) (*hermesEngine, error) {
 		return nil, err
 	}
 	h.run = func(ctx context.Context, c *Conversation, s Strategy) (Report, error) {
-		plan, err := s.Plan(ctx, c.transcript())
+		plan, err := s.Plan(ctx, c.Transcript())
 		step := Step{Changed: !plan.Empty()}
 		if errors.Is(err, ErrNoSummary) {
 			step.NoSummary, step.Err, err = noSummaryCode(err), err, nil

@@ -92,6 +92,17 @@ func (c *Conversation) Append(messages ...chat.Message) chat.Seq {
 	return first
 }
 
+// AppendRecord adds a message as a store knows it: pinned, or a summary, with which no
+// turn starts. It gets a seq and a count of its own.
+func (c *Conversation) AppendRecord(r chat.Record) {
+	c.add(&r.Message)
+	last := &c.entries[len(c.entries)-1]
+	last.Pinned = last.Pinned || r.Pinned
+	if r.Kind == chat.KindSummary && !said(r.Meta) {
+		last.Kind = chat.KindSummary
+	}
+}
+
 func (c *Conversation) add(m *chat.Message) {
 	meta := c.pairer.Describe(m, c.next())
 	meta.Tokens = c.options.Counter.Message(m)
@@ -149,7 +160,7 @@ func (c *Conversation) Records() []chat.Record {
 }
 
 // Totals counts the conversation, in all and what of it is in the view, in one pass.
-func (c *Conversation) Totals() Totals { return c.transcript().Totals() }
+func (c *Conversation) Totals() Totals { return c.Transcript().Totals() }
 
 // Excluded are the messages that are not in the view, by seq.
 func (c *Conversation) Excluded() []Excluded {
@@ -176,7 +187,7 @@ func (c *Conversation) excluded(q chat.Seq) Excluded {
 // ctx. A strategy that is nil wants nothing: the view is mended where it has to be.
 func (c *Conversation) Compact(ctx context.Context, s Strategy) (Report, error) {
 	defer c.holdUnread()()
-	r, err := c.pipeline(s).Run(ctx, c.transcript(), nil)
+	r, err := c.options.Pipeline(s).Run(ctx, c.Transcript(), nil)
 	if err != nil {
 		return Report{}, fmt.Errorf("compact: %w", err)
 	}
@@ -220,21 +231,29 @@ func (c *Conversation) unpin(seqs []chat.Seq) {
 	}
 }
 
-// pipeline is the strategy with what the options say.
-func (c *Conversation) pipeline(s Strategy) Pipeline {
+// Pipeline returns a strategy as a pipeline with the target and the fallback of the
+// options. A strategy that is nil is the empty pipeline.
+func (o Options) Pipeline(s Strategy) Pipeline {
 	p, whole := s.(Pipeline)
 	if !whole && s != nil {
 		p.Steps = []Strategy{s}
 	}
-	if c.options.Target > 0 {
-		p.Target = c.options.Target
+	if o.Target > 0 {
+		p.Target = o.Target
 	}
-	p.Fallback = p.Fallback || c.options.Fallback
+	p.Fallback = p.Fallback || o.Fallback
 	return p
 }
 
-func (c *Conversation) transcript() *Transcript {
-	return &Transcript{Entries: c.entries, Counter: c.options.Counter, groups: c.groups.Groups()}
+// Pinned reports whether the options pin the message at an index or with an id.
+func (o Options) Pinned(index int, id string) bool {
+	return slices.Contains(o.Pins, index) || id != "" && slices.Contains(o.PinIDs, id)
+}
+
+// Transcript returns what strategies plan on. It shares the conversation's memory and
+// is valid until the next change.
+func (c *Conversation) Transcript() *Transcript {
+	return NewTranscript(c.entries, c.options.Counter, c.groups.Groups())
 }
 
 // apply does what a plan wants and reports it.

@@ -204,18 +204,18 @@ func (d *Draft) Run(ctx context.Context, s Strategy, load Loader) (changed bool,
 	return d.changes != before, nil
 }
 
-// asker is implemented by strategies that have summaries written.
-type asker interface {
-	asks() summarize.Summarizer
+// asksSummary is implemented by strategies that ask for summaries.
+type asksSummary interface {
+	Summarizer() summarize.Summarizer
 }
 
 // strict reports whether a strategy has summaries written by who is strict about them.
 func strict(s Strategy) bool {
-	a, ok := s.(asker)
+	a, ok := s.(asksSummary)
 	if !ok {
 		return false
 	}
-	_, ok = a.asks().(summarize.Strict)
+	_, ok = a.Summarizer().(summarize.Strict)
 	return ok
 }
 
@@ -410,4 +410,17 @@ func (d *Draft) viewMetas() []chat.Meta {
 		}
 	}
 	return out
+}
+
+// planStages is the plan of a strategy that is made of others, where what they
+// read is in the transcript. Its error may wrap ErrNoSummary: the plan holds then.
+func planStages(ctx context.Context, t *Transcript, s stager) (chat.Plan, error) {
+	d, err := NewDraft(t)
+	if err != nil {
+		return chat.Plan{}, err
+	}
+	if err := s.stage(ctx, d, nil); err != nil {
+		return chat.Plan{}, err
+	}
+	return d.compose(true), d.unsummarized
 }

@@ -257,7 +257,7 @@ func (e *Engine) HasContent(messages []chat.Message) bool {
 	s := e.strategy
 	e.mu.Unlock()
 	if h, ok := s.(ContentHaver); ok {
-		return h.HasContent(history(messages).transcript())
+		return h.HasContent(history(messages).Transcript())
 	}
 	return len(messages) > 0
 }

@@ -197,5 +197,5 @@ func writtenBy(reason string, all []Written) *Transcript {
 			c.Append(*w.Message)
 		}
 	}
-	return c.transcript()
+	return c.Transcript()
 }

@@ -264,13 +264,3 @@ func (w *window) plan() chat.Plan {
 	p.Additions = w.adds
 	return p
 }
-
-// hasWords reports whether content holds anything at all.
-func hasWords(c chat.Content) bool {
-	for _, p := range c.Parts {
-		if p.Text != "" || p.IsMedia() {
-			return true
-		}
-	}
-	return c.Text != ""
-}

@@ -34,8 +34,3 @@ func (fromLog) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 	plan.Include = in.ranges()
 	return plan, nil
 }
-
-func isSource(k chat.Kind) bool { return k != chat.KindSummary && k != chat.KindStandIn }
-
-// said reports whether the application wrote the message, wherever it stands.
-func said(m chat.Meta) bool { return isSource(m.Kind) || m.Has(chat.Moved) }

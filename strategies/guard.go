@@ -34,6 +34,7 @@ var ErrInvalidView = errors.New("the view would be invalid")
 
 // Reasons of what the guard excludes by itself.
 const (
+	reasonFallback = "token_budget_fallback"
 	reasonRestored = "restored" // a stand-in whose original is back
 	reasonEmptied  = "emptied"  // an addition that has nothing left to stand for
 )
@@ -223,7 +224,7 @@ func (Guard) fixed(d *Draft) (last, open chat.Seq) {
 // Check is the guard alone: the result of a plan that was made elsewhere, such as
 // one that was stored before a model was asked.
 func (g Guard) Check(ctx context.Context, t *Transcript, plan chat.Plan, load Loader) (Result, error) {
-	r, err := Pipeline{Steps: []Strategy{fixedPlan{"plan", plan}}, Guard: g}.Run(ctx, t, load)
+	r, err := Pipeline{Steps: []Strategy{Fixed("plan", plan)}, Guard: g}.Run(ctx, t, load)
 	if err != nil {
 		return Result{}, fmt.Errorf("check plan: %w", err)
 	}

@@ -138,5 +138,5 @@ func (h *handoff) HasContent(t *Transcript) bool {
 	return start < end
 }
 
-// asks implements asker.
-func (h *handoff) asks() summarize.Summarizer { return h.summarizer }
+// Summarizer implements the interface that the guard knows summaries by.
+func (h *handoff) Summarizer() summarize.Summarizer { return h.summarizer }

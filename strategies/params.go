@@ -84,7 +84,7 @@ func (a *Args) Int(p Int) int64 {
 	case p.Min != MinInt:
 		limits = fmt.Sprintf("at least %d", p.Min)
 	}
-	v, ok := a.value(Param{
+	v, ok := a.Value(Param{
 		Name: p.Name, Type: "integer", Doc: p.Doc, Required: p.Required,
 		Default: strconv.FormatInt(p.Default, 10), Range: limits,
 	})
@@ -110,7 +110,7 @@ type Float struct {
 // Float returns a number parameter.
 func (a *Args) Float(p Float) float64 {
 	limits := fmt.Sprintf("%g to %g", p.Min, p.Max)
-	v, ok := a.value(Param{
+	v, ok := a.Value(Param{
 		Name: p.Name, Type: "number", Doc: p.Doc, Required: p.Required,
 		Default: strconv.FormatFloat(p.Default, 'g', -1, 64), Range: limits,
 	})
@@ -141,7 +141,7 @@ func (a *Args) Float(p Float) float64 {
 
 // Bool returns a boolean parameter.
 func (a *Args) Bool(name string, def bool, doc string) bool {
-	v, ok := a.value(Param{Name: name, Type: "boolean", Doc: doc, Default: strconv.FormatBool(def)})
+	v, ok := a.Value(Param{Name: name, Type: "boolean", Doc: doc, Default: strconv.FormatBool(def)})
 	if !ok {
 		return def
 	}
@@ -155,7 +155,7 @@ func (a *Args) Bool(name string, def bool, doc string) bool {
 
 // Text returns a string parameter.
 func (a *Args) Text(name, def, doc string) string {
-	v, ok := a.value(Param{Name: name, Type: "string", Doc: doc, Default: strconv.Quote(def)})
+	v, ok := a.Value(Param{Name: name, Type: "string", Doc: doc, Default: strconv.Quote(def)})
 	if !ok {
 		return def
 	}
@@ -170,7 +170,7 @@ func (a *Args) Text(name, def, doc string) string {
 // Choice returns a string parameter that must be one of allowed.
 func (a *Args) Choice(name, def, doc string, allowed ...string) string {
 	one := "one of " + strings.Join(allowed, ", ")
-	v, ok := a.value(Param{Name: name, Type: "string", Doc: doc, Default: def, Range: one})
+	v, ok := a.Value(Param{Name: name, Type: "string", Doc: doc, Default: def, Range: one})
 	if !ok {
 		return def
 	}
@@ -186,7 +186,7 @@ func (a *Args) Choice(name, def, doc string, allowed ...string) string {
 // string alone is a list of one.
 func (a *Args) Strings(name string, def []string, doc string) []string {
 	const want = "a list of strings that are not empty"
-	v, ok := a.value(Param{Name: name, Type: "list of strings", Doc: doc, Default: quoted(def)})
+	v, ok := a.Value(Param{Name: name, Type: "list of strings", Doc: doc, Default: quoted(def)})
 	if !ok {
 		return def
 	}
@@ -220,7 +220,7 @@ func (a *Args) Strings(name string, def []string, doc string) []string {
 // that is a list of objects, in order. Faults of an object name its place.
 func (a *Args) Objects(name, doc string, each func(*Args)) {
 	const want = "a list of objects"
-	v, ok := a.value(Param{Name: name, Type: "list of objects", Doc: doc, Required: true})
+	v, ok := a.Value(Param{Name: name, Type: "list of objects", Doc: doc, Required: true})
 	if !ok {
 		return
 	}
@@ -254,7 +254,7 @@ func (a *Args) Objects(name, doc string, each func(*Args)) {
 // {"strategy": name, "params": {…}}, made by the registry that makes this one.
 func (a *Args) Strategies(name, doc string) []Strategy {
 	const want = `a list of {"strategy": name, "params": {…}}`
-	v, ok := a.value(Param{Name: name, Type: "list of strategies", Doc: doc, Default: "[]"})
+	v, ok := a.Value(Param{Name: name, Type: "list of strategies", Doc: doc, Default: "[]"})
 	if !ok {
 		return nil
 	}
@@ -333,8 +333,17 @@ func (a *Args) Fault(param string, given any, format string, args ...any) {
 	a.faults = append(a.faults, &ParamError{a.strategy, param, show(given), fmt.Sprintf(format, args...)})
 }
 
-// value notes that a parameter was asked for and returns what was given.
-func (a *Args) value(p Param) (any, bool) {
+// Missing records that a parameter has to be given; want says what it takes.
+func (a *Args) Missing(param, want string) {
+	a.faults = append(a.faults, &ParamError{a.strategy, param, "", want})
+}
+
+// Faulty reports whether a parameter was at fault so far.
+func (a *Args) Faulty() bool { return len(a.faults) > 0 }
+
+// Value notes that a parameter was asked for and returns what was given. It is for
+// types that the other methods do not know.
+func (a *Args) Value(p Param) (any, bool) {
 	if p.Required {
 		p.Default = ""
 	}

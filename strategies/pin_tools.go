@@ -42,5 +42,3 @@ func (d *Draft) pinTools(ctx context.Context, names []string, load Loader) error
 	d.pin(seqs)
 	return nil
 }
-
-func makesCalls(e *Entry) bool { return e.Role == chat.RoleAssistant && e.Calls > 0 }

@@ -245,7 +245,9 @@ func (p Pipeline) fall(d *Draft, r *Result, totals *Totals) bool {
 	return step.Changed
 }
 
-// fixedPlan is a strategy that wants the same whatever it sees.
+// Fixed returns a strategy that plans the same whatever it sees.
+func Fixed(name string, p chat.Plan) Strategy { return fixedPlan{name, p} }
+
 type fixedPlan struct {
 	name string
 	plan chat.Plan
@@ -254,3 +256,19 @@ type fixedPlan struct {
 func (s fixedPlan) Name() string { return s.name }
 
 func (s fixedPlan) Plan(context.Context, *Transcript) (chat.Plan, error) { return s.plan, nil }
+
+// noSummaryCode is why there was no summary, as a code.
+func noSummaryCode(err error) string {
+	var failure *summarize.Failure
+	switch {
+	case errors.As(err, &failure):
+		return failure.Code
+	case errors.Is(err, summarize.ErrNoModel):
+		return "no_model"
+	case errors.Is(err, errEmptySummary):
+		return "empty_answer"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	}
+	return "failed"
+}

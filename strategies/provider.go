@@ -179,16 +179,10 @@ func (p *Provider) Read(ctx context.Context, added ...chat.Message) (Compacted, 
 			if s.SkipExcluded && !r.Included || !s.SkipExcluded && !said(r.Meta) {
 				continue
 			}
-			m := r.Message
-			if m.SourceID == "" {
-				m.SourceID = s.Name
+			if r.Message.SourceID == "" {
+				r.Message.SourceID = s.Name
 			}
-			c.add(&m)
-			last := &c.entries[len(c.entries)-1]
-			last.Pinned = last.Pinned || r.Pinned
-			if r.Kind == chat.KindSummary && !said(r.Meta) {
-				last.Kind = chat.KindSummary // no user message starts a turn with it
-			}
+			c.AppendRecord(*r)
 		}
 	}
 	c.Append(added...)

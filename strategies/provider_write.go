@@ -46,7 +46,6 @@ func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*Transcrip
 	if t.Counter == nil {
 		t.Counter = tokens.Chars4{}
 	}
-	pin := NewConversation(p.Options)
 	var pairer chat.Pairer
 	for i := range log.Records {
 		r := &log.Records[i]
@@ -54,7 +53,7 @@ func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*Transcrip
 			pairer.Describe(&r.Message, r.Seq)
 		}
 		t.Entries = append(t.Entries, Entry{
-			Meta: r.Meta, Included: r.Included, Pinned: r.Pinned || pin.pinIDs[r.Message.ID], Message: &r.Message,
+			Meta: r.Meta, Included: r.Included, Pinned: r.Pinned || p.Options.Pinned(-1, r.Message.ID), Message: &r.Message,
 		})
 	}
 	own := slices.Clone(messages)
@@ -63,7 +62,7 @@ func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*Transcrip
 		meta := pairer.Describe(m, log.Last+chat.Seq(i+1))
 		meta.Tokens = t.Counter.Message(m)
 		t.Entries = append(t.Entries, Entry{
-			Meta: meta, Included: true, Pinned: pin.pins[i] || m.ID != "" && pin.pinIDs[m.ID], Message: m,
+			Meta: meta, Included: true, Pinned: p.Options.Pinned(i, m.ID), Message: m,
 		})
 	}
 	_, err := NewDraft(t) // in order?
@@ -73,19 +72,15 @@ func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*Transcrip
 // plan has New plan on the new messages alone, so that it cannot touch others, and
 // After on all of them; the guard holds both to what is true of the whole.
 func (p *Provider) plan(ctx context.Context, t *Transcript, fresh int) (Report, chat.Plan, error) {
-	c := NewConversation(p.Options)
-	all := c.pipeline(p.After)
+	all := p.Options.Pipeline(p.After)
 	if p.New != nil {
-		alone, _ := p.New.(Pipeline)
-		if _, whole := p.New.(Pipeline); !whole {
-			alone.Steps = []Strategy{p.New}
-		}
+		alone := Options{}.Pipeline(p.New)
 		// The guard is that of the whole alone.
 		wanted, err := alone.Plan(ctx, &Transcript{Entries: t.Entries[len(t.Entries)-fresh:], Counter: t.Counter})
 		if err != nil {
 			return Report{}, chat.Plan{}, err
 		}
-		fixed := fixedPlan{p.New.Name(), wanted}
+		fixed := Fixed(p.New.Name(), wanted)
 		if all.Target > 0 { // it is that of what is behind
 			all = Pipeline{Steps: []Strategy{fixed, Pipeline{Steps: all.Steps, Target: all.Target, Fallback: all.Fallback}}, Guard: all.Guard}
 		} else {
@@ -103,12 +98,12 @@ func (p *Provider) plan(ctx context.Context, t *Transcript, fresh int) (Report, 
 		report.Grew, report.After = true, r.Before
 		return report, chat.Plan{}, nil
 	}
-	report.tell(t, r.Plan)
+	describe(&report, t, r.Plan)
 	return report, r.Plan, nil
 }
 
-// tell adds what a plan does to a transcript.
-func (r *Report) tell(t *Transcript, p chat.Plan) {
+// describe adds to a report what a plan does to a transcript.
+func describe(r *Report, t *Transcript, p chat.Plan) {
 	bySeq := map[chat.Seq]*Entry{}
 	next := chat.Seq(1)
 	for i := range t.Entries {

@@ -43,40 +43,6 @@ type registered struct {
 	make Constructor
 }
 
-// Builtin is a new registry of the strategies of this package.
-func Builtin() *Registry {
-	r := &Registry{known: map[string]registered{}}
-	add := func(name, doc string, constructor Constructor) { r.known[name] = registered{doc, constructor} }
-	// Microsoft Agent Framework
-	add("truncation", "drop the oldest groups once the view is too large", newTruncation)
-	add("sliding_window", "keep the newest groups", newSlidingWindow)
-	add("selective_tool_call", "drop all but the newest tool calls", newSelectiveToolCall)
-	add("tool_result", "collapse all but the newest tool calls into their results", newToolResult)
-	add("summarization", "replace all but the newest messages by a summary", newSummarization)
-	add("token_budget", "run strategies until the view is within a token budget, then drop the oldest groups", newTokenBudget)
-	add("context_window", "collapse older tool calls at one share of the context window, drop the oldest groups at another", newContextWindow)
-	// Timbal
-	add("keep_last_n_turns", "keep the newest turns", newKeepLastTurns)
-	add("keep_last_n_messages", "keep the newest messages", newKeepLastMessages)
-	add("compact_tool_results", "drop or replace all but the newest tool results", newCompactToolResults)
-	add("summarize", "keep one summary of all but the newest messages, brought up to date each time", newSummarize)
-	// Hermes
-	add("prune_tool_results", "replace repeated and old tool outputs by one line each, and cut long tool arguments", newPruneToolResults)
-	add("handoff", "summarize what lies between head and tail as notes for who takes over, prune old tool results", newHandoff)
-	// split points: Codex, Gemini CLI, opencode
-	add("preserve_user_messages", "keep what the user said, and a summary of everything else", newPreserveUserMessages)
-	add("preserve_recent_fraction", "keep the newest share of the view, and a summary of what is before it", newPreserveRecentFraction)
-	add("preserve_recent_turns", "keep the newest turns, and a summary of what is before them", newPreserveRecentTurns)
-	// single purposes, mostly steps of a pipeline
-	add("attribution", "go by who said it: rules by source, role and tool", newAttribution)
-	add("clamp", "cut the middle out of messages that are too large", newClamp)
-	add("dedupe_reads", "stub file reads that were done again or are out of date", newDedupeReads)
-	add("clear_tool_arguments", "shorten the large arguments of older tool calls", newClearToolArguments)
-	add("strip_media", "leave out images and other media of older turns", newStripMedia)
-	add("protect_head", "keep the beginning, whatever later steps want", newProtectHead)
-	return r
-}
-
 // Register adds a strategy under a name in snake_case that is not taken. doc is
 // one line.
 func (r *Registry) Register(name, doc string, constructor Constructor) error {

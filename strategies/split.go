@@ -216,5 +216,5 @@ func shorten(s string, n int) string {
 	return s[:from] + clampedNote(s[from:to]) + s[to:]
 }
 
-// asks implements asker.
-func (s *splitPoint) asks() summarize.Summarizer { return s.summarizer }
+// Summarizer implements the interface that the guard knows summaries by.
+func (s *splitPoint) Summarizer() summarize.Summarizer { return s.summarizer }

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // Strategy plans a compaction. Implementations are immutable and safe for
@@ -45,22 +44,6 @@ var ErrNoSummary = errors.New("no summary")
 
 // errEmptySummary is wrapped with ErrNoSummary where the answer holds nothing.
 var errEmptySummary = errors.New("the answer is empty")
-
-// noSummaryCode is why there was no summary, as a code.
-func noSummaryCode(err error) string {
-	var failure *summarize.Failure
-	switch {
-	case errors.As(err, &failure):
-		return failure.Code
-	case errors.Is(err, summarize.ErrNoModel):
-		return "no_model"
-	case errors.Is(err, errEmptySummary):
-		return "empty_answer"
-	case errors.Is(err, context.DeadlineExceeded):
-		return "timeout"
-	}
-	return "failed"
-}
 
 // Loader reads the content of messages. The result holds every seq asked for.
 type Loader func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error)

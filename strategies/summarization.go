@@ -193,5 +193,5 @@ func spoken(m *chat.Message) string {
 	return strings.Join(kinds, ", ")
 }
 
-// asks implements asker.
-func (s *summarization) asks() summarize.Summarizer { return s.summarizer }
+// Summarizer implements the interface that the guard knows summaries by.
+func (s *summarization) Summarizer() summarize.Summarizer { return s.summarizer }

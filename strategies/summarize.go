@@ -263,5 +263,5 @@ const (
 	maxArgumentChars = 200
 )
 
-// asks implements asker.
-func (s *rollingSummary) asks() summarize.Summarizer { return s.summarizer }
+// Summarizer implements the interface that the guard knows summaries by.
+func (s *rollingSummary) Summarizer() summarize.Summarizer { return s.summarizer }

@@ -9,7 +9,6 @@ import (
 
 // Reasons of the deterministic fallback.
 const (
-	reasonFallback       = "token_budget_fallback"
 	reasonFallbackStrict = "token_budget_fallback_strict"
 )
 
@@ -56,19 +55,6 @@ func (s *tokenBudget) Reads(t *Transcript) []chat.Seq {
 // Plan implements Strategy.
 func (s *tokenBudget) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
 	return planStages(ctx, t, s)
-}
-
-// planStages is the plan of a strategy that is made of others, where what they
-// read is in the transcript. Its error may wrap ErrNoSummary: the plan holds then.
-func planStages(ctx context.Context, t *Transcript, s stager) (chat.Plan, error) {
-	d, err := NewDraft(t)
-	if err != nil {
-		return chat.Plan{}, err
-	}
-	if err := s.stage(ctx, d, nil); err != nil {
-		return chat.Plan{}, err
-	}
-	return d.compose(true), d.unsummarized
 }
 
 // stage implements stager.

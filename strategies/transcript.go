@@ -34,6 +34,12 @@ type Transcript struct {
 	groups []chat.Group
 }
 
+// NewTranscript returns a transcript whose groups are known, so that they are not
+// made again; they must be those of chat.Groups.
+func NewTranscript(entries []Entry, counter Counter, groups []chat.Group) *Transcript {
+	return &Transcript{Entries: entries, Counter: counter, groups: groups}
+}
+
 // Totals counts a transcript, in all and what of it is in the view.
 type Totals struct {
 	Groups    int         `json:"groups"`
@@ -256,3 +262,12 @@ func (s *seqSet) exclude(reason string) chat.Plan {
 	}
 	return chat.Plan{Exclude: []chat.Exclusion{{Reason: reason, Seqs: s.ranges()}}}
 }
+
+// isSource reports whether messages of a kind were written by the application.
+func isSource(k chat.Kind) bool { return k != chat.KindSummary && k != chat.KindStandIn }
+
+// said reports whether the application wrote the message, wherever it stands.
+func said(m chat.Meta) bool { return isSource(m.Kind) || m.Has(chat.Moved) }
+
+// makesCalls reports whether an entry is a message with tool calls.
+func makesCalls(e *Entry) bool { return e.Role == chat.RoleAssistant && e.Calls > 0 }
