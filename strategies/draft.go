@@ -238,7 +238,7 @@ func (d *Draft) worthIt(s Strategy, p chat.Plan) error {
 	if grown < 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrNoSummary, &summarize.Failure{Code: string(summarize.CodeTooLarge)})
+	return fmt.Errorf("%w: %w", ErrNoSummary, &summarize.Failure{Code: summarize.FailureTooLarge})
 }
 
 // pin pins messages for what is still to come of a run.

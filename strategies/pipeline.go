@@ -156,7 +156,7 @@ func (p Pipeline) fallsBack(r *Result) bool {
 		return p.Fallback
 	}
 	switch r.Steps[last].NoSummary {
-	case "", string(summarize.CodeTooLarge): // there was nothing to gain by one
+	case "", summarize.FailureTooLarge: // there was nothing to gain by one
 		return p.Fallback
 	}
 	return p.Unsummarized == DropOldest

@@ -14,6 +14,9 @@ var ErrNoModel = errors.New("no model is configured that could summarize")
 // who asked has to try again, as if it had not. Nothing else may take its place.
 var ErrInterrupted = errors.New("the summary was interrupted")
 
+// FailureTooLarge is the code of a summary that would make the view larger.
+const FailureTooLarge = "too_large"
+
 // Failure is why a summary was not had, as a code in snake_case. Codes are stored and
 // shown, the text of Err is not.
 type Failure struct {

@@ -28,7 +28,7 @@ const (
 	// CodeMissingSections: sections that were asked for are not there, or empty.
 	CodeMissingSections Code = "missing_sections"
 	// CodeTooLarge: larger than allowed, or not smaller than what it replaces.
-	CodeTooLarge Code = "too_large"
+	CodeTooLarge Code = FailureTooLarge
 	// CodeWrongScript: written in a script that the user does not write.
 	CodeWrongScript Code = "wrong_script"
 	// CodeToolSyntax: markup of a tool call instead of, or within, the answer.

@@ -11,76 +11,19 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// The steps that make messages smaller before they are summarized.
 const (
-	TailLines         = "tail_lines"
-	CapToolContent    = "cap_tool_content"
-	ClearOlderOutputs = "clear_older_outputs"
-	DropAgentItems    = "drop_agent_items"
-	DropOldest        = "drop_oldest"
+	defaultLines               = 30
+	defaultToolCap chat.Tokens = 50_000
+	defaultKeep                = 3
 )
 
-// PreTrim is one step of a policy. Each number belongs to one or two steps and is 0
-// for that step's default.
-type PreTrim struct {
-	Step string `yaml:"step" json:"step"`
-	// Lines is how many lines of each tool output tail_lines keeps; 30 by default.
-	Lines int `yaml:"lines,omitempty" json:"lines,omitempty"`
-	// Tokens is how many tokens all tool outputs together have after cap_tool_content,
-	// 50,000 by default; or all messages after drop_agent_items and drop_oldest, by
-	// default what the Trimmer says.
-	Tokens chat.Tokens `yaml:"tokens,omitempty" json:"tokens,omitempty"`
-	// Keep is how many of the newest outputs clear_older_outputs leaves; 3 by default.
-	Keep int `yaml:"keep,omitempty" json:"keep,omitempty"`
-}
-
-const (
-	defaultLines                = 30
-	defaultToolCap  chat.Tokens = 50_000
-	defaultKeep                 = 3
-	mostPreTrimSize chat.Tokens = 1_000_000_000
-)
-
-// preTrims are what the steps are by name.
-var preTrims = map[string]struct {
-	uses string // keys of its numbers
-	run  func(*trim, PreTrim)
-}{
-	TailLines:         {"lines", (*trim).tailLines},
-	CapToolContent:    {"tokens", (*trim).capToolContent},
-	ClearOlderOutputs: {"keep", (*trim).clearOlder},
-	DropAgentItems:    {"tokens", (*trim).dropAgentItems},
-	DropOldest:        {"tokens", (*trim).dropOldest},
-}
-
-// PreTrimSteps are the names of the steps, in the order in which they make sense.
-func PreTrimSteps() []string {
-	return []string{TailLines, CapToolContent, ClearOlderOutputs, DropAgentItems, DropOldest}
-}
-
-// Validate reports everything that is wrong with p at once, with the names that are
-// allowed; nil for nothing.
-func (p PreTrim) Validate() error {
-	var faults []error
-	fault := func(key string, value any, want string) {
-		faults = append(faults, fmt.Errorf("%s: %v: want %s", key, value, want))
-	}
-	step, known := preTrims[p.Step]
-	if !known {
-		fault("step", fmt.Sprintf("%q", p.Step), "one of "+strings.Join(PreTrimSteps(), ", "))
-	}
-	for _, n := range []struct {
-		key         string
-		value, most int64
-	}{{"lines", int64(p.Lines), 1_000_000}, {"tokens", int64(p.Tokens), int64(mostPreTrimSize)}, {"keep", int64(p.Keep), 1_000_000}} {
-		switch {
-		case n.value < 0 || n.value > n.most:
-			fault(n.key, n.value, fmt.Sprintf("0 to %d", n.most))
-		case known && n.value != 0 && step.uses != n.key:
-			fault(n.key, n.value, "nothing: "+p.Step+" takes "+step.uses)
-		}
-	}
-	return errors.Join(faults...)
+// preTrims are the steps by name.
+var preTrims = map[string]func(*trim, PreTrim){
+	TailLines:         (*trim).tailLines,
+	CapToolContent:    (*trim).capToolContent,
+	ClearOlderOutputs: (*trim).clearOlder,
+	DropAgentItems:    (*trim).dropAgentItems,
+	DropOldest:        (*trim).dropOldest,
 }
 
 // Trimmed is what a step cut, or several did.
@@ -136,7 +79,7 @@ func (t Trimmer) Run(steps []PreTrim, ms []*chat.Message) ([]*chat.Message, []Tr
 	for i, p := range steps {
 		work.cut = Trimmed{}
 		if step, ok := preTrims[p.Step]; ok {
-			step.run(work, p)
+			step(work, p)
 		}
 		cut[i] = work.cut
 	}

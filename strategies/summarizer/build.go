@@ -55,7 +55,7 @@ func (w Writers) Report(steps []strategies.Step) {
 			continue
 		case r.Failure == "":
 			r.Failure = s.NoSummary
-		case s.NoSummary == string(summarize.CodeTooLarge):
+		case s.NoSummary == summarize.FailureTooLarge:
 			s.NoSummary = r.Failure
 		}
 		r.WrittenBy = ""
