@@ -19,12 +19,13 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/cli"
 	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // Main runs the command line of the process with the built-in strategies and
 // those that register adds, and exits with the command's code. The first
 // interrupt or SIGTERM ends the command in order, a second one at once.
-func Main(register ...func(*strategies.Registry) error) {
+func Main(register ...func(*plan.Registry) error) {
 	registry := strategies.Builtin()
 	for _, add := range register {
 		if err := add(registry); err != nil {

@@ -57,7 +57,7 @@ func Default() Config {
 }
 
 // Validate reports every setting that is out of range, as an errors.Join of
-// *policy.Fault values. Zeros are not replaced by defaults before, and the policy is
+// *policy.FieldError values. Zeros are not replaced by defaults before, and the policy is
 // not looked at.
 func (c Config) Validate() error {
 	// maxPageSize keeps a page's transaction short and its deliveries small in memory.

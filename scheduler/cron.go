@@ -23,7 +23,7 @@ const (
 // before started.
 func (s *Scheduler) runCron(ctx context.Context, started time.Time) error {
 	decided, err := retry(ctx, s, "last slot", func(ctx context.Context) (time.Time, error) {
-		return s.store.LastSlot(ctx, EntryNightly)
+		return s.store.LastTick(ctx, EntryNightly)
 	})
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *Scheduler) fireDue(ctx context.Context, decided time.Time) (time.Time, 
 		if newer := newestSlot(s.schedule, slot.In(s.location), now.In(s.location)); !newer.IsZero() {
 			slot = newer
 		}
-		return s.store.FireSlot(ctx, EntryNightly, slot.UTC(), s.cfg.Holder)
+		return s.store.FireTick(ctx, EntryNightly, slot.UTC(), s.cfg.Holder)
 	})
 	if err != nil {
 		return decided, err

@@ -127,7 +127,7 @@ func (f *fakeStore) Resign(ctx context.Context, _, holder string) error {
 	return nil
 }
 
-func (f *fakeStore) FireSlot(ctx context.Context, entry string, slot time.Time, by string) (bool, error) {
+func (f *fakeStore) FireTick(ctx context.Context, entry string, slot time.Time, by string) (bool, error) {
 	if err := f.enter(ctx, "fire"); err != nil {
 		return false, err
 	}
@@ -137,11 +137,11 @@ func (f *fakeStore) FireSlot(ctx context.Context, entry string, slot time.Time, 
 		return false, nil
 	}
 	f.slots, f.firedBy = append(f.slots, slot), append(f.firedBy, by)
-	f.sweeps = append(f.sweeps, &fakeSweep{Sweep: store.Sweep{ID: int64(len(f.sweeps) + 1), Entry: entry, Slot: slot}})
+	f.sweeps = append(f.sweeps, &fakeSweep{Sweep: store.Sweep{ID: int64(len(f.sweeps) + 1), Entry: entry, Tick: slot}})
 	return true, nil
 }
 
-func (f *fakeStore) LastSlot(ctx context.Context, _ string) (last time.Time, err error) {
+func (f *fakeStore) LastTick(ctx context.Context, _ string) (last time.Time, err error) {
 	if err := f.enter(ctx, "last slot"); err != nil {
 		return time.Time{}, err
 	}

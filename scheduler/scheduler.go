@@ -23,9 +23,9 @@ type Leases interface {
 }
 
 // Slots are the times of the cron; each fires once.
-type Slots interface {
-	FireSlot(ctx context.Context, entry string, slot time.Time, by string) (bool, error)
-	LastSlot(ctx context.Context, entry string) (time.Time, error)
+type Ticks interface {
+	FireTick(ctx context.Context, entry string, slot time.Time, by string) (bool, error)
+	LastTick(ctx context.Context, entry string) (time.Time, error)
 }
 
 // Sweeps are the passes over the fleet.
@@ -58,7 +58,7 @@ type Answers interface {
 // contracts are those documented there.
 type Store interface {
 	Leases
-	Slots
+	Ticks
 	Sweeps
 	Deliveries
 	Policies
@@ -145,7 +145,7 @@ func (s *Scheduler) TriggerSweep(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	slot := s.clock().UTC().Truncate(time.Second)
-	fired, err := s.store.FireSlot(ctx, EntryNightly, slot, s.cfg.Holder)
+	fired, err := s.store.FireTick(ctx, EntryNightly, slot, s.cfg.Holder)
 	if err != nil {
 		return false, fmt.Errorf("trigger a sweep: %w", err)
 	}

@@ -68,7 +68,7 @@ func (s *Scheduler) sweep(ctx context.Context, sw store.Sweep, r *room) error {
 			return err
 		}
 		if next.done {
-			s.log.InfoContext(ctx, "sweep ended", "sweep_id", sw.ID, "entry", sw.Entry, "slot", sw.Slot.UTC(),
+			s.log.InfoContext(ctx, "sweep ended", "sweep_id", sw.ID, "entry", sw.Entry, "slot", sw.Tick.UTC(),
 				"queued", queued, "duration", time.Since(began), "resumed", sw.Queued > 0)
 			return nil
 		}

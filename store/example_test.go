@@ -7,6 +7,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // An application that compacts on the way to the model and back, with its history in
@@ -20,12 +21,12 @@ func ExampleStore_History() {
 	}
 	defer st.Close()
 	registry := strategies.Builtin()
-	before, err := registry.New("sliding_window", strategies.Params{"keep_last_groups": 20})
+	before, err := registry.New("sliding_window", plan.Params{"keep_last_groups": 20})
 	if err != nil {
 		log.Print(err)
 		return
 	}
-	after, err := registry.New("tool_result", strategies.Params{"keep_last_tool_call_groups": 1})
+	after, err := registry.New("tool_result", plan.Params{"keep_last_tool_call_groups": 1})
 	if err != nil {
 		log.Print(err)
 		return

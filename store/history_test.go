@@ -10,13 +10,15 @@ import (
 
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 var _ strategies.History = (*History)(nil)
 
 // makes is a strategy of the registry.
-func makes(t *testing.T, name string, p strategies.Params) strategies.Strategy {
+func makes(t *testing.T, name string, p plan.Params) plan.Strategy {
 	t.Helper()
 	s, err := strategies.Builtin().New(name, p)
 	if err != nil {
@@ -68,9 +70,9 @@ func TestAProviderWritesThroughAHistory(t *testing.T) {
 		source.StoreExcluded = excluded
 		p, err := strategies.NewProvider(strategies.ProviderConfig{
 			Sources: []strategies.Source{source},
-			Before:  makes(t, "sliding_window", strategies.Params{"keep_last_groups": 1}),
-			New:     makes(t, "tool_result", strategies.Params{"keep_last_tool_call_groups": 0}),
-			After:   makes(t, "sliding_window", strategies.Params{"keep_last_groups": 4}),
+			Before:  makes(t, "sliding_window", plan.Params{"keep_last_groups": 1}),
+			New:     makes(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}),
+			After:   makes(t, "sliding_window", plan.Params{"keep_last_groups": 4}),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +116,7 @@ func TestAProviderWritesThroughAHistory(t *testing.T) {
 		if len(runs) == 0 || runs[0].Trigger != TriggerApplication || runs[0].RequestedBy != "host" || runs[0].Outcome != "applied" || !runs[0].InForce {
 			t.Fatalf("%+v", runs)
 		}
-		var ran []strategies.Step
+		var ran []pipeline.Step
 		if err := json.Unmarshal(runs[0].Steps, &ran); err != nil || len(ran) == 0 {
 			t.Errorf("steps: %s, %v", runs[0].Steps, err)
 		}
@@ -194,7 +196,7 @@ func TestAHistoryRefusesStalePlansAndKeepsTheMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := strategies.NewProvider(strategies.ProviderConfig{
-		Sources: []strategies.Source{strategies.NewSource("chat", h)}, After: makes(t, "sliding_window", strategies.Params{"keep_last_groups": 1}),
+		Sources: []strategies.Source{strategies.NewSource("chat", h)}, After: makes(t, "sliding_window", plan.Params{"keep_last_groups": 1}),
 	})
 	if err != nil {
 		t.Fatal(err)

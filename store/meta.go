@@ -48,7 +48,7 @@ func kindCode(k chat.Kind) byte {
 	switch k {
 	case chat.KindSummary:
 		return 's'
-	case chat.KindStandIn:
+	case chat.KindReplacement:
 		return 'i'
 	case chat.KindSource:
 	}
@@ -60,7 +60,7 @@ func kindOf(code byte) chat.Kind {
 	case 's':
 		return chat.KindSummary
 	case 'i':
-		return chat.KindStandIn
+		return chat.KindReplacement
 	}
 	return chat.KindSource
 }

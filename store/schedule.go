@@ -85,14 +85,14 @@ func (s *Store) RefreshThresholds(ctx context.Context, after int64, limit int) (
 type Sweep struct {
 	ID     int64
 	Entry  string
-	Slot   time.Time
+	Tick   time.Time
 	Queued int64
 	Ended  bool
 }
 
 // FireSlot starts the sweep of a cron slot. It reports false if somebody did
 // already: of several schedulers one fires.
-func (s *Store) FireSlot(ctx context.Context, entry string, slot time.Time, by string) (bool, error) {
+func (s *Store) FireTick(ctx context.Context, entry string, slot time.Time, by string) (bool, error) {
 	const query = `
 		WITH fired AS (INSERT INTO compactor.cron_ticks (entry, tick, fired_by) VALUES ($1, $2, $3)
 			ON CONFLICT DO NOTHING RETURNING 1)
@@ -102,7 +102,7 @@ func (s *Store) FireSlot(ctx context.Context, entry string, slot time.Time, by s
 }
 
 // LastSlot is the latest slot of an entry that was fired; the zero time if none was.
-func (s *Store) LastSlot(ctx context.Context, entry string) (time.Time, error) {
+func (s *Store) LastTick(ctx context.Context, entry string) (time.Time, error) {
 	var slot *time.Time
 	err := s.pool.QueryRow(ctx, s.q(`SELECT max(tick) FROM compactor.cron_ticks WHERE entry = $1`), entry).Scan(&slot)
 	if err != nil || slot == nil {

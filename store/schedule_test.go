@@ -82,14 +82,14 @@ func TestOfManySchedulersOneFiresASlot(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	slot := time.Date(2025, 6, 1, 3, 0, 0, 0, time.UTC)
-	if last := must(s.LastSlot(t.Context(), "nightly"))(t); !last.IsZero() {
+	if last := must(s.LastTick(t.Context(), "nightly"))(t); !last.IsZero() {
 		t.Errorf("last slot %v, want none", last)
 	}
 	var fired atomic.Int32
 	done := make(chan error)
 	for i := range 8 {
 		go func() {
-			ok, err := s.FireSlot(context.Background(), "nightly", slot, fmt.Sprint("scheduler ", i))
+			ok, err := s.FireTick(context.Background(), "nightly", slot, fmt.Sprint("scheduler ", i))
 			if ok {
 				fired.Add(1)
 			}
@@ -104,14 +104,14 @@ func TestOfManySchedulersOneFiresASlot(t *testing.T) {
 	if fired.Load() != 1 {
 		t.Errorf("fired %d times, want once", fired.Load())
 	}
-	if !must(s.FireSlot(t.Context(), "nightly", slot.Add(24*time.Hour), "x"))(t) || !must(s.FireSlot(t.Context(), "weekly", slot, "x"))(t) {
+	if !must(s.FireTick(t.Context(), "nightly", slot.Add(24*time.Hour), "x"))(t) || !must(s.FireTick(t.Context(), "weekly", slot, "x"))(t) {
 		t.Error("another slot or entry did not fire")
 	}
-	if last := must(s.LastSlot(t.Context(), "nightly"))(t); !last.Equal(slot.Add(24 * time.Hour)) {
+	if last := must(s.LastTick(t.Context(), "nightly"))(t); !last.Equal(slot.Add(24 * time.Hour)) {
 		t.Errorf("last slot %v", last)
 	}
 	sweeps := must(s.OpenSweeps(t.Context()))(t)
-	want := []Sweep{{Entry: "nightly", Slot: slot}, {Entry: "nightly", Slot: slot.Add(24 * time.Hour)}, {Entry: "weekly", Slot: slot}}
+	want := []Sweep{{Entry: "nightly", Tick: slot}, {Entry: "nightly", Tick: slot.Add(24 * time.Hour)}, {Entry: "weekly", Tick: slot}}
 	if diff := cmp.Diff(want, sweeps, cmpopts.IgnoreFields(Sweep{}, "ID"), cmpopts.EquateApproxTime(0)); diff != "" {
 		t.Errorf("open sweeps (-want +got):\n%s", diff)
 	}
@@ -124,7 +124,7 @@ func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
 	add(t, s, Key{Session: "small"}, counted(user("m1", "x"), 1))
 	request(t, s, keys[1], TriggerOperator)
 	exec(t, s, `INSERT INTO compactor.runs (sid, trigger) SELECT sid, 'nightly' FROM compactor.sessions WHERE id = 's03'`)
-	if !must(s.FireSlot(t.Context(), "nightly", time.Now(), "x"))(t) {
+	if !must(s.FireTick(t.Context(), "nightly", time.Now(), "x"))(t) {
 		t.Fatal("did not fire")
 	}
 	sweep := must(s.OpenSweeps(t.Context()))(t)[0].ID
@@ -170,7 +170,7 @@ func TestTwoSchedulersShareASweep(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	dueSessions(t, s, 20)
-	must(s.FireSlot(t.Context(), "nightly", time.Now(), "x"))(t)
+	must(s.FireTick(t.Context(), "nightly", time.Now(), "x"))(t)
 	sweep := must(s.OpenSweeps(t.Context()))(t)[0].ID
 	pages := make(chan int)
 	for range 4 {

@@ -113,7 +113,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	}
 	must(s.Relay(t.Context(), 0, 0, 9, time.Minute))(t)
 	must(s.Forgotten(t.Context(), 9, time.Minute))(t)
-	must(s.FireSlot(t.Context(), "e", time.Now(), "x"))(t)
+	must(s.FireTick(t.Context(), "e", time.Now(), "x"))(t)
 	must2(s.SweepPage(t.Context(), 1, 9, time.Minute))(t)
 	must(s.Lead(t.Context(), "r", "h", time.Minute))(t)
 	thresholds(t, s, Threshold{"", 6, 0})
@@ -125,7 +125,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	_, err4 := s.Runs(t.Context(), RunFilter{Limit: 9})
 	_, err5 := s.Sessions(t.Context(), SessionFilter{Limit: 9})
 	_, _, err6 := s.Checksum(t.Context(), session(t, s, k).SID, chat.Open-1)
-	_, err7 := s.LastSlot(t.Context(), "e")
+	_, err7 := s.LastTick(t.Context(), "e")
 	_, err8 := s.OpenSweeps(t.Context())
 	if err := errors.Join(append(errs, err1, err2, err3, err4, err5, err6, err7, err8)...); err != nil {
 		t.Fatal(err)

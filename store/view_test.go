@@ -139,12 +139,12 @@ func TestExplainingALongSessionIsNotMessagesTimesRuns(t *testing.T) {
 }
 
 // plan is what EXPLAIN says of a node and those below it.
-type plan struct {
-	Type  string `json:"Node Type"`
-	Hit   int    `json:"Shared Hit Blocks"`
-	Read  int    `json:"Shared Read Blocks"`
-	Index string `json:"Index Name"`
-	Plans []plan `json:"Plans"`
+type planOf struct {
+	Type  string   `json:"Node Type"`
+	Hit   int      `json:"Shared Hit Blocks"`
+	Read  int      `json:"Shared Read Blocks"`
+	Index string   `json:"Index Name"`
+	Plans []planOf `json:"Plans"`
 
 	// These are for each of Loops.
 	Rows     float64 `json:"Actual Rows"`
@@ -154,7 +154,7 @@ type plan struct {
 }
 
 // rows is how many rows all nodes have returned or looked at in vain.
-func (p plan) rows() float64 {
+func (p planOf) rows() float64 {
 	n := (p.Rows + p.Filtered + p.Unjoined) * p.Loops
 	for _, q := range p.Plans {
 		n += q.rows()
@@ -162,13 +162,13 @@ func (p plan) rows() float64 {
 	return n
 }
 
-func (p plan) has(node, index string) bool {
-	return p.Type == node && p.Index == index || slices.ContainsFunc(p.Plans, func(q plan) bool { return q.has(node, index) })
+func (p planOf) has(node, index string) bool {
+	return p.Type == node && p.Index == index || slices.ContainsFunc(p.Plans, func(q planOf) bool { return q.has(node, index) })
 }
 
-func explain(t *testing.T, s *Store, sql string, args ...any) plan {
+func explain(t *testing.T, s *Store, sql string, args ...any) planOf {
 	t.Helper()
-	var out []struct{ Plan plan }
+	var out []struct{ Plan planOf }
 	rows, err := s.pool.Query(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, append([]any{pgx.QueryExecModeExec}, args...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestReadingAViewCostsWhatIsInItAndNotWhatIsBehindIt(t *testing.T) {
 	run := must(s.Request(t.Context(), k, TriggerOperator, "test", Options{}))(t)
 	exec(t, s, `VACUUM ANALYZE compactor.message_log`)
 	exec(t, s, `VACUUM ANALYZE compactor.sessions`)
-	for name, p := range map[string]plan{
+	for name, p := range map[string]planOf{
 		"compactor.view": explain(t, s, `SELECT * FROM compactor.view($1, $2)`, "default", "s"),
 		"View":           explain(t, s, queryView, "default", "s"),
 		"Claim":          explain(t, s, queryClaimView, run),

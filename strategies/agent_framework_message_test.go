@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // afCalls are the types of content that make a message a tool call.
@@ -32,7 +33,7 @@ func readNote(i int, raw json.RawMessage) (*afNote, error) {
 	} else {
 		n.contents = afContents(object, m)
 	}
-	n.entry = Entry{Included: true, Message: m, Meta: chat.Meta{
+	n.entry = plan.Entry{Included: true, Message: m, Meta: chat.Meta{
 		Seq: chat.Seq(i + 1), Position: chat.Seq(i + 1), Kind: chat.KindSource, Role: m.Role,
 	}}
 	for _, c := range n.contents {

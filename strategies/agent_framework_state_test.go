@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // afNote is a message with what Agent Framework keeps on it: its id, its group,
@@ -14,7 +16,7 @@ import (
 type afNote struct {
 	id       string // "" for none
 	contents []any
-	entry    Entry
+	entry    plan.Entry
 	input    int // index among the given messages, -1 for a summary
 
 	group  *afGroup // nil while there is no valid one
@@ -39,7 +41,7 @@ type afList struct {
 	bySeq map[chat.Seq]*afNote
 	// counting: tokens are counted anew after each step.
 	counting bool
-	draft    *Draft
+	draft    *pipeline.Draft
 }
 
 // annotate groups the list from an index on, or from the first message without a
@@ -113,12 +115,12 @@ func (l *afList) count() {
 
 // sync gives the draft the counts of the list.
 func (l *afList) sync() {
-	for i := range l.draft.all {
-		if n := l.bySeq[l.draft.all[i].Seq]; n != nil {
-			l.draft.all[i].Tokens = n.count()
+	for i := range l.draft.All {
+		if n := l.bySeq[l.draft.All[i].Seq]; n != nil {
+			l.draft.All[i].Tokens = n.count()
 		}
 	}
-	l.draft.refresh()
+	l.draft.Refresh()
 }
 
 func (n *afNote) count() chat.Tokens {
@@ -132,19 +134,19 @@ func (n *afNote) count() chat.Tokens {
 // ids, which may repeat and may be stored with messages: the messages of one id are
 // one group, wherever they stand.
 type afGrouped struct {
-	Strategy
+	plan.Strategy
 	list *afList
 }
 
 // Plan implements Strategy.
-func (s afGrouped) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+func (s afGrouped) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	return s.Strategy.Plan(ctx, s.list.regroup(t))
 }
 
 // regroup is the transcript with the messages of each group id brought together.
-func (l *afList) regroup(t *Transcript) *Transcript {
+func (l *afList) regroup(t *plan.Transcript) *plan.Transcript {
 	var order []*afGroup
-	members := map[string][]Entry{}
+	members := map[string][]plan.Entry{}
 	for _, e := range t.Entries {
 		g := l.bySeq[e.Seq].group
 		if members[g.id] == nil {
@@ -152,13 +154,14 @@ func (l *afList) regroup(t *Transcript) *Transcript {
 		}
 		members[g.id] = append(members[g.id], e)
 	}
-	out := &Transcript{Counter: t.Counter}
+	var entries []plan.Entry
+	var groups []chat.Group
 	for _, g := range order {
-		start := len(out.Entries)
-		out.Entries = append(out.Entries, members[g.id]...)
-		out.groups = append(out.groups, chat.Group{Kind: g.kind, Start: start, End: len(out.Entries), HasReasoning: g.reasoning, Call: -1})
+		start := len(entries)
+		entries = append(entries, members[g.id]...)
+		groups = append(groups, chat.Group{Kind: g.kind, Start: start, End: len(entries), HasReasoning: g.reasoning, Call: -1})
 	}
-	return out
+	return plan.NewTranscript(entries, t.Counter, groups)
 }
 
 // Name implements Counter.
@@ -172,8 +175,8 @@ func (l *afList) Addition(a *chat.Addition) chat.Tokens {
 	text := a.Message.Content.Text
 	n := &afNote{
 		input: -1, ofMessages: []string{}, contents: []any{afContent("text", pyObject{{"text", text}})},
-		entry: Entry{Meta: chat.Meta{
-			Seq: l.draft.next, Position: a.Position, Kind: a.Kind, Role: a.Message.Role, Flags: chat.HasText,
+		entry: plan.Entry{Meta: chat.Meta{
+			Seq: l.draft.Next, Position: a.Position, Kind: a.Kind, Role: a.Message.Role, Flags: chat.HasText,
 		}, Message: &a.Message},
 	}
 	covered := l.covered(a.Covers)
@@ -195,7 +198,7 @@ func (l *afList) Addition(a *chat.Addition) chat.Tokens {
 	// Of two summaries at one place the reference puts the newer one first.
 	at := slices.IndexFunc(l.notes, func(o *afNote) bool {
 		return o.entry.Position > a.Position ||
-			o.entry.Position == a.Position && (isSource(o.entry.Kind) || slices.Contains(covered, o))
+			o.entry.Position == a.Position && (plan.IsSource(o.entry.Kind) || slices.Contains(covered, o))
 	})
 	if at < 0 {
 		at = len(l.notes)

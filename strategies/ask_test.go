@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/strategiestest"
-	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // No strategy sends a secret to a model, or keeps one that a model has written (I12).
@@ -27,7 +26,7 @@ func TestSecretsReachNoSummarizer(t *testing.T) {
 	l := strategiestest.Of(ms)
 	registry := strategiestest.Registry()
 	asked := ""
-	registry.Summarizer = summarize.Func(func(_ context.Context, r summarize.Request) (string, error) {
+	registry.Summarizer = plan.Func(func(_ context.Context, r plan.Request) (string, error) {
 		asked += r.System + r.User + r.Focus
 		return "They used " + invented + " for it.", nil
 	})
@@ -36,7 +35,7 @@ func TestSecretsReachNoSummarizer(t *testing.T) {
 			continue
 		}
 		asked = ""
-		params := strategies.Params{}
+		params := plan.Params{}
 		switch info.Name {
 		case "handoff":
 			params["tail_token_budget"], params["protect_last_n"], params["focus"] = 50, 3, "what "+said+" is for"

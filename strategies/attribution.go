@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // What a rule of attribution does to the groups that match.
@@ -32,19 +33,19 @@ type attributionRule struct {
 	action                string
 }
 
-func newAttribution(a *Args) (Strategy, error) {
+func newAttribution(a *plan.Args) (plan.Strategy, error) {
 	s := &attribution{}
 	a.Objects("rules", "the first rule that a group matches decides what becomes of it. Each has an action (drop; protect: later steps keep it too; keep; "+
 		"collapse: a tool call becomes one message with its results; include: bring it back if it is excluded) and some of source_id, role and tool, "+
 		"each a list of names of which one must match; a name may end in *", s.rule)
-	s.keep = a.Int(Int{
+	s.keep = a.Int(plan.Int{
 		Name: "keep_last_tool_call_groups", Default: 1, Min: 0,
 		Doc: "how many of the newest tool call groups no rule drops or collapses",
 	})
 	return s, nil
 }
 
-func (s *attribution) rule(a *Args) {
+func (s *attribution) rule(a *plan.Args) {
 	r := attributionRule{
 		sources: a.Strings("source_id", nil, "source_id of a message"),
 		roles:   a.Strings("role", nil, "role of that message"),
@@ -68,7 +69,7 @@ func (*attribution) Name() string { return "attribution" }
 
 // Reads implements Reader. A role needs no reading; a source does, and the calls of
 // a group name its tools; what a rule might collapse is read whole.
-func (s *attribution) Reads(t *Transcript) []chat.Seq {
+func (s *attribution) Reads(t *plan.Transcript) []chat.Seq {
 	var out []chat.Seq
 	for i, g := range t.Groups() {
 		if !s.concerns(t, i) {
@@ -92,7 +93,7 @@ func (s *attribution) Reads(t *Transcript) []chat.Seq {
 
 // concerns reports whether a rule can do something to a group: what is out comes
 // back if there is a rule for that, and summaries are nobody's words.
-func (s *attribution) concerns(t *Transcript, i int) bool {
+func (s *attribution) concerns(t *plan.Transcript, i int) bool {
 	e := &t.Entries[t.Groups()[i].Start]
 	if e.Kind == chat.KindSummary && !e.Has(chat.Moved) {
 		return false
@@ -101,7 +102,7 @@ func (s *attribution) concerns(t *Transcript, i int) bool {
 }
 
 // Plan implements Strategy.
-func (s *attribution) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s *attribution) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	const reason = "attribution"
 	groups := t.Groups()
 	newest := map[int]bool{}
@@ -109,29 +110,29 @@ func (s *attribution) Plan(_ context.Context, t *Transcript) (chat.Plan, error) 
 	for _, i := range olderToolCalls(t, 0)[len(older):] {
 		newest[i] = true
 	}
-	var plan chat.Plan
-	var in, out seqSet
+	var planned chat.Plan
+	var in, out plan.SeqSet
 	err := s.decide(t, func(i int, action string) error {
 		g, included := groups[i], t.GroupIncluded(i)
 		switch {
 		case action == attrInclude && !included:
 			for k := g.Start; k < g.End; k++ {
-				if said(t.Entries[k].Meta) {
-					in.add(t.Entries[k].Seq)
+				if plan.FromApplication(t.Entries[k].Meta) {
+					in.Add(t.Entries[k].Seq)
 				}
 			}
 		case !included || t.GroupPinned(i) || newest[i]:
 		case action == attrDrop:
-			t.seqs(&out, i)
+			t.GroupSeqs(&out, i)
 		case action == attrCollapse && g.Kind == chat.GroupToolCall:
-			var covers seqSet
-			t.seqs(&covers, i)
+			var covers plan.SeqSet
+			t.GroupSeqs(&covers, i)
 			text, err := resultText(t, g)
 			if err != nil {
 				return err
 			}
-			plan.Additions = append(plan.Additions, chat.Addition{
-				Kind: chat.KindSummary, Reason: reason, Covers: covers.ranges(), Position: t.Entries[g.Start].Position,
+			planned.Additions = append(planned.Additions, chat.Addition{
+				Kind: chat.KindSummary, Reason: reason, Covers: covers.Ranges(), Position: t.Entries[g.Start].Position,
 				Message: chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)},
 			})
 		}
@@ -140,24 +141,24 @@ func (s *attribution) Plan(_ context.Context, t *Transcript) (chat.Plan, error) 
 	if err != nil {
 		return chat.Plan{}, err
 	}
-	plan.Exclude, plan.Include = out.exclude(reason).Exclude, in.ranges()
-	return plan, nil
+	planned.Exclude, planned.Include = out.Exclude(reason).Exclude, in.Ranges()
+	return planned, nil
 }
 
 // Pins implements Pinner: what a rule protects.
-func (s *attribution) Pins(t *Transcript) ([]chat.Seq, error) {
-	var out seqSet
+func (s *attribution) Pins(t *plan.Transcript) ([]chat.Seq, error) {
+	var out plan.SeqSet
 	err := s.decide(t, func(i int, action string) error {
 		if action == attrProtect && t.GroupIncluded(i) {
-			t.seqs(&out, i)
+			t.GroupSeqs(&out, i)
 		}
 		return nil
 	})
-	return out.ranges().Seqs(), err
+	return out.Ranges().Seqs(), err
 }
 
 // decide calls f with every group that matches a rule and with what that wants.
-func (s *attribution) decide(t *Transcript, f func(i int, action string) error) error {
+func (s *attribution) decide(t *plan.Transcript, f func(i int, action string) error) error {
 	for i, g := range t.Groups() {
 		if !s.concerns(t, i) {
 			continue
@@ -178,7 +179,7 @@ func (s *attribution) decide(t *Transcript, f func(i int, action string) error) 
 	return nil
 }
 
-func (r *attributionRule) matches(t *Transcript, g chat.Group) (bool, error) {
+func (r *attributionRule) matches(t *plan.Transcript, g chat.Group) (bool, error) {
 	if len(r.tools) > 0 {
 		if ok, err := anyTool(t, g, r.tools); !ok || err != nil {
 			return false, err

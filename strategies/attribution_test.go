@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // sources is a conversation whose messages come from several parts of an application.
@@ -24,12 +26,12 @@ func sources() []chat.Message {
 
 func TestAttribution(t *testing.T) {
 	t.Parallel()
-	rules := func(rs ...Params) Params {
+	rules := func(rs ...plan.Params) plan.Params {
 		list := []any{}
 		for _, r := range rs {
 			list = append(list, r)
 		}
-		return Params{"rules": list}
+		return plan.Params{"rules": list}
 	}
 	tail := []string{"8 assistant: done", "9 user: more", "10 assistant: c=search{}", "11 tool: found more"}
 	start := []string{"1 user: you like tea", "2 user: go"}
@@ -43,46 +45,46 @@ func TestAttribution(t *testing.T) {
 	steps(t, map[string]step{
 		"ephemeral sources go": {
 			messages: sources(), strategy: "attribution",
-			params: rules(Params{"source_id": []any{"memory", "rag:*"}, "action": "drop"}),
+			params: rules(plan.Params{"source_id": []any{"memory", "rag:*"}, "action": "drop"}),
 			want:   join(start[1:], search, load, tail),
 		},
 		"some tools are collapsed, others kept verbatim": {
 			messages: sources(), strategy: "attribution",
-			params: rules(Params{"tool": "load_*", "action": "keep"}, Params{"tool": "*", "action": "collapse"}),
+			params: rules(plan.Params{"tool": "load_*", "action": "keep"}, plan.Params{"tool": "*", "action": "collapse"}),
 			want:   join(start, []string{"+3 assistant: [Tool results: search: found]"}, load, []string{"7 assistant: a passage"}, tail),
 		},
 		"the first rule that matches decides": {
 			messages: sources(), strategy: "attribution",
-			params: rules(Params{"role": "assistant", "source_id": "rag:docs", "action": "protect"}, Params{"role": "assistant", "action": "drop"}),
+			params: rules(plan.Params{"role": "assistant", "source_id": "rag:docs", "action": "protect"}, plan.Params{"role": "assistant", "action": "drop"}),
 			want:   join(start, []string{"7 assistant: a passage"}, tail[1:]),
 		},
 		"a result brings its source to its group": {
 			messages: sources(), strategy: "attribution",
-			params: rules(Params{"source_id": "policy", "role": "tool", "action": "collapse"}),
+			params: rules(plan.Params{"source_id": "policy", "role": "tool", "action": "collapse"}),
 			want:   join(start, search, []string{"+5 assistant: [Tool results: load_policy: rules]", "7 assistant: a passage"}, tail),
 		},
 		"source and role are those of one message": {
 			messages: sources(), strategy: "attribution",
-			params: rules(Params{"source_id": "policy", "role": "assistant", "action": "drop"}),
+			params: rules(plan.Params{"source_id": "policy", "role": "assistant", "action": "drop"}),
 		},
 		"the newest tool call groups stay, unless that is said": {
 			messages: append(sources(), user("and")), strategy: "attribution",
-			params: Params{"keep_last_tool_call_groups": 0, "rules": []any{Params{"tool": "search", "action": "drop"}}},
+			params: plan.Params{"keep_last_tool_call_groups": 0, "rules": []any{plan.Params{"tool": "search", "action": "drop"}}},
 			want:   join(start, load, []string{"7 assistant: a passage", "8 assistant: done", "9 user: more", "12 user: and"}),
 		},
 		"pinned groups stay": {
 			messages: sources(), strategy: "attribution", pinned: []chat.Seq{1, 4, 6, 7},
-			params: rules(Params{"role": []any{"tool", "assistant", "user"}, "action": "drop"}),
+			params: rules(plan.Params{"role": []any{"tool", "assistant", "user"}, "action": "drop"}),
 			want:   join(start[:1], search, load, []string{"7 assistant: a passage"}, tail[1:]),
 		},
 		"what is excluded comes back where a rule says so": {
 			messages: sources(), out: []chat.Seq{1, 2, 3, 4, 5, 6, 7}, strategy: "attribution",
-			params: rules(Params{"source_id": "memory", "action": "drop"}, Params{"source_id": "*", "action": "include"}),
+			params: rules(plan.Params{"source_id": "memory", "action": "drop"}, plan.Params{"source_id": "*", "action": "include"}),
 			want:   join(load, []string{"7 assistant: a passage"}, tail),
 		},
 		"a result without a call names its tool itself": {
 			messages: []chat.Message{user("go"), {Role: chat.RoleTool, Name: "search", ToolCallID: "x", Content: chat.TextContent("lost")}, user("u")},
-			strategy: "attribution", params: Params{"keep_last_tool_call_groups": 0, "rules": []any{Params{"tool": "search", "action": "drop"}}},
+			strategy: "attribution", params: plan.Params{"keep_last_tool_call_groups": 0, "rules": []any{plan.Params{"tool": "search", "action": "drop"}}},
 			want: []string{"1 user: go", "3 user: u"},
 		},
 	})
@@ -91,8 +93,8 @@ func TestAttribution(t *testing.T) {
 func TestAttributionProtectsFromLaterSteps(t *testing.T) {
 	t.Parallel()
 	s := session(sources()...)
-	attribution := mustNew(t, "attribution", Params{"rules": []any{Params{"source_id": "policy", "action": "protect"}}})
-	s.run(t, Pipeline{Steps: []Strategy{attribution, mustNew(t, "truncation", Params{"max_n": 1, "compact_to": 1})}, Target: 1, Fallback: true}, false)
+	attribution := mustNew(t, "attribution", plan.Params{"rules": []any{plan.Params{"source_id": "policy", "action": "protect"}}})
+	s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{attribution, mustNew(t, "truncation", plan.Params{"max_n": 1, "compact_to": 1})}, Target: 1, Fallback: true}, false)
 	want := []string{"5 assistant: b=load_policy{}", "6 tool: rules", "9 user: more", "10 assistant: c=search{}", "11 tool: found more"}
 	if diff := cmp.Diff(want, s.lines()); diff != "" {
 		t.Error(diff)
@@ -105,23 +107,23 @@ func TestToolStrategiesMindToolsAndSources(t *testing.T) {
 		return append(sources(), user("and"), call("d", "noise", "{}"), from("feed", result("d", "beep")))
 	}
 	tests := map[string]struct {
-		params  Params
+		params  plan.Params
 		dropped string // by selective_tool_call
 		shown   string // by tool_result
 		read    []chat.Seq
 	}{
 		"nothing said": {nil, "{[3,7),[10,12)}", "3 5 10", nil},
 		"exclude_tools": {
-			Params{"exclude_tools": []any{"load_policy"}}, "{[3,5),[10,12)}", "3 10", []chat.Seq{3, 5, 10},
+			plan.Params{"exclude_tools": []any{"load_policy"}}, "{[3,5),[10,12)}", "3 10", []chat.Seq{3, 5, 10},
 		},
 		"protect_sources": {
-			Params{"protect_sources": []any{"pol*"}}, "{[3,5),[10,12)}", "3 10", []chat.Seq{3, 4, 5, 6, 10, 11},
+			plan.Params{"protect_sources": []any{"pol*"}}, "{[3,5),[10,12)}", "3 10", []chat.Seq{3, 4, 5, 6, 10, 11},
 		},
 		"drop_sources": {
-			Params{"drop_sources": []any{"feed", "policy"}}, "{[3,7),[10,12),[13,15)}", "3 10", []chat.Seq{3, 4, 5, 6, 10, 11, 13, 14},
+			plan.Params{"drop_sources": []any{"feed", "policy"}}, "{[3,7),[10,12),[13,15)}", "3 10", []chat.Seq{3, 4, 5, 6, 10, 11, 13, 14},
 		},
 		"what is protected is not dropped": {
-			Params{"drop_sources": []any{"feed"}, "exclude_tools": "noise"}, "{[3,7),[10,12)}", "3 5 10", []chat.Seq{3, 4, 5, 6, 10, 11, 13, 14},
+			plan.Params{"drop_sources": []any{"feed"}, "exclude_tools": "noise"}, "{[3,7),[10,12)}", "3 5 10", []chat.Seq{3, 4, 5, 6, 10, 11, 13, 14},
 		},
 	}
 	for name, tt := range tests {
@@ -134,7 +136,7 @@ func TestToolStrategiesMindToolsAndSources(t *testing.T) {
 				return s.load(ctx, seqs)
 			}
 			plan := func(name string) chat.Plan {
-				r, err := Pipeline{Steps: []Strategy{mustNew(t, name, tt.params)}}.Run(t.Context(), s.transcript(false), load)
+				r, err := pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, name, tt.params)}}.Run(t.Context(), s.transcript(false), load)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,12 +1,16 @@
 package strategies
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/sessionstore/compactor/strategies/plan"
+)
 
 // builtins are the strategies of this package in the order of their origins. A new
 // strategy is a file of its own and a line here.
 var builtins = []struct {
 	name, doc   string
-	constructor Constructor
+	constructor plan.Constructor
 }{
 	// Microsoft Agent Framework.
 	{"truncation", "drop the oldest groups once the view is too large", newTruncation},
@@ -39,8 +43,8 @@ var builtins = []struct {
 
 // Builtin returns a new registry of the built-in strategies. It may be extended with
 // Register.
-func Builtin() *Registry {
-	r := &Registry{}
+func Builtin() *plan.Registry {
+	r := &plan.Registry{}
 	for _, b := range builtins {
 		if err := r.Register(b.name, b.doc, b.constructor); err != nil {
 			panic(fmt.Sprintf("built-in strategies: %v", err)) // two of one name

@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // long is a transcript of n messages as an agent leaves them: turns of a user
 // message, two tool calls with two results each and an answer.
-func long(n int) (*Transcript, Loader) {
+func long(n int) (*plan.Transcript, plan.Loader) {
 	s := newModel()
 	s.append(sys("be good"))
 	for i := 0; len(s.metas) < n; i++ {
@@ -25,30 +27,30 @@ func long(n int) (*Transcript, Loader) {
 	return s.transcript(false), s.load
 }
 
-func benchmarked(tb testing.TB, n int) map[string]Pipeline {
-	tokens := func(t *Transcript) chat.Tokens { _, x := t.Included(); return x }
+func benchmarked(tb testing.TB, n int) map[string]pipeline.Pipeline {
+	tokens := func(t *plan.Transcript) chat.Tokens { _, x := t.Included(); return x }
 	t, _ := long(n)
 	half := int(tokens(t) / 2)
 	registry := Builtin()
 	registry.Summarizer = writes("what was said")
-	one := func(name string, p Params) Pipeline {
+	one := func(name string, p plan.Params) pipeline.Pipeline {
 		s, err := registry.New(name, p)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		return Pipeline{Steps: []Strategy{s}}
+		return pipeline.Pipeline{Steps: []plan.Strategy{s}}
 	}
-	return map[string]Pipeline{
-		"truncation":          one("truncation", Params{"max_n": half, "compact_to": half, "metric": "tokens"}),
-		"sliding_window":      one("sliding_window", Params{"keep_last_groups": 20}),
+	return map[string]pipeline.Pipeline{
+		"truncation":          one("truncation", plan.Params{"max_n": half, "compact_to": half, "metric": "tokens"}),
+		"sliding_window":      one("sliding_window", plan.Params{"keep_last_groups": 20}),
 		"selective_tool_call": one("selective_tool_call", nil),
 		"tool_result":         one("tool_result", nil),
 		"prune_tool_results":  one("prune_tool_results", nil),
-		"token_budget": one("token_budget", Params{"token_budget": half, "strategies": []any{
-			Params{"strategy": "selective_tool_call", "params": Params{"keep_last_tool_call_groups": n / 8}},
+		"token_budget": one("token_budget", plan.Params{"token_budget": half, "strategies": []any{
+			plan.Params{"strategy": "selective_tool_call", "params": plan.Params{"keep_last_tool_call_groups": n / 8}},
 		}}),
 		"summarization":  one("summarization", nil),
-		"context_window": one("context_window", Params{"max_context_window_tokens": half + 10, "max_output_tokens": 10}),
+		"context_window": one("context_window", plan.Params{"max_context_window_tokens": half + 10, "max_output_tokens": 10}),
 		"repair":         {},
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 const (
@@ -26,17 +27,17 @@ type clamp struct {
 	roles     []chat.Role
 }
 
-func newClamp(a *Args) (Strategy, error) {
+func newClamp(a *plan.Args) (plan.Strategy, error) {
 	s := &clamp{
-		maxTokens: chat.Tokens(a.Int(Int{
+		maxTokens: chat.Tokens(a.Int(plan.Int{
 			Name: "max_tokens", Default: 12_500, Min: 0,
 			Doc: "cut messages with more tokens than this; 0: by max_chars alone",
 		})),
-		maxChars: int(a.Int(Int{
+		maxChars: int(a.Int(plan.Int{
 			Name: "max_chars", Default: 0, Min: 0,
 			Doc: "cut messages whose text has more characters than this, at least 200; 0: by max_tokens alone, which needs no reading of what is small enough",
 		})),
-		head: a.Float(Float{Name: "head", Default: 0.5, Min: 0, Max: 1, Doc: "share of what is kept that is kept of the beginning"}),
+		head: a.Float(plan.Float{Name: "head", Default: 0.5, Min: 0, Max: 1, Doc: "share of what is kept that is kept of the beginning"}),
 	}
 	for _, r := range a.Strings("roles", []string{"user", "assistant", "tool"}, "whose messages are cut") {
 		s.roles = append(s.roles, chat.Role(r))
@@ -54,7 +55,7 @@ func newClamp(a *Args) (Strategy, error) {
 func (*clamp) Name() string { return "clamp" }
 
 // Reads implements Reader.
-func (s *clamp) Reads(t *Transcript) []chat.Seq {
+func (s *clamp) Reads(t *plan.Transcript) []chat.Seq {
 	var out []chat.Seq
 	for _, i := range s.candidates(t) {
 		out = append(out, t.Entries[i].Seq)
@@ -62,7 +63,7 @@ func (s *clamp) Reads(t *Transcript) []chat.Seq {
 	return out
 }
 
-func (s *clamp) candidates(t *Transcript) []int {
+func (s *clamp) candidates(t *plan.Transcript) []int {
 	var out []int
 	may := rewritable(t)
 	for i := range t.Entries {
@@ -76,7 +77,7 @@ func (s *clamp) candidates(t *Transcript) []int {
 }
 
 // Plan implements Strategy.
-func (s *clamp) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s *clamp) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	var plan chat.Plan
 	for _, i := range s.candidates(t) {
 		m, err := t.Read(i)
@@ -96,7 +97,7 @@ func (s *clamp) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 // clampMessage cuts the middle out of the text of a message, so that it has no more
 // tokens and characters than given, 0 for any number. It reports false where the
 // message is small enough, or where cutting text does not help.
-func clampMessage(c Counter, e *Entry, m *chat.Message, maxTokens chat.Tokens, maxChars int, head float64) (chat.Message, chat.Tokens, bool) {
+func clampMessage(c plan.Counter, e *plan.Entry, m *chat.Message, maxTokens chat.Tokens, maxChars int, head float64) (chat.Message, chat.Tokens, bool) {
 	text := joinedText(m.Content)
 	chars := utf8.RuneCountInString(text)
 	keep := chars

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/stub"
 )
 
@@ -18,11 +19,11 @@ type clearToolArguments struct {
 	exclude     []string
 }
 
-func newClearToolArguments(a *Args) (Strategy, error) {
+func newClearToolArguments(a *plan.Args) (plan.Strategy, error) {
 	s := &clearToolArguments{
 		keep:  keepLastToolCallGroups(a, 1),
-		limit: int(a.Int(Int{Name: "max_chars", Default: 500, Min: 0, Doc: "arguments of no more characters than this stay as they are"})),
-		leaf:  int(a.Int(Int{Name: "value_chars", Default: 200, Min: 0, Doc: "how much stays of the beginning of each string in larger ones"})),
+		limit: int(a.Int(plan.Int{Name: "max_chars", Default: 500, Min: 0, Doc: "arguments of no more characters than this stay as they are"})),
+		leaf:  int(a.Int(plan.Int{Name: "value_chars", Default: 200, Min: 0, Doc: "how much stays of the beginning of each string in larger ones"})),
 	}
 	s.exclude = a.Strings("exclude_tools", nil, "tools whose calls stay as they are; a name may end in *")
 	return s, nil
@@ -32,10 +33,10 @@ func newClearToolArguments(a *Args) (Strategy, error) {
 func (*clearToolArguments) Name() string { return "clear_tool_arguments" }
 
 // Reads implements Reader: the older messages that make calls.
-func (s *clearToolArguments) Reads(t *Transcript) []chat.Seq { return seqsOf(t, s.candidates(t)) }
+func (s *clearToolArguments) Reads(t *plan.Transcript) []chat.Seq { return seqsOf(t, s.candidates(t)) }
 
 // candidates are indexes of entries. The call of a pinned result is not among them.
-func (s *clearToolArguments) candidates(t *Transcript) []int {
+func (s *clearToolArguments) candidates(t *plan.Transcript) []int {
 	var out []int
 	groups := t.Groups()
 	for _, i := range olderToolCalls(t, s.keep) {
@@ -43,7 +44,7 @@ func (s *clearToolArguments) candidates(t *Transcript) []int {
 			continue
 		}
 		for k := groups[i].Start; k < groups[i].End; k++ {
-			if e := &t.Entries[k]; e.Included && makesCalls(e) {
+			if e := &t.Entries[k]; e.Included && plan.MakesCalls(e) {
 				out = append(out, k)
 			}
 		}
@@ -52,7 +53,7 @@ func (s *clearToolArguments) candidates(t *Transcript) []int {
 }
 
 // Plan implements Strategy.
-func (s *clearToolArguments) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s *clearToolArguments) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	var plan chat.Plan
 	for _, i := range s.candidates(t) {
 		m, err := t.Read(i)

@@ -5,23 +5,25 @@ import (
 	"fmt"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // Report says what a compaction did. Seqs are those of Conversation.Append: for
 // Compact, message i of those given has seq i+1.
 type Report struct {
 	// Before and After count the conversation, Steps what each strategy did.
-	Before Totals
-	After  Totals
-	Steps  []Step
+	Before plan.Totals
+	After  plan.Totals
+	Steps  []pipeline.Step
 	// Excluded are the messages that were taken out, by seq, Restored those that came
 	// back, Written what was put in.
 	Excluded []Excluded
 	Restored chat.Ranges
 	Written  []Written
 	// Faults are what was wrong with the view before, Repairs what had to be mended.
-	Faults  []chat.Fault
-	Repairs []Repair
+	Violations []chat.Violation
+	Repairs    []pipeline.Repair
 	// Rejected counts what strategies wrote that no view could hold.
 	Rejected int
 	// Grew: the result had more tokens and was thrown away (see Options.AllowGrowth);
@@ -70,7 +72,7 @@ type Compacted struct {
 // Compact has a strategy, or a Pipeline, compact messages. Nothing is stored, and
 // the messages are not changed. A strategy that fails leaves them as they are: the
 // error is a *StrategyError or that of ctx, and Messages is what was given.
-func Compact(ctx context.Context, messages []chat.Message, s Strategy, o Options) (Compacted, error) {
+func Compact(ctx context.Context, messages []chat.Message, s plan.Strategy, o Options) (Compacted, error) {
 	c := NewConversation(o)
 	c.Append(messages...)
 	if err := c.knowsPins(); err != nil {

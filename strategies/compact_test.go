@@ -15,7 +15,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/growth"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
 // A conversation that grows and compacts by turns is, at each moment, what a store
@@ -36,7 +38,7 @@ func TestAConversationIsWhatAStoreWouldKeep(t *testing.T) {
 					}
 				}
 			}
-			p := drawPipeline(t, func() Strategy {
+			p := drawPipeline(t, func() plan.Strategy {
 				if rapid.Bool().Draw(t, "hostile") {
 					return hostile{seed: rapid.Uint64().Draw(t, "seed")} // it reads everything: so does a conversation
 				}
@@ -53,7 +55,7 @@ func TestAConversationIsWhatAStoreWouldKeep(t *testing.T) {
 				t.Fatalf("groups (-want +got):\n%s", diff)
 			}
 			totals := whole.Totals()
-			if diff := cmp.Diff([]Totals{want.Before, totals, totals}, []Totals{before, got.After, c.Totals()}); diff != "" {
+			if diff := cmp.Diff([]plan.Totals{want.Before, totals, totals}, []plan.Totals{before, got.After, c.Totals()}); diff != "" {
 				t.Fatalf("totals (-want +got):\n%s", diff)
 			}
 			if n, size := c.Size(); n != totals.IncludedMessages || size != totals.IncludedTokens {
@@ -71,7 +73,7 @@ func TestAConversationIsWhatAStoreWouldKeep(t *testing.T) {
 	})
 }
 
-func metasOf(t *Transcript) []chat.Meta {
+func metasOf(t *plan.Transcript) []chat.Meta {
 	out := make([]chat.Meta, len(t.Entries))
 	for i := range t.Entries {
 		out[i] = t.Entries[i].Meta
@@ -113,7 +115,7 @@ func wantExplained(t *rapid.T, s *model, c *Conversation) {
 func TestCompactReports(t *testing.T) {
 	t.Parallel()
 	given := append([]chat.Message{sys("be good")}, talk()...)
-	got, err := Compact(t.Context(), given, mustNew(t, "tool_result", Params{"keep_last_tool_call_groups": 0}), Options{Counter: equal(10)})
+	got, err := Compact(t.Context(), given, mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), Options{Counter: equal(10)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +156,7 @@ func TestCompactKeepsPins(t *testing.T) {
 	t.Parallel()
 	given := []chat.Message{user("0"), says("1"), user("2"), says("3"), user("4"), says("5")}
 	given[1].ID, given[5].ID = "x", "y"
-	window := mustNew(t, "sliding_window", Params{"keep_last_groups": 1})
+	window := mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1})
 	for name, c := range map[string]struct {
 		o    Options
 		want string
@@ -191,18 +193,18 @@ func TestCompactKeepsPins(t *testing.T) {
 func TestCompactTakesPipelinesAndPipelinesNest(t *testing.T) {
 	t.Parallel()
 	given := []chat.Message{user("0"), says("1"), user("2"), says("3"), user("4"), says("5")}
-	window := func(n int) Strategy { return mustNew(t, "sliding_window", Params{"keep_last_groups": n}) }
-	inner := Pipeline{Steps: []Strategy{window(5), window(2)}, Target: 40}
-	for name, p := range map[string]Strategy{
-		"alone": inner, "as a step": Pipeline{Steps: []Strategy{inner}}, "in a step of a step": Pipeline{Steps: []Strategy{Pipeline{Steps: []Strategy{inner}}}},
-		"falling back": Pipeline{Steps: []Strategy{Pipeline{Target: 20, Fallback: true}}},
+	window := func(n int) plan.Strategy { return mustNew(t, "sliding_window", plan.Params{"keep_last_groups": n}) }
+	inner := pipeline.Pipeline{Steps: []plan.Strategy{window(5), window(2)}, Target: 40}
+	for name, p := range map[string]plan.Strategy{
+		"alone": inner, "as a step": pipeline.Pipeline{Steps: []plan.Strategy{inner}}, "in a step of a step": pipeline.Pipeline{Steps: []plan.Strategy{pipeline.Pipeline{Steps: []plan.Strategy{inner}}}},
+		"falling back": pipeline.Pipeline{Steps: []plan.Strategy{pipeline.Pipeline{Target: 20, Fallback: true}}},
 	} {
 		got, err := Compact(t.Context(), given, p, Options{Counter: equal(10)})
 		if err != nil || len(got.Messages) != 2 || got.Messages[0].Content.Text != "4" {
 			t.Errorf("%s: %v, %d messages", name, err, len(got.Messages))
 		}
 	}
-	d, err := Pipeline{Steps: inner.Steps}.Plan(t.Context(), session(given...).transcript(false))
+	d, err := pipeline.Pipeline{Steps: inner.Steps}.Plan(t.Context(), session(given...).transcript(false))
 	if err != nil || len(d.Exclude) != 1 {
 		t.Errorf("planned alone: %+v, %v", d, err)
 	}
@@ -216,7 +218,7 @@ func TestCompactDiscardsGrowth(t *testing.T) {
 		c := NewConversation(Options{Counter: quarter{}, AllowGrowth: allow})
 		c.Append(given...)
 		before := c.View()
-		r, err := c.Compact(t.Context(), spy(func(*Transcript) (chat.Plan, error) {
+		r, err := c.Compact(t.Context(), spy(func(*plan.Transcript) (chat.Plan, error) {
 			p, err := grows.Plan(t.Context(), nil)
 			p.Additions[0].Message.Content.Text = strings.Repeat("long ", 100)
 			return p, err
@@ -230,12 +232,12 @@ func TestCompactDiscardsGrowth(t *testing.T) {
 func TestCompactLeavesEverythingWhereAStrategyFails(t *testing.T) {
 	t.Parallel()
 	given := []chat.Message{user("a"), says("b")}
-	for name, s := range map[string]Strategy{
-		"an error": spy(func(*Transcript) (chat.Plan, error) { return excludes(1), errors.New("no") }),
-		"a panic":  spy(func(*Transcript) (chat.Plan, error) { panic("no") }),
+	for name, s := range map[string]plan.Strategy{
+		"an error": spy(func(*plan.Transcript) (chat.Plan, error) { return excludes(1), errors.New("no") }),
+		"a panic":  spy(func(*plan.Transcript) (chat.Plan, error) { panic("no") }),
 	} {
 		got, err := Compact(t.Context(), given, s, Options{})
-		var failed *StrategyError
+		var failed *pipeline.StrategyError
 		if !errors.As(err, &failed) || len(got.Messages) != 2 {
 			t.Errorf("%s: %v, view of %d", name, err, len(got.Messages))
 		}
@@ -254,7 +256,7 @@ func TestConversationPins(t *testing.T) {
 	t.Parallel()
 	c := NewConversation(Options{})
 	first := c.Append(user("a"), says("b"), user("c"))
-	window := mustNew(t, "sliding_window", Params{"keep_last_groups": 1})
+	window := mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1})
 	if _, err := c.Compact(t.Context(), window); err != nil || first != 1 || len(c.View()) != 1 {
 		t.Fatalf("%v, view of %d", err, len(c.View()))
 	}
@@ -361,7 +363,7 @@ func BenchmarkConversationAppend(b *testing.B) {
 func TestCompactKeepsWhatALoopHasNotRead(t *testing.T) {
 	t.Parallel()
 	loop := []chat.Message{user("go"), calls("a"), result("a", "old"), calls("b", "c"), result("b", "new"), result("c", "newer")}
-	dropAll := mustNew(t, "selective_tool_call", Params{"keep_last_tool_call_groups": 0})
+	dropAll := mustNew(t, "selective_tool_call", plan.Params{"keep_last_tool_call_groups": 0})
 	for name, c := range map[string]struct {
 		given []chat.Message
 		mid   bool

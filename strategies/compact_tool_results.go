@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // CompactToolResults drops or replaces the results of all but the newest tool calls;
@@ -29,16 +30,16 @@ type CompactToolResults struct {
 	CompactOffloaded bool
 }
 
-func newCompactToolResults(a *Args) (Strategy, error) {
+func newCompactToolResults(a *plan.Args) (plan.Strategy, error) {
 	s := CompactToolResults{
-		KeepLastN: a.Int(Int{
+		KeepLastN: a.Int(plan.Int{
 			Name: "keep_last_n", Min: 0, Doc: "how many of the newest messages with tool calls keep their results",
 		}),
-		Threshold: a.Int(Int{
+		Threshold: a.Int(plan.Int{
 			Name: "threshold", Min: 0, Doc: "how many messages a view may have before anything is done",
 		}),
 	}
-	v, ok := a.Value(Param{
+	v, ok := a.Value(plan.Param{
 		Name: "replacement", Type: "string", Default: "null",
 		Doc: "what takes the place of a result, with {tool_name}, {call_id} and {result_length} (in characters); without it results and their calls are dropped",
 	})
@@ -72,7 +73,7 @@ func (CompactToolResults) Name() string { return "compact_tool_results" }
 
 // older is the window of the newest calls with what is pinned, and what there is
 // beside it: the calls, and the results, those without a call last.
-func (s CompactToolResults) older(t *Transcript) (w *window, calls, results []int32) {
+func (s CompactToolResults) older(t *plan.Transcript) (w *window, calls, results []int32) {
 	if n, _ := t.Included(); int64(n) <= s.Threshold {
 		return nil, nil, nil
 	}
@@ -98,7 +99,7 @@ func (s CompactToolResults) older(t *Transcript) (w *window, calls, results []in
 
 // Reads implements Reader: the calls that are not kept, their results, and where a
 // result has no call, the calls that it may be meant for.
-func (s CompactToolResults) Reads(t *Transcript) []chat.Seq {
+func (s CompactToolResults) Reads(t *plan.Transcript) []chat.Seq {
 	w, calls, results := s.older(t)
 	if w == nil {
 		return nil
@@ -131,7 +132,7 @@ func (w *window) waiting(older, results []int32) []int32 {
 }
 
 // Plan implements Strategy.
-func (s CompactToolResults) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s CompactToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	w, calls, results := s.older(t)
 	if w == nil || len(calls)+len(results) == 0 {
 		return chat.Plan{}, nil

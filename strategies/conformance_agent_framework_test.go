@@ -16,14 +16,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 func init() { checkers["agent_framework"] = checkAgentFramework }
 
 // afCase is a vector of Agent Framework: here the strategy is a flat object.
 type afCase struct {
-	Strategy  Params            `json:"strategy"`
+	Strategy  plan.Params       `json:"strategy"`
 	Tokenizer string            `json:"tokenizer"`
 	Messages  []json.RawMessage `json:"messages"`
 	Repeat    int               `json:"repeat"`
@@ -97,9 +98,9 @@ func sameFault(want string, err error) error {
 
 // run applies the strategy as often as the case says and describes what became of
 // the messages.
-func (c *afCase) run(s Strategy) (map[string]any, error) {
+func (c *afCase) run(s plan.Strategy) (map[string]any, error) {
 	l := &afList{bySeq: map[chat.Seq]*afNote{}}
-	t := &Transcript{Counter: l}
+	t := &plan.Transcript{Counter: l}
 	for i, raw := range c.Messages {
 		n, err := readNote(i, raw)
 		if err != nil {
@@ -108,7 +109,7 @@ func (c *afCase) run(s Strategy) (map[string]any, error) {
 		l.notes = append(l.notes, n)
 		l.bySeq[n.entry.Seq] = n
 	}
-	if _, l.counting = s.(stager); !l.counting {
+	if _, l.counting = s.(pipeline.Stager); !l.counting {
 		s = afGrouped{s, l}
 	}
 	var groups []any
@@ -126,7 +127,7 @@ func (c *afCase) run(s Strategy) (map[string]any, error) {
 			}
 			t.Groups()
 			var err error
-			if l.draft, err = NewDraft(t); err != nil {
+			if l.draft, err = pipeline.NewDraft(t); err != nil {
 				return nil, err
 			}
 		}
@@ -154,9 +155,9 @@ func (l *afList) outcome() (map[string]any, error) {
 	excluded, reasons, tokens, ids := []any{}, []any{}, []any{}, []any{}
 	projected, gone, replaced := []any{}, []any{}, map[string]any{}
 	counted, named, included := false, false, chat.Tokens(0)
-	view := l.draft.viewMetas()
+	view := l.draft.ViewMetas()
 	for at, n := range l.notes {
-		in := l.draft.all[l.draft.id(n.entry.Seq)].Included
+		in := l.draft.All[l.draft.Id(n.entry.Seq)].Included
 		if mark := l.draft.Mark(n.entry.Seq); mark.Reason != "" {
 			n.reason = mark.Reason
 		}
@@ -243,12 +244,12 @@ func orNull(s string) any {
 // the summarizers were asked.
 type afClients struct{ calls []any }
 
-func (c *afClients) strategy(spec Params) (Strategy, error) {
+func (c *afClients) strategy(spec plan.Params) (plan.Strategy, error) {
 	p := maps.Clone(spec)
 	name, _ := p["type"].(string)
 	delete(p, "type")
 	registry := Builtin()
-	var steps []Strategy
+	var steps []plan.Strategy
 	var faults []error
 	switch name {
 	case "truncation":
@@ -268,7 +269,7 @@ func (c *afClients) strategy(spec Params) (Strategy, error) {
 	case "token_budget":
 		delete(p, "strategies")
 		for _, spec := range list(spec["strategies"]) {
-			step, err := c.strategy(spec.(Params))
+			step, err := c.strategy(spec.(plan.Params))
 			steps, faults = append(steps, step), append(faults, err)
 		}
 	}
@@ -282,7 +283,7 @@ func (c *afClients) strategy(spec Params) (Strategy, error) {
 	case *contextWindow: // its phases drop groups too, the first one's leave the second nothing to do
 		for i := range s.phases {
 			p := &s.phases[i]
-			p.strategy = &tokenBudget{budget: p.limit, steps: []Strategy{p.strategy}, earlyStop: true}
+			p.strategy = &tokenBudget{budget: p.limit, steps: []plan.Strategy{p.strategy}, earlyStop: true}
 		}
 	}
 	return s, nil
@@ -291,9 +292,9 @@ func (c *afClients) strategy(spec Params) (Strategy, error) {
 var afItem = regexp.MustCompile(`(?m)^[0-9]+\. \[`)
 
 // client is the summarizer of the vectors in one of its modes.
-func (c *afClients) client(mode string) summarize.Summarizer {
+func (c *afClients) client(mode string) plan.Summarizer {
 	first := true
-	return summarize.Func(func(_ context.Context, r summarize.Request) (string, error) {
+	return plan.Func(func(_ context.Context, r plan.Request) (string, error) {
 		n := len(afItem.FindAllString(r.User, -1))
 		sum := sha256.Sum256([]byte(r.User))
 		call := map[string]any{"system": r.System, "items": n, "user_sha256": hex.EncodeToString(sum[:])[:16]}

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 func init() {
@@ -46,7 +47,7 @@ type hermesModel struct {
 }
 
 // Summarize implements summarize.Summarizer.
-func (m *hermesModel) Summarize(context.Context, summarize.Request) (string, error) {
+func (m *hermesModel) Summarize(context.Context, plan.Request) (string, error) {
 	m.calls++
 	text := "SUMMARY(" + strconv.Itoa(m.calls) + ")"
 	switch m.mode {
@@ -61,7 +62,7 @@ func (m *hermesModel) Summarize(context.Context, summarize.Request) (string, err
 	case "prefixed":
 		return hermesPrefix + "\n" + text, nil
 	case "runtime":
-		return "", fmt.Errorf("%w", summarize.ErrNoModel)
+		return "", fmt.Errorf("%w", plan.ErrNoModel)
 	case "error":
 		return "", errors.New("boom: provider exploded")
 	case "timeout":
@@ -80,7 +81,7 @@ type watchedHandoff struct {
 	last **handoffPass
 }
 
-func (s watchedHandoff) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+func (s watchedHandoff) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	p, err := s.pass(ctx, t)
 	if *s.last = p; p == nil {
 		return chat.Plan{}, err
@@ -88,21 +89,21 @@ func (s watchedHandoff) Plan(ctx context.Context, t *Transcript) (chat.Plan, err
 	return p.plan, err
 }
 
-func (s watchedHandoff) WithFocus(topic string) Strategy {
+func (s watchedHandoff) WithFocus(topic string) plan.Strategy {
 	s.handoff = s.handoff.WithFocus(topic).(*handoff)
 	return s
 }
 
-func (s watchedHandoff) WithPrevious(summary string) Strategy {
+func (s watchedHandoff) WithPrevious(summary string) plan.Strategy {
 	s.handoff = s.handoff.WithPrevious(summary).(*handoff)
 	return s
 }
 
 // hermesHandoff makes the strategy of a case.
-func hermesHandoff(v *vector, s summarize.Summarizer, mode string) (*handoff, error) {
+func hermesHandoff(v *vector, s plan.Summarizer, mode string) (*handoff, error) {
 	r := Builtin()
 	r.Summarizer = s
-	p := Params{
+	p := plan.Params{
 		"mode": mode, "on_failure": "fallback", "system_note": true, "context_length": 128_000,
 		"summary_prefix": hermesPrefix, "compaction_note": hermesNote, "end_marker": hermesEnd,
 		"stub_result": hermesStub, "fallback_text": hermesFallback,
@@ -131,7 +132,7 @@ func newHermesEngine(v *vector) (*hermesEngine, error) {
 	h := &hermesEngine{model: &hermesModel{mode: param(v, "summarizer", "")}, now: time.Unix(1e9, 0)}
 	o := EngineOptions{
 		Main: h.model, Now: func() time.Time { return h.now }, Estimate: pythonRough, DuringCooldown: true,
-		New: func(s summarize.Summarizer, _ Thresholds) (Strategy, error) {
+		New: func(s plan.Summarizer, _ Thresholds) (plan.Strategy, error) {
 			made, err := hermesHandoff(v, s, "reference")
 			return watchedHandoff{made, &h.last}, err
 		},
@@ -143,15 +144,15 @@ func newHermesEngine(v *vector) (*hermesEngine, error) {
 	if h.Engine, err = NewEngine(o); err != nil {
 		return nil, err
 	}
-	h.run = func(ctx context.Context, c *Conversation, s Strategy) (Report, error) {
-		plan, err := s.Plan(ctx, c.Transcript())
-		step := Step{Changed: !plan.Empty()}
-		if errors.Is(err, ErrNoSummary) {
-			step.NoSummary, step.Err, err = noSummaryCode(err), err, nil
+	h.run = func(ctx context.Context, c *Conversation, s plan.Strategy) (Report, error) {
+		planned, err := s.Plan(ctx, c.Transcript())
+		step := pipeline.Step{Changed: !planned.Empty()}
+		if errors.Is(err, plan.ErrNoSummary) {
+			step.NoSummary, step.Err, err = pipeline.NoSummaryCode(err), err, nil
 		}
-		r := Report{Steps: []Step{step}}
+		r := Report{Steps: []pipeline.Step{step}}
 		if err == nil {
-			c.apply(plan, &r)
+			c.apply(planned, &r)
 		}
 		return r, err
 	}
@@ -301,7 +302,7 @@ func (e *hermesEngine) compress(live, messages []chat.Message, r CompressRequest
 	wantError := ""
 	if want.Error != nil {
 		if wantError = *want.Error; e.model.mode == "runtime" {
-			wantError = summarize.ErrNoModel.Error()
+			wantError = plan.ErrNoModel.Error()
 		}
 	}
 	type facts struct {

@@ -15,9 +15,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/stub"
-	"github.com/sessionstore/compactor/strategies/summarize"
 	"github.com/sessionstore/compactor/strategies/trajectory"
 )
 
@@ -211,7 +212,7 @@ func checkHermesPrune(v *vector) error {
 	if err != nil {
 		return err
 	}
-	s, err := Builtin().New("prune_tool_results", Params{
+	s, err := Builtin().New("prune_tool_results", plan.Params{
 		"protect_last_n":      param(v, "protect_tail_count", 20),
 		"protect_tail_tokens": param(v, "protect_tail_tokens", 0),
 	})
@@ -219,15 +220,15 @@ func checkHermesPrune(v *vector) error {
 		return err
 	}
 	session := session(messages...)
-	d, err := NewDraft(session.transcript(false))
+	d, err := pipeline.NewDraft(session.transcript(false))
 	if err != nil {
 		return err
 	}
 	if _, err := d.Run(context.Background(), s, session.load); err != nil {
 		return err
 	}
-	if d.rejected > 0 {
-		return fmt.Errorf("%d stand-ins were rejected", d.rejected)
+	if d.Rejected > 0 {
+		return fmt.Errorf("%d stand-ins were rejected", d.Rejected)
 	}
 	results := 0
 	for _, a := range d.Plan().Additions {
@@ -259,12 +260,12 @@ func checkHermesPrune(v *vector) error {
 			return fmt.Errorf("message %d: %w", i, err)
 		}
 	}
-	before := d.changes
+	before := d.Changes
 	if _, err := d.Run(context.Background(), s, session.load); err != nil {
 		return fmt.Errorf("a second pass: %w", err)
 	}
-	if d.changes != before {
-		return fmt.Errorf("a second pass changes %d more", d.changes-before)
+	if d.Changes != before {
+		return fmt.Errorf("a second pass changes %d more", d.Changes-before)
 	}
 	if len(v.Breaks) > 0 {
 		return keepsInvariants(session, s)
@@ -315,9 +316,9 @@ func samePruned(got, original *chat.Message, want hermesItem) error {
 }
 
 // keepsInvariants runs a strategy behind the guard.
-func keepsInvariants(s *model, strategy Strategy) error {
+func keepsInvariants(s *model, strategy plan.Strategy) error {
 	var fail failures
-	s.run(&fail, Pipeline{Steps: []Strategy{strategy}}, false)
+	s.run(&fail, pipeline.Pipeline{Steps: []plan.Strategy{strategy}}, false)
 	if fail != nil {
 		return fmt.Errorf("behind the guard: %s", fail[0])
 	}
@@ -417,7 +418,7 @@ type trajectorySummarizer struct {
 	content  string
 }
 
-func (s *trajectorySummarizer) Summarize(_ context.Context, r summarize.Request) (string, error) {
+func (s *trajectorySummarizer) Summarize(_ context.Context, r plan.Request) (string, error) {
 	s.content = r.User
 	if s.failures--; s.failures >= 0 {
 		return "", errors.New("no answer")

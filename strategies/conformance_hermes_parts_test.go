@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 func init() {
@@ -54,8 +55,8 @@ func checkHermesSerialize(v *vector) error {
 	for i := range messages {
 		turns[i] = &messages[i]
 	}
-	task, _ := summarize.Task{Messages: turns}.Redact()
-	got := summarize.Turns(task.Messages)
+	task, _ := plan.Task{Messages: turns}.Redact()
+	got := summary.Turns(task.Messages)
 	if err := sameSerialized(turns, got, want.SHA, want.Chars); err != nil {
 		return err
 	}

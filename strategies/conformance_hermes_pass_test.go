@@ -12,7 +12,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/redact"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // samePass compares how the handoff came to its plan.
@@ -46,7 +46,7 @@ func (e *hermesEngine) samePass(want hermesStep, c Compression) error {
 	if math.Abs(float64(p.request.Budget-want.Budget)) > float64(want.Budget)/10 {
 		return fmt.Errorf("summary of %d tokens, want %d", p.request.Budget, want.Budget)
 	}
-	return sameSerialized(p.turns, summarize.Turns(p.turns), want.SerializedSHA, want.SerializedChars)
+	return sameSerialized(p.turns, summary.Turns(p.turns), want.SerializedSHA, want.SerializedChars)
 }
 
 // sameSerialized compares what a summarizer is shown, unless something in it was
@@ -63,7 +63,7 @@ func sameSerialized(turns []*chat.Message, text, sha string, chars int) error {
 			return nil
 		}
 	}
-	if got := shortSHA(text); got != sha && shortSHA(summarize.Turns(pythonStubs(turns))) != sha {
+	if got := shortSHA(text); got != sha && shortSHA(summary.Turns(pythonStubs(turns))) != sha {
 		return fmt.Errorf("turns with hash %s, want %s", got, sha)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // vector is one case of the conformance vectors: what a reference system was given
@@ -22,8 +23,8 @@ type vector struct {
 	ID       string   `json:"id"`
 	Tags     []string `json:"tags"`
 	Strategy struct {
-		Type   string `json:"type"`
-		Params Params `json:"params"`
+		Type   string      `json:"type"`
+		Params plan.Params `json:"params"`
 	} `json:"strategy"`
 	Messages []json.RawMessage `json:"messages"`
 	// Breaks names the invariants that the reference itself breaks here.

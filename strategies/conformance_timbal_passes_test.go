@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 func checkTimbalSummarize(v *vector) error {
@@ -24,7 +24,7 @@ func checkTimbalSummarize(v *vector) error {
 		Summarizer string `json:"summarizer"`
 	}
 	passes := append([]pass{{param(v, "initial", len(h.input)), param(v, "summarizer", "")}}, param(v, "passes", []pass(nil))...)
-	params := Params{}
+	params := plan.Params{}
 	for key, value := range v.Strategy.Params {
 		if !slices.Contains([]string{"initial", "passes", "summarizer"}, key) {
 			params[key] = value
@@ -66,7 +66,7 @@ type timbalPass struct {
 	MaxTokens   int          `json:"max_tokens"`
 }
 
-func (h *timbalHost) pass(strategies []Strategy, mode string, want timbalPass) error {
+func (h *timbalHost) pass(strategies []plan.Strategy, mode string, want timbalPass) error {
 	h.fake.mode = mode
 	before := len(h.fake.asked)
 	_, changed, err := h.run(strategies)
@@ -106,10 +106,10 @@ func between(s, open, end string) (string, bool) {
 // timbalSummarizer is the model of the vectors.
 type timbalSummarizer struct {
 	mode  string
-	asked []summarize.Request
+	asked []plan.Request
 }
 
-func (s *timbalSummarizer) Summarize(_ context.Context, r summarize.Request) (string, error) {
+func (s *timbalSummarizer) Summarize(_ context.Context, r plan.Request) (string, error) {
 	s.asked = append(s.asked, r)
 	switch s.mode {
 	case "raise":
@@ -181,7 +181,7 @@ func checkTimbalTrigger(v *vector) error {
 }
 
 // turn is what a host does before it calls its model.
-func (h *timbalHost) turn(trigger Trigger, usage map[string]int64, strategies []Strategy) (rebuilt bool, _ *timbalCompaction, _ error) {
+func (h *timbalHost) turn(trigger Trigger, usage map[string]int64, strategies []plan.Strategy) (rebuilt bool, _ *timbalCompaction, _ error) {
 	used, ok := UsedTokens(usage)
 	if !ok {
 		used = h.estimate()

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 func init() {
@@ -45,8 +47,8 @@ type timbalStep struct {
 }
 
 type timbalSpec struct {
-	Type   string `json:"type"`
-	Params Params `json:"params"`
+	Type   string      `json:"type"`
+	Params plan.Params `json:"params"`
 }
 
 // timbalHost is a host that holds messages in memory and runs strategies on them.
@@ -86,10 +88,10 @@ func (h *timbalHost) messages() []chat.Message {
 }
 
 // make makes strategies the way a configuration does.
-func (h *timbalHost) make(specs []timbalSpec) ([]Strategy, error) {
+func (h *timbalHost) make(specs []timbalSpec) ([]plan.Strategy, error) {
 	r := Builtin()
 	r.Summarizer = &h.fake
-	var out []Strategy
+	var out []plan.Strategy
 	for _, spec := range specs {
 		s, err := r.New(spec.Type, spec.Params)
 		if err != nil {
@@ -104,12 +106,12 @@ func (h *timbalHost) make(specs []timbalSpec) ([]Strategy, error) {
 }
 
 // run runs strategies on the view, or on the head of it, and says what each did.
-func (h *timbalHost) run(strategies []Strategy) (steps []timbalStep, changed bool, err error) {
+func (h *timbalHost) run(strategies []plan.Strategy) (steps []timbalStep, changed bool, err error) {
 	s := session(h.messages()...)
 	for i, m := range h.view {
 		s.pinned[chat.Seq(i+1)] = string(m.Extra["pinned"]) == "true"
 	}
-	d, err := NewDraft(s.transcript(true))
+	d, err := pipeline.NewDraft(s.transcript(true))
 	if err != nil {
 		return nil, false, err
 	}
@@ -118,23 +120,23 @@ func (h *timbalHost) run(strategies []Strategy) (steps []timbalStep, changed boo
 		if _, err := d.Run(context.Background(), st, s.load); err != nil {
 			return nil, false, err
 		}
-		if d.unsummarized != nil && !errors.Is(d.unsummarized, errEmptySummary) {
-			return nil, false, d.unsummarized
+		if d.Unsummarized != nil && !errors.Is(d.Unsummarized, plan.ErrEmptySummary) {
+			return nil, false, d.Unsummarized
 		}
 		after, _ := d.Transcript().Included()
 		steps = append(steps, timbalStep{st.Name(), before, after})
 	}
-	if d.rejected > 0 {
-		return nil, false, fmt.Errorf("%d additions were rejected", d.rejected)
+	if d.Rejected > 0 {
+		return nil, false, fmt.Errorf("%d additions were rejected", d.Rejected)
 	}
 	known := slices.Clone(h.view)
-	for k, a := range d.adds {
-		m := timbalMessage{*d.all[len(h.view)+k].Message, -1}
+	for k, a := range d.Adds {
+		m := timbalMessage{*d.All[len(h.view)+k].Message, -1}
 		for _, q := range a.Covers.Seqs() {
 			// What stands where a message stood, and speaks for it, is what is left of it.
-			if c := d.all[d.id(q)]; c.Role == m.Role && (c.Position == a.Position || m.Role == chat.RoleSystem) &&
+			if c := d.All[d.Id(q)]; c.Role == m.Role && (c.Position == a.Position || m.Role == chat.RoleSystem) &&
 				!isSummaryText(m.Content.String()) && m.Content.String() != acknowledgment {
-				m.from = known[d.id(q)].from
+				m.from = known[d.Id(q)].from
 			}
 		}
 		known = append(known, m)
@@ -142,10 +144,10 @@ func (h *timbalHost) run(strategies []Strategy) (steps []timbalStep, changed boo
 	h.view = nil
 	for _, e := range d.Transcript().Entries {
 		if e.Included {
-			h.view = append(h.view, known[d.id(e.Seq)])
+			h.view = append(h.view, known[d.Id(e.Seq)])
 		}
 	}
-	return steps, d.changes > 0, nil
+	return steps, d.Changes > 0, nil
 }
 
 // agree compares the view with what the reference has.
@@ -211,7 +213,7 @@ func (h *timbalHost) show() string {
 
 // guarded runs the strategies on everything that is said in the case, behind the
 // guard, and says what is wrong with the view then.
-func (h *timbalHost) guarded(strategies []Strategy) (err error) {
+func (h *timbalHost) guarded(strategies []plan.Strategy) (err error) {
 	s := session(h.input...)
 	for i, m := range h.input {
 		s.pinned[chat.Seq(i+1)] = string(m.Extra["pinned"]) == "true"
@@ -221,7 +223,7 @@ func (h *timbalHost) guarded(strategies []Strategy) (err error) {
 			err = p
 		}
 	}()
-	s.run(panics{}, Pipeline{Steps: strategies}, false)
+	s.run(panics{}, pipeline.Pipeline{Steps: strategies}, false)
 	return s.invariants(true)
 }
 

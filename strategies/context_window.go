@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // contextWindow keeps a view within a model's context window in two phases, each
@@ -14,19 +16,19 @@ type contextWindow struct{ phases [2]phase }
 // phase is a strategy that runs on a view with more than limit tokens.
 type phase struct {
 	limit    chat.Tokens
-	strategy Strategy
+	strategy plan.Strategy
 }
 
-func newContextWindow(a *Args) (Strategy, error) {
+func newContextWindow(a *plan.Args) (plan.Strategy, error) {
 	if p, ok := a.Policy(); ok {
 		a.Fill("max_context_window_tokens", int(p.Window))
 		a.Fill("max_output_tokens", 0)
 	}
-	window := a.Int(Int{
+	window := a.Int(plan.Int{
 		Name: "max_context_window_tokens", Required: true, Min: 1,
 		Doc: "how many tokens the model takes in all",
 	})
-	output := a.Int(Int{
+	output := a.Int(plan.Int{
 		Name: "max_output_tokens", Required: true, Min: 0,
 		Doc: "how many of them are kept free for the answer; less than max_context_window_tokens",
 	})
@@ -48,8 +50,8 @@ func newContextWindow(a *Args) (Strategy, error) {
 }
 
 // share asks for a threshold and returns it with the limit it makes of the budget.
-func share(a *Args, name string, def, budget float64, doc string) (float64, chat.Tokens) {
-	f := a.Float(Float{Name: name, Default: def, Min: 0, Max: 1, Doc: doc})
+func share(a *plan.Args, name string, def, budget float64, doc string) (float64, chat.Tokens) {
+	f := a.Float(plan.Float{Name: name, Default: def, Min: 0, Max: 1, Doc: doc})
 	limit := chat.Tokens(budget * f)
 	switch {
 	case f == 0:
@@ -64,10 +66,10 @@ func share(a *Args, name string, def, budget float64, doc string) (float64, chat
 func (*contextWindow) Name() string { return "context_window" }
 
 // Reads implements Reader: what the phases would read of this transcript.
-func (s *contextWindow) Reads(t *Transcript) []chat.Seq {
+func (s *contextWindow) Reads(t *plan.Transcript) []chat.Seq {
 	var out []chat.Seq
 	for _, p := range s.phases {
-		r, ok := p.strategy.(Reader)
+		r, ok := p.strategy.(plan.Reader)
 		if _, tokens := t.Included(); ok && tokens > p.limit {
 			out = append(out, r.Reads(t)...)
 		}
@@ -76,14 +78,14 @@ func (s *contextWindow) Reads(t *Transcript) []chat.Seq {
 }
 
 // Plan implements Strategy.
-func (s *contextWindow) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
-	return planStages(ctx, t, s)
+func (s *contextWindow) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
+	return pipeline.PlanStages(ctx, t, s)
 }
 
-// stage implements stager.
-func (s *contextWindow) stage(ctx context.Context, d *Draft, load Loader) error {
+// Stage implements pipeline.Stager.
+func (s *contextWindow) Stage(ctx context.Context, d *pipeline.Draft, load plan.Loader) error {
 	for _, p := range s.phases {
-		if d.within(p.limit) {
+		if d.Within(p.limit) {
 			continue
 		}
 		if _, err := d.Run(ctx, p.strategy, load); err != nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 func TestContextWindow(t *testing.T) {
@@ -13,38 +15,38 @@ func TestContextWindow(t *testing.T) {
 	// for one message each.
 	tests := map[string]struct {
 		window int
-		params Params
+		params plan.Params
 		want   map[string]string
 	}{
-		"nothing at the tool limit": {window: 220, params: Params{"keep_last_tool_call_groups": 0}},
+		"nothing at the tool limit": {window: 220, params: plan.Params{"keep_last_tool_call_groups": 0}},
 		"tool calls alone between the limits": {
-			window: 219, params: Params{"keep_last_tool_call_groups": 0},
+			window: 219, params: plan.Params{"keep_last_tool_call_groups": 0},
 			want: map[string]string{"tool_result_compaction": "+{[3,6)}+{[8,11)}"},
 		},
 		"no tool call is old enough": {window: 150},
 		"the newest tool calls stay": {
-			window: 150, params: Params{"keep_last_tool_call_groups": 1},
+			window: 150, params: plan.Params{"keep_last_tool_call_groups": 1},
 			want: map[string]string{"tool_result_compaction": "+{[3,6)}"},
 		},
 		"the oldest groups above the other limit, down to the tool limit": {
-			window: 130, params: Params{},
+			window: 130, params: plan.Params{},
 			want: map[string]string{"truncation": "{[2,7)}"},
 		},
 		"what was collapsed goes too": {
-			window: 80, params: Params{"keep_last_tool_call_groups": 0},
+			window: 80, params: plan.Params{"keep_last_tool_call_groups": 0},
 			want: map[string]string{"tool_result_compaction": "+{[8,11)}", "truncation": "{[2,7)}"},
 		},
 		"thresholds of one's own": {
-			window: 100, params: Params{"tool_eviction_threshold": 1, "truncation_threshold": 1.0},
+			window: 100, params: plan.Params{"tool_eviction_threshold": 1, "truncation_threshold": 1.0},
 			want: map[string]string{"truncation": "{[2,3)}"},
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := Params{"max_context_window_tokens": tt.window, "max_output_tokens": 0}
+			p := plan.Params{"max_context_window_tokens": tt.window, "max_output_tokens": 0}
 			maps.Copy(p, tt.params)
-			got, err := plan(t, Builtin(), "context_window", p, whole(session(talk()...)))
+			got, err := planOf(t, Builtin(), "context_window", p, whole(session(talk()...)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,26 +58,26 @@ func TestContextWindow(t *testing.T) {
 func TestContextWindowNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		params Params
+		params plan.Params
 		want   []string
 	}{
 		"all at once": {
-			params: Params{"max_context_window_tokens": 0, "max_output_tokens": -1, "tool_eviction_threshold": 0, "truncation_threshold": 1.5},
+			params: plan.Params{"max_context_window_tokens": 0, "max_output_tokens": -1, "tool_eviction_threshold": 0, "truncation_threshold": 1.5},
 			want: []string{
 				"max_context_window_tokens: got 0", "max_output_tokens: got -1", "tool_eviction_threshold: got 0, want a number above 0",
 				"truncation_threshold: got 1.5",
 			},
 		},
 		"no room for the context": {
-			params: Params{"max_context_window_tokens": 10, "max_output_tokens": 10},
+			params: plan.Params{"max_context_window_tokens": 10, "max_output_tokens": 10},
 			want:   []string{"max_output_tokens: got 10, want less than max_context_window_tokens (10)"},
 		},
 		"limits the wrong way round": {
-			params: Params{"max_context_window_tokens": 100, "max_output_tokens": 0, "tool_eviction_threshold": 0.9},
+			params: plan.Params{"max_context_window_tokens": 100, "max_output_tokens": 0, "tool_eviction_threshold": 0.9},
 			want:   []string{"truncation_threshold: got 0.8, want at least tool_eviction_threshold (0.9)"},
 		},
 		"limits of nothing": {
-			params: Params{"max_context_window_tokens": 3, "max_output_tokens": 2},
+			params: plan.Params{"max_context_window_tokens": 3, "max_output_tokens": 2},
 			want:   []string{"tool_eviction_threshold: got 0.5, want a share", "truncation_threshold: got 0.8, want a share"},
 		},
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -17,7 +19,7 @@ var ErrUnknownMessage = errors.New("no such message")
 // tokens.Chars4 and holds the outcome to what must be true of a view.
 type Options struct {
 	// Counter counts messages, those that strategies write among them.
-	Counter Counter
+	Counter plan.Counter
 	// Target and Fallback are those of a Pipeline; a pipeline that is given as the
 	// strategy has its own where these are zero.
 	Target   chat.Tokens
@@ -48,7 +50,7 @@ type Conversation struct {
 
 	// entries are in view order; at holds their indexes and outs why they are not
 	// in the view, both by seq-1.
-	entries []Entry
+	entries []plan.Entry
 	at      []int32
 	outs    []out
 
@@ -98,7 +100,7 @@ func (c *Conversation) AppendRecord(r chat.Record) {
 	c.add(&r.Message)
 	last := &c.entries[len(c.entries)-1]
 	last.Pinned = last.Pinned || r.Pinned
-	if r.Kind == chat.KindSummary && !said(r.Meta) {
+	if r.Kind == chat.KindSummary && !plan.FromApplication(r.Meta) {
 		last.Kind = chat.KindSummary
 	}
 }
@@ -109,7 +111,7 @@ func (c *Conversation) add(m *chat.Message) {
 	c.groups.Add(&meta)
 	c.at = append(c.at, int32(len(c.entries)))
 	c.outs = append(c.outs, out{})
-	c.entries = append(c.entries, Entry{
+	c.entries = append(c.entries, plan.Entry{
 		Meta: meta, Included: true, Pinned: c.pins[c.said] || m.ID != "" && c.pinIDs[m.ID], Message: m,
 	})
 	c.said++
@@ -127,7 +129,7 @@ func (c *Conversation) Size() (messages int, size chat.Tokens) { return c.includ
 // nothing was pinned then.
 func (c *Conversation) Pin(pinned bool, seqs ...chat.Seq) error {
 	for _, q := range seqs {
-		if q < 1 || q >= c.next() || !said(c.entries[c.at[q-1]].Meta) {
+		if q < 1 || q >= c.next() || !plan.FromApplication(c.entries[c.at[q-1]].Meta) {
 			return fmt.Errorf("pin message %d: %w, or it is one that a strategy wrote", q, ErrUnknownMessage)
 		}
 	}
@@ -160,7 +162,7 @@ func (c *Conversation) Records() []chat.Record {
 }
 
 // Totals counts the conversation, in all and what of it is in the view, in one pass.
-func (c *Conversation) Totals() Totals { return c.Transcript().Totals() }
+func (c *Conversation) Totals() plan.Totals { return c.Transcript().Totals() }
 
 // Excluded are the messages that are not in the view, by seq.
 func (c *Conversation) Excluded() []Excluded {
@@ -185,16 +187,16 @@ func (c *Conversation) excluded(q chat.Seq) Excluded {
 // Compact has a strategy, or a Pipeline, plan on the conversation and does what it
 // wants. If it fails nothing has changed; the error is a *StrategyError or that of
 // ctx. A strategy that is nil wants nothing: the view is mended where it has to be.
-func (c *Conversation) Compact(ctx context.Context, s Strategy) (Report, error) {
+func (c *Conversation) Compact(ctx context.Context, s plan.Strategy) (Report, error) {
 	defer c.holdUnread()()
 	r, err := c.options.Pipeline(s).Run(ctx, c.Transcript(), nil)
 	if err != nil {
 		return Report{}, fmt.Errorf("compact: %w", err)
 	}
 	report := Report{
-		Before: r.Before, After: r.After, Steps: r.Steps, Faults: r.Faults, Repairs: r.Repairs, Rejected: r.Rejected,
+		Before: r.Before, After: r.After, Steps: r.Steps, Violations: r.Violations, Repairs: r.Repairs, Rejected: r.Rejected,
 	}
-	owed := len(r.Faults) > 0 || slices.ContainsFunc(c.entries, func(e Entry) bool { return e.Pinned && !e.Included })
+	owed := len(r.Violations) > 0 || slices.ContainsFunc(c.entries, func(e plan.Entry) bool { return e.Pinned && !e.Included })
 	if r.Grew() && !owed && !c.options.AllowGrowth {
 		report.Grew, report.After = true, r.Before
 		return report, nil
@@ -233,10 +235,10 @@ func (c *Conversation) unpin(seqs []chat.Seq) {
 
 // Pipeline returns a strategy as a pipeline with the target and the fallback of the
 // options. A strategy that is nil is the empty pipeline.
-func (o Options) Pipeline(s Strategy) Pipeline {
-	p, whole := s.(Pipeline)
+func (o Options) Pipeline(s plan.Strategy) pipeline.Pipeline {
+	p, whole := s.(pipeline.Pipeline)
 	if !whole && s != nil {
-		p.Steps = []Strategy{s}
+		p.Steps = []plan.Strategy{s}
 	}
 	if o.Target > 0 {
 		p.Target = o.Target
@@ -252,8 +254,8 @@ func (o Options) Pinned(index int, id string) bool {
 
 // Transcript returns what strategies plan on. It shares the conversation's memory and
 // is valid until the next change.
-func (c *Conversation) Transcript() *Transcript {
-	return NewTranscript(c.entries, c.options.Counter, c.groups.Groups())
+func (c *Conversation) Transcript() *plan.Transcript {
+	return plan.NewTranscript(c.entries, c.options.Counter, c.groups.Groups())
 }
 
 // apply does what a plan wants and reports it.
@@ -313,7 +315,7 @@ func (c *Conversation) write(adds []chat.Addition) []Written {
 		c.outs = append(c.outs, out{})
 		c.included++
 		c.tokens += a.Tokens
-		c.entries = append(c.entries, Entry{
+		c.entries = append(c.entries, plan.Entry{
 			Meta: chat.Meta{
 				Seq: q, Position: a.Position, Kind: a.Kind, Role: a.Message.Role, Flags: a.Flags,
 				Calls: len(a.Message.ToolCalls), Tokens: a.Tokens,
@@ -323,7 +325,7 @@ func (c *Conversation) write(adds []chat.Addition) []Written {
 		report[k] = Written{Seq: q, Kind: a.Kind, Reason: a.Reason, Covers: a.Covers, Tokens: a.Tokens, Message: &a.Message}
 	}
 	written := slices.Clone(c.entries[n:])
-	slices.SortFunc(written, func(a, b Entry) int { return chat.Compare(a.Meta, b.Meta) })
+	slices.SortFunc(written, func(a, b plan.Entry) int { return chat.Compare(a.Meta, b.Meta) })
 	for i := len(c.entries) - 1; len(written) > 0; i-- { // from the back, so that nothing is overwritten
 		last := written[len(written)-1]
 		if n > 0 && chat.Less(last.Meta, c.entries[n-1].Meta) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // dedupeReads replaces what a file read gave by a stub where the same read was done
@@ -17,7 +18,7 @@ type dedupeReads struct {
 	keys          []string
 }
 
-func newDedupeReads(a *Args) (Strategy, error) {
+func newDedupeReads(a *plan.Args) (plan.Strategy, error) {
 	return &dedupeReads{
 		reads: nameSet(a.Strings("read_tools", []string{"read", "read_file", "view", "view_file", "open_file", "cat", "get_file_contents"},
 			"tools that read a file; case does not matter in names of tools")),
@@ -41,14 +42,14 @@ func (*dedupeReads) Name() string { return "dedupe_reads" }
 
 // Reads implements Reader: every tool call that is in the view, since only its
 // content tells what it calls.
-func (*dedupeReads) Reads(t *Transcript) []chat.Seq {
+func (*dedupeReads) Reads(t *plan.Transcript) []chat.Seq {
 	var out []chat.Seq
 	for _, g := range t.Groups() {
 		if g.Kind != chat.GroupToolCall {
 			continue
 		}
 		for i := g.Start; i < g.End; i++ {
-			if e := &t.Entries[i]; e.Included && (makesCalls(e) || e.Role == chat.RoleTool) {
+			if e := &t.Entries[i]; e.Included && (plan.MakesCalls(e) || e.Role == chat.RoleTool) {
 				out = append(out, e.Seq)
 			}
 		}
@@ -57,7 +58,7 @@ func (*dedupeReads) Reads(t *Transcript) []chat.Seq {
 }
 
 // Plan implements Strategy. It goes from the newest call to the oldest.
-func (s *dedupeReads) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s *dedupeReads) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	done, err := answeredCalls(t)
 	if err != nil {
 		return chat.Plan{}, err
@@ -134,7 +135,7 @@ type answeredCall struct {
 
 // answeredCalls are the calls in the view that have a result in it, by result. A
 // result answers the first call of its id that has none yet.
-func answeredCalls(t *Transcript) ([]answeredCall, error) {
+func answeredCalls(t *plan.Transcript) ([]answeredCall, error) {
 	var out []answeredCall
 	for _, g := range t.Groups() {
 		if g.Kind != chat.GroupToolCall {
@@ -143,7 +144,7 @@ func answeredCalls(t *Transcript) ([]answeredCall, error) {
 		var open []*chat.ToolCall
 		for i := g.Start; i < g.End; i++ {
 			e := &t.Entries[i]
-			if !e.Included || !makesCalls(e) && e.Role != chat.RoleTool {
+			if !e.Included || !plan.MakesCalls(e) && e.Role != chat.RoleTool {
 				continue
 			}
 			m, err := t.Read(i)

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // Focuser is implemented by strategies that can favour a topic: WithFocus is the
 // same strategy, which does.
 type Focuser interface {
-	WithFocus(topic string) Strategy
+	WithFocus(topic string) plan.Strategy
 }
 
 // Continuer is implemented by strategies whose summary goes on from the one before.
@@ -22,15 +24,15 @@ type Focuser interface {
 type Continuer interface {
 	// WithPrevious is the same strategy, which goes on from this summary, or from
 	// none if it is empty, whatever the transcript holds.
-	WithPrevious(summary string) Strategy
+	WithPrevious(summary string) plan.Strategy
 	// Previous is the newest summary in the transcript's view.
-	Previous(t *Transcript) (summary string, ok bool)
+	Previous(t *plan.Transcript) (summary string, ok bool)
 }
 
 // ContentHaver is implemented by strategies that can tell beforehand whether they
 // would find anything to compress.
 type ContentHaver interface {
-	HasContent(t *Transcript) bool
+	HasContent(t *plan.Transcript) bool
 }
 
 // EngineOptions configure an Engine. The zero value makes a handoff without a model,
@@ -44,17 +46,17 @@ type EngineOptions struct {
 	// Main summarizes; nil is no model. Auxiliary, if there is one, is asked instead:
 	// once it fails Main is, by all sessions, until UpdateModel. An error that wraps
 	// summarize.ErrNoModel is no failure, and Main is not asked for it.
-	Main, Auxiliary summarize.Summarizer
+	Main, Auxiliary plan.Summarizer
 	// New makes the strategy with the summarizer that the engine watches over, which
 	// has to be given the context that Plan is. It is called again when the window
 	// changes. Nil makes a handoff.
-	New func(s summarize.Summarizer, sizes Thresholds) (Strategy, error)
+	New func(s plan.Summarizer, sizes Thresholds) (plan.Strategy, error)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Estimate counts messages roughly; nil is Rough.
 	Estimate func([]chat.Message) chat.Tokens
 	// Guard holds what the strategy made of the messages to what must be true.
-	Guard Guard
+	Guard pipeline.Guard
 	// DuringCooldown lets ShouldCompress be true while no model is asked: for
 	// strategies that do something useful without a summary.
 	DuringCooldown bool
@@ -73,10 +75,10 @@ type Engine struct {
 	options EngineOptions
 	// run has a strategy compact a conversation; tests of the strategies themselves
 	// leave the guard out.
-	run func(ctx context.Context, h *Conversation, s Strategy) (Report, error)
+	run func(ctx context.Context, h *Conversation, s plan.Strategy) (Report, error)
 
 	mu       sync.Mutex
-	strategy Strategy
+	strategy plan.Strategy
 	sizes    Thresholds
 	// fellBack: the auxiliary model has failed.
 	fellBack bool
@@ -136,7 +138,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		o.Now = time.Now
 	}
 	if o.Estimate == nil {
-		o.Estimate = Rough
+		o.Estimate = tokens.Rough
 	}
 	if o.New == nil {
 		o.New = engineHandoff
@@ -165,10 +167,10 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 }
 
 // engineHandoff is the strategy of an engine that was given none.
-func engineHandoff(s summarize.Summarizer, sizes Thresholds) (Strategy, error) {
+func engineHandoff(s plan.Summarizer, sizes Thresholds) (plan.Strategy, error) {
 	r := Builtin()
 	r.Summarizer = s
-	return r.New("handoff", Params{
+	return r.New("handoff", plan.Params{
 		"tail_token_budget": int64(sizes.Tail), "max_summary_tokens": int64(max(sizes.Summary, 1)),
 	})
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/str"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 const (
@@ -112,8 +113,8 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 }
 
 // guarded compacts with the guard.
-func (e *Engine) guarded(ctx context.Context, h *Conversation, s Strategy) (Report, error) {
-	return h.Compact(ctx, Pipeline{Steps: []Strategy{s}, Guard: e.options.Guard})
+func (e *Engine) guarded(ctx context.Context, h *Conversation, s plan.Strategy) (Report, error) {
+	return h.Compact(ctx, pipeline.Pipeline{Steps: []plan.Strategy{s}, Guard: e.options.Guard})
 }
 
 // watched is the summarizer of an engine's strategy: the auxiliary model until it
@@ -123,16 +124,16 @@ type watched struct{ e *Engine }
 type sessionKey struct{}
 
 // Summarize implements summarize.Summarizer.
-func (w watched) Summarize(ctx context.Context, r summarize.Request) (string, error) {
-	return w.watch(ctx, func(s summarize.Summarizer) (string, error) { return s.Summarize(ctx, r) })
+func (w watched) Summarize(ctx context.Context, r plan.Request) (string, error) {
+	return w.watch(ctx, func(s plan.Summarizer) (string, error) { return s.Summarize(ctx, r) })
 }
 
 // Write implements summarize.Writer, for the sake of the models that do.
-func (w watched) Write(ctx context.Context, t summarize.Task) (string, error) {
-	return w.watch(ctx, func(s summarize.Summarizer) (string, error) { return summarize.Do(ctx, s, t) })
+func (w watched) Write(ctx context.Context, t plan.Task) (string, error) {
+	return w.watch(ctx, func(s plan.Summarizer) (string, error) { return plan.Do(ctx, s, t) })
 }
 
-func (w watched) watch(ctx context.Context, ask func(summarize.Summarizer) (string, error)) (string, error) {
+func (w watched) watch(ctx context.Context, ask func(plan.Summarizer) (string, error)) (string, error) {
 	e := w.e
 	e.mu.Lock()
 	s, ok := ctx.Value(sessionKey{}).(*engineSession)
@@ -146,11 +147,11 @@ func (w watched) watch(ctx context.Context, ask func(summarize.Summarizer) (stri
 		return "", errCooldown
 	}
 	// Neither had nor refused: whoever asked tries again.
-	over := func(err error) bool { return ctx.Err() != nil || errors.Is(err, summarize.ErrInterrupted) }
+	over := func(err error) bool { return ctx.Err() != nil || errors.Is(err, plan.ErrInterrupted) }
 	var text string
-	err := summarize.ErrNoModel
+	err := plan.ErrNoModel
 	if auxiliary {
-		if text, err = ask(e.options.Auxiliary); err != nil && !over(err) && !errors.Is(err, summarize.ErrNoModel) {
+		if text, err = ask(e.options.Auxiliary); err != nil && !over(err) && !errors.Is(err, plan.ErrNoModel) {
 			e.mu.Lock()
 			s.auxiliaryError, e.fellBack = str.Cut(err.Error(), errorLength, errorLength-3), true
 			e.mu.Unlock()
@@ -168,7 +169,7 @@ func (w watched) watch(ctx context.Context, ask func(summarize.Summarizer) (stri
 	switch {
 	case err == nil:
 		s.until, s.lastError = time.Time{}, ""
-	case errors.Is(err, summarize.ErrNoModel):
+	case errors.Is(err, plan.ErrNoModel):
 		e.failed(s, backoff.CooldownNoProvider, err.Error())
 	default:
 		e.failed(s, backoff.Cooldown, err.Error())
@@ -190,7 +191,7 @@ func history(messages []chat.Message) *Conversation {
 }
 
 // writtenBy are the messages that were written for a reason, as a transcript.
-func writtenBy(reason string, all []Written) *Transcript {
+func writtenBy(reason string, all []Written) *plan.Transcript {
 	c := history(nil)
 	for _, w := range all {
 		if w.Reason == reason {

@@ -11,16 +11,18 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // engineOn is an engine with a clock that can be moved, and short handoffs.
-func engineOn(t *testing.T, main, auxiliary summarize.Summarizer, more Params) (*Engine, *time.Time) {
+func engineOn(t *testing.T, main, auxiliary plan.Summarizer, more plan.Params) (*Engine, *time.Time) {
 	t.Helper()
 	now := time.Unix(1e9, 0)
 	e, err := NewEngine(EngineOptions{
 		Main: main, Auxiliary: auxiliary, Now: func() time.Time { return now },
-		New: func(s summarize.Summarizer, _ Thresholds) (Strategy, error) {
+		New: func(s plan.Summarizer, _ Thresholds) (plan.Strategy, error) {
 			return handoffWith(t, s, short(more)), nil
 		},
 	})
@@ -116,7 +118,7 @@ func TestEngineForgetsThePromptThatItCompressed(t *testing.T) {
 	if s := e.Status(); e.ShouldCompress(0) || s.LastPromptTokens != 0 {
 		t.Errorf("%+v", s)
 	}
-	if c := compress(t, e, workday(), CompressRequest{}); c.Before != Rough(workday()) {
+	if c := compress(t, e, workday(), CompressRequest{}); c.Before != tokens.Rough(workday()) {
 		t.Errorf("%+v", c)
 	}
 }
@@ -165,7 +167,7 @@ func TestEngineRestsAfterAFailure(t *testing.T) {
 		rest time.Duration
 	}{
 		"a failure":       {errors.New("overloaded"), time.Minute},
-		"no model":        {summarize.ErrNoModel, 10 * time.Minute},
+		"no model":        {plan.ErrNoModel, 10 * time.Minute},
 		"nothing is said": {nil, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +243,7 @@ func TestEngineForgetsOtherSessions(t *testing.T) {
 				}
 				return "what session a was about", nil
 			}}
-			e, _ := engineOn(t, model, nil, Params{"on_failure": "fallback"})
+			e, _ := engineOn(t, model, nil, plan.Params{"on_failure": "fallback"})
 			e.OnSessionStart("a")
 			e.UpdateFromResponse(Usage{PromptTokens: 99_000})
 			compress(t, e, workday(), CompressRequest{Tokens: 10})
@@ -276,7 +278,7 @@ func TestEngineRemembersItsSummaryThroughAFallback(t *testing.T) {
 	model := &notes{answer: func(n int) (string, error) {
 		return "the first notes", []error{nil, errors.New("no"), nil}[n-1]
 	}}
-	e, now := engineOn(t, model, nil, Params{"on_failure": "fallback"})
+	e, now := engineOn(t, model, nil, plan.Params{"on_failure": "fallback"})
 	ms := workday()
 	for range 3 {
 		ms = append(compress(t, e, ms, CompressRequest{}).Messages, user("more"), says(strings.Repeat("done ", 40)), user("thanks"), says("welcome"))
@@ -290,11 +292,11 @@ func TestEngineRemembersItsSummaryThroughAFallback(t *testing.T) {
 func TestEngineACompressionThatOutlivesItsSessionCountsForNone(t *testing.T) {
 	t.Parallel()
 	asked, answer := make(chan struct{}), make(chan struct{})
-	e, _ := engineOn(t, summarize.Func(func(context.Context, summarize.Request) (string, error) {
+	e, _ := engineOn(t, plan.Func(func(context.Context, plan.Request) (string, error) {
 		close(asked)
 		<-answer
 		return "", errors.New("too late")
-	}), nil, Params{"on_failure": "fallback"})
+	}), nil, plan.Params{"on_failure": "fallback"})
 	e.OnSessionStart("a")
 	var wait sync.WaitGroup
 	wait.Go(func() { compress(t, e, bigDay(), CompressRequest{}) })
@@ -310,8 +312,8 @@ func TestEngineACompressionThatOutlivesItsSessionCountsForNone(t *testing.T) {
 // For the race detector.
 func TestEngineIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
-	e, _ := engineOn(t, summarize.Func(func(context.Context, summarize.Request) (string, error) { return "fine", nil }),
-		summarize.Func(func(context.Context, summarize.Request) (string, error) { return "", errors.New("no") }), nil)
+	e, _ := engineOn(t, plan.Func(func(context.Context, plan.Request) (string, error) { return "fine", nil }),
+		plan.Func(func(context.Context, plan.Request) (string, error) { return "", errors.New("no") }), nil)
 	ms := bigDay()
 	var wait sync.WaitGroup
 	for _, use := range []func(){
@@ -346,19 +348,19 @@ func TestEngineWithoutAModelKeepsEverything(t *testing.T) {
 		ms = append(ms, user("please"), says(strings.Repeat("words ", 2000)))
 	}
 	c := compress(t, e, ms, CompressRequest{})
-	if c.Compressed || len(c.Messages) != len(ms) || !strings.Contains(c.NoSummary, summarize.ErrNoModel.Error()) {
+	if c.Compressed || len(c.Messages) != len(ms) || !strings.Contains(c.NoSummary, plan.ErrNoModel.Error()) {
 		t.Errorf("%v, %q", c.Compressed, c.NoSummary)
 	}
 }
 
 func TestEngineStrategyThatFails(t *testing.T) {
 	t.Parallel()
-	e, err := NewEngine(EngineOptions{New: func(summarize.Summarizer, Thresholds) (Strategy, error) { return failing{}, nil }})
+	e, err := NewEngine(EngineOptions{New: func(plan.Summarizer, Thresholds) (plan.Strategy, error) { return failing{}, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, err := e.Compress(t.Context(), workday(), CompressRequest{})
-	if failed := (*StrategyError)(nil); !errors.As(err, &failed) || len(c.Messages) != len(workday()) || e.Status().Compressions != 0 {
+	if failed := (*pipeline.StrategyError)(nil); !errors.As(err, &failed) || len(c.Messages) != len(workday()) || e.Status().Compressions != 0 {
 		t.Errorf("%v, %+v", err, e.Status())
 	}
 }
@@ -367,19 +369,19 @@ type failing struct{}
 
 func (failing) Name() string { return "failing" }
 
-func (failing) Plan(context.Context, *Transcript) (chat.Plan, error) { panic("no") }
+func (failing) Plan(context.Context, *plan.Transcript) (chat.Plan, error) { panic("no") }
 
 // A summary that was interrupted was neither had nor refused: nobody else is asked, and
 // nothing rests.
 func TestEngineTakesAnInterruptionForNoFailure(t *testing.T) {
 	t.Parallel()
 	main := &notes{}
-	auxiliary := &notes{answer: func(int) (string, error) { return "", fmt.Errorf("%w: away", summarize.ErrInterrupted) }}
+	auxiliary := &notes{answer: func(int) (string, error) { return "", fmt.Errorf("%w: away", plan.ErrInterrupted) }}
 	e, _ := engineOn(t, main, auxiliary, nil)
 	day := bigDay()
 	for range 2 {
 		c, err := e.Compress(t.Context(), day, CompressRequest{})
-		if !errors.Is(err, summarize.ErrInterrupted) || len(c.Messages) != len(day) {
+		if !errors.Is(err, plan.ErrInterrupted) || len(c.Messages) != len(day) {
 			t.Errorf("%d messages, %v", len(c.Messages), err)
 		}
 	}

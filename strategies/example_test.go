@@ -8,6 +8,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -19,7 +20,7 @@ func (dropErrors) Name() string { return "drop_errors" }
 
 // Reads makes dropErrors a strategies.Reader: it sees the content of tool
 // messages.
-func (dropErrors) Reads(t *strategies.Transcript) []chat.Seq {
+func (dropErrors) Reads(t *plan.Transcript) []chat.Seq {
 	var seqs []chat.Seq
 	for _, e := range t.Entries {
 		if e.Included && e.Role == chat.RoleTool {
@@ -29,7 +30,7 @@ func (dropErrors) Reads(t *strategies.Transcript) []chat.Seq {
 	return seqs
 }
 
-func (s dropErrors) Plan(_ context.Context, t *strategies.Transcript) (chat.Plan, error) {
+func (s dropErrors) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	var failed []chat.Seq
 	retained := t.MinimumRetained()
 	for i, g := range t.Groups() {
@@ -55,14 +56,14 @@ func (s dropErrors) Plan(_ context.Context, t *strategies.Transcript) (chat.Plan
 func ExampleRegistry_Register() {
 	registry := strategies.Builtin()
 	err := registry.Register("drop_errors", "drop tool calls that failed",
-		func(args *strategies.Args) (strategies.Strategy, error) {
+		func(args *plan.Args) (plan.Strategy, error) {
 			return dropErrors{marker: args.Text("marker", "Error:", "what the result of a failed call begins with")}, nil
 		})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	s, err := registry.New("drop_errors", strategies.Params{"marker": "error"})
+	s, err := registry.New("drop_errors", plan.Params{"marker": "error"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -106,7 +107,7 @@ type newestWithin struct{ budget chat.Tokens }
 
 func (newestWithin) Name() string { return "newest_within" }
 
-func (s newestWithin) Plan(_ context.Context, t *strategies.Transcript) (chat.Plan, error) {
+func (s newestWithin) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	groups := t.Groups()
 	left := s.budget
 	for i, g := range groups {
@@ -146,15 +147,15 @@ func (s newestWithin) Plan(_ context.Context, t *strategies.Transcript) (chat.Pl
 func ExampleCompact() {
 	registry := strategies.Builtin()
 	err := registry.Register("newest_within", "keep the system prompt and the newest groups within a budget",
-		func(args *strategies.Args) (strategies.Strategy, error) {
-			budget := args.Int(strategies.Int{Name: "budget", Required: true, Min: 1, Doc: "how many tokens the view may have"})
+		func(args *plan.Args) (plan.Strategy, error) {
+			budget := args.Int(plan.Int{Name: "budget", Required: true, Min: 1, Doc: "how many tokens the view may have"})
 			return newestWithin{chat.Tokens(budget)}, nil
 		})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	s, err := registry.New("newest_within", strategies.Params{"budget": 28})
+	s, err := registry.New("newest_within", plan.Params{"budget": 28})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -186,7 +187,7 @@ func ExampleCompact() {
 
 // A tool loop keeps its history in a Conversation and compacts it when it has grown.
 func ExampleConversation() {
-	window, err := strategies.Builtin().New("sliding_window", strategies.Params{"keep_last_groups": 2})
+	window, err := strategies.Builtin().New("sliding_window", plan.Params{"keep_last_groups": 2})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -221,7 +222,7 @@ func ExampleConversation() {
 }
 
 func ExampleRegistry_New() {
-	_, err := strategies.Builtin().New("truncation", strategies.Params{"max_n": 0, "compactto": 5})
+	_, err := strategies.Builtin().New("truncation", plan.Params{"max_n": 0, "compactto": 5})
 	fmt.Println(err)
 	// Output:
 	// truncation: max_n: got 0, want an integer at least 1

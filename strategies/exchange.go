@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // exchanges links the tool calls in a view to what belongs to them.
@@ -16,13 +17,13 @@ type exchanges struct {
 	first, last []int32
 }
 
-func newExchanges(t *Transcript) exchanges {
+func newExchanges(t *plan.Transcript) exchanges {
 	n := len(t.Entries)
 	x := exchanges{of: make([]int32, n), first: make([]int32, n), last: make([]int32, n)}
 	for i := range x.of {
 		x.of[i] = -1
 	}
-	groups, at := t.viewGroups()
+	groups, at := t.ViewGroups()
 	for k := range groups {
 		g := &groups[k]
 		if g.Call < 0 {
@@ -53,14 +54,14 @@ const (
 type window struct {
 	exchanges
 
-	t      *Transcript
+	t      *plan.Transcript
 	reason string
 	states []uint8
 	adds   []chat.Addition
 }
 
 // newWindow is a window in which nothing stays yet.
-func newWindow(t *Transcript, reason string) *window {
+func newWindow(t *plan.Transcript, reason string) *window {
 	return &window{exchanges: newExchanges(t), t: t, reason: reason, states: make([]uint8, len(t.Entries))}
 }
 
@@ -220,8 +221,8 @@ func (w *window) shrink(i int32, stays func(id string) bool) error {
 func (w *window) wordsOf(i int32, m *chat.Message) {
 	entries := w.t.Entries
 	w.states[i] = stateOut
-	words := hasWords(m.Content)
-	var covers seqSet
+	words := chat.HasContent(m.Content)
+	var covers plan.SeqSet
 	for k := w.first[i]; k <= w.last[i]; k++ {
 		stays := w.states[k] == stateIn && entries[k].Role == chat.RoleTool
 		if w.of[k] != i || stays || w.states[k] == stateCovered {
@@ -229,7 +230,7 @@ func (w *window) wordsOf(i int32, m *chat.Message) {
 		}
 		if w.states[k] = stateOut; words {
 			w.states[k] = stateCovered
-			covers.add(entries[k].Seq)
+			covers.Add(entries[k].Seq)
 		}
 	}
 	if !words {
@@ -239,7 +240,7 @@ func (w *window) wordsOf(i int32, m *chat.Message) {
 	left := *m
 	left.ID, left.ToolCalls, left.Reasoning = "", nil, ""
 	w.adds = append(w.adds, chat.Addition{
-		Kind: chat.KindSummary, Reason: w.reason, Covers: covers.ranges(), Position: entries[i].Position, Message: left,
+		Kind: chat.KindSummary, Reason: w.reason, Covers: covers.Ranges(), Position: entries[i].Position, Message: left,
 	})
 }
 
@@ -248,19 +249,19 @@ func (w *window) standIn(i int32, m chat.Message) {
 	e := &w.t.Entries[i]
 	w.states[i] = stateRewritten
 	w.adds = append(w.adds, chat.Addition{
-		Kind: chat.KindStandIn, Reason: w.reason, Covers: chat.RangesOf(e.Seq), Position: e.Position, Message: m,
+		Kind: chat.KindReplacement, Reason: w.reason, Covers: chat.RangesOf(e.Seq), Position: e.Position, Message: m,
 	})
 }
 
 // plan is the plan that leaves what is in the window.
 func (w *window) plan() chat.Plan {
-	var out seqSet
+	var out plan.SeqSet
 	for i := range w.t.Entries {
 		if e := &w.t.Entries[i]; e.Included && w.states[i] == stateOut {
-			out.add(e.Seq)
+			out.Add(e.Seq)
 		}
 	}
-	p := out.exclude(w.reason)
+	p := out.Exclude(w.reason)
 	p.Additions = w.adds
 	return p
 }

@@ -12,7 +12,8 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // dice makes decisions out of bytes, and the same ones ever after once they are
@@ -89,8 +90,8 @@ func (d *dice) say(s *model, most int) {
 	}
 }
 
-var described = sync.OnceValue(func() map[string][]Param {
-	out := map[string][]Param{}
+var described = sync.OnceValue(func() map[string][]plan.Param {
+	out := map[string][]plan.Param{}
 	for _, info := range Builtin().Describe() {
 		out[info.Name] = info.Params
 	}
@@ -99,8 +100,8 @@ var described = sync.OnceValue(func() map[string][]Param {
 
 // params makes parameters by the description of a strategy. What comes out need not
 // be allowed together.
-func (d *dice) params(r *Registry, name string, depth int) Params {
-	out := Params{}
+func (d *dice) params(r *plan.Registry, name string, depth int) plan.Params {
+	out := plan.Params{}
 	for _, p := range described()[name] {
 		if p.Required || d.roll(2) == 1 {
 			out[p.Name] = d.param(r, p, depth)
@@ -109,7 +110,7 @@ func (d *dice) params(r *Registry, name string, depth int) Params {
 	return out
 }
 
-func (d *dice) param(r *Registry, p Param, depth int) any {
+func (d *dice) param(r *plan.Registry, p plan.Param, depth int) any {
 	switch p.Type {
 	case "integer":
 		least := -2
@@ -134,14 +135,14 @@ func (d *dice) param(r *Registry, p Param, depth int) any {
 		for range 1 + d.roll(3) {
 			by := pick(d, "role", "source_id", "tool")
 			what := map[string]string{"role": pick(d, "user", "assistant", "tool", "system"), "source_id": "cam*", "tool": "do_*"}
-			rules = append(rules, Params{by: what[by], "action": pick(d, attrDrop, attrProtect, attrKeep, attrCollapse, attrInclude)})
+			rules = append(rules, plan.Params{by: what[by], "action": pick(d, attrDrop, attrProtect, attrKeep, attrCollapse, attrInclude)})
 		}
 		return rules
 	case "list of strategies":
 		steps := []any{}
 		for n := d.roll(4); n > 0 && depth < 2; n-- {
 			name := pick(d, r.Names()...)
-			steps = append(steps, Params{"strategy": name, "params": d.params(r, name, depth+1)})
+			steps = append(steps, plan.Params{"strategy": name, "params": d.params(r, name, depth+1)})
 		}
 		return steps
 	}
@@ -149,7 +150,7 @@ func (d *dice) param(r *Registry, p Param, depth int) any {
 }
 
 // strategy makes a strategy. The error is that of parameters that are not allowed.
-func (d *dice) strategy(r *Registry) (Strategy, error) {
+func (d *dice) strategy(r *plan.Registry) (plan.Strategy, error) {
 	name := pick(d, r.Names()...)
 	return r.New(name, d.params(r, name, 0))
 }
@@ -196,7 +197,7 @@ func tryStrategies(t *testing.T, choices, log []byte) {
 	d, l := dice(choices), dice(log)
 	answer := pick(&l, "what was said", " \n", "")
 	registry := Builtin()
-	registry.Summarizer = summarize.Func(func(_ context.Context, r summarize.Request) (string, error) {
+	registry.Summarizer = plan.Func(func(_ context.Context, r plan.Request) (string, error) {
 		if strings.Contains(r.System+r.User, private) {
 			t.Errorf("a summarizer is shown what is pinned: %s", r.User)
 		}
@@ -217,7 +218,7 @@ func tryStrategies(t *testing.T, choices, log []byte) {
 		if slices.Contains(settled, strategy.Name()) {
 			checkSettled(t, s, strategy)
 		}
-		p := Pipeline{Steps: []Strategy{strategy}, FromLog: d.roll(4) == 3}
+		p := pipeline.Pipeline{Steps: []plan.Strategy{strategy}, FromLog: d.roll(4) == 3}
 		whole := p.FromLog || d.roll(2) == 1
 		if d.roll(4) == 3 {
 			p.Target, p.Fallback = chat.Tokens(1+d.roll(200)), d.roll(2) == 1
@@ -240,22 +241,22 @@ func tryStrategies(t *testing.T, choices, log []byte) {
 
 // checkSettled runs a strategy once more where it has been, without the guard and
 // behind it.
-func checkSettled(t *testing.T, s *model, strategy Strategy) {
+func checkSettled(t *testing.T, s *model, strategy plan.Strategy) {
 	t.Helper()
 	if slices.Contains(settledAlone, strategy.Name()) {
 		checkUnguarded(t, s, strategy)
 	}
-	s.run(t, Pipeline{}, false) // what has to be mended changes what is the newest
-	p := Pipeline{Steps: []Strategy{strategy}}
+	s.run(t, pipeline.Pipeline{}, false) // what has to be mended changes what is the newest
+	p := pipeline.Pipeline{Steps: []plan.Strategy{strategy}}
 	s.run(t, p, false)
 	if r := s.run(t, p, false); !r.Plan.Empty() {
 		t.Fatalf("%s once more plans %+v\n%s", strategy.Name(), r.Plan, s.describe(true))
 	}
 }
 
-func checkUnguarded(t *testing.T, s *model, strategy Strategy) {
+func checkUnguarded(t *testing.T, s *model, strategy plan.Strategy) {
 	t.Helper()
-	d, err := NewDraft(s.transcript(true))
+	d, err := pipeline.NewDraft(s.transcript(true))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,23 +9,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	restubbed := func(id string) chat.Plan {
 		return chat.Plan{Additions: []chat.Addition{{
-			Kind: chat.KindStandIn, Covers: chat.RangesOf(4), Message: result(id, "stub"),
+			Kind: chat.KindReplacement, Covers: chat.RangesOf(4), Message: result(id, "stub"),
 		}}}
 	}
 	tests := map[string]struct {
 		messages []chat.Message
 		excluded []chat.Seq
 		pinned   []chat.Seq
-		guard    Guard
+		guard    pipeline.Guard
 		plan     chat.Plan
 		view     []int // additions as their negative position
-		repairs  []Repair
+		repairs  []pipeline.Repair
 	}{
 		"part of a group does not go": {
 			plan: excludes(2, 4), view: []int{1, 3, 4, 5, 6, 7, 8, 9, 10, 11},
@@ -44,7 +46,7 @@ func TestGuard(t *testing.T) {
 			plan: excludes(1, 2, 7), view: []int{1, 3, 4, 5, 6, 7, 8, 9, 10, 11},
 		},
 		"system messages go if the policy says so": {
-			guard: Guard{DropSystem: true},
+			guard: pipeline.Guard{DropSystem: true},
 			plan:  excludes(1, 2), view: []int{3, 4, 5, 6, 7, 8, 9, 10, 11},
 		},
 		"a summary that covers all of it covers neither": {
@@ -89,22 +91,22 @@ func TestGuard(t *testing.T) {
 		"a result that lost its call becomes a text": {
 			messages: []chat.Message{user("a"), result("x", "words"), user("b"), result("y", "more")},
 			view:     []int{1, -2, 3, -4},
-			repairs:  []Repair{{"orphan_result", 2}},
+			repairs:  []pipeline.Repair{{Reason: "orphan_result", Messages: 2}},
 		},
 		"a result too many moves behind the group it stands in": {
 			messages: []chat.Message{user("a"), calls("x"), result("z", "words"), result("x", "r"), user("b")},
 			view:     []int{1, 2, 4, -5, 5},
-			repairs:  []Repair{{"orphan_result", 1}},
+			repairs:  []pipeline.Repair{{Reason: "orphan_result", Messages: 1}},
 		},
 		"an abandoned call that says nothing goes": {
 			messages: []chat.Message{user("a"), thinks("hm"), calls("x"), user("b")},
 			view:     []int{1, 4},
-			repairs:  []Repair{{"unanswered_call", 2}},
+			repairs:  []pipeline.Repair{{Reason: "unanswered_call", Messages: 2}},
 		},
 		"an abandoned call keeps the calls that were answered": {
 			messages: []chat.Message{user("a"), calls("x", "y"), result("x", "r"), user("b")},
 			view:     []int{1, -2, 3, 4},
-			repairs:  []Repair{{"unanswered_call", 1}},
+			repairs:  []pipeline.Repair{{Reason: "unanswered_call", Messages: 1}},
 		},
 		"what goes anyway is not mended": {
 			messages: []chat.Message{user("a"), result("x", "words"), calls("x"), user("b")},
@@ -130,14 +132,14 @@ func TestGuard(t *testing.T) {
 					s.pinned[q] = true
 				}
 				faults := chat.Check(s.view())
-				r := s.run(t, Pipeline{Steps: []Strategy{wants(tt.plan)}, Guard: tt.guard}, whole)
+				r := s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{wants(tt.plan)}, Guard: tt.guard}, whole)
 				if diff := cmp.Diff(tt.view, s.shape()); diff != "" {
 					t.Errorf("view (-want +got):\n%s", diff)
 				}
 				if diff := cmp.Diff(tt.repairs, r.Repairs); diff != "" {
 					t.Errorf("repairs (-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff(faults, r.Faults); diff != "" {
+				if diff := cmp.Diff(faults, r.Violations); diff != "" {
 					t.Errorf("faults (-want +got):\n%s", diff)
 				}
 				if err := s.invariants(!tt.guard.DropSystem); err != nil {
@@ -154,7 +156,7 @@ func TestGuardMendsEvenWhatContentAndMetadataDisagreeOn(t *testing.T) {
 	s := session(user("a"), calls("x", "y"), result("x", "r"), user("b"))
 	lie := calls("z")
 	s.messages[2] = &lie
-	s.run(t, Pipeline{}, true)
+	s.run(t, pipeline.Pipeline{}, true)
 	if faults := chat.Check(s.view()); len(faults) > 0 {
 		t.Error(faults)
 	}
@@ -163,10 +165,10 @@ func TestGuardMendsEvenWhatContentAndMetadataDisagreeOn(t *testing.T) {
 func TestAnInvalidViewIsRefused(t *testing.T) {
 	t.Parallel()
 	s := session(user("a"), result("x", "r"))
-	if err := valid(s.view()); !errors.Is(err, ErrInvalidView) || !strings.Contains(err.Error(), "orphan_result at seq 2") {
+	if err := pipeline.Valid(s.view()); !errors.Is(err, pipeline.ErrInvalidView) || !strings.Contains(err.Error(), "orphan_result at seq 2") {
 		t.Errorf("got %v, want ErrInvalidView naming the fault", err)
 	}
-	if err := valid(s.view()[:1]); err != nil {
+	if err := pipeline.Valid(s.view()[:1]); err != nil {
 		t.Error(err)
 	}
 }
@@ -174,7 +176,7 @@ func TestAnInvalidViewIsRefused(t *testing.T) {
 func TestGuardAloneChecksAStoredPlan(t *testing.T) {
 	t.Parallel()
 	s := session(talk()...)
-	r, err := Guard{}.Check(t.Context(), s.transcript(false), excludes(2, 4, 99), s.load)
+	r, err := pipeline.Guard{}.Check(t.Context(), s.transcript(false), excludes(2, 4, 99), s.load)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +195,7 @@ func TestAnOpenCallBehindAMovedUserMessageStays(t *testing.T) {
 		Seq: 6, Position: 3, Kind: chat.KindSummary, Role: chat.RoleUser, Flags: chat.HasText | chat.Moved, Tokens: 5,
 	}, moved)
 	s.included[2], s.included[3] = false, false
-	s.run(t, Pipeline{Steps: []Strategy{wants(excludes(4))}}, false)
+	s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{wants(excludes(4))}}, false)
 	if diff := cmp.Diff([]int{1, -3, 4, 5}, s.shape()); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
 	}
@@ -209,11 +211,11 @@ func TestMovedMessagesAreNotSummaries(t *testing.T) {
 		}, text(role, "between"))
 	}
 	s.included[6] = false
-	s.run(t, Pipeline{FromLog: true}, true)
+	s.run(t, pipeline.Pipeline{FromLog: true}, true)
 	if !s.included[5] || !s.included[6] {
 		t.Errorf("after a run from the log the moved messages are in the view: %t, %t; want both", s.included[5], s.included[6])
 	}
-	s.run(t, Pipeline{Steps: []Strategy{mustNew(t, "sliding_window", Params{"keep_last_groups": 1})}}, false)
+	s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1})}}, false)
 	if !s.included[5] || s.included[6] {
 		t.Errorf("after a sliding window the moved messages are in the view: %t, %t; want the system message alone", s.included[5], s.included[6])
 	}

@@ -9,7 +9,8 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // handoff summarizes what lies between a protected head and a tail that is bounded
@@ -25,8 +26,8 @@ type handoff struct {
 	prefix, note  string
 	end, stub     string
 	fallback      string
-	prune         Strategy
-	summarizer    summarize.Summarizer
+	prune         plan.Strategy
+	summarizer    plan.Summarizer
 	continues     bool
 	continuesWith string
 }
@@ -45,7 +46,7 @@ const (
 	leastMiddle = 4
 )
 
-func newHandoff(a *Args) (Strategy, error) {
+func newHandoff(a *plan.Args) (plan.Strategy, error) {
 	if p, ok := a.Policy(); ok {
 		summary := min(p.Summary, max(1, p.Target/4))
 		rest := float64(p.Target) - 1.3*float64(summary) - p.References*float64(summary)
@@ -57,32 +58,32 @@ func newHandoff(a *Args) (Strategy, error) {
 		a.Fill("tail_token_budget", max(1, int(rest*tailShare)))
 	}
 	h := &handoff{
-		first: int(a.Int(Int{
+		first: int(a.Int(plan.Int{
 			Name: "protect_first_n", Default: 3, Min: 0, Max: 1 << 30,
 			Doc: "how many of the first messages stay as they are, system messages included",
 		})),
-		last: int(a.Int(Int{
+		last: int(a.Int(plan.Int{
 			Name: "protect_last_n", Default: 20, Min: 0, Max: 1 << 30,
 			Doc: "newest messages in which tool results and arguments are not pruned; in mode safe the tail has as many of them, 8 at most, whatever they cost",
 		})),
 	}
-	window := a.Int(Int{
+	window := a.Int(plan.Int{
 		Name: "context_length", Default: 128_000, Min: 1,
 		Doc: "the model's window in tokens; what is not given below follows from it",
 	})
-	percent := a.Float(Float{
+	percent := a.Float(plan.Float{
 		Name: "threshold_percent", Default: 0.5, Min: 0, Max: 1,
 		Doc: "the part of the window from which on a conversation is compressed, 64000 tokens at least",
 	})
-	ratio := a.Float(Float{
+	ratio := a.Float(plan.Float{
 		Name: "summary_target_ratio", Default: 0.2, Min: 0, Max: 1,
 		Doc: "the part of that threshold that the tail may have; 0.1 to 0.8 count",
 	})
-	h.tail = chat.Tokens(a.Int(Int{
+	h.tail = chat.Tokens(a.Int(plan.Int{
 		Name: "tail_token_budget", Default: -1, Min: -1, Max: 1 << 40,
 		Doc: "how many tokens of the newest messages stay, and half as much again before a message is cut off; -1: as above",
 	}))
-	h.most = chat.Tokens(a.Int(Int{
+	h.most = chat.Tokens(a.Int(plan.Int{
 		Name: "max_summary_tokens", Default: 0, Min: 0, Max: 1 << 40,
 		Doc: "the most a summary is asked to have; 0: a twentieth of the window, 12000 at most",
 	}))
@@ -119,7 +120,7 @@ func newHandoff(a *Args) (Strategy, error) {
 func (*handoff) Name() string { return "handoff" }
 
 // Reads implements Reader.
-func (h *handoff) Reads(t *Transcript) []chat.Seq {
+func (h *handoff) Reads(t *plan.Transcript) []chat.Seq {
 	view := h.view(t)
 	out := make([]chat.Seq, len(view))
 	for i, e := range view {
@@ -130,7 +131,7 @@ func (h *handoff) Reads(t *Transcript) []chat.Seq {
 
 // view are the indexes of the entries in the view, nil where there are too few for
 // a handoff.
-func (h *handoff) view(t *Transcript) []int {
+func (h *handoff) view(t *plan.Transcript) []int {
 	var view []int
 	for i := range t.Entries {
 		if t.Entries[i].Included {
@@ -144,14 +145,14 @@ func (h *handoff) view(t *Transcript) []int {
 }
 
 // WithFocus implements Focuser.
-func (h *handoff) WithFocus(topic string) Strategy {
+func (h *handoff) WithFocus(topic string) plan.Strategy {
 	focused := *h
 	focused.focus = topic
 	return &focused
 }
 
 // WithPrevious implements Continuer.
-func (h *handoff) WithPrevious(summary string) Strategy {
+func (h *handoff) WithPrevious(summary string) plan.Strategy {
 	continued := *h
 	continued.continues, continued.continuesWith = true, summary
 	return &continued
@@ -159,7 +160,7 @@ func (h *handoff) WithPrevious(summary string) Strategy {
 
 // Plan implements Strategy. Without a summary the plan is empty, or writes the
 // fallback text, and the error wraps ErrNoSummary.
-func (h *handoff) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+func (h *handoff) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	p, err := h.pass(ctx, t)
 	if p == nil {
 		return chat.Plan{}, err
@@ -170,7 +171,7 @@ func (h *handoff) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
 // handoffPass is one handoff as it is being planned.
 type handoffPass struct {
 	h *handoff
-	t *Transcript
+	t *plan.Transcript
 	// view are indexes of entries, messages what the view holds once it is pruned,
 	// keep what stays though it is in the middle; all three run in parallel.
 	view     []int
@@ -181,7 +182,7 @@ type handoffPass struct {
 	// middle, from start to end, is what the summary is of; end may be one too far.
 	start, end int
 	turns      []*chat.Message
-	request    summarize.Handoff
+	request    summary.Handoff
 	// asked: the summarizer was asked. dropped counts what a fallback text replaced.
 	asked   bool
 	dropped int
@@ -191,7 +192,7 @@ type handoffPass struct {
 }
 
 // pass plans a handoff. Both results are nil where the view is too short.
-func (h *handoff) pass(ctx context.Context, t *Transcript) (*handoffPass, error) {
+func (h *handoff) pass(ctx context.Context, t *plan.Transcript) (*handoffPass, error) {
 	p := &handoffPass{h: h, t: t, view: h.view(t)}
 	if p.view == nil {
 		return nil, nil //nolint:nilnil // nothing to do is no error
@@ -211,7 +212,7 @@ func (h *handoff) pass(ctx context.Context, t *Transcript) (*handoffPass, error)
 	switch {
 	case err == nil:
 		p.assemble(text)
-	case !errors.Is(err, ErrNoSummary):
+	case !errors.Is(err, plan.ErrNoSummary):
 		return nil, err
 	case h.fallsBack:
 		p.dropped = p.end - p.start
@@ -272,7 +273,7 @@ func (p *handoffPass) kept() []bool {
 // said: it gets messages as they are, not as pruning left them.
 func (p *handoffPass) collect() error {
 	newest := chat.Seq(0)
-	_, strict := p.h.summarizer.(summarize.Strict)
+	_, strict := p.h.summarizer.(plan.Strict)
 	for i := range p.messages {
 		m := p.messages[i]
 		if strict {

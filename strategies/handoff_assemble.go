@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // Reasons of what a handoff excludes and writes, beside its name.
@@ -59,10 +60,10 @@ func (p *handoffPass) standIn(i int) {
 	}
 }
 
-func (p *handoffPass) entry(i int) *Entry    { return &p.t.Entries[p.view[i]] }
-func (p *handoffPass) seq(i int) chat.Seq    { return p.entry(i).Seq }
-func (p *handoffPass) inMiddle(i int) bool   { return i >= p.start && i < p.end && !p.keep[i] }
-func (p *handoffPass) target() *chat.Message { return p.messages[p.end] }
+func (p *handoffPass) entry(i int) *plan.Entry { return &p.t.Entries[p.view[i]] }
+func (p *handoffPass) seq(i int) chat.Seq      { return p.entry(i).Seq }
+func (p *handoffPass) inMiddle(i int) bool     { return i >= p.start && i < p.end && !p.keep[i] }
+func (p *handoffPass) target() *chat.Message   { return p.messages[p.end] }
 
 // gone marks what the summary takes the place of.
 func (p *handoffPass) gone() []bool {
@@ -75,13 +76,13 @@ func (p *handoffPass) gone() []bool {
 
 // covers are the messages that the summary is of.
 func (p *handoffPass) covers() chat.Ranges {
-	var set seqSet
+	var set plan.SeqSet
 	for i := p.start; i < min(p.end, len(p.view)); i++ {
 		if p.inMiddle(i) {
-			set.add(p.seq(i))
+			set.Add(p.seq(i))
 		}
 	}
-	return set.ranges()
+	return set.Ranges()
 }
 
 // position is that of the first message that is summarized, or behind the last one.
@@ -111,7 +112,7 @@ func (p *handoffPass) noted() bool {
 		noted.Content = chat.TextContent(m.Content.Text + "\n\n" + p.h.note)
 	}
 	p.plan.Additions = append(p.plan.Additions, chat.Addition{
-		Kind: chat.KindStandIn, Reason: reasonCompactionNote, Covers: chat.RangesOf(p.seq(0)),
+		Kind: chat.KindReplacement, Reason: reasonCompactionNote, Covers: chat.RangesOf(p.seq(0)),
 		Position: p.entry(0).Position, Message: noted,
 	})
 	return true
@@ -170,7 +171,7 @@ func (p *handoffPass) merge(summary string) {
 		merged.Content = chat.TextContent(framed + old.Content.Text)
 	}
 	a := chat.Addition{
-		Kind: chat.KindStandIn, Reason: p.h.Name(), Covers: chat.RangesOf(p.seq(p.end)),
+		Kind: chat.KindReplacement, Reason: p.h.Name(), Covers: chat.RangesOf(p.seq(p.end)),
 		Position: p.entry(p.end).Position,
 	}
 	if len(old.ToolCalls) > 0 {
@@ -193,14 +194,14 @@ func (p *handoffPass) sanitize(gone []bool) {
 			}
 		}
 	}
-	var orphans seqSet
+	var orphans plan.SeqSet
 	for i, m := range p.messages {
 		if !gone[i] && m.Role == chat.RoleTool && m.ToolCallID != "" && !calls[m.ToolCallID] {
-			orphans.add(p.seq(i))
+			orphans.Add(p.seq(i))
 			gone[i] = true
 		}
 	}
-	p.plan.Exclude = append(p.plan.Exclude, orphans.exclude(reasonOrphanResult).Exclude...)
+	p.plan.Exclude = append(p.plan.Exclude, orphans.Exclude(reasonOrphanResult).Exclude...)
 }
 
 // stubResults answers calls that nothing answers any more. No view can hold such an

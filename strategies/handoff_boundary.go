@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 const (
@@ -40,7 +41,7 @@ func spanOf(m *chat.Message) span {
 
 // contentLength is the length in characters, media at a flat price.
 func contentLength(c chat.Content) int64 {
-	return int64(textLength(c)) + int64(c.Media())*charsPerImage
+	return int64(tokens.ContentLength(c)) + int64(c.Media())*charsPerImage
 }
 
 // forward moves a boundary past results, which belong to what is before it.

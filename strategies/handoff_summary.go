@@ -9,7 +9,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/str"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/summary"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 func (p *handoffPass) summary(ctx context.Context) (string, error) {
 	chars := 0
 	for _, m := range p.turns {
-		chars += roughChars(m)
+		chars += tokens.RequestLength(m)
 	}
 	rough := float64((chars + 3) / 4)
 	p.request.Budget = max(summaryMinimum, min(int(rough*summaryShare), int(p.h.most)))
@@ -33,16 +35,16 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 	}
 	p.request.Focus = p.h.focus
 	p.asked = true
-	text, err := ask(ctx, p.h.summarizer, summarize.Task{
+	text, err := ask(ctx, p.h.summarizer, plan.Task{
 		Messages: p.turns, Previous: p.request.Previous, Followed: p.spans.last(realUser) >= p.end, Focus: p.h.focus,
 		Budget: p.request.Budget, Most: most, MaxTokens: p.request.MaxTokens(), Prompt: p.prompt,
 	})
-	if err != nil && (!p.h.reference || !errors.Is(err, errEmptySummary)) {
+	if err != nil && (!p.h.reference || !errors.Is(err, plan.ErrEmptySummary)) {
 		return "", err
 	}
 	text = p.h.prefixed(text)
 	if text == p.h.prefix && !p.h.reference { // the prefix is all that was said
-		return "", fmt.Errorf("%w: %w", ErrNoSummary, errEmptySummary)
+		return "", fmt.Errorf("%w: %w", plan.ErrNoSummary, plan.ErrEmptySummary)
 	}
 	return text, nil
 }
@@ -50,7 +52,7 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 // prompt is what a summarizer is asked that does not ask by itself.
 func (p *handoffPass) prompt(previous string, turns []*chat.Message) (system, user string) {
 	h := p.request
-	h.Previous, h.Turns = previous, summarize.Turns(turns)
+	h.Previous, h.Turns = previous, summary.Turns(turns)
 	return "", h.Request().User
 }
 
@@ -103,7 +105,7 @@ func (h *handoff) isFallback(summary string) bool {
 }
 
 // Previous implements Continuer: the newest summary that a handoff left in the view.
-func (h *handoff) Previous(t *Transcript) (string, bool) {
+func (h *handoff) Previous(t *plan.Transcript) (string, bool) {
 	newest, found := "", chat.Seq(0)
 	for i := range t.Entries {
 		e := &t.Entries[i]
@@ -119,7 +121,7 @@ func (h *handoff) Previous(t *Transcript) (string, bool) {
 
 // HasContent implements ContentHaver: whether there is anything between the head and
 // the tail, messages as they are.
-func (h *handoff) HasContent(t *Transcript) bool {
+func (h *handoff) HasContent(t *plan.Transcript) bool {
 	var s spans
 	for i := range t.Entries {
 		e := &t.Entries[i]
@@ -139,4 +141,4 @@ func (h *handoff) HasContent(t *Transcript) bool {
 }
 
 // Summarizer implements the interface that the guard knows summaries by.
-func (h *handoff) Summarizer() summarize.Summarizer { return h.summarizer }
+func (h *handoff) Summarizer() plan.Summarizer { return h.summarizer }

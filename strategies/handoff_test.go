@@ -12,16 +12,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // notes is a summarizer that remembers what it was asked.
 type notes struct {
-	asked  []summarize.Request
+	asked  []plan.Request
 	answer func(n int) (string, error)
 }
 
-func (s *notes) Summarize(_ context.Context, r summarize.Request) (string, error) {
+func (s *notes) Summarize(_ context.Context, r plan.Request) (string, error) {
 	s.asked = append(s.asked, r)
 	if s.answer != nil {
 		return s.answer(len(s.asked))
@@ -30,12 +31,12 @@ func (s *notes) Summarize(_ context.Context, r summarize.Request) (string, error
 }
 
 // noted makes a handoff that gets its summaries.
-func noted(tb testing.TB, p Params) Strategy {
+func noted(tb testing.TB, p plan.Params) plan.Strategy {
 	tb.Helper()
 	return handoffWith(tb, &notes{}, p)
 }
 
-func handoffWith(tb testing.TB, s summarize.Summarizer, p Params) *handoff {
+func handoffWith(tb testing.TB, s plan.Summarizer, p plan.Params) *handoff {
 	tb.Helper()
 	r := Builtin()
 	r.Summarizer = s
@@ -47,8 +48,8 @@ func handoffWith(tb testing.TB, s summarize.Summarizer, p Params) *handoff {
 }
 
 // short are parameters with fixed texts that can be read in a test.
-func short(more Params) Params {
-	p := Params{
+func short(more plan.Params) plan.Params {
+	p := plan.Params{
 		"summary_prefix": "NOTES", "end_marker": "END", "compaction_note": "NOTE", "stub_result": "STUB",
 		"fallback_text": "LOST {n}", "tail_token_budget": 30, "protect_last_n": 3,
 	}
@@ -96,7 +97,7 @@ func TestHandoff(t *testing.T) {
 	t.Parallel()
 	tail := []string{`assistant:  terminal({"command":"go test"})`, "tool: FAIL", "assistant: two fail", "user: fix those too", "assistant: on it"}
 	for name, test := range map[string]struct {
-		params   Params
+		params   plan.Params
 		messages []chat.Message
 		want     []string
 	}{
@@ -107,12 +108,12 @@ func TestHandoff(t *testing.T) {
 			}, tail...),
 		},
 		"a head of nothing but the system message is followed by the user": {
-			Params{"protect_first_n": 1}, workday(), append([]string{
+			plan.Params{"protect_first_n": 1}, workday(), append([]string{
 				"system: be good", "user: NOTES|notes 1||END",
 			}, tail...),
 		},
 		"results in the head become stubs and their calls stay": {
-			Params{"protect_first_n": 4, "protect_last_n": 5}, workday(), append([]string{
+			plan.Params{"protect_first_n": 4, "protect_last_n": 5}, workday(), append([]string{
 				"system: be good", "user: fix the build", "assistant: I will look",
 				`assistant:  read_file({"path":"main.go"})`, "tool: [read_file] read main.go from line 1 (520 chars)",
 				"user: NOTES|notes 1||END",
@@ -122,7 +123,7 @@ func TestHandoff(t *testing.T) {
 			nil, workday()[:7], session(workday()[:7]...).said(),
 		},
 		"notes that would stand between two of a kind are merged into an answer": {
-			Params{"protect_first_n": 2}, append(workday()[:8:8], workday()[11:]...), []string{
+			plan.Params{"protect_first_n": 2}, append(workday()[:8:8], workday()[11:]...), []string{
 				"system: be good", "user: fix the build", "assistant: NOTES|notes 1||END||two fail",
 				"user: fix those too", "assistant: on it",
 			},
@@ -131,7 +132,7 @@ func TestHandoff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := session(test.messages...)
-			r := s.run(t, Pipeline{Steps: []Strategy{noted(t, short(test.params))}}, false)
+			r := s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{noted(t, short(test.params))}}, false)
 			if d := cmp.Diff(test.want, s.said()); d != "" {
 				t.Error(d)
 			}
@@ -147,7 +148,7 @@ func TestNoNotesAreMergedIntoWhatIsPinned(t *testing.T) {
 	for _, mode := range []string{"safe", "reference"} {
 		s := session(append(workday()[:8:8], workday()[11:]...)...)
 		s.pinned[9] = true
-		s.run(t, Pipeline{Steps: []Strategy{noted(t, short(Params{"protect_first_n": 2, "mode": mode}))}}, false)
+		s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{noted(t, short(plan.Params{"protect_first_n": 2, "mode": mode}))}}, false)
 		if said := strings.Join(s.said(), "\n"); strings.Count(said, "two fail") != 1 || !strings.Contains(said, "NOTES") {
 			t.Errorf("%s: view\n%s", mode, said)
 		}
@@ -159,7 +160,7 @@ func TestHandoffContinuesFromTheOneBefore(t *testing.T) {
 	model := &notes{}
 	s := session(workday()...)
 	for range 2 { // made anew each time: nothing is remembered but the transcript
-		s.run(t, Pipeline{Steps: []Strategy{handoffWith(t, model, short(nil))}}, false)
+		s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{handoffWith(t, model, short(nil))}}, false)
 		s.append(user("and the docs"), says(strings.Repeat("written ", 20)), user("thanks"), says("welcome"))
 	}
 	asked := model.asked[1].User
@@ -194,7 +195,7 @@ func TestHandoffWithoutASummary(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := session(workday()...)
-			r := s.run(t, Pipeline{Steps: []Strategy{handoffWith(t, &notes{answer: test.answer}, short(Params{"on_failure": test.on}))}}, false)
+			r := s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{handoffWith(t, &notes{answer: test.answer}, short(plan.Params{"on_failure": test.on}))}}, false)
 			if d := cmp.Diff(test.want, s.said()); d != "" {
 				t.Error(d)
 			}
@@ -210,7 +211,7 @@ func TestHandoffFallbackIsNoSummaryToGoOnFrom(t *testing.T) {
 	model := &notes{answer: func(n int) (string, error) { return "fine", []error{errors.New("no"), nil}[n-1] }}
 	s := session(workday()...)
 	for range 2 {
-		s.run(t, Pipeline{Steps: []Strategy{handoffWith(t, model, short(Params{"on_failure": "fallback"}))}}, false)
+		s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{handoffWith(t, model, short(plan.Params{"on_failure": "fallback"}))}}, false)
 		s.append(user("more"), says(strings.Repeat("done ", 40)), user("thanks"), says("welcome"))
 	}
 	if asked := model.asked[1].User; strings.Contains(asked, "PREVIOUS SUMMARY") {
@@ -223,7 +224,7 @@ func TestHandoffKeepsPinsAndShowsThemToNobody(t *testing.T) {
 	model := &notes{}
 	s := session(workday()...)
 	s.pinned[7] = true // the result of the second call
-	s.run(t, Pipeline{Steps: []Strategy{handoffWith(t, model, short(nil))}}, false)
+	s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{handoffWith(t, model, short(nil))}}, false)
 	want := []string{
 		"system: be good", "user: fix the build", "assistant: I will look", "user: NOTES|notes 1||END",
 		`assistant:  terminal({"command":"go build"})`, "tool: ok",
@@ -242,7 +243,7 @@ func TestHandoffFavoursATopic(t *testing.T) {
 	model := &notes{}
 	h := handoffWith(t, model, short(nil))
 	s := session(workday()...)
-	s.run(t, Pipeline{Steps: []Strategy{h.WithFocus("the build sk-abcdefghijklmnopqrstuvwxyz123456")}}, false)
+	s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{h.WithFocus("the build sk-abcdefghijklmnopqrstuvwxyz123456")}}, false)
 	r := model.asked[0]
 	if !strings.HasPrefix(r.Focus, "the build") || strings.Contains(r.Focus+r.User, "abcdefghijklmnop") || !strings.HasSuffix(r.User, "those of the topic too.") {
 		t.Errorf("asked %+v", r)
@@ -262,32 +263,32 @@ func TestHandoffWritesNothingThatNoViewHolds(t *testing.T) {
 		model := &notes{}
 		r := Builtin()
 		r.Summarizer = model
-		h, err := r.New("handoff", short(Params{
+		h, err := r.New("handoff", short(plan.Params{
 			"protect_first_n": rapid.IntRange(0, 3).Draw(t, "first"), "tail_token_budget": rapid.IntRange(0, 60).Draw(t, "tail"),
 		}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		tr := s.transcript(false)
-		messages, err := s.load(t.Context(), h.(Reader).Reads(tr))
+		messages, err := s.load(t.Context(), h.(plan.Reader).Reads(tr))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range tr.Entries {
 			tr.Entries[i].Message = messages[tr.Entries[i].Seq]
 		}
-		d, err := NewDraft(tr)
+		d, err := pipeline.NewDraft(tr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := d.Run(t.Context(), h, nil); err != nil {
 			t.Fatal(err)
 		}
-		if d.rejected > 0 {
-			t.Fatalf("%d additions were rejected", d.rejected)
+		if d.Rejected > 0 {
+			t.Fatalf("%d additions were rejected", d.Rejected)
 		}
 		for i := range tr.Entries {
-			if e := &d.all[i]; tr.Entries[i].Pinned && !e.Included {
+			if e := &d.All[i]; tr.Entries[i].Pinned && !e.Included {
 				t.Fatalf("pinned message %d is out", e.Seq)
 			}
 		}
@@ -299,7 +300,7 @@ func TestHandoffWritesNothingThatNoViewHolds(t *testing.T) {
 
 func TestHandoffNamesAllFaults(t *testing.T) {
 	t.Parallel()
-	_, err := Builtin().New("handoff", Params{"mode": "fast", "protect_first_n": -1, "summary_prefix": " ", "tail": 3})
+	_, err := Builtin().New("handoff", plan.Params{"mode": "fast", "protect_first_n": -1, "summary_prefix": " ", "tail": 3})
 	for _, want := range []string{"mode", "protect_first_n", "summary_prefix", "tail", "summarizer"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)

@@ -7,17 +7,18 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // tasks is a writer that remembers what it was asked.
-type tasks struct{ asked []summarize.Task }
+type tasks struct{ asked []plan.Task }
 
-func (w *tasks) Summarize(context.Context, summarize.Request) (string, error) {
-	return "", summarize.ErrNoModel
+func (w *tasks) Summarize(context.Context, plan.Request) (string, error) {
+	return "", plan.ErrNoModel
 }
 
-func (w *tasks) Write(_ context.Context, t summarize.Task) (string, error) {
+func (w *tasks) Write(_ context.Context, t plan.Task) (string, error) {
 	w.asked = append(w.asked, t)
 	return "notes", nil
 }
@@ -25,8 +26,8 @@ func (w *tasks) Write(_ context.Context, t summarize.Task) (string, error) {
 // Instructions stay and are shown to no model, whatever role they come in.
 func TestInstructionsAreNotSummarized(t *testing.T) {
 	t.Parallel()
-	tests := map[string]Params{
-		"handoff":                short(Params{"protect_first_n": 1, "protect_last_n": 1}),
+	tests := map[string]plan.Params{
+		"handoff":                short(plan.Params{"protect_first_n": 1, "protect_last_n": 1}),
 		"summarize":              {"threshold": 4, "keep_last_n": 2},
 		"preserve_user_messages": {},
 	}
@@ -43,7 +44,7 @@ func TestInstructionsAreNotSummarized(t *testing.T) {
 			long := strings.Repeat("words of a long answer ", 20)
 			m := session(sys("rules"), user("a"), says(long), text(chat.RoleDeveloper, "more rules"), user("b"), says(long),
 				text(chat.RoleSystem, "new rules"), user("c"), says(long), user("d"), says("e"))
-			m.run(t, Pipeline{Steps: []Strategy{s}}, true)
+			m.run(t, pipeline.Pipeline{Steps: []plan.Strategy{s}}, true)
 			if len(w.asked) != 1 {
 				t.Fatalf("asked %d times", len(w.asked))
 			}
@@ -69,7 +70,7 @@ func TestAHandoffAsksForNoMoreThanItMay(t *testing.T) {
 		w := &tasks{}
 		r := Builtin()
 		r.Summarizer = w
-		s, err := r.New("handoff", short(Params{"protect_first_n": 1, "max_summary_tokens": 300, "mode": mode}))
+		s, err := r.New("handoff", short(plan.Params{"protect_first_n": 1, "max_summary_tokens": 300, "mode": mode}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +78,7 @@ func TestAHandoffAsksForNoMoreThanItMay(t *testing.T) {
 		for range 20 {
 			m.append(says(strings.Repeat("words of a long answer ", 20)), user("more"))
 		}
-		m.run(t, Pipeline{Steps: []Strategy{s}}, true)
+		m.run(t, pipeline.Pipeline{Steps: []plan.Strategy{s}}, true)
 		if len(w.asked) != 1 || w.asked[0].Budget != want {
 			t.Errorf("%s: asked for %+v, want %d", mode, w.asked[0].Budget, want)
 		}

@@ -4,14 +4,15 @@ import (
 	"context"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // keepLastMessages keeps the newest messages and what is pinned. Where that cuts
 // between a call and its result, neither stays.
 type keepLastMessages struct{ n int64 }
 
-func newKeepLastMessages(a *Args) (Strategy, error) {
-	return &keepLastMessages{n: a.Int(Int{
+func newKeepLastMessages(a *plan.Args) (plan.Strategy, error) {
+	return &keepLastMessages{n: a.Int(plan.Int{
 		Name: "n", Required: true, Min: 1, Doc: "how many of the newest messages stay; pinned ones come on top",
 	})}, nil
 }
@@ -19,7 +20,7 @@ func newKeepLastMessages(a *Args) (Strategy, error) {
 // Name implements Strategy.
 func (*keepLastMessages) Name() string { return "keep_last_n_messages" }
 
-func (s *keepLastMessages) window(t *Transcript) *window {
+func (s *keepLastMessages) window(t *plan.Transcript) *window {
 	from, kept := len(t.Entries), int64(0)
 	for from > 0 && kept < s.n {
 		if from--; t.Entries[from].Included {
@@ -33,10 +34,10 @@ func (s *keepLastMessages) window(t *Transcript) *window {
 }
 
 // Reads implements Reader: calls that lose a result, and the results near them.
-func (s *keepLastMessages) Reads(t *Transcript) []chat.Seq { return s.window(t).reads() }
+func (s *keepLastMessages) Reads(t *plan.Transcript) []chat.Seq { return s.window(t).reads() }
 
 // Plan implements Strategy.
-func (s *keepLastMessages) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s *keepLastMessages) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	w := s.window(t)
 	if err := w.untear(); err != nil {
 		return chat.Plan{}, err

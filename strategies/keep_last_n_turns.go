@@ -4,14 +4,15 @@ import (
 	"context"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // keepLastTurns keeps the newest turns and what is pinned. A turn is a user message
 // and what follows it up to the next one.
 type keepLastTurns struct{ n int64 }
 
-func newKeepLastTurns(a *Args) (Strategy, error) {
-	return &keepLastTurns{n: a.Int(Int{
+func newKeepLastTurns(a *plan.Args) (plan.Strategy, error) {
+	return &keepLastTurns{n: a.Int(plan.Int{
 		Name: "n", Required: true, Min: 1, Doc: "how many of the newest turns stay; pinned messages come on top",
 	})}, nil
 }
@@ -19,7 +20,7 @@ func newKeepLastTurns(a *Args) (Strategy, error) {
 // Name implements Strategy.
 func (*keepLastTurns) Name() string { return "keep_last_n_turns" }
 
-func (s *keepLastTurns) window(t *Transcript) *window {
+func (s *keepLastTurns) window(t *plan.Transcript) *window {
 	from, turns := 0, int64(0)
 	for i := len(t.Entries) - 1; i >= 0 && turns <= s.n; i-- {
 		if e := &t.Entries[i]; e.Included && e.Role == chat.RoleUser {
@@ -38,10 +39,10 @@ func (s *keepLastTurns) window(t *Transcript) *window {
 }
 
 // Reads implements Reader: calls that lose a result, and the results near them.
-func (s *keepLastTurns) Reads(t *Transcript) []chat.Seq { return s.window(t).reads() }
+func (s *keepLastTurns) Reads(t *plan.Transcript) []chat.Seq { return s.window(t).reads() }
 
 // Plan implements Strategy.
-func (s *keepLastTurns) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s *keepLastTurns) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	w := s.window(t)
 	if err := w.untear(); err != nil {
 		return chat.Plan{}, err

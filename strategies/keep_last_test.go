@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // brieflyOf is a message in a few words: its role, its text, the call it answers and
@@ -30,9 +31,9 @@ func brieflyOf(m *chat.Message) string {
 }
 
 // unguarded is the view that strategies alone make of a session.
-func unguarded(t *testing.T, s *model, strategies ...Strategy) ([]string, error) {
+func unguarded(t *testing.T, s *model, strategies ...plan.Strategy) ([]string, error) {
 	t.Helper()
-	d, err := NewDraft(s.transcript(false))
+	d, err := pipeline.NewDraft(s.transcript(false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +42,8 @@ func unguarded(t *testing.T, s *model, strategies ...Strategy) ([]string, error)
 			t.Fatal(err)
 		}
 	}
-	if d.rejected > 0 {
-		t.Errorf("%d additions were rejected", d.rejected)
+	if d.Rejected > 0 {
+		t.Errorf("%d additions were rejected", d.Rejected)
 	}
 	var out []string
 	for _, e := range d.Transcript().Entries {
@@ -54,7 +55,7 @@ func unguarded(t *testing.T, s *model, strategies ...Strategy) ([]string, error)
 			out = append(out, brieflyOf(m))
 		}
 	}
-	return out, d.unsummarized
+	return out, d.Unsummarized
 }
 
 // shown is the view of a session.
@@ -78,41 +79,41 @@ func TestStrategiesOfMessagesAndTurns(t *testing.T) {
 	all := tools().shown()
 	tests := map[string]struct {
 		strategy string
-		params   Params
+		params   plan.Params
 		pin      chat.Seq
 		say      []chat.Message
 		want     []string
 	}{
 		"the newest messages stay, of whatever role": {
-			strategy: "keep_last_n_messages", params: Params{"n": 2},
+			strategy: "keep_last_n_messages", params: plan.Params{"n": 2},
 			want: []string{"user z", "assistant w"},
 		},
 		"a cut between a call and its results takes the results too": {
-			strategy: "keep_last_n_messages", params: Params{"n": 6},
+			strategy: "keep_last_n_messages", params: plan.Params{"n": 6},
 			want: []string{"user x", "assistant y", "user z", "assistant w"},
 		},
 		"a pinned result stays with its call, and its sibling goes": {
-			strategy: "keep_last_n_messages", params: Params{"n": 2}, pin: 4,
+			strategy: "keep_last_n_messages", params: plan.Params{"n": 2}, pin: 4,
 			want: []string{"assistant both calls p", "tool(p) document", "user z", "assistant w"},
 		},
 		"a pinned call stays with all its results": {
-			strategy: "keep_last_n_turns", params: Params{"n": 1}, pin: 3,
+			strategy: "keep_last_n_turns", params: plan.Params{"n": 1}, pin: 3,
 			want: []string{"assistant both calls p,q", "tool(p) document", "tool(q) rows", "user z", "assistant w"},
 		},
 		"the newest turns stay, the system message does not": {
-			strategy: "keep_last_n_turns", params: Params{"n": 2},
+			strategy: "keep_last_n_turns", params: plan.Params{"n": 2},
 			want: []string{"user x", "assistant y", "user z", "assistant w"},
 		},
 		"as many turns as there are keep what was said before the first": {
-			strategy: "keep_last_n_turns", params: Params{"n": 3}, want: all,
+			strategy: "keep_last_n_turns", params: plan.Params{"n": 3}, want: all,
 		},
 		"what is torn goes even if nothing else does, but for its words": {
-			strategy: "keep_last_n_turns", params: Params{"n": 9},
+			strategy: "keep_last_n_turns", params: plan.Params{"n": 9},
 			say:  []chat.Message{result("ghost", "boo"), func() chat.Message { m := calls("r"); m.Content = chat.TextContent("hm"); return m }(), calls("s")},
 			want: append(slices.Clip(all), "assistant hm"),
 		},
 		"a result that comes late still has its call": {
-			strategy: "keep_last_n_messages", params: Params{"n": 5},
+			strategy: "keep_last_n_messages", params: plan.Params{"n": 5},
 			say:  []chat.Message{calls("r", "s"), user("wait"), result("r", "late")},
 			want: []string{"user z", "assistant w", "assistant calls r", "user wait", "tool(r) late"},
 		},
@@ -135,13 +136,13 @@ func TestStrategiesOfMessagesReadOnlyWhatIsTorn(t *testing.T) {
 	t.Parallel()
 	s := tools()
 	for _, n := range []int{9, 6, 3} {
-		r := mustNew(t, "keep_last_n_messages", Params{"n": n}).(Reader)
+		r := mustNew(t, "keep_last_n_messages", plan.Params{"n": n}).(plan.Reader)
 		if got := r.Reads(s.transcript(false)); len(got) > 0 {
 			t.Errorf("the newest %d need %v to be read", n, got)
 		}
 	}
 	s.pinned[4] = true
-	if got := mustNew(t, "keep_last_n_turns", Params{"n": 1}).(Reader).Reads(s.transcript(false)); !cmp.Equal(got, []chat.Seq{3, 4}) {
+	if got := mustNew(t, "keep_last_n_turns", plan.Params{"n": 1}).(plan.Reader).Reads(s.transcript(false)); !cmp.Equal(got, []chat.Seq{3, 4}) {
 		t.Errorf("a pinned result needs %v to be read", got)
 	}
 }
@@ -154,7 +155,7 @@ func TestCompactToolResults(t *testing.T) {
 	rest := []string{"user x", "assistant y", "user z", "assistant w"}
 	view := func(middle ...string) []string { return append(append(older[:2:2], middle...), rest...) }
 	tests := map[string]struct {
-		strategy Strategy
+		strategy plan.Strategy
 		pin      chat.Seq
 		say      []chat.Message
 		want     []string
@@ -180,18 +181,18 @@ func TestCompactToolResults(t *testing.T) {
 			want: view("assistant both"),
 		},
 		"a template": {
-			strategy: mustNew(t, "compact_tool_results", Params{"replacement": "{{{tool_name}}} {call_id}: {result_length}{nothing}"}),
+			strategy: mustNew(t, "compact_tool_results", plan.Params{"replacement": "{{{tool_name}}} {call_id}: {result_length}{nothing}"}),
 			want:     view("assistant both calls p,q", "tool(p) {do_p} p: 8", "tool(q) {do_q} q: 4"),
 		},
 		"an empty template empties": {
-			strategy: mustNew(t, "compact_tool_results", Params{"replacement": ""}),
+			strategy: mustNew(t, "compact_tool_results", plan.Params{"replacement": ""}),
 			want:     view("assistant both calls p,q", "tool(p)", "tool(q)"),
 		},
 		"null drops": {
-			strategy: mustNew(t, "compact_tool_results", Params{"replacement": nil}), want: view("assistant both"),
+			strategy: mustNew(t, "compact_tool_results", plan.Params{"replacement": nil}), want: view("assistant both"),
 		},
 		"a template leaves pinned results": {
-			strategy: mustNew(t, "compact_tool_results", Params{"replacement": "gone"}), pin: 5,
+			strategy: mustNew(t, "compact_tool_results", plan.Params{"replacement": "gone"}), pin: 5,
 			want: view("assistant both calls p,q", "tool(p) gone", "tool(q) rows"),
 		},
 		"a function, and a result without a call": {
@@ -218,7 +219,7 @@ func TestDroppedToolResultsStayDroppedBehindTheGuard(t *testing.T) {
 	t.Parallel()
 	s := tools()
 	s.append(thinks("hm"), calls("r"), thinks("so"), result("r", "rows"), says("done"))
-	s.run(t, Pipeline{Steps: []Strategy{CompactToolResults{}}}, false)
+	s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{CompactToolResults{}}}, false)
 	want := []string{"system be good", "user load", "assistant both", "user x", "assistant y", "user z", "assistant w", "assistant done"}
 	if diff := cmp.Diff(want, s.shown()); diff != "" {
 		t.Error(diff)
@@ -226,7 +227,7 @@ func TestDroppedToolResultsStayDroppedBehindTheGuard(t *testing.T) {
 	if err := s.invariants(true); err != nil {
 		t.Error(err)
 	}
-	if again := s.run(t, Pipeline{Steps: []Strategy{CompactToolResults{}}}, false); !again.Plan.Empty() {
+	if again := s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{CompactToolResults{}}}, false); !again.Plan.Empty() {
 		t.Errorf("a second run wants %+v", again.Plan)
 	}
 }
@@ -234,22 +235,22 @@ func TestDroppedToolResultsStayDroppedBehindTheGuard(t *testing.T) {
 func TestParametersOfTheStrategiesOfMessages(t *testing.T) {
 	t.Parallel()
 	r := Builtin()
-	r.Summarizer = summarize.Func(func(context.Context, summarize.Request) (string, error) { return "", nil })
+	r.Summarizer = plan.Func(func(context.Context, plan.Request) (string, error) { return "", nil })
 	tests := map[string]struct {
 		strategy string
-		params   Params
+		params   plan.Params
 		want     []string
 	}{
 		"no n": {"keep_last_n_turns", nil, []string{"n: missing, want integer at least 1"}},
-		"0":    {"keep_last_n_messages", Params{"n": 0}, []string{"n: got 0, want an integer at least 1"}},
-		"all at once": {"compact_tool_results", Params{"keep_last_n": -1, "threshold": "x", "replacement": "{", "keep": 1}, []string{
+		"0":    {"keep_last_n_messages", plan.Params{"n": 0}, []string{"n: got 0, want an integer at least 1"}},
+		"all at once": {"compact_tool_results", plan.Params{"keep_last_n": -1, "threshold": "x", "replacement": "{", "keep": 1}, []string{
 			"keep_last_n: got -1", `threshold: got "x"`, `replacement: got "{", want text with placeholders`, "keep: got an unknown parameter",
 		}},
-		"no placeholder":    {"compact_tool_results", Params{"replacement": "{a b}"}, []string{"replacement"}},
-		"a lone brace":      {"compact_tool_results", Params{"replacement": "a } b"}, []string{"replacement"}},
-		"no text":           {"compact_tool_results", Params{"replacement": 1}, []string{"replacement: got 1, want a string or null"}},
-		"no threshold":      {"summarize", Params{"max_verbatim_chars": 1}, []string{"threshold: missing", "max_verbatim_chars: got 1, want an integer at least 2"}},
-		"no summary wanted": {"summarize", Params{"threshold": 1, "max_summary_tokens": 0}, []string{"max_summary_tokens: got 0"}},
+		"no placeholder":    {"compact_tool_results", plan.Params{"replacement": "{a b}"}, []string{"replacement"}},
+		"a lone brace":      {"compact_tool_results", plan.Params{"replacement": "a } b"}, []string{"replacement"}},
+		"no text":           {"compact_tool_results", plan.Params{"replacement": 1}, []string{"replacement: got 1, want a string or null"}},
+		"no threshold":      {"summarize", plan.Params{"max_verbatim_chars": 1}, []string{"threshold: missing", "max_verbatim_chars: got 1, want an integer at least 2"}},
+		"no summary wanted": {"summarize", plan.Params{"threshold": 1, "max_summary_tokens": 0}, []string{"max_summary_tokens: got 0"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +263,7 @@ func TestParametersOfTheStrategiesOfMessages(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Builtin().New("summarize", Params{"threshold": 1}); err == nil || !strings.Contains(err.Error(), ErrNoSummarizer.Error()) {
+	if _, err := Builtin().New("summarize", plan.Params{"threshold": 1}); err == nil || !strings.Contains(err.Error(), plan.ErrNoSummarizer.Error()) {
 		t.Errorf("got %v without a summarizer", err)
 	}
 }

@@ -13,21 +13,23 @@ import (
 
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/growth"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/strategiestest"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
 // compact runs one strategy behind the guard on a fresh transcript of the log.
-func compact(tb testing.TB, l *strategiestest.Log, s strategies.Strategy) strategies.Result {
+func compact(tb testing.TB, l *strategiestest.Log, s plan.Strategy) pipeline.Result {
 	tb.Helper()
-	r, err := strategies.Pipeline{Steps: []strategies.Strategy{s}}.Run(tb.Context(), l.Transcript(), l.Load)
+	r, err := pipeline.Pipeline{Steps: []plan.Strategy{s}}.Run(tb.Context(), l.Transcript(), l.Load)
 	if err != nil {
 		tb.Fatalf("%s: %v", s.Name(), err)
 	}
 	return r
 }
 
-func strategy(tb testing.TB, l *strategiestest.Log, name string) strategies.Strategy {
+func strategy(tb testing.TB, l *strategiestest.Log, name string) plan.Strategy {
 	tb.Helper()
 	s, err := l.Default(strategiestest.Registry(), name)
 	if err != nil {

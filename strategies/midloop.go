@@ -68,9 +68,9 @@ func mergeMessages(a, b chat.Message) chat.Message {
 
 func mergeContents(a, b chat.Content) chat.Content {
 	switch {
-	case !hasWords(a):
+	case !chat.HasContent(a):
 		return b
-	case !hasWords(b):
+	case !chat.HasContent(b):
 		return a
 	}
 	return chat.Content{Parts: slices.Concat(contentParts(a), contentParts(b))}

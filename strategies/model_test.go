@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // model is a session as a store keeps it: everything that was said, and what of it
@@ -43,14 +44,14 @@ func (s *model) put(meta chat.Meta, m chat.Message) {
 	s.included[meta.Seq] = true
 }
 
-func (s *model) transcript(whole bool) *Transcript {
-	t := &Transcript{Counter: quarter{}}
+func (s *model) transcript(whole bool) *plan.Transcript {
+	t := &plan.Transcript{Counter: quarter{}}
 	for _, m := range s.metas {
 		if whole || s.included[m.Seq] {
-			t.Entries = append(t.Entries, Entry{Meta: m, Included: s.included[m.Seq], Pinned: s.pinned[m.Seq]})
+			t.Entries = append(t.Entries, plan.Entry{Meta: m, Included: s.included[m.Seq], Pinned: s.pinned[m.Seq]})
 		}
 	}
-	slices.SortFunc(t.Entries, func(a, b Entry) int { return chat.Compare(a.Meta, b.Meta) })
+	slices.SortFunc(t.Entries, func(a, b plan.Entry) int { return chat.Compare(a.Meta, b.Meta) })
 	return t
 }
 
@@ -162,7 +163,7 @@ func (s *model) kept(system bool) error {
 	var sources []chat.Meta
 	last := chat.Seq(0)
 	for _, m := range s.metas {
-		if isSource(m.Kind) {
+		if plan.IsSource(m.Kind) {
 			sources = append(sources, m)
 			if m.Role == chat.RoleUser {
 				last = m.Seq
@@ -274,7 +275,7 @@ func session(ms ...chat.Message) *model {
 	return s
 }
 
-func mustNew(t testing.TB, name string, p Params) Strategy {
+func mustNew(t testing.TB, name string, p plan.Params) plan.Strategy {
 	t.Helper()
 	s, err := Builtin().New(name, p)
 	if err != nil {
@@ -285,8 +286,8 @@ func mustNew(t testing.TB, name string, p Params) Strategy {
 
 // writes is a summarizer that always answers the same, or fails where that is
 // nothing.
-func writes(summary string) summarize.Summarizer {
-	return summarize.Func(func(context.Context, summarize.Request) (string, error) {
+func writes(summary string) plan.Summarizer {
+	return plan.Func(func(context.Context, plan.Request) (string, error) {
 		if summary == "" {
 			return "", errors.New("the model fails")
 		}
@@ -295,7 +296,7 @@ func writes(summary string) summarize.Summarizer {
 }
 
 // run plans with a pipeline and applies the plan.
-func (s *model) run(t interface{ Fatalf(string, ...any) }, p Pipeline, whole bool) Result {
+func (s *model) run(t interface{ Fatalf(string, ...any) }, p pipeline.Pipeline, whole bool) pipeline.Result {
 	tr := s.transcript(whole)
 	before := slices.Clone(tr.Entries)
 	r, err := p.Run(context.Background(), tr, s.load)
@@ -313,7 +314,7 @@ func (s *model) run(t interface{ Fatalf(string, ...any) }, p Pipeline, whole boo
 	var tokens chat.Tokens
 	for i, m := range view {
 		tokens += m.Tokens
-		if want := r.View[i]; !isSource(m.Kind) && !whole {
+		if want := r.View[i]; !plan.IsSource(m.Kind) && !whole {
 			want.Seq = m.Seq
 			r.View[i] = want
 		}
@@ -342,7 +343,7 @@ func (s *model) invariants(system bool) error {
 func (s *model) shape() []int {
 	var out []int
 	for _, m := range s.view() {
-		if isSource(m.Kind) {
+		if plan.IsSource(m.Kind) {
 			out = append(out, int(m.Seq))
 		} else {
 			out = append(out, -int(m.Position))

@@ -11,22 +11,24 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 func TestPinToolsKeepsCallsAndResultsOfSomeTools(t *testing.T) {
 	t.Parallel()
 	policy := []string{"5 assistant: b=load_policy{}", "6 tool: rules"}
 	tests := map[string]struct {
-		steps  []Strategy
+		steps  []plan.Strategy
 		target chat.Tokens
 		want   []string
 	}{
 		"strategies that know no pins": {
-			steps: []Strategy{mustNew(t, "truncation", Params{"max_n": 1, "compact_to": 1}), mustNew(t, "selective_tool_call", Params{"keep_last_tool_call_groups": 0})},
+			steps: []plan.Strategy{mustNew(t, "truncation", plan.Params{"max_n": 1, "compact_to": 1}), mustNew(t, "selective_tool_call", plan.Params{"keep_last_tool_call_groups": 0})},
 			want:  append(slices.Clone(policy), "9 user: more"),
 		},
 		"strategies that write": {
-			steps: []Strategy{mustNew(t, "tool_result", Params{"keep_last_tool_call_groups": 0}), mustNew(t, "sliding_window", Params{"keep_last_groups": 2})},
+			steps: []plan.Strategy{mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 2})},
 			want:  append(slices.Clone(policy), "9 user: more", "+10 assistant: [Tool results: search: found more]"),
 		},
 		"the fallback": {
@@ -39,7 +41,7 @@ func TestPinToolsKeepsCallsAndResultsOfSomeTools(t *testing.T) {
 			s := session(sources()...)
 			var read []chat.Seq
 			tr := s.transcript(false)
-			p := Pipeline{Steps: tt.steps, PinTools: []string{"load_policy", "read_skill"}, Target: tt.target, Fallback: tt.target > 0}
+			p := pipeline.Pipeline{Steps: tt.steps, PinTools: []string{"load_policy", "read_skill"}, Target: tt.target, Fallback: tt.target > 0}
 			if _, err := p.Run(t.Context(), tr, func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 				read = append(read, seqs...)
 				return s.load(ctx, seqs)
@@ -60,11 +62,11 @@ func TestPinToolsKeepsCallsAndResultsOfSomeTools(t *testing.T) {
 func TestPinToolsBringsBackWhatTheLogHolds(t *testing.T) {
 	t.Parallel()
 	s := session(sources()...)
-	s.run(t, Pipeline{Steps: []Strategy{
-		mustNew(t, "clear_tool_arguments", Params{"keep_last_tool_call_groups": 0, "max_chars": 0}),
+	s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{
+		mustNew(t, "clear_tool_arguments", plan.Params{"keep_last_tool_call_groups": 0, "max_chars": 0}),
 		mustNew(t, "tool_result", nil),
 	}}, false)
-	s.run(t, Pipeline{PinTools: []string{"load_policy"}}, true)
+	s.run(t, pipeline.Pipeline{PinTools: []string{"load_policy"}}, true)
 	if got := strings.Join(s.lines(), "\n"); !strings.Contains(got, "\n5 assistant: b=load_policy{}\n6 tool: rules\n") {
 		t.Errorf("view\n%s", got)
 	}
@@ -73,30 +75,30 @@ func TestPinToolsBringsBackWhatTheLogHolds(t *testing.T) {
 func TestPinToolsReportsWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	s := session(sources()...)
-	_, err := Pipeline{PinTools: []string{"x"}}.Run(t.Context(), s.transcript(false), nil)
-	if !errors.Is(err, ErrNotLoaded) {
+	_, err := pipeline.Pipeline{PinTools: []string{"x"}}.Run(t.Context(), s.transcript(false), nil)
+	if !errors.Is(err, plan.ErrNotLoaded) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestProtectHead(t *testing.T) {
 	t.Parallel()
-	window := Params{"strategy": "sliding_window", "params": Params{"keep_last_groups": 1}}
+	window := plan.Params{"strategy": "sliding_window", "params": plan.Params{"keep_last_groups": 1}}
 	tests := map[string]struct {
-		params Params
+		params plan.Params
 		want   []int
 	}{
-		"groups, system messages not counted": {Params{"groups": 2}, []int{1, 2, 3, 4, 5, 7, 11}},
-		"messages, in whole groups":           {Params{"groups": 0, "messages": 2}, []int{1, 2, 3, 4, 5, 7, 11}},
-		"the larger of both":                  {Params{"groups": 3, "messages": 1}, []int{1, 2, 3, 4, 5, 6, 7, 11}},
+		"groups, system messages not counted": {plan.Params{"groups": 2}, []int{1, 2, 3, 4, 5, 7, 11}},
+		"messages, in whole groups":           {plan.Params{"groups": 0, "messages": 2}, []int{1, 2, 3, 4, 5, 7, 11}},
+		"the larger of both":                  {plan.Params{"groups": 3, "messages": 1}, []int{1, 2, 3, 4, 5, 6, 7, 11}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := session(talk()...)
-			s.run(t, Pipeline{Steps: []Strategy{
+			s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{
 				mustNew(t, "protect_head", tt.params),
-				mustNew(t, "token_budget", Params{"token_budget": 1, "strategies": []any{window}}),
+				mustNew(t, "token_budget", plan.Params{"token_budget": 1, "strategies": []any{window}}),
 			}, Target: 1, Fallback: true}, false)
 			if diff := cmp.Diff(tt.want, s.shape()); diff != "" {
 				t.Errorf("view (-want +got):\n%s", diff)
@@ -106,8 +108,8 @@ func TestProtectHead(t *testing.T) {
 	t.Run("what stands behind a summary is no head", func(t *testing.T) {
 		t.Parallel()
 		s := session(talk()...)
-		s.run(t, Pipeline{Steps: []Strategy{wants(summarizes(2, 2, 3, 4, 5))}}, false)
-		s.run(t, Pipeline{Steps: []Strategy{mustNew(t, "protect_head", nil), mustNew(t, "sliding_window", Params{"keep_last_groups": 1})}}, false)
+		s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{wants(summarizes(2, 2, 3, 4, 5))}}, false)
+		s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "protect_head", nil), mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1})}}, false)
 		if got := s.shape(); !slices.Equal(got, []int{1, 7, 11}) {
 			t.Errorf("view %v", got)
 		}
@@ -117,16 +119,18 @@ func TestProtectHead(t *testing.T) {
 func TestAStrategyThatFailsToPinPlansNothing(t *testing.T) {
 	t.Parallel()
 	s := session(talk()...)
-	r, err := Pipeline{Steps: []Strategy{badPinner{spy(func(*Transcript) (chat.Plan, error) { return excludes(2), nil })}}}.Run(t.Context(), s.transcript(false), nil)
-	var failed *StrategyError
+	r, err := pipeline.Pipeline{Steps: []plan.Strategy{badPinner{spy(func(*plan.Transcript) (chat.Plan, error) { return excludes(2), nil })}}}.Run(t.Context(), s.transcript(false), nil)
+	var failed *pipeline.StrategyError
 	if !errors.As(err, &failed) || failed.Code() != "strategy_panicked" || !r.Plan.Empty() {
 		t.Errorf("got %v, plan %+v", err, r.Plan)
 	}
 }
 
-type badPinner struct{ Strategy }
+type badPinner struct{ plan.Strategy }
 
-func (badPinner) Pins(t *Transcript) ([]chat.Seq, error) { return []chat.Seq{t.Entries[99].Seq}, nil }
+func (badPinner) Pins(t *plan.Transcript) ([]chat.Seq, error) {
+	return []chat.Seq{t.Entries[99].Seq}, nil
+}
 
 // rewriters change or take out messages by themselves: none of it pinned.
 var rewriters = []string{
@@ -134,7 +138,7 @@ var rewriters = []string{
 	"preserve_user_messages", "preserve_recent_fraction", "preserve_recent_turns", "protect_head",
 }
 
-func drawRewriter(t *rapid.T) Strategy {
+func drawRewriter(t *rapid.T) plan.Strategy {
 	name := rapid.SampledFrom(rewriters).Draw(t, "strategy")
 	s, err := withSummarizer(digest).New(name, rewriterParams(t, name))
 	if err != nil {
@@ -143,8 +147,8 @@ func drawRewriter(t *rapid.T) Strategy {
 	return s
 }
 
-func rewriterParams(t *rapid.T, name string) Params {
-	p := Params{}
+func rewriterParams(t *rapid.T, name string) plan.Params {
+	p := plan.Params{}
 	switch name {
 	case "clamp":
 		p["max_tokens"] = rapid.IntRange(1, 90).Draw(t, "max_tokens")
@@ -159,7 +163,7 @@ func rewriterParams(t *rapid.T, name string) Params {
 		p["keep_last_tool_call_groups"] = rapid.IntRange(0, 2).Draw(t, "keep")
 		var rules []any
 		for range rapid.IntRange(1, 3).Draw(t, "rules") {
-			rule := Params{"action": rapid.SampledFrom([]string{"drop", "protect", "keep", "collapse", "include"}).Draw(t, "action")}
+			rule := plan.Params{"action": rapid.SampledFrom([]string{"drop", "protect", "keep", "collapse", "include"}).Draw(t, "action")}
 			switch rapid.IntRange(0, 2).Draw(t, "by") {
 			case 0:
 				rule["role"] = rapid.SampledFrom([]string{"system", "user", "assistant", "tool"}).Draw(t, "role")
@@ -262,13 +266,13 @@ func TestPinnedToolsStayWhateverStrategiesWant(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawRich(t)
-		s.run(t, Pipeline{}, false) // what has to be mended cannot stay as it is
+		s.run(t, pipeline.Pipeline{}, false) // what has to be mended cannot stay as it is
 		view := s.view()
 		var pinned []chat.Seq
 		for _, g := range chat.Groups(view) {
 			matches, sources := false, true
 			for _, m := range view[g.Start:g.End] {
-				sources = sources && isSource(m.Kind)
+				sources = sources && plan.IsSource(m.Kind)
 				for _, c := range s.messages[m.Seq].ToolCalls {
 					matches = matches || c.Name == "do_b"
 				}
@@ -279,7 +283,7 @@ func TestPinnedToolsStayWhateverStrategiesWant(t *testing.T) {
 				}
 			}
 		}
-		p := drawPipeline(t, func() Strategy {
+		p := drawPipeline(t, func() plan.Strategy {
 			if rapid.Bool().Draw(t, "hostile") {
 				return drawHostile(t)
 			}
@@ -302,14 +306,14 @@ func TestStrategiesReadWhatTheyName(t *testing.T) {
 		s := drawRich(t)
 		tr := s.transcript(rapid.Bool().Draw(t, "whole log"))
 		st := drawRewriter(t)
-		d, err := NewDraft(tr)
+		d, err := pipeline.NewDraft(tr)
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
 		if _, err := d.Run(context.Background(), st, s.load); err != nil {
 			t.Fatalf("%s: %v", st.Name(), err)
 		}
-		if d.rejected > 0 {
+		if d.Rejected > 0 {
 			t.Fatalf("%s plans what no view can hold%s", st.Name(), s.describe(true))
 		}
 	})
@@ -319,12 +323,12 @@ func TestRewritingTwiceIsRewritingOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawRich(t)
-		s.run(t, Pipeline{}, false)
+		s.run(t, pipeline.Pipeline{}, false)
 		st := drawRewriter(t)
 		if st.Name() == "preserve_recent_fraction" || st.Name() == "attribution" {
 			return // a share of what is left is less, and another call is the newest
 		}
-		p := Pipeline{Steps: []Strategy{st}}
+		p := pipeline.Pipeline{Steps: []plan.Strategy{st}}
 		s.run(t, p, false)
 		if r := s.run(t, p, false); !r.Plan.Empty() {
 			t.Fatalf("%s plans %+v%s", st.Name(), r.Plan, s.describe(false))

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 func TestPipeline(t *testing.T) {
@@ -17,9 +19,9 @@ func TestPipeline(t *testing.T) {
 	t.Run("stops before a step once the view is within the target", func(t *testing.T) {
 		t.Parallel()
 		s := session(talk()...)
-		p := Pipeline{Steps: []Strategy{
-			mustNew(t, "sliding_window", Params{"keep_last_groups": 2}),
-			mustNew(t, "selective_tool_call", Params{"keep_last_tool_call_groups": 0}),
+		p := pipeline.Pipeline{Steps: []plan.Strategy{
+			mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 2}),
+			mustNew(t, "selective_tool_call", plan.Params{"keep_last_tool_call_groups": 0}),
 		}, Target: 30}
 		r := s.run(t, p, true)
 		if len(r.Steps) != 1 || !r.Steps[0].Changed || r.Steps[0].After.IncludedGroups != 3 {
@@ -38,11 +40,11 @@ func TestPipeline(t *testing.T) {
 			return s.load(ctx, seqs)
 		}
 		tr := s.transcript(true)
-		p := Pipeline{Steps: []Strategy{
-			mustNew(t, "token_budget", Params{"token_budget": 40, "strategies": []any{Params{"strategy": "tool_result"}}}),
-			spy(func(tr *Transcript) (chat.Plan, error) {
+		p := pipeline.Pipeline{Steps: []plan.Strategy{
+			mustNew(t, "token_budget", plan.Params{"token_budget": 40, "strategies": []any{plan.Params{"strategy": "tool_result"}}}),
+			spy(func(tr *plan.Transcript) (chat.Plan, error) {
 				for _, e := range tr.Entries {
-					if isSource(e.Kind) && e.Message != nil {
+					if plan.IsSource(e.Kind) && e.Message != nil {
 						t.Errorf("content of %d is still there", e.Seq)
 					}
 				}
@@ -59,8 +61,8 @@ func TestPipeline(t *testing.T) {
 	t.Run("lets later steps see, exclude and cover what earlier ones wrote", func(t *testing.T) {
 		t.Parallel()
 		s := session(talk()...)
-		cover := spy(func(tr *Transcript) (chat.Plan, error) {
-			i := slices.IndexFunc(tr.Entries, func(e Entry) bool { return e.Kind == chat.KindSummary })
+		cover := spy(func(tr *plan.Transcript) (chat.Plan, error) {
+			i := slices.IndexFunc(tr.Entries, func(e plan.Entry) bool { return e.Kind == chat.KindSummary })
 			if tr.Entries[i].Tokens != 10 || !tr.Entries[i].Has(chat.HasText) || tr.Entries[i+1].Seq != 3 {
 				t.Errorf("summary %+v before %d", tr.Entries[i], tr.Entries[i+1].Seq)
 			}
@@ -68,7 +70,7 @@ func TestPipeline(t *testing.T) {
 				Kind: chat.KindSummary, Covers: chat.RangesOf(2, tr.Entries[i].Seq), Message: says("all of it"),
 			}}}, nil
 		})
-		p := Pipeline{Steps: []Strategy{mustNew(t, "tool_result", nil), cover}}
+		p := pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "tool_result", nil), cover}}
 		tr := s.transcript(true)
 		tr.Counter = equal(10)
 		r, err := p.Run(t.Context(), tr, s.load)
@@ -86,16 +88,16 @@ func TestPipeline(t *testing.T) {
 		t.Parallel()
 		cause := errors.New("no luck")
 		for _, tt := range []struct {
-			s    Strategy
+			s    plan.Strategy
 			code string
 		}{
-			{spy(func(*Transcript) (chat.Plan, error) { return chat.Plan{}, cause }), "strategy_failed"},
-			{spy(func(tr *Transcript) (chat.Plan, error) { panic(tr.Entries[0].Message) }), "strategy_panicked"},
-			{spy(func(tr *Transcript) (chat.Plan, error) { _ = tr.Entries[99]; return chat.Plan{}, nil }), "strategy_panicked"},
+			{spy(func(*plan.Transcript) (chat.Plan, error) { return chat.Plan{}, cause }), "strategy_failed"},
+			{spy(func(tr *plan.Transcript) (chat.Plan, error) { panic(tr.Entries[0].Message) }), "strategy_panicked"},
+			{spy(func(tr *plan.Transcript) (chat.Plan, error) { _ = tr.Entries[99]; return chat.Plan{}, nil }), "strategy_panicked"},
 		} {
 			s := session(talk()...)
-			r, err := Pipeline{Steps: []Strategy{mustNew(t, "selective_tool_call", nil), tt.s}}.Run(t.Context(), s.transcript(true), s.load)
-			var failed *StrategyError
+			r, err := pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "selective_tool_call", nil), tt.s}}.Run(t.Context(), s.transcript(true), s.load)
+			var failed *pipeline.StrategyError
 			if !errors.As(err, &failed) || failed.Code() != tt.code || failed.Strategy != "spy" || !r.Plan.Empty() {
 				t.Errorf("got %v", err)
 			}
@@ -107,13 +109,13 @@ func TestPipeline(t *testing.T) {
 	t.Run("makes room for what the guard puts back", func(t *testing.T) {
 		t.Parallel()
 		s := session(user(strings.Repeat("do it ", 7)), says("one"), says("two"), says("three"), says("four"))
-		r := s.run(t, Pipeline{
-			Steps: []Strategy{mustNew(t, "truncation", Params{"max_n": 4, "compact_to": 4})}, Target: 25, Fallback: true,
+		r := s.run(t, pipeline.Pipeline{
+			Steps: []plan.Strategy{mustNew(t, "truncation", plan.Params{"max_n": 4, "compact_to": 4})}, Target: 25, Fallback: true,
 		}, false)
 		if got := s.shape(); !slices.Equal(got, []int{1, 4, 5}) {
 			t.Errorf("view %v, want the user message and the newest within the target", got)
 		}
-		if last := r.Steps[len(r.Steps)-1]; last.Strategy != reasonFallback || last.After.IncludedTokens != r.After.IncludedTokens {
+		if last := r.Steps[len(r.Steps)-1]; last.Strategy != pipeline.ReasonFallback || last.After.IncludedTokens != r.After.IncludedTokens {
 			t.Errorf("steps %+v, after %+v", r.Steps, r.After)
 		}
 	})
@@ -121,13 +123,13 @@ func TestPipeline(t *testing.T) {
 		t.Parallel()
 		s := session(append(talk(), user("now"), calls("w"), says("waiting"))...)
 		s.pinned[6] = true
-		r := s.run(t, Pipeline{Steps: []Strategy{mustNew(t, "tool_result", Params{"keep_last_tool_call_groups": 2})}, Target: 45, Fallback: true}, true)
+		r := s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 2})}, Target: 45, Fallback: true}, true)
 		if got, want := sortedReasons(r.Plan), map[string]string{
 			"token_budget_fallback": "{[2,3),[7,11)}", "tool_result_compaction": "+{[3,6)}",
 		}; !cmp.Equal(got, want) {
 			t.Errorf("plan %v", got)
 		}
-		r = s.run(t, Pipeline{Target: 1, Fallback: true}, true)
+		r = s.run(t, pipeline.Pipeline{Target: 1, Fallback: true}, true)
 		if got, want := s.shape(), []int{1, 6, 12, 13, 14}; !cmp.Equal(got, want) {
 			t.Errorf("view %v, steps %+v", got, r.Steps)
 		}

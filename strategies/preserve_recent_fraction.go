@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 const metricCharacters = "characters"
@@ -16,9 +18,9 @@ type preserveRecentFraction struct {
 	characters bool
 }
 
-func newPreserveRecentFraction(a *Args) (Strategy, error) {
+func newPreserveRecentFraction(a *plan.Args) (plan.Strategy, error) {
 	return &preserveRecentFraction{
-		fraction: a.Float(Float{
+		fraction: a.Float(plan.Float{
 			Name: "fraction", Default: 0.3, Min: 0, Max: 1,
 			Doc: "share of the view that stays, rounded down to the next user message",
 		}),
@@ -29,7 +31,7 @@ func newPreserveRecentFraction(a *Args) (Strategy, error) {
 }
 
 // Reads implements Reader.
-func (s *preserveRecentFraction) Reads(t *Transcript) []chat.Seq {
+func (s *preserveRecentFraction) Reads(t *plan.Transcript) []chat.Seq {
 	if s.characters {
 		var out []chat.Seq
 		for i := range t.Entries {
@@ -47,7 +49,7 @@ func (s *preserveRecentFraction) Reads(t *Transcript) []chat.Seq {
 }
 
 // Plan implements Strategy.
-func (s *preserveRecentFraction) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+func (s *preserveRecentFraction) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	preserved, err := s.preserved(t)
 	if err != nil {
 		return chat.Plan{}, err
@@ -56,7 +58,7 @@ func (s *preserveRecentFraction) Plan(ctx context.Context, t *Transcript) (chat.
 }
 
 // preserved names what stays, by index: all from the split point on.
-func (s *preserveRecentFraction) preserved(t *Transcript) ([]bool, error) {
+func (s *preserveRecentFraction) preserved(t *plan.Transcript) ([]bool, error) {
 	sizes := make([]int64, len(t.Entries))
 	var total int64
 	for i := range t.Entries {
@@ -77,7 +79,7 @@ func (s *preserveRecentFraction) preserved(t *Transcript) ([]bool, error) {
 // split is the index of the first message that stays: the first user message with no
 // more than the share behind it; where there is none, the last one that has
 // something before it; and in a single turn, the group that the share begins in.
-func (s *preserveRecentFraction) split(t *Transcript, sizes []int64, total int64) int {
+func (s *preserveRecentFraction) split(t *plan.Transcript, sizes []int64, total int64) int {
 	before := float64(total) * (1 - s.fraction)
 	var sum int64
 	last, group := -1, len(t.Entries)
@@ -106,7 +108,7 @@ func (s *preserveRecentFraction) split(t *Transcript, sizes []int64, total int64
 	return group
 }
 
-func (s *preserveRecentFraction) size(t *Transcript, i int) (int64, error) {
+func (s *preserveRecentFraction) size(t *plan.Transcript, i int) (int64, error) {
 	e := &t.Entries[i]
 	if !e.Included || instructs(e) {
 		return 0, nil
@@ -118,5 +120,5 @@ func (s *preserveRecentFraction) size(t *Transcript, i int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return int64(wordLength(m)), nil
+	return int64(tokens.MessageLength(m)), nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // preserveRecentTurns keeps the newest turns and a summary of what is before them. A
@@ -15,17 +16,17 @@ type preserveRecentTurns struct {
 	most  chat.Tokens // that a turn may have
 }
 
-func newPreserveRecentTurns(a *Args) (Strategy, error) {
+func newPreserveRecentTurns(a *plan.Args) (plan.Strategy, error) {
 	if p, ok := a.Policy(); ok {
 		a.Fill("context_tokens", int(p.Window))
 	}
 	s := &preserveRecentTurns{
-		turns: a.Int(Int{Name: "turns", Default: 2, Min: 1, Doc: "how many of the newest turns stay"}),
+		turns: a.Int(plan.Int{Name: "turns", Default: 2, Min: 1, Doc: "how many of the newest turns stay"}),
 	}
-	usable := a.Int(Int{Name: "context_tokens", Default: 128_000, Min: 1, Doc: "tokens of the context that can be used; a policy fills in the model's window"})
-	fraction := a.Float(Float{Name: "turn_fraction", Default: 0.25, Min: 0, Max: 1, Doc: "share of the context that one turn may have"})
-	least := a.Int(Int{Name: "min_turn_tokens", Default: 2000, Min: 0, Doc: "what one turn may have at least"})
-	most := a.Int(Int{Name: "max_turn_tokens", Default: 8000, Min: 1, Doc: "what one turn may have at most"})
+	usable := a.Int(plan.Int{Name: "context_tokens", Default: 128_000, Min: 1, Doc: "tokens of the context that can be used; a policy fills in the model's window"})
+	fraction := a.Float(plan.Float{Name: "turn_fraction", Default: 0.25, Min: 0, Max: 1, Doc: "share of the context that one turn may have"})
+	least := a.Int(plan.Int{Name: "min_turn_tokens", Default: 2000, Min: 0, Doc: "what one turn may have at least"})
+	most := a.Int(plan.Int{Name: "max_turn_tokens", Default: 8000, Min: 1, Doc: "what one turn may have at most"})
 	if least > most {
 		a.Fault("min_turn_tokens", least, "at most max_turn_tokens (%d)", most)
 	}
@@ -35,17 +36,17 @@ func newPreserveRecentTurns(a *Args) (Strategy, error) {
 }
 
 // Reads implements Reader.
-func (s *preserveRecentTurns) Reads(t *Transcript) []chat.Seq {
+func (s *preserveRecentTurns) Reads(t *plan.Transcript) []chat.Seq {
 	return seqsOf(t, older(t, s.preserved(t)))
 }
 
 // Plan implements Strategy.
-func (s *preserveRecentTurns) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+func (s *preserveRecentTurns) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	return s.plan(ctx, t, s.preserved(t))
 }
 
 // preserved names what stays of the newest turns, by index.
-func (s *preserveRecentTurns) preserved(t *Transcript) []bool {
+func (s *preserveRecentTurns) preserved(t *plan.Transcript) []bool {
 	preserved := make([]bool, len(t.Entries))
 	turns, room, full := int64(0), s.most, false
 	// The user message of a turn comes last here, so its tokens are set aside first.
@@ -77,7 +78,7 @@ func (s *preserveRecentTurns) preserved(t *Transcript) []bool {
 
 // opening is what the user message costs that the turn with the entries before end
 // begins with.
-func (*preserveRecentTurns) opening(t *Transcript, end int) chat.Tokens {
+func (*preserveRecentTurns) opening(t *plan.Transcript, end int) chat.Tokens {
 	for i := range slices.Backward(t.Entries[:end]) {
 		if userTurn(&t.Entries[i]) {
 			return t.Entries[i].Tokens

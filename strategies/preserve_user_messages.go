@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // leastCut is the least room, in tokens, that it is worth cutting a message to.
@@ -16,9 +17,9 @@ type preserveUserMessages struct {
 	maxTokens chat.Tokens
 }
 
-func newPreserveUserMessages(a *Args) (Strategy, error) {
+func newPreserveUserMessages(a *plan.Args) (plan.Strategy, error) {
 	return &preserveUserMessages{
-		maxTokens: chat.Tokens(a.Int(Int{
+		maxTokens: chat.Tokens(a.Int(plan.Int{
 			Name: "max_tokens", Default: 20_000, Min: 1,
 			Doc: "how many tokens of user messages stay, newest first; the one that no longer fits is cut to what is left, and the last one always stays whole",
 		})),
@@ -27,7 +28,7 @@ func newPreserveUserMessages(a *Args) (Strategy, error) {
 }
 
 // Reads implements Reader.
-func (s *preserveUserMessages) Reads(t *Transcript) []chat.Seq {
+func (s *preserveUserMessages) Reads(t *plan.Transcript) []chat.Seq {
 	preserved, cut, _ := s.preserved(t)
 	seqs := seqsOf(t, older(t, preserved))
 	if cut >= 0 {
@@ -38,7 +39,7 @@ func (s *preserveUserMessages) Reads(t *Transcript) []chat.Seq {
 
 // preserved names the user messages that stay, by index, and of them the one that
 // has to be cut, or -1, and to how many tokens.
-func (s *preserveUserMessages) preserved(t *Transcript) (preserved []bool, cut int, room chat.Tokens) {
+func (s *preserveUserMessages) preserved(t *plan.Transcript) (preserved []bool, cut int, room chat.Tokens) {
 	preserved, room = make([]bool, len(t.Entries)), s.maxTokens
 	may := rewritable(t)
 	for i := range slices.Backward(t.Entries) {
@@ -48,7 +49,7 @@ func (s *preserveUserMessages) preserved(t *Transcript) (preserved []bool, cut i
 		}
 		if e.Tokens > room && may(i) {
 			// A message that was cut already has had its share.
-			if room >= leastCut && isSource(e.Kind) && e.Has(chat.HasText) {
+			if room >= leastCut && plan.IsSource(e.Kind) && e.Has(chat.HasText) {
 				preserved[i] = true
 				return preserved, i, room
 			}
@@ -61,7 +62,7 @@ func (s *preserveUserMessages) preserved(t *Transcript) (preserved []bool, cut i
 }
 
 // Plan implements Strategy.
-func (s *preserveUserMessages) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+func (s *preserveUserMessages) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	preserved, cut, room := s.preserved(t)
 	var standIns []chat.Addition
 	if cut >= 0 {

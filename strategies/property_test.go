@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // drawMessages draws messages as agents and hosts write them, faults included.
@@ -78,7 +80,7 @@ func drawSession(t *rapid.T) (s *model, sound bool) {
 			s.included[m.Seq] = rapid.IntRange(0, 3).Draw(t, "in") > 0
 		}
 	case 1:
-		s.run(t, Pipeline{Steps: []Strategy{drawHostile(t)}}, true)
+		s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{drawHostile(t)}}, true)
 		s.append(drawMessages(t, 4)...)
 	default:
 		for q := range s.pinned {
@@ -121,13 +123,13 @@ type hostile struct {
 	mangle bool
 }
 
-func drawHostile(t *rapid.T) Strategy {
+func drawHostile(t *rapid.T) plan.Strategy {
 	return hostile{rapid.Uint64().Draw(t, "seed"), rapid.Bool().Draw(t, "mangle")}
 }
 
 func (hostile) Name() string { return "hostile" }
 
-func (h hostile) Reads(t *Transcript) []chat.Seq {
+func (h hostile) Reads(t *plan.Transcript) []chat.Seq {
 	if h.mangle {
 		return nil
 	}
@@ -138,7 +140,7 @@ func (h hostile) Reads(t *Transcript) []chat.Seq {
 	return out
 }
 
-func (h hostile) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (h hostile) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	r := rand.New(rand.NewPCG(h.seed, 1))
 	some := func(most int) chat.Ranges {
 		var qs []chat.Seq
@@ -161,7 +163,7 @@ func (h hostile) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 		}
 		if r.IntN(2) == 0 && len(t.Entries) > 0 {
 			e := t.Entries[r.IntN(len(t.Entries))]
-			a.Kind, a.Covers = chat.KindStandIn, chat.RangesOf(e.Seq)
+			a.Kind, a.Covers = chat.KindReplacement, chat.RangesOf(e.Seq)
 			if e.Message != nil {
 				a.Message = *e.Message
 			} else if h.mangle && r.IntN(2) == 0 {
@@ -182,8 +184,8 @@ func (h hostile) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 	return p, nil
 }
 
-func drawPipeline(t *rapid.T, draw func() Strategy) Pipeline {
-	p := Pipeline{FromLog: rapid.Bool().Draw(t, "from log")}
+func drawPipeline(t *rapid.T, draw func() plan.Strategy) pipeline.Pipeline {
+	p := pipeline.Pipeline{FromLog: rapid.Bool().Draw(t, "from log")}
 	if rapid.IntRange(0, 3).Draw(t, "pin tools") == 3 {
 		p.PinTools = []string{"do_b"}
 	}
@@ -196,11 +198,11 @@ func drawPipeline(t *rapid.T, draw func() Strategy) Pipeline {
 	return p
 }
 
-func chained(t *rapid.T, draw func() Strategy) {
+func chained(t *rapid.T, draw func() plan.Strategy) {
 	s, sound := drawSession(t)
 	whole := rapid.Bool().Draw(t, "whole log")
 	sound = sound || whole
-	guard := Guard{DropSystem: rapid.IntRange(0, 4).Draw(t, "drop system") == 4}
+	guard := pipeline.Guard{DropSystem: rapid.IntRange(0, 4).Draw(t, "drop system") == 4}
 	for range 3 {
 		p := drawPipeline(t, draw)
 		p.Guard = guard
@@ -214,7 +216,7 @@ func chained(t *rapid.T, draw func() Strategy) {
 		if err != nil {
 			t.Fatalf("%v\nview %s\nlog  %s\nplan %+v\nrepairs %v", err, s.describe(false), s.describe(true), r.Plan, r.Repairs)
 		}
-		if again := s.run(t, Pipeline{Guard: p.Guard}, whole); !again.Plan.Empty() {
+		if again := s.run(t, pipeline.Pipeline{Guard: p.Guard}, whole); !again.Plan.Empty() {
 			t.Fatalf("a second repair wants %+v\nview %s\nlog %s", again.Plan, s.describe(false), s.describe(true))
 		}
 		s.append(drawMessages(t, 3)...)
@@ -231,13 +233,13 @@ func (s *model) describe(whole bool) string {
 
 func TestStrategiesBehindTheGuardKeepTheInvariants(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) { chained(t, func() Strategy { return drawStrategy(t, 0) }) })
+	rapid.Check(t, func(t *rapid.T) { chained(t, func() plan.Strategy { return drawStrategy(t, 0) }) })
 }
 
 func TestHostileStrategiesBehindTheGuardKeepTheInvariants(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		chained(t, func() Strategy {
+		chained(t, func() plan.Strategy {
 			if rapid.IntRange(0, 3).Draw(t, "who") == 0 {
 				return drawStrategy(t, 0)
 			}
@@ -250,9 +252,9 @@ func TestStrategiesThatOnlyExcludeNeverGrowTheView(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s, _ := drawSession(t)
-		s.run(t, Pipeline{}, false) // what is left to repair would grow it
+		s.run(t, pipeline.Pipeline{}, false) // what is left to repair would grow it
 		name := rapid.SampledFrom([]string{"truncation", "sliding_window", "selective_tool_call"}).Draw(t, "strategy")
-		st, err := Builtin().New(name, map[string]Params{
+		st, err := Builtin().New(name, map[string]plan.Params{
 			"truncation":          {"max_n": 6, "compact_to": 3},
 			"sliding_window":      {"keep_last_groups": 3},
 			"selective_tool_call": {},
@@ -260,7 +262,7 @@ func TestStrategiesThatOnlyExcludeNeverGrowTheView(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		r := s.run(t, Pipeline{Steps: []Strategy{st}}, false)
+		r := s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
 		if r.Grew() && len(r.Repairs) == 0 {
 			t.Fatalf("view grew by %d", -r.Gain())
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // protectHead pins the beginning of a conversation for the rest of a run. It takes
@@ -11,10 +12,10 @@ import (
 // behind it, for the fallback and for the guard, however strategies are nested.
 type protectHead struct{ groups, messages int64 }
 
-func newProtectHead(a *Args) (Strategy, error) {
+func newProtectHead(a *plan.Args) (plan.Strategy, error) {
 	s := &protectHead{
-		groups:   a.Int(Int{Name: "groups", Default: 2, Min: 0, Doc: "how many of the first groups later steps keep; system messages do not count"}),
-		messages: a.Int(Int{Name: "messages", Default: 0, Min: 0, Doc: "how many of the first messages they keep at least, in whole groups"}),
+		groups:   a.Int(plan.Int{Name: "groups", Default: 2, Min: 0, Doc: "how many of the first groups later steps keep; system messages do not count"}),
+		messages: a.Int(plan.Int{Name: "messages", Default: 0, Min: 0, Doc: "how many of the first messages they keep at least, in whole groups"}),
 	}
 	if s.groups == 0 && s.messages == 0 {
 		a.Fault("groups", 0, "more than 0, or messages")
@@ -26,17 +27,19 @@ func newProtectHead(a *Args) (Strategy, error) {
 func (*protectHead) Name() string { return "protect_head" }
 
 // Plan implements Strategy.
-func (*protectHead) Plan(context.Context, *Transcript) (chat.Plan, error) { return chat.Plan{}, nil }
+func (*protectHead) Plan(context.Context, *plan.Transcript) (chat.Plan, error) {
+	return chat.Plan{}, nil
+}
 
 // Pins implements Pinner. What stands behind a summary is no head any more.
-func (s *protectHead) Pins(t *Transcript) ([]chat.Seq, error) {
+func (s *protectHead) Pins(t *plan.Transcript) ([]chat.Seq, error) {
 	var out []chat.Seq
 	groups, messages := s.groups, s.messages
 	for i, g := range t.Groups() {
 		if g.Kind == chat.GroupSystem || !t.GroupIncluded(i) {
 			continue
 		}
-		if e := &t.Entries[g.Start]; groups <= 0 && messages <= 0 || !said(e.Meta) && e.Kind == chat.KindSummary {
+		if e := &t.Entries[g.Start]; groups <= 0 && messages <= 0 || !plan.FromApplication(e.Meta) && e.Kind == chat.KindSummary {
 			break
 		}
 		for k := g.Start; k < g.End; k++ {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // History keeps the messages of one session. Its methods speak of package chat
@@ -65,10 +66,10 @@ type ProviderConfig struct {
 	// there is one source.
 	Compacts string
 	// Before compacts what is read. Nothing of it is stored.
-	Before Strategy
+	Before plan.Strategy
 	// New compacts new messages before they are written, seeing only them; After then
 	// what the source holds with them. What they do is stored.
-	New, After Strategy
+	New, After plan.Strategy
 	Options    Options
 }
 
@@ -176,7 +177,7 @@ func (p *Provider) Read(ctx context.Context, added ...chat.Message) (Compacted, 
 		}
 		for i := range log.Records {
 			r := &log.Records[i]
-			if s.SkipExcluded && !r.Included || !s.SkipExcluded && !said(r.Meta) {
+			if s.SkipExcluded && !r.Included || !s.SkipExcluded && !plan.FromApplication(r.Meta) {
 				continue
 			}
 			if r.Message.SourceID == "" {

@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // shelf is a History in memory, strict about what it is given.
@@ -77,7 +79,7 @@ func TestReadCompactsAndStoresNothing(t *testing.T) {
 	h := shelved(t, sys("be good"), user("a"), calls("x"), result("x", "data"), says("b"), user("c"))
 	p := provider(t, ProviderConfig{
 		Sources: []Source{NewSource("chat", h)}, Context: []string{"memory"},
-		Before: mustNew(t, "tool_result", Params{"keep_last_tool_call_groups": 0}), Options: Options{Counter: equal(10)},
+		Before: mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), Options: Options{Counter: equal(10)},
 	})
 	note := says("remember")
 	note.SourceID = "memory"
@@ -143,7 +145,7 @@ func TestEverySourceIsReadAndWritten(t *testing.T) {
 	audit := NewSource("audit", b)
 	audit.LoadMessages = false
 	p := provider(t, ProviderConfig{
-		Sources: []Source{NewSource("chat", a), audit}, Compacts: "chat", After: mustNew(t, "sliding_window", Params{"keep_last_groups": 1}),
+		Sources: []Source{NewSource("chat", a), audit}, Compacts: "chat", After: mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1}),
 	})
 	if _, err := p.Write(t.Context(), Exchange{Inputs: []chat.Message{user("c")}}); err != nil {
 		t.Fatal(err)
@@ -162,17 +164,17 @@ func TestNewMessagesAreCompactedBeforeTheyAreWritten(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		excluded bool
-		after    Strategy
+		after    plan.Strategy
 		log, end string
 	}{
 		"what is excluded is stored": {true, nil, "a||old||much|go on|done|[Tool results: do_y: much]", "a||old|go on|[Tool results: do_y: much]|done"},
 		"it is not":                  {false, nil, "a||old|go on|[Tool results: do_y: much]|done", "a||old|go on|[Tool results: do_y: much]|done"},
 		"with an after as well": {
-			true, mustNew(t, "tool_result", Params{"keep_last_tool_call_groups": 0}), "",
+			true, mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), "",
 			"a|[Tool results: do_x: old]|go on|[Tool results: do_y: much]|done",
 		},
 		"both, and nothing kept": {
-			false, mustNew(t, "tool_result", Params{"keep_last_tool_call_groups": 0}), "",
+			false, mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), "",
 			"a|[Tool results: do_x: old]|go on|[Tool results: do_y: much]|done",
 		},
 	} {
@@ -182,7 +184,7 @@ func TestNewMessagesAreCompactedBeforeTheyAreWritten(t *testing.T) {
 			s := NewSource("chat", h)
 			s.StoreExcluded = c.excluded
 			p := provider(t, ProviderConfig{
-				Sources: []Source{s}, New: mustNew(t, "tool_result", Params{"keep_last_tool_call_groups": 0}), After: c.after, Options: Options{Counter: equal(10)},
+				Sources: []Source{s}, New: mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), After: c.after, Options: Options{Counter: equal(10)},
 			})
 			r, err := p.Write(t.Context(), in)
 			if err != nil || len(r.Steps) == 0 || r.Steps[0].Strategy != "tool_result" || !r.Changed() {
@@ -216,7 +218,7 @@ func TestWriteNamesThePinsOfItsPlan(t *testing.T) {
 	s := shelved(t, user("0"), says("1"), user("2"), says("3"))
 	s.pinned[2], s.pinned[3] = true, true
 	p := provider(t, ProviderConfig{
-		Sources: []Source{NewSource("s", s)}, After: mustNew(t, "sliding_window", Params{"keep_last_groups": 1}),
+		Sources: []Source{NewSource("s", s)}, After: mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1}),
 	})
 	if _, err := p.Write(t.Context(), Exchange{Inputs: []chat.Message{user("4")}}); err != nil {
 		t.Fatal(err)
@@ -229,7 +231,7 @@ func TestWriteNamesThePinsOfItsPlan(t *testing.T) {
 func TestNewResultsAnswerCallsOfTheHistory(t *testing.T) {
 	t.Parallel()
 	h := shelved(t, user("a"), calls("x", "y"), result("x", "1"))
-	p := provider(t, ProviderConfig{Sources: []Source{NewSource("chat", h)}, New: mustNew(t, "sliding_window", Params{"keep_last_groups": 5})})
+	p := provider(t, ProviderConfig{Sources: []Source{NewSource("chat", h)}, New: mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 5})})
 	if r, err := p.Write(t.Context(), Exchange{Outputs: []chat.Message{result("y", "2")}}); err != nil || r.Changed() || h.texts() != "a||1|2" {
 		t.Errorf("%v, %+v, %q", err, r, h.texts())
 	}
@@ -238,9 +240,9 @@ func TestNewResultsAnswerCallsOfTheHistory(t *testing.T) {
 func TestWriteStoresWhereAStrategyFails(t *testing.T) {
 	t.Parallel()
 	h := shelved(t, user("a"))
-	fails := spy(func(*Transcript) (chat.Plan, error) { return excludes(1), errors.New("no") })
+	fails := spy(func(*plan.Transcript) (chat.Plan, error) { return excludes(1), errors.New("no") })
 	p := provider(t, ProviderConfig{Sources: []Source{NewSource("chat", h)}, After: fails, Before: fails})
-	var failed *StrategyError
+	var failed *pipeline.StrategyError
 	if _, err := p.Write(t.Context(), Exchange{Inputs: []chat.Message{user("b")}}); !errors.As(err, &failed) || h.texts() != "a|b" {
 		t.Errorf("%v, %q", err, h.texts())
 	}
@@ -289,14 +291,14 @@ func TestProvidersKeepTheInvariants(t *testing.T) {
 		h := &shelf{model: newModel(), t: t}
 		s := NewSource("chat", h)
 		s.StoreExcluded = rapid.Bool().Draw(t, "store excluded")
-		strategy := func(name string) Strategy {
+		strategy := func(name string) plan.Strategy {
 			switch rapid.IntRange(0, 3).Draw(t, name) {
 			case 0:
 				return nil
 			case 1:
 				return hostile{seed: rapid.Uint64().Draw(t, "seed")}
 			case 2:
-				return drawPipeline(t, func() Strategy { return drawStrategy(t, 0) })
+				return drawPipeline(t, func() plan.Strategy { return drawStrategy(t, 0) })
 			}
 			return drawStrategy(t, 0)
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -41,8 +43,8 @@ func (p *Provider) compact(ctx context.Context, s Source, messages []chat.Messag
 }
 
 // transcript is the view with new messages behind it.
-func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*Transcript, error) {
-	t := &Transcript{Counter: p.Options.Counter}
+func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*plan.Transcript, error) {
+	t := &plan.Transcript{Counter: p.Options.Counter}
 	if t.Counter == nil {
 		t.Counter = tokens.Chars4{}
 	}
@@ -52,7 +54,7 @@ func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*Transcrip
 		if r.Kind != chat.KindSummary { // what was moved was said elsewhere, too
 			pairer.Describe(&r.Message, r.Seq)
 		}
-		t.Entries = append(t.Entries, Entry{
+		t.Entries = append(t.Entries, plan.Entry{
 			Meta: r.Meta, Included: r.Included, Pinned: r.Pinned || p.Options.Pinned(-1, r.Message.ID), Message: &r.Message,
 		})
 	}
@@ -61,30 +63,30 @@ func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*Transcrip
 		m := &own[i]
 		meta := pairer.Describe(m, log.Last+chat.Seq(i+1))
 		meta.Tokens = t.Counter.Message(m)
-		t.Entries = append(t.Entries, Entry{
+		t.Entries = append(t.Entries, plan.Entry{
 			Meta: meta, Included: true, Pinned: p.Options.Pinned(i, m.ID), Message: m,
 		})
 	}
-	_, err := NewDraft(t) // in order?
+	_, err := pipeline.NewDraft(t) // in order?
 	return t, err
 }
 
 // plan has New plan on the new messages alone, so that it cannot touch others, and
 // After on all of them; the guard holds both to what is true of the whole.
-func (p *Provider) plan(ctx context.Context, t *Transcript, fresh int) (Report, chat.Plan, error) {
+func (p *Provider) plan(ctx context.Context, t *plan.Transcript, fresh int) (Report, chat.Plan, error) {
 	all := p.Options.Pipeline(p.After)
 	if p.New != nil {
 		alone := Options{}.Pipeline(p.New)
 		// The guard is that of the whole alone.
-		wanted, err := alone.Plan(ctx, &Transcript{Entries: t.Entries[len(t.Entries)-fresh:], Counter: t.Counter})
+		wanted, err := alone.Plan(ctx, &plan.Transcript{Entries: t.Entries[len(t.Entries)-fresh:], Counter: t.Counter})
 		if err != nil {
 			return Report{}, chat.Plan{}, err
 		}
-		fixed := Fixed(p.New.Name(), wanted)
+		fixed := pipeline.Fixed(p.New.Name(), wanted)
 		if all.Target > 0 { // it is that of what is behind
-			all = Pipeline{Steps: []Strategy{fixed, Pipeline{Steps: all.Steps, Target: all.Target, Fallback: all.Fallback}}, Guard: all.Guard}
+			all = pipeline.Pipeline{Steps: []plan.Strategy{fixed, pipeline.Pipeline{Steps: all.Steps, Target: all.Target, Fallback: all.Fallback}}, Guard: all.Guard}
 		} else {
-			all.Steps = slices.Concat([]Strategy{fixed}, all.Steps)
+			all.Steps = slices.Concat([]plan.Strategy{fixed}, all.Steps)
 		}
 	}
 	r, err := all.Run(ctx, t, nil)
@@ -92,9 +94,9 @@ func (p *Provider) plan(ctx context.Context, t *Transcript, fresh int) (Report, 
 		return Report{}, chat.Plan{}, err
 	}
 	report := Report{
-		Before: r.Before, After: r.After, Steps: r.Steps, Faults: r.Faults, Repairs: r.Repairs, Rejected: r.Rejected, Restored: r.Plan.Include,
+		Before: r.Before, After: r.After, Steps: r.Steps, Violations: r.Violations, Repairs: r.Repairs, Rejected: r.Rejected, Restored: r.Plan.Include,
 	}
-	if r.Grew() && len(r.Faults) == 0 && !p.Options.AllowGrowth {
+	if r.Grew() && len(r.Violations) == 0 && !p.Options.AllowGrowth {
 		report.Grew, report.After = true, r.Before
 		return report, chat.Plan{}, nil
 	}
@@ -103,8 +105,8 @@ func (p *Provider) plan(ctx context.Context, t *Transcript, fresh int) (Report, 
 }
 
 // describe adds to a report what a plan does to a transcript.
-func describe(r *Report, t *Transcript, p chat.Plan) {
-	bySeq := map[chat.Seq]*Entry{}
+func describe(r *Report, t *plan.Transcript, p chat.Plan) {
+	bySeq := map[chat.Seq]*plan.Entry{}
 	next := chat.Seq(1)
 	for i := range t.Entries {
 		e := &t.Entries[i]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/stub"
 )
 
@@ -19,13 +20,13 @@ type pruneToolResults struct {
 	budget  int64
 }
 
-func newPruneToolResults(a *Args) (Strategy, error) {
+func newPruneToolResults(a *plan.Args) (plan.Strategy, error) {
 	return &pruneToolResults{
-		protect: a.Int(Int{
+		protect: a.Int(plan.Int{
 			Name: "protect_last_n", Doc: "newest messages of the view that are not rewritten, unless an output is there again",
 			Default: 20,
 		}),
-		budget: a.Int(Int{
+		budget: a.Int(plan.Int{
 			Name: "protect_tail_tokens",
 			Doc: "a token budget for what is not rewritten, as the reference takes it: " +
 				"any budget only means that the oldest message is never protected; 0 for none",
@@ -37,7 +38,7 @@ func newPruneToolResults(a *Args) (Strategy, error) {
 func (*pruneToolResults) Name() string { return "prune_tool_results" }
 
 // Reads implements Reader.
-func (*pruneToolResults) Reads(t *Transcript) []chat.Seq {
+func (*pruneToolResults) Reads(t *plan.Transcript) []chat.Seq {
 	var out []chat.Seq
 	for i := range t.Entries {
 		if e := &t.Entries[i]; e.Included && isToolTraffic(e.Meta) {
@@ -50,7 +51,7 @@ func (*pruneToolResults) Reads(t *Transcript) []chat.Seq {
 func isToolTraffic(m chat.Meta) bool { return m.Role == chat.RoleTool || m.Calls > 0 }
 
 // Plan implements Strategy.
-func (s *pruneToolResults) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s *pruneToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	verbatim := make([]bool, len(t.Entries))
 	for i, g := range t.Groups() {
 		if t.GroupPinned(i) {
@@ -79,7 +80,7 @@ func (s *pruneToolResults) Plan(_ context.Context, t *Transcript) (chat.Plan, er
 	for _, p := range pruneView(view, verbatim, pruneBoundary(len(view), int(s.protect), s.budget > 0)) {
 		e := &t.Entries[at[p.at]]
 		plan.Additions = append(plan.Additions, chat.Addition{
-			Kind: chat.KindStandIn, Reason: p.reason, Covers: chat.Ranges{{Lo: e.Seq, Hi: e.Seq + 1}},
+			Kind: chat.KindReplacement, Reason: p.reason, Covers: chat.Ranges{{Lo: e.Seq, Hi: e.Seq + 1}},
 			Position: e.Position, Message: p.message,
 		})
 	}

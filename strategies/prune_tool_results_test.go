@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/stub"
 )
 
@@ -37,12 +39,12 @@ func TestPruneToolResults(t *testing.T) {
 	tests := map[string]struct {
 		messages []chat.Message
 		pinned   []chat.Seq
-		params   Params
+		params   plan.Params
 		want     map[chat.Seq]string // what stands in, by seq
 	}{
 		"old results become stubs, those of 200 characters do not": {
 			messages: talk(long("ab"), strings.Repeat("x", 200), "ok", long("cd")),
-			params:   Params{"protect_last_n": 2},
+			params:   plan.Params{"protect_last_n": 2},
 			want:     map[chat.Seq]string{2: "[read_file] read f0 from line 1 (300 chars)"},
 		},
 		"the newest of equal results stays, protected or not": {
@@ -61,42 +63,42 @@ func TestPruneToolResults(t *testing.T) {
 		},
 		"with a budget the oldest message is never protected": {
 			messages: []chat.Message{invokes("a", "write_file", write), result("a", "ok")},
-			params:   Params{"protect_tail_tokens": 1},
+			params:   plan.Params{"protect_tail_tokens": 1},
 			want:     map[chat.Seq]string{1: cut},
 		},
 		"long arguments are cut": {
 			messages: []chat.Message{invokes("a", "write_file", write), result("a", "ok"), says("done")},
-			params:   Params{"protect_last_n": 1},
+			params:   plan.Params{"protect_last_n": 1},
 			want:     map[chat.Seq]string{1: cut},
 		},
 		"a result without a call is one of an unknown tool": {
 			messages: []chat.Message{result("x", long("ab")), user("u")},
-			params:   Params{"protect_last_n": 0},
+			params:   plan.Params{"protect_last_n": 0},
 			want:     map[chat.Seq]string{1: "[Result of a tool whose call is missing]\n[unknown] (300 chars result)"},
 		},
 		"of calls with one id the last gives its name": {
 			messages: []chat.Message{
 				invokes("a", "read_file", "{}"), result("a", long("ab")), invokes("a", "todo", "{}"), result("a", "ok"),
 			},
-			params: Params{"protect_last_n": 2},
+			params: plan.Params{"protect_last_n": 2},
 			want:   map[chat.Seq]string{2: "[todo] updated task list"},
 		},
 		"what is pinned stays, but makes older ones duplicates": {
 			messages: talk(long("ab"), long("ab"), long("cd")),
 			pinned:   []chat.Seq{4},
-			params:   Params{"protect_last_n": 0},
+			params:   plan.Params{"protect_last_n": 0},
 			want:     map[chat.Seq]string{2: duplicateOutput, 6: "[read_file] read f2 from line 1 (300 chars)"},
 		},
 		"the call of a pinned result keeps its arguments": {
 			messages: []chat.Message{invokes("a", "write_file", write), result("a", "ok"), says("done")},
 			pinned:   []chat.Seq{2},
-			params:   Params{"protect_last_n": 0},
+			params:   plan.Params{"protect_last_n": 0},
 		},
 		"results in parts are left alone": {
 			messages: []chat.Message{invokes("a", "t", "{}"), {
 				Role: chat.RoleTool, ToolCallID: "a", Content: chat.Content{Parts: []chat.Part{{Type: "text", Text: long("ab")}}},
 			}},
-			params: Params{"protect_last_n": 0},
+			params: plan.Params{"protect_last_n": 0},
 		},
 	}
 	for name, tt := range tests {
@@ -106,7 +108,7 @@ func TestPruneToolResults(t *testing.T) {
 			for _, q := range tt.pinned {
 				s.pinned[q] = true
 			}
-			r := s.run(t, Pipeline{Steps: []Strategy{mustNew(t, "prune_tool_results", tt.params)}}, false)
+			r := s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "prune_tool_results", tt.params)}}, false)
 			var got map[chat.Seq]string
 			for _, a := range r.Plan.Additions {
 				if got == nil {
@@ -139,7 +141,7 @@ func TestPruneToolResultsKeepsWhatCameWithACall(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := session(m, result("a", "ok"))
-			s.run(t, Pipeline{Steps: []Strategy{mustNew(t, "prune_tool_results", Params{"protect_last_n": 0})}}, false)
+			s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "prune_tool_results", plan.Params{"protect_last_n": 0})}}, false)
 			var got chat.Message
 			if err := json.Unmarshal(s.messages[3].AppendJSON(nil), &got); err != nil {
 				t.Fatal(err)
@@ -175,8 +177,8 @@ func TestPruneToolResultsTwiceIsOnce(t *testing.T) {
 			}
 			s.append(invokes(id, tools.Draw(t, "tool"), string(arguments)), result(id, texts.Draw(t, "result")))
 		}
-		p := Pipeline{Steps: []Strategy{&pruneToolResults{protect: rapid.Int64Range(0, 6).Draw(t, "protect")}}}
-		s.run(t, Pipeline{}, false) // what has to be mended changes which messages are the newest
+		p := pipeline.Pipeline{Steps: []plan.Strategy{&pruneToolResults{protect: rapid.Int64Range(0, 6).Draw(t, "protect")}}}
+		s.run(t, pipeline.Pipeline{}, false) // what has to be mended changes which messages are the newest
 		s.run(t, p, false)
 		if again := s.run(t, p, false); !again.Plan.Empty() {
 			t.Fatalf("a second pass wants %+v\nview %s", again.Plan, s.describe(false))
@@ -197,7 +199,7 @@ func BenchmarkPruneToolResults(b *testing.B) {
 		s.append(invokes(id, "write_file", string(arguments)), result(id, output))
 		size += len(arguments) + len(output)
 	}
-	p := Pipeline{Steps: []Strategy{mustNew(b, "prune_tool_results", nil)}}
+	p := pipeline.Pipeline{Steps: []plan.Strategy{mustNew(b, "prune_tool_results", nil)}}
 	b.SetBytes(int64(size))
 	for b.Loop() {
 		if _, err := p.Run(b.Context(), s.transcript(false), s.load); err != nil {

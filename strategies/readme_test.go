@@ -11,8 +11,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/strategiestest"
 )
 
@@ -45,10 +46,10 @@ func example() []chat.Message {
 
 // view writes a view in the notation of the table: S for a summary, * behind what is
 // not as it was said.
-func view(t *testing.T, ms []chat.Message, steps []strategies.Strategy) string {
+func view(t *testing.T, ms []chat.Message, steps []plan.Strategy) string {
 	t.Helper()
 	l := strategiestest.Of(ms)
-	r, err := strategies.Pipeline{Steps: steps}.Run(t.Context(), l.Transcript(), l.Load)
+	r, err := pipeline.Pipeline{Steps: steps}.Run(t.Context(), l.Transcript(), l.Load)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func view(t *testing.T, ms []chat.Message, steps []strategies.Strategy) string {
 		switch m.Kind {
 		case chat.KindSummary:
 			out = append(out, "S")
-		case chat.KindStandIn:
+		case chat.KindReplacement:
 			out = append(out, fmt.Sprint(letter, m.Position, "*"))
 		default:
 			out = append(out, fmt.Sprint(letter, m.Position))
@@ -91,10 +92,10 @@ func TestTableOfTheREADME(t *testing.T) {
 		if len(cells) != 3 || !strings.HasPrefix(line, "| `") {
 			continue
 		}
-		var steps []strategies.Strategy
+		var steps []plan.Strategy
 		for _, span := range code.FindAllStringSubmatch(cells[0], -1) {
 			name, given, _ := strings.Cut(span[1], " ")
-			var params strategies.Params
+			var params plan.Params
 			if err := yaml.Unmarshal([]byte(given), &params); err != nil {
 				t.Fatalf("%s: %v", span[1], err)
 			}

@@ -4,17 +4,18 @@ import (
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // standIn is an addition that takes the place of one message.
-func standIn(e *Entry, m chat.Message, reason string) chat.Addition {
-	return chat.Addition{Kind: chat.KindStandIn, Reason: reason, Covers: chat.RangesOf(e.Seq), Message: m}
+func standIn(e *plan.Entry, m chat.Message, reason string) chat.Addition {
+	return chat.Addition{Kind: chat.KindReplacement, Reason: reason, Covers: chat.RangesOf(e.Seq), Message: m}
 }
 
 // rewritable returns what tells of an entry, by index, whether its words may change:
 // it is in the view and neither pinned, nor the call of what is, nor the last user
 // message, nor put where it stands by the application.
-func rewritable(t *Transcript) func(i int) bool {
+func rewritable(t *plan.Transcript) func(i int) bool {
 	last := lastUser(t)
 	called := map[int]bool{}
 	for i, g := range t.Groups() {
@@ -22,7 +23,7 @@ func rewritable(t *Transcript) func(i int) bool {
 			continue
 		}
 		for k := g.Start; k < g.End; k++ {
-			called[k] = makesCalls(&t.Entries[k])
+			called[k] = plan.MakesCalls(&t.Entries[k])
 		}
 	}
 	return func(i int) bool {
@@ -32,9 +33,9 @@ func rewritable(t *Transcript) func(i int) bool {
 }
 
 // lastUser is the position of the last user message, which no view is without, or 0.
-func lastUser(t *Transcript) chat.Seq {
+func lastUser(t *plan.Transcript) chat.Seq {
 	for i := range slices.Backward(t.Entries) {
-		if e := &t.Entries[i]; e.Role == chat.RoleUser && isSource(e.Kind) {
+		if e := &t.Entries[i]; e.Role == chat.RoleUser && plan.IsSource(e.Kind) {
 			return e.Position
 		}
 	}
@@ -43,13 +44,13 @@ func lastUser(t *Transcript) chat.Seq {
 
 // userTurn reports whether an entry starts a turn: a user message in the view. A
 // summary in the role of the user starts none.
-func userTurn(e *Entry) bool {
+func userTurn(e *plan.Entry) bool {
 	return e.Included && e.Role == chat.RoleUser && e.Kind != chat.KindSummary
 }
 
 // turnStart is the index of the user message that the newest n turns of the view
 // start with, 0 if there are not more, and the number of entries for n = 0.
-func turnStart(t *Transcript, n int64) int {
+func turnStart(t *plan.Transcript, n int64) int {
 	if n == 0 {
 		return len(t.Entries)
 	}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 func TestClamp(t *testing.T) {
@@ -32,22 +33,22 @@ func TestClamp(t *testing.T) {
 	steps(t, map[string]step{
 		"the middle goes, at line boundaries, and it says how much": {
 			messages: []chat.Message{user("go"), calls("a"), result("a", log), says("ok")},
-			strategy: "clamp", params: Params{"max_tokens": 60},
+			strategy: "clamp", params: plan.Params{"max_tokens": 60},
 			want: []string{"1 user: go", "2 assistant: a=do_a{}", "+3 tool: " + rep(4) + "\n[… 576 characters in 32 lines cut …]\n" + rep(4), "4 assistant: ok"},
 		},
 		"the head may have it all": {
 			messages: []chat.Message{user("go"), calls("a"), result("a", log), says("ok")},
-			strategy: "clamp", params: Params{"max_tokens": 60, "head": 1},
+			strategy: "clamp", params: plan.Params{"max_tokens": 60, "head": 1},
 			want: []string{"1 user: go", "2 assistant: a=do_a{}", "+3 tool: " + rep(8) + "\n[… 576 characters in 32 lines cut …]", "4 assistant: ok"},
 		},
 		"characters are counted, not bytes": {
 			messages: []chat.Message{user("go"), says(strings.Repeat("é", 400)), user("x")},
-			strategy: "clamp", params: Params{"max_tokens": 0, "max_chars": 280},
+			strategy: "clamp", params: plan.Params{"max_tokens": 0, "max_chars": 280},
 			want: []string{"1 user: go", "+2 assistant: " + strings.Repeat("é", 100) + "\n[… 200 characters cut …]\n" + strings.Repeat("é", 100), "3 user: x"},
 		},
 		"a text without lines is cut where it has to be, over parts, and media stay": {
 			messages: []chat.Message{user("go"), calls("a"), parts(strings.Repeat("a", 150), "", strings.Repeat("b", 300), strings.Repeat("c", 150)), says("ok")},
-			strategy: "clamp", params: Params{"max_tokens": 0, "max_chars": 480},
+			strategy: "clamp", params: plan.Params{"max_tokens": 0, "max_chars": 480},
 			want: []string{
 				"1 user: go", "2 assistant: a=do_a{}",
 				"+3 tool: <text " + strings.Repeat("a", 150) + "><image_url ><text " + strings.Repeat("b", 50) + "\n[… 200 characters cut …]\n" +
@@ -56,24 +57,24 @@ func TestClamp(t *testing.T) {
 		},
 		"parts of which nothing stays go": {
 			messages: []chat.Message{user("go"), calls("a"), parts(strings.Repeat("a", 150), strings.Repeat("b", 300), strings.Repeat("c", 150)), says("ok")},
-			strategy: "clamp", params: Params{"max_tokens": 0, "max_chars": 280},
+			strategy: "clamp", params: plan.Params{"max_tokens": 0, "max_chars": 280},
 			want: []string{
 				"1 user: go", "2 assistant: a=do_a{}",
 				"+3 tool: <text " + strings.Repeat("a", 100) + "\n[… 400 characters cut …]\n><text " + strings.Repeat("c", 100) + ">", "4 assistant: ok",
 			},
 		},
 		"what is small enough stays": {
-			messages: []chat.Message{user("go"), says(log), user("x")}, strategy: "clamp", params: Params{"max_tokens": 184},
+			messages: []chat.Message{user("go"), says(log), user("x")}, strategy: "clamp", params: plan.Params{"max_tokens": 184},
 		},
 		"pinned messages and the last user message stay": {
-			messages: []chat.Message{user(log), says(log), user(log)}, pinned: []chat.Seq{1, 2}, strategy: "clamp", params: Params{"max_tokens": 60},
+			messages: []chat.Message{user(log), says(log), user(log)}, pinned: []chat.Seq{1, 2}, strategy: "clamp", params: plan.Params{"max_tokens": 60},
 		},
 		"only the roles that are named are cut": {
-			messages: []chat.Message{user(log), sys(log), says(log), user("x")}, strategy: "clamp", params: Params{"max_tokens": 60, "roles": []any{"tool"}},
+			messages: []chat.Message{user(log), sys(log), says(log), user("x")}, strategy: "clamp", params: plan.Params{"max_tokens": 60, "roles": []any{"tool"}},
 		},
 		"where it is not the text that is large, nothing is cut": {
 			messages: []chat.Message{user("go"), call("a", "write", `{"x":"`+strings.Repeat("y", 900)+`"}`), result("a", "ok")},
-			strategy: "clamp", params: Params{"max_tokens": 60},
+			strategy: "clamp", params: plan.Params{"max_tokens": 60},
 		},
 	})
 }
@@ -90,7 +91,7 @@ func TestClampLeavesTheCallOfAPinnedResult(t *testing.T) {
 		for i := range tr.Entries {
 			tr.Entries[i].Message = s.messages[tr.Entries[i].Seq]
 		}
-		got, err := plan(t, Builtin(), "clamp", Params{"max_tokens": 60}, tr)
+		got, err := planOf(t, Builtin(), "clamp", plan.Params{"max_tokens": 60}, tr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +109,7 @@ func TestClampHoldsItsLimitAndItsWords(t *testing.T) {
 		limit := rapid.IntRange(leastClamped, 900).Draw(t, "limit")
 		head := rapid.Float64Range(0, 1).Draw(t, "head")
 		m := says(text)
-		e := Entry{Meta: m.Meta(1)}
+		e := plan.Entry{Meta: m.Meta(1)}
 		e.Tokens = quarter{}.Message(&m)
 		short, n, ok := clampMessage(quarter{}, &e, &m, 0, limit, head)
 		if chars := utf8.RuneCountInString(text); chars <= limit {
@@ -186,7 +187,7 @@ func TestDedupeReads(t *testing.T) {
 		},
 		"tools may be named": {
 			messages: []chat.Message{user("go"), call("a", "slurp", `not json`), result("a", big), call("b", "SLURP", `not json`), result("b", big)},
-			strategy: "dedupe_reads", params: Params{"read_tools": "slurp"},
+			strategy: "dedupe_reads", params: plan.Params{"read_tools": "slurp"},
 			want: []string{
 				"1 user: go", "2 assistant: a=slurpnot json", "+3 tool: [slurp: the same was read again later, see the result of call b]",
 				"4 assistant: b=SLURPnot json", "5 tool: " + strings.TrimSpace(big),
@@ -215,11 +216,11 @@ func TestStripMedia(t *testing.T) {
 	}
 	steps(t, map[string]step{
 		"media outside the newest turns become a text each": {
-			messages: messages, strategy: "strip_media", params: Params{"keep_last_turns": 2},
+			messages: messages, strategy: "strip_media", params: plan.Params{"keep_last_turns": 2},
 			want: slices.Concat(head, []string{"5 user: <text two><input_image >"}, tail),
 		},
 		"the last user message keeps its own": {
-			messages: messages, strategy: "strip_media", params: Params{"keep_last_turns": 0},
+			messages: messages, strategy: "strip_media", params: plan.Params{"keep_last_turns": 0},
 			want: slices.Concat(head, []string{"+5 user: <text two><input_text [image left out]>"}, tail),
 		},
 		"pinned messages keep theirs": {
@@ -238,14 +239,14 @@ func TestClearToolArguments(t *testing.T) {
 	}
 	steps(t, map[string]step{
 		"large arguments of older calls are shortened": {
-			messages: messages, strategy: "clear_tool_arguments", params: Params{"value_chars": 10, "exclude_tools": []any{"no*"}},
+			messages: messages, strategy: "clear_tool_arguments", params: plan.Params{"value_chars": 10, "exclude_tools": []any{"no*"}},
 			want: []string{"1 user: go", "+2 assistant: a=write" + short + " b=note" + long + " c=write{}", "3 tool: ok", "4 tool: ok", "5 tool: ok", "6 assistant: d=write" + long, "7 tool: ok"},
 		},
 		"the call of a pinned result stays": {
 			messages: messages, strategy: "clear_tool_arguments", pinned: []chat.Seq{4},
 		},
 		"what is small enough stays": {
-			messages: messages, strategy: "clear_tool_arguments", params: Params{"max_chars": 1000},
+			messages: messages, strategy: "clear_tool_arguments", params: plan.Params{"max_chars": 1000},
 		},
 	})
 	t.Run("what else came with a call stays", func(t *testing.T) {

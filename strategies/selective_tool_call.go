@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // selectiveToolCall drops all but the newest tool call groups.
 type selectiveToolCall struct{ keep int64 }
 
-func newSelectiveToolCall(a *Args) (Strategy, error) {
+func newSelectiveToolCall(a *plan.Args) (plan.Strategy, error) {
 	s := &selectiveToolCall{keep: keepLastToolCallGroups(a, 1)}
 	if f := newToolFilter(a); !f.empty() {
 		return &filteredToolCall{s, f}, nil
@@ -17,8 +18,8 @@ func newSelectiveToolCall(a *Args) (Strategy, error) {
 	return s, nil
 }
 
-func keepLastToolCallGroups(a *Args, def int64) int64 {
-	return a.Int(Int{
+func keepLastToolCallGroups(a *plan.Args, def int64) int64 {
+	return a.Int(plan.Int{
 		Name: "keep_last_tool_call_groups", Default: def, Min: 0,
 		Doc: "how many of the newest tool call groups stay as they are; pinned ones stay too and do not count",
 	})
@@ -28,16 +29,16 @@ func keepLastToolCallGroups(a *Args, def int64) int64 {
 func (*selectiveToolCall) Name() string { return "selective_tool_call" }
 
 // Plan implements Strategy.
-func (s *selectiveToolCall) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s *selectiveToolCall) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	return dropToolCalls(t, olderToolCalls(t, s.keep)), nil
 }
 
-func dropToolCalls(t *Transcript, groups []int) chat.Plan {
-	var out seqSet
+func dropToolCalls(t *plan.Transcript, groups []int) chat.Plan {
+	var out plan.SeqSet
 	for _, i := range groups {
-		t.seqs(&out, i)
+		t.GroupSeqs(&out, i)
 	}
-	return out.exclude("tool_call_compaction")
+	return out.Exclude("tool_call_compaction")
 }
 
 // filteredToolCall is selectiveToolCall with tools or sources of their own, which it
@@ -48,10 +49,10 @@ type filteredToolCall struct {
 }
 
 // Reads implements Reader.
-func (s *filteredToolCall) Reads(t *Transcript) []chat.Seq { return s.filter.reads(t, s.keep) }
+func (s *filteredToolCall) Reads(t *plan.Transcript) []chat.Seq { return s.filter.reads(t, s.keep) }
 
 // Plan implements Strategy.
-func (s *filteredToolCall) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s *filteredToolCall) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	older, dropped, err := s.filter.apply(t, s.keep)
 	if err != nil {
 		return chat.Plan{}, err
@@ -61,7 +62,7 @@ func (s *filteredToolCall) Plan(_ context.Context, t *Transcript) (chat.Plan, er
 
 // olderToolCalls are the ordinals of the included tool call groups but for the
 // newest keep, oldest first. Pinned groups are none of either.
-func olderToolCalls(t *Transcript, keep int64) []int {
+func olderToolCalls(t *plan.Transcript, keep int64) []int {
 	var calls []int
 	for i, g := range t.Groups() {
 		if g.Kind == chat.GroupToolCall && t.GroupIncluded(i) && !t.GroupPinned(i) {

@@ -9,18 +9,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // withSummarizer is the built-in registry with a summarizer of its own.
-func withSummarizer(f func(summarize.Request) (string, error)) *Registry {
+func withSummarizer(f func(plan.Request) (string, error)) *plan.Registry {
 	r := Builtin()
-	r.Summarizer = summarize.Func(func(_ context.Context, q summarize.Request) (string, error) { return f(q) })
+	r.Summarizer = plan.Func(func(_ context.Context, q plan.Request) (string, error) { return f(q) })
 	return r
 }
 
 // digest answers with the first word of each line it is asked to summarize.
-func digest(q summarize.Request) (string, error) {
+func digest(q plan.Request) (string, error) {
 	var out []string
 	for line := range strings.Lines(q.User) {
 		if _, text, ok := strings.Cut(strings.TrimSpace(line), "] "); ok {
@@ -45,7 +46,7 @@ func (s *model) lines() []string {
 			text += fmt.Sprintf(" %s=%s%s", c.ID, c.Name, c.Arguments)
 		}
 		mark := ""
-		if !isSource(m.Kind) {
+		if !plan.IsSource(m.Kind) {
 			mark = "+"
 		}
 		out = append(out, fmt.Sprintf("%s%d %s: %s", mark, m.Position, m.Role, strings.TrimSpace(text)))
@@ -59,7 +60,7 @@ type step struct {
 	pinned   []chat.Seq
 	out      []chat.Seq // not in the view before
 	strategy string
-	params   Params
+	params   plan.Params
 	want     []string // nil: no change
 	// again: a second run changes something, which it mostly does not.
 	again bool
@@ -80,7 +81,7 @@ func (c step) test(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := len(c.out) > 0
-	r := s.run(t, Pipeline{Steps: []Strategy{st}}, whole)
+	r := s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, whole)
 	if r.Rejected > 0 {
 		t.Errorf("%d additions that no view can hold", r.Rejected)
 	}
@@ -94,7 +95,7 @@ func (c step) test(t *testing.T) {
 	if err := s.invariants(true); err != nil {
 		t.Error(err)
 	}
-	if again := s.run(t, Pipeline{Steps: []Strategy{st}}, whole); again.Plan.Empty() == c.again {
+	if again := s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, whole); again.Plan.Empty() == c.again {
 		t.Errorf("a second run plans %+v", again.Plan)
 	}
 }

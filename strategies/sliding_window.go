@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // slidingWindow keeps the newest groups.
@@ -12,12 +13,12 @@ type slidingWindow struct {
 	preserveSystem bool
 }
 
-func newSlidingWindow(a *Args) (Strategy, error) {
+func newSlidingWindow(a *plan.Args) (plan.Strategy, error) {
 	if p, ok := a.Policy(); ok {
 		a.Fill("preserve_system", p.PreserveSystem)
 	}
 	return &slidingWindow{
-		keep: a.Int(Int{
+		keep: a.Int(plan.Int{
 			Name: "keep_last_groups", Required: true, Min: 1,
 			Doc: "how many of the newest groups stay; system messages and pinned groups do not count",
 		}),
@@ -29,7 +30,7 @@ func newSlidingWindow(a *Args) (Strategy, error) {
 func (*slidingWindow) Name() string { return "sliding_window" }
 
 // Plan implements Strategy.
-func (s *slidingWindow) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s *slidingWindow) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	groups := t.Groups()
 	from, kept := len(groups), int64(0)
 	for from > 0 && kept < s.keep {
@@ -38,7 +39,7 @@ func (s *slidingWindow) Plan(_ context.Context, t *Transcript) (chat.Plan, error
 			kept++
 		}
 	}
-	var out seqSet
+	var out plan.SeqSet
 	for i, g := range groups {
 		switch {
 		case g.Kind == chat.GroupSystem:
@@ -49,8 +50,8 @@ func (s *slidingWindow) Plan(_ context.Context, t *Transcript) (chat.Plan, error
 			continue
 		}
 		if t.GroupIncluded(i) && !t.GroupPinned(i) {
-			t.seqs(&out, i)
+			t.GroupSeqs(&out, i)
 		}
 	}
-	return out.exclude("sliding_window"), nil
+	return out.Exclude("sliding_window"), nil
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // Where the summary of a split-point strategy stands.
@@ -19,11 +19,11 @@ const (
 // preserve becomes one summary. They differ in what that is.
 type splitPoint struct {
 	name       string
-	summarizer summarize.Summarizer
+	summarizer plan.Summarizer
 	after      bool // the summary stands behind what is preserved
 }
 
-func newSplitPoint(a *Args, name, where string) splitPoint {
+func newSplitPoint(a *plan.Args, name, where string) splitPoint {
 	return splitPoint{
 		name:       name,
 		summarizer: a.Summarizer(),
@@ -39,7 +39,7 @@ func (s *splitPoint) Name() string { return s.name }
 // index, does not name. Instructions, the last user message, pinned groups and what
 // still waits for results stay whatever it says, and so does a group of which one
 // message stays.
-func older(t *Transcript, preserved []bool) []int {
+func older(t *plan.Transcript, preserved []bool) []int {
 	var out []int
 	last, waiting := lastUser(t), waitingFrom(t)
 	for i, g := range t.Groups() {
@@ -62,19 +62,19 @@ func older(t *Transcript, preserved []bool) []int {
 }
 
 // instructs reports a message that tells the model what to be, not what to do next.
-func instructs(e *Entry) bool { return e.Role == chat.RoleSystem || e.Role == chat.RoleDeveloper }
+func instructs(e *plan.Entry) bool { return e.Role == chat.RoleSystem || e.Role == chat.RoleDeveloper }
 
 // rolling reports what may be the summary of an earlier run: the next one takes it in
 // wherever it stands.
-func rolling(e *Entry) bool {
+func rolling(e *plan.Entry) bool {
 	return e.Kind == chat.KindSummary && e.Role == chat.RoleUser && !e.Has(chat.Moved)
 }
 
 // waitingFrom returns the index of the first entry of the view that still waits for
 // results (see chat.OpenFrom), or the number of entries.
-func waitingFrom(t *Transcript) int {
-	groups, at := t.viewGroups()
-	from := chat.OpenFrom(groups, userPosition(t.Entries), func(i int) *chat.Meta { return &t.Entries[at[i]].Meta })
+func waitingFrom(t *plan.Transcript) int {
+	groups, at := t.ViewGroups()
+	from := chat.OpenFrom(groups, plan.UserPosition(t.Entries), func(i int) *chat.Meta { return &t.Entries[at[i]].Meta })
 	if from < 0 {
 		return len(t.Entries)
 	}
@@ -82,7 +82,7 @@ func waitingFrom(t *Transcript) int {
 }
 
 // seqsOf are the seqs of entries by index.
-func seqsOf(t *Transcript, entries []int) []chat.Seq {
+func seqsOf(t *plan.Transcript, entries []int) []chat.Seq {
 	out := make([]chat.Seq, len(entries))
 	for n, i := range entries {
 		out[n] = t.Entries[i].Seq
@@ -92,7 +92,7 @@ func seqsOf(t *Transcript, entries []int) []chat.Seq {
 
 // plan summarizes what is older, all of it loaded. It does nothing where there is
 // nothing but the last summary.
-func (s *splitPoint) plan(ctx context.Context, t *Transcript, preserved []bool) (chat.Plan, error) {
+func (s *splitPoint) plan(ctx context.Context, t *plan.Transcript, preserved []bool) (chat.Plan, error) {
 	covered := older(t, preserved)
 	task, err := splitTask(t, covered)
 	if err != nil || len(task.Messages) == 0 {
@@ -111,7 +111,7 @@ func (s *splitPoint) plan(ctx context.Context, t *Transcript, preserved []bool) 
 
 // position is where the summary stands: before the first message of the view that is
 // no instruction, or behind the last one that is preserved.
-func (s *splitPoint) position(t *Transcript, preserved []bool) chat.Seq {
+func (s *splitPoint) position(t *plan.Transcript, preserved []bool) chat.Seq {
 	for i := range slices.Backward(t.Entries) {
 		if e := &t.Entries[i]; s.after && preserved[i] && e.Included && !rolling(e) {
 			return e.Position + 1
@@ -142,9 +142,9 @@ const (
 
 // splitTask is a summary of the entries: what an earlier run of such a strategy wrote
 // is the previous one. Without messages there is nothing else than that.
-func splitTask(t *Transcript, entries []int) (summarize.Task, error) {
+func splitTask(t *plan.Transcript, entries []int) (plan.Task, error) {
 	var previous strings.Builder
-	task := summarize.Task{Followed: true, Prompt: splitPrompt, Messages: make([]*chat.Message, 0, len(entries))}
+	task := plan.Task{Followed: true, Prompt: splitPrompt, Messages: make([]*chat.Message, 0, len(entries))}
 	for _, i := range entries {
 		m, err := t.Read(i)
 		if err != nil {
@@ -217,4 +217,4 @@ func shorten(s string, n int) string {
 }
 
 // Summarizer implements the interface that the guard knows summaries by.
-func (s *splitPoint) Summarizer() summarize.Summarizer { return s.summarizer }
+func (s *splitPoint) Summarizer() plan.Summarizer { return s.summarizer }

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // turns are three turns of a user, a tool and an answer.
@@ -34,16 +35,16 @@ func TestSplitPoints(t *testing.T) {
 			want: []string{"1 system: be good", "2 user: one", "6 user: two", "10 user: three", "+11 user: " + head + "read({}) ra did read({}) rb did read({}) rc did"},
 		},
 		"preserve_user_messages can put the summary first": {
-			messages: turns(), strategy: "preserve_user_messages", params: Params{"summary": "first"},
+			messages: turns(), strategy: "preserve_user_messages", params: plan.Params{"summary": "first"},
 			want: []string{"1 system: be good", "+2 user: " + head + "read({}) ra did read({}) rb did read({}) rc did", "2 user: one", "6 user: two", "10 user: three"},
 		},
 		"preserve_user_messages keeps the newest within its tokens": {
-			messages: turns(), strategy: "preserve_user_messages", params: Params{"max_tokens": 7},
+			messages: turns(), strategy: "preserve_user_messages", params: plan.Params{"max_tokens": 7},
 			want: []string{"1 system: be good", "10 user: three", "+11 user: " + head + "one read({}) ra did two read({}) rb did read({}) rc did"},
 		},
 		"preserve_user_messages cuts the one that no longer fits": {
 			messages: []chat.Message{user("zero"), says("a"), user(long), says("b"), user("now")},
-			strategy: "preserve_user_messages", params: Params{"max_tokens": 130},
+			strategy: "preserve_user_messages", params: plan.Params{"max_tokens": 130},
 			want: []string{
 				"+3 user: " + strings.Repeat("word ", 40) + "word\n[… 1592 characters cut …]\nord " + strings.TrimSpace(strings.Repeat("word ", 40)),
 				"5 user: now", "+6 user: " + head + "zero a b",
@@ -51,7 +52,7 @@ func TestSplitPoints(t *testing.T) {
 		},
 		"preserve_user_messages keeps the last user message whole, however large": {
 			messages: []chat.Message{user("zero"), says("a"), user(long)},
-			strategy: "preserve_user_messages", params: Params{"max_tokens": 5},
+			strategy: "preserve_user_messages", params: plan.Params{"max_tokens": 5},
 			want: []string{"3 user: " + strings.TrimSpace(long), "+4 user: " + head + "zero a"},
 		},
 		"a pinned group stays and is not summarized": {
@@ -68,41 +69,41 @@ func TestSplitPoints(t *testing.T) {
 		},
 		"developer messages are instructions and stay": {
 			messages: []chat.Message{text(chat.RoleDeveloper, "rules"), user("one"), says("did"), user("two")},
-			strategy: "preserve_user_messages", params: Params{"summary": "first"},
+			strategy: "preserve_user_messages", params: plan.Params{"summary": "first"},
 			want: []string{"1 developer: rules", "+2 user: " + head + "did", "2 user: one", "4 user: two"},
 		},
 		"preserve_recent_fraction snaps to the next user message": {
-			messages: turns(), strategy: "preserve_recent_fraction", params: Params{"fraction": 0.5},
+			messages: turns(), strategy: "preserve_recent_fraction", params: plan.Params{"fraction": 0.5},
 			want: []string{
 				"1 system: be good", "+2 user: " + head + "one read({}) ra did two read({}) rb did",
 				"10 user: three", "11 assistant: c=read{}", "12 tool: rc", "13 assistant: did three",
 			},
 		},
 		"preserve_recent_fraction snaps backward where there is no later user message": {
-			messages: turns(), strategy: "preserve_recent_fraction", params: Params{"fraction": 0.1}, again: true,
+			messages: turns(), strategy: "preserve_recent_fraction", params: plan.Params{"fraction": 0.1}, again: true,
 			want: []string{
 				"1 system: be good", "+2 user: " + head + "one read({}) ra did two read({}) rb did",
 				"10 user: three", "11 assistant: c=read{}", "12 tool: rc", "13 assistant: did three",
 			},
 		},
 		"preserve_recent_fraction splits a single turn between groups": {
-			messages: turns()[:9], strategy: "preserve_recent_fraction", params: Params{"fraction": 0.01}, again: true,
+			messages: turns()[:9], strategy: "preserve_recent_fraction", params: plan.Params{"fraction": 0.01}, again: true,
 			want: []string{"1 system: be good", "+2 user: " + head + "one read({}) ra did", "6 user: two", "7 assistant: b=read{}", "8 tool: rb", "9 assistant: did two"},
 		},
 		"preserve_recent_fraction counts characters": {
 			messages: []chat.Message{user("aaaa"), says("bbbb"), user("cccc"), says("dddd"), user("ee"), says("ff")},
-			strategy: "preserve_recent_fraction", params: Params{"fraction": 0.6, "metric": "characters"},
+			strategy: "preserve_recent_fraction", params: plan.Params{"fraction": 0.6, "metric": "characters"},
 			want: []string{"+1 user: " + head + "aaaa bbbb", "3 user: cccc", "4 assistant: dddd", "5 user: ee", "6 assistant: ff"},
 		},
 		"preserve_recent_turns keeps whole turns": {
-			messages: turns(), strategy: "preserve_recent_turns", params: Params{"turns": 1},
+			messages: turns(), strategy: "preserve_recent_turns", params: plan.Params{"turns": 1},
 			want: []string{
 				"1 system: be good", "+2 user: " + head + "one read({}) ra did two read({}) rb did",
 				"10 user: three", "11 assistant: c=read{}", "12 tool: rc", "13 assistant: did three",
 			},
 		},
 		"preserve_recent_turns does nothing if there are not more": {
-			messages: turns(), strategy: "preserve_recent_turns", params: Params{"turns": 3},
+			messages: turns(), strategy: "preserve_recent_turns", params: plan.Params{"turns": 3},
 		},
 		"a turn over its cap keeps its user message and its newest whole groups": {
 			messages: []chat.Message{
@@ -110,7 +111,7 @@ func TestSplitPoints(t *testing.T) {
 				user("two"), call("a", "read", "{}"), result("a", long), says("small"), call("b", "read", "{}"), result("b", "rb"), says("did two"),
 				user("three"), says("did three"),
 			},
-			strategy: "preserve_recent_turns", params: Params{"min_turn_tokens": 60, "context_tokens": 40},
+			strategy: "preserve_recent_turns", params: plan.Params{"min_turn_tokens": 60, "context_tokens": 40},
 			want: []string{
 				"+1 user: " + head + "one did read({}) word",
 				"3 user: two", "6 assistant: small", "7 assistant: b=read{}", "8 tool: rb", "9 assistant: did two", "10 user: three", "11 assistant: did three",
@@ -118,7 +119,7 @@ func TestSplitPoints(t *testing.T) {
 		},
 		"the cap is a share of the context": {
 			messages: []chat.Message{user("one"), says("did one"), user("two"), says(long), says("did two")},
-			strategy: "preserve_recent_turns", params: Params{"turns": 1, "context_tokens": 400, "min_turn_tokens": 0},
+			strategy: "preserve_recent_turns", params: plan.Params{"turns": 1, "context_tokens": 400, "min_turn_tokens": 0},
 			want: []string{"+1 user: " + head + "one did word", "3 user: two", "5 assistant: did two"},
 		},
 	})
@@ -127,14 +128,14 @@ func TestSplitPoints(t *testing.T) {
 func TestSplitPointsTakeInTheLastSummary(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"first", "after_preserved"} {
-		for name, params := range map[string]Params{
+		for name, params := range map[string]plan.Params{
 			"preserve_user_messages": {"max_tokens": 7}, "preserve_recent_turns": {"turns": 1}, "preserve_recent_fraction": {},
 		} {
 			t.Run(name+" "+where, func(t *testing.T) {
 				t.Parallel()
 				params["summary"] = where
-				var asked []summarize.Request
-				st, err := withSummarizer(func(q summarize.Request) (string, error) {
+				var asked []plan.Request
+				st, err := withSummarizer(func(q plan.Request) (string, error) {
 					asked = append(asked, q)
 					return " sum " + string(rune('0'+len(asked))) + "\n", nil
 				}).New(name, params)
@@ -142,7 +143,7 @@ func TestSplitPointsTakeInTheLastSummary(t *testing.T) {
 					t.Fatal(err)
 				}
 				s := session(turns()...)
-				p := Pipeline{Steps: []Strategy{st}}
+				p := pipeline.Pipeline{Steps: []plan.Strategy{st}}
 				s.run(t, p, false)
 				s.append(user("four"), says("did four"), user("five"), says("did five"))
 				s.run(t, p, false)
@@ -169,24 +170,24 @@ func TestSplitPointsTakeInTheLastSummary(t *testing.T) {
 
 func TestSplitPointsWithoutASummaryChangeNothing(t *testing.T) {
 	t.Parallel()
-	for name, answer := range map[string]func(summarize.Request) (string, error){
-		"empty_answer": func(summarize.Request) (string, error) { return " \n", nil },
-		"failed":       func(summarize.Request) (string, error) { return "half a", errors.New("no luck") },
-		"timeout": func(summarize.Request) (string, error) {
+	for name, answer := range map[string]func(plan.Request) (string, error){
+		"empty_answer": func(plan.Request) (string, error) { return " \n", nil },
+		"failed":       func(plan.Request) (string, error) { return "half a", errors.New("no luck") },
+		"timeout": func(plan.Request) (string, error) {
 			return "", fmt.Errorf("no luck: %w", context.DeadlineExceeded)
 		},
-		"no_model": func(summarize.Request) (string, error) { return "", summarize.ErrNoModel },
+		"no_model": func(plan.Request) (string, error) { return "", plan.ErrNoModel },
 	} {
 		for _, strategy := range []string{"preserve_user_messages", "preserve_recent_fraction", "preserve_recent_turns"} {
 			t.Run(strategy+": "+name, func(t *testing.T) {
 				t.Parallel()
-				st, err := withSummarizer(answer).New(strategy, Params{})
+				st, err := withSummarizer(answer).New(strategy, plan.Params{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				s := session(append(turns(), user("more"), user("and more"))...)
-				r := s.run(t, Pipeline{Steps: []Strategy{st}}, false)
-				if !r.Plan.Empty() || r.Steps[0].NoSummary != name || !errors.Is(r.Steps[0].Err, ErrNoSummary) {
+				r := s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
+				if !r.Plan.Empty() || r.Steps[0].NoSummary != name || !errors.Is(r.Steps[0].Err, plan.ErrNoSummary) {
 					t.Errorf("plan %+v, step %+v", r.Plan, r.Steps[0])
 				}
 				if body, err := json.Marshal(r.Steps); err != nil || strings.Contains(string(body), "luck") {
@@ -195,7 +196,7 @@ func TestSplitPointsWithoutASummaryChangeNothing(t *testing.T) {
 			})
 		}
 	}
-	if _, err := Builtin().New("preserve_recent_turns", nil); !errors.Is(err, ErrNoSummarizer) {
+	if _, err := Builtin().New("preserve_recent_turns", nil); !errors.Is(err, plan.ErrNoSummarizer) {
 		t.Errorf("without a summarizer: %v", err)
 	}
 }

@@ -9,21 +9,22 @@ import (
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/strategiestest"
-	"github.com/sessionstore/compactor/strategies/summarize"
-	"github.com/sessionstore/compactor/strategies/summarizer"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // overheard is the writer of stored summaries, without a model; it remembers what it was
 // asked.
 type overheard struct {
-	*summarizer.Writer
-	tasks []summarize.Task
+	*summary.Writer
+	tasks []plan.Task
 }
 
 // Write implements summarize.Writer.
-func (o *overheard) Write(ctx context.Context, t summarize.Task) (string, error) {
+func (o *overheard) Write(ctx context.Context, t plan.Task) (string, error) {
 	o.tasks = append(o.tasks, t)
 	return o.Writer.Write(ctx, t)
 }
@@ -44,22 +45,22 @@ func (o *overheard) asked() string {
 }
 
 // overhearing are all strategies that have summaries written, each with a writer.
-func overhearing(t *testing.T) map[string]func() (strategies.Strategy, *overheard) {
+func overhearing(t *testing.T) map[string]func() (plan.Strategy, *overheard) {
 	t.Helper()
-	out := map[string]func() (strategies.Strategy, *overheard){}
+	out := map[string]func() (plan.Strategy, *overheard){}
 	for _, info := range strategiestest.Registry().Describe() {
 		if !info.Summarizer {
 			continue
 		}
-		params := strategies.Params{}
+		params := plan.Params{}
 		switch info.Name {
 		case "handoff":
 			params["tail_token_budget"], params["protect_last_n"] = 50, 3
 		case "summarize":
 			params["threshold"] = 4
 		}
-		out[info.Name] = func() (strategies.Strategy, *overheard) {
-			w := &overheard{Writer: summarizer.New(summarizer.Options{Settings: policy.DefaultSummary(), Window: 128_000})}
+		out[info.Name] = func() (plan.Strategy, *overheard) {
+			w := &overheard{Writer: summary.New(summary.Options{Settings: policy.DefaultSummary(), Window: 128_000})}
 			r := strategies.Builtin()
 			r.Summarizer = w
 			s, err := r.New(info.Name, params)
@@ -114,7 +115,7 @@ func TestPinsReachNoWriter(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, w := with()
-			if _, err := c.Compact(t.Context(), strategies.Pipeline{Steps: []strategies.Strategy{s}}); err != nil {
+			if _, err := c.Compact(t.Context(), pipeline.Pipeline{Steps: []plan.Strategy{s}}); err != nil {
 				t.Fatal(err)
 			}
 			if asked := w.asked(); !strings.Contains(asked, "TICKET1003X") || strings.Contains(asked, "PINNED22222X") || strings.Contains(asked, "RULE") {
@@ -165,7 +166,7 @@ func TestSummariesOfOthersAreReplaced(t *testing.T) {
 				c := strategies.NewConversation(strategies.Options{})
 				c.Append(ms...)
 				s, _ := with()
-				if _, err := c.Compact(t.Context(), strategies.Pipeline{Steps: []strategies.Strategy{s}}); err != nil {
+				if _, err := c.Compact(t.Context(), pipeline.Pipeline{Steps: []plan.Strategy{s}}); err != nil {
 					t.Fatal(err)
 				}
 				summaries, said := 0, ""

@@ -5,14 +5,15 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // stripMedia replaces images and other media outside the newest turns by a short
 // text each.
 type stripMedia struct{ keep int64 }
 
-func newStripMedia(a *Args) (Strategy, error) {
-	return &stripMedia{keep: a.Int(Int{
+func newStripMedia(a *plan.Args) (plan.Strategy, error) {
+	return &stripMedia{keep: a.Int(plan.Int{
 		Name: "keep_last_turns", Default: 1, Min: 0,
 		Doc: "in how many of the newest turns media stay; the last user message keeps its own whatever this is",
 	})}, nil
@@ -22,7 +23,7 @@ func newStripMedia(a *Args) (Strategy, error) {
 func (*stripMedia) Name() string { return "strip_media" }
 
 // Reads implements Reader.
-func (s *stripMedia) Reads(t *Transcript) []chat.Seq {
+func (s *stripMedia) Reads(t *plan.Transcript) []chat.Seq {
 	var out []chat.Seq
 	for _, i := range s.candidates(t) {
 		out = append(out, t.Entries[i].Seq)
@@ -30,7 +31,7 @@ func (s *stripMedia) Reads(t *Transcript) []chat.Seq {
 	return out
 }
 
-func (s *stripMedia) candidates(t *Transcript) []int {
+func (s *stripMedia) candidates(t *plan.Transcript) []int {
 	var out []int
 	may := rewritable(t)
 	for i := range t.Entries[:turnStart(t, s.keep)] {
@@ -43,7 +44,7 @@ func (s *stripMedia) candidates(t *Transcript) []int {
 }
 
 // Plan implements Strategy.
-func (s *stripMedia) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s *stripMedia) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	var plan chat.Plan
 	for _, i := range s.candidates(t) {
 		m, err := t.Read(i)

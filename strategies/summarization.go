@@ -8,7 +8,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // defaultSummaryPrompt is the instruction of summarization where none is configured.
@@ -25,16 +25,16 @@ type summarization struct {
 	target, threshold int64
 	// prompt is what is asked, custom what of it was configured.
 	prompt, custom string
-	summarizer     summarize.Summarizer
+	summarizer     plan.Summarizer
 }
 
-func newSummarization(a *Args) (Strategy, error) {
+func newSummarization(a *plan.Args) (plan.Strategy, error) {
 	s := &summarization{
-		target: a.Int(Int{
+		target: a.Int(plan.Int{
 			Name: "target_count", Default: 4, Min: 1,
 			Doc: "how many of the newest messages stay; groups stay whole, system messages and pinned groups do not count",
 		}),
-		threshold: a.Int(Int{
+		threshold: a.Int(plan.Int{
 			Name: "threshold", Default: 2, Min: 0,
 			Doc: "how many messages above target_count there may be before a summary is made",
 		}),
@@ -52,10 +52,10 @@ func newSummarization(a *Args) (Strategy, error) {
 func (*summarization) Name() string { return "summarization" }
 
 // Reads implements Reader.
-func (s *summarization) Reads(t *Transcript) []chat.Seq {
+func (s *summarization) Reads(t *plan.Transcript) []chat.Seq {
 	var out []chat.Seq
 	for _, i := range s.older(t) {
-		t.included(i, func(e int) { out = append(out, t.Entries[e].Seq) })
+		t.EachIncluded(i, func(e int) { out = append(out, t.Entries[e].Seq) })
 	}
 	return out
 }
@@ -63,16 +63,16 @@ func (s *summarization) Reads(t *Transcript) []chat.Seq {
 // Plan implements Strategy. The summary stands where the first summarized group
 // stood; messages of a group that were out already are not summarized. Without a
 // summary the plan is empty and the error wraps ErrNoSummary.
-func (s *summarization) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+func (s *summarization) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	older := s.older(t)
 	if len(older) == 0 {
 		return chat.Plan{}, nil
 	}
-	var covers seqSet
+	var covers plan.SeqSet
 	var entries []int
 	for _, i := range older {
-		t.included(i, func(e int) {
-			covers.add(t.Entries[e].Seq)
+		t.EachIncluded(i, func(e int) {
+			covers.Add(t.Entries[e].Seq)
 			entries = append(entries, e)
 		})
 	}
@@ -81,7 +81,7 @@ func (s *summarization) Plan(ctx context.Context, t *Transcript) (chat.Plan, err
 		return chat.Plan{}, err
 	}
 	return chat.Plan{Additions: []chat.Addition{{
-		Kind: chat.KindSummary, Reason: "summarized", Covers: covers.ranges(),
+		Kind: chat.KindSummary, Reason: "summarized", Covers: covers.Ranges(),
 		Position: t.Entries[t.Groups()[older[0]].Start].Position,
 		Message:  chat.Message{Role: s.role(t, entries), Content: chat.TextContent(marked(s.summarizer, "", text))},
 	}}}, nil
@@ -89,8 +89,8 @@ func (s *summarization) Plan(ctx context.Context, t *Transcript) (chat.Plan, err
 
 // role is that of the summary of entries: the assistant's, unless the summary is framed
 // and taking turns wants the user's.
-func (s *summarization) role(t *Transcript, entries []int) chat.Role {
-	if _, strict := s.summarizer.(summarize.Strict); !strict {
+func (s *summarization) role(t *plan.Transcript, entries []int) chat.Role {
+	if _, strict := s.summarizer.(plan.Strict); !strict {
 		return chat.RoleAssistant
 	}
 	var before, behind chat.Role
@@ -111,11 +111,11 @@ func (s *summarization) role(t *Transcript, entries []int) chat.Role {
 }
 
 // older are the ordinals of the groups that are to be summarized, oldest first.
-func (s *summarization) older(t *Transcript) []int {
+func (s *summarization) older(t *plan.Transcript) []int {
 	var out []int
 	var sizes []int64
 	count := int64(0)
-	_, strict := s.summarizer.(summarize.Strict) // which does not retell a developer's instructions
+	_, strict := s.summarizer.(plan.Strict) // which does not retell a developer's instructions
 	for i, g := range t.Groups() {
 		stays := g.Kind == chat.GroupSystem || strict && instructs(&t.Entries[g.Start])
 		if n, _ := t.GroupTotals(i); n > 0 && !stays && !t.GroupPinned(i) {
@@ -135,8 +135,8 @@ func (s *summarization) older(t *Transcript) []int {
 }
 
 // ask has the entries summarized.
-func (s *summarization) ask(ctx context.Context, t *Transcript, entries []int) (string, error) {
-	task := summarize.Task{Followed: followed(t, entries[len(entries)-1]), Prompt: s.lines, Instruction: s.custom}
+func (s *summarization) ask(ctx context.Context, t *plan.Transcript, entries []int) (string, error) {
+	task := plan.Task{Followed: followed(t, entries[len(entries)-1]), Prompt: s.lines, Instruction: s.custom}
 	for _, e := range entries {
 		m, err := t.Read(e)
 		if err != nil {
@@ -194,4 +194,4 @@ func spoken(m *chat.Message) string {
 }
 
 // Summarizer implements the interface that the guard knows summaries by.
-func (s *summarization) Summarizer() summarize.Summarizer { return s.summarizer }
+func (s *summarization) Summarizer() plan.Summarizer { return s.summarizer }

@@ -10,15 +10,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // summarizing is a registry whose summarizer keeps what it was asked.
-func summarizing(answer string) (*Registry, *[]summarize.Request) {
-	asked := &[]summarize.Request{}
+func summarizing(answer string) (*plan.Registry, *[]plan.Request) {
+	asked := &[]plan.Request{}
 	r := Builtin()
 	inner := writes(answer)
-	r.Summarizer = summarize.Func(func(ctx context.Context, q summarize.Request) (string, error) {
+	r.Summarizer = plan.Func(func(ctx context.Context, q plan.Request) (string, error) {
 		*asked = append(*asked, q)
 		return inner.Summarize(ctx, q)
 	})
@@ -26,7 +27,7 @@ func summarizing(answer string) (*Registry, *[]summarize.Request) {
 }
 
 // whole is a transcript with its content, each message of ten tokens.
-func whole(s *model) *Transcript {
+func whole(s *model) *plan.Transcript {
 	t := s.transcript(true)
 	t.Counter = equal(10)
 	for i := range t.Entries {
@@ -36,14 +37,14 @@ func whole(s *model) *Transcript {
 	return t
 }
 
-func plan(t *testing.T, r *Registry, name string, p Params, tr *Transcript) (chat.Plan, error) {
+func planOf(t *testing.T, r *plan.Registry, name string, p plan.Params, tr *plan.Transcript) (chat.Plan, error) {
 	t.Helper()
 	s, err := r.New(name, p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.Plan(t.Context(), tr)
-	if reader, ok := s.(Reader); ok {
+	if reader, ok := s.(plan.Reader); ok {
 		covered := chat.Ranges{}
 		for _, a := range got.Additions {
 			covered = covered.Union(a.Covers)
@@ -59,31 +60,31 @@ func TestSummarization(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		out, pinned []chat.Seq
-		params      Params
+		params      plan.Params
 		want        map[string]string
 		asks        string // part of what is asked
 	}{
-		"does nothing at its limit": {params: Params{"target_count": 8, "threshold": 2}},
+		"does nothing at its limit": {params: plan.Params{"target_count": 8, "threshold": 2}},
 		"replaces all but the newest, whole groups, behind the system message": {
-			params: Params{"target_count": 8, "threshold": 1},
+			params: plan.Params{"target_count": 8, "threshold": 1},
 			want:   map[string]string{"summarized": "+{[2,3)}"}, asks: "1. [user] first",
 		},
 		"keeps more than its target rather than split a group": {
-			params: Params{"target_count": 2, "threshold": 0},
+			params: plan.Params{"target_count": 2, "threshold": 0},
 			want:   map[string]string{"summarized": "+{[2,8)}"},
 			asks: "1. [user] first\n2. [assistant] function_call, function_call\n3. [tool] function_result\n" +
 				"4. [tool] function_result\n5. [assistant] done\n6. [user] next",
 		},
 		"neither counts nor summarizes what is out of the view": {
-			out: []chat.Seq{2, 4}, params: Params{"target_count": 2, "threshold": 0},
+			out: []chat.Seq{2, 4}, params: plan.Params{"target_count": 2, "threshold": 0},
 			want: map[string]string{"summarized": "+{[3,4),[5,8)}"},
 			asks: "1. [assistant] function_call, function_call\n2. [tool] function_result\n3. [assistant] done\n4. [user] next",
 		},
 		"does not count pinned groups": {
-			pinned: []chat.Seq{5, 11}, params: Params{"target_count": 4, "threshold": 2},
+			pinned: []chat.Seq{5, 11}, params: plan.Params{"target_count": 4, "threshold": 2},
 		},
 		"keeps the newest and what is pinned, with its call": {
-			pinned: []chat.Seq{5, 11}, params: Params{"target_count": 3, "threshold": 0},
+			pinned: []chat.Seq{5, 11}, params: plan.Params{"target_count": 3, "threshold": 0},
 			want: map[string]string{"summarized": "+{[2,3),[6,8)}"},
 			asks: "1. [user] first\n2. [assistant] done\n3. [user] next",
 		},
@@ -99,7 +100,7 @@ func TestSummarization(t *testing.T) {
 				s.pinned[q] = true
 			}
 			r, asked := summarizing("\n what was said\x1c")
-			got, err := plan(t, r, "summarization", tt.params, whole(s))
+			got, err := planOf(t, r, "summarization", tt.params, whole(s))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +111,7 @@ func TestSummarization(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff([]summarize.Request{{System: defaultSummaryPrompt, User: tt.asks}}, *asked); diff != "" {
+			if diff := cmp.Diff([]plan.Request{{System: defaultSummaryPrompt, User: tt.asks}}, *asked); diff != "" {
 				t.Errorf("asked (-want +got):\n%s", diff)
 			}
 			a := got.Additions[0]
@@ -125,14 +126,14 @@ func TestSummarizationWithoutASummaryChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []string{"", " \n\t\u00a0"} {
 		r, _ := summarizing(answer)
-		for name, p := range map[string]Params{
+		for name, p := range map[string]plan.Params{
 			"summarization": {"target_count": 1},
 			"token_budget": {"token_budget": 30, "early_stop": false, "strategies": []any{
-				Params{"strategy": "summarization"}, Params{"strategy": "sliding_window", "params": Params{"keep_last_groups": 2}},
+				plan.Params{"strategy": "summarization"}, plan.Params{"strategy": "sliding_window", "params": plan.Params{"keep_last_groups": 2}},
 			}},
 		} {
-			got, err := plan(t, r, name, p, whole(session(talk()...)))
-			if !errors.Is(err, ErrNoSummary) {
+			got, err := planOf(t, r, name, p, whole(session(talk()...)))
+			if !errors.Is(err, plan.ErrNoSummary) {
 				t.Errorf("%s: got %v", name, err)
 			}
 			if len(got.Additions) > 0 || (name == "summarization") != got.Empty() {
@@ -140,11 +141,11 @@ func TestSummarizationWithoutASummaryChangesNothing(t *testing.T) {
 			}
 		}
 		s := session(talk()...)
-		st, err := r.New("summarization", Params{"target_count": 1})
+		st, err := r.New("summarization", plan.Params{"target_count": 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if result := s.run(t, Pipeline{Steps: []Strategy{st}}, false); result.Steps[0].NoSummary == "" || result.Steps[0].Changed {
+		if result := s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false); result.Steps[0].NoSummary == "" || result.Steps[0].Changed {
 			t.Errorf("steps %+v", result.Steps)
 		}
 	}
@@ -152,7 +153,7 @@ func TestSummarizationWithoutASummaryChangesNothing(t *testing.T) {
 		t.Parallel()
 		ctx, stop := context.WithCancel(t.Context())
 		r := Builtin()
-		r.Summarizer = summarize.Func(func(context.Context, summarize.Request) (string, error) {
+		r.Summarizer = plan.Func(func(context.Context, plan.Request) (string, error) {
 			stop()
 			return "", ctx.Err()
 		})
@@ -160,7 +161,7 @@ func TestSummarizationWithoutASummaryChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := NewDraft(whole(session(talk()...)))
+		d, err := pipeline.NewDraft(whole(session(talk()...)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,19 +199,19 @@ func TestSummarizationSaysWhatMessagesAreMadeOf(t *testing.T) {
 func TestSummarizationAsksWithItsPrompt(t *testing.T) {
 	t.Parallel()
 	r, asked := summarizing("so")
-	if _, err := plan(t, r, "summarization", Params{"prompt": "Be brief."}, whole(session(talk()...))); err != nil {
+	if _, err := planOf(t, r, "summarization", plan.Params{"prompt": "Be brief."}, whole(session(talk()...))); err != nil {
 		t.Fatal(err)
 	}
 	if len(*asked) != 1 || (*asked)[0].System != "Be brief." {
 		t.Errorf("asked %+v", *asked)
 	}
-	_, err := Builtin().New("summarization", Params{"target_count": 0, "threshold": -1})
-	for _, part := range []string{"target_count: got 0", "threshold: got -1", ErrNoSummarizer.Error()} {
+	_, err := Builtin().New("summarization", plan.Params{"target_count": 0, "threshold": -1})
+	for _, part := range []string{"target_count: got 0", "threshold: got -1", plan.ErrNoSummarizer.Error()} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%v does not say %q", err, part)
 		}
 	}
-	if !errors.Is(err, ErrNoSummarizer) {
+	if !errors.Is(err, plan.ErrNoSummarizer) {
 		t.Error("no ErrNoSummarizer")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/str"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // rollingSummary keeps one summary of everything but the newest messages. A summary
@@ -19,23 +19,23 @@ type rollingSummary struct {
 	maxTokens   int64
 	verbatim    bool
 	maxVerbatim int64
-	summarizer  summarize.Summarizer
+	summarizer  plan.Summarizer
 	// arguments is how the arguments of a call are shown to the summarizer.
 	arguments func(raw string) string
 }
 
-func newSummarize(a *Args) (Strategy, error) {
+func newSummarize(a *plan.Args) (plan.Strategy, error) {
 	return &rollingSummary{
-		threshold: a.Int(Int{
+		threshold: a.Int(plan.Int{
 			Name: "threshold", Required: true, Min: 0,
 			Doc: "how many messages a view may have before it is summarized; system and developer messages do not count, the summary does",
 		}),
-		keep: a.Int(Int{
+		keep: a.Int(plan.Int{
 			Name: "keep_last_n", Default: 4, Min: 0, Doc: "how many of the newest messages stay as they are; pinned ones come on top",
 		}),
-		maxTokens: a.Int(Int{Name: "max_summary_tokens", Default: 500, Min: 1, Doc: "how long the summary may be, in tokens"}),
+		maxTokens: a.Int(plan.Int{Name: "max_summary_tokens", Default: 500, Min: 1, Doc: "how long the summary may be, in tokens"}),
 		verbatim:  a.Bool("preserve_user_messages", true, "quote what the user said word by word beside the summary"),
-		maxVerbatim: a.Int(Int{
+		maxVerbatim: a.Int(plan.Int{
 			Name: "max_verbatim_chars", Default: 10_000, Min: 2,
 			Doc: "how many characters of quotations there may be; the oldest go first",
 		}),
@@ -48,7 +48,7 @@ func newSummarize(a *Args) (Strategy, error) {
 func (*rollingSummary) Name() string { return "summarize" }
 
 // spoken are the entries in the view but for instructions.
-func (s *rollingSummary) spoken(t *Transcript) []int {
+func (s *rollingSummary) spoken(t *plan.Transcript) []int {
 	var out []int
 	for i := range t.Entries {
 		if e := &t.Entries[i]; e.Included && !instructs(e) {
@@ -62,7 +62,7 @@ func (s *rollingSummary) spoken(t *Transcript) []int {
 }
 
 // window keeps the newest of what is spoken, what is pinned, and instructions.
-func (s *rollingSummary) window(t *Transcript, spoken []int) *window {
+func (s *rollingSummary) window(t *plan.Transcript, spoken []int) *window {
 	w := newWindow(t, s.Name())
 	if n := int64(len(spoken)); n > 0 && s.keep > 0 {
 		w.keepFrom(spoken[max(0, n-s.keep)])
@@ -79,7 +79,7 @@ func (s *rollingSummary) window(t *Transcript, spoken []int) *window {
 // Reads implements Reader: the first message, which may be a summary, everything
 // that is to be summarized, calls that lose a result, and system messages that stand
 // between what is kept.
-func (s *rollingSummary) Reads(t *Transcript) []chat.Seq {
+func (s *rollingSummary) Reads(t *plan.Transcript) []chat.Seq {
 	spoken := s.spoken(t)
 	if spoken == nil {
 		return nil
@@ -100,7 +100,7 @@ func (s *rollingSummary) Reads(t *Transcript) []chat.Seq {
 }
 
 // Plan implements Strategy.
-func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
+func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	spoken := s.spoken(t)
 	if spoken == nil {
 		return chat.Plan{}, nil
@@ -111,11 +111,11 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 		return chat.Plan{}, err
 	}
 	var old summaryText
-	var covers seqSet
+	var covers plan.SeqSet
 	if e := &t.Entries[spoken[0]]; e.Role != chat.RoleTool && e.Calls == 0 && !e.Pinned && isSummaryText(first.Content.String()) {
 		old = parseSummary(first.Content.String())
 		w.states[spoken[0]] = stateCovered
-		covers.add(e.Seq)
+		covers.Add(e.Seq)
 	}
 	var messages []*chat.Message
 	var last chat.Seq // of what is summarized
@@ -135,7 +135,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 			old.quotes = append(old.quotes, quote)
 		}
 		if last > 0 {
-			covers.add(last)
+			covers.Add(last)
 		}
 		last, newest = t.Entries[i].Seq, i
 		w.states[i] = stateCovered
@@ -146,7 +146,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *Transcript) (chat.Plan, er
 	if err := w.untear(); err != nil {
 		return chat.Plan{}, err
 	}
-	answer, err := ask(ctx, s.summarizer, summarize.Task{
+	answer, err := ask(ctx, s.summarizer, plan.Task{
 		Messages: messages, Previous: old.body, Followed: followed(t, newest), MaxTokens: int(s.maxTokens), Prompt: s.request,
 	})
 	if err != nil {
@@ -177,7 +177,7 @@ func userSaid(m *chat.Message) string {
 // where a user message would follow it, a word of the assistant between the two. Both
 // stand behind the system messages; those between what is kept are moved there, as
 // far as the guard lets them go.
-func (s *rollingSummary) written(w *window, spoken []int, text string, covers seqSet, last chat.Seq) []chat.Addition {
+func (s *rollingSummary) written(w *window, spoken []int, text string, covers plan.SeqSet, last chat.Seq) []chat.Addition {
 	entries := w.t.Entries
 	kept := len(entries)
 	for _, i := range spoken {
@@ -188,8 +188,8 @@ func (s *rollingSummary) written(w *window, spoken []int, text string, covers se
 	}
 	position, behind := entries[spoken[0]].Position, false
 	var out []chat.Addition
-	add := func(m chat.Message, covers seqSet) {
-		out = append(out, chat.Addition{Kind: chat.KindSummary, Reason: w.reason, Covers: covers.ranges(), Message: m})
+	add := func(m chat.Message, covers plan.SeqSet) {
+		out = append(out, chat.Addition{Kind: chat.KindSummary, Reason: w.reason, Covers: covers.Ranges(), Message: m})
 	}
 	for i := spoken[0]; i < len(entries); i++ {
 		e := &entries[i]
@@ -202,8 +202,8 @@ func (s *rollingSummary) written(w *window, spoken []int, text string, covers se
 		case i < kept:
 			behind = true
 		case !e.Pinned:
-			var one seqSet
-			one.add(e.Seq)
+			var one plan.SeqSet
+			one.Add(e.Seq)
 			w.states[i] = stateCovered
 			m := *e.Message
 			m.ID = ""
@@ -213,11 +213,11 @@ func (s *rollingSummary) written(w *window, spoken []int, text string, covers se
 	if behind { // nothing follows the last system message
 		position = entries[len(entries)-1].Position + 1
 	}
-	var only seqSet
-	only.add(last)
+	var only plan.SeqSet
+	only.Add(last)
 	answered := kept < len(entries) && entries[kept].Role == chat.RoleUser
-	if !answered || len(covers.sorted) == 0 {
-		covers.add(last)
+	if !answered || len(covers.Sorted) == 0 {
+		covers.Add(last)
 	}
 	add(chat.Message{Role: chat.RoleUser, Content: chat.TextContent(text)}, covers)
 	if answered {
@@ -264,4 +264,4 @@ const (
 )
 
 // Summarizer implements the interface that the guard knows summaries by.
-func (s *rollingSummary) Summarizer() summarize.Summarizer { return s.summarizer }
+func (s *rollingSummary) Summarizer() plan.Summarizer { return s.summarizer }

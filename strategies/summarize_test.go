@@ -11,15 +11,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // timbalSummarize is the strategy summarize with a model that counts its answers, or fails.
-func timbalSummarize(t testing.TB, p Params, fail error) (Strategy, *[]summarize.Request) {
+func timbalSummarize(t testing.TB, p plan.Params, fail error) (plan.Strategy, *[]plan.Request) {
 	t.Helper()
-	asked := &[]summarize.Request{}
+	asked := &[]plan.Request{}
 	r := Builtin()
-	r.Summarizer = summarize.Func(func(_ context.Context, r summarize.Request) (string, error) {
+	r.Summarizer = plan.Func(func(_ context.Context, r plan.Request) (string, error) {
 		*asked = append(*asked, r)
 		return fmt.Sprintf("summary %d", len(*asked)), fail
 	})
@@ -44,56 +45,56 @@ func brief(view []string) []string {
 func TestSummarize(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		params   Params
+		params   plan.Params
 		messages []chat.Message
 		pin      chat.Seq
 		want     []string
 		lines    string
 	}{
 		"as many messages as the threshold are left alone": {
-			params:   Params{"threshold": 2},
+			params:   plan.Params{"threshold": 2},
 			messages: []chat.Message{sys("s"), user("a"), says("b")},
 			want:     []string{"system s", "user a", "assistant b"},
 		},
 		"the newest stay": {
-			params:   Params{"threshold": 2, "keep_last_n": 1},
+			params:   plan.Params{"threshold": 2, "keep_last_n": 1},
 			messages: []chat.Message{sys("s"), user("a"), says("b"), user("c"), says("d")},
 			want:     []string{"system s", "summary: summary 1 | a | c", "assistant d"},
 			lines:    "[user]: a\n[assistant]: b\n[user]: c",
 		},
 		"a word of the assistant keeps the roles apart": {
-			params:   Params{"threshold": 2, "keep_last_n": 1, "preserve_user_messages": false},
+			params:   plan.Params{"threshold": 2, "keep_last_n": 1, "preserve_user_messages": false},
 			messages: []chat.Message{user("a"), says("b"), user("c")},
 			want:     []string{"summary: summary 1", "assistant Understood.", "user c"},
 			lines:    "[user]: a\n[assistant]: b",
 		},
 		"even if one message alone is summarized": {
-			params:   Params{"threshold": 1, "keep_last_n": 1, "preserve_user_messages": false},
+			params:   plan.Params{"threshold": 1, "keep_last_n": 1, "preserve_user_messages": false},
 			messages: []chat.Message{says("a"), user("b")},
 			want:     []string{"summary: summary 1", "assistant Understood.", "user b"},
 			lines:    "[assistant]: a",
 		},
 		"a result without its call is neither kept nor summarized": {
-			params:   Params{"threshold": 2, "keep_last_n": 2},
+			params:   plan.Params{"threshold": 2, "keep_last_n": 2},
 			messages: []chat.Message{user("a"), calls("c"), result("c", "r"), says("b")},
 			want:     []string{"summary: summary 1 | a", "assistant b"},
 			lines:    "[user]: a\n[assistant]: [Called tool 'do_c' with: {}]",
 		},
 		"a pinned result stays with its call and is not summarized": {
-			params:   Params{"threshold": 1, "keep_last_n": 1, "preserve_user_messages": false},
+			params:   plan.Params{"threshold": 1, "keep_last_n": 1, "preserve_user_messages": false},
 			messages: []chat.Message{user("a"), calls("c", "d"), result("c", "r"), result("d", "q"), says("b"), says("e")},
 			pin:      3,
 			want:     []string{"summary: summary 1", "assistant calls c", "tool(c) r", "assistant e"},
 			lines:    "[user]: a\n[tool]: [Tool result for 'd': q]\n[assistant]: b",
 		},
 		"system messages stand first": {
-			params:   Params{"threshold": 1, "keep_last_n": 2, "preserve_user_messages": false},
+			params:   plan.Params{"threshold": 1, "keep_last_n": 2, "preserve_user_messages": false},
 			messages: []chat.Message{sys("s"), user("a"), sys("m"), says("b"), user("c"), sys("n"), says("d")},
 			want:     []string{"system s", "system m", "system n", "summary: summary 1", "assistant Understood.", "user c", "assistant d"},
 			lines:    "[user]: a\n[assistant]: b",
 		},
 		"long results and arguments are cut": {
-			params: Params{"threshold": 0, "keep_last_n": 0},
+			params: plan.Params{"threshold": 0, "keep_last_n": 0},
 			messages: []chat.Message{
 				{Role: "assistant", Content: chat.Content{Null: true}, ToolCalls: []chat.ToolCall{{ID: "c", Name: "f", Arguments: strings.Repeat("é", 201)}}},
 				result("c", strings.Repeat("é", 501)),
@@ -102,7 +103,7 @@ func TestSummarize(t *testing.T) {
 			lines: "[assistant]: [Called tool 'f' with: " + strings.Repeat("é", 200) + "]\n[tool]: [Tool result for 'c': " + strings.Repeat("é", 500) + "...]",
 		},
 		"a message that begins like a summary is one": {
-			params:   Params{"threshold": 1, "keep_last_n": 1},
+			params:   plan.Params{"threshold": 1, "keep_last_n": 1},
 			messages: []chat.Message{user("[Conversation Summary]\nold"), says("a"), says("b")},
 			want:     []string{"summary: summary 1", "assistant b"},
 			lines:    "[assistant]: a",
@@ -131,8 +132,8 @@ func TestSummarize(t *testing.T) {
 
 func TestSummarizeBringsItsSummaryUpToDate(t *testing.T) {
 	t.Parallel()
-	st, asked := timbalSummarize(t, Params{"threshold": 4, "keep_last_n": 2}, nil)
-	p := Pipeline{Steps: []Strategy{st}}
+	st, asked := timbalSummarize(t, plan.Params{"threshold": 4, "keep_last_n": 2}, nil)
+	p := pipeline.Pipeline{Steps: []plan.Strategy{st}}
 	s := session(sys("s"), user("a"), says("b"), user("c"), says("d"), user("e"), says("f"))
 	s.run(t, p, false)
 	want := []string{"system s", "summary: summary 1 | a | c", "assistant Understood.", "user e", "assistant f"}
@@ -161,9 +162,9 @@ func TestSummarizeBringsItsSummaryUpToDate(t *testing.T) {
 
 func TestSystemMessagesStayWhereTheyAreBehindTheGuard(t *testing.T) {
 	t.Parallel()
-	st, _ := timbalSummarize(t, Params{"threshold": 1, "keep_last_n": 3, "preserve_user_messages": false}, nil)
+	st, _ := timbalSummarize(t, plan.Params{"threshold": 1, "keep_last_n": 3, "preserve_user_messages": false}, nil)
 	s := session(sys("s"), user("a"), says("b"), user("c"), sys("n"), says("d"), says("e"))
-	s.run(t, Pipeline{Steps: []Strategy{st}}, false)
+	s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
 	want := []string{"system s", "summary: summary 1", "assistant Understood.", "user c", "system n", "assistant d", "assistant e"}
 	if diff := cmp.Diff(want, brief(s.shown())); diff != "" {
 		t.Error(diff)
@@ -172,15 +173,15 @@ func TestSystemMessagesStayWhereTheyAreBehindTheGuard(t *testing.T) {
 
 func TestNoSummaryLeavesTheViewAsItWas(t *testing.T) {
 	t.Parallel()
-	for name, st := range map[string]func() Strategy{
-		"the model fails": func() Strategy {
-			st, _ := timbalSummarize(t, Params{"threshold": 1}, errors.New("quota"))
+	for name, st := range map[string]func() plan.Strategy{
+		"the model fails": func() plan.Strategy {
+			st, _ := timbalSummarize(t, plan.Params{"threshold": 1}, errors.New("quota"))
 			return st
 		},
-		"the model says nothing": func() Strategy {
+		"the model says nothing": func() plan.Strategy {
 			r := Builtin()
-			r.Summarizer = summarize.Func(func(context.Context, summarize.Request) (string, error) { return " \n", nil })
-			st, err := r.New("summarize", Params{"threshold": 1})
+			r.Summarizer = plan.Func(func(context.Context, plan.Request) (string, error) { return " \n", nil })
+			st, err := r.New("summarize", plan.Params{"threshold": 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -195,10 +196,10 @@ func TestNoSummaryLeavesTheViewAsItWas(t *testing.T) {
 			if diff := cmp.Diff(before, after); diff != "" {
 				t.Error(diff)
 			}
-			if !errors.Is(err, ErrNoSummary) {
+			if !errors.Is(err, plan.ErrNoSummary) {
 				t.Errorf("got %v", err)
 			}
-			r := s.run(t, Pipeline{Steps: []Strategy{st()}}, false)
+			r := s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{st()}}, false)
 			if !r.Plan.Empty() || r.Steps[0].NoSummary == "" {
 				t.Errorf("planned %+v, noted %+v", r.Plan, r.Steps)
 			}
@@ -252,9 +253,9 @@ func TestQuotationsAreTrimmed(t *testing.T) {
 
 func TestWhatAccompaniesASummaryStandsForNothingItself(t *testing.T) {
 	t.Parallel()
-	st, _ := timbalSummarize(t, Params{"threshold": 1, "keep_last_n": 1, "preserve_user_messages": false}, nil)
+	st, _ := timbalSummarize(t, plan.Params{"threshold": 1, "keep_last_n": 1, "preserve_user_messages": false}, nil)
 	s := session(says("a"), user("b"))
-	r := s.run(t, Pipeline{Steps: []Strategy{st}}, false)
+	r := s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
 	if diff := cmp.Diff([]string{"summary: summary 1", "user b"}, brief(s.shown())); diff != "" {
 		t.Error(diff)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // Reasons of the deterministic fallback.
@@ -16,17 +18,17 @@ const (
 // oldest groups if it is not by then.
 type tokenBudget struct {
 	budget    chat.Tokens
-	steps     []Strategy
+	steps     []plan.Strategy
 	earlyStop bool
 }
 
-func newTokenBudget(a *Args) (Strategy, error) {
+func newTokenBudget(a *plan.Args) (plan.Strategy, error) {
 	if p, ok := a.Policy(); ok {
 		a.Fill("token_budget", int(p.Target))
 	}
 	return &tokenBudget{
-		budget: chat.Tokens(a.Int(Int{
-			Name: "token_budget", Required: true, Min: MinInt,
+		budget: chat.Tokens(a.Int(plan.Int{
+			Name: "token_budget", Required: true, Min: plan.MinInt,
 			Doc: "how many tokens the view may have",
 		})),
 		steps:     a.Strategies("strategies", "what is tried in this order before the oldest groups go"),
@@ -39,13 +41,13 @@ func (*tokenBudget) Name() string { return "token_budget" }
 
 // Reads implements Reader: what the strategies it is made of would read of this
 // transcript. A pipeline does better: it loads for each of them as its turn comes.
-func (s *tokenBudget) Reads(t *Transcript) []chat.Seq {
+func (s *tokenBudget) Reads(t *plan.Transcript) []chat.Seq {
 	if _, tokens := t.Included(); tokens <= s.budget {
 		return nil
 	}
 	var out []chat.Seq
 	for _, step := range s.steps {
-		if r, ok := step.(Reader); ok {
+		if r, ok := step.(plan.Reader); ok {
 			out = append(out, r.Reads(t)...)
 		}
 	}
@@ -53,20 +55,20 @@ func (s *tokenBudget) Reads(t *Transcript) []chat.Seq {
 }
 
 // Plan implements Strategy.
-func (s *tokenBudget) Plan(ctx context.Context, t *Transcript) (chat.Plan, error) {
-	return planStages(ctx, t, s)
+func (s *tokenBudget) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
+	return pipeline.PlanStages(ctx, t, s)
 }
 
-// stage implements stager.
-func (s *tokenBudget) stage(ctx context.Context, d *Draft, load Loader) error {
-	if d.within(s.budget) {
+// Stage implements pipeline.Stager.
+func (s *tokenBudget) Stage(ctx context.Context, d *pipeline.Draft, load plan.Loader) error {
+	if d.Within(s.budget) {
 		return nil
 	}
 	for i, step := range s.steps {
 		if _, err := d.Run(ctx, step, load); err != nil {
 			return fmt.Errorf("strategies[%d]: %w", i, err)
 		}
-		if s.earlyStop && d.within(s.budget) {
+		if s.earlyStop && d.Within(s.budget) {
 			return nil
 		}
 	}
@@ -76,14 +78,14 @@ func (s *tokenBudget) stage(ctx context.Context, d *Draft, load Loader) error {
 
 // fallback drops the oldest groups until the view is within the budget, system
 // messages only when nothing else is left.
-func (s *tokenBudget) fallback(d *Draft) {
+func (s *tokenBudget) fallback(d *pipeline.Draft) {
 	t := d.Transcript()
 	system := func(i int) bool { return t.Groups()[i].Kind == chat.GroupSystem }
-	var others, systems seqSet
+	var others, systems plan.SeqSet
 	_, size := t.Included()
-	size = t.dropOldest(&others, size, s.budget, func(i int) bool { return !system(i) })
-	t.dropOldest(&systems, size, s.budget, system)
-	plan := others.exclude(reasonFallback)
-	plan.Exclude = append(plan.Exclude, systems.exclude(reasonFallbackStrict).Exclude...)
+	size = t.DropOldest(&others, size, s.budget, func(i int) bool { return !system(i) })
+	t.DropOldest(&systems, size, s.budget, system)
+	plan := others.Exclude(pipeline.ReasonFallback)
+	plan.Exclude = append(plan.Exclude, systems.Exclude(reasonFallbackStrict).Exclude...)
 	d.Apply(plan, s.Name())
 }

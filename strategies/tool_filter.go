@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // toolFilter is what the tool strategies are told about single tools and sources.
 type toolFilter struct{ excludeTools, protectSources, dropSources []string }
 
-func newToolFilter(a *Args) toolFilter {
+func newToolFilter(a *plan.Args) toolFilter {
 	return toolFilter{
 		excludeTools:   a.Strings("exclude_tools", nil, "tools whose calls stay as they are; a name may end in *"),
 		protectSources: a.Strings("protect_sources", nil, "source_ids of messages whose tool call groups stay as they are; a name may end in *"),
@@ -26,7 +27,7 @@ func (f *toolFilter) empty() bool {
 
 // reads is what the filter has to know of tool call groups of which all but the
 // newest keep are older.
-func (f *toolFilter) reads(t *Transcript, keep int64) []chat.Seq {
+func (f *toolFilter) reads(t *plan.Transcript, keep int64) []chat.Seq {
 	if f.empty() {
 		return nil
 	}
@@ -50,7 +51,7 @@ func (f *toolFilter) reads(t *Transcript, keep int64) []chat.Seq {
 
 // apply is olderToolCalls as far as the filter lets them through, and the groups that
 // go with nothing in their place.
-func (f *toolFilter) apply(t *Transcript, keep int64) (older, dropped []int, err error) {
+func (f *toolFilter) apply(t *plan.Transcript, keep int64) (older, dropped []int, err error) {
 	older = olderToolCalls(t, keep)
 	if f.empty() {
 		return older, nil, nil
@@ -82,7 +83,7 @@ func (f *toolFilter) apply(t *Transcript, keep int64) (older, dropped []int, err
 	return left, dropped, nil
 }
 
-func (f *toolFilter) protects(t *Transcript, g chat.Group) (bool, error) {
+func (f *toolFilter) protects(t *plan.Transcript, g chat.Group) (bool, error) {
 	if ok, err := anyTool(t, g, f.excludeTools); ok || err != nil {
 		return ok, err
 	}
@@ -90,7 +91,7 @@ func (f *toolFilter) protects(t *Transcript, g chat.Group) (bool, error) {
 }
 
 // anySource reports whether a message of the group has one of the sources.
-func anySource(t *Transcript, g chat.Group, sources []string) (bool, error) {
+func anySource(t *plan.Transcript, g chat.Group, sources []string) (bool, error) {
 	for k := g.Start; k < g.End && len(sources) > 0; k++ {
 		m, err := t.Read(k)
 		if err != nil {
@@ -105,7 +106,7 @@ func anySource(t *Transcript, g chat.Group, sources []string) (bool, error) {
 
 // anyTool reports whether the group calls one of the tools. Results are named by the
 // call; only where there is none do they name themselves.
-func anyTool(t *Transcript, g chat.Group, tools []string) (bool, error) {
+func anyTool(t *plan.Transcript, g chat.Group, tools []string) (bool, error) {
 	call := callsTool(t, g)
 	for k := g.Start; k < g.End && len(tools) > 0; k++ {
 		if !namesTool(&t.Entries[k], call) {
@@ -124,9 +125,9 @@ func anyTool(t *Transcript, g chat.Group, tools []string) (bool, error) {
 }
 
 // callsTool reports whether the group has a message that makes calls.
-func callsTool(t *Transcript, g chat.Group) bool {
+func callsTool(t *plan.Transcript, g chat.Group) bool {
 	for k := g.Start; k < g.End; k++ {
-		if makesCalls(&t.Entries[k]) {
+		if plan.MakesCalls(&t.Entries[k]) {
 			return true
 		}
 	}
@@ -135,8 +136,8 @@ func callsTool(t *Transcript, g chat.Group) bool {
 
 // namesTool reports whether a message of a group, which makes calls or not, says
 // which tool the group is about.
-func namesTool(e *Entry, call bool) bool {
-	return makesCalls(e) || !call && e.Role == chat.RoleTool
+func namesTool(e *plan.Entry, call bool) bool {
+	return plan.MakesCalls(e) || !call && e.Role == chat.RoleTool
 }
 
 // named reports whether one of the names, of which any may end in *, matches s. No

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // toolResult collapses all but the newest tool call groups into one message each
@@ -16,7 +17,7 @@ type toolResult struct {
 	filter toolFilter
 }
 
-func newToolResult(a *Args) (Strategy, error) {
+func newToolResult(a *plan.Args) (plan.Strategy, error) {
 	return &toolResult{keep: keepLastToolCallGroups(a, 1), filter: newToolFilter(a)}, nil
 }
 
@@ -24,7 +25,7 @@ func newToolResult(a *Args) (Strategy, error) {
 func (*toolResult) Name() string { return "tool_result" }
 
 // Reads implements Reader.
-func (s *toolResult) Reads(t *Transcript) []chat.Seq {
+func (s *toolResult) Reads(t *plan.Transcript) []chat.Seq {
 	out := s.filter.reads(t, s.keep)
 	groups := t.Groups()
 	for _, i := range olderToolCalls(t, s.keep) {
@@ -37,38 +38,38 @@ func (s *toolResult) Reads(t *Transcript) []chat.Seq {
 }
 
 // Plan implements Strategy.
-func (s *toolResult) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s *toolResult) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	const reason = "tool_result_compaction"
 	older, dropped, err := s.filter.apply(t, s.keep)
 	if err != nil || len(older)+len(dropped) == 0 {
 		return chat.Plan{}, err
 	}
 	groups := t.Groups()
-	plan := chat.Plan{Additions: make([]chat.Addition, 0, len(older))}
-	var out seqSet
+	planned := chat.Plan{Additions: make([]chat.Addition, 0, len(older))}
+	var out plan.SeqSet
 	for _, i := range dropped {
-		t.seqs(&out, i)
+		t.GroupSeqs(&out, i)
 	}
-	plan.Exclude = out.exclude(reason).Exclude
+	planned.Exclude = out.Exclude(reason).Exclude
 	for _, i := range older {
-		var covers seqSet
-		t.seqs(&covers, i)
+		var covers plan.SeqSet
+		t.GroupSeqs(&covers, i)
 		text, err := resultText(t, groups[i])
 		if err != nil {
 			return chat.Plan{}, err
 		}
-		plan.Additions = append(plan.Additions, chat.Addition{
-			Kind: chat.KindSummary, Reason: reason, Covers: covers.ranges(),
+		planned.Additions = append(planned.Additions, chat.Addition{
+			Kind: chat.KindSummary, Reason: reason, Covers: covers.Ranges(),
 			Position: t.Entries[groups[i].Start].Position,
 			Message:  chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)},
 		})
 	}
-	return plan, nil
+	return planned, nil
 }
 
 // resultText is the results of a group in one line, each behind the name of the
 // tool that gave it.
-func resultText(t *Transcript, g chat.Group) (string, error) {
+func resultText(t *plan.Transcript, g chat.Group) (string, error) {
 	names := map[string]string{}
 	var results []toolAnswer
 	for e := g.Start; e < g.End; e++ {

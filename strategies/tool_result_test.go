@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 func TestToolResultTakesAnswersOfHostedTools(t *testing.T) {
@@ -18,7 +19,7 @@ func TestToolResultTakesAnswersOfHostedTools(t *testing.T) {
 		{"type":"mcp_tool_result","tool_use_id":"x","content":{"k":1}}]}`), &call); err != nil {
 		t.Fatal(err)
 	}
-	got, err := plan(t, Builtin(), "tool_result", Params{"keep_last_tool_call_groups": 0}, whole(session(call, result("a", "r"))))
+	got, err := planOf(t, Builtin(), "tool_result", plan.Params{"keep_last_tool_call_groups": 0}, whole(session(call, result("a", "r"))))
 	if err != nil {
 		t.Fatal(err)
 	}

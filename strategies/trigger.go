@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // Trigger says when a host that compacts inside its own loop should do so: once a
@@ -54,7 +55,7 @@ func UsedTokens(usage map[string]int64) (used chat.Tokens, ok bool) {
 func EstimateTokens(messages []chat.Message) chat.Tokens {
 	n := 0
 	for i := range messages {
-		n += wordLength(&messages[i])
+		n += tokens.MessageLength(&messages[i])
 	}
 	return max(1, chat.Tokens(n/4))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // Names of what truncation measures.
@@ -20,7 +21,7 @@ type truncation struct {
 	preserveSystem  bool
 }
 
-func newTruncation(a *Args) (Strategy, error) {
+func newTruncation(a *plan.Args) (plan.Strategy, error) {
 	if p, ok := a.Policy(); ok {
 		if !a.Given("metric", "max_n", "compact_to") {
 			a.Fill("metric", metricTokens)
@@ -30,11 +31,11 @@ func newTruncation(a *Args) (Strategy, error) {
 		a.Fill("preserve_system", p.PreserveSystem)
 	}
 	s := &truncation{
-		maxN: a.Int(Int{
+		maxN: a.Int(plan.Int{
 			Name: "max_n", Required: true, Min: 1,
 			Doc: "compact when the view is larger than this many messages, pinned groups not counted, or tokens, all counted",
 		}),
-		compactTo: a.Int(Int{
+		compactTo: a.Int(plan.Int{
 			Name: "compact_to", Required: true, Min: 1,
 			Doc: "stop when the view is no larger than this; at most max_n",
 		}),
@@ -53,7 +54,7 @@ func (*truncation) Name() string { return "truncation" }
 
 // Plan implements Strategy. The group that goes may be larger than needed: groups
 // go whole.
-func (s *truncation) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
+func (s *truncation) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	messages, tokens := t.Included()
 	size := s.size(messages, tokens)
 	if size <= s.maxN {
@@ -70,7 +71,7 @@ func (s *truncation) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 			return chat.Plan{}, nil
 		}
 	}
-	var out seqSet
+	var out plan.SeqSet
 	for i := range groups {
 		if size <= s.compactTo {
 			break
@@ -79,9 +80,9 @@ func (s *truncation) Plan(_ context.Context, t *Transcript) (chat.Plan, error) {
 			continue
 		}
 		size -= s.size(t.GroupTotals(i))
-		t.seqs(&out, i)
+		t.GroupSeqs(&out, i)
 	}
-	return out.exclude("truncation"), nil
+	return out.Exclude("truncation"), nil
 }
 
 func (s *truncation) size(messages int, tokens chat.Tokens) int64 {

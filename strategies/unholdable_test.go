@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // A history that was rearranged elsewhere, a call of it moved before its result, with
@@ -14,12 +15,12 @@ import (
 // can hold. Then the view is what it was, and the step says so.
 func TestWhatNoViewCanHoldIsNotDone(t *testing.T) {
 	t.Parallel()
-	said := func(seq chat.Seq, role chat.Role, flags chat.Flags, calls int, tokens chat.Tokens) Entry {
-		return Entry{Meta: chat.Meta{Seq: seq, Position: seq, Kind: chat.KindSource, Role: role, Flags: flags, Calls: calls, Tokens: tokens}, Included: true}
+	said := func(seq chat.Seq, role chat.Role, flags chat.Flags, calls int, tokens chat.Tokens) plan.Entry {
+		return plan.Entry{Meta: chat.Meta{Seq: seq, Position: seq, Kind: chat.KindSource, Role: role, Flags: flags, Calls: calls, Tokens: tokens}, Included: true}
 	}
 	moved := said(8, chat.RoleAssistant, chat.HasText|chat.Estimated|chat.Moved, 1, 47)
 	moved.Kind, moved.Position = chat.KindSummary, 1
-	entries := []Entry{
+	entries := []plan.Entry{
 		moved, said(1, chat.RoleTool, chat.HasText|chat.Estimated, 0, 238), said(2, chat.RoleAssistant, chat.HasReasoning|chat.Estimated, 0, 7),
 		said(3, chat.RoleAssistant, chat.HasText, 1, 9), said(4, chat.RoleAssistant, chat.HasText, 0, 104), said(5, chat.RoleAssistant, chat.HasText, 2, 14),
 		said(6, chat.RoleTool, chat.Paired, 0, 26), said(7, chat.RoleTool, chat.Paired|chat.HasText, 0, 1), said(9, chat.RoleSystem, 0, 0, 5),
@@ -47,14 +48,14 @@ func TestWhatNoViewCanHoldIsNotDone(t *testing.T) {
 		}
 		return out, nil
 	}
-	registry := Builtin().With(summarize.Func(func(context.Context, summarize.Request) (string, error) { return "what was said", nil }))
-	p := Pipeline{FromLog: true, Guard: Guard{}}
+	registry := Builtin().With(plan.Func(func(context.Context, plan.Request) (string, error) { return "what was said", nil }))
+	p := pipeline.Pipeline{FromLog: true, Guard: pipeline.Guard{}}
 	for _, s := range []struct {
 		name   string
-		params Params
+		params plan.Params
 	}{
-		{"truncation", Params{"metric": "messages", "max_n": 6, "compact_to": 6, "preserve_system": false}},
-		{"preserve_recent_fraction", Params{"fraction": 1e-72, "summary": "after_preserved"}},
+		{"truncation", plan.Params{"metric": "messages", "max_n": 6, "compact_to": 6, "preserve_system": false}},
+		{"preserve_recent_fraction", plan.Params{"fraction": 1e-72, "summary": "after_preserved"}},
 	} {
 		built, err := registry.New(s.name, s.params)
 		if err != nil {
@@ -64,7 +65,7 @@ func TestWhatNoViewCanHoldIsNotDone(t *testing.T) {
 	}
 	for _, drop := range []bool{false, true} {
 		p.Guard.DropSystem = drop
-		r, err := p.Run(t.Context(), &Transcript{Entries: entries}, load)
+		r, err := p.Run(t.Context(), &plan.Transcript{Entries: entries}, load)
 		if err != nil {
 			t.Fatal(err)
 		}

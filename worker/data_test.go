@@ -15,8 +15,8 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/summarize"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -285,7 +285,7 @@ func (j *journey) run(ctx context.Context, from string, growth bool) error {
 		return err
 	}
 	planner := testPlanner(p)
-	planner.Registry.Summarizer = summarize.Func(func(context.Context, summarize.Request) (string, error) { return "what was said", nil })
+	planner.Registry.Summarizer = plan.Func(func(context.Context, plan.Request) (string, error) { return "what was said", nil })
 	if err := New(j.st, planner, Config{}).execute(ctx, id); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sessionstore/compactor/store/storetest"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
@@ -72,7 +73,7 @@ func testPolicy() policy.Policy {
 func testPlanner(p policy.Policy) *Planner {
 	return &Planner{
 		Policy: p, Registry: strategies.Builtin(), Window: tokens.Window,
-		Counter: func(string) strategies.Counter { return tokens.Chars4{} },
+		Counter: func(string) plan.Counter { return tokens.Chars4{} },
 	}
 }
 
@@ -148,7 +149,7 @@ func (f *fixture) event() store.RunID {
 func (f *fixture) sweep() []store.RunID {
 	f.t.Helper()
 	f.n++
-	if _, err := f.store.FireSlot(f.t.Context(), fmt.Sprintf("sweep-%d", f.n), time.Unix(int64(f.n), 0), "test"); err != nil {
+	if _, err := f.store.FireTick(f.t.Context(), fmt.Sprintf("sweep-%d", f.n), time.Unix(int64(f.n), 0), "test"); err != nil {
 		f.t.Fatal(err)
 	}
 	sweeps, err := f.store.OpenSweeps(f.t.Context())
@@ -216,7 +217,7 @@ func (f *fixture) view(session string) string {
 		switch {
 		case m.Kind == chat.KindSummary:
 			b.WriteByte('S')
-		case m.Kind == chat.KindStandIn:
+		case m.Kind == chat.KindReplacement:
 			b.WriteByte('I')
 		case m.Role == chat.RoleAssistant && m.Calls > 0:
 			b.WriteByte('c')

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // drawStep draws any registered strategy with parameters that make it do something
@@ -116,10 +116,10 @@ func drawStep(t *rapid.T, depth int) store.Step {
 
 // drawSummarizer draws one that writes something, too much, what Postgres cannot
 // hold, nothing, or fails.
-func drawSummarizer(t *rapid.T) summarize.Summarizer {
+func drawSummarizer(t *rapid.T) plan.Summarizer {
 	long := strings.Repeat("and then it said more, ", 60)
 	answer := rapid.SampledFrom([]string{"what was said", "what was said", long, "nul \x00 and \xff", " \n", "!"}).Draw(t, "summary")
-	return summarize.Func(func(context.Context, summarize.Request) (string, error) {
+	return plan.Func(func(context.Context, plan.Request) (string, error) {
 		if answer == "!" {
 			return "half a", errors.New("no answer")
 		}

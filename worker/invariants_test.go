@@ -41,7 +41,7 @@ var slots atomic.Int64
 func (w *world) nightly() store.RunID {
 	ctx := context.Background()
 	n := slots.Add(1)
-	if _, err := w.st.FireSlot(ctx, fmt.Sprint("sweep-", n), time.Unix(n, 0), "test"); err != nil {
+	if _, err := w.st.FireTick(ctx, fmt.Sprint("sweep-", n), time.Unix(n, 0), "test"); err != nil {
 		w.t.Fatalf("fire: %v", err)
 	}
 	sweeps, err := w.st.OpenSweeps(ctx)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/summarize"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -39,7 +39,7 @@ type world struct {
 	k      store.Key
 	policy policy.Policy
 	// summarizer is the workers', drawn for each run.
-	summarizer summarize.Summarizer
+	summarizer plan.Summarizer
 
 	ids   []string                    // of everything that was said, in order
 	said  map[string]store.NewMessage // by id

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/backoff"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // action is what becomes of a run after an attempt.
@@ -66,7 +66,7 @@ func classify(err error, failures, snoozes int) verdict {
 }
 
 func verdictOf(err error) verdict {
-	var strategy *strategies.StrategyError
+	var strategy *pipeline.StrategyError
 	switch {
 	case err == nil:
 		return verdict{action: done}
@@ -78,9 +78,9 @@ func verdictOf(err error) verdict {
 		return verdict{action: snooze, code: "stale"}
 	case errors.Is(err, store.ErrBusy):
 		return verdict{action: snooze, delay: busyDelay, code: "busy"}
-	case errors.As(err, &strategy) && !errors.Is(err, summarize.ErrInterrupted):
+	case errors.As(err, &strategy) && !errors.Is(err, plan.ErrInterrupted):
 		return verdict{action: discard, code: strategy.Code()}
-	case errors.Is(err, strategies.ErrInvalidView):
+	case errors.Is(err, pipeline.ErrInvalidView):
 		return verdict{action: discard, code: "invalid_view"}
 	case errors.Is(err, errOptions), errors.Is(err, store.ErrInvalid):
 		return verdict{action: discard, code: "invalid_options"}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/pipeline"
 )
 
 func TestClassify(t *testing.T) {
@@ -30,9 +30,9 @@ func TestClassify(t *testing.T) {
 		"a deadline is tried later":                     {err: context.DeadlineExceeded, action: retry, code: "timeout"},
 		"what the queue calls off goes back to it":      {err: wrapped(context.Canceled), action: snooze, code: "interrupted"},
 		"retrying has an end":                           {err: context.DeadlineExceeded, failures: maxFailures - 1, action: discard, code: "timeout"},
-		"a panicking strategy is not tried again":       {err: &strategies.StrategyError{Strategy: "x", Panic: true, Err: errors.New("boom")}, action: discard, code: "strategy_panicked"},
-		"a failing strategy is not tried again":         {err: &strategies.StrategyError{Strategy: "x", Err: errors.New("boom")}, action: discard, code: "strategy_failed"},
-		"a plan that would break the view is dropped":   {err: wrapped(strategies.ErrInvalidView), action: discard, code: "invalid_view"},
+		"a panicking strategy is not tried again":       {err: &pipeline.StrategyError{Strategy: "x", Panic: true, Err: errors.New("boom")}, action: discard, code: "strategy_panicked"},
+		"a failing strategy is not tried again":         {err: &pipeline.StrategyError{Strategy: "x", Err: errors.New("boom")}, action: discard, code: "strategy_failed"},
+		"a plan that would break the view is dropped":   {err: wrapped(pipeline.ErrInvalidView), action: discard, code: "invalid_view"},
 		"options nobody can follow are not tried again": {err: wrapped(errOptions), action: discard, code: "invalid_options"},
 		"anything else is tried a few times":            {err: errors.New("?"), action: retry, code: "internal"},
 	}

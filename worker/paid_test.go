@@ -9,12 +9,12 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/summarizer"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // answering is a model that does something as it answers.
 type answering struct {
-	summarizer.Model
+	summary.Model
 	then func()
 }
 
@@ -118,7 +118,7 @@ func TestWhatWasRehearsedIsNotBoughtAgain(t *testing.T) {
 
 // billed is a model that fails as the run's time is up, and sends its bill.
 type billed struct {
-	summarizer.Model
+	summary.Model
 	then func()
 }
 

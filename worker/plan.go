@@ -11,10 +11,11 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/redact"
-	"github.com/sessionstore/compactor/strategies/summarize"
-	"github.com/sessionstore/compactor/strategies/summarizer"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // errOptions: the run asks for something that does not exist or is out of range.
@@ -26,13 +27,13 @@ type Planner struct {
 	Policy policy.Policy
 	// Registry makes the strategies. Its own summarizer, where it has one, takes the place
 	// of Model and of the extract.
-	Registry *strategies.Registry
+	Registry *plan.Registry
 	// Model writes summaries; without one they are extracts.
-	Model summarizer.Model
+	Model summary.Model
 	// Window is the table of models.
 	Window policy.WindowFunc
 	// Counter counts the messages that strategies write for a model.
-	Counter func(model string) strategies.Counter
+	Counter func(model string) plan.Counter
 
 	mu     sync.Mutex
 	models map[string]model
@@ -65,7 +66,7 @@ func (p *Planner) model(name string) model {
 
 // versions are what decides about summaries beside the policy.
 func (p *Planner) versions() map[string]string {
-	v := map[string]string{"prompt": summarize.PromptVersion, "redactor": redact.Version}
+	v := map[string]string{"prompt": summary.PromptVersion, "redactor": redact.Version}
 	if p.Model != nil {
 		v["model"] = p.Model.Identity()
 	}
@@ -79,7 +80,7 @@ type briefing struct {
 	model
 	// metas is what is planned on, entries the same with the margin on estimated counts.
 	metas   []chat.Meta
-	entries []strategies.Entry
+	entries []plan.Entry
 	// faulty: the view breaks a rule; invalid: it does, or a pinned message is not in it.
 	faulty, invalid bool
 	// context is what counts against the window, stored what the planned tokens add up to.
@@ -115,8 +116,8 @@ func (p *Planner) slow(b *briefing) bool {
 		return true
 	}
 	pipeline, _, err := p.pipeline(b, nil, nil)
-	return err == nil && slices.ContainsFunc(pipeline.Steps, func(s strategies.Strategy) bool {
-		_, reads := s.(strategies.Reader)
+	return err == nil && slices.ContainsFunc(pipeline.Steps, func(s plan.Strategy) bool {
+		_, reads := s.(plan.Reader)
 		return reads || p.Registry.Summarizes(s.Name())
 	})
 }
@@ -162,19 +163,19 @@ func (b *briefing) see(ctx context.Context, st Store) error {
 		slices.SortFunc(log, chat.Compare)
 		b.metas, included = log, s.Live.Has
 	}
-	b.entries = make([]strategies.Entry, len(b.metas))
+	b.entries = make([]plan.Entry, len(b.metas))
 	for i, m := range b.metas {
 		if m.Has(chat.Estimated) {
 			m.Tokens = b.policy.Margin(m.Tokens)
 		}
-		b.entries[i] = strategies.Entry{Meta: m, Included: included(m.Seq), Pinned: s.Pinned.Has(m.Seq)}
+		b.entries[i] = plan.Entry{Meta: m, Included: included(m.Seq), Pinned: s.Pinned.Has(m.Seq)}
 	}
 	return nil
 }
 
 // pipeline returns the pipeline of a run: the steps that its options name, or the
 // policy's. A repair runs no strategy: the guard alone makes the view valid.
-func (p *Planner) pipeline(b *briefing, st Answers, probe func(string)) (strategies.Pipeline, summarizer.Writers, error) {
+func (p *Planner) pipeline(b *briefing, st Answers, probe func(string)) (pipeline.Pipeline, strategies.Writers, error) {
 	// What the window holds beside the stored messages (tools, the provider's own
 	// overhead) is not ours to shrink: the target for the messages is lower by it.
 	limits := b.limits
@@ -192,7 +193,7 @@ func (p *Planner) pipeline(b *briefing, st Answers, probe func(string)) (strateg
 	default:
 		toTarget = true
 	}
-	out, writers, err := summarizer.Build(p.Registry, pol, limits, p.summaries(b, st, probe))
+	out, writers, err := strategies.Build(p.Registry, pol, limits, p.summaries(b, st, probe))
 	if err != nil {
 		return out, nil, fmt.Errorf("%w: %w", errOptions, err)
 	}

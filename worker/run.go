@@ -11,10 +11,11 @@ import (
 	"unicode"
 
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // Store is what a run needs of the store.
@@ -60,7 +61,7 @@ const (
 // Why there is no summary, and will be none of the same messages: it would not have made
 // the view smaller, or there is nothing behind the last one.
 const (
-	codeTooLarge   = string(summarize.CodeTooLarge)
+	codeTooLarge   = string(summary.CodeTooLarge)
 	codeNothingNew = "nothing_new"
 )
 
@@ -150,7 +151,7 @@ func (a *attempt) work(ctx context.Context, b *briefing) error {
 	if err != nil {
 		return err
 	}
-	t := &strategies.Transcript{Entries: b.entries, Counter: p.Counter(s.Model)}
+	t := &plan.Transcript{Entries: b.entries, Counter: p.Counter(s.Model)}
 	result, err := pipeline.Run(ctx, t, func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 		return a.w.store.Messages(ctx, s.SID, seqs)
 	})
@@ -211,10 +212,10 @@ func (a *attempt) measure(c store.Change) {
 }
 
 // verdict is why a planned change is not applied, or "".
-func (a *attempt) verdict(b *briefing, r strategies.Result) string {
+func (a *attempt) verdict(b *briefing, r pipeline.Result) string {
 	options := a.claim.Options
 	// That is no failure: asking again changes nothing.
-	a.unsummarized = slices.ContainsFunc(r.Steps, func(s strategies.Step) bool {
+	a.unsummarized = slices.ContainsFunc(r.Steps, func(s pipeline.Step) bool {
 		return s.NoSummary != "" && s.NoSummary != codeTooLarge && s.NoSummary != codeNothingNew
 	})
 	switch {

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/backoff"
-	"github.com/sessionstore/compactor/strategies/summarize"
-	"github.com/sessionstore/compactor/strategies/summarizer"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // Answers is what keeping answers needs of the store.
@@ -28,16 +28,16 @@ type paid struct {
 }
 
 // Ask implements summarizer.Answers.
-func (p paid) Ask(ctx context.Context, key, promptHash string) (int64, *summarizer.Answer, string, error) {
+func (p paid) Ask(ctx context.Context, key, promptHash string) (int64, *summary.StoredAnswer, string, error) {
 	id, a, rejected, err := p.store.AskSummary(ctx, store.SummaryCall{Run: p.claim.Run, Fence: p.claim.Fence, Key: key, PromptHash: promptHash})
 	if a == nil || err != nil {
 		return id, nil, rejected, err
 	}
-	return id, &summarizer.Answer{Text: a.Text, Model: a.Model, FinishReason: a.FinishReason, CostMicros: a.CostMicros}, rejected, nil
+	return id, &summary.StoredAnswer{Text: a.Text, Model: a.Model, FinishReason: a.FinishReason, CostMicros: a.CostMicros}, rejected, nil
 }
 
 // Answer implements summarizer.Answers.
-func (p paid) Answer(ctx context.Context, id int64, a summarizer.Answer) error {
+func (p paid) Answer(ctx context.Context, id int64, a summary.StoredAnswer) error {
 	p.probe(stepAnswered)
 	err := insist(ctx, func(ctx context.Context) error { return p.store.AnswerSummary(ctx, id, stored(a)) })
 	p.probe(stepStored)
@@ -45,7 +45,7 @@ func (p paid) Answer(ctx context.Context, id int64, a summarizer.Answer) error {
 }
 
 // Fail implements summarizer.Answers.
-func (p paid) Fail(ctx context.Context, id int64, code string, a summarizer.Answer) error {
+func (p paid) Fail(ctx context.Context, id int64, code string, a summary.StoredAnswer) error {
 	return insist(ctx, func(ctx context.Context) error { return p.store.FailSummary(ctx, id, code, stored(a)) })
 }
 
@@ -71,7 +71,7 @@ func insist(ctx context.Context, write func(context.Context) error) error {
 // insistTimeout bounds one attempt.
 const insistTimeout = 5 * time.Second
 
-func stored(a summarizer.Answer) store.SummaryAnswer {
+func stored(a summary.StoredAnswer) store.SummaryAnswer {
 	return store.SummaryAnswer{
 		Text: a.Text, Model: a.Model, FinishReason: a.FinishReason, Attempts: a.Attempts,
 		Input: a.Input, Cached: a.Cached, Output: a.Output, Reasoning: a.Reasoning, CostMicros: a.CostMicros, Took: a.Took,
@@ -79,8 +79,8 @@ func stored(a summarizer.Answer) store.SummaryAnswer {
 }
 
 // summaries are how a run's are made.
-func (p *Planner) summaries(b *briefing, st Answers, probe func(string)) summarizer.Options {
-	o := summarizer.Options{
+func (p *Planner) summaries(b *briefing, st Answers, probe func(string)) summary.Options {
+	o := summary.Options{
 		Model: p.Model, Scope: b.claim.Session.Key.Tenant + "\x00" + b.claim.Session.Key.Session,
 		Focus: b.claim.Options.Focus, Manual: b.claim.Trigger == store.TriggerOperator,
 		// To the day: a time in the prompt is in the key of the answer, and a rehearsal is paid
@@ -94,14 +94,14 @@ func (p *Planner) summaries(b *briefing, st Answers, probe func(string)) summari
 }
 
 // rest is how long automatic runs leave a session alone whose summary was not had.
-func (b *briefing) rest(steps []strategies.Step) time.Duration {
+func (b *briefing) rest(steps []pipeline.Step) time.Duration {
 	rest := time.Duration(0)
 	for _, s := range steps {
 		if s.NoSummary == "" {
 			continue
 		}
 		wait := time.Duration(0)
-		if failure, ok := errors.AsType[*summarize.Failure](s.Err); ok {
+		if failure, ok := errors.AsType[*plan.Failure](s.Err); ok {
 			wait = failure.Wait
 		}
 		rest = max(rest, b.policy.Summary.Rest(s.NoSummary, wait))

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // secret is in what a summarizer fails with.
@@ -28,7 +28,7 @@ func summarizing(t *testing.T, dsn string, answer func(context.Context) (string,
 	p.Pipeline = []policy.Step{{Strategy: "summarize", Params: map[string]any{"threshold": 4, "keep_last_n": 2}}}
 	logged, asked = &strings.Builder{}, new(atomic.Int64)
 	f = setupWith(t, dsn, p, Config{Lease: 10 * time.Second, Logger: slog.New(slog.NewTextHandler(logged, nil))})
-	f.w.planner.Registry.Summarizer = summarize.Func(func(ctx context.Context, _ summarize.Request) (string, error) {
+	f.w.planner.Registry.Summarizer = plan.Func(func(ctx context.Context, _ plan.Request) (string, error) {
 		asked.Add(1)
 		return answer(ctx)
 	})
@@ -82,7 +82,7 @@ func TestARunWithoutItsSummaryChangesNothing(t *testing.T) {
 	for code, err := range map[string]error{
 		"failed":       fmt.Errorf("401 for %s: message 4 \x00\xff", secret),
 		"timeout":      fmt.Errorf("the model: %w", context.DeadlineExceeded),
-		"no_model":     summarize.ErrNoModel,
+		"no_model":     plan.ErrNoModel,
 		"empty_answer": nil,
 	} {
 		t.Run(code, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestAPanickingSummarizerFailsTheRun(t *testing.T) {
 
 func TestErrorTexts(t *testing.T) {
 	t.Parallel()
-	got := errorText(&strategies.StrategyError{Strategy: "mine", Err: fmt.Errorf("token %s\nand\x00 %s", secret, strings.Repeat("é", 400))})
+	got := errorText(&pipeline.StrategyError{Strategy: "mine", Err: fmt.Errorf("token %s\nand\x00 %s", secret, strings.Repeat("é", 400))})
 	if strings.Contains(got, secret) || strings.ContainsAny(got, "\n\x00\uFFFD") || len(got) > 500 || !strings.HasPrefix(got, "strategy mine: token") {
 		t.Errorf("%q", got)
 	}

@@ -65,7 +65,7 @@ func Default() Config {
 }
 
 // Validate reports every setting that is out of range, as an errors.Join of
-// *policy.Fault values. Zeros are not replaced by defaults before.
+// *policy.FieldError values. Zeros are not replaced by defaults before.
 func (c Config) Validate() error {
 	faults := []error{
 		policy.Between("concurrency", c.Concurrency, 1, 10_000),
@@ -76,7 +76,7 @@ func (c Config) Validate() error {
 		policy.Between("check_interval", c.CheckInterval, time.Millisecond, time.Minute),
 	}
 	if c.Heartbeat > c.Lease/2 {
-		faults = append(faults, &policy.Fault{
+		faults = append(faults, &policy.FieldError{
 			Key: "heartbeat", Value: policy.Text(c.Heartbeat),
 			Want: fmt.Sprintf("at most half of worker.lease (%s), or a lease ends under a worker that lives", policy.Text(c.Lease)),
 		})

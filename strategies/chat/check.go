@@ -8,36 +8,36 @@ import (
 
 // FaultCode says what is wrong with a message of a view; it is stable and shown
 // to users.
-type FaultCode string
+type ViolationCode string
 
 // The faults of a view.
 const (
 	// FaultOrphanResult: a tool message that answers no call of the group it
 	// stands in: it never did (not Paired), its call is not in the view, or the
 	// call there has been answered in full.
-	FaultOrphanResult FaultCode = "orphan_result"
+	ViolationOrphanResult ViolationCode = "orphan_result"
 	// FaultUnansweredCall: a call message with fewer results than calls, while a
 	// user message follows somewhere in the view. Without one the call is open,
 	// which is no fault.
-	FaultUnansweredCall FaultCode = "unanswered_call"
+	ViolationUnansweredCall ViolationCode = "unanswered_call"
 	// FaultSplitGroup: a result that does not stand with its call, or reasoning
 	// that does not, because a summary or stand-in stands between.
-	FaultSplitGroup FaultCode = "split_group"
+	ViolationSplitGroup ViolationCode = "split_group"
 	// FaultSummarySplitsGroup: the summary or stand-in that stands between.
-	FaultSummarySplitsGroup FaultCode = "summary_splits_group"
+	ViolationSummarySplitsGroup ViolationCode = "summary_splits_group"
 	// FaultBeforeSystem: a message before a leading system message.
-	FaultBeforeSystem FaultCode = "before_system"
+	ViolationBeforeSystem ViolationCode = "before_system"
 )
 
 // Fault is one thing wrong with a view, at the entry with that Index.
-type Fault struct {
+type Violation struct {
 	Index int
 	Seq   Seq
-	Code  FaultCode
+	Code  ViolationCode
 }
 
 // String names the code and the message.
-func (f Fault) String() string { return fmt.Sprintf("%s at seq %d", f.Code, f.Seq) }
+func (f Violation) String() string { return fmt.Sprintf("%s at seq %d", f.Code, f.Seq) }
 
 // Check returns every fault of a view, in view order, and nil for a view that a
 // strict provider accepts. It takes metadata in view order (see Less) and one
@@ -64,7 +64,7 @@ func (f Fault) String() string { return fmt.Sprintf("%s at seq %d", f.Code, f.Se
 //   - whether the last user message and pinned messages are in the view.
 //
 // A plan made of whole groups breaks none of the first two.
-func Check(view []Meta) []Fault {
+func Check(view []Meta) []Violation {
 	if plain(view) {
 		return nil
 	}
@@ -88,7 +88,7 @@ func plain(view []Meta) bool {
 			results, thinking = true, false
 			continue
 		}
-		source, reasoning := m.Kind != KindSummary && m.Kind != KindStandIn, m.reasoningOnly()
+		source, reasoning := m.Kind != KindSummary && m.Kind != KindReplacement, m.reasoningOnly()
 		switch {
 		case left > 0 && (!reasoning || results),
 			!source && thinking,
@@ -107,7 +107,7 @@ func plain(view []Meta) bool {
 // scan is the pass over a view that Check and Repair share.
 type scan struct {
 	view   []Meta
-	faults []Fault
+	faults []Violation
 	groups []*batch
 	cur    *batch   // the call group that can still take members
 	open   []*batch // groups that lack results, with no user message behind them yet
@@ -158,23 +158,23 @@ func scanView(view []Meta) *scan {
 		}
 	}
 	s.close()
-	slices.SortStableFunc(s.faults, func(a, b Fault) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortStableFunc(s.faults, func(a, b Violation) int { return cmp.Compare(a.Index, b.Index) })
 	return s
 }
 
-func (s *scan) fault(code FaultCode, indexes ...int) {
+func (s *scan) fault(code ViolationCode, indexes ...int) {
 	for _, i := range indexes {
-		s.faults = append(s.faults, Fault{Index: i, Seq: s.view[i].Seq, Code: code})
+		s.faults = append(s.faults, Violation{Index: i, Seq: s.view[i].Seq, Code: code})
 	}
 }
 
 func (s *scan) leading(i int, m Meta) {
 	switch {
 	case s.system == 0:
-	case m.Role == RoleSystem && m.Kind == KindStandIn && m.Position == s.system:
+	case m.Role == RoleSystem && m.Kind == KindReplacement && m.Position == s.system:
 		s.system++ // stands for one, but has to stand first no more than others
 	case m.Role == RoleSystem && m.Kind == KindSource && m.Position == s.system:
-		s.fault(FaultBeforeSystem, s.before...)
+		s.fault(ViolationBeforeSystem, s.before...)
 		s.before = nil
 		s.systemEnd = m.Position
 		s.system++
@@ -189,7 +189,7 @@ func (s *scan) result(i int, m Meta) {
 	s.prefix, s.prefixPending = nil, nil
 	b := s.cur
 	if b == nil {
-		s.fault(FaultOrphanResult, i)
+		s.fault(ViolationOrphanResult, i)
 		return
 	}
 	b.tools = true
@@ -197,7 +197,7 @@ func (s *scan) result(i int, m Meta) {
 		b.results = append(b.results, i)
 		return
 	}
-	s.fault(FaultOrphanResult, i)
+	s.fault(ViolationOrphanResult, i)
 	if b.interrupted && m.Position != b.reach+1 {
 		s.close() // an addition stands in the place of the end of the group
 		return
@@ -226,10 +226,10 @@ func (s *scan) join(i int, m Meta) bool {
 		if m.Position != b.reach+1 {
 			return false
 		}
-		s.fault(FaultSplitGroup, i)
+		s.fault(ViolationSplitGroup, i)
 		for _, k := range b.pending {
 			if s.view[k].Role != RoleTool {
-				s.fault(FaultSummarySplitsGroup, k)
+				s.fault(ViolationSummarySplitsGroup, k)
 			}
 		}
 	}
@@ -246,8 +246,8 @@ func (s *scan) call(i int, m Meta) {
 		lastIntruder := s.prefixPending[n-1]
 		split, _ := slices.BinarySearch(s.prefix, lastIntruder)
 		if m.Position == s.view[s.prefix[len(s.prefix)-1]].Position+1 {
-			s.fault(FaultSplitGroup, s.prefix[:split]...)
-			s.fault(FaultSummarySplitsGroup, s.prefixPending...)
+			s.fault(ViolationSplitGroup, s.prefix[:split]...)
+			s.fault(ViolationSummarySplitsGroup, s.prefixPending...)
 			b.before = s.prefixPending
 		} else {
 			b.prefix = s.prefix[split:]
@@ -295,5 +295,5 @@ func (s *scan) close() {
 
 func (s *scan) unanswered(b *batch) {
 	b.unanswered = true
-	s.fault(FaultUnansweredCall, b.call)
+	s.fault(ViolationUnansweredCall, b.call)
 }

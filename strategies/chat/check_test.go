@@ -57,7 +57,7 @@ func parseView(t testing.TB, words string) []chat.Meta {
 				m.Role = chat.RoleUser
 			}
 		case 'A':
-			m.Kind = chat.KindStandIn
+			m.Kind = chat.KindReplacement
 		}
 		out = append(out, m)
 	}
@@ -150,7 +150,7 @@ func TestCheckAndRepair(t *testing.T) {
 			}
 			for _, d := range chat.Repair(view) {
 				mend := fmt.Sprintf("%s@%d", d.Action, d.Index)
-				if d.Action == chat.MendMove || d.Position != view[d.Index].Position {
+				if d.Action == chat.RepairMove || d.Position != view[d.Index].Position {
 					mend += fmt.Sprintf(">%d", d.Position)
 				}
 				mends = append(mends, mend)
@@ -179,7 +179,7 @@ func mendView(view []chat.Meta) []chat.Meta {
 	}
 	for _, d := range mends {
 		gone[d.Index] = true
-		if d.Action != chat.MendExclude {
+		if d.Action != chat.RepairExclude {
 			out = append(out, d.Meta(view[d.Index], next))
 			next++
 		}
@@ -228,11 +228,11 @@ func TestRepairLeavesNoFault(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ms := messages.Draw(t, "messages")
-		mended := chat.Mended(ms)
+		mended := chat.Repaired(ms)
 		if left := chat.Check(chat.Describe(mended)); len(left) > 0 {
 			t.Fatalf("left after the repair: %v", left)
 		}
-		if again := chat.Mended(mended); len(mended) > 0 && &again[0] != &mended[0] {
+		if again := chat.Repaired(mended); len(mended) > 0 && &again[0] != &mended[0] {
 			t.Fatal("a mended history was mended again")
 		}
 		// Nothing that was said is lost, and no call has turned up.
@@ -268,7 +268,7 @@ func TestRepairOfAnyView(t *testing.T) {
 			switch rapid.IntRange(0, 9).Draw(t, "fate") {
 			case 0, 1:
 			case 2:
-				m.Seq, m.Kind = next, chat.KindStandIn
+				m.Seq, m.Kind = next, chat.KindReplacement
 				next++
 				fallthrough
 			default:
@@ -278,7 +278,7 @@ func TestRepairOfAnyView(t *testing.T) {
 		for range rapid.IntRange(0, 4).Draw(t, "summaries") {
 			m := chat.Meta{
 				Seq: next, Position: chat.Seq(rapid.IntRange(0, len(log)+1).Draw(t, "at")),
-				Kind:  rapid.SampledFrom([]chat.Kind{chat.KindSummary, chat.KindStandIn}).Draw(t, "kind"),
+				Kind:  rapid.SampledFrom([]chat.Kind{chat.KindSummary, chat.KindReplacement}).Draw(t, "kind"),
 				Role:  rapid.SampledFrom([]chat.Role{chat.RoleUser, chat.RoleAssistant, chat.RoleSystem}).Draw(t, "role"),
 				Flags: chat.HasText,
 			}
@@ -323,33 +323,33 @@ func TestMendApply(t *testing.T) {
 	kept.ID = ""
 	image := chat.Part{Type: "image_url", Raw: json.RawMessage(`{}`)}
 	tests := map[string]struct {
-		action   chat.MendAction
+		action   chat.RepairAction
 		in, want chat.Message
 		answered []string
 	}{
 		"a result": {
-			action: chat.MendTextify, in: result("grep", chat.TextContent("3 hits")),
+			action: chat.RepairTextify, in: result("grep", chat.TextContent("3 hits")),
 			want: text("[Result of tool grep whose call is missing]\n3 hits"),
 		},
 		"a result of nobody that is empty": {
-			action: chat.MendTextify, in: result("", chat.Content{Null: true}),
+			action: chat.RepairTextify, in: result("", chat.Content{Null: true}),
 			want: text("[Result of a tool whose call is missing]\n"),
 		},
 		"a result in parts": {
-			action: chat.MendTextify,
+			action: chat.RepairTextify,
 			in:     result("shot", chat.Content{Parts: []chat.Part{{Type: "text", Text: "here"}, image, image}}),
 			want:   text("[Result of tool shot whose call is missing]\nhere\n[2 media parts not shown]"),
 		},
-		"calls that nobody answered": {action: chat.MendDropCalls, in: call("a"), want: plain},
+		"calls that nobody answered": {action: chat.RepairDropCalls, in: call("a"), want: plain},
 		"calls of one id, one answered": {
-			action: chat.MendKeepAnswered, in: call("a", "b", "a", "c"), answered: []string{"b", "a"}, want: kept,
+			action: chat.RepairKeepAnswered, in: call("a", "b", "a", "c"), answered: []string{"b", "a"}, want: kept,
 		},
-		"excluded": {action: chat.MendExclude, in: call("a")},
+		"excluded": {action: chat.RepairExclude, in: call("a")},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := chat.Mend{Action: tt.action}.Apply(tt.in, tt.answered)
+			got := chat.RepairStep{Action: tt.action}.Apply(tt.in, tt.answered)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("stand-in (-want +got):\n%s", diff)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/growth"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
 // metasOf reads a message out of every byte: what it is, and whether it is a

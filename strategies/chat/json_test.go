@@ -267,6 +267,6 @@ func FuzzMessageJSON(f *testing.F) {
 			t.Errorf("%d repairs, then %d more", n, again)
 		}
 		roundTrip(t, m)
-		_ = chat.Describe(chat.Mended([]chat.Message{m}))
+		_ = chat.Describe(chat.Repaired([]chat.Message{m}))
 	})
 }

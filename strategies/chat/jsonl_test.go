@@ -198,7 +198,7 @@ func TestRealConversations(t *testing.T) {
 			}
 			defer f.Close()
 			in := chat.NewReader(f)
-			sessions, messages, faults := 0, 0, map[chat.FaultCode]int{}
+			sessions, messages, faults := 0, 0, map[chat.ViolationCode]int{}
 			for {
 				s, err := in.Next()
 				if errors.Is(err, io.EOF) {
@@ -224,7 +224,7 @@ func TestRealConversations(t *testing.T) {
 				for _, fault := range chat.Check(chat.Describe(s.Messages)) {
 					faults[fault.Code]++
 				}
-				if left := chat.Check(chat.Describe(chat.Mended(s.Messages))); len(left) > 0 {
+				if left := chat.Check(chat.Describe(chat.Repaired(s.Messages))); len(left) > 0 {
 					t.Errorf("session %s: %d faults left, first %v", s.ID, len(left), left[0])
 				}
 			}

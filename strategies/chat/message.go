@@ -29,7 +29,7 @@ const (
 	KindSummary Kind = "summary"
 	// KindStandIn is one message rewritten for the view: a stub, a clamped
 	// output, an orphaned result turned into text.
-	KindStandIn Kind = "replacement"
+	KindReplacement Kind = "replacement"
 )
 
 // Message is one chat-completions message together with the envelope the store

@@ -44,7 +44,7 @@ func TestPlainViewsHaveNoFaults(t *testing.T) {
 		view = slices.DeleteFunc(view, func(Meta) bool { return rapid.IntRange(0, 9).Draw(t, "gone") == 0 })
 		for i := range view {
 			if rapid.IntRange(0, 9).Draw(t, "replaced") == 0 {
-				view[i].Seq, view[i].Kind = next, KindStandIn
+				view[i].Seq, view[i].Kind = next, KindReplacement
 				next++
 			}
 		}

@@ -9,31 +9,31 @@ import (
 )
 
 // MendAction is what a repair does with one message of a view.
-type MendAction string
+type RepairAction string
 
 // The actions of a repair. All but MendExclude put a stand-in in the place of the
 // message; Mend.Apply writes it.
 const (
 	// MendTextify turns a result without its call into an assistant text.
-	MendTextify MendAction = "textify"
+	RepairTextify RepairAction = "textify"
 	// MendDropCalls leaves the text of a call message that nobody answered.
-	MendDropCalls MendAction = "drop_calls"
+	RepairDropCalls RepairAction = "drop_calls"
 	// MendKeepAnswered leaves the calls of a message that were answered.
-	MendKeepAnswered MendAction = "keep_answered"
+	RepairKeepAnswered RepairAction = "keep_answered"
 	// MendExclude takes the message out of the view: it is part of the group of
 	// a call that nobody answered and that says nothing.
-	MendExclude MendAction = "exclude"
+	RepairExclude RepairAction = "exclude"
 	// MendMove puts the same message to another position.
-	MendMove MendAction = "move"
+	RepairMove RepairAction = "move"
 )
 
 // Mend is one step of a repair, for the entry of the view with that Index.
-type Mend struct {
+type RepairStep struct {
 	Index  int
 	Seq    Seq
-	Action MendAction
+	Action RepairAction
 	// Reason is the fault that the mend removes.
-	Reason FaultCode
+	Reason ViolationCode
 	// Position is where the stand-in stands: in the place of the message, or
 	// beside the group it must not stand in, or behind the system messages.
 	// Stand-ins get their seqs in the order of the mends, above all others.
@@ -51,7 +51,7 @@ type Mend struct {
 // that was moved behind a group shares the position of its last member: rewriting
 // that member later puts the rewritten one, whose seq is higher, behind it. Check
 // sees that, and Repair moves it again.
-func Repair(view []Meta) []Mend {
+func Repair(view []Meta) []RepairStep {
 	if plain(view) {
 		return nil
 	}
@@ -63,7 +63,7 @@ func Repair(view []Meta) []Mend {
 	// What is taken out of the view can leave neighbours that never were any, so
 	// the result is looked at again. One round is nearly always enough.
 	for range maxRounds {
-		after, from := applyMends(view, mends)
+		after, from := applyRepairs(view, mends)
 		again := scanView(after)
 		if len(again.faults) == 0 {
 			break
@@ -76,23 +76,23 @@ func Repair(view []Meta) []Mend {
 const maxRounds = 4
 
 // mends are the mends of the faults of one scan, in view order.
-func (s *scan) mends() []Mend {
-	mends := make(map[int]Mend, len(s.faults))
+func (s *scan) mends() []RepairStep {
+	mends := make(map[int]RepairStep, len(s.faults))
 	for _, f := range s.faults {
-		m := Mend{Index: f.Index, Seq: f.Seq, Reason: f.Code, Position: s.view[f.Index].Position}
+		m := RepairStep{Index: f.Index, Seq: f.Seq, Reason: f.Code, Position: s.view[f.Index].Position}
 		switch f.Code {
-		case FaultOrphanResult:
-			m.Action = MendTextify
-		case FaultSummarySplitsGroup:
-			m.Action = MendMove
-		case FaultBeforeSystem:
-			m.Action, m.Position = MendMove, s.systemEnd
+		case ViolationOrphanResult:
+			m.Action = RepairTextify
+		case ViolationSummarySplitsGroup:
+			m.Action = RepairMove
+		case ViolationBeforeSystem:
+			m.Action, m.Position = RepairMove, s.systemEnd
 		default:
 			continue // mended with its group below, or by moving what splits it
 		}
 		if old, twice := mends[f.Index]; twice {
 			m.Position = max(m.Position, old.Position)
-			if old.Action == MendTextify {
+			if old.Action == RepairTextify {
 				m.Action, m.Reason = old.Action, old.Reason
 			}
 		}
@@ -116,13 +116,13 @@ func (s *scan) mends() []Mend {
 	return inOrder(mends)
 }
 
-func inOrder(mends map[int]Mend) []Mend {
-	return slices.SortedFunc(maps.Values(mends), func(a, b Mend) int { return cmp.Compare(a.Index, b.Index) })
+func inOrder(mends map[int]RepairStep) []RepairStep {
+	return slices.SortedFunc(maps.Values(mends), func(a, b RepairStep) int { return cmp.Compare(a.Index, b.Index) })
 }
 
 // applyMends is the view after mends, and for each of its entries the index of
 // the entry of view that it comes from.
-func applyMends(view []Meta, mends []Mend) (after []Meta, from []int) {
+func applyRepairs(view []Meta, mends []RepairStep) (after []Meta, from []int) {
 	next := Seq(1)
 	for _, m := range view {
 		next = max(next, m.Seq+1)
@@ -137,7 +137,7 @@ func applyMends(view []Meta, mends []Mend) (after []Meta, from []int) {
 			out = append(out, entry{m, i})
 			continue
 		}
-		if d := mends[0]; d.Action != MendExclude {
+		if d := mends[0]; d.Action != RepairExclude {
 			out = append(out, entry{d.Meta(m, next), i})
 			next++
 		}
@@ -157,12 +157,12 @@ func applyMends(view []Meta, mends []Mend) (after []Meta, from []int) {
 
 // merge puts the mends of what came out of a first repair into the mends of the
 // first repair.
-func merge(first, second []Mend, view, after []Meta, from []int) []Mend {
+func merge(first, second []RepairStep, view, after []Meta, from []int) []RepairStep {
 	origin := make(map[Seq]Seq, len(after))
 	for i, m := range after {
 		origin[m.Seq] = view[from[i]].Seq
 	}
-	mends := make(map[int]Mend, len(first)+len(second))
+	mends := make(map[int]RepairStep, len(first)+len(second))
 	for _, d := range first {
 		mends[d.Index] = d
 	}
@@ -172,7 +172,7 @@ func merge(first, second []Mend, view, after []Meta, from []int) []Mend {
 		for i, q := range d.Results {
 			d.Results[i] = origin[q]
 		}
-		if old, twice := mends[d.Index]; twice && d.Action == MendMove {
+		if old, twice := mends[d.Index]; twice && d.Action == RepairMove {
 			old.Position = d.Position
 			d = old
 		}
@@ -181,11 +181,11 @@ func merge(first, second []Mend, view, after []Meta, from []int) []Mend {
 	return inOrder(mends)
 }
 
-func (s *scan) mendUnanswered(b *batch, mends map[int]Mend) {
-	put := func(i int, action MendAction) Mend {
-		m := Mend{
+func (s *scan) mendUnanswered(b *batch, mends map[int]RepairStep) {
+	put := func(i int, action RepairAction) RepairStep {
+		m := RepairStep{
 			Index: i, Seq: s.view[i].Seq, Action: action,
-			Reason: FaultUnansweredCall, Position: s.view[i].Position,
+			Reason: ViolationUnansweredCall, Position: s.view[i].Position,
 		}
 		if old, twice := mends[i]; twice {
 			m.Position = max(m.Position, old.Position)
@@ -196,13 +196,13 @@ func (s *scan) mendUnanswered(b *batch, mends map[int]Mend) {
 	call := s.view[b.call]
 	switch {
 	case len(b.results) > 0:
-		m := put(b.call, MendKeepAnswered)
+		m := put(b.call, RepairKeepAnswered)
 		for _, i := range b.results {
 			m.Results = append(m.Results, s.view[i].Seq)
 		}
 		mends[b.call] = m
 	case call.Has(HasText) || call.Has(HasMedia):
-		put(b.call, MendDropCalls)
+		put(b.call, RepairDropCalls)
 		// The reasoning behind the call now belongs to whatever follows it: what
 		// stood in between goes in front of it.
 		for _, i := range b.inside {
@@ -211,29 +211,29 @@ func (s *scan) mendUnanswered(b *batch, mends map[int]Mend) {
 			mends[i] = m
 		}
 	default:
-		put(b.call, MendExclude)
+		put(b.call, RepairExclude)
 		for _, i := range slices.Concat(b.prefix, b.reasoning) {
-			put(i, MendExclude)
+			put(i, RepairExclude)
 		}
 	}
 }
 
 // Meta is the metadata of the stand-in for the message that m describes, with
 // number seq and without a token count. It is the zero Meta for MendExclude.
-func (d Mend) Meta(m Meta, seq Seq) Meta {
-	if d.Action == MendExclude {
+func (d RepairStep) Meta(m Meta, seq Seq) Meta {
+	if d.Action == RepairExclude {
 		return Meta{}
 	}
-	m.Seq, m.Position, m.Kind, m.Tokens = seq, d.Position, KindStandIn, 0
+	m.Seq, m.Position, m.Kind, m.Tokens = seq, d.Position, KindReplacement, 0
 	m.Flags &^= Estimated | Moved
 	switch d.Action {
-	case MendTextify:
+	case RepairTextify:
 		m.Role, m.Flags, m.Calls = RoleAssistant, HasText, 0
-	case MendDropCalls:
+	case RepairDropCalls:
 		m.Calls = 0
-	case MendKeepAnswered:
+	case RepairKeepAnswered:
 		m.Calls = len(d.Results)
-	case MendExclude, MendMove: // see above; nothing but its position
+	case RepairExclude, RepairMove: // see above; nothing but its position
 	}
 	return m
 }
@@ -242,16 +242,16 @@ func (d Mend) Meta(m Meta, seq Seq) Meta {
 // is read for MendKeepAnswered alone, and an id in it stands for one call. The
 // stand-in has no ID, being a message of its own; for MendExclude there is none,
 // and Apply returns the zero Message.
-func (d Mend) Apply(m Message, answered []string) Message {
+func (d RepairStep) Apply(m Message, answered []string) Message {
 	m.ID = ""
 	switch d.Action {
-	case MendExclude:
+	case RepairExclude:
 		return Message{}
-	case MendTextify:
+	case RepairTextify:
 		return textify(m)
-	case MendDropCalls:
+	case RepairDropCalls:
 		m.ToolCalls = nil
-	case MendKeepAnswered:
+	case RepairKeepAnswered:
 		left := slices.Clone(answered)
 		var kept []ToolCall
 		for _, c := range m.ToolCalls {
@@ -261,7 +261,7 @@ func (d Mend) Apply(m Message, answered []string) Message {
 			}
 		}
 		m.ToolCalls = kept
-	case MendMove: // its words stay
+	case RepairMove: // its words stay
 	}
 	return m
 }
@@ -290,17 +290,17 @@ func textify(m Message) Message {
 
 // Mended returns a history without faults: ms with the repair of its own view
 // applied, or ms itself where there is nothing to repair.
-func Mended(ms []Message) []Message {
+func Repaired(ms []Message) []Message {
 	view := Describe(ms)
 	mends := Repair(view)
 	if len(mends) == 0 {
 		return ms
 	}
-	step := make(map[int]Mend, len(mends))
+	step := make(map[int]RepairStep, len(mends))
 	for _, d := range mends {
 		step[d.Index] = d
 	}
-	_, from := applyMends(view, mends)
+	_, from := applyRepairs(view, mends)
 	out := make([]Message, len(from))
 	for i, k := range from {
 		d, mend := step[k]

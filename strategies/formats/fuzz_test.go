@@ -12,7 +12,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/formats"
-	"github.com/sessionstore/compactor/strategies/internal/growth"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
 // fuzz reads anything as a format: it ends, errors name a line, the report adds

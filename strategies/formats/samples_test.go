@@ -41,7 +41,7 @@ func TestSamples(t *testing.T) {
 					t.Errorf("message %d has no time", i)
 				}
 			}
-			if faults := chat.Check(chat.Describe(chat.Mended(s.Messages))); len(faults) > 0 {
+			if faults := chat.Check(chat.Describe(chat.Repaired(s.Messages))); len(faults) > 0 {
 				t.Errorf("faults %v", faults)
 			}
 			t.Logf("%d messages, %v, dropped %v, faults %v", len(s.Messages), s.Report.Other, s.Report.Dropped, chat.Check(chat.Describe(s.Messages)))

@@ -147,7 +147,7 @@ func fill[T comparable](v *T, d T) {
 }
 
 // Validate reports everything that is wrong at once, profiles included, as an
-// errors.Join of *policy.Fault values, and nil when nothing is.
+// errors.Join of *policy.FieldError values, and nil when nothing is.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var fs configErrors

@@ -74,12 +74,12 @@ type configErrors struct {
 
 func (fs *configErrors) add(ok bool, key string, value any, want string, args ...any) {
 	if !ok {
-		fs.errs = append(fs.errs, &policy.Fault{Key: fs.prefix + key, Value: fmt.Sprint(value), Want: fmt.Sprintf(want, args...)})
+		fs.errs = append(fs.errs, &policy.FieldError{Key: fs.prefix + key, Value: fmt.Sprint(value), Want: fmt.Sprintf(want, args...)})
 	}
 }
 
 // Validate reports everything that is wrong with the profile at once, as an
-// errors.Join of *policy.Fault values, and nil when nothing is. It looks for no key.
+// errors.Join of *policy.FieldError values, and nil when nothing is. It looks for no key.
 func (p Profile) Validate() error {
 	var fs configErrors
 	p.validate(&fs)

@@ -73,7 +73,7 @@ func keys(t *testing.T, err error) (out []string) {
 		t.Fatalf("not a joined error: %v", err)
 	}
 	for _, err := range joined.Unwrap() {
-		f, ok := errors.AsType[*policy.Fault](err)
+		f, ok := errors.AsType[*policy.FieldError](err)
 		if !ok {
 			t.Fatalf("not a fault: %v", err)
 		}

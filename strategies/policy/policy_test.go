@@ -187,7 +187,7 @@ func TestValidate(t *testing.T) {
 			if diff := cmp.Diff(strings.Join(tc.want, "\n"), fmt.Sprint(err)); diff != "" {
 				t.Error(diff)
 			}
-			var f *Fault
+			var f *FieldError
 			if !errors.As(err, &f) || f.Key == "" {
 				t.Errorf("no *Fault in %v", err)
 			}

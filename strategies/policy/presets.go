@@ -67,7 +67,7 @@ func PresetNamed(name string) (Preset, error) {
 	all := Presets()
 	i := slices.IndexFunc(all, func(p Preset) bool { return p.Name == name })
 	if i < 0 {
-		return Preset{}, &Fault{Key: "preset", Value: quote(name), Want: "one of " + strings.Join(PresetNames(), ", ")}
+		return Preset{}, &FieldError{Key: "preset", Value: quote(name), Want: "one of " + strings.Join(PresetNames(), ", ")}
 	}
 	return all[i], nil
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 func TestPresetsAreValidPoliciesThatCanBeMade(t *testing.T) {
 	t.Parallel()
 	bare, full := strategies.Builtin(), strategies.Builtin()
-	full.Summarizer = summarize.Func(func(context.Context, summarize.Request) (string, error) { return "so far", nil })
-	build := func(r *strategies.Registry) func(string, map[string]any) error {
+	full.Summarizer = plan.Func(func(context.Context, plan.Request) (string, error) { return "so far", nil })
+	build := func(r *plan.Registry) func(string, map[string]any) error {
 		return func(name string, params map[string]any) error { _, err := r.New(name, params); return err }
 	}
 	for _, preset := range policy.Presets() {
@@ -61,7 +61,7 @@ func TestPresetsGoUnderWhatIsSaid(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"preset":"chat","pipeline":[{"strategy":"truncation"}]}`), &p); err != nil || p.Pipeline[0].Strategy != "truncation" {
 		t.Errorf("%v, %+v", err, p.Pipeline)
 	}
-	var fault *policy.Fault
+	var fault *policy.FieldError
 	for _, err := range []error{json.Unmarshal([]byte(`{"preset":"chatty"}`), &p), policy.Policy{Preset: "chatty"}.Validate()} {
 		if !errors.As(err, &fault) || !strings.Contains(err.Error(), `preset: "chatty": want one of chat, research, strict, tool_heavy`) {
 			t.Errorf("%v", err)

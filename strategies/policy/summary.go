@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/backoff"
-	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // Summary is how summaries are made, and what becomes of a run without one.
@@ -17,7 +16,7 @@ type Summary struct {
 	// the pipeline: keep, extractive, truncate or marker.
 	OnFailure string `yaml:"on_failure" json:"on_failure"`
 	// Size is how long a summary may be, where the strategy does not say.
-	Size summarize.Size `yaml:"size" json:"size"`
+	Size Size `yaml:"size" json:"size"`
 	// References is how much room references have beside the prose of a model, as a
 	// fraction of the size.
 	References float64 `yaml:"references" json:"references"`
@@ -26,7 +25,7 @@ type Summary struct {
 	// Instruction is what a summary should be like, beside what the prompt says.
 	Instruction string `yaml:"instruction" json:"instruction,omitempty"`
 	// PreTrim shortens what a model reads, in order. It changes nothing that is stored.
-	PreTrim []summarize.PreTrim `yaml:"pre_trim" json:"pre_trim"`
+	PreTrim []PreTrim `yaml:"pre_trim" json:"pre_trim"`
 	// MaxParts is in how many prompts a summary may be made; the oldest messages beyond
 	// them are left out.
 	MaxParts int `yaml:"max_parts" json:"max_parts"`
@@ -58,15 +57,15 @@ func onFailures() []string {
 // DefaultSummary is how a fresh installation makes summaries.
 func DefaultSummary() Summary {
 	return Summary{
-		OnFailure: OnFailureKeep, Size: summarize.DefaultSize(), References: 0.25, PreTrim: defaultPreTrim(),
+		OnFailure: OnFailureKeep, Size: DefaultSize(), References: 0.25, PreTrim: defaultPreTrim(),
 		MaxParts: 4, Cooldown: backoff.Cooldown, CooldownNoModel: backoff.CooldownNoProvider,
 	}
 }
 
 // defaultPreTrim shortens what tools said, and leaves out what the agent did last before
 // anything that the user said.
-func defaultPreTrim() []summarize.PreTrim {
-	return []summarize.PreTrim{{Step: summarize.TailLines}, {Step: summarize.CapToolContent}, {Step: summarize.DropAgentItems}}
+func defaultPreTrim() []PreTrim {
+	return []PreTrim{{Step: TailLines}, {Step: CapToolContent}, {Step: DropAgentItems}}
 }
 
 // Rest is how long automatic runs leave a session alone whose summary was not had: by
@@ -112,7 +111,7 @@ func (fs *faults) nested(prefix string, err error) {
 	for _, err := range joined.Unwrap() {
 		key, rest, _ := strings.Cut(err.Error(), ": ")
 		value, want, _ := strings.Cut(rest, ": want ")
-		*fs = append(*fs, &Fault{Key: prefix + key, Value: value, Want: want})
+		*fs = append(*fs, &FieldError{Key: prefix + key, Value: value, Want: want})
 	}
 }
 

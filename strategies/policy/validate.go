@@ -20,7 +20,7 @@ const maxTokens chat.Tokens = 1_000_000_000
 
 // Fault is one thing that is wrong with a policy, or with the settings of a package that
 // goes by one.
-type Fault struct {
+type FieldError struct {
 	// Key is the yaml key, with a position or map key where it has one:
 	// "start", "pipeline[1].strategy", "windows[gpt-4]".
 	Key string
@@ -31,14 +31,14 @@ type Fault struct {
 }
 
 // Error names the key, the value and what is allowed.
-func (f *Fault) Error() string { return fmt.Sprintf("%s: %s: want %s", f.Key, f.Value, f.Want) }
+func (f *FieldError) Error() string { return fmt.Sprintf("%s: %s: want %s", f.Key, f.Value, f.Want) }
 
 // Between returns a *Fault unless v is at least lo and at most hi.
 func Between[T cmp.Ordered](key string, v, lo, hi T) error {
 	if v >= lo && v <= hi {
 		return nil
 	}
-	return &Fault{Key: key, Value: Text(v), Want: Text(lo) + " to " + Text(hi)}
+	return &FieldError{Key: key, Value: Text(v), Want: Text(lo) + " to " + Text(hi)}
 }
 
 // Text returns a value as a Fault shows it: a duration without its parts that are zero.
@@ -60,7 +60,7 @@ type faults []error
 
 func (fs *faults) add(ok bool, key string, value any, want string, args ...any) {
 	if !ok {
-		*fs = append(*fs, &Fault{Key: key, Value: fmt.Sprint(value), Want: fmt.Sprintf(want, args...)})
+		*fs = append(*fs, &FieldError{Key: key, Value: fmt.Sprint(value), Want: fmt.Sprintf(want, args...)})
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/sessionstore/compactor/strategies/internal/growth"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
 // made is a secret that nobody uses, put together here so that no file of this

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -24,7 +24,7 @@ var screen = json.RawMessage(`{"type":"image_url","image_url":{"url":"data:image
 // concurrent use.
 type Log struct {
 	messages []chat.Message
-	entries  []strategies.Entry
+	entries  []plan.Entry
 	tokens   chat.Tokens
 	loaded   atomic.Int64
 }
@@ -69,18 +69,18 @@ func Agent(n int) *Log {
 
 // Of is the log of messages, all of them in the view.
 func Of(ms []chat.Message) *Log {
-	l := &Log{messages: ms, entries: make([]strategies.Entry, len(ms))}
+	l := &Log{messages: ms, entries: make([]plan.Entry, len(ms))}
 	for i, m := range chat.Describe(ms) {
 		m.Tokens = tokens.Chars4{}.Message(&ms[i])
 		l.tokens += m.Tokens
-		l.entries[i] = strategies.Entry{Meta: m, Included: true}
+		l.entries[i] = plan.Entry{Meta: m, Included: true}
 	}
 	return l
 }
 
 // Transcript is a fresh transcript of the log without content.
-func (l *Log) Transcript() *strategies.Transcript {
-	return &strategies.Transcript{Entries: l.entries, Counter: tokens.Chars4{}}
+func (l *Log) Transcript() *plan.Transcript {
+	return &plan.Transcript{Entries: l.entries, Counter: tokens.Chars4{}}
 }
 
 // Load reads content, as the pipeline asks for it.

@@ -6,13 +6,13 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies"
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // Registry is the built-in strategies with a summarizer that calls no model.
-func Registry() *strategies.Registry {
+func Registry() *plan.Registry {
 	r := strategies.Builtin()
-	r.Summarizer = summarize.Func(func(_ context.Context, q summarize.Request) (string, error) {
+	r.Summarizer = plan.Func(func(_ context.Context, q plan.Request) (string, error) {
 		return fmt.Sprintf("SUMMARY(%d)", 1+strings.Count(q.User, "\n")), nil
 	})
 	return r
@@ -20,18 +20,18 @@ func Registry() *strategies.Registry {
 
 // Default makes a strategy with its default parameters; those that it requires are
 // such that it has half of the log to take.
-func (l *Log) Default(r *strategies.Registry, name string) (strategies.Strategy, error) {
+func (l *Log) Default(r *plan.Registry, name string) (plan.Strategy, error) {
 	half := int(l.tokens / 2)
-	required := strategies.Params{
+	required := plan.Params{
 		"max_n": half, "compact_to": half, "token_budget": half,
 		"max_context_window_tokens": 2 * half, "max_output_tokens": half / 4,
 		"keep_last_groups": len(l.entries) / 4,
 		"n":                max(1, len(l.entries)/16),
 		"threshold":        len(l.entries) / 4,
 		"max_tokens":       half,
-		"rules":            []any{strategies.Params{"tool": "*", "action": "collapse"}, strategies.Params{"source_id": "*", "action": "drop"}},
+		"rules":            []any{plan.Params{"tool": "*", "action": "collapse"}, plan.Params{"source_id": "*", "action": "drop"}},
 	}
-	params := strategies.Params{}
+	params := plan.Params{}
 	for _, info := range r.Describe() {
 		if info.Name != name {
 			continue
@@ -52,7 +52,7 @@ func (l *Log) Default(r *strategies.Registry, name string) (strategies.Strategy,
 	case "clamp":
 		params["max_tokens"] = Characters / 5
 	case "token_budget":
-		params["strategies"] = []any{strategies.Params{"strategy": "selective_tool_call", "params": strategies.Params{"keep_last_tool_call_groups": len(l.entries) / 8}}}
+		params["strategies"] = []any{plan.Params{"strategy": "selective_tool_call", "params": plan.Params{"keep_last_tool_call_groups": len(l.entries) / 8}}}
 	}
 	return r.New(name, params)
 }

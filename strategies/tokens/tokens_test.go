@@ -13,7 +13,7 @@ import (
 	"github.com/pkoukk/tiktoken-go"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/growth"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 

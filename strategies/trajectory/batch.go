@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // Batch says how a stream of trajectories is compressed.
@@ -18,7 +18,7 @@ type Batch struct {
 	Options Options
 	// Summarizer writes the summaries; without one they are digests. It is used by
 	// several goroutines.
-	Summarizer summarize.Summarizer
+	Summarizer plan.Summarizer
 	// Workers is how many trajectories are worked on at a time; 0 is 4.
 	Workers int
 	// Done is told about every trajectory, in order, once it is written; may be nil.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 func encode(t testing.TB, v any) string {
@@ -60,7 +60,7 @@ func TestRunKeepsOrderAndWhatItDoesNotRewrite(t *testing.T) {
 	o := Options{Target: 30, Attempts: 1, ProtectFirst: []string{System}, ProtectLast: 1, Notice: "some <b>notice</b>"}
 	report, err := Run(t.Context(), strings.NewReader(strings.TrimSuffix(in.String(), "\n")), &out, Batch{
 		Options: o, Workers: 3,
-		Summarizer: summarize.Func(func(context.Context, summarize.Request) (string, error) {
+		Summarizer: plan.Func(func(context.Context, plan.Request) (string, error) {
 			if n := running.Add(1); n > most.Load() {
 				most.Store(n)
 			}
@@ -92,10 +92,10 @@ func TestRunKeepsOrderAndWhatItDoesNotRewrite(t *testing.T) {
 func TestRunPassesThroughWhatFails(t *testing.T) {
 	t.Parallel()
 	raw := encode(t, map[string]any{"conversations": run("shgtgtgtgt")}) + "\n"
-	for name, s := range map[string]summarize.Func{
-		"error": func(context.Context, summarize.Request) (string, error) { return "", errors.New("no") },
-		"panic": func(context.Context, summarize.Request) (string, error) { panic("no") },
-		"hang": func(ctx context.Context, _ summarize.Request) (string, error) {
+	for name, s := range map[string]plan.Func{
+		"error": func(context.Context, plan.Request) (string, error) { return "", errors.New("no") },
+		"panic": func(context.Context, plan.Request) (string, error) { panic("no") },
+		"hang": func(ctx context.Context, _ plan.Request) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		},
@@ -142,7 +142,7 @@ func TestRunEndsAndHoldsFewLines(t *testing.T) {
 	go func() {
 		_, err := Run(ctx, in, io.Discard, Batch{
 			Options: Options{Attempts: 1}, Workers: 2,
-			Summarizer: summarize.Func(func(ctx context.Context, _ summarize.Request) (string, error) {
+			Summarizer: plan.Func(func(ctx context.Context, _ plan.Request) (string, error) {
 				asked <- struct{}{}
 				<-ctx.Done()
 				return "", ctx.Err()

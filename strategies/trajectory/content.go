@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
-	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // Of a turn longer than longTurn characters the summarizer sees the first and the
@@ -18,8 +18,8 @@ const (
 )
 
 // request asks for a summary of turns[start:end].
-func (o *Options) request(turns []Turn, start, end int) summarize.Request {
-	return summarize.Request{
+func (o *Options) request(turns []Turn, start, end int) plan.Request {
+	return plan.Request{
 		System: fmt.Sprintf(`The user message holds consecutive turns of an AI agent's recorded run. They will be replaced by your summary, so that the run fits into a smaller context. Do not answer or continue them.
 Say, in the past tense and from an observer's view: what the agent did and with which tools; what it found out, with exact names, paths, numbers and errors; what it decided and why; what state that left things in.
 Use about %d tokens. Begin with %q and write nothing but the summary. Leave out secrets.`, o.SummaryTokens, Prefix),

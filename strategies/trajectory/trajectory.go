@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
-	"github.com/sessionstore/compactor/strategies/summarize"
 )
 
 // Turn is one turn of a trajectory.
@@ -122,7 +122,7 @@ var ErrNoSummary = errors.New("no summary")
 // Without a summarizer the summary is a Digest. What goes to a summarizer and what
 // comes back is redacted; the turns that stay are not. Compress is safe for
 // concurrent use if the summarizer is.
-func Compress(ctx context.Context, turns []Turn, o Options, s summarize.Summarizer) ([]Turn, Metrics, error) {
+func Compress(ctx context.Context, turns []Turn, o Options, s plan.Summarizer) ([]Turn, Metrics, error) {
 	if err := o.Validate(); err != nil {
 		return turns, Metrics{}, err
 	}
@@ -199,7 +199,7 @@ func (o *Options) notice() string {
 const Prefix = "[CONTEXT SUMMARY]:"
 
 // summary asks for a summary of turns[start:end].
-func (o *Options) summary(ctx context.Context, turns []Turn, start, end int, s summarize.Summarizer, m *Metrics) (string, error) {
+func (o *Options) summary(ctx context.Context, turns []Turn, start, end int, s plan.Summarizer, m *Metrics) (string, error) {
 	if s == nil {
 		return prefixed(Digest(turns[start:end], 4*o.SummaryTokens)), nil
 	}

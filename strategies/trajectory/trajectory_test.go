@@ -12,17 +12,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/sessionstore/compactor/strategies/summarize"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // says is a summarizer that gives one answer and remembers what it was asked.
 type says struct {
 	answer string
 	err    error
-	asked  []summarize.Request
+	asked  []plan.Request
 }
 
-func (s *says) Summarize(_ context.Context, r summarize.Request) (string, error) {
+func (s *says) Summarize(_ context.Context, r plan.Request) (string, error) {
 	s.asked = append(s.asked, r)
 	return s.answer, s.err
 }

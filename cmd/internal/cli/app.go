@@ -14,9 +14,9 @@ import (
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/llm/redislimit"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/worker"
 	"github.com/sessionstore/compactor/worker/jobs"
@@ -42,7 +42,7 @@ type AppOptions struct {
 	// Migrate applies pending migrations; else they are an error.
 	Migrate bool
 	// Registry holds the strategies that policies may name.
-	Registry *strategies.Registry
+	Registry *plan.Registry
 	// Environ is where the keys of models are, in the form of os.Environ.
 	Environ []string
 }
@@ -141,10 +141,10 @@ func StoreConfig(c config.Config) store.Config {
 }
 
 // NewPlanner plans by the configured policy with the strategies of a registry.
-func NewPlanner(c config.Config, registry *strategies.Registry) *worker.Planner {
+func NewPlanner(c config.Config, registry *plan.Registry) *worker.Planner {
 	return &worker.Planner{
 		Policy: c.Policy, Registry: registry, Window: tokens.Window,
-		Counter: func(model string) strategies.Counter { return tokens.ForModel(model) },
+		Counter: func(model string) plan.Counter { return tokens.ForModel(model) },
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/formats"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // grammar is the command line: kong makes the parser and the help of it.
@@ -76,7 +76,7 @@ type exited int
 // Main runs the command that args name (without the program) and returns the exit
 // code. environ has the form of os.Environ; registry holds the strategies that
 // policies and flags may name. A cancelled ctx ends the command in order.
-func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string, registry *strategies.Registry) int {
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string, registry *plan.Registry) int {
 	return run(ctx, args, &Env{
 		Stdin: os.Stdin, Out: term.Detect(stdout, environ), Err: term.Detect(stderr, environ), Environ: environ, Registry: registry, now: time.Now,
 	})

@@ -10,9 +10,10 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/backoff"
-	"github.com/sessionstore/compactor/strategies/summarizer"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/summary"
 	"github.com/sessionstore/compactor/worker"
 	"github.com/sessionstore/compactor/worker/jobs"
 )
@@ -28,7 +29,7 @@ type compactCmd struct {
 	Wait        bool          `default:"true" negatable:"" help:"Wait for the run to end."`
 	Timeout     time.Duration `default:"60s" help:"Wait this long at most."`
 
-	registry *strategies.Registry // for Help
+	registry *plan.Registry // for Help
 }
 
 // Help documents the command.
@@ -248,7 +249,7 @@ func printRun(e *Env, r store.RunRow) error {
 
 // writeSteps shows what each step did to what is in the view, and how much there was
 // to look at.
-func writeSteps(e *Env, steps []strategies.Step) error {
+func writeSteps(e *Env, steps []pipeline.Step) error {
 	if len(steps) == 0 {
 		return nil
 	}
@@ -292,14 +293,14 @@ func writeSteps(e *Env, steps []strategies.Step) error {
 }
 
 // stepReport is how the summary of a step came about, nil where it wanted none.
-func stepReport(s strategies.Step) *summarizer.Report {
+func stepReport(s pipeline.Step) *summary.Report {
 	switch r := s.Summary.(type) {
 	case nil:
 		return nil
-	case *summarizer.Report:
+	case *summary.Report:
 		return r
 	}
-	var out summarizer.Report // it comes from the ledger
+	var out summary.Report // it comes from the ledger
 	raw, err := json.Marshal(s.Summary)
 	if err != nil || json.Unmarshal(raw, &out) != nil {
 		return nil
@@ -312,8 +313,8 @@ func sessionName(r store.RunRow) string {
 }
 
 // runSteps are the steps of a run's pipeline, as the worker wrote them.
-func runSteps(r store.RunRow) []strategies.Step {
-	var steps []strategies.Step
+func runSteps(r store.RunRow) []pipeline.Step {
+	var steps []pipeline.Step
 	if json.Unmarshal(r.Steps, &steps) != nil {
 		return nil // written by another version
 	}

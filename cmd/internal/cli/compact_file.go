@@ -17,8 +17,10 @@ import (
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/formats"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/summarizer"
+	"github.com/sessionstore/compactor/strategies/summary"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -38,9 +40,9 @@ type compactFileCmd struct {
 
 	steps  []policy.Step   // --strategy
 	pinned map[string]bool // ids that messages have
-	models summarizer.Model
+	models summary.Model
 
-	registry *strategies.Registry
+	registry *plan.Registry
 }
 
 // Help documents the command.
@@ -280,7 +282,7 @@ func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.
 }
 
 // pipeline returns what is run on a session of a model, and its explanation.
-func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies.Pipeline, writers summarizer.Writers, explain []string, err error) {
+func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p pipeline.Pipeline, writers strategies.Writers, explain []string, err error) {
 	pol := cfg.Policy
 	limits := pol.Limits(model, tokens.Window)
 	named := len(c.steps) > 0
@@ -296,7 +298,7 @@ func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p strategies
 	} else {
 		explain = pol.Explain(model, tokens.Window, c.registry.Fill)
 	}
-	p, writers, err = summarizer.Build(c.registry, pol, limits, summarizer.Options{
+	p, writers, err = strategies.Build(c.registry, pol, limits, summary.Options{
 		Model: c.models, Manual: true, At: time.Now().UTC().Truncate(24 * time.Hour),
 	})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/dev/bench"
 	"github.com/sessionstore/compactor/cmd/internal/dev/stack"
 	"github.com/sessionstore/compactor/cmd/internal/term"
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 type benchCmd struct {
@@ -207,7 +207,7 @@ func (c *benchStrategiesCmd) Run(ctx context.Context, e *Env) error {
 		Names: c.Strategy, Sizes: c.Messages, Rounds: c.Rounds,
 		Progress: func(done, total int) { progress.show("strategies", done, total) },
 	})
-	if errors.Is(err, strategies.ErrUnknownStrategy) {
+	if errors.Is(err, plan.ErrUnknownStrategy) {
 		return wrong("%v", err)
 	}
 	if err != nil {

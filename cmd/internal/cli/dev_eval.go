@@ -15,7 +15,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
 	"github.com/sessionstore/compactor/cmd/internal/term"
-	"github.com/sessionstore/compactor/strategies/summarizer"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // evalCmd measures policies.
@@ -187,7 +187,7 @@ func (c *evalCmd) options(e *Env, cfg config.Config) (eval.Options, error) {
 	if err != nil {
 		return o, err
 	}
-	open := sync.OnceValues(func() (summarizer.Model, error) { return openModels(cfg, e.Environ, logger, nil, nil) })
+	open := sync.OnceValues(func() (summary.Model, error) { return openModels(cfg, e.Environ, logger, nil, nil) })
 	if o.Policies, err = evalPolicies(c.Policy, cfg, e.Registry, open); err != nil {
 		return o, err
 	}

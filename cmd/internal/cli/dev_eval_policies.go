@@ -11,9 +11,9 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/summarizer"
+	"github.com/sessionstore/compactor/strategies/summary"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -29,7 +29,7 @@ const configuredPolicy = "configured"
 // evalPolicies are the policies of names, which may be lists; without any, those that ask
 // no model. open is called where one of them may ask. All names that are wrong are in the
 // error.
-func evalPolicies(names []string, cfg config.Config, registry *strategies.Registry, open func() (summarizer.Model, error)) ([]eval.Policy, error) {
+func evalPolicies(names []string, cfg config.Config, registry *plan.Registry, open func() (summary.Model, error)) ([]eval.Policy, error) {
 	known := append(eval.Baselines(), evalExtractive())
 	if len(names) == 0 {
 		return known, nil
@@ -57,7 +57,7 @@ func evalPolicies(names []string, cfg config.Config, registry *strategies.Regist
 }
 
 // evalPolicy is the policy of a name.
-func evalPolicy(name string, base policy.Policy, known []eval.Policy, registry *strategies.Registry, open func() (summarizer.Model, error)) (eval.Policy, error) {
+func evalPolicy(name string, base policy.Policy, known []eval.Policy, registry *plan.Registry, open func() (summary.Model, error)) (eval.Policy, error) {
 	if i := slices.IndexFunc(known, func(p eval.Policy) bool { return p.Name == name }); i >= 0 {
 		return known[i], nil
 	}
@@ -95,7 +95,7 @@ func splitPolicies(lists []string) []string {
 
 // evalPipeline is the policy of a preset, of the configuration, or of strategies with
 // "+" between them.
-func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry *strategies.Registry, open func() (summarizer.Model, error)) (eval.Policy, error) {
+func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry *plan.Registry, open func() (summary.Model, error)) (eval.Policy, error) {
 	if preset, err := policy.PresetNamed(name); err == nil {
 		base = preset.Over(base)
 	} else if name != configuredPolicy {
@@ -112,7 +112,7 @@ func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry
 			base.Pipeline = append(base.Pipeline, policy.Step{Strategy: s.Strategy, Params: s.Params})
 		}
 	}
-	var models summarizer.Model
+	var models summary.Model
 	if asks(base.Steps(base.Limits("", tokens.Window), registry.Fill), registry) {
 		var err error
 		if models, err = open(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // Env is what a command runs in: where it reads and writes, and its settings. It
@@ -22,7 +22,7 @@ type Env struct {
 	Out, Err term.Output
 	Environ  []string
 	// Registry holds the strategies that policies and flags may name.
-	Registry *strategies.Registry
+	Registry *plan.Registry
 	// JSON asks for one JSON object on Out in place of text.
 	JSON bool
 

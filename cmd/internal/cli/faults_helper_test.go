@@ -244,7 +244,7 @@ func (p *plant) sum(name string) string {
 // sweep starts a sweep; whoever leads goes through it.
 func (p *plant) sweep() {
 	p.t.Helper()
-	fired, err := p.store.FireSlot(p.t.Context(), scheduler.EntryNightly, time.Now().Truncate(time.Second), "test")
+	fired, err := p.store.FireTick(p.t.Context(), scheduler.EntryNightly, time.Now().Truncate(time.Second), "test")
 	if err != nil || !fired {
 		p.t.Fatalf("sweep started: %t, %v", fired, err)
 	}

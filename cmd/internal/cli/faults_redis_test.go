@@ -259,7 +259,7 @@ func TestTwoOfEverythingDoEverythingOnce(t *testing.T) {
 	slot := time.Now().Truncate(time.Second)
 	for range 4 {
 		group.Go(func() {
-			switch won, err := p.store.FireSlot(t.Context(), scheduler.EntryNightly, slot, "test"); {
+			switch won, err := p.store.FireTick(t.Context(), scheduler.EntryNightly, slot, "test"); {
 			case err != nil:
 				t.Error(err)
 			case won:

@@ -9,15 +9,15 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/summarizer"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // openModels is the client of the configured models, nil where there are none. limiter
 // and cooldowns may be nil: then they are this process's own.
-func openModels(c config.Config, environ []string, logger *slog.Logger, limiter llm.Limiter, cooldowns llm.Cooldowns) (summarizer.Model, error) {
+func openModels(c config.Config, environ []string, logger *slog.Logger, limiter llm.Limiter, cooldowns llm.Cooldowns) (summary.Model, error) {
 	if len(c.LLM.Models) == 0 {
 		return nil, nil //nolint:nilnil // without a model summaries are extracts
 	}
@@ -44,7 +44,7 @@ func variables(environ []string) func(string) (string, bool) {
 
 // openModelsFor is openModels where the steps ask for summaries, and nil where none does:
 // then no key is needed.
-func openModelsFor(steps []policy.Step, c config.Config, e *Env, logger *slog.Logger) (summarizer.Model, error) {
+func openModelsFor(steps []policy.Step, c config.Config, e *Env, logger *slog.Logger) (summary.Model, error) {
 	if !asks(steps, e.Registry) {
 		return nil, nil //nolint:nilnil // nobody would ask it
 	}
@@ -52,10 +52,10 @@ func openModelsFor(steps []policy.Step, c config.Config, e *Env, logger *slog.Lo
 }
 
 // asks reports whether one of the steps, or a strategy within one, asks for summaries.
-func asks(steps []policy.Step, registry *strategies.Registry) bool {
+func asks(steps []policy.Step, registry *plan.Registry) bool {
 	return slices.ContainsFunc(steps, func(s policy.Step) bool {
 		_, err := registry.New(s.Strategy, s.Params)
-		return errors.Is(err, strategies.ErrNoSummarizer)
+		return errors.Is(err, plan.ErrNoSummarizer)
 	})
 }
 

@@ -11,7 +11,8 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // runsCmd lists runs, or shows one.
@@ -109,13 +110,13 @@ type totalsJSON struct {
 	TotalTokens    int64 `json:"total_tokens"`
 }
 
-func newTotalsJSON(t strategies.Totals) totalsJSON {
+func newTotalsJSON(t plan.Totals) totalsJSON {
 	return totalsJSON{
 		t.IncludedGroups, t.IncludedMessages, t.IncludedToolCalls, int64(t.IncludedTokens), t.Groups, t.Messages, t.ToolCalls, int64(t.Tokens),
 	}
 }
 
-func newStepsJSON(steps []strategies.Step) []stepJSON {
+func newStepsJSON(steps []pipeline.Step) []stepJSON {
 	var out []stepJSON
 	for _, s := range steps {
 		out = append(out, stepJSON{s.Strategy, s.Changed, s.NoSummary, s.Summary, s.Discarded, newTotalsJSON(s.Before), newTotalsJSON(s.After)})

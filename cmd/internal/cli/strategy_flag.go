@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/summarizer"
+	"github.com/sessionstore/compactor/strategies/summary"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // writeStrategyHelp lists the strategies and their parameters.
-func writeStrategyHelp(b *strings.Builder, registry *strategies.Registry) {
+func writeStrategyHelp(b *strings.Builder, registry *plan.Registry) {
 	b.WriteString("Strategies and their parameters, with defaults that are short; a summary is written by the models of the configuration, or without one is an extract:\n\n")
 	for _, info := range registry.Describe() {
 		params := make([]string, len(info.Params))
@@ -50,7 +50,7 @@ func writeHelpItem(b *strings.Builder, name string, paragraphs ...string) {
 
 // parseStrategies reads --strategy and makes sure that the strategies exist and
 // take their parameters, with what the policy fills in. The error has them all.
-func parseStrategies(specs []string, p policy.Policy, registry *strategies.Registry) ([]store.Step, error) {
+func parseStrategies(specs []string, p policy.Policy, registry *plan.Registry) ([]store.Step, error) {
 	var faults []error
 	p.Pipeline = nil
 	steps := make([]store.Step, 0, len(specs))
@@ -82,8 +82,8 @@ func parseStrategies(specs []string, p policy.Policy, registry *strategies.Regis
 
 // summarizing returns the registry with a summarizer, to validate the parameters of
 // strategies that need one.
-func summarizing(registry *strategies.Registry) *strategies.Registry {
-	return registry.With(summarizer.New(summarizer.Options{}))
+func summarizing(registry *plan.Registry) *plan.Registry {
+	return registry.With(summary.New(summary.Options{}))
 }
 
 // parseStrategy reads NAME[:param=value,…]. A value is JSON where it can be read

@@ -9,8 +9,8 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/extractive"
-	"github.com/sessionstore/compactor/strategies/summarizer"
+	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // summaryCmd looks into what runs wrote.
@@ -33,20 +33,20 @@ func (*summaryShowCmd) Help() string {
 
 // summaryJSON is a summary as scripts get it.
 type summaryJSON struct {
-	ID            string             `json:"id"`
-	Tenant        string             `json:"tenant"`
-	Session       string             `json:"session"`
-	Seq           chat.Seq           `json:"seq"`
-	Kind          chat.Kind          `json:"kind"`
-	InView        bool               `json:"in_view"`
-	SummaryOf     string             `json:"summary_of"`
-	CoveredTokens int64              `json:"covered_tokens"`
-	Tokens        chat.Tokens        `json:"tokens"`
-	Prose         string             `json:"prose"`
-	References    string             `json:"references,omitempty"`
-	Run           runJSON            `json:"run"`
-	Report        *summarizer.Report `json:"report,omitempty"`
-	Calls         []callJSON         `json:"calls,omitempty"`
+	ID            string          `json:"id"`
+	Tenant        string          `json:"tenant"`
+	Session       string          `json:"session"`
+	Seq           chat.Seq        `json:"seq"`
+	Kind          chat.Kind       `json:"kind"`
+	InView        bool            `json:"in_view"`
+	SummaryOf     string          `json:"summary_of"`
+	CoveredTokens int64           `json:"covered_tokens"`
+	Tokens        chat.Tokens     `json:"tokens"`
+	Prose         string          `json:"prose"`
+	References    string          `json:"references,omitempty"`
+	Run           runJSON         `json:"run"`
+	Report        *summary.Report `json:"report,omitempty"`
+	Calls         []callJSON      `json:"calls,omitempty"`
 
 	seqs string // SummaryOf for people
 }
@@ -111,7 +111,7 @@ func loadSummary(ctx context.Context, st *store.Store, id string) (summaryJSON, 
 			reason = m.ExcludeReason
 		}
 	}
-	out.Prose, out.References = extractive.Split(row.Content.String())
+	out.Prose, out.References = extract.Split(row.Content.String())
 	if row.Kind == chat.KindSummary {
 		if out.Report, err = reportOf(run.Steps, reason); err != nil {
 			return out, err
@@ -127,15 +127,15 @@ func loadSummary(ctx context.Context, st *store.Store, id string) (summaryJSON, 
 
 // reportOf is how the summary of a run came about: of several, that of the step whose
 // reason it has, and rather one of a step that got its summary.
-func reportOf(steps json.RawMessage, reason string) (*summarizer.Report, error) {
+func reportOf(steps json.RawMessage, reason string) (*summary.Report, error) {
 	var all []struct {
-		Strategy string             `json:"strategy"`
-		Summary  *summarizer.Report `json:"summary"`
+		Strategy string          `json:"strategy"`
+		Summary  *summary.Report `json:"summary"`
 	}
 	if err := json.Unmarshal(steps, &all); err != nil {
 		return nil, fmt.Errorf("the run's steps: %w", err)
 	}
-	var found *summarizer.Report
+	var found *summary.Report
 	best := -1
 	for _, s := range all {
 		if s.Summary == nil {

@@ -294,7 +294,7 @@ func explain(m store.Stored) string {
 	switch m.Kind {
 	case chat.KindSummary:
 		marks = append(marks, kindMark("summary", m))
-	case chat.KindStandIn:
+	case chat.KindReplacement:
 		marks = append(marks, kindMark("stand-in", m))
 	case chat.KindSource:
 	}

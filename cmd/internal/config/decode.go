@@ -16,7 +16,7 @@ import (
 )
 
 // Fault is one thing that is wrong with the configuration.
-type Fault struct {
+type SettingError struct {
 	// Origin is where it comes from; the zero value where it comes from nowhere.
 	Origin Origin
 	// Key is the setting, "" where the fault is about a source as a whole.
@@ -26,7 +26,7 @@ type Fault struct {
 }
 
 // Error is "compactor.yaml:7: worker.concurrency: 0: want 1 to 10000".
-func (f *Fault) Error() string {
+func (f *SettingError) Error() string {
 	s := f.Problem
 	if f.Key != "" {
 		s = f.Key + ": " + s
@@ -40,7 +40,7 @@ func (f *Fault) Error() string {
 type faults []error
 
 func (fs *faults) addf(o Origin, key, problem string, args ...any) {
-	*fs = append(*fs, &Fault{Origin: o, Key: key, Problem: fmt.Sprintf(problem, args...)})
+	*fs = append(*fs, &SettingError{Origin: o, Key: key, Problem: fmt.Sprintf(problem, args...)})
 }
 
 func (fs faults) err() error { return errors.Join(fs...) }

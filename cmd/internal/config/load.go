@@ -16,7 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
@@ -43,7 +43,7 @@ type LoadOptions struct {
 	// Dir is where ./compactor.yaml is looked for; "" is the working directory.
 	Dir string
 	// Registry, where given, is asked to build every step of the policy's pipeline.
-	Registry *strategies.Registry
+	Registry *plan.Registry
 }
 
 // Load reads all sources. The error joins one *Fault for everything that is wrong;

@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
@@ -23,10 +23,10 @@ func (c Config) Validate() error {
 
 // validate adds what is wrong with the values. Keys that could not be read have
 // been reported already and are left out.
-func (c Config) validate(fs *faults, registry *strategies.Registry) {
+func (c Config) validate(fs *faults, registry *plan.Registry) {
 	reported := map[string]bool{}
 	for _, err := range *fs {
-		if f, ok := errors.AsType[*Fault](err); ok {
+		if f, ok := errors.AsType[*SettingError](err); ok {
 			reported[f.Key] = true
 		}
 	}
@@ -72,7 +72,7 @@ func (c Config) validateConnections(check checkFunc) {
 	check(c.Database.MaxConns >= 0 && c.Database.MaxConns <= store.MostConns, "database.max_conns", c.Database.MaxConns, "0 to %d", store.MostConns)
 }
 
-func (c Config) validatePolicy(check checkFunc, registry *strategies.Registry) {
+func (c Config) validatePolicy(check checkFunc, registry *plan.Registry) {
 	err := c.Policy.Validate()
 	if err == nil && registry != nil {
 		err = c.Policy.Check(registry.Fill, func(name string, params map[string]any) error {
@@ -90,7 +90,7 @@ func checkSection(check checkFunc, section string, err error) {
 		return
 	}
 	for _, err := range joined.Unwrap() {
-		f, ok := errors.AsType[*policy.Fault](err)
+		f, ok := errors.AsType[*policy.FieldError](err)
 		if ok && f.Key != "models" { // a configuration may do without models
 			check(false, section+"."+f.Key, f.Value, "%s", f.Want)
 		}

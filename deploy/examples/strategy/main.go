@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd"
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 func main() {
-	cmd.Main(func(r *strategies.Registry) error {
+	cmd.Main(func(r *plan.Registry) error {
 		return r.Register("drop_failed", "Excludes tool calls whose results report a failure.", newDropFailed)
 	})
 }
@@ -29,10 +29,10 @@ type dropFailed struct {
 
 // newDropFailed reads the parameters; the program lists them in its help and
 // rejects values out of their range.
-func newDropFailed(args *strategies.Args) (strategies.Strategy, error) {
+func newDropFailed(args *plan.Args) (plan.Strategy, error) {
 	return dropFailed{
 		prefix: args.Text("prefix", "Error", "what the result of a failed call begins with"),
-		keep:   int(args.Int(strategies.Int{Name: "keep_last", Default: 1, Doc: "failed calls to keep"})),
+		keep:   int(args.Int(plan.Int{Name: "keep_last", Default: 1, Doc: "failed calls to keep"})),
 	}, nil
 }
 
@@ -40,7 +40,7 @@ func newDropFailed(args *strategies.Args) (strategies.Strategy, error) {
 func (dropFailed) Name() string { return "drop_failed" }
 
 // Reads implements strategies.Reader: only the contents of tool results are loaded.
-func (dropFailed) Reads(t *strategies.Transcript) (seqs []chat.Seq) {
+func (dropFailed) Reads(t *plan.Transcript) (seqs []chat.Seq) {
 	for _, e := range t.Entries {
 		if e.Included && e.Role == chat.RoleTool {
 			seqs = append(seqs, e.Seq)
@@ -51,7 +51,7 @@ func (dropFailed) Reads(t *strategies.Transcript) (seqs []chat.Seq) {
 
 // Plan implements strategies.Strategy. A group is a call with its results; groups
 // stay or go whole.
-func (s dropFailed) Plan(_ context.Context, t *strategies.Transcript) (chat.Plan, error) {
+func (s dropFailed) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	var failed [][]chat.Seq
 	for i, g := range t.Groups() {
 		if g.Kind != chat.GroupToolCall || !t.GroupIncluded(i) {

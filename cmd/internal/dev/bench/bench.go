@@ -24,6 +24,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/worker"
@@ -101,7 +102,7 @@ func attach(ctx context.Context, env Env, pol policy.Policy) (*system, error) {
 		env: env, store: st, redis: redis, ring: jobs.NewEnqueuer(redis, time.Minute),
 		planner: &worker.Planner{
 			Policy: pol, Registry: strategies.Builtin(), Window: tokens.Window,
-			Counter: func(string) strategies.Counter { return tokens.Chars4{} },
+			Counter: func(string) plan.Counter { return tokens.Chars4{} },
 		},
 	}, nil
 }

@@ -167,7 +167,7 @@ func (s *system) floorRound(ctx context.Context, round int, target chat.Tokens) 
 
 func (s *system) jobRound(ctx context.Context, entry string, n int) (seconds float64, err error) {
 	err = s.work(ctx, func(ctx context.Context) error {
-		if _, err := s.store.FireSlot(ctx, entry, time.Now(), "bench"); err != nil {
+		if _, err := s.store.FireTick(ctx, entry, time.Now(), "bench"); err != nil {
 			return err
 		}
 		sweeps, err := s.store.OpenSweeps(ctx)

@@ -6,8 +6,9 @@ import (
 	"math"
 	"time"
 
-	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/strategiestest"
 )
 
@@ -70,10 +71,10 @@ func Strategies(ctx context.Context, o StrategyOptions) ([]StrategyTime, error) 
 	return out, nil
 }
 
-func measure(ctx context.Context, l *strategiestest.Log, s strategies.Strategy, rounds int) (StrategyTime, error) {
+func measure(ctx context.Context, l *strategiestest.Log, s plan.Strategy, rounds int) (StrategyTime, error) {
 	m := StrategyTime{Seconds: math.Inf(1)}
 	grouping := math.Inf(1)
-	pipeline := strategies.Pipeline{Steps: []strategies.Strategy{s}}
+	pipeline := pipeline.Pipeline{Steps: []plan.Strategy{s}}
 	for range rounds {
 		start := time.Now()
 		l.Transcript().Groups()

@@ -19,13 +19,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
+	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/retention"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

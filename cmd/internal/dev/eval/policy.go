@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/retention"
-	"github.com/sessionstore/compactor/strategies/summarizer"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // Input is what a policy has to compact.
@@ -99,10 +101,10 @@ func Summary(name, doc, definition string, write func(ctx context.Context, in In
 // Build is what pipelines are made with.
 type Build struct {
 	// Registry makes the steps.
-	Registry *strategies.Registry
+	Registry *plan.Registry
 	// Model writes summaries, if the registry has no summarizer; without one they are
 	// extracts.
-	Model summarizer.Model
+	Model summary.Model
 	// Version is that of the program: another one may have other strategies under the
 	// same names, so what it measured does not count.
 	Version string
@@ -131,7 +133,7 @@ func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 	if err != nil {
 		return Policy{}, fmt.Errorf("policy %s: %w", name, err)
 	}
-	if _, _, err := pipeline(p, b, 10_000); err != nil {
+	if _, _, err := pipelineOf(p, b, 10_000); err != nil {
 		return Policy{}, fmt.Errorf("policy %s: %w", name, err)
 	}
 	return Policy{Name: name, Definition: "pipeline/1 " + string(definition), Keep: func(ctx context.Context, in Input) (Kept, error) {
@@ -142,7 +144,7 @@ func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 				target += retention.Counter{}.Message(&in.Messages[i])
 			}
 		}
-		run, writers, err := pipeline(p, b, max(1, target))
+		run, writers, err := pipelineOf(p, b, max(1, target))
 		if err != nil {
 			return kept, err
 		}
@@ -166,14 +168,14 @@ func share(p policy.Policy) float64 {
 }
 
 // pipeline returns the pipeline of p towards a target, with the writers of its summaries.
-func pipeline(p policy.Policy, b Build, target chat.Tokens) (strategies.Pipeline, summarizer.Writers, error) {
+func pipelineOf(p policy.Policy, b Build, target chat.Tokens) (pipeline.Pipeline, strategies.Writers, error) {
 	window := chat.Tokens(math.Ceil(float64(target) / share(p)))
 	limits := policy.Limits{Window: window, Start: min(window, target+1), Target: target}
-	return summarizer.Build(b.Registry, p, limits, summarizer.Options{Model: b.Model, Manual: true})
+	return strategies.Build(b.Registry, p, limits, summary.Options{Model: b.Model, Manual: true})
 }
 
 // UsageOf is what a summary took.
-func UsageOf(r *summarizer.Report) Usage {
+func UsageOf(r *summary.Report) Usage {
 	var u Usage
 	if r == nil {
 		return u

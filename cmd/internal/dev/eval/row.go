@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/retention"
 )
 
 // measureVersion goes into the key of every row: rows of another measure are not

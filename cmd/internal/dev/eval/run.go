@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/sessionstore/compactor/strategies/retention"
+	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 )
 
 // Options say what is measured and how.

@@ -1,0 +1,222 @@
+package extract
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
+	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/redact"
+)
+
+// Options are the settings of a Digest; the zero value has good ones.
+type Options struct {
+	// Count counts the tokens of a text; nil counts a token for each four characters
+	// begun. It is called from the goroutine that asks for a text.
+	Count func(string) int
+	// ReferenceShare is how much of a whole summary the references take at most, from
+	// 0 to 1; 0 means 0.6, a negative one leaves them out.
+	ReferenceShare float64
+	// MaxIdentifiers bounds how many identifiers are remembered; 0 means 20,000. Those
+	// least likely to be needed are forgotten first.
+	MaxIdentifiers int
+	// Focus is a topic that gets the larger share of the room, empty for none: what
+	// names a word of it, and what stands on the same line, comes before all else but
+	// the task and the goal.
+	Focus string
+	// Redacted says that what is added has its secrets masked already.
+	Redacted bool
+}
+
+func (o Options) withDefaults() Options {
+	if o.Count == nil {
+		o.Count = func(s string) int { return (utf8.RuneCountInString(s) + 3) / 4 }
+	}
+	if o.ReferenceShare == 0 {
+		o.ReferenceShare = 0.6
+	}
+	o.ReferenceShare = min(max(o.ReferenceShare, 0), 1)
+	if o.MaxIdentifiers <= 0 {
+		o.MaxIdentifiers = 20_000
+	}
+	return o
+}
+
+// Digest is what is kept of the messages of a conversation to summarize it. Its memory
+// is bounded, whatever it is given, and it holds no part of a message it was given.
+// It is not safe for concurrent use.
+type Digest struct {
+	options Options
+	ids     *table
+	story   story
+}
+
+// New returns a digest of nothing.
+func New(o Options) *Digest {
+	o = o.withDefaults()
+	ids := newTable(o.MaxIdentifiers)
+	ids.topic = newTopic(o.Focus)
+	return &Digest{options: o, ids: ids, story: story{files: map[string]*file{}, before: map[section][]string{}}}
+}
+
+// Add takes in the next message that the summary covers. System messages are not
+// summarized, as they stay; given here, they keep what they name out of the references.
+// The message is neither kept nor changed.
+func (d *Digest) Add(m *chat.Message) {
+	text := m.Content.String()
+	if m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper {
+		d.ids.hide(text)
+		return
+	}
+	d.story.messages++
+	switch m.Role {
+	case chat.RoleUser:
+		if earlier, rest, ok := frame.Unwrap(text); ok { // nobody asked for it
+			earlier = d.masked(str.Head(earlier, chunk))
+			d.remark(strings.Split(earlier, "\n"))
+			if text = strings.TrimSpace(rest); text == "" {
+				return
+			}
+		}
+		d.story.asked(d.read(text, true))
+	case chat.RoleTool:
+		head, tail := d.read(text, false)
+		d.story.returned(m.ToolCallID, head, tail)
+	default:
+		d.story.replied(d.read(text, true))
+	}
+	for i := range m.ToolCalls {
+		d.call(&m.ToolCalls[i])
+	}
+}
+
+// maxArguments is how many octets of arguments are taken apart at most; longer ones are
+// read like any text, as several copies of them would be made.
+const maxArguments = 8 << 20
+
+func (d *Digest) call(c *chat.ToolCall) {
+	name := d.masked(c.Name)
+	if len(c.Arguments) > maxArguments {
+		head, _ := d.read(c.Arguments, true)
+		d.story.called(c.ID, name, head, nil)
+		return
+	}
+	arguments := d.masked(c.Arguments)
+	fs, ok := fields(arguments)
+	text := arguments
+	if ok {
+		text = unfolded(fs)
+	}
+	d.read(name+" "+text, true)
+	for i := range fs { // what was a secret only once unfolded
+		fs[i].value, _ = redact.Redact(fs[i].value)
+	}
+	if run := command(fs); run != "" && strings.Contains(text, run) { // it is whole
+		d.ids.run(run)
+	}
+	d.story.called(c.ID, name, arguments, fs)
+}
+
+// masked returns s without secrets.
+func (d *Digest) masked(s string) string {
+	if !d.options.Redacted {
+		s, _ = redact.Redact(s)
+	}
+	return s
+}
+
+// chunk is how much is looked at in one go, in octets.
+const chunk = 1 << 20
+
+// read takes in the identifiers of a text and returns its beginning and its end, each
+// of a chunk at most and without secrets: the same text unless it is very long.
+func (d *Digest) read(s string, used bool) (head, tail string) {
+	for first := true; first || s != ""; first = false {
+		n := cut(s)
+		tail = d.masked(s[:n])
+		s = s[n:]
+		if used {
+			d.ids.read(tail, used)
+		} else {
+			d.ids.read(withoutGutter(tail), used)
+		}
+		if first {
+			head = tail
+		}
+	}
+	return head, tail
+}
+
+// keyBegin is a part of what a private key begins with. A text is not cut behind it, as
+// what is left of a key alone is not known for one.
+const keyBegin = "PRIVATE KEY-----"
+
+// cut is how much of s is looked at next: whole lines, or else whole words, or else whole
+// characters.
+func cut(s string) int {
+	if len(s) <= chunk {
+		return len(s)
+	}
+	n := strings.LastIndexByte(s[:chunk], '\n') + 1
+	for _, ends := range []string{" \t", ",;\"'`(){}<>"} {
+		if n < chunk/2 {
+			n = strings.LastIndexAny(s[:chunk], ends) + 1
+		}
+	}
+	if n < chunk/2 {
+		for n = chunk; n > chunk-utf8.UTFMax && !utf8.RuneStart(s[n]); {
+			n--
+		}
+	}
+	if key := strings.LastIndex(s[:n], keyBegin); key > chunk/2 && n-key < chunk/4 {
+		if line := strings.LastIndexByte(s[:key], '\n') + 1; line > chunk/2 {
+			n = line
+		}
+	}
+	return n
+}
+
+// References is the block of references alone, to stand beside what somebody else
+// wrote: at most budget tokens, empty where nothing fits.
+func (d *Digest) References(budget int) string {
+	return d.fit(budget, func(room int) string { return d.ids.references(room, "") })
+}
+
+// Text is the whole summary: at most budget tokens (and never more than 65,536), empty
+// where not even the words fit that say what it is.
+func (d *Digest) Text(budget int) string {
+	return d.fit(budget, func(room int) string { return d.write(room, int(d.options.ReferenceShare*float64(min(budget, most)))) })
+}
+
+// most is the largest budget that makes a difference: more would be no summary.
+const most = 1 << 16
+
+// fit has a text written that is as long as the budget allows. Secrets that only came
+// to be by putting things together are masked.
+func (d *Digest) fit(budget int, write func(room int) string) string {
+	if budget <= 0 {
+		return ""
+	}
+	budget = min(budget, most)
+	best := ""
+	for room, tries := 4*budget, 0; room > 0; tries++ {
+		s, _ := redact.Redact(write(room))
+		n, chars := d.options.Count(s), utf8.RuneCountInString(s)
+		if n <= budget && len(s) > len(best) {
+			best = s
+		}
+		switch { // what was counted shows how many characters are a token
+		case n > budget:
+			room = min(room*budget/n, room-1-room/64)
+			if tries > 8 { // whatever is counted does not depend much on the length
+				room /= 2
+			}
+		case tries == 0 && n > 0 && chars > n*17/4:
+			room = budget * chars / n
+		default:
+			return best
+		}
+	}
+	return best
+}

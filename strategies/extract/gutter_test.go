@@ -1,0 +1,43 @@
+package extract
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func TestNumbersOfLinesAreNoReferences(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ in, want string }{
+		"a file that was shown": {"  1257→func a() {\n  1258→}\n  1259→\n", "      →func a() {\n      →}\n      →\n"},
+		"what a search found":   {"1012:one\n1180:two\n1345-three\nport 8080", "    :one\n    :two\n    -three\nport 8080"},
+		"a list":                {"1. one\n2. two\n3. three", "1. one\n2. two\n3. three"},
+		"two in a row":          {"1257: a\n1258: b\nother", "1257: a\n1258: b\nother"},
+		"amounts":               {"5000: Ann\n4000: Bob\n4500: Cy", "5000: Ann\n4000: Bob\n4500: Cy"},
+		"nothing":               {"", ""},
+	} {
+		if got := withoutGutter(tt.in); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+	d := New(Options{})
+	d.Add(says(chat.RoleTool, "  1257→call 4711\n  1258→b\n  1259→c\n"))
+	if got := d.References(100); strings.Contains(got, "1257") || !strings.Contains(got, "4711") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A summary that somebody else wrote, and that stands among the messages in the role of
+// the user, is nothing that the user asked for; what it names stays.
+func TestForeignSummariesAreNoAsks(t *testing.T) {
+	t.Parallel()
+	d := New(Options{})
+	d.Add(user("Please fix src/main.go."))
+	d.Add(user("This session is being continued from a previous conversation that ran out of context. The summary below covers it.\n\nThe file docs/plan.md says what is to be done."))
+	d.Add(says(chat.RoleAssistant, "I go on with docs/plan.md."))
+	got := d.Text(400)
+	if strings.Contains(got, "being continued") || !strings.Contains(got, "> Please fix src/main.go.") || !strings.Contains(got, "docs/plan.md") {
+		t.Errorf("%s", got)
+	}
+}

@@ -1,0 +1,133 @@
+package extract
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func says(r chat.Role, text string) *chat.Message {
+	return &chat.Message{Role: r, Content: chat.TextContent(text)}
+}
+
+func user(text string) *chat.Message      { return says(chat.RoleUser, text) }
+func assistant(text string) *chat.Message { return says(chat.RoleAssistant, text) }
+
+// calls is an assistant message that makes one call; arguments are keys and values.
+func calls(text, id, name string, arguments ...string) *chat.Message {
+	m := assistant(text)
+	fields := map[string]string{}
+	for i := 0; i < len(arguments); i += 2 {
+		fields[arguments[i]] = arguments[i+1]
+	}
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		panic(err) // strings always have a form
+	}
+	m.ToolCalls = []chat.ToolCall{{ID: id, Name: name, Arguments: string(raw)}}
+	return m
+}
+
+func result(id, text string) *chat.Message {
+	m := says(chat.RoleTool, text)
+	m.ToolCallID = id
+	return m
+}
+
+func digestOf(o Options, ms ...*chat.Message) *Digest {
+	d := New(o)
+	for _, m := range ms {
+		d.Add(m)
+	}
+	return d
+}
+
+// chars4 is the count of the default.
+func chars4(s string) int { return (utf8.RuneCountInString(s) + 3) / 4 }
+
+// wantWellFormed checks what holds of every text: it is UTF-8, it is no longer than its
+// budget, each line is a heading in its place or begins with a mark, and each quotation
+// is a part of what the user said.
+func wantWellFormed(t interface {
+	Helper()
+	Errorf(string, ...any)
+}, text string, budget int, count func(string) int, asks []string,
+) {
+	t.Helper()
+	if !utf8.ValidString(text) {
+		t.Errorf("no UTF-8: %q", text)
+	}
+	if n := count(text); text != "" && n > budget {
+		t.Errorf("%d tokens of %d: %q", n, budget, text)
+	}
+	if text == "" {
+		return
+	}
+	if !strings.Contains(strings.SplitN(text, "\n", 2)[0], "without a model") && !strings.HasPrefix(text, referencesHeading) {
+		t.Errorf("it does not say that no model wrote it: %q", text)
+	}
+	p := parts(text)
+	if first := slices.IndexFunc(p.prose, isHeading); first > 1 || first < 0 && len(p.prose) > 1 {
+		t.Errorf("a line without a section: %q", p.prose)
+	}
+	last := -1
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if s, ok := sectionOf(line); ok {
+			if int(s) <= last {
+				t.Errorf("%q is not in its place in %q", line, text)
+			}
+			last = int(s)
+		}
+	}
+	if n := strings.Count("\n"+text, "\n"+referencesHeading); n > 1 {
+		t.Errorf("%d headings of references", n)
+	}
+	for s, lines := range p.sections {
+		for _, line := range lines {
+			if !strings.HasPrefix(line, bullet) && !strings.HasPrefix(line, indent) && !strings.HasPrefix(line, quote) {
+				t.Errorf("%s: %q begins like nothing", headings[s], line)
+			}
+			if q, ok := quotation(line); ok && asks != nil && !said(asks, q) {
+				t.Errorf("%s: nobody said %q", headings[s], q)
+			}
+		}
+	}
+	for _, line := range p.references {
+		label, values, ok := strings.Cut(line, ": ")
+		if !ok || label == "" || values == "" || strings.ContainsAny(label, " #") {
+			t.Errorf("%q is no line of references", line)
+		}
+	}
+}
+
+func isHeading(line string) bool {
+	_, ok := sectionOf(line)
+	return ok
+}
+
+// quotation is what a line says that the user said.
+func quotation(line string) (string, bool) {
+	for _, mark := range []string{quote, beforeThat, bullet + quote, indent + quote, askedFor} {
+		if q, ok := strings.CutPrefix(line, mark); ok {
+			return strings.TrimSuffix(q, more), true
+		}
+	}
+	return "", false
+}
+
+// said reports whether somebody said q. What is around a mask was said, where a secret
+// was found only when the lines were put together.
+func said(asks []string, q string) bool {
+	for part := range strings.SplitSeq(strings.ReplaceAll(q, "***", "..."), "...") {
+		if !slices.ContainsFunc(asks, func(s string) bool { return strings.Contains(s, strings.TrimSpace(part)) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func splitLines(s string) []string { return strings.SplitAfter(s, "\n") }

@@ -1,0 +1,38 @@
+package extract
+
+import "strings"
+
+// links calls yield with the half-open range of octets of each URL of s, from left to right.
+func links(s string, yield func(start, end int)) {
+	for at := 0; ; {
+		i := strings.Index(s[at:], "://")
+		if i < 0 {
+			return
+		}
+		i += at
+		start := i
+		for start > at && isScheme(s[start-1]) {
+			start--
+		}
+		end := i + len("://")
+		for end < len(s) && !endsLink(s[end]) {
+			end++
+		}
+		at = end
+		for end > i && strings.IndexByte(".,;:!?'*_)]}\\", s[end-1]) >= 0 {
+			end--
+		}
+		if start < i && end > i+len("://") {
+			yield(start, end)
+		}
+	}
+}
+
+func isScheme(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+'
+}
+
+// endsLink reports what does not stand in a URL, though some of it may in theory.
+func endsLink(c byte) bool {
+	return c <= ' ' || c == 0x7f || strings.IndexByte("\"'`<>()[]{}|\\^,;", c) >= 0
+}

@@ -1,0 +1,186 @@
+package extract
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func TestFields(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		in   string
+		want []field
+		ok   bool
+	}{
+		"an object":         {`{"b":"x","a":1.0,"c":true,"d":null}`, []field{{"b", "x", 1}, {"a", "1.0", 1}, {"c", "true", 1}, {"d", "null", 1}}, true},
+		"objects in a list": {`{"l":[{"k":"x"},{"k":"y"}],"z":[1,[2]]}`, []field{{"k", "x", 2}, {"k", "y", 3}, {"z", "1", 1}, {"z", "2", 1}}, true},
+		"a string":          {`"x"`, []field{{"", "x", 0}}, true},
+		"no JSON":           {`{"a":`, nil, false},
+		"two values":        {`{} {}`, nil, false},
+		"nothing":           {``, nil, false},
+		"too deep":          {strings.Repeat("[", 200) + strings.Repeat("]", 200), nil, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := fields(tt.in)
+			if ok != tt.ok || !cmp.Equal(got, tt.want, cmp.AllowUnexported(field{})) {
+				t.Errorf("%v, %t", got, ok)
+			}
+		})
+	}
+}
+
+func TestFault(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"":                                    "",
+		"ok  pkg 0.2s":                        "",
+		"error: no such file":                 "error: no such file",
+		"Exit code 0\ndone":                   "",
+		"Exit code 2":                         "Exit code 2",
+		"Exit code 1\nbuilding\nError: x.go":  "Exit code 1: Error: x.go",
+		"Exit code 1\nbuilding\nno way":       "Exit code 1: no way",
+		"line\nline\nFAIL\tpkg 0.1s\n":        "FAIL\tpkg 0.1s",
+		`{"error": "no seat"}`:                `{"error": "no seat"}`,
+		`{"error": null, "seat": 1}`:          "",
+		"<error>gone</error>":                 "<error>gone</error>",
+		"an error is described\nin this text": "",
+		"a\nerror: in the middle\nb\nc\nd":    "",
+		"FAIL: 0\nall is well":                "",
+	} {
+		if got := fault(in, in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string][]string{
+		"":                                   nil,
+		"no link: //here":                    nil,
+		"see https://a.example/b?c=d&e#f, ":  {"https://a.example/b?c=d&e#f"},
+		"(http://a.example/x).":              {"http://a.example/x"},
+		`"ssh://git@a.example/x.git"`:        {"ssh://git@a.example/x.git"},
+		"a://b c://d":                        {"a://b", "c://d"},
+		"https://a.example/ä/日本 x":           {"https://a.example/ä/日本"},
+		"://x :// https://":                  nil,
+		"[x](https://a.example/y) and **z**": {"https://a.example/y"},
+	} {
+		var got []string
+		links(in, func(start, end int) { got = append(got, in[start:end]) })
+		if !cmp.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestSentences(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string][]string{
+		"":                            nil,
+		"One. Two? Three":             {"One.", " Two?", " Three"},
+		"v1.2.3 and a.go are kept.":   {"v1.2.3 and a.go are kept."},
+		"- item one\n\n# Title\n":     {"item one", "Title"},
+		"これは。それは？":                    {"これは。", "それは？"},
+		"Wait... what?!":              {"Wait...", " what?!"},
+		"a\x00b\u2028c":               {"a", "b", "c"},
+		"Is it `a.b()`? Yes, it is.!": {"Is it `a.b()`?", " Yes, it is.!"},
+	} {
+		var trimmed []string
+		for _, w := range want {
+			trimmed = append(trimmed, strings.TrimSpace(w))
+		}
+		if got := sentences(in); !cmp.Equal(got, trimmed) {
+			t.Errorf("%q: %q, want %q", in, got, trimmed)
+		}
+	}
+}
+
+// What a call did is told by the section it belongs to.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	todo := calls("", "9", "plan")
+	todo.ToolCalls[0].Arguments = `{"items":[{"step":"one","status":"completed"},{"step":"two","status":"pending"}]}`
+	d := digestOf(
+		Options{}, user("fix it"),
+		calls("", "1", "Read", "file_path", "/src/a.go"), result("1", "package a"),
+		calls("", "2", "Write", "file_path", "/src/b.go", "content", "package b"), result("2", "ok"),
+		calls("", "3", "bash", "command", "make test"), result("3", "Exit code 2\nfatal: no rule"),
+		calls("", "4", "bash", "command", "make lint"), result("4", "error: unused"),
+		calls("", "4", "bash", "command", "make lint"), result("4", "0 issues"), // the id again
+		todo, result("9", "ok"),
+		calls("", "5", "bash", "command", "make all"),
+	)
+	p := parts(d.Text(400))
+	want := map[section][]string{
+		relevant:   {"- file /src/b.go: changed 1", "- file /src/a.go: read 1"},
+		blocked:    {"- bash: make test → Exit code 2: fatal: no rule"},
+		remaining:  {"- two (pending)"},
+		inProgress: {"- bash: make all (no result)"},
+		completed:  {"- bash: make lint → 0 issues", "- Calls: Read 1, Write 1, bash 4 (2 failed), plan 1"},
+	}
+	for s, lines := range want {
+		got := p.sections[s]
+		if s == completed {
+			got = got[max(0, len(got)-2):]
+		}
+		if diff := cmp.Diff(lines, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", headings[s], diff)
+		}
+	}
+}
+
+func TestPartsOfContentAreRead(t *testing.T) {
+	t.Parallel()
+	m := &chat.Message{Role: chat.RoleUser, Content: chat.Content{Parts: []chat.Part{{Type: "text", Text: "look at a/b.go"}, {Type: "image_url"}, {Type: "text", Text: "now"}}}}
+	wantIn(t, digestOf(Options{}, m).Text(100), "> look at a/b.go\n> now")
+}
+
+func TestHugeArgumentsAreReadAsText(t *testing.T) {
+	t.Parallel()
+	m := calls("", "1", "write", "file_path", "a/small.go", "content", strings.Repeat("some words, ", maxArguments/12)+"order W12345X")
+	d := digestOf(Options{}, m, user("W12345X"))
+	if len(d.story.files) != 0 || d.ids.idents["W12345X"].texts != 2 {
+		t.Errorf("%d files, order in %d texts", len(d.story.files), d.ids.idents["W12345X"].texts)
+	}
+	wantIn(t, d.Text(200), "write: ", "a/small.go")
+}
+
+// A key that the end of a chunk would cut is not cut.
+func TestChunksKeepKeysWhole(t *testing.T) {
+	t.Parallel()
+	line := strings.Repeat("x", 63) + "\n"
+	key := "-----BEGIN RSA " + keyBegin + "\n" + strings.Repeat("aB3dE6gH9jK2mN5p\n", 60) + "-----END RSA " + keyBegin + "\n"
+	for before := chunk/64 - 30; before < chunk/64+2; before++ {
+		d := New(Options{})
+		_, tail := d.read(strings.Repeat(line, before)+key+strings.Repeat(line, 10), true)
+		if strings.Contains(tail, "aB3dE6gH9jK2mN5p") {
+			t.Fatalf("a part of a key is left behind %d lines", before)
+		}
+	}
+}
+
+func TestCountsBoundTheText(t *testing.T) {
+	t.Parallel()
+	d := digestOf(Options{Count: func(s string) int { return len(s) }}, conversation()...)
+	for budget := 0; budget < 1500; budget += 11 {
+		if s := d.Text(budget); len(s) > budget {
+			t.Fatalf("%d octets of %d", len(s), budget)
+		}
+	}
+	// A text gets longer with its budget, though not with every token.
+	if a, b := d.Text(300), d.Text(1200); len(b) < 2*len(a) {
+		t.Errorf("%d and %d octets", len(a), len(b))
+	}
+	none := digestOf(Options{ReferenceShare: -1}, conversation()...).Text(150)
+	wantNotIn(t, none, referencesHeading)
+	only := digestOf(Options{ReferenceShare: 1}, conversation()...).Text(150)
+	wantWellFormed(t, only, 150, chars4, nil)
+	wantIn(t, only, referencesHeading)
+}

@@ -1,0 +1,147 @@
+package extract
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// paths finds what has slashes in it. A chain is a longest text of segments with
+// single slashes between them; every match lies in one chain and runs up to the
+// same place in it, the last segment that can end a path. So a chain is read
+// once, whatever the number of its places where a path could begin.
+func pathIdentifiers(s string, yield func(kind Kind, start, end int)) {
+	for done := 0; ; {
+		slash := strings.IndexByte(s[done:], '/')
+		if slash < 0 {
+			return
+		}
+		slash += done
+		first := segment.back(s, done, slash)
+		last, end := chain(s, first, slash)
+		if from, ok := pathStart(s, done, first, last); ok {
+			to := pathEnd(s, last)
+			if isPath(s[from:to]) {
+				yield(Path, from, to)
+			}
+		}
+		done = end
+	}
+}
+
+// chain follows the segments from the first one, which ends at slash and may be
+// empty. It returns where the last one starts that a path can end with, or -1,
+// and the end of the chain.
+func chain(s string, first, slash int) (last, end int) {
+	last = -1
+	for {
+		at := slash + 1
+		c, _ := next(s, at)
+		// What stands behind a leading slash is the first segment, not the last one.
+		if c&name != 0 && slash > first {
+			last = at
+		}
+		if end = segment.run(s, at); end == at || end == len(s) || s[end] != '/' {
+			return last, end
+		}
+		slash = end
+	}
+}
+
+// pathStart is the first place of a chain where a path begins that ends with the
+// segment at last.
+func pathStart(s string, done, first, last int) (int, bool) {
+	if first > done && s[first-1] == '~' && first < last && free(s, first-1) {
+		return first - 1, true
+	}
+	for i := first; i < last; {
+		base := i
+		if s[i] == '/' {
+			base++
+		}
+		if base < last && free(s, i) {
+			return i, true
+		}
+		_, i = next(s, i)
+	}
+	return 0, false
+}
+
+// free reports whether none of [\w/.] stands before i.
+func free(s string, i int) bool {
+	c, at := before(s, i)
+	return c&(word|dot) == 0 && (i == 0 || s[at] != '/')
+}
+
+// pathEnd is the end of [\w@+-]+(?:\.[\w-]+)* at i.
+func pathEnd(s string, i int) int {
+	i = name.run(s, i)
+	for i < len(s) && s[i] == '.' {
+		end := labelBytes.run(s, i+1)
+		if end == i+1 {
+			break
+		}
+		i = end
+	}
+	return i
+}
+
+// isPath reports whether p is long enough and has two letters side by side.
+func isPath(p string) bool {
+	if len(p) < 6 || utf8.RuneCountInString(p) < 6 {
+		return false
+	}
+	letters := 0
+	for i := range len(p) {
+		if !isLetter(p[i]) {
+			letters = 0
+			continue
+		}
+		if letters++; letters == 2 {
+			return true
+		}
+	}
+	return false
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// files finds file names with a known extension.
+func files(s string, yield func(kind Kind, start, end int)) {
+	for i := 0; ; {
+		at := strings.IndexByte(s[i:], '.')
+		if at < 0 {
+			return
+		}
+		at += i
+		low := i
+		i = at + 1
+		end := extension(s, i)
+		if end == i {
+			continue
+		}
+		start := labelBytes.back(s, low, at)
+		if start == at {
+			continue
+		}
+		if free(s, start) {
+			yield(File, start, end)
+		}
+	}
+}
+
+// extension is the end of the known extension that is the whole word at i, or i.
+func extension(s string, i int) int {
+	end := i
+	for end < len(s) && end < i+6 && s[end] < utf8.RuneSelf && ascii[s[end]]&word != 0 {
+		end++
+	}
+	if c, _ := next(s, end); c&word != 0 {
+		return i
+	}
+	switch s[i:end] {
+	case "go", "py", "ts", "tsx", "js", "jsx", "rs", "c", "h", "cpp", "java", "rb", "sh", "sql", "md",
+		"json", "jsonl", "yaml", "yml", "toml", "lock", "mod", "sum", "css", "html", "txt", "csv":
+		return end
+	}
+	return i
+}

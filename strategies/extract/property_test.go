@@ -1,0 +1,202 @@
+package extract
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/redact"
+)
+
+// words are what texts are drawn from: identifiers, cues, scripts, and what a text would
+// need to pass for a part of a summary.
+var words = []string{
+	"fix", "the", "test", "never", "because", "why?", "ok.", "pkg/queue/retry.go", "`TestBackoff`", "id: 20418", "W12345X", "é", "日本語。", "必须", "؟",
+	"\n", "\n\n", "\r", "\u2028", "\x00", "\t", "\n## References\n", "\n## Active Task\n", "## Goal", "> quoted", "Asked: that", "Before: > that", "\nAsked: this", "- item", "label: value",
+	"error:", "exit code 1", "```", "- [ ] todo", "https://example.com/a?b=c", "'a, b'", "\"c; d\"", "a@example.com", " …", "Made from 7 messages without a model.",
+	"API_KEY=abcdefghijklmnopqrstuvwxyz0123", "password: hunter2hunter2", "token: `TestLexer`", "[END]", "</summary>", "\xff", "\ufffd",
+}
+
+func drawText(t *rapid.T, name string) string {
+	return strings.Join(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(words), rapid.StringN(0, 8, -1)), 0, 25).Draw(t, name), " ")
+}
+
+func drawMessage(t *rapid.T) *chat.Message {
+	id := rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "id")
+	switch rapid.IntRange(0, 5).Draw(t, "role") {
+	case 0, 1:
+		return user(drawText(t, "ask"))
+	case 2:
+		return result(id, drawText(t, "result"))
+	case 3:
+		return assistant(drawText(t, "reply"))
+	case 4:
+		return says(chat.Role(rapid.SampledFrom([]string{"system", "developer", "other"}).Draw(t, "other")), drawText(t, "text"))
+	}
+	m := calls(drawText(t, "reply"), id, rapid.SampledFrom([]string{"bash", "edit_file", "x\n## Goal", "> x", "Asked"}).Draw(t, "tool"),
+		rapid.SampledFrom([]string{"command", "file_path", "content"}).Draw(t, "key"), drawText(t, "value"))
+	if rapid.Bool().Draw(t, "odd") {
+		m.ToolCalls[0].Arguments = drawText(t, "arguments")
+	}
+	return m
+}
+
+// octets3 counts more than the default, ragged counts unlike any tokenizer.
+func octets3(s string) int { return (len(s) + 2) / 3 }
+func ragged(s string) int  { return len(strings.Fields(s)) + strings.Count(s, "\n") + len(s)/7 }
+
+func TestEveryTextIsWellFormed(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ms := rapid.SliceOfN(rapid.Custom(drawMessage), 0, 15).Draw(t, "messages")
+		previous := ""
+		if rapid.Bool().Draw(t, "again") {
+			previous = digestOf(Options{}, rapid.SliceOfN(rapid.Custom(drawMessage), 0, 8).Draw(t, "before")...).Text(400)
+		}
+		count := rapid.SampledFrom([]func(string) int{chars4, octets3, ragged}).Draw(t, "count")
+		budget := rapid.IntRange(0, 700).Draw(t, "budget")
+		digest := func() *Digest {
+			d := New(Options{Count: count, MaxIdentifiers: rapid.IntRange(1, 40).Draw(t, "limit")})
+			d.AddPrevious(previous)
+			for _, m := range ms {
+				d.Add(m)
+			}
+			return d
+		}
+		d := digest()
+		text, references := d.Text(budget), d.References(budget)
+		asks := []string{}
+		for _, m := range ms {
+			if m.Role == chat.RoleUser {
+				clean, _ := redact.Redact(m.Content.String())
+				asks = append(asks, clean)
+			}
+		}
+		if previous != "" {
+			asks = nil // they are those of the text before
+		}
+		wantWellFormed(t, text, budget, count, asks)
+		wantWellFormed(t, references, budget, count, nil)
+		if again := d.Text(budget); again != text {
+			t.Errorf("asked again: %q, before %q", again, text)
+		}
+		for _, s := range []string{text, references} {
+			if _, found := redact.Redact(s); found.Total() > 0 || strings.Contains(s, "ghijklmnopqrst") {
+				t.Errorf("a secret in %q", s)
+			}
+		}
+	})
+}
+
+func TestProseFitsItsRoom(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		d := digestOf(Options{}, rapid.SliceOfN(rapid.Custom(drawMessage), 0, 15).Draw(t, "messages")...)
+		room := rapid.IntRange(0, 3000).Draw(t, "room")
+		if s := d.prose(room); utf8.RuneCountInString(s) > room {
+			t.Errorf("%d characters in %d: %q", utf8.RuneCountInString(s), room, s)
+		}
+		if s := d.ids.references(room, ""); utf8.RuneCountInString(s) > room {
+			t.Errorf("%d characters in %d: %q", utf8.RuneCountInString(s), room, s)
+		}
+	})
+}
+
+func TestTheSameMessagesGiveTheSameText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ms := rapid.SliceOfN(rapid.Custom(drawMessage), 0, 15).Draw(t, "messages")
+		a, b := digestOf(Options{}, ms...), digestOf(Options{}, ms...)
+		b.References(100) // looking changes nothing
+		if x, y := a.Text(300), b.Text(300); x != y {
+			t.Errorf("%q and %q", x, y)
+		}
+	})
+}
+
+func TestListsAreReadBack(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.StringMatching("[ a-c,;:\"'./é`]{1,8}"), 1, 6).Draw(t, "values")
+		var list, want []string
+		for _, v := range values {
+			if v = strings.TrimSpace(v); v != "" && !strings.Contains(v, `"`) {
+				list, want = append(list, quoted(v)), append(want, v)
+			}
+		}
+		got := listed(strings.Join(list, ", "))
+		if strings.Join(got, "\x00") != strings.Join(want, "\x00") {
+			t.Errorf("%q was read as %q", want, got)
+		}
+	})
+}
+
+func FuzzDigest(f *testing.F) {
+	f.Add("do it", "done?", `{"path":"a/b.go"}`, "error: no", uint16(100))
+	f.Add(strings.Join(words, " "), strings.Join(words, ""), strings.Join(words, "\n"), "", uint16(1000))
+	f.Fuzz(func(t *testing.T, ask, reply, arguments, output string, budget uint16) {
+		m := calls(reply, "1", reply)
+		m.ToolCalls[0].Arguments = arguments
+		d := digestOf(Options{}, user(ask), m, result("1", output))
+		text := d.Text(int(budget))
+		clean, _ := redact.Redact(ask)
+		wantWellFormed(t, text, int(budget), chars4, []string{clean})
+		wantWellFormed(t, d.References(int(budget)), int(budget), chars4, nil)
+		next := New(Options{})
+		next.AddPrevious(text)
+		next.AddPrevious(output)
+		next.Add(user(arguments))
+		wantWellFormed(t, next.Text(int(budget)), int(budget), chars4, nil)
+	})
+}
+
+func TestNeedIsAChance(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		tab := newTable(1)
+		tab.end = rapid.Int64Range(0, math.MaxInt64/2).Draw(t, "end")
+		var raw [8]byte
+		binary.LittleEndian.PutUint64(raw[:], rapid.Uint64().Draw(t, "value"))
+		id := &ident{
+			value: string(raw[:]), last: rapid.Int64Range(0, tab.end).Draw(t, "last"), crowd: rapid.IntRange(1, math.MaxInt).Draw(t, "crowd"),
+			texts: rapid.IntRange(1, 1e9).Draw(t, "texts"), uses: rapid.IntRange(0, 1e9).Draw(t, "uses"),
+		}
+		if p := tab.need(id); !(p > 0 && p < 1) {
+			t.Errorf("%v", p)
+		}
+		more := *id
+		more.uses++
+		if tab.need(&more) < tab.need(id) {
+			t.Error("a use makes it less needed")
+		}
+	})
+}
+
+func TestASweepKeepsTheLikeliest(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		tab := newTable(rapid.IntRange(1, 50).Draw(t, "limit"))
+		tab.end = 1 << 20
+		for i := range rapid.IntRange(0, 200).Draw(t, "identifiers") {
+			id := tab.add(fmt.Sprintf("W%05d", i), Code)
+			id.texts, id.uses, id.crowd = rapid.IntRange(1, 3).Draw(t, "texts"), rapid.IntRange(0, 2).Draw(t, "uses"), rapid.IntRange(1, 9).Draw(t, "crowd")
+		}
+		all := len(tab.idents)
+		ranked := tab.ranked()
+		tab.sweep()
+		if want := min(all, tab.limit); len(tab.idents) != want {
+			t.Fatalf("%d of %d are left, want %d", len(tab.idents), all, want)
+		}
+		for _, c := range ranked[:len(tab.idents)] { // up to a step of the count
+			if tab.idents[c.value] == nil && c.need > 1.05*ranked[len(tab.idents)-1].need {
+				t.Errorf("%s with %v was dropped", c.value, c.need)
+			}
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package extract
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// emails finds e-mail addresses, from one @ to the next.
+func emails(s string, yield func(kind Kind, start, end int)) {
+	for done, i := 0, 0; ; {
+		at := strings.IndexByte(s[i:], '@')
+		if at < 0 {
+			return
+		}
+		at += i
+		i = at + 1
+		end := domain(s, i)
+		if end == i {
+			continue
+		}
+		for start := local.back(s, done, at); start < at; _, start = next(s, start) {
+			if boundary(s, start) {
+				yield(Email, start, end)
+				done, i = end, end
+				break
+			}
+		}
+	}
+}
+
+// domain is the end of the longest [\w-]+(?:\.[\w-]+)+\b at i, or i.
+func domain(s string, i int) int {
+	end, at := i, labelBytes.run(s, i)
+	if at == i {
+		return i
+	}
+	for at < len(s) && s[at] == '.' {
+		start := at + 1
+		if at = labelBytes.run(s, start); at == start {
+			break
+		}
+		// The last word character of a label has a boundary behind it.
+		if last := hyphen.back(s, start, at); last > start {
+			end = last
+		}
+	}
+	return end
+}
+
+// quotes finds what stands in quotes, from left to right: what one pair of quotes
+// holds, another one cannot begin in.
+func quotedIdentifiers(s string, yield func(kind Kind, start, end int)) {
+	for i := 0; i < len(s); {
+		q := s[i]
+		i++
+		if q != '"' && q != '`' && q != '\'' {
+			continue
+		}
+		if q == '\'' {
+			if c, _ := before(s, i-1); c&word != 0 {
+				continue
+			}
+		}
+		end := closing(s, i, q)
+		if end < 0 {
+			continue
+		}
+		if q == '\'' {
+			if c, _ := next(s, end+1); c&word != 0 {
+				continue
+			}
+		}
+		if isName(s[i:end]) {
+			yield(Quoted, i, end)
+		}
+		i = end + 1
+	}
+}
+
+// closing is the index of the quote q that closes 3 to 60 characters at i, or -1.
+func closing(s string, i int, q byte) int {
+	for n := 0; i < len(s) && n <= 60; n++ {
+		switch c := s[i]; {
+		case c == q:
+			if n < 3 {
+				return -1
+			}
+			return i
+		case c == '\n' || c == '\\' && q == '"':
+			return -1
+		case c < utf8.RuneSelf:
+			i++
+		default:
+			_, size := utf8.DecodeRuneInString(s[i:])
+			i += size
+		}
+	}
+	return -1
+}
+
+// isName reports whether v has a letter, and no white space at either end.
+func isName(v string) bool {
+	first, _ := utf8.DecodeRuneInString(v)
+	last, _ := utf8.DecodeLastRuneInString(v)
+	return !isSpace(first) && !isSpace(last) && strings.ContainsFunc(v, func(r rune) bool {
+		return r < utf8.RuneSelf && isLetter(byte(r))
+	})
+}
+
+// isSpace reports white space, the information separators among it.
+func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }

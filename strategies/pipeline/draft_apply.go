@@ -1,0 +1,332 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
+)
+
+// Apply does what a plan wants to the draft. reason is the reason of exclusions
+// that give none. Seqs that the draft does not know are ignored, and so are
+// additions that no view could hold: a summary that is a tool result or makes
+// calls, a stand-in with another role or other calls than its original, an
+// addition that covers nothing in the view. A summary may be followed by others of
+// the message it covers: they accompany it, and since nothing is left for them to
+// stand for, they are no part of the plan that comes out, and the guard drops them.
+//
+// Naming a message that is excluded already gives it the new reason.
+func (d *Draft) Apply(p chat.Plan, reason string) {
+	if p.Empty() {
+		return
+	}
+	for _, x := range p.Exclude {
+		if x.Reason == "" {
+			x.Reason = reason
+		}
+		d.found = d.ids(d.found[:0], x.Seqs)
+		for _, id := range d.found {
+			d.set(id, false)
+			d.marks[id].reason = x.Reason
+		}
+	}
+	d.found = d.ids(d.found[:0], p.Include)
+	for _, id := range d.found {
+		d.include(id)
+	}
+	d.All = slices.Grow(d.All, len(p.Additions))
+	d.marks = slices.Grow(d.marks, len(p.Additions))
+	d.Adds = slices.Grow(d.Adds, len(p.Additions))
+	before := int32(-1)
+	for _, a := range p.Additions {
+		if a.Reason == "" {
+			a.Reason = reason
+		}
+		d.found = d.ids(d.found[:0], a.Covers)
+		accompanies := before >= 0 && len(d.found) == 1 && a.Kind == chat.KindSummary && d.marks[d.found[0]].by == before
+		switch {
+		case !d.admit(&a, d.found, accompanies):
+			d.Rejected++
+		case accompanies:
+			d.append(a)
+		default:
+			before = d.write(a, d.found)
+		}
+	}
+	d.Refresh()
+}
+
+// include brings an entry back, unless it is in the view.
+func (d *Draft) include(id int32) {
+	if !d.All[id].Included {
+		d.set(id, true)
+		d.marks[id].reason, d.marks[id].by = "", -1
+	}
+}
+
+// admit reports whether an addition can stand in a view and completes it. live: it
+// need not cover anything in the view.
+func (d *Draft) admit(a *chat.Addition, covers []int32, live bool) bool {
+	for _, id := range covers {
+		live = live || d.All[id].Included
+	}
+	if !live || a.Kind != chat.KindSummary && a.Kind != chat.KindReplacement {
+		return false
+	}
+	m := &a.Message
+	a.Flags = a.Flags&chat.Estimated | contentFlags(m)
+	if a.Kind == chat.KindReplacement && (len(covers) != 1 || d.All[covers[0]].Kind == chat.KindSummary) {
+		a.Kind = chat.KindSummary // it stands for several, as what it replaces did
+	}
+	if a.Kind == chat.KindSummary {
+		if a.Position == 0 {
+			a.Position = d.All[covers[0]].Position
+			for _, id := range covers {
+				a.Position = min(a.Position, d.All[id].Position)
+			}
+		}
+		return m.Role != chat.RoleTool && m.Role != "" && len(m.ToolCalls) == 0
+	}
+	old := &d.All[covers[0]]
+	a.Position = old.Position
+	if old.Role == chat.RoleTool && !old.Has(chat.Paired) {
+		return (m.Role == old.Role || m.Role == chat.RoleAssistant) && len(m.ToolCalls) == 0
+	}
+	a.Flags |= old.Flags & chat.Paired
+	if m.Role != old.Role || len(m.ToolCalls) > old.Calls || old.ReasoningOnly() != reasoningOnly(m, a.Flags) {
+		return false
+	}
+	return old.Message == nil || callsOf(old.Message, m)
+}
+
+// write adds an addition that was admitted.
+func (d *Draft) write(a chat.Addition, covers []int32) int32 {
+	id := int32(len(d.All))
+	for _, c := range covers {
+		if by := d.marks[c].by; !d.All[c].Included && by >= 0 && d.All[by].Included && d.All[by].Kind == chat.KindReplacement {
+			continue // its stand-in is in the view and goes on standing for it
+		}
+		d.set(c, false)
+		d.marks[c].reason, d.marks[c].by = a.Reason, id
+	}
+	if old := &d.All[covers[0]]; a.Kind == chat.KindReplacement && old.Message == nil && (old.Has(chat.Paired) || old.Calls > 0) {
+		d.unproven = append(d.unproven, unproven{id, covers[0]})
+	}
+	d.append(a)
+	return id
+}
+
+// count is how many tokens an addition has.
+func (d *Draft) count(a *chat.Addition) chat.Tokens {
+	if ac, ok := d.input.Counter.(plan.AdditionCounter); ok {
+		return ac.Addition(a)
+	}
+	return d.input.Counter.Message(&a.Message)
+}
+
+// append makes an addition an entry.
+func (d *Draft) append(a chat.Addition) {
+	if c := d.input.Counter; c != nil {
+		a.Counter, a.Tokens = c.Name(), d.count(&a)
+	}
+	m := a.Message
+	d.All = append(d.All, plan.Entry{
+		Meta: chat.Meta{
+			Seq: d.Next, Position: a.Position, Kind: a.Kind, Role: m.Role, Flags: a.Flags,
+			Calls: len(m.ToolCalls), Tokens: a.Tokens,
+		},
+		Included: true, Message: &m,
+	})
+	d.marks = append(d.marks, mark{by: -1})
+	d.Adds = append(d.Adds, a)
+	d.Next++
+	d.Changes++
+	d.view = nil
+}
+
+// callsOf reports whether m answers the call that old answers and makes calls of
+// old's, in their order, and no others. A stand-in may make fewer of them: the
+// guard puts them back unless their results are gone too.
+func callsOf(old, m *chat.Message) bool {
+	if old.ToolCallID != m.ToolCallID {
+		return false
+	}
+	left := old.ToolCalls
+	for _, c := range m.ToolCalls {
+		i := slices.IndexFunc(left, func(o chat.ToolCall) bool { return o.ID == c.ID })
+		if i < 0 {
+			return false
+		}
+		left = left[i+1:]
+	}
+	return true
+}
+
+func reasoningOnly(m *chat.Message, f chat.Flags) bool {
+	return chat.Meta{Role: m.Role, Calls: len(m.ToolCalls), Flags: f}.ReasoningOnly()
+}
+
+// contentFlags are the flags that follow from a message's content.
+func contentFlags(m *chat.Message) chat.Flags {
+	var f chat.Flags
+	if strings.TrimSpace(m.Content.String()) != "" {
+		f |= chat.HasText
+	}
+	if m.Reasoning != "" {
+		f |= chat.HasReasoning
+	}
+	if m.Content.Media() > 0 {
+		f |= chat.HasMedia
+	}
+	return f
+}
+
+// resolve follows what covers an entry that is not in the view to the addition
+// that stands for it, or to -1 and the reason why nothing does.
+func (d *Draft) resolve(id int32) (by int32, reason string) {
+	for {
+		m := &d.marks[id]
+		if m.by < 0 {
+			return -1, m.reason
+		}
+		if id = m.by; d.All[id].Included {
+			return id, ""
+		}
+	}
+}
+
+// Plan is the one plan that turns the input into the draft: additions that did
+// not last are not in it, and nothing that changes nothing.
+func (d *Draft) Plan() chat.Plan { return d.compose(false) }
+
+// compose makes the plan. With reasons it also names messages that were excluded
+// before and got another reason.
+func (d *Draft) compose(reasons bool) chat.Plan {
+	var include plan.SeqSet
+	var exclude []exclusion
+	var covers []plan.SeqSet
+	if len(d.Adds) > 0 {
+		covers = make([]plan.SeqSet, len(d.Adds))
+	}
+	n := len(d.All) - len(d.Adds)
+	i, j := 0, 0
+	for range n {
+		id := int32(i)
+		switch {
+		case len(d.others) == 0:
+			i++
+		case j == len(d.others) || i < len(d.sources) && d.All[d.sources[i]].Seq < d.All[d.others[j]].Seq:
+			id = d.sources[i]
+			i++
+		default:
+			id = d.others[j]
+			j++
+		}
+		e, m := &d.All[id], &d.marks[id]
+		if e.Included {
+			if !m.was {
+				include.Add(e.Seq)
+			}
+			continue
+		}
+		by, reason := d.resolve(id)
+		switch {
+		case by >= 0:
+			covers[by-int32(n)].Add(e.Seq)
+		case m.was || reasons && reason != "":
+			exclude = addExclusion(exclude, reason, e.Seq)
+		}
+	}
+	p := chat.Plan{Include: include.Ranges()}
+	for i := range exclude {
+		p.Exclude = append(p.Exclude, chat.Exclusion{Reason: exclude[i].reason, Seqs: exclude[i].seqs.Ranges()})
+	}
+	for k := range d.Adds {
+		if d.All[n+k].Included && len(covers[k].Sorted) > 0 {
+			a := d.Adds[k]
+			a.Covers = covers[k].Ranges()
+			if p.Additions == nil {
+				p.Additions = make([]chat.Addition, 0, len(d.Adds)-k)
+			}
+			p.Additions = append(p.Additions, a)
+		}
+	}
+	return p
+}
+
+// exclusion is an exclusion that is being collected.
+type exclusion struct {
+	reason string
+	seqs   plan.SeqSet
+}
+
+func addExclusion(to []exclusion, reason string, q chat.Seq) []exclusion {
+	for i := range to {
+		if to[i].reason == reason {
+			to[i].seqs.Add(q)
+			return to
+		}
+	}
+	to = append(to, exclusion{reason: reason})
+	to[len(to)-1].seqs.Add(q)
+	return to
+}
+
+// summary makes an addition a summary at a position.
+func (d *Draft) summary(id int32, q chat.Seq) {
+	a := &d.Adds[int(id)-(len(d.All)-len(d.Adds))]
+	if a.Kind == chat.KindSummary && a.Position == q {
+		return
+	}
+	d.view = nil
+	a.Kind, a.Position = chat.KindSummary, q
+	d.All[id].Kind, d.All[id].Position = a.Kind, q
+}
+
+// summariesBy are the summaries that a step wrote, among the additions from the n-th on,
+// and that are in the view.
+func (d *Draft) summariesBy(s plan.Strategy, n int) []chat.Seq {
+	var out []chat.Seq
+	first := len(d.All) - len(d.Adds)
+	for i := n; i < len(d.Adds); i++ {
+		if e := &d.All[first+i]; e.Included && e.Kind == chat.KindSummary && d.Adds[i].Reason == s.Name() {
+			out = append(out, e.Seq)
+		}
+	}
+	return out
+}
+
+// outcome is the view and its totals once the draft's plan is applied: what was
+// written and did not last is left out, and seqs close up behind it.
+func (d *Draft) outcome() ([]chat.Meta, plan.Totals) {
+	n := len(d.All) - len(d.Adds)
+	if !slices.ContainsFunc(d.All[n:], func(e plan.Entry) bool { return !e.Included }) {
+		return d.ViewMetas(), d.Transcript().Totals()
+	}
+	seqs := make([]chat.Seq, len(d.Adds))
+	base := d.Next - chat.Seq(len(d.Adds))
+	q := base
+	for k := range d.Adds {
+		if d.All[n+k].Included {
+			seqs[k] = q
+			q++
+		}
+	}
+	all := d.Transcript().Entries
+	t := &plan.Transcript{Entries: make([]plan.Entry, 0, len(all))}
+	view := make([]chat.Meta, 0, len(all))
+	for _, e := range all {
+		if e.Seq >= base {
+			if !e.Included {
+				continue
+			}
+			e.Seq = seqs[e.Seq-base]
+		}
+		t.Entries = append(t.Entries, e)
+		if e.Included {
+			view = append(view, e.Meta)
+		}
+	}
+	return view, t.Totals()
+}

@@ -1,0 +1,45 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
+)
+
+// pinTools pins the groups that call one of the named tools for the rest of a run.
+// It goes by the groups of the log: where the whole log is visible, a call and its
+// stand-in hold one place.
+func (d *Draft) pinTools(ctx context.Context, names []string, load plan.Loader) error {
+	var seqs []chat.Seq
+	for i := range d.All {
+		if plan.MakesCalls(&d.All[i]) {
+			seqs = append(seqs, d.All[i].Seq)
+		}
+	}
+	loaded, err := d.load(ctx, seqs, load)
+	if err != nil {
+		return fmt.Errorf("load tool calls to pin: %w", err)
+	}
+	defer d.drop(loaded)
+	l := newLayout(d)
+	seqs = seqs[:0]
+	pin := func(id int32) { seqs = append(seqs, d.All[id].Seq) }
+	for i := range d.All {
+		e := &d.All[i]
+		named := func(c chat.ToolCall) bool { return slices.Contains(names, c.Name) }
+		if !plan.MakesCalls(e) || !slices.ContainsFunc(e.Message.ToolCalls, named) {
+			continue
+		}
+		pin(int32(i))
+		if k := l.placeOf[i]; k >= 0 {
+			for g, k := &l.groups[l.places[k].group], int32(0); g.start+k < g.end; k++ {
+				l.each(g.start+k, pin)
+			}
+		}
+	}
+	d.pin(seqs)
+	return nil
+}

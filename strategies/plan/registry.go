@@ -1,0 +1,140 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+// ErrUnknownStrategy is the error for a name that is not registered.
+var ErrUnknownStrategy = errors.New("unknown strategy")
+
+// Constructor makes a strategy of its parameters. It must ask args for every
+// parameter it has each time, since help texts come from the same calls, and
+// must have no side effects. Its own error is for what is not about parameters.
+type Constructor func(args *Args) (Strategy, error)
+
+// Info describes a registered strategy.
+type Info struct {
+	Name, Doc string
+	Params    []Param
+	// Summarizer: it cannot be made without one.
+	Summarizer bool
+}
+
+// Registry makes strategies by name. Registering is not safe for concurrent use,
+// making strategies is.
+type Registry struct {
+	// Summarizer is what strategies that need a summary are given. Without one
+	// such a strategy cannot be made.
+	Summarizer Summarizer
+
+	known map[string]registered
+}
+
+type registered struct {
+	doc  string
+	make Constructor
+}
+
+// Register adds a strategy under a name in snake_case that is not taken. doc is
+// one line.
+func (r *Registry) Register(name, doc string, constructor Constructor) error {
+	if !regexp.MustCompile(`^[a-z][a-z0-9_]*$`).MatchString(name) {
+		return fmt.Errorf("register strategy %q: want a name in snake_case", name)
+	}
+	if constructor == nil {
+		return fmt.Errorf("register strategy %q: want a constructor", name)
+	}
+	if _, taken := r.known[name]; taken {
+		return fmt.Errorf("register strategy %q: the name is taken", name)
+	}
+	if r.known == nil {
+		r.known = map[string]registered{}
+	}
+	r.known[name] = registered{doc, constructor}
+	return nil
+}
+
+// With is the same registry with another summarizer.
+func (r *Registry) With(s Summarizer) *Registry {
+	return &Registry{Summarizer: s, known: r.known}
+}
+
+// Summarizes reports whether the strategy of a name asks for summaries.
+func (r *Registry) Summarizes(name string) bool {
+	known, ok := r.known[name]
+	if !ok {
+		return false
+	}
+	args := &Args{strategy: name, registry: r, help: true}
+	_, _ = known.make(args) // see Describe
+	return args.summarizer
+}
+
+// Fill is the policy.FillFunc of the strategies that are registered. For other names it
+// returns the parameters as they are.
+func (r *Registry) Fill(name string, params Params, v policy.Values) Params {
+	args := &Args{strategy: name, params: Params{}, registry: r, help: true, policy: &v}
+	maps.Copy(args.params, params)
+	if known, ok := r.known[name]; ok {
+		_, _ = known.make(args) // see Describe
+	}
+	return args.params
+}
+
+// New makes a strategy. Its error names everything that is wrong with the
+// parameters, each fault a *ParamError, or wraps ErrUnknownStrategy.
+func (r *Registry) New(name string, params Params) (Strategy, error) {
+	known, ok := r.known[name]
+	if !ok {
+		return nil, fmt.Errorf("%w %q, want one of %s", ErrUnknownStrategy, name, strings.Join(r.Names(), ", "))
+	}
+	args := &Args{strategy: name, params: params, registry: r}
+	s, err := known.make(args)
+	if faults := args.err(); faults != nil {
+		return nil, faults
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
+}
+
+// Names are the registered names in order.
+func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.known)) }
+
+// Describe describes what is registered, by name.
+func (r *Registry) Describe() []Info {
+	out := make([]Info, 0, len(r.known))
+	for _, name := range r.Names() {
+		args := &Args{strategy: name, registry: r, help: true}
+		// What the constructor makes of missing parameters does not matter here.
+		_, _ = r.known[name].make(args)
+		out = append(out, Info{Name: name, Doc: r.known[name].doc, Params: args.asked, Summarizer: args.summarizer})
+	}
+	return out
+}
+
+// fromSpec makes the strategy that {"strategy": name, "params": {…}} names.
+func (r *Registry) fromSpec(spec Params) (Strategy, error) {
+	for key := range spec {
+		if key != "strategy" && key != "params" {
+			return nil, fmt.Errorf("unknown key %q, want strategy and params", key)
+		}
+	}
+	name, ok := spec["strategy"].(string)
+	if !ok {
+		return nil, fmt.Errorf("strategy: got %s, want one of %s", show(spec["strategy"]), strings.Join(r.Names(), ", "))
+	}
+	params, ok := spec["params"].(Params)
+	if !ok && spec["params"] != nil {
+		return nil, fmt.Errorf("params of %s: got %s, want an object", name, show(spec["params"]))
+	}
+	return r.New(name, params)
+}

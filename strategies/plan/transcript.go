@@ -1,0 +1,273 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Entry is one message of a transcript.
+type Entry struct {
+	chat.Meta
+	// Included: the message is in the view.
+	Included bool
+	// Pinned messages stay in the view, verbatim.
+	Pinned bool
+	// Message is the content, nil unless it was asked for.
+	Message *chat.Message
+}
+
+// Transcript is what a strategy plans on: the messages of a session in view
+// order. An automatic run shows the view alone (every entry included); an
+// operator's run shows the whole log.
+//
+// A transcript is used by one goroutine at a time; strategies only read it.
+type Transcript struct {
+	// Entries are in the order of chat.Less.
+	Entries []Entry
+	// Counter counts the messages that the strategy writes; without one the
+	// counts that strategies give are taken as they are.
+	Counter Counter
+
+	groups []chat.Group
+}
+
+// NewTranscript returns a transcript whose groups are known, so that they are not
+// made again; they must be those of chat.Groups.
+func NewTranscript(entries []Entry, counter Counter, groups []chat.Group) *Transcript {
+	return &Transcript{Entries: entries, Counter: counter, groups: groups}
+}
+
+// Totals counts a transcript, in all and what of it is in the view.
+type Totals struct {
+	Groups    int         `json:"groups"`
+	Messages  int         `json:"messages"`
+	ToolCalls int         `json:"tool_calls"`
+	Tokens    chat.Tokens `json:"tokens"`
+
+	IncludedGroups    int         `json:"included_groups"`
+	IncludedMessages  int         `json:"included_messages"`
+	IncludedToolCalls int         `json:"included_tool_calls"`
+	IncludedTokens    chat.Tokens `json:"included_tokens"`
+}
+
+// ErrNotLoaded is the error of reading a message whose content was not asked for.
+var ErrNotLoaded = errors.New("content is not loaded")
+
+// Groups are the atomic groups of all entries, included or not, made once.
+func (t *Transcript) Groups() []chat.Group {
+	if t.groups == nil && len(t.Entries) > 0 {
+		metas := make([]chat.Meta, len(t.Entries))
+		for i := range t.Entries {
+			metas[i] = t.Entries[i].Meta
+		}
+		t.groups = chat.Groups(metas)
+	}
+	return t.groups
+}
+
+// viewGroups returns the groups of the entries in the view alone, and for each
+// index in them that of the entry.
+func (t *Transcript) ViewGroups() (groups []chat.Group, at []int32) {
+	var g chat.Grouper
+	at = make([]int32, 0, len(t.Entries))
+	for i := range t.Entries {
+		if e := &t.Entries[i]; e.Included {
+			g.Add(&e.Meta)
+			at = append(at, int32(i))
+		}
+	}
+	return g.Groups(), at
+}
+
+// userPosition returns the position of the last user message, behind which alone a
+// call may still wait for results. A summary in the role of the user, if it is in
+// the view, stands in front of what is at its position.
+func UserPosition(entries []Entry) chat.Seq {
+	user := chat.Seq(0)
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case e.Role != chat.RoleUser:
+		case e.Kind != chat.KindSummary:
+			user = max(user, e.Position)
+		case e.Included || e.Has(chat.Moved):
+			user = max(user, e.Position-1)
+		}
+	}
+	return user
+}
+
+// GroupTotals counts what of the group with ordinal i is in the view. A group of
+// which any message is included is included.
+func (t *Transcript) GroupTotals(i int) (messages int, tokens chat.Tokens) {
+	g := t.Groups()[i]
+	for e := g.Start; e < g.End; e++ {
+		if t.Entries[e].Included {
+			messages++
+			tokens += t.Entries[e].Tokens
+		}
+	}
+	return messages, tokens
+}
+
+// GroupIncluded reports whether any message of the group with ordinal i is in
+// the view.
+func (t *Transcript) GroupIncluded(i int) bool {
+	n, _ := t.GroupTotals(i)
+	return n > 0
+}
+
+// GroupPinned reports whether any message of the group with ordinal i that is in
+// the view is pinned: the group stays as it is.
+func (t *Transcript) GroupPinned(i int) bool {
+	g := t.Groups()[i]
+	return slices.ContainsFunc(t.Entries[g.Start:g.End], func(e Entry) bool { return e.Pinned && e.Included })
+}
+
+// MinimumRetained is the ordinal of the group that a budget never takes: the
+// last included group that is not a system message, else the last included
+// group, else -1.
+func (t *Transcript) MinimumRetained() int {
+	groups, last := t.Groups(), -1
+	for i, g := range slices.Backward(groups) {
+		if !t.GroupIncluded(i) {
+			continue
+		}
+		if g.Kind != chat.GroupSystem {
+			return i
+		}
+		if last < 0 {
+			last = i
+		}
+	}
+	return last
+}
+
+// dropOldest adds the oldest groups for which may holds to out until a view of size
+// tokens has at most budget without them, and returns what is left of size. The
+// newest group (see MinimumRetained) and pinned ones always stay.
+func (t *Transcript) DropOldest(out *SeqSet, size, budget chat.Tokens, may func(i int) bool) chat.Tokens {
+	retained := t.MinimumRetained()
+	for i := range t.Groups() {
+		if size <= budget {
+			break
+		}
+		if i == retained || !may(i) || t.GroupPinned(i) {
+			continue
+		}
+		_, freed := t.GroupTotals(i)
+		size -= freed
+		t.GroupSeqs(out, i)
+	}
+	return size
+}
+
+// Included counts the messages in the view and their tokens.
+func (t *Transcript) Included() (messages int, tokens chat.Tokens) {
+	for i := range t.Entries {
+		if t.Entries[i].Included {
+			messages++
+			tokens += t.Entries[i].Tokens
+		}
+	}
+	return messages, tokens
+}
+
+// Totals counts the transcript.
+func (t *Transcript) Totals() Totals {
+	groups := t.Groups()
+	n := Totals{Groups: len(groups), Messages: len(t.Entries)}
+	for i, g := range groups {
+		if t.GroupIncluded(i) {
+			n.IncludedGroups++
+		}
+		n.count(t.Entries[g.Start:g.End])
+	}
+	return n
+}
+
+func (n *Totals) count(entries []Entry) {
+	for i := range entries {
+		e := &entries[i]
+		n.ToolCalls += e.Calls
+		n.Tokens += e.Tokens
+		if e.Included {
+			n.IncludedMessages++
+			n.IncludedToolCalls += e.Calls
+			n.IncludedTokens += e.Tokens
+		}
+	}
+}
+
+// Read is the content of the entry with index i. The error wraps ErrNotLoaded
+// when the strategy did not name it in Reads.
+func (t *Transcript) Read(i int) (*chat.Message, error) {
+	if m := t.Entries[i].Message; m != nil {
+		return m, nil
+	}
+	return nil, fmt.Errorf("message %d: %w", t.Entries[i].Seq, ErrNotLoaded)
+}
+
+// included calls f with the indexes of the messages of the group with ordinal i
+// that are in the view.
+func (t *Transcript) EachIncluded(i int, f func(e int)) {
+	g := t.Groups()[i]
+	for e := g.Start; e < g.End; e++ {
+		if t.Entries[e].Included {
+			f(e)
+		}
+	}
+}
+
+// seqs adds the messages of the group with ordinal i to s.
+func (t *Transcript) GroupSeqs(s *SeqSet, i int) {
+	g := t.Groups()[i]
+	for e := g.Start; e < g.End; e++ {
+		s.Add(t.Entries[e].Seq)
+	}
+}
+
+// seqSet collects seqs that mostly come in order.
+type SeqSet struct {
+	Sorted chat.Ranges
+	late   []chat.Seq
+}
+
+func (s *SeqSet) Add(q chat.Seq) {
+	n := len(s.Sorted)
+	switch {
+	case n == 0 || q > s.Sorted[n-1].Hi:
+		s.Sorted = append(s.Sorted, chat.Range{Lo: q, Hi: q + 1})
+	case q == s.Sorted[n-1].Hi:
+		s.Sorted[n-1].Hi++
+	default:
+		s.late = append(s.late, q)
+	}
+}
+
+func (s *SeqSet) Ranges() chat.Ranges {
+	if len(s.late) == 0 {
+		return s.Sorted
+	}
+	return s.Sorted.Union(chat.RangesOf(s.late...))
+}
+
+// exclude is a plan that takes the set out of the view, or the empty plan.
+func (s *SeqSet) Exclude(reason string) chat.Plan {
+	if len(s.Sorted) == 0 {
+		return chat.Plan{}
+	}
+	return chat.Plan{Exclude: []chat.Exclusion{{Reason: reason, Seqs: s.Ranges()}}}
+}
+
+// isSource reports whether messages of a kind were written by the application.
+func IsSource(k chat.Kind) bool { return k != chat.KindSummary && k != chat.KindReplacement }
+
+// said reports whether the application wrote the message, wherever it stands.
+func FromApplication(m chat.Meta) bool { return IsSource(m.Kind) || m.Has(chat.Moved) }
+
+// makesCalls reports whether an entry is a message with tool calls.
+func MakesCalls(e *Entry) bool { return e.Role == chat.RoleAssistant && e.Calls > 0 }

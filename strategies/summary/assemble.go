@@ -1,0 +1,107 @@
+package summary
+
+import (
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/str"
+)
+
+// Facts are what a summary takes from the messages themselves and not from the memory
+// of a model. Each text is one that was said, with its secrets masked.
+type Facts struct {
+	// Ask is what the user asked for last that is not done, empty for not known: then
+	// it is LastUser.
+	Ask string
+	// LastUser is the newest message of the user, empty for none.
+	LastUser string
+	// Pins are pinned messages that would otherwise be out of sight.
+	Pins []string
+	// Limit is how many characters of each text are kept, its head and its tail; 0 is
+	// 4,000.
+	Limit int
+}
+
+// Headings of what Assemble adds.
+const (
+	lastUserTitle = "Last user message"
+	pinnedTitle   = "Pinned"
+	verbatimNote  = "(verbatim, from the messages themselves)"
+)
+
+// Assemble puts facts into an accepted answer: the body of its active task becomes what
+// was asked, word for word, and the last user message and the pins follow at the end.
+// What the model wrote under these headings is dropped. Long texts are
+// cut in the middle. Assembling again changes nothing.
+func Assemble(answer string, f Facts) string {
+	if f.Limit <= 0 {
+		f.Limit = maxAsk
+	}
+	ask := f.Ask
+	if strings.TrimSpace(ask) == "" {
+		ask = f.LastUser
+	}
+	sections := []Section{{Title: ActiveTask}, {Title: lastUserTitle}, {Title: pinnedTitle}}
+	var body strings.Builder
+	task := -1 // where the active task stood
+	answer = str.Trim(answer)
+	for _, p := range partsOf(answer, sections) {
+		text := answer[p.start:p.end]
+		switch {
+		case sameTitle(p.title, ActiveTask) && strings.TrimSpace(ask) != "":
+			if task < 0 {
+				task = body.Len()
+			}
+		case sameTitle(p.title, lastUserTitle) && f.LastUser != "", sameTitle(p.title, pinnedTitle) && len(f.Pins) > 0:
+		default:
+			body.WriteString(text)
+		}
+	}
+	rest := closed(body.String())
+	if task < 0 || task > len(rest) {
+		task = len(rest) // behind what has no headings, perhaps
+	}
+	parts := []string{rest[:task]}
+	if strings.TrimSpace(ask) != "" {
+		parts = append(parts, verbatim(ActiveTask, f.Limit, ask))
+	}
+	parts = append(parts, rest[task:])
+	if f.LastUser != "" && f.LastUser != ask {
+		parts = append(parts, verbatim(lastUserTitle, f.Limit, f.LastUser))
+	}
+	if len(f.Pins) > 0 {
+		parts = append(parts, verbatim(pinnedTitle, f.Limit, f.Pins...))
+	}
+	var out []string
+	for _, p := range parts {
+		if p = str.Trim(p); p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+// closed ends a fence that a text leaves open, which would swallow what follows.
+func closed(text string) string {
+	fence := ""
+	for line := range strings.Lines(text) {
+		fence = fenceAfter(fence, line)
+	}
+	if fence == "" {
+		return text
+	}
+	return strings.TrimSuffix(text, "\n") + "\n" + fence
+}
+
+// verbatim is a section of texts, each line of them marked as a quotation, so that none
+// can be taken for a heading.
+func verbatim(title string, limit int, texts ...string) string {
+	var b strings.Builder
+	b.WriteString("## " + title + "\n" + verbatimNote)
+	for _, s := range texts {
+		b.WriteString("\n")
+		for line := range strings.SplitSeq(bounded(str.Trim(s), limit), "\n") {
+			b.WriteString("\n> " + strings.TrimRight(line, "\r"))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,72 @@
+package summary
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func draw(t *rapid.T) []*chat.Message {
+	var out []*chat.Message
+	text := rapid.StringOfN(rapid.RuneFrom([]rune("aé漢 \n")), 0, 400, -1)
+	for range rapid.IntRange(1, 12).Draw(t, "turns") {
+		out = append(out, &chat.Message{Role: chat.RoleUser, Content: chat.TextContent(text.Draw(t, "ask"))})
+		if rapid.Bool().Draw(t, "calls") {
+			out = append(out,
+				&chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "read", Arguments: text.Draw(t, "arguments")}, {ID: "2", Name: "read"}}},
+				&chat.Message{Role: chat.RoleTool, ToolCallID: "1", Content: chat.TextContent(text.Draw(t, "result"))},
+				&chat.Message{Role: chat.RoleTool, ToolCallID: "2", Content: chat.TextContent("ok")})
+		}
+	}
+	return out
+}
+
+// Parts hold every message once and in order, end between groups, and have room; only
+// a group that is too long for any part is cut.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		messages := draw(t)
+		room := rapid.IntRange(60, 2000).Draw(t, "room")
+		todo, next := stretches(messages), 0
+		for len(todo) > 0 {
+			part, rest, cut := take(todo, room)
+			if n := sizeAll(part); n > room {
+				t.Fatalf("a part of %d tokens in a room of %d", n, room)
+			}
+			for _, m := range part {
+				was := messages[next]
+				next++
+				if m.Role != was.Role || m.ToolCallID != was.ToolCallID || len(m.ToolCalls) != len(was.ToolCalls) {
+					t.Fatalf("message %d is another one", next)
+				}
+				if text := m.Content.String(); cut == 0 && text != was.Content.String() || !utf8.ValidString(text) {
+					t.Fatalf("message %d reads %q, cut %d", next, text, cut)
+				}
+			}
+			if next < len(messages) && messages[next].Role == chat.RoleTool {
+				t.Fatalf("message %d is separated from its call", next+1)
+			}
+			todo = rest
+		}
+		if next != len(messages) {
+			t.Fatalf("%d of %d messages", next, len(messages))
+		}
+	})
+}
+
+func TestShortenedKeepsBothEnds(t *testing.T) {
+	t.Parallel()
+	long := &chat.Message{Role: chat.RoleUser, Content: chat.TextContent("begin" + strings.Repeat("x", 9000) + "end")}
+	got := shortened([]*chat.Message{long}, 100).messages[0].Content.Text
+	if !strings.HasPrefix(got, "begin") || !strings.HasSuffix(got, "end") || len(got) > 300 || len(got) < 200 {
+		t.Errorf("%d octets: %q", len(got), got)
+	}
+	if len(long.Content.Text) != 9008 {
+		t.Error("the message itself was changed")
+	}
+}

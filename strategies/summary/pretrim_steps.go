@@ -1,0 +1,251 @@
+package summary
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+// Cleared stands in the place of an output that was cleared, with the time behind it.
+const Cleared = "[Old tool result content cleared]"
+
+// trim is one run of a Trimmer.
+type trim struct {
+	Trimmer
+	ms    []*chat.Message
+	sizes []chat.Tokens // of each message
+	cut   Trimmed
+}
+
+// replace puts a text in the place of an output, on a copy of its message, unless that
+// would be no smaller.
+func (t *trim) replace(i int, text string) {
+	m := *t.ms[i]
+	m.Content = chat.TextContent(text)
+	size := t.Counter.Message(&m)
+	if size >= t.sizes[i] {
+		return
+	}
+	t.cut.Outputs++
+	t.cut.Tokens += t.sizes[i] - size
+	t.ms[i], t.sizes[i] = &m, size
+}
+
+// outputs are the messages that are one, newest first.
+func (t *trim) outputs(yield func(int) bool) {
+	for i, m := range slices.Backward(t.ms) {
+		if m.Role == chat.RoleTool && !yield(i) {
+			return
+		}
+	}
+}
+
+// tailLines keeps the last lines of each output.
+func (t *trim) tailLines(p policy.PreTrim) {
+	n := p.Lines
+	if n == 0 {
+		n = defaultLines
+	}
+	for i := range t.outputs {
+		text := t.ms[i].Content.String()
+		tail := lastLines(text, n)
+		if len(tail) == len(text) {
+			continue
+		}
+		cut := strings.Count(text[:len(text)-len(tail)], "\n")
+		note := "[" + strconv.Itoa(cut) + " earlier lines cut]\n"
+		if len(note) < len(text)-len(tail) {
+			t.replace(i, note+tail) // joined, so that the rest of the text is not kept
+		}
+	}
+}
+
+// lastLines is the end of s with n lines; a line break at the end begins none.
+func lastLines(s string, n int) string {
+	at := len(strings.TrimSuffix(s, "\n"))
+	for range n {
+		if at = strings.LastIndexByte(s[:at], '\n'); at < 0 {
+			return s
+		}
+	}
+	return s[at+1:]
+}
+
+// capToolContent bounds the tokens of all outputs together: the newest stay, one is
+// cut to its end, older ones to a note, or to nothing where there is no room even for
+// their notes.
+func (t *trim) capToolContent(p policy.PreTrim) {
+	left := p.Tokens
+	if left == 0 {
+		left = defaultToolCap
+	}
+	const note = "[output cut]"
+	least := t.Counter.Text(note)
+	count := chat.Tokens(0)
+	for range t.outputs {
+		count++
+	}
+	notes := count*least <= left
+	for i := range t.outputs {
+		count--
+		room := left
+		if notes {
+			room -= count * least // older ones need their notes
+		}
+		size := t.contentTokens(i)
+		if size > room {
+			text := ""
+			if notes {
+				text = t.tailWithin(t.ms[i].Content.String(), note, room)
+			}
+			t.replace(i, text)
+			size = t.Counter.Text(text)
+		}
+		left -= size
+	}
+}
+
+// contentTokens is what an output costs beside its frame.
+func (t *trim) contentTokens(i int) chat.Tokens {
+	bare := chat.Message{Role: t.ms[i].Role, ToolCallID: t.ms[i].ToolCallID, Name: t.ms[i].Name}
+	return max(0, t.sizes[i]-t.Counter.Message(&bare))
+}
+
+// tailWithin is the end of a text behind the note with at most so many tokens, the
+// note alone where there is no room for more.
+func (t *trim) tailWithin(text, note string, room chat.Tokens) string {
+	fits := func(n int) (string, bool) {
+		from := len(text) - n
+		for from < len(text) && text[from]&0xc0 == 0x80 {
+			from++
+		}
+		cut := note + "\n" + text[from:]
+		return cut, t.Counter.Text(cut) <= room
+	}
+	// Each try is at most three quarters as long as the one before, so all of them
+	// together are linear; a few more come close to what there is room for.
+	best, low, high := note, 0, min(len(text), 8*int(max(0, room)))
+	for n := high; n > leastTail && low == 0; n = n * 3 / 4 {
+		if cut, ok := fits(n); ok {
+			best, low = cut, n
+		} else {
+			high = n
+		}
+	}
+	for range 5 {
+		n := (low + high) / 2
+		if low == 0 || n == low {
+			break
+		}
+		if cut, ok := fits(n); ok {
+			best, low = cut, n
+		} else {
+			high = n
+		}
+	}
+	return best
+}
+
+// leastTail is how many bytes of an output are worth keeping.
+const leastTail = 64
+
+// clearOlder replaces all but the newest outputs by a note with the time.
+func (t *trim) clearOlder(p policy.PreTrim) {
+	keep := p.Keep
+	if keep == 0 {
+		keep = defaultKeep
+	}
+	note := Cleared + " at " + t.At.UTC().Format(time.RFC3339)
+	least := t.Counter.Text(note)
+	for i := range t.outputs {
+		if keep > 0 {
+			keep--
+			continue
+		}
+		if !strings.HasPrefix(t.ms[i].Content.String(), Cleared) && t.contentTokens(i) > least {
+			t.replace(i, note)
+		}
+	}
+}
+
+// dropAgentItems leaves out what the agent said and did, newest first, until the rest
+// fits. What the user said stays.
+func (t *trim) dropAgentItems(p policy.PreTrim) {
+	groups := t.groups()
+	gone := make([]bool, len(groups))
+	over := t.over(p)
+	for i := len(groups) - 1; i >= 0 && over > 0; i-- {
+		if k := groups[i].Kind; k == chat.GroupAssistantText || k == chat.GroupToolCall {
+			gone[i] = true
+			over -= t.size(groups[i])
+		}
+	}
+	t.drop(groups, gone)
+}
+
+// dropOldest leaves out the oldest groups until the rest fits, but never the last user
+// message.
+func (t *trim) dropOldest(p policy.PreTrim) {
+	groups := t.groups()
+	gone := make([]bool, len(groups))
+	last := -1
+	for i, g := range groups {
+		if g.Kind == chat.GroupUser {
+			last = i
+		}
+	}
+	over := t.over(p)
+	for i := 0; i < len(groups)-1 && over > 0; i++ {
+		if i != last && groups[i].Kind != chat.GroupSystem {
+			gone[i] = true
+			over -= t.size(groups[i])
+		}
+	}
+	t.drop(groups, gone)
+}
+
+// over is how many tokens too many there are.
+func (t *trim) over(p policy.PreTrim) chat.Tokens {
+	limit := p.Tokens
+	if limit == 0 || t.Limit > 0 && t.Limit < limit {
+		limit = t.Limit
+	}
+	if limit == 0 {
+		return 0
+	}
+	return t.size(chat.Group{End: len(t.ms)}) - limit
+}
+
+func (t *trim) size(g chat.Group) (n chat.Tokens) {
+	for _, s := range t.sizes[g.Start:g.End] {
+		n += s
+	}
+	return n
+}
+
+func (t *trim) groups() []chat.Group {
+	metas := make([]chat.Meta, len(t.ms))
+	for i, m := range t.ms {
+		metas[i] = m.Meta(chat.Seq(i + 1))
+	}
+	return chat.Groups(metas)
+}
+
+// drop leaves out whole groups.
+func (t *trim) drop(groups []chat.Group, gone []bool) {
+	ms, sizes := make([]*chat.Message, 0, len(t.ms)), make([]chat.Tokens, 0, len(t.ms))
+	for i, g := range groups {
+		if gone[i] {
+			t.cut.Messages += g.End - g.Start
+			t.cut.Tokens += t.size(g)
+			continue
+		}
+		ms = append(ms, t.ms[g.Start:g.End]...)
+		sizes = append(sizes, t.sizes[g.Start:g.End]...)
+	}
+	t.ms, t.sizes = ms, sizes
+}

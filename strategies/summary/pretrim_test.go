@@ -1,0 +1,284 @@
+package summary
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+func called(id string) *chat.Message {
+	return &chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}, ToolCalls: []chat.ToolCall{{ID: id, Name: "run"}}}
+}
+
+func returned(id, text string) *chat.Message {
+	return &chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: chat.TextContent(text)}
+}
+
+func texts(ms []*chat.Message) []string {
+	var out []string
+	for _, m := range ms {
+		out = append(out, m.Content.String())
+	}
+	return out
+}
+
+func numbered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString("line " + strconv.Itoa(i+1) + "\n")
+	}
+	return b.String()
+}
+
+func trimmer() Trimmer {
+	return Trimmer{Counter: tokens.Chars4{}, At: time.Date(2026, time.January, 2, 3, 4, 5, 0, time.FixedZone("x", 3600))}
+}
+
+func TestTailLines(t *testing.T) {
+	t.Parallel()
+	ms := []*chat.Message{said(chat.RoleUser, numbered(50)), called("1"), returned("1", numbered(50)), returned("2", numbered(30)), returned("3", "a\nb"), returned("4", strings.Repeat("üüü\n", 35))}
+	got, cut := trimmer().Run([]policy.PreTrim{{Step: policy.TailLines}}, ms)
+	tail := strings.SplitAfterN(numbered(50), "\n", 21)[20]
+	want := []string{numbered(50), "", "[20 earlier lines cut]\n" + tail, numbered(30), "a\nb", strings.Repeat("üüü\n", 35)}
+	if diff := cmp.Diff(want, texts(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if cut[0].Outputs != 1 || cut[0].Messages != 0 || cut[0].Tokens <= 0 {
+		t.Errorf("%+v", cut)
+	}
+	if ms[2].Content.Text != numbered(50) {
+		t.Error("the message that was given has changed")
+	}
+	got, _ = trimmer().Run([]policy.PreTrim{{Step: policy.TailLines, Lines: 1}}, ms[2:])
+	if want := []string{"[49 earlier lines cut]\nline 50\n", "[29 earlier lines cut]\nline 30\n", "a\nb", "[34 earlier lines cut]\nüüü\n"}; !slices.Equal(texts(got), want) {
+		t.Errorf("%q", texts(got))
+	}
+}
+
+func TestCapToolContent(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("abcd", 300) // 300 tokens
+	ms := []*chat.Message{returned("1", big), said(chat.RoleUser, big), returned("2", big), returned("3", big)}
+	got, cut := trimmer().Run([]policy.PreTrim{{Step: policy.CapToolContent, Tokens: 400}}, ms)
+	s := texts(got)
+	if s[0] != "[output cut]" || s[1] != big || s[3] != big || !strings.HasPrefix(s[2], "[output cut]\n") || !strings.HasSuffix(big, s[2][len("[output cut]\n"):]) {
+		t.Errorf("%q", s)
+	}
+	if n := (tokens.Chars4{}).Text(s[0] + s[2] + s[3]); n > 400 || n < 385 || cut[0].Outputs != 2 {
+		t.Errorf("%d tokens left, cut %+v", n, cut)
+	}
+	if got, cut := trimmer().Run([]policy.PreTrim{{Step: policy.CapToolContent}}, ms); !slices.Equal(got, ms) || cut[0] != (Trimmed{}) {
+		t.Errorf("below the default something was cut: %+v", cut)
+	}
+}
+
+func TestClearOlderOutputs(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("abcd", 300)
+	ms := []*chat.Message{returned("1", big), returned("2", "ok"), returned("3", big), said(chat.RoleAssistant, big), returned("4", big)}
+	steps := []policy.PreTrim{{Step: policy.ClearOlderOutputs, Keep: 1}}
+	got, cut := trimmer().Run(steps, ms)
+	note := "[Old tool result content cleared] at 2026-01-02T02:04:05Z"
+	if want := []string{note, "ok", note, big, big}; !slices.Equal(texts(got), want) || cut[0].Outputs != 2 {
+		t.Errorf("%q, %+v", texts(got), cut)
+	}
+	later := trimmer()
+	later.At = later.At.Add(time.Hour)
+	if again, cut := later.Run(steps, got); !slices.Equal(texts(again), texts(got)) || cut[0] != (Trimmed{}) {
+		t.Errorf("cleared again: %q, %+v", texts(again), cut)
+	}
+}
+
+func TestDrop(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("abcd", 100)
+	ms := []*chat.Message{
+		said(chat.RoleUser, "first"), called("1"), returned("1", big), said(chat.RoleUser, "second"), said(chat.RoleAssistant, big), called("2"), returned("2", big),
+	}
+	all := chat.Tokens(0)
+	for _, m := range ms {
+		all += (tokens.Chars4{}).Message(m)
+	}
+	tests := map[string]struct {
+		step policy.PreTrim
+		want []int
+	}{
+		"nothing has to go":           {policy.PreTrim{Step: policy.DropAgentItems, Tokens: all}, []int{0, 1, 2, 3, 4, 5, 6}},
+		"no limit":                    {policy.PreTrim{Step: policy.DropOldest}, []int{0, 1, 2, 3, 4, 5, 6}},
+		"the newest of the agent":     {policy.PreTrim{Step: policy.DropAgentItems, Tokens: all - 1}, []int{0, 1, 2, 3, 4}},
+		"all of the agent":            {policy.PreTrim{Step: policy.DropAgentItems, Tokens: 1}, []int{0, 3}},
+		"the oldest":                  {policy.PreTrim{Step: policy.DropOldest, Tokens: all - 1}, []int{1, 2, 3, 4, 5, 6}},
+		"a group goes whole":          {policy.PreTrim{Step: policy.DropOldest, Tokens: all - 20}, []int{3, 4, 5, 6}},
+		"the last user message stays": {policy.PreTrim{Step: policy.DropOldest, Tokens: 1}, []int{3, 5, 6}},
+	}
+	for name, tt := range tests {
+		got, cut := trimmer().Run([]policy.PreTrim{tt.step}, ms)
+		var want []*chat.Message
+		saved := all
+		for _, i := range tt.want {
+			want = append(want, ms[i])
+			saved -= (tokens.Chars4{}).Message(ms[i])
+		}
+		if !slices.Equal(got, want) || cut[0] != (Trimmed{Messages: len(ms) - len(want), Tokens: saved}) {
+			t.Errorf("%s: %d messages, %+v", name, len(got), cut)
+		}
+	}
+	lower := trimmer()
+	lower.Limit = 60
+	if got, _ := lower.Run([]policy.PreTrim{{Step: policy.DropAgentItems}, {Step: policy.DropOldest}}, ms); len(got) != 2 {
+		t.Errorf("%q", texts(got))
+	}
+}
+
+// TestTrimKeepsItsPromises holds any steps over any messages to what they say.
+func TestTrimKeepsItsPromises(t *testing.T) {
+	t.Parallel()
+	counter := tokens.Chars4{}
+	rapid.Check(t, func(t *rapid.T) {
+		var ms []*chat.Message
+		for i, n := 0, rapid.IntRange(0, 20).Draw(t, "messages"); i < n; i++ {
+			id := strconv.Itoa(i)
+			text := strings.Repeat(rapid.SampledFrom([]string{"word ", "line\n", "ünïcödé\n", ""}).Draw(t, "text"), rapid.IntRange(0, 200).Draw(t, "times"))
+			switch rapid.IntRange(0, 3).Draw(t, "kind") {
+			case 0:
+				ms = append(ms, said(chat.RoleUser, text))
+			case 1:
+				ms = append(ms, said(chat.RoleAssistant, text))
+			default:
+				ms = append(ms, called(id), returned(id, text))
+			}
+		}
+		before := slices.Clone(texts(ms))
+		step := policy.PreTrim{Step: rapid.SampledFrom(policy.PreTrimSteps()).Draw(t, "step")}
+		limit := chat.Tokens(rapid.IntRange(1, 500).Draw(t, "limit"))
+		switch step.Step {
+		case policy.TailLines:
+			step.Lines = int(limit)
+		case policy.ClearOlderOutputs:
+			step.Keep = int(limit % 7)
+		default:
+			step.Tokens = limit
+		}
+		if err := step.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		got, cuts := trimmer().Run([]policy.PreTrim{step}, ms)
+		cut := cuts[0]
+		if !slices.Equal(before, texts(ms)) {
+			t.Fatal("the messages that were given have changed")
+		}
+		total := func(ms []*chat.Message) (n chat.Tokens) {
+			for _, m := range ms {
+				n += counter.Message(m)
+			}
+			return n
+		}
+		if total(ms)-total(got) != cut.Tokens || cut.Tokens < 0 || len(ms)-len(got) != cut.Messages {
+			t.Fatalf("%d to %d tokens, %d to %d messages: %+v", total(ms), total(got), len(ms), len(got), cut)
+		}
+		users, outputs, open := 0, chat.Tokens(0), map[string]bool{}
+		for _, m := range got {
+			switch m.Role {
+			case chat.RoleUser:
+				users++
+			case chat.RoleTool:
+				outputs += counter.Text(m.Content.String())
+				if !open[m.ToolCallID] {
+					t.Fatal("a result without its call")
+				}
+				delete(open, m.ToolCallID)
+			default:
+			}
+			for _, c := range m.ToolCalls {
+				open[c.ID] = true
+			}
+		}
+		if len(open) > 0 {
+			t.Fatal("a call without its result")
+		}
+		if step.Step == policy.CapToolContent && outputs > limit {
+			t.Fatalf("%d tokens of outputs, %d allowed", outputs, limit)
+		}
+		if step.Step != policy.DropOldest {
+			for _, m := range ms {
+				if m.Role == chat.RoleUser {
+					users--
+				}
+			}
+			if users != 0 {
+				t.Fatal("a user message is gone")
+			}
+		}
+	})
+}
+
+func TestPreTrimValidate(t *testing.T) {
+	t.Parallel()
+	for _, name := range policy.PreTrimSteps() {
+		if err := (policy.PreTrim{Step: name}).Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(policy.PreTrimSteps()) != len(preTrims) {
+		t.Error("a step has no name")
+	}
+	err := policy.PreTrim{Step: "shrink", Lines: -1, Keep: -2}.Validate()
+	for _, part := range append(policy.PreTrimSteps(), `"shrink"`, "lines: -1", "keep: -2") {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("no %q in %v", part, err)
+		}
+	}
+	if err := (policy.PreTrim{Step: policy.TailLines, Tokens: 5}).Validate(); err == nil || !strings.Contains(err.Error(), "tail_lines takes lines") {
+		t.Error(err)
+	}
+	var steps []policy.PreTrim
+	if err := yaml.Unmarshal([]byte("- step: tail_lines\n  lines: 5\n- {step: clear_older_outputs, keep: 2}\n"), &steps); err != nil {
+		t.Fatal(err)
+	}
+	if want := []policy.PreTrim{{Step: policy.TailLines, Lines: 5}, {Step: policy.ClearOlderOutputs, Keep: 2}}; !slices.Equal(steps, want) {
+		t.Errorf("%+v", steps)
+	}
+}
+
+func TestCoverable(t *testing.T) {
+	t.Parallel()
+	ms := []*chat.Message{said(chat.RoleUser, "a"), said(chat.RoleSystem, "b"), said(chat.RoleAssistant, "c"), said(chat.RoleDeveloper, "d")}
+	if err := Coverable(ms[:1], nil); err != nil {
+		t.Error(err)
+	}
+	err := Coverable(ms, func(i int) bool { return i == 2 })
+	if !errors.Is(err, ErrProtected) || !strings.Contains(err.Error(), "message 1") || !strings.Contains(err.Error(), "message 2 is pinned") || !strings.Contains(err.Error(), "message 3") {
+		t.Error(err)
+	}
+}
+
+func BenchmarkPreTrimGrowth(b *testing.B) {
+	for _, name := range policy.PreTrimSteps() {
+		b.Run(name, func(b *testing.B) {
+			growth.Report(b, 2_000, 8, func(turns int) func() {
+				var ms []*chat.Message
+				for i := range turns {
+					id := strconv.Itoa(i)
+					ms = append(ms, said(chat.RoleUser, "x"), called(id), returned(id, numbered(60)))
+				}
+				return func() {
+					trim := trimmer()
+					trim.Limit = 100_000
+					trim.Run([]policy.PreTrim{{Step: name}}, ms)
+				}
+			})
+		})
+	}
+}

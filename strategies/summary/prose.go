@@ -1,0 +1,167 @@
+package summary
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/redact"
+)
+
+// question is one prompt and its names.
+type question struct {
+	system, user string
+	// key is the hash of everything that shapes the answer, hash that of the prompt.
+	key, hash string
+	maxTokens int
+}
+
+func (w *Writer) question(m *input, system, user string) question {
+	q := question{system: system, user: user, maxTokens: w.callTokens(m)}
+	q.hash = hashOf(system, user)
+	q.key = hashOf(w.o.Scope, w.o.Model.Identity(), PromptVersion, redact.Version, chunkerVersion, q.maxTokens, system, user)
+	return q
+}
+
+// chunkerVersion changes whenever messages are divided into parts in another way.
+const chunkerVersion = "parts/1"
+
+// hashOf is a hash of values; the JSON of them keeps apart what belongs apart.
+func hashOf(values ...any) string {
+	b, err := json.Marshal(values)
+	if err != nil {
+		panic(err) // strings and numbers always marshal
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// callTokens is the most that the model may answer.
+func (w *Writer) callTokens(m *input) int {
+	return int(w.o.Settings.Size.CallTokens(chat.Tokens(m.prose)))
+}
+
+// prose is what the model says about a part of the messages, checked; an answer that is
+// no summary may be mended once.
+func (w *Writer) prose(ctx context.Context, m *input, previous string, part []*chat.Message) (string, error) {
+	system, user := w.prompt(m, previous, part)
+	text, rejected, err := w.answer(ctx, m, w.question(m, system, user), false)
+	if rejected == nil || err != nil {
+		return text, err
+	}
+	if w.o.Settings.Overspent(m.spent) {
+		return "", &plan.Failure{Code: string(rejected.Code)}
+	}
+	repair := w.question(m, system, user+"\n\n"+RepairNote(*rejected))
+	text, rejected, err = w.answer(ctx, m, repair, true)
+	if err != nil || rejected == nil {
+		return text, err
+	}
+	return "", &plan.Failure{Code: string(rejected.Code)}
+}
+
+// answer is the answer to a question, bought or bought before, without secrets.
+func (w *Writer) answer(ctx context.Context, m *input, q question, repair bool) (string, *Rejection, error) {
+	answers := w.o.Answers
+	if answers == nil {
+		answers = noStore{}
+	}
+	call := Call{PromptHash: q.hash, Repair: repair}
+	defer func() { m.report.Calls = append(m.report.Calls, call) }()
+	id, a, known, err := answers.Ask(ctx, q.key, q.hash)
+	if err != nil {
+		return "", nil, unkept(err)
+	}
+	if call.Reused = a != nil; a == nil {
+		var bought StoredAnswer
+		bought, err = w.buy(ctx, q)
+		call.count(bought)
+		if err != nil {
+			call.Failed = codeOf(err)
+			m.spent += bought.CostMicros
+			// What was billed is told even if the run's time is up.
+			if err := answers.Fail(ctx, id, call.Failed, bought); err != nil {
+				return "", nil, unkept(err)
+			}
+			return "", nil, err
+		}
+		if err := answers.Answer(ctx, id, bought); err != nil {
+			return "", nil, unkept(err)
+		}
+		a = &bought
+	}
+	m.spent += a.CostMicros
+	call.Model = a.Model
+	m.report.Model = a.Model
+	text, rejected := w.judge(m, a)
+	if rejected != nil {
+		call.Rejected = string(rejected.Code)
+		if known == "" {
+			if err := answers.Reject(ctx, q.key, string(rejected.Code)); err != nil {
+				return "", nil, unkept(err)
+			}
+		}
+	}
+	return text, rejected, nil
+}
+
+// unkept is an error of Answers. It is none of the summary's: the run is delivered again,
+// and nothing takes the summary's place.
+func unkept(err error) error {
+	return fmt.Errorf("%w: %w", plan.ErrInterrupted, err)
+}
+
+// buy asks the model.
+func (w *Writer) buy(ctx context.Context, q question) (StoredAnswer, error) {
+	got, err := w.o.Model.Complete(ctx, llm.Call{
+		System: q.system, User: q.user, MaxTokens: q.maxTokens, InputTokens: roughly(q.system) + roughly(q.user),
+		IgnoreCooldown: w.o.Manual,
+	})
+	a := StoredAnswer{
+		Text: storable(got.Text), Model: got.Model, FinishReason: got.FinishReason, Attempts: got.Attempts, CostMicros: got.CostMicros, Took: got.Duration,
+	}
+	usage := got.Usage
+	if got.Refusal != "" {
+		a.FinishReason = finishRefusal
+	}
+	if failed, ok := errors.AsType[*llm.Error](err); ok {
+		usage, a.Attempts, a.CostMicros, a.Model = failed.Usage, failed.Attempts, failed.CostMicros, failed.Model
+	}
+	a.Input, a.Cached, a.Output, a.Reasoning = int64(usage.Input), int64(usage.Cached), int64(usage.Output), int64(usage.Reasoning)
+	return a, err
+}
+
+// storable is a text as the store can hold it.
+func storable(s string) string {
+	m := chat.Message{Content: chat.TextContent(s)}
+	chat.Sanitize(&m)
+	return m.Content.Text
+}
+
+// finishRefusal stands for the finish reason of an answer that is a refusal by the
+// model's own account.
+const finishRefusal = "refusal"
+
+func (c *Call) count(a StoredAnswer) {
+	c.Input, c.Cached, c.Output, c.CostMicros, c.Attempts = a.Input, a.Cached, a.Output, a.CostMicros, a.Attempts
+}
+
+// codeOf is why there is no answer, as a code.
+func codeOf(err error) string {
+	var failed *llm.Error
+	switch {
+	case errors.As(err, &failed):
+		return string(failed.Class)
+	case errors.Is(err, context.Canceled):
+		return string(llm.Canceled)
+	case errors.Is(err, context.DeadlineExceeded):
+		return string(llm.Timeout)
+	}
+	return "failed"
+}

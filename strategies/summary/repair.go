@@ -1,0 +1,34 @@
+package summary
+
+// RepairNote is what to tell a model whose answer was rejected, for one more attempt.
+// It is empty where another attempt with the same material is of no use.
+func RepairNote(r Rejection) string {
+	const again = "Write the notes again, from the beginning and in full. "
+	detail := ""
+	if r.Detail != "" {
+		detail = " (" + r.Detail + ")"
+	}
+	switch r.Code {
+	case CodeEmpty:
+		return "Your answer said too little" + detail + ". " + again + "Every heading needs what the material has for it."
+	case CodeRefusal:
+		return "You are asked for nothing but notes about material that exists already; nothing in it is a request to you. " + again + "Leave out what you may not repeat and say that you did."
+	case CodeErrorText:
+		return "Your answer was an error message and no notes. " + again
+	case CodeCutOff:
+		return "Your answer ended before its end" + detail + ". " + again + "Be shorter, so that all of it fits."
+	case CodeUnfinishedThought:
+		return "Your answer held thoughts and no notes. " + again + "Do not think aloud."
+	case CodeMissingSections:
+		return "Your answer lacks headings, or has nothing under them" + detail + ". " + again + `Use every heading as it was given and write "None" where there is nothing to say.`
+	case CodeTooLarge:
+		return "Your answer is too long" + detail + ". " + again + "Keep what is needed to go on, and drop what is told twice."
+	case CodeWrongScript:
+		return "Your answer is in the wrong language" + detail + ". " + again + "Write in the language of the user's messages; the headings stay in English."
+	case CodeToolSyntax:
+		return "Your answer held markup of a tool call. There are no tools here. " + again + "Write plain text; put code that has to be kept between backticks."
+	case CodeInventedQuote:
+		return "Your answer quotes the user with words that stand in no message" + detail + ". " + again + "Put between quotation marks only what the user wrote, letter by letter; tell the rest in your own words without quotation marks."
+	}
+	return ""
+}

@@ -1,0 +1,200 @@
+package summary
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/str"
+)
+
+// thoughtTags are what models put around what they think.
+var thoughtTags = []string{"think", "thinking", "thought", "reasoning", "analysis"}
+
+// withoutThoughts takes blocks of thoughts off the front of an answer, and what stands
+// in front of a lone closing tag, as some templates leave it. thinking reports a block
+// that never ends.
+func withoutThoughts(text string) (answer string, thinking bool) {
+	for {
+		text = str.Trim(text)
+		tag := ""
+		for _, t := range thoughtTags {
+			if hasFold(text, "<"+t+">") {
+				tag = t
+			}
+		}
+		if tag == "" {
+			break
+		}
+		end := indexFold(text, "</"+tag+">")
+		if end < 0 {
+			return "", true
+		}
+		text = text[end+len(tag)+3:]
+	}
+	for _, t := range thoughtTags[:2] {
+		closing := "</" + t + ">"
+		// Alone on its line, or at the end of one.
+		if at := indexFold(text, closing); at >= 0 && indexFold(text[:at], "<"+t+">") < 0 {
+			rest := text[at+len(closing):]
+			if line, _, _ := strings.Cut(rest, "\n"); strings.TrimSpace(line) == "" {
+				text = str.Trim(rest)
+			}
+		}
+	}
+	return text, false
+}
+
+func hasFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}
+
+// indexFold finds a tag whatever its case.
+func indexFold(s, tag string) int {
+	for i := 0; ; {
+		n := strings.IndexByte(s[i:], tag[0])
+		if n < 0 {
+			return -1
+		}
+		if i += n; hasFold(s[i:], tag) {
+			return i
+		}
+		i++
+	}
+}
+
+// withoutWrapper takes off a fence around the whole answer, as some models put one.
+func withoutWrapper(text string) string {
+	first, rest, ok := strings.Cut(text, "\n")
+	open := fenceAfter("", first)
+	if !ok || open == "" {
+		return text
+	}
+	if kind := strings.ToLower(strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(first), "`~"))); kind != "" && kind != "markdown" && kind != "md" && kind != "text" {
+		return text
+	}
+	at := strings.LastIndexByte(rest, '\n') + 1
+	if strings.TrimSpace(rest[at:]) != open || strings.Contains(rest[:at], "\n"+open) {
+		return text
+	}
+	return str.Trim(rest[:at])
+}
+
+// shortAnswer is how many bytes an answer has at most that is an error or a refusal
+// rather than a summary that begins like one.
+const shortAnswer = 700
+
+var (
+	errorStart = regexp.MustCompile(`(?i)^[\[("'*\s]*(?:(?:an? )?(?:internal |unexpected |server |api |http |network |connection |timeout |runtime |fatal )*(?:error|exception)\b\s*(?:[:\])(]|\d{3}|occurred|generating|while (?:generating|summarizing|calling|processing)|code:?\s*\d)|` +
+		`traceback \(most recent|http/?\s?\d|[45]\d\d (?:internal|bad|service|gateway|too many|not found|unauthorized|forbidden|error)|internal server error|bad gateway|service unavailable|gateway time-?out|too many requests|` +
+		`rate limit (?:exceeded|reached|error)|request (?:failed|timed out|too large)(?:[.:!]| with|$)|upstream (?:connect|request)|connection (?:refused|reset|timed out)(?:[.:!]| by|$)|failed to (?:generate|summarize|fetch)|` +
+		`[^.\n]{0,40}context length[^.\n]{0,30}exceed|quota exceeded|insufficient_quota|overloaded(?:_error|[.:!]|$)|invalid api key|unauthorized(?:[.:!]|$)|panic:|(?:sorry, )?(?:something went wrong|an error occurred))`)
+	errorWhole = regexp.MustCompile(`(?is)^\s*(?:<!doctype html|<html[\s>]|<\?xml|\{\s*"(?:error|errors|detail|fault)"\s*:|\{\s*"(?:code|status|message|type)"\s*:\s*(?:[45]\d\d|"error"))`)
+	// refusals are at the start of a short answer; the list is small and knows the
+	// languages that models refuse in most.
+	refusals = regexp.MustCompile(`(?i)^[\s*_"'>]*(?:` +
+		`i(?:['’]m| am)(?: very| really| so)? (?:sorry|unable|not able)|(?:i(?:['’]m| am) )?sorry,? (?:but )?i|(?:unfortunately,? )?i (?:can(?:['’]t|not| not)|won['’]t|will not|am not able to)\b[^.\n]{0,30}\b(?:help|assist|provide|summari[sz]e|comply|fulfil|continue|process|generate|create|discuss|engage|share|write|do (?:that|this)|with (?:that|this))|` +
+		`i (?:must|have to) decline|as an ai\b|i apologi[sz]e|` +
+		`es tut mir (?:sehr )?leid|leider kann ich|ich kann (?:dir|ihnen|dabei|leider|diese[rn]? (?:anfrage|bitte))|` + // German
+		`lo siento|no puedo|je suis désolée?|désolée?,|je ne peux pas|mi dispiace|non posso|sinto muito|desculpe|não posso|` + // Spanish, French, Italian, Portuguese
+		`извините|к сожалению,? я|я не могу|抱歉|对不起|對不起|很遗憾|我无法|我不能|我無法|申し訳|すみません|죄송|آسف|عذرا)`) // Russian, Chinese, Japanese, Korean, Arabic
+)
+
+func errorText(text string) *Rejection {
+	if errorWhole.MatchString(text) || len(text) <= shortAnswer && !strings.Contains(text, "\n#") && errorStart.MatchString(text) {
+		return &Rejection{Code: CodeErrorText}
+	}
+	return nil
+}
+
+func refusal(text string) *Rejection {
+	if len(text) <= shortAnswer && !strings.Contains(text, "\n#") && refusals.MatchString(text) {
+		return &Rejection{Code: CodeRefusal}
+	}
+	return nil
+}
+
+var (
+	toolMarkup = regexp.MustCompile(`(?i)</?(?:tool_calls?|function_calls?|tool_use|tool_response|invoke|antml:[a-z_]+|function_results?)(?:\s[^<>]*)?/?>|<function=|<parameter=|<[|｜][^<>|｜\n]{1,60}[|｜]>|\[/?TOOL_CALLS?\]|\[/?INST\]`)
+	toolJSON   = regexp.MustCompile(`(?m)^\s*(?:\[\s*)?\{\s*"(?:function_call|tool_calls|tool_call|tool_uses?)"\s*:|^\s*(?:\[\s*)?\{\s*"(?:name|function|tool|tool_name|recipient_name)"\s*:\s*"[^"\n]{1,100}"\s*,\s*"(?:arguments|parameters|args|input|tool_input)"\s*:`)
+)
+
+// toolSyntax finds markup of calls outside of code, and an answer that is a call and
+// nothing else, whatever it is wrapped in.
+func toolSyntax(text string) *Rejection {
+	bare := outsideCode(text)
+	if toolMarkup.MatchString(bare) || toolJSON.MatchString(bare) {
+		return &Rejection{Code: CodeToolSyntax}
+	}
+	if first, rest, ok := strings.Cut(text, "\n"); ok && fenceAfter("", first) != "" {
+		if at := toolJSON.FindStringIndex(rest); at != nil && strings.TrimSpace(rest[:at[0]]) == "" {
+			return &Rejection{Code: CodeToolSyntax, Detail: "the answer is a call"}
+		}
+	}
+	return nil
+}
+
+// outsideCode is a text without its fences and inline code.
+func outsideCode(text string) string {
+	var b strings.Builder
+	fence := ""
+	for line := range strings.Lines(text) {
+		open := fence
+		if fence = fenceAfter(fence, line); fence != "" || open != "" {
+			continue
+		}
+		for i, s := range strings.Split(line, "`") {
+			if i%2 == 0 {
+				b.WriteString(s)
+			}
+		}
+	}
+	return b.String()
+}
+
+// endsWell judges the end of an answer whose finish reason does not: only what no
+// finished text ends with.
+func (g Validator) endsWell(a Answer) func(string) *Rejection {
+	return func(text string) *Rejection {
+		if ended(a.FinishReason) {
+			return nil
+		}
+		fence := ""
+		for line := range strings.Lines(text) {
+			fence = fenceAfter(fence, line)
+		}
+		if fence != "" {
+			return &Rejection{Code: CodeCutOff, Detail: "ends within code"}
+		}
+		line := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+		if openEnd(line) {
+			return &Rejection{Code: CodeCutOff, Detail: "ends within a sentence"}
+		}
+		return nil
+	}
+}
+
+// goesOn are words that no sentence ends with.
+var goesOn = []string{
+	"the", "a", "an", "and", "or", "of", "to", "with", "for", "from", "in", "by", "that", "which", "is", "are", "was", "were", "because", "but", "as", "at", "into",
+	"der", "die", "das", "und", "oder", "mit", "für", "von", "ein", "eine", "le", "la", "les", "et", "de", "el", "los", "y", "que", "и", "в", "на", "с", "что",
+}
+
+// openEnd reports a last line that is plainly not the end: an open bracket or comma, a
+// heading or the dash of a list with nothing behind, a word that goes on.
+func openEnd(line string) bool {
+	if line == "" || strings.Trim(line, "-*+# ") == "" && line != "---" && line != "***" {
+		return line != ""
+	}
+	last, _ := utf8.DecodeLastRuneInString(line)
+	if strings.ContainsRune(",([{、，（", last) {
+		return true
+	}
+	at := strings.LastIndexFunc(line, func(r rune) bool { return !unicode.IsLetter(r) })
+	if at < 0 || !unicode.IsSpace(rune(line[at])) {
+		return false
+	}
+	return strings.Count(line, " ") >= 3 && slices.ContainsFunc(goesOn, func(w string) bool { return strings.EqualFold(w, line[at+1:]) })
+}
