@@ -11,18 +11,14 @@ import (
 
 // anthropic reads Anthropic messages: a document {"system", "messages", …} is a
 // session, and so is a list of messages; messages on lines are one session.
-type anthropic struct {
-	single *Session
-}
+type anthropic struct{ lines Session }
 
 func newAnthropic() decoder { return &anthropic{} }
 
 func (d *anthropic) add(value []byte) (*Session, error) {
 	if kind(value) == '[' {
-		s := &Session{Report: Report{Values: 1, Messages: 1}}
 		ms, err := anthropicMessages(value)
-		s.Messages = ms
-		return s, err
+		return documentOf(chat.Session{Messages: ms}), err
 	}
 	o, err := parseObject(value)
 	if err != nil {
@@ -35,24 +31,16 @@ func (d *anthropic) add(value []byte) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.single == nil {
-		d.single = &Session{}
-	}
-	d.single.Messages = append(d.single.Messages, ms...)
-	d.single.Report.Values++
-	d.single.Report.Messages++
+	d.lines.Messages = append(d.lines.Messages, ms...)
+	d.lines.Report.Values++
+	d.lines.Report.Messages++
 	return nil, nil
 }
 
-func (d *anthropic) end() []Session {
-	if d.single == nil {
-		return nil
-	}
-	return []Session{*d.single}
-}
+func (d *anthropic) end() []Session { return d.lines.ended() }
 
 func anthropicSession(o object) (*Session, error) {
-	s := &Session{Report: Report{Values: 1, Messages: 1}}
+	var s chat.Session
 	if raw := o.take("system"); raw != nil {
 		c, err := readContent(raw, fromAnthropicPart)
 		if err != nil {
@@ -65,8 +53,8 @@ func anthropicSession(o object) (*Session, error) {
 		return nil, err
 	}
 	s.Messages = append(s.Messages, ms...)
-	o.session(&s.Session)
-	return s, nil
+	o.session(&s)
+	return documentOf(s), nil
 }
 
 // session takes what a document says of its session; the rest is its Extra.
@@ -85,24 +73,13 @@ func (o object) session(s *chat.Session) {
 	}
 }
 
-func anthropicMessages(raw json.RawMessage) ([]chat.Message, error) {
-	all, err := array(raw)
-	if err != nil {
-		return nil, fmt.Errorf("messages: %w", err)
-	}
-	var out []chat.Message
-	for i, raw := range all {
-		o, err := parseObject(raw)
-		var ms []chat.Message
-		if err == nil {
-			ms, err = anthropicMessage(o)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("messages[%d]: %w", i, err)
-		}
+func anthropicMessages(raw json.RawMessage) (out []chat.Message, err error) {
+	err = objects(raw, "messages", func(o object, _ json.RawMessage) error {
+		ms, err := anthropicMessage(o)
 		out = append(out, ms...)
-	}
-	return out, nil
+		return err
+	})
+	return out, err
 }
 
 // anthropicMessage reads a message; one of the user can hold several results.
@@ -130,12 +107,9 @@ func mergeExtra(m *chat.Message, format string, more object) {
 	if len(more) == 0 {
 		return
 	}
-	all := object(m.Extra).object(format)
-	if all == nil {
-		all = object{}
-	}
+	all := object(m.Extra).own(format)
 	maps.Copy(all, more)
-	setExtra(m, format, all.raw())
+	setExtra(&m.Extra, format, all.raw())
 }
 
 // fromBlocks makes messages of the content of an Anthropic message: at least one.
@@ -182,7 +156,7 @@ func fromBlocks(role chat.Role, content json.RawMessage) ([]chat.Message, error)
 		return nil, err
 	}
 	if !trailing {
-		setExtra(&m, "anthropic", object{"tool_use_at": list(at)}.raw())
+		setExtra(&m.Extra, "anthropic", object{"tool_use_at": list(at)}.raw())
 	}
 	if len(results) > 0 && len(parts) == 0 {
 		return results, nil
@@ -203,7 +177,7 @@ func fromToolResult(b object) (chat.Message, error) {
 		return m, err
 	}
 	if b.takeTrue("is_error") {
-		setExtra(&m, "is_error", isTrue)
+		setExtra(&m.Extra, "is_error", isTrue)
 	}
 	mergeExtra(&m, "anthropic", b)
 	return m, nil

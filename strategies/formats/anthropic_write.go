@@ -10,9 +10,7 @@ import (
 // encodeAnthropic writes {"system", "messages"} with roles that alternate, the
 // results of a call at the beginning of the message behind it.
 func encodeAnthropic(e *encoder, s chat.Session) error {
-	var doc builder
-	doc.strIf("session_id", s.ID)
-	doc.strIf("model", s.Model)
+	doc := document(s)
 	var system, messages []json.RawMessage
 	var turn anthropicTurn
 	said := false
@@ -67,8 +65,13 @@ func encodeAnthropic(e *encoder, s chat.Session) error {
 		doc.raw("system", plain(system))
 	}
 	doc.raw("messages", list(messages))
-	e.documentExtra(&doc, s, "system")
+	e.documentExtra(doc, s, "system")
 	return e.line(doc.done())
+}
+
+// document begins the document of a session.
+func document(s chat.Session) *builder {
+	return build("session_id", quoteIf(s.ID), "model", quoteIf(s.Model))
 }
 
 // documentExtra writes the keys of a session that a document has not written.
@@ -97,11 +100,8 @@ func (t *anthropicTurn) json() []json.RawMessage {
 	if len(t.results)+len(t.blocks) == 0 {
 		return nil
 	}
-	var b builder
-	b.str("role", t.role)
-	b.raw("content", plain(slices.Concat(t.results, t.blocks)))
-	b.rest(without(t.extra, "role", "content"))
-	return []json.RawMessage{b.done()}
+	b := build("role", t.role, "content", plain(slices.Concat(t.results, t.blocks)))
+	return []json.RawMessage{b.rest(without(t.extra, "role", "content")).done()}
 }
 
 func (e *encoder) addTurn(t *anthropicTurn, m *chat.Message, blocks []json.RawMessage) {
@@ -165,7 +165,7 @@ func (e *encoder) blocks(m *chat.Message, api bool) []json.RawMessage {
 	}
 	calls := make([]json.RawMessage, len(m.ToolCalls))
 	for i, c := range m.ToolCalls {
-		calls[i] = e.toolUse(c)
+		calls[i] = e.callBlock(c, "anthropic", "tool_use", "input")
 	}
 	extra := object(m.Extra).object("anthropic")
 	if extra["tool_use_at"] == nil {
@@ -192,13 +192,7 @@ func (e *encoder) anthropicPart(p part, api, assistant bool) json.RawMessage {
 			e.lose("empty text")
 			return nil
 		}
-		if p.typ == "text" {
-			return p.raw
-		}
-		if p.object == nil {
-			return textPart(p.text)
-		}
-		return p.retyped("text", nil)
+		return p.asText()
 	case p.typ == "refusal":
 		e.lose("refusal")
 		return textPart(p.text)
@@ -225,46 +219,18 @@ func (e *encoder) anthropicImage(p part) json.RawMessage {
 	if len(rest) > 0 {
 		e.lose("image detail")
 	}
-	var source builder
+	source := build("type", "url", "url", url)
 	if mime, data, ok := dataURL(url); ok {
-		source.str("type", "base64")
-		source.str("media_type", mime)
-		source.str("data", data)
-	} else {
-		source.str("type", "url")
-		source.str("url", url)
+		source = build("type", "base64", "media_type", mime, "data", data)
 	}
 	return p.retyped("image", object{"image_url": nil, "source": source.done()})
 }
 
-func (e *encoder) toolUse(c chat.ToolCall) json.RawMessage {
-	extra, more := callExtra(c, "anthropic")
-	if more {
-		e.lose("call extra")
-	}
-	if c.Type == "custom" {
-		e.lose("custom call")
-	}
-	input, ok := arguments(c.Arguments)
-	if !ok {
-		e.lose("arguments")
-	}
-	var b builder
-	b.str("type", "tool_use")
-	b.str("id", c.ID)
-	b.str("name", c.Name)
-	b.raw("input", input)
-	b.rest(e.besides(without(extra, "type"), "id", "name", "input"))
-	return b.done()
-}
-
 func (e *encoder) toolResult(m *chat.Message, api bool) json.RawMessage {
-	var b builder
-	b.str("type", "tool_result")
-	b.str("tool_use_id", m.ToolCallID)
+	b := build("type", "tool_result", "tool_use_id", m.ToolCallID)
 	if m.Content.Parts == nil {
 		if !m.Content.Null {
-			b.str("content", m.Content.Text)
+			b.raw("content", quote(m.Content.Text))
 		}
 	} else {
 		var parts []json.RawMessage
@@ -275,12 +241,9 @@ func (e *encoder) toolResult(m *chat.Message, api bool) json.RawMessage {
 		}
 		b.raw("content", list(parts))
 	}
-	if flagged(m, "is_error") {
+	if e.flag(m, "is_error") {
 		b.raw("is_error", isTrue)
-	} else if m.Extra["is_error"] != nil {
-		e.lose("extra")
 	}
 	own := without(object(m.Extra).object("anthropic"), "type", "tool_use_at", "message")
-	b.rest(e.besides(own, "tool_use_id", "content", "is_error"))
-	return b.done()
+	return b.rest(e.besides(own, "tool_use_id", "content", "is_error")).done()
 }

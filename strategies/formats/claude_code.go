@@ -23,7 +23,7 @@ type claudeCode struct {
 }
 
 func newClaudeCode() decoder {
-	return &claudeCode{main: &claudeSession{}, byKey: map[string]*claudeSession{}, roots: map[string]string{}}
+	return &claudeCode{main: newClaudeSession(""), byKey: map[string]*claudeSession{}, roots: map[string]string{}}
 }
 
 // claudeSession is a conversation of the file.
@@ -37,6 +37,10 @@ type claudeSession struct {
 	compact   json.RawMessage
 	prompts   []int // numbers of what the user said
 	report    Report
+}
+
+func newClaudeSession(agent string) *claudeSession {
+	return &claudeSession{agent: agent, common: object{}, at: map[string]int{}, ids: map[string]bool{}}
 }
 
 // claudeMessage is a message and the line it comes from.
@@ -111,7 +115,7 @@ func (d *claudeCode) sidechain(o object) *claudeSession {
 	}
 	s := d.byKey[key]
 	if s == nil {
-		s = &claudeSession{agent: key}
+		s = newClaudeSession(key)
 		d.byKey[key] = s
 		d.subs = append(d.subs, s)
 	}
@@ -126,24 +130,10 @@ func (s *claudeSession) follow(o object) {
 		return
 	}
 	if n, known := s.at[o.string("parentUuid")]; known {
-		s.place(uuid, n)
+		s.at[uuid] = n
 	} else if s.next == 0 {
-		s.place(uuid, 0)
+		s.at[uuid] = 0
 	}
-}
-
-func (s *claudeSession) place(uuid string, number int) {
-	if s.at == nil {
-		s.at = map[string]int{}
-	}
-	s.at[uuid] = number
-}
-
-func (s *claudeSession) known(uuid string) {
-	if s.ids == nil {
-		s.ids = map[string]bool{}
-	}
-	s.ids[uuid] = true
 }
 
 // parentOf is the index of the message a line follows, -1 for the start; known is
@@ -180,7 +170,7 @@ func (s *claudeSession) message(typ string, o object) error {
 	m := claudeMessage{apiID: api.takeString("id"), api: api, line: o, values: 1}
 	uuid := o.takeString("uuid")
 	if s.ids[uuid] {
-		setLine(o, "uuid", uuid) // written twice; two messages cannot have one id
+		o["uuid"] = quote(uuid) // written twice; two messages cannot have one id
 		uuid = ""
 	}
 	at := o.takeTime("timestamp")
@@ -206,16 +196,14 @@ func (s *claudeSession) message(typ string, o object) error {
 		s.messages = append(s.messages, m)
 	}
 	if uuid != "" {
-		s.place(uuid, s.next)
-		s.known(uuid)
+		s.at[uuid] = s.next
+		s.ids[uuid] = true
 	}
 	if isPrompt {
 		s.prompts = append(s.prompts, s.next)
 	}
 	return nil
 }
-
-func setLine(o object, key, value string) { o[key] = quote(value) }
 
 // take takes what is the session's from a line, and counts what is left out.
 func (s *claudeSession) take(m *claudeMessage) {
@@ -227,19 +215,15 @@ func (s *claudeSession) take(m *claudeMessage) {
 		delete(o, "agentId")
 	}
 	for _, key := range claudeCommon {
-		if raw, ok := o[key]; ok && s.common[key] == nil {
-			if s.common == nil {
-				s.common = object{}
-			}
+		raw, ok := o[key]
+		if ok && s.common[key] == nil {
 			s.common[key] = raw
 		}
-		if raw, ok := o[key]; ok && string(raw) == string(s.common[key]) {
+		if ok && string(raw) == string(s.common[key]) {
 			delete(o, key)
 		}
 	}
-	if o.take("toolUseResult") != nil {
-		count(&s.report.Dropped, "toolUseResult", 1)
-	}
+	s.report.drop(o, "toolUseResult")
 	if m.api.string("type") == "message" {
 		delete(m.api, "type")
 	}
@@ -248,10 +232,10 @@ func (s *claudeSession) take(m *claudeMessage) {
 // flags moves what any reader may want to know to the Extra of the message.
 func (s *claudeSession) flags(m *claudeMessage) {
 	if m.line.takeTrue("isMeta") {
-		setExtra(&m.Message, "is_meta", isTrue)
+		setExtra(&m.Extra, "is_meta", isTrue)
 	}
 	if m.line.takeTrue("isCompactSummary") {
-		setExtra(&m.Message, "is_compact_summary", isTrue)
+		setExtra(&m.Extra, "is_compact_summary", isTrue)
 		if s.compact != nil {
 			m.line["compactMetadata"] = s.compact
 		}
@@ -285,8 +269,8 @@ func (s *claudeSession) join(part chat.Message, o object) {
 	m := &s.messages[i]
 	if uuid := o.string("uuid"); uuid != "" {
 		m.joined = append(m.joined, uuid)
-		s.place(uuid, m.number)
-		s.known(uuid)
+		s.at[uuid] = m.number
+		s.ids[uuid] = true
 	}
 	switch parts := append(asParts(m.Content), asParts(part.Content)...); {
 	case len(parts) == 0:
@@ -347,9 +331,6 @@ func (d *claudeCode) end() []Session {
 
 // session makes the session of what has been gathered.
 func (s *claudeSession) session(file, title string) Session {
-	if s.report.Other["joined"] == 0 {
-		delete(s.report.Other, "joined")
-	}
 	out := Session{Report: s.report}
 	out.ID = s.id
 	for i := len(s.messages) - 1; i >= 0 && out.Model == ""; i-- {
@@ -366,14 +347,9 @@ func (s *claudeSession) session(file, title string) Session {
 		out.ID = file + "/" + s.agent
 		common["sessionId"], common["agentId"], common["isSidechain"] = quote(file), quote(s.agent), isTrue
 	}
-	if len(common) > 0 {
-		out.Extra = object{"claude_code": common.raw()}
-	}
-	if title != "" && s.agent == "" {
-		if out.Extra == nil {
-			out.Extra = object{}
-		}
-		out.Extra["title"] = quote(title)
+	setExtra(&out.Extra, "claude_code", common.raw())
+	if s.agent == "" {
+		setExtra(&out.Extra, "title", quoteIf(title))
 	}
 	out.Messages = make([]chat.Message, len(s.messages))
 	for i, m := range s.messages {
@@ -388,7 +364,7 @@ func (m claudeMessage) finish(model string) chat.Message {
 		return m.Message
 	}
 	if m.apiID != "" {
-		setLine(m.api, "id", m.apiID)
+		m.api["id"] = quote(m.apiID)
 	}
 	if m.api.string("model") == model {
 		delete(m.api, "model")
@@ -405,7 +381,7 @@ func (m claudeMessage) finish(model string) chat.Message {
 	}
 	mergeExtra(&m.Message, "claude_code", m.line)
 	if m.parent != "" {
-		setExtra(&m.Message, "parent_id", quote(m.parent))
+		setExtra(&m.Extra, "parent_id", quote(m.parent))
 	}
 	return m.Message
 }

@@ -16,11 +16,7 @@ func encodeClaudeCode(e *encoder, s chat.Session) error {
 	}
 	delete(common, "sessionId")
 	side := common.takeTrue("isSidechain")
-	for key := range s.Extra {
-		if key != "claude_code" && key != "title" {
-			e.lose("session extra")
-		}
-	}
+	e.sessionExtra(s, "claude_code", "title")
 	if s.Model != "" && !modelHeld(s) {
 		e.lose("model")
 	}
@@ -36,10 +32,7 @@ func encodeClaudeCode(e *encoder, s chat.Session) error {
 				return err
 			}
 		}
-		rest := object{"isSidechain": json.RawMessage("false")}
-		if side {
-			rest["isSidechain"] = isTrue
-		}
+		rest := object{"isSidechain": boolean(side)}
 		if id != "" {
 			rest["sessionId"] = quote(id)
 		}
@@ -50,22 +43,10 @@ func encodeClaudeCode(e *encoder, s chat.Session) error {
 		}
 		parent = m.ID
 	}
-	return e.title(s, parent)
-}
-
-// title writes the line that names the session.
-func (e *encoder) title(s chat.Session, leaf string) error {
-	if kind(s.Extra["title"]) != '"' {
-		if s.Extra["title"] != nil {
-			e.lose("session extra")
-		}
-		return nil
+	if title := e.title(s); title != nil {
+		return e.line(build("type", "summary", "summary", title, "leafUuid", parent).done())
 	}
-	var b builder
-	b.str("type", "summary")
-	b.raw("summary", s.Extra["title"])
-	b.str("leafUuid", leaf)
-	return e.line(b.done())
+	return nil
 }
 
 // modelHeld reports whether a message will carry the session's model.
@@ -104,22 +85,11 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 		content = plain(e.blocks(m, false))
 	}
 	e.envelope(m, holds...)
-	line = object(m.Extra).object("claude_code")
-	if line == nil {
-		line = object{}
-	}
-	for _, key := range []string{"is_meta", "is_compact_summary"} {
-		if m.Extra[key] != nil && !flagged(m, key) {
-			e.lose("extra")
-		}
-	}
+	line = object(m.Extra).own("claude_code")
 	if compact := line.take("compactMetadata"); compact != nil {
-		boundary = object{"type": quote("system"), "subtype": quote("compact_boundary"), "compactMetadata": compact}.raw()
+		boundary = build("compactMetadata", compact, "subtype", "compact_boundary", "type", "system").done()
 	}
-	api := line.object("message")
-	if api == nil {
-		api = object{}
-	}
+	api := line.own("message")
 	e.put(api, "role", quote(typ))
 	e.put(api, "content", content)
 	if typ == "assistant" {
@@ -132,24 +102,17 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 	if m.ID != "" {
 		e.put(line, "uuid", quote(m.ID))
 	}
-	switch {
-	case kind(m.Extra["parent_id"]) == '"':
-		line["parentUuid"] = m.Extra["parent_id"]
-	case parent != "":
-		line["parentUuid"] = quote(parent)
-	default:
-		line["parentUuid"] = json.RawMessage("null")
+	line["parentUuid"] = orNull(quoteIf(parent))
+	if id := m.Extra["parent_id"]; kind(id) == '"' {
+		line["parentUuid"] = id
 	}
-	if !m.CreatedAt.IsZero() {
-		var b builder
-		b.time("t", m.CreatedAt)
-		o, _ := parseObject(b.done()) // just built
-		e.put(line, "timestamp", o["t"])
+	if at := timestamp(m.CreatedAt); at != nil {
+		e.put(line, "timestamp", at)
 	}
-	if flagged(m, "is_meta") {
+	if e.flag(m, "is_meta") {
 		line["isMeta"] = isTrue
 	}
-	if flagged(m, "is_compact_summary") {
+	if e.flag(m, "is_compact_summary") {
 		line["isCompactSummary"] = isTrue
 	}
 	return line, boundary, true

@@ -47,13 +47,7 @@ func (d *codex) line(o object, value []byte) error {
 		d.report.other("state")
 	case payload == nil && typ == "" && o["id"] != nil && o["role"] == nil:
 		if !at.IsZero() {
-			var b builder
-			b.time("t", at)
-			again, err := parseObject(b.done())
-			if err != nil {
-				return err
-			}
-			o["timestamp"] = again["t"]
+			o["timestamp"] = timestamp(at) // of the session, not of a line
 		}
 		return d.sessionMeta(o, at)
 	case payload == nil && typ == "" && o["role"] == nil:
@@ -98,9 +92,7 @@ func (d *codex) sessionMeta(o object, at time.Time) error {
 		delete(o, "base_instructions")
 		instructions = base.string("text")
 	}
-	if len(o) > 0 {
-		d.s.Extra = object{"codex": o.raw()}
-	}
+	setExtra(&d.s.Extra, "codex", o.raw())
 	if instructions == "" {
 		d.report.other("session_meta")
 		return nil
@@ -130,15 +122,13 @@ func (d *codex) item(o object, raw json.RawMessage, at time.Time) error {
 
 func (d *codex) compacted(o object, at time.Time) {
 	summary := o.takeString("message")
-	if o.take("replacement_history") != nil {
-		count(&d.report.Dropped, "replacement_history", 1)
-	}
+	d.report.drop(o, "replacement_history")
 	if summary == "" {
 		d.report.other("compacted")
 		return
 	}
 	m := chat.Message{Role: chat.RoleUser, Content: chat.TextContent(summary), CreatedAt: at}
-	setExtra(&m, "is_compact_summary", isTrue)
+	setExtra(&m.Extra, "is_compact_summary", isTrue)
 	mergeExtra(&m, "codex", o)
 	d.items.groups = append(d.items.groups, itemGroup{Message: m, values: 1})
 	d.report.Messages++
@@ -178,28 +168,16 @@ func (d *codex) rollBack(turns int) {
 }
 
 func (d *codex) end() []Session {
-	if d.report.Values == 0 {
-		return nil
-	}
-	if d.report.Other["joined"] == 0 {
-		delete(d.report.Other, "joined")
-	}
 	d.s.Messages = d.items.messages()
-	return []Session{{Session: d.s, Report: d.report}}
+	s := Session{Session: d.s, Report: d.report}
+	return s.ended()
 }
 
 // encodeCodex writes the session's line, one with its model, and a line per item.
 func encodeCodex(e *encoder, s chat.Session) error {
 	ms := s.Messages
-	meta := object(s.Extra).object("codex")
-	if meta == nil {
-		meta = object{}
-	}
-	for key := range s.Extra {
-		if key != "codex" {
-			e.lose("session extra")
-		}
-	}
+	meta := object(s.Extra).own("codex")
+	e.sessionExtra(s, "codex")
 	delete(meta, "id")
 	if s.ID != "" {
 		meta["id"] = quote(s.ID)
@@ -246,18 +224,11 @@ func (e *encoder) compacted(m *chat.Message) error {
 	if parts != nil && (len(parts) != 1 || !isPlain(parts[0])) || m.Content.String() == "" {
 		e.lose("parts")
 	}
-	o := object(m.Extra).object("codex")
-	if o == nil {
-		o = object{}
-	}
+	o := object(m.Extra).own("codex")
 	o["message"] = quote(m.Content.String())
 	return e.rollout("compacted", o.raw(), m.CreatedAt)
 }
 
 func (e *encoder) rollout(typ string, payload json.RawMessage, at time.Time) error {
-	var b builder
-	b.time("timestamp", at)
-	b.str("type", typ)
-	b.raw("payload", orNull(payload))
-	return e.line(b.done())
+	return e.line(build("timestamp", timestamp(at), "type", typ, "payload", orNull(payload)).done())
 }

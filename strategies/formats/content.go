@@ -3,6 +3,7 @@ package formats
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,11 +16,8 @@ func contentOf(parts []json.RawMessage) (chat.Content, error) {
 	if len(parts) == 0 {
 		return chat.Content{Null: true}, nil
 	}
-	var b builder
-	b.str("role", "user")
-	b.raw("content", list(parts))
 	var m chat.Message
-	if err := json.Unmarshal(b.done(), &m); err != nil {
+	if err := json.Unmarshal(build("role", "user", "content", list(parts)).done(), &m); err != nil {
 		return chat.Content{}, err
 	}
 	if len(parts) == 1 && isPlain(m.Content.Parts[0]) {
@@ -93,18 +91,9 @@ func partsOf(c chat.Content) []part {
 		case err == nil:
 			x.object = o
 		case x.typ == "refusal":
-			var b builder
-			b.str("type", x.typ)
-			b.str("refusal", p.Text)
-			x.raw = b.done()
-		default:
-			x.raw = textPart(p.Text)
-			if x.typ != "text" { // made in Go: a type and a text are all there is
-				var b builder
-				b.str("type", x.typ)
-				b.str("text", p.Text)
-				x.raw = b.done()
-			}
+			x.raw = build("type", x.typ, "refusal", p.Text).done()
+		default: // made in Go: a type and a text are all there is
+			x.raw = build("type", x.typ, "text", p.Text).done()
 		}
 		out = append(out, x)
 	}
@@ -119,16 +108,22 @@ func asParts(c chat.Content) []chat.Part {
 	return c.Parts
 }
 
-func textPart(s string) json.RawMessage {
-	var b builder
-	b.str("type", "text")
-	b.str("text", s)
-	return b.done()
-}
+func textPart(s string) json.RawMessage { return build("type", "text", "text", s).done() }
 
 // isText reports whether the part is a text, whatever it is called.
 func (p part) isText() bool {
 	return p.typ == "text" || p.typ == "input_text" || p.typ == "output_text"
+}
+
+// asText writes a part that is a text as a part of type text.
+func (p part) asText() json.RawMessage {
+	if p.typ == "text" {
+		return p.raw
+	}
+	if p.object == nil {
+		return textPart(p.text)
+	}
+	return p.retyped("text", nil)
 }
 
 // isReasoning is that of chat.Part.
@@ -136,20 +131,11 @@ func (p part) isReasoning() bool { return chat.Part{Type: p.typ}.IsReasoning() }
 
 // retyped returns the part with other values for some of its keys; nil removes.
 func (o object) retyped(typ string, changes object) json.RawMessage {
-	var b builder
-	b.str("type", typ)
-	rest := without(o, "type")
-	for key, value := range changes {
-		if rest == nil {
-			rest = map[string]json.RawMessage{}
-		}
-		rest[key] = value
-		if value == nil {
-			delete(rest, key)
-		}
-	}
-	b.rest(rest)
-	return b.done()
+	rest := object{}
+	maps.Copy(rest, o)
+	maps.Copy(rest, changes)
+	maps.DeleteFunc(rest, func(key string, value json.RawMessage) bool { return key == "type" || value == nil })
+	return build("type", typ).rest(rest).done()
 }
 
 // dataURL takes a data URL with base64 apart.
@@ -162,10 +148,7 @@ func dataURL(url string) (mime, data string, ok bool) {
 
 // imageURL is the part for an image at a URL, with the other keys of o but taken.
 func imageURL(o object, url string, taken ...string) json.RawMessage {
-	var b builder
-	b.str("url", url)
-	rest := object(without(o, append(taken, "type")...))
-	return rest.retyped("image_url", object{"image_url": b.done()})
+	return object(without(o, taken...)).retyped("image_url", object{"image_url": build("url", url).done()})
 }
 
 // url returns the URL of an image_url part and what else its image_url holds.
@@ -187,14 +170,7 @@ func call(id, typ, name, arguments, format string, rest object) chat.ToolCall {
 	if typ == "custom" {
 		body, input = "custom", "input"
 	}
-	var fn, b builder
-	fn.str("name", name)
-	fn.str(input, arguments)
-	b.str("id", id)
-	b.str("type", body)
-	b.raw(body, fn.done())
-	b.raw(format, rest.raw())
-	c.Raw = b.done()
+	c.Raw = build("id", id, "type", body, body, build("name", name, input, arguments).done(), format, rest.raw()).done()
 	return c
 }
 
@@ -222,35 +198,73 @@ func arguments(s string) (raw json.RawMessage, ok bool) {
 		clean, repairs := chat.SanitizeJSON([]byte(s))
 		return oneLine(clean), repairs == 0
 	}
-	var b builder
-	b.str("arguments", s)
-	return b.done(), false
+	return build("arguments", s).done(), false
+}
+
+// ownCall returns what a format keeps on a call and counts what the format has no place
+// for.
+func (e *encoder) ownCall(c chat.ToolCall, format string) object {
+	own, more := callExtra(c, format)
+	if more {
+		e.lose("call extra")
+	}
+	if c.Type == "custom" {
+		e.lose("custom call")
+	}
+	return own
+}
+
+// callBlock writes a call as a block of a content, with its arguments under input.
+func (e *encoder) callBlock(c chat.ToolCall, format, typ, input string) json.RawMessage {
+	own := without(e.ownCall(c, format), "type")
+	args, ok := arguments(c.Arguments)
+	if !ok {
+		e.lose("arguments")
+	}
+	return build("type", typ, "id", c.ID, "name", c.Name, input, args).rest(e.besides(own, "id", "name", input)).done()
+}
+
+// flag reports whether a key of Extra is true; any other value is lost.
+func (e *encoder) flag(m *chat.Message, key string) bool {
+	if m.Extra[key] != nil && !flagged(m, key) {
+		e.lose("extra")
+	}
+	return flagged(m, key)
+}
+
+// sessionExtra counts the keys of a session that are not in holds.
+func (e *encoder) sessionExtra(s chat.Session, holds ...string) {
+	for key := range s.Extra {
+		if !slices.Contains(holds, key) {
+			e.lose("session extra")
+		}
+	}
+}
+
+// title returns the title of a session, nil where it is no string.
+func (e *encoder) title(s chat.Session) json.RawMessage {
+	title := s.Extra["title"]
+	if title != nil && kind(title) != '"' {
+		e.lose("session extra")
+		return nil
+	}
+	return title
 }
 
 // envelope counts the losses of a message that are fields and keys of Extra: all
 // that are not in holds.
 func (e *encoder) envelope(m *chat.Message, holds ...string) {
-	held := map[string]bool{}
-	for _, key := range holds {
-		held[key] = true
-	}
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"id", m.ID != ""},
-		{"name", m.Name != ""},
-		{"source_id", m.SourceID != ""},
-		{"created_at", !m.CreatedAt.IsZero()},
-		{"reasoning", m.Reasoning != ""},
+	for name, set := range map[string]bool{
+		"id": m.ID != "", "name": m.Name != "", "source_id": m.SourceID != "",
+		"created_at": !m.CreatedAt.IsZero(), "reasoning": m.Reasoning != "",
 	} {
-		if f.set && !held[f.name] {
-			e.lose(f.name)
+		if set && !slices.Contains(holds, name) {
+			e.lose(name)
 		}
 	}
 	for key, raw := range m.Extra {
 		switch {
-		case held[key]:
+		case slices.Contains(holds, key):
 		case slices.Contains(reasoningKeys, key):
 			if !blank(raw) {
 				e.lose("reasoning")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -104,10 +105,27 @@ func count(m *map[string]int, kind string, n int) {
 	if _, known := (*m)[kind]; !known && len(*m) >= maxKinds || len(kind) > 60 || strings.ContainsFunc(kind, func(r rune) bool { return r < ' ' || r > '~' }) {
 		kind = "other"
 	}
-	(*m)[kind] += n
+	if (*m)[kind] += n; (*m)[kind] == 0 {
+		delete(*m, kind)
+	}
 }
 
 func (r *Report) other(kind string) { count(&r.Other, kind, 1) }
+
+// drop removes a key of o and counts it.
+func (r *Report) drop(o object, key string) {
+	if o.take(key) != nil {
+		count(&r.Dropped, key, 1)
+	}
+}
+
+// ended returns the session that the values of a file make together, if there were any.
+func (s *Session) ended() []Session {
+	if s.Report.Values == 0 {
+		return nil
+	}
+	return []Session{*s}
+}
 
 // Losses counts what a format could not hold, by kind.
 type Losses map[string]int
@@ -189,7 +207,7 @@ func WithoutReasoning(ms []chat.Message) (out []chat.Message, dropped int) {
 		m := ms[i]
 		n := dropReasoning(&m)
 		dropped += n
-		if n > 0 && len(m.ToolCalls) == 0 && empty(m.Content) {
+		if n > 0 && len(m.ToolCalls) == 0 && len(m.Content.Parts) == 0 && m.Content.Text == "" {
 			continue
 		}
 		out = append(out, m)
@@ -216,21 +234,13 @@ func dropReasoning(m *chat.Message) int {
 			}
 		}
 	}
-	var parts []chat.Part
-	for _, p := range m.Content.Parts {
-		if !p.IsReasoning() {
-			parts = append(parts, p)
-		}
-	}
-	if k := len(m.Content.Parts) - len(parts); k > 0 {
+	kept := slices.DeleteFunc(slices.Clone(m.Content.Parts), chat.Part.IsReasoning)
+	if k := len(m.Content.Parts) - len(kept); k > 0 {
 		n += k
-		m.Content.Parts = parts
-		if parts == nil {
+		m.Content.Parts = kept
+		if len(kept) == 0 {
 			m.Content = chat.Content{Null: true}
 		}
 	}
 	return n
 }
-
-// empty reports whether c holds nothing at all.
-func empty(c chat.Content) bool { return len(c.Parts) == 0 && c.Text == "" }

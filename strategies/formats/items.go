@@ -226,13 +226,11 @@ func fromItemPart(o object, raw json.RawMessage) json.RawMessage {
 		if kind(o["image_url"]) != '"' {
 			return raw
 		}
-		var b builder
-		b.raw("url", o["image_url"])
-		if detail := o["detail"]; kind(detail) == '"' {
-			b.raw("detail", detail)
-			o = without(o, "detail")
+		var detail json.RawMessage
+		if kind(o["detail"]) == '"' {
+			detail = o.take("detail")
 		}
-		return o.retyped("image_url", object{"image_url": b.done()})
+		return o.retyped("image_url", object{"image_url": build("url", o["image_url"], "detail", detail).done()})
 	}
 	return raw
 }

@@ -56,7 +56,7 @@ func rankOf(typ string) int {
 
 // items are the items of one message.
 func (e *encoder) items(m *chat.Message, types map[string]string, holds []string) []object {
-	own := object(m.Extra).object("responses")
+	own := object(m.Extra).own("responses")
 	holds = append(slices.Clone(holds), "responses")
 	if m.Role == chat.RoleTool {
 		return []object{e.outputItem(m, own, types, holds)}
@@ -68,9 +68,6 @@ func (e *encoder) items(m *chat.Message, types map[string]string, holds []string
 	hasMessage := len(parts) > 0 || len(own) > 0 || len(items)+len(m.ToolCalls) == 0 || m.Role != chat.RoleAssistant
 	if hasMessage {
 		item := own
-		if item == nil {
-			item = object{}
-		}
 		item["type"], item["role"] = quote("message"), quote(string(m.Role))
 		item["content"] = list(parts)
 		if m.Content.Parts == nil && m.Role != chat.RoleAssistant {
@@ -122,11 +119,7 @@ func (e *encoder) callItem(c chat.ToolCall) object {
 	return item
 }
 
-func (e *encoder) outputItem(m *chat.Message, own object, types map[string]string, holds []string) object {
-	item := own
-	if item == nil {
-		item = object{}
-	}
+func (e *encoder) outputItem(m *chat.Message, item object, types map[string]string, holds []string) object {
 	if strings.HasPrefix(m.ID, "fc") || strings.HasPrefix(m.ID, "ctc") {
 		item["id"] = quote(m.ID)
 		holds = append(holds, "id")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -90,14 +91,20 @@ func (o object) object(key string) object {
 	return in
 }
 
+// own returns a copy of the object at key, an empty one where there is none.
+func (o object) own(key string) object {
+	if in := o.object(key); in != nil {
+		return in
+	}
+	return object{}
+}
+
 // raw writes o with its keys in order; nil where it is empty.
 func (o object) raw() json.RawMessage {
 	if len(o) == 0 {
 		return nil
 	}
-	var b builder
-	b.rest(o)
-	return b.done()
+	return build().rest(o).done()
 }
 
 // array returns the elements of an array.
@@ -110,6 +117,24 @@ func array(raw json.RawMessage) ([]json.RawMessage, error) {
 		return nil, errors.New("no valid JSON")
 	}
 	return all, nil
+}
+
+// objects calls f with each object of an array. An error names the array and the index.
+func objects(raw json.RawMessage, name string, f func(o object, raw json.RawMessage) error) error {
+	all, err := array(raw)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for i, raw := range all {
+		o, err := parseObject(raw)
+		if err == nil {
+			err = f(o, raw)
+		}
+		if err != nil {
+			return fmt.Errorf("%s[%d]: %w", name, i, err)
+		}
+	}
+	return nil
 }
 
 // text decodes a JSON string that is known to be valid.
@@ -162,7 +187,21 @@ func blank(raw json.RawMessage) bool {
 // builder writes an object key by key.
 type builder struct{ b []byte }
 
-func (b *builder) raw(key string, value []byte) {
+// build begins an object with keys and values in turn. A value is a string, or JSON,
+// of which nil is left out.
+func build(pairs ...any) *builder {
+	b := &builder{}
+	for i := 0; i < len(pairs); i += 2 {
+		if s, ok := pairs[i+1].(string); ok {
+			b.raw(pairs[i].(string), quote(s))
+			continue
+		}
+		b.raw(pairs[i].(string), pairs[i+1].(json.RawMessage))
+	}
+	return b
+}
+
+func (b *builder) raw(key string, value json.RawMessage) {
 	if value == nil {
 		return
 	}
@@ -174,26 +213,12 @@ func (b *builder) raw(key string, value []byte) {
 	b.b = append(append(append(b.b, quote(key)...), ':'), oneLine(value)...)
 }
 
-func (b *builder) str(key, value string) { b.raw(key, quote(value)) }
-
-// strIf writes a string that is not empty.
-func (b *builder) strIf(key, value string) {
-	if value != "" {
-		b.str(key, value)
-	}
-}
-
-func (b *builder) time(key string, t time.Time) {
-	if !t.IsZero() {
-		b.str(key, t.UTC().Format(time.RFC3339Nano))
-	}
-}
-
 // rest writes the keys of o, in order.
-func (b *builder) rest(o map[string]json.RawMessage) {
+func (b *builder) rest(o map[string]json.RawMessage) *builder {
 	for _, key := range slices.Sorted(maps.Keys(o)) {
 		b.raw(key, orNull(o[key]))
 	}
+	return b
 }
 
 func (b *builder) done() json.RawMessage {
@@ -231,6 +256,24 @@ func quote(s string) json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
+// quoteIf writes a string that is not empty; nil stands for one that is.
+func quoteIf(s string) json.RawMessage {
+	if s == "" {
+		return nil
+	}
+	return quote(s)
+}
+
+// timestamp writes a time as logs do, nil for none.
+func timestamp(t time.Time) json.RawMessage {
+	if t.IsZero() {
+		return nil
+	}
+	return quote(t.UTC().Format(time.RFC3339Nano))
+}
+
+func boolean(v bool) json.RawMessage { return strconv.AppendBool(nil, v) }
+
 func list(values []json.RawMessage) json.RawMessage {
 	out := []byte{'['}
 	for i, v := range values {
@@ -254,15 +297,15 @@ func without(o map[string]json.RawMessage, keys ...string) map[string]json.RawMe
 	return out
 }
 
-// setExtra sets a key of a message's Extra, unless raw is nil.
-func setExtra(m *chat.Message, key string, raw json.RawMessage) {
+// setExtra sets a key of the Extra of a message or session, unless raw is nil.
+func setExtra(extra *map[string]json.RawMessage, key string, raw json.RawMessage) {
 	if raw == nil {
 		return
 	}
-	if m.Extra == nil {
-		m.Extra = map[string]json.RawMessage{}
+	if *extra == nil {
+		*extra = map[string]json.RawMessage{}
 	}
-	m.Extra[key] = raw
+	(*extra)[key] = raw
 }
 
 // flagged reports whether a key of Extra is true.

@@ -45,9 +45,7 @@ func (d *pi) add(value []byte) (*Session, error) {
 		d.report.Values++
 		d.report.other(typ)
 		d.s.ID, d.s.Model = o.takeString("id"), o.takeString("modelId")
-		if len(o) > 0 {
-			d.s.Extra = object{"pi": o.raw()}
-		}
+		setExtra(&d.s.Extra, "pi", o.raw())
 		return nil, nil
 	}
 	_, linked := o["parentId"]
@@ -70,10 +68,8 @@ func (d *pi) add(value []byte) (*Session, error) {
 		if summary := o.string("summary"); summary != "" {
 			delete(o, "summary")
 			e.message = &chat.Message{Role: chat.RoleUser, Content: chat.TextContent(summary)}
-			setExtra(e.message, "is_compact_summary", isTrue)
-			if o.take("details") != nil {
-				count(&d.report.Dropped, "details", 1)
-			}
+			setExtra(&e.message.Extra, "is_compact_summary", isTrue)
+			d.report.drop(o, "details")
 			if typ != "compaction" {
 				o["type"] = quote(typ)
 			}
@@ -83,10 +79,8 @@ func (d *pi) add(value []byte) (*Session, error) {
 		if e.message.Content, err = readContent(o.take("content"), fromPiPart); err != nil {
 			return nil, err
 		}
-		setExtra(e.message, "is_meta", isTrue)
-		if o.take("details") != nil {
-			count(&d.report.Dropped, "details", 1)
-		}
+		setExtra(&e.message.Extra, "is_meta", isTrue)
+		d.report.drop(o, "details")
 	case "model_change":
 		e.model = o.string("modelId")
 	case "session_info":
@@ -120,11 +114,9 @@ func (d *pi) message(o object) (*chat.Message, error) {
 		m.ToolCallID, m.Name = o.takeString("toolCallId"), o.takeString("toolName")
 		m.Content, err = readContent(o.take("content"), fromPiPart)
 		if o.takeTrue("isError") {
-			setExtra(&m, "is_error", isTrue)
+			setExtra(&m.Extra, "is_error", isTrue)
 		}
-		if o.take("details") != nil {
-			count(&d.report.Dropped, "details", 1)
-		}
+		d.report.drop(o, "details")
 	case "bashExecution":
 		if o.takeTrue("excludeFromContext") {
 			return nil, nil
@@ -133,17 +125,15 @@ func (d *pi) message(o object) (*chat.Message, error) {
 		m.Content = chat.TextContent(fmt.Sprintf("Ran `%s`\n```\n%s\n```", o.takeString("command"), o.takeString("output")))
 	case "compactionSummary", "branchSummary":
 		m.Role, m.Content = chat.RoleUser, chat.TextContent(o.takeString("summary"))
-		setExtra(&m, "is_compact_summary", isTrue)
+		setExtra(&m.Extra, "is_compact_summary", isTrue)
 		o["role"] = quote(role)
 	default:
 		m.Role = chat.Role(role)
 		if role == "custom" || role == "hookMessage" {
 			m.Role = chat.RoleUser
-			setExtra(&m, "is_meta", isTrue)
+			setExtra(&m.Extra, "is_meta", isTrue)
 			o["role"] = quote(role)
-			if o.take("details") != nil {
-				count(&d.report.Dropped, "details", 1)
-			}
+			d.report.drop(o, "details")
 		}
 		m.Content, err = readContent(o.take("content"), fromPiPart)
 	}
@@ -167,25 +157,20 @@ func (d *pi) assistant(m *chat.Message, o object) error {
 		m.Content, err = readContent(raw, fromPiPart)
 		return err
 	}
-	blocks, err := array(raw)
-	if err != nil {
-		return err
-	}
 	var parts []json.RawMessage
-	for i, raw := range blocks {
-		b, err := parseObject(raw)
-		if err != nil {
-			return fmt.Errorf("content[%d]: %w", i, err)
-		}
+	err := objects(raw, "content", func(b object, raw json.RawMessage) error {
 		if b.string("type") != "toolCall" {
 			parts = append(parts, fromPiPart(b, raw))
-			continue
+			return nil
 		}
 		delete(b, "type")
 		delete(b, "partialJson") // what the arguments were made of
 		m.ToolCalls = append(m.ToolCalls, call(b.takeString("id"), "function", b.takeString("name"), takeInput(b, "arguments"), "pi", b))
+		return nil
+	})
+	if err == nil {
+		m.Content, err = contentOf(parts)
 	}
-	m.Content, err = contentOf(parts)
 	return err
 }
 
@@ -219,12 +204,7 @@ func (d *pi) end() []Session {
 			d.s.Messages = append(d.s.Messages, *e.message)
 		}
 	}
-	if d.title != nil {
-		if d.s.Extra == nil {
-			d.s.Extra = object{}
-		}
-		d.s.Extra["title"] = d.title
-	}
+	setExtra(&d.s.Extra, "title", d.title)
 	return []Session{{Session: d.s, Report: d.report}}
 }
 

@@ -2,7 +2,6 @@ package formats
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -10,15 +9,8 @@ import (
 // encodePi writes the header and an entry per message, each a child of the one
 // before.
 func encodePi(e *encoder, s chat.Session) error {
-	header := object(s.Extra).object("pi")
-	if header == nil {
-		header = object{}
-	}
-	for key := range s.Extra {
-		if key != "pi" && key != "title" {
-			e.lose("session extra")
-		}
-	}
+	header := object(s.Extra).own("pi")
+	e.sessionExtra(s, "pi", "title")
 	header["type"] = quote("session")
 	delete(header, "id")
 	delete(header, "modelId")
@@ -47,10 +39,7 @@ func encodePi(e *encoder, s chat.Session) error {
 			entry["id"] = quote(m.ID)
 		}
 		if chained { // a tree with holes is none
-			entry["parentId"] = json.RawMessage("null")
-			if parent != "" {
-				entry["parentId"] = quote(parent)
-			}
+			entry["parentId"] = orNull(quoteIf(parent))
 		}
 		parent = m.ID
 		if err := e.line(entry.raw()); err != nil {
@@ -61,12 +50,8 @@ func encodePi(e *encoder, s chat.Session) error {
 }
 
 func (e *encoder) piTitle(s chat.Session, parent string, chained bool) error {
-	title := s.Extra["title"]
+	title := e.title(s)
 	if title == nil {
-		return nil
-	}
-	if kind(title) != '"' {
-		e.lose("session extra")
 		return nil
 	}
 	info := object{"type": quote("session_info"), "name": title}
@@ -77,18 +62,12 @@ func (e *encoder) piTitle(s chat.Session, parent string, chained bool) error {
 }
 
 func (e *encoder) piEntry(m *chat.Message, model string) object {
-	entry := object(m.Extra).object("pi")
-	if entry == nil {
-		entry = object{}
-	}
-	if !m.CreatedAt.IsZero() {
-		entry["timestamp"] = quote(m.CreatedAt.UTC().Format(time.RFC3339Nano))
+	entry := object(m.Extra).own("pi")
+	if at := timestamp(m.CreatedAt); at != nil {
+		entry["timestamp"] = at
 	}
 	holds := []string{"id", "created_at", "pi"}
-	body := entry.object("message")
-	if body == nil {
-		body = object{}
-	}
+	body := entry.own("message")
 	role := body.string("role") // of the messages that only pi has
 	switch {
 	case m.Role == chat.RoleUser && flagged(m, "is_compact_summary") && m.Content.Parts == nil && m.Content.Text != "":
@@ -114,7 +93,11 @@ func (e *encoder) piEntry(m *chat.Message, model string) object {
 		return entry
 	case m.Role == chat.RoleAssistant:
 		body["role"] = quote("assistant")
-		body["content"] = e.piAssistant(m)
+		blocks := e.piParts(m)
+		for _, c := range m.ToolCalls {
+			blocks = append(blocks, e.callBlock(c, "pi", "toolCall", "arguments"))
+		}
+		body["content"] = list(blocks)
 		if body["model"] == nil && model != "" {
 			body["model"] = quote(model)
 		}
@@ -122,12 +105,7 @@ func (e *encoder) piEntry(m *chat.Message, model string) object {
 		holds = append(holds, "name", "is_error")
 		body["role"], body["toolCallId"] = quote("toolResult"), quote(m.ToolCallID)
 		body["toolName"], body["content"] = quote(m.Name), e.piContent(m)
-		body["isError"] = json.RawMessage("false")
-		if flagged(m, "is_error") {
-			body["isError"] = isTrue
-		} else if m.Extra["is_error"] != nil {
-			e.lose("extra")
-		}
+		body["isError"] = boolean(e.flag(m, "is_error"))
 	default:
 		if m.Role != chat.RoleUser {
 			e.lose("role")
@@ -144,56 +122,24 @@ func (e *encoder) piContent(m *chat.Message) json.RawMessage {
 	if m.Content.Parts == nil && m.Role != chat.RoleTool {
 		return quote(m.Content.Text)
 	}
+	return list(e.piParts(m))
+}
+
+func (e *encoder) piParts(m *chat.Message) []json.RawMessage {
 	var parts []json.RawMessage
 	for _, p := range partsOf(m.Content) {
 		if raw := e.piPart(p, m.Role == chat.RoleAssistant); raw != nil {
 			parts = append(parts, raw)
 		}
 	}
-	return list(parts)
-}
-
-func (e *encoder) piAssistant(m *chat.Message) json.RawMessage {
-	var blocks []json.RawMessage
-	for _, p := range partsOf(m.Content) {
-		if raw := e.piPart(p, true); raw != nil {
-			blocks = append(blocks, raw)
-		}
-	}
-	for _, c := range m.ToolCalls {
-		own, more := callExtra(c, "pi")
-		if more {
-			e.lose("call extra")
-		}
-		if c.Type == "custom" {
-			e.lose("custom call")
-		}
-		input, ok := arguments(c.Arguments)
-		if !ok {
-			e.lose("arguments")
-		}
-		var b builder
-		b.str("type", "toolCall")
-		b.str("id", c.ID)
-		b.str("name", c.Name)
-		b.raw("arguments", input)
-		b.rest(e.besides(without(own, "type"), "id", "name", "arguments"))
-		blocks = append(blocks, b.done())
-	}
-	return list(blocks)
+	return parts
 }
 
 // piPart is a part of a message, nil where pi has nothing for it.
 func (e *encoder) piPart(p part, assistant bool) json.RawMessage {
 	switch {
 	case p.isText():
-		if p.typ == "text" {
-			return p.raw
-		}
-		if p.object == nil {
-			return textPart(p.text)
-		}
-		return p.retyped("text", nil)
+		return p.asText()
 	case p.typ == "thinking" && assistant:
 		if p.object["signature"] == nil {
 			return p.raw

@@ -2,7 +2,6 @@ package formats
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -20,7 +19,7 @@ func newResponses() decoder { return &responses{} }
 func (d *responses) add(value []byte) (*Session, error) {
 	if kind(value) == '[' {
 		var in items
-		if err := in.list(value); err != nil {
+		if err := in.list(value, "items"); err != nil {
 			return nil, err
 		}
 		return documentOf(chat.Session{Messages: in.messages()}), nil
@@ -50,10 +49,8 @@ func documentOf(s chat.Session) *Session {
 }
 
 func (d *responses) end() []Session {
-	if d.report.Values == 0 {
-		return nil
-	}
-	return []Session{{Session: chat.Session{Messages: d.items.messages()}, Report: d.report}}
+	s := Session{Session: chat.Session{Messages: d.items.messages()}, Report: d.report}
+	return s.ended()
 }
 
 func responsesDocument(o object) (*Session, error) {
@@ -70,8 +67,8 @@ func responsesDocument(o object) (*Session, error) {
 			m := chat.Message{Role: chat.RoleUser, Content: chat.TextContent(text(raw))}
 			in.groups = append(in.groups, itemGroup{Message: m})
 		default:
-			if err := in.list(raw); err != nil {
-				return nil, fmt.Errorf("%s: %w", key, err)
+			if err := in.list(raw, key); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -80,33 +77,21 @@ func responsesDocument(o object) (*Session, error) {
 	return documentOf(s), nil
 }
 
-// list takes the items of a list.
-func (d *items) list(raw json.RawMessage) error {
-	all, err := array(raw)
-	if err != nil {
+// list takes the items of a list, which errors call by its name.
+func (d *items) list(raw json.RawMessage, name string) error {
+	return objects(raw, name, func(o object, raw json.RawMessage) error {
+		_, err := d.add(o, raw, time.Time{})
 		return err
-	}
-	for i, raw := range all {
-		o, err := parseObject(raw)
-		if err == nil {
-			_, err = d.add(o, raw, time.Time{})
-		}
-		if err != nil {
-			return fmt.Errorf("[%d]: %w", i, err)
-		}
-	}
-	return nil
+	})
 }
 
 // encodeResponses writes {"instructions", "input": items}.
 func encodeResponses(e *encoder, s chat.Session) error {
-	var doc builder
-	doc.strIf("session_id", s.ID)
-	doc.strIf("model", s.Model)
+	doc := document(s)
 	ms := s.Messages
 	if len(ms) > 0 && isInstructions(ms[0]) {
 		e.envelope(&ms[0])
-		doc.str("instructions", ms[0].Content.String())
+		doc.raw("instructions", quote(ms[0].Content.String()))
 		ms = ms[1:]
 	}
 	var all []json.RawMessage
@@ -115,7 +100,7 @@ func encodeResponses(e *encoder, s chat.Session) error {
 		return nil
 	})
 	doc.raw("input", list(all))
-	e.documentExtra(&doc, s, "input", "output", "instructions")
+	e.documentExtra(doc, s, "input", "output", "instructions")
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 // no ids of calls: one that has none gets that of the result in its place, or
 // call_1, call_2 and so on.
 type shareGPT struct {
-	single *Session
-	ids    callIDs
+	lines Session
+	ids   callIDs
 }
 
 func newShareGPT() decoder { return &shareGPT{} }
@@ -63,10 +63,7 @@ func (d *shareGPT) turn(o object) error {
 	if err != nil {
 		return err
 	}
-	if d.single == nil {
-		d.single = &Session{}
-	}
-	s := d.single
+	s := &d.lines
 	s.Report.Values++
 	s.Report.Messages++
 	for _, m := range ms {
@@ -76,35 +73,21 @@ func (d *shareGPT) turn(o object) error {
 }
 
 func (d *shareGPT) end() []Session {
-	if d.single == nil {
-		return nil
-	}
-	d.ids.finish(d.single.Messages)
-	return []Session{*d.single}
+	d.ids.finish(d.lines.Messages)
+	return d.lines.ended()
 }
 
-func shareTurns(raw json.RawMessage) ([]chat.Message, error) {
-	all, err := array(raw)
-	if err != nil {
-		return nil, fmt.Errorf("conversations: %w", err)
-	}
+func shareTurns(raw json.RawMessage) (out []chat.Message, err error) {
 	var ids callIDs
-	var out []chat.Message
-	for i, raw := range all {
-		o, err := parseObject(raw)
-		var ms []chat.Message
-		if err == nil {
-			ms, err = shareTurn(o)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("conversations[%d]: %w", i, err)
-		}
+	err = objects(raw, "conversations", func(o object, _ json.RawMessage) error {
+		ms, err := shareTurn(o)
 		for _, m := range ms {
 			out = ids.add(out, m)
 		}
-	}
+		return err
+	})
 	ids.finish(out)
-	return out, nil
+	return out, err
 }
 
 // shareTurn reads one turn; one of a tool can hold several results.

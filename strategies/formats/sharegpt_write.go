@@ -3,6 +3,7 @@ package formats
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,22 +12,19 @@ import (
 
 // encodeShareGPT writes {"conversations": …}.
 func encodeShareGPT(e *encoder, s chat.Session) error {
-	var doc builder
-	doc.strIf("session_id", s.ID)
-	doc.strIf("model", s.Model)
+	doc := document(s)
 	var turns []json.RawMessage
 	calls := 0
 	for i := 0; i < len(s.Messages); i++ {
 		m := &s.Messages[i]
 		from := e.from(m)
-		var b builder
-		b.str("from", from)
+		b := build("from", from)
 		if m.Role == chat.RoleTool {
 			end := i + 1
 			for end < len(s.Messages) && s.Messages[end].Role == chat.RoleTool && object(s.Messages[end].Extra).object("sharegpt") == nil {
 				end++
 			}
-			b.str("value", e.shareResults(s.Messages[i:end]))
+			b.raw("value", quote(e.shareResults(s.Messages[i:end])))
 			i = end - 1
 		} else {
 			e.envelope(m, "sharegpt")
@@ -35,13 +33,13 @@ func encodeShareGPT(e *encoder, s chat.Session) error {
 				text = e.shareCallText(text, m, s.Messages[i+1:], calls)
 				calls += len(m.ToolCalls)
 			}
-			b.str("value", text)
+			b.raw("value", quote(text))
 		}
 		b.rest(e.besides(object(m.Extra).object("sharegpt"), "from", "value"))
 		turns = append(turns, b.done())
 	}
 	doc.raw("conversations", list(turns))
-	e.documentExtra(&doc, s, "conversations", "conversation", "system")
+	e.documentExtra(doc, s, "conversations", "conversation", "system")
 	return e.line(doc.done())
 }
 
@@ -74,7 +72,8 @@ func (e *encoder) shareText(m *chat.Message) string {
 			e.lose("part " + p.Type)
 		}
 	}
-	if len(parts) > 1 || len(parts) == 1 && !isPlain(parts[0]) && !p0IsLost(parts[0]) {
+	counted := len(parts) == 1 && (parts[0].IsReasoning() || parts[0].IsMedia())
+	if len(parts) > 1 || len(parts) == 1 && !isPlain(parts[0]) && !counted {
 		e.lose("parts")
 	}
 	text := m.Content.String()
@@ -84,54 +83,42 @@ func (e *encoder) shareText(m *chat.Message) string {
 	return text
 }
 
-// p0IsLost: the only part has been counted by itself.
-func p0IsLost(p chat.Part) bool { return p.IsReasoning() || p.IsMedia() }
-
 // shareCallText adds the calls of m to its text. An id goes along where reading
 // would not find it: by default a call has that of the result in its place.
 func (e *encoder) shareCallText(text string, m *chat.Message, behind []chat.Message, before int) string {
 	var b bytes.Buffer
 	b.WriteString(text)
 	for i, c := range m.ToolCalls {
-		own, more := callExtra(c, "sharegpt")
-		if more {
-			e.lose("call extra")
+		own := e.ownCall(c, "sharegpt")
+		id := quote(c.ID)
+		if c.ID == readID(i, behind, before) {
+			id = nil
 		}
-		if c.Type == "custom" {
-			e.lose("custom call")
+		args, ok := arguments(c.Arguments)
+		if !ok {
+			args = quote(c.Arguments)
 		}
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		var o builder
-		if c.ID != readID(i, behind, before) {
-			o.str("id", c.ID)
-		}
-		o.str("name", c.Name)
-		if raw, ok := arguments(c.Arguments); ok {
-			o.raw("arguments", raw)
-		} else {
-			o.str("arguments", c.Arguments)
-		}
-		o.rest(e.besides(own, "id", "name", "arguments"))
-		b.WriteString("<tool_call>\n")
-		b.Write(o.done())
-		b.WriteString("\n</tool_call>")
+		o := build("id", id, "name", c.Name, "arguments", args).rest(e.besides(own, "id", "name", "arguments"))
+		writeBlock(&b, "tool_call", o.done())
 	}
 	return b.String()
 }
 
+// writeBlock writes <tag> JSON </tag> on lines of their own.
+func writeBlock(b *bytes.Buffer, tag string, body json.RawMessage) {
+	if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	b.WriteString("<" + tag + ">\n")
+	b.Write(body)
+	b.WriteString("\n</" + tag + ">")
+}
+
 // readID is the id that reading gives the call at index i of a message.
 func readID(i int, behind []chat.Message, before int) string {
-	if i < len(behind) {
-		for k := range i + 1 {
-			if behind[k].Role != chat.RoleTool {
-				return "call_" + strconv.Itoa(before+i+1)
-			}
-		}
-		if behind[i].ToolCallID != "" {
-			return behind[i].ToolCallID
-		}
+	other := func(m chat.Message) bool { return m.Role != chat.RoleTool }
+	if i < len(behind) && !slices.ContainsFunc(behind[:i+1], other) && behind[i].ToolCallID != "" {
+		return behind[i].ToolCallID
 	}
 	return "call_" + strconv.Itoa(before+i+1)
 }
@@ -145,16 +132,8 @@ func (e *encoder) shareResults(ms []chat.Message) string {
 		if m.ToolCallID == "" {
 			e.lose("tool_call_id")
 		}
-		var o builder
-		o.strIf("tool_call_id", m.ToolCallID)
-		o.strIf("name", m.Name)
-		o.str("content", e.shareText(m))
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString("<tool_response>\n")
-		b.Write(o.done())
-		b.WriteString("\n</tool_response>")
+		o := build("tool_call_id", quoteIf(m.ToolCallID), "name", quoteIf(m.Name), "content", e.shareText(m))
+		writeBlock(&b, "tool_response", o.done())
 	}
 	return b.String()
 }
