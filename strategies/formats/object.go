@@ -119,11 +119,15 @@ func array(raw json.RawMessage) ([]json.RawMessage, error) {
 	return all, nil
 }
 
-// objects calls f with each object of an array. An error names the array and the index.
+// objects calls f with each object of an array. An error begins with the name of the
+// array, where it has one, and the index.
 func objects(raw json.RawMessage, name string, f func(o object, raw json.RawMessage) error) error {
 	all, err := array(raw)
+	if err != nil && name != "" {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return err
 	}
 	for i, raw := range all {
 		o, err := parseObject(raw)

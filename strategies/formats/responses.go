@@ -2,6 +2,7 @@ package formats
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -19,7 +20,7 @@ func newResponses() decoder { return &responses{} }
 func (d *responses) add(value []byte) (*Session, error) {
 	if kind(value) == '[' {
 		var in items
-		if err := in.list(value, "items"); err != nil {
+		if err := in.list(value); err != nil {
 			return nil, err
 		}
 		return documentOf(chat.Session{Messages: in.messages()}), nil
@@ -67,8 +68,8 @@ func responsesDocument(o object) (*Session, error) {
 			m := chat.Message{Role: chat.RoleUser, Content: chat.TextContent(text(raw))}
 			in.groups = append(in.groups, itemGroup{Message: m})
 		default:
-			if err := in.list(raw, key); err != nil {
-				return nil, err
+			if err := in.list(raw); err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
 			}
 		}
 	}
@@ -77,9 +78,9 @@ func responsesDocument(o object) (*Session, error) {
 	return documentOf(s), nil
 }
 
-// list takes the items of a list, which errors call by its name.
-func (d *items) list(raw json.RawMessage, name string) error {
-	return objects(raw, name, func(o object, raw json.RawMessage) error {
+// list takes the items of a list.
+func (d *items) list(raw json.RawMessage) error {
+	return objects(raw, "", func(o object, raw json.RawMessage) error {
 		_, err := d.add(o, raw, time.Time{})
 		return err
 	})
