@@ -46,7 +46,7 @@ func (s *Scheduler) runCron(ctx context.Context, started time.Time) error {
 	}
 }
 
-// clock is the wall clock alone: slots are wall times, and a monotonic reading
+// clock returns the wall clock alone: slots are wall times, and a monotonic reading
 // would hide that the clock was set.
 func (s *Scheduler) clock() time.Time { return s.cfg.Now().Round(0) }
 
@@ -84,7 +84,7 @@ func (s *Scheduler) fireDue(ctx context.Context, decided time.Time) (time.Time, 
 	return slot, nil
 }
 
-// newestSlot is the latest slot after a time and not after now; zero if there is
+// newestSlot returns the latest slot after a time and not after now; zero if there is
 // none. It looks back in growing steps, so that its cost does not grow with the
 // number of slots in between.
 func newestSlot(schedule cron.Schedule, after, now time.Time) time.Time {

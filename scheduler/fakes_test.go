@@ -330,7 +330,7 @@ func (q *fakeQueue) setFail(fail func(ctx context.Context, run int64) error) {
 	q.fail = fail
 }
 
-// runs are the runs that were rung for, sorted.
+// runs returns the runs that were rung for, sorted.
 func (q *fakeQueue) runs() (ids []int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -353,7 +353,7 @@ func (l *logbook) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// lines are the messages, with their attributes, that contain a text.
+// lines returns the messages, with their attributes, that contain a text.
 func (l *logbook) lines(text string) (found []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -379,7 +379,7 @@ func newBench(t *testing.T) *bench {
 	return &bench{t: t, store: f, queue: &fakeQueue{store: f}, log: &logbook{}}
 }
 
-// config is a configuration with a slot every ten minutes and slow polls.
+// config returns a configuration with a slot every ten minutes and slow polls.
 func (b *bench) config(holder string) Config {
 	p := policy.Default()
 	p.Cron = "*/10 * * * *"

@@ -22,7 +22,7 @@ const (
 	refreshInterval = time.Minute
 )
 
-// Thresholds are what sessions start with under a policy, by model prefix: one for
+// Thresholds returns what sessions start with under a policy, by model prefix: one for
 // every entry of models, one for every override of the policy, and ” for the
 // rest, in order of prefix. A session is due above the policy's start.
 func Thresholds(p policy.Policy, models []string, window policy.WindowFunc) []store.Threshold {
@@ -36,7 +36,7 @@ func Thresholds(p policy.Policy, models []string, window policy.WindowFunc) []st
 	return out
 }
 
-// prefixes are the model prefixes that have thresholds, sorted.
+// prefixes returns the model prefixes that have thresholds, sorted.
 func prefixes(p policy.Policy, models []string) []string {
 	all := slices.Concat([]string{""}, models, slices.Collect(maps.Keys(p.Windows)))
 	slices.Sort(all)

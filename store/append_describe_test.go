@@ -197,7 +197,7 @@ func TestAppendSeesWhatGoSeesInRealHistories(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-// realHistories are the recorded conversations of DATA_DIR, or of the folder
+// realHistories returns the recorded conversations of DATA_DIR, or of the folder
 // beside the module's.
 func realHistories(t *testing.T) []string {
 	t.Helper()

@@ -11,10 +11,10 @@ import (
 // Safe for concurrent use.
 type Cooldowns struct{ s *Store }
 
-// Cooldowns are those of this store.
+// Cooldowns returns those of this store.
 func (s *Store) Cooldowns() Cooldowns { return Cooldowns{s} }
 
-// Until is how long a model is left alone; the zero time if it is not.
+// Until returns how long a model is left alone; the zero time if it is not.
 func (c Cooldowns) Until(ctx context.Context, model string) (time.Time, error) {
 	const query = `SELECT until FROM compactor.model_cooldowns WHERE model = $1 AND until > now()`
 	rows, err := c.s.pool.Query(ctx, c.s.q(query), model)
@@ -36,7 +36,7 @@ type ModelCooldown struct {
 	Code string
 }
 
-// All are the models that are left alone now, by name.
+// All returns the models that are left alone now, by name.
 func (c Cooldowns) All(ctx context.Context) ([]ModelCooldown, error) {
 	const query = `SELECT model, until, code FROM compactor.model_cooldowns WHERE until > now() ORDER BY model`
 	rows, err := c.s.pool.Query(ctx, c.s.q(query))

@@ -34,7 +34,7 @@ func session(t fataler, s *Store, k Key) SessionRow {
 	return SessionRow{}
 }
 
-// gens are the outbox rows as "session generation".
+// gens returns the outbox rows as "session generation".
 func gens(t fataler, s *Store) []string {
 	t.Helper()
 	return list[string](t, s, `SELECT id || ' ' || gen FROM compactor.outbox JOIN compactor.sessions USING (sid) ORDER BY id`)

@@ -174,7 +174,7 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 	return chat.ParseRanges(rows)
 }
 
-// ending is the change as end_run takes it.
+// ending returns the change as end_run takes it.
 func (c *Change) ending() (ending, error) {
 	e := ending{sid: c.SID, status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, exclude: c.Plan.Gone(), include: c.Plan.Include}
 	for _, x := range c.Plan.Exclude {

@@ -41,7 +41,7 @@ func (s *Store) Floor(ctx context.Context, sid int64, target chat.Tokens) error 
 	return wrap("floor", err)
 }
 
-// WALPosition is how many bytes of write-ahead log the server has written in all.
+// WALPosition returns how many bytes of write-ahead log the server has written in all.
 func (s *Store) WALPosition(ctx context.Context) (int64, error) {
 	var n int64
 	err := s.pool.QueryRow(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint`).Scan(&n)
@@ -71,7 +71,7 @@ func (s *Store) DropSchema(ctx context.Context) error {
 	return wrap("drop schema", err)
 }
 
-// SweepTimes is when the first run of a sweep was queued and its last one ended,
+// SweepTimes returns when the first run of a sweep was queued and its last one ended,
 // as seconds apart, with the number of runs and of those applied.
 func (s *Store) SweepTimes(ctx context.Context, sweep int64) (seconds float64, ended, applied int64, err error) {
 	const query = `

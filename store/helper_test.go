@@ -78,7 +78,7 @@ func exec(t fataler, s *Store, sql string, args ...any) int64 {
 	return tag.RowsAffected()
 }
 
-// one is the single value that a query returns.
+// one returns the single value that a query returns.
 func one[T any](t fataler, s *Store, sql string, args ...any) T {
 	t.Helper()
 	rows, err := s.pool.Query(context.Background(), sql, args...)
@@ -92,7 +92,7 @@ func one[T any](t fataler, s *Store, sql string, args ...any) T {
 	return v
 }
 
-// list is the one column that a query returns.
+// list returns the one column that a query returns.
 func list[T any](t fataler, s *Store, sql string, args ...any) []T {
 	t.Helper()
 	rows, err := s.pool.Query(context.Background(), sql, args...)
@@ -106,7 +106,7 @@ func list[T any](t fataler, s *Store, sql string, args ...any) []T {
 	return v
 }
 
-// must is the value of a call that has to succeed.
+// must returns the value of a call that has to succeed.
 func must[T any](v T, err error) func(fataler) T {
 	return func(t fataler) T {
 		t.Helper()
@@ -175,7 +175,7 @@ func appendSQL(s *Store, k Key, messages string) (seqs []chat.Seq, err error) {
 	return seqs, mapError(err)
 }
 
-// liveSeqs are the seqs of a session's view in its order.
+// liveSeqs returns the seqs of a session's view in its order.
 func liveSeqs(t fataler, s *Store, k Key) []chat.Seq {
 	t.Helper()
 	view, _, err := s.View(context.Background(), k)
@@ -189,7 +189,7 @@ func liveSeqs(t fataler, s *Store, k Key) []chat.Seq {
 	return out
 }
 
-// span are the seqs lo to hi.
+// span returns the seqs lo to hi.
 func span(lo, hi chat.Seq) chat.Ranges { return chat.Ranges{{Lo: lo, Hi: hi + 1}} }
 
 // start requests a run and claims it.
@@ -251,12 +251,12 @@ func apply(t fataler, s *Store, k Key, plan chat.Plan) RunID {
 	return c.Run
 }
 
-// exclude is a plan that takes messages out and puts nothing in their place.
+// exclude returns a plan that takes messages out and puts nothing in their place.
 func exclude(seqs chat.Ranges) chat.Plan {
 	return chat.Plan{Exclude: []chat.Exclusion{{Reason: "truncated", Seqs: seqs}}}
 }
 
-// summarize is a plan with one summary in place of messages.
+// summarize returns a plan with one summary in place of messages.
 func summarize(covers chat.Ranges, content string) chat.Plan {
 	return chat.Plan{Additions: []chat.Addition{{
 		Kind: chat.KindSummary, Reason: "summarized", Covers: covers, Position: covers[0].Lo, Tokens: 7, Counter: "test",
@@ -264,7 +264,7 @@ func summarize(covers chat.Ranges, content string) chat.Plan {
 	}}}
 }
 
-// standIn is a plan that rewrites one message of the view.
+// standIn returns a plan that rewrites one message of the view.
 func standIn(m chat.Meta, content string) chat.Plan {
 	return chat.Plan{Additions: []chat.Addition{{
 		Kind: chat.KindReplacement, Reason: "clamped", Covers: chat.RangesOf(m.Seq), Position: m.Position, Tokens: 3, Counter: "test",

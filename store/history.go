@@ -24,7 +24,7 @@ type History struct {
 	by    string
 }
 
-// History is the history of a session, which is made with its first message, for
+// History returns the history of a session, which is made with its first message, for
 // that model. by is who the ledger says asked.
 func (s *Store) History(k Key, model, by string) *History {
 	return &History{store: s, key: k, model: model, by: by}

@@ -17,7 +17,7 @@ import (
 
 var _ strategies.History = (*History)(nil)
 
-// makes is a strategy of the registry.
+// makes returns a strategy of the registry.
 func makes(t *testing.T, name string, p plan.Params) plan.Strategy {
 	t.Helper()
 	s, err := strategies.Builtin().New(name, p)

@@ -53,7 +53,7 @@ func (s *Store) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, er
 	return out, wrap("list sessions", err)
 }
 
-// Session is one row; ErrNotFound names it.
+// Session returns one row; ErrNotFound names it.
 func (s *Store) Session(ctx context.Context, k Key) (SessionRow, error) {
 	rows, err := s.pool.Query(ctx, s.q(querySessions+` WHERE tenant = $1 AND id = $2`), k.tenant(), k.Session)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Store) Runs(ctx context.Context, f RunFilter) ([]RunRow, error) {
 	return out, wrap("list runs", err)
 }
 
-// Run is one run; ErrNotFound names it.
+// Run returns one run; ErrNotFound names it.
 func (s *Store) Run(ctx context.Context, id RunID) (RunRow, error) {
 	rows, err := s.pool.Query(ctx, s.q(queryRuns+` WHERE r.id = $1`), id)
 	if err != nil {
@@ -161,7 +161,7 @@ type OutcomeRow struct {
 	TokensBefore, TokensAfter int64
 }
 
-// Checksum is a hash over the source messages of a session up to a seq, as stored,
+// Checksum returns a hash over the source messages of a session up to a seq, as stored,
 // and their number: equal before and after whatever compaction did.
 func (s *Store) Checksum(ctx context.Context, sid int64, upTo chat.Seq) (sum string, messages int64, err error) {
 	const query = `
@@ -179,7 +179,7 @@ const queryViewMetas = `
 		WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
 	WHERE s.sid = $1`
 
-// ViewMetas is the metadata of a session's view, in view order, for the validity
+// ViewMetas returns the metadata of a session's view, in view order, for the validity
 // check (chat.Check). It is an index-only scan.
 func (s *Store) ViewMetas(ctx context.Context, sid int64) ([]chat.Meta, error) {
 	rows, err := s.pool.Query(ctx, s.q(queryViewMetas), sid)

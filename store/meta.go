@@ -26,7 +26,7 @@ func roleCode(r chat.Role) byte {
 	return 'o'
 }
 
-// roleOf is the role of a code. Roles without a code of their own are grouped
+// roleOf returns the role of a code. Roles without a code of their own are grouped
 // alike, so planning needs no name for them.
 func roleOf(code byte) chat.Role {
 	switch code {

@@ -209,7 +209,7 @@ func readRun(row pgx.Row, c *Claim) error {
 	return nil
 }
 
-// Log is the metadata of every source message up to a seq, in log order: what an
+// Log returns the metadata of every source message up to a seq, in log order: what an
 // operator's run from the log plans on.
 func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error) {
 	const query = `

@@ -32,7 +32,7 @@ func age(t *testing.T, s *Store, first, last time.Duration) {
 	exec(t, s, `UPDATE compactor.outbox SET first_at = now() - $1::interval, last_at = now() - $2::interval`, first, last)
 }
 
-// sessionsOf are the sessions of deliveries, in order.
+// sessionsOf returns the sessions of deliveries, in order.
 func sessionsOf(t *testing.T, s *Store, ds []Delivery) []string {
 	t.Helper()
 	var ids []RunID

@@ -134,7 +134,7 @@ const queryView = `
 		coalesce(v.created_at, 'epoch'), coalesce(v.source_id, ''), s.revision
 	FROM compactor.sessions s LEFT JOIN compactor.view($1, $2) v ON true WHERE s.tenant = $1 AND s.id = $2`
 
-// View is a session's history as its model is given it. A session that does not
+// View returns a session's history as its model is given it. A session that does not
 // exist has an empty one and revision 0, as an application sees before it
 // appends for the first time.
 func (s *Store) View(ctx context.Context, k Key) (msgs []Stored, revision int64, err error) {
@@ -163,12 +163,12 @@ func (s *Store) View(ctx context.Context, k Key) (msgs []Stored, revision int64,
 	return msgs, revision, nil
 }
 
-// All is every message of a session, those out of the view with the reason.
+// All returns every message of a session, those out of the view with the reason.
 func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
 	return s.Among(ctx, k, chat.Ranges{{Lo: 1, Hi: chat.Open}})
 }
 
-// Among is those messages of a session that have a seq in ranges, as in All.
+// Among returns those messages of a session that have a seq in ranges, as in All.
 func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored, error) {
 	const query = `
 		SELECT seq, id, kind, message::text, token_count, token_counter, created_at, coalesce(source_id, ''), included,

@@ -19,7 +19,7 @@ type SummaryRow struct {
 	Run RunID
 }
 
-// Summary is the message that a run wrote under an id; ErrNotFound names it.
+// Summary returns the message that a run wrote under an id; ErrNotFound names it.
 func (s *Store) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	const query = `
 		SELECT s.tenant, s.id, m.seq, m.kind, m.body, m.token_count, m.counter, m.created_at, m.summary_of::text, s.live @> m.seq
@@ -46,7 +46,7 @@ func (s *Store) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	return row, row.fill(id, body, "", created)
 }
 
-// SummariesOf are the ids of the summaries that a run wrote, with those first that stand
+// SummariesOf returns the ids of the summaries that a run wrote, with those first that stand
 // for the most messages.
 func (s *Store) SummariesOf(ctx context.Context, run RunID) ([]string, error) {
 	const query = `

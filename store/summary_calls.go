@@ -104,7 +104,7 @@ type SummaryCallRow struct {
 	AskedAt                          time.Time
 }
 
-// SummaryCalls are the calls of a run, in order.
+// SummaryCalls returns the calls of a run, in order.
 func (s *Store) SummaryCalls(ctx context.Context, run RunID) ([]SummaryCallRow, error) {
 	const query = `
 		SELECT id, run, state, coalesce(code, ''), prompt_hash, coalesce(model, ''), coalesce(finish_reason, ''), attempts,

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// claimed is a claimed run of a fresh session.
+// claimed returns a claimed run of a fresh session.
 func claimed(t *testing.T, s *Store) *Claim {
 	t.Helper()
 	k := Key{Session: "s"}

@@ -91,7 +91,7 @@ type node struct {
 	excluded map[chat.Seq]string
 }
 
-// inForce are the runs that make the present view, the latest first.
+// inForce returns the runs that make the present view, the latest first.
 func (l *line) inForce() []*node {
 	var out []*node
 	for n := l.head; n != nil; n = n.prev {

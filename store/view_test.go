@@ -153,7 +153,7 @@ type planOf struct {
 	Loops    float64 `json:"Actual Loops"`
 }
 
-// rows is how many rows all nodes have returned or looked at in vain.
+// rows returns how many rows all nodes have returned or looked at in vain.
 func (p planOf) rows() float64 {
 	n := (p.Rows + p.Filtered + p.Unjoined) * p.Loops
 	for _, q := range p.Plans {

@@ -52,7 +52,7 @@ func readNote(i int, raw json.RawMessage) (*afNote, error) {
 	return n, nil
 }
 
-// afContents are the contents of a message that is not given as such.
+// afContents returns the contents of a message that is not given as such.
 func afContents(object pyObject, m *chat.Message) []any {
 	out := []any{}
 	if r, ok := object.get("reasoning").(string); ok {
@@ -74,7 +74,7 @@ func afContents(object pyObject, m *chat.Message) []any {
 	return out
 }
 
-// afContent is a content as the reference serializes it: what is null is left out,
+// afContent returns a content as the reference serializes it: what is null is left out,
 // additional_properties are always there.
 func afContent(kind string, fields pyObject) pyObject {
 	out := pyObject{{"type", kind}}
@@ -97,7 +97,7 @@ func afContent(kind string, fields pyObject) pyObject {
 	return out
 }
 
-// afPart is a content as a part of a message. What a hosted tool answered is
+// afPart returns a content as a part of a message. What a hosted tool answered is
 // printed as Python prints it where it is neither a text nor a list.
 func afPart(c pyObject) chat.Part {
 	p := chat.Part{Type: c.text("type")}

@@ -143,7 +143,7 @@ func (s afGrouped) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, err
 	return s.Strategy.Plan(ctx, s.list.regroup(t))
 }
 
-// regroup is the transcript with the messages of each group id brought together.
+// regroup returns the transcript with the messages of each group id brought together.
 func (l *afList) regroup(t *plan.Transcript) *plan.Transcript {
 	var order []*afGroup
 	members := map[string][]plan.Entry{}
@@ -213,7 +213,7 @@ func (l *afList) Addition(a *chat.Addition) chat.Tokens {
 	return n.count()
 }
 
-// covered are the messages of a set, group by group.
+// covered returns the messages of a set, group by group.
 func (l *afList) covered(set chat.Ranges) []*afNote {
 	ordinal := map[string]int{}
 	var out []*afNote
@@ -229,7 +229,7 @@ func (l *afList) covered(set chat.Ranges) []*afNote {
 	return out
 }
 
-// runs are the groups of the list as the vectors write them.
+// runs returns the groups of the list as the vectors write them.
 func (l *afList) runs() []any {
 	out := []any{}
 	for i := 0; i < len(l.notes); {

@@ -17,7 +17,7 @@ func followed(t *plan.Transcript, last int) bool {
 	return slices.ContainsFunc(t.Entries[last+1:], func(e plan.Entry) bool { return e.Included && userTurn(&e) })
 }
 
-// marked is a summary as it is stored: behind the head that the strategy has for it, or,
+// marked returns a summary as it is stored: behind the head that the strategy has for it, or,
 // where whoever writes summaries is strict, framed as reference, so that a model takes it
 // for what it is and the next run knows it again, whichever strategy that has.
 func marked(s plan.Summarizer, head, text string) string {

@@ -13,7 +13,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// sources is a conversation whose messages come from several parts of an application.
+// sources returns a conversation whose messages come from several parts of an application.
 func sources() []chat.Message {
 	return []chat.Message{
 		from("memory", user("you like tea")), user("go"), // 1, 2

@@ -14,7 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// long is a transcript of n messages as an agent leaves them: turns of a user
+// long returns a transcript of n messages as an agent leaves them: turns of a user
 // message, two tool calls with two results each and an answer.
 func long(n int) (*plan.Transcript, plan.Loader) {
 	s := newModel()
@@ -101,7 +101,7 @@ func TestRealSessions(t *testing.T) {
 	t.Logf("%d sessions, %d runs with repairs", sessions, mended)
 }
 
-// shared is a folder of what stands beside the module.
+// shared returns a folder of what stands beside the module.
 func shared(folder string) string {
 	dir, err := os.Getwd()
 	if err != nil {

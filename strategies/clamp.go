@@ -134,7 +134,7 @@ func clampMessage(c plan.Counter, e *plan.Entry, m *chat.Message, maxTokens chat
 	}
 }
 
-// middle is what has to go, from and to in bytes, so that keep characters stay, of
+// middle returns what has to go, from and to in bytes, so that keep characters stay, of
 // them a share at the beginning. It ends at line boundaries where there are some in
 // the half of either side that is next to the cut.
 func middle(s string, keep int, share float64) (from, to int) {
@@ -159,7 +159,7 @@ func clampedNote(cut string) string {
 	return fmt.Sprintf("\n[… %d characters cut …]\n", n)
 }
 
-// joinedText is the text of content without anything between its parts.
+// joinedText returns the text of content without anything between its parts.
 func joinedText(c chat.Content) string {
 	if c.Parts == nil {
 		return c.Text

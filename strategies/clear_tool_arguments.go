@@ -81,7 +81,7 @@ func (s *clearToolArguments) Plan(_ context.Context, t *plan.Transcript) (chat.P
 	return plan, nil
 }
 
-// withArguments is the call with other arguments. What else came with it stays, such
+// withArguments returns the call with other arguments. What else came with it stays, such
 // as the signatures that some providers want back.
 func withArguments(c chat.ToolCall, args string) chat.ToolCall {
 	c.Arguments = args

@@ -31,7 +31,7 @@ type Report struct {
 	Grew bool
 }
 
-// Gain is how many tokens the view has lost; negative if it grew.
+// Gain returns how many tokens the view has lost; negative if it grew.
 func (r *Report) Gain() chat.Tokens { return r.Before.IncludedTokens - r.After.IncludedTokens }
 
 // Changed reports whether the view is another one.

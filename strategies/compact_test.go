@@ -279,7 +279,7 @@ func (counts) Name() string { return "counts" }
 
 func (c counts) Message(*chat.Message) chat.Tokens { *c.asked++; return 1 }
 
-// toolRound is one round of a tool loop.
+// toolRound returns one round of a tool loop.
 func toolRound(i int) []chat.Message {
 	id := fmt.Sprint(i)
 	return []chat.Message{calls(id), result(id, "data")}

@@ -71,7 +71,7 @@ func newCompactToolResults(a *plan.Args) (plan.Strategy, error) {
 // Name implements Strategy.
 func (CompactToolResults) Name() string { return "compact_tool_results" }
 
-// older is the window of the newest calls with what is pinned, and what there is
+// older returns the window of the newest calls with what is pinned, and what there is
 // beside it: the calls, and the results, those without a call last.
 func (s CompactToolResults) older(t *plan.Transcript) (w *window, calls, results []int32) {
 	if n, _ := t.Included(); int64(n) <= s.Threshold {
@@ -111,7 +111,7 @@ func (s CompactToolResults) Reads(t *plan.Transcript) []chat.Seq {
 	return out
 }
 
-// waiting are the newer calls that lack a result, where there is one without a call.
+// waiting returns the newer calls that lack a result, where there is one without a call.
 func (w *window) waiting(older, results []int32) []int32 {
 	if len(results) == 0 || w.of[results[len(results)-1]] >= 0 {
 		return nil

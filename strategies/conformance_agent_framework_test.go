@@ -291,7 +291,7 @@ func (c *afClients) strategy(spec plan.Params) (plan.Strategy, error) {
 
 var afItem = regexp.MustCompile(`(?m)^[0-9]+\. \[`)
 
-// client is the summarizer of the vectors in one of its modes.
+// client returns the summarizer of the vectors in one of its modes.
 func (c *afClients) client(mode string) plan.Summarizer {
 	first := true
 	return plan.Func(func(_ context.Context, r plan.Request) (string, error) {

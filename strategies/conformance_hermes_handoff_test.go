@@ -20,7 +20,7 @@ func init() {
 	checkers["hermes/hermes_sequence"] = checkHermesSequence
 }
 
-// filler is a text of n characters.
+// filler returns a text of n characters.
 func filler(name string, n int) string { return name + strings.Repeat(".", n-len(name)) }
 
 // Fillers as long as the fixed texts of the reference.
@@ -33,7 +33,7 @@ var (
 	fallbackOf     = regexp.MustCompile(`\{\{FALLBACK:(\d+)\}\}`)
 )
 
-// filled is a text of the vectors with fillers in it.
+// filled returns a text of the vectors with fillers in it.
 func filled(s string) string {
 	s = strings.NewReplacer("{{SUMMARY_PREFIX}}", hermesPrefix, "{{COMPACTION_NOTE}}", hermesNote,
 		"{{END_MARKER}}", hermesEnd, "{{STUB_RESULT}}", hermesStub).Replace(s)

@@ -44,7 +44,7 @@ func seedOf[T any](v *vector) (T, error) {
 	return *expect.Seed, nil
 }
 
-// seedAndChat are what the reference's first version did, and on what.
+// seedAndChat returns what the reference's first version did, and on what.
 func seedAndChat[T any](v *vector) (T, []chat.Message, error) {
 	want, err := seedOf[T](v)
 	if err != nil {

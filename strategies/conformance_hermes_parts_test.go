@@ -70,7 +70,7 @@ func checkHermesSerialize(v *vector) error {
 	return nil
 }
 
-// unmasked is a text in which all masks look the same.
+// unmasked returns a text in which all masks look the same.
 func unmasked(s string) string { return aMask.ReplaceAllString(s, "***") }
 
 func checkHermesPrefix(v *vector) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// pythonRough is the estimate of the reference: the length of what Python prints for
+// pythonRough returns the estimate of the reference: the length of what Python prints for
 // each message, by four.
 func pythonRough(messages []chat.Message) chat.Tokens {
 	chars := 0
@@ -42,7 +42,7 @@ func pythonMessage(m *chat.Message) string {
 	return b.String()
 }
 
-// pythonString is a string as Python prints it within a list.
+// pythonString returns a string as Python prints it within a list.
 func pythonString(s string) string {
 	quote := '\''
 	if strings.ContainsRune(s, '\'') && !strings.ContainsRune(s, '"') {

@@ -93,7 +93,7 @@ func (h *timbalHost) pass(strategies []plan.Strategy, mode string, want timbalPa
 	return h.agree(want.Out)
 }
 
-// between is the part of s between two marks.
+// between returns the part of s between two marks.
 func between(s, open, end string) (string, bool) {
 	_, s, ok := strings.Cut(s, open)
 	i := strings.LastIndex(s, end)
@@ -180,7 +180,7 @@ func checkTimbalTrigger(v *vector) error {
 	return errors.Join(h.agree(want.Out), h.guarded(strategies))
 }
 
-// turn is what a host does before it calls its model.
+// turn returns what a host does before it calls its model.
 func (h *timbalHost) turn(trigger Trigger, usage map[string]int64, strategies []plan.Strategy) (rebuilt bool, _ *timbalCompaction, _ error) {
 	used, ok := UsedTokens(usage)
 	if !ok {

@@ -17,7 +17,7 @@ type pythonDict struct {
 	values map[string]any
 }
 
-// timbalInput is what the reference makes of arguments: what is no object is an
+// timbalInput returns what the reference makes of arguments: what is no object is an
 // empty one.
 func timbalInput(raw string) any {
 	d := json.NewDecoder(strings.NewReader(raw))
@@ -29,7 +29,7 @@ func timbalInput(raw string) any {
 	return &pythonDict{}
 }
 
-// timbalArguments is the arguments as the reference's summarizer reads them.
+// timbalArguments returns the arguments as the reference's summarizer reads them.
 func timbalArguments(raw string) string { return pythonDumps(timbalInput(raw)) }
 
 func pythonValue(d *json.Decoder) (any, error) {
@@ -76,7 +76,7 @@ func pythonDumps(v any) string {
 	return pythonWrite(v, pythonJSONString, "null", "true", "false")
 }
 
-// pythonRepr is what str makes of a value.
+// pythonRepr returns what str makes of a value.
 func pythonRepr(v any) string {
 	return pythonWrite(v, pythonString, "None", "True", "False")
 }
@@ -128,7 +128,7 @@ func pythonNumber(n json.Number) string {
 	return s
 }
 
-// pythonJSONString is a string in JSON that holds nothing but ASCII.
+// pythonJSONString returns a string in JSON that holds nothing but ASCII.
 func pythonJSONString(s string) string {
 	var raw bytes.Buffer
 	e := json.NewEncoder(&raw)

@@ -202,7 +202,7 @@ func (h *timbalHost) same(got timbalMessage, w timbalItem) error {
 	return nil
 }
 
-// show is the view in short.
+// show returns the view in short.
 func (h *timbalHost) show() string {
 	var b strings.Builder
 	for _, m := range h.view {

@@ -67,7 +67,7 @@ type out struct {
 	by     chat.Seq
 }
 
-// NewConversation is an empty conversation.
+// NewConversation returns an empty conversation.
 func NewConversation(o Options) *Conversation {
 	if o.Counter == nil {
 		o.Counter = tokens.Chars4{}
@@ -121,7 +121,7 @@ func (c *Conversation) add(m *chat.Message) {
 
 func (c *Conversation) next() chat.Seq { return chat.Seq(len(c.outs) + 1) }
 
-// Size is how many messages the view has, and their tokens, without looking at them.
+// Size returns how many messages the view has, and their tokens, without looking at them.
 func (c *Conversation) Size() (messages int, size chat.Tokens) { return c.included, c.tokens }
 
 // Pin keeps messages in the view, or lets strategies decide about them again. One
@@ -139,7 +139,7 @@ func (c *Conversation) Pin(pinned bool, seqs ...chat.Seq) error {
 	return nil
 }
 
-// View is what the model is to be given.
+// View returns what the model is to be given.
 func (c *Conversation) View() []chat.Message {
 	out := make([]chat.Message, 0, c.included)
 	for i := range c.entries {
@@ -150,7 +150,7 @@ func (c *Conversation) View() []chat.Message {
 	return out
 }
 
-// Records are all messages in the order of the view, those out of it in their
+// Records returns all messages in the order of the view, those out of it in their
 // places.
 func (c *Conversation) Records() []chat.Record {
 	out := make([]chat.Record, len(c.entries))
@@ -164,7 +164,7 @@ func (c *Conversation) Records() []chat.Record {
 // Totals counts the conversation, in all and what of it is in the view, in one pass.
 func (c *Conversation) Totals() plan.Totals { return c.Transcript().Totals() }
 
-// Excluded are the messages that are not in the view, by seq.
+// Excluded returns the messages that are not in the view, by seq.
 func (c *Conversation) Excluded() []Excluded {
 	var out []Excluded
 	for k := range c.outs {

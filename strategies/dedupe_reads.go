@@ -99,7 +99,7 @@ func (s *dedupeReads) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, er
 	return plan, nil
 }
 
-// target is the file that a call is about, "" where that is not said, and a text
+// target returns the file that a call is about, "" where that is not said, and a text
 // that is equal for equal reads.
 func (s *dedupeReads) target(tool, arguments string) (path, read string) {
 	var args map[string]json.RawMessage
@@ -133,7 +133,7 @@ type answeredCall struct {
 	entry  int
 }
 
-// answeredCalls are the calls in the view that have a result in it, by result. A
+// answeredCalls returns the calls in the view that have a result in it, by result. A
 // result answers the first call of its id that has none yet.
 func answeredCalls(t *plan.Transcript) ([]answeredCall, error) {
 	var out []answeredCall

@@ -166,7 +166,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	return e, nil
 }
 
-// engineHandoff is the strategy of an engine that was given none.
+// engineHandoff returns the strategy of an engine that was given none.
 func engineHandoff(s plan.Summarizer, sizes Thresholds) (plan.Strategy, error) {
 	r := Builtin()
 	r.Summarizer = s
@@ -264,7 +264,7 @@ func (e *Engine) HasContent(messages []chat.Message) bool {
 	return len(messages) > 0
 }
 
-// Status is a copy.
+// Status returns a copy.
 func (e *Engine) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()

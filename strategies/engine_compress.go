@@ -190,7 +190,7 @@ func history(messages []chat.Message) *Conversation {
 	return c
 }
 
-// writtenBy are the messages that were written for a reason, as a transcript.
+// writtenBy returns the messages that were written for a reason, as a transcript.
 func writtenBy(reason string, all []Written) *plan.Transcript {
 	c := history(nil)
 	for _, w := range all {

@@ -16,7 +16,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// engineOn is an engine with a clock that can be moved, and short handoffs.
+// engineOn returns an engine with a clock that can be moved, and short handoffs.
 func engineOn(t *testing.T, main, auxiliary plan.Summarizer, more plan.Params) (*Engine, *time.Time) {
 	t.Helper()
 	now := time.Unix(1e9, 0)

@@ -60,7 +60,7 @@ type window struct {
 	adds   []chat.Addition
 }
 
-// newWindow is a window in which nothing stays yet.
+// newWindow returns a window in which nothing stays yet.
 func newWindow(t *plan.Transcript, reason string) *window {
 	return &window{exchanges: newExchanges(t), t: t, reason: reason, states: make([]uint8, len(t.Entries))}
 }
@@ -105,7 +105,7 @@ func (w *window) keepPinned() {
 	}
 }
 
-// torn are the calls that stay though not all their results do, and the results
+// torn returns the calls that stay though not all their results do, and the results
 // that stay in spite of that or without a call.
 func (w *window) torn() (calls, results []int32) {
 	answers := make([]int, len(w.t.Entries))
@@ -130,7 +130,7 @@ func (w *window) torn() (calls, results []int32) {
 	return calls, results
 }
 
-// reads are the messages that untear looks at: none where no call is torn, since
+// reads returns the messages that untear looks at: none where no call is torn, since
 // then every torn result is without its call.
 func (w *window) reads() []chat.Seq {
 	calls, results := w.torn()
@@ -253,7 +253,7 @@ func (w *window) standIn(i int32, m chat.Message) {
 	})
 }
 
-// plan is the plan that leaves what is in the window.
+// plan returns the plan that leaves what is in the window.
 func (w *window) plan() chat.Plan {
 	var out plan.SeqSet
 	for i := range w.t.Entries {

@@ -129,7 +129,7 @@ func (h *handoff) Reads(t *plan.Transcript) []chat.Seq {
 	return out
 }
 
-// view are the indexes of the entries in the view, nil where there are too few for
+// view returns the indexes of the entries in the view, nil where there are too few for
 // a handoff.
 func (h *handoff) view(t *plan.Transcript) []int {
 	var view []int

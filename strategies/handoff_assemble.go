@@ -74,7 +74,7 @@ func (p *handoffPass) gone() []bool {
 	return gone
 }
 
-// covers are the messages that the summary is of.
+// covers returns the messages that the summary is of.
 func (p *handoffPass) covers() chat.Ranges {
 	var set plan.SeqSet
 	for i := p.start; i < min(p.end, len(p.view)); i++ {
@@ -118,7 +118,7 @@ func (p *handoffPass) noted() bool {
 	return true
 }
 
-// summaryRole is the role that keeps user and assistant taking turns on both sides
+// summaryRole returns the role that keeps user and assistant taking turns on both sides
 // of the summary, or none where only merging it into the tail does.
 func (p *handoffPass) summaryRole() chat.Role {
 	before, behind := chat.RoleUser, chat.RoleUser

@@ -39,7 +39,7 @@ func spanOf(m *chat.Message) span {
 	return s
 }
 
-// contentLength is the length in characters, media at a flat price.
+// contentLength returns the length in characters, media at a flat price.
 func contentLength(c chat.Content) int64 {
 	return int64(tokens.ContentLength(c)) + int64(c.Media())*charsPerImage
 }
@@ -68,7 +68,7 @@ func (s spans) backward(i int) int {
 	return i
 }
 
-// tail is where the tail begins that stays as it is: as much from the end as fits
+// tail returns where the tail begins that stays as it is: as much from the end as fits
 // half again the budget, the newest floor messages at least, a whole group where it
 // begins, and the last user message with all behind it. It begins behind head, so
 // that there is something to summarize, but for the alignment to groups.
@@ -97,7 +97,7 @@ func (s spans) tail(head int, budget int64, floor int, user func(span) bool) int
 	return cut
 }
 
-// last is the index of the last message of which is holds, or -1.
+// last returns the index of the last message of which is holds, or -1.
 func (s spans) last(is func(span) bool) int {
 	for i, x := range slices.Backward(s) {
 		if is(x) {
@@ -112,7 +112,7 @@ func anyUser(s span) bool { return s.role == chat.RoleUser }
 
 func realUser(s span) bool { return s.role == chat.RoleUser && !s.summary }
 
-// bounds are the head that stays, up to start, and the tail that stays, from end
+// bounds returns the head that stays, up to start, and the tail that stays, from end
 // on. There is nothing to summarize where end is not behind start; the reference's
 // end is always. A summary, whoever wrote it, ends the head: it is brought up to date.
 func (h *handoff) bounds(s spans) (start, end int) {

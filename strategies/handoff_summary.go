@@ -49,14 +49,14 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// prompt is what a summarizer is asked that does not ask by itself.
+// prompt returns what a summarizer is asked that does not ask by itself.
 func (p *handoffPass) prompt(previous string, turns []*chat.Message) (system, user string) {
 	h := p.request
 	h.Previous, h.Turns = previous, summary.Turns(turns)
 	return "", h.Request().User
 }
 
-// prefixed is a summary behind the prefix, which it may have brought itself.
+// prefixed returns a summary behind the prefix, which it may have brought itself.
 func (h *handoff) prefixed(text string) string {
 	text = str.Trim(text)
 	for _, prefix := range [...]string{legacyPrefix, h.prefix} {

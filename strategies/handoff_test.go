@@ -57,7 +57,7 @@ func short(more plan.Params) plan.Params {
 	return p
 }
 
-// said is a session's view, one message a line.
+// said returns a session's view, one message a line.
 func (s *model) said() []string {
 	var out []string
 	for _, m := range s.view() {

@@ -14,7 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// brieflyOf is a message in a few words: its role, its text, the call it answers and
+// brieflyOf returns a message in a few words: its role, its text, the call it answers and
 // those it makes.
 func brieflyOf(m *chat.Message) string {
 	s := string(m.Role)
@@ -30,7 +30,7 @@ func brieflyOf(m *chat.Message) string {
 	return s
 }
 
-// unguarded is the view that strategies alone make of a session.
+// unguarded returns the view that strategies alone make of a session.
 func unguarded(t *testing.T, s *model, strategies ...plan.Strategy) ([]string, error) {
 	t.Helper()
 	d, err := pipeline.NewDraft(s.transcript(false))
@@ -58,7 +58,7 @@ func unguarded(t *testing.T, s *model, strategies ...plan.Strategy) ([]string, e
 	return out, d.Unsummarized
 }
 
-// shown is the view of a session.
+// shown returns the view of a session.
 func (s *model) shown() []string {
 	var out []string
 	for _, m := range s.view() {
@@ -67,7 +67,7 @@ func (s *model) shown() []string {
 	return out
 }
 
-// tools is a conversation with a parallel call in its middle.
+// tools returns a conversation with a parallel call in its middle.
 func tools() *model {
 	call := calls("p", "q")
 	call.Content = chat.TextContent("both")

@@ -50,7 +50,7 @@ func UnresolvedCalls(messages []chat.Message) bool {
 	return slices.ContainsFunc(tail[0].ToolCalls, func(c chat.ToolCall) bool { return !answered[c.ID] })
 }
 
-// mergeMessages is one message of two. The envelope is the second's, whose results
+// mergeMessages returns one message of two. The envelope is the second's, whose results
 // are still to be read, and so is the reasoning, if it has any.
 func mergeMessages(a, b chat.Message) chat.Message {
 	m := b

@@ -284,7 +284,7 @@ func mustNew(t testing.TB, name string, p plan.Params) plan.Strategy {
 	return s
 }
 
-// writes is a summarizer that always answers the same, or fails where that is
+// writes returns a summarizer that always answers the same, or fails where that is
 // nothing.
 func writes(summary string) plan.Summarizer {
 	return plan.Func(func(context.Context, plan.Request) (string, error) {

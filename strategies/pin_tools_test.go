@@ -192,7 +192,7 @@ func rewriterParams(t *rapid.T, name string) plan.Params {
 	return p
 }
 
-// drawRich is a session that also holds what drawSession does not draw: media, large
+// drawRich returns a session that also holds what drawSession does not draw: media, large
 // arguments, files that are read again, sources.
 func drawRich(t *rapid.T) *model {
 	s, _ := drawSession(t)

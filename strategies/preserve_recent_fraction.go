@@ -76,7 +76,7 @@ func (s *preserveRecentFraction) preserved(t *plan.Transcript) ([]bool, error) {
 	return preserved, nil
 }
 
-// split is the index of the first message that stays: the first user message with no
+// split returns the index of the first message that stays: the first user message with no
 // more than the share behind it; where there is none, the last one that has
 // something before it; and in a single turn, the group that the share begins in.
 func (s *preserveRecentFraction) split(t *plan.Transcript, sizes []int64, total int64) int {

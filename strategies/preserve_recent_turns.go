@@ -76,7 +76,7 @@ func (s *preserveRecentTurns) preserved(t *plan.Transcript) []bool {
 	return preserved
 }
 
-// opening is what the user message costs that the turn with the entries before end
+// opening returns what the user message costs that the turn with the entries before end
 // begins with.
 func (*preserveRecentTurns) opening(t *plan.Transcript, end int) chat.Tokens {
 	for i := range slices.Backward(t.Entries[:end]) {

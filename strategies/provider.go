@@ -125,7 +125,7 @@ func NewProvider(c ProviderConfig) (*Provider, error) {
 	return p, nil
 }
 
-// names are those of the sources.
+// names returns those of the sources.
 func (p *Provider) names() []string {
 	var names []string
 	for _, s := range p.Sources {
@@ -159,7 +159,7 @@ func (p *Provider) attributed(messages []chat.Message) error {
 	return nil
 }
 
-// Read is what the model is to be given: what the sources hold, what other sources
+// Read returns what the model is to be given: what the sources hold, what other sources
 // add behind it, compacted by Before. What Before writes stands in the view with what
 // it stands for gone; nothing is stored.
 func (p *Provider) Read(ctx context.Context, added ...chat.Message) (Compacted, error) {
@@ -224,7 +224,7 @@ func (p *Provider) Write(ctx context.Context, x Exchange) (Report, error) {
 	return report, errors.Join(faults...)
 }
 
-// takes is what of an exchange goes into the source.
+// takes returns what of an exchange goes into the source.
 func (s Source) takes(x Exchange) []chat.Message {
 	var out []chat.Message
 	for _, m := range x.Context {

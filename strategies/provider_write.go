@@ -42,7 +42,7 @@ func (p *Provider) compact(ctx context.Context, s Source, messages []chat.Messag
 	return report, errors.Join(failed, s.History.Append(ctx, w))
 }
 
-// transcript is the view with new messages behind it.
+// transcript returns the view with new messages behind it.
 func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*plan.Transcript, error) {
 	t := &plan.Transcript{Counter: p.Options.Counter}
 	if t.Counter == nil {

@@ -111,7 +111,7 @@ const (
 	shrinkTo    = 200
 )
 
-// pruneBoundary is how many of the n messages of a view may be rewritten when the
+// pruneBoundary returns how many of the n messages of a view may be rewritten when the
 // protect newest may not. With a budget the oldest one always may.
 func pruneBoundary(n, protect int, budget bool) int {
 	if budget {
@@ -156,7 +156,7 @@ func pruneView(view []*chat.Message, verbatim []bool, boundary int) []pruned {
 	return out
 }
 
-// pruneCalls are the calls of a view, of those with the same id the last.
+// pruneCalls returns the calls of a view, of those with the same id the last.
 func pruneCalls(view []*chat.Message) map[string]*chat.ToolCall {
 	calls := map[string]*chat.ToolCall{}
 	for _, m := range view {
@@ -186,7 +186,7 @@ func pruneRepeats(view []*chat.Message, verbatim []bool, calls map[string]*chat.
 	return again
 }
 
-// plainResult is the text of a tool's result, if it is plain text.
+// plainResult returns the text of a tool's result, if it is plain text.
 func plainResult(m *chat.Message) (string, bool) {
 	if m == nil || m.Role != chat.RoleTool || m.Content.Parts != nil {
 		return "", false
@@ -194,7 +194,7 @@ func plainResult(m *chat.Message) (string, bool) {
 	return m.Content.Text, true
 }
 
-// stubFor is the line that stands for a result, if it is long enough to need one.
+// stubFor returns the line that stands for a result, if it is long enough to need one.
 func stubFor(m *chat.Message, calls map[string]*chat.ToolCall) (string, bool) {
 	text, ok := plainResult(m)
 	if !ok || !str.Longer(text, stubAbove) || strings.HasPrefix(text, duplicateStart) || isStubbed(m, calls) {
@@ -258,7 +258,7 @@ func prunedText(m *chat.Message, text string) chat.Message {
 	return out
 }
 
-// prunedArguments is a message with the arguments of its calls cut, if any is.
+// prunedArguments returns a message with the arguments of its calls cut, if any is.
 func prunedArguments(m *chat.Message) (chat.Message, bool) {
 	var calls []chat.ToolCall
 	for i, c := range m.ToolCalls {
@@ -279,7 +279,7 @@ func prunedArguments(m *chat.Message) (chat.Message, bool) {
 	return out, true
 }
 
-// replaceArguments is a call with other arguments, what else came with it included.
+// replaceArguments returns a call with other arguments, what else came with it included.
 func replaceArguments(c chat.ToolCall, arguments string) chat.ToolCall {
 	c.Arguments = arguments
 	raw := c.Raw

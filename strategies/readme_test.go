@@ -19,7 +19,7 @@ import (
 
 var showViews = flag.Bool("show-views", false, "print the views of the README's table")
 
-// example is the conversation of the README's table: a letter for the role (c for an
+// example returns the conversation of the README's table: a letter for the role (c for an
 // assistant's tool call, t for its result) and a number.
 func example() []chat.Message {
 	text := func(r chat.Role, s string) chat.Message { return chat.Message{Role: r, Content: chat.TextContent(s)} }

@@ -7,7 +7,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// standIn is an addition that takes the place of one message.
+// standIn returns an addition that takes the place of one message.
 func standIn(e *plan.Entry, m chat.Message, reason string) chat.Addition {
 	return chat.Addition{Kind: chat.KindReplacement, Reason: reason, Covers: chat.RangesOf(e.Seq), Message: m}
 }
@@ -32,7 +32,7 @@ func rewritable(t *plan.Transcript) func(i int) bool {
 	}
 }
 
-// lastUser is the position of the last user message, which no view is without, or 0.
+// lastUser returns the position of the last user message, which no view is without, or 0.
 func lastUser(t *plan.Transcript) chat.Seq {
 	for i := range slices.Backward(t.Entries) {
 		if e := &t.Entries[i]; e.Role == chat.RoleUser && plan.IsSource(e.Kind) {
@@ -48,7 +48,7 @@ func userTurn(e *plan.Entry) bool {
 	return e.Included && e.Role == chat.RoleUser && e.Kind != chat.KindSummary
 }
 
-// turnStart is the index of the user message that the newest n turns of the view
+// turnStart returns the index of the user message that the newest n turns of the view
 // start with, 0 if there are not more, and the number of entries for n = 0.
 func turnStart(t *plan.Transcript, n int64) int {
 	if n == 0 {

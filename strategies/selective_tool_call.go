@@ -60,7 +60,7 @@ func (s *filteredToolCall) Plan(_ context.Context, t *plan.Transcript) (chat.Pla
 	return dropToolCalls(t, append(older, dropped...)), nil
 }
 
-// olderToolCalls are the ordinals of the included tool call groups but for the
+// olderToolCalls returns the ordinals of the included tool call groups but for the
 // newest keep, oldest first. Pinned groups are none of either.
 func olderToolCalls(t *plan.Transcript, keep int64) []int {
 	var calls []int

@@ -13,7 +13,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// withSummarizer is the built-in registry with a summarizer of its own.
+// withSummarizer returns the built-in registry with a summarizer of its own.
 func withSummarizer(f func(plan.Request) (string, error)) *plan.Registry {
 	r := Builtin()
 	r.Summarizer = plan.Func(func(_ context.Context, q plan.Request) (string, error) { return f(q) })
@@ -32,7 +32,7 @@ func digest(q plan.Request) (string, error) {
 	return strings.Join(out, " "), nil
 }
 
-// lines is the view for people: position, role and words of each message, a + before
+// lines returns the view for people: position, role and words of each message, a + before
 // what was written.
 func (s *model) lines() []string {
 	var out []string

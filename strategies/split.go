@@ -35,7 +35,7 @@ func newSplitPoint(a *plan.Args, name, where string) splitPoint {
 // Name implements Strategy.
 func (s *splitPoint) Name() string { return s.name }
 
-// older is which messages of the view go into the summary: those that preserved, by
+// older returns which messages of the view go into the summary: those that preserved, by
 // index, does not name. Instructions, the last user message, pinned groups and what
 // still waits for results stay whatever it says, and so does a group of which one
 // message stays.
@@ -81,7 +81,7 @@ func waitingFrom(t *plan.Transcript) int {
 	return int(at[from])
 }
 
-// seqsOf are the seqs of entries by index.
+// seqsOf returns the seqs of entries by index.
 func seqsOf(t *plan.Transcript, entries []int) []chat.Seq {
 	out := make([]chat.Seq, len(entries))
 	for n, i := range entries {
@@ -109,7 +109,7 @@ func (s *splitPoint) plan(ctx context.Context, t *plan.Transcript, preserved []b
 	}}}, nil
 }
 
-// position is where the summary stands: before the first message of the view that is
+// position returns where the summary stands: before the first message of the view that is
 // no instruction, or behind the last one that is preserved.
 func (s *splitPoint) position(t *plan.Transcript, preserved []bool) chat.Seq {
 	for i := range slices.Backward(t.Entries) {
@@ -140,7 +140,7 @@ const (
 	splitResultChars, splitArgumentChars = 2000, 500
 )
 
-// splitTask is a summary of the entries: what an earlier run of such a strategy wrote
+// splitTask returns a summary of the entries: what an earlier run of such a strategy wrote
 // is the previous one. Without messages there is nothing else than that.
 func splitTask(t *plan.Transcript, entries []int) (plan.Task, error) {
 	var previous strings.Builder
@@ -160,7 +160,7 @@ func splitTask(t *plan.Transcript, entries []int) (plan.Task, error) {
 	return task, nil
 }
 
-// splitPrompt is one line with the role for each message.
+// splitPrompt returns one line with the role for each message.
 func splitPrompt(previous string, messages []*chat.Message) (system, user string) {
 	var b strings.Builder
 	size := 0

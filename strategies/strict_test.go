@@ -29,7 +29,7 @@ func (o *overheard) Write(ctx context.Context, t plan.Task) (string, error) {
 	return o.Writer.Write(ctx, t)
 }
 
-// asked is all that the writer was given.
+// asked returns all that the writer was given.
 func (o *overheard) asked() string {
 	var b strings.Builder
 	for _, t := range o.tasks {
@@ -44,7 +44,7 @@ func (o *overheard) asked() string {
 	return b.String()
 }
 
-// overhearing are all strategies that have summaries written, each with a writer.
+// overhearing returns all strategies that have summaries written, each with a writer.
 func overhearing(t *testing.T) map[string]func() (plan.Strategy, *overheard) {
 	t.Helper()
 	out := map[string]func() (plan.Strategy, *overheard){}

@@ -64,7 +64,7 @@ func (s *stripMedia) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, err
 	return plan, nil
 }
 
-// mediaNote is a text part that says what was left out, in the dialect of the part.
+// mediaNote returns a text part that says what was left out, in the dialect of the part.
 func mediaNote(p chat.Part) chat.Part {
 	kind, what := "text", p.Type
 	if rest, ok := strings.CutPrefix(what, "input_"); ok {

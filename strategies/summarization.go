@@ -110,7 +110,7 @@ func (s *summarization) role(t *plan.Transcript, entries []int) chat.Role {
 	return chat.RoleAssistant
 }
 
-// older are the ordinals of the groups that are to be summarized, oldest first.
+// older returns the ordinals of the groups that are to be summarized, oldest first.
 func (s *summarization) older(t *plan.Transcript) []int {
 	var out []int
 	var sizes []int64
@@ -147,7 +147,7 @@ func (s *summarization) ask(ctx context.Context, t *plan.Transcript, entries []i
 	return ask(ctx, s.summarizer, task)
 }
 
-// lines is the prompt: a numbered line for each message.
+// lines returns the prompt: a numbered line for each message.
 func (s *summarization) lines(previous string, messages []*chat.Message) (system, user string) {
 	var b strings.Builder
 	if previous != "" { // what did not fit into one prompt
@@ -162,7 +162,7 @@ func (s *summarization) lines(previous string, messages []*chat.Message) (system
 	return s.prompt, b.String()
 }
 
-// spoken is what a message says, its texts with a space between them, or, where it
+// spoken returns what a message says, its texts with a space between them, or, where it
 // says nothing, what it is made of instead.
 func spoken(m *chat.Message) string {
 	var texts, kinds []string

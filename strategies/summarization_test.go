@@ -14,7 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// summarizing is a registry whose summarizer keeps what it was asked.
+// summarizing returns a registry whose summarizer keeps what it was asked.
 func summarizing(answer string) (*plan.Registry, *[]plan.Request) {
 	asked := &[]plan.Request{}
 	r := Builtin()
@@ -26,7 +26,7 @@ func summarizing(answer string) (*plan.Registry, *[]plan.Request) {
 	return r, asked
 }
 
-// whole is a transcript with its content, each message of ten tokens.
+// whole returns a transcript with its content, each message of ten tokens.
 func whole(s *model) *plan.Transcript {
 	t := s.transcript(true)
 	t.Counter = equal(10)

@@ -47,7 +47,7 @@ func newSummarize(a *plan.Args) (plan.Strategy, error) {
 // Name implements Strategy.
 func (*rollingSummary) Name() string { return "summarize" }
 
-// spoken are the entries in the view but for instructions.
+// spoken returns the entries in the view but for instructions.
 func (s *rollingSummary) spoken(t *plan.Transcript) []int {
 	var out []int
 	for i := range t.Entries {
@@ -160,7 +160,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 	return plan, nil
 }
 
-// userSaid is what the user said in a message, empty for nothing: a summary that some
+// userSaid returns what the user said in a message, empty for nothing: a summary that some
 // program put in front of it, or in its place, is not the user's.
 func userSaid(m *chat.Message) string {
 	if m.Role != chat.RoleUser {
@@ -173,7 +173,7 @@ func userSaid(m *chat.Message) string {
 	return strings.TrimSpace(text)
 }
 
-// written is what comes in the place of what covers and last name: the summary, and
+// written returns what comes in the place of what covers and last name: the summary, and
 // where a user message would follow it, a word of the assistant between the two. Both
 // stand behind the system messages; those between what is kept are moved there, as
 // far as the guard lets them go.
@@ -229,7 +229,7 @@ func (s *rollingSummary) written(w *window, spoken []int, text string, covers pl
 	return out
 }
 
-// request is the prompt: a line for each message.
+// request returns the prompt: a line for each message.
 func (s *rollingSummary) request(previous string, messages []*chat.Message) (system, user string) {
 	lines := make([]string, len(messages))
 	for i, m := range messages {
@@ -238,7 +238,7 @@ func (s *rollingSummary) request(previous string, messages []*chat.Message) (sys
 	return summarySystem, summaryRequest(previous, strings.Join(lines, "\n"))
 }
 
-// line is one message as the summarizer reads it.
+// line returns one message as the summarizer reads it.
 func (s *rollingSummary) line(m *chat.Message) string {
 	var parts []string
 	text := m.Content.String()

@@ -15,7 +15,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// timbalSummarize is the strategy summarize with a model that counts its answers, or fails.
+// timbalSummarize returns the strategy summarize with a model that counts its answers, or fails.
 func timbalSummarize(t testing.TB, p plan.Params, fail error) (plan.Strategy, *[]plan.Request) {
 	t.Helper()
 	asked := &[]plan.Request{}
@@ -31,7 +31,7 @@ func timbalSummarize(t testing.TB, p plan.Params, fail error) (plan.Strategy, *[
 	return s, asked
 }
 
-// brief is a view with its summaries shortened to their bodies and quotations.
+// brief returns a view with its summaries shortened to their bodies and quotations.
 func brief(view []string) []string {
 	for i, m := range view {
 		if text, ok := strings.CutPrefix(m, "user "); ok && isSummaryText(text) {

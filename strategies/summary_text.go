@@ -57,7 +57,7 @@ func (s *summaryText) trim(n int) {
 	}
 }
 
-// String is the text of the message.
+// String returns the text of the message.
 func (s *summaryText) String() string {
 	var b strings.Builder
 	b.WriteString(summaryMarker + "\n" + strings.ReplaceAll(s.body, verbatimMarker, strings.Trim(verbatimMarker, "[]")))

@@ -53,7 +53,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// fill is the text with what value returns in the place of each placeholder.
+// fill returns the text with what value returns in the place of each placeholder.
 func (t template) fill(value func(placeholder string) string) string {
 	var b strings.Builder
 	for _, p := range t {

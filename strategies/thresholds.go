@@ -33,7 +33,7 @@ func thresholdsFrom(compress, window chat.Tokens, ratio float64) Thresholds {
 	}
 }
 
-// thresholdsWithin are those of ThresholdsOf, or of 85 percent of the window where it
+// thresholdsWithin returns those of ThresholdsOf, or of 85 percent of the window where it
 // would be full before it is compressed, or hold nothing but the tail.
 func thresholdsWithin(window chat.Tokens, percent, ratio float64) Thresholds {
 	if t := ThresholdsOf(window, percent, ratio); t.Compress < window {

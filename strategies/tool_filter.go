@@ -25,7 +25,7 @@ func (f *toolFilter) empty() bool {
 	return len(f.excludeTools)+len(f.protectSources)+len(f.dropSources) == 0
 }
 
-// reads is what the filter has to know of tool call groups of which all but the
+// reads returns what the filter has to know of tool call groups of which all but the
 // newest keep are older.
 func (f *toolFilter) reads(t *plan.Transcript, keep int64) []chat.Seq {
 	if f.empty() {

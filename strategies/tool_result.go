@@ -67,7 +67,7 @@ func (s *toolResult) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, err
 	return planned, nil
 }
 
-// resultText is the results of a group in one line, each behind the name of the
+// resultText returns the results of a group in one line, each behind the name of the
 // tool that gave it.
 func resultText(t *plan.Transcript, g chat.Group) (string, error) {
 	names := map[string]string{}
@@ -148,7 +148,7 @@ func readHosted(p chat.Part) hosted {
 	return h
 }
 
-// text is the answer: a string, the texts of a list with line breaks between them,
+// text returns the answer: a string, the texts of a list with line breaks between them,
 // or the JSON that it is.
 func (h hosted) text() string {
 	raw := h.Output

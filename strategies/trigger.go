@@ -49,7 +49,7 @@ func UsedTokens(usage map[string]int64) (used chat.Tokens, ok bool) {
 	return used, len(usage) > 0
 }
 
-// EstimateTokens is a rough count for a Trigger where there is no report yet: a quarter
+// EstimateTokens returns a rough count for a Trigger where there is no report yet: a quarter
 // of the characters of texts, tool names, arguments and results, at least 1. It counts
 // neither media nor what surrounds the words in a request, as Rough does.
 func EstimateTokens(messages []chat.Message) chat.Tokens {

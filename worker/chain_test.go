@@ -30,7 +30,7 @@ func text(role chat.Role, s string) chat.Message {
 	return chat.Message{Role: role, Content: chat.TextContent(s)}
 }
 
-// tenth is a part of a growing session, and the names that it uses: some of its own, and
+// tenth returns a part of a growing session, and the names that it uses: some of its own, and
 // one of each part before it. What it reads names much that nobody needs.
 func tenth(n int) (ms []chat.Message, used []string) {
 	for k := range 4 {

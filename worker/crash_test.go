@@ -27,7 +27,7 @@ const (
 	crashed       = 137
 )
 
-// crashMain is a worker process that takes one run and dies at a step of it.
+// crashMain returns a worker process that takes one run and dies at a step of it.
 func crashMain(step string) int {
 	ctx := context.Background()
 	st, err := store.Open(ctx, store.Config{URL: os.Getenv(envCrashDSN)})

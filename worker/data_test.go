@@ -20,7 +20,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// recorded are the recorded conversations of DATA_DIR, or of the folder
+// recorded returns the recorded conversations of DATA_DIR, or of the folder
 // shared/data beside the module.
 func recorded(t *testing.T) []chat.Session {
 	t.Helper()
@@ -151,7 +151,7 @@ type journey struct {
 	sum    string
 }
 
-// words is a message as it is compared: without what the store keeps beside it.
+// words returns a message as it is compared: without what the store keeps beside it.
 func words(m chat.Message) string {
 	m.ID, m.SourceID, m.CreatedAt = "", "", time.Time{}
 	return string(m.AppendJSON(nil))

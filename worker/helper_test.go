@@ -197,7 +197,7 @@ func (f *fixture) row(id store.RunID) store.RunRow {
 	return row
 }
 
-// view is the roles of the session's view, in the letters of append; S and I are
+// view returns the roles of the session's view, in the letters of append; S and I are
 // summaries and stand-ins. It checks that the view is valid.
 func (f *fixture) view(session string) string {
 	f.t.Helper()

@@ -73,7 +73,7 @@ func (w *world) look() snapshot {
 	return s
 }
 
-// included are the ids of what is in the view.
+// included returns the ids of what is in the view.
 func (s snapshot) included() map[string]bool {
 	out := map[string]bool{}
 	for _, m := range s.all {
@@ -90,7 +90,7 @@ func (s snapshot) equal(o snapshot) bool {
 		s.row.LiveTokens == o.row.LiveTokens && s.row.LiveMessages == o.row.LiveMessages
 }
 
-// lastUser is the seq of the last user message in the view, 0 for none, of those
+// lastUser returns the seq of the last user message in the view, 0 for none, of those
 // that stand where they were said.
 func lastUser(s snapshot) chat.Seq {
 	last := chat.Seq(0)
@@ -116,7 +116,7 @@ func (s snapshot) stands(m store.Stored) bool {
 	})
 }
 
-// at is the id of a message.
+// at returns the id of a message.
 func (s snapshot) at(q chat.Seq) string {
 	for _, m := range s.all {
 		if m.Seq == q {
@@ -126,7 +126,7 @@ func (s snapshot) at(q chat.Seq) string {
 	return ""
 }
 
-// planned is what a view costs as runs see it, messages behind last left out.
+// planned returns what a view costs as runs see it, messages behind last left out.
 func (w *world) planned(view []chat.Meta, last chat.Seq) chat.Tokens {
 	var n chat.Tokens
 	for _, m := range view {

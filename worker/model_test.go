@@ -33,7 +33,7 @@ func modelConfig(url string) llm.Config {
 	return c
 }
 
-// playing is a client whose only server plays steps.
+// playing returns a client whose only server plays steps.
 func playing(t testing.TB, url string, hangs bool, cooldowns llm.Cooldowns) *llm.Client {
 	t.Helper()
 	c := modelConfig(url)
@@ -59,7 +59,7 @@ func started(t testing.TB, steps ...llmtest.Step) (*llmtest.Server, string) {
 	return server, url
 }
 
-// modelled is a fixture whose summaries come from a model that plays steps, with one
+// modelled returns a fixture whose summaries come from a model that plays steps, with one
 // long session that is due.
 func modelled(t testing.TB, dsn string, p policy.Policy, steps ...llmtest.Step) (*fixture, *llmtest.Server) {
 	t.Helper()
@@ -72,7 +72,7 @@ func modelled(t testing.TB, dsn string, p policy.Policy, steps ...llmtest.Step) 
 	return f, server
 }
 
-// asking is a fixture whose summaries come from the model at url.
+// asking returns a fixture whose summaries come from the model at url.
 func asking(t testing.TB, dsn string, p policy.Policy, url string) *fixture {
 	t.Helper()
 	f := setupWith(t, dsn, p, Config{Lease: 10 * time.Second})
@@ -104,7 +104,7 @@ func (f *fixture) talk(session string, turns int) {
 	}
 }
 
-// calls are the model calls of a run, "state code".
+// calls returns the model calls of a run, "state code".
 func (f *fixture) calls(run store.RunID) []string {
 	f.t.Helper()
 	rows, err := f.store.SummaryCalls(f.t.Context(), run)
@@ -118,7 +118,7 @@ func (f *fixture) calls(run store.RunID) []string {
 	return out
 }
 
-// summaries are the summaries in the view.
+// summaries returns the summaries in the view.
 func (f *fixture) summaries(session string) []store.Stored {
 	f.t.Helper()
 	view, _, err := f.store.View(f.t.Context(), key(session))

@@ -64,7 +64,7 @@ func (p *Planner) model(name string) model {
 	return m
 }
 
-// versions are what decides about summaries beside the policy.
+// versions returns what decides about summaries beside the policy.
 func (p *Planner) versions() map[string]string {
 	v := map[string]string{"prompt": summary.PromptVersion, "redactor": redact.Version}
 	if p.Model != nil {
@@ -132,7 +132,7 @@ func (b *briefing) automatic() bool {
 	return b.claim.Trigger == store.TriggerNightly || b.claim.Trigger == store.TriggerEvent
 }
 
-// fingerprint is what an automatic run's decision depends on: with the same one
+// fingerprint returns what an automatic run's decision depends on: with the same one
 // there is nothing new to decide (I8).
 func (b *briefing) fingerprint(revision int64) string {
 	return fmt.Sprintf("%d/%d/%s/%s", b.claim.Session.LastSourceSeq, revision, b.claim.Session.Pinned, b.hash)

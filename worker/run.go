@@ -179,7 +179,7 @@ func (a *attempt) work(ctx context.Context, b *briefing) error {
 	return a.apply(ctx, b, change)
 }
 
-// guards are the reasons not to plan at all.
+// guards returns the reasons not to plan at all.
 func (b *briefing) guards() string {
 	s := b.claim.Session
 	switch {
@@ -211,7 +211,7 @@ func (a *attempt) measure(c store.Change) {
 	}
 }
 
-// verdict is why a planned change is not applied, or "".
+// verdict returns why a planned change is not applied, or "".
 func (a *attempt) verdict(b *briefing, r pipeline.Result) string {
 	options := a.claim.Options
 	// That is no failure: asking again changes nothing.
@@ -315,7 +315,7 @@ func (a *attempt) again(b *briefing, s *store.Settlement) {
 	}
 }
 
-// settlement is what the session is left with when its window holds that much: it
+// settlement returns what the session is left with when its window holds that much: it
 // is due again above the start, or where it could not be brought below that, once
 // there is something to gain again.
 func (b *briefing) settlement(context chat.Tokens, revision int64) *store.Settlement {
@@ -377,7 +377,7 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 	return nil
 }
 
-// errorText is an error for the ledger and the log. Errors here hold names and
+// errorText returns an error for the ledger and the log. Errors here hold names and
 // numbers, never content: the store maps the database's texts, a strategy's panic
 // value is left out. What a custom strategy says is cleaned as far as that can be done.
 func errorText(err error) string {
@@ -394,7 +394,7 @@ func errorText(err error) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// attrs are what the one line of a run says, with more at its end.
+// attrs returns what the one line of a run says, with more at its end.
 func (a *attempt) attrs(more ...slog.Attr) []slog.Attr {
 	return append([]slog.Attr{
 		slog.Int64("run_id", a.run),

@@ -78,7 +78,7 @@ func stored(a summary.StoredAnswer) store.SummaryAnswer {
 	}
 }
 
-// summaries are how a run's are made.
+// summaries returns how a run's are made.
 func (p *Planner) summaries(b *briefing, st Answers, probe func(string)) summary.Options {
 	o := summary.Options{
 		Model: p.Model, Scope: b.claim.Session.Key.Tenant + "\x00" + b.claim.Session.Key.Session,
@@ -93,7 +93,7 @@ func (p *Planner) summaries(b *briefing, st Answers, probe func(string)) summary
 	return o
 }
 
-// rest is how long automatic runs leave a session alone whose summary was not had.
+// rest returns how long automatic runs leave a session alone whose summary was not had.
 func (b *briefing) rest(steps []pipeline.Step) time.Duration {
 	rest := time.Duration(0)
 	for _, s := range steps {

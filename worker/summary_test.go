@@ -19,7 +19,7 @@ import (
 // secret is in what a summarizer fails with.
 const secret = "sk-abcdefghijklmnopqrstuvwxyz123456"
 
-// summarizing is a fixture whose policy and operators may ask answer for summaries.
+// summarizing returns a fixture whose policy and operators may ask answer for summaries.
 // It also returns how often that was asked, and what was logged.
 func summarizing(t *testing.T, dsn string, answer func(context.Context) (string, error)) (f *fixture, asked *atomic.Int64, logged *strings.Builder) {
 	t.Helper()

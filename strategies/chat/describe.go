@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Meta is what planning knows of m as the source message with number seq. What
+// Meta returns what planning knows of m as the source message with number seq. What
 // the message alone cannot tell is left to the caller: Tokens, and the flags
 // Paired (see Pairer and Describe) and Estimated.
 func (m Message) Meta(seq Seq) Meta {
@@ -16,7 +16,7 @@ func (m Message) Meta(seq Seq) Meta {
 	}
 }
 
-// Flags are the flags that the message alone determines: HasText, HasReasoning
+// Flags returns the flags that the message alone determines: HasText, HasReasoning
 // and HasMedia.
 func (m Message) Flags() Flags {
 	var f Flags
@@ -32,7 +32,7 @@ func (m Message) Flags() Flags {
 	return f
 }
 
-// CallIDs are the ids of the message's tool calls, in order.
+// CallIDs returns the ids of the message's tool calls, in order.
 func (m Message) CallIDs() []string {
 	if len(m.ToolCalls) == 0 {
 		return nil

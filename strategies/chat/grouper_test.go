@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// groupsBySpec is the rule of Groups as it is written down: from each place on, look
+// groupsBySpec returns the rule of Groups as it is written down: from each place on, look
 // ahead for what belongs to it.
 func groupsBySpec(ms []Meta) []Group {
 	run := func(i int, is func(Meta) bool) int {

@@ -94,7 +94,7 @@ func Less(a, b Meta) bool {
 	return a.Seq < b.Seq
 }
 
-// Compare is the order of Less, for sorting.
+// Compare returns the order of Less, for sorting.
 func Compare(a, b Meta) int {
 	switch {
 	case Less(a, b):

@@ -18,7 +18,7 @@ type Range struct{ Lo, Hi Seq }
 // Methods return new values and never write to their receiver.
 type Ranges []Range
 
-// RangesOf is the set of the given seqs, in any order.
+// RangesOf returns the set of the given seqs, in any order.
 func RangesOf(seqs ...Seq) Ranges {
 	s := slices.Clone(seqs)
 	slices.Sort(s)
@@ -55,7 +55,7 @@ func (r Ranges) Has(q Seq) bool {
 	return found
 }
 
-// Union is the set of seqs in r or s.
+// Union returns the set of seqs in r or s.
 func (r Ranges) Union(s Ranges) Ranges {
 	out := make(Ranges, 0, len(r)+len(s))
 	i, j := 0, 0
@@ -71,7 +71,7 @@ func (r Ranges) Union(s Ranges) Ranges {
 	return out
 }
 
-// Minus is the set of seqs in r and not in s.
+// Minus returns the set of seqs in r and not in s.
 func (r Ranges) Minus(s Ranges) Ranges {
 	var out Ranges
 	j := 0
@@ -88,10 +88,10 @@ func (r Ranges) Minus(s Ranges) Ranges {
 	return out
 }
 
-// Intersect is the set of seqs in both r and s.
+// Intersect returns the set of seqs in both r and s.
 func (r Ranges) Intersect(s Ranges) Ranges { return r.Minus(r.Minus(s)) }
 
-// Len is the number of seqs in the set; math.MaxInt64 when it has no end.
+// Len returns the number of seqs in the set; math.MaxInt64 when it has no end.
 func (r Ranges) Len() int64 {
 	var n int64
 	for _, x := range r {
@@ -114,7 +114,7 @@ func (r Ranges) Seqs() []Seq {
 	return out
 }
 
-// String is the set as a Postgres multirange literal: "{[1,5),[7,)}".
+// String returns the set as a Postgres multirange literal: "{[1,5),[7,)}".
 func (r Ranges) String() string {
 	var b strings.Builder
 	b.WriteByte('{')

@@ -75,7 +75,7 @@ func Repair(view []Meta) []RepairStep {
 
 const maxRounds = 4
 
-// mends are the mends of the faults of one scan, in view order.
+// mends returns the mends of the faults of one scan, in view order.
 func (s *scan) mends() []RepairStep {
 	mends := make(map[int]RepairStep, len(s.faults))
 	for _, f := range s.faults {
@@ -218,7 +218,7 @@ func (s *scan) mendUnanswered(b *batch, mends map[int]RepairStep) {
 	}
 }
 
-// Meta is the metadata of the stand-in for the message that m describes, with
+// Meta returns the metadata of the stand-in for the message that m describes, with
 // number seq and without a token count. It is the zero Meta for MendExclude.
 func (d RepairStep) Meta(m Meta, seq Seq) Meta {
 	if d.Action == RepairExclude {

@@ -90,7 +90,7 @@ func (r *fieldReader) object(number int) error {
 	return err
 }
 
-// unfolded is the text of arguments: each key and each value on a line of its own.
+// unfolded returns the text of arguments: each key and each value on a line of its own.
 func unfolded(fs []field) string {
 	var b strings.Builder
 	for _, f := range fs {

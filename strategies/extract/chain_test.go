@@ -8,7 +8,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// part is one tenth of a growing session: it uses some names of the parts before it,
+// part returns one tenth of a growing session: it uses some names of the parts before it,
 // makes new ones, and reads listings that name much that nobody needs.
 func part(n int) (ms []*chat.Message, used []string) {
 	for k := range 8 {

@@ -52,7 +52,7 @@ var ascii = func() (t [utf8.RuneSelf]class) {
 	return t
 }()
 
-// ofRune is the class of a character that is not ASCII.
+// ofRune returns the class of a character that is not ASCII.
 func ofRune(r rune) class {
 	switch {
 	case unicode.IsLetter(r):
@@ -65,7 +65,7 @@ func ofRune(r rune) class {
 	return 0
 }
 
-// next is the class of the character at i and the index behind it, i at the end.
+// next returns the class of the character at i and the index behind it, i at the end.
 func next(s string, i int) (class, int) {
 	if i == len(s) {
 		return 0, i
@@ -77,7 +77,7 @@ func next(s string, i int) (class, int) {
 	return ofRune(r), i + size
 }
 
-// before is the class of the character that ends at i and its index.
+// before returns the class of the character that ends at i and its index.
 func before(s string, i int) (class, int) {
 	if i == 0 {
 		return 0, 0
@@ -89,7 +89,7 @@ func before(s string, i int) (class, int) {
 	return ofRune(r), i - size
 }
 
-// run is the index behind the characters of the set that start at i.
+// run returns the index behind the characters of the set that start at i.
 func (set class) run(s string, i int) int {
 	for i < len(s) {
 		c, end := next(s, i)
@@ -101,7 +101,7 @@ func (set class) run(s string, i int) int {
 	return i
 }
 
-// back is the index of the first of the characters of the set that end at i, not before low.
+// back returns the index of the first of the characters of the set that end at i, not before low.
 func (set class) back(s string, low, i int) int {
 	for i > low {
 		c, start := before(s, i)

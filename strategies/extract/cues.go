@@ -74,7 +74,7 @@ func (c cueWords) in(s string) bool {
 	return false
 }
 
-// fault is the line that says that a tool failed, empty for none: by its first line or
+// fault returns the line that says that a tool failed, empty for none: by its first line or
 // one of its last two, and then the line within the output that says most about it.
 func fault(head, tail string) string {
 	first, last := split(str.Head(head, 2000)), split(str.Tail(tail, 2000))

@@ -12,7 +12,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
-// recorded are the sessions of a file of recorded conversations, which stand in DATA_DIR
+// recorded returns the sessions of a file of recorded conversations, which stand in DATA_DIR
 // or beside the module.
 func recorded(t *testing.T, name string) []chat.Session {
 	t.Helper()

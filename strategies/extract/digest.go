@@ -152,7 +152,7 @@ func (d *Digest) read(s string, used bool) (head, tail string) {
 // what is left of a key alone is not known for one.
 const keyBegin = "PRIVATE KEY-----"
 
-// cut is how much of s is looked at next: whole lines, or else whole words, or else whole
+// cut returns how much of s is looked at next: whole lines, or else whole words, or else whole
 // characters.
 func cut(s string) int {
 	if len(s) <= chunk {
@@ -177,13 +177,13 @@ func cut(s string) int {
 	return n
 }
 
-// References is the block of references alone, to stand beside what somebody else
+// References returns the block of references alone, to stand beside what somebody else
 // wrote: at most budget tokens, empty where nothing fits.
 func (d *Digest) References(budget int) string {
 	return d.fit(budget, func(room int) string { return d.ids.references(room, "") })
 }
 
-// Text is the whole summary: at most budget tokens (and never more than 65,536), empty
+// Text returns the whole summary: at most budget tokens (and never more than 65,536), empty
 // where not even the words fit that say what it is.
 func (d *Digest) Text(budget int) string {
 	return d.fit(budget, func(room int) string { return d.write(room, int(d.options.ReferenceShare*float64(min(budget, most)))) })

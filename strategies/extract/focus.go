@@ -54,7 +54,7 @@ func (t topic) in(s string) bool {
 	return false
 }
 
-// parts are the lines of a text that name the topic, in order, as octets from and to.
+// parts returns the lines of a text that name the topic, in order, as octets from and to.
 // Of a long line it is the piece that does.
 func (t topic) parts(s string) [][2]int {
 	if len(t) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// twoThemes is a session about billing and about search, turn by turn.
+// twoThemes returns a session about billing and about search, turn by turn.
 func twoThemes(turns int) (ms []*chat.Message) {
 	for i := range turns {
 		for _, theme := range []string{"billing", "search"} {

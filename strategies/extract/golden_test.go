@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// conversation is one that has something to say in every section.
+// conversation returns one that has something to say in every section.
 func conversation() []*chat.Message {
 	return []*chat.Message{
 		says(chat.RoleSystem, "You are a careful engineer. The style guide is docs/style.md."),

@@ -46,7 +46,7 @@ func withoutGutter(s string) string {
 	return string(out)
 }
 
-// gutter is the number at the beginning of the line s[at:next], with a sign behind it
+// gutter returns the number at the beginning of the line s[at:next], with a sign behind it
 // that sets it apart; nothing where there is none.
 func gutter(s string, at, next int) (from, to, n int) {
 	from = at

@@ -16,7 +16,7 @@ func says(r chat.Role, text string) *chat.Message {
 func user(text string) *chat.Message      { return says(chat.RoleUser, text) }
 func assistant(text string) *chat.Message { return says(chat.RoleAssistant, text) }
 
-// calls is an assistant message that makes one call; arguments are keys and values.
+// calls returns an assistant message that makes one call; arguments are keys and values.
 func calls(text, id, name string, arguments ...string) *chat.Message {
 	m := assistant(text)
 	fields := map[string]string{}
@@ -45,7 +45,7 @@ func digestOf(o Options, ms ...*chat.Message) *Digest {
 	return d
 }
 
-// chars4 is the count of the default.
+// chars4 returns the count of the default.
 func chars4(s string) int { return (utf8.RuneCountInString(s) + 3) / 4 }
 
 // wantWellFormed checks what holds of every text: it is UTF-8, it is no longer than its
@@ -109,7 +109,7 @@ func isHeading(line string) bool {
 	return ok
 }
 
-// quotation is what a line says that the user said.
+// quotation returns what a line says that the user said.
 func quotation(line string) (string, bool) {
 	for _, mark := range []string{quote, beforeThat, bullet + quote, indent + quote, askedFor} {
 		if q, ok := strings.CutPrefix(line, mark); ok {

@@ -33,7 +33,7 @@ const (
 
 var kindNames = [kinds]string{"uuid", "email", "path", "file", "code", "sha", "handle", "number", "quoted"}
 
-// String is the name of the class, in lower case.
+// String returns the name of the class, in lower case.
 func (k Kind) String() string {
 	if k >= kinds {
 		return "unknown"

@@ -129,7 +129,7 @@ func script(t *testing.T) func(code string, in, out any) {
 	}
 }
 
-// messages are the texts of real messages, at most 2 MB of each file.
+// messages returns the texts of real messages, at most 2 MB of each file.
 func messages(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", "*.jsonl"))

@@ -31,7 +31,7 @@ const (
 	worthBefore     = 0.4
 )
 
-// first are the items that come before all others: what is asked for, and to what end.
+// first returns the items that come before all others: what is asked for, and to what end.
 func (s *story) first(room int) []*item {
 	var out []*item
 	at := s.active()
@@ -72,7 +72,7 @@ const (
 	shortAsk = 40
 )
 
-// active is the turn of the latest ask that a person wrote, or else of the latest, or -1.
+// active returns the turn of the latest ask that a person wrote, or else of the latest, or -1.
 func (s *story) active() int {
 	latest := -1
 	for i, t := range slices.Backward(s.turns) {
@@ -87,7 +87,7 @@ func (s *story) active() int {
 	return latest
 }
 
-// quoted is what the user said in at most n characters, each line a quotation: its
+// quoted returns what the user said in at most n characters, each line a quotation: its
 // beginning, and where that is not all of it, its last line too if that is short.
 func (a ask) quoted(n int) string {
 	lines := append(split(a.head), split(a.tail)...)
@@ -120,7 +120,7 @@ func (a ask) quoted(n int) string {
 // leastQuote is the least room, in characters, for the beginning of a line.
 const leastQuote = 24
 
-// items are all others, in the order in which they stand within their sections.
+// items returns all others, in the order in which they stand within their sections.
 func (s *story) items(room int) []*item {
 	b := &itemList{line: min(max(room/10, 80), maxLine)}
 	for sec := range sections {
@@ -182,7 +182,7 @@ func (b *itemList) before(s section, entry string, worth float64) {
 	}
 }
 
-// fading is the worth of what happened age steps ago, if half of it is gone after half.
+// fading returns the worth of what happened age steps ago, if half of it is gone after half.
 func fading(age, half int) float64 { return math.Exp2(-float64(age) / float64(half)) }
 
 // turnItems are what was asked and said. The last message is where things stand.
@@ -221,7 +221,7 @@ func (s *story) turnItems(b *itemList) {
 	}
 }
 
-// cutQuote is a line of the user, or its beginning and a mark.
+// cutQuote returns a line of the user, or its beginning and a mark.
 func cutQuote(line string, n int) string {
 	if head := shortHead(line, n); len(head) < len(line) {
 		return head + more
@@ -257,7 +257,7 @@ func (s *story) stepItems(b *itemList) {
 
 const noResult = " (no result)"
 
-// line is a call in one line.
+// line returns a call in one line.
 func (st *step) line(n int) string {
 	text := st.tool + ": " + short(st.what, n)
 	switch {
@@ -281,7 +281,7 @@ func (s *story) toolCounts() string {
 	return strings.Join(parts, ", ")
 }
 
-// String is the line of a file.
+// String returns the line of a file.
 func (f *file) String() string {
 	var what []string
 	if f.changes > 0 {

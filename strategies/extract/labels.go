@@ -35,7 +35,7 @@ func AppendLabels(dst []string, s string, at, within int) []string {
 	return dst
 }
 
-// lineStart is the index of the first character before at on its line, at most
+// lineStart returns the index of the first character before at on its line, at most
 // within characters back.
 func lineStart(s string, at, within int) int {
 	for ; within > 0 && at > 0; within-- {
@@ -55,7 +55,7 @@ const (
 	dottedI = "\u0130"
 )
 
-// labelWord is the end of the word that starts at i, and whether it has to be
+// labelWord returns the end of the word that starts at i, and whether it has to be
 // folded to lower case.
 func labelWord(s string, i int) (end int, folded bool) {
 	for i < len(s) {

@@ -126,7 +126,7 @@ func (l label) vote() float64 {
 	return besides
 }
 
-// plainLabel is the label of what no word stood before.
+// plainLabel returns the label of what no word stood before.
 func (id *ident) plainLabel() string {
 	switch {
 	case id.called != "":
@@ -161,7 +161,7 @@ func lines(groups []*group) string {
 	return b.String()
 }
 
-// harmless is a line of references with its end. A label may make a secret of what is
+// harmless returns a line of references with its end. A label may make a secret of what is
 // none ("token: TestLexer"): such a line is labelled anew.
 func harmless(line string) string {
 	if line == "" {
@@ -174,7 +174,7 @@ func harmless(line string) string {
 	return line + "\n"
 }
 
-// quoted is a value as it stands in a list: in quotes where it could be misread.
+// quoted returns a value as it stands in a list: in quotes where it could be misread.
 func quoted(v string) string {
 	if !strings.ContainsAny(v, " ,;\"'`\t") {
 		return v
@@ -206,7 +206,7 @@ func listed(list string) []string {
 	return values
 }
 
-// kindOf is the class of a value that stood in a list.
+// kindOf returns the class of a value that stood in a list.
 func kindOf(v string) Kind {
 	kind := Quoted
 	found := false

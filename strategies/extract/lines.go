@@ -14,7 +14,7 @@ func isBreak(r rune) bool {
 	return r == utf8.RuneError || r != '\t' && unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
 }
 
-// split are the lines of s that say something, without white space around them. Each
+// split returns the lines of s that say something, without white space around them. Each
 // is a part of s.
 func split(s string) []string {
 	parts := strings.FieldsFunc(s, isBreak)
@@ -45,7 +45,7 @@ func short(s string, n int) string {
 	return head + more
 }
 
-// shortHead is a beginning of s of at most n characters that ends with a word where one
+// shortHead returns a beginning of s of at most n characters that ends with a word where one
 // ends in its second half.
 func shortHead(s string, n int) string {
 	if !str.Longer(s, n) {
@@ -58,7 +58,7 @@ func shortHead(s string, n int) string {
 	return strings.TrimRightFunc(head, unicode.IsSpace)
 }
 
-// prose are the lines of s outside of fenced code, without marks of emphasis, headings
+// prose returns the lines of s outside of fenced code, without marks of emphasis, headings
 // and lists, each on one line of at most n characters.
 func prose(s string, n int) []string {
 	var out []string
@@ -83,7 +83,7 @@ func prose(s string, n int) []string {
 
 func isLetterOrDigit(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// sentences are the parts of s that end with a full stop, a question or exclamation
+// sentences returns the parts of s that end with a full stop, a question or exclamation
 // mark of some script, or with the line. Each is a part of s.
 func sentences(s string) []string {
 	var out []string

@@ -30,10 +30,10 @@ const (
 	lengthUnit = 16   // characters
 )
 
-// need is the chance that what follows will use an identifier, by rough estimate.
+// need returns the chance that what follows will use an identifier, by rough estimate.
 func (t *table) need(id *ident) float64 { return 1 / (1 + math.Exp(-t.odds(id))) }
 
-// odds are the logarithm of the odds of need.
+// odds returns the logarithm of the odds of need.
 func (t *table) odds(id *ident) float64 {
 	z := needBias +
 		needAge*math.Log2(1+float64(t.end-id.last)/ageUnit) +

@@ -47,7 +47,7 @@ func chain(s string, first, slash int) (last, end int) {
 	}
 }
 
-// pathStart is the first place of a chain where a path begins that ends with the
+// pathStart returns the first place of a chain where a path begins that ends with the
 // segment at last.
 func pathStart(s string, done, first, last int) (int, bool) {
 	if first > done && s[first-1] == '~' && first < last && free(s, first-1) {
@@ -72,7 +72,7 @@ func free(s string, i int) bool {
 	return c&(word|dot) == 0 && (i == 0 || s[at] != '/')
 }
 
-// pathEnd is the end of [\w@+-]+(?:\.[\w-]+)* at i.
+// pathEnd returns the end of [\w@+-]+(?:\.[\w-]+)* at i.
 func pathEnd(s string, i int) int {
 	i = name.run(s, i)
 	for i < len(s) && s[i] == '.' {
@@ -129,7 +129,7 @@ func files(s string, yield func(kind Kind, start, end int)) {
 	}
 }
 
-// extension is the end of the known extension that is the whole word at i, or i.
+// extension returns the end of the known extension that is the whole word at i, or i.
 func extension(s string, i int) int {
 	end := i
 	for end < len(s) && end < i+6 && s[end] < utf8.RuneSelf && ascii[s[end]]&word != 0 {

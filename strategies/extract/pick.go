@@ -89,7 +89,7 @@ func (p *picker) weigh(ch *choice) {
 	}
 }
 
-// holds are the known identifiers within c, c first.
+// holds returns the known identifiers within c, c first.
 func (t *table) holds(c candidate) []candidate {
 	found := []candidate{c}
 	add := func(v string) {
@@ -143,7 +143,7 @@ func within(ids []*ident) []picked {
 	return out
 }
 
-// outermost are the first n references without those that stand within another of them.
+// outermost returns the first n references without those that stand within another of them.
 func outermost(ps []picked, n int) []*ident {
 	ids := make([]*ident, 0, n)
 	for _, p := range ps[:n] {

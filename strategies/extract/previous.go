@@ -130,7 +130,7 @@ func (s *story) carryEntries(sec section, lines []string) {
 	}
 }
 
-// unquoted is what quoted wrote.
+// unquoted returns what quoted wrote.
 func unquoted(lines []string) ask {
 	var said []string
 	for _, l := range lines {

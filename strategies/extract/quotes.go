@@ -29,7 +29,7 @@ func emails(s string, yield func(kind Kind, start, end int)) {
 	}
 }
 
-// domain is the end of the longest [\w-]+(?:\.[\w-]+)+\b at i, or i.
+// domain returns the end of the longest [\w-]+(?:\.[\w-]+)+\b at i, or i.
 func domain(s string, i int) int {
 	end, at := i, labelBytes.run(s, i)
 	if at == i {
@@ -78,7 +78,7 @@ func quotedIdentifiers(s string, yield func(kind Kind, start, end int)) {
 	}
 }
 
-// closing is the index of the quote q that closes 3 to 60 characters at i, or -1.
+// closing returns the index of the quote q that closes 3 to 60 characters at i, or -1.
 func closing(s string, i int, q byte) int {
 	for n := 0; i < len(s) && n <= 60; n++ {
 		switch c := s[i]; {

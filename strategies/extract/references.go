@@ -49,7 +49,7 @@ func (t *table) carry(line string) {
 	}
 }
 
-// carried is the identifier of a value that an earlier summary lists, nil where it is none.
+// carried returns the identifier of a value that an earlier summary lists, nil where it is none.
 func (t *table) carried(v string, kind Kind) *ident {
 	if len(v) > maxValue || v == "" || t.hidden[v] || !plain(v) {
 		return nil

@@ -44,7 +44,7 @@ const (
 	beforeThat = "- Before: > "
 )
 
-// entry is a line of what somebody else than the user said or did, which begins like
+// entry returns a line of what somebody else than the user said or did, which begins like
 // nothing that says that the user did.
 func entry(text string) string {
 	text = strings.TrimLeft(text, "> ")
@@ -56,7 +56,7 @@ func entry(text string) string {
 	return bullet + text + "\n"
 }
 
-// sectionOf is the section that a line is the heading of.
+// sectionOf returns the section that a line is the heading of.
 func sectionOf(line string) (section, bool) {
 	for s, h := range headings {
 		if line == h {
@@ -66,7 +66,7 @@ func sectionOf(line string) (section, bool) {
 	return 0, false
 }
 
-// entries are the items of a section's lines: a bullet and what is indented below it.
+// entries returns the items of a section's lines: a bullet and what is indented below it.
 func entries(lines []string) []string {
 	var out []string
 	for _, l := range lines {

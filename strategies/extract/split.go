@@ -15,7 +15,7 @@ func Split(summary string) (prose, references string) {
 	return strings.TrimSpace(summary[:i]), strings.TrimSpace(summary[i:])
 }
 
-// Disarm is a text in which no line begins what Split takes for references.
+// Disarm returns a text in which no line begins what Split takes for references.
 func Disarm(prose string) string {
 	return strings.ReplaceAll("\n"+prose, "\n"+strings.TrimSpace(referencesHeading), "\n## Referenced")[1:]
 }

@@ -96,7 +96,7 @@ func (s *story) dropFiles() {
 	}
 }
 
-// touched are the files, those touched last first, changed ones before others.
+// touched returns the files, those touched last first, changed ones before others.
 func (s *story) touched() []*file {
 	all := make([]*file, 0, len(s.files))
 	for _, f := range s.files {
@@ -125,7 +125,7 @@ func changing(name string, fs []field) bool {
 	return slices.ContainsFunc(fs, func(f field) bool { return slices.Contains(written, strings.ToLower(f.key)) })
 }
 
-// paths are the files that a call names in fields for them.
+// paths returns the files that a call names in fields for them.
 func paths(fs []field) []string {
 	var found []string
 	for _, f := range fs {
@@ -140,7 +140,7 @@ func paths(fs []field) []string {
 	return found[:min(len(found), 8)]
 }
 
-// command is the command that a call runs, on one line.
+// command returns the command that a call runs, on one line.
 func command(fs []field) string {
 	var parts []string
 	for _, f := range fs {
@@ -156,7 +156,7 @@ func command(fs []field) string {
 	return strings.Clone(short(flat(strings.Join(lines, "; ")), maxWhat))
 }
 
-// firstValue is the first field of one short line.
+// firstValue returns the first field of one short line.
 func firstValue(fs []field) string {
 	for _, f := range fs {
 		if v := strings.TrimSpace(f.value); v != "" && !str.Longer(v, maxWhat) && plain(v) {
@@ -166,7 +166,7 @@ func firstValue(fs []field) string {
 	return ""
 }
 
-// todos are what is left of a list of tasks: objects with a status and a text.
+// todos returns what is left of a list of tasks: objects with a status and a text.
 func todos(fs []field) (left []string, ok bool) {
 	for i := 0; i < len(fs); {
 		object, status, text := fs[i].object, "", ""

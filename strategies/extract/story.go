@@ -200,7 +200,7 @@ func firstLine(s string) string {
 	return shortHead(lines[0], maxLine)
 }
 
-// lastQuestion is the question a text ends with, or nearly so.
+// lastQuestion returns the question a text ends with, or nearly so.
 func lastQuestion(text string) string {
 	all := sentences(str.Tail(text, 1000))
 	for i := len(all) - 1; i >= 0 && i >= len(all)-3; i-- {

@@ -114,7 +114,7 @@ func (t *table) run(command string) {
 	}
 }
 
-// meet is the identifier of a value that stands at an octet of the text at hand, nil if
+// meet returns the identifier of a value that stands at an octet of the text at hand, nil if
 // it is none to keep.
 func (t *table) meet(v string, kind Kind, at int, used bool) *ident {
 	if len(v) > maxValue {
@@ -268,7 +268,7 @@ func (id *ident) note(word string, adjacent bool) {
 	id.labels = append(id.labels, label{word, adjacent})
 }
 
-// word is a copy of w that all labels share, or nothing if w is no word to label with.
+// word returns a copy of w that all labels share, or nothing if w is no word to label with.
 func (t *table) word(w string) string {
 	if len(w) > maxWord {
 		return ""
@@ -328,7 +328,7 @@ func (t *table) sweep() {
 	t.order = nil
 }
 
-// ranked are all identifiers by how likely they are to be needed, the likeliest first.
+// ranked returns all identifiers by how likely they are to be needed, the likeliest first.
 func (t *table) ranked() []candidate {
 	if t.order != nil {
 		return t.order

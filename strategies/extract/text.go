@@ -14,7 +14,7 @@ const (
 	originShort = "Made without a model.\n"
 )
 
-// write is the summary in at most room characters, with references of at most the given
+// write returns the summary in at most room characters, with references of at most the given
 // number of tokens.
 func (d *Digest) write(room, references int) string {
 	prose := d.prose(max(room-int(float64(room)*d.options.ReferenceShare), min(room, len(originShort))))
@@ -62,7 +62,7 @@ type page struct {
 	said string
 }
 
-// prose is the summary without references, in at most room characters.
+// prose returns the summary without references, in at most room characters.
 func (d *Digest) prose(room int) string {
 	head := fmt.Sprintf(origin, d.story.messages)
 	if len(head) > room/8 {
@@ -191,7 +191,7 @@ func (p *page) fill(pool itemHeap) {
 	}
 }
 
-// String is the page: sections in order, each under its heading.
+// String returns the page: sections in order, each under its heading.
 func (p *page) String() string {
 	slices.SortStableFunc(p.all, func(a, b *item) int {
 		return cmp.Or(cmp.Compare(a.section, b.section), cmp.Compare(a.order, b.order))

@@ -29,7 +29,7 @@ func wordIdentifiers(s string, yield func(kind Kind, start, end int)) {
 	}
 }
 
-// wordKind is the class of the word whose characters are of the classes all, and where it starts.
+// wordKind returns the class of the word whose characters are of the classes all, and where it starts.
 func wordKind(s string, start, end int, all class) (kind Kind, from int, ok bool) {
 	n := end - start
 	switch {

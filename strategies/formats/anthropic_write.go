@@ -134,7 +134,7 @@ func (e *encoder) addExtra(t *anthropicTurn, extra object) {
 	}
 }
 
-// plain is a content: the string, where one plain text is all there is.
+// plain returns a content: the string, where one plain text is all there is.
 func plain(blocks []json.RawMessage) json.RawMessage {
 	if len(blocks) == 1 {
 		if o, err := parseObject(blocks[0]); err == nil && len(o) == 2 && o.string("type") == "text" {
@@ -147,7 +147,7 @@ func plain(blocks []json.RawMessage) json.RawMessage {
 // blockRoles are the roles whose blocks keep their meaning.
 var blockRoles = []chat.Role{chat.RoleSystem, chat.RoleDeveloper, chat.RoleUser, chat.RoleAssistant}
 
-// blocks are the blocks of a message that is no result. An API takes no empty
+// blocks returns the blocks of a message that is no result. An API takes no empty
 // texts and no thinking without its signature; a log does.
 func (e *encoder) blocks(m *chat.Message, api bool) []json.RawMessage {
 	var out []json.RawMessage

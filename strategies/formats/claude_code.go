@@ -101,7 +101,7 @@ func (d *claudeCode) add(value []byte) (*Session, error) {
 	return nil, nil
 }
 
-// sidechain is the session of a sub-agent's line: by the agent's id, or by the
+// sidechain returns the session of a sub-agent's line: by the agent's id, or by the
 // line that it began with.
 func (d *claudeCode) sidechain(o object) *claudeSession {
 	key := o.string("agentId")
@@ -136,7 +136,7 @@ func (s *claudeSession) follow(o object) {
 	}
 }
 
-// parentOf is the index of the message a line follows, -1 for the start; known is
+// parentOf returns the index of the message a line follows, -1 for the start; known is
 // false where that is nowhere in the session.
 func (s *claudeSession) parentOf(o object) (index int, known bool) {
 	n, ok := s.at[o.string("parentUuid")]
@@ -254,7 +254,7 @@ func (s *claudeSession) joins(role, apiID string, ms []chat.Message) bool {
 		(i == len(s.messages)-1 || len(ms[0].ToolCalls) > 0)
 }
 
-// lastSaid is the index of the last message that is no result.
+// lastSaid returns the index of the last message that is no result.
 func (s *claudeSession) lastSaid() int {
 	i := len(s.messages) - 1
 	for i >= 0 && s.messages[i].Role == chat.RoleTool {

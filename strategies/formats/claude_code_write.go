@@ -63,7 +63,7 @@ func modelHeld(s chat.Session) bool {
 	return false
 }
 
-// claudeLine is the line of a message, and the line that has to stand before it.
+// claudeLine returns the line of a message, and the line that has to stand before it.
 func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object, boundary []byte, ok bool) {
 	typ := "user"
 	var content json.RawMessage

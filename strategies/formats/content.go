@@ -100,7 +100,7 @@ func partsOf(c chat.Content) []part {
 	return out
 }
 
-// asParts is a content as parts; a string is one text.
+// asParts returns a content as parts; a string is one text.
 func asParts(c chat.Content) []chat.Part {
 	if c.Parts == nil && c.Text != "" {
 		return []chat.Part{{Type: "text", Text: c.Text, Raw: textPart(c.Text)}}
@@ -146,7 +146,7 @@ func dataURL(url string) (mime, data string, ok bool) {
 	return mime, data, found && isData && is64 && mime != ""
 }
 
-// imageURL is the part for an image at a URL, with the other keys of o but taken.
+// imageURL returns the part for an image at a URL, with the other keys of o but taken.
 func imageURL(o object, url string, taken ...string) json.RawMessage {
 	return object(without(o, taken...)).retyped("image_url", object{"image_url": build("url", url).done()})
 }
@@ -160,7 +160,7 @@ func (p part) url() (url string, rest object) {
 	return rest.takeString("url"), rest
 }
 
-// call is the element of tool_calls with further keys, kept under their format.
+// call returns the element of tool_calls with further keys, kept under their format.
 func call(id, typ, name, arguments, format string, rest object) chat.ToolCall {
 	c := chat.ToolCall{ID: id, Type: typ, Name: name, Arguments: arguments}
 	if len(rest) == 0 {

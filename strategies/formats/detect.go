@@ -125,7 +125,7 @@ func (f facts) is(path, values string) bool {
 	return slices.ContainsFunc(strings.Fields(values), func(v string) bool { return f[path+"="+v] })
 }
 
-// format is the format that the facts of a value show, "" where they fit several.
+// format returns the format that the facts of a value show, "" where they fit several.
 func (f facts) format() string {
 	switch {
 	case f.is(".type", "session_meta response_item event_msg turn_context compacted") && f[".payload"],

@@ -36,7 +36,7 @@ type decoder interface {
 	end() []Session
 }
 
-// All are the formats, in the order of the help.
+// All returns the formats, in the order of the help.
 func All() []Format {
 	return []Format{
 		{Name: "chat", Doc: "chat-completions: sessions or messages, JSONL or one document", encode: encodeChat},
@@ -49,7 +49,7 @@ func All() []Format {
 	}
 }
 
-// Names are the names of all formats.
+// Names returns the names of all formats.
 func Names() []string {
 	var names []string
 	for _, f := range All() {
@@ -173,7 +173,7 @@ func (e *encoder) lose(kind string) { e.loseN(kind, 1) }
 
 func (e *encoder) loseN(kind string, n int) { count((*map[string]int)(&e.losses), kind, n) }
 
-// besides is what of o is beside the keys that a writer has values of its own for.
+// besides returns what of o is beside the keys that a writer has values of its own for.
 // One of these is in o where what was read was no such value: it is lost.
 func (e *encoder) besides(o map[string]json.RawMessage, own ...string) map[string]json.RawMessage {
 	for _, key := range own {

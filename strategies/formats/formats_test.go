@@ -14,7 +14,7 @@ import (
 
 func lines(all ...string) string { return strings.Join(all, "\n") + "\n" }
 
-// line is a line of a Claude Code session.
+// line returns a line of a Claude Code session.
 func line(typ, uuid, parent, rest string) string {
 	p := "null"
 	if parent != "" {

@@ -54,7 +54,7 @@ func write(tb testing.TB, s chat.Session, format string) (string, formats.Losses
 	return b.String(), losses
 }
 
-// canon is a session in which what says the same is the same.
+// canon returns a session in which what says the same is the same.
 func canon(tb testing.TB, s chat.Session) any {
 	tb.Helper()
 	o, err := formats.PlainSession(s)
@@ -64,7 +64,7 @@ func canon(tb testing.TB, s chat.Session) any {
 	return o
 }
 
-// rawFiles are the samples as programs write them, if they are there: in DATA_DIR,
+// rawFiles returns the samples as programs write them, if they are there: in DATA_DIR,
 // or beside the module.
 func rawFiles(t *testing.T) []string {
 	t.Helper()
@@ -102,7 +102,7 @@ func sum(m map[string]int) (n int) {
 	return n
 }
 
-// outline is a session in few words.
+// outline returns a session in few words.
 func outline(s chat.Session) []string {
 	var out []string
 	for _, m := range s.Messages {

@@ -67,7 +67,7 @@ func (d *items) add(o object, raw json.RawMessage, at time.Time) (began bool, er
 	return began, nil
 }
 
-// assistant is the group that an item of that rank belongs to.
+// assistant returns the group that an item of that rank belongs to.
 func (d *items) assistant(rank int, at time.Time) (g *itemGroup, began bool) {
 	if n := len(d.groups); n > 0 {
 		g := &d.groups[n-1]
@@ -112,7 +112,7 @@ func (d *items) message(o object, at time.Time) (bool, error) {
 	return began, nil
 }
 
-// appendParts is the content of first and then c; first is reasoning and the like.
+// appendParts returns the content of first and then c; first is reasoning and the like.
 func appendParts(c, first chat.Content) chat.Content {
 	if len(first.Parts) == 0 {
 		return c
@@ -152,7 +152,7 @@ func takeInput(o object, key string) string {
 	return text(raw)
 }
 
-// outputOf is the type of a call's output.
+// outputOf returns the type of a call's output.
 func outputOf(c chat.ToolCall) string {
 	own, _ := callExtra(c, "responses")
 	if c.Type == "custom" {
@@ -202,7 +202,7 @@ func (d *items) output(typ string, o object, at time.Time) error {
 	return nil
 }
 
-// messages are all messages in order.
+// messages returns all messages in order.
 func (d *items) messages() []chat.Message {
 	var out []chat.Message
 	for _, g := range d.groups {

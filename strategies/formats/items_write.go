@@ -54,7 +54,7 @@ func rankOf(typ string) int {
 	return rankReasoning
 }
 
-// items are the items of one message.
+// items returns the items of one message.
 func (e *encoder) items(m *chat.Message, types map[string]string, holds []string) []object {
 	own := object(m.Extra).own("responses")
 	holds = append(slices.Clone(holds), "responses")

@@ -148,7 +148,7 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// kind is the first byte of a JSON value that is no white space: it tells the
+// kind returns the first byte of a JSON value that is no white space: it tells the
 // type. A number is '0', nothing 0.
 func kind(raw []byte) byte {
 	raw = bytes.TrimLeft(raw, " \t\r\n")

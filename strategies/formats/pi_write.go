@@ -117,7 +117,7 @@ func (e *encoder) piEntry(m *chat.Message, model string) object {
 	return entry
 }
 
-// piContent is a string, or a list where there is more than a text.
+// piContent returns a string, or a list where there is more than a text.
 func (e *encoder) piContent(m *chat.Message) json.RawMessage {
 	if m.Content.Parts == nil && m.Role != chat.RoleTool {
 		return quote(m.Content.Text)
@@ -135,7 +135,7 @@ func (e *encoder) piParts(m *chat.Message) []json.RawMessage {
 	return parts
 }
 
-// piPart is a part of a message, nil where pi has nothing for it.
+// piPart returns a part of a message, nil where pi has nothing for it.
 func (e *encoder) piPart(p part, assistant bool) json.RawMessage {
 	switch {
 	case p.isText():

@@ -44,7 +44,7 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 	return out, nil
 }
 
-// Format is the format of the file.
+// Format returns the format of the file.
 func (r *Reader) Format() Format { return r.format }
 
 // Gathered reports whether the session that Next returned last was made of all the

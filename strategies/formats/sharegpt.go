@@ -194,7 +194,7 @@ func shareResults(value string) []chat.Message {
 	return out
 }
 
-// textBlock is a result that is no JSON.
+// textBlock returns a result that is no JSON.
 func textBlock(s string) (body []byte, rest string, ok bool) {
 	s, ok = strings.CutPrefix(s, "<tool_response>")
 	if !ok {

@@ -61,7 +61,7 @@ func (e *encoder) from(m *chat.Message) string {
 	return string(m.Role)
 }
 
-// shareText is the text of a message; all that is no text is lost.
+// shareText returns the text of a message; all that is no text is lost.
 func (e *encoder) shareText(m *chat.Message) string {
 	parts := m.Content.Parts
 	for _, p := range parts {
@@ -114,7 +114,7 @@ func writeBlock(b *bytes.Buffer, tag string, body json.RawMessage) {
 	b.WriteString("\n</" + tag + ">")
 }
 
-// readID is the id that reading gives the call at index i of a message.
+// readID returns the id that reading gives the call at index i of a message.
 func readID(i int, behind []chat.Message, before int) string {
 	other := func(m chat.Message) bool { return m.Role != chat.RoleTool }
 	if i < len(behind) && !slices.ContainsFunc(behind[:i+1], other) && behind[i].ToolCallID != "" {
@@ -123,7 +123,7 @@ func readID(i int, behind []chat.Message, before int) string {
 	return "call_" + strconv.Itoa(before+i+1)
 }
 
-// shareResults is the value of a turn with the results of a call.
+// shareResults returns the value of a turn with the results of a call.
 func (e *encoder) shareResults(ms []chat.Message) string {
 	var b bytes.Buffer
 	for i := range ms {

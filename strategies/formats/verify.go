@@ -28,7 +28,7 @@ func returns(s chat.Session, written []byte, format string) bool {
 	return err == nil && reflect.DeepEqual(was, is)
 }
 
-// plainSession is a session as chat-completions JSON in which what says the same is
+// plainSession returns a session as chat-completions JSON in which what says the same is
 // the same (see the package's documentation).
 func plainSession(s chat.Session) (any, error) {
 	var b bytes.Buffer
@@ -77,7 +77,7 @@ func plainMessage(m map[string]any) {
 	}
 }
 
-// plainArguments is what the arguments of a call say, themselves where they are no
+// plainArguments returns what the arguments of a call say, themselves where they are no
 // JSON.
 func plainArguments(given any) any {
 	args, _ := given.(string)

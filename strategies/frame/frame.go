@@ -98,7 +98,7 @@ func Body(text string) string {
 	return body
 }
 
-// lastEnd is where the mark begins that ends the frame of a text, or -1: on the last
+// lastEnd returns where the mark begins that ends the frame of a text, or -1: on the last
 // line, or on one of its own with nothing behind it.
 func lastEnd(body string) int {
 	line := strings.LastIndexByte(body, '\n') + 1
@@ -108,7 +108,7 @@ func lastEnd(body string) int {
 	return -1
 }
 
-// findEnd is the first mark of an end at the start of a line: where it begins and
+// findEnd returns the first mark of an end at the start of a line: where it begins and
 // ends, or -1.
 func findEnd(body string) (at, end int) {
 	for at = 0; at < len(body); {
@@ -124,7 +124,7 @@ func findEnd(body string) (at, end int) {
 	return -1, -1
 }
 
-// headsEnd is the index behind the heads that a text begins with, with what their
+// headsEnd returns the index behind the heads that a text begins with, with what their
 // lines say about the summary; foreign reports that none of them is Head.
 func headsEnd(text string) (end int, foreign, ok bool) {
 	foreign = true
@@ -179,7 +179,7 @@ func withoutNote(body string) string {
 	return str.Trim(body)
 }
 
-// RoleBetween is the role of a summary between two messages, "" for none, that keeps
+// RoleBetween returns the role of a summary between two messages, "" for none, that keeps
 // user and assistant taking turns; ok is false where only merging the summary into the
 // message behind it does. A summary at the beginning is the user's, since some
 // providers refuse a conversation that the assistant begins; its frame says that the

@@ -36,7 +36,7 @@ var endMarks = []string{
 	"end of conversation summary", "end of context summary", "end of context compaction", "end of handoff notes", "end of summary",
 }
 
-// headMark is the index behind the head that begins at i, behind blanks and marks of
+// headMark returns the index behind the head that begins at i, behind blanks and marks of
 // emphasis, or -1; note reports whether an explanation may follow.
 func headMark(s string, i int) (end int, note bool) {
 	i += len(s[i:]) - len(strings.TrimLeftFunc(s[i:], decoration))
@@ -81,7 +81,7 @@ func isDash(r rune) bool {
 // them everywhere linear.
 const maxMark = 160
 
-// wordsEnd is the index behind the words if s has them at i, or -1.
+// wordsEnd returns the index behind the words if s has them at i, or -1.
 func wordsEnd(s string, i int, words string) int {
 	most := min(len(s), i+maxMark)
 	for words != "" {
@@ -102,7 +102,7 @@ func wordsEnd(s string, i int, words string) int {
 	return i
 }
 
-// endMark is the index behind the end mark that begins at i, with the dashes or the
+// endMark returns the index behind the end mark that begins at i, with the dashes or the
 // bracket that close it, or -1. Blanks and emphasis may stand in front.
 func endMark(s string, i int) int {
 	at := i
@@ -121,7 +121,7 @@ func endMark(s string, i int) int {
 	return closedWords(s, at)
 }
 
-// closedWords is the index behind the words of an end mark at i and what closes it.
+// closedWords returns the index behind the words of an end mark at i and what closes it.
 func closedWords(s string, i int) int {
 	for _, m := range endMarks {
 		end := wordsEnd(s, i, m)

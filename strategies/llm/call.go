@@ -18,7 +18,7 @@ type Call struct {
 	IgnoreCooldown bool
 }
 
-// input is the length of the texts in tokens.
+// input returns the length of the texts in tokens.
 func (c Call) input() int {
 	if c.InputTokens > 0 {
 		return min(c.InputTokens, maxTokens)

@@ -53,7 +53,7 @@ type rule struct {
 	rank int
 }
 
-// rules is the one place that decides what a failure leads to.
+// rules returns the one place that decides what a failure leads to.
 //
 // A timeout is not tried again on the same model: it took the whole deadline and
 // was probably billed. A request that one model refuses (BadRequest: unknown model,

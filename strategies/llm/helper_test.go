@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const prompt = "[USER]: Please fix store/run.go, the test_lease case fails.\n\n[ASSISTANT]: I changed two lines.\n\n" +
 	"Use these sections:\n\n## Active Task\nthe task\n\n## Goal\nthe goal\n\n## Remaining Work\nwhat is left"
 
-// profile is a model that costs 1 a million tokens in, 0.25 of it cached, 4 out.
+// profile returns a model that costs 1 a million tokens in, 0.25 of it cached, 4 out.
 func profile(name, url string) llm.Profile {
 	return llm.Profile{
 		Name: name, BaseURL: url, Window: 100_000, MaxOutput: 8_000,
@@ -30,7 +30,7 @@ func profile(name, url string) llm.Profile {
 	}
 }
 
-// quick is a configuration without waits, cooldowns and circuits.
+// quick returns a configuration without waits, cooldowns and circuits.
 func quick(models ...llm.Profile) llm.Config {
 	return llm.Config{
 		Models:   models,
@@ -52,7 +52,7 @@ func newClient(t *testing.T, c llm.Config, d llm.Deps) *llm.Client {
 	return client
 }
 
-// started is a server that listens, and its address.
+// started returns a server that listens, and its address.
 func started(t *testing.T, steps ...llmtest.Step) (*llmtest.Server, string) {
 	t.Helper()
 	s := llmtest.New(steps...)
@@ -64,7 +64,7 @@ func started(t *testing.T, steps ...llmtest.Step) (*llmtest.Server, string) {
 	return s, url
 }
 
-// always is a step that is played for every request of a test.
+// always returns a step that is played for every request of a test.
 func always(b llmtest.Behaviour) llmtest.Step { return llmtest.Step{Behaviour: b, Times: 1000} }
 
 // hosts carries requests to handlers by the name of their host, without a network,
@@ -103,7 +103,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// asError is the *llm.Error that every failed call ends with.
+// asError returns the *llm.Error that every failed call ends with.
 func asError(t *testing.T, err error) *llm.Error {
 	t.Helper()
 	e, ok := errors.AsType[*llm.Error](err)

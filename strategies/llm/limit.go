@@ -43,13 +43,13 @@ type Bucket struct {
 // minute is the time that limits are for, in microseconds.
 const minute = 60e6
 
-// NewBucket is the bucket of a limit per minute, which is at least 1.
+// NewBucket returns the bucket of a limit per minute, which is at least 1.
 func NewBucket(limit int) Bucket {
 	burst := max(1, limit/5)
 	return Bucket{limit: float64(limit), burst: float64(burst), interval: minute / float64(limit-burst+1)}
 }
 
-// Start is when n units may be taken, at the earliest now; full is when the bucket
+// Start returns when n units may be taken, at the earliest now; full is when the bucket
 // is full again. Both are in microseconds since whenever.
 func (b Bucket) Start(now, full int64, n int) int64 {
 	units := min(float64(n), b.limit)
@@ -60,7 +60,7 @@ func (b Bucket) Start(now, full int64, n int) int64 {
 	return max(now, int64(math.Ceil(at)))
 }
 
-// Full is when the bucket is full again after n units were taken at start.
+// Full returns when the bucket is full again after n units were taken at start.
 func (b Bucket) Full(start, full int64, n int) int64 {
 	return int64(math.Ceil(float64(max(start, full)) + min(float64(n), b.limit)*b.interval))
 }
@@ -71,7 +71,7 @@ type LocalLimiter struct {
 	full map[string][2]int64 // of requests and of tokens
 }
 
-// NewLocalLimiter is a limiter of which nothing was taken yet.
+// NewLocalLimiter returns a limiter of which nothing was taken yet.
 func NewLocalLimiter() *LocalLimiter { return &LocalLimiter{full: map[string][2]int64{}} }
 
 // Reserve implements Limiter. The error is nil.

@@ -65,7 +65,7 @@ func TestKeyInThePlaceOfItsNameIsNotShown(t *testing.T) {
 	}
 }
 
-// keys are those of the faults in a joined error.
+// keys returns those of the faults in a joined error.
 func keys(t *testing.T, err error) (out []string) {
 	t.Helper()
 	joined, ok := err.(interface{ Unwrap() []error })

@@ -23,7 +23,7 @@ type Secret struct {
 // NewSecret hides a key.
 func NewSecret(value string) Secret { return Secret{&value} }
 
-// Reveal is the key. Only what puts it into a request calls it.
+// Reveal returns the key. Only what puts it into a request calls it.
 func (s Secret) Reveal() string {
 	if s.value == nil {
 		return ""
@@ -31,7 +31,7 @@ func (s Secret) Reveal() string {
 	return *s.value
 }
 
-// String is a mask, or nothing where there is no key.
+// String returns a mask, or nothing where there is no key.
 func (s Secret) String() string {
 	if s.Reveal() == "" {
 		return ""
@@ -77,7 +77,7 @@ func openKey(p Profile, env func(string) (string, bool)) (*keySource, error) {
 	return k, nil
 }
 
-// key is the key now. A file that cannot be read leaves the last one.
+// key returns the key now. A file that cannot be read leaves the last one.
 func (k *keySource) key() Secret {
 	k.mu.Lock()
 	defer k.mu.Unlock()

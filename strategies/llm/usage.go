@@ -25,7 +25,7 @@ func (u Usage) plus(v Usage) Usage {
 	}
 }
 
-// micros is what a call costs, in millionths of the currency's unit, rounded up. A
+// micros returns what a call costs, in millionths of the currency's unit, rounded up. A
 // price per million tokens is a price in millionths per token.
 func (p Price) micros(u Usage) int64 {
 	cached := p.Cached

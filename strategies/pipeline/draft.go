@@ -68,7 +68,7 @@ type StrategyError struct {
 	Err   error
 }
 
-// Code is the error as a code: strategy_failed or strategy_panicked.
+// Code returns the error as a code: strategy_failed or strategy_panicked.
 func (e *StrategyError) Code() string {
 	if e.Panic {
 		return "strategy_panicked"
@@ -91,7 +91,7 @@ func (e *StrategyError) Unwrap() error { return e.Err }
 // where a source message's position is not its seq.
 var ErrTranscript = errors.New("transcript is out of order")
 
-// NewDraft is a draft that is still equal to its transcript.
+// NewDraft returns a draft that is still equal to its transcript.
 func NewDraft(t *plan.Transcript) (*Draft, error) {
 	n := len(t.Entries)
 	d := &Draft{
@@ -124,7 +124,7 @@ func NewDraft(t *plan.Transcript) (*Draft, error) {
 	return d, nil
 }
 
-// Transcript is the draft as it stands, written messages in their places. It is
+// Transcript returns the draft as it stands, written messages in their places. It is
 // valid until the draft changes.
 func (d *Draft) Transcript() *plan.Transcript {
 	if d.view != nil {

@@ -117,7 +117,7 @@ func (d *Draft) write(a chat.Addition, covers []int32) int32 {
 	return id
 }
 
-// count is how many tokens an addition has.
+// count returns how many tokens an addition has.
 func (d *Draft) count(a *chat.Addition) chat.Tokens {
 	if ac, ok := d.input.Counter.(plan.AdditionCounter); ok {
 		return ac.Addition(a)
@@ -167,7 +167,7 @@ func reasoningOnly(m *chat.Message, f chat.Flags) bool {
 	return chat.Meta{Role: m.Role, Calls: len(m.ToolCalls), Flags: f}.ReasoningOnly()
 }
 
-// contentFlags are the flags that follow from a message's content.
+// contentFlags returns the flags that follow from a message's content.
 func contentFlags(m *chat.Message) chat.Flags {
 	var f chat.Flags
 	if strings.TrimSpace(m.Content.String()) != "" {
@@ -196,7 +196,7 @@ func (d *Draft) resolve(id int32) (by int32, reason string) {
 	}
 }
 
-// Plan is the one plan that turns the input into the draft: additions that did
+// Plan returns the one plan that turns the input into the draft: additions that did
 // not last are not in it, and nothing that changes nothing.
 func (d *Draft) Plan() chat.Plan { return d.compose(false) }
 
@@ -284,7 +284,7 @@ func (d *Draft) summary(id int32, q chat.Seq) {
 	d.All[id].Kind, d.All[id].Position = a.Kind, q
 }
 
-// summariesBy are the summaries that a step wrote, among the additions from the n-th on,
+// summariesBy returns the summaries that a step wrote, among the additions from the n-th on,
 // and that are in the view.
 func (d *Draft) summariesBy(s plan.Strategy, n int) []chat.Seq {
 	var out []chat.Seq
@@ -297,7 +297,7 @@ func (d *Draft) summariesBy(s plan.Strategy, n int) []chat.Seq {
 	return out
 }
 
-// outcome is the view and its totals once the draft's plan is applied: what was
+// outcome returns the view and its totals once the draft's plan is applied: what was
 // written and did not last is left out, and seqs close up behind it.
 func (d *Draft) outcome() ([]chat.Meta, plan.Totals) {
 	n := len(d.All) - len(d.Adds)

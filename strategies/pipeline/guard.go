@@ -207,7 +207,7 @@ func (g Guard) fallback(d *Draft, target chat.Tokens) chat.Plan {
 	return out.Exclude(ReasonFallback)
 }
 
-// fixed are the seq of the last user message and the position from which on
+// fixed returns the seq of the last user message and the position from which on
 // everything stays, 0 for none.
 func (Guard) fixed(d *Draft) (last, open chat.Seq) {
 	l := newLayout(d)
@@ -222,7 +222,7 @@ func (Guard) fixed(d *Draft) (last, open chat.Seq) {
 	return last, open
 }
 
-// Check is the guard alone: the result of a plan that was made elsewhere, such as
+// Check returns the guard alone: the result of a plan that was made elsewhere, such as
 // one that was stored before a model was asked.
 func (g Guard) Check(ctx context.Context, t *plan.Transcript, planned chat.Plan, load plan.Loader) (Result, error) {
 	r, err := Pipeline{Steps: []plan.Strategy{Fixed("plan", planned)}, Guard: g}.Run(ctx, t, load)

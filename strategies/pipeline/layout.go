@@ -106,7 +106,7 @@ func standsFor(m, source chat.Meta) bool {
 	return m.Role == source.Role && m.Calls == source.Calls && m.ReasoningOnly() == source.ReasoningOnly()
 }
 
-// find is the first place at or behind a position.
+// find returns the first place at or behind a position.
 func (l *layout) find(q chat.Seq) int {
 	return sort.Search(len(l.places), func(k int) bool { return l.position(k) >= q })
 }
@@ -353,7 +353,7 @@ func (l *layout) inside(k, open int32) bool {
 	return false
 }
 
-// leadingSystem is the position of the last of the system messages that the view
+// leadingSystem returns the position of the last of the system messages that the view
 // begins with, 0 for none.
 func (l *layout) leadingSystem() chat.Seq {
 	var last chat.Seq
@@ -369,7 +369,7 @@ func (l *layout) leadingSystem() chat.Seq {
 	return last
 }
 
-// legal is the position nearest to q, towards the front, where a summary splits
+// legal returns the position nearest to q, towards the front, where a summary splits
 // no group and precedes no leading system message, and where no append can put
 // it into one.
 func (l *layout) legal(q, system chat.Seq, open int32) chat.Seq {

@@ -85,7 +85,7 @@ type Result struct {
 	Rejected int
 }
 
-// Gain is how many tokens the view loses; negative if it grew.
+// Gain returns how many tokens the view loses; negative if it grew.
 func (r *Result) Gain() chat.Tokens { return r.Before.IncludedTokens - r.After.IncludedTokens }
 
 // Grew reports whether the view became larger.

@@ -286,7 +286,7 @@ func (a *Args) Strategies(name, doc string) []Strategy {
 	return out
 }
 
-// Summarizer is the one that the registry was given. That there is none is a fault.
+// Summarizer returns the one that the registry was given. That there is none is a fault.
 func (a *Args) Summarizer() Summarizer {
 	a.summarizer = true
 	if a.registry.Summarizer == nil && !a.help {
@@ -377,7 +377,7 @@ func (a *Args) err() error {
 	return errors.Join(a.faults...)
 }
 
-// show is a value as an error may name it.
+// show returns a value as an error may name it.
 func show(v any) string {
 	s := fmt.Sprint(v)
 	switch v.(type) {
@@ -392,7 +392,7 @@ func show(v any) string {
 	return s
 }
 
-// quoted is a list of strings as JSON writes it.
+// quoted returns a list of strings as JSON writes it.
 func quoted(list []string) string {
 	b, err := json.Marshal(slices.Concat([]string{}, list))
 	if err != nil {

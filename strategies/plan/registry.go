@@ -61,7 +61,7 @@ func (r *Registry) Register(name, doc string, constructor Constructor) error {
 	return nil
 }
 
-// With is the same registry with another summarizer.
+// With returns the same registry with another summarizer.
 func (r *Registry) With(s Summarizer) *Registry {
 	return &Registry{Summarizer: s, known: r.known}
 }
@@ -77,7 +77,7 @@ func (r *Registry) Summarizes(name string) bool {
 	return args.summarizer
 }
 
-// Fill is the policy.FillFunc of the strategies that are registered. For other names it
+// Fill returns the policy.FillFunc of the strategies that are registered. For other names it
 // returns the parameters as they are.
 func (r *Registry) Fill(name string, params Params, v policy.Values) Params {
 	args := &Args{strategy: name, params: Params{}, registry: r, help: true, policy: &v}
@@ -106,7 +106,7 @@ func (r *Registry) New(name string, params Params) (Strategy, error) {
 	return s, nil
 }
 
-// Names are the registered names in order.
+// Names returns the registered names in order.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.known)) }
 
 // Describe describes what is registered, by name.

@@ -56,7 +56,7 @@ type Totals struct {
 // ErrNotLoaded is the error of reading a message whose content was not asked for.
 var ErrNotLoaded = errors.New("content is not loaded")
 
-// Groups are the atomic groups of all entries, included or not, made once.
+// Groups returns the atomic groups of all entries, included or not, made once.
 func (t *Transcript) Groups() []chat.Group {
 	if t.groups == nil && len(t.Entries) > 0 {
 		metas := make([]chat.Meta, len(t.Entries))
@@ -127,7 +127,7 @@ func (t *Transcript) GroupPinned(i int) bool {
 	return slices.ContainsFunc(t.Entries[g.Start:g.End], func(e Entry) bool { return e.Pinned && e.Included })
 }
 
-// MinimumRetained is the ordinal of the group that a budget never takes: the
+// MinimumRetained returns the ordinal of the group that a budget never takes: the
 // last included group that is not a system message, else the last included
 // group, else -1.
 func (t *Transcript) MinimumRetained() int {
@@ -202,7 +202,7 @@ func (n *Totals) count(entries []Entry) {
 	}
 }
 
-// Read is the content of the entry with index i. The error wraps ErrNotLoaded
+// Read returns the content of the entry with index i. The error wraps ErrNotLoaded
 // when the strategy did not name it in Reads.
 func (t *Transcript) Read(i int) (*chat.Message, error) {
 	if m := t.Entries[i].Message; m != nil {

@@ -27,7 +27,7 @@ type Limits struct {
 // Over reports whether a view of that many tokens is due.
 func (l Limits) Over(t chat.Tokens) bool { return t > l.Start }
 
-// Utilization is the share of the window that a view of that many tokens takes.
+// Utilization returns the share of the window that a view of that many tokens takes.
 func (l Limits) Utilization(t chat.Tokens) float64 {
 	return float64(t) / float64(max(1, l.Window))
 }
@@ -59,7 +59,7 @@ func fraction(t chat.Tokens, f float64) chat.Tokens {
 	return chat.Tokens(float64(t)*f + 1e-6)
 }
 
-// window is the window of a model and where it comes from.
+// window returns the window of a model and where it comes from.
 func (p Policy) window(model string, table WindowFunc) (window chat.Tokens, origin string, known bool) {
 	if prefix, w := p.override(model); prefix != "" {
 		return w, fmt.Sprintf("policy.windows[%s]", prefix), true
@@ -75,7 +75,7 @@ func (p Policy) window(model string, table WindowFunc) (window chat.Tokens, orig
 	return FallbackWindow, "fallback, the model is unknown", false
 }
 
-// override is the longest prefix in Windows that model has, "" for none.
+// override returns the longest prefix in Windows that model has, "" for none.
 func (p Policy) override(model string) (prefix string, window chat.Tokens) {
 	names := []string{strings.ToLower(model)}
 	if i := strings.LastIndexByte(model, '/'); i >= 0 {

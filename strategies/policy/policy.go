@@ -77,7 +77,7 @@ type Step struct {
 	Params   map[string]any `yaml:"params" json:"params,omitempty"`
 }
 
-// Default is the policy of a fresh installation.
+// Default returns the policy of a fresh installation.
 func Default() Policy {
 	return Policy{
 		Start:  0.75,

@@ -21,7 +21,7 @@ type Preset struct {
 	start, target chat.Tokens
 }
 
-// Presets are all of them, by name.
+// Presets returns all of them, by name.
 func Presets() []Preset {
 	step := func(name string, params map[string]any) Step { return Step{Strategy: name, Params: params} }
 	return []Preset{
@@ -52,7 +52,7 @@ func Presets() []Preset {
 	}
 }
 
-// PresetNames are the names of all presets.
+// PresetNames returns the names of all presets.
 func PresetNames() []string {
 	all := Presets()
 	names := make([]string, len(all))
@@ -62,7 +62,7 @@ func PresetNames() []string {
 	return names
 }
 
-// PresetNamed is the preset of a name. The error is a *Fault that lists all names.
+// PresetNamed returns the preset of a name. The error is a *Fault that lists all names.
 func PresetNamed(name string) (Preset, error) {
 	all := Presets()
 	i := slices.IndexFunc(all, func(p Preset) bool { return p.Name == name })
@@ -72,7 +72,7 @@ func PresetNamed(name string) (Preset, error) {
 	return all[i], nil
 }
 
-// Over is a policy with what the preset says.
+// Over returns a policy with what the preset says.
 func (s Preset) Over(p Policy) Policy {
 	p.Preset = s.Name
 	p.Pipeline = slices.Concat(s.After, s.Before)

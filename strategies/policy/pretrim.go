@@ -36,7 +36,7 @@ var preTrimUses = map[string]string{
 	TailLines: "lines", CapToolContent: "tokens", ClearOlderOutputs: "keep", DropAgentItems: "tokens", DropOldest: "tokens",
 }
 
-// PreTrimSteps are the names of the steps, in the order in which they make sense.
+// PreTrimSteps returns the names of the steps, in the order in which they make sense.
 func PreTrimSteps() []string {
 	return []string{TailLines, CapToolContent, ClearOlderOutputs, DropAgentItems, DropOldest}
 }

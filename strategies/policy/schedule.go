@@ -9,7 +9,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Schedule is when the sweep starts: Next gives the first start after a time, in
+// Schedule returns when the sweep starts: Next gives the first start after a time, in
 // that time's location. It fails only where Validate does.
 //
 // "@every d" is aligned to multiples of d, so that all schedulers of an
@@ -98,7 +98,7 @@ func parseCron(spec string, loc *time.Location) (s cron.Schedule, err error) {
 // every fires at the multiples of a duration.
 type every time.Duration
 
-// Next is the first multiple after t.
+// Next returns the first multiple after t.
 func (e every) Next(t time.Time) time.Time {
 	d := time.Duration(e)
 	return t.Truncate(d).Add(d)

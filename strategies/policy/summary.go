@@ -54,7 +54,7 @@ func onFailures() []string {
 	return []string{OnFailureKeep, OnFailureExtractive, OnFailureTruncate, OnFailureMarker}
 }
 
-// DefaultSummary is how a fresh installation makes summaries.
+// DefaultSummary returns how a fresh installation makes summaries.
 func DefaultSummary() Summary {
 	return Summary{
 		OnFailure: OnFailureKeep, Size: DefaultSize(), References: 0.25, PreTrim: defaultPreTrim(),
@@ -68,7 +68,7 @@ func defaultPreTrim() []PreTrim {
 	return []PreTrim{{Step: TailLines}, {Step: CapToolContent}, {Step: DropAgentItems}}
 }
 
-// Rest is how long automatic runs leave a session alone whose summary was not had: by
+// Rest returns how long automatic runs leave a session alone whose summary was not had: by
 // the code of why, and at least as long as the model asked for.
 func (s Summary) Rest(code string, asked time.Duration) time.Duration {
 	rest := s.Cooldown

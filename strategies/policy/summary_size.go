@@ -22,7 +22,7 @@ type Size struct {
 	Slack float64 `yaml:"slack" json:"slack"`
 }
 
-// DefaultSize is the size where nothing else is configured.
+// DefaultSize returns the size where nothing else is configured.
 func DefaultSize() Size {
 	return Size{Share: 0.20, Min: 2000, Max: 12_000, WindowShare: 0.05, Slack: 1.3}
 }
@@ -43,7 +43,7 @@ func (s Size) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Budget is how many tokens a summary of covered tokens should have in a window,
+// Budget returns how many tokens a summary of covered tokens should have in a window,
 // which is 0 where it is not known; 1 at least.
 func (s Size) Budget(covered, window chat.Tokens) chat.Tokens {
 	most := s.Max
@@ -53,7 +53,7 @@ func (s Size) Budget(covered, window chat.Tokens) chat.Tokens {
 	return max(1, min(most, max(s.Min, chat.Tokens(float64(covered)*s.Share))))
 }
 
-// CallTokens is the most that the model may answer for a budget.
+// CallTokens returns the most that the model may answer for a budget.
 func (s Size) CallTokens(budget chat.Tokens) chat.Tokens {
 	return chat.Tokens(float64(budget) * s.Slack)
 }

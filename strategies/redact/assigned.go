@@ -30,7 +30,7 @@ func flags(s string, e *edits) {
 	}
 }
 
-// optionValue is where the secret of the option at s[at:end] stands.
+// optionValue returns where the secret of the option at s[at:end] stands.
 func optionValue(s string, at, end int) (start, stop int, ok bool) {
 	name := strings.TrimLeft(s[at:end], "-")
 	before := s[max(0, at-96):at]

@@ -36,7 +36,7 @@ const (
 // nothing that can be read but not added to.
 type Found map[Kind]int
 
-// Total is how many secrets there were.
+// Total returns how many secrets there were.
 func (f Found) Total() int {
 	n := 0
 	for _, k := range f {

@@ -41,7 +41,7 @@ func nextByte(s string, c byte, known, i int) int {
 	return len(s)
 }
 
-// headerValue is where the value of the header begins whose name ends at end: behind
+// headerValue returns where the value of the header begins whose name ends at end: behind
 // a colon, or behind the name's quote and a colon, a comma or an arrow; open is the
 // quote around the value, 0 for none.
 func headerValue(s string, end int) (value int, open byte, ok bool) {
@@ -79,7 +79,7 @@ func headerValue(s string, end int) (value int, open byte, ok bool) {
 	return i, 0, !quoted
 }
 
-// lineEnd is where a value that began at i ends: at the quote it is in, any quote if
+// lineEnd returns where a value that began at i ends: at the quote it is in, any quote if
 // it is in none, the end of the line, and not far away.
 func lineEnd(s string, i int, open byte) int {
 	most := min(len(s), i+4096)

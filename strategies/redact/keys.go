@@ -36,7 +36,7 @@ var (
 	blank      = setOf(" \t")
 )
 
-// end is the index behind the bytes of the set that start at i.
+// end returns the index behind the bytes of the set that start at i.
 func (t *set) end(s string, i int) int {
 	for i < len(s) && t[s[i]] {
 		i++
@@ -44,7 +44,7 @@ func (t *set) end(s string, i int) int {
 	return i
 }
 
-// start is the index of the first of at most limit bytes of the set that end at i.
+// start returns the index of the first of at most limit bytes of the set that end at i.
 func (t *set) start(s string, i, limit int) int {
 	for low := max(0, i-limit); i > low && t[s[i-1]]; {
 		i--
@@ -73,7 +73,7 @@ func vendorKeys(s string, e *edits) {
 	}
 }
 
-// end is the index behind the key that starts at i, or i.
+// end returns the index behind the key that starts at i, or i.
 func (v *vendor) end(s string, i int) int {
 	body := i + len(v.prefix)
 	end := v.body.end(s, body)

@@ -58,7 +58,7 @@ func secretName(name string) bool {
 	return false
 }
 
-// wordEnd is the index behind the word of a name that starts at i: letters up to
+// wordEnd returns the index behind the word of a name that starts at i: letters up to
 // something else, or to where case begins a new word.
 func wordEnd(name string, i int) int {
 	upper := func(j int) bool { return j < len(name) && name[j] >= 'A' && name[j] <= 'Z' }

@@ -78,7 +78,7 @@ func told(s string, start, end int, e *edits) {
 	}
 }
 
-// pairOf is where the value begins of a quoted name that ends at end, with rest behind
+// pairOf returns where the value begins of a quoted name that ends at end, with rest behind
 // it: behind a comma, in another attribute or on the next line, and what ends it; -1
 // for none.
 func pairOf(end int, rest string) (value int, stop byte) {

@@ -99,7 +99,7 @@ func (e *edits) add(start, end int, text string, k Kind) {
 	e.list = append(e.list, edit{start, end, text, k})
 }
 
-// end is the index behind what was hidden last.
+// end returns the index behind what was hidden last.
 func (e *edits) end() int {
 	if n := len(e.list); n > 0 {
 		return e.list[n-1].end
@@ -137,7 +137,7 @@ const (
 // behind are what a value may be taken with that ends at white space.
 const behind = "\"'`,;)\\"
 
-// mask is what a secret is shown as.
+// mask returns what a secret is shown as.
 func mask(secret string) string {
 	secret = strings.TrimRight(secret, behind)
 	if utf8.RuneCountInString(secret) < 18 {

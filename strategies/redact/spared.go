@@ -34,7 +34,7 @@ var aboutSecrets = []string{
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
 }
 
-// lastWord is the last word of a name in whatever style.
+// lastWord returns the last word of a name in whatever style.
 func lastWord(name string) string {
 	start := 0
 	for i := 0; i < len(name); {

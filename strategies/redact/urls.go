@@ -97,7 +97,7 @@ func dsn(s string, at, eq int) bool {
 	return false
 }
 
-// passwordOf is where the password of the user is in the part of an address that
+// passwordOf returns where the password of the user is in the part of an address that
 // begins at i, or i twice.
 func passwordOf(s string, i int) (start, end int) {
 	colon := -1

@@ -55,7 +55,7 @@ func assignments(s string, e *edits) {
 	}
 }
 
-// upperName is where the name in capitals that ends at end starts.
+// upperName returns where the name in capitals that ends at end starts.
 func upperName(s string, start, end int) int {
 	for end > start && (upperDigit[s[end-1]] || s[end-1] == '_') {
 		end--
@@ -102,7 +102,7 @@ type values struct {
 	known [2]struct{ start, end int }
 }
 
-// at is where the value that begins at i starts and ends: within its quotes, or up
+// at returns where the value that begins at i starts and ends: within its quotes, or up
 // to white space, what ends the JSON string around it, or what goes before another
 // pair.
 func (v *values) at(i int, pairs bool) (start, end int) {
@@ -254,7 +254,7 @@ func quotedField(s string, end, value int, e *edits) {
 	}
 }
 
-// quoteEnd is where what was opened with a quote at start ends: at the next such
+// quoteEnd returns where what was opened with a quote at start ends: at the next such
 // quote, or where the line does.
 func quoteEnd(s string, start int, quote string) int {
 	for j := start; j < len(s); j++ {
@@ -268,7 +268,7 @@ func quoteEnd(s string, start int, quote string) int {
 	return len(s)
 }
 
-// credential is the value of an Authorization header, without its scheme.
+// credential returns the value of an Authorization header, without its scheme.
 func credential(s string, i int) (start, end int) {
 	token := func(i int) int {
 		for i < len(s) && !space[s[i]] && s[i] != '"' && s[i] != '\'' {

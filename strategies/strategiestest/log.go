@@ -29,7 +29,7 @@ type Log struct {
 	loaded   atomic.Int64
 }
 
-// Agent is a log of n messages as an agent leaves them, of Characters each: a
+// Agent returns a log of n messages as an agent leaves them, of Characters each: a
 // system prompt, then turns of a user message (every tenth with an image), reasoning, a call of two tools with
 // their results, a file that is read again and again, and an answer.
 func Agent(n int) *Log {
@@ -67,7 +67,7 @@ func Agent(n int) *Log {
 	return Of(ms[:n])
 }
 
-// Of is the log of messages, all of them in the view.
+// Of returns the log of messages, all of them in the view.
 func Of(ms []chat.Message) *Log {
 	l := &Log{messages: ms, entries: make([]plan.Entry, len(ms))}
 	for i, m := range chat.Describe(ms) {
@@ -78,7 +78,7 @@ func Of(ms []chat.Message) *Log {
 	return l
 }
 
-// Transcript is a fresh transcript of the log without content.
+// Transcript returns a fresh transcript of the log without content.
 func (l *Log) Transcript() *plan.Transcript {
 	return &plan.Transcript{Entries: l.entries, Counter: tokens.Chars4{}}
 }
@@ -96,10 +96,10 @@ func (l *Log) Load(_ context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Messa
 	return out, nil
 }
 
-// Loaded is how many octets of content Load has given.
+// Loaded returns how many octets of content Load has given.
 func (l *Log) Loaded() int64 { return l.loaded.Load() }
 
-// Tokens is what the log costs.
+// Tokens returns what the log costs.
 func (l *Log) Tokens() chat.Tokens { return l.tokens }
 
 func octets(m *chat.Message) int {

@@ -9,7 +9,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Registry is the built-in strategies with a summarizer that calls no model.
+// Registry returns the built-in strategies with a summarizer that calls no model.
 func Registry() *plan.Registry {
 	r := strategies.Builtin()
 	r.Summarizer = plan.Func(func(_ context.Context, q plan.Request) (string, error) {

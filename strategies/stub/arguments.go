@@ -47,7 +47,7 @@ func Arguments(raw string, limit, leaf int) (shrunk string, changed bool) {
 	return b.String(), true
 }
 
-// cut is how many bytes of the inside of a JSON string hold its first n characters,
+// cut returns how many bytes of the inside of a JSON string hold its first n characters,
 // or all of it.
 func cut(s string, n int) int {
 	if len(s) <= n {

@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
-// Line is what stands in place of a tool's result: which tool ran, on what, and
+// Line returns what stands in place of a tool's result: which tool ran, on what, and
 // how much it answered. arguments are those of the call, as the model wrote them;
 // what is missing there, has a type of no use, or cannot be read at all is shown as
 // missing. Lengths are in characters.
@@ -91,7 +91,7 @@ var (
 	totalCount = regexp.MustCompile(`"total_count"\s*:\s*(\d+)`)
 )
 
-// first is what the group of a pattern holds where it first matches.
+// first returns what the group of a pattern holds where it first matches.
 func first(p *regexp.Regexp, s string) string {
 	if m := p.FindStringSubmatchIndex(s); m != nil {
 		return s[m[2]:m[3]]
@@ -99,7 +99,7 @@ func first(p *regexp.Regexp, s string) string {
 	return "?"
 }
 
-// browser is where a browser tool was, if its arguments say so.
+// browser returns where a browser tool was, if its arguments say so.
 func browser(a object) string {
 	if url := a.show("url", ""); url != "" {
 		return " " + url
@@ -110,7 +110,7 @@ func browser(a object) string {
 	return ""
 }
 
-// anything is what the first two arguments of any tool say.
+// anything returns what the first two arguments of any tool say.
 func anything(a object) string {
 	var b strings.Builder
 	for i, f := range a.distinct(2) {
@@ -122,10 +122,10 @@ func anything(a object) string {
 	return b.String()
 }
 
-// length is how many characters s has, with commas between thousands.
+// length returns how many characters s has, with commas between thousands.
 func length(s string) string { return chat.Thousands(utf8.RuneCountInString(s)) }
 
-// lineCount is how many lines s has; a blank one has none.
+// lineCount returns how many lines s has; a blank one has none.
 func lineCount(s string) string {
 	if str.Trim(s) == "" {
 		return "0"

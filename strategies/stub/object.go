@@ -36,7 +36,7 @@ func fields(arguments string) object {
 	return out
 }
 
-// elements are the values of a JSON array; what is none has none.
+// elements returns the values of a JSON array; what is none has none.
 func elements(array string) []string {
 	if array == "" || array[0] != '[' {
 		return nil
@@ -52,7 +52,7 @@ func elements(array string) []string {
 	return out
 }
 
-// raw is the value of a field as JSON, the last one of that name, or "".
+// raw returns the value of a field as JSON, the last one of that name, or "".
 func (o object) raw(key string) string {
 	for _, f := range slices.Backward(o) {
 		if f.key == key {
@@ -62,7 +62,7 @@ func (o object) raw(key string) string {
 	return ""
 }
 
-// text is a field that is a string, or "".
+// text returns a field that is a string, or "".
 func (o object) text(key string) string {
 	if raw := o.raw(key); raw != "" && raw[0] == '"' {
 		return decode(raw)
@@ -70,10 +70,10 @@ func (o object) text(key string) string {
 	return ""
 }
 
-// show is a field as one reads it, or missing.
+// show returns a field as one reads it, or missing.
 func (o object) show(key, missing string) string { return show(o.raw(key), missing) }
 
-// distinct are the first n fields, each name at its first place and with its last
+// distinct returns the first n fields, each name at its first place and with its last
 // value.
 func (o object) distinct(n int) []field {
 	var out []field
@@ -92,7 +92,7 @@ func (o object) distinct(n int) []field {
 	return out
 }
 
-// show is a value as one reads it: the text of a string, everything else as JSON
+// show returns a value as one reads it: the text of a string, everything else as JSON
 // with a space behind each comma and colon. Null and nothing are missing.
 func show(raw, missing string) string {
 	switch {
@@ -139,7 +139,7 @@ func encode(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// blank is the index of what follows the white space at i.
+// blank returns the index of what follows the white space at i.
 func blank(s string, i int) int {
 	for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\r' || s[i] == '\n') {
 		i++
@@ -147,7 +147,7 @@ func blank(s string, i int) int {
 	return i
 }
 
-// stringEnd is the index behind the string that starts at i of valid JSON.
+// stringEnd returns the index behind the string that starts at i of valid JSON.
 func stringEnd(s string, i int) int {
 	for i++; s[i] != '"'; i++ {
 		if s[i] == '\\' {
@@ -157,7 +157,7 @@ func stringEnd(s string, i int) int {
 	return i + 1
 }
 
-// valueEnd is the index behind the value that starts at i of valid JSON.
+// valueEnd returns the index behind the value that starts at i of valid JSON.
 func valueEnd(s string, i int) int {
 	for depth := 0; ; {
 		switch s[i] {

@@ -169,7 +169,7 @@ func parse(t *testing.T, raw string) any {
 	return v
 }
 
-// shorten is the plain way to do what Arguments does.
+// shorten returns the plain way to do what Arguments does.
 func shorten(v any, leaf int) any {
 	switch v := v.(type) {
 	case map[string]any:

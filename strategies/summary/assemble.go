@@ -92,7 +92,7 @@ func closed(text string) string {
 	return strings.TrimSuffix(text, "\n") + "\n" + fence
 }
 
-// verbatim is a section of texts, each line of them marked as a quotation, so that none
+// verbatim returns a section of texts, each line of them marked as a quotation, so that none
 // can be taken for a heading.
 func verbatim(title string, limit int, texts ...string) string {
 	var b strings.Builder

@@ -83,7 +83,7 @@ Aim for about %d tokens. Be concrete: paths, commands, errors and numbers rather
 
 const handoffFocus = `The user asked for notes about one topic: %q. Give it 60 to 70 percent of the room: keep every detail of it, exact values and commands included, and tell the rest in a line or two. Secrets stay [REDACTED], those of the topic too.`
 
-// Request is the request to a Summarizer. It depends on nothing but h.
+// Request returns the request to a Summarizer. It depends on nothing but h.
 func (h Handoff) Request() plan.Request {
 	parts := []string{handoffTask}
 	if h.Previous == "" {
@@ -99,5 +99,5 @@ func (h Handoff) Request() plan.Request {
 	return plan.Request{User: strings.Join(parts, "\n\n"), Focus: focus, MaxTokens: h.MaxTokens()}
 }
 
-// MaxTokens is the budget with room to finish a sentence.
+// MaxTokens returns the budget with room to finish a sentence.
 func (h Handoff) MaxTokens() int { return int(float64(h.Budget) * 1.3) }

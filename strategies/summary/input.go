@@ -100,7 +100,7 @@ func (w *Writer) budget(m *input) {
 	m.report.Budget = m.limit
 }
 
-// proseWithin is what a model is asked for that may answer so many tokens: callTokens are no
+// proseWithin returns what a model is asked for that may answer so many tokens: callTokens are no
 // more than that.
 func (w *Writer) proseWithin(answer int) int {
 	return max(1, int(float64(answer)/w.o.Settings.Size.Slack))
@@ -124,7 +124,7 @@ func plain(m *chat.Message) *chat.Message {
 	return &out
 }
 
-// framed are the summaries that stand among the messages, of whoever wrote them.
+// framed returns the summaries that stand among the messages, of whoever wrote them.
 func framed(messages []*chat.Message) []string {
 	var out []string
 	for _, m := range messages {
@@ -157,10 +157,10 @@ func firstOf(texts ...string) string {
 // octetsPerToken errs on the side of more tokens: what is planned by it fits.
 const octetsPerToken = 3
 
-// roughly is how many tokens a text has, rather too many.
+// roughly returns how many tokens a text has, rather too many.
 func roughly(s string) int { return (len(s) + octetsPerToken - 1) / octetsPerToken }
 
-// sizeOf is a message as a prompt shows it.
+// sizeOf returns a message as a prompt shows it.
 func sizeOf(m *chat.Message) int {
 	n := roughly(m.Content.String()) + 16 // and the line that says who speaks
 	for _, c := range m.ToolCalls {

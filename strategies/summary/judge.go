@@ -5,7 +5,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// judge is what an answer says, or why it is no summary.
+// judge returns what an answer says, or why it is no summary.
 func (w *Writer) judge(m *input, a *StoredAnswer) (string, *Rejection) {
 	gate := Validator{
 		Sections: DefaultSections(), Max: chat.Tokens(w.callTokens(m)), Counter: tokens.Chars4{}, Evidence: m.evidence,

@@ -13,7 +13,7 @@ type stretch struct {
 	size     int
 }
 
-// stretches are the groups of messages: a part of a conversation ends between two of them.
+// stretches returns the groups of messages: a part of a conversation ends between two of them.
 func stretches(messages []*chat.Message) []stretch {
 	metas := make([]chat.Meta, len(messages))
 	for i, m := range messages {

@@ -64,7 +64,7 @@ func (t *trim) tailLines(p policy.PreTrim) {
 	}
 }
 
-// lastLines is the end of s with n lines; a line break at the end begins none.
+// lastLines returns the end of s with n lines; a line break at the end begins none.
 func lastLines(s string, n int) string {
 	at := len(strings.TrimSuffix(s, "\n"))
 	for range n {
@@ -109,13 +109,13 @@ func (t *trim) capToolContent(p policy.PreTrim) {
 	}
 }
 
-// contentTokens is what an output costs beside its frame.
+// contentTokens returns what an output costs beside its frame.
 func (t *trim) contentTokens(i int) chat.Tokens {
 	bare := chat.Message{Role: t.ms[i].Role, ToolCallID: t.ms[i].ToolCallID, Name: t.ms[i].Name}
 	return max(0, t.sizes[i]-t.Counter.Message(&bare))
 }
 
-// tailWithin is the end of a text behind the note with at most so many tokens, the
+// tailWithin returns the end of a text behind the note with at most so many tokens, the
 // note alone where there is no room for more.
 func (t *trim) tailWithin(text, note string, room chat.Tokens) string {
 	fits := func(n int) (string, bool) {
@@ -208,7 +208,7 @@ func (t *trim) dropOldest(p policy.PreTrim) {
 	t.drop(groups, gone)
 }
 
-// over is how many tokens too many there are.
+// over returns how many tokens too many there are.
 func (t *trim) over(p policy.PreTrim) chat.Tokens {
 	limit := p.Tokens
 	if limit == 0 || t.Limit > 0 && t.Limit < limit {

@@ -38,7 +38,7 @@ type Prompt struct {
 // ErodesAt is the Generation from which on retelling would wear facts away.
 const ErodesAt = 2
 
-// sections are those that an answer has to have.
+// sections returns those that an answer has to have.
 func (p Prompt) sections() []Section {
 	switch {
 	case p.Custom != "":
@@ -83,7 +83,7 @@ const promptErodes = `These notes were rewritten several times already, and each
 
 const promptCut = `Parts of the material were cut to make room (%s). Where it says that something was cut or cleared, it existed: do not conclude that it was empty or failed, and do not guess what it said.`
 
-// Form is what a model is asked for the summary of messages that follow a previous
+// Form returns what a model is asked for the summary of messages that follow a previous
 // summary, "" for none: the system prompt, which is the same for all messages, and the
 // material. Secrets have to be masked in p and the arguments. A summary among the messages, whoever
 // wrote it, is shown as one and never as the user's words.
@@ -128,7 +128,7 @@ func (p Prompt) system() string {
 	return strings.Join(parts, "\n\n")
 }
 
-// user is the material within its fence, and what has to be known of it.
+// user returns the material within its fence, and what has to be known of it.
 func (d *promptInput) user(p Prompt, updates bool) string {
 	marker := d.marker()
 	parts := []string{"The marker of this request is " + marker + "."}

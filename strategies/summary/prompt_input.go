@@ -68,7 +68,7 @@ func (d *promptInput) size() int {
 	return n
 }
 
-// marker is a word made from the material that does not stand in it.
+// marker returns a word made from the material that does not stand in it.
 func (d *promptInput) marker() string {
 	h := sha256.New()
 	for _, s := range append([]passage{{"", d.previous}}, d.said...) {

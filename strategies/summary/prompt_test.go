@@ -21,7 +21,7 @@ func said(r chat.Role, s string) *chat.Message {
 	return &chat.Message{Role: r, Content: chat.TextContent(s)}
 }
 
-// talk is a short conversation with a secret, an attempt to break out, an image and an
+// talk returns a short conversation with a secret, an attempt to break out, an image and an
 // earlier summary.
 func talk() []*chat.Message {
 	asks := said(chat.RoleAssistant, "Looking.")

@@ -32,7 +32,7 @@ func (w *Writer) question(m *input, system, user string) question {
 // chunkerVersion changes whenever messages are divided into parts in another way.
 const chunkerVersion = "parts/1"
 
-// hashOf is a hash of values; the JSON of them keeps apart what belongs apart.
+// hashOf returns a hash of values; the JSON of them keeps apart what belongs apart.
 func hashOf(values ...any) string {
 	b, err := json.Marshal(values)
 	if err != nil {
@@ -42,12 +42,12 @@ func hashOf(values ...any) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// callTokens is the most that the model may answer.
+// callTokens returns the most that the model may answer.
 func (w *Writer) callTokens(m *input) int {
 	return int(w.o.Settings.Size.CallTokens(chat.Tokens(m.prose)))
 }
 
-// prose is what the model says about a part of the messages, checked; an answer that is
+// prose returns what the model says about a part of the messages, checked; an answer that is
 // no summary may be mended once.
 func (w *Writer) prose(ctx context.Context, m *input, previous string, part []*chat.Message) (string, error) {
 	system, user := w.prompt(m, previous, part)
@@ -66,7 +66,7 @@ func (w *Writer) prose(ctx context.Context, m *input, previous string, part []*c
 	return "", &plan.Failure{Code: string(rejected.Code)}
 }
 
-// answer is the answer to a question, bought or bought before, without secrets.
+// answer returns the answer to a question, bought or bought before, without secrets.
 func (w *Writer) answer(ctx context.Context, m *input, q question, repair bool) (string, *Rejection, error) {
 	answers := w.o.Answers
 	if answers == nil {
@@ -137,7 +137,7 @@ func (w *Writer) buy(ctx context.Context, q question) (StoredAnswer, error) {
 	return a, err
 }
 
-// storable is a text as the store can hold it.
+// storable returns a text as the store can hold it.
 func storable(s string) string {
 	m := chat.Message{Content: chat.TextContent(s)}
 	chat.Sanitize(&m)
@@ -152,7 +152,7 @@ func (c *Call) count(a StoredAnswer) {
 	c.Input, c.Cached, c.Output, c.CostMicros, c.Attempts = a.Input, a.Cached, a.Output, a.CostMicros, a.Attempts
 }
 
-// codeOf is why there is no answer, as a code.
+// codeOf returns why there is no answer, as a code.
 func codeOf(err error) string {
 	var failed *llm.Error
 	switch {

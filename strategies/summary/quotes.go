@@ -39,7 +39,7 @@ type quotation struct {
 	before, text, after string
 }
 
-// quotations are those of a line, marks within code excepted.
+// quotations returns those of a line, marks within code excepted.
 func quotations(line string) []quotation {
 	var out []quotation
 	var never [2]rune // marks that close nothing in the rest of the line
@@ -77,7 +77,7 @@ func opensQuote(s string, i int) bool {
 	return i+1 < len(s) && !isSpace(s[i+1])
 }
 
-// closeQuote is where the quotation that began at i ends, or -1.
+// closeQuote returns where the quotation that began at i ends, or -1.
 func closeQuote(s string, i int, opening, closing rune) int {
 	for j := i; j < len(s); {
 		r, size := utf8.DecodeRuneInString(s[j:])
@@ -143,7 +143,7 @@ type userQuote struct {
 	claimed bool
 }
 
-// userQuotes are the quotations of the user in a summary: attributed to him where they
+// userQuotes returns the quotations of the user in a summary: attributed to him where they
 // stand, in a list of what he said, or in the section of the active task.
 func userQuotes(text string, sections []Section) []userQuote {
 	var out []userQuote
@@ -189,7 +189,7 @@ func isItem(line string) bool {
 // gap separates what a quotation holds word for word: dots, remarks in brackets, masks.
 var gap = regexp.MustCompile(`\.{2,}|…|\[[^\[\]]{0,200}\]|\*{3,}|<[^<>]{0,80}>`)
 
-// pieces are the parts of a quotation that have to stand somewhere, as words; those
+// pieces returns the parts of a quotation that have to stand somewhere, as words; those
 // that say too little are left out.
 func pieces(quote string) []string {
 	var out []string

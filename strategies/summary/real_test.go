@@ -61,7 +61,7 @@ func recorded(t *testing.T, name string, do func(file string, s *chat.Session)) 
 	}
 }
 
-// honest is a plausible summary of a conversation, with words of the user, of the
+// honest returns a plausible summary of a conversation, with words of the user, of the
 // assistant and of tools in it, and what they are about.
 func honest(ms []chat.Message) string {
 	var asks, did, files, outcomes []string
@@ -133,7 +133,7 @@ func honest(ms []chat.Message) string {
 	return b.String()
 }
 
-// masked is a text without secrets.
+// masked returns a text without secrets.
 func masked(s string) string {
 	s, _ = redact.Redact(s)
 	return s

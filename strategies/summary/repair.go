@@ -1,6 +1,6 @@
 package summary
 
-// RepairNote is what to tell a model whose answer was rejected, for one more attempt.
+// RepairNote returns what to tell a model whose answer was rejected, for one more attempt.
 // It is empty where another attempt with the same material is of no use.
 func RepairNote(r Rejection) string {
 	const again = "Write the notes again, from the beginning and in full. "

@@ -97,7 +97,7 @@ type Call struct {
 	Attempts   int    `json:"attempts,omitempty"`
 }
 
-// String is the call on one line.
+// String returns the call on one line.
 func (c Call) String() string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }

@@ -31,7 +31,7 @@ const (
 	writings
 )
 
-// String is the name of the script.
+// String returns the name of the script.
 func (w writing) String() string {
 	return [writings]string{
 		"", "Latin", "Cyrillic", "Greek", "Arabic", "Hebrew", "Devanagari", "Bengali", "Tamil", "Thai", "Georgian", "Armenian", "Hangul", "Han", "other",
@@ -168,7 +168,7 @@ func (c *counts) total() (n int) {
 	return n
 }
 
-// foreign is the most frequent script but the Latin one, which is that of code and
+// foreign returns the most frequent script but the Latin one, which is that of code and
 // names everywhere.
 func (c *counts) foreign() writing {
 	top := noWriting
@@ -180,7 +180,7 @@ func (c *counts) foreign() writing {
 	return top
 }
 
-// voteOf is the script that a message of the user is written in, noWriting where it
+// voteOf returns the script that a message of the user is written in, noWriting where it
 // says too little. The first and the last line tell, for what is pasted stands between
 // or below; only if those are too short does all of it.
 func voteOf(text string) writing {

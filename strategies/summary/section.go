@@ -19,7 +19,7 @@ type Section struct {
 // ActiveTask is the title of the section that Assemble fills.
 const ActiveTask = "Active task"
 
-// DefaultSections are those of a handoff, in order. The slice is the caller's.
+// DefaultSections returns those of a handoff, in order. The slice is the caller's.
 func DefaultSections() []Section {
 	return []Section{
 		{Title: ActiveTask, Ask: "The latest thing the user asked for that is not done yet, word for word between quotation marks. Work resumes from here."},
@@ -72,7 +72,7 @@ func partsOf(text string, sections []Section) []part {
 	return parts
 }
 
-// fenceAfter is the fence that is open behind a line, where open was before it. Models
+// fenceAfter returns the fence that is open behind a line, where open was before it. Models
 // end a sentence behind a closing fence, so signs may follow it.
 func fenceAfter(open, line string) string {
 	line = strings.TrimLeft(line, " \t")
@@ -107,7 +107,7 @@ func headingOf(line string, sections []Section) (title string, ok bool) {
 	return title, slices.ContainsFunc(sections, func(s Section) bool { return sameTitle(s.Title, title) })
 }
 
-// plainTitle is a heading without numbers, emphasis and a colon.
+// plainTitle returns a heading without numbers, emphasis and a colon.
 func plainTitle(s string) string {
 	s = strings.TrimSpace(s)
 	if n := len(s) - len(strings.TrimLeft(s, "0123456789")); n > 0 && n < 4 && n < len(s) && (s[n] == '.' || s[n] == ')') {
@@ -131,7 +131,7 @@ func sameTitle(a, b string) bool {
 	}
 }
 
-// nextLetter is the first letter or digit of s in small, 0 for none, and what follows.
+// nextLetter returns the first letter or digit of s in small, 0 for none, and what follows.
 func nextLetter(s string) (rune, string) {
 	for i, r := range s {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {

@@ -82,14 +82,14 @@ func (e *SourceIndex) AddPrevious(summary string) {
 	e.others.add(summary)
 }
 
-// Tokens are those of all messages, and of the previous summary.
+// Tokens returns those of all messages, and of the previous summary.
 func (e *SourceIndex) Tokens() chat.Tokens { return e.tokens }
 
 // LastUser returns the newest message of the user, its middle left out where it is long;
 // empty for none.
 func (e *SourceIndex) LastUser() string { return e.last }
 
-// Script is the name of the script that most of the user's messages are written in,
+// Script returns the name of the script that most of the user's messages are written in,
 // empty where that is not known.
 func (e *SourceIndex) Script() string {
 	for w := latin; w < writings; w++ {
@@ -142,7 +142,7 @@ func (p *phrases) add(text string) {
 	}
 }
 
-// share is the part of the runs of the words that is in the set.
+// share returns the part of the runs of the words that is in the set.
 func (p *phrases) share(words string) float64 {
 	if p.bits == nil {
 		return 0
@@ -188,7 +188,7 @@ func (p *phrases) hashes(words []byte) func(func(uint64) bool) {
 	}
 }
 
-// bounded is a text, or where it is longer than n characters its head and its tail
+// bounded returns a text, or where it is longer than n characters its head and its tail
 // around a note that says how much is missing.
 func bounded(s string, n int) string {
 	if !str.Longer(s, n) {

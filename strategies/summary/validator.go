@@ -92,13 +92,13 @@ type Accepted struct {
 	Unquoted int
 }
 
-// Check is why an answer is rejected, nil if it is not.
+// Check returns why an answer is rejected, nil if it is not.
 func (g Validator) Check(a Answer) *Rejection {
 	_, r := g.Read(a)
 	return r
 }
 
-// Read is what an answer is worth: an accepted text, or why there is none. Secrets are
+// Read returns what an answer is worth: an accepted text, or why there is none. Secrets are
 // redacted and never a reason to reject.
 func (g Validator) Read(a Answer) (Accepted, *Rejection) {
 	if r := g.finish(a); r != nil {
@@ -124,7 +124,7 @@ func (g Validator) Read(a Answer) (Accepted, *Rejection) {
 	return Accepted{Text: text, Redacted: redacted, Unquoted: dropped}, nil
 }
 
-// evidence is what there is, none without any.
+// evidence returns what there is, none without any.
 func (g Validator) evidence() *SourceIndex {
 	if g.Evidence == nil {
 		return &SourceIndex{}

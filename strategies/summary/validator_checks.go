@@ -136,7 +136,7 @@ func toolSyntax(text string) *Rejection {
 	return nil
 }
 
-// outsideCode is a text without its fences and inline code.
+// outsideCode returns a text without its fences and inline code.
 func outsideCode(text string) string {
 	var b strings.Builder
 	fence := ""

@@ -36,7 +36,7 @@ func asked(texts ...string) *SourceIndex {
 	return evidenceOf(ms...)
 }
 
-// notes is an answer with all sections, some of them as given.
+// notes returns an answer with all sections, some of them as given.
 func notes(bodies map[string]string) string {
 	var b strings.Builder
 	for _, s := range DefaultSections() {

@@ -9,7 +9,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
-// whole is the summary that is stored: the model's prose, with what has to be exact
+// whole returns the summary that is stored: the model's prose, with what has to be exact
 // taken from the messages themselves, and the references beside it.
 func (w *Writer) whole(m *input, prose string) (string, error) {
 	if !m.custom() && !m.task.Followed {
@@ -35,7 +35,7 @@ func (w *Writer) whole(m *input, prose string) (string, error) {
 // prompt of the next one.
 const updatedLine = "\n\n(Brought up to date: %d times.)"
 
-// retold is a summary as the next prompt shows it: what is not prose is made anew.
+// retold returns a summary as the next prompt shows it: what is not prose is made anew.
 func retold(summary string) string {
 	prose, _ := extract.Split(summary)
 	return str.Trim(updated().ReplaceAllString(prose, ""))
@@ -43,7 +43,7 @@ func retold(summary string) string {
 
 func updated() *regexp.Regexp { return regexp.MustCompile(`\(Brought up to date: (\d{1,6}) times\.\)`) }
 
-// updatesOf is how often a summary was brought up to date.
+// updatesOf returns how often a summary was brought up to date.
 func updatesOf(summary string) int {
 	found := updated().FindStringSubmatch(summary)
 	if found == nil {

@@ -112,7 +112,7 @@ func (w *Writer) Write(ctx context.Context, t plan.Task) (string, error) {
 	return "", err
 }
 
-// extract is a summary that no model wrote.
+// extract returns a summary that no model wrote.
 func (w *Writer) extract(m *input) (string, error) {
 	text := m.digest.Text(m.limit)
 	if text == "" || roughly(text) >= m.report.CoveredTokens {
@@ -122,7 +122,7 @@ func (w *Writer) extract(m *input) (string, error) {
 	return text, nil
 }
 
-// tooLarge is why a summary is none that is not smaller than what it covers.
+// tooLarge returns why a summary is none that is not smaller than what it covers.
 func tooLarge() error { return &plan.Failure{Code: string(CodeTooLarge)} }
 
 // mark says that something stood here, and no more.

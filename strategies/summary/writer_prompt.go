@@ -6,7 +6,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// prompt is what the model is asked about a part of the messages.
+// prompt returns what the model is asked about a part of the messages.
 func (w *Writer) prompt(m *input, previous string, part []*chat.Message) (system, user string) {
 	return Prompt{
 		Budget: chat.Tokens(m.prose), Focus: m.focus, Custom: m.instruction,
@@ -59,7 +59,7 @@ func (w *Writer) bound(m *input, model llm.Profile) {
 	}
 }
 
-// room is how many tokens of messages one prompt can hold, beside a previous summary
+// room returns how many tokens of messages one prompt can hold, beside a previous summary
 // and all that frames them.
 func (w *Writer) room(m *input, model llm.Profile) (int, error) {
 	system, user := w.prompt(m, "-", nil) // an update is asked for with more words

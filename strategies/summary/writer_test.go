@@ -39,7 +39,7 @@ func conversation(turns int) []*chat.Message {
 	return out
 }
 
-// model is a client whose only server plays steps.
+// model returns a client whose only server plays steps.
 func model(t *testing.T, change func(*llm.Config), steps ...llmtest.Step) (*llm.Client, *llmtest.Server) {
 	t.Helper()
 	server := llmtest.New(steps...)

@@ -35,7 +35,7 @@ type Chars4 struct{}
 // Name is "chars/4".
 func (Chars4) Name() string { return Chars4Name }
 
-// Text is a quarter of the code points of s, rounded down.
+// Text returns a quarter of the code points of s, rounded down.
 func (Chars4) Text(s string) chat.Tokens {
 	if s == "" {
 		return 0

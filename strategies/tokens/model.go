@@ -130,7 +130,7 @@ func ForModel(model string) Counter {
 	return c
 }
 
-// Window is the context window of a model in tokens, DefaultWindow for one that is
+// Window returns the context window of a model in tokens, DefaultWindow for one that is
 // not known. Deployments may have less: a policy's own figure goes before it.
 func Window(model string) (tokens int, known bool) {
 	if f, ok := lookup(model); ok {

@@ -43,7 +43,7 @@ func RequestLength(m *chat.Message) int {
 	return n
 }
 
-// escaped is the length of s in characters, escapes counted as two.
+// escaped returns the length of s in characters, escapes counted as two.
 func escaped(s string) int {
 	return utf8.RuneCountInString(s) + strings.Count(s, "\n") + strings.Count(s, `\`)
 }

@@ -56,7 +56,7 @@ func load(encoding string) (*BPE, error) {
 	return &BPE{name: encoding, enc: enc}, nil
 }
 
-// Name is the name of the encoding.
+// Name returns the name of the encoding.
 func (b *BPE) Name() string { return b.name }
 
 // Text counts s as ordinary text: the names of special tokens in it are text too.

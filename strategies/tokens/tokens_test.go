@@ -49,7 +49,7 @@ func encoding(t testing.TB, name string) *tokens.BPE {
 	return c
 }
 
-// plain is the encoder without this package around it.
+// plain returns the encoder without this package around it.
 func plain(t testing.TB, name string) *tiktoken.Tiktoken {
 	t.Helper()
 	encoding(t, name) // sets the loader

@@ -28,7 +28,7 @@ Use about %d tokens. Begin with %q and write nothing but the summary. Leave out 
 	}
 }
 
-// content is the turns as the summarizer gets them, without secrets.
+// content returns the turns as the summarizer gets them, without secrets.
 func content(turns []Turn, start, end int) string {
 	parts := make([]string, 0, end-start)
 	for i := start; i < end; i++ {

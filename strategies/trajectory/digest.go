@@ -16,7 +16,7 @@ const (
 	narrowest = 40
 )
 
-// Digest is a summary that no model writes: a line for each turn, with how it
+// Digest returns a summary that no model writes: a line for each turn, with how it
 // begins, and for a tool's response with what was called. It is the same for the
 // same turns, holds no secret that Redact finds, and has at most limit characters
 // and a line; where that is too few for all turns, those in the middle are only
@@ -87,7 +87,7 @@ func callsIn(value string) (said string, calls []call) {
 	return firstLine(said), calls
 }
 
-// response is a line about a turn that answers calls, and the calls it leaves open.
+// response returns a line about a turn that answers calls, and the calls it leaves open.
 func response(value string, open []call) (string, []call) {
 	var lines []string
 	for rest := value; ; {
@@ -140,7 +140,7 @@ func tagged(s, tag string) (before, inside, after string, ok bool) {
 	return before, strings.TrimSpace(inside), after, ok
 }
 
-// firstLine is the first line of s that is not blank.
+// firstLine returns the first line of s that is not blank.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	return strings.TrimSpace(s)

@@ -43,7 +43,7 @@ func readLine(raw []byte) (*line, error) {
 	return l, nil
 }
 
-// member is where the value of a key starts and ends in a JSON object, the last one
+// member returns where the value of a key starts and ends in a JSON object, the last one
 // of that name.
 func member(object []byte, key string) (at [2]int, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(object))
@@ -67,7 +67,7 @@ func member(object []byte, key string) (at [2]int, ok bool) {
 	return at, ok
 }
 
-// compressed is the line with the turns of its region replaced by a summary, and
+// compressed returns the line with the turns of its region replaced by a summary, and
 // the notice on the system turns before it.
 func (l *line) compressed(r Region, summary Turn, notice string) ([]byte, error) {
 	turns := slices.Clone(l.rawTurns[:r.Start])

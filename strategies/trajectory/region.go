@@ -2,7 +2,7 @@ package trajectory
 
 import "slices"
 
-// region is what becomes a summary: of what lies between the protected turns as
+// region returns what becomes a summary: of what lies between the protected turns as
 // much as it takes to come down to the target, from the front. It is empty when
 // nothing lies there.
 func (o *Options) region(turns []Turn, costs []int, total int) (start, end int) {
@@ -30,7 +30,7 @@ func (o *Options) region(turns []Turn, costs []int, total int) (start, end int) 
 	return start, end
 }
 
-// between is what no protected turn stands in front of in the first half, or
+// between returns what no protected turn stands in front of in the first half, or
 // behind in the second.
 func (o *Options) between(turns []Turn) (start, end int) {
 	n := len(turns)

@@ -56,7 +56,7 @@ type Options struct {
 	Count func(text string) int
 }
 
-// Defaults are the options of the reference, but that calls are not split from
+// Defaults returns the options of the reference, but that calls are not split from
 // their responses and that a trajectory fails when its summary does.
 func Defaults() Options {
 	return Options{
@@ -187,7 +187,7 @@ func (o *Options) head(turns []Turn) []Turn {
 	return out
 }
 
-// notice is what is added to a system turn.
+// notice returns what is added to a system turn.
 func (o *Options) notice() string {
 	if o.Notice == "" {
 		return ""
@@ -223,7 +223,7 @@ func (o *Options) summary(ctx context.Context, turns []Turn, start, end int, s p
 	return "", fmt.Errorf("%w after %d attempts: %w", ErrNoSummary, o.Attempts, err)
 }
 
-// prefixed is a summary with its prefix exactly once.
+// prefixed returns a summary with its prefix exactly once.
 func prefixed(summary string) string {
 	summary = strings.TrimSpace(summary)
 	for strings.HasPrefix(summary, Prefix) {

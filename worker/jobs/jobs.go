@@ -25,12 +25,12 @@ const (
 	QueueBulk        = "bulk"        // sweeps
 )
 
-// Queues is the weight of every queue.
+// Queues returns the weight of every queue.
 func Queues() map[string]int {
 	return map[string]int{QueueInteractive: 6, QueueDefault: 3, QueueBulk: 1}
 }
 
-// QueueFor is the queue of a trigger (see store.Trigger…).
+// QueueFor returns the queue of a trigger (see store.Trigger…).
 func QueueFor(trigger string) string {
 	switch trigger {
 	case "operator":

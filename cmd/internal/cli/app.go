@@ -135,7 +135,7 @@ func (a *App) SchedulerRole() (Role, error) {
 	return Role{"scheduler", s.Run}, nil
 }
 
-// StoreConfig is what the configuration says of the store.
+// StoreConfig returns what the configuration says of the store.
 func StoreConfig(c config.Config) store.Config {
 	return store.Config{URL: c.Database.URL.Reveal(), Schema: c.Database.Schema, MaxConns: c.PoolSize()}
 }
@@ -148,7 +148,7 @@ func NewPlanner(c config.Config, registry *plan.Registry) *worker.Planner {
 	}
 }
 
-// ParseRedis is where the queue is.
+// ParseRedis returns where the queue is.
 func ParseRedis(c config.Config) (asynq.RedisConnOpt, error) {
 	o, err := asynq.ParseRedisURI(c.Redis.URL.Reveal())
 	if err != nil {

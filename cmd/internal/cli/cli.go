@@ -67,7 +67,7 @@ Exit codes:
     5    doctor found something wrong
     130  interrupted`
 
-// Help is the text under the usage line.
+// Help returns the text under the usage line.
 func (*grammar) Help() string { return description }
 
 // exited carries the exit code of a help text out of the parser.

@@ -102,7 +102,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// database is a fresh, migrated database and a Redis, as an environment.
+// database returns a fresh, migrated database and a Redis, as an environment.
 func database(t *testing.T) []string {
 	t.Helper()
 	dsn := storetest.DB(t, "cli-"+migrations.Fingerprint(), func(ctx context.Context, dsn string) error {

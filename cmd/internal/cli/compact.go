@@ -292,7 +292,7 @@ func writeSteps(e *Env, steps []pipeline.Step) error {
 	return nil
 }
 
-// stepReport is how the summary of a step came about, nil where it wanted none.
+// stepReport returns how the summary of a step came about, nil where it wanted none.
 func stepReport(s pipeline.Step) *summary.Report {
 	switch r := s.Summary.(type) {
 	case nil:
@@ -312,7 +312,7 @@ func sessionName(r store.RunRow) string {
 	return store.Key{Tenant: r.Tenant, Session: r.Session}.String()
 }
 
-// runSteps are the steps of a run's pipeline, as the worker wrote them.
+// runSteps returns the steps of a run's pipeline, as the worker wrote them.
 func runSteps(r store.RunRow) []pipeline.Step {
 	var steps []pipeline.Step
 	if json.Unmarshal(r.Steps, &steps) != nil {

@@ -221,7 +221,7 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	return nil
 }
 
-// config is the configuration with the policy that was asked for.
+// config returns the configuration with the policy that was asked for.
 func (c *compactFileCmd) config(e *Env) (config.Config, error) {
 	preset, err := policy.PresetNamed(c.Policy)
 	switch {
@@ -335,7 +335,7 @@ func (f *compactedFile) json() fileJSON {
 	return out
 }
 
-// stored is the view as messages that can be shown.
+// stored returns the view as messages that can be shown.
 func (f *compactedFile) stored() []store.Stored {
 	covers := map[chat.Seq]chat.Ranges{}
 	for _, w := range f.report.Written {

@@ -102,7 +102,7 @@ func inPlace(by chat.Seq) string {
 	return fmt.Sprintf("message %d", by)
 }
 
-// seqText is a set of seqs as people read it: "4-5, 8".
+// seqText returns a set of seqs as people read it: "4-5, 8".
 func seqText(r chat.Ranges) string {
 	parts := make([]string, len(r))
 	for i, x := range r {

@@ -25,7 +25,7 @@ const talkFile = `{"session_id":"s1","model":"gpt-4o","user":"ada","messages":[
 {"role":"tool","tool_call_id":"b","content":"7"},
 {"role":"assistant","content":"That says 7."}]}`
 
-// talkIn is a folder with the file in it.
+// talkIn returns a folder with the file in it.
 func talkIn(t *testing.T) (dir, path string) {
 	t.Helper()
 	dir = t.TempDir()

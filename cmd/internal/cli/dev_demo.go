@@ -255,7 +255,7 @@ func (d *demo) fill(ctx context.Context) error {
 	return d.look(ctx)
 }
 
-// made is the generated backlog.
+// made returns the generated backlog.
 func (d *demo) made() iter.Seq[Item] {
 	return func(yield func(Item) bool) {
 		for s := range backlog.Generate(backlog.Options{Seed: d.cmd.Seed, Sessions: d.cmd.Sessions, End: time.Now()}) {
@@ -266,7 +266,7 @@ func (d *demo) made() iter.Seq[Item] {
 	}
 }
 
-// rows are all sessions of the demo.
+// rows returns all sessions of the demo.
 func (d *demo) rows(ctx context.Context) ([]store.SessionRow, error) {
 	return d.app.Store.Sessions(ctx, store.SessionFilter{Tenant: d.app.Config.Tenant, Limit: 1 << 30})
 }
@@ -407,7 +407,7 @@ func (d *demo) finish(ctx context.Context) error {
 	return r.verdict()
 }
 
-// tally is the counts of one kind on a line.
+// tally returns the counts of one kind on a line.
 func (r *demoResult) tally(what string) string {
 	var parts []string
 	cost := int64(0)

@@ -44,7 +44,7 @@ func startScript(played llmtest.Script, cfg *config.Config) (*llmtest.Server, er
 	return server, nil
 }
 
-// modelNames are the models that summaries come from, for a line of the demo.
+// modelNames returns the models that summaries come from, for a line of the demo.
 func modelNames(cfg config.Config) string {
 	names := make([]string, len(cfg.LLM.Models))
 	for i, p := range cfg.LLM.Models {

@@ -66,7 +66,7 @@ Examples:
 	return b.String()
 }
 
-// evalHelp are the names of the policies that have one of their own, and what they are.
+// evalHelp returns the names of the policies that have one of their own, and what they are.
 func evalHelp() [][2]string {
 	var out [][2]string
 	for _, p := range append(eval.Baselines(), evalExtractive()) {
@@ -177,7 +177,7 @@ func (c *evalCmd) write(e *Env, r *eval.Result, csv, html outFile, sources []str
 	return r.WriteTable(e.Out)
 }
 
-// options are those of the flags.
+// options returns those of the flags.
 func (c *evalCmd) options(e *Env, cfg config.Config) (eval.Options, error) {
 	o := eval.Options{Jobs: c.Jobs, Samples: c.Samples, Cuts: distinct(c.Cut), Budgets: distinct(c.Budget)}
 	if o.Jobs == 0 {

@@ -41,7 +41,7 @@ func (c *evalCmd) input(ctx context.Context, e *Env) (evalInput, error) {
 	return in, err
 }
 
-// first are the first n of all sessions.
+// first returns the first n of all sessions.
 func first(all iter.Seq2[eval.Session, error], n int) iter.Seq2[eval.Session, error] {
 	return func(yield func(eval.Session, error) bool) {
 		left := n
@@ -56,7 +56,7 @@ func first(all iter.Seq2[eval.Session, error], n int) iter.Seq2[eval.Session, er
 	}
 }
 
-// weighed are the sessions, each of which counts one.
+// weighed returns the sessions, each of which counts one.
 func weighed(all iter.Seq2[eval.Session, error]) iter.Seq2[eval.Session, error] {
 	return func(yield func(eval.Session, error) bool) {
 		for s, err := range all {
@@ -68,7 +68,7 @@ func weighed(all iter.Seq2[eval.Session, error]) iter.Seq2[eval.Session, error] 
 	}
 }
 
-// files are the sessions of files, of any format that import reads.
+// files returns the sessions of files, of any format that import reads.
 func (c *evalCmd) files(ctx context.Context, e *Env, paths []string) (evalInput, error) {
 	if _, err := formats.Lookup(c.Format); err != nil && c.Format != formats.Auto {
 		return evalInput{}, wrong("--format: %w", err)

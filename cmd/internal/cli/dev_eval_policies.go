@@ -17,7 +17,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// programVersion is what results depend on that come from this program's own code.
+// programVersion returns what results depend on that come from this program's own code.
 func programVersion() string {
 	v := newBuildVersion(debug.ReadBuildInfo())
 	return fmt.Sprint(v.Version, v.Revision, v.Modified)
@@ -26,7 +26,7 @@ func programVersion() string {
 // configuredPolicy is the name of the pipeline that the configuration names.
 const configuredPolicy = "configured"
 
-// evalPolicies are the policies of names, which may be lists; without any, those that ask
+// evalPolicies returns the policies of names, which may be lists; without any, those that ask
 // no model. open is called where one of them may ask. All names that are wrong are in the
 // error.
 func evalPolicies(names []string, cfg config.Config, registry *plan.Registry, open func() (summary.Model, error)) ([]eval.Policy, error) {
@@ -56,7 +56,7 @@ func evalPolicies(names []string, cfg config.Config, registry *plan.Registry, op
 	return out, nil
 }
 
-// evalPolicy is the policy of a name.
+// evalPolicy returns the policy of a name.
 func evalPolicy(name string, base policy.Policy, known []eval.Policy, registry *plan.Registry, open func() (summary.Model, error)) (eval.Policy, error) {
 	if i := slices.IndexFunc(known, func(p eval.Policy) bool { return p.Name == name }); i >= 0 {
 		return known[i], nil
@@ -93,7 +93,7 @@ func splitPolicies(lists []string) []string {
 	return out
 }
 
-// evalPipeline is the policy of a preset, of the configuration, or of strategies with
+// evalPipeline returns the policy of a preset, of the configuration, or of strategies with
 // "+" between them.
 func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry *plan.Registry, open func() (summary.Model, error)) (eval.Policy, error) {
 	if preset, err := policy.PresetNamed(name); err == nil {

@@ -20,7 +20,7 @@ const (
 	modelDoc    = "the summary that the configured models write, with references; never measured unless it is named"
 )
 
-// evalExtractive is the policy that writes a summary of what is before the cut, by itself
+// evalExtractive returns the policy that writes a summary of what is before the cut, by itself
 // and not as a step of a pipeline, without a model.
 func evalExtractive() eval.Policy {
 	return eval.Summary("extractive", "the summary with references that no model writes", extract.Version+" "+programVersion(),
@@ -33,7 +33,7 @@ func evalExtractive() eval.Policy {
 		})
 }
 
-// evalModel is the same with the models of the configuration.
+// evalModel returns the same with the models of the configuration.
 func evalModel(settings policy.Summary, models summary.Model) eval.Policy {
 	return eval.Summary(modelPolicy, modelDoc,
 		models.Identity()+summary.PromptVersion+extract.Version+programVersion(), func(ctx context.Context, in eval.Input) (string, eval.Usage, error) {

@@ -17,7 +17,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
-// evalFile is a file of eight short talks about orders; the last has nothing to
+// evalFile returns a file of eight short talks about orders; the last has nothing to
 // measure.
 func evalFile(t *testing.T) (dir, path string) {
 	t.Helper()

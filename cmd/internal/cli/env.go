@@ -33,7 +33,7 @@ type Env struct {
 	now     func() time.Time
 }
 
-// Config is the configuration from all sources, loaded once. The error names
+// Config returns the configuration from all sources, loaded once. The error names
 // everything that is wrong with it.
 func (e *Env) Config() (config.Config, error) {
 	if e.loaded != nil {

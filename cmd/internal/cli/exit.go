@@ -41,7 +41,7 @@ func wrong(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// exitCode is the code of an error that is not nil.
+// exitCode returns the code of an error that is not nil.
 func exitCode(ctx context.Context, err error) int {
 	var exit *exitError
 	switch {

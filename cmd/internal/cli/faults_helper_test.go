@@ -250,7 +250,7 @@ func (p *plant) sweep() {
 	}
 }
 
-// runs is the ledger of a session, oldest first.
+// runs returns the ledger of a session, oldest first.
 func (p *plant) runs(name string) []store.RunRow {
 	p.t.Helper()
 	rows, err := p.store.Runs(p.t.Context(), store.RunFilter{Key: store.Key{Session: name}, Limit: 1000})
@@ -278,7 +278,7 @@ func (p *plant) hold(names ...string) (release func()) {
 	return release
 }
 
-// pids are the database's connections.
+// pids returns the database's connections.
 func (p *plant) pids() (pids []int32) {
 	p.t.Helper()
 	err := p.db.QueryRow(p.t.Context(), `SELECT array_agg(pid) FROM pg_stat_activity WHERE datname = current_database()`).Scan(&pids)
@@ -303,7 +303,7 @@ func (p *plant) ring(session string, delivery int) {
 	}
 }
 
-// pending is how many tasks wait in Redis.
+// pending returns how many tasks wait in Redis.
 func (p *plant) pending() (n int64) {
 	p.t.Helper()
 	for queue := range jobs.Queues() {
@@ -312,7 +312,7 @@ func (p *plant) pending() (n int64) {
 	return n
 }
 
-// number is what a query counts.
+// number returns what a query counts.
 func (p *plant) number(query string, args ...any) (n int) {
 	p.t.Helper()
 	if err := p.db.QueryRow(p.t.Context(), query, args...).Scan(&n); err != nil {

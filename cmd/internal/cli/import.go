@@ -171,7 +171,7 @@ func listCounts(counts map[string]int) string {
 	return strings.Join(all, ", ")
 }
 
-// formatHelp is the part of the help that lists the formats.
+// formatHelp returns the part of the help that lists the formats.
 func formatHelp() string {
 	var b strings.Builder
 	for _, f := range formats.All() {

@@ -124,7 +124,7 @@ type conversations map[string][][]uint64
 // seed is that of the hashes in conversations; they live as long as the process.
 var seed = maphash.MakeSeed()
 
-// name is the id under which a conversation is stored: its own, or with "#2" and
+// name returns the id under which a conversation is stored: its own, or with "#2" and
 // so on behind it where that belongs to another.
 func (c conversations) name(id string, messages []chat.Message) (name string, other bool) {
 	var h maphash.Hash

@@ -156,7 +156,7 @@ func (v value) text() string {
 	return string(v.raw)
 }
 
-// json is the value as JSON: itself where it is, else a string.
+// json returns the value as JSON: itself where it is, else a string.
 func (v value) json() json.RawMessage {
 	if v.raw == nil {
 		return json.RawMessage("null")

@@ -24,7 +24,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// conversation is a session of n turns as a line of JSONL.
+// conversation returns a session of n turns as a line of JSONL.
 func conversation(id string, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"session_id":%q,"model":"gpt-4","messages":[{"role":"system","content":"You help."}`, id)

@@ -257,7 +257,7 @@ func add(sum *map[string]int, more map[string]int) {
 	}
 }
 
-// state is a session's row, empty where there is none.
+// state returns a session's row, empty where there is none.
 func (l *load) state(ctx context.Context, k store.Key) (store.SessionRow, error) {
 	row, err := l.Store.Session(ctx, k)
 	if errors.Is(err, store.ErrNotFound) {

@@ -15,7 +15,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// openModels is the client of the configured models, nil where there are none. limiter
+// openModels returns the client of the configured models, nil where there are none. limiter
 // and cooldowns may be nil: then they are this process's own.
 func openModels(c config.Config, environ []string, logger *slog.Logger, limiter llm.Limiter, cooldowns llm.Cooldowns) (summary.Model, error) {
 	if len(c.LLM.Models) == 0 {

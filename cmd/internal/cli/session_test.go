@@ -19,7 +19,7 @@ import (
 
 var small = []string{"--start=600", "--target=300", "--policy-min-gain-tokens=50"}
 
-// withSession is a database that holds one long session.
+// withSession returns a database that holds one long session.
 func withSession(t *testing.T) []string {
 	t.Helper()
 	db := database(t)

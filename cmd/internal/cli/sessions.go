@@ -65,7 +65,7 @@ func newSessionJSON(c config.Config, r store.SessionRow) sessionJSON {
 	}
 }
 
-// startOf is what a session is compacted above: what the store compares with, else
+// startOf returns what a session is compacted above: what the store compares with, else
 // what the policy says.
 func startOf(c config.Config, r store.SessionRow) chat.Tokens {
 	if r.DueTokens > 0 {

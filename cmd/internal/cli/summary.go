@@ -125,7 +125,7 @@ func loadSummary(ctx context.Context, st *store.Store, id string) (summaryJSON, 
 	return out, nil
 }
 
-// reportOf is how the summary of a run came about: of several, that of the step whose
+// reportOf returns how the summary of a run came about: of several, that of the step whose
 // reason it has, and rather one of a step that got its summary.
 func reportOf(steps json.RawMessage, reason string) (*summary.Report, error) {
 	var all []struct {
@@ -177,7 +177,7 @@ func (s *summaryJSON) print(e *Env) error {
 	return nil
 }
 
-// facts are what is told of a summary beside its text.
+// facts returns what is told of a summary beside its text.
 func (s *summaryJSON) facts() [][2]any {
 	pairs := [][2]any{
 		{"covers", fmt.Sprintf("messages %s, %s tokens (`compactor summary expand %s`)", s.seqs, term.Count(s.CoveredTokens), s.ID)},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// themes is a session about two things, turn by turn, in which a secret was said once.
+// themes returns a session about two things, turn by turn, in which a secret was said once.
 func themes(id string, turns int) string {
 	type message = map[string]any
 	ms := []message{{"role": "system", "content": "You help."}}

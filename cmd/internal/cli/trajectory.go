@@ -135,7 +135,7 @@ func (f *trajectoriesFailed) Error() string {
 	return term.Plural(f.n, "trajectory", "trajectories") + " could not be compressed and passed through as they are"
 }
 
-// options are those of the flags.
+// options returns those of the flags.
 func (c *trajectoryCompressCmd) options(e *Env) (trajectory.Options, error) {
 	o := trajectory.Defaults()
 	if given, ok := e.flags["policy.target_tokens"]; ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/trajectory"
 )
 
-// trajectories is a file with three: one to compress, one within the target, and a
+// trajectories returns a file with three: one to compress, one within the target, and a
 // broken line.
 func trajectories(t *testing.T) (path, broken string) {
 	t.Helper()

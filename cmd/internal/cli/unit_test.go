@@ -24,7 +24,7 @@ import (
 
 func discard() term.Output { return term.Output{W: io.Discard} }
 
-// logPipe is a writer and the lines written to it.
+// logPipe returns a writer and the lines written to it.
 func logPipe(t *testing.T) (io.WriteCloser, iter.Seq[string]) {
 	t.Helper()
 	r, w := io.Pipe()

@@ -257,7 +257,7 @@ func orDash(s string) string {
 	return s
 }
 
-// oneLine is the beginning of a text on one line: white space collapsed, most runes at most.
+// oneLine returns the beginning of a text on one line: white space collapsed, most runes at most.
 func oneLine(text string, most int) string {
 	var b strings.Builder
 	n := 0
@@ -275,7 +275,7 @@ func oneLine(text string, most int) string {
 	return term.Clean(b.String())
 }
 
-// explain is what is to be said of a message beside its text.
+// explain returns what is to be said of a message beside its text.
 func explain(m store.Stored) string {
 	var marks []string
 	if !m.Included {
@@ -314,7 +314,7 @@ func kindMark(name string, m store.Stored) string {
 	return name
 }
 
-// describe is what a message says, does and carries.
+// describe returns what a message says, does and carries.
 func describe(m store.Stored) string {
 	var parts []string
 	if m.Reasoning != "" {

@@ -56,7 +56,7 @@ type Log struct {
 	Format string `yaml:"format"`
 }
 
-// Default is the configuration without any source.
+// Default returns the configuration without any source.
 func Default() Config {
 	return Config{
 		Tenant:    "default",
@@ -78,7 +78,7 @@ func (c Config) PoolSize() int {
 	return min(c.Worker.Concurrency+4, store.DefaultConns)
 }
 
-// File is the path of the file that was read, "" for none.
+// File returns the path of the file that was read, "" for none.
 func (c Config) File() string { return c.file }
 
 // Require reports every one of the given keys that is empty, with the ways to set it.

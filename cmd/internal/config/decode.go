@@ -313,7 +313,7 @@ func (d *decoder) object(key string, n *yaml.Node, target reflect.Value) error {
 
 func form(t reflect.Type) string { return "{" + strings.Join(tags(t), ": …, ") + ": …}" }
 
-// tags are the keys of a struct, one for each field.
+// tags returns the keys of a struct, one for each field.
 func tags(t reflect.Type) []string {
 	out := make([]string, t.NumField())
 	for i := range out {
@@ -332,7 +332,7 @@ func resolve(n *yaml.Node) *yaml.Node {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// shown is a node as it may appear in an error: never a secret.
+// shown returns a node as it may appear in an error: never a secret.
 func (d *decoder) shown(n *yaml.Node, target reflect.Value) string {
 	if _, secret := reflect.TypeAssert[Secret](target); secret {
 		return "the value"

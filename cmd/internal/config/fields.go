@@ -65,13 +65,13 @@ func EnvNames(key string) []string {
 	return names
 }
 
-// FlagName is the command-line flag that sets a key, without its dashes:
+// FlagName returns the command-line flag that sets a key, without its dashes:
 // "database-max-conns" for database.max_conns.
 func FlagName(key string) string {
 	return strings.NewReplacer(".", "-", "_", "-").Replace(key)
 }
 
-// nearest is the candidate that a mistyped name most likely means, "" for none.
+// nearest returns the candidate that a mistyped name most likely means, "" for none.
 func nearest(name string, candidates []string) string {
 	best, limit := "", max(1, len(name)/3)+1
 	for _, c := range candidates {
@@ -82,7 +82,7 @@ func nearest(name string, candidates []string) string {
 	return best
 }
 
-// distance is the number of bytes to insert, delete, replace or swap between
+// distance returns the number of bytes to insert, delete, replace or swap between
 // neighbours to get from a to b.
 func distance(a, b string) int {
 	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}

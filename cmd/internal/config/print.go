@@ -44,7 +44,7 @@ func (c Config) Print(o term.Output) error {
 	return t.Write()
 }
 
-// text is a value on one line.
+// text returns a value on one line.
 func text(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case time.Duration:

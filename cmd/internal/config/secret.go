@@ -13,10 +13,10 @@ const mask = "xxxxx"
 // password is masked; Reveal gives it whole.
 type Secret string
 
-// Reveal is the connection string as it was given. Only what connects calls it.
+// Reveal returns the connection string as it was given. Only what connects calls it.
 func (s Secret) Reveal() string { return string(s) }
 
-// String is the connection string without its password.
+// String returns the connection string without its password.
 func (s Secret) String() string {
 	if s != "" && !strings.Contains(string(s), "://") && !strings.Contains(string(s), "=") {
 		return mask // not a form in which the password can be told from the rest

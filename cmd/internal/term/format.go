@@ -74,7 +74,7 @@ func Percent[N integer](part, whole N) string {
 	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 0, 64) + " %"
 }
 
-// Plural is a count with its noun: "1 session", "1,200 sessions".
+// Plural returns a count with its noun: "1 session", "1,200 sessions".
 func Plural[N integer](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one

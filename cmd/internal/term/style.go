@@ -47,7 +47,7 @@ func Clean(text string) string {
 	}, text)
 }
 
-// Width is the number of columns text takes.
+// Width returns the number of columns text takes.
 func Width(text string) int { return uniseg.StringWidth(text) }
 
 // Truncate cuts text to at most width columns, ending in "…" where it was cut.

@@ -22,10 +22,10 @@ type Column struct {
 	Right bool
 }
 
-// Text is a column of text.
+// Text returns a column of text.
 func Text(name string) Column { return Column{Name: name} }
 
-// Num is a column of numbers, aligned to the right.
+// Num returns a column of numbers, aligned to the right.
 func Num(name string) Column { return Column{Name: name, Right: true} }
 
 // Styled is a cell that shows its value in a style: Styled{"failed", style.Red}.
@@ -69,7 +69,7 @@ func (t *Table) Row(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
 // Write writes the header and all rows.

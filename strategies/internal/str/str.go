@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Head is the first n characters of s.
+// Head returns the first n characters of s.
 func Head(s string, n int) string {
 	if n <= 0 {
 		return ""
@@ -22,7 +22,7 @@ func Head(s string, n int) string {
 	return s
 }
 
-// Tail is the last n characters of s.
+// Tail returns the last n characters of s.
 func Tail(s string, n int) string {
 	i := len(s)
 	for ; n > 0 && i > 0; n-- {

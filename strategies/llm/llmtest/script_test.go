@@ -59,7 +59,7 @@ func post(t *testing.T, url, system, user string) (status int, body string, err 
 	return resp.StatusCode, string(got), err
 }
 
-// said is the answer's text.
+// said returns the answer's text.
 func said(t *testing.T, body string) string {
 	t.Helper()
 	var b struct {

@@ -53,10 +53,10 @@ type Server struct {
 	closing sync.Once
 }
 
-// New is a server that plays the steps and then behaves normally.
+// New returns a server that plays the steps and then behaves normally.
 func New(steps ...Step) *Server { return Script{Steps: steps}.Server() }
 
-// Server is a server that plays the script.
+// Server returns a server that plays the script.
 func (s Script) Server() *Server {
 	return &Server{steps: slices.Clone(s.Steps), loop: s.Loop, closed: make(chan struct{})}
 }
@@ -92,14 +92,14 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Requests are those that came so far, in order.
+// Requests returns those that came so far, in order.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Calls is how many requests came.
+// Calls returns how many requests came.
 func (s *Server) Calls() int { return len(s.Requests()) }
 
 // Paid is for how many of them usage was reported.
@@ -203,7 +203,7 @@ func joined(a, b string) string {
 	return a + "\n\n" + b
 }
 
-// content is a text, or the texts of a list of parts.
+// content returns a text, or the texts of a list of parts.
 func content(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

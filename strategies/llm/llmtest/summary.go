@@ -18,7 +18,7 @@ type language struct {
 	thinking string
 }
 
-// languages are those that are told apart by their letters. The first is for
+// languages returns those that are told apart by their letters. The first is for
 // everything else.
 func languages() []language {
 	return []language{
@@ -35,7 +35,7 @@ func languages() []language {
 	}
 }
 
-// languageOf is the language of the letters in a text. Prompts are English around
+// languageOf returns the language of the letters in a text. Prompts are English around
 // what is said in another language, and so is code, so that a sixth of the letters
 // is enough for another one.
 func languageOf(text string) language {
@@ -66,7 +66,7 @@ func languageOf(text string) language {
 	return all[best]
 }
 
-// another is a language with other letters.
+// another returns a language with other letters.
 func another(l language) language {
 	all := languages()
 	if l.name == all[0].name {
@@ -75,7 +75,7 @@ func another(l language) language {
 	return all[0]
 }
 
-// userTurns is what the user says in a prompt whose turns begin "[USER]: ", else the
+// userTurns returns what the user says in a prompt whose turns begin "[USER]: ", else the
 // whole prompt.
 func userTurns(prompt string) string {
 	var b strings.Builder
@@ -96,7 +96,7 @@ func userTurns(prompt string) string {
 	return b.String()
 }
 
-// sections are the headings that a prompt asks for, each once: those of the
+// sections returns the headings that a prompt asks for, each once: those of the
 // instruction, or where it has none, those of the rest. There, headings of the
 // conversation are among them: nothing tells them apart, and a section too many does
 // no harm. The last ones are kept, as what is asked for stands at the end.
@@ -133,7 +133,7 @@ func names(text string) []string {
 	return found
 }
 
-// summary is a plausible summary of a prompt in a language: each section that is
+// summary returns a plausible summary of a prompt in a language: each section that is
 // asked for, with a sentence about something that the conversation names.
 func summary(system, user string, l language) string {
 	about := names(userTurns(user))

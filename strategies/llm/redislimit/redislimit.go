@@ -35,7 +35,7 @@ type Limiter struct {
 	retry time.Time // when Redis is asked again while it is away
 }
 
-// New is a limiter on a connection, which stays the caller's. log hears once when
+// New returns a limiter on a connection, which stays the caller's. log hears once when
 // Redis goes away and once when it is back.
 func New(client redis.Scripter, log *slog.Logger) *Limiter {
 	return &Limiter{redis: client, script: redis.NewScript(reserve), local: llm.NewLocalLimiter(), log: log}

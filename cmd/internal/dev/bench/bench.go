@@ -126,7 +126,7 @@ func (s *system) work(ctx context.Context, do func(context.Context) error) error
 	return g.Wait()
 }
 
-// truncating is a policy of the truncation class: metadata decides everything.
+// truncating returns a policy of the truncation class: metadata decides everything.
 func truncating(start, target chat.Tokens) policy.Policy {
 	p := policy.Default()
 	p.Pipeline = []policy.Step{{Strategy: "truncation"}}
@@ -135,7 +135,7 @@ func truncating(start, target chat.Tokens) policy.Policy {
 	return p
 }
 
-// session is a history of n messages of size octets and count tokens each: a
+// session returns a history of n messages of size octets and count tokens each: a
 // system prompt, then turns of a question, a tool call, its result and an answer.
 func session(n, size int, count chat.Tokens, first bool) []store.NewMessage {
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog; ", size/45+1)[:size]
@@ -179,7 +179,7 @@ func poll(ctx context.Context, interval time.Duration, ok func() (bool, error)) 
 	}
 }
 
-// peakMemory is the highest resident size of this process since resetPeak, in
+// peakMemory returns the highest resident size of this process since resetPeak, in
 // bytes; 0 where the system does not tell.
 func peakMemory() int64 {
 	raw, err := os.ReadFile("/proc/self/status")

@@ -48,7 +48,7 @@ type point struct {
 	Title           string
 }
 
-// charts are the three measures at a cut, one under the other where there is no room.
+// charts returns the three measures at a cut, one under the other where there is no room.
 func charts(r *Result, cut float64) []chart {
 	var widest float64
 	for _, f := range r.Figures {
@@ -102,7 +102,7 @@ func charts(r *Result, cut float64) []chart {
 	return out
 }
 
-// policies are the names of the policies, in order.
+// policies returns the names of the policies, in order.
 func (r *Result) policies() []string {
 	var out []string
 	seen := map[string]bool{}

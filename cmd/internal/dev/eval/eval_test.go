@@ -66,7 +66,7 @@ func sequence(all []eval.Session) iter.Seq2[eval.Session, error] {
 	}
 }
 
-// counted are the baselines, which add to calls whenever one is asked.
+// counted returns the baselines, which add to calls whenever one is asked.
 func counted(calls *atomic.Int64) []eval.Policy {
 	all := eval.Baselines()
 	for i := range all {
@@ -86,7 +86,7 @@ func options(calls *atomic.Int64) eval.Options {
 	}
 }
 
-// written is all that a result can be written as.
+// written returns all that a result can be written as.
 func written(t *testing.T, r *eval.Result) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -357,7 +357,7 @@ func TestAPipelineWorksTowardsTheBudget(t *testing.T) {
 	}
 }
 
-// played is a client of a model that plays steps.
+// played returns a client of a model that plays steps.
 func played(t *testing.T, steps ...llmtest.Step) *llm.Client {
 	t.Helper()
 	server := llmtest.New(steps...)

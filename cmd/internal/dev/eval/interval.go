@@ -35,7 +35,7 @@ type series struct{ over, under []float64 }
 
 func newSeries(n int) series { return series{make([]float64, n), make([]float64, n)} }
 
-// value is the figure of all sessions; ok is false where there is nothing to divide by.
+// value returns the figure of all sessions; ok is false where there is nothing to divide by.
 func (s series) value() (v float64, ok bool) {
 	var over, under float64
 	for i := range s.over {
@@ -70,7 +70,7 @@ func draw(n int, all []series) [][]float64 {
 	return out
 }
 
-// middle is the interval that holds the middle of values; nil where there are none.
+// middle returns the interval that holds the middle of values; nil where there are none.
 func middle(values []float64) *Interval {
 	values = slices.DeleteFunc(values, math.IsNaN)
 	if len(values) == 0 {
@@ -81,7 +81,7 @@ func middle(values []float64) *Interval {
 	return &Interval{quantile(values, tail), quantile(values, 1-tail)}
 }
 
-// quantile is the value below which the share q of sorted values lies, between two of
+// quantile returns the value below which the share q of sorted values lies, between two of
 // them in proportion.
 func quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// direct is the interval of a pooled figure, and of the difference of two, computed
+// direct returns the interval of a pooled figure, and of the difference of two, computed
 // from lists of sessions that are really put together.
 func direct(n int, figure func(sessions []int) float64) Interval {
 	r := rand.New(rand.NewPCG(seed, uint64(n)))

@@ -64,7 +64,7 @@ type Policy struct {
 	Keep func(ctx context.Context, in Input) (Kept, error)
 }
 
-// Baselines are the policies of package retention.
+// Baselines returns the policies of package retention.
 func Baselines() []Policy {
 	var out []Policy
 	for _, b := range retention.Baselines() {
@@ -78,7 +78,7 @@ func Baselines() []Policy {
 	return out
 }
 
-// Summary is the policy that keeps one message, the text that write makes of the
+// Summary returns the policy that keeps one message, the text that write makes of the
 // input, and the system messages. definition names everything the text depends on:
 // whoever changes how it is made changes that.
 func Summary(name, doc, definition string, write func(ctx context.Context, in Input) (string, Usage, error)) Policy {
@@ -110,7 +110,7 @@ type Build struct {
 	Version string
 }
 
-// Pipeline is the policy that runs the pipeline of p. Its target is the budget and
+// Pipeline returns the policy that runs the pipeline of p. Its target is the budget and
 // the system messages, counted as the measure counts; the window, for strategies
 // that go by it, is the one of which that target is p's own share. p says whether
 // the oldest groups go where the steps end above the target. The error names what is
@@ -159,7 +159,7 @@ func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 	}}, nil
 }
 
-// share is what the target of p is of its window.
+// share returns what the target of p is of its window.
 func share(p policy.Policy) float64 {
 	if p.StartTokens > 0 {
 		return float64(p.TargetTokens) / float64(p.StartTokens)
@@ -174,7 +174,7 @@ func pipelineOf(p policy.Policy, b Build, target chat.Tokens) (pipeline.Pipeline
 	return strategies.Build(b.Registry, p, limits, summary.Options{Model: b.Model, Manual: true})
 }
 
-// UsageOf is what a summary took.
+// UsageOf returns what a summary took.
 func UsageOf(r *summary.Report) Usage {
 	var u Usage
 	if r == nil {

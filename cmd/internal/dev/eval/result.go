@@ -117,7 +117,7 @@ const (
 	measures
 )
 
-// parts is what a row adds to each measure; nil adds nothing.
+// parts returns what a row adds to each measure; nil adds nothing.
 func (r *Row) parts() (over, under [measures]float64) {
 	if r == nil {
 		return over, under
@@ -180,7 +180,7 @@ func compare(a, b *measured) int {
 	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.hash, b.hash))
 }
 
-// recorded is the figure of the summaries that were found in sessions.
+// recorded returns the figure of the summaries that were found in sessions.
 func recorded(done []*measured) *Figure {
 	var rows []*Row
 	for _, m := range slices.SortedStableFunc(slices.Values(done), compare) {
@@ -264,12 +264,12 @@ func (r *runner) figures(out *Result, cut int, c Cut, sessions []*measured) {
 	}
 }
 
-// policy is the place of the policy of a name.
+// policy returns the place of the policy of a name.
 func (r *runner) policy(name string) int {
 	return slices.IndexFunc(r.Policies, func(p Policy) bool { return p.Name == name })
 }
 
-// column is what one series came to in each draw, or what it came to minus another.
+// column returns what one series came to in each draw, or what it came to minus another.
 func column(draws [][]float64, k, minus int) []float64 {
 	out := make([]float64, len(draws))
 	for b, row := range draws {

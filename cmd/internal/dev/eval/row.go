@@ -37,7 +37,7 @@ type Row struct {
 	Text *string `json:"text,omitempty"`
 }
 
-// newRow is a score in numbers.
+// newRow returns a score in numbers.
 func newRow(c *retention.Case, s retention.Score) Row {
 	return Row{
 		Before: c.Tokens, Kept: s.Tokens, Needs: len(c.Needs), StrictNeeds: c.Strict, Loose: s.Loose, Keyed: s.Keyed, Strict: s.Strict,
@@ -65,7 +65,7 @@ func (s *Session) hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// key is the key of a row.
+// key returns the key of a row.
 func key(session string, cut, budget float64, p *Policy) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%v\n%v\n%s", session, cut, budget, p.Definition))
 	return hex.EncodeToString(sum[:16])
@@ -74,7 +74,7 @@ func key(session string, cut, budget float64, p *Policy) string {
 // maxSample is how many characters of a kept text are shown.
 const maxSample = 20_000
 
-// sample is what was kept as a person reads it: the text, where it is one message,
+// sample returns what was kept as a person reads it: the text, where it is one message,
 // else every message behind its role.
 func sample(kept []chat.Message) *string {
 	var said []*chat.Message

@@ -63,7 +63,7 @@ func (s *State) read(path string) error {
 	return err
 }
 
-// Len is how many rows are known.
+// Len returns how many rows are known.
 func (s *State) Len() int {
 	if s == nil {
 		return 0

@@ -173,12 +173,12 @@ func (r *Result) Notes() []string {
 	return out
 }
 
-// share100 is a share in percent as short as it can be written: "50 %", "0.5 %".
+// share100 returns a share in percent as short as it can be written: "50 %", "0.5 %".
 func share100(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1e8)/1e6, 'f', -1, 64) + " %"
 }
 
-// percent is a figure in percent, "–" for none.
+// percent returns a figure in percent, "–" for none.
 func percent(v *float64) string {
 	if v == nil {
 		return "–"
@@ -186,7 +186,7 @@ func percent(v *float64) string {
 	return strconv.FormatFloat(100**v, 'f', 1, 64) + " %"
 }
 
-// String is the interval in percent: "69.1–75.3".
+// String returns the interval in percent: "69.1–75.3".
 func (i *Interval) String() string {
 	if i == nil {
 		return ""
@@ -204,7 +204,7 @@ func (s signed) String() string {
 	return points(&s.Low) + " to " + points(&s.High)
 }
 
-// points is a difference in percentage points.
+// points returns a difference in percentage points.
 func points(v *float64) string {
 	if v == nil {
 		return "–"
@@ -219,7 +219,7 @@ func points(v *float64) string {
 	return "+" + text
 }
 
-// money is an amount to four decimals, 0 without any.
+// money returns an amount to four decimals, 0 without any.
 func money(v float64) string {
 	if v == 0 {
 		return "0"
@@ -227,7 +227,7 @@ func money(v float64) string {
 	return strconv.FormatFloat(v, 'f', 4, 64)
 }
 
-// readable is a text without control characters but for the ends of lines.
+// readable returns a text without control characters but for the ends of lines.
 func readable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -242,7 +242,7 @@ func readable(text string) string {
 	}, text)
 }
 
-// Names are the names of policies, for errors.
+// Names returns the names of policies, for errors.
 func Names(all []Policy) string {
 	names := make([]string, len(all))
 	for i, p := range all {

@@ -9,7 +9,7 @@ import (
 // maxDepth is how deep arguments may nest; deeper ones are read as plain text.
 const maxDepth = 900
 
-// unescape is the arguments of a call with nothing escaped: the keys, each with a
+// unescape returns the arguments of a call with nothing escaped: the keys, each with a
 // colon behind it, and the values, one a line in their order. Values that are no
 // texts are written as Python writes them (None, True, 1.0). What is no JSON is
 // returned as it is.
@@ -110,7 +110,7 @@ func readObject(d *json.Decoder, depth int) (v value, ok bool) {
 	return v, err == nil
 }
 
-// pythonNumber is a number of JSON as Python prints it.
+// pythonNumber returns a number of JSON as Python prints it.
 func pythonNumber(s string) string {
 	if !strings.ContainsAny(s, ".eE") {
 		if s == "-0" {

@@ -16,7 +16,7 @@ type Baseline struct {
 	Keep      func(pre []chat.Message, budget float64) []chat.Message
 }
 
-// Baselines are all of them. They look at nothing but sizes and roles, and their
+// Baselines returns all of them. They look at nothing but sizes and roles, and their
 // results are no views that a provider would accept.
 func Baselines() []Baseline {
 	return []Baseline{
@@ -40,7 +40,7 @@ func split(ms []chat.Message) (systems, rest []chat.Message) {
 	return systems, rest
 }
 
-// tail is the index of the first of the newest messages that fit.
+// tail returns the index of the first of the newest messages that fit.
 func tail(ms []chat.Message, budget float64) int {
 	i := len(ms)
 	for sum := 0.0; i > 0; i-- {
@@ -89,7 +89,7 @@ func headTail(pre []chat.Message, budget float64) []chat.Message {
 	return append(systems, withoutOrphans(append(head, rest[tail(rest, budget-sum):]...))...)
 }
 
-// stubs is the baseline that cuts tool results to so many characters.
+// stubs returns the baseline that cuts tool results to so many characters.
 func stubs(keep int) func(pre []chat.Message, budget float64) []chat.Message {
 	return func(pre []chat.Message, budget float64) []chat.Message {
 		out := append([]chat.Message(nil), pre...)
@@ -119,7 +119,7 @@ func stubs(keep int) func(pre []chat.Message, budget float64) []chat.Message {
 	}
 }
 
-// head is the first n characters of s.
+// head returns the first n characters of s.
 func head(s string, n int) string {
 	for i := range s {
 		if n == 0 {

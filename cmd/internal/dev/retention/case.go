@@ -17,7 +17,7 @@ const (
 	keptSeen   = 40
 )
 
-// CutIndex is where a session is cut at a share of its tokens: behind the message
+// CutIndex returns where a session is cut at a share of its tokens: behind the message
 // with which the share is reached, and behind the tool results that follow it. It
 // is len(ms) where nothing is left behind the cut.
 func CutIndex(ms []chat.Message, share float64) int {
@@ -45,7 +45,7 @@ type Need struct {
 	Strict bool
 }
 
-// Needed are the identifiers of pre, but not of its system messages, that the user
+// Needed returns the identifiers of pre, but not of its system messages, that the user
 // or the assistant uses in post, in the order of their first use.
 func Needed(pre, post []chat.Message) []Need {
 	known := map[string]extract.Kind{}
@@ -99,7 +99,7 @@ func each(text string, do func(id string, kind extract.Kind)) {
 	})
 }
 
-// ids are the identifiers of a text, once each, by class and within one in the
+// ids returns the identifiers of a text, once each, by class and within one in the
 // order of the text.
 func ids(text string) []string {
 	var byKind [extract.Quoted + 1][]string

@@ -109,7 +109,7 @@ func TestBaselinesStayWithinTheirBudgetAndChangeNothing(t *testing.T) {
 	})
 }
 
-// repeated is a session whose text names few identifiers n times each.
+// repeated returns a session whose text names few identifiers n times each.
 func repeated(n int) []chat.Message {
 	return []chat.Message{
 		say(chat.RoleUser, strings.Repeat("aaaaaaa1 aaaaaa1 /aa/aa/aa/aa 1111 11111 111111\n", n)),

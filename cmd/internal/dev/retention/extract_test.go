@@ -14,7 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/extract"
 )
 
-// recorded are the sessions of a file of recorded conversations, which stand in DATA_DIR
+// recorded returns the sessions of a file of recorded conversations, which stand in DATA_DIR
 // or beside the module.
 func recorded(t *testing.T, name string) []chat.Session {
 	t.Helper()
@@ -79,7 +79,7 @@ func (y *tally) log(t *testing.T, what string) {
 		100*y.tokens/float64(y.sessions), 100*y.references/float64(y.sessions))
 }
 
-// referencesOf is how many characters of a summary are references.
+// referencesOf returns how many characters of a summary are references.
 func referencesOf(text string) int {
 	n, in := 0, false
 	for line := range strings.SplitAfterSeq(text, "\n") {
@@ -183,7 +183,7 @@ func TestChainsOfRecordedConversations(t *testing.T) {
 	}
 }
 
-// usedBy are the identifiers that the user or the assistant writes.
+// usedBy returns the identifiers that the user or the assistant writes.
 func usedBy(ms []chat.Message) map[string]bool {
 	used := map[string]bool{}
 	for i := range ms {

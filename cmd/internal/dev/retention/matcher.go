@@ -111,7 +111,7 @@ func (m *matcher) link(t *tree) {
 	}
 }
 
-// step is the state behind one more octet.
+// step returns the state behind one more octet.
 func (m *matcher) step(at int32, octet byte) int32 {
 	for at != 0 {
 		n := &m.nodes[at]

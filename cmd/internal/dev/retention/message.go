@@ -6,7 +6,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Text is what a message says: its content, and a line for each tool call with its
+// Text returns what a message says: its content, and a line for each tool call with its
 // name and what its arguments come to (see unescape). Reasoning is not said.
 func Text(m *chat.Message) string {
 	s := m.Content.String()
@@ -23,7 +23,7 @@ func Text(m *chat.Message) string {
 	return string(b)
 }
 
-// Tokens is a quarter of the characters of a message: of its content, and of the
+// Tokens returns a quarter of the characters of a message: of its content, and of the
 // names and the arguments of its calls as they were sent. It is exact: quarters of
 // integers are, up to 2^51.
 func Tokens(m *chat.Message) float64 {
@@ -34,7 +34,7 @@ func Tokens(m *chat.Message) float64 {
 	return float64(n) / 4
 }
 
-// Total is the tokens of all messages but those of the system.
+// Total returns the tokens of all messages but those of the system.
 func Total(ms []chat.Message) float64 {
 	var sum float64
 	for i := range ms {

@@ -96,7 +96,7 @@ type key struct {
 	name        string
 }
 
-// measure is what run_file of the script does.
+// measure returns what run_file of the script does.
 func measure(t *testing.T, path string, cuts, budgets []float64) map[key][][]float64 {
 	t.Helper()
 	out := map[key][][]float64{}

@@ -103,7 +103,7 @@ func download(ctx context.Context, log *slog.Logger, cache string, config embedd
 	return fmt.Errorf("install postgres: %w", errors.Join(err, errors.New("the download brought no binaries")))
 }
 
-// cacheDir is where downloaded binaries live: the user's cache folder, or the
+// cacheDir returns where downloaded binaries live: the user's cache folder, or the
 // system's for root, whose own no other user may enter.
 func cacheDir() (string, error) {
 	if unprivileged() != nil {

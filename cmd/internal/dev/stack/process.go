@@ -119,7 +119,7 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], " | ")
 }
 
-// environ is the environment of a server: ours, without what would redirect a
+// environ returns the environment of a server: ours, without what would redirect a
 // Postgres, and with messages that can be read by program.
 func environ() []string {
 	var env []string
