@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,7 +16,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Fault is one thing that is wrong with the configuration.
+// SettingError is one thing that is wrong with the configuration.
 type SettingError struct {
 	// Origin is where it comes from; the zero value where it comes from nowhere.
 	Origin Origin
@@ -25,7 +26,7 @@ type SettingError struct {
 	Problem string
 }
 
-// Error is "compactor.yaml:7: worker.concurrency: 0: want 1 to 10000".
+// Error returns "compactor.yaml:7: worker.concurrency: 0: want 1 to 10000".
 func (f *SettingError) Error() string {
 	s := f.Problem
 	if f.Key != "" {
@@ -78,26 +79,32 @@ func (d *decoder) section(prefix string, n *yaml.Node) {
 	}
 	d.pairs(prefix, n, func(key string, k, v *yaml.Node) {
 		key = d.current(d.at(k), key)
-		if target, ok := d.byKey[key]; ok {
-			if isNull(resolve(v)) {
-				return // "url:" with nothing behind it leaves the default
-			}
+		target, ok := d.byKey[key]
+		switch {
+		case !ok && d.isSection(key):
+			d.section(key, v)
+		case !ok:
+			d.unknown(prefix, key, k)
+		case isNull(resolve(v)): // "url:" with nothing behind it leaves the default
+		default:
 			if o, given := d.origins[key]; given { // by its former key
 				d.faults.addf(d.at(k), key, "given twice, first in line %d", o.Line)
 				return
 			}
-			d.origins[key] = d.at(k)
-			if err := d.value(key, v, target); err != nil {
-				d.faults.addf(d.at(v), key, "%s: %v", d.shown(v, target), err)
-			}
-			return
+			d.set(key, k, v, target)
 		}
-		if d.isSection(key) {
-			d.section(key, v)
-			return
-		}
-		d.unknown(prefix, key, k)
 	})
+}
+
+// set sets the target of a key that stands at k, and notes that it comes from there.
+// It reports whether the value could be read.
+func (d *decoder) set(key string, k, v *yaml.Node, target reflect.Value) bool {
+	d.origins[key] = d.at(k)
+	if err := d.value(key, v, target); err != nil {
+		d.faults.addf(d.at(v), key, "%s: %v", shown(v, target), err)
+		return false
+	}
+	return true
 }
 
 // pairs calls f for every key of a mapping; repeated keys and merge keys are faults.
@@ -135,44 +142,29 @@ func (d *decoder) isSection(key string) bool {
 
 // unknown reports a key that is none, with the one that was probably meant.
 func (d *decoder) unknown(prefix, key string, n *yaml.Node) {
-	keys := slices.Sorted(maps.Keys(d.byKey))
 	var siblings []string
-	for _, k := range keys {
-		if s, rest, ok := cutKey(k, prefix); ok {
-			siblings = append(siblings, s)
-			if rest != "" && rest == n.Value && prefix == "" {
-				siblings = append([]string{k}, siblings...)
-			}
+	misplaced := "" // the right name in another section
+	for _, k := range slices.Sorted(maps.Keys(d.byKey)) {
+		below, ok := k, true
+		if prefix != "" {
+			below, ok = strings.CutPrefix(k, prefix+".")
+		}
+		if ok {
+			name, _, _ := strings.Cut(below, ".")
+			siblings = append(siblings, join(prefix, name))
+		}
+		if _, name, below := strings.Cut(k, "."); below && name == n.Value {
+			misplaced = cmp.Or(misplaced, k)
 		}
 	}
-	hint := nearest(key, siblings)
-	for _, k := range keys { // the right name in the wrong place
-		if _, rest, _ := cutKey(k, ""); hint == "" && rest == n.Value {
-			hint = k
-		}
-	}
-	if hint != "" {
-		hint = ", did you mean " + hint + "?"
-	}
-	d.faults.addf(d.at(n), key, "unknown key%s", hint)
+	d.faults.addf(d.at(n), key, "unknown key%s", didYouMean(cmp.Or(nearest(key, siblings), misplaced)))
 }
 
-// cutKey gives the part of key one level below prefix, as a whole key, and what
-// is below that.
-func cutKey(key, prefix string) (child, rest string, ok bool) {
-	start := 0
-	if prefix != "" {
-		if len(key) <= len(prefix) || key[:len(prefix)] != prefix || key[len(prefix)] != '.' {
-			return "", "", false
-		}
-		start = len(prefix) + 1
+func didYouMean(name string) string {
+	if name == "" {
+		return ""
 	}
-	for i := start; i < len(key); i++ {
-		if key[i] == '.' {
-			return key[:i], key[i+1:], true
-		}
-	}
-	return key, "", true
+	return ", did you mean " + name + "?"
 }
 
 // value sets target from a node. The error says what is wanted instead.
@@ -180,10 +172,6 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 	n = resolve(n)
 	switch target.Interface().(type) {
 	case time.Duration:
-		if n.Kind == yaml.ScalarNode && n.Value == "0" {
-			target.SetInt(0)
-			return nil
-		}
 		v, err := time.ParseDuration(n.Value)
 		if n.Kind != yaml.ScalarNode || err != nil {
 			return errors.New("want a duration such as 500ms, 30s or 10m")
@@ -193,37 +181,28 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 	case map[string]chat.Tokens:
 		return d.windows(key, n, target)
 	case map[string]any:
-		if n.Kind != yaml.MappingNode || n.Decode(target.Addr().Interface()) != nil {
-			return errors.New("want a map of parameters")
-		}
-		return nil
-	case []string:
-		return d.texts(key, n, target)
+		return decode(n, target, "a map of parameters", yaml.MappingNode)
 	}
-	scalar := n.Kind == yaml.ScalarNode
 	switch target.Kind() {
 	case reflect.Slice:
-		return d.structs(key, n, target)
+		return d.list(key, n, target)
 	case reflect.Struct:
 		return d.object(key, n, target)
 	case reflect.String:
-		if !scalar || n.Tag != "!!str" {
-			return errors.New("want text (put it in quotes)")
-		}
-		target.SetString(n.Value)
+		return decode(n, target, "text (put it in quotes)", yaml.ScalarNode, "!!str")
 	case reflect.Bool:
-		if !scalar || n.Tag != "!!bool" {
-			return errors.New("want true or false")
-		}
-		return n.Decode(target.Addr().Interface())
+		return decode(n, target, "true or false", yaml.ScalarNode, "!!bool")
 	case reflect.Float64:
-		if !scalar || n.Tag != "!!float" && n.Tag != "!!int" || n.Decode(target.Addr().Interface()) != nil {
-			return errors.New("want a number such as 0.75")
-		}
-	default: // the integers
-		if !scalar || n.Tag != "!!int" || n.Decode(target.Addr().Interface()) != nil {
-			return errors.New("want a whole number")
-		}
+		return decode(n, target, "a number such as 0.75", yaml.ScalarNode, "!!float", "!!int")
+	default:
+		return decode(n, target, "a whole number", yaml.ScalarNode, "!!int")
+	}
+}
+
+// decode sets target from a node of the kind, and where tags are given of one of them.
+func decode(n *yaml.Node, target reflect.Value, want string, kind yaml.Kind, tags ...string) error {
+	if n.Kind != kind || len(tags) > 0 && !slices.Contains(tags, n.Tag) || n.Decode(target.Addr().Interface()) != nil {
+		return errors.New("want " + want)
 	}
 	return nil
 }
@@ -234,50 +213,27 @@ func (d *decoder) windows(key string, n *yaml.Node, target reflect.Value) error 
 	}
 	out := map[string]chat.Tokens{}
 	d.pairs("", n, func(model string, k, v *yaml.Node) {
-		sub := key + "[" + model + "]"
-		d.origins[sub] = d.at(k)
 		var t chat.Tokens
-		if err := d.value(sub, v, reflect.ValueOf(&t).Elem()); err != nil {
-			d.faults.addf(d.at(v), sub, "%s: %v", show(resolve(v)), err)
-			return
+		if d.set(key+"["+model+"]", k, v, reflect.ValueOf(&t).Elem()) {
+			out[model] = t
 		}
-		out[model] = t
 	})
 	target.Set(reflect.ValueOf(out))
 	return nil
 }
 
-func (d *decoder) texts(key string, n *yaml.Node, target reflect.Value) error {
+// list reads a list of texts, or of maps that each have the keys of a struct.
+func (d *decoder) list(key string, n *yaml.Node, target reflect.Value) error {
 	if n.Kind != yaml.SequenceNode {
-		return errors.New("want a list of texts, such as [a, b]")
-	}
-	var out []string
-	for i, item := range n.Content {
-		sub := key + "[" + strconv.Itoa(i) + "]"
-		d.origins[sub] = d.at(item)
-		var text string
-		if err := d.value(sub, item, reflect.ValueOf(&text).Elem()); err != nil {
-			d.faults.addf(d.at(item), sub, "%s: %v", show(resolve(item)), err)
+		want := "texts, such as [a, b]"
+		if t := target.Type().Elem(); t.Kind() == reflect.Struct {
+			want = form(t)
 		}
-		out = append(out, text)
-	}
-	target.Set(reflect.ValueOf(out))
-	return nil
-}
-
-// structs reads a list of maps, each with the keys of a struct.
-func (d *decoder) structs(key string, n *yaml.Node, target reflect.Value) error {
-	if n.Kind != yaml.SequenceNode {
-		return errors.New("want a list of " + form(target.Type().Elem()))
+		return errors.New("want a list of " + want)
 	}
 	out := reflect.MakeSlice(target.Type(), len(n.Content), len(n.Content))
 	for i, item := range n.Content {
-		sub := key + "[" + strconv.Itoa(i) + "]"
-		d.origins[sub] = d.at(item)
-		item = resolve(item)
-		if err := d.object(sub, item, out.Index(i)); err != nil {
-			d.faults.addf(d.at(item), sub, "%s: %v", show(item), err)
-		}
+		d.set(key+"["+strconv.Itoa(i)+"]", item, item, out.Index(i))
 	}
 	target.Set(out)
 	return nil
@@ -290,22 +246,11 @@ func (d *decoder) object(key string, n *yaml.Node, target reflect.Value) error {
 	}
 	names := tags(target.Type())
 	d.pairs(key, n, func(name string, k, v *yaml.Node) {
-		d.origins[name] = d.at(k)
-		f := slices.Index(names, k.Value)
-		if f < 0 {
-			hint := ": want " + strings.Join(names, ", ")
-			if s := nearest(k.Value, names); s != "" {
-				hint = ", did you mean " + s + "?"
-			}
+		if f := slices.Index(names, k.Value); f < 0 {
+			hint := cmp.Or(didYouMean(nearest(k.Value, names)), ": want "+strings.Join(names, ", "))
 			d.faults.addf(d.at(k), name, "unknown key%s", hint)
-			return
-		}
-		if v = resolve(v); isNull(v) {
-			return
-		}
-		field := target.Field(f)
-		if err := d.value(name, v, field); err != nil {
-			d.faults.addf(d.at(v), name, "%s: %v", d.shown(v, field), err)
+		} else if !isNull(resolve(v)) {
+			d.set(name, k, v, target.Field(f))
 		}
 	})
 	return nil
@@ -333,7 +278,7 @@ func resolve(n *yaml.Node) *yaml.Node {
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
 // shown returns a node as it may appear in an error: never a secret.
-func (d *decoder) shown(n *yaml.Node, target reflect.Value) string {
+func shown(n *yaml.Node, target reflect.Value) string {
 	if _, secret := reflect.TypeAssert[Secret](target); secret {
 		return "the value"
 	}

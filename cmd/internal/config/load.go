@@ -173,10 +173,7 @@ func (d *decoder) environment(env map[string]string) {
 		if !strings.HasPrefix(name, envPrefix) || known[name] || service.MatchString(name) {
 			continue
 		}
-		hint := ""
-		if n := nearest(name, slices.Sorted(maps.Keys(known))); n != "" {
-			hint = ", did you mean " + n + "?"
-		}
+		hint := didYouMean(nearest(name, slices.Sorted(maps.Keys(known))))
 		d.faults.addf(Origin{Source: FromEnv, Name: name}, "", "unknown variable%s", hint)
 	}
 }
@@ -209,6 +206,6 @@ func (d *decoder) text(o Origin, key, text string) {
 		doc = yaml.Node{Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}}}
 	}
 	if err := d.value(key, doc.Content[0], target); err != nil {
-		d.faults.addf(o, key, "%s: %v", d.shown(doc.Content[0], target), err)
+		d.faults.addf(o, key, "%s: %v", shown(doc.Content[0], target), err)
 	}
 }
