@@ -68,27 +68,39 @@ func (s *Store) Session(ctx context.Context, k Key) (SessionRow, error) {
 
 // RunRow is one run of the ledger.
 type RunRow struct {
-	ID                            RunID
-	Tenant, Session               string
-	Trigger, Kind, RequestedBy    string
-	Status, Outcome               string // Outcome is empty until the run has ended
-	ErrorCode, Error              string
-	InForce                       bool
-	Revision                      int64 // the view it made; 0 if it made none
-	Undoes                        RunID // kind undo: the run taken back
-	Steps                         json.RawMessage
-	MessagesBefore, MessagesAfter int64
-	TokensBefore, TokensAfter     int64
-	Utilization                   float64
-	PolicyHash, Worker            string
-	Attempts, Snoozes, Failures   int
-	QueuedAt                      time.Time
-	StartedAt, EndedAt            *time.Time
-	Options                       json.RawMessage
-	Model                         string // that was asked last; empty for none
-	Calls                         int    // of models
-	InputTokens, OutputTokens     int64  // that they were paid for
-	CostMicros                    int64  // millionths of the unit that prices are in
+	ID             RunID           `json:"run"`
+	Tenant         string          `json:"tenant"`
+	Session        string          `json:"session"`
+	Trigger        string          `json:"trigger"`
+	Kind           string          `json:"kind"`
+	RequestedBy    string          `json:"requested_by"`
+	Status         string          `json:"status"`
+	Outcome        string          `json:"outcome"` // empty until the run has ended
+	ErrorCode      string          `json:"error_code,omitempty"`
+	Error          string          `json:"error,omitempty"`
+	InForce        bool            `json:"in_force"`
+	Revision       int64           `json:"revision,omitempty"` // the view it made; 0 if it made none
+	Undoes         RunID           `json:"undoes,omitempty"`   // kind undo: the run taken back
+	Steps          json.RawMessage `json:"-"`
+	MessagesBefore int64           `json:"messages_before"`
+	MessagesAfter  int64           `json:"messages_after"`
+	TokensBefore   int64           `json:"tokens_before"`
+	TokensAfter    int64           `json:"tokens_after"`
+	Utilization    float64         `json:"utilization"`
+	PolicyHash     string          `json:"policy_hash,omitempty"`
+	Worker         string          `json:"worker,omitempty"`
+	Attempts       int             `json:"attempts"`
+	Snoozes        int             `json:"snoozes"`
+	Failures       int             `json:"failures"`
+	QueuedAt       time.Time       `json:"queued_at,omitzero"`
+	StartedAt      *time.Time      `json:"started_at,omitempty"`
+	EndedAt        *time.Time      `json:"ended_at,omitempty"`
+	Options        json.RawMessage `json:"options,omitempty"`
+	Model          string          `json:"model,omitempty"`        // that was asked last; empty for none
+	Calls          int             `json:"model_calls,omitempty"`  // of models
+	InputTokens    int64           `json:"input_tokens,omitempty"` // that they were paid for
+	OutputTokens   int64           `json:"output_tokens,omitempty"`
+	CostMicros     int64           `json:"cost_micros,omitempty"` // millionths of the unit that prices are in
 }
 
 // RunFilter selects runs, newest first; zero fields select all.

@@ -2,12 +2,10 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
@@ -51,39 +49,8 @@ func (c *runsCmd) Validate() error {
 
 // runJSON is a run as scripts get it.
 type runJSON struct {
-	Run            int64           `json:"run"`
-	Tenant         string          `json:"tenant"`
-	Session        string          `json:"session"`
-	Trigger        string          `json:"trigger"`
-	Kind           string          `json:"kind"`
-	RequestedBy    string          `json:"requested_by"`
-	Status         string          `json:"status"`
-	Outcome        string          `json:"outcome"`
-	ErrorCode      string          `json:"error_code,omitempty"`
-	Error          string          `json:"error,omitempty"`
-	InForce        bool            `json:"in_force"`
-	Revision       int64           `json:"revision,omitempty"`
-	Undoes         int64           `json:"undoes,omitempty"`
-	MessagesBefore int64           `json:"messages_before"`
-	MessagesAfter  int64           `json:"messages_after"`
-	TokensBefore   int64           `json:"tokens_before"`
-	TokensAfter    int64           `json:"tokens_after"`
-	Utilization    float64         `json:"utilization"`
-	PolicyHash     string          `json:"policy_hash,omitempty"`
-	Worker         string          `json:"worker,omitempty"`
-	Attempts       int             `json:"attempts"`
-	Snoozes        int             `json:"snoozes"`
-	Failures       int             `json:"failures"`
-	QueuedAt       time.Time       `json:"queued_at,omitzero"`
-	StartedAt      *time.Time      `json:"started_at,omitempty"`
-	EndedAt        *time.Time      `json:"ended_at,omitempty"`
-	Options        json.RawMessage `json:"options,omitempty"`
-	Model          string          `json:"model,omitempty"`
-	Calls          int             `json:"model_calls,omitempty"`
-	InputTokens    int64           `json:"input_tokens,omitempty"`
-	OutputTokens   int64           `json:"output_tokens,omitempty"`
-	CostMicros     int64           `json:"cost_micros,omitempty"`
-	Steps          []stepJSON      `json:"steps,omitempty"`
+	store.RunRow
+	Steps []stepJSON `json:"steps,omitempty"`
 	// Summaries are the ids of what it wrote, for one run.
 	Summaries []string `json:"summaries,omitempty"`
 }
@@ -125,16 +92,8 @@ func newStepsJSON(steps []pipeline.Step) []stepJSON {
 }
 
 func newRunJSON(r store.RunRow) runJSON {
-	out := runJSON{
-		Run: r.ID, Tenant: r.Tenant, Session: r.Session, Trigger: r.Trigger, Kind: r.Kind, RequestedBy: r.RequestedBy,
-		Status: r.Status, Outcome: r.Outcome, ErrorCode: r.ErrorCode, Error: r.Error, InForce: r.InForce, Revision: r.Revision,
-		Undoes: r.Undoes, MessagesBefore: r.MessagesBefore, MessagesAfter: r.MessagesAfter, TokensBefore: r.TokensBefore,
-		TokensAfter: r.TokensAfter, Utilization: r.Utilization, PolicyHash: r.PolicyHash, Worker: r.Worker, Attempts: r.Attempts,
-		Snoozes: r.Snoozes, Failures: r.Failures, QueuedAt: r.QueuedAt.UTC(), StartedAt: r.StartedAt, EndedAt: r.EndedAt, Options: r.Options,
-		Model: r.Model, Calls: r.Calls, InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, CostMicros: r.CostMicros,
-	}
-	out.Steps = newStepsJSON(runSteps(r))
-	return out
+	r.QueuedAt = r.QueuedAt.UTC()
+	return runJSON{RunRow: r, Steps: newStepsJSON(runSteps(r))}
 }
 
 // Run runs the command.

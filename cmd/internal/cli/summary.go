@@ -181,7 +181,7 @@ func (s *summaryJSON) print(e *Env) error {
 func (s *summaryJSON) facts() [][2]any {
 	pairs := [][2]any{
 		{"covers", fmt.Sprintf("messages %s, %s tokens (`compactor summary expand %s`)", s.seqs, term.Count(s.CoveredTokens), s.ID)},
-		{"run", fmt.Sprintf("%d, %s, %s", s.Run.Run, s.Run.Trigger, s.Run.Outcome)},
+		{"run", fmt.Sprintf("%d, %s, %s", s.Run.ID, s.Run.Trigger, s.Run.Outcome)},
 	}
 	size := term.Count(int64(s.Tokens)) + " tokens"
 	r := s.Report
@@ -252,11 +252,9 @@ func (c *summaryExpandCmd) Run(ctx context.Context, e *Env) error {
 		}
 	}
 	if e.JSON {
-		out := make([]messageJSON, len(msgs))
-		for i, m := range msgs {
-			if out[i], err = newMessageJSON(m); err != nil {
-				return err
-			}
+		out, err := messagesJSON(msgs)
+		if err != nil {
+			return err
 		}
 		return term.JSON(e.Out.W, map[string]any{"id": c.ID, "session": row.Key.Session, "summary_of": row.SummaryOf.String(), "messages": out})
 	}

@@ -86,8 +86,8 @@ func TestASummaryIsTraceable(t *testing.T) {
 
 	// There …
 	shown := decode[summaryJSON](t, invoke(t, db, "summary", "show", last, "--json").want(t, 0))
-	if shown.Run.Run != second.Run || shown.SummaryOf != summaries[last].SummaryOf || !shown.InView || shown.CoveredTokens == 0 || shown.References == "" {
-		t.Errorf("summary of %s by run %d, want %s and %d: %+v", shown.SummaryOf, shown.Run.Run, summaries[last].SummaryOf, second.Run, shown)
+	if shown.Run.ID != second.ID || shown.SummaryOf != summaries[last].SummaryOf || !shown.InView || shown.CoveredTokens == 0 || shown.References == "" {
+		t.Errorf("summary of %s by run %d, want %s and %d: %+v", shown.SummaryOf, shown.Run.ID, summaries[last].SummaryOf, second.ID, shown)
 	}
 	if r := shown.Report; r == nil || r.WrittenBy != "extractive" || !r.Updates || len(shown.Calls) != 0 {
 		t.Errorf("%+v", shown.Report)

@@ -100,29 +100,31 @@ func (c *viewCmd) Run(ctx context.Context, e *Env) error {
 	case c.Groups:
 		return writeGroups(e, groupsOf(msgs))
 	case e.JSON:
-		out := make([]messageJSON, len(msgs))
-		for i, m := range msgs {
-			if out[i], err = newMessageJSON(m); err != nil {
-				return err
-			}
+		if result["messages"], err = messagesJSON(msgs); err != nil {
+			return err
 		}
-		result["messages"] = out
 	default:
 		return c.transcript(e, row, msgs)
 	}
 	return term.JSON(e.Out.W, result)
 }
 
-func newMessageJSON(m store.Stored) (messageJSON, error) {
-	raw, err := m.MarshalJSON()
-	out := messageJSON{
-		Seq: m.Seq, ID: m.ID, Kind: m.Kind, Role: m.Role, Tokens: m.Tokens, CreatedAt: m.CreatedAt.UTC(), Included: m.Included,
-		Pinned: m.Pinned, ExcludeReason: m.ExcludeReason, ExcludedBy: m.ExcludedBy, SummarizedBy: m.SummarizedBy, Message: raw,
+func messagesJSON(msgs []store.Stored) ([]messageJSON, error) {
+	out := make([]messageJSON, len(msgs))
+	for i, m := range msgs {
+		raw, err := m.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		out[i] = messageJSON{
+			Seq: m.Seq, ID: m.ID, Kind: m.Kind, Role: m.Role, Tokens: m.Tokens, CreatedAt: m.CreatedAt.UTC(), Included: m.Included,
+			Pinned: m.Pinned, ExcludeReason: m.ExcludeReason, ExcludedBy: m.ExcludedBy, SummarizedBy: m.SummarizedBy, Message: raw,
+		}
+		if len(m.SummaryOf) > 0 {
+			out[i].SummaryOf = m.SummaryOf.String()
+		}
 	}
-	if len(m.SummaryOf) > 0 {
-		out.SummaryOf = m.SummaryOf.String()
-	}
-	return out, err
+	return out, nil
 }
 
 func groupsOf(msgs []store.Stored) []groupJSON {
