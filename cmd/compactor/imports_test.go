@@ -32,14 +32,15 @@ type rule struct {
 var mayImport = []rule{
 	// Leaves.
 	{"strategies/backoff", nil},
-	{"strategies/chat", nil},
+	{"strategies/chat", []string{"strategies/internal/rawjson"}},
 	{"strategies/internal/str", nil},
+	{"strategies/internal/rawjson", nil},
 	{"worker/jobs", nil},
 	{"migrations", nil},
 	// Helpers of tests; they start servers by running a command below cmd.
 	{"store/storetest", nil},
 
-	{"strategies/formats", []string{"strategies/chat"}},
+	{"strategies/formats", []string{"strategies/chat", "strategies/internal/rawjson"}},
 	{"strategies/tokens", []string{"strategies/chat"}},
 	{"strategies/frame", []string{"strategies/chat", "strategies/internal/str"}},
 	{"strategies/redact", []string{"strategies/internal/str"}},

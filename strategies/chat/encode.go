@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // appendString appends s as a JSON string: no HTML escaping, U+FFFD for every
@@ -66,9 +68,9 @@ var timeLayouts = []string{
 // or in milli-, micro- or nanoseconds, told apart by their size. It reports false
 // for everything else, the zero time included, because that one means none.
 func parseTime(raw json.RawMessage) (time.Time, bool) {
-	switch jsonKind(raw) {
-	case "a string":
-		s := text(raw)
+	switch rawjson.Kind(raw) {
+	case '"':
+		s := rawjson.Text(raw)
 		for _, layout := range timeLayouts {
 			if t, err := time.Parse(layout, s); err == nil {
 				if name, _ := t.Zone(); layout == "2006-01-02 15:04:05 MST" && name != "UTC" && name != "GMT" {
@@ -77,7 +79,7 @@ func parseTime(raw json.RawMessage) (time.Time, bool) {
 				return usable(t)
 			}
 		}
-	case "a number":
+	case '0':
 		if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 			return usable(unixTime(n))
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // UnmarshalJSON reads one chat-completions message.
@@ -20,8 +22,8 @@ import (
 // encoding/json turns lone surrogate escapes and invalid UTF-8 into U+FFFD
 // without a word; where that has to be counted, call SanitizeJSON first.
 func (m *Message) UnmarshalJSON(data []byte) error {
-	if k := jsonKind(data); k != "an object" {
-		return fmt.Errorf("message: want an object, got %s", k)
+	if rawjson.Kind(data) != '{' {
+		return fmt.Errorf("message: want an object, got %s", rawjson.KindName(data))
 	}
 	var f fields
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -46,10 +48,10 @@ func (f fields) message() (Message, error) {
 	switch {
 	case !ok:
 		return m, errors.New("role: missing; want a string: system, developer, user, assistant or tool")
-	case jsonKind(role) != "a string":
-		return m, fmt.Errorf("role: want a string, got %s", jsonKind(role))
+	case rawjson.Kind(role) != '"':
+		return m, fmt.Errorf("role: want a string, got %s", rawjson.KindName(role))
 	}
-	m.Role = Role(text(role))
+	m.Role = Role(rawjson.Text(role))
 	if m.Role == "" {
 		return m, errors.New("role: empty; want system, developer, user, assistant or tool")
 	}
@@ -61,10 +63,10 @@ func (f fields) message() (Message, error) {
 		return m, err
 	}
 	if raw := f.take("tool_call_id"); raw != nil {
-		if jsonKind(raw) != "a string" {
-			return m, fmt.Errorf("tool_call_id: want a string, got %s", jsonKind(raw))
+		if rawjson.Kind(raw) != '"' {
+			return m, fmt.Errorf("tool_call_id: want a string, got %s", rawjson.KindName(raw))
 		}
-		m.ToolCallID = text(raw)
+		m.ToolCallID = rawjson.Text(raw)
 	}
 	m.ID = f.takeID("id")
 	m.SourceID = f.takeString("source_id")
@@ -81,28 +83,21 @@ func (f fields) message() (Message, error) {
 }
 
 // take removes key and returns its value, nil where it is absent or null.
-func (f fields) take(key string) json.RawMessage {
-	raw := f[key]
-	delete(f, key)
-	if jsonKind(raw) == "null" {
-		return nil
-	}
-	return raw
-}
+func (f fields) take(key string) json.RawMessage { return rawjson.Take(f, key) }
 
 // takeString removes key if it is a string, and returns "" if it is not.
 func (f fields) takeString(key string) string {
 	raw, ok := f[key]
-	if !ok || jsonKind(raw) != "a string" {
+	if !ok || rawjson.Kind(raw) != '"' {
 		return ""
 	}
 	delete(f, key)
-	return text(raw)
+	return rawjson.Text(raw)
 }
 
 // takeID removes key if it is a string, or a number, which is taken as written.
 func (f fields) takeID(key string) string {
-	if raw := f[key]; jsonKind(raw) == "a number" {
+	if raw := f[key]; rawjson.Kind(raw) == '0' {
 		delete(f, key)
 		return string(raw)
 	}
@@ -113,10 +108,10 @@ func (f fields) takeID(key string) string {
 // first that is a string at all.
 func (f fields) takeReasoning() (reasoning, key string) {
 	for _, k := range []string{"reasoning_content", "reasoning"} {
-		if jsonKind(f[k]) != "a string" {
+		if rawjson.Kind(f[k]) != '"' {
 			continue
 		}
-		if s := text(f[k]); key == "" || reasoning == "" && s != "" {
+		if s := rawjson.Text(f[k]); key == "" || reasoning == "" && s != "" {
 			reasoning, key = s, k
 		}
 	}
@@ -125,14 +120,14 @@ func (f fields) takeReasoning() (reasoning, key string) {
 }
 
 func readContent(raw json.RawMessage) (Content, error) {
-	switch jsonKind(raw) {
-	case "null", "nothing":
+	switch rawjson.Kind(raw) {
+	case 'n', 0:
 		return Content{Null: true}, nil
-	case "a string":
-		return Content{Text: text(raw)}, nil
-	case "an array":
+	case '"':
+		return Content{Text: rawjson.Text(raw)}, nil
+	case '[':
 	default:
-		return Content{}, fmt.Errorf("content: want a string, an array of parts or null, got %s", jsonKind(raw))
+		return Content{}, fmt.Errorf("content: want a string, an array of parts or null, got %s", rawjson.KindName(raw))
 	}
 	var raws []json.RawMessage
 	if err := json.Unmarshal(raw, &raws); err != nil {
@@ -151,23 +146,23 @@ func readContent(raw json.RawMessage) (Content, error) {
 
 func readPart(raw json.RawMessage) (Part, error) {
 	p := Part{Raw: raw}
-	switch jsonKind(raw) {
-	case "a string":
-		p.Text = text(raw)
+	switch rawjson.Kind(raw) {
+	case '"':
+		p.Text = rawjson.Text(raw)
 		return p, nil
-	case "an object":
+	case '{':
 	default:
-		return p, fmt.Errorf("want an object or a string, got %s", jsonKind(raw))
+		return p, fmt.Errorf("want an object or a string, got %s", rawjson.KindName(raw))
 	}
 	var f fields
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return p, err
 	}
 	if t := f.take("type"); t != nil {
-		if jsonKind(t) != "a string" {
-			return p, fmt.Errorf("type: want a string, got %s", jsonKind(t))
+		if rawjson.Kind(t) != '"' {
+			return p, fmt.Errorf("type: want a string, got %s", rawjson.KindName(t))
 		}
-		p.Type = text(t)
+		p.Type = rawjson.Text(t)
 	}
 	switch p.Type {
 	case "text", "input_text", "output_text", "":
@@ -182,8 +177,8 @@ func readToolCalls(raw json.RawMessage) ([]ToolCall, error) {
 	if raw == nil {
 		return nil, nil
 	}
-	if jsonKind(raw) != "an array" {
-		return nil, fmt.Errorf("tool_calls: want an array, got %s", jsonKind(raw))
+	if rawjson.Kind(raw) != '[' {
+		return nil, fmt.Errorf("tool_calls: want an array, got %s", rawjson.KindName(raw))
 	}
 	var raws []json.RawMessage
 	if err := json.Unmarshal(raw, &raws); err != nil {
@@ -202,18 +197,18 @@ func readToolCalls(raw json.RawMessage) ([]ToolCall, error) {
 
 func readToolCall(raw json.RawMessage) (ToolCall, error) {
 	c := ToolCall{Raw: raw}
-	if jsonKind(raw) != "an object" {
-		return c, fmt.Errorf(": want an object, got %s", jsonKind(raw))
+	if rawjson.Kind(raw) != '{' {
+		return c, fmt.Errorf(": want an object, got %s", rawjson.KindName(raw))
 	}
 	var f fields
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return c, fmt.Errorf(": %w", err)
 	}
 	if id := f.take("id"); id != nil {
-		if jsonKind(id) != "a string" {
-			return c, fmt.Errorf(".id: want a string, got %s", jsonKind(id))
+		if rawjson.Kind(id) != '"' {
+			return c, fmt.Errorf(".id: want a string, got %s", rawjson.KindName(id))
 		}
-		c.ID = text(id)
+		c.ID = rawjson.Text(id)
 	}
 	c.Type = f.takeString("type")
 	// A function call holds its input in function.arguments, a custom call in
@@ -222,7 +217,7 @@ func readToolCall(raw json.RawMessage) (ToolCall, error) {
 	if body == nil {
 		body, input = f.take("custom"), "input"
 	}
-	if jsonKind(body) != "an object" {
+	if rawjson.Kind(body) != '{' {
 		return c, nil
 	}
 	var fn fields
@@ -230,39 +225,10 @@ func readToolCall(raw json.RawMessage) (ToolCall, error) {
 		return c, fmt.Errorf(".function: %w", err)
 	}
 	c.Name = fn.takeString("name")
-	if args := fn.take(input); jsonKind(args) == "a string" {
-		c.Arguments = text(args)
+	if args := fn.take(input); rawjson.Kind(args) == '"' {
+		c.Arguments = rawjson.Text(args)
 	} else {
 		c.Arguments = string(args) // some servers send the object itself
 	}
 	return c, nil
-}
-
-// text decodes a raw JSON string that is known to be valid.
-func text(raw json.RawMessage) string {
-	var s string
-	_ = json.Unmarshal(raw, &s) // valid: it was cut out by a decoder
-	return s
-}
-
-// jsonKind names the type of a JSON value by its first byte, for errors.
-func jsonKind(raw []byte) string {
-	for _, b := range raw {
-		switch b {
-		case ' ', '\t', '\r', '\n':
-			continue
-		case '{':
-			return "an object"
-		case '[':
-			return "an array"
-		case '"':
-			return "a string"
-		case 't', 'f':
-			return "a boolean"
-		case 'n':
-			return "null"
-		}
-		return "a number"
-	}
-	return "nothing"
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // Session is one conversation as files hold it.
@@ -156,14 +158,15 @@ func (r *Reader) session(value []byte) (s Session, whole bool, err error) {
 	value, repairs := SanitizeJSON(value)
 	repairs += r.repairs
 	r.repairs = 0
-	if jsonKind(value) == "an array" {
+	if rawjson.Kind(value) == '[' {
 		s := Session{Repairs: repairs}
 		if s.Messages, err = readMessages(value); err != nil {
 			return Session{}, false, err
 		}
 		return s, true, nil
 	}
-	if k := jsonKind(value); k != "an object" {
+	if rawjson.Kind(value) != '{' {
+		k := rawjson.KindName(value)
 		if !json.Valid(value) {
 			k = "something that is no JSON"
 		}
@@ -205,8 +208,10 @@ func (f fields) session() (Session, error) {
 	} else {
 		id = "id"
 	}
-	if k := jsonKind(f[id]); k != "a string" && k != "a number" && k != "null" && k != "nothing" {
-		return s, fmt.Errorf("%s: want a string, got %s", id, k)
+	switch rawjson.Kind(f[id]) {
+	case '"', '0', 'n', 0:
+	default:
+		return s, fmt.Errorf("%s: want a string, got %s", id, rawjson.KindName(f[id]))
 	}
 	s.ID = f.takeID(id)
 	s.Model = f.takeString("model")
@@ -223,8 +228,8 @@ func (f fields) session() (Session, error) {
 }
 
 func readMessages(raw json.RawMessage) ([]Message, error) {
-	if k := jsonKind(raw); k != "an array" {
-		return nil, fmt.Errorf("messages: want an array, got %s", k)
+	if rawjson.Kind(raw) != '[' {
+		return nil, fmt.Errorf("messages: want an array, got %s", rawjson.KindName(raw))
 	}
 	var raws []json.RawMessage
 	if err := json.Unmarshal(raw, &raws); err != nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // anthropic reads Anthropic messages: a document {"system", "messages", …} is a
@@ -16,7 +17,7 @@ type anthropic struct{ lines Session }
 func newAnthropic() decoder { return &anthropic{} }
 
 func (d *anthropic) add(value []byte) (*Session, error) {
-	if kind(value) == '[' {
+	if rawjson.Kind(value) == '[' {
 		ms, err := anthropicMessages(value)
 		return documentOf(chat.Session{Messages: ms}), err
 	}
@@ -63,7 +64,7 @@ func (o object) session(s *chat.Session) {
 		if s.ID == "" {
 			s.ID = o.takeString(key)
 		}
-		if s.ID == "" && kind(o[key]) == '0' {
+		if s.ID == "" && rawjson.Kind(o[key]) == '0' {
 			s.ID = string(o.take(key))
 		}
 	}
@@ -115,7 +116,7 @@ func mergeExtra(m *chat.Message, format string, more object) {
 // fromBlocks makes messages of the content of an Anthropic message: at least one.
 // Results come before what the user says, as the API wants it.
 func fromBlocks(role chat.Role, content json.RawMessage) ([]chat.Message, error) {
-	if kind(content) != '[' {
+	if rawjson.Kind(content) != '[' {
 		c, err := readContent(content, nil)
 		return []chat.Message{{Role: role, Content: c}}, err
 	}
@@ -128,7 +129,7 @@ func fromBlocks(role chat.Role, content json.RawMessage) ([]chat.Message, error)
 	var parts, at []json.RawMessage
 	trailing := true
 	for i, raw := range blocks {
-		if kind(raw) == '"' {
+		if rawjson.Kind(raw) == '"' {
 			parts = append(parts, raw)
 			trailing = trailing && len(m.ToolCalls) == 0
 			continue

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // claudeCode reads a session file of Claude Code. Lines of type user and assistant
@@ -76,7 +77,7 @@ func (d *claudeCode) add(value []byte) (*Session, error) {
 	}
 	s.report.Values++
 	switch {
-	case kind(o["message"]) == '{' && (typ == "user" || typ == "assistant"):
+	case rawjson.Kind(o["message"]) == '{' && (typ == "user" || typ == "assistant"):
 		if err := s.message(typ, o); err != nil {
 			s.report.Values--
 			return nil, err
@@ -175,7 +176,7 @@ func (s *claudeSession) message(typ string, o object) error {
 	}
 	at := o.takeTime("timestamp")
 	last := len(s.messages) - 1
-	if kind(o.take("parentUuid")) == '"' && known && parent >= 0 && parent != last {
+	if rawjson.Kind(o.take("parentUuid")) == '"' && known && parent >= 0 && parent != last {
 		m.parent = s.messages[parent].ID
 	}
 	s.take(&m)

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // encodeClaudeCode writes a line per message, each a child of the one before.
@@ -103,7 +104,7 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 		e.put(line, "uuid", quote(m.ID))
 	}
 	line["parentUuid"] = orNull(quoteIf(parent))
-	if id := m.Extra["parent_id"]; kind(id) == '"' {
+	if id := m.Extra["parent_id"]; rawjson.Kind(id) == '"' {
 		line["parentUuid"] = id
 	}
 	if at := timestamp(m.CreatedAt); at != nil {

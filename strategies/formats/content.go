@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // contentOf makes content of parts in the chat-completions form. One plain text
@@ -41,18 +42,18 @@ func isPlain(p chat.Part) bool {
 // readContent reads a string, a list of parts or null; convert turns each part
 // into its chat-completions form.
 func readContent(raw json.RawMessage, convert func(object, json.RawMessage) json.RawMessage) (chat.Content, error) {
-	switch kind(raw) {
+	switch rawjson.Kind(raw) {
 	case 0, 'n':
 		return chat.Content{Null: true}, nil
 	case '"':
-		return chat.TextContent(text(raw)), nil
+		return chat.TextContent(rawjson.Text(raw)), nil
 	}
 	parts, err := array(raw)
 	if err != nil {
-		return chat.Content{}, fmt.Errorf("content: want a string, a list or null, got %s", kindName(raw))
+		return chat.Content{}, fmt.Errorf("content: want a string, a list or null, got %s", rawjson.KindName(raw))
 	}
 	for i, part := range parts {
-		if kind(part) == '"' {
+		if rawjson.Kind(part) == '"' {
 			continue
 		}
 		o, err := parseObject(part)
@@ -153,7 +154,7 @@ func imageURL(o object, url string, taken ...string) json.RawMessage {
 
 // url returns the URL of an image_url part and what else its image_url holds.
 func (p part) url() (url string, rest object) {
-	if kind(p.object["image_url"]) == '"' {
+	if rawjson.Kind(p.object["image_url"]) == '"' {
 		return p.string("image_url"), nil
 	}
 	rest = p.object.object("image_url")
@@ -194,7 +195,7 @@ func arguments(s string) (raw json.RawMessage, ok bool) {
 	if strings.TrimSpace(s) == "" {
 		return json.RawMessage("{}"), true
 	}
-	if kind([]byte(s)) == '{' && json.Valid([]byte(s)) {
+	if rawjson.Kind([]byte(s)) == '{' && json.Valid([]byte(s)) {
 		clean, repairs := chat.SanitizeJSON([]byte(s))
 		return oneLine(clean), repairs == 0
 	}
@@ -244,7 +245,7 @@ func (e *encoder) sessionExtra(s chat.Session, holds ...string) {
 // title returns the title of a session, nil where it is no string.
 func (e *encoder) title(s chat.Session) json.RawMessage {
 	title := s.Extra["title"]
-	if title != nil && kind(title) != '"' {
+	if title != nil && rawjson.Kind(title) != '"' {
 		e.lose("session extra")
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // items makes messages of Responses items. The reasoning, the message and the
@@ -50,9 +51,9 @@ func (d *items) add(o object, raw json.RawMessage, at time.Time) (began bool, er
 	switch {
 	case typ == "message" || typ == "" && o["role"] != nil:
 		return d.message(o, at)
-	case outputs[typ] != "" && kind(o["call_id"]) == '"':
+	case outputs[typ] != "" && rawjson.Kind(o["call_id"]) == '"':
 		return d.call(typ, o, at), nil
-	case strings.HasSuffix(typ, "_call_output") && kind(o["call_id"]) == '"':
+	case strings.HasSuffix(typ, "_call_output") && rawjson.Kind(o["call_id"]) == '"':
 		return true, d.output(typ, o, at)
 	case typ == "":
 		return false, errors.New("type: missing; want message, function_call, reasoning or another item")
@@ -146,10 +147,10 @@ func (d *items) call(typ string, o object, at time.Time) bool {
 // takeInput removes what a call is given: a string, or the value itself.
 func takeInput(o object, key string) string {
 	raw := o.take(key)
-	if kind(raw) != '"' {
+	if rawjson.Kind(raw) != '"' {
 		return string(raw)
 	}
-	return text(raw)
+	return rawjson.Text(raw)
 }
 
 // outputOf returns the type of a call's output.
@@ -169,12 +170,12 @@ func (d *items) output(typ string, o object, at time.Time) error {
 	raw := o.take("output")
 	var err error
 	switch {
-	case kind(raw) == '{':
+	case rawjson.Kind(raw) == '{':
 		body, perr := parseObject(raw)
 		if perr != nil {
 			return fmt.Errorf("output: %w", perr)
 		}
-		if kind(body["type"]) == '"' {
+		if rawjson.Kind(body["type"]) == '"' {
 			m.Content, err = contentOf([]json.RawMessage{fromItemPart(body, raw)})
 		} else {
 			m.Content = chat.TextContent(string(raw))
@@ -223,11 +224,11 @@ func fromItemPart(o object, raw json.RawMessage) json.RawMessage {
 		}
 		return o.retyped("text", changes)
 	case "input_image":
-		if kind(o["image_url"]) != '"' {
+		if rawjson.Kind(o["image_url"]) != '"' {
 			return raw
 		}
 		var detail json.RawMessage
-		if kind(o["detail"]) == '"' {
+		if rawjson.Kind(o["detail"]) == '"' {
 			detail = o.take("detail")
 		}
 		return o.retyped("image_url", object{"image_url": build("url", o["image_url"], "detail", detail).done()})

@@ -8,10 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // object is a JSON object whose keys are taken one by one. What nobody took is
@@ -19,8 +19,8 @@ import (
 type object map[string]json.RawMessage
 
 func parseObject(raw []byte) (object, error) {
-	if kind(raw) != '{' {
-		return nil, fmt.Errorf("want an object, got %s", kindName(raw))
+	if rawjson.Kind(raw) != '{' {
+		return nil, fmt.Errorf("want an object, got %s", rawjson.KindName(raw))
 	}
 	var o object
 	if err := json.Unmarshal(raw, &o); err != nil {
@@ -30,21 +30,14 @@ func parseObject(raw []byte) (object, error) {
 }
 
 // take removes key and returns its value, nil where it is null or absent.
-func (o object) take(key string) json.RawMessage {
-	raw := o[key]
-	delete(o, key)
-	if kind(raw) == 'n' {
-		return nil
-	}
-	return raw
-}
+func (o object) take(key string) json.RawMessage { return rawjson.Take(o, key) }
 
 // takeString removes key if it is a string or null; "" stands for one that is no
 // string.
 func (o object) takeString(key string) string {
-	switch kind(o[key]) {
+	switch rawjson.Kind(o[key]) {
 	case '"':
-		return text(o.take(key))
+		return rawjson.Text(o.take(key))
 	case 'n':
 		delete(o, key)
 	}
@@ -53,9 +46,9 @@ func (o object) takeString(key string) string {
 
 // takeTrue removes key if it is a boolean, and reports whether it was true.
 func (o object) takeTrue(key string) bool {
-	switch kind(o[key]) {
+	switch rawjson.Kind(o[key]) {
 	case 't', 'f':
-		return kind(o.take(key)) == 't'
+		return rawjson.Kind(o.take(key)) == 't'
 	}
 	return false
 }
@@ -76,10 +69,10 @@ func (o object) takeTime(key string) time.Time {
 
 // string returns the string at key, "" where there is none.
 func (o object) string(key string) string {
-	if kind(o[key]) != '"' {
+	if rawjson.Kind(o[key]) != '"' {
 		return ""
 	}
-	return text(o[key])
+	return rawjson.Text(o[key])
 }
 
 // object returns a copy of the object at key, nil where there is none.
@@ -109,8 +102,8 @@ func (o object) raw() json.RawMessage {
 
 // array returns the elements of an array.
 func array(raw json.RawMessage) ([]json.RawMessage, error) {
-	if kind(raw) != '[' {
-		return nil, fmt.Errorf("want an array, got %s", kindName(raw))
+	if rawjson.Kind(raw) != '[' {
+		return nil, fmt.Errorf("want an array, got %s", rawjson.KindName(raw))
 	}
 	var all []json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
@@ -139,44 +132,6 @@ func objects(raw json.RawMessage, name string, f func(o object, raw json.RawMess
 		}
 	}
 	return nil
-}
-
-// text decodes a JSON string that is known to be valid.
-func text(raw json.RawMessage) string {
-	var s string
-	_ = json.Unmarshal(raw, &s) // valid: it was cut out by a decoder
-	return s
-}
-
-// kind returns the first byte of a JSON value that is no white space: it tells the
-// type. A number is '0', nothing 0.
-func kind(raw []byte) byte {
-	raw = bytes.TrimLeft(raw, " \t\r\n")
-	switch {
-	case len(raw) == 0:
-		return 0
-	case strings.IndexByte(`{["tfn`, raw[0]) >= 0:
-		return raw[0]
-	}
-	return '0'
-}
-
-func kindName(raw []byte) string {
-	switch kind(raw) {
-	case 0:
-		return "nothing"
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	}
-	return "a number"
 }
 
 // blank reports whether a raw value says nothing.

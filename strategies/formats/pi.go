@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // pi reads a session file of pi: a header and entries. Where entries have ids they
@@ -84,7 +85,7 @@ func (d *pi) add(value []byte) (*Session, error) {
 	case "model_change":
 		e.model = o.string("modelId")
 	case "session_info":
-		if kind(o["name"]) == '"' {
+		if rawjson.Kind(o["name"]) == '"' {
 			d.title = o["name"]
 		}
 	}
@@ -152,7 +153,7 @@ func (d *pi) assistant(m *chat.Message, o object) error {
 	if model := o.string("model"); model != "" && model == d.s.Model {
 		delete(o, "model")
 	}
-	if kind(raw) != '[' {
+	if rawjson.Kind(raw) != '[' {
 		var err error
 		m.Content, err = readContent(raw, fromPiPart)
 		return err
@@ -179,7 +180,7 @@ func fromPiPart(o object, raw json.RawMessage) json.RawMessage {
 	switch typ := o.string("type"); {
 	case typ == "thinking" && o["thinkingSignature"] != nil && o["signature"] == nil:
 		return o.retyped(typ, object{"signature": o["thinkingSignature"], "thinkingSignature": nil})
-	case typ == "image" && o.string("mimeType") != "" && kind(o["data"]) == '"':
+	case typ == "image" && o.string("mimeType") != "" && rawjson.Kind(o["data"]) == '"':
 		return imageURL(o, "data:"+o.string("mimeType")+";base64,"+o.string("data"), "mimeType", "data")
 	}
 	return raw

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // responses reads OpenAI Responses: a request with its input, a response with its
@@ -18,7 +19,7 @@ type responses struct {
 func newResponses() decoder { return &responses{} }
 
 func (d *responses) add(value []byte) (*Session, error) {
-	if kind(value) == '[' {
+	if rawjson.Kind(value) == '[' {
 		var in items
 		if err := in.list(value); err != nil {
 			return nil, err
@@ -56,16 +57,16 @@ func (d *responses) end() []Session {
 
 func responsesDocument(o object) (*Session, error) {
 	var s chat.Session
-	if kind(o["instructions"]) == '"' {
+	if rawjson.Kind(o["instructions"]) == '"' {
 		s.Messages = append(s.Messages, chat.Message{Role: chat.RoleSystem, Content: chat.TextContent(o.takeString("instructions"))})
 	}
 	var in items
 	for _, key := range []string{"input", "output"} {
 		raw := o.take(key)
-		switch kind(raw) {
+		switch rawjson.Kind(raw) {
 		case 0:
 		case '"':
-			m := chat.Message{Role: chat.RoleUser, Content: chat.TextContent(text(raw))}
+			m := chat.Message{Role: chat.RoleUser, Content: chat.TextContent(rawjson.Text(raw))}
 			in.groups = append(in.groups, itemGroup{Message: m})
 		default:
 			if err := in.list(raw); err != nil {

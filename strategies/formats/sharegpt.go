@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // shareGPT reads {"conversations": [{"from", "value"}]}, and lists of such turns.
@@ -29,7 +30,7 @@ var shareRoles = map[string]chat.Role{
 }
 
 func (d *shareGPT) add(value []byte) (*Session, error) {
-	if kind(value) == '[' {
+	if rawjson.Kind(value) == '[' {
 		ms, err := shareTurns(value)
 		return documentOf(chat.Session{Messages: ms}), err
 	}
@@ -45,7 +46,7 @@ func (d *shareGPT) add(value []byte) (*Session, error) {
 		return nil, d.turn(o)
 	}
 	var s chat.Session
-	if kind(o["system"]) == '"' {
+	if rawjson.Kind(o["system"]) == '"' {
 		s.Messages = append(s.Messages, chat.Message{Role: chat.RoleSystem, Content: chat.TextContent(o.takeString("system"))})
 	}
 	ms, err := shareTurns(o.take(key))
@@ -97,12 +98,12 @@ func shareTurn(o object) ([]chat.Message, error) {
 		return nil, errors.New("from: missing; want system, human, gpt or tool")
 	}
 	raw := o.take("value")
-	if k := kind(raw); k != '"' && k != 0 {
-		return nil, fmt.Errorf("value: want a string, got %s", kindName(raw))
+	if k := rawjson.Kind(raw); k != '"' && k != 0 {
+		return nil, fmt.Errorf("value: want a string, got %s", rawjson.KindName(raw))
 	}
 	var value string
 	if raw != nil {
-		value = text(raw)
+		value = rawjson.Text(raw)
 	}
 	role, known := shareRoles[from]
 	if !known {
@@ -167,7 +168,7 @@ func block(s, tag string) (body []byte, rest string, ok bool) {
 func shareCall(body []byte) (chat.ToolCall, bool) {
 	clean, _ := chat.SanitizeJSON(body)
 	o, err := parseObject(clean)
-	if err != nil || kind(o["name"]) != '"' {
+	if err != nil || rawjson.Kind(o["name"]) != '"' {
 		return chat.ToolCall{}, false
 	}
 	id, name := o.takeString("id"), o.takeString("name")
