@@ -8,7 +8,6 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
-	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 func init() {
@@ -56,7 +55,7 @@ func checkHermesSerialize(v *vector) error {
 		turns[i] = &messages[i]
 	}
 	task, _ := plan.Task{Messages: turns}.Redact()
-	got := summary.Turns(task.Messages)
+	got := hermesTurns(task.Messages)
 	if err := sameSerialized(turns, got, want.SHA, want.Chars); err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/redact"
-	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // samePass compares how the handoff came to its plan.
@@ -40,13 +39,13 @@ func (e *hermesEngine) samePass(want hermesStep, c Compression) error {
 	if want.Turns == nil {
 		return nil // nobody was asked
 	}
-	if len(p.turns) != *want.Turns || (p.request.Previous != "") != want.Iterative {
-		return fmt.Errorf("%d turns, previous %q, want %d, %v", len(p.turns), p.request.Previous, *want.Turns, want.Iterative)
+	if len(p.turns) != *want.Turns || (p.previous != "") != want.Iterative {
+		return fmt.Errorf("%d turns, previous %q, want %d, %v", len(p.turns), p.previous, *want.Turns, want.Iterative)
 	}
-	if math.Abs(float64(p.request.Budget-want.Budget)) > float64(want.Budget)/10 {
-		return fmt.Errorf("summary of %d tokens, want %d", p.request.Budget, want.Budget)
+	if math.Abs(float64(p.budget-want.Budget)) > float64(want.Budget)/10 {
+		return fmt.Errorf("summary of %d tokens, want %d", p.budget, want.Budget)
 	}
-	return sameSerialized(p.turns, summary.Turns(p.turns), want.SerializedSHA, want.SerializedChars)
+	return sameSerialized(p.turns, hermesTurns(p.turns), want.SerializedSHA, want.SerializedChars)
 }
 
 // sameSerialized compares what a summarizer is shown, unless something in it was
@@ -63,7 +62,7 @@ func sameSerialized(turns []*chat.Message, text, sha string, chars int) error {
 			return nil
 		}
 	}
-	if got := shortSHA(text); got != sha && shortSHA(summary.Turns(pythonStubs(turns))) != sha {
+	if got := shortSHA(text); got != sha && shortSHA(hermesTurns(pythonStubs(turns))) != sha {
 		return fmt.Errorf("turns with hash %s, want %s", got, sha)
 	}
 	return nil

@@ -284,7 +284,7 @@ func TestEngineRemembersItsSummaryThroughAFallback(t *testing.T) {
 		ms = append(compress(t, e, ms, CompressRequest{}).Messages, user("more"), says(strings.Repeat("done ", 40)), user("thanks"), says("welcome"))
 		*now = now.Add(time.Hour)
 	}
-	if asked := model.asked[2].User; !strings.Contains(asked, "PREVIOUS SUMMARY:\nthe first notes") {
+	if asked := model.asked[2].User; !strings.Contains(asked, " 0 notes written so far\nthe first notes\n") {
 		t.Errorf("asked\n%s", asked)
 	}
 }

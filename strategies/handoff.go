@@ -10,7 +10,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/plan"
-	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // handoff summarizes what lies between a protected head and a tail that is bounded
@@ -182,7 +181,10 @@ type handoffPass struct {
 	// middle, from start to end, is what the summary is of; end may be one too far.
 	start, end int
 	turns      []*chat.Message
-	request    summary.Handoff
+	// previous is the summary that this one updates, empty for none; budget is the number
+	// of tokens asked for.
+	previous string
+	budget   int
 	// asked: the summarizer was asked. dropped counts what a fallback text replaced.
 	asked   bool
 	dropped int
@@ -285,7 +287,7 @@ func (p *handoffPass) collect() error {
 		inside := i >= p.start && i < p.end && !p.keep[i]
 		summary, rest, ok := p.h.split(m)
 		if ok && !p.h.isFallback(summary) && p.t.Entries[p.view[i]].Seq > newest && (inside || p.h.reference) {
-			newest, p.request.Previous = p.t.Entries[p.view[i]].Seq, summary
+			newest, p.previous = p.t.Entries[p.view[i]].Seq, summary
 		}
 		switch {
 		case !inside:
@@ -300,7 +302,7 @@ func (p *handoffPass) collect() error {
 		p.turns = append(p.turns, m)
 	}
 	if p.h.continues {
-		p.request.Previous = p.h.continuesWith
+		p.previous = p.h.continuesWith
 	}
 	return nil
 }

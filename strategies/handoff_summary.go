@@ -10,6 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summary"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
@@ -17,6 +18,8 @@ import (
 const (
 	summaryShare   = 0.20 // of what is summarized
 	summaryMinimum = 2000 // tokens
+	answerSlack    = 1.3  // answer limit per token of the budget
+	shownBytes     = 6000 // of each text and each call's arguments in a prompt
 )
 
 // summary asks for the summary of the turns and puts the prefix in front of it. The
@@ -27,17 +30,16 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 		chars += tokens.RequestLength(m)
 	}
 	rough := float64((chars + 3) / 4)
-	p.request.Budget = max(summaryMinimum, min(int(rough*summaryShare), int(p.h.most)))
+	p.budget = max(summaryMinimum, min(int(rough*summaryShare), int(p.h.most)))
 	most := 0
 	if !p.h.reference { // which lets the minimum go before
 		most = int(p.h.most)
-		p.request.Budget = max(1, min(p.request.Budget, most))
+		p.budget = max(1, min(p.budget, most))
 	}
-	p.request.Focus = p.h.focus
 	p.asked = true
 	text, err := ask(ctx, p.h.summarizer, plan.Task{
-		Messages: p.turns, Previous: p.request.Previous, Followed: p.spans.last(realUser) >= p.end, Focus: p.h.focus,
-		Budget: p.request.Budget, Most: most, MaxTokens: p.request.MaxTokens(), Prompt: p.prompt,
+		Messages: p.turns, Previous: p.previous, Followed: p.spans.last(realUser) >= p.end, Focus: p.h.focus,
+		Budget: p.budget, Most: most, MaxTokens: int(float64(p.budget) * answerSlack), Prompt: p.prompt,
 	})
 	if err != nil && (!p.h.reference || !errors.Is(err, plan.ErrEmptySummary)) {
 		return "", err
@@ -49,11 +51,11 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// prompt returns what a summarizer is asked that does not ask by itself.
+// prompt returns the prompt for a summarizer that has none of its own.
 func (p *handoffPass) prompt(previous string, turns []*chat.Message) (system, user string) {
-	h := p.request
-	h.Previous, h.Turns = previous, summary.Turns(turns)
-	return "", h.Request().User
+	focus, _ := redact.Redact(p.h.focus)
+	ask := summary.Prompt{Budget: chat.Tokens(p.budget), Focus: focus}
+	return ask.Form(previous, summary.Clip(turns, shownBytes))
 }
 
 // prefixed returns a summary behind the prefix, which it may have brought itself.

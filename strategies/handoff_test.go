@@ -164,10 +164,10 @@ func TestHandoffContinuesFromTheOneBefore(t *testing.T) {
 		s.append(user("and the docs"), says(strings.Repeat("written ", 20)), user("thanks"), says("welcome"))
 	}
 	asked := model.asked[1].User
-	if !strings.Contains(asked, "PREVIOUS SUMMARY:\nnotes 1\n") || strings.Contains(asked, "NOTES") {
+	if !strings.Contains(asked, " 0 notes written so far\nnotes 1\n") || strings.Contains(asked, "NOTES") {
 		t.Errorf("asked to go on from\n%s", asked)
 	}
-	if strings.Contains(model.asked[0].User, "PREVIOUS SUMMARY") {
+	if strings.Contains(model.asked[0].User, "notes written so far") {
 		t.Error("the first handoff has nothing to go on from")
 	}
 	if got := strings.Join(s.said(), "\n"); strings.Count(got, "NOTES") != 1 || !strings.Contains(got, "notes 2") {
@@ -214,7 +214,7 @@ func TestHandoffFallbackIsNoSummaryToGoOnFrom(t *testing.T) {
 		s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{handoffWith(t, model, short(plan.Params{"on_failure": "fallback"}))}}, false)
 		s.append(user("more"), says(strings.Repeat("done ", 40)), user("thanks"), says("welcome"))
 	}
-	if asked := model.asked[1].User; strings.Contains(asked, "PREVIOUS SUMMARY") {
+	if asked := model.asked[1].User; strings.Contains(asked, "notes written so far") {
 		t.Errorf("asked to go on from\n%s", asked)
 	}
 }
@@ -245,7 +245,7 @@ func TestHandoffFavoursATopic(t *testing.T) {
 	s := session(workday()...)
 	s.run(t, pipeline.Pipeline{Steps: []plan.Strategy{h.WithFocus("the build sk-abcdefghijklmnopqrstuvwxyz123456")}}, false)
 	r := model.asked[0]
-	if !strings.HasPrefix(r.Focus, "the build") || strings.Contains(r.Focus+r.User, "abcdefghijklmnop") || !strings.HasSuffix(r.User, "those of the topic too.") {
+	if !strings.HasPrefix(r.Focus, "the build") || strings.Contains(r.Focus+r.System+r.User, "abcdefghijklmnop") || !strings.Contains(r.System, `between the quotation marks: "the build`) {
 		t.Errorf("asked %+v", r)
 	}
 	if r.MaxTokens != 2600 {

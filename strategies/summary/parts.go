@@ -84,6 +84,12 @@ func fitted(messages []*chat.Message, octets int) stretch {
 	return out
 }
 
+// Clip returns messages whose texts and arguments have at most about limit bytes each: the
+// middle of longer ones is cut out of a copy.
+func Clip(messages []*chat.Message, limit int) []*chat.Message {
+	return fitted(messages, limit).messages
+}
+
 // middleOut keeps the head and the tail of a text.
 func middleOut(s string, octets int) string {
 	if octets <= len(str.Gap)+8 {

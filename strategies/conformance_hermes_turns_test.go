@@ -1,4 +1,4 @@
-package summary
+package strategies
 
 import (
 	"strings"
@@ -6,10 +6,48 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-func TestTurns(t *testing.T) {
+// How much of one message a summarizer is shown, in characters.
+const (
+	turnLimit, turnHead, turnTail = 6000, 4000, 1500
+	argsLimit, argsHead           = 1500, 1200
+)
+
+// hermesTurns writes messages down for a summarizer, one paragraph each behind a label
+// that says who speaks. Secrets have to be masked before, as half of one is not
+// recognised once a text is cut. Media are left out.
+func hermesTurns(messages []*chat.Message) string {
+	var b strings.Builder
+	for i, m := range messages {
+		if i > 0 {
+			b.WriteString("\n\n")
+		}
+		hermesTurn(&b, m)
+	}
+	return b.String()
+}
+
+func hermesTurn(b *strings.Builder, m *chat.Message) {
+	text := str.Ends(m.Content.String(), turnLimit, turnHead, turnTail)
+	if m.Role == chat.RoleTool {
+		b.WriteString("[TOOL RESULT " + m.ToolCallID + "]: " + text)
+		return
+	}
+	b.WriteString("[" + strings.ToUpper(string(m.Role)) + "]: " + text)
+	if m.Role != chat.RoleAssistant || len(m.ToolCalls) == 0 {
+		return
+	}
+	b.WriteString("\n[Tool calls:\n")
+	for _, c := range m.ToolCalls {
+		b.WriteString("  " + c.Name + "(" + str.Cut(c.Arguments, argsLimit, argsHead) + ")\n")
+	}
+	b.WriteString("]")
+}
+
+func TestHermesTurns(t *testing.T) {
 	t.Parallel()
 	said := func(r chat.Role, s string) *chat.Message {
 		return &chat.Message{Role: r, Content: chat.TextContent(s)}
@@ -22,7 +60,7 @@ func TestTurns(t *testing.T) {
 	answer.ToolCallID = "1"
 	long := said(chat.RoleUser, strings.Repeat("ä", 4000)+strings.Repeat("x", 501)+strings.Repeat("ö", 1500))
 	task, _ := plan.Task{Messages: []*chat.Message{said(chat.RoleUser, "hi"), asks, answer, long}}.Redact()
-	got := Turns(task.Messages)
+	got := hermesTurns(task.Messages)
 	want := "[USER]: hi\n\n[ASSISTANT]: looking\n[Tool calls:\n  read({\"path\":\"a\"})\n  write(" + strings.Repeat("ü", 1200) + "...)\n]\n\n"
 	rest, ok := strings.CutPrefix(got, want)
 	if !ok {
@@ -34,31 +72,11 @@ func TestTurns(t *testing.T) {
 	if !strings.HasSuffix(rest, "[USER]: "+strings.Repeat("ä", 4000)+"\n...[truncated]...\n"+strings.Repeat("ö", 1500)) {
 		t.Errorf("the long message is not cut in the middle: %q", rest)
 	}
-	if Turns(nil) != "" {
+	if hermesTurns(nil) != "" {
 		t.Error("no turns")
 	}
 	atLimit := said(chat.RoleUser, strings.Repeat("ä", 6000))
-	if n := utf8.RuneCountInString(Turns([]*chat.Message{atLimit})); n != 6000+len("[USER]: ") {
+	if n := utf8.RuneCountInString(hermesTurns([]*chat.Message{atLimit})); n != 6000+len("[USER]: ") {
 		t.Errorf("%d characters of a message that is not too long", n)
-	}
-}
-
-func TestHandoffRequest(t *testing.T) {
-	t.Parallel()
-	h := Handoff{Turns: "[USER]: 100 %s of it", Budget: 2001}
-	first := h.Request()
-	if !strings.Contains(first.User, "TURNS TO CONDENSE:\n[USER]: 100 %s of it") || !strings.Contains(first.User, "about 2001 tokens") || first.MaxTokens != 2601 {
-		t.Errorf("%+v", first)
-	}
-	task, _ := plan.Task{Previous: "before: sk-abcdefghijklmnopqrstuvwxyz123456", Focus: "the deploy"}.Redact()
-	h.Previous, h.Focus = task.Previous, task.Focus
-	next := h.Request()
-	for _, want := range []string{"PREVIOUS SUMMARY:\nbefore: ", "NEW TURNS:\n[USER]", `"the deploy"`} {
-		if !strings.Contains(next.User, want) {
-			t.Errorf("no %q in %q", want, next.User)
-		}
-	}
-	if next.Focus != h.Focus || strings.Contains(next.User, "abcdefghijklmnop") || next != h.Request() {
-		t.Errorf("%+v", next)
 	}
 }
