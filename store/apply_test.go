@@ -33,7 +33,7 @@ func TestApplyWritesTheWholeChange(t *testing.T) {
 	ch := must(c.change(s, plan))(t)
 	ch.Ledger = Ledger{Kind: "compact", Outcome: "applied", MessagesBefore: 9, MessagesAfter: 8, TokensBefore: 1, TokensAfter: 2, Utilization: 0.5, Steps: []string{"a"}, PlanMicros: 3, TotalMicros: 4}
 	settled := "fingerprint"
-	ch.Settlement = Settlement{DueTokens: 77, EstimateMargin: 0.25, PolicyHash: "h", Settled: settled, CooldownSeconds: 60, Ineffective: true}
+	ch.PostRunState = PostRunState{DueTokens: 77, EstimateMargin: 0.25, PolicyHash: "h", DecisionFingerprint: settled, CooldownSeconds: 60, Ineffective: true}
 	appended := must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	if diff := cmp.Diff(span(12, 13), appended); diff != "" {
 		t.Errorf("appended (-want +got):\n%s", diff)
@@ -54,7 +54,7 @@ func TestApplyWritesTheWholeChange(t *testing.T) {
 		t.Errorf("exclusions (-want +got):\n%s", diff)
 	}
 	claim := start(t, s, k).Session
-	if claim.Settled != settled || claim.IneffectiveRuns != 1 || !claim.CoolingDown || claim.Revision != 2 {
+	if claim.DecisionFingerprint != settled || claim.IneffectiveRuns != 1 || !claim.CoolingDown || claim.Revision != 2 {
 		t.Errorf("session is %+v", claim)
 	}
 	if got := one[string](t, s, `SELECT due_tokens || ' ' || estimate_margin || ' ' || policy_hash || ' ' || tail_start_seq FROM compactor.sessions`); got != "77 0.25 h 11" {
@@ -106,7 +106,7 @@ func TestWhatIsAppendedDuringARunStaysAndDoesNotDisturbIt(t *testing.T) {
 	exec(t, s, `DELETE FROM compactor.outbox`)
 	c := start(t, s, k)
 	ch := must(c.change(s, summarize(span(1, 3), "start")))(t)
-	ch.Settlement.DueTokens = 10
+	ch.PostRunState.DueTokens = 10
 	add(t, s, k, talk("n", 2)...)
 	exec(t, s, `DELETE FROM compactor.outbox`)
 	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
@@ -121,7 +121,7 @@ func TestWhatIsAppendedDuringARunStaysAndDoesNotDisturbIt(t *testing.T) {
 	exec(t, s, `DELETE FROM compactor.outbox`)
 	c = start(t, s, k)
 	ch = must(c.change(s, exclude(span(4, 4))))(t)
-	ch.Settlement.DueTokens = 10
+	ch.PostRunState.DueTokens = 10
 	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	if got := gens(t, s); len(got) > 0 {
 		t.Errorf("outbox has %v, want nothing", got)
@@ -208,7 +208,7 @@ func TestARunThatChangesNothingIsStillRecorded(t *testing.T) {
 	settled := "print"
 	code, text := "too_small", strings.Repeat("long ", 200)
 	err := s.Finish(t.Context(), c, StatusSkipped,
-		Ledger{Outcome: "below_threshold", ErrorCode: &code, Error: &text, TokensBefore: 5}, &Settlement{DueTokens: 1 << 30, Settled: settled})
+		Ledger{Outcome: "below_threshold", ErrorCode: &code, Error: &text, TokensBefore: 5}, &PostRunState{DueTokens: 1 << 30, DecisionFingerprint: settled})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func TestAPinSetDuringARunIsNotForgotten(t *testing.T) {
 			return err
 		},
 		"finish": func(c *Claim) error {
-			return s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &Settlement{DueTokens: 1 << 40})
+			return s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &PostRunState{DueTokens: 1 << 40})
 		},
 	} {
 		k := Key{Session: name}
@@ -330,14 +330,14 @@ func TestAVerdictOnAnEarlierViewDoesNotSettleTheSession(t *testing.T) {
 	c := start(t, s, k)
 	must(s.Replace(t.Context(), k, 0, talk("m", 6)[3:], "test"))(t)
 	settled := "old"
-	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &Settlement{DueTokens: 1 << 40, Settled: settled})
+	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &PostRunState{DueTokens: 1 << 40, DecisionFingerprint: settled})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if row := session(t, s, k); !row.Due || !row.Suspect {
 		t.Errorf("due: %v, suspect: %v; want both: nobody has looked at the view that was put in place meanwhile", row.Due, row.Suspect)
 	}
-	if got := start(t, s, k).Session.Settled; got != "" {
+	if got := start(t, s, k).Session.DecisionFingerprint; got != "" {
 		t.Errorf("settled on %q, want nothing", got)
 	}
 }

@@ -67,7 +67,7 @@ func BenchmarkApply(b *testing.B) {
 		c := start(b, s, Key{Session: fmt.Sprint(i)})
 		ch := Change{
 			Plan: plan, SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision, DeltaMessages: -150,
-			Ledger: Ledger{Kind: "compact", Outcome: "applied"}, Settlement: Settlement{DueTokens: 1 << 40},
+			Ledger: Ledger{Kind: "compact", Outcome: "applied"}, PostRunState: PostRunState{DueTokens: 1 << 40},
 		}
 		for _, m := range c.View[:150] {
 			ch.DeltaTokens -= int64(m.Tokens)

@@ -31,16 +31,16 @@ type Ledger struct {
 	TotalMicros    int64   `json:"total_us"`
 }
 
-// Settlement is what an ended run leaves on its session.
-type Settlement struct {
+// PostRunState is what an ended run leaves on its session.
+type PostRunState struct {
 	DueTokens      chat.Tokens `json:"due_tokens"`
 	EstimateMargin float64     `json:"estimate_margin"`
 	PolicyHash     string      `json:"fleet_hash"`
-	// Settled is the fingerprint of what the run decided on; an automatic run that
+	// DecisionFingerprint is the fingerprint of what the run decided on; an automatic run that
 	// finds the same has nothing new to decide.
-	Settled         string  `json:"decision_fingerprint"`
-	CooldownSeconds float64 `json:"cooldown_seconds,omitempty"`
-	Ineffective     bool    `json:"ineffective,omitempty"`
+	DecisionFingerprint string  `json:"decision_fingerprint"`
+	CooldownSeconds     float64 `json:"cooldown_seconds,omitempty"`
+	Ineffective         bool    `json:"ineffective,omitempty"`
 }
 
 // delta is how the live counters of a snapshot change by exclusions and
@@ -66,7 +66,7 @@ type Change struct {
 	// additions count themselves.
 	DeltaMessages, DeltaTokens, DeltaEstimated int64
 	Ledger                                     Ledger
-	Settlement                                 Settlement
+	PostRunState                               PostRunState
 }
 
 type wireAddition struct {
@@ -82,7 +82,7 @@ type wireAddition struct {
 }
 
 // ending is the argument list of the SQL function end_run.
-type ending struct {
+type endRunArgs struct {
 	run, fence, sid   int64
 	status            string
 	revision          int64
@@ -93,7 +93,7 @@ type ending struct {
 	additions, record []byte
 }
 
-func (s *Store) end(ctx context.Context, run RunID, fence int64, e ending) (appended string, err error) {
+func (s *Store) end(ctx context.Context, run RunID, fence int64, e endRunArgs) (appended string, err error) {
 	e.run, e.fence = run, fence
 	answer, err := s.ends.Do(ctx, e)
 	switch {
@@ -108,13 +108,13 @@ func (s *Store) end(ctx context.Context, run RunID, fence int64, e ending) (appe
 }
 
 // ended is what end_run answers.
-type ended struct{ code, appended string }
+type endRunResult struct{ code, appended string }
 
-// endTogether ends runs in one transaction. One that fails takes all with it, so
+// endBatch ends runs in one transaction. One that fails takes all with it, so
 // then each is tried alone.
-func (s *Store) endTogether(ctx context.Context, calls []*part[ending, ended]) {
+func (s *Store) endBatch(ctx context.Context, calls []*pendingCall[endRunArgs, endRunResult]) {
 	// In one order, so that two transactions never wait for each other.
-	slices.SortFunc(calls, func(a, b *part[ending, ended]) int { return cmp.Compare(a.in.sid, b.in.sid) })
+	slices.SortFunc(calls, func(a, b *pendingCall[endRunArgs, endRunResult]) int { return cmp.Compare(a.in.sid, b.in.sid) })
 	if err := s.endAll(ctx, calls); err == nil || len(calls) == 1 {
 		return
 	}
@@ -124,7 +124,7 @@ func (s *Store) endTogether(ctx context.Context, calls []*part[ending, ended]) {
 }
 
 // queueEnd queues the call of end_run, which answers with an ended.
-func (s *Store) queueEnd(batch *pgx.Batch, e ending) {
+func (s *Store) queueEnd(batch *pgx.Batch, e endRunArgs) {
 	const query = `
 		SELECT code, coalesce(appended, '{}')::text
 		FROM compactor.end_run($1, $2, $3, $4, $5, $6, $7::text[]::int8multirange[], $8, $9, $10, $11, $12)`
@@ -136,7 +136,7 @@ func (s *Store) queueEnd(batch *pgx.Batch, e ending) {
 		e.exclude.String(), e.include.String(), additions, string(e.record))
 }
 
-func (s *Store) endAll(ctx context.Context, calls []*part[ending, ended]) error {
+func (s *Store) endAll(ctx context.Context, calls []*pendingCall[endRunArgs, endRunResult]) error {
 	var batch pgx.Batch
 	for _, c := range calls {
 		s.queueEnd(&batch, c.in)
@@ -163,7 +163,7 @@ func (s *Store) endAll(ctx context.Context, calls []*part[ending, ended]) error 
 // ErrStale: the view or the pins changed since the snapshot; plan again. A second
 // Apply of the same run is ErrNotApplicable and changes nothing.
 func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (appended chat.Ranges, err error) {
-	e, err := c.ending()
+	e, err := c.endRunArgs()
 	if err != nil {
 		return nil, fmt.Errorf("apply run %d: %w", run, err)
 	}
@@ -175,8 +175,8 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 }
 
 // ending returns the change as end_run takes it.
-func (c *Change) ending() (ending, error) {
-	e := ending{sid: c.SID, status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, exclude: c.Plan.Gone(), include: c.Plan.Include}
+func (c *Change) endRunArgs() (endRunArgs, error) {
+	e := endRunArgs{sid: c.SID, status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, exclude: c.Plan.Gone(), include: c.Plan.Include}
 	for _, x := range c.Plan.Exclude {
 		e.reasons, e.seqs, e.by = append(e.reasons, x.Reason), append(e.seqs, x.Seqs.String()), append(e.by, nil)
 	}
@@ -206,10 +206,10 @@ func (c *Change) ending() (ending, error) {
 	}
 	e.record, err = json.Marshal(struct {
 		Ledger
-		Settlement
+		PostRunState
 		delta
 		Pinned string `json:"pinned"`
-	}{c.Ledger, c.Settlement, delta{c.DeltaMessages, c.DeltaTokens, c.DeltaEstimated}, c.Pinned.String()})
+	}{c.Ledger, c.PostRunState, delta{c.DeltaMessages, c.DeltaTokens, c.DeltaEstimated}, c.Pinned.String()})
 	return e, err
 }
 
@@ -222,14 +222,14 @@ const (
 // Finish ends a run that changed nothing. settle may be nil: the session then
 // keeps its thresholds and stays due; so it does where its view has changed since
 // the claim. ErrNotApplicable: another worker has it, or it is over.
-func (s *Store) Finish(ctx context.Context, c *Claim, status string, l Ledger, settle *Settlement) error {
+func (s *Store) Finish(ctx context.Context, c *Claim, status string, l Ledger, settle *PostRunState) error {
 	record, err := json.Marshal(struct {
 		Ledger
-		*Settlement
+		*PostRunState
 	}{l, settle})
 	if err != nil {
 		return fmt.Errorf("finish run %d: %w", c.Run, err)
 	}
-	_, err = s.end(ctx, c.Run, c.Fence, ending{sid: c.Session.SID, status: status, revision: c.Session.Revision, snapshot: c.Session.LastSeq, record: record})
+	_, err = s.end(ctx, c.Run, c.Fence, endRunArgs{sid: c.Session.SID, status: status, revision: c.Session.Revision, snapshot: c.Session.LastSeq, record: record})
 	return err
 }

@@ -210,8 +210,8 @@ func start(t fataler, s *Store, k Key) *Claim {
 func (c *Claim) change(s *Store, plan chat.Plan) (Change, error) {
 	ch := Change{
 		Plan: plan, SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision,
-		Ledger:     Ledger{Kind: "compact", Outcome: "applied"},
-		Settlement: Settlement{DueTokens: 1 << 40},
+		Ledger:       Ledger{Kind: "compact", Outcome: "applied"},
+		PostRunState: PostRunState{DueTokens: 1 << 40},
 	}
 	var out chat.Ranges
 	for _, x := range plan.Exclude {

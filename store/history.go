@@ -151,18 +151,18 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 		var run RunID
 		var last chat.Seq
 		err := tx.QueryRow(ctx, s.q(queryInlineRun), h.key.tenant(), h.key.Session, h.by, int64(never)).Scan(&run, &c.SID, &last,
-			&c.Ledger.MessagesBefore, &c.Ledger.TokensBefore, &c.Settlement.DueTokens, &c.Settlement.EstimateMargin,
-			&c.Settlement.PolicyHash, &c.Settlement.Settled)
+			&c.Ledger.MessagesBefore, &c.Ledger.TokensBefore, &c.PostRunState.DueTokens, &c.PostRunState.EstimateMargin,
+			&c.PostRunState.PolicyHash, &c.PostRunState.DecisionFingerprint)
 		if err != nil {
 			return err
 		}
 		if last != c.SnapshotSeq {
 			return h.stale()
 		}
-		if err := h.count(ctx, tx, &c); err != nil {
+		if err := h.setDeltas(ctx, tx, &c); err != nil {
 			return err
 		}
-		e, err := c.ending()
+		e, err := c.endRunArgs()
 		if err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 		var batch pgx.Batch
 		s.queueEnd(&batch, e)
 		results := tx.SendBatch(ctx, &batch)
-		var answer ended
+		var answer endRunResult
 		err = results.QueryRow().Scan(&answer.code, &answer.appended)
 		if cerr := results.Close(); err == nil {
 			err = cerr
@@ -189,7 +189,7 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 const never = 1 << 40
 
 // count fills in how the counters change.
-func (h *History) count(ctx context.Context, tx pgx.Tx, c *Change) error {
+func (h *History) setDeltas(ctx context.Context, tx pgx.Tx, c *Change) error {
 	for _, a := range c.Plan.Additions {
 		c.Ledger.MessagesAfter++
 		c.Ledger.TokensAfter += int64(a.Tokens)

@@ -60,7 +60,7 @@ type Session struct {
 	TokensSinceReport    chat.Tokens
 	SuspectSeq           chat.Seq // 0: none
 	Due                  bool
-	Settled              string
+	DecisionFingerprint  string
 	HoldSeq              chat.Seq
 	IneffectiveRuns      int
 	CoolingDown          bool // by the database's clock
@@ -115,7 +115,7 @@ func (s *Store) Load(ctx context.Context, run RunID) (*Claim, error) {
 	return c, nil
 }
 
-func (s *Store) loadTogether(ctx context.Context, calls []*part[RunID, *Claim]) {
+func (s *Store) loadBatch(ctx context.Context, calls []*pendingCall[RunID, *Claim]) {
 	var batch pgx.Batch
 	for _, c := range calls {
 		batch.Queue(s.q(queryRun), c.in)
@@ -185,7 +185,7 @@ func readRun(row pgx.Row, c *Claim) error {
 		&expired, &otherRuns,
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, &live, &pinned, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
-		&v.SuspectSeq, &v.Due, &v.Settled, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown)
+		&v.SuspectSeq, &v.Due, &v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown)
 	switch {
 	case err != nil:
 		return mapError(err)

@@ -233,7 +233,7 @@ func TestTheRelayWaitsForQuietButNotForEver(t *testing.T) {
 		t.Errorf("outbox (-want +got):\n%s", diff)
 	}
 	// A cooling session keeps its row too.
-	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &Settlement{DueTokens: 10, CooldownSeconds: 3600})
+	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &PostRunState{DueTokens: 10, CooldownSeconds: 3600})
 	if err != nil {
 		t.Fatal(err)
 	}

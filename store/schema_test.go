@@ -90,7 +90,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	ch := Change{
 		Plan: summarize(span(1, 2), "x"), SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision, DeltaMessages: -2,
 		DeltaTokens: -int64(c.View[0].Tokens + c.View[1].Tokens), DeltaEstimated: -int64(c.View[0].Tokens + c.View[1].Tokens),
-		Ledger: Ledger{Kind: "compact", Outcome: "applied", PolicyHash: &policy}, Settlement: Settlement{DueTokens: 1},
+		Ledger: Ledger{Kind: "compact", Outcome: "applied", PolicyHash: &policy}, PostRunState: PostRunState{DueTokens: 1},
 	}
 	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	undo := must(s.Undo(t.Context(), c.Run, false, ""))(t)
@@ -108,7 +108,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must(s.Undelivered(t.Context(), 9, time.Minute))(t)
 	must(s.Orphaned(t.Context(), 9, time.Minute))(t)
 	c = must(s.Claim(t.Context(), run, "w", time.Minute))(t)
-	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, &Settlement{}); err != nil {
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, &PostRunState{}); err != nil {
 		t.Fatal(err)
 	}
 	must(s.Relay(t.Context(), 0, 0, 9, time.Minute))(t)

@@ -64,8 +64,8 @@ type Store struct {
 	pool   *pgxpool.Pool
 	schema string
 
-	loads *together[RunID, *Claim]
-	ends  *together[ending, ended]
+	loads *batcher[RunID, *Claim]
+	ends  *batcher[endRunArgs, endRunResult]
 }
 
 // Open connects and pings once. The caller closes the store.
@@ -98,8 +98,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{pool: pool, schema: c.Schema}
 	// Under load a few connections do the work of many, with a fraction of the commits.
-	s.loads = newTogether(runSlots, runsTogether, s.loadTogether)
-	s.ends = newTogether(runSlots, runsTogether, s.endTogether)
+	s.loads = newBatcher(maxBatches, maxBatchSize, s.loadBatch)
+	s.ends = newBatcher(maxBatches, maxBatchSize, s.endBatch)
 	return s, nil
 }
 
@@ -107,8 +107,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 // such round trips are under way at a time. Ending holds the lock on each session
 // until all are done, which has to be a moment.
 const (
-	runsTogether = 16
-	runSlots     = 4
+	maxBatchSize = 16
+	maxBatches   = 4
 )
 
 // Close waits for connections in use and closes the pool.

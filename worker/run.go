@@ -26,7 +26,7 @@ type Store interface {
 	Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error)
 	Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error)
 	Apply(ctx context.Context, run store.RunID, fence int64, c store.Change) (chat.Ranges, error)
-	Finish(ctx context.Context, c *store.Claim, status string, l store.Ledger, settle *store.Settlement) error
+	Finish(ctx context.Context, c *store.Claim, status string, l store.Ledger, settle *store.PostRunState) error
 	Requeue(ctx context.Context, run store.RunID, fence int64, delay time.Duration, failed bool, code, text string) error
 	Snooze(ctx context.Context, run store.RunID, delay time.Duration, code string) (int, error)
 	Abandon(ctx context.Context, run store.RunID, outcome string) error
@@ -189,7 +189,7 @@ func (b *briefing) guards() string {
 		return OutcomeWaitingAfterUndo
 	case b.faulty:
 		return ""
-	case s.Settled == b.fingerprint(s.Revision):
+	case s.DecisionFingerprint == b.fingerprint(s.Revision):
 		// A pinned message may still be out: one that no view can hold as it is.
 		return OutcomeUnchanged
 	case b.invalid:
@@ -265,7 +265,7 @@ func (a *attempt) apply(ctx context.Context, b *briefing, c store.Change) error 
 	a.ledger.Outcome = a.outcome
 	a.ledger.TotalMicros = time.Since(a.start).Microseconds()
 	c.Ledger = a.ledger
-	c.Settlement = *settlement
+	c.PostRunState = *settlement
 	if _, err := a.w.store.Apply(ctx, a.run, a.claim.Fence, c); err != nil {
 		return err
 	}
@@ -307,24 +307,24 @@ func (a *attempt) skip(ctx context.Context, b *briefing, code string) error {
 // again has the session tried again without news: that a summary was not had is no
 // decision, and worth another run once the model may have recovered. Each try may be paid
 // for, so the same failure again is given twice as long.
-func (a *attempt) again(b *briefing, s *store.Settlement) {
+func (a *attempt) again(b *briefing, s *store.PostRunState) {
 	rest := min(a.rest<<min(a.claim.Session.IneffectiveRuns, mostDoublings), mostRest)
 	s.DueTokens, s.CooldownSeconds, s.Ineffective = b.limits.Start, rest.Seconds(), true
 	if !b.invalid { // that runs whatever the cooldown
-		s.Settled = ""
+		s.DecisionFingerprint = ""
 	}
 }
 
 // settlement returns what the session is left with when its window holds that much: it
 // is due again above the start, or where it could not be brought below that, once
 // there is something to gain again.
-func (b *briefing) settlement(context chat.Tokens, revision int64) *store.Settlement {
+func (b *briefing) settlement(context chat.Tokens, revision int64) *store.PostRunState {
 	due := b.limits.Start
 	if b.limits.Over(context) {
 		due = context + max(b.policy.MinGainTokens, 1)
 	}
-	return &store.Settlement{
-		DueTokens: due, EstimateMargin: b.policy.EstimateMargin, PolicyHash: b.fleetHash, Settled: b.fingerprint(revision),
+	return &store.PostRunState{
+		DueTokens: due, EstimateMargin: b.policy.EstimateMargin, PolicyHash: b.fleetHash, DecisionFingerprint: b.fingerprint(revision),
 	}
 }
 

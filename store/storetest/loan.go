@@ -20,30 +20,30 @@ import (
 // stackd is the command that lends servers.
 const stackd = "./cmd/internal/dev/stack/stackd"
 
-// loan is a server lent to us for as long as the connection is open.
-type loan struct {
+// lease is a server lent to us for as long as the connection is open.
+type lease struct {
 	url  string
 	conn net.Conn
 }
 
-// end returns the loan.
-func (l *loan) end() { _ = l.conn.Close() }
+// release ends the lease.
+func (l *lease) release() { _ = l.conn.Close() }
 
-// borrow asks the lender of this checkout for a server, starting the lender
+// acquire asks the lender of this checkout for a server, starting the lender
 // where none runs.
-func borrow(want string) (*loan, error) {
+func acquire(want string) (*lease, error) {
 	conn, in, err := dial()
 	if err != nil {
 		return nil, err
 	}
-	l, err := ask(conn, in, want)
+	l, err := request(conn, in, want)
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return l, nil
 }
 
-func ask(conn net.Conn, in *bufio.Reader, want string) (*loan, error) {
+func request(conn net.Conn, in *bufio.Reader, want string) (*lease, error) {
 	if err := conn.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func ask(conn net.Conn, in *bufio.Reader, want string) (*loan, error) {
 	case reply.Error != "":
 		return nil, errors.New(reply.Error)
 	}
-	return &loan{url: reply.URL, conn: conn}, conn.SetDeadline(time.Time{})
+	return &lease{url: reply.URL, conn: conn}, conn.SetDeadline(time.Time{})
 }
 
 // dial returns a connection that the lender has greeted. It holds the lock of

@@ -36,13 +36,13 @@ var errMissing = errors.New("missing")
 
 // postgres returns the server of this process: the one that TEST_DATABASE_URL or
 // DATABASE_URL names, else a loan that lasts as long as the process.
-var postgres = sync.OnceValues(func() (*loan, error) {
+var postgres = sync.OnceValues(func() (*lease, error) {
 	for _, name := range []string{"TEST_DATABASE_URL", "DATABASE_URL"} {
 		if dsn := os.Getenv(name); dsn != "" {
-			return &loan{url: dsn}, nil
+			return &lease{url: dsn}, nil
 		}
 	}
-	return borrow("postgres")
+	return acquire("postgres")
 })
 
 // DB returns the DSN of a fresh database, dropped when the test ends. It is a
@@ -95,9 +95,9 @@ func Redis(t testing.TB) string {
 // names. There, others may be on the same server: use FLUSHDB, not FLUSHALL.
 func RealRedis(t testing.TB) string {
 	t.Helper()
-	l, err := borrow("redis")
+	l, err := acquire("redis")
 	if err == nil {
-		t.Cleanup(l.end)
+		t.Cleanup(l.release)
 		return l.url
 	}
 	given := os.Getenv("REDIS_URL")

@@ -17,7 +17,7 @@ import (
 )
 
 type benchCmd struct {
-	Compact    benchCompactCmd    `cmd:"" help:"Compactions per second over the whole job path, against a floor measured in the same run."`
+	Compact    benchCompactCmd    `cmd:"" help:"Compactions per second over the whole job path, against a baseline measured in the same run."`
 	Memory     benchMemoryCmd     `cmd:"" help:"Peak memory of a worker process on one huge session."`
 	Latency    benchLatencyCmd    `cmd:"" help:"From the commit of an append to its compaction, on an idle system."`
 	Strategies benchStrategiesCmd `cmd:"" help:"Every strategy on conversations of several lengths; needs no server."`
@@ -89,10 +89,10 @@ func (p *benchProgress) done() {
 }
 
 type benchCompactCmd struct {
-	Sessions int `default:"4000" help:"Sessions through the job path, and as many through the floor."`
+	Sessions int `default:"4000" help:"Sessions through the job path, and as many through the baseline."`
 	Messages int `default:"200" help:"Messages of a session."`
 	Tokens   int `default:"40000" help:"Tokens of a session."`
-	Rounds   int `default:"4" help:"Alternations of job path and floor."`
+	Rounds   int `default:"4" help:"Alternations of job path and baseline."`
 }
 
 // Run implements the command.
@@ -111,11 +111,11 @@ func (c *benchCompactCmd) Run(ctx context.Context, e *Env) error {
 	if e.JSON {
 		return term.JSON(e.Out.W, r)
 	}
-	t := e.Out.Table(term.Num("ROUND"), term.Num("COMPACTIONS/S"), term.Num("FLOOR/S"), term.Num("RATIO"))
+	t := e.Out.Table(term.Num("ROUND"), term.Num("COMPACTIONS/S"), term.Num("BASELINE/S"), term.Num("RATIO"))
 	for i, round := range r.Rounds {
-		t.Row(i+1, int64(round.CompactionsPerSecond), int64(round.FloorPerSecond), ratio(round.CompactionsPerSecond/round.FloorPerSecond))
+		t.Row(i+1, int64(round.CompactionsPerSecond), int64(round.BaselinePerSecond), ratio(round.CompactionsPerSecond/round.BaselinePerSecond))
 	}
-	t.Row("all", int64(r.CompactionsPerSecond), int64(r.FloorPerSecond), ratio(r.Ratio))
+	t.Row("all", int64(r.CompactionsPerSecond), int64(r.BaselinePerSecond), ratio(r.Ratio))
 	if err := t.Write(); err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // Package bench measures the whole job path on real servers: how many compactions
 // a second, how much memory for one huge session, how long from an append to its
 // compaction. Every figure comes with the conditions it was measured under, and
-// throughput with a floor measured in the same run.
+// throughput with a baseline measured in the same run.
 //
 // It works in a schema of its own and drops it; it never touches other data.
 package bench
@@ -39,8 +39,8 @@ type Env struct {
 	DatabaseURL, RedisURL string
 	// Concurrency is the number of runs worked on at once.
 	Concurrency int
-	// Connections bounds the pool of the job path, and is the floor's number of
-	// connections.
+	// Connections bounds the pool of the job path, and is the baseline's number
+	// of connections.
 	Connections int
 	// Progress is told what is going on; may be nil.
 	Progress func(stage string, done, total int)
@@ -57,6 +57,7 @@ func (e Env) progress(stage string, done, total int) {
 type system struct {
 	env     Env
 	store   *store.Store
+	db      *database // nil but in Compact
 	redis   asynq.RedisConnOpt
 	ring    *jobs.Enqueuer
 	planner *worker.Planner

@@ -14,12 +14,12 @@ import (
 
 // CompactOptions size the throughput bench.
 type CompactOptions struct {
-	// Sessions go through the job path, and as many through the floor. Defaults to 4,000.
+	// Sessions go through the job path, and as many through the baseline. Defaults to 4,000.
 	Sessions int
 	// Messages and Tokens of a session. Default to 200 and 40,000.
 	Messages int
 	Tokens   chat.Tokens
-	// Rounds alternate job path and floor, so that a machine that changes speed
+	// Rounds alternate job path and baseline, so that a machine that changes speed
 	// changes it for both. Defaults to 4.
 	Rounds int
 }
@@ -27,7 +27,7 @@ type CompactOptions struct {
 // CompactResult is what Compact measured.
 type CompactResult struct {
 	CompactionsPerSecond  float64 `json:"compactions_per_second"`
-	FloorPerSecond        float64 `json:"floor_per_second"`
+	BaselinePerSecond     float64 `json:"baseline_per_second"`
 	Ratio                 float64 `json:"ratio"`
 	WALBytesPerCompaction float64 `json:"wal_bytes_per_compaction"`
 	MemoryBytes           int64   `json:"memory_bytes"`
@@ -42,13 +42,13 @@ type CompactResult struct {
 // Round is one alternation.
 type Round struct {
 	CompactionsPerSecond float64 `json:"compactions_per_second"`
-	FloorPerSecond       float64 `json:"floor_per_second"`
+	BaselinePerSecond    float64 `json:"baseline_per_second"`
 }
 
 // Compact measures compactions per second over the whole job path: a sweep queues
 // the runs, asynq carries them, the worker claims, plans, checks and applies. A
 // round's time is from the first run queued to the last one committed, by the
-// database's clock. The floor is store.Floor by as many connections.
+// database's clock. The baseline is database.baseline by as many connections.
 func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, error) {
 	if o.Sessions == 0 {
 		o.Sessions = 4000
@@ -69,20 +69,24 @@ func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, err
 		return CompactResult{}, err
 	}
 	defer closeAll()
+	if s.db, err = openDatabase(ctx, env.DatabaseURL, env.Connections, s.store); err != nil {
+		return CompactResult{}, err
+	}
+	defer s.db.pool.Close()
 
 	perRound := o.Sessions / o.Rounds
 	result := CompactResult{Sessions: perRound * o.Rounds, Messages: o.Messages, Tokens: int64(o.Tokens), Concurrency: env.Concurrency, Connections: env.Connections}
-	var seconds, floorSeconds float64
+	var seconds, baselineSeconds float64
 	var wal int64
 	for round := range o.Rounds {
 		if err := s.seed(ctx, o, round, perRound); err != nil {
 			return result, err
 		}
-		f, err := s.floorRound(ctx, round, target)
+		f, err := s.baselineRound(ctx, round, target)
 		if err != nil {
 			return result, err
 		}
-		before, err := s.store.WALPosition(ctx)
+		before, err := s.db.walPosition(ctx)
 		if err != nil {
 			return result, err
 		}
@@ -91,33 +95,33 @@ func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, err
 		if err != nil {
 			return result, err
 		}
-		after, err := s.store.WALPosition(ctx)
+		after, err := s.db.walPosition(ctx)
 		if err != nil {
 			return result, err
 		}
 		result.MemoryBytes = max(result.MemoryBytes, peakMemory())
 		wal += after - before
 		seconds += d
-		floorSeconds += f
+		baselineSeconds += f
 		result.Rounds = append(result.Rounds, Round{float64(perRound) / d, float64(perRound) / f})
 		env.progress("measuring", round+1, o.Rounds)
 	}
 	n := float64(result.Sessions)
 	result.CompactionsPerSecond = n / seconds
-	result.FloorPerSecond = n / floorSeconds
-	result.Ratio = result.CompactionsPerSecond / result.FloorPerSecond
+	result.BaselinePerSecond = n / baselineSeconds
+	result.Ratio = result.CompactionsPerSecond / result.BaselinePerSecond
 	result.WALBytesPerCompaction = float64(wal) / n
 	return result, nil
 }
 
-func floorTenant(round int) string { return fmt.Sprintf("floor-%d", round) }
+func baselineTenant(round int) string { return fmt.Sprintf("baseline-%d", round) }
 
-// seed fills a round's sessions, for the floor and the job path alike. They are
-// imported, so nothing is rung for; the floor's are made not due by their model.
+// seed fills a round's sessions, for the baseline and the job path alike. They are
+// imported, so nothing is enqueued; those of the baseline have a model that is never due.
 func (s *system) seed(ctx context.Context, o CompactOptions, round, n int) error {
 	limits := s.planner.Policy.Limits("", s.planner.Window)
 	err := s.store.SavePolicy(ctx, s.planner.Policy.FleetHash(), []byte(`{}`), []store.Threshold{
-		{ModelPrefix: "", DueTokens: limits.Start}, {ModelPrefix: "floor", DueTokens: 1 << 40},
+		{ModelPrefix: "", DueTokens: limits.Start}, {ModelPrefix: "baseline", DueTokens: 1 << 40},
 	})
 	if err != nil {
 		return err
@@ -127,7 +131,7 @@ func (s *system) seed(ctx context.Context, o CompactOptions, round, n int) error
 	var done atomic.Int64
 	for i := range 2 * n {
 		g.Go(func() error {
-			k, model := store.Key{Tenant: floorTenant(round), Session: fmt.Sprintf("s%d", i)}, "floor"
+			k, model := store.Key{Tenant: baselineTenant(round), Session: fmt.Sprintf("s%d", i)}, "baseline"
 			if i%2 == 1 {
 				k.Tenant, model = fmt.Sprintf("job-%d", round), "job"
 			}
@@ -140,11 +144,11 @@ func (s *system) seed(ctx context.Context, o CompactOptions, round, n int) error
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return s.store.Vacuum(ctx)
+	return s.db.vacuum(ctx)
 }
 
-func (s *system) floorRound(ctx context.Context, round int, target chat.Tokens) (float64, error) {
-	rows, err := s.store.Sessions(ctx, store.SessionFilter{Tenant: floorTenant(round), Limit: 1 << 30})
+func (s *system) baselineRound(ctx context.Context, round int, target chat.Tokens) (float64, error) {
+	rows, err := s.store.Sessions(ctx, store.SessionFilter{Tenant: baselineTenant(round), Limit: 1 << 30})
 	if err != nil {
 		return 0, err
 	}
@@ -154,7 +158,7 @@ func (s *system) floorRound(ctx context.Context, round int, target chat.Tokens) 
 	for range s.env.Connections {
 		g.Go(func() error {
 			for i := next.Add(1) - 1; i < int64(len(rows)); i = next.Add(1) - 1 {
-				if err := s.store.Floor(gctx, rows[i].SID, target); err != nil {
+				if err := s.db.baseline(gctx, rows[i].SID, target); err != nil {
 					return err
 				}
 			}
@@ -181,7 +185,7 @@ func (s *system) jobRound(ctx context.Context, entry string, n int) (seconds flo
 		err = poll(ctx, 200*time.Millisecond, func() (bool, error) {
 			var ended int64
 			var err error
-			seconds, ended, applied, err = s.store.SweepTimes(ctx, sweeps[0].ID)
+			seconds, ended, applied, err = s.db.sweepTimes(ctx, sweeps[0].ID)
 			return ended >= int64(n), err
 		})
 		if err == nil && applied != int64(n) {

@@ -54,12 +54,12 @@ type reply struct {
 	Missing bool   `json:"missing,omitempty"` // this machine has no such server
 }
 
-// lender owns the servers.
-type lender struct {
+// server owns the servers.
+type server struct {
 	log      *slog.Logger
 	postgres func() (*stack.Stack, error)
 	changed  chan int // +1 and -1: connections
-	loans    sync.WaitGroup
+	leases   sync.WaitGroup
 }
 
 // serve lends until nobody has been connected for the idle time, or the context
@@ -75,7 +75,7 @@ func serve(ctx context.Context, dir string, idle time.Duration, log *slog.Logger
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l := &lender{log: log, changed: make(chan int)}
+	l := &server{log: log, changed: make(chan int)}
 	stop := func() error { return nil }
 	l.postgres = sync.OnceValues(func() (*stack.Stack, error) {
 		s, err := stack.StartPostgres(ctx, stack.Options{Logger: log})
@@ -84,18 +84,18 @@ func serve(ctx context.Context, dir string, idle time.Duration, log *slog.Logger
 		}
 		return s, err
 	})
-	l.loans.Go(func() { l.accept(ctx, listener) })
+	l.leases.Go(func() { l.accept(ctx, listener) })
 	l.waitIdle(ctx, dir, idle)
 	cancel()
 	err = listener.Close()
-	l.loans.Wait()
+	l.leases.Wait()
 	return errors.Join(err, stop())
 }
 
 // waitIdle returns when nobody has been connected for the idle time, with the
 // folder removed. Clients connect and are greeted under the lock of the folder,
 // so with the lock in hand nobody is on the way in.
-func (l *lender) waitIdle(ctx context.Context, dir string, idle time.Duration) {
+func (l *server) waitIdle(ctx context.Context, dir string, idle time.Duration) {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
 	for connected := 0; ; {
@@ -129,34 +129,34 @@ func removeUnused(dir string) bool {
 	return true
 }
 
-func (l *lender) accept(ctx context.Context, listener net.Listener) {
+func (l *server) accept(ctx context.Context, listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
 			return // closed: we end
 		}
-		l.loans.Go(func() {
+		l.leases.Go(func() {
 			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 			defer stop()
 			defer conn.Close()
 			l.count(ctx, +1)
 			defer l.count(ctx, -1)
-			if err := l.lend(ctx, conn); err != nil {
+			if err := l.lease(ctx, conn); err != nil {
 				l.log.Warn("loan failed", "error", err)
 			}
 		})
 	}
 }
 
-func (l *lender) count(ctx context.Context, n int) {
+func (l *server) count(ctx context.Context, n int) {
 	select {
 	case l.changed <- n:
 	case <-ctx.Done():
 	}
 }
 
-// lend serves one client until it goes.
-func (l *lender) lend(ctx context.Context, conn net.Conn) error {
+// lease serves one client until it goes.
+func (l *server) lease(ctx context.Context, conn net.Conn) error {
 	if _, err := fmt.Fprintln(conn, "hello"); err != nil {
 		return err
 	}
