@@ -3,6 +3,7 @@ package strategies
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/pipeline"
@@ -62,6 +63,54 @@ type Written struct {
 	Message *chat.Message
 }
 
+// report returns the report of a run on t. It clears the plan of a result that is
+// discarded because the view grew: growth is accepted only if it repairs a view or
+// restores a pinned message, or if AllowGrowth is set.
+func (o Options) report(t *plan.Transcript, r *pipeline.Result) Report {
+	out := Report{
+		Before: r.Before, After: r.After, Steps: r.Steps, Violations: r.Violations, Repairs: r.Repairs, Rejected: r.Rejected,
+	}
+	needed := len(r.Violations) > 0 || slices.ContainsFunc(t.Entries, func(e plan.Entry) bool { return e.Pinned && !e.Included })
+	if r.Grew() && !needed && !o.AllowGrowth {
+		out.Grew, out.After, r.Plan = true, r.Before, chat.Plan{}
+		return out
+	}
+	p := &r.Plan
+	out.Restored = p.Include
+	excluded := map[chat.Seq]Excluded{}
+	exclude := func(seqs chat.Ranges, reason string, by chat.Seq) {
+		for _, q := range seqs.Seqs() {
+			excluded[q] = Excluded{Reason: reason, By: by}
+		}
+	}
+	for _, x := range p.Exclude {
+		exclude(x.Seqs, x.Reason, 0)
+	}
+	next := chat.Seq(1)
+	for i := range t.Entries {
+		next = max(next, t.Entries[i].Seq+1)
+	}
+	for k := range p.Additions {
+		a := &p.Additions[k]
+		q := next + chat.Seq(k)
+		exclude(a.Covers, a.Reason, q)
+		out.Written = append(out.Written, Written{Seq: q, Kind: a.Kind, Reason: a.Reason, Covers: a.Covers, Tokens: a.Tokens, Message: &a.Message})
+	}
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		if x, ok := excluded[e.Seq]; ok {
+			out.Excluded = append(out.Excluded, newExcluded(e, x.Reason, x.By))
+		}
+	}
+	slices.SortFunc(out.Excluded, func(a, b Excluded) int { return int(a.Seq - b.Seq) })
+	return out
+}
+
+// newExcluded returns the report of an entry that is out of the view.
+func newExcluded(e *plan.Entry, reason string, by chat.Seq) Excluded {
+	return Excluded{Seq: e.Seq, ID: e.Message.ID, Role: e.Role, Kind: e.Kind, Tokens: e.Tokens, Reason: reason, By: by}
+}
+
 // Compacted is what Compact makes of messages.
 type Compacted struct {
 	// Messages is the view.
@@ -75,7 +124,7 @@ type Compacted struct {
 func Compact(ctx context.Context, messages []chat.Message, s plan.Strategy, o Options) (Compacted, error) {
 	c := NewConversation(o)
 	c.Append(messages...)
-	if err := c.knowsPins(); err != nil {
+	if err := c.checkPins(); err != nil {
 		return Compacted{Messages: messages}, fmt.Errorf("compact: %w", err)
 	}
 	r, err := c.Compact(ctx, s)
@@ -86,7 +135,7 @@ func Compact(ctx context.Context, messages []chat.Message, s plan.Strategy, o Op
 }
 
 // knowsPins is the error for pins of the options that no message has.
-func (c *Conversation) knowsPins() error {
+func (c *Conversation) checkPins() error {
 	for _, i := range c.options.Pins {
 		if i < 0 || i >= c.said {
 			return fmt.Errorf("pin message at index %d of %d: %w", i, c.said, ErrUnknownMessage)

@@ -152,7 +152,9 @@ func newHermesEngine(v *vector) (*hermesEngine, error) {
 		}
 		r := Report{Steps: []pipeline.Step{step}}
 		if err == nil {
-			c.apply(planned, &r)
+			done := c.options.report(c.Transcript(), &pipeline.Result{Plan: planned})
+			r.Excluded, r.Written, r.Restored = done.Excluded, done.Written, done.Restored
+			c.apply(planned)
 		}
 		return r, err
 	}

@@ -181,32 +181,25 @@ func (c *Conversation) excluded(q chat.Seq) Excluded {
 	for by > 0 && !c.entries[c.at[by-1]].Included {
 		by = c.outs[by-1].by
 	}
-	return Excluded{Seq: q, ID: e.Message.ID, Role: e.Role, Kind: e.Kind, Tokens: e.Tokens, Reason: why.reason, By: by}
+	return newExcluded(e, why.reason, by)
 }
 
 // Compact has a strategy, or a Pipeline, plan on the conversation and does what it
 // wants. If it fails nothing has changed; the error is a *StrategyError or that of
 // ctx. A strategy that is nil wants nothing: the view is mended where it has to be.
 func (c *Conversation) Compact(ctx context.Context, s plan.Strategy) (Report, error) {
-	defer c.holdUnread()()
+	defer c.pinUnread()()
 	r, err := c.options.Pipeline(s).Run(ctx, c.Transcript(), nil)
 	if err != nil {
 		return Report{}, fmt.Errorf("compact: %w", err)
 	}
-	report := Report{
-		Before: r.Before, After: r.After, Steps: r.Steps, Violations: r.Violations, Repairs: r.Repairs, Rejected: r.Rejected,
-	}
-	owed := len(r.Violations) > 0 || slices.ContainsFunc(c.entries, func(e plan.Entry) bool { return e.Pinned && !e.Included })
-	if r.Grew() && !owed && !c.options.AllowGrowth {
-		report.Grew, report.After = true, r.Before
-		return report, nil
-	}
-	c.apply(r.Plan, &report)
+	report := c.options.report(c.Transcript(), &r)
+	c.apply(r.Plan)
 	return report, nil
 }
 
 // holdUnread pins what a loop under way has not read yet, until release is called.
-func (c *Conversation) holdUnread() (release func()) {
+func (c *Conversation) pinUnread() (release func()) {
 	var held []chat.Seq
 	if c.options.MidLoop {
 		for i := range slices.Backward(c.entries) {
@@ -258,8 +251,8 @@ func (c *Conversation) Transcript() *plan.Transcript {
 	return plan.NewTranscript(c.entries, c.options.Counter, c.groups.Groups())
 }
 
-// apply does what a plan wants and reports it.
-func (c *Conversation) apply(p chat.Plan, r *Report) {
+// apply carries out a plan.
+func (c *Conversation) apply(p chat.Plan) {
 	take := func(seqs chat.Ranges, reason string, by chat.Seq) {
 		for _, x := range seqs {
 			for q := x.Lo; q < x.Hi; q++ {
@@ -277,16 +270,12 @@ func (c *Conversation) apply(p chat.Plan, r *Report) {
 			c.outs[q-1] = out{}
 		}
 	}
-	r.Restored = p.Include
 	first := c.next()
 	for k := range p.Additions {
 		take(p.Additions[k].Covers, p.Additions[k].Reason, first+chat.Seq(k))
 	}
 	if len(p.Additions) > 0 {
-		r.Written = c.write(p.Additions)
-	}
-	for _, q := range p.Gone().Seqs() {
-		r.Excluded = append(r.Excluded, c.excluded(q))
+		c.write(p.Additions)
 	}
 }
 
@@ -306,23 +295,14 @@ func (c *Conversation) include(q chat.Seq, in bool) {
 }
 
 // write puts additions in their places, in one pass.
-func (c *Conversation) write(adds []chat.Addition) []Written {
+func (c *Conversation) write(adds []chat.Addition) {
 	n := len(c.entries)
-	report := make([]Written, len(adds))
 	for k := range adds {
 		a := &adds[k]
-		q := c.next()
+		c.entries = append(c.entries, plan.Entry{Meta: a.Meta(c.next()), Included: true, Message: &a.Message})
 		c.outs = append(c.outs, out{})
 		c.included++
 		c.tokens += a.Tokens
-		c.entries = append(c.entries, plan.Entry{
-			Meta: chat.Meta{
-				Seq: q, Position: a.Position, Kind: a.Kind, Role: a.Message.Role, Flags: a.Flags,
-				Calls: len(a.Message.ToolCalls), Tokens: a.Tokens,
-			},
-			Included: true, Message: &a.Message,
-		})
-		report[k] = Written{Seq: q, Kind: a.Kind, Reason: a.Reason, Covers: a.Covers, Tokens: a.Tokens, Message: &a.Message}
 	}
 	written := slices.Clone(c.entries[n:])
 	slices.SortFunc(written, func(a, b plan.Entry) int { return chat.Compare(a.Meta, b.Meta) })
@@ -342,5 +322,4 @@ func (c *Conversation) write(adds []chat.Addition) []Written {
 		c.at[c.entries[i].Seq-1] = int32(i)
 		c.groups.Add(&c.entries[i].Meta)
 	}
-	return report
 }

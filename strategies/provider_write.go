@@ -93,45 +93,8 @@ func (p *Provider) plan(ctx context.Context, t *plan.Transcript, fresh int) (Rep
 	if err != nil {
 		return Report{}, chat.Plan{}, err
 	}
-	report := Report{
-		Before: r.Before, After: r.After, Steps: r.Steps, Violations: r.Violations, Repairs: r.Repairs, Rejected: r.Rejected, Restored: r.Plan.Include,
-	}
-	if r.Grew() && len(r.Violations) == 0 && !p.Options.AllowGrowth {
-		report.Grew, report.After = true, r.Before
-		return report, chat.Plan{}, nil
-	}
-	describe(&report, t, r.Plan)
+	report := p.Options.report(t, &r)
 	return report, r.Plan, nil
-}
-
-// describe adds to a report what a plan does to a transcript.
-func describe(r *Report, t *plan.Transcript, p chat.Plan) {
-	bySeq := map[chat.Seq]*plan.Entry{}
-	next := chat.Seq(1)
-	for i := range t.Entries {
-		e := &t.Entries[i]
-		bySeq[e.Seq] = e
-		next = max(next, e.Seq+1)
-	}
-	take := func(seqs chat.Ranges, reason string, by chat.Seq) {
-		for _, q := range seqs.Seqs() {
-			if e := bySeq[q]; e != nil {
-				r.Excluded = append(r.Excluded, Excluded{
-					Seq: q, ID: e.Message.ID, Role: e.Role, Kind: e.Kind, Tokens: e.Tokens, Reason: reason, By: by,
-				})
-			}
-		}
-	}
-	for _, x := range p.Exclude {
-		take(x.Seqs, x.Reason, 0)
-	}
-	for k := range p.Additions {
-		a := &p.Additions[k]
-		q := next + chat.Seq(k)
-		take(a.Covers, a.Reason, q)
-		r.Written = append(r.Written, Written{Seq: q, Kind: a.Kind, Reason: a.Reason, Covers: a.Covers, Tokens: a.Tokens, Message: &a.Message})
-	}
-	slices.SortFunc(r.Excluded, func(a, b Excluded) int { return int(a.Seq - b.Seq) })
 }
 
 // stored leaves out the new messages that a plan excludes. What stands for them alone

@@ -68,7 +68,7 @@ func Check(view []Meta) []Violation {
 	if plain(view) {
 		return nil
 	}
-	return scanView(view).faults
+	return scanView(view).violations
 }
 
 // plain reports whether the view is of the common kind in which nothing can be
@@ -106,11 +106,11 @@ func plain(view []Meta) bool {
 
 // scan is the pass over a view that Check and Repair share.
 type scan struct {
-	view   []Meta
-	faults []Violation
-	groups []*batch
-	cur    *batch   // the call group that can still take members
-	open   []*batch // groups that lack results, with no user message behind them yet
+	view       []Meta
+	violations []Violation
+	groups     []*callGroup
+	cur        *callGroup   // the call group that can still take members
+	open       []*callGroup // groups that lack results, with no user message behind them yet
 
 	// Reasoning that may turn out to belong to the next call, and the additions
 	// that stand among it.
@@ -124,7 +124,7 @@ type scan struct {
 }
 
 // batch is a call group of the view, by indexes.
-type batch struct {
+type callGroup struct {
 	call                       int
 	prefix, reasoning, results []int
 	// inside: what stands between the call and its last member and belongs
@@ -158,13 +158,13 @@ func scanView(view []Meta) *scan {
 		}
 	}
 	s.close()
-	slices.SortStableFunc(s.faults, func(a, b Violation) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortStableFunc(s.violations, func(a, b Violation) int { return cmp.Compare(a.Index, b.Index) })
 	return s
 }
 
-func (s *scan) fault(code ViolationCode, indexes ...int) {
+func (s *scan) report(code ViolationCode, indexes ...int) {
 	for _, i := range indexes {
-		s.faults = append(s.faults, Violation{Index: i, Seq: s.view[i].Seq, Code: code})
+		s.violations = append(s.violations, Violation{Index: i, Seq: s.view[i].Seq, Code: code})
 	}
 }
 
@@ -174,7 +174,7 @@ func (s *scan) leading(i int, m Meta) {
 	case m.Role == RoleSystem && m.Kind == KindReplacement && m.Position == s.system:
 		s.system++ // stands for one, but has to stand first no more than others
 	case m.Role == RoleSystem && m.Kind == KindSource && m.Position == s.system:
-		s.fault(ViolationBeforeSystem, s.before...)
+		s.report(ViolationBeforeSystem, s.before...)
 		s.before = nil
 		s.systemEnd = m.Position
 		s.system++
@@ -189,7 +189,7 @@ func (s *scan) result(i int, m Meta) {
 	s.prefix, s.prefixPending = nil, nil
 	b := s.cur
 	if b == nil {
-		s.fault(ViolationOrphanResult, i)
+		s.report(ViolationOrphanResult, i)
 		return
 	}
 	b.tools = true
@@ -197,7 +197,7 @@ func (s *scan) result(i int, m Meta) {
 		b.results = append(b.results, i)
 		return
 	}
-	s.fault(ViolationOrphanResult, i)
+	s.report(ViolationOrphanResult, i)
 	if b.interrupted && m.Position != b.reach+1 {
 		s.close() // an addition stands in the place of the end of the group
 		return
@@ -226,10 +226,10 @@ func (s *scan) join(i int, m Meta) bool {
 		if m.Position != b.reach+1 {
 			return false
 		}
-		s.fault(ViolationSplitGroup, i)
+		s.report(ViolationSplitGroup, i)
 		for _, k := range b.pending {
 			if s.view[k].Role != RoleTool {
-				s.fault(ViolationSummarySplitsGroup, k)
+				s.report(ViolationSummarySplitsGroup, k)
 			}
 		}
 	}
@@ -241,13 +241,13 @@ func (s *scan) join(i int, m Meta) bool {
 
 func (s *scan) call(i int, m Meta) {
 	s.close()
-	b := &batch{call: i, last: i, reach: m.Position, prefix: s.prefix}
+	b := &callGroup{call: i, last: i, reach: m.Position, prefix: s.prefix}
 	if n := len(s.prefixPending); n > 0 {
 		lastIntruder := s.prefixPending[n-1]
 		split, _ := slices.BinarySearch(s.prefix, lastIntruder)
 		if m.Position == s.view[s.prefix[len(s.prefix)-1]].Position+1 {
-			s.fault(ViolationSplitGroup, s.prefix[:split]...)
-			s.fault(ViolationSummarySplitsGroup, s.prefixPending...)
+			s.report(ViolationSplitGroup, s.prefix[:split]...)
+			s.report(ViolationSummarySplitsGroup, s.prefixPending...)
 			b.before = s.prefixPending
 		} else {
 			b.prefix = s.prefix[split:]
@@ -293,7 +293,7 @@ func (s *scan) close() {
 	}
 }
 
-func (s *scan) unanswered(b *batch) {
+func (s *scan) unanswered(b *callGroup) {
 	b.unanswered = true
-	s.fault(ViolationUnansweredCall, b.call)
+	s.report(ViolationUnansweredCall, b.call)
 }

@@ -60,7 +60,7 @@ func TestPlainViewsHaveNoFaults(t *testing.T) {
 			return
 		}
 		met = met || len(view) > 3
-		if faults := scanView(view).faults; len(faults) > 0 {
+		if faults := scanView(view).violations; len(faults) > 0 {
 			t.Fatalf("%v in %+v", faults, view)
 		}
 	})

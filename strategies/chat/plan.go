@@ -43,6 +43,14 @@ type Addition struct {
 	Flags   Flags
 }
 
+// Meta returns the metadata of the addition as the message with number seq.
+func (a *Addition) Meta(seq Seq) Meta {
+	return Meta{
+		Seq: seq, Position: a.Position, Kind: a.Kind, Role: a.Message.Role, Flags: a.Flags,
+		Calls: len(a.Message.ToolCalls), Tokens: a.Tokens,
+	}
+}
+
 // Empty reports whether the plan changes nothing.
 func (p Plan) Empty() bool {
 	return len(p.Exclude) == 0 && len(p.Include) == 0 && len(p.Additions) == 0

@@ -12,7 +12,7 @@ import (
 type RepairAction string
 
 // The actions of a repair. All but MendExclude put a stand-in in the place of the
-// message; Mend.Apply writes it.
+// message; RepairStep.Apply writes it.
 const (
 	// MendTextify turns a result without its call into an assistant text.
 	RepairTextify RepairAction = "textify"
@@ -36,7 +36,7 @@ type RepairStep struct {
 	Reason ViolationCode
 	// Position is where the stand-in stands: in the place of the message, or
 	// beside the group it must not stand in, or behind the system messages.
-	// Stand-ins get their seqs in the order of the mends, above all others.
+	// Stand-ins get their seqs in the order of the steps, above all others.
 	Position Seq
 	// Results are the results that stay, for MendKeepAnswered: their ids are the
 	// second argument of Apply.
@@ -56,29 +56,29 @@ func Repair(view []Meta) []RepairStep {
 		return nil
 	}
 	s := scanView(view)
-	if len(s.faults) == 0 {
+	if len(s.violations) == 0 {
 		return nil
 	}
-	mends := s.mends()
+	steps := s.repairSteps()
 	// What is taken out of the view can leave neighbours that never were any, so
 	// the result is looked at again. One round is nearly always enough.
 	for range maxRounds {
-		after, from := applyRepairs(view, mends)
+		after, from := applyRepairs(view, steps)
 		again := scanView(after)
-		if len(again.faults) == 0 {
+		if len(again.violations) == 0 {
 			break
 		}
-		mends = merge(mends, again.mends(), view, after, from)
+		steps = merge(steps, again.repairSteps(), view, after, from)
 	}
-	return mends
+	return steps
 }
 
 const maxRounds = 4
 
-// mends returns the mends of the faults of one scan, in view order.
-func (s *scan) mends() []RepairStep {
-	mends := make(map[int]RepairStep, len(s.faults))
-	for _, f := range s.faults {
+// steps returns the steps of the faults of one scan, in view order.
+func (s *scan) repairSteps() []RepairStep {
+	steps := make(map[int]RepairStep, len(s.violations))
+	for _, f := range s.violations {
 		m := RepairStep{Index: f.Index, Seq: f.Seq, Reason: f.Code, Position: s.view[f.Index].Position}
 		switch f.Code {
 		case ViolationOrphanResult:
@@ -90,39 +90,39 @@ func (s *scan) mends() []RepairStep {
 		default:
 			continue // mended with its group below, or by moving what splits it
 		}
-		if old, twice := mends[f.Index]; twice {
+		if old, twice := steps[f.Index]; twice {
 			m.Position = max(m.Position, old.Position)
 			if old.Action == RepairTextify {
 				m.Action, m.Reason = old.Action, old.Reason
 			}
 		}
-		mends[f.Index] = m
+		steps[f.Index] = m
 	}
 	for _, b := range s.groups {
 		for _, i := range b.inside {
-			m := mends[i]
+			m := steps[i]
 			m.Position = max(m.Position, s.view[b.last].Position)
-			mends[i] = m
+			steps[i] = m
 		}
 		for _, i := range b.before {
-			m := mends[i]
+			m := steps[i]
 			m.Position = s.view[b.prefix[0]].Position - 1
-			mends[i] = m
+			steps[i] = m
 		}
 		if b.unanswered {
-			s.mendUnanswered(b, mends)
+			s.repairUnanswered(b, steps)
 		}
 	}
-	return inOrder(mends)
+	return inOrder(steps)
 }
 
-func inOrder(mends map[int]RepairStep) []RepairStep {
-	return slices.SortedFunc(maps.Values(mends), func(a, b RepairStep) int { return cmp.Compare(a.Index, b.Index) })
+func inOrder(steps map[int]RepairStep) []RepairStep {
+	return slices.SortedFunc(maps.Values(steps), func(a, b RepairStep) int { return cmp.Compare(a.Index, b.Index) })
 }
 
-// applyMends is the view after mends, and for each of its entries the index of
+// applyMends is the view after steps, and for each of its entries the index of
 // the entry of view that it comes from.
-func applyRepairs(view []Meta, mends []RepairStep) (after []Meta, from []int) {
+func applyRepairs(view []Meta, steps []RepairStep) (after []Meta, from []int) {
 	next := Seq(1)
 	for _, m := range view {
 		next = max(next, m.Seq+1)
@@ -133,15 +133,15 @@ func applyRepairs(view []Meta, mends []RepairStep) (after []Meta, from []int) {
 	}
 	out := make([]entry, 0, len(view))
 	for i, m := range view {
-		if len(mends) == 0 || mends[0].Index != i {
+		if len(steps) == 0 || steps[0].Index != i {
 			out = append(out, entry{m, i})
 			continue
 		}
-		if d := mends[0]; d.Action != RepairExclude {
+		if d := steps[0]; d.Action != RepairExclude {
 			out = append(out, entry{d.Meta(m, next), i})
 			next++
 		}
-		mends = mends[1:]
+		steps = steps[1:]
 	}
 	slices.SortFunc(out, func(a, b entry) int {
 		if Less(a.Meta, b.Meta) {
@@ -155,16 +155,16 @@ func applyRepairs(view []Meta, mends []RepairStep) (after []Meta, from []int) {
 	return after, from
 }
 
-// merge puts the mends of what came out of a first repair into the mends of the
+// merge puts the steps of what came out of a first repair into the steps of the
 // first repair.
 func merge(first, second []RepairStep, view, after []Meta, from []int) []RepairStep {
 	origin := make(map[Seq]Seq, len(after))
 	for i, m := range after {
 		origin[m.Seq] = view[from[i]].Seq
 	}
-	mends := make(map[int]RepairStep, len(first)+len(second))
+	steps := make(map[int]RepairStep, len(first)+len(second))
 	for _, d := range first {
-		mends[d.Index] = d
+		steps[d.Index] = d
 	}
 	for _, d := range second {
 		d.Index = from[d.Index]
@@ -172,25 +172,25 @@ func merge(first, second []RepairStep, view, after []Meta, from []int) []RepairS
 		for i, q := range d.Results {
 			d.Results[i] = origin[q]
 		}
-		if old, twice := mends[d.Index]; twice && d.Action == RepairMove {
+		if old, twice := steps[d.Index]; twice && d.Action == RepairMove {
 			old.Position = d.Position
 			d = old
 		}
-		mends[d.Index] = d
+		steps[d.Index] = d
 	}
-	return inOrder(mends)
+	return inOrder(steps)
 }
 
-func (s *scan) mendUnanswered(b *batch, mends map[int]RepairStep) {
+func (s *scan) repairUnanswered(b *callGroup, steps map[int]RepairStep) {
 	put := func(i int, action RepairAction) RepairStep {
 		m := RepairStep{
 			Index: i, Seq: s.view[i].Seq, Action: action,
 			Reason: ViolationUnansweredCall, Position: s.view[i].Position,
 		}
-		if old, twice := mends[i]; twice {
+		if old, twice := steps[i]; twice {
 			m.Position = max(m.Position, old.Position)
 		}
-		mends[i] = m
+		steps[i] = m
 		return m
 	}
 	call := s.view[b.call]
@@ -200,15 +200,15 @@ func (s *scan) mendUnanswered(b *batch, mends map[int]RepairStep) {
 		for _, i := range b.results {
 			m.Results = append(m.Results, s.view[i].Seq)
 		}
-		mends[b.call] = m
+		steps[b.call] = m
 	case call.Has(HasText) || call.Has(HasMedia):
 		put(b.call, RepairDropCalls)
-		// The reasoning behind the call now belongs to whatever follows it: what
-		// stood in between goes in front of it.
+		// Without calls the message no longer attaches the reasoning after it, so
+		// move the messages inside the group in front of that reasoning.
 		for _, i := range b.inside {
-			m := mends[i]
+			m := steps[i]
 			m.Position = call.Position
-			mends[i] = m
+			steps[i] = m
 		}
 	default:
 		put(b.call, RepairExclude)
@@ -292,15 +292,15 @@ func textify(m Message) Message {
 // applied, or ms itself where there is nothing to repair.
 func Repaired(ms []Message) []Message {
 	view := Describe(ms)
-	mends := Repair(view)
-	if len(mends) == 0 {
+	steps := Repair(view)
+	if len(steps) == 0 {
 		return ms
 	}
-	step := make(map[int]RepairStep, len(mends))
-	for _, d := range mends {
+	step := make(map[int]RepairStep, len(steps))
+	for _, d := range steps {
 		step[d.Index] = d
 	}
-	_, from := applyRepairs(view, mends)
+	_, from := applyRepairs(view, steps)
 	out := make([]Message, len(from))
 	for i, k := range from {
 		d, mend := step[k]

@@ -13,56 +13,57 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Draft is a transcript on which plans are tried out: what a pipeline works on
-// between the transcript it was given and the plan it returns. It never writes
-// to that transcript. A draft is used by one goroutine at a time.
+// Draft is a working copy of a transcript to which plans are applied before they are
+// combined into one. It never changes its input and is not safe for concurrent use.
 //
-// Messages that plans write get provisional seqs behind the last one of the
-// transcript, so that later plans can name them.
+// Additions get provisional seqs after the last one of the transcript, so that later plans
+// can name them.
 type Draft struct {
 	input *plan.Transcript
-	// all holds the entries of the input in their order, then what was written.
-	// An index into it is the entry's id.
+	// All holds the entries of the input in their order, followed by the additions. The
+	// index into it is the entry's id.
 	All   []plan.Entry
 	marks []mark
 	Adds  []chat.Addition
-	// next is the seq of the next addition; sources and others are the ids of the
-	// input by seq, sources nil when the input holds nothing else.
+	// Next is the seq of the next addition. sources and others are the ids of the input's
+	// entries by seq; sources is nil if all of them are sources.
 	Next            chat.Seq
 	sources, others []int32
 
-	order    []int32 // ids in view order, nil while they are in order themselves
+	order    []int32 // ids in view order; nil if All is in that order
 	view     *plan.Transcript
 	Changes  int
 	Rejected int
-	// unsummarized is why the last strategy that got no summary got none.
+	// Unsummarized is the reason why the last strategy that requested a summary got none.
 	Unsummarized error
-	// unproven are stand-ins whose original was not at hand to compare calls with.
-	unproven []unproven
-	found    []int32 // scratch of Apply
+	// unchecked lists the replacements whose tool calls were not compared with those of
+	// their originals, because the content was not loaded.
+	unchecked []unchecked
+	found     []int32 // scratch space of Apply
 }
 
-// mark is what a draft knows of an entry beside the entry.
+// mark is the draft's state of an entry.
 type mark struct {
 	reason string
 	by     int32 // id of the addition that covers the entry, or -1
-	was    bool  // included in the input
+	// wasIncluded reports whether the entry was included in the input.
+	wasIncluded bool
 }
 
-// unproven is a stand-in and its original.
-type unproven struct{ id, of int32 }
+// unchecked names a replacement and its original.
+type unchecked struct{ id, of int32 }
 
-// Mark says what the draft did to a message.
+// Mark describes how the draft changed a message.
 type Mark struct {
 	Reason string
 	// By is the seq of the addition that covers the message, 0 for none.
 	By chat.Seq
 }
 
-// StrategyError is a strategy that failed. Nothing of what it wanted was done.
+// StrategyError is the error of a strategy that failed. None of its plan was applied.
 type StrategyError struct {
 	Strategy string
-	// Panic: it panicked; Stack says where.
+	// Panic reports whether the strategy panicked, Stack where.
 	Panic bool
 	Stack []byte
 	Err   error
@@ -87,11 +88,11 @@ func (e *StrategyError) Error() string {
 // Unwrap returns the cause.
 func (e *StrategyError) Unwrap() error { return e.Err }
 
-// ErrTranscript is the error for a transcript that is not in view order, or
-// where a source message's position is not its seq.
+// ErrTranscript is returned for a transcript that is not in view order, or in which the
+// position of a source message differs from its seq.
 var ErrTranscript = errors.New("transcript is out of order")
 
-// NewDraft returns a draft that is still equal to its transcript.
+// NewDraft returns a draft of t without changes.
 func NewDraft(t *plan.Transcript) (*Draft, error) {
 	n := len(t.Entries)
 	d := &Draft{
@@ -105,7 +106,7 @@ func NewDraft(t *plan.Transcript) (*Draft, error) {
 		if i > 0 && !chat.Less(d.All[i-1].Meta, e.Meta) || plan.IsSource(e.Kind) && e.Position != e.Seq {
 			return nil, fmt.Errorf("message %d: %w", e.Seq, ErrTranscript)
 		}
-		d.marks[i] = mark{by: -1, was: e.Included}
+		d.marks[i] = mark{by: -1, wasIncluded: e.Included}
 		d.Next = max(d.Next, e.Seq+1)
 		if !plan.IsSource(e.Kind) {
 			d.others = append(d.others, int32(i))
@@ -124,8 +125,8 @@ func NewDraft(t *plan.Transcript) (*Draft, error) {
 	return d, nil
 }
 
-// Transcript returns the draft as it stands, written messages in their places. It is
-// valid until the draft changes.
+// Transcript returns the current state of the draft, additions included. It is valid until
+// the draft changes.
 func (d *Draft) Transcript() *plan.Transcript {
 	if d.view != nil {
 		return d.view
@@ -140,7 +141,7 @@ func (d *Draft) Transcript() *plan.Transcript {
 	return d.view
 }
 
-// Mark says what the draft did to the message with this seq.
+// Mark returns how the draft changed the message with seq q.
 func (d *Draft) Mark(q chat.Seq) Mark {
 	ids := d.ids(nil, chat.Ranges{{Lo: q, Hi: q + 1}})
 	if len(ids) == 0 {
@@ -154,10 +155,9 @@ func (d *Draft) Mark(q chat.Seq) Mark {
 	return m
 }
 
-// Run has a strategy plan on the draft and applies what it wants. It reports
-// whether that changed what is in the view. load may be nil when the content of
-// what the strategy reads is in the transcript. The error is a *StrategyError,
-// or that of ctx or load.
+// Run plans with a strategy and applies the plan. It reports whether the view changed. load
+// may be nil if the transcript holds the content that the strategy reads. The error is a
+// *StrategyError, or that of ctx or load.
 func (d *Draft) Run(ctx context.Context, s plan.Strategy, load plan.Loader) (changed bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -170,7 +170,7 @@ func (d *Draft) Run(ctx context.Context, s plan.Strategy, load plan.Loader) (cha
 	t := d.Transcript()
 	if r, ok := s.(plan.Reader); ok {
 		var seqs []chat.Seq
-		if err := guarded(s, func() error { seqs = r.Reads(t); return nil }); err != nil {
+		if err := recovered(s, func() error { seqs = r.Reads(t); return nil }); err != nil {
 			return false, err
 		}
 		loaded, err := d.load(ctx, seqs, load)
@@ -181,7 +181,7 @@ func (d *Draft) Run(ctx context.Context, s plan.Strategy, load plan.Loader) (cha
 		t = d.Transcript()
 	}
 	var planned chat.Plan
-	err = guarded(s, func() (err error) { planned, err = s.Plan(ctx, t); return err })
+	err = recovered(s, func() (err error) { planned, err = s.Plan(ctx, t); return err })
 	if errors.Is(err, plan.ErrNoSummary) && ctx.Err() == nil {
 		d.Unsummarized = err
 	} else if err != nil {
@@ -189,11 +189,11 @@ func (d *Draft) Run(ctx context.Context, s plan.Strategy, load plan.Loader) (cha
 	}
 	var pins []chat.Seq
 	if p, ok := s.(plan.Pinner); ok {
-		if err := guarded(s, func() (err error) { pins, err = p.Pins(t); return err }); err != nil {
+		if err := recovered(s, func() (err error) { pins, err = p.Pins(t); return err }); err != nil {
 			return false, err
 		}
 	}
-	if err := d.worthIt(s, planned); err != nil {
+	if err := d.checkSummarySize(s, planned); err != nil {
 		d.Unsummarized = err
 		planned = chat.Plan{}
 	}
@@ -202,14 +202,14 @@ func (d *Draft) Run(ctx context.Context, s plan.Strategy, load plan.Loader) (cha
 	return d.Changes != before, nil
 }
 
-// asksSummary is implemented by strategies that ask for summaries.
-type asksSummary interface {
+// summarizing is implemented by strategies that request summaries.
+type summarizing interface {
 	Summarizer() plan.Summarizer
 }
 
-// strict reports whether a strategy has summaries written by who is strict about them.
+// strict reports whether the strategy's summarizer is a plan.Strict.
 func strict(s plan.Strategy) bool {
-	a, ok := s.(asksSummary)
+	a, ok := s.(summarizing)
 	if !ok {
 		return false
 	}
@@ -217,9 +217,9 @@ func strict(s plan.Strategy) bool {
 	return ok
 }
 
-// worthIt is why a plan with a summary is not taken: where whoever writes summaries is
-// strict, one that makes the view larger than what it replaces is as good as none.
-func (d *Draft) worthIt(s plan.Strategy, p chat.Plan) error {
+// checkSummarySize returns an error wrapping plan.ErrNoSummary if the summarizer is strict
+// and the plan's additions have at least as many tokens as the messages they replace.
+func (d *Draft) checkSummarySize(s plan.Strategy, p chat.Plan) error {
 	if !strict(s) || len(p.Additions) == 0 || d.input.Counter == nil {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (d *Draft) worthIt(s plan.Strategy, p chat.Plan) error {
 	return fmt.Errorf("%w: %w", plan.ErrNoSummary, &plan.Failure{Code: plan.FailureTooLarge})
 }
 
-// pin pins messages for what is still to come of a run.
+// pin pins messages for the rest of the run.
 func (d *Draft) pin(seqs []chat.Seq) {
 	if len(seqs) == 0 {
 		return
@@ -250,16 +250,16 @@ func (d *Draft) pin(seqs []chat.Seq) {
 	d.Refresh()
 }
 
-// stager is a strategy made of others: it runs them on the draft itself, so that
-// content is loaded for each as its turn comes.
+// Stager is implemented by strategies that consist of others. Stage runs them on the draft
+// itself, so that content is loaded for one of them at a time.
 type Stager interface {
 	plan.Strategy
 	Stage(ctx context.Context, d *Draft, load plan.Loader) error
 }
 
-// guarded turns what goes wrong in a strategy into a *StrategyError. The value of
-// a panic may hold content, so only runtime errors are quoted.
-func guarded(s plan.Strategy, f func() error) (err error) {
+// recovered calls f and returns its error or panic as a *StrategyError. Panic values may
+// hold content of messages, so only runtime errors are quoted.
+func recovered(s plan.Strategy, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			cause, ok := v.(runtime.Error)
@@ -276,7 +276,7 @@ func guarded(s plan.Strategy, f func() error) (err error) {
 	return nil
 }
 
-// load reads the content of messages that have none and returns their ids.
+// load reads the content of the messages that have none and returns their ids.
 func (d *Draft) load(ctx context.Context, seqs []chat.Seq, load plan.Loader) ([]int32, error) {
 	var missing []int32
 	var want []chat.Seq
@@ -307,7 +307,7 @@ func (d *Draft) load(ctx context.Context, seqs []chat.Seq, load plan.Loader) ([]
 	return missing, nil
 }
 
-// drop forgets loaded content.
+// drop releases loaded content.
 func (d *Draft) drop(ids []int32) {
 	for _, id := range ids {
 		d.All[id].Message = nil
@@ -315,7 +315,7 @@ func (d *Draft) drop(ids []int32) {
 	d.Refresh()
 }
 
-// refresh brings the view up to date with entries that changed in place.
+// Refresh updates the view after entries have changed in place.
 func (d *Draft) Refresh() {
 	switch {
 	case d.view == nil:
@@ -328,7 +328,7 @@ func (d *Draft) Refresh() {
 	}
 }
 
-// sortOrder puts all ids in view order.
+// sortOrder computes the view order of all ids.
 func (d *Draft) sortOrder() {
 	n := len(d.All) - len(d.Adds)
 	written := make([]int32, len(d.Adds))
@@ -372,7 +372,7 @@ func (d *Draft) ids(out []int32, r chat.Ranges) []int32 {
 	return out
 }
 
-// within reports whether the view has at most budget tokens.
+// Within reports whether the view has at most budget tokens.
 func (d *Draft) Within(budget chat.Tokens) bool {
 	var n chat.Tokens
 	for i := range d.All {
@@ -383,7 +383,7 @@ func (d *Draft) Within(budget chat.Tokens) bool {
 	return n <= budget
 }
 
-// set puts an entry in the view or takes it out.
+// set includes an entry in the view or excludes it.
 func (d *Draft) set(id int32, in bool) {
 	if d.All[id].Included != in {
 		d.All[id].Included = in
@@ -391,13 +391,13 @@ func (d *Draft) set(id int32, in bool) {
 	}
 }
 
-// id is the id of the message with a seq that the draft knows.
+// Id returns the id of the message with seq q, which must exist.
 func (d *Draft) Id(q chat.Seq) int32 {
 	var one [1]int32
 	return d.ids(one[:0], chat.Ranges{{Lo: q, Hi: q + 1}})[0]
 }
 
-// viewMetas are the messages in the view, in order.
+// ViewMetas returns the metadata of the messages in the view, in order.
 func (d *Draft) ViewMetas() []chat.Meta {
 	entries := d.Transcript().Entries
 	n, _ := d.view.Included()
@@ -410,8 +410,8 @@ func (d *Draft) ViewMetas() []chat.Meta {
 	return out
 }
 
-// planStages is the plan of a strategy that is made of others, where what they
-// read is in the transcript. Its error may wrap ErrNoSummary: the plan holds then.
+// PlanStages returns the plan of a strategy that consists of others, on a transcript that
+// holds the content they read. The plan is valid even if the error wraps plan.ErrNoSummary.
 func PlanStages(ctx context.Context, t *plan.Transcript, s Stager) (chat.Plan, error) {
 	d, err := NewDraft(t)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Apply does what a plan wants to the draft. reason is the reason of exclusions
-// that give none. Seqs that the draft does not know are ignored, and so are
-// additions that no view could hold: a summary that is a tool result or makes
-// calls, a stand-in with another role or other calls than its original, an
-// addition that covers nothing in the view. A summary may be followed by others of
-// the message it covers: they accompany it, and since nothing is left for them to
-// stand for, they are no part of the plan that comes out, and the guard drops them.
+// Apply applies a plan to the draft. reason is the reason of exclusions and additions that
+// give none; excluding a message again sets its reason. Unknown seqs are ignored.
 //
-// Naming a message that is excluded already gives it the new reason.
+// Invalid additions are counted in Rejected and otherwise ignored: a summary that is a tool
+// result or makes calls, a replacement with another role or other calls than its original,
+// an addition that covers nothing in the view. As an exception, a summary may cover the
+// same single message as the addition before it. It accompanies that addition within the
+// run, but covers nothing on its own, so that the guard drops it and the final plan does
+// not contain it.
 func (d *Draft) Apply(p chat.Plan, reason string) {
 	if p.Empty() {
 		return
@@ -46,7 +46,7 @@ func (d *Draft) Apply(p chat.Plan, reason string) {
 		d.found = d.ids(d.found[:0], a.Covers)
 		accompanies := before >= 0 && len(d.found) == 1 && a.Kind == chat.KindSummary && d.marks[d.found[0]].by == before
 		switch {
-		case !d.admit(&a, d.found, accompanies):
+		case !d.validate(&a, d.found, accompanies):
 			d.Rejected++
 		case accompanies:
 			d.append(a)
@@ -57,7 +57,7 @@ func (d *Draft) Apply(p chat.Plan, reason string) {
 	d.Refresh()
 }
 
-// include brings an entry back, unless it is in the view.
+// include puts an entry back into the view and clears its mark.
 func (d *Draft) include(id int32) {
 	if !d.All[id].Included {
 		d.set(id, true)
@@ -65,9 +65,9 @@ func (d *Draft) include(id int32) {
 	}
 }
 
-// admit reports whether an addition can stand in a view and completes it. live: it
-// need not cover anything in the view.
-func (d *Draft) admit(a *chat.Addition, covers []int32, live bool) bool {
+// validate reports whether an addition can be part of a view, and sets its kind, position
+// and flags. Unless live is set, it must cover a message in the view.
+func (d *Draft) validate(a *chat.Addition, covers []int32, live bool) bool {
 	for _, id := range covers {
 		live = live || d.All[id].Included
 	}
@@ -77,7 +77,7 @@ func (d *Draft) admit(a *chat.Addition, covers []int32, live bool) bool {
 	m := &a.Message
 	a.Flags = a.Flags&chat.Estimated | contentFlags(m)
 	if a.Kind == chat.KindReplacement && (len(covers) != 1 || d.All[covers[0]].Kind == chat.KindSummary) {
-		a.Kind = chat.KindSummary // it stands for several, as what it replaces did
+		a.Kind = chat.KindSummary // it covers several messages, or a summary of several
 	}
 	if a.Kind == chat.KindSummary {
 		if a.Position == 0 {
@@ -100,24 +100,24 @@ func (d *Draft) admit(a *chat.Addition, covers []int32, live bool) bool {
 	return old.Message == nil || callsOf(old.Message, m)
 }
 
-// write adds an addition that was admitted.
+// write appends a valid addition, excludes what it covers, and returns its id.
 func (d *Draft) write(a chat.Addition, covers []int32) int32 {
 	id := int32(len(d.All))
 	for _, c := range covers {
 		if by := d.marks[c].by; !d.All[c].Included && by >= 0 && d.All[by].Included && d.All[by].Kind == chat.KindReplacement {
-			continue // its stand-in is in the view and goes on standing for it
+			continue // an included replacement already covers it
 		}
 		d.set(c, false)
 		d.marks[c].reason, d.marks[c].by = a.Reason, id
 	}
 	if old := &d.All[covers[0]]; a.Kind == chat.KindReplacement && old.Message == nil && (old.Has(chat.Paired) || old.Calls > 0) {
-		d.unproven = append(d.unproven, unproven{id, covers[0]})
+		d.unchecked = append(d.unchecked, unchecked{id, covers[0]})
 	}
 	d.append(a)
 	return id
 }
 
-// count returns how many tokens an addition has.
+// count returns the tokens of an addition.
 func (d *Draft) count(a *chat.Addition) chat.Tokens {
 	if ac, ok := d.input.Counter.(plan.AdditionCounter); ok {
 		return ac.Addition(a)
@@ -125,19 +125,13 @@ func (d *Draft) count(a *chat.Addition) chat.Tokens {
 	return d.input.Counter.Message(&a.Message)
 }
 
-// append makes an addition an entry.
+// append counts an addition and adds its entry to the draft.
 func (d *Draft) append(a chat.Addition) {
 	if c := d.input.Counter; c != nil {
 		a.Counter, a.Tokens = c.Name(), d.count(&a)
 	}
 	m := a.Message
-	d.All = append(d.All, plan.Entry{
-		Meta: chat.Meta{
-			Seq: d.Next, Position: a.Position, Kind: a.Kind, Role: m.Role, Flags: a.Flags,
-			Calls: len(m.ToolCalls), Tokens: a.Tokens,
-		},
-		Included: true, Message: &m,
-	})
+	d.All = append(d.All, plan.Entry{Meta: a.Meta(d.Next), Included: true, Message: &m})
 	d.marks = append(d.marks, mark{by: -1})
 	d.Adds = append(d.Adds, a)
 	d.Next++
@@ -145,9 +139,9 @@ func (d *Draft) append(a chat.Addition) {
 	d.view = nil
 }
 
-// callsOf reports whether m answers the call that old answers and makes calls of
-// old's, in their order, and no others. A stand-in may make fewer of them: the
-// guard puts them back unless their results are gone too.
+// callsOf reports whether m answers the same call as old and makes a subsequence of old's
+// calls. A replacement may make fewer calls: the guard restores the others unless their
+// results are gone too.
 func callsOf(old, m *chat.Message) bool {
 	if old.ToolCallID != m.ToolCallID {
 		return false
@@ -167,7 +161,7 @@ func reasoningOnly(m *chat.Message, f chat.Flags) bool {
 	return chat.Meta{Role: m.Role, Calls: len(m.ToolCalls), Flags: f}.ReasoningOnly()
 }
 
-// contentFlags returns the flags that follow from a message's content.
+// contentFlags returns the flags that follow from the content of a message.
 func contentFlags(m *chat.Message) chat.Flags {
 	var f chat.Flags
 	if strings.TrimSpace(m.Content.String()) != "" {
@@ -182,8 +176,8 @@ func contentFlags(m *chat.Message) chat.Flags {
 	return f
 }
 
-// resolve follows what covers an entry that is not in the view to the addition
-// that stands for it, or to -1 and the reason why nothing does.
+// resolve returns the included addition that covers an excluded entry, directly or through
+// other additions, or -1 and the reason of the exclusion.
 func (d *Draft) resolve(id int32) (by int32, reason string) {
 	for {
 		m := &d.marks[id]
@@ -196,12 +190,12 @@ func (d *Draft) resolve(id int32) (by int32, reason string) {
 	}
 }
 
-// Plan returns the one plan that turns the input into the draft: additions that did
-// not last are not in it, and nothing that changes nothing.
+// Plan returns the plan that turns the input into the draft. It contains no additions that
+// were excluded again and nothing without effect.
 func (d *Draft) Plan() chat.Plan { return d.compose(false) }
 
-// compose makes the plan. With reasons it also names messages that were excluded
-// before and got another reason.
+// compose builds the plan. With reasons it also names messages that were excluded before
+// and got another reason.
 func (d *Draft) compose(reasons bool) chat.Plan {
 	var include plan.SeqSet
 	var exclude []exclusion
@@ -225,7 +219,7 @@ func (d *Draft) compose(reasons bool) chat.Plan {
 		}
 		e, m := &d.All[id], &d.marks[id]
 		if e.Included {
-			if !m.was {
+			if !m.wasIncluded {
 				include.Add(e.Seq)
 			}
 			continue
@@ -234,7 +228,7 @@ func (d *Draft) compose(reasons bool) chat.Plan {
 		switch {
 		case by >= 0:
 			covers[by-int32(n)].Add(e.Seq)
-		case m.was || reasons && reason != "":
+		case m.wasIncluded || reasons && reason != "":
 			exclude = addExclusion(exclude, reason, e.Seq)
 		}
 	}
@@ -255,7 +249,7 @@ func (d *Draft) compose(reasons bool) chat.Plan {
 	return p
 }
 
-// exclusion is an exclusion that is being collected.
+// exclusion collects the messages that are excluded for one reason.
 type exclusion struct {
 	reason string
 	seqs   plan.SeqSet
@@ -273,8 +267,8 @@ func addExclusion(to []exclusion, reason string, q chat.Seq) []exclusion {
 	return to
 }
 
-// summary makes an addition a summary at a position.
-func (d *Draft) summary(id int32, q chat.Seq) {
+// moveSummary turns an addition into a summary at position q.
+func (d *Draft) moveSummary(id int32, q chat.Seq) {
 	a := &d.Adds[int(id)-(len(d.All)-len(d.Adds))]
 	if a.Kind == chat.KindSummary && a.Position == q {
 		return
@@ -284,8 +278,8 @@ func (d *Draft) summary(id int32, q chat.Seq) {
 	d.All[id].Kind, d.All[id].Position = a.Kind, q
 }
 
-// summariesBy returns the summaries that a step wrote, among the additions from the n-th on,
-// and that are in the view.
+// summariesBy returns the summaries in the view that strategy s wrote, from the n-th
+// addition on.
 func (d *Draft) summariesBy(s plan.Strategy, n int) []chat.Seq {
 	var out []chat.Seq
 	first := len(d.All) - len(d.Adds)
@@ -297,8 +291,8 @@ func (d *Draft) summariesBy(s plan.Strategy, n int) []chat.Seq {
 	return out
 }
 
-// outcome returns the view and its totals once the draft's plan is applied: what was
-// written and did not last is left out, and seqs close up behind it.
+// outcome returns the view and its totals after the draft's plan is applied: additions that
+// are not in the plan are left out, and the seqs of the others are consecutive.
 func (d *Draft) outcome() ([]chat.Meta, plan.Totals) {
 	n := len(d.All) - len(d.Adds)
 	if !slices.ContainsFunc(d.All[n:], func(e plan.Entry) bool { return !e.Included }) {

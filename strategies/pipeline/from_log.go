@@ -7,14 +7,13 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// reasonReplanned is the reason of summaries and stand-ins that make room for
-// what they took the place of.
+// reasonReplanned is the reason of excluded summaries and replacements whose originals are
+// restored.
 const reasonReplanned = "replanned"
 
-// fromLog brings back everything that was said and takes out everything that
-// earlier runs wrote: what follows plans as if nothing were in force, on a
-// transcript of the whole log. It has no name in a Registry: Pipeline.FromLog asks
-// for it.
+// FromLog restores all messages of the application and excludes all summaries and
+// replacements of earlier runs, so that the following steps plan from the whole log. It is
+// not in a Registry; see Pipeline.FromLog.
 type FromLog struct{}
 
 // Name implements Strategy.

@@ -11,67 +11,70 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Guard holds a draft to what must be true of every view, whatever strategies
-// wanted: groups are whole or gone; the last user message, system messages and
-// pinned messages are in the view, verbatim; the first call that still waits for
-// its results stays, with everything behind it; summaries stand between groups
-// and behind the leading system messages; and what the log itself has wrong is
-// mended, as far as it stays in the view. The zero Guard is the strict one.
+// Guard makes a draft satisfy the invariants of a view, whatever strategies planned:
+//
+//   - atomic groups are included or excluded as a whole
+//   - the last user message, system messages and pinned messages are in the view, verbatim
+//   - the first call that waits for results stays, with everything after it
+//   - summaries stand between groups and after the leading system messages
+//   - violations that the log itself contains are repaired
+//
+// The zero Guard is the strict one.
 type Guard struct {
-	// DropSystem: the policy says preserve_system: false, so that system messages
-	// go like others.
+	// DropSystem allows system messages to be excluded (preserve_system: false).
 	DropSystem bool
 }
 
-// Repair counts messages that the guard had to mend, by the fault of the log.
+// Repair counts the messages that the guard repaired, by violation code.
 type Repair struct {
 	Reason   string
 	Messages int
 }
 
-// ErrInvalidView is the error for a draft that is invalid after the guard. It is
-// a bug of this package, found before it could do harm.
+// ErrInvalidView is returned if a view violates an invariant after the guard. It indicates
+// a bug in this package; no such plan is ever returned.
 var ErrInvalidView = errors.New("the view would be invalid")
 
-// Reasons of what the guard excludes by itself.
+// The reasons of the guard's own exclusions.
 const (
 	ReasonFallback = "token_budget_fallback"
-	reasonRestored = "restored" // a stand-in whose original is back
-	reasonEmptied  = "emptied"  // an addition that has nothing left to stand for
+	reasonRestored = "restored" // a replacement whose original is included again
+	reasonEmptied  = "emptied"  // an addition that covers nothing any more
 )
 
-// Hold changes the draft as little as it takes. load reads the content of the
-// messages that have to be mended; it may be nil where the draft holds it.
+// Hold changes the draft until it satisfies the invariants, with as few changes as
+// possible. load reads the messages that are repaired; it may be nil if the draft holds
+// their content. The steps depend on each other's results, so their order matters.
 func (g Guard) Hold(ctx context.Context, d *Draft, load plan.Loader) ([]Repair, error) {
-	if err := g.prove(ctx, d, load); err != nil {
+	if err := g.checkCalls(ctx, d, load); err != nil {
 		return nil, err
 	}
 	l := newLayout(d)
 	open := l.open()
 	g.protect(l, open)
-	l.whole(open)
-	l.hold()
+	l.completeGroups(open)
+	l.dropDuplicates()
 	l.dropEmptied()
-	l.settle(open)
+	l.placeSummaries(open)
 	d.Refresh()
-	return g.mend(ctx, l, open, load)
+	return g.repair(ctx, l, open, load)
 }
 
-// prove drops stand-ins that turn out to make or answer other calls than their
-// originals, where that could not be seen when they were written.
-func (g Guard) prove(ctx context.Context, d *Draft, load plan.Loader) error {
-	if len(d.unproven) == 0 || load == nil {
+// checkCalls removes replacements whose tool calls differ from their originals', if that
+// could not be checked when they were written.
+func (g Guard) checkCalls(ctx context.Context, d *Draft, load plan.Loader) error {
+	if len(d.unchecked) == 0 || load == nil {
 		return nil
 	}
-	seqs := make([]chat.Seq, len(d.unproven))
-	for i, u := range d.unproven {
+	seqs := make([]chat.Seq, len(d.unchecked))
+	for i, u := range d.unchecked {
 		seqs[i] = d.All[u.of].Seq
 	}
 	loaded, err := d.load(ctx, seqs, load)
 	if err != nil {
-		return fmt.Errorf("load originals of stand-ins: %w", err)
+		return fmt.Errorf("load originals of replacements: %w", err)
 	}
-	for _, u := range d.unproven {
+	for _, u := range d.unchecked {
 		if callsOf(d.All[u.of].Message, d.All[u.id].Message) {
 			continue
 		}
@@ -86,11 +89,12 @@ func (g Guard) prove(ctx context.Context, d *Draft, load plan.Loader) error {
 		}
 	}
 	d.drop(loaded)
-	d.unproven = nil
+	d.unchecked = nil
 	return nil
 }
 
-// protect marks what has to stay and puts back what must be there verbatim.
+// protect restores the messages that must be in the view verbatim and marks the groups that
+// must be kept.
 func (g Guard) protect(l *layout, open int32) {
 	d := l.d
 	for i := len(l.places) - 1; i >= 0; i-- {
@@ -104,22 +108,22 @@ func (g Guard) protect(l *layout, open int32) {
 		m := l.rep(int32(i))
 		switch {
 		case !plan.IsSource(m.Kind):
-		case d.All[p.rep].Pinned && l.faulty(int32(i), open):
-			// Verbatim it would break the view: what was put in its place stays.
-			if l.was(int32(i)) && !l.held(int32(i)) {
+		case d.All[p.rep].Pinned && l.invalid(int32(i), open):
+			// The original would make the view invalid: keep what replaced it.
+			if l.wasOccupied(int32(i)) && !l.occupied(int32(i)) {
 				l.restore(int32(i))
 			}
 		case d.All[p.rep].Pinned, m.Role == chat.RoleSystem && !g.DropSystem:
 			p.verbatim = true
 		}
 		if p.verbatim {
-			l.groups[p.group].forced = true
+			l.groups[p.group].keep = true
 			d.include(p.rep)
 		}
 	}
 	if open >= 0 {
 		for i := l.places[open].group; i < int32(len(l.groups)); i++ {
-			l.groups[i].forced = l.groups[i].forced || l.waits(&l.groups[i])
+			l.groups[i].keep = l.groups[i].keep || l.waits(&l.groups[i])
 		}
 	}
 	for i := range d.All[:len(d.All)-len(d.Adds)] {
@@ -127,25 +131,25 @@ func (g Guard) protect(l *layout, open int32) {
 		if e.Included || l.placeOf[i] >= 0 {
 			continue
 		}
-		// A moved call or result has no group: once it was mended it stays mended.
+		// A moved call or result has no group: once repaired, it stays repaired.
 		torn := e.Role == chat.RoleTool || e.Calls > 0
-		if e.Pinned && (d.marks[i].was || !torn) || e.Has(chat.Moved) && e.Role == chat.RoleSystem && !g.DropSystem ||
-			open >= 0 && d.marks[i].was && e.Position > l.position(int(open)) {
+		if e.Pinned && (d.marks[i].wasIncluded || !torn) || e.Has(chat.Moved) && e.Role == chat.RoleSystem && !g.DropSystem ||
+			open >= 0 && d.marks[i].wasIncluded && e.Position > l.position(int(open)) {
 			d.include(int32(i))
 		}
 	}
 }
 
-// mend repairs what is wrong with the view, which by now only the log can be the
-// cause of, or what earlier runs left where appended messages have grown around it.
-func (g Guard) mend(ctx context.Context, l *layout, open int32, load plan.Loader) ([]Repair, error) {
+// repair repairs the remaining violations. They come from the log, or from earlier runs to
+// whose summaries messages were appended.
+func (g Guard) repair(ctx context.Context, l *layout, open int32, load plan.Loader) ([]Repair, error) {
 	var repairs []Repair
-	for range 4 { // one round is enough, but for views that no run has left
-		mends := chat.Repair(l.d.ViewMetas())
-		if len(mends) == 0 {
+	for range 4 { // one round suffices for any view that a run has produced
+		steps := chat.Repair(l.d.ViewMetas())
+		if len(steps) == 0 {
 			return repairs, nil
 		}
-		done, err := l.apply(ctx, mends, open, load)
+		done, err := l.repair(ctx, steps, open, load)
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +160,7 @@ func (g Guard) mend(ctx context.Context, l *layout, open int32, load plan.Loader
 	return repairs, Valid(l.d.ViewMetas())
 }
 
-// valid is the check of the whole view that nothing leaves this package without.
+// Valid returns an error wrapping ErrInvalidView if the view has violations.
 func Valid(view []chat.Meta) error {
 	faults := chat.Check(view)
 	if len(faults) == 0 {
@@ -182,12 +186,12 @@ func addRepair(to []Repair, reason string, n int) []Repair {
 	return append(to, Repair{reason, n})
 }
 
-// fallback drops the oldest groups until the view has no more than target tokens,
-// but nothing that the guard would put back. A summary stands for much and costs
-// little, so summaries go only after all else.
+// fallback returns a plan that excludes the oldest groups until the view has at most target
+// tokens, except for messages that the guard would restore. Summaries are excluded last,
+// since they cover much at little cost.
 func (g Guard) fallback(d *Draft, target chat.Tokens) chat.Plan {
 	t := d.Transcript()
-	last, open := g.fixed(d)
+	last, open := g.retained(d)
 	may := func(summaries bool) func(i int) bool {
 		return func(i int) bool {
 			x := t.Groups()[i]
@@ -207,9 +211,9 @@ func (g Guard) fallback(d *Draft, target chat.Tokens) chat.Plan {
 	return out.Exclude(ReasonFallback)
 }
 
-// fixed returns the seq of the last user message and the position from which on
-// everything stays, 0 for none.
-func (Guard) fixed(d *Draft) (last, open chat.Seq) {
+// retained returns the seq of the last user message and the position of the first call that
+// waits for results, from which on everything stays; 0 for none.
+func (Guard) retained(d *Draft) (last, open chat.Seq) {
 	l := newLayout(d)
 	for i := len(l.places) - 1; i >= 0 && last == 0; i-- {
 		if m := l.rep(int32(i)); m.Role == chat.RoleUser && plan.IsSource(m.Kind) {
@@ -222,8 +226,8 @@ func (Guard) fixed(d *Draft) (last, open chat.Seq) {
 	return last, open
 }
 
-// Check returns the guard alone: the result of a plan that was made elsewhere, such as
-// one that was stored before a model was asked.
+// Check applies the guard to a plan that was made elsewhere, for example one that was
+// stored before a model was called.
 func (g Guard) Check(ctx context.Context, t *plan.Transcript, planned chat.Plan, load plan.Loader) (Result, error) {
 	r, err := Pipeline{Steps: []plan.Strategy{Fixed("plan", planned)}, Guard: g}.Run(ctx, t, load)
 	if err != nil {

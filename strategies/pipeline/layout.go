@@ -7,49 +7,52 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// layout is the log that a draft was made from, as far as it is visible: places,
-// each held by a source message or by stand-ins for it, and the atomic groups of
-// places. Summaries hold no place. Unlike the groups of a view, these do not
-// depend on what is in the view.
+// layout describes the visible part of the log that a draft was made from: its places and
+// their atomic groups. A place is the position of one source message; it is occupied by
+// that message or by a replacement of it. Summaries have no place. Unlike the groups of a
+// view, the groups of a layout do not depend on which messages are included.
 type layout struct {
-	d       *Draft
-	placeOf []int32 // by id, -1 for what holds no place
-	places  []place
-	made    []chat.Group // the groups as package chat finds them
-	groups  []group      // the same with what becomes of them
-	// earlier is, by addition, the one written for the same place before it, or -1.
+	d          *Draft
+	placeOf    []int32 // by id, -1 for what holds no place
+	places     []place
+	chatGroups []chat.Group // the groups of the places
+	groups     []group      // the same, with the guard's state of each
+	// earlier holds, by addition, the previous addition for the same place, or -1.
 	earlier []int32
 }
 
+// place is the position of one message of the log.
 type place struct {
-	// first and end are the ids of the input that may hold the place; what was
-	// written later says so in placeOf alone.
+	// first to end-1 are the ids of the input's entries that may belong to the place;
+	// placeOf tells which of them do. Additions are linked through written and
+	// layout.earlier.
 	first, end int32
-	// rep is the message whose metadata count for grouping: the source when it
-	// is visible.
+	// rep is the entry whose metadata represents the place in groups: the source if it is
+	// visible.
 	rep   int32
 	group int32
-	// written is the id of the addition that was written last for the place, or -1.
+	// written is the id of the last addition for the place, or -1.
 	written int32
-	// in: something holds the place in the view. member: it stays or goes with
-	// its group; results without a call do not.
-	in, member bool
-	// verbatim: the source itself has to be in the view.
+	// included reports whether an entry of the place is in the view, member whether it
+	// belongs to its group; results without a call do not.
+	included, member bool
+	// verbatim requires the source itself to be in the view.
 	verbatim bool
 }
 
-// group is an atomic group of the places start to end-1.
+// group is the atomic group of the places start to end-1.
 type group struct {
 	start, end int32
 	call       int32 // the place of the call, or -1
-	// answers is how many results of the log the call has.
+	// answers is the number of results in the log that answer the call.
 	answers int
-	// forced: it stays whatever strategies want.
-	forced bool
-	// goes: a repair takes its call out.
-	goes bool
+	// keep requires the group to stay in the view.
+	keep bool
+	// callExcluded reports that a repair excludes the call.
+	callExcluded bool
 }
 
+// newLayout returns the layout of the draft's log and additions.
 func newLayout(d *Draft) *layout {
 	n := len(d.All) - len(d.Adds)
 	l := &layout{d: d, placeOf: make([]int32, n, len(d.All)), places: make([]place, 0, n)}
@@ -64,7 +67,7 @@ func newLayout(d *Draft) *layout {
 			rep := &d.All[p.rep]
 			switch {
 			case plan.IsSource(rep.Kind) && !standsFor(e.Meta, rep.Meta):
-				continue // it was put here, but it stands for something else
+				continue // moved here; it replaces another message
 			case !plan.IsSource(rep.Kind) && !rep.Included && e.Included:
 				p.rep = int32(i)
 			}
@@ -76,14 +79,14 @@ func newLayout(d *Draft) *layout {
 		l.places = append(l.places, place{first: int32(i), end: int32(i + 1), rep: int32(i), written: -1})
 	}
 	for k := range d.Adds {
-		l.adopt(int32(n + k))
+		l.add(int32(n + k))
 	}
 	l.group()
 	return l
 }
 
-// adopt gives an addition its place: that of the one message it stands for.
-func (l *layout) adopt(id int32) {
+// add registers an addition, with the place of the message it replaces.
+func (l *layout) add(id int32) {
 	l.placeOf, l.earlier = append(l.placeOf, -1), append(l.earlier, -1)
 	if e := &l.d.All[id]; e.Kind == chat.KindReplacement {
 		if k := l.find(e.Position); k < len(l.places) && l.position(k) == e.Position {
@@ -94,8 +97,8 @@ func (l *layout) adopt(id int32) {
 	}
 }
 
-// standsFor reports whether a stand-in at the position of a source can be one for
-// it, rather than one that was moved there.
+// standsFor reports whether a replacement at the position of a source may replace that
+// source; otherwise it was moved there.
 func standsFor(m, source chat.Meta) bool {
 	switch {
 	case source.Role == chat.RoleTool && !source.Has(chat.Paired):
@@ -106,7 +109,7 @@ func standsFor(m, source chat.Meta) bool {
 	return m.Role == source.Role && m.Calls == source.Calls && m.ReasoningOnly() == source.ReasoningOnly()
 }
 
-// find returns the first place at or behind a position.
+// find returns the first place at or after position q.
 func (l *layout) find(q chat.Seq) int {
 	return sort.Search(len(l.places), func(k int) bool { return l.position(k) >= q })
 }
@@ -117,17 +120,17 @@ func (l *layout) rep(k int32) *chat.Meta { return &l.d.All[l.places[k].rep].Meta
 
 func (l *layout) group() {
 	if t := l.d.input; len(l.places) == len(t.Entries) {
-		l.made = t.Groups() // every entry is a place
+		l.chatGroups = t.Groups() // every entry is a place
 	} else {
 		metas := make([]chat.Meta, len(l.places))
 		for k := range l.places {
 			metas[k] = *l.rep(int32(k))
 		}
-		l.made = chat.Groups(metas)
+		l.chatGroups = chat.Groups(metas)
 	}
-	l.groups = make([]group, len(l.made))
-	for i := range l.made {
-		g := &l.made[i]
+	l.groups = make([]group, len(l.chatGroups))
+	for i := range l.chatGroups {
+		g := &l.chatGroups[i]
 		l.groups[i] = group{start: int32(g.Start), end: int32(g.End), call: int32(g.Call), answers: g.Answers}
 		for k := g.Start; k < g.End; k++ {
 			l.places[k].group = int32(i)
@@ -136,17 +139,17 @@ func (l *layout) group() {
 	}
 }
 
-// open returns the first place of the first call group that is not complete yet,
-// or -1 (see chat.OpenFrom).
+// open returns the first place of the first incomplete call group, or -1 (see
+// chat.OpenFrom).
 func (l *layout) open() int32 {
 	user := plan.UserPosition(l.d.All[:len(l.d.All)-len(l.d.Adds)])
-	return int32(chat.OpenFrom(l.made, user, func(k int) *chat.Meta { return l.rep(int32(k)) }))
+	return int32(chat.OpenFrom(l.chatGroups, user, func(k int) *chat.Meta { return l.rep(int32(k)) }))
 }
 
-// waits reports whether the group has a call that has not all its results.
+// waits reports whether the group's call lacks results.
 func (l *layout) waits(g *group) bool { return g.call >= 0 && l.rep(g.call).Calls > g.answers }
 
-// each calls f with the ids that may hold a place, those written last first.
+// each calls f with the ids of the entries of a place, the latest first.
 func (l *layout) each(k int32, f func(id int32)) {
 	n := len(l.d.All) - len(l.d.Adds)
 	for id := l.places[k].written; id >= 0; id = l.earlier[int(id)-n] {
@@ -159,107 +162,107 @@ func (l *layout) each(k int32, f func(id int32)) {
 	}
 }
 
-// faulty reports whether a message cannot stand in a view as it is: a result
-// without a call, or a call that will never be answered in full.
-func (l *layout) faulty(k, open int32) bool {
+// invalid reports whether the source of a place violates a view: a result without a call,
+// or a call that will never be answered in full.
+func (l *layout) invalid(k, open int32) bool {
 	p, m := &l.places[k], l.rep(k)
 	g := &l.groups[p.group]
 	return m.Role == chat.RoleTool && !p.member ||
 		g.call == k && m.Calls > g.answers && (open < 0 || k < open)
 }
 
-// whole completes groups of which something stays.
-func (l *layout) whole(open int32) {
+// completeGroups restores the missing members of every group that stays in the view.
+func (l *layout) completeGroups(open int32) {
 	for id, k := range l.placeOf {
 		if k >= 0 && l.d.All[id].Included {
-			l.places[k].in = true
+			l.places[k].included = true
 		}
 	}
 	if open >= 0 {
 		for k := open; k < int32(len(l.places)); k++ {
-			if !l.places[k].in && l.was(k) {
+			if !l.places[k].included && l.wasOccupied(k) {
 				l.restore(k)
 			}
 		}
 	}
 	for i := range l.groups {
 		g := &l.groups[i]
-		stays := g.forced
+		stays := g.keep
 		for k := g.start; k < g.end; k++ {
-			stays = stays || l.places[k].in && l.places[k].member
+			stays = stays || l.places[k].included && l.places[k].member
 		}
 		if !stays || l.dissolved(g, open) {
 			continue
 		}
-		l.unshrink(g)
+		l.restoreCalls(g)
 		for k := g.start; k < g.end; k++ {
-			if l.places[k].member && !l.places[k].in {
+			if l.places[k].member && !l.places[k].included {
 				l.restore(k)
 			}
 		}
 	}
 }
 
-// unshrink puts a call back as it was said where a strategy wants fewer of its
-// calls, and where a result comes back that the stand-in in its place makes no call
-// for any more: groups are whole or gone.
-func (l *layout) unshrink(g *group) {
+// restoreCalls restores the original call message if a strategy removed some of its calls
+// whose results stay, or if a result returns whose call the replacement does not make.
+func (l *layout) restoreCalls(g *group) {
 	if g.call < 0 {
 		return
 	}
 	shrunk, whole := false, false
 	l.each(g.call, func(id int32) {
 		e := &l.d.All[id]
-		shrunk = shrunk || !plan.IsSource(e.Kind) && (e.Included || l.d.marks[id].was) && e.Calls < g.answers
+		shrunk = shrunk || !plan.IsSource(e.Kind) && (e.Included || l.d.marks[id].wasIncluded) && e.Calls < g.answers
 		whole = whole || e.Included && int(id) >= len(l.d.All)-len(l.d.Adds) && e.Calls < l.rep(g.call).Calls
 	})
 	for k := g.start; k < g.end && shrunk; k++ {
-		whole = whole || l.places[k].member && l.rep(k).Role == chat.RoleTool && l.held(k) && !l.was(k)
+		whole = whole || l.places[k].member && l.rep(k).Role == chat.RoleTool && l.occupied(k) && !l.wasOccupied(k)
 	}
 	if whole {
 		l.d.include(l.places[g.call].rep)
-		l.places[g.call].in = true
+		l.places[g.call].included = true
 	}
 }
 
-// dissolved reports a group whose call nobody answered and that is out already:
-// it would have to be mended if it came back, and what is left holds by itself.
+// dissolved reports whether the group's call was never answered and is excluded already. It
+// would need a repair if it were restored, and the rest of the group is valid without it.
 func (l *layout) dissolved(g *group, open int32) bool {
-	return g.call >= 0 && g.answers == 0 && !l.places[g.call].in && l.faulty(g.call, open)
+	return g.call >= 0 && g.answers == 0 && !l.places[g.call].included && l.invalid(g.call, open)
 }
 
-// was reports whether something held the place before.
-func (l *layout) was(k int32) bool {
+// wasOccupied reports whether an entry of the place was in the view of the input.
+func (l *layout) wasOccupied(k int32) bool {
 	was := false
-	l.each(k, func(id int32) { was = was || l.d.marks[id].was })
+	l.each(k, func(id int32) { was = was || l.d.marks[id].wasIncluded })
 	return was
 }
 
-// held reports whether something holds the place now.
-func (l *layout) held(k int32) bool {
+// occupied reports whether an entry of the place is in the view.
+func (l *layout) occupied(k int32) bool {
 	held := false
 	l.each(k, func(id int32) { held = held || l.d.All[id].Included })
 	return held
 }
 
-// restore puts back what held the place before, or the message itself.
+// restore includes the entry of the place that was in the view of the input, or else the
+// source.
 func (l *layout) restore(k int32) {
 	id := l.places[k].rep
 	l.each(k, func(i int32) {
-		if l.d.marks[i].was {
+		if l.d.marks[i].wasIncluded {
 			id = i
 		}
 	})
 	l.d.include(id)
-	l.places[k].in = true
+	l.places[k].included = true
 }
 
-// hold leaves each place to one message: the source if it is wanted, else the
-// last stand-in.
-func (l *layout) hold() {
+// dropDuplicates leaves one entry of each place in the view: the source if it is included,
+// else the last replacement.
+func (l *layout) dropDuplicates() {
 	for k := range l.places {
 		p := &l.places[k]
-		if !p.in || p.end == p.first+1 && p.written < 0 {
+		if !p.included || p.end == p.first+1 && p.written < 0 {
 			continue
 		}
 		keep := int32(-1)
@@ -279,8 +282,8 @@ func (l *layout) hold() {
 	}
 }
 
-// dropEmptied takes out additions that stand for nothing any more: stand-ins
-// first, since what they stood for in their place comes back.
+// dropEmptied excludes additions that cover nothing any more. Replacements go first, since
+// their originals return.
 func (l *layout) dropEmptied() {
 	if len(l.d.Adds) == 0 {
 		return
@@ -307,14 +310,14 @@ func (l *layout) dropEmptiedOf(kind chat.Kind) {
 		}
 		d.set(id, false)
 		d.marks[id].reason = reasonEmptied
-		if k := l.placeOf[id]; k >= 0 && !l.held(k) {
+		if k := l.placeOf[id]; k >= 0 && !l.occupied(k) {
 			l.restore(k)
 		}
 	}
 }
 
-// settle moves summaries that were written to where a summary may stand.
-func (l *layout) settle(open int32) {
+// placeSummaries moves summaries that the run wrote to valid positions.
+func (l *layout) placeSummaries(open int32) {
 	d, n := l.d, len(l.d.All)-len(l.d.Adds)
 	if len(d.Adds) == 0 {
 		return
@@ -322,22 +325,22 @@ func (l *layout) settle(open int32) {
 	system := l.leadingSystem()
 	for id := n; id < len(d.All); id++ {
 		e := &d.All[id]
-		if e.Included && (e.Kind == chat.KindSummary || l.splits(int32(id), open)) {
-			d.summary(int32(id), l.legal(e.Position, system, open))
+		if e.Included && (e.Kind == chat.KindSummary || l.splitsGroup(int32(id), open)) {
+			d.moveSummary(int32(id), l.summaryPosition(e.Position, system, open))
 		}
 	}
 }
 
-// splits reports whether an addition that is no result any more stands among the
-// results of a call, present or to come.
-func (l *layout) splits(id, open int32) bool {
+// splitsGroup reports whether an addition that is no longer a result stands among the
+// results of a call, present or expected.
+func (l *layout) splitsGroup(id, open int32) bool {
 	k := l.placeOf[id]
-	return k >= 0 && l.d.All[id].Role != chat.RoleTool && l.inside(k, open)
+	return k >= 0 && l.d.All[id].Role != chat.RoleTool && l.withinGroup(k, open)
 }
 
-// inside reports whether a place that is no member of its group has members, or
-// room for them, behind it.
-func (l *layout) inside(k, open int32) bool {
+// withinGroup reports whether place k is no member of its group while members follow it, or
+// may still be appended.
+func (l *layout) withinGroup(k, open int32) bool {
 	if l.places[k].member {
 		return false
 	}
@@ -353,12 +356,11 @@ func (l *layout) inside(k, open int32) bool {
 	return false
 }
 
-// leadingSystem returns the position of the last of the system messages that the view
-// begins with, 0 for none.
+// leadingSystem returns the position of the last leading system message, 0 for none.
 func (l *layout) leadingSystem() chat.Seq {
 	var last chat.Seq
 	for k := range l.places {
-		if !l.places[k].in {
+		if !l.places[k].included {
 			continue
 		}
 		if l.rep(int32(k)).Role != chat.RoleSystem {
@@ -369,10 +371,9 @@ func (l *layout) leadingSystem() chat.Seq {
 	return last
 }
 
-// legal returns the position nearest to q, towards the front, where a summary splits
-// no group and precedes no leading system message, and where no append can put
-// it into one.
-func (l *layout) legal(q, system chat.Seq, open int32) chat.Seq {
+// summaryPosition returns the position nearest to q, towards the front, where a summary
+// splits no group now or after appends, and precedes no leading system message.
+func (l *layout) summaryPosition(q, system chat.Seq, open int32) chat.Seq {
 	if n := len(l.places); n > 0 {
 		q = min(q, l.position(n-1)+1)
 	}

@@ -8,31 +8,31 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// apply mends one round.
-func (l *layout) apply(ctx context.Context, mends []chat.RepairStep, open int32, load plan.Loader) ([]Repair, error) {
+// repair carries out the repair steps of one round.
+func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32, load plan.Loader) ([]Repair, error) {
 	d := l.d
 	var seqs []chat.Seq
-	for _, m := range mends {
+	for _, m := range steps {
 		if m.Action != chat.RepairExclude {
 			seqs = append(append(seqs, m.Seq), m.Results...)
 			continue
 		}
 		if k := l.placeOf[d.Id(m.Seq)]; k >= 0 {
 			if g := &l.groups[l.places[k].group]; g.call == k {
-				g.goes = true
+				g.callExcluded = true
 			}
 		}
 	}
 	loaded, err := d.load(ctx, seqs, load)
 	if err != nil {
-		return nil, fmt.Errorf("load content to mend: %w", err)
+		return nil, fmt.Errorf("load content to repair: %w", err)
 	}
 	var repairs []Repair
-	for _, m := range mends {
+	for _, m := range steps {
 		id := d.Id(m.Seq)
 		reason := string(m.Reason)
-		if m.Action == chat.RepairExclude && d.All[id].Calls == 0 && (d.All[id].Pinned || !l.callGoes(id)) {
-			continue // reasoning that is pinned, or another group's
+		if m.Action == chat.RepairExclude && d.All[id].Calls == 0 && (d.All[id].Pinned || !l.callExcluded(id)) {
+			continue // the reasoning is pinned or belongs to another group
 		}
 		repairs = addRepair(repairs, reason, 1)
 		if m.Action == chat.RepairExclude {
@@ -50,21 +50,21 @@ func (l *layout) apply(ctx context.Context, mends []chat.RepairStep, open int32,
 		}
 		meta := m.Meta(d.All[id].Meta, d.Next)
 		a.Flags = meta.Flags
-		l.place(&a, m, id, open)
+		l.placeRepaired(&a, m, id, open)
 		d.set(id, false)
 		d.marks[id].reason, d.marks[id].by = reason, int32(len(d.All))
 		d.append(a)
-		l.adopt(int32(len(d.All) - 1))
+		l.add(int32(len(d.All) - 1))
 	}
 	d.drop(loaded)
 	d.Refresh()
 	return repairs, nil
 }
 
-// place decides where the stand-in for a mended message stands. One that may not
-// stand in the place of the message is a summary of it: summaries stand between
-// groups, and a stand-in that is moved would take the place of another message.
-func (l *layout) place(a *chat.Addition, m chat.RepairStep, id, open int32) {
+// placeRepaired sets kind and position of the replacement for a repaired message. If it
+// cannot take the place of the original it becomes a summary: a replacement at another
+// position would occupy the place of another message.
+func (l *layout) placeRepaired(a *chat.Addition, m chat.RepairStep, id, open int32) {
 	e, k := &l.d.All[id], l.placeOf[id]
 	switch {
 	case m.Action == chat.RepairMove, m.Position != e.Position:
@@ -74,18 +74,18 @@ func (l *layout) place(a *chat.Addition, m chat.RepairStep, id, open int32) {
 		}
 	case k < 0:
 		a.Kind = chat.KindSummary
-	case a.Message.Role != e.Role && l.inside(k, open):
+	case a.Message.Role != e.Role && l.withinGroup(k, open):
 		a.Kind, a.Position = chat.KindSummary, l.position(int(l.groups[l.places[k].group].start))
 	}
 }
 
-// callGoes reports whether reasoning belongs to a call that a repair takes out. In
-// a view with gaps it may only seem to: then it does not.
-func (l *layout) callGoes(id int32) bool {
+// callExcluded reports whether reasoning belongs to a call that a repair excludes. In a
+// view with gaps the two may be neighbours without belonging together.
+func (l *layout) callExcluded(id int32) bool {
 	k := l.placeOf[id]
 	if k < 0 {
 		return false
 	}
 	g := &l.groups[l.places[k].group]
-	return g.goes && l.position(int(k))-l.position(int(g.call)) == chat.Seq(k-g.call)
+	return g.callExcluded && l.position(int(k))-l.position(int(g.call)) == chat.Seq(k-g.call)
 }

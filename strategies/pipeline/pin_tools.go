@@ -9,9 +9,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// pinTools pins the groups that call one of the named tools for the rest of a run.
-// It goes by the groups of the log: where the whole log is visible, a call and its
-// stand-in hold one place.
+// pinTools pins the groups that call one of the named tools for the rest of a run. Groups
+// are those of the log, in which a call and its replacement share one place.
 func (d *Draft) pinTools(ctx context.Context, names []string, load plan.Loader) error {
 	var seqs []chat.Seq
 	for i := range d.All {

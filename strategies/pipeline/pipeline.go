@@ -8,80 +8,77 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Pipeline runs strategies one after the other and holds the outcome to what must
-// be true of a view. A pipeline without steps repairs a view and does nothing
-// else. It is immutable and safe for concurrent use.
+// Pipeline runs strategies in order and applies the Guard to the result. Without steps it
+// only repairs the view. It is immutable and safe for concurrent use.
 type Pipeline struct {
-	// Steps are run in order. What one of them has summarized by a summarize.Strict stays
-	// for the rest of the run.
+	// Steps run in order. Summaries by a plan.Strict summarizer are pinned for the rest of
+	// the run.
 	Steps []plan.Strategy
-	// PinTools are names of tools whose calls are pinned for the run, with their
-	// results: what makes calls is read for that.
+	// PinTools names tools whose calls and results are pinned for the run.
 	PinTools []string
-	// FromLog plans as if nothing were in force: before the first step everything
-	// that was said is back, and what earlier runs wrote is out. The transcript has
-	// to hold the whole log.
+	// FromLog plans from scratch: before the first step all messages of the application are
+	// restored and all summaries and replacements excluded. It requires a transcript of the
+	// whole log.
 	FromLog bool
-	// Target stops the pipeline before a step once the view has no more tokens
-	// than that; 0 runs all steps.
+	// Target ends the run before a step once the view has at most that many tokens; 0 runs
+	// all steps.
 	Target chat.Tokens
-	// Fallback drops the oldest groups when the steps leave the view above Target.
+	// Fallback drops the oldest groups if the steps leave the view above Target.
 	Fallback bool
-	// Unsummarized is what becomes of Fallback where the last step got no summary.
+	// Unsummarized overrides Fallback if the last step got no summary.
 	Unsummarized Unsummarized
 	Guard        Guard
 }
 
-// Unsummarized is what a pipeline does without the summary that was its last step.
+// Unsummarized selects what a pipeline does if its last step got no summary.
 type Unsummarized int
 
-// What can be done.
+// The values of Unsummarized.
 const (
-	// FallBack is what Fallback says.
+	// FallBack follows Pipeline.Fallback.
 	FallBack Unsummarized = iota
-	// KeepHistory leaves the view as the steps before left it, whatever Fallback says.
+	// KeepHistory leaves the view as the earlier steps left it.
 	KeepHistory
-	// DropOldest is the fallback, whatever Fallback says.
+	// DropOldest applies the fallback.
 	DropOldest
 )
 
-// Step says what a strategy did. Totals count the draft, what earlier steps wrote
-// included.
+// Step reports what a strategy did. Totals count the draft, with the additions of earlier
+// steps.
 type Step struct {
 	Strategy string      `json:"strategy"`
 	Before   plan.Totals `json:"before"`
 	After    plan.Totals `json:"after"`
 	Changed  bool        `json:"changed"`
-	// NoSummary is the code of why a summary that the strategy asked for was not had:
+	// NoSummary is the code of the reason why a requested summary was not produced, such as
 	// no_model, timeout, empty_answer or failed.
 	NoSummary string `json:"no_summary,omitempty"`
-	// Summary says how the summary that the strategy asked for came about, if whoever
-	// wrote it tells. The pipeline leaves it to its caller.
+	// Summary describes how the summary was produced. The pipeline leaves it to its caller.
 	Summary any `json:"summary,omitempty"`
-	// Discarded is the code of why nothing of what the steps wanted was done:
-	// invalid_view. It is that of the guard's own step, the last one.
+	// Discarded is the code of the reason why the plans of all steps were discarded:
+	// invalid_view. It is set on the guard's own step, which is the last one.
 	Discarded string `json:"discarded,omitempty"`
-	// Err says more. It is the summarizer's, may quote the conversation or a secret,
-	// and is for the caller alone: not to be stored.
+	// Err is the summarizer's error. It may quote messages or secrets: do not store or log
+	// it.
 	Err error `json:"-"`
 }
 
-// Result is what a pipeline came to.
+// Result is the result of a run.
 type Result struct {
-	// Plan leads from the transcript to the view, and is empty if that is where
-	// it was. It is minimal and already guarded.
+	// Plan leads from the transcript to the view. It is minimal, satisfies the guard, and
+	// is empty if nothing changed.
 	Plan  chat.Plan
 	Steps []Step
-	// Before counts the transcript, After what it is once the plan is applied.
+	// Before counts the transcript, After the transcript with Plan applied.
 	Before, After plan.Totals
-	// View is the view after the plan, in order. Additions have the seqs they get
-	// if they are written in the order of the plan, right behind the transcript.
+	// View is the view with Plan applied, in order. Its additions have the seqs they get if
+	// they are appended to the transcript in the order of the plan.
 	View []chat.Meta
-	// Faults are what was wrong with the view before, Repairs what of it had to
-	// be mended.
+	// Violations lists what was wrong with the view before the run, Repairs what of it the
+	// guard repaired.
 	Violations []chat.Violation
 	Repairs    []Repair
-	// Rejected counts additions of strategies that no view could hold.
+	// Rejected counts invalid additions of strategies (see Draft.Apply).
 	Rejected int
 }
 
@@ -91,40 +88,42 @@ func (r *Result) Gain() chat.Tokens { return r.Before.IncludedTokens - r.After.I
 // Grew reports whether the view became larger.
 func (r *Result) Grew() bool { return r.Gain() < 0 }
 
-// Run plans a compaction of the transcript, which it does not change. Content is
-// loaded for strategies that read it and for messages that need mending, and
-// dropped afterwards; load may be nil where the transcript holds it. If a strategy
-// fails nothing is planned: the error is a *StrategyError. Where no view could hold what
-// the steps want, none of it is done, and a step of the guard says so.
+// Run plans a compaction of the transcript, which it does not change. Content is loaded for
+// strategies that read it and for messages that need a repair, and released afterwards;
+// load may be nil if the transcript holds it.
+//
+// If a strategy fails, Run returns a *StrategyError and no plan. If the guard cannot make
+// the outcome a valid view, all plans of the steps are discarded, only the guard is
+// applied, and a last step reports it.
 func (p Pipeline) Run(ctx context.Context, t *plan.Transcript, load plan.Loader) (Result, error) {
-	r, err := p.attempt(ctx, t, load)
+	r, err := p.runGuarded(ctx, t, load)
 	if !errors.Is(err, ErrInvalidView) || len(p.Steps) == 0 {
 		return r, err
 	}
 	wanted := r.Steps
-	if r, err = (Pipeline{Guard: p.Guard}).attempt(ctx, t, load); err != nil {
+	if r, err = (Pipeline{Guard: p.Guard}).runGuarded(ctx, t, load); err != nil {
 		return r, err
 	}
 	r.Steps = append(wanted, Step{Strategy: "guard", Before: r.Before, After: r.After, Discarded: "invalid_view"})
 	return r, nil
 }
 
-// attempt is Run as far as the guard can hold what comes of it: the error wraps
-// ErrInvalidView where it cannot, and the result has the steps then.
-func (p Pipeline) attempt(ctx context.Context, t *plan.Transcript, load plan.Loader) (Result, error) {
+// runGuarded runs the steps, the guard and the fallback. If the view stays invalid the
+// error wraps ErrInvalidView and the result holds the steps.
+func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.Loader) (Result, error) {
 	d, err := NewDraft(t)
 	if err != nil {
 		return Result{}, err
 	}
 	totals := d.Transcript().Totals()
 	r := Result{Before: totals, Violations: chat.Check(d.ViewMetas())}
-	if err := p.run(ctx, d, load, &r, &totals); err != nil {
+	if err := p.runSteps(ctx, d, load, &r, &totals); err != nil {
 		return Result{}, err
 	}
-	// The guard may put back what the steps took, so that something else has to go.
+	// The guard may restore messages, so that the view exceeds the target again.
 	for round := range 2 {
-		over := p.fallsBack(&r) && p.Target > 0 && totals.IncludedTokens > p.Target
-		fell := over && p.fall(d, &r, &totals)
+		over := p.wantsFallback(&r) && p.Target > 0 && totals.IncludedTokens > p.Target
+		fell := over && p.applyFallback(d, &r, &totals)
 		if round > 0 && !fell {
 			break
 		}
@@ -149,21 +148,21 @@ func (p Pipeline) attempt(ctx context.Context, t *plan.Transcript, load plan.Loa
 	return r, nil
 }
 
-// fallsBack reports whether the fallback is to make up for what the steps left.
-func (p Pipeline) fallsBack(r *Result) bool {
+// wantsFallback reports whether the fallback applies to the result of the steps.
+func (p Pipeline) wantsFallback(r *Result) bool {
 	last := len(p.Steps) - 1
 	if last < 0 || len(r.Steps) <= last || p.Unsummarized == FallBack {
 		return p.Fallback
 	}
 	switch r.Steps[last].NoSummary {
-	case "", plan.FailureTooLarge: // there was nothing to gain by one
+	case "", plan.FailureTooLarge: // a summary would have saved nothing
 		return p.Fallback
 	}
 	return p.Unsummarized == DropOldest
 }
 
-// run carries out the steps.
-func (p Pipeline) run(ctx context.Context, d *Draft, load plan.Loader, r *Result, totals *plan.Totals) error {
+// runSteps runs the steps until the view is within the target.
+func (p Pipeline) runSteps(ctx context.Context, d *Draft, load plan.Loader, r *Result, totals *plan.Totals) error {
 	if p.FromLog {
 		if _, err := d.Run(ctx, FromLog{}, load); err != nil {
 			return err
@@ -186,7 +185,7 @@ func (p Pipeline) run(ctx context.Context, d *Draft, load plan.Loader, r *Result
 			return err
 		}
 		if strict(s) {
-			d.pin(d.summariesBy(s, written)) // it is old, and steps that drop what is old would take it first
+			d.pin(d.summariesBy(s, written)) // later steps would drop it first, since it is the oldest
 		}
 		step := Step{Strategy: s.Name(), Before: *totals, Changed: changed}
 		if d.Unsummarized != nil {
@@ -201,11 +200,11 @@ func (p Pipeline) run(ctx context.Context, d *Draft, load plan.Loader, r *Result
 	return nil
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (Pipeline) Name() string { return "pipeline" }
 
-// Plan implements Strategy, so that a pipeline can stand where a strategy does: its
-// steps and its fallback. The guard is that of whoever runs it.
+// Plan implements plan.Strategy, so that a pipeline can be a step of another. It runs the
+// steps and the fallback; the guard is left to the outer pipeline.
 func (p Pipeline) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	d, err := NewDraft(t)
 	if err != nil {
@@ -217,21 +216,22 @@ func (p Pipeline) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, erro
 	return d.Plan(), nil
 }
 
-// Stage implements pipeline.Stager.
+// Stage implements Stager.
 func (p Pipeline) Stage(ctx context.Context, d *Draft, load plan.Loader) error {
 	var r Result
 	totals := d.Transcript().Totals()
-	if err := p.run(ctx, d, load, &r, &totals); err != nil {
+	if err := p.runSteps(ctx, d, load, &r, &totals); err != nil {
 		return err
 	}
-	if p.fallsBack(&r) && p.Target > 0 && totals.IncludedTokens > p.Target {
+	if p.wantsFallback(&r) && p.Target > 0 && totals.IncludedTokens > p.Target {
 		d.Apply(p.Guard.fallback(d, p.Target), ReasonFallback)
 	}
 	return nil
 }
 
-// fall drops the oldest groups, as a step of its own, and reports whether it could.
-func (p Pipeline) fall(d *Draft, r *Result, totals *plan.Totals) bool {
+// applyFallback drops the oldest groups as a step of its own. It reports whether that
+// changed the view.
+func (p Pipeline) applyFallback(d *Draft, r *Result, totals *plan.Totals) bool {
 	step := Step{Strategy: ReasonFallback, Before: *totals}
 	changes := d.Changes
 	d.Apply(p.Guard.fallback(d, p.Target), ReasonFallback)
@@ -245,7 +245,7 @@ func (p Pipeline) fall(d *Draft, r *Result, totals *plan.Totals) bool {
 	return step.Changed
 }
 
-// Fixed returns a strategy that plans the same whatever it sees.
+// Fixed returns a strategy that always returns the same plan.
 func Fixed(name string, p chat.Plan) plan.Strategy { return fixedPlan{name, p} }
 
 type fixedPlan struct {
@@ -257,7 +257,7 @@ func (s fixedPlan) Name() string { return s.name }
 
 func (s fixedPlan) Plan(context.Context, *plan.Transcript) (chat.Plan, error) { return s.plan, nil }
 
-// noSummaryCode is why there was no summary, as a code.
+// NoSummaryCode returns the code of the reason why a summary was not produced.
 func NoSummaryCode(err error) string {
 	var failure *plan.Failure
 	switch {

@@ -13,28 +13,28 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// Params are the parameters of a strategy as they come out of JSON or YAML.
+// Params holds the parameters of a strategy as decoded from JSON or YAML.
 type Params = map[string]any
 
-// MinInt is the Min of an Int that may be any integer.
+// MinInt is the Min of an Int without a lower bound.
 const MinInt = math.MinInt64
 
 // Param describes one parameter of a strategy, for help texts.
 type Param struct {
 	Name, Type, Doc string
-	// Default as it is written in a configuration; empty when Required.
+	// Default is the default as written in a configuration; empty if Required.
 	Default  string
 	Required bool
-	// Range says what is allowed beyond the type, empty when nothing is.
+	// Range describes the allowed values beyond the type; it may be empty.
 	Range string
 }
 
-// ParamError says what is wrong with one parameter.
+// ParamError is the error of one invalid parameter.
 type ParamError struct {
 	Strategy, Param string
-	// Given is what was given, empty when nothing was.
+	// Given is the value, empty if there was none.
 	Given string
-	// Allowed is what would have been right.
+	// Allowed describes the valid values.
 	Allowed string
 }
 
@@ -46,25 +46,24 @@ func (e *ParamError) Error() string {
 	return fmt.Sprintf("%s: %s: got %s, want %s", e.Strategy, e.Param, e.Given, e.Allowed)
 }
 
-// Args decodes the parameters of one strategy. A constructor asks for each of
-// its parameters exactly once, in the order of the help text; faults are
-// collected, so that one error names them all, and parameters that nobody asked
-// for are one of them.
+// Args decodes the parameters of one strategy. A constructor reads each of its parameters
+// exactly once, in the order of the help text. Errors are collected, so that one error
+// lists all of them, and so are given parameters that the constructor does not read.
 type Args struct {
 	strategy string
 	params   Params
 	registry *Registry
-	// help: parameters are being described, nothing was given.
-	help   bool
-	asked  []Param
-	faults []error
-	// policy fills in parameters; nil where none does.
+	// help means that parameters are only being described; none are given.
+	help      bool
+	described []Param
+	faults    []error
+	// policy supplies values of parameters that are not given; it may be nil.
 	policy *policy.Values
-	// summarizer: one was asked for.
+	// summarizer records that Summarizer was called.
 	summarizer bool
 }
 
-// Int is an integer parameter.
+// Int describes an integer parameter.
 type Int struct {
 	Name, Doc string
 	Required  bool
@@ -73,8 +72,8 @@ type Int struct {
 	Max       int64 // 0: no maximum
 }
 
-// Int returns an integer parameter. Floating point numbers without a fraction
-// are integers, since JSON has no others.
+// Int returns an integer parameter. It accepts floating-point numbers without a fraction,
+// since JSON does not distinguish them.
 func (a *Args) Int(p Int) int64 {
 	limits := ""
 	switch {
@@ -98,7 +97,7 @@ func (a *Args) Int(p Int) int64 {
 	return n
 }
 
-// Float is a number parameter; Min and Max are allowed themselves.
+// Float describes a number parameter. Min and Max are inclusive.
 type Float struct {
 	Name, Doc string
 	Required  bool
@@ -181,8 +180,8 @@ func (a *Args) Choice(name, def, doc string, allowed ...string) string {
 	return s
 }
 
-// Strings returns a parameter that is a list of strings, none of them empty. One
-// string alone is a list of one.
+// Strings returns a parameter that is a list of non-empty strings. It accepts a single
+// string as a list of one.
 func (a *Args) Strings(name string, def []string, doc string) []string {
 	const want = "a list of strings that are not empty"
 	v, ok := a.Value(Param{Name: name, Type: "list of strings", Doc: doc, Default: quoted(def)})
@@ -215,8 +214,8 @@ func (a *Args) Strings(name string, def []string, doc string) []string {
 	return out
 }
 
-// Objects calls each with the parameters of every object of a required parameter
-// that is a list of objects, in order. Faults of an object name its place.
+// Objects calls each for every object of a required parameter that is a list of objects, in
+// order. Errors name the index of the object.
 func (a *Args) Objects(name, doc string, each func(*Args)) {
 	const want = "a list of objects"
 	v, ok := a.Value(Param{Name: name, Type: "list of objects", Doc: doc, Required: true})
@@ -249,8 +248,8 @@ func (a *Args) Objects(name, doc string, each func(*Args)) {
 	}
 }
 
-// Strategies returns a parameter that is a list of strategies, each an object
-// {"strategy": name, "params": {…}}, made by the registry that makes this one.
+// Strategies returns a parameter that is a list of strategies, each an object {"strategy":
+// name, "params": {…}}, created by the same registry.
 func (a *Args) Strategies(name, doc string) []Strategy {
 	const want = `a list of {"strategy": name, "params": {…}}`
 	v, ok := a.Value(Param{Name: name, Type: "list of strategies", Doc: doc, Default: "[]"})
@@ -286,7 +285,7 @@ func (a *Args) Strategies(name, doc string) []Strategy {
 	return out
 }
 
-// Summarizer returns the one that the registry was given. That there is none is a fault.
+// Summarizer returns the registry's summarizer. It records an error if there is none.
 func (a *Args) Summarizer() Summarizer {
 	a.summarizer = true
 	if a.registry.Summarizer == nil && !a.help {
@@ -295,9 +294,8 @@ func (a *Args) Summarizer() Summarizer {
 	return a.registry.Summarizer
 }
 
-// Policy returns the values of the policy that fills in parameters which its steps leave
-// out, and reports whether one does. Before it asks for its parameters, a constructor
-// gives those that follow from a policy with Fill.
+// Policy returns the values of the policy that supplies parameters, if there is one. A
+// constructor sets parameters that follow from them with Fill before it reads them.
 func (a *Args) Policy() (policy.Values, bool) {
 	if a.policy == nil {
 		return policy.Values{}, false
@@ -305,21 +303,20 @@ func (a *Args) Policy() (policy.Values, bool) {
 	return *a.policy, true
 }
 
-// Fill gives a parameter that the step leaves out its value under the policy.
+// Fill sets a parameter that is not given.
 func (a *Args) Fill(param string, value any) {
 	if !a.Given(param) {
 		a.params[param] = value
 	}
 }
 
-// Given reports whether the step says any of the parameters.
+// Given reports whether any of the parameters is given.
 func (a *Args) Given(params ...string) bool {
 	return slices.ContainsFunc(params, func(p string) bool { _, ok := a.params[p]; return ok })
 }
 
-// Fault records that a parameter has a value it must not have. It is for what
-// the other methods cannot know: parameters that depend on each other. It does
-// nothing for a parameter that is at fault already.
+// Fault records an invalid parameter. It is for constraints between parameters, which the
+// other methods cannot check. Only the first error of a parameter is recorded.
 func (a *Args) Fault(param string, given any, format string, args ...any) {
 	if a.help {
 		return
@@ -332,21 +329,21 @@ func (a *Args) Fault(param string, given any, format string, args ...any) {
 	a.faults = append(a.faults, &ParamError{a.strategy, param, show(given), fmt.Sprintf(format, args...)})
 }
 
-// Missing records that a parameter has to be given; want says what it takes.
+// Missing records a missing parameter; want describes the expected value.
 func (a *Args) Missing(param, want string) {
 	a.faults = append(a.faults, &ParamError{a.strategy, param, "", want})
 }
 
-// Faulty reports whether a parameter was at fault so far.
+// Faulty reports whether an error was recorded.
 func (a *Args) Faulty() bool { return len(a.faults) > 0 }
 
-// Value notes that a parameter was asked for and returns what was given. It is for
-// types that the other methods do not know.
+// Value returns the raw value of a parameter and describes it for the help text. It is for
+// types without a method of their own.
 func (a *Args) Value(p Param) (any, bool) {
 	if p.Required {
 		p.Default = ""
 	}
-	a.asked = append(a.asked, p)
+	a.described = append(a.described, p)
 	v, ok := a.params[p.Name]
 	if !ok && p.Required && !a.help {
 		a.faults = append(a.faults, &ParamError{a.strategy, p.Name, "", strings.TrimSpace(p.Type + " " + p.Range)})
@@ -354,10 +351,10 @@ func (a *Args) Value(p Param) (any, bool) {
 	return v, ok
 }
 
-// err is every fault, parameters nobody asked for included.
+// err returns all recorded errors, with one for each given parameter that was not read.
 func (a *Args) err() error {
-	names := make([]string, len(a.asked))
-	for i, p := range a.asked {
+	names := make([]string, len(a.described))
+	for i, p := range a.described {
 		names[i] = p.Name
 	}
 	var unknown []string
@@ -377,7 +374,7 @@ func (a *Args) err() error {
 	return errors.Join(a.faults...)
 }
 
-// show returns a value as an error may name it.
+// show formats a value for an error, shortened to 60 bytes.
 func show(v any) string {
 	s := fmt.Sprint(v)
 	switch v.(type) {
@@ -392,7 +389,7 @@ func show(v any) string {
 	return s
 }
 
-// quoted returns a list of strings as JSON writes it.
+// quoted formats a list of strings as JSON.
 func quoted(list []string) string {
 	b, err := json.Marshal(slices.Concat([]string{}, list))
 	if err != nil {

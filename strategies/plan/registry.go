@@ -11,27 +11,26 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// ErrUnknownStrategy is the error for a name that is not registered.
+// ErrUnknownStrategy is returned for a name that is not registered.
 var ErrUnknownStrategy = errors.New("unknown strategy")
 
-// Constructor makes a strategy of its parameters. It must ask args for every
-// parameter it has each time, since help texts come from the same calls, and
-// must have no side effects. Its own error is for what is not about parameters.
+// Constructor creates a strategy. It must read every parameter from args on every call,
+// since help texts are collected from the same calls, and have no side effects. Its own
+// error is for faults that are not about parameters.
 type Constructor func(args *Args) (Strategy, error)
 
 // Info describes a registered strategy.
 type Info struct {
 	Name, Doc string
 	Params    []Param
-	// Summarizer: it cannot be made without one.
+	// Summarizer reports whether the strategy requires a summarizer.
 	Summarizer bool
 }
 
-// Registry makes strategies by name. Registering is not safe for concurrent use,
-// making strategies is.
+// Registry creates strategies by name. Register must not be called concurrently with other
+// methods; all other methods are safe for concurrent use.
 type Registry struct {
-	// Summarizer is what strategies that need a summary are given. Without one
-	// such a strategy cannot be made.
+	// Summarizer is passed to strategies that need one; without it they cannot be created.
 	Summarizer Summarizer
 
 	known map[string]registered
@@ -42,8 +41,7 @@ type registered struct {
 	make Constructor
 }
 
-// Register adds a strategy under a name in snake_case that is not taken. doc is
-// one line.
+// Register adds a strategy under a new name in snake_case. doc is one line.
 func (r *Registry) Register(name, doc string, constructor Constructor) error {
 	if !regexp.MustCompile(`^[a-z][a-z0-9_]*$`).MatchString(name) {
 		return fmt.Errorf("register strategy %q: want a name in snake_case", name)
@@ -61,12 +59,12 @@ func (r *Registry) Register(name, doc string, constructor Constructor) error {
 	return nil
 }
 
-// With returns the same registry with another summarizer.
+// With returns a registry of the same strategies with another summarizer.
 func (r *Registry) With(s Summarizer) *Registry {
 	return &Registry{Summarizer: s, known: r.known}
 }
 
-// Summarizes reports whether the strategy of a name asks for summaries.
+// Summarizes reports whether the named strategy requests summaries.
 func (r *Registry) Summarizes(name string) bool {
 	known, ok := r.known[name]
 	if !ok {
@@ -77,8 +75,8 @@ func (r *Registry) Summarizes(name string) bool {
 	return args.summarizer
 }
 
-// Fill returns the policy.FillFunc of the strategies that are registered. For other names it
-// returns the parameters as they are.
+// Fill implements policy.FillFunc for the registered strategies. It returns the parameters
+// of other names unchanged.
 func (r *Registry) Fill(name string, params Params, v policy.Values) Params {
 	args := &Args{strategy: name, params: Params{}, registry: r, help: true, policy: &v}
 	maps.Copy(args.params, params)
@@ -88,8 +86,8 @@ func (r *Registry) Fill(name string, params Params, v policy.Values) Params {
 	return args.params
 }
 
-// New makes a strategy. Its error names everything that is wrong with the
-// parameters, each fault a *ParamError, or wraps ErrUnknownStrategy.
+// New creates a strategy. The error joins a *ParamError for every invalid parameter, or
+// wraps ErrUnknownStrategy.
 func (r *Registry) New(name string, params Params) (Strategy, error) {
 	known, ok := r.known[name]
 	if !ok {
@@ -106,22 +104,22 @@ func (r *Registry) New(name string, params Params) (Strategy, error) {
 	return s, nil
 }
 
-// Names returns the registered names in order.
+// Names returns the registered names, sorted.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.known)) }
 
-// Describe describes what is registered, by name.
+// Describe returns the registered strategies, sorted by name.
 func (r *Registry) Describe() []Info {
 	out := make([]Info, 0, len(r.known))
 	for _, name := range r.Names() {
 		args := &Args{strategy: name, registry: r, help: true}
-		// What the constructor makes of missing parameters does not matter here.
+		// Only the described parameters count, not the strategy or its error.
 		_, _ = r.known[name].make(args)
-		out = append(out, Info{Name: name, Doc: r.known[name].doc, Params: args.asked, Summarizer: args.summarizer})
+		out = append(out, Info{Name: name, Doc: r.known[name].doc, Params: args.described, Summarizer: args.summarizer})
 	}
 	return out
 }
 
-// fromSpec makes the strategy that {"strategy": name, "params": {…}} names.
+// fromSpec creates the strategy of an object {"strategy": name, "params": {…}}.
 func (r *Registry) fromSpec(spec Params) (Strategy, error) {
 	for key := range spec {
 		if key != "strategy" && key != "params" {

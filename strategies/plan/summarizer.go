@@ -2,28 +2,27 @@ package plan
 
 import "context"
 
-// Request is what a summarizer is asked. It depends on nothing but what is to be
-// summarized, above all not on the clock. What Redact recognises is masked where it
-// comes from Turns and Handoff; other strategies pass on what was said.
+// Request is a prompt for a summarizer. It is a function of the messages alone, above all
+// not of the clock. Prompts made by Turns and Handoff have secrets masked (see Redact);
+// other strategies pass messages on unchanged.
 type Request struct {
-	// System is the instruction, empty where User holds everything.
+	// System is the system prompt, empty if User contains everything.
 	System string
-	// User is what is to be summarized, with what frames it.
+	// User is the user prompt with the messages to summarize.
 	User string
-	// Focus is a topic that the summary should favour, already part of User.
+	// Focus is the topic to favour. It is already part of User.
 	Focus string
-	// MaxTokens bounds the answer; 0 leaves that to the model.
+	// MaxTokens limits the answer; 0 leaves the limit to the model.
 	MaxTokens int
 }
 
-// Summarizer writes a summary. Implementations are safe for concurrent use and
-// return the model's words as they are; an empty answer is no error here, though a
-// strategy may not accept it.
+// Summarizer writes summaries. Implementations are safe for concurrent use and return the
+// model's answer unchanged, even if it is empty.
 type Summarizer interface {
 	Summarize(ctx context.Context, r Request) (string, error)
 }
 
-// Func is a Summarizer made of a function.
+// Func adapts a function to a Summarizer.
 type Func func(ctx context.Context, r Request) (string, error)
 
 // Summarize implements Summarizer.

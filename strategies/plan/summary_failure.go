@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// ErrNoModel is wrapped by the error of a Summarizer that has no model to ask.
-// Asking it again soon is of no use.
+// ErrNoModel is wrapped by the error of a Summarizer without a model. Retrying soon does
+// not help.
 var ErrNoModel = errors.New("no model is configured that could summarize")
 
-// ErrInterrupted is wrapped by the error of a summary that was neither had nor refused:
-// who asked has to try again, as if it had not. Nothing else may take its place.
+// ErrInterrupted is wrapped if a summary was neither produced nor refused. The caller must
+// retry the whole run and must not fall back to anything else.
 var ErrInterrupted = errors.New("the summary was interrupted")
 
-// FailureTooLarge is the code of a summary that would make the view larger.
+// FailureTooLarge is the code for a summary that would make the view larger.
 const FailureTooLarge = "too_large"
 
-// Failure is why a summary was not had, as a code in snake_case. Codes are stored and
-// shown, the text of Err is not.
+// Failure is the reason why no summary was produced. Code, in snake_case, is stored and
+// shown; the text of Err is not.
 type Failure struct {
 	Code string
-	// Wait is how long asking again is of no use; 0 if that is not known.
+	// Wait is the time before a retry can succeed, 0 if unknown.
 	Wait time.Duration
 	Err  error
 }

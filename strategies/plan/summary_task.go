@@ -8,48 +8,48 @@ import (
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
-// Task is a summary that a strategy wants, before it is put into a prompt.
+// Task describes a summary to be written, before it is turned into a prompt.
 type Task struct {
-	// Messages are what is summarized, in order, without the previous summary. They
+	// Messages are the messages to summarize, in order, without the previous summary. They
 	// are shared and must not be changed.
 	Messages []*chat.Message
-	// Previous is the summary that this one brings up to date, empty for none.
+	// Previous is the summary to update, empty for none.
 	Previous string
-	// Followed: a message of the user stays behind what is summarized, so that what is
-	// asked now is not in Messages.
+	// Followed reports whether a user message follows the summarized messages, so that the
+	// current request is not among them.
 	Followed bool
-	// Focus is a topic that the summary should favour.
+	// Focus is the topic to favour.
 	Focus string
-	// Budget is how many tokens the summary should have, MaxTokens how many it may have.
-	// 0 leaves that to the summarizer.
+	// Budget is the intended length in tokens and MaxTokens the limit; 0 leaves either to
+	// the summarizer.
 	Budget, MaxTokens int
-	// Most is the most that Budget may be, 0 for no bound: a Writer that has sizes of its
-	// own goes by those within it, not by Budget.
+	// Most limits Budget, 0 for no limit. A Writer with its own sizes uses those up to Most
+	// instead of Budget.
 	Most int
-	// Instruction is what somebody wants the summary to be like, empty for no wish.
+	// Instruction is an additional instruction of the user, empty for none.
 	Instruction string
-	// Prompt puts messages, all of them or some, behind a previous summary, for who
-	// has no prompt of its own. It depends on nothing else and is safe for concurrent use.
+	// Prompt returns the prompt for a previous summary and all or some of the messages, for
+	// summarizers without a prompt of their own. It is pure and safe for concurrent use.
 	Prompt func(previous string, messages []*chat.Message) (system, user string)
 }
 
-// Writer is a Summarizer that works from the messages: one that shortens them, reads
-// them in parts or needs no prompt at all.
+// Writer is a Summarizer that receives the messages rather than a prompt, so that it can
+// shorten them, read them in parts, or need no model.
 type Writer interface {
 	Summarizer
-	// Write writes the summary of a task. Secrets in the task are its business.
+	// Write writes the summary of a task. It is responsible for masking secrets.
 	Write(ctx context.Context, t Task) (string, error)
 }
 
-// Strict is a Writer whose summaries are not taken where they would make the view larger:
-// a strategy's own text around them counts, too.
+// Strict is a Writer whose summaries are rejected if they would make the view larger,
+// including the text that the strategy puts around them.
 type Strict interface {
 	Writer
 	Strict()
 }
 
-// Redact returns the task without secrets, and what was masked. Messages are copied where
-// they have any.
+// Redact returns the task with secrets masked, and what was masked. Messages that contain
+// any are copied.
 func (t Task) Redact() (Task, redact.Found) {
 	found := redact.Found{}
 	mask := func(s string) string {
@@ -66,8 +66,7 @@ func (t Task) Redact() (Task, redact.Found) {
 	return t, found
 }
 
-// redacted returns a message with mask applied to each of its texts: m itself, where that
-// changes nothing.
+// redacted returns m with mask applied to all texts, or m itself if that changes nothing.
 func redacted(m *chat.Message, mask func(string) string) *chat.Message {
 	out := *m
 	changed := false
@@ -100,15 +99,15 @@ func redacted(m *chat.Message, mask func(string) string) *chat.Message {
 	return &out
 }
 
-// Request returns the task as one prompt.
+// Request returns the task as a prompt.
 func (t *Task) Request() Request {
 	r := Request{Focus: t.Focus, MaxTokens: t.MaxTokens}
 	r.System, r.User = t.Prompt(t.Previous, t.Messages)
 	return r
 }
 
-// Do has a task done by s. No secret that Redact recognises is sent or comes
-// back; a Writer sees to that itself.
+// Do writes the summary of a task with s. Secrets that redact.Redact recognises are masked
+// in the prompt and in the answer, unless s is a Writer, which does so itself.
 func Do(ctx context.Context, s Summarizer, t Task) (string, error) {
 	if w, ok := s.(Writer); ok {
 		return w.Write(ctx, t)

@@ -11,36 +11,35 @@ import (
 // Entry is one message of a transcript.
 type Entry struct {
 	chat.Meta
-	// Included: the message is in the view.
+	// Included reports whether the message is in the view.
 	Included bool
 	// Pinned messages stay in the view, verbatim.
 	Pinned bool
-	// Message is the content, nil unless it was asked for.
+	// Message is the content, nil unless it was loaded (see Reader).
 	Message *chat.Message
 }
 
-// Transcript is what a strategy plans on: the messages of a session in view
-// order. An automatic run shows the view alone (every entry included); an
-// operator's run shows the whole log.
+// Transcript holds the messages of a session in view order. In an automatic run it is the
+// view alone, with every entry included; in an operator's run it is the whole log.
 //
-// A transcript is used by one goroutine at a time; strategies only read it.
+// It is not safe for concurrent use. Strategies must not change it.
 type Transcript struct {
 	// Entries are in the order of chat.Less.
 	Entries []Entry
-	// Counter counts the messages that the strategy writes; without one the
-	// counts that strategies give are taken as they are.
+	// Counter counts the messages that the strategy writes. If it is nil, the token counts
+	// of the plan's additions are used.
 	Counter Counter
 
 	groups []chat.Group
 }
 
-// NewTranscript returns a transcript whose groups are known, so that they are not
-// made again; they must be those of chat.Groups.
+// NewTranscript returns a transcript with precomputed groups, which must be those of
+// chat.Groups.
 func NewTranscript(entries []Entry, counter Counter, groups []chat.Group) *Transcript {
 	return &Transcript{Entries: entries, Counter: counter, groups: groups}
 }
 
-// Totals counts a transcript, in all and what of it is in the view.
+// Totals counts a transcript, in total and the part in the view.
 type Totals struct {
 	Groups    int         `json:"groups"`
 	Messages  int         `json:"messages"`
@@ -53,10 +52,10 @@ type Totals struct {
 	IncludedTokens    chat.Tokens `json:"included_tokens"`
 }
 
-// ErrNotLoaded is the error of reading a message whose content was not asked for.
+// ErrNotLoaded is returned for a message whose content was not requested.
 var ErrNotLoaded = errors.New("content is not loaded")
 
-// Groups returns the atomic groups of all entries, included or not, made once.
+// Groups returns the atomic groups of all entries, included or not. They are computed once.
 func (t *Transcript) Groups() []chat.Group {
 	if t.groups == nil && len(t.Entries) > 0 {
 		metas := make([]chat.Meta, len(t.Entries))
@@ -68,8 +67,8 @@ func (t *Transcript) Groups() []chat.Group {
 	return t.groups
 }
 
-// viewGroups returns the groups of the entries in the view alone, and for each
-// index in them that of the entry.
+// ViewGroups returns the groups of the entries in the view alone, and the index of the
+// entry for each index in them.
 func (t *Transcript) ViewGroups() (groups []chat.Group, at []int32) {
 	var g chat.Grouper
 	at = make([]int32, 0, len(t.Entries))
@@ -82,9 +81,9 @@ func (t *Transcript) ViewGroups() (groups []chat.Group, at []int32) {
 	return g.Groups(), at
 }
 
-// userPosition returns the position of the last user message, behind which alone a
-// call may still wait for results. A summary in the role of the user, if it is in
-// the view, stands in front of what is at its position.
+// UserPosition returns the position of the last user message; only calls after it can still
+// wait for results. An included summary with the user role precedes the message at its
+// position.
 func UserPosition(entries []Entry) chat.Seq {
 	user := chat.Seq(0)
 	for i := range entries {
@@ -100,8 +99,7 @@ func UserPosition(entries []Entry) chat.Seq {
 	return user
 }
 
-// GroupTotals counts what of the group with ordinal i is in the view. A group of
-// which any message is included is included.
+// GroupTotals counts the messages of group i in the view and their tokens.
 func (t *Transcript) GroupTotals(i int) (messages int, tokens chat.Tokens) {
 	g := t.Groups()[i]
 	for e := g.Start; e < g.End; e++ {
@@ -113,23 +111,21 @@ func (t *Transcript) GroupTotals(i int) (messages int, tokens chat.Tokens) {
 	return messages, tokens
 }
 
-// GroupIncluded reports whether any message of the group with ordinal i is in
-// the view.
+// GroupIncluded reports whether any message of group i is in the view.
 func (t *Transcript) GroupIncluded(i int) bool {
 	n, _ := t.GroupTotals(i)
 	return n > 0
 }
 
-// GroupPinned reports whether any message of the group with ordinal i that is in
-// the view is pinned: the group stays as it is.
+// GroupPinned reports whether any message of group i in the view is pinned, so that the
+// group must stay.
 func (t *Transcript) GroupPinned(i int) bool {
 	g := t.Groups()[i]
 	return slices.ContainsFunc(t.Entries[g.Start:g.End], func(e Entry) bool { return e.Pinned && e.Included })
 }
 
-// MinimumRetained returns the ordinal of the group that a budget never takes: the
-// last included group that is not a system message, else the last included
-// group, else -1.
+// MinimumRetained returns the group that is kept whatever the budget: the last included
+// group other than a system message, else the last included group, else -1.
 func (t *Transcript) MinimumRetained() int {
 	groups, last := t.Groups(), -1
 	for i, g := range slices.Backward(groups) {
@@ -146,9 +142,9 @@ func (t *Transcript) MinimumRetained() int {
 	return last
 }
 
-// dropOldest adds the oldest groups for which may holds to out until a view of size
-// tokens has at most budget without them, and returns what is left of size. The
-// newest group (see MinimumRetained) and pinned ones always stay.
+// DropOldest adds the oldest groups for which may returns true to out until a view of size
+// tokens is within budget, and returns the remaining size. Pinned groups and the newest one
+// (see MinimumRetained) stay.
 func (t *Transcript) DropOldest(out *SeqSet, size, budget chat.Tokens, may func(i int) bool) chat.Tokens {
 	retained := t.MinimumRetained()
 	for i := range t.Groups() {
@@ -202,8 +198,8 @@ func (n *Totals) count(entries []Entry) {
 	}
 }
 
-// Read returns the content of the entry with index i. The error wraps ErrNotLoaded
-// when the strategy did not name it in Reads.
+// Read returns the content of entry i. The error wraps ErrNotLoaded if Reads did not name
+// the entry.
 func (t *Transcript) Read(i int) (*chat.Message, error) {
 	if m := t.Entries[i].Message; m != nil {
 		return m, nil
@@ -211,8 +207,7 @@ func (t *Transcript) Read(i int) (*chat.Message, error) {
 	return nil, fmt.Errorf("message %d: %w", t.Entries[i].Seq, ErrNotLoaded)
 }
 
-// included calls f with the indexes of the messages of the group with ordinal i
-// that are in the view.
+// EachIncluded calls f with the index of every message of group i in the view.
 func (t *Transcript) EachIncluded(i int, f func(e int)) {
 	g := t.Groups()[i]
 	for e := g.Start; e < g.End; e++ {
@@ -222,7 +217,7 @@ func (t *Transcript) EachIncluded(i int, f func(e int)) {
 	}
 }
 
-// seqs adds the messages of the group with ordinal i to s.
+// GroupSeqs adds the messages of group i to s.
 func (t *Transcript) GroupSeqs(s *SeqSet, i int) {
 	g := t.Groups()[i]
 	for e := g.Start; e < g.End; e++ {
@@ -230,12 +225,13 @@ func (t *Transcript) GroupSeqs(s *SeqSet, i int) {
 	}
 }
 
-// seqSet collects seqs that mostly come in order.
+// SeqSet collects seqs that arrive mostly in order.
 type SeqSet struct {
 	Sorted chat.Ranges
 	late   []chat.Seq
 }
 
+// Add adds q to the set.
 func (s *SeqSet) Add(q chat.Seq) {
 	n := len(s.Sorted)
 	switch {
@@ -248,6 +244,7 @@ func (s *SeqSet) Add(q chat.Seq) {
 	}
 }
 
+// Ranges returns the set.
 func (s *SeqSet) Ranges() chat.Ranges {
 	if len(s.late) == 0 {
 		return s.Sorted
@@ -255,7 +252,7 @@ func (s *SeqSet) Ranges() chat.Ranges {
 	return s.Sorted.Union(chat.RangesOf(s.late...))
 }
 
-// exclude is a plan that takes the set out of the view, or the empty plan.
+// Exclude returns a plan that excludes the set, or the empty plan.
 func (s *SeqSet) Exclude(reason string) chat.Plan {
 	if len(s.Sorted) == 0 {
 		return chat.Plan{}
@@ -263,11 +260,11 @@ func (s *SeqSet) Exclude(reason string) chat.Plan {
 	return chat.Plan{Exclude: []chat.Exclusion{{Reason: reason, Seqs: s.Ranges()}}}
 }
 
-// isSource reports whether messages of a kind were written by the application.
+// IsSource reports whether messages of kind k were written by the application.
 func IsSource(k chat.Kind) bool { return k != chat.KindSummary && k != chat.KindReplacement }
 
-// said reports whether the application wrote the message, wherever it stands.
+// FromApplication reports whether the application wrote the message, even if it was moved.
 func FromApplication(m chat.Meta) bool { return IsSource(m.Kind) || m.Has(chat.Moved) }
 
-// makesCalls reports whether an entry is a message with tool calls.
+// MakesCalls reports whether the entry is an assistant message with tool calls.
 func MakesCalls(e *Entry) bool { return e.Role == chat.RoleAssistant && e.Calls > 0 }
