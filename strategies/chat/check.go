@@ -6,64 +6,58 @@ import (
 	"slices"
 )
 
-// FaultCode says what is wrong with a message of a view; it is stable and shown
-// to users.
+// ViolationCode identifies the kind of a violation. Codes are stable and shown to users.
 type ViolationCode string
 
-// The faults of a view.
+// The violations of a view.
 const (
-	// FaultOrphanResult: a tool message that answers no call of the group it
-	// stands in: it never did (not Paired), its call is not in the view, or the
-	// call there has been answered in full.
+	// ViolationOrphanResult is a tool message that answers no call of its group: it is not
+	// Paired, its call is not in the view, or all calls there are answered.
 	ViolationOrphanResult ViolationCode = "orphan_result"
-	// FaultUnansweredCall: a call message with fewer results than calls, while a
-	// user message follows somewhere in the view. Without one the call is open,
-	// which is no fault.
+	// ViolationUnansweredCall is a call message with fewer results than calls that a user
+	// message follows somewhere in the view. Without one the call is open, which is valid.
 	ViolationUnansweredCall ViolationCode = "unanswered_call"
-	// FaultSplitGroup: a result that does not stand with its call, or reasoning
-	// that does not, because a summary or stand-in stands between.
+	// ViolationSplitGroup is a result or reasoning separated from its call by a summary or
+	// replacement.
 	ViolationSplitGroup ViolationCode = "split_group"
-	// FaultSummarySplitsGroup: the summary or stand-in that stands between.
+	// ViolationSummarySplitsGroup is the summary or replacement that separates them.
 	ViolationSummarySplitsGroup ViolationCode = "summary_splits_group"
-	// FaultBeforeSystem: a message before a leading system message.
+	// ViolationBeforeSystem is a message before a leading system message.
 	ViolationBeforeSystem ViolationCode = "before_system"
 )
 
-// Fault is one thing wrong with a view, at the entry with that Index.
+// Violation is a violation at the entry of the view with that Index.
 type Violation struct {
 	Index int
 	Seq   Seq
 	Code  ViolationCode
 }
 
-// String names the code and the message.
+// String returns the code and the seq.
 func (f Violation) String() string { return fmt.Sprintf("%s at seq %d", f.Code, f.Seq) }
 
-// Check returns every fault of a view, in view order, and nil for a view that a
-// strict provider accepts. It takes metadata in view order (see Less) and one
-// linear pass. A stand-in counts as the message it stands for, by its role, its
-// calls and its Paired flag.
+// Check returns all violations of a view, in view order, and nil for a view that a strict
+// provider accepts. It takes metadata in view order (see Less) and makes one linear pass. A
+// replacement counts as its original, by its role, calls and Paired flag.
 //
-// A leading system message is a source whose position counts on from 1 through
-// system messages alone (stand-ins for them included): the log began with it. Only
-// these must not be preceded by anything else; a system message that came later is
-// fine where it stands.
+// A leading system message is one of the system messages at the start of the log: a source
+// whose position continues the sequence from 1 through system messages and their
+// replacements. Nothing else may precede these; later system messages may stand anywhere.
 //
-// A result belongs to the nearest call before it in the view if only members of
-// one group stand between. If summaries or stand-ins do, it still belongs there
-// as long as the positions of the members are consecutive, and the group is
-// split; otherwise the call it belonged to has gone.
+// A result belongs to the nearest call before it if only members of one group stand between
+// them. If summaries or replacements do, it still belongs to the call as long as the
+// positions of the members are consecutive, and the group is split; otherwise its call is
+// missing.
 //
-// What Check cannot see, because the view alone does not tell:
-//   - that a result answers this call and not one that was excluded between them
-//     (call A, its second result and call B gone, B's result left: the numbers fit);
-//   - that reasoning is missing from a group, or that reasoning was left behind
-//     when its group went: it looks like reasoning that never had one;
-//   - ids and content: two results of one id, an empty message, a role the
-//     provider does not know;
+// Check cannot detect, because the metadata of the view does not show it:
+//   - that a result answers this call rather than one excluded between them
+//     (call A, its second result and call B excluded, B's result included);
+//   - that reasoning is missing from a group, or remained when its group was excluded;
+//   - invalid ids and content: two results with one id, an empty message, a role that
+//     the provider does not support;
 //   - whether the last user message and pinned messages are in the view.
 //
-// A plan made of whole groups breaks none of the first two.
+// A plan that excludes whole groups causes neither of the first two.
 func Check(view []Meta) []Violation {
 	if plain(view) {
 		return nil
@@ -71,10 +65,9 @@ func Check(view []Meta) []Violation {
 	return scanView(view).violations
 }
 
-// plain reports whether the view is of the common kind in which nothing can be
-// wrong: every call but the last is answered at once and in full, and summaries
-// and stand-ins stand apart from groups and from the leading system messages. It
-// spares most views the scan, which allocates.
+// plain reports whether the view is of the common form that cannot have violations: every
+// call but the last is answered at once and in full, and summaries and replacements are
+// separate from groups and leading system messages. It avoids the allocations of a scan.
 func plain(view []Meta) bool {
 	left := 0 // results that the last call still waits for
 	var results, written, spoken, thinking bool
@@ -110,33 +103,34 @@ type scan struct {
 	violations []Violation
 	groups     []*callGroup
 	cur        *callGroup   // the call group that can still take members
-	open       []*callGroup // groups that lack results, with no user message behind them yet
+	open       []*callGroup // groups that lack results and that no user message follows so far
 
-	// Reasoning that may turn out to belong to the next call, and the additions
-	// that stand among it.
+	// prefix is reasoning that may belong to the next call, prefixPending the additions
+	// among it.
 	prefix, prefixPending []int
 
-	// The leading system messages: the position the next one has, 0 when there
-	// can be none; what stands before it; and the position of the last one.
+	// system is the position of the next leading system message, 0 after the last one;
+	// before lists the messages in front of it, and systemEnd is the position of the last
+	// one found.
 	system    Seq
 	before    []int
 	systemEnd Seq
 }
 
-// batch is a call group of the view, by indexes.
+// callGroup is the group of a call in the view, as indexes.
 type callGroup struct {
 	call                       int
 	prefix, reasoning, results []int
-	// inside: what stands between the call and its last member and belongs
-	// behind; before: what stands among the reasoning and belongs in front of it.
+	// inside lists messages between the call and its last member that belong after the
+	// group, before those among the reasoning that belong in front of it.
 	inside, before []int
-	// pending: what stands behind the last member, and is inside if another one
-	// comes: additions and orphaned results.
+	// pending lists additions and orphaned results after the last member; they are inside
+	// if another member follows.
 	pending []int
 	last    int // the last member
 	reach   Seq // position up to which members and results are consecutive
 	tools   bool
-	// interrupted: an addition stands in pending.
+	// interrupted reports whether pending contains an addition.
 	interrupted bool
 	user        bool // a user message stands in pending or inside
 	unanswered  bool
@@ -199,7 +193,7 @@ func (s *scan) result(i int, m Meta) {
 	}
 	s.report(ViolationOrphanResult, i)
 	if b.interrupted && m.Position != b.reach+1 {
-		s.close() // an addition stands in the place of the end of the group
+		s.close() // an addition replaced the end of the group
 		return
 	}
 	b.pending = append(b.pending, i)
@@ -218,8 +212,8 @@ func (s *scan) reasoning(i int, m Meta) {
 	s.prefix = append(s.prefix, i)
 }
 
-// join makes the message at i a member of the current group, if it is one: what
-// stands between it and the last member is inside the group then.
+// join adds the message at i to the current group if it belongs to it; pending messages are
+// inside the group then.
 func (s *scan) join(i int, m Meta) bool {
 	b := s.cur
 	if b.interrupted {
@@ -258,8 +252,8 @@ func (s *scan) call(i int, m Meta) {
 	s.groups = append(s.groups, b)
 }
 
-// other takes a message that belongs to no call group: it ends the current one,
-// unless it is an addition, which may have been put there.
+// other handles a message outside call groups. A source ends the current group; an addition
+// does not, since it may have been placed there.
 func (s *scan) other(i int, m Meta) {
 	user := m.Role == RoleUser
 	switch {

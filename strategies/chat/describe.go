@@ -6,9 +6,8 @@ import (
 	"unicode"
 )
 
-// Meta returns what planning knows of m as the source message with number seq. What
-// the message alone cannot tell is left to the caller: Tokens, and the flags
-// Paired (see Pairer and Describe) and Estimated.
+// Meta returns the metadata of m as the source message with number seq. The caller sets
+// Tokens and the flags Paired (see Pairer and Describe) and Estimated.
 func (m Message) Meta(seq Seq) Meta {
 	return Meta{
 		Seq: seq, Position: seq, Kind: KindSource, Role: m.Role,
@@ -16,8 +15,8 @@ func (m Message) Meta(seq Seq) Meta {
 	}
 }
 
-// Flags returns the flags that the message alone determines: HasText, HasReasoning
-// and HasMedia.
+// Flags returns the flags that follow from the message alone: HasText, HasReasoning and
+// HasMedia.
 func (m Message) Flags() Flags {
 	var f Flags
 	if m.Content.hasText() {
@@ -71,8 +70,8 @@ func blank(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return !unicode.IsSpace(r) }) < 0
 }
 
-// hasReasoning: the reasoning text, the structured reasoning some gateways send
-// as reasoning_details, or a content part that is reasoning.
+// hasReasoning reports whether the message has reasoning text, structured reasoning as some
+// gateways send it in reasoning_details, or a content part that is reasoning.
 func (m Message) hasReasoning() bool {
 	if m.Reasoning != "" {
 		return true
@@ -90,8 +89,7 @@ func (m Message) hasReasoning() bool {
 	return false
 }
 
-// filled reports whether a raw value is an array, an object or a string that
-// holds something.
+// filled reports whether a raw value is a non-empty array, object or string.
 func filled(raw json.RawMessage) bool {
 	switch s := strings.TrimSpace(string(raw)); {
 	case s == "", s == "null", s == `""`:

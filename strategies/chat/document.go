@@ -9,10 +9,9 @@ import (
 	"io"
 )
 
-// nextDocument reads a value that goes over several lines, given its first line
-// where that has been read. Lines are gathered until they make one value. If they
-// cannot, and the second line looks like the start of a line of its own, the
-// first one was a malformed line of JSONL, and is all that is lost.
+// nextDocument reads a value that may span several lines, given its first line if that has
+// been read. If the lines do not form one value and the second line looks like JSONL, only
+// the first line is reported as malformed.
 func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
 	if first == nil {
 		var err error
@@ -33,7 +32,7 @@ func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
 	if err != nil {
 		fault := &LineError{Line: start, Err: noValue(err)}
 		if r.document || !in.linesFollow(err) {
-			r.err = io.EOF // a broken document: there are no lines to go on with
+			r.err = io.EOF // a malformed document has no lines to continue with
 			return nil, 0, fault
 		}
 		in.unread(1, nil)
@@ -44,7 +43,7 @@ func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
 	for i, l := range in.lines {
 		r.repairs += l.repairs
 		if end <= len(l.clean) {
-			r.line = start + i - 1 // what is left of this line is read as this line
+			r.line = start + i - 1 // the rest of the line is read under its number
 			in.unread(i+1, l.clean[end:])
 			break
 		}
@@ -57,11 +56,11 @@ func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
 	return b.Bytes(), start, nil
 }
 
-// lineReader gives lines to a decoder, sanitized, and remembers them.
+// lineReader passes sanitized lines to a decoder and records them.
 type lineReader struct {
 	in    *source
 	lines []docLine
-	next  int // lines[next] is given next, from pos
+	next  int // the next byte to return is lines[next].clean[pos]
 	pos   int
 	err   error
 }
@@ -96,8 +95,8 @@ func (d *lineReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// linesFollow reports whether what stands behind the first line, which did not
-// become a document because of err, looks like lines of JSONL.
+// linesFollow reports whether the input after the first line, which failed to decode with
+// err, looks like JSONL.
 func (d *lineReader) linesFollow(err error) bool {
 	if len(d.lines[0].clean) <= 2 { // a bracket alone opens a document
 		return false
@@ -113,7 +112,7 @@ func (d *lineReader) linesFollow(err error) bool {
 	return second[0] == '{' || second[0] == '['
 }
 
-// unread puts back rest and the lines from i on.
+// unread returns rest and the lines from i on to the source.
 func (d *lineReader) unread(i int, rest []byte) {
 	back := bytes.Clone(rest)
 	for _, l := range d.lines[i:] {
@@ -122,13 +121,13 @@ func (d *lineReader) unread(i int, rest []byte) {
 	d.in.back = append(back, d.in.back...)
 }
 
-// source reads lines, and takes some back.
+// source reads lines and supports returning them.
 type source struct {
 	back []byte // read before in
 	in   *bufio.Reader
 }
 
-// readLine is ReadBytes with a line break as delimiter.
+// readLine returns the next line with its line break.
 func (s *source) readLine() ([]byte, error) {
 	if len(s.back) == 0 {
 		return s.in.ReadBytes('\n')
@@ -156,7 +155,7 @@ func (s *source) peek() byte {
 	return b[0]
 }
 
-// complete reports whether line is JSON by itself once it is sanitized.
+// complete reports whether line is valid JSON after sanitizing.
 func complete(line []byte) bool {
 	clean, _ := SanitizeJSON(line)
 	return json.Valid(clean)

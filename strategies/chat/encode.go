@@ -10,8 +10,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
-// appendString appends s as a JSON string: no HTML escaping, U+FFFD for every
-// byte that is no UTF-8.
+// appendString appends s as a JSON string. It does not escape HTML and replaces each
+// invalid UTF-8 byte with U+FFFD.
 func appendString(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -50,8 +50,8 @@ func appendString(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// timeLayouts are the forms of created_at; a fraction of a second is accepted in
-// each of them. A time without a zone is UTC.
+// timeLayouts lists the accepted forms of created_at, each with an optional fraction of a
+// second. Times without a zone are UTC.
 var timeLayouts = []string{
 	time.RFC3339,
 	"2006-01-02T15:04:05",
@@ -64,9 +64,9 @@ var timeLayouts = []string{
 	"2006-01-02 15:04:05 MST",
 }
 
-// parseTime reads a created_at: one of timeLayouts, or a unix time in seconds,
-// or in milli-, micro- or nanoseconds, told apart by their size. It reports false
-// for everything else, the zero time included, because that one means none.
+// parseTime parses a created_at: one of timeLayouts, or a Unix time in seconds, milli-,
+// micro- or nanoseconds, distinguished by magnitude. It reports false for all other values
+// and for the zero time, which means none.
 func parseTime(raw json.RawMessage) (time.Time, bool) {
 	switch rawjson.Kind(raw) {
 	case '"':

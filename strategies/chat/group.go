@@ -11,38 +11,36 @@ const (
 	GroupToolCall      GroupKind = "tool_call"
 )
 
-// Group is a run of messages that stay or go together: the entries with index
-// Start to End-1 of the list it was made from.
+// Group is an atomic group: the entries Start to End-1 of the list it was made from, which
+// are included or excluded together.
 type Group struct {
 	Kind         GroupKind
 	Start, End   int
 	HasReasoning bool
-	// Call is the index of the message that makes the calls, -1 for a group
-	// without one.
+	// Call is the index of the message that makes the calls, -1 if there is none.
 	Call int
-	// Answers counts the results in the group that answer its call. A result
-	// that is not Paired stands in the group but answers nothing.
+	// Answers counts the results that answer the call. A result that is not Paired is in
+	// the group but answers nothing.
 	Answers int
 }
 
-// Member reports whether m, a message of the group, belongs to its call: the call
-// itself, its reasoning, or a result that answers it.
+// Member reports whether m, a message of the group, belongs to its call: the call itself,
+// its reasoning, or a result that answers it.
 func (g *Group) Member(m *Meta) bool {
 	return m.Role != RoleTool || g.Call >= 0 && m.Has(Paired)
 }
 
-// OpenFrom returns the index of the first message that is not complete yet: the
-// start of the first group that waits for results, or reasoning at the end that
-// may be that of a call to come. A user message ends the waiting, so only what
-// stands behind the position user counts. at returns the messages that groups was
-// made from. OpenFrom returns -1 where nothing is open.
+// OpenFrom returns the index of the first incomplete message: the start of the first group
+// that waits for results, or reasoning at the end that may precede a call. A user message
+// ends the waiting, so only groups after the position user count. at returns the messages
+// that groups was made from. OpenFrom returns -1 if everything is complete.
 func OpenFrom(groups []Group, user Seq, at func(i int) *Meta) int {
 	first, tail := -1, true
 	for k := len(groups) - 1; k >= 0; k-- {
 		g := &groups[k]
 		start := g.Start
 		for start < g.Call && at(start).Position <= user {
-			start++ // reasoning that the user message cuts off from the call
+			start++ // a user message separates the reasoning from the call
 		}
 		if at(start).Position <= user {
 			break
@@ -55,14 +53,13 @@ func OpenFrom(groups []Group, user Seq, at func(i int) *Meta) int {
 	return first
 }
 
-// Groups splits metadata in view order into atomic groups, in one pass. Every
-// entry is in exactly one group.
+// Groups splits metadata in view order into atomic groups, in one pass. Every entry is in
+// exactly one group.
 //
-// A tool call takes the reasoning-only assistant messages directly before it,
-// those directly behind it, and then the tool messages that follow; call ids do
-// not matter for grouping, only adjacency. Tool messages without a call before
-// them are a tool_call group of their own. Developer and unknown roles count as
-// assistant text.
+// A tool call includes the reasoning-only assistant messages directly before and after it,
+// and the tool messages that follow. Grouping depends on adjacency alone, not on call ids.
+// Tool messages without a preceding call form a tool_call group of their own. Developer and
+// unknown roles count as assistant text.
 func Groups(ms []Meta) []Group {
 	g := Grouper{groups: make([]Group, 0, len(ms)/2+1)}
 	for i := range ms {
@@ -71,18 +68,17 @@ func Groups(ms []Meta) []Group {
 	return g.groups
 }
 
-// Grouper groups messages as they come: after each of them its groups are those
-// that Groups finds in all there were. The zero value is ready. A Grouper is for
-// one goroutine.
+// Grouper computes Groups incrementally. The zero value is ready to use. It is not safe for
+// concurrent use.
 type Grouper struct {
 	groups   []Group
 	messages int
 	tail     tail
-	// thoughts is how many groups at the end are reasoning that waits for its call.
+	// thoughts is the number of groups at the end that are reasoning without a call so far.
 	thoughts int
 }
 
-// tail is what the last group may still take.
+// tail is the kind of message that may still join the last group.
 type tail uint8
 
 const (
@@ -91,11 +87,10 @@ const (
 	tailResults      // results
 )
 
-// Groups returns the groups so far. The slice is the Grouper's: Add may change its
-// last elements.
+// Groups returns the groups so far. Add may change the last elements of the slice.
 func (g *Grouper) Groups() []Group { return g.groups }
 
-// Add takes the next message, in constant time over all calls.
+// Add adds the next message in amortized constant time.
 func (g *Grouper) Add(m *Meta) {
 	i := g.messages
 	g.messages++

@@ -10,17 +10,17 @@ import (
 
 // UnmarshalJSON reads one chat-completions message.
 //
-// It knows id, created_at, source_id, role, name, content, reasoning_content or
-// reasoning, tool_calls and tool_call_id; every other key goes to Extra byte for
-// byte, and so does a known key whose value has a type this package has no use
-// for. Null and absent mean the same. An id that is a number becomes its digits.
+// It reads id, created_at, source_id, role, name, content, reasoning_content or reasoning,
+// tool_calls and tool_call_id. All other keys are kept in Extra byte for byte, and so are
+// known keys with values of an unsupported type. Null equals absent. A numeric id becomes
+// its digits.
 //
-// It fails on what cannot be a message: a role that is missing or no string, and
-// a content, tool_calls or tool_call_id of a wrong type. The error names the
-// field and what is allowed there, and never quotes what was said.
+// It fails on a missing or invalid role, and on a content, tool_calls or tool_call_id of
+// the wrong type. The error names the field and the allowed values, and never quotes
+// content.
 //
-// encoding/json turns lone surrogate escapes and invalid UTF-8 into U+FFFD
-// without a word; where that has to be counted, call SanitizeJSON first.
+// encoding/json silently turns lone surrogate escapes and invalid UTF-8 into U+FFFD; call
+// SanitizeJSON first to count them.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	if rawjson.Kind(data) != '{' {
 		return fmt.Errorf("message: want an object, got %s", rawjson.KindName(data))
@@ -37,8 +37,8 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// fields is a JSON object whose keys are taken one by one; what is left over
-// becomes Extra.
+// fields is a JSON object from which keys are removed as they are read; the rest becomes
+// Extra.
 type fields map[string]json.RawMessage
 
 func (f fields) message() (Message, error) {
@@ -82,7 +82,7 @@ func (f fields) message() (Message, error) {
 	return m, nil
 }
 
-// take removes key and returns its value, nil where it is absent or null.
+// take removes key and returns its value, nil if it is absent or null.
 func (f fields) take(key string) json.RawMessage { return rawjson.Take(f, key) }
 
 // takeString removes key if it is a string, and returns "" if it is not.
@@ -104,8 +104,8 @@ func (f fields) takeID(key string) string {
 	return f.takeString(key)
 }
 
-// takeReasoning takes the first of the two keys that says something, or the
-// first that is a string at all.
+// takeReasoning removes and returns the first non-empty of the two keys, or the first that
+// is a string.
 func (f fields) takeReasoning() (reasoning, key string) {
 	for _, k := range []string{"reasoning_content", "reasoning"} {
 		if rawjson.Kind(f[k]) != '"' {

@@ -11,51 +11,50 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
-// Session is one conversation as files hold it.
+// Session is a conversation in a file.
 type Session struct {
 	ID       string
 	Model    string
 	Messages []Message
-	// Extra holds the keys this package does not know, byte for byte.
+	// Extra holds unknown keys, byte for byte.
 	Extra map[string]json.RawMessage
-	// Repairs is the number of places that SanitizeJSON repaired while the
-	// session was read. It is not written.
+	// Repairs is the number of places that SanitizeJSON repaired in the input. It is not
+	// written.
 	Repairs int
 }
 
-// LineError is a line, or a document that starts on that line, which is no
-// session and no message. The reader goes on behind it.
+// LineError is the error of a line, or of a document starting on that line, that is no
+// session and no message. The reader continues after it.
 type LineError struct {
 	Line int // the first line is 1
 	Err  error
 }
 
-// Error names the line, the message where it is known, and the reason. It never
-// quotes what was said.
+// Error returns the line, the message if known, and the reason. It never quotes content.
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 
 // Unwrap returns the reason.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Reader reads sessions from a file, whichever of these it is, by its content:
+// Reader reads sessions from a file in one of these forms, detected by its content:
 //
 //   - JSONL, one session object per line: {"session_id" or "id", "model",
 //     "messages": […], …}
-//   - JSONL, one message per line: all of them are one session
-//   - one JSON document, on one line or many: a session object, or an array of
+//   - JSONL, one message per line, which together are one session
+//   - one JSON document on one or more lines: a session object, or an array of
 //     messages, which is one session
 //
-// Lines may be of any length; one session at a time is in memory. A Reader is
-// for one goroutine.
+// Lines may have any length; one session at a time is in memory. A Reader is not safe for
+// concurrent use.
 type Reader struct {
 	in   source
 	line int // number of the last line read
-	// document: the file is JSON over several lines, not JSONL.
+	// document reports that the file is JSON over several lines rather than JSONL.
 	document bool
 	started  bool
-	repairs  int // made in the document at hand
+	repairs  int // in the current document
 	err      error
-	single   *Session // gathers the messages of a file with one per line
+	single   *Session // the session of a file with one message per line
 }
 
 // NewReader returns a Reader of r.
@@ -63,9 +62,9 @@ func NewReader(r io.Reader) *Reader {
 	return &Reader{in: source{in: bufio.NewReaderSize(r, 64<<10)}}
 }
 
-// Next returns the next session, and io.EOF behind the last one. After a
-// *LineError, which is a line that cannot be used, Next goes on with the line
-// behind it; any other error is one of the underlying reader and stays.
+// Next returns the next session, and io.EOF after the last one. After a *LineError Next
+// continues with the following line; any other error is that of the underlying reader and
+// is returned by all further calls.
 func (r *Reader) Next() (Session, error) {
 	for {
 		value, line, err := r.value()
@@ -89,10 +88,9 @@ func (r *Reader) Next() (Session, error) {
 	}
 }
 
-// NextValue returns the next JSON value of the file, sanitized, the line it
-// starts on, and how many places of it were repaired. It is for readers of other
-// formats, which share with Next what a line, a document and a broken one are:
-// errors are those of Next. One Reader serves one of the two methods.
+// NextValue returns the next JSON value of the file, sanitized, its first line, and the
+// number of repaired places. It is for readers of other formats, and returns the same
+// errors as Next. Use either method on one Reader, not both.
 func (r *Reader) NextValue() (value json.RawMessage, line, repairs int, err error) {
 	value, line, err = r.value()
 	if err != nil {
@@ -107,7 +105,7 @@ func (r *Reader) NextValue() (value json.RawMessage, line, repairs int, err erro
 	return value, line, repairs, nil
 }
 
-// value returns the next JSON value of the file and the line it starts on.
+// value returns the next JSON value of the file and its first line.
 func (r *Reader) value() ([]byte, int, error) {
 	if r.err != nil {
 		return nil, 0, r.err
@@ -128,7 +126,7 @@ func (r *Reader) value() ([]byte, int, error) {
 	return line, r.line, nil
 }
 
-// readLine returns the next line that holds something, trimmed.
+// readLine returns the next non-empty line, trimmed.
 func (r *Reader) readLine() ([]byte, error) {
 	for {
 		line, err := r.in.readLine()
@@ -152,8 +150,8 @@ func (r *Reader) readLine() ([]byte, error) {
 	}
 }
 
-// session makes a session of a value, or adds the message that it is to the
-// session of the whole file; whole is false then.
+// session decodes a session, or adds a single message to the session of the file, in which
+// case whole is false.
 func (r *Reader) session(value []byte) (s Session, whole bool, err error) {
 	value, repairs := SanitizeJSON(value)
 	repairs += r.repairs
@@ -244,8 +242,7 @@ func readMessages(raw json.RawMessage) ([]Message, error) {
 	return ms, nil
 }
 
-// noValue says what a syntax error is without the offset that encoding/json
-// hides in it.
+// noValue adds the offset to a JSON syntax error, whose text omits it.
 func noValue(err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("no valid JSON at byte %d: %w", syntax.Offset, err)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Role is the speaker of a message. Roles outside the constants below are kept
-// exactly as they came and are grouped like assistant text.
+// Role is the author of a message. Unknown roles are preserved and grouped like assistant
+// text.
 type Role string
 
 // The roles of the chat-completions format.
@@ -19,38 +19,37 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// Kind says who wrote a row of the log.
+// Kind is the origin of a row of the log.
 type Kind string
 
 const (
-	// KindSource is what the application appended.
+	// KindSource is a message that the application appended.
 	KindSource Kind = "source"
-	// KindSummary is one message that stands for several.
+	// KindSummary is one message that covers several.
 	KindSummary Kind = "summary"
-	// KindStandIn is one message rewritten for the view: a stub, a clamped
-	// output, an orphaned result turned into text.
+	// KindReplacement is one message rewritten for the view: a stub, a clamped output, an
+	// orphaned result turned into text.
 	KindReplacement Kind = "replacement"
 )
 
-// Message is one chat-completions message together with the envelope the store
-// keeps beside it (ID, SourceID, CreatedAt). Fields this package does not know
-// are kept in Extra, so that reading and writing lose nothing.
+// Message is a chat-completions message with the store's envelope (ID, SourceID,
+// CreatedAt). Unknown fields are kept in Extra, so that reading and writing lose nothing.
 type Message struct {
 	ID        string
 	Role      Role
 	Name      string
 	Content   Content
 	ToolCalls []ToolCall
-	// ToolCallID is the call a tool message answers.
+	// ToolCallID is the call that a tool message answers.
 	ToolCallID string
-	// Reasoning is the model's own reasoning text, from the key named by
-	// ReasoningKey ("reasoning_content" or "reasoning").
+	// Reasoning is the model's reasoning text, from the key ReasoningKey
+	// ("reasoning_content" or "reasoning").
 	Reasoning    string
 	ReasoningKey string
-	// SourceID attributes the message to the part of the application that
-	// produced it (a memory provider, a retriever, …).
+	// SourceID names the part of the application that produced the message (a memory
+	// provider, a retriever, …).
 	SourceID string
-	// CreatedAt is the zero time where the message carries none.
+	// CreatedAt is the zero time if the message has none.
 	CreatedAt time.Time
 	Extra     map[string]json.RawMessage
 }
@@ -62,16 +61,16 @@ type Content struct {
 	Null  bool   // the content was null or absent
 }
 
-// Part is one element of an array content. Raw is the element as received.
+// Part is an element of array content. Raw is the element as received.
 type Part struct {
 	Type string
 	Text string // set for text parts and refusals
 	Raw  json.RawMessage
 }
 
-// ToolCall is one call of an assistant message. Arguments is the raw string the
-// model produced; it need not be valid JSON. Raw is the element as received, nil
-// when the call was made in Go; writing prefers it.
+// ToolCall is one call of an assistant message. Arguments is the raw string of the model
+// and need not be valid JSON. Raw is the element as received, nil for a call made in Go; it
+// is written in preference to the other fields.
 type ToolCall struct {
 	ID        string
 	Type      string
@@ -80,11 +79,10 @@ type ToolCall struct {
 	Raw       json.RawMessage
 }
 
-// TextContent is string content.
+// TextContent returns string content.
 func TextContent(s string) Content { return Content{Text: s} }
 
-// String joins the text of the content: the string itself, or its text parts
-// with a newline between them.
+// String returns the string content, or the text parts joined with newlines.
 func (c Content) String() string {
 	if c.Parts == nil {
 		return c.Text
@@ -98,7 +96,7 @@ func (c Content) String() string {
 	return strings.Join(texts, "\n")
 }
 
-// Media reports how many parts are media: images, audio, files.
+// Media returns the number of parts that are images, audio or files.
 func (c Content) Media() int {
 	n := 0
 	for _, p := range c.Parts {
@@ -109,9 +107,9 @@ func (c Content) Media() int {
 	return n
 }
 
-// IsMedia reports whether the part is an image, audio or a file, which costs a
-// flat number of tokens whatever its encoded length. A type this package does
-// not know counts as media; text, refusals, reasoning and tool blocks do not.
+// IsMedia reports whether the part is an image, audio or a file, which has a flat token
+// cost whatever its encoded length. Unknown types count as media; text, refusals, reasoning
+// and tool blocks do not.
 func (p Part) IsMedia() bool {
 	switch p.Type {
 	case "text", "input_text", "output_text", "refusal", "tool_use", "tool_result", "":
@@ -120,8 +118,7 @@ func (p Part) IsMedia() bool {
 	return !p.IsReasoning()
 }
 
-// IsReasoning reports whether the part is the model's reasoning rather than
-// something it said.
+// IsReasoning reports whether the part is the model's reasoning.
 func (p Part) IsReasoning() bool {
 	switch p.Type {
 	case "thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text":

@@ -28,14 +28,14 @@ const (
 	HasReasoning
 	// HasMedia: the content holds images, audio or files.
 	HasMedia
-	// Paired: this tool result answers a call of the tool batch directly before
-	// it that had no result yet. Pairing looks backwards only, so it is known
-	// for good when the message is appended (see Pairer).
+	// Paired: the tool result answers a call of the tool batch directly before it that had
+	// no result yet. Pairing looks backwards only, so the flag is final when the message is
+	// appended (see Pairer).
 	Paired
 	// Estimated: the token count is an estimate; planning adds the policy's margin.
 	Estimated
-	// Moved: this is no summary but a source message that stands elsewhere than
-	// where it was said, because the application put it there. Not stored.
+	// Moved: a source message that the application placed elsewhere than in log order; not
+	// a summary, although it is ordered like one. Not stored.
 	Moved
 )
 
@@ -45,17 +45,16 @@ const (
 	CounterOctets3 = "octets/3"
 )
 
-// Estimates reports whether a counter of that name only estimates. A name that is
-// not known does not: it is an application's own, whose counts are taken as given,
-// as the SQL function append takes them.
+// Estimates reports whether the named counter only estimates. Unknown counters belong to
+// applications and count as exact, as in the SQL function append.
 func Estimates(counter string) bool { return counter == CounterChars4 || counter == CounterOctets3 }
 
-// Meta is what planning knows of a message without reading its content: fixed
-// width, one index entry in the store.
+// Meta is the metadata of a message on which planning runs, without its content. It has a
+// fixed size and is one index entry in the store.
 type Meta struct {
 	Seq Seq
-	// Position orders the view: a source's is its Seq, a stand-in's its
-	// original's, a summary's what its strategy chose.
+	// Position orders the view: the Seq of a source, that of the original for a
+	// replacement, and the one chosen by the strategy for a summary.
 	Position Seq
 	Kind     Kind
 	Role     Role
@@ -68,19 +67,19 @@ type Meta struct {
 // Has reports whether all given flags are set.
 func (m Meta) Has(f Flags) bool { return m.Flags&f == f }
 
-// ReasoningOnly reports whether m is an assistant message that holds reasoning
-// and nothing else. A summary, or what was moved, belongs to no call.
+// ReasoningOnly reports whether m is an assistant message that holds nothing but reasoning.
+// Summaries and moved messages never belong to a call.
 func (m Meta) ReasoningOnly() bool { return m.reasoningOnly() }
 
-// reasoningOnly spares loops over many messages the copies.
+// reasoningOnly is ReasoningOnly without copying m, for loops over many messages.
 func (m *Meta) reasoningOnly() bool {
 	return m.Role == RoleAssistant && m.Calls == 0 && m.Has(HasReasoning) && !m.Has(HasText) && !m.Has(HasMedia) &&
 		m.Kind != KindSummary
 }
 
-// Less is the order of a view: by position, summaries first, then by seq. What the
-// application has moved counts as a summary and stands before the others, as it
-// stands directly behind the message in front of that position.
+// Less reports whether a stands before b in a view: by position, then summaries first, then
+// by seq. A moved message counts as a summary and precedes the others, since it directly
+// follows the message before that position.
 func Less(a, b Meta) bool {
 	if a.Position != b.Position {
 		return a.Position < b.Position
@@ -94,7 +93,7 @@ func Less(a, b Meta) bool {
 	return a.Seq < b.Seq
 }
 
-// Compare returns the order of Less, for sorting.
+// Compare compares in the order of Less, for sorting.
 func Compare(a, b Meta) int {
 	switch {
 	case Less(a, b):

@@ -5,39 +5,38 @@ import (
 	"slices"
 )
 
-// Plan is what a compaction wants of a session: pure data, made without side
-// effects, applied by the store in one transaction. The zero Plan wants nothing.
+// Plan is the result of planning a compaction: the changes to a session's view as plain
+// data, which the store applies in one transaction. The zero Plan changes nothing.
 //
-// Additions exclude what they cover by themselves; Exclude is for messages that
-// go without anything in their place. A Seq stands in at most one of Exclude,
-// Include and an addition's Covers.
+// Additions exclude the messages they cover; Exclude is for messages without a replacement.
+// A Seq is in at most one of Exclude, Include and an addition's Covers.
 type Plan struct {
-	// Exclude takes messages out of the view.
+	// Exclude removes messages from the view.
 	Exclude []Exclusion
-	// Include brings excluded messages back.
+	// Include restores excluded messages.
 	Include Ranges
-	// Additions are the summaries and stand-ins that the plan writes.
+	// Additions are the summaries and replacements to write.
 	Additions []Addition
 }
 
-// Exclusion takes Seqs out of the view for a Reason (snake_case, shown to users).
+// Exclusion removes Seqs from the view for a Reason (snake_case, shown to users).
 type Exclusion struct {
 	Reason string
 	Seqs   Ranges
 }
 
-// Addition is a message that a plan writes: a summary of what it covers, or a
-// stand-in for the one message it covers.
+// Addition is a message written by a plan: a summary of the messages it covers, or a
+// replacement of the one message it covers.
 type Addition struct {
-	Kind   Kind // KindSummary or KindStandIn
+	Kind   Kind // KindSummary or KindReplacement
 	Reason string
-	// Covers is what the addition takes the place of: messages of the view the
-	// plan was made on. They are excluded when it is applied, with a link to it.
+	// Covers are messages of the view that the addition replaces. Applying the plan
+	// excludes them with a link to the addition.
 	Covers Ranges
 	// Position places the addition in the view (see Meta.Position).
 	Position Seq
 	Message  Message
-	// Tokens and Flags of Message; Counter names who counted.
+	// Tokens and Flags describe Message; Counter names the counter.
 	Tokens  Tokens
 	Counter string
 	Flags   Flags
@@ -56,8 +55,8 @@ func (p Plan) Empty() bool {
 	return len(p.Exclude) == 0 && len(p.Include) == 0 && len(p.Additions) == 0
 }
 
-// Gone is everything that the plan takes out of the view: what it excludes and what
-// its additions cover.
+// Gone returns all messages that the plan removes from the view: those it excludes and
+// those its additions cover.
 func (p Plan) Gone() Ranges {
 	var all []Range
 	for i := range p.Exclude {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Open is the upper bound of a range without end.
+// Open is the upper bound of an unbounded range.
 const Open Seq = math.MaxInt64
 
 // Range is the half-open interval [Lo, Hi).
@@ -91,7 +91,7 @@ func (r Ranges) Minus(s Ranges) Ranges {
 // Intersect returns the set of seqs in both r and s.
 func (r Ranges) Intersect(s Ranges) Ranges { return r.Minus(r.Minus(s)) }
 
-// Len returns the number of seqs in the set; math.MaxInt64 when it has no end.
+// Len returns the number of seqs in the set, math.MaxInt64 if it is unbounded.
 func (r Ranges) Len() int64 {
 	var n int64
 	for _, x := range r {
@@ -103,7 +103,7 @@ func (r Ranges) Len() int64 {
 	return n
 }
 
-// Seqs lists the members in order. The set must have an end.
+// Seqs returns the members in order. The set must be bounded.
 func (r Ranges) Seqs() []Seq {
 	var out []Seq
 	for _, x := range r {

@@ -1,36 +1,37 @@
 package chat
 
-// Record is a message of a session's log with what is known of it there.
+// Record is a message of a session's log with its state.
 type Record struct {
 	Meta
 	Message Message
-	// Included: the message is in the view. Pinned: it stays there, verbatim.
+	// Included reports whether the message is in the view, Pinned whether it must stay
+	// there verbatim.
 	Included, Pinned bool
 }
 
-// Log is what a history has of a session at one moment.
+// Log is the state of a session's history.
 type Log struct {
 	// Records are in view order.
 	Records []Record
-	// Last is the seq of the last message that was ever written, in Records or not.
+	// Last is the seq of the last message ever written, in Records or not.
 	Last Seq
-	// Revision counts the views: a plan made on another one is stale.
+	// Revision is the version of the view. A plan made on another revision is stale.
 	Revision int64
 }
 
-// Write is what a history is given at once: messages, and what a compaction made of
-// the session with them.
+// Write holds the messages to append to a history and the result of compacting the session
+// with them.
 type Write struct {
 	// Messages have the seqs After+1, After+2, and so on.
 	Messages []Message
-	// Plan is for the view of Revision with the messages behind it. It holds only if
-	// After is still the session's last seq; the messages are written all the same.
+	// Plan applies to the view of Revision followed by Messages. It is valid only if After
+	// is still the session's last seq; the messages are written in any case.
 	Plan     Plan
 	After    Seq
 	Revision int64
-	// Pinned are the pins that the plan was made with: it does not hold if it takes
-	// out what was pinned since.
+	// Pinned are the pins when the plan was made. The plan is invalid if it removes a
+	// message that was pinned since.
 	Pinned Ranges
-	// Steps are what the strategies did, for the ledger; any value that JSON can hold.
+	// Steps are the reports of the strategies for the ledger; any JSON-encodable value.
 	Steps any
 }

@@ -8,49 +8,48 @@ import (
 	"strings"
 )
 
-// MendAction is what a repair does with one message of a view.
+// RepairAction is the kind of a repair step.
 type RepairAction string
 
-// The actions of a repair. All but MendExclude put a stand-in in the place of the
-// message; RepairStep.Apply writes it.
+// The actions of a repair. All but RepairExclude replace the message with the result of
+// RepairStep.Apply.
 const (
-	// MendTextify turns a result without its call into an assistant text.
+	// RepairTextify turns a result without its call into an assistant text.
 	RepairTextify RepairAction = "textify"
-	// MendDropCalls leaves the text of a call message that nobody answered.
+	// RepairDropCalls keeps the text of a call message without answers.
 	RepairDropCalls RepairAction = "drop_calls"
-	// MendKeepAnswered leaves the calls of a message that were answered.
+	// RepairKeepAnswered keeps only the answered calls of a message.
 	RepairKeepAnswered RepairAction = "keep_answered"
-	// MendExclude takes the message out of the view: it is part of the group of
-	// a call that nobody answered and that says nothing.
+	// RepairExclude excludes a message of the group of an unanswered call without text.
 	RepairExclude RepairAction = "exclude"
-	// MendMove puts the same message to another position.
+	// RepairMove moves the message to another position.
 	RepairMove RepairAction = "move"
 )
 
-// Mend is one step of a repair, for the entry of the view with that Index.
+// RepairStep is one step of a repair, for the entry of the view with that Index.
 type RepairStep struct {
 	Index  int
 	Seq    Seq
 	Action RepairAction
-	// Reason is the fault that the mend removes.
+	// Reason is the violation that the step removes.
 	Reason ViolationCode
-	// Position is where the stand-in stands: in the place of the message, or
-	// beside the group it must not stand in, or behind the system messages.
-	// Stand-ins get their seqs in the order of the steps, above all others.
+	// Position is that of the replacement: the position of the message, or one beside the
+	// group it must not split, or after the system messages. Replacements get their seqs in
+	// the order of the steps, above all others.
 	Position Seq
-	// Results are the results that stay, for MendKeepAnswered: their ids are the
-	// second argument of Apply.
+	// Results are the results to keep for RepairKeepAnswered; their ids are the second
+	// argument of Apply.
 	Results []Seq
 }
 
-// Repair returns what has to be done to a view so that Check finds nothing, in
-// view order; nil for a view without faults. It keeps as many words as it can: only
-// the reasoning of a call goes which has no answer and says nothing.
+// Repair returns the steps after which Check finds no violations, in view order; nil for a
+// view without violations. It removes as little content as possible: only the reasoning of
+// an unanswered call without text.
 //
-// An open call, which no user message follows, is left alone. Note that a stand-in
-// that was moved behind a group shares the position of its last member: rewriting
-// that member later puts the rewritten one, whose seq is higher, behind it. Check
-// sees that, and Repair moves it again.
+// An open call, which no user message follows, is left alone. A replacement moved behind a
+// group shares the position of the group's last member, so that a later replacement of that
+// member, with a higher seq, ends up behind it. Check detects that and Repair moves it
+// again.
 func Repair(view []Meta) []RepairStep {
 	if plain(view) {
 		return nil
@@ -60,8 +59,8 @@ func Repair(view []Meta) []RepairStep {
 		return nil
 	}
 	steps := s.repairSteps()
-	// What is taken out of the view can leave neighbours that never were any, so
-	// the result is looked at again. One round is nearly always enough.
+	// Excluding messages can create new neighbours with violations, so check the
+	// result again. One round is nearly always enough.
 	for range maxRounds {
 		after, from := applyRepairs(view, steps)
 		again := scanView(after)
@@ -75,7 +74,7 @@ func Repair(view []Meta) []RepairStep {
 
 const maxRounds = 4
 
-// steps returns the steps of the faults of one scan, in view order.
+// repairSteps returns the steps for the violations of one scan, in view order.
 func (s *scan) repairSteps() []RepairStep {
 	steps := make(map[int]RepairStep, len(s.violations))
 	for _, f := range s.violations {
@@ -88,7 +87,7 @@ func (s *scan) repairSteps() []RepairStep {
 		case ViolationBeforeSystem:
 			m.Action, m.Position = RepairMove, s.systemEnd
 		default:
-			continue // mended with its group below, or by moving what splits it
+			continue // repaired with its group below, or by moving the message that splits it
 		}
 		if old, twice := steps[f.Index]; twice {
 			m.Position = max(m.Position, old.Position)
@@ -120,8 +119,8 @@ func inOrder(steps map[int]RepairStep) []RepairStep {
 	return slices.SortedFunc(maps.Values(steps), func(a, b RepairStep) int { return cmp.Compare(a.Index, b.Index) })
 }
 
-// applyMends is the view after steps, and for each of its entries the index of
-// the entry of view that it comes from.
+// applyRepairs returns the view after the steps and, for each of its entries, the index of
+// its origin in view.
 func applyRepairs(view []Meta, steps []RepairStep) (after []Meta, from []int) {
 	next := Seq(1)
 	for _, m := range view {
@@ -155,8 +154,8 @@ func applyRepairs(view []Meta, steps []RepairStep) (after []Meta, from []int) {
 	return after, from
 }
 
-// merge puts the steps of what came out of a first repair into the steps of the
-// first repair.
+// merge adds the steps of a second round to those of the first, in terms of the original
+// view.
 func merge(first, second []RepairStep, view, after []Meta, from []int) []RepairStep {
 	origin := make(map[Seq]Seq, len(after))
 	for i, m := range after {
@@ -218,8 +217,8 @@ func (s *scan) repairUnanswered(b *callGroup, steps map[int]RepairStep) {
 	}
 }
 
-// Meta returns the metadata of the stand-in for the message that m describes, with
-// number seq and without a token count. It is the zero Meta for MendExclude.
+// Meta returns the metadata of the replacement for the message described by m, with number
+// seq and without a token count. It returns the zero Meta for RepairExclude.
 func (d RepairStep) Meta(m Meta, seq Seq) Meta {
 	if d.Action == RepairExclude {
 		return Meta{}
@@ -233,15 +232,14 @@ func (d RepairStep) Meta(m Meta, seq Seq) Meta {
 		m.Calls = 0
 	case RepairKeepAnswered:
 		m.Calls = len(d.Results)
-	case RepairExclude, RepairMove: // see above; nothing but its position
+	case RepairExclude, RepairMove:
 	}
 	return m
 }
 
-// Apply writes the stand-in for m. answered are the tool_call_ids of d.Results; it
-// is read for MendKeepAnswered alone, and an id in it stands for one call. The
-// stand-in has no ID, being a message of its own; for MendExclude there is none,
-// and Apply returns the zero Message.
+// Apply returns the replacement for m. answered are the tool_call_ids of d.Results, used
+// only by RepairKeepAnswered; each id keeps one call. The replacement has no ID. For
+// RepairExclude Apply returns the zero Message.
 func (d RepairStep) Apply(m Message, answered []string) Message {
 	m.ID = ""
 	switch d.Action {
@@ -261,12 +259,12 @@ func (d RepairStep) Apply(m Message, answered []string) Message {
 			}
 		}
 		m.ToolCalls = kept
-	case RepairMove: // its words stay
+	case RepairMove: // only the position changes
 	}
 	return m
 }
 
-// textify keeps the words of a result whose call is missing.
+// textify returns an assistant message with the text of a result without its call.
 func textify(m Message) Message {
 	tool := "a tool"
 	if m.Name != "" {
@@ -288,8 +286,8 @@ func textify(m Message) Message {
 	}
 }
 
-// Mended returns a history without faults: ms with the repair of its own view
-// applied, or ms itself where there is nothing to repair.
+// Repaired returns a history without violations: ms with the repair of its view applied, or
+// ms itself if it needs none.
 func Repaired(ms []Message) []Message {
 	view := Describe(ms)
 	steps := Repair(view)

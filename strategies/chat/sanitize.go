@@ -9,18 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// replacement stands where Postgres could not hold what was there.
+// replacement is written in place of characters that Postgres cannot store.
 const replacement = "\uFFFD"
 
-// Sanitize repairs, in place, what no Postgres text or json can hold: NUL and
-// bytes that are no UTF-8 become U+FFFD, one for one, in every string and raw
-// value of the message; in raw values so do the escape \u0000 and escapes of
-// lone surrogates. It returns the number of repaired places; a place that a
-// message holds twice (a part's Text and Raw) counts once.
+// Sanitize replaces, in place, characters that Postgres cannot store in text or json: NUL
+// and invalid UTF-8 bytes become U+FFFD, one for one, in every string and raw value of the
+// message; in raw values so do the escape \u0000 and escapes of lone surrogates. It returns
+// the number of repaired places. A place stored twice (a part's Text and Raw) counts once.
 //
-// Slices and maps that change are copied first, so copies of *m keep theirs. What
-// encoding/json replaced while it decoded can no longer be seen here: SanitizeJSON
-// counts that.
+// Slices and maps that change are copied first, so that copies of *m are unaffected.
+// Characters that encoding/json replaced while decoding are not counted; use SanitizeJSON
+// before decoding for that.
 func Sanitize(m *Message) (repairs int) {
 	n := 0
 	fix := func(s *string) {
@@ -53,7 +52,7 @@ func Sanitize(m *Message) (repairs int) {
 
 func (p Part) dirty() bool { return p.sanitize() > 0 }
 
-// sanitize counts in Raw, where there is one: the fields are read from it.
+// sanitize returns the count of Raw if it has repairs, since the fields were read from it.
 func (p *Part) sanitize() int {
 	var k, l, n int
 	p.Type, k = sanitizeString(p.Type)
@@ -106,7 +105,7 @@ func sanitizeExtra(extra *map[string]json.RawMessage) int {
 	return n
 }
 
-// sanitizeString returns s itself when there is nothing to repair.
+// sanitizeString returns s itself if there is nothing to repair.
 func sanitizeString(s string) (string, int) {
 	if strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) {
 		return s, 0
@@ -127,13 +126,12 @@ func sanitizeString(s string) (string, int) {
 	return b.String(), n
 }
 
-// SanitizeJSON repairs JSON text so that Postgres and every strict decoder can
-// hold its strings: NUL bytes, bytes that are no UTF-8, the escape \u0000 and
-// escapes of lone surrogates become U+FFFD, each on its own. It returns raw
-// itself when there is nothing to repair, and never writes to it.
+// SanitizeJSON repairs JSON text so that Postgres and strict decoders accept its strings:
+// NUL bytes, invalid UTF-8 bytes, the escape \u0000 and escapes of lone surrogates each
+// become U+FFFD. It never writes to raw, and returns raw itself if there is nothing to
+// repair.
 //
-// It takes one linear pass and does not care whether raw is valid JSON; where it
-// is, the result is valid too and says the same otherwise.
+// It makes one linear pass. raw need not be valid JSON; if it is, so is the result.
 func SanitizeJSON(raw []byte) (clean []byte, repairs int) {
 	if bytes.IndexByte(raw, 0) < 0 && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
 		return raw, 0
@@ -176,8 +174,8 @@ func SanitizeJSON(raw []byte) (clean []byte, repairs int) {
 	return append(out, raw[from:]...), repairs
 }
 
-// escape measures the escape that s begins with, a surrogate pair as one, and
-// reports whether its character can be stored.
+// escape returns the length of the escape at the start of s, counting a surrogate pair as
+// one, and reports whether its character can be stored.
 func escape(s []byte) (size int, ok bool) {
 	if len(s) < 2 || s[1] < 0x20 || s[1] >= utf8.RuneSelf {
 		return 1, true
@@ -198,7 +196,7 @@ func escape(s []byte) (size int, ok bool) {
 	return 6, true
 }
 
-// hex4 reads \uXXXX at the start of s.
+// hex4 parses \uXXXX at the start of s.
 func hex4(s []byte) (rune, bool) {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return 0, false

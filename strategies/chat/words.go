@@ -1,6 +1,6 @@
 package chat
 
-// hasWords reports whether content holds anything at all.
+// HasContent reports whether content has text or media.
 func HasContent(c Content) bool {
 	for _, p := range c.Parts {
 		if p.Text != "" || p.IsMedia() {

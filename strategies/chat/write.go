@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// WriteSession writes s as one line of JSONL, in one call of w.Write. Reading it
-// gives an equal session, except that raw values which hold line breaks lose the
-// white space between their tokens.
+// WriteSession writes s as one line of JSONL, in one call of w.Write. Reading it returns an
+// equal session, except that raw values with line breaks lose the white space between their
+// tokens.
 func WriteSession(w io.Writer, s Session) error {
 	line := append(appendField([]byte{'{'}, "session_id", s.ID), ',')
 	if s.Model != "" {
@@ -25,8 +25,7 @@ func WriteSession(w io.Writer, s Session) error {
 	return writeLine(w, append(line, '}'))
 }
 
-// WriteMessages writes ms as one JSON array on a line of its own, in one call of
-// w.Write.
+// WriteMessages writes ms as a JSON array on one line, in one call of w.Write.
 func WriteMessages(w io.Writer, ms []Message) error {
 	return writeLine(w, appendMessages(nil, ms))
 }
@@ -55,16 +54,14 @@ func writeLine(w io.Writer, line []byte) error {
 	return err
 }
 
-// MarshalJSON writes the message as UnmarshalJSON reads it: reading what was
-// written gives an equal Message, for every Message that was read from JSON.
-// Raw values are written byte for byte and nothing is HTML-escaped. Note that
-// json.Marshal compacts and HTML-escapes what any MarshalJSON returns; call
+// MarshalJSON writes the message so that UnmarshalJSON returns an equal one, for every
+// message that was read from JSON. Raw values are written byte for byte, without HTML
+// escaping; since json.Marshal compacts and escapes the output of MarshalJSON, use
 // AppendJSON where that matters.
 func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil), nil }
 
-// AppendJSON appends the message to dst, like MarshalJSON. Strings that are no
-// valid UTF-8 are written with U+FFFD in place of what is wrong. The Raw and
-// Extra values of the message must be valid JSON.
+// AppendJSON appends the JSON of the message to dst (see MarshalJSON). Invalid UTF-8 is
+// written as U+FFFD. The Raw and Extra values must be valid JSON.
 func (m Message) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
 	if m.ID != "" {
@@ -103,8 +100,8 @@ func (m Message) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// writes reports whether AppendJSON writes key from a field, so that a value of
-// that name in Extra has to stay out.
+// writes reports whether AppendJSON writes key from a field, in which case Extra must not
+// repeat it.
 func (m Message) writes(key string) bool {
 	switch key {
 	case "role", "content":
@@ -178,8 +175,8 @@ func (c ToolCall) appendJSON(dst []byte) []byte {
 	return append(dst, "}}"...)
 }
 
-// appendExtra appends the values of extra that nothing else has written, in the
-// order of their keys, each with a comma before it.
+// appendExtra appends the values of extra whose keys are not written yet, sorted by key,
+// each preceded by a comma.
 func appendExtra(dst []byte, extra map[string]json.RawMessage, written func(string) bool) []byte {
 	for _, key := range slices.Sorted(maps.Keys(extra)) {
 		if written(key) {
