@@ -11,15 +11,14 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// followed reports whether a message of the user stays in the view behind the entry with
-// index last.
+// followed reports whether a user message stays in the view after entry last.
 func followed(t *plan.Transcript, last int) bool {
 	return slices.ContainsFunc(t.Entries[last+1:], func(e plan.Entry) bool { return e.Included && userTurn(&e) })
 }
 
-// marked returns a summary as it is stored: behind the head that the strategy has for it, or,
-// where whoever writes summaries is strict, framed as reference, so that a model takes it
-// for what it is and the next run knows it again, whichever strategy that has.
+// marked returns a summary in its stored form: after the strategy's head or, if the
+// summarizer is strict, framed as reference, so that models and later runs of any strategy
+// recognize it.
 func marked(s plan.Summarizer, head, text string) string {
 	if _, strict := s.(plan.Strict); strict {
 		return frame.Wrap(text, frame.Options{})
@@ -27,9 +26,9 @@ func marked(s plan.Summarizer, head, text string) string {
 	return head + text
 }
 
-// ask has a summary written, without white space around it. Secrets go neither to the
-// model nor into what it wrote. The error wraps ErrNoSummary, unless it is that of ctx
-// or wraps summarize.ErrInterrupted; an answer that says nothing is one.
+// ask requests a summary and trims it. Secrets are masked in the prompt and in the answer.
+// The error wraps ErrNoSummary unless it is that of ctx or wraps plan.ErrInterrupted; an
+// empty answer is an error too.
 func ask(ctx context.Context, s plan.Summarizer, t plan.Task) (string, error) {
 	text, err := plan.Do(ctx, s, t)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// What a rule of attribution does to the groups that match.
+// The actions of an attribution rule.
 const (
 	attrDrop     = "drop"
 	attrProtect  = "protect"
@@ -17,18 +17,16 @@ const (
 	attrInclude  = "include"
 )
 
-// attribution goes by who said something: the first rule that a group matches says
-// what becomes of it. Groups that match none stay as they are.
+// attribution applies rules by the origin of messages: the first rule that a group matches
+// decides. Other groups are unchanged.
 type attribution struct {
 	rules []attributionRule
 	keep  int64
 }
 
-// attributionRule matches groups by who is in them; a condition without names holds
-// for all.
+// attributionRule matches groups by their messages; an empty condition matches all.
 type attributionRule struct {
-	// sources and roles are those of one and the same message of the group, tools
-	// what the group calls.
+	// sources and roles must match the same message of the group, tools its calls.
 	sources, roles, tools []string
 	action                string
 }
@@ -67,8 +65,8 @@ func (s *attribution) rule(a *plan.Args) {
 // Name implements Strategy.
 func (*attribution) Name() string { return "attribution" }
 
-// Reads implements Reader. A role needs no reading; a source does, and the calls of
-// a group name its tools; what a rule might collapse is read whole.
+// Reads implements plan.Reader. Roles need no content; sources do, calls name the tools,
+// and groups that may be collapsed are read in full.
 func (s *attribution) Reads(t *plan.Transcript) []chat.Seq {
 	var out []chat.Seq
 	for i, g := range t.Groups() {
@@ -91,8 +89,8 @@ func (s *attribution) Reads(t *plan.Transcript) []chat.Seq {
 	return out
 }
 
-// concerns reports whether a rule can do something to a group: what is out comes
-// back if there is a rule for that, and summaries are nobody's words.
+// concerns reports whether rules apply to a group: excluded groups only if a rule includes
+// them, summaries never.
 func (s *attribution) concerns(t *plan.Transcript, i int) bool {
 	e := &t.Entries[t.Groups()[i].Start]
 	if e.Kind == chat.KindSummary && !e.Has(chat.Moved) {
@@ -145,7 +143,7 @@ func (s *attribution) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, er
 	return planned, nil
 }
 
-// Pins implements Pinner: what a rule protects.
+// Pins implements plan.Pinner. It pins the groups that a rule protects.
 func (s *attribution) Pins(t *plan.Transcript) ([]chat.Seq, error) {
 	var out plan.SeqSet
 	err := s.decide(t, func(i int, action string) error {
@@ -157,7 +155,7 @@ func (s *attribution) Pins(t *plan.Transcript) ([]chat.Seq, error) {
 	return out.Ranges().Seqs(), err
 }
 
-// decide calls f with every group that matches a rule and with what that wants.
+// decide calls f with every group that matches a rule and the rule's action.
 func (s *attribution) decide(t *plan.Transcript, f func(i int, action string) error) error {
 	for i, g := range t.Groups() {
 		if !s.concerns(t, i) {

@@ -7,16 +7,15 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// Writers are the summarizers of a pipeline's steps, by index; nil where the registry
-// has one of its own.
+// Writers are the summarizers of a pipeline's steps, by index; nil if the registry has its
+// own.
 type Writers []*summary.Writer
 
-// Build returns the pipeline of a policy that comes to limits for the model of a session.
-// Each step gets a writer of its own, unless the registry has a summarizer; Build sets the
-// Settings, the Window and Last of o. The error is that of the first step that cannot be
-// made.
+// Build returns the pipeline of a policy for the limits of a session's model. Each step
+// gets its own writer unless the registry has a summarizer; Build sets Settings, Window and
+// Last of o. The error is that of the first step that cannot be created.
 //
-// To run exactly the steps of a policy, wherever that leads, clear the Target of the result.
+// To run all steps of a policy whatever their effect, clear the Target of the result.
 func Build(r *plan.Registry, p policy.Policy, limits policy.Limits, o summary.Options) (pipeline.Pipeline, Writers, error) {
 	steps := p.Steps(limits, r.Fill)
 	out := pipeline.Pipeline{
@@ -41,9 +40,9 @@ func Build(r *plan.Registry, p policy.Policy, limits policy.Limits, o summary.Op
 	return out, writers, nil
 }
 
-// Report puts beside each step how its summary came about. Where a step did nothing
-// for want of one, nobody wrote it; where what was to make up for a model would have been too large, the
-// model's failure is why.
+// Report adds to each step how its summary was produced. If a step did nothing because it
+// got no summary, WrittenBy is cleared; if a replacement for the model's summary was too
+// large, the model's failure is the reason.
 func (w Writers) Report(steps []pipeline.Step) {
 	for i, one := range w {
 		if i >= len(steps) || one == nil || one.Report() == nil {
@@ -63,8 +62,7 @@ func (w Writers) Report(steps []pipeline.Step) {
 	}
 }
 
-// unsummarized returns what a policy leaves to the fallback of a pipeline whose last step
-// got no summary.
+// unsummarized returns the pipeline's behaviour for a last step without a summary.
 func unsummarized(s summary.Settings) pipeline.Unsummarized {
 	switch s.OnFailure {
 	case summary.OnFailureTruncate:

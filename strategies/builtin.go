@@ -6,8 +6,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// builtins are the strategies of this package in the order of their origins. A new
-// strategy is a file of its own and a line here.
+// builtins lists the strategies of this package by origin. To add a strategy, write a file
+// for it and add a line here.
 var builtins = []struct {
 	name, doc   string
 	constructor plan.Constructor
@@ -41,13 +41,12 @@ var builtins = []struct {
 	{"protect_head", "keep the beginning, whatever later steps want", newProtectHead},
 }
 
-// Builtin returns a new registry of the built-in strategies. It may be extended with
-// Register.
+// Builtin returns a new registry of the built-in strategies, to which others may be added.
 func Builtin() *plan.Registry {
 	r := &plan.Registry{}
 	for _, b := range builtins {
 		if err := r.Register(b.name, b.doc, b.constructor); err != nil {
-			panic(fmt.Sprintf("built-in strategies: %v", err)) // two of one name
+			panic(fmt.Sprintf("built-in strategies: %v", err)) // duplicate name
 		}
 	}
 	return r

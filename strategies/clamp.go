@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// leastClamped is how many characters a message has to have to be cut at all.
+	// leastClamped is the minimum number of characters of a message that is cut.
 	leastClamped = 200
-	// clampNote is room for the note in the place of what was cut.
+	// clampNote is the number of characters reserved for the note.
 	clampNote = 80
 )
 
-// clamp keeps the head and the tail of messages that are too large.
+// clamp cuts the middle out of messages that are too large.
 type clamp struct {
 	maxTokens chat.Tokens
 	maxChars  int
@@ -94,9 +94,8 @@ func (s *clamp) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	return plan, nil
 }
 
-// clampMessage cuts the middle out of the text of a message, so that it has no more
-// tokens and characters than given, 0 for any number. It reports false where the
-// message is small enough, or where cutting text does not help.
+// clampMessage cuts the middle out of a message's text to satisfy the limits; a limit of 0
+// is none. It reports false if the message is small enough or cutting text does not help.
 func clampMessage(c plan.Counter, e *plan.Entry, m *chat.Message, maxTokens chat.Tokens, maxChars int, head float64) (chat.Message, chat.Tokens, bool) {
 	text := joinedText(m.Content)
 	chars := utf8.RuneCountInString(text)
@@ -104,7 +103,7 @@ func clampMessage(c plan.Counter, e *plan.Entry, m *chat.Message, maxTokens chat
 	if maxChars > 0 && chars > maxChars {
 		keep = maxChars - clampNote
 	}
-	var other chat.Tokens // what is no text
+	var other chat.Tokens // tokens of everything but text
 	if c != nil {
 		blank := *m
 		blank.Content = cutContent(m.Content, 0, len(text), "")
@@ -134,9 +133,9 @@ func clampMessage(c plan.Counter, e *plan.Entry, m *chat.Message, maxTokens chat
 	}
 }
 
-// middle returns what has to go, from and to in bytes, so that keep characters stay, of
-// them a share at the beginning. It ends at line boundaries where there are some in
-// the half of either side that is next to the cut.
+// middle returns the byte range to cut so that keep characters remain, the given share of
+// them at the beginning. It prefers line boundaries within the half of either side that is
+// next to the cut.
 func middle(s string, keep int, share float64) (from, to int) {
 	first := int(float64(keep)*share + 0.5)
 	from = len(str.Head(s, first))
@@ -150,7 +149,7 @@ func middle(s string, keep int, share float64) (from, to int) {
 	return from, to
 }
 
-// clampedNote says in the place of what was cut how much that was.
+// clampedNote returns the note that replaces the cut text.
 func clampedNote(cut string) string {
 	n := utf8.RuneCountInString(cut)
 	if lines := strings.Count(cut, "\n"); lines > 0 {
@@ -159,7 +158,7 @@ func clampedNote(cut string) string {
 	return fmt.Sprintf("\n[… %d characters cut …]\n", n)
 }
 
-// joinedText returns the text of content without anything between its parts.
+// joinedText returns the text parts concatenated without separators.
 func joinedText(c chat.Content) string {
 	if c.Parts == nil {
 		return c.Text
@@ -171,8 +170,8 @@ func joinedText(c chat.Content) string {
 	return b.String()
 }
 
-// cutContent is content without the bytes from and to of its joined text, which a
-// note takes the place of. Text parts of which nothing stays go.
+// cutContent replaces the bytes from to to of the joined text with a note. Text parts left
+// empty are removed.
 func cutContent(c chat.Content, from, to int, note string) chat.Content {
 	if c.Parts == nil {
 		c.Text = strings.TrimSuffix(c.Text[:from], "\n") + note + c.Text[to:]

@@ -11,8 +11,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/stub"
 )
 
-// clearToolArguments shortens the large arguments of older tool calls. They stay
-// valid JSON; calls, ids and results stay as they are.
+// clearToolArguments shortens large arguments of older tool calls. They stay valid JSON;
+// ids and results are unchanged.
 type clearToolArguments struct {
 	keep        int64
 	limit, leaf int
@@ -32,10 +32,10 @@ func newClearToolArguments(a *plan.Args) (plan.Strategy, error) {
 // Name implements Strategy.
 func (*clearToolArguments) Name() string { return "clear_tool_arguments" }
 
-// Reads implements Reader: the older messages that make calls.
+// Reads implements plan.Reader. It names the older messages that make calls.
 func (s *clearToolArguments) Reads(t *plan.Transcript) []chat.Seq { return seqsOf(t, s.candidates(t)) }
 
-// candidates are indexes of entries. The call of a pinned result is not among them.
+// candidates returns the indexes of older call messages without pinned results.
 func (s *clearToolArguments) candidates(t *plan.Transcript) []int {
 	var out []int
 	groups := t.Groups()
@@ -81,8 +81,8 @@ func (s *clearToolArguments) Plan(_ context.Context, t *plan.Transcript) (chat.P
 	return plan, nil
 }
 
-// withArguments returns the call with other arguments. What else came with it stays, such
-// as the signatures that some providers want back.
+// withArguments returns the call with other arguments. Its other fields stay, such as
+// signatures that some providers require.
 func withArguments(c chat.ToolCall, args string) chat.ToolCall {
 	c.Arguments = args
 	raw := c.Raw

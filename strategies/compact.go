@@ -10,37 +10,38 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Report says what a compaction did. Seqs are those of Conversation.Append: for
-// Compact, message i of those given has seq i+1.
+// Report reports a compaction. Seqs are those of Conversation.Append: for Compact, message
+// i of the input has seq i+1.
 type Report struct {
-	// Before and After count the conversation, Steps what each strategy did.
+	// Before and After count the conversation; Steps report each strategy.
 	Before plan.Totals
 	After  plan.Totals
 	Steps  []pipeline.Step
-	// Excluded are the messages that were taken out, by seq, Restored those that came
-	// back, Written what was put in.
+	// Excluded lists the messages removed from the view, by seq, Restored those included
+	// again, Written the additions.
 	Excluded []Excluded
 	Restored chat.Ranges
 	Written  []Written
-	// Faults are what was wrong with the view before, Repairs what had to be mended.
+	// Violations lists what was wrong with the view before the run, Repairs what was
+	// repaired.
 	Violations []chat.Violation
 	Repairs    []pipeline.Repair
-	// Rejected counts what strategies wrote that no view could hold.
+	// Rejected counts invalid additions of strategies.
 	Rejected int
-	// Grew: the result had more tokens and was thrown away (see Options.AllowGrowth);
-	// Steps say what it was.
+	// Grew reports that the result had more tokens and was discarded (see
+	// Options.AllowGrowth). Steps describe the discarded result.
 	Grew bool
 }
 
-// Gain returns how many tokens the view has lost; negative if it grew.
+// Gain returns the number of tokens by which the view shrank; negative if it grew.
 func (r *Report) Gain() chat.Tokens { return r.Before.IncludedTokens - r.After.IncludedTokens }
 
-// Changed reports whether the view is another one.
+// Changed reports whether the view changed.
 func (r *Report) Changed() bool {
 	return len(r.Excluded) > 0 || len(r.Written) > 0 || len(r.Restored) > 0
 }
 
-// Excluded is a message that is not in the view.
+// Excluded describes a message that is not in the view.
 type Excluded struct {
 	Seq    chat.Seq
 	ID     string
@@ -48,18 +49,18 @@ type Excluded struct {
 	Kind   chat.Kind
 	Tokens chat.Tokens
 	Reason string
-	// By is the summary or stand-in in the view that stands for it, 0 for none.
+	// By is the summary or replacement in the view that covers the message, 0 for none.
 	By chat.Seq
 }
 
-// Written is a summary or stand-in that a strategy put into the view.
+// Written describes a summary or replacement that a strategy added to the view.
 type Written struct {
 	Seq    chat.Seq
 	Kind   chat.Kind
 	Reason string
 	Covers chat.Ranges
 	Tokens chat.Tokens
-	// Message is the conversation's own and must not be changed.
+	// Message is shared with the conversation and must not be changed.
 	Message *chat.Message
 }
 
@@ -111,16 +112,15 @@ func newExcluded(e *plan.Entry, reason string, by chat.Seq) Excluded {
 	return Excluded{Seq: e.Seq, ID: e.Message.ID, Role: e.Role, Kind: e.Kind, Tokens: e.Tokens, Reason: reason, By: by}
 }
 
-// Compacted is what Compact makes of messages.
+// Compacted is the result of Compact.
 type Compacted struct {
 	// Messages is the view.
 	Messages []chat.Message
 	Report
 }
 
-// Compact has a strategy, or a Pipeline, compact messages. Nothing is stored, and
-// the messages are not changed. A strategy that fails leaves them as they are: the
-// error is a *StrategyError or that of ctx, and Messages is what was given.
+// Compact compacts messages with a strategy or a Pipeline. It stores nothing and does not
+// change the input. On an error, a *StrategyError or that of ctx, Messages is the input.
 func Compact(ctx context.Context, messages []chat.Message, s plan.Strategy, o Options) (Compacted, error) {
 	c := NewConversation(o)
 	c.Append(messages...)
@@ -134,7 +134,7 @@ func Compact(ctx context.Context, messages []chat.Message, s plan.Strategy, o Op
 	return Compacted{Messages: c.View(), Report: r}, nil
 }
 
-// knowsPins is the error for pins of the options that no message has.
+// checkPins returns an error for pins of the options that match no message.
 func (c *Conversation) checkPins() error {
 	for _, i := range c.options.Pins {
 		if i < 0 || i >= c.said {

@@ -8,12 +8,12 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// contextWindow keeps a view within a model's context window in two phases, each
-// with its own limit: older tool calls are collapsed into their results, then the
-// oldest groups are dropped.
+// contextWindow keeps a view within a model's context window in two phases with limits of
+// their own: first it collapses older tool calls into their results, then it drops the
+// oldest groups.
 type contextWindow struct{ phases [2]phase }
 
-// phase is a strategy that runs on a view with more than limit tokens.
+// phase is a strategy that runs if the view has more than limit tokens.
 type phase struct {
 	limit    chat.Tokens
 	strategy plan.Strategy
@@ -49,7 +49,7 @@ func newContextWindow(a *plan.Args) (plan.Strategy, error) {
 	return &contextWindow{phases: [2]phase{{toolLimit, evict}, {limit, truncate}}}, nil
 }
 
-// share asks for a threshold and returns it with the limit it makes of the budget.
+// share reads a threshold and returns it with the limit it implies.
 func share(a *plan.Args, name string, def, budget float64, doc string) (float64, chat.Tokens) {
 	f := a.Float(plan.Float{Name: name, Default: def, Min: 0, Max: 1, Doc: doc})
 	limit := chat.Tokens(budget * f)
@@ -65,7 +65,7 @@ func share(a *plan.Args, name string, def, budget float64, doc string) (float64,
 // Name implements Strategy.
 func (*contextWindow) Name() string { return "context_window" }
 
-// Reads implements Reader: what the phases would read of this transcript.
+// Reads implements plan.Reader for the phases that apply to the transcript.
 func (s *contextWindow) Reads(t *plan.Transcript) []chat.Seq {
 	var out []chat.Seq
 	for _, p := range s.phases {

@@ -12,56 +12,56 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// ErrUnknownMessage is the error for a pin on a message that is not there.
+// ErrUnknownMessage is returned for a pin on a message that does not exist.
 var ErrUnknownMessage = errors.New("no such message")
 
-// Options say how messages are compacted in memory. The zero value counts with
-// tokens.Chars4 and holds the outcome to what must be true of a view.
+// Options configure compaction in memory. The zero value counts with tokens.Chars4 and
+// enforces the invariants of a view.
 type Options struct {
-	// Counter counts messages, those that strategies write among them.
+	// Counter counts all messages, including those that strategies write.
 	Counter plan.Counter
-	// Target and Fallback are those of a Pipeline; a pipeline that is given as the
-	// strategy has its own where these are zero.
+	// Target and Fallback are those of the Pipeline. If the strategy is a pipeline, its own
+	// values apply where these are zero.
 	Target   chat.Tokens
 	Fallback bool
-	// AllowGrowth keeps a result that has more tokens than what it was made of; else
-	// it is thrown away, unless it mends a view.
+	// AllowGrowth accepts a result with more tokens than its input, which is otherwise
+	// discarded unless it repairs the view or restores a pinned message.
 	AllowGrowth bool
-	// MidLoop keeps the newest assistant message and everything behind it as they are:
+	// MidLoop keeps the newest assistant message and everything after it, that is, the
 	// results that the model has not read yet (see SplitMidLoop).
 	MidLoop bool
-	// Pins and PinIDs name messages that stay in the view, verbatim: by their place
-	// among all that is appended, from 0, and by their id.
+	// Pins and PinIDs name messages that stay in the view verbatim: by index among all
+	// appended messages, from 0, and by ID.
 	Pins   []int
 	PinIDs []string
 }
 
-// Conversation is the history of a tool loop in memory: it takes messages as they
-// come, compacts itself, and gives the view. What was taken out and what was
-// written in its place stays so until a strategy wants something else.
+// Conversation holds the history of a tool loop in memory. Messages are appended, compacted
+// with Compact, and read with View. A compaction stays in effect until a later one changes
+// it. Nothing is stored.
 //
-// Appending costs what was appended, however long the conversation is; compacting
-// costs one pass over it. Size says when that is worth it. Nothing is stored. A
-// Conversation is used by one goroutine at a time.
+// Append takes time proportional to the appended messages, Compact one pass over the whole
+// conversation; Size tells when it is worthwhile. A Conversation is not safe for concurrent
+// use.
 type Conversation struct {
 	options Options
 	pins    map[int]bool
 	pinIDs  map[string]bool
 
-	// entries are in view order; at holds their indexes and outs why they are not
-	// in the view, both by seq-1.
+	// entries are in view order. at holds their indexes and outs the reasons of exclusions,
+	// both by seq-1.
 	entries []plan.Entry
 	at      []int32
 	outs    []out
 
-	said     int // messages appended; the others were written
+	said     int // appended messages, without additions
 	pairer   chat.Pairer
 	groups   chat.Grouper
 	included int
 	tokens   chat.Tokens
 }
 
-// out says why a message is not in the view, and what was put in its place.
+// out is the reason why a message is not in the view, and the addition that covers it.
 type out struct {
 	reason string
 	by     chat.Seq
@@ -82,9 +82,9 @@ func NewConversation(o Options) *Conversation {
 	return c
 }
 
-// Append adds messages behind all others and returns the seq of the first: they
-// have consecutive ones, from 1 where nothing was written before. The messages must
-// not be changed afterwards.
+// Append adds messages at the end and returns the seq of the first; the others follow
+// consecutively. Seqs start at 1, and additions of strategies use them too. The messages
+// must not be changed afterwards.
 func (c *Conversation) Append(messages ...chat.Message) chat.Seq {
 	first := c.next()
 	own := slices.Clone(messages)
@@ -94,8 +94,8 @@ func (c *Conversation) Append(messages ...chat.Message) chat.Seq {
 	return first
 }
 
-// AppendRecord adds a message as a store knows it: pinned, or a summary, with which no
-// turn starts. It gets a seq and a count of its own.
+// AppendRecord adds a record of a store, which may be pinned or a summary. It gets a new
+// seq and token count.
 func (c *Conversation) AppendRecord(r chat.Record) {
 	c.add(&r.Message)
 	last := &c.entries[len(c.entries)-1]
@@ -121,12 +121,11 @@ func (c *Conversation) add(m *chat.Message) {
 
 func (c *Conversation) next() chat.Seq { return chat.Seq(len(c.outs) + 1) }
 
-// Size returns how many messages the view has, and their tokens, without looking at them.
+// Size returns the number of messages in the view and their tokens in constant time.
 func (c *Conversation) Size() (messages int, size chat.Tokens) { return c.included, c.tokens }
 
-// Pin keeps messages in the view, or lets strategies decide about them again. One
-// that is out comes back with the next Compact. The error wraps ErrUnknownMessage:
-// nothing was pinned then.
+// Pin pins or unpins messages. Excluded messages return with the next Compact. If any
+// message is unknown, nothing is pinned and the error wraps ErrUnknownMessage.
 func (c *Conversation) Pin(pinned bool, seqs ...chat.Seq) error {
 	for _, q := range seqs {
 		if q < 1 || q >= c.next() || !plan.FromApplication(c.entries[c.at[q-1]].Meta) {
@@ -139,7 +138,7 @@ func (c *Conversation) Pin(pinned bool, seqs ...chat.Seq) error {
 	return nil
 }
 
-// View returns what the model is to be given.
+// View returns the messages to send to the model.
 func (c *Conversation) View() []chat.Message {
 	out := make([]chat.Message, 0, c.included)
 	for i := range c.entries {
@@ -150,8 +149,7 @@ func (c *Conversation) View() []chat.Message {
 	return out
 }
 
-// Records returns all messages in the order of the view, those out of it in their
-// places.
+// Records returns all messages in view order, including excluded ones.
 func (c *Conversation) Records() []chat.Record {
 	out := make([]chat.Record, len(c.entries))
 	for i := range c.entries {
@@ -161,7 +159,7 @@ func (c *Conversation) Records() []chat.Record {
 	return out
 }
 
-// Totals counts the conversation, in all and what of it is in the view, in one pass.
+// Totals counts the conversation in one pass.
 func (c *Conversation) Totals() plan.Totals { return c.Transcript().Totals() }
 
 // Excluded returns the messages that are not in the view, by seq.
@@ -184,9 +182,9 @@ func (c *Conversation) excluded(q chat.Seq) Excluded {
 	return newExcluded(e, why.reason, by)
 }
 
-// Compact has a strategy, or a Pipeline, plan on the conversation and does what it
-// wants. If it fails nothing has changed; the error is a *StrategyError or that of
-// ctx. A strategy that is nil wants nothing: the view is mended where it has to be.
+// Compact plans with a strategy or a Pipeline and applies the plan. On an error, a
+// *StrategyError or that of ctx, nothing has changed. With a nil strategy Compact only
+// repairs the view.
 func (c *Conversation) Compact(ctx context.Context, s plan.Strategy) (Report, error) {
 	defer c.pinUnread()()
 	r, err := c.options.Pipeline(s).Run(ctx, c.Transcript(), nil)
@@ -198,7 +196,7 @@ func (c *Conversation) Compact(ctx context.Context, s plan.Strategy) (Report, er
 	return report, nil
 }
 
-// holdUnread pins what a loop under way has not read yet, until release is called.
+// pinUnread pins the messages that the model has not read yet until release is called.
 func (c *Conversation) pinUnread() (release func()) {
 	var held []chat.Seq
 	if c.options.MidLoop {
@@ -216,7 +214,7 @@ func (c *Conversation) pinUnread() (release func()) {
 			}
 		}
 	}
-	c.unpin(held) // no loop is under way
+	c.unpin(held) // there is no unfinished loop
 	return func() {}
 }
 
@@ -227,7 +225,7 @@ func (c *Conversation) unpin(seqs []chat.Seq) {
 }
 
 // Pipeline returns a strategy as a pipeline with the target and the fallback of the
-// options. A strategy that is nil is the empty pipeline.
+// options; the empty pipeline for nil.
 func (o Options) Pipeline(s plan.Strategy) pipeline.Pipeline {
 	p, whole := s.(pipeline.Pipeline)
 	if !whole && s != nil {
@@ -245,7 +243,7 @@ func (o Options) Pinned(index int, id string) bool {
 	return slices.Contains(o.Pins, index) || id != "" && slices.Contains(o.PinIDs, id)
 }
 
-// Transcript returns what strategies plan on. It shares the conversation's memory and
+// Transcript returns the transcript for strategies. It shares the conversation's memory and
 // is valid until the next change.
 func (c *Conversation) Transcript() *plan.Transcript {
 	return plan.NewTranscript(c.entries, c.options.Counter, c.groups.Groups())
@@ -294,7 +292,7 @@ func (c *Conversation) include(q chat.Seq, in bool) {
 	e.Included = in
 }
 
-// write puts additions in their places, in one pass.
+// write inserts additions at their positions, in one pass.
 func (c *Conversation) write(adds []chat.Addition) {
 	n := len(c.entries)
 	for k := range adds {

@@ -11,8 +11,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// dedupeReads replaces what a file read gave by a stub where the same read was done
-// again later, or the file was written to.
+// dedupeReads replaces the result of a file read with a stub if the read was repeated later
+// or the file was written.
 type dedupeReads struct {
 	reads, writes map[string]bool
 	keys          []string
@@ -40,8 +40,8 @@ func nameSet(names []string) map[string]bool {
 // Name implements Strategy.
 func (*dedupeReads) Name() string { return "dedupe_reads" }
 
-// Reads implements Reader: every tool call that is in the view, since only its
-// content tells what it calls.
+// Reads implements plan.Reader. It names every included tool call, since only the content
+// names the tool.
 func (*dedupeReads) Reads(t *plan.Transcript) []chat.Seq {
 	var out []chat.Seq
 	for _, g := range t.Groups() {
@@ -99,8 +99,8 @@ func (s *dedupeReads) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, er
 	return plan, nil
 }
 
-// target returns the file that a call is about, "" where that is not said, and a text
-// that is equal for equal reads.
+// target returns the file of a call, "" if there is none, and a key that is equal for equal
+// reads.
 func (s *dedupeReads) target(tool, arguments string) (path, read string) {
 	var args map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &args) != nil {
@@ -119,22 +119,22 @@ func (s *dedupeReads) target(tool, arguments string) (path, read string) {
 	return path, b.String()
 }
 
-// failedResult reports a result that says that the call did not work: it is no newer
-// state of anything.
+// failedResult reports whether a result describes an error, and thus not the state of a
+// file.
 func failedResult(m *chat.Message) bool {
 	text := strings.TrimLeft(m.Content.String(), " \t\r\n[(<{\"'")
 	return len(text) >= 5 && strings.EqualFold(text[:5], "error")
 }
 
-// answeredCall is a call with its result, which the entry with that index holds.
+// answeredCall is a call with its result, which is the given entry.
 type answeredCall struct {
 	call   *chat.ToolCall
 	result *chat.Message
 	entry  int
 }
 
-// answeredCalls returns the calls in the view that have a result in it, by result. A
-// result answers the first call of its id that has none yet.
+// answeredCalls returns the calls in the view that have a result in it, in order of the
+// results. A result answers the first call with its id that has none yet.
 func answeredCalls(t *plan.Transcript) ([]answeredCall, error) {
 	var out []answeredCall
 	for _, g := range t.Groups() {
@@ -163,7 +163,7 @@ func answeredCalls(t *plan.Transcript) ([]answeredCall, error) {
 			}
 			out = append(out, answeredCall{open[k], m, i})
 			if k == 0 {
-				open = open[1:] // as most come: nothing has to move
+				open = open[1:] // the common case, without copying
 			} else {
 				open = slices.Delete(open, k, k+1)
 			}

@@ -7,9 +7,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// protectHead pins the beginning of a conversation for the rest of a run. It takes
-// nothing out itself: as the first step of a pipeline it holds for every strategy
-// behind it, for the fallback and for the guard, however strategies are nested.
+// protectHead pins the beginning of a conversation for the rest of a run. It excludes
+// nothing itself; as the first step of a pipeline it restricts all later steps, the
+// fallback and the guard.
 type protectHead struct{ groups, messages int64 }
 
 func newProtectHead(a *plan.Args) (plan.Strategy, error) {
@@ -31,7 +31,7 @@ func (*protectHead) Plan(context.Context, *plan.Transcript) (chat.Plan, error) {
 	return chat.Plan{}, nil
 }
 
-// Pins implements Pinner. What stands behind a summary is no head any more.
+// Pins implements plan.Pinner. The head ends at the first summary.
 func (s *protectHead) Pins(t *plan.Transcript) ([]chat.Seq, error) {
 	var out []chat.Seq
 	groups, messages := s.groups, s.messages

@@ -11,81 +11,81 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// History keeps the messages of one session. Its methods speak of package chat
-// alone, so that a store can have them without knowing this package.
+// History stores the messages of one session. It uses only types of package chat, so that a
+// store can implement it without importing this package.
 type History interface {
-	// Load returns the view, or with whole also what is out of it. A session that
-	// does not exist is an empty one.
+	// Load returns the view, with whole also excluded messages. A session that does not
+	// exist is empty.
 	Load(ctx context.Context, whole bool) (chat.Log, error)
-	// Append adds messages behind all others, all or none, and then does what the
-	// plan wants. An error that is about the plan alone says so.
+	// Append adds messages at the end, all or none, and then applies the plan. Its error
+	// distinguishes a plan that could not be applied.
 	Append(ctx context.Context, w chat.Write) error
 }
 
-// ErrUnknownSource is the error for a name that no source has.
+// ErrUnknownSource is returned for the name of an undefined source.
 var ErrUnknownSource = errors.New("unknown source")
 
-// Source is a History under a name, with what is read from it and written to it.
-// NewSource has the defaults.
+// Source is a named History with rules for reading and writing it. NewSource returns one
+// with the default rules.
 type Source struct {
-	// Name is the SourceID of what is read from it and has none.
+	// Name becomes the SourceID of messages read from it that have none.
 	Name    string
 	History History
-	// LoadMessages: its messages are read.
+	// LoadMessages enables reading.
 	LoadMessages bool
-	// StoreInputs and StoreOutputs: what goes to the model and what comes back is
-	// written to it.
+	// StoreInputs and StoreOutputs enable writing what is sent to the model and its
+	// answers.
 	StoreInputs, StoreOutputs bool
-	// StoreContextMessages: so is what other sources add, or those of them that
-	// StoreContextFrom names.
+	// StoreContextMessages also writes messages added by other sources, or only by those in
+	// StoreContextFrom.
 	StoreContextMessages bool
 	StoreContextFrom     []string
-	// StoreExcluded: new messages that are compacted away before they are written are
-	// written all the same, out of the view. Without it they are gone for good.
+	// StoreExcluded also writes new messages that are compacted before they are written, as
+	// excluded messages. Without it they are lost.
 	StoreExcluded bool
-	// SkipExcluded: only the view is read. Without it everything that was said is, as
-	// if nothing had been compacted.
+	// SkipExcluded reads only the view. Without it all messages of the application are
+	// read, as if nothing had been compacted.
 	SkipExcluded bool
 }
 
-// NewSource loads and stores everything but context messages, keeps what is
-// excluded, and reads the view.
+// NewSource returns a source that reads the view and writes everything but context
+// messages, including excluded messages.
 func NewSource(name string, h History) Source {
 	return Source{
 		Name: name, History: h, LoadMessages: true, StoreInputs: true, StoreOutputs: true, StoreExcluded: true, SkipExcluded: true,
 	}
 }
 
-// ProviderConfig says what a Provider does.
+// ProviderConfig configures a Provider.
 type ProviderConfig struct {
 	// Sources are read in this order.
 	Sources []Source
-	// Context names what else messages may come from: memory, retrieval, and so on.
+	// Context names further origins of messages: memory, retrieval, and so on.
 	Context []string
-	// Compacts names the source that New and After work on; it may be empty where
-	// there is one source.
+	// Compacts names the source that New and After compact; it may be empty if there is
+	// only one.
 	Compacts string
-	// Before compacts what is read. Nothing of it is stored.
+	// Before compacts the messages that are read. Its result is not stored.
 	Before plan.Strategy
-	// New compacts new messages before they are written, seeing only them; After then
-	// what the source holds with them. What they do is stored.
+	// New compacts new messages before they are written, without seeing others; After then
+	// compacts the whole source. Their results are stored.
 	New, After plan.Strategy
 	Options    Options
 }
 
-// Provider is a session's history on its way to the model and back: what is read is
-// compacted for this call alone, what is written for good. It holds no state, and is
-// safe for concurrent use as far as its histories and strategies are.
+// Provider reads and writes the history of a session around calls of a model. Compaction on
+// reading affects only that call, on writing it is permanent. It has no state and is safe
+// for concurrent use if its histories and strategies are.
 type Provider struct{ ProviderConfig }
 
-// Exchange is one call of a model, or a part of one.
+// Exchange holds the messages of one call of a model, or a part of them.
 type Exchange struct {
-	// Context is what other sources added, Inputs what the application sent, Outputs
-	// what came back, results of tools among it. They are written in this order.
+	// Context was added by other sources, Inputs sent by the application, Outputs returned,
+	// including tool results. They are written in this order.
 	Context, Inputs, Outputs []chat.Message
 }
 
-// NewProvider checks the configuration. Its error names everything that is wrong.
+// NewProvider returns a provider for a valid configuration. The error lists all faults.
 func NewProvider(c ProviderConfig) (*Provider, error) {
 	p := &Provider{c}
 	var faults []error
@@ -125,7 +125,7 @@ func NewProvider(c ProviderConfig) (*Provider, error) {
 	return p, nil
 }
 
-// names returns those of the sources.
+// names returns the names of the sources.
 func (p *Provider) names() []string {
 	var names []string
 	for _, s := range p.Sources {
@@ -146,7 +146,7 @@ func unknownSource(where, name string, known []string) error {
 	return fmt.Errorf("%s: %w %q, want one of %s", where, ErrUnknownSource, name, strings.Join(known, ", "))
 }
 
-// attributed is the error for messages of sources that nobody has named.
+// attributed returns an error for messages with an unknown SourceID.
 func (p *Provider) attributed(messages []chat.Message) error {
 	for i, m := range messages {
 		if m.SourceID == "" {
@@ -159,9 +159,8 @@ func (p *Provider) attributed(messages []chat.Message) error {
 	return nil
 }
 
-// Read returns what the model is to be given: what the sources hold, what other sources
-// add behind it, compacted by Before. What Before writes stands in the view with what
-// it stands for gone; nothing is stored.
+// Read returns the messages to send to the model: those of the sources followed by added,
+// compacted by Before. It stores nothing.
 func (p *Provider) Read(ctx context.Context, added ...chat.Message) (Compacted, error) {
 	if err := p.attributed(added); err != nil {
 		return Compacted{}, fmt.Errorf("read: %w", err)
@@ -197,9 +196,9 @@ func (p *Provider) Read(ctx context.Context, added ...chat.Message) (Compacted, 
 	return Compacted{Messages: c.View(), Report: r}, nil
 }
 
-// Write stores an exchange in every source, and compacts in the one that Compacts
-// names. The report is of that one. Where a strategy fails the messages are stored
-// uncompacted and the error, a *StrategyError, is returned.
+// Write stores an exchange in every source and compacts the one named by Compacts, which
+// the report describes. If a strategy fails, the messages are stored uncompacted and the
+// *StrategyError is returned.
 func (p *Provider) Write(ctx context.Context, x Exchange) (Report, error) {
 	if err := errors.Join(p.attributed(x.Context), p.attributed(x.Inputs), p.attributed(x.Outputs)); err != nil {
 		return Report{}, fmt.Errorf("write: %w", err)
@@ -224,7 +223,7 @@ func (p *Provider) Write(ctx context.Context, x Exchange) (Report, error) {
 	return report, errors.Join(faults...)
 }
 
-// takes returns what of an exchange goes into the source.
+// takes returns the messages of an exchange that the source stores.
 func (s Source) takes(x Exchange) []chat.Message {
 	var out []chat.Message
 	for _, m := range x.Context {

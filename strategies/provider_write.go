@@ -11,7 +11,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// compact writes new messages to a source, and what New and After want with them.
+// compact writes new messages to a source with the plans of New and After.
 func (p *Provider) compact(ctx context.Context, s Source, messages []chat.Message) (Report, error) {
 	log, err := s.History.Load(ctx, false)
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *Provider) compact(ctx context.Context, s Source, messages []chat.Messag
 	return report, errors.Join(failed, s.History.Append(ctx, w))
 }
 
-// transcript returns the view with new messages behind it.
+// transcript returns the view followed by new messages.
 func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*plan.Transcript, error) {
 	t := &plan.Transcript{Counter: p.Options.Counter}
 	if t.Counter == nil {
@@ -51,7 +51,7 @@ func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*plan.Tran
 	var pairer chat.Pairer
 	for i := range log.Records {
 		r := &log.Records[i]
-		if r.Kind != chat.KindSummary { // what was moved was said elsewhere, too
+		if r.Kind != chat.KindSummary { // moved messages are in the log already
 			pairer.Describe(&r.Message, r.Seq)
 		}
 		t.Entries = append(t.Entries, plan.Entry{
@@ -71,8 +71,8 @@ func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*plan.Tran
 	return t, err
 }
 
-// plan has New plan on the new messages alone, so that it cannot touch others, and
-// After on all of them; the guard holds both to what is true of the whole.
+// plan runs New on the new messages alone, so that it cannot change others, and After on
+// all of them. The guard applies to the whole.
 func (p *Provider) plan(ctx context.Context, t *plan.Transcript, fresh int) (Report, chat.Plan, error) {
 	all := p.Options.Pipeline(p.After)
 	if p.New != nil {
@@ -97,9 +97,9 @@ func (p *Provider) plan(ctx context.Context, t *plan.Transcript, fresh int) (Rep
 	return report, r.Plan, nil
 }
 
-// stored leaves out the new messages that a plan excludes. What stands for them alone
-// is a message like others then, in their place; the rest of the plan is for what is
-// left, with the seqs it gets.
+// stored removes the new messages that a plan excludes. Additions that cover only such
+// messages are stored as messages in their place; the rest of the plan is adjusted to the
+// seqs of the remaining messages.
 func stored(messages []chat.Message, p chat.Plan, last chat.Seq) ([]chat.Message, chat.Plan) {
 	fresh := chat.Ranges{{Lo: last + 1, Hi: last + chat.Seq(len(messages)) + 1}}
 	gone := p.Gone().Intersect(fresh)

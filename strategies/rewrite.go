@@ -7,14 +7,14 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// standIn returns an addition that takes the place of one message.
+// standIn returns a replacement of one message.
 func standIn(e *plan.Entry, m chat.Message, reason string) chat.Addition {
 	return chat.Addition{Kind: chat.KindReplacement, Reason: reason, Covers: chat.RangesOf(e.Seq), Message: m}
 }
 
-// rewritable returns what tells of an entry, by index, whether its words may change:
-// it is in the view and neither pinned, nor the call of what is, nor the last user
-// message, nor put where it stands by the application.
+// rewritable returns a function that reports whether the text of entry i may change: it is
+// in the view and neither pinned, nor the call of a pinned result, nor the last user
+// message, nor moved by the application.
 func rewritable(t *plan.Transcript) func(i int) bool {
 	last := lastUser(t)
 	called := map[int]bool{}
@@ -32,7 +32,7 @@ func rewritable(t *plan.Transcript) func(i int) bool {
 	}
 }
 
-// lastUser returns the position of the last user message, which no view is without, or 0.
+// lastUser returns the position of the last user message, which every view contains, or 0.
 func lastUser(t *plan.Transcript) chat.Seq {
 	for i := range slices.Backward(t.Entries) {
 		if e := &t.Entries[i]; e.Role == chat.RoleUser && plan.IsSource(e.Kind) {
@@ -42,14 +42,14 @@ func lastUser(t *plan.Transcript) chat.Seq {
 	return 0
 }
 
-// userTurn reports whether an entry starts a turn: a user message in the view. A
-// summary in the role of the user starts none.
+// userTurn reports whether an entry starts a turn, that is, an included user message other
+// than a summary.
 func userTurn(e *plan.Entry) bool {
 	return e.Included && e.Role == chat.RoleUser && e.Kind != chat.KindSummary
 }
 
-// turnStart returns the index of the user message that the newest n turns of the view
-// start with, 0 if there are not more, and the number of entries for n = 0.
+// turnStart returns the index of the user message that starts the newest n turns, 0 if
+// there are fewer, and the number of entries for n = 0.
 func turnStart(t *plan.Transcript, n int64) int {
 	if n == 0 {
 		return len(t.Entries)

@@ -2,13 +2,13 @@ package strategies
 
 import "github.com/sessionstore/compactor/strategies/chat"
 
-// Thresholds are sizes in tokens that follow from a model's context window.
+// Thresholds are token limits derived from a model's context window.
 type Thresholds struct {
-	// Compress is the size of a prompt from which on it is compressed.
+	// Compress is the prompt size from which compression starts.
 	Compress chat.Tokens
-	// Tail is how much of the newest messages stays as it is.
+	// Tail is the size of the newest messages to keep.
 	Tail chat.Tokens
-	// Summary is the most that a summary may have.
+	// Summary is the maximum size of a summary.
 	Summary chat.Tokens
 }
 
@@ -17,10 +17,10 @@ const (
 	maximumSummary   = chat.Tokens(12_000)
 )
 
-// ThresholdsOf computes them: the share percent (0.5, say) of the window, 64,000 at
-// least, even where the window is smaller; of that the share ratio, between 0.1 and
-// 0.8, for the tail; a twentieth of the window, 12,000 at most, for a summary.
-// Fractions of a token are cut off.
+// ThresholdsOf returns Compress as the share percent (for example 0.5) of the window, but
+// at least 64,000 even for smaller windows; Tail as the share ratio of Compress, between
+// 0.1 and 0.8; and Summary as a twentieth of the window, at most 12,000. Fractions are
+// truncated.
 func ThresholdsOf(window chat.Tokens, percent, ratio float64) Thresholds {
 	return thresholdsFrom(max(chat.Tokens(float64(window)*percent), minimumThreshold), window, ratio)
 }
@@ -33,8 +33,8 @@ func thresholdsFrom(compress, window chat.Tokens, ratio float64) Thresholds {
 	}
 }
 
-// thresholdsWithin returns those of ThresholdsOf, or of 85 percent of the window where it
-// would be full before it is compressed, or hold nothing but the tail.
+// thresholdsWithin returns ThresholdsOf, but based on 85 percent of the window if Compress
+// would not fit into it.
 func thresholdsWithin(window chat.Tokens, percent, ratio float64) Thresholds {
 	if t := ThresholdsOf(window, percent, ratio); t.Compress < window {
 		return t
