@@ -13,8 +13,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// Focuser is implemented by strategies that can favour a topic: WithFocus is the
-// same strategy, which does.
+// Focuser is implemented by strategies that can favour a topic. WithFocus returns a copy of
+// the strategy that does.
 type Focuser interface {
 	WithFocus(topic string) plan.Strategy
 }
@@ -29,14 +29,14 @@ type Continuer interface {
 	Previous(t *plan.Transcript) (summary string, ok bool)
 }
 
-// ContentHaver is implemented by strategies that can tell beforehand whether they
-// would find anything to compress.
+// ContentHaver is implemented by strategies that can report in advance whether there is
+// anything to compress.
 type ContentHaver interface {
 	HasContent(t *plan.Transcript) bool
 }
 
-// EngineOptions configure an Engine. The zero value makes a handoff without a model,
-// which keeps everything.
+// EngineOptions configure an Engine. The zero value makes a handoff without a model, which
+// changes nothing.
 type EngineOptions struct {
 	// Window is the model's, in tokens; 0 is 128,000.
 	Window chat.Tokens
@@ -62,15 +62,14 @@ type EngineOptions struct {
 	DuringCooldown bool
 }
 
-// Engine is for hosts that compact inside their own loop, one conversation at a
-// time: it decides when, asks a model within reason, and remembers per session what
-// that takes: how often compressing gained nothing, until when no model is asked,
-// which summary the next one goes on from. What it remembers of one session never
-// reaches another.
+// Engine supports hosts that compact inside their own loop, one conversation at a time. It
+// decides when to compress, limits retries of a failing model, and keeps state per session:
+// the number of compressions without effect, the end of a cooldown, and the summary to
+// update next. Sessions share no state.
 //
-// An engine is safe for concurrent use, as far as its options are. Two compressions
-// of one session at the same time both count, and the summary of the one that ends
-// last is gone on from; one that ends after its session did counts for none.
+// An engine is safe for concurrent use if its options are. Of two concurrent compressions
+// of one session both are counted, and the summary of the last to finish is updated next. A
+// compression that finishes after its session has ended is ignored.
 type Engine struct {
 	options EngineOptions
 	// run has a strategy compact a conversation; tests of the strategies themselves
@@ -85,7 +84,7 @@ type Engine struct {
 	session  *engineSession
 }
 
-// engineSession is everything that an engine knows of a session.
+// engineSession is the state of a session.
 type engineSession struct {
 	id                                 string
 	prompt, completion                 chat.Tokens
@@ -97,10 +96,10 @@ type engineSession struct {
 	known bool
 }
 
-// Usage is what a provider reported of a call.
+// Usage is the token usage that a provider reported for a call.
 type Usage struct{ PromptTokens, CompletionTokens chat.Tokens }
 
-// Status is an engine at a glance.
+// Status is a snapshot of an engine.
 type Status struct {
 	Session string
 	// What was reported last, 0 where nothing was since the last compression.
@@ -122,8 +121,8 @@ type Status struct {
 	AuxiliaryError string
 }
 
-// NewEngine makes an engine that has no session yet. Its error names every option
-// that is out of range, or is that of making the strategy.
+// NewEngine returns an engine without a session. The error lists every option that is out
+// of range, or is that of creating the strategy.
 func NewEngine(o EngineOptions) (*Engine, error) {
 	if o.Window == 0 {
 		o.Window = 128_000
@@ -207,7 +206,7 @@ func (e *Engine) OnSessionStart(id string) {
 	}
 }
 
-// OnSessionEnd forgets the session.
+// OnSessionEnd deletes the state of the session.
 func (e *Engine) OnSessionEnd() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -222,7 +221,7 @@ func (e *Engine) OnSessionReset() {
 	e.session = &engineSession{id: e.session.id, known: true}
 }
 
-// UpdateFromResponse takes note of what a provider reported.
+// UpdateFromResponse records the usage that a provider reported.
 func (e *Engine) UpdateFromResponse(u Usage) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -245,15 +244,14 @@ func (e *Engine) ShouldCompress(tokens chat.Tokens) bool {
 	return e.options.DuringCooldown || !e.options.Now().Before(e.session.until)
 }
 
-// Preflight estimates a prompt before it is sent and reports whether it is to be
-// compressed first.
+// Preflight estimates a prompt before it is sent and reports whether to compress it first.
 func (e *Engine) Preflight(messages []chat.Message) (tokens chat.Tokens, compress bool) {
 	tokens = e.options.Estimate(messages)
 	return tokens, tokens > 0 && e.ShouldCompress(tokens)
 }
 
-// HasContent reports whether the strategy would find anything to compress; where it is
-// no ContentHaver, whether there are messages.
+// HasContent reports whether there is anything to compress, or for a strategy that is no
+// ContentHaver, whether there are messages.
 func (e *Engine) HasContent(messages []chat.Message) bool {
 	e.mu.Lock()
 	s := e.strategy
@@ -264,7 +262,7 @@ func (e *Engine) HasContent(messages []chat.Message) bool {
 	return len(messages) > 0
 }
 
-// Status returns a copy.
+// Status returns a snapshot of the engine.
 func (e *Engine) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -19,7 +19,7 @@ const (
 	errorLength = 220
 )
 
-// CompressRequest says how to compress.
+// CompressRequest holds the options of a compression.
 type CompressRequest struct {
 	// Focus is a topic that the summary should favour.
 	Focus string
@@ -30,7 +30,7 @@ type CompressRequest struct {
 	Force bool
 }
 
-// Compression is what Compress came to.
+// Compression is the result of Compress.
 type Compression struct {
 	// Messages is the new view, what was given where nothing was done.
 	Messages []chat.Message
@@ -44,9 +44,9 @@ type Compression struct {
 	Savings       float64
 }
 
-// Compress compresses messages, which it does not change. A model that fails is no
-// error (see NoSummary); a strategy that fails, or ctx, is, and the messages are as
-// they were. No lock is held while a model is asked.
+// Compress compresses messages, which it does not change. A failing model is no error (see
+// NoSummary). If the strategy or ctx fails, Compress returns the error and the messages
+// unchanged. No lock is held during calls of a model.
 func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r CompressRequest) (Compression, error) {
 	e.mu.Lock()
 	s, strategy := e.session, e.strategy

@@ -5,15 +5,15 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// exchanges links the tool calls in a view to what belongs to them.
+// exchanges links the tool calls in a view to the entries that belong to them.
 type exchanges struct {
-	// of is, by entry, the index of the entry whose calls it belongs to: of that
-	// entry itself, of the results that answer it and of the reasoning around it.
-	// It is -1 for all else, results without a call among it.
+	// of holds, by entry, the index of the entry whose calls it belongs to: the entry
+	// itself, the results that answer it and the reasoning around it. It is -1 for all
+	// others, including results without a call.
 	of []int32
-	// calls are the entries that make calls, oldest first.
+	// calls are the entries with calls, oldest first.
 	calls []int32
-	// first and last are, by entry with calls, the ends of what belongs to it.
+	// first and last hold, by entry with calls, the bounds of its group.
 	first, last []int32
 }
 
@@ -41,16 +41,16 @@ func newExchanges(t *plan.Transcript) exchanges {
 	return x
 }
 
-// What becomes of an entry.
+// The states of an entry.
 const (
-	stateOut       = iota // it goes, or was not in the view
-	stateIn               // it stays
-	stateCovered          // an addition elsewhere stands for it
-	stateRewritten        // an addition stands in its place
+	stateOut       = iota // excluded, or not in the view before
+	stateIn               // stays in the view
+	stateCovered          // covered by an addition elsewhere
+	stateRewritten        // replaced in its place
 )
 
-// window is what of a view stays when the rest goes. Pairs of a call and its result
-// of which one half goes are torn: the other half goes too.
+// window describes which entries of a view stay. Calls without results and results without
+// calls are orphaned and do not stay.
 type window struct {
 	exchanges
 
@@ -60,7 +60,7 @@ type window struct {
 	adds   []chat.Addition
 }
 
-// newWindow returns a window in which nothing stays yet.
+// newWindow returns a window without entries.
 func newWindow(t *plan.Transcript, reason string) *window {
 	return &window{exchanges: newExchanges(t), t: t, reason: reason, states: make([]uint8, len(t.Entries))}
 }
@@ -74,7 +74,7 @@ func (w *window) keepFrom(i int) {
 	}
 }
 
-// keepPinned keeps what is pinned: a result with its call, a call with its results.
+// keepPinned keeps pinned entries: a result with its call, a call with its results.
 func (w *window) keepPinned() {
 	const callOnly, all = 1, 2
 	var need map[int32]int
@@ -105,8 +105,8 @@ func (w *window) keepPinned() {
 	}
 }
 
-// torn returns the calls that stay though not all their results do, and the results
-// that stay in spite of that or without a call.
+// torn returns the calls in the window whose results are incomplete, and the results of
+// those calls and without a call.
 func (w *window) torn() (calls, results []int32) {
 	answers := make([]int, len(w.t.Entries))
 	for i, c := range w.of {
@@ -130,8 +130,8 @@ func (w *window) torn() (calls, results []int32) {
 	return calls, results
 }
 
-// reads returns the messages that untear looks at: none where no call is torn, since
-// then every torn result is without its call.
+// reads returns the messages that untear reads: none if all calls are complete, since then
+// every orphaned result is without its call.
 func (w *window) reads() []chat.Seq {
 	calls, results := w.torn()
 	if len(calls) == 0 {
@@ -147,7 +147,7 @@ func (w *window) reads() []chat.Seq {
 	return out
 }
 
-// untear takes calls without a result and results without a call out of the window.
+// untear removes calls without a result and results without a call from the window.
 func (w *window) untear() error {
 	calls, results := w.torn()
 	if len(calls) == 0 {
@@ -185,8 +185,8 @@ func (w *window) untear() error {
 	return nil
 }
 
-// shrink leaves the message of entry i only those of its calls that stay. Where none
-// does the message goes with what belongs to it, but for its words.
+// shrink removes the calls of entry i for which stays returns false. A message without
+// calls left is removed with its group, except for its text.
 func (w *window) shrink(i int32, stays func(id string) bool) error {
 	m, err := w.t.Read(int(i))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Feedback is what is told to whoever asked for a compression by hand.
+// Feedback is the message to a user who requested a compression.
 type Feedback struct {
 	// Noop: nothing has changed.
 	Noop bool
@@ -17,8 +17,8 @@ type Feedback struct {
 	Note string
 }
 
-// FeedbackOn compares a transcript before and after a compression. The tokens are
-// whoever's estimate it was.
+// FeedbackOn compares a transcript before and after a compression. The caller estimates the
+// tokens.
 func FeedbackOn(before, after []chat.Message, beforeTokens, afterTokens chat.Tokens) Feedback {
 	f := Feedback{Noop: len(before) == len(after)}
 	for i := 0; f.Noop && i < len(before); i++ {

@@ -8,10 +8,10 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// SplitMidLoop splits the messages of a tool loop that is under way: the tail is the
-// newest assistant message and everything behind it, the results that the model has
-// not read yet, and must not be compacted; the head may be. Without an assistant
-// message all is head. Both are parts of messages, not copies.
+// SplitMidLoop splits the messages of an unfinished tool loop. The tail is the newest
+// assistant message and everything after it, whose results the model has not read and which
+// must not be compacted; the rest is the head. Without an assistant message all messages
+// are the head. Both share memory with messages.
 func SplitMidLoop(messages []chat.Message) (head, tail []chat.Message) {
 	for i := range slices.Backward(messages) {
 		if messages[i].Role == chat.RoleAssistant {
@@ -21,9 +21,9 @@ func SplitMidLoop(messages []chat.Message) (head, tail []chat.Message) {
 	return messages, nil
 }
 
-// JoinMidLoop puts the tail back behind a compacted head. Where that brings two
-// assistant messages together (the results between them were compacted), they become
-// one: the words and calls of both, in their order. Neither slice is changed.
+// JoinMidLoop appends the tail to a compacted head. If that makes two assistant messages
+// adjacent, they are merged into one with the content and calls of both. It changes neither
+// slice.
 func JoinMidLoop(head, tail []chat.Message) []chat.Message {
 	out := slices.Concat(head, tail)
 	k := len(head)
@@ -34,8 +34,8 @@ func JoinMidLoop(head, tail []chat.Message) []chat.Message {
 	return slices.Delete(out, k, k+1)
 }
 
-// UnresolvedCalls reports whether the newest assistant message made calls that have no
-// result yet. A host that resumes a session is in the middle of a loop only then.
+// UnresolvedCalls reports whether the newest assistant message made calls without results.
+// Only then is a resumed session in the middle of a loop.
 func UnresolvedCalls(messages []chat.Message) bool {
 	_, tail := SplitMidLoop(messages)
 	if len(tail) == 0 {
@@ -50,8 +50,8 @@ func UnresolvedCalls(messages []chat.Message) bool {
 	return slices.ContainsFunc(tail[0].ToolCalls, func(c chat.ToolCall) bool { return !answered[c.ID] })
 }
 
-// mergeMessages returns one message of two. The envelope is the second's, whose results
-// are still to be read, and so is the reasoning, if it has any.
+// mergeMessages merges two messages. The envelope is that of the second, whose results are
+// unread, and so is the reasoning if it has any.
 func mergeMessages(a, b chat.Message) chat.Message {
 	m := b
 	m.ToolCalls = slices.Concat(a.ToolCalls, b.ToolCalls)
@@ -76,7 +76,7 @@ func mergeContents(a, b chat.Content) chat.Content {
 	return chat.Content{Parts: slices.Concat(contentParts(a), contentParts(b))}
 }
 
-// contentParts is content as parts.
+// contentParts returns content as parts.
 func contentParts(c chat.Content) []chat.Part {
 	if c.Parts != nil {
 		return c.Parts

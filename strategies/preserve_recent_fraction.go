@@ -10,8 +10,8 @@ import (
 
 const metricCharacters = "characters"
 
-// preserveRecentFraction keeps the newest part of the view, from a user message on,
-// and a summary of what is before it.
+// preserveRecentFraction keeps the newest part of the view, starting with a user message,
+// and summarizes the rest.
 type preserveRecentFraction struct {
 	splitPoint
 	fraction   float64
@@ -57,7 +57,7 @@ func (s *preserveRecentFraction) Plan(ctx context.Context, t *plan.Transcript) (
 	return s.plan(ctx, t, preserved)
 }
 
-// preserved names what stays, by index: all from the split point on.
+// preserved reports by index which messages stay: all from the split point on.
 func (s *preserveRecentFraction) preserved(t *plan.Transcript) ([]bool, error) {
 	sizes := make([]int64, len(t.Entries))
 	var total int64
@@ -76,9 +76,9 @@ func (s *preserveRecentFraction) preserved(t *plan.Transcript) ([]bool, error) {
 	return preserved, nil
 }
 
-// split returns the index of the first message that stays: the first user message with no
-// more than the share behind it; where there is none, the last one that has
-// something before it; and in a single turn, the group that the share begins in.
+// split returns the index of the first message that stays: the first user message from
+// which on the view has at most the given share; otherwise the last one with messages
+// before it; in a single turn, the group in which the share begins.
 func (s *preserveRecentFraction) split(t *plan.Transcript, sizes []int64, total int64) int {
 	before := float64(total) * (1 - s.fraction)
 	var sum int64

@@ -8,8 +8,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// preserveRecentTurns keeps the newest turns and a summary of what is before them. A
-// turn that is too large keeps its user message and its newest groups.
+// preserveRecentTurns keeps the newest turns and summarizes the rest. A turn that is too
+// large keeps its user message and its newest groups.
 type preserveRecentTurns struct {
 	splitPoint
 	turns int64
@@ -45,7 +45,7 @@ func (s *preserveRecentTurns) Plan(ctx context.Context, t *plan.Transcript) (cha
 	return s.plan(ctx, t, s.preserved(t))
 }
 
-// preserved names what stays of the newest turns, by index.
+// preserved reports by index which messages of the newest turns stay.
 func (s *preserveRecentTurns) preserved(t *plan.Transcript) []bool {
 	preserved := make([]bool, len(t.Entries))
 	turns, room, full := int64(0), s.most, false
@@ -76,8 +76,7 @@ func (s *preserveRecentTurns) preserved(t *plan.Transcript) []bool {
 	return preserved
 }
 
-// opening returns what the user message costs that the turn with the entries before end
-// begins with.
+// opening returns the tokens of the user message that starts the turn before entry end.
 func (*preserveRecentTurns) opening(t *plan.Transcript, end int) chat.Tokens {
 	for i := range slices.Backward(t.Entries[:end]) {
 		if userTurn(&t.Entries[i]) {

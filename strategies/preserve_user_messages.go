@@ -8,10 +8,10 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// leastCut is the least room, in tokens, that it is worth cutting a message to.
+// leastCut is the minimum number of tokens to cut a message to.
 const leastCut = 100
 
-// preserveUserMessages keeps what the user said and a summary of everything else.
+// preserveUserMessages keeps the user's messages and summarizes the rest.
 type preserveUserMessages struct {
 	splitPoint
 	maxTokens chat.Tokens
@@ -37,8 +37,8 @@ func (s *preserveUserMessages) Reads(t *plan.Transcript) []chat.Seq {
 	return seqs
 }
 
-// preserved names the user messages that stay, by index, and of them the one that
-// has to be cut, or -1, and to how many tokens.
+// preserved reports by index which user messages stay, and which of them has to be cut, or
+// -1, and to how many tokens.
 func (s *preserveUserMessages) preserved(t *plan.Transcript) (preserved []bool, cut int, room chat.Tokens) {
 	preserved, room = make([]bool, len(t.Entries)), s.maxTokens
 	may := rewritable(t)

@@ -41,8 +41,8 @@ func dropToolCalls(t *plan.Transcript, groups []int) chat.Plan {
 	return out.Exclude("tool_call_compaction")
 }
 
-// filteredToolCall is selectiveToolCall with tools or sources of their own, which it
-// takes reading to know.
+// filteredToolCall is a selectiveToolCall with a filter by tool or source, which requires
+// content.
 type filteredToolCall struct {
 	*selectiveToolCall
 	filter toolFilter
@@ -60,8 +60,8 @@ func (s *filteredToolCall) Plan(_ context.Context, t *plan.Transcript) (chat.Pla
 	return dropToolCalls(t, append(older, dropped...)), nil
 }
 
-// olderToolCalls returns the ordinals of the included tool call groups but for the
-// newest keep, oldest first. Pinned groups are none of either.
+// olderToolCalls returns the included tool call groups except the newest keep, oldest
+// first. Pinned groups are neither returned nor counted.
 func olderToolCalls(t *plan.Transcript, keep int64) []int {
 	var calls []int
 	for i, g := range t.Groups() {

@@ -9,14 +9,14 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Where the summary of a split-point strategy stands.
+// The positions of the summary of a split-point strategy.
 const (
 	summaryFirst = "first"
 	summaryAfter = "after_preserved"
 )
 
-// splitPoint is what the split-point strategies have in common: what they do not
-// preserve becomes one summary. They differ in what that is.
+// splitPoint is the common part of the split-point strategies, which summarize all messages
+// that they do not preserve and differ only in which those are.
 type splitPoint struct {
 	name       string
 	summarizer plan.Summarizer
@@ -35,10 +35,9 @@ func newSplitPoint(a *plan.Args, name, where string) splitPoint {
 // Name implements Strategy.
 func (s *splitPoint) Name() string { return s.name }
 
-// older returns which messages of the view go into the summary: those that preserved, by
-// index, does not name. Instructions, the last user message, pinned groups and what
-// still waits for results stay whatever it says, and so does a group of which one
-// message stays.
+// older returns the messages of the view to summarize: those that preserved does not name
+// by index. Instructions, the last user message, pinned groups, incomplete calls and groups
+// of which a message is preserved stay in any case.
 func older(t *plan.Transcript, preserved []bool) []int {
 	var out []int
 	last, waiting := lastUser(t), waitingFrom(t)
@@ -61,17 +60,17 @@ func older(t *plan.Transcript, preserved []bool) []int {
 	return out
 }
 
-// instructs reports a message that tells the model what to be, not what to do next.
+// instructs reports whether a message is a standing instruction to the model.
 func instructs(e *plan.Entry) bool { return e.Role == chat.RoleSystem || e.Role == chat.RoleDeveloper }
 
-// rolling reports what may be the summary of an earlier run: the next one takes it in
-// wherever it stands.
+// rolling reports whether an entry may be the summary of an earlier run, which the next one
+// includes wherever it stands.
 func rolling(e *plan.Entry) bool {
 	return e.Kind == chat.KindSummary && e.Role == chat.RoleUser && !e.Has(chat.Moved)
 }
 
-// waitingFrom returns the index of the first entry of the view that still waits for
-// results (see chat.OpenFrom), or the number of entries.
+// waitingFrom returns the index of the first included entry that waits for results (see
+// chat.OpenFrom), or the number of entries.
 func waitingFrom(t *plan.Transcript) int {
 	groups, at := t.ViewGroups()
 	from := chat.OpenFrom(groups, plan.UserPosition(t.Entries), func(i int) *chat.Meta { return &t.Entries[at[i]].Meta })
@@ -81,7 +80,7 @@ func waitingFrom(t *plan.Transcript) int {
 	return int(at[from])
 }
 
-// seqsOf returns the seqs of entries by index.
+// seqsOf returns the seqs of entries given by index.
 func seqsOf(t *plan.Transcript, entries []int) []chat.Seq {
 	out := make([]chat.Seq, len(entries))
 	for n, i := range entries {
@@ -90,8 +89,8 @@ func seqsOf(t *plan.Transcript, entries []int) []chat.Seq {
 	return out
 }
 
-// plan summarizes what is older, all of it loaded. It does nothing where there is
-// nothing but the last summary.
+// plan summarizes the older messages, whose content must be loaded. It returns the empty
+// plan if they are only the last summary.
 func (s *splitPoint) plan(ctx context.Context, t *plan.Transcript, preserved []bool) (chat.Plan, error) {
 	covered := older(t, preserved)
 	task, err := splitTask(t, covered)
@@ -109,8 +108,8 @@ func (s *splitPoint) plan(ctx context.Context, t *plan.Transcript, preserved []b
 	}}}, nil
 }
 
-// position returns where the summary stands: before the first message of the view that is
-// no instruction, or behind the last one that is preserved.
+// position returns the position of the summary: before the first included message that is
+// no instruction, or after the last preserved one.
 func (s *splitPoint) position(t *plan.Transcript, preserved []bool) chat.Seq {
 	for i := range slices.Backward(t.Entries) {
 		if e := &t.Entries[i]; s.after && preserved[i] && e.Included && !rolling(e) {
@@ -140,8 +139,8 @@ const (
 	splitResultChars, splitArgumentChars = 2000, 500
 )
 
-// splitTask returns a summary of the entries: what an earlier run of such a strategy wrote
-// is the previous one. Without messages there is nothing else than that.
+// splitTask returns the task for the entries, with the summary of an earlier run as the
+// previous one. The task has no messages if there is nothing else.
 func splitTask(t *plan.Transcript, entries []int) (plan.Task, error) {
 	var previous strings.Builder
 	task := plan.Task{Followed: true, Prompt: splitPrompt, Messages: make([]*chat.Message, 0, len(entries))}
@@ -160,7 +159,7 @@ func splitTask(t *plan.Transcript, entries []int) (plan.Task, error) {
 	return task, nil
 }
 
-// splitPrompt returns one line with the role for each message.
+// splitPrompt returns a prompt with one line for each message, after its role.
 func splitPrompt(previous string, messages []*chat.Message) (system, user string) {
 	var b strings.Builder
 	size := 0
@@ -177,8 +176,7 @@ func splitPrompt(previous string, messages []*chat.Message) (system, user string
 	return splitSystem, b.String()
 }
 
-// writeLine writes a message for a summarizer; reasoning is left out, media are
-// named.
+// writeLine writes a message for a summarizer, without reasoning and with media named.
 func writeLine(b *strings.Builder, m *chat.Message) {
 	text := m.Content.String()
 	if m.Role == chat.RoleTool {
@@ -204,7 +202,7 @@ func writeAll(b *strings.Builder, parts ...string) {
 	}
 }
 
-// shorten keeps the head and the tail of a text that has more than n characters.
+// shorten keeps the head and the tail of a text of more than n characters.
 func shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -216,5 +214,5 @@ func shorten(s string, n int) string {
 	return s[:from] + clampedNote(s[from:to]) + s[to:]
 }
 
-// Summarizer implements the interface that the guard knows summaries by.
+// Summarizer returns the summarizer; the pipeline checks whether it is strict.
 func (s *splitPoint) Summarizer() plan.Summarizer { return s.summarizer }

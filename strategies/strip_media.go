@@ -8,8 +8,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// stripMedia replaces images and other media outside the newest turns by a short
-// text each.
+// stripMedia replaces images and other media outside the newest turns with short texts.
 type stripMedia struct{ keep int64 }
 
 func newStripMedia(a *plan.Args) (plan.Strategy, error) {
@@ -64,7 +63,8 @@ func (s *stripMedia) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, err
 	return plan, nil
 }
 
-// mediaNote returns a text part that says what was left out, in the dialect of the part.
+// mediaNote returns a text part that describes the omitted media, in the dialect of the
+// part.
 func mediaNote(p chat.Part) chat.Part {
 	kind, what := "text", p.Type
 	if rest, ok := strings.CutPrefix(what, "input_"); ok {

@@ -26,7 +26,7 @@ const (
 	quoteCut      = "\n[... middle elided ...]\n"
 )
 
-// summaryText is what a summary message is made of.
+// summaryText is a parsed summary message.
 type summaryText struct {
 	body string
 	// quotes are messages of the user, oldest first.
@@ -35,11 +35,11 @@ type summaryText struct {
 	trimmed bool
 }
 
-// isSummaryText reports whether a message's text is that of a summary.
+// isSummaryText reports whether a text is that of a summary message.
 func isSummaryText(s string) bool { return strings.HasPrefix(s, summaryMarker) }
 
-// trim makes the quotations no longer than n characters in all: the oldest go, and
-// if the newest alone is too long its middle.
+// trim limits the quotations to n characters in total. It removes the oldest, and the
+// middle of the newest if it alone is too long.
 func (s *summaryText) trim(n int) {
 	total, lengths := 0, make([]int, len(s.quotes))
 	for i, q := range s.quotes {
@@ -80,8 +80,8 @@ const (
 	quoteClose = " characters ---"
 )
 
-// parseSummary reads the text of a summary message. What it cannot make out is part
-// of the body.
+// parseSummary parses the text of a summary message. Unrecognized text becomes part of the
+// body.
 func parseSummary(text string) summaryText {
 	body := strings.TrimPrefix(text, summaryMarker)
 	if i := strings.Index(body, "\n\n"+verbatimMarker+"\n"); i >= 0 {
@@ -96,7 +96,7 @@ func parseSummary(text string) summaryText {
 	return summaryText{body: strings.TrimSpace(body)}
 }
 
-// parseQuotes reads the section of quotations behind its marker.
+// parseQuotes parses the section of quotations after its marker.
 func parseQuotes(text string) (s summaryText, ok bool) {
 	head, rest, _ := strings.Cut(text, "\n")
 	s.trimmed = strings.HasSuffix(head, quotesTrimmed)
@@ -127,8 +127,8 @@ each tool that was called, and what came of it
 ## Flow
 how the conversation went, in order, in short`
 
-// summaryRequest asks for a first summary of lines, or where there is a previous
-// summary, to bring it up to date.
+// summaryRequest returns the request for a first summary of lines, or for an update of a
+// previous one.
 func summaryRequest(previous, lines string) string {
 	if previous == "" {
 		return "Summarize this conversation.\n\n<messages>\n" + lines + "\n</messages>\n\n" + summaryForm

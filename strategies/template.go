@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// template is text with placeholders in braces. Braces that are meant are doubled.
+// template is text with placeholders in braces; literal braces are doubled.
 type template []templatePart
 
 // templatePart is text, or the name of a placeholder.
@@ -14,8 +14,7 @@ type templatePart struct {
 	placeholder bool
 }
 
-// parseTemplate reads a template. Which placeholders there are is for who fills it to
-// know.
+// parseTemplate parses a template. It accepts any placeholder name.
 func parseTemplate(s string) (template, error) {
 	var out template
 	var b strings.Builder
@@ -43,7 +42,8 @@ func parseTemplate(s string) (template, error) {
 	return append(out, templatePart{text: b.String()}), nil
 }
 
-// isName reports a word of letters, digits and underscores that begins with no digit.
+// isName reports whether s is a word of letters, digits and underscores that does not begin
+// with a digit.
 func isName(s string) bool {
 	for i, r := range s {
 		if r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (i == 0 || r < '0' || r > '9') {
@@ -53,7 +53,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// fill returns the text with what value returns in the place of each placeholder.
+// fill returns the text with each placeholder replaced by its value.
 func (t template) fill(value func(placeholder string) string) string {
 	var b strings.Builder
 	for _, p := range t {

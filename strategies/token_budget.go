@@ -14,8 +14,8 @@ const (
 	reasonFallbackStrict = "token_budget_fallback_strict"
 )
 
-// tokenBudget runs strategies until the view is within a budget and drops the
-// oldest groups if it is not by then.
+// tokenBudget runs strategies until the view is within a budget, then drops the oldest
+// groups if it still is not.
 type tokenBudget struct {
 	budget    chat.Tokens
 	steps     []plan.Strategy
@@ -76,8 +76,8 @@ func (s *tokenBudget) Stage(ctx context.Context, d *pipeline.Draft, load plan.Lo
 	return nil
 }
 
-// fallback drops the oldest groups until the view is within the budget, system
-// messages only when nothing else is left.
+// fallback drops the oldest groups until the view is within the budget, system messages
+// last.
 func (s *tokenBudget) fallback(d *pipeline.Draft) {
 	t := d.Transcript()
 	system := func(i int) bool { return t.Groups()[i].Kind == chat.GroupSystem }

@@ -8,7 +8,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// toolFilter is what the tool strategies are told about single tools and sources.
+// toolFilter holds the rules of the tool strategies for single tools and sources.
 type toolFilter struct{ excludeTools, protectSources, dropSources []string }
 
 func newToolFilter(a *plan.Args) toolFilter {
@@ -20,13 +20,13 @@ func newToolFilter(a *plan.Args) toolFilter {
 	}
 }
 
-// empty: the filter lets everything through, and nothing needs to be read for it.
+// empty reports whether the filter has no rules, so that it needs no content.
 func (f *toolFilter) empty() bool {
 	return len(f.excludeTools)+len(f.protectSources)+len(f.dropSources) == 0
 }
 
-// reads returns what the filter has to know of tool call groups of which all but the
-// newest keep are older.
+// reads returns the messages that the filter needs of all tool call groups but the newest
+// keep.
 func (f *toolFilter) reads(t *plan.Transcript, keep int64) []chat.Seq {
 	if f.empty() {
 		return nil
@@ -49,8 +49,8 @@ func (f *toolFilter) reads(t *plan.Transcript, keep int64) []chat.Seq {
 	return out
 }
 
-// apply is olderToolCalls as far as the filter lets them through, and the groups that
-// go with nothing in their place.
+// apply returns the groups of olderToolCalls that pass the filter, and those to drop
+// without a replacement.
 func (f *toolFilter) apply(t *plan.Transcript, keep int64) (older, dropped []int, err error) {
 	older = olderToolCalls(t, keep)
 	if f.empty() {
@@ -104,8 +104,8 @@ func anySource(t *plan.Transcript, g chat.Group, sources []string) (bool, error)
 	return false, nil
 }
 
-// anyTool reports whether the group calls one of the tools. Results are named by the
-// call; only where there is none do they name themselves.
+// anyTool reports whether the group calls one of the tools. The name of a result counts
+// only if the group has no call.
 func anyTool(t *plan.Transcript, g chat.Group, tools []string) (bool, error) {
 	call := callsTool(t, g)
 	for k := g.Start; k < g.End && len(tools) > 0; k++ {
@@ -124,7 +124,7 @@ func anyTool(t *plan.Transcript, g chat.Group, tools []string) (bool, error) {
 	return false, nil
 }
 
-// callsTool reports whether the group has a message that makes calls.
+// callsTool reports whether the group contains a call.
 func callsTool(t *plan.Transcript, g chat.Group) bool {
 	for k := g.Start; k < g.End; k++ {
 		if plan.MakesCalls(&t.Entries[k]) {
@@ -134,14 +134,14 @@ func callsTool(t *plan.Transcript, g chat.Group) bool {
 	return false
 }
 
-// namesTool reports whether a message of a group, which makes calls or not, says
-// which tool the group is about.
+// namesTool reports whether a message names the tool of its group; call tells whether the
+// group contains a call.
 func namesTool(e *plan.Entry, call bool) bool {
 	return plan.MakesCalls(e) || !call && e.Role == chat.RoleTool
 }
 
-// named reports whether one of the names, of which any may end in *, matches s. No
-// names match everything.
+// named reports whether s matches one of the names, which may end in *. No names match
+// everything.
 func named(names []string, s string) bool {
 	return len(names) == 0 || slices.ContainsFunc(names, func(n string) bool {
 		prefix, open := strings.CutSuffix(n, "*")

@@ -10,8 +10,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// toolResult collapses all but the newest tool call groups into one message each
-// that holds their results.
+// toolResult collapses all but the newest tool call groups into one message each with their
+// results.
 type toolResult struct {
 	keep   int64
 	filter toolFilter
@@ -67,8 +67,7 @@ func (s *toolResult) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, err
 	return planned, nil
 }
 
-// resultText returns the results of a group in one line, each behind the name of the
-// tool that gave it.
+// resultText returns the results of a group in one line, each after the name of its tool.
 func resultText(t *plan.Transcript, g chat.Group) (string, error) {
 	names := map[string]string{}
 	var results []toolAnswer
@@ -98,12 +97,11 @@ func resultText(t *plan.Transcript, g chat.Group) (string, error) {
 	return b.String(), nil
 }
 
-// toolAnswer is what a tool answered to a call.
+// toolAnswer is the answer of a tool to a call.
 type toolAnswer struct{ call, text string }
 
-// collectAnswers adds the answers that a message holds to out, and the names of
-// the tools that it calls to names. Hosted tools are called and answer in parts of
-// the assistant's own message.
+// collectAnswers adds the answers in a message to out, and the names of the tools it calls
+// to names. Calls and answers of hosted tools are parts of the assistant's message.
 func collectAnswers(out []toolAnswer, names map[string]string, m *chat.Message) []toolAnswer {
 	name := func(call, tool string) {
 		if call != "" && tool != "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// Trigger says when a host that compacts inside its own loop should do so: once a
-// share of the context window is used. The zero Trigger always fires.
+// Trigger tells a host that compacts inside its own loop when to do so: once a share of the
+// context window is used. The zero Trigger always fires.
 type Trigger struct {
 	// Ratio is the share, such as 0.75; with none the trigger always fires.
 	Ratio float64
@@ -17,12 +17,11 @@ type Trigger struct {
 	Window chat.Tokens
 }
 
-// Fires reports whether to compact with this many tokens in use: at Ratio of the
-// window or above. utilization is the share in use, and known reports whether there
-// is one: there is none where the trigger fires without looking.
+// Fires reports whether to compact with the given number of tokens in use, that is, at
+// Ratio of the window or above. utilization is the share in use; known is false if the
+// trigger fires without computing it.
 //
-// A trigger knows nothing of what earlier compactions came to: it goes on firing
-// where they do not help.
+// A Trigger is stateless: it continues to fire if earlier compactions had no effect.
 func (t Trigger) Fires(used chat.Tokens) (fires bool, utilization float64, known bool) {
 	if t.Ratio <= 0 || t.Window <= 0 {
 		return true, 0, false
@@ -31,11 +30,10 @@ func (t Trigger) Fires(used chat.Tokens) (fires bool, utilization float64, known
 	return utilization >= t.Ratio, utilization, true
 }
 
-// UsedTokens adds up what a provider reported on the last call, by keys such as
-// "model:input_tokens", "model:cache_read_input_tokens", "model:output_text_tokens":
-// all input, what came from or went to a cache included, and all output. Keys that
-// break a count down once more, and keys that count something else, are left out. ok is
-// false for an empty report: estimate then.
+// UsedTokens returns the total of a provider's usage report, with keys such as
+// "model:input_tokens", "model:cache_read_input_tokens", "model:output_text_tokens": all
+// input, cached or not, and all output. Keys that break down another one, and keys of other
+// units, are ignored. ok is false for an empty report.
 func UsedTokens(usage map[string]int64) (used chat.Tokens, ok bool) {
 	for key, n := range usage {
 		tokens := strings.Contains(key, "token")
@@ -49,9 +47,9 @@ func UsedTokens(usage map[string]int64) (used chat.Tokens, ok bool) {
 	return used, len(usage) > 0
 }
 
-// EstimateTokens returns a rough count for a Trigger where there is no report yet: a quarter
-// of the characters of texts, tool names, arguments and results, at least 1. It counts
-// neither media nor what surrounds the words in a request, as Rough does.
+// EstimateTokens returns a rough count for a Trigger without a usage report: a quarter of
+// the characters of texts, tool names, arguments and results, at least 1. Unlike Rough it
+// ignores media and the structure of the request.
 func EstimateTokens(messages []chat.Message) chat.Tokens {
 	n := 0
 	for i := range messages {

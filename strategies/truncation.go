@@ -7,14 +7,14 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Names of what truncation measures.
+// The metrics of truncation.
 const (
 	metricMessages = "messages"
 	metricTokens   = "tokens"
 )
 
-// truncation drops the oldest groups once the view is larger than maxN, until it
-// is no larger than compactTo.
+// truncation drops the oldest groups of a view larger than maxN until it is no larger than
+// compactTo.
 type truncation struct {
 	maxN, compactTo int64
 	tokens          bool
@@ -52,8 +52,8 @@ func newTruncation(a *plan.Args) (plan.Strategy, error) {
 // Name implements Strategy.
 func (*truncation) Name() string { return "truncation" }
 
-// Plan implements Strategy. The group that goes may be larger than needed: groups
-// go whole.
+// Plan implements plan.Strategy. Since groups are dropped as a whole, the view may become
+// smaller than necessary.
 func (s *truncation) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	messages, tokens := t.Included()
 	size := s.size(messages, tokens)
