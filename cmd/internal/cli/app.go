@@ -22,8 +22,8 @@ import (
 	"github.com/sessionstore/compactor/worker/jobs"
 )
 
-// App is a wired installation: the store, the queue, and what plans with the
-// policy. The roles are made of it; several may run at once.
+// App holds the store, the queue and the planner that the roles share. Several roles may
+// run concurrently.
 type App struct {
 	Config   config.Config
 	Logger   *slog.Logger
@@ -32,24 +32,23 @@ type App struct {
 	Planner  *worker.Planner
 	Enqueuer *jobs.Enqueuer
 
-	limits redis.UniversalClient // holds the limits of models; nil where none are configured
+	limits redis.UniversalClient // for rate limits of models; nil if no model is configured
 }
 
-// AppOptions say how an App is opened.
+// AppOptions configures NewApp.
 type AppOptions struct {
 	// Wait is how long to wait for Postgres; 0 tries once.
 	Wait time.Duration
-	// Migrate applies pending migrations; else they are an error.
+	// Migrate applies pending migrations; without it they are an error.
 	Migrate bool
 	// Registry holds the strategies that policies may name.
 	Registry *plan.Registry
-	// Environ is where the keys of models are, in the form of os.Environ.
+	// Environ holds the API keys of models, in the form of os.Environ.
 	Environ []string
 }
 
-// NewApp waits for Postgres, checks that the schema is up to date, and wires
-// everything. It opens no connection to Redis: what needs it waits for it. The
-// caller closes the App.
+// NewApp waits for Postgres, checks that the schema is up to date, and returns an App that
+// the caller closes. It does not connect to Redis; the roles wait for it.
 func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOptions) (*App, error) {
 	if err := c.Require("database.url", "redis.url"); err != nil {
 		return nil, &exitError{exitUsage, err}
@@ -81,8 +80,8 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 	return app, nil
 }
 
-// openModels gives the planner the configured models, with limits and cooldowns that
-// all workers share.
+// openModels sets the planner's model client, with rate limits and cooldowns shared by all
+// workers.
 func (a *App) openModels(environ []string) error {
 	if len(a.Config.LLM.Models) == 0 {
 		return nil
@@ -97,7 +96,7 @@ func (a *App) openModels(environ []string) error {
 	return err
 }
 
-// Close closes the connections. The roles have ended before.
+// Close closes the connections. All roles must have ended.
 func (a *App) Close() error {
 	err := a.Enqueuer.Close()
 	if a.limits != nil {
@@ -107,26 +106,26 @@ func (a *App) Close() error {
 	return err
 }
 
-// Worker makes the worker role.
+// Worker returns a worker with the configured settings.
 func (a *App) Worker() *worker.Worker {
 	c := a.Config.Worker
 	c.Logger = a.Logger
 	return worker.New(a.Store, a.Planner, c)
 }
 
-// WorkerRole runs a worker until its context is over.
+// WorkerRole returns the role that runs a worker.
 func (a *App) WorkerRole() Role {
 	return Role{"worker", func(ctx context.Context) error { return a.Worker().Run(ctx, a.Redis) }}
 }
 
-// Scheduler makes the scheduler role.
+// Scheduler returns a scheduler with the configured settings.
 func (a *App) Scheduler() (*scheduler.Scheduler, error) {
 	c := a.Config.Scheduler
 	c.Policy, c.Models, c.Window, c.Logger = a.Config.Policy, tokens.Models(), tokens.Window, a.Logger
 	return scheduler.New(a.Store, a.Enqueuer, c)
 }
 
-// SchedulerRole runs a scheduler until its context is over.
+// SchedulerRole returns the role that runs a scheduler.
 func (a *App) SchedulerRole() (Role, error) {
 	s, err := a.Scheduler()
 	if err != nil {
@@ -135,12 +134,12 @@ func (a *App) SchedulerRole() (Role, error) {
 	return Role{"scheduler", s.Run}, nil
 }
 
-// StoreConfig returns what the configuration says of the store.
+// StoreConfig returns the store's part of the configuration.
 func StoreConfig(c config.Config) store.Config {
 	return store.Config{URL: c.Database.URL.Reveal(), Schema: c.Database.Schema, MaxConns: c.PoolSize()}
 }
 
-// NewPlanner plans by the configured policy with the strategies of a registry.
+// NewPlanner returns a planner with the configured policy and a registry of strategies.
 func NewPlanner(c config.Config, registry *plan.Registry) *worker.Planner {
 	return &worker.Planner{
 		Policy: c.Policy, Registry: registry, Window: tokens.Window,
@@ -148,7 +147,7 @@ func NewPlanner(c config.Config, registry *plan.Registry) *worker.Planner {
 	}
 }
 
-// ParseRedis returns where the queue is.
+// ParseRedis parses redis.url.
 func ParseRedis(c config.Config) (asynq.RedisConnOpt, error) {
 	o, err := asynq.ParseRedisURI(c.Redis.URL.Reveal())
 	if err != nil {
@@ -157,7 +156,7 @@ func ParseRedis(c config.Config) (asynq.RedisConnOpt, error) {
 	return o, nil
 }
 
-// ensureMigrated applies what is pending, or names it.
+// ensureMigrated applies pending migrations if apply is set; otherwise they are an error.
 func ensureMigrated(ctx context.Context, c config.Config, logger *slog.Logger, apply bool) error {
 	if apply {
 		done, err := migrations.Up(ctx, c.Database.URL.Reveal(), c.Database.Schema)
@@ -184,13 +183,13 @@ func ensureMigrated(ctx context.Context, c config.Config, logger *slog.Logger, a
 }
 
 const (
-	waitAttempt  = 5 * time.Second        // one attempt to connect
-	waitPause    = 500 * time.Millisecond // between two
+	waitAttempt  = 5 * time.Second        // timeout of one attempt to connect
+	waitPause    = 500 * time.Millisecond // between attempts
 	waitLogEvery = 5 * time.Second
 )
 
-// waitForPostgres tries until it works, for at most limit, and says in the log that
-// it is waiting. An error about the settings ends it at once.
+// waitForPostgres calls try until it succeeds, for at most limit, and logs that it is
+// waiting. An invalid setting is returned at once.
 func waitForPostgres(ctx context.Context, logger *slog.Logger, limit time.Duration, try func(context.Context) error) error {
 	start := time.Now()
 	var logged time.Time
@@ -201,7 +200,7 @@ func waitForPostgres(ctx context.Context, logger *slog.Logger, limit time.Durati
 		var exit *exitError
 		switch {
 		case err == nil && !logged.IsZero():
-			logger.InfoContext(ctx, "found postgres", "waited", time.Since(start).Round(time.Millisecond))
+			logger.InfoContext(ctx, "connected to postgres", "waited", time.Since(start).Round(time.Millisecond))
 			return nil
 		case err == nil:
 			return nil
@@ -225,15 +224,15 @@ func waitForPostgres(ctx context.Context, logger *slog.Logger, limit time.Durati
 	}
 }
 
-// Role is a part of the system that works until its context is over.
+// Role is a part of the system that runs until its context is cancelled.
 type Role struct {
 	Name string
 	Run  func(ctx context.Context) error
 }
 
-// RunRoles runs roles until ctx is over or one of them ends, and then stops them
-// one by one in the order given, each before the next: first what makes work, then
-// what does it. It returns the first error of a role.
+// RunRoles runs roles until ctx is cancelled or one of them ends. It then stops them one
+// after the other in the given order, so that callers list producers of work before its
+// consumers. It returns the first error of a role.
 func RunRoles(ctx context.Context, roles ...Role) error {
 	type end struct {
 		role int
@@ -243,7 +242,7 @@ func RunRoles(ctx context.Context, roles ...Role) error {
 	stops := make([]context.CancelFunc, len(roles))
 	done := make([]chan struct{}, len(roles))
 	for i, r := range roles {
-		// Not ended by ctx: the order is this function's.
+		// Detached from ctx, as this function stops the roles in order.
 		own, stop := context.WithCancel(context.WithoutCancel(ctx))
 		stops[i], done[i] = stop, make(chan struct{})
 		go func() {
@@ -269,7 +268,7 @@ func RunRoles(ctx context.Context, roles ...Role) error {
 		left--
 		keep(e)
 		if e.err == nil && ctx.Err() == nil {
-			first = fmt.Errorf("%s ended by itself", roles[e.role].Name)
+			first = fmt.Errorf("%s ended unexpectedly", roles[e.role].Name)
 		}
 	}
 	for i := range roles {

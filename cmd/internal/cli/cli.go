@@ -2,8 +2,8 @@
 // fields are its flags and whose Help is its documentation. It wires the other
 // packages together and turns their errors into lines and exit codes.
 //
-// It holds no logic of compaction. Main takes everything it needs as arguments,
-// so that a test is a call of it.
+// It holds no compaction logic. Main takes all of its dependencies as arguments, so that
+// tests call it directly.
 package cli
 
 import (
@@ -23,48 +23,48 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// grammar is the command line: kong makes the parser and the help of it.
+// grammar declares the command line; kong derives the parser and the help from it.
 type grammar struct {
 	globals
 
 	Serve     serveCmd     `cmd:"" group:"Roles:" help:"Run all roles in one process: scheduler and worker."`
-	Worker    workerCmd    `cmd:"" group:"Roles:" help:"Run a worker: it takes runs from the queue and carries them out."`
-	Scheduler schedulerCmd `cmd:"" group:"Roles:" help:"Run a scheduler: sweeps, events, and the search for lost work."`
+	Worker    workerCmd    `cmd:"" group:"Roles:" help:"Run a worker, which takes runs from the queue and executes them."`
+	Scheduler schedulerCmd `cmd:"" group:"Roles:" help:"Run a scheduler: sweeps, event runs and recovery of lost work."`
 
 	Migrate migrateCmd `cmd:"" group:"Database:" help:"Create or update the tables, or show which migrations are applied."`
 	Import  importCmd  `cmd:"" group:"Database:" help:"Import histories from files or from a table of another database."`
 	Export  exportCmd  `cmd:"" group:"Database:" help:"Write sessions to a file, in any of the formats that import reads."`
-	Doctor  doctorCmd  `cmd:"" group:"Database:" help:"Check connections, settings, and the invariants over the data."`
+	Doctor  doctorCmd  `cmd:"" group:"Database:" help:"Check connections, settings and the invariants of the data."`
 
-	Sessions sessionsCmd `cmd:"" group:"Sessions:" help:"List sessions with their size and what is due."`
-	View     viewCmd     `cmd:"" group:"Sessions:" help:"Show what the model gets of a session, and why not the rest."`
+	Sessions sessionsCmd `cmd:"" group:"Sessions:" help:"List sessions with their size and whether they are due."`
+	View     viewCmd     `cmd:"" group:"Sessions:" help:"Show the view of a session, and why messages are excluded."`
 	Compact  compactCmd  `cmd:"" group:"Sessions:" help:"Compact one session now."`
-	Summary  summaryCmd  `cmd:"" group:"Sessions:" help:"Show a summary and how it came about, or what it stands for."`
-	Undo     undoCmd     `cmd:"" group:"Sessions:" help:"Take a run back."`
+	Summary  summaryCmd  `cmd:"" group:"Sessions:" help:"Show a summary and its provenance, or the messages it covers."`
+	Undo     undoCmd     `cmd:"" group:"Sessions:" help:"Undo a run."`
 	Runs     runsCmd     `cmd:"" group:"Sessions:" help:"List runs, newest first, or show one of them."`
-	Pin      pinCmd      `cmd:"" group:"Sessions:" help:"Keep a message in the view whatever runs want."`
-	Unpin    unpinCmd    `cmd:"" group:"Sessions:" help:"Let runs decide about a pinned message again."`
+	Pin      pinCmd      `cmd:"" group:"Sessions:" help:"Keep a message in the view."`
+	Unpin    unpinCmd    `cmd:"" group:"Sessions:" help:"Remove the pin of a message."`
 
-	CompactFile compactFileCmd `cmd:"" group:"Files:" help:"Compact the sessions of a file, without any server."`
+	CompactFile compactFileCmd `cmd:"" group:"Files:" help:"Compact the sessions of a file, without a server."`
 	Trajectory  trajectoryCmd  `cmd:"" group:"Files:" help:"Compress recorded runs of agents (ShareGPT files) to a token target."`
 
 	devCommands
-	Config  configCmd  `cmd:"" group:"Other:" help:"Show the configuration, or an example of it."`
+	Config  configCmd  `cmd:"" group:"Other:" help:"Show the configuration, or write an example file."`
 	Version versionCmd `cmd:"" group:"Other:" help:"Show the version of this binary."`
 }
 
-const description = `Keeps stored LLM conversations within the context window without losing a word.
+const description = `Keeps stored LLM conversations within the context window without deleting messages.
 
-Settings come from --config, the environment (DATABASE_URL, REDIS_URL, COMPACTOR_<SECTION>_<KEY>) and flags; every setting of the configuration file has a flag (database.max_conns: --database-max-conns). "compactor config print" shows what is in force.
+Settings come from --config, the environment (DATABASE_URL, REDIS_URL, COMPACTOR_<SECTION>_<KEY>) and flags; every setting of the configuration file has a flag (database.max_conns: --database-max-conns). "compactor config print" shows the effective settings.
 
 Exit codes:
 
     0    done
     1    internal error, or a server that could not be reached
-    2    wrong usage, configuration or input
+    2    invalid usage, configuration or input
     3    the session, run or message does not exist
     4    refused: stale, in use, or not applicable
-    5    doctor found something wrong
+    5    a check of doctor failed
     130  interrupted`
 
 // Help returns the text under the usage line.
@@ -75,7 +75,7 @@ type exited int
 
 // Main runs the command that args name (without the program) and returns the exit
 // code. environ has the form of os.Environ; registry holds the strategies that
-// policies and flags may name. A cancelled ctx ends the command in order.
+// policies and flags may name. Cancelling ctx stops the command gracefully.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string, registry *plan.Registry) int {
 	return run(ctx, args, &Env{
 		Stdin: os.Stdin, Out: term.Detect(stdout, environ), Err: term.Detect(stderr, environ), Environ: environ, Registry: registry, now: time.Now,
@@ -92,7 +92,7 @@ func run(ctx context.Context, args []string, e *Env) (code int) {
 			code = int(c)
 		}
 	}()
-	// What go-redis would print by itself comes back as errors, too.
+	// go-redis also returns the errors that it would log.
 	logging.Disable()
 	var g grammar
 	g.Settings = kong.Plugins{settingFlags()}
@@ -120,7 +120,7 @@ func run(ctx context.Context, args []string, e *Env) (code int) {
 	return e.fail(ctx, parsed.Run(e))
 }
 
-// usageError names what was wrong with the command line and where help is.
+// usageError adds the command whose help to consult to an error of the parser.
 func usageError(err error) error {
 	command := "compactor"
 	var parse *kong.ParseError

@@ -18,16 +18,16 @@ import (
 	"github.com/sessionstore/compactor/worker/jobs"
 )
 
-// compactCmd asks for a run of one session and waits for it.
+// compactCmd requests a run of one session and waits for it.
 type compactCmd struct {
 	Session     string        `arg:"" help:"The session."`
-	From        string        `enum:"log,view," default:"" placeholder:"log|view" help:"Plan over the whole log as if nothing were in force (the default), or over the present view (log, view)."`
-	Strategy    []string      `sep:"none" placeholder:"NAME[:P=V,…]" help:"Run this strategy in place of the policy's pipeline; repeatable, in order."`
-	Focus       string        `placeholder:"TEXT" help:"What a summary should keep."`
-	DryRun      bool          `help:"Plan and record, and change nothing."`
-	AllowGrowth bool          `help:"Apply the result even if it gains nothing."`
+	From        string        `enum:"log,view," default:"" placeholder:"log|view" help:"Plan over the whole log, ignoring earlier runs (the default), or over the current view (log, view)."`
+	Strategy    []string      `sep:"none" placeholder:"NAME[:P=V,…]" help:"Run this strategy instead of the policy's pipeline; repeatable, in order."`
+	Focus       string        `placeholder:"TEXT" help:"Topic that a summary should keep."`
+	DryRun      bool          `help:"Plan and record the run, but change nothing."`
+	AllowGrowth bool          `help:"Apply the result even if the view grows."`
 	Wait        bool          `default:"true" negatable:"" help:"Wait for the run to end."`
-	Timeout     time.Duration `default:"60s" help:"Wait this long at most."`
+	Timeout     time.Duration `default:"60s" help:"Maximum time to wait."`
 
 	registry *plan.Registry // for Help
 }
@@ -35,7 +35,7 @@ type compactCmd struct {
 // Help documents the command.
 func (c *compactCmd) Help() string {
 	var b strings.Builder
-	b.WriteString("A worker has to run for anything to happen; without one the run stays queued.\n\n")
+	b.WriteString("A worker must be running; without one the run stays queued.\n\n")
 	writeStrategyHelp(&b, c.registry)
 	b.WriteString(`
 Examples:
@@ -68,7 +68,7 @@ func (c *compactCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	e.ring(ctx, cfg, run)
+	e.enqueue(ctx, cfg, run)
 	row := store.RunRow{ID: run, Session: c.Session, Tenant: cfg.Tenant, Status: "queued"}
 	if c.Wait {
 		if row, err = awaitRun(ctx, st, run, c.Timeout); err != nil {
@@ -78,11 +78,11 @@ func (c *compactCmd) Run(ctx context.Context, e *Env) error {
 	return c.report(e, row)
 }
 
-// ring puts the run's task into the queue at once. Without Redis the scheduler
-// does so when it is back.
-func (e *Env) ring(ctx context.Context, cfg config.Config, run store.RunID) {
+// enqueue enqueues the run's task. Without Redis the run stays queued in Postgres, and
+// the scheduler enqueues it later.
+func (e *Env) enqueue(ctx context.Context, cfg config.Config, run store.RunID) {
 	if cfg.Redis.URL == "" {
-		e.note("no Redis is configured (--redis-url): the scheduler rings for run %d", run)
+		e.note("no Redis is configured (--redis-url): the scheduler will enqueue run %d", run)
 		return
 	}
 	redis, err := ParseRedis(cfg)
@@ -94,14 +94,14 @@ func (e *Env) ring(ctx context.Context, cfg config.Config, run store.RunID) {
 		err = queue.Enqueue(ctx, run, 1, store.TriggerOperator)
 	}
 	if err != nil {
-		e.note("%s", e.scrub(fmt.Sprintf("Redis could not be reached (%v): run %d is queued in Postgres, the scheduler rings for it when Redis is back", err, run)))
+		e.note("%s", e.scrub(fmt.Sprintf("Redis could not be reached (%v): run %d is queued in Postgres, the scheduler enqueues it when Redis is back", err, run)))
 	}
 }
 
-// runEnded reports whether nothing more happens to a run.
+// runEnded reports whether a run has reached its final status.
 func runEnded(r store.RunRow) bool { return r.Status != "queued" && r.Status != "running" }
 
-// awaitRun polls a run until it has ended, or for timeout; then it is as it is by then.
+// awaitRun polls a run until it has ended or timeout has passed, and returns its last state.
 func awaitRun(ctx context.Context, st *store.Store, run store.RunID, timeout time.Duration) (store.RunRow, error) {
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -117,7 +117,7 @@ func awaitRun(ctx context.Context, st *store.Store, run store.RunID, timeout tim
 	}
 }
 
-// report says what became of the run.
+// report writes the result of the run and returns an error if it failed or was refused.
 func (c *compactCmd) report(e *Env, r store.RunRow) error {
 	ended := runEnded(r)
 	if e.JSON {
@@ -136,7 +136,7 @@ func (c *compactCmd) report(e *Env, r store.RunRow) error {
 		if r.Status == "running" {
 			state = "running"
 		}
-		return fmt.Errorf("run %d is still %s after %s; it goes on by itself, `compactor runs --run %d` shows it", r.ID, state, c.Timeout, r.ID)
+		return fmt.Errorf("run %d is still %s after %s; it continues in the background, `compactor runs --run %d` shows it", r.ID, state, c.Timeout, r.ID)
 	}
 	if !e.JSON {
 		if err := printRun(e, r); err != nil {
@@ -147,9 +147,9 @@ func (c *compactCmd) report(e *Env, r store.RunRow) error {
 	case r.Status == "failed":
 		return fmt.Errorf("run %d failed: %s", r.ID, failureOf(r))
 	case r.Outcome == worker.OutcomeWouldGrow:
-		hint := "--allow-growth applies it all the same"
+		hint := "--allow-growth applies it anyway"
 		if c.From != "view" {
-			hint = "--from view plans over the present view, " + hint
+			hint = "--from view plans over the current view, " + hint
 		}
 		return &exitError{exitRefused, fmt.Errorf("run %d changed nothing: the view would have grown; %s", r.ID, hint)}
 	}
@@ -163,40 +163,40 @@ func failureOf(r store.RunRow) string {
 	return r.Outcome
 }
 
-// outcomeText says what an outcome means.
+// outcomeText returns a sentence that explains the outcome of a run.
 func outcomeText(r store.RunRow) string {
 	switch r.Outcome {
 	case worker.OutcomeApplied:
 		return "compacted, within the target"
 	case worker.OutcomeRepaired:
-		return "the view was not valid, and is now"
+		return "the view was invalid and has been repaired"
 	case worker.OutcomeAboveTarget:
-		return "compacted, but what has to stay is more than the target"
+		return "compacted, but the messages that must stay exceed the target"
 	case worker.OutcomeFloorAboveTrigger:
-		return "what has to stay is above the start: only new messages can change that"
+		return "the messages that must stay exceed the start: only new messages can change that"
 	case worker.OutcomeNoSummary:
 		if r.Status == "applied" {
-			return "still above the start: a summary was wanted and not had, the steps say why"
+			return "still above the start: no summary could be produced, see the steps"
 		}
-		return "nothing changed: a summary was wanted and not had, the steps say why"
+		return "nothing changed: no summary could be produced, see the steps"
 	case worker.OutcomeIneffective:
 		return "nothing changed: too little to gain"
 	case worker.OutcomeBelowThreshold:
-		return "nothing changed: not over its start"
+		return "nothing changed: not above the start"
 	case worker.OutcomeNothingToCompact:
 		return "nothing to compact"
 	case worker.OutcomeUnchanged:
 		return "nothing changed since the last decision"
 	case worker.OutcomeWaitingAfterUndo:
-		return "undone by an operator; waits for a new message"
+		return "undone by an operator; waiting for a new message"
 	case worker.OutcomeCooldown:
-		return "too soon after a run that gained too little, or got no summary"
+		return "too soon after a run that gained too little or got no summary"
 	case worker.OutcomeWouldGrow:
 		return "nothing changed: the view would have become larger"
 	case worker.OutcomeDryRun:
 		return "planned only, nothing changed"
 	case "undone":
-		return fmt.Sprintf("run %d was taken back", r.Undoes)
+		return fmt.Sprintf("run %d was undone", r.Undoes)
 	case "replaced":
 		return "the application replaced the view"
 	case "":
@@ -208,7 +208,7 @@ func outcomeText(r store.RunRow) string {
 	return ""
 }
 
-// printRun shows one run.
+// printRun writes one run and its steps.
 func printRun(e *Env, r store.RunRow) error {
 	style := e.Out.Style()
 	code, as := r.Outcome, style.Green
@@ -247,8 +247,8 @@ func printRun(e *Env, r store.RunRow) error {
 	return writeSteps(e, runSteps(r))
 }
 
-// writeSteps shows what each step did to what is in the view, and how much there was
-// to look at.
+// writeSteps writes the counts of the view before and after each step, and the totals
+// where more than the view was considered.
 func writeSteps(e *Env, steps []pipeline.Step) error {
 	if len(steps) == 0 {
 		return nil
@@ -277,10 +277,10 @@ func writeSteps(e *Env, steps []pipeline.Step) error {
 	}
 	for i, s := range steps {
 		switch {
-		case s.Err != nil: // it is our own
+		case s.Err != nil: // holds no message content
 			e.say("step %d: %s", i+1, term.Clean(s.Err.Error()))
 		case s.Discarded != "":
-			e.say("step %d: nothing of what the steps before want was done: no valid view could hold it", i+1)
+			e.say("step %d: the changes of the previous steps were discarded: they allow no valid view", i+1)
 		case s.NoSummary != "":
 			e.say("step %d: no summary: %s", i+1, term.Clean(s.NoSummary))
 		default:
@@ -292,7 +292,7 @@ func writeSteps(e *Env, steps []pipeline.Step) error {
 	return nil
 }
 
-// stepReport returns how the summary of a step came about, nil where it wanted none.
+// stepReport returns the summary report of a step, nil if the step has none.
 func stepReport(s pipeline.Step) *summary.Report {
 	switch r := s.Summary.(type) {
 	case nil:
@@ -300,7 +300,7 @@ func stepReport(s pipeline.Step) *summary.Report {
 	case *summary.Report:
 		return r
 	}
-	var out summary.Report // it comes from the ledger
+	var out summary.Report // the step was read from the database
 	raw, err := json.Marshal(s.Summary)
 	if err != nil || json.Unmarshal(raw, &out) != nil {
 		return nil
@@ -312,7 +312,7 @@ func sessionName(r store.RunRow) string {
 	return store.Key{Tenant: r.Tenant, Session: r.Session}.String()
 }
 
-// runSteps returns the steps of a run's pipeline, as the worker wrote them.
+// runSteps decodes the pipeline steps that the worker recorded.
 func runSteps(r store.RunRow) []pipeline.Step {
 	var steps []pipeline.Step
 	if json.Unmarshal(r.Steps, &steps) != nil {
@@ -321,7 +321,7 @@ func runSteps(r store.RunRow) []pipeline.Step {
 	return steps
 }
 
-// change is "before → after".
+// change formats "before → after".
 func change(before, after int64) string {
 	if before == after {
 		return term.Count(before) + " (unchanged)"

@@ -24,22 +24,22 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// compactFileCmd compacts a file without any server.
+// compactFileCmd implements `compactor compact-file`.
 type compactFileCmd struct {
 	In          string   `arg:"" help:"JSONL or JSON file; - is standard input."`
-	Strategy    []string `sep:"none" xor:"how" placeholder:"NAME[:P=V,…]" help:"Run this strategy in place of a policy's pipeline; repeatable, in order."`
-	Policy      string   `xor:"how" placeholder:"PRESET|FILE" help:"Policy: a preset's name, or a configuration file; else the one that is configured."`
-	Format      string   `default:"auto" placeholder:"NAME" help:"Format of the file, else found by its content: ${formats}."`
-	To          string   `placeholder:"NAME" help:"Format of --out, chat unless given: ${formats}."`
-	Model       string   `placeholder:"NAME" help:"Model of sessions that name none: its tokenizer and its window."`
-	Pin         []string `sep:"none" placeholder:"ID" help:"Keep the message with this id, verbatim; repeatable."`
-	AllowGrowth bool     `help:"Keep a result that has more tokens than before."`
-	Explain     bool     `help:"Say what the policy comes to, and name every message that is out."`
-	Full        bool     `help:"Show whole texts."`
-	Out         string   `short:"o" aliases:"output" placeholder:"FILE" help:"Write the view to this file, in place of showing it. It appears when it is complete."`
+	Strategy    []string `sep:"none" xor:"how" placeholder:"NAME[:P=V,…]" help:"Run this strategy instead of a policy's pipeline; repeatable, in order."`
+	Policy      string   `xor:"how" placeholder:"PRESET|FILE" help:"Policy: the name of a preset or a configuration file; default: the configured policy."`
+	Format      string   `default:"auto" placeholder:"NAME" help:"Format of the file: auto (by its content), ${formats}."`
+	To          string   `placeholder:"NAME" help:"Format of --out, default chat: ${formats}."`
+	Model       string   `placeholder:"NAME" help:"Model of sessions that name none; selects the tokenizer and the window."`
+	Pin         []string `sep:"none" placeholder:"ID" help:"Keep the message with this id unchanged; repeatable."`
+	AllowGrowth bool     `help:"Apply the result even if the view grows."`
+	Explain     bool     `help:"Explain the policy's limits and list every excluded message."`
+	Full        bool     `help:"Show full texts."`
+	Out         string   `short:"o" aliases:"output" placeholder:"FILE" help:"Write the view to this file instead of showing it. The file is created once it is complete."`
 
 	steps  []policy.Step   // --strategy
-	pinned map[string]bool // ids that messages have
+	pinned map[string]bool // ids of all messages, to report unknown --pin
 	models summary.Model
 
 	registry *plan.Registry
@@ -48,7 +48,7 @@ type compactFileCmd struct {
 // Help documents the command.
 func (c *compactFileCmd) Help() string {
 	var b strings.Builder
-	b.WriteString(`Needs no server and stores nothing; strategies that summarize ask the models of the configuration, if there are any. A file is recognized by its content; message n of a session has seq n, and what a strategy writes has the seqs behind them. With a policy the pipeline stops at its target, whether or not the session is over its start; with --strategy exactly these run.
+	b.WriteString(`Needs no server and stores nothing; strategies that summarize call the configured models, if any. Message n of a session has seq n; messages that strategies write have the seqs after them. With a policy the pipeline stops at the target, whether or not the session is above the start; with --strategy all given strategies run.
 
 Presets:
 
@@ -68,15 +68,15 @@ Examples:
 	return b.String()
 }
 
-// Validate is called by the parser.
+// Validate checks the flags; the parser calls it.
 func (c *compactFileCmd) Validate() error {
 	if c.To != "" && c.Out == "" {
-		return errors.New("--to: goes with --out")
+		return errors.New("--to: requires --out")
 	}
 	return nil
 }
 
-// fileJSON is a compacted session as scripts get it.
+// fileJSON is the JSON form of a compacted session.
 type fileJSON struct {
 	Session  string         `json:"session"`
 	Model    string         `json:"model,omitempty"`
@@ -86,13 +86,13 @@ type fileJSON struct {
 	Steps    []stepJSON     `json:"steps,omitempty"`
 	Repaired map[string]int `json:"repaired,omitempty"`
 	Explain  []string       `json:"explain,omitempty"`
-	// Other counts what the file holds beside messages.
+	// Other counts the records of the file that are not messages, by kind.
 	Other    map[string]int `json:"other,omitempty"`
 	View     []viewedJSON   `json:"view"`
 	Excluded []excludedJSON `json:"excluded"`
 }
 
-// viewedJSON is a message of the view.
+// viewedJSON is the JSON form of a message in the view.
 type viewedJSON struct {
 	Seq       chat.Seq        `json:"seq"`
 	Kind      chat.Kind       `json:"kind"`
@@ -102,7 +102,7 @@ type viewedJSON struct {
 	Message   json.RawMessage `json:"message"`
 }
 
-// excludedJSON is a message out of it.
+// excludedJSON is the JSON form of a message outside the view.
 type excludedJSON struct {
 	Seq    chat.Seq    `json:"seq"`
 	ID     string      `json:"id,omitempty"`
@@ -180,7 +180,7 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 		}
 		f.name = name
 		if len(s.Report.Other) > 0 && !e.JSON {
-			e.note("%s: not messages of their own: %s", term.Clean(name), listCounts(s.Report.Other))
+			e.note("%s: records that are not messages: %s", term.Clean(name), listCounts(s.Report.Other))
 		}
 		if target != nil {
 			s.Messages = f.conversation.View()
@@ -214,14 +214,14 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	}
 	switch {
 	case len(sessions) == 0:
-		return wrong("%s: no session in it", c.In)
+		return wrong("%s: the file holds no session", c.In)
 	case e.JSON:
 		return term.JSON(e.Out.W, map[string]any{"sessions": sessions})
 	}
 	return nil
 }
 
-// config returns the configuration with the policy that was asked for.
+// config returns the configuration with the policy of --policy.
 func (c *compactFileCmd) config(e *Env) (config.Config, error) {
 	preset, err := policy.PresetNamed(c.Policy)
 	switch {
@@ -237,7 +237,7 @@ func (c *compactFileCmd) config(e *Env) (config.Config, error) {
 	e.flags["policy.preset"] = c.Policy
 	cfg, err := e.Config()
 	if _, given := e.flags["policy.pipeline"]; !given {
-		// Asked for by name, it goes before the pipeline of a configuration file.
+		// A preset given by name takes precedence over the pipeline of a file.
 		cfg.Policy.Pipeline = preset.Over(cfg.Policy).Pipeline
 	}
 	return cfg, err
@@ -251,7 +251,7 @@ func (c *compactFileCmd) open(ctx context.Context, e *Env) (io.ReadCloser, error
 	return files[0].in, nil
 }
 
-// compactedFile is what became of a session.
+// compactedFile is a session of the file and the result of its compaction.
 type compactedFile struct {
 	name         string // the session's id, or its place in the file
 	session      chat.Session
@@ -281,7 +281,7 @@ func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.
 	return f, err
 }
 
-// pipeline returns what is run on a session of a model, and its explanation.
+// pipeline builds the pipeline for a session of a model, and its explanation.
 func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p pipeline.Pipeline, writers strategies.Writers, explain []string, err error) {
 	pol := cfg.Policy
 	limits := pol.Limits(model, tokens.Window)
@@ -305,7 +305,7 @@ func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p pipeline.P
 		return p, nil, nil, &exitError{exitUsage, err}
 	}
 	if named {
-		p.Target = 0 // exactly these steps
+		p.Target = 0 // run all of the given steps
 	}
 	return p, writers, explain, nil
 }
@@ -335,7 +335,7 @@ func (f *compactedFile) json() fileJSON {
 	return out
 }
 
-// stored returns the view as messages that can be shown.
+// stored returns the view in the form that writeMessages takes.
 func (f *compactedFile) stored() []store.Stored {
 	covers := map[chat.Seq]chat.Ranges{}
 	for _, w := range f.report.Written {

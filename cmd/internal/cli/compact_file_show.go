@@ -9,7 +9,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// print shows a session as people read it.
+// print writes a compacted session as text.
 func (c *compactFileCmd) print(e *Env, f *compactedFile) error {
 	r := &f.report
 	style := e.Out.Style()
@@ -28,14 +28,14 @@ func (c *compactFileCmd) print(e *Env, f *compactedFile) error {
 	}
 	switch {
 	case r.Grew:
-		e.say("nothing changed: the view would have become larger; --allow-growth keeps it all the same")
+		e.say("nothing changed: the view would have become larger; --allow-growth applies it anyway")
 	case !r.Changed() && f.target > 0 && a.IncludedTokens <= f.target:
-		e.say("nothing to do: the view is within the policy's target of %s tokens (--start with --target gives another)", term.Count(f.target))
+		e.say("nothing to do: the view is within the policy's target of %s tokens (change it with --start and --target)", term.Count(f.target))
 	case !r.Changed():
 		e.say("nothing to compact")
 	}
 	for _, x := range r.Repairs {
-		e.say("mended: %s in %s", x.Reason, term.Plural(x.Messages, "message", "messages"))
+		e.say("repaired: %s in %s", x.Reason, term.Plural(x.Messages, "message", "messages"))
 	}
 	if err := writeSteps(e, r.Steps); err != nil {
 		return err
@@ -54,16 +54,16 @@ func (c *compactFileCmd) print(e *Env, f *compactedFile) error {
 	return f.excludedByReason(e)
 }
 
-// eachExcluded names every message that is out.
+// eachExcluded lists every excluded message.
 func (f *compactedFile) eachExcluded(e *Env) error {
-	t := e.Out.Table(term.Num("OUT"), term.Text("ROLE"), term.Num("TOKENS"), term.Text("REASON"), term.Text("IN ITS PLACE"), term.Text("ID"))
+	t := e.Out.Table(term.Num("OUT"), term.Text("ROLE"), term.Num("TOKENS"), term.Text("REASON"), term.Text("REPLACED BY"), term.Text("ID"))
 	for _, x := range f.report.Excluded {
 		t.Row(int64(x.Seq), term.Clean(string(x.Role)), int64(x.Tokens), x.Reason, inPlace(x.By), term.Clean(x.ID))
 	}
 	return t.Write()
 }
 
-// excludedByReason puts those together that are out for one reason.
+// excludedByReason lists the excluded messages by reason and replacement.
 func (f *compactedFile) excludedByReason(e *Env) error {
 	type key struct {
 		reason string
@@ -87,7 +87,7 @@ func (f *compactedFile) excludedByReason(e *Env) error {
 		s.tokens += x.Tokens
 		s.seqs = append(s.seqs, chat.Range{Lo: x.Seq, Hi: x.Seq + 1})
 	}
-	t := e.Out.Table(term.Text("OUT FOR"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Text("SEQS"), term.Text("IN THEIR PLACE"))
+	t := e.Out.Table(term.Text("OUT FOR"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Text("SEQS"), term.Text("REPLACED BY"))
 	for _, k := range order {
 		s := sums[k]
 		t.Row(k.reason, s.messages, int64(s.tokens), seqText(chat.Ranges{}.Union(s.seqs)), inPlace(k.by))
@@ -102,7 +102,7 @@ func inPlace(by chat.Seq) string {
 	return fmt.Sprintf("message %d", by)
 }
 
-// seqText returns a set of seqs as people read it: "4-5, 8".
+// seqText formats a set of seqs, such as "4-5, 8".
 func seqText(r chat.Ranges) string {
 	parts := make([]string, len(r))
 	for i, x := range r {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -164,7 +165,7 @@ func TestCompactFileNamesAllFaultsBeforeItReads(t *testing.T) {
 	if n := strings.Count(r.stderr, "\n"); n != 3 {
 		t.Errorf("%d faults:\n%s", n, r.stderr)
 	}
-	invoke(t, nil, "compact-file", "x", "--to=codex").want(t, exitUsage, "--to: goes with --out")
+	invoke(t, nil, "compact-file", "x", "--to=codex").want(t, exitUsage, "--to: requires --out")
 }
 
 func TestCompactFileInventsNoID(t *testing.T) {
@@ -204,7 +205,7 @@ func TestStandardInputIsInterruptible(t *testing.T) {
 		_, _ = io.WriteString(w, `{"messages":[`)
 		cancel()
 	}()
-	e := &Env{Stdin: in, Out: discard(), Err: discard(), Environ: []string{"HOME=" + t.TempDir()}, now: time.Now}
+	e := &Env{Stdin: in, Out: discard(), Err: discard(), Environ: []string{"HOME=" + t.TempDir()}, Registry: strategies.Builtin(), now: time.Now}
 	if code := run(ctx, []string{"compact-file", "-"}, e); code != exitInterrupted {
 		t.Errorf("exit code %d", code)
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// configCmd shows the configuration.
+// configCmd groups the commands about the configuration.
 type configCmd struct {
-	Example configExampleCmd `cmd:"" help:"Write a configuration file with every setting, its default and what it does."`
-	Print   configPrintCmd   `cmd:"" help:"Show every setting that is in force and where it comes from."`
+	Example configExampleCmd `cmd:"" help:"Write a configuration file with every setting, its default and a description."`
+	Print   configPrintCmd   `cmd:"" help:"Show every effective setting and its source."`
 }
 
 type configExampleCmd struct{}
@@ -33,7 +33,7 @@ func (*configExampleCmd) Run(e *Env) error {
 }
 
 type configPrintCmd struct {
-	Model string `placeholder:"NAME" help:"Also explain what the policy comes to for this model."`
+	Model string `placeholder:"NAME" help:"Also explain the policy's limits for this model."`
 }
 
 // Help documents the command.

@@ -2,11 +2,10 @@
 
 package cli
 
-// devCommands are the commands that production never runs, with the embedded
-// servers and sample data they bring. A binary built with the tag nodev leaves
-// them out.
+// devCommands holds the commands that production never runs, with their embedded
+// servers and sample data. The build tag nodev leaves them out.
 type devCommands struct {
 	Eval  evalCmd  `cmd:"" group:"Files:" help:"Measure what compaction policies retain, on the sessions of files or stored ones."`
-	Demo  demoCmd  `cmd:"" group:"Other:" help:"Show all of it on a backlog, with servers of its own."`
+	Demo  demoCmd  `cmd:"" group:"Other:" help:"Demonstrate compaction on a generated backlog, with embedded servers."`
 	Bench benchCmd `cmd:"" group:"Other:" help:"Measure the job path on real servers."`
 }

@@ -250,7 +250,7 @@ func (c *benchWorkerCmd) Run(ctx context.Context, e *Env) error {
 	if env.DatabaseURL == "" || env.RedisURL == "" {
 		return wrong("bench worker is started by bench memory")
 	}
-	sparing(e.Environ) // as the role of a worker does
+	setCollector(e.Environ) // as the worker role does
 	return bench.WorkerMain(ctx, env, c.Summary, model)
 }
 

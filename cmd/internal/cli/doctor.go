@@ -16,17 +16,17 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// doctorCmd checks an installation.
+// doctorCmd implements `compactor doctor`.
 type doctorCmd struct {
-	Deep bool `help:"Read all data, however much it is."`
+	Deep bool `help:"Check all data, whatever its size."`
 }
 
-// deepLimit is the number of sessions up to which all data is read without being asked to.
+// deepLimit is the number of sessions up to which all data is checked without --deep.
 const deepLimit = 10_000
 
 // Help documents the command.
 func (*doctorCmd) Help() string {
-	return fmt.Sprintf(`Changes nothing, but for making the schema where there is none. Models are not asked anything; it says whether their keys are found here, and which rest after a failure. The checks of the data read everything: above %s sessions they are left out without --deep. Exit code 5 if something is wrong.
+	return fmt.Sprintf(`Read-only, except that a missing schema is created. No model is called; the report says whether the keys of models are found here, and which models are in cooldown after a failure. The data checks read everything: above %s sessions they are skipped without --deep. Exit code 5 if a check fails.
 
 Examples:
 
@@ -34,7 +34,7 @@ Examples:
     compactor doctor --deep --json | jq '.checks[] | select(.status == "fail")'`, term.Count(deepLimit))
 }
 
-// The states of a check. Only a failed one is a finding.
+// The states of a check. Only checkFail sets the exit code.
 const (
 	checkOK   = "ok"
 	checkWarn = "warn"
@@ -42,23 +42,23 @@ const (
 	checkSkip = "skip"
 )
 
-// check is one line of the doctor.
+// check is one line of the report.
 type check struct {
 	Section string `json:"section"`
 	Name    string `json:"name"`
 	Status  string `json:"status"`
 	Detail  string `json:"detail,omitempty"`
-	// Advice is what to do about it.
+	// Advice suggests a remedy.
 	Advice string `json:"advice,omitempty"`
 }
 
-// examination collects checks.
-type examination struct {
+// doctorReport collects checks.
+type doctorReport struct {
 	env    *Env
 	checks []check
 }
 
-func (x *examination) add(section, name, status, detail, advice string) {
+func (x *doctorReport) add(section, name, status, detail, advice string) {
 	if status == checkOK {
 		advice = ""
 	}
@@ -71,8 +71,8 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	x := &examination{env: e}
-	var resting []store.ModelCooldown
+	x := &doctorReport{env: e}
+	var cooldowns []store.ModelCooldown
 	st, _, err := e.Open(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -86,22 +86,22 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 			x.settings(ctx, st)
 			x.data(ctx, st, c.Deep)
 			x.backlog(ctx, st)
-			if resting, err = st.Cooldowns().All(ctx); err != nil {
+			if cooldowns, err = st.Cooldowns().All(ctx); err != nil {
 				x.add("models", "cooldowns", checkFail, err.Error(), "")
 			}
 		}
 	}
 	x.cron(cfg)
 	x.redis(ctx, cfg)
-	x.models(cfg, resting)
+	x.models(cfg, cooldowns)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return x.report()
 }
 
-// migrations reports whether the schema is complete.
-func (x *examination) migrations(ctx context.Context, cfg config.Config) bool {
+// migrations checks the schema and reports whether it is complete.
+func (x *doctorReport) migrations(ctx context.Context, cfg config.Config) bool {
 	all, err := migrations.Status(ctx, cfg.Database.URL.Reveal(), cfg.Database.Schema)
 	if err != nil {
 		x.add("postgres", "migrations", checkFail, err.Error(), "")
@@ -121,7 +121,7 @@ func (x *examination) migrations(ctx context.Context, cfg config.Config) bool {
 	return true
 }
 
-func (x *examination) settings(ctx context.Context, st *store.Store) {
+func (x *doctorReport) settings(ctx context.Context, st *store.Store) {
 	settings, err := st.Settings(ctx)
 	if err != nil {
 		x.add("postgres", "settings", checkFail, err.Error(), "")
@@ -140,7 +140,7 @@ func (x *examination) settings(ctx context.Context, st *store.Store) {
 	}
 }
 
-func (x *examination) data(ctx context.Context, st *store.Store, deep bool) {
+func (x *doctorReport) data(ctx context.Context, st *store.Store, deep bool) {
 	b, err := st.Backlog(ctx)
 	if err != nil {
 		x.add("data", "sessions", checkFail, err.Error(), "")
@@ -165,9 +165,9 @@ func (x *examination) data(ctx context.Context, st *store.Store, deep bool) {
 	x.views(ctx, st)
 }
 
-// views checks that every view is one a provider accepts. A session that is due may
-// have an invalid one: the run it waits for mends it.
-func (x *examination) views(ctx context.Context, st *store.Store) {
+// views checks that a provider would accept every view. The view of a session that is due
+// may be invalid, as its next run repairs it.
+func (x *doctorReport) views(ctx context.Context, st *store.Store) {
 	valid, waiting, bad, sample := 0, 0, 0, ""
 	err := eachSession(ctx, st, "", func(r store.SessionRow) error {
 		metas, err := st.ViewMetas(ctx, r.SID)
@@ -192,17 +192,17 @@ func (x *examination) views(ctx context.Context, st *store.Store) {
 	case err != nil:
 		x.add("data", name, checkFail, err.Error(), "")
 	case bad > 0:
-		x.add("data", name, checkFail, fmt.Sprintf("%d of %d are not, such as %s", bad, valid+waiting+bad, term.Clean(sample)), "compactor compact SESSION mends one")
+		x.add("data", name, checkFail, fmt.Sprintf("%d of %d are not, such as %s", bad, valid+waiting+bad, term.Clean(sample)), "compactor compact SESSION repairs a view")
 	default:
 		detail := fmt.Sprintf("%s of %s", term.Count(valid), term.Count(valid+waiting))
 		if waiting > 0 {
-			detail += fmt.Sprintf(", %s for the run that mends it", term.Plural(waiting, "waits", "wait"))
+			detail += fmt.Sprintf(", %s to be repaired by the next run", term.Count(waiting))
 		}
 		x.add("data", name, checkOK, detail, "")
 	}
 }
 
-func (x *examination) backlog(ctx context.Context, st *store.Store) {
+func (x *doctorReport) backlog(ctx context.Context, st *store.Store) {
 	b, err := st.Backlog(ctx)
 	if err != nil {
 		x.add("work", "backlog", checkFail, err.Error(), "")
@@ -215,13 +215,13 @@ func (x *examination) backlog(ctx context.Context, st *store.Store) {
 		if b.OldestQueued > 10*time.Minute {
 			status = checkWarn
 		}
-		x.add("work", "oldest queued run", status, term.Duration(b.OldestQueued), "is a worker running, and is there enough of them?")
+		x.add("work", "oldest queued run", status, term.Duration(b.OldestQueued), "is a worker running, and are there enough workers?")
 	}
 }
 
-func (x *examination) redis(ctx context.Context, cfg config.Config) {
+func (x *doctorReport) redis(ctx context.Context, cfg config.Config) {
 	if cfg.Redis.URL == "" {
-		x.add("redis", "connection", checkFail, "not configured", "give REDIS_URL, or --redis-url")
+		x.add("redis", "connection", checkFail, "not configured", "set REDIS_URL or --redis-url")
 		return
 	}
 	o, err := ParseRedis(cfg)
@@ -238,31 +238,31 @@ func (x *examination) redis(ctx context.Context, cfg config.Config) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if err := client.Ping(ctx).Err(); err != nil {
-		x.add("redis", "connection", checkFail, err.Error(), "check --redis-url and that the server runs; nothing is lost, runs wait in Postgres")
+		x.add("redis", "connection", checkFail, err.Error(), "check --redis-url and that the server runs; no run is lost, queued runs wait in Postgres")
 		return
 	}
 	x.add("redis", "connection", checkOK, cfg.Redis.URL.String(), "")
 
-	const noMatter = "a managed or embedded server may not tell"
+	const unreported = "managed and embedded servers may not report it"
 	if got, err := client.ConfigGet(ctx, "maxmemory-policy").Result(); err != nil || got["maxmemory-policy"] == "" {
-		x.add("redis", "maxmemory-policy", checkSkip, "not told", noMatter)
+		x.add("redis", "maxmemory-policy", checkSkip, "not reported", unreported)
 	} else if v := got["maxmemory-policy"]; v == "noeviction" {
 		x.add("redis", "maxmemory-policy", checkOK, v, "")
 	} else {
 		x.add("redis", "maxmemory-policy", checkFail, v, "set it to noeviction: an evicted key is a lost task or lock")
 	}
 	if got, err := client.ConfigGet(ctx, "appendonly").Result(); err != nil || got["appendonly"] == "" {
-		x.add("redis", "persistence", checkSkip, "not told", noMatter)
+		x.add("redis", "persistence", checkSkip, "not reported", unreported)
 	} else if v := got["appendonly"]; v == "yes" {
 		x.add("redis", "persistence", checkOK, "appendonly", "")
 	} else {
-		x.add("redis", "persistence", checkWarn, "appendonly is "+v, "a restart of Redis delays queued runs until they are found again in Postgres")
+		x.add("redis", "persistence", checkWarn, "appendonly is "+v, "after a restart of Redis queued runs wait until the scheduler finds them in Postgres")
 	}
 }
 
-// models shows who writes summaries, whether their keys are found here, and which of them
-// rest after a failure. No server is asked.
-func (x *examination) models(cfg config.Config, resting []store.ModelCooldown) {
+// models lists the models that write summaries, whether their keys are found here, and
+// which are in cooldown after a failure. It sends no request to them.
+func (x *doctorReport) models(cfg config.Config, cooldowns []store.ModelCooldown) {
 	const section = "models"
 	if len(cfg.LLM.Models) == 0 {
 		x.add(section, "configured", checkOK, "none: summaries are extracts", "")
@@ -272,26 +272,26 @@ func (x *examination) models(cfg config.Config, resting []store.ModelCooldown) {
 			x.add(section, p.ID(), checkFail, fmt.Sprintf("llm.models[%d].%v", i, err), "workers do not start without it")
 			continue
 		}
-		key := "no key is wanted"
+		key := "no key required"
 		switch {
 		case p.KeyEnv != "":
 			key = "key in the variable " + p.KeyEnv
 		case p.KeyFile != "":
 			key = "key in the file " + p.KeyFile
 		}
-		at := slices.IndexFunc(resting, func(r store.ModelCooldown) bool { return r.Model == p.ID() })
+		at := slices.IndexFunc(cooldowns, func(r store.ModelCooldown) bool { return r.Model == p.ID() })
 		if at < 0 {
 			x.add(section, p.ID(), checkOK, key, "")
 			continue
 		}
-		r := resting[at]
-		x.add(section, p.ID(), checkWarn, fmt.Sprintf("%s; rests until %s after %s", key, r.Until.UTC().Format(time.DateTime+"Z"), r.Code),
-			"automatic runs do not ask it until then, an operator's do")
+		r := cooldowns[at]
+		x.add(section, p.ID(), checkWarn, fmt.Sprintf("%s; in cooldown until %s after %s", key, r.Until.UTC().Format(time.DateTime+"Z"), r.Code),
+			"automatic runs do not call it until then, runs requested by an operator do")
 	}
 }
 
-// cron shows the next sweeps, and what changes of the clock do to them.
-func (x *examination) cron(cfg config.Config) {
+// cron lists the next sweeps, and those that a clock change skips or repeats.
+func (x *doctorReport) cron(cfg config.Config) {
 	now := x.env.now()
 	next, err := cfg.Policy.NextRuns(3, now)
 	if err != nil {
@@ -305,11 +305,11 @@ func (x *examination) cron(cfg config.Config) {
 	x.add("work", "sweep", checkOK, fmt.Sprintf("%s (%s): %s", cfg.Policy.Cron, cfg.Policy.Timezone, strings.Join(times, ", ")), "")
 	notes, err := clockChanges(cfg, now)
 	if err != nil {
-		x.add("work", "sweep and summer time", checkFail, err.Error(), "")
+		x.add("work", "sweep and daylight saving", checkFail, err.Error(), "")
 		return
 	}
 	for _, n := range notes {
-		x.add("work", "sweep and summer time", checkWarn, n, "choose an hour outside 01:00 to 03:59, or policy.timezone UTC")
+		x.add("work", "sweep and daylight saving", checkWarn, n, "choose an hour outside 01:00 to 03:59, or set policy.timezone to UTC")
 	}
 }
 
@@ -334,18 +334,18 @@ func clockChanges(cfg config.Config, now time.Time) ([]string, error) {
 		if day.AddDate(0, 0, 1).Sub(day) == 24*time.Hour {
 			continue
 		}
-		// The same weekday a week before is an ordinary day.
+		// Compare with the same weekday a week before.
 		if was, is := starts(day.AddDate(0, 0, -7)), starts(day); is != was && was < 12 {
-			notes = append(notes, fmt.Sprintf("on %s the clock changes: %s in place of %d", day.Format("2006-01-02"), term.Plural(is, "start", "starts"), was))
+			notes = append(notes, fmt.Sprintf("on %s the clock changes: %s instead of %d", day.Format("2006-01-02"), term.Plural(is, "start", "starts"), was))
 		}
 	}
 	return notes, nil
 }
 
-// errFindings is the end of a doctor that found something; its lines are out.
+// errFindings sets the exit code when a check failed; the report is already written.
 var errFindings = &exitError{code: exitFindings}
 
-func (x *examination) report() error {
+func (x *doctorReport) report() error {
 	failed := 0
 	for _, c := range x.checks {
 		if c.Status == checkFail {
@@ -365,7 +365,7 @@ func (x *examination) report() error {
 	return nil
 }
 
-func (x *examination) lines(failed int) {
+func (x *doctorReport) lines(failed int) {
 	style := x.env.Out.Style()
 	marks := map[string]string{
 		checkOK: style.Green("✓"), checkWarn: style.Yellow("!"), checkFail: style.Red("✗"), checkSkip: style.Dim("–"),
@@ -389,5 +389,5 @@ func (x *examination) lines(failed int) {
 		x.env.say("%s", style.Red(term.Plural(failed, "check failed", "checks failed")))
 		return
 	}
-	x.env.say("%s", style.Green("all is well"))
+	x.env.say("%s", style.Green("all checks passed"))
 }

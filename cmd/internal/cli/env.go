@@ -14,16 +14,15 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Env is what a command runs in: where it reads and writes, and its settings. It
-// is for one command and one goroutine.
+// Env holds the streams and settings of one command. It is not safe for concurrent use.
 type Env struct {
 	Stdin io.Reader
-	// Out is for results, Err for everything else: progress, notes, logs, errors.
+	// Out receives results; Err receives progress, notes, logs and errors.
 	Out, Err term.Output
 	Environ  []string
 	// Registry holds the strategies that policies and flags may name.
 	Registry *plan.Registry
-	// JSON asks for one JSON object on Out in place of text.
+	// JSON selects one JSON object on Out instead of text.
 	JSON bool
 
 	file    string            // --config
@@ -33,8 +32,8 @@ type Env struct {
 	now     func() time.Time
 }
 
-// Config returns the configuration from all sources, loaded once. The error names
-// everything that is wrong with it.
+// Config loads the configuration from all sources on the first call. The error lists every
+// invalid setting.
 func (e *Env) Config() (config.Config, error) {
 	if e.loaded != nil {
 		return *e.loaded, nil
@@ -51,7 +50,7 @@ func (e *Env) Config() (config.Config, error) {
 	return c, nil
 }
 
-// Require is Config with those keys set.
+// Require returns Config, or an error if one of the keys is not set.
 func (e *Env) Require(keys ...string) (config.Config, error) {
 	c, err := e.Config()
 	if err == nil {
@@ -62,7 +61,7 @@ func (e *Env) Require(keys ...string) (config.Config, error) {
 	return c, err
 }
 
-// Logger writes to Err as the configuration says.
+// Logger returns a logger that writes to Err with the configured level and format.
 func (e *Env) Logger() (*slog.Logger, error) {
 	c, err := e.Config()
 	if err != nil {
@@ -71,11 +70,11 @@ func (e *Env) Logger() (*slog.Logger, error) {
 	return e.Err.Logger(c.Log.Level, c.Log.Format)
 }
 
-// openTimeout is how long a command that a person waits for tries to connect.
+// openTimeout bounds connecting in interactive commands.
 const openTimeout = 10 * time.Second
 
-// Open connects to the store for a command that does one thing; the caller closes
-// it. Roles wait for the database instead: see NewApp.
+// Open connects to the store, which the caller closes. Roles wait for the database
+// instead: see NewApp.
 func (e *Env) Open(ctx context.Context) (*store.Store, config.Config, error) {
 	c, err := e.Require("database.url")
 	if err != nil {
@@ -87,12 +86,12 @@ func (e *Env) Open(ctx context.Context) (*store.Store, config.Config, error) {
 	return st, c, err
 }
 
-// key names a session of the tenant in force.
+// key returns the key of a session of the configured tenant.
 func key(c config.Config, session string) store.Key {
 	return store.Key{Tenant: c.Tenant, Session: session}
 }
 
-// by says who asked, for the ledger.
+// by returns the requester that runs record, from the variable USER.
 func (e *Env) by() string {
 	for _, kv := range e.Environ {
 		if user, ok := strings.CutPrefix(kv, "USER="); ok && user != "" {
@@ -102,8 +101,8 @@ func (e *Env) by() string {
 	return "cli"
 }
 
-// say writes a line of the result.
+// say writes a line to Out.
 func (e *Env) say(format string, args ...any) { fmt.Fprintf(e.Out.W, format+"\n", args...) }
 
-// note writes a line that is no result.
+// note writes a line to Err.
 func (e *Env) note(format string, args ...any) { fmt.Fprintf(e.Err.W, format+"\n", args...) }

@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 )
 
-// The exit codes, as the help lists them.
+// The exit codes, which the help documents.
 const (
 	exitInternal    = 1
 	exitUsage       = 2
@@ -20,8 +20,8 @@ const (
 	exitInterrupted = 130
 )
 
-// exitError is an error that ends the process with a code of its own. Without err
-// the command has said everything already.
+// exitError is an error with an exit code. With a nil err nothing is printed, as the
+// command has reported the problem already.
 type exitError struct {
 	code int
 	err  error
@@ -36,12 +36,12 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// wrong is an error about what the caller gave.
+// wrong returns an error with exitUsage.
 func wrong(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// exitCode returns the code of an error that is not nil.
+// exitCode returns the exit code of a non-nil error.
 func exitCode(ctx context.Context, err error) int {
 	var exit *exitError
 	switch {
@@ -60,8 +60,7 @@ func exitCode(ctx context.Context, err error) int {
 	return exitInternal
 }
 
-// fail writes an error as one line for each thing that was wrong and returns its
-// exit code; 0 for none.
+// fail writes each line of an error to Err and returns its exit code, 0 for nil.
 func (e *Env) fail(ctx context.Context, err error) int {
 	if err == nil {
 		return 0
@@ -83,8 +82,8 @@ func (e *Env) fail(ctx context.Context, err error) int {
 	return code
 }
 
-// scrub takes the passwords of connection strings out of a text. Errors do not
-// hold any, as far as this program goes; its libraries may.
+// scrub masks the passwords of connection strings in a text. Errors of this program hold
+// none, but those of its libraries may.
 func (e *Env) scrub(text string) string {
 	for _, s := range e.secrets {
 		if s != "" {
@@ -94,7 +93,7 @@ func (e *Env) scrub(text string) string {
 	if strings.Contains(text, "://") {
 		lines := strings.Split(text, "\n")
 		for i, line := range lines {
-			// Redact masks generously, so it gets only what looks like a DSN.
+			// Redact may mask too much, so it is applied to DSN-like words only.
 			fields := strings.Split(line, " ")
 			for j, f := range fields {
 				if strings.Contains(f, "://") && strings.Contains(f, "@") {

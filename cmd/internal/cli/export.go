@@ -17,23 +17,23 @@ import (
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
-// exportCmd writes sessions.
+// exportCmd implements `compactor export`.
 type exportCmd struct {
 	Sessions      []string `arg:"" optional:"" name:"session" help:"Sessions to write."`
 	AllSessions   bool     `help:"Write every session of the tenant."`
-	View          bool     `xor:"what" help:"Write what the model gets (the default)."`
-	Log           bool     `xor:"what" help:"Write every message that was ever said, in order."`
+	View          bool     `xor:"what" help:"Write the view (the default)."`
+	Log           bool     `xor:"what" help:"Write every source message, in order."`
 	Format        string   `enum:"chat,responses,anthropic,sharegpt,claude-code,codex,pi" default:"chat" help:"Format to write (${enum})."`
-	DropReasoning bool     `help:"Leave out the models' reasoning, with its signatures."`
-	Output        string   `short:"o" aliases:"out" placeholder:"FILE" help:"File to write; else standard output. It appears when it is complete."`
+	DropReasoning bool     `help:"Omit the models' reasoning and its signatures."`
+	Output        string   `short:"o" aliases:"out" placeholder:"FILE" help:"File to write; default: standard output. The file is created once it is complete."`
 }
 
 // Help documents the command.
 func (*exportCmd) Help() string {
-	return `Writes sessions in a format that import reads; chat-completions, the default, hold all that is stored, one session per line. Messages carry their ids there, so importing an export elsewhere and again is safe. What another format cannot hold is counted on standard error:
+	return `Writes sessions in a format that import reads; chat-completions, the default, loses nothing and has one session per line. It includes message ids, so importing an export repeatedly is safe. Content that another format cannot represent is counted on standard error:
 
 ` + formatHelp() + `
-A file of Claude Code, Codex or pi is one session. With --json and -o a summary follows on standard output.
+A file of Claude Code, Codex or pi holds one session. With --json and -o the counts are written to standard output.
 
 Examples:
 
@@ -42,13 +42,13 @@ Examples:
     compactor export --all-sessions --log -o backup.jsonl`
 }
 
-// Validate is called by the parser.
+// Validate checks the flags; the parser calls it.
 func (c *exportCmd) Validate() error {
 	if c.AllSessions == (len(c.Sessions) > 0) {
 		return errors.New("name sessions, or give --all-sessions")
 	}
 	if f, err := formats.Lookup(c.Format); err == nil && f.Log && (c.AllSessions || len(c.Sessions) > 1) {
-		return fmt.Errorf("--format %s: a file is one session; name one", c.Format)
+		return fmt.Errorf("--format %s: a file holds one session; name one", c.Format)
 	}
 	return nil
 }
@@ -93,8 +93,8 @@ func (c *exportCmd) Run(ctx context.Context, e *Env) (err error) {
 	return nil
 }
 
-// createFile makes the file that finishFile puts in the place of path. A device or a
-// pipe (/dev/stdout) is not replaced but written to.
+// createFile creates a temporary file that finishFile renames to path. A device or a pipe
+// (/dev/stdout) is written to directly.
 func createFile(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return os.OpenFile(path, os.O_WRONLY, 0)
@@ -109,7 +109,7 @@ func createFile(path string) (*os.File, error) {
 	return f, err
 }
 
-// finishFile puts a complete file in its place and removes another.
+// finishFile renames a complete file to path and removes an incomplete one.
 func finishFile(f *os.File, path string, complete bool) error {
 	err := f.Close()
 	if f.Name() == path {
@@ -171,8 +171,8 @@ func (c *exportCmd) session(ctx context.Context, st *store.Store, row store.Sess
 	return s, err
 }
 
-// eachSession goes over all sessions of a tenant, a page at a time; "" is all
-// tenants.
+// eachSession calls do for all sessions of a tenant, or of all tenants for "". It reads
+// them in pages.
 func eachSession(ctx context.Context, st *store.Store, tenant string, do func(store.SessionRow) error) error {
 	const page = 500
 	f := store.SessionFilter{Tenant: tenant, Limit: page}

@@ -145,7 +145,7 @@ func (p *plant) startWith(c config.Config, roles ...role) (stop func()) {
 	if slices.Contains(roles, works) {
 		parts = append(parts, app.WorkerRole())
 	}
-	app.lookForRedis(p.t.Context())
+	app.checkRedis(p.t.Context())
 	ctx, cancel := context.WithCancel(context.WithoutCancel(p.t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- RunRoles(ctx, parts...) }()

@@ -245,7 +245,7 @@ func TestStartBeforeTheQueueIsThereWaitsForIt(t *testing.T) {
 	server.start()
 	p.awaitRest()
 	p.wantOneEffect()
-	p.wantFewLogLines(10, "redis is away: runs wait in postgres until it is back", "queue is back")
+	p.wantFewLogLines(10, "redis is unavailable: runs wait in postgres", "queue is back")
 }
 
 func TestTwoOfEverythingDoEverythingOnce(t *testing.T) {

@@ -203,7 +203,7 @@ func TestStartBeforeTheDatabaseIsThereWaitsForIt(t *testing.T) {
 	<-opened
 	p.awaitRest()
 	p.wantOneEffect()
-	p.wantFewLogLines(2, "waiting for postgres", "found postgres")
+	p.wantFewLogLines(2, "waiting for postgres", "connected to postgres")
 
 	// And when it goes away later, everything else being well.
 	gate.shut()

@@ -9,26 +9,25 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 )
 
-// globals are the flags of every command.
+// globals holds the flags of every command.
 type globals struct {
-	ConfigFile string `name:"config" placeholder:"FILE" help:"Configuration file; else $$COMPACTOR_CONFIG, ./compactor.yaml, or the one in the user's configuration folder."`
-	JSON       bool   `name:"json" help:"Write one JSON object."`
+	ConfigFile string `name:"config" placeholder:"FILE" help:"Configuration file; default: $$COMPACTOR_CONFIG, ./compactor.yaml, or the one in the user's configuration folder."`
+	JSON       bool   `name:"json" help:"Write the result as one JSON object."`
 
 	// Settings holds the one struct that settingFlags returns.
 	Settings kong.Plugins `embed:""`
 }
 
-// settingFlags returns a pointer to a struct with a flag for every setting: the flag
-// that config.FlagName names, or one with that as an alias. Help shows the few that
-// are given often. They are texts, as the configuration checks them, and nil where
-// they are not given.
+// settingFlags returns a pointer to a struct with a flag for every setting, with the name
+// or alias that config.FlagName returns. Help shows the most common ones only. The fields
+// are *string, nil if not given; package config parses and validates them.
 func settingFlags() any {
 	shown := []struct{ key, tag string }{
-		{"database.url", `placeholder:"URL" help:"Postgres; else $$DATABASE_URL."`},
-		{"redis.url", `placeholder:"URL" help:"Redis; else $$REDIS_URL."`},
+		{"database.url", `placeholder:"URL" help:"Postgres; default: $$DATABASE_URL."`},
+		{"redis.url", `placeholder:"URL" help:"Redis; default: $$REDIS_URL."`},
 		{"database.schema", `placeholder:"NAME" help:"Schema that holds all tables."`},
 		{"tenant", `placeholder:"NAME" help:"Tenant to work on."`},
-		{"policy.start_tokens", `name:"start" placeholder:"TOKENS" help:"Compact sessions above this many tokens; goes with --target."`},
+		{"policy.start_tokens", `name:"start" placeholder:"TOKENS" help:"Compact sessions above this many tokens; requires --target."`},
 		{"policy.target_tokens", `name:"target" placeholder:"TOKENS" help:"Compact them to this many tokens."`},
 		{"log.level", `placeholder:"LEVEL" help:"debug, info, warn or error."`},
 		{"log.format", `placeholder:"FORMAT" help:"auto, json or text."`},
@@ -58,7 +57,7 @@ func settingFlags() any {
 	return reflect.New(reflect.StructOf(flags)).Interface()
 }
 
-// values returns the settings that were given, by key.
+// values returns the settings given as flags, by key.
 func (g *globals) values() map[string]string {
 	out := map[string]string{}
 	flags := reflect.ValueOf(g.Settings[0]).Elem()

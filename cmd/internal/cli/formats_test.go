@@ -69,10 +69,10 @@ func TestImportAndExportOfOtherFormats(t *testing.T) {
 
 	// A log with a hole is no session, and two are no file.
 	broken := file(t, "broken.jsonl", rollout+"{\"type\":\"response_item\",\"payload\":{\"type\":\"message\"}}\n")
-	invoke(t, db, "import", "--keep-going", "--session-prefix=broken/", broken).want(t, exitUsage, "broken.jsonl: line 8", "item: role", "its session is left out")
+	invoke(t, db, "import", "--keep-going", "--session-prefix=broken/", broken).want(t, exitUsage, "broken.jsonl: line 8", "item: role", "the session is skipped")
 	invoke(t, db, "view", "broken/roll").want(t, exitNotFound)
-	invoke(t, db, "export", "--all-sessions", "--format=pi").want(t, exitUsage, "a file is one session")
-	invoke(t, db, "import", "--from-sql=x", "--query=x", "--format=pi").want(t, exitUsage, "--format: is for files")
+	invoke(t, db, "export", "--all-sessions", "--format=pi").want(t, exitUsage, "a file holds one session")
+	invoke(t, db, "import", "--from-sql=x", "--query=x", "--format=pi").want(t, exitUsage, "--format: cannot be combined with --from-sql")
 }
 
 func TestTheFlagsNameEveryFormat(t *testing.T) {

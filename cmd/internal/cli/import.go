@@ -14,30 +14,30 @@ import (
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
-// importCmd imports histories.
+// importCmd implements `compactor import`.
 type importCmd struct {
 	Files         []string `arg:"" optional:"" name:"file" help:"JSONL or JSON files; - is standard input."`
-	FromSQL       string   `name:"from-sql" placeholder:"DSN" help:"Read rows of another Postgres in place of files; goes with --query."`
-	Query         string   `placeholder:"SQL" help:"What to read: one row per message, in order."`
+	FromSQL       string   `name:"from-sql" placeholder:"DSN" help:"Read rows of another Postgres instead of files; requires --query."`
+	Query         string   `placeholder:"SQL" help:"Query that returns one row per message, in order."`
 	Count         string   `enum:"exact,estimate" default:"exact" help:"Count tokens with the model's tokenizer, or estimate them (exact, estimate)."`
 	Model         string   `placeholder:"NAME" help:"Model of sessions that name none."`
-	SessionPrefix string   `placeholder:"TEXT" help:"Goes before every session's id."`
-	KeepGoing     bool     `help:"Go on behind lines and sessions that cannot be imported, and report them at the end."`
+	SessionPrefix string   `placeholder:"TEXT" help:"Prefix of every session id."`
+	KeepGoing     bool     `help:"Skip lines and sessions that cannot be imported, and report them at the end."`
 	Format        string   `enum:"auto,chat,responses,anthropic,sharegpt,claude-code,codex,pi" default:"auto" help:"Format of the files (${enum}); auto looks at their content."`
-	DropReasoning bool     `help:"Leave out the models' reasoning, with its signatures."`
-	Workers       int      `default:"4" help:"Sessions imported at a time."`
+	DropReasoning bool     `help:"Omit the models' reasoning and its signatures."`
+	Workers       int      `default:"4" help:"Number of sessions imported concurrently."`
 }
 
 // Help documents the command.
 func (*importCmd) Help() string {
-	return `A file is recognized by its content, or read as the --format says:
+	return `The format of a file is detected by its content unless --format names it:
 
 ` + formatHelp() + `
-Chat-completions come as one session object per line ({"session_id", "model", "messages": […]}), one message per line, or one JSON document. Of a session log each line is a message, a part of one, or counted by its kind; sub-agents are sessions of their own. A session without an id is named after its file and its place in it. Where several conversations have one id, the second gets #2 behind it, and so on.
+Chat-completions come as one session object per line ({"session_id", "model", "messages": […]}), one message per line, or one JSON document. Each line of a session log is a message, part of a message, or a record that is counted by kind; sub-agents are separate sessions. A session without an id is named after its file and its position in the file. Where several conversations share an id, #2, #3 and so on are appended.
 
-With --from-sql the query gives the columns session_id, role and content, and optionally id, created_at, tool_calls (JSON), tool_call_id, name and model; or a column message with the whole message as JSON in place of role and content. Rows of one session that follow each other are imported together. The transaction is read-only.
+With --from-sql the query returns the columns session_id, role and content, and optionally id, created_at, tool_calls (JSON), tool_call_id, name and model; or a column message with the whole message as JSON instead of role and content. Consecutive rows of one session are imported together. The transaction is read-only.
 
-Each session is imported in one piece or not at all. Importing the same again changes nothing. An import wakes nobody: what it makes due waits for the next sweep. Exit code 2 if anything could not be imported.
+Each session is imported atomically. Repeating an import changes nothing. An import enqueues no runs: sessions that become due wait for the next sweep. Exit code 2 if anything could not be imported.
 
 Examples:
 
@@ -47,7 +47,7 @@ Examples:
     compactor import --from-sql "$APP_DATABASE_URL" --query "SELECT chat_id AS session_id, role, content, sent_at AS created_at FROM chat_messages ORDER BY chat_id, id"`
 }
 
-// Validate is called by the parser.
+// Validate checks the flags; the parser calls it.
 func (c *importCmd) Validate() error {
 	switch {
 	case c.FromSQL != "" && len(c.Files) > 0:
@@ -55,11 +55,11 @@ func (c *importCmd) Validate() error {
 	case c.FromSQL != "" && c.Query == "":
 		return errors.New("--from-sql: give the --query to run there")
 	case c.FromSQL == "" && c.Query != "":
-		return errors.New("--query: goes with --from-sql")
+		return errors.New("--query: requires --from-sql")
 	case c.FromSQL == "" && len(c.Files) == 0:
 		return errors.New("give at least one file, or --from-sql and --query")
 	case c.FromSQL != "" && c.Format != formats.Auto:
-		return errors.New("--format: is for files; rows of --from-sql have columns")
+		return errors.New("--format: cannot be combined with --from-sql")
 	case c.Workers < 1 || c.Workers > 64:
 		return fmt.Errorf("--workers: %d: want 1 to 64", c.Workers)
 	}
@@ -113,7 +113,7 @@ func (c *importCmd) Run(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// inputError is what was wrong with the input, unless it was the database.
+// inputError gives an error exitUsage, unless the database caused it.
 func inputError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotMigrated) || errors.Is(err, store.ErrBusy) {
 		return err
@@ -121,7 +121,7 @@ func inputError(err error) error {
 	return &exitError{exitUsage, err}
 }
 
-// print writes what the import came to.
+// print writes the result of an import as text.
 func (r Imported) print(e *Env) error {
 	if len(r.Failures) > 0 {
 		style := e.Out.Style()
@@ -145,7 +145,7 @@ func (r Imported) print(e *Env) error {
 	}
 	sessions := term.Count(r.Sessions)
 	if r.Renamed > 0 {
-		sessions += fmt.Sprintf(" (%s under a name with #, as another conversation has the id)", term.Count(r.Renamed))
+		sessions += fmt.Sprintf(" (%s renamed with #, as another conversation has the id)", term.Count(r.Renamed))
 	}
 	pairs := [][2]any{{"sessions", sessions}, {"messages", messages}, {"tokens", count}}
 	for _, more := range []struct {
@@ -162,7 +162,7 @@ func (r Imported) print(e *Env) error {
 	)...)
 }
 
-// listCounts writes counts by kind: "joined 12, progress 3".
+// listCounts formats counts by kind, such as "joined 12, progress 3".
 func listCounts(counts map[string]int) string {
 	var all []string
 	for _, kind := range sortedKeys(counts) {

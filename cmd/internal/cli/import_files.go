@@ -21,14 +21,14 @@ import (
 type source struct {
 	path   string
 	format string
-	name   string // what its sessions without an id are named after
+	name   string // prefix of the names of sessions without an id
 	in     io.ReadCloser
 }
 
 type sources []source
 
-// openSources opens all files, so that a mistyped one is known before anything is
-// imported, and adds up their sizes; 0 if one does not tell.
+// openSources opens all files, so that a missing file is reported before anything is
+// imported. It returns the sum of their sizes, 0 if one is unknown.
 func openSources(ctx context.Context, paths []string, stdin io.Reader, format string) (all sources, size int64, err error) {
 	var faults []error
 	unknown := false
@@ -54,7 +54,7 @@ func openSources(ctx context.Context, paths []string, stdin io.Reader, format st
 		}
 		size += info.Size()
 		unknown = unknown || !info.Mode().IsRegular()
-		// Two files of one name in different folders are not one session.
+		// Files of one name in different folders are different sessions.
 		name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 		if names[name] {
 			name = strings.TrimSuffix(filepath.ToSlash(filepath.Clean(path)), filepath.Ext(path))
@@ -72,8 +72,8 @@ func openSources(ctx context.Context, paths []string, stdin io.Reader, format st
 	return all, size, nil
 }
 
-// interruptible is a reader that may block for ever, such as a terminal: a read ends
-// with the context at the latest.
+// interruptible is a reader whose Read returns when its context is cancelled, even if the
+// underlying reader blocks, as a terminal does.
 type interruptible struct {
 	ctx context.Context //nolint:containedctx // Read has none
 	in  io.Reader
@@ -84,7 +84,7 @@ func (r interruptible) Read(b []byte) (int, error) {
 		n   int
 		err error
 	}
-	own := make([]byte, len(b)) // as the read goes on behind a caller that has left
+	own := make([]byte, len(b)) // as the read may outlive this call
 	done := make(chan read, 1)
 	go func() {
 		n, err := r.in.Read(own)
@@ -116,20 +116,20 @@ func (all sources) items(read func(int64)) iter.Seq[Item] {
 	}
 }
 
-// conversations are the sessions seen in an import, by id. Files may hold several
-// conversations of one id (replays of one task): each is a session. A conversation
-// that is the beginning of another, or its equal, is that one.
+// conversations holds the sessions of an import by id. Files may hold several
+// conversations with one id (replays of a task), each of which becomes a session. A
+// conversation that equals another, or is a prefix of it, is the same one.
 type conversations map[string][][]uint64
 
-// seed is that of the hashes in conversations; they live as long as the process.
+// seed is the hash seed of conversations, whose hashes are not persisted.
 var seed = maphash.MakeSeed()
 
-// name returns the id under which a conversation is stored: its own, or with "#2" and
-// so on behind it where that belongs to another.
+// name returns the id under which a conversation is stored: its own, or one with "#2" and
+// so on appended if other conversations have it.
 func (c conversations) name(id string, messages []chat.Message) (name string, other bool) {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	chain := make([]uint64, len(messages)) // hashes of the first message, the first two, …
+	chain := make([]uint64, len(messages)) // hashes of the prefixes
 	for i, m := range messages {
 		_, _ = h.Write(m.AppendJSON(nil)) // cannot fail
 		chain[i] = h.Sum64()
@@ -174,8 +174,8 @@ func (s source) items(known conversations, read func(int64), yield func(Item) bo
 		case err != nil:
 			item = Item{Where: s.path, Err: err, Fatal: true}
 		case single && broken > 0:
-			// All lines are one session: the session has holes where lines were broken.
-			item = Item{Where: s.path, Err: fmt.Errorf("its session is left out, as %d of its lines could not be read", broken)}
+			// All lines are one session, which would have gaps.
+			item = Item{Where: s.path, Err: fmt.Errorf("the session is skipped, as %d of its lines could not be read", broken)}
 		case session.ID == "":
 			if in.messages && r.Format().Name == "chat" {
 				n = 1
@@ -190,8 +190,8 @@ func (s source) items(known conversations, read func(int64), yield func(Item) bo
 	}
 }
 
-// shapeReader counts what is read of a file, and finds out whether the file holds
-// one message per line: then all of its lines are one session.
+// shapeReader reports the number of bytes read and detects whether a file holds one
+// message per line, in which case all lines are one session.
 type shapeReader struct {
 	in       io.Reader
 	read     func(int64)
@@ -209,7 +209,7 @@ func (r *shapeReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// look waits for the first line that is an object by itself.
+// look collects input up to the first line that is a JSON object.
 func (r *shapeReader) look(b []byte, end bool) {
 	for len(b) > 0 || end {
 		i := bytes.IndexByte(b, '\n')

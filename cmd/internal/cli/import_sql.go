@@ -14,13 +14,13 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// sqlColumns are the columns that a query may give.
+// sqlColumns lists the columns that a query may return.
 var sqlColumns = []string{"session_id", "role", "content", "id", "created_at", "tool_calls", "tool_call_id", "name", "model", "message"}
 
 var errStopped = errors.New("stopped")
 
-// sqlItems reads messages from the rows of a query. Rows of one session that
-// follow each other are one item; a session that comes again goes on.
+// sqlItems reads messages from the rows of a query. Consecutive rows of one session are
+// one item; rows of the same session later on continue it.
 func sqlItems(ctx context.Context, dsn, query string, read func(int64)) iter.Seq[Item] {
 	return func(yield func(Item) bool) {
 		g := &rowGroups{yield: yield, counts: map[string]int{}, broken: map[string]bool{}}
@@ -37,7 +37,7 @@ func sqlItems(ctx context.Context, dsn, query string, read func(int64)) iter.Seq
 	}
 }
 
-// rowGroups gathers rows into items.
+// rowGroups groups rows into items.
 type rowGroups struct {
 	yield  func(Item) bool
 	rows   int
@@ -45,7 +45,7 @@ type rowGroups struct {
 	cur    Item
 	first  int // row
 	open   bool
-	err    error // a row of the session at hand was no message
+	err    error // of the first invalid row of the current session
 	broken map[string]bool
 }
 
@@ -76,7 +76,7 @@ func (g *rowGroups) row(columns []store.SourceColumn, values [][]byte) error {
 	return nil
 }
 
-// add puts a row into the session at hand.
+// add appends a row to the current session.
 func (g *rowGroups) add(id string, row sqlRow) error {
 	if id == "" {
 		return fmt.Errorf("row %d: session_id is empty", g.rows)
@@ -93,7 +93,7 @@ func (g *rowGroups) add(id string, row sqlRow) error {
 	return nil
 }
 
-// flush hands on the session at hand.
+// flush yields the current session.
 func (g *rowGroups) flush() error {
 	if !g.open {
 		return nil
@@ -156,7 +156,7 @@ func (v value) text() string {
 	return string(v.raw)
 }
 
-// json returns the value as JSON: itself where it is, else a string.
+// json returns the value as JSON; a value of a type other than JSON becomes a string.
 func (v value) json() json.RawMessage {
 	if v.raw == nil {
 		return json.RawMessage("null")
@@ -166,15 +166,15 @@ func (v value) json() json.RawMessage {
 	}
 	quoted, err := json.Marshal(string(v.raw))
 	if err != nil {
-		return json.RawMessage("null") // a string always can be written
+		return json.RawMessage("null") // unreachable: strings can always be marshalled
 	}
 	return quoted
 }
 
 type sqlRow map[string]value
 
-// message puts a message together, as its JSON, so that it is held to the same
-// rules as one from a file.
+// message builds a message through its JSON form, so that the rules for messages in files
+// apply.
 func (row sqlRow) message() (m chat.Message, repairs int, err error) {
 	fields := map[string]json.RawMessage{}
 	if whole, ok := row["message"]; ok {

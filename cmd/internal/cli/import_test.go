@@ -118,7 +118,7 @@ func TestAFileOfMessagesIsOneSessionWholeOrNotAtAll(t *testing.T) {
 	invoke(t, db, "view", "talk-1").want(t, 0, "2 messages")
 	broken := file(t, "holes.jsonl", line+"nonsense\n"+line)
 	invoke(t, db, "import", broken).want(t, exitUsage, "line 2")
-	invoke(t, db, "import", "--keep-going", broken).want(t, exitUsage, "line 2", "its session is left out")
+	invoke(t, db, "import", "--keep-going", broken).want(t, exitUsage, "line 2", "the session is skipped")
 	invoke(t, db, "view", "holes-1").want(t, exitNotFound)
 	// Standard input, and a prefix.
 	e := &Env{Environ: db, Stdin: strings.NewReader(line)}

@@ -16,57 +16,55 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// Item is a session to import, or why one could not be read.
+// Item is a session to import, or the error with which reading one failed.
 type Item struct {
 	chat.Session
-	// Where the session comes from, for messages: "a.jsonl: line 3".
+	// Where is the origin of the session for messages, such as "a.jsonl: line 3".
 	Where string
-	// Format is that of its file, and Report what became of the records in it.
+	// Format is the format of the file; Report counts the records read.
 	Format string
 	Report formats.Report
-	// Offset is how many messages of the session came before these.
+	// Offset is the number of messages of the session in earlier items.
 	Offset int
-	// Renamed: the id was taken by another conversation of this import.
+	// Renamed reports that another conversation of this import has the original id.
 	Renamed bool
-	// Err: there is no session; it was not one. An item with Fatal ends the import.
+	// Err is set if there is no session. Fatal ends the import.
 	Err   error
 	Fatal bool
 }
 
-// Importer puts histories into the store: many at a time, each session in one
-// call, so that it is there whole or not at all. Importing the same once more
-// changes nothing: a message without an id gets one that follows from where it
-// stands and what it says.
+// Importer imports sessions concurrently, each in one transaction. Repeating an import
+// changes nothing, as a message without an id gets one derived from its position and
+// content.
 type Importer struct {
 	Store *store.Store
-	// Tenant and Prefix say where: Prefix goes before every session's id.
+	// Tenant owns the sessions; Prefix is prepended to their ids.
 	Tenant, Prefix string
-	// Model is that of sessions which name none.
+	// Model is the model of sessions that name none.
 	Model string
-	// DropReasoning leaves out what models thought.
+	// DropReasoning omits the models' reasoning.
 	DropReasoning bool
-	// Estimate leaves counting to the store's estimate; else tokens are counted.
+	// Estimate uses the store's estimate instead of counting tokens.
 	Estimate bool
-	// KeepGoing goes on behind an item that cannot be imported.
+	// KeepGoing continues after an item that cannot be imported.
 	KeepGoing bool
-	// Workers is how many sessions are imported at a time. Defaults to 4.
+	// Workers is the number of sessions imported concurrently, 4 if zero.
 	Workers int
-	// Done, where set, is told of every session that is in, from any goroutine.
+	// Done, if set, is called for every imported item, from any goroutine.
 	Done func(Item)
 }
 
-// Imported is what an import came to.
+// Imported is the result of an import.
 type Imported struct {
 	Sessions int         `json:"sessions"`
 	Renamed  int         `json:"renamed"` // of Sessions: the id was taken by another conversation
 	Messages int         `json:"messages"`
-	New      int         `json:"new_messages"` // of Messages; the others were there
+	New      int         `json:"new_messages"` // of Messages; the others existed
 	Tokens   chat.Tokens `json:"tokens"`
-	Counters []string    `json:"counters"` // who counted
-	Repairs  int         `json:"repairs"`  // places Postgres could not have held
-	// Formats counts the sessions of files that are no chat-completions, Other the
-	// records that are no message, by kind, and Dropped what was left out of
-	// messages and sessions, by name.
+	Counters []string    `json:"counters"` // names of the token counters
+	Repairs  int         `json:"repairs"`  // replaced bytes that Postgres cannot store
+	// Formats counts the sessions in formats other than chat-completions, Other the
+	// records that are not messages by kind, and Dropped the omitted content by name.
 	Formats  map[string]int `json:"formats,omitempty"`
 	Other    map[string]int `json:"other_records,omitempty"`
 	Dropped  map[string]int `json:"left_out,omitempty"`
@@ -74,16 +72,15 @@ type Imported struct {
 	Seconds  float64        `json:"seconds"`
 }
 
-// Failure is a session, or a line, that is not in the store.
+// Failure is a session or a line that was not imported.
 type Failure struct {
 	Where   string `json:"where"`
 	Session string `json:"session,omitempty"`
 	Error   string `json:"error"`
 }
 
-// Run imports the items. Without KeepGoing the first one that cannot be imported
-// is the error; what was under way by then is finished, and in the result. Items
-// of one session are imported in order.
+// Run imports the items. Without KeepGoing it returns the first error, after the imports
+// in progress have ended. Items of one session are imported in order.
 func (im *Importer) Run(ctx context.Context, items iter.Seq[Item]) (Imported, error) {
 	start := time.Now()
 	parent := ctx
@@ -101,7 +98,7 @@ func (im *Importer) Run(ctx context.Context, items iter.Seq[Item]) (Imported, er
 	}
 	for item := range items {
 		if item.Err != nil && parent.Err() != nil {
-			break // interrupted, which is nothing about the item
+			break // interrupted; the item is not at fault
 		}
 		if item.Err != nil {
 			l.failed(item, item.Err, item.Fatal)
@@ -125,10 +122,10 @@ func (im *Importer) Run(ctx context.Context, items iter.Seq[Item]) (Imported, er
 	return l.result(time.Since(start)), context.Cause(ctx)
 }
 
-// errEarlierPart: the session would have a hole.
+// errEarlierPart is the error of an item whose session would have a gap.
 var errEarlierPart = errors.New("an earlier part of this session was not imported")
 
-// load is one Run.
+// load is the state of one Run.
 type load struct {
 	*Importer
 	stop context.CancelCauseFunc
@@ -139,8 +136,8 @@ type load struct {
 	counters map[string]bool
 }
 
-// work imports what comes until stopped is over; the session under way then is
-// finished, unless ctx is over too.
+// work imports items until stopped is cancelled; an import in progress is then finished,
+// unless ctx is cancelled too.
 func (l *load) work(ctx, stopped context.Context, queue <-chan Item) {
 	broken := map[string]bool{} // sessions with a part that is missing
 	for item := range queue {
@@ -154,7 +151,7 @@ func (l *load) work(ctx, stopped context.Context, queue <-chan Item) {
 		err := l.put(ctx, item)
 		switch {
 		case ctx.Err() != nil:
-			return // interrupted; whether this one is in is not known
+			return // interrupted; the item may have been imported
 		case err != nil:
 			broken[item.ID] = true
 			l.failed(item, err, errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotMigrated))
@@ -232,7 +229,7 @@ func (l *load) put(ctx context.Context, item Item) error {
 	return nil
 }
 
-// report adds up what became of the records of a session that is in.
+// report adds the counts of an imported session to the result.
 func (l *load) report(item Item, reasoning int) {
 	if item.Format != "" && item.Format != "chat" {
 		add(&l.total.Formats, map[string]int{item.Format: 1})
@@ -242,12 +239,12 @@ func (l *load) report(item Item, reasoning int) {
 	if reasoning > 0 {
 		add(&l.total.Dropped, map[string]int{"reasoning": reasoning})
 	}
-	for key := range item.Extra { // the store keeps a session's id and model
+	for key := range item.Extra { // the store keeps id and model only
 		add(&l.total.Dropped, map[string]int{"session " + key: 1})
 	}
 }
 
-// add adds counts by name.
+// add adds the counts of more to sum.
 func add(sum *map[string]int, more map[string]int) {
 	if *sum == nil && len(more) > 0 {
 		*sum = map[string]int{}
@@ -257,7 +254,7 @@ func add(sum *map[string]int, more map[string]int) {
 	}
 }
 
-// state returns a session's row, empty where there is none.
+// state returns a session's row, the zero value if there is none.
 func (l *load) state(ctx context.Context, k store.Key) (store.SessionRow, error) {
 	row, err := l.Store.Session(ctx, k)
 	if errors.Is(err, store.ErrNotFound) {
@@ -291,8 +288,8 @@ func (l *load) result(took time.Duration) Imported {
 	return l.total
 }
 
-// messageID names a message by its place and what it says, so that the same
-// history gives the same ids each time, and a changed one gives others.
+// messageID derives the id of a message from its session, index and content, so that
+// repeated imports of one history give the same ids.
 func messageID(session string, index int, m *chat.Message) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\x00%d\x00", session, index)

@@ -8,9 +8,9 @@ import (
 	"github.com/sessionstore/compactor/migrations"
 )
 
-// migrateCmd looks after the schema.
+// migrateCmd groups the commands about the schema.
 type migrateCmd struct {
-	Up     migrateUpCmd     `cmd:"" help:"Apply every migration that is missing."`
+	Up     migrateUpCmd     `cmd:"" help:"Apply every pending migration."`
 	Status migrateStatusCmd `cmd:"" help:"List the migrations and when they were applied."`
 }
 
@@ -18,7 +18,7 @@ type migrateUpCmd struct{}
 
 // Help documents the command.
 func (*migrateUpCmd) Help() string {
-	return `Safe to run from several places at once: one of them works, the others wait.
+	return `Safe to run concurrently: one process migrates, the others wait.
 
 Examples:
 

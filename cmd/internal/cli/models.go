@@ -15,8 +15,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// openModels returns the client of the configured models, nil where there are none. limiter
-// and cooldowns may be nil: then they are this process's own.
+// openModels returns a client of the configured models, nil if none is configured. With a
+// nil limiter or nil cooldowns the client keeps them in memory.
 func openModels(c config.Config, environ []string, logger *slog.Logger, limiter llm.Limiter, cooldowns llm.Cooldowns) (summary.Model, error) {
 	if len(c.LLM.Models) == 0 {
 		return nil, nil //nolint:nilnil // without a model summaries are extracts
@@ -30,7 +30,7 @@ func openModels(c config.Config, environ []string, logger *slog.Logger, limiter 
 	return client, nil
 }
 
-// variables looks up those that are not empty.
+// variables returns a lookup function for non-empty variables.
 func variables(environ []string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		for _, kv := range environ {
@@ -42,16 +42,16 @@ func variables(environ []string) func(string) (string, bool) {
 	}
 }
 
-// openModelsFor is openModels where the steps ask for summaries, and nil where none does:
-// then no key is needed.
+// openModelsFor calls openModels if one of the steps writes summaries, and returns nil
+// otherwise, so that no key is required.
 func openModelsFor(steps []policy.Step, c config.Config, e *Env, logger *slog.Logger) (summary.Model, error) {
 	if !asks(steps, e.Registry) {
-		return nil, nil //nolint:nilnil // nobody would ask it
+		return nil, nil //nolint:nilnil // no step would use it
 	}
 	return openModels(c, e.Environ, logger, nil, nil)
 }
 
-// asks reports whether one of the steps, or a strategy within one, asks for summaries.
+// asks reports whether one of the steps, or a strategy nested in one, writes summaries.
 func asks(steps []policy.Step, registry *plan.Registry) bool {
 	return slices.ContainsFunc(steps, func(s policy.Step) bool {
 		_, err := registry.New(s.Strategy, s.Params)
@@ -59,10 +59,9 @@ func asks(steps []policy.Step, registry *plan.Registry) bool {
 	})
 }
 
-// sparing has the collector run earlier than by default: what a worker reads of a large
-// session is its memory, and less than half as much again is enough to work in. GOGC goes
-// before.
-func sparing(environ []string) {
+// setCollector makes the garbage collector run earlier than by default, as the heap of a
+// worker is dominated by the sessions it has loaded. GOGC takes precedence.
+func setCollector(environ []string) {
 	if !slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, "GOGC=") }) {
 		debug.SetGCPercent(40)
 	}

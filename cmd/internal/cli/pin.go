@@ -7,18 +7,18 @@ import (
 	"github.com/sessionstore/compactor/store"
 )
 
-// pinTarget names a message.
+// pinTarget holds the arguments that name a message.
 type pinTarget struct {
 	Session string `arg:"" help:"The session."`
 	Message string `arg:"" help:"The message's id, as view --json shows it."`
 }
 
-// pinCmd keeps a message in the view.
+// pinCmd implements `compactor pin`.
 type pinCmd struct{ pinTarget }
 
 // Help documents the command.
 func (*pinCmd) Help() string {
-	return `A pinned message that is out of the view comes back, with its group, by the run this makes due.
+	return `A pinned message outside the view is restored, with its group, by the next run; pinning makes the session due.
 
 Examples:
 
@@ -30,7 +30,7 @@ func (c *pinCmd) Run(ctx context.Context, e *Env) error {
 	return c.change(ctx, e, true, (*store.Store).Pin)
 }
 
-// unpinCmd takes a pin away.
+// unpinCmd implements `compactor unpin`.
 type unpinCmd struct{ pinTarget }
 
 // Help documents the command.

@@ -16,17 +16,17 @@ import (
 // runsCmd lists runs, or shows one.
 type runsCmd struct {
 	Session    string `arg:"" optional:"" help:"Only runs of this session."`
-	ID         int64  `name:"run" placeholder:"N" help:"Show one run: what it did, step by step."`
-	Status     string `placeholder:"STATUS" help:"Only these: queued, running, applied, skipped or failed."`
-	Outcome    string `placeholder:"CODE" help:"Only runs that ended with this code."`
+	ID         int64  `name:"run" placeholder:"N" help:"Show one run, step by step."`
+	Status     string `placeholder:"STATUS" help:"Only runs with this status: queued, running, applied, skipped or failed."`
+	Outcome    string `placeholder:"CODE" help:"Only runs with this outcome code."`
 	AllTenants bool   `help:"Runs of every tenant."`
-	Limit      int    `default:"50" help:"Runs at most."`
+	Limit      int    `default:"50" help:"Maximum number of runs."`
 	Before     int64  `placeholder:"N" help:"Only runs older than run N."`
 }
 
 // Help documents the command.
 func (*runsCmd) Help() string {
-	return `Every decision is a run with a code, skips included.
+	return `Every decision is recorded as a run with an outcome code, skips included.
 
 Examples:
 
@@ -35,7 +35,7 @@ Examples:
     compactor runs --run 4711`
 }
 
-// Validate is called by the parser.
+// Validate checks the flags; the parser calls it.
 func (c *runsCmd) Validate() error {
 	statuses := []string{"queued", "running", "applied", "skipped", "failed"}
 	if c.Status != "" && !slices.Contains(statuses, c.Status) {
@@ -47,11 +47,11 @@ func (c *runsCmd) Validate() error {
 	return validLimit(c.Limit)
 }
 
-// runJSON is a run as scripts get it.
+// runJSON is the JSON form of a run.
 type runJSON struct {
 	store.RunRow
 	Steps []stepJSON `json:"steps,omitempty"`
-	// Summaries are the ids of what it wrote, for one run.
+	// Summaries holds the ids of the messages the run wrote; set for --run only.
 	Summaries []string `json:"summaries,omitempty"`
 }
 
@@ -65,7 +65,7 @@ type stepJSON struct {
 	After     totalsJSON `json:"after"`
 }
 
-// totalsJSON counts what is in the view, and all that was looked at.
+// totalsJSON holds the counts of the view and of all messages considered.
 type totalsJSON struct {
 	Groups         int   `json:"groups"`
 	Messages       int   `json:"messages"`
@@ -163,7 +163,7 @@ func (c *runsCmd) Run(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// showRun shows everything the ledger has of a run.
+// showRun writes one run in full.
 func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error {
 	r, err := st.Run(ctx, id)
 	if err != nil {

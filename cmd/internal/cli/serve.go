@@ -9,13 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// roleFlags are the flags of the commands that keep running.
+// roleFlags holds the flags of the long-running commands.
 type roleFlags struct {
 	Migrate     bool          `help:"Apply pending migrations first."`
-	WaitTimeout time.Duration `default:"2m" help:"Wait this long for Postgres at start; 0 tries once."`
+	WaitTimeout time.Duration `default:"2m" help:"Maximum time to wait for Postgres at start; 0 tries once."`
 }
 
-// Validate is called by the parser.
+// Validate checks the flags; the parser calls it.
 func (f roleFlags) Validate() error {
 	if f.WaitTimeout < 0 {
 		return errors.New("--wait-timeout: want 0 or more")
@@ -23,12 +23,12 @@ func (f roleFlags) Validate() error {
 	return nil
 }
 
-// serveCmd runs all roles.
+// serveCmd implements `compactor serve`.
 type serveCmd struct{ roleFlags }
 
 // Help documents the command.
 func (*serveCmd) Help() string {
-	return `The first SIGINT or SIGTERM stops the scheduler, lets runs in flight finish (worker.drain_timeout), and exits with 0; a second one exits at once. Runs that could not finish are picked up by the next worker.
+	return `The first SIGINT or SIGTERM stops the scheduler, waits for running jobs (worker.drain_timeout), and exits with 0; a second one exits at once. Another worker resumes runs that did not finish.
 
 Examples:
 
@@ -39,7 +39,7 @@ Examples:
 // Run runs the command.
 func (c *serveCmd) Run(ctx context.Context, e *Env) error { return c.run(ctx, e, true, true) }
 
-// workerCmd runs the worker.
+// workerCmd implements `compactor worker`.
 type workerCmd struct{ roleFlags }
 
 // Help documents the command.
@@ -54,12 +54,12 @@ Examples:
 // Run runs the command.
 func (c *workerCmd) Run(ctx context.Context, e *Env) error { return c.run(ctx, e, false, true) }
 
-// schedulerCmd runs the scheduler.
+// schedulerCmd implements `compactor scheduler`.
 type schedulerCmd struct{ roleFlags }
 
 // Help documents the command.
 func (*schedulerCmd) Help() string {
-	return `Of several schedulers one leads; the others stand by.
+	return `Of several schedulers one is active; the others are on standby.
 
 Examples:
 
@@ -91,10 +91,10 @@ func (f roleFlags) run(ctx context.Context, e *Env, scheduler, worker bool) erro
 		roles = append(roles, role)
 	}
 	if worker {
-		sparing(e.Environ)
+		setCollector(e.Environ)
 		roles = append(roles, app.WorkerRole())
 	}
-	app.lookForRedis(ctx)
+	app.checkRedis(ctx)
 	for _, r := range roles {
 		logger.InfoContext(ctx, "role started", "role", r.Name)
 	}
@@ -104,8 +104,8 @@ func (f roleFlags) run(ctx context.Context, e *Env, scheduler, worker bool) erro
 	return err
 }
 
-// lookForRedis says so where Redis is away: the roles wait for it by themselves.
-func (a *App) lookForRedis(ctx context.Context) {
+// checkRedis logs a warning if Redis cannot be reached. The roles wait for it.
+func (a *App) checkRedis(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	client, ok := a.Redis.MakeRedisClient().(redis.UniversalClient)
@@ -114,6 +114,6 @@ func (a *App) lookForRedis(ctx context.Context) {
 	}
 	defer func() { _ = client.Close() }()
 	if err := client.Ping(ctx).Err(); err != nil && ctx.Err() == nil {
-		a.Logger.LogAttrs(ctx, slog.LevelWarn, "redis is away: runs wait in postgres until it is back", slog.String("error", err.Error()))
+		a.Logger.LogAttrs(ctx, slog.LevelWarn, "redis is unavailable: runs wait in postgres", slog.String("error", err.Error()))
 	}
 }

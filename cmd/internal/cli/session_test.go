@@ -72,7 +72,7 @@ func TestCompactAndUndo(t *testing.T) {
 	golden(t, "runs", scrubTimes(invoke(t, db, "runs", "chat").want(t, 0).stdout))
 	first := strconv.FormatInt(2, 10)
 	invoke(t, db, "undo", first).want(t, exitRefused, "later runs", "4")
-	invoke(t, db, "undo", first, "--cascade").want(t, 0, "run 2 was taken back")
+	invoke(t, db, "undo", first, "--cascade").want(t, 0, "run 2 was undone")
 	invoke(t, db, "undo", first).want(t, exitRefused, "not in force")
 	invoke(t, db, "undo", "1").want(t, exitRefused, "only an applied run")
 	invoke(t, db, "runs", "--run=2").want(t, 0, "requested by  cli:ada", "in force      no")
@@ -80,7 +80,7 @@ func TestCompactAndUndo(t *testing.T) {
 	if len(s) != 1 || s[0].InView != s[0].Messages {
 		t.Errorf("%+v", s)
 	}
-	invoke(t, db, "doctor").want(t, 0, "all is well", "✓ views are valid (I2): 1 of 1")
+	invoke(t, db, "doctor").want(t, 0, "all checks passed", "✓ views are valid (I2): 1 of 1")
 }
 
 func TestACompactionWouldGrow(t *testing.T) {
@@ -203,7 +203,7 @@ func TestDoctor(t *testing.T) {
 	invoke(t, db[:1], "doctor").want(t, exitFindings, "✗ connection: not configured", "✓ migrations")
 	invoke(t, []string{db[0], "REDIS_URL=redis://:hush@127.0.0.1:1"}, "doctor").want(t, exitFindings, "✗ connection", "runs wait in Postgres")
 	invoke(t, db, "doctor", "--policy-timezone=Europe/Berlin", "--policy-cron=30 2 * * *").
-		want(t, 0, "2026-02-01 02:30 CET", "on 2026-03-29 the clock changes: 0 starts in place of 1", "on 2026-10-25 the clock changes: 2 starts in place of 1")
+		want(t, 0, "2026-02-01 02:30 CET", "on 2026-03-29 the clock changes: 0 starts instead of 1", "on 2026-10-25 the clock changes: 2 starts instead of 1")
 }
 
 func TestDoctorKnowsTheModels(t *testing.T) {
@@ -216,7 +216,7 @@ func TestDoctorKnowsTheModels(t *testing.T) {
 		{name: b, base_url: "http://two.test/v1", key_file: "`+keyFile+`", window_tokens: 8000},
 		{name: c, base_url: "http://localhost:1/v1", window_tokens: 8000}]`)
 	got := invoke(t, db, "doctor").want(t, exitFindings, "✓ a@one.test: key in the variable A_KEY", "✗ b@two.test: llm.models[1].key_file "+keyFile+": no such file",
-		"✓ c@localhost:1: no key is wanted")
+		"✓ c@localhost:1: no key required")
 	if strings.Contains(got.stdout+got.stderr, "hush") {
 		t.Error("a key shows")
 	}
@@ -232,7 +232,7 @@ func TestDoctorKnowsTheModels(t *testing.T) {
 	if err := st.Cooldowns().Set(t.Context(), "a@one.test", until, "auth"); err != nil {
 		t.Fatal(err)
 	}
-	invoke(t, db, "doctor").want(t, 0, "! a@one.test: key in the variable A_KEY; rests until "+until.UTC().Format("2006-01-02 15:04"), "after auth", "✓ b@two.test: key in the file", "all is well")
+	invoke(t, db, "doctor").want(t, 0, "! a@one.test: key in the variable A_KEY; in cooldown until "+until.UTC().Format("2006-01-02 15:04"), "after auth", "✓ b@two.test: key in the file", "all checks passed")
 }
 
 func TestServeStopsInOrder(t *testing.T) {

@@ -14,15 +14,15 @@ import (
 
 // sessionsCmd lists sessions.
 type sessionsCmd struct {
-	Due        bool  `help:"Only sessions that wait for a compaction."`
+	Due        bool  `help:"Only sessions due for compaction."`
 	AllTenants bool  `help:"Sessions of every tenant."`
-	Limit      int   `default:"50" help:"Sessions at most."`
-	After      int64 `placeholder:"CURSOR" help:"Go on behind a page: the cursor that it ended with."`
+	Limit      int   `default:"50" help:"Maximum number of sessions."`
+	After      int64 `placeholder:"CURSOR" help:"Continue behind this cursor, which the previous page ended with."`
 }
 
 // Help documents the command.
 func (*sessionsCmd) Help() string {
-	return `TOKENS is what counts against the model's window: the provider's own figure where the application reported it. OF START is the share of the number above which the session is compacted.
+	return `TOKENS is the size counted against the model's window: the provider's own figure where the application reported one. OF START is that size as a share of the threshold above which the session is compacted.
 
 Examples:
 
@@ -30,7 +30,7 @@ Examples:
     compactor sessions --due --json | jq -r '.sessions[].session'`
 }
 
-// Validate is called by the parser.
+// Validate checks the flags; the parser calls it.
 func (c *sessionsCmd) Validate() error { return validLimit(c.Limit) }
 
 func validLimit(n int) error {
@@ -40,7 +40,7 @@ func validLimit(n int) error {
 	return nil
 }
 
-// sessionJSON is a session as scripts get it.
+// sessionJSON is the JSON form of a session.
 type sessionJSON struct {
 	Tenant        string      `json:"tenant"`
 	Session       string      `json:"session"`
@@ -65,8 +65,8 @@ func newSessionJSON(c config.Config, r store.SessionRow) sessionJSON {
 	}
 }
 
-// startOf returns what a session is compacted above: what the store compares with, else
-// what the policy says.
+// startOf returns the number of tokens above which a session is compacted: the stored
+// threshold, or the policy's where none is stored.
 func startOf(c config.Config, r store.SessionRow) chat.Tokens {
 	if r.DueTokens > 0 {
 		return r.DueTokens

@@ -16,7 +16,7 @@ import (
 
 // writeStrategyHelp lists the strategies and their parameters.
 func writeStrategyHelp(b *strings.Builder, registry *plan.Registry) {
-	b.WriteString("Strategies and their parameters, with defaults that are short; a summary is written by the models of the configuration, or without one is an extract:\n\n")
+	b.WriteString("Strategies and their parameters, with short defaults. Summaries are written by the configured models; without one they are extracts:\n\n")
 	for _, info := range registry.Describe() {
 		params := make([]string, len(info.Params))
 		for i, p := range info.Params {
@@ -32,7 +32,7 @@ func writeStrategyHelp(b *strings.Builder, registry *plan.Registry) {
 	}
 }
 
-// writeHelpItem writes a name and paragraphs under it, 80 columns wide at most.
+// writeHelpItem writes a name and indented paragraphs, wrapped at 80 columns.
 func writeHelpItem(b *strings.Builder, name string, paragraphs ...string) {
 	fmt.Fprintf(b, "    %s\n", name)
 	for _, text := range paragraphs {
@@ -48,8 +48,8 @@ func writeHelpItem(b *strings.Builder, name string, paragraphs ...string) {
 	}
 }
 
-// parseStrategies reads --strategy and makes sure that the strategies exist and
-// take their parameters, with what the policy fills in. The error has them all.
+// parseStrategies parses the values of --strategy and validates their parameters together
+// with those that the policy fills in. The error joins all problems.
 func parseStrategies(specs []string, p policy.Policy, registry *plan.Registry) ([]store.Step, error) {
 	var faults []error
 	p.Pipeline = nil
@@ -80,14 +80,13 @@ func parseStrategies(specs []string, p policy.Policy, registry *plan.Registry) (
 	return steps, nil
 }
 
-// summarizing returns the registry with a summarizer, to validate the parameters of
-// strategies that need one.
+// summarizing returns the registry with a summarizer, which strategies that write
+// summaries require for the validation of their parameters.
 func summarizing(registry *plan.Registry) *plan.Registry {
 	return registry.With(summary.New(summary.Options{}))
 }
 
-// parseStrategy reads NAME[:param=value,…]. A value is JSON where it can be read
-// as that, else text.
+// parseStrategy parses NAME[:param=value,…]. A value that is not valid JSON is a string.
 func parseStrategy(spec string) (store.Step, error) {
 	name, rest, given := strings.Cut(spec, ":")
 	s := store.Step{Strategy: strings.TrimSpace(name)}
@@ -126,7 +125,7 @@ func paramValue(text string) any {
 	return plainNumbers(v)
 }
 
-// plainNumbers makes numbers of json.Number: whole ones int64, others float64.
+// plainNumbers converts json.Number values: whole numbers to int64, others to float64.
 func plainNumbers(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -150,7 +149,7 @@ func plainNumbers(v any) any {
 	return v
 }
 
-// splitTop splits at commas that are in no brackets and no quotes.
+// splitTop splits at commas outside of brackets and quotes.
 func splitTop(s string) []string {
 	var out []string
 	depth, start, quoted := 0, 0, false

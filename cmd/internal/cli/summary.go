@@ -13,10 +13,10 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// summaryCmd looks into what runs wrote.
+// summaryCmd groups the commands about summaries.
 type summaryCmd struct {
-	Show   summaryShowCmd   `cmd:"" help:"Show a summary: its prose and references, what it covers, who wrote it and what that cost."`
-	Expand summaryExpandCmd `cmd:"" help:"Show the messages that a summary stands for, down to what was said."`
+	Show   summaryShowCmd   `cmd:"" help:"Show a summary: its prose and references, the messages it covers, its author and cost."`
+	Expand summaryExpandCmd `cmd:"" help:"Show the source messages that a summary covers."`
 }
 
 type summaryShowCmd struct {
@@ -31,7 +31,7 @@ func (*summaryShowCmd) Help() string {
     compactor summary show summary-120-7 --json | jq .report`
 }
 
-// summaryJSON is a summary as scripts get it.
+// summaryJSON is the JSON form of a summary.
 type summaryJSON struct {
 	ID            string          `json:"id"`
 	Tenant        string          `json:"tenant"`
@@ -48,10 +48,10 @@ type summaryJSON struct {
 	Report        *summary.Report `json:"report,omitempty"`
 	Calls         []callJSON      `json:"calls,omitempty"`
 
-	seqs string // SummaryOf for people
+	seqs string // SummaryOf in readable form
 }
 
-// callJSON is a model call as scripts get it.
+// callJSON is the JSON form of a model call.
 type callJSON struct {
 	State           string  `json:"state"`
 	Code            string  `json:"code,omitempty"`
@@ -125,8 +125,8 @@ func loadSummary(ctx context.Context, st *store.Store, id string) (summaryJSON, 
 	return out, nil
 }
 
-// reportOf returns how the summary of a run came about: of several, that of the step whose
-// reason it has, and rather one of a step that got its summary.
+// reportOf returns the report of the step that wrote a summary. Among several it prefers
+// the step whose strategy is the exclusion reason, then one that produced a summary.
 func reportOf(steps json.RawMessage, reason string) (*summary.Report, error) {
 	var all []struct {
 		Strategy string          `json:"strategy"`
@@ -177,7 +177,7 @@ func (s *summaryJSON) print(e *Env) error {
 	return nil
 }
 
-// facts returns what is told of a summary beside its text.
+// facts returns the properties of a summary that print shows above its text.
 func (s *summaryJSON) facts() [][2]any {
 	pairs := [][2]any{
 		{"covers", fmt.Sprintf("messages %s, %s tokens (`compactor summary expand %s`)", s.seqs, term.Count(s.CoveredTokens), s.ID)},
@@ -213,12 +213,12 @@ func (s *summaryJSON) facts() [][2]any {
 
 type summaryExpandCmd struct {
 	ID   string `arg:"" help:"Its id, as view --all shows it: summary-120-7."`
-	Full bool   `help:"Show whole texts."`
+	Full bool   `help:"Show full texts."`
 }
 
 // Help documents the command.
 func (*summaryExpandCmd) Help() string {
-	return `Where a summary brought an earlier one up to date, the messages of that one are shown as well.
+	return `Where a summary extends an earlier one, the messages covered by the earlier one are shown as well.
 
 Examples:
 
@@ -239,7 +239,7 @@ func (c *summaryExpandCmd) Run(ctx context.Context, e *Env) error {
 	}
 	covered := row.SummaryOf
 	var msgs []store.Stored
-	for known := 0; ; { // what is covered may be a summary itself
+	for known := 0; ; { // a covered message may be a summary itself
 		if msgs, err = st.Among(ctx, row.Key, covered); err != nil {
 			return err
 		}

@@ -129,5 +129,5 @@ func TestASummaryIsTraceable(t *testing.T) {
 	for _, args := range [][]string{{"summary", "show", "summary-99-9"}, {"summary", "expand", "nothing"}, {"summary", "show", said}} {
 		invoke(t, db, args...).want(t, exitNotFound)
 	}
-	invoke(t, db, "doctor").want(t, 0, "all is well")
+	invoke(t, db, "doctor").want(t, 0, "all checks passed")
 }

@@ -16,32 +16,32 @@ import (
 	"github.com/sessionstore/compactor/strategies/trajectory"
 )
 
-// trajectoryCmd works on recorded runs of agents.
+// trajectoryCmd groups the commands about recorded runs of agents.
 type trajectoryCmd struct {
 	Compress trajectoryCompressCmd `cmd:"" help:"Compress ShareGPT files to a token target."`
 }
 
-// trajectoryCompressCmd compresses files of trajectories. --target is the flag of
-// the policy, which every command has.
+// trajectoryCompressCmd implements `compactor trajectory compress`. --target is the
+// policy's flag, which every command has.
 type trajectoryCompressCmd struct {
 	Files         []string `arg:"" name:"file" help:"JSONL files, one trajectory per line; - is standard input."`
-	Out           string   `short:"o" aliases:"output" placeholder:"FILE" help:"File to write; else standard output. It appears when it is complete."`
+	Out           string   `short:"o" aliases:"output" placeholder:"FILE" help:"File to write; default: standard output. The file is created once it is complete."`
 	Metrics       string   `placeholder:"FILE" help:"File for the metrics, one JSON object per trajectory."`
-	SummaryTokens int      `default:"750" placeholder:"TOKENS" help:"Tokens a summary may take (${default})."`
-	ProtectFirst  []string `enum:"system,human,gpt,tool" default:"system,human,gpt,tool" placeholder:"WHO" help:"Speakers whose first turn stays (${default})."`
-	ProtectLast   int      `default:"4" placeholder:"TURNS" help:"Turns at the end that stay (${default})."`
-	Notice        bool     `default:"true" negatable:"" help:"Say in the system turn of a compressed trajectory that there is a summary (the default)."`
-	Model         string   `placeholder:"NAME" help:"Count with the tokenizer of this model; else a quarter of the characters."`
-	Workers       int      `default:"4" help:"Trajectories compressed at a time (${default})."`
+	SummaryTokens int      `default:"750" placeholder:"TOKENS" help:"Maximum tokens of a summary (${default})."`
+	ProtectFirst  []string `enum:"system,human,gpt,tool" default:"system,human,gpt,tool" placeholder:"WHO" help:"Speakers whose first turn is kept (${default})."`
+	ProtectLast   int      `default:"4" placeholder:"TURNS" help:"Number of turns kept at the end (${default})."`
+	Notice        bool     `default:"true" negatable:"" help:"Mention the summary in the system turn of a compressed trajectory (the default)."`
+	Model         string   `placeholder:"NAME" help:"Count with the tokenizer of this model; default: a quarter of the characters."`
+	Workers       int      `default:"4" help:"Number of trajectories compressed concurrently (${default})."`
 }
 
 // Help documents the command.
 func (*trajectoryCompressCmd) Help() string {
-	return `A line is an object with the turns under "conversations", or the array of turns alone; a turn is {"from", "value"}. Of a trajectory above --target tokens (15250) the turns between the protected ones are replaced by a summary, from the front and only as many as it takes; a tool call and its responses stay together. Everything else is written as it was read, in the same order.
+	return `A line is an object with the turns under "conversations", or the array of turns alone; a turn is {"from", "value"}. In a trajectory above --target tokens (15250) the turns between the protected ones are replaced by a summary, oldest first and only as many as necessary; a tool call and its responses stay together. Everything else is copied unchanged, in the same order.
 
-No model is asked: the summary is a digest with one line for each turn, what it says first or which tool answered how much, within --summary-tokens. It is the same for the same input, and secrets in it are masked.
+No model is called: the summary is a digest with one line per turn, its first words or the tool and the size of its output, within --summary-tokens. It is deterministic, and secrets in it are masked.
 
-A line that cannot be read or compressed is reported and passed through unchanged; the exit code is 2 then. --json writes the report as one object and needs --out.
+A line that cannot be read or compressed is reported and copied unchanged, and the exit code is 2. --json writes the report as one object and requires --out.
 
 Examples:
 
@@ -50,7 +50,7 @@ Examples:
     zcat runs.jsonl.gz | compactor trajectory compress - --protect-last 8 | gzip > compressed.jsonl.gz`
 }
 
-// Validate is called by the parser.
+// Validate checks the flags; the parser calls it.
 func (c *trajectoryCompressCmd) Validate() error {
 	var faults []error
 	if c.Workers < 1 || c.Workers > 256 {
@@ -65,13 +65,13 @@ func (c *trajectoryCompressCmd) Validate() error {
 	return errors.Join(faults...)
 }
 
-// trajectoryFailure is a trajectory that was passed through.
+// trajectoryFailure is a trajectory that was copied unchanged.
 type trajectoryFailure struct {
 	Where string `json:"where"`
 	Error string `json:"error"`
 }
 
-// trajectoryReport is what --json writes.
+// trajectoryReport is the output of --json.
 type trajectoryReport struct {
 	File string `json:"file"`
 	trajectory.Report
@@ -79,13 +79,13 @@ type trajectoryReport struct {
 	Seconds  float64             `json:"seconds"`
 }
 
-// maxFailures is how many failures a report names.
+// maxFailures bounds the failures that a report lists.
 const maxFailures = 1000
 
 // Run runs the command.
 func (c *trajectoryCompressCmd) Run(ctx context.Context, e *Env) (err error) {
 	if e.JSON && c.Out == "" {
-		return wrong("--json: goes with --out, as standard output holds the trajectories")
+		return wrong("--json: requires --out, as standard output holds the trajectories")
 	}
 	options, err := c.options(e)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *trajectoryCompressCmd) Run(ctx context.Context, e *Env) (err error) {
 		if ferr != nil {
 			return wrong("%s: %w", f.flag, ferr)
 		}
-		// Files with lines that failed are complete: those lines are in them.
+		// Files are complete even if lines failed, as those are copied.
 		defer func() {
 			var failed *trajectoriesFailed
 			err = errors.Join(err, finishFile(file, f.path, err == nil || errors.As(err, &failed)))
@@ -128,14 +128,14 @@ func (c *trajectoryCompressCmd) Run(ctx context.Context, e *Env) (err error) {
 	return nil
 }
 
-// trajectoriesFailed is the error of a run that is complete but for some.
+// trajectoriesFailed reports the number of trajectories that were copied unchanged.
 type trajectoriesFailed struct{ n int }
 
 func (f *trajectoriesFailed) Error() string {
-	return term.Plural(f.n, "trajectory", "trajectories") + " could not be compressed and passed through as they are"
+	return term.Plural(f.n, "trajectory", "trajectories") + " could not be compressed and passed through unchanged"
 }
 
-// options returns those of the flags.
+// options returns the options that the flags set.
 func (c *trajectoryCompressCmd) options(e *Env) (trajectory.Options, error) {
 	o := trajectory.Defaults()
 	if given, ok := e.flags["policy.target_tokens"]; ok {
@@ -156,7 +156,7 @@ func (c *trajectoryCompressCmd) options(e *Env) (trajectory.Options, error) {
 	return o, nil
 }
 
-// compress works through the files.
+// compress compresses the files one after the other.
 func (c *trajectoryCompressCmd) compress(
 	ctx context.Context, e *Env, o trajectory.Options, from sources, size int64, out, metrics io.Writer,
 ) (trajectoryReport, error) {
@@ -188,7 +188,7 @@ func (c *trajectoryCompressCmd) compress(
 	return r, errors.Join(w.Flush(), lines.Flush())
 }
 
-// trajectoryLine is a line of the file of metrics.
+// trajectoryLine is a line of the metrics file.
 type trajectoryLine struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
@@ -196,7 +196,7 @@ type trajectoryLine struct {
 	Error string `json:"error,omitempty"`
 }
 
-// note takes down what became of a trajectory.
+// note records the outcome of a trajectory and returns its metrics line.
 func (r *trajectoryReport) note(path string, o trajectory.Outcome) trajectoryLine {
 	line := trajectoryLine{File: path, Line: o.Line, Metrics: o.Metrics}
 	if o.Err != nil {
@@ -208,7 +208,7 @@ func (r *trajectoryReport) note(path string, o trajectory.Outcome) trajectoryLin
 	return line
 }
 
-// readProgress counts what is read.
+// readProgress reports the bytes read to a progress display.
 type readProgress struct {
 	in io.Reader
 	to *term.Progress
@@ -220,7 +220,7 @@ func (r readProgress) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// write says what the run came to: on standard output if that is free.
+// write writes the report, to standard error if standard output holds the trajectories.
 func (r *trajectoryReport) write(e *Env) error {
 	if e.JSON {
 		return term.JSON(e.Out.W, r)

@@ -7,15 +7,15 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 )
 
-// undoCmd takes a run back.
+// undoCmd implements `compactor undo`.
 type undoCmd struct {
 	ID      int64 `arg:"" name:"run" help:"The run."`
-	Cascade bool  `help:"Take back the later runs of the session with it."`
+	Cascade bool  `help:"Also undo the later runs of the session."`
 }
 
 // Help documents the command.
 func (*undoCmd) Help() string {
-	return `The view before the run returns, with everything appended since. An undo is a run itself, and can be undone. Automatic runs then wait for a new message.
+	return `Restores the view from before the run, plus everything appended since. An undo is a run itself and can be undone. Automatic runs then wait for a new message.
 
 Examples:
 
@@ -23,7 +23,7 @@ Examples:
     compactor undo 4711 --cascade`
 }
 
-// Validate is called by the parser.
+// Validate checks the flags; the parser calls it.
 func (c *undoCmd) Validate() error {
 	if c.ID <= 0 {
 		return fmt.Errorf("%d: want the number of a run", c.ID)

@@ -149,7 +149,7 @@ func TestRolesStopOneAfterTheOther(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	idle := Role{"idle", func(context.Context) error { return nil }}
-	if err := RunRoles(t.Context(), idle, role("worker")); err == nil || err.Error() != "idle ended by itself" {
+	if err := RunRoles(t.Context(), idle, role("worker")); err == nil || err.Error() != "idle ended unexpectedly" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -169,7 +169,7 @@ func TestWaitForPostgres(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil || strings.Count(logs.String(), "waiting for postgres") != 3 || !strings.Contains(logs.String(), "found postgres") {
+		if err != nil || strings.Count(logs.String(), "waiting for postgres") != 3 || !strings.Contains(logs.String(), "connected to postgres") {
 			t.Errorf("%v after %d\n%s", err, tries, logs.String())
 		}
 		start := time.Now()

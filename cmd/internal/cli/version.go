@@ -7,10 +7,10 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 )
 
-// versionCmd shows what this binary is.
+// versionCmd implements `compactor version`.
 type versionCmd struct{}
 
-// buildVersion is what is known of this binary.
+// buildVersion describes how this binary was built.
 type buildVersion struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`

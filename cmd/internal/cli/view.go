@@ -14,17 +14,17 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// viewCmd shows a session.
+// viewCmd implements `compactor view`.
 type viewCmd struct {
 	Session string `arg:"" help:"The session."`
-	All     bool   `help:"Also what is out of the view, with the reason, the run, and what stands in its place."`
-	Groups  bool   `help:"Show the groups: messages that stay or go together."`
-	Full    bool   `help:"Show whole texts."`
+	All     bool   `help:"Also show excluded messages, with the reason, the run and the replacement."`
+	Groups  bool   `help:"Show the groups: messages that are kept or excluded together."`
+	Full    bool   `help:"Show full texts."`
 }
 
 // Help documents the command.
 func (*viewCmd) Help() string {
-	return `Texts are shown without control characters, whatever was stored.
+	return `Control characters in stored texts are not shown.
 
 Examples:
 
@@ -33,7 +33,7 @@ Examples:
     compactor view chat-42 --all --json | jq '.messages[] | select(.included | not) | .exclude_reason'`
 }
 
-// messageJSON is a message as scripts get it.
+// messageJSON is the JSON form of a message.
 type messageJSON struct {
 	Seq           chat.Seq        `json:"seq"`
 	ID            string          `json:"id"`
@@ -50,7 +50,7 @@ type messageJSON struct {
 	Message       json.RawMessage `json:"message"`
 }
 
-// groupJSON is a group as scripts get it.
+// groupJSON is the JSON form of a group.
 type groupJSON struct {
 	Index        int            `json:"index"`
 	Kind         chat.GroupKind `json:"kind"`
@@ -59,7 +59,7 @@ type groupJSON struct {
 	Messages     int            `json:"messages"`
 	ToolCalls    int            `json:"tool_calls"`
 	Tokens       chat.Tokens    `json:"tokens"`
-	// Included: any of it is in the view; the rest says how much.
+	// Included reports whether any message of the group is in the view.
 	Included         bool        `json:"included"`
 	IncludedMessages int         `json:"included_messages"`
 	IncludedTokens   chat.Tokens `json:"included_tokens"`
@@ -89,7 +89,7 @@ func (c *viewCmd) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	if c.Groups && c.All {
-		// What runs wrote is in no group of the log.
+		// Groups of the log hold source messages only.
 		msgs = slices.DeleteFunc(msgs, func(m store.Stored) bool { return m.Kind != chat.KindSource })
 	}
 	result := map[string]any{"session": newSessionJSON(cfg, row)}
@@ -151,7 +151,7 @@ func groupsOf(msgs []store.Stored) []groupJSON {
 	return out
 }
 
-// totalsOf adds groups up.
+// totalsOf returns the sums over groups.
 func totalsOf(groups []groupJSON) totalsJSON {
 	var t totalsJSON
 	for _, g := range groups {
@@ -207,7 +207,7 @@ func writeGroups(e *Env, groups []groupJSON) error {
 	)
 }
 
-// transcript writes the messages as people read them.
+// transcript writes a heading and the messages as text.
 func (c *viewCmd) transcript(e *Env, row store.SessionRow, msgs []store.Stored) error {
 	style := e.Out.Style()
 	e.say("%s", style.Bold(term.Clean(row.Session))+style.Dim(fmt.Sprintf("  %s  revision %d  %s of %s in view  %s tokens",
@@ -217,7 +217,7 @@ func (c *viewCmd) transcript(e *Env, row store.SessionRow, msgs []store.Stored) 
 	return nil
 }
 
-// writeMessages writes messages, a line each unless whole texts are asked for.
+// writeMessages writes messages as text: one truncated line each, unless full is set.
 func writeMessages(e *Env, msgs []store.Stored, full bool) {
 	style := e.Out.Style()
 	seqWidth, tokenWidth, roleWidth := 1, 1, len("assistant")
@@ -259,7 +259,7 @@ func orDash(s string) string {
 	return s
 }
 
-// oneLine returns the beginning of a text on one line: white space collapsed, most runes at most.
+// oneLine returns the first most runes of a text with white space collapsed.
 func oneLine(text string, most int) string {
 	var b strings.Builder
 	n := 0
@@ -277,7 +277,7 @@ func oneLine(text string, most int) string {
 	return term.Clean(b.String())
 }
 
-// explain returns what is to be said of a message beside its text.
+// explain returns the annotations of a message, such as "[out: …; pinned]".
 func explain(m store.Stored) string {
 	var marks []string
 	if !m.Included {
@@ -297,7 +297,7 @@ func explain(m store.Stored) string {
 	case chat.KindSummary:
 		marks = append(marks, kindMark("summary", m))
 	case chat.KindReplacement:
-		marks = append(marks, kindMark("stand-in", m))
+		marks = append(marks, kindMark("replacement", m))
 	case chat.KindSource:
 	}
 	if m.Pinned {
@@ -316,7 +316,7 @@ func kindMark(name string, m store.Stored) string {
 	return name
 }
 
-// describe returns what a message says, does and carries.
+// describe returns the text, reasoning, tool calls and attachments of a message.
 func describe(m store.Stored) string {
 	var parts []string
 	if m.Reasoning != "" {
@@ -328,7 +328,7 @@ func describe(m store.Stored) string {
 	for _, p := range m.Content.Parts {
 		if p.IsReasoning() && p.Text == "" {
 			var said struct{ Thinking string }
-			_ = json.Unmarshal(p.Raw, &said) // what is not shown is in --json
+			_ = json.Unmarshal(p.Raw, &said) // --json has the parts not shown here
 			parts = append(parts, strings.TrimSpace("(reasoning) "+said.Thinking))
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/sessionstore/compactor/worker"
 )
 
-// Config is everything that can be set. Default gives the defaults, Load reads
-// the sources; the zero value is not valid.
+// Config holds all settings. Default returns the defaults, Load reads the sources; the
+// zero value is not valid.
 type Config struct {
-	// Tenant is the tenant that commands work on unless told otherwise.
+	// Tenant is the default tenant of commands.
 	Tenant    string           `yaml:"tenant"`
 	Database  Database         `yaml:"database"`
 	Redis     Redis            `yaml:"redis"`
@@ -32,12 +32,12 @@ type Config struct {
 
 // Database is the connection to Postgres.
 type Database struct {
-	// URL is a postgres:// URL or a key=value connection string. Commands that
-	// need a database ask for it with Require.
+	// URL is a postgres:// URL or a key=value connection string. It may be empty;
+	// commands that need a database check it with Require.
 	URL Secret `yaml:"url"`
 	// Schema holds all objects of the application.
 	Schema string `yaml:"schema"`
-	// MaxConns bounds the pool; 0 is the worker's concurrency and four more, at most
+	// MaxConns bounds the pool; 0 selects the worker's concurrency plus four, at most
 	// store.DefaultConns.
 	MaxConns int `yaml:"max_conns"`
 }
@@ -48,7 +48,7 @@ type Redis struct {
 	URL Secret `yaml:"url"`
 }
 
-// Log is what is logged, and how.
+// Log holds the settings of the log.
 type Log struct {
 	// Level is debug, info, warn or error.
 	Level string `yaml:"level"`
@@ -69,8 +69,8 @@ func Default() Config {
 	}
 }
 
-// PoolSize returns the number of connections to open: MaxConns, or what the worker's
-// concurrency asks for.
+// PoolSize returns the maximum size of the connection pool: MaxConns, or a number derived
+// from the worker's concurrency.
 func (c Config) PoolSize() int {
 	if c.Database.MaxConns > 0 {
 		return c.Database.MaxConns
@@ -78,10 +78,10 @@ func (c Config) PoolSize() int {
 	return min(c.Worker.Concurrency+4, store.DefaultConns)
 }
 
-// File returns the path of the file that was read, "" for none.
+// File returns the path of the configuration file, "" if none was read.
 func (c Config) File() string { return c.file }
 
-// Require reports every one of the given keys that is empty, with the ways to set it.
+// Require returns an error that lists the given keys that are empty and how to set them.
 func (c Config) Require(keys ...string) error {
 	var fs faults
 	for _, key := range keys {
@@ -95,20 +95,20 @@ func (c Config) Require(keys ...string) error {
 	return fs.err()
 }
 
-// Origin says where a value comes from.
+// Origin is the source of a value.
 type Origin struct {
 	// Source is default, preset, file, env or flag.
 	Source Source `json:"source"`
-	// Name is the preset, the path, the variable or the flag.
+	// Name is the name of the preset, file, variable or flag.
 	Name string `json:"name,omitempty"`
-	// Line is the line of a file.
+	// Line is the line in a file, 0 if unknown.
 	Line int `json:"line,omitempty"`
 }
 
 // Source is a kind of Origin.
 type Source string
 
-// The sources, from the weakest to the strongest.
+// The sources in ascending order of precedence.
 const (
 	FromDefault Source = "default"
 	FromPreset  Source = "preset"
@@ -117,7 +117,7 @@ const (
 	FromFlag    Source = "flag"
 )
 
-// String is "default", "preset chat", "compactor.yaml:7", "env DATABASE_URL" or "flag --tenant".
+// String returns "default", "preset chat", "compactor.yaml:7", "env DATABASE_URL" or "flag --tenant".
 func (o Origin) String() string {
 	switch o.Source {
 	case FromPreset:
@@ -136,8 +136,8 @@ func (o Origin) String() string {
 	}
 }
 
-// Origin tells where the value of a key comes from; for a key inside a list or a
-// map ("policy.pipeline[1].strategy") where that element or what holds it does.
+// Origin returns the source of the value of a key. For a key inside a list or a map
+// ("policy.pipeline[1].strategy") it is the source of the innermost element recorded.
 func (c Config) Origin(key string) Origin {
 	for {
 		if o, ok := c.origins[key]; ok {

@@ -231,7 +231,7 @@ func TestFaultsAreToldAllAtOnce(t *testing.T) {
 		},
 		"merge keys": {
 			file: "worker: &w {lease: 60s}\nscheduler:\n  <<: *w\n",
-			want: []string{"PATH:3: scheduler: keys are plain words, without merging"},
+			want: []string{"PATH:3: scheduler: want plain keys, without merge keys"},
 		},
 		"two documents": {
 			file: "tenant: a\n---\ntenant: b\n",

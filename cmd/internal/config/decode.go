@@ -16,13 +16,13 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// SettingError is one thing that is wrong with the configuration.
+// SettingError is one error in the configuration.
 type SettingError struct {
-	// Origin is where it comes from; the zero value where it comes from nowhere.
+	// Origin is the source of the value; the zero value if it has none.
 	Origin Origin
-	// Key is the setting, "" where the fault is about a source as a whole.
+	// Key is the setting, "" if the error concerns a source as a whole.
 	Key string
-	// Problem says what is wrong and what is allowed.
+	// Problem describes the error and the allowed values.
 	Problem string
 }
 
@@ -46,15 +46,15 @@ func (fs *faults) addf(o Origin, key, problem string, args ...any) {
 
 func (fs faults) err() error { return errors.Join(fs...) }
 
-// decoder sets fields from YAML nodes and notes origins and faults.
+// decoder sets fields from YAML nodes and records their origins and all errors.
 type decoder struct {
-	// origin is the source; its line is the node's.
+	// origin is the current source, without a line.
 	origin  Origin
 	origins map[string]Origin
 	faults  faults
 	// byKey holds every setting.
 	byKey map[string]reflect.Value
-	// deprecated maps former keys to those of byKey; notices tell where one is used.
+	// deprecated maps former keys to keys of byKey; notices lists the uses of them.
 	deprecated map[string]string
 	notices    []string
 }
@@ -85,7 +85,7 @@ func (d *decoder) section(prefix string, n *yaml.Node) {
 			d.section(key, v)
 		case !ok:
 			d.unknown(prefix, key, k)
-		case isNull(resolve(v)): // "url:" with nothing behind it leaves the default
+		case isNull(resolve(v)): // an empty value ("url:") keeps the default
 		default:
 			if o, given := d.origins[key]; given { // by its former key
 				d.faults.addf(d.at(k), key, "given twice, first in line %d", o.Line)
@@ -96,8 +96,8 @@ func (d *decoder) section(prefix string, n *yaml.Node) {
 	})
 }
 
-// set sets the target of a key that stands at k, and notes that it comes from there.
-// It reports whether the value could be read.
+// set decodes v into the target of a key and records k as its origin. It reports whether
+// the value is valid.
 func (d *decoder) set(key string, k, v *yaml.Node, target reflect.Value) bool {
 	d.origins[key] = d.at(k)
 	if err := d.value(key, v, target); err != nil {
@@ -107,14 +107,14 @@ func (d *decoder) set(key string, k, v *yaml.Node, target reflect.Value) bool {
 	return true
 }
 
-// pairs calls f for every key of a mapping; repeated keys and merge keys are faults.
+// pairs calls f for every key of a mapping. Repeated keys and merge keys are errors.
 func (d *decoder) pairs(prefix string, n *yaml.Node, f func(key string, k, v *yaml.Node)) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		key := join(prefix, k.Value)
 		if k.Kind != yaml.ScalarNode || k.Tag == "!!merge" {
-			d.faults.addf(d.at(k), prefix, "keys are plain words, without merging")
+			d.faults.addf(d.at(k), prefix, "want plain keys, without merge keys")
 			continue
 		}
 		if line, ok := seen[key]; ok {
@@ -140,10 +140,10 @@ func (d *decoder) isSection(key string) bool {
 	return false
 }
 
-// unknown reports a key that is none, with the one that was probably meant.
+// unknown reports an unknown key, with the most similar known one.
 func (d *decoder) unknown(prefix, key string, n *yaml.Node) {
 	var siblings []string
-	misplaced := "" // the right name in another section
+	misplaced := "" // a key of the same name in another section
 	for _, k := range slices.Sorted(maps.Keys(d.byKey)) {
 		below, ok := k, true
 		if prefix != "" {
@@ -167,7 +167,7 @@ func didYouMean(name string) string {
 	return ", did you mean " + name + "?"
 }
 
-// value sets target from a node. The error says what is wanted instead.
+// value decodes a node into target. The error describes the expected value.
 func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 	n = resolve(n)
 	switch target.Interface().(type) {
@@ -199,7 +199,7 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 	}
 }
 
-// decode sets target from a node of the kind, and where tags are given of one of them.
+// decode decodes a node of the given kind, and of one of the tags if any, into target.
 func decode(n *yaml.Node, target reflect.Value, want string, kind yaml.Kind, tags ...string) error {
 	if n.Kind != kind || len(tags) > 0 && !slices.Contains(tags, n.Tag) || n.Decode(target.Addr().Interface()) != nil {
 		return errors.New("want " + want)
@@ -222,7 +222,7 @@ func (d *decoder) windows(key string, n *yaml.Node, target reflect.Value) error 
 	return nil
 }
 
-// list reads a list of texts, or of maps that each have the keys of a struct.
+// list decodes a list of strings, or of maps with the keys of a struct.
 func (d *decoder) list(key string, n *yaml.Node, target reflect.Value) error {
 	if n.Kind != yaml.SequenceNode {
 		want := "texts, such as [a, b]"
@@ -239,7 +239,7 @@ func (d *decoder) list(key string, n *yaml.Node, target reflect.Value) error {
 	return nil
 }
 
-// object reads a map with the keys of a struct.
+// object decodes a map with the keys of a struct.
 func (d *decoder) object(key string, n *yaml.Node, target reflect.Value) error {
 	if n.Kind != yaml.MappingNode {
 		return errors.New("want " + form(target.Type()))
@@ -258,7 +258,7 @@ func (d *decoder) object(key string, n *yaml.Node, target reflect.Value) error {
 
 func form(t reflect.Type) string { return "{" + strings.Join(tags(t), ": …, ") + ": …}" }
 
-// tags returns the keys of a struct, one for each field.
+// tags returns the YAML keys of a struct's fields.
 func tags(t reflect.Type) []string {
 	out := make([]string, t.NumField())
 	for i := range out {
@@ -277,7 +277,7 @@ func resolve(n *yaml.Node) *yaml.Node {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// shown returns a node as it may appear in an error: never a secret.
+// shown formats a node for an error, without its value if it is a secret.
 func shown(n *yaml.Node, target reflect.Value) string {
 	if _, secret := reflect.TypeAssert[Secret](target); secret {
 		return "the value"

@@ -2,14 +2,14 @@ package config
 
 import "slices"
 
-// deprecated maps the former key of each setting that was renamed to its key now. A
-// former key is still read, in files, in the environment and from flags, with a notice.
-// Keys inside the elements of a list cannot be renamed in this way.
+// deprecated maps former keys of renamed settings to the present ones. Files, variables and
+// flags may still use a former key, which adds a notice. Keys inside the elements of a list
+// cannot be renamed in this way.
 func deprecated() map[string]string {
 	return map[string]string{}
 }
 
-// current returns the key that a setting has now, and notes it where o uses a former one.
+// current returns the present key of a setting, and adds a notice if key is a former one.
 func (d *decoder) current(o Origin, key string) string {
 	now, renamed := d.deprecated[key]
 	if !renamed {
@@ -19,7 +19,7 @@ func (d *decoder) current(o Origin, key string) string {
 	return now
 }
 
-// former returns the keys that a setting had before, in order.
+// former returns the former keys of a setting, sorted.
 func (d *decoder) former(key string) []string {
 	var out []string
 	for old, now := range d.deprecated {
@@ -31,5 +31,5 @@ func (d *decoder) former(key string) []string {
 	return out
 }
 
-// Notices returns a line for each former key that a source uses.
+// Notices returns one line for each use of a former key.
 func (c Config) Notices() []string { return c.notices }

@@ -1,12 +1,12 @@
 // Package config turns one YAML file, the environment and command-line flags into
 // plain structs, and is the only reader of the environment. A later source wins:
-// defaults, file, environment, flags. Every value remembers where it comes from.
+// defaults, file, environment, flags. The origin of every value is recorded.
 //
-// Reading is strict: an unknown key, a value of the wrong type and a value out of
-// range are errors that name their file and line, variable or flag, and all of
-// them are reported at once. Connection strings never show their password in
+// Decoding is strict: unknown keys, values of the wrong type and values out of range are
+// errors that name the file and line, the variable or the flag. All of them are reported
+// together. Connection strings never show their password in
 // errors, logs or output.
 //
-// It knows what settings mean only as far as it takes to refuse wrong ones; it
-// opens no connection.
+// The packages that use the settings own their defaults and bounds. This package opens no
+// connection.
 package config

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// field is one setting of a Config: its key and where its value lives.
+// field is one setting of a Config: its key and its addressable value.
 type field struct {
 	key   string
 	value reflect.Value
 }
 
-// fields lists the settings in the order of the structs. Structs are sections,
-// everything else is a setting.
+// fields lists the settings in the order of the struct fields. Structs are sections, all
+// other types are settings.
 func fields(c *Config) []field {
 	return walk("", reflect.ValueOf(c).Elem(), nil)
 }
@@ -51,9 +51,9 @@ func Keys() []string {
 	return keys
 }
 
-// EnvNames lists the environment variables that set a key, the strongest first:
-// COMPACTOR_<SECTION>_<KEY>, and for the two connections the names that hosting
-// platforms set.
+// EnvNames returns the environment variables that set a key, in descending precedence:
+// COMPACTOR_<SECTION>_<KEY>, and for the two connections the names common on hosting
+// platforms.
 func EnvNames(key string) []string {
 	names := []string{"COMPACTOR_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))}
 	switch key {
@@ -71,7 +71,7 @@ func FlagName(key string) string {
 	return strings.NewReplacer(".", "-", "_", "-").Replace(key)
 }
 
-// nearest returns the candidate that a mistyped name most likely means, "" for none.
+// nearest returns the candidate most similar to a mistyped name, "" if none is.
 func nearest(name string, candidates []string) string {
 	best, limit := "", max(1, len(name)/3)+1
 	for _, c := range candidates {
@@ -82,8 +82,8 @@ func nearest(name string, candidates []string) string {
 	return best
 }
 
-// distance returns the number of bytes to insert, delete, replace or swap between
-// neighbours to get from a to b.
+// distance returns the edit distance between a and b in bytes: insertions, deletions,
+// replacements and swaps of neighbours.
 func distance(a, b string) int {
 	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
 	for j := range rows[1] {

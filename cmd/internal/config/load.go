@@ -26,32 +26,32 @@ const (
 	localFile = "compactor.yaml"
 )
 
-// LoadOptions are the sources to read.
+// LoadOptions holds the sources to read.
 type LoadOptions struct {
-	// Path is the file of --config. It has to exist. Without one, COMPACTOR_CONFIG
-	// names the file; without that, ./compactor.yaml and then
+	// Path is the file of --config, which must exist. If empty, COMPACTOR_CONFIG
+	// names the file; without that, the first of ./compactor.yaml and
 	// $XDG_CONFIG_HOME/compactor/config.yaml ($HOME/.config without the variable)
-	// are read where they exist.
+	// that exists is read.
 	Path string
-	// Environ has the form of os.Environ. A variable that is set to nothing counts
-	// as not set, as compose files pass unset variables on.
+	// Environ has the form of os.Environ. An empty variable counts as not set, as
+	// compose files pass unset variables as empty ones.
 	Environ []string
 	// Flags are settings from the command line, by key ("database.url").
 	Flags map[string]string
 	// deprecated replaces the table of former keys, for tests.
 	deprecated map[string]string
-	// Dir is where ./compactor.yaml is looked for; "" is the working directory.
+	// Dir is the folder of ./compactor.yaml; "" is the working directory.
 	Dir string
-	// Registry, where given, is asked to build every step of the policy's pipeline.
+	// Registry, if set, validates the strategies and parameters of the policy's pipeline.
 	Registry *plan.Registry
 }
 
-// Load reads all sources. The error joins one *Fault for everything that is wrong;
-// the Config returned with it holds whatever was right, for messages alone.
+// Load reads all sources. The error joins one *SettingError for each problem; the Config
+// returned with it holds the valid values and is for messages only.
 func Load(o LoadOptions) (Config, error) {
 	c, d := read(o, policy.Default())
 	if preset, err := policy.PresetNamed(c.Policy.Preset); err == nil {
-		// What the sources say goes over the preset as it does over the defaults.
+		// The sources override the preset as they override the defaults.
 		over := preset.Over(policy.Default())
 		c, d = read(o, over)
 		for key, says := range map[string]bool{
@@ -65,14 +65,13 @@ func Load(o LoadOptions) (Config, error) {
 	if len(d.faults) == 0 {
 		c.validate(&d.faults, o.Registry)
 	} else {
-		// A value that could not be read has left its default; what else is wrong
-		// is worth telling all the same.
+		// An invalid value has kept its default, so the other values can be checked.
 		c.validate(&d.faults, nil)
 	}
 	return c, d.faults.err()
 }
 
-// read reads all sources over the defaults, with that policy among them.
+// read reads all sources over the defaults, with p as the default policy.
 func read(o LoadOptions, p policy.Policy) (Config, *decoder) {
 	c := Default()
 	c.Policy = p
@@ -129,7 +128,7 @@ func (d *decoder) file(o LoadOptions, env map[string]string) string {
 	return ""
 }
 
-// document reads the one YAML document of a file.
+// document decodes the single YAML document of a file.
 func (d *decoder) document(b []byte) {
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	var doc, second yaml.Node
@@ -146,9 +145,9 @@ func (d *decoder) document(b []byte) {
 	d.section("", doc.Content[0])
 }
 
-// environment reads the variables. An unknown one with our prefix is a fault, as a
-// mistyped setting would otherwise go unnoticed; the variables that Kubernetes
-// sets for services named like us are left alone.
+// environment reads the variables. An unknown one with our prefix is an error, so that
+// mistyped settings are noticed. Variables that Kubernetes sets for a service named
+// compactor are ignored.
 func (d *decoder) environment(env map[string]string) {
 	service := regexp.MustCompile(`^COMPACTOR_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$`)
 	known := map[string]bool{envFile: true}
@@ -178,7 +177,7 @@ func (d *decoder) environment(env map[string]string) {
 	}
 }
 
-// flags reads the command line.
+// flags reads the settings given as flags.
 func (d *decoder) flags(flags map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(flags)) {
 		o := Origin{Source: FromFlag, Name: FlagName(key)}
@@ -191,7 +190,7 @@ func (d *decoder) flags(flags map[string]string) {
 	}
 }
 
-// text sets a key from a text: text as it is, everything else as YAML would read it.
+// text sets a key from a variable or flag: strings unchanged, other types decoded as YAML.
 func (d *decoder) text(o Origin, key, text string) {
 	target := d.byKey[key]
 	d.origin = o

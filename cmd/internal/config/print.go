@@ -12,10 +12,10 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// Entry is one setting as `config print` shows it.
+// Entry is one line of `config print`.
 type Entry struct {
 	Key string `json:"key"`
-	// Value is the value as text, passwords masked.
+	// Value is the value as text, with passwords masked.
 	Value  string `json:"value"`
 	Origin string `json:"origin"`
 }
@@ -72,6 +72,6 @@ func text(v reflect.Value) string {
 //go:embed example.yaml
 var example string
 
-// Example returns a configuration file that holds every key with its default and a
-// comment. Loading it changes nothing.
+// Example returns a configuration file with every key, its default and a comment. Loading
+// it gives the defaults.
 func Example() string { return example }

@@ -6,42 +6,42 @@ import (
 	"strings"
 )
 
-// mask stands where a password was; net/url writes the same.
+// mask replaces passwords, as net/url does.
 const mask = "xxxxx"
 
-// Secret is a connection string. However it is printed, logged or encoded, its
-// password is masked; Reveal gives it whole.
+// Secret is a connection string whose password is masked when it is printed, logged or
+// encoded. Reveal returns it unmasked.
 type Secret string
 
-// Reveal returns the connection string as it was given. Only what connects calls it.
+// Reveal returns the connection string unmasked. Call it only to connect.
 func (s Secret) Reveal() string { return string(s) }
 
 // String returns the connection string without its password.
 func (s Secret) String() string {
 	if s != "" && !strings.Contains(string(s), "://") && !strings.Contains(string(s), "=") {
-		return mask // not a form in which the password can be told from the rest
+		return mask // unknown form, so any part may be the password
 	}
 	return Redact(string(s))
 }
 
-// GoString is String, for %#v.
+// GoString masks as String does, for %#v.
 func (s Secret) GoString() string { return `config.Secret("` + s.String() + `")` }
 
-// LogValue is String, for slog.
+// LogValue masks as String does, for slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText is String, for JSON and YAML.
+// MarshalText masks as String does, for JSON and YAML.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Redact masks the passwords of a connection string, or of a text that holds one:
-// in the user part of a URL, in parameters of a URL, and in key=value form.
+// Redact masks the passwords of a connection string, or of a text that contains one: in
+// the user part of a URL, in parameters of a URL, and in key=value form.
 //
-// It works on the text and not on a parsed URL, because people put unescaped "/",
-// "?", "#" and "@" into passwords, and what does not parse has to be masked just
-// the same. Where it is in doubt it masks more: everything up to the last "@".
+// It works on the text and not on a parsed URL, because passwords with unescaped "/", "?",
+// "#" and "@" must be masked even if the URL does not parse. If in doubt it masks more:
+// everything up to the last "@".
 func Redact(dsn string) string {
 	userinfo := regexp.MustCompile(`(?s)(://[^:@/?#]*):.*@`)
-	// In key=value form a value ends at white space; in a URL also at the next "&".
+	// In key=value form a value ends at white space, in a URL also at "&".
 	value := `('(?:\\.|[^'\\])*'|'.*|(?:\\.|[^\s\\])+)`
 	if strings.Contains(dsn, "://") {
 		value = `[^\s&]+`

@@ -14,15 +14,15 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// Validate reports everything that is out of range, as Load does.
+// Validate returns an error that lists all values out of range, as Load does.
 func (c Config) Validate() error {
 	var fs faults
 	c.validate(&fs, nil)
 	return fs.err()
 }
 
-// validate adds what is wrong with the values. Keys that could not be read have
-// been reported already and are left out.
+// validate appends an error for each invalid value, except for keys that already have
+// one.
 func (c Config) validate(fs *faults, registry *plan.Registry) {
 	reported := map[string]bool{}
 	for _, err := range *fs {
@@ -42,7 +42,7 @@ func (c Config) validate(fs *faults, registry *plan.Registry) {
 	checkSection(check, "worker", c.Worker.Validate())
 	checkSection(check, "scheduler", c.Scheduler.Validate())
 	check(c.Scheduler.RedeliverAfter >= c.Worker.Lease, "scheduler.redeliver_after", policy.Text(c.Scheduler.RedeliverAfter),
-		"at least worker.lease (%s), or runs at work are delivered again", policy.Text(c.Worker.Lease))
+		"at least worker.lease (%s), or active runs are delivered again", policy.Text(c.Worker.Lease))
 
 	check(slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level),
 		"log.level", fmt.Sprintf("%q", c.Log.Level), "debug, info, warn or error")
@@ -62,7 +62,7 @@ func (c Config) validateConnections(check checkFunc) {
 		scheme, _, _ := strings.Cut(dsn, "://")
 		ok := slices.Contains([]string{"redis", "rediss", "redis-socket", "redis-sentinel"}, scheme)
 		if _, err := url.Parse(dsn); err != nil {
-			ok = false // its error would show the password
+			ok = false // the error of url.Parse would show the password
 		}
 		check(ok, "redis.url", c.Redis.URL, "redis://host:6379/0, rediss://, redis-socket:// or redis-sentinel://, with special characters of the password escaped")
 	}
@@ -83,7 +83,7 @@ func (c Config) validatePolicy(check checkFunc, registry *plan.Registry) {
 	checkSection(check, "policy", err)
 }
 
-// checkSection reports what the package that owns a section of the settings found in it.
+// checkSection reports the errors of the package that owns a section of the settings.
 func checkSection(check checkFunc, section string, err error) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -91,7 +91,7 @@ func checkSection(check checkFunc, section string, err error) {
 	}
 	for _, err := range joined.Unwrap() {
 		f, ok := errors.AsType[*policy.FieldError](err)
-		if ok && f.Key != "models" { // a configuration may do without models
+		if ok && f.Key != "models" { // models are optional
 			check(false, section+"."+f.Key, f.Value, "%s", f.Want)
 		}
 	}
