@@ -181,14 +181,14 @@ func (s CompactToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Pl
 	return w.plan(), nil
 }
 
-// callID is a call of the entry with an index, or -1 where that is not known: the
-// ids alone may repeat.
+// callID identifies a call by the index of its entry, or -1 if unknown, and its id, which
+// may repeat.
 type callID struct {
 	call int32
 	id   string
 }
 
-// kept reports a result that is never dropped or replaced.
+// kept reports whether a result is never dropped or replaced.
 func (s CompactToolResults) kept(w *window, i int32, m *chat.Message) bool {
 	e := &w.t.Entries[i]
 	if e.Pinned || w.of[i] >= 0 && w.t.Entries[w.of[i]].Pinned {
@@ -198,7 +198,7 @@ func (s CompactToolResults) kept(w *window, i int32, m *chat.Message) bool {
 	return !s.CompactOffloaded && handle != "" && handle != `""` && handle != "null"
 }
 
-// replace puts a text in the place of a result, unless it is there already.
+// replace replaces a result with a text, unless it has that text already.
 func (s CompactToolResults) replace(w *window, i int32, m *chat.Message, tool string) {
 	if tool == "" {
 		tool = "unknown"

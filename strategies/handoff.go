@@ -12,9 +12,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// handoff summarizes what lies between a protected head and a tail that is bounded
-// by tokens, as notes for the assistant that takes over, and prunes old tool results
-// in what stays. A later handoff brings the notes of the one before up to date.
+// handoff summarizes the messages between a protected head and a tail of limited size as
+// notes for the assistant that continues, and prunes old tool results in the rest. A later
+// handoff updates the notes of the previous one.
 type handoff struct {
 	first, last   int
 	tail, most    chat.Tokens
@@ -167,7 +167,7 @@ func (h *handoff) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, erro
 	return p.plan, err
 }
 
-// handoffPass is one handoff as it is being planned.
+// handoffPass is the state of planning one handoff.
 type handoffPass struct {
 	h *handoff
 	t *plan.Transcript

@@ -7,8 +7,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// keepLastMessages keeps the newest messages and what is pinned. Where that cuts
-// between a call and its result, neither stays.
+// keepLastMessages keeps the newest and pinned messages. A call and its result are dropped
+// together if only one of them would stay.
 type keepLastMessages struct{ n int64 }
 
 func newKeepLastMessages(a *plan.Args) (plan.Strategy, error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// keepLastTurns keeps the newest turns and what is pinned. A turn is a user message
-// and what follows it up to the next one.
+// keepLastTurns keeps the newest turns and pinned messages. A turn is a user message with
+// all messages up to the next one.
 type keepLastTurns struct{ n int64 }
 
 func newKeepLastTurns(a *plan.Args) (plan.Strategy, error) {

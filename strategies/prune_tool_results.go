@@ -12,9 +12,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/stub"
 )
 
-// pruneToolResults writes tool traffic shorter without a model: of outputs that
-// occur twice the older one, of all but the newest messages the outputs and the
-// long strings in the arguments of calls. Every message keeps its place.
+// pruneToolResults shortens tool calls and results without a model: repeated outputs except
+// the last, and outputs and long arguments of all but the newest messages. Every message
+// keeps its place.
 type pruneToolResults struct {
 	protect int64
 	budget  int64
@@ -111,8 +111,8 @@ const (
 	shrinkTo    = 200
 )
 
-// pruneBoundary returns how many of the n messages of a view may be rewritten when the
-// protect newest may not. With a budget the oldest one always may.
+// pruneBoundary returns how many of the n messages of a view may be rewritten if the newest
+// protect may not. With a budget the oldest always may.
 func pruneBoundary(n, protect int, budget bool) int {
 	if budget {
 		protect = min(protect, n-1)
@@ -156,7 +156,7 @@ func pruneView(view []*chat.Message, verbatim []bool, boundary int) []pruned {
 	return out
 }
 
-// pruneCalls returns the calls of a view, of those with the same id the last.
+// pruneCalls returns the calls of a view by id; the last one counts if ids repeat.
 func pruneCalls(view []*chat.Message) map[string]*chat.ToolCall {
 	calls := map[string]*chat.ToolCall{}
 	for _, m := range view {
@@ -186,7 +186,7 @@ func pruneRepeats(view []*chat.Message, verbatim []bool, calls map[string]*chat.
 	return again
 }
 
-// plainResult returns the text of a tool's result, if it is plain text.
+// plainResult returns the text of a tool result if it is plain text.
 func plainResult(m *chat.Message) (string, bool) {
 	if m == nil || m.Role != chat.RoleTool || m.Content.Parts != nil {
 		return "", false
@@ -194,7 +194,7 @@ func plainResult(m *chat.Message) (string, bool) {
 	return m.Content.Text, true
 }
 
-// stubFor returns the line that stands for a result, if it is long enough to need one.
+// stubFor returns the line that replaces a result, if the result is long enough.
 func stubFor(m *chat.Message, calls map[string]*chat.ToolCall) (string, bool) {
 	text, ok := plainResult(m)
 	if !ok || !str.Longer(text, stubAbove) || strings.HasPrefix(text, duplicateStart) || isStubbed(m, calls) {
@@ -258,7 +258,7 @@ func prunedText(m *chat.Message, text string) chat.Message {
 	return out
 }
 
-// prunedArguments returns a message with the arguments of its calls cut, if any is.
+// prunedArguments returns a message with shortened call arguments, if any are too long.
 func prunedArguments(m *chat.Message) (chat.Message, bool) {
 	var calls []chat.ToolCall
 	for i, c := range m.ToolCalls {

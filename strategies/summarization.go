@@ -18,9 +18,8 @@ Write down what the assistant needs to go on: what the user wants and has decide
 
 Reply with the summary alone, as plain and compact text in the language of the conversation.`
 
-// summarization replaces the oldest messages by a summary once there are more
-// than target + threshold. The words of the conversation reach the summarizer;
-// what tools were asked and what they answered does not.
+// summarization replaces the oldest messages with a summary once there are more than target
+// + threshold. Only the text of the conversation is summarized, not tool calls and results.
 type summarization struct {
 	target, threshold int64
 	// prompt is what is asked, custom what of it was configured.
@@ -110,7 +109,7 @@ func (s *summarization) role(t *plan.Transcript, entries []int) chat.Role {
 	return chat.RoleAssistant
 }
 
-// older returns the ordinals of the groups that are to be summarized, oldest first.
+// older returns the groups to summarize, oldest first.
 func (s *summarization) older(t *plan.Transcript) []int {
 	var out []int
 	var sizes []int64

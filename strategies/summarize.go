@@ -11,8 +11,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// rollingSummary keeps one summary of everything but the newest messages. A summary
-// that the view begins with is brought up to date: only what came since is read.
+// rollingSummary keeps one summary of all but the newest messages. If the view begins with
+// a summary, it is updated with the messages that followed.
 type rollingSummary struct {
 	threshold   int64
 	keep        int64
@@ -160,8 +160,8 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 	return plan, nil
 }
 
-// userSaid returns what the user said in a message, empty for nothing: a summary that some
-// program put in front of it, or in its place, is not the user's.
+// userSaid returns the user's text in a message, without a summary that a program put in
+// front of it or in its place.
 func userSaid(m *chat.Message) string {
 	if m.Role != chat.RoleUser {
 		return ""
