@@ -61,7 +61,7 @@ func TestApplyWritesTheWholeChange(t *testing.T) {
 		t.Errorf("settled as %q", got)
 	}
 	if got := one[string](t, s, `SELECT tool_call_id || ' ' || role_code::text || ' ' || run FROM compactor.message_log WHERE seq = 13`); got != fmt.Sprintf("call a %d", c.Run) && got != fmt.Sprintf("call t %d", c.Run) {
-		t.Errorf("stand-in is stored as %q", got)
+		t.Errorf("replacement is stored as %q", got)
 	}
 	wantConsistent(t, s)
 }
@@ -117,7 +117,7 @@ func TestWhatIsAppendedDuringARunStaysAndDoesNotDisturbIt(t *testing.T) {
 		t.Errorf("the run did not wake anybody for what came meanwhile (-want +got):\n%s", diff)
 	}
 	wantConsistent(t, s)
-	// With nothing new a session that is still due wakes nobody.
+	// With nothing new a session that is still due enqueues nothing.
 	exec(t, s, `DELETE FROM compactor.outbox`)
 	c = start(t, s, k)
 	ch = must(c.change(s, exclude(span(4, 4))))(t)
@@ -335,7 +335,7 @@ func TestAVerdictOnAnEarlierViewDoesNotSettleTheSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	if row := session(t, s, k); !row.Due || !row.Suspect {
-		t.Errorf("due: %v, suspect: %v; want both: nobody has looked at the view that was put in place meanwhile", row.Due, row.Suspect)
+		t.Errorf("due: %v, suspect: %v; want both: the view set meanwhile was not checked", row.Due, row.Suspect)
 	}
 	if got := start(t, s, k).Session.DecisionFingerprint; got != "" {
 		t.Errorf("settled on %q, want nothing", got)

@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"context"
+	"fmt"
 	"log"
+	"os"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
@@ -10,11 +12,42 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// An application that compacts on the way to the model and back, with its history in
-// the store: the preset "chat".
+// An application appends the messages of a conversation and sends the view to its model.
+// TestExamples runs it on a fresh database.
+func ExampleStore_View() {
+	ctx := context.Background()
+	st, err := store.Open(ctx, store.Config{URL: os.Getenv("DATABASE_URL")})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer st.Close()
+	key := store.Key{Session: "chat-1"}
+	seqs, _, err := st.Append(ctx, key, "gpt-4o", []store.NewMessage{
+		{Message: chat.Message{ID: "m1", Role: chat.RoleUser, Content: chat.TextContent("Hello")}},
+		{Message: chat.Message{ID: "m2", Role: chat.RoleAssistant, Content: chat.TextContent("Hi.")}},
+	})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	fmt.Println("appended", seqs)
+	view, revision, err := st.View(ctx, key)
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	fmt.Println("revision", revision)
+	for _, m := range view {
+		fmt.Println(m.ID, m.Role)
+	}
+}
+
+// An application compacts before and after each call of the model, with its history in
+// the store: the preset "chat". TestExamples runs it on a fresh database.
 func ExampleStore_History() {
 	ctx := context.Background()
-	st, err := store.Open(ctx, store.Config{URL: "postgres://localhost/app"})
+	st, err := store.Open(ctx, store.Config{URL: os.Getenv("DATABASE_URL")})
 	if err != nil {
 		log.Print(err)
 		return
@@ -31,8 +64,9 @@ func ExampleStore_History() {
 		log.Print(err)
 		return
 	}
+	history := st.History(store.Key{Session: "chat-42"}, "gpt-4o", "app")
 	provider, err := strategies.NewProvider(strategies.ProviderConfig{
-		Sources: []strategies.Source{strategies.NewSource("chat", st.History(store.Key{Session: "chat-42"}, "gpt-4o", "app"))},
+		Sources: []strategies.Source{strategies.NewSource("chat", history)},
 		Before:  before, After: after,
 	})
 	if err != nil {
@@ -45,11 +79,22 @@ func ExampleStore_History() {
 		log.Print(err)
 		return
 	}
-	answer := ask(prompt.Messages)
+	answer := callModel(prompt.Messages)
 	if _, err := provider.Write(ctx, strategies.Exchange{Inputs: []chat.Message{question}, Outputs: answer}); err != nil {
 		log.Print(err)
+		return
+	}
+	stored, err := history.Load(ctx, false)
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	for _, r := range stored.Records {
+		fmt.Println(r.Meta.Seq, r.Message.Role)
 	}
 }
 
-// ask stands for the call of a model.
-func ask([]chat.Message) []chat.Message { return nil }
+// callModel stands for the request to a model.
+func callModel([]chat.Message) []chat.Message {
+	return []chat.Message{{Role: chat.RoleAssistant, Content: chat.TextContent("Now we are done.")}}
+}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -8,26 +9,15 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// The one-letter codes of message_log.role_code and kind.
-
-func roleCode(r chat.Role) byte {
-	switch r {
-	case chat.RoleSystem:
-		return 's'
-	case chat.RoleUser:
-		return 'u'
-	case chat.RoleAssistant:
-		return 'a'
-	case chat.RoleTool:
-		return 't'
-	case chat.RoleDeveloper:
-		return 'd'
-	}
-	return 'o'
+// roleCodes are the values of message_log.role_code; all other roles have the code 'o'.
+var roleCodes = map[chat.Role]byte{
+	chat.RoleSystem: 's', chat.RoleUser: 'u', chat.RoleAssistant: 'a', chat.RoleTool: 't', chat.RoleDeveloper: 'd',
 }
 
-// roleOf returns the role of a code. Roles without a code of their own are grouped
-// alike, so planning needs no name for them.
+func roleCode(r chat.Role) byte { return cmp.Or(roleCodes[r], 'o') }
+
+// roleOf returns the role of a code. Roles without a code share one name: planning
+// groups them alike.
 func roleOf(code byte) chat.Role {
 	switch code {
 	case 's':
@@ -44,6 +34,7 @@ func roleOf(code byte) chat.Role {
 	return "other"
 }
 
+// kindCode returns the value of message_log.kind.
 func kindCode(k chat.Kind) byte {
 	switch k {
 	case chat.KindSummary:
@@ -66,7 +57,7 @@ func kindOf(code byte) chat.Kind {
 }
 
 // collectMetas reads rows of (seq, position, token_count, calls, flags,
-// role_code, kind) and puts them in view order. Rows beyond last are left out.
+// role_code, kind) and returns them in view order, without rows beyond last.
 func collectMetas(rows pgx.Rows, capacity int, last chat.Seq) ([]chat.Meta, error) {
 	metas := make([]chat.Meta, 0, capacity)
 	var seq, position int64
@@ -83,9 +74,8 @@ func collectMetas(rows pgx.Rows, capacity int, last chat.Seq) ([]chat.Meta, erro
 			Flags: chat.Flags(flags), Calls: int(calls), Tokens: chat.Tokens(tokens),
 		}
 		if kind == 'm' && position != seq {
-			// Replace put it there, behind the message whose position it has. Planning knows
-			// messages that stand elsewhere than where they were said as summaries, which
-			// stand before what has their position.
+			// Replace moved it after the message whose position it has. To planning, a moved
+			// message is a summary, which sorts before the message at its position.
 			m.Kind, m.Position = chat.KindSummary, m.Position+1
 			m.Flags |= chat.Moved
 		}

@@ -42,7 +42,7 @@ func TestReplaceKeepsWhatIsKnownAndExcludesWhatIsAbsent(t *testing.T) {
 		t.Errorf("ledger row is %+v", row)
 	}
 	if !session(t, s, k).Suspect {
-		t.Error("nobody has checked this view, and the session is not suspect")
+		t.Error("an unchecked view, but the session is not suspect")
 	}
 	wantConsistent(t, s)
 	must(s.Undo(t.Context(), run, false, ""))(t)

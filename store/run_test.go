@@ -287,7 +287,7 @@ func TestPinsNameSourceMessages(t *testing.T) {
 		}
 	}
 	if got := gens(t, s); len(got) > 0 {
-		t.Errorf("a pin in the view woke somebody: %v", got)
+		t.Errorf("a pin in the view enqueued a run: %v", got)
 	}
 	if err := s.Pin(t.Context(), k, "m1"); err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Lead takes or renews the lead of a role for ttl. It reports false while another
-// holder has it. The fence grows with every change of holder.
+// Lead acquires or renews the leader lease of a role for ttl. It returns false while
+// another holder has it. The fence grows with every change of holder.
 func (s *Store) Lead(ctx context.Context, role, holder string, ttl time.Duration) (bool, error) {
 	const query = `
 		INSERT INTO compactor.leader AS l (role, holder, expires_at) VALUES ($1, $2, now() + $3)
@@ -23,28 +23,27 @@ func (s *Store) Lead(ctx context.Context, role, holder string, ttl time.Duration
 	return err == nil && tag.RowsAffected() == 1, wrap("take the lead", err)
 }
 
-// Resign gives the lead up, if holder has it.
+// Resign releases the leader lease, if holder has it.
 func (s *Store) Resign(ctx context.Context, role, holder string) error {
 	_, err := s.pool.Exec(ctx, s.q(`DELETE FROM compactor.leader WHERE role = $1 AND holder = $2`), role, holder)
 	return wrap("resign", err)
 }
 
-// Threshold is what sessions of models with a prefix start with.
+// Threshold holds the initial thresholds of sessions whose model has a prefix.
 type Threshold struct {
 	ModelPrefix    string
 	DueTokens      chat.Tokens
 	EstimateMargin float64
 }
 
-// SavePolicy records a policy under its hash and makes its thresholds those of
-// new sessions. Existing sessions follow through RefreshThresholds. Of two calls
-// at once, one waits for the other.
+// SavePolicy records a policy under its hash and sets the thresholds of new sessions;
+// RefreshThresholds updates existing ones. Concurrent calls wait for each other.
 func (s *Store) SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []Threshold) error {
 	return wrap("save policy", pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, s.q(`INSERT INTO compactor.policies (hash, spec) VALUES ($1, $2) ON CONFLICT DO NOTHING`), hash, string(spec)); err != nil {
 			return err
 		}
-		// Readers go on; another SavePolicy waits, so that its DELETE sees these rows.
+		// Excludes another SavePolicy, so that its DELETE sees these rows, but no readers.
 		if _, err := tx.Exec(ctx, s.q(`LOCK TABLE compactor.thresholds IN SHARE ROW EXCLUSIVE MODE`)); err != nil {
 			return err
 		}
@@ -62,7 +61,7 @@ func (s *Store) SavePolicy(ctx context.Context, hash string, spec json.RawMessag
 	}))
 }
 
-// EnsurePolicy records what a run worked under, under its hash. Idempotent.
+// EnsurePolicy records the policy of a run under its hash. Idempotent.
 func (s *Store) EnsurePolicy(ctx context.Context, hash string, spec any) error {
 	raw, err := json.Marshal(spec)
 	if err != nil {
@@ -72,9 +71,9 @@ func (s *Store) EnsurePolicy(ctx context.Context, hash string, spec any) error {
 	return wrap("save policy", err)
 }
 
-// RefreshThresholds gives up to limit sessions behind the one with number after the
-// thresholds of the saved policy, but for those that somebody holds. It reports how
-// many, and where the next page starts: 0 when there is none.
+// RefreshThresholds sets the thresholds of the saved policy on up to limit sessions with
+// a SID above after, except locked ones. It returns the number changed and the SID to
+// continue after; 0 ends the iteration.
 func (s *Store) RefreshThresholds(ctx context.Context, after int64, limit int) (changed int, next int64, err error) {
 	const query = `SELECT changed, coalesce(last_sid, 0) FROM compactor.refresh_thresholds($1, $2)`
 	err = s.pool.QueryRow(ctx, s.q(query), after, limit).Scan(&changed, &next)
@@ -90,56 +89,42 @@ type Sweep struct {
 	Ended  bool
 }
 
-// FireSlot starts the sweep of a cron slot. It reports false if somebody did
-// already: of several schedulers one fires.
-func (s *Store) FireTick(ctx context.Context, entry string, slot time.Time, by string) (bool, error) {
+// FireTick starts the sweep of a cron tick. It returns false if a sweep was started for
+// that tick before: of several schedulers one fires.
+func (s *Store) FireTick(ctx context.Context, entry string, tick time.Time, by string) (bool, error) {
 	const query = `
 		WITH fired AS (INSERT INTO compactor.cron_ticks (entry, tick, fired_by) VALUES ($1, $2, $3)
 			ON CONFLICT DO NOTHING RETURNING 1)
 		INSERT INTO compactor.sweeps (entry, tick) SELECT $1, $2 FROM fired ON CONFLICT DO NOTHING`
-	tag, err := s.pool.Exec(ctx, s.q(query), entry, slot, by)
-	return err == nil && tag.RowsAffected() == 1, wrap("fire slot", err)
+	tag, err := s.pool.Exec(ctx, s.q(query), entry, tick, by)
+	return err == nil && tag.RowsAffected() == 1, wrap("fire tick", err)
 }
 
-// LastSlot is the latest slot of an entry that was fired; the zero time if none was.
+// LastTick returns the latest fired tick of an entry; the zero time if there is none.
 func (s *Store) LastTick(ctx context.Context, entry string) (time.Time, error) {
-	var slot *time.Time
-	err := s.pool.QueryRow(ctx, s.q(`SELECT max(tick) FROM compactor.cron_ticks WHERE entry = $1`), entry).Scan(&slot)
-	if err != nil || slot == nil {
-		return time.Time{}, wrap("last slot", err)
+	var tick *time.Time
+	err := s.pool.QueryRow(ctx, s.q(`SELECT max(tick) FROM compactor.cron_ticks WHERE entry = $1`), entry).Scan(&tick)
+	if err != nil || tick == nil {
+		return time.Time{}, wrap("last tick", err)
 	}
-	return *slot, nil
+	return *tick, nil
 }
 
-// OpenSweeps lists the sweeps that have not gone over the whole fleet yet.
+// OpenSweeps returns the unfinished sweeps.
 func (s *Store) OpenSweeps(ctx context.Context) ([]Sweep, error) {
-	rows, err := s.pool.Query(ctx, s.q(`SELECT id, entry, tick, queued, ended_at IS NOT NULL FROM compactor.sweeps WHERE ended_at IS NULL ORDER BY id`))
-	if err != nil {
-		return nil, wrap("open sweeps", err)
-	}
-	sweeps, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Sweep])
-	return sweeps, wrap("open sweeps", err)
+	return queryRows(ctx, s, "open sweeps", pgx.RowToStructByPos[Sweep], `SELECT id, entry, tick, queued, ended_at IS NOT NULL FROM compactor.sweeps WHERE ended_at IS NULL ORDER BY id`)
 }
 
-// Delivery is a run to ring for: Attempt numbers the deliveries, from 1.
+// Delivery is a run to enqueue. Attempt numbers its deliveries, from 1.
 type Delivery struct {
 	Run     RunID
 	Attempt int
 	Trigger string
 }
 
-func (s *Store) deliveries(ctx context.Context, what, query string, args ...any) ([]Delivery, error) {
-	rows, err := s.pool.Query(ctx, s.q(query), args...)
-	if err != nil {
-		return nil, wrap(what, err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Delivery])
-	return out, wrap(what, err)
-}
-
-// SweepPage queues runs for the next limit due sessions behind the sweep's
-// cursor and moves it, in one transaction; the caller rings for them. An empty
-// page ends the sweep. A run nobody rings for is due again after grace.
+// SweepPage queues runs for the next limit due sessions after the sweep's cursor and
+// advances it, in one transaction. The caller enqueues the runs; Undelivered returns
+// those that no worker picked up, after grace. An empty page ends the sweep.
 func (s *Store) SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []Delivery, done bool, err error) {
 	const query = `
 		WITH sw AS (SELECT id, cursor_sid FROM compactor.sweeps WHERE id = $1 AND ended_at IS NULL FOR UPDATE),
@@ -165,10 +150,9 @@ func (s *Store) SweepPage(ctx context.Context, sweep int64, limit int, grace tim
 	return page, done, wrap("sweep", err)
 }
 
-// Relay turns outbox rows into queued event runs, once per session: those that
-// have been quiet for debounce, or dirty for maxDelay, and whose session no run is
-// working on. A row whose session is no longer due is dropped; a row written to
-// meanwhile stays.
+// Relay turns outbox rows into queued event runs: rows without a write for debounce, or
+// older than maxDelay, whose session has no active run. Rows of sessions that are no
+// longer due are deleted; rows written concurrently stay.
 func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		WITH ready AS (
@@ -182,33 +166,32 @@ func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, lim
 			SELECT sid, 'event', 1, now() + $4::interval FROM ready WHERE due ON CONFLICT DO NOTHING RETURNING id),
 		gone AS (DELETE FROM compactor.outbox o USING ready r WHERE o.sid = r.sid AND o.gen = r.gen)
 		SELECT id, 1, 'event' FROM queued`
-	return s.deliveries(ctx, "relay", query, debounce, maxDelay, limit, grace)
+	return queryRows(ctx, s, "relay", pgx.RowToStructByPos[Delivery], query, debounce, maxDelay, limit, grace)
 }
 
-// Undelivered takes queued runs whose delivery is due: requested in SQL, snoozed,
-// or rung for and not picked up (the queue was flushed, the task was lost). Each
-// further delivery of a run waits twice as long.
+// Undelivered returns queued runs whose delivery is due: requested in SQL, snoozed, or
+// enqueued and lost. The wait doubles with each delivery of a run.
 func (s *Store) Undelivered(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $2::interval * power(2, least(delivery, 5))
 		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'queued' AND deliver_at <= now()
 			ORDER BY deliver_at LIMIT $1 FOR UPDATE SKIP LOCKED)
 		RETURNING id, delivery, trigger`
-	return s.deliveries(ctx, "deliver", query, limit, grace)
+	return queryRows(ctx, s, "deliver", pgx.RowToStructByPos[Delivery], query, limit, grace)
 }
 
-// Orphaned takes running runs whose lease has run out: their worker is gone.
+// Orphaned returns running runs whose lease has expired.
 func (s *Store) Orphaned(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $2::interval
 		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'running' AND lease_until < now() AND deliver_at <= now()
 			LIMIT $1 FOR UPDATE SKIP LOCKED)
 		RETURNING id, delivery, trigger`
-	return s.deliveries(ctx, "find orphans", query, limit, grace)
+	return queryRows(ctx, s, "find orphans", pgx.RowToStructByPos[Delivery], query, limit, grace)
 }
 
-// Forgotten queues event runs for sessions that are due though nothing is under
-// way for them and nothing has been decided since their last message.
+// Forgotten queues event runs for due sessions that have no outbox row, no active run, no
+// cooldown and no run since their last message.
 func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
@@ -219,11 +202,11 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 				AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq))
 		ORDER BY s.sid LIMIT $1
 		ON CONFLICT DO NOTHING RETURNING id, delivery, trigger`
-	return s.deliveries(ctx, "find due sessions", query, limit, grace)
+	return queryRows(ctx, s, "find due sessions", pgx.RowToStructByPos[Delivery], query, limit, grace)
 }
 
-// Waiting counts the queued runs of a trigger that no worker has looked at and put
-// off, up to limit. It reads at most as much as is queued, never the fleet.
+// Waiting counts, up to limit, the queued runs of a trigger that no worker has claimed or
+// snoozed yet.
 func (s *Store) Waiting(ctx context.Context, trigger string, limit int) (int, error) {
 	const query = `
 		SELECT count(*) FROM (SELECT FROM compactor.runs
@@ -233,13 +216,13 @@ func (s *Store) Waiting(ctx context.Context, trigger string, limit int) (int, er
 	return n, wrap("count waiting runs", err)
 }
 
-// Backlog counts what waits: sessions that are due, runs that are queued or running.
+// Backlog counts due sessions, active runs and outbox rows.
 type Backlog struct {
 	Sessions, Due, Queued, Running, Outbox int64
 	OldestQueued                           time.Duration
 }
 
-// Backlog of the whole store.
+// Backlog returns the backlog of the whole store.
 func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	const query = `
 		SELECT (SELECT count(*) FROM compactor.sessions), (SELECT count(*) FROM compactor.sessions WHERE due),
@@ -252,4 +235,15 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 		return b, fmt.Errorf("backlog: %w", mapError(err))
 	}
 	return b, nil
+}
+
+// PurgeAnswers deletes the texts of up to limit answers older than age and returns their
+// number. Usage and cost stay, as do applied summaries, which are messages.
+func (s *Store) PurgeAnswers(ctx context.Context, age time.Duration, limit int) (int64, error) {
+	const query = `
+		UPDATE compactor.summary_calls SET answer = NULL, state = CASE WHEN state = 'answered' THEN 'forgotten' ELSE state END
+		WHERE id IN (SELECT id FROM compactor.summary_calls WHERE answer IS NOT NULL AND ended_at < now() - $1::interval
+			ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
+	tag, err := s.pool.Exec(ctx, s.q(query), age, limit)
+	return tag.RowsAffected(), wrap("purge answers", err)
 }

@@ -325,7 +325,7 @@ func TestARunNobodyPickedUpIsRungForEverMoreSeldom(t *testing.T) {
 			t.Fatalf("delivery (-want +got):\n%s", diff)
 		}
 		if again := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(again) > 0 {
-			t.Fatalf("rung for again at once: %v", again)
+			t.Fatalf("delivered again at once: %v", again)
 		}
 		wait := one[time.Duration](t, s, `SELECT deliver_at - now() FROM compactor.runs`)
 		if wait > want*time.Minute || wait < want*time.Minute-10*time.Second {
@@ -377,7 +377,7 @@ func TestADueSessionNobodyKnowsOfIsFound(t *testing.T) {
 	}
 	ds = must(s.Forgotten(t.Context(), 10, time.Minute))(t)
 	if diff := cmp.Diff([]string{"s03", "s04"}, sessionsOf(t, s, ds)); diff != "" {
-		t.Errorf("forgotten after a cooldown and a message nobody was told of (-want +got):\n%s", diff)
+		t.Errorf("forgotten after a cooldown and a message without a notification (-want +got):\n%s", diff)
 	}
 	b := must(s.Backlog(t.Context()))(t)
 	if b.Sessions != 5 || b.Due != 5 || b.Queued != 4 || b.Running != 0 || b.Outbox != 1 || b.OldestQueued <= 0 {

@@ -1,10 +1,3 @@
-// Package store keeps sessions, messages and the ledger of runs in Postgres. It
-// is the truth of the system: whatever another part loses, this has.
-//
-// It knows the schema and nothing of strategies, policies, queues or the clock
-// (times come from the database). Everything that changes a session goes through
-// the SQL functions that applications use too. Besides migrations, it is the
-// only package that imports pgx.
 package store
 
 import (
@@ -17,13 +10,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/sessionstore/compactor/migrations"
 )
 
-// Config says where the store is.
+// Config configures a Store.
 type Config struct {
 	// URL is a Postgres DSN, as URL or key=value.
 	URL string
@@ -33,11 +25,12 @@ type Config struct {
 	MaxConns int
 	// StatementTimeout bounds each statement. Defaults to 60 s.
 	StatementTimeout time.Duration
-	// LockTimeout bounds the wait for a writer's lock on a session. Defaults to 5 s.
+	// LockTimeout bounds the wait for the lock of a session. Defaults to 5 s.
 	LockTimeout time.Duration
 }
 
-// Sizes of the pool. Runs share round trips, so more of them need no more connections.
+// Sizes of the pool. Concurrent runs share round trips, so more runs need no more
+// connections.
 const (
 	DefaultConns = 20
 	MostConns    = 10_000
@@ -68,7 +61,7 @@ type Store struct {
 	ends  *batcher[endRunArgs, endRunResult]
 }
 
-// Open connects and pings once. The caller closes the store.
+// Open connects to the database and pings it. The caller must Close the store.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	c = c.withDefaults()
 	if err := migrations.CheckSchema(c.Schema); err != nil {
@@ -97,15 +90,14 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, fmt.Errorf("connect to database at %s: %w", host(cfg.ConnConfig), scrub(err))
 	}
 	s := &Store{pool: pool, schema: c.Schema}
-	// Under load a few connections do the work of many, with a fraction of the commits.
+	// Batches need fewer connections and fewer commits under load.
 	s.loads = newBatcher(maxBatches, maxBatchSize, s.loadBatch)
 	s.ends = newBatcher(maxBatches, maxBatchSize, s.endBatch)
 	return s, nil
 }
 
-// How many runs are loaded, or ended, in one round trip at the most, and how many
-// such round trips are under way at a time. Ending holds the lock on each session
-// until all are done, which has to be a moment.
+// Bounds of the batches of Load and of Apply and Finish: calls in a batch, and batches in
+// flight. A batch of ends locks its sessions until it commits, so it is kept small.
 const (
 	maxBatchSize = 16
 	maxBatches   = 4
@@ -117,7 +109,7 @@ func (s *Store) Close() { s.pool.Close() }
 // Ping reports whether the database answers.
 func (s *Store) Ping(ctx context.Context) error { return mapError(s.pool.Ping(ctx)) }
 
-// q puts the configured schema into a query written for the default one.
+// q replaces the default schema in a query with the configured one.
 func (s *Store) q(sql string) string {
 	if s.schema == migrations.DefaultSchema {
 		return sql
@@ -125,97 +117,14 @@ func (s *Store) q(sql string) string {
 	return strings.ReplaceAll(sql, migrations.DefaultSchema+".", s.schema+".")
 }
 
+// queryRows returns the rows of a query, read by read. what prefixes errors.
+func queryRows[T any](ctx context.Context, s *Store, what string, read pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	rows, err := s.pool.Query(ctx, s.q(query), args...)
+	if err != nil {
+		return nil, wrap(what, err)
+	}
+	out, err := pgx.CollectRows(rows, read)
+	return out, wrap(what, err)
+}
+
 func host(c *pgx.ConnConfig) string { return net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) }
-
-// The kinds of error a caller can act on; match them with errors.Is.
-var (
-	// ErrNotFound: the session, run or message does not exist.
-	ErrNotFound = errors.New("not found")
-	// ErrInvalid: an argument is out of range or a message is not one.
-	ErrInvalid = errors.New("invalid")
-	// ErrConflict: the id is there already with other content.
-	ErrConflict = errors.New("conflict")
-	// ErrStale: the session has moved on since it was read.
-	ErrStale = errors.New("stale")
-	// ErrInUse: something else stands in the way; the message names it.
-	ErrInUse = errors.New("in use")
-	// ErrNotApplicable: the run's state does not allow it.
-	ErrNotApplicable = errors.New("not applicable")
-	// ErrBusy: a lock was not to be had in time; try again later.
-	ErrBusy = errors.New("busy")
-	// ErrUnavailable: the database could not be reached or is restarting.
-	ErrUnavailable = errors.New("database unavailable")
-	// ErrNotMigrated: the schema or part of it is missing.
-	ErrNotMigrated = errors.New("schema is missing or old: run `compactor migrate up`")
-)
-
-// Error is a refusal by the database in words for the user. It unwraps to one of
-// the sentinels above.
-type Error struct {
-	Kind    error
-	Message string
-	Hint    string
-}
-
-func (e *Error) Error() string {
-	if e.Hint != "" {
-		return e.Message + " (" + e.Hint + ")"
-	}
-	return e.Message
-}
-
-func (e *Error) Unwrap() error { return e.Kind }
-
-// mapError turns driver errors into the kinds above. Texts of the database that
-// could hold content are not passed on.
-func mapError(err error) error {
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, pgx.ErrNoRows) {
-		return ErrNotFound
-	}
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// Raised by our own functions: their texts are made for users.
-		raised := func(kind error) error { return &Error{Kind: kind, Message: pg.Message, Hint: pg.Hint} }
-		switch {
-		case pg.Code == "P0002":
-			return raised(ErrNotFound)
-		case pg.Code == "22023":
-			return raised(ErrInvalid)
-		case pg.Code == "23505" && pg.ConstraintName == "":
-			return raised(ErrConflict)
-		case pg.Code == "40001" && pg.Hint == "" && strings.Contains(pg.Message, "is at revision"):
-			return raised(ErrStale)
-		case pg.Code == "55006":
-			return raised(ErrInUse)
-		case pg.Code == "55000":
-			return raised(ErrNotApplicable)
-		case pg.Code == "55P03", pg.Code == "40P01", pg.Code == "40001", pg.Code == "23505":
-			return &Error{Kind: ErrBusy, Message: "database: " + pg.Message}
-		case pg.Code == "3F000", pg.Code == "42P01", pg.Code == "42883":
-			return ErrNotMigrated
-		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57"), strings.HasPrefix(pg.Code, "53"):
-			return &Error{Kind: ErrUnavailable, Message: "database: " + pg.Message + " (" + pg.Code + ")"}
-		case strings.HasPrefix(pg.Code, "54"): // nested too deeply, an id too long to index
-			return &Error{Kind: ErrInvalid, Message: "database refused a value: " + pg.Message}
-		case strings.HasPrefix(pg.Code, "22"):
-			return &Error{Kind: ErrInvalid, Message: "database refused a value: " + pg.Code}
-		}
-		return &Error{Kind: errInternal, Message: "database: " + pg.Message + " (" + pg.Code + ")"}
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return &Error{Kind: ErrUnavailable, Message: "database: " + scrub(err).Error()}
-}
-
-var errInternal = errors.New("database error")
-
-// scrub keeps connection errors from quoting a DSN.
-func scrub(err error) error {
-	if connect, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		return connect.Unwrap()
-	}
-	return err
-}

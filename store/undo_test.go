@@ -42,7 +42,7 @@ func TestUndoBringsTheViewBackWithWhatWasAppendedSince(t *testing.T) {
 		t.Errorf("due %v, outbox %v; want automatic runs to wait for a new message", session(t, s, k).Due, got)
 	}
 	if !session(t, s, k).Suspect {
-		t.Error("nobody has checked the view that came back, and the session is not suspect")
+		t.Error("an unchecked restored view, but the session is not suspect")
 	}
 	wantConsistent(t, s)
 	for name, id := range map[string]RunID{"an undone run": run, "a run that never was": 1 << 40} {
@@ -185,7 +185,7 @@ func TestTheLineOfViewsAgainstAModel(t *testing.T) {
 						p.Additions = append(p.Additions, summarize(x, "a summary").Additions...)
 					}
 				}
-				if len(left) > 0 && rapid.Bool().Draw(t, "stand-in") {
+				if len(left) > 0 && rapid.Bool().Draw(t, "replacement") {
 					p.Additions = append(p.Additions, standIn(chat.Meta{Seq: left[0], Position: left[0]}, "short").Additions...)
 				}
 				p.Include = pick(&out, 2, "include")

@@ -10,12 +10,13 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// History is one session as a strategies.Provider reads and writes it: an
-// application compacts by itself, and the store keeps what it did as runs that can
-// be explained and undone like a worker's. Safe for concurrent use; writers that
-// compact the same session at the same time get ErrStale but for one of them.
+// History adapts one session to a strategies.Provider: the application compacts in its
+// own process, and the store records each compaction as a run that can be explained and
+// undone like a worker's. Safe for concurrent use: of several concurrent compactions of
+// a session one succeeds, and the others return ErrStale.
 type History struct {
-	// Count counts a message to append; nil leaves it to the store's estimate.
+	// Count returns the tokens of a message to append and the name of the counter. If
+	// nil, the store estimates.
 	Count func(*chat.Message) (tokens chat.Tokens, counter string)
 
 	store *Store
@@ -24,14 +25,14 @@ type History struct {
 	by    string
 }
 
-// History returns the history of a session, which is made with its first message, for
-// that model. by is who the ledger says asked.
+// History returns the history of a session, which the first Append creates. by is
+// recorded as the requester of its runs.
 func (s *Store) History(k Key, model, by string) *History {
 	return &History{store: s, key: k, model: model, by: by}
 }
 
-// Load returns the session's view, or with whole all of its log. A session that does
-// not exist has an empty one.
+// Load returns the session's view, or its whole log. A session that does not exist has
+// no records.
 func (h *History) Load(ctx context.Context, whole bool) (chat.Log, error) {
 	var log chat.Log
 	var sid int64
@@ -71,8 +72,8 @@ func (h *History) Load(ctx context.Context, whole bool) (chat.Log, error) {
 	return log, nil
 }
 
-// metas reads by the ranges that were read before, not by the present ones, so that
-// both are of one moment: rows never change.
+// metas reads the metadata by the ranges that Load has read, so that both are of one
+// moment: rows of the log never change.
 func (h *History) metas(ctx context.Context, sid int64, live chat.Ranges, whole bool, last chat.Seq) ([]chat.Meta, error) {
 	const query = `
 		SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind FROM unnest($2::int8multirange) x
@@ -89,10 +90,10 @@ func (h *History) metas(ctx context.Context, sid int64, live chat.Ranges, whole 
 	return metas, wrap("load view", err)
 }
 
-// Append appends messages and applies the plan made on the session with them behind
-// it, as a run of its own. The messages stay appended where the plan cannot be
-// applied: ErrStale if anybody else has written, compacted or pinned what is to go since
-// the Load that the plan was made on, ErrBusy if a worker is at work on the session.
+// Append appends messages and then applies the plan as a run. It returns ErrStale if the
+// session was written or compacted, or an excluded message pinned, since the Load that
+// the plan is based on, and ErrBusy if a worker holds the session. The messages stay
+// appended in both cases.
 func (h *History) Append(ctx context.Context, w chat.Write) error {
 	if len(w.Messages) > 0 {
 		msgs := make([]NewMessage, len(w.Messages))
@@ -123,11 +124,11 @@ func (h *History) Append(ctx context.Context, w chat.Write) error {
 }
 
 func (h *History) stale() error {
-	return fmt.Errorf("apply plan to session %s: somebody else has written to it: %w", h.key, ErrStale)
+	return fmt.Errorf("apply plan to session %s: the session has changed: %w", h.key, ErrStale)
 }
 
 const (
-	// The run is seen by others when it has ended.
+	// The run becomes visible to others when it has ended.
 	queryInlineRun = `
 		WITH s AS (SELECT * FROM compactor.sessions WHERE tenant = $1 AND id = $2 FOR NO KEY UPDATE),
 		r AS (INSERT INTO compactor.runs (sid, trigger, requested_by, status, fence, started_at)
@@ -142,7 +143,7 @@ const (
 			WHERE l.sid = $1 AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m`
 )
 
-// apply writes the run and what it does in one transaction.
+// apply writes the run and its effects in one transaction.
 func (h *History) apply(ctx context.Context, w chat.Write) error {
 	s := h.store
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
@@ -185,10 +186,10 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 	})
 }
 
-// never is what a session is due at that no policy has been put to yet.
+// never is the threshold of a session before any policy is saved.
 const never = 1 << 40
 
-// count fills in how the counters change.
+// setDeltas sets the changes of the live counters and the ledger's totals.
 func (h *History) setDeltas(ctx context.Context, tx pgx.Tx, c *Change) error {
 	for _, a := range c.Plan.Additions {
 		c.Ledger.MessagesAfter++

@@ -15,7 +15,7 @@ import (
 // DefaultTenant is the tenant of everything that names none.
 const DefaultTenant = "default"
 
-// Key names a session as applications do. An empty Tenant is DefaultTenant.
+// Key identifies a session. An empty Tenant is DefaultTenant.
 type Key struct{ Tenant, Session string }
 
 func (k Key) String() string {
@@ -32,16 +32,16 @@ func (k Key) tenant() string {
 	return k.Tenant
 }
 
-// NewMessage is a message to append. With an empty Counter the store estimates
-// the tokens itself (octets/3).
+// NewMessage is a message to append. Without a Counter, Tokens is ignored and the store
+// estimates a token per three bytes.
 type NewMessage struct {
 	chat.Message
 	Tokens  chat.Tokens
 	Counter string
 }
 
-// encode writes messages in the form the SQL function append takes. Bodies are
-// stored as they are written here, so nothing is escaped that need not be.
+// encode returns messages as the JSON argument of the SQL function append. Bodies are
+// stored as encoded here, so nothing is escaped without need.
 func encode(msgs []NewMessage) (string, error) {
 	var b strings.Builder
 	b.WriteByte('[')
@@ -68,50 +68,44 @@ func encode(msgs []NewMessage) (string, error) {
 	return b.String(), nil
 }
 
-// Append adds messages to a session, which is made if there is none, and returns
-// their seqs. Idempotent by message id; a known id with other content is
-// ErrConflict. All or nothing. What Postgres cannot hold (NUL, invalid UTF-8) is
-// repaired here; repairs says in how many places.
+// Append adds messages to a session, creating it if necessary, and returns their seqs
+// and the number of repairs: NUL and invalid UTF-8, which Postgres cannot store, are
+// replaced in msgs. Append is atomic and idempotent by message id; a known id with
+// other content is ErrConflict.
 func (s *Store) Append(ctx context.Context, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
+	return s.append(ctx, "append to", false, k, model, msgs)
+}
+
+// Import is Append for existing histories. It enqueues no run: sessions that it makes
+// due wait for the next sweep.
+func (s *Store) Import(ctx context.Context, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
+	return s.append(ctx, "import", true, k, model, msgs)
+}
+
+// append calls the SQL function append. what prefixes errors; quiet suppresses the
+// notification.
+func (s *Store) append(ctx context.Context, what string, quiet bool, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
 	for i := range msgs {
 		repairs += chat.Sanitize(&msgs[i].Message)
 	}
 	raw, err := encode(msgs)
 	if err != nil {
-		return nil, 0, fmt.Errorf("append to session %s: %w", k, err)
+		return nil, 0, fmt.Errorf("%s session %s: %w", what, k, err)
 	}
-	const query = `SELECT compactor.append($1, $2, $3, $4)`
-	if err := s.pool.QueryRow(ctx, s.q(query), k.tenant(), k.Session, raw, model).Scan(&seqs); err != nil {
-		return nil, 0, fmt.Errorf("append to session %s: %w", k, mapError(err))
+	var batch pgx.Batch
+	if quiet {
+		batch.Queue(`SELECT set_config('compactor.quiet', 'on', true)`)
+	}
+	batch.Queue(s.q(`SELECT compactor.append($1, $2, $3, $4)`), k.tenant(), k.Session, raw, model).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&seqs)
+	})
+	if err := s.pool.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, 0, fmt.Errorf("%s session %s: %w", what, k, mapError(err))
 	}
 	return seqs, repairs, nil
 }
 
-// Import is Append for a backlog: it wakes nobody, so what it makes due waits for
-// the next sweep.
-func (s *Store) Import(ctx context.Context, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
-	for i := range msgs {
-		repairs += chat.Sanitize(&msgs[i].Message)
-	}
-	raw, err := encode(msgs)
-	if err != nil {
-		return nil, 0, fmt.Errorf("import session %s: %w", k, err)
-	}
-	var batch pgx.Batch
-	batch.Queue(`SELECT set_config('compactor.quiet', 'on', true)`)
-	batch.Queue(s.q(`SELECT compactor.append($1, $2, $3, $4)`), k.tenant(), k.Session, raw, model)
-	results := s.pool.SendBatch(ctx, &batch)
-	defer func() { _ = results.Close() }()
-	if _, err = results.Exec(); err == nil {
-		err = results.QueryRow().Scan(&seqs)
-	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("import session %s: %w", k, mapError(err))
-	}
-	return seqs, repairs, wrap("import", results.Close())
-}
-
-// Stored is a message of the log with what the store knows of it.
+// Stored is a message of the log with its metadata.
 type Stored struct {
 	chat.Message
 	Seq     chat.Seq
@@ -119,24 +113,24 @@ type Stored struct {
 	Tokens  chat.Tokens
 	Counter string
 
-	// Included: the message is in the view. The rest explains one that is not.
+	// Included reports whether the message is in the view. The next fields explain an
+	// excluded message.
 	Included      bool
 	ExcludeReason string
 	ExcludedBy    int64  // run
-	SummarizedBy  string // id of the summary or stand-in in its place
+	SummarizedBy  string // id of the summary or replacement in its place
 	Pinned        bool
 	SummaryOf     chat.Ranges
 }
 
-// queryView has one row, with seq 0, for a session whose view is empty: it has a revision too.
+// queryView returns one row with seq 0 for an empty view, so that its revision is read.
 const queryView = `
 	SELECT coalesce(v.seq, 0), coalesce(v.id, ''), coalesce(v.kind, ''), coalesce(v.message, 'null')::text, coalesce(v.token_count, 0),
 		coalesce(v.created_at, 'epoch'), coalesce(v.source_id, ''), s.revision
 	FROM compactor.sessions s LEFT JOIN compactor.view($1, $2) v ON true WHERE s.tenant = $1 AND s.id = $2`
 
-// View returns a session's history as its model is given it. A session that does not
-// exist has an empty one and revision 0, as an application sees before it
-// appends for the first time.
+// View returns the messages to send to the model, in order, and the revision of the view.
+// A session that does not exist has no messages and revision 0.
 func (s *Store) View(ctx context.Context, k Key) (msgs []Stored, revision int64, err error) {
 	rows, err := s.pool.Query(ctx, s.q(queryView), k.tenant(), k.Session)
 	if err != nil {
@@ -163,12 +157,12 @@ func (s *Store) View(ctx context.Context, k Key) (msgs []Stored, revision int64,
 	return msgs, revision, nil
 }
 
-// All returns every message of a session, those out of the view with the reason.
+// All returns every message of a session, excluded ones with the reason.
 func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
 	return s.Among(ctx, k, chat.Ranges{{Lo: 1, Hi: chat.Open}})
 }
 
-// Among returns those messages of a session that have a seq in ranges, as in All.
+// Among returns the messages of a session with a seq in ranges, in the form of All.
 func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored, error) {
 	const query = `
 		SELECT seq, id, kind, message::text, token_count, token_counter, created_at, coalesce(source_id, ''), included,
@@ -199,6 +193,7 @@ func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored,
 	return msgs, nil
 }
 
+// fill decodes the body and sets the fields stored beside it.
 func (m *Stored) fill(id, body, source string, created time.Time) error {
 	if err := json.Unmarshal([]byte(body), &m.Message); err != nil {
 		return fmt.Errorf("stored message %d: %w", m.Seq, err)
@@ -207,16 +202,16 @@ func (m *Stored) fill(id, body, source string, created time.Time) error {
 	return nil
 }
 
-// Replace sets the view to a history that was compacted elsewhere: known ids
-// stay, absent ones are excluded (reason replaced), new ones are appended where
-// they stand in the list, in front of a tool group that they would split. revision is what View returned; ErrStale if the session
-// has moved on. It returns the run.
+// Replace sets the view to a history that the application compacted: known ids stay,
+// absent ones are excluded (reason replaced), and new messages take their position in
+// msgs, moved before a tool group that they would split. revision is that of View;
+// ErrStale if the session has changed since. Replace returns the run that records it.
 func (s *Store) Replace(ctx context.Context, k Key, revision int64, msgs []NewMessage, by string) (int64, error) {
 	return s.ReplaceSeen(ctx, k, revision, 0, msgs, by)
 }
 
-// ReplaceSeen is Replace for a caller that read the view up to seen while others
-// may go on appending: what came behind it stays. 0 is everything.
+// ReplaceSeen is Replace for a caller that read the view up to seen while others append:
+// later messages stay in the view. A seen of 0 is the whole view.
 func (s *Store) ReplaceSeen(ctx context.Context, k Key, revision int64, seen chat.Seq, msgs []NewMessage, by string) (int64, error) {
 	for i := range msgs {
 		chat.Sanitize(&msgs[i].Message)
@@ -233,9 +228,9 @@ func (s *Store) ReplaceSeen(ctx context.Context, k Key, revision int64, seen cha
 	return run, nil
 }
 
-// ReportUsage records the provider's own count of a prompt that held the view up
-// to seq (0: all of it). It reports false for a prompt older than the last
-// compaction, which changes nothing.
+// ReportUsage records the provider's token count of a prompt that held the view up to
+// seq (0: the whole view). It returns false and changes nothing if the view was
+// compacted after that prompt.
 func (s *Store) ReportUsage(ctx context.Context, k Key, promptTokens chat.Tokens, seq chat.Seq) (bool, error) {
 	const query = `SELECT compactor.report_usage($1, $2, $3, nullif($4, 0))`
 	var used bool
@@ -245,22 +240,15 @@ func (s *Store) ReportUsage(ctx context.Context, k Key, promptTokens chat.Tokens
 	return used, nil
 }
 
-// Pin keeps a source message in the view whatever runs want; one that is out
-// comes back by the run this makes due. Idempotent.
+// Pin prevents runs from excluding a source message. An excluded message returns with
+// the next run, for which the session becomes due. Idempotent.
 func (s *Store) Pin(ctx context.Context, k Key, messageID string) error {
 	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.pin($1, $2, $3)`), k.tenant(), k.Session, messageID)
 	return wrap("pin", err)
 }
 
-// Unpin takes a pin away; the message stays in the view until a run excludes it.
+// Unpin removes a pin; the message stays in the view until a run excludes it.
 func (s *Store) Unpin(ctx context.Context, k Key, messageID string) error {
 	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.unpin($1, $2, $3)`), k.tenant(), k.Session, messageID)
 	return wrap("unpin", err)
-}
-
-func wrap(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, mapError(err))
 }

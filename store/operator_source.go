@@ -12,23 +12,22 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// SourceColumn is a column of a query on somebody else's tables.
+// SourceColumn is a column of a query on an application's tables.
 type SourceColumn struct {
 	Name string
-	// JSON: the values are JSON text (types json and jsonb).
+	// JSON reports whether the values are JSON text (types json and jsonb).
 	JSON bool
 }
 
-// ReadSource runs one query on a database of an application, read-only, and hands
-// its rows on as they arrive, as text, nil for NULL. It keeps none of them, and
-// values are valid only until row returns. An error of row ends the query and is
-// returned as it is; what Postgres has against the query is ErrInvalid.
+// ReadSource runs one read-only query on an application's database and calls row for each
+// row as it arrives. Values are text, nil for NULL, and valid until row returns. An error
+// of row ends the query and is returned unchanged; query errors are ErrInvalid.
 func ReadSource(ctx context.Context, dsn, query string, row func(columns []SourceColumn, values [][]byte) error) error {
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return &Error{Kind: ErrInvalid, Message: "not a valid Postgres DSN"} // pgx's text may quote the password
 	}
-	// Times as text that says its zone, whatever the server's settings are.
+	// Fix the text format of times, whatever the server's settings are.
 	maps.Copy(cfg.RuntimeParams, map[string]string{
 		"application_name": "compactor import", "default_transaction_read_only": "on",
 		"timezone": "UTC", "datestyle": "ISO", "intervalstyle": "iso_8601", "statement_timeout": "0",
@@ -45,8 +44,8 @@ func ReadSource(ctx context.Context, dsn, query string, row func(columns []Sourc
 	if _, err := conn.Exec(ctx, "BEGIN READ ONLY"); err != nil {
 		return mapError(err)
 	}
-	// The extended protocol takes one statement, so a query cannot end the
-	// transaction that holds it.
+	// The extended protocol accepts one statement, so a query cannot end its own
+	// read-only transaction.
 	result := conn.PgConn().ExecParams(ctx, query, nil, nil, nil, nil)
 	var columns []SourceColumn
 	for result.NextRow() {
@@ -56,7 +55,7 @@ func ReadSource(ctx context.Context, dsn, query string, row func(columns []Sourc
 			}
 		}
 		if err := row(columns, result.Values()); err != nil {
-			// Reading the rest to its end could take as long as the query.
+			// Close would read the remaining rows.
 			_ = conn.PgConn().CancelRequest(ctx)
 			_, _ = result.Close()
 			return err

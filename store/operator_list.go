@@ -11,19 +11,19 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// SessionRow is one line of a list of sessions.
+// SessionRow is one session of a list.
 type SessionRow struct {
 	Tenant, Session, Model string
 	Messages, LiveMessages int64
 	TotalTokens            chat.Tokens // of all source messages
 	LiveTokens             chat.Tokens // of the view
-	ContextTokens          chat.Tokens // what counts against the window: reported where it was reported
+	ContextTokens          chat.Tokens // the use of the window: reported by the provider if it was, else LiveTokens
 	DueTokens              chat.Tokens
 	Revision               int64
 	Due                    bool
 	Suspect                bool // the view may be invalid
 	LastMessageAt          time.Time
-	CooldownUntil          *time.Time // automatic runs leave it alone until then; nil: they do not
+	CooldownUntil          *time.Time // automatic runs skip it until then; nil: they do not
 	SID                    int64
 }
 
@@ -31,7 +31,7 @@ type SessionRow struct {
 type SessionFilter struct {
 	Tenant string
 	Due    bool
-	// After is the SID of the last row of the page before.
+	// After is the SID of the last row of the previous page.
 	After int64
 	Limit int
 }
@@ -42,18 +42,13 @@ const querySessions = `
 		suspect_seq IS NOT NULL, coalesce(last_message_at, created_at), cooldown_until, sid
 	FROM compactor.sessions`
 
-// Sessions lists sessions in the order they were made.
+// Sessions returns sessions in order of creation.
 func (s *Store) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
 	const where = querySessions + ` WHERE sid > $1 AND ($2 = '' OR tenant = $2) AND (due OR NOT $3) ORDER BY sid LIMIT $4`
-	rows, err := s.pool.Query(ctx, s.q(where), f.After, f.Tenant, f.Due, f.Limit)
-	if err != nil {
-		return nil, wrap("list sessions", err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[SessionRow])
-	return out, wrap("list sessions", err)
+	return queryRows(ctx, s, "list sessions", pgx.RowToStructByPos[SessionRow], where, f.After, f.Tenant, f.Due, f.Limit)
 }
 
-// Session returns one row; ErrNotFound names it.
+// Session returns one session. ErrNotFound names it.
 func (s *Store) Session(ctx context.Context, k Key) (SessionRow, error) {
 	rows, err := s.pool.Query(ctx, s.q(querySessions+` WHERE tenant = $1 AND id = $2`), k.tenant(), k.Session)
 	if err != nil {
@@ -80,7 +75,7 @@ type RunRow struct {
 	Error          string          `json:"error,omitempty"`
 	InForce        bool            `json:"in_force"`
 	Revision       int64           `json:"revision,omitempty"` // the view it made; 0 if it made none
-	Undoes         RunID           `json:"undoes,omitempty"`   // kind undo: the run taken back
+	Undoes         RunID           `json:"undoes,omitempty"`   // kind undo: the undone run
 	Steps          json.RawMessage `json:"-"`
 	MessagesBefore int64           `json:"messages_before"`
 	MessagesAfter  int64           `json:"messages_after"`
@@ -96,20 +91,20 @@ type RunRow struct {
 	StartedAt      *time.Time      `json:"started_at,omitempty"`
 	EndedAt        *time.Time      `json:"ended_at,omitempty"`
 	Options        json.RawMessage `json:"options,omitempty"`
-	Model          string          `json:"model,omitempty"`        // that was asked last; empty for none
+	Model          string          `json:"model,omitempty"`        // called last; empty for none
 	Calls          int             `json:"model_calls,omitempty"`  // of models
-	InputTokens    int64           `json:"input_tokens,omitempty"` // that they were paid for
+	InputTokens    int64           `json:"input_tokens,omitempty"` // of those calls
 	OutputTokens   int64           `json:"output_tokens,omitempty"`
 	CostMicros     int64           `json:"cost_micros,omitempty"` // millionths of the unit that prices are in
 }
 
 // RunFilter selects runs, newest first; zero fields select all.
 type RunFilter struct {
-	Key     Key // with an empty Session: the tenant's, or everybody's
+	Key     Key // with an empty Session: the tenant's, or all
 	Status  string
 	Outcome string
 	Sweep   int64
-	Before  RunID // the last id of the page before
+	Before  RunID // the last id of the previous page
 	Limit   int
 }
 
@@ -126,21 +121,16 @@ const queryRuns = `
 		coalesce(sum(cost_micros), 0)::bigint AS cost_micros
 		FROM compactor.summary_calls WHERE run = r.id OFFSET 0) c`
 
-// Runs lists runs, newest first.
+// Runs returns runs, newest first.
 func (s *Store) Runs(ctx context.Context, f RunFilter) ([]RunRow, error) {
 	const where = queryRuns + `
 		WHERE ($1 = '' OR s.tenant = $1) AND ($2 = '' OR s.id = $2) AND ($3 = '' OR r.status = $3)
 			AND ($4 = '' OR r.outcome = $4) AND ($5 = 0 OR r.sweep = $5) AND ($6 = 0 OR r.id < $6)
 		ORDER BY r.id DESC LIMIT $7`
-	rows, err := s.pool.Query(ctx, s.q(where), f.Key.Tenant, f.Key.Session, f.Status, f.Outcome, f.Sweep, f.Before, f.Limit)
-	if err != nil {
-		return nil, wrap("list runs", err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[RunRow])
-	return out, wrap("list runs", err)
+	return queryRows(ctx, s, "list runs", pgx.RowToStructByPos[RunRow], where, f.Key.Tenant, f.Key.Session, f.Status, f.Outcome, f.Sweep, f.Before, f.Limit)
 }
 
-// Run returns one run; ErrNotFound names it.
+// Run returns one run. ErrNotFound names it.
 func (s *Store) Run(ctx context.Context, id RunID) (RunRow, error) {
 	rows, err := s.pool.Query(ctx, s.q(queryRuns+` WHERE r.id = $1`), id)
 	if err != nil {
@@ -153,17 +143,12 @@ func (s *Store) Run(ctx context.Context, id RunID) (RunRow, error) {
 	return row, nil
 }
 
-// Outcomes counts the ended runs behind after by outcome, and what they gained.
+// Outcomes counts the ended runs with an id above after by trigger and outcome.
 func (s *Store) Outcomes(ctx context.Context, after RunID) ([]OutcomeRow, error) {
 	const query = `
 		SELECT trigger, outcome, count(*), coalesce(sum(tokens_before), 0)::bigint, coalesce(sum(tokens_after), 0)::bigint
 		FROM compactor.runs WHERE id > $1 AND outcome IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2`
-	rows, err := s.pool.Query(ctx, s.q(query), after)
-	if err != nil {
-		return nil, wrap("outcomes", err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[OutcomeRow])
-	return out, wrap("outcomes", err)
+	return queryRows(ctx, s, "outcomes", pgx.RowToStructByPos[OutcomeRow], query, after)
 }
 
 // OutcomeRow is one line of Outcomes.
@@ -173,8 +158,8 @@ type OutcomeRow struct {
 	TokensBefore, TokensAfter int64
 }
 
-// Checksum returns a hash over the source messages of a session up to a seq, as stored,
-// and their number: equal before and after whatever compaction did.
+// Checksum returns a hash of the stored source messages of a session up to a seq, and
+// their number. Compaction changes neither.
 func (s *Store) Checksum(ctx context.Context, sid int64, upTo chat.Seq) (sum string, messages int64, err error) {
 	const query = `
 		SELECT coalesce(md5(string_agg(md5(seq || ' ' || id || ' ' || body), '' ORDER BY seq)), ''), count(*)
@@ -200,4 +185,16 @@ func (s *Store) ViewMetas(ctx context.Context, sid int64) ([]chat.Meta, error) {
 	}
 	metas, err := collectMetas(rows, 0, chat.Open)
 	return metas, wrap("load view", err)
+}
+
+// Undo reverts an applied run: it restores the view before that run and keeps all
+// messages appended since. With cascade it reverts later runs in force too; without, they
+// are an ErrInUse that names them. Undo returns the run that records it.
+func (s *Store) Undo(ctx context.Context, run RunID, cascade bool, by string) (RunID, error) {
+	var undo RunID
+	const query = `SELECT compactor.undo_run($1, $2, $3)`
+	if err := s.pool.QueryRow(ctx, s.q(query), run, cascade, by).Scan(&undo); err != nil {
+		return 0, fmt.Errorf("undo: %w", mapError(err))
+	}
+	return undo, nil
 }

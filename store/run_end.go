@@ -13,7 +13,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Ledger is what an ended run leaves in its row.
+// Ledger holds the columns of the runs table that an ended run fills in.
 type Ledger struct {
 	Kind           string  `json:"kind"`
 	Outcome        string  `json:"outcome"`
@@ -31,44 +31,45 @@ type Ledger struct {
 	TotalMicros    int64   `json:"total_us"`
 }
 
-// PostRunState is what an ended run leaves on its session.
+// PostRunState holds the columns of a session that an ended run sets.
 type PostRunState struct {
 	DueTokens      chat.Tokens `json:"due_tokens"`
 	EstimateMargin float64     `json:"estimate_margin"`
 	PolicyHash     string      `json:"fleet_hash"`
-	// DecisionFingerprint is the fingerprint of what the run decided on; an automatic run that
-	// finds the same has nothing new to decide.
+	// DecisionFingerprint is a hash of the run's inputs. An automatic run that computes
+	// the same one has nothing to decide.
 	DecisionFingerprint string  `json:"decision_fingerprint"`
 	CooldownSeconds     float64 `json:"cooldown_seconds,omitempty"`
 	Ineffective         bool    `json:"ineffective,omitempty"`
 }
 
-// delta is how the live counters of a snapshot change by exclusions and
-// inclusions; additions count themselves.
+// delta holds the changes of a snapshot's live counters by exclusions and inclusions.
+// The database counts additions.
 type delta struct {
 	Messages  int64 `json:"d_messages"`
 	Tokens    int64 `json:"d_tokens"`
 	Estimated int64 `json:"d_estimated"`
 }
 
-// Change is a plan on its way to Apply, with what the store cannot know.
+// Change is a plan to apply and the snapshot that it was made on.
 type Change struct {
 	Plan chat.Plan
-	// SID is the session's, and what applies that happen together are ordered by.
+	// SID identifies the session. Ends in one batch are ordered by it.
 	SID int64
-	// SnapshotSeq is the last seq of the snapshot; later messages stay untouched.
+	// SnapshotSeq is the last seq of the snapshot; later messages are not changed.
 	SnapshotSeq chat.Seq
 	Revision    int64
-	// Pinned are the pins of the snapshot. What of them the plan excludes could not
-	// stay in the view as it was; a pin set since makes such a plan stale.
+	// Pinned holds the pins of the snapshot. A plan may exclude them to repair the view;
+	// one that excludes a message pinned since is stale.
 	Pinned chat.Ranges
-	// How the live counters of the snapshot change by exclusions and inclusions;
-	// additions count themselves.
+	// Changes of the snapshot's live counters by exclusions and inclusions; the database
+	// counts additions.
 	DeltaMessages, DeltaTokens, DeltaEstimated int64
 	Ledger                                     Ledger
 	PostRunState                               PostRunState
 }
 
+// wireAddition is an addition in the JSON argument of end_run.
 type wireAddition struct {
 	Kind     string          `json:"kind"`
 	Position chat.Seq        `json:"position"`
@@ -81,7 +82,7 @@ type wireAddition struct {
 	Message  json.RawMessage `json:"message"`
 }
 
-// ending is the argument list of the SQL function end_run.
+// endRunArgs is the argument list of the SQL function end_run.
 type endRunArgs struct {
 	run, fence, sid   int64
 	status            string
@@ -93,6 +94,7 @@ type endRunArgs struct {
 	additions, record []byte
 }
 
+// end ends a run as part of a batch.
 func (s *Store) end(ctx context.Context, run RunID, fence int64, e endRunArgs) (appended string, err error) {
 	e.run, e.fence = run, fence
 	answer, err := s.ends.Do(ctx, e)
@@ -102,18 +104,18 @@ func (s *Store) end(ctx context.Context, run RunID, fence int64, e endRunArgs) (
 	case answer.code == "stale":
 		return "", fmt.Errorf("end run %d: %w", run, ErrStale)
 	case answer.code != "ended":
-		return "", fmt.Errorf("end run %d: another worker has it, or it is over: %w", run, ErrNotApplicable)
+		return "", fmt.Errorf("end run %d: another worker has it, or it has ended: %w", run, ErrNotApplicable)
 	}
 	return answer.appended, nil
 }
 
-// ended is what end_run answers.
+// endRunResult is the result of end_run.
 type endRunResult struct{ code, appended string }
 
-// endBatch ends runs in one transaction. One that fails takes all with it, so
-// then each is tried alone.
+// endBatch ends runs in one transaction. If one fails, the transaction rolls back and
+// each is tried alone.
 func (s *Store) endBatch(ctx context.Context, calls []*pendingCall[endRunArgs, endRunResult]) {
-	// In one order, so that two transactions never wait for each other.
+	// One lock order, so that two batches cannot deadlock.
 	slices.SortFunc(calls, func(a, b *pendingCall[endRunArgs, endRunResult]) int { return cmp.Compare(a.in.sid, b.in.sid) })
 	if err := s.endAll(ctx, calls); err == nil || len(calls) == 1 {
 		return
@@ -123,7 +125,7 @@ func (s *Store) endBatch(ctx context.Context, calls []*pendingCall[endRunArgs, e
 	}
 }
 
-// queueEnd queues the call of end_run, which answers with an ended.
+// queueEnd queues a call of end_run, whose row has the fields of endRunResult.
 func (s *Store) queueEnd(batch *pgx.Batch, e endRunArgs) {
 	const query = `
 		SELECT code, coalesce(appended, '{}')::text
@@ -147,7 +149,7 @@ func (s *Store) endAll(ctx context.Context, calls []*pendingCall[endRunArgs, end
 		c.err = mapError(results.QueryRow().Scan(&c.out.code, &c.out.appended))
 		failed = cmp.Or(failed, c.err)
 	}
-	// The commit's own error comes with Close.
+	// Close returns the error of the commit.
 	if err := mapError(results.Close()); err != nil && failed == nil {
 		failed = err
 		for _, c := range calls {
@@ -158,10 +160,10 @@ func (s *Store) endAll(ctx context.Context, calls []*pendingCall[endRunArgs, end
 }
 
 // Apply writes a change in one transaction: additions, exclusions, the view, the
-// counters, the ledger row and the wake-up. fence is the claim's, 0 for a run that
-// was only looked at. ErrNotApplicable: another worker has the run, or it is over.
-// ErrStale: the view or the pins changed since the snapshot; plan again. A second
-// Apply of the same run is ErrNotApplicable and changes nothing.
+// counters, the ledger row and the notification. fence is the claim's, or 0 after Load.
+// It returns the seqs of the additions. ErrNotApplicable: another worker has the run, or
+// it has ended, as after a first Apply. ErrStale: the view or the pins changed since the
+// snapshot; plan again.
 func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (appended chat.Ranges, err error) {
 	e, err := c.endRunArgs()
 	if err != nil {
@@ -174,7 +176,7 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 	return chat.ParseRanges(rows)
 }
 
-// ending returns the change as end_run takes it.
+// endRunArgs returns the arguments of end_run.
 func (c *Change) endRunArgs() (endRunArgs, error) {
 	e := endRunArgs{sid: c.SID, status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, exclude: c.Plan.Gone(), include: c.Plan.Include}
 	for _, x := range c.Plan.Exclude {
@@ -183,11 +185,11 @@ func (c *Change) endRunArgs() (endRunArgs, error) {
 	wire := make([]wireAddition, 0, len(c.Plan.Additions))
 	for i, a := range c.Plan.Additions {
 		e.reasons, e.seqs, e.by = append(e.reasons, a.Reason), append(e.seqs, a.Covers.String()), append(e.by, &i)
-		// The store names what runs write, and the envelope is not of the body.
+		// The database assigns the id, and these fields are not stored in the body.
 		a.Message.ID, a.Message.SourceID, a.Message.CreatedAt = "", "", time.Time{}
-		chat.Sanitize(&a.Message) // as append does: a model or a custom strategy may write anything
+		chat.Sanitize(&a.Message) // as Append does
 		if chat.Estimates(a.Counter) {
-			a.Flags |= chat.Estimated // as append does
+			a.Flags |= chat.Estimated // as the SQL function append does
 		}
 		body, err := a.Message.MarshalJSON()
 		if err != nil {
@@ -213,20 +215,20 @@ func (c *Change) endRunArgs() (endRunArgs, error) {
 	return e, err
 }
 
-// The ways a run ends without a change.
+// The statuses of runs that end without a change.
 const (
 	StatusSkipped = "skipped"
 	StatusFailed  = "failed"
 )
 
-// Finish ends a run that changed nothing. settle may be nil: the session then
-// keeps its thresholds and stays due; so it does where its view has changed since
-// the claim. ErrNotApplicable: another worker has it, or it is over.
-func (s *Store) Finish(ctx context.Context, c *Claim, status string, l Ledger, settle *PostRunState) error {
+// Finish ends a run without a change. If state is nil or the view has changed since the
+// claim, the session keeps its thresholds and stays due. ErrNotApplicable: another
+// worker has the run, or it has ended.
+func (s *Store) Finish(ctx context.Context, c *Claim, status string, l Ledger, state *PostRunState) error {
 	record, err := json.Marshal(struct {
 		Ledger
 		*PostRunState
-	}{l, settle})
+	}{l, state})
 	if err != nil {
 		return fmt.Errorf("finish run %d: %w", c.Run, err)
 	}

@@ -12,20 +12,20 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// SummaryRow is a summary or stand-in that a run wrote.
+// SummaryRow is a summary or replacement message that a run wrote.
 type SummaryRow struct {
 	Stored
 	Key Key
 	Run RunID
 }
 
-// Summary returns the message that a run wrote under an id; ErrNotFound names it.
+// Summary returns the message that a run wrote under an id. ErrNotFound names the id.
 func (s *Store) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	const query = `
 		SELECT s.tenant, s.id, m.seq, m.kind, m.body, m.token_count, m.counter, m.created_at, m.summary_of::text, s.live @> m.seq
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 		JOIN compactor.message_log m ON m.sid = r.sid AND m.id = $2 AND m.run = r.id WHERE r.id = $1`
-	// A run's id ends the ids of what it wrote.
+	// The ids of messages written by runs end in the run's id.
 	var row SummaryRow
 	run, err := strconv.ParseInt(id[strings.LastIndexByte(id, '-')+1:], 10, 64)
 	if err != nil {
@@ -46,34 +46,29 @@ func (s *Store) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	return row, row.fill(id, body, "", created)
 }
 
-// SummariesOf returns the ids of the summaries that a run wrote, with those first that stand
-// for the most messages.
+// SummariesOf returns the ids of the summaries that a run wrote, ordered by the number of
+// messages covered, largest first.
 func (s *Store) SummariesOf(ctx context.Context, run RunID) ([]string, error) {
 	const query = `
 		SELECT m.id FROM compactor.runs r JOIN compactor.message_log m ON m.sid = r.sid AND m.run = r.id
 		WHERE r.id = $1 AND m.kind = 's'
 		ORDER BY (SELECT sum(upper(x) - lower(x)) FROM unnest(m.summary_of) x) DESC, m.seq`
-	rows, err := s.pool.Query(ctx, s.q(query), run)
-	if err != nil {
-		return nil, wrap("summaries of a run", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return ids, wrap("summaries of a run", err)
+	return queryRows(ctx, s, "summaries of a run", pgx.RowTo[string], query, run)
 }
 
 // SummaryTally counts summaries and model calls of one kind.
 type SummaryTally struct {
 	// What is "summary" or "call".
 	What string
-	// Code is who wrote a summary ("none: " and why where nobody did), or a call's state with
-	// its code.
+	// Code names the writer of a summary, or "none: " and the reason; for a call, its state
+	// and code.
 	Code       string
 	Count      int64
 	CostMicros int64
 }
 
-// SummaryTallies counts the summaries of runs behind after, by who wrote them, and the
-// model calls by how they ended.
+// SummaryTallies counts the summaries of runs with an id above after by writer, and their
+// model calls by result.
 func (s *Store) SummaryTallies(ctx context.Context, after RunID) ([]SummaryTally, error) {
 	const query = `
 		SELECT 'summary', coalesce('none: ' || (x->>'no_summary'), x->'summary'->>'written_by', concat_ws(': ', 'none', x->'summary'->>'failure')),
@@ -83,10 +78,27 @@ func (s *Store) SummaryTallies(ctx context.Context, after RunID) ([]SummaryTally
 		UNION ALL
 		SELECT 'call', concat_ws(': ', state, code), count(*), sum(cost_micros)::bigint FROM compactor.summary_calls WHERE run > $1 GROUP BY 1, 2
 		ORDER BY 1 DESC, 3 DESC, 2`
-	rows, err := s.pool.Query(ctx, s.q(query), after)
-	if err != nil {
-		return nil, wrap("summaries", err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[SummaryTally])
-	return out, wrap("summaries", err)
+	return queryRows(ctx, s, "summaries", pgx.RowToStructByPos[SummaryTally], query, after)
+}
+
+// SummaryCallRow is one call of a model for a run.
+type SummaryCallRow struct {
+	ID                               int64
+	Run                              RunID
+	State, Code, PromptHash          string
+	Model, FinishReason              string
+	Attempts                         int
+	Input, Cached, Output, Reasoning int64
+	CostMicros                       int64
+	TookMicros                       int64
+	AskedAt                          time.Time
+}
+
+// SummaryCalls returns the model calls of a run, in order.
+func (s *Store) SummaryCalls(ctx context.Context, run RunID) ([]SummaryCallRow, error) {
+	const query = `
+		SELECT id, run, state, coalesce(code, ''), prompt_hash, coalesce(model, ''), coalesce(finish_reason, ''), attempts,
+			input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost_micros, coalesce(took_us, 0), asked_at
+		FROM compactor.summary_calls WHERE run = $1 ORDER BY id`
+	return queryRows(ctx, s, "summary calls", pgx.RowToStructByPos[SummaryCallRow], query, run)
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Finding is one thing a check found wrong, or worth knowing.
+// Finding is the result of one check of Audit.
 type Finding struct {
-	Check  string // what was checked
-	Count  int64  // how many violate it; 0 is well
-	Sample string // one of them, for the user to look at
+	Check  string // the invariant
+	Count  int64  // number of violations
+	Sample string // one of them
 }
 
-// invariants are queries that return (count, sample) of what breaks a rule.
+// invariants holds queries that return the number of violations and one of them.
 var invariants = []struct{ name, query string }{
 	{"excluded messages name a run and a reason (I3)", `
 		SELECT count(*), coalesce(min(session || ' #' || seq), '') FROM compactor.messages
@@ -46,13 +46,13 @@ var invariants = []struct{ name, query string }{
 		SELECT count(*), coalesce(min(id::text), '') FROM compactor.runs WHERE status = 'queued' AND queued_at < now() - interval '1 hour'`},
 }
 
-// Audit checks the invariants over all data. It reads every row: minutes on a
-// large store. Safe while the system works.
+// Audit checks the invariants over all data. It reads every row, which takes minutes on
+// a large store. It can run while the system works.
 func (s *Store) Audit(ctx context.Context) ([]Finding, error) {
 	var out []Finding
 	for _, check := range invariants {
 		f := Finding{Check: check.name}
-		// These read everything, so the usual bound does not apply.
+		// A full scan may exceed StatementTimeout.
 		err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
 				return err
@@ -67,15 +67,15 @@ func (s *Store) Audit(ctx context.Context) ([]Finding, error) {
 	return out, nil
 }
 
-// Setting is a database setting that matters here.
+// Setting is a database setting or statistic that affects the store.
 type Setting struct {
 	Name, Value string
 	OK          bool
-	Advice      string // what to do where it is not OK
+	Advice      string // the remedy if it is not OK
 }
 
-// Settings looks at the server's version and vacuum settings, and at whether the
-// log's pages are all-visible enough for index-only scans.
+// Settings checks the server's version, the vacuum settings, and whether enough pages of
+// the log are all-visible for index-only scans.
 func (s *Store) Settings(ctx context.Context) ([]Setting, error) {
 	const query = `
 		SELECT 'server version', current_setting('server_version'), current_setting('server_version_num')::int >= 140000,
@@ -89,7 +89,7 @@ func (s *Store) Settings(ctx context.Context) ([]Setting, error) {
 		UNION ALL SELECT 'message_log autovacuum_vacuum_insert_threshold', coalesce((SELECT option_value FROM pg_options_to_table(c.reloptions)
 				WHERE option_name = 'autovacuum_vacuum_insert_threshold'), 'default'),
 			EXISTS (SELECT FROM pg_options_to_table(c.reloptions) WHERE option_name = 'autovacuum_vacuum_insert_threshold'),
-			'a migration sets it to 100000: somebody has reset it'
+			'a migration sets it to 100000: it was reset since'
 			FROM pg_class c WHERE c.oid = 'compactor.message_log'::regclass
 		UNION ALL SELECT 'message_log all-visible pages', relallvisible || ' of ' || relpages,
 			relpages < 1000 OR relallvisible > relpages * 0.5, 'VACUUM compactor.message_log'
@@ -97,10 +97,5 @@ func (s *Store) Settings(ctx context.Context) ([]Setting, error) {
 		UNION ALL SELECT 'sessions dead rows', n_dead_tup || ' of ' || n_live_tup, n_dead_tup < 10000 OR n_dead_tup < n_live_tup,
 			'VACUUM compactor.sessions; autovacuum does not keep up'
 			FROM pg_stat_user_tables WHERE relid = 'compactor.sessions'::regclass`
-	rows, err := s.pool.Query(ctx, s.q(query))
-	if err != nil {
-		return nil, wrap("settings", err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Setting])
-	return out, wrap("settings", err)
+	return queryRows(ctx, s, "settings", pgx.RowToStructByPos[Setting], query)
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SummaryCall names a question to a model: what is asked, and for which claimed run.
+// SummaryCall identifies a request to a model and the claimed run that makes it.
 type SummaryCall struct {
 	Run   RunID
 	Fence int64
-	// Key is the hash of everything that shapes the answer, PromptHash that of the prompt.
+	// Key is the hash of all inputs of the answer, PromptHash that of the prompt.
 	Key, PromptHash string
 }
 
-// SummaryAnswer is what a model answered, and what that took.
+// SummaryAnswer is the answer of a model with its usage and cost.
 type SummaryAnswer struct {
 	Text, Model, FinishReason        string
 	Attempts                         int
@@ -26,11 +26,11 @@ type SummaryAnswer struct {
 	Took                             time.Duration
 }
 
-// AskSummary is to be called before a model is. Where the question was answered
-// before, that answer comes back (id 0), with what it cost, and nothing may be paid
-// again; rejected is not empty where it is known to be no summary. Otherwise id is the call to make
-// and to end with AnswerSummary or FailSummary. ErrNotApplicable: another worker has
-// the run.
+// AskSummary must precede the request to a model. If an answer is stored under the key,
+// it is returned with id 0 and its cost, and the model must not be called; rejected is
+// the code of why that answer was rejected, empty if it was not. Otherwise id identifies
+// the call to make, which AnswerSummary or FailSummary ends. ErrNotApplicable: another
+// worker has the run.
 func (s *Store) AskSummary(ctx context.Context, c SummaryCall) (id int64, a *SummaryAnswer, rejected string, err error) {
 	const query = `
 		SELECT a.code, coalesce((a.call).id, 0), coalesce((a.call).answer, ''), coalesce((a.call).model, ''), coalesce((a.call).finish_reason, ''),
@@ -50,14 +50,14 @@ func (s *Store) AskSummary(ctx context.Context, c SummaryCall) (id int64, a *Sum
 	return 0, a, why, nil
 }
 
-// AnswerSummary stores the answer of a call, before anything is done with it. Storing it
-// again changes nothing. ErrNotApplicable: another worker has the run and has asked, too;
-// what this answer cost is stored all the same.
+// AnswerSummary stores the answer of a call; call it before using the answer. Idempotent.
+// ErrNotApplicable: another worker has taken over the run and made the same call; the
+// cost of this one is stored nevertheless.
 func (s *Store) AnswerSummary(ctx context.Context, id int64, a SummaryAnswer) error {
 	return s.endCall(ctx, id, "answered", "", &a.Text, a)
 }
 
-// FailSummary ends a call that was not answered; a holds what it cost all the same.
+// FailSummary ends a call that failed with code; a holds its usage and cost.
 func (s *Store) FailSummary(ctx context.Context, id int64, code string, a SummaryAnswer) error {
 	return s.endCall(ctx, id, "failed", code, nil, a)
 }
@@ -83,49 +83,10 @@ func (s *Store) endCall(ctx context.Context, id int64, state, code string, text 
 	return nil
 }
 
-// RejectSummary marks the answer under a key as no summary, with the code of why, whichever
-// run had bought it: a later run asks again, this one does not.
+// RejectSummary marks the answer under a key as invalid, with a code, whichever run stored
+// it. A later run calls the model again; this run does not.
 func (s *Store) RejectSummary(ctx context.Context, run RunID, key, code string) error {
 	const query = `UPDATE compactor.summary_calls SET state = 'rejected', code = $3, rejected_in = $1 WHERE key = $2 AND state = 'answered'`
 	_, err := s.pool.Exec(ctx, s.q(query), run, key, code)
 	return wrap("reject a summary", err)
-}
-
-// SummaryCallRow is one call of the ledger.
-type SummaryCallRow struct {
-	ID                               int64
-	Run                              RunID
-	State, Code, PromptHash          string
-	Model, FinishReason              string
-	Attempts                         int
-	Input, Cached, Output, Reasoning int64
-	CostMicros                       int64
-	TookMicros                       int64
-	AskedAt                          time.Time
-}
-
-// SummaryCalls returns the calls of a run, in order.
-func (s *Store) SummaryCalls(ctx context.Context, run RunID) ([]SummaryCallRow, error) {
-	const query = `
-		SELECT id, run, state, coalesce(code, ''), prompt_hash, coalesce(model, ''), coalesce(finish_reason, ''), attempts,
-			input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost_micros, coalesce(took_us, 0), asked_at
-		FROM compactor.summary_calls WHERE run = $1 ORDER BY id`
-	rows, err := s.pool.Query(ctx, s.q(query), run)
-	if err != nil {
-		return nil, wrap("summary calls", err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[SummaryCallRow])
-	return out, wrap("summary calls", err)
-}
-
-// PurgeAnswers forgets the words of answers that ended longer ago than that, at most
-// limit of them, and says how many. What they cost stays; a summary that was applied
-// is a message and stays, too.
-func (s *Store) PurgeAnswers(ctx context.Context, age time.Duration, limit int) (int64, error) {
-	const query = `
-		UPDATE compactor.summary_calls SET answer = NULL, state = CASE WHEN state = 'answered' THEN 'forgotten' ELSE state END
-		WHERE id IN (SELECT id FROM compactor.summary_calls WHERE answer IS NOT NULL AND ended_at < now() - $1::interval
-			ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
-	tag, err := s.pool.Exec(ctx, s.q(query), age, limit)
-	return tag.RowsAffected(), wrap("purge answers", err)
 }

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// The triggers of a run.
+const (
+	TriggerNightly     = "nightly"
+	TriggerEvent       = "event"
+	TriggerOperator    = "operator"
+	TriggerApplication = "application"
+)
+
+// Options override the policy for one run; the zero value overrides nothing. They are
+// stored with the run as JSON.
+type Options struct {
+	// From selects the input of an operator's run: "log" (all source messages, as if no
+	// run were in force; the operators' default) or "view".
+	From string `json:"from,omitempty"`
+	// Pipeline replaces the policy's.
+	Pipeline []Step `json:"pipeline,omitempty"`
+	// Focus names the subjects that a summary should keep.
+	Focus string `json:"focus,omitempty"`
+	// DryRun plans and records without applying.
+	DryRun bool `json:"dry_run,omitempty"`
+	// AllowGrowth applies a result even if it saves less than the policy's minimum.
+	AllowGrowth bool `json:"allow_growth,omitempty"`
+}
+
+// Step is one strategy of a pipeline with its parameters.
+type Step struct {
+	Strategy string         `json:"strategy"`
+	Params   map[string]any `json:"params,omitempty"`
+}
+
+// Request queues a run for a session. If a run of the same trigger is queued already,
+// Request returns it where its options are the same, and ErrInUse otherwise.
+func (s *Store) Request(ctx context.Context, k Key, trigger, by string, o Options) (RunID, error) {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return 0, fmt.Errorf("request a compaction of session %s: %w: %w", k, ErrInvalid, err)
+	}
+	var run RunID
+	const query = `SELECT compactor.request_compaction($1, $2, $3, $4, $5)`
+	if err := s.pool.QueryRow(ctx, s.q(query), k.tenant(), k.Session, string(raw), by, trigger).Scan(&run); err != nil {
+		return 0, fmt.Errorf("request a compaction of session %s: %w", k, mapError(err))
+	}
+	return run, nil
+}

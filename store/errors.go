@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// The kinds of error that callers can act on; match them with errors.Is.
+var (
+	// ErrNotFound: the session, run or message does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrInvalid: an argument is out of range or a message is malformed.
+	ErrInvalid = errors.New("invalid")
+	// ErrConflict: the id exists with other content.
+	ErrConflict = errors.New("conflict")
+	// ErrStale: the session has changed since it was read.
+	ErrStale = errors.New("stale")
+	// ErrInUse: a conflicting run or object exists; the message names it.
+	ErrInUse = errors.New("in use")
+	// ErrNotApplicable: the run's state does not allow it.
+	ErrNotApplicable = errors.New("not applicable")
+	// ErrBusy: the lock was not acquired within LockTimeout, or a worker holds the
+	// session; try again later.
+	ErrBusy = errors.New("busy")
+	// ErrUnavailable: the database could not be reached or is restarting.
+	ErrUnavailable = errors.New("database unavailable")
+	// ErrNotMigrated: the schema or part of it is missing.
+	ErrNotMigrated = errors.New("schema is missing or old: run `compactor migrate up`")
+)
+
+// Error is an error of the database with a message for the user. It unwraps to one of
+// the sentinels above.
+type Error struct {
+	Kind    error
+	Message string
+	Hint    string
+}
+
+func (e *Error) Error() string {
+	if e.Hint != "" {
+		return e.Message + " (" + e.Hint + ")"
+	}
+	return e.Message
+}
+
+func (e *Error) Unwrap() error { return e.Kind }
+
+// mapError maps driver errors to the kinds above. It drops texts of the database that
+// could quote content.
+func mapError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrNotFound
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		// Raised by the schema's own functions, whose texts are meant for users.
+		raised := func(kind error) error { return &Error{Kind: kind, Message: pg.Message, Hint: pg.Hint} }
+		switch {
+		case pg.Code == "P0002":
+			return raised(ErrNotFound)
+		case pg.Code == "22023":
+			return raised(ErrInvalid)
+		case pg.Code == "23505" && pg.ConstraintName == "":
+			return raised(ErrConflict)
+		case pg.Code == "40001" && pg.Hint == "" && strings.Contains(pg.Message, "is at revision"):
+			return raised(ErrStale)
+		case pg.Code == "55006":
+			return raised(ErrInUse)
+		case pg.Code == "55000":
+			return raised(ErrNotApplicable)
+		case pg.Code == "55P03", pg.Code == "40P01", pg.Code == "40001", pg.Code == "23505":
+			return &Error{Kind: ErrBusy, Message: "database: " + pg.Message}
+		case pg.Code == "3F000", pg.Code == "42P01", pg.Code == "42883":
+			return ErrNotMigrated
+		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57"), strings.HasPrefix(pg.Code, "53"):
+			return &Error{Kind: ErrUnavailable, Message: "database: " + pg.Message + " (" + pg.Code + ")"}
+		case strings.HasPrefix(pg.Code, "54"): // nested too deeply, an id too long to index
+			return &Error{Kind: ErrInvalid, Message: "database refused a value: " + pg.Message}
+		case strings.HasPrefix(pg.Code, "22"):
+			return &Error{Kind: ErrInvalid, Message: "database refused a value: " + pg.Code}
+		}
+		return &Error{Kind: errInternal, Message: "database: " + pg.Message + " (" + pg.Code + ")"}
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &Error{Kind: ErrUnavailable, Message: "database: " + scrub(err).Error()}
+}
+
+var errInternal = errors.New("database error")
+
+// scrub unwraps a connection error, whose text quotes the DSN.
+func scrub(err error) error {
+	if connect, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return connect.Unwrap()
+	}
+	return err
+}
+
+// wrap maps a driver's error and prefixes it with the operation; nil stays nil.
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, mapError(err))
+}

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// RunID identifies a run.
+type RunID = int64
+
+// Session holds the columns of a session that planning reads.
+type Session struct {
+	SID                  int64
+	Key                  Key
+	Model                string
+	Live, Pinned         chat.Ranges
+	Revision             int64
+	LastSeq              chat.Seq
+	LastSourceSeq        chat.Seq
+	LiveMessages         int64
+	LiveTokens           chat.Tokens
+	LiveEstimatedTokens  chat.Tokens
+	ReportedPromptTokens *chat.Tokens
+	TokensSinceReport    chat.Tokens
+	SuspectSeq           chat.Seq // 0: none
+	Due                  bool
+	DecisionFingerprint  string
+	HoldSeq              chat.Seq
+	IneffectiveRuns      int
+	CoolingDown          bool // by the database's clock
+}
+
+// Claim is a run that this worker has claimed or only loaded, with the snapshot to plan
+// on.
+type Claim struct {
+	Run      RunID
+	Fence    int64 // 0: loaded, not claimed
+	Orphaned bool  // loaded, and its lease has expired: claim it
+	Trigger  string
+	Options  Options
+	QueuedAt time.Time
+	Attempts int
+	Snoozes  int
+	Failures int
+	Session  Session
+	// View holds the metadata of the view, in view order.
+	View []chat.Meta
+}
+
+const (
+	queryRun = `
+		SELECT r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, r.attempts, r.snoozes, r.failures,
+			coalesce(r.lease_until < now(), true),
+			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id AND o.lease_until >= now()),
+			s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.revision, s.last_seq, s.last_source_seq,
+			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
+			coalesce(s.suspect_seq, 0), s.due, coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false)
+		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid WHERE r.id = $1`
+	// An index-only scan: OFFSET 0 makes the planner scan by the ranges of the view.
+	queryClaimView = `
+		SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind
+		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid CROSS JOIN LATERAL unnest(s.live) x
+		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
+			FROM compactor.message_log l
+			WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
+		WHERE r.id = $1`
+)
+
+// Load reads a run and its session's view in one round trip, without claiming: enough
+// for a run that needs metadata alone, because Apply and Finish check the run's status
+// and the session's revision. The result has no Fence. ErrNotFound: the run has ended,
+// is claimed, or does not exist. ErrBusy: a worker holds the session; try later.
+func (s *Store) Load(ctx context.Context, run RunID) (*Claim, error) {
+	c, err := s.loads.Do(ctx, run)
+	if err != nil {
+		return nil, fmt.Errorf("load run %d: %w", run, err)
+	}
+	return c, nil
+}
+
+// loadBatch answers calls of Load in one round trip.
+func (s *Store) loadBatch(ctx context.Context, calls []*pendingCall[RunID, *Claim]) {
+	var batch pgx.Batch
+	for _, c := range calls {
+		batch.Queue(s.q(queryRun), c.in)
+		batch.Queue(s.q(queryClaimView), c.in)
+	}
+	results := s.pool.SendBatch(ctx, &batch)
+	defer func() { _ = results.Close() }()
+	for _, c := range calls {
+		c.out, c.err = readClaim(results, &Claim{Run: c.in})
+	}
+}
+
+// Claim claims a run for the time of lease and loads its session's view, in one round
+// trip. A session has at most one live claim; a claim after an expired lease invalidates
+// the earlier fence. ErrNotFound: the run has ended or does not exist. ErrBusy: a worker
+// holds the session; try later.
+func (s *Store) Claim(ctx context.Context, run RunID, worker string, lease time.Duration) (*Claim, error) {
+	const query = `SELECT code, coalesce(fence, 0) FROM compactor.claim_run($1, $2, $3)`
+	var batch pgx.Batch
+	batch.Queue(s.q(query), run, worker, lease)
+	batch.Queue(s.q(queryRun), run)
+	batch.Queue(s.q(queryClaimView), run)
+	results := s.pool.SendBatch(ctx, &batch)
+	c := &Claim{Run: run}
+	var code string
+	err := mapError(results.QueryRow().Scan(&code, &c.Fence))
+	switch {
+	case err != nil:
+	case code == "gone":
+		err = ErrNotFound
+	case code == "busy":
+		err = ErrBusy
+	default:
+		c, err = readClaim(results, c)
+	}
+	if cerr := results.Close(); err == nil {
+		err = mapError(cerr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim run %d: %w", run, err)
+	}
+	return c, nil
+}
+
+// readClaim reads the results of queryRun and queryClaimView. It always consumes both.
+func readClaim(results pgx.BatchResults, c *Claim) (*Claim, error) {
+	err := readRun(results.QueryRow(), c)
+	rows, qerr := results.Query()
+	if qerr != nil {
+		return nil, mapError(qerr)
+	}
+	if err != nil {
+		rows.Close()
+		return nil, err
+	}
+	// LastSeq cuts off messages appended between the two queries.
+	c.View, err = collectMetas(rows, int(c.Session.LiveMessages), c.Session.LastSeq)
+	return c, mapError(err)
+}
+
+// readRun reads the result of queryRun and checks the run's status.
+func readRun(row pgx.Row, c *Claim) error {
+	var status, options, live, pinned string
+	var expired, otherRuns bool
+	v := &c.Session
+	err := row.Scan(&status, &c.Trigger, &options, &c.QueuedAt, &c.Attempts, &c.Snoozes, &c.Failures,
+		&expired, &otherRuns,
+		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, &live, &pinned, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
+		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
+		&v.SuspectSeq, &v.Due, &v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown)
+	switch {
+	case err != nil:
+		return mapError(err)
+	case c.Fence > 0:
+	case status == "running" && expired:
+		c.Orphaned = true
+	case status != "queued":
+		return ErrNotFound
+	case otherRuns:
+		return ErrBusy
+	}
+	if v.Live, err = chat.ParseRanges(live); err != nil {
+		return err
+	}
+	if v.Pinned, err = chat.ParseRanges(pinned); err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(options), &c.Options); err != nil {
+		return fmt.Errorf("options: %w: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// Log returns the metadata of all source messages up to a seq, in log order, as the input
+// of a run from the log.
+func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error) {
+	const query = `
+		SELECT seq, position, token_count, calls, flags, role_code, kind FROM compactor.message_log
+		WHERE sid = $1 AND seq <= $2 AND kind = 'm' ORDER BY seq`
+	rows, err := s.pool.Query(ctx, s.q(query), sid, upTo)
+	if err != nil {
+		return nil, wrap("load log", err)
+	}
+	metas, err := collectMetas(rows, 0, upTo)
+	return metas, wrap("load log", err)
+}
+
+// Messages returns the content of messages by seq. ErrNotFound: one of them is missing.
+func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
+	const query = `SELECT seq, id, body, coalesce(source_id, ''), created_at FROM compactor.message_log WHERE sid = $1 AND seq = ANY($2::bigint[])`
+	rows, err := s.pool.Query(ctx, s.q(query), sid, seqs)
+	if err != nil {
+		return nil, wrap("load messages", err)
+	}
+	out := make(map[chat.Seq]*chat.Message, len(seqs))
+	var m Stored
+	var id, body, source string
+	var created time.Time
+	_, err = pgx.ForEachRow(rows, []any{&m.Seq, &id, &body, &source, &created}, func() error {
+		msg := Stored{Seq: m.Seq}
+		out[m.Seq] = &msg.Message
+		return msg.fill(id, body, source, created)
+	})
+	if err != nil {
+		return nil, wrap("load messages", err)
+	}
+	if len(out) < len(seqs) {
+		return nil, fmt.Errorf("load messages: %d of %d are missing: %w", len(seqs)-len(out), len(seqs), ErrNotFound)
+	}
+	return out, nil
+}

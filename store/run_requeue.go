@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Requeue returns a run to the queue, to be delivered after delay. It counts as a failure
+// if failed is set and as a snooze otherwise; code and text give the reason. If another
+// run of the same trigger is queued, this one ends as superseded instead.
+// ErrNotApplicable: another worker has the run.
+func (s *Store) Requeue(ctx context.Context, run RunID, fence int64, delay time.Duration, failed bool, code, text string) error {
+	const query = `
+		UPDATE compactor.runs r SET status = CASE WHEN twin THEN 'skipped' ELSE 'queued' END,
+			outcome = CASE WHEN twin THEN 'superseded' END, ended_at = CASE WHEN twin THEN now() END,
+			lease_until = NULL, deliver_at = now() + $3, failures = failures + $4::int, snoozes = snoozes + 1 - $4::int,
+			error_code = $5, error = nullif(left($6, 500), '')
+		FROM (SELECT EXISTS (SELECT FROM compactor.runs me JOIN compactor.runs q ON q.sid = me.sid AND q.trigger = me.trigger
+			AND q.status = 'queued' AND q.id <> me.id WHERE me.id = $1) AS twin) t
+		WHERE id = $1 AND CASE WHEN $2 = 0 THEN status = 'queued' ELSE status = 'running' AND fence = $2 END`
+	n := 0
+	if failed {
+		n = 1
+	}
+	tag, err := s.pool.Exec(ctx, s.q(query), run, fence, delay, n, code, text)
+	if err != nil {
+		return fmt.Errorf("requeue run %d: %w", run, mapError(err))
+	}
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("requeue run %d: another worker has it: %w", run, ErrNotApplicable)
+	}
+	return nil
+}
+
+// Snooze postpones a queued, unclaimed run and returns the number of its snoozes.
+func (s *Store) Snooze(ctx context.Context, run RunID, delay time.Duration, code string) (int, error) {
+	const query = `
+		UPDATE compactor.runs SET deliver_at = now() + $2, snoozes = snoozes + 1, error_code = $3
+		WHERE id = $1 AND status = 'queued' RETURNING snoozes`
+	var n int
+	err := s.pool.QueryRow(ctx, s.q(query), run, delay, code).Scan(&n)
+	return n, wrap("snooze", err)
+}
+
+// Abandon ends a queued, unclaimed run as skipped.
+func (s *Store) Abandon(ctx context.Context, run RunID, outcome string) error {
+	_, err := s.pool.Exec(ctx, s.q(`UPDATE compactor.runs SET status = 'skipped', outcome = $2, ended_at = now()
+		WHERE id = $1 AND status = 'queued'`), run, outcome)
+	return wrap("abandon", err)
+}
+
+// Heartbeat extends the lease of a claimed run. ErrNotApplicable: the claim is lost.
+func (s *Store) Heartbeat(ctx context.Context, run RunID, fence int64, lease time.Duration) error {
+	tag, err := s.pool.Exec(ctx, s.q(`UPDATE compactor.runs SET lease_until = now() + $3
+		WHERE id = $1 AND status = 'running' AND fence = $2`), run, fence, lease)
+	if err != nil {
+		return fmt.Errorf("heartbeat of run %d: %w", run, mapError(err))
+	}
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("heartbeat of run %d: %w", run, ErrNotApplicable)
+	}
+	return nil
+}
