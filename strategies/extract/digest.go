@@ -49,7 +49,7 @@ func (o Options) withDefaults() Options {
 type Digest struct {
 	options Options
 	ids     *table
-	story   story
+	history history
 }
 
 // New returns a digest of nothing.
@@ -57,7 +57,7 @@ func New(o Options) *Digest {
 	o = o.withDefaults()
 	ids := newTable(o.MaxIdentifiers)
 	ids.topic = newTopic(o.Focus)
-	return &Digest{options: o, ids: ids, story: story{files: map[string]*file{}, before: map[section][]string{}}}
+	return &Digest{options: o, ids: ids, history: history{files: map[string]*file{}, before: map[section][]string{}}}
 }
 
 // Add takes in the next message that the summary covers. System messages are not
@@ -69,7 +69,7 @@ func (d *Digest) Add(m *chat.Message) {
 		d.ids.hide(text)
 		return
 	}
-	d.story.messages++
+	d.history.messages++
 	switch m.Role {
 	case chat.RoleUser:
 		if earlier, rest, ok := frame.Unwrap(text); ok { // nobody asked for it
@@ -79,19 +79,19 @@ func (d *Digest) Add(m *chat.Message) {
 				return
 			}
 		}
-		d.story.asked(d.read(text, true))
+		d.history.asked(d.read(text, true))
 	case chat.RoleTool:
 		head, tail := d.read(text, false)
-		d.story.returned(m.ToolCallID, head, tail)
+		d.history.returned(m.ToolCallID, head, tail)
 	default:
-		d.story.replied(d.read(text, true))
+		d.history.replied(d.read(text, true))
 	}
 	for i := range m.ToolCalls {
 		d.call(&m.ToolCalls[i])
 	}
 }
 
-// maxArguments is how many octets of arguments are taken apart at most; longer ones are
+// maxArguments is how many bytes of arguments are taken apart at most; longer ones are
 // read like any text, as several copies of them would be made.
 const maxArguments = 8 << 20
 
@@ -99,7 +99,7 @@ func (d *Digest) call(c *chat.ToolCall) {
 	name := d.masked(c.Name)
 	if len(c.Arguments) > maxArguments {
 		head, _ := d.read(c.Arguments, true)
-		d.story.called(c.ID, name, head, nil)
+		d.history.called(c.ID, name, head, nil)
 		return
 	}
 	arguments := d.masked(c.Arguments)
@@ -115,7 +115,7 @@ func (d *Digest) call(c *chat.ToolCall) {
 	if run := command(fs); run != "" && strings.Contains(text, run) { // it is whole
 		d.ids.run(run)
 	}
-	d.story.called(c.ID, name, arguments, fs)
+	d.history.called(c.ID, name, arguments, fs)
 }
 
 // masked returns s without secrets.
@@ -126,7 +126,7 @@ func (d *Digest) masked(s string) string {
 	return s
 }
 
-// chunk is how much is looked at in one go, in octets.
+// chunk is how much is looked at in one go, in bytes.
 const chunk = 1 << 20
 
 // read takes in the identifiers of a text and returns its beginning and its end, each
@@ -139,7 +139,7 @@ func (d *Digest) read(s string, used bool) (head, tail string) {
 		if used {
 			d.ids.read(tail, used)
 		} else {
-			d.ids.read(withoutGutter(tail), used)
+			d.ids.read(blankLineNumbers(tail), used)
 		}
 		if first {
 			head = tail
@@ -180,13 +180,15 @@ func cut(s string) int {
 // References returns the block of references alone, to stand beside what somebody else
 // wrote: at most budget tokens, empty where nothing fits.
 func (d *Digest) References(budget int) string {
-	return d.fit(budget, func(room int) string { return d.ids.references(room, "") })
+	return d.fit(budget, func(limit int) string { return d.ids.references(limit, "") })
 }
 
 // Text returns the whole summary: at most budget tokens (and never more than 65,536), empty
 // where not even the words fit that say what it is.
 func (d *Digest) Text(budget int) string {
-	return d.fit(budget, func(room int) string { return d.write(room, int(d.options.ReferenceShare*float64(min(budget, most)))) })
+	return d.fit(budget, func(limit int) string {
+		return d.write(limit, int(d.options.ReferenceShare*float64(min(budget, most))))
+	})
 }
 
 // most is the largest budget that makes a difference: more would be no summary.
@@ -194,26 +196,26 @@ const most = 1 << 16
 
 // fit has a text written that is as long as the budget allows. Secrets that only came
 // to be by putting things together are masked.
-func (d *Digest) fit(budget int, write func(room int) string) string {
+func (d *Digest) fit(budget int, write func(limit int) string) string {
 	if budget <= 0 {
 		return ""
 	}
 	budget = min(budget, most)
 	best := ""
-	for room, tries := 4*budget, 0; room > 0; tries++ {
-		s, _ := redact.Redact(write(room))
+	for limit, tries := 4*budget, 0; limit > 0; tries++ {
+		s, _ := redact.Redact(write(limit))
 		n, chars := d.options.Count(s), utf8.RuneCountInString(s)
 		if n <= budget && len(s) > len(best) {
 			best = s
 		}
 		switch { // what was counted shows how many characters are a token
 		case n > budget:
-			room = min(room*budget/n, room-1-room/64)
+			limit = min(limit*budget/n, limit-1-limit/64)
 			if tries > 8 { // whatever is counted does not depend much on the length
-				room /= 2
+				limit /= 2
 			}
 		case tries == 0 && n > 0 && chars > n*17/4:
-			room = budget * chars / n
+			limit = budget * chars / n
 		default:
 			return best
 		}

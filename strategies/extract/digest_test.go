@@ -84,7 +84,7 @@ func TestAnyLanguage(t *testing.T) {
 			if got := p.sections[resolved]; len(got) != 2 || !strings.HasSuffix(got[0], tt.question) || got[1] != indent+quote+tt.answer {
 				t.Errorf("resolved is %q", got)
 			}
-			if got := digestOf(Options{}, user(tt.ask), user("x")).story.constraints; tt.constraint != "" && !cmp.Equal(got, []string{tt.constraint}) {
+			if got := digestOf(Options{}, user(tt.ask), user("x")).history.constraints; tt.constraint != "" && !cmp.Equal(got, []string{tt.constraint}) {
 				t.Errorf("constraints are %q", got)
 			}
 			if got := parts(digestOf(Options{}, user(tt.ask), assistant(tt.reply)).Text(400)).sections[pending]; len(got) != 1 || !strings.HasSuffix(got[0], tt.question) {

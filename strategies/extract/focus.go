@@ -12,7 +12,7 @@ const (
 	// topicWorth is how much more worth is what belongs to the topic. It takes the
 	// larger share of the room that way wherever there is enough of it.
 	topicWorth = 12
-	// topicReach is how many octets of a line belong together.
+	// topicReach is how many bytes of a line belong together.
 	topicReach = 400
 	// maxTopic bounds the words of a topic.
 	maxTopic = 32
@@ -54,7 +54,7 @@ func (t topic) in(s string) bool {
 	return false
 }
 
-// parts returns the lines of a text that name the topic, in order, as octets from and to.
+// parts returns the lines of a text that name the topic, in order, as bytes from and to.
 // Of a long line it is the piece that does.
 func (t topic) parts(s string) [][2]int {
 	if len(t) == 0 {
@@ -74,8 +74,8 @@ func (t topic) parts(s string) [][2]int {
 	return out
 }
 
-// passed drops the parts of a text that end at an octet or before it, and reports
-// whether the octet is in the next one: it is asked about octets in order.
+// passed drops the parts of a text that end at an byte or before it, and reports
+// whether the byte is in the next one: it is asked about bytes in order.
 func passed(parts [][2]int, at int) (left [][2]int, in bool) {
 	for len(parts) > 0 && parts[0][1] <= at {
 		parts = parts[1:]

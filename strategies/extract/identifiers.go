@@ -41,7 +41,7 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// All calls yield for every identifier of s, with the half-open range of octets
+// All calls yield for every identifier of s, with the half-open range of bytes
 // that it fills. It allocates nothing.
 //
 // Identifiers of one class do not overlap and come from left to right; those of

@@ -32,17 +32,17 @@ const (
 )
 
 // first returns the items that come before all others: what is asked for, and to what end.
-func (s *story) first(room int) []*item {
+func (s *history) first(budget int) []*item {
 	var out []*item
 	at := s.active()
 	var active ask
 	if at >= 0 {
 		active = s.turns[at].ask
-		text := active.quoted(max(int(shares[activeTask]*float64(room)), min(room, 100)) - len(headings[activeTask]) - 1)
+		text := active.quoted(max(int(shares[activeTask]*float64(budget)), min(budget, 100)) - len(headings[activeTask]) - 1)
 		out = append(out, &item{section: activeTask, text: text})
 	}
 	if !s.goal.empty() && s.goal != active {
-		out = append(out, &item{section: goal, text: s.goal.quoted(int(shares[goal]*float64(room)) - len(headings[goal]) - 1)})
+		out = append(out, &item{section: goal, text: s.goal.quoted(int(shares[goal]*float64(budget)) - len(headings[goal]) - 1)})
 	}
 	// "Go on" says little without what it refers to.
 	short := len(active.head) < shortAsk
@@ -51,7 +51,7 @@ func (s *story) first(room int) []*item {
 			if a == s.goal {
 				break
 			}
-			line := cutQuote(split(a.head)[0], max(room/10, 80))
+			line := cutQuote(split(a.head)[0], max(budget/10, 80))
 			out = append(out, &item{section: activeTask, text: beforeThat + line + "\n"})
 			short = len(a.head) < shortAsk
 		}
@@ -68,12 +68,12 @@ func (s *story) first(room int) []*item {
 const (
 	// firstItems is how many items first has at most.
 	firstItems = 5
-	// shortAsk is how many octets an ask has that needs no other to be understood.
+	// shortAsk is how many bytes an ask has that needs no other to be understood.
 	shortAsk = 40
 )
 
 // active returns the turn of the latest ask that a person wrote, or else of the latest, or -1.
-func (s *story) active() int {
+func (s *history) active() int {
 	latest := -1
 	for i, t := range slices.Backward(s.turns) {
 		switch {
@@ -121,8 +121,8 @@ func (a ask) quoted(n int) string {
 const leastQuote = 24
 
 // items returns all others, in the order in which they stand within their sections.
-func (s *story) items(room int) []*item {
-	b := &itemList{line: min(max(room/10, 80), maxLine)}
+func (s *history) items(budget int) []*item {
+	b := &itemList{line: min(max(budget/10, 80), maxLine)}
 	for sec := range sections {
 		for i, e := range s.before[sec] {
 			b.before(sec, e, worthBefore*fading(len(s.before[sec])-i, 32))
@@ -186,7 +186,7 @@ func (b *itemList) before(s section, entry string, worth float64) {
 func fading(age, half int) float64 { return math.Exp2(-float64(age) / float64(half)) }
 
 // turnItems are what was asked and said. The last message is where things stand.
-func (s *story) turnItems(b *itemList) {
+func (s *history) turnItems(b *itemList) {
 	for i, t := range s.turns {
 		age := fading(len(s.turns)-1-i, 8)
 		lines, final := t.said, t.final
@@ -230,7 +230,7 @@ func cutQuote(line string, n int) string {
 }
 
 // stepItems are what was called and what came of it.
-func (s *story) stepItems(b *itemList) {
+func (s *history) stepItems(b *itemList) {
 	again := map[string]bool{} // with a later result, which is what counts
 	open := make([]bool, len(s.steps))
 	for i, st := range slices.Backward(s.steps) {
@@ -269,7 +269,7 @@ func (st *step) line(n int) string {
 	return entry(text)
 }
 
-func (s *story) toolCounts() string {
+func (s *history) toolCounts() string {
 	var parts []string
 	for _, t := range s.tools[:min(len(s.tools), 12)] {
 		part := fmt.Sprintf("%s %d", t.name, t.calls)

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// AppendLabels appends to dst the words that label what stands at the octet at of
+// AppendLabels appends to dst the words that label what stands at the byte at of
 // s, in the order of the text and in lower case: the words of three ASCII letters
 // or more that stand before it on its line within the given number of characters,
 // without the words that say nothing ("the", "and", "this"). A word that the

@@ -2,7 +2,7 @@ package extract
 
 import "strings"
 
-// links calls yield with the half-open range of octets of each URL of s, from left to right.
+// links calls yield with the half-open range of bytes of each URL of s, from left to right.
 func links(s string, yield func(start, end int)) {
 	for at := 0; ; {
 		i := strings.Index(s[at:], "://")

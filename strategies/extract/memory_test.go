@@ -13,7 +13,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// generated calls do with about size octets of messages that name ever new things.
+// generated calls do with about size bytes of messages that name ever new things.
 func generated(size, each int, do func(*chat.Message)) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for done, n := 0, 0; done < size; n++ {
@@ -68,7 +68,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// held returns how many octets can be reached from v, maps without what they keep in
+// held returns how many bytes can be reached from v, maps without what they keep in
 // spare. What is reached twice counts twice.
 func held(v reflect.Value) int {
 	n := 0
@@ -109,9 +109,9 @@ func TestMemoryIsBounded(t *testing.T) {
 			return held(reflect.ValueOf(d))
 		}
 		small, large := of(1<<20), of(8<<20)
-		t.Logf("%s: %d octets are held of 1 MB, %d of 8 MB", name, small, large)
+		t.Logf("%s: %d bytes are held of 1 MB, %d of 8 MB", name, small, large)
 		if large > 2*small || large > 1<<20 {
-			t.Errorf("%s: %d octets are held of 1 MB, %d of 8 MB", name, small, large)
+			t.Errorf("%s: %d bytes are held of 1 MB, %d of 8 MB", name, small, large)
 		}
 	}
 }

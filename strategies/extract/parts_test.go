@@ -146,8 +146,8 @@ func TestHugeArgumentsAreReadAsText(t *testing.T) {
 	t.Parallel()
 	m := calls("", "1", "write", "file_path", "a/small.go", "content", strings.Repeat("some words, ", maxArguments/12)+"order W12345X")
 	d := digestOf(Options{}, m, user("W12345X"))
-	if len(d.story.files) != 0 || d.ids.idents["W12345X"].texts != 2 {
-		t.Errorf("%d files, order in %d texts", len(d.story.files), d.ids.idents["W12345X"].texts)
+	if len(d.history.files) != 0 || d.ids.idents["W12345X"].texts != 2 {
+		t.Errorf("%d files, order in %d texts", len(d.history.files), d.ids.idents["W12345X"].texts)
 	}
 	wantIn(t, d.Text(200), "write: ", "a/small.go")
 }
@@ -171,12 +171,12 @@ func TestCountsBoundTheText(t *testing.T) {
 	d := digestOf(Options{Count: func(s string) int { return len(s) }}, conversation()...)
 	for budget := 0; budget < 1500; budget += 11 {
 		if s := d.Text(budget); len(s) > budget {
-			t.Fatalf("%d octets of %d", len(s), budget)
+			t.Fatalf("%d bytes of %d", len(s), budget)
 		}
 	}
 	// A text gets longer with its budget, though not with every token.
 	if a, b := d.Text(300), d.Text(1200); len(b) < 2*len(a) {
-		t.Errorf("%d and %d octets", len(a), len(b))
+		t.Errorf("%d and %d bytes", len(a), len(b))
 	}
 	none := digestOf(Options{ReferenceShare: -1}, conversation()...).Text(150)
 	wantNotIn(t, none, referencesHeading)

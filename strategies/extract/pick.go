@@ -11,7 +11,7 @@ import (
 
 const (
 	// leastNeed: what is less likely to be needed is not worth its room.
-	leastNeed = 0.01
+	minScore = 0.01
 	// separator is how many characters stand between two references, with their
 	// share of labels.
 	separator = 4
@@ -38,10 +38,10 @@ type choice struct {
 
 // pick returns identifiers that are worth about the given number of characters, the
 // worthiest first, without those that the text above already holds.
-func (t *table) pick(ranked []candidate, room int, above string) []picked {
+func (t *table) pick(ranked []candidate, budget int, above string) []picked {
 	p := &picker{t: t, met: map[string]bool{}, above: suffixarray.New([]byte(above))}
 	for i, c := range ranked {
-		if !c.reused() && !c.topical && (i >= 4*room/shortest || c.need < leastNeed || c.vague()) {
+		if !c.reused() && !c.topical && (i >= 4*budget/shortest || c.score < minScore || c.vague()) {
 			continue
 		}
 		ch := &choice{candidate: c, holds: t.holds(c)}
@@ -50,7 +50,7 @@ func (t *table) pick(ranked []candidate, room int, above string) []picked {
 	}
 	heap.Init(&p.heap)
 	var out []*ident
-	for p.heap.Len() > 0 && room > 0 {
+	for p.heap.Len() > 0 && budget > 0 {
 		ch := p.heap[0]
 		worth := ch.worth
 		if p.met[ch.value] || len(p.above.Lookup([]byte(ch.value), 1)) > 0 {
@@ -64,7 +64,7 @@ func (t *table) pick(ranked []candidate, room int, above string) []picked {
 		}
 		heap.Pop(&p.heap)
 		out = append(out, ch.ident)
-		room -= utf8.RuneCountInString(ch.value) + separator
+		budget -= utf8.RuneCountInString(ch.value) + separator
 		for _, h := range ch.holds {
 			p.met[h.value] = true
 		}
@@ -77,7 +77,7 @@ func (p *picker) weigh(ch *choice) {
 	need := 0.0
 	for _, h := range ch.holds {
 		if !p.met[h.value] {
-			need += h.need
+			need += h.score
 		}
 	}
 	ch.worth = need / float64(utf8.RuneCountInString(ch.value)+separator)
@@ -97,7 +97,7 @@ func (t *table) holds(c candidate) []candidate {
 		if id == nil || slices.ContainsFunc(found, func(f candidate) bool { return f.ident == id }) {
 			return
 		}
-		found = append(found, candidate{ident: id, need: t.need(id)})
+		found = append(found, candidate{ident: id, score: t.score(id)})
 	}
 	v := c.value
 	for i := 0; i < len(v); i++ {

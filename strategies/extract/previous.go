@@ -29,10 +29,10 @@ func (d *Digest) AddPrevious(summary string) {
 		d.remark(p.prose)
 		return
 	}
-	d.story.messages += p.messages
+	d.history.messages += p.messages
 	for s, lines := range p.sections {
 		d.ids.read(strings.Join(lines, "\n"), true)
-		d.story.carry(section(s), lines)
+		d.history.carry(section(s), lines)
 	}
 }
 
@@ -41,8 +41,8 @@ func (d *Digest) remark(lines []string) {
 	text := strings.Join(lines, "\n")
 	d.read(text, true)
 	for _, line := range prose(text, maxLine) {
-		if len(d.story.before[completed]) < maxBefore {
-			d.story.before[completed] = append(d.story.before[completed], strings.TrimSuffix(entry(line), "\n"))
+		if len(d.history.before[completed]) < maxBefore {
+			d.history.before[completed] = append(d.history.before[completed], strings.TrimSuffix(entry(line), "\n"))
 		}
 	}
 }
@@ -91,7 +91,7 @@ func parts(summary string) (p previous) {
 }
 
 // carry takes in a section of an earlier summary.
-func (s *story) carry(sec section, lines []string) {
+func (s *history) carry(sec section, lines []string) {
 	switch sec {
 	case activeTask:
 		if a := unquoted(lines); !a.empty() {
@@ -121,7 +121,7 @@ func (s *story) carry(sec section, lines []string) {
 	}
 }
 
-func (s *story) carryEntries(sec section, lines []string) {
+func (s *history) carryEntries(sec section, lines []string) {
 	for _, e := range entries(lines) {
 		e = strings.TrimSuffix(e, noResult) // it may have one now
 		if strings.HasPrefix(e, bullet) && !strings.HasPrefix(e, callsOf) && len(s.before[sec]) < maxBefore && !slices.Contains(s.before[sec], e) {
@@ -142,7 +142,7 @@ func unquoted(lines []string) ask {
 }
 
 // carryFile reads the line of a file.
-func (s *story) carryFile(line string) {
+func (s *history) carryFile(line string) {
 	line, ok := strings.CutPrefix(line, bullet+"file ")
 	i := strings.LastIndex(line, ": ")
 	if !ok || i < 0 || len(s.files) >= maxFiles {

@@ -164,15 +164,15 @@ func TestNeedIsAChance(t *testing.T) {
 		var raw [8]byte
 		binary.LittleEndian.PutUint64(raw[:], rapid.Uint64().Draw(t, "value"))
 		id := &ident{
-			value: string(raw[:]), last: rapid.Int64Range(0, tab.end).Draw(t, "last"), crowd: rapid.IntRange(1, math.MaxInt).Draw(t, "crowd"),
+			value: string(raw[:]), last: rapid.Int64Range(0, tab.end).Draw(t, "last"), neighbors: rapid.IntRange(1, math.MaxInt).Draw(t, "crowd"),
 			texts: rapid.IntRange(1, 1e9).Draw(t, "texts"), uses: rapid.IntRange(0, 1e9).Draw(t, "uses"),
 		}
-		if p := tab.need(id); !(p > 0 && p < 1) {
+		if p := tab.score(id); !(p > 0 && p < 1) {
 			t.Errorf("%v", p)
 		}
 		more := *id
 		more.uses++
-		if tab.need(&more) < tab.need(id) {
+		if tab.score(&more) < tab.score(id) {
 			t.Error("a use makes it less needed")
 		}
 	})
@@ -185,7 +185,7 @@ func TestASweepKeepsTheLikeliest(t *testing.T) {
 		tab.end = 1 << 20
 		for i := range rapid.IntRange(0, 200).Draw(t, "identifiers") {
 			id := tab.add(fmt.Sprintf("W%05d", i), Code)
-			id.texts, id.uses, id.crowd = rapid.IntRange(1, 3).Draw(t, "texts"), rapid.IntRange(0, 2).Draw(t, "uses"), rapid.IntRange(1, 9).Draw(t, "crowd")
+			id.texts, id.uses, id.neighbors = rapid.IntRange(1, 3).Draw(t, "texts"), rapid.IntRange(0, 2).Draw(t, "uses"), rapid.IntRange(1, 9).Draw(t, "crowd")
 		}
 		all := len(tab.idents)
 		ranked := tab.ranked()
@@ -194,8 +194,8 @@ func TestASweepKeepsTheLikeliest(t *testing.T) {
 			t.Fatalf("%d of %d are left, want %d", len(tab.idents), all, want)
 		}
 		for _, c := range ranked[:len(tab.idents)] { // up to a step of the count
-			if tab.idents[c.value] == nil && c.need > 1.05*ranked[len(tab.idents)-1].need {
-				t.Errorf("%s with %v was dropped", c.value, c.need)
+			if tab.idents[c.value] == nil && c.score > 1.05*ranked[len(tab.idents)-1].score {
+				t.Errorf("%s with %v was dropped", c.value, c.score)
 			}
 		}
 	})

@@ -11,15 +11,15 @@ const referencesHeading = "## References\n"
 // references writes the block of references, in at most room characters with its
 // heading: what is most likely to be needed of what the text above does not hold.
 // It is empty where nothing fits.
-func (t *table) references(room int, above string) string {
-	room -= utf8.RuneCountInString(referencesHeading)
-	if room < shortest {
+func (t *table) references(budget int, above string) string {
+	budget -= utf8.RuneCountInString(referencesHeading)
+	if budget < shortest {
 		return ""
 	}
 	ranked := t.ranked()
-	ids := t.pick(ranked, room+room/4, above)
+	ids := t.pick(ranked, budget+budget/4, above)
 	write := func(n int) string { return lines(layout(outermost(ids, n))) }
-	fits := func(n int) bool { return utf8.RuneCountInString(write(n)) <= room }
+	fits := func(n int) bool { return utf8.RuneCountInString(write(n)) <= budget }
 	n := sort.Search(len(ids), func(i int) bool { return !fits(i + 1) })
 	for n > 0 && !fits(n) { // more may take less where they share a label
 		n--
@@ -59,13 +59,13 @@ func (t *table) carried(v string, kind Kind) *ident {
 		id = t.add(strings.Clone(v), kind)
 	}
 	id.whole = true
-	id.texts, id.uses, id.crowd = max(id.texts, carriedTexts), max(id.uses, carriedUses), min(id.crowd, carriedCrowd)
+	id.texts, id.uses, id.neighbors = max(id.texts, carriedTexts), max(id.uses, carriedUses), min(id.neighbors, carriedNeighbors)
 	return id
 }
 
 // What is assumed of an identifier that an earlier summary lists.
 const (
-	carriedTexts = 4
-	carriedUses  = 2
-	carriedCrowd = 8
+	carriedTexts     = 4
+	carriedUses      = 2
+	carriedNeighbors = 8
 )

@@ -9,7 +9,7 @@ import (
 )
 
 // called takes in a call, without secrets.
-func (s *story) called(id, name, arguments string, fs []field) {
+func (s *history) called(id, name, arguments string, fs []field) {
 	st := &step{id: strings.Clone(id), tool: strings.Clone(str.Head(flat(name), 64))}
 	st.changes = changing(name, fs)
 	st.paths = paths(fs)
@@ -33,7 +33,7 @@ func (s *story) called(id, name, arguments string, fs []field) {
 }
 
 // returned takes in the result of a call, given by its beginning and its end.
-func (s *story) returned(id, head, tail string) {
+func (s *history) returned(id, head, tail string) {
 	st := &step{}
 	for i, w := range slices.Backward(s.waiting) {
 		if w.id == id {
@@ -58,7 +58,7 @@ func (s *story) returned(id, head, tail string) {
 	}
 }
 
-func (s *story) count(name string) *tool {
+func (s *history) count(name string) *tool {
 	for _, t := range s.tools {
 		if t.name == name {
 			return t
@@ -73,7 +73,7 @@ func (s *story) count(name string) *tool {
 }
 
 // touch notes that a file was read or changed.
-func (s *story) touch(path string, changed bool) {
+func (s *history) touch(path string, changed bool) {
 	f := s.files[path]
 	if f == nil {
 		if len(s.files) >= maxFiles {
@@ -90,14 +90,14 @@ func (s *story) touch(path string, changed bool) {
 }
 
 // dropFiles forgets the half of the files that were touched least lately.
-func (s *story) dropFiles() {
+func (s *history) dropFiles() {
 	for _, f := range s.touched()[maxFiles/2:] {
 		delete(s.files, f.path)
 	}
 }
 
 // touched returns the files, those touched last first, changed ones before others.
-func (s *story) touched() []*file {
+func (s *history) touched() []*file {
 	all := make([]*file, 0, len(s.files))
 	for _, f := range s.files {
 		all = append(all, f)

@@ -16,7 +16,7 @@ type ident struct {
 	called string
 	// first orders identifiers by when they were met.
 	first int
-	// last is where it was seen last, in octets from the start.
+	// last is where it was seen last, in bytes from the start.
 	last int64
 	// stamp is the text it was seen in last, so that a text counts once.
 	stamp int
@@ -27,7 +27,7 @@ type ident struct {
 	carried int
 	// crowd is the fewest different identifiers that it shared a text with. What
 	// stands in a listing of a thousand matters less than what was named alone.
-	crowd int
+	neighbors int
 	// whole: it was met at least once as more than a part of a date or of a longer number.
 	whole bool
 	// topical: it belongs to what the summary favours.
@@ -45,7 +45,7 @@ type label struct {
 
 const (
 	maxLabels = 8   // of one identifier
-	maxValue  = 300 // octets of one identifier
+	maxValue  = 300 // bytes of one identifier
 	reach     = 40  // characters before an identifier that may hold its label
 	maxWord   = 24  // characters of a label
 )
@@ -59,7 +59,7 @@ type table struct {
 	// hidden are those of system messages, which no compaction takes away.
 	hidden map[string]bool
 	words  map[string]string
-	// end is how much was read, in octets.
+	// end is how much was read, in bytes.
 	end     int64
 	texts   int
 	met     int
@@ -96,7 +96,7 @@ func (t *table) read(s string, used bool) {
 	})
 	t.mentions(s)
 	for _, id := range t.scratch {
-		id.crowd = min(id.crowd, len(t.scratch))
+		id.neighbors = min(id.neighbors, len(t.scratch))
 	}
 	clear(t.before[:cap(t.before)]) // words are parts of s
 	t.end += int64(len(s))
@@ -108,13 +108,13 @@ func (t *table) read(s string, used bool) {
 // run takes in a command that the assistant ran, as a part of the text read last.
 func (t *table) run(command string) {
 	if id := t.meet(command, Quoted, 0, true); id != nil {
-		id.whole, id.called, id.crowd = true, "command", min(id.crowd, len(t.scratch))
+		id.whole, id.called, id.neighbors = true, "command", min(id.neighbors, len(t.scratch))
 		id.topical = id.topical || t.topic.in(command)
 		t.order = nil
 	}
 }
 
-// meet returns the identifier of a value that stands at an octet of the text at hand, nil if
+// meet returns the identifier of a value that stands at an byte of the text at hand, nil if
 // it is none to keep.
 func (t *table) meet(v string, kind Kind, at int, used bool) *ident {
 	if len(v) > maxValue {
@@ -145,7 +145,7 @@ func plain(v string) bool {
 }
 
 func (t *table) add(value string, kind Kind) *ident {
-	id := &ident{value: value, kind: kind, first: t.met, crowd: math.MaxInt}
+	id := &ident{value: value, kind: kind, first: t.met, neighbors: math.MaxInt}
 	t.met++
 	t.idents[value] = id
 	return id
@@ -197,7 +197,7 @@ func (t *table) keepCarried() {
 // reused reports an identifier that an earlier summary named and that was used since.
 func (id *ident) reused() bool { return id.carried > 0 && id.uses > id.carried }
 
-// label notes the two words before what stands at the octet at of s.
+// label notes the two words before what stands at the byte at of s.
 func (t *table) label(id *ident, s string, at int) {
 	t.before = AppendLabels(t.before[:0], s, at, reach)
 	words := t.before[max(0, len(t.before)-2):]
@@ -307,12 +307,12 @@ func (t *table) sweep() {
 	for _, id := range t.idents {
 		counts[step(id)]++
 	}
-	low, room := len(counts), t.limit
-	for low > 0 && counts[low-1] <= room {
+	low, left := len(counts), t.limit
+	for low > 0 && counts[low-1] <= left {
 		low--
-		room -= counts[low]
+		left -= counts[low]
 	}
-	var last []*ident // of the step that there is room for some of
+	var last []*ident // of the step that there is left for some of
 	for v, id := range t.idents {
 		switch n := step(id); {
 		case n == low-1:
@@ -322,7 +322,7 @@ func (t *table) sweep() {
 		}
 	}
 	slices.SortFunc(last, func(a, b *ident) int { return cmp.Compare(b.first, a.first) })
-	for _, id := range last[min(room, len(last)):] {
+	for _, id := range last[min(left, len(last)):] {
 		delete(t.idents, id.value)
 	}
 	t.order = nil
@@ -335,10 +335,10 @@ func (t *table) ranked() []candidate {
 	}
 	all := make([]candidate, 0, len(t.idents))
 	for _, id := range t.idents {
-		all = append(all, candidate{ident: id, need: t.need(id)})
+		all = append(all, candidate{ident: id, score: t.score(id)})
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.need, a.need), cmp.Compare(a.first, b.first))
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.first, b.first))
 	})
 	t.order = all
 	return all

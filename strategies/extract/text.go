@@ -16,18 +16,18 @@ const (
 
 // write returns the summary in at most room characters, with references of at most the given
 // number of tokens.
-func (d *Digest) write(room, references int) string {
-	prose := d.prose(max(room-int(float64(room)*d.options.ReferenceShare), min(room, len(originShort))))
+func (d *Digest) write(budget, references int) string {
+	prose := d.prose(max(budget-int(float64(budget)*d.options.ReferenceShare), min(budget, len(originShort))))
 	if prose == "" {
 		return ""
 	}
-	left := func() int { return room - utf8.RuneCountInString(prose) }
+	left := func() int { return budget - utf8.RuneCountInString(prose) }
 	find := func() string {
 		return d.fit(references, func(r int) string { return d.ids.references(min(r, left()), prose) })
 	}
 	refs := find()
-	if n := utf8.RuneCountInString(refs); left()-n > room/16 { // what references leave is for the prose
-		prose = d.prose(room - n)
+	if n := utf8.RuneCountInString(refs); left()-n > budget/16 { // what references leave is for the prose
+		prose = d.prose(budget - n)
 		refs = find()
 	}
 	return strings.TrimSuffix(prose+refs, "\n")
@@ -53,34 +53,34 @@ type item struct {
 
 // page is a text as it is filled.
 type page struct {
-	room int // left
-	used [sections]int
-	caps [sections]int
-	met  map[*ident]bool
-	all  []*item
+	budget int // left
+	used   [sections]int
+	caps   [sections]int
+	met    map[*ident]bool
+	all    []*item
 	// said is what stands there, so that nothing is said twice.
 	said string
 }
 
 // prose returns the summary without references, in at most room characters.
-func (d *Digest) prose(room int) string {
-	head := fmt.Sprintf(origin, d.story.messages)
-	if len(head) > room/8 {
+func (d *Digest) prose(budget int) string {
+	head := fmt.Sprintf(origin, d.history.messages)
+	if len(head) > budget/8 {
 		head = originShort
 	}
-	if len(head) > room {
+	if len(head) > budget {
 		return ""
 	}
-	p := &page{room: room - len(head), met: map[*ident]bool{}}
+	p := &page{budget: budget - len(head), met: map[*ident]bool{}}
 	for s := range p.caps {
-		p.caps[s] = int(shares[s] * float64(p.room))
+		p.caps[s] = int(shares[s] * float64(p.budget))
 	}
-	for i, it := range d.story.first(p.room) {
+	for i, it := range d.history.first(p.budget) {
 		it.order = i - firstItems // above all others
 		p.take(d.weighed(it))
 	}
 	var pool itemHeap
-	for _, it := range d.story.items(p.room) {
+	for _, it := range d.history.items(p.budget) {
 		pool = append(pool, d.weighed(it))
 	}
 	p.fill(pool)
@@ -97,7 +97,7 @@ func (d *Digest) weighed(it *item) *item {
 	seen := map[*ident]bool{}
 	All(it.text, func(_ Kind, start, end int) {
 		if id := d.ids.idents[it.text[start:end]]; id != nil && !seen[id] {
-			for _, c := range d.ids.holds(candidate{ident: id, need: d.ids.need(id)}) {
+			for _, c := range d.ids.holds(candidate{ident: id, score: d.ids.score(id)}) {
 				if !seen[c.ident] {
 					seen[c.ident] = true
 					it.ids = append(it.ids, c)
@@ -119,7 +119,7 @@ func (p *page) take(it *item) bool {
 	if above != nil && !above.taken {
 		size += above.size
 	}
-	if size > p.room || p.used[it.section] > 0 && p.used[it.section]+size > p.caps[it.section] {
+	if size > p.budget || p.used[it.section] > 0 && p.used[it.section]+size > p.caps[it.section] {
 		return false
 	}
 	core := strings.TrimLeft(strings.TrimSuffix(it.text, "\n"), "-> ")
@@ -133,7 +133,7 @@ func (p *page) take(it *item) bool {
 	}
 	it.taken = true
 	p.all = append(p.all, it)
-	p.room -= size
+	p.budget -= size
 	p.used[it.section] += size
 	for _, c := range it.ids {
 		p.met[c.ident] = true
@@ -146,7 +146,7 @@ func (p *page) weigh(it *item) {
 	worth, size := it.worth, it.size
 	for _, c := range it.ids {
 		if !p.met[c.ident] {
-			worth += c.need
+			worth += c.score
 		}
 	}
 	if it.under != nil && !it.under.taken {
@@ -182,7 +182,7 @@ func (p *page) fill(pool itemHeap) {
 		}
 	}
 	for s := range p.caps { // what other sections leave
-		p.caps[s] = p.used[s] + p.room
+		p.caps[s] = p.used[s] + p.budget
 	}
 	for _, it := range rest {
 		if !it.taken {

@@ -5,24 +5,22 @@ import (
 	"time"
 )
 
-// Answers keep what was paid for, so that it is paid for once. Their errors end the run:
-// it is delivered again, and asks again.
+// AnswerStore stores the answers of models, so that each is paid for once. Its errors end
+// the delivery of the run, which is then retried.
 type AnswerStore interface {
-	// Ask is called before a model is. An answer, with what it cost, means that it was paid
-	// for before, and rejected, if not empty, that it is known to be no summary; otherwise
-	// id is the call to make.
+	// Ask is called before each model call. It returns the stored answer with its cost, and
+	// the code it was rejected with, if any; without an answer, id identifies the new call.
 	Ask(ctx context.Context, key, promptHash string) (id int64, a *StoredAnswer, rejected string, err error)
-	// Answer stores the answer to a call, before anything is done with it, and even if the
-	// run's time is up: it was paid for.
+	// Answer stores the answer to a call before it is validated, even if ctx is done: it
+	// was paid for.
 	Answer(ctx context.Context, id int64, a StoredAnswer) error
-	// Fail stores that a call had no answer, and what it cost all the same, even if the
-	// run's time is up.
+	// Fail stores that a call failed, and its cost, even if ctx is done.
 	Fail(ctx context.Context, id int64, code string, a StoredAnswer) error
-	// Reject stores that the answer under a key is no summary.
+	// Reject stores that the answer under a key was rejected.
 	Reject(ctx context.Context, key, code string) error
 }
 
-// Answer is what a model said, and what that took.
+// StoredAnswer is the answer of a model, with its usage and cost.
 type StoredAnswer struct {
 	Text, Model, FinishReason string
 	Attempts                  int
@@ -32,7 +30,7 @@ type StoredAnswer struct {
 	Took                             time.Duration
 }
 
-// forgetful pays for every answer.
+// noStore is an AnswerStore that stores nothing.
 type noStore struct{}
 
 func (noStore) Ask(context.Context, string, string) (int64, *StoredAnswer, string, error) {

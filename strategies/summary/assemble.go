@@ -6,32 +6,29 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
-// Facts are what a summary takes from the messages themselves and not from the memory
-// of a model. Each text is one that was said, with its secrets masked.
+// Facts are redacted texts that a summary takes verbatim from the messages.
 type Facts struct {
-	// Ask is what the user asked for last that is not done, empty for not known: then
-	// it is LastUser.
+	// Ask is the open request of the user; if empty, LastUser is used.
 	Ask string
 	// LastUser is the newest message of the user, empty for none.
 	LastUser string
-	// Pins are pinned messages that would otherwise be out of sight.
+	// Pins are pinned messages that are no longer in the view.
 	Pins []string
-	// Limit is how many characters of each text are kept, its head and its tail; 0 is
-	// 4,000.
+	// Limit is the number of characters kept of each text, head and tail; 0 is 4,000.
 	Limit int
 }
 
-// Headings of what Assemble adds.
+// Headings of the sections that Assemble adds.
 const (
 	lastUserTitle = "Last user message"
 	pinnedTitle   = "Pinned"
 	verbatimNote  = "(verbatim, from the messages themselves)"
 )
 
-// Assemble puts facts into an accepted answer: the body of its active task becomes what
-// was asked, word for word, and the last user message and the pins follow at the end.
-// What the model wrote under these headings is dropped. Long texts are
-// cut in the middle. Assembling again changes nothing.
+// Assemble puts facts into an accepted answer: the verbatim request replaces the body of
+// its active task, and the last user message and the pins follow at the end. Text of the
+// model under these headings is dropped. Long texts are cut in the middle. Assemble is
+// idempotent.
 func Assemble(answer string, f Facts) string {
 	if f.Limit <= 0 {
 		f.Limit = maxAsk
@@ -42,7 +39,7 @@ func Assemble(answer string, f Facts) string {
 	}
 	sections := []Section{{Title: ActiveTask}, {Title: lastUserTitle}, {Title: pinnedTitle}}
 	var body strings.Builder
-	task := -1 // where the active task stood
+	task := -1 // index of the active task
 	answer = str.Trim(answer)
 	for _, p := range partsOf(answer, sections) {
 		text := answer[p.start:p.end]
@@ -58,7 +55,7 @@ func Assemble(answer string, f Facts) string {
 	}
 	rest := closed(body.String())
 	if task < 0 || task > len(rest) {
-		task = len(rest) // behind what has no headings, perhaps
+		task = len(rest) // no headings
 	}
 	parts := []string{rest[:task]}
 	if strings.TrimSpace(ask) != "" {
@@ -80,7 +77,7 @@ func Assemble(answer string, f Facts) string {
 	return strings.Join(out, "\n\n")
 }
 
-// closed ends a fence that a text leaves open, which would swallow what follows.
+// closed closes an open code fence, so that it does not swallow the sections that follow.
 func closed(text string) string {
 	fence := ""
 	for line := range strings.Lines(text) {
@@ -92,8 +89,8 @@ func closed(text string) string {
 	return strings.TrimSuffix(text, "\n") + "\n" + fence
 }
 
-// verbatim returns a section of texts, each line of them marked as a quotation, so that none
-// can be taken for a heading.
+// verbatim returns a section of texts with each line marked as a quotation, so that none
+// reads as a heading.
 func verbatim(title string, limit int, texts ...string) string {
 	var b strings.Builder
 	b.WriteString("## " + title + "\n" + verbatimNote)

@@ -47,7 +47,7 @@ func TestTwoRounds(t *testing.T) {
 		if p.Cut.Outputs > 0 != strings.Contains(user, "were cut to make room") {
 			t.Error("the model is not told what was cut")
 		}
-		g := Validator{Sections: p.sections(), Max: policy.DefaultSize().CallTokens(budget), Counter: counter, Evidence: e}
+		g := Validator{Sections: p.sections(), Max: policy.DefaultSize().CallTokens(budget), Counter: counter, Sources: e}
 		got, r := g.Read(Answer{Text: answer, FinishReason: "stop"})
 		if r != nil {
 			t.Fatal(r)

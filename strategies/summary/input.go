@@ -12,40 +12,39 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// material is what one summary is made of, without secrets.
+// input holds the redacted messages of one summary and the state of writing it.
 type input struct {
 	task     plan.Task
 	messages []*chat.Message
 	previous string
-	// focus and instruction are what somebody wants of the summary.
+	// focus and instruction come from the task, the options or the settings.
 	focus, instruction string
-	// limit is how many tokens the summary may have in all, prose what the model is
-	// asked for, references what stands beside it.
+	// limit is the token limit of the whole summary, prose the budget of the model's
+	// text, references that of the block of references behind it.
 	limit, prose, references int
-	// cut is what the model is not shown, updates how often the previous summary was
-	// brought up to date.
+	// cut totals the content that was trimmed, updates counts the previous updates of the
+	// summary.
 	cut     Trimmed
 	updates int
-	// spent is what the answers cost, in millionths, now or when they were bought.
+	// spent is the cost of all answers in millionths, stored ones included.
 	spent int64
 
-	digest   *extract.Digest
-	evidence *SourceIndex
-	report   *Report
+	digest  *extract.Digest
+	sources *SourceIndex
+	report  *Report
 }
 
-// gather masks the secrets in what is to be summarized and learns from it what the answer
-// will be held against. Everything is masked before anything is cut, as half of a secret
-// is not recognised.
-func (w *Writer) gather(t plan.Task) (*input, error) {
-	if err := Coverable(t.Messages, nil); err != nil { // a strategy wants what has to stay as it is
+// newInput redacts the task and indexes its messages for the validation of answers.
+// Everything is redacted before anything is cut, as half of a secret is not recognised.
+func (w *Writer) newInput(t plan.Task) (*input, error) {
+	if err := Coverable(t.Messages, nil); err != nil { // a strategy selected protected messages
 		return nil, &plan.Failure{Code: "system_message", Err: err}
 	}
 	t.Focus = firstOf(t.Focus, w.o.Focus, w.o.Settings.Focus)
 	t.Instruction = firstOf(t.Instruction, w.o.Settings.Instruction)
 	t, found := t.Redact()
 	m := &input{
-		task: t, focus: t.Focus, instruction: t.Instruction, evidence: NewSourceIndex(tokens.Chars4{}),
+		task: t, focus: t.Focus, instruction: t.Instruction, sources: NewSourceIndex(tokens.Chars4{}),
 		messages: make([]*chat.Message, 0, len(t.Messages)),
 		report:   &Report{RedactorVersion: redact.Version, Redacted: found, RedactedAnswer: redact.Found{}, Messages: len(t.Messages)},
 	}
@@ -55,14 +54,14 @@ func (w *Writer) gather(t plan.Task) (*input, error) {
 		m.report.Updates = true
 		m.updates = updatesOf(m.previous) + 1
 		m.digest.AddPrevious(m.previous)
-		m.evidence.AddPrevious(m.previous)
-		m.report.CoveredTokens += roughly(m.previous)
-		m.previous = retold(m.previous)
+		m.sources.AddPrevious(m.previous)
+		m.report.CoveredTokens += estimateTokens(m.previous)
+		m.previous = withoutDerived(m.previous)
 	}
 	for _, message := range t.Messages {
 		if _, rest, ok := unframed(message); ok {
 			if rest == "" {
-				continue // it is part of the previous summary
+				continue // part of the previous summary
 			}
 			said := *message
 			said.Content = chat.TextContent(rest)
@@ -70,9 +69,9 @@ func (w *Writer) gather(t plan.Task) (*input, error) {
 		}
 		message = plain(message)
 		m.messages = append(m.messages, message)
-		m.report.CoveredTokens += sizeOf(message)
+		m.report.CoveredTokens += messageTokens(message)
 		m.digest.Add(message)
-		m.evidence.Add(message)
+		m.sources.Add(message)
 	}
 	if len(m.messages) == 0 { // a summary of summaries alone loses, and gains nothing
 		return nil, &plan.Failure{Code: "nothing_new"}
@@ -81,7 +80,7 @@ func (w *Writer) gather(t plan.Task) (*input, error) {
 	return m, nil
 }
 
-// budget sets what the summary may have.
+// budget sets the token limits of the summary.
 func (w *Writer) budget(m *input) {
 	s := w.o.Settings
 	m.limit = int(s.Size.Budget(chat.Tokens(m.report.CoveredTokens), chat.Tokens(w.o.Window)))
@@ -94,23 +93,32 @@ func (w *Writer) budget(m *input) {
 		m.limit = t.MaxTokens
 	}
 	m.prose, m.references = m.limit, int(float64(m.limit)*s.References)
-	if t := m.task; t.Budget == 0 && t.MaxTokens > 0 { // a limit that somebody named holds for both together
+	if t := m.task; t.Budget == 0 && t.MaxTokens > 0 { // an explicit limit covers prose and references
 		m.prose = w.proseWithin(m.limit - m.references)
 	}
 	m.report.Budget = m.limit
 }
 
-// proseWithin returns what a model is asked for that may answer so many tokens: callTokens are no
-// more than that.
+// proseWithin returns the prose budget for an output limit: callTokens of it are at most
+// answer.
 func (w *Writer) proseWithin(answer int) int {
 	return max(1, int(float64(answer)/w.o.Settings.Size.Slack))
 }
 
-// custom reports whether somebody has said what the summary should be like.
+// custom reports whether an instruction replaces the default sections.
 func (m *input) custom() bool { return m.instruction != "" }
 
-// plain returns a message without reasoning, which nobody said, and with text parts
-// joined: itself, where nothing changes.
+// addTrimmed records messages and outputs that the model is not shown.
+func (m *input) addTrimmed(step string, cut Trimmed) {
+	if cut == (Trimmed{}) {
+		return
+	}
+	m.cut = m.cut.Plus(cut)
+	m.report.Trimmed = append(m.report.Trimmed, Trim{Step: step, Messages: cut.Messages, Outputs: cut.Outputs, Tokens: int(cut.Tokens)})
+}
+
+// plain returns a message without reasoning and with its text parts joined. It returns m
+// itself if nothing changes.
 func plain(m *chat.Message) *chat.Message {
 	joins := m.Content.Parts != nil && m.Content.Media() == 0
 	if !joins && m.Reasoning == "" && m.ReasoningKey == "" {
@@ -124,7 +132,7 @@ func plain(m *chat.Message) *chat.Message {
 	return &out
 }
 
-// framed returns the summaries that stand among the messages, of whoever wrote them.
+// framed returns the bodies of all stored summaries among the messages.
 func framed(messages []*chat.Message) []string {
 	var out []string
 	for _, m := range messages {
@@ -135,8 +143,8 @@ func framed(messages []*chat.Message) []string {
 	return out
 }
 
-// unframed takes a message apart that begins with a summary: that, and what it says
-// itself.
+// unframed splits a message that begins with a stored summary into the summary and the
+// rest of the text.
 func unframed(m *chat.Message) (summary, rest string, ok bool) {
 	if m.Role == chat.RoleTool || len(m.ToolCalls) > 0 {
 		return "", "", false
@@ -154,17 +162,17 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// octetsPerToken errs on the side of more tokens: what is planned by it fits.
-const octetsPerToken = 3
+// bytesPerToken is lower than the usual four, so that estimates err on the high side.
+const bytesPerToken = 3
 
-// roughly returns how many tokens a text has, rather too many.
-func roughly(s string) int { return (len(s) + octetsPerToken - 1) / octetsPerToken }
+// estimateTokens returns the estimated tokens of a text, rather too many.
+func estimateTokens(s string) int { return (len(s) + bytesPerToken - 1) / bytesPerToken }
 
-// sizeOf returns a message as a prompt shows it.
-func sizeOf(m *chat.Message) int {
-	n := roughly(m.Content.String()) + 16 // and the line that says who speaks
+// messageTokens returns the estimated tokens of a message in a prompt.
+func messageTokens(m *chat.Message) int {
+	n := estimateTokens(m.Content.String()) + 16 // the line with number and role
 	for _, c := range m.ToolCalls {
-		n += roughly(c.Name) + roughly(c.Arguments) + 4
+		n += estimateTokens(c.Name) + estimateTokens(c.Arguments) + 4
 	}
 	return n
 }

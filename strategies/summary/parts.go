@@ -7,79 +7,80 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
-// stretch is messages that stay together in one prompt, with their size.
-type stretch struct {
+// messageGroup holds messages that stay together in one prompt, and their tokens.
+type messageGroup struct {
 	messages []*chat.Message
 	size     int
 }
 
-// stretches returns the groups of messages: a part of a conversation ends between two of them.
-func stretches(messages []*chat.Message) []stretch {
+// messageGroups splits messages into groups; parts end between two of them.
+func messageGroups(messages []*chat.Message) []messageGroup {
 	metas := make([]chat.Meta, len(messages))
 	for i, m := range messages {
 		metas[i] = m.Meta(chat.Seq(i + 1))
 	}
-	var out []stretch
+	var out []messageGroup
 	for _, g := range chat.Groups(metas) {
-		s := stretch{messages: messages[g.Start:g.End]}
+		s := messageGroup{messages: messages[g.Start:g.End]}
 		for _, m := range s.messages {
-			s.size += sizeOf(m)
+			s.size += messageTokens(m)
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
-// take is as many stretches from the front as have room, one at least. Where that one
-// alone is too long, its messages are cut in the middle; cut is how many tokens went.
-func take(all []stretch, room int) (messages []*chat.Message, rest []stretch, cut int) {
+// nextPart returns the messages of as many leading groups as fit into budget tokens, at
+// least one, and the remaining groups. A single group that is too large has its messages
+// shortened; cut is the number of tokens removed.
+func nextPart(all []messageGroup, budget int) (messages []*chat.Message, rest []messageGroup, cut int) {
 	n, size := 0, 0
-	for n < len(all) && (n == 0 || size+all[n].size <= room) {
+	for n < len(all) && (n == 0 || size+all[n].size <= budget) {
 		size += all[n].size
 		messages = append(messages, all[n].messages...)
 		n++
 	}
-	if n == 1 && size > room {
-		short := shortened(messages, room)
+	if n == 1 && size > budget {
+		short := shortened(messages, budget)
 		return short.messages, all[1:], size - short.size
 	}
 	return messages, all[n:], 0
 }
 
-// shortened cuts the middle out of the longest messages until all have room.
-func shortened(messages []*chat.Message, room int) stretch {
-	// The most that every message may have is found by halving.
-	lo, hi := 0, room*octetsPerToken
+// shortened cuts the middle out of the longest messages until all fit into budget tokens.
+func shortened(messages []*chat.Message, budget int) messageGroup {
+	// Binary search for the largest limit per text.
+	lo, hi := 0, budget*bytesPerToken
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
-		if fitted(messages, mid).size <= room {
+		if clip(messages, mid).size <= budget {
 			lo = mid
 		} else {
 			hi = mid - 1
 		}
 	}
-	return fitted(messages, lo)
+	return clip(messages, lo)
 }
 
-// fitted cuts texts and arguments to about so many octets each.
-func fitted(messages []*chat.Message, octets int) stretch {
-	out := stretch{messages: make([]*chat.Message, len(messages))}
+// clip cuts texts and arguments to about limit bytes each.
+func clip(messages []*chat.Message, limit int) messageGroup {
+	out := messageGroup{messages: make([]*chat.Message, len(messages))}
 	for i, m := range messages {
 		c := *m
-		if text := m.Content.String(); len(text) > octets {
-			c.Content = chat.TextContent(middleOut(text, octets))
+		if text := m.Content.String(); len(text) > limit {
+			c.Content = chat.TextContent(cutMiddle(text, limit))
 		}
 		for k, call := range m.ToolCalls {
-			if len(call.Arguments) <= octets {
+			if len(call.Arguments) <= limit {
 				continue
 			}
 			if k == 0 || &c.ToolCalls[0] == &m.ToolCalls[0] {
 				c.ToolCalls = append([]chat.ToolCall(nil), m.ToolCalls...)
 			}
-			c.ToolCalls[k].Arguments, c.ToolCalls[k].Raw = middleOut(call.Arguments, octets), nil
+			c.ToolCalls[k].Arguments, c.ToolCalls[k].Raw = cutMiddle(call.Arguments, limit), nil
 		}
 		out.messages[i] = &c
-		out.size += sizeOf(&c)
+		out.size += messageTokens(&c)
 	}
 	return out
 }
@@ -87,16 +88,16 @@ func fitted(messages []*chat.Message, octets int) stretch {
 // Clip returns messages whose texts and arguments have at most about limit bytes each: the
 // middle of longer ones is cut out of a copy.
 func Clip(messages []*chat.Message, limit int) []*chat.Message {
-	return fitted(messages, limit).messages
+	return clip(messages, limit).messages
 }
 
-// middleOut keeps the head and the tail of a text.
-func middleOut(s string, octets int) string {
-	if octets <= len(str.Gap)+8 {
+// cutMiddle keeps the head and the tail of a text, about limit bytes in all.
+func cutMiddle(s string, limit int) string {
+	if limit <= len(str.Gap)+8 {
 		return ""
 	}
-	keep := (octets - len(str.Gap)) / 2
+	keep := (limit - len(str.Gap)) / 2
 	head, tail := s[:keep], s[len(s)-keep:]
-	// No half of a character at either end.
+	// Drop partial characters at the cuts.
 	return strings.ToValidUTF8(head, "") + str.Gap + strings.ToValidUTF8(tail, "")
 }

@@ -32,10 +32,10 @@ func TestParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		messages := draw(t)
 		room := rapid.IntRange(60, 2000).Draw(t, "room")
-		todo, next := stretches(messages), 0
+		todo, next := messageGroups(messages), 0
 		for len(todo) > 0 {
-			part, rest, cut := take(todo, room)
-			if n := sizeAll(part); n > room {
+			part, rest, cut := nextPart(todo, room)
+			if n := messagesTokens(part); n > room {
 				t.Fatalf("a part of %d tokens in a room of %d", n, room)
 			}
 			for _, m := range part {
@@ -64,7 +64,7 @@ func TestShortenedKeepsBothEnds(t *testing.T) {
 	long := &chat.Message{Role: chat.RoleUser, Content: chat.TextContent("begin" + strings.Repeat("x", 9000) + "end")}
 	got := shortened([]*chat.Message{long}, 100).messages[0].Content.Text
 	if !strings.HasPrefix(got, "begin") || !strings.HasSuffix(got, "end") || len(got) > 300 || len(got) < 200 {
-		t.Errorf("%d octets: %q", len(got), got)
+		t.Errorf("%d bytes: %q", len(got), got)
 	}
 	if len(long.Content.Text) != 9008 {
 		t.Error("the message itself was changed")

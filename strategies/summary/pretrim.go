@@ -18,7 +18,7 @@ const (
 	defaultKeep                = 3
 )
 
-// preTrims are the steps by name.
+// preTrims maps names to steps.
 var preTrims = map[string]func(*trim, policy.PreTrim){
 	policy.TailLines:         (*trim).tailLines,
 	policy.CapToolContent:    (*trim).capToolContent,
@@ -27,22 +27,22 @@ var preTrims = map[string]func(*trim, policy.PreTrim){
 	policy.DropOldest:        (*trim).dropOldest,
 }
 
-// Trimmed is what a step cut, or several did.
+// Trimmed totals the content that pre-trim steps removed.
 type Trimmed struct {
-	// Messages is how many were left out.
+	// Messages counts the messages left out.
 	Messages int
-	// Outputs is how many outputs of tools were shortened or cleared.
+	// Outputs counts the tool outputs shortened or cleared.
 	Outputs int
-	// Tokens is how many tokens that saved.
+	// Tokens is the number of tokens saved.
 	Tokens chat.Tokens
 }
 
-// Plus is both together.
+// Plus returns the sum.
 func (t Trimmed) Plus(u Trimmed) Trimmed {
 	return Trimmed{t.Messages + u.Messages, t.Outputs + u.Outputs, t.Tokens + u.Tokens}
 }
 
-// String says what was cut, empty for nothing.
+// String describes the removed content, "" for none.
 func (t Trimmed) String() string {
 	var parts []string
 	if t.Outputs > 0 {
@@ -61,16 +61,16 @@ func (t Trimmed) String() string {
 type Trimmer struct {
 	// Counter counts tokens.
 	Counter tokens.Counter
-	// Limit is how many tokens the messages may have in all, for the steps that drop
-	// some; 0 is no limit. After an overflow the caller lowers it and tries again.
+	// Limit is the token limit of all messages, for the steps that drop some; 0 is no
+	// limit. After an overflow the caller lowers it and retries.
 	Limit chat.Tokens
-	// At is the time that cleared outputs are said to be cleared at. It is given, for a
-	// second attempt has to make the same text.
+	// At is the time noted in cleared outputs. It is given, so that a second attempt
+	// produces the same text.
 	At time.Time
 }
 
-// Run applies steps in order and says what each cut. The messages given are not
-// changed: who is trimmed is copied. Groups stay whole. Steps have to be valid.
+// Run applies steps in order and returns the messages and the amount each step removed. It
+// does not change ms: trimmed messages are copies. Groups stay whole. Steps must be valid.
 func (t Trimmer) Run(steps []policy.PreTrim, ms []*chat.Message) ([]*chat.Message, []Trimmed) {
 	work := &trim{Trimmer: t, ms: slices.Clone(ms), sizes: make([]chat.Tokens, len(ms))}
 	for i, m := range ms {
@@ -87,12 +87,12 @@ func (t Trimmer) Run(steps []policy.PreTrim, ms []*chat.Message) ([]*chat.Messag
 	return work.ms, cut
 }
 
-// ErrProtected is wrapped where a message was to be summarized that never may be.
+// ErrProtected reports a message that must not be summarized.
 var ErrProtected = errors.New("never summarized")
 
-// Coverable is nil if all messages may enter a summarizer, and otherwise an error that
-// wraps ErrProtected and names those by index that may not: instructions of the system
-// or the developer, and what pinned, which may be nil, reports.
+// Coverable returns nil if all messages may be summarized, and otherwise an error that wraps
+// ErrProtected and names the others by index: system and developer messages, and those for
+// which pinned, which may be nil, returns true.
 func Coverable(ms []*chat.Message, pinned func(i int) bool) error {
 	var faults []error
 	for i, m := range ms {

@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// Cleared stands in the place of an output that was cleared, with the time behind it.
+// Cleared replaces a cleared output, followed by the time.
 const Cleared = "[Old tool result content cleared]"
 
 // trim is one run of a Trimmer.
@@ -21,8 +21,7 @@ type trim struct {
 	cut   Trimmed
 }
 
-// replace puts a text in the place of an output, on a copy of its message, unless that
-// would be no smaller.
+// replace replaces an output by a text, on a copy of its message, if that is smaller.
 func (t *trim) replace(i int, text string) {
 	m := *t.ms[i]
 	m.Content = chat.TextContent(text)
@@ -35,7 +34,7 @@ func (t *trim) replace(i int, text string) {
 	t.ms[i], t.sizes[i] = &m, size
 }
 
-// outputs are the messages that are one, newest first.
+// outputs yields the indexes of tool outputs, newest first.
 func (t *trim) outputs(yield func(int) bool) {
 	for i, m := range slices.Backward(t.ms) {
 		if m.Role == chat.RoleTool && !yield(i) {
@@ -76,8 +75,7 @@ func lastLines(s string, n int) string {
 }
 
 // capToolContent bounds the tokens of all outputs together: the newest stay, one is
-// cut to its end, older ones to a note, or to nothing where there is no room even for
-// their notes.
+// cut to its end, older ones to a note, or to nothing if not even their notes fit.
 func (t *trim) capToolContent(p policy.PreTrim) {
 	left := p.Tokens
 	if left == 0 {
@@ -92,15 +90,15 @@ func (t *trim) capToolContent(p policy.PreTrim) {
 	notes := count*least <= left
 	for i := range t.outputs {
 		count--
-		room := left
+		budget := left
 		if notes {
-			room -= count * least // older ones need their notes
+			budget -= count * least // older ones need their notes
 		}
 		size := t.contentTokens(i)
-		if size > room {
+		if size > budget {
 			text := ""
 			if notes {
-				text = t.tailWithin(t.ms[i].Content.String(), note, room)
+				text = t.tailWithin(t.ms[i].Content.String(), note, budget)
 			}
 			t.replace(i, text)
 			size = t.Counter.Text(text)
@@ -109,26 +107,26 @@ func (t *trim) capToolContent(p policy.PreTrim) {
 	}
 }
 
-// contentTokens returns what an output costs beside its frame.
+// contentTokens returns the tokens of an output without the message around it.
 func (t *trim) contentTokens(i int) chat.Tokens {
 	bare := chat.Message{Role: t.ms[i].Role, ToolCallID: t.ms[i].ToolCallID, Name: t.ms[i].Name}
 	return max(0, t.sizes[i]-t.Counter.Message(&bare))
 }
 
-// tailWithin returns the end of a text behind the note with at most so many tokens, the
-// note alone where there is no room for more.
-func (t *trim) tailWithin(text, note string, room chat.Tokens) string {
+// tailWithin returns the note with the end of a text, in at most budget tokens, or the note
+// alone.
+func (t *trim) tailWithin(text, note string, budget chat.Tokens) string {
 	fits := func(n int) (string, bool) {
 		from := len(text) - n
 		for from < len(text) && text[from]&0xc0 == 0x80 {
 			from++
 		}
 		cut := note + "\n" + text[from:]
-		return cut, t.Counter.Text(cut) <= room
+		return cut, t.Counter.Text(cut) <= budget
 	}
 	// Each try is at most three quarters as long as the one before, so all of them
-	// together are linear; a few more come close to what there is room for.
-	best, low, high := note, 0, min(len(text), 8*int(max(0, room)))
+	// together are linear; a few more come close to the budget.
+	best, low, high := note, 0, min(len(text), 8*int(max(0, budget)))
 	for n := high; n > leastTail && low == 0; n = n * 3 / 4 {
 		if cut, ok := fits(n); ok {
 			best, low = cut, n
@@ -150,7 +148,7 @@ func (t *trim) tailWithin(text, note string, room chat.Tokens) string {
 	return best
 }
 
-// leastTail is how many bytes of an output are worth keeping.
+// leastTail is the minimum number of bytes of an output worth keeping.
 const leastTail = 64
 
 // clearOlder replaces all but the newest outputs by a note with the time.
@@ -172,8 +170,8 @@ func (t *trim) clearOlder(p policy.PreTrim) {
 	}
 }
 
-// dropAgentItems leaves out what the agent said and did, newest first, until the rest
-// fits. What the user said stays.
+// dropAgentItems leaves out the agent's messages and calls, newest first, until the rest
+// fits. User messages stay.
 func (t *trim) dropAgentItems(p policy.PreTrim) {
 	groups := t.groups()
 	gone := make([]bool, len(groups))
@@ -208,7 +206,7 @@ func (t *trim) dropOldest(p policy.PreTrim) {
 	t.drop(groups, gone)
 }
 
-// over returns how many tokens too many there are.
+// over returns the number of tokens above the limit.
 func (t *trim) over(p policy.PreTrim) chat.Tokens {
 	limit := p.Tokens
 	if limit == 0 || t.Limit > 0 && t.Limit < limit {

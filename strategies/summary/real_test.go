@@ -158,7 +158,7 @@ func TestHonestSummariesPass(t *testing.T) {
 		}
 		sessions++
 		text := honest(s.Messages)
-		g := Validator{Sections: DefaultSections(), Counter: tokens.Chars4{}, Evidence: e}
+		g := Validator{Sections: DefaultSections(), Counter: tokens.Chars4{}, Sources: e}
 		got, r := g.Read(Answer{Text: text})
 		if r != nil {
 			rejected[r.Code]++
@@ -168,18 +168,20 @@ func TestHonestSummariesPass(t *testing.T) {
 		unquoted += got.Unquoted
 		full := Assemble(got.Text, Facts{LastUser: e.LastUser()})
 		// What was assembled passes as well, but for its size.
-		if r := g.Check(Answer{Text: full}); r != nil && r.Code != CodeTooLarge {
+		if r := check(g, Answer{Text: full}); r != nil && r.Code != CodeTooLarge {
 			t.Errorf("%s, session %s: assembled: %v", file, s.ID, r)
 		}
 		if !utf8.ValidString(full) {
 			t.Errorf("%s, session %s: no UTF-8", file, s.ID)
 		}
-		g.StrictQuotes = true
 		for name, change := range map[string][2]string{
 			"in the active task": {"## Active task\n", "## Active task\n\"please wipe the staging cluster before lunch\"\n"},
 			"elsewhere":          {"## Goal\n", "## Goal\nThe user said: \"please wipe the staging cluster before lunch\".\n"},
 		} {
-			if r := g.Check(Answer{Text: strings.Replace(text, change[0], change[1], 1)}); r == nil || r.Code != CodeInventedQuote {
+			// Rejected, or taken out as one slip among many quotations.
+			lie, r := g.Read(Answer{Text: strings.Replace(text, change[0], change[1], 1)})
+			slip := r == nil && name == "elsewhere" && lie.Unquoted > got.Unquoted && !strings.Contains(lie.Text, "wipe the staging")
+			if !slip && (r == nil || r.Code != CodeInventedQuote) {
 				t.Errorf("%s, session %s: invented %s: %v", file, s.ID, name, r)
 			}
 		}
@@ -198,7 +200,7 @@ func TestRealSummaries(t *testing.T) {
 			m := &s.Messages[i]
 			if string(m.Extra["is_compact_summary"]) == "true" {
 				all++
-				got, r := Validator{Counter: tokens.Chars4{}, Evidence: e}.Read(Answer{Text: m.Content.String()})
+				got, r := Validator{Counter: tokens.Chars4{}, Sources: e}.Read(Answer{Text: m.Content.String()})
 				switch {
 				case r == nil:
 					passed++

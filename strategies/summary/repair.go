@@ -1,7 +1,7 @@
 package summary
 
-// RepairNote returns what to tell a model whose answer was rejected, for one more attempt.
-// It is empty where another attempt with the same material is of no use.
+// RepairNote returns the instruction for a second attempt after a rejection, "" if another
+// attempt is of no use.
 func RepairNote(r Rejection) string {
 	const again = "Write the notes again, from the beginning and in full. "
 	detail := ""

@@ -7,50 +7,51 @@ import (
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
-// Who wrote a summary.
+// Values of Report.WrittenBy.
 const (
 	ByModel   = "model"
 	ByExtract = "extractive"
 	ByMarker  = "marker"
 )
 
-// Report says how a summary came about. It is stored with the run and holds numbers,
-// names and codes: nothing of the conversation.
+// Report describes how a summary was made. It is stored with the run and holds numbers,
+// names and codes, no content of the conversation.
 type Report struct {
 	// WrittenBy is model, extractive or marker; empty where there is no summary.
 	WrittenBy string `json:"written_by,omitempty"`
-	// Failure is why the model's summary was not had.
+	// Failure is the code of why the model wrote no summary.
 	Failure string `json:"failure,omitempty"`
-	// Model is who answered last, PromptVersion and RedactorVersion what it was asked with.
+	// Model gave the last answer; the versions are those of its prompt.
 	Model           string `json:"model,omitempty"`
 	PromptVersion   string `json:"prompt_version,omitempty"`
 	RedactorVersion string `json:"redactor_version"`
-	// Messages and CoveredTokens are what was summarized, Updates whether that brought an
-	// earlier summary up to date.
+	// Messages and CoveredTokens measure the source; Updates reports whether an earlier
+	// summary was updated.
 	Messages      int  `json:"messages"`
 	CoveredTokens int  `json:"covered_tokens"`
 	Updates       bool `json:"updates,omitempty"`
-	// Budget is what the summary was to have, Tokens what it has, References how much of
-	// that is the block that no model wrote.
+	// Budget is the token limit of the summary, Tokens its size, References the size of its
+	// block of references.
 	Budget     int `json:"budget"`
 	Tokens     int `json:"tokens"`
 	References int `json:"reference_tokens,omitempty"`
-	// Redacted counts the secrets that were masked, by kind; RedactedAnswer those that a
-	// model wrote.
+	// Redacted counts the masked secrets of the source by kind, RedactedAnswer those of
+	// the answers.
 	Redacted       redact.Found `json:"redacted,omitempty"`
 	RedactedAnswer redact.Found `json:"redacted_in_answer,omitempty"`
-	// Unquoted counts quotations in an answer that nobody said, and that were taken out.
+	// Unquoted counts the invented quotations that were replaced.
 	Unquoted int `json:"unquoted,omitempty"`
-	// Trimmed is what the model was not shown; it is stored all the same.
+	// Trimmed lists the content that was left out of the prompts; the store keeps it.
 	Trimmed []Trim `json:"trimmed,omitempty"`
-	// Parts is in how many parts the messages were read, Halved how often one was too long.
+	// Parts counts the prompts that the messages were divided into, Halved the parts that
+	// exceeded the context.
 	Parts  int `json:"parts,omitempty"`
 	Halved int `json:"halved,omitempty"`
-	// Calls are the answers that were had, in order.
+	// Calls lists the calls in order.
 	Calls []Call `json:"calls,omitempty"`
 }
 
-// Trim is one pre-trim step and what it cut.
+// Trim is one pre-trim step with the amount it removed.
 type Trim struct {
 	Step     string `json:"step"`
 	Messages int    `json:"messages,omitempty"`
@@ -58,7 +59,7 @@ type Trim struct {
 	Tokens   int    `json:"tokens"`
 }
 
-// Author says in words who wrote the summary, "" where there is none.
+// Author describes in words how the summary was written, "" without one.
 func (r *Report) Author() string {
 	var by string
 	switch r.WrittenBy {
@@ -79,15 +80,15 @@ func (r *Report) Author() string {
 	return by
 }
 
-// Call is one answer.
+// Call is one call of a model, or a stored answer.
 type Call struct {
-	// PromptHash is that of the prompt; Reused means that it was paid for before.
+	// PromptHash is the hash of the prompt; Reused marks a stored answer.
 	PromptHash string `json:"prompt_hash"`
 	Reused     bool   `json:"reused,omitempty"`
-	// Rejected is the code of the gate, Repair that the call was to mend such an answer.
+	// Rejected is the code of the validator; Repair marks a call after a rejection.
 	Rejected string `json:"rejected,omitempty"`
 	Repair   bool   `json:"repair,omitempty"`
-	// Failed is the code of why there was no answer.
+	// Failed is the code of a call without an answer.
 	Failed     string `json:"failed,omitempty"`
 	Model      string `json:"model,omitempty"`
 	Input      int64  `json:"input_tokens,omitempty"`

@@ -8,12 +8,11 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
-// writing is a writing system as far as it tells languages apart. Han, kana and
-// bopomofo are one: Japanese mixes them.
-type writing uint8
+// script is a writing system. Han, kana and bopomofo count as one, as Japanese mixes them.
+type script uint8
 
 const (
-	noWriting writing = iota
+	noScript script = iota
 	latin
 	cyrillic
 	greek
@@ -27,20 +26,19 @@ const (
 	armenian
 	hangul
 	han
-	otherWriting
-	writings
+	otherScript
+	scripts
 )
 
 // String returns the name of the script.
-func (w writing) String() string {
-	return [writings]string{
+func (w script) String() string {
+	return [scripts]string{
 		"", "Latin", "Cyrillic", "Greek", "Arabic", "Hebrew", "Devanagari", "Bengali", "Tamil", "Thai", "Georgian", "Armenian", "Hangul", "Han", "other",
 	}[w]
 }
 
-// weight makes letters of different scripts comparable: some write a syllable or a word
-// with one.
-func (w writing) weight() int {
+// weight returns the weight of a letter: in some scripts it is a syllable or a word.
+func (w script) weight() int {
 	switch w {
 	case han:
 		return 3
@@ -53,7 +51,7 @@ func (w writing) weight() int {
 
 var tables = []struct {
 	table *unicode.RangeTable
-	w     writing
+	w     script
 }{
 	{unicode.Han, han},
 	{unicode.Cyrillic, cyrillic},
@@ -73,31 +71,31 @@ var tables = []struct {
 	{unicode.Latin, latin},
 }
 
-func writingOf(r rune) writing {
+func scriptOf(r rune) script {
 	if r < utf8.RuneSelf {
 		if isLetter(byte(r)) {
 			return latin
 		}
-		return noWriting
+		return noScript
 	}
 	if !unicode.IsLetter(r) {
-		return noWriting
+		return noScript
 	}
 	for _, t := range tables {
 		if unicode.Is(t.table, r) {
 			return t.w
 		}
 	}
-	return otherWriting
+	return otherScript
 }
 
-// counts are weighted letters by script.
-type counts [writings]int
+// scriptCounts holds weighted letters by script.
+type scriptCounts [scripts]int
 
-// prose counts the letters of what is no code: not in fences and inline code, nor in
-// words that look like paths, addresses or identifiers; without headings and quotations
-// where those say nothing about who wrote the rest.
-func prose(text string, strict bool) (c counts) {
+// countScripts counts letters outside of code: not in fences and inline code, nor in words
+// that look like paths, addresses or identifiers. strict also omits headings and
+// quotations, which do not show the language of the author.
+func countScripts(text string, strict bool) (c scriptCounts) {
 	fence := ""
 	for line := range strings.Lines(text) {
 		open := fence
@@ -134,20 +132,20 @@ func withoutQuotations(line string) string {
 	return b.String()
 }
 
-func (c *counts) add(s string) {
+func (c *scriptCounts) add(s string) {
 	for w := range strings.FieldsSeq(s) {
 		if isCode(w) {
 			continue
 		}
 		for _, r := range w {
-			k := writingOf(r)
+			k := scriptOf(r)
 			c[k] += k.weight()
 		}
 	}
-	c[noWriting] = 0
+	c[noScript] = 0
 }
 
-// isCode reports a word of plain letters and signs that no sentence has.
+// isCode reports whether a word of ASCII contains signs that no sentence has.
 func isCode(w string) bool {
 	w = strings.TrimRight(w, ".,:;!?)*")
 	for i := range len(w) {
@@ -161,18 +159,18 @@ func isCode(w string) bool {
 	return false
 }
 
-func (c *counts) total() (n int) {
+func (c *scriptCounts) total() (n int) {
 	for _, k := range c {
 		n += k
 	}
 	return n
 }
 
-// foreign returns the most frequent script but the Latin one, which is that of code and
-// names everywhere.
-func (c *counts) foreign() writing {
-	top := noWriting
-	for w := latin + 1; w < writings; w++ {
+// foreign returns the most frequent script other than Latin, which code and names use
+// everywhere.
+func (c *scriptCounts) foreign() script {
+	top := noScript
+	for w := latin + 1; w < scripts; w++ {
 		if c[w] > c[top] {
 			top = w
 		}
@@ -180,19 +178,19 @@ func (c *counts) foreign() writing {
 	return top
 }
 
-// voteOf returns the script that a message of the user is written in, noWriting where it
-// says too little. The first and the last line tell, for what is pasted stands between
-// or below; only if those are too short does all of it.
-func voteOf(text string) writing {
+// voteOf returns the script of a user message, noScript if it is too short. The first and
+// the last line decide, as pasted text is between or below; all of it only if those are too
+// short.
+func voteOf(text string) script {
 	text = str.Head(text, maxScanned)
 	trimmed := str.Trim(text)
 	first, _, _ := strings.Cut(trimmed, "\n")
 	last := trimmed[strings.LastIndexByte(trimmed, '\n')+1:]
-	c := prose(str.Head(first, maxLine)+"\n"+str.Head(last, maxLine), false)
-	if w := c.vote(); w != noWriting {
+	c := countScripts(str.Head(first, maxLine)+"\n"+str.Head(last, maxLine), false)
+	if w := c.vote(); w != noScript {
 		return w
 	}
-	c = prose(text, false)
+	c = countScripts(text, false)
 	return c.vote()
 }
 
@@ -201,29 +199,29 @@ const (
 	maxLine    = 400      // of its first and last line
 )
 
-func (c *counts) vote() writing {
+func (c *scriptCounts) vote() script {
 	if w := c.foreign(); c[w] >= 8 && 10*c[w] >= c.total() {
 		return w
 	}
 	if c[latin] >= 8 {
 		return latin
 	}
-	return noWriting
+	return noScript
 }
 
-// enoughLetters is how many letters an answer has to have before its script is judged.
+// enoughLetters is the minimum number of letters to determine the script of an answer.
 const enoughLetters = 60
 
-// wrongScript reports whether an answer is written in a script that the user, as
-// his messages voted, does not write. A tenth of the messages is enough to allow one.
-func wrongScript(answer string, votes counts) (got writing, wrong bool) {
+// wrongScript reports whether an answer is written in a script that less than a tenth of
+// the user's messages use.
+func wrongScript(answer string, votes scriptCounts) (got script, wrong bool) {
 	all := votes.total()
-	c := prose(answer, true)
+	c := countScripts(answer, true)
 	n := c.total()
 	if all == 0 || n < enoughLetters {
-		return noWriting, false
+		return noScript, false
 	}
-	allowed := func(w writing) bool { return 10*votes[w] >= all }
+	allowed := func(w script) bool { return 10*votes[w] >= all }
 	if w := c.foreign(); 10*c[w] >= 3*n && !allowed(w) {
 		return w, true
 	}
@@ -231,7 +229,7 @@ func wrongScript(answer string, votes counts) (got writing, wrong bool) {
 		return latin, false
 	}
 	theirs := 0
-	for w := latin + 1; w < writings; w++ {
+	for w := latin + 1; w < scripts; w++ {
 		if allowed(w) {
 			theirs += c[w]
 		}

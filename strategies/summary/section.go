@@ -10,7 +10,7 @@ import (
 // Section is a part of a summary that the model is asked for, under a heading.
 type Section struct {
 	Title string `yaml:"title" json:"title"`
-	// Ask says what goes into it.
+	// Ask describes the content for the model.
 	Ask string `yaml:"ask" json:"ask"`
 	// Optional sections may be left out of an answer.
 	Optional bool `yaml:"optional" json:"optional,omitempty"`
@@ -19,7 +19,7 @@ type Section struct {
 // ActiveTask is the title of the section that Assemble fills.
 const ActiveTask = "Active task"
 
-// DefaultSections returns those of a handoff, in order. The slice is the caller's.
+// DefaultSections returns the sections of handoff notes, in order. The caller owns the slice.
 func DefaultSections() []Section {
 	return []Section{
 		{Title: ActiveTask, Ask: "The latest thing the user asked for that is not done yet, word for word between quotation marks. Work resumes from here."},
@@ -40,7 +40,7 @@ func DefaultSections() []Section {
 
 // part is a section of a summary as it was written.
 type part struct {
-	// title is the heading without its marks, empty for what stands before the first.
+	// title is the heading without its marks, empty for the text before the first.
 	title string
 	// start is where the heading begins, body where its line ends, end where the next
 	// heading begins.

@@ -4,10 +4,10 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// Settings are how a policy wants summaries made.
+// Settings are the summary settings of a policy.
 type Settings = policy.Summary
 
-// What Settings.OnFailure can be.
+// Values of Settings.OnFailure.
 const (
 	OnFailureKeep       = policy.OnFailureKeep
 	OnFailureExtractive = policy.OnFailureExtractive

@@ -12,14 +12,13 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// Evidence is what a Gate has to know of the messages that a summary covers. It takes
-// them one by one and keeps a bounded part of each: at most about six megabytes
-// whatever the session has. It is for one goroutine while messages are added, and safe
-// for concurrent use after that.
+// SourceIndex indexes the messages that a summary covers, for a Validator. Its memory is
+// bounded to about six megabytes. It is safe for concurrent use once all messages are
+// added.
 type SourceIndex struct {
 	counter tokens.Counter
 	tokens  chat.Tokens
-	votes   counts // messages of the user by script
+	votes   scriptCounts // messages of the user by script
 	// words are what the user said, as appendWords writes it, up to maxWords bytes; full
 	// reports that there was more. users are all of it.
 	words         []byte
@@ -34,12 +33,11 @@ const (
 	maxAsk = 4000
 )
 
-// NewEvidence is evidence of no messages yet, with tokens counted by c.
+// NewSourceIndex returns an empty index that counts tokens with c.
 func NewSourceIndex(c tokens.Counter) *SourceIndex { return &SourceIndex{counter: c} }
 
-// Add takes the next covered message, before anything is trimmed. Its secrets have to be
-// masked, as they are in what the model is shown and quotes. A summary among the messages
-// speaks for those it was made from, not for the user.
+// Add indexes the next covered message. Messages must be untrimmed, and redacted as those in
+// the prompt are. A stored summary among them does not count as the user's words.
 func (e *SourceIndex) Add(m *chat.Message) {
 	e.tokens += e.counter.Message(m)
 	text := m.Content.String()
@@ -58,7 +56,7 @@ func (e *SourceIndex) Add(m *chat.Message) {
 	}
 	e.last = strings.Clone(bounded(text, maxAsk))
 	e.votes[voteOf(text)]++
-	e.votes[noWriting] = 0
+	e.votes[noScript] = 0
 	e.users.add(text)
 	if len(e.words)+len(text) > maxWords {
 		e.full = true
@@ -67,8 +65,8 @@ func (e *SourceIndex) Add(m *chat.Message) {
 	e.words = appendWords(append(e.words, " | "...), text)
 }
 
-// AddPrevious takes the summary that the new one brings up to date: what it quotes was
-// checked when it was written, and the new one takes its place too.
+// AddPrevious indexes the summary that is updated. Its quotations count as the user's words:
+// they were validated when it was written.
 func (e *SourceIndex) AddPrevious(summary string) {
 	if body, _, ok := frame.Unwrap(summary); ok {
 		summary = body
@@ -82,17 +80,15 @@ func (e *SourceIndex) AddPrevious(summary string) {
 	e.others.add(summary)
 }
 
-// Tokens returns those of all messages, and of the previous summary.
+// Tokens returns the tokens of all messages and of the previous summary.
 func (e *SourceIndex) Tokens() chat.Tokens { return e.tokens }
 
-// LastUser returns the newest message of the user, its middle left out where it is long;
-// empty for none.
+// LastUser returns the newest user message, with the middle of a long one cut out, or "".
 func (e *SourceIndex) LastUser() string { return e.last }
 
-// Script returns the name of the script that most of the user's messages are written in,
-// empty where that is not known.
+// Script returns the name of the script of most user messages, "" if unknown.
 func (e *SourceIndex) Script() string {
-	for w := latin; w < writings; w++ {
+	for w := latin; w < scripts; w++ {
 		if n := e.votes[w]; n > 0 && 2*n > e.votes.total() {
 			return w.String()
 		}
@@ -100,7 +96,7 @@ func (e *SourceIndex) Script() string {
 	return ""
 }
 
-// source is where something that is quoted stands.
+// source tells whose messages contain quoted words.
 type source uint8
 
 const (
@@ -109,10 +105,10 @@ const (
 	withUser
 )
 
-// nearly reports that most of the words stand together in what the user said.
+// nearly reports whether most of the words occur together in user messages.
 func (e *SourceIndex) nearly(words string) bool { return e.users.share(words) >= 0.6 }
 
-// find says where words stand that pieces made.
+// find returns the source of words returned by pieces.
 func (e *SourceIndex) find(words string) source {
 	switch {
 	case bytes.Contains(e.words, []byte(words)), e.full && e.users.share(words) == 1:
@@ -123,9 +119,8 @@ func (e *SourceIndex) find(words string) source {
 	return nowhere
 }
 
-// phrases are all runs of three words in some texts, as a set of hashes: it never
-// denies one that is there, and the fuller it is the more often it confirms one that is
-// not. The zero value is empty.
+// phrases is a Bloom filter of all runs of three words in some texts: no false negatives,
+// more false positives the fuller it is. The zero value is empty.
 type phrases struct {
 	seed maphash.Seed
 	bits []uint64
@@ -142,7 +137,7 @@ func (p *phrases) add(text string) {
 	}
 }
 
-// share returns the part of the runs of the words that is in the set.
+// share returns the fraction of the runs of words that is in the set.
 func (p *phrases) share(words string) float64 {
 	if p.bits == nil {
 		return 0
@@ -157,8 +152,8 @@ func (p *phrases) share(words string) float64 {
 	return float64(in) / float64(max(1, all))
 }
 
-// hashes are those of all runs of three words; a letter of a script without blanks is
-// a word.
+// hashes yields the hashes of all runs of three words. In scripts without blanks each
+// letter is a word.
 func (p *phrases) hashes(words []byte) func(func(uint64) bool) {
 	return func(yield func(uint64) bool) {
 		var run [3]uint64
@@ -188,8 +183,8 @@ func (p *phrases) hashes(words []byte) func(func(uint64) bool) {
 	}
 }
 
-// bounded returns a text, or where it is longer than n characters its head and its tail
-// around a note that says how much is missing.
+// bounded returns s, or for more than n characters its head and tail around a note with
+// the number of characters left out.
 func bounded(s string, n int) string {
 	if !str.Longer(s, n) {
 		return s

@@ -11,42 +11,42 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// Code says why an answer was rejected.
+// Code is the reason for a rejection.
 type Code string
 
 // The codes of a Rejection.
 const (
-	// CodeEmpty: nothing was said, or nothing but that there is nothing to say.
+	// CodeEmpty: no content.
 	CodeEmpty Code = "empty"
 	// CodeRefusal: the model, or a filter, declined.
 	CodeRefusal Code = "refusal"
 	// CodeErrorText: an error message in the place of an answer.
 	CodeErrorText Code = "error_text"
-	// CodeCutOff: the answer ends before its end.
+	// CodeCutOff: the answer is incomplete.
 	CodeCutOff Code = "cut_off"
-	// CodeUnfinishedThought: thoughts that never led to an answer.
+	// CodeUnfinishedThought: reasoning without an answer.
 	CodeUnfinishedThought Code = "unfinished_thought"
-	// CodeMissingSections: sections that were asked for are not there, or empty.
+	// CodeMissingSections: required sections are missing or empty.
 	CodeMissingSections Code = "missing_sections"
-	// CodeTooLarge: larger than allowed, or not smaller than what it replaces.
+	// CodeTooLarge: larger than allowed, or no smaller than its source.
 	CodeTooLarge Code = plan.FailureTooLarge
-	// CodeWrongScript: written in a script that the user does not write.
+	// CodeWrongScript: written in a script that the user does not use.
 	CodeWrongScript Code = "wrong_script"
 	// CodeToolSyntax: markup of a tool call instead of, or within, the answer.
 	CodeToolSyntax Code = "tool_syntax"
-	// CodeInventedQuote: words attributed to the user that nobody said.
+	// CodeInventedQuote: words attributed to the user that occur in no message.
 	CodeInventedQuote Code = "invented_quote"
 )
 
-// Rejection is why an answer is no summary. It holds nothing of the conversation or of
-// the answer, so it can be stored and logged.
+// Rejection describes why an answer is not accepted as a summary. It holds no content of
+// the conversation or of the answer, so it can be stored and logged.
 type Rejection struct {
 	Code Code
-	// Detail says more, with numbers and configured titles alone; it may be empty.
+	// Detail adds numbers and section titles; it may be empty.
 	Detail string
 }
 
-// Error makes a Rejection an error.
+// Error implements error.
 func (r *Rejection) Error() string {
 	if r.Detail == "" {
 		return "summary rejected: " + string(r.Code)
@@ -54,7 +54,7 @@ func (r *Rejection) Error() string {
 	return "summary rejected: " + string(r.Code) + ": " + r.Detail
 }
 
-// Answer is what a model answered.
+// Answer is the answer of a model.
 type Answer struct {
 	Text string
 	// FinishReason as the provider gives it, empty where it is not known.
@@ -63,43 +63,31 @@ type Answer struct {
 	Refusal string
 }
 
-// Gate decides whether an answer may become a summary. It is a plain value; its
-// methods are pure and safe for concurrent use.
+// Validator decides whether an answer may become a summary. It is a plain value and safe
+// for concurrent use.
 type Validator struct {
-	// Sections an answer has to have, Optional ones excepted; nil for none, as with a
-	// custom prompt.
+	// Sections are the required sections, Optional ones excepted; nil for a custom prompt.
 	Sections []Section
-	// Max is how many tokens an answer may have; 0 is no limit.
+	// Max is the token limit of an answer; 0 is no limit.
 	Max chat.Tokens
 	// Counter counts the tokens of answers.
 	Counter tokens.Counter
-	// Evidence is of all messages that are to be replaced.
-	Evidence *SourceIndex
-	// StrictQuotes rejects an answer for a single invented quotation. Otherwise those
-	// that make up at most a quarter of at least four, outside of the active task, are
-	// taken out: models that retell a long conversation slip in some letters.
-	StrictQuotes bool
+	// Sources indexes the messages that the summary replaces.
+	Sources *SourceIndex
 }
 
 // Accepted is an answer that passed.
 type Accepted struct {
-	// Text is the answer without thoughts, frame and secrets, and without quotations
-	// that nobody said.
+	// Text is the answer without thoughts, delimiters, secrets and invented quotations.
 	Text string
-	// Redacted counts the secrets that the model wrote.
+	// Redacted counts the secrets in the answer.
 	Redacted redact.Found
-	// Unquoted is how many quotations were taken out.
+	// Unquoted counts the invented quotations that were replaced.
 	Unquoted int
 }
 
-// Check returns why an answer is rejected, nil if it is not.
-func (g Validator) Check(a Answer) *Rejection {
-	_, r := g.Read(a)
-	return r
-}
-
-// Read returns what an answer is worth: an accepted text, or why there is none. Secrets are
-// redacted and never a reason to reject.
+// Read returns the accepted text of an answer, or why it is rejected. Secrets are redacted
+// and never a reason to reject.
 func (g Validator) Read(a Answer) (Accepted, *Rejection) {
 	if r := g.finish(a); r != nil {
 		return Accepted{}, r
@@ -124,17 +112,17 @@ func (g Validator) Read(a Answer) (Accepted, *Rejection) {
 	return Accepted{Text: text, Redacted: redacted, Unquoted: dropped}, nil
 }
 
-// evidence returns what there is, none without any.
-func (g Validator) evidence() *SourceIndex {
-	if g.Evidence == nil {
+// sources returns the index, an empty one if there is none.
+func (g Validator) sources() *SourceIndex {
+	if g.Sources == nil {
 		return &SourceIndex{}
 	}
-	return g.Evidence
+	return g.Sources
 }
 
-// allows reports whether words of a quotation may be in an answer: said by the user,
-// or by anybody where it is not said in the active task that they are his. A slip does
-// no harm there, for Assemble puts the very words in its place.
+// allows reports whether the words of a quotation may be in an answer: words of the user, or
+// of any message unless the active task claims them as the user's. There, near matches are
+// allowed too, because Assemble replaces the section by the exact words.
 func (e *SourceIndex) allows(q userQuote, words string) bool {
 	switch e.find(words) {
 	case withUser:
@@ -148,7 +136,7 @@ func (e *SourceIndex) allows(q userQuote, words string) bool {
 	return q.active && e.nearly(words)
 }
 
-// finish judges what the provider says about the answer.
+// finish checks the refusal field and the finish reason of the answer.
 func (g Validator) finish(a Answer) *Rejection {
 	if strings.TrimSpace(a.Refusal) != "" {
 		return &Rejection{Code: CodeRefusal, Detail: "the answer has a refusal"}
@@ -164,7 +152,7 @@ func (g Validator) finish(a Answer) *Rejection {
 	return nil
 }
 
-// ended reports a finish reason that says the model was done.
+// ended reports whether a finish reason means that the answer is complete.
 func ended(reason string) bool {
 	switch strings.ToLower(reason) {
 	case "stop", "end_turn", "stop_sequence", "eos", "completed":
@@ -173,7 +161,7 @@ func ended(reason string) bool {
 	return false
 }
 
-// fewLetters is what an answer has to have when it replaces much.
+// An answer needs fewLetters when it replaces at least much tokens.
 const (
 	fewLetters              = 40
 	much        chat.Tokens = 2000
@@ -185,13 +173,13 @@ func (g Validator) empty(text string) *Rejection {
 	if words == "" || words == saysNothing || words == "none" || words == "n a" {
 		return &Rejection{Code: CodeEmpty}
 	}
-	if n := len(words); n < fewLetters && g.evidence().Tokens() >= much {
-		return &Rejection{Code: CodeEmpty, Detail: strconv.Itoa(n) + " letters for " + chat.Thousands(g.evidence().Tokens()) + " tokens"}
+	if n := len(words); n < fewLetters && g.sources().Tokens() >= much {
+		return &Rejection{Code: CodeEmpty, Detail: strconv.Itoa(n) + " letters for " + chat.Thousands(g.sources().Tokens()) + " tokens"}
 	}
 	return nil
 }
 
-// sections finds those that are missing, or have nothing below their heading.
+// sections checks that all required sections are present and not empty.
 func (g Validator) sections(text string) *Rejection {
 	var missing []string
 	filled, required := 0, 0
@@ -227,30 +215,32 @@ func (g Validator) size(text string) *Rejection {
 	if g.Max > 0 && n > g.Max {
 		return &Rejection{Code: CodeTooLarge, Detail: strconv.FormatInt(int64(n), 10) + " tokens, " + strconv.FormatInt(int64(g.Max), 10) + " allowed"}
 	}
-	if old := g.evidence().Tokens(); old > 0 && n >= old {
+	if old := g.sources().Tokens(); old > 0 && n >= old {
 		return &Rejection{Code: CodeTooLarge, Detail: strconv.FormatInt(int64(n), 10) + " tokens in place of " + strconv.FormatInt(int64(old), 10)}
 	}
 	return nil
 }
 
 func (g Validator) script(text string) *Rejection {
-	got, wrong := wrongScript(text, g.evidence().votes)
+	got, wrong := wrongScript(text, g.sources().votes)
 	if !wrong {
 		return nil
 	}
 	detail := "written in " + got.String()
-	if want := g.evidence().Script(); want != "" {
+	if want := g.sources().Script(); want != "" {
 		detail += ", the user writes in " + want
 	}
 	return &Rejection{Code: CodeWrongScript, Detail: detail}
 }
 
-// unquoted stands in the place of a quotation that was taken out.
+// unquoted replaces an invented quotation.
 const unquoted = "(quotation left out: it is not in the messages)"
 
-// quotes checks what is attributed to the user.
+// quotes checks the quotations of the user. Invented ones outside of the active task are
+// replaced if they are at most a quarter of all, as models that retell a long conversation
+// change some letters; otherwise the answer is rejected.
 func (g Validator) quotes(text string) (string, int, *Rejection) {
-	e := g.evidence()
+	e := g.sources()
 	var invented []string
 	checked := map[string]bool{}
 	for _, q := range userQuotes(text, g.Sections) {
@@ -273,7 +263,7 @@ func (g Validator) quotes(text string) (string, int, *Rejection) {
 			break
 		}
 	}
-	if n := len(invented); n > 0 && (g.StrictQuotes || 4*n > len(checked)) {
+	if n := len(invented); n > 0 && 4*n > len(checked) {
 		return "", 0, &Rejection{Code: CodeInventedQuote, Detail: strconv.Itoa(n) + " of " + strconv.Itoa(len(checked)) + " quotations of the user"}
 	}
 	for _, q := range invented {

@@ -10,12 +10,11 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
-// thoughtTags are what models put around what they think.
+// thoughtTags are tags that models put around their reasoning.
 var thoughtTags = []string{"think", "thinking", "thought", "reasoning", "analysis"}
 
-// withoutThoughts takes blocks of thoughts off the front of an answer, and what stands
-// in front of a lone closing tag, as some templates leave it. thinking reports a block
-// that never ends.
+// withoutThoughts removes leading blocks of reasoning from an answer, and the text before a
+// lone closing tag, which some templates leave. thinking reports an unclosed block.
 func withoutThoughts(text string) (answer string, thinking bool) {
 	for {
 		text = str.Trim(text)
@@ -51,7 +50,7 @@ func hasFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// indexFold finds a tag whatever its case.
+// indexFold returns the index of a tag in s, ignoring case, or -1.
 func indexFold(s, tag string) int {
 	for i := 0; ; {
 		n := strings.IndexByte(s[i:], tag[0])
@@ -65,7 +64,7 @@ func indexFold(s, tag string) int {
 	}
 }
 
-// withoutWrapper takes off a fence around the whole answer, as some models put one.
+// withoutWrapper removes a code fence around the whole answer.
 func withoutWrapper(text string) string {
 	first, rest, ok := strings.Cut(text, "\n")
 	open := fenceAfter("", first)
@@ -82,8 +81,8 @@ func withoutWrapper(text string) string {
 	return str.Trim(rest[:at])
 }
 
-// shortAnswer is how many bytes an answer has at most that is an error or a refusal
-// rather than a summary that begins like one.
+// shortAnswer is the maximum size, in bytes, of an answer that is checked for errors and
+// refusals; longer ones are summaries that begin like one.
 const shortAnswer = 700
 
 var (
@@ -92,8 +91,7 @@ var (
 		`rate limit (?:exceeded|reached|error)|request (?:failed|timed out|too large)(?:[.:!]| with|$)|upstream (?:connect|request)|connection (?:refused|reset|timed out)(?:[.:!]| by|$)|failed to (?:generate|summarize|fetch)|` +
 		`[^.\n]{0,40}context length[^.\n]{0,30}exceed|quota exceeded|insufficient_quota|overloaded(?:_error|[.:!]|$)|invalid api key|unauthorized(?:[.:!]|$)|panic:|(?:sorry, )?(?:something went wrong|an error occurred))`)
 	errorWhole = regexp.MustCompile(`(?is)^\s*(?:<!doctype html|<html[\s>]|<\?xml|\{\s*"(?:error|errors|detail|fault)"\s*:|\{\s*"(?:code|status|message|type)"\s*:\s*(?:[45]\d\d|"error"))`)
-	// refusals are at the start of a short answer; the list is small and knows the
-	// languages that models refuse in most.
+	// refusals matches the start of a short answer, in the most common languages.
 	refusals = regexp.MustCompile(`(?i)^[\s*_"'>]*(?:` +
 		`i(?:['’]m| am)(?: very| really| so)? (?:sorry|unable|not able)|(?:i(?:['’]m| am) )?sorry,? (?:but )?i|(?:unfortunately,? )?i (?:can(?:['’]t|not| not)|won['’]t|will not|am not able to)\b[^.\n]{0,30}\b(?:help|assist|provide|summari[sz]e|comply|fulfil|continue|process|generate|create|discuss|engage|share|write|do (?:that|this)|with (?:that|this))|` +
 		`i (?:must|have to) decline|as an ai\b|i apologi[sz]e|` +
@@ -121,8 +119,8 @@ var (
 	toolJSON   = regexp.MustCompile(`(?m)^\s*(?:\[\s*)?\{\s*"(?:function_call|tool_calls|tool_call|tool_uses?)"\s*:|^\s*(?:\[\s*)?\{\s*"(?:name|function|tool|tool_name|recipient_name)"\s*:\s*"[^"\n]{1,100}"\s*,\s*"(?:arguments|parameters|args|input|tool_input)"\s*:`)
 )
 
-// toolSyntax finds markup of calls outside of code, and an answer that is a call and
-// nothing else, whatever it is wrapped in.
+// toolSyntax rejects markup of calls outside of code, and an answer that is nothing but a
+// call, even within a fence.
 func toolSyntax(text string) *Rejection {
 	bare := outsideCode(text)
 	if toolMarkup.MatchString(bare) || toolJSON.MatchString(bare) {
@@ -154,8 +152,8 @@ func outsideCode(text string) string {
 	return b.String()
 }
 
-// endsWell judges the end of an answer whose finish reason does not: only what no
-// finished text ends with.
+// endsWell returns a check of the end of an answer, for finish reasons that do not tell
+// whether it is complete.
 func (g Validator) endsWell(a Answer) func(string) *Rejection {
 	return func(text string) *Rejection {
 		if ended(a.FinishReason) {
@@ -176,14 +174,14 @@ func (g Validator) endsWell(a Answer) func(string) *Rejection {
 	}
 }
 
-// goesOn are words that no sentence ends with.
-var goesOn = []string{
+// unfinishedWords are words that no sentence ends with.
+var unfinishedWords = []string{
 	"the", "a", "an", "and", "or", "of", "to", "with", "for", "from", "in", "by", "that", "which", "is", "are", "was", "were", "because", "but", "as", "at", "into",
 	"der", "die", "das", "und", "oder", "mit", "für", "von", "ein", "eine", "le", "la", "les", "et", "de", "el", "los", "y", "que", "и", "в", "на", "с", "что",
 }
 
-// openEnd reports a last line that is plainly not the end: an open bracket or comma, a
-// heading or the dash of a list with nothing behind, a word that goes on.
+// openEnd reports whether a last line is incomplete: it ends with an open bracket, a comma
+// or a word of unfinishedWords, or is an empty heading or list item.
 func openEnd(line string) bool {
 	if line == "" || strings.Trim(line, "-*+# ") == "" && line != "---" && line != "***" {
 		return line != ""
@@ -196,5 +194,5 @@ func openEnd(line string) bool {
 	if at < 0 || !unicode.IsSpace(rune(line[at])) {
 		return false
 	}
-	return strings.Count(line, " ") >= 3 && slices.ContainsFunc(goesOn, func(w string) bool { return strings.EqualFold(w, line[at+1:]) })
+	return strings.Count(line, " ") >= 3 && slices.ContainsFunc(unfinishedWords, func(w string) bool { return strings.EqualFold(w, line[at+1:]) })
 }

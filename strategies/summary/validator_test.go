@@ -15,10 +15,10 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// long makes evidence large enough for any answer of these tests.
+// long makes the source index large enough for any answer of these tests.
 var long = strings.Repeat("Some words of the assistant about the work at hand. ", 400)
 
-func evidenceOf(ms ...*chat.Message) *SourceIndex {
+func sourcesOf(ms ...*chat.Message) *SourceIndex {
 	e := NewSourceIndex(tokens.Chars4{})
 	e.Add(said(chat.RoleAssistant, long))
 	task, _ := plan.Task{Messages: ms}.Redact()
@@ -33,7 +33,7 @@ func asked(texts ...string) *SourceIndex {
 	for _, s := range texts {
 		ms = append(ms, said(chat.RoleUser, s))
 	}
-	return evidenceOf(ms...)
+	return sourcesOf(ms...)
 }
 
 // notes returns an answer with all sections, some of them as given.
@@ -58,7 +58,7 @@ func good() string {
 	})
 }
 
-func TestGateAccepts(t *testing.T) {
+func TestValidatorAccepts(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
 		"plain":                good(),
@@ -79,7 +79,7 @@ func TestGateAccepts(t *testing.T) {
 		"thinking about think": strings.Replace(good(), "Goal\n", "Goal\nStrip <think> blocks, the tag </think> ends them.\n", 1),
 	}
 	for name, text := range tests {
-		g := Validator{Sections: DefaultSections(), Counter: tokens.Chars4{}, Evidence: asked(ask)}
+		g := Validator{Sections: DefaultSections(), Counter: tokens.Chars4{}, Sources: asked(ask)}
 		got, r := g.Read(Answer{Text: text})
 		if r != nil {
 			t.Errorf("%s: %v", name, r)
@@ -91,11 +91,11 @@ func TestGateAccepts(t *testing.T) {
 	}
 }
 
-// TestGateAcceptsShortNotes: short notes without headings, as a custom prompt may ask
+// TestValidatorAcceptsShortNotes: short notes without headings, as a custom prompt may ask
 // for, that begin like an error or a refusal.
-func TestGateAcceptsShortNotes(t *testing.T) {
+func TestValidatorAcceptsShortNotes(t *testing.T) {
 	t.Parallel()
-	g := Validator{Counter: tokens.Chars4{}, Evidence: asked(ask)}
+	g := Validator{Counter: tokens.Chars4{}, Sources: asked(ask)}
 	for _, text := range []string{
 		"Error handling was added to the login page, and it was tested in Safari.", "Errors of the handler are logged now, as was asked for in the beginning.",
 		"404 pages were restyled, the login page is next in line after those.", "Rate limiting of the login page was discussed and put off for now.",
@@ -104,13 +104,13 @@ func TestGateAcceptsShortNotes(t *testing.T) {
 		"Connection reset handling is what is left to do for the login page.", "Ich kann den Fehler in Safari nicht mehr sehen, seit der Handler repariert ist.",
 		"Overloaded methods of the handler were split up; the tests pass again.",
 	} {
-		if r := g.Check(Answer{Text: text}); r != nil {
+		if r := check(g, Answer{Text: text}); r != nil {
 			t.Errorf("%q: %v", text, r)
 		}
 	}
 }
 
-func TestGateRejects(t *testing.T) {
+func TestValidatorRejects(t *testing.T) {
 	t.Parallel()
 	without := func(title string) string { return strings.Replace(good(), "## "+title+"\n", "", 1) }
 	with := func(title, body string) string {
@@ -175,8 +175,8 @@ func TestGateRejects(t *testing.T) {
 	for name, tt := range tests {
 		e := asked(ask)
 		e.Add(tool)
-		g := Validator{Sections: DefaultSections(), Max: 4000, Counter: tokens.Chars4{}, Evidence: e}
-		r := g.Check(tt.a)
+		g := Validator{Sections: DefaultSections(), Max: 4000, Counter: tokens.Chars4{}, Sources: e}
+		r := check(g, tt.a)
 		if r == nil || r.Code != tt.code {
 			t.Errorf("%s: %v, want %s", name, r, tt.code)
 			continue
@@ -191,34 +191,34 @@ func TestGateRejects(t *testing.T) {
 			t.Errorf("%s: the note for a repair is %q", name, note)
 		}
 		if tt.a.FinishReason == "" { // a finish reason does not excuse the rest
-			if stopped := (Answer{Text: tt.a.Text, Refusal: tt.a.Refusal, FinishReason: "stop"}); tt.code != CodeCutOff && g.Check(stopped) == nil {
+			if stopped := (Answer{Text: tt.a.Text, Refusal: tt.a.Refusal, FinishReason: "stop"}); tt.code != CodeCutOff && check(g, stopped) == nil {
 				t.Errorf("%s: accepted because it stopped", name)
 			}
 		}
 	}
 }
 
-func TestGateSizeAgainstWhatItReplaces(t *testing.T) {
+func TestValidatorSizeAgainstWhatItReplaces(t *testing.T) {
 	t.Parallel()
 	e := NewSourceIndex(tokens.Chars4{})
 	e.Add(said(chat.RoleUser, "one two three four"))
-	g := Validator{Counter: tokens.Chars4{}, Evidence: e}
-	if r := g.Check(Answer{Text: "Somebody counted to four, in words and with no digits at all."}); r == nil || r.Code != CodeTooLarge {
+	g := Validator{Counter: tokens.Chars4{}, Sources: e}
+	if r := check(g, Answer{Text: "Somebody counted to four, in words and with no digits at all."}); r == nil || r.Code != CodeTooLarge {
 		t.Error(r)
 	}
 	e.AddPrevious(strings.Repeat("What was said before. ", 20))
-	if r := g.Check(Answer{Text: "Somebody counted to four, in words and with no digits at all."}); r != nil {
+	if r := check(g, Answer{Text: "Somebody counted to four, in words and with no digits at all."}); r != nil {
 		t.Error(r)
 	}
-	if r := (Validator{Counter: tokens.Chars4{}}).Check(Answer{Text: "Nothing is known of what this is about."}); r != nil {
+	if r := check((Validator{Counter: tokens.Chars4{}}), Answer{Text: "Nothing is known of what this is about."}); r != nil {
 		t.Error(r)
 	}
 }
 
-func TestGateRedacts(t *testing.T) {
+func TestValidatorRedacts(t *testing.T) {
 	t.Parallel()
 	secret := made("gh"+"p_", 30)
-	g := Validator{Sections: DefaultSections(), Counter: tokens.Chars4{}, Evidence: asked(ask, "The token is "+secret+" by the way")}
+	g := Validator{Sections: DefaultSections(), Counter: tokens.Chars4{}, Sources: asked(ask, "The token is "+secret+" by the way")}
 	got, r := g.Read(Answer{Text: strings.Replace(good(), "Goal\n", "Goal\nThe user said: \"The token is "+secret+" by the way\"\n", 1)})
 	if r != nil || strings.Contains(got.Text, secret) {
 		t.Fatalf("%v: %q", r, got.Text)
@@ -228,29 +228,25 @@ func TestGateRedacts(t *testing.T) {
 	}
 }
 
-func TestGateTakesOutSlips(t *testing.T) {
+func TestValidatorTakesOutSlips(t *testing.T) {
 	t.Parallel()
 	e := asked("first of all do this thing", "and after that the other one", "then look at the third of them", "at last clean up behind you")
 	list := "## All user messages\n- \"first of all do this thing\"\n- \"and after that the other one\"\n- \"then look at the third of them\"\n- \"finally tidy up behind yourself\"\n"
-	g := Validator{Counter: tokens.Chars4{}, Evidence: e}
+	g := Validator{Counter: tokens.Chars4{}, Sources: e}
 	got, r := g.Read(Answer{Text: list})
 	if r != nil || got.Unquoted != 1 || strings.Contains(got.Text, "tidy up") || !strings.Contains(got.Text, "- "+unquoted+"\n") && !strings.HasSuffix(got.Text, "- "+unquoted) {
 		t.Errorf("%v, %+v", r, got)
 	}
-	g.StrictQuotes = true
-	if r := g.Check(Answer{Text: list}); r == nil || r.Code != CodeInventedQuote {
-		t.Error(r)
-	}
 }
 
 // At most a quarter of the quotations may be invented.
-func TestGateRejectsMoreThanAQuarterOfSlips(t *testing.T) {
+func TestValidatorRejectsMoreThanAQuarterOfSlips(t *testing.T) {
 	t.Parallel()
 	var said []string
 	for _, n := range []string{"first", "second", "third", "fourth", "fifth", "sixth"} {
 		said = append(said, "now do the "+n+" of these things")
 	}
-	g := Validator{Counter: tokens.Chars4{}, Evidence: asked(said...)}
+	g := Validator{Counter: tokens.Chars4{}, Sources: asked(said...)}
 	for honest, accepted := range map[int]bool{5: false, 6: true} { // beside two that nobody said
 		list := "## All user messages\n- \"" + strings.Join(said[:honest], "\"\n- \"") + "\"\n" +
 			"- \"finally tidy up behind yourself\"\n- \"never talk about it to anybody\"\n"
@@ -288,7 +284,7 @@ func TestScripts(t *testing.T) {
 		"headings in English":           {[]string{"登录页面坏了，请修复它"}, "## Active task\n## Questions answered\n" + chinese, false},
 	}
 	for name, tt := range tests {
-		r := Validator{Counter: tokens.Chars4{}, Evidence: asked(tt.user...)}.Check(Answer{Text: tt.answer + strings.Repeat(" .", 30)})
+		r := check(Validator{Counter: tokens.Chars4{}, Sources: asked(tt.user...)}, Answer{Text: tt.answer + strings.Repeat(" .", 30)})
 		if wrong := r != nil && r.Code == CodeWrongScript; wrong != tt.wrong || r != nil && !wrong && r.Code != CodeEmpty {
 			t.Errorf("%s: %v", name, r)
 		}
@@ -298,7 +294,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-func TestEvidence(t *testing.T) {
+func TestSourceIndex(t *testing.T) {
 	t.Parallel()
 	e := asked("the first thing was said here", frame.Wrap("the user said “an old thing that he wanted once”", frame.Options{Merged: "the merged thing is his"}))
 	for words, want := range map[string]source{
@@ -320,8 +316,8 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TestEvidenceIsBounded: what was said beyond the bound is still known.
-func TestEvidenceIsBounded(t *testing.T) {
+// TestSourceIndexIsBounded: what was said beyond the bound is still known.
+func TestSourceIndexIsBounded(t *testing.T) {
 	t.Parallel()
 	e := NewSourceIndex(tokens.Chars4{})
 	for i := range 300 {
@@ -342,14 +338,14 @@ func TestEvidenceIsBounded(t *testing.T) {
 	}
 }
 
-func BenchmarkGateGrowth(b *testing.B) {
+func BenchmarkValidatorGrowth(b *testing.B) {
 	e := asked(ask)
 	benchmarkGrowth(b, []string{
 		"\"", "user said \"", "“", "user ", "user: ", "<think>", "</think>", "```\n", "# a\n", "> a\n", "- \"a\"\n", "<tool_call", "{\"name\": \"", "[a", "<a", ".", "用户", "`", "\n",
 		"the user's message was ", "I'm sorry ", "*** ", "word ",
 	}, func(s string) {
-		Validator{Sections: DefaultSections(), Counter: tokens.Chars4{}, Evidence: e}.Check(Answer{Text: s})
-		Validator{Counter: tokens.Chars4{}, Evidence: NewSourceIndex(tokens.Chars4{})}.Check(Answer{Text: "## Goal\nThe user said \"x\". " + s})
+		check(Validator{Sections: DefaultSections(), Counter: tokens.Chars4{}, Sources: e}, Answer{Text: s})
+		check(Validator{Counter: tokens.Chars4{}, Sources: NewSourceIndex(tokens.Chars4{})}, Answer{Text: "## Goal\nThe user said \"x\". " + s})
 	})
 }
 
@@ -367,21 +363,27 @@ func benchmarkGrowth(b *testing.B, units []string, do func(text string)) {
 	}
 }
 
-func FuzzGate(f *testing.F) {
+// check returns why an answer is rejected, nil if it is accepted.
+func check(v Validator, a Answer) *Rejection {
+	_, r := v.Read(a)
+	return r
+}
+
+func FuzzValidator(f *testing.F) {
 	f.Add(good(), "stop")
 	f.Add(frame.Wrap(good(), frame.Options{Merged: "x"}), "")
 	f.Add("<think>x</think>```markdown\nThe user said: “a b c d”\n```", "")
 	f.Add("> q\n**Pinned**\n~~~\n3) Goal: \"x y z abc\"", "length")
 	e := asked(ask, "登录页面坏了，请修复它")
 	f.Fuzz(func(t *testing.T, text, reason string) {
-		got, r := Validator{Counter: tokens.Chars4{}, Evidence: e}.Read(Answer{Text: text, FinishReason: reason})
+		got, r := Validator{Counter: tokens.Chars4{}, Sources: e}.Read(Answer{Text: text, FinishReason: reason})
 		if r != nil {
 			if got.Text != "" || RepairNote(*r) == "" {
 				t.Fatalf("%v: %+v", r, got)
 			}
 			return
 		}
-		if again, r := (Validator{Counter: tokens.Chars4{}, Evidence: e}).Read(Answer{Text: got.Text, FinishReason: "stop"}); r == nil && got.Unquoted == 0 && again.Text != got.Text && !strings.Contains(got.Text, "<") && !strings.Contains(got.Text, "`") {
+		if again, r := (Validator{Counter: tokens.Chars4{}, Sources: e}).Read(Answer{Text: got.Text, FinishReason: "stop"}); r == nil && got.Unquoted == 0 && again.Text != got.Text && !strings.Contains(got.Text, "<") && !strings.Contains(got.Text, "`") {
 			t.Fatalf("%q and then %q", got.Text, again.Text)
 		}
 		facts := Facts{Ask: text, LastUser: reason, Pins: []string{reason}}

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -14,62 +18,59 @@ import (
 
 // Model answers prompts; *llm.Client is one.
 type Model interface {
-	// Complete asks. It holds no lock and is safe for concurrent use.
+	// Complete sends a call. It holds no lock and is safe for concurrent use.
 	Complete(ctx context.Context, c llm.Call) (llm.Answer, error)
-	// Usable is the model that is asked first, now.
+	// Usable returns the profile of the model that the next call would use.
 	Usable(ctx context.Context) llm.Profile
-	// Identity names everything about the model that shapes its answers, and no key.
+	// Identity returns a string of all settings that shape answers; it holds no key.
 	Identity() string
 }
 
-// Options say how one run's summaries are made.
+// Options configure the Writer of one run.
 type Options struct {
 	// Settings are the policy's; the zero value is policy.DefaultSummary.
 	Settings Settings
-	// Model is asked; without one summaries are extracts.
+	// Model writes summaries; if nil, they are extracts.
 	Model Model
-	// Answers are what was paid for before; without them every answer is.
+	// Answers stores paid answers for reuse; if nil, none are reused.
 	Answers AnswerStore
-	// Scope names whose summaries these are (tenant and session), so that no answer
-	// is given to anybody else.
+	// Scope identifies tenant and session, so that answers are never shared between
+	// sessions.
 	Scope string
-	// Window is how many tokens the model can take that the summary is for.
+	// Window is the context window, in tokens, of the model that reads the summary.
 	Window int
-	// Focus is a topic that somebody asked for, before that of the settings.
+	// Focus is a topic requested for this run; it overrides that of the settings.
 	Focus string
-	// At is when older outputs were cleared, as a prompt says. The same run has the
-	// same time, however often it is delivered.
+	// At is the time that prompts give for cleared outputs. It is the same for every
+	// delivery of a run, so that prompts and their hashes are too.
 	At time.Time
-	// Manual: somebody waits for it, so that models are asked that rest after a failure.
+	// Manual marks a run that a user waits for: it ignores cooldowns of models.
 	Manual bool
-	// Last: there is no step behind this one that could make up for a summary that was
-	// not had, so that Settings.OnFailure says what does.
+	// Last marks the last step of the pipeline, to which Settings.OnFailure applies.
 	Last bool
 }
 
-// Writer is the summarizer of one step of one run. It is used by one goroutine at a
-// time.
+// Writer summarizes for one step of one run. It is not safe for concurrent use.
 type Writer struct {
 	o      Options
 	report *Report
 }
 
-// New makes a writer. Settings that are not zero are valid.
+// New returns a Writer. Settings other than the zero value must be valid.
 func New(o Options) *Writer {
-	if o.Settings.MaxParts == 0 { // which no valid ones have
+	if o.Settings.MaxParts == 0 { // the zero value
 		o.Settings = policy.DefaultSummary()
 	}
 	return &Writer{o: o}
 }
 
-// Report says how the last summary came about; nil where none was asked for.
+// Report describes the last summary; it is nil before the first Write.
 func (w *Writer) Report() *Report { return w.report }
 
-// Strict implements summarize.Strict.
+// Strict implements plan.Strict.
 func (*Writer) Strict() {}
 
-// Summarize implements summarize.Summarizer, for who has nothing but a prompt: it counts
-// as one message of the user.
+// Summarize implements plan.Summarizer. The prompt counts as one message of the user.
 func (w *Writer) Summarize(ctx context.Context, r plan.Request) (string, error) {
 	return w.Write(ctx, plan.Task{
 		Messages:    []*chat.Message{{Role: chat.RoleUser, Content: chat.TextContent(r.User)}},
@@ -77,10 +78,10 @@ func (w *Writer) Summarize(ctx context.Context, r plan.Request) (string, error) 
 	})
 }
 
-// Write implements summarize.Writer. The error is a *summarize.Failure with a code,
-// that of ctx, or wraps summarize.ErrInterrupted.
+// Write implements plan.Writer. The error is a *plan.Failure with a code, that of ctx, or
+// wraps plan.ErrInterrupted.
 func (w *Writer) Write(ctx context.Context, t plan.Task) (string, error) {
-	m, err := w.gather(t)
+	m, err := w.newInput(t)
 	if err != nil {
 		return "", err
 	}
@@ -107,29 +108,77 @@ func (w *Writer) Write(ctx context.Context, t plan.Task) (string, error) {
 			return text, nil
 		}
 	case OnFailureMarker:
-		return w.mark(m), nil
+		return w.marker(m), nil
 	}
 	return "", err
 }
 
-// extract returns a summary that no model wrote.
+// extract returns a summary made without a model.
 func (w *Writer) extract(m *input) (string, error) {
 	text := m.digest.Text(m.limit)
-	if text == "" || roughly(text) >= m.report.CoveredTokens {
+	if text == "" || estimateTokens(text) >= m.report.CoveredTokens {
 		return "", tooLarge()
 	}
-	m.report.WrittenBy, m.report.Tokens = ByExtract, roughly(text)
+	m.report.WrittenBy, m.report.Tokens = ByExtract, estimateTokens(text)
 	return text, nil
 }
 
-// tooLarge returns why a summary is none that is not smaller than what it covers.
+// tooLarge returns the failure of a summary no smaller than its source.
 func tooLarge() error { return &plan.Failure{Code: string(CodeTooLarge)} }
 
-// mark says that something stood here, and no more.
-func (w *Writer) mark(m *input) string {
+// marker returns a note that messages were removed without a summary.
+func (w *Writer) marker(m *input) string {
 	m.report.WrittenBy = ByMarker
 	text := fmt.Sprintf("%d earlier messages stood here. They were taken out of the view to save room, and summarizing them "+
 		"did not work; they are stored. Go on from the messages that follow, and ask where something is missing.", len(m.messages))
-	m.report.Tokens = roughly(text)
+	m.report.Tokens = estimateTokens(text)
 	return text
+}
+
+// assemble returns the summary that is stored: the model's prose, the last user message
+// word for word, and the block of references.
+func (w *Writer) assemble(m *input, prose string) (string, error) {
+	if !m.custom() && !m.task.Followed {
+		prose = Assemble(prose, Facts{LastUser: m.sources.LastUser()})
+	}
+	text := extract.Disarm(str.Trim(prose))
+	if n := m.updates; n > 0 {
+		text += fmt.Sprintf(updatedLine, n)
+	}
+	if block := m.digest.References(m.references); block != "" {
+		m.report.References = estimateTokens(block)
+		text += "\n\n" + block
+	}
+	m.report.WrittenBy, m.report.Tokens = ByModel, estimateTokens(text)
+	if m.report.Tokens >= m.report.CoveredTokens {
+		m.report.WrittenBy = ""
+		return "", tooLarge()
+	}
+	return text, nil
+}
+
+// updatedLine records in the summary how often it was updated, for readers and for the
+// prompt of the next update.
+const updatedLine = "\n\n(Brought up to date: %d times.)"
+
+// withoutDerived returns the prose of a summary for the next prompt, without references
+// and update count, which are generated anew.
+func withoutDerived(summary string) string {
+	prose, _ := extract.Split(summary)
+	return str.Trim(updated().ReplaceAllString(prose, ""))
+}
+
+func updated() *regexp.Regexp { return regexp.MustCompile(`\(Brought up to date: (\d{1,6}) times\.\)`) }
+
+// updatesOf returns the update count recorded in a summary.
+func updatesOf(summary string) int {
+	found := updated().FindStringSubmatch(summary)
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		return 0
+	}
+	return n
 }

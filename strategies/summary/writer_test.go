@@ -193,7 +193,7 @@ func TestWithoutAModelSummariesAreExtracts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := w.Report(); r.WrittenBy != summary.ByExtract || len(r.Calls) > 0 || len(text) > 4*800+4 {
-		t.Errorf("%d octets, %+v", len(text), r)
+		t.Errorf("%d bytes, %+v", len(text), r)
 	}
 	if !strings.Contains(text, "src/module_39/handler.go") || !strings.Contains(text, "without a model") {
 		t.Errorf("%s", text)

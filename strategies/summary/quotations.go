@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// appendWords appends s as words alone: letters, digits and marks in small, one blank
-// in the place of everything between. So white space, quotation marks, dashes, emphasis
-// and case do not matter when two texts are compared.
+// appendWords appends the words of s in lower case, separated by one blank, so that texts
+// compare regardless of white space, punctuation, emphasis and case.
 func appendWords(b []byte, s string) []byte {
 	for _, r := range s {
 		switch {
@@ -31,15 +30,15 @@ func appendWords(b []byte, s string) []byte {
 
 func wordsOf(s string) string { return strings.TrimSpace(string(appendWords(nil, s))) }
 
-// quote marks, opening and closing; a straight one is both.
+// quoteMarks maps opening to closing marks; a straight one is both.
 var quoteMarks = map[rune]rune{'"': '"', '“': '”', '„': '“', '«': '»', '「': '」', '『': '』', '＂': '＂'}
 
-// quotation is what stands between quotation marks on one line.
+// quotation is a text between quotation marks on one line.
 type quotation struct {
 	before, text, after string
 }
 
-// quotations returns those of a line, marks within code excepted.
+// quotations returns the quotations on a line, outside of code.
 func quotations(line string) []quotation {
 	var out []quotation
 	var never [2]rune // marks that close nothing in the rest of the line
@@ -61,7 +60,7 @@ func quotations(line string) []quotation {
 				never[0], never[1] = r, never[0]
 				break
 			}
-			// Never closed: nothing that follows can be told apart.
+			// Never closed: the rest of the line is the quotation.
 			return append(out, quotation{line[:i], line[i+size:], ""})
 		}
 		i += size
@@ -69,7 +68,7 @@ func quotations(line string) []quotation {
 	return out
 }
 
-// opensQuote reports whether a straight mark at i stands where a quotation begins.
+// opensQuote reports whether a straight mark at i can begin a quotation.
 func opensQuote(s string, i int) bool {
 	if i > 0 && strings.IndexByte(" \t([{*_:>-~/", s[i-1]) < 0 && s[i-1] < utf8.RuneSelf {
 		return false
@@ -91,19 +90,19 @@ func closeQuote(s string, i int, opening, closing rune) int {
 }
 
 var (
-	// attributed is text in front of a quotation that says the user's words follow.
+	// attributed matches text before a quotation that attributes it to the user.
 	attributed = regexp.MustCompile(`(?i)\buser(?:'s|’s|s)?\b[^.!?"“”]{0,90}?\b(?:said|says|say|asked|asks|ask|wrote|writes|write|typed|stated|states|replied|answered|responded|told|instructed|ordered|demanded|insisted|confirmed|commented|noted|reported|` +
 		`message|messages|request|requests|question|questions|feedback|correction|corrections|instruction|instructions|words|reply|answer|response|comment|prompt|follow-?up|ask)s?` +
 		`(?:[*_\s:,()—–-]|\b(?:was|is|were|are|me|us|that|to|explicitly|then|again|also|here|simply|just|exactly|verbatim|literally|the|following|in|this|session|first|last|latest)\b){0,12}$`)
-	// announced is the same with anything between, up to a colon.
+	// announced matches the same with any text up to a colon.
 	announced = regexp.MustCompile(`(?i)\buser(?:'s|’s)?\b[^.!?"“”:]{0,80}\b(?:said|says|asked|asks|wrote|writes|typed|stated|replied|told|instructed|ordered|demanded|insisted|requested|message|request|question|instruction|words)\b[^.!?"“”:]{0,60}:[*_\s>]*$`)
-	// labelled is a label of the user's in front, as a transcript has it.
+	// labelled matches a label of the user, as in transcripts.
 	labelled = regexp.MustCompile(`(?i)(?:^|[\s*_(\[>-])(?:user|human)[*_\]]*\s*:[*_\s]*$`)
-	// signed follows a quotation of the user.
+	// signed matches an attribution behind the quotation.
 	signed = regexp.MustCompile(`(?i)^[*_,.\s—–-]*(?:(?:said|asked|wrote)\s+the\s+user\b|the\s+user\s+(?:said|says|asked|asks|wrote|writes|insisted|replied|demanded)\b)`)
-	// elsewhere is the user in other languages, with little between.
+	// elsewhere matches the word for user in other languages.
 	elsewhere = regexp.MustCompile(`(?i)(?:\b(?:be)?nutzer(?:in)?|\bl['’]utilisateur|\busuario|\busuário|\butente|\bgebruiker|пользовател\p{L}*|користувач\p{L}*|用户|用戶|使用者|ユーザー?|사용자|المستخدم|उपयोगकर्ता)[^.!?。！？"“”„«»「」]{0,40}$`)
-	// userSections are headings of lists of what the user said.
+	// userSections matches headings of lists of user messages.
 	userSections = regexp.MustCompile(`(?i)\buser(?:'s|’s)?\s+(?:messages?|requests?|asks?|words|questions?|instructions?|prompts?)\b|\ball user\b`)
 )
 
@@ -118,7 +117,7 @@ func (q *quotation) ofUser() bool {
 	return mentioned(before) && elsewhere.MatchString(before) || strings.Contains(after, "user") && signed.MatchString(after)
 }
 
-// mentioned reports that elsewhere may match, at less cost.
+// mentioned is a cheap test whether elsewhere can match.
 func mentioned(s string) bool {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
@@ -143,8 +142,8 @@ type userQuote struct {
 	claimed bool
 }
 
-// userQuotes returns the quotations of the user in a summary: attributed to him where they
-// stand, in a list of what he said, or in the section of the active task.
+// userQuotes returns the quotations of the user in a summary: attributed to the user, in a
+// list of user messages, or in the section of the active task.
 func userQuotes(text string, sections []Section) []userQuote {
 	var out []userQuote
 	for _, p := range partsOf(text, sections) {
@@ -186,11 +185,11 @@ func isItem(line string) bool {
 	return strings.IndexByte("-*+>0123456789", line[0]) >= 0 || strings.HasPrefix(line, "•")
 }
 
-// gap separates what a quotation holds word for word: dots, remarks in brackets, masks.
+// gap matches omissions within a quotation: dots, remarks in brackets, masks.
 var gap = regexp.MustCompile(`\.{2,}|…|\[[^\[\]]{0,200}\]|\*{3,}|<[^<>]{0,80}>`)
 
-// pieces returns the parts of a quotation that have to stand somewhere, as words; those
-// that say too little are left out.
+// pieces returns the words of the parts of a quotation that must occur in a message. Parts
+// too short to decide are left out.
 func pieces(quote string) []string {
 	var out []string
 	for _, s := range gap.Split(quote, -1) {
@@ -202,7 +201,7 @@ func pieces(quote string) []string {
 	return out
 }
 
-// wideLetters counts letters of scripts that put no blanks between words.
+// wideLetters counts letters of scripts without blanks between words.
 func wideLetters(s string) int {
 	n := 0
 	for _, r := range s {

@@ -17,7 +17,7 @@ func TestNumbersOfLinesAreNoReferences(t *testing.T) {
 		"amounts":               {"5000: Ann\n4000: Bob\n4500: Cy", "5000: Ann\n4000: Bob\n4500: Cy"},
 		"nothing":               {"", ""},
 	} {
-		if got := withoutGutter(tt.in); got != tt.want {
+		if got := blankLineNumbers(tt.in); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}

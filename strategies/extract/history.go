@@ -22,14 +22,14 @@ const (
 	maxTools   = 64
 )
 
-// leastSentence is how many octets a sentence has that says something by itself.
+// leastSentence is how many bytes a sentence has that says something by itself.
 const leastSentence = 10
 
-// shortGoal is how many octets an ask has that may be no more than a greeting.
+// shortGoal is how many bytes an ask has that may be no more than a greeting.
 const shortGoal = 20
 
 // story is what happened, without the identifiers.
-type story struct {
+type history struct {
 	// before are items of an earlier summary, by section.
 	before map[section][]string
 	// goal is the first ask. turns are the asks since with what was said and done.
@@ -91,7 +91,7 @@ type tool struct {
 	calls, failed int
 }
 
-func (s *story) turn() *turn {
+func (s *history) turn() *turn {
 	if len(s.turns) == 0 {
 		s.turns = append(s.turns, &turn{})
 	}
@@ -100,7 +100,7 @@ func (s *story) turn() *turn {
 
 // asked takes in a message of the user, given by its beginning and its end, which are
 // the same text unless it is very long.
-func (s *story) asked(head, tail string) {
+func (s *history) asked(head, tail string) {
 	a := newAsk(head, tail)
 	if len(split(a.head)) == 0 {
 		return
@@ -146,7 +146,7 @@ func made(s string) bool {
 }
 
 // replied takes in a text of the assistant.
-func (s *story) replied(head, tail string) {
+func (s *history) replied(head, tail string) {
 	if strings.TrimSpace(head) == "" {
 		return
 	}
@@ -171,7 +171,7 @@ func (s *story) replied(head, tail string) {
 }
 
 // unchecked takes in a list of boxes, if there is one: what is not checked is to be done.
-func (s *story) unchecked(text string) {
+func (s *history) unchecked(text string) {
 	if !strings.Contains(text, "[ ] ") {
 		return
 	}

@@ -4,16 +4,16 @@ import "strings"
 
 // leastGutter is how many lines in a row have a number in front before these are taken
 // for the numbers of lines.
-const leastGutter = 3
+const minNumberedLines = 3
 
 // withoutGutter blanks the numbers in front of lines, as programs put them there that
 // show files: they grow from line to line, and say nothing that anybody refers to. It
 // is s itself where there are none.
-func withoutGutter(s string) string {
+func blankLineNumbers(s string) string {
 	var out []byte
 	run, last := [][2]int{}, -1 // where the numbers of the present run stand
 	end := func() {
-		if len(run) >= leastGutter {
+		if len(run) >= minNumberedLines {
 			if out == nil {
 				out = []byte(s)
 			}
@@ -30,7 +30,7 @@ func withoutGutter(s string) string {
 		if n := strings.IndexByte(s[at:], '\n'); n >= 0 {
 			next = at + n + 1
 		}
-		from, to, n := gutter(s, at, next)
+		from, to, n := lineNumber(s, at, next)
 		if n <= last || to == from {
 			end()
 		}
@@ -48,7 +48,7 @@ func withoutGutter(s string) string {
 
 // gutter returns the number at the beginning of the line s[at:next], with a sign behind it
 // that sets it apart; nothing where there is none.
-func gutter(s string, at, next int) (from, to, n int) {
+func lineNumber(s string, at, next int) (from, to, n int) {
 	from = at
 	for from < next && s[from] == ' ' {
 		from++

@@ -12,12 +12,13 @@ import (
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// question is one prompt and its names.
+// question is one prompt with its hashes.
 type question struct {
 	system, user string
-	// key is the hash of everything that shapes the answer, hash that of the prompt.
+	// key hashes everything that shapes the answer, hash the prompt alone.
 	key, hash string
 	maxTokens int
 }
@@ -29,10 +30,10 @@ func (w *Writer) question(m *input, system, user string) question {
 	return q
 }
 
-// chunkerVersion changes whenever messages are divided into parts in another way.
+// chunkerVersion is part of each answer key. Change it with the division into parts.
 const chunkerVersion = "parts/1"
 
-// hashOf returns a hash of values; the JSON of them keeps apart what belongs apart.
+// hashOf returns a hash of values, marshalled as JSON so that their boundaries count.
 func hashOf(values ...any) string {
 	b, err := json.Marshal(values)
 	if err != nil {
@@ -42,13 +43,13 @@ func hashOf(values ...any) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// callTokens returns the most that the model may answer.
+// callTokens returns the output limit of a call.
 func (w *Writer) callTokens(m *input) int {
 	return int(w.o.Settings.Size.CallTokens(chat.Tokens(m.prose)))
 }
 
-// prose returns what the model says about a part of the messages, checked; an answer that is
-// no summary may be mended once.
+// prose returns the model's validated summary of a part of the messages. A rejected answer
+// gets one repair call.
 func (w *Writer) prose(ctx context.Context, m *input, previous string, part []*chat.Message) (string, error) {
 	system, user := w.prompt(m, previous, part)
 	text, rejected, err := w.answer(ctx, m, w.question(m, system, user), false)
@@ -66,7 +67,7 @@ func (w *Writer) prose(ctx context.Context, m *input, previous string, part []*c
 	return "", &plan.Failure{Code: string(rejected.Code)}
 }
 
-// answer returns the answer to a question, bought or bought before, without secrets.
+// answer returns the stored or a new answer to a question, validated and redacted.
 func (w *Writer) answer(ctx context.Context, m *input, q question, repair bool) (string, *Rejection, error) {
 	answers := w.o.Answers
 	if answers == nil {
@@ -76,51 +77,52 @@ func (w *Writer) answer(ctx context.Context, m *input, q question, repair bool) 
 	defer func() { m.report.Calls = append(m.report.Calls, call) }()
 	id, a, known, err := answers.Ask(ctx, q.key, q.hash)
 	if err != nil {
-		return "", nil, unkept(err)
+		return "", nil, storeError(err)
 	}
 	if call.Reused = a != nil; a == nil {
 		var bought StoredAnswer
-		bought, err = w.buy(ctx, q)
+		bought, err = w.callModel(ctx, q)
 		call.count(bought)
 		if err != nil {
 			call.Failed = codeOf(err)
 			m.spent += bought.CostMicros
-			// What was billed is told even if the run's time is up.
+			// The cost is recorded even if ctx is done.
 			if err := answers.Fail(ctx, id, call.Failed, bought); err != nil {
-				return "", nil, unkept(err)
+				return "", nil, storeError(err)
 			}
 			return "", nil, err
 		}
 		if err := answers.Answer(ctx, id, bought); err != nil {
-			return "", nil, unkept(err)
+			return "", nil, storeError(err)
 		}
 		a = &bought
 	}
 	m.spent += a.CostMicros
 	call.Model = a.Model
 	m.report.Model = a.Model
-	text, rejected := w.judge(m, a)
+	text, rejected := w.validate(m, a)
 	if rejected != nil {
 		call.Rejected = string(rejected.Code)
 		if known == "" {
 			if err := answers.Reject(ctx, q.key, string(rejected.Code)); err != nil {
-				return "", nil, unkept(err)
+				return "", nil, storeError(err)
 			}
 		}
 	}
 	return text, rejected, nil
 }
 
-// unkept is an error of Answers. It is none of the summary's: the run is delivered again,
-// and nothing takes the summary's place.
-func unkept(err error) error {
+// storeError wraps an error of the AnswerStore. It is no failure of the summary: the run
+// is delivered again, without a fallback.
+func storeError(err error) error {
 	return fmt.Errorf("%w: %w", plan.ErrInterrupted, err)
 }
 
-// buy asks the model.
-func (w *Writer) buy(ctx context.Context, q question) (StoredAnswer, error) {
+// callModel calls the model and returns its answer with usage and cost, which are also set
+// on failure.
+func (w *Writer) callModel(ctx context.Context, q question) (StoredAnswer, error) {
 	got, err := w.o.Model.Complete(ctx, llm.Call{
-		System: q.system, User: q.user, MaxTokens: q.maxTokens, InputTokens: roughly(q.system) + roughly(q.user),
+		System: q.system, User: q.user, MaxTokens: q.maxTokens, InputTokens: estimateTokens(q.system) + estimateTokens(q.user),
 		IgnoreCooldown: w.o.Manual,
 	})
 	a := StoredAnswer{
@@ -137,22 +139,21 @@ func (w *Writer) buy(ctx context.Context, q question) (StoredAnswer, error) {
 	return a, err
 }
 
-// storable returns a text as the store can hold it.
+// storable returns a text without characters that Postgres rejects.
 func storable(s string) string {
 	m := chat.Message{Content: chat.TextContent(s)}
 	chat.Sanitize(&m)
 	return m.Content.Text
 }
 
-// finishRefusal stands for the finish reason of an answer that is a refusal by the
-// model's own account.
+// finishRefusal is the finish reason recorded for an answer with a refusal field.
 const finishRefusal = "refusal"
 
 func (c *Call) count(a StoredAnswer) {
 	c.Input, c.Cached, c.Output, c.CostMicros, c.Attempts = a.Input, a.Cached, a.Output, a.CostMicros, a.Attempts
 }
 
-// codeOf returns why there is no answer, as a code.
+// codeOf returns the failure code of a call.
 func codeOf(err error) string {
 	var failed *llm.Error
 	switch {
@@ -164,4 +165,18 @@ func codeOf(err error) string {
 		return string(llm.Timeout)
 	}
 	return "failed"
+}
+
+// validate returns the accepted text of an answer, or why it is rejected.
+func (w *Writer) validate(m *input, a *StoredAnswer) (string, *Rejection) {
+	v := Validator{
+		Sections: DefaultSections(), Max: chat.Tokens(w.callTokens(m)), Counter: tokens.Chars4{}, Sources: m.sources,
+	}
+	if m.custom() {
+		v.Sections = nil
+	}
+	accepted, rejected := v.Read(Answer{Text: a.Text, FinishReason: a.FinishReason})
+	m.report.RedactedAnswer.Add(accepted.Redacted)
+	m.report.Unquoted += accepted.Unquoted
+	return accepted.Text, rejected
 }
