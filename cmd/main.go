@@ -18,7 +18,7 @@ import (
 	_ "time/tzdata" // zones for images that have none
 
 	"github.com/sessionstore/compactor/cmd/internal/cli"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
@@ -26,7 +26,7 @@ import (
 // those that register adds, and exits with the command's code. The first
 // interrupt or SIGTERM ends the command in order, a second one at once.
 func Main(register ...func(*plan.Registry) error) {
-	registry := strategies.Builtin()
+	registry := builtin.Registry()
 	for _, add := range register {
 		if err := add(registry); err != nil {
 			fmt.Fprintln(os.Stderr, "compactor: register strategies:", err)

@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// History adapts one session to a strategies.Provider: the application compacts in its
+// History adapts one session to an agent.Provider: the application compacts in its
 // own process, and the store records each compaction as a run that can be explained and
 // undone like a worker's. Safe for concurrent use: of several concurrent compactions of
 // a session one succeeds, and the others return ErrStale.

@@ -7,7 +7,8 @@ import (
 	"os"
 
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/agent"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
@@ -53,7 +54,7 @@ func ExampleStore_History() {
 		return
 	}
 	defer st.Close()
-	registry := strategies.Builtin()
+	registry := builtin.Registry()
 	before, err := registry.New("sliding_window", plan.Params{"keep_last_groups": 20})
 	if err != nil {
 		log.Print(err)
@@ -65,8 +66,8 @@ func ExampleStore_History() {
 		return
 	}
 	history := st.History(store.Key{Session: "chat-42"}, "gpt-4o", "app")
-	provider, err := strategies.NewProvider(strategies.ProviderConfig{
-		Sources: []strategies.Source{strategies.NewSource("chat", history)},
+	provider, err := agent.NewProvider(agent.ProviderConfig{
+		Sources: []agent.Source{agent.NewSource("chat", history)},
 		Before:  before, After: after,
 	})
 	if err != nil {
@@ -80,7 +81,7 @@ func ExampleStore_History() {
 		return
 	}
 	answer := callModel(prompt.Messages)
-	if _, err := provider.Write(ctx, strategies.Exchange{Inputs: []chat.Message{question}, Outputs: answer}); err != nil {
+	if _, err := provider.Write(ctx, agent.Exchange{Inputs: []chat.Message{question}, Outputs: answer}); err != nil {
 		log.Print(err)
 		return
 	}

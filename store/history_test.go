@@ -8,19 +8,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/agent"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-var _ strategies.History = (*History)(nil)
+var _ agent.History = (*History)(nil)
 
 // makes returns a strategy of the registry.
 func makes(t *testing.T, name string, p plan.Params) plan.Strategy {
 	t.Helper()
-	s, err := strategies.Builtin().New(name, p)
+	s, err := builtin.Registry().New(name, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +67,10 @@ func TestAProviderWritesThroughAHistory(t *testing.T) {
 		k := Key{Session: "s"}
 		h := s.History(k, "gpt-4o", "host")
 		h.Count = func(m *chat.Message) (chat.Tokens, string) { return tokens.Chars4{}.Message(m), "test" }
-		source := strategies.NewSource("chat", h)
+		source := agent.NewSource("chat", h)
 		source.StoreExcluded = excluded
-		p, err := strategies.NewProvider(strategies.ProviderConfig{
-			Sources: []strategies.Source{source},
+		p, err := agent.NewProvider(agent.ProviderConfig{
+			Sources: []agent.Source{source},
 			Before:  makes(t, "sliding_window", plan.Params{"keep_last_groups": 1}),
 			New:     makes(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}),
 			After:   makes(t, "sliding_window", plan.Params{"keep_last_groups": 4}),
@@ -78,7 +79,7 @@ func TestAProviderWritesThroughAHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		long := strings.Repeat("many words ", 20)
-		steps := []strategies.Exchange{
+		steps := []agent.Exchange{
 			{Inputs: plain(user("u1", "go")), Outputs: plain(assistant("a1", "gone"))},
 			{Inputs: plain(user("u2", "look")), Outputs: plain(call("c2", "x"), result("r2", "x", long), assistant("a2", "seen"))},
 			{Inputs: plain(user("u3", "and?"))},
@@ -195,13 +196,13 @@ func TestAHistoryRefusesStalePlansAndKeepsTheMessages(t *testing.T) {
 	if err := s.Pin(t.Context(), k, "m3"); err != nil {
 		t.Fatal(err)
 	}
-	p, err := strategies.NewProvider(strategies.ProviderConfig{
-		Sources: []strategies.Source{strategies.NewSource("chat", h)}, After: makes(t, "sliding_window", plan.Params{"keep_last_groups": 1}),
+	p, err := agent.NewProvider(agent.ProviderConfig{
+		Sources: []agent.Source{agent.NewSource("chat", h)}, After: makes(t, "sliding_window", plan.Params{"keep_last_groups": 1}),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Write(t.Context(), strategies.Exchange{Inputs: plain(user("n5", "x"))}); err != nil {
+	if _, err := p.Write(t.Context(), agent.Exchange{Inputs: plain(user("n5", "x"))}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]chat.Seq{3, 10}, liveSeqs(t, s, k)); diff != "" {

@@ -67,7 +67,7 @@ type Written struct {
 // report returns the report of a run on t. It clears the plan of a result that is
 // discarded because the view grew: growth is accepted only if it repairs a view or
 // restores a pinned message, or if AllowGrowth is set.
-func (o Options) report(t *plan.Transcript, r *pipeline.Result) Report {
+func (o Options) Report(t *plan.Transcript, r *pipeline.Result) Report {
 	out := Report{
 		Before: r.Before, After: r.After, Steps: r.Steps, Violations: r.Violations, Repairs: r.Repairs, Rejected: r.Rejected,
 	}

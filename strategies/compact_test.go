@@ -11,111 +11,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
-
-// A conversation that grows and compacts by turns is, at each moment, what a store
-// has that everything was written to.
-func TestAConversationIsWhatAStoreWouldKeep(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		s, c := newModel(), NewConversation(Options{Counter: quarter{}, AllowGrowth: true})
-		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
-			for _, m := range drawMessages(t, 6) {
-				s.append(m)
-				c.Append(m)
-				if rapid.IntRange(0, 9).Draw(t, "pin") == 9 {
-					q := chat.Seq(len(s.metas))
-					s.pinned[q] = true
-					if err := c.Pin(true, q); err != nil {
-						t.Fatalf("%v", err)
-					}
-				}
-			}
-			p := drawPipeline(t, func() plan.Strategy {
-				if rapid.Bool().Draw(t, "hostile") {
-					return hostile{seed: rapid.Uint64().Draw(t, "seed")} // it reads everything: so does a conversation
-				}
-				return drawStrategy(t, 0)
-			})
-			before := c.Totals()
-			want := s.run(t, p, true)
-			got, err := c.Compact(t.Context(), p)
-			if err != nil {
-				t.Fatalf("%v", err)
-			}
-			whole := s.transcript(true)
-			if diff := cmp.Diff(chat.Groups(metasOf(whole)), c.groups.Groups(), cmpopts.EquateEmpty()); diff != "" {
-				t.Fatalf("groups (-want +got):\n%s", diff)
-			}
-			totals := whole.Totals()
-			if diff := cmp.Diff([]plan.Totals{want.Before, totals, totals}, []plan.Totals{before, got.After, c.Totals()}); diff != "" {
-				t.Fatalf("totals (-want +got):\n%s", diff)
-			}
-			if n, size := c.Size(); n != totals.IncludedMessages || size != totals.IncludedTokens {
-				t.Fatalf("size is %d, %d, want %d, %d", n, size, totals.IncludedMessages, totals.IncludedTokens)
-			}
-			var view []chat.Message
-			for _, m := range s.view() {
-				view = append(view, *s.messages[m.Seq])
-			}
-			if diff := cmp.Diff(texts(view), texts(c.View())); diff != "" {
-				t.Fatalf("view (-want +got):\n%s", diff)
-			}
-			wantExplained(t, s, c)
-		}
-	})
-}
-
-func metasOf(t *plan.Transcript) []chat.Meta {
-	out := make([]chat.Meta, len(t.Entries))
-	for i := range t.Entries {
-		out[i] = t.Entries[i].Meta
-	}
-	return out
-}
-
-func texts(ms []chat.Message) []string {
-	out := make([]string, len(ms))
-	for i := range ms {
-		out[i] = string(ms[i].AppendJSON(nil))
-	}
-	return out
-}
-
-// wantExplained fails unless every message that is out has a reason, and what is
-// said to stand for it is in the view.
-func wantExplained(t *rapid.T, s *model, c *Conversation) {
-	n := 0
-	for _, x := range c.Excluded() {
-		n++
-		if s.included[x.Seq] || x.Reason == "" {
-			t.Fatalf("%d is out for %q, in the view: %v", x.Seq, x.Reason, s.included[x.Seq])
-		}
-		if x.By > 0 && (!s.included[x.By] || s.metas[x.By-1].Kind == chat.KindSource) {
-			t.Fatalf("%d stands for %d, and is in the view: %v", x.By, x.Seq, s.included[x.By])
-		}
-	}
-	for _, in := range s.included {
-		if !in {
-			n--
-		}
-	}
-	if n != 0 {
-		t.Fatalf("%d excluded messages too many", n)
-	}
-}
 
 func TestCompactReports(t *testing.T) {
 	t.Parallel()
-	given := append([]chat.Message{sys("be good")}, talk()...)
-	got, err := Compact(t.Context(), given, mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), Options{Counter: equal(10)})
+	given := append([]chat.Message{sessiontest.Sys("be good")}, sessiontest.Talk()...)
+	got, err := Compact(t.Context(), given, mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), Options{Counter: sessiontest.Equal(10)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +62,7 @@ assistant
 
 func TestCompactKeepsPins(t *testing.T) {
 	t.Parallel()
-	given := []chat.Message{user("0"), says("1"), user("2"), says("3"), user("4"), says("5")}
+	given := []chat.Message{sessiontest.User("0"), sessiontest.Says("1"), sessiontest.User("2"), sessiontest.Says("3"), sessiontest.User("4"), sessiontest.Says("5")}
 	given[1].ID, given[5].ID = "x", "y"
 	window := mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1})
 	for name, c := range map[string]struct {
@@ -170,8 +78,8 @@ func TestCompactKeepsPins(t *testing.T) {
 		"an index below 0":       {Options{Pins: []int{-1}}, "0 1 2 3 4 5", "index -1 of 6"},
 		"an id that nobody has":  {Options{PinIDs: []string{"x", "z"}}, "0 1 2 3 4 5", `"z"`},
 		"a target that is met":   {Options{Target: 1000}, "0 1 2 3 4 5", ""},
-		"a target and fallback":  {Options{Counter: equal(10), Target: 30, Fallback: true}, "4 5", ""},
-		"a target that is given": {Options{Counter: equal(10), Target: 50}, "4 5", ""},
+		"a target and fallback":  {Options{Counter: sessiontest.Equal(10), Target: 30, Fallback: true}, "4 5", ""},
+		"a target that is given": {Options{Counter: sessiontest.Equal(10), Target: 50}, "4 5", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -192,19 +100,19 @@ func TestCompactKeepsPins(t *testing.T) {
 
 func TestCompactTakesPipelinesAndPipelinesNest(t *testing.T) {
 	t.Parallel()
-	given := []chat.Message{user("0"), says("1"), user("2"), says("3"), user("4"), says("5")}
+	given := []chat.Message{sessiontest.User("0"), sessiontest.Says("1"), sessiontest.User("2"), sessiontest.Says("3"), sessiontest.User("4"), sessiontest.Says("5")}
 	window := func(n int) plan.Strategy { return mustNew(t, "sliding_window", plan.Params{"keep_last_groups": n}) }
 	inner := pipeline.Pipeline{Steps: []plan.Strategy{window(5), window(2)}, Target: 40}
 	for name, p := range map[string]plan.Strategy{
 		"alone": inner, "as a step": pipeline.Pipeline{Steps: []plan.Strategy{inner}}, "in a step of a step": pipeline.Pipeline{Steps: []plan.Strategy{pipeline.Pipeline{Steps: []plan.Strategy{inner}}}},
 		"falling back": pipeline.Pipeline{Steps: []plan.Strategy{pipeline.Pipeline{Target: 20, Fallback: true}}},
 	} {
-		got, err := Compact(t.Context(), given, p, Options{Counter: equal(10)})
+		got, err := Compact(t.Context(), given, p, Options{Counter: sessiontest.Equal(10)})
 		if err != nil || len(got.Messages) != 2 || got.Messages[0].Content.Text != "4" {
 			t.Errorf("%s: %v, %d messages", name, err, len(got.Messages))
 		}
 	}
-	d, err := pipeline.Pipeline{Steps: inner.Steps}.Plan(t.Context(), session(given...).transcript(false))
+	d, err := pipeline.Pipeline{Steps: inner.Steps}.Plan(t.Context(), sessiontest.Of(given...).Transcript(false))
 	if err != nil || len(d.Exclude) != 1 {
 		t.Errorf("planned alone: %+v, %v", d, err)
 	}
@@ -212,13 +120,13 @@ func TestCompactTakesPipelinesAndPipelinesNest(t *testing.T) {
 
 func TestCompactDiscardsGrowth(t *testing.T) {
 	t.Parallel()
-	given := []chat.Message{user("a"), says("b"), user("c")}
-	grows := wants(summarizes(1, 1, 2))
+	given := []chat.Message{sessiontest.User("a"), sessiontest.Says("b"), sessiontest.User("c")}
+	grows := sessiontest.Wants(sessiontest.Summarizes(1, 1, 2))
 	for _, allow := range []bool{false, true} {
-		c := NewConversation(Options{Counter: quarter{}, AllowGrowth: allow})
+		c := NewConversation(Options{Counter: sessiontest.Quarter{}, AllowGrowth: allow})
 		c.Append(given...)
 		before := c.View()
-		r, err := c.Compact(t.Context(), spy(func(*plan.Transcript) (chat.Plan, error) {
+		r, err := c.Compact(t.Context(), sessiontest.Spy(func(*plan.Transcript) (chat.Plan, error) {
 			p, err := grows.Plan(t.Context(), nil)
 			p.Additions[0].Message.Content.Text = strings.Repeat("long ", 100)
 			return p, err
@@ -231,10 +139,10 @@ func TestCompactDiscardsGrowth(t *testing.T) {
 
 func TestCompactLeavesEverythingWhereAStrategyFails(t *testing.T) {
 	t.Parallel()
-	given := []chat.Message{user("a"), says("b")}
+	given := []chat.Message{sessiontest.User("a"), sessiontest.Says("b")}
 	for name, s := range map[string]plan.Strategy{
-		"an error": spy(func(*plan.Transcript) (chat.Plan, error) { return excludes(1), errors.New("no") }),
-		"a panic":  spy(func(*plan.Transcript) (chat.Plan, error) { panic("no") }),
+		"an error": sessiontest.Spy(func(*plan.Transcript) (chat.Plan, error) { return sessiontest.Excludes(1), errors.New("no") }),
+		"a panic":  sessiontest.Spy(func(*plan.Transcript) (chat.Plan, error) { panic("no") }),
 	} {
 		got, err := Compact(t.Context(), given, s, Options{})
 		var failed *pipeline.StrategyError
@@ -255,7 +163,7 @@ func TestCompactLeavesEverythingWhereAStrategyFails(t *testing.T) {
 func TestConversationPins(t *testing.T) {
 	t.Parallel()
 	c := NewConversation(Options{})
-	first := c.Append(user("a"), says("b"), user("c"))
+	first := c.Append(sessiontest.User("a"), sessiontest.Says("b"), sessiontest.User("c"))
 	window := mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1})
 	if _, err := c.Compact(t.Context(), window); err != nil || first != 1 || len(c.View()) != 1 {
 		t.Fatalf("%v, view of %d", err, len(c.View()))
@@ -282,7 +190,7 @@ func (c counts) Message(*chat.Message) chat.Tokens { *c.asked++; return 1 }
 // toolRound returns one round of a tool loop.
 func toolRound(i int) []chat.Message {
 	id := fmt.Sprint(i)
-	return []chat.Message{calls(id), result(id, "data")}
+	return []chat.Message{sessiontest.Calls(id), sessiontest.Result(id, "data")}
 }
 
 // appending returns the rounds of a tool loop being appended to a conversation.
@@ -293,7 +201,7 @@ func appending(n int, o Options) func() {
 	}
 	return func() {
 		c := NewConversation(o)
-		c.Append(user("go"))
+		c.Append(sessiontest.User("go"))
 		for _, m := range messages {
 			c.Append(m[0])
 			c.Append(m[1])
@@ -310,7 +218,7 @@ func TestAppendingCostsWhatIsAppended(t *testing.T) {
 		t.Errorf("%d messages were counted %d times", 2*small+1, asked)
 	}
 	allocated := func(n int) float64 {
-		do := appending(n, Options{Counter: equal(1)})
+		do := appending(n, Options{Counter: sessiontest.Equal(1)})
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		do()
@@ -323,7 +231,7 @@ func TestAppendingCostsWhatIsAppended(t *testing.T) {
 }
 
 func BenchmarkAppendGrowth(b *testing.B) {
-	growth.Report(b, 2_000, 16, func(n int) func() { return appending(n, Options{Counter: equal(1)}) })
+	growth.Report(b, 2_000, 16, func(n int) func() { return appending(n, Options{Counter: sessiontest.Equal(1)}) })
 }
 
 // A single batch that gets its results one by one is one group that grows.
@@ -334,9 +242,9 @@ func TestAppendingToALargeBatchKeepsOneGroup(t *testing.T) {
 	for i := range ids {
 		ids[i] = fmt.Sprint(i)
 	}
-	c.Append(user("go"), calls(ids...))
+	c.Append(sessiontest.User("go"), sessiontest.Calls(ids...))
 	for _, id := range ids {
-		c.Append(result(id, "x"))
+		c.Append(sessiontest.Result(id, "x"))
 	}
 	if got := c.Totals(); got.Groups != 2 || got.ToolCalls != 500 || got.Messages != 502 {
 		t.Errorf("%+v", got)
@@ -346,8 +254,8 @@ func TestAppendingToALargeBatchKeepsOneGroup(t *testing.T) {
 func BenchmarkConversationAppend(b *testing.B) {
 	for _, n := range []int{0, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			c := NewConversation(Options{Counter: equal(1)})
-			c.Append(user("go"))
+			c := NewConversation(Options{Counter: sessiontest.Equal(1)})
+			c.Append(sessiontest.User("go"))
 			for i := range n / 2 {
 				c.Append(toolRound(i)...)
 			}
@@ -362,7 +270,7 @@ func BenchmarkConversationAppend(b *testing.B) {
 
 func TestCompactKeepsWhatALoopHasNotRead(t *testing.T) {
 	t.Parallel()
-	loop := []chat.Message{user("go"), calls("a"), result("a", "old"), calls("b", "c"), result("b", "new"), result("c", "newer")}
+	loop := []chat.Message{sessiontest.User("go"), sessiontest.Calls("a"), sessiontest.Result("a", "old"), sessiontest.Calls("b", "c"), sessiontest.Result("b", "new"), sessiontest.Result("c", "newer")}
 	dropAll := mustNew(t, "selective_tool_call", plan.Params{"keep_last_tool_call_groups": 0})
 	for name, c := range map[string]struct {
 		given []chat.Message
@@ -372,9 +280,9 @@ func TestCompactKeepsWhatALoopHasNotRead(t *testing.T) {
 		"under way":                 {loop, true, "go||new|newer"},
 		"not looked at":             {loop, false, "go"},
 		"waiting for a result":      {loop[:5], true, "go||new"},
-		"with thoughts before":      {slices.Insert(slices.Clone(loop), 3, thinks("hm")), true, "go|||new|newer"},
-		"over, with a user message": {append(slices.Clone(loop), says("done"), user("thanks")), true, "go|done|thanks"},
-		"nothing called":            {[]chat.Message{user("a"), user("b")}, true, "a|b"},
+		"with thoughts before":      {slices.Insert(slices.Clone(loop), 3, sessiontest.Thinks("hm")), true, "go|||new|newer"},
+		"over, with a user message": {append(slices.Clone(loop), sessiontest.Says("done"), sessiontest.User("thanks")), true, "go|done|thanks"},
+		"nothing called":            {[]chat.Message{sessiontest.User("a"), sessiontest.User("b")}, true, "a|b"},
 	} {
 		conv := NewConversation(Options{MidLoop: c.mid})
 		conv.Append(c.given...)
@@ -382,7 +290,7 @@ func TestCompactKeepsWhatALoopHasNotRead(t *testing.T) {
 			if _, err := conv.Compact(t.Context(), dropAll); err != nil {
 				t.Fatal(err)
 			}
-			if got := viewText(conv.View()); got != c.want {
+			if got := sessiontest.ViewText(conv.View()); got != c.want {
 				t.Errorf("%s: view %q, want %q", name, got, c.want)
 			}
 		}
@@ -395,8 +303,17 @@ func TestCompactKeepsWhatALoopHasNotRead(t *testing.T) {
 	// Once it has been read it is like anything else.
 	conv := NewConversation(Options{MidLoop: true})
 	conv.Append(loop...)
-	conv.Append(says("read"))
-	if _, err := conv.Compact(t.Context(), dropAll); err != nil || viewText(conv.View()) != "go|read" {
-		t.Errorf("%v, view %q", err, viewText(conv.View()))
+	conv.Append(sessiontest.Says("read"))
+	if _, err := conv.Compact(t.Context(), dropAll); err != nil || sessiontest.ViewText(conv.View()) != "go|read" {
+		t.Errorf("%v, view %q", err, sessiontest.ViewText(conv.View()))
 	}
+}
+
+func mustNew(t testing.TB, name string, p plan.Params) plan.Strategy {
+	t.Helper()
+	s, err := builtin.Registry().New(name, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

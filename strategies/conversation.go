@@ -191,7 +191,7 @@ func (c *Conversation) Compact(ctx context.Context, s plan.Strategy) (Report, er
 	if err != nil {
 		return Report{}, fmt.Errorf("compact: %w", err)
 	}
-	report := c.options.report(c.Transcript(), &r)
+	report := c.options.Report(c.Transcript(), &r)
 	c.apply(r.Plan)
 	return report, nil
 }
@@ -247,6 +247,14 @@ func (o Options) Pinned(index int, id string) bool {
 // is valid until the next change.
 func (c *Conversation) Transcript() *plan.Transcript {
 	return plan.NewTranscript(c.entries, c.options.Counter, c.groups.Groups())
+}
+
+// Apply carries out a plan that was made on the Transcript, without a guard, and reports
+// the messages that it changed. Compact applies plans of strategies safely.
+func (c *Conversation) Apply(p chat.Plan) Report {
+	r := c.options.Report(c.Transcript(), &pipeline.Result{Plan: p})
+	c.apply(p)
+	return r
 }
 
 // apply carries out a plan.

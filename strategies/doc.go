@@ -6,4 +6,7 @@
 // token budget, and falls back to a deterministic one; the Guard then holds the
 // result to what must always be true of a view. The package knows no database,
 // no clock and no network.
+//
+// Package builtin holds the strategies, package agent the hosts that run in an agent's own
+// process.
 package strategies

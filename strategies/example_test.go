@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/tokens"
@@ -54,7 +55,7 @@ func (s dropErrors) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, erro
 }
 
 func ExampleRegistry_Register() {
-	registry := strategies.Builtin()
+	registry := builtin.Registry()
 	err := registry.Register("drop_errors", "drop tool calls that failed",
 		func(args *plan.Args) (plan.Strategy, error) {
 			return dropErrors{marker: args.Text("marker", "Error:", "what the result of a failed call begins with")}, nil
@@ -145,7 +146,7 @@ func (s newestWithin) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, er
 // built-in one does. The guard keeps what it does to whole groups and to the last user
 // message, so that it need not.
 func ExampleCompact() {
-	registry := strategies.Builtin()
+	registry := builtin.Registry()
 	err := registry.Register("newest_within", "keep the system prompt and the newest groups within a budget",
 		func(args *plan.Args) (plan.Strategy, error) {
 			budget := args.Int(plan.Int{Name: "budget", Required: true, Min: 1, Doc: "how many tokens the view may have"})
@@ -187,7 +188,7 @@ func ExampleCompact() {
 
 // A tool loop keeps its history in a Conversation and compacts it when it has grown.
 func ExampleConversation() {
-	window, err := strategies.Builtin().New("sliding_window", plan.Params{"keep_last_groups": 2})
+	window, err := builtin.Registry().New("sliding_window", plan.Params{"keep_last_groups": 2})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -222,7 +223,7 @@ func ExampleConversation() {
 }
 
 func ExampleRegistry_New() {
-	_, err := strategies.Builtin().New("truncation", plan.Params{"max_n": 0, "compactto": 5})
+	_, err := builtin.Registry().New("truncation", plan.Params{"max_n": 0, "compactto": 5})
 	fmt.Println(err)
 	// Output:
 	// truncation: max_n: got 0, want an integer at least 1

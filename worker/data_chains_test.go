@@ -4,7 +4,7 @@ import (
 	"maps"
 
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -73,7 +73,7 @@ var seldom = map[string]bool{"dedupe_reads": true, "strip_media": true, "protect
 // default parameters.
 func everyChain() map[string]func(int64, chat.Tokens) []store.Step {
 	all := maps.Clone(chains)
-	for _, name := range strategies.Builtin().Names() {
+	for _, name := range builtin.Registry().Names() {
 		if _, known := all[name]; !known && name != "truncation" {
 			all[name] = fixed(name)
 		}

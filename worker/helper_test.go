@@ -12,7 +12,7 @@ import (
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/store/storetest"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -72,7 +72,7 @@ func testPolicy() policy.Policy {
 
 func testPlanner(p policy.Policy) *Planner {
 	return &Planner{
-		Policy: p, Registry: strategies.Builtin(), Window: tokens.Window,
+		Policy: p, Registry: builtin.Registry(), Window: tokens.Window,
 		Counter: func(string) plan.Counter { return tokens.Chars4{} },
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // drawStep draws any registered strategy with parameters that make it do something
 // to sessions of this size. depth is how deep in others it is.
 func drawStep(t *rapid.T, depth int) store.Step {
-	names := strategies.Builtin().Names()
+	names := builtin.Registry().Names()
 	if depth > 0 {
 		names = slices.DeleteFunc(names, func(s string) bool { return s == "token_budget" })
 	}

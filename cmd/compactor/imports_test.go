@@ -56,7 +56,17 @@ var mayImport = []rule{
 	}},
 	{"strategies/trajectory", []string{"strategies/chat", "strategies/plan", "strategies/redact", "strategies/stub", "strategies/internal/str"}},
 	{"strategies/strategiestest/...", []string{"strategies/..."}},
-	{"strategies", []string{"strategies/..."}},
+	{"strategies/builtin", []string{
+		"strategies/chat", "strategies/plan", "strategies/pipeline", "strategies/frame", "strategies/redact", "strategies/stub",
+		"strategies/summary", "strategies/tokens", "strategies/internal/str",
+	}},
+	{"strategies", []string{
+		"strategies/chat", "strategies/plan", "strategies/pipeline", "strategies/policy", "strategies/summary", "strategies/tokens",
+	}},
+	{"strategies/agent", []string{
+		"strategies", "strategies/builtin", "strategies/chat", "strategies/plan", "strategies/pipeline", "strategies/tokens",
+		"strategies/backoff", "strategies/internal/str",
+	}},
 	{"store/...", []string{"store/...", "strategies/chat", "migrations"}},
 	{"worker/...", []string{"worker/...", "strategies/...", "store"}},
 	// The scheduler speaks of sessions, so it knows their types; it plans nothing.

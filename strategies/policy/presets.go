@@ -13,7 +13,7 @@ type Preset struct {
 	Name, Doc string
 	// Before is what is done to a history when it is read, with nothing stored, and
 	// After what is done when it is written, and stored: the two of a
-	// strategies.Provider. On existing storage the worker does both, After first.
+	// agent.Provider. On existing storage the worker does both, After first.
 	Before, After []Step
 	// Summarizer: it writes summaries.
 	Summarizer bool

@@ -9,14 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 func TestPresetsAreValidPoliciesThatCanBeMade(t *testing.T) {
 	t.Parallel()
-	bare, full := strategies.Builtin(), strategies.Builtin()
+	bare, full := builtin.Registry(), builtin.Registry()
 	full.Summarizer = plan.Func(func(context.Context, plan.Request) (string, error) { return "so far", nil })
 	build := func(r *plan.Registry) func(string, map[string]any) error {
 		return func(name string, params map[string]any) error { _, err := r.New(name, params); return err }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
@@ -29,7 +29,7 @@ func with(change func(*policy.Policy)) policy.Policy {
 }
 
 func fill(strategy string, params map[string]any, v policy.Values) map[string]any {
-	return strategies.Builtin().Fill(strategy, params, v)
+	return builtin.Registry().Fill(strategy, params, v)
 }
 
 func TestStepsAreFilledFromTheLimits(t *testing.T) {

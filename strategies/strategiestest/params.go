@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // Registry returns the built-in strategies with a summarizer that calls no model.
 func Registry() *plan.Registry {
-	r := strategies.Builtin()
+	r := builtin.Registry()
 	r.Summarizer = plan.Func(func(_ context.Context, q plan.Request) (string, error) {
 		return fmt.Sprintf("SUMMARY(%d)", 1+strings.Count(q.User, "\n")), nil
 	})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summary"
@@ -32,7 +33,7 @@ func TestASummaryOutlastsTheTruncationBehindIt(t *testing.T) {
 			p.Pipeline = append(p.Pipeline, policy.Step{Strategy: last})
 		}
 		limits := p.Limits("gpt-4o", tokens.Window)
-		run, writers, err := strategies.Build(strategies.Builtin(), p, limits, summary.Options{})
+		run, writers, err := strategies.Build(builtin.Registry(), p, limits, summary.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

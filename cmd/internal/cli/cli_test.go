@@ -19,7 +19,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/store/storetest"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -53,7 +53,7 @@ func invokeWith(t *testing.T, e *Env, args ...string) result {
 		e.now = func() time.Time { return time.Date(2026, time.January, 31, 12, 0, 0, 0, time.UTC) }
 	}
 	if e.Registry == nil {
-		e.Registry = strategies.Builtin()
+		e.Registry = builtin.Registry()
 	}
 	code := run(t.Context(), args, e)
 	return result{code, stdout.String(), stderr.String()}
@@ -119,7 +119,7 @@ func startWorker(t *testing.T, environ []string, flags map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, err := NewApp(t.Context(), c, slog.New(slog.DiscardHandler), AppOptions{Registry: strategies.Builtin()})
+	app, err := NewApp(t.Context(), c, slog.New(slog.DiscardHandler), AppOptions{Registry: builtin.Registry()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestInterruptedEndsWith130(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, err bytes.Buffer
-	code := Main(ctx, []string{"sessions", "--database-url=postgres://127.0.0.1:1/x"}, &out, &err, nil, strategies.Builtin())
+	code := Main(ctx, []string{"sessions", "--database-url=postgres://127.0.0.1:1/x"}, &out, &err, nil, builtin.Registry())
 	if code != exitInterrupted {
 		t.Errorf("exit code %d: %s", code, err.String())
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -205,7 +205,7 @@ func TestStandardInputIsInterruptible(t *testing.T) {
 		_, _ = io.WriteString(w, `{"messages":[`)
 		cancel()
 	}()
-	e := &Env{Stdin: in, Out: discard(), Err: discard(), Environ: []string{"HOME=" + t.TempDir()}, Registry: strategies.Builtin(), now: time.Now}
+	e := &Env{Stdin: in, Out: discard(), Err: discard(), Environ: []string{"HOME=" + t.TempDir()}, Registry: builtin.Registry(), now: time.Now}
 	if code := run(ctx, []string{"compact-file", "-"}, e); code != exitInterrupted {
 		t.Errorf("exit code %d", code)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/store/storetest"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/worker/jobs"
@@ -88,7 +88,7 @@ func newPlantOn(t *testing.T, redisURL string) *plant {
 	p.queue = redis.NewClient(o)
 	t.Cleanup(func() { _ = p.queue.Close() })
 	// New sessions get the policy's thresholds from the start.
-	app, err := NewApp(t.Context(), c, slog.New(slog.DiscardHandler), AppOptions{Registry: strategies.Builtin()})
+	app, err := NewApp(t.Context(), c, slog.New(slog.DiscardHandler), AppOptions{Registry: builtin.Registry()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func (p *plant) start(roles ...role) (stop func()) {
 
 func (p *plant) startWith(c config.Config, roles ...role) (stop func()) {
 	p.t.Helper()
-	app, err := NewApp(p.t.Context(), c, slog.New(p.logs), AppOptions{Registry: strategies.Builtin(), Wait: 20 * time.Second})
+	app, err := NewApp(p.t.Context(), c, slog.New(p.logs), AppOptions{Registry: builtin.Registry(), Wait: 20 * time.Second})
 	if err != nil {
 		p.t.Fatal(err)
 	}

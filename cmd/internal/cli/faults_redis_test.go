@@ -22,7 +22,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -291,7 +291,7 @@ func TestLeaderThatDiesIsSucceeded(t *testing.T) {
 	p.start(works)
 	// For both it is a second before the nightly slot.
 	offset := time.Until(time.Date(2030, time.March, 1, 2, 59, 59, 0, time.UTC))
-	app, err := NewApp(t.Context(), p.config, slog.New(p.logs), AppOptions{Registry: strategies.Builtin()})
+	app, err := NewApp(t.Context(), p.config, slog.New(p.logs), AppOptions{Registry: builtin.Registry()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 )
 
 var small = []string{"--start=600", "--target=300", "--policy-min-gain-tokens=50"}
@@ -243,7 +243,7 @@ func TestServeStopsInOrder(t *testing.T) {
 	logs, lines := logPipe(t)
 	codes := make(chan int, 1)
 	go func() {
-		codes <- Main(ctx, append([]string{"serve", "--log-format=json"}, small...), os.Stdout, logs, db, strategies.Builtin())
+		codes <- Main(ctx, append([]string{"serve", "--log-format=json"}, small...), os.Stdout, logs, db, builtin.Registry())
 		_ = logs.Close()
 	}()
 	for line := range lines {
@@ -278,7 +278,7 @@ func TestTheAppWaitsForPostgres(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = NewApp(t.Context(), c, logger, AppOptions{Registry: strategies.Builtin(), Wait: 50 * time.Millisecond})
+	_, err = NewApp(t.Context(), c, logger, AppOptions{Registry: builtin.Registry(), Wait: 50 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "gave up waiting for postgres after 50ms") {
 		t.Errorf("got %v", err)
 	}

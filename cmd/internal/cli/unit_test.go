@@ -18,7 +18,7 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
@@ -65,7 +65,7 @@ func TestParseStrategy(t *testing.T) {
 
 func TestStrategiesAreCheckedWithWhatThePolicyFillsIn(t *testing.T) {
 	t.Parallel()
-	steps, err := parseStrategies([]string{"truncation", "token_budget"}, policy.Default(), strategies.Builtin())
+	steps, err := parseStrategies([]string{"truncation", "token_budget"}, policy.Default(), builtin.Registry())
 	if err != nil || len(steps) != 2 || len(steps[0].Params) != 0 {
 		t.Errorf("%+v, %v", steps, err)
 	}

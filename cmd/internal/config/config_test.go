@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
@@ -265,7 +265,7 @@ func TestFaultsAreToldAllAtOnce(t *testing.T) {
 func TestStrategiesAreChecked(t *testing.T) {
 	t.Parallel()
 	dir, path := write(t, "policy:\n  pipeline:\n    - strategy: truncation\n    - strategy: magic\n")
-	_, err := Load(LoadOptions{Dir: dir, Registry: strategies.Builtin()})
+	_, err := Load(LoadOptions{Dir: dir, Registry: builtin.Registry()})
 	want := path + `:4: policy.pipeline[1]: magic: want a step that can be run (unknown strategy "magic", want one of `
 	if !strings.HasPrefix(fmt.Sprint(err), want) {
 		t.Errorf("got %v, want %s", err, want)

@@ -22,7 +22,7 @@ import (
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -102,7 +102,7 @@ func attach(ctx context.Context, env Env, pol policy.Policy) (*system, error) {
 	return &system{
 		env: env, store: st, redis: redis, ring: jobs.NewEnqueuer(redis, time.Minute),
 		planner: &worker.Planner{
-			Policy: pol, Registry: strategies.Builtin(), Window: tokens.Window,
+			Policy: pol, Registry: builtin.Registry(), Window: tokens.Window,
 			Counter: func(string) plan.Counter { return tokens.Chars4{} },
 		},
 	}, nil

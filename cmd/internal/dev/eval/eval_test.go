@@ -21,7 +21,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 	"github.com/sessionstore/compactor/cmd/internal/term"
-	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
@@ -334,7 +334,7 @@ func TestAPipelineWorksTowardsTheBudget(t *testing.T) {
 	t.Parallel()
 	base := policy.Default()
 	base.Pipeline = []policy.Step{{Strategy: "truncation"}}
-	p, err := eval.Pipeline("truncation", base, eval.Build{Registry: strategies.Builtin()})
+	p, err := eval.Pipeline("truncation", base, eval.Build{Registry: builtin.Registry()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func TestAPipelineWorksTowardsTheBudget(t *testing.T) {
 		}
 	}
 	base.Pipeline = []policy.Step{{Strategy: "truncation", Params: map[string]any{"nope": 1}}}
-	if _, err := eval.Pipeline("bad", base, eval.Build{Registry: strategies.Builtin()}); err == nil || !strings.Contains(err.Error(), "nope") {
+	if _, err := eval.Pipeline("bad", base, eval.Build{Registry: builtin.Registry()}); err == nil || !strings.Contains(err.Error(), "nope") {
 		t.Errorf("%v", err)
 	}
 }
@@ -380,7 +380,7 @@ func TestCallsOfModelsAreCountedAndPriced(t *testing.T) {
 	t.Parallel()
 	base := policy.Default()
 	base.Pipeline = []policy.Step{{Strategy: "summarize", Params: map[string]any{"threshold": 4, "keep_last_n": 2, "max_summary_tokens": 3000}}}
-	registry := strategies.Builtin()
+	registry := builtin.Registry()
 	models := played(t, llmtest.Step{Behaviour: llmtest.Normal}, llmtest.Step{Behaviour: llmtest.AuthError})
 	p, err := eval.Pipeline("summarize", base, eval.Build{Registry: registry, Model: models})
 	if err != nil {

@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+// compact writes new messages to a source with the plans of New and After.
+func (p *Provider) compact(ctx context.Context, s Source, messages []chat.Message) (strategies.Report, error) {
+	log, err := s.History.Load(ctx, false)
+	if err != nil {
+		return strategies.Report{}, err
+	}
+	t, err := p.transcript(log, messages)
+	if err != nil {
+		return strategies.Report{}, err
+	}
+	w := chat.Write{Messages: messages, After: log.Last, Revision: log.Revision}
+	var pinned []chat.Seq
+	for i := range log.Records {
+		if log.Records[i].Pinned {
+			pinned = append(pinned, log.Records[i].Seq)
+		}
+	}
+	w.Pinned = chat.RangesOf(pinned...)
+	report, plan, failed := p.plan(ctx, t, len(messages))
+	if failed == nil {
+		w.Plan, w.Steps = plan, report.Steps
+		if !s.StoreExcluded {
+			w.Messages, w.Plan = stored(messages, plan, log.Last)
+		}
+	}
+	if len(w.Messages) == 0 && w.Plan.Empty() {
+		return report, failed
+	}
+	return report, errors.Join(failed, s.History.Append(ctx, w))
+}
+
+// transcript returns the view followed by new messages.
+func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*plan.Transcript, error) {
+	t := &plan.Transcript{Counter: p.Options.Counter}
+	if t.Counter == nil {
+		t.Counter = tokens.Chars4{}
+	}
+	var pairer chat.Pairer
+	for i := range log.Records {
+		r := &log.Records[i]
+		if r.Kind != chat.KindSummary { // moved messages are in the log already
+			pairer.Describe(&r.Message, r.Seq)
+		}
+		t.Entries = append(t.Entries, plan.Entry{
+			Meta: r.Meta, Included: r.Included, Pinned: r.Pinned || p.Options.Pinned(-1, r.Message.ID), Message: &r.Message,
+		})
+	}
+	own := slices.Clone(messages)
+	for i := range own {
+		m := &own[i]
+		meta := pairer.Describe(m, log.Last+chat.Seq(i+1))
+		meta.Tokens = t.Counter.Message(m)
+		t.Entries = append(t.Entries, plan.Entry{
+			Meta: meta, Included: true, Pinned: p.Options.Pinned(i, m.ID), Message: m,
+		})
+	}
+	_, err := pipeline.NewDraft(t) // in order?
+	return t, err
+}
+
+// plan runs New on the new messages alone, so that it cannot change others, and After on
+// all of them. The guard applies to the whole.
+func (p *Provider) plan(ctx context.Context, t *plan.Transcript, fresh int) (strategies.Report, chat.Plan, error) {
+	all := p.Options.Pipeline(p.After)
+	if p.New != nil {
+		alone := strategies.Options{}.Pipeline(p.New)
+		// The guard is that of the whole alone.
+		wanted, err := alone.Plan(ctx, &plan.Transcript{Entries: t.Entries[len(t.Entries)-fresh:], Counter: t.Counter})
+		if err != nil {
+			return strategies.Report{}, chat.Plan{}, err
+		}
+		fixed := pipeline.Fixed(p.New.Name(), wanted)
+		if all.Target > 0 { // it is that of what is behind
+			all = pipeline.Pipeline{Steps: []plan.Strategy{fixed, pipeline.Pipeline{Steps: all.Steps, Target: all.Target, Fallback: all.Fallback}}, Guard: all.Guard}
+		} else {
+			all.Steps = slices.Concat([]plan.Strategy{fixed}, all.Steps)
+		}
+	}
+	r, err := all.Run(ctx, t, nil)
+	if err != nil {
+		return strategies.Report{}, chat.Plan{}, err
+	}
+	report := p.Options.Report(t, &r)
+	return report, r.Plan, nil
+}
+
+// stored removes the new messages that a plan excludes. Additions that cover only such
+// messages are stored as messages in their place; the rest of the plan is adjusted to the
+// seqs of the remaining messages.
+func stored(messages []chat.Message, p chat.Plan, last chat.Seq) ([]chat.Message, chat.Plan) {
+	fresh := chat.Ranges{{Lo: last + 1, Hi: last + chat.Seq(len(messages)) + 1}}
+	gone := p.Gone().Intersect(fresh)
+	out := chat.Plan{Include: p.Include}
+	for _, x := range p.Exclude {
+		if x.Seqs = x.Seqs.Minus(fresh); len(x.Seqs) > 0 {
+			out.Exclude = append(out.Exclude, x)
+		}
+	}
+	var own []chat.Addition
+	for _, a := range p.Additions {
+		if a.Covers = a.Covers.Minus(fresh); len(a.Covers) > 0 {
+			out.Additions = append(out.Additions, a)
+		} else {
+			own = append(own, a)
+		}
+	}
+	slices.SortStableFunc(own, func(a, b chat.Addition) int { // as a view has them
+		return chat.Compare(chat.Meta{Position: a.Position, Kind: a.Kind}, chat.Meta{Position: b.Position, Kind: b.Kind})
+	})
+	var left []chat.Message
+	place := func(before func(chat.Addition) bool) {
+		for len(own) > 0 && before(own[0]) {
+			left = append(left, own[0].Message)
+			own = own[1:]
+		}
+	}
+	at := make([]chat.Seq, len(messages)) // where a summary goes that stood in front of a message
+	for i, m := range messages {
+		q := last + chat.Seq(i+1)
+		place(func(a chat.Addition) bool { return a.Position < q || a.Position == q && a.Kind == chat.KindSummary })
+		at[i] = last + chat.Seq(len(left)+1)
+		place(func(a chat.Addition) bool { return a.Position == q })
+		if !gone.Has(q) {
+			left = append(left, m)
+		}
+	}
+	for _, a := range own {
+		left = append(left, a.Message)
+	}
+	for i := range out.Additions {
+		a := &out.Additions[i]
+		switch k := int(a.Position - last - 1); {
+		case k >= len(at):
+			a.Position = last + chat.Seq(len(left)+1)
+		case k >= 0:
+			a.Position = at[k]
+		}
+	}
+	return left, out
+}

@@ -1,0 +1,324 @@
+package builtin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+)
+
+func init() { checkers["agent_framework"] = checkAgentFramework }
+
+// afCase is a vector of Agent Framework: here the strategy is a flat object.
+type afCase struct {
+	Strategy  plan.Params       `json:"strategy"`
+	Tokenizer string            `json:"tokenizer"`
+	Messages  []json.RawMessage `json:"messages"`
+	Repeat    int               `json:"repeat"`
+	Expected  map[string]any    `json:"expected"`
+}
+
+func checkAgentFramework(v *vector) error {
+	c := afCase{Repeat: 1}
+	if err := json.Unmarshal(v.Raw, &c); err != nil {
+		return err
+	}
+	clients := &afClients{}
+	strategy, err := clients.strategy(c.Strategy)
+	if want, ok := c.Expected["error"].(map[string]any); ok {
+		return sameFault(fmt.Sprint(want["message"]), err)
+	}
+	if err != nil {
+		return err
+	}
+	got, err := c.run(strategy)
+	if err != nil {
+		return err
+	}
+	if len(clients.calls) > 0 {
+		got["client_calls"] = clients.calls
+	}
+	for _, call := range list(c.Expected["client_calls"]) {
+		delete(call.(map[string]any), "user") // its hash is there too
+	}
+	raw, err := json.Marshal(got)
+	if err != nil {
+		return err
+	}
+	plain := map[string]any{}
+	if err := json.Unmarshal(raw, &plain); err != nil {
+		return err
+	}
+	if diff := cmp.Diff(c.Expected, plain); diff != "" {
+		return fmt.Errorf("-want +got:\n%s", diff)
+	}
+	return nil
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+// sameFault checks that an error is about the parameter that the reference names
+// first in its own. What it says of the strategies that it makes a context window
+// of is said of the thresholds here that they are made from.
+func sameFault(want string, err error) error {
+	name, _, _ := strings.Cut(want, " ")
+	names := []string{name}
+	switch name {
+	case "max_n":
+		names = append(names, "truncation_threshold")
+	case "compact_to":
+		names = append(names, "tool_eviction_threshold")
+	}
+	if err == nil {
+		return fmt.Errorf("want %s, got no error", want)
+	}
+	for _, name := range names {
+		if strings.Contains(err.Error(), ": "+name+": ") {
+			return nil
+		}
+	}
+	return fmt.Errorf("want %s, got %w", want, err)
+}
+
+// run applies the strategy as often as the case says and describes what became of
+// the messages.
+func (c *afCase) run(s plan.Strategy) (map[string]any, error) {
+	l := &afList{bySeq: map[chat.Seq]*afNote{}}
+	t := &plan.Transcript{Counter: l}
+	for i, raw := range c.Messages {
+		n, err := readNote(i, raw)
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+		l.notes = append(l.notes, n)
+		l.bySeq[n.entry.Seq] = n
+	}
+	if _, l.counting = s.(pipeline.Stager); !l.counting {
+		s = afGrouped{s, l}
+	}
+	var groups []any
+	var changes []any
+	for pass := range c.Repeat {
+		l.annotate(-1)
+		if l.counting || c.Tokenizer != "" {
+			l.count()
+		}
+		if pass == 0 {
+			groups = l.runs()
+			for _, n := range l.notes {
+				n.entry.Tokens = n.count()
+				t.Entries = append(t.Entries, n.entry)
+			}
+			t.Groups()
+			var err error
+			if l.draft, err = pipeline.NewDraft(t); err != nil {
+				return nil, err
+			}
+		}
+		l.sync()
+		changed, err := l.draft.Run(context.Background(), s, nil)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, changed)
+	}
+	got, err := l.outcome()
+	if err != nil {
+		return nil, err
+	}
+	got["groups"], got["changed"] = groups, changes[len(changes)-1]
+	if len(changes) > 1 {
+		got["changed_all"] = changes
+	}
+	return got, nil
+}
+
+// outcome describes the list as the vectors do.
+func (l *afList) outcome() (map[string]any, error) {
+	got := map[string]any{}
+	excluded, reasons, tokens, ids := []any{}, []any{}, []any{}, []any{}
+	projected, gone, replaced := []any{}, []any{}, map[string]any{}
+	counted, named, included := false, false, chat.Tokens(0)
+	view := l.draft.ViewMetas()
+	for at, n := range l.notes {
+		in := l.draft.All[l.draft.Id(n.entry.Seq)].Included
+		if mark := l.draft.Mark(n.entry.Seq); mark.Reason != "" {
+			n.reason = mark.Reason
+		}
+		if in {
+			included += n.count()
+			if len(view) == 0 || view[0].Seq != n.entry.Seq {
+				return nil, fmt.Errorf("message %d of the list stands elsewhere in the view", at)
+			}
+			view = view[1:]
+		}
+		if n.input < 0 {
+			summary := l.summary(at)
+			if in {
+				projected = append(projected, map[string]any{"summary": summary})
+			} else {
+				summary["reason"] = n.reason
+				gone = append(gone, summary)
+			}
+			continue
+		}
+		if in {
+			projected = append(projected, map[string]any{"ref": n.input})
+		}
+		excluded, reasons = append(excluded, !in), append(reasons, orNull(n.reason))
+		ids, tokens = append(ids, orNull(n.id)), append(tokens, n.tokens)
+		counted = counted || n.tokens != nil
+		named = named || n.id != "msg_"+strconv.Itoa(n.input)
+		if n.by != "" {
+			replaced[strconv.Itoa(n.input)] = n.by
+		}
+	}
+	if len(view) > 0 {
+		return nil, fmt.Errorf("%d messages of the view are not in the list", len(view))
+	}
+	if _, sum := l.draft.Transcript().Included(); sum != included {
+		return nil, fmt.Errorf("view has %d tokens, the list %d", sum, included)
+	}
+	maps.Copy(got, map[string]any{
+		"excluded": excluded, "reasons": reasons, "projected": projected, "included_tokens": included,
+	})
+	for key, x := range map[string]struct {
+		there bool
+		value any
+	}{
+		"ids": {named, ids}, "tokens": {counted, tokens}, "summarized_by": {len(replaced) > 0, replaced},
+		"excluded_summaries": {len(gone) > 0, gone}, "final_groups": {len(l.notes) > len(ids), l.runs()},
+	} {
+		if x.there {
+			got[key] = x.value
+		}
+	}
+	return got, nil
+}
+
+// summary describes the summary at an index of the list.
+func (l *afList) summary(at int) map[string]any {
+	n := l.notes[at]
+	indexes := make([]any, len(n.ofMessages))
+	for i, id := range n.ofMessages {
+		k := slices.IndexFunc(l.notes, func(n *afNote) bool { return n.input >= 0 && n.id == id })
+		if k >= 0 {
+			indexes[i] = l.notes[k].input
+		}
+	}
+	out := map[string]any{
+		"role": n.entry.Role, "text": n.entry.Message.Content.Text, "message_id": n.id, "at": at,
+		"summary_of_message_ids": n.ofMessages, "summary_of_message_indices": indexes,
+		"summary_of_group_ids": n.ofGroups, "group_index": n.group.index, "token_count": n.tokens,
+	}
+	if n.by != "" {
+		out["summarized_by"] = n.by
+	}
+	return out
+}
+
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// afClients makes strategies, each with a summarizer of its own, and keeps what
+// the summarizers were asked.
+type afClients struct{ calls []any }
+
+func (c *afClients) strategy(spec plan.Params) (plan.Strategy, error) {
+	p := maps.Clone(spec)
+	name, _ := p["type"].(string)
+	delete(p, "type")
+	registry := Registry()
+	var steps []plan.Strategy
+	var faults []error
+	switch name {
+	case "truncation":
+		if p["tokenizer"] != nil {
+			p["metric"] = metricTokens
+		}
+		delete(p, "tokenizer")
+	case "summarization":
+		mode, _ := p["client"].(string)
+		registry.Summarizer = c.client(mode)
+		delete(p, "client")
+		for key, null := range map[string]any{"threshold": 0, "prompt": ""} {
+			if v, ok := p[key]; ok && v == nil {
+				p[key] = null
+			}
+		}
+	case "token_budget":
+		delete(p, "strategies")
+		for _, spec := range list(spec["strategies"]) {
+			step, err := c.strategy(spec.(plan.Params))
+			steps, faults = append(steps, step), append(faults, err)
+		}
+	}
+	s, err := registry.New(name, p)
+	if err := errors.Join(append(faults, err)...); err != nil {
+		return nil, err
+	}
+	switch s := s.(type) {
+	case *tokenBudget:
+		s.steps = steps
+	case *contextWindow: // its phases drop groups too, the first one's leave the second nothing to do
+		for i := range s.phases {
+			p := &s.phases[i]
+			p.strategy = &tokenBudget{budget: p.limit, steps: []plan.Strategy{p.strategy}, earlyStop: true}
+		}
+	}
+	return s, nil
+}
+
+var afItem = regexp.MustCompile(`(?m)^[0-9]+\. \[`)
+
+// client returns the summarizer of the vectors in one of its modes.
+func (c *afClients) client(mode string) plan.Summarizer {
+	first := true
+	return plan.Func(func(_ context.Context, r plan.Request) (string, error) {
+		n := len(afItem.FindAllString(r.User, -1))
+		sum := sha256.Sum256([]byte(r.User))
+		call := map[string]any{"system": r.System, "items": n, "user_sha256": hex.EncodeToString(sum[:])[:16]}
+		if r.System == defaultSummaryPrompt {
+			call["system"] = "default"
+		}
+		c.calls = append(c.calls, call)
+		text := fmt.Sprintf("SUMMARY(%d)", n)
+		failing := mode == "fail" || mode == "fail_first" && first
+		first = false
+		switch {
+		case failing:
+			return "", errors.New("the model fails")
+		case mode == "padded":
+			return "\n  " + text + " \t\n", nil
+		case mode == "long":
+			return text + " " + strings.Repeat("lorem ", 60), nil
+		case mode == "multi":
+			return text + "\npart two", nil
+		case mode == "empty":
+			return "   ", nil
+		case mode == "none":
+			return "", nil
+		}
+		return text, nil
+	})
+}

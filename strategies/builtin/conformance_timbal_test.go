@@ -1,0 +1,295 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
+)
+
+func init() {
+	for _, single := range []string{"keep_last_n_turns", "keep_last_n_messages", "compact_tool_results"} {
+		checkers["timbal/"+single] = checkTimbalOne
+	}
+	checkers["timbal/summarize"] = checkTimbalSummarize
+	checkers["timbal/compose"] = checkTimbalCompose
+	checkers["timbal/trigger"] = checkTimbalTrigger
+	checkers["timbal/midloop"] = checkTimbalTrigger
+}
+
+// timbalItem is one message of an expected view.
+type timbalItem struct {
+	Ref       *int      `json:"ref"`
+	Content   *string   `json:"content"`
+	ToolCalls *[]string `json:"tool_calls"`
+
+	Summary  bool      `json:"summary"`
+	New      bool      `json:"new"`
+	Role     chat.Role `json:"role"`
+	Text     string    `json:"text"`
+	Verbatim []string  `json:"verbatim"`
+	Trimmed  bool      `json:"verbatim_trimmed"`
+
+	Merged    []int    `json:"merged"`
+	TextParts []string `json:"text_parts"`
+	CallIDs   []string `json:"tool_call_ids"`
+}
+
+type timbalStep struct {
+	Compactor     string
+	Before, After int
+}
+
+type timbalSpec struct {
+	Type   string      `json:"type"`
+	Params plan.Params `json:"params"`
+}
+
+// timbalHost is a host that holds messages in memory and runs strategies on them.
+type timbalHost struct {
+	v     *vector
+	input []chat.Message
+	view  []timbalMessage
+	fake  timbalSummarizer
+}
+
+// timbalMessage is a message and the input message that it is, in whole or in part,
+// or -1.
+type timbalMessage struct {
+	chat.Message
+
+	from int
+}
+
+func newTimbalHost(v *vector) (*timbalHost, error) {
+	input, err := v.chat()
+	return &timbalHost{v: v, input: input}, err
+}
+
+// say appends the next n messages of the case.
+func (h *timbalHost) say(from, n int) {
+	for i := from; i < from+n; i++ {
+		h.view = append(h.view, timbalMessage{h.input[i], i})
+	}
+}
+
+func (h *timbalHost) messages() []chat.Message {
+	out := make([]chat.Message, len(h.view))
+	for i := range h.view {
+		out[i] = h.view[i].Message
+	}
+	return out
+}
+
+// make makes strategies the way a configuration does.
+func (h *timbalHost) make(specs []timbalSpec) ([]plan.Strategy, error) {
+	r := Registry()
+	r.Summarizer = &h.fake
+	var out []plan.Strategy
+	for _, spec := range specs {
+		s, err := r.New(spec.Type, spec.Params)
+		if err != nil {
+			return nil, err
+		}
+		if s, ok := s.(*rollingSummary); ok {
+			s.arguments = timbalArguments
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// run runs strategies on the view, or on the head of it, and says what each did.
+func (h *timbalHost) run(strategies []plan.Strategy) (steps []timbalStep, changed bool, err error) {
+	s := sessiontest.Of(h.messages()...)
+	for i, m := range h.view {
+		s.Pinned[chat.Seq(i+1)] = string(m.Extra["pinned"]) == "true"
+	}
+	d, err := pipeline.NewDraft(s.Transcript(true))
+	if err != nil {
+		return nil, false, err
+	}
+	for _, st := range strategies {
+		before, _ := d.Transcript().Included()
+		if _, err := d.Run(context.Background(), st, s.Load); err != nil {
+			return nil, false, err
+		}
+		if d.Unsummarized != nil && !errors.Is(d.Unsummarized, plan.ErrEmptySummary) {
+			return nil, false, d.Unsummarized
+		}
+		after, _ := d.Transcript().Included()
+		steps = append(steps, timbalStep{st.Name(), before, after})
+	}
+	if d.Rejected > 0 {
+		return nil, false, fmt.Errorf("%d additions were rejected", d.Rejected)
+	}
+	known := slices.Clone(h.view)
+	for k, a := range d.Adds {
+		m := timbalMessage{*d.All[len(h.view)+k].Message, -1}
+		for _, q := range a.Covers.Seqs() {
+			// What stands where a message stood, and speaks for it, is what is left of it.
+			if c := d.All[d.Id(q)]; c.Role == m.Role && (c.Position == a.Position || m.Role == chat.RoleSystem) &&
+				!isSummaryText(m.Content.String()) && m.Content.String() != acknowledgment {
+				m.from = known[d.Id(q)].from
+			}
+		}
+		known = append(known, m)
+	}
+	h.view = nil
+	for _, e := range d.Transcript().Entries {
+		if e.Included {
+			h.view = append(h.view, known[d.Id(e.Seq)])
+		}
+	}
+	return steps, d.Changes > 0, nil
+}
+
+// agree compares the view with what the reference has.
+func (h *timbalHost) agree(want []timbalItem) error {
+	if len(h.view) != len(want) {
+		return fmt.Errorf("view has %d messages, want %d: %s", len(h.view), len(want), h.show())
+	}
+	for i, w := range want {
+		if err := h.same(h.view[i], w); err != nil {
+			return fmt.Errorf("message %d of the view: %w: %s", i, err, h.show())
+		}
+	}
+	return nil
+}
+
+func (h *timbalHost) same(got timbalMessage, w timbalItem) error {
+	text := got.Content.String()
+	switch {
+	case w.Summary:
+		if got.from >= 0 || !isSummaryText(text) {
+			return errors.New("is no summary")
+		}
+		s := parseSummary(text)
+		if got.Role != w.Role || s.body != w.Text || !slices.Equal(s.quotes, w.Verbatim) || s.trimmed != w.Trimmed {
+			return fmt.Errorf("got %s %+v, want %+v", got.Role, s, w)
+		}
+	case w.New:
+		if got.from >= 0 || got.Role != w.Role || text != w.Text {
+			return fmt.Errorf("got %s %q, want %+v", got.Role, text, w)
+		}
+	case w.Merged != nil:
+		var parts []string
+		merged := got.Content.Parts
+		if merged == nil {
+			merged = []chat.Part{{Text: got.Content.Text}}
+		}
+		for _, p := range merged {
+			parts = append(parts, p.Text)
+		}
+		if got.from != w.Merged[len(w.Merged)-1] || got.Role != w.Role || !slices.Equal(parts, w.TextParts) || !slices.Equal(got.CallIDs(), w.CallIDs) {
+			return fmt.Errorf("got %+v, want %+v", got, w)
+		}
+	default:
+		in := h.input[*w.Ref]
+		wantText, wantCalls := in.Content.String(), in.CallIDs()
+		if w.Content != nil {
+			wantText = *w.Content
+		}
+		if w.ToolCalls != nil {
+			wantCalls = *w.ToolCalls
+		}
+		if got.from != *w.Ref || got.Role != in.Role || got.ToolCallID != in.ToolCallID || text != wantText || !slices.Equal(got.CallIDs(), wantCalls) {
+			return fmt.Errorf("got message %d, %s %q %q %q, want %d with %q %q", got.from, got.Role, got.ToolCallID, text, got.CallIDs(), *w.Ref, wantText, wantCalls)
+		}
+	}
+	return nil
+}
+
+// show returns the view in short.
+func (h *timbalHost) show() string {
+	var b strings.Builder
+	for _, m := range h.view {
+		fmt.Fprintf(&b, " %d:%s%v", m.from, m.Role, m.CallIDs())
+	}
+	return b.String()
+}
+
+// guarded runs the strategies on everything that is said in the case, behind the
+// guard, and says what is wrong with the view then.
+func (h *timbalHost) guarded(strategies []plan.Strategy) (err error) {
+	s := sessiontest.Of(h.input...)
+	for i, m := range h.input {
+		s.Pinned[chat.Seq(i+1)] = string(m.Extra["pinned"]) == "true"
+	}
+	defer func() {
+		if p, ok := recover().(error); ok {
+			err = p
+		}
+	}()
+	s.Run(panics{}, pipeline.Pipeline{Steps: strategies}, false)
+	return s.Invariants(true)
+}
+
+// panics is a test that a checker can catch.
+type panics struct{}
+
+func (panics) Fatalf(format string, args ...any) { panic(fmt.Errorf(format, args...)) }
+
+func checkTimbalOne(v *vector) error {
+	h, err := newTimbalHost(v)
+	if err != nil {
+		return err
+	}
+	var want struct {
+		Out  []timbalItem `json:"out"`
+		Same bool         `json:"same_list"`
+	}
+	if err := json.Unmarshal(v.Expect, &want); err != nil {
+		return err
+	}
+	strategies, err := h.make([]timbalSpec{{v.Strategy.Type, v.Strategy.Params}})
+	if err != nil {
+		return err
+	}
+	h.say(0, len(h.input))
+	_, changed, err := h.run(strategies)
+	switch {
+	case err != nil:
+		return err
+	case want.Same && changed:
+		return errors.New("something changed")
+	}
+	return errors.Join(h.agree(want.Out), h.guarded(strategies))
+}
+
+func checkTimbalCompose(v *vector) error {
+	h, err := newTimbalHost(v)
+	if err != nil {
+		return err
+	}
+	var want struct {
+		Out   []timbalItem `json:"out"`
+		Steps []timbalStep `json:"steps"`
+		Calls int          `json:"summarizer_calls"`
+	}
+	if err := json.Unmarshal(v.Expect, &want); err != nil {
+		return err
+	}
+	strategies, err := h.make(param(v, "steps", []timbalSpec(nil)))
+	if err != nil {
+		return err
+	}
+	h.say(0, len(h.input))
+	steps, _, err := h.run(strategies)
+	switch {
+	case err != nil:
+		return err
+	case !slices.Equal(steps, want.Steps):
+		return fmt.Errorf("steps %v, want %v", steps, want.Steps)
+	case len(h.fake.asked) != want.Calls:
+		return fmt.Errorf("%d summaries, want %d", len(h.fake.asked), want.Calls)
+	}
+	return errors.Join(h.agree(want.Out), h.guarded(strategies))
+}

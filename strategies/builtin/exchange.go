@@ -1,0 +1,267 @@
+package builtin
+
+import (
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
+)
+
+// exchanges links the tool calls in a view to the entries that belong to them.
+type exchanges struct {
+	// of holds, by entry, the index of the entry whose calls it belongs to: the entry
+	// itself, the results that answer it and the reasoning around it. It is -1 for all
+	// others, including results without a call.
+	of []int32
+	// calls are the entries with calls, oldest first.
+	calls []int32
+	// first and last hold, by entry with calls, the bounds of its group.
+	first, last []int32
+}
+
+func newExchanges(t *plan.Transcript) exchanges {
+	n := len(t.Entries)
+	x := exchanges{of: make([]int32, n), first: make([]int32, n), last: make([]int32, n)}
+	for i := range x.of {
+		x.of[i] = -1
+	}
+	groups, at := t.ViewGroups()
+	for k := range groups {
+		g := &groups[k]
+		if g.Call < 0 {
+			continue
+		}
+		call := at[g.Call]
+		x.calls = append(x.calls, call)
+		x.first[call] = at[g.Start]
+		for i := g.Start; i < g.End; i++ {
+			if e := at[i]; g.Member(&t.Entries[e].Meta) {
+				x.of[e], x.last[call] = call, e
+			}
+		}
+	}
+	return x
+}
+
+// The states of an entry.
+const (
+	stateOut       = iota // excluded, or not in the view before
+	stateIn               // stays in the view
+	stateCovered          // covered by an addition elsewhere
+	stateRewritten        // replaced in its place
+)
+
+// window describes which entries of a view stay. Calls without results and results without
+// calls are orphaned and do not stay.
+type window struct {
+	exchanges
+
+	t      *plan.Transcript
+	reason string
+	states []uint8
+	adds   []chat.Addition
+}
+
+// newWindow returns a window without entries.
+func newWindow(t *plan.Transcript, reason string) *window {
+	return &window{exchanges: newExchanges(t), t: t, reason: reason, states: make([]uint8, len(t.Entries))}
+}
+
+// keepFrom keeps everything from the entry with index i on.
+func (w *window) keepFrom(i int) {
+	for ; i < len(w.states); i++ {
+		if w.t.Entries[i].Included {
+			w.states[i] = stateIn
+		}
+	}
+}
+
+// keepPinned keeps pinned entries: a result with its call, a call with its results.
+func (w *window) keepPinned() {
+	const callOnly, all = 1, 2
+	var need map[int32]int
+	for i := range w.t.Entries {
+		e := &w.t.Entries[i]
+		if !e.Included || !e.Pinned {
+			continue
+		}
+		w.states[i] = stateIn
+		if w.of[i] >= 0 {
+			if need == nil {
+				need = map[int32]int{}
+			}
+			how := all
+			if e.Role == chat.RoleTool {
+				how = callOnly
+			}
+			need[w.of[i]] = max(need[w.of[i]], how)
+		}
+	}
+	if need == nil {
+		return
+	}
+	for i, c := range w.of {
+		if c >= 0 && (need[c] == all || need[c] == callOnly && w.t.Entries[i].Role != chat.RoleTool) {
+			w.states[i] = stateIn
+		}
+	}
+}
+
+// torn returns the calls in the window whose results are incomplete, and the results of
+// those calls and without a call.
+func (w *window) torn() (calls, results []int32) {
+	answers := make([]int, len(w.t.Entries))
+	for i, c := range w.of {
+		if c >= 0 && w.states[i] == stateIn && w.t.Entries[i].Role == chat.RoleTool {
+			answers[c]++
+		}
+	}
+	for _, c := range w.calls {
+		if w.states[c] == stateIn && answers[c] != w.t.Entries[c].Calls {
+			calls = append(calls, c)
+		}
+	}
+	for i, c := range w.of {
+		if w.states[i] != stateIn || w.t.Entries[i].Role != chat.RoleTool {
+			continue
+		}
+		if c < 0 || w.states[c] != stateIn || answers[c] != w.t.Entries[c].Calls {
+			results = append(results, int32(i))
+		}
+	}
+	return calls, results
+}
+
+// reads returns the messages that untear reads: none if all calls are complete, since then
+// every orphaned result is without its call.
+func (w *window) reads() []chat.Seq {
+	calls, results := w.torn()
+	if len(calls) == 0 {
+		return nil
+	}
+	out := make([]chat.Seq, 0, len(calls)+len(results))
+	for _, i := range calls {
+		out = append(out, w.t.Entries[i].Seq)
+	}
+	for _, i := range results {
+		out = append(out, w.t.Entries[i].Seq)
+	}
+	return out
+}
+
+// untear removes calls without a result and results without a call from the window.
+func (w *window) untear() error {
+	calls, results := w.torn()
+	if len(calls) == 0 {
+		for _, i := range results {
+			w.states[i] = stateOut
+		}
+		return nil
+	}
+	asked, answered := map[string]bool{}, map[string]bool{}
+	for _, i := range calls {
+		m, err := w.t.Read(int(i))
+		if err != nil {
+			return err
+		}
+		for _, c := range m.ToolCalls {
+			asked[c.ID] = true
+		}
+	}
+	for _, i := range results {
+		m, err := w.t.Read(int(i))
+		if err != nil {
+			return err
+		}
+		if asked[m.ToolCallID] {
+			answered[m.ToolCallID] = true
+		} else {
+			w.states[i] = stateOut
+		}
+	}
+	for _, i := range calls {
+		if err := w.shrink(i, func(id string) bool { return answered[id] }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shrink removes the calls of entry i for which stays returns false. A message without
+// calls left is removed with its group, except for its text.
+func (w *window) shrink(i int32, stays func(id string) bool) error {
+	m, err := w.t.Read(int(i))
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, c := range m.ToolCalls {
+		if stays(c.ID) {
+			n++
+		}
+	}
+	switch {
+	case n == len(m.ToolCalls):
+		return nil
+	case n == 0:
+		w.wordsOf(i, m)
+		return nil
+	}
+	less := *m
+	less.ID, less.ToolCalls = "", make([]chat.ToolCall, 0, n)
+	for _, c := range m.ToolCalls {
+		if stays(c.ID) {
+			less.ToolCalls = append(less.ToolCalls, c)
+		}
+	}
+	w.standIn(i, less)
+	return nil
+}
+
+// wordsOf takes out entry i, whose calls are all gone, and what goes with it. What
+// was said beside the calls stays as a message that stands for all of these.
+func (w *window) wordsOf(i int32, m *chat.Message) {
+	entries := w.t.Entries
+	w.states[i] = stateOut
+	words := chat.HasContent(m.Content)
+	var covers plan.SeqSet
+	for k := w.first[i]; k <= w.last[i]; k++ {
+		stays := w.states[k] == stateIn && entries[k].Role == chat.RoleTool
+		if w.of[k] != i || stays || w.states[k] == stateCovered {
+			continue
+		}
+		if w.states[k] = stateOut; words {
+			w.states[k] = stateCovered
+			covers.Add(entries[k].Seq)
+		}
+	}
+	if !words {
+		return
+	}
+	w.states[i] = stateRewritten
+	left := *m
+	left.ID, left.ToolCalls, left.Reasoning = "", nil, ""
+	w.adds = append(w.adds, chat.Addition{
+		Kind: chat.KindSummary, Reason: w.reason, Covers: covers.Ranges(), Position: entries[i].Position, Message: left,
+	})
+}
+
+// standIn puts a message in the place of entry i.
+func (w *window) standIn(i int32, m chat.Message) {
+	e := &w.t.Entries[i]
+	w.states[i] = stateRewritten
+	w.adds = append(w.adds, chat.Addition{
+		Kind: chat.KindReplacement, Reason: w.reason, Covers: chat.RangesOf(e.Seq), Position: e.Position, Message: m,
+	})
+}
+
+// plan returns the plan that leaves what is in the window.
+func (w *window) plan() chat.Plan {
+	var out plan.SeqSet
+	for i := range w.t.Entries {
+		if e := &w.t.Entries[i]; e.Included && w.states[i] == stateOut {
+			out.Add(e.Seq)
+		}
+	}
+	p := out.Exclude(w.reason)
+	p.Additions = w.adds
+	return p
+}

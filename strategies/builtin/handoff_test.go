@@ -1,0 +1,258 @@
+package builtin
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
+)
+
+// noted makes a handoff that gets its summaries.
+func noted(tb testing.TB, p plan.Params) plan.Strategy {
+	tb.Helper()
+	return handoffWith(tb, &sessiontest.Notes{}, p)
+}
+
+func handoffWith(tb testing.TB, s plan.Summarizer, p plan.Params) *handoff {
+	tb.Helper()
+	r := Registry()
+	r.Summarizer = s
+	h, err := r.New("handoff", p)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return h.(*handoff)
+}
+
+// short are parameters with fixed texts that can be read in a test.
+func short(more plan.Params) plan.Params {
+	p := plan.Params{
+		"summary_prefix": "NOTES", "end_marker": "END", "compaction_note": "NOTE", "stub_result": "STUB",
+		"fallback_text": "LOST {n}", "tail_token_budget": 30, "protect_last_n": 3,
+	}
+	maps.Copy(p, more)
+	return p
+}
+
+func TestHandoff(t *testing.T) {
+	t.Parallel()
+	tail := []string{`assistant:  terminal({"command":"go test"})`, "tool: FAIL", "assistant: two fail", "user: fix those too", "assistant: on it"}
+	for name, test := range map[string]struct {
+		params   plan.Params
+		messages []chat.Message
+		want     []string
+	}{
+		"notes take the place of the middle": {
+			nil, sessiontest.Workday(), append([]string{
+				"system: be good", "user: fix the build", "assistant: I will look",
+				"user: NOTES|notes 1||END",
+			}, tail...),
+		},
+		"a head of nothing but the system message is followed by the user": {
+			plan.Params{"protect_first_n": 1}, sessiontest.Workday(), append([]string{
+				"system: be good", "user: NOTES|notes 1||END",
+			}, tail...),
+		},
+		"results in the head become stubs and their calls stay": {
+			plan.Params{"protect_first_n": 4, "protect_last_n": 5}, sessiontest.Workday(), append([]string{
+				"system: be good", "user: fix the build", "assistant: I will look",
+				`assistant:  read_file({"path":"main.go"})`, "tool: [read_file] read main.go from line 1 (520 chars)",
+				"user: NOTES|notes 1||END",
+			}, tail...),
+		},
+		"too few messages stay": {
+			nil, sessiontest.Workday()[:7], sessiontest.Of(sessiontest.Workday()[:7]...).Said(),
+		},
+		"notes that would stand between two of a kind are merged into an answer": {
+			plan.Params{"protect_first_n": 2}, append(sessiontest.Workday()[:8:8], sessiontest.Workday()[11:]...), []string{
+				"system: be good", "user: fix the build", "assistant: NOTES|notes 1||END||two fail",
+				"user: fix those too", "assistant: on it",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := sessiontest.Of(test.messages...)
+			r := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{noted(t, short(test.params))}}, false)
+			if d := cmp.Diff(test.want, s.Said()); d != "" {
+				t.Error(d)
+			}
+			if err := s.Invariants(true); err != nil || r.Rejected > 0 {
+				t.Errorf("%v, %d rejected", err, r.Rejected)
+			}
+		})
+	}
+}
+
+func TestNoNotesAreMergedIntoWhatIsPinned(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"safe", "reference"} {
+		s := sessiontest.Of(append(sessiontest.Workday()[:8:8], sessiontest.Workday()[11:]...)...)
+		s.Pinned[9] = true
+		s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{noted(t, short(plan.Params{"protect_first_n": 2, "mode": mode}))}}, false)
+		if said := strings.Join(s.Said(), "\n"); strings.Count(said, "two fail") != 1 || !strings.Contains(said, "NOTES") {
+			t.Errorf("%s: view\n%s", mode, said)
+		}
+	}
+}
+
+func TestHandoffContinuesFromTheOneBefore(t *testing.T) {
+	t.Parallel()
+	model := &sessiontest.Notes{}
+	s := sessiontest.Of(sessiontest.Workday()...)
+	for range 2 { // made anew each time: nothing is remembered but the transcript
+		s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{handoffWith(t, model, short(nil))}}, false)
+		s.Add(sessiontest.User("and the docs"), sessiontest.Says(strings.Repeat("written ", 20)), sessiontest.User("thanks"), sessiontest.Says("welcome"))
+	}
+	asked := model.Asked[1].User
+	if !strings.Contains(asked, " 0 notes written so far\nnotes 1\n") || strings.Contains(asked, "NOTES") {
+		t.Errorf("asked to go on from\n%s", asked)
+	}
+	if strings.Contains(model.Asked[0].User, "notes written so far") {
+		t.Error("the first handoff has nothing to go on from")
+	}
+	if got := strings.Join(s.Said(), "\n"); strings.Count(got, "NOTES") != 1 || !strings.Contains(got, "notes 2") {
+		t.Errorf("view\n%s", got)
+	}
+}
+
+func TestHandoffWithoutASummary(t *testing.T) {
+	t.Parallel()
+	before := sessiontest.Of(sessiontest.Workday()...).Said()
+	lost := []string{
+		"system: be good", "user: fix the build", "assistant: I will look", "user: NOTES|LOST 6||END",
+		`assistant:  terminal({"command":"go test"})`, "tool: FAIL", "assistant: two fail", "user: fix those too", "assistant: on it",
+	}
+	for name, test := range map[string]struct {
+		answer func(int) (string, error)
+		on     string
+		want   []string
+	}{
+		"an error keeps everything":               {func(int) (string, error) { return "", errors.New("no") }, "keep", before},
+		"an empty answer keeps everything":        {func(int) (string, error) { return " \n", nil }, "keep", before},
+		"an error can be followed by the text":    {func(int) (string, error) { return "", errors.New("no") }, "fallback", lost},
+		"the prefix alone is an empty answer too": {func(int) (string, error) { return "NOTES", nil }, "keep", before},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := sessiontest.Of(sessiontest.Workday()...)
+			r := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{handoffWith(t, &sessiontest.Notes{Answer: test.answer}, short(plan.Params{"on_failure": test.on}))}}, false)
+			if d := cmp.Diff(test.want, s.Said()); d != "" {
+				t.Error(d)
+			}
+			if r.Steps[0].NoSummary == "" {
+				t.Error("the step does not say that there was no summary")
+			}
+		})
+	}
+}
+
+func TestHandoffFallbackIsNoSummaryToGoOnFrom(t *testing.T) {
+	t.Parallel()
+	model := &sessiontest.Notes{Answer: func(n int) (string, error) { return "fine", []error{errors.New("no"), nil}[n-1] }}
+	s := sessiontest.Of(sessiontest.Workday()...)
+	for range 2 {
+		s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{handoffWith(t, model, short(plan.Params{"on_failure": "fallback"}))}}, false)
+		s.Add(sessiontest.User("more"), sessiontest.Says(strings.Repeat("done ", 40)), sessiontest.User("thanks"), sessiontest.Says("welcome"))
+	}
+	if asked := model.Asked[1].User; strings.Contains(asked, "notes written so far") {
+		t.Errorf("asked to go on from\n%s", asked)
+	}
+}
+
+func TestHandoffKeepsPinsAndShowsThemToNobody(t *testing.T) {
+	t.Parallel()
+	model := &sessiontest.Notes{}
+	s := sessiontest.Of(sessiontest.Workday()...)
+	s.Pinned[7] = true // the result of the second call
+	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{handoffWith(t, model, short(nil))}}, false)
+	want := []string{
+		"system: be good", "user: fix the build", "assistant: I will look", "user: NOTES|notes 1||END",
+		`assistant:  terminal({"command":"go build"})`, "tool: ok",
+		`assistant:  terminal({"command":"go test"})`, "tool: FAIL", "assistant: two fail", "user: fix those too", "assistant: on it",
+	}
+	if d := cmp.Diff(want, s.Said()); d != "" {
+		t.Error(d)
+	}
+	if asked := model.Asked[0].User; strings.Contains(asked, "go build") || !strings.Contains(asked, "read_file") {
+		t.Errorf("asked\n%s", asked)
+	}
+}
+
+func TestHandoffFavoursATopic(t *testing.T) {
+	t.Parallel()
+	model := &sessiontest.Notes{}
+	h := handoffWith(t, model, short(nil))
+	s := sessiontest.Of(sessiontest.Workday()...)
+	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{h.WithFocus("the build sk-abcdefghijklmnopqrstuvwxyz123456")}}, false)
+	r := model.Asked[0]
+	if !strings.HasPrefix(r.Focus, "the build") || strings.Contains(r.Focus+r.System+r.User, "abcdefghijklmnop") || !strings.Contains(r.System, `between the quotation marks: "the build`) {
+		t.Errorf("asked %+v", r)
+	}
+	if r.MaxTokens != 2600 {
+		t.Errorf("asked for %d tokens", r.MaxTokens)
+	}
+	if h.focus != "" {
+		t.Error("a focus stays with the strategy")
+	}
+}
+
+func TestHandoffWritesNothingThatNoViewHolds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s, _ := drawSession(t)
+		model := &sessiontest.Notes{}
+		r := Registry()
+		r.Summarizer = model
+		h, err := r.New("handoff", short(plan.Params{
+			"protect_first_n": rapid.IntRange(0, 3).Draw(t, "first"), "tail_token_budget": rapid.IntRange(0, 60).Draw(t, "tail"),
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := s.Transcript(false)
+		messages, err := s.Load(t.Context(), h.(plan.Reader).Reads(tr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range tr.Entries {
+			tr.Entries[i].Message = messages[tr.Entries[i].Seq]
+		}
+		d, err := pipeline.NewDraft(tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Run(t.Context(), h, nil); err != nil {
+			t.Fatal(err)
+		}
+		if d.Rejected > 0 {
+			t.Fatalf("%d additions were rejected", d.Rejected)
+		}
+		for i := range tr.Entries {
+			if e := &d.All[i]; tr.Entries[i].Pinned && !e.Included {
+				t.Fatalf("pinned message %d is out", e.Seq)
+			}
+		}
+		if len(model.Asked) > 1 {
+			t.Fatalf("asked %d times", len(model.Asked))
+		}
+	})
+}
+
+func TestHandoffNamesAllFaults(t *testing.T) {
+	t.Parallel()
+	_, err := Registry().New("handoff", plan.Params{"mode": "fast", "protect_first_n": -1, "summary_prefix": " ", "tail": 3})
+	for _, want := range []string{"mode", "protect_first_n", "summary_prefix", "tail", "summarizer"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+}

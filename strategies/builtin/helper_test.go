@@ -1,0 +1,98 @@
+package builtin
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
+)
+
+func mustNew(t testing.TB, name string, p plan.Params) plan.Strategy {
+	t.Helper()
+	s, err := Registry().New(name, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// withSummarizer returns the built-in registry with a summarizer of its own.
+func withSummarizer(f func(plan.Request) (string, error)) *plan.Registry {
+	r := Registry()
+	r.Summarizer = plan.Func(func(_ context.Context, q plan.Request) (string, error) { return f(q) })
+	return r
+}
+
+// digest answers with the first word of each line it is asked to summarize.
+func digest(q plan.Request) (string, error) {
+	var out []string
+	for line := range strings.Lines(q.User) {
+		if _, text, ok := strings.Cut(strings.TrimSpace(line), "] "); ok {
+			line = text
+		}
+		out = append(out, strings.Fields(line + " -")[0])
+	}
+	return strings.Join(out, " "), nil
+}
+
+// step is a strategy on a session, and what the view is then.
+type step struct {
+	messages []chat.Message
+	pinned   []chat.Seq
+	out      []chat.Seq // not in the view before
+	strategy string
+	params   plan.Params
+	want     []string // nil: no change
+	// again: a second run changes something, which it mostly does not.
+	again bool
+}
+
+func (c step) test(t *testing.T) {
+	t.Helper()
+	s := sessiontest.Of(c.messages...)
+	for _, q := range c.pinned {
+		s.Pinned[q] = true
+	}
+	for _, q := range c.out {
+		s.Included[q] = false
+	}
+	before := s.Lines()
+	st, err := withSummarizer(digest).New(c.strategy, c.params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := len(c.out) > 0
+	r := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, whole)
+	if r.Rejected > 0 {
+		t.Errorf("%d additions that no view can hold", r.Rejected)
+	}
+	want := c.want
+	if want == nil {
+		want = before
+	}
+	if diff := cmp.Diff(want, s.Lines()); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+	if err := s.Invariants(true); err != nil {
+		t.Error(err)
+	}
+	if again := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, whole); again.Plan.Empty() == c.again {
+		t.Errorf("a second run plans %+v", again.Plan)
+	}
+}
+
+func steps(t *testing.T, tests map[string]step) {
+	t.Helper()
+	for name, c := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.test(t)
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package builtin_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/builtin"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/strategiestest"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
+)
+
+// compact runs one strategy behind the guard on a fresh transcript of the log.
+func compact(tb testing.TB, l *strategiestest.Log, s plan.Strategy) pipeline.Result {
+	tb.Helper()
+	r, err := pipeline.Pipeline{Steps: []plan.Strategy{s}}.Run(tb.Context(), l.Transcript(), l.Load)
+	if err != nil {
+		tb.Fatalf("%s: %v", s.Name(), err)
+	}
+	return r
+}
+
+func strategy(tb testing.TB, l *strategiestest.Log, name string) plan.Strategy {
+	tb.Helper()
+	s, err := l.Default(strategiestest.Registry(), name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// BenchmarkStrategies measures each strategy behind the guard, on messages of 200
+// characters with stored counts; those that read content also report MB/s of it.
+func BenchmarkStrategies(b *testing.B) {
+	for _, name := range builtin.Registry().Names() {
+		for _, n := range strategiestest.Sizes {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				l := strategiestest.Agent(n)
+				s := strategy(b, l, name)
+				compact(b, l, s)
+				b.SetBytes(l.Loaded())
+				b.ReportAllocs()
+				for b.Loop() {
+					compact(b, l, s)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkStrategiesGrowth reports how the time of each strategy grows from 1,000 to
+// 100,000 messages, and the same of copying and grouping them, which is linear: where
+// that grows faster, the machine's caches are full.
+func BenchmarkStrategiesGrowth(b *testing.B) {
+	logs := map[int]*strategiestest.Log{}
+	for _, n := range strategiestest.Sizes {
+		logs[n] = strategiestest.Agent(n)
+	}
+	small, large := slices.Min(strategiestest.Sizes), slices.Max(strategiestest.Sizes)
+	// The collector would run in each large measurement and in few of the small ones.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	b.Run("copying and grouping", func(b *testing.B) {
+		growth.Report(b, small, large/small, func(n int) func() {
+			return func() {
+				t := logs[n].Transcript()
+				t.Entries = slices.Clone(t.Entries)
+				t.Groups()
+			}
+		})
+	})
+	for _, name := range builtin.Registry().Names() {
+		b.Run(name, func(b *testing.B) {
+			growth.Report(b, small, large/small, func(n int) func() {
+				s := strategy(b, logs[n], name)
+				return func() { compact(b, logs[n], s) }
+			})
+		})
+	}
+}
+
+// Every session of the data through every strategy with its default parameters:
+// the view is valid, and the words of the last user message and of the system
+// prompts are in it.
+func TestStrategiesOnRealSessions(t *testing.T) {
+	t.Parallel()
+	logs := realSessions(t)
+	for _, name := range builtin.Registry().Names() {
+		var took time.Duration
+		changed := 0
+		for i, l := range logs {
+			s := strategy(t, l, name)
+			start := time.Now()
+			r := compact(t, l, s)
+			took += time.Since(start)
+			if faults := chat.Check(r.View); len(faults) > 0 {
+				t.Errorf("%s, session %d: %v", name, i, faults)
+			}
+			if lost := l.Lost(r.View); lost != "" {
+				t.Errorf("%s, session %d: %s", name, i, lost)
+			}
+			if !r.Plan.Empty() {
+				changed++
+			}
+		}
+		t.Logf("%-24s %3d of %d sessions changed, %v", name, changed, len(logs), took.Round(time.Millisecond))
+	}
+}
+
+func realSessions(t *testing.T) []*strategiestest.Log {
+	t.Helper()
+	dir := os.Getenv("DATA_DIR")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "shared", "data")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Skipf("no sessions in %q: set DATA_DIR", dir)
+	}
+	var out []*strategiestest.Log
+	for _, file := range files {
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for reader := chat.NewReader(f); ; {
+			s, err := reader.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			out = append(out, strategiestest.Of(s.Messages))
+		}
+		_ = f.Close()
+	}
+	return out
+}

@@ -1,0 +1,315 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/stub"
+)
+
+// pruneToolResults shortens tool calls and results without a model: repeated outputs except
+// the last, and outputs and long arguments of all but the newest messages. Every message
+// keeps its place.
+type pruneToolResults struct {
+	protect int64
+	budget  int64
+}
+
+func newPruneToolResults(a *plan.Args) (plan.Strategy, error) {
+	return &pruneToolResults{
+		protect: a.Int(plan.Int{
+			Name: "protect_last_n", Doc: "newest messages of the view that are not rewritten, unless an output is there again",
+			Default: 20,
+		}),
+		budget: a.Int(plan.Int{
+			Name: "protect_tail_tokens",
+			Doc: "a token budget for what is not rewritten, as the reference takes it: " +
+				"any budget only means that the oldest message is never protected; 0 for none",
+		}),
+	}, nil
+}
+
+// Name implements Strategy.
+func (*pruneToolResults) Name() string { return "prune_tool_results" }
+
+// Reads implements Reader.
+func (*pruneToolResults) Reads(t *plan.Transcript) []chat.Seq {
+	var out []chat.Seq
+	for i := range t.Entries {
+		if e := &t.Entries[i]; e.Included && isToolTraffic(e.Meta) {
+			out = append(out, e.Seq)
+		}
+	}
+	return out
+}
+
+func isToolTraffic(m chat.Meta) bool { return m.Role == chat.RoleTool || m.Calls > 0 }
+
+// Plan implements Strategy.
+func (s *pruneToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
+	verbatim := make([]bool, len(t.Entries))
+	for i, g := range t.Groups() {
+		if t.GroupPinned(i) {
+			for k := g.Start; k < g.End; k++ {
+				verbatim[k] = true
+			}
+		}
+	}
+	at := make([]int, 0, len(t.Entries))
+	view := make([]*chat.Message, 0, len(t.Entries))
+	for k := range t.Entries {
+		if !t.Entries[k].Included {
+			continue
+		}
+		var m *chat.Message
+		if isToolTraffic(t.Entries[k].Meta) {
+			var err error
+			if m, err = t.Read(k); err != nil {
+				return chat.Plan{}, err
+			}
+		}
+		verbatim[len(at)] = verbatim[k] // never behind k
+		at, view = append(at, k), append(view, m)
+	}
+	var plan chat.Plan
+	for _, p := range pruneView(view, verbatim, pruneBoundary(len(view), int(s.protect), s.budget > 0)) {
+		e := &t.Entries[at[p.at]]
+		plan.Additions = append(plan.Additions, chat.Addition{
+			Kind: chat.KindReplacement, Reason: p.reason, Covers: chat.Ranges{{Lo: e.Seq, Hi: e.Seq + 1}},
+			Position: e.Position, Message: p.message,
+		})
+	}
+	return plan, nil
+}
+
+// Reasons of what is pruned.
+const (
+	reasonDuplicate = "duplicate_tool_result"
+	reasonStubbed   = "old_tool_result"
+	reasonShrunk    = "long_tool_arguments"
+)
+
+// duplicateOutput stands in place of an output that occurs again; what begins like it is
+// none to shorten.
+const (
+	duplicateStart  = "[Duplicate tool output"
+	duplicateOutput = duplicateStart + " — same content as a more recent call]"
+)
+
+// Lengths in characters: outputs from dedupeFrom on are compared and those above
+// stubAbove become stubs; strings of more than shrinkTo are cut in arguments of
+// more than shrinkAbove.
+const (
+	dedupeFrom  = 200
+	stubAbove   = 200
+	shrinkAbove = 500
+	shrinkTo    = 200
+)
+
+// pruneBoundary returns how many of the n messages of a view may be rewritten if the newest
+// protect may not. With a budget the oldest always may.
+func pruneBoundary(n, protect int, budget bool) int {
+	if budget {
+		protect = min(protect, n-1)
+	}
+	return max(0, n-protect)
+}
+
+// pruned is what a message of a view is rewritten to.
+type pruned struct {
+	at      int // in the view
+	message chat.Message
+	reason  string
+}
+
+// pruneView rewrites the tool traffic of a view, in its order: outputs that occur again
+// wherever they are, the rest before the boundary. What is verbatim is not touched.
+// Messages that are neither a tool's nor make calls are not read and may be nil.
+// Doing it again to the outcome changes nothing.
+func pruneView(view []*chat.Message, verbatim []bool, boundary int) []pruned {
+	calls := pruneCalls(view)
+	again := pruneRepeats(view, verbatim, calls)
+	var out []pruned
+	for i, m := range view {
+		if m == nil || verbatim[i] {
+			continue
+		}
+		switch {
+		case again[i]:
+			out = append(out, pruned{i, prunedText(m, duplicateOutput), reasonDuplicate})
+		case i >= boundary:
+		case m.Role == chat.RoleTool:
+			if line, ok := stubFor(m, calls); ok {
+				out = append(out, pruned{i, prunedText(m, line), reasonStubbed})
+			}
+		case len(m.ToolCalls) > 0:
+			if short, ok := prunedArguments(m); ok {
+				out = append(out, pruned{i, short, reasonShrunk})
+			}
+		}
+	}
+	return out
+}
+
+// pruneCalls returns the calls of a view by id; the last one counts if ids repeat.
+func pruneCalls(view []*chat.Message) map[string]*chat.ToolCall {
+	calls := map[string]*chat.ToolCall{}
+	for _, m := range view {
+		if m != nil && m.Role == chat.RoleAssistant {
+			for i := range m.ToolCalls {
+				calls[m.ToolCalls[i].ID] = &m.ToolCalls[i]
+			}
+		}
+	}
+	return calls
+}
+
+// pruneRepeats marks the outputs that occur again further on, whichever tool gave them.
+func pruneRepeats(view []*chat.Message, verbatim []bool, calls map[string]*chat.ToolCall) []bool {
+	again := make([]bool, len(view))
+	seen := map[string]bool{}
+	for i := len(view) - 1; i >= 0; i-- {
+		text, ok := plainResult(view[i])
+		if !ok || !str.Longer(text, dedupeFrom-1) {
+			continue
+		}
+		if seen[text] && !verbatim[i] && !isStubbed(view[i], calls) {
+			again[i] = true
+		}
+		seen[text] = true
+	}
+	return again
+}
+
+// plainResult returns the text of a tool result if it is plain text.
+func plainResult(m *chat.Message) (string, bool) {
+	if m == nil || m.Role != chat.RoleTool || m.Content.Parts != nil {
+		return "", false
+	}
+	return m.Content.Text, true
+}
+
+// stubFor returns the line that replaces a result, if the result is long enough.
+func stubFor(m *chat.Message, calls map[string]*chat.ToolCall) (string, bool) {
+	text, ok := plainResult(m)
+	if !ok || !str.Longer(text, stubAbove) || strings.HasPrefix(text, duplicateStart) || isStubbed(m, calls) {
+		return "", false
+	}
+	return stubLine(m, calls), true
+}
+
+func stubLine(m *chat.Message, calls map[string]*chat.ToolCall) string {
+	tool, arguments := calledTool(m, calls)
+	return stub.Line(tool, arguments, m.Content.Text)
+}
+
+func calledTool(m *chat.Message, calls map[string]*chat.ToolCall) (tool, arguments string) {
+	c := calls[m.ToolCallID]
+	switch {
+	case c == nil:
+		return "unknown", ""
+	case c.Name == "":
+		return "unknown", c.Arguments
+	}
+	return c.Name, c.Arguments
+}
+
+// isStubbed reports whether a result is a stub already, which may be long itself: it
+// reads like its own stub but for the numbers, and for the arguments that were cut
+// since.
+func isStubbed(m *chat.Message, calls map[string]*chat.ToolCall) bool {
+	tool, _ := calledTool(m, calls)
+	rest := m.Content.Text
+	if !strings.HasPrefix(rest, "["+tool+"]") {
+		return false
+	}
+	rest = withoutNumbers(rest)
+	pieces := strings.Split(withoutNumbers(stubLine(m, calls)), stub.Truncated)
+	if !strings.HasPrefix(rest, pieces[0]) {
+		return false
+	}
+	for _, p := range pieces {
+		i := strings.Index(rest, p)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(p):]
+	}
+	return rest == ""
+}
+
+func withoutNumbers(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r == ',' || r == '?' {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func prunedText(m *chat.Message, text string) chat.Message {
+	out := *m
+	out.Content = chat.TextContent(text)
+	return out
+}
+
+// prunedArguments returns a message with shortened call arguments, if any are too long.
+func prunedArguments(m *chat.Message) (chat.Message, bool) {
+	var calls []chat.ToolCall
+	for i, c := range m.ToolCalls {
+		short, cut := stub.Arguments(c.Arguments, shrinkAbove, shrinkTo)
+		if !cut {
+			continue
+		}
+		if calls == nil {
+			calls = append(calls, m.ToolCalls...)
+		}
+		calls[i] = replaceArguments(c, short)
+	}
+	if calls == nil {
+		return chat.Message{}, false
+	}
+	out := *m
+	out.ToolCalls = calls
+	return out, true
+}
+
+// replaceArguments returns a call with other arguments, what else came with it included.
+func replaceArguments(c chat.ToolCall, arguments string) chat.ToolCall {
+	c.Arguments = arguments
+	raw := c.Raw
+	c.Raw = nil
+	body, input := "function", "arguments"
+	var call, inner map[string]json.RawMessage
+	if json.Unmarshal(raw, &call) != nil {
+		return c
+	}
+	if call[body] == nil {
+		body, input = "custom", "input"
+	}
+	if json.Unmarshal(call[body], &inner) != nil || inner[input] == nil {
+		return c
+	}
+	value := json.RawMessage(arguments) // some servers send the object itself
+	if inner[input][0] == '"' {
+		value = unescapedJSON(arguments)
+	}
+	inner[input] = value
+	call[body] = unescapedJSON(inner)
+	c.Raw = unescapedJSON(call)
+	return c
+}
+
+// unescapedJSON is v as JSON in which nothing is escaped that need not be.
+func unescapedJSON(v any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // strings and what came as JSON can always be encoded
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

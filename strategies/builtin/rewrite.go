@@ -1,0 +1,65 @@
+package builtin
+
+import (
+	"slices"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
+)
+
+// standIn returns a replacement of one message.
+func standIn(e *plan.Entry, m chat.Message, reason string) chat.Addition {
+	return chat.Addition{Kind: chat.KindReplacement, Reason: reason, Covers: chat.RangesOf(e.Seq), Message: m}
+}
+
+// rewritable returns a function that reports whether the text of entry i may change: it is
+// in the view and neither pinned, nor the call of a pinned result, nor the last user
+// message, nor moved by the application.
+func rewritable(t *plan.Transcript) func(i int) bool {
+	last := lastUser(t)
+	called := map[int]bool{}
+	for i, g := range t.Groups() {
+		if g.Kind != chat.GroupToolCall || !t.GroupPinned(i) {
+			continue
+		}
+		for k := g.Start; k < g.End; k++ {
+			called[k] = plan.MakesCalls(&t.Entries[k])
+		}
+	}
+	return func(i int) bool {
+		e := &t.Entries[i]
+		return e.Included && !e.Pinned && !called[i] && !e.Has(chat.Moved) && (e.Position != last || e.Role != chat.RoleUser)
+	}
+}
+
+// lastUser returns the position of the last user message, which every view contains, or 0.
+func lastUser(t *plan.Transcript) chat.Seq {
+	for i := range slices.Backward(t.Entries) {
+		if e := &t.Entries[i]; e.Role == chat.RoleUser && plan.IsSource(e.Kind) {
+			return e.Position
+		}
+	}
+	return 0
+}
+
+// userTurn reports whether an entry starts a turn, that is, an included user message other
+// than a summary.
+func userTurn(e *plan.Entry) bool {
+	return e.Included && e.Role == chat.RoleUser && e.Kind != chat.KindSummary
+}
+
+// turnStart returns the index of the user message that starts the newest n turns, 0 if
+// there are fewer, and the number of entries for n = 0.
+func turnStart(t *plan.Transcript, n int64) int {
+	if n == 0 {
+		return len(t.Entries)
+	}
+	for i := range slices.Backward(t.Entries) {
+		if userTurn(&t.Entries[i]) {
+			if n--; n == 0 {
+				return i
+			}
+		}
+	}
+	return 0
+}

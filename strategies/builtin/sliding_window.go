@@ -1,0 +1,57 @@
+package builtin
+
+import (
+	"context"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
+)
+
+// slidingWindow keeps the newest groups.
+type slidingWindow struct {
+	keep           int64
+	preserveSystem bool
+}
+
+func newSlidingWindow(a *plan.Args) (plan.Strategy, error) {
+	if p, ok := a.Policy(); ok {
+		a.Fill("preserve_system", p.PreserveSystem)
+	}
+	return &slidingWindow{
+		keep: a.Int(plan.Int{
+			Name: "keep_last_groups", Required: true, Min: 1,
+			Doc: "how many of the newest groups stay; system messages and pinned groups do not count",
+		}),
+		preserveSystem: a.Bool("preserve_system", true, "never drop system messages"),
+	}, nil
+}
+
+// Name implements Strategy.
+func (*slidingWindow) Name() string { return "sliding_window" }
+
+// Plan implements Strategy.
+func (s *slidingWindow) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
+	groups := t.Groups()
+	from, kept := len(groups), int64(0)
+	for from > 0 && kept < s.keep {
+		from--
+		if groups[from].Kind != chat.GroupSystem && t.GroupIncluded(from) && !t.GroupPinned(from) {
+			kept++
+		}
+	}
+	var out plan.SeqSet
+	for i, g := range groups {
+		switch {
+		case g.Kind == chat.GroupSystem:
+			if s.preserveSystem {
+				continue
+			}
+		case i >= from:
+			continue
+		}
+		if t.GroupIncluded(i) && !t.GroupPinned(i) {
+			t.GroupSeqs(&out, i)
+		}
+	}
+	return out.Exclude("sliding_window"), nil
+}

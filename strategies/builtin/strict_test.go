@@ -1,0 +1,195 @@
+package builtin_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/strategiestest"
+	"github.com/sessionstore/compactor/strategies/summary"
+)
+
+// overheard is the writer of stored summaries, without a model; it remembers what it was
+// asked.
+type overheard struct {
+	*summary.Writer
+	tasks []plan.Task
+}
+
+// Write implements summarize.Writer.
+func (o *overheard) Write(ctx context.Context, t plan.Task) (string, error) {
+	o.tasks = append(o.tasks, t)
+	return o.Writer.Write(ctx, t)
+}
+
+// asked returns all that the writer was given.
+func (o *overheard) asked() string {
+	var b strings.Builder
+	for _, t := range o.tasks {
+		b.WriteString(t.Previous + "\n")
+		for _, m := range t.Messages {
+			b.WriteString(m.Content.String() + "\n")
+			for _, c := range m.ToolCalls {
+				b.WriteString(c.Arguments + "\n")
+			}
+		}
+	}
+	return b.String()
+}
+
+// overhearing returns all strategies that have summaries written, each with a writer.
+func overhearing(t *testing.T) map[string]func() (plan.Strategy, *overheard) {
+	t.Helper()
+	out := map[string]func() (plan.Strategy, *overheard){}
+	for _, info := range strategiestest.Registry().Describe() {
+		if !info.Summarizer {
+			continue
+		}
+		params := plan.Params{}
+		switch info.Name {
+		case "handoff":
+			params["tail_token_budget"], params["protect_last_n"] = 50, 3
+		case "summarize":
+			params["threshold"] = 4
+		}
+		out[info.Name] = func() (plan.Strategy, *overheard) {
+			w := &overheard{Writer: summary.New(summary.Options{Settings: policy.DefaultSummary(), Window: 128_000})}
+			r := builtin.Registry()
+			r.Summarizer = w
+			s, err := r.New(info.Name, params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s, w
+		}
+	}
+	if len(out) < 6 {
+		t.Fatalf("only %d strategies have summaries written", len(out))
+	}
+	return out
+}
+
+func tell(role chat.Role, s string) chat.Message {
+	return chat.Message{Role: role, Content: chat.TextContent(s)}
+}
+
+// workday is turns with calls, after instructions.
+func workday(turns int) []chat.Message {
+	ms := []chat.Message{tell(chat.RoleSystem, "Be brief. RULE11111X")}
+	for i := range turns {
+		id := fmt.Sprint("c", i)
+		ms = append(ms, tell(chat.RoleUser, fmt.Sprintf("Please see to TICKET%dX in src/part%d.go now.", 1000+i, i)),
+			chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{{ID: id, Type: "function", Name: "read", Arguments: fmt.Sprintf(`{"path":"src/part%d.go"}`, i)}}},
+			chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: chat.TextContent(strings.Repeat("func check() error { return nil }\n", 20) + fmt.Sprintf("the parcel is PARCEL%dZ", 7000+i))},
+			tell(chat.RoleAssistant, fmt.Sprintf("TICKET%dX is fixed.", 1000+i)))
+	}
+	return ms
+}
+
+// Instructions and pinned messages are what no strategy has summarized, and what they say
+// stays where it was. What is written is marked, whichever strategy wrote it.
+func TestPinsReachNoWriter(t *testing.T) {
+	t.Parallel()
+	for name, with := range overhearing(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ms := append(workday(3), tell(chat.RoleDeveloper, "From now on keep to RULE44444X."))
+			ms = append(ms, workday(12)[1:]...)
+			c := strategies.NewConversation(strategies.Options{})
+			pinned := []chat.Seq{}
+			for i, m := range ms {
+				if i == 5 || i == 7 || i == 12 { // a user message, a result, a reply
+					m.Content = chat.TextContent(m.Content.String() + " PINNED22222X")
+					pinned = append(pinned, chat.Seq(i+1))
+				}
+				c.Append(m)
+			}
+			if err := c.Pin(true, pinned...); err != nil {
+				t.Fatal(err)
+			}
+			s, w := with()
+			if _, err := c.Compact(t.Context(), pipeline.Pipeline{Steps: []plan.Strategy{s}}); err != nil {
+				t.Fatal(err)
+			}
+			if asked := w.asked(); !strings.Contains(asked, "TICKET1003X") || strings.Contains(asked, "PINNED22222X") || strings.Contains(asked, "RULE") {
+				t.Errorf("the writer was given\n%s", asked)
+			}
+			view, marked := "", 0
+			for _, m := range c.View() {
+				view += m.Content.String() + "\n"
+				if _, _, ok := frame.Unwrap(m.Content.String()); ok {
+					marked++
+				}
+			}
+			if strings.Count(view, "PINNED22222X") != len(pinned) || strings.Count(view, "RULE11111X") != 1 || strings.Count(view, "RULE44444X") != 1 || marked != 1 {
+				t.Errorf("%d summaries in\n%s", marked, view)
+			}
+		})
+	}
+}
+
+// What tools returned gives references, also where a strategy prunes what it keeps.
+func TestWritersReadWhatToolsReturned(t *testing.T) {
+	t.Parallel()
+	for name, with := range overhearing(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, w := with()
+			compact(t, strategiestest.Of(workday(12)), s)
+			if !strings.Contains(w.asked(), "PARCEL7003Z") {
+				t.Errorf("the writer was given\n%s", w.asked())
+			}
+		})
+	}
+}
+
+// Summaries in the history, of older versions and of other programs, are brought up to
+// date: the next summary stands in their place, and nothing in them becomes the user's.
+func TestSummariesOfOthersAreReplaced(t *testing.T) {
+	t.Parallel()
+	for _, head := range []string{"[CONTEXT SUMMARY]:", "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were compacted.\n", "[Conversation Summary]\n", "[Summary of the conversation so far]\n\n"} {
+		for name, with := range overhearing(t) {
+			if name == "preserve_user_messages" {
+				continue // it keeps what has the user's role
+			}
+			t.Run(head+name, func(t *testing.T) {
+				t.Parallel()
+				ms := workday(12)
+				ms = append([]chat.Message{ms[0], tell(chat.RoleUser, head+" They want OLDREF33333X mended first.")}, ms[1:]...)
+				c := strategies.NewConversation(strategies.Options{})
+				c.Append(ms...)
+				s, _ := with()
+				if _, err := c.Compact(t.Context(), pipeline.Pipeline{Steps: []plan.Strategy{s}}); err != nil {
+					t.Fatal(err)
+				}
+				summaries, said := 0, ""
+				for _, m := range c.View() {
+					text := m.Content.String()
+					if body, _, ok := frame.Unwrap(text); ok {
+						summaries++
+						said = body
+					}
+				}
+				if summaries != 1 || !strings.Contains(said, "OLDREF33333X") {
+					t.Errorf("%d summaries, one says\n%s", summaries, said)
+				}
+				for line := range strings.Lines(said) {
+					if strings.Contains(line, "OLDREF33333X") && (strings.HasPrefix(line, ">") || strings.Contains(line, "Asked:")) || strings.Contains(line, head) {
+						t.Errorf("the user is said to have said %q", line)
+					}
+				}
+				if strings.Contains(said, "[Verbatim User Messages]") && strings.Contains(said[strings.Index(said, "[Verbatim"):], "OLDREF33333X") {
+					t.Errorf("the user is quoted with\n%s", said)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package builtin
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
+	"github.com/sessionstore/compactor/strategies/plan"
+)
+
+// defaultSummaryPrompt is the instruction of summarization where none is configured.
+const defaultSummaryPrompt = `You are given the older part of a conversation between a user and an assistant, one numbered message per line. It is about to be taken out of the assistant's context; your summary is all that stays of it.
+
+Write down what the assistant needs to go on: what the user wants and has decided, facts, names, numbers and identifiers, what was done with which result, and what is still open. Leave out greetings, repetition and anything that was superseded. Add nothing that was not said, and do not answer or continue the conversation.
+
+Reply with the summary alone, as plain and compact text in the language of the conversation.`
+
+// summarization replaces the oldest messages with a summary once there are more than target
+// + threshold. Only the text of the conversation is summarized, not tool calls and results.
+type summarization struct {
+	target, threshold int64
+	// prompt is what is asked, custom what of it was configured.
+	prompt, custom string
+	summarizer     plan.Summarizer
+}
+
+func newSummarization(a *plan.Args) (plan.Strategy, error) {
+	s := &summarization{
+		target: a.Int(plan.Int{
+			Name: "target_count", Default: 4, Min: 1,
+			Doc: "how many of the newest messages stay; groups stay whole, system messages and pinned groups do not count",
+		}),
+		threshold: a.Int(plan.Int{
+			Name: "threshold", Default: 2, Min: 0,
+			Doc: "how many messages above target_count there may be before a summary is made",
+		}),
+		custom:     a.Text("prompt", "", "instruction for the summarizer; empty for the built-in one"),
+		summarizer: a.Summarizer(),
+	}
+	s.prompt = s.custom
+	if s.prompt == "" {
+		s.prompt = defaultSummaryPrompt
+	}
+	return s, nil
+}
+
+// Name implements Strategy.
+func (*summarization) Name() string { return "summarization" }
+
+// Reads implements Reader.
+func (s *summarization) Reads(t *plan.Transcript) []chat.Seq {
+	var out []chat.Seq
+	for _, i := range s.older(t) {
+		t.EachIncluded(i, func(e int) { out = append(out, t.Entries[e].Seq) })
+	}
+	return out
+}
+
+// Plan implements Strategy. The summary stands where the first summarized group
+// stood; messages of a group that were out already are not summarized. Without a
+// summary the plan is empty and the error wraps ErrNoSummary.
+func (s *summarization) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
+	older := s.older(t)
+	if len(older) == 0 {
+		return chat.Plan{}, nil
+	}
+	var covers plan.SeqSet
+	var entries []int
+	for _, i := range older {
+		t.EachIncluded(i, func(e int) {
+			covers.Add(t.Entries[e].Seq)
+			entries = append(entries, e)
+		})
+	}
+	text, err := s.ask(ctx, t, entries)
+	if err != nil {
+		return chat.Plan{}, err
+	}
+	return chat.Plan{Additions: []chat.Addition{{
+		Kind: chat.KindSummary, Reason: "summarized", Covers: covers.Ranges(),
+		Position: t.Entries[t.Groups()[older[0]].Start].Position,
+		Message:  chat.Message{Role: s.role(t, entries), Content: chat.TextContent(marked(s.summarizer, "", text))},
+	}}}, nil
+}
+
+// role is that of the summary of entries: the assistant's, unless the summary is framed
+// and taking turns wants the user's.
+func (s *summarization) role(t *plan.Transcript, entries []int) chat.Role {
+	if _, strict := s.summarizer.(plan.Strict); !strict {
+		return chat.RoleAssistant
+	}
+	var before, behind chat.Role
+	for i := range t.Entries {
+		_, covered := slices.BinarySearch(entries, i)
+		switch e := &t.Entries[i]; {
+		case !e.Included || covered:
+		case i < entries[0]:
+			before = e.Role
+		case behind == "":
+			behind = e.Role
+		}
+	}
+	if role, ok := frame.RoleBetween(before, behind); ok {
+		return role
+	}
+	return chat.RoleAssistant
+}
+
+// older returns the groups to summarize, oldest first.
+func (s *summarization) older(t *plan.Transcript) []int {
+	var out []int
+	var sizes []int64
+	count := int64(0)
+	_, strict := s.summarizer.(plan.Strict) // which does not retell a developer's instructions
+	for i, g := range t.Groups() {
+		stays := g.Kind == chat.GroupSystem || strict && instructs(&t.Entries[g.Start])
+		if n, _ := t.GroupTotals(i); n > 0 && !stays && !t.GroupPinned(i) {
+			out, sizes = append(out, i), append(sizes, int64(n))
+			count += int64(n)
+		}
+	}
+	if count-s.target <= s.threshold {
+		return nil
+	}
+	cut := len(out)
+	for retained := int64(0); cut > 0 && retained < s.target; {
+		cut--
+		retained += sizes[cut]
+	}
+	return out[:cut]
+}
+
+// ask has the entries summarized.
+func (s *summarization) ask(ctx context.Context, t *plan.Transcript, entries []int) (string, error) {
+	task := plan.Task{Followed: followed(t, entries[len(entries)-1]), Prompt: s.lines, Instruction: s.custom}
+	for _, e := range entries {
+		m, err := t.Read(e)
+		if err != nil {
+			return "", err
+		}
+		task.Messages = append(task.Messages, m)
+	}
+	return ask(ctx, s.summarizer, task)
+}
+
+// lines returns the prompt: a numbered line for each message.
+func (s *summarization) lines(previous string, messages []*chat.Message) (system, user string) {
+	var b strings.Builder
+	if previous != "" { // what did not fit into one prompt
+		writeAll(&b, "What came before, as you summarized it:\n", previous, "\n\n")
+	}
+	for n, m := range messages {
+		if n > 0 {
+			b.WriteByte('\n')
+		}
+		writeAll(&b, strconv.Itoa(n+1), ". [", string(m.Role), "] ", spoken(m))
+	}
+	return s.prompt, b.String()
+}
+
+// spoken returns what a message says, its texts with a space between them, or, where it
+// says nothing, what it is made of instead.
+func spoken(m *chat.Message) string {
+	var texts, kinds []string
+	if m.Reasoning != "" || m.ReasoningKey != "" {
+		kinds = append(kinds, "text_reasoning")
+	}
+	switch {
+	case m.Role == chat.RoleTool:
+		kinds = append(kinds, "function_result")
+	case m.Content.Parts != nil:
+		for _, p := range m.Content.Parts {
+			switch p.Type {
+			case "text", "input_text", "output_text", "refusal", "":
+				texts, kinds = append(texts, p.Text), append(kinds, "text")
+			default:
+				kinds = append(kinds, p.Type)
+			}
+		}
+	case !m.Content.Null:
+		texts, kinds = append(texts, m.Content.Text), append(kinds, "text")
+	}
+	if text := strings.Join(texts, " "); text != "" {
+		return text
+	}
+	for range m.ToolCalls {
+		kinds = append(kinds, "function_call")
+	}
+	return strings.Join(kinds, ", ")
+}
+
+// Summarizer implements the interface that the guard knows summaries by.
+func (s *summarization) Summarizer() plan.Summarizer { return s.summarizer }

@@ -1,0 +1,91 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+)
+
+// Reasons of the deterministic fallback.
+const (
+	reasonFallbackStrict = "token_budget_fallback_strict"
+)
+
+// tokenBudget runs strategies until the view is within a budget, then drops the oldest
+// groups if it still is not.
+type tokenBudget struct {
+	budget    chat.Tokens
+	steps     []plan.Strategy
+	earlyStop bool
+}
+
+func newTokenBudget(a *plan.Args) (plan.Strategy, error) {
+	if p, ok := a.Policy(); ok {
+		a.Fill("token_budget", int(p.Target))
+	}
+	return &tokenBudget{
+		budget: chat.Tokens(a.Int(plan.Int{
+			Name: "token_budget", Required: true, Min: plan.MinInt,
+			Doc: "how many tokens the view may have",
+		})),
+		steps:     a.Strategies("strategies", "what is tried in this order before the oldest groups go"),
+		earlyStop: a.Bool("early_stop", true, "skip what is left once the view is within the budget"),
+	}, nil
+}
+
+// Name implements Strategy.
+func (*tokenBudget) Name() string { return "token_budget" }
+
+// Reads implements Reader: what the strategies it is made of would read of this
+// transcript. A pipeline does better: it loads for each of them as its turn comes.
+func (s *tokenBudget) Reads(t *plan.Transcript) []chat.Seq {
+	if _, tokens := t.Included(); tokens <= s.budget {
+		return nil
+	}
+	var out []chat.Seq
+	for _, step := range s.steps {
+		if r, ok := step.(plan.Reader); ok {
+			out = append(out, r.Reads(t)...)
+		}
+	}
+	return out
+}
+
+// Plan implements Strategy.
+func (s *tokenBudget) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
+	return pipeline.PlanStages(ctx, t, s)
+}
+
+// Stage implements pipeline.Stager.
+func (s *tokenBudget) Stage(ctx context.Context, d *pipeline.Draft, load plan.Loader) error {
+	if d.Within(s.budget) {
+		return nil
+	}
+	for i, step := range s.steps {
+		if _, err := d.Run(ctx, step, load); err != nil {
+			return fmt.Errorf("strategies[%d]: %w", i, err)
+		}
+		if s.earlyStop && d.Within(s.budget) {
+			return nil
+		}
+	}
+	s.fallback(d)
+	return nil
+}
+
+// fallback drops the oldest groups until the view is within the budget, system messages
+// last.
+func (s *tokenBudget) fallback(d *pipeline.Draft) {
+	t := d.Transcript()
+	system := func(i int) bool { return t.Groups()[i].Kind == chat.GroupSystem }
+	var others, systems plan.SeqSet
+	_, size := t.Included()
+	size = t.DropOldest(&others, size, s.budget, func(i int) bool { return !system(i) })
+	t.DropOldest(&systems, size, s.budget, system)
+	plan := others.Exclude(pipeline.ReasonFallback)
+	plan.Exclude = append(plan.Exclude, systems.Exclude(reasonFallbackStrict).Exclude...)
+	d.Apply(plan, s.Name())
+}

@@ -1,0 +1,173 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/plan"
+)
+
+// toolResult collapses all but the newest tool call groups into one message each with their
+// results.
+type toolResult struct {
+	keep   int64
+	filter toolFilter
+}
+
+func newToolResult(a *plan.Args) (plan.Strategy, error) {
+	return &toolResult{keep: keepLastToolCallGroups(a, 1), filter: newToolFilter(a)}, nil
+}
+
+// Name implements Strategy.
+func (*toolResult) Name() string { return "tool_result" }
+
+// Reads implements Reader.
+func (s *toolResult) Reads(t *plan.Transcript) []chat.Seq {
+	out := s.filter.reads(t, s.keep)
+	groups := t.Groups()
+	for _, i := range olderToolCalls(t, s.keep) {
+		g := groups[i]
+		for e := g.Start; e < g.End; e++ {
+			out = append(out, t.Entries[e].Seq)
+		}
+	}
+	return out
+}
+
+// Plan implements Strategy.
+func (s *toolResult) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
+	const reason = "tool_result_compaction"
+	older, dropped, err := s.filter.apply(t, s.keep)
+	if err != nil || len(older)+len(dropped) == 0 {
+		return chat.Plan{}, err
+	}
+	groups := t.Groups()
+	planned := chat.Plan{Additions: make([]chat.Addition, 0, len(older))}
+	var out plan.SeqSet
+	for _, i := range dropped {
+		t.GroupSeqs(&out, i)
+	}
+	planned.Exclude = out.Exclude(reason).Exclude
+	for _, i := range older {
+		var covers plan.SeqSet
+		t.GroupSeqs(&covers, i)
+		text, err := resultText(t, groups[i])
+		if err != nil {
+			return chat.Plan{}, err
+		}
+		planned.Additions = append(planned.Additions, chat.Addition{
+			Kind: chat.KindSummary, Reason: reason, Covers: covers.Ranges(),
+			Position: t.Entries[groups[i].Start].Position,
+			Message:  chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)},
+		})
+	}
+	return planned, nil
+}
+
+// resultText returns the results of a group in one line, each after the name of its tool.
+func resultText(t *plan.Transcript, g chat.Group) (string, error) {
+	names := map[string]string{}
+	var results []toolAnswer
+	for e := g.Start; e < g.End; e++ {
+		m, err := t.Read(e)
+		if err != nil {
+			return "", err
+		}
+		results = collectAnswers(results, names, m)
+	}
+	if len(results) == 0 {
+		return "[Tool results: no results]", nil
+	}
+	var b strings.Builder
+	b.WriteString("[Tool results: ")
+	for i, r := range results {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		label := r.text
+		if name := names[r.call]; name != "" {
+			label = name + ": " + label
+		}
+		b.WriteString(str.Trim(label))
+	}
+	b.WriteString("]")
+	return b.String(), nil
+}
+
+// toolAnswer is the answer of a tool to a call.
+type toolAnswer struct{ call, text string }
+
+// collectAnswers adds the answers in a message to out, and the names of the tools it calls
+// to names. Calls and answers of hosted tools are parts of the assistant's message.
+func collectAnswers(out []toolAnswer, names map[string]string, m *chat.Message) []toolAnswer {
+	name := func(call, tool string) {
+		if call != "" && tool != "" {
+			names[call] = tool
+		}
+	}
+	for _, p := range m.Content.Parts {
+		switch p.Type {
+		case "mcp_server_tool_call", "mcp_tool_use":
+			h := readHosted(p)
+			name(h.CallID+h.ID, h.ToolName+h.Name)
+		case "mcp_server_tool_result", "mcp_tool_result":
+			h := readHosted(p)
+			out = append(out, toolAnswer{h.CallID + h.ToolUseID, h.text()})
+		}
+	}
+	for _, c := range m.ToolCalls {
+		name(c.ID, c.Name)
+	}
+	if m.Role == chat.RoleTool {
+		out = append(out, toolAnswer{m.ToolCallID, m.Content.String()})
+	}
+	return out
+}
+
+// hosted is a part that calls a hosted tool or holds its answer, with the keys of
+// Agent Framework (call_id, tool_name, output) or Anthropic (id, name,
+// tool_use_id, content).
+type hosted struct {
+	CallID    string          `json:"call_id"`
+	ToolName  string          `json:"tool_name"`
+	Output    json.RawMessage `json:"output"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+}
+
+func readHosted(p chat.Part) hosted {
+	var h hosted
+	_ = json.Unmarshal(p.Raw, &h) // what has another type than it should is not there
+	return h
+}
+
+// text returns the answer: a string, the texts of a list with line breaks between them,
+// or the JSON that it is.
+func (h hosted) text() string {
+	raw := h.Output
+	if raw == nil {
+		raw = h.Content
+	}
+	var s string
+	var parts []struct {
+		Type, Text string
+	}
+	switch {
+	case json.Unmarshal(raw, &s) == nil:
+		return s
+	case json.Unmarshal(raw, &parts) == nil:
+		texts := make([]string, 0, len(parts))
+		for _, p := range parts {
+			if p.Type == "text" {
+				texts = append(texts, p.Text)
+			}
+		}
+		return strings.Join(texts, "\n")
+	}
+	return string(raw)
+}

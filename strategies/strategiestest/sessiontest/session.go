@@ -1,0 +1,375 @@
+package sessiontest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+)
+
+// model is a session as a store keeps it: everything that was said, and what of it
+// is in the view.
+type Session struct {
+	Messages map[chat.Seq]*chat.Message
+	Metas    []chat.Meta // by seq
+	Included map[chat.Seq]bool
+	Pinned   map[chat.Seq]bool
+	pairer   chat.Pairer
+}
+
+func New() *Session {
+	return &Session{
+		Messages: map[chat.Seq]*chat.Message{}, Included: map[chat.Seq]bool{}, Pinned: map[chat.Seq]bool{},
+	}
+}
+
+func (s *Session) Add(ms ...chat.Message) {
+	for _, m := range ms {
+		q := chat.Seq(len(s.Metas) + 1)
+		meta := s.pairer.Describe(&m, q)
+		meta.Tokens = Quarter{}.Message(&m)
+		s.Put(meta, m)
+	}
+}
+
+func (s *Session) Put(meta chat.Meta, m chat.Message) {
+	s.Metas = append(s.Metas, meta)
+	s.Messages[meta.Seq] = &m
+	s.Included[meta.Seq] = true
+}
+
+func (s *Session) Transcript(whole bool) *plan.Transcript {
+	t := &plan.Transcript{Counter: Quarter{}}
+	for _, m := range s.Metas {
+		if whole || s.Included[m.Seq] {
+			t.Entries = append(t.Entries, plan.Entry{Meta: m, Included: s.Included[m.Seq], Pinned: s.Pinned[m.Seq]})
+		}
+	}
+	slices.SortFunc(t.Entries, func(a, b plan.Entry) int { return chat.Compare(a.Meta, b.Meta) })
+	return t
+}
+
+func (s *Session) Load(_ context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
+	out := map[chat.Seq]*chat.Message{}
+	for _, q := range seqs {
+		out[q] = s.Messages[q]
+	}
+	return out, nil
+}
+
+// apply does what a store does with a plan, and is strict about it.
+func (s *Session) apply(t interface{ Fatalf(string, ...any) }, p chat.Plan) {
+	seen := map[chat.Seq]string{}
+	take := func(what string, r chat.Ranges) {
+		for _, q := range r.Seqs() {
+			if s.Messages[q] == nil {
+				t.Fatalf("%s names %d, which does not exist", what, q)
+			}
+			if seen[q] != "" {
+				t.Fatalf("%s names %d, which %s names too", what, q, seen[q])
+			}
+			seen[q] = what
+		}
+	}
+	for _, x := range p.Exclude {
+		take(x.Reason, x.Seqs)
+		if x.Reason == "" || len(x.Seqs) == 0 {
+			t.Fatalf("exclusion without reason or messages: %+v", x)
+		}
+		for _, q := range x.Seqs.Seqs() {
+			if !s.Included[q] {
+				t.Fatalf("%s excludes %d, which is not in the view", x.Reason, q)
+			}
+			s.Included[q] = false
+		}
+	}
+	take("include", p.Include)
+	for _, q := range p.Include.Seqs() {
+		if s.Included[q] {
+			t.Fatalf("plan includes %d, which is in the view", q)
+		}
+		s.Included[q] = true
+	}
+	for _, a := range p.Additions {
+		take("addition", a.Covers)
+		if len(a.Covers) == 0 || a.Reason == "" {
+			t.Fatalf("addition that covers nothing or has no reason: %+v", a)
+		}
+		for _, q := range a.Covers.Seqs() {
+			s.Included[q] = false
+		}
+	}
+	for _, a := range p.Additions {
+		s.Put(chat.Meta{
+			Seq: chat.Seq(len(s.Metas) + 1), Position: a.Position, Kind: a.Kind, Role: a.Message.Role,
+			Flags: a.Flags, Calls: len(a.Message.ToolCalls), Tokens: a.Tokens,
+		}, a.Message)
+	}
+}
+
+func (s *Session) View() []chat.Meta {
+	t := s.Transcript(false)
+	out := make([]chat.Meta, len(t.Entries))
+	for i := range t.Entries {
+		out[i] = t.Entries[i].Meta
+	}
+	return out
+}
+
+// strict says what a strict provider would refuse in the view, going by contents.
+func (s *Session) strict() error {
+	view := s.View()
+	user := -1
+	for i, m := range view {
+		if m.Role == chat.RoleUser {
+			user = i
+		}
+	}
+	for i := 0; i < len(view); i++ {
+		m := s.Messages[view[i].Seq]
+		if m.Role == chat.RoleTool {
+			return fmt.Errorf("result at %d without a call", view[i].Seq)
+		}
+		if m.Role != chat.RoleAssistant || len(m.ToolCalls) == 0 {
+			continue
+		}
+		call, left := i, m.CallIDs()
+		for i+1 < len(view) && view[i+1].ReasoningOnly() {
+			i++
+		}
+		for i+1 < len(view) && view[i+1].Role == chat.RoleTool {
+			i++
+			k := slices.Index(left, s.Messages[view[i].Seq].ToolCallID)
+			if k < 0 {
+				return fmt.Errorf("result at %d answers no call of %d", view[i].Seq, view[call].Seq)
+			}
+			left = slices.Delete(left, k, k+1)
+		}
+		if len(left) > 0 && call < user {
+			return fmt.Errorf("calls %v at %d have no result", left, view[call].Seq)
+		}
+	}
+	return nil
+}
+
+// kept says what the view has lost that it must not lose.
+func (s *Session) kept(system bool) error {
+	var sources []chat.Meta
+	last := chat.Seq(0)
+	for _, m := range s.Metas {
+		if plan.IsSource(m.Kind) {
+			sources = append(sources, m)
+			if m.Role == chat.RoleUser {
+				last = m.Seq
+			}
+		}
+	}
+	// A user message that the application put behind a call has passed it by.
+	passed := last
+	for _, m := range s.Metas {
+		if m.Role == chat.RoleUser && (s.Included[m.Seq] || m.Has(chat.Moved)) {
+			passed = max(passed, m.Position-1)
+		}
+	}
+	held := func(m chat.Meta) bool {
+		return slices.ContainsFunc(s.Metas, func(x chat.Meta) bool {
+			return s.Included[x.Seq] && x.Kind != chat.KindSummary && x.Position == m.Position
+		})
+	}
+	for _, g := range chat.Groups(sources) {
+		var call *chat.Meta
+		answers, all, some := 0, true, false
+		for i := g.Start; i < g.End; i++ {
+			if sources[i].Calls > 0 && sources[i].Role == chat.RoleAssistant {
+				call = &sources[i]
+			}
+		}
+		for i := g.Start; i < g.End; i++ {
+			m := sources[i]
+			if m.Role == chat.RoleTool && (call == nil || !m.Has(chat.Paired)) {
+				continue
+			}
+			if m.Role == chat.RoleTool {
+				answers++
+			}
+			// With a faulty result before it gone, a view no longer tells that
+			// reasoning does not belong to the call before that.
+			if m.ReasoningOnly() && i > 0 && sources[i-1].Role == chat.RoleTool && !sources[i-1].Has(chat.Paired) {
+				continue
+			}
+			all, some = all && held(m), some || held(m)
+			lost := !s.Included[m.Seq]
+			switch {
+			case lost && m.Seq == last:
+				return fmt.Errorf("last user message %d is gone", m.Seq)
+			case lost && system && m.Role == chat.RoleSystem:
+				return fmt.Errorf("system message %d is gone", m.Seq)
+			}
+		}
+		open := call != nil && call.Calls > answers && call.Seq > passed
+		for i := g.Start; i < g.End; i++ {
+			m := sources[i]
+			faulty := m.Role == chat.RoleTool && (call == nil || !m.Has(chat.Paired)) ||
+				call != nil && m.Seq == call.Seq && call.Calls > answers && !open
+			if s.Pinned[m.Seq] && !s.Included[m.Seq] && !faulty {
+				return fmt.Errorf("pinned message %d is gone", m.Seq)
+			}
+		}
+		if dropped := call != nil && answers == 0 && !open; some && !all && !dropped {
+			return fmt.Errorf("group %d to %d is split", sources[g.Start].Seq, sources[g.End-1].Seq)
+		}
+		if open && !all {
+			return fmt.Errorf("open call %d is gone", call.Seq)
+		}
+	}
+	return nil
+}
+
+func Of(ms ...chat.Message) *Session {
+	s := New()
+	s.Add(ms...)
+	return s
+}
+
+// run plans with a pipeline and applies the plan.
+func (s *Session) Run(t interface{ Fatalf(string, ...any) }, p pipeline.Pipeline, whole bool) pipeline.Result {
+	tr := s.Transcript(whole)
+	before := slices.Clone(tr.Entries)
+	r, err := p.Run(context.Background(), tr, s.Load)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	if !slices.Equal(before, tr.Entries) {
+		t.Fatalf("the transcript was changed")
+	}
+	s.apply(t, r.Plan)
+	view := s.View()
+	if len(view) != len(r.View) {
+		t.Fatalf("view has %d messages, result says %d\n%v\n%v", len(view), len(r.View), view, r.View)
+	}
+	var tokens chat.Tokens
+	for i, m := range view {
+		tokens += m.Tokens
+		if want := r.View[i]; !plan.IsSource(m.Kind) && !whole {
+			want.Seq = m.Seq
+			r.View[i] = want
+		}
+		if m != r.View[i] {
+			t.Fatalf("entry %d of the view is %+v, result says %+v", i, m, r.View[i])
+		}
+	}
+	if tokens != r.After.IncludedTokens || len(view) != r.After.IncludedMessages {
+		t.Fatalf("view has %d tokens in %d messages, result says %+v", tokens, len(view), r.After)
+	}
+	return r
+}
+
+// invariants says what is wrong with the view after a run.
+func (s *Session) Invariants(system bool) error {
+	if faults := chat.Check(s.View()); len(faults) > 0 {
+		return fmt.Errorf("faults %v", faults)
+	}
+	if err := s.strict(); err != nil {
+		return err
+	}
+	return s.kept(system)
+}
+
+// seqs of the view; additions as negative positions.
+func (s *Session) Shape() []int {
+	var out []int
+	for _, m := range s.View() {
+		if plan.IsSource(m.Kind) {
+			out = append(out, int(m.Seq))
+		} else {
+			out = append(out, -int(m.Position))
+		}
+	}
+	return out
+}
+
+func SortedReasons(p chat.Plan) map[string]string {
+	out := map[string]string{}
+	for _, x := range p.Exclude {
+		out[x.Reason] = x.Seqs.String()
+	}
+	slices.SortFunc(p.Additions, func(a, b chat.Addition) int { return cmp.Compare(a.Position, b.Position) })
+	for _, a := range p.Additions {
+		out[a.Reason] += "+" + a.Covers.String()
+	}
+	return out
+}
+
+// lines returns the view for people: position, role and words of each message, a + before
+// what was written.
+func (s *Session) Lines() []string {
+	var out []string
+	for _, m := range s.View() {
+		msg := s.Messages[m.Seq]
+		text := msg.Content.Text
+		for _, p := range msg.Content.Parts {
+			text += "<" + p.Type + " " + p.Text + ">"
+		}
+		for _, c := range msg.ToolCalls {
+			text += fmt.Sprintf(" %s=%s%s", c.ID, c.Name, c.Arguments)
+		}
+		mark := ""
+		if !plan.IsSource(m.Kind) {
+			mark = "+"
+		}
+		out = append(out, fmt.Sprintf("%s%d %s: %s", mark, m.Position, m.Role, strings.TrimSpace(text)))
+	}
+	return out
+}
+
+// said returns a session's view, one message a line.
+func (s *Session) Said() []string {
+	var out []string
+	for _, m := range s.View() {
+		x := s.Messages[m.Seq]
+		line := string(x.Role) + ": " + x.Content.String()
+		for _, c := range x.ToolCalls {
+			line += " " + c.Name + "(" + c.Arguments + ")"
+		}
+		out = append(out, strings.ReplaceAll(strings.TrimSpace(line), "\n", "|"))
+	}
+	return out
+}
+
+// brieflyOf returns a message in a few words: its role, its text, the call it answers and
+// those it makes.
+func BrieflyOf(m *chat.Message) string {
+	s := string(m.Role)
+	if m.ToolCallID != "" {
+		s += "(" + m.ToolCallID + ")"
+	}
+	if t := m.Content.String(); t != "" {
+		s += " " + t
+	}
+	if ids := m.CallIDs(); len(ids) > 0 {
+		s += " calls " + strings.Join(ids, ",")
+	}
+	return s
+}
+
+// shown returns the view of a session.
+func (s *Session) Shown() []string {
+	var out []string
+	for _, m := range s.View() {
+		out = append(out, BrieflyOf(s.Messages[m.Seq]))
+	}
+	return out
+}
+
+func (s *Session) Describe(whole bool) string {
+	var b strings.Builder
+	for _, e := range s.Transcript(whole).Entries {
+		fmt.Fprintf(&b, "\n  %d@%d %s %s calls=%d flags=%b in=%v pin=%v", e.Seq, e.Position, e.Kind, e.Role, e.Calls, e.Flags, e.Included, e.Pinned)
+	}
+	return b.String()
+}
