@@ -2,115 +2,80 @@ package retention
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// maxDepth is how deep arguments may nest; deeper ones are read as plain text.
+// maxDepth limits the nesting of arguments; deeper ones are treated as plain text.
 const maxDepth = 900
 
-// unescape returns the arguments of a call with nothing escaped: the keys, each with a
-// colon behind it, and the values, one a line in their order. Values that are no
-// texts are written as Python writes them (None, True, 1.0). What is no JSON is
-// returned as it is.
+// unescape returns the keys and values of the JSON arguments of a call in their order,
+// one per line, without escapes; a colon follows each key. Other values than strings are
+// written as Python prints them (None, True, 1.0). Of a repeated key, the last value
+// takes the place of the first. Invalid JSON is returned unchanged.
 func unescape(arguments string) string {
 	if arguments == "" || !json.Valid([]byte(arguments)) {
 		return arguments
 	}
 	d := json.NewDecoder(strings.NewReader(arguments))
 	d.UseNumber()
-	v, ok := readValue(d, 0)
+	lines, ok := readLines(d, 0)
 	if !ok {
 		return arguments
 	}
-	lines := v.lines(nil)
 	return strings.Join(lines, "\n")
 }
 
-// value is a JSON value whose keys are in order.
-type value struct {
-	text string // a scalar, as it is written
-	keys []string
-	kids []value
-	leaf bool
-}
-
-func (v *value) lines(dst []string) []string {
-	if v.leaf {
-		return append(dst, v.text)
-	}
-	for i := range v.kids {
-		if v.keys != nil {
-			dst = append(dst, v.keys[i]+":")
-		}
-		dst = v.kids[i].lines(dst)
-	}
-	return dst
-}
-
-// readValue reads one value of JSON that is valid; ok is false where it is too deep.
-func readValue(d *json.Decoder, depth int) (v value, ok bool) {
+// readLines returns the lines of the next value of valid JSON. It returns false if the
+// value is nested too deep.
+func readLines(d *json.Decoder, depth int) ([]string, bool) {
 	t, err := d.Token()
 	if err != nil || depth > maxDepth {
-		return v, false
+		return nil, false
 	}
 	switch t := t.(type) {
 	case json.Delim:
-		if t == '{' {
-			return readObject(d, depth)
-		}
+		var parts [][]string
+		at := map[string]int{}
 		for d.More() {
-			kid, ok := readValue(d, depth+1)
-			if !ok {
-				return v, false
+			var part []string
+			i := len(parts)
+			if t == '{' {
+				token, _ := d.Token()
+				key, _ := token.(string)
+				part = []string{key + ":"}
+				if first, repeated := at[key]; repeated {
+					i = first
+				}
+				at[key] = i
 			}
-			v.kids = append(v.kids, kid)
+			lines, ok := readLines(d, depth+1)
+			if !ok {
+				return nil, false
+			}
+			if i == len(parts) {
+				parts = append(parts, nil)
+			}
+			parts[i] = append(part, lines...)
 		}
 		_, err = d.Token()
-		return v, err == nil
-	case string:
-		v.text = t
+		return slices.Concat(parts...), err == nil
 	case json.Number:
-		v.text = pythonNumber(t.String())
+		return []string{pythonNumber(t.String())}, true
 	case bool:
-		v.text = "False"
 		if t {
-			v.text = "True"
+			return []string{"True"}, true
 		}
+		return []string{"False"}, true
 	case nil:
-		v.text = "None"
+		return []string{"None"}, true
 	}
-	v.leaf = true
-	return v, true
+	text, ok := t.(string)
+	return []string{text}, ok
 }
 
-// readObject reads the members; of a key that is there twice, the last value has
-// the place of the first.
-func readObject(d *json.Decoder, depth int) (v value, ok bool) {
-	v.keys = []string{}
-	at := map[string]int{}
-	for d.More() {
-		t, err := d.Token()
-		key, isText := t.(string)
-		if err != nil || !isText {
-			return v, false
-		}
-		kid, ok := readValue(d, depth+1)
-		if !ok {
-			return v, false
-		}
-		if i, twice := at[key]; twice {
-			v.kids[i] = kid
-			continue
-		}
-		at[key] = len(v.keys)
-		v.keys, v.kids = append(v.keys, key), append(v.kids, kid)
-	}
-	_, err := d.Token()
-	return v, err == nil
-}
-
-// pythonNumber returns a number of JSON as Python prints it.
+// pythonNumber returns a JSON number as Python prints it.
 func pythonNumber(s string) string {
 	if !strings.ContainsAny(s, ".eE") {
 		if s == "-0" {

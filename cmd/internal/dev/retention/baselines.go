@@ -8,16 +8,15 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Baseline is a policy to compare others with. Keep returns what it keeps of the
-// messages before the cut within a budget of tokens; the messages given are not
-// changed.
+// Baseline describes a policy to compare others with. Keep returns the messages that it
+// keeps within a budget of tokens and does not change its argument.
 type Baseline struct {
 	Name, Doc string
 	Keep      func(pre []chat.Message, budget float64) []chat.Message
 }
 
-// Baselines returns all of them. They look at nothing but sizes and roles, and their
-// results are no views that a provider would accept.
+// Baselines returns all baselines. They consider sizes and roles only; a provider may
+// reject their results.
 func Baselines() []Baseline {
 	return []Baseline{
 		{"drop_oldest", "the newest messages that fit", dropOldest},
@@ -28,7 +27,7 @@ func Baselines() []Baseline {
 	}
 }
 
-// split takes the messages of the system apart.
+// split separates system messages from the rest.
 func split(ms []chat.Message) (systems, rest []chat.Message) {
 	for i := range ms {
 		if system(&ms[i]) {
@@ -40,7 +39,7 @@ func split(ms []chat.Message) (systems, rest []chat.Message) {
 	return systems, rest
 }
 
-// tail returns the index of the first of the newest messages that fit.
+// tail returns the index of the oldest message of the longest tail within the budget.
 func tail(ms []chat.Message, budget float64) int {
 	i := len(ms)
 	for sum := 0.0; i > 0; i-- {
@@ -53,7 +52,7 @@ func tail(ms []chat.Message, budget float64) int {
 	return i
 }
 
-// withoutOrphans leaves out the tool results whose call is not among the messages.
+// withoutOrphans returns the messages without tool results that have no preceding call.
 func withoutOrphans(ms []chat.Message) []chat.Message {
 	ids := map[string]bool{}
 	var out []chat.Message
@@ -89,7 +88,7 @@ func headTail(pre []chat.Message, budget float64) []chat.Message {
 	return append(systems, withoutOrphans(append(head, rest[tail(rest, budget-sum):]...))...)
 }
 
-// stubs returns the baseline that cuts tool results to so many characters.
+// stubs returns a baseline that cuts the oldest tool results to keep characters.
 func stubs(keep int) func(pre []chat.Message, budget float64) []chat.Message {
 	return func(pre []chat.Message, budget float64) []chat.Message {
 		out := append([]chat.Message(nil), pre...)

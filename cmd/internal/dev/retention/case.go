@@ -8,18 +8,19 @@ import (
 	"github.com/sessionstore/compactor/strategies/extract"
 )
 
-// How far labels reach, in characters, and how many of them count.
+// Limits of the search for labels. A label is a word at most that many characters before
+// an identifier; occurrences are examined from the last one back.
 const (
-	labelReach = 40 // before an identifier, ahead of the cut
-	labelCount = 2  // the last words of it
-	labelSeen  = 12 // occurrences that are looked at, from the last one back
-	keptReach  = 60 // the same in what was kept, where every word counts
+	labelReach = 40 // before the cut
+	labelCount = 2  // words per occurrence
+	labelSeen  = 12 // occurrences
+	keptReach  = 60 // in the kept messages, where all words count
 	keptSeen   = 40
 )
 
-// CutIndex returns where a session is cut at a share of its tokens: behind the message
-// with which the share is reached, and behind the tool results that follow it. It
-// is len(ms) where nothing is left behind the cut.
+// CutIndex returns the index of the first message after a cut at a share of the tokens:
+// the cut follows the message that reaches the share and the tool results after it. It
+// returns len(ms) if no message is left after the cut.
 func CutIndex(ms []chat.Message, share float64) int {
 	var total, sum float64
 	for i := range ms {
@@ -37,16 +38,16 @@ func CutIndex(ms []chat.Message, share float64) int {
 	return len(ms)
 }
 
-// Need is an identifier that has to be retained.
+// Need describes an identifier that has to be retained.
 type Need struct {
 	ID   string
 	Kind extract.Kind
-	// Strict: the assistant is the first behind the cut to say it.
+	// Strict reports whether the assistant is the first to use it after the cut.
 	Strict bool
 }
 
-// Needed returns the identifiers of pre, but not of its system messages, that the user
-// or the assistant uses in post, in the order of their first use.
+// Needed returns the identifiers of pre that the user or the assistant uses in post, in
+// the order of their first use, without those in system messages of pre.
 func Needed(pre, post []chat.Message) []Need {
 	known := map[string]extract.Kind{}
 	always := map[string]bool{}
@@ -87,8 +88,8 @@ func Needed(pre, post []chat.Message) []Need {
 	return out
 }
 
-// each calls do with every identifier of a text, once each; a value in several
-// classes has the first.
+// each calls do once for each identifier in text. An identifier that matches several
+// kinds is reported with the first.
 func each(text string, do func(id string, kind extract.Kind)) {
 	seen := map[string]bool{}
 	extract.All(text, func(kind extract.Kind, start, end int) {
@@ -99,39 +100,37 @@ func each(text string, do func(id string, kind extract.Kind)) {
 	})
 }
 
-// ids returns the identifiers of a text, once each, by class and within one in the
-// order of the text.
+// ids returns the distinct identifiers in text, ordered by kind, then by position.
 func ids(text string) []string {
 	var byKind [extract.Quoted + 1][]string
 	each(text, func(id string, kind extract.Kind) { byKind[kind] = append(byKind[kind], id) })
 	return slices.Concat(byKind[:]...)
 }
 
-// Case is a session that is cut in two, and what has to be retained of it. It is
-// immutable and safe for concurrent use.
+// Case holds a session cut in two and the identifiers to retain. It is immutable and
+// safe for concurrent use.
 type Case struct {
-	// Pre is what is before the cut, Post what is behind it. They are the caller's.
+	// Pre holds the messages before the cut, Post those after it. The caller owns them.
 	Pre, Post []chat.Message
-	// Tokens are those of Pre, without the system's.
+	// Tokens is the size of Pre without its system messages.
 	Tokens float64
-	// Needs are not empty.
+	// Needs is not empty.
 	Needs []Need
-	// Strict is how many of them are strict.
+	// Strict is the number of strict needs.
 	Strict int
 
-	matcher *matcher
-	labels  [][]string // of each need, none where nothing labelled it
+	labels [][]string // by need; empty if no label precedes it
 }
 
-// NewCase cuts a session at a share of its tokens. It is nil where nothing can be
-// measured: nothing is behind the cut, nothing but system messages before it, or
-// nothing of what was said before it is used behind it.
+// NewCase cuts a session at a share of its tokens. It returns nil if nothing can be
+// measured: no message follows the cut, only system messages precede it, or no
+// identifier from before the cut is used after it.
 func NewCase(ms []chat.Message, share float64) *Case {
 	i := CutIndex(ms, share)
 	return NewCaseOf(ms[:i], ms[i:])
 }
 
-// NewCaseOf is NewCase of a session that was cut elsewhere.
+// NewCaseOf returns the case of a session that the caller has cut, or nil as NewCase does.
 func NewCaseOf(pre, post []chat.Message) *Case {
 	c := &Case{Pre: pre, Post: post, Tokens: Total(pre)}
 	if len(post) == 0 || c.Tokens == 0 {
@@ -140,84 +139,54 @@ func NewCaseOf(pre, post []chat.Message) *Case {
 	if c.Needs = Needed(pre, post); len(c.Needs) == 0 {
 		return nil
 	}
-	words := make([]string, len(c.Needs))
+	c.labels = make([][]string, len(c.Needs))
+	o := newOccurrences(pre)
+	var buf []string
 	for k, n := range c.Needs {
-		words[k] = n.ID
 		if n.Strict {
 			c.Strict++
 		}
-	}
-	c.matcher, c.labels = newMatcher(words), make([][]string, len(c.Needs))
-	var buf []string
-	c.backwards(pre, func(k int32, nth int, text string, at int) bool {
-		buf = extract.AppendLabels(buf[:0], text, at, labelReach)
-		for _, w := range buf[max(0, len(buf)-labelCount):] {
-			if !slices.Contains(c.labels[k], w) {
-				c.labels[k] = append(c.labels[k], strings.Clone(w))
+		o.backwards(n.ID, func(nth int, text string, at int) bool {
+			buf = extract.AppendLabels(buf[:0], text, at, labelReach)
+			for _, w := range buf[max(0, len(buf)-labelCount):] {
+				if !slices.Contains(c.labels[k], w) {
+					c.labels[k] = append(c.labels[k], strings.Clone(w))
+				}
 			}
-		}
-		return nth+1 < labelSeen
-	})
+			return nth+1 < labelSeen
+		})
+	}
 	return c
 }
 
-// backwards calls do for the occurrences of needs in messages, from the last one
-// of each back, which do not overlap, until it returns false for that need. nth
-// counts the occurrences of a need; the occurrence starts at the octet at of text.
-func (c *Case) backwards(ms []chat.Message, do func(need int32, nth int, text string, at int) bool) {
-	type state struct {
-		nth  int32
-		done bool
-	}
-	states := make([]state, len(c.Needs))
-	low := make([]int, len(c.Needs)) // where the occurrence before started, in this text
-	stamp := make([]int32, len(c.Needs))
-	var found []match
-	for i := range slices.Backward(ms) {
-		text := Text(&ms[i])
-		found = c.matcher.find(found[:0], text)
-		for _, f := range slices.Backward(found) {
-			s := &states[f.word]
-			if s.done || stamp[f.word] == int32(i)+1 && f.end > low[f.word] {
-				continue
-			}
-			start := f.end - int(c.matcher.sizes[f.word])
-			stamp[f.word], low[f.word] = int32(i)+1, start
-			s.done = !do(f.word, int(s.nth), text, start)
-			s.nth++
-		}
-	}
-}
-
-// Score is what a policy kept of a case: tokens, and how many of the needs.
+// Score holds the tokens that a policy kept of a case and the number of needs among them.
 type Score struct {
 	Tokens               float64
 	Loose, Keyed, Strict int
 }
 
-// Score measures what was kept of Pre, system messages included.
+// Score measures the messages kept of Pre, system messages included.
 func (c *Case) Score(kept []chat.Message) Score {
 	s := Score{Tokens: Total(kept)}
-	loose, keyed := make([]bool, len(c.Needs)), make([]bool, len(c.Needs))
+	o := newOccurrences(kept)
 	var buf []string
-	c.backwards(kept, func(k int32, nth int, text string, at int) bool {
-		loose[k] = true
-		keyed[k] = len(c.labels[k]) == 0
-		if !keyed[k] {
-			buf = extract.AppendLabels(buf[:0], text, at, keptReach)
-			keyed[k] = slices.ContainsFunc(buf, func(w string) bool { return slices.Contains(c.labels[k], w) })
+	for k, n := range c.Needs {
+		loose, keyed := false, false
+		o.backwards(n.ID, func(nth int, text string, at int) bool {
+			loose, keyed = true, len(c.labels[k]) == 0
+			if !keyed {
+				buf = extract.AppendLabels(buf[:0], text, at, keptReach)
+				keyed = slices.ContainsFunc(buf, func(w string) bool { return slices.Contains(c.labels[k], w) })
+			}
+			return !keyed && nth+1 < keptSeen
+		})
+		if loose {
+			s.Loose++
 		}
-		return !keyed[k] && nth+1 < keptSeen
-	})
-	for k := range c.Needs {
-		if !loose[k] {
-			continue
-		}
-		s.Loose++
-		if keyed[k] {
+		if keyed {
 			s.Keyed++
 		}
-		if c.Needs[k].Strict {
+		if loose && n.Strict {
 			s.Strict++
 		}
 	}

@@ -126,8 +126,8 @@ func TestScoringOfIdentifiersRepeatedOften(t *testing.T) {
 	}
 }
 
-// BenchmarkScoreGrowth scores such a session, which searches for the occurrences of an
-// identifier once.
+// BenchmarkScoreGrowth scores such a session: the occurrences of an identifier are
+// searched for once.
 func BenchmarkScoreGrowth(b *testing.B) {
 	growth.Report(b, 1000, 32, func(n int) func() {
 		ms := repeated(n)

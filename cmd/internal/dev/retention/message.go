@@ -6,8 +6,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Text returns what a message says: its content, and a line for each tool call with its
-// name and what its arguments come to (see unescape). Reasoning is not said.
+// Text returns the content of a message and a line for each tool call with its name and
+// unescaped arguments (see unescape). Reasoning is left out.
 func Text(m *chat.Message) string {
 	s := m.Content.String()
 	if len(m.ToolCalls) == 0 {
@@ -23,9 +23,8 @@ func Text(m *chat.Message) string {
 	return string(b)
 }
 
-// Tokens returns a quarter of the characters of a message: of its content, and of the
-// names and the arguments of its calls as they were sent. It is exact: quarters of
-// integers are, up to 2^51.
+// Tokens returns a quarter of the number of characters in the content and in the names
+// and raw arguments of the tool calls. The result is exact up to 2^51 tokens.
 func Tokens(m *chat.Message) float64 {
 	n := utf8.RuneCountInString(m.Content.String())
 	for _, c := range m.ToolCalls {
@@ -34,7 +33,7 @@ func Tokens(m *chat.Message) float64 {
 	return float64(n) / 4
 }
 
-// Total returns the tokens of all messages but those of the system.
+// Total returns the tokens of all messages except system messages.
 func Total(ms []chat.Message) float64 {
 	var sum float64
 	for i := range ms {
@@ -45,13 +44,13 @@ func Total(ms []chat.Message) float64 {
 	return sum
 }
 
-// system reports a message that every policy keeps and nobody counts.
+// system reports whether every policy keeps the message and the measure ignores it.
 func system(m *chat.Message) bool {
 	return m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper
 }
 
-// Counter counts as the measure does, for strategies that work towards a number of
-// tokens: a quarter of the characters, rounded up.
+// Counter counts tokens as the measure does, rounded up to integers, for strategies with
+// a token target.
 type Counter struct{}
 
 // Name implements tokens.Counter.

@@ -4,21 +4,21 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Recorded is a summary that stands in a session, because the agent that recorded it
-// compacted itself, and what it retained.
+// Recorded holds the score of a summary found in a session whose agent compacted its own
+// history.
 type Recorded struct {
 	Case  *Case
 	Score Score
-	// Share is what its tokens are of those it stands for.
+	// Share is the ratio of its tokens to those it replaced.
 	Share float64
 }
 
-// around is how many messages have to stand before and behind a summary.
+// around is the least number of messages before and after a measured summary.
 const around = 3
 
-// RecordedSummaries measures the summaries of a session: each is taken for what was
-// kept of the messages since the one before it, that one included, against those up
-// to the next one. Messages that carry "is_compact_summary": true are summaries.
+// RecordedSummaries scores the summaries of a session: the messages that carry
+// "is_compact_summary": true. Each is scored as the result of compacting the messages
+// from the previous summary on, against the messages up to the next one.
 func RecordedSummaries(ms []chat.Message) []Recorded {
 	var at []int
 	for i := range ms {
