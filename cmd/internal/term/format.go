@@ -9,7 +9,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// integer is any signed integer type, named ones included.
+// integer permits all signed integer types.
 type integer interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64
 }
@@ -19,17 +19,17 @@ func Count[N integer](n N) string {
 	return chat.Thousands(int64(n))
 }
 
-// Tokens is n to three digits: "950", "12.3k", "1.2M".
+// Tokens returns n to three digits: "950", "12.3k", "1.2M".
 func Tokens[N integer](n N) string {
 	return scaled(float64(n), "", "k", "M", "G")
 }
 
-// Bytes is n in decimal units: "512 B", "1.2 MB".
+// Bytes returns n in decimal units: "512 B", "1.2 MB".
 func Bytes[N integer](n N) string {
 	return scaled(float64(n), " B", " kB", " MB", " GB", " TB")
 }
 
-// scaled writes n with the largest unit it fills: one decimal below 100, none above.
+// scaled returns n in the largest unit not above it, with one decimal below 100.
 func scaled(n float64, units ...string) string {
 	abs, i := math.Abs(n), 0
 	for i < len(units)-1 && math.Round(abs) >= 1000 {
@@ -41,7 +41,7 @@ func scaled(n float64, units ...string) string {
 	return strconv.FormatFloat(n, 'f', 1, 64) + units[i]
 }
 
-// Duration is d as people say it: "340ms", "1.2s", "2m 5s", "3h 10m", "2d 4h".
+// Duration returns d in at most two units: "340ms", "1.2s", "2m 5s", "3h 10m", "2d 4h".
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -66,7 +66,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%dd %dh", d/day, d%day/time.Hour)
 }
 
-// Percent is part of whole: "37 %"; "–" of nothing.
+// Percent returns part as a percentage of whole: "37 %"; "–" if whole is 0.
 func Percent[N integer](part, whole N) string {
 	if whole == 0 {
 		return "–"

@@ -8,8 +8,8 @@ import (
 	"github.com/lmittmann/tint"
 )
 
-// Logger logs to the output: coloured lines on a terminal, else JSON, unless the
-// format says "text" or "json". The level is one of debug, info, warn and error.
+// Logger returns a logger that writes to the output. Format is "text", "json", or "auto"
+// for coloured text on a terminal and JSON elsewhere. Level is debug, info, warn or error.
 func (o Output) Logger(level, format string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {

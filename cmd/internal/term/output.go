@@ -9,23 +9,23 @@ import (
 	"golang.org/x/term"
 )
 
-// fallbackWidth is the width of a terminal that does not tell.
+// fallbackWidth is the width of a terminal that does not report one.
 const fallbackWidth = 80
 
-// Output is where a command writes, and what that place can show. The zero value
-// of all but W is a plain pipe.
+// Output is a writer and its display capabilities. The zero values of all fields but W
+// describe a pipe.
 type Output struct {
 	W io.Writer
-	// TTY: somebody is watching; progress may redraw its line.
+	// TTY reports whether progress may redraw its line.
 	TTY bool
-	// Color: escape sequences are shown as styles.
+	// Color reports whether escape sequences are rendered.
 	Color bool
 	// Width is the number of columns, 0 for no limit.
 	Width int
 }
 
-// Detect finds out what w can show. environ has the form of os.Environ; NO_COLOR
-// (set to anything) and TERM=dumb are honoured.
+// Detect returns the capabilities of w. environ has the form of os.Environ; a non-empty
+// NO_COLOR and TERM=dumb are honoured.
 func Detect(w io.Writer, environ []string) Output {
 	o := Output{W: w}
 	f, ok := w.(*os.File)
@@ -51,7 +51,7 @@ func Detect(w io.Writer, environ []string) Output {
 	return o
 }
 
-// Style gives the styles that the output can show.
+// Style returns the styles of the output.
 func (o Output) Style() Style { return Style{on: o.Color} }
 
 // JSON writes v as one indented object and a newline. "<" and "&" stay readable.

@@ -8,13 +8,11 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// plainStep is the share, in percent, after which a line is written where nothing
-// can be redrawn.
+// plainStep is the interval of progress lines in percent where lines cannot be redrawn.
 const plainStep = 25
 
-// Progress shows how far something is: a bar on a terminal, elsewhere a line at
-// every 25 %. Its methods are safe for concurrent use. Errors of the writer are
-// ignored: progress is no result.
+// Progress shows a progress bar on a terminal and a line at every 25 % elsewhere. Its
+// methods are safe for concurrent use. Write errors are ignored.
 type Progress struct {
 	mu    sync.Mutex
 	out   Output
@@ -26,8 +24,8 @@ type Progress struct {
 	bar   *progressbar.ProgressBar
 }
 
-// Progress starts showing label, out of total. Total 0 means unknown: only Done
-// writes then, where nothing can be redrawn.
+// Progress starts a progress display. A total of 0 means unknown: except on a terminal,
+// only Done writes then.
 func (o Output) Progress(label string, total int64) *Progress {
 	p := &Progress{out: o, label: Clean(label), total: max(0, total), next: plainStep}
 	if !o.TTY {
@@ -52,21 +50,21 @@ func (o Output) Progress(label string, total int64) *Progress {
 			Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: "",
 		}),
 		progressbar.OptionClearOnFinish(),
-		// Without it a goroutine of its own would write beside us, for ever.
+		// By default the bar starts a goroutine that writes and never ends.
 		progressbar.OptionSetSpinnerChangeInterval(0),
 	)
 	_ = p.bar.RenderBlank()
 	return p
 }
 
-// Add reports n more.
+// Add advances the progress by n.
 func (p *Progress) Add(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.set(p.done + n)
 }
 
-// Set reports that done are through, all in all. It never goes backwards.
+// Set sets the progress to done, unless that is less than before.
 func (p *Progress) Set(done int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +80,7 @@ func (p *Progress) set(done int64) {
 	}
 	p.done = done
 	if p.bar != nil {
-		// The bar finishes, and clears its line, in Done alone.
+		// The bar clears its line at the total; only Done may do that.
 		if p.total == 0 || done < p.total {
 			_ = p.bar.Set64(done)
 		}
@@ -101,7 +99,7 @@ func (p *Progress) plain(percent int64) {
 	_, _ = fmt.Fprintf(p.out.W, "%s: %d %% (%s of %s)\n", p.label, percent, Count(p.done), Count(p.total))
 }
 
-// Done ends the progress and leaves one line: the label, how many, and the note.
+// Done ends the progress and writes one line with the label, the count and the note.
 // Further calls do nothing.
 func (p *Progress) Done(note string) {
 	p.mu.Lock()

@@ -7,22 +7,22 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Style marks text. The zero value leaves it as it is.
+// Style adds escape sequences to text. The zero value returns text unchanged.
 type Style struct{ on bool }
 
-// Bold is s in bold.
+// Bold returns text in bold.
 func (s Style) Bold(text string) string { return s.wrap("1", text) }
 
-// Dim is s in a fainter tone.
+// Dim returns text in a fainter tone.
 func (s Style) Dim(text string) string { return s.wrap("2", text) }
 
-// Red is s in red.
+// Red returns text in red.
 func (s Style) Red(text string) string { return s.wrap("31", text) }
 
-// Green is s in green.
+// Green returns text in green.
 func (s Style) Green(text string) string { return s.wrap("32", text) }
 
-// Yellow is s in yellow.
+// Yellow returns text in yellow.
 func (s Style) Yellow(text string) string { return s.wrap("33", text) }
 
 func (s Style) wrap(code, text string) string {
@@ -32,9 +32,8 @@ func (s Style) wrap(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Clean is text on one line without control characters: line breaks and tabs
-// become spaces, other controls, and the marks that turn the direction of
-// writing, vanish.
+// Clean returns text on one line without control characters: line breaks and tabs become
+// spaces; other control characters and bidirectional controls are removed.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -47,10 +46,10 @@ func Clean(text string) string {
 	}, text)
 }
 
-// Width returns the number of columns text takes.
+// Width returns the number of terminal columns of text.
 func Width(text string) int { return uniseg.StringWidth(text) }
 
-// Truncate cuts text to at most width columns, ending in "…" where it was cut.
+// Truncate returns text cut to at most width columns, with "…" at the end if it was cut.
 func Truncate(text string, width int) string {
 	if width < 1 {
 		return ""
@@ -59,9 +58,9 @@ func Truncate(text string, width int) string {
 		return text
 	}
 	var b strings.Builder
-	room := width - 1
+	left := width - 1
 	for g := uniseg.NewGraphemes(text); g.Next(); {
-		if room -= g.Width(); room < 0 {
+		if left -= g.Width(); left < 0 {
 			break
 		}
 		b.WriteString(g.Str())

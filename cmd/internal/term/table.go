@@ -11,14 +11,14 @@ import (
 
 const (
 	columnGap = "  "
-	// minColumn is how narrow a column is made before a row may run over.
+	// minColumn is the least width that a column is reduced to.
 	minColumn = 10
 )
 
-// Column is one column of a table.
+// Column describes a column of a table.
 type Column struct {
 	Name string
-	// Right aligns to the right, as numbers are.
+	// Right aligns the column to the right.
 	Right bool
 }
 
@@ -28,16 +28,16 @@ func Text(name string) Column { return Column{Name: name} }
 // Num returns a column of numbers, aligned to the right.
 func Num(name string) Column { return Column{Name: name, Right: true} }
 
-// Styled is a cell that shows its value in a style: Styled{"failed", style.Red}.
+// Styled is a cell with a styled value: Styled{"failed", style.Red}.
 type Styled struct {
 	Value any
 	As    func(string) string
 }
 
-// Table collects rows and writes them aligned. On a terminal the header is bold
-// and the widest text columns give way, with "…", until a row fits; elsewhere
-// nothing is cut. The widths cannot come from text/tabwriter, which aligns all
-// columns alike and counts escape sequences. Not safe for concurrent use.
+// Table collects rows and writes them aligned. On a terminal the header is bold and the
+// widest text columns are truncated until a row fits; elsewhere nothing is cut.
+// text/tabwriter is not used because it aligns all columns alike and counts escape
+// sequences. A Table is not safe for concurrent use.
 type Table struct {
 	out     Output
 	columns []Column
@@ -49,14 +49,14 @@ type cell struct {
 	as   func(string) string
 }
 
-// Table starts a table.
+// Table returns an empty table.
 func (o Output) Table(columns ...Column) *Table {
 	return &Table{out: o, columns: columns}
 }
 
-// Row adds a row. Integers get thousands separators, durations are written by
-// Duration, times as UTC to the second, nil as an empty cell, and everything else
-// as fmt.Sprint does. Missing cells are empty; cells beyond the columns are dropped.
+// Row adds a row. Integers get thousands separators, durations are formatted by Duration,
+// times in UTC to the second, nil as an empty cell, and other values by fmt.Sprint.
+// Missing cells are empty; cells beyond the columns are dropped.
 func (t *Table) Row(cells ...any) {
 	row := make([]cell, len(t.columns))
 	for i := range min(len(cells), len(row)) {
@@ -95,7 +95,7 @@ func (t *Table) Write() error {
 	return err
 }
 
-// line appends one line without trailing blanks.
+// line appends one line without trailing spaces.
 func (t *Table) line(b *strings.Builder, line []cell, widths []int) {
 	blanks := 0
 	for i, c := range line {
@@ -121,7 +121,7 @@ func (t *Table) line(b *strings.Builder, line []cell, widths []int) {
 	b.WriteByte('\n')
 }
 
-// fit narrows the widest text columns until a row fits the width of the output.
+// fit reduces the widest text columns until a row fits the width of the output.
 func (t *Table) fit(widths []int) {
 	if t.out.Width <= 0 {
 		return
@@ -144,7 +144,7 @@ func (t *Table) fit(widths []int) {
 	}
 }
 
-// Pairs writes one "key  value" line per pair, the keys aligned and dim.
+// Pairs writes one "key  value" line per pair with aligned, dim keys.
 func (o Output) Pairs(pairs ...[2]any) error {
 	keys := make([]string, len(pairs))
 	for i, p := range pairs {
@@ -172,7 +172,7 @@ func (o Output) Pairs(pairs ...[2]any) error {
 	return nil
 }
 
-// format writes a value for people.
+// format returns the text of a value.
 func format(v any) string {
 	switch v := v.(type) {
 	case nil:

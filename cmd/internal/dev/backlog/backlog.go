@@ -1,12 +1,12 @@
-// Package backlog makes up a backlog of conversations for demonstrations and
-// measurements: support chats and coding-agent sessions with tool calls, in the
-// shapes and sizes that real deployments show, the same for the same seed.
+// Package backlog generates conversations for demonstrations and measurements: support
+// chats and coding-agent sessions with tool calls, in shapes and sizes like those of real
+// deployments. The same seed gives the same backlog.
 //
-// The texts, the tools and the shares of each kind are in the folder data: 58 % are
-// support chats, 42 % coding agents. Lengths are log-normal shares of the model's window;
-// a quarter of the sessions stand above 0.75 of it. The default backlog has some 26,000
-// messages, 5 million tokens by characters / 4, and 20 MB of text. 2 % of the sessions
-// have a defect that real logs have. All names and companies are made up.
+// The texts, tools and weights are in the folder data: 58 % are support chats, 42 % coding
+// agents. Lengths are log-normal shares of the model's window; a quarter of the sessions
+// exceed 0.75 of it. The default backlog has some 26,000 messages, 5 million tokens
+// (characters / 4) and 20 MB of text. 2 % of the sessions have a defect found in real logs.
+// All names and companies are fictional.
 package backlog
 
 import (
@@ -19,37 +19,36 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// spread is how long before Options.End the sessions end.
+// spread is the period before Options.End in which the sessions end.
 const spread = 10 * 24 * time.Hour
 
-// windows are the context windows of the models used here; others have 128,000 tokens.
+// windows maps models to their context windows; others have 128,000 tokens.
 var windows = map[string]int{"gpt-4": 8_192, "gpt-3.5-turbo": 16_385, "gpt-4-32k": 32_768}
 
 func window(model string) int { return cmp.Or(windows[model], 128_000) }
 
-// Options say what to generate. The zero value is the default backlog of seed 0.
+// Options selects a backlog. The zero value is the default backlog of seed 0.
 type Options struct {
-	// Seed chooses the backlog. Session i of a seed is the same whatever Sessions is.
+	// Seed determines the backlog. Session i of a seed does not depend on Sessions.
 	Seed uint64
-	// Sessions is how many; 0 is 400.
+	// Sessions is the number of sessions. Defaults to 400.
 	Sessions int
-	// End is the time no message is later than; the zero time is a fixed day, for
-	// output that does not depend on the clock.
+	// End is the latest time of a message. Defaults to a fixed day, so that the output
+	// does not depend on the clock.
 	End time.Time
 }
 
-// Session is one conversation.
+// Session holds one generated conversation.
 type Session struct {
 	ID    string
 	Model string
-	// Labels are app (support or coding), topic, and defect: abandoned_call is a call
-	// without a result before the user goes on, orphan_result one whose call is missing.
+	// Labels has the keys app (support or coding), topic and defect: abandoned_call for a
+	// call without a result, orphan_result for a result without a call.
 	Labels   map[string]string
 	Messages []chat.Message
 }
 
-// Generate makes the sessions one by one, so that the backlog never has to be in
-// memory as a whole.
+// Generate yields the sessions one by one, so that only one is in memory.
 func Generate(o Options) iter.Seq[Session] {
 	end := o.End
 	if end.IsZero() {
@@ -64,10 +63,9 @@ func Generate(o Options) iter.Seq[Session] {
 	}
 }
 
-// Continue makes the messages with which the application goes on with a session:
-// whole turns of the same kind, until they come to about that many tokens (by
-// characters / 4). They start after the last message; the session is not changed.
-// The same seed gives the same messages. A session without labels is a chat with a shop.
+// Continue returns messages that continue s: whole turns of the same kind with about the
+// given number of tokens (characters / 4), later than the last message of s. The same seed
+// gives the same messages. A session without labels continues as a support chat of a shop.
 func Continue(s Session, seed uint64, tokens int) []chat.Message {
 	w := newWriter(seed, len(s.Messages), cmp.Or(s.Labels["app"], "support")+"/"+cmp.Or(s.Labels["topic"], "shop"))
 	w.number, w.window = len(s.Messages), window(s.Model)

@@ -13,14 +13,14 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// writer writes the messages of one session.
+// writer generates the messages of one session.
 type writer struct {
 	r          *rand.Rand
 	words      vocabulary
 	app, topic string
-	window     int // of the model; bounds the length of one list
-	// facts stay the same within a session, scope within one text. The subject is the
-	// scope that the present turns are about.
+	window     int // of the model; limits the length of one list
+	// facts holds words fixed for a session, scope words fixed for one text, and subject
+	// the scope of the current turns.
 	facts, scope, subject map[string]string
 
 	messages  []chat.Message
@@ -30,10 +30,10 @@ type writer struct {
 	reasoning bool
 }
 
-// newWriter returns the writer of a session of a kind, "app/topic"; "" chooses one.
+// newWriter returns the writer of a session of kind "app/topic", or of a random kind for "".
 func newWriter(seed uint64, number int, kind string) *writer {
 	w := &writer{words: vocabulary{}, facts: map[string]string{}, subject: map[string]string{}, now: time.Unix(0, 0).UTC()}
-	w.r = rand.New(rand.NewPCG(seed, uint64(number))) //nolint:gosec // the same seed is to give the same texts
+	w.r = rand.New(rand.NewPCG(seed, uint64(number))) //nolint:gosec // reproducible
 	w.words.read("words")
 	w.app, w.topic, _ = strings.Cut(cmp.Or(kind, w.pick("session")), "/")
 	w.words.read(w.app)
@@ -43,7 +43,7 @@ func newWriter(seed uint64, number int, kind string) *writer {
 	return w
 }
 
-// focus chooses what the next turns are about: a file, a booking.
+// focus chooses the subject of the next turns, such as a file or a booking.
 func (w *writer) focus() {
 	w.scope = map[string]string{}
 	w.fill(w.pick("subject"))
@@ -51,7 +51,7 @@ func (w *writer) focus() {
 	w.renew("focus")
 }
 
-// turn adds a question, the tool calls that it takes, and the answer.
+// turn adds a question, tool calls and the answer.
 func (w *writer) turn() {
 	talk := w.pick("talk")
 	if w.r.IntN(2) == 0 {
@@ -76,7 +76,7 @@ func (w *writer) count(list string) int {
 	return n
 }
 
-// batch adds an assistant message with one or more different calls, and their results.
+// batch adds an assistant message with one or more distinct calls, and their results.
 func (w *writer) batch() {
 	m := chat.Message{Role: chat.RoleAssistant}
 	results := map[string]string{}
@@ -97,8 +97,8 @@ func (w *writer) batch() {
 	}
 }
 
-// step makes one tool call and its result. An entry of the list has the name of the
-// tool, its arguments, and what it answers.
+// step returns a tool call and its result. An entry of the list consists of the name of
+// the tool, its arguments and its result.
 func (w *writer) step() (chat.ToolCall, string) {
 	w.renew("fresh")
 	w.reset()
@@ -107,7 +107,7 @@ func (w *writer) step() (chat.ToolCall, string) {
 	return chat.ToolCall{ID: w.fill("call_~id24~"), Type: "function", Name: name, Arguments: w.fill(arguments)}, w.fill(result)
 }
 
-// defect leaves a mark that real logs have.
+// defect adds a defect found in real logs.
 func (w *writer) defect(kind string) {
 	call, result := w.step()
 	if kind == "abandoned_call" {
@@ -123,7 +123,7 @@ func (w *writer) say(role chat.Role, text, call string) {
 	w.add(chat.Message{Role: role, ToolCallID: call, Content: chat.TextContent(text)})
 }
 
-// add appends a message that comes after a pause: people answer more slowly than models.
+// add appends a message after a random pause, which is longer before user messages.
 func (w *writer) add(m chat.Message) {
 	pause := 3 * time.Second
 	if m.Role == chat.RoleUser {

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// data holds the texts. Their format is described in data/README.md.
+// data holds the texts in the format of data/README.md.
 //
 //go:embed data/*.txt
 var data embed.FS
 
-// vocabulary maps a name to the words or templates to choose from.
+// vocabulary maps the name of a list to its words or templates.
 type vocabulary map[string][]string
 
-// read adds the lists of a file to those of the same names.
+// read adds the lists of a file to v.
 func (v vocabulary) read(file string) {
 	text, err := data.ReadFile("data/" + file + ".txt")
 	if err != nil {
@@ -47,8 +47,7 @@ func (v vocabulary) add(name string, entries []string) {
 	}
 }
 
-// reset lets the words of the scope be chosen again. Every other time they are those of
-// the subject.
+// reset starts a new scope, which in half of the cases is that of the subject.
 func (w *writer) reset() {
 	w.scope = map[string]string{}
 	if w.r.IntN(2) == 0 {
@@ -56,7 +55,7 @@ func (w *writer) reset() {
 	}
 }
 
-// pick returns one entry of a list as it stands, or "" when there is no such list.
+// pick returns a random entry of a list unexpanded, or "" if the list does not exist.
 func (w *writer) pick(name string) string {
 	list := w.words[name]
 	if len(list) == 0 {
@@ -65,13 +64,13 @@ func (w *writer) pick(name string) string {
 	return list[w.r.IntN(len(list))]
 }
 
-// line returns one entry of a list, filled.
+// line returns a random entry of a list with its placeholders expanded.
 func (w *writer) line(name string) string {
 	w.reset()
 	return w.fill(w.pick(name))
 }
 
-// renew chooses anew what a list of facts says.
+// renew chooses new values for the facts that a list names.
 func (w *writer) renew(list string) {
 	for _, name := range w.words[list] {
 		delete(w.facts, name)
@@ -80,7 +79,7 @@ func (w *writer) renew(list string) {
 	}
 }
 
-// fill replaces the placeholders of a template.
+// fill expands the placeholders of a template.
 func (w *writer) fill(template string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(template, "~") {
@@ -116,8 +115,8 @@ func (w *writer) word(name string) string {
 	return strings.ToUpper(word[:1]) + word[1:]
 }
 
-// many expands a placeholder for several entries, whose separator stands at i. The
-// length is log-normal: mostly short, at most an eighth of the window.
+// many expands a placeholder for several entries; i is the offset of its separator. The
+// length is log-normal, at most an eighth of the window.
 func (w *writer) many(name string, i int) string {
 	list := strings.TrimLeft(name[:i], "#^")
 	number := strings.TrimLeft(name[i:], "/,")
