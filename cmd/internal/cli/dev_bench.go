@@ -19,14 +19,14 @@ import (
 type benchCmd struct {
 	Compact    benchCompactCmd    `cmd:"" help:"Compactions per second over the whole job path, against a baseline measured in the same run."`
 	Memory     benchMemoryCmd     `cmd:"" help:"Peak memory of a worker process on one huge session."`
-	Latency    benchLatencyCmd    `cmd:"" help:"From the commit of an append to its compaction, on an idle system."`
-	Strategies benchStrategiesCmd `cmd:"" help:"Every strategy on conversations of several lengths; needs no server."`
-	Worker     benchWorkerCmd     `cmd:"" hidden:"" help:"The process that bench memory measures."`
+	Latency    benchLatencyCmd    `cmd:"" help:"Time from the commit of an append to its compaction, on an idle system."`
+	Strategies benchStrategiesCmd `cmd:"" help:"Time of each strategy on conversations of several lengths; needs no server."`
+	Worker     benchWorkerCmd     `cmd:"" hidden:"" help:"Worker process of bench memory."`
 }
 
 // Help implements kong.HelpProvider.
 func (*benchCmd) Help() string {
-	return `All benches but strategies run on real servers: those of DATABASE_URL and REDIS_URL, or a private Postgres that waits for the disk and a private redis-server. They work in a schema of their own, compactor_bench, and drop it. Figures depend on the machine and on what else it does: compare ratios, and figures of one run.
+	return `All benchmarks except strategies run on real servers: those of DATABASE_URL and REDIS_URL, or a private Postgres with fsync enabled and a private redis-server. They create the schema compactor_bench and drop it. Figures depend on the machine and its load: compare ratios, or figures of one run.
 
 Examples:
 
@@ -36,13 +36,13 @@ Examples:
     compactor bench strategies --messages 10000`
 }
 
-// benchSettings suit the server to the bench: enough buffers for its data, and no
-// checkpoint but those the bench asks for.
+// benchSettings returns Postgres settings with buffers for the data of a benchmark and
+// without checkpoints other than requested ones.
 func benchSettings() map[string]string {
 	return map[string]string{"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
 }
 
-// bench starts what a bench runs on; stop ends it.
+// bench starts the servers of a benchmark; stop stops them.
 func (e *Env) bench(ctx context.Context, progress *benchProgress) (env bench.Env, stop func(), err error) {
 	cfg, err := e.Config()
 	if err != nil {
@@ -61,7 +61,7 @@ func (e *Env) bench(ctx context.Context, progress *benchProgress) (env bench.Env
 	}
 	if st.Redis.Kind == stack.InProcess {
 		_ = st.Stop()
-		return env, nil, errors.New("bench: no redis-server was found; install it, or set REDIS_URL")
+		return env, nil, errors.New("bench: redis-server not found: install it or set REDIS_URL")
 	}
 	env = bench.Env{
 		DatabaseURL: st.DatabaseURL, RedisURL: st.RedisURL, Concurrency: cfg.Worker.Concurrency, Connections: cfg.PoolSize(), Progress: progress.show, Logger: logger,
@@ -69,7 +69,7 @@ func (e *Env) bench(ctx context.Context, progress *benchProgress) (env bench.Env
 	return env, func() { progress.done(); _ = st.Stop() }, nil
 }
 
-// benchProgress shows one bar for a bench, named after its first stage.
+// benchProgress shows one progress bar per benchmark, named after its first stage.
 type benchProgress struct {
 	out term.Output
 	bar *term.Progress
@@ -89,7 +89,7 @@ func (p *benchProgress) done() {
 }
 
 type benchCompactCmd struct {
-	Sessions int `default:"4000" help:"Sessions through the job path, and as many through the baseline."`
+	Sessions int `default:"4000" help:"Sessions for the job path, and as many for the baseline."`
 	Messages int `default:"200" help:"Messages of a session."`
 	Tokens   int `default:"40000" help:"Tokens of a session."`
 	Rounds   int `default:"4" help:"Alternations of job path and baseline."`
@@ -130,8 +130,8 @@ func (c *benchCompactCmd) Run(ctx context.Context, e *Env) error {
 type benchMemoryCmd struct {
 	Messages int  `default:"20000" help:"Messages of the session."`
 	Megabyte int  `name:"megabytes" default:"100" help:"Its size."`
-	Summary  bool `help:"Summarize it, without a model, rather than truncate it."`
-	Model    bool `help:"Summarize it by a model, which the bench plays."`
+	Summary  bool `help:"Summarize it without a model instead of truncating it."`
+	Model    bool `help:"Summarize it with a scripted model."`
 }
 
 // Run implements the command.
@@ -166,7 +166,7 @@ func (c *benchMemoryCmd) Run(ctx context.Context, e *Env) error {
 }
 
 type benchLatencyCmd struct {
-	Samples int `default:"100" help:"How many appends are timed."`
+	Samples int `default:"100" help:"Number of appends to time."`
 }
 
 // Run implements the command.
@@ -190,9 +190,9 @@ func (c *benchLatencyCmd) Run(ctx context.Context, e *Env) error {
 }
 
 type benchStrategiesCmd struct {
-	Strategy []string `arg:"" optional:"" help:"Strategies; all without one."`
+	Strategy []string `arg:"" optional:"" help:"Strategies to measure; all by default."`
 	Messages []int    `default:"1000,10000,100000" help:"Lengths, in messages of 200 characters."`
-	Rounds   int      `default:"5" help:"How often each is run; the fastest counts."`
+	Rounds   int      `default:"5" help:"Repetitions of each, of which the fastest is reported."`
 }
 
 // Run implements the command.
@@ -228,7 +228,8 @@ func (c *benchStrategiesCmd) Run(ctx context.Context, e *Env) error {
 	return t.Write()
 }
 
-// benchWorkerCmd gets its servers from bench memory, by the environment.
+// benchWorkerCmd runs the worker process of bench memory, which passes the server URLs in
+// the environment.
 type benchWorkerCmd struct {
 	Summary bool
 }

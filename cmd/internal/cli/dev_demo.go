@@ -25,20 +25,20 @@ import (
 )
 
 type demoCmd struct {
-	From     []string `name:"from" sep:"none" placeholder:"FILE" help:"Take real histories instead of making some; further files may follow."`
+	From     []string `name:"from" sep:"none" placeholder:"FILE" help:"Import real histories instead of generated ones; further files may follow."`
 	Files    []string `arg:"" optional:"" help:"More files for --from."`
-	Sessions int      `default:"400" help:"How many sessions to make."`
-	Seed     uint64   `default:"1" help:"Which backlog to make: the same seed makes the same one."`
-	Script   string   `name:"model-script" placeholder:"FILE" help:"Have summaries written by a model in this process that answers, and fails, as the file says."`
-	DataDir  string   `placeholder:"DIR" help:"Keep the private Postgres in this folder instead of a temporary one."`
-	Install  bool     `help:"Fetch Postgres if this machine has none."`
+	Sessions int      `default:"400" help:"Number of sessions to generate."`
+	Seed     uint64   `default:"1" help:"Seed of the generated backlog."`
+	Script   string   `name:"model-script" placeholder:"FILE" help:"Write summaries with a scripted model in this process, which answers and fails as the file defines."`
+	DataDir  string   `placeholder:"DIR" help:"Keep the private Postgres in this folder instead of a temporary folder."`
+	Install  bool     `help:"Download Postgres if it is not installed."`
 }
 
 // Help implements kong.HelpProvider.
 func (*demoCmd) Help() string {
-	return `Starts what it needs (an in-process Redis, a private Postgres), imports a backlog, and shows the main job on it: a nightly sweep through the real scheduler, queue and worker; compactions after writes; an operator's re-compaction, and its undo. Then it checks that every view is valid and that every message that went in is still there, unchanged.
+	return `Starts an in-process Redis and a private Postgres, imports a backlog, and runs the main job on it: a nightly sweep through the real scheduler, queue and worker; compactions after writes; a re-compaction by an operator, and its undo. Then it verifies that every view is valid and that every imported message is unchanged.
 
-Where DATABASE_URL or REDIS_URL are set they are used, with a schema of the demo's own that is dropped at the end; where models are configured they are asked for summaries, without them summaries are extracts. Everything it started is stopped and removed at the end, or on Ctrl-C; with --data-dir the data stay.
+DATABASE_URL and REDIS_URL are used where set, with the schema compactor_demo, which is dropped at the end. Summaries are written by the configured models; without models they are extracts. All servers it started are stopped and removed at the end or on Ctrl-C; with --data-dir the data are kept.
 
 Examples:
 
@@ -47,7 +47,7 @@ Examples:
     compactor demo --sessions 60 --model-script script.yaml`
 }
 
-// demoSchema keeps the demo out of the way of what a given database holds.
+// demoSchema separates the demo from other data of a given database.
 const demoSchema = "compactor_demo"
 
 // Run implements the command.
@@ -80,7 +80,7 @@ func (c *demoCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Stop() }() // an error here has nothing to say to somebody who is done
+	defer func() { _ = st.Stop() }() // the outcome is printed already
 	cfg.Database.URL, cfg.Redis.URL = config.Secret(st.DatabaseURL), config.Secret(st.RedisURL)
 	if st.Postgres.Kind == stack.Given {
 		cfg.Database.Schema = demoSchema
@@ -96,7 +96,7 @@ func (c *demoCmd) Run(ctx context.Context, e *Env) error {
 	} else if len(cfg.LLM.Models) > 0 {
 		d.step("models", "%s (yours)", modelNames(cfg))
 	}
-	// Nobody wants to watch a debounce.
+	// Shorten the debounce, so that the demo does not wait.
 	cfg.Policy.Debounce, cfg.Policy.MaxDelay = 100*time.Millisecond, time.Second
 	d.step("servers", "%s, %s", server("postgres", st.Postgres), server("redis", st.Redis))
 
@@ -138,7 +138,7 @@ func (c *demoCmd) Run(ctx context.Context, e *Env) error {
 	return d.finish(ctx)
 }
 
-// demo is one showing.
+// demo holds the state of a demonstration.
 type demo struct {
 	cmd       *demoCmd
 	env       *Env
@@ -146,11 +146,11 @@ type demo struct {
 	style     term.Style
 	app       *App
 	scheduler *scheduler.Scheduler
-	script    *llmtest.Server // nil where no model was to be played
+	script    *llmtest.Server // nil without a scripted model
 	began     time.Time
 
 	imported map[int64]imported // by sid
-	over     map[int64]bool     // above their start before the sweep
+	over     map[int64]bool     // sessions above their start before the sweep
 	backlog  struct {
 		messages int64
 		tokens   chat.Tokens
@@ -159,13 +159,13 @@ type demo struct {
 	result  demoResult
 }
 
-// imported is what a session was like before anything touched it.
+// imported holds the state of a session after its import.
 type imported struct {
 	seq chat.Seq
 	sum string
 }
 
-// demoResult is what --json prints.
+// demoResult is the output of --json.
 type demoResult struct {
 	Sessions         int             `json:"sessions"`
 	Messages         int64           `json:"messages"`
@@ -209,18 +209,18 @@ func server(name string, s stack.Server) string {
 	}
 }
 
-// step prints a line of what goes on.
+// step prints a line of output.
 func (d *demo) step(name, format string, args ...any) {
 	fmt.Fprintf(d.out.W, "%s %s\n", d.style.Bold(fmt.Sprintf("%-9s", name)), fmt.Sprintf(format, args...))
 }
 
-// fill imports the backlog and shows it.
+// fill imports the backlog and prints it.
 func (d *demo) fill(ctx context.Context) error {
 	sched, err := d.app.Scheduler()
 	if err != nil {
 		return err
 	}
-	if err := sched.SyncPolicy(ctx); err != nil { // thresholds, before there are sessions
+	if err := sched.SyncPolicy(ctx); err != nil { // store thresholds before sessions exist
 		return err
 	}
 	im := &Importer{Store: d.app.Store, Tenant: d.app.Config.Tenant}
@@ -255,7 +255,7 @@ func (d *demo) fill(ctx context.Context) error {
 	return d.look(ctx)
 }
 
-// made returns the generated backlog.
+// made yields the generated backlog.
 func (d *demo) made() iter.Seq[Item] {
 	return func(yield func(Item) bool) {
 		for s := range backlog.Generate(backlog.Options{Seed: d.cmd.Seed, Sessions: d.cmd.Sessions, End: time.Now()}) {
@@ -271,7 +271,7 @@ func (d *demo) rows(ctx context.Context) ([]store.SessionRow, error) {
 	return d.app.Store.Sessions(ctx, store.SessionFilter{Tenant: d.app.Config.Tenant, Limit: 1 << 30})
 }
 
-// look notes what is there, and shows what waits.
+// look records the imported sessions and prints the backlog by model.
 func (d *demo) look(ctx context.Context) error {
 	rows, err := d.rows(ctx)
 	if err != nil {
@@ -312,7 +312,7 @@ func (d *demo) look(ctx context.Context) error {
 		}
 	}
 	d.result.OverStart = len(d.over)
-	t := d.out.Table(term.Text("MODEL AND POLICY"), term.Num("SESSIONS"), term.Num("TOKENS"), term.Num("OVER START"), term.Num("TO MEND"))
+	t := d.out.Table(term.Text("MODEL AND POLICY"), term.Num("SESSIONS"), term.Num("TOKENS"), term.Num("OVER START"), term.Num("TO REPAIR"))
 	for _, name := range sortedKeys(kinds) {
 		k := kinds[name]
 		t.Row(name, k.sessions, term.Tokens(k.tokens), k.over, k.invalid)
@@ -326,7 +326,7 @@ func (d *demo) look(ctx context.Context) error {
 	return nil
 }
 
-// finish checks everything and prints the closing table.
+// finish verifies views and messages and prints the closing table.
 func (d *demo) finish(ctx context.Context) error {
 	rows, err := d.rows(ctx)
 	if err != nil {
@@ -407,7 +407,7 @@ func (d *demo) finish(ctx context.Context) error {
 	return r.verdict()
 }
 
-// tally returns the counts of one kind on a line.
+// tally returns the counts of one kind in one line.
 func (r *demoResult) tally(what string) string {
 	var parts []string
 	cost := int64(0)
@@ -426,7 +426,7 @@ func (r *demoResult) tally(what string) string {
 	return strings.Join(parts, ", ")
 }
 
-// verdict is an error where the demo has shown something that must not be.
+// verdict returns an error if a check of the demo failed.
 func (r *demoResult) verdict() error {
 	var faults []error
 	if n := r.Sessions - r.ViewsValid; n > 0 {
@@ -436,7 +436,7 @@ func (r *demoResult) verdict() error {
 		faults = append(faults, fmt.Errorf("the source messages of %d sessions have changed", n))
 	}
 	if r.Unexplained > 0 {
-		faults = append(faults, fmt.Errorf("%d sessions are above their target without a reason", r.Unexplained))
+		faults = append(faults, fmt.Errorf("%d sessions are above their target without a coded reason", r.Unexplained))
 	}
 	if len(faults) > 0 {
 		return &exitError{exitFindings, errors.Join(faults...)}

@@ -13,7 +13,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
-// readScript reads the file that a model plays.
+// readScript reads the script of a model.
 func readScript(path string) (llmtest.Script, error) {
 	f, err := os.Open(path) //nolint:gosec // the user's own file
 	if err != nil {
@@ -27,7 +27,7 @@ func readScript(path string) (llmtest.Script, error) {
 	return parsed, nil
 }
 
-// startScript starts the model that plays a script and makes it the only one.
+// startScript starts a scripted model and makes it the only one of cfg.
 func startScript(played llmtest.Script, cfg *config.Config) (*llmtest.Server, error) {
 	server := played.Server()
 	url, err := server.Start()
@@ -37,14 +37,14 @@ func startScript(played llmtest.Script, cfg *config.Config) (*llmtest.Server, er
 	cfg.LLM.Models = []llm.Profile{{
 		Name: "scripted", BaseURL: url, Window: 128_000, MaxOutput: 16_000, Price: llm.Price{Input: 0.25, Cached: 0.025, Output: 2},
 	}}
-	// Nobody wants to watch a backoff, or a server that hangs for two minutes.
+	// Shorten backoff and deadlines, so that the demo does not wait.
 	cfg.LLM.Retry.Base, cfg.LLM.Retry.Max = 10*time.Millisecond, 100*time.Millisecond
 	cfg.LLM.Deadline.Min, cfg.LLM.Deadline.Max = 3*time.Second, 3*time.Second
 	cfg.LLM.Cooldown.Transient = time.Second
 	return server, nil
 }
 
-// modelNames returns the models that summaries come from, for a line of the demo.
+// modelNames returns the names of the configured models.
 func modelNames(cfg config.Config) string {
 	names := make([]string, len(cfg.LLM.Models))
 	for i, p := range cfg.LLM.Models {

@@ -17,7 +17,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// work shows the three ways in, one after the other.
+// work demonstrates the three triggers one after the other.
 func (d *demo) work(ctx context.Context) error {
 	if err := d.sweep(ctx); err != nil {
 		return err
@@ -58,11 +58,11 @@ func (d *demo) sweep(ctx context.Context) error {
 	progress.Done("")
 	d.sweptIn = time.Since(began)
 	d.result.SweepSeconds = d.sweptIn.Seconds()
-	d.step("sweep", "%s were due: over their start, or to mend; done in %s", term.Plural(before.Due, "session", "sessions"), seconds(d.sweptIn))
+	d.step("sweep", "%s were due: over their start, or to repair; done in %s", term.Plural(before.Due, "session", "sessions"), seconds(d.sweptIn))
 	return d.judge(ctx)
 }
 
-// judge says what the sweep has made of the sessions that were over their start.
+// judge prints the outcomes of the sessions that were over their start before the sweep.
 func (d *demo) judge(ctx context.Context) error {
 	rows, err := d.rows(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (d *demo) events(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Those that need the fewest words for it.
+	// Use the sessions that are closest to their threshold.
 	rows = slices.DeleteFunc(rows, func(r store.SessionRow) bool { return r.Due || r.Revision == 0 || r.DueTokens <= r.ContextTokens })
 	slices.SortFunc(rows, func(a, b store.SessionRow) int {
 		return cmp.Compare(a.DueTokens-a.ContextTokens, b.DueTokens-b.ContextTokens)
@@ -118,7 +118,7 @@ func (d *demo) events(ctx context.Context) error {
 			d.cmd.Seed+uint64(i), int(r.DueTokens-r.ContextTokens)*5/4+200)
 		msgs := make([]store.NewMessage, len(more))
 		for j := range more {
-			more[j].ID = "" // of its own, wherever the session came from
+			more[j].ID = "" // the store assigns ids
 			msgs[j] = store.NewMessage{Message: more[j]}
 		}
 		if _, _, err := d.app.Store.Append(ctx, k, r.Model, msgs); err != nil {
@@ -146,8 +146,8 @@ func (d *demo) events(ctx context.Context) error {
 	return nil
 }
 
-// eventRun waits for the run that an append was the reason for. A session that rests for
-// want of a summary has none: then it is the last one.
+// eventRun waits for the run that an append triggered. While a session is in cooldown
+// after a failed summary, no run follows, and eventRun returns the latest one.
 func (d *demo) eventRun(ctx context.Context, k store.Key, since time.Time) (store.RunRow, error) {
 	for {
 		runs, err := d.app.Store.Runs(ctx, store.RunFilter{Key: k, Limit: 1})
@@ -171,7 +171,7 @@ func (d *demo) eventRun(ctx context.Context, k store.Key, since time.Time) (stor
 	}
 }
 
-// operator compacts the largest session again, and takes it back.
+// operator compacts the session with the most messages again and undoes the run.
 func (d *demo) operator(ctx context.Context) error {
 	rows, err := d.rows(ctx)
 	if err != nil || len(rows) == 0 {
@@ -205,6 +205,6 @@ func (d *demo) operator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.step("undo", "%s: run %d takes run %d back: %s tokens", term.Clean(r.Session), undo, run, change(back.TokensBefore, back.TokensAfter))
+	d.step("undo", "%s: run %d undoes run %d: %s tokens", term.Clean(r.Session), undo, run, change(back.TokensBefore, back.TokensAfter))
 	return nil
 }

@@ -18,44 +18,44 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// evalCmd measures policies.
+// evalCmd measures compaction policies.
 type evalCmd struct {
 	Files   []string  `arg:"" optional:"" name:"file" help:"More files, as with --from."`
 	From    []string  `sep:"none" placeholder:"FILE" help:"Replay the sessions of this file; - is standard input. Repeatable."`
-	Session []string  `sep:"none" placeholder:"ID" help:"Replay this stored session, all that was said in it; repeatable."`
+	Session []string  `sep:"none" placeholder:"ID" help:"Replay all messages of this stored session; repeatable."`
 	Limit   int       `placeholder:"N" help:"Replay N sessions at most; without --from and --session, stored ones of the tenant."`
 	Format  string    `default:"auto" placeholder:"NAME" help:"Format of the files, else found by their content: ${formats}."`
-	Model   string    `placeholder:"NAME" help:"Model of sessions that name none."`
+	Model   string    `placeholder:"NAME" help:"Model of sessions without one."`
 	Cut     []float64 `default:"0.5" placeholder:"SHARE" help:"Cut sessions at this share of their tokens, between 0 and 1 (0.5); several are measured one by one."`
 	Budget  []float64 `default:"0.05" placeholder:"SHARE" help:"Keep at most this share of the tokens before the cut, between 0 and 1 (0.05)."`
-	Policy  []string  `sep:"none" placeholder:"NAME,…" help:"Policies to measure; else the baselines and extractive."`
+	Policy  []string  `sep:"none" placeholder:"NAME,…" help:"Policies to measure; by default the baselines and extractive."`
 	Compare []string  `sep:"none" placeholder:"A,B" help:"Compare two of the policies on the same sessions; repeatable. Two policies are always compared."`
-	Jobs    int       `placeholder:"N" help:"Sessions measured at a time; else as many as there are processors."`
-	State   string    `placeholder:"FILE" help:"Keep what was measured in this file, and go on from it."`
-	Samples int       `placeholder:"N" help:"Show what every policy kept of the first N sessions."`
+	Jobs    int       `placeholder:"N" help:"Sessions measured at a time; by default the number of processors."`
+	State   string    `placeholder:"FILE" help:"Store measurements in this file and resume from it."`
+	Samples int       `placeholder:"N" help:"Show the text that each policy kept of the first N sessions."`
 	CSV     string    `name:"csv" placeholder:"FILE" help:"Write the figures to this file as CSV."`
-	HTML    string    `name:"html" placeholder:"FILE" help:"Write a report with plots to this file, which needs nothing else."`
+	HTML    string    `name:"html" placeholder:"FILE" help:"Write a self-contained report with plots to this file."`
 }
 
 // Help documents the command.
 func (*evalCmd) Help() string {
 	var b strings.Builder
-	b.WriteString(`Cuts each session in two, has policies compact what is before the cut within a budget, and counts how many of the identifiers (paths, ids, numbers, quoted names) that are used behind it they still hold: loose, anywhere; keyed, behind a word that labelled them before; strict, of those that the assistant had to remember by itself. Figures are pooled over sessions. A token is a quarter of a character; system messages are not counted.
+	b.WriteString(`Cuts each session in two, compacts the messages before the cut within a budget under each policy, and counts the identifiers (paths, ids, numbers, quoted names) used after the cut that the result still contains: loose, anywhere; keyed, after a word that labelled them before; strict, of those that the assistant had to remember. Figures are pooled over sessions. A token is a quarter of a character; system messages are not counted.
 
-Nothing is stored but in the files that are named. Models are asked only for the policy of that name and for pipelines that summarize, and only where some are configured.
+Results are written only to the named files. Models are called only for the policy "model" and for pipelines that summarize, and only if models are configured.
 
-Policies, besides presets, "configured" (the pipeline of the configuration), and strategies by name, with parameters (tool_result:keep_last_tool_call_groups=2) and with + between them as a pipeline; those get the budget as their target, and where policy.fallback is on, as it is by default, the oldest messages go until it is met:
+Policies can be presets, "configured" (the pipeline of the configuration), and strategies by name, with parameters (tool_result:keep_last_tool_call_groups=2) and joined by + as a pipeline; the budget is their target, and with policy.fallback, which is on by default, the oldest messages are removed until it is met. Further policies:
 
 `)
 	for _, p := range evalHelp() {
 		writeHelpItem(&b, p[0], p[1])
 	}
 	b.WriteString(`
-Every figure has an interval: sessions are drawn with replacement, as many as there are, 2,000 times, and 95 % of what comes out lies in it. Policies are compared on the same draws; the verdict is noise where the interval of the difference holds 0, and with fewer than six sessions.
+Intervals are 95 % bootstrap intervals from 2,000 resamples of the sessions. Policies are compared on the same resamples; the verdict is noise if the interval of the difference contains 0 or fewer than six sessions were compared.
 
-An interrupted run with --state goes on where it was; the outcome is the same. What was measured is known by a hash of the session and of the policy's definition, so that another session or definition is measured anew, and so are strategies and summaries by another version of this program. A sample is measured again where the state does not hold its text.
+An interrupted run with --state can be resumed with the same result. Measurements are identified by a hash of the session and of the definition of the policy; pipelines and summaries are measured again under another version of this program, and samples if the state does not hold their text.
 
---json writes a line with one object for each policy, cut and budget.
+--json writes one object per line for each policy, cut and budget.
 
 Examples:
 
@@ -66,7 +66,7 @@ Examples:
 	return b.String()
 }
 
-// evalHelp returns the names of the policies that have one of their own, and what they are.
+// evalHelp returns the names and descriptions of the built-in policies.
 func evalHelp() [][2]string {
 	var out [][2]string
 	for _, p := range append(eval.Baselines(), evalExtractive()) {
@@ -86,12 +86,12 @@ func (c *evalCmd) Validate() error {
 		faults = append(faults, errors.New("give --from FILE, --session ID, or --limit N for stored sessions"))
 	}
 	for _, s := range c.Cut {
-		if !(s > 0 && s < 1) { //nolint:staticcheck // not a number is neither
+		if !(s > 0 && s < 1) { //nolint:staticcheck // rejects NaN too
 			faults = append(faults, fmt.Errorf("--cut: %v: want a number between 0 and 1", s))
 		}
 	}
 	for _, s := range c.Budget {
-		if !(s > 0 && s <= 1) { //nolint:staticcheck // not a number is neither
+		if !(s > 0 && s <= 1) { //nolint:staticcheck // rejects NaN too
 			faults = append(faults, fmt.Errorf("--budget: %v: want a number between 0 and 1", s))
 		}
 	}
@@ -106,7 +106,7 @@ func (c *evalCmd) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Run runs the command.
+// Run implements the command.
 func (c *evalCmd) Run(ctx context.Context, e *Env) (err error) {
 	cfg, err := e.Config()
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *evalCmd) Run(ctx context.Context, e *Env) (err error) {
 	return c.write(e, r, csv, html, in.sources)
 }
 
-// write writes the result wherever it was asked for.
+// write writes the result to the selected files and to the output.
 func (c *evalCmd) write(e *Env, r *eval.Result, csv, html outFile, sources []string) error {
 	if csv.to != nil {
 		if err := r.WriteCSV(csv.to); err != nil {
@@ -177,7 +177,7 @@ func (c *evalCmd) write(e *Env, r *eval.Result, csv, html outFile, sources []str
 	return r.WriteTable(e.Out)
 }
 
-// options returns those of the flags.
+// options returns the options that the flags select.
 func (c *evalCmd) options(e *Env, cfg config.Config) (eval.Options, error) {
 	o := eval.Options{Jobs: c.Jobs, Samples: c.Samples, Cuts: distinct(c.Cut), Budgets: distinct(c.Budget)}
 	if o.Jobs == 0 {
@@ -210,7 +210,7 @@ func (c *evalCmd) options(e *Env, cfg config.Config) (eval.Options, error) {
 	return o, nil
 }
 
-// distinct leaves out what was there before.
+// distinct returns the distinct elements in order of first occurrence.
 func distinct[T comparable](all []T) []T {
 	var out []T
 	for _, v := range all {
@@ -221,7 +221,8 @@ func distinct[T comparable](all []T) []T {
 	return out
 }
 
-// outFile is a file that appears when it is complete; the zero value is none.
+// outFile is a file that is renamed into place when complete; the zero value writes
+// nothing.
 type outFile struct {
 	path string
 	to   io.Writer

@@ -15,16 +15,16 @@ import (
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
-// evalInput is where sessions come from.
+// evalInput holds the sessions to replay.
 type evalInput struct {
 	all     iter.Seq2[eval.Session, error]
-	sources []string // for people
-	unit    string   // of the progress, and how many there are
+	sources []string // names for the report
+	unit    string   // of total
 	total   int64
 	close   func()
 }
 
-// input opens what sessions are read from. The caller closes it.
+// input opens the source of the sessions. The caller closes it.
 func (c *evalCmd) input(ctx context.Context, e *Env) (evalInput, error) {
 	var in evalInput
 	var err error
@@ -35,13 +35,13 @@ func (c *evalCmd) input(ctx context.Context, e *Env) (evalInput, error) {
 	}
 	if err == nil && c.Limit > 0 {
 		in.all = first(in.all, c.Limit)
-		in.total, in.unit = 0, "sessions" // who knows how far into the files that is
+		in.total, in.unit = 0, "sessions" // the total is unknown
 		in.all = weighed(in.all)
 	}
 	return in, err
 }
 
-// first returns the first n of all sessions.
+// first yields the first n sessions.
 func first(all iter.Seq2[eval.Session, error], n int) iter.Seq2[eval.Session, error] {
 	return func(yield func(eval.Session, error) bool) {
 		left := n
@@ -56,7 +56,7 @@ func first(all iter.Seq2[eval.Session, error], n int) iter.Seq2[eval.Session, er
 	}
 }
 
-// weighed returns the sessions, each of which counts one.
+// weighed yields the sessions with weight 1.
 func weighed(all iter.Seq2[eval.Session, error]) iter.Seq2[eval.Session, error] {
 	return func(yield func(eval.Session, error) bool) {
 		for s, err := range all {
@@ -68,7 +68,7 @@ func weighed(all iter.Seq2[eval.Session, error]) iter.Seq2[eval.Session, error] 
 	}
 }
 
-// files returns the sessions of files, of any format that import reads.
+// files returns the sessions of files in the formats of import.
 func (c *evalCmd) files(ctx context.Context, e *Env, paths []string) (evalInput, error) {
 	if _, err := formats.Lookup(c.Format); err != nil && c.Format != formats.Auto {
 		return evalInput{}, wrong("--format: %w", err)
@@ -83,7 +83,7 @@ func (c *evalCmd) files(ctx context.Context, e *Env, paths []string) (evalInput,
 	}
 	in.all = func(yield func(eval.Session, error) bool) {
 		known := conversations{}
-		var read int64 // and not yet given away as the weight of a session
+		var read int64 // bytes since the last session
 		for _, s := range all {
 			n, stopped := 0, false
 			s.items(known, func(octets int64) { read += octets }, func(item Item) bool {
@@ -110,10 +110,10 @@ func (c *evalCmd) files(ctx context.Context, e *Env, paths []string) (evalInput,
 	return in, nil
 }
 
-// errEnough ends a loop over sessions whose caller wants no more.
+// errEnough stops a loop over sessions early.
 var errEnough = errors.New("enough")
 
-// stored are sessions of the database, with all that was said in them.
+// stored returns stored sessions with all their messages.
 func (c *evalCmd) stored(ctx context.Context, e *Env) (evalInput, error) {
 	st, cfg, err := e.Open(ctx)
 	if err != nil {

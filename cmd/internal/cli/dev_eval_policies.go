@@ -17,18 +17,18 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// programVersion returns what results depend on that come from this program's own code.
+// programVersion returns the version for definitions of policies.
 func programVersion() string {
 	v := newBuildVersion(debug.ReadBuildInfo())
 	return fmt.Sprint(v.Version, v.Revision, v.Modified)
 }
 
-// configuredPolicy is the name of the pipeline that the configuration names.
+// configuredPolicy is the name of the policy with the pipeline of the configuration.
 const configuredPolicy = "configured"
 
-// evalPolicies returns the policies of names, which may be lists; without any, those that ask
-// no model. open is called where one of them may ask. All names that are wrong are in the
-// error.
+// evalPolicies returns the policies of names, which may be comma-separated lists; without
+// names, the built-in ones that need no model. open is called if a policy may need models.
+// The error lists all invalid names.
 func evalPolicies(names []string, cfg config.Config, registry *plan.Registry, open func() (summary.Model, error)) ([]eval.Policy, error) {
 	known := append(eval.Baselines(), evalExtractive())
 	if len(names) == 0 {
@@ -56,7 +56,7 @@ func evalPolicies(names []string, cfg config.Config, registry *plan.Registry, op
 	return out, nil
 }
 
-// evalPolicy returns the policy of a name.
+// evalPolicy returns the policy with a name.
 func evalPolicy(name string, base policy.Policy, known []eval.Policy, registry *plan.Registry, open func() (summary.Model, error)) (eval.Policy, error) {
 	if i := slices.IndexFunc(known, func(p eval.Policy) bool { return p.Name == name }); i >= 0 {
 		return known[i], nil
@@ -74,8 +74,8 @@ func evalPolicy(name string, base policy.Policy, known []eval.Policy, registry *
 	return evalModel(base.Summary, models), nil
 }
 
-// splitPolicies takes lists apart at their commas, but for those between the
-// parameters of a strategy: "a,b:x=1,y=2,c" are a, b:x=1,y=2 and c.
+// splitPolicies splits lists at their commas, except those between the parameters of a
+// strategy: "a,b:x=1,y=2,c" gives a, b:x=1,y=2 and c.
 func splitPolicies(lists []string) []string {
 	var out []string
 	for _, list := range lists {
@@ -93,8 +93,8 @@ func splitPolicies(lists []string) []string {
 	return out
 }
 
-// evalPipeline returns the policy of a preset, of the configuration, or of strategies with
-// "+" between them.
+// evalPipeline returns the policy of a preset, of the configuration, or of strategies
+// joined by "+".
 func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry *plan.Registry, open func() (summary.Model, error)) (eval.Policy, error) {
 	if preset, err := policy.PresetNamed(name); err == nil {
 		base = preset.Over(base)

@@ -13,17 +13,17 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// modelPolicy is the name of the policy that asks the configured models, modelDoc what
-// it is.
+// modelPolicy is the name of the policy that calls the configured models, modelDoc its
+// description.
 const (
 	modelPolicy = "model"
-	modelDoc    = "the summary that the configured models write, with references; never measured unless it is named"
+	modelDoc    = "a summary with references by the configured models; measured only if named"
 )
 
-// evalExtractive returns the policy that writes a summary of what is before the cut, by itself
-// and not as a step of a pipeline, without a model.
+// evalExtractive returns the policy that keeps an extractive summary of the messages
+// before the cut, outside of a pipeline.
 func evalExtractive() eval.Policy {
-	return eval.Summary("extractive", "the summary with references that no model writes", extract.Version+" "+programVersion(),
+	return eval.Summary("extractive", "a summary with references, written without a model", extract.Version+" "+programVersion(),
 		func(_ context.Context, in eval.Input) (string, eval.Usage, error) {
 			d := extract.New(extract.Options{})
 			for i := range in.Messages {
@@ -33,7 +33,7 @@ func evalExtractive() eval.Policy {
 		})
 }
 
-// evalModel returns the same with the models of the configuration.
+// evalModel returns the same policy with the configured models.
 func evalModel(settings policy.Summary, models summary.Model) eval.Policy {
 	return eval.Summary(modelPolicy, modelDoc,
 		models.Identity()+summary.PromptVersion+extract.Version+programVersion(), func(ctx context.Context, in eval.Input) (string, eval.Usage, error) {

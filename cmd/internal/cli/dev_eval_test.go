@@ -172,11 +172,11 @@ func TestEvalWrongUsage(t *testing.T) {
 		"comparing one":        {[]string{path, "--compare=stub200"}, []string{"--compare stub200", "A,B"}},
 		"comparing others":     {[]string{path, "--compare=stub200,magic"}, []string{"magic is not measured", "drop_oldest"}},
 		"an empty file":        {[]string{path, "--from", empty}, []string{empty + ": no session in it"}},
-		"nothing to measure":   {[]string{"--from", idle}, []string{"no session could be measured", "of 1 sessions none uses an identifier"}},
+		"nothing to measure":   {[]string{"--from", idle}, []string{"no session could be measured", "none of 1 sessions uses an identifier"}},
 		"a broken line":        {[]string{"--from", broken}, []string{broken + ": line 2"}},
 		"a file that is none":  {[]string{"--from", filepath.Join(dir, "none")}, []string{"no such file"}},
 		"an unknown format":    {[]string{path, "--format=magic"}, []string{"--format", "magic", "claude-code"}},
-		"a foreign state":      {[]string{path, "--state", path}, []string{"--state", "line 1 is no line of a state"}},
+		"a foreign state":      {[]string{path, "--state", path}, []string{"--state", "line 1 is not a row of an eval state"}},
 		"a folder that is not": {[]string{path, "--html", filepath.Join(dir, "no", "report.html")}, []string{"--html", "report.html"}},
 		"negative numbers":     {[]string{path, "--jobs=-1", "--samples=-2", "--limit=-3"}, []string{"--jobs: -1", "--samples: -2", "--limit: -3"}},
 	} {
@@ -274,7 +274,7 @@ func TestEvalOfTheExtractiveSummary(t *testing.T) {
 	if _, err := os.Stat(data); err != nil {
 		t.Skip("no real sessions: they stand beside the module")
 	}
-	r := invoke(t, []string{"HOME=" + t.TempDir()}, "eval", "--from", data, "--cut", "0.5", "--budget", "0.05", "--policy", "extractive", "--json").want(t, 0, "24 summaries that agents wrote")
+	r := invoke(t, []string{"HOME=" + t.TempDir()}, "eval", "--from", data, "--cut", "0.5", "--budget", "0.05", "--policy", "extractive", "--json").want(t, 0, "24 summaries written by agents")
 	f := decode[eval.Figure](t, r)
 	if f.Sessions != 47 || f.TokensKept > 0.05 || f.TokensPooled > 0.05 || *f.Keyed < 0.72 || *f.Loose < 0.78 || f.Calls != 0 {
 		t.Errorf("%s", r.stdout)

@@ -1,9 +1,9 @@
-// Package bench measures the whole job path on real servers: how many compactions
-// a second, how much memory for one huge session, how long from an append to its
-// compaction. Every figure comes with the conditions it was measured under, and
-// throughput with a baseline measured in the same run.
+// Package bench measures the whole job path on real servers: compactions per second,
+// peak memory for one huge session, and the latency from an append to its compaction.
+// Each result includes its conditions, and throughput is compared with a baseline
+// measured in the same run.
 //
-// It works in a schema of its own and drops it; it never touches other data.
+// The benchmarks create a schema of their own and drop it; they touch no other data.
 package bench
 
 import (
@@ -31,18 +31,18 @@ import (
 	"github.com/sessionstore/compactor/worker/jobs"
 )
 
-// Schema is where the benches keep their data.
+// Schema is the schema that the benchmarks create and drop.
 const Schema = "compactor_bench"
 
-// Env is where a bench runs.
+// Env describes the servers and limits of a benchmark.
 type Env struct {
 	DatabaseURL, RedisURL string
-	// Concurrency is the number of runs worked on at once.
+	// Concurrency is the number of runs executed at once.
 	Concurrency int
-	// Connections bounds the pool of the job path, and is the baseline's number
-	// of connections.
+	// Connections limits the pool of the job path and is the number of connections of
+	// the baseline.
 	Connections int
-	// Progress is told what is going on; may be nil.
+	// Progress, if set, is called after each unit of work.
 	Progress func(stage string, done, total int)
 	Logger   *slog.Logger
 }
@@ -53,7 +53,7 @@ func (e Env) progress(stage string, done, total int) {
 	}
 }
 
-// system is a store with a fresh schema, and what works on it.
+// system holds the store in the benchmark schema, the queue and the planner.
 type system struct {
 	env     Env
 	store   *store.Store
@@ -63,7 +63,7 @@ type system struct {
 	planner *worker.Planner
 }
 
-// open makes a fresh schema; the returned function drops it.
+// open creates a fresh schema and connects to it; the returned function drops it.
 func open(ctx context.Context, env Env, pol policy.Policy) (*system, func(), error) {
 	s, err := attach(ctx, env, pol)
 	if err != nil {
@@ -79,7 +79,7 @@ func open(ctx context.Context, env Env, pol policy.Policy) (*system, func(), err
 	if err = s.store.DropSchema(ctx); err == nil {
 		_, err = migrations.Up(ctx, env.DatabaseURL, Schema)
 	}
-	if err == nil { // sessions are made before a scheduler leads
+	if err == nil { // sessions are created before a scheduler leads
 		err = s.store.SavePolicy(ctx, pol.FleetHash(), []byte(`{}`), scheduler.Thresholds(pol, nil, tokens.Window))
 	}
 	if err != nil {
@@ -89,7 +89,7 @@ func open(ctx context.Context, env Env, pol policy.Policy) (*system, func(), err
 	return s, closeAll, nil
 }
 
-// attach connects to the schema as it is.
+// attach connects to the existing schema.
 func attach(ctx context.Context, env Env, pol policy.Policy) (*system, error) {
 	redis, err := asynq.ParseRedisURI(env.RedisURL)
 	if err != nil {
@@ -108,7 +108,7 @@ func attach(ctx context.Context, env Env, pol policy.Policy) (*system, error) {
 	}, nil
 }
 
-// work runs a scheduler and a worker, as serve does, while do runs.
+// work runs a scheduler and a worker, as serve does, until do returns.
 func (s *system) work(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -127,7 +127,7 @@ func (s *system) work(ctx context.Context, do func(context.Context) error) error
 	return g.Wait()
 }
 
-// truncating returns a policy of the truncation class: metadata decides everything.
+// truncating returns a policy that truncates; it decides by metadata only.
 func truncating(start, target chat.Tokens) policy.Policy {
 	p := policy.Default()
 	p.Pipeline = []policy.Step{{Strategy: "truncation"}}
@@ -136,8 +136,8 @@ func truncating(start, target chat.Tokens) policy.Policy {
 	return p
 }
 
-// session returns a history of n messages of size octets and count tokens each: a
-// system prompt, then turns of a question, a tool call, its result and an answer.
+// session returns a history of n messages of size bytes and count tokens each: a system
+// prompt if first, then turns of a question, a tool call, its result and an answer.
 func session(n, size int, count chat.Tokens, first bool) []store.NewMessage {
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog; ", size/45+1)[:size]
 	msgs := make([]store.NewMessage, 0, n)
@@ -156,14 +156,14 @@ func session(n, size int, count chat.Tokens, first bool) []store.NewMessage {
 		add(chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: chat.TextContent(text)})
 		add(chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)})
 	}
-	// A call keeps its result: a history may be a message or two short of n.
+	// A call must not end the history without its result, so up to two messages fewer.
 	for len(msgs) > n || msgs[len(msgs)-1].Role == chat.RoleAssistant && len(msgs[len(msgs)-1].ToolCalls) > 0 {
 		msgs = msgs[:len(msgs)-1]
 	}
 	return msgs
 }
 
-// poll waits until ok, looking every interval.
+// poll calls ok every interval until it returns true or an error.
 func poll(ctx context.Context, interval time.Duration, ok func() (bool, error)) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -180,8 +180,8 @@ func poll(ctx context.Context, interval time.Duration, ok func() (bool, error)) 
 	}
 }
 
-// peakMemory returns the highest resident size of this process since resetPeak, in
-// bytes; 0 where the system does not tell.
+// peakMemory returns the peak resident size of this process since resetPeak in bytes, or
+// 0 if the system does not report it.
 func peakMemory() int64 {
 	raw, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -196,7 +196,7 @@ func peakMemory() int64 {
 	return 0
 }
 
-// resetPeak forgets the peak so far.
+// resetPeak restarts the measurement of peak memory.
 func resetPeak() {
 	runtime.GC()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)

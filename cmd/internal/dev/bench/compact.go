@@ -12,19 +12,20 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// CompactOptions size the throughput bench.
+// CompactOptions holds the sizes of the throughput benchmark.
 type CompactOptions struct {
-	// Sessions go through the job path, and as many through the baseline. Defaults to 4,000.
+	// Sessions is the number of sessions for the job path, and again for the baseline.
+	// Defaults to 4,000.
 	Sessions int
-	// Messages and Tokens of a session. Default to 200 and 40,000.
+	// Messages and Tokens are the size of a session. They default to 200 and 40,000.
 	Messages int
 	Tokens   chat.Tokens
-	// Rounds alternate job path and baseline, so that a machine that changes speed
-	// changes it for both. Defaults to 4.
+	// Rounds is how often job path and baseline alternate, so that changes in the speed of
+	// the machine affect both. Defaults to 4.
 	Rounds int
 }
 
-// CompactResult is what Compact measured.
+// CompactResult holds the measurements of Compact.
 type CompactResult struct {
 	CompactionsPerSecond  float64 `json:"compactions_per_second"`
 	BaselinePerSecond     float64 `json:"baseline_per_second"`
@@ -39,16 +40,16 @@ type CompactResult struct {
 	Rounds                []Round `json:"rounds"`
 }
 
-// Round is one alternation.
+// Round holds the throughput of one alternation.
 type Round struct {
 	CompactionsPerSecond float64 `json:"compactions_per_second"`
 	BaselinePerSecond    float64 `json:"baseline_per_second"`
 }
 
-// Compact measures compactions per second over the whole job path: a sweep queues
-// the runs, asynq carries them, the worker claims, plans, checks and applies. A
-// round's time is from the first run queued to the last one committed, by the
-// database's clock. The baseline is database.baseline by as many connections.
+// Compact measures compactions per second over the whole job path: a sweep enqueues the
+// runs, asynq delivers them, and the worker claims, plans, checks and applies them. The
+// time of a round runs from the first run enqueued to the last one committed, by the
+// clock of the database. The baseline uses as many connections (see database.baseline).
 func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, error) {
 	if o.Sessions == 0 {
 		o.Sessions = 4000
@@ -116,8 +117,8 @@ func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, err
 
 func baselineTenant(round int) string { return fmt.Sprintf("baseline-%d", round) }
 
-// seed fills a round's sessions, for the baseline and the job path alike. They are
-// imported, so nothing is enqueued; those of the baseline have a model that is never due.
+// seed imports the sessions of a round for the baseline and the job path; an import
+// enqueues nothing. The threshold of their model keeps baseline sessions from being due.
 func (s *system) seed(ctx context.Context, o CompactOptions, round, n int) error {
 	limits := s.planner.Policy.Limits("", s.planner.Window)
 	err := s.store.SavePolicy(ctx, s.planner.Policy.FleetHash(), []byte(`{}`), []store.Threshold{
@@ -179,7 +180,7 @@ func (s *system) jobRound(ctx context.Context, entry string, n int) (seconds flo
 			return err
 		}
 		if len(sweeps) != 1 {
-			return fmt.Errorf("%d sweeps are open, want the bench's own", len(sweeps))
+			return fmt.Errorf("%d sweeps are open, want 1", len(sweeps))
 		}
 		var applied int64
 		err = poll(ctx, 200*time.Millisecond, func() (bool, error) {

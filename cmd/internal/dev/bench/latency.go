@@ -11,13 +11,13 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// LatencyOptions size the latency bench.
+// LatencyOptions holds the size of the latency benchmark.
 type LatencyOptions struct {
-	// Samples is how many appends are timed. Defaults to 100.
+	// Samples is the number of appends timed. Defaults to 100.
 	Samples int
 }
 
-// LatencyResult is what Latency measured, in milliseconds.
+// LatencyResult holds the quantiles in milliseconds.
 type LatencyResult struct {
 	P50     float64 `json:"p50_ms"`
 	P95     float64 `json:"p95_ms"`
@@ -26,9 +26,9 @@ type LatencyResult struct {
 	Samples int     `json:"samples"`
 }
 
-// Latency measures, on an idle system without debounce, the time from the commit
-// of an append that makes a session due to when its compaction can be read, which
-// is looked for every millisecond.
+// Latency measures the time from the commit of an append that makes a session due until
+// its compaction is visible, on an idle system without debounce. It polls every
+// millisecond.
 func Latency(ctx context.Context, env Env, o LatencyOptions) (LatencyResult, error) {
 	if o.Samples == 0 {
 		o.Samples = 100
@@ -49,7 +49,7 @@ func Latency(ctx context.Context, env Env, o LatencyOptions) (LatencyResult, err
 			if _, _, err := s.store.Append(ctx, k, "job", session(150, 600, 200, true)); err != nil {
 				return err
 			}
-			// Not in step with anybody's polling.
+			// Vary the delay so that samples do not align with polling intervals.
 			if err := backoff.Wait(ctx, 50*time.Millisecond+time.Duration(i*37%50)*time.Millisecond); err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ func Latency(ctx context.Context, env Env, o LatencyOptions) (LatencyResult, err
 	return LatencyResult{P50: at(0.50), P95: at(0.95), P99: at(0.99), Max: times[len(times)-1], Samples: len(times)}, nil
 }
 
-// untilLeading runs one compaction through, so that nothing is cold.
+// untilLeading waits for one compaction to complete, which warms up all components.
 func (s *system) untilLeading(ctx context.Context) error {
 	k := store.Key{Session: "warm"}
 	if _, _, err := s.store.Append(ctx, k, "job", session(200, 600, 200, true)); err != nil {

@@ -16,29 +16,30 @@ import (
 	"github.com/sessionstore/compactor/worker"
 )
 
-// MemoryOptions size the memory bench.
+// MemoryOptions holds the settings of the memory benchmark.
 type MemoryOptions struct {
-	// Messages of the session and their octets in all. Default to 20,000 and 100 MB.
+	// Messages and Octets are the size of the session. They default to 20,000 and 100 MB.
 	Messages int
 	Octets   int
-	// Summarize has the session summarized, without a model, rather than truncated.
+	// Summarize summarizes the session instead of truncating it.
 	Summarize bool
-	// Model has that summary written by a model, which this process plays.
+	// Model requests the summary from a scripted model server in this process.
 	Model bool
-	// Worker is the command line of the process to measure; see WorkerMain.
+	// Worker is the command line of the process to measure, which calls WorkerMain.
 	Worker []string
 }
 
-// MemoryResult is what Memory measured.
+// MemoryResult holds the measurements of Memory.
 type MemoryResult struct {
-	PeakBytes    int64 `json:"peak_bytes"` // highest resident size of the worker's process
+	PeakBytes    int64 `json:"peak_bytes"` // peak resident size of the worker process
 	Messages     int64 `json:"messages"`
 	Octets       int64 `json:"octets"`
 	TokensBefore int64 `json:"tokens_before"`
 	TokensAfter  int64 `json:"tokens_after"`
 }
 
-// How Memory tells its worker process where to work; secrets are not for argv.
+// Environment variables for the worker process: URLs may hold secrets, so they are not
+// passed as arguments.
 const (
 	EnvDatabase = "COMPACTOR_BENCH_DATABASE"
 	EnvRedis    = "COMPACTOR_BENCH_REDIS"
@@ -50,8 +51,8 @@ const (
 	memorySession = "huge"
 )
 
-// Memory compacts one huge session in a worker process of its own and reports that
-// process's peak, which is read from the system when it has ended.
+// Memory compacts one huge session in a separate worker process and returns the peak
+// memory of that process as the system reports it at exit.
 func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error) {
 	if o.Messages == 0 {
 		o.Messages = 20_000
@@ -114,8 +115,7 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 	}, nil
 }
 
-// WorkerMain is the process that Memory measures: a worker that ends when the
-// session has been compacted.
+// WorkerMain runs the worker that Memory measures until the session has been compacted.
 func WorkerMain(ctx context.Context, env Env, summarize bool, model string) error {
 	s, err := attach(ctx, env, memoryPolicy(summarize))
 	if err != nil {

@@ -12,36 +12,36 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest"
 )
 
-// StrategyOptions say what Strategies measures.
+// StrategyOptions selects the measurements of Strategies.
 type StrategyOptions struct {
-	// Names are the strategies; all when empty.
+	// Names lists the strategies; empty selects all.
 	Names []string
-	// Sizes are numbers of messages.
+	// Sizes lists the numbers of messages.
 	Sizes []int
-	// Rounds is how often each is run; the fastest counts.
+	// Rounds is the number of repetitions, of which the fastest is reported.
 	Rounds int
-	// Progress is told how many measurements are done; may be nil.
+	// Progress, if set, is called after each measurement.
 	Progress func(done, total int)
 }
 
-// StrategyTime is one strategy, behind the guard, on one number of messages of
-// strategiestest.Characters each.
+// StrategyTime holds the time of one strategy, including the guard, for a number of
+// messages of strategiestest.Characters each.
 type StrategyTime struct {
 	Strategy string  `json:"strategy"`
 	Messages int     `json:"messages"`
 	Seconds  float64 `json:"seconds"`
-	// Octets is the content that the strategy read, PerSecond in octets.
+	// Octets is the number of bytes of content read, PerSecond the rate.
 	Octets    int64   `json:"octets_read"`
 	PerSecond float64 `json:"octets_per_second,omitempty"`
-	// Ratio is the time against grouping the same messages in the same round, which
-	// every compaction begins with.
+	// Ratio is the time relative to grouping the same messages, which every compaction
+	// begins with.
 	Ratio float64 `json:"ratio_to_grouping"`
-	// TokensBefore and TokensAfter are what the view holds.
+	// TokensBefore and TokensAfter are the sizes of the view.
 	TokensBefore chat.Tokens `json:"tokens_before"`
 	TokensAfter  chat.Tokens `json:"tokens_after"`
 }
 
-// Strategies measures strategies in this process; it needs no server.
+// Strategies measures strategies in this process, without servers.
 func Strategies(ctx context.Context, o StrategyOptions) ([]StrategyTime, error) {
 	registry := strategiestest.Registry()
 	if len(o.Names) == 0 {

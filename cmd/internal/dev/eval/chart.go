@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The size of a chart, and where its plot is, in the units of the SVG: those of a
-// phone's screen, so that its letters have the size of the text around it there.
+// Dimensions of a chart in units of the SVG, chosen so that on a phone screen its text has
+// the size of the surrounding text.
 const (
 	chartWidth, chartHeight            = 360, 264
 	plotLeft, plotRight                = 38, 342
@@ -17,7 +17,7 @@ const (
 	axisLabel, xLabelY, yTickX, yTickY = 254, 238, 33, 4
 )
 
-// chart is one measure against the tokens kept, at one cut: a line for each policy.
+// chart plots one measure against the tokens kept at one cut, with a line per policy.
 type chart struct {
 	Title  string
 	XTicks []tick
@@ -25,19 +25,18 @@ type chart struct {
 	Lines  []line
 }
 
-// tick is a line of the grid, with its label.
+// tick is a grid line with its label.
 type tick struct {
 	At    string
 	Label string
 }
 
-// line is one policy.
+// line plots one policy.
 type line struct {
 	Policy string
 	Color  int
 	Dash   bool
-	// Path and Band are the points and the intervals around them; empty where there are
-	// fewer than two.
+	// Path and Band connect the points and their intervals; empty for fewer than two.
 	Path, Band string
 	Points     []point
 }
@@ -48,7 +47,7 @@ type point struct {
 	Title           string
 }
 
-// charts returns the three measures at a cut, one under the other where there is no room.
+// charts returns one chart for each of the three measures at a cut.
 func charts(r *Result, cut float64) []chart {
 	var widest float64
 	for _, f := range r.Figures {
@@ -115,8 +114,7 @@ func (r *Result) policies() []string {
 	return out
 }
 
-// niceStep is 1, 2 or 5 times a power of ten, so that it takes three to six of them
-// to the end.
+// niceStep returns 1, 2 or 5 times a power of ten such that three to six steps reach end.
 func niceStep(end float64) float64 {
 	if end <= 0 {
 		return 0.01

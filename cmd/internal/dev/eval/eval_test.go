@@ -316,7 +316,7 @@ func TestAPolicyThatFailsIsCountedAndComparedOnTheRest(t *testing.T) {
 			t.Errorf("%s: compared on %d, want %d", c.A, c.Sessions, want)
 		}
 	}
-	if notes := strings.Join(r.Notes(), "\n"); !strings.Contains(notes, "head20+tail could not compact 1 session, which are not in its figures: no luck") || !strings.Contains(notes, "8 sessions measured, 2 skipped") {
+	if notes := strings.Join(r.Notes(), "\n"); !strings.Contains(notes, "head20+tail could not compact 1 session, which its figures exclude: no luck") || !strings.Contains(notes, "8 sessions measured, 2 skipped") {
 		t.Error(notes)
 	}
 }
@@ -421,7 +421,7 @@ func TestSummariesThatWereRecordedAreMeasured(t *testing.T) {
 	if f := r.Recorded; f == nil || f.Sessions != 1 || f.Identifiers != 4 || *f.Loose != 0.5 || *f.Keyed != 0.5 || f.TokensAfter != retention.Tokens(&summary) {
 		t.Errorf("%+v", f)
 	}
-	if notes := strings.Join(r.Notes(), "\n"); !strings.Contains(notes, "1 summary that agents wrote inside these sessions") || !strings.Contains(notes, "loose 50.0 %") {
+	if notes := strings.Join(r.Notes(), "\n"); !strings.Contains(notes, "1 summary written by agents in these sessions") || !strings.Contains(notes, "loose 50.0 %") {
 		t.Error(notes)
 	}
 	if r := run(t, talks(4), eval.Options{Cuts: []float64{0.5}, Budgets: []float64{0.5}, Policies: eval.Baselines()}); r.Recorded != nil {

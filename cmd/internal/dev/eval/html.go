@@ -12,7 +12,7 @@ import (
 //go:embed report.html
 var reportHTML string
 
-// page is what the report shows.
+// page holds the data of the report template.
 type page struct {
 	Made     string
 	Sources  []string
@@ -23,15 +23,14 @@ type page struct {
 	Samples  []Sample
 }
 
-// section is one cut.
+// section holds the charts and figures of one cut.
 type section struct {
 	Cut     Cut
 	Charts  []chart
 	Figures []Figure
 }
 
-// WriteHTML writes the report: one file that needs nothing else, for light and dark
-// screens of any width. sources say where the sessions come from.
+// WriteHTML writes a self-contained HTML report. sources names the origins of the sessions.
 func (r *Result) WriteHTML(w io.Writer, made time.Time, sources []string) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"percent": percent, "share": share100, "points": points, "money": money, "readable": readable, "whole": term.Count[int], "count": func(v float64) string { return term.Count(int64(v)) },

@@ -6,36 +6,36 @@ import (
 	"slices"
 )
 
-// How intervals are made: sessions are drawn with replacement, as many as there are,
-// and every figure is computed of those drawn; resamples times, from one seed. The
-// interval holds the middle 95 % of what came out. It is over sessions: identifiers
-// of one session are not independent, so they are drawn together.
+// Parameters of the bootstrap. Each of resamples rounds draws as many sessions as there
+// are, with replacement, and computes every figure from them; the interval holds the
+// middle 95 % of the results. Whole sessions are drawn because the identifiers of one
+// session are not independent.
 //
-// A difference of two policies is computed on the same draws for both, which leaves
-// out what sessions have in common, their difficulty above all.
+// A difference of two policies is computed on the same draws for both, which cancels
+// variation that they share, such as the difficulty of a session.
 const (
 	resamples  = 2000
 	confidence = 0.95
 	seed       = 0x5eed
-	// minVerdict is the least number of sessions on which a difference can be more
-	// than noise: with fewer, even one that all of them agree on happens by chance more
-	// often than one time in twenty (2 × 0.5^5 = 6 %).
+	// minVerdict is the least number of sessions for a significant difference: with
+	// fewer, even a difference of the same sign in all sessions occurs by chance with a
+	// probability above 5 % (2 × 0.5^5 = 6 %).
 	minVerdict = 6
 )
 
-// Interval is where a figure lies with 95 % confidence.
+// Interval is a 95 % confidence interval.
 type Interval struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
 
-// series is a figure of which every session has a part: the sum of over, divided by
+// series holds the parts of a figure by session. The figure is the sum of over divided by
 // the sum of under.
 type series struct{ over, under []float64 }
 
 func newSeries(n int) series { return series{make([]float64, n), make([]float64, n)} }
 
-// value returns the figure of all sessions; ok is false where there is nothing to divide by.
+// value returns the figure of all sessions; ok is false if the divisor is 0.
 func (s series) value() (v float64, ok bool) {
 	var over, under float64
 	for i := range s.over {
@@ -45,10 +45,10 @@ func (s series) value() (v float64, ok bool) {
 	return over / under, under > 0
 }
 
-// draw computes every series on the same resamples of n sessions: one row for each
-// resample, with NaN where there was nothing to divide by.
+// draw computes every series on the same resamples of n sessions. It returns one row for
+// each resample, with NaN where the divisor is 0.
 func draw(n int, all []series) [][]float64 {
-	r := rand.New(rand.NewPCG(seed, uint64(n))) //nolint:gosec // the same every time, on purpose
+	r := rand.New(rand.NewPCG(seed, uint64(n))) //nolint:gosec // reproducible
 	out := make([][]float64, resamples)
 	cells := make([]float64, resamples*len(all))
 	times := make([]float64, n)
@@ -70,7 +70,7 @@ func draw(n int, all []series) [][]float64 {
 	return out
 }
 
-// middle returns the interval that holds the middle of values; nil where there are none.
+// middle returns the interval that holds the middle 95 % of values, or nil without any.
 func middle(values []float64) *Interval {
 	values = slices.DeleteFunc(values, math.IsNaN)
 	if len(values) == 0 {
@@ -81,8 +81,7 @@ func middle(values []float64) *Interval {
 	return &Interval{quantile(values, tail), quantile(values, 1-tail)}
 }
 
-// quantile returns the value below which the share q of sorted values lies, between two of
-// them in proportion.
+// quantile returns the q-quantile of sorted values with linear interpolation.
 func quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	i := int(at)
@@ -99,8 +98,7 @@ const (
 	Noise  = "noise"
 )
 
-// verdict says what a difference over n sessions tells: nothing where 0 is in its
-// interval.
+// verdict classifies a difference over n sessions; it is Noise if the interval contains 0.
 func verdict(n int, i *Interval) string {
 	switch {
 	case n < minVerdict || i == nil:

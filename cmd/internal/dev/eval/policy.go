@@ -15,28 +15,28 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// Input is what a policy has to compact.
+// Input holds the messages for a policy to compact.
 type Input struct {
-	// Model is the session's, "" for none.
+	// Model is the model of the session, if it has one.
 	Model string
-	// Messages are those before the cut. They must not be changed.
+	// Messages holds the messages before the cut, which a policy must not change.
 	Messages []chat.Message
-	// Budget is how many tokens may be kept, as retention.Tokens counts them, not
-	// counting system messages, which are kept for free.
+	// Budget limits the kept tokens, as retention.Tokens counts them, without system
+	// messages.
 	Budget float64
 }
 
-// Kept is what a policy made of it.
+// Kept holds the result of a policy.
 type Kept struct {
-	// Messages are those that are kept, system messages among them.
+	// Messages holds the kept messages, system messages included.
 	Messages []chat.Message
 	Usage
 }
 
-// Usage is what models were asked for that.
+// Usage holds the model calls made for a result.
 type Usage struct {
 	Calls int `json:"calls"`
-	// Failed are the calls of these that gave no answer.
+	// Failed is the number of calls without an answer.
 	Failed       int     `json:"failed_calls"`
 	InputTokens  int64   `json:"input_tokens"`
 	OutputTokens int64   `json:"output_tokens"`
@@ -51,20 +51,20 @@ func (u *Usage) add(v Usage) {
 	u.Cost += v.Cost
 }
 
-// Policy is one way of compacting that is measured.
+// Policy is a compaction method to measure.
 type Policy struct {
 	Name string
-	// Doc is one line, for people.
+	// Doc describes the policy in one line.
 	Doc string
-	// Definition says all that the result depends on besides the input. What was
-	// measured under another one is measured again.
+	// Definition identifies everything besides the input that the result depends on.
+	// Measurements stored under another definition are not used.
 	Definition string
-	// Keep is called concurrently. An error leaves the session out of this policy's
-	// figures, and is counted.
+	// Keep must be safe for concurrent use. After an error, the session is counted as
+	// failed and left out of the figures of this policy.
 	Keep func(ctx context.Context, in Input) (Kept, error)
 }
 
-// Baselines returns the policies of package retention.
+// Baselines returns the baselines of package retention as policies.
 func Baselines() []Policy {
 	var out []Policy
 	for _, b := range retention.Baselines() {
@@ -78,9 +78,9 @@ func Baselines() []Policy {
 	return out
 }
 
-// Summary returns the policy that keeps one message, the text that write makes of the
-// input, and the system messages. definition names everything the text depends on:
-// whoever changes how it is made changes that.
+// Summary returns a policy that keeps the system messages and one message with the text
+// that write returns. definition identifies everything besides the input that the text
+// depends on.
 func Summary(name, doc, definition string, write func(ctx context.Context, in Input) (string, Usage, error)) Policy {
 	return Policy{Name: name, Doc: doc, Definition: "summary/1 " + definition, Keep: func(ctx context.Context, in Input) (Kept, error) {
 		text, usage, err := write(ctx, in)
@@ -98,23 +98,22 @@ func Summary(name, doc, definition string, write func(ctx context.Context, in In
 	}}
 }
 
-// Build is what pipelines are made with.
+// Build holds the dependencies of pipelines.
 type Build struct {
-	// Registry makes the steps.
+	// Registry creates the steps.
 	Registry *plan.Registry
-	// Model writes summaries, if the registry has no summarizer; without one they are
+	// Model writes summaries if the registry has no summarizer; if nil, summaries are
 	// extracts.
 	Model summary.Model
-	// Version is that of the program: another one may have other strategies under the
-	// same names, so what it measured does not count.
+	// Version is the version of the program. It is part of the definition because another
+	// version may implement a strategy differently.
 	Version string
 }
 
-// Pipeline returns the policy that runs the pipeline of p. Its target is the budget and
-// the system messages, counted as the measure counts; the window, for strategies
-// that go by it, is the one of which that target is p's own share. p says whether
-// the oldest groups go where the steps end above the target. The error names what is
-// wrong with a step.
+// Pipeline returns a policy that runs the pipeline of p. The target is the budget plus the
+// system messages, counted as the measure counts; the window is derived from the target
+// with p's ratio of target to window. With p.Fallback, the oldest groups are removed if the
+// steps end above the target. Pipeline returns an error for an invalid step.
 func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 	model := ""
 	if b.Model != nil {
@@ -159,7 +158,7 @@ func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 	}}, nil
 }
 
-// share returns what the target of p is of its window.
+// share returns the ratio of the target of p to its window.
 func share(p policy.Policy) float64 {
 	if p.StartTokens > 0 {
 		return float64(p.TargetTokens) / float64(p.StartTokens)
@@ -167,14 +166,14 @@ func share(p policy.Policy) float64 {
 	return p.Target
 }
 
-// pipeline returns the pipeline of p towards a target, with the writers of its summaries.
+// pipelineOf returns the pipeline of p for a target and the writers of its summaries.
 func pipelineOf(p policy.Policy, b Build, target chat.Tokens) (pipeline.Pipeline, strategies.Writers, error) {
 	window := chat.Tokens(math.Ceil(float64(target) / share(p)))
 	limits := policy.Limits{Window: window, Start: min(window, target+1), Target: target}
 	return strategies.Build(b.Registry, p, limits, summary.Options{Model: b.Model, Manual: true})
 }
 
-// UsageOf returns what a summary took.
+// UsageOf returns the model calls of a summary; r may be nil.
 func UsageOf(r *summary.Report) Usage {
 	var u Usage
 	if r == nil {

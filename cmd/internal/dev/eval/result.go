@@ -6,68 +6,66 @@ import (
 	"strings"
 )
 
-// Result is what a run came to.
+// Result holds the figures of a run.
 type Result struct {
-	// Sessions is how many were read.
+	// Sessions is the number of sessions read.
 	Sessions int
 	Cuts     []Cut
-	// Figures are in the order of cuts, budgets and policies.
+	// Figures is ordered by cuts, budgets and policies.
 	Figures []Figure
-	// Comparisons are in the order of pairs, cuts and budgets.
+	// Comparisons is ordered by pairs, cuts and budgets.
 	Comparisons []Comparison
 	Samples     []Sample
-	// Recorded are the summaries that agents wrote in these sessions when they compacted
-	// themselves, each taken for what was kept of the messages since the one before it.
-	// It is nil where there is none, and has no intervals, cut and budget.
+	// Recorded holds the figure of summaries that agents wrote in these sessions (see
+	// retention.RecordedSummaries), without intervals, cut and budget; nil if there are
+	// none.
 	Recorded *Figure
-	// Failures are, for policies that could not compact a session, the first reason.
+	// Failures maps names of policies to their first error.
 	Failures map[string]error
 }
 
-// Cut says how many sessions could be measured at a cut. The others were skipped:
-// nothing behind the cut uses an identifier that stood before it.
+// Cut counts the sessions measured at a cut and those skipped, which use no identifier
+// after the cut that occurs before it.
 type Cut struct {
 	Cut               float64
 	Sessions, Skipped int
 }
 
-// Figure is what a policy retained at one cut and budget, over all sessions that
-// could be measured. Shares are between 0 and 1.
+// Figure holds the retention of a policy at one cut and budget over all measurable
+// sessions. Shares are between 0 and 1.
 type Figure struct {
 	Policy string  `json:"policy"`
 	Cut    float64 `json:"cut"`
 	Budget float64 `json:"budget"`
-	// Sessions were measured, Skipped have nothing to measure, Failed are those that
-	// the policy could not compact.
+	// Sessions counts measured sessions, Skipped those without identifiers to retain, and
+	// Failed those that the policy could not compact.
 	Sessions int `json:"sessions"`
 	Skipped  int `json:"skipped"`
 	Failed   int `json:"failed"`
-	// TokensKept is the mean over sessions, TokensPooled that of all tokens together.
+	// TokensKept is the mean share over sessions, TokensPooled the share of all tokens.
 	TokensKept   float64 `json:"tokens_kept_share"`
 	TokensPooled float64 `json:"tokens_kept_share_pooled"`
-	// Loose, Keyed and Strict are pooled over sessions; nil where there is nothing to
-	// retain.
+	// Loose, Keyed and Strict are pooled over sessions; nil without identifiers to retain.
 	Loose  *float64 `json:"loose"`
 	Keyed  *float64 `json:"keyed"`
 	Strict *float64 `json:"strict"`
-	// The macro ones are means over sessions.
+	// The macro figures are means over sessions.
 	LooseMacro  *float64 `json:"loose_macro"`
 	KeyedMacro  *float64 `json:"keyed_macro"`
 	StrictMacro *float64 `json:"strict_macro"`
-	// Identifiers are what was to be retained, StrictIdentifiers those of it that the
-	// assistant had to remember.
+	// Identifiers counts the identifiers to retain, StrictIdentifiers the strict ones.
 	Identifiers       int `json:"identifiers"`
 	StrictIdentifiers int `json:"strict_identifiers"`
-	// Intervals are those of the pooled figures.
+	// Intervals holds the intervals of the pooled figures.
 	Intervals Intervals `json:"intervals"`
-	// TokensBefore and TokensAfter are of all sessions together.
+	// TokensBefore and TokensAfter are totals over sessions.
 	TokensBefore float64 `json:"tokens_before"`
 	TokensAfter  float64 `json:"tokens_after"`
 	Usage
 }
 
-// Intervals are where figures lie with 95 % confidence; nil where that cannot be
-// told, as with fewer than two sessions.
+// Intervals holds the 95 % confidence intervals of a figure; nil where it cannot be
+// computed, as with fewer than two sessions.
 type Intervals struct {
 	TokensKept *Interval `json:"tokens_kept_share"`
 	Loose      *Interval `json:"loose"`
@@ -75,13 +73,13 @@ type Intervals struct {
 	Strict     *Interval `json:"strict"`
 }
 
-// Comparison is the difference of two policies on the same sessions: A minus B.
+// Comparison holds the differences of two policies on the same sessions, A minus B.
 type Comparison struct {
 	A      string  `json:"policy"`
 	B      string  `json:"against"`
 	Cut    float64 `json:"cut"`
 	Budget float64 `json:"budget"`
-	// Sessions are those that both policies were measured on.
+	// Sessions counts the sessions measured under both policies.
 	Sessions   int        `json:"sessions"`
 	TokensKept Difference `json:"tokens_kept_share"`
 	Loose      Difference `json:"loose"`
@@ -89,16 +87,16 @@ type Comparison struct {
 	Strict     Difference `json:"strict"`
 }
 
-// Difference is one figure of one policy minus that of another.
+// Difference is the difference of one figure between two policies.
 type Difference struct {
 	Value    *float64  `json:"difference"`
 	Interval *Interval `json:"interval"`
-	// Verdict is Better or Worse where the interval is on one side of 0, else Noise. Of
-	// tokens, it is what keeps fewer that is better.
+	// Verdict is Better or Worse if the interval excludes 0, else Noise. Fewer tokens are
+	// better.
 	Verdict string `json:"verdict"`
 }
 
-// Sample is a text that a policy kept.
+// Sample holds the text that a policy kept of a session.
 type Sample struct {
 	Session string  `json:"session"`
 	Policy  string  `json:"policy"`
@@ -108,7 +106,7 @@ type Sample struct {
 	Text    string  `json:"text"`
 }
 
-// The measures of a row, as the series of a figure.
+// Indexes of the measures of a row in the series of a figure.
 const (
 	tokensKept = iota
 	loose
@@ -117,7 +115,7 @@ const (
 	measures
 )
 
-// parts returns what a row adds to each measure; nil adds nothing.
+// parts returns the terms of a row for each measure; a nil row has zero terms.
 func (r *Row) parts() (over, under [measures]float64) {
 	if r == nil {
 		return over, under
@@ -126,8 +124,8 @@ func (r *Row) parts() (over, under [measures]float64) {
 		[measures]float64{1, float64(r.Needs), float64(r.Needs), float64(r.StrictNeeds)}
 }
 
-// seriesOf makes the series of the measures of rows; where also is given, of those
-// alone whose counterpart is there, too.
+// seriesOf returns the series of the measures of rows. If also is not nil, rows whose
+// counterpart in also is nil are left out.
 func seriesOf(rows, also []*Row) []series {
 	out := make([]series, measures)
 	for k := range out {
@@ -145,7 +143,7 @@ func seriesOf(rows, also []*Row) []series {
 	return out
 }
 
-// result puts together what was measured.
+// result computes the figures of all measured sessions.
 func (r *runner) result() *Result {
 	out := &Result{Sessions: len(r.done), Failures: r.failures}
 	for i, cut := range r.Cuts {
@@ -160,14 +158,14 @@ func (r *runner) result() *Result {
 				out.sample(m.cuts[i])
 			}
 		}
-		// Draws and sums go by this order, so that it must be of the sessions' own.
+		// Draws and sums depend on this order, so it must not depend on the input order.
 		slices.SortStableFunc(sessions, compare)
 		c := Cut{Cut: cut, Sessions: len(sessions), Skipped: len(r.done) - len(sessions)}
 		out.Cuts = append(out.Cuts, c)
 		r.figures(out, i, c, sessions)
 	}
 	out.Recorded = recorded(r.done)
-	// By pairs first: that is how they are read.
+	// Group the comparisons of each pair.
 	slices.SortStableFunc(out.Comparisons, func(a, b Comparison) int {
 		at := func(c Comparison) int { return slices.Index(r.Compare, [2]string{c.A, c.B}) }
 		return at(a) - at(b)
@@ -175,12 +173,12 @@ func (r *runner) result() *Result {
 	return out
 }
 
-// compare orders sessions by what they are themselves.
+// compare orders sessions by name and hash.
 func compare(a, b *measured) int {
 	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.hash, b.hash))
 }
 
-// recorded returns the figure of the summaries that were found in sessions.
+// recorded returns the figure of summaries found in sessions, or nil without any.
 func recorded(done []*measured) *Figure {
 	var rows []*Row
 	for _, m := range slices.SortedStableFunc(slices.Values(done), compare) {
@@ -197,7 +195,7 @@ func recorded(done []*measured) *Figure {
 	return &f
 }
 
-// sample adds the texts of rows.
+// sample adds the texts of rows to the samples.
 func (r *Result) sample(rows []*Row) {
 	for _, row := range rows {
 		if row != nil && row.Text != nil {
@@ -206,7 +204,7 @@ func (r *Result) sample(rows []*Row) {
 	}
 }
 
-// figures adds the figures and comparisons of one cut.
+// figures adds the figures and comparisons of one cut to out.
 func (r *runner) figures(out *Result, cut int, c Cut, sessions []*measured) {
 	var all []series
 	first := len(out.Figures)
@@ -264,12 +262,13 @@ func (r *runner) figures(out *Result, cut int, c Cut, sessions []*measured) {
 	}
 }
 
-// policy returns the place of the policy of a name.
+// policy returns the index of the policy with a name.
 func (r *runner) policy(name string) int {
 	return slices.IndexFunc(r.Policies, func(p Policy) bool { return p.Name == name })
 }
 
-// column returns what one series came to in each draw, or what it came to minus another.
+// column returns the values of series k in each draw, less those of series minus unless
+// that is negative.
 func column(draws [][]float64, k, minus int) []float64 {
 	out := make([]float64, len(draws))
 	for b, row := range draws {
@@ -281,7 +280,7 @@ func column(draws [][]float64, k, minus int) []float64 {
 	return out
 }
 
-// difference is series a minus series b over n sessions.
+// difference returns the difference of series a and b over n sessions.
 func difference(n int, all []series, draws [][]float64, a, b int) Difference {
 	va, ok := all[a].value()
 	vb, also := all[b].value()
@@ -297,7 +296,7 @@ func difference(n int, all []series, draws [][]float64, a, b int) Difference {
 	return d
 }
 
-// newFigure adds up rows and takes the means over sessions.
+// newFigure returns the sums of rows and the means over sessions.
 func newFigure(rows []*Row, c Cut) Figure {
 	f := Figure{Skipped: c.Skipped}
 	var macro [measures]float64
@@ -335,7 +334,7 @@ func newFigure(rows []*Row, c Cut) Figure {
 	return f
 }
 
-// pooled fills in the figures that intervals are made of.
+// pooled sets the pooled figures from their series.
 func (f *Figure) pooled(own []series) {
 	if v, ok := own[tokensKept].value(); ok {
 		f.TokensKept = v

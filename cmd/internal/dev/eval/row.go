@@ -11,49 +11,48 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// measureVersion goes into the key of every row: rows of another measure are not
-// taken for ones of this.
+// measureVersion is part of the key of every row. Change it with the measure.
 const measureVersion = "retention/1"
 
-// Row is one session under one policy, cut and budget.
+// Row holds the measurement of one session under one policy, cut and budget.
 type Row struct {
-	// Key is a hash of all that the row depends on.
+	// Key is a hash of everything that the row depends on.
 	Key     string  `json:"key"`
 	Session string  `json:"session"`
 	Cut     float64 `json:"cut"`
 	Budget  float64 `json:"budget"`
 	Policy  string  `json:"policy"`
-	// Before and Kept are tokens without the system's.
+	// Before and Kept are tokens without system messages.
 	Before float64 `json:"before"`
 	Kept   float64 `json:"kept"`
-	// Needs and StrictNeeds are how many identifiers are to be retained.
+	// Needs and StrictNeeds count the identifiers to retain.
 	Needs       int `json:"needs"`
 	StrictNeeds int `json:"strict_needs"`
 	Loose       int `json:"loose"`
 	Keyed       int `json:"keyed"`
 	Strict      int `json:"strict"`
 	Usage
-	// Text is what was kept, to be read, where a sample was wanted.
+	// Text is the kept text if the session is a sample.
 	Text *string `json:"text,omitempty"`
 }
 
-// newRow returns a score in numbers.
+// newRow returns the row of a score.
 func newRow(c *retention.Case, s retention.Score) Row {
 	return Row{
 		Before: c.Tokens, Kept: s.Tokens, Needs: len(c.Needs), StrictNeeds: c.Strict, Loose: s.Loose, Keyed: s.Keyed, Strict: s.Strict,
 	}
 }
 
-// Session is a conversation to replay.
+// Session holds a conversation to replay.
 type Session struct {
 	Name     string
 	Model    string
 	Messages []chat.Message
-	// Weight is what it adds to the progress.
+	// Weight is the value to pass to Options.Progress.
 	Weight int64
 }
 
-// hash identifies what of a session its rows depend on.
+// hash returns a hash of the parts of a session that its rows depend on.
 func (s *Session) hash() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%q\n", measureVersion, s.Model)
@@ -71,11 +70,10 @@ func key(session string, cut, budget float64, p *Policy) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// maxSample is how many characters of a kept text are shown.
+// maxSample limits the characters of a sample.
 const maxSample = 20_000
 
-// sample returns what was kept as a person reads it: the text, where it is one message,
-// else every message behind its role.
+// sample returns the kept messages as text, each after its role if there are several.
 func sample(kept []chat.Message) *string {
 	var said []*chat.Message
 	for i := range kept {

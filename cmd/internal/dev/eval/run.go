@@ -13,28 +13,26 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 )
 
-// Options say what is measured and how.
+// Options selects the measurements of a run.
 type Options struct {
 	Cuts, Budgets []float64
 	Policies      []Policy
-	// Compare are pairs of names of policies.
+	// Compare lists pairs of policy names to compare.
 	Compare [][2]string
-	// Jobs is how many sessions are worked on at a time.
+	// Jobs is the number of sessions processed at a time.
 	Jobs int
-	// Samples is of how many sessions the kept texts are in the result: the first
-	// ones that could be measured.
+	// Samples is the number of sessions whose kept texts are part of the result: the
+	// first ones that could be measured.
 	Samples int
-	// State may be nil.
+	// State holds earlier measurements; may be nil.
 	State *State
-	// Progress is told the weight of each session that is done; may be nil. It is
-	// called concurrently.
+	// Progress, if set, is called concurrently with the weight of each completed session.
 	Progress func(weight int64)
 }
 
-// Run measures all sessions, of which no more than Jobs and one are in memory at a
-// time, and rows of numbers of all the others. The figures depend on the sessions
-// alone, not on their order, on Jobs, or on what the state knew. After an error,
-// that of ctx or one that sessions yielded, what was measured is in the state.
+// Run measures all sessions. At most Jobs+1 sessions are in memory at a time. The figures
+// do not depend on the order of the sessions, on Jobs or on the state. After an error of
+// ctx or of sessions, the state holds all completed measurements.
 func Run(ctx context.Context, sessions iter.Seq2[Session, error], o Options) (*Result, error) {
 	r := &runner{Options: o, later: map[int][]func(context.Context) error{}, failures: map[string]error{}}
 	whole := ctx
@@ -88,28 +86,28 @@ func Run(ctx context.Context, sessions iter.Seq2[Session, error], o Options) (*R
 	return result, result.check()
 }
 
-// runner is a run under way.
+// runner holds the state of a run.
 type runner struct {
 	Options
 	mu   sync.Mutex
 	done []*measured
-	// sampled are the lowest places of sessions that could be measured, at most Samples.
+	// sampled holds the lowest indexes of measurable sessions, at most Samples.
 	sampled []int
-	// later are what is to do at the end for the texts of these that the state does not
-	// hold: by then it is known which sessions they are.
+	// later holds functions that produce texts of samples missing in the state. They run
+	// at the end, when the sampled sessions are known.
 	later map[int][]func(context.Context) error
-	// failures are the first errors of policies, by name.
+	// failures maps names of policies to their first error.
 	failures map[string]error
 }
 
-// measured is one session: for each cut the rows of each budget and policy, in the
-// order of the options. Cuts at which nothing could be measured are nil, and so are
-// rows of a policy that failed.
+// measured holds the rows of one session: for each cut those of each budget and policy in
+// the order of the options. Cuts without measurable content and rows of failed policies
+// are nil.
 type measured struct {
 	index int
 	name  string
 	hash  string
-	// recorded are the summaries that were found in the session.
+	// recorded holds a row for each summary found in the session.
 	recorded []Row
 	cuts     [][]*Row
 }
@@ -179,7 +177,7 @@ func (r *runner) cut(ctx context.Context, index int, s *Session, hash string, cu
 	return rows, nil
 }
 
-// remember has something done at the end if the session is a sample then.
+// remember schedules do for the end of the run while the session is a sample.
 func (r *runner) remember(index int, do func(context.Context) error) {
 	if !r.wanted(index) {
 		return
@@ -191,8 +189,7 @@ func (r *runner) remember(index int, do func(context.Context) error) {
 	}
 }
 
-// texts makes the texts of samples that are missing. A policy that fails now leaves
-// its figures as they were.
+// texts produces the missing texts of samples. A policy that fails here keeps its figures.
 func (r *runner) texts(ctx context.Context) error {
 	for _, index := range r.sampled {
 		for _, do := range r.later[index] {
@@ -217,8 +214,8 @@ func (r *runner) row(ctx context.Context, index int, s *Session, c *retention.Ca
 	return &row, nil
 }
 
-// wanted reports whether the session, which can be measured, is one of the samples,
-// as far as is known: a lower one may take its place.
+// wanted reports whether a measurable session is a sample so far: sessions with lower
+// indexes may replace it.
 func (r *runner) wanted(index int) bool {
 	if r.Samples == 0 {
 		return false
@@ -240,7 +237,7 @@ func (r *runner) wanted(index int) bool {
 	return true
 }
 
-// fail takes down why a policy could not compact a session.
+// fail records the first error of a policy.
 func (r *runner) fail(policy string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -249,18 +246,18 @@ func (r *runner) fail(policy string, err error) {
 	}
 }
 
-// ErrNothing is the error for sessions of which none could be measured.
+// ErrNothing is returned if no session could be measured.
 var ErrNothing = errors.New("no session could be measured")
 
-// check is the error for a result without figures.
+// check returns an error for a result without figures.
 func (r *Result) check() error {
 	if r.Sessions == 0 {
-		return fmt.Errorf("%w: there is none", ErrNothing)
+		return fmt.Errorf("%w: the input has no sessions", ErrNothing)
 	}
 	for _, c := range r.Cuts {
 		if c.Sessions > 0 {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: of %d sessions none uses an identifier behind the cut that stood before it", ErrNothing, r.Sessions)
+	return fmt.Errorf("%w: none of %d sessions uses an identifier after the cut that occurs before it", ErrNothing, r.Sessions)
 }

@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// State is what was measured, so that it is measured, and paid for, once: a file of
-// JSON lines, one per row. Each line is written in one piece as soon as its row is
-// known. A last line that is torn is dropped when the file is opened. The nil State
-// keeps nothing. Safe for concurrent use, by one process at a time.
+// State stores measurements in a file of JSON lines, one per row, so that a resumed run
+// does not repeat them. Each line is written with a single call as soon as its row is
+// complete; an incomplete last line is dropped when the file is opened. A nil State stores
+// nothing. It is safe for concurrent use, but not by several processes.
 type State struct {
 	mu   sync.Mutex
 	file *os.File
@@ -21,13 +21,13 @@ type State struct {
 	err  error
 }
 
-// errState is the error for a row that could not be written.
+// errState is returned if a row could not be written.
 var errState = errors.New("write state")
 
-// OpenState opens the file, or makes it. The error names a line that is no row: the
-// file is somebody else's then, and is left alone.
+// OpenState opens or creates the file. It returns an error and leaves the file unchanged if
+// a complete line is not a row.
 func OpenState(path string) (*State, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // rows may hold what was said
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // rows may hold message content
 	if err != nil {
 		return nil, err
 	}
@@ -49,12 +49,12 @@ func (s *State) read(path string) error {
 		n++
 		var r Row
 		if json.Unmarshal(line, &r) != nil || r.Key == "" {
-			return fmt.Errorf("%s: line %d is no line of a state of eval", path, n)
+			return fmt.Errorf("%s: line %d is not a row of an eval state", path, n)
 		}
 		s.rows[r.Key] = r
 	}
 	if n == 0 && whole < len(all) && !bytes.HasPrefix(all, []byte(`{"key":`)) {
-		return fmt.Errorf("%s: line 1 is no line of a state of eval", path)
+		return fmt.Errorf("%s: line 1 is not a row of an eval state", path)
 	}
 	if err := s.file.Truncate(int64(whole)); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *State) read(path string) error {
 	return err
 }
 
-// Len returns how many rows are known.
+// Len returns the number of rows.
 func (s *State) Len() int {
 	if s == nil {
 		return 0
@@ -83,8 +83,8 @@ func (s *State) get(key string) (Row, bool) {
 	return r, ok
 }
 
-// put writes a row. After an error nothing more is written, as half a line may be
-// the end of the file.
+// put appends a row. After an error it writes nothing more, because the file may end in an
+// incomplete line.
 func (s *State) put(r Row) error {
 	if s == nil {
 		return nil

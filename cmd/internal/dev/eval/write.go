@@ -16,15 +16,15 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 )
 
-// object is what JSON writes of a figure.
+// object is the JSON form of a figure.
 type object struct {
 	Figure
 	Compared []Comparison `json:"compared,omitempty"`
 	Samples  []Sample     `json:"samples,omitempty"`
 }
 
-// WriteJSON writes one object for each policy, cut and budget, a line each. An object
-// holds the comparisons and the samples of its policy, cut and budget.
+// WriteJSON writes one object per line for each policy, cut and budget, with the
+// comparisons and samples that belong to it.
 func (r *Result) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -47,8 +47,8 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	return nil
 }
 
-// WriteCSV writes one line for each policy, cut and budget, under a line of names.
-// What is not known is empty.
+// WriteCSV writes a header and one line for each policy, cut and budget. Unknown values
+// are empty.
 func (r *Result) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	lines := [][]string{{
@@ -89,7 +89,7 @@ func (i *Interval) ends() []string {
 	return []string{number(i.Low), number(i.High)}
 }
 
-// WriteTable writes the figures, the comparisons and the samples for people.
+// WriteTable writes the figures, comparisons, notes and samples as text.
 func (r *Result) WriteTable(o term.Output) error {
 	t := o.Table(
 		term.Text("POLICY"), term.Num("CUT"), term.Num("BUDGET"), term.Num("SESSIONS"), term.Num("TOKENS KEPT"),
@@ -135,7 +135,7 @@ func (r *Result) writeComparisons(o term.Output) error {
 	return t.Write()
 }
 
-// named is a difference of what.
+// named is a difference with the name of its measure.
 type named struct {
 	of string
 	Difference
@@ -145,19 +145,19 @@ func (c *Comparison) differences() []named {
 	return []named{{"tokens kept", c.TokensKept}, {"keyed", c.Keyed}, {"loose", c.Loose}, {"strict", c.Strict}}
 }
 
-// Notes are lines about what the figures do not say: sessions that were skipped,
-// summaries that were found in sessions, and policies that failed.
+// Notes returns lines about skipped sessions, summaries found in sessions, and policies
+// that failed.
 func (r *Result) Notes() []string {
 	var out []string
 	for _, c := range r.Cuts {
 		line := fmt.Sprintf("cut %s: %s measured", share100(c.Cut), term.Plural(c.Sessions, "session", "sessions"))
 		if c.Skipped > 0 {
-			line += fmt.Sprintf(", %s skipped: nothing behind the cut uses an identifier that stood before it", term.Count(c.Skipped))
+			line += fmt.Sprintf(", %s skipped: no identifier from before the cut is used after it", term.Count(c.Skipped))
 		}
 		out = append(out, line)
 	}
 	if f := r.Recorded; f != nil {
-		out = append(out, fmt.Sprintf("%s that agents wrote inside these sessions, measured on what followed up to the next: %s of the tokens kept, keyed %s, loose %s, strict %s",
+		out = append(out, fmt.Sprintf("%s written by agents in these sessions, measured on the messages up to the next one: %s of the tokens kept, keyed %s, loose %s, strict %s",
 			term.Plural(f.Sessions, "summary", "summaries"), percent(&f.TokensKept), percent(f.Keyed), percent(f.Loose), percent(f.Strict)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Failures)) {
@@ -167,18 +167,18 @@ func (r *Result) Notes() []string {
 				failed = max(failed, f.Failed)
 			}
 		}
-		out = append(out, fmt.Sprintf("%s could not compact %s, which are not in its figures: %s",
+		out = append(out, fmt.Sprintf("%s could not compact %s, which its figures exclude: %s",
 			name, term.Plural(failed, "session", "sessions"), term.Clean(r.Failures[name].Error())))
 	}
 	return out
 }
 
-// share100 returns a share in percent as short as it can be written: "50 %", "0.5 %".
+// share100 returns a share in percent without trailing zeros: "50 %", "0.5 %".
 func share100(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1e8)/1e6, 'f', -1, 64) + " %"
 }
 
-// percent returns a figure in percent, "–" for none.
+// percent returns a figure in percent, "–" for nil.
 func percent(v *float64) string {
 	if v == nil {
 		return "–"
@@ -194,7 +194,7 @@ func (i *Interval) String() string {
 	return fmt.Sprintf("%.1f–%.1f", 100*i.Low, 100*i.High)
 }
 
-// signed is an interval of a difference: "−1.2 to +3.4".
+// signed formats the interval of a difference: "−1.2 to +3.4".
 type signed struct{ *Interval }
 
 func (s signed) String() string {
@@ -219,7 +219,7 @@ func points(v *float64) string {
 	return "+" + text
 }
 
-// money returns an amount to four decimals, 0 without any.
+// money returns an amount with four decimals, or "0".
 func money(v float64) string {
 	if v == 0 {
 		return "0"
@@ -227,7 +227,7 @@ func money(v float64) string {
 	return strconv.FormatFloat(v, 'f', 4, 64)
 }
 
-// readable returns a text without control characters but for the ends of lines.
+// readable returns text without control characters other than line breaks.
 func readable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -242,7 +242,7 @@ func readable(text string) string {
 	}, text)
 }
 
-// Names returns the names of policies, for errors.
+// Names returns the names of the policies, separated by commas.
 func Names(all []Policy) string {
 	names := make([]string, len(all))
 	for i, p := range all {
@@ -251,8 +251,7 @@ func Names(all []Policy) string {
 	return strings.Join(names, ", ")
 }
 
-// CheckPair is the error for a comparison of anything but two different policies that
-// are measured.
+// CheckPair returns an error unless names holds two different names of all.
 func CheckPair(names []string, all []Policy) error {
 	if len(names) != 2 || names[0] == names[1] {
 		return errors.New("want two different policies: A,B")
