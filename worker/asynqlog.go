@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// asynqRepeat is how often asynq's lines of a kind are handed on.
+	// asynqRepeat is the interval between two logged lines of the same kind.
 	asynqRepeat = time.Minute
-	// asynqKinds bounds the memory for kinds of lines.
+	// asynqKinds bounds the number of kinds that are remembered.
 	asynqKinds = 100
 )
 
-// asynqLogger hands asynq's own lines on. While Redis is away, each part of asynq
-// complains every few seconds; of the lines of a kind, one a minute is enough.
+// asynqLogger implements asynq.Logger. It logs one line of each kind per asynqRepeat:
+// during an outage of Redis, each component of asynq logs every few seconds.
 type asynqLogger struct {
 	*slog.Logger
 
@@ -26,17 +26,17 @@ type asynqLogger struct {
 }
 
 type asynqKind struct {
-	at       time.Time // of the last line handed on
-	repeated int       // lines kept back since
+	at       time.Time // of the last logged line
+	repeated int       // lines dropped since
 }
 
-func (l *asynqLogger) Debug(args ...any) { l.hand(slog.LevelDebug, args) }
-func (l *asynqLogger) Info(args ...any)  { l.hand(slog.LevelInfo, args) }
-func (l *asynqLogger) Warn(args ...any)  { l.hand(slog.LevelWarn, args) }
-func (l *asynqLogger) Error(args ...any) { l.hand(slog.LevelError, args) }
-func (l *asynqLogger) Fatal(args ...any) { l.hand(slog.LevelError, args) }
+func (l *asynqLogger) Debug(args ...any) { l.write(slog.LevelDebug, args) }
+func (l *asynqLogger) Info(args ...any)  { l.write(slog.LevelInfo, args) }
+func (l *asynqLogger) Warn(args ...any)  { l.write(slog.LevelWarn, args) }
+func (l *asynqLogger) Error(args ...any) { l.write(slog.LevelError, args) }
+func (l *asynqLogger) Fatal(args ...any) { l.write(slog.LevelError, args) }
 
-func (l *asynqLogger) hand(level slog.Level, args []any) {
+func (l *asynqLogger) write(level slog.Level, args []any) {
 	text := fmt.Sprint(args...)
 	repeated, ok := l.due(text)
 	if !ok {
@@ -49,8 +49,8 @@ func (l *asynqLogger) hand(level slog.Level, args []any) {
 	l.LogAttrs(context.Background(), level, "asynq", attrs...)
 }
 
-// due reports whether a line is handed on, and how many of its kind were not since
-// the last one. Lines are of a kind that say the same up to the details.
+// due reports whether to log a line, and how many of its kind were dropped since the last
+// one. Lines are of one kind if they agree up to the first colon or equals sign.
 func (l *asynqLogger) due(text string) (repeated int, ok bool) {
 	kind := text
 	if i := strings.IndexAny(text, ":="); i >= 0 {

@@ -49,7 +49,7 @@ func crashMain(step string) int {
 		}
 	}
 	w := New(st, planner, Config{Name: "doomed", Lease: 100 * time.Millisecond, Heartbeat: time.Hour})
-	w.probe = dieAt(step)
+	w.failpoint = dieAt(step)
 	if err := w.execute(ctx, run); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -177,11 +177,11 @@ func TestTwoRunsOfOneSessionTakeTurns(t *testing.T) {
 	f := setup(t)
 	f.append("s", "suauauauauaua")
 	first, second := f.event(), f.operator("s", store.Options{})
-	f.w.probe = func(step string) {
+	f.w.failpoint = func(step string) {
 		if step != stepPlanned {
 			return
 		}
-		f.w.probe = func(string) {}
+		f.w.failpoint = func(string) {}
 		f.run(second)
 		if row := f.row(second); row.Status != "queued" || row.ErrorCode != "busy" {
 			t.Errorf("the second run is %s (%s) while the first works, want it queued as busy", row.Status, row.ErrorCode)
@@ -202,7 +202,7 @@ func TestWorkerWithALostLeaseWritesNothing(t *testing.T) {
 	quick := setupWith(t, dsn, testPolicy(), Config{Name: "quick"})
 	slow.append("s", "suauauauauaua")
 	run := slow.event()
-	slow.w.probe = func(step string) {
+	slow.w.failpoint = func(step string) {
 		if step == stepPlanned {
 			quick.until(func() bool { return quick.run(run).Outcome != "" })
 		}

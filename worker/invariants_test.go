@@ -103,7 +103,7 @@ func (w *world) deliver(id store.RunID, workers int, step string, at func()) {
 		for i := range workers {
 			worker := w.worker(w.st, Config{Name: fmt.Sprint("w", i)})
 			if at != nil {
-				worker.probe = func(s string) {
+				worker.failpoint = func(s string) {
 					if s == step {
 						once.Do(at)
 					}

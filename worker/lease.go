@@ -9,9 +9,9 @@ import (
 	"github.com/sessionstore/compactor/store"
 )
 
-// keepLease prolongs the claim's lease while the run is worked on, and ends the
-// returned context when another worker has taken it over. Most runs are over long
-// before the first heartbeat, so that is a timer, not a goroutine.
+// keepLease extends the lease of a claim until the returned function is called. The
+// returned context ends with the cause errLost if another worker has claimed the run.
+// Most runs end before the first heartbeat, so it starts a timer and no goroutine.
 func (w *Worker) keepLease(ctx context.Context, c *store.Claim) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var mu sync.Mutex
@@ -31,8 +31,8 @@ func (w *Worker) keepLease(ctx context.Context, c *store.Claim) (context.Context
 			cancel(errLost)
 			return
 		}
-		// Another error is the database's: the lease lives on until it runs out, and
-		// the fence decides at apply.
+		// After another error the run continues; if its lease expires, the fence token
+		// decides at apply.
 		mu.Lock()
 		defer mu.Unlock()
 		if !stopped {
@@ -49,17 +49,4 @@ func (w *Worker) keepLease(ctx context.Context, c *store.Claim) (context.Context
 		mu.Unlock()
 		cancel(nil)
 	}
-}
-
-// savePolicy makes sure the policy a run names is in the store; once per process
-// and policy.
-func (w *Worker) savePolicy(ctx context.Context, b *briefing) error {
-	if _, known := w.policies.Load(b.hash); known {
-		return nil
-	}
-	err := w.store.EnsurePolicy(ctx, b.hash, map[string]any{"policy": b.policy, "limits": b.limits})
-	if err == nil {
-		w.policies.Store(b.hash, true)
-	}
-	return err
 }

@@ -334,7 +334,7 @@ func TestAStalePlanBuysNothingTwice(t *testing.T) {
 	f, server := modelled(t, database(t), modelPolicy())
 	id := f.event()
 	once := true
-	f.w.probe = func(step string) {
+	f.w.failpoint = func(step string) {
 		if step == stepChecked && once {
 			once = false
 			// The view is what it was, its revision is another.

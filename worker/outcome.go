@@ -3,30 +3,59 @@ package worker
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/redact"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// action is what becomes of a run after an attempt.
+// The outcomes of runs, as the ledger holds them. "Start" is the size at which a session
+// is due, "baseline" the size of the messages that cannot be compacted.
+const (
+	OutcomeApplied           = "applied"             // the view is within the target
+	OutcomeRepaired          = "repaired"            // the view was invalid and is valid again
+	OutcomeAboveTarget       = "above_target"        // applied, but the baseline exceeds the target
+	OutcomeFloorAboveTrigger = "floor_above_trigger" // the baseline exceeds the start: due again only after new messages
+	OutcomeIneffective       = "ineffective"         // would gain less than the policy's minimum
+	OutcomeNoSummary         = "no_summary"          // still above the start, or nothing gained, as no summary was produced; the steps name the reason
+	OutcomeBelowThreshold    = "below_threshold"     // the session is not, or no longer, above the start
+	OutcomeNothingToCompact  = "nothing_to_compact"  // a requested run found nothing to do
+	OutcomeUnchanged         = "unchanged"           // nothing has changed since the last decision
+	OutcomeWaitingAfterUndo  = "waiting_after_undo"  // an operator undid a run; automatic runs wait for a new message
+	OutcomeCooldown          = "cooldown"            // too soon after an ineffective run
+	OutcomeWouldGrow         = "would_grow"          // the view would grow, and the options do not allow that
+	OutcomeDryRun            = "dry_run"             // planned and recorded only, as the options say
+)
+
+// The codes of missing summaries that another run would not get either: the summary would
+// not be smaller than its source, or no message follows the last one.
+const (
+	codeTooLarge   = string(summary.CodeTooLarge)
+	codeNothingNew = "nothing_new"
+)
+
+// action is the next step of a run after an attempt.
 type action int
 
 const (
-	// done: the run has ended, or is somebody else's.
+	// done: the run has ended, or another worker executes it.
 	done action = iota
-	// retry: something failed that may work later; counts against maxFailures.
+	// retry: an error that may be temporary; at most maxFailures.
 	retry
-	// snooze: nothing failed, it is only not the time; counts against maxSnoozes.
+	// snooze: not an error of the run; at most maxSnoozes.
 	snooze
-	// discard: it will never work; the run ends as failed.
+	// discard: a permanent error. The run ends as failed.
 	discard
 )
 
-// verdict is the one answer to "what now" after an attempt. Code goes into the ledger.
-type verdict struct {
+// classification is the consequence of an error. The ledger holds its code.
+type classification struct {
 	action action
 	delay  time.Duration
 	code   string
@@ -36,60 +65,79 @@ const (
 	maxFailures = 5
 	maxSnoozes  = 200
 	busyDelay   = time.Second
-	// leastRetryDelay is added to each of retryDelays.
-	leastRetryDelay = 100 * time.Millisecond
+	// minRetryDelay is added to each of retryDelays.
+	minRetryDelay = 100 * time.Millisecond
 )
 
 // retryDelays are the delays between the attempts at a run that failed.
 var retryDelays = backoff.Backoff{First: time.Second, Most: time.Minute, Jitter: true}
 
-// ErrStopping is the cause that runs in flight are cancelled with when a worker
-// has drained for as long as it may. They go back to the queue.
+// ErrStopping is the cancellation cause of runs in flight when DrainTimeout is over. They
+// return to the queue.
 var ErrStopping = errors.New("worker is stopping")
 
-// errLost: a heartbeat found that another worker has taken the run over.
+// errLost is the cancellation cause of a run that another worker has claimed.
 var errLost = errors.New("lease lost")
 
-// classify decides, from the error of an attempt and nothing else but the counts
-// so far, what becomes of the run. Nothing else in the system decides retries.
-func classify(err error, failures, snoozes int) verdict {
-	v := verdictOf(err)
+// classify returns the consequence of the error of an attempt, from the error and the
+// earlier failures and snoozes alone. Only classify decides about retries of runs.
+func classify(err error, failures, snoozes int) classification {
+	v := classificationOf(err)
 	switch {
 	case v.action == retry && failures+1 >= maxFailures:
-		return verdict{action: discard, code: v.code}
+		return classification{action: discard, code: v.code}
 	case v.action == retry:
-		v.delay = leastRetryDelay + retryDelays.Delay(failures)
+		v.delay = minRetryDelay + retryDelays.Delay(failures)
 	case v.action == snooze && snoozes+1 >= maxSnoozes:
-		return verdict{action: discard, code: v.code}
+		return classification{action: discard, code: v.code}
 	}
 	return v
 }
 
-func verdictOf(err error) verdict {
+// classificationOf returns the classification of the first attempt that ends with err.
+func classificationOf(err error) classification {
 	var strategy *pipeline.StrategyError
 	switch {
 	case err == nil:
-		return verdict{action: done}
+		return classification{action: done}
 	case errors.Is(err, errLost), errors.Is(err, store.ErrNotApplicable):
-		return verdict{action: done, code: "fenced"}
+		return classification{action: done, code: "fenced"}
 	case errors.Is(err, ErrStopping):
-		return verdict{action: snooze, code: "stopping"}
+		return classification{action: snooze, code: "stopping"}
 	case errors.Is(err, store.ErrStale):
-		return verdict{action: snooze, code: "stale"}
+		return classification{action: snooze, code: "stale"}
 	case errors.Is(err, store.ErrBusy):
-		return verdict{action: snooze, delay: busyDelay, code: "busy"}
+		return classification{action: snooze, delay: busyDelay, code: "busy"}
 	case errors.As(err, &strategy) && !errors.Is(err, plan.ErrInterrupted):
-		return verdict{action: discard, code: strategy.Code()}
+		return classification{action: discard, code: strategy.Code()}
 	case errors.Is(err, pipeline.ErrInvalidView):
-		return verdict{action: discard, code: "invalid_view"}
+		return classification{action: discard, code: "invalid_view"}
 	case errors.Is(err, errOptions), errors.Is(err, store.ErrInvalid):
-		return verdict{action: discard, code: "invalid_options"}
-	case errors.Is(err, context.Canceled): // by asynq: its lease ran out, as Redis was away
-		return verdict{action: snooze, delay: busyDelay, code: "interrupted"}
+		return classification{action: discard, code: "invalid_options"}
+	case errors.Is(err, context.Canceled): // asynq's lease expired during an outage of Redis
+		return classification{action: snooze, delay: busyDelay, code: "interrupted"}
 	case errors.Is(err, context.DeadlineExceeded):
-		return verdict{action: retry, code: "timeout"}
+		return classification{action: retry, code: "timeout"}
 	case errors.Is(err, store.ErrUnavailable):
-		return verdict{action: retry, code: "database_unavailable"}
+		return classification{action: retry, code: "database_unavailable"}
 	}
-	return verdict{action: retry, code: "internal"}
+	return classification{action: retry, code: "internal"}
+}
+
+// errorText returns the text of an error for the ledger and the log: one line of at most
+// 500 bytes, with secrets redacted. Errors of this program hold no content: the store
+// replaces the database's messages, and a strategy's panic value is left out. Errors of
+// custom strategies are only redacted.
+func errorText(err error) string {
+	s, _ := redact.Redact(err.Error())
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) { // Postgres rejects NUL
+			return ' '
+		}
+		return r
+	}, s)
+	if len(s) > 500 {
+		s = s[:500]
+	}
+	return strings.ToValidUTF8(s, "")
 }

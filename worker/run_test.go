@@ -209,7 +209,7 @@ func TestMessagesAppendedDuringARunStay(t *testing.T) {
 	f := setup(t)
 	f.append("s", "suauauauauaua")
 	id := f.event()
-	f.w.probe = func(step string) {
+	f.w.failpoint = func(step string) {
 		if step == stepPlanned {
 			f.append("s", "ua")
 		}

@@ -1,10 +1,3 @@
-// Package worker executes runs: it takes their tasks from asynq, plans with the
-// strategies, and applies through the store. One place, outcome.go, decides what
-// becomes of a run whose attempt failed.
-//
-// It knows nothing of schedules. Everything it must not do twice is guarded by
-// the store's claim and fence, as asynq may deliver a task twice, at the same
-// time, late, or never.
 package worker
 
 import (
@@ -19,40 +12,59 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
+	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/worker/jobs"
 )
 
-// Config tunes a worker. The zero value of a field means its default, which Default has.
+// Store holds the methods of *store.Store that a worker calls.
+type Store interface {
+	Load(ctx context.Context, run store.RunID) (*store.Claim, error)
+	Claim(ctx context.Context, run store.RunID, worker string, lease time.Duration) (*store.Claim, error)
+	Heartbeat(ctx context.Context, run store.RunID, fence int64, lease time.Duration) error
+	Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error)
+	Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error)
+	Apply(ctx context.Context, run store.RunID, fence int64, c store.Change) (chat.Ranges, error)
+	Finish(ctx context.Context, c *store.Claim, status string, l store.Ledger, state *store.PostRunState) error
+	Requeue(ctx context.Context, run store.RunID, fence int64, delay time.Duration, failed bool, code, text string) error
+	Snooze(ctx context.Context, run store.RunID, delay time.Duration, code string) (int, error)
+	Abandon(ctx context.Context, run store.RunID, outcome string) error
+	EnsurePolicy(ctx context.Context, hash string, spec any) error
+	Answers
+}
+
+// Config tunes a worker. Zero fields take the values of Default.
 type Config struct {
 	// Name identifies the worker in the ledger. Defaults to host and process id.
 	Name string `yaml:"-" json:"-"`
-	// Concurrency is how many runs are worked on at once. Most of a run is waiting for a
-	// commit that it shares with others, so many keep a few connections busy.
+	// Concurrency is the number of runs executed at a time. A run spends most of its
+	// time waiting for a commit that it shares with others, so many runs need only a
+	// few connections.
 	Concurrency int `yaml:"concurrency"`
-	// Lease is how long a run belongs to this worker without a heartbeat. A run of a
-	// crashed worker is picked up after it.
+	// Lease is how long a claimed run stays with this worker without a heartbeat. The
+	// runs of a crashed worker are claimed by others after it.
 	Lease time.Duration `yaml:"lease"`
-	// Heartbeat is how often the lease of a run is extended. Defaults to a quarter of
-	// Lease.
+	// Heartbeat is the interval at which the lease of a run is extended. Defaults to
+	// a quarter of Lease.
 	Heartbeat time.Duration `yaml:"heartbeat"`
-	// JobTimeout bounds one delivery of one run. It travels in the task: an application
-	// gives it to jobs.NewEnqueuer.
+	// JobTimeout bounds one delivery of one run. The worker does not read it: it
+	// travels in the task, so the application passes it to jobs.NewEnqueuer.
 	JobTimeout time.Duration `yaml:"job_timeout"`
-	// DrainTimeout is how long runs in flight may finish when the worker stops, before
-	// they are sent back to the queue.
+	// DrainTimeout is how long runs in flight may continue when the worker stops.
+	// After it they return to the queue.
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
-	// CheckInterval is how often an idle worker looks into Redis.
+	// CheckInterval is the interval at which an idle worker polls Redis.
 	CheckInterval time.Duration `yaml:"check_interval"`
-	// WriteTimeout bounds the write of a run's end after its own time is up.
+	// WriteTimeout bounds the write of a run's outcome after its context has ended.
 	// Defaults to 5 s.
 	WriteTimeout time.Duration `yaml:"-" json:"-"`
-	// Logger gets one line per run. Defaults to none.
+	// Logger receives one line per run. Defaults to a logger that discards.
 	Logger *slog.Logger `yaml:"-" json:"-"`
 }
 
-// Default returns the configuration of a worker that is told nothing.
+// Default returns the default settings.
 func Default() Config {
 	return Config{
 		Concurrency:   64,
@@ -65,7 +77,7 @@ func Default() Config {
 }
 
 // Validate reports every setting that is out of range, as an errors.Join of
-// *policy.FieldError values. Zeros are not replaced by defaults before.
+// *policy.FieldError values. It does not apply defaults: a zero is out of range.
 func (c Config) Validate() error {
 	faults := []error{
 		policy.Between("concurrency", c.Concurrency, 1, 10_000),
@@ -78,7 +90,7 @@ func (c Config) Validate() error {
 	if c.Heartbeat > c.Lease/2 {
 		faults = append(faults, &policy.FieldError{
 			Key: "heartbeat", Value: policy.Text(c.Heartbeat),
-			Want: fmt.Sprintf("at most half of worker.lease (%s), or a lease ends under a worker that lives", policy.Text(c.Lease)),
+			Want: fmt.Sprintf("at most half of worker.lease (%s), or the lease of a live worker expires", policy.Text(c.Lease)),
 		})
 	}
 	return errors.Join(faults...)
@@ -103,38 +115,41 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Worker is one process's share of the work.
+// Worker executes runs. Make one with New and run it once.
 type Worker struct {
 	store   Store
 	planner *Planner
 	config  Config
 	logger  *slog.Logger
 
-	// probe is called between the steps of a run; tests die there.
-	probe func(step string)
+	// failpoint is called between the steps of a run. Tests crash the worker there.
+	failpoint func(step string)
 
-	policies sync.Map // hashes that are in the store
+	policies sync.Map // hashes of the policies that this process has saved
 
-	database outage
+	database *backoff.Outage
 
-	draining context.Context // over when no more tasks are taken
+	draining context.Context // done when no more tasks are taken
 	drain    context.CancelFunc
-	stopping context.Context // over when runs in flight have drained long enough
+	stopping context.Context // done when DrainTimeout is over
 	abort    context.CancelCauseFunc
 }
 
-// New makes a worker. It does nothing until Run.
+// New returns a worker. It starts with Run.
 func New(st Store, planner *Planner, c Config) *Worker {
 	c = c.withDefaults()
-	w := &Worker{store: st, planner: planner, config: c, logger: c.Logger, probe: func(string) {}}
+	w := &Worker{
+		store: st, planner: planner, config: c, logger: c.Logger, failpoint: func(string) {},
+		database: backoff.NewOutage(c.Logger, "database"),
+	}
 	w.draining, w.drain = context.WithCancel(context.Background())
 	w.stopping, w.abort = context.WithCancelCause(context.Background())
 	return w
 }
 
-// Run takes tasks until ctx is over, then stops taking, lets runs in flight finish
-// for DrainTimeout, sends the rest back to the queue, and returns when all their
-// handlers have. While Redis is away it waits for it. A worker runs once.
+// Run executes runs until ctx is done. It then stops taking tasks, lets runs in flight
+// continue for DrainTimeout, returns the others to the queue, and waits for all
+// handlers. An outage of Redis or Postgres does not end it. Call it once.
 func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt) error {
 	servers, err := w.start(redis)
 	if err != nil {
@@ -145,7 +160,7 @@ func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt) error {
 	for _, s := range servers {
 		s.Stop()
 	}
-	// Shutdown waits for the handlers; those that take too long are told to stop.
+	// Shutdown waits for the handlers; abort cancels those that outlast DrainTimeout.
 	defer time.AfterFunc(w.config.DrainTimeout, func() { w.abort(ErrStopping) }).Stop()
 	for _, s := range servers {
 		s.Shutdown()
@@ -153,12 +168,12 @@ func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt) error {
 	return nil
 }
 
-// perFetcher is how many runs one of asynq's servers works on. A server takes one
-// task after the other, at one to three round trips each; where the machine is
-// busy that is what a worker waits for, so it has several.
+// perFetcher is the concurrency of one asynq server. A server fetches its tasks one
+// after the other, at one to three round trips each, which limits the throughput of a
+// busy worker; so a worker runs several.
 const perFetcher = 16
 
-// queueDelays are the delays, beside a second, before asynq delivers a task again.
+// queueDelays are the delays, added to a second, before asynq delivers a task again.
 var queueDelays = backoff.Backoff{First: time.Second, Most: 30 * time.Second, Jitter: true}
 
 func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
@@ -169,12 +184,13 @@ func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 			Concurrency:       min(left, perFetcher),
 			Queues:            jobs.Queues(),
 			TaskCheckInterval: w.config.CheckInterval,
-			// Not the caller's: a signal must not kill the runs in flight.
+			// Not Run's context: a signal must not cancel the runs in flight.
 			BaseContext: context.Background,
-			// asynq hands tasks out again, while their handlers still run, when this is
-			// over. Ours are back before: drain, then the last write.
+			// After this timeout asynq requeues tasks whose handlers still run. Ours
+			// return before: after the drain and the write of the outcome.
 			ShutdownTimeout: w.config.DrainTimeout + w.config.WriteTimeout + 2*time.Second,
-			// Only for when Postgres could not be asked: retries are its business.
+			// asynq retries only when Postgres was unreachable; all other retries are
+			// scheduled in Postgres.
 			RetryDelayFunc: func(n int, _ error, _ *asynq.Task) time.Duration {
 				return time.Second + queueDelays.Delay(n)
 			},
@@ -192,8 +208,8 @@ func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 	return servers, nil
 }
 
-// handle is asynq's handler. It returns an error only when Postgres could not be
-// told what became of the run: every other end is a row in the ledger.
+// handle implements asynq.Handler. It returns an error, so that asynq delivers the task
+// again, only when the outcome could not be written to Postgres.
 func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
 	if t.Type() != jobs.TypeRun {
 		w.logger.ErrorContext(ctx, "task of unknown type dropped", "type", t.Type())
@@ -206,10 +222,36 @@ func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(w.stopping, func() { cancel(context.Cause(w.stopping)) })() //nolint:contextcheck // ctx goes on as it is; it only ends with the worker, too
+	defer context.AfterFunc(w.stopping, func() { cancel(context.Cause(w.stopping)) })() //nolint:contextcheck // ctx keeps its values and deadline; stopping only cancels it
 	err = w.executeOrWait(ctx, p.Run)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		w.logger.WarnContext(ctx, "run left to the queue", "run_id", p.Run, "error", errorText(err))
 	}
 	return err
+}
+
+// outagePauses are the delays between attempts while the database is unavailable.
+var outagePauses = backoff.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
+
+// executeOrWait executes a run, and again while the database is unavailable, until the
+// task's deadline or the worker's drain. Returning the task to the queue instead would
+// let every queued task fail in turn and use up its retries.
+func (w *Worker) executeOrWait(ctx context.Context, run store.RunID) error {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(w.draining, cancel)() //nolint:contextcheck // ctx continues; the drain only ends the waiting
+	for attempt := 0; ; attempt++ {
+		err := w.execute(ctx, run)
+		if err == nil {
+			w.database.Succeeded()
+			return nil
+		}
+		if !errors.Is(err, store.ErrUnavailable) {
+			return err
+		}
+		w.database.Failed(errorText(err))
+		if backoff.Wait(waiting, outagePauses.Delay(attempt)) != nil {
+			return err
+		}
+	}
 }

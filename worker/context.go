@@ -1,0 +1,187 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+// runContext is a loaded run with the policy for its model, and the transcript once
+// buildTranscript has built it.
+type runContext struct {
+	claim  *store.Claim
+	policy policy.Policy
+	resolvedPolicy
+	// faulty reports that the view breaks a rule; invalid, that it does or that a pinned
+	// message is not in it.
+	faulty, invalid bool
+	// context is the size that counts against the window; stored is the part of it that
+	// the stored messages account for, in planned tokens.
+	context, stored chat.Tokens
+
+	metas   []chat.Meta
+	entries []plan.Entry // of metas, with the margin on estimated counts
+}
+
+// newRunContext returns the context of a loaded run, without a transcript.
+func (p *Planner) newRunContext(c *store.Claim) *runContext {
+	s := &c.Session
+	rc := &runContext{claim: c, policy: p.Policy, resolvedPolicy: p.forModel(s.Model)}
+	rc.stored = s.LiveTokens - s.LiveEstimatedTokens + p.Policy.Margin(s.LiveEstimatedTokens)
+	rc.context = rc.stored
+	if s.ReportedPromptTokens != nil {
+		rc.context = *s.ReportedPromptTokens + s.TokensSinceReport
+	}
+	rc.faulty = len(chat.Check(c.View)) > 0
+	rc.invalid = rc.faulty || rc.pinsMissing()
+	return rc
+}
+
+// automatic reports whether the scheduler started the run.
+func (rc *runContext) automatic() bool {
+	return rc.claim.Trigger == store.TriggerNightly || rc.claim.Trigger == store.TriggerEvent
+}
+
+// repairOnly reports whether the session is due only because its view is invalid.
+func (rc *runContext) repairOnly() bool {
+	return rc.invalid && rc.automatic() && !rc.limits.Over(rc.context)
+}
+
+// fromLog reports whether the run plans on the whole log: operators' runs do, unless
+// their options name the view.
+func (rc *runContext) fromLog() bool {
+	return rc.claim.Trigger == store.TriggerOperator && rc.claim.Options.From != "view"
+}
+
+// pinsMissing reports whether a pinned message is not in the view.
+func (rc *runContext) pinsMissing() bool {
+	return len(rc.claim.Session.Pinned.Minus(rc.claim.Session.Live)) > 0
+}
+
+// guards returns the outcome of an automatic run that ends before planning, or "".
+func (rc *runContext) guards() string {
+	s := &rc.claim.Session
+	switch {
+	case !rc.automatic():
+		return ""
+	case s.LastSourceSeq <= s.HoldSeq:
+		return OutcomeWaitingAfterUndo
+	case rc.faulty:
+		return ""
+	case s.DecisionFingerprint == rc.fingerprint(s.Revision):
+		// Even if a pinned message is missing: the last run could not bring it back.
+		return OutcomeUnchanged
+	case rc.invalid:
+		return ""
+	case !rc.limits.Over(rc.context):
+		return OutcomeBelowThreshold
+	case s.CoolingDown:
+		return OutcomeCooldown
+	}
+	return ""
+}
+
+// buildTranscript sets metas and entries: the view, or the whole log if the run plans on
+// it or has to include a pinned message again.
+func (rc *runContext) buildTranscript(ctx context.Context, st Store) error {
+	s := &rc.claim.Session
+	rc.metas = rc.claim.View
+	included := func(chat.Seq) bool { return true }
+	if rc.fromLog() || rc.pinsMissing() {
+		log, err := st.Log(ctx, s.SID, s.LastSeq)
+		if err != nil {
+			return err
+		}
+		// The log may lack messages of the view that a run has written.
+		logged := map[chat.Seq]bool{}
+		for _, m := range log {
+			if m.Kind != chat.KindSource {
+				logged[m.Seq] = true
+			}
+		}
+		for _, m := range rc.claim.View {
+			if m.Kind != chat.KindSource && !logged[m.Seq] {
+				log = append(log, m)
+			}
+		}
+		slices.SortFunc(log, chat.Compare)
+		rc.metas, included = log, s.Live.Has
+	}
+	rc.entries = make([]plan.Entry, len(rc.metas))
+	for i, m := range rc.metas {
+		if m.Has(chat.Estimated) {
+			m.Tokens = rc.policy.Margin(m.Tokens)
+		}
+		rc.entries[i] = plan.Entry{Meta: m, Included: included(m.Seq), Pinned: s.Pinned.Has(m.Seq)}
+	}
+	return nil
+}
+
+// change returns the store's form of a plan. Its deltas count stored tokens, without the
+// margin, of the messages that are excluded or included.
+func (rc *runContext) change(plan chat.Plan) store.Change {
+	s := &rc.claim.Session
+	c := store.Change{Plan: plan, SID: s.SID, SnapshotSeq: s.LastSeq, Revision: s.Revision, Pinned: s.Pinned}
+	excluded := plan.Gone()
+	for i, m := range rc.metas {
+		var sign int64
+		switch {
+		case rc.entries[i].Included && excluded.Has(m.Seq):
+			sign = -1
+		case !rc.entries[i].Included && plan.Include.Has(m.Seq):
+			sign = 1
+		default:
+			continue
+		}
+		c.DeltaMessages += sign
+		c.DeltaTokens += sign * int64(m.Tokens)
+		if m.Has(chat.Estimated) {
+			c.DeltaEstimated += sign * int64(m.Tokens)
+		}
+	}
+	return c
+}
+
+// cooldownAfter returns how long automatic runs leave the session alone after steps that
+// got no summary: the longest of their cooldowns.
+func (rc *runContext) cooldownAfter(steps []pipeline.Step) time.Duration {
+	var cooldown time.Duration
+	for _, s := range steps {
+		if s.NoSummary == "" {
+			continue
+		}
+		var wait time.Duration
+		if failure, ok := errors.AsType[*plan.Failure](s.Err); ok {
+			wait = failure.Wait
+		}
+		cooldown = max(cooldown, rc.policy.Summary.Rest(s.NoSummary, wait))
+	}
+	return cooldown
+}
+
+// postRunState returns the state of the session after a run that leaves context tokens
+// in its window: due again above the start or, where that is exceeded already, once
+// MinGainTokens have been added.
+func (rc *runContext) postRunState(context chat.Tokens, revision int64) *store.PostRunState {
+	due := rc.limits.Start
+	if rc.limits.Over(context) {
+		due = context + max(rc.policy.MinGainTokens, 1)
+	}
+	return &store.PostRunState{
+		DueTokens: due, EstimateMargin: rc.policy.EstimateMargin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
+	}
+}
+
+// fingerprint returns the decision fingerprint of the session at a revision. An automatic
+// run that finds the fingerprint of the last decision is a no-op (I8).
+func (rc *runContext) fingerprint(revision int64) string {
+	return fmt.Sprintf("%d/%d/%s/%s", rc.claim.Session.LastSourceSeq, revision, rc.claim.Session.Pinned, rc.hash)
+}

@@ -1,0 +1,148 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/redact"
+	"github.com/sessionstore/compactor/strategies/summary"
+)
+
+// errOptions is wrapped by the error of a run whose options name unknown strategies or
+// parameters out of range.
+var errOptions = errors.New("options")
+
+// Planner holds the policy, the strategies and the model that a worker plans with. Its
+// fields must not change once it is in use. Safe for concurrent use.
+type Planner struct {
+	Policy policy.Policy
+	// Registry makes the strategies. If it has a Summarizer, that one writes the
+	// summaries, and Model is not used.
+	Registry *plan.Registry
+	// Model writes summaries. If it is nil, summaries are extracted without a model.
+	Model summary.Model
+	// Window returns the context windows of models.
+	Window policy.WindowFunc
+	// Counter counts the tokens of the messages that strategies write for a model.
+	Counter func(model string) plan.Counter
+
+	mu     sync.Mutex
+	models map[string]resolvedPolicy
+}
+
+// resolvedPolicy is the policy resolved for one model.
+type resolvedPolicy struct {
+	limits          policy.Limits
+	hash, fleetHash string
+}
+
+// maxModels bounds the cache of resolved policies: applications choose the model names.
+const maxModels = 1000
+
+// forModel returns the policy resolved for a model.
+func (p *Planner) forModel(name string) resolvedPolicy {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m, known := p.models[name]
+	if !known {
+		limits := p.Policy.Limits(name, p.Window)
+		m = resolvedPolicy{limits: limits, hash: p.Policy.Hash(limits, p.Registry.Fill, p.versions()), fleetHash: p.Policy.FleetHash()}
+		if p.models == nil || len(p.models) >= maxModels {
+			p.models = map[string]resolvedPolicy{}
+		}
+		p.models[name] = m
+	}
+	return m
+}
+
+// versions returns the versions of everything that shapes summaries but the policy.
+func (p *Planner) versions() map[string]string {
+	v := map[string]string{"prompt": summary.PromptVersion, "redactor": redact.Version}
+	if p.Model != nil {
+		v["model"] = p.Model.Identity()
+	}
+	return v
+}
+
+// needsClaim reports whether the run reads more than the loaded metadata. Other runs end
+// within about a millisecond, less than a claim costs.
+func (p *Planner) needsClaim(rc *runContext) bool {
+	if rc.guards() != "" {
+		return false
+	}
+	if rc.invalid || rc.fromLog() || len(rc.policy.PinTools) > 0 {
+		return true
+	}
+	pipeline, _, err := p.pipeline(rc, nil, nil)
+	return err == nil && slices.ContainsFunc(pipeline.Steps, func(s plan.Strategy) bool {
+		_, reads := s.(plan.Reader)
+		return reads || p.Registry.Summarizes(s.Name())
+	})
+}
+
+// pipeline returns the pipeline of a run: the steps of its options or else of the policy.
+// A run that only repairs the view has no steps; the pipeline's guard repairs it.
+func (p *Planner) pipeline(rc *runContext, st Answers, failpoint func(string)) (pipeline.Pipeline, strategies.Writers, error) {
+	// The tokens in the window that are not of stored messages (tool definitions, the
+	// provider's overhead) cannot be saved: they lower the target for the messages.
+	limits := rc.limits
+	limits.Target = max(1, limits.Target-(rc.context-rc.stored))
+	pol := rc.policy
+	toTarget := false
+	switch own := rc.claim.Options.Pipeline; {
+	case rc.repairOnly():
+		pol.Pipeline = nil
+	case len(own) > 0:
+		pol.Pipeline = make([]policy.Step, len(own))
+		for i, s := range own {
+			pol.Pipeline[i] = policy.Step{Strategy: s.Strategy, Params: integers(s.Params)}
+		}
+	default:
+		toTarget = true
+	}
+	out, writers, err := strategies.Build(p.Registry, pol, limits, p.summaryOptions(rc, st, failpoint))
+	if err != nil {
+		return out, nil, fmt.Errorf("%w: %w", errOptions, err)
+	}
+	if !toTarget {
+		out.Target = 0 // the steps of the options all run
+	}
+	out.FromLog = rc.fromLog()
+	return out, writers, nil
+}
+
+// integers returns params with whole floats, which JSON decodes numbers to, as integers.
+func integers(params map[string]any) map[string]any {
+	out := maps.Clone(params)
+	for k, v := range out {
+		if f, ok := v.(float64); ok && f == float64(int(f)) {
+			out[k] = int(f)
+		}
+	}
+	return out
+}
+
+// summaryOptions returns the options of the summaries of a run. A claimed run stores the
+// model's answers.
+func (p *Planner) summaryOptions(rc *runContext, st Answers, failpoint func(string)) summary.Options {
+	o := summary.Options{
+		Model: p.Model, Scope: rc.claim.Session.Key.Tenant + "\x00" + rc.claim.Session.Key.Session,
+		Focus: rc.claim.Options.Focus, Manual: rc.claim.Trigger == store.TriggerOperator,
+		// The prompt, and with it the key of the stored answer, holds the day but not the
+		// time: a dry run and the run after it share an answer.
+		At: rc.claim.QueuedAt.UTC().Truncate(24 * time.Hour),
+	}
+	if rc.claim.Fence > 0 {
+		o.Answers = storedAnswers{st, rc.claim, failpoint}
+	}
+	return o
+}
