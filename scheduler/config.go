@@ -12,40 +12,41 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// Config is what a scheduler is told. Only Policy has no default; Default has those of
-// the settings.
+// Config holds the policy and the settings of a scheduler. Policy is required; other
+// zero fields take the values of Default.
 type Config struct {
 	// Policy gives the cron and its zone, debounce and maximum delay, and the
-	// thresholds of sessions. It has to be valid.
+	// thresholds of sessions. It must be valid.
 	Policy policy.Policy `yaml:"-" json:"-"`
-	// Models are the names, or beginnings of names, that Window knows: each gets
-	// thresholds of its own. Models that none matches get those of an unknown one.
+	// Models are the model names, or prefixes of them, that Window has entries for. Each
+	// gets its own thresholds; other models get those of an unknown model.
 	Models []string `yaml:"-" json:"-"`
-	// Window is the table of models. Nil is an empty one.
+	// Window returns the context windows of models. Nil knows no model.
 	Window policy.WindowFunc `yaml:"-" json:"-"`
 
-	// RelayInterval is how often written sessions are looked for.
+	// RelayInterval is the interval at which the outbox is polled.
 	RelayInterval time.Duration `yaml:"relay_interval"`
-	// PageSize is how many sessions are handled at a time. Ten pages of a trigger may
-	// wait in the queue; more stay in Postgres.
+	// PageSize is the number of sessions per statement. At most ten pages of a trigger
+	// wait in the queue; the rest stays in Postgres.
 	PageSize int `yaml:"page_size"`
-	// RedeliverAfter is when a queued run that no worker took is enqueued again.
+	// RedeliverAfter is the time after which a queued run that no worker has taken is
+	// enqueued again.
 	RedeliverAfter time.Duration `yaml:"redeliver_after"`
-	// LeaderTTL is how long a scheduler leads without extending its lease.
+	// LeaderTTL is the duration of the leader's lease.
 	LeaderTTL time.Duration `yaml:"leader_ttl"`
-	// ReconcileInterval is how often lost work is looked for.
+	// ReconcileInterval is the interval between searches for lost work.
 	ReconcileInterval time.Duration `yaml:"reconcile_interval"`
 
-	// Holder names this scheduler in the lease. No two that run at once may share
-	// a name. Defaults to host, process id and a random part.
+	// Holder identifies this scheduler in the lease. It must be unique among running
+	// schedulers. Defaults to host, process id and a random part.
 	Holder string `yaml:"-" json:"-"`
-	// Logger defaults to none.
+	// Logger defaults to a logger that discards.
 	Logger *slog.Logger `yaml:"-" json:"-"`
-	// Now is the clock that cron slots are compared with. Defaults to time.Now.
+	// Now is the clock of the cron. Defaults to time.Now.
 	Now func() time.Time `yaml:"-" json:"-"`
 }
 
-// Default returns the settings of a scheduler that is told nothing.
+// Default returns the default settings.
 func Default() Config {
 	return Config{
 		RelayInterval:     25 * time.Millisecond,
@@ -57,10 +58,10 @@ func Default() Config {
 }
 
 // Validate reports every setting that is out of range, as an errors.Join of
-// *policy.FieldError values. Zeros are not replaced by defaults before, and the policy is
-// not looked at.
+// *policy.FieldError values. It does not apply defaults, so a zero is out of range, and
+// does not check the policy.
 func (c Config) Validate() error {
-	// maxPageSize keeps a page's transaction short and its deliveries small in memory.
+	// maxPageSize bounds the transaction of a page and the memory of its deliveries.
 	const maxPageSize = 10_000
 	return errors.Join(
 		policy.Between("relay_interval", c.RelayInterval, time.Millisecond, time.Minute),
@@ -71,7 +72,6 @@ func (c Config) Validate() error {
 	)
 }
 
-// withDefaults replaces zeros.
 func (c Config) withDefaults() Config {
 	d := Default()
 	c.RelayInterval = cmp.Or(c.RelayInterval, d.RelayInterval)
@@ -95,7 +95,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate reports everything that is wrong, the policy included.
+// validate reports all errors of the settings and the policy.
 func (c Config) validate() error {
 	err := c.Validate()
 	if p := c.Policy.Validate(); p != nil {

@@ -10,84 +10,82 @@ import (
 )
 
 const (
-	// maxNap is how soon a change of the clock is noticed.
-	maxNap = 30 * time.Second
-	// clockSlack is how far back a clock may step without a word: NTP does that.
+	// maxSleep bounds the time until a change of the clock is noticed.
+	maxSleep = 30 * time.Second
+	// clockSlack is the step back of the clock that is not logged: NTP makes small ones.
 	clockSlack = time.Minute
 )
 
-// runCron fires the slots of the policy's cron. Each slot fires once, however
-// many schedulers there are and however the clock jumps; of slots that passed
-// unfired (nobody led, the clock leapt, the database was away) the newest fires,
-// late, and the others do not. A first start ever catches up on nothing from
-// before started.
+// runCron fires the ticks of the policy's cron. Each tick fires at most once, with any
+// number of schedulers and any change of the clock. Of several missed ticks (no leader,
+// a clock change, an outage of the database) only the newest fires, late. Without a
+// recorded tick, those before started count as fired.
 func (s *Scheduler) runCron(ctx context.Context, started time.Time) error {
-	decided, err := retry(ctx, s, "last slot", func(ctx context.Context) (time.Time, error) {
+	doneUntil, err := retry(ctx, s, "last tick", func(ctx context.Context) (time.Time, error) {
 		return s.store.LastTick(ctx, EntryNightly)
 	})
 	if err != nil {
 		return err
 	}
-	if decided.IsZero() {
-		decided = started
+	if doneUntil.IsZero() {
+		doneUntil = started
 	}
 	for {
-		if decided, err = s.fireDue(ctx, decided); err != nil {
+		if doneUntil, err = s.fireDue(ctx, doneUntil); err != nil {
 			return err
 		}
 		now := s.clock()
-		nap := maxNap
+		sleep := maxSleep
 		if next := s.schedule.Next(now.In(s.location)); !next.IsZero() {
-			nap = min(nap, max(next.Sub(now), time.Millisecond))
+			sleep = min(sleep, max(next.Sub(now), time.Millisecond))
 		}
-		if err := backoff.Wait(ctx, nap); err != nil {
+		if err := backoff.Wait(ctx, sleep); err != nil {
 			return err
 		}
 	}
 }
 
-// clock returns the wall clock alone: slots are wall times, and a monotonic reading
-// would hide that the clock was set.
+// clock returns the wall clock without the monotonic reading, which would hide changes of
+// the clock.
 func (s *Scheduler) clock() time.Time { return s.cfg.Now().Round(0) }
 
-// fireDue fires the newest slot after decided that has come, if there is one,
-// and returns up to when everything is decided.
-func (s *Scheduler) fireDue(ctx context.Context, decided time.Time) (time.Time, error) {
+// fireDue fires the newest tick after doneUntil that is due, if there is one, and returns
+// the new doneUntil.
+func (s *Scheduler) fireDue(ctx context.Context, doneUntil time.Time) (time.Time, error) {
 	now := s.clock()
-	if back := decided.Sub(now); back > 0 {
+	if back := doneUntil.Sub(now); back > 0 {
 		if back > clockSlack {
-			s.log.WarnContext(ctx, "the clock is behind the last slot, going by the clock", "slot", decided.UTC(), "now", now.UTC())
+			s.log.WarnContext(ctx, "the clock is behind the last tick, going by the clock", "tick", doneUntil.UTC(), "now", now.UTC())
 		}
-		decided = now // a slot that comes up again is in the database as fired
+		doneUntil = now // Postgres has the ticks that come up again as fired
 	}
-	slot := newestSlot(s.schedule, decided.In(s.location), now.In(s.location))
-	if slot.IsZero() {
-		return decided, nil
+	tick := newestTick(s.schedule, doneUntil.In(s.location), now.In(s.location))
+	if tick.IsZero() {
+		return doneUntil, nil
 	}
-	fired, err := retry(ctx, s, "fire slot", func(ctx context.Context) (bool, error) {
-		// Looked at anew each time: the database may be away for several slots.
+	fired, err := retry(ctx, s, "fire tick", func(ctx context.Context) (bool, error) {
+		// Each attempt takes the newest tick: an outage may last for several.
 		now = s.clock()
-		if newer := newestSlot(s.schedule, slot.In(s.location), now.In(s.location)); !newer.IsZero() {
-			slot = newer
+		if newer := newestTick(s.schedule, tick.In(s.location), now.In(s.location)); !newer.IsZero() {
+			tick = newer
 		}
-		return s.store.FireTick(ctx, EntryNightly, slot.UTC(), s.cfg.Holder)
+		return s.store.FireTick(ctx, EntryNightly, tick.UTC(), s.cfg.Holder)
 	})
 	if err != nil {
-		return decided, err
+		return doneUntil, err
 	}
-	if late := now.Sub(slot); fired && late > maxNap {
-		s.log.InfoContext(ctx, "sweep started, catching up on a missed slot", "entry", EntryNightly, "slot", slot.UTC(), "late", late)
+	if late := now.Sub(tick); fired && late > maxSleep {
+		s.log.InfoContext(ctx, "sweep started, catching up on a missed tick", "entry", EntryNightly, "tick", tick.UTC(), "late", late)
 	} else if fired {
-		s.log.InfoContext(ctx, "sweep started", "entry", EntryNightly, "slot", slot.UTC())
+		s.log.InfoContext(ctx, "sweep started", "entry", EntryNightly, "tick", tick.UTC())
 	}
 	s.wakeSweeps()
-	return slot, nil
+	return tick, nil
 }
 
-// newestSlot returns the latest slot after a time and not after now; zero if there is
-// none. It looks back in growing steps, so that its cost does not grow with the
-// number of slots in between.
-func newestSlot(schedule cron.Schedule, after, now time.Time) time.Time {
+// newestTick returns the latest tick after a time and not after now, or zero. It searches
+// back in doubling steps, so its cost does not grow with the number of ticks in between.
+func newestTick(schedule cron.Schedule, after, now time.Time) time.Time {
 	for back := time.Minute; ; back *= 2 {
 		from := now.Add(-back)
 		if from.Before(after) {

@@ -16,7 +16,7 @@ func at(hour, minute int) time.Time { return time.Date(2000, 1, 1, hour, minute,
 func (b *bench) fired() []time.Time {
 	b.store.mu.Lock()
 	defer b.store.mu.Unlock()
-	return slices.Clone(b.store.slots)
+	return slices.Clone(b.store.ticks)
 }
 
 func TestTwoSchedulersFireASlotOnce(t *testing.T) {
@@ -68,7 +68,7 @@ func TestOfMissedSlotsTheNewestIsCaughtUpOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.store.slots = []time.Time{at(0, 0).AddDate(-1, 0, 0)}
+		b.store.ticks = []time.Time{at(0, 0).AddDate(-1, 0, 0)}
 		b.pass(35 * time.Minute)
 		for range 2 {
 			stop := b.start(b.new(b.config("a")))
@@ -76,7 +76,7 @@ func TestOfMissedSlotsTheNewestIsCaughtUpOnce(t *testing.T) {
 			b.check(slices.Equal(b.fired()[1:], []time.Time{at(0, 30)}), "fired %v", b.fired())
 			stop()
 		}
-		b.check(len(b.log.lines("catching up on a missed slot")) == 1, "not logged once")
+		b.check(len(b.log.lines("catching up on a missed tick")) == 1, "not logged once")
 	})
 }
 
@@ -86,7 +86,7 @@ func TestASlotThatPassesWhileNobodyLeadsIsFiredByTheNextLeader(t *testing.T) {
 		b := newBench(t)
 		b.store.holder, b.store.expires = "gone", at(0, 10).Add(5*time.Second)
 		b.pass(9*time.Minute + 55*time.Second)
-		stop := b.start(b.new(b.config("a"))) // the very first slot: nothing else tells of it
+		stop := b.start(b.new(b.config("a"))) // the very first tick: nothing else tells of it
 		b.pass(30 * time.Second)
 		b.check(slices.Equal(b.fired(), []time.Time{at(0, 10)}), "fired %v", b.fired())
 		stop()
@@ -99,8 +99,8 @@ func TestTheClockMayJump(t *testing.T) {
 		jump time.Duration
 		want []time.Time // after ten minutes more
 	}{
-		"forward over three slots fires the newest":           {33 * time.Minute, []time.Time{at(0, 10), at(0, 40), at(0, 50)}},
-		"back over a slot does not fire it again":             {-3 * time.Minute, []time.Time{at(0, 10)}},
+		"forward over three ticks fires the newest":           {33 * time.Minute, []time.Time{at(0, 10), at(0, 40), at(0, 50)}},
+		"back over a tick does not fire it again":             {-3 * time.Minute, []time.Time{at(0, 10)}},
 		"back by a year goes by the clock and not by history": {-366 * 24 * time.Hour, []time.Time{at(0, 10), time.Date(1998, 12, 31, 0, 20, 0, 0, time.UTC)}},
 	}
 	for name, test := range tests {
@@ -193,7 +193,7 @@ func TestTheNewestSlotIsFoundInAnyDistance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := newestSlot(schedule, test.after.In(zone), now.In(zone)); !got.Equal(test.want) {
+			if got := newestTick(schedule, test.after.In(zone), now.In(zone)); !got.Equal(test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

@@ -1,18 +1,22 @@
-// Package scheduler starts runs: a sweep over the fleet at every slot of the
-// cron, an event run after writes (the outbox, debounced), a run that was asked
-// for in SQL, and, from what Postgres says alone, every run that was lost on the
-// way. It rings for runs and never carries one out.
+// Package scheduler starts runs: for the whole fleet at every tick of the cron, for
+// sessions after writes (from the outbox, debounced), for requests made in SQL, and for
+// work that was lost, which it finds in Postgres. It enqueues runs; the worker executes
+// them. To start one:
 //
-// Any number of schedulers may run; a row lease makes one of them lead, and only
-// the leader works. The lead saves work, it guards nothing: every step is one
-// statement whose effect happens once however many schedulers take it, and a
-// task rung for twice has one effect. So losing the lead in the middle of
-// anything is harmless, and whatever was not rung for is found again by the next
-// leader.
+//	s, err := scheduler.New(st, jobs.NewEnqueuer(redis, timeout), scheduler.Config{Policy: p})
+//	if err != nil {
+//		return err
+//	}
+//	return s.Run(ctx)
 //
-// Postgres or Redis being away is waited out, with one log line when it goes and
-// one when it is back.
+// Any number of schedulers may run. A lease, a row in Postgres, makes one of them the
+// leader, and only the leader works. Correctness does not depend on the lease: every step
+// is one statement that takes effect once even if several schedulers execute it, and a
+// task that is enqueued twice has one effect. The next leader finds the runs that the
+// last one took but did not enqueue.
 //
-// The package knows the store's lists and the queue's doorbell. It knows nothing
-// of plans and strategies, and never the worker.
+// During an outage of Postgres or Redis the scheduler retries. It logs when the outage
+// begins and when it ends.
+//
+// The package imports neither strategies nor the worker.
 package scheduler

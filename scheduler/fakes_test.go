@@ -36,7 +36,7 @@ type fakeStore struct {
 
 	holder  string
 	expires time.Time
-	slots   []time.Time
+	ticks   []time.Time
 	firedBy []string
 	sweeps  []*fakeSweep
 	runs    []*fakeRun
@@ -127,27 +127,27 @@ func (f *fakeStore) Resign(ctx context.Context, _, holder string) error {
 	return nil
 }
 
-func (f *fakeStore) FireTick(ctx context.Context, entry string, slot time.Time, by string) (bool, error) {
+func (f *fakeStore) FireTick(ctx context.Context, entry string, tick time.Time, by string) (bool, error) {
 	if err := f.enter(ctx, "fire"); err != nil {
 		return false, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if slices.ContainsFunc(f.slots, slot.Equal) {
+	if slices.ContainsFunc(f.ticks, tick.Equal) {
 		return false, nil
 	}
-	f.slots, f.firedBy = append(f.slots, slot), append(f.firedBy, by)
-	f.sweeps = append(f.sweeps, &fakeSweep{Sweep: store.Sweep{ID: int64(len(f.sweeps) + 1), Entry: entry, Tick: slot}})
+	f.ticks, f.firedBy = append(f.ticks, tick), append(f.firedBy, by)
+	f.sweeps = append(f.sweeps, &fakeSweep{Sweep: store.Sweep{ID: int64(len(f.sweeps) + 1), Entry: entry, Tick: tick}})
 	return true, nil
 }
 
 func (f *fakeStore) LastTick(ctx context.Context, _ string) (last time.Time, err error) {
-	if err := f.enter(ctx, "last slot"); err != nil {
+	if err := f.enter(ctx, "last tick"); err != nil {
 		return time.Time{}, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, s := range f.slots {
+	for _, s := range f.ticks {
 		if s.After(last) {
 			last = s
 		}
@@ -169,7 +169,7 @@ func (f *fakeStore) OpenSweeps(ctx context.Context) (open []store.Sweep, err err
 	return open, nil
 }
 
-// queue adds a run that is rung for by the caller. The lock is held.
+// queue adds a run that is enqueued: by the caller. The lock is held.
 func (f *fakeStore) queue(trigger string, grace time.Duration) store.Delivery {
 	r := &fakeRun{id: int64(len(f.runs) + 1), trigger: trigger, delivery: 1, due: time.Now().Add(grace)}
 	f.runs = append(f.runs, r)
@@ -290,7 +290,7 @@ func (f *fakeStore) PurgeAnswers(ctx context.Context, _ time.Duration, limit int
 	return int64(n), nil
 }
 
-// fakeQueue takes each run as soon as it is rung for, as a fast worker would.
+// fakeQueue takes each run as soon as it is enqueued, as a fast worker would.
 type fakeQueue struct {
 	store *fakeStore
 	// fail, if set, is asked before each task; an error of it is the call's.
@@ -298,8 +298,8 @@ type fakeQueue struct {
 	// slow workers take nothing.
 	slow bool
 
-	mu   sync.Mutex
-	rung []store.Delivery
+	mu       sync.Mutex
+	enqueued []store.Delivery
 }
 
 func (q *fakeQueue) Enqueue(ctx context.Context, run int64, delivery int, trigger string) error {
@@ -315,7 +315,7 @@ func (q *fakeQueue) Enqueue(ctx context.Context, run int64, delivery int, trigge
 		return err
 	}
 	q.mu.Lock()
-	q.rung = append(q.rung, store.Delivery{Run: run, Attempt: delivery, Trigger: trigger})
+	q.enqueued = append(q.enqueued, store.Delivery{Run: run, Attempt: delivery, Trigger: trigger})
 	slow := q.slow
 	q.mu.Unlock()
 	if !slow {
@@ -330,11 +330,11 @@ func (q *fakeQueue) setFail(fail func(ctx context.Context, run int64) error) {
 	q.fail = fail
 }
 
-// runs returns the runs that were rung for, sorted.
+// runs returns the runs that were enqueued, sorted.
 func (q *fakeQueue) runs() (ids []int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, d := range q.rung {
+	for _, d := range q.enqueued {
 		ids = append(ids, d.Run)
 	}
 	slices.Sort(ids)
@@ -379,7 +379,7 @@ func newBench(t *testing.T) *bench {
 	return &bench{t: t, store: f, queue: &fakeQueue{store: f}, log: &logbook{}}
 }
 
-// config returns a configuration with a slot every ten minutes and slow polls.
+// config returns a configuration with a tick every ten minutes and slow polls.
 func (b *bench) config(holder string) Config {
 	p := policy.Default()
 	p.Cron = "*/10 * * * *"

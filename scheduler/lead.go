@@ -11,17 +11,17 @@ import (
 	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
-// role is the lease's name.
+// role is the name of the lease.
 const role = "scheduler"
 
-// Why a lead ended before the shutdown.
+// The errors that end a lead before the shutdown.
 var (
-	errLeadLost   = errors.New("another scheduler has it")
-	errNotRenewed = errors.New("it could not be renewed in time")
+	errLeadLost   = errors.New("another scheduler holds the lease")
+	errNotRenewed = errors.New("lease not renewed in time")
 )
 
-// takeLead asks for the lead until it gets an answer. sent is when it asked: the
-// lease runs for LeaderTTL from then at least. The error is ctx's.
+// takeLead tries to take the lease and reports whether it did. The lease lasts for at
+// least LeaderTTL from sent, the time of the request. The error is that of ctx.
 func (s *Scheduler) takeLead(ctx context.Context) (sent time.Time, leading bool, err error) {
 	leading, err = retry(ctx, s, "take the lead", func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, s.cfg.LeaderTTL/3)
@@ -32,12 +32,12 @@ func (s *Scheduler) takeLead(ctx context.Context) (sent time.Time, leading bool,
 	return sent, leading, err
 }
 
-// lead works until ctx is done or the lead is lost, and returns when everything
-// it started has ended.
+// lead runs the loops of the leader until ctx is done or the lease is lost, and waits for
+// them.
 func (s *Scheduler) lead(ctx context.Context, sent, started time.Time) {
 	s.log.InfoContext(ctx, "leading", "holder", s.cfg.Holder)
 	g, gctx := errgroup.WithContext(ctx)
-	// The loops end only with gctx, and gctx only with ctx or a failed renewal.
+	// Only renew returns an error while ctx lasts; it ends the other loops.
 	g.Go(func() error { return s.renew(gctx, sent) })
 	g.Go(func() error { return s.runCron(gctx, started) })
 	g.Go(func() error { return s.runSweeps(gctx) })
@@ -51,9 +51,9 @@ func (s *Scheduler) lead(ctx context.Context, sent, started time.Time) {
 	}
 }
 
-// renew extends the lease every third of its time. It returns errNotRenewed with
-// a fifth of that time to spare, so that the loops rest before the lease can be
-// another's.
+// renew extends the lease every third of LeaderTTL. It returns errNotRenewed a fifth of
+// LeaderTTL before the lease expires, so that the loops have ended when another scheduler
+// takes it.
 func (s *Scheduler) renew(ctx context.Context, sent time.Time) error {
 	ttl := s.cfg.LeaderTTL
 	for pause := ttl / 3; ; {
@@ -74,7 +74,7 @@ func (s *Scheduler) renew(ctx context.Context, sent time.Time) error {
 		case err == nil && !leading:
 			return errLeadLost
 		case err == nil:
-			s.database.ok()
+			s.database.Succeeded()
 			sent, pause = asked, ttl/3
 		case left <= 0:
 			return fmt.Errorf("%w: %w", errNotRenewed, err)
@@ -85,12 +85,11 @@ func (s *Scheduler) renew(ctx context.Context, sent time.Time) error {
 	}
 }
 
-// resign frees the lease for the next scheduler; without it that one waits for
-// the lease to expire.
+// resign releases the lease, so that another scheduler need not wait until it expires.
 func (s *Scheduler) resign(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignTimeout)
 	defer cancel()
 	if err := s.store.Resign(ctx, role, s.cfg.Holder); err != nil {
-		s.log.WarnContext(ctx, "lead not given up, it will expire", "holder", s.cfg.Holder, "error", err)
+		s.log.WarnContext(ctx, "lease not released, it will expire", "holder", s.cfg.Holder, "error", err)
 	}
 }

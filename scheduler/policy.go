@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// refreshPause lets writers in between two pages of refreshed sessions.
+	// refreshPause is the pause between two pages, in which writers get their locks.
 	refreshPause = 50 * time.Millisecond
-	// refreshInterval is how often sessions are looked for that still have old
-	// thresholds, or none: those whose run ended under another policy, and those
-	// made before there was one.
+	// refreshInterval is the interval between searches for sessions with old thresholds
+	// or none: their run ended under another policy, or they are older than the first
+	// policy.
 	refreshInterval = time.Minute
 )
 
-// Thresholds returns what sessions start with under a policy, by model prefix: one for
-// every entry of models, one for every override of the policy, and ” for the
-// rest, in order of prefix. A session is due above the policy's start.
+// Thresholds returns the thresholds of sessions under a policy, sorted by model prefix:
+// one for each of models, one for each model that the policy overrides, and one with an
+// empty prefix for all others. A session is due above the policy's start.
 func Thresholds(p policy.Policy, models []string, window policy.WindowFunc) []store.Threshold {
 	prefixes := prefixes(p, models)
 	out := make([]store.Threshold, 0, len(prefixes))
@@ -43,10 +43,9 @@ func prefixes(p policy.Policy, models []string) []string {
 	return slices.Compact(all)
 }
 
-// SyncPolicy saves the policy under its FleetHash, which the worker leaves on
-// sessions too, and makes its thresholds those of new sessions. It tries once and is safe to repeat. A leader does it by itself, so the policy of
-// the leader is the one in force; the leader also takes the thresholds to the
-// sessions that are there already.
+// SyncPolicy saves the policy under its FleetHash and sets the thresholds of new sessions.
+// It is idempotent and does not retry. The leader calls it when its lead begins, so the
+// leader's policy is in force, and then updates the thresholds of existing sessions.
 func (s *Scheduler) SyncPolicy(ctx context.Context) error {
 	spec, err := json.Marshal(s.cfg.Policy)
 	if err != nil {
@@ -57,8 +56,8 @@ func (s *Scheduler) SyncPolicy(ctx context.Context) error {
 	return s.store.SavePolicy(ctx, s.cfg.Policy.FleetHash(), spec, Thresholds(s.cfg.Policy, s.cfg.Models, s.cfg.Window))
 }
 
-// runPolicy saves the policy and gives all sessions its thresholds, page by page.
-// Sessions that were locked meanwhile follow with the next pass.
+// runPolicy saves the policy, then updates the thresholds of all sessions again and
+// again, page by page. A pass skips locked sessions; a later one updates them.
 func (s *Scheduler) runPolicy(ctx context.Context) error {
 	_, err := retry(ctx, s, "save policy", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.SyncPolicy(ctx)
@@ -73,7 +72,7 @@ func (s *Scheduler) runPolicy(ctx context.Context) error {
 		}
 		pause := refreshInterval
 		if total > 0 {
-			s.log.InfoContext(ctx, "sessions follow the policy", "sessions", total)
+			s.log.InfoContext(ctx, "thresholds of sessions updated", "sessions", total)
 			pause = s.cfg.ReconcileInterval
 		}
 		if err := backoff.Wait(ctx, pause); err != nil {
@@ -82,9 +81,9 @@ func (s *Scheduler) runPolicy(ctx context.Context) error {
 	}
 }
 
-// refreshAll gives every session the saved thresholds and reports how many were
-// changed. It passes over the sessions until a pass finds none to change: those that
-// somebody held the last time. The error is ctx's.
+// refreshAll updates the thresholds of all sessions and returns the number of changed
+// ones. It repeats its pass until one changes none, as a pass skips locked sessions. The
+// error is that of ctx.
 func (s *Scheduler) refreshAll(ctx context.Context) (total int, err error) {
 	pass, after := 0, int64(0)
 	for {

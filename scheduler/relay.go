@@ -8,29 +8,28 @@ import (
 	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
-// firstReconcile is how soon a new leader looks for what the last one lost.
+// firstReconcile is the delay before a new leader searches for lost work.
 const firstReconcile = 2 * time.Second
 
-// runRelay turns written sessions into event runs and rings for them, and for
-// every run whose delivery is due, in this order, as long as pages are full; then
-// it rests for RelayInterval. While too many event runs wait for a worker,
-// sessions stay in the outbox, and other deliveries go on.
+// runRelay enqueues event runs for the sessions in the outbox, then the runs whose
+// delivery is due. It pauses for RelayInterval when no page is full. While too many event
+// runs wait for a worker, sessions stay in the outbox and the other deliveries continue.
 func (s *Scheduler) runRelay(ctx context.Context) error {
-	r := s.newRoom(store.TriggerEvent)
+	credit := s.newCredit(store.TriggerEvent)
 	for {
-		open, err := r.open(ctx)
+		available, err := credit.available(ctx)
 		if err != nil {
 			return err
 		}
 		full := false
-		if open {
+		if available {
 			n, err := s.deliver(ctx, "relay", func(ctx context.Context) ([]store.Delivery, error) {
 				return s.store.Relay(ctx, s.cfg.Policy.Debounce, s.cfg.Policy.MaxDelay, s.cfg.PageSize, s.cfg.RedeliverAfter)
 			})
 			if err != nil {
 				return err
 			}
-			r.take(n)
+			credit.spend(n)
 			full = n >= s.cfg.PageSize
 		}
 		n, err := s.deliver(ctx, "deliver", func(ctx context.Context) ([]store.Delivery, error) {
@@ -48,7 +47,7 @@ func (s *Scheduler) runRelay(ctx context.Context) error {
 	}
 }
 
-// runOrphans rings for runs whose worker is gone.
+// runOrphans enqueues runs whose worker's lease has expired.
 func (s *Scheduler) runOrphans(ctx context.Context) error {
 	return s.reconcile(ctx, "orphaned", func(ctx context.Context) (int, error) {
 		return s.deliver(ctx, "find orphans", func(ctx context.Context) ([]store.Delivery, error) {
@@ -57,27 +56,26 @@ func (s *Scheduler) runOrphans(ctx context.Context) error {
 	})
 }
 
-// runForgotten queues runs for sessions that are due though nothing says so but
-// the session itself: after a change of thresholds, or if an outbox row was lost.
+// runForgotten enqueues runs for due sessions that have neither an outbox row nor a run:
+// after a change of thresholds, or if an outbox row was lost.
 func (s *Scheduler) runForgotten(ctx context.Context) error {
-	r := s.newRoom(store.TriggerEvent)
+	credit := s.newCredit(store.TriggerEvent)
 	return s.reconcile(ctx, "forgotten", func(ctx context.Context) (int, error) {
-		if err := r.wait(ctx); err != nil {
+		if err := credit.wait(ctx); err != nil {
 			return 0, err
 		}
 		n, err := s.deliver(ctx, "find due sessions", func(ctx context.Context) ([]store.Delivery, error) {
 			return s.store.Forgotten(ctx, s.cfg.PageSize, s.cfg.RedeliverAfter)
 		})
-		r.take(n)
+		credit.spend(n)
 		return n, err
 	})
 }
 
-// keepAnswers is how long the words of models are kept beside the summaries made of
-// them: longer than any run is tried again.
+// keepAnswers is how long the answers of models are kept: longer than any run is retried.
 const keepAnswers = 7 * 24 * time.Hour
 
-// runPurge forgets answers that no run can want any more.
+// runPurge deletes answers that no run can use any more.
 func (s *Scheduler) runPurge(ctx context.Context) error {
 	for {
 		n, err := retry(ctx, s, "purge answers", func(ctx context.Context) (int64, error) {
@@ -97,8 +95,8 @@ func (s *Scheduler) runPurge(ctx context.Context) error {
 
 const purgeInterval = 10 * time.Minute
 
-// reconcile takes pages until one is not full, soon at first and then every
-// ReconcileInterval, and logs how much it found.
+// reconcile calls page until a page is not full, first after firstReconcile and then every
+// ReconcileInterval, and logs the number of runs.
 func (s *Scheduler) reconcile(ctx context.Context, kind string, page func(context.Context) (int, error)) error {
 	for pause := min(firstReconcile, s.cfg.ReconcileInterval); ; pause = s.cfg.ReconcileInterval {
 		if err := backoff.Wait(ctx, pause); err != nil {
@@ -118,12 +116,12 @@ func (s *Scheduler) reconcile(ctx context.Context, kind string, page func(contex
 	}
 }
 
-// deliver takes a page of deliveries from the store and rings for each. It
-// returns how many there were; the error is ctx's.
+// deliver takes a page of deliveries from the store, enqueues them and returns their
+// number. The error is that of ctx.
 func (s *Scheduler) deliver(ctx context.Context, op string, take func(context.Context) ([]store.Delivery, error)) (int, error) {
 	page, err := retry(ctx, s, op, take)
 	if err != nil {
 		return 0, err
 	}
-	return len(page), s.ring(ctx, page)
+	return len(page), s.enqueue(ctx, page)
 }

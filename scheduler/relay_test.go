@@ -41,7 +41,7 @@ func TestASweepQueuesAndRingsForAllThatIsDue(t *testing.T) {
 		b.sweepOf(s, 95)
 		stop := b.start(s)
 		b.pass(5 * time.Second)
-		b.check(slices.Equal(b.queue.runs(), ids(95)), "rung for %v", b.queue.runs())
+		b.check(slices.Equal(b.queue.runs(), ids(95)), "enqueued: %v", b.queue.runs())
 		ended := b.log.lines("sweep ended")
 		b.check(len(ended) == 1 && strings.Contains(ended[0], "queued=95"), "told: %v", ended)
 		stop()
@@ -72,7 +72,7 @@ func TestARestartedSweepGoesOnAtItsCursor(t *testing.T) {
 		b.check(strings.Contains(strings.Join(b.log.lines("sweep ended"), ""), "queued=60"), "the sweep's number is not whole")
 		// What the first did not ring for is delivered after its grace.
 		b.pass(3 * time.Minute)
-		b.check(slices.Equal(slices.Compact(b.queue.runs()), ids(60)), "rung for %v", b.queue.runs())
+		b.check(slices.Equal(slices.Compact(b.queue.runs()), ids(60)), "enqueued: %v", b.queue.runs())
 		stop()
 	})
 }
@@ -120,8 +120,8 @@ func TestAPageIsRungForByFewAtATime(t *testing.T) {
 		b.sweepOf(s, 500)
 		stop := b.start(s)
 		b.pass(5 * time.Second)
-		b.check(most.Load() == ringers, "%d at a time", most.Load())
-		b.check(slices.Equal(b.queue.runs(), ids(500)), "rung for %d", len(b.queue.runs()))
+		b.check(most.Load() == enqueueConcurrency, "%d at a time", most.Load())
+		b.check(slices.Equal(b.queue.runs(), ids(500)), "enqueued: %d", len(b.queue.runs()))
 		stop()
 	})
 }
@@ -140,7 +140,7 @@ func TestWhileTheQueueIsAwayNothingMoreIsTakenAndAllIsRungForAfterwards(t *testi
 		b.check(tries.Load() > 100 && tries.Load() < 1300, "%d attempts in nine minutes", tries.Load())
 		b.queue.setFail(nil)
 		b.pass(10 * time.Second)
-		b.check(slices.Equal(b.queue.runs(), ids(35)), "rung for %v", b.queue.runs())
+		b.check(slices.Equal(b.queue.runs(), ids(35)), "enqueued: %v", b.queue.runs())
 		b.check(len(b.log.lines("queue unavailable, retrying")) == 1, "going is not told once")
 		b.check(len(b.log.lines("queue is back")) == 1, "coming back is not told once")
 		stop()
@@ -164,11 +164,11 @@ func TestARunThatFailsWhileOthersPassIsDeliveredLater(t *testing.T) {
 			b.store.with(func() { b.store.outbox++ })
 			b.pass(time.Second)
 		}
-		b.check(len(b.log.lines("runs not rung for")) == 1, "letting go is not told once")
+		b.check(len(b.log.lines("runs not enqueued")) == 1, "letting go is not told once")
 		b.check(b.store.sweeps[0].Ended && len(b.queue.runs()) == 49, "%d of 49 others", len(b.queue.runs()))
 		b.pass(3 * time.Minute)
 		b.queue.mu.Lock()
-		found := slices.Contains(b.queue.rung, store.Delivery{Run: 7, Attempt: 2, Trigger: store.TriggerNightly})
+		found := slices.Contains(b.queue.enqueued, store.Delivery{Run: 7, Attempt: 2, Trigger: store.TriggerNightly})
 		b.queue.mu.Unlock()
 		b.check(found, "run 7 has no second delivery")
 		stop()
@@ -181,7 +181,7 @@ func TestTheRelayTakesFullPagesAtOnceAndInOrder(t *testing.T) {
 		b := newBench(t)
 		b.store.outbox = 35
 		stop := b.start(b.new(b.config("a")))
-		b.check(slices.Equal(b.queue.runs(), ids(35)), "rung for %v in no time", b.queue.runs())
+		b.check(slices.Equal(b.queue.runs(), ids(35)), "enqueued: %v in no time", b.queue.runs())
 		var calls []string
 		b.store.with(func() {
 			for _, c := range b.store.calls {
@@ -221,10 +221,10 @@ func TestALostRunIsFoundFromTheStoreAlone(t *testing.T) {
 		b.store.lost, b.store.orphans = 25, 12
 		stop := b.start(b.new(b.config("a")))
 		b.pass(3 * time.Second)
-		b.check(slices.Equal(b.queue.runs(), ids(37)), "rung for %v soon after the start", b.queue.runs())
+		b.check(slices.Equal(b.queue.runs(), ids(37)), "enqueued: %v soon after the start", b.queue.runs())
 		b.store.with(func() { b.store.lost, b.store.orphans = 1, 1 })
 		b.pass(time.Minute)
-		b.check(slices.Equal(b.queue.runs(), ids(39)), "rung for %v after a minute", b.queue.runs())
+		b.check(slices.Equal(b.queue.runs(), ids(39)), "enqueued: %v after a minute", b.queue.runs())
 		stop()
 	})
 }
@@ -240,7 +240,7 @@ func TestAQueueThatHangsHasADeadline(t *testing.T) {
 		b.check(len(b.log.lines("queue unavailable, retrying")) == 1, "not noticed")
 		b.queue.setFail(nil)
 		b.pass(15 * time.Second)
-		b.check(slices.Equal(b.queue.runs(), ids(5)), "rung for %v", b.queue.runs())
+		b.check(slices.Equal(b.queue.runs(), ids(5)), "enqueued: %v", b.queue.runs())
 		stop()
 	})
 }

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/sessionstore/compactor/store"
@@ -11,23 +10,23 @@ import (
 )
 
 const (
-	// storeTimeout is a little more than the store's statement timeout, so that
-	// Postgres ends a slow statement itself and the connection survives.
+	// storeTimeout is longer than the store's statement timeout, so that Postgres ends a
+	// slow statement and the connection survives.
 	storeTimeout = 65 * time.Second
-	// ringTimeout bounds one task's way into Redis.
-	ringTimeout = 5 * time.Second
+	// enqueueTimeout bounds the enqueueing of one task.
+	enqueueTimeout = 5 * time.Second
 	// resignTimeout bounds the last statement of a shutdown.
 	resignTimeout = 3 * time.Second
 
-	// repeatLog is how often an error that goes on is logged again.
+	// repeatLog is the interval at which a lasting error is logged again.
 	repeatLog = time.Minute
 )
 
-// pauses are the delays between attempts at a store or a queue that fails.
+// pauses are the delays between attempts at the store or the queue.
 var pauses = backoff.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
 
-// retry calls the store until it succeeds or ctx is done; the error is ctx's.
-// Each attempt gets storeTimeout.
+// retry calls the store until it succeeds or ctx is done. The error is that of ctx. Each
+// attempt gets storeTimeout.
 func retry[T any](ctx context.Context, s *Scheduler, op string, call func(context.Context) (T, error)) (T, error) {
 	var loggedAt time.Time
 	began := time.Now()
@@ -36,7 +35,7 @@ func retry[T any](ctx context.Context, s *Scheduler, op string, call func(contex
 		v, err := call(callCtx)
 		cancel()
 		if err == nil {
-			s.database.ok()
+			s.database.Succeeded()
 			if !loggedAt.IsZero() {
 				s.log.InfoContext(ctx, "works again", "op", op)
 			}
@@ -45,12 +44,12 @@ func retry[T any](ctx context.Context, s *Scheduler, op string, call func(contex
 		if ctx.Err() != nil {
 			return v, ctx.Err()
 		}
-		// An outage is told once for all loops, a lock held by somebody is no news
-		// for a while, and anything else is this call's own trouble.
+		// An outage is logged once for all loops, a lock that is not available only if
+		// it lasts, and any other error by the loop itself.
 		news := !errors.Is(err, store.ErrBusy) || time.Since(began) >= repeatLog
 		if !s.noteUnavailable(err) && news && time.Since(loggedAt) >= repeatLog {
 			loggedAt = time.Now()
-			s.log.ErrorContext(ctx, "database refuses, retrying", "op", op, "error", err)
+			s.log.ErrorContext(ctx, "database call failed, retrying", "op", op, "error", err)
 		}
 		if err := backoff.Wait(ctx, pauses.Delay(attempt)); err != nil {
 			return v, err
@@ -58,49 +57,12 @@ func retry[T any](ctx context.Context, s *Scheduler, op string, call func(contex
 	}
 }
 
-// noteUnavailable records an outage of the database, if that is what err is.
+// noteUnavailable records an outage of the database and reports whether err is one.
 func (s *Scheduler) noteUnavailable(err error) bool {
-	// A deadline of ours that passed is as good as no answer.
+	// An exceeded storeTimeout counts as an outage.
 	if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
-	s.database.failed(err)
+	s.database.Failed(err.Error())
 	return true
-}
-
-// outage is whether something answers, as all loops together see it. It tells
-// when that changes, and only then. Safe for concurrent use.
-type outage struct {
-	gone func(error)
-	back func(away time.Duration)
-
-	mu    sync.Mutex
-	since time.Time // zero: it answers
-	okAt  time.Time
-}
-
-func (o *outage) failed(err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.since.IsZero() {
-		o.since = time.Now()
-		o.gone(err)
-	}
-}
-
-func (o *outage) ok() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.okAt = time.Now()
-	if !o.since.IsZero() {
-		o.back(o.okAt.Sub(o.since))
-		o.since = time.Time{}
-	}
-}
-
-// okSince reports whether it has answered at or after t.
-func (o *outage) okSince(t time.Time) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return !o.okAt.Before(t)
 }

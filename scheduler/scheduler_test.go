@@ -76,7 +76,7 @@ func TestShutdownWhileTheDatabaseHangsEndsSoon(t *testing.T) {
 		began := time.Now()
 		stop()
 		b.check(time.Since(began) <= resignTimeout, "took %s", time.Since(began))
-		b.check(len(b.log.lines("lead not given up")) == 1, "not told")
+		b.check(len(b.log.lines("lease not released")) == 1, "not told")
 	})
 }
 
@@ -142,7 +142,7 @@ func TestAnOutageOfTheDatabaseIsWaitedOutWithOneLineEachWay(t *testing.T) {
 		b.check(tries > 50 && tries < 120, "%d calls in five minutes", tries)
 		b.store.with(func() { b.store.fail, b.store.outbox = nil, 3 })
 		b.pass(10 * time.Second)
-		b.check(len(b.queue.runs()) == 3, "runs rung for: %v", b.queue.runs())
+		b.check(len(b.queue.runs()) == 3, "runs enqueued for: %v", b.queue.runs())
 		b.check(len(b.log.lines("database unavailable, retrying")) == 1, "going is not told once")
 		b.check(len(b.log.lines("database is back")) == 1, "coming back is not told once")
 		stop()
@@ -156,7 +156,7 @@ func TestAStoreThatIsAwayAtTheStartIsWaitedFor(t *testing.T) {
 		b.store.fail = func(string) error { return store.ErrNotMigrated }
 		stop := b.start(b.new(b.config("a")))
 		b.pass(150 * time.Second)
-		b.check(len(b.log.lines("database refuses, retrying")) == 3, "not told once a minute")
+		b.check(len(b.log.lines("database call failed, retrying")) == 3, "not told once a minute")
 		b.store.with(func() { b.store.fail = nil })
 		b.pass(6 * time.Second)
 		b.check(b.store.leader() == "a", "%q leads", b.store.leader())

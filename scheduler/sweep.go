@@ -9,25 +9,24 @@ import (
 )
 
 const (
-	// sweepPoll is how soon a sweep that somebody else started is noticed.
+	// sweepPoll is the interval between polls for sweeps that other processes start.
 	sweepPoll = 200 * time.Millisecond
-	// roomPoll is how often a full queue is looked at again.
-	roomPoll = 200 * time.Millisecond
-	// roomPages is how many pages of a trigger may wait for a worker.
-	roomPages = 10
+	// creditPoll is the interval between counts of a full queue.
+	creditPoll = 200 * time.Millisecond
+	// creditPages is the number of pages of a trigger that may wait for a worker.
+	creditPages = 10
 )
 
-// runSweeps goes through the open sweeps, oldest first, each from where its
-// cursor stands.
+// runSweeps executes the open sweeps, oldest first, each from its cursor.
 func (s *Scheduler) runSweeps(ctx context.Context) error {
-	r := s.newRoom(store.TriggerNightly)
+	c := s.newCredit(store.TriggerNightly)
 	for {
 		open, err := retry(ctx, s, "open sweeps", s.store.OpenSweeps)
 		if err != nil {
 			return err
 		}
 		for _, sw := range open {
-			if err := s.sweep(ctx, sw, r); err != nil {
+			if err := s.sweep(ctx, sw, c); err != nil {
 				return err
 			}
 		}
@@ -43,16 +42,16 @@ func (s *Scheduler) runSweeps(ctx context.Context) error {
 	}
 }
 
-// sweep queues and rings for what is left of a sweep, page by page, as fast as
-// the workers take it. What it could not ring for is delivered later by the relay.
-func (s *Scheduler) sweep(ctx context.Context, sw store.Sweep, r *room) error {
+// sweep enqueues the remaining runs of a sweep, page by page, as fast as the workers take
+// them. The relay delivers those that could not be enqueued.
+func (s *Scheduler) sweep(ctx context.Context, sw store.Sweep, c *credit) error {
 	type result struct {
 		page []store.Delivery
 		done bool
 	}
 	began, queued := time.Now(), sw.Queued
 	for {
-		if err := r.wait(ctx); err != nil {
+		if err := c.wait(ctx); err != nil {
 			return err
 		}
 		next, err := retry(ctx, s, "sweep", func(ctx context.Context) (result, error) {
@@ -63,19 +62,19 @@ func (s *Scheduler) sweep(ctx context.Context, sw store.Sweep, r *room) error {
 			return err
 		}
 		queued += int64(len(next.page))
-		r.take(len(next.page))
-		if err := s.ring(ctx, next.page); err != nil {
+		c.spend(len(next.page))
+		if err := s.enqueue(ctx, next.page); err != nil {
 			return err
 		}
 		if next.done {
-			s.log.InfoContext(ctx, "sweep ended", "sweep_id", sw.ID, "entry", sw.Entry, "slot", sw.Tick.UTC(),
+			s.log.InfoContext(ctx, "sweep ended", "sweep_id", sw.ID, "entry", sw.Entry, "tick", sw.Tick.UTC(),
 				"queued", queued, "duration", time.Since(began), "resumed", sw.Queued > 0)
 			return nil
 		}
 	}
 }
 
-// wakeSweeps makes the sweep loop of this scheduler look at once, if it runs.
+// wakeSweeps makes the sweep loop of this scheduler poll now, if it runs.
 func (s *Scheduler) wakeSweeps() {
 	select {
 	case s.sweepNow <- struct{}{}:
@@ -83,54 +82,55 @@ func (s *Scheduler) wakeSweeps() {
 	}
 }
 
-// room keeps the runs of a trigger that wait in Redis to a few pages; what is
-// beyond waits in Postgres, where it costs nothing and coalesces. It counts only
-// when its last count is used up. Not safe for concurrent use.
-type room struct {
+// credit is the backpressure of a trigger: it bounds the runs that wait in Redis to
+// creditPages. Other work waits in Postgres, where the runs of a session coalesce. It
+// counts the waiting runs only when the credit of its last count is spent. Not safe for
+// concurrent use.
+type credit struct {
 	s       *Scheduler
 	trigger string
 	left    int
 	countAt time.Time // earliest next count
 }
 
-func (s *Scheduler) newRoom(trigger string) *room { return &room{s: s, trigger: trigger} }
+func (s *Scheduler) newCredit(trigger string) *credit { return &credit{s: s, trigger: trigger} }
 
-// take tells of n runs queued.
-func (r *room) take(n int) { r.left -= n }
+// spend subtracts n enqueued runs.
+func (c *credit) spend(n int) { c.left -= n }
 
-// open reports whether there is room for a page. The error is ctx's.
-func (r *room) open(ctx context.Context) (bool, error) {
-	if r.left >= r.s.cfg.PageSize {
+// available reports whether there is credit for a page. The error is that of ctx.
+func (c *credit) available(ctx context.Context) (bool, error) {
+	if c.left >= c.s.cfg.PageSize {
 		return true, nil
 	}
-	if time.Now().Before(r.countAt) {
+	if time.Now().Before(c.countAt) {
 		return false, nil
 	}
-	limit := roomPages * r.s.cfg.PageSize
-	waiting, err := retry(ctx, r.s, "count waiting runs", func(ctx context.Context) (int, error) {
-		return r.s.store.Waiting(ctx, r.trigger, limit)
+	limit := creditPages * c.s.cfg.PageSize
+	waiting, err := retry(ctx, c.s, "count waiting runs", func(ctx context.Context) (int, error) {
+		return c.s.store.Waiting(ctx, c.trigger, limit)
 	})
 	if err != nil {
 		return false, err
 	}
-	r.left = limit - waiting
-	r.countAt = time.Now().Add(roomPoll)
-	return r.left >= r.s.cfg.PageSize, nil
+	c.left = limit - waiting
+	c.countAt = time.Now().Add(creditPoll)
+	return c.left >= c.s.cfg.PageSize, nil
 }
 
-// wait blocks until there is room for a page. The error is ctx's.
-func (r *room) wait(ctx context.Context) error {
+// wait blocks until there is credit for a page. The error is that of ctx.
+func (c *credit) wait(ctx context.Context) error {
 	loggedAt := time.Now()
 	for {
-		open, err := r.open(ctx)
-		if open || err != nil {
+		available, err := c.available(ctx)
+		if available || err != nil {
 			return err
 		}
 		if time.Since(loggedAt) >= repeatLog {
 			loggedAt = time.Now()
-			r.s.log.WarnContext(ctx, "waiting for workers, the queue is full", "trigger", r.trigger, "limit", roomPages*r.s.cfg.PageSize)
+			c.s.log.WarnContext(ctx, "waiting for workers, the queue is full", "trigger", c.trigger, "limit", creditPages*c.s.cfg.PageSize)
 		}
-		if err := backoff.Wait(ctx, roomPoll); err != nil {
+		if err := backoff.Wait(ctx, creditPoll); err != nil {
 			return err
 		}
 	}
