@@ -46,7 +46,7 @@ var mayImport = []rule{
 	{"strategies/redact", []string{"strategies/internal/str"}},
 	{"strategies/policy", []string{"strategies/chat", "strategies/backoff", "strategies/internal/str"}},
 	{"strategies/llm/...", []string{"strategies/llm/...", "strategies/policy", "strategies/backoff", "strategies/chat"}},
-	{"strategies/stub", []string{"strategies/chat", "strategies/internal/str"}},
+	{"strategies/stub", []string{"strategies/chat", "strategies/internal/str", "strategies/internal/rawjson"}},
 	{"strategies/extract", []string{"strategies/chat", "strategies/frame", "strategies/redact", "strategies/internal/str"}},
 	{"strategies/plan", []string{"strategies/chat", "strategies/policy", "strategies/redact", "strategies/internal/str"}},
 	{"strategies/pipeline", []string{"strategies/chat", "strategies/plan"}},
@@ -54,7 +54,10 @@ var mayImport = []rule{
 		"strategies/chat", "strategies/plan", "strategies/frame", "strategies/redact", "strategies/tokens",
 		"strategies/policy", "strategies/llm", "strategies/extract", "strategies/internal/str",
 	}},
-	{"strategies/trajectory", []string{"strategies/chat", "strategies/plan", "strategies/redact", "strategies/stub", "strategies/internal/str"}},
+	{"strategies/trajectory", []string{
+		"strategies/chat", "strategies/plan", "strategies/redact", "strategies/stub",
+		"strategies/internal/str", "strategies/internal/rawjson",
+	}},
 	{"strategies/strategiestest/...", []string{"strategies/..."}},
 	{"strategies/builtin", []string{
 		"strategies/chat", "strategies/plan", "strategies/pipeline", "strategies/frame", "strategies/redact", "strategies/stub",

@@ -1,12 +1,12 @@
 package builtin
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 	"github.com/sessionstore/compactor/strategies/internal/str"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/stub"
@@ -297,19 +297,10 @@ func replaceArguments(c chat.ToolCall, arguments string) chat.ToolCall {
 	}
 	value := json.RawMessage(arguments) // some servers send the object itself
 	if inner[input][0] == '"' {
-		value = unescapedJSON(arguments)
+		value = rawjson.Quote(arguments)
 	}
 	inner[input] = value
-	call[body] = unescapedJSON(inner)
-	c.Raw = unescapedJSON(call)
+	call[body] = rawjson.Quote(inner)
+	c.Raw = rawjson.Quote(call)
 	return c
-}
-
-// unescapedJSON is v as JSON in which nothing is escaped that need not be.
-func unescapedJSON(v any) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // strings and what came as JSON can always be encoded
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

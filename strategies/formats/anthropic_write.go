@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // encodeAnthropic writes {"system", "messages"} with roles that alternate, the
@@ -230,7 +231,7 @@ func (e *encoder) toolResult(m *chat.Message, api bool) json.RawMessage {
 	b := build("type", "tool_result", "tool_use_id", m.ToolCallID)
 	if m.Content.Parts == nil {
 		if !m.Content.Null {
-			b.raw("content", quote(m.Content.Text))
+			b.raw("content", rawjson.Quote(m.Content.Text))
 		}
 	} else {
 		var parts []json.RawMessage

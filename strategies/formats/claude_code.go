@@ -171,7 +171,7 @@ func (s *claudeSession) message(typ string, o object) error {
 	m := claudeMessage{apiID: api.takeString("id"), api: api, line: o, values: 1}
 	uuid := o.takeString("uuid")
 	if s.ids[uuid] {
-		o["uuid"] = quote(uuid) // written twice; two messages cannot have one id
+		o["uuid"] = rawjson.Quote(uuid) // written twice; two messages cannot have one id
 		uuid = ""
 	}
 	at := o.takeTime("timestamp")
@@ -346,7 +346,7 @@ func (s *claudeSession) session(file, title string) Session {
 			file = s.id
 		}
 		out.ID = file + "/" + s.agent
-		common["sessionId"], common["agentId"], common["isSidechain"] = quote(file), quote(s.agent), isTrue
+		common["sessionId"], common["agentId"], common["isSidechain"] = rawjson.Quote(file), rawjson.Quote(s.agent), isTrue
 	}
 	setExtra(&out.Extra, "claude_code", common.raw())
 	if s.agent == "" {
@@ -365,7 +365,7 @@ func (m claudeMessage) finish(model string) chat.Message {
 		return m.Message
 	}
 	if m.apiID != "" {
-		m.api["id"] = quote(m.apiID)
+		m.api["id"] = rawjson.Quote(m.apiID)
 	}
 	if m.api.string("model") == model {
 		delete(m.api, "model")
@@ -376,13 +376,13 @@ func (m claudeMessage) finish(model string) chat.Message {
 	if m.joined != nil {
 		uuids := make([]json.RawMessage, len(m.joined))
 		for i, uuid := range m.joined {
-			uuids[i] = quote(uuid)
+			uuids[i] = rawjson.Quote(uuid)
 		}
 		m.line["joinedUuids"] = list(uuids)
 	}
 	mergeExtra(&m.Message, "claude_code", m.line)
 	if m.parent != "" {
-		setExtra(&m.Extra, "parent_id", quote(m.parent))
+		setExtra(&m.Extra, "parent_id", rawjson.Quote(m.parent))
 	}
 	return m.Message
 }

@@ -35,7 +35,7 @@ func encodeClaudeCode(e *encoder, s chat.Session) error {
 		}
 		rest := object{"isSidechain": boolean(side)}
 		if id != "" {
-			rest["sessionId"] = quote(id)
+			rest["sessionId"] = rawjson.Quote(id)
 		}
 		maps.Copy(rest, common)
 		maps.Copy(rest, line)
@@ -91,17 +91,17 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 		boundary = build("compactMetadata", compact, "subtype", "compact_boundary", "type", "system").done()
 	}
 	api := line.own("message")
-	e.put(api, "role", quote(typ))
+	e.put(api, "role", rawjson.Quote(typ))
 	e.put(api, "content", content)
 	if typ == "assistant" {
-		e.put(api, "type", quote("message"))
+		e.put(api, "type", rawjson.Quote("message"))
 		if api["model"] == nil && model != "" {
-			api["model"] = quote(model)
+			api["model"] = rawjson.Quote(model)
 		}
 	}
-	line["type"], line["message"] = quote(typ), api.raw()
+	line["type"], line["message"] = rawjson.Quote(typ), api.raw()
 	if m.ID != "" {
-		e.put(line, "uuid", quote(m.ID))
+		e.put(line, "uuid", rawjson.Quote(m.ID))
 	}
 	line["parentUuid"] = orNull(quoteIf(parent))
 	if id := m.Extra["parent_id"]; rawjson.Kind(id) == '"' {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // codex reads a rollout file of Codex: lines {"timestamp", "type", "payload"}, or
@@ -180,7 +181,7 @@ func encodeCodex(e *encoder, s chat.Session) error {
 	e.sessionExtra(s, "codex")
 	delete(meta, "id")
 	if s.ID != "" {
-		meta["id"] = quote(s.ID)
+		meta["id"] = rawjson.Quote(s.ID)
 	}
 	var at time.Time
 	if len(ms) > 0 {
@@ -188,14 +189,14 @@ func encodeCodex(e *encoder, s chat.Session) error {
 	}
 	if len(ms) > 0 && isInstructions(ms[0]) && ms[0].Content.String() != "" {
 		e.envelope(&ms[0], "created_at")
-		meta["base_instructions"] = object{"text": quote(ms[0].Content.String())}.raw()
+		meta["base_instructions"] = object{"text": rawjson.Quote(ms[0].Content.String())}.raw()
 		ms = ms[1:]
 	}
 	if err := e.rollout("session_meta", meta.raw(), at); err != nil {
 		return err
 	}
 	if s.Model != "" {
-		if err := e.rollout("turn_context", object{"model": quote(s.Model)}.raw(), at); err != nil {
+		if err := e.rollout("turn_context", object{"model": rawjson.Quote(s.Model)}.raw(), at); err != nil {
 			return err
 		}
 	}
@@ -225,7 +226,7 @@ func (e *encoder) compacted(m *chat.Message) error {
 		e.lose("parts")
 	}
 	o := object(m.Extra).own("codex")
-	o["message"] = quote(m.Content.String())
+	o["message"] = rawjson.Quote(m.Content.String())
 	return e.rollout("compacted", o.raw(), m.CreatedAt)
 }
 

@@ -58,7 +58,7 @@ func (d *items) add(o object, raw json.RawMessage, at time.Time) (began bool, er
 	case typ == "":
 		return false, errors.New("type: missing; want message, function_call, reasoning or another item")
 	}
-	o["type"] = quote(typ) // it may also be a part that stands alone
+	o["type"] = rawjson.Quote(typ) // it may also be a part that stands alone
 	c, err := contentOf([]json.RawMessage{fromItemPart(o, raw)})
 	if err != nil {
 		return false, err
@@ -132,7 +132,7 @@ func (d *items) call(typ string, o object, at time.Time) bool {
 		c = call(id, "custom", o.takeString("name"), takeInput(o, "input"), "responses", o)
 	default: // a tool that has no name: its type is the name, its action the input
 		action := string(o.take("action"))
-		o["type"] = quote(typ)
+		o["type"] = rawjson.Quote(typ)
 		c = call(id, "function", strings.TrimSuffix(typ, "_call"), action, "responses", o)
 	}
 	g.ToolCalls = append(g.ToolCalls, c)
@@ -191,7 +191,7 @@ func (d *items) output(typ string, o object, at time.Time) error {
 		want = outputs["function_call"]
 	}
 	if typ != want {
-		o["type"] = quote(typ)
+		o["type"] = rawjson.Quote(typ)
 	}
 	mergeExtra(&m, "responses", o)
 	if i, ok := d.open[m.ToolCallID]; ok {

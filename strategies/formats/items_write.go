@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // encodeItems writes messages as items, each through emit.
@@ -68,13 +69,13 @@ func (e *encoder) items(m *chat.Message, types map[string]string, holds []string
 	hasMessage := len(parts) > 0 || len(own) > 0 || len(items)+len(m.ToolCalls) == 0 || m.Role != chat.RoleAssistant
 	if hasMessage {
 		item := own
-		item["type"], item["role"] = quote("message"), quote(string(m.Role))
+		item["type"], item["role"] = rawjson.Quote("message"), rawjson.Quote(string(m.Role))
 		item["content"] = list(parts)
 		if m.Content.Parts == nil && m.Role != chat.RoleAssistant {
-			item["content"] = quote(m.Content.Text)
+			item["content"] = rawjson.Quote(m.Content.Text)
 		}
 		if strings.HasPrefix(m.ID, "msg_") {
-			item["id"] = quote(m.ID)
+			item["id"] = rawjson.Quote(m.ID)
 			holds = append(holds, "id")
 		}
 		items = append(items, item)
@@ -103,10 +104,10 @@ func (e *encoder) callItem(c chat.ToolCall) object {
 	if item == nil {
 		item = object{}
 	}
-	item["call_id"] = quote(c.ID)
+	item["call_id"] = rawjson.Quote(c.ID)
 	switch typ := own.string("type"); {
 	case c.Type == "custom":
-		item["type"], item["name"], item["input"] = quote("custom_tool_call"), quote(c.Name), quote(c.Arguments)
+		item["type"], item["name"], item["input"] = rawjson.Quote("custom_tool_call"), rawjson.Quote(c.Name), rawjson.Quote(c.Arguments)
 	case outputs[typ] != "" && typ != "function_call" && typ != "custom_tool_call":
 		action, ok := arguments(c.Arguments)
 		if !ok {
@@ -114,26 +115,26 @@ func (e *encoder) callItem(c chat.ToolCall) object {
 		}
 		item["action"] = action
 	default:
-		item["type"], item["name"], item["arguments"] = quote("function_call"), quote(c.Name), quote(c.Arguments)
+		item["type"], item["name"], item["arguments"] = rawjson.Quote("function_call"), rawjson.Quote(c.Name), rawjson.Quote(c.Arguments)
 	}
 	return item
 }
 
 func (e *encoder) outputItem(m *chat.Message, item object, types map[string]string, holds []string) object {
 	if strings.HasPrefix(m.ID, "fc") || strings.HasPrefix(m.ID, "ctc") {
-		item["id"] = quote(m.ID)
+		item["id"] = rawjson.Quote(m.ID)
 		holds = append(holds, "id")
 	}
 	e.envelope(m, holds...)
 	if !strings.HasSuffix(item.string("type"), "_call_output") {
-		item["type"] = quote(outputs["function_call"])
+		item["type"] = rawjson.Quote(outputs["function_call"])
 		if typ := types[m.ToolCallID]; typ != "" {
-			item["type"] = quote(typ)
+			item["type"] = rawjson.Quote(typ)
 		}
 	}
-	item["call_id"] = quote(m.ToolCallID)
+	item["call_id"] = rawjson.Quote(m.ToolCallID)
 	if m.Content.Parts == nil {
-		item["output"] = quote(m.Content.Text)
+		item["output"] = rawjson.Quote(m.Content.Text)
 		return item
 	}
 	parts, items := e.itemParts(m)
@@ -158,14 +159,14 @@ func (e *encoder) itemParts(m *chat.Message) (parts []json.RawMessage, items []o
 				typ = "output_text"
 			}
 			if p.object == nil {
-				p.object = object{"text": quote(p.text)}
+				p.object = object{"text": rawjson.Quote(p.text)}
 			}
 			parts = append(parts, p.retyped(typ, nil))
 		case p.typ == "refusal" || p.typ == "input_file" || p.typ == "input_audio" || p.typ == "input_image" || p.typ == "computer_screenshot":
 			parts = append(parts, p.raw)
 		case p.typ == "image_url":
 			url, rest := p.url()
-			changes := object{"image_url": quote(url)}
+			changes := object{"image_url": rawjson.Quote(url)}
 			if detail := rest.take("detail"); detail != nil {
 				changes["detail"] = detail
 			}

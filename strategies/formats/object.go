@@ -152,7 +152,7 @@ func build(pairs ...any) *builder {
 	b := &builder{}
 	for i := 0; i < len(pairs); i += 2 {
 		if s, ok := pairs[i+1].(string); ok {
-			b.raw(pairs[i].(string), quote(s))
+			b.raw(pairs[i].(string), rawjson.Quote(s))
 			continue
 		}
 		b.raw(pairs[i].(string), pairs[i+1].(json.RawMessage))
@@ -169,7 +169,7 @@ func (b *builder) raw(key string, value json.RawMessage) {
 	} else {
 		b.b = append(b.b, ',')
 	}
-	b.b = append(append(append(b.b, quote(key)...), ':'), oneLine(value)...)
+	b.b = append(append(append(b.b, rawjson.Quote(key)...), ':'), oneLine(value)...)
 }
 
 // rest writes the keys of o, in order.
@@ -206,21 +206,12 @@ func oneLine(raw []byte) []byte {
 	return b.Bytes()
 }
 
-// quote writes s as a JSON string, as package chat does.
-func quote(s string) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always has a JSON form
-	return bytes.TrimSpace(b.Bytes())
-}
-
 // quoteIf writes a string that is not empty; nil stands for one that is.
 func quoteIf(s string) json.RawMessage {
 	if s == "" {
 		return nil
 	}
-	return quote(s)
+	return rawjson.Quote(s)
 }
 
 // timestamp writes a time as logs do, nil for none.
@@ -228,7 +219,7 @@ func timestamp(t time.Time) json.RawMessage {
 	if t.IsZero() {
 		return nil
 	}
-	return quote(t.UTC().Format(time.RFC3339Nano))
+	return rawjson.Quote(t.UTC().Format(time.RFC3339Nano))
 }
 
 func boolean(v bool) json.RawMessage { return strconv.AppendBool(nil, v) }

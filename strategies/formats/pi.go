@@ -72,7 +72,7 @@ func (d *pi) add(value []byte) (*Session, error) {
 			setExtra(&e.message.Extra, "is_compact_summary", isTrue)
 			d.report.drop(o, "details")
 			if typ != "compaction" {
-				o["type"] = quote(typ)
+				o["type"] = rawjson.Quote(typ)
 			}
 		}
 	case "custom_message":
@@ -127,13 +127,13 @@ func (d *pi) message(o object) (*chat.Message, error) {
 	case "compactionSummary", "branchSummary":
 		m.Role, m.Content = chat.RoleUser, chat.TextContent(o.takeString("summary"))
 		setExtra(&m.Extra, "is_compact_summary", isTrue)
-		o["role"] = quote(role)
+		o["role"] = rawjson.Quote(role)
 	default:
 		m.Role = chat.Role(role)
 		if role == "custom" || role == "hookMessage" {
 			m.Role = chat.RoleUser
 			setExtra(&m.Extra, "is_meta", isTrue)
-			o["role"] = quote(role)
+			o["role"] = rawjson.Quote(role)
 			d.report.drop(o, "details")
 		}
 		m.Content, err = readContent(o.take("content"), fromPiPart)

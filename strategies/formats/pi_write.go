@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // encodePi writes the header and an entry per message, each a child of the one
@@ -11,14 +12,14 @@ import (
 func encodePi(e *encoder, s chat.Session) error {
 	header := object(s.Extra).own("pi")
 	e.sessionExtra(s, "pi", "title")
-	header["type"] = quote("session")
+	header["type"] = rawjson.Quote("session")
 	delete(header, "id")
 	delete(header, "modelId")
 	if s.ID != "" {
-		header["id"] = quote(s.ID)
+		header["id"] = rawjson.Quote(s.ID)
 	}
 	if s.Model != "" {
-		header["modelId"] = quote(s.Model)
+		header["modelId"] = rawjson.Quote(s.Model)
 	}
 	if err := e.line(header.raw()); err != nil {
 		return err
@@ -36,7 +37,7 @@ func encodePi(e *encoder, s chat.Session) error {
 		}
 		entry := e.piEntry(m, s.Model)
 		if m.ID != "" {
-			entry["id"] = quote(m.ID)
+			entry["id"] = rawjson.Quote(m.ID)
 		}
 		if chained { // a tree with holes is none
 			entry["parentId"] = orNull(quoteIf(parent))
@@ -54,9 +55,9 @@ func (e *encoder) piTitle(s chat.Session, parent string, chained bool) error {
 	if title == nil {
 		return nil
 	}
-	info := object{"type": quote("session_info"), "name": title}
+	info := object{"type": rawjson.Quote("session_info"), "name": title}
 	if chained && parent != "" {
-		info["id"], info["parentId"] = quote(parent+"#title"), quote(parent)
+		info["id"], info["parentId"] = rawjson.Quote(parent+"#title"), rawjson.Quote(parent)
 	}
 	return e.line(info.raw())
 }
@@ -73,54 +74,54 @@ func (e *encoder) piEntry(m *chat.Message, model string) object {
 	case m.Role == chat.RoleUser && flagged(m, "is_compact_summary") && m.Content.Parts == nil && m.Content.Text != "":
 		e.envelope(m, append(holds, "is_compact_summary")...)
 		if role == "compactionSummary" || role == "branchSummary" {
-			body["summary"] = quote(m.Content.Text)
-			entry["type"], entry["message"] = quote("message"), body.raw()
+			body["summary"] = rawjson.Quote(m.Content.Text)
+			entry["type"], entry["message"] = rawjson.Quote("message"), body.raw()
 			return entry
 		}
 		if entry.string("type") == "" {
-			entry["type"] = quote("compaction")
+			entry["type"] = rawjson.Quote("compaction")
 		}
-		entry["summary"] = quote(m.Content.Text)
+		entry["summary"] = rawjson.Quote(m.Content.Text)
 		return entry
 	case m.Role == chat.RoleUser && flagged(m, "is_meta"):
 		e.envelope(m, append(holds, "is_meta")...)
 		if role == "custom" || role == "hookMessage" {
 			body["content"] = e.piContent(m)
-			entry["type"], entry["message"] = quote("message"), body.raw()
+			entry["type"], entry["message"] = rawjson.Quote("message"), body.raw()
 			return entry
 		}
-		entry["type"], entry["content"] = quote("custom_message"), e.piContent(m)
+		entry["type"], entry["content"] = rawjson.Quote("custom_message"), e.piContent(m)
 		return entry
 	case m.Role == chat.RoleAssistant:
-		body["role"] = quote("assistant")
+		body["role"] = rawjson.Quote("assistant")
 		blocks := e.piParts(m)
 		for _, c := range m.ToolCalls {
 			blocks = append(blocks, e.callBlock(c, "pi", "toolCall", "arguments"))
 		}
 		body["content"] = list(blocks)
 		if body["model"] == nil && model != "" {
-			body["model"] = quote(model)
+			body["model"] = rawjson.Quote(model)
 		}
 	case m.Role == chat.RoleTool:
 		holds = append(holds, "name", "is_error")
-		body["role"], body["toolCallId"] = quote("toolResult"), quote(m.ToolCallID)
-		body["toolName"], body["content"] = quote(m.Name), e.piContent(m)
+		body["role"], body["toolCallId"] = rawjson.Quote("toolResult"), rawjson.Quote(m.ToolCallID)
+		body["toolName"], body["content"] = rawjson.Quote(m.Name), e.piContent(m)
 		body["isError"] = boolean(e.flag(m, "is_error"))
 	default:
 		if m.Role != chat.RoleUser {
 			e.lose("role")
 		}
-		body["role"], body["content"] = quote("user"), e.piContent(m)
+		body["role"], body["content"] = rawjson.Quote("user"), e.piContent(m)
 	}
 	e.envelope(m, holds...)
-	entry["type"], entry["message"] = quote("message"), body.raw()
+	entry["type"], entry["message"] = rawjson.Quote("message"), body.raw()
 	return entry
 }
 
 // piContent returns a string, or a list where there is more than a text.
 func (e *encoder) piContent(m *chat.Message) json.RawMessage {
 	if m.Content.Parts == nil && m.Role != chat.RoleTool {
-		return quote(m.Content.Text)
+		return rawjson.Quote(m.Content.Text)
 	}
 	return list(e.piParts(m))
 }
@@ -154,7 +155,7 @@ func (e *encoder) piPart(p part, assistant bool) json.RawMessage {
 			if len(rest) > 0 {
 				e.lose("image detail")
 			}
-			return p.retyped("image", object{"image_url": nil, "mimeType": quote(mime), "data": quote(data)})
+			return p.retyped("image", object{"image_url": nil, "mimeType": rawjson.Quote(mime), "data": rawjson.Quote(data)})
 		}
 	}
 	e.lose("part " + p.typ)

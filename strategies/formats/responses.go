@@ -93,7 +93,7 @@ func encodeResponses(e *encoder, s chat.Session) error {
 	ms := s.Messages
 	if len(ms) > 0 && isInstructions(ms[0]) {
 		e.envelope(&ms[0])
-		doc.raw("instructions", quote(ms[0].Content.String()))
+		doc.raw("instructions", rawjson.Quote(ms[0].Content.String()))
 		ms = ms[1:]
 	}
 	var all []json.RawMessage

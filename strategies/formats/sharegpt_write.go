@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // encodeShareGPT writes {"conversations": …}.
@@ -24,7 +25,7 @@ func encodeShareGPT(e *encoder, s chat.Session) error {
 			for end < len(s.Messages) && s.Messages[end].Role == chat.RoleTool && object(s.Messages[end].Extra).object("sharegpt") == nil {
 				end++
 			}
-			b.raw("value", quote(e.shareResults(s.Messages[i:end])))
+			b.raw("value", rawjson.Quote(e.shareResults(s.Messages[i:end])))
 			i = end - 1
 		} else {
 			e.envelope(m, "sharegpt")
@@ -33,7 +34,7 @@ func encodeShareGPT(e *encoder, s chat.Session) error {
 				text = e.shareCallText(text, m, s.Messages[i+1:], calls)
 				calls += len(m.ToolCalls)
 			}
-			b.raw("value", quote(text))
+			b.raw("value", rawjson.Quote(text))
 		}
 		b.rest(e.besides(object(m.Extra).object("sharegpt"), "from", "value"))
 		turns = append(turns, b.done())
@@ -90,13 +91,13 @@ func (e *encoder) shareCallText(text string, m *chat.Message, behind []chat.Mess
 	b.WriteString(text)
 	for i, c := range m.ToolCalls {
 		own := e.ownCall(c, "sharegpt")
-		id := quote(c.ID)
+		id := rawjson.Quote(c.ID)
 		if c.ID == readID(i, behind, before) {
 			id = nil
 		}
 		args, ok := arguments(c.Arguments)
 		if !ok {
-			args = quote(c.Arguments)
+			args = rawjson.Quote(c.Arguments)
 		}
 		o := build("id", id, "name", c.Name, "arguments", args).rest(e.besides(own, "id", "name", "arguments"))
 		writeBlock(&b, "tool_call", o.done())

@@ -1,10 +1,11 @@
 package stub
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // object is a JSON object: its fields in order, names that repeat included.
@@ -25,7 +26,7 @@ func fields(arguments string) object {
 	var out object
 	for i = blank(arguments, i+1); arguments[i] != '}'; {
 		end := stringEnd(arguments, i)
-		key := decode(arguments[i:end])
+		key := rawjson.Text([]byte(arguments[i:end]))
 		i = blank(arguments, blank(arguments, end)+1) // over the colon
 		end = valueEnd(arguments, i)
 		out = append(out, field{key, arguments[i:end]})
@@ -65,7 +66,7 @@ func (o object) raw(key string) string {
 // text returns a field that is a string, or "".
 func (o object) text(key string) string {
 	if raw := o.raw(key); raw != "" && raw[0] == '"' {
-		return decode(raw)
+		return rawjson.Text([]byte(raw))
 	}
 	return ""
 }
@@ -99,7 +100,7 @@ func show(raw, missing string) string {
 	case raw == "" || raw == "null":
 		return missing
 	case raw[0] == '"':
-		return decode(raw)
+		return rawjson.Text([]byte(raw))
 	case raw[0] != '{' && raw[0] != '[':
 		return raw
 	}
@@ -108,7 +109,7 @@ func show(raw, missing string) string {
 		switch c := raw[i]; c {
 		case '"':
 			end := stringEnd(raw, i)
-			b.WriteString(encode(decode(raw[i:end])))
+			b.WriteString(string(rawjson.Quote(rawjson.Text([]byte(raw[i:end])))))
 			i = end
 			continue
 		case ' ', '\t', '\r', '\n':
@@ -121,22 +122,6 @@ func show(raw, missing string) string {
 		i++
 	}
 	return b.String()
-}
-
-// decode reads a JSON string that is known to be valid.
-func decode(raw string) string {
-	var s string
-	_ = json.Unmarshal([]byte(raw), &s) // it was cut out of valid JSON
-	return s
-}
-
-// encode is s as a JSON string in which nothing is escaped that need not be.
-func encode(s string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string can always be encoded
-	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // blank returns the index of what follows the white space at i.

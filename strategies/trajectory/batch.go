@@ -94,7 +94,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, b Batch) (Report, err
 			if _, err := out.Write(append(j.out, '\n')); err != nil {
 				return err
 			}
-			report.count(j.Outcome)
+			report.Add(reportOf(j.Outcome))
 			if b.Done != nil {
 				b.Done(j.Outcome)
 			}

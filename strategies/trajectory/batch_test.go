@@ -186,11 +186,11 @@ func TestReportsAddUp(t *testing.T) {
 	}
 	var all, left, right Report
 	for i, o := range outcomes {
-		all.count(o)
+		all.Add(reportOf(o))
 		if i < 1 {
-			left.count(o)
+			left.Add(reportOf(o))
 		} else {
-			right.count(o)
+			right.Add(reportOf(o))
 		}
 	}
 	left.Add(right)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
 // line is one trajectory as JSON: an object with the turns under "conversations",
@@ -79,11 +81,7 @@ func (l *line) compressed(r Region, summary Turn, notice string) ([]byte, error)
 			}
 		}
 	}
-	written, err := plainJSON(summary)
-	if err != nil {
-		return nil, err
-	}
-	turns = append(append(turns, written), l.rawTurns[r.End:]...)
+	turns = append(append(turns, rawjson.Quote(summary)), l.rawTurns[r.End:]...)
 	out := append(slices.Clone(l.raw[:l.start]), '[')
 	out = append(out, bytes.Join(rawBytes(turns), []byte(", "))...)
 	return append(append(out, ']'), l.raw[l.end:]...), nil
@@ -103,19 +101,6 @@ func withNotice(turn json.RawMessage, notice string) (json.RawMessage, error) {
 	if !ok {
 		return nil, errors.New("a turn without value")
 	}
-	text, err := plainJSON(notice)
-	if err != nil {
-		return nil, err
-	}
-	out := append(slices.Clone(turn[:at[1]-1]), text[1:]...)
+	out := append(slices.Clone(turn[:at[1]-1]), rawjson.Quote(notice)[1:]...)
 	return append(out, turn[at[1]:]...), nil
-}
-
-// plainJSON is v as JSON with nothing escaped that need not be.
-func plainJSON(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

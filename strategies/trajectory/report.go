@@ -2,7 +2,7 @@ package trajectory
 
 import "math"
 
-// Report adds up what became of many trajectories.
+// Report sums up the outcomes of many trajectories.
 type Report struct {
 	Trajectories int `json:"trajectories"`
 	Compressed   int `json:"compressed"`
@@ -27,39 +27,35 @@ type Report struct {
 	AverageTokensSaved  float64 `json:"average_tokens_saved"`
 	AverageTurnsRemoved float64 `json:"average_turns_removed"`
 
-	ratios       float64
-	saved, taken int64
+	// Sums over the compressed trajectories, for the averages.
+	ratios         float64
+	saved, removed int64
 }
 
-// count adds an outcome.
-func (r *Report) count(o Outcome) {
-	r.Trajectories++
+// reportOf returns the report of one trajectory.
+func reportOf(o Outcome) Report {
+	r := Report{
+		Trajectories:   1,
+		OriginalTokens: int64(o.OriginalTokens), CompressedTokens: int64(o.CompressedTokens), TokensSaved: int64(o.TokensSaved),
+		OriginalTurns: int64(o.OriginalTurns), CompressedTurns: int64(o.CompressedTurns), TurnsRemoved: int64(o.TurnsRemoved),
+		SummaryCalls: o.SummaryCalls, SummaryErrors: o.SummaryErrors,
+	}
 	switch {
 	case o.Err != nil:
-		r.Failed++
+		r.Failed = 1
 	case o.Compressed:
-		r.Compressed++
-		r.ratios += o.Ratio
-		r.saved += int64(o.TokensSaved)
-		r.taken += int64(o.TurnsRemoved)
+		r.Compressed = 1
+		r.ratios, r.saved, r.removed = o.Ratio, r.TokensSaved, r.TurnsRemoved
 	case o.UnderTarget:
-		r.UnderTarget++
+		r.UnderTarget = 1
 	}
 	if o.StillOver {
-		r.StillOver++
+		r.StillOver = 1
 	}
-	r.OriginalTokens += int64(o.OriginalTokens)
-	r.CompressedTokens += int64(o.CompressedTokens)
-	r.TokensSaved += int64(o.TokensSaved)
-	r.OriginalTurns += int64(o.OriginalTurns)
-	r.CompressedTurns += int64(o.CompressedTurns)
-	r.TurnsRemoved += int64(o.TurnsRemoved)
-	r.SummaryCalls += o.SummaryCalls
-	r.SummaryErrors += o.SummaryErrors
-	r.average()
+	return r
 }
 
-// Add adds another report.
+// Add adds another report and updates the averages.
 func (r *Report) Add(o Report) {
 	r.Trajectories += o.Trajectories
 	r.Compressed += o.Compressed
@@ -76,7 +72,7 @@ func (r *Report) Add(o Report) {
 	r.SummaryErrors += o.SummaryErrors
 	r.ratios += o.ratios
 	r.saved += o.saved
-	r.taken += o.taken
+	r.removed += o.removed
 	r.average()
 }
 
@@ -87,5 +83,5 @@ func (r *Report) average() {
 	n := float64(r.Compressed)
 	r.AverageRatio = math.Round(r.ratios/n*1e4) / 1e4
 	r.AverageTokensSaved = math.Round(float64(r.saved)/n*10) / 10
-	r.AverageTurnsRemoved = math.Round(float64(r.taken)/n*10) / 10
+	r.AverageTurnsRemoved = math.Round(float64(r.removed)/n*10) / 10
 }

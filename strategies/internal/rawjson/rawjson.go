@@ -1,4 +1,5 @@
-// Package rawjson looks into JSON values without decoding them.
+// Package rawjson inspects JSON values without decoding them, and writes JSON without
+// the escapes that encoding/json adds for HTML.
 package rawjson
 
 import (
@@ -7,8 +8,8 @@ import (
 	"strings"
 )
 
-// Kind returns the first byte of a JSON value that is no white space, which tells the
-// type: '{', '[', '"', 't', 'f' or 'n'. A number is '0', nothing 0.
+// Kind returns a byte for the type of a JSON value: '{', '[', '"', 't', 'f' or 'n', its
+// first one, '0' for a number, and 0 for an empty value.
 func Kind(raw []byte) byte {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	switch {
@@ -20,7 +21,7 @@ func Kind(raw []byte) byte {
 	return '0'
 }
 
-// KindName names the type of a JSON value, for errors.
+// KindName returns the name of a JSON value's type, for errors.
 func KindName(raw []byte) string {
 	switch Kind(raw) {
 	case 0:
@@ -46,7 +47,17 @@ func Text(raw json.RawMessage) string {
 	return s
 }
 
-// Take removes key from o and returns its value, nil where it is null or absent.
+// Quote returns a value as JSON on one line, with only the escapes that JSON requires.
+// It returns nothing for a value that has no JSON form; strings and valid JSON have one.
+func Quote(v any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // see above
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// Take removes key from o and returns its value, or nil if it is null or absent.
 func Take(o map[string]json.RawMessage, key string) json.RawMessage {
 	raw := o[key]
 	delete(o, key)
