@@ -1,5 +1,5 @@
-// Package backoff computes the delays between attempts, and waits for them. It owns
-// the default cooldowns of models, which several packages share.
+// Package backoff computes the delays between attempts, and waits for them. It defines the
+// default cooldowns of models, which several packages share.
 package backoff
 
 import (
@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// How long nothing is asked of a model that failed, where the settings do not say.
+// Default cooldowns of a model after a failure.
 const (
-	// Cooldown follows a failure that passes by itself.
+	// Cooldown follows a transient failure.
 	Cooldown = time.Minute
-	// CooldownNoProvider follows one that an operator has to resolve: no model, a wrong
-	// key, no money left.
+	// CooldownNoProvider follows a failure that an operator has to resolve: no model, an
+	// invalid key, no quota left.
 	CooldownNoProvider = 10 * time.Minute
 )
 
 // Backoff is an exponential backoff: delays double from First up to Most.
 type Backoff struct {
 	First, Most time.Duration
-	// Jitter draws each delay anew between nothing and the bound, so that processes
-	// that failed together do not try again together.
+	// Jitter draws each delay at random between 0 and the bound, so that processes that
+	// failed together do not retry together.
 	Jitter bool
 }
 
-// Delay returns the delay after attempt, of which the first is 0.
+// Delay returns the delay after an attempt; the first attempt is 0.
 func (b Backoff) Delay(attempt int) time.Duration {
 	d := max(0, min(b.First, b.Most))
 	for ; attempt > 0 && 0 < d && d < b.Most; attempt-- {
@@ -37,7 +37,7 @@ func (b Backoff) Delay(attempt int) time.Duration {
 	return d
 }
 
-// Wait waits for d. It returns the cause of ctx's end when that comes first.
+// Wait waits for d. It returns the cause of ctx's end if ctx ends first.
 func Wait(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil || d <= 0 {
 		return context.Cause(ctx)

@@ -63,7 +63,7 @@ func encodeAnthropic(e *encoder, s chat.Session) error {
 	}
 	messages = append(messages, turn.json()...)
 	if len(system) > 0 {
-		doc.raw("system", plain(system))
+		doc.raw("system", plainContent(system))
 	}
 	doc.raw("messages", list(messages))
 	e.documentExtra(doc, s, "system")
@@ -101,7 +101,7 @@ func (t *anthropicTurn) json() []json.RawMessage {
 	if len(t.results)+len(t.blocks) == 0 {
 		return nil
 	}
-	b := build("role", t.role, "content", plain(slices.Concat(t.results, t.blocks)))
+	b := build("role", t.role, "content", plainContent(slices.Concat(t.results, t.blocks)))
 	return []json.RawMessage{b.rest(without(t.extra, "role", "content")).done()}
 }
 
@@ -136,7 +136,7 @@ func (e *encoder) addExtra(t *anthropicTurn, extra object) {
 }
 
 // plain returns a content: the string, where one plain text is all there is.
-func plain(blocks []json.RawMessage) json.RawMessage {
+func plainContent(blocks []json.RawMessage) json.RawMessage {
 	if len(blocks) == 1 {
 		if o, err := parseObject(blocks[0]); err == nil && len(o) == 2 && o.string("type") == "text" {
 			return orNull(o["text"])
@@ -184,7 +184,7 @@ func (e *encoder) blocks(m *chat.Message, api bool) []json.RawMessage {
 }
 
 // chatOnly are parts that Anthropic has nothing for.
-var chatOnly = []string{"input_audio", "audio", "file", "input_file", "input_image", "video_url", "video"}
+var notInAnthropic = []string{"input_audio", "audio", "file", "input_file", "input_image", "video_url", "video"}
 
 func (e *encoder) anthropicPart(p part, api, assistant bool) json.RawMessage {
 	switch {
@@ -208,7 +208,7 @@ func (e *encoder) anthropicPart(p part, api, assistant bool) json.RawMessage {
 		return nil
 	case p.typ == "image_url":
 		return e.anthropicImage(p)
-	case slices.Contains(chatOnly, p.typ):
+	case slices.Contains(notInAnthropic, p.typ):
 		e.lose("part " + p.typ)
 		return nil
 	}
@@ -246,5 +246,5 @@ func (e *encoder) toolResult(m *chat.Message, api bool) json.RawMessage {
 		b.raw("is_error", isTrue)
 	}
 	own := without(object(m.Extra).object("anthropic"), "type", "tool_use_at", "message")
-	return b.rest(e.besides(own, "tool_use_id", "content", "is_error")).done()
+	return b.rest(e.excluding(own, "tool_use_id", "content", "is_error")).done()
 }

@@ -37,7 +37,7 @@ type claudeSession struct {
 	next      int             // number of the next message, from 1; they are never used again
 	compact   json.RawMessage
 	prompts   []int // numbers of what the user said
-	report    Report
+	report    ReadReport
 }
 
 func newClaudeSession(agent string) *claudeSession {

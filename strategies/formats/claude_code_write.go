@@ -75,7 +75,7 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 		return nil, nil, false
 	case chat.RoleAssistant:
 		typ = "assistant"
-		content = plain(e.blocks(m, false))
+		content = plainContent(e.blocks(m, false))
 	case chat.RoleTool:
 		holds = append(holds, "is_error")
 		content = list([]json.RawMessage{e.toolResult(m, false)})
@@ -83,7 +83,7 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 		if m.Role != chat.RoleUser {
 			e.lose("role")
 		}
-		content = plain(e.blocks(m, false))
+		content = plainContent(e.blocks(m, false))
 	}
 	e.envelope(m, holds...)
 	line = object(m.Extra).own("claude_code")

@@ -22,7 +22,7 @@ type codex struct {
 	meta   bool
 	turns  []int // indexes of the groups that begin a turn, of those before seen
 	seen   int
-	report Report
+	report ReadReport
 }
 
 func newCodex() decoder { return &codex{} }

@@ -222,7 +222,7 @@ func (e *encoder) callBlock(c chat.ToolCall, format, typ, input string) json.Raw
 	if !ok {
 		e.lose("arguments")
 	}
-	return build("type", typ, "id", c.ID, "name", c.Name, input, args).rest(e.besides(own, "id", "name", input)).done()
+	return build("type", typ, "id", c.ID, "name", c.Name, input, args).rest(e.excluding(own, "id", "name", input)).done()
 }
 
 // flag reports whether a key of Extra is true; any other value is lost.

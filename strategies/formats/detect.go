@@ -20,7 +20,7 @@ func Detect(head []byte) string {
 		}
 		return "chat"
 	}
-	if name := look(head); name != "" {
+	if name := detectValues(head); name != "" {
 		return name
 	}
 	// One document over several lines, or lines of which the first is broken.
@@ -28,7 +28,7 @@ func Detect(head []byte) string {
 		line, next, _ := bytes.Cut(rest, []byte("\n"))
 		rest = next
 		if clean, _ := chat.SanitizeJSON(line); json.Valid(clean) {
-			if name := look(clean); name != "" {
+			if name := detectValues(clean); name != "" {
 				return name
 			}
 		}
@@ -37,7 +37,7 @@ func Detect(head []byte) string {
 }
 
 // look walks through the values of head until one shows its format.
-func look(head []byte) string {
+func detectValues(head []byte) string {
 	clean, _ := chat.SanitizeJSON(head)
 	d := json.NewDecoder(bytes.NewReader(clean))
 	for {

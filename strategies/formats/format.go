@@ -71,7 +71,7 @@ func Lookup(name string) (Format, error) {
 // Report says what became of the values of a file, of which a log has one per
 // line: Messages and the counts of Other add up to Values. It is empty for
 // chat-completions, where every value is a message or a session.
-type Report struct {
+type ReadReport struct {
 	// Values is how many JSON values were read.
 	Values int `json:"values"`
 	// Messages is how many of them began a message. One value can hold several.
@@ -88,7 +88,7 @@ type Report struct {
 // Session is one conversation as read.
 type Session struct {
 	chat.Session
-	Report Report
+	Report ReadReport
 }
 
 // maxKinds bounds the counts of a report: kinds are named by the file.
@@ -110,10 +110,10 @@ func count(m *map[string]int, kind string, n int) {
 	}
 }
 
-func (r *Report) other(kind string) { count(&r.Other, kind, 1) }
+func (r *ReadReport) other(kind string) { count(&r.Other, kind, 1) }
 
 // drop removes a key of o and counts it.
-func (r *Report) drop(o object, key string) {
+func (r *ReadReport) drop(o object, key string) {
 	if o.take(key) != nil {
 		count(&r.Dropped, key, 1)
 	}
@@ -156,7 +156,7 @@ func Write(w io.Writer, name string, s chat.Session, o Options) (Losses, error) 
 	if err := f.encode(e, s); err != nil {
 		return nil, err
 	}
-	if len(e.losses) == 0 && !returns(s, b.Bytes(), f.Name) {
+	if len(e.losses) == 0 && !roundTrips(s, b.Bytes(), f.Name) {
 		e.lose("other")
 	}
 	_, err = w.Write(b.Bytes())
@@ -175,7 +175,7 @@ func (e *encoder) loseN(kind string, n int) { count((*map[string]int)(&e.losses)
 
 // besides returns what of o is beside the keys that a writer has values of its own for.
 // One of these is in o where what was read was no such value: it is lost.
-func (e *encoder) besides(o map[string]json.RawMessage, own ...string) map[string]json.RawMessage {
+func (e *encoder) excluding(o map[string]json.RawMessage, own ...string) map[string]json.RawMessage {
 	for _, key := range own {
 		if _, odd := o[key]; odd {
 			e.lose("extra")

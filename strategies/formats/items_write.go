@@ -146,7 +146,7 @@ func (e *encoder) outputItem(m *chat.Message, item object, types map[string]stri
 }
 
 // foreign are parts of other formats that Responses has nothing for.
-var foreign = []string{"image", "document", "search_result", "file", "audio", "video_url", "video"}
+var notInResponses = []string{"image", "document", "search_result", "file", "audio", "video_url", "video"}
 
 // itemParts splits a content into the parts of its message and what is an item of
 // its own, which stands before it.
@@ -181,7 +181,7 @@ func (e *encoder) itemParts(m *chat.Message) (parts []json.RawMessage, items []o
 			items = append(items, p.object)
 		case p.isReasoning():
 			e.lose("reasoning")
-		case slices.Contains(foreign, p.typ) || m.Role != chat.RoleAssistant || p.object == nil || p.typ == "":
+		case slices.Contains(notInResponses, p.typ) || m.Role != chat.RoleAssistant || p.object == nil || p.typ == "":
 			e.lose("part " + p.typ)
 		default:
 			if len(parts) > 0 {

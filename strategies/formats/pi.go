@@ -18,7 +18,7 @@ type pi struct {
 	byID    map[string]int
 	header  bool
 	title   json.RawMessage
-	report  Report
+	report  ReadReport
 }
 
 // piEntry is a line: a message, or what kind of other entry it is.

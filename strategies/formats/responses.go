@@ -13,7 +13,7 @@ import (
 // output, a list of items; items on lines are one session.
 type responses struct {
 	items  items
-	report Report
+	report ReadReport
 }
 
 func newResponses() decoder { return &responses{} }
@@ -47,7 +47,7 @@ func (d *responses) add(value []byte) (*Session, error) {
 }
 
 func documentOf(s chat.Session) *Session {
-	return &Session{Session: s, Report: Report{Values: 1, Messages: 1}}
+	return &Session{Session: s, Report: ReadReport{Values: 1, Messages: 1}}
 }
 
 func (d *responses) end() []Session {

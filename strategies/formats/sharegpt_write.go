@@ -36,7 +36,7 @@ func encodeShareGPT(e *encoder, s chat.Session) error {
 			}
 			b.raw("value", rawjson.Quote(text))
 		}
-		b.rest(e.besides(object(m.Extra).object("sharegpt"), "from", "value"))
+		b.rest(e.excluding(object(m.Extra).object("sharegpt"), "from", "value"))
 		turns = append(turns, b.done())
 	}
 	doc.raw("conversations", list(turns))
@@ -99,7 +99,7 @@ func (e *encoder) shareCallText(text string, m *chat.Message, behind []chat.Mess
 		if !ok {
 			args = rawjson.Quote(c.Arguments)
 		}
-		o := build("id", id, "name", c.Name, "arguments", args).rest(e.besides(own, "id", "name", "arguments"))
+		o := build("id", id, "name", c.Name, "arguments", args).rest(e.excluding(own, "id", "name", "arguments"))
 		writeBlock(&b, "tool_call", o.done())
 	}
 	return b.String()

@@ -11,7 +11,7 @@ import (
 // returns reports whether reading what was written gives the session again. Writers
 // count what they know to be lost; values that no program writes where they stand,
 // such as a list for a name, are found only so.
-func returns(s chat.Session, written []byte, format string) bool {
+func roundTrips(s chat.Session, written []byte, format string) bool {
 	r, err := NewReader(bytes.NewReader(written), format)
 	if err != nil {
 		return false

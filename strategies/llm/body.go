@@ -34,7 +34,7 @@ func (c *classification) readAnswer(body []byte) {
 	if json.Unmarshal(body, &b) != nil || len(b.Choices) == 0 {
 		// An error in place of an answer counts as what it says it is only where it
 		// says so by a name that leaves no doubt.
-		if named := readServerError(body).named(); named != "" {
+		if named := readServerError(body).class(); named != "" {
 			c.class = named
 		}
 		return
@@ -42,13 +42,13 @@ func (c *classification) readAnswer(body []byte) {
 	choice := b.Choices[0]
 	c.finish = finishReason(text(choice.FinishReason))
 	c.refusal = text(choice.Message.Refusal)
-	c.text = withoutThoughts(text(choice.Message.Content))
+	c.text = withoutReasoning(text(choice.Message.Content))
 	blank := strings.TrimSpace(c.text) == ""
 	switch {
 	case c.finish == finishFilter:
 		c.class = ContentFilter
 	case c.finish == finishError, blank && strings.TrimSpace(c.refusal) == "":
-		c.starved = c.finish == FinishLength
+		c.exhausted = c.finish == FinishLength
 	default:
 		c.class = ""
 	}
@@ -78,7 +78,7 @@ func text(raw json.RawMessage) string {
 
 // withoutThoughts removes the reasoning at the beginning of a text, for servers that
 // put it into no field of its own. Reasoning without an end has no answer behind it.
-func withoutThoughts(s string) string {
+func withoutReasoning(s string) string {
 	const begin, done = "<think>", "</think>"
 	rest, ok := strings.CutPrefix(strings.TrimLeft(s, " \t\r\n"), begin)
 	if !ok {

@@ -21,12 +21,12 @@ const (
 )
 
 // after is what follows a failure when the model is not asked again.
-type after int
+type action int
 
 const (
-	end    after = iota // the call is over
-	next                // the next model of the chain is asked
-	larger              // the next model with a larger window is asked
+	endCall     action = iota // the call is over
+	nextModel                 // the next model of the chain is asked
+	largerModel               // the next model with a larger window is asked
 )
 
 // cooldownKind is which cooldown a failure starts.
@@ -42,7 +42,7 @@ const (
 type rule struct {
 	// tries is how often one model is asked in all while it fails this way.
 	tries int
-	then  after
+	then  action
 	// cooldown is the one that the model gets.
 	cooldown cooldownKind
 	// trips says that the failure speaks against the server, not against the call,
@@ -61,17 +61,17 @@ type rule struct {
 // answer says little about other calls, so it starts no cooldown.
 func rules() map[Class]rule {
 	return map[Class]rule{
-		ContextTooLong:  {tries: 1, then: larger, cooldown: noCooldown, trips: false, rank: 9},
-		RateLimited:     {tries: 4, then: next, cooldown: transient, trips: false, rank: 8},
-		Overloaded:      {tries: 3, then: next, cooldown: transient, trips: true, rank: 8},
-		Unavailable:     {tries: 3, then: next, cooldown: transient, trips: true, rank: 8},
-		Timeout:         {tries: 1, then: next, cooldown: transient, trips: true, rank: 7},
-		MalformedAnswer: {tries: 2, then: next, cooldown: noCooldown, trips: true, rank: 6},
-		ContentFilter:   {tries: 1, then: next, cooldown: noCooldown, trips: false, rank: 5},
-		BadRequest:      {tries: 1, then: next, cooldown: noCooldown, trips: false, rank: 4},
-		QuotaExhausted:  {tries: 1, then: next, cooldown: noProvider, trips: false, rank: 3},
-		Auth:            {tries: 1, then: next, cooldown: noProvider, trips: false, rank: 3},
-		OverBudget:      {tries: 0, then: next, cooldown: noCooldown, trips: false, rank: 1},
-		Canceled:        {tries: 1, then: end, cooldown: noCooldown, trips: false, rank: 10},
+		ContextTooLong:  {tries: 1, then: largerModel, cooldown: noCooldown, trips: false, rank: 9},
+		RateLimited:     {tries: 4, then: nextModel, cooldown: transient, trips: false, rank: 8},
+		Overloaded:      {tries: 3, then: nextModel, cooldown: transient, trips: true, rank: 8},
+		Unavailable:     {tries: 3, then: nextModel, cooldown: transient, trips: true, rank: 8},
+		Timeout:         {tries: 1, then: nextModel, cooldown: transient, trips: true, rank: 7},
+		MalformedAnswer: {tries: 2, then: nextModel, cooldown: noCooldown, trips: true, rank: 6},
+		ContentFilter:   {tries: 1, then: nextModel, cooldown: noCooldown, trips: false, rank: 5},
+		BadRequest:      {tries: 1, then: nextModel, cooldown: noCooldown, trips: false, rank: 4},
+		QuotaExhausted:  {tries: 1, then: nextModel, cooldown: noProvider, trips: false, rank: 3},
+		Auth:            {tries: 1, then: nextModel, cooldown: noProvider, trips: false, rank: 3},
+		OverBudget:      {tries: 0, then: nextModel, cooldown: noCooldown, trips: false, rank: 1},
+		Canceled:        {tries: 1, then: endCall, cooldown: noCooldown, trips: false, rank: 10},
 	}
 }

@@ -21,7 +21,7 @@ type classification struct {
 	// usage is what the server reported, also with a failure.
 	usage Usage
 	// starved says that the output limit was used up before any text.
-	starved bool
+	exhausted bool
 }
 
 // classify decides what a response means. Nothing else reads the words of servers, and
@@ -30,15 +30,15 @@ func classify(r response) classification {
 	c := classification{status: r.status, retryAfter: r.retryAfter, requestID: r.requestID}
 	switch {
 	case r.status == 0:
-		c.class = unreached(r.err)
+		c.class = transportClass(r.err)
 	case isSuccess(r.status) && r.err != nil && isTimeout(r.err):
 		c.class = Timeout
-	case isSuccess(r.status) && !r.whole:
+	case isSuccess(r.status) && !r.complete:
 		c.class = MalformedAnswer // cut off, or larger than any answer
 	case isSuccess(r.status):
 		c.readAnswer(r.body)
 	default:
-		c.class = refused(r.status, readServerError(r.body))
+		c.class = statusClass(r.status, readServerError(r.body))
 		c.usage = readUsage(r.body)
 	}
 	if mayBeBilled(r, c) {
@@ -54,7 +54,7 @@ func mayBeBilled(r response, c classification) bool {
 }
 
 // unreached returns the class of a request without a response.
-func unreached(err error) Class {
+func transportClass(err error) Class {
 	if isTimeout(err) && !isDial(err) {
 		return Timeout
 	}
@@ -78,8 +78,8 @@ func isDial(err error) bool {
 // refused returns the class of a response that is a failure by its status. What the
 // server calls it in a field counts most, then the status; words only tell apart
 // what has one status.
-func refused(status int, f serverError) Class {
-	c := f.named()
+func statusClass(status int, f serverError) Class {
+	c := f.class()
 	switch {
 	case status == http.StatusTooManyRequests && f.says("request too large"),
 		status == http.StatusRequestEntityTooLarge:
@@ -122,7 +122,7 @@ func refused(status int, f serverError) Class {
 
 // named returns the class that the server's own code or type stands for, empty where it
 // stands for none.
-func (f serverError) named() Class {
+func (f serverError) class() Class {
 	for _, name := range f.names {
 		switch strings.ToLower(name) {
 		case "insufficient_quota", "insufficient_user_quota", "billing_hard_limit_reached", "billing_not_active",

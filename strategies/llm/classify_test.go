@@ -16,7 +16,7 @@ import (
 )
 
 func whole(status int, body string) response {
-	return response{status: status, body: []byte(body), whole: true}
+	return response{status: status, body: []byte(body), complete: true}
 }
 
 // How servers say what is wrong, each in its own way.
@@ -125,7 +125,7 @@ func TestAnswerBodies(t *testing.T) {
 		})
 	}
 	starved := classify(whole(200, `{"choices":[{"message":{"content":"<think>on and on"},"finish_reason":"length"}]}`))
-	if !starved.starved || starved.class != MalformedAnswer {
+	if !starved.exhausted || starved.class != MalformedAnswer {
 		t.Errorf("got %+v", starved)
 	}
 }
@@ -203,7 +203,7 @@ func FuzzClassify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, body []byte, after string, complete bool) {
 		x := whole(status, string(body))
 		x.retryAfter = retryAfter(http.Header{"Retry-After": {after}}, time.Now())
-		x.whole = complete
+		x.complete = complete
 		v := classify(x)
 		if v.retryAfter < 0 || v.retryAfter > retryAfterMax {
 			t.Errorf("retry after %s", v.retryAfter)

@@ -78,7 +78,7 @@ func New(c Config, d Deps) (*Client, error) {
 			errs = append(errs, fmt.Errorf("models[%d].%w", i, err))
 			continue
 		}
-		client.models = append(client.models, client.link(p, keys))
+		client.models = append(client.models, client.newModel(p, keys))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func New(c Config, d Deps) (*Client, error) {
 	return client, nil
 }
 
-func (c *Client) link(p Profile, keys *keySource) *model {
+func (c *Client) newModel(p Profile, keys *keySource) *model {
 	m := &model{Profile: p, keys: keys, id: p.ID()}
 	m.breaker = &breaker{Breaker: c.cfg.Breaker, model: m.id, log: c.log}
 	// Limits are those of an account, which the place of its key stands for.
@@ -102,7 +102,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // call asks first; the first of the chain where none may be asked.
 func (c *Client) Usable(ctx context.Context) Profile {
 	now := time.Now()
-	i := slices.IndexFunc(c.models, func(m *model) bool { return !c.askableAt(ctx, m, false).After(now) })
+	i := slices.IndexFunc(c.models, func(m *model) bool { return !c.availableAt(ctx, m, false).After(now) })
 	return c.models[max(0, i)].Profile
 }
 
@@ -131,7 +131,7 @@ func (c *Client) Identity() string {
 }
 
 // askableAt returns when a model may be asked: now or earlier where it may.
-func (c *Client) askableAt(ctx context.Context, m *model, ignoreCooldown bool) time.Time {
+func (c *Client) availableAt(ctx context.Context, m *model, ignoreCooldown bool) time.Time {
 	at := m.breaker.heldUntil()
 	if ignoreCooldown {
 		return at

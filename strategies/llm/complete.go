@@ -17,18 +17,18 @@ import (
 // then is in the error.
 func (c *Client) Complete(ctx context.Context, call Call) (Answer, error) {
 	began := time.Now()
-	s := &callState{Client: c, call: call, budget: c.cfg.Budget.within(call.Budget), again: map[*model]time.Time{}}
+	s := &callState{Client: c, call: call, budget: c.cfg.Budget.within(call.Budget), retryTimes: map[*model]time.Time{}}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.budget.Time, errOutOfTime)
 	defer cancel()
 	for _, m := range c.models {
-		v, ok := s.ask(ctx, m)
+		v, ok := s.tryModel(ctx, m)
 		if ok {
 			return Answer{
 				Text: v.text, Model: m.Name, FinishReason: v.finish, Refusal: v.refusal,
 				Usage: s.usage, CostMicros: s.cost, Attempts: s.attempts, Duration: time.Since(began),
 			}, nil
 		}
-		if ctx.Err() != nil || s.worst != nil && rules()[s.worst.class].then == end {
+		if ctx.Err() != nil || s.worst != nil && rules()[s.worst.class].then == endCall {
 			break
 		}
 	}
@@ -59,16 +59,16 @@ type callState struct {
 	spentTokens int
 	spentCost   int64
 
-	last     *failure             // of the last attempt
-	worst    *failure             // the one to report, by rank
-	again    map[*model]time.Time // when models may be asked again, where that helps
-	tooSmall int                  // the largest window that was not enough
-	stopped  string               // the limit that ended it
+	last       *failure             // of the last attempt
+	worst      *failure             // the one to report, by rank
+	retryTimes map[*model]time.Time // when models may be asked again, where that helps
+	tooSmall   int                  // the largest window that was not enough
+	stopped    string               // the limit that ended it
 }
 
 // ask asks one model, as often as its failures are worth. Whatever ends that is
 // noted in the state.
-func (s *callState) ask(ctx context.Context, m *model) (classification, bool) {
+func (s *callState) tryModel(ctx context.Context, m *model) (classification, bool) {
 	if m.Window <= s.tooSmall {
 		return classification{}, false // no larger than one that was too small
 	}
@@ -83,7 +83,7 @@ func (s *callState) ask(ctx context.Context, m *model) (classification, bool) {
 		done, ok := s.admit(ctx, m, limit)
 		if !ok {
 			if s.last != nil && s.last.model == m {
-				s.leave(ctx, m, s.last.classification)
+				s.giveUp(ctx, m, s.last.classification)
 			}
 			return classification{}, false
 		}
@@ -96,19 +96,19 @@ func (s *callState) ask(ctx context.Context, m *model) (classification, bool) {
 		s.last = &failure{model: m, asked: true, classification: v}
 		s.fail(*s.last)
 		tries[v.class]++
-		if more := s.raisedLimit(m, limit); v.starved && !grown && more > limit {
+		if more := s.raisedLimit(m, limit); v.exhausted && !grown && more > limit {
 			grown, limit = true, more
 			s.logFailure(ctx, m, v, 0)
 			continue
 		}
 		pause := v.retryAfter + s.cfg.Retry.delays().Delay(tries[v.class]-1)
-		again := !v.starved && tries[v.class] < rules()[v.class].tries && s.worthWaiting(ctx, v, pause)
+		again := !v.exhausted && tries[v.class] < rules()[v.class].tries && s.worthWaiting(ctx, v, pause)
 		if !again {
 			pause = 0
 		}
 		s.logFailure(ctx, m, v, pause)
 		if !again || backoff.Wait(ctx, pause) != nil {
-			s.leave(ctx, m, v)
+			s.giveUp(ctx, m, v)
 			return classification{}, false
 		}
 	}
@@ -143,14 +143,14 @@ func (s *callState) raisedLimit(m *model, limit int) int {
 // limits per minute, for which it waits, and the breaker.
 func (s *callState) admit(ctx context.Context, m *model, limit int) (done func(Class), ok bool) {
 	if ctx.Err() != nil {
-		s.fail(failure{model: m, classification: classification{class: ended(ctx)}})
+		s.fail(failure{model: m, classification: classification{class: contextClass(ctx)}})
 		return nil, false
 	}
 	if !s.affordable(m, limit) {
 		s.fail(failure{model: m, classification: classification{class: OverBudget}})
 		return nil, false
 	}
-	if at := s.askableAt(ctx, m, s.call.IgnoreCooldown); at.After(time.Now()) {
+	if at := s.availableAt(ctx, m, s.call.IgnoreCooldown); at.After(time.Now()) {
 		s.skip(m, at)
 		return nil, false
 	}
@@ -189,7 +189,7 @@ func (s *callState) reserve(ctx context.Context, m *model, limit int) bool {
 	if m.RequestsPerMinute <= 0 && m.TokensPerMinute <= 0 {
 		return true
 	}
-	most := min(s.cfg.Retry.Wait, untilEnd(ctx))
+	most := min(s.cfg.Retry.Wait, timeLeft(ctx))
 	wait, err := s.limiter.Reserve(ctx, Take{
 		Key: m.limitKey, RequestsPerMinute: m.RequestsPerMinute, TokensPerMinute: m.TokensPerMinute,
 		Tokens: s.call.input() + limit, MaxWait: most,
@@ -200,11 +200,11 @@ func (s *callState) reserve(ctx context.Context, m *model, limit int) bool {
 		wait = 0
 	case err == nil && wait > most:
 		s.fail(failure{model: m, classification: classification{class: RateLimited}})
-		s.ready(m, time.Now().Add(wait))
+		s.setRetryTime(m, time.Now().Add(wait))
 		return false
 	}
 	if backoff.Wait(ctx, wait) != nil {
-		s.fail(failure{model: m, classification: classification{class: ended(ctx)}})
+		s.fail(failure{model: m, classification: classification{class: contextClass(ctx)}})
 		return false
 	}
 	return true
@@ -218,7 +218,7 @@ func (s *callState) attempt(ctx context.Context, m *model, limit int) classifica
 	defer cancel()
 	v := classify(s.send(attemptCtx, m, key, m.body(s.call.System, s.call.User, limit)))
 	if v.class != "" && ctx.Err() != nil {
-		v.class = ended(ctx)
+		v.class = contextClass(ctx)
 	}
 	const shortest = 8 // of keys; a shorter text may be part of any word
 	// A server that repeats the key is no reason to store it.
@@ -232,7 +232,7 @@ func (s *callState) attempt(ctx context.Context, m *model, limit int) classifica
 // worthWaiting reports whether a model is asked again after a pause: a server that
 // names its time is waited for only so long, and never beyond the end of the call.
 func (s *callState) worthWaiting(ctx context.Context, v classification, pause time.Duration) bool {
-	return v.retryAfter <= s.cfg.Retry.Wait && pause < untilEnd(ctx)
+	return v.retryAfter <= s.cfg.Retry.Wait && pause < timeLeft(ctx)
 }
 
 func (s *callState) logFailure(ctx context.Context, m *model, v classification, pause time.Duration) {
@@ -264,26 +264,26 @@ func (s *callState) charge(m *model, limit int, v classification) {
 
 // leave gives a model up for this call, and for others where the failure starts a
 // cooldown.
-func (s *callState) leave(ctx context.Context, m *model, v classification) {
+func (s *callState) giveUp(ctx context.Context, m *model, v classification) {
 	if ctx.Err() != nil {
 		return // it did not have the time that it should have
 	}
 	until := s.coolDown(ctx, m, v)
 	if rules()[v.class].cooldown != noCooldown {
-		s.ready(m, until)
+		s.setRetryTime(m, until)
 	}
 }
 
 // skip notes a model that may not be asked before a time.
 func (s *callState) skip(m *model, at time.Time) {
 	s.fail(failure{model: m, classification: classification{class: Unavailable}})
-	s.ready(m, at)
+	s.setRetryTime(m, at)
 }
 
 // fail notes a failure. Of several, the highest rank is reported; of one rank, that
 // of a server before one that was foreseen, and else the last.
 func (s *callState) fail(f failure) {
-	if rules()[f.class].then == larger {
+	if rules()[f.class].then == largerModel {
 		s.tooSmall = max(s.tooSmall, f.model.Window)
 	}
 	if s.worst == nil || f.rank() > s.worst.rank() || f.rank() == s.worst.rank() && (f.asked || !s.worst.asked) {
@@ -301,9 +301,9 @@ func (f failure) rank() int {
 }
 
 // ready notes that asking a model again makes sense then, not before.
-func (s *callState) ready(m *model, at time.Time) {
-	if at.After(s.again[m]) {
-		s.again[m] = at
+func (s *callState) setRetryTime(m *model, at time.Time) {
+	if at.After(s.retryTimes[m]) {
+		s.retryTimes[m] = at
 	}
 }
 
@@ -311,8 +311,8 @@ func (s *callState) err(ctx context.Context) *Error {
 	f := s.worst
 	switch {
 	case f == nil: // the time was over before anything was asked
-		f = &failure{classification: classification{class: ended(ctx)}}
-	case ctx.Err() != nil && ended(ctx) == Canceled && f.class != Canceled: // while it was waiting
+		f = &failure{classification: classification{class: contextClass(ctx)}}
+	case ctx.Err() != nil && contextClass(ctx) == Canceled && f.class != Canceled: // while it was waiting
 		f = &failure{model: f.model, classification: classification{class: Canceled}}
 	}
 	e := &Error{
@@ -329,8 +329,8 @@ func (s *callState) err(ctx context.Context) *Error {
 	if f.model != nil {
 		e.Model = f.model.Name
 	}
-	if len(s.again) > 0 {
-		first := slices.MinFunc(slices.Collect(maps.Values(s.again)), time.Time.Compare)
+	if len(s.retryTimes) > 0 {
+		first := slices.MinFunc(slices.Collect(maps.Values(s.retryTimes)), time.Time.Compare)
 		// Rounded up, so that a caller that waits whole milliseconds is not early.
 		e.RetryAfter = max(0, time.Until(first)+time.Millisecond-1).Truncate(time.Millisecond)
 	}
@@ -350,7 +350,7 @@ func outcome(ctx context.Context, v classification) Class {
 var errOutOfTime = errors.New("out of time")
 
 // ended returns the class of a call that its context ended.
-func ended(ctx context.Context) Class {
+func contextClass(ctx context.Context) Class {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return Canceled
 	}
@@ -358,7 +358,7 @@ func ended(ctx context.Context) Class {
 }
 
 // untilEnd returns how long a context has left.
-func untilEnd(ctx context.Context) time.Duration {
+func timeLeft(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return time.Duration(1<<63 - 1)

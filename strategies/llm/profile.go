@@ -114,9 +114,9 @@ func (p Profile) validate(fs *configErrors) {
 
 // validateKey reports a key that was put in the place of its name, without quoting it.
 func (p Profile) validateKey(fs *configErrors) {
-	env := p.KeyEnv == "" || !likeKey(p.KeyEnv) && !strings.ContainsAny(p.KeyEnv, "= \t\n\x00")
+	env := p.KeyEnv == "" || !looksLikeKey(p.KeyEnv) && !strings.ContainsAny(p.KeyEnv, "= \t\n\x00")
 	fs.add(env, "key_env", "the value", "the name of an environment variable, not the key itself")
-	file := !likeKey(p.KeyFile)
+	file := !looksLikeKey(p.KeyFile)
 	fs.add(file, "key_file", "the value", "the path of a file (./name for one here), not the key itself")
 	if file {
 		fs.add(p.KeyEnv == "" || p.KeyFile == "", "key_file", fmt.Sprintf("%q", p.KeyFile), "key_env or key_file, not both")
@@ -125,7 +125,7 @@ func (p Profile) validateKey(fs *configErrors) {
 
 // likeKey reports whether a text is a key and no name or path: keys are long, in one
 // piece, and mix small letters with digits.
-func likeKey(s string) bool {
+func looksLikeKey(s string) bool {
 	const long, many = 20, 3
 	digits, small := 0, false
 	for _, r := range s {

@@ -69,7 +69,7 @@ type response struct {
 	retryAfter time.Duration // 0 where the server named none
 	requestID  string        // of the server, for its support; harmless, see plainID
 	body       []byte
-	whole      bool  // body is all of it
+	complete   bool  // body is all of it
 	err        error // of the transport, or of reading the body; never shown
 }
 
@@ -99,7 +99,7 @@ func (c *Client) send(ctx context.Context, m *model, key Secret, body []byte) (r
 		limit = answerLimit
 	}
 	r.body, r.err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
-	r.whole = r.err == nil && int64(len(r.body)) <= limit
+	r.complete = r.err == nil && int64(len(r.body)) <= limit
 	return r
 }
 

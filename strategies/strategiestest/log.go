@@ -1,5 +1,5 @@
-// Package strategiestest makes conversations to measure and try strategies on, for
-// tests and for compactor bench. It is not part of the product.
+// Package strategiestest generates conversations on which tests and compactor bench run
+// and measure strategies. It is not part of the product.
 package strategiestest
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// Characters is what each message of an Agent log carries.
+// Characters is the length of each message of an Agent log.
 const Characters = 200
 
-// screen is a part with a small image in it.
+// screen is a part with a small image.
 var screen = json.RawMessage(`{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("QUJD", 1_000) + `"}}`)
 
-// Log is a conversation with its metadata, as a store keeps it. It is safe for
-// concurrent use.
+// Log holds a conversation with its metadata, as a store does. It is safe for concurrent
+// use.
 type Log struct {
 	messages []chat.Message
 	entries  []plan.Entry
@@ -29,9 +29,9 @@ type Log struct {
 	loaded   atomic.Int64
 }
 
-// Agent returns a log of n messages as an agent leaves them, of Characters each: a
-// system prompt, then turns of a user message (every tenth with an image), reasoning, a call of two tools with
-// their results, a file that is read again and again, and an answer.
+// Agent returns the log of an agent: n messages of Characters each. It begins with a
+// system prompt; each turn has a user message (every tenth with an image), reasoning, two
+// parallel tool calls with their results, another read of the same file, and an answer.
 func Agent(n int) *Log {
 	ms := make([]chat.Message, 0, n+8)
 	fill := func(s string) string { return s + strings.Repeat("word ", Characters/5)[:Characters-len(s)] }
@@ -67,7 +67,7 @@ func Agent(n int) *Log {
 	return Of(ms[:n])
 }
 
-// Of returns the log of messages, all of them in the view.
+// Of returns a log of messages that are all included in the view.
 func Of(ms []chat.Message) *Log {
 	l := &Log{messages: ms, entries: make([]plan.Entry, len(ms))}
 	for i, m := range chat.Describe(ms) {
@@ -78,31 +78,31 @@ func Of(ms []chat.Message) *Log {
 	return l
 }
 
-// Transcript returns a fresh transcript of the log without content.
+// Transcript returns a new transcript of the log without content.
 func (l *Log) Transcript() *plan.Transcript {
 	return &plan.Transcript{Entries: l.entries, Counter: tokens.Chars4{}}
 }
 
-// Load reads content, as the pipeline asks for it.
+// Load returns the content of messages; pipelines call it.
 func (l *Log) Load(_ context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 	out := make(map[chat.Seq]*chat.Message, len(seqs))
 	n := 0
 	for _, q := range seqs {
 		m := &l.messages[q-1]
 		out[q] = m
-		n += octets(m)
+		n += contentBytes(m)
 	}
 	l.loaded.Add(int64(n))
 	return out, nil
 }
 
-// Loaded returns how many octets of content Load has given.
+// Loaded returns the number of bytes of content that Load returned.
 func (l *Log) Loaded() int64 { return l.loaded.Load() }
 
-// Tokens returns what the log costs.
+// Tokens returns the number of tokens of the log.
 func (l *Log) Tokens() chat.Tokens { return l.tokens }
 
-func octets(m *chat.Message) int {
+func contentBytes(m *chat.Message) int {
 	n := len(m.Content.Text) + len(m.Reasoning)
 	for _, p := range m.Content.Parts {
 		n += len(p.Text) + len(p.Raw)
@@ -113,8 +113,8 @@ func octets(m *chat.Message) int {
 	return n
 }
 
-// Lost says what a view of the log lacks that no view may lack: the last user
-// message and the system messages. Empty when nothing does.
+// Lost returns a description of the required messages that a view of the log lacks: the
+// system messages and the last user message. It is empty if the view has them all.
 func (l *Log) Lost(view []chat.Meta) string {
 	in := make(map[chat.Seq]bool, len(view))
 	for _, m := range view {

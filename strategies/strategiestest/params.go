@@ -18,8 +18,8 @@ func Registry() *plan.Registry {
 	return r
 }
 
-// Default makes a strategy with its default parameters; those that it requires are
-// such that it has half of the log to take.
+// Default returns a strategy with default parameters. Required parameters get values that
+// let it remove about half of the log.
 func (l *Log) Default(r *plan.Registry, name string) (plan.Strategy, error) {
 	half := int(l.tokens / 2)
 	required := plan.Params{
@@ -40,13 +40,13 @@ func (l *Log) Default(r *plan.Registry, name string) (plan.Strategy, error) {
 			if p.Required {
 				value, known := required[p.Name]
 				if !known {
-					return nil, fmt.Errorf("strategy %s requires %s: give strategiestest a value for it", name, p.Name)
+					return nil, fmt.Errorf("strategy %s requires %s: add a value for it to strategiestest", name, p.Name)
 				}
 				params[p.Name] = value
 			}
 		}
 	}
-	switch name { // so that there is something to do
+	switch name { // values that make the strategy act
 	case "truncation":
 		params["metric"] = "tokens"
 	case "clamp":
@@ -57,5 +57,5 @@ func (l *Log) Default(r *plan.Registry, name string) (plan.Strategy, error) {
 	return r.New(name, params)
 }
 
-// Sizes are the numbers of messages that growth is measured over.
+// Sizes are the numbers of messages for which growth is measured.
 var Sizes = []int{1_000, 10_000, 100_000}

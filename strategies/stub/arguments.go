@@ -6,17 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// Truncated is what ends a string that was cut.
+// Truncated ends every truncated string.
 const Truncated = "...[truncated]"
 
-// Arguments cuts the strings in the arguments of a tool call that have more than
-// limit characters in all: each value, at any depth, of more than leaf characters
-// becomes its first leaf ones and Truncated. Nothing else is touched, byte for
-// byte: names, numbers of any size, order, white space. Valid JSON stays valid, and
-// what is no JSON is not changed.
+// Arguments truncates the strings in the arguments of a tool call if these have more than
+// limit characters in all: each string value, at any depth, of more than leaf characters
+// becomes its first leaf characters and Truncated. All other bytes are kept. Valid JSON
+// stays valid, and invalid JSON is returned unchanged.
 //
-// What was cut is not cut again, so that a second call changes nothing. A string
-// that is hardly too long may grow.
+// Arguments is idempotent. A string that is only slightly too long may grow.
 func Arguments(raw string, limit, leaf int) (shrunk string, changed bool) {
 	leaf = max(leaf, 0)
 	if len(raw) <= limit || utf8.RuneCountInString(raw) <= limit || !json.Valid([]byte(raw)) {
@@ -30,7 +28,7 @@ func Arguments(raw string, limit, leaf int) (shrunk string, changed bool) {
 			continue
 		}
 		end := stringEnd(raw, i)
-		name := blank(raw, end)
+		name := skipSpace(raw, end)
 		if name == len(raw) || raw[name] != ':' {
 			if at := i + 1 + cut(raw[i+1:end-1], leaf); at < end-1 && raw[at:end-1] != Truncated {
 				b.WriteString(raw[done:at])
@@ -47,8 +45,8 @@ func Arguments(raw string, limit, leaf int) (shrunk string, changed bool) {
 	return b.String(), true
 }
 
-// cut returns how many bytes of the inside of a JSON string hold its first n characters,
-// or all of it.
+// cut returns the number of bytes that the first n characters take in the inside of a
+// JSON string, at most all of it.
 func cut(s string, n int) int {
 	if len(s) <= n {
 		return len(s)
@@ -64,7 +62,7 @@ func cut(s string, n int) int {
 			i += 2
 			continue
 		}
-		// Two escapes may make one character.
+		// A surrogate pair of two escapes is one character.
 		high := strings.IndexByte("dD", s[i+2]) >= 0 && strings.IndexByte("89abAB", s[i+3]) >= 0
 		i += 6
 		if high && len(s)-i >= 6 && s[i:i+2] == `\u` &&

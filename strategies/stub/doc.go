@@ -1,6 +1,6 @@
-// Package stub shortens tool traffic: one line in place of a tool's result, and
-// arguments whose long strings are cut.
+// Package stub shortens tool traffic: it replaces a tool's result by one line,
+// and truncates the long strings of arguments.
 //
-// It is text in, text out: no state, no error, no panic, and time linear in its
-// input. It knows neither messages nor views.
+// Its functions are pure, return no errors, do not panic and take time linear in their
+// input. They work on text, not on messages or views.
 package stub

@@ -10,29 +10,27 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
-// Line returns what stands in place of a tool's result: which tool ran, on what, and
-// how much it answered. arguments are those of the call, as the model wrote them;
-// what is missing there, has a type of no use, or cannot be read at all is shown as
-// missing. Lengths are in characters.
+// Line returns a short replacement for a tool's result: the tool, its main arguments and
+// the size of the result, in characters or lines. arguments is the JSON of the call as the
+// model wrote it; missing, unparsable and mistyped arguments are shown as missing.
 //
-// A line break within an argument is kept, so that "one line" is meant, not
-// promised.
+// Line breaks within an argument are kept, so the result may have several lines.
 func Line(tool, arguments, result string) string {
 	a := fields(arguments)
-	if describe := lines[tool]; describe != nil {
+	if describe := describers[tool]; describe != nil {
 		return "[" + tool + "] " + describe(a, result)
 	}
 	switch tool {
 	case "browser_navigate", "browser_click", "browser_snapshot", "browser_type", "browser_scroll", "browser_vision":
-		return "[" + tool + "]" + browser(a) + " (" + length(result) + " chars)"
+		return "[" + tool + "]" + browserTarget(a) + " (" + length(result) + " chars)"
 	case "skill_view", "skills_list", "skill_manage":
 		return "[" + tool + "] name=" + a.show("name", "?") + " (" + length(result) + " chars)"
 	}
-	return "[" + tool + "]" + anything(a) + " (" + length(result) + " chars result)"
+	return "[" + tool + "]" + firstArguments(a) + " (" + length(result) + " chars result)"
 }
 
-// lines say what tools of a known kind did.
-var lines = map[string]func(a object, result string) string{
+// describers describe the calls of known tools.
+var describers = map[string]func(a object, result string) string{
 	"terminal": func(a object, result string) string {
 		return "ran `" + str.Cut(a.text("command"), 80, 77) + "` -> exit " + first(exitCode, result) + ", " + lineCount(result) + " lines output"
 	},
@@ -91,7 +89,7 @@ var (
 	totalCount = regexp.MustCompile(`"total_count"\s*:\s*(\d+)`)
 )
 
-// first returns what the group of a pattern holds where it first matches.
+// first returns the group of the first match of a pattern, or "?".
 func first(p *regexp.Regexp, s string) string {
 	if m := p.FindStringSubmatchIndex(s); m != nil {
 		return s[m[2]:m[3]]
@@ -99,8 +97,9 @@ func first(p *regexp.Regexp, s string) string {
 	return "?"
 }
 
-// browser returns where a browser tool was, if its arguments say so.
-func browser(a object) string {
+// browserTarget returns the URL or element reference among the arguments of a browser
+// tool, if any.
+func browserTarget(a object) string {
 	if url := a.show("url", ""); url != "" {
 		return " " + url
 	}
@@ -110,8 +109,8 @@ func browser(a object) string {
 	return ""
 }
 
-// anything returns what the first two arguments of any tool say.
-func anything(a object) string {
+// firstArguments returns the first two arguments of any tool.
+func firstArguments(a object) string {
 	var b strings.Builder
 	for i, f := range a.distinct(2) {
 		if i == 2 {
@@ -122,10 +121,10 @@ func anything(a object) string {
 	return b.String()
 }
 
-// length returns how many characters s has, with commas between thousands.
+// length returns the number of characters in s, with commas between thousands.
 func length(s string) string { return chat.Thousands(utf8.RuneCountInString(s)) }
 
-// lineCount returns how many lines s has; a blank one has none.
+// lineCount returns the number of lines in s, 0 if it is blank.
 func lineCount(s string) string {
 	if str.Trim(s) == "" {
 		return "0"

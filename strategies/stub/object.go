@@ -8,52 +8,52 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
-// object is a JSON object: its fields in order, names that repeat included.
+// object holds the fields of a JSON object in order, including duplicates.
 type object []field
 
 // field is a name and its value as JSON.
 type field struct{ key, value string }
 
-// fields reads arguments; what is no JSON object has none.
+// fields parses arguments; it returns nil if they are not a JSON object.
 func fields(arguments string) object {
 	if !json.Valid([]byte(arguments)) {
 		return nil
 	}
-	i := blank(arguments, 0)
+	i := skipSpace(arguments, 0)
 	if arguments[i] != '{' {
 		return nil
 	}
 	var out object
-	for i = blank(arguments, i+1); arguments[i] != '}'; {
+	for i = skipSpace(arguments, i+1); arguments[i] != '}'; {
 		end := stringEnd(arguments, i)
 		key := rawjson.Text([]byte(arguments[i:end]))
-		i = blank(arguments, blank(arguments, end)+1) // over the colon
+		i = skipSpace(arguments, skipSpace(arguments, end)+1) // after the colon
 		end = valueEnd(arguments, i)
 		out = append(out, field{key, arguments[i:end]})
-		if i = blank(arguments, end); arguments[i] == ',' {
-			i = blank(arguments, i+1)
+		if i = skipSpace(arguments, end); arguments[i] == ',' {
+			i = skipSpace(arguments, i+1)
 		}
 	}
 	return out
 }
 
-// elements returns the values of a JSON array; what is none has none.
+// elements returns the values of a JSON array, or nil for any other value.
 func elements(array string) []string {
 	if array == "" || array[0] != '[' {
 		return nil
 	}
 	var out []string
-	for i := blank(array, 1); array[i] != ']'; {
+	for i := skipSpace(array, 1); array[i] != ']'; {
 		end := valueEnd(array, i)
 		out = append(out, array[i:end])
-		if i = blank(array, end); array[i] == ',' {
-			i = blank(array, i+1)
+		if i = skipSpace(array, end); array[i] == ',' {
+			i = skipSpace(array, i+1)
 		}
 	}
 	return out
 }
 
-// raw returns the value of a field as JSON, the last one of that name, or "".
+// raw returns the JSON of a field, the last one of that name, or "".
 func (o object) raw(key string) string {
 	for _, f := range slices.Backward(o) {
 		if f.key == key {
@@ -63,7 +63,7 @@ func (o object) raw(key string) string {
 	return ""
 }
 
-// text returns a field that is a string, or "".
+// text returns the value of a string field, or "".
 func (o object) text(key string) string {
 	if raw := o.raw(key); raw != "" && raw[0] == '"' {
 		return rawjson.Text([]byte(raw))
@@ -71,11 +71,11 @@ func (o object) text(key string) string {
 	return ""
 }
 
-// show returns a field as one reads it, or missing.
+// show returns a field as text, or missing.
 func (o object) show(key, missing string) string { return show(o.raw(key), missing) }
 
-// distinct returns the first n fields, each name at its first place and with its last
-// value.
+// distinct returns the first n fields with different names. A duplicate keeps its first
+// position and its last value.
 func (o object) distinct(n int) []field {
 	var out []field
 	for _, f := range o {
@@ -93,8 +93,8 @@ func (o object) distinct(n int) []field {
 	return out
 }
 
-// show returns a value as one reads it: the text of a string, everything else as JSON
-// with a space behind each comma and colon. Null and nothing are missing.
+// show returns a value as text: a string without quotes, other values as JSON with a space
+// after each comma and colon, and missing for null and for no value.
 func show(raw, missing string) string {
 	switch {
 	case raw == "" || raw == "null":
@@ -124,15 +124,15 @@ func show(raw, missing string) string {
 	return b.String()
 }
 
-// blank returns the index of what follows the white space at i.
-func blank(s string, i int) int {
+// skipSpace returns the index after the white space at i.
+func skipSpace(s string, i int) int {
 	for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\r' || s[i] == '\n') {
 		i++
 	}
 	return i
 }
 
-// stringEnd returns the index behind the string that starts at i of valid JSON.
+// stringEnd returns the index after the string that starts at i of valid JSON.
 func stringEnd(s string, i int) int {
 	for i++; s[i] != '"'; i++ {
 		if s[i] == '\\' {
@@ -142,7 +142,7 @@ func stringEnd(s string, i int) int {
 	return i + 1
 }
 
-// valueEnd returns the index behind the value that starts at i of valid JSON.
+// valueEnd returns the index after the value that starts at i of valid JSON.
 func valueEnd(s string, i int) int {
 	for depth := 0; ; {
 		switch s[i] {
@@ -155,9 +155,9 @@ func valueEnd(s string, i int) int {
 			depth--
 			i++
 		case ',', ':', ' ', '\t', '\r', '\n':
-			i++ // only within an object or array
+			i++ // occurs only within an object or array
 			continue
-		default: // a number or a word
+		default: // a number, true, false or null
 			for i < len(s) && strings.IndexByte(",:]} \t\r\n", s[i]) < 0 {
 				i++
 			}

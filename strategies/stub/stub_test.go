@@ -101,7 +101,7 @@ var seeds = []string{
 }
 
 func FuzzLine(f *testing.F) {
-	for name := range lines {
+	for name := range describers {
 		for _, s := range seeds {
 			f.Add(name, s, "some output\n{\"exit_code\": 1, \"total_count\": 2}")
 		}

@@ -1,8 +1,7 @@
-// Package tokens counts what messages cost a model, and knows which tokenizer
-// and which context window a model has.
+// Package tokens counts the tokens of messages, and maps the name of a model to its
+// tokenizer and context window.
 //
-// It knows messages, but no policy, no store and no strategy. It never goes to
-// the network: the ranks of its tokenizers are compiled in. Counters are
-// immutable and safe for concurrent use, and no input takes them more than time
-// proportional to its length.
+// It imports only chat of this module and never uses the network: the ranks of its
+// tokenizers are compiled in. Counters are immutable and safe for concurrent use, and
+// take time linear in the length of their input.
 package tokens

@@ -6,7 +6,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// wordLength is how many characters a message has in its texts and calls.
+// MessageLength returns the number of characters in the text of a message and in the
+// names and arguments of its calls.
 func MessageLength(m *chat.Message) int {
 	n := ContentLength(m.Content)
 	for _, c := range m.ToolCalls {
@@ -15,7 +16,7 @@ func MessageLength(m *chat.Message) int {
 	return n
 }
 
-// textLength is how many characters the texts of content have.
+// ContentLength returns the number of characters in the text of content.
 func ContentLength(c chat.Content) int {
 	n := utf8.RuneCountInString(c.Text)
 	for _, p := range c.Parts {

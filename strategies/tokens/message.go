@@ -6,29 +6,26 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// What a request costs besides its texts. The first three are from the OpenAI
-// cookbook, "How to count tokens with tiktoken" (num_tokens_from_messages, valid
+// Overheads of a request, in tokens. The first three are from the OpenAI cookbook, "How to count tokens with tiktoken" (num_tokens_from_messages, valid
 // from gpt-3.5-turbo-0613 on); PerCall and PerMedia are this project's.
 const (
-	// PerMessage is the frame of a message: <|start|>, the separator behind the
-	// role, <|end|>.
+	// PerMessage covers the delimiters of a message: <|start|>, the separator after
+	// the role, <|end|>.
 	PerMessage chat.Tokens = 3
-	// PerName is the separator in front of a name.
+	// PerName covers the separator before a name.
 	PerName chat.Tokens = 1
-	// PerReply primes the answer. It is due once a request, so no count of a
-	// message holds it.
+	// PerReply primes the answer. It applies once per request, so the count of a
+	// message does not include it.
 	PerReply chat.Tokens = 3
-	// PerCall is the frame of a tool call beside its id, name and arguments:
-	// the JSON around them, about what "type" and the four keys come to.
+	// PerCall covers the JSON of a tool call around its id, name and arguments.
 	PerCall chat.Tokens = 8
-	// PerMedia is the price of an image, a sound or a file, whatever it weighs: a
-	// 1024 × 1024 image costs 765 tokens at OpenAI (high detail) and about
+	// PerMedia is the flat estimate for an image, audio or file of any size: a 1024 × 1024 image costs 765 tokens at OpenAI (high detail) and about
 	// 1,400 at Anthropic. Its base64 text is never counted.
 	PerMedia chat.Tokens = 1000
 )
 
-// message adds up a message: role, name, content, reasoning, calls and the id of
-// the call it answers, each counted by itself.
+// message returns the sum of the counts of a message's fields: role, name, content,
+// reasoning, calls and the id of the call that it answers.
 func message(c Counter, m *chat.Message) chat.Tokens {
 	n := PerMessage + c.Text(string(m.Role))
 	if m.Name != "" {
@@ -38,7 +35,7 @@ func message(c Counter, m *chat.Message) chat.Tokens {
 	for _, call := range m.ToolCalls {
 		n += PerCall + c.Text(call.ID) + c.Text(call.Name) + c.Text(call.Arguments)
 	}
-	// Calls of the old kind and structured reasoning are sent as they are.
+	// Deprecated function calls and structured reasoning are sent verbatim.
 	for _, key := range []string{"function_call", "reasoning_details"} {
 		if raw := m.Extra[key]; string(raw) != "null" {
 			n += c.Text(string(raw))
@@ -59,16 +56,16 @@ func content(c Counter, content chat.Content) chat.Tokens {
 		case p.Text != "":
 			n += c.Text(p.Text)
 		case p.Type == "tool_result":
-			n += block(c, p.Raw)
-		case p.Raw != nil && !said(p.Type):
-			n += c.Text(string(p.Raw)) // reasoning, a tool block: its JSON
+			n += toolResult(c, p.Raw)
+		case p.Raw != nil && !isTextType(p.Type):
+			n += c.Text(string(p.Raw)) // JSON of reasoning or a tool block
 		}
 	}
 	return n
 }
 
-// block counts the content of a tool_result part, which may hold media.
-func block(c Counter, raw json.RawMessage) chat.Tokens {
+// toolResult counts a tool_result part, whose content may hold media.
+func toolResult(c Counter, raw json.RawMessage) chat.Tokens {
 	var part struct {
 		ID      string          `json:"tool_use_id"`
 		Content json.RawMessage `json:"content"`
@@ -83,8 +80,9 @@ func block(c Counter, raw json.RawMessage) chat.Tokens {
 	return PerCall + c.Text(part.ID) + content(c, inner.Content)
 }
 
-// said reports whether a part of that type is text that happens to be empty.
-func said(kind string) bool {
+// isTextType reports whether parts of a type hold text: their JSON is not counted
+// when the text is empty.
+func isTextType(kind string) bool {
 	switch kind {
 	case "text", "input_text", "output_text", "refusal":
 		return true

@@ -2,24 +2,24 @@ package tokens
 
 import "strings"
 
-// DefaultWindow is the context window assumed of a model nobody knows.
+// DefaultWindow is the context window, in tokens, assumed for unknown models.
 const DefaultWindow = 128_000
 
-// modelFact is what is known of the models whose names begin with prefix.
+// modelFact describes the models whose names begin with prefix.
 type modelFact struct {
 	prefix   string
 	encoding string // "" for models that do not use one of OpenAI's
 	window   int
 }
 
-// facts has windows as their vendors document them, input and output together.
-// The longest prefix decides, so a family comes with its exceptions, in any order.
+// facts lists the windows that vendors document, input and output together. The
+// longest matching prefix applies, so the order is free.
 var facts = []modelFact{
 	{"gpt-3.5", CL100K, 16_385},
 	{"gpt-3.5-turbo-0301", CL100K, 4_096},
 	{"gpt-3.5-turbo-0613", CL100K, 4_096},
 	{"gpt-3.5-turbo-instruct", CL100K, 4_096},
-	{"gpt-35", CL100K, 16_385}, // as Azure spells it
+	{"gpt-35", CL100K, 16_385}, // Azure's spelling
 	{"gpt-4", CL100K, 8_192},
 	{"gpt-4-32k", CL100K, 32_768},
 	{"gpt-4-turbo", CL100K, 128_000},
@@ -56,7 +56,7 @@ var facts = []modelFact{
 	{"llama-3.1", "", 131_072},
 	{"llama3.1", "", 131_072},
 	{"meta-llama-3.1", "", 131_072},
-	{"llama3-1", "", 131_072}, // as Bedrock spells them
+	{"llama3-1", "", 131_072}, // Bedrock's spelling
 	{"llama3-2", "", 131_072},
 	{"llama3-3", "", 131_072},
 	{"llama-3.2", "", 131_072},
@@ -107,11 +107,10 @@ var facts = []modelFact{
 	{"minimax-m2", "", 204_800},
 }
 
-// Encoding names the encoding to count a model's tokens with, O200K or CL100K.
-// known is false for models with a tokenizer of their own and for unknown ones:
-// O200K is a good guess then, and its counts are estimates. Names are understood as
-// providers spell them: "openai/gpt-4o", "azure/gpt-4o", "ft:gpt-4o-mini:org::id",
-// "us.anthropic.claude-…", in any case.
+// Encoding returns the encoding for counting a model's tokens, O200K or CL100K. known is
+// false for unknown models and for those with another tokenizer: O200K then gives
+// estimates. It accepts the spellings of providers, such as "openai/gpt-4o",
+// "azure/gpt-4o", "ft:gpt-4o-mini:org::id" and "us.anthropic.claude-…", in any case.
 func Encoding(model string) (name string, known bool) {
 	if f, ok := lookup(model); ok && f.encoding != "" {
 		return f.encoding, true
@@ -119,8 +118,8 @@ func Encoding(model string) (name string, known bool) {
 	return O200K, false
 }
 
-// ForModel returns the counter for a model: that of Encoding. It panics only if
-// the ranks compiled into the program cannot be read.
+// ForModel returns the counter of a model's Encoding. It panics if the compiled-in
+// ranks cannot be read.
 func ForModel(model string) Counter {
 	name, _ := Encoding(model)
 	c, err := Tiktoken(name)
@@ -130,8 +129,8 @@ func ForModel(model string) Counter {
 	return c
 }
 
-// Window returns the context window of a model in tokens, DefaultWindow for one that is
-// not known. Deployments may have less: a policy's own figure goes before it.
+// Window returns the context window of a model in tokens, or DefaultWindow for an unknown
+// one. A deployment may have less, so the setting of a policy overrides it.
 func Window(model string) (tokens int, known bool) {
 	if f, ok := lookup(model); ok {
 		return f.window, true
@@ -139,8 +138,8 @@ func Window(model string) (tokens int, known bool) {
 	return DefaultWindow, false
 }
 
-// lookup finds the fact with the longest prefix of the model's name, without what
-// providers put in front of it: "qwen/qwen3-coder" is no "qwen".
+// lookup returns the fact with the longest prefix of the model's name, ignoring the
+// path segments that providers put before it ("qwen/qwen3-coder").
 func lookup(model string) (modelFact, bool) {
 	name := strings.ToLower(strings.TrimSpace(model))
 	for {
@@ -153,26 +152,26 @@ func lookup(model string) (modelFact, bool) {
 }
 
 func lookupSegment(name string) (modelFact, bool) {
-	if f, ok := longest(afterVendor(name)); ok {
+	if f, ok := longestPrefix(afterVendor(name)); ok {
 		return f, true
 	}
 	_, rest, _ := strings.Cut(name, ":") // "ft:gpt-4o-mini:org::id"
-	return longest(rest)
+	return longestPrefix(rest)
 }
 
-func longest(name string) (modelFact, bool) {
+func longestPrefix(name string) (modelFact, bool) {
 	var best modelFact
 	for _, f := range facts {
-		if len(f.prefix) > len(best.prefix) && strings.HasPrefix(name, f.prefix) && ends(name, f.prefix) {
+		if len(f.prefix) > len(best.prefix) && strings.HasPrefix(name, f.prefix) && endsWord(name, f.prefix) {
 			best = f
 		}
 	}
 	return best, best.prefix != ""
 }
 
-// ends reports whether prefix ends where a word or a number of the name does:
-// "o1" is not found in "o1x" or "o12", but "qwen" is in "qwen2".
-func ends(name, prefix string) bool {
+// endsWord reports whether prefix ends at the end of a word or number of name: "o1"
+// matches neither "o1x" nor "o12", but "qwen" matches "qwen2".
+func endsWord(name, prefix string) bool {
 	if len(name) == len(prefix) {
 		return true
 	}
@@ -184,7 +183,7 @@ func ends(name, prefix string) bool {
 	return next < 'a' || next > 'z'
 }
 
-// vendors are what Bedrock puts in front of a model, behind a region at times:
+// vendors are the prefixes that Bedrock adds to a model, sometimes after a region:
 // "us.anthropic.claude-…".
 var vendors = []string{"anthropic.", "meta.", "mistral.", "deepseek.", "openai.", "qwen.", "cohere."}
 
@@ -197,7 +196,7 @@ func afterVendor(name string) string {
 	return name
 }
 
-// Models lists the prefixes of the table of models, lower case, without providers.
+// Models returns the prefixes of all known models, in lower case and without providers.
 func Models() []string {
 	out := make([]string, len(facts))
 	for i, f := range facts {

@@ -7,9 +7,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Rough estimates what messages come to in a request: a token for every four
-// characters of their JSON, more or less, media at 1,500 tokens each. It is what an
-// Engine goes by where the provider has not counted yet.
+// Rough estimates the tokens of messages in a request: one per four characters of their
+// approximate JSON, and 1,500 for each media part. An Engine uses it until the provider
+// reports a count.
 func Rough(messages []chat.Message) chat.Tokens {
 	chars := 0
 	for i := range messages {
@@ -18,24 +18,28 @@ func Rough(messages []chat.Message) chat.Tokens {
 	return chat.Tokens((chars + 3) / 4)
 }
 
+// Lengths in characters of the JSON around the fields of a message and of a call, and of
+// a media part.
 const (
-	roughFrame = 28 // {"role": "…", "content": "…"}
-	roughCall  = 84 // {"id": "…", "type": "function", "function": {"name": "…", "arguments": "…"}}
-	roughMedia = 1500 * 4
+	frameLength = 28 // {"role": "…", "content": "…"}
+	callLength  = 84 // {"id": "…", "type": "function", "function": {"name": "…", "arguments": "…"}}
+	mediaLength = 1500 * 4
 )
 
+// RequestLength returns the approximate length in characters of a message's JSON in a
+// request.
 func RequestLength(m *chat.Message) int {
-	n := roughFrame + len(m.Role) + len(m.Name) + escaped(m.Content.Text) + escaped(m.Reasoning)
+	n := frameLength + len(m.Role) + len(m.Name) + escaped(m.Content.Text) + escaped(m.Reasoning)
 	for _, p := range m.Content.Parts {
-		if n += roughFrame + escaped(p.Text); p.IsMedia() {
-			n += roughMedia
+		if n += frameLength + escaped(p.Text); p.IsMedia() {
+			n += mediaLength
 		}
 	}
 	if len(m.ToolCalls) > 0 {
 		n += len(`, "tool_calls": []`)
 	}
 	for _, c := range m.ToolCalls {
-		n += roughCall + len(c.ID) + len(c.Name) + escaped(c.Arguments)
+		n += callLength + len(c.ID) + len(c.Name) + escaped(c.Arguments)
 	}
 	if m.ToolCallID != "" {
 		n += len(`, "tool_call_id": ""`) + len(m.ToolCallID)
@@ -43,7 +47,7 @@ func RequestLength(m *chat.Message) int {
 	return n
 }
 
-// escaped returns the length of s in characters, escapes counted as two.
+// escaped returns the length of s in characters, counting escaped ones twice.
 func escaped(s string) int {
 	return utf8.RuneCountInString(s) + strings.Count(s, "\n") + strings.Count(s, `\`)
 }

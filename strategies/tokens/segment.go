@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// maxRun is the longest run, in bytes, that is encoded as one. At this length
-	// the quadratic merge of a run is as fast as ordinary text.
+	// maxRun is the maximum length in bytes of a run that is encoded as one piece. Up
+	// to this length the quadratic merge of a run is as fast as ordinary text.
 	maxRun = 1024
-	// maxSegment is how much is encoded in one go, where that can be cut without
-	// changing a count: the encoder holds several times its input in memory.
+	// maxSegment is the length in bytes from which text is split where that does not
+	// change the count: the encoder needs several times its input in memory.
 	maxSegment = 16 << 10
 )
 
-// kind is what the split patterns of the encodings tell apart.
+// kind is a class of characters that the split patterns of the encodings distinguish.
 type kind uint8
 
 const (
@@ -58,16 +58,16 @@ var asciiKinds = func() (kinds [utf8.RuneSelf]kind) {
 	return kinds
 }()
 
-// segments cuts s into pieces to be encoded one by one. It cuts a run of letters,
-// of white space, or of neither, that is longer than maxRun; marks belong to the
-// run before them. Everywhere else it cuts only where both encodings do, as soon
-// as a segment has maxSegment bytes.
+// segments returns the pieces of s to encode one by one. It splits a run of letters, of
+// white space, or of neither that is longer than maxRun; marks belong to the preceding
+// run. Elsewhere it splits only where both encodings do, once a segment has maxSegment
+// bytes.
 func segments(s string, maxRun, maxSegment int) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		start := 0  // of the segment
-		safe := 0   // last place in it where both encodings cut
+		start := 0  // start of the segment
+		safe := 0   // last position in it where both encodings split
 		run := 0    // start of the run
-		was := mark // kind of the run; none yet
+		was := mark // kind of the run; mark before the first
 		before, prev := mark, rune(0)
 		for i, r := range s {
 			k := kindOf(r)
@@ -101,11 +101,11 @@ func segments(s string, maxRun, maxSegment int) iter.Seq[string] {
 	}
 }
 
-// boundary reports whether both encodings end a piece between two characters,
-// whatever else stands around them. Letters end before everything but letters,
-// marks and the apostrophe of a contraction; numbers before everything but
-// numbers; the rest before white space that is no line break; line breaks before
-// everything but white space and the slash.
+// boundary reports whether both encodings end a piece between two characters in any
+// context. Letters end before everything except letters, marks and the apostrophe of a
+// contraction; numbers before everything except numbers; line breaks before everything
+// except white space and the slash; other characters before white space that is not a
+// line break.
 func boundary(before kind, prev rune, k kind, r rune) bool {
 	switch before {
 	case letter:

@@ -12,20 +12,20 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// BPE counts tokens as a tokenizer of OpenAI does, from ranks that are compiled
-// in. Its zero value is not usable; see Tiktoken.
+// BPE counts tokens with one of OpenAI's tokenizers. Its zero value is not usable; see
+// Tiktoken.
 //
-// Counts are exact but for runs of more than maxRun bytes of one kind (letters,
-// white space, or what is neither), which nobody writes by hand: these are cut,
-// at the price of at most a few tokens a cut, because the underlying merge is
-// quadratic in them (https://github.com/openai/tiktoken/issues/195).
+// Counts are exact except for runs of more than maxRun bytes of one kind (letters, white
+// space, or neither), which do not occur in ordinary text: they are split, which adds at
+// most a few tokens per split, because the underlying merge takes time quadratic in their
+// length (https://github.com/openai/tiktoken/issues/195).
 type BPE struct {
 	name string
 	enc  *tiktoken.Tiktoken
 }
 
-// Tiktoken returns the counter of an encoding, O200K or CL100K. The first call
-// for an encoding loads it, which takes about 200 ms and 22 MB.
+// Tiktoken returns the counter of an encoding, O200K or CL100K. The first call for an
+// encoding loads its ranks, which takes about 200 ms and 22 MB.
 func Tiktoken(encoding string) (*BPE, error) {
 	switch encoding {
 	case O200K:
@@ -39,8 +39,8 @@ func Tiktoken(encoding string) (*BPE, error) {
 var (
 	o200k  = sync.OnceValues(func() (*BPE, error) { return load(O200K) })
 	cl100k = sync.OnceValues(func() (*BPE, error) { return load(CL100K) })
-	// offline has to come before any use of tiktoken-go, whose loader is a global
-	// that nothing guards and whose default downloads.
+	// offline must run before any use of tiktoken-go, whose loader is an unguarded
+	// global that downloads the ranks by default.
 	offline = sync.OnceFunc(func() { tiktoken.SetBpeLoader(loader.NewOfflineLoader()) })
 	loading sync.Mutex
 )
@@ -59,8 +59,8 @@ func load(encoding string) (*BPE, error) {
 // Name returns the name of the encoding.
 func (b *BPE) Name() string { return b.name }
 
-// Text counts s as ordinary text: the names of special tokens in it are text too.
-// Bytes that are no UTF-8 count as U+FFFD.
+// Text counts s as ordinary text, including the names of special tokens. Invalid UTF-8
+// counts as U+FFFD.
 func (b *BPE) Text(s string) chat.Tokens {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
@@ -72,5 +72,5 @@ func (b *BPE) Text(s string) chat.Tokens {
 	return n
 }
 
-// Message counts m with Text and the overheads of this package.
+// Message returns the tokens of m by Text, plus the overheads of this package.
 func (b *BPE) Message(m *chat.Message) chat.Tokens { return message(b, m) }

@@ -13,43 +13,43 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Batch says how a stream of trajectories is compressed.
+// Batch configures Run.
 type Batch struct {
 	Options Options
-	// Summarizer writes the summaries; without one they are digests. It is used by
-	// several goroutines.
+	// Summarizer writes the summaries; if it is nil they are digests. It must be safe
+	// for concurrent use.
 	Summarizer plan.Summarizer
-	// Workers is how many trajectories are worked on at a time; 0 is 4.
+	// Workers is the number of trajectories processed concurrently; 0 means 4.
 	Workers int
-	// Done is told about every trajectory, in order, once it is written; may be nil.
+	// Done is called for every trajectory, in order, after it is written; may be nil.
 	Done func(Outcome)
 }
 
-// Outcome is what became of one trajectory of a batch.
+// Outcome is the result for one trajectory of a batch.
 type Outcome struct {
-	// Line is where it stood in the input, from 1.
+	// Line is its line in the input, from 1.
 	Line int
 	Metrics
-	// Err is why it could not be compressed; it is written as it was read.
+	// Err is the reason if it could not be compressed; it is then written unchanged.
 	Err error
 }
 
-// MaxLine is how long a line of a batch may be, in bytes.
+// MaxLine is the maximum length of a line of a batch, in bytes.
 const MaxLine = 256 << 20
 
-// ErrLineTooLong is the error of a batch with a line of more than MaxLine bytes.
+// ErrLineTooLong is wrapped by the error of Run for a line of more than MaxLine bytes.
 var ErrLineTooLong = fmt.Errorf("line is longer than %d MiB", MaxLine>>20)
 
-// Run compresses trajectories, one JSON object or array of turns per line, and
-// writes them in the order in which they came; blank lines are left out. One that
-// cannot be read, or fails, is reported and passed through byte for byte. At most
-// three lines for each worker are in memory.
+// Run compresses trajectories, one JSON object or array of turns per line, and writes
+// them in input order, without blank lines. A trajectory that cannot be parsed or
+// compressed is reported and copied byte for byte. At most three lines per worker are in
+// memory.
 //
-// It ends early when ctx does, or when reading or writing fails; what was written
-// until then is whole lines, and the report counts them.
-func Run(ctx context.Context, in io.Reader, out io.Writer, b Batch) (Report, error) {
+// Run stops early when ctx ends or when reading or writing fails. The output then
+// consists of complete lines, and the report counts them.
+func Run(ctx context.Context, in io.Reader, out io.Writer, b Batch) (BatchReport, error) {
 	if err := b.Options.Validate(); err != nil {
-		return Report{}, err
+		return BatchReport{}, err
 	}
 	workers := b.Workers
 	if workers <= 0 {
@@ -75,13 +75,13 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, b Batch) (Report, err
 	for range workers {
 		g.Go(func() error {
 			for j := range todo {
-				j.out, j.Metrics, j.Err = b.one(ctx, j.in)
+				j.out, j.Metrics, j.Err = b.compressLine(ctx, j.in)
 				close(j.done)
 			}
 			return nil
 		})
 	}
-	var report Report
+	var report BatchReport
 	g.Go(func() error {
 		for j := range inOrder {
 			select {
@@ -89,7 +89,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, b Batch) (Report, err
 			case <-ctx.Done():
 			}
 			if ctx.Err() != nil {
-				return ctx.Err() // what failed did so because of that
+				return ctx.Err() // the failure may be a consequence
 			}
 			if _, err := out.Write(append(j.out, '\n')); err != nil {
 				return err
@@ -105,7 +105,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, b Batch) (Report, err
 	return report, err
 }
 
-// job is a trajectory on its way from the input to the output.
+// job is a trajectory in processing.
 type job struct {
 	Outcome
 	in, out []byte
@@ -135,7 +135,7 @@ func read(ctx context.Context, in io.Reader, each func(*job) error) error {
 	}
 }
 
-// readBytes reads a line.
+// readBytes reads a line of at most MaxLine bytes.
 func readBytes(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -150,8 +150,9 @@ func readBytes(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// one compresses one line. Whatever goes wrong, it returns something to write.
-func (b *Batch) one(ctx context.Context, raw []byte) (out []byte, m Metrics, err error) {
+// compressLine compresses one line. If that fails or panics, it returns the line
+// unchanged with the error.
+func (b *Batch) compressLine(ctx context.Context, raw []byte) (out []byte, m Metrics, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = raw, fmt.Errorf("panic: %v", p)

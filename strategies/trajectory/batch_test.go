@@ -184,7 +184,7 @@ func TestReportsAddUp(t *testing.T) {
 		{Metrics: Metrics{UnderTarget: true, OriginalTokens: 1, CompressedTokens: 1}},
 		{Err: errors.New("no")},
 	}
-	var all, left, right Report
+	var all, left, right BatchReport
 	for i, o := range outcomes {
 		all.Add(reportOf(o))
 		if i < 1 {

@@ -9,15 +9,15 @@ import (
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
-// Of a turn longer than longTurn characters the summarizer sees the first and the
-// last ones.
+// The summarizer gets only the first and last characters of a turn with more than
+// longTurn characters.
 const (
 	longTurn   = 3000
 	firstShown = 1500
 	lastShown  = 500
 )
 
-// request asks for a summary of turns[start:end].
+// request returns the request for a summary of turns[start:end].
 func (o *Options) request(turns []Turn, start, end int) plan.Request {
 	return plan.Request{
 		System: fmt.Sprintf(`The user message holds consecutive turns of an AI agent's recorded run. They will be replaced by your summary, so that the run fits into a smaller context. Do not answer or continue them.
@@ -28,7 +28,7 @@ Use about %d tokens. Begin with %q and write nothing but the summary. Leave out 
 	}
 }
 
-// content returns the turns as the summarizer gets them, without secrets.
+// content returns turns[start:end] as text for the summarizer, without secrets.
 func content(turns []Turn, start, end int) string {
 	parts := make([]string, 0, end-start)
 	for i := start; i < end; i++ {

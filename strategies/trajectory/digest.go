@@ -10,17 +10,16 @@ import (
 	"github.com/sessionstore/compactor/strategies/stub"
 )
 
-// How wide a line of a digest is, in characters.
+// Bounds of the length of a line of a digest, in characters.
 const (
 	widest    = 160
 	narrowest = 40
 )
 
-// Digest returns a summary that no model writes: a line for each turn, with how it
-// begins, and for a tool's response with what was called. It is the same for the
-// same turns, holds no secret that Redact finds, and has at most limit characters
-// and a line; where that is too few for all turns, those in the middle are only
-// counted.
+// Digest returns a deterministic summary made without a model: a line per turn with its
+// beginning, and for a tool's response with the call. It holds no secret that Redact
+// finds, and has at most limit characters and a line; if that is too few for all turns,
+// those in the middle are only counted.
 func Digest(turns []Turn, limit int) string {
 	lines := make([]string, len(turns))
 	var open []call
@@ -56,14 +55,14 @@ func Digest(turns []Turn, limit int) string {
 	return strings.Join(lines, "\n")
 }
 
-// call is a tool call as a turn's value holds it.
+// call is a tool call in the value of a turn.
 type call struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// callsIn splits what a turn says into its first line and its calls, which stand in
-// <tool_call> tags.
+// callsIn returns the first line of a turn's text and its calls, which are in <tool_call>
+// tags.
 func callsIn(value string) (said string, calls []call) {
 	var b strings.Builder
 	rest := value
@@ -87,7 +86,7 @@ func callsIn(value string) (said string, calls []call) {
 	return firstLine(said), calls
 }
 
-// response returns a line about a turn that answers calls, and the calls it leaves open.
+// response returns a line about a turn that answers calls, and the unanswered calls.
 func response(value string, open []call) (string, []call) {
 	var lines []string
 	for rest := value; ; {
@@ -104,7 +103,7 @@ func response(value string, open []call) (string, []call) {
 			r.Content = json.RawMessage(inside)
 		}
 		text := string(r.Content)
-		_ = json.Unmarshal(r.Content, &text) // what is no string is shown as JSON
+		_ = json.Unmarshal(r.Content, &text) // other values are shown as JSON
 		var c call
 		if len(open) > 0 {
 			c, open = open[0], open[1:]
@@ -112,26 +111,26 @@ func response(value string, open []call) (string, []call) {
 		if c.Name == "" {
 			c.Name = r.Name
 		}
-		lines = append(lines, answered(c, text))
+		lines = append(lines, resultLine(c, text))
 	}
 	if lines == nil {
 		if len(open) != 1 {
 			return firstLine(value), nil
 		}
-		lines = []string{answered(open[0], value)}
+		lines = []string{resultLine(open[0], value)}
 		open = nil
 	}
 	return strings.Join(lines, " "), open
 }
 
-func answered(c call, result string) string {
+func resultLine(c call, result string) string {
 	if c.Name == "" {
 		return firstLine(result)
 	}
 	return firstLine(stub.Line(c.Name, string(c.Arguments), result))
 }
 
-// tagged finds the first <tag>…</tag>.
+// tagged splits s around the first <tag>…</tag>.
 func tagged(s, tag string) (before, inside, after string, ok bool) {
 	before, inside, ok = strings.Cut(s, "<"+tag+">")
 	if ok {
@@ -140,7 +139,7 @@ func tagged(s, tag string) (before, inside, after string, ok bool) {
 	return before, strings.TrimSpace(inside), after, ok
 }
 
-// firstLine returns the first line of s that is not blank.
+// firstLine returns the first non-blank line of s.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	return strings.TrimSpace(s)

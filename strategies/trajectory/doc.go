@@ -1,8 +1,7 @@
 // Package trajectory compresses recorded runs of an agent, in the ShareGPT format
-// (turns of "from" and "value"), to a token target: what the run starts with and
-// what it ends with stay as they are, and as many turns between as it takes become
-// one summary.
+// (turns of "from" and "value"), to a token target. The first and last turns are kept
+// unchanged; one summary replaces as many of the turns between them as necessary.
 //
-// Compress works on one trajectory; Run on a stream of them, one JSON object per
-// line. The package knows neither files nor models.
+// Compress processes one trajectory, Run a stream of them with one JSON value per line.
+// The package neither opens files nor calls models.
 package trajectory

@@ -10,11 +10,11 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
-// line is one trajectory as JSON: an object with the turns under "conversations",
-// or the array of them alone. What is not rewritten is written as it was read.
+// line is one trajectory as JSON: an object with an array of turns under
+// "conversations", or only the array. Parts that are not compressed are copied verbatim.
 type line struct {
 	raw        []byte
-	start, end int // of the array in raw
+	start, end int // bounds of the array in raw
 	turns      []Turn
 	rawTurns   []json.RawMessage
 }
@@ -27,7 +27,7 @@ func readLine(raw []byte) (*line, error) {
 	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
 		at, ok := member(raw, "conversations")
 		if !ok {
-			return nil, errors.New("no conversations in it")
+			return nil, errors.New("conversations: missing")
 		}
 		l.start, l.end = at[0], at[1]
 	}
@@ -45,8 +45,8 @@ func readLine(raw []byte) (*line, error) {
 	return l, nil
 }
 
-// member returns where the value of a key starts and ends in a JSON object, the last one
-// of that name.
+// member returns the start and end offsets of a key's value in a JSON object, of the last
+// one if the key repeats.
 func member(object []byte, key string) (at [2]int, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -69,8 +69,8 @@ func member(object []byte, key string) (at [2]int, ok bool) {
 	return at, ok
 }
 
-// compressed returns the line with the turns of its region replaced by a summary, and
-// the notice on the system turns before it.
+// compressed returns the line with a summary in place of the turns of the region, and the
+// notice appended to the system turns before it.
 func (l *line) compressed(r Region, summary Turn, notice string) ([]byte, error) {
 	turns := slices.Clone(l.rawTurns[:r.Start])
 	for i := range turns {
@@ -95,7 +95,7 @@ func rawBytes(raw []json.RawMessage) [][]byte {
 	return out
 }
 
-// withNotice appends to the value of a turn, whatever escapes it is written with.
+// withNotice appends a notice to the value of a turn, whose JSON escapes are kept.
 func withNotice(turn json.RawMessage, notice string) (json.RawMessage, error) {
 	at, ok := member(turn, "value")
 	if !ok {

@@ -2,17 +2,16 @@ package trajectory
 
 import "slices"
 
-// region returns what becomes a summary: of what lies between the protected turns as
-// much as it takes to come down to the target, from the front. It is empty when
-// nothing lies there.
+// region returns the range of turns to summarize: from the first unprotected turn on, as
+// many as necessary to reach the target. It is empty if there are no unprotected turns.
 func (o *Options) region(turns []Turn, costs []int, total int) (start, end int) {
-	start, end = o.between(turns)
+	start, end = o.unprotected(turns)
 	if !o.SplitCalls {
-		// The responses to a call that stays stay behind it.
+		// Keep the responses to a kept call after it.
 		for start < end && isResponse(turns[start]) {
 			start++
 		}
-		// The call of a response that stays stays in front of it.
+		// Keep the call of a kept response before it.
 		for end < len(turns) && end > start && isResponse(turns[end]) {
 			end--
 		}
@@ -30,9 +29,9 @@ func (o *Options) region(turns []Turn, costs []int, total int) (start, end int) 
 	return start, end
 }
 
-// between returns what no protected turn stands in front of in the first half, or
-// behind in the second.
-func (o *Options) between(turns []Turn) (start, end int) {
+// unprotected returns the range of turns after the last protected turn of the first half
+// and before the first protected turn of the second half.
+func (o *Options) unprotected(turns []Turn) (start, end int) {
 	n := len(turns)
 	start, end = 0, n
 	protect := func(i int) {
@@ -53,7 +52,7 @@ func (o *Options) between(turns []Turn) (start, end int) {
 	return start, end
 }
 
-// isResponse reports whether a turn belongs to the call in front of it.
+// isResponse reports whether a turn is the response to a preceding call.
 func isResponse(t Turn) bool {
 	switch t.From {
 	case Tool, "function_response", "observation":

@@ -2,16 +2,16 @@ package trajectory
 
 import "math"
 
-// Report sums up the outcomes of many trajectories.
-type Report struct {
+// BatchReport sums up the outcomes of many trajectories.
+type BatchReport struct {
 	Trajectories int `json:"trajectories"`
 	Compressed   int `json:"compressed"`
 	UnderTarget  int `json:"skipped_under_target"`
-	// StillOver counts those above the target afterwards, compressed or not.
+	// StillOver counts the trajectories that exceed the target afterwards.
 	StillOver int `json:"still_over_limit"`
 	Failed    int `json:"failed"`
 
-	// Tokens and turns of all trajectories that could be read.
+	// Tokens and turns of all trajectories that could be parsed.
 	OriginalTokens   int64 `json:"original_tokens"`
 	CompressedTokens int64 `json:"compressed_tokens"`
 	TokensSaved      int64 `json:"tokens_saved"`
@@ -22,7 +22,7 @@ type Report struct {
 	SummaryCalls  int `json:"summarization_api_calls"`
 	SummaryErrors int `json:"summarization_errors"`
 
-	// Averages over the compressed trajectories alone, 0 where there are none.
+	// Averages over the compressed trajectories, 0 if there are none.
 	AverageRatio        float64 `json:"average_compression_ratio"`
 	AverageTokensSaved  float64 `json:"average_tokens_saved"`
 	AverageTurnsRemoved float64 `json:"average_turns_removed"`
@@ -33,8 +33,8 @@ type Report struct {
 }
 
 // reportOf returns the report of one trajectory.
-func reportOf(o Outcome) Report {
-	r := Report{
+func reportOf(o Outcome) BatchReport {
+	r := BatchReport{
 		Trajectories:   1,
 		OriginalTokens: int64(o.OriginalTokens), CompressedTokens: int64(o.CompressedTokens), TokensSaved: int64(o.TokensSaved),
 		OriginalTurns: int64(o.OriginalTurns), CompressedTurns: int64(o.CompressedTurns), TurnsRemoved: int64(o.TurnsRemoved),
@@ -56,7 +56,7 @@ func reportOf(o Outcome) Report {
 }
 
 // Add adds another report and updates the averages.
-func (r *Report) Add(o Report) {
+func (r *BatchReport) Add(o BatchReport) {
 	r.Trajectories += o.Trajectories
 	r.Compressed += o.Compressed
 	r.UnderTarget += o.UnderTarget
@@ -76,7 +76,7 @@ func (r *Report) Add(o Report) {
 	r.average()
 }
 
-func (r *Report) average() {
+func (r *BatchReport) average() {
 	if r.Compressed == 0 {
 		return
 	}

@@ -16,12 +16,12 @@ import (
 
 // Turn is one turn of a trajectory.
 type Turn struct {
-	// From is who speaks: system, human, gpt or tool; others are kept as they are.
+	// From is the speaker: system, human, gpt, tool, or any other.
 	From  string `json:"from"`
 	Value string `json:"value"`
 }
 
-// The speakers that have a meaning here.
+// The speakers with a meaning for this package.
 const (
 	System = "system"
 	Human  = "human"
@@ -29,35 +29,35 @@ const (
 	Tool   = "tool"
 )
 
-// Options say what is compressed and to what. Start from Defaults.
+// Options configure Compress. Start from Defaults.
 type Options struct {
-	// Target is the number of tokens a trajectory may have.
+	// Target is the maximum number of tokens of a trajectory.
 	Target int
-	// SummaryTokens is what a summary is expected to take.
+	// SummaryTokens is the expected number of tokens of a summary.
 	SummaryTokens int
-	// ProtectFirst are the speakers whose first turn stays.
+	// ProtectFirst are the speakers whose first turn is kept.
 	ProtectFirst []string
-	// ProtectLast is how many turns at the end stay.
+	// ProtectLast is the number of turns at the end that are kept.
 	ProtectLast int
-	// Notice is added to the system turn of a trajectory that was compressed, behind
-	// an empty line; "" adds nothing.
+	// Notice is appended to the system turns of a compressed trajectory, after an
+	// empty line; "" appends nothing.
 	Notice string
-	// Attempts is how often a summary is asked for before that counts as failed.
+	// Attempts is the maximum number of requests for a summary.
 	Attempts int
-	// Fallback is the summary where none was to be had. Without one such a trajectory
-	// fails, and keeps its turns.
+	// Fallback replaces the summary when all attempts failed. If it is empty, the
+	// trajectory fails and keeps its turns.
 	Fallback string
-	// SplitCalls allows a boundary between a call and its response, as the reference
-	// has it.
+	// SplitCalls allows a boundary between a call and its response, as in the
+	// reference implementation.
 	SplitCalls bool
-	// Timeout bounds the time for one trajectory; 0 does not. Run alone heeds it.
+	// Timeout limits the time that Run spends on one trajectory; 0 means no limit.
 	Timeout time.Duration
-	// Count counts the tokens of a text; nil takes a quarter of the characters.
+	// Count returns the tokens of a text; nil means a quarter of its characters.
 	Count func(text string) int
 }
 
-// Defaults returns the options of the reference, but that calls are not split from
-// their responses and that a trajectory fails when its summary does.
+// Defaults returns the options of the reference implementation, except that calls are not
+// split from their responses and that a trajectory fails when its summary does.
 func Defaults() Options {
 	return Options{
 		Target: 15250, SummaryTokens: 750, ProtectFirst: []string{System, Human, GPT, Tool}, ProtectLast: 4,
@@ -66,7 +66,7 @@ func Defaults() Options {
 	}
 }
 
-// Validate names everything that is wrong with the options.
+// Validate returns an error that lists all invalid options.
 func (o Options) Validate() error {
 	var faults []error
 	for _, f := range []struct {
@@ -78,19 +78,19 @@ func (o Options) Validate() error {
 		}
 	}
 	if o.Timeout < 0 {
-		faults = append(faults, fmt.Errorf("timeout: got %s, want none or more", o.Timeout))
+		faults = append(faults, fmt.Errorf("timeout: got %s, want 0 or more", o.Timeout))
 	}
 	return errors.Join(faults...)
 }
 
-// Metrics are what became of one trajectory, counted in tokens and turns.
+// Metrics are the sizes of one trajectory before and after, in tokens and turns.
 type Metrics struct {
 	OriginalTokens   int `json:"original_tokens"`
 	CompressedTokens int `json:"compressed_tokens"`
-	// TokensSaved is negative where the summary and the notice are longer than what
-	// they stand for.
+	// TokensSaved is negative if the summary and the notice are longer than the turns
+	// that they replace.
 	TokensSaved int `json:"tokens_saved"`
-	// Ratio is compressed to original tokens, rounded to four places.
+	// Ratio is the ratio of compressed to original tokens, rounded to four places.
 	Ratio           float64 `json:"compression_ratio"`
 	OriginalTurns   int     `json:"original_turns"`
 	CompressedTurns int     `json:"compressed_turns"`
@@ -103,7 +103,7 @@ type Metrics struct {
 	SummaryErrors   int     `json:"summarization_errors"`
 }
 
-// Region is what a summary stands for: the turns from Start to before End, or -1
+// Region is the range of turns that a summary replaces: from Start to before End, or -1
 // and -1 for none.
 type Region struct {
 	Start int `json:"start_idx"`
@@ -111,17 +111,17 @@ type Region struct {
 	Turns int `json:"turns_count"`
 }
 
-// ErrNoSummary is wrapped by the error of a trajectory for which no summary could
-// be had.
+// ErrNoSummary is wrapped by the error of Compress when every request for a summary
+// failed.
 var ErrNoSummary = errors.New("no summary")
 
-// Compress compresses a trajectory, which it does not change. One that is within
-// the target, or whose turns are all protected, is returned as it is, and so is one
-// that failed: its error wraps ErrNoSummary, or is that of ctx.
+// Compress returns a compressed copy of a trajectory. It returns the given turns if they
+// are within the target, if all of them are protected, and with an error. The error wraps
+// ErrNoSummary or is that of ctx or of Options.Validate.
 //
-// Without a summarizer the summary is a Digest. What goes to a summarizer and what
-// comes back is redacted; the turns that stay are not. Compress is safe for
-// concurrent use if the summarizer is.
+// If s is nil the summary is a Digest. Secrets are redacted in the text for the summarizer
+// and in the summary, but not in the turns that are kept. Compress is safe for concurrent
+// use if the summarizer is.
 func Compress(ctx context.Context, turns []Turn, o Options, s plan.Summarizer) ([]Turn, Metrics, error) {
 	if err := o.Validate(); err != nil {
 		return turns, Metrics{}, err
@@ -176,7 +176,7 @@ func (o *Options) count(text string) int {
 	return utf8.RuneCountInString(text) / 4
 }
 
-// head copies what stands in front of the summary, with the notice.
+// head returns a copy of the turns before the summary, with the notice.
 func (o *Options) head(turns []Turn) []Turn {
 	out := slices.Clone(turns)
 	for i := range out {
@@ -187,7 +187,7 @@ func (o *Options) head(turns []Turn) []Turn {
 	return out
 }
 
-// notice returns what is added to a system turn.
+// notice returns the text to append to a system turn.
 func (o *Options) notice() string {
 	if o.Notice == "" {
 		return ""
@@ -195,10 +195,10 @@ func (o *Options) notice() string {
 	return "\n\n" + o.Notice
 }
 
-// Prefix is what every summary begins with.
+// Prefix begins every summary.
 const Prefix = "[CONTEXT SUMMARY]:"
 
-// summary asks for a summary of turns[start:end].
+// summary returns a summary of turns[start:end] and counts the requests for it in m.
 func (o *Options) summary(ctx context.Context, turns []Turn, start, end int, s plan.Summarizer, m *Metrics) (string, error) {
 	if s == nil {
 		return prefixed(Digest(turns[start:end], 4*o.SummaryTokens)), nil
@@ -223,7 +223,7 @@ func (o *Options) summary(ctx context.Context, turns []Turn, start, end int, s p
 	return "", fmt.Errorf("%w after %d attempts: %w", ErrNoSummary, o.Attempts, err)
 }
 
-// prefixed returns a summary with its prefix exactly once.
+// prefixed returns a summary that begins with Prefix exactly once.
 func prefixed(summary string) string {
 	summary = strings.TrimSpace(summary)
 	for strings.HasPrefix(summary, Prefix) {

@@ -23,7 +23,7 @@ type Item struct {
 	Where string
 	// Format is the format of the file; Report counts the records read.
 	Format string
-	Report formats.Report
+	Report formats.ReadReport
 	// Offset is the number of messages of the session in earlier items.
 	Offset int
 	// Renamed reports that another conversation of this import has the original id.

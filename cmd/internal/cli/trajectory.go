@@ -74,7 +74,7 @@ type trajectoryFailure struct {
 // trajectoryReport is the output of --json.
 type trajectoryReport struct {
 	File string `json:"file"`
-	trajectory.Report
+	trajectory.BatchReport
 	Failures []trajectoryFailure `json:"failures"`
 	Seconds  float64             `json:"seconds"`
 }

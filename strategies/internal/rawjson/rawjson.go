@@ -53,7 +53,7 @@ func Quote(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // see above
+	_ = e.Encode(v) // an error leaves the buffer empty
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 

@@ -1,5 +1,5 @@
-// Package str is what several packages do to strings. Lengths are in characters
-// (code points); bytes that are no UTF-8 count as one each.
+// Package str holds string helpers that several packages share. Lengths are in characters
+// (code points); each byte of invalid UTF-8 counts as one.
 package str
 
 import (
@@ -32,16 +32,17 @@ func Tail(s string, n int) string {
 	return s[i:]
 }
 
-// IsBlank reports white space, the information separators among it.
+// IsBlank reports whether r is white space or an information separator.
 func IsBlank(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
-// Trim is s without the white space around it.
+// Trim returns s without leading and trailing white space.
 func Trim(s string) string { return strings.TrimFunc(s, IsBlank) }
 
-// Gap stands in the place of what Ends leaves out.
+// Gap replaces the text that Ends removes.
 const Gap = "\n...[truncated]...\n"
 
-// Ends is s, or where it is longer than limit, its first head and last tail characters.
+// Ends returns s, or if it is longer than limit, its first head and last tail characters
+// with Gap between them.
 func Ends(s string, limit, head, tail int) string {
 	if !Longer(s, limit) {
 		return s
@@ -49,7 +50,7 @@ func Ends(s string, limit, head, tail int) string {
 	return Head(s, head) + Gap + Tail(s, tail)
 }
 
-// Cut is s, or where it is longer than limit, its first n characters and three dots.
+// Cut returns s, or if it is longer than limit, its first n characters and three dots.
 func Cut(s string, limit, n int) string {
 	if !Longer(s, limit) {
 		return s

@@ -1,6 +1,5 @@
-// Package growth measures in benchmarks how the time that work takes grows with its
-// size. It knows nothing of the work, and passes no verdict: what it reports depends on
-// the machine and on what else runs there.
+// Package growth measures in benchmarks how the running time of a function grows with the
+// size of its input. It only reports: results depend on the machine and its load.
 package growth
 
 import (
@@ -11,8 +10,8 @@ import (
 )
 
 // Each size is measured at least leastRounds times in an iteration of a benchmark, and
-// until the large one took leastTime; the fastest counts, as other work on the machine
-// only ever slows it down.
+// until the large one took leastTime in all. The fastest run counts, as other load can
+// only slow a run down.
 const (
 	leastRounds = 3
 	leastTime   = 50 * time.Millisecond
@@ -29,8 +28,8 @@ func Report(b *testing.B, small, factor int, prepare func(n int) func()) {
 	for b.Loop() {
 		var spent time.Duration
 		for n := 0; n < leastRounds || spent < leastTime; n++ {
-			runtime.GC() // of what was before
-			// Both take about as long, so that other work disturbs them alike.
+			runtime.GC() // of earlier garbage
+			// Both take about as long, so other load affects them alike.
 			low = min(low, timed(func() {
 				for range factor {
 					few()
@@ -41,7 +40,7 @@ func Report(b *testing.B, small, factor int, prepare func(n int) func()) {
 		}
 	}
 	b.ReportMetric(float64(high)/float64(max(low, 1)), "x-linear")
-	b.ReportMetric(0, "ns/op") // of both sizes together, which says nothing
+	b.ReportMetric(0, "ns/op") // of both sizes together, which is meaningless
 }
 
 func timed(do func()) time.Duration {
