@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// breaker counts the failures of a model in a row and holds the model back for a
-// while when there are too many. Unlike a cooldown it holds for every call, also for
-// one that ignores cooldowns. Safe for concurrent use.
+// breaker is a circuit breaker: it blocks a model for a while after too many consecutive
+// failures. Unlike a cooldown it also applies to calls that ignore cooldowns. Safe for
+// concurrent use.
 type breaker struct {
 	Breaker
 	model string
@@ -16,21 +16,21 @@ type breaker struct {
 
 	mu       sync.Mutex
 	failures int
-	until    time.Time // no call before; zero while the model is not held back
-	holds    int       // how often the model was held back, trials included
+	until    time.Time // no call before; zero while the breaker is closed
+	holds    int       // how often the breaker opened, trials included
 }
 
-// heldUntil returns when the next call may be made; a time that has passed, or the
-// zero time, where it may be made now.
+// heldUntil returns the time from which a call is allowed; the zero time or a past one
+// means now.
 func (b *breaker) heldUntil() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.until
 }
 
-// allow asks for one call. done takes the class that the call ended with, empty for an
-// answer. When the time of a model that is held back ends, one call is let through
-// as a trial, which holds the others back until it ends or the time is over again.
+// allow reports whether a call is allowed. The caller passes the class of its result to
+// done, empty for an answer. After the open time, one call is allowed as a trial; others
+// are blocked until it ends or the open time has passed again.
 func (b *breaker) allow() (done func(Class), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,7 +46,7 @@ func (b *breaker) allow() (done func(Class), ok bool) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		switch {
-		case b.holds != began: // the model was held back meanwhile; a trial decides now
+		case b.holds != began: // opened in the meantime: a trial decides now
 		case c == Canceled: // says nothing about the server
 			if trial {
 				b.until = time.Now()

@@ -2,23 +2,23 @@ package llm
 
 import "time"
 
-// Call is one question to the chain.
+// Call is one request to the chain of models.
 type Call struct {
-	// System is the instruction, empty for none; User is everything else.
+	// System is the instruction, empty for none; User is the rest of the prompt.
 	System, User string
-	// MaxTokens bounds the answer, without the reasoning before it; 0 leaves that to
+	// MaxTokens limits the answer in tokens, excluding reasoning; 0 leaves the limit to
 	// the model.
 	MaxTokens int
-	// InputTokens is how long the texts are, by the caller's count. With 0 they are
-	// estimated, and a model's window is not checked before it is asked.
+	// InputTokens is the caller's count of System and User. If it is 0 it is estimated,
+	// and the windows of models are not checked before a request.
 	InputTokens int
-	// Budget tightens the configured one where it is more than 0.
+	// Budget lowers the limits of the configured budget; fields of 0 do not.
 	Budget Budget
-	// IgnoreCooldown asks models that are to be left alone, too: an operator waits.
+	// IgnoreCooldown also uses models in cooldown, for calls by an operator.
 	IgnoreCooldown bool
 }
 
-// input returns the length of the texts in tokens.
+// input returns the length of the prompt in tokens.
 func (c Call) input() int {
 	if c.InputTokens > 0 {
 		return min(c.InputTokens, maxTokens)
@@ -26,22 +26,22 @@ func (c Call) input() int {
 	return min((len(c.System)+len(c.User))/4+16, maxTokens)
 }
 
-// Answer is what a model said, and what it took to get it.
+// Answer is the answer of a model, with the cost of getting it.
 type Answer struct {
-	// Text is the model's words as they are. It is empty only with a Refusal.
+	// Text is the model's text, unchanged. It is empty only with a Refusal.
 	Text string
 	// Model is the name of the model that answered.
 	Model string
 	// FinishReason is FinishStop, FinishLength (Text was cut off), FinishTools,
-	// FinishOther, or empty where the server gave none.
+	// FinishOther, or empty if the server sent none.
 	FinishReason string
-	// Refusal is what a model said instead, on servers that tell the two apart.
+	// Refusal is the refusal of a model, from servers with a field for it.
 	Refusal string
-	// Usage and CostMicros are what all attempts took, failed ones included, as far
-	// as servers reported it. CostMicros is in millionths of the prices' currency.
+	// Usage and CostMicros are the totals of all attempts, including failed ones, as
+	// far as servers reported them. CostMicros is in millionths of the prices' currency.
 	Usage      Usage
 	CostMicros int64
-	// Attempts is how many requests were made, Duration how long everything took.
+	// Attempts is the number of requests, Duration the time of the whole call.
 	Attempts int
 	Duration time.Duration
 }

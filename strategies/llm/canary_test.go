@@ -149,7 +149,7 @@ func TestKeys(t *testing.T) {
 
 	for name, c := range map[string]struct{ env, file, want string }{
 		"no such variable":       {env: "NONE", want: "models[0].key_env NONE: holds no key"},
-		"a variable with spaces": {env: "ODD", want: "models[0].key_env ODD: the key holds characters that no key has"},
+		"a variable with spaces": {env: "ODD", want: "models[0].key_env ODD: the key contains invalid characters"},
 		"no such file":           {file: file, want: "models[0].key_file " + file + ": no such file or directory"},
 	} {
 		p := profile("m", "http://a/v1")

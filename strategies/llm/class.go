@@ -1,35 +1,34 @@
 package llm
 
-// Class says what kind of failure a call ended with. Its text is the code that is
-// stored and logged.
+// Class is the class of a failed call. Its text is the code that is stored and logged.
 type Class string
 
-// The classes. rules says what each leads to.
+// The classes; rules defines how each is handled.
 const (
-	RateLimited     Class = "rate_limited"     // too much within a time; passes by itself
-	QuotaExhausted  Class = "quota_exhausted"  // no money left; somebody has to pay
-	Overloaded      Class = "overloaded"       // the server fails or has too much to do
+	RateLimited     Class = "rate_limited"     // a rate limit was exceeded; transient
+	QuotaExhausted  Class = "quota_exhausted"  // the account has no quota or money left
+	Overloaded      Class = "overloaded"       // the server fails or is overloaded
 	Timeout         Class = "timeout"          // no answer within the deadline
-	ContextTooLong  Class = "context_too_long" // more than the model reads; less may pass
-	ContentFilter   Class = "content_filter"   // the provider's filter stopped it
+	ContextTooLong  Class = "context_too_long" // the input exceeds the window of the model
+	ContentFilter   Class = "content_filter"   // the provider's filter blocked it
 	Auth            Class = "auth"             // the key is missing, wrong or not allowed
-	BadRequest      Class = "bad_request"      // the server does not take such a request
-	MalformedAnswer Class = "malformed_answer" // an answer that is none
-	Unavailable     Class = "unavailable"      // no server was reached, or none may be asked now
-	OverBudget      Class = "over_budget"      // the call would cost more than it may
-	Canceled        Class = "canceled"         // the caller gave up
+	BadRequest      Class = "bad_request"      // the server rejects the request
+	MalformedAnswer Class = "malformed_answer" // the response holds no answer
+	Unavailable     Class = "unavailable"      // no server was reached, or no model is available
+	OverBudget      Class = "over_budget"      // the call would exceed its budget
+	Canceled        Class = "canceled"         // the caller canceled the call
 )
 
-// after is what follows a failure when the model is not asked again.
+// action is the step after a failure that is not retried on the same model.
 type action int
 
 const (
-	endCall     action = iota // the call is over
-	nextModel                 // the next model of the chain is asked
-	largerModel               // the next model with a larger window is asked
+	endCall     action = iota // end the call
+	nextModel                 // try the next model of the chain
+	largerModel               // try the next model with a larger window
 )
 
-// cooldownKind is which cooldown a failure starts.
+// cooldownKind is the cooldown that a failure starts.
 type cooldownKind int
 
 const (
@@ -38,27 +37,26 @@ const (
 	noProvider              // Cooldown.NoProvider
 )
 
-// rule is what a class of failure leads to.
+// rule describes how a class of failures is handled.
 type rule struct {
-	// tries is how often one model is asked in all while it fails this way.
+	// tries is the maximum number of attempts with one model.
 	tries int
 	then  action
-	// cooldown is the one that the model gets.
+	// cooldown is the cooldown of the model.
 	cooldown cooldownKind
-	// trips says that the failure speaks against the server, not against the call,
-	// and counts for its breaker.
+	// trips marks failures of the server, not of the call: they count for its breaker.
 	trips bool
-	// rank orders the failures of several models: the call ends with the highest,
-	// which is the one that the caller can do most about.
+	// rank orders the failures of several models: the call returns the highest, which
+	// is the most useful to the caller.
 	rank int
 }
 
-// rules returns the one place that decides what a failure leads to.
+// rules returns the handling of every class of failures. Nothing else decides it.
 //
-// A timeout is not tried again on the same model: it took the whole deadline and
-// was probably billed. A request that one model refuses (BadRequest: unknown model,
-// parameter not taken) may suit the next one, whose profile is another. A malformed
-// answer says little about other calls, so it starts no cooldown.
+// A timeout is not retried on the same model: it took the whole deadline and was probably
+// billed. A request that one model rejects (BadRequest: unknown model, unsupported
+// parameter) may succeed with the profile of the next. A malformed answer is no evidence
+// about other calls, so it starts no cooldown.
 func rules() map[Class]rule {
 	return map[Class]rule{
 		ContextTooLong:  {tries: 1, then: largerModel, cooldown: noCooldown, trips: false, rank: 9},

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// classification is what a response means: an answer where class is empty, else a
-// failure.
+// classification is the interpretation of a response: an answer if class is empty, else
+// a failure.
 type classification struct {
 	class      Class
 	status     int
@@ -18,14 +18,14 @@ type classification struct {
 	requestID  string
 
 	text, refusal, finish string
-	// usage is what the server reported, also with a failure.
+	// usage is the usage that the server reported, also with a failure.
 	usage Usage
-	// starved says that the output limit was used up before any text.
+	// exhausted reports whether the output limit was used up before any text.
 	exhausted bool
 }
 
-// classify decides what a response means. Nothing else reads the words of servers, and
-// it takes nothing from them but a class, numbers, and an answer's text.
+// classify interprets a response. Nothing else parses the texts of servers; only a class,
+// numbers and the text of an answer are taken from them.
 func classify(r response) classification {
 	c := classification{status: r.status, retryAfter: r.retryAfter, requestID: r.requestID}
 	switch {
@@ -34,7 +34,7 @@ func classify(r response) classification {
 	case isSuccess(r.status) && r.err != nil && isTimeout(r.err):
 		c.class = Timeout
 	case isSuccess(r.status) && !r.complete:
-		c.class = MalformedAnswer // cut off, or larger than any answer
+		c.class = MalformedAnswer // truncated, or larger than any answer
 	case isSuccess(r.status):
 		c.readAnswer(r.body)
 	default:
@@ -47,13 +47,14 @@ func classify(r response) classification {
 	return c
 }
 
-// mayBeBilled reports whether a server may have done work without saying how much.
+// mayBeBilled reports whether a server may have billed the request without reporting
+// usage.
 func mayBeBilled(r response, c classification) bool {
 	reported := c.usage.Input > 0 || c.usage.Output > 0
 	return !reported && (isSuccess(r.status) || r.status == 0 && !isDial(r.err))
 }
 
-// unreached returns the class of a request without a response.
+// transportClass returns the class of a request without a response.
 func transportClass(err error) Class {
 	if isTimeout(err) && !isDial(err) {
 		return Timeout
@@ -69,21 +70,21 @@ func isTimeout(err error) bool {
 	return ok && t.Timeout()
 }
 
-// isDial reports whether no connection was made, so that nothing was sent.
+// isDial reports whether the connection failed, so that nothing was sent.
 func isDial(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// refused returns the class of a response that is a failure by its status. What the
-// server calls it in a field counts most, then the status; words only tell apart
-// what has one status.
+// statusClass returns the class of a response with a failure status. The code or type in
+// the body counts most, then the status; the message only distinguishes failures with the
+// same status.
 func statusClass(status int, f serverError) Class {
 	c := f.class()
 	switch {
 	case status == http.StatusTooManyRequests && f.says("request too large"),
 		status == http.StatusRequestEntityTooLarge:
-		return ContextTooLong // by itself more than a minute may take, or than the gateway takes
+		return ContextTooLong // exceeds the limit per minute or of the gateway by itself
 	case c != "":
 		return c
 	case status == http.StatusTooManyRequests && f.saysQuota(), status == http.StatusPaymentRequired:
@@ -102,11 +103,11 @@ func statusClass(status int, f serverError) Class {
 			return Auth
 		}
 		return BadRequest
-	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout, status == 524: // the last is Cloudflare's
+	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout, status == 524: // 524 is Cloudflare's
 		return Timeout
 	case status == http.StatusUnprocessableEntity || status == http.StatusInternalServerError:
 		if f.saysContext() {
-			return ContextTooLong // vLLM and llama.cpp, of some versions
+			return ContextTooLong // some versions of vLLM and llama.cpp
 		}
 	}
 	switch {
@@ -120,8 +121,7 @@ func statusClass(status int, f serverError) Class {
 	return BadRequest
 }
 
-// named returns the class that the server's own code or type stands for, empty where it
-// stands for none.
+// class returns the class for the server's code or type, empty if there is none.
 func (f serverError) class() Class {
 	for _, name := range f.names {
 		switch strings.ToLower(name) {
@@ -155,8 +155,8 @@ func (f serverError) says(words ...string) bool {
 	return false
 }
 
-// saysContext reports whether the message says that the input is too long, as servers
-// without a code for that word it.
+// saysContext reports whether the message of a server without error codes says that the
+// input is too long.
 func (f serverError) saysContext() bool {
 	return f.says(
 		"maximum context length", "context length exceeded", "context_length_exceeded", // OpenAI, vLLM, LiteLLM

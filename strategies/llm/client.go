@@ -14,22 +14,23 @@ import (
 	"time"
 )
 
-// Deps is what a Client needs beside its configuration. All of it is optional.
+// Deps are the dependencies of a Client. All of them are optional.
 type Deps struct {
-	// Env looks up the variables that profiles name as key_env.
+	// Env looks up the environment variables in key_env of profiles.
 	Env func(name string) (string, bool)
-	// Log gets failed attempts, as names and numbers only.
+	// Log receives failed attempts, as names and numbers only.
 	Log *slog.Logger
-	// Limiter shares the limits per minute with other workers; without one they hold
-	// for this Client alone.
+	// Limiter shares the limits per minute with other workers; if it is nil they apply
+	// to this Client only.
 	Limiter Limiter
-	// Cooldowns are shared with other workers; without them they are this Client's.
+	// Cooldowns shares cooldowns with other workers; if it is nil they apply to this
+	// Client only.
 	Cooldowns Cooldowns
-	// Transport carries the requests instead of one of the Client's own.
+	// Transport replaces the default transport.
 	Transport http.RoundTripper
 }
 
-// Client asks a chain of models. Safe for concurrent use.
+// Client calls a chain of models. Safe for concurrent use.
 type Client struct {
 	cfg       Config
 	models    []*model
@@ -39,7 +40,7 @@ type Client struct {
 	log       *slog.Logger
 }
 
-// model is one link of the chain.
+// model is one model of the chain.
 type model struct {
 	Profile
 	keys     *keySource
@@ -49,12 +50,11 @@ type model struct {
 }
 
 // New returns a client for the models of the configuration. It makes no request. The
-// error is that of Config.Validate, or else names every key that is not where it should
-// be.
+// error is that of Config.Validate, or lists all missing keys.
 func New(c Config, d Deps) (*Client, error) {
 	c = c.withDefaults()
 	if err := c.Validate(); err != nil {
-		return nil, err // before keys are looked for: what is in the place of a name may be one
+		return nil, err // before the lookup of keys, as a key may be in place of a name
 	}
 	var errs []error
 	client := &Client{
@@ -89,26 +89,25 @@ func New(c Config, d Deps) (*Client, error) {
 func (c *Client) newModel(p Profile, keys *keySource) *model {
 	m := &model{Profile: p, keys: keys, id: p.ID()}
 	m.breaker = &breaker{Breaker: c.cfg.Breaker, model: m.id, log: c.log}
-	// Limits are those of an account, which the place of its key stands for.
+	// Limits apply to an account, which the location of its key identifies.
 	sum := sha256.Sum256([]byte(p.BaseURL + "\n" + p.Name + "\n" + p.KeyEnv + "\n" + p.KeyFile))
 	m.limitKey = hex.EncodeToString(sum[:8])
 	return m
 }
 
-// Close closes connections that are not in use.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Usable returns the first model that may be asked now, which is the one that the next
-// call asks first; the first of the chain where none may be asked.
+// Usable returns the first available model, which the next call tries first, or the first
+// of the chain if none is available.
 func (c *Client) Usable(ctx context.Context) Profile {
 	now := time.Now()
 	i := slices.IndexFunc(c.models, func(m *model) bool { return !c.availableAt(ctx, m, false).After(now) })
 	return c.models[max(0, i)].Profile
 }
 
-// Identity returns a text of everything here that shapes an answer, for the key of a
-// cache: the models, in order, and what they are sent beside the prompt. It holds no
-// keys and no places of keys.
+// Identity returns a cache key for the settings that affect answers: the models in order,
+// and the parameters of their requests. It holds neither keys nor locations of keys.
 func (c *Client) Identity() string {
 	type shape struct {
 		Name, BaseURL, MaxTokensField, Effort string
@@ -130,7 +129,7 @@ func (c *Client) Identity() string {
 	return "llm/1 " + string(out)
 }
 
-// askableAt returns when a model may be asked: now or earlier where it may.
+// availableAt returns the time from which a model is available, which may be past.
 func (c *Client) availableAt(ctx context.Context, m *model, ignoreCooldown bool) time.Time {
 	at := m.breaker.heldUntil()
 	if ignoreCooldown {
@@ -138,7 +137,7 @@ func (c *Client) availableAt(ctx context.Context, m *model, ignoreCooldown bool)
 	}
 	until, err := c.cooldowns.Until(ctx, m.id)
 	if err != nil {
-		c.log.WarnContext(ctx, "cooldown of a model not known, it is asked", "model", m.id)
+		c.log.WarnContext(ctx, "cooldown of a model unavailable, calling it", "model", m.id)
 		return at
 	}
 	if until.After(at) {
@@ -147,7 +146,7 @@ func (c *Client) availableAt(ctx context.Context, m *model, ignoreCooldown bool)
 	return at
 }
 
-// coolDown starts the cooldown that a failure asks for and returns when it ends.
+// coolDown starts the cooldown for a failure and returns its end.
 func (c *Client) coolDown(ctx context.Context, m *model, v classification) time.Time {
 	var d time.Duration
 	switch rules()[v.class].cooldown {
@@ -161,7 +160,7 @@ func (c *Client) coolDown(ctx context.Context, m *model, v classification) time.
 	if d <= 0 {
 		return until
 	}
-	// The caller's time may be over; this is for the calls after it.
+	// Independent of the caller's deadline, as the cooldown is for later calls.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := c.cooldowns.Set(ctx, m.id, until, string(v.class)); err != nil {

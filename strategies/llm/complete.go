@@ -12,9 +12,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
-// Complete asks the models of the chain until one answers. The error is an *Error.
-// A ctx that ends, ends the call, and so does the budget; what was billed until
-// then is in the error.
+// Complete calls the models of the chain in order until one answers. The error is an
+// *Error, with the usage so far. The call ends when ctx ends or the budget is used up.
 func (c *Client) Complete(ctx context.Context, call Call) (Answer, error) {
 	began := time.Now()
 	s := &callState{Client: c, call: call, budget: c.cfg.Budget.within(call.Budget), retryTimes: map[*model]time.Time{}}
@@ -35,8 +34,7 @@ func (c *Client) Complete(ctx context.Context, call Call) (Answer, error) {
 	return Answer{}, s.err(ctx)
 }
 
-// failure is how one model failed. asked is false for what was foreseen without a
-// request.
+// failure is the failure of one model. asked is false if no request was made.
 type failure struct {
 	classification
 
@@ -44,7 +42,7 @@ type failure struct {
 	asked bool
 }
 
-// callState is what one call of Complete has done so far, and what it has left.
+// callState is the state of one call of Complete.
 type callState struct {
 	*Client
 
@@ -54,23 +52,23 @@ type callState struct {
 	attempts int
 	usage    Usage
 	cost     int64
-	// spentTokens and spentCost are what the budget is charged: usage and cost, and
-	// for attempts without a report what they were allowed.
+	// spentTokens and spentCost are charged to the budget: usage and cost, and for
+	// attempts without reported usage their maximum.
 	spentTokens int
 	spentCost   int64
 
-	last       *failure             // of the last attempt
-	worst      *failure             // the one to report, by rank
-	retryTimes map[*model]time.Time // when models may be asked again, where that helps
-	tooSmall   int                  // the largest window that was not enough
-	stopped    string               // the limit that ended it
+	last       *failure             // failure of the last attempt
+	worst      *failure             // failure to report, by rank
+	retryTimes map[*model]time.Time // when a retry of a model makes sense
+	tooSmall   int                  // largest window that was too small
+	stopped    string               // limit of the budget that ended the call
 }
 
-// ask asks one model, as often as its failures are worth. Whatever ends that is
-// noted in the state.
+// tryModel calls one model, with retries by the rules of its failures. It records the
+// failures in the state.
 func (s *callState) tryModel(ctx context.Context, m *model) (classification, bool) {
 	if m.Window <= s.tooSmall {
-		return classification{}, false // no larger than one that was too small
+		return classification{}, false // no larger than a window that was too small
 	}
 	limit, ok := s.outputLimit(m)
 	if !ok {
@@ -114,9 +112,8 @@ func (s *callState) tryModel(ctx context.Context, m *model) (classification, boo
 	}
 }
 
-// outputLimit returns how many tokens an attempt may write. It reports false where the
-// model's window holds less beside the input; a call that bounds its answer by nothing
-// takes what is left.
+// outputLimit returns the output limit of an attempt in tokens, and false if the model's
+// window has no room for it. A call without MaxTokens gets the rest of the window.
 func (s *callState) outputLimit(m *model) (int, bool) {
 	limit := m.outputLimit(s.call.MaxTokens)
 	if s.call.InputTokens <= 0 {
@@ -129,8 +126,7 @@ func (s *callState) outputLimit(m *model) (int, bool) {
 	return limit, limit <= left
 }
 
-// raisedLimit returns a larger limit that the window holds; not more than limit if there
-// is none.
+// raisedLimit returns a larger limit within the window, or at most limit if there is none.
 func (s *callState) raisedLimit(m *model, limit int) int {
 	more := m.raisedLimit(limit)
 	if s.call.InputTokens > 0 {
@@ -139,8 +135,8 @@ func (s *callState) raisedLimit(m *model, limit int) int {
 	return more
 }
 
-// admit checks everything that can keep a model from being asked: budget, cooldown,
-// limits per minute, for which it waits, and the breaker.
+// admit reports whether an attempt is allowed by budget, cooldown, limits per minute, for
+// which it waits, and breaker. The caller passes the result of the attempt to done.
 func (s *callState) admit(ctx context.Context, m *model, limit int) (done func(Class), ok bool) {
 	if ctx.Err() != nil {
 		s.fail(failure{model: m, classification: classification{class: contextClass(ctx)}})
@@ -158,13 +154,13 @@ func (s *callState) admit(ctx context.Context, m *model, limit int) (done func(C
 		return nil, false
 	}
 	done, ok = m.breaker.allow()
-	if !ok { // held back meanwhile, or another call is its trial
+	if !ok { // opened in the meantime, or another call is the trial
 		s.skip(m, time.Now().Add(time.Second))
 	}
 	return done, ok
 }
 
-// affordable reports whether the budget holds another attempt.
+// affordable reports whether the budget allows another attempt.
 func (s *callState) affordable(m *model, limit int) bool {
 	most := Usage{Input: s.call.input(), Output: limit}
 	tokens := s.budget.Tokens
@@ -184,7 +180,8 @@ func (s *callState) affordable(m *model, limit int) bool {
 	return false
 }
 
-// reserve takes the attempt from the model's limits per minute, and waits for them.
+// reserve reserves an attempt within the model's limits per minute, and waits if
+// necessary.
 func (s *callState) reserve(ctx context.Context, m *model, limit int) bool {
 	if m.RequestsPerMinute <= 0 && m.TokensPerMinute <= 0 {
 		return true
@@ -195,8 +192,8 @@ func (s *callState) reserve(ctx context.Context, m *model, limit int) bool {
 		Tokens: s.call.input() + limit, MaxWait: most,
 	})
 	switch {
-	case err != nil && ctx.Err() == nil: // limits are the servers' to enforce; ours only save refusals
-		s.log.WarnContext(ctx, "limits per minute not known, the model is asked", "model", m.id)
+	case err != nil && ctx.Err() == nil: // servers enforce the limits; ours only avoid refusals
+		s.log.WarnContext(ctx, "limits per minute unavailable, calling the model", "model", m.id)
 		wait = 0
 	case err == nil && wait > most:
 		s.fail(failure{model: m, classification: classification{class: RateLimited}})
@@ -220,8 +217,8 @@ func (s *callState) attempt(ctx context.Context, m *model, limit int) classifica
 	if v.class != "" && ctx.Err() != nil {
 		v.class = contextClass(ctx)
 	}
-	const shortest = 8 // of keys; a shorter text may be part of any word
-	// A server that repeats the key is no reason to store it.
+	const shortest = 8 // length of keys; shorter texts may be part of any word
+	// Do not store a key that a server repeats.
 	if key := key.Reveal(); len(key) >= shortest {
 		v.text = strings.ReplaceAll(v.text, key, "[REDACTED]")
 		v.refusal = strings.ReplaceAll(v.refusal, key, "[REDACTED]")
@@ -229,8 +226,8 @@ func (s *callState) attempt(ctx context.Context, m *model, limit int) classifica
 	return v
 }
 
-// worthWaiting reports whether a model is asked again after a pause: a server that
-// names its time is waited for only so long, and never beyond the end of the call.
+// worthWaiting reports whether to retry a model after a pause: not if Retry-After exceeds
+// the configured wait, or the pause the end of the call.
 func (s *callState) worthWaiting(ctx context.Context, v classification, pause time.Duration) bool {
 	return v.retryAfter <= s.cfg.Retry.Wait && pause < timeLeft(ctx)
 }
@@ -250,7 +247,7 @@ func (s *callState) logFailure(ctx context.Context, m *model, v classification, 
 	s.log.LogAttrs(ctx, level, "model call failed", attrs...)
 }
 
-// charge counts what an attempt took.
+// charge adds the usage and cost of an attempt.
 func (s *callState) charge(m *model, limit int, v classification) {
 	took := v.usage
 	s.usage = s.usage.plus(took)
@@ -262,11 +259,11 @@ func (s *callState) charge(m *model, limit int, v classification) {
 	s.spentCost += m.Price.micros(took)
 }
 
-// leave gives a model up for this call, and for others where the failure starts a
-// cooldown.
+// giveUp ends the attempts with a model in this call, and starts the cooldown of the
+// failure.
 func (s *callState) giveUp(ctx context.Context, m *model, v classification) {
 	if ctx.Err() != nil {
-		return // it did not have the time that it should have
+		return // the attempt did not have its full time
 	}
 	until := s.coolDown(ctx, m, v)
 	if rules()[v.class].cooldown != noCooldown {
@@ -274,14 +271,14 @@ func (s *callState) giveUp(ctx context.Context, m *model, v classification) {
 	}
 }
 
-// skip notes a model that may not be asked before a time.
+// skip records that a model is unavailable until a time.
 func (s *callState) skip(m *model, at time.Time) {
 	s.fail(failure{model: m, classification: classification{class: Unavailable}})
 	s.setRetryTime(m, at)
 }
 
-// fail notes a failure. Of several, the highest rank is reported; of one rank, that
-// of a server before one that was foreseen, and else the last.
+// fail records a failure. Of several, the one with the highest rank is reported; of equal
+// ranks, failures of requests before those without one, then the last.
 func (s *callState) fail(f failure) {
 	if rules()[f.class].then == largerModel {
 		s.tooSmall = max(s.tooSmall, f.model.Window)
@@ -291,8 +288,8 @@ func (s *callState) fail(f failure) {
 	}
 }
 
-// rank returns the rule's, but a model that may not be asked now ranks above those that
-// refused for good: it may answer later.
+// rank returns the rank of the rule, except that an unavailable model ranks above
+// permanent failures, as it may answer later.
 func (f failure) rank() int {
 	if f.class == Unavailable && !f.asked {
 		return rules()[MalformedAnswer].rank
@@ -300,7 +297,7 @@ func (f failure) rank() int {
 	return rules()[f.class].rank
 }
 
-// ready notes that asking a model again makes sense then, not before.
+// setRetryTime records the time from which a retry of a model makes sense.
 func (s *callState) setRetryTime(m *model, at time.Time) {
 	if at.After(s.retryTimes[m]) {
 		s.retryTimes[m] = at
@@ -310,9 +307,9 @@ func (s *callState) setRetryTime(m *model, at time.Time) {
 func (s *callState) err(ctx context.Context) *Error {
 	f := s.worst
 	switch {
-	case f == nil: // the time was over before anything was asked
+	case f == nil: // the time was over before the first request
 		f = &failure{classification: classification{class: contextClass(ctx)}}
-	case ctx.Err() != nil && contextClass(ctx) == Canceled && f.class != Canceled: // while it was waiting
+	case ctx.Err() != nil && contextClass(ctx) == Canceled && f.class != Canceled: // canceled while waiting
 		f = &failure{model: f.model, classification: classification{class: Canceled}}
 	}
 	e := &Error{
@@ -337,8 +334,8 @@ func (s *callState) err(ctx context.Context) *Error {
 	return e
 }
 
-// outcome returns what an attempt tells about a server: nothing where the call was over
-// before the server's time was.
+// outcome returns the class of an attempt for the breaker: Canceled, which says nothing
+// about the server, if the call ended first.
 func outcome(ctx context.Context, v classification) Class {
 	if v.class != "" && ctx.Err() != nil {
 		return Canceled
@@ -346,10 +343,10 @@ func outcome(ctx context.Context, v classification) Class {
 	return v.class
 }
 
-// errOutOfTime tells the end of the budget's time from that of the caller's.
+// errOutOfTime distinguishes the end of the budget's time from that of the caller's ctx.
 var errOutOfTime = errors.New("out of time")
 
-// ended returns the class of a call that its context ended.
+// contextClass returns the class of a call that ended with its context.
 func contextClass(ctx context.Context) Class {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return Canceled
@@ -357,7 +354,7 @@ func contextClass(ctx context.Context) Class {
 	return Timeout
 }
 
-// untilEnd returns how long a context has left.
+// timeLeft returns the time until the deadline of a context.
 func timeLeft(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {

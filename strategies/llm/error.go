@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Error is why a call has no answer. It holds names and numbers only: nothing that
+// Error is the error of a call. It holds names and numbers only: nothing that
 // was sent and nothing that a server said.
 type Error struct {
 	// Class is the failure that the caller can do most about, where several models

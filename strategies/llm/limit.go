@@ -7,34 +7,33 @@ import (
 	"time"
 )
 
-// Take is what a call takes from the limits of a model: one request, and tokens.
+// Take is a reservation within the limits of a model: one request, and tokens.
 type Take struct {
-	// Key names the limits; models that share them share it.
+	// Key identifies the limits; models with shared limits have the same key.
 	Key string
 	// RequestsPerMinute and TokensPerMinute are the limits, 0 for none.
 	RequestsPerMinute, TokensPerMinute int
-	// Tokens are what the call may take; more than a minute's limit counts as that.
+	// Tokens is the maximum of the call; more than the limit counts as the limit.
 	Tokens int
-	// MaxWait is how long the caller would wait.
+	// MaxWait is the longest wait that the caller accepts.
 	MaxWait time.Duration
 }
 
 // Limiter shares limits per minute. Implementations are safe for concurrent use.
 type Limiter interface {
-	// Reserve takes one request and its tokens, and returns how long to wait before
-	// the call may start. A wait longer than t.MaxWait means that nothing was taken.
-	// Whoever starts his calls then stays within both limits in every minute,
-	// together with all others that reserve under that key.
+	// Reserve reserves one request and its tokens, and returns the wait before the call
+	// may start. If the wait exceeds t.MaxWait, nothing was reserved. Calls that start
+	// after their wait stay within both limits in every minute, together with all
+	// others under that key.
 	Reserve(ctx context.Context, t Take) (wait time.Duration, err error)
 }
 
-// Bucket is one limit as a generic cell rate algorithm: its whole state is one
-// time, at which everything taken will have been paid back.
+// Bucket is one limit, implemented as a generic cell rate algorithm: its only state is the
+// time at which it will be full again.
 //
-// A fifth of the limit may be taken at once, and the rest comes back over the
-// minute, so that burst and refill together never exceed the limit within any
-// minute. A call that takes more than the burst waits until the bucket has been
-// full for as long as makes up for the rest.
+// The burst is a fifth of the limit and the rest refills over the minute, so that burst
+// and refill together never exceed the limit within any minute. A call for more than the
+// burst waits until the bucket has been full long enough to cover the difference.
 type Bucket struct {
 	limit, burst float64
 	interval     float64 // microseconds until one unit is back
@@ -43,14 +42,14 @@ type Bucket struct {
 // minute is the time that limits are for, in microseconds.
 const minute = 60e6
 
-// NewBucket returns the bucket of a limit per minute, which is at least 1.
+// NewBucket returns the bucket of a limit per minute, which must be at least 1.
 func NewBucket(limit int) Bucket {
 	burst := max(1, limit/5)
 	return Bucket{limit: float64(limit), burst: float64(burst), interval: minute / float64(limit-burst+1)}
 }
 
-// Start returns when n units may be taken, at the earliest now; full is when the bucket
-// is full again. Both are in microseconds since whenever.
+// Start returns the time, not before now, at which n units may be taken; full is the time
+// at which the bucket is full again. Times are in microseconds since any common epoch.
 func (b Bucket) Start(now, full int64, n int) int64 {
 	units := min(float64(n), b.limit)
 	at := float64(full) - (b.burst-units)*b.interval
@@ -60,28 +59,28 @@ func (b Bucket) Start(now, full int64, n int) int64 {
 	return max(now, int64(math.Ceil(at)))
 }
 
-// Full returns when the bucket is full again after n units were taken at start.
+// Full returns the time at which the bucket is full again if n units are taken at start.
 func (b Bucket) Full(start, full int64, n int) int64 {
 	return int64(math.Ceil(float64(max(start, full)) + min(float64(n), b.limit)*b.interval))
 }
 
-// LocalLimiter keeps limits within this process. Safe for concurrent use.
+// LocalLimiter applies limits within this process. Safe for concurrent use.
 type LocalLimiter struct {
 	mu   sync.Mutex
-	full map[string][2]int64 // of requests and of tokens
+	full map[string][2]int64 // when the buckets of requests and of tokens are full
 }
 
-// NewLocalLimiter returns a limiter of which nothing was taken yet.
+// NewLocalLimiter returns a limiter with full buckets.
 func NewLocalLimiter() *LocalLimiter { return &LocalLimiter{full: map[string][2]int64{}} }
 
-// Reserve implements Limiter. The error is nil.
+// Reserve implements Limiter. It never fails.
 func (l *LocalLimiter) Reserve(_ context.Context, t Take) (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now().UnixMicro()
 	full, ok := l.full[t.Key]
 	if !ok {
-		full = [2]int64{now - minute, now - minute} // full for a minute: anything may be taken
+		full = [2]int64{now - minute, now - minute} // full for a minute: any amount may be taken
 	}
 	limits, units := [2]int{t.RequestsPerMinute, t.TokensPerMinute}, [2]int{1, max(0, t.Tokens)}
 	start := now

@@ -107,7 +107,7 @@ func checkKey(value string) error {
 		return errors.New("holds no key")
 	}
 	if strings.ContainsFunc(value, func(r rune) bool { return r < '!' || r > '~' }) {
-		return errors.New("the key holds characters that no key has")
+		return errors.New("the key contains invalid characters")
 	}
 	return nil
 }
