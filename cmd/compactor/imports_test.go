@@ -61,7 +61,7 @@ var mayImport = []rule{
 	{"strategies/strategiestest/...", []string{"strategies/..."}},
 	{"strategies/builtin", []string{
 		"strategies/chat", "strategies/plan", "strategies/pipeline", "strategies/frame", "strategies/redact", "strategies/stub",
-		"strategies/summary", "strategies/tokens", "strategies/internal/str",
+		"strategies/summary", "strategies/tokens", "strategies/internal/str", "strategies/internal/rawjson",
 	}},
 	{"strategies", []string{
 		"strategies/chat", "strategies/plan", "strategies/pipeline", "strategies/policy", "strategies/summary", "strategies/tokens",

@@ -146,7 +146,7 @@ func TestRunsInTheQueueOutlastADatabaseThatIsAway(t *testing.T) {
 	gate.shut()
 	p.sweep()
 	p.await("the tasks are in Redis", func() bool { return p.pending() >= 50 })
-	p.await("the outage is told", func() bool { return p.logs.has("database unavailable, runs wait") })
+	p.await("the outage is told", func() bool { return p.logs.has("database unavailable, retrying") })
 	p.pass(1500 * time.Millisecond)
 	if n := p.pending(); n < 50 {
 		t.Errorf("%d tasks wait after a while: the others were taken in vain", n)
@@ -161,7 +161,7 @@ func TestRunsInTheQueueOutlastADatabaseThatIsAway(t *testing.T) {
 	gate.shut()
 	p.written("later")
 	p.await("the outage is told again", func() bool {
-		return strings.Count(strings.Join(p.logs.all(), "\n"), "database unavailable, runs wait") == 2
+		return strings.Count(strings.Join(p.logs.all(), "\n"), "database unavailable, retrying") == 2
 	})
 	stopped := make(chan struct{})
 	go func() {

@@ -203,7 +203,7 @@ func TestFaultsAreToldAllAtOnce(t *testing.T) {
 				"PATH:4: policy.target: 0.9: want less than start (0.75)",
 				`env COMPACTOR_POLICY_CRON: policy.cron: "TZ=UTC": want the zone in timezone, not in cron`,
 				"flag --worker-concurrency: worker.concurrency: 0: want 1 to 10000",
-				"worker.heartbeat: 15s: want at most half of worker.lease (10s), or a lease ends under a worker that lives",
+				"worker.heartbeat: 15s: want at most half of worker.lease (10s), or the lease of a live worker expires",
 				`env COMPACTOR_LOG_LEVEL: log.level: "loud": want debug, info, warn or error`,
 			},
 		},
