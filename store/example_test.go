@@ -91,7 +91,7 @@ func ExampleStore_History() {
 		return
 	}
 	for _, r := range stored.Records {
-		fmt.Println(r.Meta.Seq, r.Message.Role)
+		fmt.Println(r.Seq, r.Message.Role)
 	}
 }
 

@@ -64,7 +64,7 @@ type Written struct {
 	Message *chat.Message
 }
 
-// report returns the report of a run on t. It clears the plan of a result that is
+// Report returns the report of a run on t. It clears the plan of a result that is
 // discarded because the view grew: growth is accepted only if it repairs a view or
 // restores a pinned message, or if AllowGrowth is set.
 func (o Options) Report(t *plan.Transcript, r *pipeline.Result) Report {

@@ -29,7 +29,7 @@ func (o *Outage) Failed(reason string) {
 	defer o.mu.Unlock()
 	if o.since.IsZero() {
 		o.since = time.Now()
-		o.logger.Warn(o.name+" unavailable, retrying", "error", reason)
+		o.logger.Warn(o.name+" unavailable, retrying", "error", reason) //nolint:sloglint // the name is a constant of the caller
 	}
 }
 
@@ -39,7 +39,7 @@ func (o *Outage) Succeeded() {
 	defer o.mu.Unlock()
 	o.succeededAt = time.Now()
 	if !o.since.IsZero() {
-		o.logger.Info(o.name+" is back", "away", o.succeededAt.Sub(o.since).Round(time.Millisecond))
+		o.logger.Info(o.name+" is back", "away", o.succeededAt.Sub(o.since).Round(time.Millisecond)) //nolint:sloglint // as above
 		o.since = time.Time{}
 	}
 }

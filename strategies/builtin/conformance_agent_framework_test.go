@@ -157,7 +157,7 @@ func (l *afList) outcome() (map[string]any, error) {
 	counted, named, included := false, false, chat.Tokens(0)
 	view := l.draft.ViewMetas()
 	for at, n := range l.notes {
-		in := l.draft.All[l.draft.Id(n.entry.Seq)].Included
+		in := l.draft.All[l.draft.ID(n.entry.Seq)].Included
 		if mark := l.draft.Mark(n.entry.Seq); mark.Reason != "" {
 			n.reason = mark.Reason
 		}

@@ -135,9 +135,9 @@ func (h *timbalHost) run(strategies []plan.Strategy) (steps []timbalStep, change
 		m := timbalMessage{*d.All[len(h.view)+k].Message, -1}
 		for _, q := range a.Covers.Seqs() {
 			// What stands where a message stood, and speaks for it, is what is left of it.
-			if c := d.All[d.Id(q)]; c.Role == m.Role && (c.Position == a.Position || m.Role == chat.RoleSystem) &&
+			if c := d.All[d.ID(q)]; c.Role == m.Role && (c.Position == a.Position || m.Role == chat.RoleSystem) &&
 				!isSummaryText(m.Content.String()) && m.Content.String() != acknowledgment {
-				m.from = known[d.Id(q)].from
+				m.from = known[d.ID(q)].from
 			}
 		}
 		known = append(known, m)
@@ -145,7 +145,7 @@ func (h *timbalHost) run(strategies []plan.Strategy) (steps []timbalStep, change
 	h.view = nil
 	for _, e := range d.Transcript().Entries {
 		if e.Included {
-			h.view = append(h.view, known[d.Id(e.Seq)])
+			h.view = append(h.view, known[d.ID(e.Seq)])
 		}
 	}
 	return steps, d.Changes > 0, nil

@@ -129,5 +129,3 @@ func said(asks []string, q string) bool {
 	}
 	return true
 }
-
-func splitLines(s string) []string { return strings.SplitAfter(s, "\n") }

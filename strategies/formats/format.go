@@ -68,7 +68,7 @@ func Lookup(name string) (Format, error) {
 	return Format{}, fmt.Errorf("format %q: want one of %s", name, strings.Join(Names(), ", "))
 }
 
-// Report says what became of the values of a file, of which a log has one per
+// ReadReport says what became of the values of a file, of which a log has one per
 // line: Messages and the counts of Other add up to Values. It is empty for
 // chat-completions, where every value is a message or a session.
 type ReadReport struct {

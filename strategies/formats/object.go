@@ -150,12 +150,13 @@ type builder struct{ b []byte }
 // of which nil is left out.
 func build(pairs ...any) *builder {
 	b := &builder{}
-	for i := 0; i < len(pairs); i += 2 {
-		if s, ok := pairs[i+1].(string); ok {
-			b.raw(pairs[i].(string), rawjson.Quote(s))
+	for pair := range slices.Chunk(pairs, 2) {
+		key, value := pair[0].(string), pair[1] //nolint:gosec // pairs are complete
+		if s, ok := value.(string); ok {
+			b.raw(key, rawjson.Quote(s))
 			continue
 		}
-		b.raw(pairs[i].(string), pairs[i+1].(json.RawMessage))
+		b.raw(key, value.(json.RawMessage))
 	}
 	return b
 }

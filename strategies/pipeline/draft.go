@@ -391,8 +391,8 @@ func (d *Draft) set(id int32, in bool) {
 	}
 }
 
-// Id returns the id of the message with seq q, which must exist.
-func (d *Draft) Id(q chat.Seq) int32 {
+// ID returns the id of the message with seq q, which must exist.
+func (d *Draft) ID(q chat.Seq) int32 {
 	var one [1]int32
 	return d.ids(one[:0], chat.Ranges{{Lo: q, Hi: q + 1}})[0]
 }

@@ -17,7 +17,7 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 			seqs = append(append(seqs, m.Seq), m.Results...)
 			continue
 		}
-		if k := l.placeOf[d.Id(m.Seq)]; k >= 0 {
+		if k := l.placeOf[d.ID(m.Seq)]; k >= 0 {
 			if g := &l.groups[l.places[k].group]; g.call == k {
 				g.callExcluded = true
 			}
@@ -29,7 +29,7 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 	}
 	var repairs []Repair
 	for _, m := range steps {
-		id := d.Id(m.Seq)
+		id := d.ID(m.Seq)
 		reason := string(m.Reason)
 		if m.Action == chat.RepairExclude && d.All[id].Calls == 0 && (d.All[id].Pinned || !l.callExcluded(id)) {
 			continue // the reasoning is pinned or belongs to another group
@@ -42,7 +42,7 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 		}
 		answered := make([]string, len(m.Results))
 		for i, q := range m.Results {
-			answered[i] = d.All[d.Id(q)].Message.ToolCallID
+			answered[i] = d.All[d.ID(q)].Message.ToolCallID
 		}
 		a := chat.Addition{
 			Kind: chat.KindReplacement, Reason: reason, Position: m.Position, Tokens: d.All[id].Tokens,

@@ -18,7 +18,7 @@ import (
 // enough that sums and products stay exact.
 const maxTokens chat.Tokens = 1_000_000_000
 
-// Fault is one thing that is wrong with a policy, or with the settings of a package that
+// FieldError is one thing that is wrong with a policy, or with the settings of a package that
 // goes by one.
 type FieldError struct {
 	// Key is the yaml key, with a position or map key where it has one:

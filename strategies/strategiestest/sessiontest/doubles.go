@@ -11,10 +11,10 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// quarter counts characters by four.
+// Quarter counts characters by four.
 type Quarter struct{}
 
-// writes returns a summarizer that always answers the same, or fails where that is
+// Writes returns a summarizer that always answers the same, or fails where that is
 // nothing.
 func Writes(summary string) plan.Summarizer {
 	return plan.Func(func(context.Context, plan.Request) (string, error) {
@@ -25,7 +25,7 @@ func Writes(summary string) plan.Summarizer {
 	})
 }
 
-// notes is a summarizer that remembers what it was asked.
+// Notes is a summarizer that remembers what it was asked.
 type Notes struct {
 	Asked  []plan.Request
 	Answer func(n int) (string, error)
@@ -39,12 +39,12 @@ func (s *Notes) Summarize(_ context.Context, r plan.Request) (string, error) {
 	return fmt.Sprintf("notes %d", len(s.Asked)), nil
 }
 
-// equal is a counter by which every message costs the same.
+// Equal is a counter by which every message costs the same.
 type Equal chat.Tokens
 
 func (n Equal) Message(*chat.Message) chat.Tokens { return chat.Tokens(n) }
 
-// spy is a strategy made of a function.
+// Spy is a strategy made of a function.
 type Spy func(*plan.Transcript) (chat.Plan, error)
 
 func (f Spy) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) { return f(t) }
@@ -63,7 +63,7 @@ func Summarizes(at chat.Seq, qs ...chat.Seq) chat.Plan {
 	}}}
 }
 
-// shelf is a History in memory, strict about what it is given.
+// Shelf is a History in memory, strict about what it is given.
 type Shelf struct {
 	*Session
 	T interface {

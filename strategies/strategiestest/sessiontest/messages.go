@@ -6,7 +6,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Short forms of messages for tables.
+// Sys returns a system message; the functions below are short forms for tables too.
 func Sys(s string) chat.Message { return Text(chat.RoleSystem, s) }
 
 func User(s string) chat.Message { return Text(chat.RoleUser, s) }
@@ -21,7 +21,7 @@ func Thinks(s string) chat.Message {
 	return chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}, Reasoning: s}
 }
 
-// calls makes a call message; a name and an id of a call are both that id.
+// Calls makes a call message; a name and an id of a call are both that id.
 func Calls(ids ...string) chat.Message {
 	m := chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}}
 	for _, id := range ids {
@@ -34,7 +34,7 @@ func Result(id, s string) chat.Message {
 	return chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: chat.TextContent(s)}
 }
 
-// call makes a call message of (id, name, arguments).
+// Call makes a call message of (id, name, arguments).
 func Call(parts ...string) chat.Message {
 	m := chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}}
 	for i := 0; i < len(parts); i += 3 {
@@ -43,7 +43,7 @@ func Call(parts ...string) chat.Message {
 	return m
 }
 
-// from gives a message a source.
+// From gives a message a source.
 func From(source string, m chat.Message) chat.Message {
 	m.SourceID = source
 	return m
@@ -71,7 +71,7 @@ func Workday() []chat.Message {
 	}
 }
 
-// talk has a system message, two tool calls and the last user message.
+// Talk has a system message, two tool calls and the last user message.
 func Talk() []chat.Message {
 	return []chat.Message{
 		Sys("be good"),                       // 1

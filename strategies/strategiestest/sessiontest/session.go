@@ -12,7 +12,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// model is a session as a store keeps it: everything that was said, and what of it
+// Session is a session as a store keeps it: everything that was said, and what of it
 // is in the view.
 type Session struct {
 	Messages map[chat.Seq]*chat.Message
@@ -236,7 +236,7 @@ func Of(ms ...chat.Message) *Session {
 	return s
 }
 
-// run plans with a pipeline and applies the plan.
+// Run plans with a pipeline and applies the plan.
 func (s *Session) Run(t interface{ Fatalf(string, ...any) }, p pipeline.Pipeline, whole bool) pipeline.Result {
 	tr := s.Transcript(whole)
 	before := slices.Clone(tr.Entries)
@@ -269,7 +269,7 @@ func (s *Session) Run(t interface{ Fatalf(string, ...any) }, p pipeline.Pipeline
 	return r
 }
 
-// invariants says what is wrong with the view after a run.
+// Invariants says what is wrong with the view after a run.
 func (s *Session) Invariants(system bool) error {
 	if faults := chat.Check(s.View()); len(faults) > 0 {
 		return fmt.Errorf("faults %v", faults)
@@ -280,7 +280,7 @@ func (s *Session) Invariants(system bool) error {
 	return s.kept(system)
 }
 
-// seqs of the view; additions as negative positions.
+// Shape returns the seqs of the view; additions as negative positions.
 func (s *Session) Shape() []int {
 	var out []int
 	for _, m := range s.View() {
@@ -305,7 +305,7 @@ func SortedReasons(p chat.Plan) map[string]string {
 	return out
 }
 
-// lines returns the view for people: position, role and words of each message, a + before
+// Lines returns the view for people: position, role and words of each message, a + before
 // what was written.
 func (s *Session) Lines() []string {
 	var out []string
@@ -327,7 +327,7 @@ func (s *Session) Lines() []string {
 	return out
 }
 
-// said returns a session's view, one message a line.
+// Said returns a session's view, one message a line.
 func (s *Session) Said() []string {
 	var out []string
 	for _, m := range s.View() {
@@ -341,7 +341,7 @@ func (s *Session) Said() []string {
 	return out
 }
 
-// brieflyOf returns a message in a few words: its role, its text, the call it answers and
+// BrieflyOf returns a message in a few words: its role, its text, the call it answers and
 // those it makes.
 func BrieflyOf(m *chat.Message) string {
 	s := string(m.Role)
@@ -357,7 +357,7 @@ func BrieflyOf(m *chat.Message) string {
 	return s
 }
 
-// shown returns the view of a session.
+// Shown returns the view of a session.
 func (s *Session) Shown() []string {
 	var out []string
 	for _, m := range s.View() {
