@@ -3,7 +3,7 @@
 // models, and policies and flags name the added strategies like built-in ones.
 //
 //	func main() {
-//		cmd.Main(func(r *strategies.Registry) error {
+//		cmd.Main(func(r *plan.Registry) error {
 //			return r.Register("drop_greetings", "Excludes greetings.", newDropGreetings)
 //		})
 //	}

@@ -27,7 +27,7 @@ type CompressRequest struct {
 	// Tokens is what the prompt is known to have; 0: what was reported since the last
 	// compression, or else an estimate. Savings are measured against it.
 	Tokens chat.Tokens
-	// Force asks a model though one has just failed: somebody wants it now.
+	// Force asks a model even within the cooldown after a failure.
 	Force bool
 }
 
@@ -37,7 +37,8 @@ type Compression struct {
 	Messages []chat.Message
 	// Compressed: the strategy wanted something.
 	Compressed bool
-	// NoSummary is why a summary was not had, empty if it was or was not wanted.
+	// NoSummary is the reason for a missing summary, empty if there is one or none was
+	// asked for.
 	NoSummary string
 	// Before is the prompt as CompressRequest.Tokens says, After an estimate of
 	// Messages, Savings the gain in percent: negative if it is a loss.
@@ -149,7 +150,7 @@ func (w watched) watch(ctx context.Context, ask func(plan.Summarizer) (string, e
 	if rests {
 		return "", errCooldown
 	}
-	// Neither had nor refused: whoever asked tries again.
+	// Interrupted before an answer: the caller tries again.
 	over := func(err error) bool { return ctx.Err() != nil || errors.Is(err, plan.ErrInterrupted) }
 	var text string
 	err := plan.ErrNoModel

@@ -151,7 +151,7 @@ func (p *handoffPass) summaryRole() chat.Role {
 // mergeable reports whether the first message behind the summary may be rewritten:
 // not one that has to stay as it is.
 func (p *handoffPass) mergeable() bool {
-	if p.h.reference { // it has no pins, but whoever pins relies on them
+	if p.h.reference { // the reference has no pins; callers that pin rely on them
 		return !p.keep[p.end]
 	}
 	return !p.keep[p.end] && !p.spans[p.end].calls && p.spans.last(realUser) != p.end

@@ -22,7 +22,7 @@ type span struct {
 	role  chat.Role
 	calls bool
 	cost  int64
-	// summary: it was written by a handoff, so nobody said it.
+	// summary: it was written by a handoff and is not part of the conversation.
 	summary bool
 }
 
@@ -114,7 +114,7 @@ func realUser(s span) bool { return s.role == chat.RoleUser && !s.summary }
 
 // bounds returns the head that stays, up to start, and the tail that stays, from end
 // on. There is nothing to summarize where end is not behind start; the reference's
-// end is always. A summary, whoever wrote it, ends the head: it is brought up to date.
+// end is always. A summary of any author ends the head: it is brought up to date.
 func (h *handoff) bounds(s spans) (start, end int) {
 	start = s.forward(h.first)
 	if h.reference {

@@ -5,5 +5,5 @@
 //
 // It is a leaf: it knows no database, no queue, no tokenizer and no strategy.
 // All of its types are plain values; functions are pure and safe to call
-// concurrently on values that nobody writes to.
+// concurrently on values that are not written to.
 package chat

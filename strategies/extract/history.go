@@ -7,7 +7,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/str"
 )
 
-// Bounds of what a story keeps: numbers of things, characters of texts.
+// Bounds of a history: numbers of things, characters of texts.
 const (
 	maxTurns   = 96
 	maxSaid    = 48
@@ -28,7 +28,7 @@ const leastSentence = 10
 // shortGoal is how many bytes an ask has that may be no more than a greeting.
 const shortGoal = 20
 
-// story is what happened, without the identifiers.
+// history is the course of the conversation, without the identifiers.
 type history struct {
 	// before are items of an earlier summary, by section.
 	before map[section][]string

@@ -6,7 +6,7 @@ import "strings"
 // for the numbers of lines.
 const minNumberedLines = 3
 
-// withoutGutter blanks the numbers in front of lines, as programs put them there that
+// blankLineNumbers blanks the numbers in front of lines, as programs put them there that
 // show files: they grow from line to line, and say nothing that anybody refers to. It
 // is s itself where there are none.
 func blankLineNumbers(s string) string {
@@ -46,7 +46,7 @@ func blankLineNumbers(s string) string {
 	return string(out)
 }
 
-// gutter returns the number at the beginning of the line s[at:next], with a sign behind it
+// lineNumber returns the number at the beginning of the line s[at:next], with a sign behind it
 // that sets it apart; nothing where there is none.
 func lineNumber(s string, at, next int) (from, to, n int) {
 	from = at

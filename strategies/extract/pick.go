@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// leastNeed: what is less likely to be needed is not worth its room.
+	// minScore is the score below which an identifier is not listed.
 	minScore = 0.01
 	// separator is how many characters stand between two references, with their
 	// share of labels.

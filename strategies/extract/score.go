@@ -30,7 +30,7 @@ const (
 	lengthUnit = 16   // characters
 )
 
-// need returns the chance that what follows will use an identifier, by rough estimate.
+// score estimates the chance that the rest of the conversation uses an identifier.
 func (t *table) score(id *ident) float64 { return 1 / (1 + math.Exp(-t.odds(id))) }
 
 // odds returns the logarithm of the odds of need.

@@ -25,8 +25,8 @@ type ident struct {
 	texts, uses int
 	// carried is uses as an earlier summary left it, 0 where none named it.
 	carried int
-	// crowd is the fewest different identifiers that it shared a text with. What
-	// stands in a listing of a thousand matters less than what was named alone.
+	// neighbors is the fewest different identifiers that it shared a text with: an entry
+	// of a listing of a thousand matters less than an identifier named alone.
 	neighbors int
 	// whole: it was met at least once as more than a part of a date or of a longer number.
 	whole bool

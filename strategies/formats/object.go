@@ -14,7 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
-// object is a JSON object whose keys are taken one by one. What nobody took is
+// object is a JSON object whose keys are taken one by one. What is left is
 // what the reader has no use for.
 type object map[string]json.RawMessage
 

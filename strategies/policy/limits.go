@@ -20,7 +20,7 @@ type Limits struct {
 	Window chat.Tokens `json:"window"`
 	Start  chat.Tokens `json:"start"`
 	Target chat.Tokens `json:"target"`
-	// WindowKnown is false where the window is FallbackWindow for want of a better one.
+	// WindowKnown is false where the window is FallbackWindow because the model is unknown.
 	WindowKnown bool `json:"window_known"`
 }
 

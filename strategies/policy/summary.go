@@ -12,7 +12,7 @@ import (
 
 // Summary is how summaries are made, and what becomes of a run without one.
 type Summary struct {
-	// OnFailure is what a summary that was not had leaves where it is the last step of
+	// OnFailure says what a missing summary leaves where it is the last step of
 	// the pipeline: keep, extractive, truncate or marker.
 	OnFailure string `yaml:"on_failure" json:"on_failure"`
 	// Size is how long a summary may be, where the strategy does not say.

@@ -1,7 +1,7 @@
 // Package jobs names the work that travels through Redis: task types, payloads,
 // queues and timeouts, and the Enqueuer that puts a run's task there.
 //
-// A payload holds ids only. Redis is a doorbell: everything a task means is in
+// A payload holds ids only. Redis only carries notifications: everything a task means is in
 // Postgres, so a task that is lost, late or delivered twice is harmless.
 package jobs
 
@@ -66,7 +66,7 @@ func ParseRun(raw []byte) (Run, error) {
 	return p, nil
 }
 
-// Enqueuer rings for runs. Safe for concurrent use.
+// Enqueuer enqueues runs. Safe for concurrent use.
 type Enqueuer struct {
 	client  *asynq.Client
 	timeout time.Duration
@@ -78,8 +78,8 @@ func NewEnqueuer(redis asynq.RedisConnOpt, timeout time.Duration) *Enqueuer {
 	return &Enqueuer{client: asynq.NewClient(redis), timeout: max(timeout.Truncate(time.Second), time.Second)}
 }
 
-// Enqueue rings for a run. delivery numbers the deliveries of the run; together
-// they are the task's id, so ringing twice for one delivery is ringing once, and
+// Enqueue enqueues a run. delivery numbers the deliveries of the run; together
+// they are the task's id, so enqueueing is idempotent per delivery, and
 // a task that asynq has archived never stands in the way of the next delivery.
 func (e *Enqueuer) Enqueue(ctx context.Context, run int64, delivery int, trigger string) error {
 	payload, err := json.Marshal(Run{Version: payloadVersion, Run: run})
@@ -94,7 +94,7 @@ func (e *Enqueuer) Enqueue(ctx context.Context, run int64, delivery int, trigger
 		asynq.MaxRetry(5),
 	)
 	if errors.Is(err, asynq.ErrTaskIDConflict) {
-		return nil // rung already; if that task is lost, the next delivery has another id
+		return nil // enqueued already; if that task is lost, the next delivery has another id
 	}
 	if err != nil {
 		return fmt.Errorf("enqueue run %d: %w", run, err)

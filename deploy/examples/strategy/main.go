@@ -36,10 +36,10 @@ func newDropFailed(args *plan.Args) (plan.Strategy, error) {
 	}, nil
 }
 
-// Name implements strategies.Strategy.
+// Name implements plan.Strategy.
 func (dropFailed) Name() string { return "drop_failed" }
 
-// Reads implements strategies.Reader: only the contents of tool results are loaded.
+// Reads implements plan.Reader: only the contents of tool results are loaded.
 func (dropFailed) Reads(t *plan.Transcript) (seqs []chat.Seq) {
 	for _, e := range t.Entries {
 		if e.Included && e.Role == chat.RoleTool {
@@ -49,7 +49,7 @@ func (dropFailed) Reads(t *plan.Transcript) (seqs []chat.Seq) {
 	return seqs
 }
 
-// Plan implements strategies.Strategy. A group is a call with its results; groups
+// Plan implements plan.Strategy. A group is a call with its results; groups
 // stay or go whole.
 func (s dropFailed) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	var failed [][]chat.Seq

@@ -43,7 +43,7 @@ func New(client redis.Scripter, log *slog.Logger) *Limiter {
 
 // reserve is llm.Bucket for both limits at once, on the clock of Redis. Its state is
 // two times in microseconds. They are kept until a minute after the bucket is full,
-// which is when nobody can tell them from none.
+// when they no longer matter.
 //
 // KEYS: the state of requests, of tokens. ARGV: the limits of both (0 for none), the
 // units of both, the longest wait in microseconds. It returns the wait.
