@@ -117,7 +117,7 @@ func TestAProviderWritesThroughAHistory(t *testing.T) {
 		if len(runs) == 0 || runs[0].Trigger != TriggerApplication || runs[0].RequestedBy != "host" || runs[0].Outcome != "applied" || !runs[0].InForce {
 			t.Fatalf("%+v", runs)
 		}
-		var ran []pipeline.Step
+		var ran []pipeline.StepResult
 		if err := json.Unmarshal(runs[0].Steps, &ran); err != nil || len(ran) == 0 {
 			t.Errorf("steps: %s, %v", runs[0].Steps, err)
 		}

@@ -43,7 +43,7 @@ func Build(r *plan.Registry, p policy.Policy, limits policy.Limits, o summary.Op
 // Report adds to each step how its summary was produced. If a step did nothing because it
 // got no summary, WrittenBy is cleared; if a replacement for the model's summary was too
 // large, the model's failure is the reason.
-func (w Writers) Report(steps []pipeline.Step) {
+func (w Writers) Report(steps []pipeline.StepResult) {
 	for i, one := range w {
 		if i >= len(steps) || one == nil || one.Report() == nil {
 			continue

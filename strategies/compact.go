@@ -16,7 +16,7 @@ type Report struct {
 	// Before and After count the conversation; Steps report each strategy.
 	Before plan.Totals
 	After  plan.Totals
-	Steps  []pipeline.Step
+	Steps  []pipeline.StepResult
 	// Excluded lists the messages removed from the view, by seq, Restored those included
 	// again, Written the additions.
 	Excluded []Excluded

@@ -152,7 +152,7 @@ func (rc *runContext) change(plan chat.Plan) store.Change {
 
 // cooldownAfter returns how long automatic runs leave the session alone after steps that
 // got no summary: the longest of their cooldowns.
-func (rc *runContext) cooldownAfter(steps []pipeline.Step) time.Duration {
+func (rc *runContext) cooldownAfter(steps []pipeline.StepResult) time.Duration {
 	var cooldown time.Duration
 	for _, s := range steps {
 		if s.NoSummary == "" {

@@ -169,7 +169,7 @@ func (a *attempt) measure(r pipeline.Result, c store.Change) {
 		}
 	}
 	a.cooldown = a.cooldownAfter(r.Steps)
-	a.unsummarized = slices.ContainsFunc(r.Steps, func(s pipeline.Step) bool {
+	a.unsummarized = slices.ContainsFunc(r.Steps, func(s pipeline.StepResult) bool {
 		return s.NoSummary != "" && s.NoSummary != codeTooLarge && s.NoSummary != codeNothingNew
 	})
 }

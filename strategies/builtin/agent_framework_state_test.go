@@ -115,9 +115,10 @@ func (l *afList) count() {
 
 // sync gives the draft the counts of the list.
 func (l *afList) sync() {
-	for i := range l.draft.All {
-		if n := l.bySeq[l.draft.All[i].Seq]; n != nil {
-			l.draft.All[i].Tokens = n.count()
+	entries := l.draft.Entries()
+	for i := range entries {
+		if n := l.bySeq[entries[i].Seq]; n != nil {
+			entries[i].Tokens = n.count()
 		}
 	}
 	l.draft.Refresh()
@@ -176,7 +177,7 @@ func (l *afList) Addition(a *chat.Addition) chat.Tokens {
 	n := &afNote{
 		input: -1, ofMessages: []string{}, contents: []any{afContent("text", pyObject{{"text", text}})},
 		entry: plan.Entry{Meta: chat.Meta{
-			Seq: l.draft.Next, Position: a.Position, Kind: a.Kind, Role: a.Message.Role, Flags: chat.HasText,
+			Seq: chat.Seq(len(l.draft.Entries()) + 1), Position: a.Position, Kind: a.Kind, Role: a.Message.Role, Flags: chat.HasText,
 		}, Message: &a.Message},
 	}
 	covered := l.covered(a.Covers)

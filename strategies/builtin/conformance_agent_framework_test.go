@@ -155,15 +155,20 @@ func (l *afList) outcome() (map[string]any, error) {
 	excluded, reasons, tokens, ids := []any{}, []any{}, []any{}, []any{}
 	projected, gone, replaced := []any{}, []any{}, map[string]any{}
 	counted, named, included := false, false, chat.Tokens(0)
-	view := l.draft.ViewMetas()
+	var view []chat.Seq
+	for _, e := range l.draft.Transcript().Entries {
+		if e.Included {
+			view = append(view, e.Seq)
+		}
+	}
 	for at, n := range l.notes {
-		in := l.draft.All[l.draft.ID(n.entry.Seq)].Included
-		if mark := l.draft.Mark(n.entry.Seq); mark.Reason != "" {
-			n.reason = mark.Reason
+		in := l.draft.Entries()[n.entry.Seq-1].Included
+		if reason := l.draft.Reason(n.entry.Seq); reason != "" {
+			n.reason = reason
 		}
 		if in {
 			included += n.count()
-			if len(view) == 0 || view[0].Seq != n.entry.Seq {
+			if len(view) == 0 || view[0] != n.entry.Seq {
 				return nil, fmt.Errorf("message %d of the list stands elsewhere in the view", at)
 			}
 			view = view[1:]

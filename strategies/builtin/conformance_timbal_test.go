@@ -118,26 +118,29 @@ func (h *timbalHost) run(strategies []plan.Strategy) (steps []timbalStep, change
 	}
 	for _, st := range strategies {
 		before, _ := d.Transcript().Included()
-		if _, err := d.Run(context.Background(), st, s.Load); err != nil {
+		did, err := d.Run(context.Background(), st, s.Load)
+		if err != nil {
 			return nil, false, err
 		}
-		if d.Unsummarized != nil && !errors.Is(d.Unsummarized, plan.ErrEmptySummary) {
-			return nil, false, d.Unsummarized
+		if err := d.NoSummary(); err != nil && !errors.Is(err, plan.ErrEmptySummary) {
+			return nil, false, err
 		}
+		changed = changed || did
 		after, _ := d.Transcript().Included()
 		steps = append(steps, timbalStep{st.Name(), before, after})
 	}
-	if d.Rejected > 0 {
-		return nil, false, fmt.Errorf("%d additions were rejected", d.Rejected)
+	if d.Rejected() > 0 {
+		return nil, false, fmt.Errorf("%d additions were rejected", d.Rejected())
 	}
 	known := slices.Clone(h.view)
-	for k, a := range d.Adds {
-		m := timbalMessage{*d.All[len(h.view)+k].Message, -1}
+	entries := d.Entries() // the one with seq q is at q-1
+	for k, a := range d.Additions() {
+		m := timbalMessage{*entries[len(h.view)+k].Message, -1}
 		for _, q := range a.Covers.Seqs() {
-			// What stands where a message stood, and speaks for it, is what is left of it.
-			if c := d.All[d.ID(q)]; c.Role == m.Role && (c.Position == a.Position || m.Role == chat.RoleSystem) &&
+			// An addition in the place of a message is the rest of that message.
+			if c := entries[q-1]; c.Role == m.Role && (c.Position == a.Position || m.Role == chat.RoleSystem) &&
 				!isSummaryText(m.Content.String()) && m.Content.String() != acknowledgment {
-				m.from = known[d.ID(q)].from
+				m.from = known[q-1].from
 			}
 		}
 		known = append(known, m)
@@ -145,10 +148,10 @@ func (h *timbalHost) run(strategies []plan.Strategy) (steps []timbalStep, change
 	h.view = nil
 	for _, e := range d.Transcript().Entries {
 		if e.Included {
-			h.view = append(h.view, known[d.ID(e.Seq)])
+			h.view = append(h.view, known[e.Seq-1])
 		}
 	}
-	return steps, d.Changes > 0, nil
+	return steps, changed, nil
 }
 
 // agree compares the view with what the reference has.

@@ -233,11 +233,11 @@ func TestHandoffWritesNothingThatNoViewHolds(t *testing.T) {
 		if _, err := d.Run(t.Context(), h, nil); err != nil {
 			t.Fatal(err)
 		}
-		if d.Rejected > 0 {
-			t.Fatalf("%d additions were rejected", d.Rejected)
+		if d.Rejected() > 0 {
+			t.Fatalf("%d additions were rejected", d.Rejected())
 		}
 		for i := range tr.Entries {
-			if e := &d.All[i]; tr.Entries[i].Pinned && !e.Included {
+			if e := &d.Entries()[i]; tr.Entries[i].Pinned && !e.Included {
 				t.Fatalf("pinned message %d is out", e.Seq)
 			}
 		}

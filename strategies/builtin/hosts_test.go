@@ -185,7 +185,7 @@ func init() {
 // unguarded applies the plan of a strategy as it is.
 func unguarded(ctx context.Context, c *strategies.Conversation, s plan.Strategy) (strategies.Report, error) {
 	planned, err := s.Plan(ctx, c.Transcript())
-	step := pipeline.Step{Changed: !planned.Empty()}
+	step := pipeline.StepResult{Changed: !planned.Empty()}
 	if errors.Is(err, plan.ErrNoSummary) {
 		step.NoSummary, step.Err, err = pipeline.NoSummaryCode(err), err, nil
 	}
@@ -193,7 +193,7 @@ func unguarded(ctx context.Context, c *strategies.Conversation, s plan.Strategy)
 	if err == nil {
 		r = c.Apply(planned)
 	}
-	r.Steps = []pipeline.Step{step}
+	r.Steps = []pipeline.StepResult{step}
 	return r, err
 }
 

@@ -27,8 +27,8 @@ func unguarded(t *testing.T, s *sessiontest.Session, strategies ...plan.Strategy
 			t.Fatal(err)
 		}
 	}
-	if d.Rejected > 0 {
-		t.Errorf("%d additions were rejected", d.Rejected)
+	if d.Rejected() > 0 {
+		t.Errorf("%d additions were rejected", d.Rejected())
 	}
 	var out []string
 	for _, e := range d.Transcript().Entries {
@@ -40,7 +40,7 @@ func unguarded(t *testing.T, s *sessiontest.Session, strategies ...plan.Strategy
 			out = append(out, sessiontest.BrieflyOf(m))
 		}
 	}
-	return out, d.Unsummarized
+	return out, d.NoSummary()
 }
 
 // tools returns a conversation with a parallel call in its middle.

@@ -314,7 +314,7 @@ func TestStrategiesReadWhatTheyName(t *testing.T) {
 		if _, err := d.Run(context.Background(), st, s.Load); err != nil {
 			t.Fatalf("%s: %v", st.Name(), err)
 		}
-		if d.Rejected > 0 {
+		if d.Rejected() > 0 {
 			t.Fatalf("%s plans what no view can hold%s", st.Name(), s.Describe(true))
 		}
 	})

@@ -20,22 +20,22 @@ import (
 // can name them.
 type Draft struct {
 	input *plan.Transcript
-	// All holds the entries of the input in their order, followed by the additions. The
+	// entries holds the entries of the input in their order, followed by the additions. The
 	// index into it is the entry's id.
-	All   []plan.Entry
-	marks []mark
-	Adds  []chat.Addition
-	// Next is the seq of the next addition. sources and others are the ids of the input's
+	entries []plan.Entry
+	marks   []mark
+	adds    []chat.Addition
+	// next is the seq of the next addition. sources and others are the ids of the input's
 	// entries by seq; sources is nil if all of them are sources.
-	Next            chat.Seq
+	next            chat.Seq
 	sources, others []int32
 
-	order    []int32 // ids in view order; nil if All is in that order
+	order    []int32 // ids in view order; nil if entries is in that order
 	view     *plan.Transcript
-	Changes  int
-	Rejected int
-	// Unsummarized is the reason why the last strategy that requested a summary got none.
-	Unsummarized error
+	changes  int
+	rejected int
+	// noSummary is the error of the last strategy that requested a summary and got none.
+	noSummary error
 	// unchecked lists the replacements whose tool calls were not compared with those of
 	// their originals, because the content was not loaded.
 	unchecked []unchecked
@@ -52,13 +52,6 @@ type mark struct {
 
 // unchecked names a replacement and its original.
 type unchecked struct{ id, of int32 }
-
-// Mark describes how the draft changed a message.
-type Mark struct {
-	Reason string
-	// By is the seq of the addition that covers the message, 0 for none.
-	By chat.Seq
-}
 
 // StrategyError is the error of a strategy that failed. None of its plan was applied.
 type StrategyError struct {
@@ -96,32 +89,32 @@ var ErrTranscript = errors.New("transcript is out of order")
 func NewDraft(t *plan.Transcript) (*Draft, error) {
 	n := len(t.Entries)
 	d := &Draft{
-		input: t,
-		All:   append(make([]plan.Entry, 0, n+4), t.Entries...),
-		marks: make([]mark, n, n+4),
-		Next:  1,
+		input:   t,
+		entries: append(make([]plan.Entry, 0, n+4), t.Entries...),
+		marks:   make([]mark, n, n+4),
+		next:    1,
 	}
-	for i := range d.All {
-		e := &d.All[i]
-		if i > 0 && !chat.Less(d.All[i-1].Meta, e.Meta) || plan.IsSource(e.Kind) && e.Position != e.Seq {
+	for i := range d.entries {
+		e := &d.entries[i]
+		if i > 0 && !chat.Less(d.entries[i-1].Meta, e.Meta) || plan.IsSource(e.Kind) && e.Position != e.Seq {
 			return nil, fmt.Errorf("message %d: %w", e.Seq, ErrTranscript)
 		}
 		d.marks[i] = mark{by: -1, wasIncluded: e.Included}
-		d.Next = max(d.Next, e.Seq+1)
+		d.next = max(d.next, e.Seq+1)
 		if !plan.IsSource(e.Kind) {
 			d.others = append(d.others, int32(i))
 		}
 	}
 	if len(d.others) > 0 {
 		d.sources = make([]int32, 0, n-len(d.others))
-		for i := range d.All {
-			if plan.IsSource(d.All[i].Kind) {
+		for i := range d.entries {
+			if plan.IsSource(d.entries[i].Kind) {
 				d.sources = append(d.sources, int32(i))
 			}
 		}
-		slices.SortFunc(d.others, func(a, b int32) int { return int(d.All[a].Seq - d.All[b].Seq) })
+		slices.SortFunc(d.others, func(a, b int32) int { return int(d.entries[a].Seq - d.entries[b].Seq) })
 	}
-	d.view = plan.NewTranscript(d.All, t.Counter, t.Groups())
+	d.view = plan.NewTranscript(d.entries, t.Counter, t.Groups())
 	return d, nil
 }
 
@@ -133,27 +126,30 @@ func (d *Draft) Transcript() *plan.Transcript {
 	}
 	d.sortOrder()
 	d.view = &plan.Transcript{
-		Entries: make([]plan.Entry, len(d.All)), Counter: d.input.Counter,
+		Entries: make([]plan.Entry, len(d.entries)), Counter: d.input.Counter,
 	}
 	for i, id := range d.order {
-		d.view.Entries[i] = d.All[id]
+		d.view.Entries[i] = d.entries[id]
 	}
 	return d.view
 }
 
-// Mark returns how the draft changed the message with seq q.
-func (d *Draft) Mark(q chat.Seq) Mark {
-	ids := d.ids(nil, chat.Ranges{{Lo: q, Hi: q + 1}})
-	if len(ids) == 0 {
-		return Mark{}
-	}
-	known := d.marks[ids[0]]
-	m := Mark{Reason: known.reason}
-	if known.by >= 0 {
-		m.By = d.All[known.by].Seq
-	}
-	return m
-}
+// Entries returns the entries of the input in their order, followed by those of the
+// additions. The slice is shared: call Refresh after changing it.
+func (d *Draft) Entries() []plan.Entry { return d.entries }
+
+// Additions returns all additions, including those that are excluded again.
+func (d *Draft) Additions() []chat.Addition { return d.adds }
+
+// Rejected returns the number of invalid additions (see Apply).
+func (d *Draft) Rejected() int { return d.rejected }
+
+// NoSummary returns the error of the last strategy that requested a summary and got none.
+func (d *Draft) NoSummary() error { return d.noSummary }
+
+// Reason returns the reason for which the message with seq q was excluded or replaced, or
+// "".
+func (d *Draft) Reason(q chat.Seq) string { return d.marks[d.id(q)].reason }
 
 // Run plans with a strategy and applies the plan. It reports whether the view changed. load
 // may be nil if the transcript holds the content that the strategy reads. The error is a
@@ -162,10 +158,10 @@ func (d *Draft) Run(ctx context.Context, s plan.Strategy, load plan.Loader) (cha
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	before := d.Changes
+	before := d.changes
 	if st, ok := s.(Stager); ok {
 		err := st.Stage(ctx, d, load)
-		return d.Changes != before, err
+		return d.changes != before, err
 	}
 	t := d.Transcript()
 	if r, ok := s.(plan.Reader); ok {
@@ -183,7 +179,7 @@ func (d *Draft) Run(ctx context.Context, s plan.Strategy, load plan.Loader) (cha
 	var planned chat.Plan
 	err = recovered(s, func() (err error) { planned, err = s.Plan(ctx, t); return err })
 	if errors.Is(err, plan.ErrNoSummary) && ctx.Err() == nil {
-		d.Unsummarized = err
+		d.noSummary = err
 	} else if err != nil {
 		return false, err
 	}
@@ -194,12 +190,12 @@ func (d *Draft) Run(ctx context.Context, s plan.Strategy, load plan.Loader) (cha
 		}
 	}
 	if err := d.checkSummarySize(s, planned); err != nil {
-		d.Unsummarized = err
+		d.noSummary = err
 		planned = chat.Plan{}
 	}
 	d.Apply(planned, s.Name())
 	d.pin(pins)
-	return d.Changes != before, nil
+	return d.changes != before, nil
 }
 
 // summarizing is implemented by strategies that request summaries.
@@ -229,8 +225,8 @@ func (d *Draft) checkSummarySize(s plan.Strategy, p chat.Plan) error {
 	}
 	d.found = d.ids(d.found[:0], p.Gone())
 	for _, id := range d.found {
-		if d.All[id].Included {
-			grown -= d.All[id].Tokens
+		if d.entries[id].Included {
+			grown -= d.entries[id].Tokens
 		}
 	}
 	if grown < 0 {
@@ -245,7 +241,7 @@ func (d *Draft) pin(seqs []chat.Seq) {
 		return
 	}
 	for _, id := range d.ids(nil, chat.RangesOf(seqs...)) {
-		d.All[id].Pinned = true
+		d.entries[id].Pinned = true
 	}
 	d.Refresh()
 }
@@ -281,9 +277,9 @@ func (d *Draft) load(ctx context.Context, seqs []chat.Seq, load plan.Loader) ([]
 	var missing []int32
 	var want []chat.Seq
 	for _, id := range d.ids(nil, chat.RangesOf(seqs...)) {
-		if d.All[id].Message == nil {
+		if d.entries[id].Message == nil {
 			missing = append(missing, id)
-			want = append(want, d.All[id].Seq)
+			want = append(want, d.entries[id].Seq)
 		}
 	}
 	if len(missing) == 0 {
@@ -301,7 +297,7 @@ func (d *Draft) load(ctx context.Context, seqs []chat.Seq, load plan.Loader) ([]
 		if m == nil {
 			return nil, fmt.Errorf("message %d: %w", want[i], plan.ErrNotLoaded)
 		}
-		d.All[id].Message = m
+		d.entries[id].Message = m
 	}
 	d.Refresh()
 	return missing, nil
@@ -310,7 +306,7 @@ func (d *Draft) load(ctx context.Context, seqs []chat.Seq, load plan.Loader) ([]
 // drop releases loaded content.
 func (d *Draft) drop(ids []int32) {
 	for _, id := range ids {
-		d.All[id].Message = nil
+		d.entries[id].Message = nil
 	}
 	d.Refresh()
 }
@@ -320,25 +316,25 @@ func (d *Draft) Refresh() {
 	switch {
 	case d.view == nil:
 	case d.order == nil:
-		d.view.Entries = d.All
+		d.view.Entries = d.entries
 	default:
 		for i, id := range d.order {
-			d.view.Entries[i] = d.All[id]
+			d.view.Entries[i] = d.entries[id]
 		}
 	}
 }
 
 // sortOrder computes the view order of all ids.
 func (d *Draft) sortOrder() {
-	n := len(d.All) - len(d.Adds)
-	written := make([]int32, len(d.Adds))
+	n := len(d.entries) - len(d.adds)
+	written := make([]int32, len(d.adds))
 	for k := range written {
 		written[k] = int32(n + k)
 	}
-	slices.SortFunc(written, func(a, b int32) int { return chat.Compare(d.All[a].Meta, d.All[b].Meta) })
-	order := make([]int32, 0, len(d.All))
+	slices.SortFunc(written, func(a, b int32) int { return chat.Compare(d.entries[a].Meta, d.entries[b].Meta) })
+	order := make([]int32, 0, len(d.entries))
 	for i := range n {
-		for len(written) > 0 && chat.Less(d.All[written[0]].Meta, d.All[i].Meta) {
+		for len(written) > 0 && chat.Less(d.entries[written[0]].Meta, d.entries[i].Meta) {
 			order = append(order, written[0])
 			written = written[1:]
 		}
@@ -349,23 +345,23 @@ func (d *Draft) sortOrder() {
 
 // ids appends the ids of the entries with these seqs to out.
 func (d *Draft) ids(out []int32, r chat.Ranges) []int32 {
-	n := len(d.All) - len(d.Adds)
+	n := len(d.entries) - len(d.adds)
 	for _, x := range r {
 		if d.sources == nil && len(d.others) == 0 {
-			i := sort.Search(n, func(i int) bool { return d.All[i].Seq >= x.Lo })
-			for ; i < n && d.All[i].Seq < x.Hi; i++ {
+			i := sort.Search(n, func(i int) bool { return d.entries[i].Seq >= x.Lo })
+			for ; i < n && d.entries[i].Seq < x.Hi; i++ {
 				out = append(out, int32(i))
 			}
 		} else {
 			for _, list := range [...][]int32{d.sources, d.others} {
-				i := sort.Search(len(list), func(i int) bool { return d.All[list[i]].Seq >= x.Lo })
-				for ; i < len(list) && d.All[list[i]].Seq < x.Hi; i++ {
+				i := sort.Search(len(list), func(i int) bool { return d.entries[list[i]].Seq >= x.Lo })
+				for ; i < len(list) && d.entries[list[i]].Seq < x.Hi; i++ {
 					out = append(out, list[i])
 				}
 			}
 		}
-		first := d.Next - chat.Seq(len(d.Adds))
-		for q := max(x.Lo, first); q < min(x.Hi, d.Next); q++ {
+		first := d.next - chat.Seq(len(d.adds))
+		for q := max(x.Lo, first); q < min(x.Hi, d.next); q++ {
 			out = append(out, int32(n)+int32(q-first))
 		}
 	}
@@ -375,9 +371,9 @@ func (d *Draft) ids(out []int32, r chat.Ranges) []int32 {
 // Within reports whether the view has at most budget tokens.
 func (d *Draft) Within(budget chat.Tokens) bool {
 	var n chat.Tokens
-	for i := range d.All {
-		if d.All[i].Included {
-			n += d.All[i].Tokens
+	for i := range d.entries {
+		if d.entries[i].Included {
+			n += d.entries[i].Tokens
 		}
 	}
 	return n <= budget
@@ -385,20 +381,20 @@ func (d *Draft) Within(budget chat.Tokens) bool {
 
 // set includes an entry in the view or excludes it.
 func (d *Draft) set(id int32, in bool) {
-	if d.All[id].Included != in {
-		d.All[id].Included = in
-		d.Changes++
+	if d.entries[id].Included != in {
+		d.entries[id].Included = in
+		d.changes++
 	}
 }
 
-// ID returns the id of the message with seq q, which must exist.
-func (d *Draft) ID(q chat.Seq) int32 {
+// id returns the id of the message with seq q, which must exist.
+func (d *Draft) id(q chat.Seq) int32 {
 	var one [1]int32
 	return d.ids(one[:0], chat.Ranges{{Lo: q, Hi: q + 1}})[0]
 }
 
-// ViewMetas returns the metadata of the messages in the view, in order.
-func (d *Draft) ViewMetas() []chat.Meta {
+// viewMetas returns the metadata of the messages in the view, in order.
+func (d *Draft) viewMetas() []chat.Meta {
 	entries := d.Transcript().Entries
 	n, _ := d.view.Included()
 	out := make([]chat.Meta, 0, n)
@@ -420,5 +416,5 @@ func PlanStages(ctx context.Context, t *plan.Transcript, s Stager) (chat.Plan, e
 	if err := s.Stage(ctx, d, nil); err != nil {
 		return chat.Plan{}, err
 	}
-	return d.compose(true), d.Unsummarized
+	return d.compose(true), d.noSummary
 }

@@ -35,9 +35,9 @@ func (d *Draft) Apply(p chat.Plan, reason string) {
 	for _, id := range d.found {
 		d.include(id)
 	}
-	d.All = slices.Grow(d.All, len(p.Additions))
+	d.entries = slices.Grow(d.entries, len(p.Additions))
 	d.marks = slices.Grow(d.marks, len(p.Additions))
-	d.Adds = slices.Grow(d.Adds, len(p.Additions))
+	d.adds = slices.Grow(d.adds, len(p.Additions))
 	before := int32(-1)
 	for _, a := range p.Additions {
 		if a.Reason == "" {
@@ -47,7 +47,7 @@ func (d *Draft) Apply(p chat.Plan, reason string) {
 		accompanies := before >= 0 && len(d.found) == 1 && a.Kind == chat.KindSummary && d.marks[d.found[0]].by == before
 		switch {
 		case !d.validate(&a, d.found, accompanies):
-			d.Rejected++
+			d.rejected++
 		case accompanies:
 			d.append(a)
 		default:
@@ -59,7 +59,7 @@ func (d *Draft) Apply(p chat.Plan, reason string) {
 
 // include puts an entry back into the view and clears its mark.
 func (d *Draft) include(id int32) {
-	if !d.All[id].Included {
+	if !d.entries[id].Included {
 		d.set(id, true)
 		d.marks[id].reason, d.marks[id].by = "", -1
 	}
@@ -69,26 +69,26 @@ func (d *Draft) include(id int32) {
 // and flags. Unless live is set, it must cover a message in the view.
 func (d *Draft) validate(a *chat.Addition, covers []int32, live bool) bool {
 	for _, id := range covers {
-		live = live || d.All[id].Included
+		live = live || d.entries[id].Included
 	}
 	if !live || a.Kind != chat.KindSummary && a.Kind != chat.KindReplacement {
 		return false
 	}
 	m := &a.Message
 	a.Flags = a.Flags&chat.Estimated | contentFlags(m)
-	if a.Kind == chat.KindReplacement && (len(covers) != 1 || d.All[covers[0]].Kind == chat.KindSummary) {
+	if a.Kind == chat.KindReplacement && (len(covers) != 1 || d.entries[covers[0]].Kind == chat.KindSummary) {
 		a.Kind = chat.KindSummary // it covers several messages, or a summary of several
 	}
 	if a.Kind == chat.KindSummary {
 		if a.Position == 0 {
-			a.Position = d.All[covers[0]].Position
+			a.Position = d.entries[covers[0]].Position
 			for _, id := range covers {
-				a.Position = min(a.Position, d.All[id].Position)
+				a.Position = min(a.Position, d.entries[id].Position)
 			}
 		}
 		return m.Role != chat.RoleTool && m.Role != "" && len(m.ToolCalls) == 0
 	}
-	old := &d.All[covers[0]]
+	old := &d.entries[covers[0]]
 	a.Position = old.Position
 	if old.Role == chat.RoleTool && !old.Has(chat.Paired) {
 		return (m.Role == old.Role || m.Role == chat.RoleAssistant) && len(m.ToolCalls) == 0
@@ -102,15 +102,15 @@ func (d *Draft) validate(a *chat.Addition, covers []int32, live bool) bool {
 
 // write appends a valid addition, excludes what it covers, and returns its id.
 func (d *Draft) write(a chat.Addition, covers []int32) int32 {
-	id := int32(len(d.All))
+	id := int32(len(d.entries))
 	for _, c := range covers {
-		if by := d.marks[c].by; !d.All[c].Included && by >= 0 && d.All[by].Included && d.All[by].Kind == chat.KindReplacement {
+		if by := d.marks[c].by; !d.entries[c].Included && by >= 0 && d.entries[by].Included && d.entries[by].Kind == chat.KindReplacement {
 			continue // an included replacement already covers it
 		}
 		d.set(c, false)
 		d.marks[c].reason, d.marks[c].by = a.Reason, id
 	}
-	if old := &d.All[covers[0]]; a.Kind == chat.KindReplacement && old.Message == nil && (old.Has(chat.Paired) || old.Calls > 0) {
+	if old := &d.entries[covers[0]]; a.Kind == chat.KindReplacement && old.Message == nil && (old.Has(chat.Paired) || old.Calls > 0) {
 		d.unchecked = append(d.unchecked, unchecked{id, covers[0]})
 	}
 	d.append(a)
@@ -131,11 +131,11 @@ func (d *Draft) append(a chat.Addition) {
 		a.Counter, a.Tokens = c.Name(), d.count(&a)
 	}
 	m := a.Message
-	d.All = append(d.All, plan.Entry{Meta: a.Meta(d.Next), Included: true, Message: &m})
+	d.entries = append(d.entries, plan.Entry{Meta: a.Meta(d.next), Included: true, Message: &m})
 	d.marks = append(d.marks, mark{by: -1})
-	d.Adds = append(d.Adds, a)
-	d.Next++
-	d.Changes++
+	d.adds = append(d.adds, a)
+	d.next++
+	d.changes++
 	d.view = nil
 }
 
@@ -184,7 +184,7 @@ func (d *Draft) resolve(id int32) (by int32, reason string) {
 		if m.by < 0 {
 			return -1, m.reason
 		}
-		if id = m.by; d.All[id].Included {
+		if id = m.by; d.entries[id].Included {
 			return id, ""
 		}
 	}
@@ -200,24 +200,24 @@ func (d *Draft) compose(reasons bool) chat.Plan {
 	var include plan.SeqSet
 	var exclude []exclusion
 	var covers []plan.SeqSet
-	if len(d.Adds) > 0 {
-		covers = make([]plan.SeqSet, len(d.Adds))
+	if len(d.adds) > 0 {
+		covers = make([]plan.SeqSet, len(d.adds))
 	}
-	n := len(d.All) - len(d.Adds)
+	n := len(d.entries) - len(d.adds)
 	i, j := 0, 0
 	for range n {
 		id := int32(i)
 		switch {
 		case len(d.others) == 0:
 			i++
-		case j == len(d.others) || i < len(d.sources) && d.All[d.sources[i]].Seq < d.All[d.others[j]].Seq:
+		case j == len(d.others) || i < len(d.sources) && d.entries[d.sources[i]].Seq < d.entries[d.others[j]].Seq:
 			id = d.sources[i]
 			i++
 		default:
 			id = d.others[j]
 			j++
 		}
-		e, m := &d.All[id], &d.marks[id]
+		e, m := &d.entries[id], &d.marks[id]
 		if e.Included {
 			if !m.wasIncluded {
 				include.Add(e.Seq)
@@ -236,12 +236,12 @@ func (d *Draft) compose(reasons bool) chat.Plan {
 	for i := range exclude {
 		p.Exclude = append(p.Exclude, chat.Exclusion{Reason: exclude[i].reason, Seqs: exclude[i].seqs.Ranges()})
 	}
-	for k := range d.Adds {
-		if d.All[n+k].Included && len(covers[k].Sorted) > 0 {
-			a := d.Adds[k]
+	for k := range d.adds {
+		if d.entries[n+k].Included && len(covers[k].Sorted) > 0 {
+			a := d.adds[k]
 			a.Covers = covers[k].Ranges()
 			if p.Additions == nil {
-				p.Additions = make([]chat.Addition, 0, len(d.Adds)-k)
+				p.Additions = make([]chat.Addition, 0, len(d.adds)-k)
 			}
 			p.Additions = append(p.Additions, a)
 		}
@@ -269,22 +269,22 @@ func addExclusion(to []exclusion, reason string, q chat.Seq) []exclusion {
 
 // moveSummary turns an addition into a summary at position q.
 func (d *Draft) moveSummary(id int32, q chat.Seq) {
-	a := &d.Adds[int(id)-(len(d.All)-len(d.Adds))]
+	a := &d.adds[int(id)-(len(d.entries)-len(d.adds))]
 	if a.Kind == chat.KindSummary && a.Position == q {
 		return
 	}
 	d.view = nil
 	a.Kind, a.Position = chat.KindSummary, q
-	d.All[id].Kind, d.All[id].Position = a.Kind, q
+	d.entries[id].Kind, d.entries[id].Position = a.Kind, q
 }
 
 // summariesBy returns the summaries in the view that strategy s wrote, from the n-th
 // addition on.
 func (d *Draft) summariesBy(s plan.Strategy, n int) []chat.Seq {
 	var out []chat.Seq
-	first := len(d.All) - len(d.Adds)
-	for i := n; i < len(d.Adds); i++ {
-		if e := &d.All[first+i]; e.Included && e.Kind == chat.KindSummary && d.Adds[i].Reason == s.Name() {
+	first := len(d.entries) - len(d.adds)
+	for i := n; i < len(d.adds); i++ {
+		if e := &d.entries[first+i]; e.Included && e.Kind == chat.KindSummary && d.adds[i].Reason == s.Name() {
 			out = append(out, e.Seq)
 		}
 	}
@@ -294,15 +294,15 @@ func (d *Draft) summariesBy(s plan.Strategy, n int) []chat.Seq {
 // outcome returns the view and its totals after the draft's plan is applied: additions that
 // are not in the plan are left out, and the seqs of the others are consecutive.
 func (d *Draft) outcome() ([]chat.Meta, plan.Totals) {
-	n := len(d.All) - len(d.Adds)
-	if !slices.ContainsFunc(d.All[n:], func(e plan.Entry) bool { return !e.Included }) {
-		return d.ViewMetas(), d.Transcript().Totals()
+	n := len(d.entries) - len(d.adds)
+	if !slices.ContainsFunc(d.entries[n:], func(e plan.Entry) bool { return !e.Included }) {
+		return d.viewMetas(), d.Transcript().Totals()
 	}
-	seqs := make([]chat.Seq, len(d.Adds))
-	base := d.Next - chat.Seq(len(d.Adds))
+	seqs := make([]chat.Seq, len(d.adds))
+	base := d.next - chat.Seq(len(d.adds))
 	q := base
-	for k := range d.Adds {
-		if d.All[n+k].Included {
+	for k := range d.adds {
+		if d.entries[n+k].Included {
 			seqs[k] = q
 			q++
 		}

@@ -68,22 +68,22 @@ func (g Guard) checkCalls(ctx context.Context, d *Draft, load plan.Loader) error
 	}
 	seqs := make([]chat.Seq, len(d.unchecked))
 	for i, u := range d.unchecked {
-		seqs[i] = d.All[u.of].Seq
+		seqs[i] = d.entries[u.of].Seq
 	}
 	loaded, err := d.load(ctx, seqs, load)
 	if err != nil {
 		return fmt.Errorf("load originals of replacements: %w", err)
 	}
 	for _, u := range d.unchecked {
-		if callsOf(d.All[u.of].Message, d.All[u.id].Message) {
+		if callsOf(d.entries[u.of].Message, d.entries[u.id].Message) {
 			continue
 		}
-		d.Rejected++
+		d.rejected++
 		live := u.id
-		if !d.All[live].Included {
+		if !d.entries[live].Included {
 			live, _ = d.resolve(live)
 		}
-		if live >= 0 && d.All[live].Kind == chat.KindReplacement {
+		if live >= 0 && d.entries[live].Kind == chat.KindReplacement {
 			d.set(live, false)
 			d.include(u.of)
 		}
@@ -108,12 +108,12 @@ func (g Guard) protect(l *layout, open int32) {
 		m := l.rep(int32(i))
 		switch {
 		case !plan.IsSource(m.Kind):
-		case d.All[p.rep].Pinned && l.invalid(int32(i), open):
+		case d.entries[p.rep].Pinned && l.invalid(int32(i), open):
 			// The original would make the view invalid: keep what replaced it.
 			if l.wasOccupied(int32(i)) && !l.occupied(int32(i)) {
 				l.restore(int32(i))
 			}
-		case d.All[p.rep].Pinned, m.Role == chat.RoleSystem && !g.DropSystem:
+		case d.entries[p.rep].Pinned, m.Role == chat.RoleSystem && !g.DropSystem:
 			p.verbatim = true
 		}
 		if p.verbatim {
@@ -126,8 +126,8 @@ func (g Guard) protect(l *layout, open int32) {
 			l.groups[i].keep = l.groups[i].keep || l.waits(&l.groups[i])
 		}
 	}
-	for i := range d.All[:len(d.All)-len(d.Adds)] {
-		e := &d.All[i]
+	for i := range d.entries[:len(d.entries)-len(d.adds)] {
+		e := &d.entries[i]
 		if e.Included || l.placeOf[i] >= 0 {
 			continue
 		}
@@ -145,7 +145,7 @@ func (g Guard) protect(l *layout, open int32) {
 func (g Guard) repair(ctx context.Context, l *layout, open int32, load plan.Loader) ([]Repair, error) {
 	var repairs []Repair
 	for range 4 { // one round suffices for any view that a run has produced
-		steps := chat.Repair(l.d.ViewMetas())
+		steps := chat.Repair(l.d.viewMetas())
 		if len(steps) == 0 {
 			return repairs, nil
 		}
@@ -157,7 +157,7 @@ func (g Guard) repair(ctx context.Context, l *layout, open int32, load plan.Load
 			repairs = addRepair(repairs, r.Reason, r.Messages)
 		}
 	}
-	return repairs, Valid(l.d.ViewMetas())
+	return repairs, Valid(l.d.viewMetas())
 }
 
 // Valid returns an error wrapping ErrInvalidView if the view has violations.

@@ -54,17 +54,17 @@ type group struct {
 
 // newLayout returns the layout of the draft's log and additions.
 func newLayout(d *Draft) *layout {
-	n := len(d.All) - len(d.Adds)
-	l := &layout{d: d, placeOf: make([]int32, n, len(d.All)), places: make([]place, 0, n)}
+	n := len(d.entries) - len(d.adds)
+	l := &layout{d: d, placeOf: make([]int32, n, len(d.entries)), places: make([]place, 0, n)}
 	for i := range n {
-		e := &d.All[i]
+		e := &d.entries[i]
 		l.placeOf[i] = -1
 		if e.Kind == chat.KindSummary {
 			continue
 		}
-		if k := len(l.places) - 1; k >= 0 && d.All[l.places[k].rep].Position == e.Position {
+		if k := len(l.places) - 1; k >= 0 && d.entries[l.places[k].rep].Position == e.Position {
 			p := &l.places[k]
-			rep := &d.All[p.rep]
+			rep := &d.entries[p.rep]
 			switch {
 			case plan.IsSource(rep.Kind) && !standsFor(e.Meta, rep.Meta):
 				continue // moved here; it replaces another message
@@ -78,7 +78,7 @@ func newLayout(d *Draft) *layout {
 		l.placeOf[i] = int32(len(l.places))
 		l.places = append(l.places, place{first: int32(i), end: int32(i + 1), rep: int32(i), written: -1})
 	}
-	for k := range d.Adds {
+	for k := range d.adds {
 		l.add(int32(n + k))
 	}
 	l.group()
@@ -88,7 +88,7 @@ func newLayout(d *Draft) *layout {
 // add registers an addition, with the place of the message it replaces.
 func (l *layout) add(id int32) {
 	l.placeOf, l.earlier = append(l.placeOf, -1), append(l.earlier, -1)
-	if e := &l.d.All[id]; e.Kind == chat.KindReplacement {
+	if e := &l.d.entries[id]; e.Kind == chat.KindReplacement {
 		if k := l.find(e.Position); k < len(l.places) && l.position(k) == e.Position {
 			l.placeOf[id] = int32(k)
 			l.earlier[len(l.earlier)-1] = l.places[k].written
@@ -114,9 +114,9 @@ func (l *layout) find(q chat.Seq) int {
 	return sort.Search(len(l.places), func(k int) bool { return l.position(k) >= q })
 }
 
-func (l *layout) position(k int) chat.Seq { return l.d.All[l.places[k].rep].Position }
+func (l *layout) position(k int) chat.Seq { return l.d.entries[l.places[k].rep].Position }
 
-func (l *layout) rep(k int32) *chat.Meta { return &l.d.All[l.places[k].rep].Meta }
+func (l *layout) rep(k int32) *chat.Meta { return &l.d.entries[l.places[k].rep].Meta }
 
 func (l *layout) group() {
 	if t := l.d.input; len(l.places) == len(t.Entries) {
@@ -142,7 +142,7 @@ func (l *layout) group() {
 // open returns the first place of the first incomplete call group, or -1 (see
 // chat.OpenFrom).
 func (l *layout) open() int32 {
-	user := plan.UserPosition(l.d.All[:len(l.d.All)-len(l.d.Adds)])
+	user := plan.UserPosition(l.d.entries[:len(l.d.entries)-len(l.d.adds)])
 	return int32(chat.OpenFrom(l.chatGroups, user, func(k int) *chat.Meta { return l.rep(int32(k)) }))
 }
 
@@ -151,7 +151,7 @@ func (l *layout) waits(g *group) bool { return g.call >= 0 && l.rep(g.call).Call
 
 // each calls f with the ids of the entries of a place, the latest first.
 func (l *layout) each(k int32, f func(id int32)) {
-	n := len(l.d.All) - len(l.d.Adds)
+	n := len(l.d.entries) - len(l.d.adds)
 	for id := l.places[k].written; id >= 0; id = l.earlier[int(id)-n] {
 		f(id)
 	}
@@ -174,7 +174,7 @@ func (l *layout) invalid(k, open int32) bool {
 // completeGroups restores the missing members of every group that stays in the view.
 func (l *layout) completeGroups(open int32) {
 	for id, k := range l.placeOf {
-		if k >= 0 && l.d.All[id].Included {
+		if k >= 0 && l.d.entries[id].Included {
 			l.places[k].included = true
 		}
 	}
@@ -211,9 +211,9 @@ func (l *layout) restoreCalls(g *group) {
 	}
 	shrunk, whole := false, false
 	l.each(g.call, func(id int32) {
-		e := &l.d.All[id]
+		e := &l.d.entries[id]
 		shrunk = shrunk || !plan.IsSource(e.Kind) && (e.Included || l.d.marks[id].wasIncluded) && e.Calls < g.answers
-		whole = whole || e.Included && int(id) >= len(l.d.All)-len(l.d.Adds) && e.Calls < l.rep(g.call).Calls
+		whole = whole || e.Included && int(id) >= len(l.d.entries)-len(l.d.adds) && e.Calls < l.rep(g.call).Calls
 	})
 	for k := g.start; k < g.end && shrunk; k++ {
 		whole = whole || l.places[k].member && l.rep(k).Role == chat.RoleTool && l.occupied(k) && !l.wasOccupied(k)
@@ -240,7 +240,7 @@ func (l *layout) wasOccupied(k int32) bool {
 // occupied reports whether an entry of the place is in the view.
 func (l *layout) occupied(k int32) bool {
 	held := false
-	l.each(k, func(id int32) { held = held || l.d.All[id].Included })
+	l.each(k, func(id int32) { held = held || l.d.entries[id].Included })
 	return held
 }
 
@@ -266,12 +266,12 @@ func (l *layout) dropDuplicates() {
 			continue
 		}
 		keep := int32(-1)
-		if l.d.All[p.rep].Included && plan.IsSource(l.d.All[p.rep].Kind) {
+		if l.d.entries[p.rep].Included && plan.IsSource(l.d.entries[p.rep].Kind) {
 			keep = p.rep
 		}
 		l.each(int32(k), func(id int32) {
 			switch {
-			case !l.d.All[id].Included || id == keep:
+			case !l.d.entries[id].Included || id == keep:
 			case keep < 0:
 				keep = id
 			default:
@@ -285,7 +285,7 @@ func (l *layout) dropDuplicates() {
 // dropEmptied excludes additions that cover nothing any more. Replacements go first, since
 // their originals return.
 func (l *layout) dropEmptied() {
-	if len(l.d.Adds) == 0 {
+	if len(l.d.adds) == 0 {
 		return
 	}
 	l.dropEmptiedOf(chat.KindReplacement)
@@ -294,18 +294,18 @@ func (l *layout) dropEmptied() {
 
 func (l *layout) dropEmptiedOf(kind chat.Kind) {
 	d := l.d
-	n := len(d.All) - len(d.Adds)
-	stands := make([]bool, len(d.Adds))
+	n := len(d.entries) - len(d.adds)
+	stands := make([]bool, len(d.adds))
 	for id := range n {
-		if !d.All[id].Included {
+		if !d.entries[id].Included {
 			if by, _ := d.resolve(int32(id)); by >= 0 {
 				stands[by-int32(n)] = true
 			}
 		}
 	}
-	for k := range d.Adds {
+	for k := range d.adds {
 		id := int32(n + k)
-		if stands[k] || !d.All[id].Included || d.All[id].Kind != kind {
+		if stands[k] || !d.entries[id].Included || d.entries[id].Kind != kind {
 			continue
 		}
 		d.set(id, false)
@@ -318,13 +318,13 @@ func (l *layout) dropEmptiedOf(kind chat.Kind) {
 
 // placeSummaries moves summaries that the run wrote to valid positions.
 func (l *layout) placeSummaries(open int32) {
-	d, n := l.d, len(l.d.All)-len(l.d.Adds)
-	if len(d.Adds) == 0 {
+	d, n := l.d, len(l.d.entries)-len(l.d.adds)
+	if len(d.adds) == 0 {
 		return
 	}
 	system := l.leadingSystem()
-	for id := n; id < len(d.All); id++ {
-		e := &d.All[id]
+	for id := n; id < len(d.entries); id++ {
+		e := &d.entries[id]
 		if e.Included && (e.Kind == chat.KindSummary || l.splitsGroup(int32(id), open)) {
 			d.moveSummary(int32(id), l.summaryPosition(e.Position, system, open))
 		}
@@ -335,7 +335,7 @@ func (l *layout) placeSummaries(open int32) {
 // results of a call, present or expected.
 func (l *layout) splitsGroup(id, open int32) bool {
 	k := l.placeOf[id]
-	return k >= 0 && l.d.All[id].Role != chat.RoleTool && l.withinGroup(k, open)
+	return k >= 0 && l.d.entries[id].Role != chat.RoleTool && l.withinGroup(k, open)
 }
 
 // withinGroup reports whether place k is no member of its group while members follow it, or

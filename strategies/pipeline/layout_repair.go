@@ -17,7 +17,7 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 			seqs = append(append(seqs, m.Seq), m.Results...)
 			continue
 		}
-		if k := l.placeOf[d.ID(m.Seq)]; k >= 0 {
+		if k := l.placeOf[d.id(m.Seq)]; k >= 0 {
 			if g := &l.groups[l.places[k].group]; g.call == k {
 				g.callExcluded = true
 			}
@@ -29,9 +29,9 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 	}
 	var repairs []Repair
 	for _, m := range steps {
-		id := d.ID(m.Seq)
+		id := d.id(m.Seq)
 		reason := string(m.Reason)
-		if m.Action == chat.RepairExclude && d.All[id].Calls == 0 && (d.All[id].Pinned || !l.callExcluded(id)) {
+		if m.Action == chat.RepairExclude && d.entries[id].Calls == 0 && (d.entries[id].Pinned || !l.callExcluded(id)) {
 			continue // the reasoning is pinned or belongs to another group
 		}
 		repairs = addRepair(repairs, reason, 1)
@@ -42,19 +42,19 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 		}
 		answered := make([]string, len(m.Results))
 		for i, q := range m.Results {
-			answered[i] = d.All[d.ID(q)].Message.ToolCallID
+			answered[i] = d.entries[d.id(q)].Message.ToolCallID
 		}
 		a := chat.Addition{
-			Kind: chat.KindReplacement, Reason: reason, Position: m.Position, Tokens: d.All[id].Tokens,
-			Message: m.Apply(*d.All[id].Message, answered),
+			Kind: chat.KindReplacement, Reason: reason, Position: m.Position, Tokens: d.entries[id].Tokens,
+			Message: m.Apply(*d.entries[id].Message, answered),
 		}
-		meta := m.Meta(d.All[id].Meta, d.Next)
+		meta := m.Meta(d.entries[id].Meta, d.next)
 		a.Flags = meta.Flags
 		l.placeRepaired(&a, m, id, open)
 		d.set(id, false)
-		d.marks[id].reason, d.marks[id].by = reason, int32(len(d.All))
+		d.marks[id].reason, d.marks[id].by = reason, int32(len(d.entries))
 		d.append(a)
-		l.add(int32(len(d.All) - 1))
+		l.add(int32(len(d.entries) - 1))
 	}
 	d.drop(loaded)
 	d.Refresh()
@@ -65,7 +65,7 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 // cannot take the place of the original it becomes a summary: a replacement at another
 // position would occupy the place of another message.
 func (l *layout) placeRepaired(a *chat.Addition, m chat.RepairStep, id, open int32) {
-	e, k := &l.d.All[id], l.placeOf[id]
+	e, k := &l.d.entries[id], l.placeOf[id]
 	switch {
 	case m.Action == chat.RepairMove, m.Position != e.Position:
 		a.Kind, a.Position = chat.KindSummary, a.Position+1

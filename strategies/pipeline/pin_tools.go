@@ -13,9 +13,9 @@ import (
 // are those of the log, in which a call and its replacement share one place.
 func (d *Draft) pinTools(ctx context.Context, names []string, load plan.Loader) error {
 	var seqs []chat.Seq
-	for i := range d.All {
-		if plan.MakesCalls(&d.All[i]) {
-			seqs = append(seqs, d.All[i].Seq)
+	for i := range d.entries {
+		if plan.MakesCalls(&d.entries[i]) {
+			seqs = append(seqs, d.entries[i].Seq)
 		}
 	}
 	loaded, err := d.load(ctx, seqs, load)
@@ -25,9 +25,9 @@ func (d *Draft) pinTools(ctx context.Context, names []string, load plan.Loader) 
 	defer d.drop(loaded)
 	l := newLayout(d)
 	seqs = seqs[:0]
-	pin := func(id int32) { seqs = append(seqs, d.All[id].Seq) }
-	for i := range d.All {
-		e := &d.All[i]
+	pin := func(id int32) { seqs = append(seqs, d.entries[id].Seq) }
+	for i := range d.entries {
+		e := &d.entries[i]
 		named := func(c chat.ToolCall) bool { return slices.Contains(names, c.Name) }
 		if !plan.MakesCalls(e) || !slices.ContainsFunc(e.Message.ToolCalls, named) {
 			continue

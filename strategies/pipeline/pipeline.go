@@ -43,9 +43,9 @@ const (
 	DropOldest
 )
 
-// Step reports what a strategy did. Totals count the draft, with the additions of earlier
+// StepResult reports what a strategy did. Totals count the draft, with the additions of earlier
 // steps.
-type Step struct {
+type StepResult struct {
 	Strategy string      `json:"strategy"`
 	Before   plan.Totals `json:"before"`
 	After    plan.Totals `json:"after"`
@@ -68,7 +68,7 @@ type Result struct {
 	// Plan leads from the transcript to the view. It is minimal, satisfies the guard, and
 	// is empty if nothing changed.
 	Plan  chat.Plan
-	Steps []Step
+	Steps []StepResult
 	// Before counts the transcript, After the transcript with Plan applied.
 	Before, After plan.Totals
 	// View is the view with Plan applied, in order. Its additions have the seqs they get if
@@ -104,7 +104,7 @@ func (p Pipeline) Run(ctx context.Context, t *plan.Transcript, load plan.Loader)
 	if r, err = (Pipeline{Guard: p.Guard}).runGuarded(ctx, t, load); err != nil {
 		return r, err
 	}
-	r.Steps = append(wanted, Step{Strategy: "guard", Before: r.Before, After: r.After, Discarded: "invalid_view"})
+	r.Steps = append(wanted, StepResult{Strategy: "guard", Before: r.Before, After: r.After, Discarded: "invalid_view"})
 	return r, nil
 }
 
@@ -116,7 +116,7 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 		return Result{}, err
 	}
 	totals := d.Transcript().Totals()
-	r := Result{Before: totals, Violations: chat.Check(d.ViewMetas())}
+	r := Result{Before: totals, Violations: chat.Check(d.viewMetas())}
 	if err := p.runSteps(ctx, d, load, &r, &totals); err != nil {
 		return Result{}, err
 	}
@@ -127,7 +127,7 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 		if round > 0 && !fell {
 			break
 		}
-		if d.Changes > 0 || len(r.Violations) > 0 || totals.IncludedMessages < totals.Messages {
+		if d.changes > 0 || len(r.Violations) > 0 || totals.IncludedMessages < totals.Messages {
 			repairs, err := p.Guard.Hold(ctx, d, load)
 			if err != nil {
 				return Result{Steps: r.Steps}, err
@@ -138,9 +138,9 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 			totals = d.Transcript().Totals()
 		}
 	}
-	r.Rejected = d.Rejected
-	if d.Changes == 0 {
-		r.View, r.After = d.ViewMetas(), totals
+	r.Rejected = d.rejected
+	if d.changes == 0 {
+		r.View, r.After = d.viewMetas(), totals
 		return r, nil
 	}
 	r.Plan = d.Plan()
@@ -178,8 +178,8 @@ func (p Pipeline) runSteps(ctx context.Context, d *Draft, load plan.Loader, r *R
 		if p.Target > 0 && totals.IncludedTokens <= p.Target {
 			break
 		}
-		d.Unsummarized = nil
-		written := len(d.Adds)
+		d.noSummary = nil
+		written := len(d.adds)
 		changed, err := d.Run(ctx, s, load)
 		if err != nil {
 			return err
@@ -187,9 +187,9 @@ func (p Pipeline) runSteps(ctx context.Context, d *Draft, load plan.Loader, r *R
 		if strict(s) {
 			d.pin(d.summariesBy(s, written)) // later steps would drop it first, since it is the oldest
 		}
-		step := Step{Strategy: s.Name(), Before: *totals, Changed: changed}
-		if d.Unsummarized != nil {
-			step.NoSummary, step.Err = NoSummaryCode(d.Unsummarized), d.Unsummarized
+		step := StepResult{Strategy: s.Name(), Before: *totals, Changed: changed}
+		if d.noSummary != nil {
+			step.NoSummary, step.Err = NoSummaryCode(d.noSummary), d.noSummary
 		}
 		if changed {
 			*totals = d.Transcript().Totals()
@@ -232,10 +232,10 @@ func (p Pipeline) Stage(ctx context.Context, d *Draft, load plan.Loader) error {
 // applyFallback drops the oldest groups as a step of its own. It reports whether that
 // changed the view.
 func (p Pipeline) applyFallback(d *Draft, r *Result, totals *plan.Totals) bool {
-	step := Step{Strategy: ReasonFallback, Before: *totals}
-	changes := d.Changes
+	step := StepResult{Strategy: ReasonFallback, Before: *totals}
+	changes := d.changes
 	d.Apply(p.Guard.fallback(d, p.Target), ReasonFallback)
-	step.Changed = d.Changes > changes
+	step.Changed = d.changes > changes
 	if !step.Changed && len(r.Steps) > 0 && r.Steps[len(r.Steps)-1].Strategy == ReasonFallback {
 		return false
 	}

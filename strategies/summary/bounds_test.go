@@ -87,7 +87,7 @@ func TestTheReportOfASummaryThatWasNotTaken(t *testing.T) {
 	if _, err := w.Write(t.Context(), plan.Task{Messages: conversation(20)}); err != nil {
 		t.Fatal(err)
 	}
-	steps := []pipeline.Step{{Strategy: "summarize", NoSummary: string(summary.CodeTooLarge)}}
+	steps := []pipeline.StepResult{{Strategy: "summarize", NoSummary: string(summary.CodeTooLarge)}}
 	strategies.Writers{w}.Report(steps)
 	if r := w.Report(); steps[0].Summary == nil || r.WrittenBy != "" || r.Failure != "auth" || steps[0].NoSummary != "auth" {
 		t.Errorf("%+v, %+v", steps[0], r)
@@ -98,7 +98,7 @@ func TestTheReportOfASummaryThatWasNotTaken(t *testing.T) {
 	if _, err := w.Write(t.Context(), plan.Task{Messages: conversation(20)}); err != nil {
 		t.Fatal(err)
 	}
-	steps = []pipeline.Step{{Strategy: "token_budget", NoSummary: "timeout", Changed: true}}
+	steps = []pipeline.StepResult{{Strategy: "token_budget", NoSummary: "timeout", Changed: true}}
 	strategies.Writers{w}.Report(steps)
 	if r := w.Report(); r.WrittenBy != summary.ByExtract || r.Failure != "" || steps[0].NoSummary != "timeout" {
 		t.Errorf("%+v, %+v", steps[0], r)
@@ -108,7 +108,7 @@ func TestTheReportOfASummaryThatWasNotTaken(t *testing.T) {
 	if _, err := w.Write(t.Context(), plan.Task{Messages: conversation(20)}); err != nil {
 		t.Fatal(err)
 	}
-	steps = []pipeline.Step{{Strategy: "summarize", NoSummary: string(summary.CodeTooLarge)}}
+	steps = []pipeline.StepResult{{Strategy: "summarize", NoSummary: string(summary.CodeTooLarge)}}
 	strategies.Writers{w}.Report(steps)
 	if r := w.Report(); r.WrittenBy != "" || r.Failure != "too_large" || steps[0].NoSummary != "too_large" {
 		t.Errorf("%+v, %+v", steps[0], r)

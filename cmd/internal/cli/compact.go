@@ -249,7 +249,7 @@ func printRun(e *Env, r store.RunRow) error {
 
 // writeSteps writes the counts of the view before and after each step, and the totals
 // where more than the view was considered.
-func writeSteps(e *Env, steps []pipeline.Step) error {
+func writeSteps(e *Env, steps []pipeline.StepResult) error {
 	if len(steps) == 0 {
 		return nil
 	}
@@ -293,7 +293,7 @@ func writeSteps(e *Env, steps []pipeline.Step) error {
 }
 
 // stepReport returns the summary report of a step, nil if the step has none.
-func stepReport(s pipeline.Step) *summary.Report {
+func stepReport(s pipeline.StepResult) *summary.Report {
 	switch r := s.Summary.(type) {
 	case nil:
 		return nil
@@ -313,8 +313,8 @@ func sessionName(r store.RunRow) string {
 }
 
 // runSteps decodes the pipeline steps that the worker recorded.
-func runSteps(r store.RunRow) []pipeline.Step {
-	var steps []pipeline.Step
+func runSteps(r store.RunRow) []pipeline.StepResult {
+	var steps []pipeline.StepResult
 	if json.Unmarshal(r.Steps, &steps) != nil {
 		return nil // written by another version
 	}

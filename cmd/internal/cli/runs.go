@@ -83,7 +83,7 @@ func newTotalsJSON(t plan.Totals) totalsJSON {
 	}
 }
 
-func newStepsJSON(steps []pipeline.Step) []stepJSON {
+func newStepsJSON(steps []pipeline.StepResult) []stepJSON {
 	var out []stepJSON
 	for _, s := range steps {
 		out = append(out, stepJSON{s.Strategy, s.Changed, s.NoSummary, s.Summary, s.Discarded, newTotalsJSON(s.Before), newTotalsJSON(s.After)})
