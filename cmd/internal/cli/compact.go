@@ -32,7 +32,6 @@ type compactCmd struct {
 	registry *plan.Registry // for Help
 }
 
-// Help documents the command.
 func (c *compactCmd) Help() string {
 	var b strings.Builder
 	b.WriteString("A worker must be running; without one the run stays queued.\n\n")
@@ -46,7 +45,6 @@ Examples:
 	return b.String()
 }
 
-// Run runs the command.
 func (c *compactCmd) Run(ctx context.Context, e *Env) error {
 	if c.Timeout <= 0 {
 		return wrong("--timeout: %s: want more than 0", c.Timeout)

@@ -24,7 +24,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// compactFileCmd implements `compactor compact-file`.
 type compactFileCmd struct {
 	In          string   `arg:"" help:"JSONL or JSON file; - is standard input."`
 	Strategy    []string `sep:"none" xor:"how" placeholder:"NAME[:P=V,…]" help:"Run this strategy instead of a policy's pipeline; repeatable, in order."`
@@ -45,7 +44,6 @@ type compactFileCmd struct {
 	registry *plan.Registry
 }
 
-// Help documents the command.
 func (c *compactFileCmd) Help() string {
 	var b strings.Builder
 	b.WriteString(`Needs no server and stores nothing; strategies that summarize call the configured models, if any. Message n of a session has seq n; messages that strategies write have the seqs after them. With a policy the pipeline stops at the target, whether or not the session is above the start; with --strategy all given strategies run.
@@ -68,7 +66,6 @@ Examples:
 	return b.String()
 }
 
-// Validate checks the flags; the parser calls it.
 func (c *compactFileCmd) Validate() error {
 	if c.To != "" && c.Out == "" {
 		return errors.New("--to: requires --out")
@@ -112,7 +109,6 @@ type excludedJSON struct {
 	By     chat.Seq    `json:"by,omitempty"`
 }
 
-// Run runs the command.
 func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	cfg, err := c.config(e)
 	if err != nil {

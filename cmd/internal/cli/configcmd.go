@@ -16,14 +16,12 @@ type configCmd struct {
 
 type configExampleCmd struct{}
 
-// Help documents the command.
 func (*configExampleCmd) Help() string {
 	return `Examples:
 
     compactor config example > compactor.yaml`
 }
 
-// Run runs the command.
 func (*configExampleCmd) Run(e *Env) error {
 	if e.JSON {
 		return term.JSON(e.Out.W, map[string]any{"example": config.Example()})
@@ -36,7 +34,6 @@ type configPrintCmd struct {
 	Model string `placeholder:"NAME" help:"Also explain the policy's limits for this model."`
 }
 
-// Help documents the command.
 func (*configPrintCmd) Help() string {
 	return `Passwords are masked. A setting comes from its default, a line of the file, an environment variable or a flag.
 
@@ -46,7 +43,6 @@ Examples:
     compactor config print --model gpt-4o --start 90000 --target 60000`
 }
 
-// Run runs the command.
 func (c *configPrintCmd) Run(e *Env) error {
 	cfg, err := e.Config()
 	if err != nil {

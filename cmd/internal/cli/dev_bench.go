@@ -24,7 +24,6 @@ type benchCmd struct {
 	Worker     benchWorkerCmd     `cmd:"" hidden:"" help:"Worker process of bench memory."`
 }
 
-// Help implements kong.HelpProvider.
 func (*benchCmd) Help() string {
 	return `All benchmarks except strategies run on real servers: those of DATABASE_URL and REDIS_URL, or a private Postgres with fsync enabled and a private redis-server. They create the schema compactor_bench and drop it. Figures depend on the machine and its load: compare ratios, or figures of one run.
 
@@ -95,7 +94,6 @@ type benchCompactCmd struct {
 	Rounds   int `default:"4" help:"Alternations of job path and baseline."`
 }
 
-// Run implements the command.
 func (c *benchCompactCmd) Run(ctx context.Context, e *Env) error {
 	progress := &benchProgress{out: e.Err}
 	env, stop, err := e.bench(ctx, progress)
@@ -134,7 +132,6 @@ type benchMemoryCmd struct {
 	Model    bool `help:"Summarize it with a scripted model."`
 }
 
-// Run implements the command.
 func (c *benchMemoryCmd) Run(ctx context.Context, e *Env) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -169,7 +166,6 @@ type benchLatencyCmd struct {
 	Samples int `default:"100" help:"Number of appends to time."`
 }
 
-// Run implements the command.
 func (c *benchLatencyCmd) Run(ctx context.Context, e *Env) error {
 	progress := &benchProgress{out: e.Err}
 	env, stop, err := e.bench(ctx, progress)
@@ -195,7 +191,6 @@ type benchStrategiesCmd struct {
 	Rounds   int      `default:"5" help:"Repetitions of each, of which the fastest is reported."`
 }
 
-// Run implements the command.
 func (c *benchStrategiesCmd) Run(ctx context.Context, e *Env) error {
 	for _, n := range c.Messages {
 		if n < 16 {
@@ -234,7 +229,6 @@ type benchWorkerCmd struct {
 	Summary bool
 }
 
-// Run implements the command.
 func (c *benchWorkerCmd) Run(ctx context.Context, e *Env) error {
 	env, model := bench.Env{Concurrency: 4, Connections: 8}, ""
 	for _, kv := range e.Environ {

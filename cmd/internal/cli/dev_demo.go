@@ -34,7 +34,6 @@ type demoCmd struct {
 	Install  bool     `help:"Download Postgres if it is not installed."`
 }
 
-// Help implements kong.HelpProvider.
 func (*demoCmd) Help() string {
 	return `Starts an in-process Redis and a private Postgres, imports a backlog, and runs the main job on it: a nightly sweep through the real scheduler, queue and worker; compactions after writes; a re-compaction by an operator, and its undo. Then it verifies that every view is valid and that every imported message is unchanged.
 
@@ -50,7 +49,6 @@ Examples:
 // demoSchema separates the demo from other data of a given database.
 const demoSchema = "compactor_demo"
 
-// Run implements the command.
 func (c *demoCmd) Run(ctx context.Context, e *Env) error {
 	if len(c.From) == 0 && len(c.Files) > 0 {
 		return wrong("files are given without --from: want --from %s", c.Files[0])

@@ -37,7 +37,6 @@ type evalCmd struct {
 	HTML    string    `name:"html" placeholder:"FILE" help:"Write a self-contained report with plots to this file."`
 }
 
-// Help documents the command.
 func (*evalCmd) Help() string {
 	var b strings.Builder
 	b.WriteString(`Cuts each session in two, compacts the messages before the cut within a budget under each policy, and counts the identifiers (paths, ids, numbers, quoted names) used after the cut that the result still contains: loose, anywhere; keyed, after a word that labelled them before; strict, of those that the assistant had to remember. Figures are pooled over sessions. A token is a quarter of a character; system messages are not counted.
@@ -75,7 +74,6 @@ func evalHelp() [][2]string {
 	return append(out, [2]string{modelPolicy, modelDoc})
 }
 
-// Validate is called by the parser.
 func (c *evalCmd) Validate() error {
 	var faults []error
 	files := len(c.From)+len(c.Files) > 0
@@ -106,7 +104,6 @@ func (c *evalCmd) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Run implements the command.
 func (c *evalCmd) Run(ctx context.Context, e *Env) (err error) {
 	cfg, err := e.Config()
 	if err != nil {

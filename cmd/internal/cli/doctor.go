@@ -16,7 +16,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// doctorCmd implements `compactor doctor`.
 type doctorCmd struct {
 	Deep bool `help:"Check all data, whatever its size."`
 }
@@ -24,7 +23,6 @@ type doctorCmd struct {
 // deepLimit is the number of sessions up to which all data is checked without --deep.
 const deepLimit = 10_000
 
-// Help documents the command.
 func (*doctorCmd) Help() string {
 	return fmt.Sprintf(`Read-only, except that a missing schema is created. No model is called; the report says whether the keys of models are found here, and which models are in cooldown after a failure. The data checks read everything: above %s sessions they are skipped without --deep. Exit code 5 if a check fails.
 
@@ -65,7 +63,6 @@ func (x *doctorReport) add(section, name, status, detail, advice string) {
 	x.checks = append(x.checks, check{section, name, status, x.env.scrub(detail), advice})
 }
 
-// Run runs the command.
 func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 	cfg, err := e.Require("database.url")
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
-// exportCmd implements `compactor export`.
 type exportCmd struct {
 	Sessions      []string `arg:"" optional:"" name:"session" help:"Sessions to write."`
 	AllSessions   bool     `help:"Write every session of the tenant."`
@@ -28,7 +27,6 @@ type exportCmd struct {
 	Output        string   `short:"o" aliases:"out" placeholder:"FILE" help:"File to write; default: standard output. The file is created once it is complete."`
 }
 
-// Help documents the command.
 func (*exportCmd) Help() string {
 	return `Writes sessions in a format that import reads; chat-completions, the default, loses nothing and has one session per line. It includes message ids, so importing an export repeatedly is safe. Content that another format cannot represent is counted on standard error:
 
@@ -42,7 +40,6 @@ Examples:
     compactor export --all-sessions --log -o backup.jsonl`
 }
 
-// Validate checks the flags; the parser calls it.
 func (c *exportCmd) Validate() error {
 	if c.AllSessions == (len(c.Sessions) > 0) {
 		return errors.New("name sessions, or give --all-sessions")
@@ -53,7 +50,6 @@ func (c *exportCmd) Validate() error {
 	return nil
 }
 
-// Run runs the command.
 func (c *exportCmd) Run(ctx context.Context, e *Env) (err error) {
 	st, cfg, err := e.Open(ctx)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
-// importCmd implements `compactor import`.
 type importCmd struct {
 	Files         []string `arg:"" optional:"" name:"file" help:"JSONL or JSON files; - is standard input."`
 	FromSQL       string   `name:"from-sql" placeholder:"DSN" help:"Read rows of another Postgres instead of files; requires --query."`
@@ -28,7 +27,6 @@ type importCmd struct {
 	Workers       int      `default:"4" help:"Number of sessions imported concurrently."`
 }
 
-// Help documents the command.
 func (*importCmd) Help() string {
 	return `The format of a file is detected by its content unless --format names it:
 
@@ -47,7 +45,6 @@ Examples:
     compactor import --from-sql "$APP_DATABASE_URL" --query "SELECT chat_id AS session_id, role, content, sent_at AS created_at FROM chat_messages ORDER BY chat_id, id"`
 }
 
-// Validate checks the flags; the parser calls it.
 func (c *importCmd) Validate() error {
 	switch {
 	case c.FromSQL != "" && len(c.Files) > 0:
@@ -66,7 +63,6 @@ func (c *importCmd) Validate() error {
 	return nil
 }
 
-// Run runs the command.
 func (c *importCmd) Run(ctx context.Context, e *Env) error {
 	e.secrets = append(e.secrets, c.FromSQL)
 	sources, size, err := openSources(ctx, c.Files, e.Stdin, c.Format)

@@ -16,7 +16,6 @@ type migrateCmd struct {
 
 type migrateUpCmd struct{}
 
-// Help documents the command.
 func (*migrateUpCmd) Help() string {
 	return `Safe to run concurrently: one process migrates, the others wait.
 
@@ -44,7 +43,6 @@ func migrationsJSON(ms []migrations.Migration) []migrationJSON {
 	return out
 }
 
-// Run runs the command.
 func (*migrateUpCmd) Run(ctx context.Context, e *Env) error {
 	c, err := e.Require("database.url")
 	if err != nil {
@@ -68,7 +66,6 @@ func (*migrateUpCmd) Run(ctx context.Context, e *Env) error {
 
 type migrateStatusCmd struct{}
 
-// Run runs the command.
 func (*migrateStatusCmd) Run(ctx context.Context, e *Env) error {
 	c, err := e.Require("database.url")
 	if err != nil {

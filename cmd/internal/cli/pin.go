@@ -13,10 +13,8 @@ type pinTarget struct {
 	Message string `arg:"" help:"The message's id, as view --json shows it."`
 }
 
-// pinCmd implements `compactor pin`.
 type pinCmd struct{ pinTarget }
 
-// Help documents the command.
 func (*pinCmd) Help() string {
 	return `A pinned message outside the view is restored, with its group, by the next run; pinning makes the session due.
 
@@ -25,15 +23,12 @@ Examples:
     compactor pin chat-42 msg-17`
 }
 
-// Run runs the command.
 func (c *pinCmd) Run(ctx context.Context, e *Env) error {
 	return c.change(ctx, e, true, (*store.Store).Pin)
 }
 
-// unpinCmd implements `compactor unpin`.
 type unpinCmd struct{ pinTarget }
 
-// Help documents the command.
 func (*unpinCmd) Help() string {
 	return `The message stays in the view until a run excludes it.
 
@@ -42,7 +37,6 @@ Examples:
     compactor unpin chat-42 msg-17`
 }
 
-// Run runs the command.
 func (c *unpinCmd) Run(ctx context.Context, e *Env) error {
 	return c.change(ctx, e, false, (*store.Store).Unpin)
 }

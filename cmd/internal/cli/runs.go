@@ -24,7 +24,6 @@ type runsCmd struct {
 	Before     int64  `placeholder:"N" help:"Only runs older than run N."`
 }
 
-// Help documents the command.
 func (*runsCmd) Help() string {
 	return `Every decision is recorded as a run with an outcome code, skips included.
 
@@ -35,7 +34,6 @@ Examples:
     compactor runs --run 4711`
 }
 
-// Validate checks the flags; the parser calls it.
 func (c *runsCmd) Validate() error {
 	statuses := []string{"queued", "running", "applied", "skipped", "failed"}
 	if c.Status != "" && !slices.Contains(statuses, c.Status) {
@@ -96,7 +94,6 @@ func newRunJSON(r store.RunRow) runJSON {
 	return runJSON{RunRow: r, Steps: newStepsJSON(runSteps(r))}
 }
 
-// Run runs the command.
 func (c *runsCmd) Run(ctx context.Context, e *Env) error {
 	st, cfg, err := e.Open(ctx)
 	if err != nil {

@@ -15,7 +15,6 @@ type roleFlags struct {
 	WaitTimeout time.Duration `default:"2m" help:"Maximum time to wait for Postgres at start; 0 tries once."`
 }
 
-// Validate checks the flags; the parser calls it.
 func (f roleFlags) Validate() error {
 	if f.WaitTimeout < 0 {
 		return errors.New("--wait-timeout: want 0 or more")
@@ -23,10 +22,8 @@ func (f roleFlags) Validate() error {
 	return nil
 }
 
-// serveCmd implements `compactor serve`.
 type serveCmd struct{ roleFlags }
 
-// Help documents the command.
 func (*serveCmd) Help() string {
 	return `The first SIGINT or SIGTERM stops the scheduler, waits for running jobs (worker.drain_timeout), and exits with 0; a second one exits at once. Another worker resumes runs that did not finish.
 
@@ -36,13 +33,10 @@ Examples:
     compactor serve --log-format json --start 90000 --target 60000`
 }
 
-// Run runs the command.
 func (c *serveCmd) Run(ctx context.Context, e *Env) error { return c.run(ctx, e, true, true) }
 
-// workerCmd implements `compactor worker`.
 type workerCmd struct{ roleFlags }
 
-// Help documents the command.
 func (*workerCmd) Help() string {
 	return `Any number of workers may run, on any number of machines.
 
@@ -51,13 +45,10 @@ Examples:
     compactor worker --worker-concurrency 32`
 }
 
-// Run runs the command.
 func (c *workerCmd) Run(ctx context.Context, e *Env) error { return c.run(ctx, e, false, true) }
 
-// schedulerCmd implements `compactor scheduler`.
 type schedulerCmd struct{ roleFlags }
 
-// Help documents the command.
 func (*schedulerCmd) Help() string {
 	return `Of several schedulers one is active; the others are on standby.
 
@@ -66,7 +57,6 @@ Examples:
     compactor scheduler --policy-cron "30 2 * * *" --policy-timezone Europe/Berlin`
 }
 
-// Run runs the command.
 func (c *schedulerCmd) Run(ctx context.Context, e *Env) error { return c.run(ctx, e, true, false) }
 
 func (f roleFlags) run(ctx context.Context, e *Env, scheduler, worker bool) error {

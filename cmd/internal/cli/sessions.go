@@ -20,7 +20,6 @@ type sessionsCmd struct {
 	After      int64 `placeholder:"CURSOR" help:"Continue behind this cursor, which the previous page ended with."`
 }
 
-// Help documents the command.
 func (*sessionsCmd) Help() string {
 	return `TOKENS is the size counted against the model's window: the provider's own figure where the application reported one. OF START is that size as a share of the threshold above which the session is compacted.
 
@@ -30,7 +29,6 @@ Examples:
     compactor sessions --due --json | jq -r '.sessions[].session'`
 }
 
-// Validate checks the flags; the parser calls it.
 func (c *sessionsCmd) Validate() error { return validLimit(c.Limit) }
 
 func validLimit(n int) error {
@@ -74,7 +72,6 @@ func startOf(c config.Config, r store.SessionRow) chat.Tokens {
 	return c.Policy.Limits(r.Model, tokens.Window).Start
 }
 
-// Run runs the command.
 func (c *sessionsCmd) Run(ctx context.Context, e *Env) error {
 	st, cfg, err := e.Open(ctx)
 	if err != nil {

@@ -23,7 +23,6 @@ type summaryShowCmd struct {
 	ID string `arg:"" help:"Its id, as view --all shows it: summary-120-7."`
 }
 
-// Help documents the command.
 func (*summaryShowCmd) Help() string {
 	return `Examples:
 
@@ -66,7 +65,6 @@ type callJSON struct {
 	Seconds         float64 `json:"seconds"`
 }
 
-// Run runs the command.
 func (c *summaryShowCmd) Run(ctx context.Context, e *Env) error {
 	st, _, err := e.Open(ctx)
 	if err != nil {
@@ -216,7 +214,6 @@ type summaryExpandCmd struct {
 	Full bool   `help:"Show full texts."`
 }
 
-// Help documents the command.
 func (*summaryExpandCmd) Help() string {
 	return `Where a summary extends an earlier one, the messages covered by the earlier one are shown as well.
 
@@ -226,7 +223,6 @@ Examples:
     compactor summary expand summary-120-7 --json | jq -r '.messages[].message.content'`
 }
 
-// Run runs the command.
 func (c *summaryExpandCmd) Run(ctx context.Context, e *Env) error {
 	st, _, err := e.Open(ctx)
 	if err != nil {

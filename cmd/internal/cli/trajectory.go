@@ -35,7 +35,6 @@ type trajectoryCompressCmd struct {
 	Workers       int      `default:"4" help:"Number of trajectories compressed concurrently (${default})."`
 }
 
-// Help documents the command.
 func (*trajectoryCompressCmd) Help() string {
 	return `A line is an object with the turns under "conversations", or the array of turns alone; a turn is {"from", "value"}. In a trajectory above --target tokens (15250) the turns between the protected ones are replaced by a summary, oldest first and only as many as necessary; a tool call and its responses stay together. Everything else is copied unchanged, in the same order.
 
@@ -50,7 +49,6 @@ Examples:
     zcat runs.jsonl.gz | compactor trajectory compress - --protect-last 8 | gzip > compressed.jsonl.gz`
 }
 
-// Validate checks the flags; the parser calls it.
 func (c *trajectoryCompressCmd) Validate() error {
 	var faults []error
 	if c.Workers < 1 || c.Workers > 256 {
@@ -82,7 +80,6 @@ type trajectoryReport struct {
 // maxFailures bounds the failures that a report lists.
 const maxFailures = 1000
 
-// Run runs the command.
 func (c *trajectoryCompressCmd) Run(ctx context.Context, e *Env) (err error) {
 	if e.JSON && c.Out == "" {
 		return wrong("--json: requires --out, as standard output holds the trajectories")

@@ -7,13 +7,11 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 )
 
-// undoCmd implements `compactor undo`.
 type undoCmd struct {
 	ID      int64 `arg:"" name:"run" help:"The run."`
 	Cascade bool  `help:"Also undo the later runs of the session."`
 }
 
-// Help documents the command.
 func (*undoCmd) Help() string {
 	return `Restores the view from before the run, plus everything appended since. An undo is a run itself and can be undone. Automatic runs then wait for a new message.
 
@@ -23,7 +21,6 @@ Examples:
     compactor undo 4711 --cascade`
 }
 
-// Validate checks the flags; the parser calls it.
 func (c *undoCmd) Validate() error {
 	if c.ID <= 0 {
 		return fmt.Errorf("%d: want the number of a run", c.ID)
@@ -31,7 +28,6 @@ func (c *undoCmd) Validate() error {
 	return nil
 }
 
-// Run runs the command.
 func (c *undoCmd) Run(ctx context.Context, e *Env) error {
 	st, _, err := e.Open(ctx)
 	if err != nil {

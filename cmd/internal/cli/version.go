@@ -7,7 +7,6 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 )
 
-// versionCmd implements `compactor version`.
 type versionCmd struct{}
 
 // buildVersion describes how this binary was built.
@@ -41,7 +40,6 @@ func newBuildVersion(info *debug.BuildInfo, ok bool) buildVersion {
 	return v
 }
 
-// Run runs the command.
 func (*versionCmd) Run(e *Env) error {
 	v := newBuildVersion(debug.ReadBuildInfo())
 	if e.JSON {

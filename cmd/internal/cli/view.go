@@ -14,7 +14,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// viewCmd implements `compactor view`.
 type viewCmd struct {
 	Session string `arg:"" help:"The session."`
 	All     bool   `help:"Also show excluded messages, with the reason, the run and the replacement."`
@@ -22,7 +21,6 @@ type viewCmd struct {
 	Full    bool   `help:"Show full texts."`
 }
 
-// Help documents the command.
 func (*viewCmd) Help() string {
 	return `Control characters in stored texts are not shown.
 
@@ -67,7 +65,6 @@ type groupJSON struct {
 	includedCalls int
 }
 
-// Run runs the command.
 func (c *viewCmd) Run(ctx context.Context, e *Env) error {
 	st, cfg, err := e.Open(ctx)
 	if err != nil {
