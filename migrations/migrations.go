@@ -42,9 +42,9 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // Migration is one numbered file and when it was applied (zero: not yet).
 type Migration struct {
-	Version   int64
-	Name      string
-	AppliedAt time.Time
+	Version   int64     `json:"version"`
+	Name      string    `json:"name"`
+	AppliedAt time.Time `json:"applied_at,omitzero"`
 }
 
 // CheckSchema says whether name can be used as the schema: a plain lower-case
@@ -79,7 +79,7 @@ func Status(ctx context.Context, dsn, schema string) ([]Migration, error) {
 	err := with(ctx, dsn, schema, func(p *goose.Provider) error {
 		states, err := p.Status(ctx)
 		for _, s := range states {
-			all = append(all, Migration{Version: s.Source.Version, Name: s.Source.Path, AppliedAt: s.AppliedAt})
+			all = append(all, Migration{Version: s.Source.Version, Name: s.Source.Path, AppliedAt: s.AppliedAt.UTC()})
 		}
 		return err
 	})

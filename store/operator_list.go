@@ -13,18 +13,21 @@ import (
 
 // SessionRow is one session of a list.
 type SessionRow struct {
-	Tenant, Session, Model string
-	Messages, LiveMessages int64
-	TotalTokens            chat.Tokens // of all source messages
-	LiveTokens             chat.Tokens // of the view
-	ContextTokens          chat.Tokens // the use of the window: reported by the provider if it was, else LiveTokens
-	DueTokens              chat.Tokens
-	Revision               int64
-	Due                    bool
-	Suspect                bool // the view may be invalid
-	LastMessageAt          time.Time
-	CooldownUntil          *time.Time // automatic runs skip it until then; nil: they do not
-	SID                    int64
+	Tenant        string      `json:"tenant"`
+	Session       string      `json:"session"`
+	Model         string      `json:"model"`
+	Messages      int64       `json:"messages"`
+	LiveMessages  int64       `json:"messages_in_view"`
+	TotalTokens   chat.Tokens `json:"total_tokens"`   // of all source messages
+	LiveTokens    chat.Tokens `json:"view_tokens"`    // of the view
+	ContextTokens chat.Tokens `json:"context_tokens"` // the use of the window: reported by the provider if it was, else LiveTokens
+	DueTokens     chat.Tokens `json:"start_tokens"`
+	Due           bool        `json:"due"`
+	Suspect       bool        `json:"suspect"` // the view may be invalid
+	Revision      int64       `json:"revision"`
+	LastMessageAt time.Time   `json:"last_message_at"`
+	CooldownUntil *time.Time  `json:"-"` // automatic runs skip it until then; nil: they do not
+	SID           int64       `json:"cursor"`
 }
 
 // SessionFilter selects sessions; zero fields select all.
@@ -38,8 +41,8 @@ type SessionFilter struct {
 
 const querySessions = `
 	SELECT tenant, id, model, messages, live_messages, total_tokens, live_tokens,
-		coalesce(reported_prompt_tokens + tokens_since_report, live_tokens), coalesce(due_tokens, 0), revision, due,
-		suspect_seq IS NOT NULL, coalesce(last_message_at, created_at), cooldown_until, sid
+		coalesce(reported_prompt_tokens + tokens_since_report, live_tokens), coalesce(due_tokens, 0), due,
+		suspect_seq IS NOT NULL, revision, coalesce(last_message_at, created_at), cooldown_until, sid
 	FROM compactor.sessions`
 
 // Sessions returns sessions in order of creation.
@@ -153,9 +156,11 @@ func (s *Store) Outcomes(ctx context.Context, after RunID) ([]OutcomeRow, error)
 
 // OutcomeRow is one line of Outcomes.
 type OutcomeRow struct {
-	Trigger, Outcome          string
-	Runs                      int64
-	TokensBefore, TokensAfter int64
+	Trigger      string `json:"trigger"`
+	Outcome      string `json:"outcome"`
+	Runs         int64  `json:"runs"`
+	TokensBefore int64  `json:"tokens_before"`
+	TokensAfter  int64  `json:"tokens_after"`
 }
 
 // Checksum returns a hash of the stored source messages of a session up to a seq, and

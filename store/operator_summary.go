@@ -59,12 +59,12 @@ func (s *Store) SummariesOf(ctx context.Context, run RunID) ([]string, error) {
 // SummaryTally counts summaries and model calls of one kind.
 type SummaryTally struct {
 	// What is "summary" or "call".
-	What string
+	What string `json:"what"`
 	// Code names the writer of a summary, or "none: " and the reason; for a call, its state
 	// and code.
-	Code       string
-	Count      int64
-	CostMicros int64
+	Code       string `json:"code"`
+	Count      int64  `json:"count"`
+	CostMicros int64  `json:"cost_micros"`
 }
 
 // SummaryTallies counts the summaries of runs with an id above after by writer, and their
@@ -83,22 +83,24 @@ func (s *Store) SummaryTallies(ctx context.Context, after RunID) ([]SummaryTally
 
 // SummaryCallRow is one call of a model for a run.
 type SummaryCallRow struct {
-	ID                               int64
-	Run                              RunID
-	State, Code, PromptHash          string
-	Model, FinishReason              string
-	Attempts                         int
-	Input, Cached, Output, Reasoning int64
-	CostMicros                       int64
-	TookMicros                       int64
-	AskedAt                          time.Time
+	State      string  `json:"state"`
+	Code       string  `json:"code,omitempty"`
+	Model      string  `json:"model,omitempty"`
+	PromptHash string  `json:"prompt_hash"`
+	Attempts   int     `json:"attempts"`
+	Input      int64   `json:"input_tokens"`
+	Cached     int64   `json:"cached_tokens"`
+	Output     int64   `json:"output_tokens"`
+	Reasoning  int64   `json:"reasoning_tokens"`
+	CostMicros int64   `json:"cost_micros"`
+	Seconds    float64 `json:"seconds"`
 }
 
 // SummaryCalls returns the model calls of a run, in order.
 func (s *Store) SummaryCalls(ctx context.Context, run RunID) ([]SummaryCallRow, error) {
 	const query = `
-		SELECT id, run, state, coalesce(code, ''), prompt_hash, coalesce(model, ''), coalesce(finish_reason, ''), attempts,
-			input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost_micros, coalesce(took_us, 0), asked_at
+		SELECT state, coalesce(code, ''), coalesce(model, ''), prompt_hash, attempts,
+			input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost_micros, coalesce(took_us, 0) / 1e6::float8
 		FROM compactor.summary_calls WHERE run = $1 ORDER BY id`
 	return queryRows(ctx, s, "summary calls", pgx.RowToStructByPos[SummaryCallRow], query, run)
 }

@@ -165,35 +165,20 @@ type imported struct {
 
 // demoResult is the output of --json.
 type demoResult struct {
-	Sessions         int             `json:"sessions"`
-	Messages         int64           `json:"messages"`
-	OverStart        int             `json:"over_start"`
-	WithinTarget     int             `json:"within_target"`
-	CodedReason      int             `json:"with_coded_reason"`
-	Unexplained      int             `json:"unexplained"`
-	TokensBefore     int64           `json:"tokens_before"`
-	TokensAfter      int64           `json:"tokens_after"`
-	Outcomes         []outcomeResult `json:"outcomes"`
-	Summaries        []tallyResult   `json:"summaries"`
-	ViewsValid       int             `json:"views_valid"`
-	SourcesUnchanged int             `json:"sources_unchanged"`
-	SweepSeconds     float64         `json:"sweep_seconds"`
-	Seconds          float64         `json:"seconds"`
-}
-
-type outcomeResult struct {
-	Trigger      string `json:"trigger"`
-	Outcome      string `json:"outcome"`
-	Runs         int64  `json:"runs"`
-	TokensBefore int64  `json:"tokens_before"`
-	TokensAfter  int64  `json:"tokens_after"`
-}
-
-type tallyResult struct {
-	What       string `json:"what"`
-	Code       string `json:"code"`
-	Count      int64  `json:"count"`
-	CostMicros int64  `json:"cost_micros"`
+	Sessions         int                  `json:"sessions"`
+	Messages         int64                `json:"messages"`
+	OverStart        int                  `json:"over_start"`
+	WithinTarget     int                  `json:"within_target"`
+	CodedReason      int                  `json:"with_coded_reason"`
+	Unexplained      int                  `json:"unexplained"`
+	TokensBefore     int64                `json:"tokens_before"`
+	TokensAfter      int64                `json:"tokens_after"`
+	Outcomes         []store.OutcomeRow   `json:"outcomes"`
+	Summaries        []store.SummaryTally `json:"summaries"`
+	ViewsValid       int                  `json:"views_valid"`
+	SourcesUnchanged int                  `json:"sources_unchanged"`
+	SweepSeconds     float64              `json:"sweep_seconds"`
+	Seconds          float64              `json:"seconds"`
 }
 
 func server(name string, s stack.Server) string {
@@ -350,21 +335,15 @@ func (d *demo) finish(ctx context.Context) error {
 			r.SourcesUnchanged++
 		}
 	}
-	outcomes, err := d.app.Store.Outcomes(ctx, 0)
-	if err != nil {
+	if r.Outcomes, err = d.app.Store.Outcomes(ctx, 0); err != nil {
+		return err
+	}
+	if r.Summaries, err = d.app.Store.SummaryTallies(ctx, 0); err != nil {
 		return err
 	}
 	t := d.out.Table(term.Text("TRIGGER"), term.Text("OUTCOME"), term.Num("RUNS"), term.Num("TOKENS BEFORE"), term.Num("AFTER"), term.Num("SAVED"))
-	for _, o := range outcomes {
-		r.Outcomes = append(r.Outcomes, outcomeResult(o))
+	for _, o := range r.Outcomes {
 		t.Row(o.Trigger, o.Outcome, o.Runs, o.TokensBefore, o.TokensAfter, term.Percent(o.TokensBefore-o.TokensAfter, o.TokensBefore))
-	}
-	tallies, err := d.app.Store.SummaryTallies(ctx, 0)
-	if err != nil {
-		return err
-	}
-	for _, x := range tallies {
-		r.Summaries = append(r.Summaries, tallyResult(x))
 	}
 	r.Seconds = time.Since(d.began).Seconds()
 	if d.env.JSON {

@@ -166,7 +166,7 @@ func TestImportFromSQL(t *testing.T) {
 		}
 	}
 	view := decode[struct {
-		Session  sessionJSON
+		Session  store.SessionRow
 		Messages []messageJSON
 	}](t, invoke(t, db, "view", "--json", "s1").want(t, 0))
 	var m []string

@@ -19,7 +19,7 @@ func TestKeysOfListedRowsAreStable(t *testing.T) {
 		row  any
 		keys []string
 	}{
-		"session": {newSessionJSON(config.Default(), store.SessionRow{}), []string{
+		"session": {withStart(config.Default(), store.SessionRow{}), []string{
 			"tenant", "session", "model", "messages", "messages_in_view", "total_tokens", "view_tokens", "context_tokens",
 			"start_tokens", "due", "suspect", "revision", "last_message_at", "cursor",
 		}},

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/migrations"
@@ -25,24 +24,6 @@ Examples:
     compactor migrate up --database-schema compactor_staging`
 }
 
-type migrationJSON struct {
-	Version   int64      `json:"version"`
-	Name      string     `json:"name"`
-	AppliedAt *time.Time `json:"applied_at,omitempty"`
-}
-
-func migrationsJSON(ms []migrations.Migration) []migrationJSON {
-	out := make([]migrationJSON, len(ms))
-	for i, m := range ms {
-		out[i] = migrationJSON{Version: m.Version, Name: m.Name}
-		if !m.AppliedAt.IsZero() {
-			at := m.AppliedAt.UTC()
-			out[i].AppliedAt = &at
-		}
-	}
-	return out
-}
-
 func (*migrateUpCmd) Run(ctx context.Context, e *Env) error {
 	c, err := e.Require("database.url")
 	if err != nil {
@@ -53,7 +34,7 @@ func (*migrateUpCmd) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"schema": c.Database.Schema, "applied": migrationsJSON(done)})
+		return term.JSON(e.Out.W, map[string]any{"schema": c.Database.Schema, "applied": append([]migrations.Migration{}, done...)})
 	}
 	for _, m := range done {
 		e.say("applied %s", m.Name)
@@ -76,7 +57,7 @@ func (*migrateStatusCmd) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"schema": c.Database.Schema, "migrations": migrationsJSON(all)})
+		return term.JSON(e.Out.W, map[string]any{"schema": c.Database.Schema, "migrations": all})
 	}
 	t := e.Out.Table(term.Num("VERSION"), term.Text("NAME"), term.Text("APPLIED"))
 	for _, m := range all {

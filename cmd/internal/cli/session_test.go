@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/builtin"
 )
@@ -76,8 +77,8 @@ func TestCompactAndUndo(t *testing.T) {
 	invoke(t, db, "undo", first).want(t, exitRefused, "not in force")
 	invoke(t, db, "undo", "1").want(t, exitRefused, "only an applied run")
 	invoke(t, db, "runs", "--run=2").want(t, 0, "requested by  cli:ada", "in force      no")
-	s := decode[struct{ Sessions []sessionJSON }](t, invoke(t, db, "sessions", "--json").want(t, 0)).Sessions
-	if len(s) != 1 || s[0].InView != s[0].Messages {
+	s := decode[struct{ Sessions []store.SessionRow }](t, invoke(t, db, "sessions", "--json").want(t, 0)).Sessions
+	if len(s) != 1 || s[0].LiveMessages != s[0].Messages {
 		t.Errorf("%+v", s)
 	}
 	invoke(t, db, "doctor").want(t, 0, "all checks passed", "✓ views are valid (I2): 1 of 1")
@@ -181,8 +182,8 @@ func TestMigrate(t *testing.T) {
 	invoke(t, env, "worker", "--wait-timeout=0").want(t, exitInternal, "are not applied", "--migrate")
 	invoke(t, env, "migrate", "up").want(t, 0, "applied 00001_tables.sql")
 	invoke(t, env, "migrate", "up").want(t, 0, "schema other is up to date")
-	got := decode[struct{ Migrations []migrationJSON }](t, invoke(t, env, "migrate", "status", "--json").want(t, 0))
-	if len(got.Migrations) < 3 || got.Migrations[0].AppliedAt == nil {
+	got := decode[struct{ Migrations []migrations.Migration }](t, invoke(t, env, "migrate", "status", "--json").want(t, 0))
+	if len(got.Migrations) < 3 || got.Migrations[0].AppliedAt.IsZero() {
 		t.Errorf("%+v", got)
 	}
 	invoke(t, env, "sessions").want(t, 0)

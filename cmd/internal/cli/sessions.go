@@ -3,12 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -38,38 +36,14 @@ func validLimit(n int) error {
 	return nil
 }
 
-// sessionJSON is the JSON form of a session.
-type sessionJSON struct {
-	Tenant        string      `json:"tenant"`
-	Session       string      `json:"session"`
-	Model         string      `json:"model"`
-	Messages      int64       `json:"messages"`
-	InView        int64       `json:"messages_in_view"`
-	TotalTokens   chat.Tokens `json:"total_tokens"`
-	ViewTokens    chat.Tokens `json:"view_tokens"`
-	ContextTokens chat.Tokens `json:"context_tokens"`
-	StartTokens   chat.Tokens `json:"start_tokens"`
-	Due           bool        `json:"due"`
-	Suspect       bool        `json:"suspect"`
-	Revision      int64       `json:"revision"`
-	LastMessageAt time.Time   `json:"last_message_at"`
-	Cursor        int64       `json:"cursor"`
-}
-
-func newSessionJSON(c config.Config, r store.SessionRow) sessionJSON {
-	return sessionJSON{
-		r.Tenant, r.Session, r.Model, r.Messages, r.LiveMessages, r.TotalTokens, r.LiveTokens, r.ContextTokens,
-		startOf(c, r), r.Due, r.Suspect, r.Revision, r.LastMessageAt.UTC(), r.SID,
+// withStart returns a session with its times in UTC and, where no threshold is stored, with
+// that of the policy.
+func withStart(c config.Config, r store.SessionRow) store.SessionRow {
+	r.LastMessageAt = r.LastMessageAt.UTC()
+	if r.DueTokens == 0 {
+		r.DueTokens = c.Policy.Limits(r.Model, tokens.Window).Start
 	}
-}
-
-// startOf returns the number of tokens above which a session is compacted: the stored
-// threshold, or the policy's where none is stored.
-func startOf(c config.Config, r store.SessionRow) chat.Tokens {
-	if r.DueTokens > 0 {
-		return r.DueTokens
-	}
-	return c.Policy.Limits(r.Model, tokens.Window).Start
+	return r
 }
 
 func (c *sessionsCmd) Run(ctx context.Context, e *Env) error {
@@ -86,12 +60,11 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
+	for i, r := range rows {
+		rows[i] = withStart(cfg, r)
+	}
 	if e.JSON {
-		out := make([]sessionJSON, len(rows))
-		for i, r := range rows {
-			out[i] = newSessionJSON(cfg, r)
-		}
-		return term.JSON(e.Out.W, map[string]any{"sessions": out})
+		return term.JSON(e.Out.W, map[string]any{"sessions": rows})
 	}
 	if len(rows) == 0 {
 		e.note("no sessions")
@@ -116,7 +89,7 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env) error {
 		}
 		cells := []any{
 			r.Session, r.Model, r.Messages, r.LiveMessages, term.Tokens(r.ContextTokens),
-			term.Percent(r.ContextTokens, startOf(cfg, r)), due, r.Revision, r.LastMessageAt,
+			term.Percent(r.ContextTokens, r.DueTokens), due, r.Revision, r.LastMessageAt,
 		}
 		if c.AllTenants {
 			cells = append([]any{r.Tenant}, cells...)

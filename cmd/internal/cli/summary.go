@@ -32,37 +32,22 @@ func (*summaryShowCmd) Help() string {
 
 // summaryJSON is the JSON form of a summary.
 type summaryJSON struct {
-	ID            string          `json:"id"`
-	Tenant        string          `json:"tenant"`
-	Session       string          `json:"session"`
-	Seq           chat.Seq        `json:"seq"`
-	Kind          chat.Kind       `json:"kind"`
-	InView        bool            `json:"in_view"`
-	SummaryOf     string          `json:"summary_of"`
-	CoveredTokens int64           `json:"covered_tokens"`
-	Tokens        chat.Tokens     `json:"tokens"`
-	Prose         string          `json:"prose"`
-	References    string          `json:"references,omitempty"`
-	Run           runJSON         `json:"run"`
-	Report        *summary.Report `json:"report,omitempty"`
-	Calls         []callJSON      `json:"calls,omitempty"`
+	ID            string                 `json:"id"`
+	Tenant        string                 `json:"tenant"`
+	Session       string                 `json:"session"`
+	Seq           chat.Seq               `json:"seq"`
+	Kind          chat.Kind              `json:"kind"`
+	InView        bool                   `json:"in_view"`
+	SummaryOf     string                 `json:"summary_of"`
+	CoveredTokens int64                  `json:"covered_tokens"`
+	Tokens        chat.Tokens            `json:"tokens"`
+	Prose         string                 `json:"prose"`
+	References    string                 `json:"references,omitempty"`
+	Run           runJSON                `json:"run"`
+	Report        *summary.Report        `json:"report,omitempty"`
+	Calls         []store.SummaryCallRow `json:"calls,omitempty"`
 
 	seqs string // SummaryOf in readable form
-}
-
-// callJSON is the JSON form of a model call.
-type callJSON struct {
-	State           string  `json:"state"`
-	Code            string  `json:"code,omitempty"`
-	Model           string  `json:"model,omitempty"`
-	PromptHash      string  `json:"prompt_hash"`
-	Attempts        int     `json:"attempts"`
-	InputTokens     int64   `json:"input_tokens"`
-	CachedTokens    int64   `json:"cached_tokens"`
-	OutputTokens    int64   `json:"output_tokens"`
-	ReasoningTokens int64   `json:"reasoning_tokens"`
-	CostMicros      int64   `json:"cost_micros"`
-	Seconds         float64 `json:"seconds"`
 }
 
 func (c *summaryShowCmd) Run(ctx context.Context, e *Env) error {
@@ -114,11 +99,7 @@ func loadSummary(ctx context.Context, st *store.Store, id string) (summaryJSON, 
 		if out.Report, err = reportOf(run.Steps, reason); err != nil {
 			return out, err
 		}
-		for _, c := range calls {
-			out.Calls = append(out.Calls, callJSON{
-				c.State, c.Code, c.Model, c.PromptHash, c.Attempts, c.Input, c.Cached, c.Output, c.Reasoning, c.CostMicros, float64(c.TookMicros) / 1e6,
-			})
-		}
+		out.Calls = calls
 	}
 	return out, nil
 }

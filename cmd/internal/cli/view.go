@@ -89,7 +89,7 @@ func (c *viewCmd) Run(ctx context.Context, e *Env) error {
 		// Groups of the log hold source messages only.
 		msgs = slices.DeleteFunc(msgs, func(m store.Stored) bool { return m.Kind != chat.KindSource })
 	}
-	result := map[string]any{"session": newSessionJSON(cfg, row)}
+	result := map[string]any{"session": withStart(cfg, row)}
 	switch {
 	case c.Groups && e.JSON:
 		groups := groupsOf(msgs)
