@@ -19,11 +19,14 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/formats"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// grammar declares the command line; kong derives the parser and the help from it.
+// grammar declares the command line; kong derives the parser and the help from it. The
+// parameters of a command's Run are resolved by their types: the context, *Env, the loaded
+// config.Config, and the *store.Store that it names, connected.
 type grammar struct {
 	globals
 
@@ -117,7 +120,19 @@ func run(ctx context.Context, args []string, e *Env) (code int) {
 	e.JSON = g.JSON
 	e.file, e.flags = g.ConfigFile, g.values()
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	return e.fail(ctx, parsed.Run(e))
+	var opened *store.Store
+	open := func() (*store.Store, error) {
+		opened, _, err = e.Open(ctx)
+		return opened, err
+	}
+	if err := errors.Join(parsed.BindToProvider(e.Config), parsed.BindToProvider(open)); err != nil {
+		return e.fail(ctx, fmt.Errorf("command line: %w", err))
+	}
+	code = e.fail(ctx, parsed.Run(e))
+	if opened != nil {
+		opened.Close()
+	}
+	return code
 }
 
 // usageError adds the command whose help to consult to an error of the parser.

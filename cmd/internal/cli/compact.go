@@ -45,16 +45,12 @@ Examples:
 	return b.String()
 }
 
-func (c *compactCmd) Run(ctx context.Context, e *Env) error {
+func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if c.Timeout <= 0 {
 		return wrong("--timeout: %s: want more than 0", c.Timeout)
 	}
-	cfg, err := e.Require("database.url")
+	steps, err := parseStrategies(c.Strategy, cfg.Policy, e.Registry)
 	if err != nil {
-		return err
-	}
-	options := store.Options{From: c.From, Focus: c.Focus, DryRun: c.DryRun, AllowGrowth: c.AllowGrowth}
-	if options.Pipeline, err = parseStrategies(c.Strategy, cfg.Policy, e.Registry); err != nil {
 		return err
 	}
 	st, _, err := e.Open(ctx)
@@ -62,7 +58,9 @@ func (c *compactCmd) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	defer st.Close()
-	run, err := st.Request(ctx, key(cfg, c.Session), store.TriggerOperator, e.by(), options)
+	run, err := st.Request(ctx, key(cfg, c.Session), store.TriggerOperator, e.by(), store.Options{
+		From: c.From, Focus: c.Focus, DryRun: c.DryRun, AllowGrowth: c.AllowGrowth, Pipeline: steps,
+	})
 	if err != nil {
 		return err
 	}

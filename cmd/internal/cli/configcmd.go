@@ -43,11 +43,7 @@ Examples:
     compactor config print --model gpt-4o --start 90000 --target 60000`
 }
 
-func (c *configPrintCmd) Run(e *Env) error {
-	cfg, err := e.Config()
-	if err != nil {
-		return err
-	}
+func (c *configPrintCmd) Run(e *Env, cfg config.Config) error {
 	if e.JSON {
 		out := map[string]any{"file": cfg.File(), "settings": cfg.Entries()}
 		if c.Model != "" {

@@ -49,13 +49,9 @@ Examples:
 // demoSchema separates the demo from other data of a given database.
 const demoSchema = "compactor_demo"
 
-func (c *demoCmd) Run(ctx context.Context, e *Env) error {
+func (c *demoCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if len(c.From) == 0 && len(c.Files) > 0 {
 		return wrong("files are given without --from: want --from %s", c.Files[0])
-	}
-	cfg, err := e.Config()
-	if err != nil {
-		return err
 	}
 	logger, err := e.Err.Logger("warn", cfg.Log.Format)
 	if err != nil {

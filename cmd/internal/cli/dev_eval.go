@@ -104,11 +104,7 @@ func (c *evalCmd) Validate() error {
 	return errors.Join(faults...)
 }
 
-func (c *evalCmd) Run(ctx context.Context, e *Env) (err error) {
-	cfg, err := e.Config()
-	if err != nil {
-		return err
-	}
+func (c *evalCmd) Run(ctx context.Context, e *Env, cfg config.Config) (err error) {
 	o, err := c.options(e, cfg)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -50,12 +51,7 @@ func (c *exportCmd) Validate() error {
 	return nil
 }
 
-func (c *exportCmd) Run(ctx context.Context, e *Env) (err error) {
-	st, cfg, err := e.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer st.Close()
+func (c *exportCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) (err error) {
 	target := e.Out.W
 	if c.Output != "" {
 		f, ferr := createFile(c.Output)

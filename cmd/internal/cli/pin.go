@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 
+	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 )
@@ -23,8 +24,8 @@ Examples:
     compactor pin chat-42 msg-17`
 }
 
-func (c *pinCmd) Run(ctx context.Context, e *Env) error {
-	return c.change(ctx, e, true, (*store.Store).Pin)
+func (c *pinCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	return c.done(e, true, st.Pin(ctx, key(cfg, c.Session), c.Message))
 }
 
 type unpinCmd struct{ pinTarget }
@@ -37,17 +38,13 @@ Examples:
     compactor unpin chat-42 msg-17`
 }
 
-func (c *unpinCmd) Run(ctx context.Context, e *Env) error {
-	return c.change(ctx, e, false, (*store.Store).Unpin)
+func (c *unpinCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	return c.done(e, false, st.Unpin(ctx, key(cfg, c.Session), c.Message))
 }
 
-func (p pinTarget) change(ctx context.Context, e *Env, pinned bool, do func(*store.Store, context.Context, store.Key, string) error) error {
-	st, cfg, err := e.Open(ctx)
+// done writes the result of a command about a message, unless it has failed with err.
+func (p pinTarget) done(e *Env, pinned bool, err error) error {
 	if err != nil {
-		return err
-	}
-	defer st.Close()
-	if err := do(st, ctx, key(cfg, p.Session), p.Message); err != nil {
 		return err
 	}
 	if e.JSON {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/pipeline"
@@ -94,12 +95,7 @@ func newRunJSON(r store.RunRow) runJSON {
 	return runJSON{RunRow: r, Steps: newStepsJSON(runSteps(r))}
 }
 
-func (c *runsCmd) Run(ctx context.Context, e *Env) error {
-	st, cfg, err := e.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer st.Close()
+func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	if c.ID > 0 {
 		return showRun(ctx, e, st, c.ID)
 	}

@@ -46,12 +46,7 @@ func withStart(c config.Config, r store.SessionRow) store.SessionRow {
 	return r
 }
 
-func (c *sessionsCmd) Run(ctx context.Context, e *Env) error {
-	st, cfg, err := e.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer st.Close()
+func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	f := store.SessionFilter{Tenant: cfg.Tenant, Due: c.Due, After: c.After, Limit: c.Limit}
 	if c.AllTenants {
 		f.Tenant = ""

@@ -50,12 +50,7 @@ type summaryJSON struct {
 	seqs string // SummaryOf in readable form
 }
 
-func (c *summaryShowCmd) Run(ctx context.Context, e *Env) error {
-	st, _, err := e.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer st.Close()
+func (c *summaryShowCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	out, err := loadSummary(ctx, st, c.ID)
 	if err != nil {
 		return err
@@ -204,12 +199,7 @@ Examples:
     compactor summary expand summary-120-7 --json | jq -r '.messages[].message.content'`
 }
 
-func (c *summaryExpandCmd) Run(ctx context.Context, e *Env) error {
-	st, _, err := e.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer st.Close()
+func (c *summaryExpandCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	row, err := st.Summary(ctx, c.ID)
 	if err != nil {
 		return err

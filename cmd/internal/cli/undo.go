@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
 )
 
 type undoCmd struct {
@@ -28,12 +29,7 @@ func (c *undoCmd) Validate() error {
 	return nil
 }
 
-func (c *undoCmd) Run(ctx context.Context, e *Env) error {
-	st, _, err := e.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer st.Close()
+func (c *undoCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	undo, err := st.Undo(ctx, c.ID, c.Cascade, e.by())
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -65,12 +66,7 @@ type groupJSON struct {
 	includedCalls int
 }
 
-func (c *viewCmd) Run(ctx context.Context, e *Env) error {
-	st, cfg, err := e.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer st.Close()
+func (c *viewCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	k := key(cfg, c.Session)
 	row, err := st.Session(ctx, k)
 	if err != nil {
