@@ -8,7 +8,7 @@ import (
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
@@ -152,21 +152,21 @@ func (w watched) watch(ctx context.Context, ask func(plan.Summarizer) (string, e
 	}
 	// Interrupted before an answer: the caller tries again.
 	over := func(err error) bool { return ctx.Err() != nil || errors.Is(err, plan.ErrInterrupted) }
-	var text string
+	var summary string
 	err := plan.ErrNoModel
 	if auxiliary {
-		if text, err = ask(e.options.Auxiliary); err != nil && !over(err) && !errors.Is(err, plan.ErrNoModel) {
+		if summary, err = ask(e.options.Auxiliary); err != nil && !over(err) && !errors.Is(err, plan.ErrNoModel) {
 			e.mu.Lock()
-			s.auxiliaryError, e.fellBack = str.Cut(err.Error(), errorLength, errorLength-3), true
+			s.auxiliaryError, e.fellBack = text.Cut(err.Error(), errorLength, errorLength-3), true
 			e.mu.Unlock()
 			auxiliary = false
 		}
 	}
 	if !auxiliary && e.options.Main != nil {
-		text, err = ask(e.options.Main)
+		summary, err = ask(e.options.Main)
 	}
 	if over(err) {
-		return text, err
+		return summary, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -178,12 +178,12 @@ func (w watched) watch(ctx context.Context, ask func(plan.Summarizer) (string, e
 	default:
 		e.failed(s, backoff.Cooldown, err.Error())
 	}
-	return text, err
+	return summary, err
 }
 
 // failed notes why there is no summary. The lock is held.
 func (e *Engine) failed(s *engineSession, rest time.Duration, why string) {
-	s.until, s.lastError = e.options.Now().Add(rest), str.Cut(why, errorLength, errorLength-3)
+	s.until, s.lastError = e.options.Now().Add(rest), text.Cut(why, errorLength, errorLength-3)
 }
 
 // history is messages in memory. Growth is no reason to throw a result away here: it

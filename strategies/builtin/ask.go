@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/frame"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
@@ -30,15 +30,15 @@ func marked(s plan.Summarizer, head, text string) string {
 // The error wraps ErrNoSummary unless it is that of ctx or wraps plan.ErrInterrupted; an
 // empty answer is an error too.
 func ask(ctx context.Context, s plan.Summarizer, t plan.Task) (string, error) {
-	text, err := plan.Do(ctx, s, t)
+	answer, err := plan.Do(ctx, s, t)
 	if err != nil {
 		if ctx.Err() != nil || errors.Is(err, plan.ErrInterrupted) {
 			return "", err
 		}
 		return "", fmt.Errorf("%w: %w", plan.ErrNoSummary, err)
 	}
-	if text = str.Trim(text); text == "" {
+	if answer = text.Trim(answer); answer == "" {
 		return "", fmt.Errorf("%w: %w", plan.ErrNoSummary, plan.ErrEmptySummary)
 	}
-	return text, nil
+	return answer, nil
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
@@ -138,8 +138,8 @@ func clampMessage(c plan.Counter, e *plan.Entry, m *chat.Message, maxTokens chat
 // next to the cut.
 func middle(s string, keep int, share float64) (from, to int) {
 	first := int(float64(keep)*share + 0.5)
-	from = len(str.Head(s, first))
-	to = len(s) - len(str.Tail(s[from:], keep-first))
+	from = len(text.Head(s, first))
+	to = len(s) - len(text.Tail(s[from:], keep-first))
 	if k := strings.LastIndexByte(s[from/2:from], '\n'); k >= 0 {
 		from = from/2 + k + 1
 	}

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
@@ -31,18 +31,18 @@ func hermesTurns(messages []*chat.Message) string {
 }
 
 func hermesTurn(b *strings.Builder, m *chat.Message) {
-	text := str.Ends(m.Content.String(), turnLimit, turnHead, turnTail)
+	content := text.Ends(m.Content.String(), turnLimit, turnHead, turnTail)
 	if m.Role == chat.RoleTool {
-		b.WriteString("[TOOL RESULT " + m.ToolCallID + "]: " + text)
+		b.WriteString("[TOOL RESULT " + m.ToolCallID + "]: " + content)
 		return
 	}
-	b.WriteString("[" + strings.ToUpper(string(m.Role)) + "]: " + text)
+	b.WriteString("[" + strings.ToUpper(string(m.Role)) + "]: " + content)
 	if m.Role != chat.RoleAssistant || len(m.ToolCalls) == 0 {
 		return
 	}
 	b.WriteString("\n[Tool calls:\n")
 	for _, c := range m.ToolCalls {
-		b.WriteString("  " + c.Name + "(" + str.Cut(c.Arguments, argsLimit, argsHead) + ")\n")
+		b.WriteString("  " + c.Name + "(" + text.Cut(c.Arguments, argsLimit, argsHead) + ")\n")
 	}
 	b.WriteString("]")
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summary"
@@ -59,18 +59,18 @@ func (p *handoffPass) prompt(previous string, turns []*chat.Message) (system, us
 }
 
 // prefixed returns a summary behind the prefix, which it may have brought itself.
-func (h *handoff) prefixed(text string) string {
-	text = str.Trim(text)
+func (h *handoff) prefixed(summary string) string {
+	summary = text.Trim(summary)
 	for _, prefix := range [...]string{legacyPrefix, h.prefix} {
-		if rest, ok := strings.CutPrefix(text, prefix); ok {
-			text = strings.TrimLeftFunc(rest, str.IsBlank)
+		if rest, ok := strings.CutPrefix(summary, prefix); ok {
+			summary = strings.TrimLeftFunc(rest, text.IsBlank)
 			break
 		}
 	}
-	if text == "" {
+	if summary == "" {
 		return h.prefix
 	}
-	return h.prefix + "\n" + text
+	return h.prefix + "\n" + summary
 }
 
 // split recognises what a handoff wrote: the summary, without the prefix, and what
@@ -79,18 +79,18 @@ func (h *handoff) split(m *chat.Message) (summary, rest string, ok bool) {
 	if m.Role == chat.RoleTool {
 		return "", "", false
 	}
-	text, ok := strings.CutPrefix(m.Content.String(), h.prefix)
+	content, ok := strings.CutPrefix(m.Content.String(), h.prefix)
 	if !ok && h.reference {
 		return "", "", false
 	}
 	if !ok { // of an older version, or of another compressor
 		summary, rest, ok = frame.Unwrap(m.Content.String())
-		return str.Trim(summary), str.Trim(rest), ok
+		return text.Trim(summary), text.Trim(rest), ok
 	}
 	if h.end != "" {
-		text, rest, _ = strings.Cut(text, "\n\n"+h.end)
+		content, rest, _ = strings.Cut(content, "\n\n"+h.end)
 	}
-	return str.Trim(text), str.Trim(rest), true
+	return text.Trim(content), text.Trim(rest), true
 }
 
 // wrote reports a message that holds nothing but what a handoff wrote.
@@ -102,8 +102,8 @@ func (h *handoff) wrote(m *chat.Message) bool {
 // isFallback recognises the text that stands in place of a summary.
 func (h *handoff) isFallback(summary string) bool {
 	before, after, _ := strings.Cut(h.fallback, countMark)
-	return h.fallback != "" && strings.HasPrefix(summary, strings.TrimLeftFunc(before, str.IsBlank)) &&
-		strings.HasSuffix(summary, strings.TrimRightFunc(after, str.IsBlank))
+	return h.fallback != "" && strings.HasPrefix(summary, strings.TrimLeftFunc(before, text.IsBlank)) &&
+		strings.HasSuffix(summary, strings.TrimRightFunc(after, text.IsBlank))
 }
 
 // Previous implements Continuer: the newest summary that a handoff left in the view.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/stub"
 )
@@ -174,14 +174,14 @@ func pruneRepeats(view []*chat.Message, verbatim []bool, calls map[string]*chat.
 	again := make([]bool, len(view))
 	seen := map[string]bool{}
 	for i := len(view) - 1; i >= 0; i-- {
-		text, ok := plainResult(view[i])
-		if !ok || !str.Longer(text, dedupeFrom-1) {
+		result, ok := plainResult(view[i])
+		if !ok || !text.Longer(result, dedupeFrom-1) {
 			continue
 		}
-		if seen[text] && !verbatim[i] && !isStubbed(view[i], calls) {
+		if seen[result] && !verbatim[i] && !isStubbed(view[i], calls) {
 			again[i] = true
 		}
-		seen[text] = true
+		seen[result] = true
 	}
 	return again
 }
@@ -196,8 +196,8 @@ func plainResult(m *chat.Message) (string, bool) {
 
 // stubFor returns the line that replaces a result, if the result is long enough.
 func stubFor(m *chat.Message, calls map[string]*chat.ToolCall) (string, bool) {
-	text, ok := plainResult(m)
-	if !ok || !str.Longer(text, stubAbove) || strings.HasPrefix(text, duplicateStart) || isStubbed(m, calls) {
+	result, ok := plainResult(m)
+	if !ok || !text.Longer(result, stubAbove) || strings.HasPrefix(result, duplicateStart) || isStubbed(m, calls) {
 		return "", false
 	}
 	return stubLine(m, calls), true

@@ -7,7 +7,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
@@ -241,18 +241,18 @@ func (s *rollingSummary) request(previous string, messages []*chat.Message) (sys
 // line returns one message as the summarizer reads it.
 func (s *rollingSummary) line(m *chat.Message) string {
 	var parts []string
-	text := m.Content.String()
+	content := m.Content.String()
 	if m.Role == chat.RoleTool {
-		parts = append(parts, fmt.Sprintf("[Tool result for '%s': %s]", m.ToolCallID, str.Cut(text, maxResultChars, maxResultChars)))
-	} else if text != "" || len(m.ToolCalls) == 0 {
-		parts = append(parts, text)
+		parts = append(parts, fmt.Sprintf("[Tool result for '%s': %s]", m.ToolCallID, text.Cut(content, maxResultChars, maxResultChars)))
+	} else if content != "" || len(m.ToolCalls) == 0 {
+		parts = append(parts, content)
 	}
 	for _, c := range m.ToolCalls {
 		arguments := s.arguments(c.Arguments)
 		if arguments == "" {
 			arguments = "{}"
 		}
-		parts = append(parts, fmt.Sprintf("[Called tool '%s' with: %s]", c.Name, str.Head(arguments, maxArgumentChars)))
+		parts = append(parts, fmt.Sprintf("[Called tool '%s' with: %s]", c.Name, text.Head(arguments, maxArgumentChars)))
 	}
 	return fmt.Sprintf("[%s]: %s", m.Role, strings.Join(parts, " "))
 }

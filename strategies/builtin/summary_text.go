@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // The sections of a summary message. What the user said is quoted behind its length,
@@ -53,7 +53,7 @@ func (s *summaryText) trim(n int) {
 	}
 	if total > n {
 		q := s.quotes[0]
-		s.quotes[0], s.trimmed = str.Head(q, n/2)+quoteCut+str.Tail(q, n/2), true
+		s.quotes[0], s.trimmed = text.Head(q, n/2)+quoteCut+text.Tail(q, n/2), true
 	}
 }
 
@@ -97,13 +97,13 @@ func parseSummary(text string) summaryText {
 }
 
 // parseQuotes parses the section of quotations after its marker.
-func parseQuotes(text string) (s summaryText, ok bool) {
-	head, rest, _ := strings.Cut(text, "\n")
+func parseQuotes(section string) (s summaryText, ok bool) {
+	head, rest, _ := strings.Cut(section, "\n")
 	s.trimmed = strings.HasSuffix(head, quotesTrimmed)
 	for strings.HasPrefix(rest, quoteOpen) {
 		length, quote, _ := strings.Cut(rest[len(quoteOpen):], "\n")
 		n, err := strconv.Atoi(strings.TrimSuffix(length, quoteClose))
-		q := str.Head(quote, n)
+		q := text.Head(quote, n)
 		if err != nil || n < 1 || utf8.RuneCountInString(q) < n {
 			return summaryText{}, false
 		}

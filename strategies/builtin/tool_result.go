@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
@@ -91,7 +91,7 @@ func resultText(t *plan.Transcript, g chat.Group) (string, error) {
 		if name := names[r.call]; name != "" {
 			label = name + ": " + label
 		}
-		b.WriteString(str.Trim(label))
+		b.WriteString(text.Trim(label))
 	}
 	b.WriteString("]")
 	return b.String(), nil

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // The words below are few, plain and of several languages: they decide only which lines
@@ -77,7 +77,7 @@ func (c cueWords) in(s string) bool {
 // fault returns the line that says that a tool failed, empty for none: by its first line or
 // one of its last two, and then the line within the output that says most about it.
 func fault(head, tail string) string {
-	first, last := split(str.Head(head, 2000)), split(str.Tail(tail, 2000))
+	first, last := split(text.Head(head, 2000)), split(text.Tail(tail, 2000))
 	var ends []string
 	ends = append(ends, first[:min(1, len(first))]...)
 	ends = append(ends, last[max(0, len(last)-2):]...)
@@ -102,7 +102,7 @@ func fault(head, tail string) string {
 }
 
 func failing(line string) bool {
-	line = strings.ToLower(strings.TrimLeft(str.Head(line, 200), "<>{}[]()\"'`*-#= \t"))
+	line = strings.ToLower(strings.TrimLeft(text.Head(line, 200), "<>{}[]()\"'`*-#= \t"))
 	for _, f := range faults {
 		rest, ok := strings.CutPrefix(line, f)
 		if !ok {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
@@ -64,27 +64,27 @@ func New(o Options) *Digest {
 // summarized, as they stay; given here, they keep what they name out of the references.
 // The message is neither kept nor changed.
 func (d *Digest) Add(m *chat.Message) {
-	text := m.Content.String()
+	content := m.Content.String()
 	if m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper {
-		d.ids.hide(text)
+		d.ids.hide(content)
 		return
 	}
 	d.history.messages++
 	switch m.Role {
 	case chat.RoleUser:
-		if earlier, rest, ok := frame.Unwrap(text); ok { // nobody asked for it
-			earlier = d.masked(str.Head(earlier, chunk))
+		if earlier, rest, ok := frame.Unwrap(content); ok { // nobody asked for it
+			earlier = d.masked(text.Head(earlier, chunk))
 			d.remark(strings.Split(earlier, "\n"))
-			if text = strings.TrimSpace(rest); text == "" {
+			if content = strings.TrimSpace(rest); content == "" {
 				return
 			}
 		}
-		d.history.asked(d.read(text, true))
+		d.history.asked(d.read(content, true))
 	case chat.RoleTool:
-		head, tail := d.read(text, false)
+		head, tail := d.read(content, false)
 		d.history.returned(m.ToolCallID, head, tail)
 	default:
-		d.history.replied(d.read(text, true))
+		d.history.replied(d.read(content, true))
 	}
 	for i := range m.ToolCalls {
 		d.call(&m.ToolCalls[i])

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // Bounds of a history: numbers of things, characters of texts.
@@ -114,8 +114,8 @@ func (s *history) asked(head, tail string) {
 		s.goal = a
 	}
 	if !made(head) {
-		for _, line := range sentences(str.Head(head, maxAsk)) {
-			if len(line) > leastSentence && !str.Longer(line, maxLine) && binding.in(line) && !slices.Contains(s.constraints, line) {
+		for _, line := range sentences(text.Head(head, maxAsk)) {
+			if len(line) > leastSentence && !text.Longer(line, maxLine) && binding.in(line) && !slices.Contains(s.constraints, line) {
 				s.constraints = keep(s.constraints, strings.Clone(line))
 			}
 		}
@@ -132,10 +132,10 @@ func (s *history) asked(head, tail string) {
 
 // newAsk cuts what the user said.
 func newAsk(head, tail string) ask {
-	if head == tail && !str.Longer(head, maxAsk) {
+	if head == tail && !text.Longer(head, maxAsk) {
 		return ask{head: strings.Clone(head)}
 	}
-	return ask{head: strings.Clone(str.Head(head, maxAsk*3/4)), tail: strings.Clone(str.Tail(tail, maxAsk/4))}
+	return ask{head: strings.Clone(text.Head(head, maxAsk*3/4)), tail: strings.Clone(text.Tail(tail, maxAsk/4))}
 }
 
 // made reports a message that a program wrote in the user's name: nothing but an
@@ -151,7 +151,7 @@ func (s *history) replied(head, tail string) {
 		return
 	}
 	t := s.turn()
-	said := prose(str.Head(head, maxLast), maxLine)
+	said := prose(text.Head(head, maxLast), maxLine)
 	if over := len(t.said) + len(said) - maxSaid; over > 0 && len(t.said) > 0 {
 		t.said = slices.Delete(t.said, 0, min(over, len(t.said)))
 	}
@@ -159,8 +159,8 @@ func (s *history) replied(head, tail string) {
 	for _, line := range said[:min(len(said), maxSaid)] {
 		t.said = append(t.said, strings.Clone(line))
 	}
-	t.last = strings.Clone(str.Tail(tail, maxLast))
-	for _, line := range prose(str.Head(head, maxLast), maxLine) {
+	t.last = strings.Clone(text.Tail(tail, maxLast))
+	for _, line := range prose(text.Head(head, maxLast), maxLine) {
 		for _, x := range sentences(line) {
 			if len(x) > leastSentence && reasons.in(x) && !slices.Contains(s.decisions, x) {
 				s.decisions = keep(s.decisions, strings.Clone(x))
@@ -193,7 +193,7 @@ func keep[T any](list []T, x T) []T {
 }
 
 func firstLine(s string) string {
-	lines := split(str.Head(s, maxAsk))
+	lines := split(text.Head(s, maxAsk))
 	if len(lines) == 0 {
 		return ""
 	}
@@ -201,8 +201,8 @@ func firstLine(s string) string {
 }
 
 // lastQuestion returns the question a text ends with, or nearly so.
-func lastQuestion(text string) string {
-	all := sentences(str.Tail(text, 1000))
+func lastQuestion(s string) string {
+	all := sentences(text.Tail(s, 1000))
 	for i := len(all) - 1; i >= 0 && i >= len(all)-3; i-- {
 		if asks(all[i]) && len(all[i]) > leastSentence {
 			return strings.Clone(short(flat(strings.ReplaceAll(all[i], "**", "")), maxLine))

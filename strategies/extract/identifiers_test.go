@@ -196,7 +196,7 @@ func BenchmarkAllGrowth(b *testing.B) {
 func TestRangesAreInOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s, ends := text(t), map[extract.Kind]int{}
+		s, ends := randomText(t), map[extract.Kind]int{}
 		quoted := false
 		extract.All(s, func(kind extract.Kind, start, end int) {
 			if start < ends[kind] || end <= start || end > len(s) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // What an entry says to a reader, counted in identifiers that are needed for certain.
@@ -290,5 +290,5 @@ func (f *file) String() string {
 	if f.reads > 0 {
 		what = append(what, fmt.Sprintf("read %d", f.reads))
 	}
-	return bullet + "file " + str.Trim(f.path) + ": " + strings.Join(what, ", ") + "\n"
+	return bullet + "file " + text.Trim(f.path) + ": " + strings.Join(what, ", ") + "\n"
 }

@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // isBreak reports what ends a line for somebody, a control character, or the
@@ -20,7 +20,7 @@ func split(s string) []string {
 	parts := strings.FieldsFunc(s, isBreak)
 	kept := parts[:0]
 	for _, p := range parts {
-		if p = str.Trim(p); p != "" {
+		if p = text.Trim(p); p != "" {
 			kept = append(kept, p)
 		}
 	}
@@ -48,10 +48,10 @@ func short(s string, n int) string {
 // shortHead returns a beginning of s of at most n characters that ends with a word where one
 // ends in its second half.
 func shortHead(s string, n int) string {
-	if !str.Longer(s, n) {
+	if !text.Longer(s, n) {
 		return s
 	}
-	head := str.Head(s, n)
+	head := text.Head(s, n)
 	if i := strings.LastIndexFunc(head, unicode.IsSpace); i > len(head)/2 {
 		head = head[:i]
 	}

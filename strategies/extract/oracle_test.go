@@ -106,7 +106,7 @@ var pieces = []string{
 	"0a1b2c3d", "12345678-", "1234-", "-1234-1234-1234-", "123456789abc", "https://", "a@b.c", "user@example", ".com", "_123", "_1234", "don't", " the ",
 }
 
-func text(t *rapid.T) string {
+func randomText(t *rapid.T) string {
 	return strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 40).Draw(t, "pieces"), "")
 }
 
@@ -114,7 +114,7 @@ func TestAllFindsWhatTheExpressionsFind(t *testing.T) {
 	t.Parallel()
 	want := oracle(t)
 	rapid.Check(t, func(t *rapid.T) {
-		s := text(t)
+		s := randomText(t)
 		compare(t, s, scanned(s), want(s))
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // maxMessages is the most that a summary can say it was made from.
@@ -19,7 +19,7 @@ const maxBefore = 200
 // twice: its references stand where they stood, its asks are asks, its files are counted
 // on. Any other text is a remark on what happened before.
 func (d *Digest) AddPrevious(summary string) {
-	summary = str.Head(d.masked(summary), chunk)
+	summary = text.Head(d.masked(summary), chunk)
 	defer d.ids.keepCarried()
 	p := parts(summary)
 	for _, line := range p.references {

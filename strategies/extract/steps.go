@@ -5,15 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // called takes in a call, without secrets.
 func (s *history) called(id, name, arguments string, fs []field) {
-	st := &step{id: strings.Clone(id), tool: strings.Clone(str.Head(flat(name), 64))}
+	st := &step{id: strings.Clone(id), tool: strings.Clone(text.Head(flat(name), 64))}
 	st.changes = changing(name, fs)
 	st.paths = paths(fs)
-	st.what = cmp.Or(command(fs), strings.Join(st.paths, ", "), firstValue(fs), short(flat(str.Head(arguments, 2*maxWhat)), maxWhat))
+	st.what = cmp.Or(command(fs), strings.Join(st.paths, ", "), firstValue(fs), short(flat(text.Head(arguments, 2*maxWhat)), maxWhat))
 	s.turn().steps++
 	s.count(st.tool).calls++
 	for _, p := range st.paths {
@@ -53,7 +53,7 @@ func (s *history) returned(id, head, tail string) {
 		}
 		return
 	}
-	if last := split(str.Tail(tail, 1000)); len(last) > 0 {
+	if last := split(text.Tail(tail, 1000)); len(last) > 0 {
 		st.outcome = strings.Clone(short(flat(last[len(last)-1]), maxWhat))
 	}
 }
@@ -149,7 +149,7 @@ func command(fs []field) string {
 			parts = append(parts, f.value)
 		}
 	}
-	lines := split(str.Head(strings.Join(parts, " "), 4*maxWhat))
+	lines := split(text.Head(strings.Join(parts, " "), 4*maxWhat))
 	if len(lines) == 0 {
 		return ""
 	}
@@ -159,7 +159,7 @@ func command(fs []field) string {
 // firstValue returns the first field of one short line.
 func firstValue(fs []field) string {
 	for _, f := range fs {
-		if v := strings.TrimSpace(f.value); v != "" && !str.Longer(v, maxWhat) && plain(v) {
+		if v := strings.TrimSpace(f.value); v != "" && !text.Longer(v, maxWhat) && plain(v) {
 			return strings.Clone(f.key + " " + v)
 		}
 	}
@@ -169,16 +169,16 @@ func firstValue(fs []field) string {
 // todos returns what is left of a list of tasks: objects with a status and a text.
 func todos(fs []field) (left []string, ok bool) {
 	for i := 0; i < len(fs); {
-		object, status, text := fs[i].object, "", ""
+		object, status, task := fs[i].object, "", ""
 		for ; i < len(fs) && fs[i].object == object; i++ {
 			switch strings.ToLower(fs[i].key) {
 			case "status", "state":
 				status = strings.ToLower(fs[i].value)
 			case "content", "title", "task", "step", "text", "description", "subject":
-				text = cmp.Or(text, fs[i].value)
+				task = cmp.Or(task, fs[i].value)
 			}
 		}
-		if status == "" || text == "" {
+		if status == "" || task == "" {
 			continue
 		}
 		ok = true
@@ -186,7 +186,7 @@ func todos(fs []field) (left []string, ok bool) {
 		case "completed", "complete", "done", "cancelled", "canceled", "closed":
 		default:
 			if len(left) < maxNotes {
-				left = append(left, strings.Clone(short(flat(text), maxLine)+" ("+str.Head(flat(status), 20)+")"))
+				left = append(left, strings.Clone(short(flat(task), maxLine)+" ("+text.Head(flat(status), 20)+")"))
 			}
 		}
 	}

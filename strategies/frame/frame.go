@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // The frame of a stored summary. Everything between the brackets is compared without
@@ -65,20 +65,20 @@ func Wrap(text string, o Options) string {
 }
 
 // Unwrap takes a stored summary apart: what it says, and the message that it was
-// merged with, word for word. ok reports whether text begins with a frame that is
-// known; where it does not, the body is text.
-func Unwrap(text string) (body, merged string, ok bool) {
-	start, foreign, ok := headsEnd(text)
+// merged with, word for word. ok reports whether stored begins with a frame that is
+// known; where it does not, the body is stored.
+func Unwrap(stored string) (body, merged string, ok bool) {
+	start, foreign, ok := headsEnd(stored)
 	if !ok {
-		return text, "", false
+		return stored, "", false
 	}
-	body = text[start:]
+	body = stored[start:]
 	if at, end := findEnd(body); at >= 0 {
 		_, merged, _ = strings.Cut(body[end:], "\n") // what the mark says goes with it
 		merged = strings.TrimPrefix(merged, "\n")
 		body = body[:at]
 	}
-	if body = str.Trim(body); foreign {
+	if body = text.Trim(body); foreign {
 		body = withoutNote(body)
 	}
 	return body, merged, true
@@ -86,11 +86,11 @@ func Unwrap(text string) (body, merged string, ok bool) {
 
 // Body returns a text that is meant to be a summary without the frame it brought: heads
 // in front and one end behind.
-func Body(text string) string {
-	start, foreign, _ := headsEnd(text)
-	body := str.Trim(text[start:])
+func Body(summary string) string {
+	start, foreign, _ := headsEnd(summary)
+	body := text.Trim(summary[start:])
 	for at := lastEnd(body); at >= 0; at = lastEnd(body) {
-		body = str.Trim(body[:at])
+		body = text.Trim(body[:at])
 	}
 	if foreign {
 		body = withoutNote(body)
@@ -176,7 +176,7 @@ func withoutNote(body string) string {
 	if at := strings.LastIndexByte(body, '\n') + 1; strings.HasPrefix(body[at:], "Please continue the conversation from where we left") {
 		body = body[:at]
 	}
-	return str.Trim(body)
+	return text.Trim(body)
 }
 
 // RoleBetween returns the role of a summary between two messages, "" for none, that keeps

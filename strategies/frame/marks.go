@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // mark is what a frame begins or ends with: words, in whatever case and with whatever
@@ -67,7 +67,7 @@ func headMark(s string, i int) (end int, note bool) {
 
 // decoration stands in front of a head.
 func decoration(r rune) bool {
-	return str.IsBlank(r) || r == '#' || r == '*' || r == '_' || r == '\ufeff'
+	return text.IsBlank(r) || r == '#' || r == '*' || r == '_' || r == '\ufeff'
 }
 
 // between stands between the words of a mark.

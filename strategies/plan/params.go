@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
@@ -383,7 +383,7 @@ func show(v any) string {
 	case nil:
 		s = "null"
 	}
-	if head := str.Head(s, 60); head != s {
+	if head := text.Head(s, 60); head != s {
 		s = head + "…"
 	}
 	return s

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // Version names the rules. It is part of the hash of what a model is asked and changes
@@ -143,7 +143,7 @@ func mask(secret string) string {
 	if utf8.RuneCountInString(secret) < 18 {
 		return hidden
 	}
-	return str.Head(secret, shown) + hiddenMiddle + str.Tail(secret, last)
+	return text.Head(secret, shown) + hiddenMiddle + text.Tail(secret, last)
 }
 
 // masked reports whether a value is what mask made, perhaps with quotes and the like
@@ -156,7 +156,7 @@ func masked(value string) bool {
 	if value == hidden || strings.HasPrefix(value, redactedWord) {
 		return true
 	}
-	middle := len(str.Head(value, shown))
+	middle := len(text.Head(value, shown))
 	return strings.HasPrefix(value[middle:], hiddenMiddle) &&
 		utf8.RuneCountInString(value[middle+len(hiddenMiddle):]) == last
 }

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // Line returns a short replacement for a tool's result: the tool, its main arguments and
@@ -32,7 +32,7 @@ func Line(tool, arguments, result string) string {
 // describers describe the calls of known tools.
 var describers = map[string]func(a object, result string) string{
 	"terminal": func(a object, result string) string {
-		return "ran `" + str.Cut(a.text("command"), 80, 77) + "` -> exit " + first(exitCode, result) + ", " + lineCount(result) + " lines output"
+		return "ran `" + text.Cut(a.text("command"), 80, 77) + "` -> exit " + first(exitCode, result) + ", " + lineCount(result) + " lines output"
 	},
 	"read_file": func(a object, result string) string {
 		return "read " + a.show("path", "?") + " from line " + a.show("offset", "1") + " (" + length(result) + " chars)"
@@ -65,14 +65,14 @@ var describers = map[string]func(a object, result string) string{
 		return url + more + " (" + length(result) + " chars)"
 	},
 	"delegate_task": func(a object, result string) string {
-		return "'" + str.Cut(a.text("goal"), 60, 57) + "' (" + length(result) + " chars result)"
+		return "'" + text.Cut(a.text("goal"), 60, 57) + "' (" + length(result) + " chars result)"
 	},
 	"execute_code": func(a object, result string) string {
-		code := str.Cut(a.text("code"), 60, 60)
+		code := text.Cut(a.text("code"), 60, 60)
 		return "`" + strings.ReplaceAll(code, "\n", " ") + "` (" + lineCount(result) + " lines output)"
 	},
 	"vision_analyze": func(a object, result string) string {
-		return "'" + str.Head(a.text("question"), 50) + "' (" + length(result) + " chars)"
+		return "'" + text.Head(a.text("question"), 50) + "' (" + length(result) + " chars)"
 	},
 	"memory":         func(a object, _ string) string { return a.show("action", "?") + " on " + a.show("target", "?") },
 	"todo":           func(object, string) string { return "updated task list" },
@@ -116,7 +116,7 @@ func firstArguments(a object) string {
 		if i == 2 {
 			break
 		}
-		b.WriteString(" " + f.key + "=" + str.Head(show(f.value, "null"), 40))
+		b.WriteString(" " + f.key + "=" + text.Head(show(f.value, "null"), 40))
 	}
 	return b.String()
 }
@@ -126,7 +126,7 @@ func length(s string) string { return chat.Thousands(utf8.RuneCountInString(s)) 
 
 // lineCount returns the number of lines in s, 0 if it is blank.
 func lineCount(s string) string {
-	if str.Trim(s) == "" {
+	if text.Trim(s) == "" {
 		return "0"
 	}
 	return strconv.Itoa(strings.Count(s, "\n") + 1)

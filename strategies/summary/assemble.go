@@ -3,7 +3,7 @@ package summary
 import (
 	"strings"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // Facts are redacted texts that a summary takes verbatim from the messages.
@@ -40,7 +40,7 @@ func Assemble(answer string, f Facts) string {
 	sections := []Section{{Title: ActiveTask}, {Title: lastUserTitle}, {Title: pinnedTitle}}
 	var body strings.Builder
 	task := -1 // index of the active task
-	answer = str.Trim(answer)
+	answer = text.Trim(answer)
 	for _, p := range partsOf(answer, sections) {
 		text := answer[p.start:p.end]
 		switch {
@@ -70,7 +70,7 @@ func Assemble(answer string, f Facts) string {
 	}
 	var out []string
 	for _, p := range parts {
-		if p = str.Trim(p); p != "" {
+		if p = text.Trim(p); p != "" {
 			out = append(out, p)
 		}
 	}
@@ -96,7 +96,7 @@ func verbatim(title string, limit int, texts ...string) string {
 	b.WriteString("## " + title + "\n" + verbatimNote)
 	for _, s := range texts {
 		b.WriteString("\n")
-		for line := range strings.SplitSeq(bounded(str.Trim(s), limit), "\n") {
+		for line := range strings.SplitSeq(bounded(text.Trim(s), limit), "\n") {
 			b.WriteString("\n> " + strings.TrimRight(line, "\r"))
 		}
 	}

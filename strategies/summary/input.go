@@ -6,7 +6,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract"
 	"github.com/sessionstore/compactor/strategies/frame"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/tokens"
@@ -48,7 +48,7 @@ func (w *Writer) newInput(t plan.Task) (*input, error) {
 		messages: make([]*chat.Message, 0, len(t.Messages)),
 		report:   &Report{RedactorVersion: redact.Version, Redacted: found, RedactedAnswer: redact.Found{}, Messages: len(t.Messages)},
 	}
-	m.previous = str.Trim(strings.Join(append([]string{t.Previous}, framed(t.Messages)...), "\n\n"))
+	m.previous = text.Trim(strings.Join(append([]string{t.Previous}, framed(t.Messages)...), "\n\n"))
 	m.digest = extract.New(extract.Options{Focus: m.focus, Redacted: true})
 	if m.previous != "" {
 		m.report.Updates = true
@@ -150,12 +150,12 @@ func unframed(m *chat.Message) (summary, rest string, ok bool) {
 		return "", "", false
 	}
 	summary, rest, ok = frame.Unwrap(m.Content.String())
-	return summary, str.Trim(rest), ok
+	return summary, text.Trim(rest), ok
 }
 
 func firstOf(texts ...string) string {
 	for _, s := range texts {
-		if str.Trim(s) != "" {
+		if text.Trim(s) != "" {
 			return s
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // messageGroup holds messages that stay together in one prompt, and their tokens.
@@ -93,11 +93,11 @@ func Clip(messages []*chat.Message, limit int) []*chat.Message {
 
 // cutMiddle keeps the head and the tail of a text, about limit bytes in all.
 func cutMiddle(s string, limit int) string {
-	if limit <= len(str.Gap)+8 {
+	if limit <= len(text.Gap)+8 {
 		return ""
 	}
-	keep := (limit - len(str.Gap)) / 2
+	keep := (limit - len(text.Gap)) / 2
 	head, tail := s[:keep], s[len(s)-keep:]
 	// Drop partial characters at the cuts.
-	return strings.ToValidUTF8(head, "") + str.Gap + strings.ToValidUTF8(tail, "")
+	return strings.ToValidUTF8(head, "") + text.Gap + strings.ToValidUTF8(tail, "")
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
@@ -67,28 +67,28 @@ func honest(ms []chat.Message) string {
 	var asks, did, files, outcomes []string
 	for i := range ms {
 		m := &ms[i]
-		text := strings.Join(strings.Fields(masked(m.Content.String())), " ")
-		if text == "" && len(m.ToolCalls) == 0 {
+		said := strings.Join(strings.Fields(masked(m.Content.String())), " ")
+		if said == "" && len(m.ToolCalls) == 0 {
 			continue
 		}
 		switch m.Role {
 		case chat.RoleUser:
 			if _, _, ok := frame.Unwrap(m.Content.String()); !ok {
-				asks = append(asks, text)
+				asks = append(asks, said)
 			}
 		case chat.RoleAssistant:
-			if text != "" {
-				did = append(did, str.Head(text, 160))
+			if said != "" {
+				did = append(did, text.Head(said, 160))
 			}
 			for _, c := range m.ToolCalls {
 				files = append(files, c.Name)
 			}
 		case chat.RoleTool:
-			outcomes = append(outcomes, str.Tail(text, 100))
+			outcomes = append(outcomes, text.Tail(said, 100))
 		default:
 		}
 	}
-	short := func(s string, n int) string { return strings.ReplaceAll(str.Head(s, n), `"`, "'") }
+	short := func(s string, n int) string { return strings.ReplaceAll(text.Head(s, n), `"`, "'") }
 	last := func(all []string, n int) []string { return all[max(0, len(all)-n):] }
 	var b strings.Builder
 	section := func(title string, lines ...string) {

@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // script is a writing system. Han, kana and bopomofo count as one, as Japanese mixes them.
@@ -181,16 +181,16 @@ func (c *scriptCounts) foreign() script {
 // voteOf returns the script of a user message, noScript if it is too short. The first and
 // the last line decide, as pasted text is between or below; all of it only if those are too
 // short.
-func voteOf(text string) script {
-	text = str.Head(text, maxScanned)
-	trimmed := str.Trim(text)
+func voteOf(said string) script {
+	said = text.Head(said, maxScanned)
+	trimmed := text.Trim(said)
 	first, _, _ := strings.Cut(trimmed, "\n")
 	last := trimmed[strings.LastIndexByte(trimmed, '\n')+1:]
-	c := countScripts(str.Head(first, maxLine)+"\n"+str.Head(last, maxLine), false)
+	c := countScripts(text.Head(first, maxLine)+"\n"+text.Head(last, maxLine), false)
 	if w := c.vote(); w != noScript {
 		return w
 	}
-	c = countScripts(text, false)
+	c = countScripts(said, false)
 	return c.vote()
 }
 

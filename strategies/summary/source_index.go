@@ -8,7 +8,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -186,10 +186,10 @@ func (p *phrases) hashes(words []byte) func(func(uint64) bool) {
 // bounded returns s, or for more than n characters its head and tail around a note with
 // the number of characters left out.
 func bounded(s string, n int) string {
-	if !str.Longer(s, n) {
+	if !text.Longer(s, n) {
 		return s
 	}
 	missing := utf8.RuneCountInString(s) - n
 	head := n * 2 / 3
-	return str.Head(s, head) + "\n[… " + chat.Thousands(missing) + " characters left out …]\n" + str.Tail(s, n-head)
+	return text.Head(s, head) + "\n[… " + chat.Thousands(missing) + " characters left out …]\n" + text.Tail(s, n-head)
 }

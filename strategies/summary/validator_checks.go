@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // thoughtTags are tags that models put around their reasoning.
@@ -15,35 +15,35 @@ var thoughtTags = []string{"think", "thinking", "thought", "reasoning", "analysi
 
 // withoutThoughts removes leading blocks of reasoning from an answer, and the text before a
 // lone closing tag, which some templates leave. thinking reports an unclosed block.
-func withoutThoughts(text string) (answer string, thinking bool) {
+func withoutThoughts(s string) (answer string, thinking bool) {
 	for {
-		text = str.Trim(text)
+		s = text.Trim(s)
 		tag := ""
 		for _, t := range thoughtTags {
-			if hasFold(text, "<"+t+">") {
+			if hasFold(s, "<"+t+">") {
 				tag = t
 			}
 		}
 		if tag == "" {
 			break
 		}
-		end := indexFold(text, "</"+tag+">")
+		end := indexFold(s, "</"+tag+">")
 		if end < 0 {
 			return "", true
 		}
-		text = text[end+len(tag)+3:]
+		s = s[end+len(tag)+3:]
 	}
 	for _, t := range thoughtTags[:2] {
 		closing := "</" + t + ">"
 		// Alone on its line, or at the end of one.
-		if at := indexFold(text, closing); at >= 0 && indexFold(text[:at], "<"+t+">") < 0 {
-			rest := text[at+len(closing):]
+		if at := indexFold(s, closing); at >= 0 && indexFold(s[:at], "<"+t+">") < 0 {
+			rest := s[at+len(closing):]
 			if line, _, _ := strings.Cut(rest, "\n"); strings.TrimSpace(line) == "" {
-				text = str.Trim(rest)
+				s = text.Trim(rest)
 			}
 		}
 	}
-	return text, false
+	return s, false
 }
 
 func hasFold(s, prefix string) bool {
@@ -65,20 +65,20 @@ func indexFold(s, tag string) int {
 }
 
 // withoutWrapper removes a code fence around the whole answer.
-func withoutWrapper(text string) string {
-	first, rest, ok := strings.Cut(text, "\n")
+func withoutWrapper(s string) string {
+	first, rest, ok := strings.Cut(s, "\n")
 	open := fenceAfter("", first)
 	if !ok || open == "" {
-		return text
+		return s
 	}
 	if kind := strings.ToLower(strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(first), "`~"))); kind != "" && kind != "markdown" && kind != "md" && kind != "text" {
-		return text
+		return s
 	}
 	at := strings.LastIndexByte(rest, '\n') + 1
 	if strings.TrimSpace(rest[at:]) != open || strings.Contains(rest[:at], "\n"+open) {
-		return text
+		return s
 	}
-	return str.Trim(rest[:at])
+	return text.Trim(rest[:at])
 }
 
 // shortAnswer is the maximum size, in bytes, of an answer that is checked for errors and

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract"
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -141,7 +141,7 @@ func (w *Writer) assemble(m *input, prose string) (string, error) {
 	if !m.custom() && !m.task.Followed {
 		prose = Assemble(prose, Facts{LastUser: m.sources.LastUser()})
 	}
-	text := extract.Disarm(str.Trim(prose))
+	text := extract.Disarm(text.Trim(prose))
 	if n := m.updates; n > 0 {
 		text += fmt.Sprintf(updatedLine, n)
 	}
@@ -165,7 +165,7 @@ const updatedLine = "\n\n(Brought up to date: %d times.)"
 // and update count, which are generated anew.
 func withoutDerived(summary string) string {
 	prose, _ := extract.Split(summary)
-	return str.Trim(updated().ReplaceAllString(prose, ""))
+	return text.Trim(updated().ReplaceAllString(prose, ""))
 }
 
 func updated() *regexp.Regexp { return regexp.MustCompile(`\(Brought up to date: (\d{1,6}) times\.\)`) }

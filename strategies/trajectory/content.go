@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
 )
@@ -33,7 +33,7 @@ func content(turns []Turn, start, end int) string {
 	parts := make([]string, 0, end-start)
 	for i := start; i < end; i++ {
 		value, _ := redact.Redact(turns[i].Value)
-		parts = append(parts, fmt.Sprintf("[Turn %d - %s]:\n%s", i, strings.ToUpper(turns[i].From), str.Ends(value, longTurn, firstShown, lastShown)))
+		parts = append(parts, fmt.Sprintf("[Turn %d - %s]:\n%s", i, strings.ToUpper(turns[i].From), text.Ends(value, longTurn, firstShown, lastShown)))
 	}
 	return strings.Join(parts, "\n\n")
 }

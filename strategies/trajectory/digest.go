@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sessionstore/compactor/strategies/internal/str"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/stub"
 )
@@ -43,8 +43,8 @@ func Digest(turns []Turn, limit int) string {
 	}
 	width := min(widest, max(narrowest, limit/len(lines)-1))
 	for i, l := range lines {
-		if c := str.Head(l, width); c != l {
-			lines[i] = str.Head(l, width-1) + "…"
+		if c := text.Head(l, width); c != l {
+			lines[i] = text.Head(l, width-1) + "…"
 		}
 	}
 	if most := max(1, limit/(width+1)); len(lines) > most {

@@ -1,6 +1,6 @@
-// Package str holds string helpers that several packages share. Lengths are in characters
+// Package text holds string helpers that several packages share. Lengths are in characters
 // (code points); each byte of invalid UTF-8 counts as one.
-package str
+package text
 
 import (
 	"strings"
