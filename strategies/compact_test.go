@@ -23,7 +23,7 @@ import (
 func TestCompactReports(t *testing.T) {
 	t.Parallel()
 	given := append([]chat.Message{sessiontest.Sys("be good")}, sessiontest.Talk()...)
-	got, err := Compact(t.Context(), given, mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), Options{Counter: sessiontest.Equal(10)})
+	got, err := Compact(t.Context(), given, sessiontest.Strategy(t, builtin.Registry(), "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), Options{Counter: sessiontest.Equal(10)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestCompactKeepsPins(t *testing.T) {
 	t.Parallel()
 	given := []chat.Message{sessiontest.User("0"), sessiontest.Says("1"), sessiontest.User("2"), sessiontest.Says("3"), sessiontest.User("4"), sessiontest.Says("5")}
 	given[1].ID, given[5].ID = "x", "y"
-	window := mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1})
+	window := sessiontest.Strategy(t, builtin.Registry(), "sliding_window", plan.Params{"keep_last_groups": 1})
 	for name, c := range map[string]struct {
 		o    Options
 		want string
@@ -101,7 +101,9 @@ func TestCompactKeepsPins(t *testing.T) {
 func TestCompactTakesPipelinesAndPipelinesNest(t *testing.T) {
 	t.Parallel()
 	given := []chat.Message{sessiontest.User("0"), sessiontest.Says("1"), sessiontest.User("2"), sessiontest.Says("3"), sessiontest.User("4"), sessiontest.Says("5")}
-	window := func(n int) plan.Strategy { return mustNew(t, "sliding_window", plan.Params{"keep_last_groups": n}) }
+	window := func(n int) plan.Strategy {
+		return sessiontest.Strategy(t, builtin.Registry(), "sliding_window", plan.Params{"keep_last_groups": n})
+	}
 	inner := pipeline.Pipeline{Steps: []plan.Strategy{window(5), window(2)}, Target: 40}
 	for name, p := range map[string]plan.Strategy{
 		"alone": inner, "as a step": pipeline.Pipeline{Steps: []plan.Strategy{inner}}, "in a step of a step": pipeline.Pipeline{Steps: []plan.Strategy{pipeline.Pipeline{Steps: []plan.Strategy{inner}}}},
@@ -121,12 +123,12 @@ func TestCompactTakesPipelinesAndPipelinesNest(t *testing.T) {
 func TestCompactDiscardsGrowth(t *testing.T) {
 	t.Parallel()
 	given := []chat.Message{sessiontest.User("a"), sessiontest.Says("b"), sessiontest.User("c")}
-	grows := sessiontest.Wants(sessiontest.Summarizes(1, 1, 2))
+	grows := sessiontest.Plans(sessiontest.Summarizes(1, 1, 2))
 	for _, allow := range []bool{false, true} {
 		c := NewConversation(Options{Counter: sessiontest.Quarter{}, AllowGrowth: allow})
 		c.Append(given...)
 		before := c.View()
-		r, err := c.Compact(t.Context(), sessiontest.Spy(func(*plan.Transcript) (chat.Plan, error) {
+		r, err := c.Compact(t.Context(), sessiontest.StrategyFunc(func(*plan.Transcript) (chat.Plan, error) {
 			p, err := grows.Plan(t.Context(), nil)
 			p.Additions[0].Message.Content.Text = strings.Repeat("long ", 100)
 			return p, err
@@ -141,8 +143,8 @@ func TestCompactLeavesEverythingWhereAStrategyFails(t *testing.T) {
 	t.Parallel()
 	given := []chat.Message{sessiontest.User("a"), sessiontest.Says("b")}
 	for name, s := range map[string]plan.Strategy{
-		"an error": sessiontest.Spy(func(*plan.Transcript) (chat.Plan, error) { return sessiontest.Excludes(1), errors.New("no") }),
-		"a panic":  sessiontest.Spy(func(*plan.Transcript) (chat.Plan, error) { panic("no") }),
+		"an error": sessiontest.StrategyFunc(func(*plan.Transcript) (chat.Plan, error) { return sessiontest.Excludes(1), errors.New("no") }),
+		"a panic":  sessiontest.StrategyFunc(func(*plan.Transcript) (chat.Plan, error) { panic("no") }),
 	} {
 		got, err := Compact(t.Context(), given, s, Options{})
 		var failed *pipeline.StrategyError
@@ -152,7 +154,7 @@ func TestCompactLeavesEverythingWhereAStrategyFails(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Compact(ctx, given, mustNew(t, "tool_result", nil), Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := Compact(ctx, given, sessiontest.Strategy(t, builtin.Registry(), "tool_result", nil), Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if got, err := Compact(t.Context(), nil, nil, Options{}); err != nil || len(got.Messages) != 0 {
@@ -164,7 +166,7 @@ func TestConversationPins(t *testing.T) {
 	t.Parallel()
 	c := NewConversation(Options{})
 	first := c.Append(sessiontest.User("a"), sessiontest.Says("b"), sessiontest.User("c"))
-	window := mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1})
+	window := sessiontest.Strategy(t, builtin.Registry(), "sliding_window", plan.Params{"keep_last_groups": 1})
 	if _, err := c.Compact(t.Context(), window); err != nil || first != 1 || len(c.View()) != 1 {
 		t.Fatalf("%v, view of %d", err, len(c.View()))
 	}
@@ -271,7 +273,7 @@ func BenchmarkConversationAppend(b *testing.B) {
 func TestCompactKeepsWhatALoopHasNotRead(t *testing.T) {
 	t.Parallel()
 	loop := []chat.Message{sessiontest.User("go"), sessiontest.Calls("a"), sessiontest.Result("a", "old"), sessiontest.Calls("b", "c"), sessiontest.Result("b", "new"), sessiontest.Result("c", "newer")}
-	dropAll := mustNew(t, "selective_tool_call", plan.Params{"keep_last_tool_call_groups": 0})
+	dropAll := sessiontest.Strategy(t, builtin.Registry(), "selective_tool_call", plan.Params{"keep_last_tool_call_groups": 0})
 	for name, c := range map[string]struct {
 		given []chat.Message
 		mid   bool
@@ -290,7 +292,7 @@ func TestCompactKeepsWhatALoopHasNotRead(t *testing.T) {
 			if _, err := conv.Compact(t.Context(), dropAll); err != nil {
 				t.Fatal(err)
 			}
-			if got := sessiontest.ViewText(conv.View()); got != c.want {
+			if got := sessiontest.Texts(conv.View()); got != c.want {
 				t.Errorf("%s: view %q, want %q", name, got, c.want)
 			}
 		}
@@ -304,16 +306,7 @@ func TestCompactKeepsWhatALoopHasNotRead(t *testing.T) {
 	conv := NewConversation(Options{MidLoop: true})
 	conv.Append(loop...)
 	conv.Append(sessiontest.Says("read"))
-	if _, err := conv.Compact(t.Context(), dropAll); err != nil || sessiontest.ViewText(conv.View()) != "go|read" {
-		t.Errorf("%v, view %q", err, sessiontest.ViewText(conv.View()))
+	if _, err := conv.Compact(t.Context(), dropAll); err != nil || sessiontest.Texts(conv.View()) != "go|read" {
+		t.Errorf("%v, view %q", err, sessiontest.Texts(conv.View()))
 	}
-}
-
-func mustNew(t testing.TB, name string, p plan.Params) plan.Strategy {
-	t.Helper()
-	s, err := builtin.Registry().New(name, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }

@@ -12,7 +12,7 @@ import (
 func shorts(ms []chat.Message) []string {
 	var out []string
 	for i := range ms {
-		out = append(out, sessiontest.BrieflyOf(&ms[i]))
+		out = append(out, sessiontest.Briefly(&ms[i]))
 	}
 	return out
 }

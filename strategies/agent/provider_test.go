@@ -27,10 +27,10 @@ func provider(t *testing.T, c ProviderConfig) *Provider {
 
 func TestReadCompactsAndStoresNothing(t *testing.T) {
 	t.Parallel()
-	h := sessiontest.Shelved(t, sessiontest.Sys("be good"), sessiontest.User("a"), sessiontest.Calls("x"), sessiontest.Result("x", "data"), sessiontest.Says("b"), sessiontest.User("c"))
+	h := sessiontest.NewHistory(t, sessiontest.Sys("be good"), sessiontest.User("a"), sessiontest.Calls("x"), sessiontest.Result("x", "data"), sessiontest.Says("b"), sessiontest.User("c"))
 	p := provider(t, ProviderConfig{
 		Sources: []Source{NewSource("chat", h)}, Context: []string{"memory"},
-		Before: mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), Options: strategies.Options{Counter: sessiontest.Equal(10)},
+		Before: sessiontest.Strategy(t, builtin.Registry(), "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), Options: strategies.Options{Counter: sessiontest.Equal(10)},
 	})
 	note := sessiontest.Says("remember")
 	note.SourceID = "memory"
@@ -39,8 +39,8 @@ func TestReadCompactsAndStoresNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := "be good|a|[Tool results: do_x: data]|b|c|remember"; sessiontest.ViewText(got.Messages) != want {
-			t.Errorf("read %q, want %q: a summary made on read is read", sessiontest.ViewText(got.Messages), want)
+		if want := "be good|a|[Tool results: do_x: data]|b|c|remember"; sessiontest.Texts(got.Messages) != want {
+			t.Errorf("read %q, want %q: a summary made on read is read", sessiontest.Texts(got.Messages), want)
 		}
 		if len(got.Excluded) != 2 || len(got.Written) != 1 || got.Messages[0].SourceID != "chat" || got.Messages[5].SourceID != "memory" {
 			t.Errorf("%+v", got)
@@ -71,7 +71,7 @@ func TestSourcesTakeWhatTheyAreSetTo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := sessiontest.Shelved(t, sessiontest.User("hidden"), sessiontest.User("old"))
+			h := sessiontest.NewHistory(t, sessiontest.User("hidden"), sessiontest.User("old"))
 			h.Included[1] = false
 			s := NewSource("chat", h)
 			c.set(&s)
@@ -83,7 +83,7 @@ func TestSourcesTakeWhatTheyAreSetTo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]string{c.stored, c.read}, []string{h.Texts(), sessiontest.ViewText(got.Messages)}); diff != "" {
+			if diff := cmp.Diff([]string{c.stored, c.read}, []string{h.Texts(), sessiontest.Texts(got.Messages)}); diff != "" {
 				t.Errorf("stored and read (-want +got):\n%s", diff)
 			}
 		})
@@ -92,18 +92,18 @@ func TestSourcesTakeWhatTheyAreSetTo(t *testing.T) {
 
 func TestEverySourceIsReadAndWritten(t *testing.T) {
 	t.Parallel()
-	a, b := sessiontest.Shelved(t, sessiontest.User("a")), sessiontest.Shelved(t, sessiontest.User("b"))
+	a, b := sessiontest.NewHistory(t, sessiontest.User("a")), sessiontest.NewHistory(t, sessiontest.User("b"))
 	audit := NewSource("audit", b)
 	audit.LoadMessages = false
 	p := provider(t, ProviderConfig{
-		Sources: []Source{NewSource("chat", a), audit}, Compacts: "chat", After: mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1}),
+		Sources: []Source{NewSource("chat", a), audit}, Compacts: "chat", After: sessiontest.Strategy(t, builtin.Registry(), "sliding_window", plan.Params{"keep_last_groups": 1}),
 	})
 	if _, err := p.Write(t.Context(), Exchange{Inputs: []chat.Message{sessiontest.User("c")}}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := p.Read(t.Context())
-	if err != nil || sessiontest.ViewText(got.Messages) != "c" || a.Texts() != "c" || b.Texts() != "b|c" {
-		t.Errorf("read %q, chat %q, audit %q, %v", sessiontest.ViewText(got.Messages), a.Texts(), b.Texts(), err)
+	if err != nil || sessiontest.Texts(got.Messages) != "c" || a.Texts() != "c" || b.Texts() != "b|c" {
+		t.Errorf("read %q, chat %q, audit %q, %v", sessiontest.Texts(got.Messages), a.Texts(), b.Texts(), err)
 	}
 }
 
@@ -121,21 +121,21 @@ func TestNewMessagesAreCompactedBeforeTheyAreWritten(t *testing.T) {
 		"what is excluded is stored": {true, nil, "a||old||much|go on|done|[Tool results: do_y: much]", "a||old|go on|[Tool results: do_y: much]|done"},
 		"it is not":                  {false, nil, "a||old|go on|[Tool results: do_y: much]|done", "a||old|go on|[Tool results: do_y: much]|done"},
 		"with an after as well": {
-			true, mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), "",
+			true, sessiontest.Strategy(t, builtin.Registry(), "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), "",
 			"a|[Tool results: do_x: old]|go on|[Tool results: do_y: much]|done",
 		},
 		"both, and nothing kept": {
-			false, mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), "",
+			false, sessiontest.Strategy(t, builtin.Registry(), "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), "",
 			"a|[Tool results: do_x: old]|go on|[Tool results: do_y: much]|done",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := sessiontest.Shelved(t, sessiontest.User("a"), sessiontest.Calls("x"), sessiontest.Result("x", "old"))
+			h := sessiontest.NewHistory(t, sessiontest.User("a"), sessiontest.Calls("x"), sessiontest.Result("x", "old"))
 			s := NewSource("chat", h)
 			s.StoreExcluded = c.excluded
 			p := provider(t, ProviderConfig{
-				Sources: []Source{s}, New: mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), After: c.after, Options: strategies.Options{Counter: sessiontest.Equal(10)},
+				Sources: []Source{s}, New: sessiontest.Strategy(t, builtin.Registry(), "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), After: c.after, Options: strategies.Options{Counter: sessiontest.Equal(10)},
 			})
 			r, err := p.Write(t.Context(), in)
 			if err != nil || len(r.Steps) == 0 || r.Steps[0].Strategy != "tool_result" || !r.Changed() {
@@ -166,10 +166,10 @@ func TestNewMessagesAreCompactedBeforeTheyAreWritten(t *testing.T) {
 // to be told of the pins that the plan knew.
 func TestWriteNamesThePinsOfItsPlan(t *testing.T) {
 	t.Parallel()
-	s := sessiontest.Shelved(t, sessiontest.User("0"), sessiontest.Says("1"), sessiontest.User("2"), sessiontest.Says("3"))
+	s := sessiontest.NewHistory(t, sessiontest.User("0"), sessiontest.Says("1"), sessiontest.User("2"), sessiontest.Says("3"))
 	s.Pinned[2], s.Pinned[3] = true, true
 	p := provider(t, ProviderConfig{
-		Sources: []Source{NewSource("s", s)}, After: mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1}),
+		Sources: []Source{NewSource("s", s)}, After: sessiontest.Strategy(t, builtin.Registry(), "sliding_window", plan.Params{"keep_last_groups": 1}),
 	})
 	if _, err := p.Write(t.Context(), Exchange{Inputs: []chat.Message{sessiontest.User("4")}}); err != nil {
 		t.Fatal(err)
@@ -181,8 +181,8 @@ func TestWriteNamesThePinsOfItsPlan(t *testing.T) {
 
 func TestNewResultsAnswerCallsOfTheHistory(t *testing.T) {
 	t.Parallel()
-	h := sessiontest.Shelved(t, sessiontest.User("a"), sessiontest.Calls("x", "y"), sessiontest.Result("x", "1"))
-	p := provider(t, ProviderConfig{Sources: []Source{NewSource("chat", h)}, New: mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 5})})
+	h := sessiontest.NewHistory(t, sessiontest.User("a"), sessiontest.Calls("x", "y"), sessiontest.Result("x", "1"))
+	p := provider(t, ProviderConfig{Sources: []Source{NewSource("chat", h)}, New: sessiontest.Strategy(t, builtin.Registry(), "sliding_window", plan.Params{"keep_last_groups": 5})})
 	if r, err := p.Write(t.Context(), Exchange{Outputs: []chat.Message{sessiontest.Result("y", "2")}}); err != nil || r.Changed() || h.Texts() != "a||1|2" {
 		t.Errorf("%v, %+v, %q", err, r, h.Texts())
 	}
@@ -190,21 +190,21 @@ func TestNewResultsAnswerCallsOfTheHistory(t *testing.T) {
 
 func TestWriteStoresWhereAStrategyFails(t *testing.T) {
 	t.Parallel()
-	h := sessiontest.Shelved(t, sessiontest.User("a"))
-	fails := sessiontest.Spy(func(*plan.Transcript) (chat.Plan, error) { return sessiontest.Excludes(1), errors.New("no") })
+	h := sessiontest.NewHistory(t, sessiontest.User("a"))
+	fails := sessiontest.StrategyFunc(func(*plan.Transcript) (chat.Plan, error) { return sessiontest.Excludes(1), errors.New("no") })
 	p := provider(t, ProviderConfig{Sources: []Source{NewSource("chat", h)}, After: fails, Before: fails})
 	var failed *pipeline.StrategyError
 	if _, err := p.Write(t.Context(), Exchange{Inputs: []chat.Message{sessiontest.User("b")}}); !errors.As(err, &failed) || h.Texts() != "a|b" {
 		t.Errorf("%v, %q", err, h.Texts())
 	}
-	if got, err := p.Read(t.Context()); !errors.As(err, &failed) || sessiontest.ViewText(got.Messages) != "a|b" {
-		t.Errorf("%v, %q", err, sessiontest.ViewText(got.Messages))
+	if got, err := p.Read(t.Context()); !errors.As(err, &failed) || sessiontest.Texts(got.Messages) != "a|b" {
+		t.Errorf("%v, %q", err, sessiontest.Texts(got.Messages))
 	}
 }
 
 func TestUnknownSourcesAreNamed(t *testing.T) {
 	t.Parallel()
-	h := sessiontest.Shelved(t)
+	h := sessiontest.NewHistory(t)
 	from := NewSource("b", h)
 	from.StoreContextFrom = []string{"memory", "web"}
 	_, err := NewProvider(ProviderConfig{Sources: []Source{NewSource("a", h), from, {Name: "a"}, {}}, Context: []string{"memory"}, Compacts: "c"})
@@ -219,7 +219,7 @@ func TestUnknownSourcesAreNamed(t *testing.T) {
 	if _, err := NewProvider(ProviderConfig{}); err == nil || !strings.Contains(err.Error(), "at least one source") {
 		t.Errorf("no source: %v", err)
 	}
-	if _, err := NewProvider(ProviderConfig{Sources: []Source{NewSource("a", h), NewSource("b", h)}, After: sessiontest.Spy(nil)}); err == nil || !strings.Contains(err.Error(), "compacts: want one of a, b") {
+	if _, err := NewProvider(ProviderConfig{Sources: []Source{NewSource("a", h), NewSource("b", h)}, After: sessiontest.StrategyFunc(nil)}); err == nil || !strings.Contains(err.Error(), "compacts: want one of a, b") {
 		t.Errorf("which one: %v", err)
 	}
 	if _, err := NewProvider(ProviderConfig{Sources: []Source{{Name: "a"}}}); err == nil || !strings.Contains(err.Error(), `source "a": want a history`) {
@@ -234,13 +234,4 @@ func TestUnknownSourcesAreNamed(t *testing.T) {
 	if _, err := p.Read(t.Context(), m); !errors.Is(err, ErrUnknownSource) || len(h.Metas) > 0 {
 		t.Errorf("read: %v", err)
 	}
-}
-
-func mustNew(t testing.TB, name string, p plan.Params) plan.Strategy {
-	t.Helper()
-	s, err := builtin.Registry().New(name, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }

@@ -17,11 +17,11 @@ import (
 // sources returns a conversation whose messages come from several parts of an application.
 func sources() []chat.Message {
 	return []chat.Message{
-		sessiontest.From("memory", sessiontest.User("you like tea")), sessiontest.User("go"), // 1, 2
-		sessiontest.Call("a", "search", "{}"), sessiontest.Result("a", "found"), // 3, 4
-		sessiontest.Call("b", "load_policy", "{}"), sessiontest.From("policy", sessiontest.Result("b", "rules")), // 5, 6
-		sessiontest.From("rag:docs", sessiontest.Says("a passage")), sessiontest.Says("done"), // 7, 8
-		sessiontest.User("more"), sessiontest.Call("c", "search", "{}"), sessiontest.Result("c", "found more"), // 9 to 11
+		fromSource("memory", sessiontest.User("you like tea")), sessiontest.User("go"), // 1, 2
+		toolCalls("a", "search", "{}"), sessiontest.Result("a", "found"), // 3, 4
+		toolCalls("b", "load_policy", "{}"), fromSource("policy", sessiontest.Result("b", "rules")), // 5, 6
+		fromSource("rag:docs", sessiontest.Says("a passage")), sessiontest.Says("done"), // 7, 8
+		sessiontest.User("more"), toolCalls("c", "search", "{}"), sessiontest.Result("c", "found more"), // 9 to 11
 	}
 }
 
@@ -94,10 +94,10 @@ func TestAttribution(t *testing.T) {
 func TestAttributionProtectsFromLaterSteps(t *testing.T) {
 	t.Parallel()
 	s := sessiontest.Of(sources()...)
-	attribution := mustNew(t, "attribution", plan.Params{"rules": []any{plan.Params{"source_id": "policy", "action": "protect"}}})
-	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{attribution, mustNew(t, "truncation", plan.Params{"max_n": 1, "compact_to": 1})}, Target: 1, Fallback: true}, false)
+	attribution := sessiontest.Strategy(t, Registry(), "attribution", plan.Params{"rules": []any{plan.Params{"source_id": "policy", "action": "protect"}}})
+	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{attribution, sessiontest.Strategy(t, Registry(), "truncation", plan.Params{"max_n": 1, "compact_to": 1})}, Target: 1, Fallback: true}, false)
 	want := []string{"5 assistant: b=load_policy{}", "6 tool: rules", "9 user: more", "10 assistant: c=search{}", "11 tool: found more"}
-	if diff := cmp.Diff(want, s.Lines()); diff != "" {
+	if diff := cmp.Diff(want, viewLines(s)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -105,7 +105,7 @@ func TestAttributionProtectsFromLaterSteps(t *testing.T) {
 func TestToolStrategiesMindToolsAndSources(t *testing.T) {
 	t.Parallel()
 	messages := func() []chat.Message {
-		return append(sources(), sessiontest.User("and"), sessiontest.Call("d", "noise", "{}"), sessiontest.From("feed", sessiontest.Result("d", "beep")))
+		return append(sources(), sessiontest.User("and"), toolCalls("d", "noise", "{}"), fromSource("feed", sessiontest.Result("d", "beep")))
 	}
 	tests := map[string]struct {
 		params  plan.Params
@@ -137,7 +137,7 @@ func TestToolStrategiesMindToolsAndSources(t *testing.T) {
 				return s.Load(ctx, seqs)
 			}
 			plan := func(name string) chat.Plan {
-				r, err := pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, name, tt.params)}}.Run(t.Context(), s.Transcript(false), load)
+				r, err := pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Strategy(t, Registry(), name, tt.params)}}.Run(t.Context(), s.Transcript(false), load)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -33,7 +33,7 @@ func benchmarked(tb testing.TB, n int) map[string]pipeline.Pipeline {
 	t, _ := long(n)
 	half := int(tokens(t) / 2)
 	registry := Registry()
-	registry.Summarizer = sessiontest.Writes("what was said")
+	registry.Summarizer = answers("what was said")
 	one := func(name string, p plan.Params) pipeline.Pipeline {
 		s, err := registry.New(name, p)
 		if err != nil {

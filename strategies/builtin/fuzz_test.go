@@ -71,9 +71,9 @@ func (d *dice) messages(most int) (out []chat.Message, pinned []bool) {
 		case 5:
 			add(sessiontest.Text(pick(d, chat.RoleDeveloper, "critic"), w), pin)
 		case 6:
-			add(sessiontest.Call(id, tool, arguments, pick(d, "a", "b", "c"), "do_b", arguments), pin)
+			add(toolCalls(id, tool, arguments, pick(d, "a", "b", "c"), "do_b", arguments), pin)
 		case 7, 8, 9:
-			add(sessiontest.Call(id, tool, arguments), pin)
+			add(toolCalls(id, tool, arguments), pin)
 			add(chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: content}, pin)
 		default:
 			add(chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: content}, pin)
@@ -172,7 +172,7 @@ var (
 // pinned, and what is settled is settled.
 func FuzzStrategies(f *testing.F) {
 	registry := Registry()
-	registry.Summarizer = sessiontest.Writes("")
+	registry.Summarizer = answers("")
 	random := rand.NewChaCha8([32]byte{})
 	for i, name := range registry.Names() {
 		made := 0

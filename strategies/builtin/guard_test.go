@@ -133,8 +133,8 @@ func TestGuard(t *testing.T) {
 					s.Pinned[q] = true
 				}
 				faults := chat.Check(s.View())
-				r := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Wants(tt.plan)}, Guard: tt.guard}, whole)
-				if diff := cmp.Diff(tt.view, s.Shape()); diff != "" {
+				r := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Plans(tt.plan)}, Guard: tt.guard}, whole)
+				if diff := cmp.Diff(tt.view, viewSeqs(s)); diff != "" {
 					t.Errorf("view (-want +got):\n%s", diff)
 				}
 				if diff := cmp.Diff(tt.repairs, r.Repairs); diff != "" {
@@ -181,7 +181,7 @@ func TestGuardAloneChecksAStoredPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := sessiontest.SortedReasons(r.Plan); !cmp.Equal(got, map[string]string{"x": "{[2,3)}"}) {
+	if got := byReason(r.Plan); !cmp.Equal(got, map[string]string{"x": "{[2,3)}"}) {
 		t.Errorf("plan %v", got)
 	}
 }
@@ -196,8 +196,8 @@ func TestAnOpenCallBehindAMovedUserMessageStays(t *testing.T) {
 		Seq: 6, Position: 3, Kind: chat.KindSummary, Role: chat.RoleUser, Flags: chat.HasText | chat.Moved, Tokens: 5,
 	}, moved)
 	s.Included[2], s.Included[3] = false, false
-	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Wants(sessiontest.Excludes(4))}}, false)
-	if diff := cmp.Diff([]int{1, -3, 4, 5}, s.Shape()); diff != "" {
+	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Plans(sessiontest.Excludes(4))}}, false)
+	if diff := cmp.Diff([]int{1, -3, 4, 5}, viewSeqs(s)); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
 	}
 }
@@ -216,7 +216,7 @@ func TestMovedMessagesAreNotSummaries(t *testing.T) {
 	if !s.Included[5] || !s.Included[6] {
 		t.Errorf("after a run from the log the moved messages are in the view: %t, %t; want both", s.Included[5], s.Included[6])
 	}
-	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1})}}, false)
+	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Strategy(t, Registry(), "sliding_window", plan.Params{"keep_last_groups": 1})}}, false)
 	if !s.Included[5] || s.Included[6] {
 		t.Errorf("after a sliding window the moved messages are in the view: %t, %t; want the system message alone", s.Included[5], s.Included[6])
 	}

@@ -69,7 +69,7 @@ func TestHandoff(t *testing.T) {
 			}, tail...),
 		},
 		"too few messages stay": {
-			nil, sessiontest.Workday()[:7], sessiontest.Of(sessiontest.Workday()[:7]...).Said(),
+			nil, sessiontest.Workday()[:7], viewTexts(sessiontest.Of(sessiontest.Workday()[:7]...)),
 		},
 		"notes that would stand between two of a kind are merged into an answer": {
 			plan.Params{"protect_first_n": 2}, append(sessiontest.Workday()[:8:8], sessiontest.Workday()[11:]...), []string{
@@ -82,7 +82,7 @@ func TestHandoff(t *testing.T) {
 			t.Parallel()
 			s := sessiontest.Of(test.messages...)
 			r := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{noted(t, short(test.params))}}, false)
-			if d := cmp.Diff(test.want, s.Said()); d != "" {
+			if d := cmp.Diff(test.want, viewTexts(s)); d != "" {
 				t.Error(d)
 			}
 			if err := s.Invariants(true); err != nil || r.Rejected > 0 {
@@ -98,7 +98,7 @@ func TestNoNotesAreMergedIntoWhatIsPinned(t *testing.T) {
 		s := sessiontest.Of(append(sessiontest.Workday()[:8:8], sessiontest.Workday()[11:]...)...)
 		s.Pinned[9] = true
 		s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{noted(t, short(plan.Params{"protect_first_n": 2, "mode": mode}))}}, false)
-		if said := strings.Join(s.Said(), "\n"); strings.Count(said, "two fail") != 1 || !strings.Contains(said, "NOTES") {
+		if said := strings.Join(viewTexts(s), "\n"); strings.Count(said, "two fail") != 1 || !strings.Contains(said, "NOTES") {
 			t.Errorf("%s: view\n%s", mode, said)
 		}
 	}
@@ -119,14 +119,14 @@ func TestHandoffContinuesFromTheOneBefore(t *testing.T) {
 	if strings.Contains(model.Asked[0].User, "notes written so far") {
 		t.Error("the first handoff has nothing to go on from")
 	}
-	if got := strings.Join(s.Said(), "\n"); strings.Count(got, "NOTES") != 1 || !strings.Contains(got, "notes 2") {
+	if got := strings.Join(viewTexts(s), "\n"); strings.Count(got, "NOTES") != 1 || !strings.Contains(got, "notes 2") {
 		t.Errorf("view\n%s", got)
 	}
 }
 
 func TestHandoffWithoutASummary(t *testing.T) {
 	t.Parallel()
-	before := sessiontest.Of(sessiontest.Workday()...).Said()
+	before := viewTexts(sessiontest.Of(sessiontest.Workday()...))
 	lost := []string{
 		"system: be good", "user: fix the build", "assistant: I will look", "user: NOTES|LOST 6||END",
 		`assistant:  terminal({"command":"go test"})`, "tool: FAIL", "assistant: two fail", "user: fix those too", "assistant: on it",
@@ -145,7 +145,7 @@ func TestHandoffWithoutASummary(t *testing.T) {
 			t.Parallel()
 			s := sessiontest.Of(sessiontest.Workday()...)
 			r := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{handoffWith(t, &sessiontest.Notes{Answer: test.answer}, short(plan.Params{"on_failure": test.on}))}}, false)
-			if d := cmp.Diff(test.want, s.Said()); d != "" {
+			if d := cmp.Diff(test.want, viewTexts(s)); d != "" {
 				t.Error(d)
 			}
 			if r.Steps[0].NoSummary == "" {
@@ -179,7 +179,7 @@ func TestHandoffKeepsPinsAndShowsThemToNobody(t *testing.T) {
 		`assistant:  terminal({"command":"go build"})`, "tool: ok",
 		`assistant:  terminal({"command":"go test"})`, "tool: FAIL", "assistant: two fail", "user: fix those too", "assistant: on it",
 	}
-	if d := cmp.Diff(want, s.Said()); d != "" {
+	if d := cmp.Diff(want, viewTexts(s)); d != "" {
 		t.Error(d)
 	}
 	if asked := model.Asked[0].User; strings.Contains(asked, "go build") || !strings.Contains(asked, "read_file") {

@@ -13,15 +13,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
-func mustNew(t testing.TB, name string, p plan.Params) plan.Strategy {
-	t.Helper()
-	s, err := Registry().New(name, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // withSummarizer returns the built-in registry with a summarizer of its own.
 func withSummarizer(f func(plan.Request) (string, error)) *plan.Registry {
 	r := Registry()
@@ -62,7 +53,7 @@ func (c step) test(t *testing.T) {
 	for _, q := range c.out {
 		s.Included[q] = false
 	}
-	before := s.Lines()
+	before := viewLines(s)
 	st, err := withSummarizer(digest).New(c.strategy, c.params)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +67,7 @@ func (c step) test(t *testing.T) {
 	if want == nil {
 		want = before
 	}
-	if diff := cmp.Diff(want, s.Lines()); diff != "" {
+	if diff := cmp.Diff(want, viewLines(s)); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
 	}
 	if err := s.Invariants(true); err != nil {

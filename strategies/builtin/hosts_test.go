@@ -64,7 +64,7 @@ func TestAConversationIsWhatAStoreWouldKeep(t *testing.T) {
 			for _, m := range s.View() {
 				view = append(view, *s.Messages[m.Seq])
 			}
-			if diff := cmp.Diff(sessiontest.Texts(view), sessiontest.Texts(c.View())); diff != "" {
+			if diff := cmp.Diff(encoded(view), encoded(c.View())); diff != "" {
 				t.Fatalf("view (-want +got):\n%s", diff)
 			}
 			wantExplained(t, s, c)
@@ -106,7 +106,7 @@ func wantExplained(t *rapid.T, s *sessiontest.Session, c *strategies.Conversatio
 func TestProvidersKeepTheInvariants(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		h := &sessiontest.Shelf{Session: sessiontest.New(), T: t}
+		h := &sessiontest.History{Session: sessiontest.New(), T: t}
 		s := agent.NewSource("chat", h)
 		s.StoreExcluded = rapid.Bool().Draw(t, "store excluded")
 		strategy := func(name string) plan.Strategy {
@@ -152,7 +152,7 @@ func TestProvidersKeepTheInvariants(t *testing.T) {
 			}
 			if p.Before != nil && p.Options.AllowGrowth {
 				if faults := chat.Check(chat.Describe(got.Messages)); len(faults) > 0 {
-					t.Fatalf("read %v: %s", faults, fmt.Sprint(sessiontest.Texts(got.Messages)))
+					t.Fatalf("read %v: %s", faults, fmt.Sprint(encoded(got.Messages)))
 				}
 			}
 		}
@@ -210,4 +210,13 @@ func (e engineHost) Status() builtin.EngineStatus {
 	return builtin.EngineStatus{
 		Threshold: s.Threshold, Compressions: s.Compressions, Ineffective: s.Ineffective, Cooldown: s.Cooldown, LastError: s.LastError,
 	}
+}
+
+// encoded returns each message as JSON.
+func encoded(ms []chat.Message) []string {
+	out := make([]string, len(ms))
+	for i := range ms {
+		out[i] = string(ms[i].AppendJSON(nil))
+	}
+	return out
 }

@@ -54,7 +54,7 @@ func TestInstructionsAreNotSummarized(t *testing.T) {
 					t.Errorf("asked to summarize %s %q", m.Role, m.Content.String())
 				}
 			}
-			view := m.Said()
+			view := viewTexts(m)
 			for _, want := range []string{"system: rules", "developer: more rules", "system: new rules"} {
 				if !slices.Contains(view, want) {
 					t.Errorf("not in the view: %s\n%q", want, view)

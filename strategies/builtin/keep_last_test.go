@@ -37,7 +37,7 @@ func unguarded(t *testing.T, s *sessiontest.Session, strategies ...plan.Strategy
 			m = s.Messages[e.Seq]
 		}
 		if e.Included {
-			out = append(out, sessiontest.BrieflyOf(m))
+			out = append(out, sessiontest.Briefly(m))
 		}
 	}
 	return out, d.NoSummary()
@@ -52,7 +52,7 @@ func tools() *sessiontest.Session {
 
 func TestStrategiesOfMessagesAndTurns(t *testing.T) {
 	t.Parallel()
-	all := tools().Shown()
+	all := viewBriefly(tools())
 	tests := map[string]struct {
 		strategy string
 		params   plan.Params
@@ -100,7 +100,7 @@ func TestStrategiesOfMessagesAndTurns(t *testing.T) {
 			s := tools()
 			s.Add(test.say...)
 			s.Pinned[test.pin] = test.pin > 0
-			got, _ := unguarded(t, s, mustNew(t, test.strategy, test.params))
+			got, _ := unguarded(t, s, sessiontest.Strategy(t, Registry(), test.strategy, test.params))
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -112,13 +112,13 @@ func TestStrategiesOfMessagesReadOnlyWhatIsTorn(t *testing.T) {
 	t.Parallel()
 	s := tools()
 	for _, n := range []int{9, 6, 3} {
-		r := mustNew(t, "keep_last_n_messages", plan.Params{"n": n}).(plan.Reader)
+		r := sessiontest.Strategy(t, Registry(), "keep_last_n_messages", plan.Params{"n": n}).(plan.Reader)
 		if got := r.Reads(s.Transcript(false)); len(got) > 0 {
 			t.Errorf("the newest %d need %v to be read", n, got)
 		}
 	}
 	s.Pinned[4] = true
-	if got := mustNew(t, "keep_last_n_turns", plan.Params{"n": 1}).(plan.Reader).Reads(s.Transcript(false)); !cmp.Equal(got, []chat.Seq{3, 4}) {
+	if got := sessiontest.Strategy(t, Registry(), "keep_last_n_turns", plan.Params{"n": 1}).(plan.Reader).Reads(s.Transcript(false)); !cmp.Equal(got, []chat.Seq{3, 4}) {
 		t.Errorf("a pinned result needs %v to be read", got)
 	}
 }
@@ -157,18 +157,18 @@ func TestCompactToolResults(t *testing.T) {
 			want: view("assistant both"),
 		},
 		"a template": {
-			strategy: mustNew(t, "compact_tool_results", plan.Params{"replacement": "{{{tool_name}}} {call_id}: {result_length}{nothing}"}),
+			strategy: sessiontest.Strategy(t, Registry(), "compact_tool_results", plan.Params{"replacement": "{{{tool_name}}} {call_id}: {result_length}{nothing}"}),
 			want:     view("assistant both calls p,q", "tool(p) {do_p} p: 8", "tool(q) {do_q} q: 4"),
 		},
 		"an empty template empties": {
-			strategy: mustNew(t, "compact_tool_results", plan.Params{"replacement": ""}),
+			strategy: sessiontest.Strategy(t, Registry(), "compact_tool_results", plan.Params{"replacement": ""}),
 			want:     view("assistant both calls p,q", "tool(p)", "tool(q)"),
 		},
 		"null drops": {
-			strategy: mustNew(t, "compact_tool_results", plan.Params{"replacement": nil}), want: view("assistant both"),
+			strategy: sessiontest.Strategy(t, Registry(), "compact_tool_results", plan.Params{"replacement": nil}), want: view("assistant both"),
 		},
 		"a template leaves pinned results": {
-			strategy: mustNew(t, "compact_tool_results", plan.Params{"replacement": "gone"}), pin: 5,
+			strategy: sessiontest.Strategy(t, Registry(), "compact_tool_results", plan.Params{"replacement": "gone"}), pin: 5,
 			want: view("assistant both calls p,q", "tool(p) gone", "tool(q) rows"),
 		},
 		"a function, and a result without a call": {
@@ -197,7 +197,7 @@ func TestDroppedToolResultsStayDroppedBehindTheGuard(t *testing.T) {
 	s.Add(sessiontest.Thinks("hm"), sessiontest.Calls("r"), sessiontest.Thinks("so"), sessiontest.Result("r", "rows"), sessiontest.Says("done"))
 	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{CompactToolResults{}}}, false)
 	want := []string{"system be good", "user load", "assistant both", "user x", "assistant y", "user z", "assistant w", "assistant done"}
-	if diff := cmp.Diff(want, s.Shown()); diff != "" {
+	if diff := cmp.Diff(want, viewBriefly(s)); diff != "" {
 		t.Error(diff)
 	}
 	if err := s.Invariants(true); err != nil {

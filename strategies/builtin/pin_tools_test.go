@@ -25,11 +25,11 @@ func TestPinToolsKeepsCallsAndResultsOfSomeTools(t *testing.T) {
 		want   []string
 	}{
 		"strategies that know no pins": {
-			steps: []plan.Strategy{mustNew(t, "truncation", plan.Params{"max_n": 1, "compact_to": 1}), mustNew(t, "selective_tool_call", plan.Params{"keep_last_tool_call_groups": 0})},
+			steps: []plan.Strategy{sessiontest.Strategy(t, Registry(), "truncation", plan.Params{"max_n": 1, "compact_to": 1}), sessiontest.Strategy(t, Registry(), "selective_tool_call", plan.Params{"keep_last_tool_call_groups": 0})},
 			want:  append(slices.Clone(policy), "9 user: more"),
 		},
 		"strategies that write": {
-			steps: []plan.Strategy{mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 2})},
+			steps: []plan.Strategy{sessiontest.Strategy(t, Registry(), "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), sessiontest.Strategy(t, Registry(), "sliding_window", plan.Params{"keep_last_groups": 2})},
 			want:  append(slices.Clone(policy), "9 user: more", "+10 assistant: [Tool results: search: found more]"),
 		},
 		"the fallback": {
@@ -53,7 +53,7 @@ func TestPinToolsKeepsCallsAndResultsOfSomeTools(t *testing.T) {
 				t.Errorf("read first (-want +got):\n%s", diff)
 			}
 			s.Run(t, p, false)
-			if diff := cmp.Diff(tt.want, s.Lines()); diff != "" {
+			if diff := cmp.Diff(tt.want, viewLines(s)); diff != "" {
 				t.Errorf("view (-want +got):\n%s", diff)
 			}
 		})
@@ -64,11 +64,11 @@ func TestPinToolsBringsBackWhatTheLogHolds(t *testing.T) {
 	t.Parallel()
 	s := sessiontest.Of(sources()...)
 	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{
-		mustNew(t, "clear_tool_arguments", plan.Params{"keep_last_tool_call_groups": 0, "max_chars": 0}),
-		mustNew(t, "tool_result", nil),
+		sessiontest.Strategy(t, Registry(), "clear_tool_arguments", plan.Params{"keep_last_tool_call_groups": 0, "max_chars": 0}),
+		sessiontest.Strategy(t, Registry(), "tool_result", nil),
 	}}, false)
 	s.Run(t, pipeline.Pipeline{PinTools: []string{"load_policy"}}, true)
-	if got := strings.Join(s.Lines(), "\n"); !strings.Contains(got, "\n5 assistant: b=load_policy{}\n6 tool: rules\n") {
+	if got := strings.Join(viewLines(s), "\n"); !strings.Contains(got, "\n5 assistant: b=load_policy{}\n6 tool: rules\n") {
 		t.Errorf("view\n%s", got)
 	}
 }
@@ -98,10 +98,10 @@ func TestProtectHead(t *testing.T) {
 			t.Parallel()
 			s := sessiontest.Of(sessiontest.Talk()...)
 			s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{
-				mustNew(t, "protect_head", tt.params),
-				mustNew(t, "token_budget", plan.Params{"token_budget": 1, "strategies": []any{window}}),
+				sessiontest.Strategy(t, Registry(), "protect_head", tt.params),
+				sessiontest.Strategy(t, Registry(), "token_budget", plan.Params{"token_budget": 1, "strategies": []any{window}}),
 			}, Target: 1, Fallback: true}, false)
-			if diff := cmp.Diff(tt.want, s.Shape()); diff != "" {
+			if diff := cmp.Diff(tt.want, viewSeqs(s)); diff != "" {
 				t.Errorf("view (-want +got):\n%s", diff)
 			}
 		})
@@ -109,9 +109,9 @@ func TestProtectHead(t *testing.T) {
 	t.Run("what stands behind a summary is no head", func(t *testing.T) {
 		t.Parallel()
 		s := sessiontest.Of(sessiontest.Talk()...)
-		s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Wants(sessiontest.Summarizes(2, 2, 3, 4, 5))}}, false)
-		s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "protect_head", nil), mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 1})}}, false)
-		if got := s.Shape(); !slices.Equal(got, []int{1, 7, 11}) {
+		s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Plans(sessiontest.Summarizes(2, 2, 3, 4, 5))}}, false)
+		s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Strategy(t, Registry(), "protect_head", nil), sessiontest.Strategy(t, Registry(), "sliding_window", plan.Params{"keep_last_groups": 1})}}, false)
+		if got := viewSeqs(s); !slices.Equal(got, []int{1, 7, 11}) {
 			t.Errorf("view %v", got)
 		}
 	})
@@ -120,7 +120,7 @@ func TestProtectHead(t *testing.T) {
 func TestAStrategyThatFailsToPinPlansNothing(t *testing.T) {
 	t.Parallel()
 	s := sessiontest.Of(sessiontest.Talk()...)
-	r, err := pipeline.Pipeline{Steps: []plan.Strategy{badPinner{sessiontest.Spy(func(*plan.Transcript) (chat.Plan, error) { return sessiontest.Excludes(2), nil })}}}.Run(t.Context(), s.Transcript(false), nil)
+	r, err := pipeline.Pipeline{Steps: []plan.Strategy{badPinner{sessiontest.StrategyFunc(func(*plan.Transcript) (chat.Plan, error) { return sessiontest.Excludes(2), nil })}}}.Run(t.Context(), s.Transcript(false), nil)
 	var failed *pipeline.StrategyError
 	if !errors.As(err, &failed) || failed.Code() != "strategy_panicked" || !r.Plan.Empty() {
 		t.Errorf("got %v, plan %+v", err, r.Plan)
@@ -201,7 +201,7 @@ func drawRich(t *rapid.T) *sessiontest.Session {
 		image := chat.Content{Parts: []chat.Part{{Type: "text", Text: "see"}, {Type: "image_url"}}}
 		ask := chat.Message{Role: chat.RoleUser, Content: image}
 		if rapid.Bool().Draw(t, "asks") {
-			s.Add(sessiontest.From("camera", ask))
+			s.Add(fromSource("camera", ask))
 		}
 		name := rapid.SampledFrom([]string{"do_a", "do_b", "do_c"}).Draw(t, "tool")
 		path := rapid.SampledFrom([]string{"m.go", "n.go"}).Draw(t, "path")
@@ -209,7 +209,7 @@ func drawRich(t *rapid.T) *sessiontest.Session {
 		if rapid.Bool().Draw(t, "shows") {
 			answer.Content = image
 		}
-		s.Add(sessiontest.Call("r", name, `{"path":"`+path+`","x":"`+strings.Repeat("y", rapid.IntRange(0, 2).Draw(t, "large")*50)+`"}`), answer)
+		s.Add(toolCalls("r", name, `{"path":"`+path+`","x":"`+strings.Repeat("y", rapid.IntRange(0, 2).Draw(t, "large")*50)+`"}`), answer)
 		for q := range chat.Seq(len(s.Metas)) {
 			if _, known := s.Pinned[q+1]; !known {
 				s.Pinned[q+1] = rapid.IntRange(0, 9).Draw(t, "pin") == 9

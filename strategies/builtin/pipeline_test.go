@@ -21,8 +21,8 @@ func TestPipeline(t *testing.T) {
 		t.Parallel()
 		s := sessiontest.Of(sessiontest.Talk()...)
 		p := pipeline.Pipeline{Steps: []plan.Strategy{
-			mustNew(t, "sliding_window", plan.Params{"keep_last_groups": 2}),
-			mustNew(t, "selective_tool_call", plan.Params{"keep_last_tool_call_groups": 0}),
+			sessiontest.Strategy(t, Registry(), "sliding_window", plan.Params{"keep_last_groups": 2}),
+			sessiontest.Strategy(t, Registry(), "selective_tool_call", plan.Params{"keep_last_tool_call_groups": 0}),
 		}, Target: 30}
 		r := s.Run(t, p, true)
 		if len(r.Steps) != 1 || !r.Steps[0].Changed || r.Steps[0].After.IncludedGroups != 3 {
@@ -42,8 +42,8 @@ func TestPipeline(t *testing.T) {
 		}
 		tr := s.Transcript(true)
 		p := pipeline.Pipeline{Steps: []plan.Strategy{
-			mustNew(t, "token_budget", plan.Params{"token_budget": 40, "strategies": []any{plan.Params{"strategy": "tool_result"}}}),
-			sessiontest.Spy(func(tr *plan.Transcript) (chat.Plan, error) {
+			sessiontest.Strategy(t, Registry(), "token_budget", plan.Params{"token_budget": 40, "strategies": []any{plan.Params{"strategy": "tool_result"}}}),
+			sessiontest.StrategyFunc(func(tr *plan.Transcript) (chat.Plan, error) {
 				for _, e := range tr.Entries {
 					if plan.IsSource(e.Kind) && e.Message != nil {
 						t.Errorf("content of %d is still there", e.Seq)
@@ -62,7 +62,7 @@ func TestPipeline(t *testing.T) {
 	t.Run("lets later steps see, exclude and cover what earlier ones wrote", func(t *testing.T) {
 		t.Parallel()
 		s := sessiontest.Of(sessiontest.Talk()...)
-		cover := sessiontest.Spy(func(tr *plan.Transcript) (chat.Plan, error) {
+		cover := sessiontest.StrategyFunc(func(tr *plan.Transcript) (chat.Plan, error) {
 			i := slices.IndexFunc(tr.Entries, func(e plan.Entry) bool { return e.Kind == chat.KindSummary })
 			if tr.Entries[i].Tokens != 10 || !tr.Entries[i].Has(chat.HasText) || tr.Entries[i+1].Seq != 3 {
 				t.Errorf("summary %+v before %d", tr.Entries[i], tr.Entries[i+1].Seq)
@@ -71,7 +71,7 @@ func TestPipeline(t *testing.T) {
 				Kind: chat.KindSummary, Covers: chat.RangesOf(2, tr.Entries[i].Seq), Message: sessiontest.Says("all of it"),
 			}}}, nil
 		})
-		p := pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "tool_result", nil), cover}}
+		p := pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Strategy(t, Registry(), "tool_result", nil), cover}}
 		tr := s.Transcript(true)
 		tr.Counter = sessiontest.Equal(10)
 		r, err := p.Run(t.Context(), tr, s.Load)
@@ -92,12 +92,12 @@ func TestPipeline(t *testing.T) {
 			s    plan.Strategy
 			code string
 		}{
-			{sessiontest.Spy(func(*plan.Transcript) (chat.Plan, error) { return chat.Plan{}, cause }), "strategy_failed"},
-			{sessiontest.Spy(func(tr *plan.Transcript) (chat.Plan, error) { panic(tr.Entries[0].Message) }), "strategy_panicked"},
-			{sessiontest.Spy(func(tr *plan.Transcript) (chat.Plan, error) { _ = tr.Entries[99]; return chat.Plan{}, nil }), "strategy_panicked"},
+			{sessiontest.StrategyFunc(func(*plan.Transcript) (chat.Plan, error) { return chat.Plan{}, cause }), "strategy_failed"},
+			{sessiontest.StrategyFunc(func(tr *plan.Transcript) (chat.Plan, error) { panic(tr.Entries[0].Message) }), "strategy_panicked"},
+			{sessiontest.StrategyFunc(func(tr *plan.Transcript) (chat.Plan, error) { _ = tr.Entries[99]; return chat.Plan{}, nil }), "strategy_panicked"},
 		} {
 			s := sessiontest.Of(sessiontest.Talk()...)
-			r, err := pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "selective_tool_call", nil), tt.s}}.Run(t.Context(), s.Transcript(true), s.Load)
+			r, err := pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Strategy(t, Registry(), "selective_tool_call", nil), tt.s}}.Run(t.Context(), s.Transcript(true), s.Load)
 			var failed *pipeline.StrategyError
 			if !errors.As(err, &failed) || failed.Code() != tt.code || failed.Strategy != "spy" || !r.Plan.Empty() {
 				t.Errorf("got %v", err)
@@ -111,9 +111,9 @@ func TestPipeline(t *testing.T) {
 		t.Parallel()
 		s := sessiontest.Of(sessiontest.User(strings.Repeat("do it ", 7)), sessiontest.Says("one"), sessiontest.Says("two"), sessiontest.Says("three"), sessiontest.Says("four"))
 		r := s.Run(t, pipeline.Pipeline{
-			Steps: []plan.Strategy{mustNew(t, "truncation", plan.Params{"max_n": 4, "compact_to": 4})}, Target: 25, Fallback: true,
+			Steps: []plan.Strategy{sessiontest.Strategy(t, Registry(), "truncation", plan.Params{"max_n": 4, "compact_to": 4})}, Target: 25, Fallback: true,
 		}, false)
-		if got := s.Shape(); !slices.Equal(got, []int{1, 4, 5}) {
+		if got := viewSeqs(s); !slices.Equal(got, []int{1, 4, 5}) {
 			t.Errorf("view %v, want the user message and the newest within the target", got)
 		}
 		if last := r.Steps[len(r.Steps)-1]; last.Strategy != pipeline.ReasonFallback || last.After.IncludedTokens != r.After.IncludedTokens {
@@ -124,14 +124,14 @@ func TestPipeline(t *testing.T) {
 		t.Parallel()
 		s := sessiontest.Of(append(sessiontest.Talk(), sessiontest.User("now"), sessiontest.Calls("w"), sessiontest.Says("waiting"))...)
 		s.Pinned[6] = true
-		r := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 2})}, Target: 45, Fallback: true}, true)
-		if got, want := sessiontest.SortedReasons(r.Plan), map[string]string{
+		r := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Strategy(t, Registry(), "tool_result", plan.Params{"keep_last_tool_call_groups": 2})}, Target: 45, Fallback: true}, true)
+		if got, want := byReason(r.Plan), map[string]string{
 			"token_budget_fallback": "{[2,3),[7,11)}", "tool_result_compaction": "+{[3,6)}",
 		}; !cmp.Equal(got, want) {
 			t.Errorf("plan %v", got)
 		}
 		r = s.Run(t, pipeline.Pipeline{Target: 1, Fallback: true}, true)
-		if got, want := s.Shape(), []int{1, 6, 12, 13, 14}; !cmp.Equal(got, want) {
+		if got, want := viewSeqs(s), []int{1, 6, 12, 13, 14}; !cmp.Equal(got, want) {
 			t.Errorf("view %v, steps %+v", got, r.Steps)
 		}
 	})

@@ -109,7 +109,7 @@ func TestPruneToolResults(t *testing.T) {
 			for _, q := range tt.pinned {
 				s.Pinned[q] = true
 			}
-			r := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "prune_tool_results", tt.params)}}, false)
+			r := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Strategy(t, Registry(), "prune_tool_results", tt.params)}}, false)
 			var got map[chat.Seq]string
 			for _, a := range r.Plan.Additions {
 				if got == nil {
@@ -142,7 +142,7 @@ func TestPruneToolResultsKeepsWhatCameWithACall(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := sessiontest.Of(m, sessiontest.Result("a", "ok"))
-			s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{mustNew(t, "prune_tool_results", plan.Params{"protect_last_n": 0})}}, false)
+			s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Strategy(t, Registry(), "prune_tool_results", plan.Params{"protect_last_n": 0})}}, false)
 			var got chat.Message
 			if err := json.Unmarshal(s.Messages[3].AppendJSON(nil), &got); err != nil {
 				t.Fatal(err)
@@ -200,7 +200,7 @@ func BenchmarkPruneToolResults(b *testing.B) {
 		s.Add(invokes(id, "write_file", string(arguments)), sessiontest.Result(id, output))
 		size += len(arguments) + len(output)
 	}
-	p := pipeline.Pipeline{Steps: []plan.Strategy{mustNew(b, "prune_tool_results", nil)}}
+	p := pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Strategy(b, Registry(), "prune_tool_results", nil)}}
 	b.SetBytes(int64(size))
 	for b.Loop() {
 		if _, err := p.Run(b.Context(), s.Transcript(false), s.Load); err != nil {

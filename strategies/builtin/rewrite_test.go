@@ -74,7 +74,7 @@ func TestClamp(t *testing.T) {
 			messages: []chat.Message{sessiontest.User(log), sessiontest.Sys(log), sessiontest.Says(log), sessiontest.User("x")}, strategy: "clamp", params: plan.Params{"max_tokens": 60, "roles": []any{"tool"}},
 		},
 		"where it is not the text that is large, nothing is cut": {
-			messages: []chat.Message{sessiontest.User("go"), sessiontest.Call("a", "write", `{"x":"`+strings.Repeat("y", 900)+`"}`), sessiontest.Result("a", "ok")},
+			messages: []chat.Message{sessiontest.User("go"), toolCalls("a", "write", `{"x":"`+strings.Repeat("y", 900)+`"}`), sessiontest.Result("a", "ok")},
 			strategy: "clamp", params: plan.Params{"max_tokens": 60},
 		},
 	})
@@ -141,7 +141,7 @@ func TestDedupeReads(t *testing.T) {
 	steps(t, map[string]step{
 		"the older of two equal reads names the newer": {
 			messages: []chat.Message{
-				sessiontest.User("go"), sessiontest.Call("a", "read_file", `{"path":"m.go","n":1}`), sessiontest.Result("a", big), sessiontest.Call("b", "read_file", `{"n": 1, "path": "m.go"}`), sessiontest.Result("b", big), sessiontest.Says("ok"),
+				sessiontest.User("go"), toolCalls("a", "read_file", `{"path":"m.go","n":1}`), sessiontest.Result("a", big), toolCalls("b", "read_file", `{"n": 1, "path": "m.go"}`), sessiontest.Result("b", big), sessiontest.Says("ok"),
 			},
 			strategy: "dedupe_reads",
 			want: []string{
@@ -151,8 +151,8 @@ func TestDedupeReads(t *testing.T) {
 		},
 		"a later write puts what was read out of date, whatever part it was": {
 			messages: []chat.Message{
-				sessiontest.User("go"), sessiontest.Call("a", "Read", `{"file_path":"m.go","offset":1}`, "b", "Read", `{"file_path":"o.go"}`), sessiontest.Result("b", big), sessiontest.Result("a", big),
-				sessiontest.Call("c", "Edit", `{"file_path":"m.go"}`), sessiontest.Result("c", "done"), sessiontest.Says("ok"),
+				sessiontest.User("go"), toolCalls("a", "Read", `{"file_path":"m.go","offset":1}`, "b", "Read", `{"file_path":"o.go"}`), sessiontest.Result("b", big), sessiontest.Result("a", big),
+				toolCalls("c", "Edit", `{"file_path":"m.go"}`), sessiontest.Result("c", "done"), sessiontest.Says("ok"),
 			},
 			strategy: "dedupe_reads",
 			want: []string{
@@ -162,7 +162,7 @@ func TestDedupeReads(t *testing.T) {
 		},
 		"of three equal reads both older ones name the newest": {
 			messages: []chat.Message{
-				sessiontest.User("go"), sessiontest.Call("a", "cat", `{"path":"m"}`), sessiontest.Result("a", big), sessiontest.Call("a", "cat", `{"path":"m"}`), sessiontest.Result("a", big), sessiontest.Call("c", "cat", `{"path":"m"}`), sessiontest.Result("c", big),
+				sessiontest.User("go"), toolCalls("a", "cat", `{"path":"m"}`), sessiontest.Result("a", big), toolCalls("a", "cat", `{"path":"m"}`), sessiontest.Result("a", big), toolCalls("c", "cat", `{"path":"m"}`), sessiontest.Result("c", big),
 			},
 			strategy: "dedupe_reads",
 			want: []string{
@@ -172,22 +172,22 @@ func TestDedupeReads(t *testing.T) {
 		},
 		"another part, another tool, a newer call that failed or has no result supersede nothing": {
 			messages: []chat.Message{
-				sessiontest.User("go"), sessiontest.Call("a", "read", `{"path":"m","offset":1}`), sessiontest.Result("a", big), sessiontest.Call("b", "read", `{"path":"m","offset":2}`), sessiontest.Result("b", big),
-				sessiontest.Call("c", "cat", `{"path":"m","offset":1}`), sessiontest.Result("c", big),
-				sessiontest.Call("d", "write", `{"path":"m"}`), sessiontest.Result("d", "Error: disk full"), sessiontest.Call("e", "read", `{"path":"m","offset":1}`),
+				sessiontest.User("go"), toolCalls("a", "read", `{"path":"m","offset":1}`), sessiontest.Result("a", big), toolCalls("b", "read", `{"path":"m","offset":2}`), sessiontest.Result("b", big),
+				toolCalls("c", "cat", `{"path":"m","offset":1}`), sessiontest.Result("c", big),
+				toolCalls("d", "write", `{"path":"m"}`), sessiontest.Result("d", "Error: disk full"), toolCalls("e", "read", `{"path":"m","offset":1}`),
 			},
 			strategy: "dedupe_reads",
 		},
 		"a pinned result stays": {
-			messages: []chat.Message{sessiontest.User("go"), sessiontest.Call("a", "read", `{"path":"m"}`), sessiontest.Result("a", big), sessiontest.Call("b", "read", `{"path":"m"}`), sessiontest.Result("b", big)},
+			messages: []chat.Message{sessiontest.User("go"), toolCalls("a", "read", `{"path":"m"}`), sessiontest.Result("a", big), toolCalls("b", "read", `{"path":"m"}`), sessiontest.Result("b", big)},
 			pinned:   []chat.Seq{3}, strategy: "dedupe_reads",
 		},
 		"a result that is shorter than the stub stays": {
-			messages: []chat.Message{sessiontest.User("go"), sessiontest.Call("a", "read", `{"path":"m"}`), sessiontest.Result("a", "tiny"), sessiontest.Call("b", "read", `{"path":"m"}`), sessiontest.Result("b", "tiny")},
+			messages: []chat.Message{sessiontest.User("go"), toolCalls("a", "read", `{"path":"m"}`), sessiontest.Result("a", "tiny"), toolCalls("b", "read", `{"path":"m"}`), sessiontest.Result("b", "tiny")},
 			strategy: "dedupe_reads",
 		},
 		"tools may be named": {
-			messages: []chat.Message{sessiontest.User("go"), sessiontest.Call("a", "slurp", `not json`), sessiontest.Result("a", big), sessiontest.Call("b", "SLURP", `not json`), sessiontest.Result("b", big)},
+			messages: []chat.Message{sessiontest.User("go"), toolCalls("a", "slurp", `not json`), sessiontest.Result("a", big), toolCalls("b", "SLURP", `not json`), sessiontest.Result("b", big)},
 			strategy: "dedupe_reads", params: plan.Params{"read_tools": "slurp"},
 			want: []string{
 				"1 user: go", "2 assistant: a=slurpnot json", "+3 tool: [slurp: the same was read again later, see the result of call b]",
@@ -235,8 +235,8 @@ func TestClearToolArguments(t *testing.T) {
 	long := `{"path":"m.go","text":"` + strings.Repeat("x", 600) + `"}`
 	short := `{"path":"m.go","text":"xxxxxxxxxx...[truncated]"}`
 	messages := []chat.Message{
-		sessiontest.User("go"), sessiontest.Call("a", "write", long, "b", "note", long, "c", "write", `{}`), sessiontest.Result("a", "ok"), sessiontest.Result("b", "ok"), sessiontest.Result("c", "ok"),
-		sessiontest.Call("d", "write", long), sessiontest.Result("d", "ok"),
+		sessiontest.User("go"), toolCalls("a", "write", long, "b", "note", long, "c", "write", `{}`), sessiontest.Result("a", "ok"), sessiontest.Result("b", "ok"), sessiontest.Result("c", "ok"),
+		toolCalls("d", "write", long), sessiontest.Result("d", "ok"),
 	}
 	steps(t, map[string]step{
 		"large arguments of older calls are shortened": {

@@ -19,10 +19,10 @@ import (
 // turns are three turns of a user, a tool and an answer.
 func turns() []chat.Message {
 	return []chat.Message{
-		sessiontest.Sys("be good"),                                                                                               // 1
-		sessiontest.User("one"), sessiontest.Call("a", "read", "{}"), sessiontest.Result("a", "ra"), sessiontest.Says("did one"), // 2 to 5
-		sessiontest.User("two"), sessiontest.Call("b", "read", "{}"), sessiontest.Result("b", "rb"), sessiontest.Says("did two"), // 6 to 9
-		sessiontest.User("three"), sessiontest.Call("c", "read", "{}"), sessiontest.Result("c", "rc"), sessiontest.Says("did three"), // 10 to 13
+		sessiontest.Sys("be good"),                                                                                        // 1
+		sessiontest.User("one"), toolCalls("a", "read", "{}"), sessiontest.Result("a", "ra"), sessiontest.Says("did one"), // 2 to 5
+		sessiontest.User("two"), toolCalls("b", "read", "{}"), sessiontest.Result("b", "rb"), sessiontest.Says("did two"), // 6 to 9
+		sessiontest.User("three"), toolCalls("c", "read", "{}"), sessiontest.Result("c", "rc"), sessiontest.Says("did three"), // 10 to 13
 	}
 }
 
@@ -109,7 +109,7 @@ func TestSplitPoints(t *testing.T) {
 		"a turn over its cap keeps its user message and its newest whole groups": {
 			messages: []chat.Message{
 				sessiontest.User("one"), sessiontest.Says("did one"),
-				sessiontest.User("two"), sessiontest.Call("a", "read", "{}"), sessiontest.Result("a", long), sessiontest.Says("small"), sessiontest.Call("b", "read", "{}"), sessiontest.Result("b", "rb"), sessiontest.Says("did two"),
+				sessiontest.User("two"), toolCalls("a", "read", "{}"), sessiontest.Result("a", long), sessiontest.Says("small"), toolCalls("b", "read", "{}"), sessiontest.Result("b", "rb"), sessiontest.Says("did two"),
 				sessiontest.User("three"), sessiontest.Says("did three"),
 			},
 			strategy: "preserve_recent_turns", params: plan.Params{"min_turn_tokens": 60, "context_tokens": 40},
@@ -156,13 +156,13 @@ func TestSplitPointsTakeInTheLastSummary(t *testing.T) {
 					t.Errorf("asked again:\n%s", asked[1].User)
 				}
 				summaries := 0
-				for _, line := range s.Lines() {
+				for _, line := range viewLines(s) {
 					if strings.HasPrefix(line, "+") {
 						summaries++
 					}
 				}
-				if summaries != 1 || !strings.Contains(strings.Join(s.Lines(), "\n"), "\n\nsum 2") {
-					t.Errorf("view %q", s.Lines())
+				if summaries != 1 || !strings.Contains(strings.Join(viewLines(s), "\n"), "\n\nsum 2") {
+					t.Errorf("view %q", viewLines(s))
 				}
 			})
 		}
@@ -204,7 +204,7 @@ func TestSplitPointsWithoutASummaryChangeNothing(t *testing.T) {
 
 func TestSplitRequestClipsToolTraffic(t *testing.T) {
 	t.Parallel()
-	s := sessiontest.Of(sessiontest.User("q"), sessiontest.Call("a", "grep", `{"x":"`+strings.Repeat("y", 600)+`"}`), sessiontest.Result("a", strings.Repeat("line\n", 500)),
+	s := sessiontest.Of(sessiontest.User("q"), toolCalls("a", "grep", `{"x":"`+strings.Repeat("y", 600)+`"}`), sessiontest.Result("a", strings.Repeat("line\n", 500)),
 		chat.Message{Role: chat.RoleUser, Content: chat.Content{Parts: []chat.Part{{Type: "text", Text: "look"}, {Type: "image_url"}}}})
 	tr := s.Transcript(true)
 	for i := range tr.Entries {

@@ -178,7 +178,7 @@ func TestStrategiesPlanAsSpecified(t *testing.T) {
 			}
 			var strategy plan.Strategy = pipeline.FromLog{}
 			if tt.strategy != strategy.Name() {
-				strategy = mustNew(t, tt.strategy, tt.params)
+				strategy = sessiontest.Strategy(t, Registry(), tt.strategy, tt.params)
 			}
 			plan, err := strategy.Plan(t.Context(), tr)
 			if err != nil {

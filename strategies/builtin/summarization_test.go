@@ -19,7 +19,7 @@ import (
 func summarizing(answer string) (*plan.Registry, *[]plan.Request) {
 	asked := &[]plan.Request{}
 	r := Registry()
-	inner := sessiontest.Writes(answer)
+	inner := answers(answer)
 	r.Summarizer = plan.Func(func(ctx context.Context, q plan.Request) (string, error) {
 		*asked = append(*asked, q)
 		return inner.Summarize(ctx, q)
@@ -223,7 +223,7 @@ func wantPlan(t *testing.T, want map[string]string, got chat.Plan) {
 	if want == nil {
 		want = map[string]string{}
 	}
-	if diff := cmp.Diff(want, sessiontest.SortedReasons(got)); diff != "" {
+	if diff := cmp.Diff(want, byReason(got)); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }

@@ -138,7 +138,7 @@ func TestSummarizeBringsItsSummaryUpToDate(t *testing.T) {
 	s := sessiontest.Of(sessiontest.Sys("s"), sessiontest.User("a"), sessiontest.Says("b"), sessiontest.User("c"), sessiontest.Says("d"), sessiontest.User("e"), sessiontest.Says("f"))
 	s.Run(t, p, false)
 	want := []string{"system s", "summary: summary 1 | a | c", "assistant Understood.", "user e", "assistant f"}
-	if diff := cmp.Diff(want, brief(s.Shown())); diff != "" {
+	if diff := cmp.Diff(want, brief(viewBriefly(s))); diff != "" {
 		t.Fatal(diff)
 	}
 	if again := s.Run(t, p, false); !again.Plan.Empty() || len(*asked) != 1 {
@@ -147,7 +147,7 @@ func TestSummarizeBringsItsSummaryUpToDate(t *testing.T) {
 	s.Add(sessiontest.User("g"), sessiontest.Says("h"))
 	s.Run(t, p, false)
 	want = []string{"system s", "summary: summary 2 | a | c | e", "assistant Understood.", "user g", "assistant h"}
-	if diff := cmp.Diff(want, brief(s.Shown())); diff != "" {
+	if diff := cmp.Diff(want, brief(viewBriefly(s))); diff != "" {
 		t.Error(diff)
 	}
 	if err := s.Invariants(true); err != nil {
@@ -167,7 +167,7 @@ func TestSystemMessagesStayWhereTheyAreBehindTheGuard(t *testing.T) {
 	s := sessiontest.Of(sessiontest.Sys("s"), sessiontest.User("a"), sessiontest.Says("b"), sessiontest.User("c"), sessiontest.Sys("n"), sessiontest.Says("d"), sessiontest.Says("e"))
 	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
 	want := []string{"system s", "summary: summary 1", "assistant Understood.", "user c", "system n", "assistant d", "assistant e"}
-	if diff := cmp.Diff(want, brief(s.Shown())); diff != "" {
+	if diff := cmp.Diff(want, brief(viewBriefly(s))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -192,7 +192,7 @@ func TestNoSummaryLeavesTheViewAsItWas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := tools()
-			before := s.Shown()
+			before := viewBriefly(s)
 			after, err := unguarded(t, s, st())
 			if diff := cmp.Diff(before, after); diff != "" {
 				t.Error(diff)
@@ -257,7 +257,7 @@ func TestWhatAccompaniesASummaryStandsForNothingItself(t *testing.T) {
 	st, _ := timbalSummarize(t, plan.Params{"threshold": 1, "keep_last_n": 1, "preserve_user_messages": false}, nil)
 	s := sessiontest.Of(sessiontest.Says("a"), sessiontest.User("b"))
 	r := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
-	if diff := cmp.Diff([]string{"summary: summary 1", "user b"}, brief(s.Shown())); diff != "" {
+	if diff := cmp.Diff([]string{"summary: summary 1", "user b"}, brief(viewBriefly(s))); diff != "" {
 		t.Error(diff)
 	}
 	if len(r.Plan.Additions) != 1 || r.Rejected != 0 {

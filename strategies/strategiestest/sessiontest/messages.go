@@ -6,22 +6,26 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Sys returns a system message; the functions below are short forms for tables too.
+// Sys returns a system message.
 func Sys(s string) chat.Message { return Text(chat.RoleSystem, s) }
 
+// User returns a user message.
 func User(s string) chat.Message { return Text(chat.RoleUser, s) }
 
+// Says returns an assistant message.
 func Says(s string) chat.Message { return Text(chat.RoleAssistant, s) }
 
+// Text returns a message with string content.
 func Text(r chat.Role, s string) chat.Message {
 	return chat.Message{Role: r, Content: chat.TextContent(s)}
 }
 
+// Thinks returns an assistant message with reasoning alone.
 func Thinks(s string) chat.Message {
 	return chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}, Reasoning: s}
 }
 
-// Calls makes a call message; a name and an id of a call are both that id.
+// Calls returns an assistant message with calls of these ids to tools named after them.
 func Calls(ids ...string) chat.Message {
 	m := chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}}
 	for _, id := range ids {
@@ -30,23 +34,9 @@ func Calls(ids ...string) chat.Message {
 	return m
 }
 
+// Result returns the tool message that answers a call.
 func Result(id, s string) chat.Message {
 	return chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: chat.TextContent(s)}
-}
-
-// Call makes a call message of (id, name, arguments).
-func Call(parts ...string) chat.Message {
-	m := chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}}
-	for i := 0; i < len(parts); i += 3 {
-		m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: parts[i], Type: "function", Name: parts[i+1], Arguments: parts[i+2]})
-	}
-	return m
-}
-
-// From gives a message a source.
-func From(source string, m chat.Message) chat.Message {
-	m.SourceID = source
-	return m
 }
 
 func called(id, name, arguments string) chat.Message {
@@ -55,6 +45,7 @@ func called(id, name, arguments string) chat.Message {
 	return m
 }
 
+// Workday returns a conversation in which files are read and commands run.
 func Workday() []chat.Message {
 	return []chat.Message{
 		Sys("be good"),
@@ -71,7 +62,7 @@ func Workday() []chat.Message {
 	}
 }
 
-// Talk has a system message, two tool calls and the last user message.
+// Talk returns 11 messages with three tool calls. The last user message is 7.
 func Talk() []chat.Message {
 	return []chat.Message{
 		Sys("be good"),                       // 1
@@ -85,12 +76,4 @@ func Talk() []chat.Message {
 		Result("c", " \x1crc"),
 		Says("bye"), // 11
 	}
-}
-
-func Texts(ms []chat.Message) []string {
-	out := make([]string, len(ms))
-	for i := range ms {
-		out[i] = string(ms[i].AppendJSON(nil))
-	}
-	return out
 }

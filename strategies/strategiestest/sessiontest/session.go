@@ -1,7 +1,6 @@
 package sessiontest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,8 +11,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Session is a session as a store keeps it: everything that was said, and what of it
-// is in the view.
+// Session is a session as a store keeps it: the log, and the messages of it that are in the
+// view.
 type Session struct {
 	Messages map[chat.Seq]*chat.Message
 	Metas    []chat.Meta // by seq
@@ -22,12 +21,14 @@ type Session struct {
 	pairer   chat.Pairer
 }
 
+// New returns an empty session.
 func New() *Session {
 	return &Session{
 		Messages: map[chat.Seq]*chat.Message{}, Included: map[chat.Seq]bool{}, Pinned: map[chat.Seq]bool{},
 	}
 }
 
+// Add appends source messages.
 func (s *Session) Add(ms ...chat.Message) {
 	for _, m := range ms {
 		q := chat.Seq(len(s.Metas) + 1)
@@ -37,12 +38,14 @@ func (s *Session) Add(ms ...chat.Message) {
 	}
 }
 
+// Put appends a message with its metadata.
 func (s *Session) Put(meta chat.Meta, m chat.Message) {
 	s.Metas = append(s.Metas, meta)
 	s.Messages[meta.Seq] = &m
 	s.Included[meta.Seq] = true
 }
 
+// Transcript returns a transcript without content: of the view, or of the whole log.
 func (s *Session) Transcript(whole bool) *plan.Transcript {
 	t := &plan.Transcript{Counter: Quarter{}}
 	for _, m := range s.Metas {
@@ -54,6 +57,7 @@ func (s *Session) Transcript(whole bool) *plan.Transcript {
 	return t
 }
 
+// Load returns the content of messages, for pipelines.
 func (s *Session) Load(_ context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 	out := map[chat.Seq]*chat.Message{}
 	for _, q := range seqs {
@@ -62,8 +66,13 @@ func (s *Session) Load(_ context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.M
 	return out, nil
 }
 
-// apply does what a store does with a plan, and is strict about it.
-func (s *Session) apply(t interface{ Fatalf(string, ...any) }, p chat.Plan) {
+// Failer is a testing.TB or a rapid.T.
+type Failer interface {
+	Fatalf(format string, args ...any)
+}
+
+// apply applies a plan as a store does, and fails the test if the plan is invalid.
+func (s *Session) apply(t Failer, p chat.Plan) {
 	seen := map[chat.Seq]string{}
 	take := func(what string, r chat.Ranges) {
 		for _, q := range r.Seqs() {
@@ -112,6 +121,7 @@ func (s *Session) apply(t interface{ Fatalf(string, ...any) }, p chat.Plan) {
 	}
 }
 
+// View returns the metadata of the view.
 func (s *Session) View() []chat.Meta {
 	t := s.Transcript(false)
 	out := make([]chat.Meta, len(t.Entries))
@@ -121,7 +131,8 @@ func (s *Session) View() []chat.Meta {
 	return out
 }
 
-// strict says what a strict provider would refuse in the view, going by contents.
+// strict returns an error for a view that a strict provider refuses, judged by the content
+// of the messages.
 func (s *Session) strict() error {
 	view := s.View()
 	user := -1
@@ -157,7 +168,7 @@ func (s *Session) strict() error {
 	return nil
 }
 
-// kept says what the view has lost that it must not lose.
+// kept returns an error if the view lacks a message that must stay or splits a group.
 func (s *Session) kept(system bool) error {
 	var sources []chat.Meta
 	last := chat.Seq(0)
@@ -169,7 +180,7 @@ func (s *Session) kept(system bool) error {
 			}
 		}
 	}
-	// A user message that the application put behind a call has passed it by.
+	// A user message that the application moved behind a call closes it.
 	passed := last
 	for _, m := range s.Metas {
 		if m.Role == chat.RoleUser && (s.Included[m.Seq] || m.Has(chat.Moved)) {
@@ -230,14 +241,16 @@ func (s *Session) kept(system bool) error {
 	return nil
 }
 
+// Of returns a session with messages.
 func Of(ms ...chat.Message) *Session {
 	s := New()
 	s.Add(ms...)
 	return s
 }
 
-// Run plans with a pipeline and applies the plan.
-func (s *Session) Run(t interface{ Fatalf(string, ...any) }, p pipeline.Pipeline, whole bool) pipeline.Result {
+// Run plans with a pipeline and applies the plan. It fails the test if the view then differs
+// from the result.
+func (s *Session) Run(t Failer, p pipeline.Pipeline, whole bool) pipeline.Result {
 	tr := s.Transcript(whole)
 	before := slices.Clone(tr.Entries)
 	r, err := p.Run(context.Background(), tr, s.Load)
@@ -269,7 +282,8 @@ func (s *Session) Run(t interface{ Fatalf(string, ...any) }, p pipeline.Pipeline
 	return r
 }
 
-// Invariants says what is wrong with the view after a run.
+// Invariants returns an error if the view after a run is invalid. If system is false, system
+// messages may be missing.
 func (s *Session) Invariants(system bool) error {
 	if faults := chat.Check(s.View()); len(faults) > 0 {
 		return fmt.Errorf("faults %v", faults)
@@ -280,70 +294,9 @@ func (s *Session) Invariants(system bool) error {
 	return s.kept(system)
 }
 
-// Shape returns the seqs of the view; additions as negative positions.
-func (s *Session) Shape() []int {
-	var out []int
-	for _, m := range s.View() {
-		if plan.IsSource(m.Kind) {
-			out = append(out, int(m.Seq))
-		} else {
-			out = append(out, -int(m.Position))
-		}
-	}
-	return out
-}
-
-func SortedReasons(p chat.Plan) map[string]string {
-	out := map[string]string{}
-	for _, x := range p.Exclude {
-		out[x.Reason] = x.Seqs.String()
-	}
-	slices.SortFunc(p.Additions, func(a, b chat.Addition) int { return cmp.Compare(a.Position, b.Position) })
-	for _, a := range p.Additions {
-		out[a.Reason] += "+" + a.Covers.String()
-	}
-	return out
-}
-
-// Lines returns the view for people: position, role and words of each message, a + before
-// what was written.
-func (s *Session) Lines() []string {
-	var out []string
-	for _, m := range s.View() {
-		msg := s.Messages[m.Seq]
-		text := msg.Content.Text
-		for _, p := range msg.Content.Parts {
-			text += "<" + p.Type + " " + p.Text + ">"
-		}
-		for _, c := range msg.ToolCalls {
-			text += fmt.Sprintf(" %s=%s%s", c.ID, c.Name, c.Arguments)
-		}
-		mark := ""
-		if !plan.IsSource(m.Kind) {
-			mark = "+"
-		}
-		out = append(out, fmt.Sprintf("%s%d %s: %s", mark, m.Position, m.Role, strings.TrimSpace(text)))
-	}
-	return out
-}
-
-// Said returns a session's view, one message a line.
-func (s *Session) Said() []string {
-	var out []string
-	for _, m := range s.View() {
-		x := s.Messages[m.Seq]
-		line := string(x.Role) + ": " + x.Content.String()
-		for _, c := range x.ToolCalls {
-			line += " " + c.Name + "(" + c.Arguments + ")"
-		}
-		out = append(out, strings.ReplaceAll(strings.TrimSpace(line), "\n", "|"))
-	}
-	return out
-}
-
-// BrieflyOf returns a message in a few words: its role, its text, the call it answers and
-// those it makes.
-func BrieflyOf(m *chat.Message) string {
+// Briefly returns the role and text of a message, the id of the call it answers and the ids
+// of those it makes.
+func Briefly(m *chat.Message) string {
 	s := string(m.Role)
 	if m.ToolCallID != "" {
 		s += "(" + m.ToolCallID + ")"
@@ -357,15 +310,7 @@ func BrieflyOf(m *chat.Message) string {
 	return s
 }
 
-// Shown returns the view of a session.
-func (s *Session) Shown() []string {
-	var out []string
-	for _, m := range s.View() {
-		out = append(out, BrieflyOf(s.Messages[m.Seq]))
-	}
-	return out
-}
-
+// Describe returns the metadata of the view or of the whole log, a line per message.
 func (s *Session) Describe(whole bool) string {
 	var b strings.Builder
 	for _, e := range s.Transcript(whole).Entries {
