@@ -228,16 +228,16 @@ func TestRepairLeavesNoFault(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ms := messages.Draw(t, "messages")
-		mended := chat.Repaired(ms)
-		if left := chat.Check(chat.Describe(mended)); len(left) > 0 {
+		repaired := chat.Repaired(ms)
+		if left := chat.Check(chat.Describe(repaired)); len(left) > 0 {
 			t.Fatalf("left after the repair: %v", left)
 		}
-		if again := chat.Repaired(mended); len(mended) > 0 && &again[0] != &mended[0] {
-			t.Fatal("a mended history was mended again")
+		if again := chat.Repaired(repaired); len(repaired) > 0 && &again[0] != &repaired[0] {
+			t.Fatal("a repaired history was repaired again")
 		}
 		// Nothing that was said is lost, and no call has turned up.
 		was, is, calls := words(ms)
-		if was2, is2, calls2 := words(mended); was2 != was || is2 < is || calls2 > calls {
+		if was2, is2, calls2 := words(repaired); was2 != was || is2 < is || calls2 > calls {
 			t.Fatalf("users %d, texts %d, calls %d became %d, %d, %d", was, is, calls, was2, is2, calls2)
 		}
 	})
@@ -289,13 +289,13 @@ func TestRepairOfAnyView(t *testing.T) {
 			next++
 		}
 		sortView(view)
-		mended := mendView(view)
-		if left := chat.Check(mended); len(left) > 0 {
+		repaired := mendView(view)
+		if left := chat.Check(repaired); len(left) > 0 {
 			t.Fatalf("view %v\nmends %v\nleft %v", view, chat.Repair(view), left)
 		}
 		// A valid view is made of whole groups: every result has a call.
-		for _, g := range chat.Groups(mended) {
-			if g.Kind == chat.GroupToolCall && mended[g.Start].Role == chat.RoleTool {
+		for _, g := range chat.Groups(repaired) {
+			if g.Kind == chat.GroupToolCall && repaired[g.Start].Role == chat.RoleTool {
 				t.Fatalf("a group of results alone at %d", g.Start)
 			}
 		}

@@ -168,22 +168,6 @@ func TestReaderTakesLongLines(t *testing.T) {
 	}
 }
 
-func TestWriteMessages(t *testing.T) {
-	t.Parallel()
-	ms := []chat.Message{
-		{Role: "user", Content: chat.TextContent("<1>")},
-		{Role: "user", Content: chat.TextContent("2"), Extra: map[string]json.RawMessage{"x": json.RawMessage("{\n\"a\": 1}")}},
-	}
-	var b bytes.Buffer
-	if err := chat.WriteMessages(&b, ms); err != nil {
-		t.Fatal(err)
-	}
-	const want = `[{"role":"user","content":"<1>"},{"role":"user","content":"2","x":{"a":1}}]` + "\n"
-	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Errorf("written (-want +got):\n%s", diff)
-	}
-}
-
 // TestRealConversations holds reading, writing, checking and repairing against
 // recorded sessions. They are looked for in DATA_DIR, then beside the module.
 func TestRealConversations(t *testing.T) {

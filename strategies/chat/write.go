@@ -17,31 +17,17 @@ func WriteSession(w io.Writer, s Session) error {
 	if s.Model != "" {
 		line = append(appendField(line, "model", s.Model), ',')
 	}
-	line = append(line, `"messages":`...)
-	line = appendMessages(line, s.Messages)
-	line = appendExtra(line, s.Extra, func(key string) bool {
+	line = append(line, `"messages":[`...)
+	for i, m := range s.Messages {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = m.AppendJSON(line)
+	}
+	line = appendExtra(append(line, ']'), s.Extra, func(key string) bool {
 		return key == "session_id" || key == "messages" || key == "model" && s.Model != ""
 	})
-	return writeLine(w, append(line, '}'))
-}
-
-// WriteMessages writes ms as a JSON array on one line, in one call of w.Write.
-func WriteMessages(w io.Writer, ms []Message) error {
-	return writeLine(w, appendMessages(nil, ms))
-}
-
-func appendMessages(dst []byte, ms []Message) []byte {
-	dst = append(dst, '[')
-	for i, m := range ms {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = m.AppendJSON(dst)
-	}
-	return append(dst, ']')
-}
-
-func writeLine(w io.Writer, line []byte) error {
+	line = append(line, '}')
 	// A line break in JSON is white space between tokens: it is escaped in strings.
 	if bytes.IndexByte(line, '\n') >= 0 {
 		var b bytes.Buffer

@@ -10,6 +10,8 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/formats"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
 // TestSamples reads what the programs write: every line is a message or counted,
@@ -41,7 +43,9 @@ func TestSamples(t *testing.T) {
 					t.Errorf("message %d has no time", i)
 				}
 			}
-			if faults := chat.Check(chat.Describe(chat.Repaired(s.Messages))); len(faults) > 0 {
+			repaired := sessiontest.Of(s.Messages...)
+			repaired.Run(t, pipeline.Pipeline{}, false)
+			if faults := chat.Check(repaired.View()); len(faults) > 0 {
 				t.Errorf("faults %v", faults)
 			}
 			t.Logf("%d messages, %v, dropped %v, faults %v", len(s.Messages), s.Report.Other, s.Report.Dropped, chat.Check(chat.Describe(s.Messages)))

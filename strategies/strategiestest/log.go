@@ -99,9 +99,6 @@ func (l *Log) Load(_ context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Messa
 // Loaded returns the number of bytes of content that Load returned.
 func (l *Log) Loaded() int64 { return l.loaded.Load() }
 
-// Tokens returns the number of tokens of the log.
-func (l *Log) Tokens() chat.Tokens { return l.tokens }
-
 func contentBytes(m *chat.Message) int {
 	n := len(m.Content.Text) + len(m.Reasoning)
 	for _, p := range m.Content.Parts {
@@ -111,26 +108,4 @@ func contentBytes(m *chat.Message) int {
 		n += len(c.Arguments)
 	}
 	return n
-}
-
-// Lost returns a description of the required messages that a view of the log lacks: the
-// system messages and the last user message. It is empty if the view has them all.
-func (l *Log) Lost(view []chat.Meta) string {
-	in := make(map[chat.Seq]bool, len(view))
-	for _, m := range view {
-		in[m.Seq] = true
-	}
-	user := chat.Seq(0)
-	for i := range l.entries {
-		switch m := &l.entries[i]; {
-		case m.Role == chat.RoleUser:
-			user = m.Seq
-		case m.Role == chat.RoleSystem && !in[m.Seq]:
-			return fmt.Sprintf("system message %d is gone", m.Seq)
-		}
-	}
-	if user > 0 && !in[user] {
-		return fmt.Sprintf("the last user message %d is gone", user)
-	}
-	return ""
 }

@@ -94,7 +94,7 @@ func TestBaselinesStayWithinTheirBudgetAndChangeNothing(t *testing.T) {
 			ms = append(ms, say(role, rapid.StringOfN(rapid.RuneFrom([]rune("ab1/. \né")), 0, 300, -1).Draw(t, "text")))
 		}
 		var before bytes.Buffer
-		_ = chat.WriteMessages(&before, ms)
+		_ = chat.WriteSession(&before, chat.Session{Messages: ms})
 		budget := rapid.Float64Range(0, 1).Draw(t, "budget") * retention.Total(ms)
 		for _, b := range retention.Baselines() {
 			kept := b.Keep(ms, budget)
@@ -102,7 +102,7 @@ func TestBaselinesStayWithinTheirBudgetAndChangeNothing(t *testing.T) {
 				t.Errorf("%s keeps %v of %v", b.Name, got, budget)
 			}
 			var after bytes.Buffer
-			if _ = chat.WriteMessages(&after, ms); before.String() != after.String() {
+			if _ = chat.WriteSession(&after, chat.Session{Messages: ms}); before.String() != after.String() {
 				t.Errorf("%s changes what it is given", b.Name)
 			}
 		}
