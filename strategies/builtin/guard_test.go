@@ -174,10 +174,11 @@ func TestAnInvalidViewIsRefused(t *testing.T) {
 	}
 }
 
-func TestGuardAloneChecksAStoredPlan(t *testing.T) {
+func TestTheGuardChecksAFixedPlan(t *testing.T) {
 	t.Parallel()
 	s := sessiontest.Of(sessiontest.Talk()...)
-	r, err := pipeline.Guard{}.Check(t.Context(), s.Transcript(false), sessiontest.Excludes(2, 4, 99), s.Load)
+	p := pipeline.Pipeline{Steps: []plan.Strategy{pipeline.Fixed("plan", sessiontest.Excludes(2, 4, 99))}}
+	r, err := p.Run(t.Context(), s.Transcript(false), s.Load)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@
 //
 //	p := pipeline.Pipeline{Steps: steps, Target: 50_000, Fallback: true}
 //	r, err := p.Run(ctx, transcript, load)
-//	// r.Plan is the one plan to apply, r.Steps and r.Repairs report what was done.
+//	// r.Plan is the one plan to apply; r.Steps and r.Repairs report the run.
 //
 // The order of a run, from the outside in:
 //
@@ -16,7 +16,7 @@
 //     its plan and pins, and applies the plan to the draft.
 //   - [Draft.Apply] changes the draft and rejects additions that no view may contain.
 //   - [Guard.Hold] enforces the invariants: it restores protected messages, completes
-//     atomic groups, leaves one message in each place, drops additions that cover
+//     atomic groups, keeps one message at each position, drops additions that cover
 //     nothing, moves summaries between groups, and repairs violations of the log.
 //   - The fallback drops the oldest groups if the view still exceeds the target, and the
 //     guard runs once more.

@@ -275,27 +275,27 @@ func recovered(s plan.Strategy, f func() error) (err error) {
 // load reads the content of the messages that have none and returns their ids.
 func (d *Draft) load(ctx context.Context, seqs []chat.Seq, load plan.Loader) ([]int32, error) {
 	var missing []int32
-	var want []chat.Seq
+	var missingSeqs []chat.Seq
 	for _, id := range d.ids(nil, chat.RangesOf(seqs...)) {
 		if d.entries[id].Message == nil {
 			missing = append(missing, id)
-			want = append(want, d.entries[id].Seq)
+			missingSeqs = append(missingSeqs, d.entries[id].Seq)
 		}
 	}
 	if len(missing) == 0 {
 		return nil, nil
 	}
 	if load == nil {
-		return nil, fmt.Errorf("message %d: %w", want[0], plan.ErrNotLoaded)
+		return nil, fmt.Errorf("message %d: %w", missingSeqs[0], plan.ErrNotLoaded)
 	}
-	got, err := load(ctx, want)
+	got, err := load(ctx, missingSeqs)
 	if err != nil {
 		return nil, err
 	}
 	for i, id := range missing {
-		m := got[want[i]]
+		m := got[missingSeqs[i]]
 		if m == nil {
-			return nil, fmt.Errorf("message %d: %w", want[i], plan.ErrNotLoaded)
+			return nil, fmt.Errorf("message %d: %w", missingSeqs[i], plan.ErrNotLoaded)
 		}
 		d.entries[id].Message = m
 	}

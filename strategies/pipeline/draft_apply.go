@@ -100,7 +100,7 @@ func (d *Draft) validate(a *chat.Addition, covers []int32, live bool) bool {
 	return old.Message == nil || callsOf(old.Message, m)
 }
 
-// write appends a valid addition, excludes what it covers, and returns its id.
+// write appends a valid addition, excludes the messages it covers, and returns its id.
 func (d *Draft) write(a chat.Addition, covers []int32) int32 {
 	id := int32(len(d.entries))
 	for _, c := range covers {
@@ -146,13 +146,13 @@ func callsOf(old, m *chat.Message) bool {
 	if old.ToolCallID != m.ToolCallID {
 		return false
 	}
-	left := old.ToolCalls
+	rest := old.ToolCalls
 	for _, c := range m.ToolCalls {
-		i := slices.IndexFunc(left, func(o chat.ToolCall) bool { return o.ID == c.ID })
+		i := slices.IndexFunc(rest, func(o chat.ToolCall) bool { return o.ID == c.ID })
 		if i < 0 {
 			return false
 		}
-		left = left[i+1:]
+		rest = rest[i+1:]
 	}
 	return true
 }
@@ -199,30 +199,15 @@ func (d *Draft) Plan() chat.Plan { return d.compose(false) }
 func (d *Draft) compose(reasons bool) chat.Plan {
 	var include plan.SeqSet
 	var exclude []exclusion
-	var covers []plan.SeqSet
-	if len(d.adds) > 0 {
-		covers = make([]plan.SeqSet, len(d.adds))
-	}
+	covers := make([]plan.SeqSet, len(d.adds))
 	n := len(d.entries) - len(d.adds)
-	i, j := 0, 0
-	for range n {
-		id := int32(i)
-		switch {
-		case len(d.others) == 0:
-			i++
-		case j == len(d.others) || i < len(d.sources) && d.entries[d.sources[i]].Seq < d.entries[d.others[j]].Seq:
-			id = d.sources[i]
-			i++
-		default:
-			id = d.others[j]
-			j++
-		}
+	add := func(id int32) {
 		e, m := &d.entries[id], &d.marks[id]
 		if e.Included {
 			if !m.wasIncluded {
 				include.Add(e.Seq)
 			}
-			continue
+			return
 		}
 		by, reason := d.resolve(id)
 		switch {
@@ -232,6 +217,14 @@ func (d *Draft) compose(reasons bool) chat.Plan {
 			exclude = addExclusion(exclude, reason, e.Seq)
 		}
 	}
+	for _, ids := range [...][]int32{d.sources, d.others} {
+		for _, id := range ids {
+			add(id)
+		}
+	}
+	for id := range n - len(d.sources) - len(d.others) { // all are sources
+		add(int32(id))
+	}
 	p := chat.Plan{Include: include.Ranges()}
 	for i := range exclude {
 		p.Exclude = append(p.Exclude, chat.Exclusion{Reason: exclude[i].reason, Seqs: exclude[i].seqs.Ranges()})
@@ -240,9 +233,6 @@ func (d *Draft) compose(reasons bool) chat.Plan {
 		if d.entries[n+k].Included && len(covers[k].Sorted) > 0 {
 			a := d.adds[k]
 			a.Covers = covers[k].Ranges()
-			if p.Additions == nil {
-				p.Additions = make([]chat.Addition, 0, len(d.adds)-k)
-			}
 			p.Additions = append(p.Additions, a)
 		}
 	}

@@ -109,7 +109,7 @@ func (g Guard) protect(l *layout, open int32) {
 		switch {
 		case !plan.IsSource(m.Kind):
 		case d.entries[p.rep].Pinned && l.invalid(int32(i), open):
-			// The original would make the view invalid: keep what replaced it.
+			// The original would make the view invalid: keep its replacement.
 			if l.wasOccupied(int32(i)) && !l.occupied(int32(i)) {
 				l.restore(int32(i))
 			}
@@ -132,8 +132,8 @@ func (g Guard) protect(l *layout, open int32) {
 			continue
 		}
 		// A moved call or result has no group: once repaired, it stays repaired.
-		torn := e.Role == chat.RoleTool || e.Calls > 0
-		if e.Pinned && (d.marks[i].wasIncluded || !torn) || e.Has(chat.Moved) && e.Role == chat.RoleSystem && !g.DropSystem ||
+		toolMessage := e.Role == chat.RoleTool || e.Calls > 0
+		if e.Pinned && (d.marks[i].wasIncluded || !toolMessage) || e.Has(chat.Moved) && e.Role == chat.RoleSystem && !g.DropSystem ||
 			open >= 0 && d.marks[i].wasIncluded && e.Position > l.position(int(open)) {
 			d.include(int32(i))
 		}
@@ -224,15 +224,4 @@ func (Guard) retained(d *Draft) (last, open chat.Seq) {
 		open = l.position(int(k))
 	}
 	return last, open
-}
-
-// Check applies the guard to a plan that was made elsewhere, for example one that was
-// stored before a model was called.
-func (g Guard) Check(ctx context.Context, t *plan.Transcript, planned chat.Plan, load plan.Loader) (Result, error) {
-	r, err := Pipeline{Steps: []plan.Strategy{Fixed("plan", planned)}, Guard: g}.Run(ctx, t, load)
-	if err != nil {
-		return Result{}, fmt.Errorf("check plan: %w", err)
-	}
-	r.Steps = nil
-	return r, nil
 }

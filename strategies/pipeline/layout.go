@@ -13,7 +13,7 @@ import (
 // view, the groups of a layout do not depend on which messages are included.
 type layout struct {
 	d          *Draft
-	placeOf    []int32 // by id, -1 for what holds no place
+	placeOf    []int32 // by id, -1 for entries without a place
 	places     []place
 	chatGroups []chat.Group // the groups of the places
 	groups     []group      // the same, with the guard's state of each
@@ -66,8 +66,8 @@ func newLayout(d *Draft) *layout {
 			p := &l.places[k]
 			rep := &d.entries[p.rep]
 			switch {
-			case plan.IsSource(rep.Kind) && !standsFor(e.Meta, rep.Meta):
-				continue // moved here; it replaces another message
+			case plan.IsSource(rep.Kind) && !canReplace(e.Meta, rep.Meta):
+				continue // moved here, the replacement of another message
 			case !plan.IsSource(rep.Kind) && !rep.Included && e.Included:
 				p.rep = int32(i)
 			}
@@ -97,9 +97,9 @@ func (l *layout) add(id int32) {
 	}
 }
 
-// standsFor reports whether a replacement at the position of a source may replace that
+// canReplace reports whether a replacement at the position of a source may replace that
 // source; otherwise it was moved there.
-func standsFor(m, source chat.Meta) bool {
+func canReplace(m, source chat.Meta) bool {
 	switch {
 	case source.Role == chat.RoleTool && !source.Has(chat.Paired):
 		return true
@@ -239,9 +239,9 @@ func (l *layout) wasOccupied(k int32) bool {
 
 // occupied reports whether an entry of the place is in the view.
 func (l *layout) occupied(k int32) bool {
-	held := false
-	l.each(k, func(id int32) { held = held || l.d.entries[id].Included })
-	return held
+	occupied := false
+	l.each(k, func(id int32) { occupied = occupied || l.d.entries[id].Included })
+	return occupied
 }
 
 // restore includes the entry of the place that was in the view of the input, or else the
@@ -295,17 +295,17 @@ func (l *layout) dropEmptied() {
 func (l *layout) dropEmptiedOf(kind chat.Kind) {
 	d := l.d
 	n := len(d.entries) - len(d.adds)
-	stands := make([]bool, len(d.adds))
+	covering := make([]bool, len(d.adds))
 	for id := range n {
 		if !d.entries[id].Included {
 			if by, _ := d.resolve(int32(id)); by >= 0 {
-				stands[by-int32(n)] = true
+				covering[by-int32(n)] = true
 			}
 		}
 	}
 	for k := range d.adds {
 		id := int32(n + k)
-		if stands[k] || !d.entries[id].Included || d.entries[id].Kind != kind {
+		if covering[k] || !d.entries[id].Included || d.entries[id].Kind != kind {
 			continue
 		}
 		d.set(id, false)

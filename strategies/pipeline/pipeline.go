@@ -30,7 +30,7 @@ type Pipeline struct {
 	Guard        Guard
 }
 
-// Unsummarized selects what a pipeline does if its last step got no summary.
+// Unsummarized selects the behaviour of a pipeline whose last step got no summary.
 type Unsummarized int
 
 // The values of Unsummarized.
@@ -74,8 +74,8 @@ type Result struct {
 	// View is the view with Plan applied, in order. Its additions have the seqs they get if
 	// they are appended to the transcript in the order of the plan.
 	View []chat.Meta
-	// Violations lists what was wrong with the view before the run, Repairs what of it the
-	// guard repaired.
+	// Violations lists the faults of the view before the run, Repairs those that the guard
+	// repaired.
 	Violations []chat.Violation
 	Repairs    []Repair
 	// Rejected counts invalid additions of strategies (see Draft.Apply).
@@ -100,11 +100,11 @@ func (p Pipeline) Run(ctx context.Context, t *plan.Transcript, load plan.Loader)
 	if !errors.Is(err, ErrInvalidView) || len(p.Steps) == 0 {
 		return r, err
 	}
-	wanted := r.Steps
+	discarded := r.Steps
 	if r, err = (Pipeline{Guard: p.Guard}).runGuarded(ctx, t, load); err != nil {
 		return r, err
 	}
-	r.Steps = append(wanted, StepResult{Strategy: "guard", Before: r.Before, After: r.After, Discarded: "invalid_view"})
+	r.Steps = append(discarded, StepResult{Strategy: "guard", Before: r.Before, After: r.After, Discarded: "invalid_view"})
 	return r, nil
 }
 
@@ -122,9 +122,9 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 	}
 	// The guard may restore messages, so that the view exceeds the target again.
 	for round := range 2 {
-		over := p.wantsFallback(&r) && p.Target > 0 && totals.IncludedTokens > p.Target
-		fell := over && p.applyFallback(d, &r, &totals)
-		if round > 0 && !fell {
+		above := p.usesFallback(&r) && p.Target > 0 && totals.IncludedTokens > p.Target
+		dropped := above && p.applyFallback(d, &r, &totals)
+		if round > 0 && !dropped {
 			break
 		}
 		if d.changes > 0 || len(r.Violations) > 0 || totals.IncludedMessages < totals.Messages {
@@ -148,8 +148,8 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 	return r, nil
 }
 
-// wantsFallback reports whether the fallback applies to the result of the steps.
-func (p Pipeline) wantsFallback(r *Result) bool {
+// usesFallback reports whether the fallback applies to the result of the steps.
+func (p Pipeline) usesFallback(r *Result) bool {
 	last := len(p.Steps) - 1
 	if last < 0 || len(r.Steps) <= last || p.Unsummarized == FallBack {
 		return p.Fallback
@@ -223,7 +223,7 @@ func (p Pipeline) Stage(ctx context.Context, d *Draft, load plan.Loader) error {
 	if err := p.runSteps(ctx, d, load, &r, &totals); err != nil {
 		return err
 	}
-	if p.wantsFallback(&r) && p.Target > 0 && totals.IncludedTokens > p.Target {
+	if p.usesFallback(&r) && p.Target > 0 && totals.IncludedTokens > p.Target {
 		d.Apply(p.Guard.fallback(d, p.Target), ReasonFallback)
 	}
 	return nil
