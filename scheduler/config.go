@@ -63,13 +63,13 @@ func Default() Config {
 func (c Config) Validate() error {
 	// maxPageSize bounds the transaction of a page and the memory of its deliveries.
 	const maxPageSize = 10_000
-	return errors.Join(
-		policy.Between("relay_interval", c.RelayInterval, time.Millisecond, time.Minute),
-		policy.Between("page_size", c.PageSize, 1, maxPageSize),
-		policy.Between("redeliver_after", c.RedeliverAfter, time.Second, 24*time.Hour),
-		policy.Between("leader_ttl", c.LeaderTTL, time.Second, time.Hour),
-		policy.Between("reconcile_interval", c.ReconcileInterval, time.Second, 24*time.Hour),
-	)
+	var fs policy.FieldErrors
+	policy.CheckRange(&fs, "relay_interval", c.RelayInterval, time.Millisecond, time.Minute)
+	policy.CheckRange(&fs, "page_size", c.PageSize, 1, maxPageSize)
+	policy.CheckRange(&fs, "redeliver_after", c.RedeliverAfter, time.Second, 24*time.Hour)
+	policy.CheckRange(&fs, "leader_ttl", c.LeaderTTL, time.Second, time.Hour)
+	policy.CheckRange(&fs, "reconcile_interval", c.ReconcileInterval, time.Second, 24*time.Hour)
+	return fs.Join()
 }
 
 func (c Config) withDefaults() Config {

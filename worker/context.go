@@ -162,7 +162,7 @@ func (rc *runContext) cooldownAfter(steps []pipeline.StepResult) time.Duration {
 		if failure, ok := errors.AsType[*plan.Failure](s.Err); ok {
 			wait = failure.Wait
 		}
-		cooldown = max(cooldown, rc.policy.Summary.Rest(s.NoSummary, wait))
+		cooldown = max(cooldown, rc.policy.Summary.CooldownAfter(s.NoSummary, wait))
 	}
 	return cooldown
 }

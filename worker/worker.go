@@ -79,21 +79,16 @@ func Default() Config {
 // Validate reports every setting that is out of range, as an errors.Join of
 // *policy.FieldError values. It does not apply defaults: a zero is out of range.
 func (c Config) Validate() error {
-	faults := []error{
-		policy.Between("concurrency", c.Concurrency, 1, 10_000),
-		policy.Between("lease", c.Lease, time.Second, time.Hour),
-		policy.Between("heartbeat", c.Heartbeat, 100*time.Millisecond, time.Hour),
-		policy.Between("job_timeout", c.JobTimeout, time.Second, 24*time.Hour),
-		policy.Between("drain_timeout", c.DrainTimeout, time.Millisecond, time.Hour),
-		policy.Between("check_interval", c.CheckInterval, time.Millisecond, time.Minute),
-	}
-	if c.Heartbeat > c.Lease/2 {
-		faults = append(faults, &policy.FieldError{
-			Key: "heartbeat", Value: policy.Text(c.Heartbeat),
-			Want: fmt.Sprintf("at most half of worker.lease (%s), or the lease of a live worker expires", policy.Text(c.Lease)),
-		})
-	}
-	return errors.Join(faults...)
+	var fs policy.FieldErrors
+	policy.CheckRange(&fs, "concurrency", c.Concurrency, 1, 10_000)
+	policy.CheckRange(&fs, "lease", c.Lease, time.Second, time.Hour)
+	policy.CheckRange(&fs, "heartbeat", c.Heartbeat, 100*time.Millisecond, time.Hour)
+	policy.CheckRange(&fs, "job_timeout", c.JobTimeout, time.Second, 24*time.Hour)
+	policy.CheckRange(&fs, "drain_timeout", c.DrainTimeout, time.Millisecond, time.Hour)
+	policy.CheckRange(&fs, "check_interval", c.CheckInterval, time.Millisecond, time.Minute)
+	fs.Check(c.Heartbeat <= c.Lease/2, "heartbeat", c.Heartbeat,
+		"at most half of worker.lease (%s), or the lease of a live worker expires", policy.Text(c.Lease))
+	return fs.Join()
 }
 
 func (c Config) withDefaults() Config {

@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -150,37 +149,34 @@ func fill[T comparable](v *T, d T) {
 // errors.Join of *policy.FieldError values, and nil when nothing is.
 func (c Config) Validate() error {
 	c = c.withDefaults()
-	var fs configErrors
-	fs.add(len(c.Models) > 0, "models", "none", "at least one model")
+	var fs policy.FieldErrors
+	fs.Check(len(c.Models) > 0, "models", "none", "at least one model")
 	seen := map[string]int{}
 	for i, p := range c.Models {
-		fs.prefix = fmt.Sprintf("models[%d].", i)
+		fs.Prefix = fmt.Sprintf("models[%d].", i)
 		p.validate(&fs)
 		same := p.Name + " " + p.BaseURL
 		first, twice := seen[same]
-		fs.add(!twice, "name", fmt.Sprintf("%q", p.Name), "a model once: models[%d] is the same on the same server", first)
+		fs.Check(!twice, "name", fmt.Sprintf("%q", p.Name), "a model once: models[%d] is the same on the same server", first)
 		if !twice {
 			seen[same] = i
 		}
 	}
-	fs.prefix = ""
-	between := func(key string, v, lo, hi time.Duration) {
-		fs.add(v >= lo && v <= hi, key, policy.Text(v), "%s to %s", policy.Text(lo), policy.Text(hi))
-	}
-	between("deadline.min", c.Deadline.Min, time.Millisecond, 24*time.Hour)
-	between("deadline.per_token", c.Deadline.PerToken, 0, time.Minute)
-	between("deadline.max", c.Deadline.Max, c.Deadline.Min, 24*time.Hour)
-	between("deadline.connect", c.Deadline.Connect, time.Millisecond, time.Hour)
-	fs.add(c.Budget.Attempts >= 1 && c.Budget.Attempts <= 100, "budget.attempts", c.Budget.Attempts, "1 to 100")
-	fs.add(c.Budget.Tokens >= 0, "budget.tokens", c.Budget.Tokens, "0 or more")
-	fs.add(c.Budget.Cost >= 0 && c.Budget.Cost <= maxTokens, "budget.cost", c.Budget.Cost, "0 to %d", maxTokens)
-	between("budget.time", c.Budget.Time, time.Millisecond, 24*time.Hour)
-	between("retry.base", c.Retry.Base, time.Microsecond, time.Hour)
-	between("retry.max", c.Retry.Max, c.Retry.Base, 24*time.Hour)
-	between("retry.wait", c.Retry.Wait, 0, 24*time.Hour)
-	fs.add(c.Breaker.Failures >= 1 && c.Breaker.Failures <= 1000, "breaker.failures", c.Breaker.Failures, "1 to 1000")
-	between("breaker.open", c.Breaker.Open, time.Millisecond, 24*time.Hour)
-	fs.add(c.Cooldown.Transient <= 24*time.Hour, "cooldown.transient", policy.Text(c.Cooldown.Transient), "at most 24h")
-	fs.add(c.Cooldown.NoProvider <= 24*time.Hour, "cooldown.no_provider", policy.Text(c.Cooldown.NoProvider), "at most 24h")
-	return errors.Join(fs.errs...)
+	fs.Prefix = ""
+	policy.CheckRange(&fs, "deadline.min", c.Deadline.Min, time.Millisecond, 24*time.Hour)
+	policy.CheckRange(&fs, "deadline.per_token", c.Deadline.PerToken, 0, time.Minute)
+	policy.CheckRange(&fs, "deadline.max", c.Deadline.Max, c.Deadline.Min, 24*time.Hour)
+	policy.CheckRange(&fs, "deadline.connect", c.Deadline.Connect, time.Millisecond, time.Hour)
+	policy.CheckRange(&fs, "budget.attempts", c.Budget.Attempts, 1, 100)
+	fs.Check(c.Budget.Tokens >= 0, "budget.tokens", c.Budget.Tokens, "0 or more")
+	fs.Check(c.Budget.Cost >= 0 && c.Budget.Cost <= maxTokens, "budget.cost", c.Budget.Cost, "0 to %d", maxTokens)
+	policy.CheckRange(&fs, "budget.time", c.Budget.Time, time.Millisecond, 24*time.Hour)
+	policy.CheckRange(&fs, "retry.base", c.Retry.Base, time.Microsecond, time.Hour)
+	policy.CheckRange(&fs, "retry.max", c.Retry.Max, c.Retry.Base, 24*time.Hour)
+	policy.CheckRange(&fs, "retry.wait", c.Retry.Wait, 0, 24*time.Hour)
+	policy.CheckRange(&fs, "breaker.failures", c.Breaker.Failures, 1, 1000)
+	policy.CheckRange(&fs, "breaker.open", c.Breaker.Open, time.Millisecond, 24*time.Hour)
+	fs.Check(c.Cooldown.Transient <= 24*time.Hour, "cooldown.transient", c.Cooldown.Transient, "at most 24h")
+	fs.Check(c.Cooldown.NoProvider <= 24*time.Hour, "cooldown.no_provider", c.Cooldown.NoProvider, "at most 24h")
+	return fs.Join()
 }

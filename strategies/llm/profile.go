@@ -1,9 +1,7 @@
 package llm
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -66,60 +64,48 @@ type Price struct {
 	Output float64 `yaml:"output" json:"output,omitempty"`
 }
 
-// configErrors collects what is wrong below a key.
-type configErrors struct {
-	prefix string
-	errs   []error
-}
-
-func (fs *configErrors) add(ok bool, key string, value any, want string, args ...any) {
-	if !ok {
-		fs.errs = append(fs.errs, &policy.FieldError{Key: fs.prefix + key, Value: fmt.Sprint(value), Want: fmt.Sprintf(want, args...)})
-	}
-}
-
 // Validate reports everything that is wrong with the profile at once, as an
 // errors.Join of *policy.FieldError values, and nil when nothing is. It looks for no key.
 func (p Profile) Validate() error {
-	var fs configErrors
+	var fs policy.FieldErrors
 	p.validate(&fs)
-	return errors.Join(fs.errs...)
+	return fs.Join()
 }
 
-func (p Profile) validate(fs *configErrors) {
+func (p Profile) validate(fs *policy.FieldErrors) {
 	plain := p.Name != "" && len(p.Name) <= 200 && !strings.ContainsFunc(p.Name, func(r rune) bool { return r <= ' ' || r == 0x7f })
-	fs.add(plain, "name", fmt.Sprintf("%q", p.Name), "the model's name as the server knows it, 1 to 200 characters without spaces")
+	fs.Check(plain, "name", fmt.Sprintf("%q", p.Name), "the model's name as the server knows it, 1 to 200 characters without spaces")
 	p.validateURL(fs)
 	p.validateKey(fs)
-	fs.add(p.Window > 0 && p.Window <= maxTokens, "window_tokens", p.Window, "1 to %d", maxTokens)
-	fs.add(p.MaxOutput >= 0 && p.MaxOutput <= max(0, p.Window), "max_output_tokens", p.MaxOutput, "0 to window_tokens (%d)", p.Window)
+	policy.CheckRange(fs, "window_tokens", p.Window, 1, maxTokens)
+	fs.Check(p.MaxOutput >= 0 && p.MaxOutput <= max(0, p.Window), "max_output_tokens", p.MaxOutput, "0 to window_tokens (%d)", p.Window)
 	switch p.MaxTokensField {
 	case "", MaxCompletionTokens, MaxTokens:
 	default:
-		fs.add(false, "max_tokens_field", fmt.Sprintf("%q", p.MaxTokensField), "%s or %s", MaxCompletionTokens, MaxTokens)
+		fs.Check(false, "max_tokens_field", fmt.Sprintf("%q", p.MaxTokensField), "%s or %s", MaxCompletionTokens, MaxTokens)
 	}
-	fs.add(p.ReasoningTokens >= 0 && p.ReasoningTokens < maxTokens, "reasoning_tokens", p.ReasoningTokens, "0 or more")
-	fs.add(p.ReasoningTokens == 0 || p.MaxOutput == 0 || p.ReasoningTokens < p.MaxOutput, "reasoning_tokens", p.ReasoningTokens,
+	fs.Check(p.ReasoningTokens >= 0 && p.ReasoningTokens < maxTokens, "reasoning_tokens", p.ReasoningTokens, "0 or more")
+	fs.Check(p.ReasoningTokens == 0 || p.MaxOutput == 0 || p.ReasoningTokens < p.MaxOutput, "reasoning_tokens", p.ReasoningTokens,
 		"less than max_output_tokens (%d), or no room is left for an answer", p.MaxOutput)
 	price := func(key string, v float64) {
-		fs.add(v >= 0 && v <= 1e6 && !math.IsNaN(v), "price_per_million."+key, v, "0 to 1000000")
+		fs.Check(v >= 0 && v <= 1e6, "price_per_million."+key, v, "0 to 1000000")
 	}
 	price("input", p.Price.Input)
 	price("cached", p.Price.Cached)
 	price("output", p.Price.Output)
-	fs.add(p.RequestsPerMinute >= 0 && p.RequestsPerMinute <= maxTokens, "requests_per_minute", p.RequestsPerMinute, "0 to %d", maxTokens)
-	fs.add(p.TokensPerMinute >= 0 && p.TokensPerMinute <= maxTokens, "tokens_per_minute", p.TokensPerMinute, "0 to %d", maxTokens)
+	policy.CheckRange(fs, "requests_per_minute", p.RequestsPerMinute, 0, maxTokens)
+	policy.CheckRange(fs, "tokens_per_minute", p.TokensPerMinute, 0, maxTokens)
 	p.validateReasoning(fs)
 }
 
 // validateKey reports a key that was put in the place of its name, without quoting it.
-func (p Profile) validateKey(fs *configErrors) {
+func (p Profile) validateKey(fs *policy.FieldErrors) {
 	env := p.KeyEnv == "" || !looksLikeKey(p.KeyEnv) && !strings.ContainsAny(p.KeyEnv, "= \t\n\x00")
-	fs.add(env, "key_env", "the value", "the name of an environment variable, not the key itself")
+	fs.Check(env, "key_env", "the value", "the name of an environment variable, not the key itself")
 	file := !looksLikeKey(p.KeyFile)
-	fs.add(file, "key_file", "the value", "the path of a file (./name for one here), not the key itself")
+	fs.Check(file, "key_file", "the value", "the path of a file (./name for one here), not the key itself")
 	if file {
-		fs.add(p.KeyEnv == "" || p.KeyFile == "", "key_file", fmt.Sprintf("%q", p.KeyFile), "key_env or key_file, not both")
+		fs.Check(p.KeyEnv == "" || p.KeyFile == "", "key_file", fmt.Sprintf("%q", p.KeyFile), "key_env or key_file, not both")
 	}
 }
 
@@ -143,19 +129,19 @@ func looksLikeKey(s string) bool {
 
 // validateURL reports an address that is not complete, or that may hold a secret: it
 // becomes part of names and errors.
-func (p Profile) validateURL(fs *configErrors) {
+func (p Profile) validateURL(fs *policy.FieldErrors) {
 	const want = "http(s)://host[:port][/path] without user, query and fragment"
 	u, err := url.Parse(p.BaseURL)
 	if err != nil {
-		fs.add(false, "base_url", "the value", want)
+		fs.Check(false, "base_url", "the value", want)
 		return
 	}
 	ok := (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
-		fs.add(false, "base_url", "the value", want) // may hold a password
+		fs.Check(false, "base_url", "the value", want) // may hold a password
 		return
 	}
-	fs.add(ok, "base_url", fmt.Sprintf("%q", p.BaseURL), want)
+	fs.Check(ok, "base_url", fmt.Sprintf("%q", p.BaseURL), want)
 }
 
 // reasoningModels are models that take no temperature and no max_tokens, by the
@@ -173,17 +159,17 @@ var reasoningModels = []struct{ prefix, efforts string }{
 }
 
 // validateReasoning reports settings that a known reasoning model refuses.
-func (p Profile) validateReasoning(fs *configErrors) {
+func (p Profile) validateReasoning(fs *policy.FieldErrors) {
 	i := slices.IndexFunc(reasoningModels, func(m struct{ prefix, efforts string }) bool { return strings.HasPrefix(p.Name, m.prefix) })
 	if i < 0 {
 		return
 	}
-	fs.add(p.MaxTokensField != MaxTokens, "max_tokens_field", p.MaxTokensField, "%s: %s is a reasoning model", MaxCompletionTokens, p.Name)
+	fs.Check(p.MaxTokensField != MaxTokens, "max_tokens_field", p.MaxTokensField, "%s: %s is a reasoning model", MaxCompletionTokens, p.Name)
 	efforts := strings.Fields(reasoningModels[i].efforts)
 	takes := p.ReasoningEffort == "" || len(efforts) == 0 || slices.Contains(efforts, p.ReasoningEffort)
-	fs.add(takes, "reasoning_effort", fmt.Sprintf("%q", p.ReasoningEffort), "an effort that %s takes", p.Name)
+	fs.Check(takes, "reasoning_effort", fmt.Sprintf("%q", p.ReasoningEffort), "an effort that %s takes", p.Name)
 	reasons := p.ReasoningEffort != "none" || len(efforts) == 0
-	fs.add(!takes || !reasons || p.FixedTemperature, "fixed_temperature", p.FixedTemperature, "true: %s takes no temperature", p.Name)
+	fs.Check(!takes || !reasons || p.FixedTemperature, "fixed_temperature", p.FixedTemperature, "true: %s takes no temperature", p.Name)
 }
 
 // outputLimit returns how many tokens a call may write: its answer and the reasoning

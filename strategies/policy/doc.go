@@ -1,10 +1,8 @@
-// Package policy says when a session is compacted, how far, and by what: the
-// window of its model, the start and target within it, the pipeline of
-// strategies, and the guards around a run. It parses nothing itself (the types
-// carry yaml and json tags), validates everything, resolves a policy for a model
-// into plain numbers, and explains them in words.
+// Package policy defines when a session is compacted, how far, and by which strategies:
+// the window of its model, the start and target within it, the pipeline, and the guards of
+// a run. It validates a policy, resolves it for a model, and describes the result.
 //
-// It knows no database, no queue, no clock and no strategy: the table of model
-// windows and the registry of strategies come in as functions. What a strategy takes
-// from a policy is declared by the strategy (FillFunc).
+// It uses no database, queue or clock, and no strategy by name: the windows of models and
+// the registry of strategies are passed in as functions. A strategy declares the
+// parameters that it takes from a policy (FillFunc).
 package policy

@@ -9,8 +9,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Explain says, line by line and with its arithmetic, what the policy comes to
-// for a model.
+// Explain describes the policy as resolved for a model, one line per setting, with the
+// arithmetic.
 func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string {
 	l := p.Limits(model, table)
 	_, origin, _ := p.window(model, table)
@@ -40,14 +40,14 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 		lines = append(lines, "fallback: none, a run may end above the target")
 	}
 	s := p.Summary
-	lines = append(lines, fmt.Sprintf("summaries: %s %% of what they cover, %s to %s tokens, and references of %s %% beside a model's prose; without one: %s",
+	lines = append(lines, fmt.Sprintf("summaries: %s %% of the messages they cover, %s to %s tokens, and references of %s %% beside a model's prose; without one: %s",
 		number(100*s.Size.Share), chat.Thousands(min(s.Size.Min, s.Size.Budget(l.Window, l.Window))), chat.Thousands(s.Size.Budget(l.Window, l.Window)), number(100*s.References), s.OnFailure))
 	if len(p.PinTools) > 0 {
-		lines = append(lines, "pinned: what "+strings.Join(p.PinTools, ", ")+" gave")
+		lines = append(lines, "pinned: calls and results of "+strings.Join(p.PinTools, ", "))
 	}
 	gain := fmt.Sprintf("gain: a run that saves less than %s tokens is discarded, then %s of cooldown", chat.Thousands(p.MinGainTokens), p.Cooldown)
-	if room := l.Start - l.Target; p.MinGainTokens > room {
-		gain += fmt.Sprintf(" (more than the %s between start and target: the first runs above start will be discarded)", chat.Thousands(room))
+	if most := l.Start - l.Target; p.MinGainTokens > most {
+		gain += fmt.Sprintf(" (more than the %s between start and target: the first runs above start will be discarded)", chat.Thousands(most))
 	}
 	return append(lines, gain,
 		fmt.Sprintf("estimated counts: + %s %%", number(100*p.EstimateMargin)),

@@ -10,31 +10,31 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// WindowFunc is a table of models: the context window of a model in tokens, and
-// whether the table knows it.
+// WindowFunc returns the context window of a model in tokens, and whether the model is
+// known.
 type WindowFunc func(model string) (tokens int, known bool)
 
-// Limits are the numbers a policy comes to for one model.
-// 0 < Target < Start ≤ Window always holds.
+// Limits holds the thresholds of a policy for one model, with
+// 0 < Target < Start ≤ Window.
 type Limits struct {
 	Window chat.Tokens `json:"window"`
 	Start  chat.Tokens `json:"start"`
 	Target chat.Tokens `json:"target"`
-	// WindowKnown is false where the window is FallbackWindow because the model is unknown.
+	// WindowKnown is false for an unknown model, whose window is FallbackWindow.
 	WindowKnown bool `json:"window_known"`
 }
 
-// Over reports whether a view of that many tokens is due.
+// Over reports whether a view of t tokens is due.
 func (l Limits) Over(t chat.Tokens) bool { return t > l.Start }
 
-// Utilization returns the share of the window that a view of that many tokens takes.
+// Utilization returns the fraction of the window that t tokens take.
 func (l Limits) Utilization(t chat.Tokens) float64 {
 	return float64(t) / float64(max(1, l.Window))
 }
 
-// Limits resolves the policy for a model. The window comes from the longest
-// matching prefix in Windows, else from WindowTokens, else from the table (nil is
-// an empty one), else it is FallbackWindow.
+// Limits resolves the policy for a model. The window is that of the longest matching
+// prefix in Windows, or else WindowTokens, or else that of the table, which may be nil, or
+// else FallbackWindow.
 func (p Policy) Limits(model string, table WindowFunc) Limits {
 	window, _, known := p.window(model, table)
 	l := Limits{Window: window, WindowKnown: known}
@@ -54,12 +54,12 @@ func (p Policy) Limits(model string, table WindowFunc) Limits {
 	return l
 }
 
-// fraction is f of t, rounded down; the constant keeps 0.7 × 10 from becoming 6.
+// fraction returns f × t, rounded down. The constant keeps 0.7 × 10 from becoming 6.
 func fraction(t chat.Tokens, f float64) chat.Tokens {
 	return chat.Tokens(float64(t)*f + 1e-6)
 }
 
-// window returns the window of a model and where it comes from.
+// window returns the window of a model and the setting that it is from.
 func (p Policy) window(model string, table WindowFunc) (window chat.Tokens, origin string, known bool) {
 	if prefix, w := p.override(model); prefix != "" {
 		return w, fmt.Sprintf("policy.windows[%s]", prefix), true
@@ -75,7 +75,7 @@ func (p Policy) window(model string, table WindowFunc) (window chat.Tokens, orig
 	return FallbackWindow, "fallback, the model is unknown", false
 }
 
-// override returns the longest prefix in Windows that model has, "" for none.
+// override returns the longest prefix of model in Windows, "" for none.
 func (p Policy) override(model string) (prefix string, window chat.Tokens) {
 	names := []string{strings.ToLower(model)}
 	if i := strings.LastIndexByte(model, '/'); i >= 0 {
@@ -92,14 +92,13 @@ func (p Policy) override(model string) (prefix string, window chat.Tokens) {
 	return prefix, window
 }
 
-// Hash identifies everything that shapes what a run under this policy does to a
-// session: the limits, the resolved pipeline, the guards, and the versions of the
-// strategies. When a run starts is not part of it. Equal inputs give equal hashes
-// on every machine and in every release that does not change a version.
+// Hash returns a hash of everything that determines the result of a run: the limits, the
+// resolved pipeline, the guards and the versions of the strategies, but not the schedule.
+// It is the same on every machine, and in every release that changes no version.
 func (p Policy) Hash(l Limits, fill FillFunc, versions map[string]string) string {
 	summary := p.Summary
 	summary.Cooldown, summary.CooldownNoModel = 0, 0
-	b, err := json.Marshal(struct {
+	return hash(struct {
 		Limits   Limits            `json:"limits"`
 		Steps    []Step            `json:"steps"`
 		Fallback bool              `json:"fallback"`
@@ -110,22 +109,20 @@ func (p Policy) Hash(l Limits, fill FillFunc, versions map[string]string) string
 		Summary  Summary           `json:"summary"`
 		Versions map[string]string `json:"versions,omitempty"`
 	}{l, p.Steps(l, fill), p.Fallback, p.MinGainTokens, p.EstimateMargin, p.PreserveSystem, p.PinTools, summary, versions})
-	if err != nil {
-		// Only parameters that JSON cannot hold get here, and Validate refuses them.
-		b = fmt.Appendf(nil, "%+v %+v %+v", l, p, versions)
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])[:16]
 }
 
-// FleetHash identifies the policy apart from any model: everything but when runs
-// start. The thresholds of all sessions are written under it.
+// FleetHash returns a hash of the policy for all models, without the schedule. The
+// thresholds of sessions are stored under it.
 func (p Policy) FleetHash() string {
 	p.Cron, p.Timezone, p.Debounce, p.MaxDelay, p.Cooldown = "", "", 0, 0, 0
 	p.Summary.Cooldown, p.Summary.CooldownNoModel = 0, 0
-	b, err := json.Marshal(p)
-	if err != nil {
-		b = fmt.Appendf(nil, "%+v", p)
+	return hash(p)
+}
+
+func hash(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil { // parameters that JSON cannot encode, which Validate rejects
+		b = fmt.Appendf(nil, "%+v", v)
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])[:16]

@@ -7,21 +7,17 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Preset is a policy that can be named: what fits a kind of application, over the
-// defaults for everything it does not say.
+// Preset is a named policy for one kind of application. It replaces some of the defaults.
 type Preset struct {
 	Name, Doc string
-	// Before is what is done to a history when it is read, with nothing stored, and
-	// After what is done when it is written, and stored: the two of a
-	// agent.Provider. On existing storage the worker does both, After first.
+	// Before is the pipeline of an agent.Provider for reads, which store nothing; After,
+	// the one for writes. A worker runs After and then Before.
 	Before, After []Step
-	// Summarizer: it writes summaries.
-	Summarizer bool
-	// start and target are StartTokens and TargetTokens; 0 leaves the fractions.
+	// start and target are StartTokens and TargetTokens; 0 keeps the fractions.
 	start, target chat.Tokens
 }
 
-// Presets returns all of them, by name.
+// Presets returns all presets, ordered by name.
 func Presets() []Preset {
 	step := func(name string, params map[string]any) Step { return Step{Strategy: name, Params: params} }
 	return []Preset{
@@ -31,9 +27,8 @@ func Presets() []Preset {
 			After:  []Step{step("tool_result", map[string]any{"keep_last_tool_call_groups": 1})},
 		},
 		{
-			Name: "research", Doc: "long work whose findings matter more than its words: what is older is summarized, by a cheap model",
-			After:      []Step{step("summarize", map[string]any{"threshold": 20, "keep_last_n": 8})},
-			Summarizer: true,
+			Name: "research", Doc: "long work whose findings matter more than its words: older messages are summarized by a cheap model",
+			After: []Step{step("summarize", map[string]any{"threshold": 20, "keep_last_n": 8})},
 		},
 		{
 			Name: "strict", Doc: "never more than 32,000 tokens: tool results, then the newest 30 groups, then a summary, then the oldest go",
@@ -42,8 +37,7 @@ func Presets() []Preset {
 				map[string]any{"strategy": "sliding_window", "params": map[string]any{"keep_last_groups": 30}},
 				map[string]any{"strategy": "summarization", "params": map[string]any{"target_count": 12}},
 			}})},
-			Summarizer: true,
-			start:      40_000, target: 32_000,
+			start: 40_000, target: 32_000,
 		},
 		{
 			Name: "tool_heavy", Doc: "many tool calls whose results are soon stale: all but the newest two go",
@@ -62,7 +56,7 @@ func PresetNames() []string {
 	return names
 }
 
-// PresetNamed returns the preset of a name. The error is a *Fault that lists all names.
+// PresetNamed returns the preset of a name. The error is a *FieldError that lists all names.
 func PresetNamed(name string) (Preset, error) {
 	all := Presets()
 	i := slices.IndexFunc(all, func(p Preset) bool { return p.Name == name })
@@ -72,7 +66,7 @@ func PresetNamed(name string) (Preset, error) {
 	return all[i], nil
 }
 
-// Over returns a policy with what the preset says.
+// Over returns a policy with the settings of the preset.
 func (s Preset) Over(p Policy) Policy {
 	p.Preset = s.Name
 	p.Pipeline = slices.Concat(s.After, s.Before)

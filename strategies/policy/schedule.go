@@ -9,11 +9,11 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Schedule returns when the sweep starts: Next gives the first start after a time, in
-// that time's location. It fails only where Validate does.
+// Schedule returns the schedule of sweeps and its time zone. It returns an error only for
+// an invalid policy.
 //
-// "@every d" is aligned to multiples of d, so that all schedulers of an
-// installation name the same starts; robfig's own counts from whenever it was asked.
+// "@every d" is aligned to multiples of d, so that all schedulers compute the same ticks.
+// robfig's own counts from the time of the call.
 func (p Policy) Schedule() (cron.Schedule, *time.Location, error) {
 	loc, err := location(p.Timezone)
 	if err != nil {
@@ -23,8 +23,8 @@ func (p Policy) Schedule() (cron.Schedule, *time.Location, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// A fixed reference keeps validation free of the clock; no gap of a schedule
-	// that fires every year exceeds 366 days from it.
+	// From this fixed time, no schedule that fires every year has a gap of more than 366
+	// days; using the clock, validation would depend on the date.
 	from := time.Date(2025, time.March, 1, 0, 0, 0, 0, loc)
 	if next := s.Next(from); next.IsZero() || next.After(from.AddDate(1, 0, 1)) {
 		return nil, nil, errors.New("a schedule that comes up at least once a year")
@@ -32,7 +32,7 @@ func (p Policy) Schedule() (cron.Schedule, *time.Location, error) {
 	return s, loc, nil
 }
 
-// NextRuns lists the next n starts of the sweep after a time, in the policy's zone.
+// NextRuns returns the next n starts of sweeps after a time, in the policy's time zone.
 func (p Policy) NextRuns(n int, after time.Time) ([]time.Time, error) {
 	s, loc, err := p.Schedule()
 	if err != nil {
@@ -48,8 +48,8 @@ func (p Policy) NextRuns(n int, after time.Time) ([]time.Time, error) {
 	return out, nil
 }
 
-// location loads a zone by its IANA name. "Local" is refused: the same policy
-// would mean different hours on different machines.
+// location loads a zone by its IANA name. It rejects "Local", which differs between
+// machines.
 func location(name string) (*time.Location, error) {
 	switch name {
 	case "UTC":
@@ -64,8 +64,8 @@ func location(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// parseCron reads a spec with robfig's parser, which panics on some input
-// ("TZ=UTC" without a space) and takes others that never fire.
+// parseCron parses a spec with robfig's parser, which panics on some input ("TZ=UTC"
+// without a space).
 func parseCron(spec string, loc *time.Location) (s cron.Schedule, err error) {
 	const want = "five cron fields, a descriptor such as @daily, or @every 1h"
 	defer func() {
@@ -95,7 +95,7 @@ func parseCron(spec string, loc *time.Location) (s cron.Schedule, err error) {
 	return fields, nil
 }
 
-// every fires at the multiples of a duration.
+// every is a schedule of the multiples of a duration.
 type every time.Duration
 
 // Next returns the first multiple after t.

@@ -116,7 +116,7 @@ target 64,000 tokens = 0.5 × window 128,000 (gpt-4o, built-in table)
 step 1 tool_result {"keep_last_tool_call_groups":1}
 step 2 handoff {"context_length":128000,"max_summary_tokens":6400,"tail_token_budget":29744}
 fallback: the oldest groups go until the target is met
-summaries: 20 % of what they cover, 2,000 to 6,400 tokens, and references of 25 % beside a model's prose; without one: keep
+summaries: 20 % of the messages they cover, 2,000 to 6,400 tokens, and references of 25 % beside a model's prose; without one: keep
 gain: a run that saves less than 500 tokens is discarded, then 10m0s of cooldown
 estimated counts: + 10 %
 events: 2s after the last write, 30s after the first at the latest
@@ -124,7 +124,7 @@ sweep: 0 3 * * * (UTC)`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if lines := with(func(p *policy.Policy) { p.PinTools = []string{"a", "b"} }).Explain("gpt-4o", table, fill); lines[6] != "pinned: what a, b gave" {
+	if lines := with(func(p *policy.Policy) { p.PinTools = []string{"a", "b"} }).Explain("gpt-4o", table, fill); lines[6] != "pinned: calls and results of a, b" {
 		t.Errorf("pinned tools: %q", lines)
 	}
 	p := with(func(p *policy.Policy) { p.StartTokens, p.TargetTokens = 8_000, 6_000 })

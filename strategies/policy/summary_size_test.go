@@ -40,10 +40,9 @@ func TestBudget(t *testing.T) {
 
 func TestSizeValidate(t *testing.T) {
 	t.Parallel()
-	if err := DefaultSize().Validate(); err != nil {
-		t.Error(err)
-	}
-	err := Size{Share: 2, Min: 0, Max: -1, WindowShare: -1, Slack: 0.5}.Validate()
+	p := Default()
+	p.Summary.Size = Size{Share: 2, Min: 0, Max: -1, WindowShare: -1, Slack: 0.5}
+	err := p.Validate()
 	for _, key := range []string{"share: 2", "min_tokens: 0", "max_tokens: -1", "window_share: -1", "slack: 0.5"} {
 		if err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("no %q in %v", key, err)

@@ -171,7 +171,7 @@ func TestTrimKeepsItsPromises(t *testing.T) {
 		default:
 			step.Tokens = limit
 		}
-		if err := step.Validate(); err != nil {
+		if err := validate(step); err != nil {
 			t.Fatal(err)
 		}
 		got, cuts := trimmer().Run([]policy.PreTrim{step}, ms)
@@ -224,23 +224,30 @@ func TestTrimKeepsItsPromises(t *testing.T) {
 	})
 }
 
+// validate validates a policy with one step.
+func validate(step policy.PreTrim) error {
+	p := policy.Default()
+	p.Summary.PreTrim = []policy.PreTrim{step}
+	return p.Validate()
+}
+
 func TestPreTrimValidate(t *testing.T) {
 	t.Parallel()
 	for _, name := range policy.PreTrimSteps() {
-		if err := (policy.PreTrim{Step: name}).Validate(); err != nil {
+		if err := validate(policy.PreTrim{Step: name}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if len(policy.PreTrimSteps()) != len(preTrims) {
 		t.Error("a step has no name")
 	}
-	err := policy.PreTrim{Step: "shrink", Lines: -1, Keep: -2}.Validate()
+	err := validate(policy.PreTrim{Step: "shrink", Lines: -1, Keep: -2})
 	for _, part := range append(policy.PreTrimSteps(), `"shrink"`, "lines: -1", "keep: -2") {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("no %q in %v", part, err)
 		}
 	}
-	if err := (policy.PreTrim{Step: policy.TailLines, Tokens: 5}).Validate(); err == nil || !strings.Contains(err.Error(), "tail_lines takes lines") {
+	if err := validate(policy.PreTrim{Step: policy.TailLines, Tokens: 5}); err == nil || !strings.Contains(err.Error(), "tail_lines takes lines") {
 		t.Error(err)
 	}
 	var steps []policy.PreTrim
