@@ -43,14 +43,14 @@ func (r *Report) Changed() bool {
 
 // Excluded describes a message that is not in the view.
 type Excluded struct {
-	Seq    chat.Seq
-	ID     string
-	Role   chat.Role
-	Kind   chat.Kind
-	Tokens chat.Tokens
-	Reason string
+	Seq    chat.Seq    `json:"seq"`
+	ID     string      `json:"id,omitempty"`
+	Role   chat.Role   `json:"role"`
+	Kind   chat.Kind   `json:"-"`
+	Tokens chat.Tokens `json:"tokens"`
+	Reason string      `json:"reason"`
 	// By is the summary or replacement in the view that covers the message, 0 for none.
-	By chat.Seq
+	By chat.Seq `json:"by,omitempty"`
 }
 
 // Written describes a summary or replacement that a strategy added to the view.

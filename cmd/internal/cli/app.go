@@ -32,7 +32,7 @@ type App struct {
 	Planner  *worker.Planner
 	Enqueuer *jobs.Enqueuer
 
-	limits redis.UniversalClient // for rate limits of models; nil if no model is configured
+	client redis.UniversalClient // for rate limits of models
 }
 
 // AppOptions configures NewApp.
@@ -72,36 +72,24 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 	}
 	app := &App{
 		Config: c, Logger: logger, Store: st, Redis: queue, Planner: NewPlanner(c, o.Registry),
-		Enqueuer: jobs.NewEnqueuer(queue, c.Worker.JobTimeout),
+		Enqueuer: jobs.NewEnqueuer(queue, c.Worker.JobTimeout), client: newRedis(queue),
 	}
-	if err := app.openModels(o.Environ); err != nil {
+	// All workers share the rate limits and cooldowns of models.
+	app.Planner.Model, err = openModels(c, o.Environ, logger, redislimit.New(app.client, logger), st.Cooldowns())
+	if err != nil {
 		return nil, errors.Join(err, app.Close())
 	}
 	return app, nil
 }
 
-// openModels sets the planner's model client, with rate limits and cooldowns shared by all
-// workers.
-func (a *App) openModels(environ []string) error {
-	if len(a.Config.LLM.Models) == 0 {
-		return nil
-	}
-	client, ok := a.Redis.MakeRedisClient().(redis.UniversalClient)
-	if !ok {
-		return errors.New("no Redis client for the limits of models")
-	}
-	a.limits = client
-	var err error
-	a.Planner.Model, err = openModels(a.Config, environ, a.Logger, redislimit.New(client, a.Logger), a.Store.Cooldowns())
-	return err
+// newRedis returns a client of a Redis, which connects on first use.
+func newRedis(o asynq.RedisConnOpt) redis.UniversalClient {
+	return o.MakeRedisClient().(redis.UniversalClient) // as all options of asynq do
 }
 
 // Close closes the connections. All roles must have ended.
 func (a *App) Close() error {
-	err := a.Enqueuer.Close()
-	if a.limits != nil {
-		err = errors.Join(err, a.limits.Close())
-	}
+	err := errors.Join(a.Enqueuer.Close(), a.client.Close())
 	a.Store.Close()
 	return err
 }
@@ -165,21 +153,23 @@ func ensureMigrated(ctx context.Context, c config.Config, logger *slog.Logger, a
 		}
 		return err
 	}
-	all, err := migrations.Status(ctx, c.Database.URL.Reveal(), c.Database.Schema)
-	if err != nil {
-		return err
+	all, pending, err := migrationStatus(ctx, c)
+	if len(pending) > 0 {
+		return fmt.Errorf("schema %s: %d of %d migrations are not applied: run `compactor migrate up`, or serve with --migrate",
+			c.Database.Schema, len(pending), len(all))
 	}
-	pending := 0
+	return err
+}
+
+// migrationStatus returns all migrations and the names of those that are not applied.
+func migrationStatus(ctx context.Context, c config.Config) (all []migrations.Migration, pending []string, err error) {
+	all, err = migrations.Status(ctx, c.Database.URL.Reveal(), c.Database.Schema)
 	for _, m := range all {
 		if m.AppliedAt.IsZero() {
-			pending++
+			pending = append(pending, m.Name)
 		}
 	}
-	if pending > 0 {
-		return fmt.Errorf("schema %s: %d of %d migrations are not applied: run `compactor migrate up`, or serve with --migrate",
-			c.Database.Schema, pending, len(all))
-	}
-	return nil
+	return all, pending, err
 }
 
 const (

@@ -84,9 +84,9 @@ type fileJSON struct {
 	Repaired map[string]int `json:"repaired,omitempty"`
 	Explain  []string       `json:"explain,omitempty"`
 	// Other counts the records of the file that are not messages, by kind.
-	Other    map[string]int `json:"other,omitempty"`
-	View     []viewedJSON   `json:"view"`
-	Excluded []excludedJSON `json:"excluded"`
+	Other    map[string]int        `json:"other,omitempty"`
+	View     []viewedJSON          `json:"view"`
+	Excluded []strategies.Excluded `json:"excluded"`
 }
 
 // viewedJSON is the JSON form of a message in the view.
@@ -97,16 +97,6 @@ type viewedJSON struct {
 	Tokens    chat.Tokens     `json:"tokens"`
 	SummaryOf string          `json:"summary_of,omitempty"`
 	Message   json.RawMessage `json:"message"`
-}
-
-// excludedJSON is the JSON form of a message outside the view.
-type excludedJSON struct {
-	Seq    chat.Seq    `json:"seq"`
-	ID     string      `json:"id,omitempty"`
-	Role   chat.Role   `json:"role"`
-	Tokens chat.Tokens `json:"tokens"`
-	Reason string      `json:"reason"`
-	By     chat.Seq    `json:"by,omitempty"`
 }
 
 func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
@@ -132,20 +122,18 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	if c.models, err = openModelsFor(pipeline, cfg, e, logger); err != nil {
 		return err
 	}
-	in, err := c.open(ctx, e)
+	files, _, err := openSources(ctx, []string{c.In}, e.Stdin, c.Format)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }() // only read
-	var target *os.File
-	if c.Out != "" {
-		if target, err = createFile(c.Out); err != nil {
-			return wrong("--out: %w", err)
-		}
-		defer func() { err = errors.Join(err, finishFile(target, c.Out, err == nil)) }()
+	defer files.close()
+	target, finish, err := createFile("--out", c.Out, io.Discard)
+	if err != nil {
+		return err
 	}
+	defer finish(&err)
 	sessions := []fileJSON{}
-	r, err := formats.NewReader(in, c.Format)
+	r, err := formats.NewReader(files[0].in, c.Format)
 	if err != nil {
 		return wrong("--format: %w", err)
 	}
@@ -178,7 +166,7 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 		if len(s.Report.Other) > 0 && !e.JSON {
 			e.note("%s: records that are not messages: %s", term.Clean(name), listCounts(s.Report.Other))
 		}
-		if target != nil {
+		if c.Out != "" {
 			s.Messages = f.conversation.View()
 			losses, err := formats.Write(target, to, s.Session, formats.Options{})
 			if err != nil {
@@ -237,14 +225,6 @@ func (c *compactFileCmd) config(e *Env) (config.Config, error) {
 		cfg.Policy.Pipeline = preset.Over(cfg.Policy).Pipeline
 	}
 	return cfg, err
-}
-
-func (c *compactFileCmd) open(ctx context.Context, e *Env) (io.ReadCloser, error) {
-	files, _, err := openSources(ctx, []string{c.In}, e.Stdin, c.Format)
-	if err != nil {
-		return nil, err
-	}
-	return files[0].in, nil
 }
 
 // compactedFile is a session of the file and the result of its compaction.
@@ -310,7 +290,7 @@ func (f *compactedFile) json() fileJSON {
 	r := &f.report
 	out := fileJSON{
 		Session: f.name, Model: f.session.Model, Before: newTotalsJSON(r.Before), After: newTotalsJSON(r.After), Grew: r.Grew,
-		Steps: newStepsJSON(r.Steps), Explain: f.explain, View: []viewedJSON{}, Excluded: []excludedJSON{},
+		Steps: newStepsJSON(r.Steps), Explain: f.explain, View: []viewedJSON{}, Excluded: append([]strategies.Excluded{}, r.Excluded...),
 	}
 	for _, x := range r.Repairs {
 		if out.Repaired == nil {
@@ -324,9 +304,6 @@ func (f *compactedFile) json() fileJSON {
 			v.SummaryOf = m.SummaryOf.String()
 		}
 		out.View = append(out.View, v)
-	}
-	for _, x := range r.Excluded {
-		out.Excluded = append(out.Excluded, excludedJSON{x.Seq, x.ID, x.Role, x.Tokens, x.Reason, x.By})
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -181,18 +182,19 @@ func TestCompactFileInventsNoID(t *testing.T) {
 
 func TestOutputsThatAreNoFilesAreWrittenTo(t *testing.T) {
 	t.Parallel()
-	f, err := createFile(os.DevNull)
+	_, finish, err := createFile("--out", os.DevNull, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := finishFile(f, os.DevNull, false); err != nil {
-		t.Error(err)
+	failed := errors.New("failed")
+	if finish(&failed); failed.Error() != "failed" {
+		t.Error(failed)
 	}
 	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
 		t.Errorf("%s is gone: %v, %v", os.DevNull, info, err)
 	}
-	if f, err := createFile("-"); err == nil {
-		t.Errorf("- is %s", f.Name())
+	if _, _, err := createFile("--out", "-", nil); err == nil {
+		t.Error("- is a file")
 	}
 }
 

@@ -115,16 +115,16 @@ func (c *evalCmd) Run(ctx context.Context, e *Env, cfg config.Config) (err error
 		}
 		defer func() { err = errors.Join(err, o.State.Close()) }()
 	}
-	var csv, html outFile
-	for _, f := range []struct {
-		flag, path string
-		to         *outFile
-	}{{"--csv", c.CSV, &csv}, {"--html", c.HTML, &html}} {
-		if err := f.to.create(f.path); err != nil {
-			return wrong("%s: %w", f.flag, err)
-		}
-		defer func() { err = errors.Join(err, f.to.finish(err == nil)) }()
+	csv, finish, err := createFile("--csv", c.CSV, io.Discard)
+	if err != nil {
+		return err
 	}
+	defer finish(&err)
+	html, finish, err := createFile("--html", c.HTML, io.Discard)
+	if err != nil {
+		return err
+	}
+	defer finish(&err)
 	in, err := c.input(ctx, e)
 	if err != nil {
 		return err
@@ -150,16 +150,9 @@ func (c *evalCmd) Run(ctx context.Context, e *Env, cfg config.Config) (err error
 }
 
 // write writes the result to the selected files and to the output.
-func (c *evalCmd) write(e *Env, r *eval.Result, csv, html outFile, sources []string) error {
-	if csv.to != nil {
-		if err := r.WriteCSV(csv.to); err != nil {
-			return err
-		}
-	}
-	if html.to != nil {
-		if err := r.WriteHTML(html.to, e.now(), sources); err != nil {
-			return err
-		}
+func (c *evalCmd) write(e *Env, r *eval.Result, csv, html io.Writer, sources []string) error {
+	if err := errors.Join(r.WriteCSV(csv), r.WriteHTML(html, e.now(), sources)); err != nil {
+		return err
 	}
 	if e.JSON {
 		for _, line := range r.Notes() {
@@ -212,31 +205,4 @@ func distinct[T comparable](all []T) []T {
 		}
 	}
 	return out
-}
-
-// outFile is a file that is renamed into place when complete; the zero value writes
-// nothing.
-type outFile struct {
-	path string
-	to   io.Writer
-	done func(complete bool) error
-}
-
-func (f *outFile) create(path string) error {
-	if path == "" {
-		return nil
-	}
-	file, err := createFile(path)
-	if err != nil {
-		return err
-	}
-	*f = outFile{path, file, func(complete bool) error { return finishFile(file, path, complete) }}
-	return nil
-}
-
-func (f *outFile) finish(complete bool) error {
-	if f.done == nil {
-		return nil
-	}
-	return f.done(complete)
 }

@@ -5,13 +5,12 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
 
 	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
-	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
@@ -34,34 +33,20 @@ func (c *evalCmd) input(ctx context.Context, e *Env) (evalInput, error) {
 		in, err = c.stored(ctx, e)
 	}
 	if err == nil && c.Limit > 0 {
-		in.all = first(in.all, c.Limit)
 		in.total, in.unit = 0, "sessions" // the total is unknown
-		in.all = weighed(in.all)
+		in.all = first(in.all, c.Limit)
 	}
 	return in, err
 }
 
-// first yields the first n sessions.
+// first yields the first n sessions, each with weight 1.
 func first(all iter.Seq2[eval.Session, error], n int) iter.Seq2[eval.Session, error] {
 	return func(yield func(eval.Session, error) bool) {
 		left := n
 		for s, err := range all {
-			if !yield(s, err) {
-				return
-			}
-			if left--; left == 0 {
-				return
-			}
-		}
-	}
-}
-
-// weighed yields the sessions with weight 1.
-func weighed(all iter.Seq2[eval.Session, error]) iter.Seq2[eval.Session, error] {
-	return func(yield func(eval.Session, error) bool) {
-		for s, err := range all {
 			s.Weight = 1
-			if !yield(s, err) {
+			left--
+			if !yield(s, err) || left == 0 {
 				return
 			}
 		}
@@ -85,33 +70,27 @@ func (c *evalCmd) files(ctx context.Context, e *Env, paths []string) (evalInput,
 		known := conversations{}
 		var read int64 // bytes since the last session
 		for _, s := range all {
-			n, stopped := 0, false
-			s.items(known, func(octets int64) { read += octets }, func(item Item) bool {
+			n := 0
+			more := s.items(known, func(octets int64) { read += octets }, func(item Item) bool {
 				if item.Err != nil {
-					stopped = true
 					yield(eval.Session{}, &exitError{exitUsage, fmt.Errorf("%s: %w", item.Where, item.Err)})
 					return false
 				}
 				n++
 				one := eval.Session{Name: item.ID, Model: cmp.Or(item.Model, c.Model), Messages: item.Messages, Weight: read}
 				read = 0
-				stopped = !yield(one, nil)
-				return !stopped
+				return yield(one, nil)
 			})
-			if stopped {
-				return
+			if more && n == 0 {
+				more = yield(eval.Session{}, wrong("%s: no session in it", s.path))
 			}
-			if n == 0 {
-				yield(eval.Session{}, wrong("%s: no session in it", s.path))
+			if !more {
 				return
 			}
 		}
 	}
 	return in, nil
 }
-
-// errEnough stops a loop over sessions early.
-var errEnough = errors.New("enough")
 
 // stored returns stored sessions with all their messages.
 func (c *evalCmd) stored(ctx context.Context, e *Env) (evalInput, error) {
@@ -121,34 +100,13 @@ func (c *evalCmd) stored(ctx context.Context, e *Env) (evalInput, error) {
 	}
 	in := evalInput{unit: "sessions", total: int64(len(c.Session)), close: st.Close, sources: []string{"tenant " + cfg.Tenant}}
 	log := exportCmd{Log: true}
-	one := func(row store.SessionRow, yield func(eval.Session, error) bool) bool {
-		s, err := log.session(ctx, st, row)
-		if err != nil {
-			yield(eval.Session{}, err)
-			return false
-		}
-		return yield(eval.Session{Name: s.ID, Model: cmp.Or(s.Model, c.Model), Messages: s.Messages, Weight: 1}, nil)
-	}
 	in.all = func(yield func(eval.Session, error) bool) {
-		if len(c.Session) == 0 {
-			err := eachSession(ctx, st, cfg.Tenant, func(row store.SessionRow) error {
-				if !one(row, yield) {
-					return errEnough
-				}
-				return nil
-			})
-			if err != nil && !errors.Is(err, errEnough) {
-				yield(eval.Session{}, err)
+		for row, err := range sessionRows(ctx, st, cfg.Tenant, c.Session) {
+			var s chat.Session
+			if err == nil {
+				s, err = log.session(ctx, st, row)
 			}
-			return
-		}
-		for _, id := range c.Session {
-			row, err := st.Session(ctx, key(cfg, id))
-			if err != nil {
-				yield(eval.Session{}, err)
-				return
-			}
-			if !one(row, yield) {
+			if !yield(eval.Session{Name: s.ID, Model: cmp.Or(s.Model, c.Model), Messages: s.Messages, Weight: 1}, err) {
 				return
 			}
 		}

@@ -7,11 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
-	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -99,16 +96,10 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 
 // migrations checks the schema and reports whether it is complete.
 func (x *doctorReport) migrations(ctx context.Context, cfg config.Config) bool {
-	all, err := migrations.Status(ctx, cfg.Database.URL.Reveal(), cfg.Database.Schema)
+	all, pending, err := migrationStatus(ctx, cfg)
 	if err != nil {
 		x.add("postgres", "migrations", checkFail, err.Error(), "")
 		return false
-	}
-	var pending []string
-	for _, m := range all {
-		if m.AppliedAt.IsZero() {
-			pending = append(pending, m.Name)
-		}
 	}
 	if len(pending) > 0 {
 		x.add("postgres", "migrations", checkFail, "pending: "+strings.Join(pending, ", "), "compactor migrate up")
@@ -166,10 +157,15 @@ func (x *doctorReport) data(ctx context.Context, st *store.Store, deep bool) {
 // may be invalid, as its next run repairs it.
 func (x *doctorReport) views(ctx context.Context, st *store.Store) {
 	valid, waiting, bad, sample := 0, 0, 0, ""
-	err := eachSession(ctx, st, "", func(r store.SessionRow) error {
-		metas, err := st.ViewMetas(ctx, r.SID)
+	var failed error
+	for r, err := range sessionRows(ctx, st, "", nil) {
+		var metas []chat.Meta
+		if err == nil {
+			metas, err = st.ViewMetas(ctx, r.SID)
+		}
 		if err != nil {
-			return err
+			failed = err
+			break
 		}
 		faults := chat.Check(metas)
 		switch {
@@ -182,12 +178,11 @@ func (x *doctorReport) views(ctx context.Context, st *store.Store) {
 				sample = fmt.Sprintf("%s: %s", store.Key{Tenant: r.Tenant, Session: r.Session}, faults[0])
 			}
 		}
-		return nil
-	})
+	}
 	const name = "views are valid (I2)"
 	switch {
-	case err != nil:
-		x.add("data", name, checkFail, err.Error(), "")
+	case failed != nil:
+		x.add("data", name, checkFail, failed.Error(), "")
 	case bad > 0:
 		x.add("data", name, checkFail, fmt.Sprintf("%d of %d are not, such as %s", bad, valid+waiting+bad, term.Clean(sample)), "compactor compact SESSION repairs a view")
 	default:
@@ -226,11 +221,7 @@ func (x *doctorReport) redis(ctx context.Context, cfg config.Config) {
 		x.add("redis", "connection", checkFail, err.Error(), "")
 		return
 	}
-	client, ok := o.MakeRedisClient().(redis.UniversalClient)
-	if !ok {
-		x.add("redis", "connection", checkFail, "unknown kind of connection", "")
-		return
-	}
+	client := newRedis(o)
 	defer func() { _ = client.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -240,20 +231,19 @@ func (x *doctorReport) redis(ctx context.Context, cfg config.Config) {
 	}
 	x.add("redis", "connection", checkOK, cfg.Redis.URL.String(), "")
 
-	const unreported = "managed and embedded servers may not report it"
-	if got, err := client.ConfigGet(ctx, "maxmemory-policy").Result(); err != nil || got["maxmemory-policy"] == "" {
-		x.add("redis", "maxmemory-policy", checkSkip, "not reported", unreported)
-	} else if v := got["maxmemory-policy"]; v == "noeviction" {
-		x.add("redis", "maxmemory-policy", checkOK, v, "")
-	} else {
-		x.add("redis", "maxmemory-policy", checkFail, v, "set it to noeviction: an evicted key is a lost task or lock")
-	}
-	if got, err := client.ConfigGet(ctx, "appendonly").Result(); err != nil || got["appendonly"] == "" {
-		x.add("redis", "persistence", checkSkip, "not reported", unreported)
-	} else if v := got["appendonly"]; v == "yes" {
-		x.add("redis", "persistence", checkOK, "appendonly", "")
-	} else {
-		x.add("redis", "persistence", checkWarn, "appendonly is "+v, "after a restart of Redis queued runs wait until the scheduler finds them in Postgres")
+	for _, s := range []struct{ name, setting, want, otherwise, advice string }{
+		{"maxmemory-policy", "maxmemory-policy", "noeviction", checkFail, "set it to noeviction: an evicted key is a lost task or lock"},
+		{"persistence", "appendonly", "yes", checkWarn, "after a restart of Redis queued runs wait until the scheduler finds them in Postgres"},
+	} {
+		got, err := client.ConfigGet(ctx, s.setting).Result()
+		switch value := got[s.setting]; {
+		case err != nil || value == "":
+			x.add("redis", s.name, checkSkip, "not reported", "managed and embedded servers may not report it")
+		case value == s.want:
+			x.add("redis", s.name, checkOK, s.setting+" "+value, "")
+		default:
+			x.add("redis", s.name, s.otherwise, s.setting+" "+value, s.advice)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,17 +53,11 @@ func (c *exportCmd) Validate() error {
 }
 
 func (c *exportCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) (err error) {
-	target := e.Out.W
-	if c.Output != "" {
-		f, ferr := createFile(c.Output)
-		if ferr != nil {
-			return wrong("--output: %w", ferr)
-		}
-		defer func() {
-			err = errors.Join(err, finishFile(f, c.Output, err == nil))
-		}()
-		target = f
+	target, finish, err := createFile("--output", c.Output, e.Out.W)
+	if err != nil {
+		return err
 	}
+	defer finish(&err)
 	w := bufio.NewWriterSize(target, 64<<10)
 	losses := map[string]int{}
 	sessions, messages, err := c.write(ctx, st, cfg.Tenant, w, losses)
@@ -85,20 +80,28 @@ func (c *exportCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config
 	return nil
 }
 
-// createFile creates a temporary file that finishFile renames to path. A device or a pipe
-// (/dev/stdout) is written to directly.
-func createFile(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return os.OpenFile(path, os.O_WRONLY, 0)
+// createFile returns a writer to the file that a flag names, or otherwise if it names none.
+// The caller defers finish with its error: without one, the file takes its name, else it is
+// removed. A device or a pipe (/dev/stdout) is written to directly.
+func createFile(flag, path string, otherwise io.Writer) (w io.Writer, finish func(*error), err error) {
+	if path == "" {
+		return otherwise, func(*error) {}, nil
 	}
-	if path == "-" {
-		return nil, errors.New("-: want the name of a file")
+	var f *os.File
+	if info, serr := os.Stat(path); serr == nil && !info.Mode().IsRegular() {
+		f, err = os.OpenFile(path, os.O_WRONLY, 0)
+	} else if path == "-" {
+		err = errors.New("-: want the name of a file")
+	} else {
+		f, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = &fs.PathError{Op: "create", Path: path, Err: e.Err}
+		}
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if e := (*fs.PathError)(nil); errors.As(err, &e) {
-		return nil, &fs.PathError{Op: "create", Path: path, Err: e.Err}
+	if err != nil {
+		return nil, nil, wrong("%s: %w", flag, err)
 	}
-	return f, err
+	return f, func(err *error) { *err = errors.Join(*err, finishFile(f, path, *err == nil)) }, nil
 }
 
 // finishFile renames a complete file to path and removes an incomplete one.
@@ -119,24 +122,17 @@ func finishFile(f *os.File, path string, complete bool) error {
 }
 
 func (c *exportCmd) write(ctx context.Context, st *store.Store, tenant string, w io.Writer, losses map[string]int) (sessions, messages int, err error) {
-	one := func(row store.SessionRow) error {
+	for row, err := range sessionRows(ctx, st, tenant, c.Sessions) {
+		if err != nil {
+			return sessions, messages, err
+		}
 		s, err := c.session(ctx, st, row)
 		if err != nil {
-			return err
+			return sessions, messages, err
 		}
 		sessions, messages = sessions+1, messages+len(s.Messages)
 		lost, err := formats.Write(w, c.Format, s, formats.Options{DropReasoning: c.DropReasoning})
 		add(&losses, lost)
-		return err
-	}
-	if c.AllSessions {
-		return sessions, messages, eachSession(ctx, st, tenant, one)
-	}
-	for _, id := range c.Sessions {
-		row, err := st.Session(ctx, store.Key{Tenant: tenant, Session: id})
-		if err == nil {
-			err = one(row)
-		}
 		if err != nil {
 			return sessions, messages, err
 		}
@@ -163,24 +159,31 @@ func (c *exportCmd) session(ctx context.Context, st *store.Store, row store.Sess
 	return s, err
 }
 
-// eachSession calls do for all sessions of a tenant, or of all tenants for "". It reads
-// them in pages.
-func eachSession(ctx context.Context, st *store.Store, tenant string, do func(store.SessionRow) error) error {
-	const page = 500
-	f := store.SessionFilter{Tenant: tenant, Limit: page}
-	for {
-		rows, err := st.Sessions(ctx, f)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			if err := do(row); err != nil {
-				return err
+// sessionRows yields the named sessions of a tenant, or all of them without names, which
+// it reads in pages. The tenant "" stands for all tenants. The first error ends it.
+func sessionRows(ctx context.Context, st *store.Store, tenant string, names []string) iter.Seq2[store.SessionRow, error] {
+	return func(yield func(store.SessionRow, error) bool) {
+		for _, name := range names {
+			row, err := st.Session(ctx, store.Key{Tenant: tenant, Session: name})
+			if !yield(row, err) || err != nil {
+				return
 			}
 		}
-		if len(rows) < page {
-			return nil
+		const page = 500
+		f := store.SessionFilter{Tenant: tenant, Limit: page}
+		for more := len(names) == 0; more; {
+			rows, err := st.Sessions(ctx, f)
+			if err != nil {
+				yield(store.SessionRow{}, err)
+				return
+			}
+			for _, row := range rows {
+				if !yield(row, nil) {
+					return
+				}
+				f.After = row.SID
+			}
+			more = len(rows) == page
 		}
-		f.After = rows[len(rows)-1].SID
 	}
 }

@@ -119,20 +119,8 @@ func inputError(err error) error {
 
 // print writes the result of an import as text.
 func (r Imported) print(e *Env) error {
-	if len(r.Failures) > 0 {
-		style := e.Out.Style()
-		t := e.Out.Table(term.Text("NOT IMPORTED"), term.Text("SESSION"), term.Text("REASON"))
-		const most = 50
-		for _, f := range r.Failures[:min(most, len(r.Failures))] {
-			t.Row(term.Styled{Value: f.Where, As: style.Red}, f.Session, f.Error)
-		}
-		if err := t.Write(); err != nil {
-			return err
-		}
-		if more := len(r.Failures) - most; more > 0 {
-			e.say("… and %s more (--json lists them all)", term.Count(more))
-		}
-		e.say("")
+	if err := writeFailures(e.Out, "NOT IMPORTED", r.Failures, len(r.Failures), "--json lists them all"); err != nil {
+		return err
 	}
 	messages := fmt.Sprintf("%s (%s new)", term.Count(r.Messages), term.Count(r.New))
 	count := term.Count(r.Tokens)
@@ -156,6 +144,37 @@ func (r Imported) print(e *Env) error {
 		[2]any{"repairs", r.Repairs}, [2]any{"failures", len(r.Failures)},
 		[2]any{"time", time.Duration(r.Seconds * float64(time.Second))},
 	)...)
+}
+
+// writeFailures writes the first of total failures as a table; hint says where all are.
+func writeFailures(o term.Output, heading string, all []Failure, total int, hint string) error {
+	if len(all) == 0 {
+		return nil
+	}
+	const most = 50
+	style := o.Style()
+	columns := []term.Column{term.Text(heading), term.Text("SESSION"), term.Text("REASON")}
+	sessions := slices.ContainsFunc(all, func(f Failure) bool { return f.Session != "" })
+	if !sessions {
+		columns = slices.Delete(columns, 1, 2)
+	}
+	t := o.Table(columns...)
+	for _, f := range all[:min(most, len(all))] {
+		where := term.Styled{Value: f.Where, As: style.Red}
+		if sessions {
+			t.Row(where, f.Session, f.Error)
+		} else {
+			t.Row(where, f.Error)
+		}
+	}
+	if err := t.Write(); err != nil {
+		return err
+	}
+	if total > most {
+		fmt.Fprintf(o.W, "… and %s more (%s)\n", term.Count(total-most), hint)
+	}
+	fmt.Fprintln(o.W)
+	return nil
 }
 
 // listCounts formats counts by kind, such as "joined 12, progress 3".

@@ -55,13 +55,9 @@ type runJSON struct {
 }
 
 type stepJSON struct {
-	Strategy  string     `json:"strategy"`
-	Changed   bool       `json:"changed"`
-	NoSummary string     `json:"no_summary,omitempty"`
-	Summary   any        `json:"summary,omitempty"`
-	Discarded string     `json:"discarded,omitempty"`
-	Before    totalsJSON `json:"before"`
-	After     totalsJSON `json:"after"`
+	pipeline.Step
+	Before totalsJSON `json:"before"`
+	After  totalsJSON `json:"after"`
 }
 
 // totalsJSON holds the counts of the view and of all messages considered.
@@ -85,7 +81,7 @@ func newTotalsJSON(t plan.Totals) totalsJSON {
 func newStepsJSON(steps []pipeline.StepResult) []stepJSON {
 	var out []stepJSON
 	for _, s := range steps {
-		out = append(out, stepJSON{s.Strategy, s.Changed, s.NoSummary, s.Summary, s.Discarded, newTotalsJSON(s.Before), newTotalsJSON(s.After)})
+		out = append(out, stepJSON{s, newTotalsJSON(s.Before), newTotalsJSON(s.After)})
 	}
 	return out
 }

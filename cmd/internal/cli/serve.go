@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // roleFlags holds the flags of the long-running commands.
@@ -98,12 +96,7 @@ func (f roleFlags) run(ctx context.Context, e *Env, scheduler, worker bool) erro
 func (a *App) checkRedis(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	client, ok := a.Redis.MakeRedisClient().(redis.UniversalClient)
-	if !ok {
-		return
-	}
-	defer func() { _ = client.Close() }()
-	if err := client.Ping(ctx).Err(); err != nil && ctx.Err() == nil {
+	if err := a.client.Ping(ctx).Err(); err != nil && ctx.Err() == nil {
 		a.Logger.LogAttrs(ctx, slog.LevelWarn, "redis is unavailable: runs wait in postgres", slog.String("error", err.Error()))
 	}
 }

@@ -63,56 +63,22 @@ func (c *trajectoryCompressCmd) Validate() error {
 	return errors.Join(faults...)
 }
 
-// trajectoryFailure is a trajectory that was copied unchanged.
-type trajectoryFailure struct {
-	Where string `json:"where"`
-	Error string `json:"error"`
-}
-
 // trajectoryReport is the output of --json.
 type trajectoryReport struct {
 	File string `json:"file"`
 	trajectory.BatchReport
-	Failures []trajectoryFailure `json:"failures"`
-	Seconds  float64             `json:"seconds"`
+	Failures []Failure `json:"failures"` // trajectories copied unchanged
+	Seconds  float64   `json:"seconds"`
 }
 
 // maxFailures bounds the failures that a report lists.
 const maxFailures = 1000
 
-func (c *trajectoryCompressCmd) Run(ctx context.Context, e *Env) (err error) {
+func (c *trajectoryCompressCmd) Run(ctx context.Context, e *Env) error {
 	if e.JSON && c.Out == "" {
 		return wrong("--json: requires --out, as standard output holds the trajectories")
 	}
-	options, err := c.options(e)
-	if err != nil {
-		return err
-	}
-	sources, size, err := openSources(ctx, c.Files, e.Stdin, formats.Auto)
-	if err != nil {
-		return err
-	}
-	defer sources.close()
-	out, metrics := e.Out.W, io.Discard
-	for _, f := range []struct {
-		flag, path string
-		to         *io.Writer
-	}{{"--out", c.Out, &out}, {"--metrics", c.Metrics, &metrics}} {
-		if f.path == "" {
-			continue
-		}
-		file, ferr := createFile(f.path)
-		if ferr != nil {
-			return wrong("%s: %w", f.flag, ferr)
-		}
-		// Files are complete even if lines failed, as those are copied.
-		defer func() {
-			var failed *trajectoriesFailed
-			err = errors.Join(err, finishFile(file, f.path, err == nil || errors.As(err, &failed)))
-		}()
-		*f.to = file
-	}
-	report, err := c.compress(ctx, e, options, sources, size, out, metrics)
+	report, err := c.compress(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -120,16 +86,9 @@ func (c *trajectoryCompressCmd) Run(ctx context.Context, e *Env) (err error) {
 		return err
 	}
 	if report.Failed > 0 {
-		return &exitError{exitUsage, &trajectoriesFailed{report.Failed}}
+		return wrong("%s could not be compressed and passed through unchanged", term.Plural(report.Failed, "trajectory", "trajectories"))
 	}
 	return nil
-}
-
-// trajectoriesFailed reports the number of trajectories that were copied unchanged.
-type trajectoriesFailed struct{ n int }
-
-func (f *trajectoriesFailed) Error() string {
-	return term.Plural(f.n, "trajectory", "trajectories") + " could not be compressed and passed through unchanged"
 }
 
 // options returns the options that the flags set.
@@ -153,12 +112,30 @@ func (c *trajectoryCompressCmd) options(e *Env) (trajectory.Options, error) {
 	return o, nil
 }
 
-// compress compresses the files one after the other.
-func (c *trajectoryCompressCmd) compress(
-	ctx context.Context, e *Env, o trajectory.Options, from sources, size int64, out, metrics io.Writer,
-) (trajectoryReport, error) {
+// compress compresses the files one after the other. The written files are complete even
+// if lines failed, as those are copied.
+func (c *trajectoryCompressCmd) compress(ctx context.Context, e *Env) (r trajectoryReport, err error) {
+	options, err := c.options(e)
+	if err != nil {
+		return r, err
+	}
+	from, size, err := openSources(ctx, c.Files, e.Stdin, formats.Auto)
+	if err != nil {
+		return r, err
+	}
+	defer from.close()
+	out, finish, err := createFile("--out", c.Out, e.Out.W)
+	if err != nil {
+		return r, err
+	}
+	defer finish(&err)
+	metrics, finish, err := createFile("--metrics", c.Metrics, io.Discard)
+	if err != nil {
+		return r, err
+	}
+	defer finish(&err)
 	started := e.now()
-	r := trajectoryReport{File: c.Out, Failures: []trajectoryFailure{}}
+	r = trajectoryReport{File: c.Out, Failures: []Failure{}}
 	progress := e.Err.Progress("bytes read", size)
 	defer func() { progress.Done(term.Plural(r.Trajectories, "trajectory", "trajectories")) }()
 	w, lines := bufio.NewWriterSize(out, 64<<10), bufio.NewWriterSize(metrics, 64<<10)
@@ -166,7 +143,7 @@ func (c *trajectoryCompressCmd) compress(
 	var merr error
 	for _, s := range from {
 		report, err := trajectory.Run(ctx, readProgress{s.in, progress}, w, trajectory.Batch{
-			Options: o, Workers: c.Workers,
+			Options: options, Workers: c.Workers,
 			Done: func(done trajectory.Outcome) {
 				merr = errors.Join(merr, encoder.Encode(r.note(s.path, done)))
 			},
@@ -199,7 +176,7 @@ func (r *trajectoryReport) note(path string, o trajectory.Outcome) trajectoryLin
 	if o.Err != nil {
 		line.Error = o.Err.Error()
 		if len(r.Failures) < maxFailures {
-			r.Failures = append(r.Failures, trajectoryFailure{fmt.Sprintf("%s: line %d", path, o.Line), line.Error})
+			r.Failures = append(r.Failures, Failure{Where: fmt.Sprintf("%s: line %d", path, o.Line), Error: line.Error})
 		}
 	}
 	return line
@@ -226,20 +203,8 @@ func (r *trajectoryReport) write(e *Env) error {
 	if r.File == "" {
 		to = e.Err
 	}
-	if len(r.Failures) > 0 {
-		style := to.Style()
-		t := to.Table(term.Text("NOT COMPRESSED"), term.Text("REASON"))
-		const most = 50
-		for _, f := range r.Failures[:min(most, len(r.Failures))] {
-			t.Row(term.Styled{Value: f.Where, As: style.Red}, f.Error)
-		}
-		if err := t.Write(); err != nil {
-			return err
-		}
-		if more := r.Failed - most; more > 0 {
-			fmt.Fprintf(to.W, "… and %s more (--metrics has them all)\n", term.Count(more))
-		}
-		fmt.Fprintln(to.W)
+	if err := writeFailures(to, "NOT COMPRESSED", r.Failures, r.Failed, "--metrics has them all"); err != nil {
+		return err
 	}
 	change := func(before, after int64) string {
 		return fmt.Sprintf("%s → %s (%s less)", term.Count(before), term.Count(after), term.Percent(before-after, before))
