@@ -6,13 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
+	"sync"
 
+	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/dev/bench"
 	"github.com/sessionstore/compactor/cmd/internal/dev/stack"
 	"github.com/sessionstore/compactor/cmd/internal/term"
-	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
@@ -35,49 +34,49 @@ Examples:
     compactor bench strategies --messages 10000`
 }
 
-// benchSettings returns Postgres settings with buffers for the data of a benchmark and
-// without checkpoints other than requested ones.
-func benchSettings() map[string]string {
-	return map[string]string{"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
-}
-
-// bench starts the servers of a benchmark; stop stops them.
-func (e *Env) bench(ctx context.Context, progress *benchProgress) (env bench.Env, stop func(), err error) {
-	cfg, err := e.Config()
-	if err != nil {
-		return env, nil, err
-	}
+// measure runs a benchmark on servers that it starts, and writes the result as JSON or with
+// write.
+func measure[O, R any](ctx context.Context, e *Env, cfg config.Config, o O, run func(context.Context, bench.Env, O) (R, error), write func(R) error) error {
 	logger, err := e.Err.Logger("warn", cfg.Log.Format)
 	if err != nil {
-		return env, nil, err
+		return err
 	}
 	st, err := stack.Start(ctx, stack.Options{
-		DatabaseURL: cfg.Database.URL.Reveal(), RedisURL: cfg.Redis.URL.Reveal(), RealRedis: true, Durable: true,
-		Settings: benchSettings(), Logger: logger,
+		DatabaseURL: cfg.Database.URL.Reveal(), RedisURL: cfg.Redis.URL.Reveal(), RealRedis: true, Durable: true, Logger: logger,
+		// Buffers for the data of a benchmark, and no checkpoints but requested ones.
+		Settings: map[string]string{"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"},
 	})
 	if err != nil {
-		return env, nil, err
+		return err
 	}
+	defer func() { _ = st.Stop() }()
 	if st.Redis.Kind == stack.InProcess {
-		_ = st.Stop()
-		return env, nil, errors.New("bench: redis-server not found: install it or set REDIS_URL")
+		return errors.New("bench: redis-server not found: install it or set REDIS_URL")
 	}
-	env = bench.Env{
-		DatabaseURL: st.DatabaseURL, RedisURL: st.RedisURL, Concurrency: cfg.Worker.Concurrency, Connections: cfg.PoolSize(), Progress: progress.show, Logger: logger,
+	progress := benchProgress{out: e.Err}
+	result, err := run(ctx, bench.Env{
+		DatabaseURL: st.DatabaseURL, RedisURL: st.RedisURL, Concurrency: cfg.Worker.Concurrency, Connections: cfg.PoolSize(),
+		Progress: progress.show, Logger: logger,
+	}, o)
+	progress.done()
+	if err != nil {
+		return err
 	}
-	return env, func() { progress.done(); _ = st.Stop() }, nil
+	if e.JSON {
+		return term.JSON(e.Out.W, result)
+	}
+	return write(result)
 }
 
 // benchProgress shows one progress bar per benchmark, named after its first stage.
 type benchProgress struct {
-	out term.Output
-	bar *term.Progress
+	out   term.Output
+	start sync.Once
+	bar   *term.Progress
 }
 
 func (p *benchProgress) show(stage string, done, total int) {
-	if p.bar == nil {
-		p.bar = p.out.Progress(stage, int64(total))
-	}
+	p.start.Do(func() { p.bar = p.out.Progress(stage, int64(total)) })
 	p.bar.Set(int64(done))
 }
 
@@ -87,109 +86,49 @@ func (p *benchProgress) done() {
 	}
 }
 
-type benchCompactCmd struct {
-	Sessions int `default:"4000" help:"Sessions for the job path, and as many for the baseline."`
-	Messages int `default:"200" help:"Messages of a session."`
-	Tokens   int `default:"40000" help:"Tokens of a session."`
-	Rounds   int `default:"4" help:"Alternations of job path and baseline."`
+type benchCompactCmd struct{ bench.CompactOptions }
+
+func (c *benchCompactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
+	return measure(ctx, e, cfg, c.CompactOptions, bench.Compact, func(r bench.CompactResult) error {
+		t := e.Out.Table(term.Num("ROUND"), term.Num("COMPACTIONS/S"), term.Num("BASELINE/S"), term.Num("RATIO"))
+		for i, round := range r.Rounds {
+			t.Row(i+1, int64(round.CompactionsPerSecond), int64(round.BaselinePerSecond), ratio(round.CompactionsPerSecond/round.BaselinePerSecond))
+		}
+		t.Row("all", int64(r.CompactionsPerSecond), int64(r.BaselinePerSecond), ratio(r.Ratio))
+		if err := t.Write(); err != nil {
+			return err
+		}
+		e.say("")
+		return e.Out.Pairs(
+			[2]any{"sessions", r.Sessions}, [2]any{"messages each", r.Messages}, [2]any{"tokens each", r.Tokens},
+			[2]any{"runs at once", r.Concurrency}, [2]any{"connections", r.Connections}, [2]any{"WAL per compaction", term.Bytes(int64(r.WALBytesPerCompaction))},
+			[2]any{"memory at peak", term.Bytes(r.MemoryBytes)},
+		)
+	})
 }
 
-func (c *benchCompactCmd) Run(ctx context.Context, e *Env) error {
-	progress := &benchProgress{out: e.Err}
-	env, stop, err := e.bench(ctx, progress)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	r, err := bench.Compact(ctx, env, bench.CompactOptions{Sessions: c.Sessions, Messages: c.Messages, Tokens: chat.Tokens(c.Tokens), Rounds: c.Rounds})
-	if err != nil {
-		return err
-	}
-	progress.done()
-	if e.JSON {
-		return term.JSON(e.Out.W, r)
-	}
-	t := e.Out.Table(term.Num("ROUND"), term.Num("COMPACTIONS/S"), term.Num("BASELINE/S"), term.Num("RATIO"))
-	for i, round := range r.Rounds {
-		t.Row(i+1, int64(round.CompactionsPerSecond), int64(round.BaselinePerSecond), ratio(round.CompactionsPerSecond/round.BaselinePerSecond))
-	}
-	t.Row("all", int64(r.CompactionsPerSecond), int64(r.BaselinePerSecond), ratio(r.Ratio))
-	if err := t.Write(); err != nil {
-		return err
-	}
-	e.say("")
-	return e.Out.Pairs(
-		[2]any{"sessions", r.Sessions}, [2]any{"messages each", r.Messages}, [2]any{"tokens each", r.Tokens},
-		[2]any{"runs at once", r.Concurrency}, [2]any{"connections", r.Connections}, [2]any{"WAL per compaction", term.Bytes(int64(r.WALBytesPerCompaction))},
-		[2]any{"memory at peak", term.Bytes(r.MemoryBytes)},
-	)
+type benchMemoryCmd struct{ bench.MemoryOptions }
+
+func (c *benchMemoryCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
+	return measure(ctx, e, cfg, c.MemoryOptions, bench.Memory, func(r bench.MemoryResult) error {
+		return e.Out.Pairs(
+			[2]any{"session", term.Plural(r.Messages, "message", "messages") + ", " + term.Bytes(r.Octets)},
+			[2]any{"tokens", change(r.TokensBefore, r.TokensAfter)},
+			[2]any{"worker's memory at peak", term.Bytes(r.PeakBytes)},
+		)
+	})
 }
 
-type benchMemoryCmd struct {
-	Messages int  `default:"20000" help:"Messages of the session."`
-	Megabyte int  `name:"megabytes" default:"100" help:"Its size."`
-	Summary  bool `help:"Summarize it without a model instead of truncating it."`
-	Model    bool `help:"Summarize it with a scripted model."`
+type benchLatencyCmd struct{ bench.LatencyOptions }
+
+func (c *benchLatencyCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
+	return measure(ctx, e, cfg, c.LatencyOptions, bench.Latency, func(r bench.LatencyResult) error {
+		ms := func(v float64) string { return term.Count(int64(v+0.5)) + " ms" }
+		return e.Out.Pairs([2]any{"samples", r.Samples}, [2]any{"p50", ms(r.P50)}, [2]any{"p95", ms(r.P95)}, [2]any{"p99", ms(r.P99)}, [2]any{"max", ms(r.Max)})
+	})
 }
 
-func (c *benchMemoryCmd) Run(ctx context.Context, e *Env) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	progress := &benchProgress{out: e.Err}
-	env, stop, err := e.bench(ctx, progress)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	o := bench.MemoryOptions{Messages: c.Messages, Octets: c.Megabyte << 20, Summarize: c.Summary || c.Model, Model: c.Model, Worker: []string{self, "bench", "worker"}}
-	if o.Summarize {
-		o.Worker = append(o.Worker, "--summary")
-	}
-	r, err := bench.Memory(ctx, env, o)
-	if err != nil {
-		return err
-	}
-	progress.done()
-	if e.JSON {
-		return term.JSON(e.Out.W, r)
-	}
-	return e.Out.Pairs(
-		[2]any{"session", term.Plural(r.Messages, "message", "messages") + ", " + term.Bytes(r.Octets)},
-		[2]any{"tokens", change(r.TokensBefore, r.TokensAfter)},
-		[2]any{"worker's memory at peak", term.Bytes(r.PeakBytes)},
-	)
-}
-
-type benchLatencyCmd struct {
-	Samples int `default:"100" help:"Number of appends to time."`
-}
-
-func (c *benchLatencyCmd) Run(ctx context.Context, e *Env) error {
-	progress := &benchProgress{out: e.Err}
-	env, stop, err := e.bench(ctx, progress)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	r, err := bench.Latency(ctx, env, bench.LatencyOptions{Samples: c.Samples})
-	if err != nil {
-		return err
-	}
-	progress.done()
-	if e.JSON {
-		return term.JSON(e.Out.W, r)
-	}
-	ms := func(v float64) string { return term.Count(int64(v+0.5)) + " ms" }
-	return e.Out.Pairs([2]any{"samples", r.Samples}, [2]any{"p50", ms(r.P50)}, [2]any{"p95", ms(r.P95)}, [2]any{"p99", ms(r.P99)}, [2]any{"max", ms(r.Max)})
-}
-
-type benchStrategiesCmd struct {
-	Strategy []string `arg:"" optional:"" help:"Strategies to measure; all by default."`
-	Messages []int    `default:"1000,10000,100000" help:"Lengths, in messages of 200 characters."`
-	Rounds   int      `default:"5" help:"Repetitions of each, of which the fastest is reported."`
-}
+type benchStrategiesCmd struct{ bench.StrategyOptions }
 
 func (c *benchStrategiesCmd) Run(ctx context.Context, e *Env) error {
 	for _, n := range c.Messages {
@@ -197,18 +136,15 @@ func (c *benchStrategiesCmd) Run(ctx context.Context, e *Env) error {
 			return wrong("--messages: got %d, want at least 16", n)
 		}
 	}
-	progress := &benchProgress{out: e.Err}
-	rows, err := bench.Strategies(ctx, bench.StrategyOptions{
-		Names: c.Strategy, Sizes: c.Messages, Rounds: c.Rounds,
-		Progress: func(done, total int) { progress.show("strategies", done, total) },
-	})
+	progress := benchProgress{out: e.Err}
+	rows, err := bench.Strategies(ctx, c.StrategyOptions, progress.show)
+	progress.done()
 	if errors.Is(err, plan.ErrUnknownStrategy) {
 		return wrong("%v", err)
 	}
 	if err != nil {
 		return err
 	}
-	progress.done()
 	if e.JSON {
 		return term.JSON(e.Out.W, rows)
 	}
@@ -230,21 +166,14 @@ type benchWorkerCmd struct {
 }
 
 func (c *benchWorkerCmd) Run(ctx context.Context, e *Env) error {
-	env, model := bench.Env{Concurrency: 4, Connections: 8}, ""
-	for _, kv := range e.Environ {
-		if v, ok := strings.CutPrefix(kv, bench.EnvDatabase+"="); ok {
-			env.DatabaseURL = v
-		}
-		if v, ok := strings.CutPrefix(kv, bench.EnvRedis+"="); ok {
-			env.RedisURL = v
-		}
-		if v, ok := strings.CutPrefix(kv, bench.EnvModel+"="); ok {
-			model = v
-		}
-	}
-	if env.DatabaseURL == "" || env.RedisURL == "" {
+	get := variables(e.Environ)
+	database, _ := get(bench.EnvDatabase)
+	redis, _ := get(bench.EnvRedis)
+	model, _ := get(bench.EnvModel)
+	if database == "" || redis == "" {
 		return wrong("bench worker is started by bench memory")
 	}
+	env := bench.Env{DatabaseURL: database, RedisURL: redis, Concurrency: 4, Connections: 8}
 	setCollector(e.Environ) // as the worker role does
 	return bench.WorkerMain(ctx, env, c.Summary, model)
 }

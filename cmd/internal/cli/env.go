@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
@@ -93,10 +92,8 @@ func key(c config.Config, session string) store.Key {
 
 // by returns the requester that runs record, from the variable USER.
 func (e *Env) by() string {
-	for _, kv := range e.Environ {
-		if user, ok := strings.CutPrefix(kv, "USER="); ok && user != "" {
-			return "cli:" + user
-		}
+	if user, ok := variables(e.Environ)("USER"); ok {
+		return "cli:" + user
 	}
 	return "cli"
 }

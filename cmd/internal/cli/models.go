@@ -62,7 +62,7 @@ func asks(steps []policy.Step, registry *plan.Registry) bool {
 // setCollector makes the garbage collector run earlier than by default, as the heap of a
 // worker is dominated by the sessions it has loaded. GOGC takes precedence.
 func setCollector(environ []string) {
-	if !slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, "GOGC=") }) {
+	if _, given := variables(environ)("GOGC"); !given {
 		debug.SetGCPercent(40)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
@@ -42,15 +43,9 @@ type Env struct {
 	// Connections limits the pool of the job path and is the number of connections of
 	// the baseline.
 	Connections int
-	// Progress, if set, is called after each unit of work.
+	// Progress is called after each unit of work, concurrently.
 	Progress func(stage string, done, total int)
 	Logger   *slog.Logger
-}
-
-func (e Env) progress(stage string, done, total int) {
-	if e.Progress != nil {
-		e.Progress(stage, done, total)
-	}
 }
 
 // system holds the store in the benchmark schema, the queue and the planner.
@@ -165,17 +160,12 @@ func session(n, size int, count chat.Tokens, first bool) []store.NewMessage {
 
 // poll calls ok every interval until it returns true or an error.
 func poll(ctx context.Context, interval time.Duration, ok func() (bool, error)) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
 	for {
-		done, err := ok()
-		if err != nil || done {
+		if done, err := ok(); done || err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
+		if err := backoff.Wait(ctx, interval); err != nil {
+			return err
 		}
 	}
 }

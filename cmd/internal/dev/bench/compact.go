@@ -12,17 +12,14 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// CompactOptions holds the sizes of the throughput benchmark.
+// CompactOptions holds the sizes of the throughput benchmark, with the tags of their flags.
 type CompactOptions struct {
-	// Sessions is the number of sessions for the job path, and again for the baseline.
-	// Defaults to 4,000.
-	Sessions int
-	// Messages and Tokens are the size of a session. They default to 200 and 40,000.
-	Messages int
-	Tokens   chat.Tokens
-	// Rounds is how often job path and baseline alternate, so that changes in the speed of
-	// the machine affect both. Defaults to 4.
-	Rounds int
+	Sessions int         `default:"4000" help:"Sessions for the job path, and as many for the baseline."`
+	Messages int         `default:"200" help:"Messages of a session."`
+	Tokens   chat.Tokens `default:"40000" help:"Tokens of a session."`
+	// In each round both are measured, so that changes in the speed of the machine affect
+	// both.
+	Rounds int `default:"4" help:"Alternations of job path and baseline."`
 }
 
 // CompactResult holds the measurements of Compact.
@@ -51,18 +48,6 @@ type Round struct {
 // time of a round runs from the first run enqueued to the last one committed, by the
 // clock of the database. The baseline uses as many connections (see database.baseline).
 func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, error) {
-	if o.Sessions == 0 {
-		o.Sessions = 4000
-	}
-	if o.Messages == 0 {
-		o.Messages = 200
-	}
-	if o.Tokens == 0 {
-		o.Tokens = 40_000
-	}
-	if o.Rounds == 0 {
-		o.Rounds = 4
-	}
 	start, target := o.Tokens*3/4, o.Tokens/2
 	pol := truncating(start, target)
 	s, closeAll, err := open(ctx, env, pol)
@@ -105,7 +90,7 @@ func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, err
 		seconds += d
 		baselineSeconds += f
 		result.Rounds = append(result.Rounds, Round{float64(perRound) / d, float64(perRound) / f})
-		env.progress("measuring", round+1, o.Rounds)
+		env.Progress("measuring", round+1, o.Rounds)
 	}
 	n := float64(result.Sessions)
 	result.CompactionsPerSecond = n / seconds
@@ -138,7 +123,7 @@ func (s *system) seed(ctx context.Context, o CompactOptions, round, n int) error
 			}
 			msgs := session(o.Messages, 600, o.Tokens/chat.Tokens(o.Messages), true)
 			_, _, err := s.store.Import(gctx, k, model, msgs)
-			s.env.progress("filling", int(done.Add(1))+round*2*n, 2*n*o.Rounds)
+			s.env.Progress("filling", int(done.Add(1))+round*2*n, 2*n*o.Rounds)
 			return err
 		})
 	}

@@ -11,10 +11,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// LatencyOptions holds the size of the latency benchmark.
+// LatencyOptions holds the size of the latency benchmark, with the tags of its flag.
 type LatencyOptions struct {
-	// Samples is the number of appends timed. Defaults to 100.
-	Samples int
+	Samples int `default:"100" help:"Number of appends to time."`
 }
 
 // LatencyResult holds the quantiles in milliseconds.
@@ -30,9 +29,6 @@ type LatencyResult struct {
 // its compaction is visible, on an idle system without debounce. It polls every
 // millisecond.
 func Latency(ctx context.Context, env Env, o LatencyOptions) (LatencyResult, error) {
-	if o.Samples == 0 {
-		o.Samples = 100
-	}
 	const start, target = 30_000, 20_000
 	s, closeAll, err := open(ctx, env, truncating(start, target))
 	if err != nil {
@@ -66,7 +62,7 @@ func Latency(ctx context.Context, env Env, o LatencyOptions) (LatencyResult, err
 				return err
 			}
 			times = append(times, float64(time.Since(begin).Microseconds())/1000)
-			env.progress("measuring", i+1, o.Samples)
+			env.Progress("measuring", i+1, o.Samples)
 		}
 		return nil
 	})

@@ -16,17 +16,12 @@ import (
 	"github.com/sessionstore/compactor/worker"
 )
 
-// MemoryOptions holds the settings of the memory benchmark.
+// MemoryOptions holds the settings of the memory benchmark, with the tags of their flags.
 type MemoryOptions struct {
-	// Messages and Octets are the size of the session. They default to 20,000 and 100 MB.
-	Messages int
-	Octets   int
-	// Summarize summarizes the session instead of truncating it.
-	Summarize bool
-	// Model requests the summary from a scripted model server in this process.
-	Model bool
-	// Worker is the command line of the process to measure, which calls WorkerMain.
-	Worker []string
+	Messages  int  `default:"20000" help:"Messages of the session."`
+	Megabytes int  `default:"100" help:"Its size."`
+	Summary   bool `help:"Summarize it without a model instead of truncating it."`
+	Model     bool `help:"Summarize it with a scripted model."`
 }
 
 // MemoryResult holds the measurements of Memory.
@@ -51,16 +46,19 @@ const (
 	memorySession = "huge"
 )
 
-// Memory compacts one huge session in a separate worker process and returns the peak
-// memory of that process as the system reports it at exit.
+// Memory compacts one huge session in a worker process (`compactor bench worker`, which
+// calls WorkerMain) and returns the peak memory of that process as the system reports it at
+// exit.
 func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error) {
-	if o.Messages == 0 {
-		o.Messages = 20_000
+	self, err := os.Executable()
+	if err != nil {
+		return MemoryResult{}, err
 	}
-	if o.Octets == 0 {
-		o.Octets = 100 << 20
+	size, args := o.Megabytes<<20, []string{"bench", "worker"}
+	if o.Model || o.Summary {
+		args = append(args, "--summary")
 	}
-	s, closeAll, err := open(ctx, env, memoryPolicy(o.Summarize))
+	s, closeAll, err := open(ctx, env, memoryPolicy(o.Model || o.Summary))
 	if err != nil {
 		return MemoryResult{}, err
 	}
@@ -68,12 +66,12 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 	const batch = 400
 	k := store.Key{Session: memorySession}
 	for done := 0; done < o.Messages; {
-		msgs := session(min(batch, o.Messages-done), o.Octets/o.Messages, 1000, done == 0)
+		msgs := session(min(batch, o.Messages-done), size/o.Messages, 1000, done == 0)
 		if _, _, err := s.store.Import(ctx, k, "job", msgs); err != nil {
 			return MemoryResult{}, err
 		}
 		done += len(msgs)
-		env.progress("filling", done, o.Messages)
+		env.Progress("filling", done, o.Messages)
 	}
 	run, err := s.store.Request(ctx, k, store.TriggerApplication, "bench", store.Options{})
 	if err != nil {
@@ -91,7 +89,7 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 		}
 		defer func() { _ = server.Close() }()
 	}
-	child := exec.CommandContext(ctx, o.Worker[0], o.Worker[1:]...) //nolint:gosec // this program's own path
+	child := exec.CommandContext(ctx, self, args...)
 	child.Env = append(os.Environ(), EnvDatabase+"="+env.DatabaseURL, EnvRedis+"="+env.RedisURL, EnvModel+"="+model)
 	child.Stderr = os.Stderr
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
@@ -110,7 +108,7 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 		return MemoryResult{}, fmt.Errorf("run %d ended %s (%s), not applied", run, row.Status, row.Outcome)
 	}
 	return MemoryResult{
-		PeakBytes: usage.Maxrss * 1024, Messages: row.MessagesBefore, Octets: int64(o.Octets),
+		PeakBytes: usage.Maxrss * 1024, Messages: row.MessagesBefore, Octets: int64(size),
 		TokensBefore: row.TokensBefore, TokensAfter: row.TokensAfter,
 	}, nil
 }

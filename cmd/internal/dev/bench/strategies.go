@@ -12,16 +12,11 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest"
 )
 
-// StrategyOptions selects the measurements of Strategies.
+// StrategyOptions selects the measurements of Strategies, with the tags of their flags.
 type StrategyOptions struct {
-	// Names lists the strategies; empty selects all.
-	Names []string
-	// Sizes lists the numbers of messages.
-	Sizes []int
-	// Rounds is the number of repetitions, of which the fastest is reported.
-	Rounds int
-	// Progress, if set, is called after each measurement.
-	Progress func(done, total int)
+	Strategy []string `arg:"" optional:"" help:"Strategies to measure; all by default."`
+	Messages []int    `default:"1000,10000,100000" help:"Lengths, in messages of 200 characters."`
+	Rounds   int      `default:"5" help:"Repetitions of each, of which the fastest is reported."`
 }
 
 // StrategyTime holds the time of one strategy, including the guard, for a number of
@@ -41,16 +36,17 @@ type StrategyTime struct {
 	TokensAfter  chat.Tokens `json:"tokens_after"`
 }
 
-// Strategies measures strategies in this process, without servers.
-func Strategies(ctx context.Context, o StrategyOptions) ([]StrategyTime, error) {
+// Strategies measures strategies in this process, without servers. It calls progress after
+// each measurement.
+func Strategies(ctx context.Context, o StrategyOptions, progress func(stage string, done, total int)) ([]StrategyTime, error) {
 	registry := strategiestest.Registry()
-	if len(o.Names) == 0 {
-		o.Names = registry.Names()
+	if len(o.Strategy) == 0 {
+		o.Strategy = registry.Names()
 	}
 	var out []StrategyTime
 	logs := map[int]*strategiestest.Log{}
-	for _, name := range o.Names {
-		for _, n := range o.Sizes {
+	for _, name := range o.Strategy {
+		for _, n := range o.Messages {
 			if logs[n] == nil {
 				logs[n] = strategiestest.Agent(n)
 			}
@@ -63,9 +59,8 @@ func Strategies(ctx context.Context, o StrategyOptions) ([]StrategyTime, error) 
 				return nil, fmt.Errorf("%s on %d messages: %w", name, n, err)
 			}
 			m.Strategy, m.Messages = name, n
-			if out = append(out, m); o.Progress != nil {
-				o.Progress(len(out), len(o.Names)*len(o.Sizes))
-			}
+			out = append(out, m)
+			progress("strategies", len(out), len(o.Strategy)*len(o.Messages))
 		}
 	}
 	return out, nil
