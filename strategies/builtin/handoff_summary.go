@@ -55,7 +55,7 @@ func (p *handoffPass) summary(ctx context.Context) (string, error) {
 func (p *handoffPass) prompt(previous string, turns []*chat.Message) (system, user string) {
 	focus, _ := redact.Redact(p.h.focus)
 	ask := summary.Prompt{Budget: chat.Tokens(p.budget), Focus: focus}
-	return ask.Form(previous, summary.Clip(turns, shownBytes))
+	return ask.Render(previous, summary.Clip(turns, shownBytes))
 }
 
 // prefixed returns a summary behind the prefix, which it may have brought itself.

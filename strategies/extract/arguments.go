@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// field is a value of a call's arguments: the key nearest to it, and which of the
+// argument is a value of a call's arguments: the key nearest to it, and which of the
 // objects in the arguments it stands in.
-type field struct {
+type argument struct {
 	key, value string
 	object     int
 }
 
-// fields reads the values of arguments in their order. It reports false where they are
+// parseArguments reads the values of arguments in their order. It reports false where they are
 // no JSON.
-func fields(arguments string) ([]field, bool) {
+func parseArguments(arguments string) ([]argument, bool) {
 	d := json.NewDecoder(strings.NewReader(arguments))
 	d.UseNumber()
 	r := fieldReader{d: d}
@@ -32,7 +32,7 @@ func fields(arguments string) ([]field, bool) {
 // fieldReader collects fields. Objects are numbered by when they begin.
 type fieldReader struct {
 	d       *json.Decoder
-	found   []field
+	found   []argument
 	objects int
 	depth   int
 }
@@ -65,13 +65,13 @@ func (r *fieldReader) value(key string, object int) error {
 		_, err = r.d.Token()
 		return err
 	case string:
-		r.found = append(r.found, field{key, v, object})
+		r.found = append(r.found, argument{key, v, object})
 	case json.Number:
-		r.found = append(r.found, field{key, v.String(), object})
+		r.found = append(r.found, argument{key, v.String(), object})
 	case bool:
-		r.found = append(r.found, field{key, map[bool]string{true: "true", false: "false"}[v], object})
+		r.found = append(r.found, argument{key, map[bool]string{true: "true", false: "false"}[v], object})
 	case nil:
-		r.found = append(r.found, field{key, "null", object})
+		r.found = append(r.found, argument{key, "null", object})
 	}
 	return nil
 }
@@ -90,8 +90,8 @@ func (r *fieldReader) object(number int) error {
 	return err
 }
 
-// unfolded returns the text of arguments: each key and each value on a line of its own.
-func unfolded(fs []field) string {
+// argumentText returns the text of arguments: each key and each value on a line of its own.
+func argumentText(fs []argument) string {
 	var b strings.Builder
 	for _, f := range fs {
 		b.WriteString(f.key)

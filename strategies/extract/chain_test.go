@@ -85,9 +85,9 @@ func TestASummaryDoesNotErode(t *testing.T) {
 		d.AddPrevious(last)
 		last = d.Text(1200)
 	}
-	was := parts(first)
-	is := parts(last)
-	for _, line := range was.sections[relevant] {
+	was := parsePrevious(first)
+	is := parsePrevious(last)
+	for _, line := range was.sections[sectionFiles] {
 		if !strings.Contains(last, line) {
 			t.Errorf("%q was lost", line)
 		}
@@ -99,7 +99,7 @@ func TestASummaryDoesNotErode(t *testing.T) {
 	lost, all := 0, 0
 	for _, line := range was.references {
 		_, list, _ := strings.Cut(line, ": ")
-		for _, v := range listed(list) {
+		for _, v := range parseList(list) {
 			if all++; !strings.Contains(last, v) {
 				lost++
 			}
@@ -108,11 +108,11 @@ func TestASummaryDoesNotErode(t *testing.T) {
 	if lost*20 > all {
 		t.Errorf("%d of %d references were lost", lost, all)
 	}
-	if len(is.sections[activeTask]) == 0 || is.sections[activeTask][0] != was.sections[activeTask][0] {
-		t.Errorf("the task was %q and is %q", was.sections[activeTask], is.sections[activeTask])
+	if len(is.sections[sectionTask]) == 0 || is.sections[sectionTask][0] != was.sections[sectionTask][0] {
+		t.Errorf("the task was %q and is %q", was.sections[sectionTask], is.sections[sectionTask])
 	}
-	if len(is.sections[goal]) == 0 || is.sections[goal][0] != was.sections[goal][0] {
-		t.Errorf("the goal was %q and is %q", was.sections[goal], is.sections[goal])
+	if len(is.sections[sectionGoal]) == 0 || is.sections[sectionGoal][0] != was.sections[sectionGoal][0] {
+		t.Errorf("the goal was %q and is %q", was.sections[sectionGoal], is.sections[sectionGoal])
 	}
 }
 

@@ -57,7 +57,7 @@ func New(o Options) *Digest {
 	o = o.withDefaults()
 	ids := newTable(o.MaxIdentifiers)
 	ids.topic = newTopic(o.Focus)
-	return &Digest{options: o, ids: ids, history: history{files: map[string]*file{}, before: map[section][]string{}}}
+	return &Digest{options: o, ids: ids, history: history{files: map[string]*file{}, previous: map[section][]string{}}}
 }
 
 // Add takes in the next message that the summary covers. System messages are not
@@ -73,21 +73,21 @@ func (d *Digest) Add(m *chat.Message) {
 	switch m.Role {
 	case chat.RoleUser:
 		if earlier, rest, ok := frame.Unwrap(content); ok { // nobody asked for it
-			earlier = d.masked(text.Head(earlier, chunk))
-			d.remark(strings.Split(earlier, "\n"))
+			earlier = d.redact(text.Head(earlier, maxChunk))
+			d.addNotes(strings.Split(earlier, "\n"))
 			if content = strings.TrimSpace(rest); content == "" {
 				return
 			}
 		}
-		d.history.asked(d.read(content, true))
+		d.history.addUser(d.scan(content, true))
 	case chat.RoleTool:
-		head, tail := d.read(content, false)
-		d.history.returned(m.ToolCallID, head, tail)
+		head, tail := d.scan(content, false)
+		d.history.addResult(m.ToolCallID, head, tail)
 	default:
-		d.history.replied(d.read(content, true))
+		d.history.addAssistant(d.scan(content, true))
 	}
 	for i := range m.ToolCalls {
-		d.call(&m.ToolCalls[i])
+		d.addCall(&m.ToolCalls[i])
 	}
 }
 
@@ -95,51 +95,51 @@ func (d *Digest) Add(m *chat.Message) {
 // read like any text, as several copies of them would be made.
 const maxArguments = 8 << 20
 
-func (d *Digest) call(c *chat.ToolCall) {
-	name := d.masked(c.Name)
+func (d *Digest) addCall(c *chat.ToolCall) {
+	name := d.redact(c.Name)
 	if len(c.Arguments) > maxArguments {
-		head, _ := d.read(c.Arguments, true)
-		d.history.called(c.ID, name, head, nil)
+		head, _ := d.scan(c.Arguments, true)
+		d.history.addCall(c.ID, name, head, nil)
 		return
 	}
-	arguments := d.masked(c.Arguments)
-	fs, ok := fields(arguments)
+	arguments := d.redact(c.Arguments)
+	fs, ok := parseArguments(arguments)
 	text := arguments
 	if ok {
-		text = unfolded(fs)
+		text = argumentText(fs)
 	}
-	d.read(name+" "+text, true)
+	d.scan(name+" "+text, true)
 	for i := range fs { // what was a secret only once unfolded
 		fs[i].value, _ = redact.Redact(fs[i].value)
 	}
-	if run := command(fs); run != "" && strings.Contains(text, run) { // it is whole
-		d.ids.run(run)
+	if run := argumentCommand(fs); run != "" && strings.Contains(text, run) { // it is whole
+		d.ids.addCommand(run)
 	}
-	d.history.called(c.ID, name, arguments, fs)
+	d.history.addCall(c.ID, name, arguments, fs)
 }
 
-// masked returns s without secrets.
-func (d *Digest) masked(s string) string {
+// redact returns s without secrets.
+func (d *Digest) redact(s string) string {
 	if !d.options.Redacted {
 		s, _ = redact.Redact(s)
 	}
 	return s
 }
 
-// chunk is how much is looked at in one go, in bytes.
-const chunk = 1 << 20
+// maxChunk is how much is looked at in one go, in bytes.
+const maxChunk = 1 << 20
 
-// read takes in the identifiers of a text and returns its beginning and its end, each
+// scan takes in the identifiers of a text and returns its beginning and its end, each
 // of a chunk at most and without secrets: the same text unless it is very long.
-func (d *Digest) read(s string, used bool) (head, tail string) {
+func (d *Digest) scan(s string, used bool) (head, tail string) {
 	for first := true; first || s != ""; first = false {
-		n := cut(s)
-		tail = d.masked(s[:n])
+		n := chunkLen(s)
+		tail = d.redact(s[:n])
 		s = s[n:]
 		if used {
-			d.ids.read(tail, used)
+			d.ids.scan(tail, used)
 		} else {
-			d.ids.read(blankLineNumbers(tail), used)
+			d.ids.scan(blankLineNumbers(tail), used)
 		}
 		if first {
 			head = tail
@@ -148,29 +148,29 @@ func (d *Digest) read(s string, used bool) (head, tail string) {
 	return head, tail
 }
 
-// keyBegin is a part of what a private key begins with. A text is not cut behind it, as
+// keyHeader is a part of what a private key begins with. A text is not cut behind it, as
 // what is left of a key alone is not known for one.
-const keyBegin = "PRIVATE KEY-----"
+const keyHeader = "PRIVATE KEY-----"
 
-// cut returns how much of s is looked at next: whole lines, or else whole words, or else whole
+// chunkLen returns how much of s is looked at next: whole lines, or else whole words, or else whole
 // characters.
-func cut(s string) int {
-	if len(s) <= chunk {
+func chunkLen(s string) int {
+	if len(s) <= maxChunk {
 		return len(s)
 	}
-	n := strings.LastIndexByte(s[:chunk], '\n') + 1
+	n := strings.LastIndexByte(s[:maxChunk], '\n') + 1
 	for _, ends := range []string{" \t", ",;\"'`(){}<>"} {
-		if n < chunk/2 {
-			n = strings.LastIndexAny(s[:chunk], ends) + 1
+		if n < maxChunk/2 {
+			n = strings.LastIndexAny(s[:maxChunk], ends) + 1
 		}
 	}
-	if n < chunk/2 {
-		for n = chunk; n > chunk-utf8.UTFMax && !utf8.RuneStart(s[n]); {
+	if n < maxChunk/2 {
+		for n = maxChunk; n > maxChunk-utf8.UTFMax && !utf8.RuneStart(s[n]); {
 			n--
 		}
 	}
-	if key := strings.LastIndex(s[:n], keyBegin); key > chunk/2 && n-key < chunk/4 {
-		if line := strings.LastIndexByte(s[:key], '\n') + 1; line > chunk/2 {
+	if key := strings.LastIndex(s[:n], keyHeader); key > maxChunk/2 && n-key < maxChunk/4 {
+		if line := strings.LastIndexByte(s[:key], '\n') + 1; line > maxChunk/2 {
 			n = line
 		}
 	}
@@ -180,27 +180,27 @@ func cut(s string) int {
 // References returns the block of references alone, to stand beside what somebody else
 // wrote: at most budget tokens, empty where nothing fits.
 func (d *Digest) References(budget int) string {
-	return d.fit(budget, func(limit int) string { return d.ids.references(limit, "") })
+	return d.fitTokens(budget, func(limit int) string { return d.ids.references(limit, "") })
 }
 
 // Text returns the whole summary: at most budget tokens (and never more than 65,536), empty
 // where not even the words fit that say what it is.
 func (d *Digest) Text(budget int) string {
-	return d.fit(budget, func(limit int) string {
-		return d.write(limit, int(d.options.ReferenceShare*float64(min(budget, most))))
+	return d.fitTokens(budget, func(limit int) string {
+		return d.writeText(limit, int(d.options.ReferenceShare*float64(min(budget, maxBudget))))
 	})
 }
 
-// most is the largest budget that makes a difference: more would be no summary.
-const most = 1 << 16
+// maxBudget is the largest budget that makes a difference: more would be no summary.
+const maxBudget = 1 << 16
 
-// fit has a text written that is as long as the budget allows. Secrets that only came
+// fitTokens has a text written that is as long as the budget allows. Secrets that only came
 // to be by putting things together are masked.
-func (d *Digest) fit(budget int, write func(limit int) string) string {
+func (d *Digest) fitTokens(budget int, write func(limit int) string) string {
 	if budget <= 0 {
 		return ""
 	}
-	budget = min(budget, most)
+	budget = min(budget, maxBudget)
 	best := ""
 	for limit, tries := 4*budget, 0; limit > 0; tries++ {
 		s, _ := redact.Redact(write(limit))

@@ -9,13 +9,13 @@ import (
 type topic []string
 
 const (
-	// topicWorth is how much more worth is what belongs to the topic. It takes the
+	// topicFactor is how much more worth is what belongs to the topic. It takes the
 	// larger share of the room that way wherever there is enough of it.
-	topicWorth = 12
-	// topicReach is how many bytes of a line belong together.
-	topicReach = 400
-	// maxTopic bounds the words of a topic.
-	maxTopic = 32
+	topicFactor = 12
+	// maxTopicRange is how many bytes of a line belong together.
+	maxTopicRange = 400
+	// maxTopicWords bounds the words of a topic.
+	maxTopicWords = 32
 )
 
 // newTopic takes the words of a text that say something: long ones, those with digits
@@ -26,7 +26,7 @@ func newTopic(s string) topic {
 	})
 	var all, telling topic
 	for _, w := range words {
-		if w = strings.Trim(w, "_-./#"); w == "" || len(all) == maxTopic {
+		if w = strings.Trim(w, "_-./#"); w == "" || len(all) == maxTopicWords {
 			continue
 		}
 		all = append(all, w)
@@ -40,8 +40,8 @@ func newTopic(s string) topic {
 	return all
 }
 
-// in reports whether a text names the topic.
-func (t topic) in(s string) bool {
+// matches reports whether a text names the topic.
+func (t topic) matches(s string) bool {
 	if len(t) == 0 {
 		return false
 	}
@@ -54,9 +54,9 @@ func (t topic) in(s string) bool {
 	return false
 }
 
-// parts returns the lines of a text that name the topic, in order, as bytes from and to.
+// ranges returns the lines of a text that name the topic, in order, as bytes from and to.
 // Of a long line it is the piece that does.
-func (t topic) parts(s string) [][2]int {
+func (t topic) ranges(s string) [][2]int {
 	if len(t) == 0 {
 		return nil
 	}
@@ -64,8 +64,8 @@ func (t topic) parts(s string) [][2]int {
 	at := 0
 	for line := range strings.Lines(s) {
 		for len(line) > 0 {
-			n := min(len(line), topicReach)
-			if t.in(line[:n]) {
+			n := min(len(line), maxTopicRange)
+			if t.matches(line[:n]) {
 				out = append(out, [2]int{at, at + n})
 			}
 			at, line = at+n, line[n:]
@@ -74,9 +74,9 @@ func (t topic) parts(s string) [][2]int {
 	return out
 }
 
-// passed drops the parts of a text that end at an byte or before it, and reports
+// advance drops the parts of a text that end at an byte or before it, and reports
 // whether the byte is in the next one: it is asked about bytes in order.
-func passed(parts [][2]int, at int) (left [][2]int, in bool) {
+func advance(parts [][2]int, at int) (left [][2]int, in bool) {
 	for len(parts) > 0 && parts[0][1] <= at {
 		parts = parts[1:]
 	}

@@ -69,7 +69,7 @@ func wantWellFormed(t interface {
 	if !strings.Contains(strings.SplitN(text, "\n", 2)[0], "without a model") && !strings.HasPrefix(text, referencesHeading) {
 		t.Errorf("it does not say that no model wrote it: %q", text)
 	}
-	p := parts(text)
+	p := parsePrevious(text)
 	if first := slices.IndexFunc(p.prose, isHeading); first > 1 || first < 0 && len(p.prose) > 1 {
 		t.Errorf("a line without a section: %q", p.prose)
 	}
@@ -88,7 +88,7 @@ func wantWellFormed(t interface {
 	}
 	for s, lines := range p.sections {
 		for _, line := range lines {
-			if !strings.HasPrefix(line, bullet) && !strings.HasPrefix(line, indent) && !strings.HasPrefix(line, quote) {
+			if !strings.HasPrefix(line, bulletMark) && !strings.HasPrefix(line, indentMark) && !strings.HasPrefix(line, quoteMark) {
 				t.Errorf("%s: %q begins like nothing", headings[s], line)
 			}
 			if q, ok := quotation(line); ok && asks != nil && !said(asks, q) {
@@ -111,9 +111,9 @@ func isHeading(line string) bool {
 
 // quotation returns what a line says that the user said.
 func quotation(line string) (string, bool) {
-	for _, mark := range []string{quote, beforeThat, bullet + quote, indent + quote, askedFor} {
+	for _, mark := range []string{quoteMark, beforeMark, bulletMark + quoteMark, indentMark + quoteMark, askedMark} {
 		if q, ok := strings.CutPrefix(line, mark); ok {
-			return strings.TrimSuffix(q, more), true
+			return strings.TrimSuffix(q, ellipsis), true
 		}
 	}
 	return "", false

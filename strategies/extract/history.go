@@ -9,65 +9,65 @@ import (
 
 // Bounds of a history: numbers of things, characters of texts.
 const (
-	maxTurns   = 96
-	maxSaid    = 48
-	maxLine    = 300
-	maxAsk     = 4000
-	maxLast    = 6000
-	maxFiles   = 2048
-	maxSteps   = 96
-	maxPending = 256
-	maxNotes   = 64
-	maxWhat    = 240
-	maxTools   = 64
+	maxTurns       = 96
+	maxTurnLines   = 48
+	maxLine        = 300
+	maxRequest     = 4000
+	maxReply       = 6000
+	maxFiles       = 2048
+	maxCalls       = 96
+	maxOpenCalls   = 256
+	maxNotes       = 64
+	maxDescription = 240
+	maxTools       = 64
 )
 
-// leastSentence is how many bytes a sentence has that says something by itself.
-const leastSentence = 10
+// minSentence is how many bytes a sentence has that says something by itself.
+const minSentence = 10
 
-// shortGoal is how many bytes an ask has that may be no more than a greeting.
-const shortGoal = 20
+// minGoal is how many bytes an ask has that may be no more than a greeting.
+const minGoal = 20
 
 // history is the course of the conversation, without the identifiers.
 type history struct {
-	// before are items of an earlier summary, by section.
-	before map[section][]string
+	// previous are items of an earlier summary, by section.
+	previous map[section][]string
 	// goal is the first ask. turns are the asks since with what was said and done.
-	goal  ask
+	goal  request
 	turns []*turn
 	// messages were read.
 	messages int
 	files    map[string]*file
-	steps    []*step
-	// waiting are the steps that have no result yet, by call id, the latest last.
-	waiting []*step
-	todos   []string
+	calls    []*toolCall
+	// openCalls are the steps that have no result yet, by call id, the latest last.
+	openCalls []*toolCall
+	todos     []string
 	// constraints and decisions are lines, the latest last.
 	constraints []string
 	decisions   []string
-	answered    []answer
-	tools       []*tool
+	answers     []answeredQuestion
+	tools       []*toolUse
 }
 
-// ask is what the user said: its lines, or where it is too long its beginning and end.
-type ask struct{ head, tail string }
+// request is what the user said: its lines, or where it is too long its beginning and end.
+type request struct{ head, tail string }
 
-func (a ask) empty() bool { return a.head == "" }
+func (a request) empty() bool { return a.head == "" }
 
 // turn is an ask and what came of it.
 type turn struct {
-	ask ask
-	// said are lines of the assistant, final those of its last message so far.
-	said  []string
-	final int
-	// last is its last message.
-	last string
-	// steps counts calls.
-	steps int
+	request request
+	// lines are lines of the assistant, from lastStart on those of its last message.
+	lines     []string
+	lastStart int
+	// lastText is its last message.
+	lastText string
+	// calls counts calls.
+	calls int
 }
 
-// answer is a question of the assistant and what the user said to it.
-type answer struct{ question, reply string }
+// answeredQuestion is a question of the assistant and what the user said to it.
+type answeredQuestion struct{ question, reply string }
 
 // file is a file that a tool was called with.
 type file struct {
@@ -76,116 +76,116 @@ type file struct {
 	last           int // the message
 }
 
-// step is a call.
-type step struct {
-	id, tool, what string
-	paths          []string
-	changes, todo  bool // it changes files, it writes a list of tasks
-	done, failed   bool
-	outcome        string
+// toolCall is a call.
+type toolCall struct {
+	id, tool, description string
+	paths                 []string
+	changes, isTodoList   bool // it changes files, it writes a list of tasks
+	done, failed          bool
+	outcome               string
 }
 
-// tool counts the calls of a tool.
-type tool struct {
+// toolUse counts the calls of a tool.
+type toolUse struct {
 	name          string
 	calls, failed int
 }
 
-func (s *history) turn() *turn {
+func (s *history) currentTurn() *turn {
 	if len(s.turns) == 0 {
 		s.turns = append(s.turns, &turn{})
 	}
 	return s.turns[len(s.turns)-1]
 }
 
-// asked takes in a message of the user, given by its beginning and its end, which are
+// addUser takes in a message of the user, given by its beginning and its end, which are
 // the same text unless it is very long.
-func (s *history) asked(head, tail string) {
-	a := newAsk(head, tail)
-	if len(split(a.head)) == 0 {
+func (s *history) addUser(head, tail string) {
+	a := newRequest(head, tail)
+	if len(splitLines(a.head)) == 0 {
 		return
 	}
-	if t := s.turn(); t.last != "" {
-		if q := lastQuestion(t.last); q != "" {
-			s.answered = keep(s.answered, answer{q, strings.Clone(firstLine(head))})
+	if t := s.currentTurn(); t.lastText != "" {
+		if q := lastQuestion(t.lastText); q != "" {
+			s.answers = appendBounded(s.answers, answeredQuestion{q, strings.Clone(firstLine(head))})
 		}
 	}
-	if !made(head) && (s.goal.empty() || len(s.goal.head) < shortGoal && len(a.head) >= shortGoal && len(s.turns) <= 3) {
+	if !isGenerated(head) && (s.goal.empty() || len(s.goal.head) < minGoal && len(a.head) >= minGoal && len(s.turns) <= 3) {
 		s.goal = a
 	}
-	if !made(head) {
-		for _, line := range sentences(text.Head(head, maxAsk)) {
-			if len(line) > leastSentence && !text.Longer(line, maxLine) && binding.in(line) && !slices.Contains(s.constraints, line) {
-				s.constraints = keep(s.constraints, strings.Clone(line))
+	if !isGenerated(head) {
+		for _, line := range sentences(text.Head(head, maxRequest)) {
+			if len(line) > minSentence && !text.Longer(line, maxLine) && constraintWords.matches(line) && !slices.Contains(s.constraints, line) {
+				s.constraints = appendBounded(s.constraints, strings.Clone(line))
 			}
 		}
 	}
-	if last := s.turn(); last.ask.empty() && len(last.said) == 0 && last.steps == 0 {
-		last.ask = a
+	if last := s.currentTurn(); last.request.empty() && len(last.lines) == 0 && last.calls == 0 {
+		last.request = a
 		return
 	}
 	if len(s.turns) == maxTurns { // the first says where it began
 		s.turns = slices.Delete(s.turns, 1, 2)
 	}
-	s.turns = append(s.turns, &turn{ask: a})
+	s.turns = append(s.turns, &turn{request: a})
 }
 
-// newAsk cuts what the user said.
-func newAsk(head, tail string) ask {
-	if head == tail && !text.Longer(head, maxAsk) {
-		return ask{head: strings.Clone(head)}
+// newRequest cuts what the user said.
+func newRequest(head, tail string) request {
+	if head == tail && !text.Longer(head, maxRequest) {
+		return request{head: strings.Clone(head)}
 	}
-	return ask{head: strings.Clone(text.Head(head, maxAsk*3/4)), tail: strings.Clone(text.Tail(tail, maxAsk/4))}
+	return request{head: strings.Clone(text.Head(head, maxRequest*3/4)), tail: strings.Clone(text.Tail(tail, maxRequest/4))}
 }
 
-// made reports a message that a program wrote in the user's name: nothing but an
+// isGenerated reports a message that a program wrote in the user's name: nothing but an
 // element of markup or a remark in brackets.
-func made(s string) bool {
+func isGenerated(s string) bool {
 	s = strings.TrimSpace(s)
 	return len(s) > 1 && (s[0] == '<' && s[len(s)-1] == '>' || s[0] == '[' && s[len(s)-1] == ']')
 }
 
-// replied takes in a text of the assistant.
-func (s *history) replied(head, tail string) {
+// addAssistant takes in a text of the assistant.
+func (s *history) addAssistant(head, tail string) {
 	if strings.TrimSpace(head) == "" {
 		return
 	}
-	t := s.turn()
-	said := prose(text.Head(head, maxLast), maxLine)
-	if over := len(t.said) + len(said) - maxSaid; over > 0 && len(t.said) > 0 {
-		t.said = slices.Delete(t.said, 0, min(over, len(t.said)))
+	t := s.currentTurn()
+	said := proseLines(text.Head(head, maxReply), maxLine)
+	if over := len(t.lines) + len(said) - maxTurnLines; over > 0 && len(t.lines) > 0 {
+		t.lines = slices.Delete(t.lines, 0, min(over, len(t.lines)))
 	}
-	t.final = len(t.said)
-	for _, line := range said[:min(len(said), maxSaid)] {
-		t.said = append(t.said, strings.Clone(line))
+	t.lastStart = len(t.lines)
+	for _, line := range said[:min(len(said), maxTurnLines)] {
+		t.lines = append(t.lines, strings.Clone(line))
 	}
-	t.last = strings.Clone(text.Tail(tail, maxLast))
-	for _, line := range prose(text.Head(head, maxLast), maxLine) {
+	t.lastText = strings.Clone(text.Tail(tail, maxReply))
+	for _, line := range proseLines(text.Head(head, maxReply), maxLine) {
 		for _, x := range sentences(line) {
-			if len(x) > leastSentence && reasons.in(x) && !slices.Contains(s.decisions, x) {
-				s.decisions = keep(s.decisions, strings.Clone(x))
+			if len(x) > minSentence && decisionWords.matches(x) && !slices.Contains(s.decisions, x) {
+				s.decisions = appendBounded(s.decisions, strings.Clone(x))
 			}
 		}
 	}
-	s.unchecked(head)
+	s.readCheckboxes(head)
 }
 
-// unchecked takes in a list of boxes, if there is one: what is not checked is to be done.
-func (s *history) unchecked(text string) {
+// readCheckboxes takes in a list of boxes, if there is one: what is not checked is to be done.
+func (s *history) readCheckboxes(text string) {
 	if !strings.Contains(text, "[ ] ") {
 		return
 	}
 	var open []string
-	for _, line := range split(text) {
+	for _, line := range splitLines(text) {
 		if _, todo, ok := strings.Cut(line, "[ ] "); ok && len(open) < maxNotes {
-			open = append(open, strings.Clone(short(flat(todo), maxLine)))
+			open = append(open, strings.Clone(truncate(oneLine(todo), maxLine)))
 		}
 	}
 	s.todos = open
 }
 
-// keep appends to a list that keeps its latest.
-func keep[T any](list []T, x T) []T {
+// appendBounded appends to a list that keeps its latest.
+func appendBounded[T any](list []T, x T) []T {
 	if len(list) >= maxNotes {
 		list = slices.Delete(list, 0, 1)
 	}
@@ -193,19 +193,19 @@ func keep[T any](list []T, x T) []T {
 }
 
 func firstLine(s string) string {
-	lines := split(text.Head(s, maxAsk))
+	lines := splitLines(text.Head(s, maxRequest))
 	if len(lines) == 0 {
 		return ""
 	}
-	return shortHead(lines[0], maxLine)
+	return truncateHead(lines[0], maxLine)
 }
 
 // lastQuestion returns the question a text ends with, or nearly so.
 func lastQuestion(s string) string {
 	all := sentences(text.Tail(s, 1000))
 	for i := len(all) - 1; i >= 0 && i >= len(all)-3; i-- {
-		if asks(all[i]) && len(all[i]) > leastSentence {
-			return strings.Clone(short(flat(strings.ReplaceAll(all[i], "**", "")), maxLine))
+		if isQuestion(all[i]) && len(all[i]) > minSentence {
+			return strings.Clone(truncate(oneLine(strings.ReplaceAll(all[i], "**", "")), maxLine))
 		}
 	}
 	return ""

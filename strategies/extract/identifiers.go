@@ -49,11 +49,11 @@ func (k Kind) String() string {
 // come last. So the first Kind a value is met with is its kind: no value belongs
 // to two classes, unless Quoted is one of them.
 func All(s string, yield func(kind Kind, start, end int)) {
-	wordIdentifiers(s, yield)
-	emails(s, yield)
-	pathIdentifiers(s, yield)
-	files(s, yield)
-	quotedIdentifiers(s, yield)
+	scanWords(s, yield)
+	scanEmails(s, yield)
+	scanPaths(s, yield)
+	scanFiles(s, yield)
+	scanQuoted(s, yield)
 }
 
 // Set returns the identifiers of s and their kinds.

@@ -17,7 +17,7 @@ func AppendLabels(dst []string, s string, at, within int) []string {
 			i++
 			continue
 		}
-		end, folded := labelWord(line, i)
+		end, folded := labelWordEnd(line, i)
 		if end == i { // a character that is no letter
 			_, size := utf8.DecodeRuneInString(line[i:])
 			i += size
@@ -27,7 +27,7 @@ func AppendLabels(dst []string, s string, at, within int) []string {
 		if folded {
 			w = strings.ToLower(w)
 		}
-		if len(w) >= 3 && !stop(w) {
+		if len(w) >= 3 && !isStopWord(w) {
 			dst = append(dst, w)
 		}
 		i = end
@@ -55,9 +55,9 @@ const (
 	dottedI = "\u0130"
 )
 
-// labelWord returns the end of the word that starts at i, and whether it has to be
+// labelWordEnd returns the end of the word that starts at i, and whether it has to be
 // folded to lower case.
-func labelWord(s string, i int) (end int, folded bool) {
+func labelWordEnd(s string, i int) (end int, folded bool) {
 	for i < len(s) {
 		switch {
 		case isLetter(s[i]):
@@ -75,8 +75,8 @@ func labelWord(s string, i int) (end int, folded bool) {
 	return i, folded
 }
 
-// stop reports whether a word labels nothing.
-func stop(w string) bool {
+// isStopWord reports whether a word labels nothing.
+func isStopWord(w string) bool {
 	switch w {
 	case "the", "and", "for", "with", "that", "this", "from", "are", "was", "not", "but", "you", "has", "have", "its", "into",
 		"can", "will", "all", "any", "our", "out", "use", "get", "new":

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// near is how many characters a label stands before its identifiers at most. A
+	// maxLabelWidth is how many characters a label stands before its identifiers at most. A
 	// longer list repeats it on the next line.
-	near = 58
-	// besides is the worth of a label that stood one word before the adjacent one.
-	besides = 0.6
+	maxLabelWidth = 58
+	// secondLabelWeight is the worth of a label that stood one word before the adjacent one.
+	secondLabelWeight = 0.6
 )
 
 // group is a label and the identifiers it stands for.
 type group struct {
 	label string
-	ids   []*ident
+	ids   []*identifier
 }
 
-// layout groups identifiers by labels that many of them share, the most shared first.
+// groupByLabel groups identifiers by labels that many of them share, the most shared first.
 // Groups and what is in them keep the order of ids, by the first of each.
-func layout(ids []*ident) []*group {
+func groupByLabel(ids []*identifier) []*group {
 	votes := map[string]float64{}
-	holders := map[string][]*ident{}
+	holders := map[string][]*identifier{}
 	for _, id := range ids {
 		for _, l := range id.labels {
-			votes[l.word] += l.vote()
+			votes[l.word] += l.weight()
 			holders[l.word] = append(holders[l.word], id)
 		}
 	}
@@ -42,7 +42,7 @@ func layout(ids []*ident) []*group {
 	heap.Init(&b)
 	groups := map[string]*group{}
 	var all []*group
-	put := func(label string, id *ident) {
+	put := func(label string, id *identifier) {
 		g := groups[label]
 		if g == nil {
 			g = &group{label: label}
@@ -51,7 +51,7 @@ func layout(ids []*ident) []*group {
 		}
 		g.ids = append(g.ids, id)
 	}
-	grouped := make(map[*ident]bool, len(ids))
+	grouped := make(map[*identifier]bool, len(ids))
 	for b.Len() > 0 {
 		best := b[0]
 		if now := votes[best.word]; now < best.votes { // others took some of its identifiers
@@ -67,16 +67,16 @@ func layout(ids []*ident) []*group {
 			grouped[id] = true
 			put(best.word, id)
 			for _, l := range id.labels {
-				votes[l.word] -= l.vote()
+				votes[l.word] -= l.weight()
 			}
 		}
 	}
 	for _, id := range ids {
 		if !grouped[id] {
-			put(id.plainLabel(), id)
+			put(id.defaultLabel(), id)
 		}
 	}
-	return inOrder(all, ids)
+	return sortGroups(all, ids)
 }
 
 // vote is how many identifiers want a label; ballot is a heap of the most wanted.
@@ -106,12 +106,12 @@ func (b *ballot) Pop() any {
 	return last
 }
 
-func inOrder(groups []*group, ids []*ident) []*group {
-	rank := make(map[*ident]int, len(ids))
+func sortGroups(groups []*group, ids []*identifier) []*group {
+	rank := make(map[*identifier]int, len(ids))
 	for i, id := range ids {
 		rank[id] = i
 	}
-	byRank := func(a, b *ident) int { return cmp.Compare(rank[a], rank[b]) }
+	byRank := func(a, b *identifier) int { return cmp.Compare(rank[a], rank[b]) }
 	for _, g := range groups {
 		slices.SortFunc(g.ids, byRank)
 	}
@@ -119,18 +119,18 @@ func inOrder(groups []*group, ids []*ident) []*group {
 	return groups
 }
 
-func (l label) vote() float64 {
+func (l label) weight() float64 {
 	if l.adjacent {
 		return 1
 	}
-	return besides
+	return secondLabelWeight
 }
 
-// plainLabel returns the label of what no word stood before.
-func (id *ident) plainLabel() string {
+// defaultLabel returns the label of what no word stood before.
+func (id *identifier) defaultLabel() string {
 	switch {
-	case id.called != "":
-		return id.called
+	case id.fallbackLabel != "":
+		return id.fallbackLabel
 	case id.kind == Quoted:
 		return unlabelled
 	}
@@ -140,30 +140,30 @@ func (id *ident) plainLabel() string {
 // unlabelled stands where nothing better is known.
 const unlabelled = "named"
 
-// lines writes groups, one or more lines each: "label: a, b".
-func lines(groups []*group) string {
+// formatGroups writes groups, one or more lines each: "label: a, b".
+func formatGroups(groups []*group) string {
 	var b strings.Builder
 	for _, g := range groups {
 		line, width := "", 0
 		for _, id := range g.ids {
-			v := quoted(id.value)
-			if line != "" && width <= near {
+			v := quoteValue(id.value)
+			if line != "" && width <= maxLabelWidth {
 				line += ", " + v
 				width += utf8.RuneCountInString(v) + 2
 				continue
 			}
-			b.WriteString(harmless(line))
+			b.WriteString(safeLine(line))
 			line = g.label + ": " + v
 			width = utf8.RuneCountInString(line) + 2
 		}
-		b.WriteString(harmless(line))
+		b.WriteString(safeLine(line))
 	}
 	return b.String()
 }
 
-// harmless returns a line of references with its end. A label may make a secret of what is
+// safeLine returns a line of references with its end. A label may make a secret of what is
 // none ("token: TestLexer"): such a line is labelled anew.
-func harmless(line string) string {
+func safeLine(line string) string {
 	if line == "" {
 		return ""
 	}
@@ -174,8 +174,8 @@ func harmless(line string) string {
 	return line + "\n"
 }
 
-// quoted returns a value as it stands in a list: in quotes where it could be misread.
-func quoted(v string) string {
+// quoteValue returns a value as it stands in a list: in quotes where it could be misread.
+func quoteValue(v string) string {
 	if !strings.ContainsAny(v, " ,;\"'`\t") {
 		return v
 	}
@@ -187,8 +187,8 @@ func quoted(v string) string {
 	return v
 }
 
-// listed reads a list that lines wrote.
-func listed(list string) []string {
+// parseList reads a list that lines wrote.
+func parseList(list string) []string {
 	var values []string
 	for list != "" {
 		var v string

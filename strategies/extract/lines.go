@@ -8,16 +8,16 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// isBreak reports what ends a line for somebody, a control character, or the
+// isLineBreak reports what ends a line for somebody, a control character, or the
 // replacement of what is no UTF-8: none of them stands within a line of a summary.
-func isBreak(r rune) bool {
+func isLineBreak(r rune) bool {
 	return r == utf8.RuneError || r != '\t' && unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
 }
 
-// split returns the lines of s that say something, without white space around them. Each
+// splitLines returns the lines of s that say something, without white space around them. Each
 // is a part of s.
-func split(s string) []string {
-	parts := strings.FieldsFunc(s, isBreak)
+func splitLines(s string) []string {
+	parts := strings.FieldsFunc(s, isLineBreak)
 	kept := parts[:0]
 	for _, p := range parts {
 		if p = text.Trim(p); p != "" {
@@ -27,27 +27,27 @@ func split(s string) []string {
 	return kept
 }
 
-// flat is s on one line.
-func flat(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || isBreak(r) }), " ")
+// oneLine is s on one line.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || isLineBreak(r) }), " ")
 }
 
-// more stands where a text was cut.
-const more = " …"
+// ellipsis stands where a text was cut.
+const ellipsis = " …"
 
-// short is s, or its beginning where it has more than n characters, up to the end of a
+// truncate is s, or its beginning where it has more than n characters, up to the end of a
 // word, and a mark.
-func short(s string, n int) string {
-	head := shortHead(s, n)
+func truncate(s string, n int) string {
+	head := truncateHead(s, n)
 	if len(head) == len(s) {
 		return s
 	}
-	return head + more
+	return head + ellipsis
 }
 
-// shortHead returns a beginning of s of at most n characters that ends with a word where one
+// truncateHead returns a beginning of s of at most n characters that ends with a word where one
 // ends in its second half.
-func shortHead(s string, n int) string {
+func truncateHead(s string, n int) string {
 	if !text.Longer(s, n) {
 		return s
 	}
@@ -58,12 +58,12 @@ func shortHead(s string, n int) string {
 	return strings.TrimRightFunc(head, unicode.IsSpace)
 }
 
-// prose returns the lines of s outside of fenced code, without marks of emphasis, headings
+// proseLines returns the lines of s outside of fenced code, without marks of emphasis, headings
 // and lists, each on one line of at most n characters.
-func prose(s string, n int) []string {
+func proseLines(s string, n int) []string {
 	var out []string
 	fenced := false
-	for _, line := range split(s) {
+	for _, line := range splitLines(s) {
 		if strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
 			fenced = !fenced
 			continue
@@ -76,7 +76,7 @@ func prose(s string, n int) []string {
 		if !strings.ContainsFunc(line, isLetterOrDigit) {
 			continue
 		}
-		out = append(out, short(flat(line), n))
+		out = append(out, truncate(oneLine(line), n))
 	}
 	return out
 }
@@ -87,11 +87,11 @@ func isLetterOrDigit(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigi
 // mark of some script, or with the line. Each is a part of s.
 func sentences(s string) []string {
 	var out []string
-	for _, line := range split(s) {
+	for _, line := range splitLines(s) {
 		start := 0
 		for i, r := range line {
 			end := i + utf8.RuneLen(r)
-			if !ends(r) || r < utf8.RuneSelf && end < len(line) && line[end] != ' ' {
+			if !endsSentence(r) || r < utf8.RuneSelf && end < len(line) && line[end] != ' ' {
 				continue
 			}
 			out = append(out, strings.TrimLeft(line[start:end], "#>*-+ \t"))
@@ -104,11 +104,11 @@ func sentences(s string) []string {
 	return out
 }
 
-// ends reports the end of a sentence.
-func ends(r rune) bool { return strings.ContainsRune(".!?。！？؟।", r) }
+// endsSentence reports the end of a sentence.
+func endsSentence(r rune) bool { return strings.ContainsRune(".!?。！？؟।", r) }
 
-// asks reports whether a sentence is a question.
-func asks(s string) bool {
+// isQuestion reports whether a sentence is a question.
+func isQuestion(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(strings.TrimRight(s, "\"'`)*_»”’ "))
 	return r == '?' || r == '？' || r == '؟' || r == ';' && strings.ContainsFunc(s, isGreek)
 }

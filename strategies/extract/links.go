@@ -2,8 +2,8 @@ package extract
 
 import "strings"
 
-// links calls yield with the half-open range of bytes of each URL of s, from left to right.
-func links(s string, yield func(start, end int)) {
+// scanLinks calls yield with the half-open range of bytes of each URL of s, from left to right.
+func scanLinks(s string, yield func(start, end int)) {
 	for at := 0; ; {
 		i := strings.Index(s[at:], "://")
 		if i < 0 {

@@ -14,8 +14,8 @@ import (
 // The expressions that define the kinds, for an engine that has look-around.
 // Its \w is another one than Python's, so both are spelled out.
 const (
-	wordSet  = `\p{L}\p{N}_`
-	boundary = `(?:(?<=[` + wordSet + `])(?![` + wordSet + `])|(?<![` + wordSet + `])(?=[` + wordSet + `]))`
+	wordSet    = `\p{L}\p{N}_`
+	isBoundary = `(?:(?<=[` + wordSet + `])(?![` + wordSet + `])|(?<![` + wordSet + `])(?=[` + wordSet + `]))`
 )
 
 var expressions = map[extract.Kind]string{
@@ -44,7 +44,7 @@ func oracle(t testing.TB) func(s string) map[found]bool {
 	for kind, e := range expressions {
 		e = strings.ReplaceAll(e, `[\w`, `[`+wordSet)
 		e = strings.ReplaceAll(e, `\w`, `[`+wordSet+`]`)
-		e = strings.ReplaceAll(e, `\b`, boundary)
+		e = strings.ReplaceAll(e, `\b`, isBoundary)
 		e = strings.ReplaceAll(e, `\d`, `\p{Nd}`)
 		compiled[kind] = regexp2.MustCompile(e, regexp2.None)
 	}

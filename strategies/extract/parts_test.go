@@ -13,12 +13,12 @@ func TestFields(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		in   string
-		want []field
+		want []argument
 		ok   bool
 	}{
-		"an object":         {`{"b":"x","a":1.0,"c":true,"d":null}`, []field{{"b", "x", 1}, {"a", "1.0", 1}, {"c", "true", 1}, {"d", "null", 1}}, true},
-		"objects in a list": {`{"l":[{"k":"x"},{"k":"y"}],"z":[1,[2]]}`, []field{{"k", "x", 2}, {"k", "y", 3}, {"z", "1", 1}, {"z", "2", 1}}, true},
-		"a string":          {`"x"`, []field{{"", "x", 0}}, true},
+		"an object":         {`{"b":"x","a":1.0,"c":true,"d":null}`, []argument{{"b", "x", 1}, {"a", "1.0", 1}, {"c", "true", 1}, {"d", "null", 1}}, true},
+		"objects in a list": {`{"l":[{"k":"x"},{"k":"y"}],"z":[1,[2]]}`, []argument{{"k", "x", 2}, {"k", "y", 3}, {"z", "1", 1}, {"z", "2", 1}}, true},
+		"a string":          {`"x"`, []argument{{"", "x", 0}}, true},
 		"no JSON":           {`{"a":`, nil, false},
 		"two values":        {`{} {}`, nil, false},
 		"nothing":           {``, nil, false},
@@ -27,8 +27,8 @@ func TestFields(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, ok := fields(tt.in)
-			if ok != tt.ok || !cmp.Equal(got, tt.want, cmp.AllowUnexported(field{})) {
+			got, ok := parseArguments(tt.in)
+			if ok != tt.ok || !cmp.Equal(got, tt.want, cmp.AllowUnexported(argument{})) {
 				t.Errorf("%v, %t", got, ok)
 			}
 		})
@@ -53,7 +53,7 @@ func TestFault(t *testing.T) {
 		"a\nerror: in the middle\nb\nc\nd":    "",
 		"FAIL: 0\nall is well":                "",
 	} {
-		if got := fault(in, in); got != want {
+		if got := failureLine(in, in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
@@ -73,7 +73,7 @@ func TestLinks(t *testing.T) {
 		"[x](https://a.example/y) and **z**": {"https://a.example/y"},
 	} {
 		var got []string
-		links(in, func(start, end int) { got = append(got, in[start:end]) })
+		scanLinks(in, func(start, end int) { got = append(got, in[start:end]) })
 		if !cmp.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
@@ -117,17 +117,17 @@ func TestSteps(t *testing.T) {
 		todo, result("9", "ok"),
 		calls("", "5", "bash", "command", "make all"),
 	)
-	p := parts(d.Text(400))
+	p := parsePrevious(d.Text(400))
 	want := map[section][]string{
-		relevant:   {"- file /src/b.go: changed 1", "- file /src/a.go: read 1"},
-		blocked:    {"- bash: make test → Exit code 2: fatal: no rule"},
-		remaining:  {"- two (pending)"},
-		inProgress: {"- bash: make all (no result)"},
-		completed:  {"- bash: make lint → 0 issues", "- Calls: Read 1, Write 1, bash 4 (2 failed), plan 1"},
+		sectionFiles:      {"- file /src/b.go: changed 1", "- file /src/a.go: read 1"},
+		sectionBlocked:    {"- bash: make test → Exit code 2: fatal: no rule"},
+		sectionRemaining:  {"- two (pending)"},
+		sectionInProgress: {"- bash: make all (no result)"},
+		sectionCompleted:  {"- bash: make lint → 0 issues", "- Calls: Read 1, Write 1, bash 4 (2 failed), plan 1"},
 	}
 	for s, lines := range want {
 		got := p.sections[s]
-		if s == completed {
+		if s == sectionCompleted {
 			got = got[max(0, len(got)-2):]
 		}
 		if diff := cmp.Diff(lines, got); diff != "" {
@@ -156,10 +156,10 @@ func TestHugeArgumentsAreReadAsText(t *testing.T) {
 func TestChunksKeepKeysWhole(t *testing.T) {
 	t.Parallel()
 	line := strings.Repeat("x", 63) + "\n"
-	key := "-----BEGIN RSA " + keyBegin + "\n" + strings.Repeat("aB3dE6gH9jK2mN5p\n", 60) + "-----END RSA " + keyBegin + "\n"
-	for before := chunk/64 - 30; before < chunk/64+2; before++ {
+	key := "-----BEGIN RSA " + keyHeader + "\n" + strings.Repeat("aB3dE6gH9jK2mN5p\n", 60) + "-----END RSA " + keyHeader + "\n"
+	for before := maxChunk/64 - 30; before < maxChunk/64+2; before++ {
 		d := New(Options{})
-		_, tail := d.read(strings.Repeat(line, before)+key+strings.Repeat(line, 10), true)
+		_, tail := d.scan(strings.Repeat(line, before)+key+strings.Repeat(line, 10), true)
 		if strings.Contains(tail, "aB3dE6gH9jK2mN5p") {
 			t.Fatalf("a part of a key is left behind %d lines", before)
 		}

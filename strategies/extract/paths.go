@@ -9,15 +9,15 @@ import (
 // single slashes between them; every match lies in one chain and runs up to the
 // same place in it, the last segment that can end a path. So a chain is read
 // once, whatever the number of its places where a path could begin.
-func pathIdentifiers(s string, yield func(kind Kind, start, end int)) {
+func scanPaths(s string, yield func(kind Kind, start, end int)) {
 	for done := 0; ; {
 		slash := strings.IndexByte(s[done:], '/')
 		if slash < 0 {
 			return
 		}
 		slash += done
-		first := segment.back(s, done, slash)
-		last, end := chain(s, first, slash)
+		first := segmentChars.backward(s, done, slash)
+		last, end := chainEnd(s, first, slash)
 		if from, ok := pathStart(s, done, first, last); ok {
 			to := pathEnd(s, last)
 			if isPath(s[from:to]) {
@@ -28,19 +28,19 @@ func pathIdentifiers(s string, yield func(kind Kind, start, end int)) {
 	}
 }
 
-// chain follows the segments from the first one, which ends at slash and may be
+// chainEnd follows the segments from the first one, which ends at slash and may be
 // empty. It returns where the last one starts that a path can end with, or -1,
 // and the end of the chain.
-func chain(s string, first, slash int) (last, end int) {
+func chainEnd(s string, first, slash int) (last, end int) {
 	last = -1
 	for {
 		at := slash + 1
 		c, _ := next(s, at)
 		// What stands behind a leading slash is the first segment, not the last one.
-		if c&name != 0 && slash > first {
+		if c&nameChars != 0 && slash > first {
 			last = at
 		}
-		if end = segment.run(s, at); end == at || end == len(s) || s[end] != '/' {
+		if end = segmentChars.forward(s, at); end == at || end == len(s) || s[end] != '/' {
 			return last, end
 		}
 		slash = end
@@ -50,7 +50,7 @@ func chain(s string, first, slash int) (last, end int) {
 // pathStart returns the first place of a chain where a path begins that ends with the
 // segment at last.
 func pathStart(s string, done, first, last int) (int, bool) {
-	if first > done && s[first-1] == '~' && first < last && free(s, first-1) {
+	if first > done && s[first-1] == '~' && first < last && startsPath(s, first-1) {
 		return first - 1, true
 	}
 	for i := first; i < last; {
@@ -58,7 +58,7 @@ func pathStart(s string, done, first, last int) (int, bool) {
 		if s[i] == '/' {
 			base++
 		}
-		if base < last && free(s, i) {
+		if base < last && startsPath(s, i) {
 			return i, true
 		}
 		_, i = next(s, i)
@@ -66,17 +66,17 @@ func pathStart(s string, done, first, last int) (int, bool) {
 	return 0, false
 }
 
-// free reports whether none of [\w/.] stands before i.
-func free(s string, i int) bool {
-	c, at := before(s, i)
+// startsPath reports whether none of [\w/.] stands before i.
+func startsPath(s string, i int) bool {
+	c, at := prev(s, i)
 	return c&(word|dot) == 0 && (i == 0 || s[at] != '/')
 }
 
 // pathEnd returns the end of [\w@+-]+(?:\.[\w-]+)* at i.
 func pathEnd(s string, i int) int {
-	i = name.run(s, i)
+	i = nameChars.forward(s, i)
 	for i < len(s) && s[i] == '.' {
-		end := labelBytes.run(s, i+1)
+		end := labelChars.forward(s, i+1)
 		if end == i+1 {
 			break
 		}
@@ -105,8 +105,8 @@ func isPath(p string) bool {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// files finds file names with a known extension.
-func files(s string, yield func(kind Kind, start, end int)) {
+// scanFiles finds file names with a known extension.
+func scanFiles(s string, yield func(kind Kind, start, end int)) {
 	for i := 0; ; {
 		at := strings.IndexByte(s[i:], '.')
 		if at < 0 {
@@ -115,24 +115,24 @@ func files(s string, yield func(kind Kind, start, end int)) {
 		at += i
 		low := i
 		i = at + 1
-		end := extension(s, i)
+		end := extensionEnd(s, i)
 		if end == i {
 			continue
 		}
-		start := labelBytes.back(s, low, at)
+		start := labelChars.backward(s, low, at)
 		if start == at {
 			continue
 		}
-		if free(s, start) {
+		if startsPath(s, start) {
 			yield(File, start, end)
 		}
 	}
 }
 
-// extension returns the end of the known extension that is the whole word at i, or i.
-func extension(s string, i int) int {
+// extensionEnd returns the end of the known extension that is the whole word at i, or i.
+func extensionEnd(s string, i int) int {
 	end := i
-	for end < len(s) && end < i+6 && s[end] < utf8.RuneSelf && ascii[s[end]]&word != 0 {
+	for end < len(s) && end < i+6 && s[end] < utf8.RuneSelf && byteClass[s[end]]&word != 0 {
 		end++
 	}
 	if c, _ := next(s, end); c&word != 0 {

@@ -12,92 +12,92 @@ import (
 const (
 	// minScore is the score below which an identifier is not listed.
 	minScore = 0.01
-	// separator is how many characters stand between two references, with their
+	// separatorWidth is how many characters stand between two references, with their
 	// share of labels.
-	separator = 4
-	// shortest is the least room, in characters, that a reference fills.
-	shortest = 8
+	separatorWidth = 4
+	// minReference is the least room, in characters, that a reference fills.
+	minReference = 8
 )
 
 // picker chooses references by the need they meet for each character. An identifier
 // meets the need of those that it holds: a path that of its parts.
 type picker struct {
 	t *table
-	// met are identifiers that stand somewhere already.
-	met   map[string]bool
-	above *suffixarray.Index
-	heap  choices
+	// covered are identifiers that stand somewhere already.
+	covered map[string]bool
+	above   *suffixarray.Index
+	heap    choices
 }
 
 // choice is an identifier, what it holds, and how much need it meets by character.
 type choice struct {
 	candidate
-	holds []candidate
-	worth float64
+	contained []candidate
+	density   float64
 }
 
 // pick returns identifiers that are worth about the given number of characters, the
 // worthiest first, without those that the text above already holds.
-func (t *table) pick(ranked []candidate, budget int, above string) []picked {
-	p := &picker{t: t, met: map[string]bool{}, above: suffixarray.New([]byte(above))}
+func (t *table) pick(ranked []candidate, budget int, above string) []reference {
+	p := &picker{t: t, covered: map[string]bool{}, above: suffixarray.New([]byte(above))}
 	for i, c := range ranked {
-		if !c.reused() && !c.topical && (i >= 4*budget/shortest || c.score < minScore || c.vague()) {
+		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.isAmbiguous()) {
 			continue
 		}
-		ch := &choice{candidate: c, holds: t.holds(c)}
-		p.weigh(ch)
+		ch := &choice{candidate: c, contained: t.contained(c)}
+		p.density(ch)
 		p.heap = append(p.heap, ch)
 	}
 	heap.Init(&p.heap)
-	var out []*ident
+	var out []*identifier
 	for p.heap.Len() > 0 && budget > 0 {
 		ch := p.heap[0]
-		worth := ch.worth
-		if p.met[ch.value] || len(p.above.Lookup([]byte(ch.value), 1)) > 0 {
-			p.met[ch.value] = true
+		worth := ch.density
+		if p.covered[ch.value] || len(p.above.Lookup([]byte(ch.value), 1)) > 0 {
+			p.covered[ch.value] = true
 			heap.Pop(&p.heap)
 			continue
 		}
-		if p.weigh(ch); ch.worth < worth {
+		if p.density(ch); ch.density < worth {
 			heap.Fix(&p.heap, 0)
 			continue
 		}
 		heap.Pop(&p.heap)
-		out = append(out, ch.ident)
-		budget -= utf8.RuneCountInString(ch.value) + separator
-		for _, h := range ch.holds {
-			p.met[h.value] = true
+		out = append(out, ch.identifier)
+		budget -= utf8.RuneCountInString(ch.value) + separatorWidth
+		for _, h := range ch.contained {
+			p.covered[h.value] = true
 		}
 	}
-	return within(out)
+	return findContainers(out)
 }
 
-// weigh sets how much need a choice meets by character.
-func (p *picker) weigh(ch *choice) {
+// density sets how much need a choice meets by character.
+func (p *picker) density(ch *choice) {
 	need := 0.0
-	for _, h := range ch.holds {
-		if !p.met[h.value] {
+	for _, h := range ch.contained {
+		if !p.covered[h.value] {
 			need += h.score
 		}
 	}
-	ch.worth = need / float64(utf8.RuneCountInString(ch.value)+separator)
+	ch.density = need / float64(utf8.RuneCountInString(ch.value)+separatorWidth)
 	if ch.topical {
-		ch.worth *= topicWorth
+		ch.density *= topicFactor
 	}
-	if ch.reused() { // before all others, so that no chain of summaries loses it
-		ch.worth += topicWorth
+	if ch.isReused() { // before all others, so that no chain of summaries loses it
+		ch.density += topicFactor
 	}
 }
 
-// holds returns the known identifiers within c, c first.
-func (t *table) holds(c candidate) []candidate {
+// contained returns the known identifiers within c, c first.
+func (t *table) contained(c candidate) []candidate {
 	found := []candidate{c}
 	add := func(v string) {
 		id := t.idents[v]
-		if id == nil || slices.ContainsFunc(found, func(f candidate) bool { return f.ident == id }) {
+		if id == nil || slices.ContainsFunc(found, func(f candidate) bool { return f.identifier == id }) {
 			return
 		}
-		found = append(found, candidate{ident: id, score: t.score(id)})
+		found = append(found, candidate{identifier: id, score: t.score(id)})
 	}
 	v := c.value
 	for i := 0; i < len(v); i++ {
@@ -111,21 +111,21 @@ func (t *table) holds(c candidate) []candidate {
 	return found
 }
 
-// picked is a reference, and the index of the first other one that holds it, or the
+// reference is a reference, and the index of the first other one that holds it, or the
 // number of all.
-type picked struct {
-	*ident
-	holder int
+type reference struct {
+	*identifier
+	container int
 }
 
-// within finds which references hold others.
-func within(ids []*ident) []picked {
+// findContainers finds which references hold others.
+func findContainers(ids []*identifier) []reference {
 	var all strings.Builder
 	starts := make([]int, len(ids))
-	out := make([]picked, len(ids))
+	out := make([]reference, len(ids))
 	for i, id := range ids {
 		starts[i] = all.Len()
-		out[i] = picked{id, len(ids)}
+		out[i] = reference{id, len(ids)}
 		all.WriteString(id.value + "\n")
 	}
 	index := suffixarray.New([]byte(all.String()))
@@ -136,7 +136,7 @@ func within(ids []*ident) []picked {
 				holder--
 			}
 			if holder != i {
-				out[i].holder = min(out[i].holder, holder)
+				out[i].container = min(out[i].container, holder)
 			}
 		}
 	}
@@ -144,11 +144,11 @@ func within(ids []*ident) []picked {
 }
 
 // outermost returns the first n references without those that stand within another of them.
-func outermost(ps []picked, n int) []*ident {
-	ids := make([]*ident, 0, n)
+func outermost(ps []reference, n int) []*identifier {
+	ids := make([]*identifier, 0, n)
 	for _, p := range ps[:n] {
-		if p.holder >= n {
-			ids = append(ids, p.ident)
+		if p.container >= n {
+			ids = append(ids, p.identifier)
 		}
 	}
 	return ids
@@ -160,7 +160,7 @@ type choices []*choice
 func (c choices) Len() int { return len(c) }
 
 func (c choices) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(c[j].worth, c[i].worth), cmp.Compare(c[i].first, c[j].first)) < 0
+	return cmp.Or(cmp.Compare(c[j].density, c[i].density), cmp.Compare(c[i].first, c[j].first)) < 0
 }
 
 func (c choices) Swap(i, j int) { c[i], c[j] = c[j], c[i] }

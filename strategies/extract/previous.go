@@ -11,56 +11,56 @@ import (
 // maxMessages is the most that a summary can say it was made from.
 const maxMessages = 1 << 40
 
-// maxBefore bounds the entries of one section of an earlier summary.
-const maxBefore = 200
+// maxPreviousEntries bounds the entries of one section of an earlier summary.
+const maxPreviousEntries = 200
 
 // AddPrevious takes in the summary that this one brings up to date; it comes before the
 // messages. What a Digest wrote is read back part by part, so that nothing is summarized
 // twice: its references stand where they stood, its asks are asks, its files are counted
 // on. Any other text is a remark on what happened before.
 func (d *Digest) AddPrevious(summary string) {
-	summary = text.Head(d.masked(summary), chunk)
-	defer d.ids.keepCarried()
-	p := parts(summary)
+	summary = text.Head(d.redact(summary), maxChunk)
+	defer d.ids.markPrevious()
+	p := parsePrevious(summary)
 	for _, line := range p.references {
-		d.ids.carry(line)
+		d.ids.addPreviousLine(line)
 	}
-	if !p.own {
-		d.remark(p.prose)
+	if !p.ownFormat {
+		d.addNotes(p.prose)
 		return
 	}
 	d.history.messages += p.messages
 	for s, lines := range p.sections {
-		d.ids.read(strings.Join(lines, "\n"), true)
-		d.history.carry(section(s), lines)
+		d.ids.scan(strings.Join(lines, "\n"), true)
+		d.history.restore(section(s), lines)
 	}
 }
 
-// remark takes in lines that somebody else wrote.
-func (d *Digest) remark(lines []string) {
+// addNotes takes in lines that somebody else wrote.
+func (d *Digest) addNotes(lines []string) {
 	text := strings.Join(lines, "\n")
-	d.read(text, true)
-	for _, line := range prose(text, maxLine) {
-		if len(d.history.before[completed]) < maxBefore {
-			d.history.before[completed] = append(d.history.before[completed], strings.TrimSuffix(entry(line), "\n"))
+	d.scan(text, true)
+	for _, line := range proseLines(text, maxLine) {
+		if len(d.history.previous[sectionCompleted]) < maxPreviousEntries {
+			d.history.previous[sectionCompleted] = append(d.history.previous[sectionCompleted], strings.TrimSuffix(formatEntry(line), "\n"))
 		}
 	}
 }
 
 // previous is a summary in its parts.
 type previous struct {
-	// own: it says that it was made here, from so many messages.
-	own      bool
-	messages int
+	// ownFormat: it says that it was made here, from so many messages.
+	ownFormat bool
+	messages  int
 	// prose is all but the references; sections are those of an own summary.
 	prose      []string
-	sections   [sections][]string
+	sections   [numSections][]string
 	references []string
 }
 
-// parts reads what write has written, perhaps with something in front of it, and as much
+// parsePrevious reads what write has written, perhaps with something in front of it, and as much
 // as it can of other texts.
-func parts(summary string) (p previous) {
+func parsePrevious(summary string) (p previous) {
 	var into *[]string
 	for line := range strings.Lines(summary) {
 		line = strings.TrimRight(line, "\r\n")
@@ -71,7 +71,7 @@ func parts(summary string) (p previous) {
 		if into != &p.references {
 			p.prose = append(p.prose, line)
 		}
-		if s, ok := sectionOf(line); ok && p.own {
+		if s, ok := sectionOf(line); ok && p.ownFormat {
 			into = &p.sections[s]
 			continue
 		}
@@ -79,71 +79,71 @@ func parts(summary string) (p previous) {
 		case into != nil && line != "":
 			*into = append(*into, line)
 		case strings.HasSuffix(line, strings.TrimSuffix(originShort, "\n")):
-			p.own = true
+			p.ownFormat = true
 		case into == nil && strings.Contains(line, "Made from "):
 			n := 0
-			if _, err := fmt.Sscanf(line[strings.Index(line, "Made from "):], strings.TrimSuffix(origin, "\n"), &n); err == nil {
-				p.own, p.messages = true, min(max(n, 0), maxMessages)
+			if _, err := fmt.Sscanf(line[strings.Index(line, "Made from "):], strings.TrimSuffix(originLong, "\n"), &n); err == nil {
+				p.ownFormat, p.messages = true, min(max(n, 0), maxMessages)
 			}
 		}
 	}
 	return p
 }
 
-// carry takes in a section of an earlier summary.
-func (s *history) carry(sec section, lines []string) {
+// restore takes in a section of an earlier summary.
+func (s *history) restore(sec section, lines []string) {
 	switch sec {
-	case activeTask:
-		if a := unquoted(lines); !a.empty() {
-			s.turns = append(s.turns, &turn{ask: a})
+	case sectionTask:
+		if a := parseRequest(lines); !a.empty() {
+			s.turns = append(s.turns, &turn{request: a})
 		}
-	case goal:
-		s.goal = unquoted(lines)
-	case constraints:
-		for _, e := range entries(lines) {
-			c := strings.TrimPrefix(strings.TrimPrefix(e, bullet), quote)
+	case sectionGoal:
+		s.goal = parseRequest(lines)
+	case sectionConstraints:
+		for _, e := range splitEntries(lines) {
+			c := strings.TrimPrefix(strings.TrimPrefix(e, bulletMark), quoteMark)
 			if !slices.Contains(s.constraints, c) {
-				s.constraints = keep(s.constraints, c)
+				s.constraints = appendBounded(s.constraints, c)
 			}
 		}
-	case relevant:
+	case sectionFiles:
 		for _, line := range lines {
-			s.carryFile(line)
+			s.restoreFile(line)
 		}
-	case remaining:
-		for _, e := range entries(lines) {
-			s.todos = keep(s.todos, strings.TrimPrefix(e, bullet))
+	case sectionRemaining:
+		for _, e := range splitEntries(lines) {
+			s.todos = appendBounded(s.todos, strings.TrimPrefix(e, bulletMark))
 		}
-	case state, inProgress, pending: // that is how it was
-		s.carryEntries(completed, lines)
+	case sectionState, sectionInProgress, sectionPending: // that is how it was
+		s.restoreEntries(sectionCompleted, lines)
 	default:
-		s.carryEntries(sec, lines)
+		s.restoreEntries(sec, lines)
 	}
 }
 
-func (s *history) carryEntries(sec section, lines []string) {
-	for _, e := range entries(lines) {
+func (s *history) restoreEntries(sec section, lines []string) {
+	for _, e := range splitEntries(lines) {
 		e = strings.TrimSuffix(e, noResult) // it may have one now
-		if strings.HasPrefix(e, bullet) && !strings.HasPrefix(e, callsOf) && len(s.before[sec]) < maxBefore && !slices.Contains(s.before[sec], e) {
-			s.before[sec] = append(s.before[sec], strings.Clone(e))
+		if strings.HasPrefix(e, bulletMark) && !strings.HasPrefix(e, callsMark) && len(s.previous[sec]) < maxPreviousEntries && !slices.Contains(s.previous[sec], e) {
+			s.previous[sec] = append(s.previous[sec], strings.Clone(e))
 		}
 	}
 }
 
-// unquoted returns what quoted wrote.
-func unquoted(lines []string) ask {
+// parseRequest returns what quoted wrote.
+func parseRequest(lines []string) request {
 	var said []string
 	for _, l := range lines {
-		if l, ok := strings.CutPrefix(l, quote); ok {
-			said = append(said, strings.TrimSuffix(l, more))
+		if l, ok := strings.CutPrefix(l, quoteMark); ok {
+			said = append(said, strings.TrimSuffix(l, ellipsis))
 		}
 	}
-	return ask{head: strings.Join(said, "\n")}
+	return request{head: strings.Join(said, "\n")}
 }
 
-// carryFile reads the line of a file.
-func (s *history) carryFile(line string) {
-	line, ok := strings.CutPrefix(line, bullet+"file ")
+// restoreFile reads the line of a file.
+func (s *history) restoreFile(line string) {
+	line, ok := strings.CutPrefix(line, bulletMark+"file ")
 	i := strings.LastIndex(line, ": ")
 	if !ok || i < 0 || len(s.files) >= maxFiles {
 		return

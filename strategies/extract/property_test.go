@@ -99,7 +99,7 @@ func TestProseFitsItsRoom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := digestOf(Options{}, rapid.SliceOfN(rapid.Custom(drawMessage), 0, 15).Draw(t, "messages")...)
 		room := rapid.IntRange(0, 3000).Draw(t, "room")
-		if s := d.prose(room); utf8.RuneCountInString(s) > room {
+		if s := d.writeProse(room); utf8.RuneCountInString(s) > room {
 			t.Errorf("%d characters in %d: %q", utf8.RuneCountInString(s), room, s)
 		}
 		if s := d.ids.references(room, ""); utf8.RuneCountInString(s) > room {
@@ -127,10 +127,10 @@ func TestListsAreReadBack(t *testing.T) {
 		var list, want []string
 		for _, v := range values {
 			if v = strings.TrimSpace(v); v != "" && !strings.Contains(v, `"`) {
-				list, want = append(list, quoted(v)), append(want, v)
+				list, want = append(list, quoteValue(v)), append(want, v)
 			}
 		}
-		got := listed(strings.Join(list, ", "))
+		got := parseList(strings.Join(list, ", "))
 		if strings.Join(got, "\x00") != strings.Join(want, "\x00") {
 			t.Errorf("%q was read as %q", want, got)
 		}
@@ -160,11 +160,11 @@ func TestNeedIsAChance(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		tab := newTable(1)
-		tab.end = rapid.Int64Range(0, math.MaxInt64/2).Draw(t, "end")
+		tab.bytesRead = rapid.Int64Range(0, math.MaxInt64/2).Draw(t, "end")
 		var raw [8]byte
 		binary.LittleEndian.PutUint64(raw[:], rapid.Uint64().Draw(t, "value"))
-		id := &ident{
-			value: string(raw[:]), last: rapid.Int64Range(0, tab.end).Draw(t, "last"), neighbors: rapid.IntRange(1, math.MaxInt).Draw(t, "crowd"),
+		id := &identifier{
+			value: string(raw[:]), last: rapid.Int64Range(0, tab.bytesRead).Draw(t, "last"), neighbors: rapid.IntRange(1, math.MaxInt).Draw(t, "crowd"),
 			texts: rapid.IntRange(1, 1e9).Draw(t, "texts"), uses: rapid.IntRange(0, 1e9).Draw(t, "uses"),
 		}
 		if p := tab.score(id); !(p > 0 && p < 1) {
@@ -182,14 +182,14 @@ func TestASweepKeepsTheLikeliest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		tab := newTable(rapid.IntRange(1, 50).Draw(t, "limit"))
-		tab.end = 1 << 20
+		tab.bytesRead = 1 << 20
 		for i := range rapid.IntRange(0, 200).Draw(t, "identifiers") {
 			id := tab.add(fmt.Sprintf("W%05d", i), Code)
 			id.texts, id.uses, id.neighbors = rapid.IntRange(1, 3).Draw(t, "texts"), rapid.IntRange(0, 2).Draw(t, "uses"), rapid.IntRange(1, 9).Draw(t, "crowd")
 		}
 		all := len(tab.idents)
 		ranked := tab.ranked()
-		tab.sweep()
+		tab.evict()
 		if want := min(all, tab.limit); len(tab.idents) != want {
 			t.Fatalf("%d of %d are left, want %d", len(tab.idents), all, want)
 		}

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// emails finds e-mail addresses, from one @ to the next.
-func emails(s string, yield func(kind Kind, start, end int)) {
+// scanEmails finds e-mail addresses, from one @ to the next.
+func scanEmails(s string, yield func(kind Kind, start, end int)) {
 	for done, i := 0, 0; ; {
 		at := strings.IndexByte(s[i:], '@')
 		if at < 0 {
@@ -15,12 +15,12 @@ func emails(s string, yield func(kind Kind, start, end int)) {
 		}
 		at += i
 		i = at + 1
-		end := domain(s, i)
+		end := domainEnd(s, i)
 		if end == i {
 			continue
 		}
-		for start := local.back(s, done, at); start < at; _, start = next(s, start) {
-			if boundary(s, start) {
+		for start := localChars.backward(s, done, at); start < at; _, start = next(s, start) {
+			if isBoundary(s, start) {
 				yield(Email, start, end)
 				done, i = end, end
 				break
@@ -29,19 +29,19 @@ func emails(s string, yield func(kind Kind, start, end int)) {
 	}
 }
 
-// domain returns the end of the longest [\w-]+(?:\.[\w-]+)+\b at i, or i.
-func domain(s string, i int) int {
-	end, at := i, labelBytes.run(s, i)
+// domainEnd returns the end of the longest [\w-]+(?:\.[\w-]+)+\b at i, or i.
+func domainEnd(s string, i int) int {
+	end, at := i, labelChars.forward(s, i)
 	if at == i {
 		return i
 	}
 	for at < len(s) && s[at] == '.' {
 		start := at + 1
-		if at = labelBytes.run(s, start); at == start {
+		if at = labelChars.forward(s, start); at == start {
 			break
 		}
 		// The last word character of a label has a boundary behind it.
-		if last := hyphen.back(s, start, at); last > start {
+		if last := hyphen.backward(s, start, at); last > start {
 			end = last
 		}
 	}
@@ -50,7 +50,7 @@ func domain(s string, i int) int {
 
 // quotes finds what stands in quotes, from left to right: what one pair of quotes
 // holds, another one cannot begin in.
-func quotedIdentifiers(s string, yield func(kind Kind, start, end int)) {
+func scanQuoted(s string, yield func(kind Kind, start, end int)) {
 	for i := 0; i < len(s); {
 		q := s[i]
 		i++
@@ -58,11 +58,11 @@ func quotedIdentifiers(s string, yield func(kind Kind, start, end int)) {
 			continue
 		}
 		if q == '\'' {
-			if c, _ := before(s, i-1); c&word != 0 {
+			if c, _ := prev(s, i-1); c&word != 0 {
 				continue
 			}
 		}
-		end := closing(s, i, q)
+		end := closingQuote(s, i, q)
 		if end < 0 {
 			continue
 		}
@@ -78,8 +78,8 @@ func quotedIdentifiers(s string, yield func(kind Kind, start, end int)) {
 	}
 }
 
-// closing returns the index of the quote q that closes 3 to 60 characters at i, or -1.
-func closing(s string, i int, q byte) int {
+// closingQuote returns the index of the quote q that closes 3 to 60 characters at i, or -1.
+func closingQuote(s string, i int, q byte) int {
 	for n := 0; i < len(s) && n <= 60; n++ {
 		switch c := s[i]; {
 		case c == q:

@@ -7,7 +7,7 @@ import (
 
 // candidate is an identifier and the chance that it will be needed.
 type candidate struct {
-	*ident
+	*identifier
 	score float64
 }
 
@@ -31,12 +31,12 @@ const (
 )
 
 // score estimates the chance that the rest of the conversation uses an identifier.
-func (t *table) score(id *ident) float64 { return 1 / (1 + math.Exp(-t.odds(id))) }
+func (t *table) score(id *identifier) float64 { return 1 / (1 + math.Exp(-t.logOdds(id))) }
 
-// odds returns the logarithm of the odds of need.
-func (t *table) odds(id *ident) float64 {
+// logOdds returns the logarithm of the odds of need.
+func (t *table) logOdds(id *identifier) float64 {
 	z := weightBias +
-		weightAge*math.Log2(1+float64(t.end-id.last)/ageUnit) +
+		weightAge*math.Log2(1+float64(t.bytesRead-id.last)/ageUnit) +
 		weightTexts*math.Log2(float64(max(1, id.texts))) +
 		weightUses*math.Log2(1+float64(id.uses)) +
 		weightLength*math.Log2(float64(utf8.RuneCountInString(id.value))/lengthUnit) +

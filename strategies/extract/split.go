@@ -15,7 +15,7 @@ func Split(summary string) (prose, references string) {
 	return strings.TrimSpace(summary[:i]), strings.TrimSpace(summary[i:])
 }
 
-// Disarm returns a text in which no line begins what Split takes for references.
-func Disarm(prose string) string {
+// EscapeReferences returns a text in which no line begins what Split takes for references.
+func EscapeReferences(prose string) string {
 	return strings.ReplaceAll("\n"+prose, "\n"+strings.TrimSpace(referencesHeading), "\n## Referenced")[1:]
 }

@@ -8,57 +8,57 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// called takes in a call, without secrets.
-func (s *history) called(id, name, arguments string, fs []field) {
-	st := &step{id: strings.Clone(id), tool: strings.Clone(text.Head(flat(name), 64))}
-	st.changes = changing(name, fs)
-	st.paths = paths(fs)
-	st.what = cmp.Or(command(fs), strings.Join(st.paths, ", "), firstValue(fs), short(flat(text.Head(arguments, 2*maxWhat)), maxWhat))
-	s.turn().steps++
-	s.count(st.tool).calls++
+// addCall takes in a call, without secrets.
+func (s *history) addCall(id, name, arguments string, fs []argument) {
+	st := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64))}
+	st.changes = changesFiles(name, fs)
+	st.paths = argumentPaths(fs)
+	st.description = cmp.Or(argumentCommand(fs), strings.Join(st.paths, ", "), firstValue(fs), truncate(oneLine(text.Head(arguments, 2*maxDescription)), maxDescription))
+	s.currentTurn().calls++
+	s.toolUse(st.tool).calls++
 	for _, p := range st.paths {
-		s.touch(p, st.changes)
+		s.recordFile(p, st.changes)
 	}
-	if todo, ok := todos(fs); ok {
-		s.todos, st.todo = todo, true
+	if todo, ok := parseTodos(fs); ok {
+		s.todos, st.isTodoList = todo, true
 	}
-	if len(s.steps) == maxSteps {
-		s.steps = slices.Delete(s.steps, 0, 1)
+	if len(s.calls) == maxCalls {
+		s.calls = slices.Delete(s.calls, 0, 1)
 	}
-	s.steps = append(s.steps, st)
-	if len(s.waiting) == maxPending {
-		s.waiting = slices.Delete(s.waiting, 0, 1)
+	s.calls = append(s.calls, st)
+	if len(s.openCalls) == maxOpenCalls {
+		s.openCalls = slices.Delete(s.openCalls, 0, 1)
 	}
-	s.waiting = append(s.waiting, st)
+	s.openCalls = append(s.openCalls, st)
 }
 
-// returned takes in the result of a call, given by its beginning and its end.
-func (s *history) returned(id, head, tail string) {
-	st := &step{}
-	for i, w := range slices.Backward(s.waiting) {
+// addResult takes in the result of a call, given by its beginning and its end.
+func (s *history) addResult(id, head, tail string) {
+	st := &toolCall{}
+	for i, w := range slices.Backward(s.openCalls) {
 		if w.id == id {
 			st = w
-			s.waiting = slices.Delete(s.waiting, i, i+1)
+			s.openCalls = slices.Delete(s.openCalls, i, i+1)
 			break
 		}
 	}
 	st.done = true
 	// A long file that was read may begin with such a word.
 	isFile := len(st.paths) > 0 && !st.changes && len(head) > 2000
-	if line := fault(head, tail); line != "" && !isFile {
+	if line := failureLine(head, tail); line != "" && !isFile {
 		st.failed = true
-		st.outcome = strings.Clone(short(flat(line), maxWhat))
+		st.outcome = strings.Clone(truncate(oneLine(line), maxDescription))
 		if st.tool != "" {
-			s.count(st.tool).failed++
+			s.toolUse(st.tool).failed++
 		}
 		return
 	}
-	if last := split(text.Tail(tail, 1000)); len(last) > 0 {
-		st.outcome = strings.Clone(short(flat(last[len(last)-1]), maxWhat))
+	if last := splitLines(text.Tail(tail, 1000)); len(last) > 0 {
+		st.outcome = strings.Clone(truncate(oneLine(last[len(last)-1]), maxDescription))
 	}
 }
 
-func (s *history) count(name string) *tool {
+func (s *history) toolUse(name string) *toolUse {
 	for _, t := range s.tools {
 		if t.name == name {
 			return t
@@ -67,13 +67,13 @@ func (s *history) count(name string) *tool {
 	if len(s.tools) == maxTools {
 		return s.tools[maxTools-1]
 	}
-	t := &tool{name: name}
+	t := &toolUse{name: name}
 	s.tools = append(s.tools, t)
 	return t
 }
 
-// touch notes that a file was read or changed.
-func (s *history) touch(path string, changed bool) {
+// recordFile notes that a file was read or changed.
+func (s *history) recordFile(path string, changed bool) {
 	f := s.files[path]
 	if f == nil {
 		if len(s.files) >= maxFiles {
@@ -91,13 +91,13 @@ func (s *history) touch(path string, changed bool) {
 
 // dropFiles forgets the half of the files that were touched least lately.
 func (s *history) dropFiles() {
-	for _, f := range s.touched()[maxFiles/2:] {
+	for _, f := range s.recentFiles()[maxFiles/2:] {
 		delete(s.files, f.path)
 	}
 }
 
-// touched returns the files, those touched last first, changed ones before others.
-func (s *history) touched() []*file {
+// recentFiles returns the files, those touched last first, changed ones before others.
+func (s *history) recentFiles() []*file {
 	all := make([]*file, 0, len(s.files))
 	for _, f := range s.files {
 		all = append(all, f)
@@ -111,37 +111,37 @@ func (s *history) touched() []*file {
 // changers are parts of the names of tools that change a file, written those of fields
 // that hold what is written.
 var (
-	changers = []string{"edit", "write", "create", "patch", "replace", "insert", "delete", "remove", "rename"}
-	written  = []string{"content", "new_string", "old_string", "new_str", "old_str", "new_text", "old_text", "newtext", "oldtext", "patch", "diff", "file_text"}
+	changeTools   = []string{"edit", "write", "create", "patch", "replace", "insert", "delete", "remove", "rename"}
+	contentFields = []string{"content", "new_string", "old_string", "new_str", "old_str", "new_text", "old_text", "newtext", "oldtext", "patch", "diff", "file_text"}
 )
 
-func changing(name string, fs []field) bool {
+func changesFiles(name string, fs []argument) bool {
 	name = strings.ToLower(name)
-	for _, c := range changers {
+	for _, c := range changeTools {
 		if strings.Contains(name, c) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(fs, func(f field) bool { return slices.Contains(written, strings.ToLower(f.key)) })
+	return slices.ContainsFunc(fs, func(f argument) bool { return slices.Contains(contentFields, strings.ToLower(f.key)) })
 }
 
-// paths returns the files that a call names in fields for them.
-func paths(fs []field) []string {
+// argumentPaths returns the files that a call names in fields for them.
+func argumentPaths(fs []argument) []string {
 	var found []string
 	for _, f := range fs {
 		key := strings.ToLower(f.key)
-		if !strings.Contains(key, "path") && !strings.Contains(key, "file") || slices.Contains(written, key) {
+		if !strings.Contains(key, "path") && !strings.Contains(key, "file") || slices.Contains(contentFields, key) {
 			continue
 		}
-		if v := f.value; len(v) <= maxWhat && strings.ContainsAny(v, "./\\") && plain(v) && !strings.ContainsAny(v, "*?<>|\"\t") && !slices.Contains(found, v) {
+		if v := f.value; len(v) <= maxDescription && strings.ContainsAny(v, "./\\") && isPrintable(v) && !strings.ContainsAny(v, "*?<>|\"\t") && !slices.Contains(found, v) {
 			found = append(found, strings.Clone(v))
 		}
 	}
 	return found[:min(len(found), 8)]
 }
 
-// command returns the command that a call runs, on one line.
-func command(fs []field) string {
+// argumentCommand returns the command that a call runs, on one line.
+func argumentCommand(fs []argument) string {
 	var parts []string
 	for _, f := range fs {
 		switch strings.ToLower(f.key) {
@@ -149,25 +149,25 @@ func command(fs []field) string {
 			parts = append(parts, f.value)
 		}
 	}
-	lines := split(text.Head(strings.Join(parts, " "), 4*maxWhat))
+	lines := splitLines(text.Head(strings.Join(parts, " "), 4*maxDescription))
 	if len(lines) == 0 {
 		return ""
 	}
-	return strings.Clone(short(flat(strings.Join(lines, "; ")), maxWhat))
+	return strings.Clone(truncate(oneLine(strings.Join(lines, "; ")), maxDescription))
 }
 
 // firstValue returns the first field of one short line.
-func firstValue(fs []field) string {
+func firstValue(fs []argument) string {
 	for _, f := range fs {
-		if v := strings.TrimSpace(f.value); v != "" && !text.Longer(v, maxWhat) && plain(v) {
+		if v := strings.TrimSpace(f.value); v != "" && !text.Longer(v, maxDescription) && isPrintable(v) {
 			return strings.Clone(f.key + " " + v)
 		}
 	}
 	return ""
 }
 
-// todos returns what is left of a list of tasks: objects with a status and a text.
-func todos(fs []field) (left []string, ok bool) {
+// parseTodos returns what is left of a list of tasks: objects with a status and a text.
+func parseTodos(fs []argument) (left []string, ok bool) {
 	for i := 0; i < len(fs); {
 		object, status, task := fs[i].object, "", ""
 		for ; i < len(fs) && fs[i].object == object; i++ {
@@ -186,7 +186,7 @@ func todos(fs []field) (left []string, ok bool) {
 		case "completed", "complete", "done", "cancelled", "canceled", "closed":
 		default:
 			if len(left) < maxNotes {
-				left = append(left, strings.Clone(short(flat(task), maxLine)+" ("+text.Head(flat(status), 20)+")"))
+				left = append(left, strings.Clone(truncate(oneLine(task), maxLine)+" ("+text.Head(oneLine(status), 20)+")"))
 			}
 		}
 	}

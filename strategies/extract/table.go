@@ -8,28 +8,28 @@ import (
 	"unicode/utf8"
 )
 
-// ident is an identifier and what is known of its use.
-type ident struct {
+// identifier is an identifier and what is known of its use.
+type identifier struct {
 	value string
 	kind  Kind
-	// called is what it is where no word labels it, empty for the name of its kind.
-	called string
+	// fallbackLabel is what it is where no word labels it, empty for the name of its kind.
+	fallbackLabel string
 	// first orders identifiers by when they were met.
 	first int
 	// last is where it was seen last, in bytes from the start.
 	last int64
-	// stamp is the text it was seen in last, so that a text counts once.
-	stamp int
+	// lastText is the text it was seen in last, so that a text counts once.
+	lastText int
 	// texts is how many texts hold it, uses how many of them nobody but the user or
 	// the assistant wrote.
 	texts, uses int
-	// carried is uses as an earlier summary left it, 0 where none named it.
-	carried int
+	// previousUses is uses as an earlier summary left it, 0 where none named it.
+	previousUses int
 	// neighbors is the fewest different identifiers that it shared a text with: an entry
 	// of a listing of a thousand matters less than an identifier named alone.
 	neighbors int
-	// whole: it was met at least once as more than a part of a date or of a longer number.
-	whole bool
+	// standalone: it was met at least once as more than a part of a date or of a longer number.
+	standalone bool
 	// topical: it belongs to what the summary favours.
 	topical bool
 	// labels are the words seen before it, the latest last.
@@ -44,130 +44,130 @@ type label struct {
 }
 
 const (
-	maxLabels = 8   // of one identifier
-	maxValue  = 300 // bytes of one identifier
-	reach     = 40  // characters before an identifier that may hold its label
-	maxWord   = 24  // characters of a label
+	maxLabels   = 8   // of one identifier
+	maxValue    = 300 // bytes of one identifier
+	labelReach  = 40  // characters before an identifier that may hold its label
+	maxLabelLen = 24  // characters of a label
 )
 
 // table holds the identifiers of a conversation: at most twice limit of them, and at
 // most limit after a sweep, which drops those least likely to be needed.
 type table struct {
 	limit  int
-	idents map[string]*ident
+	idents map[string]*identifier
 	topic  topic
 	// hidden are those of system messages, which no compaction takes away.
-	hidden map[string]bool
-	words  map[string]string
-	// end is how much was read, in bytes.
-	end     int64
-	texts   int
-	met     int
-	scratch []*ident
-	before  []string
-	// order is what ranked found, nil where it has to look again.
-	order []candidate
+	hidden   map[string]bool
+	interned map[string]string
+	// bytesRead is how much was read, in bytes.
+	bytesRead  int64
+	texts      int
+	added      int
+	inText     []*identifier
+	labelWords []string
+	// ranking is what ranked found, nil where it has to look again.
+	ranking []candidate
 }
 
 func newTable(limit int) *table {
-	return &table{limit: limit, idents: map[string]*ident{}, hidden: map[string]bool{}, words: map[string]string{}}
+	return &table{limit: limit, idents: map[string]*identifier{}, hidden: map[string]bool{}, interned: map[string]string{}}
 }
 
-// read takes in the identifiers of a text. used: the user or the assistant wrote it.
-func (t *table) read(s string, used bool) {
+// scan takes in the identifiers of a text. used: the user or the assistant wrote it.
+func (t *table) scan(s string, used bool) {
 	t.texts++
-	t.order = nil
-	t.scratch = t.scratch[:0]
-	parts := t.topic.parts(s)
+	t.ranking = nil
+	t.inText = t.inText[:0]
+	parts := t.topic.ranges(s)
 	All(s, func(kind Kind, start, end int) {
-		if id := t.meet(s[start:end], kind, start, used); id != nil {
+		if id := t.observe(s[start:end], kind, start, used); id != nil {
 			var topical bool
-			parts, topical = passed(parts, start)
+			parts, topical = advance(parts, start)
 			id.topical = id.topical || topical
-			id.whole = id.whole || !fragment(kind, s, start, end)
+			id.standalone = id.standalone || !isFragment(kind, s, start, end)
 			t.label(id, s, start)
 		}
 	})
-	links(s, func(start, end int) {
-		if id := t.meet(s[start:end], Quoted, start, used); id != nil {
-			id.whole, id.called = true, "url"
+	scanLinks(s, func(start, end int) {
+		if id := t.observe(s[start:end], Quoted, start, used); id != nil {
+			id.standalone, id.fallbackLabel = true, "url"
 			t.label(id, s, start)
 		}
 	})
-	t.mentions(s)
-	for _, id := range t.scratch {
-		id.neighbors = min(id.neighbors, len(t.scratch))
+	t.scanMentions(s)
+	for _, id := range t.inText {
+		id.neighbors = min(id.neighbors, len(t.inText))
 	}
-	clear(t.before[:cap(t.before)]) // words are parts of s
-	t.end += int64(len(s))
+	clear(t.labelWords[:cap(t.labelWords)]) // words are parts of s
+	t.bytesRead += int64(len(s))
 	if len(t.idents) >= 2*t.limit {
-		t.sweep()
+		t.evict()
 	}
 }
 
-// run takes in a command that the assistant ran, as a part of the text read last.
-func (t *table) run(command string) {
-	if id := t.meet(command, Quoted, 0, true); id != nil {
-		id.whole, id.called, id.neighbors = true, "command", min(id.neighbors, len(t.scratch))
-		id.topical = id.topical || t.topic.in(command)
-		t.order = nil
+// addCommand takes in a command that the assistant ran, as a part of the text read last.
+func (t *table) addCommand(command string) {
+	if id := t.observe(command, Quoted, 0, true); id != nil {
+		id.standalone, id.fallbackLabel, id.neighbors = true, "command", min(id.neighbors, len(t.inText))
+		id.topical = id.topical || t.topic.matches(command)
+		t.ranking = nil
 	}
 }
 
-// meet returns the identifier of a value that stands at an byte of the text at hand, nil if
+// observe returns the identifier of a value that stands at an byte of the text at hand, nil if
 // it is none to keep.
-func (t *table) meet(v string, kind Kind, at int, used bool) *ident {
+func (t *table) observe(v string, kind Kind, at int, used bool) *identifier {
 	if len(v) > maxValue {
 		return nil
 	}
 	id := t.idents[v]
 	if id == nil {
-		if t.hidden[v] || !plain(v) {
+		if t.hidden[v] || !isPrintable(v) {
 			return nil
 		}
 		id = t.add(strings.Clone(v), kind)
 	}
-	if id.stamp != t.texts {
-		id.stamp = t.texts
+	if id.lastText != t.texts {
+		id.lastText = t.texts
 		id.texts++
 		if used {
 			id.uses++
 		}
-		t.scratch = append(t.scratch, id)
+		t.inText = append(t.inText, id)
 	}
-	id.last = max(id.last, t.end+int64(at))
+	id.last = max(id.last, t.bytesRead+int64(at))
 	return id
 }
 
-// plain reports a value of one line without control characters.
-func plain(v string) bool {
-	return utf8.ValidString(v) && !strings.ContainsFunc(v, isBreak)
+// isPrintable reports a value of one line without control characters.
+func isPrintable(v string) bool {
+	return utf8.ValidString(v) && !strings.ContainsFunc(v, isLineBreak)
 }
 
-func (t *table) add(value string, kind Kind) *ident {
-	id := &ident{value: value, kind: kind, first: t.met, neighbors: math.MaxInt}
-	t.met++
+func (t *table) add(value string, kind Kind) *identifier {
+	id := &identifier{value: value, kind: kind, first: t.added, neighbors: math.MaxInt}
+	t.added++
 	t.idents[value] = id
 	return id
 }
 
-// fragment reports a part of a date, a time or a number: a number or code that a digit
+// isFragment reports a part of a date, a time or a number: a number or code that a digit
 // stands next to, with a dot, a colon or a hyphen between them.
-func fragment(kind Kind, s string, start, end int) bool {
+func isFragment(kind Kind, s string, start, end int) bool {
 	if kind != Number && kind != Code && kind != SHA {
 		return false
 	}
-	return start > 1 && joins(s[start-1]) && isDigit(s[start-2]) || end+1 < len(s) && joins(s[end]) && isDigit(s[end+1])
+	return start > 1 && isJoiner(s[start-1]) && isDigit(s[start-2]) || end+1 < len(s) && isJoiner(s[end]) && isDigit(s[end+1])
 }
 
-func joins(c byte) bool { return c == '.' || c == ':' || c == '-' }
+func isJoiner(c byte) bool { return c == '.' || c == ':' || c == '-' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// vague reports what a reader could not place: a part of a date, a moment, or a number
+// isAmbiguous reports what a reader could not place: a part of a date, a moment, or a number
 // that only tools wrote and that nothing labels, as those of lines.
-func (id *ident) vague() bool {
-	return !id.whole || isMoment(id.value) || id.kind == Number && id.uses == 0 && len(id.labels) == 0
+func (id *identifier) isAmbiguous() bool {
+	return !id.standalone || isMoment(id.value) || id.kind == Number && id.uses == 0 && len(id.labels) == 0
 }
 
 // isMoment reports a date with a time of day, as at the head of each line of a log.
@@ -186,29 +186,29 @@ func isMoment(v string) bool {
 	return true
 }
 
-// keepCarried marks what is known so far as named by an earlier summary.
-func (t *table) keepCarried() {
+// markPrevious marks what is known so far as named by an earlier summary.
+func (t *table) markPrevious() {
 	for _, id := range t.idents {
-		id.carried = id.uses
+		id.previousUses = id.uses
 	}
-	t.order = nil
+	t.ranking = nil
 }
 
-// reused reports an identifier that an earlier summary named and that was used since.
-func (id *ident) reused() bool { return id.carried > 0 && id.uses > id.carried }
+// isReused reports an identifier that an earlier summary named and that was used since.
+func (id *identifier) isReused() bool { return id.previousUses > 0 && id.uses > id.previousUses }
 
 // label notes the two words before what stands at the byte at of s.
-func (t *table) label(id *ident, s string, at int) {
-	t.before = AppendLabels(t.before[:0], s, at, reach)
-	words := t.before[max(0, len(t.before)-2):]
+func (t *table) label(id *identifier, s string, at int) {
+	t.labelWords = AppendLabels(t.labelWords[:0], s, at, labelReach)
+	words := t.labelWords[max(0, len(t.labelWords)-2):]
 	for i, w := range words {
-		id.note(t.word(w), i == len(words)-1 && touching(s[:at]))
+		id.addLabel(t.intern(w), i == len(words)-1 && isAdjacent(s[:at]))
 	}
 }
 
-// touching reports a text that ends with a letter and at most a few characters behind it,
+// isAdjacent reports a text that ends with a letter and at most a few characters behind it,
 // like a colon, a blank and a quote.
-func touching(s string) bool {
+func isAdjacent(s string) bool {
 	for i := range 5 {
 		if i == len(s) {
 			return false
@@ -220,9 +220,9 @@ func touching(s string) bool {
 	return false
 }
 
-// mentions finds words that were quoted elsewhere: a name is in use in code that does not
+// scanMentions finds words that were quoted elsewhere: a name is in use in code that does not
 // quote it, and gets the label that it has there ("func", "class").
-func (t *table) mentions(s string) {
+func (t *table) scanMentions(s string) {
 	for i := 0; i < len(s); {
 		if !isWord(s[i]) {
 			i++
@@ -232,12 +232,12 @@ func (t *table) mentions(s string) {
 		for i < len(s) && isWord(s[i]) {
 			i++
 		}
-		if n := i - start; n < 3 || n > 60 || start == 0 || i == len(s) || quotes(s[start-1]) && s[i] == s[start-1] {
+		if n := i - start; n < 3 || n > 60 || start == 0 || i == len(s) || isQuote(s[start-1]) && s[i] == s[start-1] {
 			continue
 		}
 		if id := t.idents[s[start:i]]; id != nil && id.kind == Quoted {
 			t.label(id, s, start)
-			id.last = max(id.last, t.end+int64(start))
+			id.last = max(id.last, t.bytesRead+int64(start))
 		}
 	}
 }
@@ -246,10 +246,10 @@ func isWord(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-func quotes(c byte) bool { return c == '"' || c == '`' || c == '\'' }
+func isQuote(c byte) bool { return c == '"' || c == '`' || c == '\'' }
 
-// note makes a word the latest label.
-func (id *ident) note(word string, adjacent bool) {
+// addLabel makes a word the latest label.
+func (id *identifier) addLabel(word string, adjacent bool) {
 	if word == "" {
 		return
 	}
@@ -268,25 +268,25 @@ func (id *ident) note(word string, adjacent bool) {
 	id.labels = append(id.labels, label{word, adjacent})
 }
 
-// word returns a copy of w that all labels share, or nothing if w is no word to label with.
-func (t *table) word(w string) string {
-	if len(w) > maxWord {
+// intern returns a copy of w that all labels share, or nothing if w is no word to label with.
+func (t *table) intern(w string) string {
+	if len(w) > maxLabelLen {
 		return ""
 	}
-	if known, ok := t.words[w]; ok {
+	if known, ok := t.interned[w]; ok {
 		return known
 	}
-	if len(t.words) >= 4*t.limit {
-		clear(t.words)
+	if len(t.interned) >= 4*t.limit {
+		clear(t.interned)
 	}
 	w = strings.Clone(w)
-	t.words[w] = w
+	t.interned[w] = w
 	return w
 }
 
 // hide leaves out the identifiers of a text, now and later.
 func (t *table) hide(s string) {
-	t.order = nil
+	t.ranking = nil
 	All(s, func(_ Kind, start, end int) {
 		v := s[start:end]
 		delete(t.idents, v)
@@ -296,13 +296,13 @@ func (t *table) hide(s string) {
 	})
 }
 
-// sweep drops all but limit identifiers. It does not sort them all, as it runs often:
+// evict drops all but limit identifiers. It does not sort them all, as it runs often:
 // they are counted by how likely they are to be needed, in small steps.
-func (t *table) sweep() {
+func (t *table) evict() {
 	const lowest, steps = -24.0, 32 // chances from e^-24 to one half and more
 	var counts [25 * steps]int
-	step := func(id *ident) int {
-		return min(max(int((t.odds(id)-lowest)*steps), 0), len(counts)-1)
+	step := func(id *identifier) int {
+		return min(max(int((t.logOdds(id)-lowest)*steps), 0), len(counts)-1)
 	}
 	for _, id := range t.idents {
 		counts[step(id)]++
@@ -312,7 +312,7 @@ func (t *table) sweep() {
 		low--
 		left -= counts[low]
 	}
-	var last []*ident // of the step that there is left for some of
+	var last []*identifier // of the step that there is left for some of
 	for v, id := range t.idents {
 		switch n := step(id); {
 		case n == low-1:
@@ -321,25 +321,25 @@ func (t *table) sweep() {
 			delete(t.idents, v)
 		}
 	}
-	slices.SortFunc(last, func(a, b *ident) int { return cmp.Compare(b.first, a.first) })
+	slices.SortFunc(last, func(a, b *identifier) int { return cmp.Compare(b.first, a.first) })
 	for _, id := range last[min(left, len(last)):] {
 		delete(t.idents, id.value)
 	}
-	t.order = nil
+	t.ranking = nil
 }
 
 // ranked returns all identifiers by how likely they are to be needed, the likeliest first.
 func (t *table) ranked() []candidate {
-	if t.order != nil {
-		return t.order
+	if t.ranking != nil {
+		return t.ranking
 	}
 	all := make([]candidate, 0, len(t.idents))
 	for _, id := range t.idents {
-		all = append(all, candidate{ident: id, score: t.score(id)})
+		all = append(all, candidate{identifier: id, score: t.score(id)})
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.first, b.first))
 	})
-	t.order = all
+	t.ranking = all
 	return all
 }

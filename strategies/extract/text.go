@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	origin      = "Made from %d messages without a model. Lines with > quote the user.\n"
+	originLong  = "Made from %d messages without a model. Lines with > quote the user.\n"
 	originShort = "Made without a model.\n"
 )
 
-// write returns the summary in at most room characters, with references of at most the given
+// writeText returns the summary in at most room characters, with references of at most the given
 // number of tokens.
-func (d *Digest) write(budget, references int) string {
-	prose := d.prose(max(budget-int(float64(budget)*d.options.ReferenceShare), min(budget, len(originShort))))
+func (d *Digest) writeText(budget, references int) string {
+	prose := d.writeProse(max(budget-int(float64(budget)*d.options.ReferenceShare), min(budget, len(originShort))))
 	if prose == "" {
 		return ""
 	}
 	left := func() int { return budget - utf8.RuneCountInString(prose) }
 	find := func() string {
-		return d.fit(references, func(r int) string { return d.ids.references(min(r, left()), prose) })
+		return d.fitTokens(references, func(r int) string { return d.ids.references(min(r, left()), prose) })
 	}
 	refs := find()
 	if n := utf8.RuneCountInString(refs); left()-n > budget/16 { // what references leave is for the prose
-		prose = d.prose(budget - n)
+		prose = d.writeProse(budget - n)
 		refs = find()
 	}
 	return strings.TrimSuffix(prose+refs, "\n")
@@ -39,67 +39,67 @@ type item struct {
 	// order is the place within the section, negative until it is known.
 	order int
 	text  string
-	// worth is what it says to a reader, counted like need; ids are what it names.
-	worth float64
+	// value is what it says to a reader, counted like need; ids are what it names.
+	value float64
 	ids   []candidate
-	// under is the item that must stand above it, nil for none.
-	under *item
-	taken bool
+	// parent is the item that must stand above it, nil for none.
+	parent *item
+	placed bool
 	// topical: it belongs to what the summary favours.
 	topical bool
 	size    int
-	rate    float64
+	density float64
 }
 
 // page is a text as it is filled.
 type page struct {
-	budget int // left
-	used   [sections]int
-	caps   [sections]int
-	met    map[*ident]bool
-	all    []*item
-	// said is what stands there, so that nothing is said twice.
-	said string
+	budget  int // left
+	used    [numSections]int
+	caps    [numSections]int
+	covered map[*identifier]bool
+	items   []*item
+	// text is what stands there, so that nothing is said twice.
+	text string
 }
 
-// prose returns the summary without references, in at most room characters.
-func (d *Digest) prose(budget int) string {
-	head := fmt.Sprintf(origin, d.history.messages)
+// writeProse returns the summary without references, in at most room characters.
+func (d *Digest) writeProse(budget int) string {
+	head := fmt.Sprintf(originLong, d.history.messages)
 	if len(head) > budget/8 {
 		head = originShort
 	}
 	if len(head) > budget {
 		return ""
 	}
-	p := &page{budget: budget - len(head), met: map[*ident]bool{}}
+	p := &page{budget: budget - len(head), covered: map[*identifier]bool{}}
 	for s := range p.caps {
 		p.caps[s] = int(shares[s] * float64(p.budget))
 	}
-	for i, it := range d.history.first(p.budget) {
+	for i, it := range d.history.leadingItems(p.budget) {
 		it.order = i - firstItems // above all others
-		p.take(d.weighed(it))
+		p.place(d.prepare(it))
 	}
 	var pool itemHeap
-	for _, it := range d.history.items(p.budget) {
-		pool = append(pool, d.weighed(it))
+	for _, it := range d.history.otherItems(p.budget) {
+		pool = append(pool, d.prepare(it))
 	}
 	p.fill(pool)
 	return head + p.String()
 }
 
-// weighed finds what an item names.
-func (d *Digest) weighed(it *item) *item {
+// prepare finds what an item names.
+func (d *Digest) prepare(it *item) *item {
 	it.size = utf8.RuneCountInString(it.text)
-	if it.under != nil {
-		it.under.size = utf8.RuneCountInString(it.under.text)
+	if it.parent != nil {
+		it.parent.size = utf8.RuneCountInString(it.parent.text)
 	}
-	it.topical = d.ids.topic.in(it.text) || it.under != nil && d.ids.topic.in(it.under.text)
-	seen := map[*ident]bool{}
+	it.topical = d.ids.topic.matches(it.text) || it.parent != nil && d.ids.topic.matches(it.parent.text)
+	seen := map[*identifier]bool{}
 	All(it.text, func(_ Kind, start, end int) {
 		if id := d.ids.idents[it.text[start:end]]; id != nil && !seen[id] {
-			for _, c := range d.ids.holds(candidate{ident: id, score: d.ids.score(id)}) {
-				if !seen[c.ident] {
-					seen[c.ident] = true
+			for _, c := range d.ids.contained(candidate{identifier: id, score: d.ids.score(id)}) {
+				if !seen[c.identifier] {
+					seen[c.identifier] = true
 					it.ids = append(it.ids, c)
 				}
 			}
@@ -108,76 +108,76 @@ func (d *Digest) weighed(it *item) *item {
 	return it
 }
 
-// take puts an item in, if there is room for it and it says something new. It reports
+// place puts an item in, if there is room for it and it says something new. It reports
 // whether it need not be tried again.
-func (p *page) take(it *item) bool {
+func (p *page) place(it *item) bool {
 	size := it.size
 	if p.used[it.section] == 0 {
 		size += len(headings[it.section]) + 1
 	}
-	above := it.under
-	if above != nil && !above.taken {
+	above := it.parent
+	if above != nil && !above.placed {
 		size += above.size
 	}
 	if size > p.budget || p.used[it.section] > 0 && p.used[it.section]+size > p.caps[it.section] {
 		return false
 	}
 	core := strings.TrimLeft(strings.TrimSuffix(it.text, "\n"), "-> ")
-	if strings.Contains(p.said, core) {
+	if strings.Contains(p.text, core) {
 		return true
 	}
-	p.said += core + "\n"
-	if above != nil && !above.taken {
-		above.taken = true
-		p.all = append(p.all, above)
+	p.text += core + "\n"
+	if above != nil && !above.placed {
+		above.placed = true
+		p.items = append(p.items, above)
 	}
-	it.taken = true
-	p.all = append(p.all, it)
+	it.placed = true
+	p.items = append(p.items, it)
 	p.budget -= size
 	p.used[it.section] += size
 	for _, c := range it.ids {
-		p.met[c.ident] = true
+		p.covered[c.identifier] = true
 	}
 	return true
 }
 
-// weigh sets what an item is worth by character.
-func (p *page) weigh(it *item) {
-	worth, size := it.worth, it.size
+// density sets what an item is worth by character.
+func (p *page) density(it *item) {
+	worth, size := it.value, it.size
 	for _, c := range it.ids {
-		if !p.met[c.ident] {
+		if !p.covered[c.identifier] {
 			worth += c.score
 		}
 	}
-	if it.under != nil && !it.under.taken {
-		worth += it.under.worth
-		size += it.under.size
+	if it.parent != nil && !it.parent.placed {
+		worth += it.parent.value
+		size += it.parent.size
 	}
 	if it.topical {
-		worth *= topicWorth
+		worth *= topicFactor
 	}
-	it.rate = worth / float64(size+1)
+	it.density = worth / float64(size+1)
 }
 
 // fill puts in what is worth most by character.
 func (p *page) fill(pool itemHeap) {
 	for i, it := range pool { // items come in their order
-		if it.order = i; it.under != nil && it.under.order < 0 {
-			it.under.order = i
+		if it.order = i; it.parent != nil && it.parent.order < 0 {
+			it.parent.order = i
 		}
-		p.weigh(it)
+		p.density(it)
 	}
 	heap.Init(&pool)
 	var rest []*item
 	for pool.Len() > 0 {
 		it := pool[0]
-		rate := it.rate
-		if p.weigh(it); it.rate < rate {
+		rate := it.density
+		if p.density(it); it.density < rate {
 			heap.Fix(&pool, 0)
 			continue
 		}
 		heap.Pop(&pool)
-		if !it.taken && !p.take(it) {
+		if !it.placed && !p.place(it) {
 			rest = append(rest, it)
 		}
 	}
@@ -185,20 +185,20 @@ func (p *page) fill(pool itemHeap) {
 		p.caps[s] = p.used[s] + p.budget
 	}
 	for _, it := range rest {
-		if !it.taken {
-			p.take(it)
+		if !it.placed {
+			p.place(it)
 		}
 	}
 }
 
 // String returns the page: sections in order, each under its heading.
 func (p *page) String() string {
-	slices.SortStableFunc(p.all, func(a, b *item) int {
+	slices.SortStableFunc(p.items, func(a, b *item) int {
 		return cmp.Or(cmp.Compare(a.section, b.section), cmp.Compare(a.order, b.order))
 	})
 	var b strings.Builder
-	last := sections
-	for _, it := range p.all {
+	last := numSections
+	for _, it := range p.items {
 		if it.section != last {
 			last = it.section
 			b.WriteString(headings[last] + "\n")
@@ -214,7 +214,7 @@ type itemHeap []*item
 func (h itemHeap) Len() int { return len(h) }
 
 func (h itemHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[j].rate, h[i].rate), cmp.Compare(h[i].order, h[j].order)) < 0
+	return cmp.Or(cmp.Compare(h[j].density, h[i].density), cmp.Compare(h[i].order, h[j].order)) < 0
 }
 
 func (h itemHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }

@@ -3,7 +3,7 @@ package extract
 import "unicode/utf8"
 
 // words finds the classes that are one whole word, and UUIDs, which begin with one.
-func wordIdentifiers(s string, yield func(kind Kind, start, end int)) {
+func scanWords(s string, yield func(kind Kind, start, end int)) {
 	for i := 0; i < len(s); {
 		c, end := next(s, i)
 		if c&word == 0 {
@@ -17,10 +17,10 @@ func wordIdentifiers(s string, yield func(kind Kind, start, end int)) {
 			}
 			all |= c
 		}
-		if all&^hex == 0 && i-start == 8 && uuid(s, start) {
+		if all&^hex == 0 && i-start == 8 && isUUID(s, start) {
 			yield(UUID, start, start+36)
 		}
-		if all&(digit|otherD) == 0 || i-start < 4 {
+		if all&(digit|otherDigit) == 0 || i-start < 4 {
 			continue // every other class needs a digit and four characters
 		}
 		if kind, from, ok := wordKind(s, start, i, all); ok {
@@ -33,28 +33,28 @@ func wordIdentifiers(s string, yield func(kind Kind, start, end int)) {
 func wordKind(s string, start, end int, all class) (kind Kind, from int, ok bool) {
 	n := end - start
 	switch {
-	case all&^(digit|otherD) == 0:
-		c, _ := before(s, start)
+	case all&^(digit|otherDigit) == 0:
+		c, _ := prev(s, start)
 		return Number, start, c != dot && utf8.RuneCountInString(s[start:end]) >= 4
 	case all&^(digit|upper) == 0:
 		from = start
 		if start > 0 && s[start-1] == '#' {
-			if c, _ := before(s, start-1); c&word == 0 {
+			if c, _ := prev(s, start-1); c&word == 0 {
 				from--
 			}
 		}
 		return Code, from, 5 <= n && n <= 12
 	case all&^(digit|lowHex) == 0:
 		return SHA, start, 7 <= n && n <= 40
-	case all&^(digit|otherD|lower|under) == 0 && all&under != 0:
-		return Handle, start, handle(s[start:end])
+	case all&^(digit|otherDigit|lower|under) == 0 && all&under != 0:
+		return Handle, start, isHandle(s[start:end])
 	}
 	return 0, 0, false
 }
 
-// handle reports whether w is [a-z]+(?:_[a-z]+)*_\d{3,}; it holds nothing but these characters.
-func handle(w string) bool {
-	start := (digit | otherD).back(w, 0, len(w))
+// isHandle reports whether w is [a-z]+(?:_[a-z]+)*_\d{3,}; it holds nothing but these characters.
+func isHandle(w string) bool {
+	start := (digit | otherDigit).backward(w, 0, len(w))
 	if utf8.RuneCountInString(w[start:]) < 3 {
 		return false
 	}
@@ -66,14 +66,14 @@ func handle(w string) bool {
 			return false
 		}
 		end := start - 1
-		if start = lower.back(w, 0, end); start == end {
+		if start = lower.backward(w, 0, end); start == end {
 			return false
 		}
 	}
 }
 
-// uuid reports whether a UUID starts at i, behind which stand eight hexadecimal digits.
-func uuid(s string, i int) bool {
+// isUUID reports whether a UUID starts at i, behind which stand eight hexadecimal digits.
+func isUUID(s string, i int) bool {
 	if len(s) < i+36 {
 		return false
 	}
@@ -84,10 +84,10 @@ func uuid(s string, i int) bool {
 				return false
 			}
 		default:
-			if s[at] >= utf8.RuneSelf || ascii[s[at]]&hex == 0 {
+			if s[at] >= utf8.RuneSelf || byteClass[s[at]]&hex == 0 {
 				return false
 			}
 		}
 	}
-	return boundary(s, i+36)
+	return isBoundary(s, i+36)
 }

@@ -48,9 +48,9 @@ type Options struct {
 // it cannot end its frame. Framing what Wrap wrote changes nothing, unless it was
 // merged with a message.
 func Wrap(text string, o Options) string {
-	body := disarm(Body(text))
+	body := escapeMarks(Body(text))
 	said := note
-	if own := strings.Join(strings.Fields(disarm(o.Note)), " "); own != "" {
+	if own := strings.Join(strings.Fields(escapeMarks(o.Note)), " "); own != "" {
 		said = own
 	}
 	var b strings.Builder
@@ -68,7 +68,7 @@ func Wrap(text string, o Options) string {
 // merged with, word for word. ok reports whether stored begins with a frame that is
 // known; where it does not, the body is stored.
 func Unwrap(stored string) (body, merged string, ok bool) {
-	start, foreign, ok := headsEnd(stored)
+	start, foreign, ok := skipHeads(stored)
 	if !ok {
 		return stored, "", false
 	}
@@ -79,7 +79,7 @@ func Unwrap(stored string) (body, merged string, ok bool) {
 		body = body[:at]
 	}
 	if body = text.Trim(body); foreign {
-		body = withoutNote(body)
+		body = trimNote(body)
 	}
 	return body, merged, true
 }
@@ -87,13 +87,13 @@ func Unwrap(stored string) (body, merged string, ok bool) {
 // Body returns a text that is meant to be a summary without the frame it brought: heads
 // in front and one end behind.
 func Body(summary string) string {
-	start, foreign, _ := headsEnd(summary)
+	start, foreign, _ := skipHeads(summary)
 	body := text.Trim(summary[start:])
 	for at := lastEnd(body); at >= 0; at = lastEnd(body) {
 		body = text.Trim(body[:at])
 	}
 	if foreign {
-		body = withoutNote(body)
+		body = trimNote(body)
 	}
 	return body
 }
@@ -102,7 +102,7 @@ func Body(summary string) string {
 // line, or on one of its own with nothing behind it.
 func lastEnd(body string) int {
 	line := strings.LastIndexByte(body, '\n') + 1
-	if end := endMark(body, line); end > 0 {
+	if end := parseEnd(body, line); end > 0 {
 		return line
 	}
 	return -1
@@ -112,7 +112,7 @@ func lastEnd(body string) int {
 // ends, or -1.
 func findEnd(body string) (at, end int) {
 	for at = 0; at < len(body); {
-		if end = endMark(body, at); end > 0 {
+		if end = parseEnd(body, at); end > 0 {
 			return at, end
 		}
 		n := strings.IndexByte(body[at:], '\n')
@@ -124,16 +124,16 @@ func findEnd(body string) (at, end int) {
 	return -1, -1
 }
 
-// headsEnd returns the index behind the heads that a text begins with, with what their
+// skipHeads returns the index behind the heads that a text begins with, with what their
 // lines say about the summary; foreign reports that none of them is Head.
-func headsEnd(text string) (end int, foreign, ok bool) {
+func skipHeads(text string) (end int, foreign, ok bool) {
 	foreign = true
 	for range maxHeads {
-		at, note := headMark(text, end)
+		at, note := parseHead(text, end)
 		if at < 0 {
 			return end, foreign && ok, ok
 		}
-		foreign = foreign && wordsEnd(text, end+max(0, strings.IndexByte(text[end:at], '['))+1, headMarks[0].words) < 0
+		foreign = foreign && matchWords(text, end+max(0, strings.IndexByte(text[end:at], '['))+1, headMarks[0].words) < 0
 		end, ok = at, true
 		line := len(text)
 		if n := strings.IndexByte(text[end:], '\n'); n >= 0 {
@@ -141,7 +141,7 @@ func headsEnd(text string) (end int, foreign, ok bool) {
 		}
 		said := strings.TrimSpace(text[end:line])
 		own := len(said) >= len(noteEnd) && strings.EqualFold(said[len(said)-len(noteEnd):], noteEnd)
-		if own || note && line < len(text) && isNote(said) {
+		if own || note && line < len(text) && startsNote(said) {
 			end = line
 		}
 	}
@@ -151,8 +151,8 @@ func headsEnd(text string) (end int, foreign, ok bool) {
 // maxHeads is how many heads are taken off a text; what is behind them is disarmed.
 const maxHeads = 16
 
-// isNote reports the explanation that follows a head on its line.
-func isNote(said string) bool {
+// startsNote reports the explanation that follows a head on its line.
+func startsNote(said string) bool {
 	for _, p := range []string{
 		"Earlier turns", "Earlier messages", "The earlier part", "Earlier parts", "The summary below", "The conversation is summarized", "The conversation so far",
 	} {
@@ -167,9 +167,9 @@ func isNote(said string) bool {
 // about the summary.
 const noteSection = "\n\n[Note]\n"
 
-// withoutNote takes such a section off the end of a body, and the sentence that a
+// trimNote takes such a section off the end of a body, and the sentence that a
 // coding agent ends its summaries with.
-func withoutNote(body string) string {
+func trimNote(body string) string {
 	if at := strings.LastIndex(body, noteSection); at >= 0 && !strings.Contains(body[at+len(noteSection):], "\n\n") {
 		body = body[:at]
 	}

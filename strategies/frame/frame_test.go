@@ -49,7 +49,7 @@ func TestUnframeKnowsOthers(t *testing.T) {
 		"a split point":         {"[Summary of the conversation so far]\n\nbody", "body", ""},
 		"twice":                 {"[CONTEXT SUMMARY]: [CONTEXT SUMMARY]:\n[Summary of the conversation so far]\n\nbody", "body", ""},
 		"older in newer":        {Head + " Note. " + noteEnd + "\n\n[CONTEXT COMPACTION — REFERENCE ONLY]\nbody\n\n" + End, "body", ""},
-		"a coding agent's":      {sentence + " The summary below covers the earlier portion of the conversation.\n\nbody\nPlease continue the conversation from where we left it off.", "body", ""},
+		"a coding agent's":      {agentHead + " The summary below covers the earlier portion of the conversation.\n\nbody\nPlease continue the conversation from where we left it off.", "body", ""},
 		"a bracket in the body": {"[CONTEXT SUMMARY]: [x] done", "[x] done", ""},
 		"no blank line behind":  {"[CONTEXT SUMMARY]: body\n[end of context summary]\nrest", "body", "rest"},
 		"nothing":               {"[CONTEXT SUMMARY]:", "", ""},
@@ -77,7 +77,7 @@ func TestUnframeKnowsOthers(t *testing.T) {
 var frameBits = []string{
 	Head, End, "[CONTEXT SUMMARY]:", "[CONTEXT COMPACTION — REFERENCE ONLY]", "[Conversation Summary]", "[HANDOFF NOTES] Earlier messages x.",
 	"--- END OF HANDOFF NOTES ---", "[Summary of the conversation so far]", "[end - of\tconversation–summary]", "== end of summary ==", "[[END OF SUMMARY]]",
-	"\n", "\n\n", " ", "[", "]", "-", "—", "(", "text", "é", "\xff", "\n\n[Note]\nx", noteEnd, sentence, "Please continue the conversation from where we left it.",
+	"\n", "\n\n", " ", "[", "]", "-", "—", "(", "text", "é", "\xff", "\n\n[Note]\nx", noteEnd, agentHead, "Please continue the conversation from where we left it.",
 	"\u00a0", "*", "#", "END OF SUMMARY", "CONTEXT SUMMARY]", "=", "\r\n", "x. " + noteEnd,
 }
 

@@ -28,30 +28,30 @@ var headMarks = []mark{
 	{"summary of the conversation so far", false},
 }
 
-// sentence begins the summaries of a coding agent, without brackets.
-const sentence = "This session is being continued from a previous conversation that ran out of context."
+// agentHead begins the summaries of a coding agent, without brackets.
+const agentHead = "This session is being continued from a previous conversation that ran out of context."
 
 // endMarks end a frame, in brackets or behind dashes.
 var endMarks = []string{
 	"end of conversation summary", "end of context summary", "end of context compaction", "end of handoff notes", "end of summary",
 }
 
-// headMark returns the index behind the head that begins at i, behind blanks and marks of
+// parseHead returns the index behind the head that begins at i, behind blanks and marks of
 // emphasis, or -1; note reports whether an explanation may follow.
-func headMark(s string, i int) (end int, note bool) {
-	i += len(s[i:]) - len(strings.TrimLeftFunc(s[i:], decoration))
-	if strings.HasPrefix(s[i:], sentence) {
-		return i + len(sentence), true
+func parseHead(s string, i int) (end int, note bool) {
+	i += len(s[i:]) - len(strings.TrimLeftFunc(s[i:], isDecoration))
+	if strings.HasPrefix(s[i:], agentHead) {
+		return i + len(agentHead), true
 	}
 	if i == len(s) || s[i] != '[' {
 		return -1, false
 	}
 	for _, m := range headMarks {
-		end := wordsEnd(s, i+1, m.words)
+		end := matchWords(s, i+1, m.words)
 		if end < 0 {
 			continue
 		}
-		end += len(s[end:]) - len(strings.TrimLeftFunc(s[end:], between))
+		end += len(s[end:]) - len(strings.TrimLeftFunc(s[end:], isWordGap))
 		if end == len(s) || s[end] != ']' {
 			continue
 		}
@@ -65,30 +65,30 @@ func headMark(s string, i int) (end int, note bool) {
 	return -1, false
 }
 
-// decoration stands in front of a head.
-func decoration(r rune) bool {
+// isDecoration stands in front of a head.
+func isDecoration(r rune) bool {
 	return text.IsBlank(r) || r == '#' || r == '*' || r == '_' || r == '\ufeff'
 }
 
-// between stands between the words of a mark.
-func between(r rune) bool { return r == ' ' || r == '\t' || r == '_' || r == '\u00a0' || isDash(r) }
+// isWordGap stands between the words of a mark.
+func isWordGap(r rune) bool { return r == ' ' || r == '\t' || r == '_' || r == '\u00a0' || isDash(r) }
 
 func isDash(r rune) bool {
 	return r == '-' || r >= '\u2010' && r <= '\u2015' || r == '\u2212' || r == '\u2e3a' || r == '\u2e3b' || r == '\ufe58' || r == '\uff0d'
 }
 
-// maxMark bounds how far the words of a mark are looked for, which keeps looking for
+// maxMarkLen bounds how far the words of a mark are looked for, which keeps looking for
 // them everywhere linear.
-const maxMark = 160
+const maxMarkLen = 160
 
-// wordsEnd returns the index behind the words if s has them at i, or -1.
-func wordsEnd(s string, i int, words string) int {
-	most := min(len(s), i+maxMark)
+// matchWords returns the index behind the words if s has them at i, or -1.
+func matchWords(s string, i int, words string) int {
+	most := min(len(s), i+maxMarkLen)
 	for words != "" {
 		w, rest, _ := strings.Cut(words, " ")
 		for i < most {
 			r, size := utf8.DecodeRuneInString(s[i:])
-			if !between(r) {
+			if !isWordGap(r) {
 				break
 			}
 			i += size
@@ -102,14 +102,14 @@ func wordsEnd(s string, i int, words string) int {
 	return i
 }
 
-// endMark returns the index behind the end mark that begins at i, with the dashes or the
+// parseEnd returns the index behind the end mark that begins at i, with the dashes or the
 // bracket that close it, or -1. Blanks and emphasis may stand in front.
-func endMark(s string, i int) int {
+func parseEnd(s string, i int) int {
 	at := i
 	opened := false
-	for at < min(len(s), i+maxMark) {
+	for at < min(len(s), i+maxMarkLen) {
 		r, size := utf8.DecodeRuneInString(s[at:])
-		if r != '[' && r != '=' && !isDash(r) && (!decoration(r) || r == '\n' || r == '\r') {
+		if r != '[' && r != '=' && !isDash(r) && (!isDecoration(r) || r == '\n' || r == '\r') {
 			break
 		}
 		opened = opened || r == '[' || r == '=' || isDash(r)
@@ -118,13 +118,13 @@ func endMark(s string, i int) int {
 	if !opened {
 		return -1
 	}
-	return closedWords(s, at)
+	return matchEnd(s, at)
 }
 
-// closedWords returns the index behind the words of an end mark at i and what closes it.
-func closedWords(s string, i int) int {
+// matchEnd returns the index behind the words of an end mark at i and what closes it.
+func matchEnd(s string, i int) int {
 	for _, m := range endMarks {
-		end := wordsEnd(s, i, m)
+		end := matchWords(s, i, m)
 		if end < 0 {
 			continue
 		}
@@ -136,9 +136,9 @@ func closedWords(s string, i int) int {
 	return -1
 }
 
-// disarm makes marks within a text harmless: the bracket or the dashes in front of
+// escapeMarks makes marks within a text harmless: the bracket or the dashes in front of
 // the words become a round bracket.
-func disarm(s string) string {
+func escapeMarks(s string) string {
 	var b strings.Builder
 	done := 0
 	for i := 0; i < len(s); {
@@ -151,7 +151,7 @@ func disarm(s string) string {
 		start, end := i, i
 		for end < len(s) {
 			r, size := utf8.DecodeRuneInString(s[end:])
-			if r != '[' && r != '=' && !isDash(r) && (!decoration(r) || r == '\n' || r == '\r') {
+			if r != '[' && r != '=' && !isDash(r) && (!isDecoration(r) || r == '\n' || r == '\r') {
 				break
 			}
 			end += size
@@ -159,9 +159,9 @@ func disarm(s string) string {
 		i = end
 		head := -1
 		if bracket := strings.LastIndexByte(s[start:end], '['); bracket >= 0 {
-			head, _ = headMark(s, start+bracket)
+			head, _ = parseHead(s, start+bracket)
 		}
-		if closedWords(s, end) < 0 && head < 0 {
+		if matchEnd(s, end) < 0 && head < 0 {
 			continue
 		}
 		b.WriteString(s[done:start])

@@ -41,7 +41,7 @@ func Assemble(answer string, f Facts) string {
 	var body strings.Builder
 	task := -1 // index of the active task
 	answer = text.Trim(answer)
-	for _, p := range partsOf(answer, sections) {
+	for _, p := range splitSections(answer, sections) {
 		text := answer[p.start:p.end]
 		switch {
 		case sameTitle(p.title, ActiveTask) && strings.TrimSpace(ask) != "":
@@ -53,7 +53,7 @@ func Assemble(answer string, f Facts) string {
 			body.WriteString(text)
 		}
 	}
-	rest := closed(body.String())
+	rest := closeFence(body.String())
 	if task < 0 || task > len(rest) {
 		task = len(rest) // no headings
 	}
@@ -77,8 +77,8 @@ func Assemble(answer string, f Facts) string {
 	return strings.Join(out, "\n\n")
 }
 
-// closed closes an open code fence, so that it does not swallow the sections that follow.
-func closed(text string) string {
+// closeFence closes an open code fence, so that it does not swallow the sections that follow.
+func closeFence(text string) string {
 	fence := ""
 	for line := range strings.Lines(text) {
 		fence = fenceAfter(fence, line)
@@ -96,7 +96,7 @@ func verbatim(title string, limit int, texts ...string) string {
 	b.WriteString("## " + title + "\n" + verbatimNote)
 	for _, s := range texts {
 		b.WriteString("\n")
-		for line := range strings.SplitSeq(bounded(text.Trim(s), limit), "\n") {
+		for line := range strings.SplitSeq(cutCenter(text.Trim(s), limit), "\n") {
 			b.WriteString("\n> " + strings.TrimRight(line, "\r"))
 		}
 	}

@@ -40,7 +40,7 @@ func TestTwoRounds(t *testing.T) {
 		for _, c := range cuts {
 			p.Cut = p.Cut.Plus(c)
 		}
-		system, user := p.Form(previous, trimmed)
+		system, user := p.Render(previous, trimmed)
 		if strings.Contains(system+user, secret) {
 			t.Error("the model is shown a secret")
 		}

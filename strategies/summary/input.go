@@ -22,12 +22,12 @@ type input struct {
 	// limit is the token limit of the whole summary, prose the budget of the model's
 	// text, references that of the block of references behind it.
 	limit, prose, references int
-	// cut totals the content that was trimmed, updates counts the previous updates of the
+	// trimmed totals the content that was trimmed, updates counts the previous updates of the
 	// summary.
-	cut     Trimmed
+	trimmed Trimmed
 	updates int
-	// spent is the cost of all answers in millionths, stored ones included.
-	spent int64
+	// costMicros is the cost of all answers in millionths, stored ones included.
+	costMicros int64
 
 	digest  *extract.Digest
 	sources *SourceIndex
@@ -40,15 +40,15 @@ func (w *Writer) newInput(t plan.Task) (*input, error) {
 	if err := Coverable(t.Messages, nil); err != nil { // a strategy selected protected messages
 		return nil, &plan.Failure{Code: "system_message", Err: err}
 	}
-	t.Focus = firstOf(t.Focus, w.o.Focus, w.o.Settings.Focus)
-	t.Instruction = firstOf(t.Instruction, w.o.Settings.Instruction)
+	t.Focus = firstNonBlank(t.Focus, w.o.Focus, w.o.Settings.Focus)
+	t.Instruction = firstNonBlank(t.Instruction, w.o.Settings.Instruction)
 	t, found := t.Redact()
 	m := &input{
 		task: t, focus: t.Focus, instruction: t.Instruction, sources: NewSourceIndex(tokens.Chars4{}),
 		messages: make([]*chat.Message, 0, len(t.Messages)),
 		report:   &Report{RedactorVersion: redact.Version, Redacted: found, RedactedAnswer: redact.Found{}, Messages: len(t.Messages)},
 	}
-	m.previous = text.Trim(strings.Join(append([]string{t.Previous}, framed(t.Messages)...), "\n\n"))
+	m.previous = text.Trim(strings.Join(append([]string{t.Previous}, storedSummaries(t.Messages)...), "\n\n"))
 	m.digest = extract.New(extract.Options{Focus: m.focus, Redacted: true})
 	if m.previous != "" {
 		m.report.Updates = true
@@ -59,7 +59,7 @@ func (w *Writer) newInput(t plan.Task) (*input, error) {
 		m.previous = withoutDerived(m.previous)
 	}
 	for _, message := range t.Messages {
-		if _, rest, ok := unframed(message); ok {
+		if _, rest, ok := splitStored(message); ok {
 			if rest == "" {
 				continue // part of the previous summary
 			}
@@ -67,7 +67,7 @@ func (w *Writer) newInput(t plan.Task) (*input, error) {
 			said.Content = chat.TextContent(rest)
 			message = &said
 		}
-		message = plain(message)
+		message = withoutReasoning(message)
 		m.messages = append(m.messages, message)
 		m.report.CoveredTokens += messageTokens(message)
 		m.digest.Add(message)
@@ -113,13 +113,13 @@ func (m *input) addTrimmed(step string, cut Trimmed) {
 	if cut == (Trimmed{}) {
 		return
 	}
-	m.cut = m.cut.Plus(cut)
+	m.trimmed = m.trimmed.Plus(cut)
 	m.report.Trimmed = append(m.report.Trimmed, Trim{Step: step, Messages: cut.Messages, Outputs: cut.Outputs, Tokens: int(cut.Tokens)})
 }
 
-// plain returns a message without reasoning and with its text parts joined. It returns m
+// withoutReasoning returns a message without reasoning and with its text parts joined. It returns m
 // itself if nothing changes.
-func plain(m *chat.Message) *chat.Message {
+func withoutReasoning(m *chat.Message) *chat.Message {
 	joins := m.Content.Parts != nil && m.Content.Media() == 0
 	if !joins && m.Reasoning == "" && m.ReasoningKey == "" {
 		return m
@@ -132,20 +132,20 @@ func plain(m *chat.Message) *chat.Message {
 	return &out
 }
 
-// framed returns the bodies of all stored summaries among the messages.
-func framed(messages []*chat.Message) []string {
+// storedSummaries returns the bodies of all stored summaries among the messages.
+func storedSummaries(messages []*chat.Message) []string {
 	var out []string
 	for _, m := range messages {
-		if body, _, ok := unframed(m); ok {
+		if body, _, ok := splitStored(m); ok {
 			out = append(out, body)
 		}
 	}
 	return out
 }
 
-// unframed splits a message that begins with a stored summary into the summary and the
+// splitStored splits a message that begins with a stored summary into the summary and the
 // rest of the text.
-func unframed(m *chat.Message) (summary, rest string, ok bool) {
+func splitStored(m *chat.Message) (summary, rest string, ok bool) {
 	if m.Role == chat.RoleTool || len(m.ToolCalls) > 0 {
 		return "", "", false
 	}
@@ -153,7 +153,7 @@ func unframed(m *chat.Message) (summary, rest string, ok bool) {
 	return summary, text.Trim(rest), ok
 }
 
-func firstOf(texts ...string) string {
+func firstNonBlank(texts ...string) string {
 	for _, s := range texts {
 		if text.Trim(s) != "" {
 			return s

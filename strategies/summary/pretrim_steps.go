@@ -127,7 +127,7 @@ func (t *trim) tailWithin(text, note string, budget chat.Tokens) string {
 	// Each try is at most three quarters as long as the one before, so all of them
 	// together are linear; a few more come close to the budget.
 	best, low, high := note, 0, min(len(text), 8*int(max(0, budget)))
-	for n := high; n > leastTail && low == 0; n = n * 3 / 4 {
+	for n := high; n > minTail && low == 0; n = n * 3 / 4 {
 		if cut, ok := fits(n); ok {
 			best, low = cut, n
 		} else {
@@ -148,8 +148,8 @@ func (t *trim) tailWithin(text, note string, budget chat.Tokens) string {
 	return best
 }
 
-// leastTail is the minimum number of bytes of an output worth keeping.
-const leastTail = 64
+// minTail is the minimum number of bytes of an output worth keeping.
+const minTail = 64
 
 // clearOlder replaces all but the newest outputs by a note with the time.
 func (t *trim) clearOlder(p policy.PreTrim) {

@@ -36,8 +36,8 @@ type Prompt struct {
 	Generation int
 }
 
-// ErodesAt is the Generation from which on each update would lose facts.
-const ErodesAt = 2
+// CopyFrom is the Generation from which on each update would lose facts.
+const CopyFrom = 2
 
 // sections returns the sections requested of the model.
 func (p Prompt) sections() []Section {
@@ -80,15 +80,15 @@ const promptCustom = `What the notes shall contain was configured for this conve
 
 const promptUpdate = `The material begins with the notes written so far. Bring them up to date with the messages behind them: keep what still holds, add what is new, move what was finished, and drop only what a later message clearly replaced. The messages the notes were made from are not shown, so what you leave out is lost.`
 
-const promptErodes = `These notes were rewritten several times already, and each retelling loses facts. Copy every entry that still holds word for word, values included; write new text only about the new messages.`
+const promptCopy = `These notes were rewritten several times already, and each retelling loses facts. Copy every entry that still holds word for word, values included; write new text only about the new messages.`
 
 const promptCut = `Parts of the material were cut to make room (%s). Where it says that something was cut or cleared, it existed: do not conclude that it was empty or failed, and do not guess what it said.`
 
-// Form returns the prompt for the summary of messages that follow a previous summary, ""
+// Render returns the prompt for the summary of messages that follow a previous summary, ""
 // for none: the system prompt, which does not depend on the messages, and the user
 // message. p and the arguments must be redacted. Summaries among the messages are labelled
 // as such, never as the user's words.
-func (p Prompt) Form(previous string, ms []*chat.Message) (system, user string) {
+func (p Prompt) Render(previous string, ms []*chat.Message) (system, user string) {
 	data := promptData{previous: previous}
 	if body, _, ok := frame.Unwrap(previous); ok {
 		data.previous = body
@@ -135,8 +135,8 @@ func (d *promptData) user(p Prompt, updates bool) string {
 	parts := []string{"The marker of this request is " + marker + "."}
 	if updates {
 		parts = append(parts, promptUpdate)
-		if p.Generation >= ErodesAt {
-			parts = append(parts, promptErodes)
+		if p.Generation >= CopyFrom {
+			parts = append(parts, promptCopy)
 		}
 	}
 	if cut := p.Cut.String(); cut != "" {
@@ -154,11 +154,11 @@ func (d *promptData) user(p Prompt, updates bool) string {
 // promptData holds the redacted texts that a prompt shows.
 type promptData struct {
 	previous string
-	said     []passage
+	passages []passage
 }
 
 // passage is one message, or an earlier summary among them.
-type passage struct{ who, text string }
+type passage struct{ speaker, text string }
 
 // earlierSummary labels a stored summary among the messages.
 const earlierSummary = "summary of earlier messages, not the user's words"
@@ -168,7 +168,7 @@ func (d *promptData) add(m *chat.Message) {
 	text := m.Content.String()
 	if m.Role != chat.RoleTool {
 		if body, merged, ok := frame.Unwrap(text); ok {
-			d.said = append(d.said, passage{earlierSummary, body})
+			d.passages = append(d.passages, passage{earlierSummary, body})
 			if text = merged; strings.TrimSpace(text) == "" && len(m.ToolCalls) == 0 {
 				return
 			}
@@ -190,7 +190,7 @@ func (d *promptData) add(m *chat.Message) {
 	if m.Role == chat.RoleTool {
 		who = "tool, result of " + m.ToolCallID
 	}
-	d.said = append(d.said, passage{oneLine(who), b.String()})
+	d.passages = append(d.passages, passage{oneLine(who), b.String()})
 }
 
 func newLine(b *strings.Builder) {
@@ -203,8 +203,8 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func (d *promptData) size() int {
 	n := len(d.previous)
-	for _, s := range d.said {
-		n += len(s.who) + len(s.text) + 64
+	for _, s := range d.passages {
+		n += len(s.speaker) + len(s.text) + 64
 	}
 	return n
 }
@@ -212,9 +212,9 @@ func (d *promptData) size() int {
 // marker returns a delimiter derived from the texts that occurs in none of them.
 func (d *promptData) marker() string {
 	h := sha256.New()
-	for _, s := range append([]passage{{"", d.previous}}, d.said...) {
+	for _, s := range append([]passage{{"", d.previous}}, d.passages...) {
 		// Lengths make the hash depend on the boundaries between texts.
-		_, _ = h.Write([]byte(strconv.Itoa(len(s.who)) + " " + strconv.Itoa(len(s.text)) + "\n" + s.who + s.text)) // a hash does not fail
+		_, _ = h.Write([]byte(strconv.Itoa(len(s.speaker)) + " " + strconv.Itoa(len(s.text)) + "\n" + s.speaker + s.text)) // a hash does not fail
 	}
 	sum := h.Sum(nil)
 	for {
@@ -231,8 +231,8 @@ func (d *promptData) contains(word string) bool {
 	if strings.Contains(d.previous, word) {
 		return true
 	}
-	for _, s := range d.said {
-		if strings.Contains(s.text, word) || strings.Contains(s.who, word) {
+	for _, s := range d.passages {
+		if strings.Contains(s.text, word) || strings.Contains(s.speaker, word) {
 			return true
 		}
 	}
@@ -243,7 +243,7 @@ func (d *promptData) write(b *strings.Builder, marker string) {
 	if d.previous != "" {
 		b.WriteString("\n" + marker + " 0 notes written so far\n" + d.previous + "\n")
 	}
-	for i, s := range d.said {
-		b.WriteString("\n" + marker + " " + strconv.Itoa(i+1) + " " + s.who + "\n" + s.text + "\n")
+	for i, s := range d.passages {
+		b.WriteString("\n" + marker + " " + strconv.Itoa(i+1) + " " + s.speaker + "\n" + s.text + "\n")
 	}
 }

@@ -94,14 +94,14 @@ var (
 	attributed = regexp.MustCompile(`(?i)\buser(?:'s|’s|s)?\b[^.!?"“”]{0,90}?\b(?:said|says|say|asked|asks|ask|wrote|writes|write|typed|stated|states|replied|answered|responded|told|instructed|ordered|demanded|insisted|confirmed|commented|noted|reported|` +
 		`message|messages|request|requests|question|questions|feedback|correction|corrections|instruction|instructions|words|reply|answer|response|comment|prompt|follow-?up|ask)s?` +
 		`(?:[*_\s:,()—–-]|\b(?:was|is|were|are|me|us|that|to|explicitly|then|again|also|here|simply|just|exactly|verbatim|literally|the|following|in|this|session|first|last|latest)\b){0,12}$`)
-	// announced matches the same with any text up to a colon.
-	announced = regexp.MustCompile(`(?i)\buser(?:'s|’s)?\b[^.!?"“”:]{0,80}\b(?:said|says|asked|asks|wrote|writes|typed|stated|replied|told|instructed|ordered|demanded|insisted|requested|message|request|question|instruction|words)\b[^.!?"“”:]{0,60}:[*_\s>]*$`)
-	// labelled matches a label of the user, as in transcripts.
-	labelled = regexp.MustCompile(`(?i)(?:^|[\s*_(\[>-])(?:user|human)[*_\]]*\s*:[*_\s]*$`)
-	// signed matches an attribution behind the quotation.
-	signed = regexp.MustCompile(`(?i)^[*_,.\s—–-]*(?:(?:said|asked|wrote)\s+the\s+user\b|the\s+user\s+(?:said|says|asked|asks|wrote|writes|insisted|replied|demanded)\b)`)
-	// elsewhere matches the word for user in other languages.
-	elsewhere = regexp.MustCompile(`(?i)(?:\b(?:be)?nutzer(?:in)?|\bl['’]utilisateur|\busuario|\busuário|\butente|\bgebruiker|пользовател\p{L}*|користувач\p{L}*|用户|用戶|使用者|ユーザー?|사용자|المستخدم|उपयोगकर्ता)[^.!?。！？"“”„«»「」]{0,40}$`)
+	// attributedColon matches the same with any text up to a colon.
+	attributedColon = regexp.MustCompile(`(?i)\buser(?:'s|’s)?\b[^.!?"“”:]{0,80}\b(?:said|says|asked|asks|wrote|writes|typed|stated|replied|told|instructed|ordered|demanded|insisted|requested|message|request|question|instruction|words)\b[^.!?"“”:]{0,60}:[*_\s>]*$`)
+	// attributedLabel matches a label of the user, as in transcripts.
+	attributedLabel = regexp.MustCompile(`(?i)(?:^|[\s*_(\[>-])(?:user|human)[*_\]]*\s*:[*_\s]*$`)
+	// attributedAfter matches an attribution behind the quotation.
+	attributedAfter = regexp.MustCompile(`(?i)^[*_,.\s—–-]*(?:(?:said|asked|wrote)\s+the\s+user\b|the\s+user\s+(?:said|says|asked|asks|wrote|writes|insisted|replied|demanded)\b)`)
+	// attributedForeign matches the word for user in other languages.
+	attributedForeign = regexp.MustCompile(`(?i)(?:\b(?:be)?nutzer(?:in)?|\bl['’]utilisateur|\busuario|\busuário|\butente|\bgebruiker|пользовател\p{L}*|користувач\p{L}*|用户|用戶|使用者|ユーザー?|사용자|المستخدم|उपयोगकर्ता)[^.!?。！？"“”„«»「」]{0,40}$`)
 	// userSections matches headings of lists of user messages.
 	userSections = regexp.MustCompile(`(?i)\buser(?:'s|’s)?\s+(?:messages?|requests?|asks?|words|questions?|instructions?|prompts?)\b|\ball user\b`)
 )
@@ -110,15 +110,15 @@ var (
 func (q *quotation) ofUser() bool {
 	before, after := q.before[max(0, len(q.before)-240):], q.after[:min(len(q.after), 80)]
 	if low := strings.ToLower(before); strings.Contains(low, "user") || strings.Contains(low, "human") {
-		if attributed.MatchString(before) || announced.MatchString(before) || labelled.MatchString(before) {
+		if attributed.MatchString(before) || attributedColon.MatchString(before) || attributedLabel.MatchString(before) {
 			return true
 		}
 	}
-	return mentioned(before) && elsewhere.MatchString(before) || strings.Contains(after, "user") && signed.MatchString(after)
+	return mayNameUser(before) && attributedForeign.MatchString(before) || strings.Contains(after, "user") && attributedAfter.MatchString(after)
 }
 
-// mentioned is a cheap test whether elsewhere can match.
-func mentioned(s string) bool {
+// mayNameUser is a cheap test whether elsewhere can match.
+func mayNameUser(s string) bool {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
 			return true
@@ -138,15 +138,15 @@ type userQuote struct {
 	text string
 	// active: in the section of the active task.
 	active bool
-	// claimed: said to be the user's, not only quoted in that section.
-	claimed bool
+	// attributed: said to be the user's, not only quoted in that section.
+	attributed bool
 }
 
 // userQuotes returns the quotations of the user in a summary: attributed to the user, in a
 // list of user messages, or in the section of the active task.
 func userQuotes(text string, sections []Section) []userQuote {
 	var out []userQuote
-	for _, p := range partsOf(text, sections) {
+	for _, p := range splitSections(text, sections) {
 		active := sameTitle(p.title, ActiveTask)
 		listed := userSections.MatchString(p.title)
 		fence := ""
@@ -185,24 +185,24 @@ func isItem(line string) bool {
 	return strings.IndexByte("-*+>0123456789", line[0]) >= 0 || strings.HasPrefix(line, "•")
 }
 
-// gap matches omissions within a quotation: dots, remarks in brackets, masks.
-var gap = regexp.MustCompile(`\.{2,}|…|\[[^\[\]]{0,200}\]|\*{3,}|<[^<>]{0,80}>`)
+// omission matches omissions within a quotation: dots, remarks in brackets, masks.
+var omission = regexp.MustCompile(`\.{2,}|…|\[[^\[\]]{0,200}\]|\*{3,}|<[^<>]{0,80}>`)
 
-// pieces returns the words of the parts of a quotation that must occur in a message. Parts
+// quotedPhrases returns the words of the parts of a quotation that must occur in a message. Parts
 // too short to decide are left out.
-func pieces(quote string) []string {
+func quotedPhrases(quote string) []string {
 	var out []string
-	for _, s := range gap.Split(quote, -1) {
+	for _, s := range omission.Split(quote, -1) {
 		w := wordsOf(s)
-		if n := strings.Count(w, " ") + 1; n >= 3 && len(w) >= 12 || wideLetters(w) >= 6 {
+		if n := strings.Count(w, " ") + 1; n >= 3 && len(w) >= 12 || unspacedLetters(w) >= 6 {
 			out = append(out, w)
 		}
 	}
 	return out
 }
 
-// wideLetters counts letters of scripts without blanks between words.
-func wideLetters(s string) int {
+// unspacedLetters counts letters of scripts without blanks between words.
+func unspacedLetters(s string) int {
 	n := 0
 	for _, r := range s {
 		if r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {

@@ -178,20 +178,20 @@ func (c *scriptCounts) foreign() script {
 	return top
 }
 
-// voteOf returns the script of a user message, noScript if it is too short. The first and
+// messageScript returns the script of a user message, noScript if it is too short. The first and
 // the last line decide, as pasted text is between or below; all of it only if those are too
 // short.
-func voteOf(said string) script {
+func messageScript(said string) script {
 	said = text.Head(said, maxScanned)
 	trimmed := text.Trim(said)
 	first, _, _ := strings.Cut(trimmed, "\n")
 	last := trimmed[strings.LastIndexByte(trimmed, '\n')+1:]
 	c := countScripts(text.Head(first, maxLine)+"\n"+text.Head(last, maxLine), false)
-	if w := c.vote(); w != noScript {
+	if w := c.dominant(); w != noScript {
 		return w
 	}
 	c = countScripts(said, false)
-	return c.vote()
+	return c.dominant()
 }
 
 const (
@@ -199,7 +199,7 @@ const (
 	maxLine    = 400      // of its first and last line
 )
 
-func (c *scriptCounts) vote() script {
+func (c *scriptCounts) dominant() script {
 	if w := c.foreign(); c[w] >= 8 && 10*c[w] >= c.total() {
 		return w
 	}
@@ -209,8 +209,8 @@ func (c *scriptCounts) vote() script {
 	return noScript
 }
 
-// enoughLetters is the minimum number of letters to determine the script of an answer.
-const enoughLetters = 60
+// minScriptLetters is the minimum number of letters to determine the script of an answer.
+const minScriptLetters = 60
 
 // wrongScript reports whether an answer is written in a script that less than a tenth of
 // the user's messages use.
@@ -218,7 +218,7 @@ func wrongScript(answer string, votes scriptCounts) (got script, wrong bool) {
 	all := votes.total()
 	c := countScripts(answer, true)
 	n := c.total()
-	if all == 0 || n < enoughLetters {
+	if all == 0 || n < minScriptLetters {
 		return noScript, false
 	}
 	allowed := func(w script) bool { return 10*votes[w] >= all }

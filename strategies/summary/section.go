@@ -38,8 +38,8 @@ func DefaultSections() []Section {
 	}
 }
 
-// part is a section of a summary as it was written.
-type part struct {
+// sectionText is a section of a summary as it was written.
+type sectionText struct {
 	// title is the heading without its marks, empty for the text before the first.
 	title string
 	// start is where the heading begins, body where its line ends, end where the next
@@ -47,10 +47,10 @@ type part struct {
 	start, body, end int
 }
 
-// partsOf splits a text at its headings: lines that begin with #, and those that are
+// splitSections splits a text at its headings: lines that begin with #, and those that are
 // bold or numbered and name one of the sections. Code in fences has none.
-func partsOf(text string, sections []Section) []part {
-	parts := []part{{}}
+func splitSections(text string, sections []Section) []sectionText {
+	parts := []sectionText{{}}
 	fence := ""
 	for at := 0; at < len(text); {
 		end := at + len(text[at:])
@@ -64,7 +64,7 @@ func partsOf(text string, sections []Section) []part {
 		}
 		if ok {
 			parts[len(parts)-1].end = at
-			parts = append(parts, part{title: title, start: at, body: end})
+			parts = append(parts, sectionText{title: title, start: at, body: end})
 		}
 		at = end
 	}

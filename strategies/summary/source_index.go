@@ -16,14 +16,14 @@ import (
 // bounded to about six megabytes. It is safe for concurrent use once all messages are
 // added.
 type SourceIndex struct {
-	counter tokens.Counter
-	tokens  chat.Tokens
-	votes   scriptCounts // messages of the user by script
+	counter     tokens.Counter
+	tokens      chat.Tokens
+	userScripts scriptCounts // messages of the user by script
 	// words are what the user said, as appendWords writes it, up to maxWords bytes; full
 	// reports that there was more. users are all of it.
 	words         []byte
 	full          bool
-	users, others phrases
+	users, others phraseSet
 	last          string // the newest message of the user, in part
 }
 
@@ -54,9 +54,9 @@ func (e *SourceIndex) Add(m *chat.Message) {
 			return
 		}
 	}
-	e.last = strings.Clone(bounded(text, maxAsk))
-	e.votes[voteOf(text)]++
-	e.votes[noScript] = 0
+	e.last = strings.Clone(cutCenter(text, maxAsk))
+	e.userScripts[messageScript(text)]++
+	e.userScripts[noScript] = 0
 	e.users.add(text)
 	if len(e.words)+len(text) > maxWords {
 		e.full = true
@@ -89,7 +89,7 @@ func (e *SourceIndex) LastUser() string { return e.last }
 // Script returns the name of the script of most user messages, "" if unknown.
 func (e *SourceIndex) Script() string {
 	for w := latin; w < scripts; w++ {
-		if n := e.votes[w]; n > 0 && 2*n > e.votes.total() {
+		if n := e.userScripts[w]; n > 0 && 2*n > e.userScripts.total() {
 			return w.String()
 		}
 	}
@@ -100,35 +100,35 @@ func (e *SourceIndex) Script() string {
 type source uint8
 
 const (
-	nowhere source = iota
-	withOthers
-	withUser
+	sourceNone source = iota
+	sourceOther
+	sourceUser
 )
 
-// nearly reports whether most of the words occur together in user messages.
-func (e *SourceIndex) nearly(words string) bool { return e.users.share(words) >= 0.6 }
+// mostlyUser reports whether most of the words occur together in user messages.
+func (e *SourceIndex) mostlyUser(words string) bool { return e.users.share(words) >= 0.6 }
 
 // find returns the source of words returned by pieces.
 func (e *SourceIndex) find(words string) source {
 	switch {
 	case bytes.Contains(e.words, []byte(words)), e.full && e.users.share(words) == 1:
-		return withUser
+		return sourceUser
 	case e.others.share(words) == 1:
-		return withOthers
+		return sourceOther
 	}
-	return nowhere
+	return sourceNone
 }
 
-// phrases is a Bloom filter of all runs of three words in some texts: no false negatives,
+// phraseSet is a Bloom filter of all runs of three words in some texts: no false negatives,
 // more false positives the fuller it is. The zero value is empty.
-type phrases struct {
+type phraseSet struct {
 	seed maphash.Seed
 	bits []uint64
 }
 
 const phraseBits = 1 << 24 // 2 MB
 
-func (p *phrases) add(text string) {
+func (p *phraseSet) add(text string) {
 	if p.bits == nil {
 		p.seed, p.bits = maphash.MakeSeed(), make([]uint64, phraseBits/64)
 	}
@@ -138,7 +138,7 @@ func (p *phrases) add(text string) {
 }
 
 // share returns the fraction of the runs of words that is in the set.
-func (p *phrases) share(words string) float64 {
+func (p *phraseSet) share(words string) float64 {
 	if p.bits == nil {
 		return 0
 	}
@@ -154,7 +154,7 @@ func (p *phrases) share(words string) float64 {
 
 // hashes yields the hashes of all runs of three words. In scripts without blanks each
 // letter is a word.
-func (p *phrases) hashes(words []byte) func(func(uint64) bool) {
+func (p *phraseSet) hashes(words []byte) func(func(uint64) bool) {
 	return func(yield func(uint64) bool) {
 		var run [3]uint64
 		n := 0
@@ -166,7 +166,7 @@ func (p *phrases) hashes(words []byte) func(func(uint64) bool) {
 			end := i
 			for end < len(words) && words[end] != ' ' {
 				r, size := utf8.DecodeRune(words[end:])
-				if r >= 0x0e00 && wideLetters(string(r)) > 0 {
+				if r >= 0x0e00 && unspacedLetters(string(r)) > 0 {
 					if end == i {
 						end += size
 					}
@@ -183,9 +183,9 @@ func (p *phrases) hashes(words []byte) func(func(uint64) bool) {
 	}
 }
 
-// bounded returns s, or for more than n characters its head and tail around a note with
+// cutCenter returns s, or for more than n characters its head and tail around a note with
 // the number of characters left out.
-func bounded(s string, n int) string {
+func cutCenter(s string, n int) string {
 	if !text.Longer(s, n) {
 		return s
 	}

@@ -89,7 +89,7 @@ type Accepted struct {
 // Read returns the accepted text of an answer, or why it is rejected. Secrets are redacted
 // and never a reason to reject.
 func (g Validator) Read(a Answer) (Accepted, *Rejection) {
-	if r := g.finish(a); r != nil {
+	if r := g.checkFinish(a); r != nil {
 		return Accepted{}, r
 	}
 	text, thinking := withoutThoughts(a.Text)
@@ -99,13 +99,13 @@ func (g Validator) Read(a Answer) (Accepted, *Rejection) {
 	text = withoutWrapper(frame.Body(text))
 	text, redacted := redact.Redact(text)
 	for _, check := range []func(string) *Rejection{
-		g.empty, errorText, refusal, toolSyntax, g.endsWell(a), g.sections, g.size, g.script,
+		g.checkEmpty, errorText, refusal, toolSyntax, g.checkEnd(a), g.checkSections, g.checkSize, g.checkScript,
 	} {
 		if r := check(text); r != nil {
 			return Accepted{}, r
 		}
 	}
-	text, dropped, r := g.quotes(text)
+	text, dropped, r := g.checkQuotes(text)
 	if r != nil {
 		return Accepted{}, r
 	}
@@ -125,19 +125,19 @@ func (g Validator) sources() *SourceIndex {
 // allowed too, because Assemble replaces the section by the exact words.
 func (e *SourceIndex) allows(q userQuote, words string) bool {
 	switch e.find(words) {
-	case withUser:
+	case sourceUser:
 		return true
-	case withOthers:
-		if !q.active || !q.claimed {
+	case sourceOther:
+		if !q.active || !q.attributed {
 			return true
 		}
-	case nowhere:
+	case sourceNone:
 	}
-	return q.active && e.nearly(words)
+	return q.active && e.mostlyUser(words)
 }
 
-// finish checks the refusal field and the finish reason of the answer.
-func (g Validator) finish(a Answer) *Rejection {
+// checkFinish checks the refusal field and the finish reason of the answer.
+func (g Validator) checkFinish(a Answer) *Rejection {
 	if strings.TrimSpace(a.Refusal) != "" {
 		return &Rejection{Code: CodeRefusal, Detail: "the answer has a refusal"}
 	}
@@ -152,8 +152,8 @@ func (g Validator) finish(a Answer) *Rejection {
 	return nil
 }
 
-// ended reports whether a finish reason means that the answer is complete.
-func ended(reason string) bool {
+// isComplete reports whether a finish reason means that the answer is complete.
+func isComplete(reason string) bool {
 	switch strings.ToLower(reason) {
 	case "stop", "end_turn", "stop_sequence", "eos", "completed":
 		return true
@@ -163,27 +163,27 @@ func ended(reason string) bool {
 
 // An answer needs fewLetters when it replaces at least much tokens.
 const (
-	fewLetters              = 40
-	much        chat.Tokens = 2000
-	saysNothing             = "no summary available"
+	minLetters                  = 40
+	largeSource     chat.Tokens = 2000
+	noSummaryPhrase             = "no summary available"
 )
 
-func (g Validator) empty(text string) *Rejection {
+func (g Validator) checkEmpty(text string) *Rejection {
 	words := wordsOf(text)
-	if words == "" || words == saysNothing || words == "none" || words == "n a" {
+	if words == "" || words == noSummaryPhrase || words == "none" || words == "n a" {
 		return &Rejection{Code: CodeEmpty}
 	}
-	if n := len(words); n < fewLetters && g.sources().Tokens() >= much {
+	if n := len(words); n < minLetters && g.sources().Tokens() >= largeSource {
 		return &Rejection{Code: CodeEmpty, Detail: strconv.Itoa(n) + " letters for " + chat.Thousands(g.sources().Tokens()) + " tokens"}
 	}
 	return nil
 }
 
-// sections checks that all required sections are present and not empty.
-func (g Validator) sections(text string) *Rejection {
+// checkSections checks that all required sections are present and not empty.
+func (g Validator) checkSections(text string) *Rejection {
 	var missing []string
 	filled, required := 0, 0
-	parts := partsOf(text, g.Sections)
+	parts := splitSections(text, g.Sections)
 	for _, s := range g.Sections {
 		body := ""
 		for _, p := range parts[1:] {
@@ -210,7 +210,7 @@ func (g Validator) sections(text string) *Rejection {
 	return nil
 }
 
-func (g Validator) size(text string) *Rejection {
+func (g Validator) checkSize(text string) *Rejection {
 	n := g.Counter.Text(text)
 	if g.Max > 0 && n > g.Max {
 		return &Rejection{Code: CodeTooLarge, Detail: strconv.FormatInt(int64(n), 10) + " tokens, " + strconv.FormatInt(int64(g.Max), 10) + " allowed"}
@@ -221,8 +221,8 @@ func (g Validator) size(text string) *Rejection {
 	return nil
 }
 
-func (g Validator) script(text string) *Rejection {
-	got, wrong := wrongScript(text, g.sources().votes)
+func (g Validator) checkScript(text string) *Rejection {
+	got, wrong := wrongScript(text, g.sources().userScripts)
 	if !wrong {
 		return nil
 	}
@@ -236,15 +236,15 @@ func (g Validator) script(text string) *Rejection {
 // unquoted replaces an invented quotation.
 const unquoted = "(quotation left out: it is not in the messages)"
 
-// quotes checks the quotations of the user. Invented ones outside of the active task are
+// checkQuotes checks the quotations of the user. Invented ones outside of the active task are
 // replaced if they are at most a quarter of all, as models that retell a long conversation
 // change some letters; otherwise the answer is rejected.
-func (g Validator) quotes(text string) (string, int, *Rejection) {
+func (g Validator) checkQuotes(text string) (string, int, *Rejection) {
 	e := g.sources()
 	var invented []string
 	checked := map[string]bool{}
 	for _, q := range userQuotes(text, g.Sections) {
-		ps := pieces(q.text)
+		ps := quotedPhrases(q.text)
 		if len(ps) == 0 {
 			continue
 		}

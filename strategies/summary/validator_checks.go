@@ -20,7 +20,7 @@ func withoutThoughts(s string) (answer string, thinking bool) {
 		s = text.Trim(s)
 		tag := ""
 		for _, t := range thoughtTags {
-			if hasFold(s, "<"+t+">") {
+			if hasPrefixFold(s, "<"+t+">") {
 				tag = t
 			}
 		}
@@ -46,7 +46,7 @@ func withoutThoughts(s string) (answer string, thinking bool) {
 	return s, false
 }
 
-func hasFold(s, prefix string) bool {
+func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
@@ -57,7 +57,7 @@ func indexFold(s, tag string) int {
 		if n < 0 {
 			return -1
 		}
-		if i += n; hasFold(s[i:], tag) {
+		if i += n; hasPrefixFold(s[i:], tag) {
 			return i
 		}
 		i++
@@ -152,11 +152,11 @@ func outsideCode(text string) string {
 	return b.String()
 }
 
-// endsWell returns a check of the end of an answer, for finish reasons that do not tell
+// checkEnd returns a check of the end of an answer, for finish reasons that do not tell
 // whether it is complete.
-func (g Validator) endsWell(a Answer) func(string) *Rejection {
+func (g Validator) checkEnd(a Answer) func(string) *Rejection {
 	return func(text string) *Rejection {
-		if ended(a.FinishReason) {
+		if isComplete(a.FinishReason) {
 			return nil
 		}
 		fence := ""
@@ -167,7 +167,7 @@ func (g Validator) endsWell(a Answer) func(string) *Rejection {
 			return &Rejection{Code: CodeCutOff, Detail: "ends within code"}
 		}
 		line := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
-		if openEnd(line) {
+		if isOpenEnd(line) {
 			return &Rejection{Code: CodeCutOff, Detail: "ends within a sentence"}
 		}
 		return nil
@@ -180,9 +180,9 @@ var unfinishedWords = []string{
 	"der", "die", "das", "und", "oder", "mit", "für", "von", "ein", "eine", "le", "la", "les", "et", "de", "el", "los", "y", "que", "и", "в", "на", "с", "что",
 }
 
-// openEnd reports whether a last line is incomplete: it ends with an open bracket, a comma
+// isOpenEnd reports whether a last line is incomplete: it ends with an open bracket, a comma
 // or a word of unfinishedWords, or is an empty heading or list item.
-func openEnd(line string) bool {
+func isOpenEnd(line string) bool {
 	if line == "" || strings.Trim(line, "-*+# ") == "" && line != "---" && line != "***" {
 		return line != ""
 	}

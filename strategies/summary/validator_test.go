@@ -298,7 +298,7 @@ func TestSourceIndex(t *testing.T) {
 	t.Parallel()
 	e := asked("the first thing was said here", frame.Wrap("the user said “an old thing that he wanted once”", frame.Options{Merged: "the merged thing is his"}))
 	for words, want := range map[string]source{
-		"first thing was said": withUser, "merged thing is his": withUser, "an old thing that": withOthers, "words of the assistant": withOthers, "nobody said this thing": nowhere,
+		"first thing was said": sourceUser, "merged thing is his": sourceUser, "an old thing that": sourceOther, "words of the assistant": sourceOther, "nobody said this thing": sourceNone,
 	} {
 		if got := e.find(words); got != want {
 			t.Errorf("%q: %d, want %d", words, got, want)
@@ -311,7 +311,7 @@ func TestSourceIndex(t *testing.T) {
 		t.Errorf("%q", e.LastUser())
 	}
 	e.AddPrevious(frame.Wrap("The user said: \"an older thing of all things\"", frame.Options{}))
-	if e.find("older thing of all") != withUser {
+	if e.find("older thing of all") != sourceUser {
 		t.Error("what an earlier summary quotes was said")
 	}
 }
@@ -330,10 +330,10 @@ func TestSourceIndexIsBounded(t *testing.T) {
 	if len(e.words) > maxWords || !e.full || len(e.last) > 2*maxAsk {
 		t.Errorf("%d bytes kept, last %d", len(e.words), len(e.last))
 	}
-	if got := e.find("word359000 word359001 word359002 word359003"); got != withUser {
+	if got := e.find("word359000 word359001 word359002 word359003"); got != sourceUser {
 		t.Errorf("late words: %d", got)
 	}
-	if got := e.find("word359000 word12 word7 word359003"); got != nowhere {
+	if got := e.find("word359000 word12 word7 word359003"); got != sourceNone {
 		t.Errorf("invented words: %d", got)
 	}
 }

@@ -89,7 +89,7 @@ func (w *Writer) Write(ctx context.Context, t plan.Task) (string, error) {
 	if w.o.Model == nil {
 		return w.extract(m)
 	}
-	text, err := w.ask(ctx, m)
+	text, err := w.summarize(ctx, m)
 	if err == nil || ctx.Err() != nil || errors.Is(err, plan.ErrInterrupted) {
 		return text, err
 	}
@@ -141,7 +141,7 @@ func (w *Writer) assemble(m *input, prose string) (string, error) {
 	if !m.custom() && !m.task.Followed {
 		prose = Assemble(prose, Facts{LastUser: m.sources.LastUser()})
 	}
-	text := extract.Disarm(text.Trim(prose))
+	text := extract.EscapeReferences(text.Trim(prose))
 	if n := m.updates; n > 0 {
 		text += fmt.Sprintf(updatedLine, n)
 	}

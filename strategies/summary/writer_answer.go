@@ -15,16 +15,16 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// question is one prompt with its hashes.
-type question struct {
+// request is one prompt with its hashes.
+type request struct {
 	system, user string
 	// key hashes everything that shapes the answer, hash the prompt alone.
 	key, hash string
 	maxTokens int
 }
 
-func (w *Writer) question(m *input, system, user string) question {
-	q := question{system: system, user: user, maxTokens: w.callTokens(m)}
+func (w *Writer) newRequest(m *input, system, user string) request {
+	q := request{system: system, user: user, maxTokens: w.callTokens(m)}
 	q.hash = hashOf(system, user)
 	q.key = hashOf(w.o.Scope, w.o.Model.Identity(), PromptVersion, redact.Version, chunkerVersion, q.maxTokens, system, user)
 	return q
@@ -52,14 +52,14 @@ func (w *Writer) callTokens(m *input) int {
 // gets one repair call.
 func (w *Writer) prose(ctx context.Context, m *input, previous string, part []*chat.Message) (string, error) {
 	system, user := w.prompt(m, previous, part)
-	text, rejected, err := w.answer(ctx, m, w.question(m, system, user), false)
+	text, rejected, err := w.answer(ctx, m, w.newRequest(m, system, user), false)
 	if rejected == nil || err != nil {
 		return text, err
 	}
-	if w.o.Settings.Overspent(m.spent) {
+	if w.o.Settings.Overspent(m.costMicros) {
 		return "", &plan.Failure{Code: string(rejected.Code)}
 	}
-	repair := w.question(m, system, user+"\n\n"+RepairNote(*rejected))
+	repair := w.newRequest(m, system, user+"\n\n"+RepairNote(*rejected))
 	text, rejected, err = w.answer(ctx, m, repair, true)
 	if err != nil || rejected == nil {
 		return text, err
@@ -68,7 +68,7 @@ func (w *Writer) prose(ctx context.Context, m *input, previous string, part []*c
 }
 
 // answer returns the stored or a new answer to a question, validated and redacted.
-func (w *Writer) answer(ctx context.Context, m *input, q question, repair bool) (string, *Rejection, error) {
+func (w *Writer) answer(ctx context.Context, m *input, q request, repair bool) (string, *Rejection, error) {
 	answers := w.o.Answers
 	if answers == nil {
 		answers = noStore{}
@@ -85,7 +85,7 @@ func (w *Writer) answer(ctx context.Context, m *input, q question, repair bool) 
 		call.count(bought)
 		if err != nil {
 			call.Failed = codeOf(err)
-			m.spent += bought.CostMicros
+			m.costMicros += bought.CostMicros
 			// The cost is recorded even if ctx is done.
 			if err := answers.Fail(ctx, id, call.Failed, bought); err != nil {
 				return "", nil, storeError(err)
@@ -97,7 +97,7 @@ func (w *Writer) answer(ctx context.Context, m *input, q question, repair bool) 
 		}
 		a = &bought
 	}
-	m.spent += a.CostMicros
+	m.costMicros += a.CostMicros
 	call.Model = a.Model
 	m.report.Model = a.Model
 	text, rejected := w.validate(m, a)
@@ -120,7 +120,7 @@ func storeError(err error) error {
 
 // callModel calls the model and returns its answer with usage and cost, which are also set
 // on failure.
-func (w *Writer) callModel(ctx context.Context, q question) (StoredAnswer, error) {
+func (w *Writer) callModel(ctx context.Context, q request) (StoredAnswer, error) {
 	got, err := w.o.Model.Complete(ctx, llm.Call{
 		System: q.system, User: q.user, MaxTokens: q.maxTokens, InputTokens: estimateTokens(q.system) + estimateTokens(q.user),
 		IgnoreCooldown: w.o.Manual,

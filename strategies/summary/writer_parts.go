@@ -19,9 +19,9 @@ const (
 	minPartTokens = 500
 )
 
-// ask summarizes with the model: in one call if all messages fit into its window, otherwise
+// summarize summarizes with the model: in one call if all messages fit into its window, otherwise
 // in several, each of which updates the summary of the parts before it.
-func (w *Writer) ask(ctx context.Context, m *input) (string, error) {
+func (w *Writer) summarize(ctx context.Context, m *input) (string, error) {
 	model := w.o.Model.Usable(ctx)
 	w.limitAnswer(m, model)
 	budget, err := w.partBudget(m, model)
@@ -34,7 +34,7 @@ func (w *Writer) ask(ctx context.Context, m *input) (string, error) {
 	previous, prose := m.previous, ""
 	for len(todo) > 0 {
 		part, rest, cut := nextPart(todo, budget)
-		told, trims := m.cut, len(m.report.Trimmed)
+		told, trims := m.trimmed, len(m.report.Trimmed)
 		if cut > 0 {
 			m.addTrimmed("shorten", Trimmed{Outputs: len(part), Tokens: chat.Tokens(cut)})
 		}
@@ -42,7 +42,7 @@ func (w *Writer) ask(ctx context.Context, m *input) (string, error) {
 		var failed *llm.Error
 		if errors.As(err, &failed) && failed.Class == llm.ContextTooLong && m.report.Halved < maxHalvings && budget/2 >= minPartTokens {
 			m.report.Halved++
-			m.cut, m.report.Trimmed = told, m.report.Trimmed[:trims] // it is cut anew
+			m.trimmed, m.report.Trimmed = told, m.report.Trimmed[:trims] // it is cut anew
 			budget = min(budget, messagesTokens(part)) / 2
 			todo = w.dropBeyondParts(m, todo, budget)
 			continue
@@ -51,7 +51,7 @@ func (w *Writer) ask(ctx context.Context, m *input) (string, error) {
 			return "", failure(err)
 		}
 		m.report.Parts++
-		if len(rest) > 0 && w.o.Settings.Overspent(m.spent) {
+		if len(rest) > 0 && w.o.Settings.Overspent(m.costMicros) {
 			return "", &plan.Failure{Code: "over_budget"}
 		}
 		previous, todo = prose, rest
@@ -102,8 +102,8 @@ func messagesTokens(messages []*chat.Message) int {
 func (w *Writer) prompt(m *input, previous string, part []*chat.Message) (system, user string) {
 	return Prompt{
 		Budget: chat.Tokens(m.prose), Focus: m.focus, Custom: m.instruction,
-		Script: m.sources.Script(), Cut: m.cut, Generation: m.updates + m.report.Parts,
-	}.Form(previous, part)
+		Script: m.sources.Script(), Cut: m.trimmed, Generation: m.updates + m.report.Parts,
+	}.Render(previous, part)
 }
 
 // trim applies the policy's pre-trim steps. If they leave no message, it keeps all of them:
