@@ -5,10 +5,45 @@ import (
 	"strings"
 )
 
-// The bodies of servers are read field by field: a field that looks different from
-// what OpenAI sends is no reason to lose an answer that was paid for.
+// Servers differ from OpenAI in the types of fields. An unexpected type must not lose an
+// answer that was paid for, so each field is decoded on its own: text and count never fail.
 
-// Finish reasons of an Answer. Servers have others, too; they become FinishOther.
+// text is a JSON string or the texts of a list of parts; any other value is empty.
+type text string
+
+// UnmarshalJSON implements json.Unmarshaler. It never fails.
+func (t *text) UnmarshalJSON(raw []byte) error {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		*t = text(s)
+		return nil
+	}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	_ = json.Unmarshal(raw, &parts)
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(p.Text)
+	}
+	*t = text(b.String())
+	return nil
+}
+
+// count is a number of tokens; any other value is 0.
+type count int
+
+// UnmarshalJSON implements json.Unmarshaler. It never fails.
+func (c *count) UnmarshalJSON(raw []byte) error {
+	var v float64
+	if json.Unmarshal(raw, &v) != nil {
+		v = 0
+	}
+	*c = count(min(max(v, 0), maxTokens))
+	return nil
+}
+
+// Finish reasons of an Answer. All others become FinishOther.
 const (
 	FinishStop   = "stop"
 	FinishLength = "length" // cut off
@@ -23,26 +58,25 @@ func (c *classification) readAnswer(body []byte) {
 	var b struct {
 		Choices []struct {
 			Message struct {
-				Content json.RawMessage `json:"content"`
-				Refusal json.RawMessage `json:"refusal"`
+				Content text `json:"content"`
+				Refusal text `json:"refusal"`
 			} `json:"message"`
-			FinishReason json.RawMessage `json:"finish_reason"`
+			FinishReason text `json:"finish_reason"`
 		} `json:"choices"`
 	}
 	c.usage = readUsage(body)
 	c.class = MalformedAnswer
 	if json.Unmarshal(body, &b) != nil || len(b.Choices) == 0 {
-		// An error in place of an answer counts as what it says it is only where it
-		// says so by a name that leaves no doubt.
+		// An error in place of an answer has a known code or type, or it is malformed.
 		if named := readServerError(body).class(); named != "" {
 			c.class = named
 		}
 		return
 	}
 	choice := b.Choices[0]
-	c.finish = finishReason(text(choice.FinishReason))
-	c.refusal = text(choice.Message.Refusal)
-	c.text = withoutReasoning(text(choice.Message.Content))
+	c.finish = finishReason(string(choice.FinishReason))
+	c.refusal = string(choice.Message.Refusal)
+	c.text = withoutReasoning(string(choice.Message.Content))
 	blank := strings.TrimSpace(c.text) == ""
 	switch {
 	case c.finish == finishFilter:
@@ -57,34 +91,14 @@ func (c *classification) readAnswer(body []byte) {
 	}
 }
 
-// text returns a JSON string, or the texts of a list of parts; anything else has none.
-func text(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(raw, &parts) != nil {
-		return ""
-	}
-	var b strings.Builder
-	for _, p := range parts {
-		b.WriteString(p.Text)
-	}
-	return b.String()
-}
-
-// withoutThoughts removes the reasoning at the beginning of a text, for servers that
-// put it into no field of its own. Reasoning without an end has no answer behind it.
+// withoutReasoning removes the reasoning at the beginning of a text, for servers without a
+// field for it. Reasoning that does not end is followed by no answer.
 func withoutReasoning(s string) string {
-	const begin, done = "<think>", "</think>"
-	rest, ok := strings.CutPrefix(strings.TrimLeft(s, " \t\r\n"), begin)
+	rest, ok := strings.CutPrefix(strings.TrimLeft(s, " \t\r\n"), "<think>")
 	if !ok {
 		return s
 	}
-	_, answer, _ := strings.Cut(rest, done)
+	_, answer, _ := strings.Cut(rest, "</think>")
 	return strings.TrimLeft(answer, " \t\r\n")
 }
 
@@ -107,20 +121,7 @@ func finishReason(s string) string {
 	return FinishOther
 }
 
-// count is a number of tokens; what is no such number is 0.
-type count int
-
-// UnmarshalJSON implements json.Unmarshaler. It never fails.
-func (c *count) UnmarshalJSON(raw []byte) error {
-	var v float64
-	if json.Unmarshal(raw, &v) != nil {
-		v = 0
-	}
-	*c = count(min(max(v, 0), maxTokens))
-	return nil
-}
-
-// readUsage reads the usage of a body, also of one that is no answer.
+// readUsage reads the usage of a response, which may be a failure.
 func readUsage(body []byte) (u Usage) {
 	var b struct {
 		Usage json.RawMessage `json:"usage"`
@@ -147,26 +148,26 @@ func readUsage(body []byte) (u Usage) {
 	var out struct {
 		Reasoning count `json:"reasoning_tokens"`
 	}
-	_ = json.Unmarshal(raw.In, &in) // null, absent or odd: no details
+	_ = json.Unmarshal(raw.In, &in) // null, absent or of another type: no details
 	_ = json.Unmarshal(raw.Out, &out)
 	u.Input = int(max(raw.Prompt, raw.Input))
 	u.Output = int(max(raw.Completion, raw.Output))
 	u.Cached = min(int(max(in.Cached, raw.CacheHit)), u.Input)
 	u.Reasoning = int(out.Reasoning)
 	if u.Reasoning > 0 && int(raw.Total) == u.Input+u.Output+u.Reasoning {
-		u.Output += u.Reasoning // some count reasoning beside the output, all bill it
+		u.Output += u.Reasoning // some servers report reasoning beside the output; all bill it
 	}
 	u.Reasoning = min(u.Reasoning, u.Output)
 	return u
 }
 
-// serverError is an error as a server describes it.
+// serverError is the error in a response.
 type serverError struct {
-	names   []string // codes and types, the most exact first
-	message string   // in lower case, its beginning
+	names   []string // codes and types, the most specific first
+	message string   // its beginning, in lower case
 }
 
-// readServerError reads the shapes that servers give their errors: an object, a text, or
+// readServerError reads the formats that servers have for errors: an object, a text, or
 // fields at the top, some of them in a list.
 func readServerError(body []byte) serverError {
 	var list []json.RawMessage
@@ -175,32 +176,31 @@ func readServerError(body []byte) serverError {
 	}
 	type shape struct {
 		Error   json.RawMessage `json:"error"`
-		Code    json.RawMessage `json:"code"`
-		Type    json.RawMessage `json:"type"`
-		Status  json.RawMessage `json:"status"`
-		Message json.RawMessage `json:"message"`
-		Detail  json.RawMessage `json:"detail"`
+		Code    text            `json:"code"`
+		Type    text            `json:"type"`
+		Status  text            `json:"status"`
+		Message text            `json:"message"`
+		Detail  text            `json:"detail"`
 		Inner   json.RawMessage `json:"innererror"`
 	}
 	var top, s, inner shape
 	if json.Unmarshal(body, &top) != nil {
 		return serverError{}
 	}
-	f := serverError{}
+	var message text
 	if json.Unmarshal(top.Error, &s) != nil || len(top.Error) == 0 || string(top.Error) == "null" {
 		s = top
-		f.message = text(top.Error)
+		_ = json.Unmarshal(top.Error, &message)
 	}
-	_ = json.Unmarshal(s.Inner, &inner) // Azure's; absent or odd: no exacter code
-	for _, raw := range []json.RawMessage{inner.Code, s.Code, s.Type, s.Status} {
-		if name := text(raw); name != "" && len(name) <= 64 {
-			f.names = append(f.names, name)
+	_ = json.Unmarshal(s.Inner, &inner) // Azure's more specific code
+	var f serverError
+	for _, name := range []text{inner.Code, s.Code, s.Type, s.Status} {
+		if name != "" && len(name) <= 64 {
+			f.names = append(f.names, string(name))
 		}
 	}
-	for _, raw := range []json.RawMessage{s.Message, s.Detail} {
-		f.message += " " + text(raw)
-	}
-	const most = 1000 // what follows may be the request, repeated
-	f.message = strings.ToLower(f.message[:min(len(f.message), most)])
+	message += " " + s.Message + " " + s.Detail
+	const most = 1000 // the rest may be the request, repeated
+	f.message = strings.ToLower(string(message[:min(len(message), most)]))
 	return f
 }

@@ -12,8 +12,6 @@ type Call struct {
 	// InputTokens is the caller's count of System and User. If it is 0 it is estimated,
 	// and the windows of models are not checked before a request.
 	InputTokens int
-	// Budget lowers the limits of the configured budget; fields of 0 do not.
-	Budget Budget
 	// IgnoreCooldown also uses models in cooldown, for calls by an operator.
 	IgnoreCooldown bool
 }

@@ -301,13 +301,13 @@ func TestCallsGivenUpAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := llmtest.New(llmtest.Step{Behaviour: llmtest.ServerError}, llmtest.Step{Behaviour: llmtest.Hang}, always(llmtest.ServerError))
 		c := quick(profile("m", "http://a/v1"))
-		c.Breaker = llm.Breaker{Failures: 2}
+		c.Breaker, c.Budget.Attempts = llm.Breaker{Failures: 2}, 1
 		client := newClient(t, c, llm.Deps{Transport: hosts{"a": server}})
 		ask := func(d time.Duration, want llm.Class) {
 			t.Helper()
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(d, cancel)
-			if _, err := client.Complete(ctx, llm.Call{User: prompt, Budget: llm.Budget{Attempts: 1}}); asError(t, err).Class != want {
+			if _, err := client.Complete(ctx, llm.Call{User: prompt}); asError(t, err).Class != want {
 				t.Errorf("error %v, want %s", err, want)
 			}
 		}

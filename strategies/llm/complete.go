@@ -16,7 +16,7 @@ import (
 // *Error, with the usage so far. The call ends when ctx ends or the budget is used up.
 func (c *Client) Complete(ctx context.Context, call Call) (Answer, error) {
 	began := time.Now()
-	s := &callState{Client: c, call: call, budget: c.cfg.Budget.within(call.Budget), retryTimes: map[*model]time.Time{}}
+	s := &callState{Client: c, call: call, budget: c.cfg.Budget, retryTimes: map[*model]time.Time{}}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.budget.Time, errOutOfTime)
 	defer cancel()
 	for _, m := range c.models {
@@ -219,7 +219,7 @@ func (s *callState) attempt(ctx context.Context, m *model, limit int) classifica
 	}
 	const shortest = 8 // length of keys; shorter texts may be part of any word
 	// Do not store a key that a server repeats.
-	if key := key.Reveal(); len(key) >= shortest {
+	if len(key) >= shortest {
 		v.text = strings.ReplaceAll(v.text, key, "[REDACTED]")
 		v.refusal = strings.ReplaceAll(v.refusal, key, "[REDACTED]")
 	}

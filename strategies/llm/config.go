@@ -8,10 +8,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// Config is how a Client asks. Every number that is 0 stands for its default.
+// Config configures a Client. A number that is 0 takes its default.
 type Config struct {
-	// Models is the chain: the first is asked first, each other one when those before
-	// it fail.
+	// Models is the chain: each model is called if those before it fail.
 	Models   []Profile `yaml:"models"`
 	Deadline Deadline  `yaml:"deadline"`
 	Budget   Budget    `yaml:"budget"`
@@ -20,21 +19,20 @@ type Config struct {
 	Cooldown Cooldown  `yaml:"cooldown"`
 }
 
-// Deadline bounds one attempt. It grows with the input, because reading takes time:
-// a fixed one would make long sessions fail for ever.
+// Deadline bounds one attempt: by PerToken times its input tokens, but at least Min and at
+// most Max. With a fixed deadline, long sessions would always fail.
 type Deadline struct {
-	// Min is the least an attempt gets, by default 120 s.
+	// Min defaults to 120 s.
 	Min time.Duration `yaml:"min"`
-	// PerToken is what an attempt gets for each token of its input if that is more
-	// than Min, by default 2 ms.
+	// PerToken defaults to 2 ms.
 	PerToken time.Duration `yaml:"per_token"`
-	// Max is the most, by default 30 min.
+	// Max defaults to 30 min.
 	Max time.Duration `yaml:"max"`
-	// Connect bounds reaching the server, by default 10 s.
+	// Connect bounds connecting to the server. Defaults to 10 s.
 	Connect time.Duration `yaml:"connect"`
 }
 
-// For returns the deadline of an attempt with that much input.
+// For returns the deadline of an attempt with so many input tokens.
 func (d Deadline) For(tokens int) time.Duration {
 	if d.PerToken > 0 && int64(tokens) > int64(d.Max/d.PerToken) {
 		return d.Max // before the product can overflow
@@ -42,46 +40,28 @@ func (d Deadline) For(tokens int) time.Duration {
 	return min(max(d.Min, d.PerToken*time.Duration(max(0, tokens))), d.Max)
 }
 
-// Budget bounds one call of Complete, over all its attempts and models. The first
-// attempt has to be within it, too.
+// Budget bounds one call of Complete over all its attempts and models, including the first.
 type Budget struct {
-	// Attempts is how many requests are made at most, by default 6.
+	// Attempts is the maximum number of requests. Defaults to 6.
 	Attempts int `yaml:"attempts"`
-	// Tokens is how many tokens are read and written at most; by default four times
-	// what one attempt may take. An attempt that may have been billed without a
-	// report counts as what it was allowed.
+	// Tokens is the maximum of input and output together. Defaults to four times the
+	// maximum of one attempt. An attempt that may have been billed without reported usage
+	// counts as its maximum.
 	Tokens int `yaml:"tokens"`
-	// Cost is how much money is spent at most, in the currency of the prices; 0 for
-	// no bound.
+	// Cost is the maximum cost in the currency of the prices; 0 for no limit.
 	Cost float64 `yaml:"cost"`
-	// Time bounds everything, waiting included; by default 30 min.
+	// Time bounds the call, including waits. Defaults to 30 min.
 	Time time.Duration `yaml:"time"`
 }
 
-// within returns the tighter of two budgets, number by number.
-func (b Budget) within(o Budget) Budget {
-	return Budget{
-		Attempts: tighter(b.Attempts, o.Attempts), Tokens: tighter(b.Tokens, o.Tokens),
-		Cost: tighter(b.Cost, o.Cost), Time: tighter(b.Time, o.Time),
-	}
-}
-
-func tighter[T int | float64 | time.Duration](a, b T) T {
-	if a <= 0 || b > 0 && b < a {
-		return b
-	}
-	return a
-}
-
-// Retry is how long is waited before an attempt that follows a failed one.
+// Retry holds the delays between attempts.
 type Retry struct {
-	// Base is the bound of the first wait; each other one is twice the one before.
-	// Waits are drawn between nothing and the bound. By default 1 s.
+	// Base bounds the first delay; the bound doubles with each attempt up to Max. Delays
+	// are random between 0 and the bound. Base defaults to 1 s, Max to 30 s.
 	Base time.Duration `yaml:"base"`
-	// Max is the largest bound, by default 30 s.
-	Max time.Duration `yaml:"max"`
-	// Wait is how long a server's Retry-After or the limits per minute are waited
-	// for; for longer ones the next model is asked. By default 60 s.
+	Max  time.Duration `yaml:"max"`
+	// Wait is the longest wait for Retry-After or a limit per minute; if it would be
+	// longer, the next model is called. Defaults to 60 s.
 	Wait time.Duration `yaml:"wait"`
 }
 
@@ -90,22 +70,21 @@ func (r Retry) delays() backoff.Backoff {
 	return backoff.Backoff{First: r.Base, Most: r.Max, Jitter: true}
 }
 
-// Breaker holds a model back whose server fails again and again.
+// Breaker configures the circuit breaker of a model.
 type Breaker struct {
-	// Failures is how many in a row hold the model back, by default 5.
+	// Failures is the number of consecutive failures that opens it. Defaults to 5.
 	Failures int `yaml:"failures"`
-	// Open is how long no call is made then; after that, one call is let through. By
-	// default 30 s.
+	// Open is the time without calls until one trial is allowed. Defaults to 30 s.
 	Open time.Duration `yaml:"open"`
 }
 
-// Cooldown is how long a model that failed is not asked by any call, unless that
-// call says so. Negative for not at all.
+// Cooldown holds the time for which no call uses a model that failed, except calls with
+// IgnoreCooldown. A negative time disables it.
 type Cooldown struct {
-	// Transient is for failures that pass by themselves, by default 60 s.
+	// Transient follows failures that may resolve themselves. Defaults to 60 s.
 	Transient time.Duration `yaml:"transient"`
-	// NoProvider is for those that somebody has to see to, key and quota, by default
-	// 600 s.
+	// NoProvider follows failures that an operator has to resolve, of the key or the
+	// quota. Defaults to 600 s.
 	NoProvider time.Duration `yaml:"no_provider"`
 }
 
@@ -145,8 +124,8 @@ func fill[T comparable](v *T, d T) {
 	}
 }
 
-// Validate reports everything that is wrong at once, profiles included, as an
-// errors.Join of *policy.FieldError values, and nil when nothing is.
+// Validate returns every error of the configuration and its profiles, as an errors.Join of
+// *policy.FieldError values.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var fs policy.FieldErrors

@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// Cooldowns remembers which models are not to be asked for a while.
-// Implementations are safe for concurrent use. model is the name and the host of a
-// model's server; code is the class of the failure.
+// Cooldowns stores the cooldowns of models after failures. Implementations are safe for
+// concurrent use. model is that of Profile.ID; code is the class of the failure.
 type Cooldowns interface {
-	// Until is when the model may be asked again; a time that has passed, or the
-	// zero time, where it may be asked now.
+	// Until returns the end of a model's cooldown: the zero time, or one that has passed,
+	// if there is none.
 	Until(ctx context.Context, model string) (time.Time, error)
-	// Set leaves the model alone until then, or longer if it is already.
+	// Set starts or extends a cooldown. It never shortens one.
 	Set(ctx context.Context, model string, until time.Time, code string) error
 }
 
-// localCooldowns are those of this process, for a Client that is given no others.
+// localCooldowns implements Cooldowns for one process.
 type localCooldowns struct {
 	mu    sync.Mutex
 	until map[string]time.Time

@@ -1,21 +1,17 @@
-// Package llm is the model client: one call to one of a chain of models behind
-// OpenAI-compatible servers, with deadlines, retries within a budget, limits that
-// all workers share, and every failure told by a class.
+// Package llm calls models behind OpenAI-compatible servers. A Client has a chain of
+// models and calls them in order until one answers, with deadlines, retries within a
+// budget, limits per minute that workers share, and a class for every failure.
 //
-// A Client knows models, not conversations: it sends the two texts it is given and
-// returns the model's words unjudged. Whether they are a summary is for the gate.
-// What keeps a caller out of trouble is here, though: an answer that was cut off
-// says so (FinishReason), what failed attempts cost is counted, and neither keys
-// nor prompts nor answers get into an error or a log line.
+// A Client does not judge answers: package summary validates them. Neither keys nor
+// prompts nor answers are in its errors and log lines.
 //
-// What counts as an answer and what as a failure:
+// Responses are classified as follows:
 //
-//   - Text with any finish reason but "content_filter" is an answer. One that was
-//     cut off has FinishReason FinishLength; its text is there, for the caller to
-//     judge.
-//   - A refusal in the field that servers have for it is an answer with Refusal set.
-//   - The finish reason "content_filter" is the failure ContentFilter: what is left
-//     of a filtered text is no summary. Another model may answer.
-//   - No text, no choices, no JSON, an error in place of an answer, or a connection
-//     that ends within one are the failure MalformedAnswer.
+//   - Text with any finish reason but "content_filter" is an answer. FinishLength marks
+//     one that was cut off.
+//   - A refusal in the field for it is an answer with Refusal set.
+//   - The finish reason "content_filter" is the failure ContentFilter. Another model may
+//     answer.
+//   - A response without text, without choices, that is not JSON, holds an error or ends
+//     early is the failure MalformedAnswer.
 package llm

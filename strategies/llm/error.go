@@ -6,33 +6,31 @@ import (
 	"time"
 )
 
-// Error is the error of a call. It holds names and numbers only: nothing that
-// was sent and nothing that a server said.
+// Error is the error of a call. It holds no part of the request or of a response.
 type Error struct {
-	// Class is the failure that the caller can do most about, where several models
-	// failed in different ways.
+	// Class is the class of the failure. If models failed in different ways, it is the one
+	// that is most useful to the caller.
 	Class Class
-	// Model is the model that failed so, empty where none was asked.
+	// Model is the model of that failure, empty if none was called.
 	Model string
-	// Status is the HTTP status, 0 where there was none.
+	// Status is its HTTP status, 0 without a response.
 	Status int
-	// RetryAfter is when to ask again, 0 where nothing speaks for a time: when the
-	// first of the models that failed may be asked, which is never before the time
-	// that its server named.
+	// RetryAfter is the delay until the first of the failed models may be called again,
+	// 0 if unknown. It is not shorter than the delay that its server requested.
 	RetryAfter time.Duration
-	// Attempts is how many requests were made, to all models.
+	// Attempts is the number of requests to all models.
 	Attempts int
-	// Usage and CostMicros are what all attempts took, see Answer.
+	// Usage and CostMicros are the totals of all attempts, as in Answer.
 	Usage      Usage
 	CostMicros int64
-	// Stopped is the limit of the Budget that ended the call while it could have
-	// gone on: "attempts", "tokens", "cost" or "time". Empty otherwise.
+	// Stopped is the limit of the Budget that ended the call: "attempts", "tokens", "cost"
+	// or "time"; empty if none did.
 	Stopped string
 
 	cause error
 }
 
-// Error is, for example, "model gpt-5: rate_limited (status 429, 4 attempts)".
+// Error returns, for example, "model gpt-5: rate_limited (status 429, 4 attempts)".
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.Model != "" {
@@ -55,6 +53,5 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap is the context's error where the caller's context ended the call, so that
-// errors.Is finds context.Canceled and context.DeadlineExceeded; nil otherwise.
+// Unwrap returns the error of the caller's context if that ended the call, or nil.
 func (e *Error) Unwrap() error { return e.cause }

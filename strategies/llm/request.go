@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -15,15 +16,15 @@ import (
 )
 
 const (
-	// answerLimit and failureLimit bound how much of a body is read. The longest
-	// answers have some 128,000 tokens, with their reasoning.
+	// answerLimit and failureLimit bound the body of a response, in bytes. The longest
+	// answers have about 128,000 tokens, with their reasoning.
 	answerLimit  = 8 << 20
 	failureLimit = 64 << 10
-	// retryAfterMax is more than any server means.
+	// retryAfterMax bounds Retry-After.
 	retryAfterMax = 24 * time.Hour
 )
 
-// request is the body of a chat completion, with the fields that this package sets.
+// request is the body of a request for a chat completion.
 type request struct {
 	Model     string    `json:"model"`
 	Messages  []message `json:"messages"`
@@ -40,8 +41,7 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// body returns the JSON of a request for an answer of at most limit tokens; 0 leaves
-// that open.
+// body returns the JSON of a request with an output limit in tokens, 0 for none.
 func (p Profile) body(system, user string, limit int) []byte {
 	r := request{Model: p.Name, ReasoningEffort: p.ReasoningEffort}
 	if system != "" {
@@ -54,7 +54,7 @@ func (p Profile) body(system, user string, limit int) []byte {
 		r.MaxCompletionTokens = limit
 	}
 	if !p.FixedTemperature {
-		r.Temperature = math.SmallestNonzeroFloat32 // some servers refuse 0 and take what is just above it
+		r.Temperature = math.SmallestNonzeroFloat32 // some servers reject 0
 	}
 	out, err := json.Marshal(r)
 	if err != nil {
@@ -63,19 +63,18 @@ func (p Profile) body(system, user string, limit int) []byte {
 	return out
 }
 
-// response is what came back for one request.
+// response is the response to one request.
 type response struct {
-	status     int           // 0 where none came
-	retryAfter time.Duration // 0 where the server named none
-	requestID  string        // of the server, for its support; harmless, see plainID
+	status     int           // 0 without a response
+	retryAfter time.Duration // 0 if the server sent none
+	requestID  string        // assigned by the server, see plainID
 	body       []byte
-	complete   bool  // body is all of it
+	complete   bool  // whether body is complete
 	err        error // of the transport, or of reading the body; never shown
 }
 
-// send makes one request to a model and reads no more of the body than an answer can
-// have.
-func (c *Client) send(ctx context.Context, m *model, key Secret, body []byte) (r response) {
+// send makes one request to a model and reads at most answerLimit of the body.
+func (c *Client) send(ctx context.Context, m *model, key string, body []byte) (r response) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(m.BaseURL, "/")+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
 		return response{err: err}
@@ -83,7 +82,7 @@ func (c *Client) send(ctx context.Context, m *model, key Secret, body []byte) (r
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "compactor")
-	if key := key.Reveal(); key != "" {
+	if key != "" {
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	resp, err := c.http.Do(req)
@@ -105,8 +104,8 @@ func (c *Client) send(ctx context.Context, m *model, key Secret, body []byte) (r
 
 func isSuccess(status int) bool { return status >= 200 && status < 300 }
 
-// retryAfter reads how long a server wants to be left alone: milliseconds where it
-// gives them, seconds, or a date.
+// retryAfter reads the delay that a server requests, in milliseconds, in seconds or as a
+// date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	number := func(s string, unit time.Duration) (time.Duration, bool) {
 		v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
@@ -129,21 +128,18 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// plainID returns the id that the server gave the request, if it looks like nothing but
-// an id: what a server writes into a header may be anything, and this is logged.
+// plainID returns the server's id of the request if it has the form of an id. It is logged,
+// and other forms might hold content.
 func plainID(h http.Header) string {
-	id := h.Get("X-Request-Id")
-	if id == "" {
-		id = h.Get("Request-Id")
-	}
+	id := cmp.Or(h.Get("X-Request-Id"), h.Get("Request-Id"))
 	if !regexp.MustCompile(`^(req_)?[0-9a-f][0-9a-f-]{7,63}$`).MatchString(id) {
 		return ""
 	}
 	return id
 }
 
-// newTransport reaches servers with a bound on every step. The answer's header
-// comes when the answer is written, so it may take as long as an attempt may.
+// newTransport returns a transport with a deadline for every step. Servers send the header
+// of an answer when the answer is complete, so its deadline is that of an attempt.
 func newTransport(d Deadline) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -158,8 +154,8 @@ func newTransport(d Deadline) *http.Transport {
 	}
 }
 
-// newHTTPClient follows no redirect: it would carry the prompt to a server that was not
-// configured.
+// newHTTPClient returns a client that follows no redirects, which would send the prompt to
+// a server that is not configured.
 func newHTTPClient(base http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     base,

@@ -88,10 +88,10 @@ func TestBodiesAreBounded(t *testing.T) {
 			}))
 			defer server.Close()
 			cfg := quick(profile("m", server.URL))
-			cfg.Deadline.Min = time.Minute
+			cfg.Deadline.Min, cfg.Budget.Attempts = time.Minute, 1
 			read := &meter{RoundTripper: http.DefaultTransport}
 			client := newClient(t, cfg, llm.Deps{Transport: read})
-			_, err := client.Complete(t.Context(), llm.Call{User: prompt, Budget: llm.Budget{Attempts: 1}})
+			_, err := client.Complete(t.Context(), llm.Call{User: prompt})
 			if e := asError(t, err); e.Class != c.want || e.Status != c.status {
 				t.Errorf("error %v", err)
 			}

@@ -126,22 +126,19 @@ func TestBudget(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		behaviour llmtest.Behaviour
-		budget    llm.Budget // of the configuration
-		call      llm.Budget // of the call
+		budget    llm.Budget
 		attempts  int
 		class     llm.Class
 		stopped   string
 	}{
 		"attempts are counted over all models": {behaviour: llmtest.ServerError, budget: llm.Budget{Attempts: 4}, attempts: 4, class: llm.Overloaded, stopped: "attempts"},
-		"a call may tighten them":              {behaviour: llmtest.ServerError, call: llm.Budget{Attempts: 2}, attempts: 2, class: llm.Overloaded, stopped: "attempts"},
-		"a call may not widen them":            {behaviour: llmtest.ServerError, budget: llm.Budget{Attempts: 2}, call: llm.Budget{Attempts: 9}, attempts: 2, class: llm.Overloaded, stopped: "attempts"},
 		"what is not billed takes no tokens":   {behaviour: llmtest.ServerError, budget: llm.Budget{Tokens: 3000}, attempts: 6, class: llm.Overloaded},
 		"an attempt takes what was reported":   {behaviour: llmtest.Empty, budget: llm.Budget{Tokens: 2080}, attempts: 2, class: llm.MalformedAnswer, stopped: "tokens"},
 		"without a report what it might have":  {behaviour: llmtest.InvalidJSON, budget: llm.Budget{Tokens: 5999}, attempts: 2, class: llm.MalformedAnswer, stopped: "tokens"},
 		"by default four attempts' worth":      {behaviour: llmtest.InvalidJSON, attempts: 4, class: llm.MalformedAnswer},
 		"the first attempt has to fit":         {behaviour: llmtest.Normal, budget: llm.Budget{Tokens: 1999}, class: llm.OverBudget, stopped: "tokens"},
 		"money is counted":                     {behaviour: llmtest.InvalidJSON, budget: llm.Budget{Cost: 0.0149}, attempts: 2, class: llm.MalformedAnswer, stopped: "cost"},
-		"and the first attempt has to fit":     {behaviour: llmtest.Normal, call: llm.Budget{Cost: 0.0049}, class: llm.OverBudget, stopped: "cost"},
+		"and the first attempt has to fit":     {behaviour: llmtest.Normal, budget: llm.Budget{Cost: 0.0049}, class: llm.OverBudget, stopped: "cost"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -151,7 +148,7 @@ func TestBudget(t *testing.T) {
 			cfg.Budget = c.budget
 			client := newClient(t, cfg, llm.Deps{})
 			// 1000 in and 1000 out are 2000 tokens and 0.005.
-			_, err := client.Complete(t.Context(), llm.Call{User: prompt, InputTokens: 1000, MaxTokens: 1000, Budget: c.call})
+			_, err := client.Complete(t.Context(), llm.Call{User: prompt, InputTokens: 1000, MaxTokens: 1000})
 			if e := asError(t, err); e.Class != c.class || e.Attempts != c.attempts || e.Stopped != c.stopped {
 				t.Errorf("error %v, want %s after %d attempts, stopped %q", err, c.class, c.attempts, c.stopped)
 			}
@@ -165,8 +162,10 @@ func TestCheaperModelIsAskedWithinTheBudget(t *testing.T) {
 	_, urlB := started(t)
 	cheap := profile("cheap", urlB)
 	cheap.Price = llm.Price{}
-	client := newClient(t, quick(profile("dear", urlA), cheap), llm.Deps{})
-	a, err := client.Complete(t.Context(), llm.Call{User: prompt, MaxTokens: 1000, Budget: llm.Budget{Cost: 0.001}})
+	c := quick(profile("dear", urlA), cheap)
+	c.Budget.Cost = 0.001
+	client := newClient(t, c, llm.Deps{})
+	a, err := client.Complete(t.Context(), llm.Call{User: prompt, MaxTokens: 1000})
 	if err != nil || a.Model != "cheap" || a.CostMicros != 0 || dear.Calls() != 0 {
 		t.Errorf("answer %+v, error %v", a, err)
 	}

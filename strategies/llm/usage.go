@@ -1,19 +1,19 @@
 package llm
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
-// Usage is what calls took, in tokens, as the servers reported it.
+// Usage holds the tokens of calls as reported by the servers.
 type Usage struct {
-	// Input is everything sent, with what came from the server's cache.
-	Input int
-	// Cached is the part of Input that came from the cache.
-	Cached int
-	// Output is everything written, reasoning included.
-	Output int
-	// Reasoning is the part of Output that is not in the answer.
-	Reasoning int
-	// Unreported counts attempts that the server may have billed without saying how
-	// much: it was cut off, or reports no usage. They are in no other number.
+	// Input includes Cached, the tokens from the server's cache.
+	Input, Cached int
+	// Output includes Reasoning, the tokens that are not in the answer.
+	Output, Reasoning int
+	// Unreported counts attempts that may have been billed without reported usage: the
+	// response was cut off, or the server reports none. The other fields do not include
+	// them.
 	Unreported int
 }
 
@@ -25,13 +25,10 @@ func (u Usage) plus(v Usage) Usage {
 	}
 }
 
-// micros returns what a call costs, in millionths of the currency's unit, rounded up. A
-// price per million tokens is a price in millionths per token.
+// micros returns the cost of a call in millionths of the currency, rounded up. A price per
+// million tokens is a price in millionths per token.
 func (p Price) micros(u Usage) int64 {
-	cached := p.Cached
-	if cached == 0 {
-		cached = p.Input
-	}
+	cached := cmp.Or(p.Cached, p.Input)
 	cost := float64(u.Input-u.Cached)*p.Input + float64(u.Cached)*cached + float64(u.Output)*p.Output
 	const noise = 1e-6 // of the sum of floats, so that an exact price is not rounded up
 	return int64(math.Ceil(cost - noise))

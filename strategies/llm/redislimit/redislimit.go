@@ -1,6 +1,5 @@
-// Package redislimit keeps the limits per minute of models in Redis, so that all
-// workers share them. While Redis is away each process keeps them by itself: a
-// model call never waits for Redis.
+// Package redislimit applies the limits per minute of models in Redis, so that all workers
+// share them. During an outage of Redis each process applies them by itself.
 package redislimit
 
 import (
@@ -8,45 +7,46 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/llm"
 )
 
 const (
-	// redisTimeout bounds one question to Redis.
+	// redisTimeout bounds one call of Redis.
 	redisTimeout = time.Second
-	// awayFor is how long Redis is not asked after it failed.
-	awayFor = 5 * time.Second
+	// outagePause is the time without calls of Redis after one failed.
+	outagePause = 5 * time.Second
 )
 
 // Limiter shares limits through Redis. Safe for concurrent use.
 type Limiter struct {
-	redis  redis.Scripter
-	script *redis.Script
-	local  *llm.LocalLimiter
-	log    *slog.Logger
-
-	mu    sync.Mutex
-	away  bool
-	retry time.Time // when Redis is asked again while it is away
+	redis   redis.Scripter
+	script  *redis.Script
+	local   *llm.LocalLimiter
+	outage  *backoff.Outage
+	retryAt atomic.Int64 // no call of Redis before, in nanoseconds since the epoch
 }
 
-// New returns a limiter on a connection, which stays the caller's. log hears once when
-// Redis goes away and once when it is back.
+// New returns a limiter on a connection, which the caller closes. It logs the beginning
+// and the end of an outage.
 func New(client redis.Scripter, log *slog.Logger) *Limiter {
-	return &Limiter{redis: client, script: redis.NewScript(reserve), local: llm.NewLocalLimiter(), log: log}
+	return &Limiter{
+		redis: client, script: redis.NewScript(reserve), local: llm.NewLocalLimiter(),
+		outage: backoff.NewOutage(log, "sharing of model limits in redis"),
+	}
 }
 
-// reserve is llm.Bucket for both limits at once, on the clock of Redis. Its state is
-// two times in microseconds. They are kept until a minute after the bucket is full,
-// when they no longer matter.
+// reserve implements llm.Bucket for both limits at once, with the clock of Redis. Its
+// state is two times in microseconds. They expire a minute after the bucket is full, when
+// they have no effect any more.
 //
-// KEYS: the state of requests, of tokens. ARGV: the limits of both (0 for none), the
-// units of both, the longest wait in microseconds. It returns the wait.
+// KEYS: the state of requests, of tokens. ARGV: both limits (0 for none), the units of
+// both, the longest wait in microseconds. It returns the wait.
 const reserve = `
 local minute = 60e6
 local clock = redis.call('TIME')
@@ -82,27 +82,29 @@ end
 return string.format('%.0f', wait)
 `
 
-// Reserve implements llm.Limiter. The error is ctx's: when Redis fails, the limit is
-// this process's.
+// Reserve implements llm.Limiter. It returns an error only if ctx has ended: if Redis fails,
+// it applies the limits of this process.
 func (l *Limiter) Reserve(ctx context.Context, t llm.Take) (time.Duration, error) {
-	if !l.ask() {
+	if time.Now().UnixNano() < l.retryAt.Load() {
 		return l.local.Reserve(ctx, t)
 	}
 	wait, err := l.reserve(ctx, t)
-	if ctx.Err() != nil {
-		return 0, ctx.Err() // says nothing about Redis
-	}
-	l.noteResult(ctx, err)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err() // no evidence about Redis
+	case err != nil:
+		l.retryAt.Store(time.Now().Add(outagePause).UnixNano())
+		l.outage.Failed(err.Error())
 		return l.local.Reserve(ctx, t)
 	}
+	l.outage.Succeeded()
 	return wait, nil
 }
 
 func (l *Limiter) reserve(ctx context.Context, t llm.Take) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
-	// The braces make both keys live on one node of a cluster.
+	// The braces place both keys on one node of a cluster.
 	keys := []string{"compactor:llm:{" + t.Key + "}:requests", "compactor:llm:{" + t.Key + "}:tokens"}
 	micros, err := l.script.Run(ctx, l.redis, keys,
 		t.RequestsPerMinute, t.TokensPerMinute, 1, max(0, t.Tokens), max(0, t.MaxWait).Microseconds()).Int64()
@@ -110,31 +112,7 @@ func (l *Limiter) reserve(ctx context.Context, t llm.Take) (time.Duration, error
 		return 0, fmt.Errorf("reserve in redis: %w", err)
 	}
 	if micros < 0 {
-		return 0, errors.New("reserve in redis: a wait below 0")
+		return 0, errors.New("reserve in redis: negative wait")
 	}
 	return time.Duration(micros) * time.Microsecond, nil
-}
-
-// ask reports whether Redis is to be asked.
-func (l *Limiter) ask() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.away || !time.Now().Before(l.retry)
-}
-
-// noteResult notes whether Redis answered, and says so when that changes.
-func (l *Limiter) noteResult(ctx context.Context, err error) {
-	l.mu.Lock()
-	changed := l.away != (err != nil)
-	l.away = err != nil
-	if l.away {
-		l.retry = time.Now().Add(awayFor)
-	}
-	l.mu.Unlock()
-	switch {
-	case changed && err != nil:
-		l.log.WarnContext(ctx, "redis is away: limits of models hold for each process alone", "error", err)
-	case changed:
-		l.log.InfoContext(ctx, "redis is back: limits of models are shared again")
-	}
 }

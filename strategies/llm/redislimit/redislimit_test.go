@@ -264,7 +264,7 @@ func TestRedisGoesAway(t *testing.T) {
 	if waits[false] != 1 || waits[true] != 4 { // a burst of one, one each minute after it
 		t.Errorf("waits %v: the limit does not hold for this process", waits)
 	}
-	if n := strings.Count(log.String(), "redis is away"); n != 1 {
+	if n := strings.Count(log.String(), "unavailable"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, log.String())
 	}
 }
@@ -312,7 +312,7 @@ func TestRedisComesBack(t *testing.T) {
 		<-time.After(6 * time.Second)
 		ask(3)
 		ask(4)
-		if got := log.String(); strings.Count(got, "is away") != 1 || strings.Count(got, "is back") != 1 {
+		if got := log.String(); strings.Count(got, "unavailable") != 1 || strings.Count(got, "is back") != 1 {
 			t.Error(got)
 		}
 		// A caller that gives up says nothing about Redis.
@@ -324,7 +324,7 @@ func TestRedisComesBack(t *testing.T) {
 		}
 		server.away = false
 		ask(6)
-		if strings.Count(log.String(), "is away") != 1 {
+		if strings.Count(log.String(), "unavailable") != 1 {
 			t.Error(log.String())
 		}
 	})
