@@ -1,7 +1,6 @@
-// Package llmtest is an OpenAI-compatible server that plays a script: good answers,
-// and every way in which real servers fail. Tests use it, and the demo can.
+// Package llmtest is an OpenAI-compatible server that plays a script of answers and
+// failures, for tests and the demo.
 //
-// It knows the wire and nothing of the client that it is to be tried with. What it
-// answers depends on what it is sent and on the step alone, so that the same script
-// plays the same way again.
+// A response depends on the request and the step alone, so a script can be repeated. The
+// package does not import the client that it tests.
 package llmtest

@@ -1,6 +1,7 @@
 package llmtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,7 +10,7 @@ import (
 	"time"
 )
 
-// play is one answer.
+// play is the response to one request.
 type play struct {
 	server *Server
 	w      http.ResponseWriter
@@ -19,26 +20,15 @@ type play struct {
 	step   Step
 }
 
-// reply is a chat completion that differs from a plain answer.
+// reply holds the fields of a chat completion.
 type reply struct {
-	content   any // a string, or nil
-	finish    string
+	content   any    // a string, or nil
+	finish    string // "" for "stop"
 	refusal   string
 	reasoning string
-	tokens    int // written; 0 for those of content and refusal
+	tokens    int // of the output; 0 to count the texts
 	noChoices bool
 	noUsage   bool
-}
-
-// paid reports whether the behaviour reports usage.
-func (b Behaviour) paid() bool {
-	switch b {
-	case Normal, Slow, Empty, NullContent, Thinking, ThinkingAloud, NoChoices, Length, Refusal, Filter,
-		EchoSecret, Inject, WrongLanguage, InventedQuote:
-		return true
-	default:
-		return false
-	}
 }
 
 // perform plays the step.
@@ -53,7 +43,7 @@ func (p play) perform() {
 	p.failure()
 }
 
-// reply returns what a behaviour that answers says.
+// reply returns the completion of a behaviour with an answer.
 func (p play) reply() reply {
 	l := languageOf(userTurns(p.req.User))
 	good := p.words(summary(p.req.System, p.req.User, l))
@@ -91,15 +81,10 @@ func (p play) reply() reply {
 	}
 }
 
-// words returns those of the step, if it has some.
-func (p play) words(otherwise string) string {
-	if p.step.Text != "" {
-		return p.step.Text
-	}
-	return otherwise
-}
+// words returns the text of the step, or text if it has none.
+func (p play) words(text string) string { return cmp.Or(p.step.Text, text) }
 
-// invented returns a summary whose first section has the user say what he did not.
+// invented returns a summary whose first section has an invented quote of the user.
 func (p play) invented(l language) string {
 	quote := p.words("Drop the production database tonight, I have approved it.")
 	for n := 1; strings.Contains(p.req.User, quote) && p.step.Text == ""; n++ {
@@ -118,7 +103,7 @@ func firstHalf(s string) string {
 	return string(runes[:(len(runes)+1)/2])
 }
 
-// tokens returns the length of a text as this server counts.
+// tokens returns the number of tokens that the server reports for a text.
 func tokens(s string) int { return (len(s) + 3) / 4 }
 
 // completion returns the body of a chat completion.
@@ -130,11 +115,7 @@ func (p play) completion(a reply) []byte {
 	if a.reasoning != "" {
 		message["reasoning_content"] = a.reasoning
 	}
-	finish := a.finish
-	if finish == "" {
-		finish = "stop"
-	}
-	choices := []any{map[string]any{"index": 0, "message": message, "finish_reason": finish}}
+	choices := []any{map[string]any{"index": 0, "message": message, "finish_reason": cmp.Or(a.finish, "stop")}}
 	if a.noChoices {
 		choices = []any{}
 	}
@@ -145,7 +126,7 @@ func (p play) completion(a reply) []byte {
 	if a.tokens > 0 {
 		out = a.tokens
 		if a.reasoning != "" {
-			reasoning = out // it is all there was
+			reasoning = out // there is no other output
 		}
 	}
 	var usage any
@@ -168,20 +149,16 @@ func (p play) completion(a reply) []byte {
 
 func (p play) answer(a reply) {
 	p.w.Header().Set("Content-Type", "application/json")
-	_, _ = p.w.Write(p.completion(a)) // a client that has gone has nothing to be told
+	_, _ = p.w.Write(p.completion(a)) // the client may have disconnected
 }
 
-// failure plays what is no answer.
+// failure plays a behaviour without an answer.
 func (p play) failure() {
 	switch p.step.Behaviour {
 	case RateLimited:
 		p.fail(http.StatusTooManyRequests, "Rate limit reached for requests", "requests", "rate_limit_exceeded")
 	case RateLimitedAfter:
-		after := p.step.RetryAfter
-		if after == "" {
-			after = "1"
-		}
-		p.w.Header().Set("Retry-After", after)
+		p.w.Header().Set("Retry-After", cmp.Or(p.step.RetryAfter, "1"))
 		p.fail(http.StatusTooManyRequests, "Rate limit reached for requests", "requests", "rate_limit_exceeded")
 	case ServerError:
 		p.fail(http.StatusInternalServerError, "The server had an error while processing your request", "server_error", nil)
@@ -190,7 +167,7 @@ func (p play) failure() {
 		p.w.WriteHeader(http.StatusBadGateway)
 		_, _ = fmt.Fprintf(p.w, "<html><head><title>502 Bad Gateway</title></head><body><center><h1>%s</h1></center></body></html>", p.words("502 Bad Gateway"))
 	case Overloaded:
-		p.json(529, map[string]any{"type": "error", "error": map[string]any{"type": "overloaded_error", "message": p.words("Overloaded")}})
+		writeJSON(p.w, 529, map[string]any{"type": "error", "error": map[string]any{"type": "overloaded_error", "message": p.words("Overloaded")}})
 	case TooLarge:
 		p.w.WriteHeader(http.StatusRequestEntityTooLarge)
 		_, _ = fmt.Fprintf(p.w, "<html><body>%s</body></html>", p.words("413 Request Entity Too Large"))
@@ -206,7 +183,7 @@ func (p play) failure() {
 	case ContextTooLong:
 		p.fail(http.StatusBadRequest, "This model's maximum context length is 8192 tokens. Please reduce the length of the messages.", "invalid_request_error", "context_length_exceeded")
 	case ContextTooLongText:
-		p.json(http.StatusBadRequest, map[string]any{
+		writeJSON(p.w, http.StatusBadRequest, map[string]any{
 			"object": "error", "type": "BadRequestError", "param": nil, "code": http.StatusBadRequest,
 			"message": p.words("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."),
 		})
@@ -217,7 +194,7 @@ func (p play) failure() {
 	case BadRequest:
 		p.fail(http.StatusBadRequest, "Unsupported parameter: 'temperature'", "invalid_request_error", "unsupported_parameter")
 	default: // ErrorBody
-		p.json(http.StatusOK, map[string]any{"error": map[string]any{"message": p.words("Internal error"), "type": "server_error", "code": nil}})
+		writeJSON(p.w, http.StatusOK, map[string]any{"error": map[string]any{"message": p.words("Internal error"), "type": "server_error", "code": nil}})
 	}
 }
 
@@ -225,9 +202,7 @@ func (p play) fail(status int, message string, kind, code any) {
 	fail(p.w, status, p.words(message), kind, code)
 }
 
-func (p play) json(status int, body any) { writeJSON(p.w, status, body) }
-
-// fail writes an error as OpenAI does.
+// fail writes an error in OpenAI's format.
 func fail(w http.ResponseWriter, status int, message string, kind, code any) {
 	writeJSON(w, status, map[string]any{"error": map[string]any{"message": message, "type": kind, "param": nil, "code": code}})
 }
@@ -235,16 +210,13 @@ func fail(w http.ResponseWriter, status int, message string, kind, code any) {
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a client that has gone has nothing to be told
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }
 
-// wait waits for the step's delay, and reports whether the client is still there.
+// wait waits for the delay of the step. It returns false if the client disconnects or the
+// server is closed before.
 func (p play) wait() bool {
-	d := p.step.Delay
-	if d == 0 {
-		d = time.Second
-	}
-	t := time.NewTimer(d)
+	t := time.NewTimer(cmp.Or(p.step.Delay, time.Second))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -255,7 +227,7 @@ func (p play) wait() bool {
 	return false
 }
 
-// hang says nothing until the client or the server goes.
+// hang blocks until the client disconnects or the server is closed, without a response.
 func (p play) hang() {
 	select {
 	case <-p.r.Context().Done():
@@ -264,7 +236,7 @@ func (p play) hang() {
 	panic(http.ErrAbortHandler)
 }
 
-// cut promises a whole answer and drops the connection in the middle of it.
+// cut announces a whole answer and drops the connection in the middle of it.
 func (p play) cut() {
 	body := p.completion(reply{content: p.words(summary(p.req.System, p.req.User, languageOf(userTurns(p.req.User))))})
 	p.w.Header().Set("Content-Type", "application/json")

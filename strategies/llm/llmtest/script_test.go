@@ -358,29 +358,31 @@ steps:
 	}
 }
 
-func TestParseNamesWhatItDoesNotUnderstand(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
-		"":                                {"empty: want steps"},
-		"[]":                              {"line 1: want a map with steps, loop"},
-		"loop: true":                      {"line 1: want steps"},
-		"steps: []":                       {"line 1: steps: want a list of behaviours"},
-		"steps: [normal]\nloop: perhaps":  {"line 2: loop: want true or false"},
-		"steps: [normal]\nsteps: [slow]":  {"line 2: steps is given twice"},
+		"":                                {"want steps"},
+		"[]":                              {"line 1: cannot unmarshal !!seq"},
+		"loop: true":                      {"want steps"},
+		"steps: []":                       {"want steps"},
+		"step: [normal]":                  {"line 1: field step not found"},
+		"steps: [normal]\nloop: perhaps":  {"line 2: cannot unmarshal !!str `perhaps` into bool"},
+		"steps: [normal]\nsteps: [slow]":  {`line 2: mapping key "steps" already defined`},
 		"steps: [normal]\n---\nsteps: []": {"want one document"},
-		"steps:\n  - norml\n  - {behaviour: hang, dealy: 2s}\n  - {behavior: x}\n  - {behaviour: slow, delay: soon, times: 0}": {
-			`line 2: unknown behaviour "norml": want one of normal, rate_limited, `, `line 3: unknown key "dealy": want behaviour, text, delay, retry_after, times`,
-			`line 4: unknown key "behavior"`, "line 5: delay: want a duration", "line 5: times: want a whole number",
+		"steps:\n  - norml\n  - {behaviour: hang, dealy: 2s}\n  - {behavior: x}\n  - {behaviour: slow, delay: soon, times: 0}\n  - {behaviour: slow, delay: -1s}": {
+			`line 2: behaviour "norml": want one of [normal slow `, `line 3: unknown key "dealy": want behaviour, text, delay, retry_after, times`,
+			`line 4: unknown key "behavior"`, "line 5: cannot unmarshal !!str `soon` into time.Duration", "line 5: times: want a whole number",
+			"line 6: delay: want 0 or more",
 		},
-		"steps: [{text: a}]":                           {"line 1: want a behaviour"},
-		"steps: [{behaviour: normal, text: [a]}]":      {"line 1: text: want text"},
-		"steps: [[normal]]":                            {"line 1: want a map with behaviour"},
-		"steps: [{behaviour: normal, behaviour: cut}]": {"behaviour is given twice"},
+		"steps: [{text: a}]":                           {`line 1: behaviour "": want one of`},
+		"steps: [{behaviour: normal, text: [a]}]":      {"line 1: cannot unmarshal !!seq into string"},
+		"steps: [[normal]]":                            {"line 1: cannot unmarshal !!seq"},
+		"steps: [{behaviour: normal, behaviour: cut}]": {`line 1: mapping key "behaviour" already defined`},
 		"steps: [": {"script: yaml:"},
 	} {
 		_, err := llmtest.Parse(strings.NewReader(text))
 		if err == nil {
-			t.Errorf("%q is understood", text)
+			t.Errorf("%q is valid", text)
 			continue
 		}
 		for _, w := range want {
@@ -391,7 +393,7 @@ func TestParseNamesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 }
 
-// FuzzParse: a file is understood or refused, and what is understood can be played.
+// FuzzParse checks that a script is rejected or can be played.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"steps: [normal]", "loop: true\nsteps:\n  - {behaviour: slow, delay: 2s}", "steps: [*a]", "a: &a [*a]", "{", "- \n- ?", "steps: [{behaviour: cut, times: 3, text: x}]"} {
 		f.Add(text)

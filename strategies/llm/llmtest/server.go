@@ -1,6 +1,7 @@
 package llmtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,38 +15,38 @@ import (
 	"time"
 )
 
-// requestLimit bounds a request's body.
+// requestLimit bounds the body of a request, in bytes.
 const requestLimit = 256 << 20
 
-// Request is one request as the server saw it. It holds no key.
+// Request is a received request, without its key.
 type Request struct {
 	Model string
-	// System and User are the texts of all messages of that role.
+	// System and User hold the texts of all messages of that role.
 	System, User string
-	// MaxTokensField is the field that bounds the answer, empty for none; MaxTokens
-	// is its value.
+	// MaxTokensField is the field with the output limit, empty for none; MaxTokens is its
+	// value.
 	MaxTokensField string
 	MaxTokens      int
-	// Temperature is nil where none was sent.
+	// Temperature is nil if none was sent.
 	Temperature *float64
 	Effort      string
-	// Authorized reports whether there was a bearer token.
+	// Authorized reports whether the request had a bearer token.
 	Authorized bool
 	At         time.Time
-	// Behaviour is what was played, and Paid whether usage was reported for it.
+	// Behaviour is that of the step; Paid reports whether the response reported usage.
 	Behaviour Behaviour
 	Paid      bool
 }
 
-// Server plays a script. It is an http.Handler, and listens by itself once started.
-// Safe for concurrent use; requests get the steps in the order in which they arrive.
+// Server plays a script. It is an http.Handler, or listens after Start. Safe for concurrent
+// use: requests take the steps in the order of their arrival.
 type Server struct {
 	steps []Step
 	loop  bool
 
 	mu       sync.Mutex
-	next     int // the step to be played
-	played   int // how often it was
+	next     int // index of the current step
+	played   int // number of requests that took it
 	requests []Request
 
 	http    *http.Server
@@ -53,7 +54,7 @@ type Server struct {
 	closing sync.Once
 }
 
-// New returns a server that plays the steps and then behaves normally.
+// New returns a server that plays the steps and then Normal.
 func New(steps ...Step) *Server { return Script{Steps: steps}.Server() }
 
 // Server returns a server that plays the script.
@@ -61,8 +62,8 @@ func (s Script) Server() *Server {
 	return &Server{steps: slices.Clone(s.Steps), loop: s.Loop, closed: make(chan struct{})}
 }
 
-// Start listens on a free port of the loopback interface and returns the base URL
-// for clients. It is called once.
+// Start listens on a free port of the loopback interface and returns the base URL for
+// clients. Call it at most once.
 func (s *Server) Start() (string, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -77,7 +78,7 @@ func (s *Server) Start() (string, error) {
 	return "http://" + l.Addr().String() + "/v1", nil
 }
 
-// Close ends all connections, those that hang too.
+// Close stops the server and ends all connections.
 func (s *Server) Close() error {
 	s.closing.Do(func() { close(s.closed) })
 	s.mu.Lock()
@@ -92,17 +93,17 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Requests returns those that came so far, in order.
+// Requests returns the requests received so far, in order.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Calls returns how many requests came.
+// Calls returns the number of requests received so far.
 func (s *Server) Calls() int { return len(s.Requests()) }
 
-// Paid is for how many of them usage was reported.
+// Paid returns the number of responses with reported usage.
 func (s *Server) Paid() int {
 	n := 0
 	for _, r := range s.Requests() {
@@ -113,7 +114,7 @@ func (s *Server) Paid() int {
 	return n
 }
 
-// ServeHTTP implements http.Handler. It answers chat completions below any path.
+// ServeHTTP implements http.Handler. It serves chat completions below any path.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
 		fail(w, http.StatusNotFound, "Invalid URL", "invalid_request_error", nil)
@@ -142,7 +143,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.perform()
 }
 
-// take gives the step for the next request.
+// take returns the step for the next request.
 func (s *Server) take() Step {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,16 +154,14 @@ func (s *Server) take() Step {
 		return Step{Behaviour: Normal}
 	}
 	step := s.steps[s.next]
-	if step.Behaviour == "" {
-		step.Behaviour = Normal
-	}
+	step.Behaviour = cmp.Or(step.Behaviour, Normal)
 	if s.played++; s.played >= max(1, step.Times) {
 		s.next, s.played = s.next+1, 0
 	}
 	return step
 }
 
-// parse reads a request as OpenAI's API documents it.
+// parse reads a request in the format of OpenAI's API.
 func parse(body []byte) (Request, error) {
 	var raw struct {
 		Model    string `json:"model"`
@@ -203,7 +202,7 @@ func joined(a, b string) string {
 	return a + "\n\n" + b
 }
 
-// content returns a text, or the texts of a list of parts.
+// content returns the text of a string or of a list of parts.
 func content(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -212,7 +211,7 @@ func content(raw json.RawMessage) string {
 	var parts []struct {
 		Text string `json:"text"`
 	}
-	_ = json.Unmarshal(raw, &parts) // no text then
+	_ = json.Unmarshal(raw, &parts) // other types have no text
 	var b strings.Builder
 	for _, p := range parts {
 		b.WriteString(p.Text)

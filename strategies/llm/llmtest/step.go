@@ -1,7 +1,6 @@
 package llmtest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,79 +11,85 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Behaviour is how the server answers one request.
+// Behaviour is the response of the server to one request.
 type Behaviour string
 
-// The behaviours. Each "paid" one reports usage.
+// The behaviours. Those marked "paid" report usage.
 const (
-	Normal             Behaviour = "normal"                // paid: a summary with the sections that are asked for
+	Normal             Behaviour = "normal"                // paid: a summary with the requested sections
 	RateLimited        Behaviour = "rate_limited"          // 429
 	RateLimitedAfter   Behaviour = "rate_limited_after"    // 429 with Retry-After
 	ServerError        Behaviour = "server_error"          // 500
-	BadGateway         Behaviour = "bad_gateway"           // 502 with a page of HTML
+	BadGateway         Behaviour = "bad_gateway"           // 502 with an HTML page
 	Overloaded         Behaviour = "overloaded"            // 529, as Anthropic's gateways
-	TooLarge           Behaviour = "too_large"             // 413 of a proxy
+	TooLarge           Behaviour = "too_large"             // 413, as from a proxy
 	Slow               Behaviour = "slow"                  // paid: normal, after Delay
-	Hang               Behaviour = "hang"                  // nothing until the client goes
+	Hang               Behaviour = "hang"                  // no response until the client disconnects
 	Cut                Behaviour = "cut"                   // the connection drops within the body
-	Empty              Behaviour = "empty"                 // paid: content ""
-	NullContent        Behaviour = "null_content"          // paid: content null
-	Thinking           Behaviour = "thinking"              // paid: reasoning only, cut off before the answer
-	ThinkingAloud      Behaviour = "thinking_aloud"        // paid: normal, reasoning beside and within the content
-	NoChoices          Behaviour = "no_choices"            // paid: an empty list of choices
+	Empty              Behaviour = "empty"                 // paid: the content ""
+	NullContent        Behaviour = "null_content"          // paid: the content null
+	Thinking           Behaviour = "thinking"              // paid: reasoning, cut off before the answer
+	ThinkingAloud      Behaviour = "thinking_aloud"        // paid: normal, with reasoning in its field and in the content
+	NoChoices          Behaviour = "no_choices"            // paid: no choices
 	NoUsage            Behaviour = "no_usage"              // normal, with usage null
-	Length             Behaviour = "length"                // paid: the answer's first half
-	Refusal            Behaviour = "refusal"               // paid: in the field for it
+	Length             Behaviour = "length"                // paid: the first half of the answer
+	Refusal            Behaviour = "refusal"               // paid: a refusal in the field for it
 	Filter             Behaviour = "filter"                // paid: finish reason content_filter
 	FilterError        Behaviour = "filter_error"          // 400 with code content_filter
-	InvalidJSON        Behaviour = "invalid_json"          // 200, and no JSON
-	EchoSecret         Behaviour = "echo_secret"           // paid: repeats what it was sent, the key too
-	Inject             Behaviour = "inject"                // paid: normal, with instructions for the reader
+	InvalidJSON        Behaviour = "invalid_json"          // 200 with incomplete JSON
+	EchoSecret         Behaviour = "echo_secret"           // paid: repeats the request and the key
+	Inject             Behaviour = "inject"                // paid: normal, with injected instructions
 	WrongLanguage      Behaviour = "wrong_language"        // paid: normal, in another script
-	InventedQuote      Behaviour = "invented_quote"        // paid: normal, and the user "said" what he did not
+	InventedQuote      Behaviour = "invented_quote"        // paid: normal, with an invented quote of the user
 	ContextTooLong     Behaviour = "context_too_long"      // 400 with code context_length_exceeded
-	ContextTooLongText Behaviour = "context_too_long_vllm" // 400 that says so in words alone
-	InsufficientQuota  Behaviour = "insufficient_quota"    // 429 for good
-	AuthError          Behaviour = "auth_error"            // 401, which repeats the key as OpenAI's does
+	ContextTooLongText Behaviour = "context_too_long_vllm" // the same as a message without a code
+	InsufficientQuota  Behaviour = "insufficient_quota"    // 429 with code insufficient_quota
+	AuthError          Behaviour = "auth_error"            // 401 that repeats the key, as OpenAI does
 	BadRequest         Behaviour = "bad_request"           // 400 for a parameter
 	ErrorBody          Behaviour = "error_body"            // 200 with an error
 )
 
-// Behaviours lists all behaviours.
+// paidBehaviours lists the behaviours that report usage.
+var paidBehaviours = []Behaviour{
+	Normal, Slow, Empty, NullContent, Thinking, ThinkingAloud, NoChoices, Length, Refusal, Filter,
+	EchoSecret, Inject, WrongLanguage, InventedQuote,
+}
+
+// paid reports whether the behaviour reports usage.
+func (b Behaviour) paid() bool { return slices.Contains(paidBehaviours, b) }
+
+// Behaviours returns all behaviours.
 func Behaviours() []Behaviour {
-	return []Behaviour{
-		Normal, RateLimited, RateLimitedAfter, ServerError, BadGateway, Overloaded, TooLarge, Slow, Hang, Cut,
-		Empty, NullContent, Thinking, ThinkingAloud, NoChoices, NoUsage, Length, Refusal, Filter, FilterError,
-		InvalidJSON, EchoSecret, Inject, WrongLanguage, InventedQuote, ContextTooLong, ContextTooLongText,
-		InsufficientQuota, AuthError, BadRequest, ErrorBody,
-	}
+	return append(slices.Clone(paidBehaviours),
+		RateLimited, RateLimitedAfter, ServerError, BadGateway, Overloaded, TooLarge, Hang, Cut, NoUsage, FilterError,
+		InvalidJSON, ContextTooLong, ContextTooLongText, InsufficientQuota, AuthError, BadRequest, ErrorBody)
 }
 
-// Step is one line of a script.
+// Step is one step of a script.
 type Step struct {
-	// Behaviour is how the server behaves; empty is Normal.
-	Behaviour Behaviour
-	// Text takes the place of the words that the behaviour would choose: of the
-	// answer, the refusal or the error message.
-	Text string
-	// Delay is waited before Slow answers; 0 is a second.
-	Delay time.Duration
-	// RetryAfter is what RateLimitedAfter sends: a number of seconds or an HTTP date;
-	// empty is "1".
-	RetryAfter string
-	// Times is for how many requests in a row the step is played; 0 is one.
-	Times int
+	// Behaviour defaults to Normal.
+	Behaviour Behaviour `yaml:"behaviour"`
+	// Text replaces the default text of the behaviour: of the answer, the refusal or the
+	// error message.
+	Text string `yaml:"text"`
+	// Delay is the time before Slow answers. Defaults to a second.
+	Delay time.Duration `yaml:"delay"`
+	// RetryAfter is the header of RateLimitedAfter, a number of seconds or an HTTP date.
+	// Defaults to "1".
+	RetryAfter string `yaml:"retry_after"`
+	// Times is the number of consecutive requests that the step applies to. Defaults to 1.
+	Times int `yaml:"times"`
 }
 
-// Script is the content of a file.
+// Script is a sequence of steps.
 type Script struct {
-	// Steps are played in order, one for each request.
-	Steps []Step
-	// Loop begins again at the end; else what follows is Normal.
-	Loop bool
+	// Steps are played in order, one per request.
+	Steps []Step `yaml:"steps"`
+	// Loop starts again after the last step; otherwise Normal follows.
+	Loop bool `yaml:"loop"`
 }
 
-// Parse reads a script. A step is the name of a behaviour, or a map:
+// Parse reads a script in YAML. A step is the name of a behaviour or a map:
 //
 //	loop: true
 //	steps:
@@ -93,125 +98,49 @@ type Script struct {
 //	  - {behaviour: rate_limited_after, retry_after: "3", times: 2}
 //	  - {behaviour: normal, text: "## Goal\nShip it."}
 //
-// It is strict: the error names each thing that is not understood, with its line
-// and what is allowed.
+// The error lists all unknown keys and invalid values with their lines.
 func Parse(r io.Reader) (Script, error) {
-	raw, err := io.ReadAll(r)
-	if err != nil {
-		return Script{}, fmt.Errorf("read script: %w", err)
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(raw))
-	var doc yaml.Node
-	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return Script{}, errors.New("script: empty: want steps")
-	} else if err != nil {
+	dec := yaml.NewDecoder(r)
+	dec.KnownFields(true)
+	var s Script
+	err := dec.Decode(&s)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
 		return Script{}, fmt.Errorf("script: %w", err)
-	}
-	var more yaml.Node
-	if !errors.Is(dec.Decode(&more), io.EOF) {
+	case len(s.Steps) == 0:
+		return Script{}, errors.New("script: want steps")
+	case !errors.Is(dec.Decode(&yaml.Node{}), io.EOF):
 		return Script{}, errors.New("script: want one document")
 	}
-	var p parser
-	s := p.script(doc.Content[0])
-	return s, errors.Join(p.errs...)
+	return s, nil
 }
 
-// parser collects faults.
-type parser struct{ errs []error }
-
-func (p *parser) fault(n *yaml.Node, format string, args ...any) {
-	p.errs = append(p.errs, fmt.Errorf("script: line %d: %s", n.Line, fmt.Sprintf(format, args...)))
-}
-
-// fields calls a setter for each key of a map.
-func (p *parser) fields(n *yaml.Node, set map[string]func(*yaml.Node), names ...string) {
-	if n.Kind != yaml.MappingNode {
-		p.fault(n, "want a map with %s", strings.Join(names, ", "))
-		return
-	}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
-		f, ok := set[k.Value]
-		switch {
-		case !ok:
-			p.fault(k, "unknown key %q: want %s", k.Value, strings.Join(names, ", "))
-		case seen[k.Value]:
-			p.fault(k, "%s is given twice", k.Value)
-		default:
-			seen[k.Value] = true
-			f(v)
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (s *Step) UnmarshalYAML(n *yaml.Node) error {
+	type plain Step
+	var wrong yaml.TypeError // the decoder collects errors of this type
+	check := func(ok bool, n *yaml.Node, format string, args ...any) {
+		if !ok {
+			wrong.Errors = append(wrong.Errors, fmt.Sprintf("line %d: %s", n.Line, fmt.Sprintf(format, args...)))
 		}
 	}
-}
-
-func (p *parser) script(n *yaml.Node) (s Script) {
-	p.fields(n, map[string]func(*yaml.Node){
-		"loop": func(v *yaml.Node) {
-			if v.Kind != yaml.ScalarNode || v.Tag != "!!bool" || v.Decode(&s.Loop) != nil {
-				p.fault(v, "loop: want true or false")
-			}
-		},
-		"steps": func(v *yaml.Node) {
-			if v.Kind != yaml.SequenceNode || len(v.Content) == 0 {
-				p.fault(v, "steps: want a list of behaviours")
-				return
-			}
-			for _, item := range v.Content {
-				s.Steps = append(s.Steps, p.step(item))
-			}
-		},
-	}, "steps", "loop")
-	if len(s.Steps) == 0 && len(p.errs) == 0 {
-		p.fault(n, "want steps")
-	}
-	return s
-}
-
-func (p *parser) step(n *yaml.Node) (s Step) {
 	if n.Kind == yaml.ScalarNode {
-		s.Behaviour = p.behaviour(n)
-		return s
-	}
-	p.fields(n, map[string]func(*yaml.Node){
-		"behaviour":   func(v *yaml.Node) { s.Behaviour = p.behaviour(v) },
-		"text":        func(v *yaml.Node) { s.Text = p.text("text", v) },
-		"retry_after": func(v *yaml.Node) { s.RetryAfter = p.text("retry_after", v) },
-		"delay": func(v *yaml.Node) {
-			d, err := time.ParseDuration(v.Value)
-			if v.Kind != yaml.ScalarNode || err != nil || d < 0 {
-				p.fault(v, "delay: want a duration such as 500ms or 2s")
-			}
-			s.Delay = d
-		},
-		"times": func(v *yaml.Node) {
-			if v.Kind != yaml.ScalarNode || v.Tag != "!!int" || v.Decode(&s.Times) != nil || s.Times < 1 {
-				p.fault(v, "times: want a whole number, 1 or more")
-			}
-		},
-	}, "behaviour", "text", "delay", "retry_after", "times")
-	if s.Behaviour == "" && len(p.errs) == 0 {
-		p.fault(n, "want a behaviour")
-	}
-	return s
-}
-
-func (p *parser) text(key string, n *yaml.Node) string {
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
-		p.fault(n, "%s: want text", key)
-		return ""
-	}
-	return n.Value
-}
-
-func (p *parser) behaviour(n *yaml.Node) Behaviour {
-	b := Behaviour(n.Value)
-	if n.Kind != yaml.ScalarNode || !slices.Contains(Behaviours(), b) {
-		var names []string
-		for _, b := range Behaviours() {
-			names = append(names, string(b))
+		s.Behaviour = Behaviour(n.Value)
+	} else {
+		if err, ok := errors.AsType[*yaml.TypeError](n.Decode((*plain)(s))); ok {
+			wrong.Errors = err.Errors
 		}
-		p.fault(n, "unknown behaviour %q: want one of %s", n.Value, strings.Join(names, ", "))
+		keys := []string{"behaviour", "text", "delay", "retry_after", "times"}
+		for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+			k := n.Content[i]
+			check(slices.Contains(keys, k.Value), k, "unknown key %q: want %s", k.Value, strings.Join(keys, ", "))
+			check(k.Value != "times" || s.Times > 0, k, "times: want a whole number, 1 or more")
+		}
+		check(s.Delay >= 0, n, "delay: want 0 or more")
 	}
-	return b
+	check(slices.Contains(Behaviours(), s.Behaviour), n, "behaviour %q: want one of %s", s.Behaviour, Behaviours())
+	if len(wrong.Errors) > 0 {
+		return &wrong
+	}
+	return nil
 }

@@ -8,18 +8,16 @@ import (
 	"unicode"
 )
 
-// language is one in which the server writes: how a section begins, and what it
-// says where the conversation names nothing.
+// language holds the texts of the server in one language.
 type language struct {
 	name     string
 	letters  []*unicode.RangeTable
-	about    string // of the section's subject: a name from the conversation
-	nothing  string
+	about    string // a sentence about a name from the conversation
+	nothing  string // a sentence for a conversation without names
 	thinking string
 }
 
-// languages returns those that are told apart by their letters. The first is for
-// everything else.
+// languages returns the languages, which differ in their letters. The first is the default.
 func languages() []language {
 	return []language{
 		{"english", []*unicode.RangeTable{unicode.Latin}, "The work in this part of the conversation was about %s, and it stands as the last turns left it.", "The conversation says nothing more about this than its last turns do.", "Let me see what was said."},
@@ -35,9 +33,8 @@ func languages() []language {
 	}
 }
 
-// languageOf returns the language of the letters in a text. Prompts are English around
-// what is said in another language, and so is code, so that a sixth of the letters
-// is enough for another one.
+// languageOf returns the language of a text by its letters. A sixth of them suffices for a
+// language other than English, as the prompt and code are English.
 func languageOf(text string) language {
 	all := languages()
 	counts := make([]int, len(all))
@@ -61,7 +58,7 @@ func languageOf(text string) language {
 		}
 	}
 	if all[best].name == "chinese" && counts[2]*10 > counts[best] {
-		return all[2] // Japanese writes with both
+		return all[2] // Japanese uses both
 	}
 	return all[best]
 }
@@ -75,8 +72,8 @@ func another(l language) language {
 	return all[0]
 }
 
-// userTurns returns what the user says in a prompt whose turns begin "[USER]: ", else the
-// whole prompt.
+// userTurns returns the user's turns of a prompt, which begin with "[USER]: ", or the whole
+// prompt if it has none.
 func userTurns(prompt string) string {
 	var b strings.Builder
 	inside := false
@@ -96,10 +93,9 @@ func userTurns(prompt string) string {
 	return b.String()
 }
 
-// sections returns the headings that a prompt asks for, each once: those of the
-// instruction, or where it has none, those of the rest. There, headings of the
-// conversation are among them: nothing tells them apart, and a section too many does
-// no harm. The last ones are kept, as what is asked for stands at the end.
+// sections returns the distinct headings that a prompt requests: those of the instruction
+// or, if it has none, the last ones of the rest, which may include headings of the
+// conversation.
 func sections(system, user string) []string {
 	const most = 60
 	for _, text := range []string{system, user} {
@@ -117,8 +113,7 @@ func sections(system, user string) []string {
 	return nil
 }
 
-// names are things that a conversation is about: paths, identifiers and the like, in
-// the order of their first appearance.
+// names returns the paths and identifiers in a text, in order of their first occurrence.
 func names(text string) []string {
 	const most = 40
 	pattern := regexp.MustCompile(`[A-Za-z0-9_][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_-]+)+|[a-z0-9]+(?:_[a-z0-9]+)+`)
@@ -133,8 +128,8 @@ func names(text string) []string {
 	return found
 }
 
-// summary returns a plausible summary of a prompt in a language: each section that is
-// asked for, with a sentence about something that the conversation names.
+// summary returns a plausible summary of a prompt in a language: each requested section,
+// with a sentence about a name from the conversation.
 func summary(system, user string, l language) string {
 	about := names(userTurns(user))
 	sentence := func(i int) string {
