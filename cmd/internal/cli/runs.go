@@ -55,7 +55,7 @@ type runJSON struct {
 }
 
 type stepJSON struct {
-	pipeline.Step
+	pipeline.StepResult
 	Before totalsJSON `json:"before"`
 	After  totalsJSON `json:"after"`
 }
