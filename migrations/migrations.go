@@ -1,5 +1,5 @@
-// Package migrations holds the numbered SQL of the schema, embedded, and runs it
-// with goose. It knows nothing of sessions or runs beyond the files.
+// Package migrations embeds the numbered SQL files of the schema and applies them with
+// goose. In the files, @schema@ stands for the name of the schema.
 package migrations
 
 import (
@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"testing/fstest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,10 +25,10 @@ import (
 //go:embed *.sql
 var files embed.FS
 
-// DefaultSchema is where the objects live unless the configuration says otherwise.
+// DefaultSchema is the schema of all objects if none is configured.
 const DefaultSchema = "compactor"
 
-// Fingerprint changes whenever a migration does. Tests key their templates by it.
+// Fingerprint returns a hash of all migrations, as a key of template databases in tests.
 func Fingerprint() string {
 	h := sha256.New()
 	names, _ := fs.Glob(files, "*.sql")
@@ -40,15 +41,15 @@ func Fingerprint() string {
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
-// Migration is one numbered file and when it was applied (zero: not yet).
+// Migration is one numbered file and the time at which it was applied, zero if it is not.
 type Migration struct {
 	Version   int64     `json:"version"`
 	Name      string    `json:"name"`
 	AppliedAt time.Time `json:"applied_at,omitzero"`
 }
 
-// CheckSchema says whether name can be used as the schema: a plain lower-case
-// identifier, so that it needs no quoting anywhere.
+// CheckSchema returns an error unless name is a lower-case identifier, which needs no
+// quoting.
 func CheckSchema(name string) error {
 	if !schemaName.MatchString(name) {
 		return fmt.Errorf("schema %q: want a lower-case identifier of letters, digits and _", name)
@@ -56,8 +57,8 @@ func CheckSchema(name string) error {
 	return nil
 }
 
-// Up applies what is missing and returns it. Several processes may call it at
-// once: a session lock in Postgres lets one of them work.
+// Up applies the pending migrations and returns them. Concurrent calls, also from other
+// processes, wait for each other.
 func Up(ctx context.Context, dsn, schema string) ([]Migration, error) {
 	var done []Migration
 	err := with(ctx, dsn, schema, func(p *goose.Provider) error {
@@ -73,7 +74,7 @@ func Up(ctx context.Context, dsn, schema string) ([]Migration, error) {
 	return done, nil
 }
 
-// Status lists every migration, applied or not, in order.
+// Status returns all migrations in order, with the pending ones.
 func Status(ctx context.Context, dsn, schema string) ([]Migration, error) {
 	var all []Migration
 	err := with(ctx, dsn, schema, func(p *goose.Provider) error {
@@ -110,7 +111,11 @@ func with(ctx context.Context, dsn, schema string, do func(*goose.Provider) erro
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider("", db, inSchema{files, schema},
+	inSchema, err := migrationsIn(schema)
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider("", db, inSchema,
 		goose.WithStore(versions), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err
@@ -118,8 +123,25 @@ func with(ctx context.Context, dsn, schema string, do func(*goose.Provider) erro
 	return do(p)
 }
 
-// ensureSchema makes the schema. CREATE SCHEMA IF NOT EXISTS can collide with
-// itself, so a second try tells a race from a refusal.
+// migrationsIn returns the files with the name of the schema in place of @schema@.
+func migrationsIn(schema string) (fs.FS, error) {
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	out := fstest.MapFS{}
+	for _, name := range names {
+		raw, err := files.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = &fstest.MapFile{Data: bytes.ReplaceAll(raw, []byte("@schema@"), []byte(schema))}
+	}
+	return out, nil
+}
+
+// ensureSchema creates the schema. CREATE SCHEMA IF NOT EXISTS can fail if it runs
+// concurrently, so it is tried twice.
 func ensureSchema(ctx context.Context, db *sql.DB, schema string) error {
 	var err error
 	for range 2 {
@@ -129,42 +151,3 @@ func ensureSchema(ctx context.Context, db *sql.DB, schema string) error {
 	}
 	return err
 }
-
-// inSchema shows the files with the schema's name filled in.
-type inSchema struct {
-	fs.FS
-	schema string
-}
-
-func (f inSchema) Open(name string) (fs.File, error) {
-	file, err := f.FS.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err != nil || info.IsDir() {
-		return file, err
-	}
-	defer file.Close()
-	raw, err := fs.ReadFile(f.FS, name)
-	if err != nil {
-		return nil, err
-	}
-	text := bytes.ReplaceAll(raw, []byte("@schema@"), []byte(f.schema))
-	return &sqlFile{Reader: *bytes.NewReader(text), info: sqlInfo{info, int64(len(text))}}, nil
-}
-
-type sqlFile struct {
-	bytes.Reader
-	info sqlInfo
-}
-
-func (f *sqlFile) Stat() (fs.FileInfo, error) { return f.info, nil }
-func (f *sqlFile) Close() error               { return nil }
-
-type sqlInfo struct {
-	fs.FileInfo
-	size int64
-}
-
-func (i sqlInfo) Size() int64 { return i.size }
