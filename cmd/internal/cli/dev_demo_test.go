@@ -15,7 +15,7 @@ func TestScriptIsReadFirst(t *testing.T) {
 	t.Parallel()
 	home := []string{"HOME=" + t.TempDir(), "DATABASE_URL=postgres://u@127.0.0.1:1/x"}
 	path := file(t, "script.yaml", "steps:\n  - norml\n")
-	invoke(t, home, "demo", "--model-script", path).want(t, exitUsage, `line 2: unknown behaviour "norml": want one of normal,`)
+	invoke(t, home, "demo", "--model-script", path).want(t, exitUsage, `line 2: behaviour "norml": want one of [normal`)
 	invoke(t, home, "demo", "--model-script", path+"x").want(t, exitUsage, "no such file")
 }
 
