@@ -18,11 +18,11 @@ import (
 // oldest is the first major version with multiranges.
 const oldest = 14
 
-// ErrNoPostgres means that this machine has no Postgres that could be started.
-// The text of the error that wraps it names the ways out.
+// ErrNoPostgres means that no usable Postgres is installed. The error that wraps it
+// suggests remedies.
 var ErrNoPostgres = errors.New("no Postgres server found")
 
-// finder looks for server binaries. Tests give it other places.
+// finder searches for server binaries.
 type finder struct {
 	look     func(name string) (string, error) // exec.LookPath
 	patterns []string                          // folders, as globs, in order of preference
@@ -45,17 +45,9 @@ func newFinder() *finder {
 	return f
 }
 
-// binaries is a folder with a Postgres that can be started.
-type binaries struct {
-	dir   string
-	major int
-}
-
-func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
-
-// postgres returns the preferred binaries; a data folder made by one major
-// version needs the same again, zero takes any.
-func (f *finder) postgres(ctx context.Context, major int) (binaries, error) {
+// postgres returns the preferred folder with the binaries of a major version, or of any
+// supported version for 0.
+func (f *finder) postgres(ctx context.Context, major int) (string, error) {
 	var others []string
 	for _, dir := range f.dirs(ctx) {
 		v, err := majorOf(ctx, filepath.Join(dir, "postgres"))
@@ -65,16 +57,16 @@ func (f *finder) postgres(ctx context.Context, major int) (binaries, error) {
 		case v < oldest || major != 0 && v != major:
 			others = append(others, fmt.Sprintf("%s (version %d)", dir, v))
 		default:
-			return binaries{dir: dir, major: v}, nil
+			return dir, nil
 		}
 	}
 	if err := context.Cause(ctx); err != nil {
-		return binaries{}, err
+		return "", err
 	}
-	return binaries{}, noPostgres(major, others)
+	return "", noPostgres(major, others)
 }
 
-// dirs returns the folders that hold a server, without repeats.
+// dirs returns the distinct folders that hold server binaries, in order of preference.
 func (f *finder) dirs(ctx context.Context) []string {
 	var dirs []string
 	if path, err := f.look("postgres"); err == nil {
@@ -99,8 +91,8 @@ func (f *finder) dirs(ctx context.Context) []string {
 	return usable
 }
 
-// folderOf returns where a binary really lies: its companions are there, not
-// beside the link that PATH shows.
+// folderOf returns the folder of a binary with links resolved, which holds the other
+// binaries too.
 func folderOf(path string) string {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -113,7 +105,7 @@ func folderOf(path string) string {
 
 var digits = regexp.MustCompile(`\d+`)
 
-// number returns the last number in a path: the version it names.
+// number returns the last number in a path, which is a version; 0 if it has none.
 func number(path string) int {
 	all := digits.FindAllString(path, -1)
 	if len(all) == 0 {
@@ -128,7 +120,7 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// majorOf asks a server for its version.
+// majorOf returns the major version of a server binary.
 func majorOf(ctx context.Context, server string) (int, error) {
 	out, err := exec.CommandContext(ctx, server, "--version").Output()
 	if err != nil {
@@ -141,7 +133,7 @@ func majorOf(ctx context.Context, server string) (int, error) {
 	return v, nil
 }
 
-// noPostgres says what was looked for and what can be done about it here.
+// noPostgres returns an error with the searched places and remedies.
 func noPostgres(major int, others []string) error {
 	want := fmt.Sprintf("version %d or newer", oldest)
 	if major != 0 {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -64,8 +65,8 @@ func TestFinderTakesTheNewestUsable(t *testing.T) {
 	}
 	for major, want := range map[int]int{0: 17, 14: 14} {
 		got, err := f.postgres(t.Context(), major)
-		if err != nil || got.major != want {
-			t.Errorf("wanting %d: got %+v, %v", major, got, err)
+		if err != nil || got != filepath.Join(root, strconv.Itoa(want), "bin") {
+			t.Errorf("wanting %d: got %s, %v", major, got, err)
 		}
 	}
 	if _, err := f.postgres(t.Context(), 16); !errors.Is(err, ErrNoPostgres) || !strings.Contains(err.Error(), "(version 17)") {

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,17 +18,16 @@ import (
 // tempPrefix starts the name of every temporary folder.
 const tempPrefix = "compactor-stack-"
 
-// folder is where the servers keep their data and logs. Who has it open holds
-// its lock.
+// folder holds the data and logs of the servers. It is locked while it is open.
 type folder struct {
 	path      string
 	temporary bool
 	lock      *os.File
-	as        *identity // who the servers run as
+	as        *identity // of the servers
 }
 
-// openFolder opens the data folder, making it where it does not exist; an empty
-// path is a temporary one. It removes temporary folders whose owner was killed.
+// openFolder opens or creates the data folder; for an empty path it creates a temporary
+// one. It removes temporary folders whose owner was killed.
 func openFolder(ctx context.Context, path string, as *identity) (*folder, error) {
 	f := &folder{path: path, temporary: path == "", as: as}
 	var err error
@@ -40,7 +40,7 @@ func openFolder(ctx context.Context, path string, as *identity) (*folder, error)
 		f.path, err = os.MkdirTemp(base, tempPrefix)
 	} else if f.path, err = filepath.Abs(path); err == nil {
 		if block := blocker(filepath.Dir(f.path), as); block != "" {
-			return nil, fmt.Errorf("run by root, the servers run as user %s, who may not enter %s: choose a folder open to it", as.name, block)
+			return nil, fmt.Errorf("run by root, the servers run as user %s, which may not enter %s: choose a folder open to it", as.name, block)
 		}
 		err = claim(f.path)
 	}
@@ -48,7 +48,7 @@ func openFolder(ctx context.Context, path string, as *identity) (*folder, error)
 		return nil, err
 	}
 	if f.temporary {
-		// It gets its name locked: a sweep elsewhere must not find it free.
+		// Lock the file before it has its name, so that no other sweep removes the folder.
 		if f.lock, err = lockFile(ctx, f.join("lock.new")); err == nil {
 			err = os.Rename(f.lock.Name(), f.join("lock"))
 		}
@@ -64,8 +64,8 @@ func openFolder(ctx context.Context, path string, as *identity) (*folder, error)
 	return f, nil
 }
 
-// claim makes the folder, or makes sure that an existing one is ours: it will
-// belong to the servers' user.
+// claim creates the folder, or checks that an existing one is empty or was created by
+// this package, because it changes the owner of the folder to the servers' user.
 func claim(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
@@ -80,7 +80,7 @@ func claim(path string) error {
 	return nil
 }
 
-// close gives the folder back; a temporary one is removed.
+// close releases the lock and removes a temporary folder.
 func (f *folder) close() error {
 	var errs []error
 	if f.temporary {
@@ -94,7 +94,7 @@ func (f *folder) close() error {
 
 func (f *folder) join(name string) string { return filepath.Join(f.path, name) }
 
-// mkdir makes a folder that only the servers' user may enter.
+// mkdir creates a folder that only the servers' user may enter.
 func (f *folder) mkdir(name string) (string, error) {
 	path := f.join(name)
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -103,10 +103,10 @@ func (f *folder) mkdir(name string) (string, error) {
 	return path, give(path, f.as)
 }
 
-// secret returns the password kept under that name, made on first use. Only the
-// servers' user and we may read it.
-func (f *folder) secret(name string) (value, path string, err error) {
-	path = f.join(name)
+// password returns the stored password and its file, which it creates on first use. Only
+// the servers' user and root may read the file.
+func (f *folder) password() (value, path string, err error) {
+	path = f.join("password")
 	raw, err := os.ReadFile(path)
 	if err == nil && len(raw) > 0 {
 		return strings.TrimSpace(string(raw)), path, nil
@@ -114,15 +114,15 @@ func (f *folder) secret(name string) (value, path string, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", "", err
 	}
-	value = newPassword()
+	value = rand.Text()
 	if err := os.WriteFile(path, []byte(value+"\n"), 0o600); err != nil {
 		return "", "", err
 	}
 	return value, path, give(path, f.as)
 }
 
-// blocker returns the first folder on the way to path that the identity may not
-// enter, or nothing. Folders that do not exist yet will be made open to it.
+// blocker returns the first parent folder of path that the identity may not enter, or "".
+// Folders that do not exist yet are created with access for it.
 func blocker(path string, as *identity) string {
 	if as == nil {
 		return ""
@@ -138,8 +138,8 @@ func blocker(path string, as *identity) string {
 	}
 }
 
-// lockFile opens and locks a file. A server that was told to end by its
-// parent's death may need a moment, so a taken lock is waited for, briefly.
+// lockFile opens and locks a file. It waits up to two seconds for the lock, because the
+// servers of a killed process end a moment after it.
 func lockFile(ctx context.Context, path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -163,8 +163,8 @@ func lockFile(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// sweep removes the temporary folders that nobody holds: their owner was killed
-// before it could. One that cannot be judged or removed is left alone.
+// sweep removes unlocked temporary folders, whose owner was killed. It skips folders that
+// it cannot open or remove.
 func sweep(base string) {
 	dirs, _ := filepath.Glob(filepath.Join(base, tempPrefix+"*"))
 	for _, dir := range dirs {
@@ -179,13 +179,13 @@ func sweep(base string) {
 	}
 }
 
-// pidFile is what a running Postgres says about itself in its data folder.
+// pidFile holds the state that a running Postgres writes to its data folder.
 type pidFile struct {
 	pid   int
 	ready bool
 }
 
-// postmaster reads the pid file of a data folder; zero where there is none.
+// postmaster reads the pid file of a data folder; it returns the zero value if there is none.
 func postmaster(data string) pidFile {
 	raw, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {

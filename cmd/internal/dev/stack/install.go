@@ -15,8 +15,8 @@ import (
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
-// install gets Postgres binaries: from apt on Debian as root, else by download
-// into the cache folder, where the finder looks too.
+// install installs Postgres binaries: with apt-get on Debian as root, otherwise by download
+// into the cache folder, which the finder searches too.
 func install(ctx context.Context, log *slog.Logger) error {
 	if runtime.GOOS == "linux" && os.Geteuid() == 0 && executable("/usr/bin/apt-get") {
 		return installApt(ctx, log)
@@ -28,8 +28,8 @@ func install(ctx context.Context, log *slog.Logger) error {
 	return download(ctx, log, cache, embeddedpostgres.DefaultConfig())
 }
 
-// installApt installs Debian's package, without the cluster that it would make
-// and start by default.
+// installApt installs Debian's package without the cluster that it creates and starts by
+// default.
 func installApt(ctx context.Context, log *slog.Logger) error {
 	log.Info("installing postgresql with apt-get")
 	const dir = "/etc/postgresql-common/createcluster.d"
@@ -42,7 +42,7 @@ func installApt(ctx context.Context, log *slog.Logger) error {
 	}
 	defer func() {
 		_ = os.Remove(dropIn)
-		_ = os.Remove(dir) // only where we made it: it fails on one that holds something
+		_ = os.Remove(dir) // fails if the folder holds other files
 	}()
 	for _, args := range [][]string{
 		{"update", "-q"},
@@ -58,10 +58,9 @@ func installApt(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// download fetches binaries into the cache folder. The library cannot fetch
-// without starting a server, which ours does better (it would listen on every
-// interface of a fixed port, and refuses root): so it is given a locale that
-// initdb refuses, and what counts is whether the binaries are there.
+// download downloads binaries into the cache folder. The library cannot download without
+// starting a server, which listens on all interfaces at a fixed port and refuses root. It is
+// therefore given a locale that initdb rejects, and success is judged by the binaries.
 func download(ctx context.Context, log *slog.Logger, cache string, config embeddedpostgres.Config) error {
 	const version = embeddedpostgres.V17
 	target := filepath.Join(cache, "postgres-17")
@@ -90,8 +89,8 @@ func download(ctx context.Context, log *slog.Logger, cache string, config embedd
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
-		// The library takes no context. What it fetches appears by a rename, so
-		// leaving it to the end of the process leaves nothing half done.
+		// The library takes no context. It renames a complete download into place, so an
+		// abandoned one leaves no partial files.
 		return context.Cause(ctx)
 	}
 	if err == nil {
@@ -100,11 +99,11 @@ func download(ctx context.Context, log *slog.Logger, cache string, config embedd
 	if executable(filepath.Join(target, "bin", "postgres")) && executable(filepath.Join(target, "bin", "initdb")) {
 		return nil
 	}
-	return fmt.Errorf("install postgres: %w", errors.Join(err, errors.New("the download brought no binaries")))
+	return fmt.Errorf("install postgres: %w", errors.Join(err, errors.New("the download holds no binaries")))
 }
 
-// cacheDir returns where downloaded binaries live: the user's cache folder, or the
-// system's for root, whose own no other user may enter.
+// cacheDir returns the folder of downloaded binaries: in the user's cache folder, or for
+// root in the system's, as other users may not enter root's.
 func cacheDir() (string, error) {
 	if unprivileged() != nil {
 		return "/var/cache/compactor", nil

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,14 +25,11 @@ import (
 const (
 	// database is the name of the database and of its owner.
 	database = "compactor"
-	// readyTimeout bounds a start; recovery after a crash is the slow case.
+	// readyTimeout bounds a start, including recovery after a crash.
 	readyTimeout = 2 * time.Minute
-	// portAttempts: between choosing a free port and listening on it another
-	// process may take it.
-	portAttempts = 5
 )
 
-// startPostgres fills in the Postgres part of the stack.
+// startPostgres sets the Postgres part of the stack.
 func startPostgres(ctx context.Context, s *Stack, o Options) error {
 	if o.DatabaseURL != "" {
 		s.DatabaseURL, s.Postgres = o.DatabaseURL, Server{Kind: Given}
@@ -57,7 +53,7 @@ func startPostgres(ctx context.Context, s *Stack, o Options) error {
 	if err != nil {
 		return err
 	}
-	password, passwordFile, err := f.secret("password")
+	password, passwordFile, err := f.password()
 	if err != nil {
 		return fmt.Errorf("keep password: %w", err)
 	}
@@ -69,30 +65,46 @@ func startPostgres(ctx context.Context, s *Stack, o Options) error {
 	if err := clearStale(ctx, data); err != nil {
 		return err
 	}
-	p, port, err := launch(ctx, f, bin, data, o)
+	p, port, err := s.launch(ctx, f, postgresService(filepath.Join(bin, "postgres"), data, o))
 	if err != nil {
-		return fmt.Errorf("start postgres from %s: %w", bin.dir, err)
+		return fmt.Errorf("start postgres from %s: %w", bin, err)
 	}
-	s.stops = append(s.stops, func() error {
-		// Fast shutdown ends the sessions and writes a checkpoint; immediate
-		// shutdown leaves that to the recovery at the next start.
-		return p.stop(step{syscall.SIGINT, 10 * time.Second}, step{syscall.SIGQUIT, 6 * time.Second})
-	})
 	u := url.URL{
 		Scheme: "postgres", User: url.UserPassword(database, password),
-		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Path: "/" + database, RawQuery: "sslmode=disable",
+		Host: address(port), Path: "/" + database, RawQuery: "sslmode=disable",
 	}
 	version, err := createDatabase(ctx, u)
 	if err != nil {
 		return err
 	}
 	s.DatabaseURL = u.String()
-	s.Postgres = Server{Kind: Private, Version: version, Dir: data, Bin: bin.dir, PID: p.pid()}
+	s.Postgres = Server{Kind: Private, Version: version, Dir: data, PID: p.pid()}
 	return nil
 }
 
-// clusterVersion returns the major version that made the data folder, zero
-// where there is none yet.
+// postgresService describes a Postgres on a data folder.
+func postgresService(server, data string, o Options) service {
+	return service{
+		name: "postgres", timeout: readyTimeout, taken: regexp.MustCompile("could not bind"), death: syscall.SIGINT,
+		// Fast shutdown ends the sessions and writes a checkpoint; immediate shutdown leaves
+		// that to the recovery at the next start.
+		stop: []step{{syscall.SIGINT, 10 * time.Second}, {syscall.SIGQUIT, 6 * time.Second}},
+		command: func(port int) *exec.Cmd {
+			args := []string{"-D", data}
+			all := settings(o, port)
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				args = append(args, "-c", name+"="+all[name])
+			}
+			return exec.Command(server, args...)
+		},
+		ready: func(_ context.Context, _, pid int) bool {
+			pm := postmaster(data)
+			return pm.ready && pm.pid == pid
+		},
+	}
+}
+
+// clusterVersion returns the major version of a data folder, 0 if it does not exist.
 func clusterVersion(data string) (int, error) {
 	raw, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,29 +120,29 @@ func clusterVersion(data string) (int, error) {
 	return v, nil
 }
 
-// initCluster makes the data folder beside its place and moves it there, so
-// that a start that was killed leaves none that is half made.
-func initCluster(ctx context.Context, f *folder, bin binaries, data, passwordFile string) error {
-	half := data + ".new"
-	if err := os.RemoveAll(half); err != nil {
+// initCluster creates the data folder under another name and renames it, so that a killed
+// start leaves no incomplete one.
+func initCluster(ctx context.Context, f *folder, bin, data, passwordFile string) error {
+	incomplete := data + ".new"
+	if err := os.RemoveAll(incomplete); err != nil {
 		return err
 	}
-	if _, err := f.mkdir(filepath.Base(half)); err != nil {
+	if _, err := f.mkdir(filepath.Base(incomplete)); err != nil {
 		return err
 	}
-	cmd := exec.Command(bin.path("initdb"), "--pgdata", half, "--no-sync", "--encoding", "UTF8", "--locale", "C",
+	cmd := exec.Command(filepath.Join(bin, "initdb"), "--pgdata", incomplete, "--no-sync", "--encoding", "UTF8", "--locale", "C",
 		"--username", database, "--auth", "scram-sha-256", "--pwfile", passwordFile)
 	cmd.Dir, cmd.Env = f.path, environ()
 	detach(cmd, f.as, syscall.SIGKILL)
 	if err := run(ctx, cmd); err != nil {
 		return err
 	}
-	return os.Rename(half, data)
+	return os.Rename(incomplete, data)
 }
 
-// clearStale waits for the Postgres of a parent that was killed to finish its
-// shutdown, and removes the pid file of one that is dead. Postgres does so too,
-// but not where the process id belongs to another program by now.
+// clearStale waits for the shutdown of a Postgres whose parent was killed, and removes the
+// pid file of a dead one. Postgres removes it too, unless the process id now belongs to
+// another program.
 func clearStale(ctx context.Context, data string) error {
 	deadline := time.Now().Add(15 * time.Second)
 	for {
@@ -150,7 +162,7 @@ func clearStale(ctx context.Context, data string) error {
 	}
 }
 
-// isPostgres reports whether the process is a Postgres; in doubt it is.
+// isPostgres reports whether the process is a Postgres. It returns true if it cannot tell.
 func isPostgres(ctx context.Context, pid int) bool {
 	id := strconv.Itoa(pid)
 	name, err := os.ReadFile(filepath.Join("/proc", id, "comm"))
@@ -160,7 +172,7 @@ func isPostgres(ctx context.Context, pid int) bool {
 	return err != nil || strings.Contains(string(name), "postgres") || strings.Contains(string(name), "postmaster")
 }
 
-// settings of a private server; everything not named keeps its default.
+// settings returns the settings of a private server that differ from the defaults.
 func settings(o Options, port int) map[string]string {
 	onOff := "off"
 	if o.Durable {
@@ -185,85 +197,8 @@ func settings(o Options, port int) map[string]string {
 	return all
 }
 
-// launch starts the server and returns when it accepts connections.
-func launch(ctx context.Context, f *folder, bin binaries, data string, o Options) (*process, int, error) {
-	var err error
-	for range portAttempts {
-		var port int
-		if port, err = freePort(ctx); err != nil {
-			return nil, 0, err
-		}
-		var p *process
-		if p, err = launchAt(ctx, f, bin, data, port, o); err == nil {
-			return p, port, nil
-		}
-		if !errors.Is(err, errPortTaken) {
-			break
-		}
-	}
-	return nil, 0, err
-}
-
-var errPortTaken = errors.New("port taken by another process")
-
-func launchAt(ctx context.Context, f *folder, bin binaries, data string, port int, o Options) (*process, error) {
-	log, err := os.OpenFile(f.join("postgres.log"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	from, err := log.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil, err
-	}
-	args := []string{"-D", data}
-	all := settings(o, port)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		args = append(args, "-c", name+"="+all[name])
-	}
-	cmd := exec.Command(bin.path("postgres"), args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = f.path, environ(), log, log
-	detach(cmd, f.as, syscall.SIGINT)
-	p, err := startProcess(cmd)
-	if err != nil {
-		return nil, err
-	}
-	err = awaitReady(ctx, p, data)
-	if err == nil {
-		return p, nil
-	}
-	err = errors.Join(err, p.stop(step{syscall.SIGQUIT, 6 * time.Second}))
-	said, rerr := io.ReadAll(io.NewSectionReader(log, from, 1<<20))
-	switch {
-	case ctx.Err() != nil || rerr != nil:
-		return nil, err
-	case strings.Contains(string(said), "could not bind"):
-		return nil, errPortTaken
-	default:
-		return nil, fmt.Errorf("%w: %s", err, lastLines(string(said), 8))
-	}
-}
-
-// awaitReady polls the server's own word in its pid file. A connection could
-// reach somebody else's server on the same port.
-func awaitReady(ctx context.Context, p *process, data string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not ready within %s", readyTimeout))
-	defer cancel()
-	for {
-		if pm := postmaster(data); pm.ready && pm.pid == p.pid() {
-			return nil
-		}
-		if p.ended() {
-			return fmt.Errorf("it ended at once (%w)", p.err)
-		}
-		if err := backoff.Wait(ctx, 5*time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
-// createDatabase makes the database on first use and returns the version of
-// the server.
+// createDatabase creates the database if it does not exist and returns the version of the
+// server.
 func createDatabase(ctx context.Context, u url.URL) (string, error) {
 	u.Path = "/postgres"
 	conn, err := pgx.Connect(ctx, u.String())
@@ -275,7 +210,7 @@ func createDatabase(ctx context.Context, u url.URL) (string, error) {
 	var exists bool
 	const query = `select current_setting('server_version'), exists (select from pg_database where datname = $1)`
 	if err := conn.QueryRow(ctx, query, database).Scan(&version, &exists); err != nil {
-		return "", fmt.Errorf("ask the new server: %w", err)
+		return "", fmt.Errorf("query the new server: %w", err)
 	}
 	if !exists {
 		if _, err := conn.Exec(ctx, "create database "+pgx.Identifier{database}.Sanitize()); err != nil {
@@ -284,14 +219,4 @@ func createDatabase(ctx context.Context, u url.URL) (string, error) {
 	}
 	version, _, _ = strings.Cut(version, " ")
 	return version, nil
-}
-
-// freePort returns a port of the loopback interface that was free a moment ago.
-func freePort(ctx context.Context) (int, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

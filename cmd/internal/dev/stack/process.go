@@ -13,17 +13,16 @@ import (
 	"time"
 )
 
-// process is a child that somebody waits for from its first moment.
+// process is a child process.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
-	err  error         // how it ended, once done is closed
+	err  error         // of its end; valid after done is closed
 }
 
-// startProcess starts the command. One goroutine starts it and waits for it on
-// a thread of its own, because the kernel ties the parent-death signal to the
-// thread that forked: were the thread to end, the child would be killed under a
-// living parent (https://go.dev/issue/27505).
+// startProcess starts the command. A goroutine locked to its thread starts it and waits for
+// its end, because the kernel sends the parent-death signal when the thread that forked ends
+// (https://go.dev/issue/27505).
 func startProcess(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
@@ -45,24 +44,14 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// ended reports whether the process has ended.
-func (p *process) ended() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// step is one way to ask a process to end, and how long to wait for it.
+// step is a signal that ends a process, and the time to wait for its effect.
 type step struct {
 	signal syscall.Signal
 	wait   time.Duration
 }
 
-// stop asks in the given steps, then kills. It returns when the process has
-// ended; how it ended is of no interest, only that it did.
+// stop sends the signals of the steps one after the other until the process has ended, and
+// at last kills it. It ignores the exit code.
 func (p *process) stop(steps ...step) error {
 	for _, s := range steps {
 		if err := p.cmd.Process.Signal(s.signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -81,8 +70,8 @@ func (p *process) stop(steps ...step) error {
 	return nil
 }
 
-// run runs a command to its end. A cancelled context interrupts its process
-// group, then kills it. The error holds the last lines of the output.
+// run runs a command to its end. When ctx ends, run interrupts and then kills the process
+// group. The error includes the last lines of the output.
 func run(ctx context.Context, cmd *exec.Cmd) error {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -108,7 +97,7 @@ func run(ctx context.Context, cmd *exec.Cmd) error {
 	return nil
 }
 
-// lastLines returns the last n lines that say something, as one line.
+// lastLines returns the last n non-empty lines as one line.
 func lastLines(text string, n int) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -119,8 +108,8 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], " | ")
 }
 
-// environ returns the environment of a server: ours, without what would redirect a
-// Postgres, and with messages that can be read by program.
+// environ returns the environment of a server: that of this process without the variables of
+// Postgres and of locales, so that messages are in English.
 func environ() []string {
 	var env []string
 	for _, kv := range os.Environ() {

@@ -4,5 +4,5 @@ package stack
 
 import "syscall"
 
-// setParentDeath does nothing: only Linux tells a child that its parent died.
+// setParentDeath does nothing: only Linux signals the death of a parent.
 func setParentDeath(*syscall.SysProcAttr, syscall.Signal) {}

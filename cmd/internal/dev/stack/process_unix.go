@@ -12,14 +12,14 @@ import (
 	"syscall"
 )
 
-// identity is the user a server runs as; nil is the user we are.
+// identity is the user that a server runs as; nil means the current user.
 type identity struct {
 	name     string
 	uid, gid uint32
 }
 
-// unprivileged returns the user that servers run as when we are root: postgres
-// refuses to run as root. It is nil when we are somebody else.
+// unprivileged returns the user for servers if the current user is root, as postgres refuses
+// to run as root; else nil.
 func unprivileged() *identity {
 	if os.Geteuid() != 0 {
 		return nil
@@ -38,8 +38,8 @@ func unprivileged() *identity {
 	return &identity{name: "65534", uid: 65534, gid: 65534}
 }
 
-// detach gives the command a process group of its own, the identity to run as,
-// and the signal it gets when we die.
+// detach sets a process group of its own for the command, its user, and the signal that it
+// receives when this process dies.
 func detach(cmd *exec.Cmd, as *identity, death syscall.Signal) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if as != nil {
@@ -50,12 +50,12 @@ func detach(cmd *exec.Cmd, as *identity, death syscall.Signal) {
 
 func signalGroup(pid int, s syscall.Signal) { _ = syscall.Kill(-pid, s) }
 
-// alive reports whether a process of that id exists.
+// alive reports whether a process with this id exists.
 func alive(pid int) bool {
 	return pid > 0 && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
-// give hands a file to the identity.
+// give changes the owner of a file to the identity.
 func give(path string, as *identity) error {
 	if as == nil {
 		return nil
@@ -77,8 +77,8 @@ func mayEnter(info fs.FileInfo, as *identity) bool {
 	return mode&0o001 != 0
 }
 
-// tryLock takes the lock of an open file, or reports that another holds it. The
-// kernel gives it back when the file is closed, so no holder outlives itself.
+// tryLock locks an open file and returns false if another process has locked it. The kernel
+// releases the lock when the file is closed or the process ends.
 func tryLock(f *os.File) (bool, error) {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// On Windows there are no private servers: the missing pieces say so.
+// Private servers are not supported on Windows: tryLock fails.
 
 type identity struct{ name string }
 

@@ -1,13 +1,10 @@
-// Package stack is the embedded stack: a private Postgres from the binaries of
-// this machine and a Redis, for the demo, the benches and the tests.
-//
-// It knows how to find, install, start and stop servers. It must not know what
-// is stored in them: it runs no migration and reads no table.
+// Package stack finds, installs, starts and stops a private Postgres, from the binaries of
+// this machine, and a Redis, for the demo, the benchmarks and the tests. It runs no
+// migration and reads no table.
 package stack
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,30 +12,29 @@ import (
 	"sync"
 )
 
-// Options say what to start. The zero value starts a fast, forgetful Postgres
-// in a temporary folder and an in-process Redis.
+// Options selects the servers to start. The zero value starts a Postgres without fsync in a
+// temporary folder and an in-process Redis.
 type Options struct {
-	// DatabaseURL and RedisURL name running servers. One that is given is used
-	// as it is: nothing is started in its place, checked or stopped.
+	// DatabaseURL and RedisURL name running servers. A server that is given is neither
+	// started, checked nor stopped.
 	DatabaseURL string
 	RedisURL    string
-	// DataDir keeps the data between starts; one process at a time may use it.
-	// Empty: a temporary folder, removed by Stop.
+	// DataDir keeps the data between starts; one process at a time may use it. If empty,
+	// the data is in a temporary folder, which Stop removes.
 	DataDir string
-	// Install fetches Postgres binaries where the machine has none.
+	// Install downloads Postgres binaries if the machine has none.
 	Install bool
-	// RealRedis prefers a private redis-server process over the in-process one,
-	// where the binary is found.
+	// RealRedis starts a redis-server process if the binary is found, instead of the
+	// in-process server.
 	RealRedis bool
-	// Durable makes a commit survive a crash of the machine. Without it Postgres
-	// does not wait for the disk.
+	// Durable enables fsync in Postgres.
 	Durable bool
-	// Settings are further Postgres settings; they win over the built-in ones.
+	// Settings holds additional Postgres settings, which override the built-in ones.
 	Settings map[string]string
 	// Logger may be nil.
 	Logger *slog.Logger
 
-	find *finder // tests look elsewhere
+	find *finder // tests search other folders
 }
 
 func (o Options) withDefaults() Options {
@@ -51,27 +47,22 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Kind says where a server comes from.
+// Kind is the origin of a server.
 type Kind string
 
 // The kinds of a server.
 const (
-	// Given servers run already; the stack leaves them alone.
-	Given Kind = "given"
-	// Private servers are processes of this stack.
-	Private Kind = "private"
-	// InProcess servers live in this process.
-	InProcess Kind = "in-process"
+	Given     Kind = "given"      // running already and not managed by the stack
+	Private   Kind = "private"    // a child process
+	InProcess Kind = "in-process" // part of this process
 )
 
-// Server describes what stands behind a URL. Only Kind is set for a given one.
+// Server describes a server. For a given one only Kind is set.
 type Server struct {
 	Kind    Kind
 	Version string
-	// Dir holds the data and the log, Bin the binaries; PID is the process.
-	Dir string
-	Bin string
-	PID int
+	Dir     string // holds the data
+	PID     int
 }
 
 // Stack is a running stack. Its fields do not change after Start.
@@ -87,21 +78,20 @@ type Stack struct {
 	err    error
 }
 
-// Start starts what the options do not name and returns when all of it answers.
-// The servers are children in process groups of their own: a Ctrl-C in the
-// terminal does not reach them, Stop does. On Linux they end with the process
-// that started them, however it ends. An error or a cancelled context leaves
-// nothing behind.
+// Start starts the servers that are not given and returns when they accept connections.
+// They run in process groups of their own, so that a Ctrl-C in the terminal does not reach
+// them. On Linux they end with this process, however it ends. After an error or the end of
+// ctx, no process and no temporary folder is left.
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	return start(ctx, o, startPostgres, startRedis)
 }
 
-// StartPostgres is Start without Redis.
+// StartPostgres starts only Postgres.
 func StartPostgres(ctx context.Context, o Options) (*Stack, error) {
 	return start(ctx, o, startPostgres)
 }
 
-// StartRedis is Start without Postgres.
+// StartRedis starts only Redis.
 func StartRedis(ctx context.Context, o Options) (*Stack, error) {
 	return start(ctx, o, startRedis)
 }
@@ -121,9 +111,9 @@ func start(ctx context.Context, o Options, parts ...func(context.Context, *Stack
 	return s, nil
 }
 
-// Stop stops the servers that Start started, in reverse order, and removes the
-// temporary folder. It waits for them: seconds at most. It may be called more
-// than once and from several goroutines; all get the same answer.
+// Stop stops the started servers in reverse order, waits for their end, for seconds at
+// most, and removes the temporary folder. It may be called repeatedly and concurrently; all
+// calls return the same error.
 func (s *Stack) Stop() error {
 	s.once.Do(func() {
 		var errs []error
@@ -138,7 +128,7 @@ func (s *Stack) Stop() error {
 	return s.err
 }
 
-// open returns the folder of the stack, made on first use.
+// open returns the folder of the stack, which it creates on first use.
 func (s *Stack) open(ctx context.Context, o Options) (*folder, error) {
 	if s.folder != nil {
 		return s.folder, nil
@@ -150,6 +140,3 @@ func (s *Stack) open(ctx context.Context, o Options) (*folder, error) {
 	s.folder = f
 	return f, nil
 }
-
-// newPassword returns a random password that needs no quoting anywhere.
-func newPassword() string { return rand.Text() }

@@ -318,7 +318,11 @@ func TestTakenPortIsTold(t *testing.T) {
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	f := s.folder
-	if _, _, err := launchRedis(t.Context(), f, s.Redis.Bin, s.Redis.Dir, port, redisURL(l.Addr().String(), "x")); !errors.Is(err, errPortTaken) {
+	path, err := newFinder().look("redis-server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := redisService(path, s.Redis.Dir, "x", new(string)).launchAt(t.Context(), f, port); !errors.Is(err, errPortTaken) {
 		t.Errorf("redis: got %v", err)
 	}
 	bin, err := newFinder().postgres(t.Context(), 0)
@@ -329,7 +333,7 @@ func TestTakenPortIsTold(t *testing.T) {
 	if err := initCluster(t.Context(), f, bin, data, f.join("password")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := launchAt(t.Context(), f, bin, data, port, Options{}); !errors.Is(err, errPortTaken) {
+	if _, err := postgresService(filepath.Join(bin, "postgres"), data, Options{}).launchAt(t.Context(), f, port); !errors.Is(err, errPortTaken) {
 		t.Errorf("postgres: got %v", err)
 	}
 }

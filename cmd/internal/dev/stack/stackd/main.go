@@ -1,16 +1,16 @@
 //go:build unix
 
-// Command stackd lends servers to the tests: one Postgres for everybody, a
-// redis-server for each who asks. It is started by store/storetest, which may
-// not import cmd, and speaks over a unix socket in the folder it is given:
+// Command stackd provides servers to tests: one Postgres for all of them and a redis-server
+// per request. Package store/storetest, which may not import cmd, starts it and talks to it
+// over a unix socket in the given folder:
 //
 //	server: hello
 //	client: postgres | redis
 //	server: {"url": "…"} or {"error": "…", "missing": true|false}
 //
-// A loan lasts as long as its connection; so a client that crashes returns it.
-// When nobody has been connected for a while, stackd stops what it started,
-// removes the folder and ends.
+// A lease lasts as long as its connection, and so does not outlive a client that crashes.
+// After an idle time without connections, stackd stops its servers, removes the folder and
+// exits.
 package main
 
 import (
@@ -34,8 +34,8 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", "", "the folder of the lock and the socket; removed at the end")
-	idle := flag.Duration("idle", 5*time.Second, "end when nobody has been connected for so long")
+	dir := flag.String("dir", "", "folder of the lock and the socket; removed at the end")
+	idle := flag.Duration("idle", 5*time.Second, "exit after this time without a connection")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -51,10 +51,10 @@ func main() {
 type reply struct {
 	URL     string `json:"url,omitempty"`
 	Error   string `json:"error,omitempty"`
-	Missing bool   `json:"missing,omitempty"` // this machine has no such server
+	Missing bool   `json:"missing,omitempty"` // the server is not installed
 }
 
-// server owns the servers.
+// server serves leases.
 type server struct {
 	log      *slog.Logger
 	postgres func() (*stack.Stack, error)
@@ -62,8 +62,7 @@ type server struct {
 	leases   sync.WaitGroup
 }
 
-// serve lends until nobody has been connected for the idle time, or the context
-// ends.
+// serve serves clients until none has been connected for the idle time or ctx ends.
 func serve(ctx context.Context, dir string, idle time.Duration, log *slog.Logger) error {
 	socket := filepath.Join(dir, "control.sock")
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -92,9 +91,8 @@ func serve(ctx context.Context, dir string, idle time.Duration, log *slog.Logger
 	return errors.Join(err, stop())
 }
 
-// waitIdle returns when nobody has been connected for the idle time, with the
-// folder removed. Clients connect and are greeted under the lock of the folder,
-// so with the lock in hand nobody is on the way in.
+// waitIdle waits for the idle time without a connection and removes the folder. Clients hold
+// the lock of the folder while they connect, so none can connect while stackd holds it.
 func (l *server) waitIdle(ctx context.Context, dir string, idle time.Duration) {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
@@ -133,7 +131,7 @@ func (l *server) accept(ctx context.Context, listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
-			return // closed: we end
+			return // closed by serve
 		}
 		l.leases.Go(func() {
 			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -142,7 +140,7 @@ func (l *server) accept(ctx context.Context, listener net.Listener) {
 			l.count(ctx, +1)
 			defer l.count(ctx, -1)
 			if err := l.lease(ctx, conn); err != nil {
-				l.log.Warn("loan failed", "error", err)
+				l.log.Warn("lease failed", "error", err)
 			}
 		})
 	}
@@ -155,7 +153,7 @@ func (l *server) count(ctx context.Context, n int) {
 	}
 }
 
-// lease serves one client until it goes.
+// lease serves one client until it disconnects.
 func (l *server) lease(ctx context.Context, conn net.Conn) error {
 	if _, err := fmt.Fprintln(conn, "hello"); err != nil {
 		return err
@@ -194,6 +192,6 @@ func (l *server) lease(ctx context.Context, conn net.Conn) error {
 	if err := json.NewEncoder(conn).Encode(r); err != nil {
 		return err
 	}
-	_, _ = in.ReadByte() // until the client goes
+	_, _ = in.ReadByte() // until the client disconnects
 	return nil
 }
