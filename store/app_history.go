@@ -75,19 +75,13 @@ func (h *History) Load(ctx context.Context, whole bool) (chat.Log, error) {
 // metas reads the metadata by the ranges that Load has read, so that both are of one
 // moment: rows of the log never change.
 func (h *History) metas(ctx context.Context, sid int64, live chat.Ranges, whole bool, last chat.Seq) ([]chat.Meta, error) {
-	const query = `
-		SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind FROM unnest($2::int8multirange) x
+	const query = selectMetas + ` FROM unnest($2::int8multirange) x
 		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind FROM compactor.message_log l
 			WHERE l.sid = $1 AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m`
 	if whole {
 		live = chat.Ranges{{Lo: 1, Hi: last + 1}}
 	}
-	rows, err := h.store.pool.Query(ctx, h.store.q(query), sid, live.String())
-	if err != nil {
-		return nil, wrap("load view", err)
-	}
-	metas, err := collectMetas(rows, 0, last)
-	return metas, wrap("load view", err)
+	return h.store.metas(ctx, "load view", last, query, sid, live.String())
 }
 
 // Append appends messages and then applies the plan as a run. It returns ErrStale if the

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // The triggers of a run.
@@ -39,14 +41,11 @@ type Step struct {
 // Request queues a run for a session. If a run of the same trigger is queued already,
 // Request returns it where its options are the same, and ErrInUse otherwise.
 func (s *Store) Request(ctx context.Context, k Key, trigger, by string, o Options) (RunID, error) {
+	op := fmt.Sprintf("request a compaction of session %s", k)
 	raw, err := json.Marshal(o)
 	if err != nil {
-		return 0, fmt.Errorf("request a compaction of session %s: %w: %w", k, ErrInvalid, err)
+		return 0, fmt.Errorf("%s: %w: %w", op, ErrInvalid, err)
 	}
-	var run RunID
 	const query = `SELECT compactor.request_compaction($1, $2, $3, $4, $5)`
-	if err := s.pool.QueryRow(ctx, s.q(query), k.tenant(), k.Session, string(raw), by, trigger).Scan(&run); err != nil {
-		return 0, fmt.Errorf("request a compaction of session %s: %w", k, mapError(err))
-	}
-	return run, nil
+	return queryRow(ctx, s, op, pgx.RowTo[RunID], query, k.tenant(), k.Session, string(raw), by, trigger)
 }

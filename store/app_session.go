@@ -82,15 +82,15 @@ func (s *Store) Import(ctx context.Context, k Key, model string, msgs []NewMessa
 	return s.append(ctx, "import", true, k, model, msgs)
 }
 
-// append calls the SQL function append. what prefixes errors; quiet suppresses the
+// append calls the SQL function append. op prefixes errors; quiet suppresses the
 // notification.
-func (s *Store) append(ctx context.Context, what string, quiet bool, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
+func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
 	for i := range msgs {
 		repairs += chat.Sanitize(&msgs[i].Message)
 	}
 	raw, err := encode(msgs)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s session %s: %w", what, k, err)
+		return nil, 0, fmt.Errorf("%s session %s: %w", op, k, err)
 	}
 	var batch pgx.Batch
 	if quiet {
@@ -100,7 +100,7 @@ func (s *Store) append(ctx context.Context, what string, quiet bool, k Key, mode
 		return row.Scan(&seqs)
 	})
 	if err := s.pool.SendBatch(ctx, &batch).Close(); err != nil {
-		return nil, 0, fmt.Errorf("%s session %s: %w", what, k, mapError(err))
+		return nil, 0, fmt.Errorf("%s session %s: %w", op, k, mapError(err))
 	}
 	return seqs, repairs, nil
 }
@@ -132,11 +132,7 @@ const queryView = `
 // View returns the messages to send to the model, in order, and the revision of the view.
 // A session that does not exist has no messages and revision 0.
 func (s *Store) View(ctx context.Context, k Key) (msgs []Stored, revision int64, err error) {
-	rows, err := s.pool.Query(ctx, s.q(queryView), k.tenant(), k.Session)
-	if err != nil {
-		return nil, 0, fmt.Errorf("view of session %s: %w", k, mapError(err))
-	}
-	msgs, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Stored, error) {
+	msgs, err = queryRows(ctx, s, fmt.Sprintf("view of session %s", k), func(row pgx.CollectableRow) (Stored, error) {
 		m := Stored{Included: true}
 		var id, body, source string
 		var created time.Time
@@ -147,9 +143,9 @@ func (s *Store) View(ctx context.Context, k Key) (msgs []Stored, revision int64,
 			return m, nil
 		}
 		return m, m.fill(id, body, source, created)
-	})
+	}, queryView, k.tenant(), k.Session)
 	if err != nil {
-		return nil, 0, fmt.Errorf("view of session %s: %w", k, mapError(err))
+		return nil, 0, err
 	}
 	if len(msgs) == 1 && msgs[0].Seq == 0 {
 		msgs = nil
@@ -169,11 +165,7 @@ func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored,
 			coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''), pinned, coalesce(summary_of, '{}')::text
 		FROM compactor.messages WHERE tenant = $1 AND session = $2 AND seq <@ $3::int8multirange
 		ORDER BY position, (kind <> 'summary'), (kind = 'source' AND position <> seq), seq`
-	rows, err := s.pool.Query(ctx, s.q(query), k.tenant(), k.Session, ranges.String())
-	if err != nil {
-		return nil, fmt.Errorf("messages of session %s: %w", k, mapError(err))
-	}
-	msgs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Stored, error) {
+	return queryRows(ctx, s, fmt.Sprintf("messages of session %s", k), func(row pgx.CollectableRow) (Stored, error) {
 		var m Stored
 		var id, body, source, of string
 		var created time.Time
@@ -186,11 +178,7 @@ func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored,
 			return m, err
 		}
 		return m, m.fill(id, body, source, created)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("messages of session %s: %w", k, mapError(err))
-	}
-	return msgs, nil
+	}, query, k.tenant(), k.Session, ranges.String())
 }
 
 // fill decodes the body and sets the fields stored beside it.
@@ -213,19 +201,16 @@ func (s *Store) Replace(ctx context.Context, k Key, revision int64, msgs []NewMe
 // ReplaceSeen is Replace for a caller that read the view up to seen while others append:
 // later messages stay in the view. A seen of 0 is the whole view.
 func (s *Store) ReplaceSeen(ctx context.Context, k Key, revision int64, seen chat.Seq, msgs []NewMessage, by string) (int64, error) {
+	op := fmt.Sprintf("replace view of session %s", k)
 	for i := range msgs {
 		chat.Sanitize(&msgs[i].Message)
 	}
 	raw, err := encode(msgs)
 	if err != nil {
-		return 0, fmt.Errorf("replace view of session %s: %w", k, err)
+		return 0, fmt.Errorf("%s: %w", op, err)
 	}
 	const query = `SELECT compactor.replace_view($1, $2, $3, $4, $5, nullif($6, 0))`
-	var run int64
-	if err := s.pool.QueryRow(ctx, s.q(query), k.tenant(), k.Session, revision, raw, by, seen).Scan(&run); err != nil {
-		return 0, fmt.Errorf("replace view of session %s: %w", k, mapError(err))
-	}
-	return run, nil
+	return queryRow(ctx, s, op, pgx.RowTo[RunID], query, k.tenant(), k.Session, revision, raw, by, seen)
 }
 
 // ReportUsage records the provider's token count of a prompt that held the view up to
@@ -233,11 +218,7 @@ func (s *Store) ReplaceSeen(ctx context.Context, k Key, revision int64, seen cha
 // compacted after that prompt.
 func (s *Store) ReportUsage(ctx context.Context, k Key, promptTokens chat.Tokens, seq chat.Seq) (bool, error) {
 	const query = `SELECT compactor.report_usage($1, $2, $3, nullif($4, 0))`
-	var used bool
-	if err := s.pool.QueryRow(ctx, s.q(query), k.tenant(), k.Session, promptTokens, seq).Scan(&used); err != nil {
-		return false, fmt.Errorf("report usage of session %s: %w", k, mapError(err))
-	}
-	return used, nil
+	return queryRow(ctx, s, fmt.Sprintf("report usage of session %s", k), pgx.RowTo[bool], query, k.tenant(), k.Session, promptTokens, seq)
 }
 
 // Pin prevents runs from excluding a source message. An excluded message returns with

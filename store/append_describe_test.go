@@ -89,7 +89,7 @@ func wantDescribed(t fataler, s *Store, k Key) {
 		t.Fatalf("log: %v", err)
 	}
 	for _, m := range chat.Describe(msgs) {
-		want = append(want, fact{m.Seq, m.Flags, m.Calls, string(roleCode(m.Role))})
+		want = append(want, fact{m.Seq, m.Flags, m.Calls, roleCode(m.Role)})
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("facts of session %s (-Go +SQL):\n%s", k, diff)

@@ -66,7 +66,7 @@ func BenchmarkApply(b *testing.B) {
 	for i := range b.N {
 		c := start(b, s, Key{Session: fmt.Sprint(i)})
 		ch := Change{
-			Plan: plan, SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision, DeltaMessages: -150,
+			Plan: plan, SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision, Delta: Delta{DeltaMessages: -150},
 			Ledger: Ledger{Kind: "compact", Outcome: "applied"}, PostRunState: PostRunState{DueTokens: 1 << 40},
 		}
 		for _, m := range c.View[:150] {

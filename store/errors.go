@@ -104,10 +104,10 @@ func scrub(err error) error {
 	return err
 }
 
-// wrap maps a driver's error and prefixes it with the operation; nil stays nil.
-func wrap(what string, err error) error {
+// wrap maps an error of the driver and prefixes it with the operation; nil stays nil.
+func wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", what, mapError(err))
+	return fmt.Errorf("%s: %w", op, mapError(err))
 }

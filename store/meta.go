@@ -1,7 +1,7 @@
 package store
 
 import (
-	"cmp"
+	"context"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -9,51 +9,31 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// roleCodes are the values of message_log.role_code; all other roles have the code 'o'.
-var roleCodes = map[chat.Role]byte{
-	chat.RoleSystem: 's', chat.RoleUser: 'u', chat.RoleAssistant: 'a', chat.RoleTool: 't', chat.RoleDeveloper: 'd',
+// roles and kinds hold the values of message_log.role_code and message_log.kind by their
+// codes. All other roles have the code 'o' and one name: planning groups them alike.
+var (
+	roles = [256]chat.Role{
+		's': chat.RoleSystem, 'u': chat.RoleUser, 'a': chat.RoleAssistant, 't': chat.RoleTool, 'd': chat.RoleDeveloper, 'o': "other",
+	}
+	kinds = [256]chat.Kind{'m': chat.KindSource, 's': chat.KindSummary, 'i': chat.KindReplacement}
+)
+
+func roleCode(r chat.Role) string { return codeOf(roles[:], r, "o") }
+func kindCode(k chat.Kind) string { return codeOf(kinds[:], k, "m") }
+
+// codeOf returns the code of a value in a table, or other if it has none.
+func codeOf[T ~string](table []T, v T, other string) string {
+	if i := slices.Index(table, v); i > 0 {
+		return string(rune(i))
+	}
+	return other
 }
 
-func roleCode(r chat.Role) byte { return cmp.Or(roleCodes[r], 'o') }
-
-// roleOf returns the role of a code. Roles without a code share one name: planning
-// groups them alike.
-func roleOf(code byte) chat.Role {
-	switch code {
-	case 's':
-		return chat.RoleSystem
-	case 'u':
-		return chat.RoleUser
-	case 'a':
-		return chat.RoleAssistant
-	case 't':
-		return chat.RoleTool
-	case 'd':
-		return chat.RoleDeveloper
-	}
-	return "other"
-}
-
-// kindCode returns the value of message_log.kind.
-func kindCode(k chat.Kind) byte {
-	switch k {
-	case chat.KindSummary:
-		return 's'
-	case chat.KindReplacement:
-		return 'i'
-	case chat.KindSource:
-	}
-	return 'm'
-}
-
-func kindOf(code byte) chat.Kind {
-	switch code {
-	case 's':
-		return chat.KindSummary
-	case 'i':
-		return chat.KindReplacement
-	}
-	return chat.KindSource
+// metas returns the rows of a query as collectMetas does. op prefixes errors.
+func (s *Store) metas(ctx context.Context, op string, last chat.Seq, query string, args ...any) ([]chat.Meta, error) {
+	rows, _ := s.pool.Query(ctx, s.q(query), args...) // rows hold the error
+	metas, err := collectMetas(rows, 0, last)
+	return metas, wrap(op, err)
 }
 
 // collectMetas reads rows of (seq, position, token_count, calls, flags,
@@ -70,7 +50,7 @@ func collectMetas(rows pgx.Rows, capacity int, last chat.Seq) ([]chat.Meta, erro
 			return nil
 		}
 		m := chat.Meta{
-			Seq: chat.Seq(seq), Position: chat.Seq(position), Kind: kindOf(kind), Role: roleOf(role),
+			Seq: chat.Seq(seq), Position: chat.Seq(position), Kind: kinds[kind], Role: roles[role],
 			Flags: chat.Flags(flags), Calls: int(calls), Tokens: chat.Tokens(tokens),
 		}
 		if kind == 'm' && position != seq {

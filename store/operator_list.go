@@ -53,15 +53,8 @@ func (s *Store) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, er
 
 // Session returns one session. ErrNotFound names it.
 func (s *Store) Session(ctx context.Context, k Key) (SessionRow, error) {
-	rows, err := s.pool.Query(ctx, s.q(querySessions+` WHERE tenant = $1 AND id = $2`), k.tenant(), k.Session)
-	if err != nil {
-		return SessionRow{}, wrap("session", err)
-	}
-	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[SessionRow])
-	if err != nil {
-		return row, fmt.Errorf("session %s: %w", k, mapError(err))
-	}
-	return row, nil
+	const where = querySessions + ` WHERE tenant = $1 AND id = $2`
+	return queryRow(ctx, s, fmt.Sprintf("session %s", k), pgx.RowToStructByPos[SessionRow], where, k.tenant(), k.Session)
 }
 
 // RunRow is one run of the ledger.
@@ -135,15 +128,7 @@ func (s *Store) Runs(ctx context.Context, f RunFilter) ([]RunRow, error) {
 
 // Run returns one run. ErrNotFound names it.
 func (s *Store) Run(ctx context.Context, id RunID) (RunRow, error) {
-	rows, err := s.pool.Query(ctx, s.q(queryRuns+` WHERE r.id = $1`), id)
-	if err != nil {
-		return RunRow{}, wrap("run", err)
-	}
-	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[RunRow])
-	if err != nil {
-		return row, fmt.Errorf("run %d: %w", id, mapError(err))
-	}
-	return row, nil
+	return queryRow(ctx, s, fmt.Sprintf("run %d", id), pgx.RowToStructByPos[RunRow], queryRuns+` WHERE r.id = $1`, id)
 }
 
 // Outcomes counts the ended runs with an id above after by trigger and outcome.
@@ -173,33 +158,17 @@ func (s *Store) Checksum(ctx context.Context, sid int64, upTo chat.Seq) (sum str
 	return sum, messages, wrap("checksum", err)
 }
 
-const queryViewMetas = `
-	SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind
-	FROM compactor.sessions s CROSS JOIN LATERAL unnest(s.live) x
-	CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
-		FROM compactor.message_log l
-		WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
-	WHERE s.sid = $1`
+const queryViewMetas = selectMetas + ` FROM compactor.sessions s ` + joinView + ` WHERE s.sid = $1`
 
 // ViewMetas returns the metadata of a session's view, in view order, for the validity
 // check (chat.Check). It is an index-only scan.
 func (s *Store) ViewMetas(ctx context.Context, sid int64) ([]chat.Meta, error) {
-	rows, err := s.pool.Query(ctx, s.q(queryViewMetas), sid)
-	if err != nil {
-		return nil, wrap("load view", err)
-	}
-	metas, err := collectMetas(rows, 0, chat.Open)
-	return metas, wrap("load view", err)
+	return s.metas(ctx, "load view", chat.Open, queryViewMetas, sid)
 }
 
 // Undo reverts an applied run: it restores the view before that run and keeps all
 // messages appended since. With cascade it reverts later runs in force too; without, they
 // are an ErrInUse that names them. Undo returns the run that records it.
 func (s *Store) Undo(ctx context.Context, run RunID, cascade bool, by string) (RunID, error) {
-	var undo RunID
-	const query = `SELECT compactor.undo_run($1, $2, $3)`
-	if err := s.pool.QueryRow(ctx, s.q(query), run, cascade, by).Scan(&undo); err != nil {
-		return 0, fmt.Errorf("undo: %w", mapError(err))
-	}
-	return undo, nil
+	return queryRow(ctx, s, "undo", pgx.RowTo[RunID], `SELECT compactor.undo_run($1, $2, $3)`, run, cascade, by)
 }

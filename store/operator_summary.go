@@ -39,7 +39,7 @@ func (s *Store) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	if err != nil {
 		return row, fmt.Errorf("summary %q: %w", id, mapError(err))
 	}
-	row.Run, row.Kind = run, kindOf(kind)
+	row.Run, row.Kind = run, kinds[kind]
 	if row.SummaryOf, err = chat.ParseRanges(of); err != nil {
 		return row, err
 	}

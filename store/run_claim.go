@@ -62,14 +62,16 @@ const (
 			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
 			coalesce(s.suspect_seq, 0), s.due, coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false)
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid WHERE r.id = $1`
-	// An index-only scan: OFFSET 0 makes the planner scan by the ranges of the view.
-	queryClaimView = `
-		SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind
-		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid CROSS JOIN LATERAL unnest(s.live) x
+	queryClaimView = selectMetas + ` FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid ` + joinView + ` WHERE r.id = $1`
+
+	selectMetas = `SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind`
+	// joinView joins the metadata m of the view of a session s. It is an index-only scan:
+	// OFFSET 0 makes the planner scan by the ranges of the view.
+	joinView = `
+		CROSS JOIN LATERAL unnest(s.live) x
 		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
 			FROM compactor.message_log l
-			WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
-		WHERE r.id = $1`
+			WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m`
 )
 
 // Load reads a run and its session's view in one round trip, without claiming: enough
@@ -185,12 +187,7 @@ func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta,
 	const query = `
 		SELECT seq, position, token_count, calls, flags, role_code, kind FROM compactor.message_log
 		WHERE sid = $1 AND seq <= $2 AND kind = 'm' ORDER BY seq`
-	rows, err := s.pool.Query(ctx, s.q(query), sid, upTo)
-	if err != nil {
-		return nil, wrap("load log", err)
-	}
-	metas, err := collectMetas(rows, 0, upTo)
-	return metas, wrap("load log", err)
+	return s.metas(ctx, "load log", upTo, query, sid, upTo)
 }
 
 // Messages returns the content of messages by seq. ErrNotFound: one of them is missing.

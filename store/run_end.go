@@ -43,12 +43,12 @@ type PostRunState struct {
 	Ineffective         bool    `json:"ineffective,omitempty"`
 }
 
-// delta holds the changes of a snapshot's live counters by exclusions and inclusions.
-// The database counts additions.
-type delta struct {
-	Messages  int64 `json:"d_messages"`
-	Tokens    int64 `json:"d_tokens"`
-	Estimated int64 `json:"d_estimated"`
+// Delta holds the changes of a snapshot's live counters by exclusions and inclusions. The
+// database counts additions.
+type Delta struct {
+	DeltaMessages  int64 `json:"d_messages"`
+	DeltaTokens    int64 `json:"d_tokens"`
+	DeltaEstimated int64 `json:"d_estimated"`
 }
 
 // Change is a plan to apply and the snapshot that it was made on.
@@ -62,11 +62,9 @@ type Change struct {
 	// Pinned holds the pins of the snapshot. A plan may exclude them to repair the view;
 	// one that excludes a message pinned since is stale.
 	Pinned chat.Ranges
-	// Changes of the snapshot's live counters by exclusions and inclusions; the database
-	// counts additions.
-	DeltaMessages, DeltaTokens, DeltaEstimated int64
-	Ledger                                     Ledger
-	PostRunState                               PostRunState
+	Delta
+	Ledger       Ledger
+	PostRunState PostRunState
 }
 
 // wireAddition is an addition in the JSON argument of end_run.
@@ -196,8 +194,8 @@ func (c *Change) endRunArgs() (endRunArgs, error) {
 			return e, fmt.Errorf("addition %d: %w", i, err)
 		}
 		wire = append(wire, wireAddition{
-			Kind: string(kindCode(a.Kind)), Position: a.Position, Tokens: a.Tokens, Calls: len(a.Message.ToolCalls),
-			Flags: a.Flags, RoleCode: string(roleCode(a.Message.Role)), Counter: a.Counter, Covers: a.Covers.String(), Message: body,
+			Kind: kindCode(a.Kind), Position: a.Position, Tokens: a.Tokens, Calls: len(a.Message.ToolCalls),
+			Flags: a.Flags, RoleCode: roleCode(a.Message.Role), Counter: a.Counter, Covers: a.Covers.String(), Message: body,
 		})
 	}
 	var err error
@@ -209,9 +207,9 @@ func (c *Change) endRunArgs() (endRunArgs, error) {
 	e.record, err = json.Marshal(struct {
 		Ledger
 		PostRunState
-		delta
+		Delta
 		Pinned string `json:"pinned"`
-	}{c.Ledger, c.PostRunState, delta{c.DeltaMessages, c.DeltaTokens, c.DeltaEstimated}, c.Pinned.String()})
+	}{c.Ledger, c.PostRunState, c.Delta, c.Pinned.String()})
 	return e, err
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Requeue returns a run to the queue, to be delivered after delay. It counts as a failure
@@ -38,9 +40,7 @@ func (s *Store) Snooze(ctx context.Context, run RunID, delay time.Duration, code
 	const query = `
 		UPDATE compactor.runs SET deliver_at = now() + $2, snoozes = snoozes + 1, error_code = $3
 		WHERE id = $1 AND status = 'queued' RETURNING snoozes`
-	var n int
-	err := s.pool.QueryRow(ctx, s.q(query), run, delay, code).Scan(&n)
-	return n, wrap("snooze", err)
+	return queryRow(ctx, s, "snooze", pgx.RowTo[int], query, run, delay, code)
 }
 
 // Abandon ends a queued, unclaimed run as skipped.

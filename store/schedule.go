@@ -102,10 +102,10 @@ func (s *Store) FireTick(ctx context.Context, entry string, tick time.Time, by s
 
 // LastTick returns the latest fired tick of an entry; the zero time if there is none.
 func (s *Store) LastTick(ctx context.Context, entry string) (time.Time, error) {
-	var tick *time.Time
-	err := s.pool.QueryRow(ctx, s.q(`SELECT max(tick) FROM compactor.cron_ticks WHERE entry = $1`), entry).Scan(&tick)
+	const query = `SELECT max(tick) FROM compactor.cron_ticks WHERE entry = $1`
+	tick, err := queryRow(ctx, s, "last tick", pgx.RowTo[*time.Time], query, entry)
 	if err != nil || tick == nil {
-		return time.Time{}, wrap("last tick", err)
+		return time.Time{}, err
 	}
 	return *tick, nil
 }
@@ -211,9 +211,7 @@ func (s *Store) Waiting(ctx context.Context, trigger string, limit int) (int, er
 	const query = `
 		SELECT count(*) FROM (SELECT FROM compactor.runs
 			WHERE status = 'queued' AND trigger = $1 AND attempts = 0 AND snoozes = 0 LIMIT $2) q`
-	var n int
-	err := s.pool.QueryRow(ctx, s.q(query), trigger, limit).Scan(&n)
-	return n, wrap("count waiting runs", err)
+	return queryRow(ctx, s, "count waiting runs", pgx.RowTo[int], query, trigger, limit)
 }
 
 // Backlog counts due sessions, active runs and outbox rows.
@@ -229,12 +227,7 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 			count(*), (SELECT count(*) FROM compactor.runs WHERE status = 'running'),
 			(SELECT count(*) FROM compactor.outbox), coalesce(now() - min(queued_at), '0')
 		FROM compactor.runs WHERE status = 'queued'`
-	var b Backlog
-	err := s.pool.QueryRow(ctx, s.q(query)).Scan(&b.Sessions, &b.Due, &b.Queued, &b.Running, &b.Outbox, &b.OldestQueued)
-	if err != nil {
-		return b, fmt.Errorf("backlog: %w", mapError(err))
-	}
-	return b, nil
+	return queryRow(ctx, s, "backlog", pgx.RowToStructByPos[Backlog], query)
 }
 
 // PurgeAnswers deletes the texts of up to limit answers older than age and returns their

@@ -88,8 +88,8 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 		t.Fatal(err)
 	}
 	ch := Change{
-		Plan: summarize(span(1, 2), "x"), SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision, DeltaMessages: -2,
-		DeltaTokens: -int64(c.View[0].Tokens + c.View[1].Tokens), DeltaEstimated: -int64(c.View[0].Tokens + c.View[1].Tokens),
+		Plan: summarize(span(1, 2), "x"), SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision,
+		Delta:  Delta{-2, -int64(c.View[0].Tokens + c.View[1].Tokens), -int64(c.View[0].Tokens + c.View[1].Tokens)},
 		Ledger: Ledger{Kind: "compact", Outcome: "applied", PolicyHash: &policy}, PostRunState: PostRunState{DueTokens: 1},
 	}
 	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,18 +38,10 @@ const (
 )
 
 func (c Config) withDefaults() Config {
-	if c.Schema == "" {
-		c.Schema = migrations.DefaultSchema
-	}
-	if c.MaxConns == 0 {
-		c.MaxConns = DefaultConns
-	}
-	if c.StatementTimeout == 0 {
-		c.StatementTimeout = 60 * time.Second
-	}
-	if c.LockTimeout == 0 {
-		c.LockTimeout = 5 * time.Second
-	}
+	c.Schema = cmp.Or(c.Schema, migrations.DefaultSchema)
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultConns)
+	c.StatementTimeout = cmp.Or(c.StatementTimeout, 60*time.Second)
+	c.LockTimeout = cmp.Or(c.LockTimeout, 5*time.Second)
 	return c
 }
 
@@ -117,14 +110,19 @@ func (s *Store) q(sql string) string {
 	return strings.ReplaceAll(sql, migrations.DefaultSchema+".", s.schema+".")
 }
 
-// queryRows returns the rows of a query, read by read. what prefixes errors.
-func queryRows[T any](ctx context.Context, s *Store, what string, read pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
-	rows, err := s.pool.Query(ctx, s.q(query), args...)
-	if err != nil {
-		return nil, wrap(what, err)
-	}
+// queryRows returns the rows of a query, read by read. op prefixes errors.
+func queryRows[T any](ctx context.Context, s *Store, op string, read pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	rows, _ := s.pool.Query(ctx, s.q(query), args...) // rows hold the error
 	out, err := pgx.CollectRows(rows, read)
-	return out, wrap(what, err)
+	return out, wrap(op, err)
+}
+
+// queryRow returns the single row of a query, read by read. op prefixes errors.
+// ErrNotFound: there is no row.
+func queryRow[T any](ctx context.Context, s *Store, op string, read pgx.RowToFunc[T], query string, args ...any) (T, error) {
+	rows, _ := s.pool.Query(ctx, s.q(query), args...) // rows hold the error
+	out, err := pgx.CollectExactlyOneRow(rows, read)
+	return out, wrap(op, err)
 }
 
 func host(c *pgx.ConnConfig) string { return net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) }
