@@ -5,36 +5,39 @@ import (
 	"unicode/utf8"
 )
 
-// class is a set of properties of a character.
+// class is a set of character classes.
 type class uint16
 
 const (
 	digit      class = 1 << iota // 0-9
-	otherDigit                   // a decimal digit that is not ASCII
+	otherDigit                   // a decimal digit outside of ASCII
 	lowHex                       // a-f
 	low                          // g-z
 	upHex                        // A-F
 	up                           // G-Z
 	under                        // _
-	letter                       // a word character that is not ASCII, and no decimal digit
+	letter                       // a word character outside of ASCII, except decimal digits
 	dot                          // .
 	plus                         // +
 	at                           // @
 	hyphen                       // -
 
-	lower = lowHex | low
-	upper = upHex | up
-	hex   = digit | lowHex | upHex
-	word  = digit | otherDigit | lower | upper | under | letter
-	// localChars is [\w.+-], label [\w-], segment [\w.@+-], name [\w@+-].
-	localChars   = word | dot | plus | hyphen
-	labelChars   = word | hyphen
-	segmentChars = word | dot | at | plus | hyphen
-	nameChars    = word | at | plus | hyphen
+	lower       = lowHex | low
+	upper       = upHex | up
+	hex         = digit | lowHex | upHex
+	alpha       = lower | upper
+	asciiWord   = digit | lower | upper | under
+	word        = asciiWord | otherDigit | letter // \w
+	localChars  = word | dot | plus | hyphen      // [\w.+-]
+	labelChars  = word | hyphen                   // [\w-]
+	pathChars   = word | dot | at | plus | hyphen // [\w.@+-]
+	schemeChars = alpha | digit | plus            // of URLs
+	nameChars   = word | at | plus | hyphen       // [\w@+-]
 )
 
-var byteClass = func() (t [utf8.RuneSelf]class) {
-	for c := range t {
+// byteClass holds the classes of ASCII characters; other bytes have none.
+var byteClass = func() (t [256]class) {
+	for c := range utf8.RuneSelf {
 		switch {
 		case '0' <= c && c <= '9':
 			t[c] = digit
@@ -52,7 +55,10 @@ var byteClass = func() (t [utf8.RuneSelf]class) {
 	return t
 }()
 
-// classOf returns the class of a character that is not ASCII.
+// has reports whether an ASCII character is in the set.
+func (set class) has(c byte) bool { return byteClass[c]&set != 0 }
+
+// classOf returns the class of a character outside of ASCII.
 func classOf(r rune) class {
 	switch {
 	case unicode.IsLetter(r):
@@ -65,7 +71,7 @@ func classOf(r rune) class {
 	return 0
 }
 
-// next returns the class of the character at i and the index behind it, i at the end.
+// next returns the class of the character at i and the index after it, i at the end of s.
 func next(s string, i int) (class, int) {
 	if i == len(s) {
 		return 0, i
@@ -77,7 +83,7 @@ func next(s string, i int) (class, int) {
 	return classOf(r), i + size
 }
 
-// prev returns the class of the character that ends at i and its index.
+// prev returns the class and the index of the character that ends at i.
 func prev(s string, i int) (class, int) {
 	if i == 0 {
 		return 0, 0
@@ -89,7 +95,7 @@ func prev(s string, i int) (class, int) {
 	return classOf(r), i - size
 }
 
-// forward returns the index behind the characters of the set that start at i.
+// forward returns the end of the run of characters of the set that starts at i.
 func (set class) forward(s string, i int) int {
 	for i < len(s) {
 		c, end := next(s, i)
@@ -101,7 +107,8 @@ func (set class) forward(s string, i int) int {
 	return i
 }
 
-// backward returns the index of the first of the characters of the set that end at i, not before low.
+// backward returns the start of the run of characters of the set that ends at i, at
+// least low.
 func (set class) backward(s string, low, i int) int {
 	for i > low {
 		c, start := prev(s, i)

@@ -2,16 +2,15 @@ package extract
 
 import "strings"
 
-// leastGutter is how many lines in a row have a number in front before these are taken
-// for the numbers of lines.
+// minNumberedLines is the number of consecutive lines with growing numbers at the start
+// that are taken for line numbers.
 const minNumberedLines = 3
 
-// blankLineNumbers blanks the numbers in front of lines, as programs put them there that
-// show files: they grow from line to line, and say nothing that anybody refers to. It
-// is s itself where there are none.
+// blankLineNumbers replaces line numbers, as tools that show files print them, by blanks:
+// nothing refers to them later. It returns s itself if there are none.
 func blankLineNumbers(s string) string {
 	var out []byte
-	run, last := [][2]int{}, -1 // where the numbers of the present run stand
+	run, last := [][2]int{}, -1 // byte ranges of the numbers of the current run
 	end := func() {
 		if len(run) >= minNumberedLines {
 			if out == nil {
@@ -25,19 +24,16 @@ func blankLineNumbers(s string) string {
 		}
 		run, last = run[:0], -1
 	}
-	for at := 0; at < len(s); {
-		next := len(s)
-		if n := strings.IndexByte(s[at:], '\n'); n >= 0 {
-			next = at + n + 1
-		}
-		from, to, n := lineNumber(s, at, next)
+	at := 0
+	for line := range strings.Lines(s) {
+		from, to, n := lineNumber(line)
 		if n <= last || to == from {
 			end()
 		}
 		if to > from {
-			run, last = append(run, [2]int{from, to}), n
+			run, last = append(run, [2]int{at + from, at + to}), n
 		}
-		at = next
+		at += len(line)
 	}
 	end()
 	if out == nil {
@@ -46,21 +42,20 @@ func blankLineNumbers(s string) string {
 	return string(out)
 }
 
-// lineNumber returns the number at the beginning of the line s[at:next], with a sign behind it
-// that sets it apart; nothing where there is none.
-func lineNumber(s string, at, next int) (from, to, n int) {
-	from = at
-	for from < next && s[from] == ' ' {
+// lineNumber returns the range and the value of a number at the start of a line that a
+// separator follows, zeros if there is none.
+func lineNumber(line string) (from, to, n int) {
+	for from < len(line) && line[from] == ' ' {
 		from++
 	}
-	for to = from; to < next && to-from < 7 && '0' <= s[to] && s[to] <= '9'; to++ {
-		n = 10*n + int(s[to]-'0')
+	for to = from; to < len(line) && to-from < 7 && digit.has(line[to]); to++ {
+		n = 10*n + int(line[to]-'0')
 	}
-	if to == from || to == next {
+	if to == from {
 		return 0, 0, 0
 	}
 	for _, sign := range []string{"\t", ":", "-", "|", " |", "→"} {
-		if strings.HasPrefix(s[to:next], sign) {
+		if strings.HasPrefix(line[to:], sign) {
 			return from, to, n
 		}
 	}

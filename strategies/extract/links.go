@@ -2,7 +2,7 @@ package extract
 
 import "strings"
 
-// scanLinks calls yield with the half-open range of bytes of each URL of s, from left to right.
+// scanLinks calls yield with the half-open byte range of each URL of s, from left to right.
 func scanLinks(s string, yield func(start, end int)) {
 	for at := 0; ; {
 		i := strings.Index(s[at:], "://")
@@ -11,7 +11,7 @@ func scanLinks(s string, yield func(start, end int)) {
 		}
 		i += at
 		start := i
-		for start > at && isScheme(s[start-1]) {
+		for start > at && schemeChars.has(s[start-1]) {
 			start--
 		}
 		end := i + len("://")
@@ -28,11 +28,8 @@ func scanLinks(s string, yield func(start, end int)) {
 	}
 }
 
-func isScheme(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+'
-}
-
-// endsLink reports what does not stand in a URL, though some of it may in theory.
+// endsLink reports whether a byte ends a URL. Some of these characters are valid in URLs
+// but rarely part of one.
 func endsLink(c byte) bool {
 	return c <= ' ' || c == 0x7f || strings.IndexByte("\"'`<>()[]{}|\\^,;", c) >= 0
 }

@@ -5,10 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// paths finds what has slashes in it. A chain is a longest text of segments with
-// single slashes between them; every match lies in one chain and runs up to the
-// same place in it, the last segment that can end a path. So a chain is read
-// once, whatever the number of its places where a path could begin.
+// scanPaths finds paths. A chain is a longest run of segments with single slashes between
+// them. All matches in a chain end at the same place, its last segment that can end a
+// path, so each chain is read once no matter how many places could begin a path.
 func scanPaths(s string, yield func(kind Kind, start, end int)) {
 	for done := 0; ; {
 		slash := strings.IndexByte(s[done:], '/')
@@ -16,7 +15,7 @@ func scanPaths(s string, yield func(kind Kind, start, end int)) {
 			return
 		}
 		slash += done
-		first := segmentChars.backward(s, done, slash)
+		first := pathChars.backward(s, done, slash)
 		last, end := chainEnd(s, first, slash)
 		if from, ok := pathStart(s, done, first, last); ok {
 			to := pathEnd(s, last)
@@ -28,27 +27,27 @@ func scanPaths(s string, yield func(kind Kind, start, end int)) {
 	}
 }
 
-// chainEnd follows the segments from the first one, which ends at slash and may be
-// empty. It returns where the last one starts that a path can end with, or -1,
-// and the end of the chain.
+// chainEnd follows a chain from its first segment, which ends at slash and may be empty. It
+// returns the start of the last segment that can end a path, or -1, and the end of the
+// chain.
 func chainEnd(s string, first, slash int) (last, end int) {
 	last = -1
 	for {
 		at := slash + 1
 		c, _ := next(s, at)
-		// What stands behind a leading slash is the first segment, not the last one.
+		// The segment after a leading slash is the first one, not the last.
 		if c&nameChars != 0 && slash > first {
 			last = at
 		}
-		if end = segmentChars.forward(s, at); end == at || end == len(s) || s[end] != '/' {
+		if end = pathChars.forward(s, at); end == at || end == len(s) || s[end] != '/' {
 			return last, end
 		}
 		slash = end
 	}
 }
 
-// pathStart returns the first place of a chain where a path begins that ends with the
-// segment at last.
+// pathStart returns the first index of a chain at which a path can begin that ends with
+// the segment at last.
 func pathStart(s string, done, first, last int) (int, bool) {
 	if first > done && s[first-1] == '~' && first < last && startsPath(s, first-1) {
 		return first - 1, true
@@ -66,7 +65,7 @@ func pathStart(s string, done, first, last int) (int, bool) {
 	return 0, false
 }
 
-// startsPath reports whether none of [\w/.] stands before i.
+// startsPath reports whether the character before i is none of [\w/.].
 func startsPath(s string, i int) bool {
 	c, at := prev(s, i)
 	return c&(word|dot) == 0 && (i == 0 || s[at] != '/')
@@ -85,14 +84,14 @@ func pathEnd(s string, i int) int {
 	return i
 }
 
-// isPath reports whether p is long enough and has two letters side by side.
+// isPath reports whether p is long enough and contains two adjacent ASCII letters.
 func isPath(p string) bool {
 	if len(p) < 6 || utf8.RuneCountInString(p) < 6 {
 		return false
 	}
 	letters := 0
 	for i := range len(p) {
-		if !isLetter(p[i]) {
+		if !alpha.has(p[i]) {
 			letters = 0
 			continue
 		}
@@ -102,8 +101,6 @@ func isPath(p string) bool {
 	}
 	return false
 }
-
-func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // scanFiles finds file names with a known extension.
 func scanFiles(s string, yield func(kind Kind, start, end int)) {
@@ -129,10 +126,11 @@ func scanFiles(s string, yield func(kind Kind, start, end int)) {
 	}
 }
 
-// extensionEnd returns the end of the known extension that is the whole word at i, or i.
+// extensionEnd returns the end of the known extension that makes up the whole word at i,
+// or i.
 func extensionEnd(s string, i int) int {
 	end := i
-	for end < len(s) && end < i+6 && s[end] < utf8.RuneSelf && byteClass[s[end]]&word != 0 {
+	for end < len(s) && end < i+6 && asciiWord.has(s[end]) {
 		end++
 	}
 	if c, _ := next(s, end); c&word != 0 {

@@ -2,11 +2,12 @@ package extract
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// scanEmails finds e-mail addresses, from one @ to the next.
+// scanEmails finds e-mail addresses.
 func scanEmails(s string, yield func(kind Kind, start, end int)) {
 	for done, i := 0, 0; ; {
 		at := strings.IndexByte(s[i:], '@')
@@ -40,7 +41,7 @@ func domainEnd(s string, i int) int {
 		if at = labelChars.forward(s, start); at == start {
 			break
 		}
-		// The last word character of a label has a boundary behind it.
+		// A boundary follows the last word character of a label.
 		if last := hyphen.backward(s, start, at); last > start {
 			end = last
 		}
@@ -48,8 +49,7 @@ func domainEnd(s string, i int) int {
 	return end
 }
 
-// quotes finds what stands in quotes, from left to right: what one pair of quotes
-// holds, another one cannot begin in.
+// scanQuoted finds quoted names from left to right. Pairs of quotes do not overlap.
 func scanQuoted(s string, yield func(kind Kind, start, end int)) {
 	for i := 0; i < len(s); {
 		q := s[i]
@@ -78,7 +78,7 @@ func scanQuoted(s string, yield func(kind Kind, start, end int)) {
 	}
 }
 
-// closingQuote returns the index of the quote q that closes 3 to 60 characters at i, or -1.
+// closingQuote returns the index of the quote q after 3 to 60 characters at i, or -1.
 func closingQuote(s string, i int, q byte) int {
 	for n := 0; i < len(s) && n <= 60; n++ {
 		switch c := s[i]; {
@@ -99,14 +99,11 @@ func closingQuote(s string, i int, q byte) int {
 	return -1
 }
 
-// isName reports whether v has a letter, and no white space at either end.
+// isName reports whether v contains an ASCII letter and no white space at either end.
 func isName(v string) bool {
 	first, _ := utf8.DecodeRuneInString(v)
 	last, _ := utf8.DecodeLastRuneInString(v)
-	return !isSpace(first) && !isSpace(last) && strings.ContainsFunc(v, func(r rune) bool {
-		return r < utf8.RuneSelf && isLetter(byte(r))
+	return !text.IsBlank(first) && !text.IsBlank(last) && strings.ContainsFunc(v, func(r rune) bool {
+		return r < utf8.RuneSelf && alpha.has(byte(r))
 	})
 }
-
-// isSpace reports white space, the information separators among it.
-func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }

@@ -157,12 +157,10 @@ func isFragment(kind Kind, s string, start, end int) bool {
 	if kind != Number && kind != Code && kind != SHA {
 		return false
 	}
-	return start > 1 && isJoiner(s[start-1]) && isDigit(s[start-2]) || end+1 < len(s) && isJoiner(s[end]) && isDigit(s[end+1])
+	return start > 1 && isJoiner(s[start-1]) && digit.has(s[start-2]) || end+1 < len(s) && isJoiner(s[end]) && digit.has(s[end+1])
 }
 
 func isJoiner(c byte) bool { return c == '.' || c == ':' || c == '-' }
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // isAmbiguous reports what a reader could not place: a part of a date, a moment, or a number
 // that only tools wrote and that nothing labels, as those of lines.
@@ -178,7 +176,7 @@ func isMoment(v string) bool {
 	}
 	for i := range len(form) {
 		switch c := v[i]; {
-		case form[i] == '0' && isDigit(c), form[i] == c, form[i] == 'T' && c == ' ':
+		case form[i] == '0' && digit.has(c), form[i] == c, form[i] == 'T' && c == ' ':
 		default:
 			return false
 		}
@@ -224,12 +222,12 @@ func isAdjacent(s string) bool {
 // quote it, and gets the label that it has there ("func", "class").
 func (t *table) scanMentions(s string) {
 	for i := 0; i < len(s); {
-		if !isWord(s[i]) {
+		if !asciiWord.has(s[i]) {
 			i++
 			continue
 		}
 		start := i
-		for i < len(s) && isWord(s[i]) {
+		for i < len(s) && asciiWord.has(s[i]) {
 			i++
 		}
 		if n := i - start; n < 3 || n > 60 || start == 0 || i == len(s) || isQuote(s[start-1]) && s[i] == s[start-1] {
@@ -240,10 +238,6 @@ func (t *table) scanMentions(s string) {
 			id.last = max(id.last, t.bytesRead+int64(start))
 		}
 	}
-}
-
-func isWord(c byte) bool {
-	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
 func isQuote(c byte) bool { return c == '"' || c == '`' || c == '\'' }

@@ -2,7 +2,7 @@ package extract
 
 import "unicode/utf8"
 
-// words finds the classes that are one whole word, and UUIDs, which begin with one.
+// scanWords finds the kinds that are one whole word, and UUIDs, which begin with one.
 func scanWords(s string, yield func(kind Kind, start, end int)) {
 	for i := 0; i < len(s); {
 		c, end := next(s, i)
@@ -21,7 +21,7 @@ func scanWords(s string, yield func(kind Kind, start, end int)) {
 			yield(UUID, start, start+36)
 		}
 		if all&(digit|otherDigit) == 0 || i-start < 4 {
-			continue // every other class needs a digit and four characters
+			continue // every other kind needs a digit and four characters
 		}
 		if kind, from, ok := wordKind(s, start, i, all); ok {
 			yield(kind, from, i)
@@ -29,7 +29,8 @@ func scanWords(s string, yield func(kind Kind, start, end int)) {
 	}
 }
 
-// wordKind returns the class of the word whose characters are of the classes all, and where it starts.
+// wordKind returns the kind of the word s[start:end], whose characters are of the classes
+// all, and the start of the identifier.
 func wordKind(s string, start, end int, all class) (kind Kind, from int, ok bool) {
 	n := end - start
 	switch {
@@ -52,7 +53,8 @@ func wordKind(s string, start, end int, all class) (kind Kind, from int, ok bool
 	return 0, 0, false
 }
 
-// isHandle reports whether w is [a-z]+(?:_[a-z]+)*_\d{3,}; it holds nothing but these characters.
+// isHandle reports whether w, which consists of these characters, is
+// [a-z]+(?:_[a-z]+)*_\d{3,}.
 func isHandle(w string) bool {
 	start := (digit | otherDigit).backward(w, 0, len(w))
 	if utf8.RuneCountInString(w[start:]) < 3 {
@@ -72,7 +74,7 @@ func isHandle(w string) bool {
 	}
 }
 
-// isUUID reports whether a UUID starts at i, behind which stand eight hexadecimal digits.
+// isUUID reports whether a UUID starts at i, where s has eight hexadecimal digits.
 func isUUID(s string, i int) bool {
 	if len(s) < i+36 {
 		return false
@@ -84,7 +86,7 @@ func isUUID(s string, i int) bool {
 				return false
 			}
 		default:
-			if s[at] >= utf8.RuneSelf || byteClass[s[at]]&hex == 0 {
+			if !hex.has(s[at]) {
 				return false
 			}
 		}

@@ -188,9 +188,8 @@ func usedBy(ms []chat.Message) map[string]bool {
 	used := map[string]bool{}
 	for i := range ms {
 		if r := ms[i].Role; r == chat.RoleUser || r == chat.RoleAssistant {
-			for v := range extract.Set(retention.Text(&ms[i])) {
-				used[v] = true
-			}
+			text := retention.Text(&ms[i])
+			extract.All(text, func(_ extract.Kind, start, end int) { used[text[start:end]] = true })
 		}
 	}
 	return used
@@ -198,6 +197,7 @@ func usedBy(ms []chat.Message) map[string]bool {
 
 // holdsWord reports whether a summary names an identifier as one.
 func holdsWord(summary, v string) bool {
-	_, ok := extract.Set(summary)[v]
-	return ok
+	found := false
+	extract.All(summary, func(_ extract.Kind, start, end int) { found = found || summary[start:end] == v })
+	return found
 }
