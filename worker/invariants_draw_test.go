@@ -66,7 +66,6 @@ func drawStep(t *rapid.T, depth int) store.Step {
 		number("protect_first_n", 0, 4)
 		number("protect_last_n", 0, 6)
 		number("tail_token_budget", 0, 300)
-		one("mode", "safe", "reference")
 		one("on_failure", "keep", "fallback")
 		truth("system_note")
 	case "keep_last_n_turns", "keep_last_n_messages":

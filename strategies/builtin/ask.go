@@ -20,10 +20,15 @@ func followed(t *plan.Transcript, last int) bool {
 // summarizer is strict, framed as reference, so that models and later runs of any strategy
 // recognize it.
 func marked(s plan.Summarizer, head, text string) string {
-	if _, strict := s.(plan.Strict); strict {
+	if isStrict(s) {
 		return frame.Wrap(text, frame.Options{})
 	}
 	return head + text
+}
+
+func isStrict(s plan.Summarizer) bool {
+	_, strict := s.(plan.Strict)
+	return strict
 }
 
 // ask requests a summary and trims it. Secrets are masked in the prompt and in the answer.

@@ -86,7 +86,7 @@ func (s *clamp) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 		}
 		e := &t.Entries[i]
 		if short, n, ok := clampMessage(t.Counter, e, m, s.maxTokens, s.maxChars, s.head); ok {
-			a := standIn(e, short, s.Name())
+			a := replacement(e, short, s.Name())
 			a.Tokens = n
 			plan.Additions = append(plan.Additions, a)
 		}

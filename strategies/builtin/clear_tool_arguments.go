@@ -75,7 +75,7 @@ func (s *clearToolArguments) Plan(_ context.Context, t *plan.Transcript) (chat.P
 			short.ToolCalls[k] = withArguments(c, args)
 		}
 		if changed {
-			plan.Additions = append(plan.Additions, standIn(&t.Entries[i], short, s.Name()))
+			plan.Additions = append(plan.Additions, replacement(&t.Entries[i], short, s.Name()))
 		}
 	}
 	return plan, nil

@@ -210,5 +210,5 @@ func (s CompactToolResults) replace(w *window, i int32, m *chat.Message, tool st
 	}
 	stub := *m
 	stub.ID, stub.Content = "", chat.TextContent(text)
-	w.standIn(i, stub)
+	w.replace(i, stub)
 }

@@ -74,38 +74,13 @@ func (m *hermesModel) Summarize(context.Context, plan.Request) (string, error) {
 	return "", fmt.Errorf("no mode %q is known", m.mode)
 }
 
-// watchedHandoff keeps what its last pass was.
-type watchedHandoff struct {
-	*handoff
-	last **handoffPass
-}
-
-func (s watchedHandoff) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
-	p, err := s.pass(ctx, t)
-	if *s.last = p; p == nil {
-		return chat.Plan{}, err
-	}
-	return p.plan, err
-}
-
-func (s watchedHandoff) WithFocus(topic string) plan.Strategy {
-	s.handoff = s.handoff.WithFocus(topic).(*handoff)
-	return s
-}
-
-func (s watchedHandoff) WithPrevious(summary string) plan.Strategy {
-	s.handoff = s.handoff.WithPrevious(summary).(*handoff)
-	return s
-}
-
 // hermesHandoff makes the strategy of a case.
-func hermesHandoff(v *vector, s plan.Summarizer, mode string) (*handoff, error) {
+func hermesHandoff(v *vector, s plan.Summarizer) (*handoff, error) {
 	r := Registry()
 	r.Summarizer = s
 	p := plan.Params{
-		"mode": mode, "on_failure": "fallback", "system_note": true, "context_length": 128_000,
-		"summary_prefix": hermesPrefix, "compaction_note": hermesNote, "end_marker": hermesEnd,
-		"stub_result": hermesStub, "fallback_text": hermesFallback,
+		"on_failure": "fallback", "system_note": true, "context_length": 128_000,
+		"summary_prefix": hermesPrefix, "compaction_note": hermesNote, "end_marker": hermesEnd, "fallback_text": hermesFallback,
 	}
 	for _, name := range []string{"protect_first_n", "protect_last_n", "tail_token_budget"} {
 		if n := param(v, name, -1); n >= 0 {
@@ -125,8 +100,8 @@ type hermesEngine struct {
 
 	model    *hermesModel
 	now      time.Time
-	strategy watchedHandoff
-	last     *handoffPass
+	strategy referenceHandoff
+	last     *referencePass
 }
 
 func newHermesEngine(v *vector) (*hermesEngine, error) {
@@ -134,14 +109,14 @@ func newHermesEngine(v *vector) (*hermesEngine, error) {
 	o := HostOptions{
 		Main: h.model, Now: func() time.Time { return h.now }, Estimate: pythonRough,
 		New: func(s plan.Summarizer) (plan.Strategy, error) {
-			made, err := hermesHandoff(v, s, "reference")
+			made, err := hermesHandoff(v, s)
 			if err != nil {
 				return nil, err
 			}
 			if previous := param(v, "previous_summary", ""); previous != "" {
 				made = made.WithPrevious(previous).(*handoff)
 			}
-			h.strategy = watchedHandoff{made, &h.last}
+			h.strategy = referenceHandoff{made, &h.last}
 			return h.strategy, nil
 		},
 	}
@@ -206,21 +181,22 @@ func checkHermesCompress(v *vector) error {
 	if err != nil {
 		return err
 	}
-	if s := e.strategy; e.Status().Threshold != want.Threshold || s.tail != want.Tail || s.most != want.MaxSummary {
-		return fmt.Errorf("sizes %d, %d, %d, want %v", e.Status().Threshold, s.tail, s.most, want)
+	if s := e.strategy; e.Status().Threshold != want.Threshold || s.tail != want.Tail || s.maxSummary != want.MaxSummary {
+		return fmt.Errorf("sizes %d, %d, %d, want %v", e.Status().Threshold, s.tail, s.maxSummary, want)
 	}
 	r := Compressing{Focus: param(v, "focus", ""), Tokens: chat.Tokens(param(v, "current_tokens", 0))}
 	if _, err := e.compress(messages, messages, r, want.hermesStep); err != nil {
 		return err
 	}
-	// Behind the guard nothing is lost, above all where the reference does (v.Breaks).
-	for _, mode := range []string{"reference", "safe"} {
-		h, err := hermesHandoff(v, &hermesModel{mode: e.model.mode}, mode)
-		if err != nil {
-			return err
-		}
-		if err := keepsInvariants(sessiontest.Of(messages...), h); err != nil {
-			return fmt.Errorf("mode %s: %w", mode, err)
+	// The guard keeps the invariants that the reference breaks (v.Breaks).
+	h, err := hermesHandoff(v, &hermesModel{mode: e.model.mode})
+	if err != nil {
+		return err
+	}
+	for name, s := range map[string]plan.Strategy{"reference": referenceHandoff{h, new(*referencePass)}, "product": h} {
+		h.summarizer = &hermesModel{mode: e.model.mode}
+		if err := keepsInvariants(sessiontest.Of(messages...), s); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil

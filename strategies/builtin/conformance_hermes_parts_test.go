@@ -26,7 +26,7 @@ func checkHermesBoundary(v *vector) error {
 	if err != nil {
 		return err
 	}
-	h, err := hermesHandoff(v, &hermesModel{}, "reference")
+	h, err := hermesHandoff(v, &hermesModel{})
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func checkHermesBoundary(v *vector) error {
 	for i := range messages {
 		s[i] = spanOf(&messages[i])
 	}
-	if start, end := h.bounds(s); start != want.Start || end != want.Tail {
+	if start, end := (referenceHandoff{handoff: h}).bounds(s); start != want.Start || end != want.Tail {
 		return fmt.Errorf("%d to %d, want %d to %d", start, end, want.Start, want.Tail)
 	}
 	return nil
@@ -77,7 +77,7 @@ func checkHermesPrefix(v *vector) error {
 	if err != nil {
 		return err
 	}
-	h, err := hermesHandoff(v, &hermesModel{}, "reference")
+	h, err := hermesHandoff(v, &hermesModel{})
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func checkHermesThreshold(v *vector) error {
 	// Half of this window is the threshold of the reference, also where that is out of
 	// reach in its own.
 	e, err := Hosts.Engine(HostOptions{Window: 2 * got.Compress, New: func(s plan.Summarizer) (plan.Strategy, error) {
-		return hermesHandoff(v, s, "reference")
+		return hermesHandoff(v, s)
 	}})
 	if err != nil {
 		return err

@@ -29,9 +29,9 @@ func (e *hermesEngine) samePass(want hermesStep, c HostCompression) error {
 			results++
 		}
 	}
-	if results != *want.Pruned || p.start != want.Start || p.end != want.End || string(p.role) != want.Role || (p.role == "") != want.Merged {
+	if results != *want.Pruned || p.start != want.Start || p.tail != want.End || string(p.role) != want.Role || (p.role == "") != want.Merged {
 		return fmt.Errorf("%d pruned, middle %d to %d, role %q, want %d, %d to %d, %q",
-			results, p.start, p.end, p.role, *want.Pruned, want.Start, want.End, want.Role)
+			results, p.start, p.tail, p.role, *want.Pruned, want.Start, want.End, want.Role)
 	}
 	if math.Abs(c.Savings-want.Savings) > max(3, math.Abs(want.Savings)/20) {
 		return fmt.Errorf("savings %.2f, want %.2f", c.Savings, want.Savings)

@@ -93,7 +93,7 @@ func (s *dedupeReads) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, er
 		}
 		stub := *c.result
 		stub.Content = chat.TextContent(note)
-		plan.Additions = append(plan.Additions, standIn(&t.Entries[c.entry], stub, s.Name()))
+		plan.Additions = append(plan.Additions, replacement(&t.Entries[c.entry], stub, s.Name()))
 	}
 	slices.Reverse(plan.Additions)
 	return plan, nil

@@ -46,7 +46,6 @@ var drawParams = map[string]func(t *rapid.T) plan.Params{
 		return plan.Params{
 			"protect_first_n": number(t, "first", 0, 4), "protect_last_n": number(t, "last", 0, 6),
 			"tail_token_budget": number(t, "tail", 0, 200),
-			"mode":              rapid.SampledFrom([]string{"safe", "reference"}).Draw(t, "mode"),
 			"on_failure":        rapid.SampledFrom([]string{"keep", "fallback"}).Draw(t, "on failure"),
 			"system_note":       rapid.Bool().Draw(t, "system note"),
 		}

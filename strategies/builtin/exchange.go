@@ -212,7 +212,7 @@ func (w *window) shrink(i int32, stays func(id string) bool) error {
 			less.ToolCalls = append(less.ToolCalls, c)
 		}
 	}
-	w.standIn(i, less)
+	w.replace(i, less)
 	return nil
 }
 
@@ -244,13 +244,10 @@ func (w *window) wordsOf(i int32, m *chat.Message) {
 	})
 }
 
-// standIn puts a message in the place of entry i.
-func (w *window) standIn(i int32, m chat.Message) {
-	e := &w.t.Entries[i]
+// replace replaces entry i with m.
+func (w *window) replace(i int32, m chat.Message) {
 	w.states[i] = stateRewritten
-	w.adds = append(w.adds, chat.Addition{
-		Kind: chat.KindReplacement, Reason: w.reason, Covers: chat.RangesOf(e.Seq), Position: e.Position, Message: m,
-	})
+	w.adds = append(w.adds, replacement(&w.t.Entries[i], m, w.reason))
 }
 
 // plan returns the plan that leaves what is in the window.

@@ -8,53 +8,33 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Reasons of what a handoff excludes and writes, beside its name.
-const (
-	reasonCompactionNote = "compaction_note"
-	reasonOrphanResult   = "orphan_result"
-	reasonStubResult     = "stub_result"
-)
+// reasonCompactionNote is the reason of a system message to which a handoff adds its note.
+const reasonCompactionNote = "compaction_note"
 
-// assemble makes the plan: the pruned head, the summary, the pruned tail.
+// assemble plans the pruned head, the summary and the pruned tail.
 func (p *handoffPass) assemble(summary string) {
-	for i := range min(p.start, len(p.view)) {
-		if i > 0 || !p.noted() {
-			p.standIn(i)
+	for i := range p.start {
+		if i > 0 || !p.addSystemNote() {
+			p.addPruned(i)
 		}
 	}
-	gone := p.gone()
-	if p.h.reference {
-		p.sanitize(gone)
-	}
-	stubs := p.stubResults(gone)
-	p.role = p.summaryRole()
-	if p.role == "" {
+	if p.role = p.summaryRole(); p.role == "" {
 		p.merge(summary)
 	} else {
-		if !p.h.reference && p.h.end != "" {
+		if p.h.end != "" {
 			summary += "\n\n" + p.h.end
 		}
-		// What is written first stands first where positions are equal.
-		behind := slices.IndexFunc(stubs, func(a chat.Addition) bool { return a.Position > p.position() })
-		if behind < 0 {
-			behind = len(stubs)
-		}
-		p.plan.Additions = append(append(p.plan.Additions, stubs[:behind]...), chat.Addition{
-			Kind: chat.KindSummary, Reason: p.h.Name(), Covers: p.covers(), Position: p.position(),
-			Message: chat.Message{Role: p.role, Content: chat.TextContent(summary)},
-		})
-		stubs = stubs[behind:]
+		p.addSummary(summary)
 	}
 	for i := p.start; i < len(p.view); i++ {
-		if merged := p.role == "" && i == p.end; !gone[i] && !merged {
-			p.standIn(i)
+		if merged := p.role == "" && i == p.end; !p.inMiddle(i) && !merged {
+			p.addPruned(i)
 		}
 	}
-	p.plan.Additions = append(p.plan.Additions, stubs...)
 }
 
-// standIn plans what pruning made of a message that stays.
-func (p *handoffPass) standIn(i int) {
+// addPruned plans the pruned form of a message that stays.
+func (p *handoffPass) addPruned(i int) {
 	if a := p.pruned[p.seq(i)]; a != nil {
 		p.plan.Additions = append(p.plan.Additions, *a)
 	}
@@ -63,21 +43,11 @@ func (p *handoffPass) standIn(i int) {
 func (p *handoffPass) entry(i int) *plan.Entry { return &p.t.Entries[p.view[i]] }
 func (p *handoffPass) seq(i int) chat.Seq      { return p.entry(i).Seq }
 func (p *handoffPass) inMiddle(i int) bool     { return i >= p.start && i < p.end && !p.keep[i] }
-func (p *handoffPass) target() *chat.Message   { return p.messages[p.end] }
 
-// gone marks what the summary takes the place of.
-func (p *handoffPass) gone() []bool {
-	gone := make([]bool, len(p.view))
-	for i := range gone {
-		gone[i] = p.inMiddle(i)
-	}
-	return gone
-}
-
-// covers returns the messages that the summary is of.
+// covers returns the messages that the summary covers.
 func (p *handoffPass) covers() chat.Ranges {
 	var set plan.SeqSet
-	for i := p.start; i < min(p.end, len(p.view)); i++ {
+	for i := p.start; i < p.end; i++ {
 		if p.inMiddle(i) {
 			set.Add(p.seq(i))
 		}
@@ -85,9 +55,10 @@ func (p *handoffPass) covers() chat.Ranges {
 	return set.Ranges()
 }
 
-// position is that of the first message that is summarized, or behind the last one.
+// position returns the position of the first summarized message, or the one after the last
+// message.
 func (p *handoffPass) position() chat.Seq {
-	for i := p.start; i < min(p.end, len(p.view)); i++ {
+	for i := p.start; i < p.end; i++ {
 		if p.inMiddle(i) {
 			return p.entry(i).Position
 		}
@@ -95,8 +66,8 @@ func (p *handoffPass) position() chat.Seq {
 	return p.entry(len(p.view)-1).Position + 1
 }
 
-// noted plans the note on the leading system message.
-func (p *handoffPass) noted() bool {
+// addSystemNote plans the note on the leading system message and reports whether it is new.
+func (p *handoffPass) addSystemNote() bool {
 	m := p.messages[0]
 	if !p.h.systemNote || m.Role != chat.RoleSystem || strings.Contains(m.Content.String(), p.h.note) {
 		return false
@@ -111,125 +82,73 @@ func (p *handoffPass) noted() bool {
 	default:
 		noted.Content = chat.TextContent(m.Content.Text + "\n\n" + p.h.note)
 	}
-	p.plan.Additions = append(p.plan.Additions, chat.Addition{
-		Kind: chat.KindReplacement, Reason: reasonCompactionNote, Covers: chat.RangesOf(p.seq(0)),
-		Position: p.entry(0).Position, Message: noted,
-	})
+	p.plan.Additions = append(p.plan.Additions, replacement(p.entry(0), noted, reasonCompactionNote))
 	return true
 }
 
-// summaryRole returns the role that keeps user and assistant taking turns on both sides
-// of the summary, or none where only merging it into the tail does.
+// addSummary plans the summary as a message of its own.
+func (p *handoffPass) addSummary(text string) {
+	p.plan.Additions = append(p.plan.Additions, chat.Addition{
+		Kind: chat.KindSummary, Reason: p.h.Name(), Covers: p.covers(), Position: p.position(),
+		Message: chat.Message{Role: p.role, Content: chat.TextContent(text)},
+	})
+}
+
+// summaryRole returns the role of the summary, or "" if it is merged into the tail. A
+// conversation without a user message in its head goes on with the user's role, since some
+// providers refuse one that begins with the assistant.
 func (p *handoffPass) summaryRole() chat.Role {
-	before, behind := chat.RoleUser, chat.RoleUser
+	if !slices.ContainsFunc(p.spans[:p.start], anyUser) {
+		return chat.RoleUser
+	}
+	return p.alternatingRole(p.mergeable())
+}
+
+// alternatingRole returns the role with which user and assistant alternate on both sides of
+// the summary, or "" if only merging it into the tail achieves that.
+func (p *handoffPass) alternatingRole(mergeable bool) chat.Role {
+	before, after := chat.RoleUser, chat.RoleUser
 	if p.start > 0 {
 		before = p.messages[p.start-1].Role
 	}
 	if p.end < len(p.view) {
-		behind = p.target().Role
+		after = p.messages[p.end].Role
 	}
-	role := chat.RoleAssistant
+	role, other := chat.RoleAssistant, chat.RoleUser
 	if before == chat.RoleAssistant || before == chat.RoleTool {
-		role = chat.RoleUser
+		role, other = other, role
 	}
-	if !p.h.reference && !slices.ContainsFunc(p.spans[:p.start], anyUser) {
-		return chat.RoleUser // a conversation that begins with the assistant is refused by some
-	}
-	if role != behind {
+	switch {
+	case role != after:
 		return role
-	}
-	other := chat.RoleUser
-	if role == chat.RoleUser {
-		other = chat.RoleAssistant
-	}
-	if other == before && p.mergeable() {
+	case other == before && mergeable:
 		return ""
 	}
 	return other
 }
 
-// mergeable reports whether the first message behind the summary may be rewritten:
-// not one that has to stay as it is.
+// mergeable reports whether the first message of the tail may be rewritten.
 func (p *handoffPass) mergeable() bool {
-	if p.h.reference { // the reference has no pins; callers that pin rely on them
-		return !p.keep[p.end]
-	}
-	return !p.keep[p.end] && !p.spans[p.end].calls && p.spans.last(realUser) != p.end
+	return p.end < len(p.view) && !p.keep[p.end] && !p.spans[p.end].calls && p.spans.last(realUser) != p.end
 }
 
-// merge puts the summary in front of the first message of the tail. One that makes
-// calls stays a message of its own; another becomes part of the summary, so that
-// what is summarized stays linked to it.
+// merge puts the summary in front of the first message of the tail. The result covers that
+// message together with the summarized ones.
 func (p *handoffPass) merge(summary string) {
-	old := p.target()
-	merged := *old
-	merged.ID = ""
-	framed := summary + "\n\n" + p.h.end + "\n\n"
-	if old.Content.Parts != nil {
-		merged.Content.Parts = append([]chat.Part{{Type: "text", Text: framed}}, old.Content.Parts...)
-	} else {
-		merged.Content = chat.TextContent(framed + old.Content.Text)
-	}
-	a := chat.Addition{
-		Kind: chat.KindReplacement, Reason: p.h.Name(), Covers: chat.RangesOf(p.seq(p.end)),
-		Position: p.entry(p.end).Position,
-	}
-	if len(old.ToolCalls) > 0 {
-		p.plan.Exclude = append(p.plan.Exclude, chat.Exclusion{Reason: p.h.Name(), Seqs: p.covers()})
-	} else {
-		a.Kind, a.Covers = chat.KindSummary, a.Covers.Union(p.covers())
-		merged = chat.Message{Role: merged.Role, Name: merged.Name, Content: merged.Content}
-	}
-	a.Message = merged
-	p.plan.Additions = append(p.plan.Additions, a)
+	e, old := p.entry(p.end), p.messages[p.end]
+	p.plan.Additions = append(p.plan.Additions, chat.Addition{
+		Kind: chat.KindSummary, Reason: p.h.Name(), Covers: chat.RangesOf(e.Seq).Union(p.covers()), Position: e.Position,
+		Message: chat.Message{Role: old.Role, Name: old.Name, Content: p.mergedContent(summary)},
+	})
 }
 
-// sanitize takes out results whose call is gone, wherever it stood.
-func (p *handoffPass) sanitize(gone []bool) {
-	calls := map[string]bool{}
-	for i, m := range p.messages {
-		if !gone[i] && m.Role == chat.RoleAssistant {
-			for _, c := range m.ToolCalls {
-				calls[c.ID] = true
-			}
-		}
+// mergedContent returns the summary followed by the content of the first message of the
+// tail.
+func (p *handoffPass) mergedContent(summary string) chat.Content {
+	text, c := summary+"\n\n"+p.h.end+"\n\n", p.messages[p.end].Content
+	if c.Parts == nil {
+		return chat.TextContent(text + c.Text)
 	}
-	var orphans plan.SeqSet
-	for i, m := range p.messages {
-		if !gone[i] && m.Role == chat.RoleTool && m.ToolCallID != "" && !calls[m.ToolCallID] {
-			orphans.Add(p.seq(i))
-			gone[i] = true
-		}
-	}
-	p.plan.Exclude = append(p.plan.Exclude, orphans.Exclude(reasonOrphanResult).Exclude...)
-}
-
-// stubResults answers calls that nothing answers any more. No view can hold such an
-// answer, which stands for no message; it is for those who apply the plan unguarded.
-func (p *handoffPass) stubResults(gone []bool) []chat.Addition {
-	if !p.h.reference {
-		return nil
-	}
-	var stubs []chat.Addition
-	answered := map[string]bool{}
-	for i, m := range p.messages {
-		if !gone[i] && m.Role == chat.RoleTool {
-			answered[m.ToolCallID] = true
-		}
-	}
-	for i, m := range p.messages {
-		if gone[i] || m.Role != chat.RoleAssistant {
-			continue
-		}
-		for _, c := range m.ToolCalls {
-			if c.ID == "" || answered[c.ID] {
-				continue
-			}
-			stubs = append(stubs, chat.Addition{
-				Kind: chat.KindSummary, Reason: reasonStubResult, Position: p.entry(i).Position + 1,
-				Message: chat.Message{Role: chat.RoleTool, ToolCallID: c.ID, Content: chat.TextContent(p.h.stub)},
-			})
-		}
-	}
-	return stubs
+	c.Parts = append([]chat.Part{{Type: "text", Text: text}}, c.Parts...)
+	return c
 }

@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// charsPerToken and the flat prices are those of the estimate that places the
-	// boundaries of a handoff. It needs no tokenizer and errs on the side of a
-	// smaller tail.
+	// The boundaries of a handoff follow from this estimate. It needs no tokenizer and
+	// rather overestimates, so that the tail becomes smaller.
 	charsPerToken = 4
 	charsPerImage = 6400
 	perMessage    = 10
 )
 
-// span is what finding the boundaries of a handoff takes to know of a message.
+// span describes a message for finding the boundaries of a handoff.
 type span struct {
 	role  chat.Role
 	calls bool
-	cost  int64
-	// summary: it was written by a handoff and is not part of the conversation.
+	cost  int64 // estimated tokens
+	// summary reports whether the message is a summary rather than part of the
+	// conversation.
 	summary bool
 }
 
-// spans are the messages of a view in order.
+// spans describes the messages of a view in order.
 type spans []span
 
-// spanOf measures a message.
+// spanOf returns the span of a message of the conversation.
 func spanOf(m *chat.Message) span {
 	s := span{role: m.Role, calls: m.Role == chat.RoleAssistant && len(m.ToolCalls) > 0}
 	s.cost = perMessage + contentLength(m.Content)/charsPerToken
@@ -39,12 +39,12 @@ func spanOf(m *chat.Message) span {
 	return s
 }
 
-// contentLength returns the length in characters, media at a flat price.
+// contentLength returns the length in characters, with a fixed length for media.
 func contentLength(c chat.Content) int64 {
 	return int64(tokens.ContentLength(c)) + int64(c.Media())*charsPerImage
 }
 
-// forward moves a boundary past results, which belong to what is before it.
+// forward moves a boundary past tool results, which belong to the messages before it.
 func (s spans) forward(i int) int {
 	for i < len(s) && s[i].role == chat.RoleTool {
 		i++
@@ -52,8 +52,8 @@ func (s spans) forward(i int) int {
 	return i
 }
 
-// backward moves a boundary to the front of a call whose group it would split, or
-// which stands directly before it.
+// backward moves a boundary in front of a call whose group it would split, or which
+// directly precedes it.
 func (s spans) backward(i int) int {
 	if i <= 0 || i >= len(s) {
 		return i
@@ -68,20 +68,20 @@ func (s spans) backward(i int) int {
 	return i
 }
 
-// tail returns where the tail begins that stays as it is: as much from the end as fits
-// half again the budget, the newest floor messages at least, a whole group where it
-// begins, and the last user message with all behind it. It begins behind head, so
-// that there is something to summarize, but for the alignment to groups.
+// tail returns the index at which the tail begins: the newest messages within 1.5 times the
+// budget, but at least floor, extended to whole groups and to the last user message. Apart
+// from the extension to groups it begins after head, so that there is something to
+// summarize.
 func (s spans) tail(head int, budget int64, floor int, user func(span) bool) int {
 	n := len(s)
 	least := 0
 	if n-head > 1 {
 		least = min(floor, n-head-1)
 	}
-	ceiling := int64(float64(budget) * 1.5)
+	limit := int64(float64(budget) * 1.5)
 	cut, sum := n, int64(0)
 	for i := n - 1; i >= head; i-- {
-		if sum+s[i].cost > ceiling && n-i >= least {
+		if sum+s[i].cost > limit && n-i >= least {
 			break
 		}
 		sum += s[i].cost
@@ -97,7 +97,7 @@ func (s spans) tail(head int, budget int64, floor int, user func(span) bool) int
 	return cut
 }
 
-// last returns the index of the last message of which is holds, or -1.
+// last returns the index of the last message for which is returns true, or -1.
 func (s spans) last(is func(span) bool) int {
 	for i, x := range slices.Backward(s) {
 		if is(x) {
@@ -107,24 +107,22 @@ func (s spans) last(is func(span) bool) int {
 	return -1
 }
 
-// anyUser takes a summary in the role of the user for the user, as the reference does.
+// anyUser reports whether a message has the user's role, even if it is a summary.
 func anyUser(s span) bool { return s.role == chat.RoleUser }
 
+// realUser reports whether a message was written by the user.
 func realUser(s span) bool { return s.role == chat.RoleUser && !s.summary }
 
-// bounds returns the head that stays, up to start, and the tail that stays, from end
-// on. There is nothing to summarize where end is not behind start; the reference's
-// end is always. A summary of any author ends the head: it is brought up to date.
+// bounds returns the first message of the middle and the first of the tail, which is the
+// same or an earlier one if there is nothing to summarize. A summary of any author ends the
+// head, so that it is updated.
 func (h *handoff) bounds(s spans) (start, end int) {
 	start = s.forward(h.first)
-	if h.reference {
-		return start, max(s.tail(start, int64(h.tail), 3, anyUser), start+1)
-	}
 	if i := slices.IndexFunc(s[:min(start, len(s))], func(x span) bool { return x.summary }); i >= 0 {
 		start = i
 	}
 	if s.last(realUser) == start {
-		start = s.forward(start + 1) // what is asked now belongs to the head if all else is its work
+		start = s.forward(start + 1) // the rest of the view answers this request, which joins the head
 	}
-	return start, s.tail(start, int64(h.tail), max(3, min(h.last, 8)), realUser)
+	return start, min(len(s), s.tail(start, int64(h.tail), max(3, min(h.last, 8)), realUser))
 }

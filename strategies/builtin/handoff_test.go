@@ -35,7 +35,7 @@ func handoffWith(tb testing.TB, s plan.Summarizer, p plan.Params) *handoff {
 // short are parameters with fixed texts that can be read in a test.
 func short(more plan.Params) plan.Params {
 	p := plan.Params{
-		"summary_prefix": "NOTES", "end_marker": "END", "compaction_note": "NOTE", "stub_result": "STUB",
+		"summary_prefix": "NOTES", "end_marker": "END", "compaction_note": "NOTE",
 		"fallback_text": "LOST {n}", "tail_token_budget": 30, "protect_last_n": 3,
 	}
 	maps.Copy(p, more)
@@ -94,13 +94,11 @@ func TestHandoff(t *testing.T) {
 
 func TestNoNotesAreMergedIntoWhatIsPinned(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"safe", "reference"} {
-		s := sessiontest.Of(append(sessiontest.Workday()[:8:8], sessiontest.Workday()[11:]...)...)
-		s.Pinned[9] = true
-		s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{noted(t, short(plan.Params{"protect_first_n": 2, "mode": mode}))}}, false)
-		if said := strings.Join(viewTexts(s), "\n"); strings.Count(said, "two fail") != 1 || !strings.Contains(said, "NOTES") {
-			t.Errorf("%s: view\n%s", mode, said)
-		}
+	s := sessiontest.Of(append(sessiontest.Workday()[:8:8], sessiontest.Workday()[11:]...)...)
+	s.Pinned[9] = true
+	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{noted(t, short(plan.Params{"protect_first_n": 2}))}}, false)
+	if said := strings.Join(viewTexts(s), "\n"); strings.Count(said, "two fail") != 1 || !strings.Contains(said, "NOTES") {
+		t.Errorf("view\n%s", said)
 	}
 }
 
@@ -249,8 +247,8 @@ func TestHandoffWritesNothingThatNoViewHolds(t *testing.T) {
 
 func TestHandoffNamesAllFaults(t *testing.T) {
 	t.Parallel()
-	_, err := Registry().New("handoff", plan.Params{"mode": "fast", "protect_first_n": -1, "summary_prefix": " ", "tail": 3})
-	for _, want := range []string{"mode", "protect_first_n", "summary_prefix", "tail", "summarizer"} {
+	_, err := Registry().New("handoff", plan.Params{"on_failure": "fast", "protect_first_n": -1, "summary_prefix": " ", "tail": 3})
+	for _, want := range []string{"on_failure", "protect_first_n", "summary_prefix", "tail", "summarizer"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}

@@ -72,7 +72,7 @@ func (s *preserveUserMessages) Plan(ctx context.Context, t *plan.Transcript) (ch
 			return chat.Plan{}, err
 		}
 		if short, n, ok := clampMessage(t.Counter, e, m, room, 0, 0.5); ok && n <= room {
-			a := standIn(e, short, s.name)
+			a := replacement(e, short, s.name)
 			a.Tokens = n
 			standIns = append(standIns, a)
 		} else {

@@ -7,9 +7,42 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// standIn returns a replacement of one message.
-func standIn(e *plan.Entry, m chat.Message, reason string) chat.Addition {
-	return chat.Addition{Kind: chat.KindReplacement, Reason: reason, Covers: chat.RangesOf(e.Seq), Message: m}
+// replacement returns a replacement of one message.
+func replacement(e *plan.Entry, m chat.Message, reason string) chat.Addition {
+	return chat.Addition{Kind: chat.KindReplacement, Reason: reason, Covers: chat.RangesOf(e.Seq), Position: e.Position, Message: m}
+}
+
+// included returns the indexes of the entries in the view for which is returns true.
+func included(t *plan.Transcript, is func(e *plan.Entry) bool) []int {
+	var out []int
+	for i := range t.Entries {
+		if e := &t.Entries[i]; e.Included && is(e) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// seqsOf returns the seqs of entries given by index.
+func seqsOf(t *plan.Transcript, entries []int) []chat.Seq {
+	out := make([]chat.Seq, len(entries))
+	for n, i := range entries {
+		out[n] = t.Entries[i].Seq
+	}
+	return out
+}
+
+// pinnedEntries reports by index which entries belong to pinned groups.
+func pinnedEntries(t *plan.Transcript) []bool {
+	pinned := make([]bool, len(t.Entries))
+	for i, g := range t.Groups() {
+		if t.GroupPinned(i) {
+			for k := g.Start; k < g.End; k++ {
+				pinned[k] = true
+			}
+		}
+	}
+	return pinned
 }
 
 // rewritable returns a function that reports whether the text of entry i may change: it is

@@ -80,15 +80,6 @@ func waitingFrom(t *plan.Transcript) int {
 	return int(at[from])
 }
 
-// seqsOf returns the seqs of entries given by index.
-func seqsOf(t *plan.Transcript, entries []int) []chat.Seq {
-	out := make([]chat.Seq, len(entries))
-	for n, i := range entries {
-		out[n] = t.Entries[i].Seq
-	}
-	return out
-}
-
 // plan summarizes the older messages, whose content must be loaded. It returns the empty
 // plan if they are only the last summary.
 func (s *splitPoint) plan(ctx context.Context, t *plan.Transcript, preserved []bool) (chat.Plan, error) {

@@ -58,7 +58,7 @@ func (s *stripMedia) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, err
 			}
 			bare.Content.Parts[k] = p
 		}
-		plan.Additions = append(plan.Additions, standIn(&t.Entries[i], bare, s.Name()))
+		plan.Additions = append(plan.Additions, replacement(&t.Entries[i], bare, s.Name()))
 	}
 	return plan, nil
 }
