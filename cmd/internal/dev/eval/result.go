@@ -56,21 +56,26 @@ type Figure struct {
 	// Identifiers counts the identifiers to retain, StrictIdentifiers the strict ones.
 	Identifiers       int `json:"identifiers"`
 	StrictIdentifiers int `json:"strict_identifiers"`
-	// Intervals holds the intervals of the pooled figures.
-	Intervals Intervals `json:"intervals"`
+	// Intervals holds the 95 % confidence intervals of the pooled figures; nil where they
+	// cannot be computed, as with fewer than two sessions.
+	Intervals Measures[*Interval] `json:"intervals"`
 	// TokensBefore and TokensAfter are totals over sessions.
 	TokensBefore float64 `json:"tokens_before"`
 	TokensAfter  float64 `json:"tokens_after"`
 	Usage
 }
 
-// Intervals holds the 95 % confidence intervals of a figure; nil where it cannot be
-// computed, as with fewer than two sessions.
-type Intervals struct {
-	TokensKept *Interval `json:"tokens_kept_share"`
-	Loose      *Interval `json:"loose"`
-	Keyed      *Interval `json:"keyed"`
-	Strict     *Interval `json:"strict"`
+// Measures holds a value for each measure.
+type Measures[T any] struct {
+	TokensKept T `json:"tokens_kept_share"`
+	Loose      T `json:"loose"`
+	Keyed      T `json:"keyed"`
+	Strict     T `json:"strict"`
+}
+
+// all returns the values by the indexes of the measures.
+func (m *Measures[T]) all() [measures]*T {
+	return [measures]*T{tokensKept: &m.TokensKept, loose: &m.Loose, keyed: &m.Keyed, strict: &m.Strict}
 }
 
 // Comparison holds the differences of two policies on the same sessions, A minus B.
@@ -80,11 +85,8 @@ type Comparison struct {
 	Cut    float64 `json:"cut"`
 	Budget float64 `json:"budget"`
 	// Sessions counts the sessions measured under both policies.
-	Sessions   int        `json:"sessions"`
-	TokensKept Difference `json:"tokens_kept_share"`
-	Loose      Difference `json:"loose"`
-	Keyed      Difference `json:"keyed"`
-	Strict     Difference `json:"strict"`
+	Sessions int `json:"sessions"`
+	Measures[Difference]
 }
 
 // Difference is the difference of one figure between two policies.
@@ -246,14 +248,14 @@ func (r *runner) figures(out *Result, cut int, c Cut, sessions []*measured) {
 	draws := draw(len(sessions), all)
 	for k := range rows {
 		f := &out.Figures[first+k]
-		for i, to := range []**Interval{&f.Intervals.TokensKept, &f.Intervals.Loose, &f.Intervals.Keyed, &f.Intervals.Strict} {
+		for i, to := range f.Intervals.all() {
 			if f.Sessions > 1 {
 				*to = middle(column(draws, k*measures+i, -1))
 			}
 		}
 	}
 	for _, p := range pairs {
-		for i, to := range []*Difference{&p.TokensKept, &p.Loose, &p.Keyed, &p.Strict} {
+		for i, to := range p.all() {
 			*to = difference(p.Sessions, all, draws, p.at+i, p.at+measures+i)
 		}
 		// Fewer tokens are better.

@@ -40,8 +40,7 @@ func CutIndex(ms []chat.Message, share float64) int {
 
 // Need describes an identifier that has to be retained.
 type Need struct {
-	ID   string
-	Kind extract.Kind
+	ID string
 	// Strict reports whether the assistant is the first to use it after the cut.
 	Strict bool
 }
@@ -49,17 +48,13 @@ type Need struct {
 // Needed returns the identifiers of pre that the user or the assistant uses in post, in
 // the order of their first use, without those in system messages of pre.
 func Needed(pre, post []chat.Message) []Need {
-	known := map[string]extract.Kind{}
+	known := map[string]bool{}
 	always := map[string]bool{}
 	for i := range pre {
 		bySystem := system(&pre[i])
-		each(Text(&pre[i]), func(id string, kind extract.Kind) {
-			if bySystem {
-				always[id] = true
-			}
-			if _, ok := known[id]; !ok {
-				known[id] = kind
-			}
+		each(Text(&pre[i]), func(id string, _ extract.Kind) {
+			known[id] = true
+			always[id] = always[id] || bySystem
 		})
 	}
 	var out []Need
@@ -67,8 +62,7 @@ func Needed(pre, post []chat.Message) []Need {
 	for i := range post {
 		role := post[i].Role
 		each(Text(&post[i]), func(id string, _ extract.Kind) {
-			kind, ok := known[id]
-			if !ok || always[id] {
+			if !known[id] || always[id] {
 				return
 			}
 			first := !seen[id]
@@ -78,7 +72,7 @@ func Needed(pre, post []chat.Message) []Need {
 			}
 			if _, ok := at[id]; !ok {
 				at[id] = len(out)
-				out = append(out, Need{ID: id, Kind: kind})
+				out = append(out, Need{ID: id})
 			}
 			if role == chat.RoleAssistant && first {
 				out[at[id]].Strict = true

@@ -9,8 +9,6 @@ import (
 type Recorded struct {
 	Case  *Case
 	Score Score
-	// Share is the ratio of its tokens to those it replaced.
-	Share float64
 }
 
 // around is the least number of messages before and after a measured summary.
@@ -42,10 +40,9 @@ func RecordedSummaries(ms []chat.Message) []Recorded {
 		if c == nil {
 			continue
 		}
-		kept := Tokens(&ms[i])
 		score := c.Score([]chat.Message{{Role: ms[i].Role, Content: ms[i].Content}})
-		score.Tokens = kept
-		out = append(out, Recorded{c, score, kept / c.Tokens})
+		score.Tokens = Tokens(&ms[i]) // even of a system message
+		out = append(out, Recorded{c, score})
 	}
 	return out
 }

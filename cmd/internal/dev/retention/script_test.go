@@ -206,7 +206,7 @@ for _,_,llm in r.run_file(sys.argv[2],[],[],0):
 		}
 		for _, x := range retention.RecordedSummaries(s.Messages) {
 			got = append(got, []float64{
-				x.Share, x.Score.Tokens, float64(x.Score.Loose), float64(len(x.Case.Needs)), float64(x.Score.Strict), float64(x.Case.Strict), float64(x.Score.Keyed),
+				x.Score.Tokens / x.Case.Tokens, x.Score.Tokens, float64(x.Score.Loose), float64(len(x.Case.Needs)), float64(x.Score.Strict), float64(x.Case.Strict), float64(x.Score.Keyed),
 			})
 		}
 	}
