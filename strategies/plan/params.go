@@ -378,7 +378,7 @@ func (a *Args) err() error {
 func show(v any) string {
 	s := fmt.Sprint(v)
 	switch v.(type) {
-	case string, json.Number:
+	case string:
 		s = strconv.Quote(s)
 	case nil:
 		s = "null"

@@ -222,51 +222,43 @@ type Role struct {
 
 // RunRoles runs roles until ctx is cancelled or one of them ends. It then stops them one
 // after the other in the given order, so that callers list producers of work before its
-// consumers. It returns the first error of a role.
+// consumers. It returns the error of the role that ended, or of the first one that failed
+// to stop.
 func RunRoles(ctx context.Context, roles ...Role) error {
-	type end struct {
-		role int
-		err  error
-	}
-	ends := make(chan end, len(roles))
-	stops := make([]context.CancelFunc, len(roles))
-	done := make([]chan struct{}, len(roles))
+	ended := make(chan int, len(roles))
+	errs := make([]error, len(roles))
+	stops := make([]func(), len(roles))
 	for i, r := range roles {
 		// Detached from ctx, as this function stops the roles in order.
-		own, stop := context.WithCancel(context.WithoutCancel(ctx))
-		stops[i], done[i] = stop, make(chan struct{})
+		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		done := make(chan struct{})
 		go func() {
-			defer close(done[i])
-			ends <- end{i, r.Run(own)}
+			defer close(done)
+			errs[i] = r.Run(own)
+			ended <- i
 		}()
-	}
-	defer func() {
-		for _, stop := range stops {
-			stop()
-		}
-	}()
-	var first error
-	keep := func(e end) {
-		if e.err != nil && first == nil && !errors.Is(e.err, context.Canceled) {
-			first = fmt.Errorf("%s: %w", roles[e.role].Name, e.err)
+		stops[i] = func() {
+			cancel()
+			<-done
 		}
 	}
-	left := len(roles)
+	order := make([]int, 0, len(roles)+1)
 	select {
 	case <-ctx.Done():
-	case e := <-ends:
-		left--
-		keep(e)
-		if e.err == nil && ctx.Err() == nil {
-			first = fmt.Errorf("%s ended unexpectedly", roles[e.role].Name)
+	case i := <-ended:
+		if errs[i] == nil && ctx.Err() == nil {
+			errs[i] = errors.New("ended unexpectedly")
+		}
+		order = append(order, i)
+	}
+	for i, stop := range stops {
+		stop()
+		order = append(order, i)
+	}
+	for _, i := range order {
+		if errs[i] != nil && !errors.Is(errs[i], context.Canceled) {
+			return fmt.Errorf("%s: %w", roles[i].Name, errs[i])
 		}
 	}
-	for i := range roles {
-		stops[i]()
-		<-done[i]
-	}
-	for range left {
-		keep(<-ends)
-	}
-	return first
+	return nil
 }

@@ -159,44 +159,30 @@ func failureOf(r store.RunRow) string {
 	return r.Outcome
 }
 
-// outcomeText returns a sentence that explains the outcome of a run.
+// outcomeText returns an explanation of the outcome of a run.
 func outcomeText(r store.RunRow) string {
-	switch r.Outcome {
-	case worker.OutcomeApplied:
-		return "compacted, within the target"
-	case worker.OutcomeRepaired:
-		return "the view was invalid and has been repaired"
-	case worker.OutcomeAboveTarget:
-		return "compacted, but the messages that must stay exceed the target"
-	case worker.OutcomeFloorAboveTrigger:
-		return "the messages that must stay exceed the start: only new messages can change that"
-	case worker.OutcomeNoSummary:
-		if r.Status == "applied" {
+	if text := map[string]string{
+		worker.OutcomeApplied:           "compacted, within the target",
+		worker.OutcomeRepaired:          "the view was invalid and has been repaired",
+		worker.OutcomeAboveTarget:       "compacted, but the messages that must stay exceed the target",
+		worker.OutcomeFloorAboveTrigger: "the messages that must stay exceed the start: only new messages can change that",
+		worker.OutcomeNoSummary:         "nothing changed: no summary could be produced, see the steps",
+		worker.OutcomeIneffective:       "nothing changed: too little to gain",
+		worker.OutcomeBelowThreshold:    "nothing changed: not above the start",
+		worker.OutcomeNothingToCompact:  "nothing to compact",
+		worker.OutcomeUnchanged:         "nothing changed since the last decision",
+		worker.OutcomeWaitingAfterUndo:  "undone by an operator; waiting for a new message",
+		worker.OutcomeCooldown:          "too soon after a run that gained too little or got no summary",
+		worker.OutcomeWouldGrow:         "nothing changed: the view would have become larger",
+		worker.OutcomeDryRun:            "planned only, nothing changed",
+		"undone":                        fmt.Sprintf("run %d was undone", r.Undoes),
+		"replaced":                      "the application replaced the view",
+		"":                              r.Status,
+	}[r.Outcome]; text != "" {
+		if r.Outcome == worker.OutcomeNoSummary && r.Status == "applied" {
 			return "still above the start: no summary could be produced, see the steps"
 		}
-		return "nothing changed: no summary could be produced, see the steps"
-	case worker.OutcomeIneffective:
-		return "nothing changed: too little to gain"
-	case worker.OutcomeBelowThreshold:
-		return "nothing changed: not above the start"
-	case worker.OutcomeNothingToCompact:
-		return "nothing to compact"
-	case worker.OutcomeUnchanged:
-		return "nothing changed since the last decision"
-	case worker.OutcomeWaitingAfterUndo:
-		return "undone by an operator; waiting for a new message"
-	case worker.OutcomeCooldown:
-		return "too soon after a run that gained too little or got no summary"
-	case worker.OutcomeWouldGrow:
-		return "nothing changed: the view would have become larger"
-	case worker.OutcomeDryRun:
-		return "planned only, nothing changed"
-	case "undone":
-		return fmt.Sprintf("run %d was undone", r.Undoes)
-	case "replaced":
-		return "the application replaced the view"
-	case "":
-		return r.Status
+		return text
 	}
 	if r.Status == "failed" {
 		return "failed"
@@ -217,24 +203,23 @@ func printRun(e *Env, r store.RunRow) error {
 	case "skipped", "queued", "running":
 		as = style.Yellow
 	}
-	pairs := [][2]any{
-		{"run", r.ID}, {"session", sessionName(r)}, {"outcome", term.Styled{Value: joinNonEmpty(": ", code, outcomeText(r)), As: as}},
-	}
-	if r.Status == "queued" || r.Status == "running" {
-		pairs = append(pairs, [2]any{"status", r.Status})
+	status, fault, messages, size, took := "", "", "", "", ""
+	if !runEnded(r) {
+		status = r.Status
 	}
 	if r.Error != "" {
-		pairs = append(pairs, [2]any{"error", joinNonEmpty(": ", r.ErrorCode, r.Error)})
+		fault = joinNonEmpty(": ", r.ErrorCode, r.Error)
 	}
 	if r.MessagesBefore > 0 || r.MessagesAfter > 0 {
-		pairs = append(pairs,
-			[2]any{"messages", change(r.MessagesBefore, r.MessagesAfter)},
-			[2]any{"tokens", change(r.TokensBefore, r.TokensAfter)})
+		messages, size = change(r.MessagesBefore, r.MessagesAfter), change(r.TokensBefore, r.TokensAfter)
 	}
 	if r.StartedAt != nil && r.EndedAt != nil {
-		pairs = append(pairs, [2]any{"time", fmt.Sprintf("%s, after waiting %s", term.Duration(r.EndedAt.Sub(*r.StartedAt)), term.Duration(r.StartedAt.Sub(r.QueuedAt)))})
+		took = fmt.Sprintf("%s, after waiting %s", term.Duration(r.EndedAt.Sub(*r.StartedAt)), term.Duration(r.StartedAt.Sub(r.QueuedAt)))
 	}
-	if err := e.Out.Pairs(pairs...); err != nil {
+	if err := e.Out.Pairs(
+		[2]any{"run", r.ID}, [2]any{"session", sessionName(r)}, [2]any{"outcome", term.Styled{Value: joinNonEmpty(": ", code, outcomeText(r)), As: as}},
+		[2]any{"status", status}, [2]any{"error", fault}, [2]any{"messages", messages}, [2]any{"tokens", size}, [2]any{"time", took},
+	); err != nil {
 		return err
 	}
 	if r.MessagesAfter < r.MessagesBefore && r.TokensAfter > r.TokensBefore {

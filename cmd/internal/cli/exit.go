@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
@@ -90,19 +91,6 @@ func (e *Env) scrub(text string) string {
 			text = strings.ReplaceAll(text, s, config.Redact(s))
 		}
 	}
-	if strings.Contains(text, "://") {
-		lines := strings.Split(text, "\n")
-		for i, line := range lines {
-			// Redact may mask too much, so it is applied to DSN-like words only.
-			fields := strings.Split(line, " ")
-			for j, f := range fields {
-				if strings.Contains(f, "://") && strings.Contains(f, "@") {
-					fields[j] = config.Redact(f)
-				}
-			}
-			lines[i] = strings.Join(fields, " ")
-		}
-		text = strings.Join(lines, "\n")
-	}
-	return text
+	// Redact may mask too much, so it is applied to words with a URL only.
+	return regexp.MustCompile(`[^ \n]*://[^ \n]*`).ReplaceAllStringFunc(text, config.Redact)
 }

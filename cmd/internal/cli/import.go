@@ -122,7 +122,6 @@ func (r Imported) print(e *Env) error {
 	if err := writeFailures(e.Out, "NOT IMPORTED", r.Failures, len(r.Failures), "--json lists them all"); err != nil {
 		return err
 	}
-	messages := fmt.Sprintf("%s (%s new)", term.Count(r.Messages), term.Count(r.New))
 	count := term.Count(r.Tokens)
 	if len(r.Counters) > 0 {
 		count += " (" + strings.Join(r.Counters, ", ") + ")"
@@ -131,19 +130,17 @@ func (r Imported) print(e *Env) error {
 	if r.Renamed > 0 {
 		sessions += fmt.Sprintf(" (%s renamed with #, as another conversation has the id)", term.Count(r.Renamed))
 	}
-	pairs := [][2]any{{"sessions", sessions}, {"messages", messages}, {"tokens", count}}
-	for _, more := range []struct {
-		name   string
-		counts map[string]int
-	}{{"formats", r.Formats}, {"no messages", r.Other}, {"left out", r.Dropped}} {
-		if len(more.counts) > 0 {
-			pairs = append(pairs, [2]any{more.name, listCounts(more.counts)})
-		}
-	}
-	return e.Out.Pairs(append(pairs,
-		[2]any{"repairs", r.Repairs}, [2]any{"failures", len(r.Failures)},
+	return e.Out.Pairs(
+		[2]any{"sessions", sessions},
+		[2]any{"messages", fmt.Sprintf("%s (%s new)", term.Count(r.Messages), term.Count(r.New))},
+		[2]any{"tokens", count},
+		[2]any{"formats", listCounts(r.Formats)},
+		[2]any{"no messages", listCounts(r.Other)},
+		[2]any{"left out", listCounts(r.Dropped)},
+		[2]any{"repairs", r.Repairs},
+		[2]any{"failures", len(r.Failures)},
 		[2]any{"time", time.Duration(r.Seconds * float64(time.Second))},
-	)...)
+	)
 }
 
 // writeFailures writes the first of total failures as a table; hint says where all are.

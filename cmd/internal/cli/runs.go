@@ -171,43 +171,36 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 		return err
 	}
 	e.say("")
-	inForce := "no"
+	inForce, model, written, revision := "no", "", "", ""
 	if r.InForce {
 		inForce = "yes"
 	}
-	pairs := [][2]any{
-		{"trigger", r.Trigger},
-		{"kind", r.Kind},
-	}
-	if r.RequestedBy != "" {
-		pairs = append(pairs, [2]any{"requested by", r.RequestedBy})
-	}
-	pairs = append(pairs, [][2]any{
-		{"queued", r.QueuedAt},
-		{"in force", inForce},
-		{"attempts", fmt.Sprintf("%d (%d failed, %d postponed)", r.Attempts, r.Failures, r.Snoozes)},
-	}...)
 	if r.Calls > 0 {
-		pairs = append(pairs, [2]any{"model", fmt.Sprintf("%s: %s, %s tokens in, %s out, cost %.4f", term.Clean(r.Model), term.Plural(r.Calls, "call", "calls"),
-			term.Count(r.InputTokens), term.Count(r.OutputTokens), float64(r.CostMicros)/1e6)})
+		model = fmt.Sprintf("%s: %s, %s tokens in, %s out, cost %.4f", term.Clean(r.Model), term.Plural(r.Calls, "call", "calls"),
+			term.Count(r.InputTokens), term.Count(r.OutputTokens), float64(r.CostMicros)/1e6)
 	}
 	if len(summaries) > 0 {
-		more := ""
+		written = term.Clean(summaries[0])
 		if n := len(summaries) - 1; n > 0 {
-			more = fmt.Sprintf(", and %s more", term.Count(n))
+			written += fmt.Sprintf(", and %s more", term.Count(n))
 		}
-		pairs = append(pairs, [2]any{"summary", fmt.Sprintf("%s%s (`compactor summary show %s`)", term.Clean(summaries[0]), more, term.Clean(summaries[0]))})
-	}
-	for _, p := range [][2]any{{"worker", r.Worker}, {"policy", r.PolicyHash}} {
-		if p[1] != "" {
-			pairs = append(pairs, p)
-		}
+		written += fmt.Sprintf(" (`compactor summary show %s`)", term.Clean(summaries[0]))
 	}
 	if r.Revision > 0 {
-		pairs = append(pairs, [2]any{"revision", r.Revision})
+		revision = term.Count(r.Revision)
 	}
-	if s := string(r.Options); s != "" && s != "{}" {
-		pairs = append(pairs, [2]any{"options", s})
-	}
-	return e.Out.Pairs(pairs...)
+	return e.Out.Pairs(
+		[2]any{"trigger", r.Trigger},
+		[2]any{"kind", r.Kind},
+		[2]any{"requested by", r.RequestedBy},
+		[2]any{"queued", r.QueuedAt},
+		[2]any{"in force", inForce},
+		[2]any{"attempts", fmt.Sprintf("%d (%d failed, %d postponed)", r.Attempts, r.Failures, r.Snoozes)},
+		[2]any{"model", model},
+		[2]any{"summary", written},
+		[2]any{"worker", r.Worker},
+		[2]any{"policy", r.PolicyHash},
+		[2]any{"revision", revision},
+		[2]any{"options", strings.TrimPrefix(string(r.Options), "{}")},
+	)
 }

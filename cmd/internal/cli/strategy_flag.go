@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,36 +114,8 @@ func paramValue(text string) any {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	var v any
-	if d.Decode(&v) != nil || d.More() || v == nil {
+	if !json.Valid([]byte(text)) || d.Decode(&v) != nil || v == nil {
 		return text
-	}
-	var rest bytes.Buffer
-	if n, _ := rest.ReadFrom(d.Buffered()); n > 0 && strings.TrimSpace(rest.String()) != "" {
-		return text
-	}
-	return plainNumbers(v)
-}
-
-// plainNumbers converts json.Number values: whole numbers to int64, others to float64.
-func plainNumbers(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n
-		}
-		f, err := v.Float64()
-		if err != nil {
-			return v.String()
-		}
-		return f
-	case []any:
-		for i := range v {
-			v[i] = plainNumbers(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = plainNumbers(v[k])
-		}
 	}
 	return v
 }

@@ -173,12 +173,7 @@ func (s *summaryJSON) facts() [][2]any {
 		pairs = append(pairs, [2]any{"not shown", fmt.Sprintf("%s: %s of %s, %s tokens", t.Step, term.Plural(t.Outputs, "output", "outputs"),
 			term.Plural(t.Messages, "message", "messages"), term.Count(int64(t.Tokens)))})
 	}
-	if n := r.Redacted.String(); n != "" {
-		pairs = append(pairs, [2]any{"redacted", n})
-	}
-	if n := r.RedactedAnswer.String(); n != "" {
-		pairs = append(pairs, [2]any{"redacted in the answer", n})
-	}
+	pairs = append(pairs, [2]any{"redacted", r.Redacted.String()}, [2]any{"redacted in the answer", r.RedactedAnswer.String()})
 	for _, c := range r.Calls {
 		pairs = append(pairs, [2]any{"call", c.String()})
 	}

@@ -209,18 +209,19 @@ func (r *trajectoryReport) write(e *Env) error {
 	change := func(before, after int64) string {
 		return fmt.Sprintf("%s → %s (%s less)", term.Count(before), term.Count(after), term.Percent(before-after, before))
 	}
-	pairs := [][2]any{
-		{"trajectories", r.Trajectories},
-		{"compressed", r.Compressed},
-		{"within the target", r.UnderTarget},
-		{"still above it", r.StillOver},
-		{"failed", r.Failed},
-		{"tokens", change(r.OriginalTokens, r.CompressedTokens)},
-		{"turns", change(r.OriginalTurns, r.CompressedTurns)},
-	}
+	average := ""
 	if r.Compressed > 0 {
-		pairs = append(pairs, [2]any{"on average", fmt.Sprintf("to %.0f %% of the tokens, %.1f turns less, of those compressed",
-			100*r.AverageRatio, r.AverageTurnsRemoved)})
+		average = fmt.Sprintf("to %.0f %% of the tokens, %.1f turns less, of those compressed", 100*r.AverageRatio, r.AverageTurnsRemoved)
 	}
-	return to.Pairs(append(pairs, [2]any{"time", time.Duration(r.Seconds * float64(time.Second))})...)
+	return to.Pairs(
+		[2]any{"trajectories", r.Trajectories},
+		[2]any{"compressed", r.Compressed},
+		[2]any{"within the target", r.UnderTarget},
+		[2]any{"still above it", r.StillOver},
+		[2]any{"failed", r.Failed},
+		[2]any{"tokens", change(r.OriginalTokens, r.CompressedTokens)},
+		[2]any{"turns", change(r.OriginalTurns, r.CompressedTurns)},
+		[2]any{"on average", average},
+		[2]any{"time", time.Duration(r.Seconds * float64(time.Second))},
+	)
 }

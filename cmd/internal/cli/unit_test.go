@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,9 +44,9 @@ func TestParseStrategy(t *testing.T) {
 	for spec, want := range map[string]store.Step{
 		"truncation":                            {Strategy: "truncation"},
 		"truncation:":                           {Strategy: "truncation"},
-		"a:n=5,f=0.5,b=true,s=text,q=\"1\"":     {Strategy: "a", Params: map[string]any{"n": int64(5), "f": 0.5, "b": true, "s": "text", "q": "1"}},
-		`a:list=[{"x":1,"y":"a,b"},2],time=1 2`: {Strategy: "a", Params: map[string]any{"list": []any{map[string]any{"x": int64(1), "y": "a,b"}, int64(2)}, "time": "1 2"}},
-		" a : x = 1 ":                           {Strategy: "a", Params: map[string]any{"x": int64(1)}},
+		"a:n=5,f=0.5,b=true,s=text,q=\"1\"":     {Strategy: "a", Params: map[string]any{"n": json.Number("5"), "f": json.Number("0.5"), "b": true, "s": "text", "q": "1"}},
+		`a:list=[{"x":1,"y":"a,b"},2],time=1 2`: {Strategy: "a", Params: map[string]any{"list": []any{map[string]any{"x": json.Number("1"), "y": "a,b"}, json.Number("2")}, "time": "1 2"}},
+		" a : x = 1 ":                           {Strategy: "a", Params: map[string]any{"x": json.Number("1")}},
 		"a:when=12:30,url=http://h/?a=b":        {Strategy: "a", Params: map[string]any{"when": "12:30", "url": "http://h/?a=b"}},
 	} {
 		got, err := parseStrategy(spec)
@@ -149,7 +150,7 @@ func TestRolesStopOneAfterTheOther(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	idle := Role{"idle", func(context.Context) error { return nil }}
-	if err := RunRoles(t.Context(), idle, role("worker")); err == nil || err.Error() != "idle ended unexpectedly" {
+	if err := RunRoles(t.Context(), idle, role("worker")); err == nil || err.Error() != "idle: ended unexpectedly" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -144,8 +144,10 @@ func (t *Table) fit(widths []int) {
 	}
 }
 
-// Pairs writes one "key  value" line per pair with aligned, dim keys.
+// Pairs writes one "key  value" line per pair with aligned, dim keys. Pairs with an empty
+// value are left out.
 func (o Output) Pairs(pairs ...[2]any) error {
+	pairs = slices.DeleteFunc(slices.Clone(pairs), func(p [2]any) bool { return format(p[1]) == "" })
 	keys := make([]string, len(pairs))
 	for i, p := range pairs {
 		keys[i] = Clean(format(p[0]))
