@@ -107,27 +107,17 @@ func (c *demoCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 		}()
 	}
 	d.app = app
+	if d.scheduler, err = app.Scheduler(); err != nil {
+		return err
+	}
 	if err := d.fill(ctx); err != nil {
 		return err
 	}
 	worked := errors.New("the demo is over")
-	roles := []Role{{"demo", func(ctx context.Context) error {
-		if err := d.work(ctx); err != nil {
-			return err
-		}
-		return worked
-	}}}
-	sched, err := app.Scheduler()
-	if err != nil {
-		return err
-	}
-	d.scheduler = sched
-	roles = append(roles, Role{"scheduler", sched.Run}, app.WorkerRole())
-	if err := RunRoles(ctx, roles...); !errors.Is(err, worked) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		return err
+	work := func(ctx context.Context) error { return cmp.Or(d.work(ctx), worked) }
+	err = RunRoles(ctx, Role{"demo", work}, Role{"scheduler", d.scheduler.Run}, app.WorkerRole())
+	if !errors.Is(err, worked) {
+		return cmp.Or(err, ctx.Err())
 	}
 	return d.finish(ctx)
 }
@@ -149,8 +139,7 @@ type demo struct {
 		messages int64
 		tokens   chat.Tokens
 	}
-	sweptIn time.Duration
-	result  demoResult
+	result demoResult
 }
 
 // imported holds the state of a session after its import.
@@ -195,11 +184,7 @@ func (d *demo) step(name, format string, args ...any) {
 
 // fill imports the backlog and prints it.
 func (d *demo) fill(ctx context.Context) error {
-	sched, err := d.app.Scheduler()
-	if err != nil {
-		return err
-	}
-	if err := sched.SyncPolicy(ctx); err != nil { // store thresholds before sessions exist
+	if err := d.scheduler.SyncPolicy(ctx); err != nil { // store thresholds before sessions exist
 		return err
 	}
 	im := &Importer{Store: d.app.Store, Tenant: d.app.Config.Tenant}
@@ -227,7 +212,7 @@ func (d *demo) fill(ctx context.Context) error {
 		return inputError(err)
 	}
 	d.step("import", "%s, %s, counted by %v, in %s", term.Plural(result.Sessions, "session", "sessions"),
-		term.Plural(result.Messages, "message", "messages"), result.Counters, seconds(time.Duration(result.Seconds*float64(time.Second))))
+		term.Plural(result.Messages, "message", "messages"), result.Counters, term.Duration(time.Duration(result.Seconds*float64(time.Second))))
 	if err := d.app.Store.Analyze(ctx); err != nil {
 		return err
 	}
@@ -360,20 +345,20 @@ func (d *demo) finish(ctx context.Context) error {
 		}
 		return term.Styled{Value: fmt.Sprintf("%s of %s", term.Count(n), term.Count(of)), As: as}
 	}
-	pairs := [][2]any{
-		{"sessions", r.Sessions},
-		{"messages", r.Messages},
-		{"tokens", change(r.TokensBefore, r.TokensAfter)},
-		{"summaries", r.tally("summary")},
+	calls := r.tally("call")
+	if calls == "none" && d.script == nil {
+		calls = ""
 	}
-	if calls := r.tally("call"); d.script != nil || calls != "none" {
-		pairs = append(pairs, [2]any{"model calls", calls})
-	}
-	err = d.out.Pairs(append(pairs,
+	err = d.out.Pairs(
+		[2]any{"sessions", r.Sessions},
+		[2]any{"messages", r.Messages},
+		[2]any{"tokens", change(r.TokensBefore, r.TokensAfter)},
+		[2]any{"summaries", r.tally("summary")},
+		[2]any{"model calls", calls},
 		[2]any{"views valid", all(r.ViewsValid, r.Sessions)},
 		[2]any{"source messages unchanged", all(r.SourcesUnchanged, r.Sessions)},
-		[2]any{"time", seconds(time.Since(d.began))},
-	)...)
+		[2]any{"time", time.Since(d.began)},
+	)
 	if err != nil {
 		return err
 	}
@@ -416,5 +401,3 @@ func (r *demoResult) verdict() error {
 	}
 	return nil
 }
-
-func seconds(d time.Duration) string { return term.Duration(d) }

@@ -56,9 +56,9 @@ func (d *demo) sweep(ctx context.Context) error {
 		}
 	}
 	progress.Done("")
-	d.sweptIn = time.Since(began)
-	d.result.SweepSeconds = d.sweptIn.Seconds()
-	d.step("sweep", "%s were due: over their start, or to repair; done in %s", term.Plural(before.Due, "session", "sessions"), seconds(d.sweptIn))
+	took := time.Since(began)
+	d.result.SweepSeconds = took.Seconds()
+	d.step("sweep", "%s were due: over their start, or to repair; done in %s", term.Plural(before.Due, "session", "sessions"), term.Duration(took))
 	return d.judge(ctx)
 }
 
@@ -141,7 +141,7 @@ func (d *demo) events(ctx context.Context) error {
 		if run.Status != "applied" {
 			became = fmt.Sprintf("%s tokens kept: %s", term.Count(over.ContextTokens), run.Outcome)
 		}
-		d.step("event", "%s: %s appended, %s, %s after the write", term.Clean(r.Session), term.Plural(len(msgs), "message", "messages"), became, seconds(time.Since(began)))
+		d.step("event", "%s: %s appended, %s, %s after the write", term.Clean(r.Session), term.Plural(len(msgs), "message", "messages"), became, term.Duration(time.Since(began)))
 	}
 	return nil
 }
