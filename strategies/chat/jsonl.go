@@ -55,7 +55,12 @@ type Reader struct {
 	repairs  int // in the current document
 	err      error
 	single   *Session // the session of a file with one message per line
+	gathered bool
 }
+
+// Gathered reports whether the last session that Next returned consists of all the messages
+// of a file with one message per line.
+func (r *Reader) Gathered() bool { return r.gathered }
 
 // NewReader returns a Reader of r.
 func NewReader(r io.Reader) *Reader {
@@ -73,7 +78,7 @@ func (r *Reader) Next() (Session, error) {
 			return Session{}, err
 		case err != nil && r.single != nil:
 			s := *r.single
-			r.single = nil
+			r.single, r.gathered = nil, true
 			return s, nil
 		case err != nil:
 			return Session{}, io.EOF

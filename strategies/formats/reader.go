@@ -48,9 +48,8 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 func (r *Reader) Format() Format { return r.format }
 
 // Gathered reports whether the session that Next returned last was made of all the
-// values of the file, so that it has holes where some could not be read. It does
-// not know of chat-completions with a message on each line.
-func (r *Reader) Gathered() bool { return r.gathered }
+// values of the file, so that it has gaps where some could not be read.
+func (r *Reader) Gathered() bool { return r.gathered || r.chat.Gathered() }
 
 // Next returns the next session, and io.EOF behind the last one. After a
 // *chat.LineError, which is a value that cannot be used, Next goes on with the

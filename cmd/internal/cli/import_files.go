@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -154,8 +152,7 @@ func (c conversations) name(id string, messages []chat.Message) (name string, ot
 }
 
 func (s source) items(known conversations, read func(int64), yield func(Item) bool) bool {
-	in := &shapeReader{in: s.in, read: read}
-	r, err := formats.NewReader(in, s.format)
+	r, err := formats.NewReader(countingReader{s.in, read}, s.format)
 	if err != nil {
 		return yield(Item{Where: s.path, Err: err, Fatal: true})
 	}
@@ -163,7 +160,6 @@ func (s source) items(known conversations, read func(int64), yield func(Item) bo
 	for n := 1; ; n++ {
 		session, err := r.Next()
 		item := Item{Session: session.Session, Report: session.Report, Format: r.Format().Name, Where: fmt.Sprintf("%s: session %d", s.path, n)}
-		single := in.messages && r.Format().Name == "chat" || r.Gathered()
 		var line *chat.LineError
 		switch {
 		case errors.Is(err, io.EOF):
@@ -173,11 +169,10 @@ func (s source) items(known conversations, read func(int64), yield func(Item) bo
 			item = Item{Where: fmt.Sprintf("%s: line %d", s.path, line.Line), Err: line.Unwrap()}
 		case err != nil:
 			item = Item{Where: s.path, Err: err, Fatal: true}
-		case single && broken > 0:
-			// All lines are one session, which would have gaps.
+		case r.Gathered() && broken > 0: // the session would have gaps
 			item = Item{Where: s.path, Err: fmt.Errorf("the session is skipped, as %d of its lines could not be read", broken)}
 		case session.ID == "":
-			if in.messages && r.Format().Name == "chat" {
+			if r.Gathered() && r.Format().Name == "chat" {
 				n = 1
 			}
 			item.ID = fmt.Sprintf("%s-%d", s.name, n)
@@ -190,47 +185,14 @@ func (s source) items(known conversations, read func(int64), yield func(Item) bo
 	}
 }
 
-// shapeReader reports the number of bytes read and detects whether a file holds one
-// message per line, in which case all lines are one session.
-type shapeReader struct {
-	in       io.Reader
-	read     func(int64)
-	line     []byte
-	known    bool
-	messages bool
+// countingReader reports the number of bytes read.
+type countingReader struct {
+	in   io.Reader
+	read func(int64)
 }
 
-func (r *shapeReader) Read(b []byte) (int, error) {
+func (r countingReader) Read(b []byte) (int, error) {
 	n, err := r.in.Read(b)
 	r.read(int64(n))
-	if !r.known {
-		r.look(b[:n], err != nil)
-	}
 	return n, err
-}
-
-// look collects input up to the first line that is a JSON object.
-func (r *shapeReader) look(b []byte, end bool) {
-	for len(b) > 0 || end {
-		i := bytes.IndexByte(b, '\n')
-		if i < 0 && !end {
-			r.line = append(r.line, b...)
-			return
-		}
-		if i < 0 {
-			i = len(b)
-		}
-		line := append(r.line, b[:i]...)
-		r.line = nil
-		clean, _ := chat.SanitizeJSON(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
-		var keys struct{ Role, Messages json.RawMessage }
-		if json.Unmarshal(clean, &keys) == nil && (keys.Role != nil || keys.Messages != nil) {
-			r.known, r.messages = true, keys.Messages == nil
-			return
-		}
-		if i == len(b) {
-			return
-		}
-		b = b[i+1:]
-	}
 }

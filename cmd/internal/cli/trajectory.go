@@ -142,7 +142,7 @@ func (c *trajectoryCompressCmd) compress(ctx context.Context, e *Env) (r traject
 	encoder := json.NewEncoder(lines)
 	var merr error
 	for _, s := range from {
-		report, err := trajectory.Run(ctx, readProgress{s.in, progress}, w, trajectory.Batch{
+		report, err := trajectory.Run(ctx, countingReader{s.in, progress.Add}, w, trajectory.Batch{
 			Options: options, Workers: c.Workers,
 			Done: func(done trajectory.Outcome) {
 				merr = errors.Join(merr, encoder.Encode(r.note(s.path, done)))
@@ -180,18 +180,6 @@ func (r *trajectoryReport) note(path string, o trajectory.Outcome) trajectoryLin
 		}
 	}
 	return line
-}
-
-// readProgress reports the bytes read to a progress display.
-type readProgress struct {
-	in io.Reader
-	to *term.Progress
-}
-
-func (r readProgress) Read(b []byte) (int, error) {
-	n, err := r.in.Read(b)
-	r.to.Add(int64(n))
-	return n, err
 }
 
 // write writes the report, to standard error if standard output holds the trajectories.
