@@ -16,53 +16,23 @@ import (
 // EntryNightly is the name of the policy's cron entry.
 const EntryNightly = "nightly"
 
-// Leases holds the lease of the leader.
-type Leases interface {
+// Store holds the methods of *store.Store that a scheduler calls. See there for their
+// contracts.
+type Store interface {
 	Lead(ctx context.Context, role, holder string, ttl time.Duration) (bool, error)
 	Resign(ctx context.Context, role, holder string) error
-}
-
-// Ticks records the fired ticks of the cron.
-type Ticks interface {
 	FireTick(ctx context.Context, entry string, tick time.Time, by string) (bool, error)
 	LastTick(ctx context.Context, entry string) (time.Time, error)
-}
-
-// Sweeps holds the passes over the fleet.
-type Sweeps interface {
 	OpenSweeps(ctx context.Context) ([]store.Sweep, error)
 	SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []store.Delivery, done bool, err error)
 	Waiting(ctx context.Context, trigger string, limit int) (int, error)
-}
-
-// Deliveries returns the runs to enqueue.
-type Deliveries interface {
 	Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]store.Delivery, error)
 	Undelivered(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	Orphaned(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	Forgotten(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
-}
-
-// Policies saves the policy and updates the thresholds of sessions.
-type Policies interface {
 	SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []store.Threshold) error
 	RefreshThresholds(ctx context.Context, after int64, limit int) (changed int, next int64, err error)
-}
-
-// Answers deletes old answers of models.
-type Answers interface {
 	PurgeAnswers(ctx context.Context, age time.Duration, limit int) (int64, error)
-}
-
-// Store holds the methods of *store.Store that a scheduler calls. See there for their
-// contracts.
-type Store interface {
-	Leases
-	Ticks
-	Sweeps
-	Deliveries
-	Policies
-	Answers
 }
 
 // Enqueuer enqueues a delivery of a run. It is idempotent per delivery and safe for

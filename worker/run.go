@@ -40,7 +40,7 @@ func (w *Worker) execute(ctx context.Context, run store.RunID) error {
 	case err != nil:
 		return err
 	}
-	stop := func() {}
+	stop := func(error) {}
 	if a.claim.Fence > 0 {
 		ctx, stop = w.keepLease(ctx, a.claim)
 	}
@@ -48,7 +48,7 @@ func (w *Worker) execute(ctx context.Context, run store.RunID) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause // more specific than the error that the cancellation led to
 	}
-	stop()
+	stop(nil)
 	return a.recordFailure(ctx, err)
 }
 

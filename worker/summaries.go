@@ -29,23 +29,20 @@ type storedAnswers struct {
 // Ask implements summary.Answers.
 func (s storedAnswers) Ask(ctx context.Context, key, promptHash string) (int64, *summary.StoredAnswer, string, error) {
 	id, a, rejected, err := s.store.AskSummary(ctx, store.SummaryCall{Run: s.claim.Run, Fence: s.claim.Fence, Key: key, PromptHash: promptHash})
-	if a == nil || err != nil {
-		return id, nil, rejected, err
-	}
-	return id, &summary.StoredAnswer{Text: a.Text, Model: a.Model, FinishReason: a.FinishReason, CostMicros: a.CostMicros}, rejected, nil
+	return id, (*summary.StoredAnswer)(a), rejected, err
 }
 
 // Answer implements summary.Answers.
 func (s storedAnswers) Answer(ctx context.Context, id int64, a summary.StoredAnswer) error {
 	s.failpoint(stepAnswered)
-	err := retryWrite(ctx, func(ctx context.Context) error { return s.store.AnswerSummary(ctx, id, stored(a)) })
+	err := retryWrite(ctx, func(ctx context.Context) error { return s.store.AnswerSummary(ctx, id, store.SummaryAnswer(a)) })
 	s.failpoint(stepStored)
 	return err
 }
 
 // Fail implements summary.Answers.
 func (s storedAnswers) Fail(ctx context.Context, id int64, code string, a summary.StoredAnswer) error {
-	return retryWrite(ctx, func(ctx context.Context) error { return s.store.FailSummary(ctx, id, code, stored(a)) })
+	return retryWrite(ctx, func(ctx context.Context) error { return s.store.FailSummary(ctx, id, code, store.SummaryAnswer(a)) })
 }
 
 // Reject implements summary.Answers.
@@ -67,12 +64,5 @@ func retryWrite(ctx context.Context, write func(context.Context) error) error {
 		if !unavailable || backoff.Wait(ctx, outagePauses.Delay(attempt)) != nil {
 			return err
 		}
-	}
-}
-
-func stored(a summary.StoredAnswer) store.SummaryAnswer {
-	return store.SummaryAnswer{
-		Text: a.Text, Model: a.Model, FinishReason: a.FinishReason, Attempts: a.Attempts,
-		Input: a.Input, Cached: a.Cached, Output: a.Output, Reasoning: a.Reasoning, CostMicros: a.CostMicros, Took: a.Took,
 	}
 }
