@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -222,4 +223,26 @@ func emptyIndex(t testing.TB, given string) string {
 	}
 	t.Fatal("REDIS_URL: databases 1 to 15 are all in use")
 	return ""
+}
+
+// Printed returns the text that run writes to standard output. Tests that call it must not
+// run in parallel.
+func Printed(t testing.TB, run func()) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	os.Stdout = w
+	run()
+	os.Stdout = stdout
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }

@@ -1,8 +1,8 @@
-// Package jobs names the work that travels through Redis: task types, payloads,
-// queues and timeouts, and the Enqueuer that puts a run's task there.
+// Package jobs defines the tasks in Redis: their type, payload and queues, and the Enqueuer
+// of runs.
 //
-// A payload holds ids only. Redis only carries notifications: everything a task means is in
-// Postgres, so a task that is lost, late or delivered twice is harmless.
+// Redis only carries notifications. A payload holds the id of a run, whose state is in
+// Postgres, so a task that is lost, late or delivered twice has no effect of its own.
 package jobs
 
 import (
@@ -15,17 +15,17 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// TypeRun is the one task type: execute a run of the ledger.
+// TypeRun is the only task type: to execute a run.
 const TypeRun = "compactor:run"
 
-// Queues, with their weights: how often one is looked at before another.
+// The queues.
 const (
-	QueueInteractive = "interactive" // an operator waits
-	QueueDefault     = "default"     // events
+	QueueInteractive = "interactive" // runs that an operator waits for
+	QueueDefault     = "default"     // events and requests of applications
 	QueueBulk        = "bulk"        // sweeps
 )
 
-// Queues returns the weight of every queue.
+// Queues returns the weights of the queues, by which workers share their time.
 func Queues() map[string]int {
 	return map[string]int{QueueInteractive: 6, QueueDefault: 3, QueueBulk: 1}
 }
@@ -41,7 +41,7 @@ func QueueFor(trigger string) string {
 	return QueueDefault
 }
 
-// payloadVersion grows when the payload changes in a way old workers cannot read.
+// payloadVersion is incremented when a payload can no longer be read by older workers.
 const payloadVersion = 1
 
 // Run is the payload of TypeRun.
@@ -50,8 +50,7 @@ type Run struct {
 	Run     int64 `json:"run"`
 }
 
-// ParseRun reads a payload. The error says what is wrong with it; such a task
-// can never succeed.
+// ParseRun reads a payload. A task with an invalid payload can never succeed.
 func ParseRun(raw []byte) (Run, error) {
 	var p Run
 	if err := json.Unmarshal(raw, &p); err != nil {
@@ -72,15 +71,15 @@ type Enqueuer struct {
 	timeout time.Duration
 }
 
-// NewEnqueuer rings over a Redis connection. timeout bounds a run from start to
-// end; it is at least a second, as asynq counts whole ones.
+// NewEnqueuer connects to Redis. timeout bounds each execution of a run; asynq rounds it
+// down to seconds, and it is at least one. The caller must Close the Enqueuer.
 func NewEnqueuer(redis asynq.RedisConnOpt, timeout time.Duration) *Enqueuer {
 	return &Enqueuer{client: asynq.NewClient(redis), timeout: max(timeout.Truncate(time.Second), time.Second)}
 }
 
-// Enqueue enqueues a run. delivery numbers the deliveries of the run; together
-// they are the task's id, so enqueueing is idempotent per delivery, and
-// a task that asynq has archived never stands in the way of the next delivery.
+// Enqueue enqueues a run. delivery numbers the deliveries of the run; together they are the
+// id of the task. So enqueueing is idempotent per delivery, and an archived task does not
+// block the next delivery.
 func (e *Enqueuer) Enqueue(ctx context.Context, run int64, delivery int, trigger string) error {
 	payload, err := json.Marshal(Run{Version: payloadVersion, Run: run})
 	if err != nil {
@@ -90,7 +89,7 @@ func (e *Enqueuer) Enqueue(ctx context.Context, run int64, delivery int, trigger
 		asynq.TaskID(fmt.Sprintf("run:%d:%d", run, delivery)),
 		asynq.Queue(QueueFor(trigger)),
 		asynq.Timeout(e.timeout),
-		// Retries are Postgres' business; asynq's are for when Postgres cannot be asked.
+		// Retries are scheduled in Postgres; those of asynq are for outages of Postgres.
 		asynq.MaxRetry(5),
 	)
 	if errors.Is(err, asynq.ErrTaskIDConflict) {
