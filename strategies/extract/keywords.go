@@ -1,16 +1,16 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// The words below are few, plain and of several languages: they decide only which lines
-// are worth their room first, never what a line says or where it stands.
+// The keywords only rank lines; they never change the text or the section of a line.
 
-// constraintWords are words of a demand that holds beyond the moment.
+// constraintWords are words of lasting demands.
 var constraintWords = newKeywords(`
 	always never must don't ensure avoid prefer
 	immer nie niemals muss müssen keinesfalls
@@ -20,7 +20,7 @@ var constraintWords = newKeywords(`
 	всегда никогда нельзя должен
 	必须 不要 不能 务必 总是 必ず 常に しないで 항상 절대`)
 
-// decisionWords are words of a decision or of why.
+// decisionWords are words of decisions and reasons.
 var decisionWords = newKeywords(`
 	because instead decided decide chose therefore since rather
 	weil stattdessen entschieden deshalb daher
@@ -30,66 +30,64 @@ var decisionWords = newKeywords(`
 	потому вместо решил решили поэтому
 	因为 决定 所以 改用 なので 決定 대신 결정`)
 
-// failurePrefixes begin a line of a tool that failed.
+// failurePrefixes are the beginnings of lines that report a failure.
 var failurePrefixes = []string{
 	"error", "fatal", "panic", "traceback", "exception", "fail", "exit code", "exit status", "command failed",
 	"permission denied", "command not found", "no such file",
 }
 
-// keywords are words of alphabets, matched whole, and those of scripts that put no space
-// between words, matched anywhere.
+// keywords is a set of words of several languages. Words of scripts with blanks between
+// words match whole words, parts match anywhere.
 type keywords struct {
 	whole map[string]bool
 	parts []string
 }
 
 func newKeywords(s string) keywords {
-	c := keywords{whole: map[string]bool{}}
+	k := keywords{whole: map[string]bool{}}
 	for w := range strings.FieldsSeq(s) {
-		if strings.ContainsFunc(w, isSpaceless) {
-			c.parts = append(c.parts, w)
+		if strings.ContainsFunc(w, isUnspaced) {
+			k.parts = append(k.parts, w)
 		} else {
-			c.whole[w] = true
+			k.whole[w] = true
 		}
 	}
-	return c
+	return k
 }
 
-func isSpaceless(r rune) bool {
+// isUnspaced reports whether r is of a script without blanks between words.
+func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
 }
 
-// matches reports whether a sentence holds one of the words.
-func (c keywords) matches(s string) bool {
+// matches reports whether a sentence contains one of the words.
+func (k keywords) matches(s string) bool {
 	for _, w := range strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '’' }) {
-		if len(w) <= 32 && c.whole[strings.ReplaceAll(strings.ToLower(w), "’", "'")] {
+		if len(w) <= 32 && k.whole[strings.ReplaceAll(strings.ToLower(w), "’", "'")] {
 			return true
 		}
 	}
-	for _, w := range c.parts {
-		if strings.Contains(s, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(k.parts, func(w string) bool { return strings.Contains(s, w) })
 }
 
-// failureLine returns the line that says that a tool failed, empty for none: by its first line or
-// one of its last two, and then the line within the output that says most about it.
+// failureLine returns the line of a tool's output that reports its failure, "" if there is
+// none. The first line or one of the last two must report it; an exit code is followed by
+// the most informative other line.
 func failureLine(head, tail string) string {
 	first, last := splitLines(text.Head(head, 2000)), splitLines(text.Tail(tail, 2000))
-	var ends []string
-	ends = append(ends, first[:min(1, len(first))]...)
-	ends = append(ends, last[max(0, len(last)-2):]...)
-	for _, line := range ends {
+	var middle []string
+	if len(first) > 1 {
+		first, middle = first[:1], first[1:]
+	}
+	for _, line := range slices.Concat(first, last[max(0, len(last)-2):]) {
 		if !isFailure(line) {
 			continue
 		}
-		if said := strings.ToLower(line); !strings.HasPrefix(said, "exit") {
+		if !isExit(line) {
 			return line
 		}
-		for _, l := range append(first[1:], last...) { // an exit code says little
-			if isFailure(l) && !strings.HasPrefix(strings.ToLower(l), "exit") {
+		for _, l := range slices.Concat(middle, last) {
+			if isFailure(l) && !isExit(l) {
 				return line + ": " + l
 			}
 		}
@@ -101,15 +99,15 @@ func failureLine(head, tail string) string {
 	return ""
 }
 
+func isExit(line string) bool { return strings.HasPrefix(strings.ToLower(line), "exit") }
+
 func isFailure(line string) bool {
 	line = strings.ToLower(strings.TrimLeft(text.Head(line, 200), "<>{}[]()\"'`*-#= \t"))
 	for _, f := range failurePrefixes {
-		rest, ok := strings.CutPrefix(line, f)
-		if !ok {
-			continue
+		if rest, ok := strings.CutPrefix(line, f); ok {
+			rest = strings.TrimLeft(rest, ": \"=")
+			return !strings.HasPrefix(rest, "0") && !strings.HasPrefix(rest, "null") && !strings.HasPrefix(rest, "false")
 		}
-		rest = strings.TrimLeft(rest, ": \"=")
-		return !strings.HasPrefix(rest, "0") && !strings.HasPrefix(rest, "null") && !strings.HasPrefix(rest, "false")
 	}
 	return false
 }
