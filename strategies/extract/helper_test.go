@@ -89,10 +89,10 @@ func wantWellFormed(t interface {
 	for s, lines := range p.sections {
 		for _, line := range lines {
 			if !strings.HasPrefix(line, bulletMark) && !strings.HasPrefix(line, indentMark) && !strings.HasPrefix(line, quoteMark) {
-				t.Errorf("%s: %q begins like nothing", headings[s], line)
+				t.Errorf("%s: %q begins like nothing", sectionTable[s].heading, line)
 			}
 			if q, ok := quotation(line); ok && asks != nil && !said(asks, q) {
-				t.Errorf("%s: nobody said %q", headings[s], q)
+				t.Errorf("%s: nobody said %q", sectionTable[s].heading, q)
 			}
 		}
 	}

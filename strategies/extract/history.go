@@ -7,7 +7,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// Bounds of a history: numbers of things, characters of texts.
+// Bounds of a history: numbers of entries, characters of texts.
 const (
 	maxTurns       = 96
 	maxTurnLines   = 48
@@ -22,65 +22,68 @@ const (
 	maxTools       = 64
 )
 
-// minSentence is how many bytes a sentence has that says something by itself.
-const minSentence = 10
+const (
+	// minSentence is the size, in bytes, above which a sentence is informative by itself.
+	minSentence = 10
+	// minGoal is the size, in bytes, below which a request may be a greeting only.
+	minGoal = 20
+)
 
-// minGoal is how many bytes an ask has that may be no more than a greeting.
-const minGoal = 20
-
-// history is the course of the conversation, without the identifiers.
+// history records the course of the conversation. Lists are in order, and their oldest
+// entries are dropped first.
 type history struct {
-	// previous are items of an earlier summary, by section.
+	// previous holds the entries of an earlier summary by section.
 	previous map[section][]string
-	// goal is the first ask. turns are the asks since with what was said and done.
+	// goal is the first request.
 	goal  request
 	turns []*turn
-	// messages were read.
+	// messages is the number of messages.
 	messages int
 	files    map[string]*file
 	calls    []*toolCall
-	// openCalls are the steps that have no result yet, by call id, the latest last.
-	openCalls []*toolCall
-	todos     []string
-	// constraints and decisions are lines, the latest last.
+	// openCalls are the calls without a result.
+	openCalls   []*toolCall
+	todos       []string
 	constraints []string
 	decisions   []string
 	answers     []answeredQuestion
 	tools       []*toolUse
 }
 
-// request is what the user said: its lines, or where it is too long its beginning and end.
+// request is a message of the user, in full or, if it is too long, its head and tail.
 type request struct{ head, tail string }
 
-func (a request) empty() bool { return a.head == "" }
+func (r request) empty() bool { return r.head == "" }
 
-// turn is an ask and what came of it.
+// turn is a request and the answers to it.
 type turn struct {
 	request request
-	// lines are lines of the assistant, from lastStart on those of its last message.
+	// lines are lines of the assistant; those from lastStart on are of its last message.
 	lines     []string
 	lastStart int
-	// lastText is its last message.
+	// lastText is the end of its last message.
 	lastText string
-	// calls counts calls.
+	// calls is the number of tool calls.
 	calls int
 }
 
-// answeredQuestion is a question of the assistant and what the user said to it.
+// answeredQuestion is a question of the assistant with the user's reply.
 type answeredQuestion struct{ question, reply string }
 
-// file is a file that a tool was called with.
+// file counts the calls with a file as an argument; last is the number of the message with
+// the newest.
 type file struct {
 	path           string
 	reads, changes int
-	last           int // the message
+	last           int
 }
 
-// toolCall is a call.
+// toolCall is a tool call; done reports whether it has a result.
 type toolCall struct {
 	id, tool, description string
 	paths                 []string
-	changes, isTodoList   bool // it changes files, it writes a list of tasks
+	changes               bool // it changes files
+	isTodoList            bool // it writes a list of tasks
 	done, failed          bool
 	outcome               string
 }
@@ -98,39 +101,37 @@ func (s *history) currentTurn() *turn {
 	return s.turns[len(s.turns)-1]
 }
 
-// addUser takes in a message of the user, given by its beginning and its end, which are
-// the same text unless it is very long.
+// addUser adds a user message, given by its head and its tail, which are the same text
+// unless it is very long.
 func (s *history) addUser(head, tail string) {
-	a := newRequest(head, tail)
-	if len(splitLines(a.head)) == 0 {
+	r := newRequest(head, tail)
+	if len(splitLines(r.head)) == 0 {
 		return
 	}
-	if t := s.currentTurn(); t.lastText != "" {
-		if q := lastQuestion(t.lastText); q != "" {
-			s.answers = appendBounded(s.answers, answeredQuestion{q, strings.Clone(firstLine(head))})
-		}
-	}
-	if !isGenerated(head) && (s.goal.empty() || len(s.goal.head) < minGoal && len(a.head) >= minGoal && len(s.turns) <= 3) {
-		s.goal = a
+	if q := lastQuestion(s.currentTurn().lastText); q != "" {
+		s.answers = appendBounded(s.answers, answeredQuestion{q, strings.Clone(firstLine(head))}, maxNotes)
 	}
 	if !isGenerated(head) {
+		if s.goal.empty() || len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
+			s.goal = r
+		}
 		for _, line := range sentences(text.Head(head, maxRequest)) {
-			if len(line) > minSentence && !text.Longer(line, maxLine) && constraintWords.matches(line) && !slices.Contains(s.constraints, line) {
-				s.constraints = appendBounded(s.constraints, strings.Clone(line))
+			if len(line) > minSentence && !text.Longer(line, maxLine) && constraintWords.matches(line) {
+				s.constraints = appendNew(s.constraints, line)
 			}
 		}
 	}
 	if last := s.currentTurn(); last.request.empty() && len(last.lines) == 0 && last.calls == 0 {
-		last.request = a
+		last.request = r
 		return
 	}
-	if len(s.turns) == maxTurns { // the first says where it began
+	if len(s.turns) == maxTurns { // the first turn is kept
 		s.turns = slices.Delete(s.turns, 1, 2)
 	}
-	s.turns = append(s.turns, &turn{request: a})
+	s.turns = append(s.turns, &turn{request: r})
 }
 
-// newRequest cuts what the user said.
+// newRequest copies a user message, or its ends if it is too long.
 func newRequest(head, tail string) request {
 	if head == tail && !text.Longer(head, maxRequest) {
 		return request{head: strings.Clone(head)}
@@ -138,39 +139,39 @@ func newRequest(head, tail string) request {
 	return request{head: strings.Clone(text.Head(head, maxRequest*3/4)), tail: strings.Clone(text.Tail(tail, maxRequest/4))}
 }
 
-// isGenerated reports a message that a program wrote in the user's name: nothing but an
-// element of markup or a remark in brackets.
+// isGenerated reports whether a program wrote a user message: it consists of one element
+// of markup or of one remark in brackets.
 func isGenerated(s string) bool {
 	s = strings.TrimSpace(s)
 	return len(s) > 1 && (s[0] == '<' && s[len(s)-1] == '>' || s[0] == '[' && s[len(s)-1] == ']')
 }
 
-// addAssistant takes in a text of the assistant.
+// addAssistant adds a message of the assistant, given by its head and its tail.
 func (s *history) addAssistant(head, tail string) {
 	if strings.TrimSpace(head) == "" {
 		return
 	}
 	t := s.currentTurn()
-	said := proseLines(text.Head(head, maxReply), maxLine)
-	if over := len(t.lines) + len(said) - maxTurnLines; over > 0 && len(t.lines) > 0 {
+	lines := proseLines(text.Head(head, maxReply), maxLine)
+	if over := len(t.lines) + len(lines) - maxTurnLines; over > 0 && len(t.lines) > 0 {
 		t.lines = slices.Delete(t.lines, 0, min(over, len(t.lines)))
 	}
 	t.lastStart = len(t.lines)
-	for _, line := range said[:min(len(said), maxTurnLines)] {
+	for _, line := range lines[:min(len(lines), maxTurnLines)] {
 		t.lines = append(t.lines, strings.Clone(line))
 	}
 	t.lastText = strings.Clone(text.Tail(tail, maxReply))
-	for _, line := range proseLines(text.Head(head, maxReply), maxLine) {
+	for _, line := range lines {
 		for _, x := range sentences(line) {
-			if len(x) > minSentence && decisionWords.matches(x) && !slices.Contains(s.decisions, x) {
-				s.decisions = appendBounded(s.decisions, strings.Clone(x))
+			if len(x) > minSentence && decisionWords.matches(x) {
+				s.decisions = appendNew(s.decisions, x)
 			}
 		}
 	}
 	s.readCheckboxes(head)
 }
 
-// readCheckboxes takes in a list of boxes, if there is one: what is not checked is to be done.
+// readCheckboxes sets the tasks to the unchecked boxes of a text, if it has any.
 func (s *history) readCheckboxes(text string) {
 	if !strings.Contains(text, "[ ] ") {
 		return
@@ -178,18 +179,26 @@ func (s *history) readCheckboxes(text string) {
 	var open []string
 	for _, line := range splitLines(text) {
 		if _, todo, ok := strings.Cut(line, "[ ] "); ok && len(open) < maxNotes {
-			open = append(open, strings.Clone(truncate(oneLine(todo), maxLine)))
+			open = append(open, excerpt(todo, maxLine))
 		}
 	}
 	s.todos = open
 }
 
-// appendBounded appends to a list that keeps its latest.
-func appendBounded[T any](list []T, x T) []T {
-	if len(list) >= maxNotes {
+// appendBounded appends to a list and drops its first element if it had limit.
+func appendBounded[T any](list []T, x T, limit int) []T {
+	if len(list) >= limit {
 		list = slices.Delete(list, 0, 1)
 	}
 	return append(list, x)
+}
+
+// appendNew appends a copy of s to a list of at most maxNotes, unless s is in it.
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return appendBounded(list, strings.Clone(s), maxNotes)
 }
 
 func firstLine(s string) string {
@@ -200,12 +209,12 @@ func firstLine(s string) string {
 	return truncateHead(lines[0], maxLine)
 }
 
-// lastQuestion returns the question a text ends with, or nearly so.
+// lastQuestion returns the last question among the last three sentences of a text, or "".
 func lastQuestion(s string) string {
 	all := sentences(text.Tail(s, 1000))
-	for i := len(all) - 1; i >= 0 && i >= len(all)-3; i-- {
-		if isQuestion(all[i]) && len(all[i]) > minSentence {
-			return strings.Clone(truncate(oneLine(strings.ReplaceAll(all[i], "**", "")), maxLine))
+	for _, x := range slices.Backward(all[max(0, len(all)-3):]) {
+		if isQuestion(x) && len(x) > minSentence {
+			return excerpt(strings.ReplaceAll(x, "**", ""), maxLine)
 		}
 	}
 	return ""

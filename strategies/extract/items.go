@@ -10,11 +10,11 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// What an entry says to a reader, counted in identifiers that are needed for certain.
+// Values of entries to a reader, in identifiers that are needed for certain.
 const (
 	worthConstraint = 1.2
 	worthAsked      = 0.5
-	worthResult     = 0.5 // the first line of what ended a turn
+	worthResult     = 0.5 // the first line of the last message of a turn
 	worthSaid       = 0.15
 	worthState      = 2.0
 	worthStateLine  = 0.5
@@ -31,66 +31,65 @@ const (
 	worthBefore     = 0.4
 )
 
-// leadingItems returns the items that come before all others: what is asked for, and to what end.
+const (
+	// maxLeadingItems is the maximum number of items that leadingItems returns.
+	maxLeadingItems = 5
+	// minRequest is the size, in bytes, of a request that is understood without those
+	// before it, unlike "Go on".
+	minRequest = 40
+)
+
+// leadingItems returns the items that come before all others: the active task and the goal.
 func (s *history) leadingItems(budget int) []*item {
 	var out []*item
+	add := func(sec section, text string) {
+		out = append(out, &item{section: sec, text: text})
+	}
+	bodySize := func(sec section, minimum int) int {
+		return max(int(sectionTable[sec].share*float64(budget)), minimum) - len(sectionTable[sec].heading) - 1
+	}
 	at := s.activeTurn()
 	var active request
 	if at >= 0 {
 		active = s.turns[at].request
-		text := active.quote(max(int(shares[sectionTask]*float64(budget)), min(budget, 100)) - len(headings[sectionTask]) - 1)
-		out = append(out, &item{section: sectionTask, text: text})
+		add(sectionTask, active.quote(bodySize(sectionTask, min(budget, 100))))
 	}
 	if !s.goal.empty() && s.goal != active {
-		out = append(out, &item{section: sectionGoal, text: s.goal.quote(int(shares[sectionGoal]*float64(budget)) - len(headings[sectionGoal]) - 1)})
+		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, 0)))
 	}
-	// "Go on" says little without what it refers to.
 	short := len(active.head) < minRequest
-	for i := at - 1; short && i >= 0 && len(out) < firstItems; i-- {
-		if a := s.turns[i].request; !a.empty() && !isGenerated(a.head) {
-			if a == s.goal {
+	for i := at - 1; short && i >= 0 && len(out) < maxLeadingItems; i-- {
+		if r := s.turns[i].request; !r.empty() && !isGenerated(r.head) {
+			if r == s.goal {
 				break
 			}
-			line := truncateQuote(splitLines(a.head)[0], max(budget/10, 80))
-			out = append(out, &item{section: sectionTask, text: beforeMark + line + "\n"})
-			short = len(a.head) < minRequest
+			add(sectionTask, beforeMark+truncate(splitLines(r.head)[0], max(budget/10, 80))+"\n")
+			short = len(r.head) < minRequest
 		}
 	}
-	kept := out[:0]
-	for _, it := range out {
-		if it.text != "" {
-			kept = append(kept, it)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
 }
 
-const (
-	// firstItems is how many items first has at most.
-	firstItems = 5
-	// minRequest is how many bytes an ask has that needs no other to be understood.
-	minRequest = 40
-)
-
-// activeTurn returns the turn of the latest ask that a person wrote, or else of the latest, or -1.
+// activeTurn returns the index of the newest turn with a request that a person wrote, of
+// the newest with a request if there is none, or -1.
 func (s *history) activeTurn() int {
-	latest := -1
+	newest := -1
 	for i, t := range slices.Backward(s.turns) {
 		switch {
 		case t.request.empty():
 		case !isGenerated(t.request.head):
 			return i
-		case latest < 0:
-			latest = i
+		case newest < 0:
+			newest = i
 		}
 	}
-	return latest
+	return newest
 }
 
-// quote returns what the user said in at most n characters, each line a quotation: its
-// beginning, and where that is not all of it, its last line too if that is short.
-func (a request) quote(n int) string {
-	lines := append(splitLines(a.head), splitLines(a.tail)...)
+// quote returns the request in at most n characters, each line as a quotation: its
+// beginning, and the last line too if that is short and the request is cut.
+func (r request) quote(n int) string {
+	lines := append(splitLines(r.head), splitLines(r.tail)...)
 	size := func(s string) int { return utf8.RuneCountInString(s) + len(quoteMark) + 1 }
 	total := 0
 	for _, l := range lines {
@@ -117,12 +116,13 @@ func (a request) quote(n int) string {
 	return b.String() + ending
 }
 
-// minQuote is the least room, in characters, for the beginning of a line.
+// minQuote is the minimum number of characters for the beginning of a quoted line.
 const minQuote = 24
 
-// otherItems returns all others, in the order in which they stand within their sections.
+// otherItems returns the items after the leading ones, in the order of the text within
+// each section.
 func (s *history) otherItems(budget int) []*item {
-	b := &itemList{line: min(max(budget/10, 80), maxLine)}
+	b := &itemList{lineLimit: min(max(budget/10, 80), maxLine)}
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
 			b.addPrevious(sec, e, worthBefore*decay(len(s.previous[sec])-i, 32))
@@ -137,19 +137,18 @@ func (s *history) otherItems(budget int) []*item {
 		b.add(sectionDecisions, formatEntry(x), worthDecision*decay(len(s.decisions)-i, 8))
 	}
 	for i, x := range s.answers {
-		b.add(sectionResolved, formatEntry(truncate(x.question, b.line))+indentMark+quoteMark+truncateQuote(x.reply, b.line)+"\n", worthAnswer*decay(len(s.answers)-i, 4))
+		text := formatEntry(truncate(x.question, b.lineLimit)) + indentMark + quoteMark + truncate(x.reply, b.lineLimit) + "\n"
+		b.add(sectionResolved, text, worthAnswer*decay(len(s.answers)-i, 4))
 	}
-	if t := s.currentTurn(); t.lastText != "" {
-		if q := lastQuestion(t.lastText); q != "" {
-			b.add(sectionPending, formatEntry(q), worthQuestion)
-		}
+	if q := lastQuestion(s.currentTurn().lastText); q != "" {
+		b.add(sectionPending, formatEntry(q), worthQuestion)
 	}
 	for _, f := range s.recentFiles() {
-		worth := worthRead
+		value := worthRead
 		if f.changes > 0 {
-			worth = worthChanged
+			value = worthChanged
 		}
-		b.add(sectionFiles, f.String(), worth*decay(s.messages-f.last, 32))
+		b.add(sectionFiles, f.String(), value*decay(s.messages-f.last, 32))
 	}
 	for _, x := range s.todos {
 		b.add(sectionRemaining, formatEntry(x), worthTodo)
@@ -157,97 +156,92 @@ func (s *history) otherItems(budget int) []*item {
 	return b.items
 }
 
-// itemList collects items. line is how long a line should be at most.
+// itemList collects items with lines of at most lineLimit characters.
 type itemList struct {
-	items []*item
-	line  int
+	items     []*item
+	lineLimit int
 }
 
-func (b *itemList) add(s section, text string, worth float64) *item {
-	it := &item{section: s, text: text, value: worth}
+func (b *itemList) add(s section, text string, value float64) *item {
+	it := &item{section: s, text: text, value: value}
 	b.items = append(b.items, it)
 	return it
 }
 
-// addPrevious adds an entry of an earlier summary. What was done below an ask can go one by one.
-func (b *itemList) addPrevious(s section, entry string, worth float64) {
+// addPrevious adds an entry of an earlier summary. Lines below a completed request are items
+// of their own, so that some of them can be dropped.
+func (b *itemList) addPrevious(s section, entry string, value float64) {
 	if s != sectionCompleted {
-		b.add(s, entry+"\n", worth)
+		b.add(s, entry+"\n", value)
 		return
 	}
 	lines := strings.Split(entry, "\n")
-	above := b.add(s, lines[0]+"\n", worth)
+	parent := b.add(s, lines[0]+"\n", value)
 	for _, l := range lines[1:] {
-		b.add(s, l+"\n", worth/2).parent = above
+		b.add(s, l+"\n", value/2).parent = parent
 	}
 }
 
-// decay returns the worth of what happened age steps ago, if half of it is gone after half.
+// decay returns the factor by which age reduces a value that halves at each half.
 func decay(age, half int) float64 { return math.Exp2(-float64(age) / float64(half)) }
 
-// addTurns are what was asked and said. The last message is where things stand.
+// addTurns adds the requests and the answers. The last message describes the current state.
 func (s *history) addTurns(b *itemList) {
 	for i, t := range s.turns {
 		age := decay(len(s.turns)-1-i, 8)
-		lines, final := t.lines, t.lastStart
-		var above *item
-		if asked := splitLines(t.request.head); len(asked) > 0 && !isGenerated(t.request.head) {
-			text := askedMark + truncateQuote(asked[0], b.line)
-			if len(asked) > 1 && !strings.HasSuffix(text, ellipsis) {
+		latest := i == len(s.turns)-1
+		var parent *item
+		if lines := splitLines(t.request.head); len(lines) > 0 && !isGenerated(t.request.head) {
+			text := askedMark + truncate(lines[0], b.lineLimit)
+			if len(lines) > 1 && !strings.HasSuffix(text, ellipsis) {
 				text += ellipsis
 			}
-			above = &item{section: sectionCompleted, text: text + "\n", value: worthAsked * age, order: -1}
+			parent = &item{section: sectionCompleted, text: text + "\n", value: worthAsked * age, order: -1}
 		}
-		for j, line := range lines {
-			worth := worthSaid
+		for j, line := range t.lines {
+			text := formatEntry(truncate(line, b.lineLimit))
 			switch {
-			case i == len(s.turns)-1 && j == final:
-				b.add(sectionState, formatEntry(truncate(line, b.line)), worthState)
+			case latest && j == t.lastStart:
+				b.add(sectionState, text, worthState)
 				continue
-			case i == len(s.turns)-1 && j > final:
-				b.add(sectionState, formatEntry(truncate(line, b.line)), worthStateLine*decay(j-final, 6))
+			case latest && j > t.lastStart:
+				b.add(sectionState, text, worthStateLine*decay(j-t.lastStart, 6))
 				continue
-			case j == final:
-				worth = worthResult
 			}
-			it := b.add(sectionCompleted, formatEntry(truncate(line, b.line)), worth*age)
-			if above != nil {
-				it.parent, it.text = above, indentMark+it.text
+			value := worthSaid
+			if j == t.lastStart {
+				value = worthResult
 			}
+			if parent != nil {
+				text = indentMark + text
+			}
+			b.add(sectionCompleted, text, value*age).parent = parent
 		}
-		if above != nil && len(lines) == 0 && i < len(s.turns)-1 {
-			b.items = append(b.items, above)
+		if parent != nil && len(t.lines) == 0 && !latest {
+			b.items = append(b.items, parent)
 		}
 	}
 }
 
-// truncateQuote returns a line of the user, or its beginning and a mark.
-func truncateQuote(line string, n int) string {
-	if head := truncateHead(line, n); len(head) < len(line) {
-		return head + ellipsis
-	}
-	return line
-}
-
-// addCalls are what was called and what came of it.
+// addCalls adds the calls with their outcomes.
 func (s *history) addCalls(b *itemList) {
-	again := map[string]bool{} // with a later result, which is what counts
-	open := make([]bool, len(s.calls))
-	for i, st := range slices.Backward(s.calls) {
-		key := st.tool + " " + st.description
-		open[i] = st.failed && !again[key]
-		again[key] = again[key] || st.done
+	repeated := map[string]bool{} // calls with a newer result
+	unresolved := make([]bool, len(s.calls))
+	for i, c := range slices.Backward(s.calls) {
+		key := c.tool + " " + c.description
+		unresolved[i] = c.failed && !repeated[key]
+		repeated[key] = repeated[key] || c.done
 	}
-	for i, st := range s.calls {
+	for i, c := range s.calls {
 		age := decay(len(s.calls)-1-i, 16)
 		switch {
-		case open[i]:
-			b.add(sectionBlocked, st.line(b.line), worthBlocked*age)
-		case i == len(s.calls)-1 || !st.done:
-			b.add(sectionInProgress, st.line(b.line), worthProgress*age)
-		case len(st.paths) > 0 || st.isTodoList: // the files and what remains say so
+		case unresolved[i]:
+			b.add(sectionBlocked, c.line(b.lineLimit), worthBlocked*age)
+		case i == len(s.calls)-1 || !c.done:
+			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age)
+		case len(c.paths) > 0 || c.isTodoList: // listed with the files or the remaining work
 		default:
-			b.add(sectionCompleted, st.line(b.line), worthStep*age)
+			b.add(sectionCompleted, c.line(b.lineLimit), worthStep*age)
 		}
 	}
 	if len(s.tools) > 0 {
@@ -257,14 +251,14 @@ func (s *history) addCalls(b *itemList) {
 
 const noResult = " (no result)"
 
-// line returns a call in one line.
-func (st *toolCall) line(n int) string {
-	text := st.tool + ": " + truncate(st.description, n)
+// line returns the call as one line of about n characters.
+func (c *toolCall) line(n int) string {
+	text := c.tool + ": " + truncate(c.description, n)
 	switch {
-	case !st.done:
+	case !c.done:
 		text += noResult
-	case st.outcome != "" && (st.failed || len(st.paths) == 0 && strings.ContainsFunc(st.outcome, isLetterOrDigit)):
-		text += " → " + truncate(st.outcome, n/2)
+	case c.outcome != "" && (c.failed || len(c.paths) == 0 && strings.ContainsFunc(c.outcome, isLetterOrDigit)):
+		text += " → " + truncate(c.outcome, n/2)
 	}
 	return formatEntry(text)
 }
@@ -281,14 +275,14 @@ func (s *history) toolCounts() string {
 	return strings.Join(parts, ", ")
 }
 
-// String returns the line of a file.
+// String returns the line of the file, which restoreFile reads.
 func (f *file) String() string {
-	var what []string
+	var uses []string
 	if f.changes > 0 {
-		what = append(what, fmt.Sprintf("changed %d", f.changes))
+		uses = append(uses, fmt.Sprintf("changed %d", f.changes))
 	}
 	if f.reads > 0 {
-		what = append(what, fmt.Sprintf("read %d", f.reads))
+		uses = append(uses, fmt.Sprintf("read %d", f.reads))
 	}
-	return bulletMark + "file " + text.Trim(f.path) + ": " + strings.Join(what, ", ") + "\n"
+	return bulletMark + "file " + text.Trim(f.path) + ": " + strings.Join(uses, ", ") + "\n"
 }

@@ -1,8 +1,7 @@
 package extract
 
 import (
-	"cmp"
-	"container/heap"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -11,38 +10,53 @@ import (
 )
 
 const (
-	// maxLabelWidth is how many characters a label stands before its identifiers at most. A
-	// longer list repeats it on the next line.
+	// maxLabelWidth is the number of characters after which a list continues on a new
+	// line, under its label.
 	maxLabelWidth = 58
-	// secondLabelWeight is the worth of a label that stood one word before the adjacent one.
+	// secondLabelWeight is the weight of a label one word before the adjacent one.
 	secondLabelWeight = 0.6
 )
 
-// group is a label and the identifiers it stands for.
+// group is a label and its identifiers.
 type group struct {
 	label string
 	ids   []*identifier
 }
 
-// groupByLabel groups identifiers by labels that many of them share, the most shared first.
-// Groups and what is in them keep the order of ids, by the first of each.
+// groupByLabel gives each identifier one of its labels, the most shared labels first, and
+// returns the groups. Groups and their identifiers keep the order of ids.
 func groupByLabel(ids []*identifier) []*group {
-	votes := map[string]float64{}
+	weights := map[string]float64{}
 	holders := map[string][]*identifier{}
 	for _, id := range ids {
 		for _, l := range id.labels {
-			votes[l.word] += l.weight()
+			weights[l.word] += l.weight()
 			holders[l.word] = append(holders[l.word], id)
 		}
 	}
-	var b ballot
-	for w, v := range votes {
-		b = append(b, vote{w, v})
+	var q queue[string]
+	for i, w := range slices.Sorted(maps.Keys(weights)) {
+		q.add(w, weights[w], i)
 	}
-	heap.Init(&b)
+	labels := make(map[*identifier]string, len(ids))
+	for word := range q.all(func(w string) (float64, bool) { return weights[w], true }) {
+		for _, id := range holders[word] {
+			if _, grouped := labels[id]; grouped {
+				continue
+			}
+			labels[id] = word
+			for _, l := range id.labels {
+				weights[l.word] -= l.weight()
+			}
+		}
+	}
 	groups := map[string]*group{}
 	var all []*group
-	put := func(label string, id *identifier) {
+	for _, id := range ids {
+		label, ok := labels[id]
+		if !ok {
+			label = id.defaultLabel()
+		}
 		g := groups[label]
 		if g == nil {
 			g = &group{label: label}
@@ -51,72 +65,7 @@ func groupByLabel(ids []*identifier) []*group {
 		}
 		g.ids = append(g.ids, id)
 	}
-	grouped := make(map[*identifier]bool, len(ids))
-	for b.Len() > 0 {
-		best := b[0]
-		if now := votes[best.word]; now < best.votes { // others took some of its identifiers
-			b[0].votes = now
-			heap.Fix(&b, 0)
-			continue
-		}
-		heap.Pop(&b)
-		for _, id := range holders[best.word] {
-			if grouped[id] {
-				continue
-			}
-			grouped[id] = true
-			put(best.word, id)
-			for _, l := range id.labels {
-				votes[l.word] -= l.weight()
-			}
-		}
-	}
-	for _, id := range ids {
-		if !grouped[id] {
-			put(id.defaultLabel(), id)
-		}
-	}
-	return sortGroups(all, ids)
-}
-
-// vote is how many identifiers want a label; ballot is a heap of the most wanted.
-type vote struct {
-	word  string
-	votes float64
-}
-
-type ballot []vote
-
-func (b ballot) Len() int { return len(b) }
-
-func (b ballot) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(b[j].votes, b[i].votes), cmp.Compare(b[i].word, b[j].word)) < 0
-}
-
-func (b ballot) Swap(i, j int) { b[i], b[j] = b[j], b[i] }
-
-// Push appends a vote; container/heap calls it.
-func (b *ballot) Push(x any) { *b = append(*b, x.(vote)) }
-
-// Pop takes the last vote; container/heap calls it.
-func (b *ballot) Pop() any {
-	old := *b
-	last := old[len(old)-1]
-	*b = old[:len(old)-1]
-	return last
-}
-
-func sortGroups(groups []*group, ids []*identifier) []*group {
-	rank := make(map[*identifier]int, len(ids))
-	for i, id := range ids {
-		rank[id] = i
-	}
-	byRank := func(a, b *identifier) int { return cmp.Compare(rank[a], rank[b]) }
-	for _, g := range groups {
-		slices.SortFunc(g.ids, byRank)
-	}
-	slices.SortFunc(groups, func(a, b *group) int { return byRank(a.ids[0], b.ids[0]) })
-	return groups
+	return all
 }
 
 func (l label) weight() float64 {
@@ -126,7 +75,7 @@ func (l label) weight() float64 {
 	return secondLabelWeight
 }
 
-// defaultLabel returns the label of what no word stood before.
+// defaultLabel returns the label of an identifier that has no labels.
 func (id *identifier) defaultLabel() string {
 	switch {
 	case id.fallbackLabel != "":
@@ -137,10 +86,10 @@ func (id *identifier) defaultLabel() string {
 	return id.kind.String()
 }
 
-// unlabelled stands where nothing better is known.
+// unlabelled is the label of quoted names without one.
 const unlabelled = "named"
 
-// formatGroups writes groups, one or more lines each: "label: a, b".
+// formatGroups returns the lines of groups, one or more for each: "label: a, b".
 func formatGroups(groups []*group) string {
 	var b strings.Builder
 	for _, g := range groups {
@@ -161,8 +110,8 @@ func formatGroups(groups []*group) string {
 	return b.String()
 }
 
-// safeLine returns a line of references with its end. A label may make a secret of what is
-// none ("token: TestLexer"): such a line is labelled anew.
+// safeLine returns a line of references with its line break. A line that reads like a
+// secret because of its label, such as "token: TestLexer", gets another label.
 func safeLine(line string) string {
 	if line == "" {
 		return ""
@@ -174,7 +123,7 @@ func safeLine(line string) string {
 	return line + "\n"
 }
 
-// quoteValue returns a value as it stands in a list: in quotes where it could be misread.
+// quoteValue returns a value for a list, in quotes if it is ambiguous without them.
 func quoteValue(v string) string {
 	if !strings.ContainsAny(v, " ,;\"'`\t") {
 		return v
@@ -187,7 +136,7 @@ func quoteValue(v string) string {
 	return v
 }
 
-// parseList reads a list that lines wrote.
+// parseList returns the values of a list that formatGroups wrote.
 func parseList(list string) []string {
 	var values []string
 	for list != "" {
@@ -206,14 +155,16 @@ func parseList(list string) []string {
 	return values
 }
 
-// kindOf returns the class of a value that stood in a list.
+// kindOf returns the kind of a listed value.
 func kindOf(v string) Kind {
-	kind := Quoted
-	found := false
+	kind := kinds
 	All(v, func(k Kind, start, end int) {
-		if !found && end-start == len(v) {
-			kind, found = k, true
+		if kind == kinds && end-start == len(v) {
+			kind = k
 		}
 	})
+	if kind == kinds {
+		return Quoted
+	}
 	return kind
 }

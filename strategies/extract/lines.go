@@ -8,14 +8,13 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// isLineBreak reports what ends a line for somebody, a control character, or the
-// replacement of what is no UTF-8: none of them stands within a line of a summary.
+// isLineBreak reports whether a line of a summary cannot contain r: a line break of any
+// kind, a control character or the replacement of invalid UTF-8.
 func isLineBreak(r rune) bool {
 	return r == utf8.RuneError || r != '\t' && unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
 }
 
-// splitLines returns the lines of s that say something, without white space around them. Each
-// is a part of s.
+// splitLines returns the lines of s that are not blank, trimmed. They share memory with s.
 func splitLines(s string) []string {
 	parts := strings.FieldsFunc(s, isLineBreak)
 	kept := parts[:0]
@@ -27,16 +26,16 @@ func splitLines(s string) []string {
 	return kept
 }
 
-// oneLine is s on one line.
+// oneLine returns s with white space and line breaks replaced by single blanks.
 func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || isLineBreak(r) }), " ")
 }
 
-// ellipsis stands where a text was cut.
+// ellipsis marks a truncated text.
 const ellipsis = " …"
 
-// truncate is s, or its beginning where it has more than n characters, up to the end of a
-// word, and a mark.
+// truncate returns s, or truncateHead of it with an ellipsis if it has more than n
+// characters.
 func truncate(s string, n int) string {
 	head := truncateHead(s, n)
 	if len(head) == len(s) {
@@ -45,8 +44,8 @@ func truncate(s string, n int) string {
 	return head + ellipsis
 }
 
-// truncateHead returns a beginning of s of at most n characters that ends with a word where one
-// ends in its second half.
+// truncateHead returns the first n characters of s, without a partial word at the end
+// unless that is more than half of them.
 func truncateHead(s string, n int) string {
 	if !text.Longer(s, n) {
 		return s
@@ -58,8 +57,11 @@ func truncateHead(s string, n int) string {
 	return strings.TrimRightFunc(head, unicode.IsSpace)
 }
 
-// proseLines returns the lines of s outside of fenced code, without marks of emphasis, headings
-// and lists, each on one line of at most n characters.
+// excerpt returns a copy of s on one line, truncated to n characters.
+func excerpt(s string, n int) string { return strings.Clone(truncate(oneLine(s), n)) }
+
+// proseLines returns the lines of s outside of fenced code, without the markup of emphasis,
+// headings and lists, truncated to n characters.
 func proseLines(s string, n int) []string {
 	var out []string
 	fenced := false
@@ -83,8 +85,8 @@ func proseLines(s string, n int) []string {
 
 func isLetterOrDigit(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// sentences returns the parts of s that end with a full stop, a question or exclamation
-// mark of some script, or with the line. Each is a part of s.
+// sentences returns the sentences of s, which end with a punctuation mark or with the line.
+// They share memory with s.
 func sentences(s string) []string {
 	var out []string
 	for _, line := range splitLines(s) {
@@ -104,14 +106,12 @@ func sentences(s string) []string {
 	return out
 }
 
-// endsSentence reports the end of a sentence.
+// endsSentence reports whether r ends a sentence.
 func endsSentence(r rune) bool { return strings.ContainsRune(".!?。！？؟।", r) }
 
 // isQuestion reports whether a sentence is a question.
 func isQuestion(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(strings.TrimRight(s, "\"'`)*_»”’ "))
-	return r == '?' || r == '？' || r == '؟' || r == ';' && strings.ContainsFunc(s, isGreek)
+	// A Greek question ends with a semicolon.
+	return r == '?' || r == '？' || r == '؟' || r == ';' && strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(unicode.Greek, r) })
 }
-
-// isGreek: a Greek question ends with a semicolon.
-func isGreek(r rune) bool { return unicode.Is(unicode.Greek, r) }

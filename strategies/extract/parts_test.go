@@ -132,7 +132,7 @@ func TestSteps(t *testing.T) {
 			got = got[max(0, len(got)-2):]
 		}
 		if diff := cmp.Diff(lines, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", headings[s], diff)
+			t.Errorf("%s (-want +got):\n%s", sectionTable[s].heading, diff)
 		}
 	}
 }

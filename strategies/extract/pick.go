@@ -1,8 +1,6 @@
 package extract
 
 import (
-	"cmp"
-	"container/heap"
 	"index/suffixarray"
 	"slices"
 	"strings"
@@ -12,84 +10,69 @@ import (
 const (
 	// minScore is the score below which an identifier is not listed.
 	minScore = 0.01
-	// separatorWidth is how many characters stand between two references, with their
-	// share of labels.
+	// separatorWidth is the average number of characters between two references, labels
+	// included.
 	separatorWidth = 4
-	// minReference is the least room, in characters, that a reference fills.
+	// minReference is the minimum number of characters of a reference.
 	minReference = 8
 )
 
-// picker chooses references by the need they meet for each character. An identifier
-// meets the need of those that it holds: a path that of its parts.
-type picker struct {
-	t *table
-	// covered are identifiers that stand somewhere already.
-	covered map[string]bool
-	above   *suffixarray.Index
-	heap    choices
-}
-
-// choice is an identifier, what it holds, and how much need it meets by character.
+// choice is a candidate for the references and the known identifiers in its text.
 type choice struct {
 	candidate
 	contained []candidate
-	density   float64
 }
 
-// pick returns identifiers that are worth about the given number of characters, the
-// worthiest first, without those that the text above already holds.
+// pick returns about budget characters of references in the order of their value per
+// character, without those that the text above contains; budget is positive. Listing an identifier counts for
+// all identifiers within it: a path for each of its parts.
 func (t *table) pick(ranked []candidate, budget int, above string) []reference {
-	p := &picker{t: t, covered: map[string]bool{}, above: suffixarray.New([]byte(above))}
+	index := suffixarray.New([]byte(above))
+	covered := map[string]bool{} // listed, or within a listed one, or in the text above
+	density := func(ch choice) float64 {
+		sum := 0.0
+		for _, c := range ch.contained {
+			if !covered[c.value] {
+				sum += c.score
+			}
+		}
+		sum /= float64(utf8.RuneCountInString(ch.value) + separatorWidth)
+		if ch.topical {
+			sum *= topicFactor
+		}
+		if ch.isReused() { // before all others, so that no chain of summaries loses it
+			sum += topicFactor
+		}
+		return sum
+	}
+	var q queue[choice]
 	for i, c := range ranked {
 		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.isAmbiguous()) {
 			continue
 		}
-		ch := &choice{candidate: c, contained: t.contained(c)}
-		p.density(ch)
-		p.heap = append(p.heap, ch)
+		ch := choice{candidate: c, contained: t.contained(c)}
+		q.add(ch, density(ch), c.first)
 	}
-	heap.Init(&p.heap)
 	var out []*identifier
-	for p.heap.Len() > 0 && budget > 0 {
-		ch := p.heap[0]
-		worth := ch.density
-		if p.covered[ch.value] || len(p.above.Lookup([]byte(ch.value), 1)) > 0 {
-			p.covered[ch.value] = true
-			heap.Pop(&p.heap)
-			continue
+	for ch := range q.all(func(ch choice) (float64, bool) {
+		if covered[ch.value] || len(index.Lookup([]byte(ch.value), 1)) > 0 {
+			covered[ch.value] = true
+			return 0, false
 		}
-		if p.density(ch); ch.density < worth {
-			heap.Fix(&p.heap, 0)
-			continue
-		}
-		heap.Pop(&p.heap)
+		return density(ch), true
+	}) {
 		out = append(out, ch.identifier)
-		budget -= utf8.RuneCountInString(ch.value) + separatorWidth
-		for _, h := range ch.contained {
-			p.covered[h.value] = true
+		for _, c := range ch.contained {
+			covered[c.value] = true
+		}
+		if budget -= utf8.RuneCountInString(ch.value) + separatorWidth; budget <= 0 {
+			break
 		}
 	}
 	return findContainers(out)
 }
 
-// density sets how much need a choice meets by character.
-func (p *picker) density(ch *choice) {
-	need := 0.0
-	for _, h := range ch.contained {
-		if !p.covered[h.value] {
-			need += h.score
-		}
-	}
-	ch.density = need / float64(utf8.RuneCountInString(ch.value)+separatorWidth)
-	if ch.topical {
-		ch.density *= topicFactor
-	}
-	if ch.isReused() { // before all others, so that no chain of summaries loses it
-		ch.density += topicFactor
-	}
-}
-
-// contained returns the known identifiers within c, c first.
+// contained returns the known identifiers in the text of c, c first.
 func (t *table) contained(c candidate) []candidate {
 	found := []candidate{c}
 	add := func(v string) {
@@ -111,14 +94,14 @@ func (t *table) contained(c candidate) []candidate {
 	return found
 }
 
-// reference is a reference, and the index of the first other one that holds it, or the
-// number of all.
+// reference is a picked identifier and the index of the first other one whose text
+// contains it, or the number of all.
 type reference struct {
 	*identifier
 	container int
 }
 
-// findContainers finds which references hold others.
+// findContainers finds the references within others.
 func findContainers(ids []*identifier) []reference {
 	var all strings.Builder
 	starts := make([]int, len(ids))
@@ -131,47 +114,25 @@ func findContainers(ids []*identifier) []reference {
 	index := suffixarray.New([]byte(all.String()))
 	for i, id := range ids {
 		for _, at := range index.Lookup([]byte(id.value), -1) {
-			holder, here := slices.BinarySearch(starts, at)
-			if !here {
-				holder--
+			container, exact := slices.BinarySearch(starts, at)
+			if !exact {
+				container--
 			}
-			if holder != i {
-				out[i].container = min(out[i].container, holder)
+			if container != i {
+				out[i].container = min(out[i].container, container)
 			}
 		}
 	}
 	return out
 }
 
-// outermost returns the first n references without those that stand within another of them.
-func outermost(ps []reference, n int) []*identifier {
+// outermost returns the first n references without those within another of them.
+func outermost(refs []reference, n int) []*identifier {
 	ids := make([]*identifier, 0, n)
-	for _, p := range ps[:n] {
-		if p.container >= n {
-			ids = append(ids, p.identifier)
+	for _, r := range refs[:n] {
+		if r.container >= n {
+			ids = append(ids, r.identifier)
 		}
 	}
 	return ids
-}
-
-// choices is a heap of the worthiest choice.
-type choices []*choice
-
-func (c choices) Len() int { return len(c) }
-
-func (c choices) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(c[j].density, c[i].density), cmp.Compare(c[i].first, c[j].first)) < 0
-}
-
-func (c choices) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
-
-// Push appends a choice; container/heap calls it.
-func (c *choices) Push(x any) { *c = append(*c, x.(*choice)) }
-
-// Pop takes the last choice; container/heap calls it.
-func (c *choices) Pop() any {
-	old := *c
-	last := old[len(old)-1]
-	*c = old[:len(old)-1]
-	return last
 }

@@ -102,9 +102,7 @@ func (s *history) restore(sec section, lines []string) {
 	case sectionConstraints:
 		for _, e := range splitEntries(lines) {
 			c := strings.TrimPrefix(strings.TrimPrefix(e, bulletMark), quoteMark)
-			if !slices.Contains(s.constraints, c) {
-				s.constraints = appendBounded(s.constraints, c)
-			}
+			s.constraints = appendNew(s.constraints, c)
 		}
 	case sectionFiles:
 		for _, line := range lines {
@@ -112,7 +110,7 @@ func (s *history) restore(sec section, lines []string) {
 		}
 	case sectionRemaining:
 		for _, e := range splitEntries(lines) {
-			s.todos = appendBounded(s.todos, strings.TrimPrefix(e, bulletMark))
+			s.todos = appendBounded(s.todos, strings.TrimPrefix(e, bulletMark), maxNotes)
 		}
 	case sectionState, sectionInProgress, sectionPending: // that is how it was
 		s.restoreEntries(sectionCompleted, lines)

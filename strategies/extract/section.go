@@ -1,8 +1,10 @@
 package extract
 
-import "strings"
+import (
+	"strings"
+)
 
-// section is a part of the summary, in the order of the text.
+// section is a section of the summary. Sections are numbered in the order of the text.
 type section int
 
 const (
@@ -21,31 +23,31 @@ const (
 	numSections
 )
 
-var headings = [numSections]string{
-	"## Active Task", "## Goal", "## Constraints & Preferences", "## Completed Actions", "## Active State", "## In Progress",
-	"## Blocked", "## Key Decisions", "## Resolved Questions", "## Pending User Asks", "## Relevant Files", "## Remaining Work",
+// sectionTable holds the heading of each section and its maximum share of the prose.
+var sectionTable = [numSections]struct {
+	heading string
+	share   float64
+}{
+	sectionTask: {"## Active Task", 0.30}, sectionGoal: {"## Goal", 0.12}, sectionConstraints: {"## Constraints & Preferences", 0.12},
+	sectionCompleted: {"## Completed Actions", 0.45}, sectionState: {"## Active State", 0.25}, sectionInProgress: {"## In Progress", 0.08},
+	sectionBlocked: {"## Blocked", 0.12}, sectionDecisions: {"## Key Decisions", 0.15}, sectionResolved: {"## Resolved Questions", 0.12},
+	sectionPending: {"## Pending User Asks", 0.10}, sectionFiles: {"## Relevant Files", 0.35}, sectionRemaining: {"## Remaining Work", 0.12},
 }
 
-// shares are how much of the prose a section may take at most.
-var shares = [numSections]float64{
-	sectionTask: 0.30, sectionGoal: 0.12, sectionConstraints: 0.12, sectionCompleted: 0.45, sectionState: 0.25, sectionInProgress: 0.08,
-	sectionBlocked: 0.12, sectionDecisions: 0.15, sectionResolved: 0.12, sectionPending: 0.10, sectionFiles: 0.35, sectionRemaining: 0.12,
-}
-
-// Every line of a section begins with one of these, so that no text can pass for a
-// heading or a marker.
+// Every line of a section begins with one of these, so that no text is mistaken for a
+// heading or a delimiter.
 const (
 	bulletMark = "- "
 	indentMark = "  "
 	quoteMark  = "> "
 	askedMark  = "- Asked: "
 	callsMark  = "- Calls: "
-	// beforeMark is an ask that the one above it refers to.
+	// beforeMark begins an earlier request that the active task refers to.
 	beforeMark = "- Before: > "
 )
 
-// formatEntry returns a line of what somebody else than the user said or did, which begins like
-// nothing that says that the user did.
+// formatEntry returns the line of a text that is not the user's. Its beginning cannot be
+// mistaken for that of a quotation.
 func formatEntry(text string) string {
 	text = strings.TrimLeft(text, "> ")
 	for _, mark := range []string{askedMark, callsMark, beforeMark} {
@@ -56,17 +58,18 @@ func formatEntry(text string) string {
 	return bulletMark + text + "\n"
 }
 
-// sectionOf returns the section that a line is the heading of.
+// sectionOf returns the section with the given heading.
 func sectionOf(line string) (section, bool) {
-	for s, h := range headings {
-		if line == h {
+	for s := range sectionTable {
+		if line == sectionTable[s].heading {
 			return section(s), true
 		}
 	}
 	return 0, false
 }
 
-// splitEntries returns the items of a section's lines: a bullet and what is indented below it.
+// splitEntries returns the entries of a section's lines, each with the lines indented below
+// it.
 func splitEntries(lines []string) []string {
 	var out []string
 	for _, l := range lines {

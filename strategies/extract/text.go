@@ -2,7 +2,6 @@ package extract
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,8 +13,8 @@ const (
 	originShort = "Made without a model.\n"
 )
 
-// writeText returns the summary in at most room characters, with references of at most the given
-// number of tokens.
+// writeText returns the summary in at most budget characters, with at most the given
+// number of tokens of references.
 func (d *Digest) writeText(budget, references int) string {
 	prose := d.writeProse(max(budget-int(float64(budget)*d.options.ReferenceShare), min(budget, len(originShort))))
 	if prose == "" {
@@ -26,43 +25,44 @@ func (d *Digest) writeText(budget, references int) string {
 		return d.fitTokens(references, func(r int) string { return d.ids.references(min(r, left()), prose) })
 	}
 	refs := find()
-	if n := utf8.RuneCountInString(refs); left()-n > budget/16 { // what references leave is for the prose
+	if n := utf8.RuneCountInString(refs); left()-n > budget/16 { // prose gets the unused budget of the references
 		prose = d.writeProse(budget - n)
 		refs = find()
 	}
 	return strings.TrimSuffix(prose+refs, "\n")
 }
 
-// item is an entry of a section: whole lines with their ends.
+// item is an entry of a section: one or more whole lines.
 type item struct {
 	section section
-	// order is the place within the section, negative until it is known.
+	// order is the position within the section, negative until it is set.
 	order int
 	text  string
-	// value is what it says to a reader, counted like need; ids are what it names.
+	// value measures the use to a reader, in identifiers that are needed for certain.
 	value float64
-	ids   []candidate
-	// parent is the item that must stand above it, nil for none.
+	// ids are the identifiers in the text and in the texts of those.
+	ids []candidate
+	// parent is the item that must precede this one, nil for none.
 	parent *item
 	placed bool
-	// topical: it belongs to what the summary favours.
+	// topical reports whether the item matches the focus.
 	topical bool
-	size    int
-	density float64
+	size    int // characters
 }
 
-// page is a text as it is filled.
+// page is a summary while items are placed. budget is the number of unused characters;
+// used and caps are those of each section.
 type page struct {
-	budget  int // left
+	budget  int
 	used    [numSections]int
 	caps    [numSections]int
 	covered map[*identifier]bool
 	items   []*item
-	// text is what stands there, so that nothing is said twice.
+	// text holds all placed lines, to detect repetitions.
 	text string
 }
 
-// writeProse returns the summary without references, in at most room characters.
+// writeProse returns the summary without references in at most budget characters.
 func (d *Digest) writeProse(budget int) string {
 	head := fmt.Sprintf(originLong, d.history.messages)
 	if len(head) > budget/8 {
@@ -72,28 +72,30 @@ func (d *Digest) writeProse(budget int) string {
 		return ""
 	}
 	p := &page{budget: budget - len(head), covered: map[*identifier]bool{}}
-	for s := range p.caps {
-		p.caps[s] = int(shares[s] * float64(p.budget))
+	for i, s := range sectionTable {
+		p.caps[i] = int(s.share * float64(p.budget))
 	}
 	for i, it := range d.history.leadingItems(p.budget) {
-		it.order = i - firstItems // above all others
-		p.place(d.prepare(it))
+		it.order = i - maxLeadingItems // before all others
+		d.prepare(it)
+		p.place(it)
 	}
-	var pool itemHeap
-	for _, it := range d.history.otherItems(p.budget) {
-		pool = append(pool, d.prepare(it))
+	others := d.history.otherItems(p.budget)
+	for _, it := range others {
+		d.prepare(it)
 	}
-	p.fill(pool)
+	p.fill(others)
 	return head + p.String()
 }
 
-// prepare finds what an item names.
-func (d *Digest) prepare(it *item) *item {
+// prepare sets the size, the identifiers and the topic of an item.
+func (d *Digest) prepare(it *item) {
 	it.size = utf8.RuneCountInString(it.text)
+	it.topical = d.ids.topic.matches(it.text)
 	if it.parent != nil {
 		it.parent.size = utf8.RuneCountInString(it.parent.text)
+		it.topical = it.topical || d.ids.topic.matches(it.parent.text)
 	}
-	it.topical = d.ids.topic.matches(it.text) || it.parent != nil && d.ids.topic.matches(it.parent.text)
 	seen := map[*identifier]bool{}
 	All(it.text, func(_ Kind, start, end int) {
 		if id := d.ids.idents[it.text[start:end]]; id != nil && !seen[id] {
@@ -105,19 +107,21 @@ func (d *Digest) prepare(it *item) *item {
 			}
 		}
 	})
-	return it
 }
 
-// place puts an item in, if there is room for it and it says something new. It reports
-// whether it need not be tried again.
+// place adds an item if it fits and is no repetition. It returns false if the item may fit
+// later, when caps are raised.
 func (p *page) place(it *item) bool {
 	size := it.size
 	if p.used[it.section] == 0 {
-		size += len(headings[it.section]) + 1
+		size += len(sectionTable[it.section].heading) + 1
 	}
-	above := it.parent
-	if above != nil && !above.placed {
-		size += above.size
+	parent := it.parent
+	if parent != nil && parent.placed {
+		parent = nil
+	}
+	if parent != nil {
+		size += parent.size
 	}
 	if size > p.budget || p.used[it.section] > 0 && p.used[it.section]+size > p.caps[it.section] {
 		return false
@@ -127,9 +131,9 @@ func (p *page) place(it *item) bool {
 		return true
 	}
 	p.text += core + "\n"
-	if above != nil && !above.placed {
-		above.placed = true
-		p.items = append(p.items, above)
+	if parent != nil {
+		parent.placed = true
+		p.items = append(p.items, parent)
 	}
 	it.placed = true
 	p.items = append(p.items, it)
@@ -141,47 +145,40 @@ func (p *page) place(it *item) bool {
 	return true
 }
 
-// density sets what an item is worth by character.
-func (p *page) density(it *item) {
-	worth, size := it.value, it.size
+// density returns the value of an item per character.
+func (p *page) density(it *item) float64 {
+	value, size := it.value, it.size
 	for _, c := range it.ids {
 		if !p.covered[c.identifier] {
-			worth += c.score
+			value += c.score
 		}
 	}
 	if it.parent != nil && !it.parent.placed {
-		worth += it.parent.value
+		value += it.parent.value
 		size += it.parent.size
 	}
 	if it.topical {
-		worth *= topicFactor
+		value *= topicFactor
 	}
-	it.density = worth / float64(size+1)
+	return value / float64(size+1)
 }
 
-// fill puts in what is worth most by character.
-func (p *page) fill(pool itemHeap) {
-	for i, it := range pool { // items come in their order
+// fill places items, which are in the order of the text, by density.
+func (p *page) fill(items []*item) {
+	var q queue[*item]
+	for i, it := range items {
 		if it.order = i; it.parent != nil && it.parent.order < 0 {
 			it.parent.order = i
 		}
-		p.density(it)
+		q.add(it, p.density(it), i)
 	}
-	heap.Init(&pool)
 	var rest []*item
-	for pool.Len() > 0 {
-		it := pool[0]
-		rate := it.density
-		if p.density(it); it.density < rate {
-			heap.Fix(&pool, 0)
-			continue
-		}
-		heap.Pop(&pool)
+	for it := range q.all(func(it *item) (float64, bool) { return p.density(it), true }) {
 		if !it.placed && !p.place(it) {
 			rest = append(rest, it)
 		}
 	}
-	for s := range p.caps { // what other sections leave
+	for s := range p.caps { // any section gets the unused budget
 		p.caps[s] = p.used[s] + p.budget
 	}
 	for _, it := range rest {
@@ -191,7 +188,7 @@ func (p *page) fill(pool itemHeap) {
 	}
 }
 
-// String returns the page: sections in order, each under its heading.
+// String returns the items in the order of sections, each section with its heading.
 func (p *page) String() string {
 	slices.SortStableFunc(p.items, func(a, b *item) int {
 		return cmp.Or(cmp.Compare(a.section, b.section), cmp.Compare(a.order, b.order))
@@ -201,31 +198,9 @@ func (p *page) String() string {
 	for _, it := range p.items {
 		if it.section != last {
 			last = it.section
-			b.WriteString(headings[last] + "\n")
+			b.WriteString(sectionTable[last].heading + "\n")
 		}
 		b.WriteString(it.text)
 	}
 	return b.String()
-}
-
-// itemHeap is a heap of the item that is worth most by character.
-type itemHeap []*item
-
-func (h itemHeap) Len() int { return len(h) }
-
-func (h itemHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[j].density, h[i].density), cmp.Compare(h[i].order, h[j].order)) < 0
-}
-
-func (h itemHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-// Push appends an item; container/heap calls it.
-func (h *itemHeap) Push(x any) { *h = append(*h, x.(*item)) }
-
-// Pop takes the last item; container/heap calls it.
-func (h *itemHeap) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return last
 }

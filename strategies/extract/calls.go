@@ -1,0 +1,176 @@
+package extract
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// addCall adds a tool call with its redacted arguments.
+func (s *history) addCall(id, name, arguments string, fs []argument) {
+	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), changes: changesFiles(name, fs), paths: argumentPaths(fs)}
+	c.description = cmp.Or(argumentCommand(fs), strings.Join(c.paths, ", "), firstValue(fs), excerpt(text.Head(arguments, 2*maxDescription), maxDescription))
+	s.currentTurn().calls++
+	s.toolUse(c.tool).calls++
+	for _, p := range c.paths {
+		s.recordFile(p, c.changes)
+	}
+	if todos, ok := parseTodos(fs); ok {
+		s.todos, c.isTodoList = todos, true
+	}
+	s.calls = appendBounded(s.calls, c, maxCalls)
+	s.openCalls = appendBounded(s.openCalls, c, maxOpenCalls)
+}
+
+// addResult adds the result of a call, given by its head and its tail.
+func (s *history) addResult(id, head, tail string) {
+	c := &toolCall{}
+	for i, open := range slices.Backward(s.openCalls) {
+		if open.id == id {
+			c = open
+			s.openCalls = slices.Delete(s.openCalls, i, i+1)
+			break
+		}
+	}
+	c.done = true
+	// A long file that was read may begin with the word "error".
+	isFile := len(c.paths) > 0 && !c.changes && len(head) > 2000
+	if line := failureLine(head, tail); line != "" && !isFile {
+		c.failed = true
+		c.outcome = excerpt(line, maxDescription)
+		if c.tool != "" {
+			s.toolUse(c.tool).failed++
+		}
+		return
+	}
+	if lines := splitLines(text.Tail(tail, 1000)); len(lines) > 0 {
+		c.outcome = excerpt(lines[len(lines)-1], maxDescription)
+	}
+}
+
+// toolUse returns the counts of a tool. Tools beyond maxTools share those of the last one.
+func (s *history) toolUse(name string) *toolUse {
+	for _, t := range s.tools {
+		if t.name == name {
+			return t
+		}
+	}
+	if len(s.tools) == maxTools {
+		return s.tools[maxTools-1]
+	}
+	t := &toolUse{name: name}
+	s.tools = append(s.tools, t)
+	return t
+}
+
+// recordFile counts a read or a change of a file.
+func (s *history) recordFile(path string, changed bool) {
+	f := s.files[path]
+	if f == nil {
+		if len(s.files) >= maxFiles { // drop the less recent half
+			for _, f := range s.recentFiles()[maxFiles/2:] {
+				delete(s.files, f.path)
+			}
+		}
+		f = &file{path: strings.Clone(path)}
+		s.files[f.path] = f
+	}
+	if f.last = s.messages; changed {
+		f.changes++
+	} else {
+		f.reads++
+	}
+}
+
+// recentFiles returns the files by their last use, newest first, changed ones before
+// others.
+func (s *history) recentFiles() []*file {
+	return slices.SortedFunc(maps.Values(s.files), func(a, b *file) int {
+		return cmp.Or(cmp.Compare(b.last, a.last), cmp.Compare(b.changes, a.changes), cmp.Compare(a.path, b.path))
+	})
+}
+
+var (
+	// changeTools are parts of the names of tools that change files.
+	changeTools = []string{"edit", "write", "create", "patch", "replace", "insert", "delete", "remove", "rename"}
+	// contentFields are the arguments for the content of a file.
+	contentFields = []string{"content", "new_string", "old_string", "new_str", "old_str", "new_text", "old_text", "newtext", "oldtext", "patch", "diff", "file_text"}
+)
+
+func changesFiles(name string, fs []argument) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(changeTools, func(tool string) bool { return strings.Contains(name, tool) }) ||
+		slices.ContainsFunc(fs, func(f argument) bool { return slices.Contains(contentFields, strings.ToLower(f.key)) })
+}
+
+// argumentPaths returns up to eight files from arguments for paths.
+func argumentPaths(fs []argument) []string {
+	var found []string
+	for _, f := range fs {
+		key := strings.ToLower(f.key)
+		if !strings.Contains(key, "path") && !strings.Contains(key, "file") || slices.Contains(contentFields, key) {
+			continue
+		}
+		if v := f.value; len(v) <= maxDescription && strings.ContainsAny(v, "./\\") && isPrintable(v) && !strings.ContainsAny(v, "*?<>|\"\t") && !slices.Contains(found, v) {
+			found = append(found, strings.Clone(v))
+		}
+	}
+	return found[:min(len(found), 8)]
+}
+
+// argumentCommand returns the command of a call on one line, "" for none.
+func argumentCommand(fs []argument) string {
+	var parts []string
+	for _, f := range fs {
+		switch strings.ToLower(f.key) {
+		case "command", "cmd", "script":
+			parts = append(parts, f.value)
+		}
+	}
+	lines := splitLines(text.Head(strings.Join(parts, " "), 4*maxDescription))
+	if len(lines) == 0 {
+		return ""
+	}
+	return excerpt(strings.Join(lines, "; "), maxDescription)
+}
+
+// firstValue returns the first argument that is one short line, "" for none.
+func firstValue(fs []argument) string {
+	for _, f := range fs {
+		if v := strings.TrimSpace(f.value); v != "" && !text.Longer(v, maxDescription) && isPrintable(v) {
+			return strings.Clone(f.key + " " + v)
+		}
+	}
+	return ""
+}
+
+// parseTodos returns the open tasks of a list of objects with a status and a text. ok
+// reports whether the arguments contain such a list.
+func parseTodos(fs []argument) (open []string, ok bool) {
+	for i := 0; i < len(fs); {
+		object, status, task := fs[i].object, "", ""
+		for ; i < len(fs) && fs[i].object == object; i++ {
+			switch strings.ToLower(fs[i].key) {
+			case "status", "state":
+				status = strings.ToLower(fs[i].value)
+			case "content", "title", "task", "step", "text", "description", "subject":
+				task = cmp.Or(task, fs[i].value)
+			}
+		}
+		if status == "" || task == "" {
+			continue
+		}
+		ok = true
+		switch status {
+		case "completed", "complete", "done", "cancelled", "canceled", "closed":
+		default:
+			if len(open) < maxNotes {
+				open = append(open, truncate(oneLine(task), maxLine)+" ("+text.Head(oneLine(status), 20)+")")
+			}
+		}
+	}
+	return open, ok
+}
