@@ -10,59 +10,40 @@ import (
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
-// Options are the settings of a Digest; the zero value has good ones.
+// Options are the settings of a Digest.
 type Options struct {
-	// Count counts the tokens of a text; nil counts a token for each four characters
-	// begun. It is called from the goroutine that asks for a text.
-	Count func(string) int
-	// ReferenceShare is how much of a whole summary the references take at most, from
-	// 0 to 1; 0 means 0.6, a negative one leaves them out.
-	ReferenceShare float64
-	// MaxIdentifiers bounds how many identifiers are remembered; 0 means 20,000. Those
-	// least likely to be needed are forgotten first.
-	MaxIdentifiers int
-	// Focus is a topic that gets the larger share of the room, empty for none: what
-	// names a word of it, and what stands on the same line, comes before all else but
-	// the task and the goal.
+	// Focus is a topic that gets the larger share of the summary, empty for none. Text
+	// that contains one of its words, and identifiers on the same line, come before all
+	// others except the active task and the goal.
 	Focus string
-	// Redacted says that what is added has its secrets masked already.
+	// Redacted reports that all texts were redacted before.
 	Redacted bool
 }
 
-func (o Options) withDefaults() Options {
-	if o.Count == nil {
-		o.Count = func(s string) int { return (utf8.RuneCountInString(s) + 3) / 4 }
-	}
-	if o.ReferenceShare == 0 {
-		o.ReferenceShare = 0.6
-	}
-	o.ReferenceShare = min(max(o.ReferenceShare, 0), 1)
-	if o.MaxIdentifiers <= 0 {
-		o.MaxIdentifiers = 20_000
-	}
-	return o
-}
+const (
+	// referenceShare is the maximum share of the references in a summary.
+	referenceShare = 0.6
+	// maxIdentifiers is the number of identifiers that a Digest keeps, the most important.
+	maxIdentifiers = 20_000
+)
 
-// Digest is what is kept of the messages of a conversation to summarize it. Its memory
-// is bounded, whatever it is given, and it holds no part of a message it was given.
-// It is not safe for concurrent use.
+// Digest collects the parts of a conversation that its summary needs. Its memory is
+// bounded, and it does not share memory with messages. It is not safe for concurrent use.
 type Digest struct {
-	options Options
-	ids     *table
-	history history
+	redacted bool
+	ids      *table
+	history  history
 }
 
-// New returns a digest of nothing.
+// New returns an empty Digest.
 func New(o Options) *Digest {
-	o = o.withDefaults()
-	ids := newTable(o.MaxIdentifiers)
+	ids := newTable(maxIdentifiers)
 	ids.topic = newTopic(o.Focus)
-	return &Digest{options: o, ids: ids, history: history{files: map[string]*file{}, previous: map[section][]string{}}}
+	return &Digest{redacted: o.Redacted, ids: ids, history: history{files: map[string]*file{}, previous: map[section][]string{}}}
 }
 
-// Add takes in the next message that the summary covers. System messages are not
-// summarized, as they stay; given here, they keep what they name out of the references.
-// The message is neither kept nor changed.
+// Add adds the next message, which it does not change. System messages stay in the view and
+// are not summarized; their identifiers are left out of the references.
 func (d *Digest) Add(m *chat.Message) {
 	content := m.Content.String()
 	if m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper {
@@ -72,7 +53,7 @@ func (d *Digest) Add(m *chat.Message) {
 	d.history.messages++
 	switch m.Role {
 	case chat.RoleUser:
-		if earlier, rest, ok := frame.Unwrap(content); ok { // nobody asked for it
+		if earlier, rest, ok := frame.Unwrap(content); ok { // not the user's words
 			earlier = d.redact(text.Head(earlier, maxChunk))
 			d.addNotes(strings.Split(earlier, "\n"))
 			if content = strings.TrimSpace(rest); content == "" {
@@ -91,8 +72,8 @@ func (d *Digest) Add(m *chat.Message) {
 	}
 }
 
-// maxArguments is how many bytes of arguments are taken apart at most; longer ones are
-// read like any text, as several copies of them would be made.
+// maxArguments is the size, in bytes, up to which arguments are parsed. Longer ones are read
+// as plain text, since parsing makes several copies.
 const maxArguments = 8 << 20
 
 func (d *Digest) addCall(c *chat.ToolCall) {
@@ -109,51 +90,51 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 		text = argumentText(fs)
 	}
 	d.scan(name+" "+text, true)
-	for i := range fs { // what was a secret only once unfolded
+	for i := range fs { // escapes may have hidden secrets
 		fs[i].value, _ = redact.Redact(fs[i].value)
 	}
-	if run := argumentCommand(fs); run != "" && strings.Contains(text, run) { // it is whole
-		d.ids.addCommand(run)
+	if command := argumentCommand(fs); command != "" && strings.Contains(text, command) { // not truncated
+		d.ids.addCommand(command)
 	}
 	d.history.addCall(c.ID, name, arguments, fs)
 }
 
-// redact returns s without secrets.
+// redact masks the secrets in s.
 func (d *Digest) redact(s string) string {
-	if !d.options.Redacted {
+	if !d.redacted {
 		s, _ = redact.Redact(s)
 	}
 	return s
 }
 
-// maxChunk is how much is looked at in one go, in bytes.
+// maxChunk is the number of bytes that are processed at once.
 const maxChunk = 1 << 20
 
-// scan takes in the identifiers of a text and returns its beginning and its end, each
-// of a chunk at most and without secrets: the same text unless it is very long.
+// scan adds the identifiers of a text and returns its first and its last chunk, redacted:
+// the same text unless it is longer than maxChunk.
 func (d *Digest) scan(s string, used bool) (head, tail string) {
 	for first := true; first || s != ""; first = false {
 		n := chunkLen(s)
 		tail = d.redact(s[:n])
 		s = s[n:]
+		if first {
+			head = tail
+		}
 		if used {
 			d.ids.scan(tail, used)
 		} else {
 			d.ids.scan(blankLineNumbers(tail), used)
 		}
-		if first {
-			head = tail
-		}
 	}
 	return head, tail
 }
 
-// keyHeader is a part of what a private key begins with. A text is not cut behind it, as
-// what is left of a key alone is not known for one.
+// keyHeader is part of the first line of a private key. A text is not cut after it, because
+// the rest of a key alone is not recognised as a secret.
 const keyHeader = "PRIVATE KEY-----"
 
-// chunkLen returns how much of s is looked at next: whole lines, or else whole words, or else whole
-// characters.
+// chunkLen returns the length of the next chunk of s, which ends with a line, a word or at
+// least a character.
 func chunkLen(s string) int {
 	if len(s) <= maxChunk {
 		return len(s)
@@ -177,48 +158,35 @@ func chunkLen(s string) int {
 	return n
 }
 
-// References returns the block of references alone, to stand beside what somebody else
-// wrote: at most budget tokens, empty where nothing fits.
+// References returns the block of references alone in at most budget tokens, or "" if none
+// fits. A token is four characters.
 func (d *Digest) References(budget int) string {
-	return d.fitTokens(budget, func(limit int) string { return d.ids.references(limit, "") })
+	return fit(budget, func(limit int) string { return d.ids.references(limit, "") })
 }
 
-// Text returns the whole summary: at most budget tokens (and never more than 65,536), empty
-// where not even the words fit that say what it is.
+// Text returns the summary in at most budget tokens, and never more than 65,536. It returns
+// "" if not even the first line fits. A token is four characters.
 func (d *Digest) Text(budget int) string {
-	return d.fitTokens(budget, func(limit int) string {
-		return d.writeText(limit, int(d.options.ReferenceShare*float64(min(budget, maxBudget))))
+	return fit(budget, func(limit int) string {
+		return d.writeText(limit, int(referenceShare*float64(min(budget, maxBudget))))
 	})
 }
 
-// maxBudget is the largest budget that makes a difference: more would be no summary.
+// maxBudget is the largest budget of a summary, in tokens.
 const maxBudget = 1 << 16
 
-// fitTokens has a text written that is as long as the budget allows. Secrets that only came
-// to be by putting things together are masked.
-func (d *Digest) fitTokens(budget int, write func(limit int) string) string {
-	if budget <= 0 {
-		return ""
-	}
+// fit returns the redacted result of write, which gets a limit in characters, with at most
+// budget tokens. Composing a text can produce new secrets, and masking them can lengthen
+// it.
+func fit(budget int, write func(limit int) string) string {
 	budget = min(budget, maxBudget)
-	best := ""
-	for limit, tries := 4*budget, 0; limit > 0; tries++ {
+	for limit := 4 * budget; limit > 0; {
 		s, _ := redact.Redact(write(limit))
-		n, chars := d.options.Count(s), utf8.RuneCountInString(s)
-		if n <= budget && len(s) > len(best) {
-			best = s
+		n := (utf8.RuneCountInString(s) + 3) / 4
+		if n <= budget {
+			return s
 		}
-		switch { // what was counted shows how many characters are a token
-		case n > budget:
-			limit = min(limit*budget/n, limit-1-limit/64)
-			if tries > 8 { // whatever is counted does not depend much on the length
-				limit /= 2
-			}
-		case tries == 0 && n > 0 && chars > n*17/4:
-			limit = budget * chars / n
-		default:
-			return best
-		}
+		limit = min(limit*budget/n, limit-1-limit/64)
 	}
-	return best
+	return ""
 }

@@ -1,61 +1,57 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
 
-// topic is what a summary favours: the words of it, in small letters.
+// topic holds the words of the focus in lower case.
 type topic []string
 
 const (
-	// topicFactor is how much more worth is what belongs to the topic. It takes the
-	// larger share of the room that way wherever there is enough of it.
+	// topicFactor multiplies the value of items and references that match the topic, so
+	// that they get the larger share if there are enough of them.
 	topicFactor = 12
-	// maxTopicRange is how many bytes of a line belong together.
+	// maxTopicRange is the maximum number of bytes of a line that match together.
 	maxTopicRange = 400
-	// maxTopicWords bounds the words of a topic.
+	// maxTopicWords is the maximum number of words.
 	maxTopicWords = 32
 )
 
-// newTopic takes the words of a text that say something: long ones, those with digits
-// and those of scripts that do not spell, or all of them where there are no such.
+// newTopic returns the distinctive words of a text: long ones, those with digits and those
+// of scripts without an alphabet, or all words if there are none of these.
 func newTopic(s string) topic {
 	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./#", r)
 	})
-	var all, telling topic
+	var all, distinctive topic
 	for _, w := range words {
 		if w = strings.Trim(w, "_-./#"); w == "" || len(all) == maxTopicWords {
 			continue
 		}
 		all = append(all, w)
 		if len(w) > 3 || strings.ContainsAny(w, "0123456789") {
-			telling = append(telling, w)
+			distinctive = append(distinctive, w)
 		}
 	}
-	if len(telling) > 0 {
-		return telling
+	if len(distinctive) > 0 {
+		return distinctive
 	}
 	return all
 }
 
-// matches reports whether a text names the topic.
+// matches reports whether a text contains a word of the topic.
 func (t topic) matches(s string) bool {
 	if len(t) == 0 {
 		return false
 	}
 	s = strings.ToLower(s)
-	for _, w := range t {
-		if strings.Contains(s, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t, func(w string) bool { return strings.Contains(s, w) })
 }
 
-// ranges returns the lines of a text that name the topic, in order, as bytes from and to.
-// Of a long line it is the piece that does.
+// ranges returns the byte ranges of the lines that match the topic, in order. Of a long
+// line, it returns the matching pieces.
 func (t topic) ranges(s string) [][2]int {
 	if len(t) == 0 {
 		return nil
@@ -74,11 +70,11 @@ func (t topic) ranges(s string) [][2]int {
 	return out
 }
 
-// advance drops the parts of a text that end at an byte or before it, and reports
-// whether the byte is in the next one: it is asked about bytes in order.
-func advance(parts [][2]int, at int) (left [][2]int, in bool) {
-	for len(parts) > 0 && parts[0][1] <= at {
-		parts = parts[1:]
+// advance drops the ranges that end at or before a byte, and reports whether the next one
+// contains the byte. It must be called with growing positions.
+func advance(ranges [][2]int, at int) (rest [][2]int, in bool) {
+	for len(ranges) > 0 && ranges[0][1] <= at {
+		ranges = ranges[1:]
 	}
-	return parts, len(parts) > 0 && parts[0][0] <= at
+	return ranges, len(ranges) > 0 && ranges[0][0] <= at
 }

@@ -101,7 +101,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, each := range map[string]int{"messages of 2 kB": 2 << 10, "one message": 8 << 20} {
 		of := func(size int) int {
-			d := New(Options{MaxIdentifiers: 500})
+			d := New(Options{})
+			d.ids.limit = 500
 			generated(size, min(size, each), d.Add)
 			if text := d.Text(12_000); !strings.Contains(text, "without a model") {
 				t.Errorf("%s: no summary", name)

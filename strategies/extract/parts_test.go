@@ -167,21 +167,16 @@ func TestChunksKeepKeysWhole(t *testing.T) {
 	}
 }
 
-func TestCountsBoundTheText(t *testing.T) {
+func TestBudgetsBoundTheText(t *testing.T) {
 	t.Parallel()
-	d := digestOf(Options{Count: func(s string) int { return len(s) }}, conversation()...)
-	for budget := 0; budget < 1500; budget += 11 {
-		if s := d.Text(budget); len(s) > budget {
-			t.Fatalf("%d bytes of %d", len(s), budget)
+	d := digestOf(Options{}, conversation()...)
+	for budget := 0; budget < 400; budget += 3 {
+		if s := d.Text(budget); chars4(s) > budget {
+			t.Fatalf("%d tokens of %d", chars4(s), budget)
 		}
 	}
 	// A text gets longer with its budget, though not with every token.
-	if a, b := d.Text(300), d.Text(1200); len(b) < 2*len(a) {
+	if a, b := d.Text(75), d.Text(300); len(b) < 2*len(a) {
 		t.Errorf("%d and %d bytes", len(a), len(b))
 	}
-	none := digestOf(Options{ReferenceShare: -1}, conversation()...).Text(150)
-	wantNotIn(t, none, referencesHeading)
-	only := digestOf(Options{ReferenceShare: 1}, conversation()...).Text(150)
-	wantWellFormed(t, only, 150, chars4, nil)
-	wantIn(t, only, referencesHeading)
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// maxMessages is the most that a summary can say it was made from.
-const maxMessages = 1 << 40
+const (
+	// maxMessages is the maximum number of messages that is read from an earlier summary.
+	maxMessages = 1 << 40
+	// maxPreviousEntries is the maximum number of entries in a section of one.
+	maxPreviousEntries = 200
+)
 
-// maxPreviousEntries bounds the entries of one section of an earlier summary.
-const maxPreviousEntries = 200
-
-// AddPrevious takes in the summary that this one brings up to date; it comes before the
-// messages. What a Digest wrote is read back part by part, so that nothing is summarized
-// twice: its references stand where they stood, its asks are asks, its files are counted
-// on. Any other text is a remark on what happened before.
+// AddPrevious adds the summary to be updated, before any message. A summary by a Digest is
+// parsed, so that nothing is summarized twice; any other text counts as notes on completed
+// work.
 func (d *Digest) AddPrevious(summary string) {
 	summary = text.Head(d.redact(summary), maxChunk)
 	defer d.ids.markPrevious()
@@ -36,30 +36,28 @@ func (d *Digest) AddPrevious(summary string) {
 	}
 }
 
-// addNotes takes in lines that somebody else wrote.
+// addNotes adds lines of a summary in another format.
 func (d *Digest) addNotes(lines []string) {
 	text := strings.Join(lines, "\n")
 	d.scan(text, true)
 	for _, line := range proseLines(text, maxLine) {
-		if len(d.history.previous[sectionCompleted]) < maxPreviousEntries {
-			d.history.previous[sectionCompleted] = append(d.history.previous[sectionCompleted], strings.TrimSuffix(formatEntry(line), "\n"))
-		}
+		d.history.addEntry(sectionCompleted, strings.TrimSuffix(formatEntry(line), "\n"))
 	}
 }
 
-// previous is a summary in its parts.
+// previous is a parsed summary.
 type previous struct {
-	// ownFormat: it says that it was made here, from so many messages.
+	// ownFormat reports whether a Digest wrote the summary, from so many messages.
 	ownFormat bool
 	messages  int
-	// prose is all but the references; sections are those of an own summary.
+	// prose holds all lines except the references; sections are set if ownFormat is.
 	prose      []string
 	sections   [numSections][]string
 	references []string
 }
 
-// parsePrevious reads what write has written, perhaps with something in front of it, and as much
-// as it can of other texts.
+// parsePrevious parses a summary by writeText, which other lines may precede, or another
+// text.
 func parsePrevious(summary string) (p previous) {
 	var into *[]string
 	for line := range strings.Lines(summary) {
@@ -90,12 +88,12 @@ func parsePrevious(summary string) (p previous) {
 	return p
 }
 
-// restore takes in a section of an earlier summary.
+// restore adds a section of an earlier summary.
 func (s *history) restore(sec section, lines []string) {
 	switch sec {
 	case sectionTask:
-		if a := parseRequest(lines); !a.empty() {
-			s.turns = append(s.turns, &turn{request: a})
+		if r := parseRequest(lines); !r.empty() {
+			s.turns = append(s.turns, &turn{request: r})
 		}
 	case sectionGoal:
 		s.goal = parseRequest(lines)
@@ -112,7 +110,7 @@ func (s *history) restore(sec section, lines []string) {
 		for _, e := range splitEntries(lines) {
 			s.todos = appendBounded(s.todos, strings.TrimPrefix(e, bulletMark), maxNotes)
 		}
-	case sectionState, sectionInProgress, sectionPending: // that is how it was
+	case sectionState, sectionInProgress, sectionPending: // no longer current
 		s.restoreEntries(sectionCompleted, lines)
 	default:
 		s.restoreEntries(sec, lines)
@@ -121,25 +119,31 @@ func (s *history) restore(sec section, lines []string) {
 
 func (s *history) restoreEntries(sec section, lines []string) {
 	for _, e := range splitEntries(lines) {
-		e = strings.TrimSuffix(e, noResult) // it may have one now
-		if strings.HasPrefix(e, bulletMark) && !strings.HasPrefix(e, callsMark) && len(s.previous[sec]) < maxPreviousEntries && !slices.Contains(s.previous[sec], e) {
-			s.previous[sec] = append(s.previous[sec], strings.Clone(e))
+		e = strings.TrimSuffix(e, noResult) // there may be one now
+		if strings.HasPrefix(e, bulletMark) && !strings.HasPrefix(e, callsMark) && !slices.Contains(s.previous[sec], e) {
+			s.addEntry(sec, strings.Clone(e))
 		}
 	}
 }
 
-// parseRequest returns what quoted wrote.
+func (s *history) addEntry(sec section, entry string) {
+	if len(s.previous[sec]) < maxPreviousEntries {
+		s.previous[sec] = append(s.previous[sec], entry)
+	}
+}
+
+// parseRequest parses the lines of request.quote.
 func parseRequest(lines []string) request {
-	var said []string
+	var quoted []string
 	for _, l := range lines {
 		if l, ok := strings.CutPrefix(l, quoteMark); ok {
-			said = append(said, strings.TrimSuffix(l, ellipsis))
+			quoted = append(quoted, strings.TrimSuffix(l, ellipsis))
 		}
 	}
-	return request{head: strings.Join(said, "\n")}
+	return request{head: strings.Join(quoted, "\n")}
 }
 
-// restoreFile reads the line of a file.
+// restoreFile adds the file of a line by file.String.
 func (s *history) restoreFile(line string) {
 	line, ok := strings.CutPrefix(line, bulletMark+"file ")
 	i := strings.LastIndex(line, ": ")
@@ -147,11 +151,11 @@ func (s *history) restoreFile(line string) {
 		return
 	}
 	f := &file{path: strings.Clone(line[:i])}
-	for what := range strings.SplitSeq(line[i+2:], ", ") {
+	for use := range strings.SplitSeq(line[i+2:], ", ") {
 		n := 0
-		if _, err := fmt.Sscanf(what, "changed %d", &n); err == nil {
+		if _, err := fmt.Sscanf(use, "changed %d", &n); err == nil {
 			f.changes = n
-		} else if _, err := fmt.Sscanf(what, "read %d", &n); err == nil {
+		} else if _, err := fmt.Sscanf(use, "read %d", &n); err == nil {
 			f.reads = n
 		}
 	}

@@ -47,10 +47,6 @@ func drawMessage(t *rapid.T) *chat.Message {
 	return m
 }
 
-// octets3 counts more than the default, ragged counts unlike any tokenizer.
-func octets3(s string) int { return (len(s) + 2) / 3 }
-func ragged(s string) int  { return len(strings.Fields(s)) + strings.Count(s, "\n") + len(s)/7 }
-
 func TestEveryTextIsWellFormed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -59,10 +55,10 @@ func TestEveryTextIsWellFormed(t *testing.T) {
 		if rapid.Bool().Draw(t, "again") {
 			previous = digestOf(Options{}, rapid.SliceOfN(rapid.Custom(drawMessage), 0, 8).Draw(t, "before")...).Text(400)
 		}
-		count := rapid.SampledFrom([]func(string) int{chars4, octets3, ragged}).Draw(t, "count")
 		budget := rapid.IntRange(0, 700).Draw(t, "budget")
 		digest := func() *Digest {
-			d := New(Options{Count: count, MaxIdentifiers: rapid.IntRange(1, 40).Draw(t, "limit")})
+			d := New(Options{})
+			d.ids.limit = rapid.IntRange(1, 40).Draw(t, "limit")
 			d.AddPrevious(previous)
 			for _, m := range ms {
 				d.Add(m)
@@ -81,8 +77,8 @@ func TestEveryTextIsWellFormed(t *testing.T) {
 		if previous != "" {
 			asks = nil // they are those of the text before
 		}
-		wantWellFormed(t, text, budget, count, asks)
-		wantWellFormed(t, references, budget, count, nil)
+		wantWellFormed(t, text, budget, chars4, asks)
+		wantWellFormed(t, references, budget, chars4, nil)
 		if again := d.Text(budget); again != text {
 			t.Errorf("asked again: %q, before %q", again, text)
 		}

@@ -8,20 +8,19 @@ import (
 
 const referencesHeading = "## References\n"
 
-// references writes the block of references, in at most room characters with its
-// heading: what is most likely to be needed of what the text above does not hold.
-// It is empty where nothing fits.
+// references returns the block of references in at most budget characters, heading
+// included: the identifiers most likely to be needed that the text above does not
+// contain. It returns "" if none fits.
 func (t *table) references(budget int, above string) string {
 	budget -= utf8.RuneCountInString(referencesHeading)
 	if budget < minReference {
 		return ""
 	}
-	ranked := t.ranked()
-	ids := t.pick(ranked, budget+budget/4, above)
+	ids := t.pick(t.ranked(), budget+budget/4, above)
 	write := func(n int) string { return formatGroups(groupByLabel(outermost(ids, n))) }
 	fits := func(n int) bool { return utf8.RuneCountInString(write(n)) <= budget }
 	n := sort.Search(len(ids), func(i int) bool { return !fits(i + 1) })
-	for n > 0 && !fits(n) { // more may take less where they share a label
+	for n > 0 && !fits(n) { // size is not monotonic: labels may be shared
 		n--
 	}
 	if n == 0 {
@@ -30,8 +29,7 @@ func (t *table) references(budget int, above string) string {
 	return referencesHeading + strings.TrimSuffix(write(n), "\n")
 }
 
-// addPreviousLine takes in a line of references of an earlier summary: what was worth a place
-// there had been used before.
+// addPreviousLine adds the identifiers in a line of references of an earlier summary.
 func (t *table) addPreviousLine(line string) {
 	label, list, ok := strings.Cut(line, ": ")
 	if !ok {
@@ -49,21 +47,19 @@ func (t *table) addPreviousLine(line string) {
 	}
 }
 
-// addPrevious returns the identifier of a value that an earlier summary lists, nil where it is none.
+// addPrevious returns the identifier of a value that an earlier summary lists, or nil if
+// the value is not recorded.
 func (t *table) addPrevious(v string, kind Kind) *identifier {
-	if len(v) > maxValue || v == "" || t.hidden[v] || !isPrintable(v) {
-		return nil
-	}
-	id := t.idents[v]
+	id := t.lookup(v, kind)
 	if id == nil {
-		id = t.add(strings.Clone(v), kind)
+		return nil
 	}
 	id.standalone = true
 	id.texts, id.uses, id.neighbors = max(id.texts, previousTexts), max(id.uses, previousUses), min(id.neighbors, previousNeighbors)
 	return id
 }
 
-// What is assumed of an identifier that an earlier summary lists.
+// Minimum statistics of an identifier that an earlier summary lists.
 const (
 	previousTexts     = 4
 	previousUses      = 2

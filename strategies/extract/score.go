@@ -5,35 +5,36 @@ import (
 	"unicode/utf8"
 )
 
-// candidate is an identifier and the chance that it will be needed.
+// candidate is an identifier and its score.
 type candidate struct {
 	*identifier
 	score float64
 }
 
-// The weights of a logistic regression: whether the second half of a conversation used
-// an identifier of the first, by what the first half knew of it. They were fitted once
-// on every other one of 47 recorded coding sessions and rank as well on the others and
-// on conversations of other kinds. Sizes are taken as logarithms to base 2.
+// Weights of a logistic regression that predicts from the first half of a conversation
+// whether the second half uses an identifier. They were fitted once on every other one of
+// 47 recorded coding sessions, and rank as well on the others and on conversations of
+// other kinds. Sizes are logarithms to base 2.
 const (
 	weightBias      = -0.34
-	weightAge       = -0.18 // each doubling of the tokens since it was seen
+	weightAge       = -0.18 // per doubling of the bytes since the newest occurrence
 	weightUnused    = -0.40 // only tools wrote it
-	weightTexts     = 0.23  // each doubling of the texts that hold it
-	weightUses      = 0.61  // the same of texts by the user or the assistant
+	weightTexts     = 0.23  // per doubling of the texts with it
+	weightUses      = 0.61  // per doubling of the uses
 	weightNumber    = -1.43 // a bare number
 	weightHash      = -0.69 // a content hash, a UUID
-	weightLength    = -0.17 // each doubling of its length
-	weightNeighbors = -0.23 // each doubling of the identifiers it shared its least crowded text with
+	weightLength    = -0.17 // per doubling of its length
+	weightNeighbors = -0.23 // per doubling of its neighbors
 
 	ageUnit    = 1024 // bytes, about 256 tokens
 	lengthUnit = 16   // characters
 )
 
-// score estimates the chance that the rest of the conversation uses an identifier.
+// score returns the estimated probability that the rest of the conversation uses an
+// identifier.
 func (t *table) score(id *identifier) float64 { return 1 / (1 + math.Exp(-t.logOdds(id))) }
 
-// logOdds returns the logarithm of the odds of need.
+// logOdds returns the logarithm of the odds of that probability.
 func (t *table) logOdds(id *identifier) float64 {
 	z := weightBias +
 		weightAge*math.Log2(1+float64(t.bytesRead-id.last)/ageUnit) +

@@ -2,8 +2,7 @@ package extract
 
 import "strings"
 
-// Split takes a summary apart that References was put behind, or that Text wrote: what
-// stands before the references, and their block, empty where there is none.
+// Split returns the prose of a summary and its block of references, "" if it has none.
 func Split(summary string) (prose, references string) {
 	if strings.HasPrefix(summary, referencesHeading) {
 		return "", strings.TrimSpace(summary)
@@ -15,7 +14,8 @@ func Split(summary string) (prose, references string) {
 	return strings.TrimSpace(summary[:i]), strings.TrimSpace(summary[i:])
 }
 
-// EscapeReferences returns a text in which no line begins what Split takes for references.
+// EscapeReferences returns prose without lines that Split takes for the heading of
+// references.
 func EscapeReferences(prose string) string {
 	return strings.ReplaceAll("\n"+prose, "\n"+strings.TrimSpace(referencesHeading), "\n## Referenced")[1:]
 }

@@ -8,36 +8,37 @@ import (
 	"unicode/utf8"
 )
 
-// identifier is an identifier and what is known of its use.
+// identifier is an identifier with statistics of its use.
 type identifier struct {
 	value string
 	kind  Kind
-	// fallbackLabel is what it is where no word labels it, empty for the name of its kind.
+	// fallbackLabel is used if there are no labels; if it is empty, the name of the kind is.
 	fallbackLabel string
-	// first orders identifiers by when they were met.
+	// first numbers identifiers in the order in which they were found.
 	first int
-	// last is where it was seen last, in bytes from the start.
+	// last is the position of the newest occurrence, in bytes from the start.
 	last int64
-	// lastText is the text it was seen in last, so that a text counts once.
+	// lastText is the number of the newest text with it, so that each counts once.
 	lastText int
-	// texts is how many texts hold it, uses how many of them nobody but the user or
-	// the assistant wrote.
+	// texts is the number of texts with it, uses the number of those by the user or the
+	// assistant.
 	texts, uses int
-	// previousUses is uses as an earlier summary left it, 0 where none named it.
+	// previousUses is the value of uses after an earlier summary was read, 0 if it is not
+	// in one.
 	previousUses int
-	// neighbors is the fewest different identifiers that it shared a text with: an entry
-	// of a listing of a thousand matters less than an identifier named alone.
+	// neighbors is the smallest number of different identifiers in a text with it: an
+	// entry of a listing of a thousand matters less than an identifier alone.
 	neighbors int
-	// standalone: it was met at least once as more than a part of a date or of a longer number.
+	// standalone reports whether it occurred as more than a part of a date or number.
 	standalone bool
-	// topical: it belongs to what the summary favours.
+	// topical reports whether it occurred with the focus.
 	topical bool
-	// labels are the words seen before it, the latest last.
+	// labels are the words before it, the newest last.
 	labels []label
 }
 
-// label is a word seen before an identifier, adjacent if nothing but a few signs stood
-// between them.
+// label is a word before an identifier. It is adjacent if at most a few signs are between
+// them.
 type label struct {
 	word     string
 	adjacent bool
@@ -46,26 +47,26 @@ type label struct {
 const (
 	maxLabels   = 8   // of one identifier
 	maxValue    = 300 // bytes of one identifier
-	labelReach  = 40  // characters before an identifier that may hold its label
-	maxLabelLen = 24  // characters of a label
+	labelReach  = 40  // characters before an identifier that are searched for labels
+	maxLabelLen = 24  // bytes of a label
 )
 
-// table holds the identifiers of a conversation: at most twice limit of them, and at
-// most limit after a sweep, which drops those least likely to be needed.
+// table holds the identifiers of a conversation: at most twice limit, and at most limit
+// after evict, which drops those least likely to be needed.
 type table struct {
 	limit  int
 	idents map[string]*identifier
 	topic  topic
-	// hidden are those of system messages, which no compaction takes away.
-	hidden   map[string]bool
-	interned map[string]string
-	// bytesRead is how much was read, in bytes.
-	bytesRead  int64
-	texts      int
-	added      int
+	// hidden are the identifiers of system messages, which always stay in the view.
+	hidden    map[string]bool
+	interned  map[string]string // label words
+	bytesRead int64
+	texts     int // number of texts read
+	added     int // number of identifiers added
+	// inText are the identifiers of the current text.
 	inText     []*identifier
-	labelWords []string
-	// ranking is what ranked found, nil where it has to look again.
+	labelWords []string // buffer
+	// ranking caches ranked; nil if it is outdated.
 	ranking []candidate
 }
 
@@ -73,16 +74,17 @@ func newTable(limit int) *table {
 	return &table{limit: limit, idents: map[string]*identifier{}, hidden: map[string]bool{}, interned: map[string]string{}}
 }
 
-// scan takes in the identifiers of a text. used: the user or the assistant wrote it.
+// scan adds the identifiers of a text; used reports whether the user or the assistant
+// wrote it.
 func (t *table) scan(s string, used bool) {
 	t.texts++
 	t.ranking = nil
 	t.inText = t.inText[:0]
-	parts := t.topic.ranges(s)
+	ranges := t.topic.ranges(s)
 	All(s, func(kind Kind, start, end int) {
 		if id := t.observe(s[start:end], kind, start, used); id != nil {
 			var topical bool
-			parts, topical = advance(parts, start)
+			ranges, topical = advance(ranges, start)
 			id.topical = id.topical || topical
 			id.standalone = id.standalone || !isFragment(kind, s, start, end)
 			t.label(id, s, start)
@@ -98,14 +100,14 @@ func (t *table) scan(s string, used bool) {
 	for _, id := range t.inText {
 		id.neighbors = min(id.neighbors, len(t.inText))
 	}
-	clear(t.labelWords[:cap(t.labelWords)]) // words are parts of s
+	clear(t.labelWords[:cap(t.labelWords)]) // words share memory with s
 	t.bytesRead += int64(len(s))
 	if len(t.idents) >= 2*t.limit {
 		t.evict()
 	}
 }
 
-// addCommand takes in a command that the assistant ran, as a part of the text read last.
+// addCommand adds a command of the assistant as a part of the text read last.
 func (t *table) addCommand(command string) {
 	if id := t.observe(command, Quoted, 0, true); id != nil {
 		id.standalone, id.fallbackLabel, id.neighbors = true, "command", min(id.neighbors, len(t.inText))
@@ -114,18 +116,12 @@ func (t *table) addCommand(command string) {
 	}
 }
 
-// observe returns the identifier of a value that stands at an byte of the text at hand, nil if
-// it is none to keep.
+// observe counts an occurrence of a value at byte at of the current text. It returns nil if
+// the value is not recorded.
 func (t *table) observe(v string, kind Kind, at int, used bool) *identifier {
-	if len(v) > maxValue {
-		return nil
-	}
-	id := t.idents[v]
+	id := t.lookup(v, kind)
 	if id == nil {
-		if t.hidden[v] || !isPrintable(v) {
-			return nil
-		}
-		id = t.add(strings.Clone(v), kind)
+		return nil
 	}
 	if id.lastText != t.texts {
 		id.lastText = t.texts
@@ -139,7 +135,22 @@ func (t *table) observe(v string, kind Kind, at int, used bool) *identifier {
 	return id
 }
 
-// isPrintable reports a value of one line without control characters.
+// lookup returns the identifier of a value, which it adds if it is new, or nil if the value
+// is hidden or cannot be listed.
+func (t *table) lookup(v string, kind Kind) *identifier {
+	if v == "" || len(v) > maxValue {
+		return nil
+	}
+	if id := t.idents[v]; id != nil {
+		return id
+	}
+	if t.hidden[v] || !isPrintable(v) {
+		return nil
+	}
+	return t.add(strings.Clone(v), kind)
+}
+
+// isPrintable reports whether v is one line of valid UTF-8 without control characters.
 func isPrintable(v string) bool {
 	return utf8.ValidString(v) && !strings.ContainsFunc(v, isLineBreak)
 }
@@ -151,8 +162,8 @@ func (t *table) add(value string, kind Kind) *identifier {
 	return id
 }
 
-// isFragment reports a part of a date, a time or a number: a number or code that a digit
-// stands next to, with a dot, a colon or a hyphen between them.
+// isFragment reports whether s[start:end] is a part of a date, a time or a number: only a
+// dot, a colon or a hyphen is between it and another digit.
 func isFragment(kind Kind, s string, start, end int) bool {
 	if kind != Number && kind != Code && kind != SHA {
 		return false
@@ -162,13 +173,13 @@ func isFragment(kind Kind, s string, start, end int) bool {
 
 func isJoiner(c byte) bool { return c == '.' || c == ':' || c == '-' }
 
-// isAmbiguous reports what a reader could not place: a part of a date, a moment, or a number
-// that only tools wrote and that nothing labels, as those of lines.
+// isAmbiguous reports whether a reader could not tell the meaning of the identifier: a part
+// of a date, a time, or a number without labels that only tools wrote.
 func (id *identifier) isAmbiguous() bool {
 	return !id.standalone || isMoment(id.value) || id.kind == Number && id.uses == 0 && len(id.labels) == 0
 }
 
-// isMoment reports a date with a time of day, as at the head of each line of a log.
+// isMoment reports whether v is a date with a time of day, as in logs.
 func isMoment(v string) bool {
 	const form = "0000-00-00T00:00"
 	if len(v) < len(form) {
@@ -184,7 +195,7 @@ func isMoment(v string) bool {
 	return true
 }
 
-// markPrevious marks what is known so far as named by an earlier summary.
+// markPrevious marks all identifiers as listed in an earlier summary.
 func (t *table) markPrevious() {
 	for _, id := range t.idents {
 		id.previousUses = id.uses
@@ -192,10 +203,10 @@ func (t *table) markPrevious() {
 	t.ranking = nil
 }
 
-// isReused reports an identifier that an earlier summary named and that was used since.
+// isReused reports whether an earlier summary lists the identifier and it was used since.
 func (id *identifier) isReused() bool { return id.previousUses > 0 && id.uses > id.previousUses }
 
-// label notes the two words before what stands at the byte at of s.
+// label adds the two words before byte at of s as labels.
 func (t *table) label(id *identifier, s string, at int) {
 	t.labelWords = AppendLabels(t.labelWords[:0], s, at, labelReach)
 	words := t.labelWords[max(0, len(t.labelWords)-2):]
@@ -204,22 +215,22 @@ func (t *table) label(id *identifier, s string, at int) {
 	}
 }
 
-// isAdjacent reports a text that ends with a letter and at most a few characters behind it,
-// like a colon, a blank and a quote.
+// isAdjacent reports whether s ends with a letter and at most four other characters, such
+// as a colon, a blank and a quote.
 func isAdjacent(s string) bool {
 	for i := range 5 {
 		if i == len(s) {
 			return false
 		}
-		if c := s[len(s)-1-i] | 0x20; c >= 'a' && c <= 'z' {
+		if alpha.has(s[len(s)-1-i]) {
 			return true
 		}
 	}
 	return false
 }
 
-// scanMentions finds words that were quoted elsewhere: a name is in use in code that does not
-// quote it, and gets the label that it has there ("func", "class").
+// scanMentions finds words that are quoted elsewhere. Code uses names without quotes and
+// labels them, as in "func" or "class".
 func (t *table) scanMentions(s string) {
 	for i := 0; i < len(s); {
 		if !asciiWord.has(s[i]) {
@@ -242,27 +253,19 @@ func (t *table) scanMentions(s string) {
 
 func isQuote(c byte) bool { return c == '"' || c == '`' || c == '\'' }
 
-// addLabel makes a word the latest label.
+// addLabel makes a word the newest label.
 func (id *identifier) addLabel(word string, adjacent bool) {
 	if word == "" {
 		return
 	}
-	for i, l := range id.labels {
-		if l.word == word {
-			adjacent = adjacent || l.adjacent
-			copy(id.labels[i:], id.labels[i+1:])
-			id.labels[len(id.labels)-1] = label{word, adjacent}
-			return
-		}
+	if i := slices.IndexFunc(id.labels, func(l label) bool { return l.word == word }); i >= 0 {
+		adjacent = adjacent || id.labels[i].adjacent
+		id.labels = slices.Delete(id.labels, i, i+1)
 	}
-	if len(id.labels) == maxLabels {
-		copy(id.labels, id.labels[1:])
-		id.labels = id.labels[:maxLabels-1]
-	}
-	id.labels = append(id.labels, label{word, adjacent})
+	id.labels = appendBounded(id.labels, label{word, adjacent}, maxLabels)
 }
 
-// intern returns a copy of w that all labels share, or nothing if w is no word to label with.
+// intern returns a shared copy of w, or "" if it is too long for a label.
 func (t *table) intern(w string) string {
 	if len(w) > maxLabelLen {
 		return ""
@@ -278,7 +281,7 @@ func (t *table) intern(w string) string {
 	return w
 }
 
-// hide leaves out the identifiers of a text, now and later.
+// hide removes the identifiers of a text and ignores later occurrences.
 func (t *table) hide(s string) {
 	t.ranking = nil
 	All(s, func(_ Kind, start, end int) {
@@ -290,25 +293,25 @@ func (t *table) hide(s string) {
 	})
 }
 
-// evict drops all but limit identifiers. It does not sort them all, as it runs often:
-// they are counted by how likely they are to be needed, in small steps.
+// evict drops all but limit identifiers. As it runs often, it counts them by score in a
+// histogram rather than sorting all.
 func (t *table) evict() {
-	const lowest, steps = -24.0, 32 // chances from e^-24 to one half and more
+	const lowest, steps = -24.0, 32 // log odds of the first bucket, buckets per unit
 	var counts [25 * steps]int
-	step := func(id *identifier) int {
+	bucket := func(id *identifier) int {
 		return min(max(int((t.logOdds(id)-lowest)*steps), 0), len(counts)-1)
 	}
 	for _, id := range t.idents {
-		counts[step(id)]++
+		counts[bucket(id)]++
 	}
 	low, left := len(counts), t.limit
 	for low > 0 && counts[low-1] <= left {
 		low--
 		left -= counts[low]
 	}
-	var last []*identifier // of the step that there is left for some of
+	var last []*identifier // of the bucket of which some stay
 	for v, id := range t.idents {
-		switch n := step(id); {
+		switch n := bucket(id); {
 		case n == low-1:
 			last = append(last, id)
 		case n < low:
@@ -322,7 +325,7 @@ func (t *table) evict() {
 	t.ranking = nil
 }
 
-// ranked returns all identifiers by how likely they are to be needed, the likeliest first.
+// ranked returns all identifiers by falling score.
 func (t *table) ranked() []candidate {
 	if t.ranking != nil {
 		return t.ranking

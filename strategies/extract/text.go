@@ -16,13 +16,13 @@ const (
 // writeText returns the summary in at most budget characters, with at most the given
 // number of tokens of references.
 func (d *Digest) writeText(budget, references int) string {
-	prose := d.writeProse(max(budget-int(float64(budget)*d.options.ReferenceShare), min(budget, len(originShort))))
+	prose := d.writeProse(max(budget-int(float64(budget)*referenceShare), min(budget, len(originShort))))
 	if prose == "" {
 		return ""
 	}
 	left := func() int { return budget - utf8.RuneCountInString(prose) }
 	find := func() string {
-		return d.fitTokens(references, func(r int) string { return d.ids.references(min(r, left()), prose) })
+		return fit(references, func(r int) string { return d.ids.references(min(r, left()), prose) })
 	}
 	refs := find()
 	if n := utf8.RuneCountInString(refs); left()-n > budget/16 { // prose gets the unused budget of the references

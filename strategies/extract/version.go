@@ -1,5 +1,5 @@
 package extract
 
-// Version names how summaries and references are made. It changes whenever the same
-// messages make another text.
+// Version identifies the algorithm. It changes whenever the same messages give another
+// text.
 const Version = "extractive/1"
