@@ -76,8 +76,8 @@ func (s *Store) Append(ctx context.Context, k Key, model string, msgs []NewMessa
 	return s.append(ctx, "append to", false, k, model, msgs)
 }
 
-// Import is Append for existing histories. It enqueues no run: sessions that it makes
-// due wait for the next sweep.
+// Import appends an existing history as Append does, but enqueues no run: sessions that it
+// makes due wait for the next sweep.
 func (s *Store) Import(ctx context.Context, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
 	return s.append(ctx, "import", true, k, model, msgs)
 }
@@ -198,8 +198,8 @@ func (s *Store) Replace(ctx context.Context, k Key, revision int64, msgs []NewMe
 	return s.ReplaceSeen(ctx, k, revision, 0, msgs, by)
 }
 
-// ReplaceSeen is Replace for a caller that read the view up to seen while others append:
-// later messages stay in the view. A seen of 0 is the whole view.
+// ReplaceSeen replaces the view up to seen, which the caller has read while others append:
+// later messages stay in the view. A seen of 0 stands for the whole view.
 func (s *Store) ReplaceSeen(ctx context.Context, k Key, revision int64, seen chat.Seq, msgs []NewMessage, by string) (int64, error) {
 	op := fmt.Sprintf("replace view of session %s", k)
 	for i := range msgs {

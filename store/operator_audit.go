@@ -34,7 +34,7 @@ var invariants = []struct{ name, query string }{
 			SELECT count(*) AS n, coalesce(max(seq), 0) AS last, count(*) FILTER (WHERE kind = 'm') AS sources
 			FROM compactor.message_log m WHERE m.sid = s.sid) v
 		WHERE v.n <> s.last_seq OR v.last <> s.last_seq OR v.sources <> s.messages`},
-	{"the present view is what the latest run left (I6)", `
+	{"the view is that of the latest run in force (I6)", `
 		SELECT count(*), coalesce(min(s.id), '') FROM compactor.sessions s JOIN compactor.runs r ON r.id = s.head_run
 		WHERE s.live <> r.live_after OR r.revision <> s.revision`},
 	{"pinned messages are in the view (I4)", `

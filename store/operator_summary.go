@@ -58,8 +58,8 @@ func (s *Store) SummariesOf(ctx context.Context, run RunID) ([]string, error) {
 
 // SummaryTally counts summaries and model calls of one kind.
 type SummaryTally struct {
-	// What is "summary" or "call".
-	What string `json:"what"`
+	// Kind is "summary" or "call".
+	Kind string `json:"what"`
 	// Code names the writer of a summary, or "none: " and the reason; for a call, its state
 	// and code.
 	Code       string `json:"code"`

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// lockFolder: there are no private servers on Windows, only named ones.
+// lockFolder returns an error: on Windows, only configured servers are supported.
 func lockFolder(string) (*os.File, error) {
 	return nil, fmt.Errorf("%w: private servers on Windows; set TEST_DATABASE_URL", errMissing)
 }

@@ -1,14 +1,13 @@
-// Package storetest gives tests what they need to run on: a fresh database, a
-// fresh Redis. It is for test files only.
+// Package storetest gives a test a fresh database or a fresh Redis. It is for test files
+// only and needs no TestMain.
 //
-// Where no server is named by the environment, all test processes of a `go test`
-// run share one private Postgres, lent by cmd/internal/dev/stack/stackd. This
-// package builds and runs that command rather than importing it, because imports
-// go one way: nothing outside cmd imports cmd. It needs no TestMain; a loan ends
-// with the process, and the server a few seconds after the last loan.
+// If the environment names no server, all test processes of a `go test` run share one
+// private Postgres of cmd/internal/dev/stack/stackd. It stops a few seconds after the last
+// of them has ended. This package builds and runs stackd, as nothing outside cmd imports
+// cmd.
 //
-// A machine without servers skips the tests that need them, with the reason;
-// with REQUIRE_DB=1 they fail instead.
+// On a machine without the servers, tests that need them are skipped with the reason; with
+// REQUIRE_DB=1 they fail.
 package storetest
 
 import (
@@ -32,11 +31,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// errMissing means that this machine cannot run such a server.
+// errMissing means that a server cannot run on this machine.
 var errMissing = errors.New("missing")
 
-// postgres returns the server of this process: the one that TEST_DATABASE_URL or
-// DATABASE_URL names, else a loan that lasts as long as the process.
+// postgres returns the server of this process: that of TEST_DATABASE_URL or DATABASE_URL,
+// or a lease until the process ends.
 var postgres = sync.OnceValues(func() (*lease, error) {
 	for _, name := range []string{"TEST_DATABASE_URL", "DATABASE_URL"} {
 		if dsn := os.Getenv(name); dsn != "" {
@@ -46,14 +45,12 @@ var postgres = sync.OnceValues(func() (*lease, error) {
 	return acquire("postgres")
 })
 
-// DB returns the DSN of a fresh database, dropped when the test ends. It is a
-// copy of a template, which the first caller with that key makes by calling
-// migrate on an empty database: the key must change whenever what migrate does
-// changes. migrate must close its connections. A nil migrate gives an empty
-// database.
+// DB returns the DSN of a fresh database, dropped when the test ends. It is a copy of a
+// template, which the first call with key creates with migrate: another migrate needs
+// another key. migrate must close its connections; if it is nil, the database is empty.
 //
-// On a server named by TEST_DATABASE_URL or DATABASE_URL only databases of its
-// own making are touched; templates stay there for the next run.
+// On a server of TEST_DATABASE_URL or DATABASE_URL, it changes no other databases, and
+// templates stay for the next run.
 func DB(t testing.TB, key string, migrate func(ctx context.Context, dsn string) error) string {
 	t.Helper()
 	l, err := postgres()
@@ -66,12 +63,12 @@ func DB(t testing.TB, key string, migrate func(ctx context.Context, dsn string) 
 	template := "template0"
 	if migrate != nil {
 		if template, err = makeTemplate(ctx, server, key, migrate); err != nil {
-			t.Fatalf("make template database: %v", err)
+			t.Fatalf("create template database: %v", err)
 		}
 	}
 	name := "compactor_test_" + strings.ToLower(rand.Text())
 	if err := admin(ctx, server, createFrom(name, template)); err != nil {
-		t.Fatalf("make test database: %v", err)
+		t.Fatalf("create test database: %v", err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -83,17 +80,15 @@ func DB(t testing.TB, key string, migrate func(ctx context.Context, dsn string) 
 	return withDatabase(server, name)
 }
 
-// Redis returns the URL of a fresh in-process Redis. Its keys do not expire by
-// themselves: a test of leases or of anything with a time to live takes
-// RealRedis.
+// Redis returns the URL of a fresh in-process Redis. Its keys do not expire by themselves;
+// tests that depend on that use RealRedis.
 func Redis(t testing.TB) string {
 	t.Helper()
 	return "redis://" + miniredis.RunT(t).Addr() + "/0"
 }
 
-// RealRedis returns the URL of a fresh redis-server of this test's own or, where
-// there is no such binary, of an empty database of the server that REDIS_URL
-// names. There, others may be on the same server: use FLUSHDB, not FLUSHALL.
+// RealRedis returns the URL of a redis-server for this test alone or, on a machine without
+// one, of an empty database of the server of REDIS_URL, which must not be sent FLUSHALL.
 func RealRedis(t testing.TB) string {
 	t.Helper()
 	l, err := acquire("redis")
@@ -108,19 +103,18 @@ func RealRedis(t testing.TB) string {
 	return emptyIndex(t, given)
 }
 
-// unavailable ends the test: it is skipped where the server cannot be had here,
-// unless servers are required, and fails otherwise.
-func unavailable(t testing.TB, what string, err error) {
+// unavailable skips the test if the machine lacks the server, unless REQUIRE_DB is set, and
+// fails it otherwise.
+func unavailable(t testing.TB, server string, err error) {
 	t.Helper()
 	if errors.Is(err, errMissing) && os.Getenv("REQUIRE_DB") != "1" {
-		t.Skipf("no %s for this test: %v", what, err)
+		t.Skipf("no %s for this test: %v", server, err)
 	}
-	t.Fatalf("no %s for this test: %v", what, err)
+	t.Fatalf("no %s for this test: %v", server, err)
 }
 
-// makeTemplate returns the name of the template database for the key, making it
-// where there is none. It gets its name when it is complete, so that a crash
-// leaves none that is half made.
+// makeTemplate returns the name of the template database of a key, and creates it if it is
+// missing. It is renamed when it is complete, so that a crash leaves no incomplete one.
 func makeTemplate(ctx context.Context, server, key string, migrate func(context.Context, string) error) (string, error) {
 	sum := sha256.Sum256([]byte(key))
 	name := "compactor_template_" + hex.EncodeToString(sum[:8])
@@ -130,11 +124,11 @@ func makeTemplate(ctx context.Context, server, key string, migrate func(context.
 		return "", err
 	}
 	defer conn.Close(ctx)
-	exists := func() (there bool, err error) {
-		err = conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", name).Scan(&there)
-		return there, err
+	exists := func() (found bool, err error) {
+		err = conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", name).Scan(&found)
+		return found, err
 	}
-	if there, err := exists(); err != nil || there {
+	if found, err := exists(); err != nil || found {
 		return name, err
 	}
 	id := fnv.New64a()
@@ -143,7 +137,7 @@ func makeTemplate(ctx context.Context, server, key string, migrate func(context.
 	if _, err := conn.Exec(ctx, "select pg_advisory_lock($1)", int64(id.Sum64())); err != nil { //nolint:gosec // any 64 bits will do
 		return "", err
 	}
-	if there, err := exists(); err != nil || there {
+	if found, err := exists(); err != nil || found {
 		return name, err
 	}
 	for _, sql := range []string{"drop database if exists " + quote(half) + " with (force)", createFrom(half, "template0")} {
@@ -185,8 +179,8 @@ func withDatabase(dsn, name string) string {
 	return dsn + " dbname=" + name
 }
 
-// emptyIndex claims a database of the server that holds nothing, for the time of
-// the test, and empties it at the end.
+// emptyIndex claims an empty database of the server until the test ends, and then empties
+// it.
 func emptyIndex(t testing.TB, given string) string {
 	t.Helper()
 	const (

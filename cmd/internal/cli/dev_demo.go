@@ -366,11 +366,11 @@ func (d *demo) finish(ctx context.Context) error {
 }
 
 // tally returns the counts of one kind in one line.
-func (r *demoResult) tally(what string) string {
+func (r *demoResult) tally(kind string) string {
 	var parts []string
 	cost := int64(0)
 	for _, x := range r.Summaries {
-		if x.What == what {
+		if x.Kind == kind {
 			parts = append(parts, fmt.Sprintf("%s %s", term.Count(x.Count), x.Code))
 			cost += x.CostMicros
 		}

@@ -23,9 +23,9 @@ func TestDemoSaysWhySummariesWereNotHad(t *testing.T) {
 	t.Parallel()
 	path := file(t, "script.yaml", "steps: [{behaviour: normal, times: 8}, {behaviour: refusal, times: 100}]\n")
 	got := decode[demoResult](t, invoke(t, database(t), "demo", "--sessions=20", "--model-script", path, "--json").want(t, 0))
-	for _, want := range []store.SummaryTally{{What: "summary", Code: "model"}, {What: "summary", Code: "none: refusal"}, {What: "call", Code: "answered"}, {What: "call", Code: "rejected: refusal"}} {
-		if !slices.ContainsFunc(got.Summaries, func(x store.SummaryTally) bool { return x.What == want.What && x.Code == want.Code && x.Count > 0 }) {
-			t.Errorf("no %s %s in %+v", want.What, want.Code, got.Summaries)
+	for _, want := range []store.SummaryTally{{Kind: "summary", Code: "model"}, {Kind: "summary", Code: "none: refusal"}, {Kind: "call", Code: "answered"}, {Kind: "call", Code: "rejected: refusal"}} {
+		if !slices.ContainsFunc(got.Summaries, func(x store.SummaryTally) bool { return x.Kind == want.Kind && x.Code == want.Code && x.Count > 0 }) {
+			t.Errorf("no %s %s in %+v", want.Kind, want.Code, got.Summaries)
 		}
 	}
 	for _, x := range got.Summaries {

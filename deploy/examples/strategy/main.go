@@ -1,5 +1,5 @@
-// A compactor with a strategy of its own: all commands, the configuration and
-// the models of the program, and "drop_failed" beside the built-in strategies.
+// Command strategy is compactor with a strategy of its own: it has all commands, the
+// configuration and the models, and "drop_failed" beside the built-in strategies.
 //
 //	go run ./deploy/examples/strategy compact-file history.jsonl --strategy drop_failed:keep_last=1
 //	go run ./deploy/examples/strategy serve
@@ -31,7 +31,7 @@ type dropFailed struct {
 // rejects values out of their range.
 func newDropFailed(args *plan.Args) (plan.Strategy, error) {
 	return dropFailed{
-		prefix: args.Text("prefix", "Error", "what the result of a failed call begins with"),
+		prefix: args.Text("prefix", "Error", "beginning of the result of a failed call"),
 		keep:   int(args.Int(plan.Int{Name: "keep_last", Default: 1, Doc: "failed calls to keep"})),
 	}, nil
 }
@@ -49,8 +49,8 @@ func (dropFailed) Reads(t *plan.Transcript) (seqs []chat.Seq) {
 	return seqs
 }
 
-// Plan implements plan.Strategy. A group is a call with its results; groups
-// stay or go whole.
+// Plan implements plan.Strategy. A tool call and its results are one group, which is
+// excluded or kept as a whole.
 func (s dropFailed) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	var failed [][]chat.Seq
 	for i, g := range t.Groups() {

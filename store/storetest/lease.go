@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// stackd is the command that lends servers.
+// stackd is the command that leases servers to test processes.
 const stackd = "./cmd/internal/dev/stack/stackd"
 
-// lease is a server lent to us for as long as the connection is open.
+// lease is a server that is available while the connection is open.
 type lease struct {
 	url  string
 	conn net.Conn
@@ -29,30 +29,30 @@ type lease struct {
 // release ends the lease.
 func (l *lease) release() { _ = l.conn.Close() }
 
-// acquire asks the lender of this checkout for a server, starting the lender
-// where none runs.
-func acquire(want string) (*lease, error) {
+// acquire leases a server, "postgres" or "redis", from the stackd of this checkout. It
+// starts stackd if it is not running.
+func acquire(server string) (*lease, error) {
 	conn, in, err := dial()
 	if err != nil {
 		return nil, err
 	}
-	l, err := request(conn, in, want)
+	l, err := request(conn, in, server)
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return l, nil
 }
 
-func request(conn net.Conn, in *bufio.Reader, want string) (*lease, error) {
+func request(conn net.Conn, in *bufio.Reader, server string) (*lease, error) {
 	if err := conn.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 		return nil, err
 	}
-	if _, err := fmt.Fprintln(conn, want); err != nil {
+	if _, err := fmt.Fprintln(conn, server); err != nil {
 		return nil, err
 	}
 	line, err := in.ReadBytes('\n')
 	if err != nil {
-		return nil, fmt.Errorf("ask stackd for %s: %w", want, err)
+		return nil, fmt.Errorf("lease %s: %w", server, err)
 	}
 	var reply struct {
 		URL     string
@@ -61,7 +61,7 @@ func request(conn net.Conn, in *bufio.Reader, want string) (*lease, error) {
 	}
 	switch err := json.Unmarshal(line, &reply); {
 	case err != nil:
-		return nil, fmt.Errorf("ask stackd for %s: %w", want, err)
+		return nil, fmt.Errorf("lease %s: %w", server, err)
 	case reply.Missing:
 		return nil, fmt.Errorf("%w: %s", errMissing, reply.Error)
 	case reply.Error != "":
@@ -70,14 +70,14 @@ func request(conn net.Conn, in *bufio.Reader, want string) (*lease, error) {
 	return &lease{url: reply.URL, conn: conn}, conn.SetDeadline(time.Time{})
 }
 
-// dial returns a connection that the lender has greeted. It holds the lock of
-// the folder meanwhile: the lender ends only with the lock in hand.
+// dial connects to stackd and waits for its greeting. It holds the lock of the folder
+// meanwhile, without which stackd does not end.
 func dial() (net.Conn, *bufio.Reader, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return nil, nil, err
 	}
-	// One lender for each user and checkout: other checkouts may hold other code.
+	// One stackd per user and checkout, as the code of checkouts may differ.
 	sum := sha256.Sum256([]byte(root))
 	dir := filepath.Join(os.TempDir(), "compactor-test-"+strconv.Itoa(os.Getuid())+"-"+hex.EncodeToString(sum[:4]))
 	lock, err := lockFolder(dir)
@@ -107,8 +107,8 @@ func greet(dir string) (net.Conn, *bufio.Reader, error) {
 	return conn, in, nil
 }
 
-// launch builds the lender and starts it in a session of its own: it outlives
-// us when other test processes still use it.
+// launch builds stackd and starts it in a session of its own, as other test processes may
+// use it after this one has ended.
 func launch(root, dir string) (net.Conn, *bufio.Reader, error) {
 	tool, err := exec.LookPath("go")
 	if err != nil {
@@ -125,7 +125,7 @@ func launch(root, dir string) (net.Conn, *bufio.Reader, error) {
 		return nil, nil, err
 	}
 	defer log.Close()
-	// Not our output: the go command waits for whoever holds it.
+	// Not the output of this process: the go command would wait until stackd closes it.
 	cmd := exec.Command(binary, "-dir", dir)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = root, log, log, ownSession()
 	if err := cmd.Start(); err != nil {
@@ -140,25 +140,24 @@ func launch(root, dir string) (net.Conn, *bufio.Reader, error) {
 			return conn, in, nil
 		}
 		if time.Now().After(deadline) {
-			said, _ := os.ReadFile(log.Name())
-			return nil, nil, fmt.Errorf("stackd does not answer: %w; its log: %s", err, bytes.TrimSpace(said))
+			lines, _ := os.ReadFile(log.Name())
+			return nil, nil, fmt.Errorf("stackd does not answer: %w; its log: %s", err, bytes.TrimSpace(lines))
 		}
 	}
 }
 
-// started is where the process began: go test starts it in the folder of its
-// package.
-var started, _ = os.Getwd()
+// startDir is the folder in which the process started: for tests, that of the package.
+var startDir, _ = os.Getwd()
 
-// moduleRoot returns the folder that holds go.mod.
+// moduleRoot returns the folder of go.mod.
 func moduleRoot() (string, error) {
-	for dir := started; ; dir = filepath.Dir(dir) {
+	for dir := startDir; ; dir = filepath.Dir(dir) {
 		_, err := os.Stat(filepath.Join(dir, "go.mod"))
 		if err == nil {
 			return dir, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("%w: no module above %s, to build %s from", errMissing, started, stackd)
+			return "", fmt.Errorf("%w: the module of %s, above %s", errMissing, stackd, startDir)
 		}
 	}
 }
