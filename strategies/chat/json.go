@@ -22,14 +22,11 @@ import (
 // encoding/json silently turns lone surrogate escapes and invalid UTF-8 into U+FFFD; call
 // SanitizeJSON first to count them.
 func (m *Message) UnmarshalJSON(data []byte) error {
-	if rawjson.Kind(data) != '{' {
-		return fmt.Errorf("message: want an object, got %s", rawjson.KindName(data))
+	f, err := rawjson.ParseObject(data)
+	if err != nil {
+		return fmt.Errorf("message: %w", err)
 	}
-	var f fields
-	if err := json.Unmarshal(data, &f); err != nil {
-		return err
-	}
-	out, err := f.message()
+	out, err := readMessage(f)
 	if err != nil {
 		return err
 	}
@@ -37,11 +34,8 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// fields is a JSON object from which keys are removed as they are read; the rest becomes
-// Extra.
-type fields map[string]json.RawMessage
-
-func (f fields) message() (Message, error) {
+// readMessage takes the fields of a message; the rest becomes Extra.
+func readMessage(f rawjson.Object) (Message, error) {
 	var m Message
 	role, ok := f["role"]
 	delete(f, "role")
@@ -56,22 +50,22 @@ func (f fields) message() (Message, error) {
 		return m, errors.New("role: empty; want system, developer, user, assistant or tool")
 	}
 	var err error
-	if m.Content, err = readContent(f.take("content")); err != nil {
+	if m.Content, err = readContent(f.Take("content")); err != nil {
 		return m, err
 	}
-	if m.ToolCalls, err = readToolCalls(f.take("tool_calls")); err != nil {
+	if m.ToolCalls, err = readToolCalls(f.Take("tool_calls")); err != nil {
 		return m, err
 	}
-	if raw := f.take("tool_call_id"); raw != nil {
+	if raw := f.Take("tool_call_id"); raw != nil {
 		if rawjson.Kind(raw) != '"' {
 			return m, fmt.Errorf("tool_call_id: want a string, got %s", rawjson.KindName(raw))
 		}
 		m.ToolCallID = rawjson.Text(raw)
 	}
-	m.ID = f.takeID("id")
-	m.SourceID = f.takeString("source_id")
-	m.Name = f.takeString("name")
-	m.Reasoning, m.ReasoningKey = f.takeReasoning()
+	m.ID = takeID(f, "id")
+	m.SourceID = takeString(f, "source_id")
+	m.Name = takeString(f, "name")
+	m.Reasoning, m.ReasoningKey = takeReasoning(f)
 	if at, ok := parseTime(f["created_at"]); ok {
 		m.CreatedAt = at
 		delete(f, "created_at")
@@ -82,31 +76,25 @@ func (f fields) message() (Message, error) {
 	return m, nil
 }
 
-// take removes key and returns its value, nil if it is absent or null.
-func (f fields) take(key string) json.RawMessage { return rawjson.Take(f, key) }
-
-// takeString removes key if it is a string, and returns "" if it is not.
-func (f fields) takeString(key string) string {
-	raw, ok := f[key]
-	if !ok || rawjson.Kind(raw) != '"' {
+// takeString removes key if it is a string. Null stays, so that Extra keeps it.
+func takeString(f rawjson.Object, key string) string {
+	if rawjson.Kind(f[key]) != '"' {
 		return ""
 	}
-	delete(f, key)
-	return rawjson.Text(raw)
+	return rawjson.Text(f.Take(key))
 }
 
 // takeID removes key if it is a string, or a number, which is taken as written.
-func (f fields) takeID(key string) string {
-	if raw := f[key]; rawjson.Kind(raw) == '0' {
-		delete(f, key)
-		return string(raw)
+func takeID(f rawjson.Object, key string) string {
+	if rawjson.Kind(f[key]) == '0' {
+		return string(f.Take(key))
 	}
-	return f.takeString(key)
+	return takeString(f, key)
 }
 
 // takeReasoning removes and returns the first non-empty of the two keys, or the first that
 // is a string.
-func (f fields) takeReasoning() (reasoning, key string) {
+func takeReasoning(f rawjson.Object) (reasoning, key string) {
 	for _, k := range []string{"reasoning_content", "reasoning"} {
 		if rawjson.Kind(f[k]) != '"' {
 			continue
@@ -129,8 +117,8 @@ func readContent(raw json.RawMessage) (Content, error) {
 	default:
 		return Content{}, fmt.Errorf("content: want a string, an array of parts or null, got %s", rawjson.KindName(raw))
 	}
-	var raws []json.RawMessage
-	if err := json.Unmarshal(raw, &raws); err != nil {
+	raws, err := rawjson.ParseArray(raw)
+	if err != nil {
 		return Content{}, fmt.Errorf("content: %w", err)
 	}
 	parts := make([]Part, len(raws))
@@ -154,11 +142,11 @@ func readPart(raw json.RawMessage) (Part, error) {
 	default:
 		return p, fmt.Errorf("want an object or a string, got %s", rawjson.KindName(raw))
 	}
-	var f fields
-	if err := json.Unmarshal(raw, &f); err != nil {
+	f, err := rawjson.ParseObject(raw)
+	if err != nil {
 		return p, err
 	}
-	if t := f.take("type"); t != nil {
+	if t := f.Take("type"); t != nil {
 		if rawjson.Kind(t) != '"' {
 			return p, fmt.Errorf("type: want a string, got %s", rawjson.KindName(t))
 		}
@@ -166,9 +154,9 @@ func readPart(raw json.RawMessage) (Part, error) {
 	}
 	switch p.Type {
 	case "text", "input_text", "output_text", "":
-		p.Text = f.takeString("text")
+		p.Text = takeString(f, "text")
 	case "refusal":
-		p.Text = f.takeString("refusal")
+		p.Text = takeString(f, "refusal")
 	}
 	return p, nil
 }
@@ -177,11 +165,8 @@ func readToolCalls(raw json.RawMessage) ([]ToolCall, error) {
 	if raw == nil {
 		return nil, nil
 	}
-	if rawjson.Kind(raw) != '[' {
-		return nil, fmt.Errorf("tool_calls: want an array, got %s", rawjson.KindName(raw))
-	}
-	var raws []json.RawMessage
-	if err := json.Unmarshal(raw, &raws); err != nil {
+	raws, err := rawjson.ParseArray(raw)
+	if err != nil {
 		return nil, fmt.Errorf("tool_calls: %w", err)
 	}
 	var calls []ToolCall
@@ -197,35 +182,29 @@ func readToolCalls(raw json.RawMessage) ([]ToolCall, error) {
 
 func readToolCall(raw json.RawMessage) (ToolCall, error) {
 	c := ToolCall{Raw: raw}
-	if rawjson.Kind(raw) != '{' {
-		return c, fmt.Errorf(": want an object, got %s", rawjson.KindName(raw))
-	}
-	var f fields
-	if err := json.Unmarshal(raw, &f); err != nil {
+	f, err := rawjson.ParseObject(raw)
+	if err != nil {
 		return c, fmt.Errorf(": %w", err)
 	}
-	if id := f.take("id"); id != nil {
+	if id := f.Take("id"); id != nil {
 		if rawjson.Kind(id) != '"' {
 			return c, fmt.Errorf(".id: want a string, got %s", rawjson.KindName(id))
 		}
 		c.ID = rawjson.Text(id)
 	}
-	c.Type = f.takeString("type")
+	c.Type = takeString(f, "type")
 	// A function call holds its input in function.arguments, a custom call in
 	// custom.input.
-	body, input := f.take("function"), "arguments"
+	body, input := f.Take("function"), "arguments"
 	if body == nil {
-		body, input = f.take("custom"), "input"
+		body, input = f.Take("custom"), "input"
 	}
-	if rawjson.Kind(body) != '{' {
-		return c, nil
+	fn, err := rawjson.ParseObject(body)
+	if err != nil {
+		return c, nil //nolint:nilerr // Raw keeps a body of another type
 	}
-	var fn fields
-	if err := json.Unmarshal(body, &fn); err != nil {
-		return c, fmt.Errorf(".function: %w", err)
-	}
-	c.Name = fn.takeString("name")
-	if args := fn.take(input); rawjson.Kind(args) == '"' {
+	c.Name = takeString(fn, "name")
+	if args := fn.Take(input); rawjson.Kind(args) == '"' {
 		c.Arguments = rawjson.Text(args)
 	} else {
 		c.Arguments = string(args) // some servers send the object itself

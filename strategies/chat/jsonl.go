@@ -175,12 +175,12 @@ func (r *Reader) session(value []byte) (s Session, whole bool, err error) {
 		}
 		return Session{}, false, fmt.Errorf("want a session, a message or an array of messages, got %s", k)
 	}
-	var f fields
+	var f rawjson.Object
 	if err := json.Unmarshal(value, &f); err != nil {
 		return Session{}, false, noValue(err)
 	}
 	if _, ok := f["messages"]; ok {
-		s, err := f.session()
+		s, err := readSession(f)
 		s.Repairs = repairs
 		return s, err == nil, err
 	}
@@ -191,7 +191,7 @@ func (r *Reader) session(value []byte) (s Session, whole bool, err error) {
 	if r.single != nil {
 		n = len(r.single.Messages)
 	}
-	m, err := f.message()
+	m, err := readMessage(f)
 	if err != nil {
 		return Session{}, false, fmt.Errorf("message %d: %w", n, err)
 	}
@@ -203,10 +203,10 @@ func (r *Reader) session(value []byte) (s Session, whole bool, err error) {
 	return Session{}, false, nil
 }
 
-func (f fields) session() (Session, error) {
+func readSession(f rawjson.Object) (Session, error) {
 	var s Session
 	id := "session_id"
-	if raw := f.take(id); raw != nil {
+	if raw := f.Take(id); raw != nil {
 		f[id] = raw
 	} else {
 		id = "id"
@@ -216,8 +216,8 @@ func (f fields) session() (Session, error) {
 	default:
 		return s, fmt.Errorf("%s: want a string, got %s", id, rawjson.KindName(f[id]))
 	}
-	s.ID = f.takeID(id)
-	s.Model = f.takeString("model")
+	s.ID = takeID(f, id)
+	s.Model = takeString(f, "model")
 	raw := f["messages"]
 	delete(f, "messages")
 	var err error

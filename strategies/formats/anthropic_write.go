@@ -10,8 +10,8 @@ import (
 
 // encodeAnthropic writes {"system", "messages"} with roles that alternate, the
 // results of a call at the beginning of the message behind it.
-func encodeAnthropic(e *encoder, s chat.Session) error {
-	doc := document(s)
+func encodeAnthropic(e *encoder, s chat.Session) {
+	doc := buildDocument(s)
 	var system, messages []json.RawMessage
 	var turn anthropicTurn
 	said := false
@@ -63,56 +63,36 @@ func encodeAnthropic(e *encoder, s chat.Session) error {
 	}
 	messages = append(messages, turn.json()...)
 	if len(system) > 0 {
-		doc.raw("system", plainContent(system))
+		doc.Add("system", plainContent(system))
 	}
-	doc.raw("messages", list(messages))
-	e.documentExtra(doc, s, "system")
-	return e.line(doc.done())
+	doc.Add("messages", rawjson.List(messages))
+	e.document(doc, s, "system")
 }
 
-// document begins the document of a session.
-func document(s chat.Session) *builder {
-	return build("session_id", quoteIf(s.ID), "model", quoteIf(s.Model))
-}
-
-// documentExtra writes the keys of a session that a document has not written.
-func (e *encoder) documentExtra(doc *builder, s chat.Session, taken ...string) {
-	taken = append(taken, "session_id", "model", "messages")
-	if s.ID == "" {
-		taken = append(taken, "id") // it would become the session's
-	}
-	for _, key := range taken {
-		if _, ok := s.Extra[key]; ok {
-			e.lose("session extra")
-		}
-	}
-	doc.rest(without(s.Extra, taken...))
-}
-
-// anthropicTurn gathers what becomes one message.
+// anthropicTurn collects messages that are written as one.
 type anthropicTurn struct {
 	role            string
 	results, blocks []json.RawMessage
 	extra           object
-	messages        int // source messages that are no results
+	messages        int // source messages that are not results
 }
 
 func (t *anthropicTurn) json() []json.RawMessage {
 	if len(t.results)+len(t.blocks) == 0 {
 		return nil
 	}
-	b := build("role", t.role, "content", plainContent(slices.Concat(t.results, t.blocks)))
-	return []json.RawMessage{b.rest(without(t.extra, "role", "content")).done()}
+	b := rawjson.Build("role", t.role, "content", plainContent(slices.Concat(t.results, t.blocks)))
+	return []json.RawMessage{b.Rest(object(t.extra).Without("role", "content")).JSON()}
 }
 
 func (e *encoder) addTurn(t *anthropicTurn, m *chat.Message, blocks []json.RawMessage) {
-	extra := object(m.Extra).object("anthropic")
+	extra := object(m.Extra).Object("anthropic")
 	if m.Role == chat.RoleTool {
 		if t.messages > 0 {
 			e.lose("order")
 		}
 		t.results = append(t.results, e.toolResult(m, true))
-		e.addExtra(t, extra.object("message"))
+		e.addExtra(t, extra.Object("message"))
 		return
 	}
 	if t.messages++; t.messages > 1 {
@@ -135,25 +115,25 @@ func (e *encoder) addExtra(t *anthropicTurn, extra object) {
 	}
 }
 
-// plain returns a content: the string, where one plain text is all there is.
+// plainContent returns a content: a string for one plain text, otherwise the list.
 func plainContent(blocks []json.RawMessage) json.RawMessage {
 	if len(blocks) == 1 {
-		if o, err := parseObject(blocks[0]); err == nil && len(o) == 2 && o.string("type") == "text" {
-			return orNull(o["text"])
+		if o, err := rawjson.ParseObject(blocks[0]); err == nil && len(o) == 2 && o.String("type") == "text" {
+			return rawjson.OrNull(o["text"])
 		}
 	}
-	return list(blocks)
+	return rawjson.List(blocks)
 }
 
-// blockRoles are the roles whose blocks keep their meaning.
+// blockRoles lists the roles that are written as themselves or as the system prompt.
 var blockRoles = []chat.Role{chat.RoleSystem, chat.RoleDeveloper, chat.RoleUser, chat.RoleAssistant}
 
-// blocks returns the blocks of a message that is no result. An API takes no empty
-// texts and no thinking without its signature; a log does.
+// blocks returns the blocks of a message that is not a result. An API rejects empty texts and
+// thinking without a signature; a log may hold them.
 func (e *encoder) blocks(m *chat.Message, api bool) []json.RawMessage {
 	var out []json.RawMessage
 	for _, p := range partsOf(m.Content) {
-		if p.typ == "tool_result" && !slices.Contains(blockRoles, m.Role) { // written as a user's it would be a result
+		if p.Type == "tool_result" && !slices.Contains(blockRoles, m.Role) { // written as a user's it would be a result
 			e.lose("part tool_result")
 			continue
 		}
@@ -168,7 +148,7 @@ func (e *encoder) blocks(m *chat.Message, api bool) []json.RawMessage {
 	for i, c := range m.ToolCalls {
 		calls[i] = e.callBlock(c, "anthropic", "tool_use", "input")
 	}
-	extra := object(m.Extra).object("anthropic")
+	extra := object(m.Extra).Object("anthropic")
 	if extra["tool_use_at"] == nil {
 		return append(out, calls...)
 	}
@@ -183,36 +163,36 @@ func (e *encoder) blocks(m *chat.Message, api bool) []json.RawMessage {
 	return out
 }
 
-// chatOnly are parts that Anthropic has nothing for.
+// notInAnthropic lists the types of parts that Anthropic has no equivalent for.
 var notInAnthropic = []string{"input_audio", "audio", "file", "input_file", "input_image", "video_url", "video"}
 
 func (e *encoder) anthropicPart(p part, api, assistant bool) json.RawMessage {
 	switch {
 	case p.isText():
-		if p.text == "" && api {
+		if p.Text == "" && api {
 			e.lose("empty text")
 			return nil
 		}
 		return p.asText()
-	case p.typ == "refusal":
+	case p.Type == "refusal":
 		e.lose("refusal")
-		return textPart(p.text)
-	case p.typ == "thinking" || p.typ == "redacted_thinking":
-		if !assistant || api && p.typ == "thinking" && p.string("signature") == "" || api && p.typ == "redacted_thinking" && p.string("data") == "" {
+		return textPart(p.Text)
+	case p.Type == "thinking" || p.Type == "redacted_thinking":
+		if !assistant || api && p.Type == "thinking" && p.String("signature") == "" || api && p.Type == "redacted_thinking" && p.String("data") == "" {
 			e.lose("reasoning")
 			return nil
 		}
-		return p.raw
-	case p.isReasoning():
+		return p.Raw
+	case p.IsReasoning():
 		e.lose("reasoning")
 		return nil
-	case p.typ == "image_url":
+	case p.Type == "image_url":
 		return e.anthropicImage(p)
-	case slices.Contains(notInAnthropic, p.typ):
-		e.lose("part " + p.typ)
+	case slices.Contains(notInAnthropic, p.Type):
+		e.lose("part " + p.Type)
 		return nil
 	}
-	return p.raw
+	return p.Raw
 }
 
 func (e *encoder) anthropicImage(p part) json.RawMessage {
@@ -220,18 +200,18 @@ func (e *encoder) anthropicImage(p part) json.RawMessage {
 	if len(rest) > 0 {
 		e.lose("image detail")
 	}
-	source := build("type", "url", "url", url)
+	source := rawjson.Build("type", "url", "url", url)
 	if mime, data, ok := dataURL(url); ok {
-		source = build("type", "base64", "media_type", mime, "data", data)
+		source = rawjson.Build("type", "base64", "media_type", mime, "data", data)
 	}
-	return p.retyped("image", object{"image_url": nil, "source": source.done()})
+	return retyped(p.object, "image", object{"image_url": nil, "source": source.JSON()})
 }
 
 func (e *encoder) toolResult(m *chat.Message, api bool) json.RawMessage {
-	b := build("type", "tool_result", "tool_use_id", m.ToolCallID)
+	b := rawjson.Build("type", "tool_result", "tool_use_id", m.ToolCallID)
 	if m.Content.Parts == nil {
 		if !m.Content.Null {
-			b.raw("content", rawjson.Quote(m.Content.Text))
+			b.Add("content", rawjson.Quote(m.Content.Text))
 		}
 	} else {
 		var parts []json.RawMessage
@@ -240,11 +220,11 @@ func (e *encoder) toolResult(m *chat.Message, api bool) json.RawMessage {
 				parts = append(parts, raw)
 			}
 		}
-		b.raw("content", list(parts))
+		b.Add("content", rawjson.List(parts))
 	}
 	if e.flag(m, "is_error") {
-		b.raw("is_error", isTrue)
+		b.Add("is_error", isTrue)
 	}
-	own := without(object(m.Extra).object("anthropic"), "type", "tool_use_at", "message")
-	return b.rest(e.excluding(own, "tool_use_id", "content", "is_error")).done()
+	own := object(m.Extra).Object("anthropic").Without("type", "tool_use_at", "message")
+	return b.Rest(e.excluding(own, "tool_use_id", "content", "is_error")).JSON()
 }

@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,15 +12,15 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
-// claudeCode reads a session file of Claude Code. Lines of type user and assistant
-// are messages; several lines of one API message (a block each) become one. Lines
-// of sub-agents are sessions of their own. What follows a message that the user
-// went back behind is left out, as the program does.
+// claudeCode reads a session file of Claude Code. Lines of type user and assistant are
+// messages; several lines of one API message (a block each) become one. Lines of sub-agents
+// are sessions of their own. If the user went back to an earlier message, the messages after
+// it are left out, as in the program.
 type claudeCode struct {
 	main  *claudeSession
 	subs  []*claudeSession
 	byKey map[string]*claudeSession
-	roots map[string]string // of a sidechain: uuid of a line to that of its root
+	roots map[string]string // in sidechains: uuid of a line to that of its root
 	title string
 }
 
@@ -30,13 +31,13 @@ func newClaudeCode() decoder {
 // claudeSession is a conversation of the file.
 type claudeSession struct {
 	id, agent string
-	common    object // what the lines have in common: that of the first which has it
+	common    object // claudeCommon of the first line that has them
 	messages  []claudeMessage
 	at        map[string]int  // uuid of a line to the number of its message, 0 for the start
 	ids       map[string]bool // uuids of lines that are messages
-	next      int             // number of the next message, from 1; they are never used again
+	next      int             // number of the next message, from 1; numbers are not reused
 	compact   json.RawMessage
-	prompts   []int // numbers of what the user said
+	prompts   []int // numbers of the user's messages
 	report    ReadReport
 }
 
@@ -47,33 +48,33 @@ func newClaudeSession(agent string) *claudeSession {
 // claudeMessage is a message and the line it comes from.
 type claudeMessage struct {
 	chat.Message
-	line, api object   // what is left of the line and of its message
-	apiID     string   // lines with one id are one message
+	line, api object   // the remaining fields of the line and of its message
+	apiID     string   // lines with the same id are one message
 	joined    []string // uuids of further lines
 	parent    string
 	number    int
 	values    int // lines
 }
 
-// claudeCommon are the keys that say where a session ran: they are kept once.
+// claudeCommon lists the keys that describe where a session ran; they are kept once.
 var claudeCommon = []string{"cwd", "version", "gitBranch", "userType", "slug", "entrypoint"}
 
 func (d *claudeCode) add(value []byte) (*Session, error) {
-	o, err := parseObject(value)
+	o, err := rawjson.ParseObject(value)
 	if err != nil {
 		return nil, err
 	}
-	typ := o.takeString("type")
+	typ := o.TakeString("type")
 	if typ == "" {
 		return nil, errors.New("type: missing; want user, assistant or another kind of line")
 	}
-	side := o.takeTrue("isSidechain")
+	side := o.TakeTrue("isSidechain")
 	s := d.main
 	if side && (typ == "user" || typ == "assistant") {
 		s = d.sidechain(o)
 	}
 	if s.id == "" {
-		s.id = o.string("sessionId")
+		s.id = o.String("sessionId")
 	}
 	s.report.Values++
 	switch {
@@ -88,30 +89,27 @@ func (d *claudeCode) add(value []byte) (*Session, error) {
 		}
 		return nil, nil
 	case typ == "system":
-		if sub := o.string("subtype"); sub != "" {
+		if sub := o.String("subtype"); sub != "" {
 			typ += ":" + sub
 		}
 		if raw := o["compactMetadata"]; raw != nil {
 			s.compact = raw
 		}
 	case typ == "summary":
-		d.title = o.string("summary")
+		d.title = o.String("summary")
 	}
 	s.follow(o)
 	s.report.other(typ)
 	return nil, nil
 }
 
-// sidechain returns the session of a sub-agent's line: by the agent's id, or by the
-// line that it began with.
+// sidechain returns the session of a sub-agent's line, by the agent's id or by the first line
+// of its chain.
 func (d *claudeCode) sidechain(o object) *claudeSession {
-	key := o.string("agentId")
+	key := o.String("agentId")
 	if key == "" {
-		uuid := o.string("uuid")
-		key = d.roots[o.string("parentUuid")]
-		if key == "" {
-			key = uuid
-		}
+		uuid := o.String("uuid")
+		key = cmp.Or(d.roots[o.String("parentUuid")], uuid)
 		d.roots[uuid] = key
 	}
 	s := d.byKey[key]
@@ -123,24 +121,24 @@ func (d *claudeCode) sidechain(o object) *claudeSession {
 	return s
 }
 
-// follow notes that a line which is no message stands behind its parent. One that
-// has none begins the file, or a part of it whose place is not known.
+// follow records the message that a line without a message follows. A line without a known
+// parent counts only at the start of the file.
 func (s *claudeSession) follow(o object) {
-	uuid := o.string("uuid")
+	uuid := o.String("uuid")
 	if uuid == "" {
 		return
 	}
-	if n, known := s.at[o.string("parentUuid")]; known {
+	if n, known := s.at[o.String("parentUuid")]; known {
 		s.at[uuid] = n
 	} else if s.next == 0 {
 		s.at[uuid] = 0
 	}
 }
 
-// parentOf returns the index of the message a line follows, -1 for the start; known is
-// false where that is nowhere in the session.
+// parentOf returns the index of the message that a line follows, -1 for the start. known
+// reports whether the parent is in the session.
 func (s *claudeSession) parentOf(o object) (index int, known bool) {
-	n, ok := s.at[o.string("parentUuid")]
+	n, ok := s.at[o.String("parentUuid")]
 	if !ok || n == 0 {
 		return -1, ok
 	}
@@ -148,18 +146,15 @@ func (s *claudeSession) parentOf(o object) (index int, known bool) {
 }
 
 func (s *claudeSession) message(typ string, o object) error {
-	api := o.object("message")
+	api := o.Object("message")
 	delete(o, "message")
-	role := api.takeString("role")
-	if role == "" {
-		role = typ
-	}
-	ms, err := fromBlocks(chat.Role(role), api.take("content"))
+	role := cmp.Or(api.TakeString("role"), typ)
+	ms, err := fromBlocks(chat.Role(role), api.Take("content"))
 	if err != nil {
 		return err
 	}
 	parent, known := s.parentOf(o)
-	if s.joins(role, api.string("id"), ms) {
+	if s.joins(role, api.String("id"), ms) {
 		s.join(ms[0], o)
 		return nil
 	}
@@ -168,15 +163,15 @@ func (s *claudeSession) message(typ string, o object) error {
 		s.rewind(parent)
 	}
 	s.report.Messages++
-	m := claudeMessage{apiID: api.takeString("id"), api: api, line: o, values: 1}
-	uuid := o.takeString("uuid")
+	m := claudeMessage{apiID: api.TakeString("id"), api: api, line: o, values: 1}
+	uuid := o.TakeString("uuid")
 	if s.ids[uuid] {
-		o["uuid"] = rawjson.Quote(uuid) // written twice; two messages cannot have one id
+		o["uuid"] = rawjson.Quote(uuid) // repeated; ids of messages are unique
 		uuid = ""
 	}
-	at := o.takeTime("timestamp")
+	at := takeTime(o, "timestamp")
 	last := len(s.messages) - 1
-	if rawjson.Kind(o.take("parentUuid")) == '"' && known && parent >= 0 && parent != last {
+	if rawjson.Kind(o.Take("parentUuid")) == '"' && known && parent >= 0 && parent != last {
 		m.parent = s.messages[parent].ID
 	}
 	s.take(&m)
@@ -206,13 +201,13 @@ func (s *claudeSession) message(typ string, o object) error {
 	return nil
 }
 
-// take takes what is the session's from a line, and counts what is left out.
+// take removes the session's fields from a line, and counts the fields that are dropped.
 func (s *claudeSession) take(m *claudeMessage) {
 	o := m.line
-	if o.string("sessionId") == s.id {
+	if o.String("sessionId") == s.id {
 		delete(o, "sessionId")
 	}
-	if s.agent != "" && o.string("agentId") == s.agent {
+	if s.agent != "" && o.String("agentId") == s.agent {
 		delete(o, "agentId")
 	}
 	for _, key := range claudeCommon {
@@ -225,18 +220,15 @@ func (s *claudeSession) take(m *claudeMessage) {
 		}
 	}
 	s.report.drop(o, "toolUseResult")
-	if m.api.string("type") == "message" {
+	if m.api.String("type") == "message" {
 		delete(m.api, "type")
 	}
 }
 
-// flags moves what any reader may want to know to the Extra of the message.
+// flags moves the flags of a line to the Extra of the message.
 func (s *claudeSession) flags(m *claudeMessage) {
-	if m.line.takeTrue("isMeta") {
-		setExtra(&m.Extra, "is_meta", isTrue)
-	}
-	if m.line.takeTrue("isCompactSummary") {
-		setExtra(&m.Extra, "is_compact_summary", isTrue)
+	takeFlag(m.line, "isMeta", &m.Message, "is_meta")
+	if takeFlag(m.line, "isCompactSummary", &m.Message, "is_compact_summary") {
 		if s.compact != nil {
 			m.line["compactMetadata"] = s.compact
 		}
@@ -244,8 +236,8 @@ func (s *claudeSession) flags(m *claudeMessage) {
 	}
 }
 
-// joins reports whether a line is a further part of the last message: of one API
-// message, with nothing but results of it between.
+// joins reports whether a line is a further part of the last message: of the same API
+// message, with only its results between.
 func (s *claudeSession) joins(role, apiID string, ms []chat.Message) bool {
 	if role != string(chat.RoleAssistant) || apiID == "" || len(ms) != 1 {
 		return false
@@ -255,7 +247,7 @@ func (s *claudeSession) joins(role, apiID string, ms []chat.Message) bool {
 		(i == len(s.messages)-1 || len(ms[0].ToolCalls) > 0)
 }
 
-// lastSaid returns the index of the last message that is no result.
+// lastSaid returns the index of the last message that is not a result.
 func (s *claudeSession) lastSaid() int {
 	i := len(s.messages) - 1
 	for i >= 0 && s.messages[i].Role == chat.RoleTool {
@@ -268,7 +260,7 @@ func (s *claudeSession) lastSaid() int {
 func (s *claudeSession) join(part chat.Message, o object) {
 	i := s.lastSaid()
 	m := &s.messages[i]
-	if uuid := o.string("uuid"); uuid != "" {
+	if uuid := o.String("uuid"); uuid != "" {
 		m.joined = append(m.joined, uuid)
 		s.at[uuid] = m.number
 		s.ids[uuid] = true
@@ -286,8 +278,8 @@ func (s *claudeSession) join(part chat.Message, o object) {
 	s.report.other("joined")
 }
 
-// rewind takes out what the user has left by going back to the message at parent:
-// the prompts behind it and all that follows them.
+// rewind removes the messages after parent, to which the user went back, if there are prompts
+// among them.
 func (s *claudeSession) rewind(parent int) {
 	number := 0
 	if parent >= 0 {
@@ -330,25 +322,23 @@ func (d *claudeCode) end() []Session {
 	return out
 }
 
-// session makes the session of what has been gathered.
+// session returns the session of the messages read.
 func (s *claudeSession) session(file, title string) Session {
 	out := Session{Report: s.report}
 	out.ID = s.id
 	for i := len(s.messages) - 1; i >= 0 && out.Model == ""; i-- {
-		if m := s.messages[i]; m.Role == chat.RoleAssistant && m.api.string("model") != "<synthetic>" {
-			out.Model = m.api.string("model")
+		if m := s.messages[i]; m.Role == chat.RoleAssistant && m.api.String("model") != "<synthetic>" {
+			out.Model = m.api.String("model")
 		}
 	}
 	common := object{}
 	maps.Copy(common, s.common)
 	if s.agent != "" {
-		if file == "" {
-			file = s.id
-		}
+		file = cmp.Or(file, s.id)
 		out.ID = file + "/" + s.agent
-		common["sessionId"], common["agentId"], common["isSidechain"] = rawjson.Quote(file), rawjson.Quote(s.agent), isTrue
+		common.Set("sessionId", file, "agentId", s.agent, "isSidechain", isTrue)
 	}
-	setExtra(&out.Extra, "claude_code", common.raw())
+	setExtra(&out.Extra, "claude_code", common.JSON())
 	if s.agent == "" {
 		setExtra(&out.Extra, "title", quoteIf(title))
 	}
@@ -359,26 +349,18 @@ func (s *claudeSession) session(file, title string) Session {
 	return out
 }
 
-// finish puts what is left of the line into the message.
+// finish stores the remaining fields of the line in the message.
 func (m claudeMessage) finish(model string) chat.Message {
 	if m.line == nil {
 		return m.Message
 	}
-	if m.apiID != "" {
-		m.api["id"] = rawjson.Quote(m.apiID)
-	}
-	if m.api.string("model") == model {
+	m.api.Set("id", quoteIf(m.apiID))
+	if m.api.String("model") == model {
 		delete(m.api, "model")
 	}
-	if len(m.api) > 0 {
-		m.line["message"] = m.api.raw()
-	}
+	m.line.Set("message", m.api.JSON())
 	if m.joined != nil {
-		uuids := make([]json.RawMessage, len(m.joined))
-		for i, uuid := range m.joined {
-			uuids[i] = rawjson.Quote(uuid)
-		}
-		m.line["joinedUuids"] = list(uuids)
+		m.line["joinedUuids"] = rawjson.Quote(m.joined)
 	}
 	mergeExtra(&m.Message, "claude_code", m.line)
 	if m.parent != "" {

@@ -9,14 +9,14 @@ import (
 )
 
 // encodeClaudeCode writes a line per message, each a child of the one before.
-func encodeClaudeCode(e *encoder, s chat.Session) error {
-	common := object(s.Extra).object("claude_code")
+func encodeClaudeCode(e *encoder, s chat.Session) {
+	common := object(s.Extra).Object("claude_code")
 	id := s.ID
-	if sub := common.string("sessionId"); common["sessionId"] != nil && sub+"/"+common.string("agentId") == id {
+	if sub := common.String("sessionId"); common["sessionId"] != nil && sub+"/"+common.String("agentId") == id {
 		id = sub
 	}
 	delete(common, "sessionId")
-	side := common.takeTrue("isSidechain")
+	side := common.TakeTrue("isSidechain")
 	e.sessionExtra(s, "claude_code", "title")
 	if s.Model != "" && !modelHeld(s) {
 		e.lose("model")
@@ -29,33 +29,26 @@ func encodeClaudeCode(e *encoder, s chat.Session) error {
 			continue
 		}
 		if boundary != nil {
-			if err := e.line(boundary); err != nil {
-				return err
-			}
+			e.line(boundary)
 		}
 		rest := object{"isSidechain": boolean(side)}
-		if id != "" {
-			rest["sessionId"] = rawjson.Quote(id)
-		}
+		rest.Set("sessionId", quoteIf(id))
 		maps.Copy(rest, common)
 		maps.Copy(rest, line)
-		if err := e.line(rest.raw()); err != nil {
-			return err
-		}
+		e.line(rest.JSON())
 		parent = m.ID
 	}
 	if title := e.title(s); title != nil {
-		return e.line(build("type", "summary", "summary", title, "leafUuid", parent).done())
+		e.line(rawjson.Build("type", "summary", "summary", title, "leafUuid", parent).JSON())
 	}
-	return nil
 }
 
-// modelHeld reports whether a message will carry the session's model.
+// modelHeld reports whether a message is written with the session's model.
 func modelHeld(s chat.Session) bool {
 	for i := len(s.Messages) - 1; i >= 0; i-- {
 		m := &s.Messages[i]
 		if m.Role == chat.RoleAssistant {
-			model := object(m.Extra).object("claude_code").object("message").string("model")
+			model := object(m.Extra).Object("claude_code").Object("message").String("model")
 			if model != "<synthetic>" {
 				return model == "" || model == s.Model
 			}
@@ -64,7 +57,8 @@ func modelHeld(s chat.Session) bool {
 	return false
 }
 
-// claudeLine returns the line of a message, and the line that has to stand before it.
+// claudeLine returns the line of a message, and the boundary to write before it, if any. It
+// reports false for a message that the format cannot hold.
 func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object, boundary []byte, ok bool) {
 	typ := "user"
 	var content json.RawMessage
@@ -78,7 +72,7 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 		content = plainContent(e.blocks(m, false))
 	case chat.RoleTool:
 		holds = append(holds, "is_error")
-		content = list([]json.RawMessage{e.toolResult(m, false)})
+		content = rawjson.List([]json.RawMessage{e.toolResult(m, false)})
 	default:
 		if m.Role != chat.RoleUser {
 			e.lose("role")
@@ -86,11 +80,11 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 		content = plainContent(e.blocks(m, false))
 	}
 	e.envelope(m, holds...)
-	line = object(m.Extra).own("claude_code")
-	if compact := line.take("compactMetadata"); compact != nil {
-		boundary = build("compactMetadata", compact, "subtype", "compact_boundary", "type", "system").done()
+	line = own(object(m.Extra), "claude_code")
+	if compact := line.Take("compactMetadata"); compact != nil {
+		boundary = rawjson.Build("compactMetadata", compact, "subtype", "compact_boundary", "type", "system").JSON()
 	}
-	api := line.own("message")
+	api := own(line, "message")
 	e.put(api, "role", rawjson.Quote(typ))
 	e.put(api, "content", content)
 	if typ == "assistant" {
@@ -99,17 +93,13 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 			api["model"] = rawjson.Quote(model)
 		}
 	}
-	line["type"], line["message"] = rawjson.Quote(typ), api.raw()
-	if m.ID != "" {
-		e.put(line, "uuid", rawjson.Quote(m.ID))
-	}
-	line["parentUuid"] = orNull(quoteIf(parent))
+	line.Set("type", typ, "message", api.JSON())
+	e.put(line, "uuid", quoteIf(m.ID))
+	line["parentUuid"] = rawjson.OrNull(quoteIf(parent))
 	if id := m.Extra["parent_id"]; rawjson.Kind(id) == '"' {
 		line["parentUuid"] = id
 	}
-	if at := timestamp(m.CreatedAt); at != nil {
-		e.put(line, "timestamp", at)
-	}
+	e.put(line, "timestamp", timestamp(m.CreatedAt))
 	if e.flag(m, "is_meta") {
 		line["isMeta"] = isTrue
 	}

@@ -12,15 +12,14 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
-// codex reads a rollout file of Codex: lines {"timestamp", "type", "payload"}, or
-// the items themselves as its first versions wrote them. The session's
-// instructions are its system message. A compaction is a user message with the
-// summary; turns that were rolled back are left out.
+// codex reads a rollout file of Codex: lines {"timestamp", "type", "payload"}, or items
+// alone as its first versions wrote them. The session's instructions are its system message.
+// A compaction is a user message with the summary; turns that were rolled back are left out.
 type codex struct {
 	items  items
 	s      chat.Session
 	meta   bool
-	turns  []int // indexes of the groups that begin a turn, of those before seen
+	turns  []int // indexes of the groups before seen that begin a turn
 	seen   int
 	report ReadReport
 }
@@ -28,7 +27,7 @@ type codex struct {
 func newCodex() decoder { return &codex{} }
 
 func (d *codex) add(value []byte) (*Session, error) {
-	o, err := parseObject(value)
+	o, err := rawjson.ParseObject(value)
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +39,10 @@ func (d *codex) add(value []byte) (*Session, error) {
 }
 
 func (d *codex) line(o object, value []byte) error {
-	typ := o.string("type")
-	at := o.takeTime("timestamp")
-	payload := o.object("payload")
+	typ := o.String("type")
+	at := takeTime(o, "timestamp")
+	d.items.at = at
+	payload := o.Object("payload")
 	switch {
 	case payload == nil && typ == "" && o["record_type"] != nil:
 		d.report.other("state")
@@ -50,29 +50,29 @@ func (d *codex) line(o object, value []byte) error {
 		if !at.IsZero() {
 			o["timestamp"] = timestamp(at) // of the session, not of a line
 		}
-		return d.sessionMeta(o, at)
+		d.sessionMeta(o)
 	case payload == nil && typ == "" && o["role"] == nil:
 		return errors.New("neither a line of a rollout (no type) nor an item of one")
 	case payload == nil && slices.Contains([]string{"session_meta", "response_item", "compacted", "turn_context", "event_msg"}, typ):
 		d.report.other(typ)
 	case payload == nil:
-		return d.item(o, value, at)
+		return d.item(o, value)
 	case typ == "session_meta":
-		return d.sessionMeta(payload, at)
+		d.sessionMeta(payload)
 	case typ == "response_item":
-		return d.item(payload, o["payload"], at)
+		return d.item(payload, o["payload"])
 	case typ == "compacted":
-		d.compacted(payload, at)
+		d.compacted(payload)
 	case typ == "turn_context":
-		if model := payload.string("model"); model != "" {
+		if model := payload.String("model"); model != "" {
 			d.s.Model = model
 		}
 		d.report.other(typ)
 	case typ == "event_msg":
-		sub := payload.string("type")
+		sub := payload.String("type")
 		d.report.other("event_msg:" + sub)
 		var turns int
-		if sub == "thread_rolled_back" && json.Unmarshal(orNull(payload["num_turns"]), &turns) == nil {
+		if sub == "thread_rolled_back" && json.Unmarshal(rawjson.OrNull(payload["num_turns"]), &turns) == nil {
 			d.rollBack(turns)
 		}
 	default:
@@ -81,35 +81,33 @@ func (d *codex) line(o object, value []byte) error {
 	return nil
 }
 
-func (d *codex) sessionMeta(o object, at time.Time) error {
-	if d.meta { // that of the session this one was forked from
+func (d *codex) sessionMeta(o object) {
+	if d.meta { // of the session that this one was forked from
 		d.report.other("session_meta")
-		return nil
+		return
 	}
 	d.meta = true
-	d.s.ID = o.takeString("id")
-	instructions := o.takeString("instructions")
-	if base := o.object("base_instructions"); instructions == "" && len(base) == 1 && base.string("text") != "" {
+	d.s.ID = o.TakeString("id")
+	instructions := o.TakeString("instructions")
+	if base := o.Object("base_instructions"); instructions == "" && len(base) == 1 && base.String("text") != "" {
 		delete(o, "base_instructions")
-		instructions = base.string("text")
+		instructions = base.String("text")
 	}
-	setExtra(&d.s.Extra, "codex", o.raw())
+	setExtra(&d.s.Extra, "codex", o.JSON())
 	if instructions == "" {
 		d.report.other("session_meta")
-		return nil
+		return
 	}
-	m := chat.Message{Role: chat.RoleSystem, Content: chat.TextContent(instructions), CreatedAt: at}
-	d.items.groups = append(d.items.groups, itemGroup{Message: m, values: 1})
+	d.items.begin(chat.Message{Role: chat.RoleSystem, Content: chat.TextContent(instructions), CreatedAt: d.items.at})
 	d.report.Messages++
-	return nil
 }
 
-func (d *codex) item(o object, raw json.RawMessage, at time.Time) error {
-	if typ := o.string("type"); typ == "ghost_snapshot" || typ == "other" {
+func (d *codex) item(o object, raw json.RawMessage) error {
+	if typ := o.String("type"); typ == "ghost_snapshot" || typ == "other" {
 		d.report.other("response_item:" + typ)
 		return nil
 	}
-	began, err := d.items.add(o, raw, at)
+	began, err := d.items.add(o, raw)
 	switch {
 	case err != nil:
 		return fmt.Errorf("item: %w", err)
@@ -121,24 +119,24 @@ func (d *codex) item(o object, raw json.RawMessage, at time.Time) error {
 	return nil
 }
 
-func (d *codex) compacted(o object, at time.Time) {
-	summary := o.takeString("message")
+func (d *codex) compacted(o object) {
+	summary := o.TakeString("message")
 	d.report.drop(o, "replacement_history")
 	if summary == "" {
 		d.report.other("compacted")
 		return
 	}
-	m := chat.Message{Role: chat.RoleUser, Content: chat.TextContent(summary), CreatedAt: at}
-	setExtra(&m.Extra, "is_compact_summary", isTrue)
+	m := chat.Message{Role: chat.RoleUser, Content: chat.TextContent(summary), CreatedAt: d.items.at}
+	setFlag(&m, "is_compact_summary")
 	mergeExtra(&m, "codex", o)
-	d.items.groups = append(d.items.groups, itemGroup{Message: m, values: 1})
+	d.items.begin(m)
 	d.report.Messages++
 }
 
-// contextPrefixes begin what Codex itself says as the user: that is no turn.
+// contextPrefixes begin the user messages that Codex itself writes; they are not turns.
 var contextPrefixes = []string{"<environment_context>", "<user_instructions>", "# AGENTS.md"}
 
-// rollBack takes out the last turns.
+// rollBack removes the last turns.
 func (d *codex) rollBack(turns int) {
 	gs := d.items.groups
 	for ; d.seen < len(gs); d.seen++ {
@@ -170,66 +168,56 @@ func (d *codex) rollBack(turns int) {
 
 func (d *codex) end() []Session {
 	d.s.Messages = d.items.messages()
-	s := Session{Session: d.s, Report: d.report}
-	return s.ended()
+	return gathered(d.s, d.report)
 }
 
 // encodeCodex writes the session's line, one with its model, and a line per item.
-func encodeCodex(e *encoder, s chat.Session) error {
+func encodeCodex(e *encoder, s chat.Session) {
 	ms := s.Messages
-	meta := object(s.Extra).own("codex")
+	meta := own(s.Extra, "codex")
 	e.sessionExtra(s, "codex")
 	delete(meta, "id")
-	if s.ID != "" {
-		meta["id"] = rawjson.Quote(s.ID)
-	}
+	meta.Set("id", quoteIf(s.ID))
 	var at time.Time
 	if len(ms) > 0 {
 		at = ms[0].CreatedAt
 	}
 	if len(ms) > 0 && isInstructions(ms[0]) && ms[0].Content.String() != "" {
 		e.envelope(&ms[0], "created_at")
-		meta["base_instructions"] = object{"text": rawjson.Quote(ms[0].Content.String())}.raw()
+		meta.Set("base_instructions", rawjson.Build("text", ms[0].Content.String()).JSON())
 		ms = ms[1:]
 	}
-	if err := e.rollout("session_meta", meta.raw(), at); err != nil {
-		return err
-	}
+	e.rollout("session_meta", meta, at)
 	if s.Model != "" {
-		if err := e.rollout("turn_context", object{"model": rawjson.Quote(s.Model)}.raw(), at); err != nil {
-			return err
-		}
+		e.rollout("turn_context", object{"model": rawjson.Quote(s.Model)}, at)
 	}
 	for len(ms) > 0 {
 		n := slices.IndexFunc(ms, func(m chat.Message) bool { return m.Role == chat.RoleUser && flagged(&m, "is_compact_summary") })
 		if n < 0 {
 			n = len(ms)
 		}
-		err := e.encodeItems(ms[:n], []string{"created_at"}, func(item object, m *chat.Message) error {
-			return e.rollout("response_item", item.raw(), m.CreatedAt)
+		e.encodeItems(ms[:n], []string{"created_at"}, func(item object, m *chat.Message) {
+			e.rollout("response_item", item, m.CreatedAt)
 		})
-		if err != nil || n == len(ms) {
-			return err
+		if n == len(ms) {
+			return
 		}
-		if err := e.compacted(&ms[n]); err != nil {
-			return err
-		}
+		e.compacted(&ms[n])
 		ms = ms[n+1:]
 	}
-	return nil
 }
 
-func (e *encoder) compacted(m *chat.Message) error {
+func (e *encoder) compacted(m *chat.Message) {
 	e.envelope(m, "created_at", "is_compact_summary", "codex")
 	parts := m.Content.Parts
 	if parts != nil && (len(parts) != 1 || !isPlain(parts[0])) || m.Content.String() == "" {
 		e.lose("parts")
 	}
-	o := object(m.Extra).own("codex")
-	o["message"] = rawjson.Quote(m.Content.String())
-	return e.rollout("compacted", o.raw(), m.CreatedAt)
+	o := own(m.Extra, "codex")
+	o.Set("message", m.Content.String())
+	e.rollout("compacted", o, m.CreatedAt)
 }
 
-func (e *encoder) rollout(typ string, payload json.RawMessage, at time.Time) error {
-	return e.line(build("timestamp", timestamp(at), "type", typ, "payload", orNull(payload)).done())
+func (e *encoder) rollout(typ string, payload object, at time.Time) {
+	e.line(rawjson.Build("timestamp", timestamp(at), "type", typ, "payload", rawjson.OrNull(payload.JSON())).JSON())
 }

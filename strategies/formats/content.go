@@ -11,14 +11,14 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
-// contentOf makes content of parts in the chat-completions form. One plain text
-// becomes a string.
+// contentOf returns the content with parts in chat-completions form. One plain text becomes
+// a string.
 func contentOf(parts []json.RawMessage) (chat.Content, error) {
 	if len(parts) == 0 {
 		return chat.Content{Null: true}, nil
 	}
 	var m chat.Message
-	if err := json.Unmarshal(build("role", "user", "content", list(parts)).done(), &m); err != nil {
+	if err := json.Unmarshal(rawjson.Build("role", "user", "content", rawjson.List(parts)).JSON(), &m); err != nil {
 		return chat.Content{}, err
 	}
 	if len(parts) == 1 && isPlain(m.Content.Parts[0]) {
@@ -35,66 +35,63 @@ func isPlain(p chat.Part) bool {
 	if p.Raw == nil {
 		return true
 	}
-	o, err := parseObject(p.Raw)
+	o, err := rawjson.ParseObject(p.Raw)
 	return err == nil && len(o) == 2 && o["text"] != nil
 }
 
-// readContent reads a string, a list of parts or null; convert turns each part
-// into its chat-completions form.
-func readContent(raw json.RawMessage, convert func(object, json.RawMessage) json.RawMessage) (chat.Content, error) {
+// convertPart returns the chat-completions form of a part: an object, or a string, for
+// which o is nil. It returns nil for a block that is not content, such as a call.
+type convertPart func(o object, raw json.RawMessage) json.RawMessage
+
+// readContent reads a string, a list of parts or null.
+func readContent(raw json.RawMessage, convert convertPart) (chat.Content, error) {
 	switch rawjson.Kind(raw) {
 	case 0, 'n':
 		return chat.Content{Null: true}, nil
 	case '"':
 		return chat.TextContent(rawjson.Text(raw)), nil
 	}
-	parts, err := array(raw)
+	all, err := rawjson.ParseArray(raw)
 	if err != nil {
 		return chat.Content{}, fmt.Errorf("content: want a string, a list or null, got %s", rawjson.KindName(raw))
 	}
-	for i, part := range parts {
-		if rawjson.Kind(part) == '"' {
-			continue
+	var parts []json.RawMessage
+	for i, part := range all {
+		var o object
+		if rawjson.Kind(part) != '"' {
+			if o, err = rawjson.ParseObject(part); err != nil {
+				return chat.Content{}, fmt.Errorf("content[%d]: %w", i, err)
+			}
 		}
-		o, err := parseObject(part)
-		if err != nil {
-			return chat.Content{}, fmt.Errorf("content[%d]: %w", i, err)
+		if part = convert(o, part); part != nil {
+			parts = append(parts, part)
 		}
-		parts[i] = convert(o, part)
 	}
 	return contentOf(parts)
 }
 
-// part is a content part on its way out: its type and its keys.
+// part is a content part to write, with its keys; object is nil for a part made in Go.
 type part struct {
+	chat.Part
 	object
-	typ  string
-	text string
-	raw  json.RawMessage
 }
 
 // partsOf returns the parts of a content; a string is one text.
 func partsOf(c chat.Content) []part {
-	if c.Parts == nil {
-		if c.Text == "" {
-			return nil
-		}
-		return []part{{typ: "text", text: c.Text, raw: textPart(c.Text)}}
-	}
-	out := make([]part, 0, len(c.Parts))
-	for _, p := range c.Parts {
-		x := part{typ: p.Type, text: p.Text, raw: p.Raw}
-		o, err := parseObject(p.Raw)
-		if x.typ == "" && err != nil {
-			x.typ = "text"
+	out := make([]part, 0, len(c.Parts)+1)
+	for _, p := range asParts(c) {
+		x := part{Part: p}
+		o, err := rawjson.ParseObject(p.Raw)
+		if p.Type == "" && err != nil {
+			x.Type = "text"
 		}
 		switch {
 		case err == nil:
 			x.object = o
-		case x.typ == "refusal":
-			x.raw = build("type", x.typ, "refusal", p.Text).done()
-		default: // made in Go: a type and a text are all there is
-			x.raw = build("type", x.typ, "text", p.Text).done()
+		case x.Type == "refusal":
+			x.Raw = rawjson.Build("type", x.Type, "refusal", p.Text).JSON()
+		default:
+			x.Raw = rawjson.Build("type", x.Type, "text", p.Text).JSON()
 		}
 		out = append(out, x)
 	}
@@ -109,37 +106,34 @@ func asParts(c chat.Content) []chat.Part {
 	return c.Parts
 }
 
-func textPart(s string) json.RawMessage { return build("type", "text", "text", s).done() }
+func textPart(s string) json.RawMessage { return rawjson.Build("type", "text", "text", s).JSON() }
 
 // isText reports whether the part is a text, whatever it is called.
 func (p part) isText() bool {
-	return p.typ == "text" || p.typ == "input_text" || p.typ == "output_text"
+	return p.Type == "text" || p.Type == "input_text" || p.Type == "output_text"
 }
 
 // asText writes a part that is a text as a part of type text.
 func (p part) asText() json.RawMessage {
-	if p.typ == "text" {
-		return p.raw
+	if p.Type == "text" {
+		return p.Raw
 	}
 	if p.object == nil {
-		return textPart(p.text)
+		return textPart(p.Text)
 	}
-	return p.retyped("text", nil)
+	return retyped(p.object, "text", nil)
 }
 
-// isReasoning is that of chat.Part.
-func (p part) isReasoning() bool { return chat.Part{Type: p.typ}.IsReasoning() }
-
-// retyped returns the part with other values for some of its keys; nil removes.
-func (o object) retyped(typ string, changes object) json.RawMessage {
+// retyped returns o with another type and other values for some keys; nil removes a key.
+func retyped(o object, typ string, changes object) json.RawMessage {
 	rest := object{}
 	maps.Copy(rest, o)
 	maps.Copy(rest, changes)
 	maps.DeleteFunc(rest, func(key string, value json.RawMessage) bool { return key == "type" || value == nil })
-	return build("type", typ).rest(rest).done()
+	return rawjson.Build("type", typ).Rest(rest).JSON()
 }
 
-// dataURL takes a data URL with base64 apart.
+// dataURL splits a data URL with base64.
 func dataURL(url string) (mime, data string, ok bool) {
 	head, data, found := strings.Cut(url, ",")
 	mime, isData := strings.CutPrefix(head, "data:")
@@ -147,22 +141,22 @@ func dataURL(url string) (mime, data string, ok bool) {
 	return mime, data, found && isData && is64 && mime != ""
 }
 
-// imageURL returns the part for an image at a URL, with the other keys of o but taken.
+// imageURL returns the part for an image at a URL, with the keys of o except taken.
 func imageURL(o object, url string, taken ...string) json.RawMessage {
-	return object(without(o, taken...)).retyped("image_url", object{"image_url": build("url", url).done()})
+	return retyped(o.Without(taken...), "image_url", object{"image_url": rawjson.Build("url", url).JSON()})
 }
 
-// url returns the URL of an image_url part and what else its image_url holds.
+// url returns the URL of an image_url part and the other keys of its image_url.
 func (p part) url() (url string, rest object) {
 	if rawjson.Kind(p.object["image_url"]) == '"' {
-		return p.string("image_url"), nil
+		return p.String("image_url"), nil
 	}
-	rest = p.object.object("image_url")
-	return rest.takeString("url"), rest
+	rest = p.object.Object("image_url")
+	return rest.TakeString("url"), rest
 }
 
-// call returns the element of tool_calls with further keys, kept under their format.
-func call(id, typ, name, arguments, format string, rest object) chat.ToolCall {
+// newCall returns a tool call whose further keys are kept under the name of their format.
+func newCall(id, typ, name, arguments, format string, rest object) chat.ToolCall {
 	c := chat.ToolCall{ID: id, Type: typ, Name: name, Arguments: arguments}
 	if len(rest) == 0 {
 		return c
@@ -171,39 +165,39 @@ func call(id, typ, name, arguments, format string, rest object) chat.ToolCall {
 	if typ == "custom" {
 		body, input = "custom", "input"
 	}
-	c.Raw = build("id", id, "type", body, body, build("name", name, input, arguments).done(), format, rest.raw()).done()
+	c.Raw = rawjson.Build("id", id, "type", body, body, rawjson.Build("name", name, input, arguments).JSON(), format, rest.JSON()).JSON()
 	return c
 }
 
-// callExtra returns what a format keeps on a call, and whether the call holds
-// anything else beyond the fields of chat.ToolCall.
+// callExtra returns the keys that a call keeps for a format, and whether it has others beyond
+// the fields of chat.ToolCall.
 func callExtra(c chat.ToolCall, format string) (own object, more bool) {
-	o, err := parseObject(c.Raw)
+	o, err := rawjson.ParseObject(c.Raw)
 	if err != nil {
 		return nil, false
 	}
-	own = o.object(format)
+	own = o.Object(format)
 	for _, key := range []string{"id", "type", "function", "custom", format} {
 		delete(o, key)
 	}
 	return own, len(o) > 0
 }
 
-// arguments returns the arguments of a call as an object, and false where they are
-// none; what they are then stands under "arguments".
+// arguments returns the arguments of a call as an object. If they are not one, it returns
+// them under the key "arguments", and false.
 func arguments(s string) (raw json.RawMessage, ok bool) {
 	if strings.TrimSpace(s) == "" {
 		return json.RawMessage("{}"), true
 	}
 	if rawjson.Kind([]byte(s)) == '{' && json.Valid([]byte(s)) {
 		clean, repairs := chat.SanitizeJSON([]byte(s))
-		return oneLine(clean), repairs == 0
+		return rawjson.OneLine(clean), repairs == 0
 	}
-	return build("arguments", s).done(), false
+	return rawjson.Build("arguments", s).JSON(), false
 }
 
-// ownCall returns what a format keeps on a call and counts what the format has no place
-// for.
+// ownCall returns the keys that a call keeps for a format, and counts losses: keys of other
+// formats, and that a custom call becomes a function call.
 func (e *encoder) ownCall(c chat.ToolCall, format string) object {
 	own, more := callExtra(c, format)
 	if more {
@@ -215,14 +209,14 @@ func (e *encoder) ownCall(c chat.ToolCall, format string) object {
 	return own
 }
 
-// callBlock writes a call as a block of a content, with its arguments under input.
+// callBlock returns a call as a block of a content, with its arguments under the key input.
 func (e *encoder) callBlock(c chat.ToolCall, format, typ, input string) json.RawMessage {
-	own := without(e.ownCall(c, format), "type")
+	own := e.ownCall(c, format).Without("type")
 	args, ok := arguments(c.Arguments)
 	if !ok {
 		e.lose("arguments")
 	}
-	return build("type", typ, "id", c.ID, "name", c.Name, input, args).rest(e.excluding(own, "id", "name", input)).done()
+	return rawjson.Build("type", typ, "id", c.ID, "name", c.Name, input, args).Rest(e.excluding(own, "id", "name", input)).JSON()
 }
 
 // flag reports whether a key of Extra is true; any other value is lost.

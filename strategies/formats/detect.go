@@ -9,12 +9,12 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Detect returns the name of the format that the beginning of a file shows; it may
-// end anywhere. What shows none of the others is taken for chat-completions.
+// Detect returns the name of a file's format by its beginning, which may end anywhere. It
+// returns "chat" if no other format matches.
 func Detect(head []byte) string {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	if start := bytes.TrimLeft(head, " \t\r\n"); len(start) == 0 || start[0] != '{' && start[0] != '[' {
-		// A line that is no JSON may stand in front.
+		// A line that is not JSON may come first.
 		if _, rest, ok := bytes.Cut(start, []byte("\n")); ok {
 			return Detect(rest)
 		}
@@ -36,7 +36,7 @@ func Detect(head []byte) string {
 	return "chat"
 }
 
-// look walks through the values of head until one shows its format.
+// detectValues returns the format of the first value of head that shows one, or "".
 func detectValues(head []byte) string {
 	clean, _ := chat.SanitizeJSON(head)
 	d := json.NewDecoder(bytes.NewReader(clean))
@@ -52,21 +52,20 @@ func detectValues(head []byte) string {
 	}
 }
 
-// facts are what a value shows: "path" for a key that is there and "path=text" for
-// a short string.
+// facts describe a value: "path" for a key, and "path=text" for a short string.
 type facts map[string]bool
 
 // maxDepth is how deep facts go: messages[].content[].type.
 const maxDepth = 6
 
-// value notes the facts of the next value and reports whether it was complete.
+// value adds the facts of the next value and reports whether it was complete.
 func (f facts) value(d *json.Decoder, path string, depth int) bool {
 	t, err := d.Token()
 	if err != nil || depth > 1000 {
 		return false
 	}
 	if depth > maxDepth {
-		path = "…" // nothing there is asked for
+		path = "…" // too deep for any rule
 	}
 	switch t := t.(type) {
 	case string:
@@ -119,13 +118,12 @@ func (f facts) any(paths ...string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool { return f[p] })
 }
 
-// is reports whether the string at path is one of values, which are separated by
-// spaces.
+// is reports whether the string at path is one of the space-separated values.
 func (f facts) is(path, values string) bool {
 	return slices.ContainsFunc(strings.Fields(values), func(v string) bool { return f[path+"="+v] })
 }
 
-// format returns the format that the facts of a value show, "" where they fit several.
+// format returns the format that matches the facts of a value, or "" if several do.
 func (f facts) format() string {
 	switch {
 	case f.is(".type", "session_meta response_item event_msg turn_context compacted") && f[".payload"],
@@ -159,7 +157,8 @@ func (f facts) format() string {
 	return ""
 }
 
-// messages tells chat-completions from Anthropic's by the messages at path.
+// messages distinguishes chat-completions from Anthropic messages at a path; it returns ""
+// if both match.
 func (f facts) messages(at string) string {
 	switch {
 	case f[at+".tool_calls"], f[at+".tool_call_id"], f.is(at+".role", "tool system developer"):

@@ -13,36 +13,35 @@ import (
 
 // Format is a kind of file.
 type Format struct {
-	// Name is what users call it.
-	Name string
-	// Doc is one line about it.
-	Doc string
-	// Log: a file is one session (and those of its sub-agents), a record a line.
+	Name string // as users write it
+	Doc  string // one line
+	// Log reports that a file is one session and those of its sub-agents, a record a line.
 	Log bool
 
+	// Both are nil for chat-completions, which package chat reads and writes.
 	decoder func() decoder
-	encode  func(*encoder, chat.Session) error
+	encode  func(*encoder, chat.Session)
 }
 
 // Auto is the name that asks for detection by content.
 const Auto = "auto"
 
-// decoder makes sessions of the values of a file.
+// decoder builds sessions from the values of a file.
 type decoder interface {
-	// add takes the next value. It returns the session that the value is, or nil
-	// where it is a part of one.
+	// add reads the next value. It returns the session that the value is, or nil if the
+	// value is a part of one.
 	add(value []byte) (*Session, error)
-	// end returns the sessions gathered from all values.
+	// end returns the sessions made of several values.
 	end() []Session
 }
 
 // All returns the formats, in the order of the help.
 func All() []Format {
 	return []Format{
-		{Name: "chat", Doc: "chat-completions: sessions or messages, JSONL or one document", encode: encodeChat},
-		{Name: "responses", Doc: "OpenAI Responses: requests, responses or lists of items", decoder: newResponses, encode: encodeResponses},
-		{Name: "anthropic", Doc: "Anthropic messages: system, tool_use and tool_result blocks, thinking", decoder: newAnthropic, encode: encodeAnthropic},
-		{Name: "sharegpt", Doc: "ShareGPT: conversations of from and value", decoder: newShareGPT, encode: encodeShareGPT},
+		{Name: "chat", Doc: "chat-completions: sessions or messages, JSONL or one document"},
+		{Name: "responses", Doc: "OpenAI Responses: requests, responses or lists of items", decoder: responsesDocuments.decoder, encode: encodeResponses},
+		{Name: "anthropic", Doc: "Anthropic messages: system, tool_use and tool_result blocks, thinking", decoder: anthropicDocuments.decoder, encode: encodeAnthropic},
+		{Name: "sharegpt", Doc: "ShareGPT: conversations of from and value", decoder: shareDocuments.decoder, encode: encodeShareGPT},
 		{Name: "claude-code", Doc: "Claude Code session file", Log: true, decoder: newClaudeCode, encode: encodeClaudeCode},
 		{Name: "codex", Doc: "Codex rollout file", Log: true, decoder: newCodex, encode: encodeCodex},
 		{Name: "pi", Doc: "pi session file", Log: true, decoder: newPi, encode: encodePi},
@@ -68,33 +67,33 @@ func Lookup(name string) (Format, error) {
 	return Format{}, fmt.Errorf("format %q: want one of %s", name, strings.Join(Names(), ", "))
 }
 
-// ReadReport says what became of the values of a file, of which a log has one per
-// line: Messages and the counts of Other add up to Values. It is empty for
-// chat-completions, where every value is a message or a session.
+// ReadReport counts the values of a file, of which a log has one per line: Messages and the
+// counts of Other add up to Values. It is empty for chat-completions, where every value is a
+// message or a session.
 type ReadReport struct {
-	// Values is how many JSON values were read.
+	// Values is the number of JSON values read.
 	Values int `json:"values"`
-	// Messages is how many of them began a message. One value can hold several.
+	// Messages is the number of values that began a message. One value can hold several.
 	Messages int `json:"messages"`
-	// Other counts those that did not, by kind. "joined" are further parts of a
-	// message, "sidechain" belongs to a sub-agent and is in its own session,
-	// "abandoned" stands on a branch that the user has left.
+	// Other counts the other values by kind. "joined" are further parts of a message,
+	// "sidechain" belongs to a sub-agent and is in its own session, "abandoned" is on a
+	// branch that the user has left.
 	Other map[string]int `json:"other,omitempty"`
-	// Dropped counts fields of messages that were left out, by name: they repeat
-	// what the message says.
+	// Dropped counts fields of messages that were left out, by name: they repeat the
+	// content of the message.
 	Dropped map[string]int `json:"dropped,omitempty"`
 }
 
-// Session is one conversation as read.
+// Session is a conversation as read.
 type Session struct {
 	chat.Session
 	Report ReadReport
 }
 
-// maxKinds bounds the counts of a report: kinds are named by the file.
+// maxKinds limits the number of kinds in a report, as the file names them.
 const maxKinds = 64
 
-// count adds n to a kind of m, "other" where there are too many.
+// count adds n to a kind of m, or to "other" if there are too many kinds.
 func count(m *map[string]int, kind string, n int) {
 	if n == 0 {
 		return
@@ -112,60 +111,70 @@ func count(m *map[string]int, kind string, n int) {
 
 func (r *ReadReport) other(kind string) { count(&r.Other, kind, 1) }
 
+// entry counts a value that began a message or is a further part of one.
+func (r *ReadReport) entry(began bool) {
+	r.Values++
+	if began {
+		r.Messages++
+	} else {
+		r.other("joined")
+	}
+}
+
 // drop removes a key of o and counts it.
 func (r *ReadReport) drop(o object, key string) {
-	if o.take(key) != nil {
+	if o.Take(key) != nil {
 		count(&r.Dropped, key, 1)
 	}
 }
 
-// ended returns the session that the values of a file make together, if there were any.
-func (s *Session) ended() []Session {
-	if s.Report.Values == 0 {
+// gathered returns the session made of all values of a file, if there were any.
+func gathered(s chat.Session, r ReadReport) []Session {
+	if r.Values == 0 {
 		return nil
 	}
-	return []Session{*s}
+	return []Session{{Session: s, Report: r}}
 }
 
-// Losses counts what a format could not hold, by kind.
+// Losses counts the parts of a session that a format cannot hold, by kind.
 type Losses map[string]int
 
-// Options say how sessions are written.
+// Options configure Write.
 type Options struct {
-	// DropReasoning leaves all reasoning out; it is counted as lost.
+	// DropReasoning leaves all reasoning out; it counts as lost.
 	DropReasoning bool
 }
 
-// Write writes a session in the named format, with a line break behind each line,
-// and returns what the format cannot hold of it: by reading it again where the writer
-// itself knows of nothing, so that nothing is lost in silence ("other" where it
-// has no name). It changes nothing of s. An error
-// names an unknown format or is one of w.
+// Write writes a session in the named format, each line with a line break, and returns the
+// losses. If the writer counts none, Write reads its output again and compares, so that no
+// loss is unreported; such a loss is "other". s is not changed. Write fails on an unknown
+// format, on an invalid raw value, and if w fails.
 func Write(w io.Writer, name string, s chat.Session, o Options) (Losses, error) {
 	f, err := Lookup(name)
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	e := &encoder{w: &b, losses: Losses{}}
+	e := &encoder{losses: Losses{}}
 	if o.DropReasoning {
 		var n int
 		s.Messages, n = WithoutReasoning(s.Messages)
 		e.loseN("reasoning", n)
 	}
-	if err := f.encode(e, s); err != nil {
+	if f.encode != nil {
+		f.encode(e, s)
+	} else if err := chat.WriteSession(&e.out, s); err != nil {
 		return nil, err
 	}
-	if len(e.losses) == 0 && !roundTrips(s, b.Bytes(), f.Name) {
+	if len(e.losses) == 0 && !roundTrips(s, e.out.Bytes(), f.Name) {
 		e.lose("other")
 	}
-	_, err = w.Write(b.Bytes())
+	_, err = w.Write(e.out.Bytes())
 	return e.losses, err
 }
 
-// encoder is what the writers of all formats share.
+// encoder holds the output and the losses of a writer.
 type encoder struct {
-	w      io.Writer
+	out    bytes.Buffer
 	losses Losses
 }
 
@@ -173,34 +182,35 @@ func (e *encoder) lose(kind string) { e.loseN(kind, 1) }
 
 func (e *encoder) loseN(kind string, n int) { count((*map[string]int)(&e.losses), kind, n) }
 
-// besides returns what of o is beside the keys that a writer has values of its own for.
-// One of these is in o where what was read was no such value: it is lost.
-func (e *encoder) excluding(o map[string]json.RawMessage, own ...string) map[string]json.RawMessage {
+// excluding returns o without the keys that a writer has its own values for. A value of o for
+// such a key is lost; it had an unusual type.
+func (e *encoder) excluding(o object, own ...string) object {
 	for _, key := range own {
 		if _, odd := o[key]; odd {
 			e.lose("extra")
 		}
 	}
-	return without(o, own...)
+	return o.Without(own...)
 }
 
-// put sets a key that a writer has a value of its own for (see besides).
+// put sets keys that a writer has its own values for (see excluding); nil sets nothing.
 func (e *encoder) put(o object, key string, value json.RawMessage) {
+	if value == nil {
+		return
+	}
 	if _, odd := o[key]; odd {
 		e.lose("extra")
 	}
 	o[key] = value
 }
 
-func (e *encoder) line(value []byte) error {
-	_, err := e.w.Write(append(value, '\n'))
-	return err
+func (e *encoder) line(value []byte) {
+	e.out.Write(value)
+	e.out.WriteByte('\n')
 }
 
-func encodeChat(e *encoder, s chat.Session) error { return chat.WriteSession(e.w, s) }
-
-// WithoutReasoning returns messages without reasoning, and without those that are
-// nothing else, and how much there was: texts and blocks. It changes nothing of ms.
+// WithoutReasoning returns the messages without reasoning and the number of texts and blocks
+// removed. Messages that hold nothing else are left out. ms is not changed.
 func WithoutReasoning(ms []chat.Message) (out []chat.Message, dropped int) {
 	out = make([]chat.Message, 0, len(ms))
 	for i := range ms {
@@ -218,8 +228,8 @@ func WithoutReasoning(ms []chat.Message) (out []chat.Message, dropped int) {
 // reasoningKeys are the keys of Extra that hold reasoning.
 var reasoningKeys = []string{"reasoning", "reasoning_content", "reasoning_details"}
 
-// dropReasoning takes all reasoning out of m, whose slices and maps stay as they
-// are, and returns how much there was.
+// dropReasoning removes all reasoning from m and returns the number of texts and blocks. It
+// does not write to the slices and maps of m.
 func dropReasoning(m *chat.Message) int {
 	n := 0
 	if m.Reasoning != "" {
@@ -228,7 +238,7 @@ func dropReasoning(m *chat.Message) int {
 	m.Reasoning, m.ReasoningKey = "", ""
 	for _, key := range reasoningKeys {
 		if raw, ok := m.Extra[key]; ok {
-			m.Extra = without(m.Extra, key)
+			m.Extra = object(m.Extra).Without(key)
 			if !blank(raw) {
 				n++
 			}

@@ -358,7 +358,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 	t.Parallel()
 	for format, bad := range map[string]map[string]string{
 		"anthropic":   {`{"messages":[{"role":"user","content":[{"type":"tool_result","content":7}]}]}`: "messages[0]: content[0]: content: want a string, a list or null, got a number", `{"content":"SECRET"}`: "role: missing"},
-		"responses":   {`{"input":[{"content":"SECRET"}]}`: "input: [0]: type: missing"},
+		"responses":   {`{"input":[{"content":"SECRET"}]}`: "input[0]: type: missing"},
 		"sharegpt":    {`{"conversations":[{"value":"SECRET"}]}`: "conversations[0]: from: missing", `{"from":"gpt","value":[]}`: "value: want a string"},
 		"claude-code": {`{"type":"user","message":{"content":{}}}`: "content: want a string, a list or null, got an object", `"SECRET"`: "want an object"},
 		"codex":       {`{"type":"response_item","payload":{"type":"message"}}`: "item: role: want a string", `{"x":"SECRET"}`: "neither a line"},

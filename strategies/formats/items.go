@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,13 +12,28 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
-// items makes messages of Responses items. The reasoning, the message and the
-// calls that follow each other in this order are one assistant message, so that
-// parallel calls stand together; a result goes behind the message of its call.
+// responsesDocuments are requests with their input, and responses with their output; the
+// entries are items.
+var responsesDocuments = documentFormat{
+	entries: func() entries { return &items{} },
+	lists: func(o object) []string {
+		if o["input"] != nil || o["output"] != nil && o["call_id"] == nil {
+			return []string{"input", "output"}
+		}
+		return nil
+	},
+	system:   "instructions",
+	optional: true,
+}
+
+// items turns Responses items into messages. Reasoning, a message and calls that follow each
+// other in this order are one assistant message, so that parallel calls stay together; a
+// result is placed after the message of its call.
 type items struct {
+	at     time.Time // of the next item
 	groups []itemGroup
 	open   map[string]int    // calls without a result: id to the index of the group
-	types  map[string]string // of outputs that are not function_call_output, by call id
+	types  map[string]string // types of outputs by call id
 }
 
 // itemGroup is a message, and the results of its calls.
@@ -35,7 +51,7 @@ const (
 	rankCall
 )
 
-// outputs are the types of call, each with that of its output.
+// outputs maps the types of calls to those of their outputs.
 var outputs = map[string]string{
 	"function_call":    "function_call_output",
 	"custom_tool_call": "custom_tool_call_output",
@@ -45,16 +61,16 @@ var outputs = map[string]string{
 	"apply_patch_call": "apply_patch_call_output",
 }
 
-// add takes an item and reports whether it began a message.
-func (d *items) add(o object, raw json.RawMessage, at time.Time) (began bool, err error) {
-	typ := o.takeString("type")
+// add reads an item and reports whether it began a message.
+func (d *items) add(o object, raw json.RawMessage) (began bool, err error) {
+	typ := o.TakeString("type")
 	switch {
 	case typ == "message" || typ == "" && o["role"] != nil:
-		return d.message(o, at)
+		return d.message(o)
 	case outputs[typ] != "" && rawjson.Kind(o["call_id"]) == '"':
-		return d.call(typ, o, at), nil
+		return d.call(typ, o), nil
 	case strings.HasSuffix(typ, "_call_output") && rawjson.Kind(o["call_id"]) == '"':
-		return true, d.output(typ, o, at)
+		return true, d.output(typ, o)
 	case typ == "":
 		return false, errors.New("type: missing; want message, function_call, reasoning or another item")
 	}
@@ -63,13 +79,13 @@ func (d *items) add(o object, raw json.RawMessage, at time.Time) (began bool, er
 	if err != nil {
 		return false, err
 	}
-	g, began := d.assistant(rankReasoning, at)
+	g, began := d.assistant(rankReasoning)
 	g.Content = appendParts(c, g.Content)
 	return began, nil
 }
 
 // assistant returns the group that an item of that rank belongs to.
-func (d *items) assistant(rank int, at time.Time) (g *itemGroup, began bool) {
+func (d *items) assistant(rank int) (g *itemGroup, began bool) {
 	if n := len(d.groups); n > 0 {
 		g := &d.groups[n-1]
 		if g.Role == chat.RoleAssistant && len(g.results) == 0 && joinsRank(g.rank, rank) {
@@ -78,10 +94,15 @@ func (d *items) assistant(rank int, at time.Time) (g *itemGroup, began bool) {
 			return g, false
 		}
 	}
-	d.groups = append(d.groups, itemGroup{
-		Message: chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}, CreatedAt: at}, rank: rank, values: 1,
-	})
-	return &d.groups[len(d.groups)-1], true
+	g = d.begin(chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}, CreatedAt: d.at})
+	g.rank = rank
+	return g, true
+}
+
+// begin adds a group for a message.
+func (d *items) begin(m chat.Message) *itemGroup {
+	d.groups = append(d.groups, itemGroup{Message: m, values: 1})
+	return &d.groups[len(d.groups)-1]
 }
 
 // joinsRank reports whether an item of one rank goes into a message that ends in
@@ -90,23 +111,23 @@ func joinsRank(last, next int) bool {
 	return next > last || next == last && next != rankMessage
 }
 
-func (d *items) message(o object, at time.Time) (bool, error) {
-	role := chat.Role(o.takeString("role"))
+func (d *items) message(o object) (bool, error) {
+	role := chat.Role(o.TakeString("role"))
 	if role == "" {
 		return false, errors.New("role: want a string: user, assistant, system or developer")
 	}
-	c, err := readContent(o.take("content"), fromItemPart)
+	c, err := readContent(o.Take("content"), fromItemPart)
 	if err != nil {
 		return false, err
 	}
-	id := o.takeString("id")
+	id := o.TakeString("id")
 	if role != chat.RoleAssistant {
-		m := chat.Message{ID: id, Role: role, Content: c, CreatedAt: at}
+		m := chat.Message{ID: id, Role: role, Content: c, CreatedAt: d.at}
 		mergeExtra(&m, "responses", o)
-		d.groups = append(d.groups, itemGroup{Message: m, values: 1})
+		d.begin(m)
 		return true, nil
 	}
-	g, began := d.assistant(rankMessage, at)
+	g, began := d.assistant(rankMessage)
 	g.ID = id
 	g.Content = appendParts(c, g.Content)
 	mergeExtra(&g.Message, "responses", o)
@@ -121,19 +142,19 @@ func appendParts(c, first chat.Content) chat.Content {
 	return chat.Content{Parts: append(first.Parts, asParts(c)...)}
 }
 
-func (d *items) call(typ string, o object, at time.Time) bool {
-	g, began := d.assistant(rankCall, at)
-	id := o.takeString("call_id")
+func (d *items) call(typ string, o object) bool {
+	g, began := d.assistant(rankCall)
+	id := o.TakeString("call_id")
 	var c chat.ToolCall
 	switch typ {
 	case "function_call":
-		c = call(id, "function", o.takeString("name"), takeInput(o, "arguments"), "responses", o)
+		c = newCall(id, "function", o.TakeString("name"), takeInput(o, "arguments"), "responses", o)
 	case "custom_tool_call":
-		c = call(id, "custom", o.takeString("name"), takeInput(o, "input"), "responses", o)
-	default: // a tool that has no name: its type is the name, its action the input
-		action := string(o.take("action"))
+		c = newCall(id, "custom", o.TakeString("name"), takeInput(o, "input"), "responses", o)
+	default: // a tool without a name: its type is the name, its action the input
+		action := string(o.Take("action"))
 		o["type"] = rawjson.Quote(typ)
-		c = call(id, "function", strings.TrimSuffix(typ, "_call"), action, "responses", o)
+		c = newCall(id, "function", strings.TrimSuffix(typ, "_call"), action, "responses", o)
 	}
 	g.ToolCalls = append(g.ToolCalls, c)
 	if d.open == nil {
@@ -144,53 +165,30 @@ func (d *items) call(typ string, o object, at time.Time) bool {
 	return began
 }
 
-// takeInput removes what a call is given: a string, or the value itself.
-func takeInput(o object, key string) string {
-	raw := o.take(key)
-	if rawjson.Kind(raw) != '"' {
-		return string(raw)
-	}
-	return rawjson.Text(raw)
-}
-
 // outputOf returns the type of a call's output.
 func outputOf(c chat.ToolCall) string {
 	own, _ := callExtra(c, "responses")
 	if c.Type == "custom" {
 		return outputs["custom_tool_call"]
 	}
-	if typ := outputs[own.string("type")]; typ != "" {
-		return typ
-	}
-	return outputs["function_call"]
+	return cmp.Or(outputs[own.String("type")], outputs["function_call"])
 }
 
-func (d *items) output(typ string, o object, at time.Time) error {
-	m := chat.Message{Role: chat.RoleTool, ToolCallID: o.takeString("call_id"), ID: o.takeString("id"), CreatedAt: at}
-	raw := o.take("output")
-	var err error
-	switch {
-	case rawjson.Kind(raw) == '{':
-		body, perr := parseObject(raw)
-		if perr != nil {
-			return fmt.Errorf("output: %w", perr)
-		}
-		if rawjson.Kind(body["type"]) == '"' {
-			m.Content, err = contentOf([]json.RawMessage{fromItemPart(body, raw)})
+func (d *items) output(typ string, o object) error {
+	m := chat.Message{Role: chat.RoleTool, ToolCallID: o.TakeString("call_id"), ID: o.TakeString("id"), CreatedAt: d.at}
+	raw := o.Take("output")
+	if rawjson.Kind(raw) == '{' { // one part, or a result that is JSON
+		if body, err := rawjson.ParseObject(raw); err == nil && rawjson.Kind(body["type"]) == '"' {
+			raw = rawjson.List([]json.RawMessage{raw})
 		} else {
-			m.Content = chat.TextContent(string(raw))
+			raw = rawjson.Quote(string(raw))
 		}
-	default:
-		m.Content, err = readContent(raw, fromItemPart)
 	}
-	if err != nil {
+	var err error
+	if m.Content, err = readContent(raw, fromItemPart); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
-	want := d.types[m.ToolCallID]
-	if want == "" {
-		want = outputs["function_call"]
-	}
-	if typ != want {
+	if typ != cmp.Or(d.types[m.ToolCallID], outputs["function_call"]) {
 		o["type"] = rawjson.Quote(typ)
 	}
 	mergeExtra(&m, "responses", o)
@@ -199,7 +197,7 @@ func (d *items) output(typ string, o object, at time.Time) error {
 		delete(d.open, m.ToolCallID)
 		return nil
 	}
-	d.groups = append(d.groups, itemGroup{Message: m, values: 1})
+	d.begin(m)
 	return nil
 }
 
@@ -212,9 +210,9 @@ func (d *items) messages() []chat.Message {
 	return out
 }
 
-// fromItemPart turns texts and images into those of chat-completions.
+// fromItemPart converts texts and images.
 func fromItemPart(o object, raw json.RawMessage) json.RawMessage {
-	switch o.string("type") {
+	switch o.String("type") {
 	case "input_text", "output_text":
 		changes := object{}
 		for _, key := range []string{"annotations", "logprobs"} {
@@ -222,16 +220,16 @@ func fromItemPart(o object, raw json.RawMessage) json.RawMessage {
 				changes[key] = nil
 			}
 		}
-		return o.retyped("text", changes)
+		return retyped(o, "text", changes)
 	case "input_image":
 		if rawjson.Kind(o["image_url"]) != '"' {
 			return raw
 		}
 		var detail json.RawMessage
 		if rawjson.Kind(o["detail"]) == '"' {
-			detail = o.take("detail")
+			detail = o.Take("detail")
 		}
-		return o.retyped("image_url", object{"image_url": build("url", o["image_url"], "detail", detail).done()})
+		return retyped(o, "image_url", object{"image_url": rawjson.Build("url", o["image_url"], "detail", detail).JSON()})
 	}
 	return raw
 }

@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -9,11 +10,33 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
-// encodeItems writes messages as items, each through emit.
-func (e *encoder) encodeItems(ms []chat.Message, holds []string, emit func(object, *chat.Message) error) error {
+// encodeResponses writes {"instructions", "input": items}.
+func encodeResponses(e *encoder, s chat.Session) {
+	doc := buildDocument(s)
+	ms := s.Messages
+	if len(ms) > 0 && isInstructions(ms[0]) {
+		e.envelope(&ms[0])
+		doc.Add("instructions", rawjson.Quote(ms[0].Content.String()))
+		ms = ms[1:]
+	}
+	var all []json.RawMessage
+	e.encodeItems(ms, nil, func(item object, _ *chat.Message) { all = append(all, item.JSON()) })
+	doc.Add("input", rawjson.List(all))
+	e.document(doc, s, "input", "output", "instructions")
+}
+
+// isInstructions reports whether a message can be the instructions of a request:
+// a system message of one text.
+func isInstructions(m chat.Message) bool {
+	parts := m.Content.Parts
+	return m.Role == chat.RoleSystem && (parts == nil || len(parts) == 1 && isPlain(parts[0]))
+}
+
+// encodeItems passes each item of the messages to emit.
+func (e *encoder) encodeItems(ms []chat.Message, holds []string, emit func(object, *chat.Message)) {
 	types := map[string]string{}
-	last := -1                        // rank of the last item, where it was the assistant's
-	said, open := 0, map[string]int{} // the last message that is no result; calls by id
+	last := -1                        // rank of the last item, -1 if it was not the assistant's
+	said, open := 0, map[string]int{} // index of the last message that is not a result; calls by id
 	for i := range ms {
 		m := &ms[i]
 		if m.Role != chat.RoleTool {
@@ -31,18 +54,15 @@ func (e *encoder) encodeItems(ms []chat.Message, holds []string, emit func(objec
 		for k, item := range all {
 			rank := -1
 			if m.Role == chat.RoleAssistant {
-				rank = rankOf(item.string("type"))
+				rank = rankOf(item.String("type"))
 			}
 			if k == 0 && last >= 0 && rank >= 0 && joinsRank(last, rank) {
 				e.lose("joined")
 			}
 			last = rank
-			if err := emit(item, m); err != nil {
-				return err
-			}
+			emit(item, m)
 		}
 	}
-	return nil
 }
 
 func rankOf(typ string) int {
@@ -57,20 +77,19 @@ func rankOf(typ string) int {
 
 // items returns the items of one message.
 func (e *encoder) items(m *chat.Message, types map[string]string, holds []string) []object {
-	own := object(m.Extra).own("responses")
+	own := own(object(m.Extra), "responses")
 	holds = append(slices.Clone(holds), "responses")
 	if m.Role == chat.RoleTool {
 		return []object{e.outputItem(m, own, types, holds)}
 	}
 	parts, items := e.itemParts(m)
-	// A message that was nothing but what is lost goes with it.
+	// A message is left out if all of it is lost.
 	gone := m.Role == chat.RoleAssistant && len(parts)+len(items)+len(m.ToolCalls)+len(own) == 0 &&
 		(len(m.Content.Parts) > 0 || m.Reasoning != "")
 	hasMessage := len(parts) > 0 || len(own) > 0 || len(items)+len(m.ToolCalls) == 0 || m.Role != chat.RoleAssistant
 	if hasMessage {
 		item := own
-		item["type"], item["role"] = rawjson.Quote("message"), rawjson.Quote(string(m.Role))
-		item["content"] = list(parts)
+		item.Set("type", "message", "role", string(m.Role), "content", rawjson.List(parts))
 		if m.Content.Parts == nil && m.Role != chat.RoleAssistant {
 			item["content"] = rawjson.Quote(m.Content.Text)
 		}
@@ -96,18 +115,17 @@ func (e *encoder) items(m *chat.Message, types map[string]string, holds []string
 }
 
 func (e *encoder) callItem(c chat.ToolCall) object {
-	own, more := callExtra(c, "responses")
+	item, more := callExtra(c, "responses")
 	if more {
 		e.lose("call extra")
 	}
-	item := own
 	if item == nil {
 		item = object{}
 	}
-	item["call_id"] = rawjson.Quote(c.ID)
-	switch typ := own.string("type"); {
+	item.Set("call_id", c.ID)
+	switch typ := item.String("type"); {
 	case c.Type == "custom":
-		item["type"], item["name"], item["input"] = rawjson.Quote("custom_tool_call"), rawjson.Quote(c.Name), rawjson.Quote(c.Arguments)
+		item.Set("type", "custom_tool_call", "name", c.Name, "input", c.Arguments)
 	case outputs[typ] != "" && typ != "function_call" && typ != "custom_tool_call":
 		action, ok := arguments(c.Arguments)
 		if !ok {
@@ -115,7 +133,7 @@ func (e *encoder) callItem(c chat.ToolCall) object {
 		}
 		item["action"] = action
 	default:
-		item["type"], item["name"], item["arguments"] = rawjson.Quote("function_call"), rawjson.Quote(c.Name), rawjson.Quote(c.Arguments)
+		item.Set("type", "function_call", "name", c.Name, "arguments", c.Arguments)
 	}
 	return item
 }
@@ -126,30 +144,27 @@ func (e *encoder) outputItem(m *chat.Message, item object, types map[string]stri
 		holds = append(holds, "id")
 	}
 	e.envelope(m, holds...)
-	if !strings.HasSuffix(item.string("type"), "_call_output") {
-		item["type"] = rawjson.Quote(outputs["function_call"])
-		if typ := types[m.ToolCallID]; typ != "" {
-			item["type"] = rawjson.Quote(typ)
-		}
+	if !strings.HasSuffix(item.String("type"), "_call_output") {
+		item.Set("type", cmp.Or(types[m.ToolCallID], outputs["function_call"]))
 	}
-	item["call_id"] = rawjson.Quote(m.ToolCallID)
+	item.Set("call_id", m.ToolCallID)
 	if m.Content.Parts == nil {
 		item["output"] = rawjson.Quote(m.Content.Text)
 		return item
 	}
 	parts, items := e.itemParts(m)
 	for _, i := range items {
-		e.lose("part " + i.string("type"))
+		e.lose("part " + i.String("type"))
 	}
-	item["output"] = list(parts)
+	item["output"] = rawjson.List(parts)
 	return item
 }
 
-// foreign are parts of other formats that Responses has nothing for.
+// notInResponses lists the types of parts that Responses has no equivalent for.
 var notInResponses = []string{"image", "document", "search_result", "file", "audio", "video_url", "video"}
 
-// itemParts splits a content into the parts of its message and what is an item of
-// its own, which stands before it.
+// itemParts splits a content into the parts of its message and those that are items of their
+// own, before the message.
 func (e *encoder) itemParts(m *chat.Message) (parts []json.RawMessage, items []object) {
 	for _, p := range partsOf(m.Content) {
 		switch {
@@ -159,30 +174,28 @@ func (e *encoder) itemParts(m *chat.Message) (parts []json.RawMessage, items []o
 				typ = "output_text"
 			}
 			if p.object == nil {
-				p.object = object{"text": rawjson.Quote(p.text)}
+				p.object = object{"text": rawjson.Quote(p.Text)}
 			}
-			parts = append(parts, p.retyped(typ, nil))
-		case p.typ == "refusal" || p.typ == "input_file" || p.typ == "input_audio" || p.typ == "input_image" || p.typ == "computer_screenshot":
-			parts = append(parts, p.raw)
-		case p.typ == "image_url":
+			parts = append(parts, retyped(p.object, typ, nil))
+		case p.Type == "refusal" || p.Type == "input_file" || p.Type == "input_audio" || p.Type == "input_image" || p.Type == "computer_screenshot":
+			parts = append(parts, p.Raw)
+		case p.Type == "image_url":
 			url, rest := p.url()
 			changes := object{"image_url": rawjson.Quote(url)}
-			if detail := rest.take("detail"); detail != nil {
-				changes["detail"] = detail
-			}
+			changes.Set("detail", rest.Take("detail"))
 			if len(rest) > 0 {
 				e.lose("image detail")
 			}
-			parts = append(parts, p.retyped("input_image", changes))
-		case p.typ == "reasoning" && p.object != nil && m.Role == chat.RoleAssistant:
+			parts = append(parts, retyped(p.object, "input_image", changes))
+		case p.Type == "reasoning" && p.object != nil && m.Role == chat.RoleAssistant:
 			if len(parts) > 0 {
 				e.lose("order")
 			}
 			items = append(items, p.object)
-		case p.isReasoning():
+		case p.IsReasoning():
 			e.lose("reasoning")
-		case slices.Contains(notInResponses, p.typ) || m.Role != chat.RoleAssistant || p.object == nil || p.typ == "":
-			e.lose("part " + p.typ)
+		case slices.Contains(notInResponses, p.Type) || m.Role != chat.RoleAssistant || p.object == nil || p.Type == "":
+			e.lose("part " + p.Type)
 		default:
 			if len(parts) > 0 {
 				e.lose("order")

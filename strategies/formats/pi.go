@@ -9,9 +9,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
-// pi reads a session file of pi: a header and entries. Where entries have ids they
-// are a tree, of which the branch of the last entry is the session. Compactions,
-// summaries of branches and what extensions said are user messages.
+// pi reads a session file of pi: a header and entries. Entries with ids are a tree; the branch
+// of the last entry is the session. Compactions, summaries of branches and messages of
+// extensions are user messages.
 type pi struct {
 	s       chat.Session
 	entries []piEntry
@@ -21,10 +21,10 @@ type pi struct {
 	report  ReadReport
 }
 
-// piEntry is a line: a message, or what kind of other entry it is.
+// piEntry is a line: a message, or another kind of entry.
 type piEntry struct {
 	id, parent string
-	linked     bool // it names its parent, if only to say that it has none
+	linked     bool // it has the key parentId, possibly null
 	kind       string
 	message    *chat.Message
 	model      string
@@ -33,11 +33,11 @@ type piEntry struct {
 func newPi() decoder { return &pi{byID: map[string]int{}} }
 
 func (d *pi) add(value []byte) (*Session, error) {
-	o, err := parseObject(value)
+	o, err := rawjson.ParseObject(value)
 	if err != nil {
 		return nil, err
 	}
-	typ := o.takeString("type")
+	typ := o.TakeString("type")
 	if typ == "" {
 		return nil, errors.New("type: missing; want session, message or another kind of entry")
 	}
@@ -45,16 +45,16 @@ func (d *pi) add(value []byte) (*Session, error) {
 		d.header = true
 		d.report.Values++
 		d.report.other(typ)
-		d.s.ID, d.s.Model = o.takeString("id"), o.takeString("modelId")
-		setExtra(&d.s.Extra, "pi", o.raw())
+		d.s.ID, d.s.Model = o.TakeString("id"), o.TakeString("modelId")
+		setExtra(&d.s.Extra, "pi", o.JSON())
 		return nil, nil
 	}
 	_, linked := o["parentId"]
-	e := piEntry{id: o.takeString("id"), parent: o.takeString("parentId"), linked: linked, kind: typ}
-	at := o.takeTime("timestamp")
+	e := piEntry{id: o.TakeString("id"), parent: o.TakeString("parentId"), linked: linked, kind: typ}
+	at := takeTime(o, "timestamp")
 	switch typ {
 	case "message":
-		body := o.object("message")
+		body := o.Object("message")
 		if body == nil {
 			return nil, errors.New("message: want an object")
 		}
@@ -66,10 +66,10 @@ func (d *pi) add(value []byte) (*Session, error) {
 			e.kind = "message:excluded"
 		}
 	case "compaction", "branch_summary":
-		if summary := o.string("summary"); summary != "" {
+		if summary := o.String("summary"); summary != "" {
 			delete(o, "summary")
 			e.message = &chat.Message{Role: chat.RoleUser, Content: chat.TextContent(summary)}
-			setExtra(&e.message.Extra, "is_compact_summary", isTrue)
+			setFlag(e.message, "is_compact_summary")
 			d.report.drop(o, "details")
 			if typ != "compaction" {
 				o["type"] = rawjson.Quote(typ)
@@ -77,13 +77,13 @@ func (d *pi) add(value []byte) (*Session, error) {
 		}
 	case "custom_message":
 		e.message = &chat.Message{Role: chat.RoleUser}
-		if e.message.Content, err = readContent(o.take("content"), fromPiPart); err != nil {
+		if e.message.Content, err = readContent(o.Take("content"), fromPiPart); err != nil {
 			return nil, err
 		}
-		setExtra(&e.message.Extra, "is_meta", isTrue)
+		setFlag(e.message, "is_meta")
 		d.report.drop(o, "details")
 	case "model_change":
-		e.model = o.string("modelId")
+		e.model = o.String("modelId")
 	case "session_info":
 		if rawjson.Kind(o["name"]) == '"' {
 			d.title = o["name"]
@@ -101,95 +101,82 @@ func (d *pi) add(value []byte) (*Session, error) {
 	return nil, nil
 }
 
-// message reads what stands under "message"; nil is one the model never saw.
+// message reads the object at "message"; nil is one excluded from the context.
 func (d *pi) message(o object) (*chat.Message, error) {
 	var m chat.Message
 	var err error
-	switch role := o.takeString("role"); role {
+	switch role := o.TakeString("role"); role {
 	case "":
 		return nil, errors.New("message: role: missing; want user, assistant or toolResult")
 	case "assistant":
 		err = d.assistant(&m, o)
 	case "toolResult", "tool":
 		m.Role = chat.RoleTool
-		m.ToolCallID, m.Name = o.takeString("toolCallId"), o.takeString("toolName")
-		m.Content, err = readContent(o.take("content"), fromPiPart)
-		if o.takeTrue("isError") {
-			setExtra(&m.Extra, "is_error", isTrue)
-		}
+		m.ToolCallID, m.Name = o.TakeString("toolCallId"), o.TakeString("toolName")
+		m.Content, err = readContent(o.Take("content"), fromPiPart)
+		takeFlag(o, "isError", &m, "is_error")
 		d.report.drop(o, "details")
 	case "bashExecution":
-		if o.takeTrue("excludeFromContext") {
+		if o.TakeTrue("excludeFromContext") {
 			return nil, nil
 		}
 		m.Role = chat.RoleUser
-		m.Content = chat.TextContent(fmt.Sprintf("Ran `%s`\n```\n%s\n```", o.takeString("command"), o.takeString("output")))
+		m.Content = chat.TextContent(fmt.Sprintf("Ran `%s`\n```\n%s\n```", o.TakeString("command"), o.TakeString("output")))
 	case "compactionSummary", "branchSummary":
-		m.Role, m.Content = chat.RoleUser, chat.TextContent(o.takeString("summary"))
-		setExtra(&m.Extra, "is_compact_summary", isTrue)
+		m.Role, m.Content = chat.RoleUser, chat.TextContent(o.TakeString("summary"))
+		setFlag(&m, "is_compact_summary")
 		o["role"] = rawjson.Quote(role)
 	default:
 		m.Role = chat.Role(role)
 		if role == "custom" || role == "hookMessage" {
 			m.Role = chat.RoleUser
-			setExtra(&m.Extra, "is_meta", isTrue)
+			setFlag(&m, "is_meta")
 			o["role"] = rawjson.Quote(role)
 			d.report.drop(o, "details")
 		}
-		m.Content, err = readContent(o.take("content"), fromPiPart)
+		m.Content, err = readContent(o.Take("content"), fromPiPart)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if len(o) > 0 {
-		mergeExtra(&m, "pi", object{"message": o.raw()})
+		mergeExtra(&m, "pi", object{"message": o.JSON()})
 	}
 	return &m, nil
 }
 
 func (d *pi) assistant(m *chat.Message, o object) error {
 	m.Role = chat.RoleAssistant
-	raw := o.take("content")
-	if model := o.string("model"); model != "" && model == d.s.Model {
+	raw := o.Take("content")
+	if model := o.String("model"); model != "" && model == d.s.Model {
 		delete(o, "model")
 	}
-	if rawjson.Kind(raw) != '[' {
-		var err error
-		m.Content, err = readContent(raw, fromPiPart)
-		return err
-	}
-	var parts []json.RawMessage
-	err := objects(raw, "content", func(b object, raw json.RawMessage) error {
-		if b.string("type") != "toolCall" {
-			parts = append(parts, fromPiPart(b, raw))
-			return nil
+	var err error
+	m.Content, err = readContent(raw, func(b object, raw json.RawMessage) json.RawMessage {
+		if b.String("type") != "toolCall" {
+			return fromPiPart(b, raw)
 		}
 		delete(b, "type")
-		delete(b, "partialJson") // what the arguments were made of
-		m.ToolCalls = append(m.ToolCalls, call(b.takeString("id"), "function", b.takeString("name"), takeInput(b, "arguments"), "pi", b))
+		delete(b, "partialJson") // the arguments before they were complete
+		m.ToolCalls = append(m.ToolCalls,
+			newCall(b.TakeString("id"), "function", b.TakeString("name"), takeInput(b, "arguments"), "pi", b))
 		return nil
 	})
-	if err == nil {
-		m.Content, err = contentOf(parts)
-	}
 	return err
 }
 
-// fromPiPart turns thinking into Anthropic's and images into image_url.
+// fromPiPart converts thinking into Anthropic's form and images into image_url.
 func fromPiPart(o object, raw json.RawMessage) json.RawMessage {
-	switch typ := o.string("type"); {
+	switch typ := o.String("type"); {
 	case typ == "thinking" && o["thinkingSignature"] != nil && o["signature"] == nil:
-		return o.retyped(typ, object{"signature": o["thinkingSignature"], "thinkingSignature": nil})
-	case typ == "image" && o.string("mimeType") != "" && rawjson.Kind(o["data"]) == '"':
-		return imageURL(o, "data:"+o.string("mimeType")+";base64,"+o.string("data"), "mimeType", "data")
+		return retyped(o, typ, object{"signature": o["thinkingSignature"], "thinkingSignature": nil})
+	case typ == "image" && o.String("mimeType") != "" && rawjson.Kind(o["data"]) == '"':
+		return imageURL(o, "data:"+o.String("mimeType")+";base64,"+o.String("data"), "mimeType", "data")
 	}
 	return raw
 }
 
 func (d *pi) end() []Session {
-	if d.report.Values == 0 {
-		return nil
-	}
 	on := d.branch()
 	for i, e := range d.entries {
 		switch {
@@ -206,11 +193,11 @@ func (d *pi) end() []Session {
 		}
 	}
 	setExtra(&d.s.Extra, "title", d.title)
-	return []Session{{Session: d.s, Report: d.report}}
+	return gathered(d.s, d.report)
 }
 
-// branch says which entries lead to the last one; nil is all of them, where
-// entries have no ids or parents, or a parent is missing.
+// branch returns the indexes of the entries that lead to the last one. It returns nil, for
+// all entries, if they have no ids or parents or if a parent is missing.
 func (d *pi) branch() map[int]bool {
 	if len(d.byID) == 0 {
 		return nil

@@ -9,21 +9,13 @@ import (
 
 // encodePi writes the header and an entry per message, each a child of the one
 // before.
-func encodePi(e *encoder, s chat.Session) error {
-	header := object(s.Extra).own("pi")
+func encodePi(e *encoder, s chat.Session) {
+	header := own(object(s.Extra), "pi")
 	e.sessionExtra(s, "pi", "title")
-	header["type"] = rawjson.Quote("session")
 	delete(header, "id")
 	delete(header, "modelId")
-	if s.ID != "" {
-		header["id"] = rawjson.Quote(s.ID)
-	}
-	if s.Model != "" {
-		header["modelId"] = rawjson.Quote(s.Model)
-	}
-	if err := e.line(header.raw()); err != nil {
-		return err
-	}
+	header.Set("type", "session", "id", quoteIf(s.ID), "modelId", quoteIf(s.Model))
+	e.line(header.JSON())
 	parent := ""
 	chained := true
 	for i := range s.Messages {
@@ -36,94 +28,80 @@ func encodePi(e *encoder, s chat.Session) error {
 			continue
 		}
 		entry := e.piEntry(m, s.Model)
-		if m.ID != "" {
-			entry["id"] = rawjson.Quote(m.ID)
-		}
-		if chained { // a tree with holes is none
-			entry["parentId"] = orNull(quoteIf(parent))
+		entry.Set("id", quoteIf(m.ID))
+		if chained { // a tree with gaps is not one
+			entry.Set("parentId", rawjson.OrNull(quoteIf(parent)))
 		}
 		parent = m.ID
-		if err := e.line(entry.raw()); err != nil {
-			return err
+		e.line(entry.JSON())
+	}
+	if title := e.title(s); title != nil {
+		info := object{"type": rawjson.Quote("session_info"), "name": title}
+		if chained && parent != "" {
+			info.Set("id", parent+"#title", "parentId", parent)
 		}
+		e.line(info.JSON())
 	}
-	return e.piTitle(s, parent, chained)
-}
-
-func (e *encoder) piTitle(s chat.Session, parent string, chained bool) error {
-	title := e.title(s)
-	if title == nil {
-		return nil
-	}
-	info := object{"type": rawjson.Quote("session_info"), "name": title}
-	if chained && parent != "" {
-		info["id"], info["parentId"] = rawjson.Quote(parent+"#title"), rawjson.Quote(parent)
-	}
-	return e.line(info.raw())
 }
 
 func (e *encoder) piEntry(m *chat.Message, model string) object {
-	entry := object(m.Extra).own("pi")
-	if at := timestamp(m.CreatedAt); at != nil {
-		entry["timestamp"] = at
-	}
+	entry := own(object(m.Extra), "pi")
+	entry.Set("timestamp", timestamp(m.CreatedAt))
 	holds := []string{"id", "created_at", "pi"}
-	body := entry.own("message")
-	role := body.string("role") // of the messages that only pi has
+	body := own(entry, "message")
+	role := body.String("role") // of the messages that only pi has
 	switch {
 	case m.Role == chat.RoleUser && flagged(m, "is_compact_summary") && m.Content.Parts == nil && m.Content.Text != "":
 		e.envelope(m, append(holds, "is_compact_summary")...)
 		if role == "compactionSummary" || role == "branchSummary" {
-			body["summary"] = rawjson.Quote(m.Content.Text)
-			entry["type"], entry["message"] = rawjson.Quote("message"), body.raw()
+			body.Set("summary", m.Content.Text)
+			entry.Set("type", "message", "message", body.JSON())
 			return entry
 		}
-		if entry.string("type") == "" {
-			entry["type"] = rawjson.Quote("compaction")
+		if entry.String("type") == "" {
+			entry.Set("type", "compaction")
 		}
-		entry["summary"] = rawjson.Quote(m.Content.Text)
+		entry.Set("summary", m.Content.Text)
 		return entry
 	case m.Role == chat.RoleUser && flagged(m, "is_meta"):
 		e.envelope(m, append(holds, "is_meta")...)
 		if role == "custom" || role == "hookMessage" {
-			body["content"] = e.piContent(m)
-			entry["type"], entry["message"] = rawjson.Quote("message"), body.raw()
+			body.Set("content", e.piContent(m))
+			entry.Set("type", "message", "message", body.JSON())
 			return entry
 		}
-		entry["type"], entry["content"] = rawjson.Quote("custom_message"), e.piContent(m)
+		entry.Set("type", "custom_message", "content", e.piContent(m))
 		return entry
 	case m.Role == chat.RoleAssistant:
-		body["role"] = rawjson.Quote("assistant")
 		blocks := e.piParts(m)
 		for _, c := range m.ToolCalls {
 			blocks = append(blocks, e.callBlock(c, "pi", "toolCall", "arguments"))
 		}
-		body["content"] = list(blocks)
-		if body["model"] == nil && model != "" {
-			body["model"] = rawjson.Quote(model)
+		body.Set("role", "assistant", "content", rawjson.List(blocks))
+		if body["model"] == nil {
+			body.Set("model", quoteIf(model))
 		}
 	case m.Role == chat.RoleTool:
 		holds = append(holds, "name", "is_error")
-		body["role"], body["toolCallId"] = rawjson.Quote("toolResult"), rawjson.Quote(m.ToolCallID)
-		body["toolName"], body["content"] = rawjson.Quote(m.Name), e.piContent(m)
-		body["isError"] = boolean(e.flag(m, "is_error"))
+		body.Set("role", "toolResult", "toolCallId", m.ToolCallID, "toolName", m.Name, "content", e.piContent(m),
+			"isError", boolean(e.flag(m, "is_error")))
 	default:
 		if m.Role != chat.RoleUser {
 			e.lose("role")
 		}
-		body["role"], body["content"] = rawjson.Quote("user"), e.piContent(m)
+		body.Set("role", "user", "content", e.piContent(m))
 	}
 	e.envelope(m, holds...)
-	entry["type"], entry["message"] = rawjson.Quote("message"), body.raw()
+	entry.Set("type", "message", "message", body.JSON())
 	return entry
 }
 
-// piContent returns a string, or a list where there is more than a text.
+// piContent returns a content as a string, or as a list if it has parts.
 func (e *encoder) piContent(m *chat.Message) json.RawMessage {
 	if m.Content.Parts == nil && m.Role != chat.RoleTool {
 		return rawjson.Quote(m.Content.Text)
 	}
-	return list(e.piParts(m))
+	return rawjson.List(e.piParts(m))
 }
 
 func (e *encoder) piParts(m *chat.Message) []json.RawMessage {
@@ -136,28 +114,28 @@ func (e *encoder) piParts(m *chat.Message) []json.RawMessage {
 	return parts
 }
 
-// piPart returns a part of a message, nil where pi has nothing for it.
+// piPart returns a part of a message, nil if pi has no equivalent.
 func (e *encoder) piPart(p part, assistant bool) json.RawMessage {
 	switch {
 	case p.isText():
 		return p.asText()
-	case p.typ == "thinking" && assistant:
+	case p.Type == "thinking" && assistant:
 		if p.object["signature"] == nil {
-			return p.raw
+			return p.Raw
 		}
-		return p.retyped("thinking", object{"thinkingSignature": p.object["signature"], "signature": nil})
-	case p.isReasoning():
+		return retyped(p.object, "thinking", object{"thinkingSignature": p.object["signature"], "signature": nil})
+	case p.IsReasoning():
 		e.lose("reasoning")
 		return nil
-	case p.typ == "image_url":
+	case p.Type == "image_url":
 		url, rest := p.url()
 		if mime, data, ok := dataURL(url); ok {
 			if len(rest) > 0 {
 				e.lose("image detail")
 			}
-			return p.retyped("image", object{"image_url": nil, "mimeType": rawjson.Quote(mime), "data": rawjson.Quote(data)})
+			return retyped(p.object, "image", object{"image_url": nil, "mimeType": rawjson.Quote(mime), "data": rawjson.Quote(data)})
 		}
 	}
-	e.lose("part " + p.typ)
+	e.lose("part " + p.Type)
 	return nil
 }

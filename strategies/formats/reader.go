@@ -8,25 +8,24 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// headSize is how much of a file detection looks at.
+// headSize is the size of the beginning of a file that detection reads.
 const headSize = 256 << 10
 
 // Reader reads the sessions of a file. One session is in memory at a time, with
 // those of its sub-agents where the file is a log.
 type Reader struct {
-	format Format
-	chat   *chat.Reader
-	dec    decoder // nil for chat, which is read by chat itself
-	queue  []Session
-	ended  bool
-	// pending are repairs of values that are parts of a session.
-	pending int
-	// gathered: the last session was made of several values.
+	format  Format
+	chat    *chat.Reader
+	dec     decoder // nil for chat, which is read by chat itself
+	queue   []Session
+	ended   bool
+	pending int // repairs of values that are parts of a session
+	// gathered reports that the last session was made of several values.
 	gathered bool
 }
 
-// NewReader returns a Reader of r in the named format, or in the one that the
-// content shows where name is Auto. Detection waits for the first 256 KiB of r.
+// NewReader returns a Reader of r in the named format; Auto detects it by the first 256 KiB
+// of r, for which it waits.
 func NewReader(r io.Reader, name string) (*Reader, error) {
 	in := bufio.NewReaderSize(r, headSize)
 	if name == Auto {
@@ -47,13 +46,13 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 // Format returns the format of the file.
 func (r *Reader) Format() Format { return r.format }
 
-// Gathered reports whether the session that Next returned last was made of all the
-// values of the file, so that it has gaps where some could not be read.
+// Gathered reports whether the last session of Next was made of all values of the file, so
+// that it lacks those that could not be read.
 func (r *Reader) Gathered() bool { return r.gathered || r.chat.Gathered() }
 
-// Next returns the next session, and io.EOF behind the last one. After a
-// *chat.LineError, which is a value that cannot be used, Next goes on with the
-// value behind it; any other error is one of the underlying reader and stays.
+// Next returns the next session, and io.EOF after the last one. After a *chat.LineError, for
+// a value that is invalid, Next continues with the following value; any other error is that
+// of the underlying reader and is returned by all further calls.
 func (r *Reader) Next() (Session, error) {
 	if r.dec == nil {
 		s, err := r.chat.Next()

@@ -11,17 +11,32 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
-// shareGPT reads {"conversations": [{"from", "value"}]}, and lists of such turns.
-// Calls stand in the text of the model as <tool_call> blocks, or in a turn from
-// function_call; results in <tool_response> blocks, or are the turn. The format has
-// no ids of calls: one that has none gets that of the result in its place, or
-// call_1, call_2 and so on.
-type shareGPT struct {
-	lines Session
-	ids   callIDs
+// shareDocuments are {"conversations": [{"from", "value"}]}; the entries are turns. Calls
+// are <tool_call> blocks in the text of the model, or a turn from function_call; results are
+// <tool_response> blocks, or the turn. The format has no ids of calls: a call without one
+// gets that of the result at its place, or call_1, call_2 and so on.
+var shareDocuments = documentFormat{
+	entries: func() entries { return &shareEntries{} },
+	lists: func(o object) []string {
+		for _, key := range []string{"conversations", "conversation"} {
+			if o[key] != nil {
+				return []string{key}
+			}
+		}
+		return nil
+	},
+	system: "system",
 }
 
-func newShareGPT() decoder { return &shareGPT{} }
+type shareEntries struct {
+	all []chat.Message
+	ids callIDs
+}
+
+func (d *shareEntries) messages() []chat.Message {
+	d.ids.finish(d.all)
+	return d.all
+}
 
 var shareRoles = map[string]chat.Role{
 	"system": chat.RoleSystem, "human": chat.RoleUser, "user": chat.RoleUser, "gpt": chat.RoleAssistant,
@@ -29,77 +44,15 @@ var shareRoles = map[string]chat.Role{
 	"function_call": chat.RoleAssistant, "tool": chat.RoleTool, "observation": chat.RoleTool, "function": chat.RoleTool,
 }
 
-func (d *shareGPT) add(value []byte) (*Session, error) {
-	if rawjson.Kind(value) == '[' {
-		ms, err := shareTurns(value)
-		return documentOf(chat.Session{Messages: ms}), err
-	}
-	o, err := parseObject(value)
-	if err != nil {
-		return nil, err
-	}
-	key := "conversations"
-	if o[key] == nil && o["conversation"] != nil {
-		key = "conversation"
-	}
-	if o[key] == nil {
-		return nil, d.turn(o)
-	}
-	var s chat.Session
-	if rawjson.Kind(o["system"]) == '"' {
-		s.Messages = append(s.Messages, chat.Message{Role: chat.RoleSystem, Content: chat.TextContent(o.takeString("system"))})
-	}
-	ms, err := shareTurns(o.take(key))
-	if err != nil {
-		return nil, err
-	}
-	s.Messages = append(s.Messages, ms...)
-	o.session(&s)
-	return documentOf(s), nil
-}
-
-// turn takes a line that is a turn by itself.
-func (d *shareGPT) turn(o object) error {
-	ms, err := shareTurn(o)
-	if err != nil {
-		return err
-	}
-	s := &d.lines
-	s.Report.Values++
-	s.Report.Messages++
-	for _, m := range ms {
-		s.Messages = d.ids.add(s.Messages, m)
-	}
-	return nil
-}
-
-func (d *shareGPT) end() []Session {
-	d.ids.finish(d.lines.Messages)
-	return d.lines.ended()
-}
-
-func shareTurns(raw json.RawMessage) (out []chat.Message, err error) {
-	var ids callIDs
-	err = objects(raw, "conversations", func(o object, _ json.RawMessage) error {
-		ms, err := shareTurn(o)
-		for _, m := range ms {
-			out = ids.add(out, m)
-		}
-		return err
-	})
-	ids.finish(out)
-	return out, err
-}
-
-// shareTurn reads one turn; one of a tool can hold several results.
-func shareTurn(o object) ([]chat.Message, error) {
-	from := o.takeString("from")
+// add reads one turn; one of a tool can hold several results.
+func (d *shareEntries) add(o object, _ json.RawMessage) (bool, error) {
+	from := o.TakeString("from")
 	if from == "" {
-		return nil, errors.New("from: missing; want system, human, gpt or tool")
+		return false, errors.New("from: missing; want system, human, gpt or tool")
 	}
-	raw := o.take("value")
+	raw := o.Take("value")
 	if k := rawjson.Kind(raw); k != '"' && k != 0 {
-		return nil, fmt.Errorf("value: want a string, got %s", rawjson.KindName(raw))
+		return false, fmt.Errorf("value: want a string, got %s", rawjson.KindName(raw))
 	}
 	var value string
 	if raw != nil {
@@ -122,7 +75,10 @@ func shareTurn(o object) ([]chat.Message, error) {
 		ms = shareResults(value)
 	}
 	mergeExtra(&ms[0], "sharegpt", o)
-	return ms, nil
+	for _, m := range ms {
+		d.all = d.ids.add(d.all, m)
+	}
+	return true, nil
 }
 
 // shareCalls takes the calls from the end of the model's text.
@@ -150,7 +106,7 @@ func shareCalls(m chat.Message) chat.Message {
 	return m
 }
 
-// block reads <tag> JSON </tag> at the start of s, and the white space behind.
+// block reads <tag> JSON </tag> and the white space after it at the start of s.
 func block(s, tag string) (body []byte, rest string, ok bool) {
 	s, ok = strings.CutPrefix(s, "<"+tag+">")
 	if !ok {
@@ -167,12 +123,12 @@ func block(s, tag string) (body []byte, rest string, ok bool) {
 
 func shareCall(body []byte) (chat.ToolCall, bool) {
 	clean, _ := chat.SanitizeJSON(body)
-	o, err := parseObject(clean)
+	o, err := rawjson.ParseObject(clean)
 	if err != nil || rawjson.Kind(o["name"]) != '"' {
 		return chat.ToolCall{}, false
 	}
-	id, name := o.takeString("id"), o.takeString("name")
-	return call(id, "function", name, takeInput(o, "arguments"), "sharegpt", o), true
+	id, name := o.TakeString("id"), o.TakeString("name")
+	return newCall(id, "function", name, takeInput(o, "arguments"), "sharegpt", o), true
 }
 
 func shareResults(value string) []chat.Message {
@@ -195,7 +151,7 @@ func shareResults(value string) []chat.Message {
 	return out
 }
 
-// textBlock returns a result that is no JSON.
+// textBlock is block for a result that is not JSON.
 func textBlock(s string) (body []byte, rest string, ok bool) {
 	s, ok = strings.CutPrefix(s, "<tool_response>")
 	if !ok {
@@ -209,17 +165,17 @@ func textBlock(s string) (body []byte, rest string, ok bool) {
 func shareResult(body []byte) chat.Message {
 	m := chat.Message{Role: chat.RoleTool}
 	clean, _ := chat.SanitizeJSON(body)
-	o, err := parseObject(clean)
-	if err != nil || o["content"] == nil || len(without(o, "tool_call_id", "name", "content")) > 0 {
+	o, err := rawjson.ParseObject(clean)
+	if err != nil || o["content"] == nil || len(o.Without("tool_call_id", "name", "content")) > 0 {
 		m.Content = chat.TextContent(string(body))
 		return m
 	}
-	m.ToolCallID, m.Name = o.takeString("tool_call_id"), o.takeString("name")
+	m.ToolCallID, m.Name = o.TakeString("tool_call_id"), o.TakeString("name")
 	m.Content = chat.TextContent(takeInput(o, "content"))
 	return m
 }
 
-// callIDs gives ids to calls and results that have none.
+// callIDs assigns ids to calls and results without one.
 type callIDs struct {
 	n     int // calls so far
 	at    int // the message with the last calls
@@ -239,7 +195,7 @@ func (c *callIDs) add(out []chat.Message, m chat.Message) []chat.Message {
 	return append(out, m)
 }
 
-// finish sees to the last message with calls and the results behind it.
+// finish assigns the ids of the last message with calls and of the results after it.
 func (c *callIDs) finish(out []chat.Message) {
 	if c.at >= len(out) {
 		return
@@ -269,7 +225,7 @@ func (c *callIDs) finish(out []chat.Message) {
 // withID writes the id of a call into its raw form.
 func withID(c chat.ToolCall) chat.ToolCall {
 	if own, _ := callExtra(c, "sharegpt"); c.Raw != nil {
-		return call(c.ID, c.Type, c.Name, c.Arguments, "sharegpt", own)
+		return newCall(c.ID, c.Type, c.Name, c.Arguments, "sharegpt", own)
 	}
 	return c
 }

@@ -12,20 +12,20 @@ import (
 )
 
 // encodeShareGPT writes {"conversations": …}.
-func encodeShareGPT(e *encoder, s chat.Session) error {
-	doc := document(s)
+func encodeShareGPT(e *encoder, s chat.Session) {
+	doc := buildDocument(s)
 	var turns []json.RawMessage
 	calls := 0
 	for i := 0; i < len(s.Messages); i++ {
 		m := &s.Messages[i]
 		from := e.from(m)
-		b := build("from", from)
+		b := rawjson.Build("from", from)
 		if m.Role == chat.RoleTool {
 			end := i + 1
-			for end < len(s.Messages) && s.Messages[end].Role == chat.RoleTool && object(s.Messages[end].Extra).object("sharegpt") == nil {
+			for end < len(s.Messages) && s.Messages[end].Role == chat.RoleTool && object(s.Messages[end].Extra).Object("sharegpt") == nil {
 				end++
 			}
-			b.raw("value", rawjson.Quote(e.shareResults(s.Messages[i:end])))
+			b.Add("value", rawjson.Quote(e.shareResults(s.Messages[i:end])))
 			i = end - 1
 		} else {
 			e.envelope(m, "sharegpt")
@@ -34,14 +34,13 @@ func encodeShareGPT(e *encoder, s chat.Session) error {
 				text = e.shareCallText(text, m, s.Messages[i+1:], calls)
 				calls += len(m.ToolCalls)
 			}
-			b.raw("value", rawjson.Quote(text))
+			b.Add("value", rawjson.Quote(text))
 		}
-		b.rest(e.excluding(object(m.Extra).object("sharegpt"), "from", "value"))
-		turns = append(turns, b.done())
+		b.Rest(e.excluding(object(m.Extra).Object("sharegpt"), "from", "value"))
+		turns = append(turns, b.JSON())
 	}
-	doc.raw("conversations", list(turns))
-	e.documentExtra(doc, s, "conversations", "conversation", "system")
-	return e.line(doc.done())
+	doc.Add("conversations", rawjson.List(turns))
+	e.document(doc, s, "conversations", "conversation", "system")
 }
 
 func (e *encoder) from(m *chat.Message) string {
@@ -62,7 +61,7 @@ func (e *encoder) from(m *chat.Message) string {
 	return string(m.Role)
 }
 
-// shareText returns the text of a message; all that is no text is lost.
+// shareText returns the text of a message; other parts are lost.
 func (e *encoder) shareText(m *chat.Message) string {
 	parts := m.Content.Parts
 	for _, p := range parts {
@@ -84,8 +83,8 @@ func (e *encoder) shareText(m *chat.Message) string {
 	return text
 }
 
-// shareCallText adds the calls of m to its text. An id goes along where reading
-// would not find it: by default a call has that of the result in its place.
+// shareCallText adds the calls of m to its text, with an id where reading would assign another
+// one (see readID).
 func (e *encoder) shareCallText(text string, m *chat.Message, behind []chat.Message, before int) string {
 	var b bytes.Buffer
 	b.WriteString(text)
@@ -99,8 +98,8 @@ func (e *encoder) shareCallText(text string, m *chat.Message, behind []chat.Mess
 		if !ok {
 			args = rawjson.Quote(c.Arguments)
 		}
-		o := build("id", id, "name", c.Name, "arguments", args).rest(e.excluding(own, "id", "name", "arguments"))
-		writeBlock(&b, "tool_call", o.done())
+		o := rawjson.Build("id", id, "name", c.Name, "arguments", args).Rest(e.excluding(own, "id", "name", "arguments"))
+		writeBlock(&b, "tool_call", o.JSON())
 	}
 	return b.String()
 }
@@ -133,8 +132,8 @@ func (e *encoder) shareResults(ms []chat.Message) string {
 		if m.ToolCallID == "" {
 			e.lose("tool_call_id")
 		}
-		o := build("tool_call_id", quoteIf(m.ToolCallID), "name", quoteIf(m.Name), "content", e.shareText(m))
-		writeBlock(&b, "tool_response", o.done())
+		o := rawjson.Build("tool_call_id", quoteIf(m.ToolCallID), "name", quoteIf(m.Name), "content", e.shareText(m))
+		writeBlock(&b, "tool_response", o.JSON())
 	}
 	return b.String()
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// returns reports whether reading what was written gives the session again. Writers
-// count what they know to be lost; values that no program writes where they stand,
-// such as a list for a name, are found only so.
+// roundTrips reports whether reading the written session returns an equal one. Writers count
+// the expected losses; this finds the others, such as a name that is a list.
 func roundTrips(s chat.Session, written []byte, format string) bool {
 	r, err := NewReader(bytes.NewReader(written), format)
 	if err != nil {
@@ -28,8 +27,8 @@ func roundTrips(s chat.Session, written []byte, format string) bool {
 	return err == nil && reflect.DeepEqual(was, is)
 }
 
-// plainSession returns a session as chat-completions JSON in which what says the same is
-// the same (see the package's documentation).
+// plainSession returns a session as chat-completions JSON in which equivalent forms are equal
+// (see the documentation of the package).
 func plainSession(s chat.Session) (any, error) {
 	var b bytes.Buffer
 	if err := chat.WriteSession(&b, s); err != nil {
@@ -77,8 +76,8 @@ func plainMessage(m map[string]any) {
 	}
 }
 
-// plainArguments returns what the arguments of a call say, themselves where they are no
-// JSON.
+// plainArguments returns the decoded arguments of a call, or the arguments themselves if they
+// are not JSON.
 func plainArguments(given any) any {
 	args, _ := given.(string)
 	var v any

@@ -1,5 +1,5 @@
-// Package rawjson inspects JSON values without decoding them, and writes JSON without
-// the escapes that encoding/json adds for HTML.
+// Package rawjson reads fields of JSON values whose other parts are kept as they are, and
+// writes JSON without the escapes that encoding/json adds for HTML.
 package rawjson
 
 import (
@@ -55,14 +55,4 @@ func Quote(v any) json.RawMessage {
 	e.SetEscapeHTML(false)
 	_ = e.Encode(v) // an error leaves the buffer empty
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
-// Take removes key from o and returns its value, or nil if it is null or absent.
-func Take(o map[string]json.RawMessage, key string) json.RawMessage {
-	raw := o[key]
-	delete(o, key)
-	if Kind(raw) == 'n' {
-		return nil
-	}
-	return raw
 }

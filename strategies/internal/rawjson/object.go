@@ -1,0 +1,190 @@
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Object is a JSON object. Readers take the fields that they use; the rest stays.
+type Object map[string]json.RawMessage
+
+// ParseObject decodes an object.
+func ParseObject(raw []byte) (Object, error) {
+	return parse[Object](raw, '{', "an object")
+}
+
+// ParseArray decodes an array.
+func ParseArray(raw []byte) ([]json.RawMessage, error) {
+	return parse[[]json.RawMessage](raw, '[', "an array")
+}
+
+func parse[T any](raw []byte, kind byte, name string) (v T, err error) {
+	if Kind(raw) != kind {
+		return v, fmt.Errorf("want %s, got %s", name, KindName(raw))
+	}
+	if json.Unmarshal(raw, &v) != nil {
+		return v, errors.New("no valid JSON")
+	}
+	return v, nil
+}
+
+// Take removes key and returns its value, or nil if it is null or absent.
+func (o Object) Take(key string) json.RawMessage {
+	raw := o[key]
+	delete(o, key)
+	if Kind(raw) == 'n' {
+		return nil
+	}
+	return raw
+}
+
+// TakeString removes key if it is a string or null, and returns the string.
+func (o Object) TakeString(key string) string {
+	switch Kind(o[key]) {
+	case '"', 'n':
+		if raw := o.Take(key); raw != nil {
+			return Text(raw)
+		}
+	}
+	return ""
+}
+
+// TakeTrue removes key if it is a boolean, and reports whether it was true.
+func (o Object) TakeTrue(key string) bool {
+	switch Kind(o[key]) {
+	case 't', 'f':
+		return Kind(o.Take(key)) == 't'
+	}
+	return false
+}
+
+// String returns the string at key, or "" if there is none.
+func (o Object) String(key string) string {
+	if Kind(o[key]) != '"' {
+		return ""
+	}
+	return Text(o[key])
+}
+
+// Object returns a copy of the object at key, or nil if there is none.
+func (o Object) Object(key string) Object {
+	in, err := ParseObject(o[key])
+	if err != nil {
+		return nil
+	}
+	return in
+}
+
+// JSON returns the object on one line with its keys in order, or nil if it is empty.
+func (o Object) JSON() json.RawMessage {
+	if len(o) == 0 {
+		return nil
+	}
+	return Build().Rest(o).JSON()
+}
+
+// Without returns a copy of the object that lacks keys, or nil if it is empty then.
+func (o Object) Without(keys ...string) Object {
+	out := maps.Clone(o)
+	for _, key := range keys {
+		delete(out, key)
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// Set sets keys and values in turn. A value is a string, or JSON; nil sets nothing.
+func (o Object) Set(pairs ...any) {
+	for pair := range slices.Chunk(pairs, 2) {
+		if value := rawOf(pair[1]); value != nil { //nolint:gosec // pairs are complete
+			o[pair[0].(string)] = value
+		}
+	}
+}
+
+// Builder writes an object on one line, key by key.
+type Builder struct{ b []byte }
+
+// Build begins an object with keys and values in turn. A value is a string, or JSON; nil is
+// left out.
+func Build(pairs ...any) *Builder {
+	b := &Builder{}
+	for pair := range slices.Chunk(pairs, 2) {
+		b.Add(pair[0].(string), rawOf(pair[1])) //nolint:gosec // pairs are complete
+	}
+	return b
+}
+
+// Add adds a key unless its value is nil.
+func (b *Builder) Add(key string, value json.RawMessage) {
+	if value == nil {
+		return
+	}
+	sep := byte(',')
+	if len(b.b) == 0 {
+		sep = '{'
+	}
+	b.b = append(append(append(append(b.b, sep), Quote(key)...), ':'), OneLine(value)...)
+}
+
+// Rest adds the keys of o, in order; nil values are null.
+func (b *Builder) Rest(o Object) *Builder {
+	for _, key := range slices.Sorted(maps.Keys(o)) {
+		b.Add(key, OrNull(o[key]))
+	}
+	return b
+}
+
+// JSON returns the object.
+func (b *Builder) JSON() json.RawMessage {
+	if len(b.b) == 0 {
+		return json.RawMessage("{}")
+	}
+	return append(b.b, '}')
+}
+
+// rawOf returns a string as JSON, and JSON as it is.
+func rawOf(v any) json.RawMessage {
+	if s, ok := v.(string); ok {
+		return Quote(s)
+	}
+	return v.(json.RawMessage)
+}
+
+// OrNull returns raw, or null for an empty value.
+func OrNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// OneLine returns raw without line breaks: in JSON they are white space.
+func OneLine(raw []byte) []byte {
+	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
+		return raw
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil {
+		return raw
+	}
+	return b.Bytes()
+}
+
+// List returns an array on one line.
+func List(values []json.RawMessage) json.RawMessage {
+	out := []byte{'['}
+	for i, v := range values {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, OneLine(v)...)
+	}
+	return append(out, ']')
+}
