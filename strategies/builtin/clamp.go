@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,85 +12,45 @@ import (
 )
 
 const (
-	// leastClamped is the minimum number of characters of a message that is cut.
-	leastClamped = 200
+	// minClamped is the minimum number of characters of a message that is cut.
+	minClamped = 200
 	// clampNote is the number of characters reserved for the note.
 	clampNote = 80
 )
 
-// clamp cuts the middle out of messages that are too large.
-type clamp struct {
-	maxTokens chat.Tokens
-	maxChars  int
-	head      float64
-	roles     []chat.Role
-}
-
+// newClamp returns a strategy that cuts the middle out of messages that are too large.
 func newClamp(a *plan.Args) (plan.Strategy, error) {
-	s := &clamp{
-		maxTokens: chat.Tokens(a.Int(plan.Int{
-			Name: "max_tokens", Default: 12_500, Min: 0,
-			Doc: "cut messages with more tokens than this; 0: by max_chars alone",
-		})),
-		maxChars: int(a.Int(plan.Int{
-			Name: "max_chars", Default: 0, Min: 0,
-			Doc: "cut messages whose text has more characters than this, at least 200; 0: by max_tokens alone, which needs no reading of what is small enough",
-		})),
-		head: a.Float(plan.Float{Name: "head", Default: 0.5, Min: 0, Max: 1, Doc: "share of what is kept that is kept of the beginning"}),
-	}
-	for _, r := range a.Strings("roles", []string{"user", "assistant", "tool"}, "whose messages are cut") {
-		s.roles = append(s.roles, chat.Role(r))
-	}
+	maxTokens := chat.Tokens(a.Int(plan.Int{
+		Name: "max_tokens", Default: 12_500, Min: 0,
+		Doc: "cut messages with more tokens than this; 0: max_chars alone decides",
+	}))
+	maxChars := int(a.Int(plan.Int{
+		Name: "max_chars", Default: 0, Min: 0,
+		Doc: "cut messages whose text has more characters than this, at least 200; 0: max_tokens alone decides, and smaller messages need not be read",
+	}))
+	head := a.Float(plan.Float{Name: "head", Default: 0.5, Min: 0, Max: 1, Doc: "share of the kept text that is taken from its beginning"})
+	roles := a.Strings("roles", []string{"user", "assistant", "tool"}, "roles whose messages are cut")
 	switch {
-	case s.maxTokens == 0 && s.maxChars == 0:
+	case maxTokens == 0 && maxChars == 0:
 		a.Fault("max_tokens", 0, "more than 0, or max_chars")
-	case s.maxChars > 0 && s.maxChars < leastClamped:
-		a.Fault("max_chars", s.maxChars, "0 or at least %d", leastClamped)
+	case maxChars > 0 && maxChars < minClamped:
+		a.Fault("max_chars", maxChars, "0 or at least %d", minClamped)
 	}
-	return s, nil
-}
-
-// Name implements Strategy.
-func (*clamp) Name() string { return "clamp" }
-
-// Reads implements Reader.
-func (s *clamp) Reads(t *plan.Transcript) []chat.Seq {
-	var out []chat.Seq
-	for _, i := range s.candidates(t) {
-		out = append(out, t.Entries[i].Seq)
-	}
-	return out
-}
-
-func (s *clamp) candidates(t *plan.Transcript) []int {
-	var out []int
-	may := rewritable(t)
-	for i := range t.Entries {
-		e := &t.Entries[i]
-		large := s.maxChars > 0 || s.maxTokens > 0 && e.Tokens > s.maxTokens
-		if large && e.Has(chat.HasText) && slices.Contains(s.roles, e.Role) && may(i) {
-			out = append(out, i)
+	candidates := func(t *plan.Transcript) []int {
+		var out []int
+		canRewrite := rewritable(t)
+		for i := range t.Entries {
+			e := &t.Entries[i]
+			large := maxChars > 0 || maxTokens > 0 && e.Tokens > maxTokens
+			if large && e.Has(chat.HasText) && slices.Contains(roles, string(e.Role)) && canRewrite(i) {
+				out = append(out, i)
+			}
 		}
+		return out
 	}
-	return out
-}
-
-// Plan implements Strategy.
-func (s *clamp) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
-	var plan chat.Plan
-	for _, i := range s.candidates(t) {
-		m, err := t.Read(i)
-		if err != nil {
-			return chat.Plan{}, err
-		}
-		e := &t.Entries[i]
-		if short, n, ok := clampMessage(t.Counter, e, m, s.maxTokens, s.maxChars, s.head); ok {
-			a := replacement(e, short, s.Name())
-			a.Tokens = n
-			plan.Additions = append(plan.Additions, a)
-		}
-	}
-	return plan, nil
+	return &rewriter{"clamp", candidates, func(t *plan.Transcript, e *plan.Entry, m *chat.Message) (chat.Message, chat.Tokens, bool) {
+		return clampMessage(t.Counter, e, m, maxTokens, maxChars, head)
+	}}, nil
 }
 
 // clampMessage cuts the middle out of a message's text to satisfy the limits; a limit of 0
@@ -113,7 +72,7 @@ func clampMessage(c plan.Counter, e *plan.Entry, m *chat.Message, maxTokens chat
 	if maxTokens > 0 && e.Tokens > maxTokens {
 		keep = min(keep, int(float64(maxTokens-other)/each)-clampNote)
 	}
-	if keep == chars || chars < leastClamped || maxTokens > 0 && other >= maxTokens {
+	if keep == chars || chars < minClamped || maxTokens > 0 && other >= maxTokens {
 		return chat.Message{}, 0, false
 	}
 	for {
@@ -121,13 +80,13 @@ func clampMessage(c plan.Counter, e *plan.Entry, m *chat.Message, maxTokens chat
 		short := *m
 		note := clampedNote(text[from:to])
 		short.Content = cutContent(m.Content, from, to, note)
-		left := chars - utf8.RuneCountInString(text[from:to]) + utf8.RuneCountInString(note)
-		n := other + chat.Tokens(float64(left)*each)
+		rest := chars - utf8.RuneCountInString(text[from:to]) + utf8.RuneCountInString(note)
+		n := other + chat.Tokens(float64(rest)*each)
 		if c != nil {
 			n = c.Message(&short)
 		}
 		if maxTokens == 0 || n <= maxTokens || keep <= 0 {
-			return short, n, left < chars && n < e.Tokens
+			return short, n, rest < chars && n < e.Tokens
 		}
 		keep = keep*3/4 - 1
 	}

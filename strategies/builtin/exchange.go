@@ -107,7 +107,7 @@ func (w *window) keepPinned() {
 
 // torn returns the calls in the window whose results are incomplete, and the results of
 // those calls and without a call.
-func (w *window) torn() (calls, results []int32) {
+func (w *window) orphans() (calls, results []int32) {
 	answers := make([]int, len(w.t.Entries))
 	for i, c := range w.of {
 		if c >= 0 && w.states[i] == stateIn && w.t.Entries[i].Role == chat.RoleTool {
@@ -130,10 +130,10 @@ func (w *window) torn() (calls, results []int32) {
 	return calls, results
 }
 
-// reads returns the messages that untear reads: none if all calls are complete, since then
+// reads returns the messages that dropOrphans reads: none if all calls are complete, since then
 // every orphaned result is without its call.
 func (w *window) reads() []chat.Seq {
-	calls, results := w.torn()
+	calls, results := w.orphans()
 	if len(calls) == 0 {
 		return nil
 	}
@@ -147,9 +147,9 @@ func (w *window) reads() []chat.Seq {
 	return out
 }
 
-// untear removes calls without a result and results without a call from the window.
-func (w *window) untear() error {
-	calls, results := w.torn()
+// dropOrphans removes calls without a result and results without a call from the window.
+func (w *window) dropOrphans() error {
+	calls, results := w.orphans()
 	if len(calls) == 0 {
 		for _, i := range results {
 			w.states[i] = stateOut
@@ -202,7 +202,7 @@ func (w *window) shrink(i int32, stays func(id string) bool) error {
 	case n == len(m.ToolCalls):
 		return nil
 	case n == 0:
-		w.wordsOf(i, m)
+		w.dropCall(i, m)
 		return nil
 	}
 	less := *m
@@ -216,9 +216,9 @@ func (w *window) shrink(i int32, stays func(id string) bool) error {
 	return nil
 }
 
-// wordsOf takes out entry i, whose calls are all gone, and what goes with it. What
+// dropCall takes out entry i, whose calls are all gone, and what goes with it. What
 // was said beside the calls stays as a message that stands for all of these.
-func (w *window) wordsOf(i int32, m *chat.Message) {
+func (w *window) dropCall(i int32, m *chat.Message) {
 	entries := w.t.Entries
 	w.states[i] = stateOut
 	words := chat.HasContent(m.Content)

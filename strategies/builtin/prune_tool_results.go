@@ -2,11 +2,9 @@ package builtin
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/stub"
@@ -39,27 +37,14 @@ func (*pruneToolResults) Name() string { return "prune_tool_results" }
 
 // Reads implements Reader.
 func (*pruneToolResults) Reads(t *plan.Transcript) []chat.Seq {
-	var out []chat.Seq
-	for i := range t.Entries {
-		if e := &t.Entries[i]; e.Included && isToolTraffic(e.Meta) {
-			out = append(out, e.Seq)
-		}
-	}
-	return out
+	return seqsOf(t, included(t, isToolTraffic))
 }
 
-func isToolTraffic(m chat.Meta) bool { return m.Role == chat.RoleTool || m.Calls > 0 }
+func isToolTraffic(e *plan.Entry) bool { return e.Role == chat.RoleTool || e.Calls > 0 }
 
 // Plan implements Strategy.
 func (s *pruneToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
-	verbatim := make([]bool, len(t.Entries))
-	for i, g := range t.Groups() {
-		if t.GroupPinned(i) {
-			for k := g.Start; k < g.End; k++ {
-				verbatim[k] = true
-			}
-		}
-	}
+	verbatim := pinnedEntries(t)
 	at := make([]int, 0, len(t.Entries))
 	view := make([]*chat.Message, 0, len(t.Entries))
 	for k := range t.Entries {
@@ -67,7 +52,7 @@ func (s *pruneToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Pla
 			continue
 		}
 		var m *chat.Message
-		if isToolTraffic(t.Entries[k].Meta) {
+		if isToolTraffic(&t.Entries[k]) {
 			var err error
 			if m, err = t.Read(k); err != nil {
 				return chat.Plan{}, err
@@ -78,11 +63,7 @@ func (s *pruneToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Pla
 	}
 	var plan chat.Plan
 	for _, p := range pruneView(view, verbatim, pruneBoundary(len(view), int(s.protect), s.budget > 0)) {
-		e := &t.Entries[at[p.at]]
-		plan.Additions = append(plan.Additions, chat.Addition{
-			Kind: chat.KindReplacement, Reason: p.reason, Covers: chat.Ranges{{Lo: e.Seq, Hi: e.Seq + 1}},
-			Position: e.Position, Message: p.message,
-		})
+		plan.Additions = append(plan.Additions, replacement(&t.Entries[at[p.at]], p.message, p.reason))
 	}
 	return plan, nil
 }
@@ -148,7 +129,8 @@ func pruneView(view []*chat.Message, verbatim []bool, boundary int) []pruned {
 				out = append(out, pruned{i, prunedText(m, line), reasonStubbed})
 			}
 		case len(m.ToolCalls) > 0:
-			if short, ok := prunedArguments(m); ok {
+			short, ok := shortenArguments(m, func(c chat.ToolCall) (string, bool) { return stub.Arguments(c.Arguments, shrinkAbove, shrinkTo) })
+			if ok {
 				out = append(out, pruned{i, short, reasonShrunk})
 			}
 		}
@@ -256,51 +238,4 @@ func prunedText(m *chat.Message, text string) chat.Message {
 	out := *m
 	out.Content = chat.TextContent(text)
 	return out
-}
-
-// prunedArguments returns a message with shortened call arguments, if any are too long.
-func prunedArguments(m *chat.Message) (chat.Message, bool) {
-	var calls []chat.ToolCall
-	for i, c := range m.ToolCalls {
-		short, cut := stub.Arguments(c.Arguments, shrinkAbove, shrinkTo)
-		if !cut {
-			continue
-		}
-		if calls == nil {
-			calls = append(calls, m.ToolCalls...)
-		}
-		calls[i] = replaceArguments(c, short)
-	}
-	if calls == nil {
-		return chat.Message{}, false
-	}
-	out := *m
-	out.ToolCalls = calls
-	return out, true
-}
-
-// replaceArguments returns a call with other arguments, what else came with it included.
-func replaceArguments(c chat.ToolCall, arguments string) chat.ToolCall {
-	c.Arguments = arguments
-	raw := c.Raw
-	c.Raw = nil
-	body, input := "function", "arguments"
-	var call, inner map[string]json.RawMessage
-	if json.Unmarshal(raw, &call) != nil {
-		return c
-	}
-	if call[body] == nil {
-		body, input = "custom", "input"
-	}
-	if json.Unmarshal(call[body], &inner) != nil || inner[input] == nil {
-		return c
-	}
-	value := json.RawMessage(arguments) // some servers send the object itself
-	if inner[input][0] == '"' {
-		value = rawjson.Quote(arguments)
-	}
-	inner[input] = value
-	call[body] = rawjson.Quote(inner)
-	c.Raw = rawjson.Quote(call)
-	return c
 }

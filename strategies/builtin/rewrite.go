@@ -1,11 +1,46 @@
 package builtin
 
 import (
+	"context"
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
+
+// rewriter is a strategy that replaces single messages by shorter ones.
+type rewriter struct {
+	name string
+	// candidates returns the indexes of the entries to read.
+	candidates func(t *plan.Transcript) []int
+	// rewrite returns the new form of a message with its tokens, which may be 0 if
+	// unknown, or false if the message stays as it is.
+	rewrite func(t *plan.Transcript, e *plan.Entry, m *chat.Message) (chat.Message, chat.Tokens, bool)
+}
+
+// Name implements plan.Strategy.
+func (s *rewriter) Name() string { return s.name }
+
+// Reads implements plan.Reader.
+func (s *rewriter) Reads(t *plan.Transcript) []chat.Seq { return seqsOf(t, s.candidates(t)) }
+
+// Plan implements plan.Strategy.
+func (s *rewriter) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
+	var p chat.Plan
+	for _, i := range s.candidates(t) {
+		m, err := t.Read(i)
+		if err != nil {
+			return chat.Plan{}, err
+		}
+		e := &t.Entries[i]
+		if short, n, ok := s.rewrite(t, e, m); ok {
+			a := replacement(e, short, s.name)
+			a.Tokens = n
+			p.Additions = append(p.Additions, a)
+		}
+	}
+	return p, nil
+}
 
 // replacement returns a replacement of one message.
 func replacement(e *plan.Entry, m chat.Message, reason string) chat.Addition {
@@ -81,14 +116,14 @@ func userTurn(e *plan.Entry) bool {
 	return e.Included && e.Role == chat.RoleUser && e.Kind != chat.KindSummary
 }
 
-// turnStart returns the index of the user message that starts the newest n turns, 0 if
+// newest returns the index of the n-th newest included entry for which is returns true, 0 if
 // there are fewer, and the number of entries for n = 0.
-func turnStart(t *plan.Transcript, n int64) int {
+func newest(t *plan.Transcript, n int64, is func(e *plan.Entry) bool) int {
 	if n == 0 {
 		return len(t.Entries)
 	}
 	for i := range slices.Backward(t.Entries) {
-		if userTurn(&t.Entries[i]) {
+		if e := &t.Entries[i]; e.Included && is(e) {
 			if n--; n == 0 {
 				return i
 			}

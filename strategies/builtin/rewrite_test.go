@@ -107,7 +107,7 @@ func TestClampHoldsItsLimitAndItsWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SampledFrom([]string{"word ", "línea\n", "\n", "日本語", "[x] "})
 		text := strings.Repeat(strings.Join(rapid.SliceOfN(words, 1, 20).Draw(t, "words"), ""), rapid.IntRange(1, 60).Draw(t, "times"))
-		limit := rapid.IntRange(leastClamped, 900).Draw(t, "limit")
+		limit := rapid.IntRange(minClamped, 900).Draw(t, "limit")
 		head := rapid.Float64Range(0, 1).Draw(t, "head")
 		m := sessiontest.Says(text)
 		e := plan.Entry{Meta: m.Meta(1)}

@@ -143,7 +143,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 	if len(messages) == 0 {
 		return chat.Plan{}, nil
 	}
-	if err := w.untear(); err != nil {
+	if err := w.dropOrphans(); err != nil {
 		return chat.Plan{}, err
 	}
 	answer, err := ask(ctx, s.summarizer, plan.Task{
