@@ -26,21 +26,15 @@ const (
 // one for each of models, one for each model that the policy overrides, and one with an
 // empty prefix for all others. A session is due above the policy's start.
 func Thresholds(p policy.Policy, models []string, window policy.WindowFunc) []store.Threshold {
-	prefixes := prefixes(p, models)
-	out := make([]store.Threshold, 0, len(prefixes))
-	for _, prefix := range prefixes {
+	prefixes := slices.Concat([]string{""}, models, slices.Collect(maps.Keys(p.Windows)))
+	slices.Sort(prefixes)
+	var out []store.Threshold
+	for _, prefix := range slices.Compact(prefixes) {
 		out = append(out, store.Threshold{
 			ModelPrefix: prefix, DueTokens: p.Limits(prefix, window).Start, EstimateMargin: p.EstimateMargin,
 		})
 	}
 	return out
-}
-
-// prefixes returns the model prefixes that have thresholds, sorted.
-func prefixes(p policy.Policy, models []string) []string {
-	all := slices.Concat([]string{""}, models, slices.Collect(maps.Keys(p.Windows)))
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // SyncPolicy saves the policy under its FleetHash and sets the thresholds of new sessions.

@@ -45,28 +45,25 @@ func (s *Scheduler) runSweeps(ctx context.Context) error {
 // sweep enqueues the remaining runs of a sweep, page by page, as fast as the workers take
 // them. The relay delivers those that could not be enqueued.
 func (s *Scheduler) sweep(ctx context.Context, sw store.Sweep, c *credit) error {
-	type result struct {
-		page []store.Delivery
-		done bool
-	}
 	began, queued := time.Now(), sw.Queued
 	for {
 		if err := c.wait(ctx); err != nil {
 			return err
 		}
-		next, err := retry(ctx, s, "sweep", func(ctx context.Context) (result, error) {
-			page, done, err := s.store.SweepPage(ctx, sw.ID, s.cfg.PageSize, s.cfg.RedeliverAfter)
-			return result{page, done}, err
+		var done bool
+		page, err := retry(ctx, s, "sweep", func(ctx context.Context) (page []store.Delivery, err error) {
+			page, done, err = s.store.SweepPage(ctx, sw.ID, s.cfg.PageSize, s.cfg.RedeliverAfter)
+			return page, err
 		})
 		if err != nil {
 			return err
 		}
-		queued += int64(len(next.page))
-		c.spend(len(next.page))
-		if err := s.enqueue(ctx, next.page); err != nil {
+		queued += int64(len(page))
+		c.spend(len(page))
+		if err := s.enqueue(ctx, page); err != nil {
 			return err
 		}
-		if next.done {
+		if done {
 			s.log.InfoContext(ctx, "sweep ended", "sweep_id", sw.ID, "entry", sw.Entry, "tick", sw.Tick.UTC(),
 				"queued", queued, "duration", time.Since(began), "resumed", sw.Queued > 0)
 			return nil

@@ -60,6 +60,11 @@ func New(c Config, d Deps) (*Client, error) {
 	client := &Client{
 		cfg: c, limiter: d.Limiter, cooldowns: d.Cooldowns,
 		log: cmp.Or(d.Log, slog.New(slog.DiscardHandler)),
+		http: &http.Client{
+			Transport: d.Transport,
+			// A redirect would send the prompt to a server that is not configured.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
 	}
 	if client.limiter == nil {
 		client.limiter = NewLocalLimiter()
@@ -67,11 +72,9 @@ func New(c Config, d Deps) (*Client, error) {
 	if client.cooldowns == nil {
 		client.cooldowns = &localCooldowns{until: map[string]time.Time{}}
 	}
-	transport := d.Transport
-	if transport == nil {
-		transport = newTransport(c.Deadline)
+	if d.Transport == nil {
+		client.http.Transport = newTransport(c.Deadline)
 	}
-	client.http = newHTTPClient(transport)
 	for i, p := range c.Models {
 		keys, err := openKey(p, d.Env)
 		if err != nil {

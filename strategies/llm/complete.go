@@ -115,7 +115,10 @@ func (s *callState) tryModel(ctx context.Context, m *model) (classification, boo
 // outputLimit returns the output limit of an attempt in tokens, and false if the model's
 // window has no room for it. A call without MaxTokens gets the rest of the window.
 func (s *callState) outputLimit(m *model) (int, bool) {
-	limit := m.outputLimit(s.call.MaxTokens)
+	limit := m.MaxOutput // 0 leaves it to the server
+	if s.call.MaxTokens > 0 {
+		limit = m.bounded(s.call.MaxTokens + m.ReasoningTokens)
+	}
 	if s.call.InputTokens <= 0 {
 		return limit, true
 	}
@@ -126,9 +129,13 @@ func (s *callState) outputLimit(m *model) (int, bool) {
 	return limit, limit <= left
 }
 
-// raisedLimit returns a larger limit within the window, or at most limit if there is none.
+// raisedLimit returns a larger limit, within the window, for a call that used up its limit
+// before any text. It returns at most limit if there is none.
 func (s *callState) raisedLimit(m *model, limit int) int {
-	more := m.raisedLimit(limit)
+	if limit == 0 {
+		return 0
+	}
+	more := m.bounded(max(2*limit, limit+m.ReasoningTokens))
 	if s.call.InputTokens > 0 {
 		more = min(more, m.Window-s.call.InputTokens)
 	}
@@ -354,11 +361,8 @@ func contextClass(ctx context.Context) Class {
 	return Timeout
 }
 
-// timeLeft returns the time until the deadline of a context.
+// timeLeft returns the time until the deadline of a call's context.
 func timeLeft(ctx context.Context) time.Duration {
-	end, ok := ctx.Deadline()
-	if !ok {
-		return time.Duration(1<<63 - 1)
-	}
+	end, _ := ctx.Deadline() // set by Complete
 	return time.Until(end)
 }

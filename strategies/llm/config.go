@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -101,27 +102,20 @@ func Default() Config {
 
 func (c Config) withDefaults() Config {
 	d := Default()
-	fill(&c.Deadline.Min, d.Deadline.Min)
-	fill(&c.Deadline.PerToken, d.Deadline.PerToken)
-	fill(&c.Deadline.Max, d.Deadline.Max)
-	fill(&c.Deadline.Connect, d.Deadline.Connect)
-	fill(&c.Budget.Attempts, d.Budget.Attempts)
-	fill(&c.Budget.Time, d.Budget.Time)
-	fill(&c.Retry.Base, d.Retry.Base)
-	fill(&c.Retry.Max, d.Retry.Max)
-	fill(&c.Retry.Wait, d.Retry.Wait)
-	fill(&c.Breaker.Failures, d.Breaker.Failures)
-	fill(&c.Breaker.Open, d.Breaker.Open)
-	fill(&c.Cooldown.Transient, d.Cooldown.Transient)
-	fill(&c.Cooldown.NoProvider, d.Cooldown.NoProvider)
+	c.Deadline.Min = cmp.Or(c.Deadline.Min, d.Deadline.Min)
+	c.Deadline.PerToken = cmp.Or(c.Deadline.PerToken, d.Deadline.PerToken)
+	c.Deadline.Max = cmp.Or(c.Deadline.Max, d.Deadline.Max)
+	c.Deadline.Connect = cmp.Or(c.Deadline.Connect, d.Deadline.Connect)
+	c.Budget.Attempts = cmp.Or(c.Budget.Attempts, d.Budget.Attempts)
+	c.Budget.Time = cmp.Or(c.Budget.Time, d.Budget.Time)
+	c.Retry.Base = cmp.Or(c.Retry.Base, d.Retry.Base)
+	c.Retry.Max = cmp.Or(c.Retry.Max, d.Retry.Max)
+	c.Retry.Wait = cmp.Or(c.Retry.Wait, d.Retry.Wait)
+	c.Breaker.Failures = cmp.Or(c.Breaker.Failures, d.Breaker.Failures)
+	c.Breaker.Open = cmp.Or(c.Breaker.Open, d.Breaker.Open)
+	c.Cooldown.Transient = cmp.Or(c.Cooldown.Transient, d.Cooldown.Transient)
+	c.Cooldown.NoProvider = cmp.Or(c.Cooldown.NoProvider, d.Cooldown.NoProvider)
 	return c
-}
-
-func fill[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
 }
 
 // Validate returns every error of the configuration and its profiles, as an errors.Join of

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -75,11 +76,8 @@ func (p Profile) validate(fs *policy.FieldErrors) {
 	p.validateKey(fs)
 	policy.CheckRange(fs, "window_tokens", p.Window, 1, maxTokens)
 	fs.Check(p.MaxOutput >= 0 && p.MaxOutput <= max(0, p.Window), "max_output_tokens", p.MaxOutput, "0 to window_tokens (%d)", p.Window)
-	switch p.MaxTokensField {
-	case "", MaxCompletionTokens, MaxTokens:
-	default:
-		fs.Check(false, "max_tokens_field", fmt.Sprintf("%q", p.MaxTokensField), "%s or %s", MaxCompletionTokens, MaxTokens)
-	}
+	fs.Check(slices.Contains([]MaxTokensField{"", MaxCompletionTokens, MaxTokens}, p.MaxTokensField),
+		"max_tokens_field", fmt.Sprintf("%q", p.MaxTokensField), "%s or %s", MaxCompletionTokens, MaxTokens)
 	fs.Check(p.ReasoningTokens >= 0 && p.ReasoningTokens < maxTokens, "reasoning_tokens", p.ReasoningTokens, "0 or more")
 	fs.Check(p.ReasoningTokens == 0 || p.MaxOutput == 0 || p.ReasoningTokens < p.MaxOutput, "reasoning_tokens", p.ReasoningTokens,
 		"less than max_output_tokens (%d), which also covers the answer", p.MaxOutput)
@@ -128,16 +126,11 @@ func looksLikeKey(s string) bool {
 func (p Profile) validateURL(fs *policy.FieldErrors) {
 	const want = "http(s)://host[:port][/path] without user, query and fragment"
 	u, err := url.Parse(p.BaseURL)
-	if err != nil {
-		fs.Check(false, "base_url", "the value", want)
+	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
+		fs.Check(false, "base_url", "the value", want) // it may hold a password
 		return
 	}
-	ok := (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
-		fs.Check(false, "base_url", "the value", want) // may hold a password
-		return
-	}
-	fs.Check(ok, "base_url", fmt.Sprintf("%q", p.BaseURL), want)
+	fs.Check((u.Scheme == "http" || u.Scheme == "https") && u.Host != "", "base_url", fmt.Sprintf("%q", p.BaseURL), want)
 }
 
 // reasoningModels lists the prefixes of models that accept neither temperature nor
@@ -168,29 +161,9 @@ func (p Profile) validateReasoning(fs *policy.FieldErrors) {
 	fs.Check(!accepted || !reasons || p.FixedTemperature, "fixed_temperature", p.FixedTemperature, "true: %s takes no temperature", p.Name)
 }
 
-// outputLimit returns the output limit, in tokens, of a call for an answer of so many: with
-// the reasoning, within MaxOutput. 0 leaves it to the server.
-func (p Profile) outputLimit(answer int) int {
-	if answer <= 0 {
-		return p.MaxOutput
-	}
-	return p.bounded(answer + p.ReasoningTokens)
-}
-
-// raisedLimit returns a larger limit for a call that used up its limit before any text, and
-// 0 for one without a limit.
-func (p Profile) raisedLimit(limit int) int {
-	if limit == 0 {
-		return 0
-	}
-	return p.bounded(max(2*limit, limit+p.ReasoningTokens))
-}
-
+// bounded returns limit, but at most MaxOutput.
 func (p Profile) bounded(limit int) int {
-	if p.MaxOutput > 0 {
-		limit = min(limit, p.MaxOutput)
-	}
-	return min(limit, maxTokens)
+	return min(limit, cmp.Or(p.MaxOutput, maxTokens))
 }
 
 // CheckKey looks up the key. The error names its location, never its value. A profile

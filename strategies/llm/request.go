@@ -138,8 +138,8 @@ func plainID(h http.Header) string {
 	return id
 }
 
-// newTransport returns a transport with a deadline for every step. Servers send the header
-// of an answer when the answer is complete, so its deadline is that of an attempt.
+// newTransport returns a transport with a timeout for each step. Servers send the header
+// of an answer when the answer is complete, so its timeout is that of an attempt.
 func newTransport(d Deadline) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -151,14 +151,5 @@ func newTransport(d Deadline) *http.Transport {
 		MaxIdleConnsPerHost:    16,
 		MaxResponseHeaderBytes: failureLimit,
 		ForceAttemptHTTP2:      true,
-	}
-}
-
-// newHTTPClient returns a client that follows no redirects, which would send the prompt to
-// a server that is not configured.
-func newHTTPClient(base http.RoundTripper) *http.Client {
-	return &http.Client{
-		Transport:     base,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
