@@ -36,22 +36,14 @@ func (s *Store) History(k Key, model, by string) *History {
 func (h *History) Load(ctx context.Context, whole bool) (chat.Log, error) {
 	var log chat.Log
 	var sid int64
-	var live, pinned string
+	var in, pins chat.Ranges
 	const query = `SELECT sid, live::text, pinned::text, revision, last_seq FROM compactor.sessions WHERE tenant = $1 AND id = $2`
-	err := h.store.pool.QueryRow(ctx, h.store.q(query), h.key.tenant(), h.key.Session).Scan(&sid, &live, &pinned, &log.Revision, &log.Last)
+	err := h.store.pool.QueryRow(ctx, h.store.q(query), h.key.tenant(), h.key.Session).Scan(&sid, rangesText{&in}, rangesText{&pins}, &log.Revision, &log.Last)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return log, nil
 	}
 	if err != nil {
 		return log, fmt.Errorf("load session %s: %w", h.key, mapError(err))
-	}
-	in, err := chat.ParseRanges(live)
-	if err != nil {
-		return log, err
-	}
-	pins, err := chat.ParseRanges(pinned)
-	if err != nil {
-		return log, err
 	}
 	metas, err := h.metas(ctx, sid, in, whole, log.Last)
 	if err != nil || len(metas) == 0 {
@@ -162,18 +154,12 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 			return err
 		}
 		e.run, e.fence = run, 1
-		var batch pgx.Batch
-		s.queueEnd(&batch, e)
-		results := tx.SendBatch(ctx, &batch)
-		var answer endRunResult
-		err = results.QueryRow().Scan(&answer.code, &answer.appended)
-		if cerr := results.Close(); err == nil {
-			err = cerr
-		}
-		switch {
-		case err != nil:
+		var code string
+		query, args := s.endRunQuery(e)
+		if err := tx.QueryRow(ctx, query, args...).Scan(&code, nil); err != nil {
 			return err
-		case answer.code != "ended":
+		}
+		if code != "ended" {
 			return h.stale()
 		}
 		return nil

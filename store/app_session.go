@@ -167,14 +167,11 @@ func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored,
 		ORDER BY position, (kind <> 'summary'), (kind = 'source' AND position <> seq), seq`
 	return queryRows(ctx, s, fmt.Sprintf("messages of session %s", k), func(row pgx.CollectableRow) (Stored, error) {
 		var m Stored
-		var id, body, source, of string
+		var id, body, source string
 		var created time.Time
 		err := row.Scan(&m.Seq, &id, &m.Kind, &body, &m.Tokens, &m.Counter, &created, &source, &m.Included,
-			&m.ExcludeReason, &m.ExcludedBy, &m.SummarizedBy, &m.Pinned, &of)
+			&m.ExcludeReason, &m.ExcludedBy, &m.SummarizedBy, &m.Pinned, rangesText{&m.SummaryOf})
 		if err != nil {
-			return m, err
-		}
-		if m.SummaryOf, err = chat.ParseRanges(of); err != nil {
 			return m, err
 		}
 		return m, m.fill(id, body, source, created)

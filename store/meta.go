@@ -29,6 +29,17 @@ func codeOf[T ~string](table []T, v T, other string) string {
 	return other
 }
 
+// rangesText scans the text of a multirange into ranges.
+type rangesText struct{ to *chat.Ranges }
+
+// Scan implements sql.Scanner.
+func (r rangesText) Scan(v any) error {
+	text, _ := v.(string)
+	ranges, err := chat.ParseRanges(text)
+	*r.to = ranges
+	return err
+}
+
 // metas returns the rows of a query as collectMetas does. op prefixes errors.
 func (s *Store) metas(ctx context.Context, op string, last chat.Seq, query string, args ...any) ([]chat.Meta, error) {
 	rows, _ := s.pool.Query(ctx, s.q(query), args...) // rows hold the error

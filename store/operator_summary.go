@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // SummaryRow is a summary or replacement message that a run wrote.
@@ -31,18 +29,15 @@ func (s *Store) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	if err != nil {
 		return row, fmt.Errorf("summary %q: %w (an id ends in the number of its run, such as summary-120-7)", id, ErrNotFound)
 	}
-	var body, of string
+	var body string
 	var kind byte
 	var created time.Time
 	err = s.pool.QueryRow(ctx, s.q(query), run, id).Scan(&row.Key.Tenant, &row.Key.Session, &row.Seq, &kind, &body, &row.Tokens, &row.Counter,
-		&created, &of, &row.Included)
+		&created, rangesText{&row.SummaryOf}, &row.Included)
 	if err != nil {
 		return row, fmt.Errorf("summary %q: %w", id, mapError(err))
 	}
 	row.Run, row.Kind = run, kinds[kind]
-	if row.SummaryOf, err = chat.ParseRanges(of); err != nil {
-		return row, err
-	}
 	return row, row.fill(id, body, "", created)
 }
 

@@ -150,12 +150,12 @@ func readClaim(results pgx.BatchResults, c *Claim) (*Claim, error) {
 
 // readRun reads the result of queryRun and checks the run's status.
 func readRun(row pgx.Row, c *Claim) error {
-	var status, options, live, pinned string
+	var status, options string
 	var expired, otherRuns bool
 	v := &c.Session
 	err := row.Scan(&status, &c.Trigger, &options, &c.QueuedAt, &c.Attempts, &c.Snoozes, &c.Failures,
 		&expired, &otherRuns,
-		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, &live, &pinned, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
+		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
 		&v.SuspectSeq, &v.Due, &v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown)
 	switch {
@@ -168,12 +168,6 @@ func readRun(row pgx.Row, c *Claim) error {
 		return ErrNotFound
 	case otherRuns:
 		return ErrBusy
-	}
-	if v.Live, err = chat.ParseRanges(live); err != nil {
-		return err
-	}
-	if v.Pinned, err = chat.ParseRanges(pinned); err != nil {
-		return err
 	}
 	if err := json.Unmarshal([]byte(options), &c.Options); err != nil {
 		return fmt.Errorf("options: %w: %w", ErrInvalid, err)

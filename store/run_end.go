@@ -93,22 +93,25 @@ type endRunArgs struct {
 }
 
 // end ends a run as part of a batch.
-func (s *Store) end(ctx context.Context, run RunID, fence int64, e endRunArgs) (appended string, err error) {
+func (s *Store) end(ctx context.Context, run RunID, fence int64, e endRunArgs) (appended chat.Ranges, err error) {
 	e.run, e.fence = run, fence
 	answer, err := s.ends.Do(ctx, e)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("end run %d: %w", run, err)
+		return nil, fmt.Errorf("end run %d: %w", run, err)
 	case answer.code == "stale":
-		return "", fmt.Errorf("end run %d: %w", run, ErrStale)
+		return nil, fmt.Errorf("end run %d: %w", run, ErrStale)
 	case answer.code != "ended":
-		return "", fmt.Errorf("end run %d: another worker has it, or it has ended: %w", run, ErrNotApplicable)
+		return nil, fmt.Errorf("end run %d: another worker has it, or it has ended: %w", run, ErrNotApplicable)
 	}
 	return answer.appended, nil
 }
 
 // endRunResult is the result of end_run.
-type endRunResult struct{ code, appended string }
+type endRunResult struct {
+	code     string
+	appended chat.Ranges
+}
 
 // endBatch ends runs in one transaction. If one fails, the transaction rolls back and
 // each is tried alone.
@@ -123,8 +126,8 @@ func (s *Store) endBatch(ctx context.Context, calls []*pendingCall[endRunArgs, e
 	}
 }
 
-// queueEnd queues a call of end_run, whose row has the fields of endRunResult.
-func (s *Store) queueEnd(batch *pgx.Batch, e endRunArgs) {
+// endRunQuery returns a call of end_run, whose row has the fields of endRunResult.
+func (s *Store) endRunQuery(e endRunArgs) (sql string, args []any) {
 	const query = `
 		SELECT code, coalesce(appended, '{}')::text
 		FROM compactor.end_run($1, $2, $3, $4, $5, $6, $7::text[]::int8multirange[], $8, $9, $10, $11, $12)`
@@ -132,19 +135,22 @@ func (s *Store) queueEnd(batch *pgx.Batch, e endRunArgs) {
 	if e.additions != nil {
 		additions = string(e.additions)
 	}
-	batch.Queue(s.q(query), e.run, e.fence, e.status, e.revision, e.snapshot, e.reasons, e.seqs, e.by,
-		e.exclude.String(), e.include.String(), additions, string(e.record))
+	return s.q(query), []any{
+		e.run, e.fence, e.status, e.revision, e.snapshot, e.reasons, e.seqs, e.by,
+		e.exclude.String(), e.include.String(), additions, string(e.record),
+	}
 }
 
 func (s *Store) endAll(ctx context.Context, calls []*pendingCall[endRunArgs, endRunResult]) error {
 	var batch pgx.Batch
 	for _, c := range calls {
-		s.queueEnd(&batch, c.in)
+		query, args := s.endRunQuery(c.in)
+		batch.Queue(query, args...)
 	}
 	results := s.pool.SendBatch(ctx, &batch)
 	var failed error
 	for _, c := range calls {
-		c.err = mapError(results.QueryRow().Scan(&c.out.code, &c.out.appended))
+		c.err = mapError(results.QueryRow().Scan(&c.out.code, rangesText{&c.out.appended}))
 		failed = cmp.Or(failed, c.err)
 	}
 	// Close returns the error of the commit.
@@ -167,11 +173,7 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 	if err != nil {
 		return nil, fmt.Errorf("apply run %d: %w", run, err)
 	}
-	rows, err := s.end(ctx, run, fence, e)
-	if err != nil {
-		return nil, err
-	}
-	return chat.ParseRanges(rows)
+	return s.end(ctx, run, fence, e)
 }
 
 // endRunArgs returns the arguments of end_run.

@@ -36,28 +36,22 @@ type Threshold struct {
 	EstimateMargin float64
 }
 
+const queryAddPolicy = `INSERT INTO compactor.policies (hash, spec) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+
 // SavePolicy records a policy under its hash and sets the thresholds of new sessions;
 // RefreshThresholds updates existing ones. Concurrent calls wait for each other.
 func (s *Store) SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []Threshold) error {
 	return wrap("save policy", pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, s.q(`INSERT INTO compactor.policies (hash, spec) VALUES ($1, $2) ON CONFLICT DO NOTHING`), hash, string(spec)); err != nil {
-			return err
-		}
+		var batch pgx.Batch
+		batch.Queue(s.q(queryAddPolicy), hash, string(spec))
 		// Excludes another SavePolicy, so that its DELETE sees these rows, but no readers.
-		if _, err := tx.Exec(ctx, s.q(`LOCK TABLE compactor.thresholds IN SHARE ROW EXCLUSIVE MODE`)); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, s.q(`DELETE FROM compactor.thresholds`)); err != nil {
-			return err
-		}
+		batch.Queue(s.q(`LOCK TABLE compactor.thresholds IN SHARE ROW EXCLUSIVE MODE`))
+		batch.Queue(s.q(`DELETE FROM compactor.thresholds`))
 		for _, t := range thresholds {
-			_, err := tx.Exec(ctx, s.q(`INSERT INTO compactor.thresholds (model_prefix, due_tokens, estimate_margin, policy_hash) VALUES ($1, $2, $3, $4)`),
+			batch.Queue(s.q(`INSERT INTO compactor.thresholds (model_prefix, due_tokens, estimate_margin, policy_hash) VALUES ($1, $2, $3, $4)`),
 				t.ModelPrefix, t.DueTokens, t.EstimateMargin, hash)
-			if err != nil {
-				return err
-			}
 		}
-		return nil
+		return tx.SendBatch(ctx, &batch).Close()
 	}))
 }
 
@@ -67,7 +61,7 @@ func (s *Store) EnsurePolicy(ctx context.Context, hash string, spec any) error {
 	if err != nil {
 		return fmt.Errorf("save policy: %w", err)
 	}
-	_, err = s.pool.Exec(ctx, s.q(`INSERT INTO compactor.policies (hash, spec) VALUES ($1, $2) ON CONFLICT DO NOTHING`), hash, string(raw))
+	_, err = s.pool.Exec(ctx, s.q(queryAddPolicy), hash, string(raw))
 	return wrap("save policy", err)
 }
 
