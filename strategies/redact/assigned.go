@@ -5,21 +5,14 @@ import (
 	"strings"
 )
 
-// flags are secrets behind options of a command, with a space between, and those that
-// some commands take behind a single letter.
+// flags finds the secrets after options of a command, separated by a space, and those of
+// single-letter options of some commands.
 func flags(s string, e *edits) {
-	for i := 0; ; {
-		at := strings.IndexByte(s[i:], '-')
-		if at < 0 {
-			return
-		}
-		at += i
-		i = at + 1
+	for at := range places(s, "-") {
 		if at > 0 && !space[s[at-1]] || e.end() > at {
 			continue
 		}
 		end := wordDot.end(s[:min(len(s), at+maxName)], at)
-		i = end
 		start, stop, ok := optionValue(s, at, end)
 		if !ok {
 			continue
@@ -30,7 +23,7 @@ func flags(s string, e *edits) {
 	}
 }
 
-// optionValue returns where the secret of the option at s[at:end] stands.
+// optionValue returns the bounds of the secret of the option at s[at:end], if it has one.
 func optionValue(s string, at, end int) (start, stop int, ok bool) {
 	name := strings.TrimLeft(s[at:end], "-")
 	before := s[max(0, at-96):at]
@@ -53,9 +46,9 @@ func optionValue(s string, at, end int) (start, stop int, ok bool) {
 	return start, stop, true
 }
 
-// assigned are values in code and data that assignments and fields pass over: a literal in
-// quotes behind a secret name, wherever that stands, and a random value behind a name
-// that ends in key, salt or the like.
+// assigned finds the values in code and data that assignments and fields do not: a quoted
+// literal after a secret name anywhere, and a random value after a name that ends in key, salt
+// or the like.
 func assigned(s string, e *edits) {
 	for i := 0; i < len(s); i++ {
 		n := strings.IndexAny(s[i:min(len(s), i+4096)], ":=")
@@ -108,7 +101,7 @@ func assigned(s string, e *edits) {
 
 var valueSet = setOf("0-9A-Za-z_+/=.~-")
 
-// weakNames end names that say little by themselves.
+// weakNames lists the ends of names whose value is a secret only if it is random.
 var weakNames = []string{"key", "salt", "auth", "cert", "signature", "credential", "key-data", "keydata", "hmac", "seed", "nonce", "session", "sessionid", "sid", "pat"}
 
 func weakName(name string) bool {
@@ -120,7 +113,7 @@ func weakName(name string) bool {
 	return false
 }
 
-// secretValue reports whether a value is one that somebody or something made up.
+// secretValue reports whether a value looks generated. strong is set for a secret name.
 func secretValue(v string, strong, quoted bool) bool {
 	switch {
 	case len(v) < 8 || len(v) > 512 || strings.ContainsAny(v, " {}()<>$%\t"):
@@ -133,23 +126,18 @@ func secretValue(v string, strong, quoted bool) bool {
 	return len(v) >= 20 && !isHex(v) && threeKinds(v) && entropy(v) >= 3.8 && strings.Count(v, "/") < 3 && strings.Count(v, ".") < 2
 }
 
-// mixed reports letters together with digits or signs.
+// mixed reports whether v has letters and also digits or signs.
 func mixed(v string) bool {
 	others := strings.ContainsAny(v, "0123456789!@#^&*?")
 	return others && letters.any(v)
 }
 
-// threeKinds reports capitals, small letters and digits.
+// threeKinds reports whether v has capitals, lower-case letters and digits.
 func threeKinds(v string) bool {
 	return upperOnly.any(v) && lowerOnly.any(v) && digit.any(v)
 }
 
-var (
-	upperOnly = setOf("A-Z")
-	lowerOnly = setOf("a-z")
-)
-
-// entropy is that of the bytes of v, in bits each.
+// entropy returns the entropy of v in bits per byte.
 func entropy(v string) float64 {
 	var counts [256]int
 	for i := range len(v) {
@@ -163,13 +151,4 @@ func entropy(v string) float64 {
 		}
 	}
 	return bits
-}
-
-func (t *set) any(s string) bool {
-	for i := range len(s) {
-		if t[s[i]] {
-			return true
-		}
-	}
-	return false
 }

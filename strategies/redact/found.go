@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Kind says what a redacted secret was.
+// Kind is the kind of a redacted secret.
 type Kind string
 
 // The kinds of secret.
 const (
-	// KindProviderKey is a key or token in the form of somebody who hands such out.
+	// KindProviderKey is a key or token in the format of a vendor.
 	KindProviderKey Kind = "provider_key"
 	// KindPrivateKey is a block that holds a private key.
 	KindPrivateKey Kind = "private_key"
@@ -20,11 +20,11 @@ const (
 	KindConnection Kind = "connection_string"
 	// KindJWT is a JSON web token.
 	KindJWT Kind = "jwt"
-	// KindAuthorization is the value of a header that holds nothing but a credential.
+	// KindAuthorization is a credential in a header.
 	KindAuthorization Kind = "authorization"
 	// KindCookie is the value of a cookie.
 	KindCookie Kind = "cookie"
-	// KindAssignment is what a name with the sound of a secret was set to.
+	// KindAssignment is the value of a name that denotes a secret.
 	KindAssignment Kind = "assignment"
 	// KindURLToken is a credential within a web address.
 	KindURLToken Kind = "url_token"
@@ -32,11 +32,10 @@ const (
 	KindPhone Kind = "phone"
 )
 
-// Found counts what was redacted by kind, never by value. A nil Found is one of
-// nothing that can be read but not added to.
+// Found counts redacted secrets by kind. A nil Found is empty and can be read only.
 type Found map[Kind]int
 
-// Total returns how many secrets there were.
+// Total returns the number of secrets.
 func (f Found) Total() int {
 	n := 0
 	for _, k := range f {
@@ -45,14 +44,14 @@ func (f Found) Total() int {
 	return n
 }
 
-// Add counts those of another text too.
+// Add adds the counts of another text.
 func (f Found) Add(more Found) {
 	for k, n := range more {
 		f[k] += n
 	}
 }
 
-// String lists the kinds in order, "jwt 1, provider_key 2", and is empty for none.
+// String returns the counts sorted by kind, such as "jwt 1, provider_key 2", or "" for none.
 func (f Found) String() string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(f)) {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// foldIndex is the index of word, in small letters, in s from i on, whatever its
-// case, or -1. The first letter is looked for in both cases at once.
+// folder searches s for a lower-case word, ignoring case.
 type folder struct {
 	s, word string
-	lower   int // next places of the first letter
-	upper   int
+	lower   int // next index of the first letter, in lower case
+	upper   int // and in upper case
 }
 
 func newFolder(s, word string) folder { return folder{s: s, word: word, lower: -1, upper: -1} }
 
+// next returns the index of the first occurrence at or after i, or -1.
 func (f *folder) next(i int) int {
 	for {
 		f.lower = nextByte(f.s, f.word[0], f.lower, i)
@@ -30,7 +30,7 @@ func (f *folder) next(i int) int {
 	}
 }
 
-// nextByte is known, or where that lies before i the next place of c.
+// nextByte returns known, or the next index of c if known is before i.
 func nextByte(s string, c byte, known, i int) int {
 	if known >= i {
 		return known
@@ -41,9 +41,9 @@ func nextByte(s string, c byte, known, i int) int {
 	return len(s)
 }
 
-// headerValue returns where the value of the header begins whose name ends at end: behind
-// a colon, or behind the name's quote and a colon, a comma or an arrow; open is the
-// quote around the value, 0 for none.
+// headerValue returns the start of the value of the header whose name ends at end: after a
+// colon, or after the name's quote and a colon, a comma or an arrow. open is the quote around
+// the value, 0 for none.
 func headerValue(s string, end int) (value int, open byte, ok bool) {
 	i := end
 	if i < len(s) && s[i] == '\\' {
@@ -79,8 +79,8 @@ func headerValue(s string, end int) (value int, open byte, ok bool) {
 	return i, 0, !quoted
 }
 
-// lineEnd returns where a value that began at i ends: at the quote it is in, any quote if
-// it is in none, the end of the line, and not far away.
+// lineEnd returns the end of a value that starts at i: the closing quote, any quote if it is
+// unquoted, the end of the line, or 4096 bytes.
 func lineEnd(s string, i int, open byte) int {
 	most := min(len(s), i+4096)
 	for ; i < most; i++ {
@@ -94,11 +94,11 @@ func lineEnd(s string, i int, open byte) int {
 	return i
 }
 
-// paramSchemes are the schemes whose credential is a list of parameters.
+// paramSchemes lists the schemes whose credential is a list of parameters.
 var paramSchemes = []string{"digest", "aws4-hmac-sha256", "oauth", "hawk", "signature", "negotiate", "ntlm", "mac", "sharedkey"}
 
-// authorizations are Authorization headers that fields does not take whole: with
-// parameters, or between quotes that a comma separates from the name.
+// authorizations finds Authorization headers that fields does not find whole: with parameters,
+// or quoted and separated from the name by a comma.
 func authorizations(s string, e *edits) {
 	f := newFolder(s, "authorization")
 	for i := f.next(0); i >= 0; i = f.next(i) {
@@ -127,32 +127,33 @@ func authorizations(s string, e *edits) {
 	}
 }
 
-// bearers are credentials behind the word Bearer or Basic without their header.
-func bearers(s string, e *edits) {
-	for _, scheme := range []string{"bearer", "basic"} {
-		var one edits
-		f := newFolder(s, scheme)
-		for i := f.next(0); i >= 0; i = f.next(i) {
-			at := i
-			i += len(scheme)
-			start := blank.end(s, i)
-			if start == i || at > 0 && word[s[at-1]] {
-				continue
-			}
-			end := credentialSet.end(s, start)
-			v := strings.TrimRight(s[start:end], ".=")
-			if len(v) >= 16 && mixed(v) && (scheme == "bearer" || isPair(v)) {
-				one.mask(s, start, start+len(v), KindAuthorization)
-			}
-			i = max(i, end)
+// bearers and basics find credentials after the words Bearer and Basic without their header.
+func bearers(s string, e *edits) { schemeCredentials(s, "bearer", mixed, e) }
+
+func basics(s string, e *edits) {
+	schemeCredentials(s, "basic", func(v string) bool { return mixed(v) && isPair(v) }, e)
+}
+
+func schemeCredentials(s, scheme string, valid func(string) bool, e *edits) {
+	f := newFolder(s, scheme)
+	for i := f.next(0); i >= 0; i = f.next(i) {
+		at := i
+		i += len(scheme)
+		start := blank.end(s, i)
+		if start == i || at > 0 && word[s[at-1]] {
+			continue
 		}
-		e.merge(one.list)
+		end := credentialSet.end(s, start)
+		if v := strings.TrimRight(s[start:end], ".="); len(v) >= 16 && valid(v) {
+			e.mask(s, start, start+len(v), KindAuthorization)
+		}
+		i = max(i, end)
 	}
 }
 
 var credentialSet = setOf("0-9A-Za-z_.~+/=-")
 
-// isPair reports the base64 of user:password.
+// isPair reports whether v is the base64 of user:password.
 func isPair(v string) bool {
 	b, err := base64.RawStdEncoding.DecodeString(v[:len(v)-len(v)%4])
 	if err != nil || !strings.Contains(string(b), ":") {
@@ -166,24 +167,8 @@ func isPair(v string) bool {
 	return true
 }
 
-// merge adds what another look at the text found, where nothing was.
-func (e *edits) merge(more []edit) {
-	old := e.list
-	e.list = make([]edit, 0, len(old)+len(more))
-	for len(old)+len(more) > 0 {
-		from := &old
-		if len(old) == 0 || len(more) > 0 && more[0].start < old[0].start {
-			from = &more
-		}
-		if (*from)[0].start >= e.end() {
-			e.list = append(e.list, (*from)[0])
-		}
-		*from = (*from)[1:]
-	}
-}
-
-// cookies are the values of Cookie and Set-Cookie headers. Attributes of a cookie and
-// values that are no more than a word stay.
+// cookies finds the values of Cookie and Set-Cookie headers, except attributes and values
+// that are only a word.
 func cookies(s string, e *edits) {
 	f := newFolder(s, "cookie")
 	for i := f.next(0); i >= 0; i = f.next(i) {
@@ -201,7 +186,7 @@ func cookies(s string, e *edits) {
 			start := blank.end(s, at)
 			name := cookieName.end(s, start)
 			if name == start || name >= stop || s[name] != '=' {
-				break // no cookie
+				break // not a cookie
 			}
 			v := strings.TrimRight(s[name+1:stop], behind)
 			if !isAny(s[start:name], cookieAttributes) && (len(v) >= 16 || len(v) >= 6 && strings.ContainsAny(v, "0123456789")) && !placeholder(v) {

@@ -2,58 +2,11 @@ package redact
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// set is a set of bytes.
-type set [256]bool
-
-func setOf(ranges string) *set {
-	var s set
-	for i := 0; i < len(ranges); i++ {
-		if i+2 < len(ranges) && ranges[i+1] == '-' {
-			for c := int(ranges[i]); c <= int(ranges[i+2]); c++ {
-				s[c] = true
-			}
-			i += 2
-			continue
-		}
-		s[ranges[i]] = true
-	}
-	return &s
-}
-
-var (
-	alnum      = setOf("0-9A-Za-z")
-	upperDigit = setOf("0-9A-Z")
-	digit      = setOf("0-9")
-	underscore = setOf("0-9A-Za-z_")
-	hyphen     = setOf("0-9A-Za-z-")
-	word       = setOf("0-9A-Za-z_-")
-	wordEqual  = setOf("0-9A-Za-z_=-")
-	wordDot    = setOf("0-9A-Za-z_.-")
-	space      = setOf(" \t\n\v\f\r")
-	blank      = setOf(" \t")
-)
-
-// end returns the index behind the bytes of the set that start at i.
-func (t *set) end(s string, i int) int {
-	for i < len(s) && t[s[i]] {
-		i++
-	}
-	return i
-}
-
-// start returns the index of the first of at most limit bytes of the set that end at i.
-func (t *set) start(s string, i, limit int) int {
-	for low := max(0, i-limit); i > low && t[s[i-1]]; {
-		i--
-	}
-	return i
-}
-
-// vendorKeys masks the words that have the form of some vendor's key and are no plain
-// words.
+// vendorKeys finds words in the format of a vendor's key, except plain words.
 func vendorKeys(s string, e *edits) {
 	for i := 0; i < len(s); {
 		if !word[s[i]] {
@@ -73,7 +26,7 @@ func vendorKeys(s string, e *edits) {
 	}
 }
 
-// end returns the index behind the key that starts at i, or i.
+// end returns the end of the key that starts at i, or i if there is none.
 func (v *vendor) end(s string, i int) int {
 	body := i + len(v.prefix)
 	end := v.body.end(s, body)
@@ -86,17 +39,15 @@ func (v *vendor) end(s string, i int) int {
 	return end
 }
 
-// webTokens are JSON web tokens: a header that is an object, and up to two more parts.
+// webTokens finds JSON web tokens: a header that is an object, and up to two more parts.
 func webTokens(s string, e *edits) {
-	for i := 0; ; {
-		at := strings.Index(s[i:], "eyJ")
-		if at < 0 {
-			return
+	done := 0
+	for at := range places(s, "eyJ") {
+		if at < done {
+			continue
 		}
-		at += i
 		end := word.end(s, at)
-		i = end
-		if end-at < 13 {
+		if done = end; end-at < 13 {
 			continue
 		}
 		for range 2 {
@@ -110,25 +61,43 @@ func webTokens(s string, e *edits) {
 			end = next
 		}
 		e.mask(s, at, end, KindJWT)
-		i = end
+		done = end
 	}
 }
 
+// keyBlock is a format of private keys: a block from begin to the next end.
+type keyBlock struct {
+	hints      []string // one of them is in every such block
+	begin, end *regexp.Regexp
+	// rest returns the length of a block without an end, given the text after its begin.
+	rest func(s string) int
+}
+
 var (
-	privateKey = regexp.MustCompile(`-----BEGIN[A-Z0-9 ]*PRIVATE KEY-----`)
-	privateEnd = regexp.MustCompile(`-----END[A-Z0-9 ]*PRIVATE KEY-----`)
-	// privateBody is what follows where the end is missing.
-	privateBody = regexp.MustCompile(`^(?:(?:\s|\\[nr])*[0-9A-Za-z+/=]{16,})+`)
+	pemKeys = keyBlock{
+		hints: []string{"PRIVATE KEY-----"},
+		begin: regexp.MustCompile(`-----BEGIN[A-Z0-9 ]*PRIVATE KEY-----`),
+		end:   regexp.MustCompile(`-----END[A-Z0-9 ]*PRIVATE KEY-----`),
+		rest:  func(s string) int { return len(pemBody.FindString(s)) },
+	}
+	pemBody = regexp.MustCompile(`^(?:(?:\s|\\[nr])*[0-9A-Za-z+/=]{16,})+`)
+
+	// otherKeys are those of PGP and PuTTY.
+	otherKeys = keyBlock{
+		hints: []string{"PGP PRIVATE KEY", "PuTTY-User-Key-File-"},
+		begin: regexp.MustCompile(`-----BEGIN PGP PRIVATE KEY BLOCK-----|PuTTY-User-Key-File-[0-9]`),
+		end:   regexp.MustCompile(`-----END PGP PRIVATE KEY BLOCK-----|Private-MAC: *[0-9a-f]+`),
+		rest:  toSecondBlankLine,
+	}
 )
 
-// privateKeys are whole blocks, or what there is of one.
-func privateKeys(s string, e *edits) {
-	if !strings.Contains(s, "PRIVATE KEY-----") {
+// find finds the blocks of private keys, complete or not.
+func (k *keyBlock) find(s string, e *edits) {
+	if !slices.ContainsFunc(k.hints, func(hint string) bool { return strings.Contains(s, hint) }) {
 		return
 	}
-	var ends [][]int // behind what was looked at
-	ends = privateEnd.FindAllStringIndex(s, -1)
-	for _, begin := range privateKey.FindAllStringIndex(s, -1) {
+	ends := k.end.FindAllStringIndex(s, -1)
+	for _, begin := range k.begin.FindAllStringIndex(s, -1) {
 		if begin[0] < e.end() {
 			continue
 		}
@@ -138,59 +107,30 @@ func privateKeys(s string, e *edits) {
 		end := begin[1]
 		if len(ends) > 0 {
 			end = ends[0][1]
-		} else if body := privateBody.FindStringIndex(s[end:]); body != nil {
-			end += body[1]
+		} else {
+			end += k.rest(s[end:])
 		}
 		e.add(begin[0], end, hiddenKey, KindPrivateKey)
 	}
 }
 
-var (
-	otherPrivate = regexp.MustCompile(`-----BEGIN PGP PRIVATE KEY BLOCK-----|PuTTY-User-Key-File-[0-9]`)
-	otherEnds    = regexp.MustCompile(`-----END PGP PRIVATE KEY BLOCK-----|Private-MAC: *[0-9a-f]+`)
-)
-
-// morePrivateKeys are those of PGP and of PuTTY, or what there is of one: up to the
-// next empty line but one.
-func morePrivateKeys(s string, e *edits) {
-	if !strings.Contains(s, "PGP PRIVATE KEY") && !strings.Contains(s, "PuTTY-User-Key-File-") {
-		return
+// toSecondBlankLine returns the index of the second blank line of s, that after the first one
+// if there is no second, and len(s) if there is none.
+func toSecondBlankLine(s string) int {
+	first, rest, ok := strings.Cut(s, "\n\n")
+	if !ok {
+		return len(s)
 	}
-	ends := otherEnds.FindAllStringIndex(s, -1)
-	for _, begin := range otherPrivate.FindAllStringIndex(s, -1) {
-		if begin[0] < e.end() {
-			continue
-		}
-		for len(ends) > 0 && ends[0][0] < begin[1] {
-			ends = ends[1:]
-		}
-		end := len(s)
-		if len(ends) > 0 {
-			end = ends[0][1]
-		} else if n := strings.Index(s[begin[1]:], "\n\n"); n >= 0 {
-			rest := begin[1] + n + 2
-			end = rest
-			if n := strings.Index(s[rest:], "\n\n"); n >= 0 {
-				end = rest + n
-			}
-		}
-		e.add(begin[0], end, hiddenKey, KindPrivateKey)
-	}
+	return len(first) + 2 + max(0, strings.Index(rest, "\n\n"))
 }
 
-// phones are numbers in international form.
+// phones finds phone numbers in international format, except numbers in diffs and sums.
 func phones(s string, e *edits) {
-	for i := 0; ; {
-		at := strings.IndexByte(s[i:], '+')
-		if at < 0 {
-			return
-		}
-		at += i
+	for at := range places(s, "+") {
 		end := digit.end(s, at+1)
 		if n := end - at - 1; n >= 7 && n <= 15 && s[at+1] != '0' && (end == len(s) || !alnum[s[end]]) &&
-			at > 0 && s[at-1] != '\n' && !alnum[s[at-1]] { // a line of a diff, a sum
+			at > 0 && s[at-1] != '\n' && !alnum[s[at-1]] {
 			e.mask(s, at, end, KindPhone)
 		}
-		i = end
 	}
 }

@@ -1,24 +1,25 @@
 package redact
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// How far the parts of an assignment are looked for, in bytes. Together with the
-// scans going forward only, that is what makes redaction linear.
+// The maximum distances, in bytes, at which the parts of an assignment are searched for. They
+// make redaction linear, together with the passes going forward only.
 const (
 	maxName  = 128
 	maxBlank = 256
 	maxUser  = 2048
 )
 
-// upperWords make a name in capitals a secret one wherever they stand in it.
+// upperWords make a name in capitals secret wherever they occur in it.
 var upperWords = []string{"APIKEY", "API_KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "AUTH"}
 
-// upperSecret reports whether a name in capitals is one of a secret.
+// upperSecret reports whether a name in capitals denotes a secret.
 func upperSecret(name string) bool {
-	for _, w := range upperWords {
-		if strings.Contains(name, w) {
-			return true
-		}
+	if slices.ContainsFunc(upperWords, func(w string) bool { return strings.Contains(name, w) }) {
+		return true
 	}
 	switch name[strings.LastIndexByte(name, '_')+1:] {
 	case "KEY", "PASS", "PW", "PWD":
@@ -27,7 +28,7 @@ func upperSecret(name string) bool {
 	return false
 }
 
-// secretWords make a name a secret one as a whole word of it.
+// secretWords make a name secret as a whole word of it.
 var secretWords = []string{
 	"token", "tokens", "secret", "secrets", "password", "passwords", "passwd", "passphrase", "pw", "pwd",
 	"credential", "credentials", "apikey", "authtoken", "authkey", "secretkey", "accesskey", "accesstoken", "bearer", "jwt",
@@ -36,8 +37,8 @@ var secretWords = []string{
 // keyWords in front of "key" make it a secret.
 var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master"}
 
-// secretName reports whether a name, in whatever style it is written, is one of a
-// secret: password, db.password, clientSecret, X-Api-Key.
+// secretName reports whether a name in any style denotes a secret: password, db.password,
+// clientSecret, X-Api-Key.
 func secretName(name string) bool {
 	before := ""
 	for i := 0; i < len(name); {
@@ -58,8 +59,8 @@ func secretName(name string) bool {
 	return false
 }
 
-// wordEnd returns the index behind the word of a name that starts at i: letters up to
-// something else, or to where case begins a new word.
+// wordEnd returns the end of the word of a name that starts at i: letters up to another
+// character or to a change of case that starts a new word.
 func wordEnd(name string, i int) int {
 	upper := func(j int) bool { return j < len(name) && name[j] >= 'A' && name[j] <= 'Z' }
 	lower := func(j int) bool { return j < len(name) && name[j] >= 'a' && name[j] <= 'z' }
@@ -70,6 +71,7 @@ func wordEnd(name string, i int) int {
 	}
 }
 
+// isAny reports whether w is one of the given words, ignoring case.
 func isAny(w string, of []string) bool {
 	for _, o := range of {
 		if len(o) == len(w) && strings.EqualFold(o, w) {
@@ -79,21 +81,39 @@ func isAny(w string, of []string) bool {
 	return false
 }
 
-// headers hold nothing but a secret.
+// headers lists the headers whose whole value is a secret.
 var headers = []string{
 	"x-api-key", "x-goog-api-key", "api-key", "apikey", "x-api-token", "x-auth-token", "x-access-token", "private-token",
 }
 
-// formNames are parameters of a form whose value is a secret.
+// authorizationHeaders lists the headers with a scheme before the credential.
+var authorizationHeaders = []string{"authorization", "proxy-authorization"}
+
+// formNames lists the parameters of a form that are secret.
 var formNames = []string{
 	"access_token", "refresh_token", "id_token", "token", "api_key", "apikey", "client_secret", "password", "auth", "jwt",
 	"session", "secret", "key", "code", "signature", "sig", "x-amz-signature", "x-goog-signature",
 }
 
-// databases are the schemes of URLs with a password in them.
+// databases lists the schemes of URLs with a password.
 var databases = []string{
 	"postgres", "postgresql", "mysql", "mariadb", "mongodb", "mongodb+srv", "redis", "rediss", "amqp", "amqps",
 }
 
-// webs are the schemes of URLs that may hold a token in place of a user.
+// webs lists the schemes of URLs that may have a token in place of the user.
 var webs = []string{"http", "https", "ws", "wss", "git", "ssh", "ftp", "ftps", "sftp"}
+
+// examples lists passwords that documentation uses.
+var examples = []string{"pass", "password", "passwd", "pw", "pwd", "secret", "token", "port"}
+
+// queryNames lists the parameters of web addresses that are credentials.
+var queryNames = []string{
+	"access_token", "refresh_token", "id_token", "auth_token", "token", "api_key", "apikey", "api-key", "client_secret", "password",
+	"secret", "key", "sig", "signature", "x-amz-signature", "x-amz-security-token", "x-goog-signature", "awsaccesskeyid",
+}
+
+// hookPaths lists the beginnings of webhook addresses, up to the secret.
+var hookPaths = []string{"hooks.slack.com/services/", "hooks.slack.com/workflows/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"}
+
+// dsnNames lists the fields next to a password in a connection string.
+var dsnNames = []string{"host=", "user=", "dbname=", "server=", "database=", "data source=", "user id=", "uid=", "initial catalog="}

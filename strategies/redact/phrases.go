@@ -1,14 +1,17 @@
 package redact
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// spokenWords are what a secret is called where it is told rather than assigned.
-var spokenWords = []string{"password", "passwd", "passphrase", "token", "secret", "key"}
+// phraseWords lists the words for a secret in phrases.
+var phraseWords = []string{"password", "passwd", "passphrase", "token", "secret", "key"}
 
-// spoken are secrets that are told: the password is x, login y password x, set('token',
-// 'x'), <password>x</password>, key="apiKey" value="x", and a name with its value on the
-// next line, as in the environment of a container.
-func spoken(s string, e *edits) {
+// phrases finds secrets in phrases: the password is x, login y password x, set('token', 'x'),
+// <password>x</password>, key="apiKey" value="x", and a name with its value on the next line,
+// as in the environment of a container.
+func phrases(s string, e *edits) {
 	for i := 0; i < len(s); i++ {
 		switch s[i] | 0x20 {
 		case 'p', 't', 's', 'k':
@@ -18,12 +21,12 @@ func spoken(s string, e *edits) {
 		if i < e.end() || i > 0 && letters[s[i-1]] && (lowerOnly[s[i]] || !lowerOnly[s[i-1]]) {
 			continue
 		}
-		for _, w := range spokenWords {
+		for _, w := range phraseWords {
 			if !hasFold(s[i:], w) {
 				continue
 			}
 			if end := i + len(w); (end == len(s) || !letters[s[end]]) && (w != "key" || keyOf(s[max(0, i-12):i])) {
-				told(s, i, end, e)
+				phraseValue(s, i, end, e)
 			}
 			break
 		}
@@ -34,19 +37,14 @@ func hasFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// keyOf reports a word in front of "key" that makes it a secret.
+// keyOf reports whether the text before "key" ends in a word that makes it a secret.
 func keyOf(before string) bool {
 	before = strings.ToLower(strings.TrimRight(before, " -_"))
-	for _, w := range keyWords {
-		if strings.HasSuffix(before, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(keyWords, func(w string) bool { return strings.HasSuffix(before, w) })
 }
 
-// told masks the value of the name at s[start:end], if one follows.
-func told(s string, start, end int, e *edits) {
+// phraseValue masks the value of the name at s[start:end], if one follows.
+func phraseValue(s string, start, end int, e *edits) {
 	rest := s[end:min(len(s), end+96)]
 	var value int
 	var stop byte
@@ -67,7 +65,7 @@ func told(s string, start, end int, e *edits) {
 	if stop == 0 && value < len(s) && strings.IndexByte("\"'`", s[value]) >= 0 {
 		value, stop = value+1, s[value]
 	}
-	last := toldSet.end(s[:min(len(s), value+512)], value)
+	last := phraseSet.end(s[:min(len(s), value+512)], value)
 	if stop == 0 {
 		last = value + len(strings.TrimRight(s[value:last], ".,:;!?"))
 	} else if last == len(s) || s[last] != stop {
@@ -78,9 +76,9 @@ func told(s string, start, end int, e *edits) {
 	}
 }
 
-// pairOf returns where the value begins of a quoted name that ends at end, with rest behind
-// it: behind a comma, in another attribute or on the next line, and what ends it; -1
-// for none.
+// pairOf returns the start of the value of a quoted name that ends at end and is followed by
+// rest, and the byte that ends it: after a comma, in another attribute, or on the next line. It
+// returns -1 if there is none.
 func pairOf(end int, rest string) (value int, stop byte) {
 	quote := byte(0)
 	if rest != "" && (rest[0] == '"' || rest[0] == '\'') {
@@ -105,4 +103,4 @@ func pairOf(end int, rest string) (value int, stop byte) {
 	return -1, 0
 }
 
-var toldSet = setOf("!#-&*-;=?-Z^-z|~")
+var phraseSet = setOf("!#-&*-;=?-Z^-z|~")

@@ -8,24 +8,24 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// Version names the rules. It is part of the hash of what a model is asked and changes
-// whenever they do.
+// Version identifies the rules and changes whenever they do. It is part of the hash of a
+// request for a summary.
 const Version = "redact/1"
 
-// Redact masks what looks like a secret and counts what it masked by kind: keys in a
-// vendor's form, private keys, JSON web tokens, values of secret names (environment,
-// configuration, code, JSON, YAML, command lines, form bodies, prose), credentials in
-// headers and cookies, passwords in connection strings and web addresses, tokens in
-// query strings, webhook addresses and phone numbers.
+// Redact masks likely secrets and counts them by kind: keys in the format of a vendor,
+// private keys, JSON web tokens, values of secret names (environment, configuration, code,
+// JSON, YAML, command lines, form bodies, prose), credentials in headers and cookies,
+// passwords in connection strings and web addresses, tokens in query strings, webhook
+// addresses and phone numbers.
 //
-// It leaves alone what is known to be no secret: references to variables, placeholders,
-// counts of tokens and places in a list (NEXT_TOKEN), hashes, added lines of a diff that
-// are numbers, and images and sounds in data: URLs.
+// It keeps values that are known not to be secret: references to variables, placeholders,
+// counts of tokens and pagination tokens (NEXT_TOKEN), hashes, added lines of a diff that are
+// numbers, and images and audio in data: URLs.
 //
-// A short secret becomes "***". A longer one keeps its first six and last four
-// characters, so that it can still be told from another one. Redact never refuses a
-// text, is idempotent, keeps UTF-8 and takes time linear in the text. It is safe for
-// concurrent use. Its rules are heuristics: they do not find every secret.
+// A short secret becomes "***". A longer one keeps its first six and last four characters,
+// so that different secrets stay distinguishable. Redact accepts any text, is idempotent,
+// keeps UTF-8 valid, takes linear time and is safe for concurrent use. The rules are
+// heuristics and do not find every secret.
 func Redact(s string) (string, Found) {
 	found := Found{}
 	if !strings.Contains(s, ";base64,") {
@@ -41,11 +41,9 @@ func Redact(s string) (string, Found) {
 	return b.String(), found
 }
 
-// redact applies the passes until none finds anything, and adds what they masked to
-// found.
+// redact applies the passes until none finds anything, and adds the secrets to found.
 func redact(s string, found Found) string {
-	// What a mask leaves behind is rarely a secret by another rule. A text that is
-	// made to be one shrinks with each round.
+	// A masked text rarely matches another rule. If it does, it shrinks with each round.
 	for range maxRounds {
 		n := 0
 		for _, pass := range passes {
@@ -69,26 +67,26 @@ const maxRounds = 16
 // pass finds secrets in a text.
 type pass func(s string, e *edits)
 
-// passes are applied in order, each to what the ones before it left. Passes that
-// recognise the form of a secret come before those that recognise its surroundings.
+// passes are applied in order, each to the result of the one before it. Passes that recognise
+// a secret by its format come before those that recognise it by its context.
 var passes = []pass{
-	privateKeys, morePrivateKeys, vendorKeys, hooks, authorizations, cookies, urls, connections, assignments, fields,
-	webPasswords, webTokens, bearers, queries, formBodies, flags, spoken, assigned, phones,
+	pemKeys.find, otherKeys.find, vendorKeys, hooks, authorizations, cookies, urls, schemePasswords, pairPasswords, driverPasswords,
+	assignments, fields, webPasswords, webTokens, bearers, basics, queries, formBodies, flags, phrases, assigned, phones,
 }
 
-// edit puts text in the place of s[start:end].
+// edit replaces s[start:end] with text.
 type edit struct {
 	start, end int
 	text       string
 	kind       Kind
 }
 
-// edits are what a pass found, in order and without overlap.
+// edits holds the findings of a pass, in order and without overlap.
 type edits struct {
 	list []edit
 }
 
-// mask hides s[start:end], unless that is hidden already or was by this pass.
+// mask masks s[start:end], unless it is masked or overlaps a finding.
 func (e *edits) mask(s string, start, end int, k Kind) {
 	if start < end && start >= e.end() && !masked(s[start:end]) {
 		e.add(start, end, mask(s[start:end]), k)
@@ -99,7 +97,7 @@ func (e *edits) add(start, end int, text string, k Kind) {
 	e.list = append(e.list, edit{start, end, text, k})
 }
 
-// end returns the index behind what was hidden last.
+// end returns the end of the last finding.
 func (e *edits) end() int {
 	if n := len(e.list); n > 0 {
 		return e.list[n-1].end
@@ -134,10 +132,10 @@ const (
 	redactedWord = "[REDACTED"
 )
 
-// behind are what a value may be taken with that ends at white space.
+// behind lists the characters that may follow a value that was read up to white space.
 const behind = "\"'`,;)\\"
 
-// mask returns what a secret is shown as.
+// mask returns the replacement for a secret.
 func mask(secret string) string {
 	secret = strings.TrimRight(secret, behind)
 	if utf8.RuneCountInString(secret) < 18 {
@@ -146,8 +144,8 @@ func mask(secret string) string {
 	return text.Head(secret, shown) + hiddenMiddle + text.Tail(secret, last)
 }
 
-// masked reports whether a value is what mask made, perhaps with quotes and the like
-// behind it.
+// masked reports whether a value is a result of mask, possibly followed by quotes and
+// punctuation.
 func masked(value string) bool {
 	if len(value) > 64 {
 		return false
@@ -161,7 +159,8 @@ func masked(value string) bool {
 		utf8.RuneCountInString(value[middle+len(hiddenMiddle):]) == last
 }
 
-// mediaURL returns where the first data: URL of a medium in s is, or the end of s twice.
+// mediaURL returns the bounds of the first data: URL of an image, audio, video, font or PDF,
+// or len(s) twice.
 func mediaURL(s string) (start, end int) {
 	for at := 0; ; {
 		n := strings.Index(s[at:], "data:")

@@ -1,8 +1,11 @@
 package redact
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// spared reports whether the value of a secret name is none after all.
+// spared reports whether the value of a secret name is known not to be a secret.
 func spared(name, value string, quoted bool) bool {
 	if bare := strings.TrimRight(value, behind); len(bare) <= len("undefined") && isAny(bare, constants) || placeholder(value) || !quoted && reference(value) || isColour(value) {
 		return true
@@ -14,7 +17,7 @@ func spared(name, value string, quoted bool) bool {
 	if strings.Contains(upper, "TOKEN") && (countSet.end(value, 0) == len(value) && len(value) < 12 ||
 		quoted && upper == "TOKEN" && lowerDot.end(value, 0) == len(value) && len(value) < 24 ||
 		strings.HasPrefix(upper, "NEXT") || strings.HasPrefix(upper, "PAGE") || strings.HasPrefix(upper, "CONTINUATION")) {
-		return true // a count, the kind of a token, a place in a list
+		return true // a count, the type of a token, a pagination token
 	}
 	if strings.HasSuffix(upper, "TOKENS") && !quoted && !threeKinds(value) || name == "PASS" {
 		return true // a variable that counts, the outcome of a test
@@ -28,13 +31,13 @@ var (
 	countSet = setOf("0-9,._)}kKM;")
 )
 
-// aboutSecrets end the names of what is said about a secret.
+// aboutSecrets lists the last words of names for properties of a secret.
 var aboutSecrets = []string{
 	"name", "file", "path", "dir", "env", "url", "uri", "type", "kind", "count", "length", "limit", "size", "budget", "ttl", "expiry", "expires",
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
 }
 
-// lastWord returns the last word of a name in whatever style.
+// lastWord returns the last word of a name in any style.
 func lastWord(name string) string {
 	start := 0
 	for i := 0; i < len(name); {
@@ -47,19 +50,18 @@ func lastWord(name string) string {
 	return name[start:]
 }
 
-// isColour reports a colour of a style sheet.
+// isColour reports whether v is a colour of a style sheet.
 func isColour(v string) bool {
 	return len(v) > 3 && len(v) < 10 && v[0] == '#' && isHex(strings.TrimRight(v[1:], ";"))
 }
 
-// constants are what secret names are set to without a secret: nothing, a switch, a type.
+// constants lists values of secret names that are not secrets: nothing, a switch, a type.
 var constants = []string{
 	"", "none", "null", "nil", "true", "false", "undefined", "yes", "no", "on", "off",
 	"string", "str", "number", "int", "bool", "boolean", "object", "any",
 }
 
-// placeholder reports a value that says where the secret would stand, or that hides
-// it already.
+// placeholder reports whether a value is a placeholder for a secret or masks it already.
 func placeholder(v string) bool {
 	v = strings.TrimRight(v, behind)
 	if v == "" || v == "async" {
@@ -72,18 +74,14 @@ func placeholder(v string) bool {
 	if len(v) > 1 && v[0] == '%' && strings.IndexByte("svdq", v[1]) >= 0 && (len(v) == 2 || !alnum[v[2]]) {
 		return true
 	}
-	for _, p := range []string{"...", "your-", "your_", "YOUR_", "xxxx", "XXXX", "****"} {
-		if strings.HasPrefix(v, p) {
-			return true
-		}
-	}
-	return len(v) <= 12 && strings.HasSuffix(v, "...") || len(v) <= 64 && blanked.end(v, 0) == len(v)
+	return hasAnyPrefix(v, "...", "your-", "your_", "YOUR_", "xxxx", "XXXX", "****") ||
+		len(v) <= 12 && strings.HasSuffix(v, "...") || len(v) <= 64 && blanked.end(v, 0) == len(v)
 }
 
 var blanked = setOf("*.xX_~-")
 
-// reference reports code that fetches a value: a call, an index, a variable of the
-// environment.
+// reference reports whether v is code that gets a value: a call, an index, an environment
+// variable.
 func reference(v string) bool {
 	v = v[:min(len(v), 128)]
 	end := wordDot.end(v, 0)
@@ -93,16 +91,15 @@ func reference(v string) bool {
 	if n := strings.LastIndexByte(v[:end], '.'); n > 0 && end >= len(strings.TrimRight(v, behind)) && secretName(v[n+1:end]) && !digit.any(v[:end]) {
 		return true // args.password
 	}
-	for _, p := range []string{"process.env", "os.environ", "import.meta", "secrets.", "env.", "ENV[", "config.", "cfg.", "self.", "this."} {
-		if strings.HasPrefix(v, p) {
-			return true
-		}
-	}
-	return false
+	return hasAnyPrefix(v, "process.env", "os.environ", "import.meta", "secrets.", "env.", "ENV[", "config.", "cfg.", "self.", "this.")
 }
 
-// plainWords reports words in small letters with dashes between them: the name of
-// something, though it begins like a key.
+func hasAnyPrefix(v string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(v, p) })
+}
+
+// plainWords reports whether v is lower-case words with dashes between them: a name that only
+// starts like a key.
 func plainWords(v string) bool {
 	words, length := 1, 0
 	for i := range len(v) {
@@ -120,5 +117,5 @@ func plainWords(v string) bool {
 
 var hexSet = setOf("0-9a-fA-F-")
 
-// isHex reports a hash, or the like with dashes.
+// isHex reports whether v is hexadecimal, possibly with dashes.
 func isHex(v string) bool { return hexSet.end(v, 0) == len(v) }

@@ -2,8 +2,8 @@ package redact
 
 import "strings"
 
-// assignments are name=value: names in capitals anywhere, others where they look
-// like configuration rather than prose or a query string.
+// assignments finds name=value with a secret name: names in capitals anywhere, others where
+// they look like configuration rather than prose or a query string.
 func assignments(s string, e *edits) {
 	v := values{s: s}
 	for i := 0; i < len(s); i++ {
@@ -55,7 +55,7 @@ func assignments(s string, e *edits) {
 	}
 }
 
-// upperName returns where the name in capitals that ends at end starts.
+// upperName returns the start of the name in capitals that ends at end.
 func upperName(s string, start, end int) int {
 	for end > start && (upperDigit[s[end-1]] || s[end-1] == '_') {
 		end--
@@ -63,8 +63,8 @@ func upperName(s string, start, end int) int {
 	return end
 }
 
-// configured reports whether the name at s[start:end] stands where configuration
-// does: it has several parts, or begins a line, a flag or an entry of a list.
+// configured reports whether the name at s[start:end] looks like configuration: it has several
+// parts, or begins a line, a flag or an entry of a list.
 func configured(s string, start, end int) bool {
 	before := byte('\n')
 	if start > 0 {
@@ -77,8 +77,8 @@ func configured(s string, start, end int) bool {
 		strings.ContainsAny(s[start:end], "._") || lineStart(s, start)
 }
 
-// lineStart reports whether only white space, a line number, "export" or the dash
-// of a list are in front of i on its line.
+// lineStart reports whether only white space, a line number, "export" or the dash of a list
+// precede i on its line.
 func lineStart(s string, i int) bool {
 	i = blank.start(s, i, maxBlank)
 	if j := i - len("export"); j >= 0 && s[j:i] == "export" {
@@ -94,17 +94,15 @@ func lineStart(s string, i int) bool {
 	return i == 0 || s[i-1] == '\n' || s[i-1] == '\r' || s[i-1] == 'n' && i > 1 && s[i-2] == '\\'
 }
 
-// values finds where values end. It remembers the last end of each kind, which
-// is that of all values that begin before it: a text that is one long word would
-// be read once for each of them otherwise.
+// values finds the ends of values. It keeps the last end of each kind, which all values that
+// start before it share, so that one long word is not read once for each of them.
 type values struct {
 	s     string
 	known [2]struct{ start, end int }
 }
 
-// at returns where the value that begins at i starts and ends: within its quotes, or up
-// to white space, what ends the JSON string around it, or what goes before another
-// pair.
+// at returns the bounds of the value at i: within its quotes, or up to white space, the end of
+// the JSON string around it, or, if pairs is set, the separator of pairs.
 func (v *values) at(i int, pairs bool) (start, end int) {
 	if i == len(v.s) || space[v.s[i]] {
 		return i, i
@@ -149,8 +147,8 @@ func (v *values) ends(i int, pairs bool) bool {
 	}
 }
 
-// harmless reports whether a value under a secret name in small letters is none:
-// code, a constant, a count. weak: the name alone says little.
+// harmless reports whether the value of a secret name in lower case is not a secret but code,
+// a constant or a count. weak is set if the name is not secret by itself.
 func harmless(v string, weak, code bool) bool {
 	if len(v) < len("undefined")+1 {
 		switch strings.ToLower(v) {
@@ -170,8 +168,8 @@ func harmless(v string, weak, code bool) bool {
 
 func digits(v string) bool { return digit.end(v, 0) == len(v) }
 
-// fields are name: value: quoted names, lines of YAML, headers; and bot tokens,
-// which are a number, a colon and the secret.
+// fields finds name: value with a secret name: quoted names, lines of YAML, headers; and bot
+// tokens, which are a number, a colon and the secret.
 func fields(s string, e *edits) {
 	v := values{s: s}
 	for i := 0; i < len(s); i++ {
@@ -203,13 +201,11 @@ func fields(s string, e *edits) {
 		value := blank.end(s, i+1)
 		switch n := s[name:gap]; {
 		case name == gap:
-		case strings.EqualFold(n, "authorization"), strings.EqualFold(n, "proxy-authorization"):
+		case isAny(n, authorizationHeaders), isAny(strings.TrimLeft(n, "-."), headers):
 			start, end := credential(s, value)
-			if !placeholder(s[start:end]) && !reference(s[start:end]) {
-				e.mask(s, start, end, KindAuthorization)
+			if !isAny(n, authorizationHeaders) {
+				start, end = v.at(value, false)
 			}
-		case isAny(strings.TrimLeft(n, "-."), headers):
-			start, end := v.at(value, false)
 			if !placeholder(s[start:end]) && !reference(s[start:end]) {
 				e.mask(s, start, end, KindAuthorization)
 			}
@@ -222,8 +218,8 @@ func fields(s string, e *edits) {
 	}
 }
 
-// quotedField is "name": "value" with the quotes of JSON or Python, also within a
-// JSON string, where they have a backslash. end is behind the name's quote.
+// quotedField finds "name": "value" with the quotes of JSON or Python, also within a JSON
+// string, where they have a backslash. end is after the name's quote, value after the colon.
 func quotedField(s string, end, value int, e *edits) {
 	q := s[end-1 : end]
 	end--
@@ -254,8 +250,8 @@ func quotedField(s string, end, value int, e *edits) {
 	}
 }
 
-// quoteEnd returns where what was opened with a quote at start ends: at the next such
-// quote, or where the line does.
+// quoteEnd returns the end of the quoted text that starts at start: the next such quote or the
+// end of the line.
 func quoteEnd(s string, start int, quote string) int {
 	for j := start; j < len(s); j++ {
 		switch {
@@ -268,7 +264,7 @@ func quoteEnd(s string, start int, quote string) int {
 	return len(s)
 }
 
-// credential returns the value of an Authorization header, without its scheme.
+// credential returns the bounds of the value of an Authorization header without its scheme.
 func credential(s string, i int) (start, end int) {
 	token := func(i int) int {
 		for i < len(s) && !space[s[i]] && s[i] != '"' && s[i] != '\'' {
@@ -281,83 +277,4 @@ func credential(s string, i int) (start, end int) {
 		return next, token(next)
 	}
 	return start, end
-}
-
-// urls are passwords of databases, and tokens in place of a user.
-func urls(s string, e *edits) {
-	next := -1 // an @, so that a text without any is read once
-	for i := 0; ; {
-		at := strings.Index(s[i:], "://")
-		if at < 0 {
-			return
-		}
-		at += i
-		i = at + len("://")
-		scheme := s[schemeStart(s, at):at]
-		isWeb := isAny(scheme, webs)
-		if i < e.end() || !isWeb && !isAny(scheme, databases) {
-			continue
-		}
-		if next < i {
-			if next = strings.IndexByte(s[i:], '@') + i; next < i {
-				return // nobody's name is in front of a host
-			}
-		}
-		if next >= i+maxUser {
-			continue
-		}
-		host, colon := -1, -1
-		for j := i; j < min(len(s), i+maxUser) && !space[s[j]] && host < 0; j++ {
-			switch {
-			case s[j] == '@':
-				host = j
-			case s[j] == ':' && colon < 0:
-				colon = j
-			case s[j] == '/' && isWeb:
-				j = len(s)
-			}
-		}
-		for j := host + 1; host >= 0 && j < min(len(s), i+maxUser) && !space[s[j]] && strings.IndexByte("/?\"'`<>,", s[j]) < 0; j++ {
-			if s[j] == '@' && !isWeb {
-				host = j // it was part of the password
-			}
-		}
-		switch {
-		case host < 0:
-		case isWeb && colon < 0 && host-i >= 8 && host+1 < len(s) && !space[s[host+1]]:
-			e.mask(s, i, host, KindURLToken)
-		case !isWeb && colon >= 0:
-			e.mask(s, colon+1, host, KindConnection)
-		}
-	}
-}
-
-func schemeStart(s string, end int) int {
-	i := end
-	for i > 0 && end-i < 16 && (alnum[s[i-1]] || s[i-1] == '+') {
-		i--
-	}
-	return i
-}
-
-// formBodies are texts that are a form and nothing else.
-func formBodies(s string, e *edits) {
-	if !strings.Contains(s, "&") || strings.ContainsAny(s, " \t\n\r") {
-		return
-	}
-	for at := 0; at <= len(s); {
-		end := len(s)
-		if n := strings.IndexByte(s[at:], '&'); n >= 0 {
-			end = at + n
-		}
-		name, _, ok := strings.Cut(s[at:end], "=")
-		if !ok || name == "" || wordDot.end(name, 0) != len(name) {
-			e.list = nil // something else after all
-			return
-		}
-		if isAny(name, formNames) {
-			e.mask(s, at+len(name)+1, end, KindAssignment)
-		}
-		at = end + 1
-	}
 }

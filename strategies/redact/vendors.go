@@ -2,26 +2,26 @@ package redact
 
 import "strings"
 
-// vendor is the form of the keys that somebody hands out: a prefix and then at
-// least min bytes of a set, up to the end of the word.
+// vendor is the format of a vendor's keys: a prefix and then at least min bytes of a set, up
+// to the end of the word.
 type vendor struct {
 	prefix string
 	body   *set
 	min    int
-	// dotted: single dots are part of it, but for the one that ends a sentence.
+	// dotted allows single dots within the key.
 	dotted bool
 }
 
-// vendorForm is what follows some prefixes.
+// vendorForm is a format with several prefixes.
 type vendorForm struct {
 	vendor
 	prefixes string
 }
 
-// byFirst are the vendors whose prefix starts with a byte.
+// byFirst holds vendors by the first byte of their prefix.
 type byFirst [256][]vendor
 
-// vendors are the forms of keys that Redact knows.
+// vendors holds the known formats of keys.
 var vendors = vendorsOf([]vendorForm{
 	// GitHub; Stripe; Perplexity, Firecrawl, Hugging Face, Replicate, npm, DigitalOcean,
 	// Tavily, Exa, Groq; Hindsight, Mem0, ByteRover, RetainDB; Notion, Shopify, Linear.
