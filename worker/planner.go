@@ -82,10 +82,11 @@ func (p *Planner) needsClaim(rc *runContext) bool {
 	if rc.invalid || rc.fromLog() || len(rc.policy.PinTools) > 0 {
 		return true
 	}
-	pipeline, _, err := p.pipeline(rc, nil, nil)
-	return err == nil && slices.ContainsFunc(pipeline.Steps, func(s plan.Strategy) bool {
+	built, _, err := p.pipeline(rc, nil, nil)
+	return err == nil && slices.ContainsFunc(built.Steps, func(s plan.Strategy) bool {
 		_, reads := s.(plan.Reader)
-		return reads || p.Registry.Summarizes(s.Name())
+		_, stages := s.(pipeline.Stager)
+		return reads || stages || p.Registry.Summarizes(s.Name())
 	})
 }
 

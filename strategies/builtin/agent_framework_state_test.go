@@ -139,7 +139,7 @@ type afGrouped struct {
 	list *afList
 }
 
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (s afGrouped) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	return s.Strategy.Plan(ctx, s.list.regroup(t))
 }

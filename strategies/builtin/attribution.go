@@ -33,12 +33,12 @@ type attributionRule struct {
 
 func newAttribution(a *plan.Args) (plan.Strategy, error) {
 	s := &attribution{}
-	a.Objects("rules", "the first rule that a group matches decides what becomes of it. Each has an action (drop; protect: later steps keep it too; keep; "+
-		"collapse: a tool call becomes one message with its results; include: bring it back if it is excluded) and some of source_id, role and tool, "+
+	a.Objects("rules", "the first rule that matches a group applies. Each has an action (drop; protect: later steps keep the group too; keep; "+
+		"collapse: replace a tool call by one message with its results; include: restore an excluded group) and at least one of source_id, role and tool, "+
 		"each a list of names of which one must match; a name may end in *", s.rule)
 	s.keep = a.Int(plan.Int{
 		Name: "keep_last_tool_call_groups", Default: 1, Min: 0,
-		Doc: "how many of the newest tool call groups no rule drops or collapses",
+		Doc: "how many of the newest tool call groups are never dropped or collapsed",
 	})
 	return s, nil
 }
@@ -48,21 +48,18 @@ func (s *attribution) rule(a *plan.Args) {
 		sources: a.Strings("source_id", nil, "source_id of a message"),
 		roles:   a.Strings("role", nil, "role of that message"),
 		tools:   a.Strings("tool", nil, "tool that the group calls"),
-		action:  a.Choice("action", "", "what is done", attrDrop, attrProtect, attrKeep, attrCollapse, attrInclude),
-	}
-	missing := func(param, want string) {
-		a.Missing(param, want)
+		action:  a.Choice("action", "", "action for matching groups", attrDrop, attrProtect, attrKeep, attrCollapse, attrInclude),
 	}
 	if len(r.sources)+len(r.roles)+len(r.tools) == 0 && !a.Faulty() {
-		missing("source_id", "a condition: source_id, role or tool")
+		a.Missing("source_id", "a condition: source_id, role or tool")
 	}
 	if !a.Given("action") {
-		missing("action", "one of drop, protect, keep, collapse, include")
+		a.Missing("action", "one of drop, protect, keep, collapse, include")
 	}
 	s.rules = append(s.rules, r)
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (*attribution) Name() string { return "attribution" }
 
 // Reads implements plan.Reader. Roles need no content; sources do, calls name the tools,
@@ -99,7 +96,7 @@ func (s *attribution) concerns(t *plan.Transcript, i int) bool {
 	return t.GroupIncluded(i) || slices.ContainsFunc(s.rules, func(r attributionRule) bool { return r.action == attrInclude })
 }
 
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (s *attribution) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	const reason = "attribution"
 	groups := t.Groups()
@@ -123,16 +120,11 @@ func (s *attribution) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, er
 		case action == attrDrop:
 			t.GroupSeqs(&out, i)
 		case action == attrCollapse && g.Kind == chat.GroupToolCall:
-			var covers plan.SeqSet
-			t.GroupSeqs(&covers, i)
-			text, err := resultText(t, g)
+			a, err := collapsed(t, i, reason)
 			if err != nil {
 				return err
 			}
-			planned.Additions = append(planned.Additions, chat.Addition{
-				Kind: chat.KindSummary, Reason: reason, Covers: covers.Ranges(), Position: t.Entries[g.Start].Position,
-				Message: chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)},
-			})
+			planned.Additions = append(planned.Additions, a)
 		}
 		return nil
 	})

@@ -11,44 +11,40 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// CompactToolResults drops or replaces the results of all but the newest tool calls;
-// it is what the registry makes under the name compact_tool_results. The zero value
-// drops them all. It is immutable, and safe for concurrent use if Replace is.
-type CompactToolResults struct {
-	// KeepLastN is how many of the newest messages with calls stay as they are, all
-	// their results with them.
-	KeepLastN int64
-	// Threshold is how many messages a view may have before anything is done.
-	Threshold int64
-	// Replace returns what takes the place of a result; the tool is "unknown" where
-	// the result has no call. Without Replace older results go, and their calls with
-	// them, while what the assistant said beside the calls stays.
-	Replace func(tool, callID, result string) string
-	// CompactOffloaded: results that an application keeps elsewhere (a tool message
-	// with an offload_handle) go like others, though they are small and lead to the
-	// whole one.
-	CompactOffloaded bool
+// compactToolResults drops or replaces the results of all but the newest tool calls.
+type compactToolResults struct {
+	// keepLastN is the number of the newest messages with calls that keep their results.
+	keepLastN int64
+	// threshold is the number of messages that a view may have without a compaction.
+	threshold int64
+	// replace returns the replacement of a result; the tool is "unknown" if the result has
+	// no call. If it is nil, older results are dropped with their calls, but not the text
+	// beside the calls.
+	replace func(tool, callID, result string) string
+	// compactOffloaded includes results whose content an application stores elsewhere, that
+	// is, tool messages with an offload_handle.
+	compactOffloaded bool
 }
 
 func newCompactToolResults(a *plan.Args) (plan.Strategy, error) {
-	s := CompactToolResults{
-		KeepLastN: a.Int(plan.Int{
+	s := compactToolResults{
+		keepLastN: a.Int(plan.Int{
 			Name: "keep_last_n", Min: 0, Doc: "how many of the newest messages with tool calls keep their results",
 		}),
-		Threshold: a.Int(plan.Int{
-			Name: "threshold", Min: 0, Doc: "how many messages a view may have before anything is done",
+		threshold: a.Int(plan.Int{
+			Name: "threshold", Min: 0, Doc: "how many messages a view may have without a compaction",
 		}),
 	}
 	v, ok := a.Value(plan.Param{
 		Name: "replacement", Type: "string", Default: "null",
-		Doc: "what takes the place of a result, with {tool_name}, {call_id} and {result_length} (in characters); without it results and their calls are dropped",
+		Doc: "text that replaces a result, with {tool_name}, {call_id} and {result_length} (in characters); without it results and their calls are dropped",
 	})
 	if text, isText := v.(string); isText {
 		t, err := parseTemplate(text)
 		if err != nil {
 			a.Fault("replacement", text, "text with placeholders such as {tool_name}, other braces doubled; it has %v", err)
 		}
-		s.Replace = func(tool, callID, result string) string {
+		s.replace = func(tool, callID, result string) string {
 			return t.fill(func(placeholder string) string {
 				switch placeholder {
 				case "tool_name":
@@ -64,42 +60,42 @@ func newCompactToolResults(a *plan.Args) (plan.Strategy, error) {
 	} else if ok && v != nil {
 		a.Fault("replacement", v, "a string or null")
 	}
-	s.CompactOffloaded = !a.Bool("keep_offloaded", true, "leave results with an offload_handle as they are")
+	s.compactOffloaded = !a.Bool("keep_offloaded", true, "keep results with an offload_handle as they are")
 	return s, nil
 }
 
-// Name implements Strategy.
-func (CompactToolResults) Name() string { return "compact_tool_results" }
+// Name implements plan.Strategy.
+func (compactToolResults) Name() string { return "compact_tool_results" }
 
-// older returns the window of the newest calls with what is pinned, and what there is
-// beside it: the calls, and the results, those without a call last.
-func (s CompactToolResults) older(t *plan.Transcript) (w *window, calls, results []int32) {
-	if n, _ := t.Included(); int64(n) <= s.Threshold {
+// older returns a window of the whole view, the calls outside the newest ones, and their
+// results, followed by the results without a call. The window is nil below the threshold.
+func (s compactToolResults) older(t *plan.Transcript) (w *window, calls, results []int32) {
+	if n, _ := t.Included(); int64(n) <= s.threshold {
 		return nil, nil, nil
 	}
 	w = newWindow(t, s.Name())
 	w.keepFrom(0)
-	calls = w.calls[:max(0, int64(len(w.calls))-s.KeepLastN)]
+	calls = w.calls[:max(0, int64(len(w.calls))-s.keepLastN)]
 	old := make([]bool, len(t.Entries))
 	for _, c := range calls {
 		old[c] = true
 	}
-	var loose []int32
+	var uncalled []int32
 	for i := range t.Entries {
 		switch c := w.of[i]; {
 		case !t.Entries[i].Included || t.Entries[i].Role != chat.RoleTool:
 		case c < 0:
-			loose = append(loose, int32(i))
+			uncalled = append(uncalled, int32(i))
 		case old[c]:
 			results = append(results, int32(i))
 		}
 	}
-	return w, calls, append(results, loose...)
+	return w, calls, append(results, uncalled...)
 }
 
-// Reads implements Reader: the calls that are not kept, their results, and where a
-// result has no call, the calls that it may be meant for.
-func (s CompactToolResults) Reads(t *plan.Transcript) []chat.Seq {
+// Reads implements plan.Reader. It names the older calls, their results, and if a result has
+// no call, the calls that it may answer.
+func (s compactToolResults) Reads(t *plan.Transcript) []chat.Seq {
 	w, calls, results := s.older(t)
 	if w == nil {
 		return nil
@@ -111,7 +107,7 @@ func (s CompactToolResults) Reads(t *plan.Transcript) []chat.Seq {
 	return out
 }
 
-// waiting returns the newer calls that lack a result, where there is one without a call.
+// waiting returns the newer calls that lack a result, if there is a result without a call.
 func (w *window) waiting(older, results []int32) []int32 {
 	if len(results) == 0 || w.of[results[len(results)-1]] >= 0 {
 		return nil
@@ -131,8 +127,8 @@ func (w *window) waiting(older, results []int32) []int32 {
 	return out
 }
 
-// Plan implements Strategy.
-func (s CompactToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
+// Plan implements plan.Strategy.
+func (s compactToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	w, calls, results := s.older(t)
 	if w == nil || len(calls)+len(results) == 0 {
 		return chat.Plan{}, nil
@@ -164,14 +160,14 @@ func (s CompactToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Pl
 		switch {
 		case s.kept(w, i, m), id.call < 0 && late[id.id]:
 			stays[id] = true
-		case s.Replace == nil:
+		case s.replace == nil:
 			w.states[i] = stateOut
 		default:
-			s.replace(w, i, m, names[id])
+			s.replaceResult(w, i, m, names[id])
 		}
 	}
 	for _, c := range calls {
-		if s.Replace != nil || t.Entries[c].Pinned {
+		if s.replace != nil || t.Entries[c].Pinned {
 			continue
 		}
 		if err := w.shrink(c, func(id string) bool { return stays[callID{c, id}] || stays[callID{-1, id}] }); err != nil {
@@ -189,22 +185,22 @@ type callID struct {
 }
 
 // kept reports whether a result is never dropped or replaced.
-func (s CompactToolResults) kept(w *window, i int32, m *chat.Message) bool {
+func (s compactToolResults) kept(w *window, i int32, m *chat.Message) bool {
 	e := &w.t.Entries[i]
 	if e.Pinned || w.of[i] >= 0 && w.t.Entries[w.of[i]].Pinned {
 		return true
 	}
 	handle := string(m.Extra["offload_handle"])
-	return !s.CompactOffloaded && handle != "" && handle != `""` && handle != "null"
+	return !s.compactOffloaded && handle != "" && handle != `""` && handle != "null"
 }
 
-// replace replaces a result with a text, unless it has that text already.
-func (s CompactToolResults) replace(w *window, i int32, m *chat.Message, tool string) {
+// replaceResult replaces a result with a text, unless it has that text already.
+func (s compactToolResults) replaceResult(w *window, i int32, m *chat.Message, tool string) {
 	if tool == "" {
 		tool = "unknown"
 	}
 	old := m.Content.String()
-	text := s.Replace(tool, m.ToolCallID, old)
+	text := s.replace(tool, m.ToolCallID, old)
 	if text == old && m.Content.Parts == nil {
 		return
 	}

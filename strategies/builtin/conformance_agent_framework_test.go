@@ -285,10 +285,10 @@ func (c *afClients) strategy(spec plan.Params) (plan.Strategy, error) {
 	switch s := s.(type) {
 	case *tokenBudget:
 		s.steps = steps
-	case *contextWindow: // its phases drop groups too, the first one's leave the second nothing to do
-		for i := range s.phases {
-			p := &s.phases[i]
-			p.strategy = &tokenBudget{budget: p.limit, steps: []plan.Strategy{p.strategy}, earlyStop: true}
+	case *contextWindow: // the reference drops groups in both phases
+		for i := range s.Steps {
+			p := s.Steps[i].(pipeline.Pipeline)
+			s.Steps[i] = &tokenBudget{budget: p.Target, steps: p.Steps, earlyStop: true}
 		}
 	}
 	return s, nil

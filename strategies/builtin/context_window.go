@@ -9,15 +9,9 @@ import (
 )
 
 // contextWindow keeps a view within a model's context window in two phases with limits of
-// their own: first it collapses older tool calls into their results, then it drops the
-// oldest groups.
-type contextWindow struct{ phases [2]phase }
-
-// phase is a strategy that runs if the view has more than limit tokens.
-type phase struct {
-	limit    chat.Tokens
-	strategy plan.Strategy
-}
+// their own: it collapses older tool calls into their results, then it drops the oldest
+// groups.
+type contextWindow struct{ pipeline.Pipeline }
 
 func newContextWindow(a *plan.Args) (plan.Strategy, error) {
 	if p, ok := a.Policy(); ok {
@@ -26,17 +20,17 @@ func newContextWindow(a *plan.Args) (plan.Strategy, error) {
 	}
 	window := a.Int(plan.Int{
 		Name: "max_context_window_tokens", Required: true, Min: 1,
-		Doc: "how many tokens the model takes in all",
+		Doc: "the model's context window in tokens",
 	})
 	output := a.Int(plan.Int{
 		Name: "max_output_tokens", Required: true, Min: 0,
-		Doc: "how many of them are kept free for the answer; less than max_context_window_tokens",
+		Doc: "how many of them are reserved for the answer; less than max_context_window_tokens",
 	})
 	budget := float64(window - output)
 	tool, toolLimit := share(a, "tool_eviction_threshold", 0.5, budget,
-		"the share of what is left above which older tool calls are collapsed; above 0")
+		"share of the remaining tokens above which older tool calls are collapsed; above 0")
 	all, limit := share(a, "truncation_threshold", 0.8, budget,
-		"the share of what is left above which the oldest groups go, down to the other one; not below it")
+		"share of the remaining tokens above which the oldest groups are dropped, down to the other share; not below it")
 	keep := keepLastToolCallGroups(a, 4)
 	switch {
 	case window > 0 && output >= window:
@@ -44,9 +38,12 @@ func newContextWindow(a *plan.Args) (plan.Strategy, error) {
 	case all < tool:
 		a.Fault("truncation_threshold", all, "at least tool_eviction_threshold (%g)", tool)
 	}
-	evict := &toolResult{keep: keep}
-	truncate := &truncation{maxN: int64(limit), compactTo: int64(toolLimit), tokens: true, preserveSystem: true}
-	return &contextWindow{phases: [2]phase{{toolLimit, evict}, {limit, truncate}}}, nil
+	return &contextWindow{pipeline.Pipeline{Steps: []plan.Strategy{
+		pipeline.Pipeline{Target: toolLimit, Steps: []plan.Strategy{&toolResult{keep: keep}}},
+		pipeline.Pipeline{Target: limit, Steps: []plan.Strategy{
+			&truncation{maxN: int64(limit), compactTo: int64(toolLimit), tokens: true, preserveSystem: true},
+		}},
+	}}}, nil
 }
 
 // share reads a threshold and returns it with the limit it implies.
@@ -57,40 +54,15 @@ func share(a *plan.Args, name string, def, budget float64, doc string) (float64,
 	case f == 0:
 		a.Fault(name, f, "a number above 0, at most 1")
 	case budget > 0 && limit < 1:
-		a.Fault(name, f, "a share of the %g tokens that are left for the context that is at least 1", budget)
+		a.Fault(name, f, "a share that allows at least 1 of the remaining %g tokens", budget)
 	}
 	return f, limit
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (*contextWindow) Name() string { return "context_window" }
 
-// Reads implements plan.Reader for the phases that apply to the transcript.
-func (s *contextWindow) Reads(t *plan.Transcript) []chat.Seq {
-	var out []chat.Seq
-	for _, p := range s.phases {
-		r, ok := p.strategy.(plan.Reader)
-		if _, tokens := t.Included(); ok && tokens > p.limit {
-			out = append(out, r.Reads(t)...)
-		}
-	}
-	return out
-}
-
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (s *contextWindow) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	return pipeline.PlanStages(ctx, t, s)
-}
-
-// Stage implements pipeline.Stager.
-func (s *contextWindow) Stage(ctx context.Context, d *pipeline.Draft, load plan.Loader) error {
-	for _, p := range s.phases {
-		if d.Within(p.limit) {
-			continue
-		}
-		if _, err := d.Run(ctx, p.strategy, load); err != nil {
-			return err
-		}
-	}
-	return nil
 }

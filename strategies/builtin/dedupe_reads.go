@@ -37,7 +37,7 @@ func nameSet(names []string) map[string]bool {
 	return set
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (*dedupeReads) Name() string { return "dedupe_reads" }
 
 // Reads implements plan.Reader. It names every included tool call, since only the content
@@ -57,7 +57,7 @@ func (*dedupeReads) Reads(t *plan.Transcript) []chat.Seq {
 	return out
 }
 
-// Plan implements Strategy. It goes from the newest call to the oldest.
+// Plan implements plan.Strategy. It goes from the newest call to the oldest.
 func (s *dedupeReads) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	done, err := answeredCalls(t)
 	if err != nil {

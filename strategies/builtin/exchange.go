@@ -1,19 +1,21 @@
 package builtin
 
 import (
+	"slices"
+
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // exchanges links the tool calls in a view to the entries that belong to them.
 type exchanges struct {
-	// of holds, by entry, the index of the entry whose calls it belongs to: the entry
-	// itself, the results that answer it and the reasoning around it. It is -1 for all
-	// others, including results without a call.
+	// of holds, by entry, the index of the call message that it belongs to: the entry
+	// itself, results that answer it and the reasoning around it. It is -1 for all others,
+	// including results without a call.
 	of []int32
-	// calls are the entries with calls, oldest first.
+	// calls holds the entries with calls, oldest first.
 	calls []int32
-	// first and last hold, by entry with calls, the bounds of its group.
+	// first and last hold the bounds of the group of each entry with calls.
 	first, last []int32
 }
 
@@ -138,10 +140,7 @@ func (w *window) reads() []chat.Seq {
 		return nil
 	}
 	out := make([]chat.Seq, 0, len(calls)+len(results))
-	for _, i := range calls {
-		out = append(out, w.t.Entries[i].Seq)
-	}
-	for _, i := range results {
+	for _, i := range slices.Concat(calls, results) {
 		out = append(out, w.t.Entries[i].Seq)
 	}
 	return out
@@ -205,42 +204,38 @@ func (w *window) shrink(i int32, stays func(id string) bool) error {
 		w.dropCall(i, m)
 		return nil
 	}
-	less := *m
-	less.ID, less.ToolCalls = "", make([]chat.ToolCall, 0, n)
-	for _, c := range m.ToolCalls {
-		if stays(c.ID) {
-			less.ToolCalls = append(less.ToolCalls, c)
-		}
-	}
-	w.replace(i, less)
+	short := *m
+	short.ID = ""
+	short.ToolCalls = slices.DeleteFunc(slices.Clone(m.ToolCalls), func(c chat.ToolCall) bool { return !stays(c.ID) })
+	w.replace(i, short)
 	return nil
 }
 
-// dropCall takes out entry i, whose calls are all gone, and what goes with it. What
-// was said beside the calls stays as a message that stands for all of these.
+// dropCall removes entry i, whose calls are all removed, with the reasoning and the results
+// that belong to it. Text beside the calls stays as a message that covers all of them.
 func (w *window) dropCall(i int32, m *chat.Message) {
 	entries := w.t.Entries
 	w.states[i] = stateOut
-	words := chat.HasContent(m.Content)
+	hasText := chat.HasContent(m.Content)
 	var covers plan.SeqSet
 	for k := w.first[i]; k <= w.last[i]; k++ {
 		stays := w.states[k] == stateIn && entries[k].Role == chat.RoleTool
 		if w.of[k] != i || stays || w.states[k] == stateCovered {
 			continue
 		}
-		if w.states[k] = stateOut; words {
+		if w.states[k] = stateOut; hasText {
 			w.states[k] = stateCovered
 			covers.Add(entries[k].Seq)
 		}
 	}
-	if !words {
+	if !hasText {
 		return
 	}
 	w.states[i] = stateRewritten
-	left := *m
-	left.ID, left.ToolCalls, left.Reasoning = "", nil, ""
+	text := *m
+	text.ID, text.ToolCalls, text.Reasoning = "", nil, ""
 	w.adds = append(w.adds, chat.Addition{
-		Kind: chat.KindSummary, Reason: w.reason, Covers: covers.Ranges(), Position: entries[i].Position, Message: left,
+		Kind: chat.KindSummary, Reason: w.reason, Covers: covers.Ranges(), Position: entries[i].Position, Message: text,
 	})
 }
 
@@ -250,7 +245,7 @@ func (w *window) replace(i int32, m chat.Message) {
 	w.adds = append(w.adds, replacement(&w.t.Entries[i], m, w.reason))
 }
 
-// plan returns the plan that leaves what is in the window.
+// plan returns the plan whose result is the window.
 func (w *window) plan() chat.Plan {
 	var out plan.SeqSet
 	for i := range w.t.Entries {

@@ -137,23 +137,23 @@ func TestCompactToolResults(t *testing.T) {
 		want     []string
 	}{
 		"dropped results take their calls along, not what was said beside them": {
-			strategy: CompactToolResults{}, want: view("assistant both"),
+			strategy: compactToolResults{}, want: view("assistant both"),
 		},
 		"the newest call messages stay with all their results": {
-			strategy: CompactToolResults{KeepLastN: 1}, want: view("assistant both calls p,q", "tool(p) document", "tool(q) rows"),
+			strategy: compactToolResults{keepLastN: 1}, want: view("assistant both calls p,q", "tool(p) document", "tool(q) rows"),
 		},
 		"no more messages than the threshold": {
-			strategy: CompactToolResults{Threshold: 9}, want: view("assistant both calls p,q", "tool(p) document", "tool(q) rows"),
+			strategy: compactToolResults{threshold: 9}, want: view("assistant both calls p,q", "tool(p) document", "tool(q) rows"),
 		},
 		"a pinned result stays with its call": {
-			strategy: CompactToolResults{}, pin: 4, want: view("assistant both calls p", "tool(p) document"),
+			strategy: compactToolResults{}, pin: 4, want: view("assistant both calls p", "tool(p) document"),
 		},
 		"an offloaded result stays with its call": {
-			strategy: CompactToolResults{}, say: []chat.Message{sessiontest.Calls("o", "n"), offloaded, sessiontest.Result("n", "rows")},
+			strategy: compactToolResults{}, say: []chat.Message{sessiontest.Calls("o", "n"), offloaded, sessiontest.Result("n", "rows")},
 			want: append(view("assistant both"), "assistant calls o", "tool(o) see elsewhere"),
 		},
 		"unless it need not": {
-			strategy: CompactToolResults{CompactOffloaded: true}, say: []chat.Message{sessiontest.Calls("o"), offloaded},
+			strategy: compactToolResults{compactOffloaded: true}, say: []chat.Message{sessiontest.Calls("o"), offloaded},
 			want: view("assistant both"),
 		},
 		"a template": {
@@ -172,7 +172,7 @@ func TestCompactToolResults(t *testing.T) {
 			want: view("assistant both calls p,q", "tool(p) gone", "tool(q) rows"),
 		},
 		"a function, and a result without a call": {
-			strategy: CompactToolResults{Replace: func(tool, id, text string) string { return tool + " " + id + " " + strings.ToUpper(text) }},
+			strategy: compactToolResults{replace: func(tool, id, text string) string { return tool + " " + id + " " + strings.ToUpper(text) }},
 			say:      []chat.Message{sessiontest.Result("ghost", "boo")},
 			want:     append(view("assistant both calls p,q", "tool(p) do_p p DOCUMENT", "tool(q) do_q q ROWS"), "tool(ghost) unknown ghost BOO"),
 		},
@@ -195,7 +195,7 @@ func TestDroppedToolResultsStayDroppedBehindTheGuard(t *testing.T) {
 	t.Parallel()
 	s := tools()
 	s.Add(sessiontest.Thinks("hm"), sessiontest.Calls("r"), sessiontest.Thinks("so"), sessiontest.Result("r", "rows"), sessiontest.Says("done"))
-	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{CompactToolResults{}}}, false)
+	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{compactToolResults{}}}, false)
 	want := []string{"system be good", "user load", "assistant both", "user x", "assistant y", "user z", "assistant w", "assistant done"}
 	if diff := cmp.Diff(want, viewBriefly(s)); diff != "" {
 		t.Error(diff)
@@ -203,7 +203,7 @@ func TestDroppedToolResultsStayDroppedBehindTheGuard(t *testing.T) {
 	if err := s.Invariants(true); err != nil {
 		t.Error(err)
 	}
-	if again := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{CompactToolResults{}}}, false); !again.Plan.Empty() {
+	if again := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{compactToolResults{}}}, false); !again.Plan.Empty() {
 		t.Errorf("a second run wants %+v", again.Plan)
 	}
 }

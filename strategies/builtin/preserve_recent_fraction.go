@@ -30,7 +30,7 @@ func newPreserveRecentFraction(a *plan.Args) (plan.Strategy, error) {
 	}, nil
 }
 
-// Reads implements Reader.
+// Reads implements plan.Reader.
 func (s *preserveRecentFraction) Reads(t *plan.Transcript) []chat.Seq {
 	if s.characters {
 		var out []chat.Seq
@@ -48,7 +48,7 @@ func (s *preserveRecentFraction) Reads(t *plan.Transcript) []chat.Seq {
 	return seqsOf(t, older(t, preserved))
 }
 
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (s *preserveRecentFraction) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	preserved, err := s.preserved(t)
 	if err != nil {

@@ -35,12 +35,12 @@ func newPreserveRecentTurns(a *plan.Args) (plan.Strategy, error) {
 	return s, nil
 }
 
-// Reads implements Reader.
+// Reads implements plan.Reader.
 func (s *preserveRecentTurns) Reads(t *plan.Transcript) []chat.Seq {
 	return seqsOf(t, older(t, s.preserved(t)))
 }
 
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (s *preserveRecentTurns) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	return s.plan(ctx, t, s.preserved(t))
 }

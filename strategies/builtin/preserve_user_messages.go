@@ -27,7 +27,7 @@ func newPreserveUserMessages(a *plan.Args) (plan.Strategy, error) {
 	}, nil
 }
 
-// Reads implements Reader.
+// Reads implements plan.Reader.
 func (s *preserveUserMessages) Reads(t *plan.Transcript) []chat.Seq {
 	preserved, cut, _ := s.preserved(t)
 	seqs := seqsOf(t, older(t, preserved))
@@ -61,7 +61,7 @@ func (s *preserveUserMessages) preserved(t *plan.Transcript) (preserved []bool, 
 	return preserved, -1, 0
 }
 
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (s *preserveUserMessages) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	preserved, cut, room := s.preserved(t)
 	var standIns []chat.Addition

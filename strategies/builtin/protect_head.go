@@ -23,10 +23,10 @@ func newProtectHead(a *plan.Args) (plan.Strategy, error) {
 	return s, nil
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (*protectHead) Name() string { return "protect_head" }
 
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (*protectHead) Plan(context.Context, *plan.Transcript) (chat.Plan, error) {
 	return chat.Plan{}, nil
 }

@@ -32,17 +32,17 @@ func newPruneToolResults(a *plan.Args) (plan.Strategy, error) {
 	}, nil
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (*pruneToolResults) Name() string { return "prune_tool_results" }
 
-// Reads implements Reader.
+// Reads implements plan.Reader.
 func (*pruneToolResults) Reads(t *plan.Transcript) []chat.Seq {
 	return seqsOf(t, included(t, isToolTraffic))
 }
 
 func isToolTraffic(e *plan.Entry) bool { return e.Role == chat.RoleTool || e.Calls > 0 }
 
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (s *pruneToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	verbatim := pinnedEntries(t)
 	at := make([]int, 0, len(t.Entries))

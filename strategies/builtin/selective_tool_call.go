@@ -25,10 +25,10 @@ func keepLastToolCallGroups(a *plan.Args, def int64) int64 {
 	})
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (*selectiveToolCall) Name() string { return "selective_tool_call" }
 
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (s *selectiveToolCall) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	return dropToolCalls(t, olderToolCalls(t, s.keep)), nil
 }
@@ -48,10 +48,10 @@ type filteredToolCall struct {
 	filter toolFilter
 }
 
-// Reads implements Reader.
+// Reads implements plan.Reader.
 func (s *filteredToolCall) Reads(t *plan.Transcript) []chat.Seq { return s.filter.reads(t, s.keep) }
 
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (s *filteredToolCall) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	older, dropped, err := s.filter.apply(t, s.keep)
 	if err != nil {

@@ -26,10 +26,10 @@ func newSlidingWindow(a *plan.Args) (plan.Strategy, error) {
 	}, nil
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (*slidingWindow) Name() string { return "sliding_window" }
 
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (s *slidingWindow) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	groups := t.Groups()
 	from, kept := len(groups), int64(0)

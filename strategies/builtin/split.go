@@ -32,7 +32,7 @@ func newSplitPoint(a *plan.Args, name, where string) splitPoint {
 	}
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (s *splitPoint) Name() string { return s.name }
 
 // older returns the messages of the view to summarize: those that preserved does not name

@@ -47,10 +47,10 @@ func newSummarization(a *plan.Args) (plan.Strategy, error) {
 	return s, nil
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (*summarization) Name() string { return "summarization" }
 
-// Reads implements Reader.
+// Reads implements plan.Reader.
 func (s *summarization) Reads(t *plan.Transcript) []chat.Seq {
 	var out []chat.Seq
 	for _, i := range s.older(t) {
@@ -59,7 +59,7 @@ func (s *summarization) Reads(t *plan.Transcript) []chat.Seq {
 	return out
 }
 
-// Plan implements Strategy. The summary stands where the first summarized group
+// Plan implements plan.Strategy. The summary stands where the first summarized group
 // stood; messages of a group that were out already are not summarized. Without a
 // summary the plan is empty and the error wraps ErrNoSummary.
 func (s *summarization) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {

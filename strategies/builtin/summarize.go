@@ -44,7 +44,7 @@ func newSummarize(a *plan.Args) (plan.Strategy, error) {
 	}, nil
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (*rollingSummary) Name() string { return "summarize" }
 
 // spoken returns the entries in the view but for instructions.
@@ -76,7 +76,7 @@ func (s *rollingSummary) window(t *plan.Transcript, spoken []int) *window {
 	return w
 }
 
-// Reads implements Reader: the first message, which may be a summary, everything
+// Reads implements plan.Reader: the first message, which may be a summary, everything
 // that is to be summarized, calls that lose a result, and system messages that stand
 // between what is kept.
 func (s *rollingSummary) Reads(t *plan.Transcript) []chat.Seq {
@@ -99,7 +99,7 @@ func (s *rollingSummary) Reads(t *plan.Transcript) []chat.Seq {
 	return out
 }
 
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	spoken := s.spoken(t)
 	if spoken == nil {

@@ -9,10 +9,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Reasons of the deterministic fallback.
-const (
-	reasonFallbackStrict = "token_budget_fallback_strict"
-)
+// reasonFallbackStrict is the reason of system messages that the fallback drops.
+const reasonFallbackStrict = "token_budget_fallback_strict"
 
 // tokenBudget runs strategies until the view is within a budget, then drops the oldest
 // groups if it still is not.
@@ -31,30 +29,15 @@ func newTokenBudget(a *plan.Args) (plan.Strategy, error) {
 			Name: "token_budget", Required: true, Min: plan.MinInt,
 			Doc: "how many tokens the view may have",
 		})),
-		steps:     a.Strategies("strategies", "what is tried in this order before the oldest groups go"),
-		earlyStop: a.Bool("early_stop", true, "skip what is left once the view is within the budget"),
+		steps:     a.Strategies("strategies", "strategies to run in this order before the oldest groups are dropped"),
+		earlyStop: a.Bool("early_stop", true, "skip the remaining strategies once the view is within the budget"),
 	}, nil
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (*tokenBudget) Name() string { return "token_budget" }
 
-// Reads implements Reader: what the strategies it is made of would read of this
-// transcript. A pipeline does better: it loads for each of them as its turn comes.
-func (s *tokenBudget) Reads(t *plan.Transcript) []chat.Seq {
-	if _, tokens := t.Included(); tokens <= s.budget {
-		return nil
-	}
-	var out []chat.Seq
-	for _, step := range s.steps {
-		if r, ok := step.(plan.Reader); ok {
-			out = append(out, r.Reads(t)...)
-		}
-	}
-	return out
-}
-
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (s *tokenBudget) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	return pipeline.PlanStages(ctx, t, s)
 }

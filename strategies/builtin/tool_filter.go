@@ -16,7 +16,7 @@ func newToolFilter(a *plan.Args) toolFilter {
 		excludeTools:   a.Strings("exclude_tools", nil, "tools whose calls stay as they are; a name may end in *"),
 		protectSources: a.Strings("protect_sources", nil, "source_ids of messages whose tool call groups stay as they are; a name may end in *"),
 		dropSources: a.Strings("drop_sources", nil,
-			"source_ids of messages whose tool call groups go with nothing in their place, the newest too; a name may end in *"),
+			"source_ids of messages whose tool call groups are dropped without a replacement, even the newest; a name may end in *"),
 	}
 }
 
@@ -60,7 +60,7 @@ func (f *toolFilter) apply(t *plan.Transcript, keep int64) (older, dropped []int
 	if len(f.dropSources) > 0 {
 		candidates = olderToolCalls(t, 0)
 	}
-	left := make([]int, 0, len(older))
+	passed := make([]int, 0, len(older))
 	for n, i := range candidates {
 		g := t.Groups()[i]
 		stays, err := f.protects(t, g)
@@ -77,10 +77,10 @@ func (f *toolFilter) apply(t *plan.Transcript, keep int64) (older, dropped []int
 		case drop && !t.GroupPinned(i):
 			dropped = append(dropped, i)
 		case n < len(older):
-			left = append(left, i)
+			passed = append(passed, i)
 		}
 	}
-	return left, dropped, nil
+	return passed, dropped, nil
 }
 
 func (f *toolFilter) protects(t *plan.Transcript, g chat.Group) (bool, error) {

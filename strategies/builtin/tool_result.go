@@ -21,10 +21,10 @@ func newToolResult(a *plan.Args) (plan.Strategy, error) {
 	return &toolResult{keep: keepLastToolCallGroups(a, 1), filter: newToolFilter(a)}, nil
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (*toolResult) Name() string { return "tool_result" }
 
-// Reads implements Reader.
+// Reads implements plan.Reader.
 func (s *toolResult) Reads(t *plan.Transcript) []chat.Seq {
 	out := s.filter.reads(t, s.keep)
 	groups := t.Groups()
@@ -37,14 +37,13 @@ func (s *toolResult) Reads(t *plan.Transcript) []chat.Seq {
 	return out
 }
 
-// Plan implements Strategy.
+// Plan implements plan.Strategy.
 func (s *toolResult) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	const reason = "tool_result_compaction"
 	older, dropped, err := s.filter.apply(t, s.keep)
 	if err != nil || len(older)+len(dropped) == 0 {
 		return chat.Plan{}, err
 	}
-	groups := t.Groups()
 	planned := chat.Plan{Additions: make([]chat.Addition, 0, len(older))}
 	var out plan.SeqSet
 	for _, i := range dropped {
@@ -52,19 +51,25 @@ func (s *toolResult) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, err
 	}
 	planned.Exclude = out.Exclude(reason).Exclude
 	for _, i := range older {
-		var covers plan.SeqSet
-		t.GroupSeqs(&covers, i)
-		text, err := resultText(t, groups[i])
+		a, err := collapsed(t, i, reason)
 		if err != nil {
 			return chat.Plan{}, err
 		}
-		planned.Additions = append(planned.Additions, chat.Addition{
-			Kind: chat.KindSummary, Reason: reason, Covers: covers.Ranges(),
-			Position: t.Entries[groups[i].Start].Position,
-			Message:  chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)},
-		})
+		planned.Additions = append(planned.Additions, a)
 	}
 	return planned, nil
+}
+
+// collapsed returns the message with the results of group i that replaces the group.
+func collapsed(t *plan.Transcript, i int, reason string) (chat.Addition, error) {
+	g := t.Groups()[i]
+	text, err := resultText(t, g)
+	var covers plan.SeqSet
+	t.GroupSeqs(&covers, i)
+	return chat.Addition{
+		Kind: chat.KindSummary, Reason: reason, Covers: covers.Ranges(), Position: t.Entries[g.Start].Position,
+		Message: chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)},
+	}, err
 }
 
 // resultText returns the results of a group in one line, each after the name of its tool.
@@ -100,8 +105,8 @@ func resultText(t *plan.Transcript, g chat.Group) (string, error) {
 // toolAnswer is the answer of a tool to a call.
 type toolAnswer struct{ call, text string }
 
-// collectAnswers adds the answers in a message to out, and the names of the tools it calls
-// to names. Calls and answers of hosted tools are parts of the assistant's message.
+// collectAnswers adds the answers in a message to out, and the names of called tools to
+// names. Calls and answers of hosted tools are parts of the assistant's message.
 func collectAnswers(out []toolAnswer, names map[string]string, m *chat.Message) []toolAnswer {
 	name := func(call, tool string) {
 		if call != "" && tool != "" {
@@ -142,12 +147,11 @@ type hosted struct {
 
 func readHosted(p chat.Part) hosted {
 	var h hosted
-	_ = json.Unmarshal(p.Raw, &h) // what has another type than it should is not there
+	_ = json.Unmarshal(p.Raw, &h) // fields of another type stay empty
 	return h
 }
 
-// text returns the answer: a string, the texts of a list with line breaks between them,
-// or the JSON that it is.
+// text returns the answer: a string, the texts of a list in lines, or JSON as it is.
 func (h hosted) text() string {
 	raw := h.Output
 	if raw == nil {

@@ -49,7 +49,7 @@ func newTruncation(a *plan.Args) (plan.Strategy, error) {
 	return s, nil
 }
 
-// Name implements Strategy.
+// Name implements plan.Strategy.
 func (*truncation) Name() string { return "truncation" }
 
 // Plan implements plan.Strategy. Since groups are dropped as a whole, the view may become
