@@ -73,9 +73,6 @@ Exit codes:
 // Help returns the text under the usage line.
 func (*grammar) Help() string { return description }
 
-// exited carries the exit code of a help text out of the parser.
-type exited int
-
 // Main runs the command that args name (without the program) and returns the exit
 // code. environ has the form of os.Environ; registry holds the strategies that
 // policies and flags may name. Cancelling ctx stops the command gracefully.
@@ -85,26 +82,18 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ 
 	})
 }
 
-func run(ctx context.Context, args []string, e *Env) (code int) {
-	defer func() {
-		if r := recover(); r != nil {
-			c, ok := r.(exited)
-			if !ok {
-				panic(r)
-			}
-			code = int(c)
-		}
-	}()
+func run(ctx context.Context, args []string, e *Env) int {
 	// go-redis also returns the errors that it would log.
 	logging.Disable()
 	var g grammar
 	g.Settings = kong.Plugins{settingFlags()}
 	g.Compact.registry, g.CompactFile.registry = e.Registry, e.Registry
+	helped := false
 	parser, err := kong.New(&g,
 		kong.Name("compactor"),
 		kong.Vars{"formats": strings.Join(formats.Names(), ", ")},
 		kong.Writers(e.Out.W, e.Err.W),
-		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Exit(func(int) { helped = true }), // called after a help text only
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 	)
 	if err != nil {
@@ -114,6 +103,9 @@ func run(ctx context.Context, args []string, e *Env) (code int) {
 		args = []string{"--help"}
 	}
 	parsed, err := parser.Parse(args)
+	if helped {
+		return 0
+	}
 	if err != nil {
 		return e.fail(ctx, usageError(err))
 	}
@@ -128,7 +120,7 @@ func run(ctx context.Context, args []string, e *Env) (code int) {
 	if err := errors.Join(parsed.BindToProvider(e.Config), parsed.BindToProvider(open)); err != nil {
 		return e.fail(ctx, fmt.Errorf("command line: %w", err))
 	}
-	code = e.fail(ctx, parsed.Run(e))
+	code := e.fail(ctx, parsed.Run(e))
 	if opened != nil {
 		opened.Close()
 	}

@@ -108,10 +108,7 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	logger, err := e.Err.Logger("warn", cfg.Log.Format)
-	if err != nil {
-		return err
-	}
+	logger := e.Err.Logger("warn", cfg.Log.Format)
 	for _, s := range steps {
 		c.steps = append(c.steps, policy.Step{Strategy: s.Strategy, Params: s.Params})
 	}

@@ -37,10 +37,7 @@ Examples:
 // measure runs a benchmark on servers that it starts, and writes the result as JSON or with
 // write.
 func measure[O, R any](ctx context.Context, e *Env, cfg config.Config, o O, run func(context.Context, bench.Env, O) (R, error), write func(R) error) error {
-	logger, err := e.Err.Logger("warn", cfg.Log.Format)
-	if err != nil {
-		return err
-	}
+	logger := e.Err.Logger("warn", cfg.Log.Format)
 	st, err := stack.Start(ctx, stack.Options{
 		DatabaseURL: cfg.Database.URL.Reveal(), RedisURL: cfg.Redis.URL.Reveal(), RealRedis: true, Durable: true, Logger: logger,
 		// Buffers for the data of a benchmark, and no checkpoints but requested ones.

@@ -53,15 +53,10 @@ func (c *demoCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if len(c.From) == 0 && len(c.Files) > 0 {
 		return wrong("files are given without --from: want --from %s", c.Files[0])
 	}
-	logger, err := e.Err.Logger("warn", cfg.Log.Format)
+	logger := e.Err.Logger("warn", cfg.Log.Format)
+	played, err := readScript(c.Script)
 	if err != nil {
 		return err
-	}
-	var played llmtest.Script
-	if c.Script != "" {
-		if played, err = readScript(c.Script); err != nil {
-			return err
-		}
 	}
 	d := &demo{cmd: c, env: e, began: time.Now(), out: e.Out, style: e.Out.Style()}
 	if e.JSON {

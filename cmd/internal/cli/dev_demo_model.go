@@ -13,8 +13,11 @@ import (
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
-// readScript reads the script of a model.
+// readScript reads the script of a model; it is empty for the path "".
 func readScript(path string) (llmtest.Script, error) {
+	if path == "" {
+		return llmtest.Script{}, nil
+	}
 	f, err := os.Open(path) //nolint:gosec // the user's own file
 	if err != nil {
 		return llmtest.Script{}, wrong("--model-script: %w", err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -93,15 +94,8 @@ func (c *evalCmd) Validate() error {
 			faults = append(faults, fmt.Errorf("--budget: %v: want a number between 0 and 1", s))
 		}
 	}
-	for _, n := range []struct {
-		flag string
-		n    int
-	}{{"--limit", c.Limit}, {"--jobs", c.Jobs}, {"--samples", c.Samples}} {
-		if n.n < 0 {
-			faults = append(faults, fmt.Errorf("%s: %d: want 1 or more", n.flag, n.n))
-		}
-	}
-	return errors.Join(faults...)
+	return errors.Join(append(faults, inRange("--limit", c.Limit, 0, math.MaxInt), inRange("--jobs", c.Jobs, 0, math.MaxInt),
+		inRange("--samples", c.Samples, 0, math.MaxInt))...)
 }
 
 func (c *evalCmd) Run(ctx context.Context, e *Env, cfg config.Config) (err error) {
@@ -169,11 +163,9 @@ func (c *evalCmd) options(e *Env, cfg config.Config) (eval.Options, error) {
 	if o.Jobs == 0 {
 		o.Jobs = runtime.GOMAXPROCS(0)
 	}
-	logger, err := e.Err.Logger("warn", cfg.Log.Format)
-	if err != nil {
-		return o, err
-	}
+	logger := e.Err.Logger("warn", cfg.Log.Format)
 	open := sync.OnceValues(func() (summary.Model, error) { return openModels(cfg, e.Environ, logger, nil, nil) })
+	var err error
 	if o.Policies, err = evalPolicies(c.Policy, cfg, e.Registry, open); err != nil {
 		return o, err
 	}

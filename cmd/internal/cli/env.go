@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
@@ -58,15 +57,6 @@ func (e *Env) Require(keys ...string) (config.Config, error) {
 		}
 	}
 	return c, err
-}
-
-// Logger returns a logger that writes to Err with the configured level and format.
-func (e *Env) Logger() (*slog.Logger, error) {
-	c, err := e.Config()
-	if err != nil {
-		return nil, err
-	}
-	return e.Err.Logger(c.Log.Level, c.Log.Format)
 }
 
 // openTimeout bounds connecting in interactive commands.

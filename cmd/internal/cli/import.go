@@ -57,10 +57,8 @@ func (c *importCmd) Validate() error {
 		return errors.New("give at least one file, or --from-sql and --query")
 	case c.FromSQL != "" && c.Format != formats.Auto:
 		return errors.New("--format: cannot be combined with --from-sql")
-	case c.Workers < 1 || c.Workers > 64:
-		return fmt.Errorf("--workers: %d: want 1 to 64", c.Workers)
 	}
-	return nil
+	return inRange("--workers", c.Workers, 1, 64)
 }
 
 func (c *importCmd) Run(ctx context.Context, e *Env) error {

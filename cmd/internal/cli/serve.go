@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
 )
 
 // roleFlags holds the flags of the long-running commands.
@@ -31,7 +33,9 @@ Examples:
     compactor serve --log-format json --start 90000 --target 60000`
 }
 
-func (c *serveCmd) Run(ctx context.Context, e *Env) error { return c.run(ctx, e, true, true) }
+func (c *serveCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
+	return c.run(ctx, e, cfg, true, true)
+}
 
 type workerCmd struct{ roleFlags }
 
@@ -43,7 +47,9 @@ Examples:
     compactor worker --worker-concurrency 32`
 }
 
-func (c *workerCmd) Run(ctx context.Context, e *Env) error { return c.run(ctx, e, false, true) }
+func (c *workerCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
+	return c.run(ctx, e, cfg, false, true)
+}
 
 type schedulerCmd struct{ roleFlags }
 
@@ -55,17 +61,12 @@ Examples:
     compactor scheduler --policy-cron "30 2 * * *" --policy-timezone Europe/Berlin`
 }
 
-func (c *schedulerCmd) Run(ctx context.Context, e *Env) error { return c.run(ctx, e, true, false) }
+func (c *schedulerCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
+	return c.run(ctx, e, cfg, true, false)
+}
 
-func (f roleFlags) run(ctx context.Context, e *Env, scheduler, worker bool) error {
-	cfg, err := e.Require("database.url", "redis.url")
-	if err != nil {
-		return err
-	}
-	logger, err := e.Logger()
-	if err != nil {
-		return err
-	}
+func (f roleFlags) run(ctx context.Context, e *Env, cfg config.Config, scheduler, worker bool) error {
+	logger := e.Err.Logger(cfg.Log.Level, cfg.Log.Format)
 	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: f.WaitTimeout, Migrate: f.Migrate, Environ: e.Environ, Registry: e.Registry})
 	if err != nil {
 		return err

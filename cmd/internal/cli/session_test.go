@@ -275,10 +275,7 @@ func TestTheAppWaitsForPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := Env{Err: discard()}
-	logger, err := e.Err.Logger("info", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	logger := e.Err.Logger("info", "json")
 	_, err = NewApp(t.Context(), c, logger, AppOptions{Registry: builtin.Registry(), Wait: 50 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "gave up waiting for postgres after 50ms") {
 		t.Errorf("got %v", err)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
@@ -29,11 +30,18 @@ Examples:
 
 func (c *sessionsCmd) Validate() error { return validLimit(c.Limit) }
 
-func validLimit(n int) error {
-	if n < 1 || n > 100_000 {
-		return fmt.Errorf("--limit: %d: want 1 to 100000", n)
+func validLimit(n int) error { return inRange("--limit", n, 1, 100_000) }
+
+// inRange returns an error for a flag whose value is not in a range; most may be
+// math.MaxInt.
+func inRange(flag string, n, least, most int) error {
+	switch {
+	case n >= least && n <= most:
+		return nil
+	case most == math.MaxInt:
+		return fmt.Errorf("%s: %d: want %d or more", flag, n, least)
 	}
-	return nil
+	return fmt.Errorf("%s: %d: want %d to %d", flag, n, least, most)
 }
 
 // withStart returns a session with its times in UTC and, where no threshold is stored, with

@@ -140,12 +140,8 @@ func (s *summaryJSON) print(e *Env) error {
 		return err
 	}
 	for _, text := range []string{s.Prose, s.References} {
-		if text == "" {
-			continue
-		}
-		e.say("")
-		for line := range strings.Lines(text) {
-			e.say("%s", term.Clean(strings.TrimRight(line, "\r\n")))
+		if text != "" {
+			e.say("\n%s", term.CleanLines(strings.TrimSuffix(text, "\n")))
 		}
 	}
 	return nil

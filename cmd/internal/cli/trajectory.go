@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"time"
 
@@ -50,17 +51,11 @@ Examples:
 }
 
 func (c *trajectoryCompressCmd) Validate() error {
-	var faults []error
-	if c.Workers < 1 || c.Workers > 256 {
-		faults = append(faults, fmt.Errorf("--workers: %d: want 1 to 256", c.Workers))
-	}
-	if c.SummaryTokens < 0 {
-		faults = append(faults, fmt.Errorf("--summary-tokens: %d: want 0 or more", c.SummaryTokens))
-	}
-	if c.ProtectLast < 0 {
-		faults = append(faults, fmt.Errorf("--protect-last: %d: want 0 or more", c.ProtectLast))
-	}
-	return errors.Join(faults...)
+	return errors.Join(
+		inRange("--workers", c.Workers, 1, 256),
+		inRange("--summary-tokens", c.SummaryTokens, 0, math.MaxInt),
+		inRange("--protect-last", c.ProtectLast, 0, math.MaxInt),
+	)
 }
 
 // trajectoryReport is the output of --json.

@@ -159,12 +159,9 @@ func TestWaitForPostgres(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var logs strings.Builder
-		logger, err := term.Output{W: &logs}.Logger("info", "json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		logger := term.Output{W: &logs}.Logger("info", "json")
 		tries := 0
-		err = waitForPostgres(t.Context(), logger, time.Minute, func(context.Context) error {
+		err := waitForPostgres(t.Context(), logger, time.Minute, func(context.Context) error {
 			if tries++; tries < 24 {
 				return errors.New("not yet")
 			}

@@ -227,11 +227,8 @@ func writeMessages(e *Env, msgs []store.Stored, full bool) {
 		}
 		switch {
 		case full:
-			lines := []string{}
-			for line := range strings.Lines(text) {
-				lines = append(lines, term.Clean(strings.TrimRight(line, "\r\n")))
-			}
-			text = strings.Join(lines, "\n"+strings.Repeat(" ", term.Width(head)))
+			indent := "\n" + strings.Repeat(" ", term.Width(head))
+			text = strings.ReplaceAll(term.CleanLines(strings.TrimSuffix(text, "\n")), "\n", indent)
 		case e.Out.Width > 0:
 			text = term.Truncate(oneLine(text, 4*e.Out.Width), max(20, e.Out.Width-term.Width(head)))
 		default:

@@ -46,6 +46,15 @@ func Clean(text string) string {
 	}, text)
 }
 
+// CleanLines returns text with each of its lines cleaned.
+func CleanLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = Clean(strings.TrimRight(line, "\r"))
+	}
+	return strings.Join(lines, "\n")
+}
+
 // Width returns the number of terminal columns of text.
 func Width(text string) int { return uniseg.StringWidth(text) }
 

@@ -33,7 +33,7 @@ type section struct {
 // WriteHTML writes a self-contained HTML report. sources names the origins of the sessions.
 func (r *Result) WriteHTML(w io.Writer, made time.Time, sources []string) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"percent": percent, "share": share100, "points": points, "money": money, "readable": readable, "whole": term.Count[int], "count": func(v float64) string { return term.Count(int64(v)) },
+		"percent": percent, "share": share100, "points": points, "money": money, "readable": term.CleanLines, "whole": term.Count[int], "count": func(v float64) string { return term.Count(int64(v)) },
 		"signed": func(i *Interval) string { return signed{i}.String() },
 		"of":     func(v float64) *float64 { return &v },
 		"size": func() map[string]int {

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 )
@@ -112,7 +111,7 @@ func (r *Result) WriteTable(o term.Output) error {
 	style := o.Style()
 	for _, s := range r.Samples {
 		head := fmt.Sprintf("%s, %s, cut %s, budget %s, %s tokens", s.Session, s.Policy, share100(s.Cut), share100(s.Budget), term.Count(int64(s.Tokens)))
-		if _, err := fmt.Fprintf(o.W, "\n%s\n%s\n", style.Bold("── "+term.Clean(head)), readable(s.Text)); err != nil {
+		if _, err := fmt.Fprintf(o.W, "\n%s\n%s\n", style.Bold("── "+term.Clean(head)), term.CleanLines(s.Text)); err != nil {
 			return err
 		}
 	}
@@ -225,21 +224,6 @@ func money(v float64) string {
 		return "0"
 	}
 	return strconv.FormatFloat(v, 'f', 4, 64)
-}
-
-// readable returns text without control characters other than line breaks.
-func readable(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n':
-			return r
-		case r == '\t':
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
-			return -1
-		}
-		return r
-	}, text)
 }
 
 // Names returns the names of the policies, separated by commas.
