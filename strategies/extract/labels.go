@@ -11,19 +11,30 @@ import (
 // counts with its remaining letters. The words may share memory with s.
 func AppendLabels(dst []string, s string, at, within int) []string {
 	line := s[lineStart(s, at, within):at]
-	// Unicode folds the capital I with a dot to an i and a combining dot, which ends a word.
-	line = strings.ToLower(strings.ReplaceAll(line, "\u0130", "i\u0307"))
+	if strings.Contains(line, kelvin) || strings.Contains(line, dottedI) {
+		line = strings.NewReplacer(kelvin, "k", dottedI, "i\u0307").Replace(line)
+	}
 	for i := 0; i < len(line); i++ {
 		start := i
-		for i < len(line) && lower.has(line[i]) {
+		for i < len(line) && alpha.has(line[i]) {
 			i++
 		}
-		if w := line[start:i]; len(w) >= 3 && !isStopWord(w) {
+		if i-start < 3 {
+			continue
+		}
+		if w := strings.ToLower(line[start:i]); !isStopWord(w) {
 			dst = append(dst, w)
 		}
 	}
 	return dst
 }
+
+// The Kelvin sign and the capital I with a dot have ASCII letters as lower case; the
+// latter's combining dot ends a word.
+const (
+	kelvin  = "\u212a"
+	dottedI = "\u0130"
+)
 
 // lineStart returns the start of the line that contains at, or the index within characters
 // before at if that is later.
