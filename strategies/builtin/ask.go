@@ -6,36 +6,55 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
+
+// summarizing is embedded in strategies that request summaries.
+type summarizing struct{ summarizer plan.Summarizer }
+
+// Summarizer returns the summarizer; the pipeline checks whether it is strict.
+func (s summarizing) Summarizer() plan.Summarizer { return s.summarizer }
+
+// strict reports whether the summarizer is a plan.Strict.
+func (s summarizing) strict() bool {
+	_, strict := s.summarizer.(plan.Strict)
+	return strict
+}
+
+// framed returns a summary in its stored form: after the strategy's head or, if the
+// summarizer is strict, in a frame, by which models and later runs of any strategy recognize
+// it.
+func (s summarizing) framed(head, text string) string {
+	if s.strict() {
+		return frame.Wrap(text, frame.Options{})
+	}
+	return head + text
+}
 
 // followed reports whether a user message stays in the view after entry last.
 func followed(t *plan.Transcript, last int) bool {
 	return slices.ContainsFunc(t.Entries[last+1:], func(e plan.Entry) bool { return e.Included && userTurn(&e) })
 }
 
-// marked returns a summary in its stored form: after the strategy's head or, if the
-// summarizer is strict, framed as reference, so that models and later runs of any strategy
-// recognize it.
-func marked(s plan.Summarizer, head, text string) string {
-	if isStrict(s) {
-		return frame.Wrap(text, frame.Options{})
-	}
-	return head + text
-}
+// shownBytes is the maximum length of each text and of each call's arguments in a prompt.
+const shownBytes = 6000
 
-func isStrict(s plan.Summarizer) bool {
-	_, strict := s.(plan.Strict)
-	return strict
+// standardPrompt returns the Prompt of a task, for summarizers without one of their own.
+func standardPrompt(p summary.Prompt) func(previous string, messages []*chat.Message) (system, user string) {
+	return func(previous string, messages []*chat.Message) (system, user string) {
+		return p.Render(previous, summary.Clip(messages, shownBytes))
+	}
 }
 
 // ask requests a summary and trims it. Secrets are masked in the prompt and in the answer.
 // The error wraps ErrNoSummary unless it is that of ctx or wraps plan.ErrInterrupted; an
 // empty answer is an error too.
-func ask(ctx context.Context, s plan.Summarizer, t plan.Task) (string, error) {
-	answer, err := plan.Do(ctx, s, t)
+func (s summarizing) ask(ctx context.Context, t plan.Task) (string, error) {
+	answer, err := plan.Do(ctx, s.summarizer, t)
 	if err != nil {
 		if ctx.Err() != nil || errors.Is(err, plan.ErrInterrupted) {
 			return "", err

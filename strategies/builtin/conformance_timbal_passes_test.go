@@ -109,6 +109,21 @@ type timbalSummarizer struct {
 	asked []plan.Request
 }
 
+// Write shows the arguments of calls as the reference does.
+func (s *timbalSummarizer) Write(ctx context.Context, t plan.Task) (string, error) {
+	t, _ = t.Redact()
+	for i, m := range t.Messages {
+		shown := *m
+		shown.ToolCalls = slices.Clone(m.ToolCalls)
+		for k := range shown.ToolCalls {
+			shown.ToolCalls[k].Arguments = timbalArguments(shown.ToolCalls[k].Arguments)
+		}
+		t.Messages[i] = &shown
+	}
+	return s.Summarize(ctx, t.Request())
+}
+
+// Summarize implements plan.Summarizer.
 func (s *timbalSummarizer) Summarize(_ context.Context, r plan.Request) (string, error) {
 	s.asked = append(s.asked, r)
 	switch s.mode {

@@ -98,9 +98,6 @@ func (h *timbalHost) make(specs []timbalSpec) ([]plan.Strategy, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s, ok := s.(*rollingSummary); ok {
-			s.arguments = timbalArguments
-		}
 		out = append(out, s)
 	}
 	return out, nil

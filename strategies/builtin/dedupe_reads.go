@@ -21,11 +21,11 @@ type dedupeReads struct {
 func newDedupeReads(a *plan.Args) (plan.Strategy, error) {
 	return &dedupeReads{
 		reads: nameSet(a.Strings("read_tools", []string{"read", "read_file", "view", "view_file", "open_file", "cat", "get_file_contents"},
-			"tools that read a file; case does not matter in names of tools")),
+			"tools that read a file; case is ignored in names of tools")),
 		writes: nameSet(a.Strings("write_tools", []string{"write", "write_file", "create_file", "edit", "edit_file", "multiedit", "replace", "str_replace"},
-			"tools that write to a file: what was read of it before is out of date")),
+			"tools that write to a file, so that earlier reads are out of date")),
 		keys: a.Strings("path_keys", []string{"path", "file_path", "filepath", "file", "filename", "absolute_path", "target_file"},
-			"arguments that name the file, the first one that is there"),
+			"arguments that name the file, of which the first given one counts"),
 	}, nil
 }
 
@@ -64,9 +64,9 @@ func (s *dedupeReads) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, er
 		return chat.Plan{}, err
 	}
 	var plan chat.Plan
-	may := rewritable(t)
-	newer := map[string]string{}   // a read, to the id of the newest that is the same
-	written := map[string]string{} // a path, to the id of the newest write
+	canRewrite := rewritable(t)
+	newer := map[string]string{}   // ids of the newest calls by key of a read
+	written := map[string]string{} // ids of the newest writes by path
 	for _, c := range slices.Backward(done) {
 		tool := strings.ToLower(c.call.Name)
 		if !s.reads[tool] && !s.writes[tool] || failedResult(c.result) {
@@ -79,16 +79,16 @@ func (s *dedupeReads) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, er
 			}
 			continue
 		}
-		note, what := "", strings.TrimSpace(c.call.Name+" "+path)
+		note, label := "", strings.TrimSpace(c.call.Name+" "+path)
 		if id, ok := newer[read]; ok {
-			note = "[" + what + ": the same was read again later, see the result of call " + id + "]"
+			note = "[" + label + ": the same was read again later, see the result of call " + id + "]"
 		} else if id, ok := written[path]; ok && path != "" {
-			note = "[" + what + ": out of date, the file was changed later by call " + id + "]"
+			note = "[" + label + ": out of date, the file was changed later by call " + id + "]"
 		}
 		if _, known := newer[read]; !known {
 			newer[read] = c.call.ID
 		}
-		if note == "" || !may(c.entry) || len(note) >= len(joinedText(c.result.Content)) && c.result.Content.Media() == 0 {
+		if note == "" || !canRewrite(c.entry) || len(note) >= len(joinedText(c.result.Content)) && c.result.Content.Media() == 0 {
 			continue
 		}
 		stub := *c.result
@@ -114,7 +114,7 @@ func (s *dedupeReads) target(tool, arguments string) (path, read string) {
 	var b strings.Builder
 	b.WriteString(tool)
 	for _, k := range slices.Sorted(maps.Keys(args)) {
-		writeAll(&b, "\x00", k, "\x00", string(args[k]))
+		b.WriteString("\x00" + k + "\x00" + string(args[k]))
 	}
 	return path, b.String()
 }

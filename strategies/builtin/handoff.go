@@ -24,7 +24,7 @@ type handoff struct {
 	prefix, end      string
 	note, fallback   string
 	prune            plan.Strategy
-	summarizer       plan.Summarizer
+	summarizing
 	// previous is the summary to update, nil for the newest one in the transcript.
 	previous *string
 }
@@ -115,7 +115,7 @@ func (h *handoff) Reads(t *plan.Transcript) []chat.Seq { return seqsOf(t, h.view
 // view returns the indexes of the entries in the view, or nil if there are too few for a
 // handoff.
 func (h *handoff) view(t *plan.Transcript) []int {
-	view := included(t, func(*plan.Entry) bool { return true })
+	view := included(t, func(int, *plan.Entry) bool { return true })
 	if len(view) <= h.first+minMiddle {
 		return nil
 	}
@@ -135,9 +135,6 @@ func (h *handoff) WithPrevious(summary string) plan.Strategy {
 	continued.previous = &summary
 	return &continued
 }
-
-// Summarizer returns the summarizer; the pipeline checks whether it is strict.
-func (h *handoff) Summarizer() plan.Summarizer { return h.summarizer }
 
 // Plan implements plan.Strategy. Without a summary the plan is empty or contains the
 // fallback text, and the error wraps ErrNoSummary.
@@ -240,7 +237,7 @@ func (p *handoffPass) collect() error {
 			continue
 		}
 		m := p.messages[i]
-		if isStrict(p.h.summarizer) {
+		if p.h.strict() {
 			var err error
 			if m, err = p.t.Read(p.view[i]); err != nil {
 				return err

@@ -18,7 +18,6 @@ const (
 	summaryShare   = 0.20 // of the summarized tokens
 	summaryMinimum = 2000 // tokens
 	answerSlack    = 1.3  // answer limit per token of the budget
-	shownBytes     = 6000 // of each text and each call's arguments in a prompt
 )
 
 // summary requests the summary of the turns and puts the prefix in front of it. The error
@@ -48,17 +47,12 @@ func (p *handoffPass) proportionalBudget() int {
 
 // ask requests the summary of the turns with the budget.
 func (p *handoffPass) ask(ctx context.Context, most int) (string, error) {
-	return ask(ctx, p.h.summarizer, plan.Task{
-		Messages: p.turns, Previous: p.previous, Followed: p.spans.last(realUser) >= p.end, Focus: p.h.focus,
-		Budget: p.budget, Most: most, MaxTokens: int(float64(p.budget) * answerSlack), Prompt: p.prompt,
-	})
-}
-
-// prompt returns the prompt for a summarizer without one of its own.
-func (p *handoffPass) prompt(previous string, turns []*chat.Message) (system, user string) {
 	focus, _ := redact.Redact(p.h.focus)
-	ask := summary.Prompt{Budget: chat.Tokens(p.budget), Focus: focus}
-	return ask.Render(previous, summary.Clip(turns, shownBytes))
+	return p.h.ask(ctx, plan.Task{
+		Messages: p.turns, Previous: p.previous, Followed: p.spans.last(realUser) >= p.end, Focus: p.h.focus,
+		Budget: p.budget, Most: most, MaxTokens: int(float64(p.budget) * answerSlack),
+		Prompt: standardPrompt(summary.Prompt{Budget: chat.Tokens(p.budget), Focus: focus}),
+	})
 }
 
 // prefixed returns a summary after the prefix, which the text may contain already.

@@ -20,14 +20,21 @@ func withSummarizer(f func(plan.Request) (string, error)) *plan.Registry {
 	return r
 }
 
-// digest answers with the first word of each line it is asked to summarize.
-func digest(q plan.Request) (string, error) {
+// digest answers with the first words of the messages, and their calls.
+type digest struct{ plan.Summarizer }
+
+// Write implements plan.Writer.
+func (digest) Write(_ context.Context, t plan.Task) (string, error) {
 	var out []string
-	for line := range strings.Lines(q.User) {
-		if _, text, ok := strings.Cut(strings.TrimSpace(line), "] "); ok {
-			line = text
+	for _, m := range t.Messages {
+		if words := strings.Fields(m.Content.String()); len(words) > 0 {
+			out = append(out, words[0])
+		} else if len(m.ToolCalls) == 0 {
+			out = append(out, "-")
 		}
-		out = append(out, strings.Fields(line + " -")[0])
+		for _, c := range m.ToolCalls {
+			out = append(out, c.Name+"("+c.Arguments+")")
+		}
 	}
 	return strings.Join(out, " "), nil
 }
@@ -54,7 +61,7 @@ func (c step) test(t *testing.T) {
 		s.Included[q] = false
 	}
 	before := viewLines(s)
-	st, err := withSummarizer(digest).New(c.strategy, c.params)
+	st, err := Registry().With(digest{}).New(c.strategy, c.params)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ var rewriters = []string{
 
 func drawRewriter(t *rapid.T) plan.Strategy {
 	name := rapid.SampledFrom(rewriters).Draw(t, "strategy")
-	s, err := withSummarizer(digest).New(name, rewriterParams(t, name))
+	s, err := Registry().With(digest{}).New(name, rewriterParams(t, name))
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

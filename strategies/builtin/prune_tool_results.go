@@ -37,7 +37,7 @@ func (*pruneToolResults) Name() string { return "prune_tool_results" }
 
 // Reads implements plan.Reader.
 func (*pruneToolResults) Reads(t *plan.Transcript) []chat.Seq {
-	return seqsOf(t, included(t, isToolTraffic))
+	return seqsOf(t, included(t, func(_ int, e *plan.Entry) bool { return isToolTraffic(e) }))
 }
 
 func isToolTraffic(e *plan.Entry) bool { return e.Role == chat.RoleTool || e.Calls > 0 }

@@ -48,10 +48,10 @@ func replacement(e *plan.Entry, m chat.Message, reason string) chat.Addition {
 }
 
 // included returns the indexes of the entries in the view for which is returns true.
-func included(t *plan.Transcript, is func(e *plan.Entry) bool) []int {
+func included(t *plan.Transcript, is func(i int, e *plan.Entry) bool) []int {
 	var out []int
 	for i := range t.Entries {
-		if e := &t.Entries[i]; e.Included && is(e) {
+		if e := &t.Entries[i]; e.Included && is(i, e) {
 			out = append(out, i)
 		}
 	}

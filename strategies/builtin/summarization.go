@@ -1,9 +1,10 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -11,7 +12,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// defaultSummaryPrompt is the instruction of summarization where none is configured.
+// defaultSummaryPrompt is the default instruction of summarization.
 const defaultSummaryPrompt = `You are given the older part of a conversation between a user and an assistant, one numbered message per line. It is about to be taken out of the assistant's context; your summary is all that stays of it.
 
 Write down what the assistant needs to go on: what the user wants and has decided, facts, names, numbers and identifiers, what was done with which result, and what is still open. Leave out greetings, repetition and anything that was superseded. Add nothing that was not said, and do not answer or continue the conversation.
@@ -22,9 +23,9 @@ Reply with the summary alone, as plain and compact text in the language of the c
 // + threshold. Only the text of the conversation is summarized, not tool calls and results.
 type summarization struct {
 	target, threshold int64
-	// prompt is what is asked, custom what of it was configured.
+	// prompt is the instruction, custom the configured one.
 	prompt, custom string
-	summarizer     plan.Summarizer
+	summarizing
 }
 
 func newSummarization(a *plan.Args) (plan.Strategy, error) {
@@ -35,15 +36,12 @@ func newSummarization(a *plan.Args) (plan.Strategy, error) {
 		}),
 		threshold: a.Int(plan.Int{
 			Name: "threshold", Default: 2, Min: 0,
-			Doc: "how many messages above target_count there may be before a summary is made",
+			Doc: "how many messages above target_count a view may have without a summary",
 		}),
-		custom:     a.Text("prompt", "", "instruction for the summarizer; empty for the built-in one"),
-		summarizer: a.Summarizer(),
+		custom:      a.Text("prompt", "", "instruction for the summarizer; empty for the built-in one"),
+		summarizing: summarizing{a.Summarizer()},
 	}
-	s.prompt = s.custom
-	if s.prompt == "" {
-		s.prompt = defaultSummaryPrompt
-	}
+	s.prompt = cmp.Or(s.custom, defaultSummaryPrompt)
 	return s, nil
 }
 
@@ -59,51 +57,55 @@ func (s *summarization) Reads(t *plan.Transcript) []chat.Seq {
 	return out
 }
 
-// Plan implements plan.Strategy. The summary stands where the first summarized group
-// stood; messages of a group that were out already are not summarized. Without a
-// summary the plan is empty and the error wraps ErrNoSummary.
+// Plan implements plan.Strategy. The summary takes the position of the first summarized
+// group; excluded messages of a group are not summarized. Without a summary the plan is
+// empty and the error wraps ErrNoSummary.
 func (s *summarization) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	older := s.older(t)
 	if len(older) == 0 {
 		return chat.Plan{}, nil
 	}
-	var covers plan.SeqSet
 	var entries []int
 	for _, i := range older {
-		t.EachIncluded(i, func(e int) {
-			covers.Add(t.Entries[e].Seq)
-			entries = append(entries, e)
-		})
+		t.EachIncluded(i, func(e int) { entries = append(entries, e) })
 	}
-	text, err := s.ask(ctx, t, entries)
+	task := plan.Task{Followed: followed(t, entries[len(entries)-1]), Prompt: s.lines, Instruction: s.custom}
+	for _, e := range entries {
+		m, err := t.Read(e)
+		if err != nil {
+			return chat.Plan{}, err
+		}
+		task.Messages = append(task.Messages, m)
+	}
+	text, err := s.ask(ctx, task)
 	if err != nil {
 		return chat.Plan{}, err
 	}
 	return chat.Plan{Additions: []chat.Addition{{
-		Kind: chat.KindSummary, Reason: "summarized", Covers: covers.Ranges(),
+		Kind: chat.KindSummary, Reason: "summarized", Covers: chat.RangesOf(seqsOf(t, entries)...),
 		Position: t.Entries[t.Groups()[older[0]].Start].Position,
-		Message:  chat.Message{Role: s.role(t, entries), Content: chat.TextContent(marked(s.summarizer, "", text))},
+		Message:  chat.Message{Role: s.role(t, entries), Content: chat.TextContent(s.framed("", text))},
 	}}}, nil
 }
 
-// role is that of the summary of entries: the assistant's, unless the summary is framed
-// and taking turns wants the user's.
+// role returns the role of the summary of entries: the assistant's, unless the summary is
+// framed and the user's makes the roles alternate.
 func (s *summarization) role(t *plan.Transcript, entries []int) chat.Role {
-	if _, strict := s.summarizer.(plan.Strict); !strict {
+	if !s.strict() {
 		return chat.RoleAssistant
 	}
-	var before, behind chat.Role
+	var before, after chat.Role
 	for i := range t.Entries {
 		_, covered := slices.BinarySearch(entries, i)
 		switch e := &t.Entries[i]; {
 		case !e.Included || covered:
 		case i < entries[0]:
 			before = e.Role
-		case behind == "":
-			behind = e.Role
+		case after == "":
+			after = e.Role
 		}
 	}
-	if role, ok := frame.RoleBetween(before, behind); ok {
+	if role, ok := frame.RoleBetween(before, after); ok {
 		return role
 	}
 	return chat.RoleAssistant
@@ -114,7 +116,7 @@ func (s *summarization) older(t *plan.Transcript) []int {
 	var out []int
 	var sizes []int64
 	count := int64(0)
-	_, strict := s.summarizer.(plan.Strict) // which does not retell a developer's instructions
+	strict := s.strict() // strict summaries do not contain the instructions of developers
 	for i, g := range t.Groups() {
 		stays := g.Kind == chat.GroupSystem || strict && instructs(&t.Entries[g.Start])
 		if n, _ := t.GroupTotals(i); n > 0 && !stays && !t.GroupPinned(i) {
@@ -133,37 +135,24 @@ func (s *summarization) older(t *plan.Transcript) []int {
 	return out[:cut]
 }
 
-// ask has the entries summarized.
-func (s *summarization) ask(ctx context.Context, t *plan.Transcript, entries []int) (string, error) {
-	task := plan.Task{Followed: followed(t, entries[len(entries)-1]), Prompt: s.lines, Instruction: s.custom}
-	for _, e := range entries {
-		m, err := t.Read(e)
-		if err != nil {
-			return "", err
-		}
-		task.Messages = append(task.Messages, m)
-	}
-	return ask(ctx, s.summarizer, task)
-}
-
 // lines returns the prompt: a numbered line for each message.
 func (s *summarization) lines(previous string, messages []*chat.Message) (system, user string) {
 	var b strings.Builder
-	if previous != "" { // what did not fit into one prompt
-		writeAll(&b, "What came before, as you summarized it:\n", previous, "\n\n")
+	if previous != "" { // the messages did not fit into one prompt
+		fmt.Fprintf(&b, "What came before, as you summarized it:\n%s\n\n", previous)
 	}
 	for n, m := range messages {
 		if n > 0 {
 			b.WriteByte('\n')
 		}
-		writeAll(&b, strconv.Itoa(n+1), ". [", string(m.Role), "] ", spoken(m))
+		fmt.Fprintf(&b, "%d. [%s] %s", n+1, m.Role, textOrKinds(m))
 	}
 	return s.prompt, b.String()
 }
 
-// spoken returns what a message says, its texts with a space between them, or, where it
-// says nothing, what it is made of instead.
-func spoken(m *chat.Message) string {
+// textOrKinds returns the texts of a message, separated by spaces, or the kinds of its
+// contents if it has no text.
+func textOrKinds(m *chat.Message) string {
 	var texts, kinds []string
 	if m.Reasoning != "" || m.ReasoningKey != "" {
 		kinds = append(kinds, "text_reasoning")
@@ -191,6 +180,3 @@ func spoken(m *chat.Message) string {
 	}
 	return strings.Join(kinds, ", ")
 }
-
-// Summarizer implements the interface that the guard knows summaries by.
-func (s *summarization) Summarizer() plan.Summarizer { return s.summarizer }

@@ -15,8 +15,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
-// summarizing returns a registry whose summarizer keeps what it was asked.
-func summarizing(answer string) (*plan.Registry, *[]plan.Request) {
+// answering returns a registry whose summarizer keeps what it was asked.
+func answering(answer string) (*plan.Registry, *[]plan.Request) {
 	asked := &[]plan.Request{}
 	r := Registry()
 	inner := answers(answer)
@@ -100,7 +100,7 @@ func TestSummarization(t *testing.T) {
 			for _, q := range tt.pinned {
 				s.Pinned[q] = true
 			}
-			r, asked := summarizing("\n what was said\x1c")
+			r, asked := answering("\n what was said\x1c")
 			got, err := planOf(t, r, "summarization", tt.params, whole(s))
 			if err != nil {
 				t.Fatal(err)
@@ -126,7 +126,7 @@ func TestSummarization(t *testing.T) {
 func TestSummarizationWithoutASummaryChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []string{"", " \n\t\u00a0"} {
-		r, _ := summarizing(answer)
+		r, _ := answering(answer)
 		for name, p := range map[string]plan.Params{
 			"summarization": {"target_count": 1},
 			"token_budget": {"token_budget": 30, "early_stop": false, "strategies": []any{
@@ -191,7 +191,7 @@ func TestSummarizationSaysWhatMessagesAreMadeOf(t *testing.T) {
 		if err := json.Unmarshal([]byte(in), &m); err != nil {
 			t.Fatal(err)
 		}
-		if got := spoken(&m); got != want {
+		if got := textOrKinds(&m); got != want {
 			t.Errorf("%s: got %q, want %q", in, got, want)
 		}
 	}
@@ -199,7 +199,7 @@ func TestSummarizationSaysWhatMessagesAreMadeOf(t *testing.T) {
 
 func TestSummarizationAsksWithItsPrompt(t *testing.T) {
 	t.Parallel()
-	r, asked := summarizing("so")
+	r, asked := answering("so")
 	if _, err := planOf(t, r, "summarization", plan.Params{"prompt": "Be brief."}, whole(sessiontest.Of(sessiontest.Talk()...))); err != nil {
 		t.Fatal(err)
 	}

@@ -19,53 +19,46 @@ type rollingSummary struct {
 	maxTokens   int64
 	verbatim    bool
 	maxVerbatim int64
-	summarizer  plan.Summarizer
-	// arguments is how the arguments of a call are shown to the summarizer.
-	arguments func(raw string) string
+	summarizing
 }
 
 func newSummarize(a *plan.Args) (plan.Strategy, error) {
 	return &rollingSummary{
 		threshold: a.Int(plan.Int{
 			Name: "threshold", Required: true, Min: 0,
-			Doc: "how many messages a view may have before it is summarized; system and developer messages do not count, the summary does",
+			Doc: "how many messages a view may have without a summary; system and developer messages do not count, an earlier summary does",
 		}),
 		keep: a.Int(plan.Int{
-			Name: "keep_last_n", Default: 4, Min: 0, Doc: "how many of the newest messages stay as they are; pinned ones come on top",
+			Name: "keep_last_n", Default: 4, Min: 0, Doc: "how many of the newest messages stay as they are, in addition to pinned ones",
 		}),
-		maxTokens: a.Int(plan.Int{Name: "max_summary_tokens", Default: 500, Min: 1, Doc: "how long the summary may be, in tokens"}),
-		verbatim:  a.Bool("preserve_user_messages", true, "quote what the user said word by word beside the summary"),
+		maxTokens: a.Int(plan.Int{Name: "max_summary_tokens", Default: 500, Min: 1, Doc: "maximum length of the summary in tokens"}),
+		verbatim:  a.Bool("preserve_user_messages", true, "quote the summarized messages of the user after the summary"),
 		maxVerbatim: a.Int(plan.Int{
 			Name: "max_verbatim_chars", Default: 10_000, Min: 2,
-			Doc: "how many characters of quotations there may be; the oldest go first",
+			Doc: "maximum total length of the quotations in characters; the oldest are dropped first",
 		}),
-		summarizer: a.Summarizer(),
-		arguments:  strings.TrimSpace,
+		summarizing: summarizing{a.Summarizer()},
 	}, nil
 }
 
 // Name implements plan.Strategy.
 func (*rollingSummary) Name() string { return "summarize" }
 
-// spoken returns the entries in the view but for instructions.
-func (s *rollingSummary) spoken(t *plan.Transcript) []int {
-	var out []int
-	for i := range t.Entries {
-		if e := &t.Entries[i]; e.Included && !instructs(e) {
-			out = append(out, i)
-		}
-	}
+// conversation returns the entries in the view except instructions, or nil if there are no
+// more than the threshold.
+func (s *rollingSummary) conversation(t *plan.Transcript) []int {
+	out := included(t, func(_ int, e *plan.Entry) bool { return !instructs(e) })
 	if int64(len(out)) <= s.threshold {
 		return nil
 	}
 	return out
 }
 
-// window keeps the newest of what is spoken, what is pinned, and instructions.
-func (s *rollingSummary) window(t *plan.Transcript, spoken []int) *window {
+// window keeps the newest messages of the conversation, pinned ones, and instructions.
+func (s *rollingSummary) window(t *plan.Transcript, conversation []int) *window {
 	w := newWindow(t, s.Name())
-	if n := int64(len(spoken)); n > 0 && s.keep > 0 {
-		w.keepFrom(spoken[max(0, n-s.keep)])
+	if n := int64(len(conversation)); n > 0 && s.keep > 0 {
+		w.keepFrom(conversation[max(0, n-s.keep)])
 	}
 	w.keepPinned()
 	for i := range t.Entries {
@@ -76,51 +69,42 @@ func (s *rollingSummary) window(t *plan.Transcript, spoken []int) *window {
 	return w
 }
 
-// Reads implements plan.Reader: the first message, which may be a summary, everything
-// that is to be summarized, calls that lose a result, and system messages that stand
-// between what is kept.
+// Reads implements plan.Reader. It names the first message, which may be a summary, the
+// messages to summarize, calls that lose a result, and instructions after the first
+// message.
 func (s *rollingSummary) Reads(t *plan.Transcript) []chat.Seq {
-	spoken := s.spoken(t)
-	if spoken == nil {
+	conversation := s.conversation(t)
+	if conversation == nil {
 		return nil
 	}
-	w := s.window(t, spoken)
-	out := append(w.reads(), t.Entries[spoken[0]].Seq)
-	for _, i := range spoken[1:] {
-		if w.states[i] == stateOut {
-			out = append(out, t.Entries[i].Seq)
-		}
-	}
-	for i := range t.Entries {
-		if e := &t.Entries[i]; i > spoken[0] && e.Included && instructs(e) {
-			out = append(out, e.Seq)
-		}
-	}
-	return out
+	first := conversation[0]
+	w := s.window(t, conversation)
+	return append(w.reads(), seqsOf(t, included(t, func(i int, e *plan.Entry) bool {
+		return i == first || i > first && (w.states[i] == stateOut || instructs(e))
+	}))...)
 }
 
 // Plan implements plan.Strategy.
 func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
-	spoken := s.spoken(t)
-	if spoken == nil {
+	conversation := s.conversation(t)
+	if conversation == nil {
 		return chat.Plan{}, nil
 	}
-	w := s.window(t, spoken)
-	first, err := t.Read(spoken[0])
+	w := s.window(t, conversation)
+	first, err := t.Read(conversation[0])
 	if err != nil {
 		return chat.Plan{}, err
 	}
 	var old summaryText
 	var covers plan.SeqSet
-	if e := &t.Entries[spoken[0]]; e.Role != chat.RoleTool && e.Calls == 0 && !e.Pinned && isSummaryText(first.Content.String()) {
+	if e := &t.Entries[conversation[0]]; e.Role != chat.RoleTool && e.Calls == 0 && !e.Pinned && isSummaryText(first.Content.String()) {
 		old = parseSummary(first.Content.String())
-		w.states[spoken[0]] = stateCovered
+		w.states[conversation[0]] = stateCovered
 		covers.Add(e.Seq)
 	}
 	var messages []*chat.Message
-	var last chat.Seq // of what is summarized
-	newest := 0       // the index of that
-	for _, i := range spoken {
+	newest := -1 // the index of the newest summarized message
+	for _, i := range conversation {
 		if w.states[i] != stateOut {
 			continue
 		}
@@ -131,13 +115,13 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 		if !t.Entries[i].ReasoningOnly() {
 			messages = append(messages, m)
 		}
-		if quote := userSaid(m); s.verbatim && quote != "" {
+		if quote := userText(m); s.verbatim && quote != "" {
 			old.quotes = append(old.quotes, quote)
 		}
-		if last > 0 {
-			covers.Add(last)
+		if newest >= 0 {
+			covers.Add(t.Entries[newest].Seq)
 		}
-		last, newest = t.Entries[i].Seq, i
+		newest = i
 		w.states[i] = stateCovered
 	}
 	if len(messages) == 0 {
@@ -146,7 +130,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 	if err := w.dropOrphans(); err != nil {
 		return chat.Plan{}, err
 	}
-	answer, err := ask(ctx, s.summarizer, plan.Task{
+	answer, err := s.ask(ctx, plan.Task{
 		Messages: messages, Previous: old.body, Followed: followed(t, newest), MaxTokens: int(s.maxTokens), Prompt: s.request,
 	})
 	if err != nil {
@@ -154,15 +138,14 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 	}
 	old.body = answer
 	old.trim(int(s.maxVerbatim))
-	written := s.written(w, spoken, old.String(), covers, last)
+	additions := s.additions(w, conversation, old.String(), covers, t.Entries[newest].Seq)
 	plan := w.plan()
-	plan.Additions = append(written, plan.Additions...)
+	plan.Additions = append(additions, plan.Additions...)
 	return plan, nil
 }
 
-// userSaid returns the user's text in a message, without a summary that a program put in
-// front of it or in its place.
-func userSaid(m *chat.Message) string {
+// userText returns the user's text in a message, without a summary that precedes it.
+func userText(m *chat.Message) string {
 	if m.Role != chat.RoleUser {
 		return ""
 	}
@@ -173,55 +156,51 @@ func userSaid(m *chat.Message) string {
 	return strings.TrimSpace(text)
 }
 
-// written returns what comes in the place of what covers and last name: the summary, and
-// where a user message would follow it, a word of the assistant between the two. Both
-// stand behind the system messages; those between what is kept are moved there, as
-// far as the guard lets them go.
-func (s *rollingSummary) written(w *window, spoken []int, text string, covers plan.SeqSet, last chat.Seq) []chat.Addition {
+// additions returns the summary of the messages in covers and last. If a user message
+// follows it, an acknowledgment of the assistant is put between the two. Both follow the
+// system messages; those among the kept messages are moved in front, as far as the guard
+// allows.
+func (s *rollingSummary) additions(w *window, conversation []int, text string, covers plan.SeqSet, last chat.Seq) []chat.Addition {
 	entries := w.t.Entries
 	kept := len(entries)
-	for _, i := range spoken {
+	for _, i := range conversation {
 		if w.states[i] == stateIn || w.states[i] == stateRewritten {
 			kept = i
 			break
 		}
 	}
-	position, behind := entries[spoken[0]].Position, false
+	position, pending := entries[conversation[0]].Position, false // pending: after an instruction
 	var out []chat.Addition
-	add := func(m chat.Message, covers plan.SeqSet) {
-		out = append(out, chat.Addition{Kind: chat.KindSummary, Reason: w.reason, Covers: covers.Ranges(), Message: m})
+	add := func(m chat.Message, covers chat.Ranges) {
+		out = append(out, chat.Addition{Kind: chat.KindSummary, Reason: w.reason, Covers: covers, Message: m})
 	}
-	for i := spoken[0]; i < len(entries); i++ {
+	for i := conversation[0]; i < len(entries); i++ {
 		e := &entries[i]
 		switch {
 		case !e.Included:
 		case !instructs(e):
-			if behind {
-				position, behind = e.Position, false
+			if pending {
+				position, pending = e.Position, false
 			}
 		case i < kept:
-			behind = true
+			pending = true
 		case !e.Pinned:
-			var one plan.SeqSet
-			one.Add(e.Seq)
 			w.states[i] = stateCovered
 			m := *e.Message
 			m.ID = ""
-			add(m, one)
+			add(m, chat.RangesOf(e.Seq))
 		}
 	}
-	if behind { // nothing follows the last system message
+	if pending { // no message follows the last instruction
 		position = entries[len(entries)-1].Position + 1
 	}
-	var only plan.SeqSet
-	only.Add(last)
 	answered := kept < len(entries) && entries[kept].Role == chat.RoleUser
 	if !answered || len(covers.Sorted) == 0 {
 		covers.Add(last)
 	}
-	add(chat.Message{Role: chat.RoleUser, Content: chat.TextContent(text)}, covers)
+	add(chat.Message{Role: chat.RoleUser, Content: chat.TextContent(text)}, covers.Ranges())
 	if answered {
-		add(chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(acknowledgment)}, only)
+		add(chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(acknowledgment)}, chat.RangesOf(last))
 	}
 	for k := range out {
 		out[k].Position = position
@@ -238,7 +217,7 @@ func (s *rollingSummary) request(previous string, messages []*chat.Message) (sys
 	return summarySystem, summaryRequest(previous, strings.Join(lines, "\n"))
 }
 
-// line returns one message as the summarizer reads it.
+// line returns the line of a message in the prompt.
 func (s *rollingSummary) line(m *chat.Message) string {
 	var parts []string
 	content := m.Content.String()
@@ -248,7 +227,7 @@ func (s *rollingSummary) line(m *chat.Message) string {
 		parts = append(parts, content)
 	}
 	for _, c := range m.ToolCalls {
-		arguments := s.arguments(c.Arguments)
+		arguments := strings.TrimSpace(c.Arguments)
 		if arguments == "" {
 			arguments = "{}"
 		}
@@ -257,11 +236,8 @@ func (s *rollingSummary) line(m *chat.Message) string {
 	return fmt.Sprintf("[%s]: %s", m.Role, strings.Join(parts, " "))
 }
 
-// How much of a result and of a call's arguments the summarizer reads.
+// The maximum lengths of a result and of a call's arguments in the prompt.
 const (
 	maxResultChars   = 500
 	maxArgumentChars = 200
 )
-
-// Summarizer implements the interface that the guard knows summaries by.
-func (s *rollingSummary) Summarizer() plan.Summarizer { return s.summarizer }
