@@ -24,21 +24,21 @@ var builtins = []struct {
 	{"keep_last_n_turns", "keep the newest turns", newKeepLastTurns},
 	{"keep_last_n_messages", "keep the newest messages", newKeepLastMessages},
 	{"compact_tool_results", "drop or replace all but the newest tool results", newCompactToolResults},
-	{"summarize", "keep one summary of all but the newest messages, brought up to date each time", newSummarize},
+	{"summarize", "keep one summary of all but the newest messages, updated by each run", newSummarize},
 	// Hermes.
 	{"prune_tool_results", "replace repeated and old tool outputs by one line each, and cut long tool arguments", newPruneToolResults},
-	{"handoff", "summarize what lies between head and tail as notes for who takes over, prune old tool results", newHandoff},
+	{"handoff", "summarize the messages between head and tail as notes for the next assistant, prune old tool results", newHandoff},
 	// Split points: Codex, Gemini CLI, opencode.
-	{"preserve_user_messages", "keep what the user said, and a summary of everything else", newPreserveUserMessages},
-	{"preserve_recent_fraction", "keep the newest share of the view, and a summary of what is before it", newPreserveRecentFraction},
-	{"preserve_recent_turns", "keep the newest turns, and a summary of what is before them", newPreserveRecentTurns},
+	{"preserve_user_messages", "keep the messages of the user, and a summary of everything else", newPreserveUserMessages},
+	{"preserve_recent_fraction", "keep the newest share of the view, and a summary of the rest", newPreserveRecentFraction},
+	{"preserve_recent_turns", "keep the newest turns, and a summary of the rest", newPreserveRecentTurns},
 	// Single purposes, mostly steps of a pipeline.
-	{"attribution", "go by who said it: rules by source, role and tool", newAttribution},
+	{"attribution", "apply rules by source, role and tool of messages", newAttribution},
 	{"clamp", "cut the middle out of messages that are too large", newClamp},
-	{"dedupe_reads", "stub file reads that were done again or are out of date", newDedupeReads},
+	{"dedupe_reads", "replace the results of file reads that were repeated or are out of date", newDedupeReads},
 	{"clear_tool_arguments", "shorten the large arguments of older tool calls", newClearToolArguments},
-	{"strip_media", "leave out images and other media of older turns", newStripMedia},
-	{"protect_head", "keep the beginning, whatever later steps want", newProtectHead},
+	{"strip_media", "remove images and other media from older turns", newStripMedia},
+	{"protect_head", "pin the beginning for all later steps", newProtectHead},
 }
 
 // Registry returns a new registry of the built-in strategies, to which others may be added.

@@ -2,5 +2,6 @@
 //
 // Registry returns a registry of them all, which a program may extend. Each strategy has a
 // line in the table of builtin.go: its name, a description and a constructor that reads its
-// parameters. Package plan defines what a strategy is, package pipeline runs it safely.
+// parameters. Package plan defines strategies, package pipeline runs
+// them safely.
 package builtin

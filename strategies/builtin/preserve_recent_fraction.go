@@ -24,7 +24,7 @@ func newPreserveRecentFraction(a *plan.Args) (plan.Strategy, error) {
 			Name: "fraction", Default: 0.3, Min: 0, Max: 1,
 			Doc: "share of the view that stays, rounded down to the next user message",
 		}),
-		characters: a.Choice("metric", metricTokens, "what the share is of; to count characters all of the view is read",
+		characters: a.Choice("metric", metricTokens, "unit of the share; for characters the whole view is read",
 			metricTokens, metricCharacters) == metricCharacters,
 		splitPoint: newSplitPoint(a, "preserve_recent_fraction", summaryFirst),
 	}, nil
@@ -33,13 +33,7 @@ func newPreserveRecentFraction(a *plan.Args) (plan.Strategy, error) {
 // Reads implements plan.Reader.
 func (s *preserveRecentFraction) Reads(t *plan.Transcript) []chat.Seq {
 	if s.characters {
-		var out []chat.Seq
-		for i := range t.Entries {
-			if t.Entries[i].Included {
-				out = append(out, t.Entries[i].Seq)
-			}
-		}
-		return out
+		return seqsOf(t, included(t, func(int, *plan.Entry) bool { return true }))
 	}
 	preserved, err := s.preserved(t)
 	if err != nil {
@@ -83,20 +77,21 @@ func (s *preserveRecentFraction) split(t *plan.Transcript, sizes []int64, total 
 	before := float64(total) * (1 - s.fraction)
 	var sum int64
 	last, group := -1, len(t.Entries)
-	spoken := false // something to summarize stands before
+	summarizable := false // a message to summarize precedes the group
 	for _, g := range t.Groups() {
 		if e := &t.Entries[g.Start]; userTurn(e) {
 			if float64(sum) >= before {
 				return g.Start
 			}
-			if spoken {
+			if summarizable {
 				last = g.Start
 			}
 		}
 		start := sum
 		for k := g.Start; k < g.End; k++ {
 			sum += sizes[k]
-			spoken = spoken || t.Entries[k].Included && !instructs(&t.Entries[k]) && (t.Entries[k].Kind != chat.KindSummary || t.Entries[k].Has(chat.Moved))
+			e := &t.Entries[k]
+			summarizable = summarizable || e.Included && !instructs(e) && (e.Kind != chat.KindSummary || e.Has(chat.Moved))
 		}
 		if group == len(t.Entries) && float64(sum) > before && float64(start) <= before {
 			group = g.Start

@@ -13,7 +13,8 @@ import (
 type preserveRecentTurns struct {
 	splitPoint
 	turns int64
-	most  chat.Tokens // that a turn may have
+	// maxTurn is the maximum size of a turn.
+	maxTurn chat.Tokens
 }
 
 func newPreserveRecentTurns(a *plan.Args) (plan.Strategy, error) {
@@ -25,12 +26,12 @@ func newPreserveRecentTurns(a *plan.Args) (plan.Strategy, error) {
 	}
 	usable := a.Int(plan.Int{Name: "context_tokens", Default: 128_000, Min: 1, Doc: "tokens of the context that can be used; a policy fills in the model's window"})
 	fraction := a.Float(plan.Float{Name: "turn_fraction", Default: 0.25, Min: 0, Max: 1, Doc: "share of the context that one turn may have"})
-	least := a.Int(plan.Int{Name: "min_turn_tokens", Default: 2000, Min: 0, Doc: "what one turn may have at least"})
-	most := a.Int(plan.Int{Name: "max_turn_tokens", Default: 8000, Min: 1, Doc: "what one turn may have at most"})
+	least := a.Int(plan.Int{Name: "min_turn_tokens", Default: 2000, Min: 0, Doc: "lower limit of that share in tokens"})
+	most := a.Int(plan.Int{Name: "max_turn_tokens", Default: 8000, Min: 1, Doc: "upper limit of that share in tokens"})
 	if least > most {
 		a.Fault("min_turn_tokens", least, "at most max_turn_tokens (%d)", most)
 	}
-	s.most = chat.Tokens(min(max(int64(float64(usable)*fraction), least), most))
+	s.maxTurn = chat.Tokens(min(max(int64(float64(usable)*fraction), least), most))
 	s.splitPoint = newSplitPoint(a, "preserve_recent_turns", summaryFirst)
 	return s, nil
 }
@@ -48,9 +49,9 @@ func (s *preserveRecentTurns) Plan(ctx context.Context, t *plan.Transcript) (cha
 // preserved reports by index which messages of the newest turns stay.
 func (s *preserveRecentTurns) preserved(t *plan.Transcript) []bool {
 	preserved := make([]bool, len(t.Entries))
-	turns, room, full := int64(0), s.most, false
+	turns, rest, full := int64(0), s.maxTurn, false
 	// The user message of a turn comes last here, so its tokens are set aside first.
-	room -= s.opening(t, len(t.Entries))
+	rest -= s.opening(t, len(t.Entries))
 	for i, g := range slices.Backward(t.Groups()) {
 		if turns == s.turns {
 			break
@@ -58,17 +59,17 @@ func (s *preserveRecentTurns) preserved(t *plan.Transcript) []bool {
 		if userTurn(&t.Entries[g.Start]) {
 			preserved[g.Start] = true
 			turns++
-			room, full = s.most-s.opening(t, g.Start), false
+			rest, full = s.maxTurn-s.opening(t, g.Start), false
 			continue
 		}
 		if e := &t.Entries[g.Start]; instructs(e) || rolling(e) {
-			continue // the one stays anyway, the other never does
+			continue // instructions stay anyway, earlier summaries never do
 		}
 		_, n := t.GroupTotals(i)
-		if full = full || n > room; full {
+		if full = full || n > rest; full {
 			continue
 		}
-		room -= n
+		rest -= n
 		for k := g.Start; k < g.End; k++ {
 			preserved[k] = true
 		}

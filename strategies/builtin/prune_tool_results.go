@@ -21,13 +21,12 @@ type pruneToolResults struct {
 func newPruneToolResults(a *plan.Args) (plan.Strategy, error) {
 	return &pruneToolResults{
 		protect: a.Int(plan.Int{
-			Name: "protect_last_n", Doc: "newest messages of the view that are not rewritten, unless an output is there again",
+			Name: "protect_last_n", Doc: "how many of the newest messages are not rewritten, except repeated outputs",
 			Default: 20,
 		}),
 		budget: a.Int(plan.Int{
 			Name: "protect_tail_tokens",
-			Doc: "a token budget for what is not rewritten, as the reference takes it: " +
-				"any budget only means that the oldest message is never protected; 0 for none",
+			Doc:  "any value above 0 means that the oldest message is never protected",
 		}),
 	}, nil
 }
@@ -68,23 +67,22 @@ func (s *pruneToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Pla
 	return plan, nil
 }
 
-// Reasons of what is pruned.
+// The reasons of replacements.
 const (
 	reasonDuplicate = "duplicate_tool_result"
 	reasonStubbed   = "old_tool_result"
 	reasonShrunk    = "long_tool_arguments"
 )
 
-// duplicateOutput stands in place of an output that occurs again; what begins like it is
-// none to shorten.
+// duplicateOutput replaces an output that occurs again. Outputs that begin with
+// duplicateStart are not shortened.
 const (
 	duplicateStart  = "[Duplicate tool output"
 	duplicateOutput = duplicateStart + " — same content as a more recent call]"
 )
 
-// Lengths in characters: outputs from dedupeFrom on are compared and those above
-// stubAbove become stubs; strings of more than shrinkTo are cut in arguments of
-// more than shrinkAbove.
+// Lengths in characters: outputs of at least dedupeFrom are compared, and those longer than
+// stubAbove become stubs. In arguments longer than shrinkAbove, strings are cut to shrinkTo.
 const (
 	dedupeFrom  = 200
 	stubAbove   = 200
@@ -101,17 +99,16 @@ func pruneBoundary(n, protect int, budget bool) int {
 	return max(0, n-protect)
 }
 
-// pruned is what a message of a view is rewritten to.
+// pruned is the new form of a message.
 type pruned struct {
-	at      int // in the view
+	at      int // index in the view
 	message chat.Message
 	reason  string
 }
 
-// pruneView rewrites the tool traffic of a view, in its order: outputs that occur again
-// wherever they are, the rest before the boundary. What is verbatim is not touched.
-// Messages that are neither a tool's nor make calls are not read and may be nil.
-// Doing it again to the outcome changes nothing.
+// pruneView rewrites the tool messages of a view: outputs that occur again anywhere, all
+// others before the boundary. It does not change verbatim messages, and is idempotent.
+// Other messages are not read and may be nil.
 func pruneView(view []*chat.Message, verbatim []bool, boundary int) []pruned {
 	calls := pruneCalls(view)
 	again := pruneRepeats(view, verbatim, calls)
@@ -151,7 +148,7 @@ func pruneCalls(view []*chat.Message) map[string]*chat.ToolCall {
 	return calls
 }
 
-// pruneRepeats marks the outputs that occur again further on, whichever tool gave them.
+// pruneRepeats marks the outputs that occur again later, even if of another tool.
 func pruneRepeats(view []*chat.Message, verbatim []bool, calls map[string]*chat.ToolCall) []bool {
 	again := make([]bool, len(view))
 	seen := map[string]bool{}
@@ -201,9 +198,8 @@ func calledTool(m *chat.Message, calls map[string]*chat.ToolCall) (tool, argumen
 	return c.Name, c.Arguments
 }
 
-// isStubbed reports whether a result is a stub already, which may be long itself: it
-// reads like its own stub but for the numbers, and for the arguments that were cut
-// since.
+// isStubbed reports whether a result is a stub already. It then equals its own stub except
+// for numbers and for arguments that were cut since.
 func isStubbed(m *chat.Message, calls map[string]*chat.ToolCall) bool {
 	tool, _ := calledTool(m, calls)
 	rest := m.Content.Text

@@ -9,8 +9,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// The sections of a summary message. What the user said is quoted behind its length,
-// so that no quotation can be taken for a section.
+// The sections of a summary message. Quotations follow their length, so that none can be
+// mistaken for a section.
 const (
 	summaryMarker  = "[Conversation Summary]"
 	verbatimMarker = "[Verbatim User Messages]"
@@ -18,8 +18,8 @@ const (
 
 	summaryNote = "The conversation up to here was replaced by this summary. What the user said, quoted or in the messages " +
 		"that follow, comes before what the summary says. Take no step that the user has not asked for; ask if in doubt."
-	// acknowledgment stands between a summary and a user message, since some
-	// providers want the roles to alternate.
+	// acknowledgment separates a summary from a user message, since some providers require
+	// alternating roles.
 	acknowledgment = "Understood."
 
 	quotesTrimmed = "Earlier ones are left out or cut."
@@ -31,7 +31,7 @@ type summaryText struct {
 	body string
 	// quotes are messages of the user, oldest first.
 	quotes []string
-	// trimmed: some were left out, or cut, to make room.
+	// trimmed reports whether quotations were dropped or cut.
 	trimmed bool
 }
 
@@ -74,7 +74,7 @@ func (s *summaryText) String() string {
 	return b.String()
 }
 
-// A quotation begins with a line that says how many characters it has.
+// A quotation begins with a line with its number of characters.
 const (
 	quoteOpen  = "--- "
 	quoteClose = " characters ---"

@@ -39,7 +39,7 @@ func newTruncation(a *plan.Args) (plan.Strategy, error) {
 			Name: "compact_to", Required: true, Min: 1,
 			Doc: "stop when the view is no larger than this; at most max_n",
 		}),
-		tokens: a.Choice("metric", metricMessages, "what max_n and compact_to count",
+		tokens: a.Choice("metric", metricMessages, "unit of max_n and compact_to",
 			metricMessages, metricTokens) == metricTokens,
 		preserveSystem: a.Bool("preserve_system", true, "never drop system messages"),
 	}
@@ -61,7 +61,7 @@ func (s *truncation) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, err
 		return chat.Plan{}, nil
 	}
 	groups, retained := t.Groups(), t.MinimumRetained()
-	if !s.tokens { // a number of messages says how many stay beside the pinned ones
+	if !s.tokens { // pinned groups do not count
 		for i := range groups {
 			if t.GroupPinned(i) {
 				size -= s.size(t.GroupTotals(i))
