@@ -249,8 +249,8 @@ func TestRegistry(t *testing.T) {
 		"lists hold strings, and none that are empty": {
 			name: "tool_result", params: plan.Params{"exclude_tools": []any{"a", 1}, "protect_sources": []any{""}, "drop_sources": 7},
 			want: []string{
-				"tool_result: exclude_tools: got 1, want a list of strings that are not empty",
-				`tool_result: protect_sources: got "", want a list of strings that are not empty`,
+				"tool_result: exclude_tools: got [\"a\",1], want a list of strings that are not empty",
+				`tool_result: protect_sources: got [""], want a list of strings that are not empty`,
 				"tool_result: drop_sources: got 7, want a list of strings that are not empty",
 			},
 		},
@@ -261,7 +261,7 @@ func TestRegistry(t *testing.T) {
 			name: "attribution", params: plan.Params{"rules": "drop"}, want: []string{`attribution: rules: got "drop", want a list of objects`},
 		},
 		"a list of objects holds nothing else": {
-			name: "attribution", params: plan.Params{"rules": []any{"drop"}}, want: []string{`attribution: rules: got "drop", want a list of objects`},
+			name: "attribution", params: plan.Params{"rules": []any{"drop"}}, want: []string{`attribution: rules: got ["drop"], want a list of objects`},
 		},
 		"faults of objects say where": {
 			name: "attribution", params: plan.Params{"rules": []any{

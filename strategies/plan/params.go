@@ -82,19 +82,14 @@ func (a *Args) Int(p Int) int64 {
 	case p.Min != MinInt:
 		limits = fmt.Sprintf("at least %d", p.Min)
 	}
-	v, ok := a.Value(Param{
+	param := Param{
 		Name: p.Name, Type: "integer", Doc: p.Doc, Required: p.Required,
 		Default: strconv.FormatInt(p.Default, 10), Range: limits,
+	}
+	return value(a, param, p.Default, strings.TrimSpace("an integer "+limits), func(v any) (int64, bool) {
+		n, ok := asInt(v)
+		return n, ok && n >= p.Min && (p.Max == 0 || n <= p.Max)
 	})
-	if !ok {
-		return p.Default
-	}
-	n, ok := asInt(v)
-	if !ok || n < p.Min || p.Max != 0 && n > p.Max {
-		a.Fault(p.Name, v, "%s", strings.TrimSpace("an integer "+limits))
-		return p.Default
-	}
-	return n
 }
 
 // Float describes a number parameter. Min and Max are inclusive.
@@ -108,139 +103,57 @@ type Float struct {
 // Float returns a number parameter.
 func (a *Args) Float(p Float) float64 {
 	limits := fmt.Sprintf("%g to %g", p.Min, p.Max)
-	v, ok := a.Value(Param{
+	param := Param{
 		Name: p.Name, Type: "number", Doc: p.Doc, Required: p.Required,
 		Default: strconv.FormatFloat(p.Default, 'g', -1, 64), Range: limits,
+	}
+	return value(a, param, p.Default, "a number "+limits, func(v any) (float64, bool) {
+		f, ok := asFloat(v)
+		return f, ok && f >= p.Min && f <= p.Max
 	})
-	if !ok {
-		return p.Default
-	}
-	var f float64
-	switch v := v.(type) {
-	case float64:
-		f = v
-	case json.Number:
-		var err error
-		if f, err = v.Float64(); err != nil {
-			f = math.NaN()
-		}
-	default:
-		n, isInt := asInt(v)
-		if f = float64(n); !isInt {
-			f = math.NaN()
-		}
-	}
-	if !(f >= p.Min && f <= p.Max) {
-		a.Fault(p.Name, v, "a number %s", limits)
-		return p.Default
-	}
-	return f
 }
 
 // Bool returns a boolean parameter.
 func (a *Args) Bool(name string, def bool, doc string) bool {
-	v, ok := a.Value(Param{Name: name, Type: "boolean", Doc: doc, Default: strconv.FormatBool(def)})
-	if !ok {
-		return def
-	}
-	b, ok := v.(bool)
-	if !ok {
-		a.Fault(name, v, "true or false")
-		return def
-	}
-	return b
+	p := Param{Name: name, Type: "boolean", Doc: doc, Default: strconv.FormatBool(def)}
+	return value(a, p, def, "true or false", as[bool])
 }
 
 // Text returns a string parameter.
 func (a *Args) Text(name, def, doc string) string {
-	v, ok := a.Value(Param{Name: name, Type: "string", Doc: doc, Default: strconv.Quote(def)})
-	if !ok {
-		return def
-	}
-	s, ok := v.(string)
-	if !ok {
-		a.Fault(name, v, "a string")
-		return def
-	}
-	return s
+	p := Param{Name: name, Type: "string", Doc: doc, Default: strconv.Quote(def)}
+	return value(a, p, def, "a string", as[string])
 }
 
 // Choice returns a string parameter that must be one of allowed.
 func (a *Args) Choice(name, def, doc string, allowed ...string) string {
 	one := "one of " + strings.Join(allowed, ", ")
-	v, ok := a.Value(Param{Name: name, Type: "string", Doc: doc, Default: def, Range: one})
-	if !ok {
-		return def
-	}
-	s, isString := v.(string)
-	if !isString || !slices.Contains(allowed, s) {
-		a.Fault(name, v, "%s", one)
-		return def
-	}
-	return s
+	p := Param{Name: name, Type: "string", Doc: doc, Default: def, Range: one}
+	return value(a, p, def, one, func(v any) (string, bool) {
+		s, ok := v.(string)
+		return s, ok && slices.Contains(allowed, s)
+	})
 }
 
 // Strings returns a parameter that is a list of non-empty strings. It accepts a single
 // string as a list of one.
 func (a *Args) Strings(name string, def []string, doc string) []string {
-	const want = "a list of strings that are not empty"
-	v, ok := a.Value(Param{Name: name, Type: "list of strings", Doc: doc, Default: quoted(def)})
-	if !ok {
-		return def
-	}
-	var list []any
-	switch v := v.(type) {
-	case string:
-		list = []any{v}
-	case []string:
-		for _, s := range v {
-			list = append(list, s)
+	p := Param{Name: name, Type: "list of strings", Doc: doc, Default: quoted(def)}
+	return value(a, p, def, "a list of strings that are not empty", func(v any) ([]string, bool) {
+		if s, ok := v.(string); ok {
+			v = []string{s}
 		}
-	case []any:
-		list = v
-	default:
-		a.Fault(name, v, "%s", want)
-		return def
-	}
-	out := make([]string, 0, len(list))
-	for _, e := range list {
-		s, ok := e.(string)
-		if !ok || s == "" {
-			a.Fault(name, e, "%s", want)
-			return def
-		}
-		out = append(out, s)
-	}
-	return out
+		list, ok := asList[string](v)
+		return list, ok && !slices.Contains(list, "")
+	})
 }
 
 // Objects calls each for every object of a required parameter that is a list of objects, in
 // order. Errors name the index of the object.
 func (a *Args) Objects(name, doc string, each func(*Args)) {
-	const want = "a list of objects"
-	v, ok := a.Value(Param{Name: name, Type: "list of objects", Doc: doc, Required: true})
-	if !ok {
-		return
-	}
-	var list []any
-	switch v := v.(type) {
-	case []any:
-		list = v
-	case []Params:
-		for _, p := range v {
-			list = append(list, p)
-		}
-	default:
-		a.Fault(name, v, "%s", want)
-		return
-	}
-	for i, e := range list {
-		p, ok := e.(Params)
-		if !ok {
-			a.Fault(name, e, "%s", want)
-			return
-		}
-		one := &Args{strategy: fmt.Sprintf("%s: %s[%d]", a.strategy, name, i), params: p, registry: a.registry}
+	p := Param{Name: name, Type: "list of objects", Doc: doc, Required: true}
+	for i, object := range value(a, p, nil, "a list of objects", asList[Params]) {
+		one := &Args{strategy: fmt.Sprintf("%s: %s[%d]", a.strategy, name, i), params: object, registry: a.registry}
 		each(one)
 		if err := one.err(); err != nil {
 			a.faults = append(a.faults, err)
@@ -251,36 +164,30 @@ func (a *Args) Objects(name, doc string, each func(*Args)) {
 // Strategies returns a parameter that is a list of strategies, each an object {"strategy":
 // name, "params": {…}}, created by the same registry.
 func (a *Args) Strategies(name, doc string) []Strategy {
-	const want = `a list of {"strategy": name, "params": {…}}`
-	v, ok := a.Value(Param{Name: name, Type: "list of strategies", Doc: doc, Default: "[]"})
-	if !ok {
-		return nil
-	}
-	var specs []Params
-	switch list := v.(type) {
-	case []Params:
-		specs = list
-	case []any:
-		for _, e := range list {
-			spec, ok := e.(Params)
-			if !ok {
-				a.Fault(name, e, "%s", want)
-				return nil
-			}
-			specs = append(specs, spec)
-		}
-	default:
-		a.Fault(name, v, "%s", want)
-		return nil
-	}
-	out := make([]Strategy, 0, len(specs))
-	for i, spec := range specs {
+	p := Param{Name: name, Type: "list of strategies", Doc: doc, Default: "[]"}
+	var out []Strategy
+	for i, spec := range value(a, p, nil, `a list of {"strategy": name, "params": {…}}`, asList[Params]) {
 		s, err := a.registry.fromSpec(spec)
 		if err != nil {
 			a.faults = append(a.faults, fmt.Errorf("%s: %s[%d]: %w", a.strategy, name, i, err))
 			continue
 		}
 		out = append(out, s)
+	}
+	return out
+}
+
+// value returns the converted value of a parameter, or def if it is missing or invalid. want
+// describes the valid values.
+func value[T any](a *Args, p Param, def T, want string, convert func(v any) (T, bool)) T {
+	v, ok := a.Value(p)
+	if !ok {
+		return def
+	}
+	out, ok := convert(v)
+	if !ok {
+		a.Fault(p.Name, v, "%s", want)
+		return def
 	}
 	return out
 }
@@ -382,6 +289,10 @@ func show(v any) string {
 		s = strconv.Quote(s)
 	case nil:
 		s = "null"
+	case []any, []string:
+		if b, err := json.Marshal(v); err == nil {
+			s = string(b)
+		}
 	}
 	if head := text.Head(s, 60); head != s {
 		s = head + "…"
@@ -396,6 +307,38 @@ func quoted(list []string) string {
 		return "[]"
 	}
 	return string(b)
+}
+
+func as[T any](v any) (T, bool) {
+	out, ok := v.(T)
+	return out, ok
+}
+
+// asList returns a list of Ts, which decoders return as a list of any.
+func asList[T any](v any) ([]T, bool) {
+	list, ok := v.([]any)
+	if !ok {
+		return as[[]T](v)
+	}
+	out := make([]T, len(list))
+	for i, e := range list {
+		if out[i], ok = e.(T); !ok {
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+func asFloat(v any) (float64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case json.Number:
+		f, err := v.Float64()
+		return f, err == nil
+	}
+	n, ok := asInt(v)
+	return float64(n), ok
 }
 
 func asInt(v any) (int64, bool) {
