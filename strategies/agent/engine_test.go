@@ -29,7 +29,7 @@ func engineOn(t *testing.T, main, auxiliary plan.Summarizer, more plan.Params) (
 			r := builtin.Registry()
 			r.Summarizer = s
 			p := plan.Params{
-				"summary_prefix": "NOTES", "end_marker": "END", "compaction_note": "NOTE", "stub_result": "STUB",
+				"summary_prefix": "NOTES", "end_marker": "END", "compaction_note": "NOTE",
 				"fallback_text": "LOST {n}", "tail_token_budget": 30, "protect_last_n": 3,
 			}
 			maps.Copy(p, more)
