@@ -1,12 +1,23 @@
-// Package strategies decides what a compaction takes out of a view and what it
-// puts in its place.
+// Package strategies compacts conversations in memory: it shortens the messages that are
+// sent to a model, so that they stay within its context window.
 //
-// A Strategy is pure: it sees a Transcript (metadata, and the content it asked
-// for) and returns a chat.Plan. A Pipeline runs strategies in order, stops at a
-// token budget, and falls back to a deterministic one; the Guard then holds the
-// result to what must always be true of a view. The package knows no database,
-// no clock and no network.
+// [Compact] compacts a list of messages once:
 //
-// Package builtin holds the strategies, package agent the hosts that run in an agent's own
-// process.
+//	s, err := builtin.Registry().New("sliding_window", plan.Params{"keep_last_groups": 20})
+//	got, err := strategies.Compact(ctx, messages, s, strategies.Options{})
+//	// send got.Messages to the model
+//
+// A [Conversation] holds the history of a tool loop and compacts it whenever it has grown.
+// [Build] creates the pipeline of a policy: several strategies that run until the view is
+// within a target, as in the worker.
+//
+// Compaction removes messages from the view, which is the part of the history that the
+// model receives, and adds summaries and replacements to it. Whatever a strategy plans, the
+// result is a valid view: tool calls stay together with their results, and system messages,
+// pinned messages and the last user message stay verbatim.
+//
+// Package builtin holds the strategies, package plan explains how to write one, package
+// pipeline runs them, and package agent serves hosts that compact in their own loop or store
+// histories. These packages use no database, and call models only through a
+// plan.Summarizer.
 package strategies
