@@ -34,7 +34,8 @@ type Options struct {
 // do not depend on the order of the sessions, on Jobs or on the state. After an error of
 // ctx or of sessions, the state holds all completed measurements.
 func Run(ctx context.Context, sessions iter.Seq2[Session, error], o Options) (*Result, error) {
-	r := &runner{Options: o, failures: map[string]error{}}
+	r := &runner{Options: o, later: map[int][]func(context.Context) error{}, failures: map[string]error{}}
+	whole := ctx
 	g, ctx := errgroup.WithContext(ctx)
 	type job struct {
 		index   int
@@ -77,6 +78,9 @@ func Run(ctx context.Context, sessions iter.Seq2[Session, error], o Options) (*R
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+	if err := r.texts(whole); err != nil {
+		return nil, err
+	}
 	slices.SortFunc(r.done, func(a, b *measured) int { return a.index - b.index })
 	result := r.result()
 	return result, result.check()
@@ -89,6 +93,9 @@ type runner struct {
 	done []*measured
 	// sampled holds the lowest indexes of measurable sessions, at most Samples.
 	sampled []int
+	// later holds functions that produce texts of samples missing in the state. They run
+	// at the end, when the sampled sessions are known.
+	later map[int][]func(context.Context) error
 	// failures maps names of policies to their first error.
 	failures map[string]error
 }
@@ -128,30 +135,38 @@ func (r *runner) cut(ctx context.Context, index int, s *Session, hash string, cu
 		for i := range r.Policies {
 			p := &r.Policies[i]
 			k := key(hash, cut, budget, p)
-			known, ok := r.State.get(k)
-			known.Session, known.Policy = s.Name, p.Name
-			if ok && (known.Text != nil || !r.wanted(index)) {
-				rows = append(rows, &known)
+			measure := func(ctx context.Context) (*Row, error) {
+				row, err := r.row(ctx, index, s, newCase(), p, budget)
+				if err != nil {
+					return nil, err
+				}
+				row.Key, row.Cut = k, cut
+				return row, r.State.put(*row)
+			}
+			if known, ok := r.State.get(k); ok {
+				row := &known
+				row.Session, row.Policy = s.Name, p.Name
+				if row.Text == nil {
+					r.remember(index, func(ctx context.Context) error {
+						again, err := measure(ctx)
+						if err == nil {
+							row.Text = again.Text
+						}
+						return err
+					})
+				}
+				rows = append(rows, row)
 				continue
 			}
 			if newCase() == nil {
 				return nil, nil
 			}
-			row, err := r.row(ctx, index, s, newCase(), p, budget)
-			if err == nil {
-				row.Key, row.Cut = k, cut
-				err = r.State.put(*row)
-			}
+			row, err := measure(ctx)
 			switch {
 			case ctx.Err() != nil:
 				return nil, ctx.Err()
 			case errors.Is(err, errState):
 				return nil, err
-			case ok: // measured for its text only; the figures stay
-				if err == nil {
-					known.Text = row.Text
-				}
-				row = &known
 			case err != nil:
 				r.fail(p.Name, err)
 			}
@@ -160,6 +175,30 @@ func (r *runner) cut(ctx context.Context, index int, s *Session, hash string, cu
 	}
 	r.wanted(index)
 	return rows, nil
+}
+
+// remember schedules do for the end of the run while the session is a sample.
+func (r *runner) remember(index int, do func(context.Context) error) {
+	if !r.wanted(index) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, sampled := slices.BinarySearch(r.sampled, index); sampled {
+		r.later[index] = append(r.later[index], do)
+	}
+}
+
+// texts produces the missing texts of samples. A policy that fails here keeps its figures.
+func (r *runner) texts(ctx context.Context) error {
+	for _, index := range r.sampled {
+		for _, do := range r.later[index] {
+			if err := do(ctx); ctx.Err() != nil || errors.Is(err, errState) {
+				return errors.Join(ctx.Err(), err)
+			}
+		}
+	}
+	return nil
 }
 
 func (r *runner) row(ctx context.Context, index int, s *Session, c *retention.Case, p *Policy, budget float64) (*Row, error) {
@@ -191,7 +230,10 @@ func (r *runner) wanted(index int) bool {
 		return false
 	}
 	r.sampled = slices.Insert(r.sampled, at, index)
-	r.sampled = r.sampled[:min(len(r.sampled), r.Samples)]
+	if n := len(r.sampled) - 1; n == r.Samples {
+		delete(r.later, r.sampled[n])
+		r.sampled = r.sampled[:n]
+	}
 	return true
 }
 
