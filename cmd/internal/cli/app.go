@@ -71,7 +71,11 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 		return nil, err
 	}
 	app := &App{
-		Config: c, Logger: logger, Store: st, Redis: queue, Planner: NewPlanner(c, o.Registry),
+		Config: c, Logger: logger, Store: st, Redis: queue,
+		Planner: &worker.Planner{
+			Policy: c.Policy, Registry: o.Registry, Window: tokens.Window,
+			Counter: func(model string) plan.Counter { return tokens.ForModel(model) },
+		},
 		Enqueuer: jobs.NewEnqueuer(queue, c.Worker.JobTimeout), client: newRedis(queue),
 	}
 	// All workers share the rate limits and cooldowns of models.
@@ -94,16 +98,12 @@ func (a *App) Close() error {
 	return err
 }
 
-// Worker returns a worker with the configured settings.
-func (a *App) Worker() *worker.Worker {
-	c := a.Config.Worker
-	c.Logger = a.Logger
-	return worker.New(a.Store, a.Planner, c)
-}
-
 // WorkerRole returns the role that runs a worker.
 func (a *App) WorkerRole() Role {
-	return Role{"worker", func(ctx context.Context) error { return a.Worker().Run(ctx, a.Redis) }}
+	c := a.Config.Worker
+	c.Logger = a.Logger
+	w := worker.New(a.Store, a.Planner, c)
+	return Role{"worker", func(ctx context.Context) error { return w.Run(ctx, a.Redis) }}
 }
 
 // Scheduler returns a scheduler with the configured settings.
@@ -125,14 +125,6 @@ func (a *App) SchedulerRole() (Role, error) {
 // StoreConfig returns the store's part of the configuration.
 func StoreConfig(c config.Config) store.Config {
 	return store.Config{URL: c.Database.URL.Reveal(), Schema: c.Database.Schema, MaxConns: c.PoolSize()}
-}
-
-// NewPlanner returns a planner with the configured policy and a registry of strategies.
-func NewPlanner(c config.Config, registry *plan.Registry) *worker.Planner {
-	return &worker.Planner{
-		Policy: c.Policy, Registry: registry, Window: tokens.Window,
-		Counter: func(model string) plan.Counter { return tokens.ForModel(model) },
-	}
 }
 
 // ParseRedis parses redis.url.

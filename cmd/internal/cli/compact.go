@@ -190,18 +190,16 @@ func outcomeText(r store.RunRow) string {
 	return ""
 }
 
-// printRun writes one run and its steps.
 func printRun(e *Env, r store.RunRow) error {
-	style := e.Out.Style()
-	code, as := r.Outcome, style.Green
+	code, as := r.Outcome, e.Out.Green
 	if code == "" {
 		code = r.Status
 	}
 	switch r.Status {
 	case "failed":
-		as = style.Red
+		as = e.Out.Red
 	case "skipped", "queued", "running":
-		as = style.Yellow
+		as = e.Out.Yellow
 	}
 	status, fault, messages, size, took := "", "", "", "", ""
 	if !runEnded(r) {

@@ -73,7 +73,6 @@ func (c *compactFileCmd) Validate() error {
 	return nil
 }
 
-// fileJSON is the JSON form of a compacted session.
 type fileJSON struct {
 	Session  string         `json:"session"`
 	Model    string         `json:"model,omitempty"`
@@ -89,7 +88,6 @@ type fileJSON struct {
 	Excluded []strategies.Excluded `json:"excluded"`
 }
 
-// viewedJSON is the JSON form of a message in the view.
 type viewedJSON struct {
 	Seq       chat.Seq        `json:"seq"`
 	Kind      chat.Kind       `json:"kind"`

@@ -9,11 +9,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// print writes a compacted session as text.
 func (c *compactFileCmd) print(e *Env, f *compactedFile) error {
 	r := &f.report
-	style := e.Out.Style()
-	e.say("%s%s", style.Bold(term.Clean(f.name)), style.Dim("  "+orDash(term.Clean(f.session.Model))))
+	e.say("%s%s", e.Out.Bold(term.Clean(f.name)), e.Out.Dim("  "+orDash(term.Clean(f.session.Model))))
 	for _, line := range f.explain {
 		e.say("%s", line)
 	}

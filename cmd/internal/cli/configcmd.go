@@ -8,7 +8,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// configCmd groups the commands about the configuration.
 type configCmd struct {
 	Example configExampleCmd `cmd:"" help:"Write a configuration file with every setting, its default and a description."`
 	Print   configPrintCmd   `cmd:"" help:"Show every effective setting and its source."`

@@ -58,7 +58,7 @@ func (c *demoCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	d := &demo{cmd: c, env: e, began: time.Now(), out: e.Out, style: e.Out.Style()}
+	d := &demo{cmd: c, env: e, began: time.Now(), out: e.Out}
 	if e.JSON {
 		d.out = term.Output{W: io.Discard}
 	}
@@ -122,7 +122,6 @@ type demo struct {
 	cmd       *demoCmd
 	env       *Env
 	out       term.Output
-	style     term.Style
 	app       *App
 	scheduler *scheduler.Scheduler
 	script    *llmtest.Server // nil without a scripted model
@@ -143,7 +142,6 @@ type imported struct {
 	sum string
 }
 
-// demoResult is the output of --json.
 type demoResult struct {
 	Sessions         int                  `json:"sessions"`
 	Messages         int64                `json:"messages"`
@@ -174,7 +172,7 @@ func server(name string, s stack.Server) string {
 
 // step prints a line of output.
 func (d *demo) step(name, format string, args ...any) {
-	fmt.Fprintf(d.out.W, "%s %s\n", d.style.Bold(fmt.Sprintf("%-9s", name)), fmt.Sprintf(format, args...))
+	fmt.Fprintf(d.out.W, "%s %s\n", d.out.Bold(fmt.Sprintf("%-9s", name)), fmt.Sprintf(format, args...))
 }
 
 // fill imports the backlog and prints it.
@@ -334,9 +332,9 @@ func (d *demo) finish(ctx context.Context) error {
 	}
 	d.env.say("")
 	all := func(n, of int) term.Styled {
-		as := d.style.Green
+		as := d.out.Green
 		if n != of {
-			as = d.style.Red
+			as = d.out.Red
 		}
 		return term.Styled{Value: fmt.Sprintf("%s of %s", term.Count(n), term.Count(of)), As: as}
 	}

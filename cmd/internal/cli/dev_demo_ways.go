@@ -95,7 +95,7 @@ func (d *demo) judge(ctx context.Context) error {
 		fmt.Fprintf(&line, ", %d %s", reasons[code], code)
 	}
 	if d.result.Unexplained > 0 {
-		line.WriteString(d.style.Red(fmt.Sprintf(", %d without a reason", d.result.Unexplained)))
+		line.WriteString(d.out.Red(fmt.Sprintf(", %d without a reason", d.result.Unexplained)))
 	}
 	d.step("", "%s", line.String())
 	return nil

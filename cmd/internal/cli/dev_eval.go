@@ -19,7 +19,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// evalCmd measures compaction policies.
 type evalCmd struct {
 	Files   []string  `arg:"" optional:"" name:"file" help:"More files, as with --from."`
 	From    []string  `sep:"none" placeholder:"FILE" help:"Replay the sessions of this file; - is standard input. Repeatable."`

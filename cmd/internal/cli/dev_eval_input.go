@@ -14,7 +14,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
-// evalInput holds the sessions to replay.
 type evalInput struct {
 	all     iter.Seq2[eval.Session, error]
 	sources []string // names for the report

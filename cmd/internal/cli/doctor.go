@@ -353,28 +353,27 @@ func (x *doctorReport) report() error {
 }
 
 func (x *doctorReport) lines(failed int) {
-	style := x.env.Out.Style()
 	marks := map[string]string{
-		checkOK: style.Green("✓"), checkWarn: style.Yellow("!"), checkFail: style.Red("✗"), checkSkip: style.Dim("–"),
+		checkOK: x.env.Out.Green("✓"), checkWarn: x.env.Out.Yellow("!"), checkFail: x.env.Out.Red("✗"), checkSkip: x.env.Out.Dim("–"),
 	}
 	section := ""
 	for _, c := range x.checks {
 		if c.Section != section {
 			section = c.Section
-			x.env.say("%s", style.Bold(section))
+			x.env.say("%s", x.env.Out.Bold(section))
 		}
 		line := fmt.Sprintf("  %s %s", marks[c.Status], c.Name)
 		if c.Detail != "" {
 			line += ": " + term.Clean(c.Detail)
 		}
 		if c.Advice != "" {
-			line += style.Dim(" (" + c.Advice + ")")
+			line += x.env.Out.Dim(" (" + c.Advice + ")")
 		}
 		x.env.say("%s", line)
 	}
 	if failed > 0 {
-		x.env.say("%s", style.Red(term.Plural(failed, "check failed", "checks failed")))
+		x.env.say("%s", x.env.Out.Red(term.Plural(failed, "check failed", "checks failed")))
 		return
 	}
-	x.env.say("%s", style.Green("all checks passed"))
+	x.env.say("%s", x.env.Out.Green("all checks passed"))
 }

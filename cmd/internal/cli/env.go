@@ -88,8 +88,6 @@ func (e *Env) by() string {
 	return "cli"
 }
 
-// say writes a line to Out.
 func (e *Env) say(format string, args ...any) { fmt.Fprintf(e.Out.W, format+"\n", args...) }
 
-// note writes a line to Err.
 func (e *Env) note(format string, args ...any) { fmt.Fprintf(e.Err.W, format+"\n", args...) }

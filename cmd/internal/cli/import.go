@@ -115,7 +115,6 @@ func inputError(err error) error {
 	return &exitError{exitUsage, err}
 }
 
-// print writes the result of an import as text.
 func (r Imported) print(e *Env) error {
 	if err := writeFailures(e.Out, "NOT IMPORTED", r.Failures, len(r.Failures), "--json lists them all"); err != nil {
 		return err
@@ -147,7 +146,6 @@ func writeFailures(o term.Output, heading string, all []Failure, total int, hint
 		return nil
 	}
 	const most = 50
-	style := o.Style()
 	columns := []term.Column{term.Text(heading), term.Text("SESSION"), term.Text("REASON")}
 	sessions := slices.ContainsFunc(all, func(f Failure) bool { return f.Session != "" })
 	if !sessions {
@@ -155,7 +153,7 @@ func writeFailures(o term.Output, heading string, all []Failure, total int, hint
 	}
 	t := o.Table(columns...)
 	for _, f := range all[:min(most, len(all))] {
-		where := term.Styled{Value: f.Where, As: style.Red}
+		where := term.Styled{Value: f.Where, As: o.Red}
 		if sessions {
 			t.Row(where, f.Session, f.Error)
 		} else {

@@ -15,7 +15,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
-// source is a file to import.
 type source struct {
 	path   string
 	format string

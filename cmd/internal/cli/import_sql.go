@@ -37,7 +37,6 @@ func sqlItems(ctx context.Context, dsn, query string, read func(int64)) iter.Seq
 	}
 }
 
-// rowGroups groups rows into items.
 type rowGroups struct {
 	yield  func(Item) bool
 	rows   int
@@ -140,7 +139,6 @@ func checkColumns(columns []store.SourceColumn) error {
 	return &exitError{exitUsage, errors.Join(faults...)}
 }
 
-// value is one value of a row.
 type value struct {
 	raw    []byte // nil: NULL
 	isJSON bool

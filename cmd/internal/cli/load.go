@@ -125,7 +125,6 @@ func (im *Importer) Run(ctx context.Context, items iter.Seq[Item]) (Imported, er
 // errEarlierPart is the error of an item whose session would have a gap.
 var errEarlierPart = errors.New("an earlier part of this session was not imported")
 
-// load is the state of one Run.
 type load struct {
 	*Importer
 	stop context.CancelCauseFunc
@@ -161,7 +160,6 @@ func (l *load) work(ctx, stopped context.Context, queue <-chan Item) {
 	}
 }
 
-// put imports one session.
 func (l *load) put(ctx context.Context, item Item) error {
 	reasoning := 0
 	if l.DropReasoning {

@@ -7,7 +7,6 @@ import (
 	"github.com/sessionstore/compactor/migrations"
 )
 
-// migrateCmd groups the commands about the schema.
 type migrateCmd struct {
 	Up     migrateUpCmd     `cmd:"" help:"Apply every pending migration."`
 	Status migrateStatusCmd `cmd:"" help:"List the migrations and when they were applied."`
@@ -62,7 +61,7 @@ func (*migrateStatusCmd) Run(ctx context.Context, e *Env) error {
 	t := e.Out.Table(term.Num("VERSION"), term.Text("NAME"), term.Text("APPLIED"))
 	for _, m := range all {
 		if m.AppliedAt.IsZero() {
-			t.Row(m.Version, m.Name, term.Styled{Value: "pending", As: e.Out.Style().Yellow})
+			t.Row(m.Version, m.Name, term.Styled{Value: "pending", As: e.Out.Yellow})
 			continue
 		}
 		t.Row(m.Version, m.Name, m.AppliedAt)

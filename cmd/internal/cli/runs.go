@@ -14,7 +14,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// runsCmd lists runs, or shows one.
 type runsCmd struct {
 	Session    string `arg:"" optional:"" help:"Only runs of this session."`
 	ID         int64  `name:"run" placeholder:"N" help:"Show one run, step by step."`
@@ -46,7 +45,6 @@ func (c *runsCmd) Validate() error {
 	return validLimit(c.Limit)
 }
 
-// runJSON is the JSON form of a run.
 type runJSON struct {
 	store.RunRow
 	Steps []stepJSON `json:"steps,omitempty"`
@@ -120,19 +118,18 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		e.note("no runs")
 		return nil
 	}
-	style := e.Out.Style()
 	t := e.Out.Table(term.Num("RUN"), term.Text("SESSION"), term.Text("TRIGGER"), term.Text("KIND"), term.Text("OUTCOME"),
 		term.Text("MESSAGES"), term.Text("TOKENS"), term.Text("IN FORCE"), term.Text("QUEUED"))
 	for _, r := range rows {
-		outcome := term.Styled{Value: r.Outcome, As: style.Dim}
+		outcome := term.Styled{Value: r.Outcome, As: e.Out.Dim}
 		switch r.Status {
 		case "applied":
-			outcome.As = style.Green
+			outcome.As = e.Out.Green
 		case "failed":
-			outcome.As = style.Red
+			outcome.As = e.Out.Red
 		case "queued", "running":
 			outcome.Value = r.Status
-			outcome.As = style.Yellow
+			outcome.As = e.Out.Yellow
 		}
 		inForce, messages, size := "", "", ""
 		if r.InForce {
@@ -152,7 +149,6 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	return nil
 }
 
-// showRun writes one run in full.
 func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error {
 	r, err := st.Run(ctx, id)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// sessionsCmd lists sessions.
 type sessionsCmd struct {
 	Due        bool  `help:"Only sessions due for compaction."`
 	AllTenants bool  `help:"Sessions of every tenant."`
@@ -73,7 +72,6 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 		e.note("no sessions")
 		return nil
 	}
-	style := e.Out.Style()
 	columns := []term.Column{
 		term.Text("SESSION"), term.Text("MODEL"), term.Num("MESSAGES"), term.Num("IN VIEW"), term.Num("TOKENS"),
 		term.Num("OF START"), term.Text("DUE"), term.Num("REVISION"), term.Text("LAST MESSAGE"),
@@ -83,7 +81,7 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 	}
 	t := e.Out.Table(columns...)
 	for _, r := range rows {
-		due := term.Styled{Value: "", As: style.Yellow}
+		due := term.Styled{Value: "", As: e.Out.Yellow}
 		switch {
 		case r.Suspect && r.Due:
 			due.Value = "repair"

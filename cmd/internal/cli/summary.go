@@ -13,7 +13,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// summaryCmd groups the commands about summaries.
 type summaryCmd struct {
 	Show   summaryShowCmd   `cmd:"" help:"Show a summary: its prose and references, the messages it covers, its author and cost."`
 	Expand summaryExpandCmd `cmd:"" help:"Show the source messages that a summary covers."`
@@ -30,7 +29,6 @@ func (*summaryShowCmd) Help() string {
     compactor summary show summary-120-7 --json | jq .report`
 }
 
-// summaryJSON is the JSON form of a summary.
 type summaryJSON struct {
 	ID            string                 `json:"id"`
 	Tenant        string                 `json:"tenant"`
@@ -130,12 +128,11 @@ func reportOf(steps json.RawMessage, reason string) (*summary.Report, error) {
 }
 
 func (s *summaryJSON) print(e *Env) error {
-	style := e.Out.Style()
 	where := "no longer in the view"
 	if s.InView {
 		where = "in the view"
 	}
-	e.say("%s", style.Bold(s.ID)+style.Dim("  "+term.Clean(s.Session)+"  "+where))
+	e.say("%s", e.Out.Bold(s.ID)+e.Out.Dim("  "+term.Clean(s.Session)+"  "+where))
 	if err := e.Out.Pairs(s.facts()...); err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/trajectory"
 )
 
-// trajectoryCmd groups the commands about recorded runs of agents.
 type trajectoryCmd struct {
 	Compress trajectoryCompressCmd `cmd:"" help:"Compress ShareGPT files to a token target."`
 }
@@ -58,7 +57,6 @@ func (c *trajectoryCompressCmd) Validate() error {
 	)
 }
 
-// trajectoryReport is the output of --json.
 type trajectoryReport struct {
 	File string `json:"file"`
 	trajectory.BatchReport

@@ -32,7 +32,6 @@ Examples:
     compactor view chat-42 --all --json | jq '.messages[] | select(.included | not) | .exclude_reason'`
 }
 
-// messageJSON is the JSON form of a message.
 type messageJSON struct {
 	Seq           chat.Seq        `json:"seq"`
 	ID            string          `json:"id"`
@@ -49,7 +48,6 @@ type messageJSON struct {
 	Message       json.RawMessage `json:"message"`
 }
 
-// groupJSON is the JSON form of a group.
 type groupJSON struct {
 	Index        int            `json:"index"`
 	Kind         chat.GroupKind `json:"kind"`
@@ -144,7 +142,6 @@ func groupsOf(msgs []store.Stored) []groupJSON {
 	return out
 }
 
-// totalsOf returns the sums over groups.
 func totalsOf(groups []groupJSON) totalsJSON {
 	var t totalsJSON
 	for _, g := range groups {
@@ -163,7 +160,6 @@ func totalsOf(groups []groupJSON) totalsJSON {
 }
 
 func writeGroups(e *Env, groups []groupJSON) error {
-	style := e.Out.Style()
 	t := e.Out.Table(term.Num("GROUP"), term.Num("SEQ"), term.Text("KIND"), term.Text("REASONING"), term.Num("MESSAGES"),
 		term.Num("CALLS"), term.Num("TOKENS"), term.Text("INCLUDED"))
 	for _, g := range groups {
@@ -174,7 +170,7 @@ func writeGroups(e *Env, groups []groupJSON) error {
 		}
 		switch {
 		case !g.Included:
-			included, as = "no", style.Dim
+			included, as = "no", e.Out.Dim
 		case g.IncludedMessages < g.Messages:
 			included = fmt.Sprintf("%d of %s", g.IncludedMessages, term.Plural(g.Messages, "message", "messages"))
 		}
@@ -202,8 +198,7 @@ func writeGroups(e *Env, groups []groupJSON) error {
 
 // transcript writes a heading and the messages as text.
 func (c *viewCmd) transcript(e *Env, row store.SessionRow, msgs []store.Stored) error {
-	style := e.Out.Style()
-	e.say("%s", style.Bold(term.Clean(row.Session))+style.Dim(fmt.Sprintf("  %s  revision %d  %s of %s in view  %s tokens",
+	e.say("%s", e.Out.Bold(term.Clean(row.Session))+e.Out.Dim(fmt.Sprintf("  %s  revision %d  %s of %s in view  %s tokens",
 		orDash(term.Clean(row.Model)), row.Revision, term.Count(row.LiveMessages), term.Plural(row.Messages, "message", "messages"),
 		term.Tokens(row.LiveTokens))))
 	writeMessages(e, msgs, c.Full)
@@ -212,7 +207,6 @@ func (c *viewCmd) transcript(e *Env, row store.SessionRow, msgs []store.Stored) 
 
 // writeMessages writes messages as text: one truncated line each, unless full is set.
 func writeMessages(e *Env, msgs []store.Stored, full bool) {
-	style := e.Out.Style()
 	seqWidth, tokenWidth, roleWidth := 1, 1, len("assistant")
 	for _, m := range msgs {
 		seqWidth = max(seqWidth, len(strconv.FormatInt(int64(m.Seq), 10)))
@@ -236,7 +230,7 @@ func writeMessages(e *Env, msgs []store.Stored, full bool) {
 		}
 		line := head + text
 		if !m.Included {
-			line = style.Dim(line)
+			line = e.Out.Dim(line)
 		}
 		e.say("%s", strings.TrimRight(line, " "))
 	}

@@ -33,10 +33,9 @@ func (c Config) Entries() []Entry {
 // Print writes Entries as a table.
 func (c Config) Print(o term.Output) error {
 	t := o.Table(term.Text("KEY"), term.Text("ORIGIN"), term.Text("VALUE")) // a value may be long
-	style := o.Style()
 	for _, e := range c.Entries() {
 		if e.Origin == string(FromDefault) {
-			t.Row(e.Key, term.Styled{Value: e.Origin, As: style.Dim}, e.Value)
+			t.Row(e.Key, term.Styled{Value: e.Origin, As: o.Dim}, e.Value)
 			continue
 		}
 		t.Row(e.Key, e.Origin, e.Value)

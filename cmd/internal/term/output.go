@@ -51,9 +51,6 @@ func Detect(w io.Writer, environ []string) Output {
 	return o
 }
 
-// Style returns the styles of the output.
-func (o Output) Style() Style { return Style{on: o.Color} }
-
 // JSON writes v as one indented object and a newline. "<" and "&" stay readable.
 func JSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)

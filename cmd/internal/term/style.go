@@ -7,26 +7,24 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Style adds escape sequences to text. The zero value returns text unchanged.
-type Style struct{ on bool }
-
 // Bold returns text in bold.
-func (s Style) Bold(text string) string { return s.wrap("1", text) }
+func (o Output) Bold(text string) string { return o.wrap("1", text) }
 
 // Dim returns text in a fainter tone.
-func (s Style) Dim(text string) string { return s.wrap("2", text) }
+func (o Output) Dim(text string) string { return o.wrap("2", text) }
 
 // Red returns text in red.
-func (s Style) Red(text string) string { return s.wrap("31", text) }
+func (o Output) Red(text string) string { return o.wrap("31", text) }
 
 // Green returns text in green.
-func (s Style) Green(text string) string { return s.wrap("32", text) }
+func (o Output) Green(text string) string { return o.wrap("32", text) }
 
 // Yellow returns text in yellow.
-func (s Style) Yellow(text string) string { return s.wrap("33", text) }
+func (o Output) Yellow(text string) string { return o.wrap("33", text) }
 
-func (s Style) wrap(code, text string) string {
-	if !s.on || text == "" {
+// wrap adds escape sequences to text if the output renders them.
+func (o Output) wrap(code, text string) string {
+	if !o.Color || text == "" {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"

@@ -69,15 +69,11 @@ func (t *Table) Row(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// Len returns the number of rows.
-func (t *Table) Len() int { return len(t.rows) }
-
 // Write writes the header and all rows.
 func (t *Table) Write() error {
-	style := t.out.Style()
 	header := make([]cell, len(t.columns))
 	for i, c := range t.columns {
-		header[i] = cell{text: c.Name, as: style.Bold}
+		header[i] = cell{text: c.Name, as: t.out.Bold}
 	}
 	lines := append([][]cell{header}, t.rows...)
 	widths := make([]int, len(t.columns))
@@ -156,7 +152,6 @@ func (o Output) Pairs(pairs ...[2]any) error {
 		return nil
 	}
 	width := Width(slices.MaxFunc(keys, func(a, b string) int { return Width(a) - Width(b) }))
-	style := o.Style()
 	for i, p := range pairs {
 		value := p[1]
 		as := func(s string) string { return s }
@@ -167,7 +162,7 @@ func (o Output) Pairs(pairs ...[2]any) error {
 			}
 		}
 		pad := strings.Repeat(" ", width-Width(keys[i]))
-		if _, err := fmt.Fprintf(o.W, "%s%s%s%s\n", style.Dim(keys[i]), pad, columnGap, as(Clean(format(value)))); err != nil {
+		if _, err := fmt.Fprintf(o.W, "%s%s%s%s\n", o.Dim(keys[i]), pad, columnGap, as(Clean(format(value)))); err != nil {
 			return err
 		}
 	}

@@ -65,7 +65,7 @@ type tokens int64
 func sample(o Output) *Table {
 	t := o.Table(Text("session"), Num("tokens"), Text("title"), Num("took"))
 	t.Row("s-1", tokens(12345), "a title that goes on and on until it is cut", 1500*time.Millisecond)
-	t.Row("s-22", uint8(7), Styled{"failed", o.Style().Red})
+	t.Row("s-22", uint8(7), Styled{"failed", o.Red})
 	t.Row("evil\x1b[2J", nil, "日本", errors.New("x"))
 	return t
 }
@@ -119,7 +119,7 @@ func TestPairs(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	o := Output{W: &b, Color: true}
-	if err := o.Pairs([2]any{"sessions", 1200}, [2]any{"ok", Styled{"yes", o.Style().Green}}); err != nil {
+	if err := o.Pairs([2]any{"sessions", 1200}, [2]any{"ok", Styled{"yes", o.Green}}); err != nil {
 		t.Fatal(err)
 	}
 	want := "\x1b[2msessions\x1b[0m  1,200\n\x1b[2mok\x1b[0m        \x1b[32myes\x1b[0m\n"

@@ -51,8 +51,8 @@ type point struct {
 func charts(r *Result, cut float64) []chart {
 	var widest float64
 	for _, f := range r.Figures {
-		if f.Cut == cut {
-			widest = max(widest, f.TokensKept)
+		if f.Cut == cut && f.TokensKept != nil {
+			widest = max(widest, *f.TokensKept)
 		}
 	}
 	step := niceStep(widest)
@@ -63,23 +63,19 @@ func charts(r *Result, cut float64) []chart {
 	var out []chart
 	for _, m := range []struct {
 		title string
-		of    func(f *Figure) (*float64, *Interval)
-	}{
-		{"Keyed", func(f *Figure) (*float64, *Interval) { return f.Keyed, f.Intervals.Keyed }},
-		{"Loose", func(f *Figure) (*float64, *Interval) { return f.Loose, f.Intervals.Loose }},
-		{"Strict", func(f *Figure) (*float64, *Interval) { return f.Strict, f.Intervals.Strict }},
-	} {
+		index int
+	}{{"Keyed", keyed}, {"Loose", loose}, {"Strict", strict}} {
 		c := chart{Title: m.title, XTicks: ticks(end, step, x), YTicks: ticks(1, 0.25, func(v, _ float64) string { return y(v) })}
 		for i, policy := range r.policies() {
 			l := line{Policy: policy, Color: i % colors, Dash: i >= colors}
 			var path, upper, lower []string
 			for k := range r.Figures {
 				f := &r.Figures[k]
-				v, interval := m.of(f)
+				v, interval := *f.all()[m.index], *f.Intervals.all()[m.index]
 				if f.Cut != cut || f.Policy != policy || v == nil {
 					continue
 				}
-				p := point{X: x(f.TokensKept, end), Y: y(*v), Title: fmt.Sprintf("%s at %s: %s with %s of the tokens", policy, share100(f.Budget), percent(v), percent(&f.TokensKept))}
+				p := point{X: x(*f.TokensKept, end), Y: y(*v), Title: fmt.Sprintf("%s at %s: %s with %s of the tokens", policy, share100(f.Budget), percent(v), percent(f.TokensKept))}
 				path = append(path, p.X+","+p.Y)
 				if interval != nil {
 					p.Interval, p.Low, p.High = true, y(interval.Low), y(interval.High)

@@ -35,7 +35,6 @@ func (r *Result) WriteHTML(w io.Writer, made time.Time, sources []string) error 
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"percent": percent, "share": share100, "points": points, "money": money, "readable": term.CleanLines, "whole": term.Count[int], "count": func(v float64) string { return term.Count(int64(v)) },
 		"signed": func(i *Interval) string { return signed{i}.String() },
-		"of":     func(v float64) *float64 { return &v },
 		"size": func() map[string]int {
 			return map[string]int{
 				"W": chartWidth, "H": chartHeight, "Left": plotLeft, "Right": plotRight, "Top": plotTop, "Bottom": plotBottom,

@@ -42,13 +42,11 @@ type Figure struct {
 	Sessions int `json:"sessions"`
 	Skipped  int `json:"skipped"`
 	Failed   int `json:"failed"`
-	// TokensKept is the mean share over sessions, TokensPooled the share of all tokens.
-	TokensKept   float64 `json:"tokens_kept_share"`
+	// TokensKept is the mean share over sessions. Loose, Keyed and Strict are pooled over
+	// sessions. A figure is nil if there is nothing to measure.
+	Measures[*float64]
+	// TokensPooled is the share of all tokens.
 	TokensPooled float64 `json:"tokens_kept_share_pooled"`
-	// Loose, Keyed and Strict are pooled over sessions; nil without identifiers to retain.
-	Loose  *float64 `json:"loose"`
-	Keyed  *float64 `json:"keyed"`
-	Strict *float64 `json:"strict"`
 	// The macro figures are means over sessions.
 	LooseMacro  *float64 `json:"loose_macro"`
 	KeyedMacro  *float64 `json:"keyed_macro"`
@@ -338,10 +336,7 @@ func newFigure(rows []*Row, c Cut) Figure {
 
 // pooled sets the pooled figures from their series.
 func (f *Figure) pooled(own []series) {
-	if v, ok := own[tokensKept].value(); ok {
-		f.TokensKept = v
-	}
-	for k, to := range map[int]**float64{loose: &f.Loose, keyed: &f.Keyed, strict: &f.Strict} {
+	for k, to := range f.all() {
 		if v, ok := own[k].value(); ok {
 			*to = &v
 		}

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -46,46 +47,45 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	return nil
 }
 
+// csvColumns are keys of the JSON form of a figure; _low and _high are ends of intervals.
+var csvColumns = []string{
+	"policy", "cut", "budget", "sessions", "skipped", "failed", "tokens_kept_share", "tokens_kept_share_low", "tokens_kept_share_high", "tokens_kept_share_pooled",
+	"loose", "loose_low", "loose_high", "keyed", "keyed_low", "keyed_high", "strict", "strict_low", "strict_high",
+	"loose_macro", "keyed_macro", "strict_macro", "identifiers", "strict_identifiers", "tokens_before", "tokens_after",
+	"calls", "failed_calls", "input_tokens", "output_tokens", "cost",
+}
+
 // WriteCSV writes a header and one line for each policy, cut and budget. Unknown values
 // are empty.
 func (r *Result) WriteCSV(w io.Writer) error {
-	c := csv.NewWriter(w)
-	lines := [][]string{{
-		"policy", "cut", "budget", "sessions", "skipped", "failed", "tokens_kept_share", "tokens_kept_share_low", "tokens_kept_share_high", "tokens_kept_share_pooled",
-		"loose", "loose_low", "loose_high", "keyed", "keyed_low", "keyed_high", "strict", "strict_low", "strict_high",
-		"loose_macro", "keyed_macro", "strict_macro", "identifiers", "strict_identifiers", "tokens_before", "tokens_after",
-		"calls", "failed_calls", "input_tokens", "output_tokens", "cost",
-	}}
+	lines := [][]string{csvColumns}
 	for _, f := range r.Figures {
-		line := []string{f.Policy, number(f.Cut), number(f.Budget), strconv.Itoa(f.Sessions), strconv.Itoa(f.Skipped), strconv.Itoa(f.Failed), number(f.TokensKept)}
-		line = append(append(line, f.Intervals.TokensKept.ends()...), number(f.TokensPooled))
-		for _, x := range []struct {
-			v *float64
-			i *Interval
-		}{{f.Loose, f.Intervals.Loose}, {f.Keyed, f.Intervals.Keyed}, {f.Strict, f.Intervals.Strict}} {
-			line = append(append(line, maybe(x.v)), x.i.ends()...)
+		raw, err := json.Marshal(f)
+		if err != nil {
+			return err
 		}
-		lines = append(lines, append(line, maybe(f.LooseMacro), maybe(f.KeyedMacro), maybe(f.StrictMacro),
-			strconv.Itoa(f.Identifiers), strconv.Itoa(f.StrictIdentifiers), number(f.TokensBefore), number(f.TokensAfter),
-			strconv.Itoa(f.Calls), strconv.Itoa(f.Usage.Failed), strconv.FormatInt(f.InputTokens, 10), strconv.FormatInt(f.OutputTokens, 10), number(f.Cost)))
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		var values map[string]any
+		if err := d.Decode(&values); err != nil {
+			return err
+		}
+		intervals, _ := values["intervals"].(map[string]any)
+		for name, interval := range intervals {
+			ends, _ := interval.(map[string]any)
+			for end, v := range ends {
+				values[name+"_"+end] = v
+			}
+		}
+		line := make([]string, len(csvColumns))
+		for i, name := range csvColumns {
+			if v := values[name]; v != nil {
+				line[i] = fmt.Sprint(v)
+			}
+		}
+		lines = append(lines, line)
 	}
-	return c.WriteAll(lines)
-}
-
-func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-
-func maybe(v *float64) string {
-	if v == nil {
-		return ""
-	}
-	return number(*v)
-}
-
-func (i *Interval) ends() []string {
-	if i == nil {
-		return []string{"", ""}
-	}
-	return []string{number(i.Low), number(i.High)}
+	return csv.NewWriter(w).WriteAll(lines)
 }
 
 // WriteTable writes the figures, comparisons, notes and samples as text.
@@ -95,7 +95,7 @@ func (r *Result) WriteTable(o term.Output) error {
 		term.Num("KEYED"), term.Text("95 %"), term.Num("LOOSE"), term.Text("95 %"), term.Num("STRICT"), term.Text("95 %"), term.Num("CALLS"), term.Num("COST"),
 	)
 	for _, f := range r.Figures {
-		t.Row(f.Policy, share100(f.Cut), share100(f.Budget), f.Sessions, percent(&f.TokensKept),
+		t.Row(f.Policy, share100(f.Cut), share100(f.Budget), f.Sessions, percent(f.TokensKept),
 			percent(f.Keyed), f.Intervals.Keyed, percent(f.Loose), f.Intervals.Loose, percent(f.Strict), f.Intervals.Strict, f.Calls, money(f.Cost))
 	}
 	if err := t.Write(); err != nil {
@@ -108,10 +108,9 @@ func (r *Result) WriteTable(o term.Output) error {
 	if err != nil {
 		return err
 	}
-	style := o.Style()
 	for _, s := range r.Samples {
 		head := fmt.Sprintf("%s, %s, cut %s, budget %s, %s tokens", s.Session, s.Policy, share100(s.Cut), share100(s.Budget), term.Count(int64(s.Tokens)))
-		if _, err := fmt.Fprintf(o.W, "\n%s\n%s\n", style.Bold("── "+term.Clean(head)), term.CleanLines(s.Text)); err != nil {
+		if _, err := fmt.Fprintf(o.W, "\n%s\n%s\n", o.Bold("── "+term.Clean(head)), term.CleanLines(s.Text)); err != nil {
 			return err
 		}
 	}
@@ -123,11 +122,10 @@ func (r *Result) writeComparisons(o term.Output) error {
 		return nil
 	}
 	fmt.Fprintln(o.W)
-	style := o.Style()
 	t := o.Table(term.Text("POLICY"), term.Text("AGAINST"), term.Num("CUT"), term.Num("BUDGET"), term.Text("OF"), term.Num("POINTS"), term.Text("95 %"), term.Text("VERDICT"))
 	for _, c := range r.Comparisons {
 		for _, d := range c.differences() {
-			as := map[string]func(string) string{Better: style.Green, Worse: style.Red, Noise: style.Dim}[d.Verdict]
+			as := map[string]func(string) string{Better: o.Green, Worse: o.Red, Noise: o.Dim}[d.Verdict]
 			t.Row(c.A, c.B, share100(c.Cut), share100(c.Budget), d.of, points(d.Value), signed{d.Interval}, term.Styled{Value: d.Verdict, As: as})
 		}
 	}
@@ -157,7 +155,7 @@ func (r *Result) Notes() []string {
 	}
 	if f := r.Recorded; f != nil {
 		out = append(out, fmt.Sprintf("%s written by agents in these sessions, measured on the messages up to the next one: %s of the tokens kept, keyed %s, loose %s, strict %s",
-			term.Plural(f.Sessions, "summary", "summaries"), percent(&f.TokensKept), percent(f.Keyed), percent(f.Loose), percent(f.Strict)))
+			term.Plural(f.Sessions, "summary", "summaries"), percent(f.TokensKept), percent(f.Keyed), percent(f.Loose), percent(f.Strict)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Failures)) {
 		failed := 0
