@@ -16,16 +16,12 @@ func (s *Store) Requeue(ctx context.Context, run RunID, fence int64, delay time.
 	const query = `
 		UPDATE compactor.runs r SET status = CASE WHEN twin THEN 'skipped' ELSE 'queued' END,
 			outcome = CASE WHEN twin THEN 'superseded' END, ended_at = CASE WHEN twin THEN now() END,
-			lease_until = NULL, deliver_at = now() + $3, failures = failures + $4::int, snoozes = snoozes + 1 - $4::int,
+			lease_until = NULL, deliver_at = now() + $3, failures = failures + $4::bool::int, snoozes = snoozes + (NOT $4)::int,
 			error_code = $5, error = nullif(left($6, 500), '')
 		FROM (SELECT EXISTS (SELECT FROM compactor.runs me JOIN compactor.runs q ON q.sid = me.sid AND q.trigger = me.trigger
 			AND q.status = 'queued' AND q.id <> me.id WHERE me.id = $1) AS twin) t
 		WHERE id = $1 AND CASE WHEN $2 = 0 THEN status = 'queued' ELSE status = 'running' AND fence = $2 END`
-	n := 0
-	if failed {
-		n = 1
-	}
-	tag, err := s.pool.Exec(ctx, s.q(query), run, fence, delay, n, code, text)
+	tag, err := s.pool.Exec(ctx, s.q(query), run, fence, delay, failed, code, text)
 	if err != nil {
 		return fmt.Errorf("requeue run %d: %w", run, mapError(err))
 	}

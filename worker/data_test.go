@@ -161,7 +161,7 @@ func (j *journey) write(ctx context.Context, put func(context.Context, store.Key
 	msgs := make([]store.NewMessage, len(ms))
 	for i, m := range ms {
 		m.ID = fmt.Sprintf("said-%d", len(j.ids))
-		msgs[i] = store.NewMessage{Message: m, Tokens: tokens.Chars4{}.Message(&m), Counter: tokens.Chars4Name}
+		msgs[i] = store.NewMessage{Message: m, Tokens: tokens.Chars4{}.Message(&m), Counter: chat.CounterChars4}
 		j.ids = append(j.ids, m.ID)
 		j.roles[m.Role] = append(j.roles[m.Role], m.ID)
 	}

@@ -153,7 +153,7 @@ func (w *world) draw(most int) []store.NewMessage {
 		switch rapid.IntRange(0, 19).Draw(t, "counted") {
 		case 0: // by the store
 		case 1:
-			n.Tokens, n.Counter = tokens.Chars4{}.Message(&m), tokens.Chars4Name
+			n.Tokens, n.Counter = tokens.Chars4{}.Message(&m), chat.CounterChars4
 		case 2:
 			n.Tokens, n.Counter = 5000, "test"
 		default:

@@ -3,7 +3,6 @@ package worker
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -92,7 +91,7 @@ func (p *Planner) needsClaim(rc *runContext) bool {
 
 // pipeline returns the pipeline of a run: the steps of its options or else of the policy.
 // A run that only repairs the view has no steps; the pipeline's guard repairs it.
-func (p *Planner) pipeline(rc *runContext, st Answers, failpoint func(string)) (pipeline.Pipeline, strategies.Writers, error) {
+func (p *Planner) pipeline(rc *runContext, st Store, failpoint func(string)) (pipeline.Pipeline, strategies.Writers, error) {
 	// The tokens in the window that are not of stored messages (tool definitions, the
 	// provider's overhead) cannot be saved: they lower the target for the messages.
 	limits := rc.limits
@@ -105,7 +104,7 @@ func (p *Planner) pipeline(rc *runContext, st Answers, failpoint func(string)) (
 	case len(own) > 0:
 		pol.Pipeline = make([]policy.Step, len(own))
 		for i, s := range own {
-			pol.Pipeline[i] = policy.Step{Strategy: s.Strategy, Params: integers(s.Params)}
+			pol.Pipeline[i] = policy.Step(s)
 		}
 	default:
 		toTarget = true
@@ -121,20 +120,9 @@ func (p *Planner) pipeline(rc *runContext, st Answers, failpoint func(string)) (
 	return out, writers, nil
 }
 
-// integers returns params with whole floats, which JSON decodes numbers to, as integers.
-func integers(params map[string]any) map[string]any {
-	out := maps.Clone(params)
-	for k, v := range out {
-		if f, ok := v.(float64); ok && f == float64(int(f)) {
-			out[k] = int(f)
-		}
-	}
-	return out
-}
-
 // summaryOptions returns the options of the summaries of a run. A claimed run stores the
 // model's answers.
-func (p *Planner) summaryOptions(rc *runContext, st Answers, failpoint func(string)) summary.Options {
+func (p *Planner) summaryOptions(rc *runContext, st Store, failpoint func(string)) summary.Options {
 	o := summary.Options{
 		Model: p.Model, Scope: rc.claim.Session.Key.Tenant + "\x00" + rc.claim.Session.Key.Session,
 		Focus: rc.claim.Options.Focus, Manual: rc.claim.Trigger == store.TriggerOperator,

@@ -10,18 +10,10 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// Answers stores the answers of models. *store.Store implements it.
-type Answers interface {
-	AskSummary(ctx context.Context, c store.SummaryCall) (id int64, a *store.SummaryAnswer, rejected string, err error)
-	AnswerSummary(ctx context.Context, id int64, a store.SummaryAnswer) error
-	FailSummary(ctx context.Context, id int64, code string, a store.SummaryAnswer) error
-	RejectSummary(ctx context.Context, run store.RunID, key, code string) error
-}
-
 // storedAnswers stores the answers of one claimed run, so that no answer is paid for
 // twice (I9).
 type storedAnswers struct {
-	store     Answers
+	store     Store
 	claim     *store.Claim
 	failpoint func(step string)
 }

@@ -32,7 +32,10 @@ type Store interface {
 	Snooze(ctx context.Context, run store.RunID, delay time.Duration, code string) (int, error)
 	Abandon(ctx context.Context, run store.RunID, outcome string) error
 	EnsurePolicy(ctx context.Context, hash string, spec any) error
-	Answers
+	AskSummary(ctx context.Context, c store.SummaryCall) (id int64, a *store.SummaryAnswer, rejected string, err error)
+	AnswerSummary(ctx context.Context, id int64, a store.SummaryAnswer) error
+	FailSummary(ctx context.Context, id int64, code string, a store.SummaryAnswer) error
+	RejectSummary(ctx context.Context, run store.RunID, key, code string) error
 }
 
 // Config tunes a worker. Zero fields take the values of Default.

@@ -51,7 +51,7 @@ func (b *breaker) allow() (done func(Class), ok bool) {
 			if trial {
 				b.until = time.Now()
 			}
-		case rules()[c].trips:
+		case rules[c].trips:
 			b.failures++
 			if b.failures >= b.Failures {
 				b.hold()

@@ -51,25 +51,23 @@ type rule struct {
 	rank int
 }
 
-// rules returns the handling of every class of failures. Nothing else decides it.
+// rules defines the handling of every class of failures. Nothing else decides it.
 //
 // A timeout is not retried on the same model: it took the whole deadline and was probably
 // billed. A request that one model rejects (BadRequest: unknown model, unsupported
 // parameter) may succeed with the profile of the next. A malformed answer is no evidence
 // about other calls, so it starts no cooldown.
-func rules() map[Class]rule {
-	return map[Class]rule{
-		ContextTooLong:  {tries: 1, then: largerModel, cooldown: noCooldown, trips: false, rank: 9},
-		RateLimited:     {tries: 4, then: nextModel, cooldown: transient, trips: false, rank: 8},
-		Overloaded:      {tries: 3, then: nextModel, cooldown: transient, trips: true, rank: 8},
-		Unavailable:     {tries: 3, then: nextModel, cooldown: transient, trips: true, rank: 8},
-		Timeout:         {tries: 1, then: nextModel, cooldown: transient, trips: true, rank: 7},
-		MalformedAnswer: {tries: 2, then: nextModel, cooldown: noCooldown, trips: true, rank: 6},
-		ContentFilter:   {tries: 1, then: nextModel, cooldown: noCooldown, trips: false, rank: 5},
-		BadRequest:      {tries: 1, then: nextModel, cooldown: noCooldown, trips: false, rank: 4},
-		QuotaExhausted:  {tries: 1, then: nextModel, cooldown: noProvider, trips: false, rank: 3},
-		Auth:            {tries: 1, then: nextModel, cooldown: noProvider, trips: false, rank: 3},
-		OverBudget:      {tries: 0, then: nextModel, cooldown: noCooldown, trips: false, rank: 1},
-		Canceled:        {tries: 1, then: endCall, cooldown: noCooldown, trips: false, rank: 10},
-	}
+var rules = map[Class]rule{
+	ContextTooLong:  {tries: 1, then: largerModel, cooldown: noCooldown, trips: false, rank: 9},
+	RateLimited:     {tries: 4, then: nextModel, cooldown: transient, trips: false, rank: 8},
+	Overloaded:      {tries: 3, then: nextModel, cooldown: transient, trips: true, rank: 8},
+	Unavailable:     {tries: 3, then: nextModel, cooldown: transient, trips: true, rank: 8},
+	Timeout:         {tries: 1, then: nextModel, cooldown: transient, trips: true, rank: 7},
+	MalformedAnswer: {tries: 2, then: nextModel, cooldown: noCooldown, trips: true, rank: 6},
+	ContentFilter:   {tries: 1, then: nextModel, cooldown: noCooldown, trips: false, rank: 5},
+	BadRequest:      {tries: 1, then: nextModel, cooldown: noCooldown, trips: false, rank: 4},
+	QuotaExhausted:  {tries: 1, then: nextModel, cooldown: noProvider, trips: false, rank: 3},
+	Auth:            {tries: 1, then: nextModel, cooldown: noProvider, trips: false, rank: 3},
+	OverBudget:      {tries: 0, then: nextModel, cooldown: noCooldown, trips: false, rank: 1},
+	Canceled:        {tries: 1, then: endCall, cooldown: noCooldown, trips: false, rank: 10},
 }

@@ -156,7 +156,7 @@ func TestRulesAreComplete(t *testing.T) {
 	t.Parallel()
 	classes := []Class{RateLimited, QuotaExhausted, Overloaded, Timeout, ContextTooLong, ContentFilter, Auth, BadRequest, MalformedAnswer, Unavailable, OverBudget, Canceled}
 	for _, c := range classes {
-		r, ok := rules()[c]
+		r, ok := rules[c]
 		if !ok || r.rank == 0 {
 			t.Errorf("%s has no rule", c)
 		}
@@ -164,8 +164,8 @@ func TestRulesAreComplete(t *testing.T) {
 			t.Errorf("%s is no code", c)
 		}
 	}
-	if len(rules()) != len(classes) {
-		t.Errorf("%d rules, %d classes", len(rules()), len(classes))
+	if len(rules) != len(classes) {
+		t.Errorf("%d rules, %d classes", len(rules), len(classes))
 	}
 }
 
@@ -219,7 +219,7 @@ func FuzzClassify(f *testing.F) {
 			}
 			return
 		}
-		if _, ok := rules()[v.class]; !ok || v.text+v.refusal+v.finish != "" {
+		if _, ok := rules[v.class]; !ok || v.text+v.refusal+v.finish != "" {
 			t.Errorf("a failure: %+v", v)
 		}
 		e := Error{Class: v.class, Model: "m", Status: v.status, RetryAfter: v.retryAfter, Usage: u}

@@ -152,7 +152,7 @@ func (c *Client) availableAt(ctx context.Context, m *model, ignoreCooldown bool)
 // coolDown starts the cooldown for a failure and returns its end.
 func (c *Client) coolDown(ctx context.Context, m *model, v classification) time.Time {
 	var d time.Duration
-	switch rules()[v.class].cooldown {
+	switch rules[v.class].cooldown {
 	case transient:
 		d = c.cfg.Cooldown.Transient
 	case noProvider:

@@ -27,7 +27,7 @@ func (c *Client) Complete(ctx context.Context, call Call) (Answer, error) {
 				Usage: s.usage, CostMicros: s.cost, Attempts: s.attempts, Duration: time.Since(began),
 			}, nil
 		}
-		if ctx.Err() != nil || s.worst != nil && rules()[s.worst.class].then == endCall {
+		if ctx.Err() != nil || s.worst != nil && rules[s.worst.class].then == endCall {
 			break
 		}
 	}
@@ -100,7 +100,7 @@ func (s *callState) tryModel(ctx context.Context, m *model) (classification, boo
 			continue
 		}
 		pause := v.retryAfter + s.cfg.Retry.delays().Delay(tries[v.class]-1)
-		again := !v.exhausted && tries[v.class] < rules()[v.class].tries && s.worthWaiting(ctx, v, pause)
+		again := !v.exhausted && tries[v.class] < rules[v.class].tries && s.worthWaiting(ctx, v, pause)
 		if !again {
 			pause = 0
 		}
@@ -241,7 +241,7 @@ func (s *callState) worthWaiting(ctx context.Context, v classification, pause ti
 
 func (s *callState) logFailure(ctx context.Context, m *model, v classification, pause time.Duration) {
 	level := slog.LevelWarn
-	if rules()[v.class].cooldown == noProvider {
+	if rules[v.class].cooldown == noProvider {
 		level = slog.LevelError // an operator has to act
 	}
 	attrs := []slog.Attr{slog.String("model", m.id), slog.String("code", string(v.class)), slog.Int("attempt", s.attempts), slog.Int64("wait_ms", pause.Milliseconds())}
@@ -273,7 +273,7 @@ func (s *callState) giveUp(ctx context.Context, m *model, v classification) {
 		return // the attempt did not have its full time
 	}
 	until := s.coolDown(ctx, m, v)
-	if rules()[v.class].cooldown != noCooldown {
+	if rules[v.class].cooldown != noCooldown {
 		s.setRetryTime(m, until)
 	}
 }
@@ -287,7 +287,7 @@ func (s *callState) skip(m *model, at time.Time) {
 // fail records a failure. Of several, the one with the highest rank is reported; of equal
 // ranks, failures of requests before those without one, then the last.
 func (s *callState) fail(f failure) {
-	if rules()[f.class].then == largerModel {
+	if rules[f.class].then == largerModel {
 		s.tooSmall = max(s.tooSmall, f.model.Window)
 	}
 	if s.worst == nil || f.rank() > s.worst.rank() || f.rank() == s.worst.rank() && (f.asked || !s.worst.asked) {
@@ -299,9 +299,9 @@ func (s *callState) fail(f failure) {
 // permanent failures, as it may answer later.
 func (f failure) rank() int {
 	if f.class == Unavailable && !f.asked {
-		return rules()[MalformedAnswer].rank
+		return rules[MalformedAnswer].rank
 	}
-	return rules()[f.class].rank
+	return rules[f.class].rank
 }
 
 // setRetryTime records the time from which a retry of a model makes sense.

@@ -6,15 +6,10 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Names of the counters, as stored with each count.
+// The encodings. The name of a counter, stored with each count, is that of its encoding.
 const (
 	O200K  = "o200k_base"
 	CL100K = "cl100k_base"
-	// Chars4Name and Octets3Name are estimates; planning adds a margin to them. The
-	// latter is a third of a message's bytes, rounded up: the store's SQL uses it for
-	// messages that are appended without a count.
-	Chars4Name  = chat.CounterChars4
-	Octets3Name = chat.CounterOctets3
 )
 
 // Counter counts tokens. Implementations are immutable and safe for concurrent
@@ -33,7 +28,7 @@ type Counter interface {
 type Chars4 struct{}
 
 // Name returns "chars/4".
-func (Chars4) Name() string { return Chars4Name }
+func (Chars4) Name() string { return chat.CounterChars4 }
 
 // Text returns a quarter of the number of code points in s, rounded down.
 func (Chars4) Text(s string) chat.Tokens {

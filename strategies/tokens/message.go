@@ -6,17 +6,15 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Overheads of a request, in tokens. The first three are from the OpenAI cookbook, "How to count tokens with tiktoken" (num_tokens_from_messages, valid
-// from gpt-3.5-turbo-0613 on); PerCall and PerMedia are this project's.
+// Overheads in tokens. PerMessage and PerName are from the OpenAI cookbook, "How to count
+// tokens with tiktoken" (num_tokens_from_messages, valid from gpt-3.5-turbo-0613 on), which
+// adds 3 per request for the answer; PerCall and PerMedia are this project's.
 const (
 	// PerMessage covers the delimiters of a message: <|start|>, the separator after
 	// the role, <|end|>.
 	PerMessage chat.Tokens = 3
 	// PerName covers the separator before a name.
 	PerName chat.Tokens = 1
-	// PerReply primes the answer. It applies once per request, so the count of a
-	// message does not include it.
-	PerReply chat.Tokens = 3
 	// PerCall covers the JSON of a tool call around its id, name and arguments.
 	PerCall chat.Tokens = 8
 	// PerMedia is the flat estimate for an image, audio or file of any size: a 1024 × 1024 image costs 765 tokens at OpenAI (high detail) and about

@@ -224,7 +224,7 @@ func TestTiktokenIsMadeOnce(t *testing.T) {
 			t.Errorf("%s was made twice", name)
 		}
 	}
-	for _, name := range []string{"p50k_base", tokens.Chars4Name} {
+	for _, name := range []string{"p50k_base", chat.CounterChars4} {
 		if _, err := tokens.Tiktoken(name); err == nil {
 			t.Errorf("%s is no encoding of ours", name)
 		}

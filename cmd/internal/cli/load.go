@@ -221,7 +221,7 @@ func (l *load) put(ctx context.Context, item Item) error {
 		l.counters[counter.Name()] = true
 		l.total.Tokens += sum
 	} else {
-		l.counters[tokens.Octets3Name] = true
+		l.counters[chat.CounterOctets3] = true
 		l.total.Tokens += after.TotalTokens - before.TotalTokens
 	}
 	return nil
