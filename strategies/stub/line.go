@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -56,8 +57,8 @@ var describers = map[string]func(a object, result string) string{
 	},
 	"web_extract": func(a object, result string) string {
 		url, more := "?", ""
-		if urls := elements(a.raw("urls")); len(urls) > 0 {
-			url = show(urls[0], "?")
+		if urls, err := rawjson.ParseArray([]byte(a.raw("urls"))); err == nil && len(urls) > 0 {
+			url = show(string(urls[0]), "?")
 			if len(urls) > 1 {
 				more = " (+" + strconv.Itoa(len(urls)-1) + " more)"
 			}
@@ -112,10 +113,7 @@ func browserTarget(a object) string {
 // firstArguments returns the first two arguments of any tool.
 func firstArguments(a object) string {
 	var b strings.Builder
-	for i, f := range a.distinct(2) {
-		if i == 2 {
-			break
-		}
+	for _, f := range a.distinct(2) {
 		b.WriteString(" " + f.key + "=" + text.Head(show(f.value, "null"), 40))
 	}
 	return b.String()

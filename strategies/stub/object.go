@@ -16,39 +16,13 @@ type field struct{ key, value string }
 
 // fields parses arguments; it returns nil if they are not a JSON object.
 func fields(arguments string) object {
-	if !json.Valid([]byte(arguments)) {
-		return nil
-	}
-	i := skipSpace(arguments, 0)
-	if arguments[i] != '{' {
+	raw := []byte(arguments)
+	if !json.Valid(raw) {
 		return nil
 	}
 	var out object
-	for i = skipSpace(arguments, i+1); arguments[i] != '}'; {
-		end := stringEnd(arguments, i)
-		key := rawjson.Text([]byte(arguments[i:end]))
-		i = skipSpace(arguments, skipSpace(arguments, end)+1) // after the colon
-		end = valueEnd(arguments, i)
-		out = append(out, field{key, arguments[i:end]})
-		if i = skipSpace(arguments, end); arguments[i] == ',' {
-			i = skipSpace(arguments, i+1)
-		}
-	}
-	return out
-}
-
-// elements returns the values of a JSON array, or nil for any other value.
-func elements(array string) []string {
-	if array == "" || array[0] != '[' {
-		return nil
-	}
-	var out []string
-	for i := skipSpace(array, 1); array[i] != ']'; {
-		end := valueEnd(array, i)
-		out = append(out, array[i:end])
-		if i = skipSpace(array, end); array[i] == ',' {
-			i = skipSpace(array, i+1)
-		}
+	for key, at := range rawjson.Members(raw) {
+		out = append(out, field{key, arguments[at[0]:at[1]]})
 	}
 	return out
 }
@@ -82,11 +56,7 @@ func (o object) distinct(n int) []field {
 		if len(out) == n {
 			break
 		}
-		known := false
-		for _, e := range out {
-			known = known || e.key == f.key
-		}
-		if !known {
+		if !slices.ContainsFunc(out, func(e field) bool { return e.key == f.key }) {
 			out = append(out, field{f.key, o.raw(f.key)})
 		}
 	}
@@ -140,30 +110,4 @@ func stringEnd(s string, i int) int {
 		}
 	}
 	return i + 1
-}
-
-// valueEnd returns the index after the value that starts at i of valid JSON.
-func valueEnd(s string, i int) int {
-	for depth := 0; ; {
-		switch s[i] {
-		case '"':
-			i = stringEnd(s, i)
-		case '{', '[':
-			depth++
-			i++
-		case '}', ']':
-			depth--
-			i++
-		case ',', ':', ' ', '\t', '\r', '\n':
-			i++ // occurs only within an object or array
-			continue
-		default: // a number, true, false or null
-			for i < len(s) && strings.IndexByte(",:]} \t\r\n", s[i]) < 0 {
-				i++
-			}
-		}
-		if depth == 0 {
-			return i
-		}
-	}
 }

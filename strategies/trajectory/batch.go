@@ -94,7 +94,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, b Batch) (BatchReport
 			if _, err := out.Write(append(j.out, '\n')); err != nil {
 				return err
 			}
-			report.Add(reportOf(j.Outcome))
+			report.Add(j.Outcome)
 			if b.Done != nil {
 				b.Done(j.Outcome)
 			}

@@ -45,25 +45,12 @@ func readLine(raw []byte) (*line, error) {
 	return l, nil
 }
 
-// member returns the start and end offsets of a key's value in a JSON object, of the last
-// one if the key repeats.
+// member returns the bounds of a key's value in a JSON object, of the last one if the key
+// repeats.
 func member(object []byte, key string) (at [2]int, ok bool) {
-	d := json.NewDecoder(bytes.NewReader(object))
-	if _, err := d.Token(); err != nil {
-		return at, false
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return at, false
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return at, false
-		}
+	for name, bounds := range rawjson.Members(object) {
 		if name == key {
-			end := int(d.InputOffset())
-			at, ok = [2]int{end - len(value), end}, true
+			at, ok = bounds, true
 		}
 	}
 	return at, ok
@@ -83,16 +70,13 @@ func (l *line) compressed(r Region, summary Turn, notice string) ([]byte, error)
 	}
 	turns = append(append(turns, rawjson.Quote(summary)), l.rawTurns[r.End:]...)
 	out := append(slices.Clone(l.raw[:l.start]), '[')
-	out = append(out, bytes.Join(rawBytes(turns), []byte(", "))...)
-	return append(append(out, ']'), l.raw[l.end:]...), nil
-}
-
-func rawBytes(raw []json.RawMessage) [][]byte {
-	out := make([][]byte, len(raw))
-	for i := range raw {
-		out[i] = raw[i]
+	for i, turn := range turns {
+		if i > 0 {
+			out = append(out, ", "...)
+		}
+		out = append(out, turn...)
 	}
-	return out
+	return append(append(out, ']'), l.raw[l.end:]...), nil
 }
 
 // withNotice appends a notice to the value of a turn, whose JSON escapes are kept.

@@ -32,56 +32,33 @@ type BatchReport struct {
 	saved, removed int64
 }
 
-// reportOf returns the report of one trajectory.
-func reportOf(o Outcome) BatchReport {
-	r := BatchReport{
-		Trajectories:   1,
-		OriginalTokens: int64(o.OriginalTokens), CompressedTokens: int64(o.CompressedTokens), TokensSaved: int64(o.TokensSaved),
-		OriginalTurns: int64(o.OriginalTurns), CompressedTurns: int64(o.CompressedTurns), TurnsRemoved: int64(o.TurnsRemoved),
-		SummaryCalls: o.SummaryCalls, SummaryErrors: o.SummaryErrors,
-	}
-	switch {
-	case o.Err != nil:
-		r.Failed = 1
-	case o.Compressed:
-		r.Compressed = 1
-		r.ratios, r.saved, r.removed = o.Ratio, r.TokensSaved, r.TurnsRemoved
-	case o.UnderTarget:
-		r.UnderTarget = 1
-	}
-	if o.StillOver {
-		r.StillOver = 1
-	}
-	return r
-}
-
-// Add adds another report and updates the averages.
-func (r *BatchReport) Add(o BatchReport) {
-	r.Trajectories += o.Trajectories
-	r.Compressed += o.Compressed
-	r.UnderTarget += o.UnderTarget
-	r.StillOver += o.StillOver
-	r.Failed += o.Failed
-	r.OriginalTokens += o.OriginalTokens
-	r.CompressedTokens += o.CompressedTokens
-	r.TokensSaved += o.TokensSaved
-	r.OriginalTurns += o.OriginalTurns
-	r.CompressedTurns += o.CompressedTurns
-	r.TurnsRemoved += o.TurnsRemoved
+// Add adds the outcome of a trajectory and updates the averages.
+func (r *BatchReport) Add(o Outcome) {
+	r.Trajectories++
+	r.OriginalTokens += int64(o.OriginalTokens)
+	r.CompressedTokens += int64(o.CompressedTokens)
+	r.TokensSaved += int64(o.TokensSaved)
+	r.OriginalTurns += int64(o.OriginalTurns)
+	r.CompressedTurns += int64(o.CompressedTurns)
+	r.TurnsRemoved += int64(o.TurnsRemoved)
 	r.SummaryCalls += o.SummaryCalls
 	r.SummaryErrors += o.SummaryErrors
-	r.ratios += o.ratios
-	r.saved += o.saved
-	r.removed += o.removed
-	r.average()
-}
-
-func (r *BatchReport) average() {
-	if r.Compressed == 0 {
-		return
+	switch {
+	case o.Err != nil:
+		r.Failed++
+	case o.Compressed:
+		r.Compressed++
+		r.ratios += o.Ratio
+		r.saved += int64(o.TokensSaved)
+		r.removed += int64(o.TurnsRemoved)
+		n := float64(r.Compressed)
+		r.AverageRatio = math.Round(r.ratios/n*1e4) / 1e4
+		r.AverageTokensSaved = math.Round(float64(r.saved)/n*10) / 10
+		r.AverageTurnsRemoved = math.Round(float64(r.removed)/n*10) / 10
+	case o.UnderTarget:
+		r.UnderTarget++
 	}
-	n := float64(r.Compressed)
-	r.AverageRatio = math.Round(r.ratios/n*1e4) / 1e4
-	r.AverageTokensSaved = math.Round(float64(r.saved)/n*10) / 10
-	r.AverageTurnsRemoved = math.Round(float64(r.removed)/n*10) / 10
+	if o.StillOver {
+		r.StillOver++
+	}
 }

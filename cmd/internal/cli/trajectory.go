@@ -135,13 +135,13 @@ func (c *trajectoryCompressCmd) compress(ctx context.Context, e *Env) (r traject
 	encoder := json.NewEncoder(lines)
 	var merr error
 	for _, s := range from {
-		report, err := trajectory.Run(ctx, countingReader{s.in, progress.Add}, w, trajectory.Batch{
+		_, err := trajectory.Run(ctx, countingReader{s.in, progress.Add}, w, trajectory.Batch{
 			Options: options, Workers: c.Workers,
 			Done: func(done trajectory.Outcome) {
+				r.Add(done)
 				merr = errors.Join(merr, encoder.Encode(r.note(s.path, done)))
 			},
 		})
-		r.Add(report)
 		switch {
 		case ctx.Err() != nil:
 			return r, ctx.Err()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 )
@@ -85,6 +86,29 @@ func (o Object) JSON() json.RawMessage {
 		return nil
 	}
 	return Build().Rest(o).JSON()
+}
+
+// Members yields the keys of a valid JSON object and the bounds of their values, in order and
+// including duplicates. It yields nothing for another value.
+func Members(object []byte) iter.Seq2[string, [2]int] {
+	return func(yield func(string, [2]int) bool) {
+		d := json.NewDecoder(bytes.NewReader(object))
+		if t, _ := d.Token(); t != json.Delim('{') {
+			return
+		}
+		for d.More() {
+			key, _ := d.Token()
+			name, ok := key.(string)
+			var value json.RawMessage
+			if !ok || d.Decode(&value) != nil {
+				return
+			}
+			end := int(d.InputOffset())
+			if !yield(name, [2]int{end - len(value), end}) {
+				return
+			}
+		}
+	}
 }
 
 // Without returns a copy of the object that lacks keys, or nil if it is empty then.
