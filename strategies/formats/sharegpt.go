@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,13 +29,10 @@ var shareDocuments = documentFormat{
 	system: "system",
 }
 
-type shareEntries struct {
-	all []chat.Message
-	ids callIDs
-}
+type shareEntries struct{ all []chat.Message }
 
 func (d *shareEntries) messages() []chat.Message {
-	d.ids.finish(d.all)
+	assignIDs(d.all)
 	return d.all
 }
 
@@ -75,9 +73,7 @@ func (d *shareEntries) add(o object, _ json.RawMessage) (bool, error) {
 		ms = shareResults(value)
 	}
 	mergeExtra(&ms[0], "sharegpt", o)
-	for _, m := range ms {
-		d.all = d.ids.add(d.all, m)
-	}
+	d.all = append(d.all, ms...)
 	return true, nil
 }
 
@@ -175,51 +171,31 @@ func shareResult(body []byte) chat.Message {
 	return m
 }
 
-// callIDs assigns ids to calls and results without one.
-type callIDs struct {
-	n     int // calls so far
-	at    int // the message with the last calls
-	first int // how many calls there were before it
-}
-
-func (c *callIDs) add(out []chat.Message, m chat.Message) []chat.Message {
-	if m.Role != chat.RoleTool {
-		c.finish(out)
-		if len(m.ToolCalls) > 0 {
-			c.at, c.first = len(out), c.n
-			c.n += len(m.ToolCalls)
-		} else {
-			c.at = len(out)
-		}
-	}
-	return append(out, m)
-}
-
-// finish assigns the ids of the last message with calls and of the results after it.
-func (c *callIDs) finish(out []chat.Message) {
-	if c.at >= len(out) {
-		return
-	}
-	calls, results := out[c.at].ToolCalls, out[c.at+1:]
-	if out[c.at].Role == chat.RoleTool {
-		return
-	}
-	for i := range calls {
-		if calls[i].ID != "" {
+// assignIDs assigns ids to the calls and results without one.
+func assignIDs(ms []chat.Message) {
+	n := 0
+	for i := range ms {
+		calls, results := ms[i].ToolCalls, ms[i+1:]
+		if len(calls) == 0 {
 			continue
 		}
-		calls[i].ID = "call_" + strconv.Itoa(c.first+i+1)
-		if i < len(results) && results[i].ToolCallID != "" {
-			calls[i].ID = results[i].ToolCallID
+		if end := slices.IndexFunc(results, func(m chat.Message) bool { return m.Role != chat.RoleTool }); end >= 0 {
+			results = results[:end]
 		}
-		calls[i] = withID(calls[i])
-	}
-	for i := range min(len(calls), len(results)) {
-		if results[i].ToolCallID == "" {
-			results[i].ToolCallID = calls[i].ID
+		for k := range calls {
+			n++
+			if calls[k].ID == "" {
+				calls[k].ID = "call_" + strconv.Itoa(n)
+				if k < len(results) && results[k].ToolCallID != "" {
+					calls[k].ID = results[k].ToolCallID
+				}
+				calls[k] = withID(calls[k])
+			}
+			if k < len(results) && results[k].ToolCallID == "" {
+				results[k].ToolCallID = calls[k].ID
+			}
 		}
 	}
-	c.at = len(out)
 }
 
 // withID writes the id of a call into its raw form.
