@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -201,19 +202,6 @@ func hex4(s []byte) (rune, bool) {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return 0, false
 	}
-	var r rune
-	for _, b := range s[2:6] {
-		switch {
-		case '0' <= b && b <= '9':
-			b -= '0'
-		case 'a' <= b && b <= 'f':
-			b -= 'a' - 10
-		case 'A' <= b && b <= 'F':
-			b -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(b)
-	}
-	return r, true
+	n, err := strconv.ParseUint(string(s[2:6]), 16, 32)
+	return rune(n), err == nil
 }
