@@ -14,13 +14,10 @@ var reportHTML string
 
 // page holds the data of the report template.
 type page struct {
+	*Result
 	Made     string
 	Sources  []string
-	Sessions int
-	Notes    []string
 	Sections []section
-	Pairs    []Comparison
-	Samples  []Sample
 }
 
 // section holds the charts and figures of one cut.
@@ -41,15 +38,11 @@ func (r *Result) WriteHTML(w io.Writer, made time.Time, sources []string) error 
 				"Label": axisLabel, "XTick": xLabelY, "YTickX": yTickX, "YTick": yTickY, "Middle": (plotLeft + plotRight) / 2,
 			}
 		},
-		"differences": func(c Comparison) []named { return c.differences() },
-		"name":        func(n named) string { return n.of },
 	}).Parse(reportHTML)
 	if err != nil {
 		return err
 	}
-	p := page{
-		Made: made.UTC().Format("2006-01-02 15:04 UTC"), Sources: sources, Sessions: r.Sessions, Notes: r.Notes(), Pairs: r.Comparisons, Samples: r.Samples,
-	}
+	p := page{Result: r, Made: made.UTC().Format("2006-01-02 15:04 UTC"), Sources: sources}
 	for _, c := range r.Cuts {
 		s := section{Cut: c, Charts: charts(r, c.Cut)}
 		for _, f := range r.Figures {

@@ -124,22 +124,23 @@ func (r *Result) writeComparisons(o term.Output) error {
 	fmt.Fprintln(o.W)
 	t := o.Table(term.Text("POLICY"), term.Text("AGAINST"), term.Num("CUT"), term.Num("BUDGET"), term.Text("OF"), term.Num("POINTS"), term.Text("95 %"), term.Text("VERDICT"))
 	for _, c := range r.Comparisons {
-		for _, d := range c.differences() {
+		for _, d := range c.Differences() {
 			as := map[string]func(string) string{Better: o.Green, Worse: o.Red, Noise: o.Dim}[d.Verdict]
-			t.Row(c.A, c.B, share100(c.Cut), share100(c.Budget), d.of, points(d.Value), signed{d.Interval}, term.Styled{Value: d.Verdict, As: as})
+			t.Row(c.A, c.B, share100(c.Cut), share100(c.Budget), d.Of, points(d.Value), signed{d.Interval}, term.Styled{Value: d.Verdict, As: as})
 		}
 	}
 	return t.Write()
 }
 
-// named is a difference with the name of its measure.
-type named struct {
-	of string
+// NamedDifference is a difference with the name of its measure.
+type NamedDifference struct {
+	Of string
 	Difference
 }
 
-func (c *Comparison) differences() []named {
-	return []named{{"tokens kept", c.TokensKept}, {"keyed", c.Keyed}, {"loose", c.Loose}, {"strict", c.Strict}}
+// Differences returns the differences of all measures.
+func (c Comparison) Differences() []NamedDifference {
+	return []NamedDifference{{"tokens kept", c.TokensKept}, {"keyed", c.Keyed}, {"loose", c.Loose}, {"strict", c.Strict}}
 }
 
 // Notes returns lines about skipped sessions, summaries found in sessions, and policies
