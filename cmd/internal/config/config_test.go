@@ -464,8 +464,9 @@ func FuzzFile(f *testing.F) {
 			t.Fatal(err)
 		}
 		c, err := Load(LoadOptions{Path: path})
-		if err == nil && c.Validate() != nil {
-			t.Errorf("loaded and not valid: %v", c.Validate())
+		var invalid faults
+		if c.validate(&invalid, nil); err == nil && len(invalid) > 0 {
+			t.Errorf("loaded and not valid: %v", invalid.err())
 		}
 	})
 }

@@ -14,13 +14,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// Validate returns an error that lists all values out of range, as Load does.
-func (c Config) Validate() error {
-	var fs faults
-	c.validate(&fs, nil)
-	return fs.err()
-}
-
 // validate appends an error for each invalid value, except for keys that already have
 // one.
 func (c Config) validate(fs *faults, registry *plan.Registry) {
