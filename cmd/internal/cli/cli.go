@@ -19,7 +19,6 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
-	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/formats"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
@@ -112,19 +111,14 @@ func run(ctx context.Context, args []string, e *Env) int {
 	e.JSON = g.JSON
 	e.file, e.flags = g.ConfigFile, g.values()
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	var opened *store.Store
-	open := func() (*store.Store, error) {
-		opened, _, err = e.Open(ctx)
-		return opened, err
-	}
-	if err := errors.Join(parsed.BindToProvider(e.Config), parsed.BindToProvider(open)); err != nil {
+	if err := errors.Join(parsed.BindToProvider(e.Config), parsed.BindToProvider(e.Open)); err != nil {
 		return e.fail(ctx, fmt.Errorf("command line: %w", err))
 	}
-	code := e.fail(ctx, parsed.Run(e))
-	if opened != nil {
-		opened.Close()
+	err = parsed.Run(e)
+	if e.store != nil {
+		e.store.Close()
 	}
-	return code
+	return e.fail(ctx, err)
 }
 
 // usageError adds the command whose help to consult to an error of the parser.

@@ -53,11 +53,10 @@ func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	st, _, err := e.Open(ctx)
+	st, err := e.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer st.Close()
 	run, err := st.Request(ctx, key(cfg, c.Session), store.TriggerOperator, e.by(), store.Options{
 		From: c.From, Focus: c.Focus, DryRun: c.DryRun, AllowGrowth: c.AllowGrowth, Pipeline: steps,
 	})
@@ -206,7 +205,7 @@ func printRun(e *Env, r store.RunRow) error {
 		status = r.Status
 	}
 	if r.Error != "" {
-		fault = joinNonEmpty(": ", r.ErrorCode, r.Error)
+		fault = joined(r.ErrorCode, r.Error)
 	}
 	if r.MessagesBefore > 0 || r.MessagesAfter > 0 {
 		messages, size = change(r.MessagesBefore, r.MessagesAfter), change(r.TokensBefore, r.TokensAfter)
@@ -215,7 +214,7 @@ func printRun(e *Env, r store.RunRow) error {
 		took = fmt.Sprintf("%s, after waiting %s", term.Duration(r.EndedAt.Sub(*r.StartedAt)), term.Duration(r.StartedAt.Sub(r.QueuedAt)))
 	}
 	if err := e.Out.Pairs(
-		[2]any{"run", r.ID}, [2]any{"session", sessionName(r)}, [2]any{"outcome", term.Styled{Value: joinNonEmpty(": ", code, outcomeText(r)), As: as}},
+		[2]any{"run", r.ID}, [2]any{"session", sessionName(r)}, [2]any{"outcome", term.Styled{Value: joined(code, outcomeText(r)), As: as}},
 		[2]any{"status", status}, [2]any{"error", fault}, [2]any{"messages", messages}, [2]any{"tokens", size}, [2]any{"time", took},
 	); err != nil {
 		return err
@@ -308,12 +307,10 @@ func change(before, after int64) string {
 	return term.Count(before) + " → " + term.Count(after)
 }
 
-func joinNonEmpty(sep string, parts ...string) string {
-	var out []string
-	for _, p := range parts {
-		if p != "" {
-			out = append(out, p)
-		}
+// joined returns "code: text", without the colon if one of them is empty.
+func joined(code, text string) string {
+	if code == "" || text == "" {
+		return code + text
 	}
-	return strings.Join(out, sep)
+	return code + ": " + text
 }

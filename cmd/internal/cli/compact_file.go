@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,8 +115,10 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	if len(pipeline) == 0 {
 		pipeline = cfg.Policy.Pipeline
 	}
-	if c.models, err = openModelsFor(pipeline, cfg, e, logger); err != nil {
-		return err
+	if summarizes(pipeline, e.Registry) {
+		if c.models, err = openModels(cfg, e.Environ, logger, nil, nil); err != nil {
+			return err
+		}
 	}
 	files, _, err := openSources(ctx, []string{c.In}, e.Stdin, c.Format)
 	if err != nil {
@@ -259,15 +262,10 @@ func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p pipeline.P
 	named := len(c.steps) > 0
 	if named {
 		pol.Pipeline = c.steps
-		for i, s := range pol.Steps(limits, c.registry.Fill) {
-			params, err := json.Marshal(s.Params)
-			if err != nil {
-				return p, nil, nil, err
-			}
-			explain = append(explain, fmt.Sprintf("step %d %s %s", i+1, s.Strategy, params))
-		}
-	} else {
-		explain = pol.Explain(model, tokens.Window, c.registry.Fill)
+	}
+	explain = pol.Explain(model, tokens.Window, c.registry.Fill)
+	if named {
+		explain = slices.DeleteFunc(explain, func(line string) bool { return !strings.HasPrefix(line, "step ") })
 	}
 	p, writers, err = strategies.Build(c.registry, pol, limits, summary.Options{
 		Model: c.models, Manual: true, At: time.Now().UTC().Truncate(24 * time.Hour),

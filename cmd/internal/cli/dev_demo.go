@@ -128,7 +128,6 @@ type demo struct {
 	began     time.Time
 
 	imported map[int64]imported // by sid
-	over     map[int64]bool     // sessions above their start before the sweep
 	backlog  struct {
 		messages int64
 		tokens   chat.Tokens
@@ -138,8 +137,9 @@ type demo struct {
 
 // imported holds the state of a session after its import.
 type imported struct {
-	seq chat.Seq
-	sum string
+	seq  chat.Seq
+	sum  string
+	over bool // above its start
 }
 
 type demoResult struct {
@@ -234,7 +234,7 @@ func (d *demo) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.imported, d.over = map[int64]imported{}, map[int64]bool{}
+	d.imported = map[int64]imported{}
 	type kind struct {
 		sessions, over, invalid int
 		tokens                  chat.Tokens
@@ -248,7 +248,6 @@ func (d *demo) look(ctx context.Context) error {
 		if n != r.Messages {
 			return fmt.Errorf("session %s has %d messages, its row says %d", r.Session, n, r.Messages)
 		}
-		d.imported[r.SID] = imported{seq: chat.Seq(n), sum: sum}
 		limits := d.app.Config.Policy.Limits(r.Model, d.app.Planner.Window)
 		name := fmt.Sprintf("%s, start %s, target %s", cmp.Or(r.Model, "(no model)"), term.Tokens(limits.Start), term.Tokens(limits.Target))
 		k := kinds[name]
@@ -260,15 +259,16 @@ func (d *demo) look(ctx context.Context) error {
 		k.tokens += r.LiveTokens
 		d.backlog.messages += r.Messages
 		d.backlog.tokens += r.LiveTokens
-		if limits.Over(r.ContextTokens) {
+		over := limits.Over(r.ContextTokens)
+		if over {
 			k.over++
-			d.over[r.SID] = true
+			d.result.OverStart++
 		}
+		d.imported[r.SID] = imported{chat.Seq(n), sum, over}
 		if r.Suspect {
 			k.invalid++
 		}
 	}
-	d.result.OverStart = len(d.over)
 	t := d.out.Table(term.Text("MODEL AND POLICY"), term.Num("SESSIONS"), term.Num("TOKENS"), term.Num("OVER START"), term.Num("TO REPAIR"))
 	for _, name := range sortedKeys(kinds) {
 		k := kinds[name]
@@ -279,7 +279,7 @@ func (d *demo) look(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintln(d.out.W)
-	d.step("backlog", "%d of %s are over their start", len(d.over), term.Plural(len(rows), "session", "sessions"))
+	d.step("backlog", "%d of %s are over their start", d.result.OverStart, term.Plural(len(rows), "session", "sessions"))
 	return nil
 }
 

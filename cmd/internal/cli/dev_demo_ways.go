@@ -72,7 +72,7 @@ func (d *demo) judge(ctx context.Context) error {
 	for _, r := range rows {
 		limits := d.app.Config.Policy.Limits(r.Model, d.app.Planner.Window)
 		switch {
-		case !d.over[r.SID]:
+		case !d.imported[r.SID].over:
 			continue
 		case r.ContextTokens <= limits.Target:
 			d.result.WithinTarget++
@@ -90,7 +90,7 @@ func (d *demo) judge(ctx context.Context) error {
 		reasons[runs[0].Outcome]++
 	}
 	var line strings.Builder
-	fmt.Fprintf(&line, "of the %d over their start, %d are within their target now", len(d.over), d.result.WithinTarget)
+	fmt.Fprintf(&line, "of the %d over their start, %d are within their target now", d.result.OverStart, d.result.WithinTarget)
 	for _, code := range sortedKeys(reasons) {
 		fmt.Fprintf(&line, ", %d %s", reasons[code], code)
 	}

@@ -46,9 +46,10 @@ Results are written only to the named files. Models are called only for the poli
 Policies can be presets, "configured" (the pipeline of the configuration), and strategies by name, with parameters (tool_result:keep_last_tool_call_groups=2) and joined by + as a pipeline; the budget is their target, and with policy.fallback, which is on by default, the oldest messages are removed until it is met. Further policies:
 
 `)
-	for _, p := range evalHelp() {
-		writeHelpItem(&b, p[0], p[1])
+	for _, p := range append(eval.Baselines(), evalExtractive()) {
+		writeHelpItem(&b, p.Name, p.Doc)
 	}
+	writeHelpItem(&b, modelPolicy, modelDoc)
 	b.WriteString(`
 Intervals are 95 % bootstrap intervals from 2,000 resamples of the sessions. Policies are compared on the same resamples; the verdict is noise if the interval of the difference contains 0 or fewer than six sessions were compared.
 
@@ -63,15 +64,6 @@ Examples:
     compactor eval --limit 500 --policy configured,chat --state eval.state --csv figures.csv
     compactor eval --from runs.jsonl --policy "tool_result+truncation" --json | jq .keyed`)
 	return b.String()
-}
-
-// evalHelp returns the names and descriptions of the built-in policies.
-func evalHelp() [][2]string {
-	var out [][2]string
-	for _, p := range append(eval.Baselines(), evalExtractive()) {
-		out = append(out, [2]string{p.Name, p.Doc})
-	}
-	return append(out, [2]string{modelPolicy, modelDoc})
 }
 
 func (c *evalCmd) Validate() error {
@@ -118,7 +110,7 @@ func (c *evalCmd) Run(ctx context.Context, e *Env, cfg config.Config) (err error
 		return err
 	}
 	defer finish(&err)
-	in, err := c.input(ctx, e)
+	in, err := c.input(ctx, e, cfg)
 	if err != nil {
 		return err
 	}

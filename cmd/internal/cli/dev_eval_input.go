@@ -9,6 +9,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/formats"
@@ -23,13 +24,13 @@ type evalInput struct {
 }
 
 // input opens the source of the sessions. The caller closes it.
-func (c *evalCmd) input(ctx context.Context, e *Env) (evalInput, error) {
+func (c *evalCmd) input(ctx context.Context, e *Env, cfg config.Config) (evalInput, error) {
 	var in evalInput
 	var err error
 	if paths := append(slices.Clone(c.From), c.Files...); len(paths) > 0 {
 		in, err = c.files(ctx, e, paths)
 	} else {
-		in, err = c.stored(ctx, e)
+		in, err = c.stored(ctx, e, cfg)
 	}
 	if err == nil && c.Limit > 0 {
 		in.total, in.unit = 0, "sessions" // the total is unknown
@@ -92,12 +93,12 @@ func (c *evalCmd) files(ctx context.Context, e *Env, paths []string) (evalInput,
 }
 
 // stored returns stored sessions with all their messages.
-func (c *evalCmd) stored(ctx context.Context, e *Env) (evalInput, error) {
-	st, cfg, err := e.Open(ctx)
+func (c *evalCmd) stored(ctx context.Context, e *Env, cfg config.Config) (evalInput, error) {
+	st, err := e.Open(ctx)
 	if err != nil {
 		return evalInput{}, err
 	}
-	in := evalInput{unit: "sessions", total: int64(len(c.Session)), close: st.Close, sources: []string{"tenant " + cfg.Tenant}}
+	in := evalInput{unit: "sessions", total: int64(len(c.Session)), close: func() {}, sources: []string{"tenant " + cfg.Tenant}}
 	log := exportCmd{Log: true}
 	in.all = func(yield func(eval.Session, error) bool) {
 		for row, err := range sessionRows(ctx, st, cfg.Tenant, c.Session) {

@@ -113,7 +113,7 @@ func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry
 		}
 	}
 	var models summary.Model
-	if asks(base.Steps(base.Limits("", tokens.Window), registry.Fill), registry) {
+	if summarizes(base.Steps(base.Limits("", tokens.Window), registry.Fill), registry) {
 		var err error
 		if models, err = open(); err != nil {
 			return eval.Policy{}, err

@@ -67,19 +67,17 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 	}
 	x := &doctorReport{env: e}
 	var cooldowns []store.ModelCooldown
-	st, _, err := e.Open(ctx)
+	st, err := e.Open(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
 		x.add("postgres", "connection", checkFail, err.Error(), "check --database-url and that the server runs")
 	default:
-		defer st.Close()
 		x.add("postgres", "connection", checkOK, cfg.Database.URL.String(), "")
 		if x.migrations(ctx, cfg) {
 			x.settings(ctx, st)
 			x.data(ctx, st, c.Deep)
-			x.backlog(ctx, st)
 			if cooldowns, err = st.Cooldowns().All(ctx); err != nil {
 				x.add("models", "cooldowns", checkFail, err.Error(), "")
 			}
@@ -134,8 +132,22 @@ func (x *doctorReport) data(ctx context.Context, st *store.Store, deep bool) {
 		x.add("data", "sessions", checkFail, err.Error(), "")
 		return
 	}
-	if b.Sessions > deepLimit && !deep {
-		x.add("data", "invariants", checkSkip, term.Count(b.Sessions)+" sessions", "--deep reads them all")
+	x.invariants(ctx, st, b.Sessions, deep)
+	x.add("work", "backlog", checkOK, fmt.Sprintf("%s, %s due, %s queued, %s running, %s in the outbox",
+		term.Plural(b.Sessions, "session", "sessions"), term.Count(b.Due), term.Count(b.Queued), term.Count(b.Running), term.Count(b.Outbox)), "")
+	if b.Queued > 0 {
+		status := checkOK
+		if b.OldestQueued > 10*time.Minute {
+			status = checkWarn
+		}
+		x.add("work", "oldest queued run", status, term.Duration(b.OldestQueued), "is a worker running, and are there enough workers?")
+	}
+}
+
+// invariants checks the data of all sessions.
+func (x *doctorReport) invariants(ctx context.Context, st *store.Store, sessions int64, deep bool) {
+	if sessions > deepLimit && !deep {
+		x.add("data", "invariants", checkSkip, term.Count(sessions)+" sessions", "--deep reads them all")
 		return
 	}
 	findings, err := st.Audit(ctx)
@@ -191,23 +203,6 @@ func (x *doctorReport) views(ctx context.Context, st *store.Store) {
 			detail += fmt.Sprintf(", %s to be repaired by the next run", term.Count(waiting))
 		}
 		x.add("data", name, checkOK, detail, "")
-	}
-}
-
-func (x *doctorReport) backlog(ctx context.Context, st *store.Store) {
-	b, err := st.Backlog(ctx)
-	if err != nil {
-		x.add("work", "backlog", checkFail, err.Error(), "")
-		return
-	}
-	x.add("work", "backlog", checkOK, fmt.Sprintf("%s, %s due, %s queued, %s running, %s in the outbox",
-		term.Plural(b.Sessions, "session", "sessions"), term.Count(b.Due), term.Count(b.Queued), term.Count(b.Running), term.Count(b.Outbox)), "")
-	if b.Queued > 0 {
-		status := checkOK
-		if b.OldestQueued > 10*time.Minute {
-			status = checkWarn
-		}
-		x.add("work", "oldest queued run", status, term.Duration(b.OldestQueued), "is a worker running, and are there enough workers?")
 	}
 }
 

@@ -26,6 +26,7 @@ type Env struct {
 	file    string            // --config
 	flags   map[string]string // settings by key
 	loaded  *config.Config
+	store   *store.Store // that Open has connected
 	secrets []string
 	now     func() time.Time
 }
@@ -62,17 +63,17 @@ func (e *Env) Require(keys ...string) (config.Config, error) {
 // openTimeout bounds connecting in interactive commands.
 const openTimeout = 10 * time.Second
 
-// Open connects to the store, which the caller closes. Roles wait for the database
-// instead: see NewApp.
-func (e *Env) Open(ctx context.Context) (*store.Store, config.Config, error) {
+// Open connects to the store, which is closed when the command has ended. Roles wait for
+// the database instead: see NewApp.
+func (e *Env) Open(ctx context.Context) (*store.Store, error) {
 	c, err := e.Require("database.url")
 	if err != nil {
-		return nil, c, err
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("no answer within %s", openTimeout))
 	defer cancel()
-	st, err := store.Open(ctx, StoreConfig(c))
-	return st, c, err
+	e.store, err = store.Open(ctx, StoreConfig(c))
+	return e.store, err
 }
 
 // key returns the key of a session of the configured tenant.

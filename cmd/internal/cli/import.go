@@ -9,22 +9,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
 type importCmd struct {
-	Files         []string `arg:"" optional:"" name:"file" help:"JSONL or JSON files; - is standard input."`
-	FromSQL       string   `name:"from-sql" placeholder:"DSN" help:"Read rows of another Postgres instead of files; requires --query."`
-	Query         string   `placeholder:"SQL" help:"Query that returns one row per message, in order."`
-	Count         string   `enum:"exact,estimate" default:"exact" help:"Count tokens with the model's tokenizer, or estimate them (exact, estimate)."`
-	Model         string   `placeholder:"NAME" help:"Model of sessions that name none."`
-	SessionPrefix string   `placeholder:"TEXT" help:"Prefix of every session id."`
-	KeepGoing     bool     `help:"Skip lines and sessions that cannot be imported, and report them at the end."`
-	Format        string   `enum:"auto,chat,responses,anthropic,sharegpt,claude-code,codex,pi" default:"auto" help:"Format of the files (${enum}); auto looks at their content."`
-	DropReasoning bool     `help:"Omit the models' reasoning and its signatures."`
-	Workers       int      `default:"4" help:"Number of sessions imported concurrently."`
+	Files   []string `arg:"" optional:"" name:"file" help:"JSONL or JSON files; - is standard input."`
+	FromSQL string   `name:"from-sql" placeholder:"DSN" help:"Read rows of another Postgres instead of files; requires --query."`
+	Query   string   `placeholder:"SQL" help:"Query that returns one row per message, in order."`
+	Format  string   `enum:"auto,chat,responses,anthropic,sharegpt,claude-code,codex,pi" default:"auto" help:"Format of the files (${enum}); auto looks at their content."`
+	ImportOptions
 }
 
 func (*importCmd) Help() string {
@@ -61,28 +57,24 @@ func (c *importCmd) Validate() error {
 	return inRange("--workers", c.Workers, 1, 64)
 }
 
-func (c *importCmd) Run(ctx context.Context, e *Env) error {
+func (c *importCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	e.secrets = append(e.secrets, c.FromSQL)
 	sources, size, err := openSources(ctx, c.Files, e.Stdin, c.Format)
 	if err != nil {
 		return err
 	}
 	defer sources.close()
-	st, cfg, err := e.Open(ctx)
+	st, err := e.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer st.Close()
 
 	unit := "bytes read"
 	if c.FromSQL != "" {
 		unit = "rows read"
 	}
 	progress := e.Err.Progress(unit, size)
-	im := &Importer{
-		Store: st, Tenant: cfg.Tenant, Prefix: c.SessionPrefix, Model: c.Model,
-		DropReasoning: c.DropReasoning, Estimate: c.Count == "estimate", KeepGoing: c.KeepGoing, Workers: c.Workers,
-	}
+	im := &Importer{Store: st, Tenant: cfg.Tenant, ImportOptions: c.ImportOptions}
 	items := sources.items(progress.Add)
 	if c.FromSQL != "" {
 		items = sqlItems(ctx, c.FromSQL, c.Query, progress.Add)

@@ -118,7 +118,7 @@ func (all sources) items(read func(int64)) iter.Seq[Item] {
 // conversation that equals another, or is a prefix of it, is the same one.
 type conversations map[string][][]uint64
 
-// seed is the hash seed of conversations, whose hashes are not persisted.
+// seed is the seed of hashes that are not persisted.
 var seed = maphash.MakeSeed()
 
 // name returns the id under which a conversation is stored: its own, or one with "#2" and

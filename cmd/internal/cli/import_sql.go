@@ -162,10 +162,7 @@ func (v value) json() json.RawMessage {
 	if v.isJSON {
 		return slices.Clone(v.raw)
 	}
-	quoted, err := json.Marshal(string(v.raw))
-	if err != nil {
-		return json.RawMessage("null") // unreachable: strings can always be marshalled
-	}
+	quoted, _ := json.Marshal(string(v.raw)) // strings have a JSON form
 	return quoted
 }
 
@@ -203,10 +200,7 @@ func (row sqlRow) message() (m chat.Message, repairs int, err error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		quoted, err := json.Marshal(name)
-		if err != nil {
-			return m, 0, err
-		}
+		quoted, _ := json.Marshal(name) // strings have a JSON form
 		b = append(append(append(b, quoted...), ':'), fields[name]...)
 	}
 	clean, n := chat.SanitizeJSON(append(b, '}'))

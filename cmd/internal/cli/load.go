@@ -1,11 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash/fnv"
+	"hash/maphash"
 	"iter"
 	"sync"
 	"time"
@@ -38,20 +39,21 @@ type Item struct {
 // content.
 type Importer struct {
 	Store *store.Store
-	// Tenant owns the sessions; Prefix is prepended to their ids.
-	Tenant, Prefix string
-	// Model is the model of sessions that name none.
-	Model string
-	// DropReasoning omits the models' reasoning.
-	DropReasoning bool
-	// Estimate uses the store's estimate instead of counting tokens.
-	Estimate bool
-	// KeepGoing continues after an item that cannot be imported.
-	KeepGoing bool
-	// Workers is the number of sessions imported concurrently, 4 if zero.
-	Workers int
+	// Tenant owns the sessions.
+	Tenant string
+	ImportOptions
 	// Done, if set, is called for every imported item, from any goroutine.
 	Done func(Item)
+}
+
+// ImportOptions holds the settings of an import, with the tags of their flags.
+type ImportOptions struct {
+	Count         string `enum:"exact,estimate" default:"exact" help:"Count tokens with the model's tokenizer, or estimate them (exact, estimate)."`
+	Model         string `placeholder:"NAME" help:"Model of sessions that name none."`
+	SessionPrefix string `placeholder:"TEXT" help:"Prefix of every session id."`
+	KeepGoing     bool   `help:"Skip lines and sessions that cannot be imported, and report them at the end."`
+	DropReasoning bool   `help:"Omit the models' reasoning and its signatures."`
+	Workers       int    `default:"4" help:"Number of sessions imported concurrently."`
 }
 
 // Imported is the result of an import.
@@ -87,10 +89,7 @@ func (im *Importer) Run(ctx context.Context, items iter.Seq[Item]) (Imported, er
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	l := &load{Importer: im, stop: cancel, sessions: map[string]bool{}, counters: map[string]bool{}}
-	queues := make([]chan Item, max(1, im.Workers))
-	if im.Workers == 0 {
-		queues = make([]chan Item, 4)
-	}
+	queues := make([]chan Item, cmp.Or(im.Workers, 4))
 	var workers sync.WaitGroup
 	for i := range queues {
 		queues[i] = make(chan Item)
@@ -103,11 +102,9 @@ func (im *Importer) Run(ctx context.Context, items iter.Seq[Item]) (Imported, er
 		if item.Err != nil {
 			l.failed(item, item.Err, item.Fatal)
 		} else {
-			item.ID = im.Prefix + item.ID
-			h := fnv.New32a()
-			h.Write([]byte(item.ID))
+			item.ID = im.SessionPrefix + item.ID
 			select {
-			case queues[int(h.Sum32()%uint32(len(queues)))] <- item:
+			case queues[maphash.String(seed, item.ID)%uint64(len(queues))] <- item:
 			case <-ctx.Done():
 			}
 		}
@@ -168,14 +165,11 @@ func (l *load) put(ctx context.Context, item Item) error {
 	if len(item.Messages) == 0 {
 		return errors.New("the session has no messages")
 	}
-	model := item.Model
-	if model == "" {
-		model = l.Model
-	}
+	model := cmp.Or(item.Model, l.Model)
 	k := store.Key{Tenant: l.Tenant, Session: item.ID}
 	repairs := item.Repairs
 	var counter tokens.Counter
-	if !l.Estimate {
+	if l.Count != "estimate" {
 		counter = tokens.ForModel(model)
 	}
 	msgs := make([]store.NewMessage, len(item.Messages))

@@ -42,17 +42,9 @@ func variables(environ []string) func(string) (string, bool) {
 	}
 }
 
-// openModelsFor calls openModels if one of the steps writes summaries, and returns nil
-// otherwise, so that no key is required.
-func openModelsFor(steps []policy.Step, c config.Config, e *Env, logger *slog.Logger) (summary.Model, error) {
-	if !asks(steps, e.Registry) {
-		return nil, nil //nolint:nilnil // no step would use it
-	}
-	return openModels(c, e.Environ, logger, nil, nil)
-}
-
-// asks reports whether one of the steps, or a strategy nested in one, writes summaries.
-func asks(steps []policy.Step, registry *plan.Registry) bool {
+// summarizes reports whether one of the steps, or a strategy nested in one, writes
+// summaries. Models are opened for these only, so that others require no key.
+func summarizes(steps []policy.Step, registry *plan.Registry) bool {
 	return slices.ContainsFunc(steps, func(s policy.Step) bool {
 		_, err := registry.New(s.Strategy, s.Params)
 		return errors.Is(err, plan.ErrNoSummarizer)

@@ -207,11 +207,9 @@ func (c *summaryExpandCmd) Run(ctx context.Context, e *Env, st *store.Store) err
 		}
 	}
 	if e.JSON {
-		out, err := messagesJSON(msgs)
-		if err != nil {
-			return err
-		}
-		return term.JSON(e.Out.W, map[string]any{"id": c.ID, "session": row.Key.Session, "summary_of": row.SummaryOf.String(), "messages": out})
+		return term.JSON(e.Out.W, map[string]any{
+			"id": c.ID, "session": row.Key.Session, "summary_of": row.SummaryOf.String(), "messages": messagesJSON(msgs),
+		})
 	}
 	writeMessages(e, msgs, c.Full)
 	return nil

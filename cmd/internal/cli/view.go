@@ -91,31 +91,29 @@ func (c *viewCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	case c.Groups:
 		return writeGroups(e, groupsOf(msgs))
 	case e.JSON:
-		if result["messages"], err = messagesJSON(msgs); err != nil {
-			return err
-		}
+		result["messages"] = messagesJSON(msgs)
 	default:
-		return c.transcript(e, row, msgs)
+		e.say("%s", e.Out.Bold(term.Clean(row.Session))+e.Out.Dim(fmt.Sprintf("  %s  revision %d  %s of %s in view  %s tokens",
+			orDash(term.Clean(row.Model)), row.Revision, term.Count(row.LiveMessages), term.Plural(row.Messages, "message", "messages"),
+			term.Tokens(row.LiveTokens))))
+		writeMessages(e, msgs, c.Full)
+		return nil
 	}
 	return term.JSON(e.Out.W, result)
 }
 
-func messagesJSON(msgs []store.Stored) ([]messageJSON, error) {
+func messagesJSON(msgs []store.Stored) []messageJSON {
 	out := make([]messageJSON, len(msgs))
 	for i, m := range msgs {
-		raw, err := m.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
 		out[i] = messageJSON{
 			Seq: m.Seq, ID: m.ID, Kind: m.Kind, Role: m.Role, Tokens: m.Tokens, CreatedAt: m.CreatedAt.UTC(), Included: m.Included,
-			Pinned: m.Pinned, ExcludeReason: m.ExcludeReason, ExcludedBy: m.ExcludedBy, SummarizedBy: m.SummarizedBy, Message: raw,
+			Pinned: m.Pinned, ExcludeReason: m.ExcludeReason, ExcludedBy: m.ExcludedBy, SummarizedBy: m.SummarizedBy, Message: m.AppendJSON(nil),
 		}
 		if len(m.SummaryOf) > 0 {
 			out[i].SummaryOf = m.SummaryOf.String()
 		}
 	}
-	return out, nil
+	return out
 }
 
 func groupsOf(msgs []store.Stored) []groupJSON {
@@ -194,15 +192,6 @@ func writeGroups(e *Env, groups []groupJSON) error {
 		[2]any{"tool calls", of(int64(in.ToolCalls), int64(in.TotalToolCalls))},
 		[2]any{"tokens", of(in.Tokens, in.TotalTokens)},
 	)
-}
-
-// transcript writes a heading and the messages as text.
-func (c *viewCmd) transcript(e *Env, row store.SessionRow, msgs []store.Stored) error {
-	e.say("%s", e.Out.Bold(term.Clean(row.Session))+e.Out.Dim(fmt.Sprintf("  %s  revision %d  %s of %s in view  %s tokens",
-		orDash(term.Clean(row.Model)), row.Revision, term.Count(row.LiveMessages), term.Plural(row.Messages, "message", "messages"),
-		term.Tokens(row.LiveTokens))))
-	writeMessages(e, msgs, c.Full)
-	return nil
 }
 
 // writeMessages writes messages as text: one truncated line each, unless full is set.
