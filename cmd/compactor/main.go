@@ -1,5 +1,4 @@
-// Compactor keeps stored LLM conversations within the context window without
-// losing a word of them.
+// Compactor keeps stored LLM conversations within the context window of their model.
 package main
 
 import "github.com/sessionstore/compactor/cmd"

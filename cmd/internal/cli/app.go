@@ -22,8 +22,7 @@ import (
 	"github.com/sessionstore/compactor/worker/jobs"
 )
 
-// App holds the store, the queue and the planner that the roles share. Several roles may
-// run concurrently.
+// App holds the store, the queue and the planner that concurrent roles share.
 type App struct {
 	Config   config.Config
 	Logger   *slog.Logger

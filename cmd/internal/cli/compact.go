@@ -73,8 +73,7 @@ func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	return c.report(e, row)
 }
 
-// enqueue enqueues the run's task. Without Redis the run stays queued in Postgres, and
-// the scheduler enqueues it later.
+// enqueue enqueues the run's task. Without Redis the scheduler does so later.
 func (e *Env) enqueue(ctx context.Context, cfg config.Config, run store.RunID) {
 	if cfg.Redis.URL == "" {
 		e.note("no Redis is configured (--redis-url): the scheduler will enqueue run %d", run)

@@ -34,8 +34,7 @@ Examples:
     compactor bench strategies --messages 10000`
 }
 
-// measure runs a benchmark on servers that it starts, and writes the result as JSON or with
-// write.
+// measure runs a benchmark on servers that it starts, and writes the result.
 func measure[O, R any](ctx context.Context, e *Env, cfg config.Config, o O, run func(context.Context, bench.Env, O) (R, error), write func(R) error) error {
 	logger := e.Err.Logger("warn", cfg.Log.Format)
 	st, err := stack.Start(ctx, stack.Options{
@@ -156,8 +155,7 @@ func (c *benchStrategiesCmd) Run(ctx context.Context, e *Env) error {
 	return t.Write()
 }
 
-// benchWorkerCmd runs the worker process of bench memory, which passes the server URLs in
-// the environment.
+// benchWorkerCmd is started by bench memory with URLs in the environment.
 type benchWorkerCmd struct {
 	Summary bool
 }

@@ -93,8 +93,7 @@ func splitPolicies(lists []string) []string {
 	return out
 }
 
-// evalPipeline returns the policy of a preset, of the configuration, or of strategies
-// joined by "+".
+// evalPipeline returns the policy of a preset, the configuration, or joined strategies.
 func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry *plan.Registry, open func() (summary.Model, error)) (eval.Policy, error) {
 	if preset, err := policy.PresetNamed(name); err == nil {
 		base = preset.Over(base)

@@ -13,8 +13,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// modelPolicy is the name of the policy that calls the configured models, modelDoc its
-// description.
+// modelPolicy is the policy that calls the configured models.
 const (
 	modelPolicy = "model"
 	modelDoc    = "a summary with references by the configured models; measured only if named"

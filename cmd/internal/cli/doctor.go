@@ -295,8 +295,7 @@ func (x *doctorReport) cron(cfg config.Config) {
 	}
 }
 
-// clockChanges lists the days within a year on which the clock change skips a
-// sweep or starts it twice.
+// clockChanges lists the clock changes of a year that skip a sweep or repeat it.
 func clockChanges(cfg config.Config, now time.Time) ([]string, error) {
 	schedule, loc, err := cfg.Policy.Schedule()
 	if err != nil {

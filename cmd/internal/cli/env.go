@@ -31,8 +31,7 @@ type Env struct {
 	now     func() time.Time
 }
 
-// Config loads the configuration from all sources on the first call. The error lists every
-// invalid setting.
+// Config loads the configuration on the first call. The error lists all invalid settings.
 func (e *Env) Config() (config.Config, error) {
 	if e.loaded != nil {
 		return *e.loaded, nil
@@ -63,8 +62,7 @@ func (e *Env) Require(keys ...string) (config.Config, error) {
 // openTimeout bounds connecting in interactive commands.
 const openTimeout = 10 * time.Second
 
-// Open connects to the store, which is closed when the command has ended. Roles wait for
-// the database instead: see NewApp.
+// Open connects to the store, which run closes. Roles wait for the database: see NewApp.
 func (e *Env) Open(ctx context.Context) (*store.Store, error) {
 	c, err := e.Require("database.url")
 	if err != nil {

@@ -83,8 +83,7 @@ func (e *Env) fail(ctx context.Context, err error) int {
 	return code
 }
 
-// scrub masks the passwords of connection strings in a text. Errors of this program hold
-// none, but those of its libraries may.
+// scrub masks passwords of connection strings, which errors of libraries may hold.
 func (e *Env) scrub(text string) string {
 	for _, s := range e.secrets {
 		if s != "" {

@@ -168,8 +168,7 @@ func (v value) json() json.RawMessage {
 
 type sqlRow map[string]value
 
-// message builds a message through its JSON form, so that the rules for messages in files
-// apply.
+// message decodes the JSON form of a message, so that the rules for files apply.
 func (row sqlRow) message() (m chat.Message, repairs int, err error) {
 	fields := map[string]json.RawMessage{}
 	if whole, ok := row["message"]; ok {

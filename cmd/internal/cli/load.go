@@ -34,9 +34,8 @@ type Item struct {
 	Fatal bool
 }
 
-// Importer imports sessions concurrently, each in one transaction. Repeating an import
-// changes nothing, as a message without an id gets one derived from its position and
-// content.
+// Importer imports sessions concurrently, each in one transaction. Importing again changes
+// nothing, as ids of messages without one are derived from position and content.
 type Importer struct {
 	Store *store.Store
 	// Tenant owns the sessions.

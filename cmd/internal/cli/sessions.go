@@ -31,8 +31,7 @@ func (c *sessionsCmd) Validate() error { return validLimit(c.Limit) }
 
 func validLimit(n int) error { return inRange("--limit", n, 1, 100_000) }
 
-// inRange returns an error for a flag whose value is not in a range; most may be
-// math.MaxInt.
+// inRange returns an error for a flag out of range; most may be math.MaxInt.
 func inRange(flag string, n, least, most int) error {
 	switch {
 	case n >= least && n <= most:
@@ -43,8 +42,7 @@ func inRange(flag string, n, least, most int) error {
 	return fmt.Errorf("%s: %d: want %d to %d", flag, n, least, most)
 }
 
-// withStart returns a session with its times in UTC and, where no threshold is stored, with
-// that of the policy.
+// withStart returns a session with its start, stored or by policy, and its time in UTC.
 func withStart(c config.Config, r store.SessionRow) store.SessionRow {
 	r.LastMessageAt = r.LastMessageAt.UTC()
 	if r.DueTokens == 0 {

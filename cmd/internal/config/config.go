@@ -37,8 +37,7 @@ type Database struct {
 	URL Secret `yaml:"url"`
 	// Schema holds all objects of the application.
 	Schema string `yaml:"schema"`
-	// MaxConns bounds the pool; 0 selects the worker's concurrency plus four, at most
-	// store.DefaultConns.
+	// MaxConns bounds the pool; 0 selects worker.concurrency + 4, at most store.DefaultConns.
 	MaxConns int `yaml:"max_conns"`
 }
 
@@ -69,8 +68,7 @@ func Default() Config {
 	}
 }
 
-// PoolSize returns the maximum size of the connection pool: MaxConns, or a number derived
-// from the worker's concurrency.
+// PoolSize returns the maximum size of the connection pool (see Database.MaxConns).
 func (c Config) PoolSize() int {
 	if c.Database.MaxConns > 0 {
 		return c.Database.MaxConns

@@ -96,8 +96,7 @@ func (d *decoder) section(prefix string, n *yaml.Node) {
 	})
 }
 
-// set decodes v into the target of a key and records k as its origin. It reports whether
-// the value is valid.
+// set decodes v into target, records k as the origin of the key, and reports success.
 func (d *decoder) set(key string, k, v *yaml.Node, target reflect.Value) bool {
 	d.origins[key] = d.at(k)
 	if err := d.value(key, v, target); err != nil {

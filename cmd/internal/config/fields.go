@@ -11,8 +11,7 @@ type field struct {
 	value reflect.Value
 }
 
-// fields lists the settings in the order of the struct fields. Structs are sections, all
-// other types are settings.
+// fields lists the settings in order. Fields of a struct type are sections.
 func fields(c *Config) []field {
 	return walk("", reflect.ValueOf(c).Elem(), nil)
 }
@@ -51,9 +50,8 @@ func Keys() []string {
 	return keys
 }
 
-// EnvNames returns the environment variables that set a key, in descending precedence:
-// COMPACTOR_<SECTION>_<KEY>, and for the two connections the names common on hosting
-// platforms.
+// EnvNames returns the environment variables that set a key, in descending precedence.
+// The two connections have names that are common on hosting platforms, too.
 func EnvNames(key string) []string {
 	names := []string{"COMPACTOR_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))}
 	switch key {
@@ -82,8 +80,7 @@ func nearest(name string, candidates []string) string {
 	return best
 }
 
-// distance returns the edit distance between a and b in bytes: insertions, deletions,
-// replacements and swaps of neighbours.
+// distance returns the edit distance of a and b in bytes; a swap of neighbours counts 1.
 func distance(a, b string) int {
 	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
 	for j := range rows[1] {

@@ -145,9 +145,8 @@ func (d *decoder) document(b []byte) {
 	d.section("", doc.Content[0])
 }
 
-// environment reads the variables. An unknown one with our prefix is an error, so that
-// mistyped settings are noticed. Variables that Kubernetes sets for a service named
-// compactor are ignored.
+// environment reads the variables. An unknown one with the prefix is an error, unless
+// Kubernetes sets it for a service named compactor.
 func (d *decoder) environment(env map[string]string) {
 	service := regexp.MustCompile(`^COMPACTOR_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$`)
 	known := map[string]bool{envFile: true}

@@ -71,6 +71,5 @@ func text(v reflect.Value) string {
 //go:embed example.yaml
 var example string
 
-// Example returns a configuration file with every key, its default and a comment. Loading
-// it gives the defaults.
+// Example returns a commented configuration file, which sets every key to its default.
 func Example() string { return example }

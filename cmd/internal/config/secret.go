@@ -9,8 +9,7 @@ import (
 // mask replaces passwords, as net/url does.
 const mask = "xxxxx"
 
-// Secret is a connection string whose password is masked when it is printed, logged or
-// encoded. Reveal returns it unmasked.
+// Secret is a connection string whose password is masked when it is printed or encoded.
 type Secret string
 
 // Reveal returns the connection string unmasked. Call it only to connect.

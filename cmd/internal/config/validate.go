@@ -14,8 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// validate appends an error for each invalid value, except for keys that already have
-// one.
+// validate appends an error for each invalid value whose key has none yet.
 func (c Config) validate(fs *faults, registry *plan.Registry) {
 	reported := map[string]bool{}
 	for _, err := range *fs {

@@ -7,9 +7,8 @@ import (
 	"github.com/lmittmann/tint"
 )
 
-// Logger returns a logger that writes to the output. Format is "text", "json", or "auto"
-// for coloured text on a terminal and JSON elsewhere. Level is debug, info, warn or error;
-// package config validates both.
+// Logger returns a logger for a format (text, json, or auto: text on a terminal, else JSON)
+// and a level (debug, info, warn or error). Package config validates both.
 func (o Output) Logger(level, format string) *slog.Logger {
 	var l slog.Level
 	_ = l.UnmarshalText([]byte(level)) // info if it is invalid

@@ -12,8 +12,7 @@ import (
 // fallbackWidth is the width of a terminal that does not report one.
 const fallbackWidth = 80
 
-// Output is a writer and its display capabilities. The zero values of all fields but W
-// describe a pipe.
+// Output is a writer and its capabilities. The zero values of those describe a pipe.
 type Output struct {
 	W io.Writer
 	// TTY reports whether progress may redraw its line.

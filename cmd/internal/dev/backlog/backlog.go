@@ -33,8 +33,7 @@ type Options struct {
 	Seed uint64
 	// Sessions is the number of sessions. Defaults to 400.
 	Sessions int
-	// End is the latest time of a message. Defaults to a fixed day, so that the output
-	// does not depend on the clock.
+	// End is the latest time of a message. Defaults to a fixed day.
 	End time.Time
 }
 

@@ -40,8 +40,7 @@ type Env struct {
 	DatabaseURL, RedisURL string
 	// Concurrency is the number of runs executed at once.
 	Concurrency int
-	// Connections limits the pool of the job path and is the number of connections of
-	// the baseline.
+	// Connections limits the pools of the job path and of the baseline.
 	Connections int
 	// Progress is called after each unit of work, concurrently.
 	Progress func(stage string, done, total int)
@@ -170,8 +169,7 @@ func poll(ctx context.Context, interval time.Duration, ok func() (bool, error)) 
 	}
 }
 
-// peakMemory returns the peak resident size of this process since resetPeak in bytes, or
-// 0 if the system does not report it.
+// peakMemory returns the peak resident size in bytes since resetPeak, 0 if unknown.
 func peakMemory() int64 {
 	raw, err := os.ReadFile("/proc/self/status")
 	if err != nil {

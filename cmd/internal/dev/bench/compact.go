@@ -17,8 +17,7 @@ type CompactOptions struct {
 	Sessions int         `default:"4000" help:"Sessions for the job path, and as many for the baseline."`
 	Messages int         `default:"200" help:"Messages of a session."`
 	Tokens   chat.Tokens `default:"40000" help:"Tokens of a session."`
-	// In each round both are measured, so that changes in the speed of the machine affect
-	// both.
+	// A change in the speed of the machine affects both parts of a round.
 	Rounds int `default:"4" help:"Alternations of job path and baseline."`
 }
 

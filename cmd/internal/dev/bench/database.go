@@ -11,8 +11,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// database runs the statements of the benches that no other command needs, on the
-// schema that st works on.
+// database runs the statements of benchmarks on the schema of st.
 type database struct {
 	pool *pgxpool.Pool
 	st   *store.Store
@@ -71,15 +70,13 @@ func (d *database) baseline(ctx context.Context, sid int64, target chat.Tokens) 
 	return nil
 }
 
-// walPosition returns the number of bytes of write-ahead log that the server has
-// written since it was initialized.
+// walPosition returns the bytes of write-ahead log written since initdb.
 func (d *database) walPosition(ctx context.Context) (n int64, err error) {
 	err = d.pool.QueryRow(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint`).Scan(&n)
 	return n, err
 }
 
-// vacuum makes the pages of the log all-visible and checkpoints, so that no round pays
-// for the filling before it.
+// vacuum does the maintenance after filling, so that no round pays for it.
 func (d *database) vacuum(ctx context.Context) error {
 	for _, sql := range []string{`VACUUM (ANALYZE) message_log`, `VACUUM (ANALYZE) sessions`, `CHECKPOINT`} {
 		if _, err := d.pool.Exec(ctx, sql); err != nil {

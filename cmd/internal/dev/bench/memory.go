@@ -33,8 +33,7 @@ type MemoryResult struct {
 	TokensAfter  int64 `json:"tokens_after"`
 }
 
-// Environment variables for the worker process: URLs may hold secrets, so they are not
-// passed as arguments.
+// Environment variables of the worker process. URLs may hold secrets.
 const (
 	EnvDatabase = "COMPACTOR_BENCH_DATABASE"
 	EnvRedis    = "COMPACTOR_BENCH_REDIS"
@@ -46,9 +45,8 @@ const (
 	memorySession = "huge"
 )
 
-// Memory compacts one huge session in a worker process (`compactor bench worker`, which
-// calls WorkerMain) and returns the peak memory of that process as the system reports it at
-// exit.
+// Memory compacts one huge session in a process that runs WorkerMain and returns the peak
+// memory of that process as the system reports it.
 func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -28,8 +28,7 @@ type StrategyTime struct {
 	// Octets is the number of bytes of content read, PerSecond the rate.
 	Octets    int64   `json:"octets_read"`
 	PerSecond float64 `json:"octets_per_second,omitempty"`
-	// Ratio is the time relative to grouping the same messages, which every compaction
-	// begins with.
+	// Ratio is the time relative to grouping the same messages.
 	Ratio float64 `json:"ratio_to_grouping"`
 	// TokensBefore and TokensAfter are the sizes of the view.
 	TokensBefore chat.Tokens `json:"tokens_before"`

@@ -29,8 +29,7 @@ type Interval struct {
 	High float64 `json:"high"`
 }
 
-// series holds the parts of a figure by session. The figure is the sum of over divided by
-// the sum of under.
+// series holds the terms of a figure by session: the sum of over by the sum of under.
 type series struct{ over, under []float64 }
 
 func newSeries(n int) series { return series{make([]float64, n), make([]float64, n)} }

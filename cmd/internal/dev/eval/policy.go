@@ -21,8 +21,7 @@ type Input struct {
 	Model string
 	// Messages holds the messages before the cut, which a policy must not change.
 	Messages []chat.Message
-	// Budget limits the kept tokens, as retention.Tokens counts them, without system
-	// messages.
+	// Budget limits the kept tokens (see retention.Tokens) without system messages.
 	Budget float64
 }
 
@@ -102,8 +101,7 @@ func Summary(name, doc, definition string, write func(ctx context.Context, in In
 type Build struct {
 	// Registry creates the steps.
 	Registry *plan.Registry
-	// Model writes summaries if the registry has no summarizer; if nil, summaries are
-	// extracts.
+	// Model writes summaries; if nil, they are extracts.
 	Model summary.Model
 	// Version is the version of the program. It is part of the definition because another
 	// version may implement a strategy differently.

@@ -24,15 +24,13 @@ type Result struct {
 	Failures map[string]error
 }
 
-// Cut counts the sessions measured at a cut and those skipped, which use no identifier
-// after the cut that occurs before it.
+// Cut counts the sessions measured at a cut and those skipped for lack of identifiers.
 type Cut struct {
 	Cut               float64
 	Sessions, Skipped int
 }
 
-// Figure holds the retention of a policy at one cut and budget over all measurable
-// sessions. Shares are between 0 and 1.
+// Figure holds the retention of a policy at one cut and budget. Shares are 0 to 1.
 type Figure struct {
 	Policy string  `json:"policy"`
 	Cut    float64 `json:"cut"`
@@ -91,8 +89,7 @@ type Comparison struct {
 type Difference struct {
 	Value    *float64  `json:"difference"`
 	Interval *Interval `json:"interval"`
-	// Verdict is Better or Worse if the interval excludes 0, else Noise. Fewer tokens are
-	// better.
+	// Verdict is Better or Worse if the interval excludes 0, else Noise.
 	Verdict string `json:"verdict"`
 }
 
@@ -267,8 +264,7 @@ func (r *runner) policy(name string) int {
 	return slices.IndexFunc(r.Policies, func(p Policy) bool { return p.Name == name })
 }
 
-// column returns the values of series k in each draw, less those of series minus unless
-// that is negative.
+// column returns the values of series k in each draw, less those of minus unless it is -1.
 func column(draws [][]float64, k, minus int) []float64 {
 	out := make([]float64, len(draws))
 	for b, row := range draws {

@@ -21,8 +21,7 @@ type Options struct {
 	Compare [][2]string
 	// Jobs is the number of sessions processed at a time.
 	Jobs int
-	// Samples is the number of sessions whose kept texts are part of the result: the
-	// first ones that could be measured.
+	// Samples is the number of measurable sessions whose kept texts are in the result.
 	Samples int
 	// State holds earlier measurements; may be nil.
 	State *State
@@ -214,8 +213,7 @@ func (r *runner) row(ctx context.Context, index int, s *Session, c *retention.Ca
 	return &row, nil
 }
 
-// wanted reports whether a measurable session is a sample so far: sessions with lower
-// indexes may replace it.
+// wanted reports whether a measurable session is among the first Samples so far.
 func (r *runner) wanted(index int) bool {
 	if r.Samples == 0 {
 		return false

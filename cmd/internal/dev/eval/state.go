@@ -24,8 +24,7 @@ type State struct {
 // errState is returned if a row could not be written.
 var errState = errors.New("write state")
 
-// OpenState opens or creates the file. It returns an error and leaves the file unchanged if
-// a complete line is not a row.
+// OpenState opens or creates the file, unless one of its complete lines is not a row.
 func OpenState(path string) (*State, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // rows may hold message content
 	if err != nil {
@@ -83,8 +82,7 @@ func (s *State) get(key string) (Row, bool) {
 	return r, ok
 }
 
-// put appends a row. After an error it writes nothing more, because the file may end in an
-// incomplete line.
+// put appends a row. It writes nothing after an error, which may leave half a line.
 func (s *State) put(r Row) error {
 	if s == nil {
 		return nil

@@ -55,8 +55,7 @@ var csvColumns = []string{
 	"calls", "failed_calls", "input_tokens", "output_tokens", "cost",
 }
 
-// WriteCSV writes a header and one line for each policy, cut and budget. Unknown values
-// are empty.
+// WriteCSV writes a header and one line per figure. Unknown values are empty.
 func (r *Result) WriteCSV(w io.Writer) error {
 	lines := [][]string{csvColumns}
 	for _, f := range r.Figures {
@@ -143,8 +142,7 @@ func (c Comparison) Differences() []NamedDifference {
 	return []NamedDifference{{"tokens kept", c.TokensKept}, {"keyed", c.Keyed}, {"loose", c.Loose}, {"strict", c.Strict}}
 }
 
-// Notes returns lines about skipped sessions, summaries found in sessions, and policies
-// that failed.
+// Notes returns lines about skipped sessions, recorded summaries and failed policies.
 func (r *Result) Notes() []string {
 	var out []string
 	for _, c := range r.Cuts {

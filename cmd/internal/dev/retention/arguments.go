@@ -27,8 +27,7 @@ func unescape(arguments string) string {
 	return strings.Join(lines, "\n")
 }
 
-// readLines returns the lines of the next value of valid JSON. It returns false if the
-// value is nested too deep.
+// readLines returns the lines of the next value of valid JSON, false if it is too deep.
 func readLines(d *json.Decoder, depth int) ([]string, bool) {
 	t, err := d.Token()
 	if err != nil || depth > maxDepth {

@@ -15,8 +15,7 @@ type Baseline struct {
 	Keep      func(pre []chat.Message, budget float64) []chat.Message
 }
 
-// Baselines returns all baselines. They consider sizes and roles only; a provider may
-// reject their results.
+// Baselines returns all baselines. A provider may reject the messages that they keep.
 func Baselines() []Baseline {
 	return []Baseline{
 		{"drop_oldest", "the newest messages that fit", dropOldest},

@@ -82,8 +82,7 @@ func Needed(pre, post []chat.Message) []Need {
 	return out
 }
 
-// each calls do once for each identifier in text. An identifier that matches several
-// kinds is reported with the first.
+// each calls do once per identifier in text, with the first kind that matches it.
 func each(text string, do func(id string, kind extract.Kind)) {
 	seen := map[string]bool{}
 	extract.All(text, func(kind extract.Kind, start, end int) {
@@ -101,8 +100,7 @@ func ids(text string) []string {
 	return slices.Concat(byKind[:]...)
 }
 
-// Case holds a session cut in two and the identifiers to retain. It is immutable and
-// safe for concurrent use.
+// Case holds a session cut in two. It is immutable and safe for concurrent use.
 type Case struct {
 	// Pre holds the messages before the cut, Post those after it. The caller owns them.
 	Pre, Post []chat.Message

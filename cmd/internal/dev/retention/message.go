@@ -49,8 +49,7 @@ func system(m *chat.Message) bool {
 	return m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper
 }
 
-// Counter counts tokens as the measure does, rounded up to integers, for strategies with
-// a token target.
+// Counter counts tokens as the measure does, rounded up to integers.
 type Counter struct{}
 
 // Name implements tokens.Counter.

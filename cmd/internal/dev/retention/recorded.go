@@ -4,8 +4,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Recorded holds the score of a summary found in a session whose agent compacted its own
-// history.
+// Recorded holds the score of a summary that an agent wrote of its own session.
 type Recorded struct {
 	Case  *Case
 	Score Score

@@ -18,8 +18,7 @@ import (
 // oldest is the first major version with multiranges.
 const oldest = 14
 
-// ErrNoPostgres means that no usable Postgres is installed. The error that wraps it
-// suggests remedies.
+// ErrNoPostgres means that no usable Postgres is installed.
 var ErrNoPostgres = errors.New("no Postgres server found")
 
 // finder searches for server binaries.
@@ -45,8 +44,7 @@ func newFinder() *finder {
 	return f
 }
 
-// postgres returns the preferred folder with the binaries of a major version, or of any
-// supported version for 0.
+// postgres returns the preferred folder with the binaries of a version; 0 allows any.
 func (f *finder) postgres(ctx context.Context, major int) (string, error) {
 	var others []string
 	for _, dir := range f.dirs(ctx) {
@@ -91,8 +89,7 @@ func (f *finder) dirs(ctx context.Context) []string {
 	return usable
 }
 
-// folderOf returns the folder of a binary with links resolved, which holds the other
-// binaries too.
+// folderOf returns the folder of a binary with links resolved.
 func folderOf(path string) string {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

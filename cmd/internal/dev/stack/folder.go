@@ -163,8 +163,7 @@ func lockFile(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// sweep removes unlocked temporary folders, whose owner was killed. It skips folders that
-// it cannot open or remove.
+// sweep removes unlocked temporary folders, whose owner was killed, if it can.
 func sweep(base string) {
 	dirs, _ := filepath.Glob(filepath.Join(base, tempPrefix+"*"))
 	for _, dir := range dirs {

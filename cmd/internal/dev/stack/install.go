@@ -28,8 +28,7 @@ func install(ctx context.Context, log *slog.Logger) error {
 	return download(ctx, log, cache, embeddedpostgres.DefaultConfig())
 }
 
-// installApt installs Debian's package without the cluster that it creates and starts by
-// default.
+// installApt installs Debian's package without its default cluster.
 func installApt(ctx context.Context, log *slog.Logger) error {
 	log.Info("installing postgresql with apt-get")
 	const dir = "/etc/postgresql-common/createcluster.d"

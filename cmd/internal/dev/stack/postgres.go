@@ -197,8 +197,7 @@ func settings(o Options, port int) map[string]string {
 	return all
 }
 
-// createDatabase creates the database if it does not exist and returns the version of the
-// server.
+// createDatabase creates the database if necessary and returns the server's version.
 func createDatabase(ctx context.Context, u url.URL) (string, error) {
 	u.Path = "/postgres"
 	conn, err := pgx.Connect(ctx, u.String())

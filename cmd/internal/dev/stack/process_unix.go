@@ -18,8 +18,8 @@ type identity struct {
 	uid, gid uint32
 }
 
-// unprivileged returns the user for servers if the current user is root, as postgres refuses
-// to run as root; else nil.
+// unprivileged returns the user for servers if this process runs as root, which Postgres
+// refuses; else nil.
 func unprivileged() *identity {
 	if os.Geteuid() != 0 {
 		return nil
@@ -38,8 +38,8 @@ func unprivileged() *identity {
 	return &identity{name: "65534", uid: 65534, gid: 65534}
 }
 
-// detach sets a process group of its own for the command, its user, and the signal that it
-// receives when this process dies.
+// detach gives the command a process group, its user, and a signal for the death of this
+// process.
 func detach(cmd *exec.Cmd, as *identity, death syscall.Signal) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if as != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
-// portAttempts bounds the starts of a server: another process may take a free port before
-// the server listens on it.
+// portAttempts bounds the starts of a server whose port another process takes meanwhile.
 const portAttempts = 5
 
 // service describes a server that runs as a child process.

@@ -15,8 +15,7 @@ import (
 // Options selects the servers to start. The zero value starts a Postgres without fsync in a
 // temporary folder and an in-process Redis.
 type Options struct {
-	// DatabaseURL and RedisURL name running servers. A server that is given is neither
-	// started, checked nor stopped.
+	// DatabaseURL and RedisURL name running servers, which are not managed.
 	DatabaseURL string
 	RedisURL    string
 	// DataDir keeps the data between starts; one process at a time may use it. If empty,
@@ -24,8 +23,7 @@ type Options struct {
 	DataDir string
 	// Install downloads Postgres binaries if the machine has none.
 	Install bool
-	// RealRedis starts a redis-server process if the binary is found, instead of the
-	// in-process server.
+	// RealRedis prefers a redis-server process to the in-process server.
 	RealRedis bool
 	// Durable enables fsync in Postgres.
 	Durable bool
