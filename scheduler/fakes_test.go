@@ -53,6 +53,7 @@ type fakeStore struct {
 type fakeSweep struct {
 	store.Sweep
 	due, cursor int
+	ended       bool
 }
 
 type fakeRun struct {
@@ -162,7 +163,7 @@ func (f *fakeStore) OpenSweeps(ctx context.Context) (open []store.Sweep, err err
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.sweeps {
-		if !s.Ended {
+		if !s.ended {
 			open = append(open, s.Sweep)
 		}
 	}
@@ -189,8 +190,8 @@ func (f *fakeStore) SweepPage(ctx context.Context, sweep int64, limit int, grace
 		page = append(page, f.queue(store.TriggerNightly, grace))
 	}
 	s.Queued += int64(len(page))
-	s.Ended = len(page) == 0
-	return page, s.Ended, nil
+	s.ended = len(page) == 0
+	return page, s.ended, nil
 }
 
 func (f *fakeStore) Waiting(ctx context.Context, trigger string, limit int) (n int, err error) {

@@ -23,8 +23,8 @@ func (s *Scheduler) runRelay(ctx context.Context) error {
 		}
 		full := false
 		if available {
-			n, err := s.deliver(ctx, "relay", func(ctx context.Context) ([]store.Delivery, error) {
-				return s.store.Relay(ctx, s.cfg.Policy.Debounce, s.cfg.Policy.MaxDelay, s.cfg.PageSize, s.cfg.RedeliverAfter)
+			n, err := s.deliver(ctx, "relay", func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
+				return s.store.Relay(ctx, s.cfg.Policy.Debounce, s.cfg.Policy.MaxDelay, limit, grace)
 			})
 			if err != nil {
 				return err
@@ -32,9 +32,7 @@ func (s *Scheduler) runRelay(ctx context.Context) error {
 			credit.spend(n)
 			full = n >= s.cfg.PageSize
 		}
-		n, err := s.deliver(ctx, "deliver", func(ctx context.Context) ([]store.Delivery, error) {
-			return s.store.Undelivered(ctx, s.cfg.PageSize, s.cfg.RedeliverAfter)
-		})
+		n, err := s.deliver(ctx, "deliver", s.store.Undelivered)
 		if err != nil {
 			return err
 		}
@@ -50,9 +48,7 @@ func (s *Scheduler) runRelay(ctx context.Context) error {
 // runOrphans enqueues runs whose worker's lease has expired.
 func (s *Scheduler) runOrphans(ctx context.Context) error {
 	return s.reconcile(ctx, "orphaned", func(ctx context.Context) (int, error) {
-		return s.deliver(ctx, "find orphans", func(ctx context.Context) ([]store.Delivery, error) {
-			return s.store.Orphaned(ctx, s.cfg.PageSize, s.cfg.RedeliverAfter)
-		})
+		return s.deliver(ctx, "find orphans", s.store.Orphaned)
 	})
 }
 
@@ -64,9 +60,7 @@ func (s *Scheduler) runForgotten(ctx context.Context) error {
 		if err := credit.wait(ctx); err != nil {
 			return 0, err
 		}
-		n, err := s.deliver(ctx, "find due sessions", func(ctx context.Context) ([]store.Delivery, error) {
-			return s.store.Forgotten(ctx, s.cfg.PageSize, s.cfg.RedeliverAfter)
-		})
+		n, err := s.deliver(ctx, "find due sessions", s.store.Forgotten)
 		credit.spend(n)
 		return n, err
 	})
@@ -118,8 +112,10 @@ func (s *Scheduler) reconcile(ctx context.Context, kind string, page func(contex
 
 // deliver takes a page of deliveries from the store, enqueues them and returns their
 // number. The error is that of ctx.
-func (s *Scheduler) deliver(ctx context.Context, op string, take func(context.Context) ([]store.Delivery, error)) (int, error) {
-	page, err := retry(ctx, s, op, take)
+func (s *Scheduler) deliver(ctx context.Context, op string, take func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)) (int, error) {
+	page, err := retry(ctx, s, op, func(ctx context.Context) ([]store.Delivery, error) {
+		return take(ctx, s.cfg.PageSize, s.cfg.RedeliverAfter)
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -68,7 +68,7 @@ func TestARestartedSweepGoesOnAtItsCursor(t *testing.T) {
 		b.queue.setFail(nil)
 		stop := b.start(b.new(b.config("b")))
 		b.pass(5 * time.Second)
-		b.check(len(b.store.runs) == 60 && b.store.sweeps[0].Ended, "%d runs", len(b.store.runs))
+		b.check(len(b.store.runs) == 60 && b.store.sweeps[0].ended, "%d runs", len(b.store.runs))
 		b.check(strings.Contains(strings.Join(b.log.lines("sweep ended"), ""), "queued=60"), "the sweep's number is not whole")
 		// What the first did not ring for is delivered after its grace.
 		b.pass(3 * time.Minute)
@@ -165,7 +165,7 @@ func TestARunThatFailsWhileOthersPassIsDeliveredLater(t *testing.T) {
 			b.pass(time.Second)
 		}
 		b.check(len(b.log.lines("runs not enqueued")) == 1, "letting go is not told once")
-		b.check(b.store.sweeps[0].Ended && len(b.queue.runs()) == 49, "%d of 49 others", len(b.queue.runs()))
+		b.check(b.store.sweeps[0].ended && len(b.queue.runs()) == 49, "%d of 49 others", len(b.queue.runs()))
 		b.pass(3 * time.Minute)
 		b.queue.mu.Lock()
 		found := slices.Contains(b.queue.enqueued, store.Delivery{Run: 7, Attempt: 2, Trigger: store.TriggerNightly})

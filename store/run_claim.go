@@ -28,8 +28,6 @@ type Session struct {
 	LiveEstimatedTokens  chat.Tokens
 	ReportedPromptTokens *chat.Tokens
 	TokensSinceReport    chat.Tokens
-	SuspectSeq           chat.Seq // 0: none
-	Due                  bool
 	DecisionFingerprint  string
 	HoldSeq              chat.Seq
 	IneffectiveRuns      int
@@ -45,7 +43,6 @@ type Claim struct {
 	Trigger  string
 	Options  Options
 	QueuedAt time.Time
-	Attempts int
 	Snoozes  int
 	Failures int
 	Session  Session
@@ -55,12 +52,12 @@ type Claim struct {
 
 const (
 	queryRun = `
-		SELECT r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, r.attempts, r.snoozes, r.failures,
+		SELECT r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, r.snoozes, r.failures,
 			coalesce(r.lease_until < now(), true),
 			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id AND o.lease_until >= now()),
 			s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.revision, s.last_seq, s.last_source_seq,
 			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
-			coalesce(s.suspect_seq, 0), s.due, coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false)
+			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false)
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid WHERE r.id = $1`
 	queryClaimView = selectMetas + ` FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid ` + joinView + ` WHERE r.id = $1`
 
@@ -153,11 +150,11 @@ func readRun(row pgx.Row, c *Claim) error {
 	var status, options string
 	var expired, otherRuns bool
 	v := &c.Session
-	err := row.Scan(&status, &c.Trigger, &options, &c.QueuedAt, &c.Attempts, &c.Snoozes, &c.Failures,
+	err := row.Scan(&status, &c.Trigger, &options, &c.QueuedAt, &c.Snoozes, &c.Failures,
 		&expired, &otherRuns,
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
-		&v.SuspectSeq, &v.Due, &v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown)
+		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown)
 	switch {
 	case err != nil:
 		return mapError(err)

@@ -167,8 +167,8 @@ func TestAWorkerPastItsLeaseLosesItsFence(t *testing.T) {
 	old := start(t, s, k)
 	expire(t, s, old.Run)
 	now := must(s.Claim(t.Context(), old.Run, "w2", time.Minute))(t)
-	if now.Fence <= old.Fence || now.Attempts != 2 {
-		t.Errorf("fence %d after %d, attempt %d", now.Fence, old.Fence, now.Attempts)
+	if row := must(s.Run(t.Context(), now.Run))(t); now.Fence <= old.Fence || row.Attempts != 2 {
+		t.Errorf("fence %d after %d, attempt %d", now.Fence, old.Fence, row.Attempts)
 	}
 	ch := must(old.change(s, exclude(span(1, 2))))(t)
 	_, applyErr := s.Apply(t.Context(), old.Run, old.Fence, ch)
@@ -242,8 +242,8 @@ func TestARunIsPostponedAndAbandoned(t *testing.T) {
 		t.Errorf("delivered %v, want nothing before its time", got)
 	}
 	c = must(s.Claim(t.Context(), c.Run, "w", time.Minute))(t)
-	if c.Failures != 1 || c.Snoozes != 1 || c.Attempts != 2 {
-		t.Errorf("claim counts %d failures, %d snoozes, %d attempts", c.Failures, c.Snoozes, c.Attempts)
+	if row := must(s.Run(t.Context(), c.Run))(t); c.Failures != 1 || c.Snoozes != 1 || row.Attempts != 2 {
+		t.Errorf("claim counts %d failures, %d snoozes, %d attempts", c.Failures, c.Snoozes, row.Attempts)
 	}
 	if _, err := s.Snooze(t.Context(), c.Run, 0, "busy"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("snooze of a running run: %v, want not found", err)

@@ -80,7 +80,6 @@ type Sweep struct {
 	Entry  string
 	Tick   time.Time
 	Queued int64
-	Ended  bool
 }
 
 // FireTick starts the sweep of a cron tick. It returns false if a sweep was started for
@@ -106,7 +105,7 @@ func (s *Store) LastTick(ctx context.Context, entry string) (time.Time, error) {
 
 // OpenSweeps returns the unfinished sweeps.
 func (s *Store) OpenSweeps(ctx context.Context) ([]Sweep, error) {
-	return queryRows(ctx, s, "open sweeps", pgx.RowToStructByPos[Sweep], `SELECT id, entry, tick, queued, ended_at IS NOT NULL FROM compactor.sweeps WHERE ended_at IS NULL ORDER BY id`)
+	return queryRows(ctx, s, "open sweeps", pgx.RowToStructByPos[Sweep], `SELECT id, entry, tick, queued FROM compactor.sweeps WHERE ended_at IS NULL ORDER BY id`)
 }
 
 // Delivery is a run to enqueue. Attempt numbers its deliveries, from 1.

@@ -126,9 +126,7 @@ func readUsage(body []byte) (u Usage) {
 	var b struct {
 		Usage json.RawMessage `json:"usage"`
 	}
-	if json.Unmarshal(body, &b) != nil {
-		return Usage{}
-	}
+	_ = json.Unmarshal(body, &b) // without usage, the next one fails
 	var raw struct {
 		Prompt     count           `json:"prompt_tokens"`
 		Completion count           `json:"completion_tokens"`
@@ -142,10 +140,8 @@ func readUsage(body []byte) (u Usage) {
 	if json.Unmarshal(b.Usage, &raw) != nil {
 		return Usage{}
 	}
-	var in struct {
-		Cached count `json:"cached_tokens"`
-	}
-	var out struct {
+	var in, out struct {
+		Cached    count `json:"cached_tokens"`
 		Reasoning count `json:"reasoning_tokens"`
 	}
 	_ = json.Unmarshal(raw.In, &in) // null, absent or of another type: no details
