@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -146,13 +147,9 @@ func (f serverError) class() Class {
 	return ""
 }
 
-func (f serverError) says(words ...string) bool {
-	for _, w := range words {
-		if strings.Contains(f.message, w) {
-			return true
-		}
-	}
-	return false
+// says reports whether the message contains one of the texts.
+func (f serverError) says(texts ...string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(f.message, text) })
 }
 
 // saysContext reports whether the message of a server without error codes says that the

@@ -1,8 +1,8 @@
 package llm
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -32,25 +32,17 @@ type Error struct {
 
 // Error returns, for example, "model gpt-5: rate_limited (status 429, 4 attempts)".
 func (e *Error) Error() string {
-	var b strings.Builder
-	if e.Model != "" {
-		b.WriteString("model " + e.Model + ": ")
-	} else {
-		b.WriteString("model call: ")
-	}
-	b.WriteString(string(e.Class) + " (")
+	details := fmt.Sprintf("%d attempts", e.Attempts)
 	if e.Status != 0 {
-		fmt.Fprintf(&b, "status %d, ", e.Status)
+		details = fmt.Sprintf("status %d, %s", e.Status, details)
 	}
-	fmt.Fprintf(&b, "%d attempts", e.Attempts)
 	if e.Stopped != "" {
-		b.WriteString(", out of " + e.Stopped)
+		details += ", out of " + e.Stopped
 	}
 	if e.RetryAfter > 0 {
-		fmt.Fprintf(&b, ", again in %s", e.RetryAfter.Round(time.Millisecond))
+		details += fmt.Sprintf(", again in %s", e.RetryAfter.Round(time.Millisecond))
 	}
-	b.WriteString(")")
-	return b.String()
+	return fmt.Sprintf("model %s: %s (%s)", cmp.Or(e.Model, "call"), e.Class, details)
 }
 
 // Unwrap returns the error of the caller's context if that ended the call, or nil.

@@ -26,10 +26,23 @@ const (
 	symbol
 )
 
+// kindOf returns the kind of a character.
 func kindOf(r rune) kind {
-	switch {
-	case r < utf8.RuneSelf:
+	if r < utf8.RuneSelf {
 		return asciiKinds[r]
+	}
+	return unicodeKind(r)
+}
+
+var asciiKinds = func() (kinds [utf8.RuneSelf]kind) {
+	for i := range kinds {
+		kinds[i] = unicodeKind(rune(i))
+	}
+	return kinds
+}()
+
+func unicodeKind(r rune) kind {
+	switch {
 	case unicode.IsLetter(r):
 		return letter
 	case unicode.IsMark(r):
@@ -41,22 +54,6 @@ func kindOf(r rune) kind {
 	}
 	return symbol
 }
-
-var asciiKinds = func() (kinds [utf8.RuneSelf]kind) {
-	for i := range kinds {
-		switch r := rune(i); {
-		case unicode.IsLetter(r):
-			kinds[i] = letter
-		case unicode.IsNumber(r):
-			kinds[i] = number
-		case unicode.IsSpace(r):
-			kinds[i] = space
-		default:
-			kinds[i] = symbol
-		}
-	}
-	return kinds
-}()
 
 // segments returns the pieces of s to encode one by one. It splits a run of letters, of
 // white space, or of neither that is longer than maxRun; marks belong to the preceding

@@ -27,18 +27,18 @@ type BPE struct {
 // Tiktoken returns the counter of an encoding, O200K or CL100K. The first call for an
 // encoding loads its ranks, which takes about 200 ms and 22 MB.
 func Tiktoken(encoding string) (*BPE, error) {
-	switch encoding {
-	case O200K:
-		return o200k()
-	case CL100K:
-		return cl100k()
+	load, ok := encodings[encoding]
+	if !ok {
+		return nil, fmt.Errorf("encoding %q: want %s or %s", encoding, O200K, CL100K)
 	}
-	return nil, fmt.Errorf("encoding %q: want %s or %s", encoding, O200K, CL100K)
+	return load()
 }
 
 var (
-	o200k  = sync.OnceValues(func() (*BPE, error) { return load(O200K) })
-	cl100k = sync.OnceValues(func() (*BPE, error) { return load(CL100K) })
+	encodings = map[string]func() (*BPE, error){
+		O200K:  sync.OnceValues(func() (*BPE, error) { return load(O200K) }),
+		CL100K: sync.OnceValues(func() (*BPE, error) { return load(CL100K) }),
+	}
 	// offline must run before any use of tiktoken-go, whose loader is an unguarded
 	// global that downloads the ranks by default.
 	offline = sync.OnceFunc(func() { tiktoken.SetBpeLoader(loader.NewOfflineLoader()) })
