@@ -5,42 +5,6 @@ import (
 	"strings"
 )
 
-// folder searches s for a lower-case word, ignoring case.
-type folder struct {
-	s, word string
-	lower   int // next index of the first letter, in lower case
-	upper   int // and in upper case
-}
-
-func newFolder(s, word string) folder { return folder{s: s, word: word, lower: -1, upper: -1} }
-
-// next returns the index of the first occurrence at or after i, or -1.
-func (f *folder) next(i int) int {
-	for {
-		f.lower = nextByte(f.s, f.word[0], f.lower, i)
-		f.upper = nextByte(f.s, f.word[0]-'a'+'A', f.upper, i)
-		at := min(f.lower, f.upper)
-		if at+len(f.word) > len(f.s) {
-			return -1
-		}
-		if strings.EqualFold(f.s[at:at+len(f.word)], f.word) {
-			return at
-		}
-		i = at + 1
-	}
-}
-
-// nextByte returns known, or the next index of c if known is before i.
-func nextByte(s string, c byte, known, i int) int {
-	if known >= i {
-		return known
-	}
-	if n := strings.IndexByte(s[min(i, len(s)):], c); n >= 0 {
-		return i + n
-	}
-	return len(s)
-}
-
 // headerValue returns the start of the value of the header whose name ends at end: after a
 // colon, or after the name's quote and a colon, a comma or an arrow. open is the quote around
 // the value, 0 for none.
@@ -100,10 +64,8 @@ var paramSchemes = []string{"digest", "aws4-hmac-sha256", "oauth", "hawk", "sign
 // authorizations finds Authorization headers that fields does not find whole: with parameters,
 // or quoted and separated from the name by a comma.
 func authorizations(s string, e *edits) {
-	f := newFolder(s, "authorization")
-	for i := f.next(0); i >= 0; i = f.next(i) {
-		i += len(f.word)
-		value, open, ok := headerValue(s, i)
+	for at := range foldPlaces(s, "authorization") {
+		value, open, ok := headerValue(s, at+len("authorization"))
 		if !ok || value < e.end() {
 			continue
 		}
@@ -122,7 +84,6 @@ func authorizations(s string, e *edits) {
 		}
 		if v := s[start:min(end, len(s))]; len(v) >= 8 && !placeholder(v) && !strings.ContainsAny(v, "{$<") {
 			e.mask(s, start, end, KindAuthorization)
-			i = max(i, end)
 		}
 	}
 }
@@ -135,19 +96,17 @@ func basics(s string, e *edits) {
 }
 
 func schemeCredentials(s, scheme string, valid func(string) bool, e *edits) {
-	f := newFolder(s, scheme)
-	for i := f.next(0); i >= 0; i = f.next(i) {
-		at := i
-		i += len(scheme)
-		start := blank.end(s, i)
-		if start == i || at > 0 && word[s[at-1]] {
+	done := 0
+	for at := range foldPlaces(s, scheme) {
+		name := at + len(scheme)
+		start := blank.end(s, name)
+		if at < done || start == name || at > 0 && word[s[at-1]] {
 			continue
 		}
-		end := credentialSet.end(s, start)
-		if v := strings.TrimRight(s[start:end], ".="); len(v) >= 16 && valid(v) {
+		done = credentialSet.end(s, start)
+		if v := strings.TrimRight(s[start:done], ".="); len(v) >= 16 && valid(v) {
 			e.mask(s, start, start+len(v), KindAuthorization)
 		}
-		i = max(i, end)
 	}
 }
 
@@ -170,11 +129,10 @@ func isPair(v string) bool {
 // cookies finds the values of Cookie and Set-Cookie headers, except attributes and values
 // that are only a word.
 func cookies(s string, e *edits) {
-	f := newFolder(s, "cookie")
-	for i := f.next(0); i >= 0; i = f.next(i) {
-		i += len(f.word)
-		value, open, ok := headerValue(s, i)
-		if !ok {
+	done := 0
+	for at := range foldPlaces(s, "cookie") {
+		value, open, ok := headerValue(s, at+len("cookie"))
+		if at < done || !ok {
 			continue
 		}
 		end := lineEnd(s, value, open)
@@ -194,7 +152,7 @@ func cookies(s string, e *edits) {
 			}
 			at = stop + 1
 		}
-		i = max(i, end)
+		done = end
 	}
 }
 

@@ -70,7 +70,7 @@ type pass func(s string, e *edits)
 // passes are applied in order, each to the result of the one before it. Passes that recognise
 // a secret by its format come before those that recognise it by its context.
 var passes = []pass{
-	pemKeys.find, otherKeys.find, vendorKeys, hooks, authorizations, cookies, urls, schemePasswords, pairPasswords, driverPasswords,
+	pemKeys.find, otherKeys.find, vendorKeys, hooks, authorizations, cookies, urls, schemePasswords, passPasswords, pwdPasswords, driverPasswords,
 	assignments, fields, webPasswords, webTokens, bearers, basics, queries, formBodies, flags, phrases, assigned, phones,
 }
 

@@ -100,21 +100,16 @@ func driverPasswords(s string, e *edits) {
 	}
 }
 
-// pairPasswords finds passwords behind password=, passwd=, pwd= and the like in connection
-// strings.
-func pairPasswords(s string, e *edits) {
-	f, g := newFolder(s, "pass"), newFolder(s, "pwd")
-	for i := 0; ; {
-		at, second := f.next(i), g.next(i)
-		if at < 0 || second >= 0 && second < at {
-			at = second
-		}
-		if at < 0 {
-			return
-		}
-		i = at + 3
-		eq := word.end(s[:min(len(s), i+9)], i)
-		if eq >= len(s) || s[eq] != '=' || at > 0 && strings.IndexByte(" ;\t'\"", s[at-1]) < 0 || !inDSN(s, at, eq) {
+// passPasswords and pwdPasswords find passwords behind password=, passwd=, pwd= and the like in
+// connection strings.
+func passPasswords(s string, e *edits) { pairPasswords(s, "pass", e) }
+
+func pwdPasswords(s string, e *edits) { pairPasswords(s, "pwd", e) }
+
+func pairPasswords(s, name string, e *edits) {
+	for at := range foldPlaces(s, name) {
+		eq := word.end(s[:min(len(s), at+12)], at+3)
+		if at < e.end() || eq >= len(s) || s[eq] != '=' || at > 0 && strings.IndexByte(" ;\t'\"", s[at-1]) < 0 || !inDSN(s, at, eq) {
 			continue
 		}
 		start := eq + 1
@@ -122,7 +117,6 @@ func pairPasswords(s string, e *edits) {
 		for end < min(len(s), start+512) && !space[s[end]] && strings.IndexByte(";'\"\\&", s[end]) < 0 {
 			end++
 		}
-		i = max(i, end)
 		if !placeholder(s[start:end]) {
 			e.mask(s, start, end, KindConnection)
 		}

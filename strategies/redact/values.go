@@ -147,17 +147,11 @@ func (v *values) ends(i int, pairs bool) bool {
 	}
 }
 
-// harmless reports whether the value of a secret name in lower case is not a secret but code,
-// a constant or a count. weak is set if the name is not secret by itself.
+// harmless reports whether the value of a secret name in lower case is not a secret but code
+// or a count. weak is set if the name is not secret by itself.
 func harmless(v string, weak, code bool) bool {
-	if len(v) < len("undefined")+1 {
-		switch strings.ToLower(v) {
-		case "", "none", "null", "nil", "true", "false", "undefined":
-			return true
-		}
-		if digits(v) {
-			return true
-		}
+	if len(v) < 10 && digits(v) {
+		return true
 	}
 	v = v[:min(len(v), 256)]
 	if code && strings.ContainsAny(v, "([{") {
