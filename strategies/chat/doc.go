@@ -1,9 +1,7 @@
-// Package chat holds the vocabulary of the project: messages, the metadata that
-// planning runs on, atomic groups, turns, the view a model is given, and what
-// makes such a view valid. It also reads and writes chat-completions JSON; other
-// formats are read and written by its sub-package formats.
+// Package chat defines the types that all other packages share: messages, the metadata on
+// which planning runs, atomic groups, plans, and the validity and repair of a view. It also
+// reads and writes chat-completions JSON; package formats handles other formats.
 //
-// It is a leaf: it knows no database, no queue, no tokenizer and no strategy.
-// All of its types are plain values; functions are pure and safe to call
-// concurrently on values that are not written to.
+// It is a leaf and depends on no database, queue, tokenizer or strategy. Its types are plain
+// values; functions are safe for concurrent use on values that are not written to.
 package chat

@@ -1,6 +1,9 @@
 package chat
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // Seq is a position in a session's log. The first message has 1; positions are
 // dense and never reused.
@@ -77,29 +80,28 @@ func (m *Meta) reasoningOnly() bool {
 		m.Kind != KindSummary
 }
 
-// Less reports whether a stands before b in a view: by position, then summaries first, then
-// by seq. A moved message counts as a summary and precedes the others, since it directly
-// follows the message before that position.
-func Less(a, b Meta) bool {
+// Less reports whether a precedes b in a view (see Compare).
+func Less(a, b Meta) bool { return Compare(a, b) < 0 }
+
+// Compare orders the messages of a view by position, then summaries first, then by seq. A
+// moved message counts as a summary and precedes the others, since it directly follows the
+// message before that position.
+func Compare(a, b Meta) int {
 	if a.Position != b.Position {
-		return a.Position < b.Position
+		return cmp.Compare(a.Position, b.Position)
 	}
 	if am, bm := a.Has(Moved), b.Has(Moved); am != bm {
-		return am
+		return first(am)
 	}
 	if as, bs := a.Kind == KindSummary, b.Kind == KindSummary; as != bs {
-		return as
+		return first(as)
 	}
-	return a.Seq < b.Seq
+	return cmp.Compare(a.Seq, b.Seq)
 }
 
-// Compare compares in the order of Less, for sorting.
-func Compare(a, b Meta) int {
-	switch {
-	case Less(a, b):
+func first(a bool) int {
+	if a {
 		return -1
-	case Less(b, a):
-		return 1
 	}
-	return 0
+	return 1
 }

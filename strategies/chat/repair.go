@@ -142,12 +142,7 @@ func applyRepairs(view []Meta, steps []RepairStep) (after []Meta, from []int) {
 		}
 		steps = steps[1:]
 	}
-	slices.SortFunc(out, func(a, b entry) int {
-		if Less(a.Meta, b.Meta) {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b entry) int { return Compare(a.Meta, b.Meta) })
 	for _, e := range out {
 		after, from = append(after, e.Meta), append(from, e.from)
 	}
