@@ -13,7 +13,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// parseView reads a view, one word a message: a letter for what it is, digits for
+// parseView reads a view, one word a message: a letter for its kind, digits for
 // its position, then marks.
 //
 //	s u a  system, user, assistant text
@@ -302,7 +302,7 @@ func TestRepairOfAnyView(t *testing.T) {
 	})
 }
 
-func TestMendApply(t *testing.T) {
+func TestRepairStepApply(t *testing.T) {
 	t.Parallel()
 	call := func(ids ...string) chat.Message {
 		m := chat.Message{ID: "m", Role: chat.RoleAssistant, Content: chat.TextContent("let me see")}
@@ -331,7 +331,7 @@ func TestMendApply(t *testing.T) {
 			action: chat.RepairTextify, in: result("grep", chat.TextContent("3 hits")),
 			want: text("[Result of tool grep whose call is missing]\n3 hits"),
 		},
-		"a result of nobody that is empty": {
+		"an empty result without a name": {
 			action: chat.RepairTextify, in: result("", chat.Content{Null: true}),
 			want: text("[Result of a tool whose call is missing]\n"),
 		},
@@ -340,7 +340,7 @@ func TestMendApply(t *testing.T) {
 			in:     result("shot", chat.Content{Parts: []chat.Part{{Type: "text", Text: "here"}, image, image}}),
 			want:   text("[Result of tool shot whose call is missing]\nhere\n[2 media parts not shown]"),
 		},
-		"calls that nobody answered": {action: chat.RepairDropCalls, in: call("a"), want: plain},
+		"calls without results": {action: chat.RepairDropCalls, in: call("a"), want: plain},
 		"calls of one id, one answered": {
 			action: chat.RepairKeepAnswered, in: call("a", "b", "a", "c"), answered: []string{"b", "a"}, want: kept,
 		},

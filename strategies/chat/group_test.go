@@ -12,8 +12,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
-// metasOf reads a message out of every byte: what it is, and whether it is a
-// summary.
+// metasOf decodes a message from every byte: its kind, and whether it is a summary.
 func metasOf(data []byte) []chat.Meta {
 	out := make([]chat.Meta, len(data))
 	for i, b := range data {
@@ -104,7 +103,7 @@ func TestGroups(t *testing.T) {
 }
 
 // BenchmarkGroupsGrowth groups every pattern of one and of two kinds of messages, again
-// and again, and a run of reasoning, which is what can be looked ahead over.
+// and again, and a run of reasoning, over which a lookahead would be quadratic.
 func BenchmarkGroupsGrowth(b *testing.B) {
 	kinds := []byte{0x00, 0x01, 0x04, 0x07, 0x09, 0x0a, 0x0d, 0x0f, 0x34, 0x47}
 	patterns := map[string][]byte{
@@ -149,8 +148,7 @@ func FuzzGroups(f *testing.F) {
 	})
 }
 
-// checkGroup holds a group to its kind: what it consists of, and that it takes all
-// that belongs to it.
+// checkGroup fails the test if a group lacks a member of its kind or has a foreign one.
 func checkGroup(t *testing.T, ms []chat.Meta, g chat.Group) {
 	t.Helper()
 	var calls, results, reasoning int

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// groupsBySpec returns the rule of Groups as it is written down: from each place on, look
-// ahead for what belongs to it.
+// groupsBySpec implements the documented rule of Groups by looking ahead from each message for
+// the members of its group.
 func groupsBySpec(ms []Meta) []Group {
 	run := func(i int, is func(Meta) bool) int {
 		for i < len(ms) && is(ms[i]) {
@@ -44,7 +44,7 @@ func groupsBySpec(ms []Meta) []Group {
 	return groups
 }
 
-func TestGroupsGrowAsTheirRuleSays(t *testing.T) {
+func TestGrouperFollowsTheRule(t *testing.T) {
 	t.Parallel()
 	kinds := []Meta{
 		{Role: RoleSystem},

@@ -87,7 +87,7 @@ func TestMessageUnmarshalJSON(t *testing.T) {
 				Extra: map[string]json.RawMessage{"reasoning_content": raw(`""`)},
 			},
 		},
-		"a time nobody can read stays": {
+		"an unreadable time stays": {
 			in: `{"role":"developer","content":"","created_at":"yesterday","id":17}`,
 			want: chat.Message{
 				Role: "developer", ID: "17", Extra: map[string]json.RawMessage{"created_at": raw(`"yesterday"`)},
@@ -114,7 +114,7 @@ func roundTrip(t *testing.T, m chat.Message) {
 	out := m.AppendJSON(nil)
 	var again chat.Message
 	if err := json.Unmarshal(out, &again); err != nil {
-		t.Fatalf("read what was written: %v\n%s", err, out)
+		t.Fatalf("read the written message: %v\n%s", err, out)
 	}
 	if diff := cmp.Diff(m, again); diff != "" {
 		t.Errorf("round trip (-want +got):\n%s", diff)

@@ -82,7 +82,7 @@ func (t *anthropicTurn) json() []json.RawMessage {
 		return nil
 	}
 	b := rawjson.Build("role", t.role, "content", plainContent(slices.Concat(t.results, t.blocks)))
-	return []json.RawMessage{b.Rest(object(t.extra).Without("role", "content")).JSON()}
+	return []json.RawMessage{b.Rest(t.extra.Without("role", "content")).JSON()}
 }
 
 func (e *encoder) addTurn(t *anthropicTurn, m *chat.Message, blocks []json.RawMessage) {

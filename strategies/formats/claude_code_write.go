@@ -80,7 +80,7 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 		content = plainContent(e.blocks(m, false))
 	}
 	e.envelope(m, holds...)
-	line = own(object(m.Extra), "claude_code")
+	line = own(m.Extra, "claude_code")
 	if compact := line.Take("compactMetadata"); compact != nil {
 		boundary = rawjson.Build("compactMetadata", compact, "subtype", "compact_boundary", "type", "system").JSON()
 	}

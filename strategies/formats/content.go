@@ -151,7 +151,7 @@ func (p part) url() (url string, rest object) {
 	if rawjson.Kind(p.object["image_url"]) == '"' {
 		return p.String("image_url"), nil
 	}
-	rest = p.object.Object("image_url")
+	rest = p.Object("image_url")
 	return rest.TakeString("url"), rest
 }
 

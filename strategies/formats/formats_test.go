@@ -92,7 +92,7 @@ func TestLogs(t *testing.T) {
 			want:   [][]string{{"user u1 go", "user u2 Caveat is_meta=true", "user u3 All of it is_compact_summary=true", "user u4 on"}},
 			other:  map[string]int{"summary": 1, "system:compact_boundary": 1},
 		},
-		"what the user went back behind is left out": {
+		"messages after the one that the user went back to are left out": {
 			in: lines(
 				line("progress", "p", "", `"data":{}`),
 				line("user", "u1", "p", says("user", `"one"`)),
@@ -295,12 +295,12 @@ func TestReasoningIsKeptWholeOrDroppedWhole(t *testing.T) {
 	if out, losses := write(t, s, "anthropic"); out != in+"\n" || len(losses) > 0 {
 		t.Errorf("the session has changed, or lost %v: %s", losses, out)
 	}
-	// Thinking that has lost its signature is of no use to anybody.
+	// Thinking without its signature is not written.
 	unsigned := one(t, strings.ReplaceAll(in, `,"signature":"sig"`, ""), "anthropic").Session
 	if out, losses := write(t, unsigned, "anthropic"); strings.Contains(out, "thinking") || losses["reasoning"] != 2 {
 		t.Errorf("lost %v of %s", losses, out)
 	}
-	// Nor does one provider take what another has signed.
+	// Nor is thinking that another provider has signed.
 	if out, losses := write(t, s, "responses"); strings.Contains(out, "sig") || losses["reasoning"] != 2 {
 		t.Errorf("lost %v of %s", losses, out)
 	}

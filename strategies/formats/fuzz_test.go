@@ -15,8 +15,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
-// fuzz reads anything as a format: it ends, errors name a line, the report adds
-// up, and what was read can be written in every format and is stable in its own.
+// fuzz reads any input as a format: reading ends, errors name a line, the report adds up, and
+// every session can be written in every format and is stable in its own.
 func fuzz(f *testing.F, format string, seeds ...string) {
 	for _, seed := range seeds {
 		f.Add([]byte(seed))
@@ -56,8 +56,8 @@ func fuzz(f *testing.F, format string, seeds ...string) {
 	})
 }
 
-// stable holds what was written and read against itself a second time, and against
-// what it was, where no loss was reported.
+// stable fails the test if a written session changes when it is read and written again, or
+// differs from the original although no loss was reported.
 func stable(t *testing.T, was chat.Session, out, format string, whole bool) {
 	all := read(t, out, format)
 	if len(all) == 0 {

@@ -54,7 +54,7 @@ func write(tb testing.TB, s chat.Session, format string) (string, formats.Losses
 	return b.String(), losses
 }
 
-// canon returns a session in which what says the same is the same.
+// canon returns a session in which equivalent forms are equal.
 func canon(tb testing.TB, s chat.Session) any {
 	tb.Helper()
 	o, err := formats.PlainSession(s)

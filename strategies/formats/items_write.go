@@ -77,7 +77,7 @@ func rankOf(typ string) int {
 
 // items returns the items of one message.
 func (e *encoder) items(m *chat.Message, types map[string]string, holds []string) []object {
-	own := own(object(m.Extra), "responses")
+	own := own(m.Extra, "responses")
 	holds = append(slices.Clone(holds), "responses")
 	if m.Role == chat.RoleTool {
 		return []object{e.outputItem(m, own, types, holds)}

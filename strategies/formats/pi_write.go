@@ -10,7 +10,7 @@ import (
 // encodePi writes the header and an entry per message, each a child of the one
 // before.
 func encodePi(e *encoder, s chat.Session) {
-	header := own(object(s.Extra), "pi")
+	header := own(s.Extra, "pi")
 	e.sessionExtra(s, "pi", "title")
 	delete(header, "id")
 	delete(header, "modelId")
@@ -45,7 +45,7 @@ func encodePi(e *encoder, s chat.Session) {
 }
 
 func (e *encoder) piEntry(m *chat.Message, model string) object {
-	entry := own(object(m.Extra), "pi")
+	entry := own(m.Extra, "pi")
 	entry.Set("timestamp", timestamp(m.CreatedAt))
 	holds := []string{"id", "created_at", "pi"}
 	body := own(entry, "message")

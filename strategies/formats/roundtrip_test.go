@@ -15,7 +15,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
-// features are what a generated session may hold.
+// features describes the parts that a generated session may have.
 type features struct {
 	system, ids, times, names, model, extra          bool
 	reasoning, signed, redacted, items, media, parts bool
@@ -172,7 +172,7 @@ func (g *generator) calling() {
 	}
 }
 
-// within is what each format can hold.
+// within holds the features of each format.
 var within = map[string]features{
 	"chat": {
 		system: true, ids: true, times: true, names: true, model: true, extra: true, reasoning: true, signed: true, redacted: true,
@@ -190,9 +190,9 @@ var within = map[string]features{
 	"pi": {ids: true, times: true, model: true, signed: true, media: true, parts: true, flags: true, errors: true, runs: true, empty: true, ordered: true},
 }
 
-// TestWhatAFormatHoldsComesBack: within what a format can hold, reading what was
-// written gives the same session.
-func TestWhatAFormatHoldsComesBack(t *testing.T) {
+// TestFormatsKeepTheirFeatures checks that a session with only features of a format is read as
+// it was written.
+func TestFormatsKeepTheirFeatures(t *testing.T) {
 	t.Parallel()
 	for _, f := range formats.All() {
 		t.Run(f.Name, func(t *testing.T) {
@@ -217,9 +217,9 @@ func TestWhatAFormatHoldsComesBack(t *testing.T) {
 	}
 }
 
-// TestLossesAreTheDifferences: for any session and format, something is reported
-// lost exactly when reading what was written gives another session; and what was
-// read once is the same from then on.
+// TestLossesAreTheDifferences checks for any session and format that losses are reported
+// exactly if the session is read differently from how it was written, and that it does not
+// change any more after that.
 func TestLossesAreTheDifferences(t *testing.T) {
 	t.Parallel()
 	for _, f := range formats.All() {

@@ -14,7 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
-// TestSamples reads what the programs write: every line is a message or counted,
+// TestSamples reads files of the programs: every line is a message or counted,
 // the view can be made valid, and writing and reading changes nothing.
 func TestSamples(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// kindTests are secrets in their surroundings, where % is, by what they are.
+// kindTests holds secrets and their context, with % at the place of the secret.
 func kindTests() map[string]struct {
 	kind       Kind
 	secret, in string
@@ -118,7 +118,7 @@ func kindTests() map[string]struct {
 	}
 }
 
-func TestRedactKnowsTheKinds(t *testing.T) {
+func TestRedactCountsByKind(t *testing.T) {
 	t.Parallel()
 	for name, tt := range kindTests() {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +181,7 @@ func harmlessTexts() map[string]string {
 	}
 }
 
-func TestRedactLeavesWhatIsNoSecret(t *testing.T) {
+func TestRedactKeepsHarmlessValues(t *testing.T) {
 	t.Parallel()
 	for name, in := range harmlessTexts() {
 		if got, found := Redact(in); got != in || found.Total() != 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
-// made returns a secret that nobody uses, put together here so that no file of this
-// repository holds anything that looks like one.
+// made returns an invented secret. It is generated so that no file of this repository contains
+// one.
 func made(prefix string, n int) string {
 	const letters = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7"
 	return prefix + strings.Repeat(letters, n/len(letters)+1)[:n]

@@ -15,14 +15,14 @@ func TestLine(t *testing.T) {
 		"a command and its exit code":        {"terminal", `{"command":"make"}`, "a\nb\n{\"exit_code\" : -2}", "[terminal] ran `make` -> exit -2, 3 lines output"},
 		"a command of 80 characters":         {"terminal", `{"command":"` + x("é", 80) + `"}`, " \n\x1c", "[terminal] ran `" + x("é", 80) + "` -> exit ?, 0 lines output"},
 		"a longer command":                   {"terminal", `{"command":"` + x("é", 81) + `"}`, "", "[terminal] ran `" + x("é", 77) + "...` -> exit ?, 0 lines output"},
-		"a command that is no string":        {"terminal", `{"command":null}`, "x", "[terminal] ran `` -> exit ?, 1 lines output"},
+		"a command that is not a string":     {"terminal", `{"command":null}`, "x", "[terminal] ran `` -> exit ?, 1 lines output"},
 		"a file":                             {"read_file", `{"offset": 40, "path": "a/b"}`, x("é", 1234567), "[read_file] read a/b from line 40 (1,234,567 chars)"},
 		"no arguments":                       {"read_file", "", "abc", "[read_file] read ? from line 1 (3 chars)"},
 		"arguments that are an array":        {"read_file", "[1]", "abc", "[read_file] read ? from line 1 (3 chars)"},
 		"arguments that are null":            {"read_file", "null", "abc", "[read_file] read ? from line 1 (3 chars)"},
 		"arguments that are no JSON":         {"read_file", `{"path": "a"`, "abc", "[read_file] read ? from line 1 (3 chars)"},
 		"a name given twice":                 {"read_file", `{"path":"a","path":"b"}`, "", "[read_file] read b from line 1 (0 chars)"},
-		"what was written":                   {"write_file", `{"path":"p","content":"a\nb"}`, "", "[write_file] wrote to p (2 lines)"},
+		"a written file":                     {"write_file", `{"path":"p","content":"a\nb"}`, "", "[write_file] wrote to p (2 lines)"},
 		"nothing written":                    {"write_file", `{"path":"p","content":""}`, "", "[write_file] wrote to p (? lines)"},
 		"a search":                           {"search_files", `{"pattern":"T"}`, `{"total_count": 12}`, "[search_files] content search for 'T' in . -> 12 matches"},
 		"a search without a count":           {"search_files", `{"target":"files","path":"d"}`, "", "[search_files] files search for '?' in d -> ? matches"},
@@ -114,7 +114,7 @@ func FuzzLine(f *testing.F) {
 			t.Errorf("%q does not name its tool", line)
 		}
 		if utf8.ValidString(tool) && !utf8.ValidString(line) {
-			t.Errorf("%q is no UTF-8", line)
+			t.Errorf("%q is not UTF-8", line)
 		}
 		if limit := len(tool) + 8*len(arguments) + 200; len(line) > limit {
 			t.Errorf("%d bytes from arguments of %d", len(line), len(arguments))
@@ -135,7 +135,7 @@ func FuzzArguments(f *testing.F) {
 		}
 		if !json.Valid([]byte(raw)) {
 			if changed {
-				t.Fatalf("%q is no JSON and became %q", raw, got)
+				t.Fatalf("%q is not JSON and became %q", raw, got)
 			}
 			return
 		}
@@ -143,7 +143,7 @@ func FuzzArguments(f *testing.F) {
 			t.Fatalf("%q became %q", raw, got)
 		}
 		if utf8.ValidString(raw) && !utf8.ValidString(got) {
-			t.Fatalf("%q is no UTF-8", got)
+			t.Fatalf("%q is not UTF-8", got)
 		}
 		if again, changed := Arguments(got, limit, leaf); changed {
 			t.Fatalf("%q was cut again: %q", got, again)
@@ -169,7 +169,7 @@ func parse(t *testing.T, raw string) any {
 	return v
 }
 
-// shorten returns the plain way to do what Arguments does.
+// shorten is a simple implementation of Arguments on decoded values.
 func shorten(v any, leaf int) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -26,7 +26,7 @@ func encode(t testing.TB, v any) string {
 	return string(b)
 }
 
-func TestRunKeepsOrderAndWhatItDoesNotRewrite(t *testing.T) {
+func TestRunKeepsOrderAndUnchangedParts(t *testing.T) {
 	t.Parallel()
 	small := `{"id": 1 , "conversations":[{"from":"human","value":"caf\u00e9 <x>"}]}`
 	system := `{"note":[1, 2],"from":"system", "value" : "be \ud800 <good>" , "w":1.50}`
@@ -89,7 +89,7 @@ func TestRunKeepsOrderAndWhatItDoesNotRewrite(t *testing.T) {
 	}
 }
 
-func TestRunPassesThroughWhatFails(t *testing.T) {
+func TestRunCopiesFailedLines(t *testing.T) {
 	t.Parallel()
 	raw := encode(t, map[string]any{"conversations": run("shgtgtgtgt")}) + "\n"
 	for name, s := range map[string]plan.Func{
@@ -133,7 +133,7 @@ func (e *endless) Read(b []byte) (int, error) {
 
 func TestRunEndsAndHoldsFewLines(t *testing.T) {
 	t.Parallel()
-	// Longer than what is read at a time.
+	// Longer than the read buffer.
 	in := &endless{line: encode(t, []Turn{{Human, strings.Repeat("x", 100<<10)}}) + "\n"}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -172,7 +172,7 @@ func TestRunEndsWhereItCannotWrite(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Run(t.Context(), in, io.Discard, Batch{}); err == nil {
-		t.Error("options that are wrong are taken")
+		t.Error("invalid options are accepted")
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// says is a summarizer that gives one answer and remembers what it was asked.
+// says is a summarizer that gives one answer and records its requests.
 type says struct {
 	answer string
 	err    error
@@ -137,9 +137,9 @@ func TestCompressReportsAndPassesThrough(t *testing.T) {
 	if d := cmp.Diff(turns, got); d != "" || m.Compressed || m.SummaryCalls != 2 || m.SummaryErrors != 2 || !m.StillOver {
 		t.Errorf("metrics %+v, turns %s", m, d)
 	}
-	o.Fallback = "nobody knows"
+	o.Fallback = "unknown"
 	got, m, err = Compress(t.Context(), turns, o, s)
-	if err != nil || len(got) != 1 || got[0].Value != Prefix+" nobody knows" || !m.Compressed || m.SummaryErrors != 2 {
+	if err != nil || len(got) != 1 || got[0].Value != Prefix+" unknown" || !m.Compressed || m.SummaryErrors != 2 {
 		t.Errorf("with a fallback: %v, %+v, %v", got, m, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -21,7 +21,7 @@ func TestHeadAndTail(t *testing.T) {
 		}
 	})
 	if Head("\xff\xfeab", 3) != "\xff\xfea" || Tail("a\xff\xfe", 2) != "\xff\xfe" {
-		t.Error("what is no UTF-8 is cut elsewhere")
+		t.Error("invalid UTF-8 is cut elsewhere")
 	}
 }
 
