@@ -63,11 +63,11 @@ func (w Writers) Report(steps []pipeline.StepResult) {
 }
 
 // unsummarized returns the pipeline's behaviour for a last step without a summary.
-func unsummarized(s summary.Settings) pipeline.Unsummarized {
+func unsummarized(s policy.Summary) pipeline.Unsummarized {
 	switch s.OnFailure {
-	case summary.OnFailureTruncate:
+	case policy.OnFailureTruncate:
 		return pipeline.DropOldest
-	case summary.OnFailureKeep:
+	case policy.OnFailureKeep:
 		return pipeline.KeepHistory
 	}
 	return pipeline.FallBack

@@ -10,10 +10,10 @@ import (
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
-func TestAssemble(t *testing.T) {
+func TestInsertRequest(t *testing.T) {
 	t.Parallel()
 	answer := "## Active task\nWhat the model remembers.\n\n## Goal\nA green build.\n\n## Last user message\nmade up\n\n## State\nred\n\n## active Task:\nagain"
-	got := Assemble(answer, Facts{Ask: "Fix it.\n## Goal\nnot a heading", LastUser: "and quickly", Pins: []string{"Never push.", "Ask first.\r\nAlways."}})
+	got := InsertRequest(answer, "Fix it.\r\n## Goal\nnot a heading")
 	want := `## Active task
 (verbatim, from the messages themselves)
 
@@ -25,48 +25,32 @@ func TestAssemble(t *testing.T) {
 A green build.
 
 ## State
-red
-
-## Last user message
-(verbatim, from the messages themselves)
-
-> and quickly
-
-## Pinned
-(verbatim, from the messages themselves)
-
-> Never push.
-
-> Ask first.
-> Always.`
+red`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	plain := Assemble("All is well.", Facts{LastUser: "is it?"})
+	plain := InsertRequest("All is well.", "is it?")
 	if want := "All is well.\n\n## Active task\n" + verbatimNote + "\n\n> is it?"; plain != want {
 		t.Errorf("%q", plain)
 	}
-	if same := Assemble("## Active task\nas it was", Facts{}); same != "## Active task\nas it was" {
-		t.Errorf("without facts: %q", same)
+	if same := InsertRequest("## Active task\nas it was", ""); same != "## Active task\nas it was" {
+		t.Errorf("without a request: %q", same)
 	}
 	secret := made("gh"+"p_", 30)
-	masked, _ := redact.Redact(strings.Repeat("ä", 3000) + secret + strings.Repeat("ö", 3000))
-	long := Assemble("x", Facts{LastUser: masked, Limit: 1000})
-	if strings.Contains(long, secret) || !strings.Contains(long, "characters left out") || strings.Count(long, "ä") != 666 || strings.Count(long, "ö") != 334 {
+	masked, _ := redact.Redact(strings.Repeat("ä", 12000) + secret + strings.Repeat("ö", 12000))
+	long := InsertRequest("x", masked)
+	if strings.Contains(long, secret) || !strings.Contains(long, "characters left out") || strings.Count(long, "ä") != 2666 || strings.Count(long, "ö") != 1334 {
 		t.Errorf("%q", long)
 	}
 }
 
-func TestAssembleTwice(t *testing.T) {
+func TestInsertRequestIsIdempotent(t *testing.T) {
 	t.Parallel()
 	bits := rapid.SliceOfN(rapid.SampledFrom([]string{"## Active task\n", "## Goal\n", "## Pinned\n", "**Last user message**\n", "text", "\n", "\n\n", "> q\n", "```\n", "é", "\r"}), 0, 10)
 	rapid.Check(t, func(t *rapid.T) {
-		f := Facts{Ask: strings.Join(bits.Draw(t, "ask"), ""), LastUser: strings.Join(bits.Draw(t, "last"), ""), Limit: 40}
-		if rapid.Bool().Draw(t, "pinned") {
-			f.Pins = []string{strings.Join(bits.Draw(t, "pin"), ""), "a pin"}
-		}
-		once := Assemble(strings.Join(bits.Draw(t, "answer"), ""), f)
-		if twice := Assemble(once, f); twice != once {
+		request := strings.Join(bits.Draw(t, "request"), "")
+		once := InsertRequest(strings.Join(bits.Draw(t, "answer"), ""), request)
+		if twice := InsertRequest(once, request); twice != once {
 			t.Fatalf("%q and then\n%q", once, twice)
 		}
 	})

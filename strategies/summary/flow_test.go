@@ -8,13 +8,11 @@ import (
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // TestTwoRounds goes the whole way twice, with a model that answers what it is told to.
 func TestTwoRounds(t *testing.T) {
 	t.Parallel()
-	counter := tokens.Chars4{}
 	secret := made("gh"+"p_", 36)
 	first := []*chat.Message{
 		said(chat.RoleUser, ask), called("1"), returned("1", strings.Repeat("a line of output\n", 500)+"GITHUB_TOKEN="+secret),
@@ -22,37 +20,34 @@ func TestTwoRounds(t *testing.T) {
 	}
 	round := func(previous string, ms []*chat.Message, answer string) string {
 		t.Helper()
-		if err := Coverable(ms, nil); err != nil {
-			t.Fatal(err)
-		}
 		task, _ := plan.Task{Messages: ms, Previous: previous, Focus: "the token " + secret}.Redact()
 		previous, ms = task.Previous, task.Messages
-		e := NewSourceIndex(counter)
+		e := &SourceIndex{}
 		if previous != "" {
 			e.AddPrevious(previous)
 		}
 		for _, m := range ms {
 			e.Add(m)
 		}
-		trimmed, cuts := Trimmer{Counter: counter}.Run([]policy.PreTrim{{Step: policy.TailLines}, {Step: policy.CapToolContent}}, ms)
+		short, cuts := trimmed([]policy.PreTrim{{Step: policy.TailLines}, {Step: policy.CapToolContent}}, ms, 0)
 		budget := policy.DefaultSize().Budget(e.Tokens(), 128_000)
 		p := Prompt{Budget: budget, Focus: task.Focus, Script: e.Script()}
 		for _, c := range cuts {
-			p.Cut = p.Cut.Plus(c)
+			p.Cut.add(c)
 		}
-		system, user := p.Render(previous, trimmed)
+		system, user := p.Render(previous, short)
 		if strings.Contains(system+user, secret) {
 			t.Error("the model is shown a secret")
 		}
 		if p.Cut.Outputs > 0 != strings.Contains(user, "were cut to make room") {
 			t.Error("the model is not told what was cut")
 		}
-		g := Validator{Sections: p.sections(), Max: policy.DefaultSize().CallTokens(budget), Counter: counter, Sources: e}
-		got, r := g.Read(Answer{Text: answer, FinishReason: "stop"})
+		g := Validator{Sections: DefaultSections(), Max: policy.DefaultSize().CallTokens(budget), Sources: e}
+		got, r := g.Read(StoredAnswer{Text: answer, FinishReason: "stop"})
 		if r != nil {
 			t.Fatal(r)
 		}
-		stored := frame.Wrap(Assemble(got.Text, Facts{LastUser: e.LastUser()}), frame.Options{})
+		stored := frame.Wrap(InsertRequest(got.Text, e.LastUser()), frame.Options{})
 		if strings.Contains(stored, secret) {
 			t.Error("a secret is stored")
 		}

@@ -1,6 +1,8 @@
 package summary
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -9,7 +11,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // input holds the redacted messages of one summary and the state of writing it.
@@ -17,14 +18,12 @@ type input struct {
 	task     plan.Task
 	messages []*chat.Message
 	previous string
-	// focus and instruction come from the task, the options or the settings.
-	focus, instruction string
 	// limit is the token limit of the whole summary, prose the budget of the model's
 	// text, references that of the block of references behind it.
 	limit, prose, references int
 	// trimmed totals the content that was trimmed, updates counts the previous updates of the
 	// summary.
-	trimmed Trimmed
+	trimmed Trim
 	updates int
 	// costMicros is the cost of all answers in millionths, stored ones included.
 	costMicros int64
@@ -37,19 +36,19 @@ type input struct {
 // newInput redacts the task and indexes its messages for the validation of answers.
 // Everything is redacted before anything is cut, as half of a secret is not recognised.
 func (w *Writer) newInput(t plan.Task) (*input, error) {
-	if err := Coverable(t.Messages, nil); err != nil { // a strategy selected protected messages
+	if err := checkProtected(t.Messages); err != nil { // a strategy selected protected messages
 		return nil, &plan.Failure{Code: "system_message", Err: err}
 	}
 	t.Focus = firstNonBlank(t.Focus, w.o.Focus, w.o.Settings.Focus)
 	t.Instruction = firstNonBlank(t.Instruction, w.o.Settings.Instruction)
 	t, found := t.Redact()
 	m := &input{
-		task: t, focus: t.Focus, instruction: t.Instruction, sources: NewSourceIndex(tokens.Chars4{}),
+		task: t, sources: &SourceIndex{},
 		messages: make([]*chat.Message, 0, len(t.Messages)),
 		report:   &Report{RedactorVersion: redact.Version, Redacted: found, RedactedAnswer: redact.Found{}, Messages: len(t.Messages)},
 	}
 	m.previous = text.Trim(strings.Join(append([]string{t.Previous}, storedSummaries(t.Messages)...), "\n\n"))
-	m.digest = extract.New(extract.Options{Focus: m.focus, Redacted: true})
+	m.digest = extract.New(extract.Options{Focus: t.Focus, Redacted: true})
 	if m.previous != "" {
 		m.report.Updates = true
 		m.updates = updatesOf(m.previous) + 1
@@ -106,15 +105,30 @@ func (w *Writer) proseWithin(answer int) int {
 }
 
 // custom reports whether an instruction replaces the default sections.
-func (m *input) custom() bool { return m.instruction != "" }
+func (m *input) custom() bool { return m.task.Instruction != "" }
 
 // addTrimmed records messages and outputs that the model is not shown.
-func (m *input) addTrimmed(step string, cut Trimmed) {
-	if cut == (Trimmed{}) {
+func (m *input) addTrimmed(cut Trim) {
+	if cut == (Trim{Step: cut.Step}) {
 		return
 	}
-	m.trimmed = m.trimmed.Plus(cut)
-	m.report.Trimmed = append(m.report.Trimmed, Trim{Step: step, Messages: cut.Messages, Outputs: cut.Outputs, Tokens: int(cut.Tokens)})
+	m.trimmed.add(cut)
+	m.report.Trimmed = append(m.report.Trimmed, cut)
+}
+
+// ErrProtected reports a message that must not be summarized.
+var ErrProtected = errors.New("never summarized")
+
+// checkProtected returns an error that wraps ErrProtected and names the system and developer
+// messages by index, nil if there are none.
+func checkProtected(messages []*chat.Message) error {
+	var errs []error
+	for i, m := range messages {
+		if m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper {
+			errs = append(errs, fmt.Errorf("message %d is a %s message: %w", i, m.Role, ErrProtected))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // withoutReasoning returns a message without reasoning and with its text parts joined. It returns m
@@ -167,6 +181,8 @@ const bytesPerToken = 3
 
 // estimateTokens returns the estimated tokens of a text, rather too many.
 func estimateTokens(s string) int { return (len(s) + bytesPerToken - 1) / bytesPerToken }
+
+func tokensOf(s string) chat.Tokens { return chat.Tokens(estimateTokens(s)) }
 
 // messageTokens returns the estimated tokens of a message in a prompt.
 func messageTokens(m *chat.Message) int {

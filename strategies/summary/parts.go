@@ -15,19 +15,20 @@ type messageGroup struct {
 
 // messageGroups splits messages into groups; parts end between two of them.
 func messageGroups(messages []*chat.Message) []messageGroup {
+	var out []messageGroup
+	for _, g := range groupsOf(messages) {
+		part := messages[g.Start:g.End]
+		out = append(out, messageGroup{part, messagesTokens(part)})
+	}
+	return out
+}
+
+func groupsOf(messages []*chat.Message) []chat.Group {
 	metas := make([]chat.Meta, len(messages))
 	for i, m := range messages {
 		metas[i] = m.Meta(chat.Seq(i + 1))
 	}
-	var out []messageGroup
-	for _, g := range chat.Groups(metas) {
-		s := messageGroup{messages: messages[g.Start:g.End]}
-		for _, m := range s.messages {
-			s.size += messageTokens(m)
-		}
-		out = append(out, s)
-	}
-	return out
+	return chat.Groups(metas)
 }
 
 // nextPart returns the messages of as many leading groups as fit into budget tokens, at

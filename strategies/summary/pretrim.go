@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 const (
@@ -19,31 +17,34 @@ const (
 )
 
 // preTrims maps names to steps.
-var preTrims = map[string]func(*trim, policy.PreTrim){
-	policy.TailLines:         (*trim).tailLines,
-	policy.CapToolContent:    (*trim).capToolContent,
-	policy.ClearOlderOutputs: (*trim).clearOlder,
-	policy.DropAgentItems:    (*trim).dropAgentItems,
-	policy.DropOldest:        (*trim).dropOldest,
+var preTrims = map[string]func(*trimmer, policy.PreTrim){
+	policy.TailLines:         (*trimmer).tailLines,
+	policy.CapToolContent:    (*trimmer).capToolContent,
+	policy.ClearOlderOutputs: (*trimmer).clearOlder,
+	policy.DropAgentItems:    (*trimmer).dropAgentItems,
+	policy.DropOldest:        (*trimmer).dropOldest,
 }
 
-// Trimmed totals the content that pre-trim steps removed.
-type Trimmed struct {
+// Trim counts the content that a pre-trim step removed.
+type Trim struct {
+	Step string `json:"step"`
 	// Messages counts the messages left out.
-	Messages int
+	Messages int `json:"messages,omitempty"`
 	// Outputs counts the tool outputs shortened or cleared.
-	Outputs int
+	Outputs int `json:"outputs,omitempty"`
 	// Tokens is the number of tokens saved.
-	Tokens chat.Tokens
+	Tokens chat.Tokens `json:"tokens"`
 }
 
-// Plus returns the sum.
-func (t Trimmed) Plus(u Trimmed) Trimmed {
-	return Trimmed{t.Messages + u.Messages, t.Outputs + u.Outputs, t.Tokens + u.Tokens}
+// add adds the counts of u.
+func (t *Trim) add(u Trim) {
+	t.Messages += u.Messages
+	t.Outputs += u.Outputs
+	t.Tokens += u.Tokens
 }
 
 // String describes the removed content, "" for none.
-func (t Trimmed) String() string {
+func (t Trim) String() string {
 	var parts []string
 	if t.Outputs > 0 {
 		parts = append(parts, fmt.Sprintf("%d tool outputs shortened or cleared", t.Outputs))
@@ -57,51 +58,32 @@ func (t Trimmed) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Trimmer makes messages smaller. It is a plain value, safe for concurrent use.
-type Trimmer struct {
-	// Counter counts tokens.
-	Counter tokens.Counter
-	// Limit is the token limit of all messages, for the steps that drop some; 0 is no
-	// limit. After an overflow the caller lowers it and retries.
-	Limit chat.Tokens
-	// At is the time noted in cleared outputs. It is given, so that a second attempt
-	// produces the same text.
-	At time.Time
+// trimmer makes messages smaller. Tokens are estimates by messageTokens.
+type trimmer struct {
+	messages []*chat.Message
+	sizes    []chat.Tokens // of each message
+	// limit is the token limit of all messages, for the steps that drop some; 0 is no limit.
+	limit chat.Tokens
+	// at is the time noted in cleared outputs. All deliveries of a run use the same, so
+	// that they produce the same text.
+	at  time.Time
+	cut Trim
 }
 
-// Run applies steps in order and returns the messages and the amount each step removed. It
-// does not change ms: trimmed messages are copies. Groups stay whole. Steps must be valid.
-func (t Trimmer) Run(steps []policy.PreTrim, ms []*chat.Message) ([]*chat.Message, []Trimmed) {
-	work := &trim{Trimmer: t, ms: slices.Clone(ms), sizes: make([]chat.Tokens, len(ms))}
-	for i, m := range ms {
-		work.sizes[i] = t.Counter.Message(m)
+// trimMessages applies valid steps in order and returns the messages and the content that each
+// step removed. It does not change the given messages, and groups stay whole.
+func trimMessages(steps []policy.PreTrim, messages []*chat.Message, limit chat.Tokens, at time.Time) ([]*chat.Message, []Trim) {
+	t := &trimmer{messages: slices.Clone(messages), sizes: make([]chat.Tokens, len(messages)), limit: limit, at: at}
+	for i, m := range messages {
+		t.sizes[i] = chat.Tokens(messageTokens(m))
 	}
-	cut := make([]Trimmed, len(steps))
+	cuts := make([]Trim, len(steps))
 	for i, p := range steps {
-		work.cut = Trimmed{}
+		t.cut = Trim{Step: p.Step}
 		if step, ok := preTrims[p.Step]; ok {
-			step(work, p)
+			step(t, p)
 		}
-		cut[i] = work.cut
+		cuts[i] = t.cut
 	}
-	return work.ms, cut
-}
-
-// ErrProtected reports a message that must not be summarized.
-var ErrProtected = errors.New("never summarized")
-
-// Coverable returns nil if all messages may be summarized, and otherwise an error that wraps
-// ErrProtected and names the others by index: system and developer messages, and those for
-// which pinned, which may be nil, returns true.
-func Coverable(ms []*chat.Message, pinned func(i int) bool) error {
-	var faults []error
-	for i, m := range ms {
-		switch {
-		case m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper:
-			faults = append(faults, fmt.Errorf("message %d is a %s message: %w", i, m.Role, ErrProtected))
-		case pinned != nil && pinned(i):
-			faults = append(faults, fmt.Errorf("message %d is pinned: %w", i, ErrProtected))
-		}
-	}
-	return errors.Join(faults...)
+	return t.messages, cuts
 }

@@ -13,30 +13,22 @@ import (
 // Cleared replaces a cleared output, followed by the time.
 const Cleared = "[Old tool result content cleared]"
 
-// trim is one run of a Trimmer.
-type trim struct {
-	Trimmer
-	ms    []*chat.Message
-	sizes []chat.Tokens // of each message
-	cut   Trimmed
-}
-
 // replace replaces an output by a text, on a copy of its message, if that is smaller.
-func (t *trim) replace(i int, text string) {
-	m := *t.ms[i]
+func (t *trimmer) replace(i int, text string) {
+	m := *t.messages[i]
 	m.Content = chat.TextContent(text)
-	size := t.Counter.Message(&m)
+	size := chat.Tokens(messageTokens(&m))
 	if size >= t.sizes[i] {
 		return
 	}
 	t.cut.Outputs++
 	t.cut.Tokens += t.sizes[i] - size
-	t.ms[i], t.sizes[i] = &m, size
+	t.messages[i], t.sizes[i] = &m, size
 }
 
 // outputs yields the indexes of tool outputs, newest first.
-func (t *trim) outputs(yield func(int) bool) {
-	for i, m := range slices.Backward(t.ms) {
+func (t *trimmer) outputs(yield func(int) bool) {
+	for i, m := range slices.Backward(t.messages) {
 		if m.Role == chat.RoleTool && !yield(i) {
 			return
 		}
@@ -44,13 +36,13 @@ func (t *trim) outputs(yield func(int) bool) {
 }
 
 // tailLines keeps the last lines of each output.
-func (t *trim) tailLines(p policy.PreTrim) {
+func (t *trimmer) tailLines(p policy.PreTrim) {
 	n := p.Lines
 	if n == 0 {
 		n = defaultLines
 	}
 	for i := range t.outputs {
-		text := t.ms[i].Content.String()
+		text := t.messages[i].Content.String()
 		tail := lastLines(text, n)
 		if len(tail) == len(text) {
 			continue
@@ -76,13 +68,13 @@ func lastLines(s string, n int) string {
 
 // capToolContent bounds the tokens of all outputs together: the newest stay, one is
 // cut to its end, older ones to a note, or to nothing if not even their notes fit.
-func (t *trim) capToolContent(p policy.PreTrim) {
+func (t *trimmer) capToolContent(p policy.PreTrim) {
 	left := p.Tokens
 	if left == 0 {
 		left = defaultToolCap
 	}
 	const note = "[output cut]"
-	least := t.Counter.Text(note)
+	least := tokensOf(note)
 	count := chat.Tokens(0)
 	for range t.outputs {
 		count++
@@ -94,35 +86,29 @@ func (t *trim) capToolContent(p policy.PreTrim) {
 		if notes {
 			budget -= count * least // older ones need their notes
 		}
-		size := t.contentTokens(i)
-		if size > budget {
-			text := ""
+		text := t.messages[i].Content.String()
+		if tokensOf(text) > budget {
+			kept := ""
 			if notes {
-				text = t.tailWithin(t.ms[i].Content.String(), note, budget)
+				kept = tailWithin(text, note, budget)
 			}
-			t.replace(i, text)
-			size = t.Counter.Text(text)
+			t.replace(i, kept)
+			text = kept
 		}
-		left -= size
+		left -= tokensOf(text)
 	}
-}
-
-// contentTokens returns the tokens of an output without the message around it.
-func (t *trim) contentTokens(i int) chat.Tokens {
-	bare := chat.Message{Role: t.ms[i].Role, ToolCallID: t.ms[i].ToolCallID, Name: t.ms[i].Name}
-	return max(0, t.sizes[i]-t.Counter.Message(&bare))
 }
 
 // tailWithin returns the note with the end of a text, in at most budget tokens, or the note
 // alone.
-func (t *trim) tailWithin(text, note string, budget chat.Tokens) string {
+func tailWithin(text, note string, budget chat.Tokens) string {
 	fits := func(n int) (string, bool) {
 		from := len(text) - n
 		for from < len(text) && text[from]&0xc0 == 0x80 {
 			from++
 		}
 		cut := note + "\n" + text[from:]
-		return cut, t.Counter.Text(cut) <= budget
+		return cut, tokensOf(cut) <= budget
 	}
 	// Each try is at most three quarters as long as the one before, so all of them
 	// together are linear; a few more come close to the budget.
@@ -152,19 +138,19 @@ func (t *trim) tailWithin(text, note string, budget chat.Tokens) string {
 const minTail = 64
 
 // clearOlder replaces all but the newest outputs by a note with the time.
-func (t *trim) clearOlder(p policy.PreTrim) {
+func (t *trimmer) clearOlder(p policy.PreTrim) {
 	keep := p.Keep
 	if keep == 0 {
 		keep = defaultKeep
 	}
-	note := Cleared + " at " + t.At.UTC().Format(time.RFC3339)
-	least := t.Counter.Text(note)
+	note := Cleared + " at " + t.at.UTC().Format(time.RFC3339)
+	least := tokensOf(note)
 	for i := range t.outputs {
 		if keep > 0 {
 			keep--
 			continue
 		}
-		if !strings.HasPrefix(t.ms[i].Content.String(), Cleared) && t.contentTokens(i) > least {
+		if text := t.messages[i].Content.String(); !strings.HasPrefix(text, Cleared) && tokensOf(text) > least {
 			t.replace(i, note)
 		}
 	}
@@ -172,8 +158,8 @@ func (t *trim) clearOlder(p policy.PreTrim) {
 
 // dropAgentItems leaves out the agent's messages and calls, newest first, until the rest
 // fits. User messages stay.
-func (t *trim) dropAgentItems(p policy.PreTrim) {
-	groups := t.groups()
+func (t *trimmer) dropAgentItems(p policy.PreTrim) {
+	groups := groupsOf(t.messages)
 	gone := make([]bool, len(groups))
 	over := t.over(p)
 	for i := len(groups) - 1; i >= 0 && over > 0; i-- {
@@ -187,8 +173,8 @@ func (t *trim) dropAgentItems(p policy.PreTrim) {
 
 // dropOldest leaves out the oldest groups until the rest fits, but never the last user
 // message.
-func (t *trim) dropOldest(p policy.PreTrim) {
-	groups := t.groups()
+func (t *trimmer) dropOldest(p policy.PreTrim) {
+	groups := groupsOf(t.messages)
 	gone := make([]bool, len(groups))
 	last := -1
 	for i, g := range groups {
@@ -207,43 +193,35 @@ func (t *trim) dropOldest(p policy.PreTrim) {
 }
 
 // over returns the number of tokens above the limit.
-func (t *trim) over(p policy.PreTrim) chat.Tokens {
+func (t *trimmer) over(p policy.PreTrim) chat.Tokens {
 	limit := p.Tokens
-	if limit == 0 || t.Limit > 0 && t.Limit < limit {
-		limit = t.Limit
+	if limit == 0 || t.limit > 0 && t.limit < limit {
+		limit = t.limit
 	}
 	if limit == 0 {
 		return 0
 	}
-	return t.size(chat.Group{End: len(t.ms)}) - limit
+	return t.size(chat.Group{End: len(t.messages)}) - limit
 }
 
-func (t *trim) size(g chat.Group) (n chat.Tokens) {
+func (t *trimmer) size(g chat.Group) (n chat.Tokens) {
 	for _, s := range t.sizes[g.Start:g.End] {
 		n += s
 	}
 	return n
 }
 
-func (t *trim) groups() []chat.Group {
-	metas := make([]chat.Meta, len(t.ms))
-	for i, m := range t.ms {
-		metas[i] = m.Meta(chat.Seq(i + 1))
-	}
-	return chat.Groups(metas)
-}
-
 // drop leaves out whole groups.
-func (t *trim) drop(groups []chat.Group, gone []bool) {
-	ms, sizes := make([]*chat.Message, 0, len(t.ms)), make([]chat.Tokens, 0, len(t.ms))
+func (t *trimmer) drop(groups []chat.Group, gone []bool) {
+	messages, sizes := make([]*chat.Message, 0, len(t.messages)), make([]chat.Tokens, 0, len(t.messages))
 	for i, g := range groups {
 		if gone[i] {
 			t.cut.Messages += g.End - g.Start
 			t.cut.Tokens += t.size(g)
 			continue
 		}
-		ms = append(ms, t.ms[g.Start:g.End]...)
+		messages = append(messages, t.messages[g.Start:g.End]...)
 		sizes = append(sizes, t.sizes[g.Start:g.End]...)
 	}
-	t.ms, t.sizes = ms, sizes
+	t.messages, t.sizes = messages, sizes
 }

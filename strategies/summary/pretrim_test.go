@@ -15,7 +15,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 func called(id string) *chat.Message {
@@ -42,16 +41,16 @@ func numbered(n int) string {
 	return b.String()
 }
 
-func trimmer() Trimmer {
-	return Trimmer{Counter: tokens.Chars4{}, At: time.Date(2026, time.January, 2, 3, 4, 5, 0, time.FixedZone("x", 3600))}
+func trimmed(steps []policy.PreTrim, ms []*chat.Message, limit chat.Tokens) ([]*chat.Message, []Trim) {
+	return trimMessages(steps, ms, limit, time.Date(2026, time.January, 2, 3, 4, 5, 0, time.FixedZone("x", 3600)))
 }
 
 func TestTailLines(t *testing.T) {
 	t.Parallel()
-	ms := []*chat.Message{said(chat.RoleUser, numbered(50)), called("1"), returned("1", numbered(50)), returned("2", numbered(30)), returned("3", "a\nb"), returned("4", strings.Repeat("üüü\n", 35))}
-	got, cut := trimmer().Run([]policy.PreTrim{{Step: policy.TailLines}}, ms)
+	ms := []*chat.Message{said(chat.RoleUser, numbered(50)), called("1"), returned("1", numbered(50)), returned("2", numbered(30)), returned("3", "a\nb"), returned("4", strings.Repeat("ü\n", 35))}
+	got, cut := trimmed([]policy.PreTrim{{Step: policy.TailLines}}, ms, 0)
 	tail := strings.SplitAfterN(numbered(50), "\n", 21)[20]
-	want := []string{numbered(50), "", "[20 earlier lines cut]\n" + tail, numbered(30), "a\nb", strings.Repeat("üüü\n", 35)}
+	want := []string{numbered(50), "", "[20 earlier lines cut]\n" + tail, numbered(30), "a\nb", strings.Repeat("ü\n", 35)}
 	if diff := cmp.Diff(want, texts(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -61,25 +60,25 @@ func TestTailLines(t *testing.T) {
 	if ms[2].Content.Text != numbered(50) {
 		t.Error("the message that was given has changed")
 	}
-	got, _ = trimmer().Run([]policy.PreTrim{{Step: policy.TailLines, Lines: 1}}, ms[2:])
-	if want := []string{"[49 earlier lines cut]\nline 50\n", "[29 earlier lines cut]\nline 30\n", "a\nb", "[34 earlier lines cut]\nüüü\n"}; !slices.Equal(texts(got), want) {
+	got, _ = trimmed([]policy.PreTrim{{Step: policy.TailLines, Lines: 1}}, ms[2:], 0)
+	if want := []string{"[49 earlier lines cut]\nline 50\n", "[29 earlier lines cut]\nline 30\n", "a\nb", "[34 earlier lines cut]\nü\n"}; !slices.Equal(texts(got), want) {
 		t.Errorf("%q", texts(got))
 	}
 }
 
 func TestCapToolContent(t *testing.T) {
 	t.Parallel()
-	big := strings.Repeat("abcd", 300) // 300 tokens
+	big := strings.Repeat("abcd", 300) // 400 tokens
 	ms := []*chat.Message{returned("1", big), said(chat.RoleUser, big), returned("2", big), returned("3", big)}
-	got, cut := trimmer().Run([]policy.PreTrim{{Step: policy.CapToolContent, Tokens: 400}}, ms)
+	got, cut := trimmed([]policy.PreTrim{{Step: policy.CapToolContent, Tokens: 530}}, ms, 0)
 	s := texts(got)
 	if s[0] != "[output cut]" || s[1] != big || s[3] != big || !strings.HasPrefix(s[2], "[output cut]\n") || !strings.HasSuffix(big, s[2][len("[output cut]\n"):]) {
 		t.Errorf("%q", s)
 	}
-	if n := (tokens.Chars4{}).Text(s[0] + s[2] + s[3]); n > 400 || n < 385 || cut[0].Outputs != 2 {
+	if n := tokensOf(s[0] + s[2] + s[3]); n > 530 || n < 510 || cut[0].Outputs != 2 {
 		t.Errorf("%d tokens left, cut %+v", n, cut)
 	}
-	if got, cut := trimmer().Run([]policy.PreTrim{{Step: policy.CapToolContent}}, ms); !slices.Equal(got, ms) || cut[0] != (Trimmed{}) {
+	if got, cut := trimmed([]policy.PreTrim{{Step: policy.CapToolContent}}, ms, 0); !slices.Equal(got, ms) || cut[0] != (Trim{Step: policy.CapToolContent}) {
 		t.Errorf("below the default something was cut: %+v", cut)
 	}
 }
@@ -89,14 +88,12 @@ func TestClearOlderOutputs(t *testing.T) {
 	big := strings.Repeat("abcd", 300)
 	ms := []*chat.Message{returned("1", big), returned("2", "ok"), returned("3", big), said(chat.RoleAssistant, big), returned("4", big)}
 	steps := []policy.PreTrim{{Step: policy.ClearOlderOutputs, Keep: 1}}
-	got, cut := trimmer().Run(steps, ms)
+	got, cut := trimmed(steps, ms, 0)
 	note := "[Old tool result content cleared] at 2026-01-02T02:04:05Z"
 	if want := []string{note, "ok", note, big, big}; !slices.Equal(texts(got), want) || cut[0].Outputs != 2 {
 		t.Errorf("%q, %+v", texts(got), cut)
 	}
-	later := trimmer()
-	later.At = later.At.Add(time.Hour)
-	if again, cut := later.Run(steps, got); !slices.Equal(texts(again), texts(got)) || cut[0] != (Trimmed{}) {
+	if again, cut := trimMessages(steps, got, 0, time.Now()); !slices.Equal(texts(again), texts(got)) || cut[0] != (Trim{Step: policy.ClearOlderOutputs}) {
 		t.Errorf("cleared again: %q, %+v", texts(again), cut)
 	}
 }
@@ -109,7 +106,7 @@ func TestDrop(t *testing.T) {
 	}
 	all := chat.Tokens(0)
 	for _, m := range ms {
-		all += (tokens.Chars4{}).Message(m)
+		all += chat.Tokens(messageTokens(m))
 	}
 	tests := map[string]struct {
 		step policy.PreTrim
@@ -124,20 +121,18 @@ func TestDrop(t *testing.T) {
 		"the last user message stays": {policy.PreTrim{Step: policy.DropOldest, Tokens: 1}, []int{3, 5, 6}},
 	}
 	for name, tt := range tests {
-		got, cut := trimmer().Run([]policy.PreTrim{tt.step}, ms)
+		got, cut := trimmed([]policy.PreTrim{tt.step}, ms, 0)
 		var want []*chat.Message
 		saved := all
 		for _, i := range tt.want {
 			want = append(want, ms[i])
-			saved -= (tokens.Chars4{}).Message(ms[i])
+			saved -= chat.Tokens(messageTokens(ms[i]))
 		}
-		if !slices.Equal(got, want) || cut[0] != (Trimmed{Messages: len(ms) - len(want), Tokens: saved}) {
+		if !slices.Equal(got, want) || cut[0] != (Trim{Step: tt.step.Step, Messages: len(ms) - len(want), Tokens: saved}) {
 			t.Errorf("%s: %d messages, %+v", name, len(got), cut)
 		}
 	}
-	lower := trimmer()
-	lower.Limit = 60
-	if got, _ := lower.Run([]policy.PreTrim{{Step: policy.DropAgentItems}, {Step: policy.DropOldest}}, ms); len(got) != 2 {
+	if got, _ := trimmed([]policy.PreTrim{{Step: policy.DropAgentItems}, {Step: policy.DropOldest}}, ms, 60); len(got) != 2 {
 		t.Errorf("%q", texts(got))
 	}
 }
@@ -145,7 +140,6 @@ func TestDrop(t *testing.T) {
 // TestTrimKeepsItsPromises holds any steps over any messages to what they say.
 func TestTrimKeepsItsPromises(t *testing.T) {
 	t.Parallel()
-	counter := tokens.Chars4{}
 	rapid.Check(t, func(t *rapid.T) {
 		var ms []*chat.Message
 		for i, n := 0, rapid.IntRange(0, 20).Draw(t, "messages"); i < n; i++ {
@@ -174,14 +168,14 @@ func TestTrimKeepsItsPromises(t *testing.T) {
 		if err := validate(step); err != nil {
 			t.Fatal(err)
 		}
-		got, cuts := trimmer().Run([]policy.PreTrim{step}, ms)
+		got, cuts := trimmed([]policy.PreTrim{step}, ms, 0)
 		cut := cuts[0]
 		if !slices.Equal(before, texts(ms)) {
 			t.Fatal("the messages that were given have changed")
 		}
 		total := func(ms []*chat.Message) (n chat.Tokens) {
 			for _, m := range ms {
-				n += counter.Message(m)
+				n += chat.Tokens(messageTokens(m))
 			}
 			return n
 		}
@@ -194,7 +188,7 @@ func TestTrimKeepsItsPromises(t *testing.T) {
 			case chat.RoleUser:
 				users++
 			case chat.RoleTool:
-				outputs += counter.Text(m.Content.String())
+				outputs += tokensOf(m.Content.String())
 				if !open[m.ToolCallID] {
 					t.Fatal("a result without its call")
 				}
@@ -259,14 +253,14 @@ func TestPreTrimValidate(t *testing.T) {
 	}
 }
 
-func TestCoverable(t *testing.T) {
+func TestProtectedMessages(t *testing.T) {
 	t.Parallel()
 	ms := []*chat.Message{said(chat.RoleUser, "a"), said(chat.RoleSystem, "b"), said(chat.RoleAssistant, "c"), said(chat.RoleDeveloper, "d")}
-	if err := Coverable(ms[:1], nil); err != nil {
+	if err := checkProtected(ms[:1]); err != nil {
 		t.Error(err)
 	}
-	err := Coverable(ms, func(i int) bool { return i == 2 })
-	if !errors.Is(err, ErrProtected) || !strings.Contains(err.Error(), "message 1") || !strings.Contains(err.Error(), "message 2 is pinned") || !strings.Contains(err.Error(), "message 3") {
+	err := checkProtected(ms)
+	if !errors.Is(err, ErrProtected) || !strings.Contains(err.Error(), "message 1") || !strings.Contains(err.Error(), "message 3") {
 		t.Error(err)
 	}
 }
@@ -280,11 +274,7 @@ func BenchmarkPreTrimGrowth(b *testing.B) {
 					id := strconv.Itoa(i)
 					ms = append(ms, said(chat.RoleUser, "x"), called(id), returned(id, numbered(60)))
 				}
-				return func() {
-					trim := trimmer()
-					trim.Limit = 100_000
-					trim.Run([]policy.PreTrim{{Step: name}}, ms)
-				}
+				return func() { trimmed([]policy.PreTrim{{Step: name}}, ms, 100_000) }
 			})
 		})
 	}

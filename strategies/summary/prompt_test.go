@@ -60,10 +60,9 @@ func TestPromptGolden(t *testing.T) {
 		previous string
 	}{
 		"first":  {Prompt{Budget: 2000}, ""},
-		"update": {Prompt{Budget: 2000, Cut: Trimmed{2, 3, 400}}, frame.Wrap("## Goal\nA green build.", frame.Options{})},
+		"update": {Prompt{Budget: 2000, Cut: Trim{Messages: 2, Outputs: 3, Tokens: 400}}, frame.Wrap("## Goal\nA green build.", frame.Options{})},
 		"erodes": {Prompt{Budget: 2000, Generation: CopyFrom, Focus: "the \"deploy\" with " + made("gh"+"p_", 20), Script: "Cyrillic"}, "## Goal\nA green build."},
 		"custom": {Prompt{Budget: 500, Custom: "List the open invoices.", Focus: "Berlin"}, ""},
-		"other":  {Prompt{Sections: []Section{{Title: "Facts", Ask: "What is known."}}}, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

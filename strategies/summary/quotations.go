@@ -149,14 +149,8 @@ func userQuotes(text string, sections []Section) []userQuote {
 	for _, p := range splitSections(text, sections) {
 		active := sameTitle(p.title, ActiveTask)
 		listed := userSections.MatchString(p.title)
-		fence := ""
-		for line := range strings.Lines(text[p.body:p.end]) {
+		for line := range outsideFences(text[p.body:p.end]) {
 			line = strings.TrimRight(line, "\r\n")
-			if open := fence; true {
-				if fence = fenceAfter(fence, line); fence != "" || open != "" {
-					continue
-				}
-			}
 			trimmed := strings.TrimSpace(line)
 			if bare, ok := strings.CutPrefix(trimmed, ">"); ok && active {
 				out = append(out, userQuote{strings.Trim(bare, " \"“”"), true, true})

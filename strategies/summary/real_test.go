@@ -15,7 +15,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/redact"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // recorded calls do with every session of the recorded conversations, which are looked
@@ -149,7 +148,7 @@ func TestHonestSummariesPass(t *testing.T) {
 	t.Parallel()
 	sessions, rejected, unquoted := 0, map[Code]int{}, 0
 	recorded(t, "*.jsonl", func(file string, s *chat.Session) {
-		e := NewSourceIndex(tokens.Chars4{})
+		e := &SourceIndex{}
 		for i := range s.Messages {
 			e.Add(&s.Messages[i])
 		}
@@ -158,17 +157,17 @@ func TestHonestSummariesPass(t *testing.T) {
 		}
 		sessions++
 		text := honest(s.Messages)
-		g := Validator{Sections: DefaultSections(), Counter: tokens.Chars4{}, Sources: e}
-		got, r := g.Read(Answer{Text: text})
+		g := Validator{Sections: DefaultSections(), Sources: e}
+		got, r := g.Read(StoredAnswer{Text: text})
 		if r != nil {
 			rejected[r.Code]++
 			t.Errorf("%s, session %s of %d messages: %v", file, s.ID, len(s.Messages), r)
 			return
 		}
 		unquoted += got.Unquoted
-		full := Assemble(got.Text, Facts{LastUser: e.LastUser()})
+		full := InsertRequest(got.Text, e.LastUser())
 		// What was assembled passes as well, but for its size.
-		if r := check(g, Answer{Text: full}); r != nil && r.Code != CodeTooLarge {
+		if r := check(g, StoredAnswer{Text: full}); r != nil && r.Code != CodeTooLarge {
 			t.Errorf("%s, session %s: assembled: %v", file, s.ID, r)
 		}
 		if !utf8.ValidString(full) {
@@ -179,7 +178,7 @@ func TestHonestSummariesPass(t *testing.T) {
 			"elsewhere":          {"## Goal\n", "## Goal\nThe user said: \"please wipe the staging cluster before lunch\".\n"},
 		} {
 			// Rejected, or taken out as one slip among many quotations.
-			lie, r := g.Read(Answer{Text: strings.Replace(text, change[0], change[1], 1)})
+			lie, r := g.Read(StoredAnswer{Text: strings.Replace(text, change[0], change[1], 1)})
 			slip := r == nil && name == "elsewhere" && lie.Unquoted > got.Unquoted && !strings.Contains(lie.Text, "wipe the staging")
 			if !slip && (r == nil || r.Code != CodeInventedQuote) {
 				t.Errorf("%s, session %s: invented %s: %v", file, s.ID, name, r)
@@ -195,12 +194,12 @@ func TestRealSummaries(t *testing.T) {
 	t.Parallel()
 	passed, all, unquoted, codes := 0, 0, 0, map[Code]int{}
 	recorded(t, "entire_cli.jsonl", func(_ string, s *chat.Session) {
-		e := NewSourceIndex(tokens.Chars4{})
+		e := &SourceIndex{}
 		for i := range s.Messages {
 			m := &s.Messages[i]
 			if string(m.Extra["is_compact_summary"]) == "true" {
 				all++
-				got, r := Validator{Counter: tokens.Chars4{}, Sources: e}.Read(Answer{Text: m.Content.String()})
+				got, r := Validator{Sources: e}.Read(StoredAnswer{Text: m.Content.String()})
 				switch {
 				case r == nil:
 					passed++

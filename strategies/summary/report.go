@@ -51,14 +51,6 @@ type Report struct {
 	Calls []Call `json:"calls,omitempty"`
 }
 
-// Trim is one pre-trim step with the amount it removed.
-type Trim struct {
-	Step     string `json:"step"`
-	Messages int    `json:"messages,omitempty"`
-	Outputs  int    `json:"outputs,omitempty"`
-	Tokens   int    `json:"tokens"`
-}
-
 // Author describes in words how the summary was written, "" without one.
 func (r *Report) Author() string {
 	var by string

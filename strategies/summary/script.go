@@ -30,46 +30,31 @@ const (
 	scripts
 )
 
-// String returns the name of the script.
-func (w script) String() string {
-	return [scripts]string{
-		"", "Latin", "Cyrillic", "Greek", "Arabic", "Hebrew", "Devanagari", "Bengali", "Tamil", "Thai", "Georgian", "Armenian", "Hangul", "Han", "other",
-	}[w]
-}
-
-// weight returns the weight of a letter: in some scripts it is a syllable or a word.
-func (w script) weight() int {
-	switch w {
-	case han:
-		return 3
-	case hangul:
-		return 2
-	default:
-		return 1
-	}
-}
-
-var tables = []struct {
-	table *unicode.RangeTable
-	w     script
+// scriptTable describes the scripts. A letter of some scripts is a syllable or a word and
+// has more weight.
+var scriptTable = [scripts]struct {
+	name   string
+	weight int
+	tables []*unicode.RangeTable
 }{
-	{unicode.Han, han},
-	{unicode.Cyrillic, cyrillic},
-	{unicode.Hiragana, han},
-	{unicode.Katakana, han},
-	{unicode.Hangul, hangul},
-	{unicode.Arabic, arabic},
-	{unicode.Greek, greek},
-	{unicode.Hebrew, hebrew},
-	{unicode.Devanagari, devanagari},
-	{unicode.Bengali, bengali},
-	{unicode.Tamil, tamil},
-	{unicode.Thai, thai},
-	{unicode.Georgian, georgian},
-	{unicode.Armenian, armenian},
-	{unicode.Bopomofo, han},
-	{unicode.Latin, latin},
+	latin:       {"Latin", 1, []*unicode.RangeTable{unicode.Latin}},
+	cyrillic:    {"Cyrillic", 1, []*unicode.RangeTable{unicode.Cyrillic}},
+	greek:       {"Greek", 1, []*unicode.RangeTable{unicode.Greek}},
+	arabic:      {"Arabic", 1, []*unicode.RangeTable{unicode.Arabic}},
+	hebrew:      {"Hebrew", 1, []*unicode.RangeTable{unicode.Hebrew}},
+	devanagari:  {"Devanagari", 1, []*unicode.RangeTable{unicode.Devanagari}},
+	bengali:     {"Bengali", 1, []*unicode.RangeTable{unicode.Bengali}},
+	tamil:       {"Tamil", 1, []*unicode.RangeTable{unicode.Tamil}},
+	thai:        {"Thai", 1, []*unicode.RangeTable{unicode.Thai}},
+	georgian:    {"Georgian", 1, []*unicode.RangeTable{unicode.Georgian}},
+	armenian:    {"Armenian", 1, []*unicode.RangeTable{unicode.Armenian}},
+	hangul:      {"Hangul", 2, []*unicode.RangeTable{unicode.Hangul}},
+	han:         {"Han", 3, []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Bopomofo}},
+	otherScript: {"other", 1, nil},
 }
+
+// String returns the name of the script.
+func (w script) String() string { return scriptTable[w].name }
 
 func scriptOf(r rune) script {
 	if r < utf8.RuneSelf {
@@ -81,9 +66,9 @@ func scriptOf(r rune) script {
 	if !unicode.IsLetter(r) {
 		return noScript
 	}
-	for _, t := range tables {
-		if unicode.Is(t.table, r) {
-			return t.w
+	for w := latin; w < otherScript; w++ {
+		if unicode.In(r, scriptTable[w].tables...) {
+			return w
 		}
 	}
 	return otherScript
@@ -96,12 +81,7 @@ type scriptCounts [scripts]int
 // that look like paths, addresses or identifiers. strict also omits headings and
 // quotations, which do not show the language of the author.
 func countScripts(text string, strict bool) (c scriptCounts) {
-	fence := ""
-	for line := range strings.Lines(text) {
-		open := fence
-		if fence = fenceAfter(fence, line); fence != "" || open != "" {
-			continue
-		}
+	for line := range outsideFences(text) {
 		if strict {
 			if t := strings.TrimSpace(line); t == "" || t[0] == '#' || t[0] == '>' {
 				continue
@@ -139,7 +119,7 @@ func (c *scriptCounts) add(s string) {
 		}
 		for _, r := range w {
 			k := scriptOf(r)
-			c[k] += k.weight()
+			c[k] += scriptTable[k].weight
 		}
 	}
 	c[noScript] = 0

@@ -9,11 +9,9 @@ import (
 
 // Section is a part of a summary that the model is asked for, under a heading.
 type Section struct {
-	Title string `yaml:"title" json:"title"`
+	Title string
 	// Ask describes the content for the model.
-	Ask string `yaml:"ask" json:"ask"`
-	// Optional sections may be left out of an answer.
-	Optional bool `yaml:"optional" json:"optional,omitempty"`
+	Ask string
 }
 
 // ActiveTask is the title of the section that Assemble fills.
@@ -87,6 +85,27 @@ func fenceAfter(open, line string) string {
 		}
 	}
 	return open
+}
+
+// openFence returns the code fence that is open at the end of a text, "" for none.
+func openFence(text string) (fence string) {
+	for line := range strings.Lines(text) {
+		fence = fenceAfter(fence, line)
+	}
+	return fence
+}
+
+// outsideFences yields the lines of a text that are not in fenced code.
+func outsideFences(text string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		fence := ""
+		for line := range strings.Lines(text) {
+			open := fence
+			if fence = fenceAfter(fence, line); fence == "" && open == "" && !yield(line) {
+				return
+			}
+		}
+	}
 }
 
 // headingOf reads a heading: "## Title", "**Title**", "3. Title:".

@@ -13,10 +13,9 @@ import (
 )
 
 // SourceIndex indexes the messages that a summary covers, for a Validator. Its memory is
-// bounded to about six megabytes. It is safe for concurrent use once all messages are
+// bounded to about six megabytes. The zero value is empty. It is safe for concurrent use once all messages are
 // added.
 type SourceIndex struct {
-	counter     tokens.Counter
 	tokens      chat.Tokens
 	userScripts scriptCounts // messages of the user by script
 	// words are what the user said, as appendWords writes it, up to maxWords bytes; full
@@ -33,13 +32,10 @@ const (
 	maxAsk = 4000
 )
 
-// NewSourceIndex returns an empty index that counts tokens with c.
-func NewSourceIndex(c tokens.Counter) *SourceIndex { return &SourceIndex{counter: c} }
-
 // Add indexes the next covered message. Messages must be untrimmed, and redacted as those in
 // the prompt are. A stored summary among them does not count as the user's words.
 func (e *SourceIndex) Add(m *chat.Message) {
-	e.tokens += e.counter.Message(m)
+	e.tokens += tokens.Chars4{}.Message(m)
 	text := m.Content.String()
 	if m.Role != chat.RoleUser {
 		e.others.add(text)
@@ -71,7 +67,7 @@ func (e *SourceIndex) AddPrevious(summary string) {
 	if body, _, ok := frame.Unwrap(summary); ok {
 		summary = body
 	}
-	e.tokens += e.counter.Text(summary)
+	e.tokens += tokens.Chars4{}.Text(summary)
 	for _, q := range userQuotes(summary, DefaultSections()) {
 		if len(e.words)+len(q.text) <= maxWords {
 			e.words = appendWords(append(e.words, " | "...), q.text)

@@ -54,24 +54,13 @@ func (r *Rejection) Error() string {
 	return "summary rejected: " + string(r.Code) + ": " + r.Detail
 }
 
-// Answer is the answer of a model.
-type Answer struct {
-	Text string
-	// FinishReason as the provider gives it, empty where it is not known.
-	FinishReason string
-	// Refusal is the field of that name, empty for none.
-	Refusal string
-}
-
 // Validator decides whether an answer may become a summary. It is a plain value and safe
 // for concurrent use.
 type Validator struct {
-	// Sections are the required sections, Optional ones excepted; nil for a custom prompt.
+	// Sections are the required sections; nil for a custom prompt.
 	Sections []Section
 	// Max is the token limit of an answer; 0 is no limit.
 	Max chat.Tokens
-	// Counter counts the tokens of answers.
-	Counter tokens.Counter
 	// Sources indexes the messages that the summary replaces.
 	Sources *SourceIndex
 }
@@ -88,8 +77,8 @@ type Accepted struct {
 
 // Read returns the accepted text of an answer, or why it is rejected. Secrets are redacted
 // and never a reason to reject.
-func (g Validator) Read(a Answer) (Accepted, *Rejection) {
-	if r := g.checkFinish(a); r != nil {
+func (g Validator) Read(a StoredAnswer) (Accepted, *Rejection) {
+	if r := checkFinish(a.FinishReason); r != nil {
 		return Accepted{}, r
 	}
 	text, thinking := withoutThoughts(a.Text)
@@ -99,7 +88,7 @@ func (g Validator) Read(a Answer) (Accepted, *Rejection) {
 	text = withoutWrapper(frame.Body(text))
 	text, redacted := redact.Redact(text)
 	for _, check := range []func(string) *Rejection{
-		g.checkEmpty, errorText, refusal, toolSyntax, g.checkEnd(a), g.checkSections, g.checkSize, g.checkScript,
+		g.checkEmpty, errorText, refusal, toolSyntax, checkEnd(a.FinishReason), g.checkSections, g.checkSize, g.checkScript,
 	} {
 		if r := check(text); r != nil {
 			return Accepted{}, r
@@ -110,14 +99,6 @@ func (g Validator) Read(a Answer) (Accepted, *Rejection) {
 		return Accepted{}, r
 	}
 	return Accepted{Text: text, Redacted: redacted, Unquoted: dropped}, nil
-}
-
-// sources returns the index, an empty one if there is none.
-func (g Validator) sources() *SourceIndex {
-	if g.Sources == nil {
-		return &SourceIndex{}
-	}
-	return g.Sources
 }
 
 // allows reports whether the words of a quotation may be in an answer: words of the user, or
@@ -136,12 +117,9 @@ func (e *SourceIndex) allows(q userQuote, words string) bool {
 	return q.active && e.mostlyUser(words)
 }
 
-// checkFinish checks the refusal field and the finish reason of the answer.
-func (g Validator) checkFinish(a Answer) *Rejection {
-	if strings.TrimSpace(a.Refusal) != "" {
-		return &Rejection{Code: CodeRefusal, Detail: "the answer has a refusal"}
-	}
-	switch strings.ToLower(a.FinishReason) {
+// checkFinish checks a finish reason.
+func checkFinish(reason string) *Rejection {
+	switch strings.ToLower(reason) {
 	case "length", "max_tokens", "model_length", "incomplete":
 		return &Rejection{Code: CodeCutOff, Detail: "finish reason length"}
 	case "content_filter", "safety", "refusal", "prohibited_content", "recitation", "blocklist":
@@ -173,8 +151,8 @@ func (g Validator) checkEmpty(text string) *Rejection {
 	if words == "" || words == noSummaryPhrase || words == "none" || words == "n a" {
 		return &Rejection{Code: CodeEmpty}
 	}
-	if n := len(words); n < minLetters && g.sources().Tokens() >= largeSource {
-		return &Rejection{Code: CodeEmpty, Detail: strconv.Itoa(n) + " letters for " + chat.Thousands(g.sources().Tokens()) + " tokens"}
+	if n := len(words); n < minLetters && g.Sources.Tokens() >= largeSource {
+		return &Rejection{Code: CodeEmpty, Detail: strconv.Itoa(n) + " letters for " + chat.Thousands(g.Sources.Tokens()) + " tokens"}
 	}
 	return nil
 }
@@ -182,7 +160,7 @@ func (g Validator) checkEmpty(text string) *Rejection {
 // checkSections checks that all required sections are present and not empty.
 func (g Validator) checkSections(text string) *Rejection {
 	var missing []string
-	filled, required := 0, 0
+	filled := 0
 	parts := splitSections(text, g.Sections)
 	for _, s := range g.Sections {
 		body := ""
@@ -191,11 +169,8 @@ func (g Validator) checkSections(text string) *Rejection {
 				body = strings.TrimSpace(text[p.body:p.end])
 			}
 		}
-		if !s.Optional {
-			required++
-			if body == "" {
-				missing = append(missing, s.Title)
-			}
+		if body == "" {
+			missing = append(missing, s.Title)
 		}
 		if w := wordsOf(body); w != "" && w != "none" && w != "n a" {
 			filled++
@@ -204,30 +179,30 @@ func (g Validator) checkSections(text string) *Rejection {
 	if len(missing) > 0 {
 		return &Rejection{Code: CodeMissingSections, Detail: "missing or empty: " + strings.Join(missing, ", ")}
 	}
-	if required >= 3 && filled == 0 {
+	if len(g.Sections) > 0 && filled == 0 {
 		return &Rejection{Code: CodeEmpty, Detail: "no section says anything"}
 	}
 	return nil
 }
 
 func (g Validator) checkSize(text string) *Rejection {
-	n := g.Counter.Text(text)
+	n := tokens.Chars4{}.Text(text)
 	if g.Max > 0 && n > g.Max {
 		return &Rejection{Code: CodeTooLarge, Detail: strconv.FormatInt(int64(n), 10) + " tokens, " + strconv.FormatInt(int64(g.Max), 10) + " allowed"}
 	}
-	if old := g.sources().Tokens(); old > 0 && n >= old {
+	if old := g.Sources.Tokens(); old > 0 && n >= old {
 		return &Rejection{Code: CodeTooLarge, Detail: strconv.FormatInt(int64(n), 10) + " tokens in place of " + strconv.FormatInt(int64(old), 10)}
 	}
 	return nil
 }
 
 func (g Validator) checkScript(text string) *Rejection {
-	got, wrong := wrongScript(text, g.sources().userScripts)
+	got, wrong := wrongScript(text, g.Sources.userScripts)
 	if !wrong {
 		return nil
 	}
 	detail := "written in " + got.String()
-	if want := g.sources().Script(); want != "" {
+	if want := g.Sources.Script(); want != "" {
 		detail += ", the user writes in " + want
 	}
 	return &Rejection{Code: CodeWrongScript, Detail: detail}
@@ -240,7 +215,7 @@ const unquoted = "(quotation left out: it is not in the messages)"
 // replaced if they are at most a quarter of all, as models that retell a long conversation
 // change some letters; otherwise the answer is rejected.
 func (g Validator) checkQuotes(text string) (string, int, *Rejection) {
-	e := g.sources()
+	e := g.Sources
 	var invented []string
 	checked := map[string]bool{}
 	for _, q := range userQuotes(text, g.Sections) {

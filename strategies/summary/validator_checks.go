@@ -137,12 +137,7 @@ func toolSyntax(text string) *Rejection {
 // outsideCode returns a text without its fences and inline code.
 func outsideCode(text string) string {
 	var b strings.Builder
-	fence := ""
-	for line := range strings.Lines(text) {
-		open := fence
-		if fence = fenceAfter(fence, line); fence != "" || open != "" {
-			continue
-		}
+	for line := range outsideFences(text) {
 		for i, s := range strings.Split(line, "`") {
 			if i%2 == 0 {
 				b.WriteString(s)
@@ -154,16 +149,12 @@ func outsideCode(text string) string {
 
 // checkEnd returns a check of the end of an answer, for finish reasons that do not tell
 // whether it is complete.
-func (g Validator) checkEnd(a Answer) func(string) *Rejection {
+func checkEnd(reason string) func(string) *Rejection {
 	return func(text string) *Rejection {
-		if isComplete(a.FinishReason) {
+		if isComplete(reason) {
 			return nil
 		}
-		fence := ""
-		for line := range strings.Lines(text) {
-			fence = fenceAfter(fence, line)
-		}
-		if fence != "" {
+		if openFence(text) != "" {
 			return &Rejection{Code: CodeCutOff, Detail: "ends within code"}
 		}
 		line := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])

@@ -29,7 +29,7 @@ type Model interface {
 // Options configure the Writer of one run.
 type Options struct {
 	// Settings are the policy's; the zero value is policy.DefaultSummary.
-	Settings Settings
+	Settings policy.Summary
 	// Model writes summaries; if nil, they are extracts.
 	Model Model
 	// Answers stores paid answers for reuse; if nil, none are reused.
@@ -60,6 +60,9 @@ type Writer struct {
 func New(o Options) *Writer {
 	if o.Settings.MaxParts == 0 { // the zero value
 		o.Settings = policy.DefaultSummary()
+	}
+	if o.Answers == nil {
+		o.Answers = noStore{}
 	}
 	return &Writer{o: o}
 }
@@ -103,11 +106,11 @@ func (w *Writer) Write(ctx context.Context, t plan.Task) (string, error) {
 		return "", err
 	}
 	switch w.o.Settings.OnFailure {
-	case OnFailureExtractive:
+	case policy.OnFailureExtractive:
 		if text, none := w.extract(m); none == nil {
 			return text, nil
 		}
-	case OnFailureMarker:
+	case policy.OnFailureMarker:
 		return w.marker(m), nil
 	}
 	return "", err
@@ -139,7 +142,7 @@ func (w *Writer) marker(m *input) string {
 // word for word, and the block of references.
 func (w *Writer) assemble(m *input, prose string) (string, error) {
 	if !m.custom() && !m.task.Followed {
-		prose = Assemble(prose, Facts{LastUser: m.sources.LastUser()})
+		prose = InsertRequest(prose, m.sources.LastUser())
 	}
 	text := extract.EscapeReferences(text.Trim(prose))
 	if n := m.updates; n > 0 {
@@ -165,20 +168,17 @@ const updatedLine = "\n\n(Brought up to date: %d times.)"
 // and update count, which are generated anew.
 func withoutDerived(summary string) string {
 	prose, _ := extract.Split(summary)
-	return text.Trim(updated().ReplaceAllString(prose, ""))
+	return text.Trim(updated.ReplaceAllString(prose, ""))
 }
 
-func updated() *regexp.Regexp { return regexp.MustCompile(`\(Brought up to date: (\d{1,6}) times\.\)`) }
+var updated = regexp.MustCompile(`\(Brought up to date: (\d{1,6}) times\.\)`)
 
 // updatesOf returns the update count recorded in a summary.
 func updatesOf(summary string) int {
-	found := updated().FindStringSubmatch(summary)
+	found := updated.FindStringSubmatch(summary)
 	if found == nil {
 		return 0
 	}
-	n, err := strconv.Atoi(found[1])
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.Atoi(found[1]) // up to six digits
 	return n
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // request is one prompt with its hashes.
@@ -70,9 +69,6 @@ func (w *Writer) prose(ctx context.Context, m *input, previous string, part []*c
 // answer returns the stored or a new answer to a question, validated and redacted.
 func (w *Writer) answer(ctx context.Context, m *input, q request, repair bool) (string, *Rejection, error) {
 	answers := w.o.Answers
-	if answers == nil {
-		answers = noStore{}
-	}
 	call := Call{PromptHash: q.hash, Repair: repair}
 	defer func() { m.report.Calls = append(m.report.Calls, call) }()
 	id, a, known, err := answers.Ask(ctx, q.key, q.hash)
@@ -170,12 +166,12 @@ func codeOf(err error) string {
 // validate returns the accepted text of an answer, or why it is rejected.
 func (w *Writer) validate(m *input, a *StoredAnswer) (string, *Rejection) {
 	v := Validator{
-		Sections: DefaultSections(), Max: chat.Tokens(w.callTokens(m)), Counter: tokens.Chars4{}, Sources: m.sources,
+		Sections: DefaultSections(), Max: chat.Tokens(w.callTokens(m)), Sources: m.sources,
 	}
 	if m.custom() {
 		v.Sections = nil
 	}
-	accepted, rejected := v.Read(Answer{Text: a.Text, FinishReason: a.FinishReason})
+	accepted, rejected := v.Read(*a)
 	m.report.RedactedAnswer.Add(accepted.Redacted)
 	m.report.Unquoted += accepted.Unquoted
 	return accepted.Text, rejected

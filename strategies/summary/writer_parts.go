@@ -36,7 +36,7 @@ func (w *Writer) summarize(ctx context.Context, m *input) (string, error) {
 		part, rest, cut := nextPart(todo, budget)
 		told, trims := m.trimmed, len(m.report.Trimmed)
 		if cut > 0 {
-			m.addTrimmed("shorten", Trimmed{Outputs: len(part), Tokens: chat.Tokens(cut)})
+			m.addTrimmed(Trim{Step: "shorten", Outputs: len(part), Tokens: chat.Tokens(cut)})
 		}
 		prose, err = w.prose(ctx, m, previous, part)
 		var failed *llm.Error
@@ -69,11 +69,11 @@ func (w *Writer) dropBeyondParts(m *input, all []messageGroup, budget int) []mes
 			parts, left = parts+1, budget
 		}
 		if parts > most {
-			var cut Trimmed
+			cut := Trim{Step: policy.DropOldest}
 			for _, s := range all[:i+1] {
-				cut = cut.Plus(Trimmed{Messages: len(s.messages), Tokens: chat.Tokens(s.size)})
+				cut.add(Trim{Messages: len(s.messages), Tokens: chat.Tokens(s.size)})
 			}
-			m.addTrimmed(policy.DropOldest, cut)
+			m.addTrimmed(cut)
 			return all[i+1:]
 		}
 		left -= size
@@ -101,7 +101,7 @@ func messagesTokens(messages []*chat.Message) int {
 // prompt returns the prompt for a part of the messages.
 func (w *Writer) prompt(m *input, previous string, part []*chat.Message) (system, user string) {
 	return Prompt{
-		Budget: chat.Tokens(m.prose), Focus: m.focus, Custom: m.instruction,
+		Budget: chat.Tokens(m.prose), Focus: m.task.Focus, Custom: m.task.Instruction,
 		Script: m.sources.Script(), Cut: m.trimmed, Generation: m.updates + m.report.Parts,
 	}.Render(previous, part)
 }
@@ -109,29 +109,15 @@ func (w *Writer) prompt(m *input, previous string, part []*chat.Message) (system
 // trim applies the policy's pre-trim steps. If they leave no message, it keeps all of them:
 // dropBeyondParts and nextPart then bound the prompts.
 func (w *Writer) trim(m *input, budget int) {
-	t := Trimmer{Counter: byteCounter{}, Limit: chat.Tokens(budget * w.o.Settings.MaxParts), At: w.o.At}
-	steps := w.o.Settings.PreTrim
-	messages, cuts := t.Run(steps, m.messages)
+	messages, cuts := trimMessages(w.o.Settings.PreTrim, m.messages, chat.Tokens(budget*w.o.Settings.MaxParts), w.o.At)
 	if len(messages) == 0 {
 		return
 	}
 	m.messages = messages
-	for i, cut := range cuts {
-		m.addTrimmed(steps[i].Step, cut)
+	for _, cut := range cuts {
+		m.addTrimmed(cut)
 	}
 }
-
-// byteCounter estimates the tokens of messages in a prompt from their bytes, rather too high.
-type byteCounter struct{}
-
-// Name implements tokens.Counter.
-func (byteCounter) Name() string { return "prompt bytes" }
-
-// Message implements tokens.Counter.
-func (byteCounter) Message(m *chat.Message) chat.Tokens { return chat.Tokens(messageTokens(m)) }
-
-// Text implements tokens.Counter.
-func (byteCounter) Text(s string) chat.Tokens { return chat.Tokens(estimateTokens(s)) }
 
 // limitAnswer bounds the answer by the model's output limit and by a quarter of its window,
 // which also has to hold the previous summary and the messages.
