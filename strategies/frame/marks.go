@@ -8,15 +8,14 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// mark is what a frame begins or ends with: words, in whatever case and with whatever
-// blanks and dashes between them.
+// mark is a delimiter. Case, blanks and dashes are ignored.
 type mark struct {
-	words string // small letters, one blank between
+	words string // in lower case, separated by one blank
 	note  bool   // an explanation may follow on its line
 }
 
-// headMarks are the heads of this package, of older ones, of the strategies of this
-// module and of other programs. They stand in brackets, but for the last two.
+// headMarks are the heads of this package, of its earlier versions, of this module's
+// strategies and of other programs, all in brackets.
 var headMarks = []mark{
 	{"conversation summary reference only", true},
 	{"context compaction reference only", true},
@@ -31,13 +30,13 @@ var headMarks = []mark{
 // agentHead begins the summaries of a coding agent, without brackets.
 const agentHead = "This session is being continued from a previous conversation that ran out of context."
 
-// endMarks end a frame, in brackets or behind dashes.
+// endMarks end a summary, in brackets or after dashes.
 var endMarks = []string{
 	"end of conversation summary", "end of context summary", "end of context compaction", "end of handoff notes", "end of summary",
 }
 
-// parseHead returns the index behind the head that begins at i, behind blanks and marks of
-// emphasis, or -1; note reports whether an explanation may follow.
+// parseHead returns the index after the head at i, which blanks and emphasis may precede,
+// or -1. note reports whether an explanation may follow.
 func parseHead(s string, i int) (end int, note bool) {
 	i += len(s[i:]) - len(strings.TrimLeftFunc(s[i:], isDecoration))
 	if strings.HasPrefix(s[i:], agentHead) {
@@ -65,23 +64,22 @@ func parseHead(s string, i int) (end int, note bool) {
 	return -1, false
 }
 
-// isDecoration stands in front of a head.
+// isDecoration reports whether r may precede a head.
 func isDecoration(r rune) bool {
 	return text.IsBlank(r) || r == '#' || r == '*' || r == '_' || r == '\ufeff'
 }
 
-// isWordGap stands between the words of a mark.
+// isWordGap reports whether r may separate the words of a mark.
 func isWordGap(r rune) bool { return r == ' ' || r == '\t' || r == '_' || r == '\u00a0' || isDash(r) }
 
 func isDash(r rune) bool {
 	return r == '-' || r >= '\u2010' && r <= '\u2015' || r == '\u2212' || r == '\u2e3a' || r == '\u2e3b' || r == '\ufe58' || r == '\uff0d'
 }
 
-// maxMarkLen bounds how far the words of a mark are looked for, which keeps looking for
-// them everywhere linear.
+// maxMarkLen is the maximum length of a mark, in bytes. It keeps the search for marks linear.
 const maxMarkLen = 160
 
-// matchWords returns the index behind the words if s has them at i, or -1.
+// matchWords returns the index after the words if they are at i in s, or -1.
 func matchWords(s string, i int, words string) int {
 	most := min(len(s), i+maxMarkLen)
 	for words != "" {
@@ -102,26 +100,35 @@ func matchWords(s string, i int, words string) int {
 	return i
 }
 
-// parseEnd returns the index behind the end mark that begins at i, with the dashes or the
-// bracket that close it, or -1. Blanks and emphasis may stand in front.
+// parseEnd returns the index after the end mark that begins at i, or -1. Blanks and emphasis
+// may precede it.
 func parseEnd(s string, i int) int {
-	at := i
-	opened := false
-	for at < min(len(s), i+maxMarkLen) {
-		r, size := utf8.DecodeRuneInString(s[at:])
-		if r != '[' && r != '=' && !isDash(r) && (!isDecoration(r) || r == '\n' || r == '\r') {
-			break
-		}
-		opened = opened || r == '[' || r == '=' || isDash(r)
-		at += size
-	}
+	at, opened := markRun(s[:min(len(s), i+maxMarkLen)], i)
 	if !opened {
 		return -1
 	}
 	return matchEnd(s, at)
 }
 
-// matchEnd returns the index behind the words of an end mark at i and what closes it.
+// markRun returns the end of the run of brackets, dashes, blanks and emphasis at i on its
+// line. opened reports whether a bracket or a dash is among them.
+func markRun(s string, i int) (end int, opened bool) {
+	for i < len(s) {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		opens := opensMark(r)
+		if !opens && (!isDecoration(r) || r == '\n' || r == '\r') {
+			break
+		}
+		opened = opened || opens
+		i += size
+	}
+	return i, opened
+}
+
+func opensMark(r rune) bool { return r == '[' || r == '=' || isDash(r) }
+
+// matchEnd returns the index after the words of an end mark at i and the closing bracket or
+// dashes, or -1.
 func matchEnd(s string, i int) int {
 	for _, m := range endMarks {
 		end := matchWords(s, i, m)
@@ -136,37 +143,29 @@ func matchEnd(s string, i int) int {
 	return -1
 }
 
-// escapeMarks makes marks within a text harmless: the bracket or the dashes in front of
-// the words become a round bracket.
+// escapeMarks replaces the brackets or dashes in front of marks within a text by a round
+// bracket.
 func escapeMarks(s string) string {
 	var b strings.Builder
 	done := 0
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
-		if r != '[' && r != '=' && !isDash(r) {
+		if !opensMark(r) {
 			i += size
 			continue
 		}
-		// A run of marks and blanks on one line.
-		start, end := i, i
-		for end < len(s) {
-			r, size := utf8.DecodeRuneInString(s[end:])
-			if r != '[' && r != '=' && !isDash(r) && (!isDecoration(r) || r == '\n' || r == '\r') {
-				break
-			}
-			end += size
-		}
-		i = end
+		start := i
+		i, _ = markRun(s, start)
 		head := -1
-		if bracket := strings.LastIndexByte(s[start:end], '['); bracket >= 0 {
+		if bracket := strings.LastIndexByte(s[start:i], '['); bracket >= 0 {
 			head, _ = parseHead(s, start+bracket)
 		}
-		if matchEnd(s, end) < 0 && head < 0 {
+		if matchEnd(s, i) < 0 && head < 0 {
 			continue
 		}
 		b.WriteString(s[done:start])
 		b.WriteByte('(')
-		done = end
+		done = i
 	}
 	if done == 0 {
 		return s

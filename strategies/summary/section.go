@@ -108,7 +108,7 @@ func outsideFences(text string) func(func(string) bool) {
 	}
 }
 
-// headingOf reads a heading: "## Title", "**Title**", "3. Title:".
+// headingOf parses a heading: "## Title", "**Title**", "3. Title:".
 func headingOf(line string, sections []Section) (title string, ok bool) {
 	line = strings.TrimSpace(line)
 	if len(line) == 0 || len(line) > 160 {
@@ -135,7 +135,7 @@ func plainTitle(s string) string {
 	return strings.Trim(s, " \t#*_:：")
 }
 
-// sameTitle compares titles: case, signs and blanks do not count.
+// sameTitle reports whether two titles are equal but for case, punctuation and blanks.
 func sameTitle(a, b string) bool {
 	for {
 		var ra, rb rune
@@ -150,7 +150,8 @@ func sameTitle(a, b string) bool {
 	}
 }
 
-// nextLetter returns the first letter or digit of s in small, 0 for none, and what follows.
+// nextLetter returns the first letter or digit of s in lower case, 0 for none, and the rest
+// of s.
 func nextLetter(s string) (rune, string) {
 	for i, r := range s {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {

@@ -18,8 +18,8 @@ import (
 type SourceIndex struct {
 	tokens      chat.Tokens
 	userScripts scriptCounts // messages of the user by script
-	// words are what the user said, as appendWords writes it, up to maxWords bytes; full
-	// reports that there was more. users are all of it.
+	// words holds the user's messages as appendWords normalizes them, up to maxWords bytes;
+	// full reports that there was more. users indexes all of them.
 	words         []byte
 	full          bool
 	users, others phraseSet
