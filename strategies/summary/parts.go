@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"sort"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -50,17 +51,8 @@ func nextPart(all []messageGroup, budget int) (messages []*chat.Message, rest []
 
 // shortened cuts the middle out of the longest messages until all fit into budget tokens.
 func shortened(messages []*chat.Message, budget int) messageGroup {
-	// Binary search for the largest limit per text.
-	lo, hi := 0, budget*bytesPerToken
-	for lo < hi {
-		mid := (lo + hi + 1) / 2
-		if clip(messages, mid).size <= budget {
-			lo = mid
-		} else {
-			hi = mid - 1
-		}
-	}
-	return clip(messages, lo)
+	limit := sort.Search(budget*bytesPerToken, func(n int) bool { return clip(messages, n+1).size > budget })
+	return clip(messages, limit)
 }
 
 // clip cuts texts and arguments to about limit bytes each.

@@ -8,49 +8,39 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// script is a writing system. Han, kana and bopomofo count as one, as Japanese mixes them.
+// script is a writing system, an index of scriptTable. Han, kana and bopomofo count as one,
+// as Japanese mixes them.
 type script uint8
 
 const (
-	noScript script = iota
-	latin
-	cyrillic
-	greek
-	arabic
-	hebrew
-	devanagari
-	bengali
-	tamil
-	thai
-	georgian
-	armenian
-	hangul
-	han
-	otherScript
-	scripts
+	noScript    script = 0
+	latin       script = 1
+	otherScript        = scripts - 1
+	scripts     script = script(len(scriptTable))
 )
 
 // scriptTable describes the scripts. A letter of some scripts is a syllable or a word and
 // has more weight.
-var scriptTable = [scripts]struct {
+var scriptTable = [...]struct {
 	name   string
 	weight int
 	tables []*unicode.RangeTable
 }{
-	latin:       {"Latin", 1, []*unicode.RangeTable{unicode.Latin}},
-	cyrillic:    {"Cyrillic", 1, []*unicode.RangeTable{unicode.Cyrillic}},
-	greek:       {"Greek", 1, []*unicode.RangeTable{unicode.Greek}},
-	arabic:      {"Arabic", 1, []*unicode.RangeTable{unicode.Arabic}},
-	hebrew:      {"Hebrew", 1, []*unicode.RangeTable{unicode.Hebrew}},
-	devanagari:  {"Devanagari", 1, []*unicode.RangeTable{unicode.Devanagari}},
-	bengali:     {"Bengali", 1, []*unicode.RangeTable{unicode.Bengali}},
-	tamil:       {"Tamil", 1, []*unicode.RangeTable{unicode.Tamil}},
-	thai:        {"Thai", 1, []*unicode.RangeTable{unicode.Thai}},
-	georgian:    {"Georgian", 1, []*unicode.RangeTable{unicode.Georgian}},
-	armenian:    {"Armenian", 1, []*unicode.RangeTable{unicode.Armenian}},
-	hangul:      {"Hangul", 2, []*unicode.RangeTable{unicode.Hangul}},
-	han:         {"Han", 3, []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Bopomofo}},
-	otherScript: {"other", 1, nil},
+	noScript: {},
+	latin:    {"Latin", 1, []*unicode.RangeTable{unicode.Latin}},
+	{"Cyrillic", 1, []*unicode.RangeTable{unicode.Cyrillic}},
+	{"Greek", 1, []*unicode.RangeTable{unicode.Greek}},
+	{"Arabic", 1, []*unicode.RangeTable{unicode.Arabic}},
+	{"Hebrew", 1, []*unicode.RangeTable{unicode.Hebrew}},
+	{"Devanagari", 1, []*unicode.RangeTable{unicode.Devanagari}},
+	{"Bengali", 1, []*unicode.RangeTable{unicode.Bengali}},
+	{"Tamil", 1, []*unicode.RangeTable{unicode.Tamil}},
+	{"Thai", 1, []*unicode.RangeTable{unicode.Thai}},
+	{"Georgian", 1, []*unicode.RangeTable{unicode.Georgian}},
+	{"Armenian", 1, []*unicode.RangeTable{unicode.Armenian}},
+	{"Hangul", 2, []*unicode.RangeTable{unicode.Hangul}},
+	{"Han", 3, []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Bopomofo}},
+	{"other", 1, nil},
 }
 
 // String returns the name of the script.
