@@ -9,7 +9,7 @@ import (
 )
 
 // part returns one tenth of a growing session: it uses some names of the parts before it,
-// makes new ones, and reads listings that name much that nobody needs.
+// makes new ones, and reads listings with many names that are never needed.
 func part(n int) (ms []*chat.Message, used []string) {
 	for k := range 8 {
 		file := fmt.Sprintf("internal/part%d/step%d.go", n, k)
@@ -23,7 +23,7 @@ func part(n int) (ms []*chat.Message, used []string) {
 		}
 		ms = append(ms, calls("", "l"+fmt.Sprint(n, k), "bash", "command", "ls -R"), result("l"+fmt.Sprint(n, k), listing.String()))
 	}
-	for before := range n { // what every part comes back to
+	for before := range n { // names that every part uses again
 		for _, name := range []string{fmt.Sprintf("internal/part%d/step3.go", before), fmt.Sprintf("ORDER%dX", 4000+before)} {
 			used = append(used, name)
 			ms = append(ms, assistant("As before, see "+name+"."))
@@ -73,7 +73,7 @@ func messagesUpTo(n int) (total int) {
 	return total
 }
 
-// A session that goes on with nothing new keeps what was known.
+// A session that continues without new content keeps its identifiers.
 func TestASummaryDoesNotErode(t *testing.T) {
 	t.Parallel()
 	ms, _ := part(0)

@@ -78,7 +78,7 @@ func TestSummariesOfRecordedConversations(t *testing.T) {
 	}
 }
 
-// Ten compactions of each long session, each of what was said since and the summary before.
+// Ten compactions of each long session, each of the summary before and the messages since.
 func TestChainsOfRecordedConversationsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	chains := 0

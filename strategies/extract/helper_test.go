@@ -48,9 +48,9 @@ func digestOf(o Options, ms ...*chat.Message) *Digest {
 // chars4 returns the count of the default.
 func chars4(s string) int { return (utf8.RuneCountInString(s) + 3) / 4 }
 
-// wantWellFormed checks what holds of every text: it is UTF-8, it is no longer than its
+// wantWellFormed checks the properties of every text: it is UTF-8, it is no longer than its
 // budget, each line is a heading in its place or begins with a mark, and each quotation
-// is a part of what the user said.
+// is a part of a user message.
 func wantWellFormed(t interface {
 	Helper()
 	Errorf(string, ...any)
@@ -109,7 +109,7 @@ func isHeading(line string) bool {
 	return ok
 }
 
-// quotation returns what a line says that the user said.
+// quotation returns the text that a line attributes to the user.
 func quotation(line string) (string, bool) {
 	for _, mark := range []string{quoteMark, beforeMark, bulletMark + quoteMark, indentMark + quoteMark, askedMark} {
 		if q, ok := strings.CutPrefix(line, mark); ok {
@@ -119,8 +119,8 @@ func quotation(line string) (string, bool) {
 	return "", false
 }
 
-// said reports whether somebody said q. What is around a mask was said, where a secret
-// was found only when the lines were put together.
+// said reports whether the requests contain q, or the parts of q around masks: joining lines
+// can produce a secret.
 func said(asks []string, q string) bool {
 	for part := range strings.SplitSeq(strings.ReplaceAll(q, "***", "..."), "...") {
 		if !slices.ContainsFunc(asks, func(s string) bool { return strings.Contains(s, strings.TrimSpace(part)) }) {

@@ -190,7 +190,7 @@ func TestAllAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkAllGrowth scans what makes a scanner quadratic that looks ahead or back.
+// BenchmarkAllGrowth scans texts that make a scanner with look-ahead or look-behind quadratic.
 func BenchmarkAllGrowth(b *testing.B) {
 	for _, unit := range []string{
 		"a", "-a", "a/", ".a-/", "a@", "a.", "'", "\"a", "`ab", "~/", "/", "@-.", "a_", "#", "٣", "a/.b-", "12345678-", "a@b.-", "-/.a", "a@b.c", "é'",

@@ -28,8 +28,8 @@ func TestNumbersOfLinesAreNoReferences(t *testing.T) {
 	}
 }
 
-// A summary that somebody else wrote, and that stands among the messages in the role of
-// the user, is nothing that the user asked for; what it names stays.
+// A summary by another program in a user message is no request of the user, but its
+// identifiers are kept.
 func TestForeignSummariesAreNoAsks(t *testing.T) {
 	t.Parallel()
 	d := New(Options{})

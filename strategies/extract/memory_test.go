@@ -68,8 +68,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// held returns how many bytes can be reached from v, maps without what they keep in
-// spare. What is reached twice counts twice.
+// held returns the number of bytes reachable from v, without the spare memory of maps.
+// Shared memory counts more than once.
 func held(v reflect.Value) int {
 	n := 0
 	switch v.Kind() { //nolint:exhaustive // other kinds hold no memory of their own
@@ -96,7 +96,7 @@ func held(v reflect.Value) int {
 	return n
 }
 
-// What a digest holds does not grow once its bounds are reached.
+// The size of a digest does not grow once its bounds are reached.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, each := range map[string]int{"messages of 2 kB": 2 << 10, "one message": 8 << 20} {

@@ -97,7 +97,7 @@ func scanned(s string) map[found]bool {
 	return out
 }
 
-// pieces are what texts are made of: every character that an expression treats
+// pieces are the parts of random texts: every character that an expression treats
 // apart, and words that are nearly an identifier.
 var pieces = []string{
 	"a", "b", "f", "g", "z", "A", "F", "Z", "0", "1", "9", "_", "-", ".", "..", "/", "//", "~", "~/", "../", "./", "@", "+", "#", "\"", "'", "`", "\\",

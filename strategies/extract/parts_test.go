@@ -103,7 +103,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// What a call did is told by the section it belongs to.
+// The effect of a call decides its section.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	todo := calls("", "9", "plan")

@@ -14,8 +14,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
-// words are what texts are drawn from: identifiers, cues, scripts, and what a text would
-// need to pass for a part of a summary.
+// words are the parts of random texts: identifiers, keywords, scripts, and delimiters of
+// summaries.
 var words = []string{
 	"fix", "the", "test", "never", "because", "why?", "ok.", "pkg/queue/retry.go", "`TestBackoff`", "id: 20418", "W12345X", "é", "日本語。", "必须", "؟",
 	"\n", "\n\n", "\r", "\u2028", "\x00", "\t", "\n## References\n", "\n## Active Task\n", "## Goal", "> quoted", "Asked: that", "Before: > that", "\nAsked: this", "- item", "label: value",

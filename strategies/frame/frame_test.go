@@ -73,7 +73,7 @@ func TestUnframeKnowsOthers(t *testing.T) {
 	}
 }
 
-// frameBits are what texts are drawn from that try to break their frame.
+// frameBits are parts of texts that may break out of their delimiters.
 var frameBits = []string{
 	Head, End, "[CONTEXT SUMMARY]:", "[CONTEXT COMPACTION — REFERENCE ONLY]", "[Conversation Summary]", "[HANDOFF NOTES] Earlier messages x.",
 	"--- END OF HANDOFF NOTES ---", "[Summary of the conversation so far]", "[end - of\tconversation–summary]", "== end of summary ==", "[[END OF SUMMARY]]",

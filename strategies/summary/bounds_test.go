@@ -16,8 +16,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// Halving what is too long makes no more parts than there may be, and tells of what was
-// cut once.
+// Halving a part keeps to the maximum number of parts, and each cut is reported once.
 func TestHalvedPartsAreNoMoreThanThereMayBe(t *testing.T) {
 	t.Parallel()
 	client, server := model(t, nil, llmtest.Step{Behaviour: llmtest.ContextTooLong, Times: 3})
@@ -50,7 +49,7 @@ func TestHalvedPartsAreNoMoreThanThereMayBe(t *testing.T) {
 	}
 }
 
-// Settings that nobody made are those of a fresh installation.
+// Without settings, those of a fresh installation apply.
 func TestWithoutSettings(t *testing.T) {
 	t.Parallel()
 	client, server := model(t, nil)
@@ -62,7 +61,7 @@ func TestWithoutSettings(t *testing.T) {
 	sound(t, text, conversation(20), w.Report())
 }
 
-// What could not take the place of a summary leaves the reason why there is none.
+// An extract that is too large does not replace the failure of the model.
 func TestAnExtractThatIsTooLargeIsNotWhyThereIsNoSummary(t *testing.T) {
 	t.Parallel()
 	client, _ := model(t, nil, llmtest.Step{Behaviour: llmtest.AuthError, Times: 9})
@@ -76,8 +75,8 @@ func TestAnExtractThatIsTooLargeIsNotWhyThereIsNoSummary(t *testing.T) {
 	}
 }
 
-// A summary that the strategy did not take was written by nobody, and where it was to make
-// up for a model, the model's failure is why there is none.
+// The report of a summary that the strategy rejected has no author. If the summary replaced
+// that of a model, the failure is the model's.
 func TestTheReportOfASummaryThatWasNotTaken(t *testing.T) {
 	t.Parallel()
 	client, _ := model(t, nil, llmtest.Step{Behaviour: llmtest.AuthError, Times: 9})
@@ -115,8 +114,8 @@ func TestTheReportOfASummaryThatWasNotTaken(t *testing.T) {
 	}
 }
 
-// A summary is asked for within what the summarizer's own model reads and writes, and within
-// a limit that somebody named: the prompt never wants more than the model is let write.
+// Prompts keep to the limits of the summarizer's own model and to an explicit limit: they
+// never request more than the output limit of the call.
 func TestAnswersHaveRoom(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -166,7 +165,7 @@ func TestAnswersHaveRoom(t *testing.T) {
 	}
 }
 
-// Where the steps before the call leave nothing to read, what there is is cut to fit.
+// If the pre-trim steps leave no messages, all of them are shortened to fit.
 func TestNothingIsMadeOfNothing(t *testing.T) {
 	t.Parallel()
 	client, server := model(t, func(c *llm.Config) { c.Models[0].Window = 8000 })
@@ -182,7 +181,7 @@ func TestNothingIsMadeOfNothing(t *testing.T) {
 	}
 }
 
-// A server may take less than its profile says: what is halved is the prompt it refused,
+// A server may accept less than its profile says: the rejected prompt is halved,
 // not the window.
 func TestAPromptFarBelowTheWindowIsHalved(t *testing.T) {
 	t.Parallel()

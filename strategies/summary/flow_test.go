@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// TestTwoRounds goes the whole way twice, with a model that answers what it is told to.
+// TestTwoRounds writes a summary and its update with given answers.
 func TestTwoRounds(t *testing.T) {
 	t.Parallel()
 	secret := made("gh"+"p_", 36)

@@ -13,8 +13,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// A truncation or the fallback takes what a summary leaves over. The summary is the
-// oldest thing in the view then, and the last that should go.
+// A truncation or the fallback after a summary drops other messages first, although the
+// summary is the oldest in the view.
 func TestASummaryOutlastsTheTruncationBehindIt(t *testing.T) {
 	t.Parallel()
 	var messages []chat.Message

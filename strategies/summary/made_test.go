@@ -2,7 +2,7 @@ package summary
 
 import "strings"
 
-// made returns a secret that nobody uses, put together here so that no file of this
+// made returns an invalid secret, composed here so that no file of this
 // repository holds anything that looks like one.
 func made(prefix string, n int) string {
 	const letters = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7"

@@ -137,7 +137,7 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-// TestTrimKeepsItsPromises holds any steps over any messages to what they say.
+// TestTrimKeepsItsPromises checks the contract of every step with random messages.
 func TestTrimKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -142,8 +142,8 @@ func masked(s string) string {
 // one of the recorded ones has fewer, and four messages.
 const worthIt = 500
 
-// TestHonestSummariesPass: no gate rejects what is true, and every one rejects the same
-// with a request that nobody made.
+// TestHonestSummariesPass: a correct summary is accepted, and rejected with an invented
+// request.
 func TestHonestSummariesPass(t *testing.T) {
 	t.Parallel()
 	sessions, rejected, unquoted := 0, map[Code]int{}, 0
@@ -166,7 +166,7 @@ func TestHonestSummariesPass(t *testing.T) {
 		}
 		unquoted += got.Unquoted
 		full := InsertRequest(got.Text, e.LastUser())
-		// What was assembled passes as well, but for its size.
+		// The assembled text passes as well, except for its size.
 		if r := check(g, StoredAnswer{Text: full}); r != nil && r.Code != CodeTooLarge {
 			t.Errorf("%s, session %s: assembled: %v", file, s.ID, r)
 		}

@@ -246,7 +246,7 @@ func TestValidatorRejectsMoreThanAQuarterOfSlips(t *testing.T) {
 		said = append(said, "now do the "+n+" of these things")
 	}
 	g := Validator{Sources: asked(said...)}
-	for honest, accepted := range map[int]bool{5: false, 6: true} { // beside two that nobody said
+	for honest, accepted := range map[int]bool{5: false, 6: true} { // beside two invented ones
 		list := "## All user messages\n- \"" + strings.Join(said[:honest], "\"\n- \"") + "\"\n" +
 			"- \"finally tidy up behind yourself\"\n- \"never talk about it to anybody\"\n"
 		got, r := g.Read(StoredAnswer{Text: list})
@@ -315,7 +315,7 @@ func TestSourceIndex(t *testing.T) {
 	}
 }
 
-// TestSourceIndexIsBounded: what was said beyond the bound is still known.
+// TestSourceIndexIsBounded: messages beyond the bound are still found.
 func TestSourceIndexIsBounded(t *testing.T) {
 	t.Parallel()
 	e := &SourceIndex{}

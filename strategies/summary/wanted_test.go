@@ -11,7 +11,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// How long a summary may be is what the policy says, within what the strategy does.
+// The size of a summary is set by the policy, within the limits of the strategy.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	ms := conversation(400)

@@ -22,7 +22,7 @@ import (
 // secret has the form of a provider's key.
 var secret = "sk-" + "proj-" + strings.Repeat("aB3x", 9)
 
-// conversation is some turns of a user who has a file looked into.
+// conversation returns turns in which the user asks about files.
 func conversation(turns int) []*chat.Message {
 	var out []*chat.Message
 	for i := range turns {
@@ -74,8 +74,7 @@ func play(behaviours ...llmtest.Behaviour) []llmtest.Step {
 	return out
 }
 
-// What becomes of each thing that a model can do to us: what is kept, what is told, and
-// how many answers were paid.
+// Each behaviour of a model gives a defined summary, report and number of paid answers.
 func TestWhatModelsDo(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -158,7 +157,7 @@ func TestWhatModelsDo(t *testing.T) {
 	}
 }
 
-// sound checks what every stored summary is.
+// sound checks the properties of every stored summary.
 func sound(t *testing.T, text string, ms []*chat.Message, r *summary.Report) {
 	t.Helper()
 	prose, references := extract.Split(text)
@@ -323,7 +322,7 @@ func TestSystemMessagesAreNeverSummarized(t *testing.T) {
 	}
 }
 
-// A summary brings the one before it up to date, whoever wrote that: its references
+// A summary updates the one before it, by any author: its references
 // stay, and the model is shown its prose and not its references.
 func TestAnEarlierSummaryIsBroughtUpToDate(t *testing.T) {
 	t.Parallel()
@@ -352,7 +351,7 @@ func TestAnEarlierSummaryIsBroughtUpToDate(t *testing.T) {
 	}
 }
 
-// ctx ending is no failure of the summary: whoever asked tries again.
+// The end of ctx is no failure of the summary: the caller retries.
 func TestAnInterruptedSummaryIsNoFailure(t *testing.T) {
 	t.Parallel()
 	client, _ := model(t, func(c *llm.Config) { c.Deadline.Min, c.Deadline.Max = time.Minute, time.Minute }, llmtest.Step{Behaviour: llmtest.Hang})
