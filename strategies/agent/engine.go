@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,13 +22,13 @@ type Focuser interface {
 	WithFocus(topic string) plan.Strategy
 }
 
-// Continuer is implemented by strategies whose summary goes on from the one before.
-// They find it in the transcript; who knows better says so.
+// Continuer is implemented by strategies that update their previous summary, by default the
+// one in the transcript.
 type Continuer interface {
-	// WithPrevious is the same strategy, which goes on from this summary, or from
-	// none if it is empty, whatever the transcript holds.
+	// WithPrevious returns a copy of the strategy that updates this summary, or writes a
+	// first one if it is empty.
 	WithPrevious(summary string) plan.Strategy
-	// Previous is the newest summary in the transcript's view.
+	// Previous returns the newest summary in the view.
 	Previous(t *plan.Transcript) (summary string, ok bool)
 }
 
@@ -37,33 +38,32 @@ type ContentHaver interface {
 	HasContent(t *plan.Transcript) bool
 }
 
-// EngineOptions configure an Engine. The zero value makes a handoff without a model, which
+// EngineOptions configure an Engine. The zero value uses a handoff without a model, which
 // changes nothing.
 type EngineOptions struct {
-	// Window is the model's, in tokens; 0 is 128,000.
+	// Window is the context window of the model in tokens; 0 means 128,000.
 	Window chat.Tokens
-	// ThresholdPercent and SummaryTargetRatio are the shares that ThresholdsOf takes,
-	// above 0 and at most 1; 0 is 0.5 and 0.2.
+	// ThresholdPercent and SummaryTargetRatio are arguments of builtin.ThresholdsWithin,
+	// above 0 and at most 1; 0 means 0.5 and 0.2.
 	ThresholdPercent, SummaryTargetRatio float64
-	// Main summarizes; nil is no model. Auxiliary, if there is one, is asked instead:
-	// once it fails Main is, by all sessions, until UpdateModel. An error that wraps
-	// summarize.ErrNoModel is no failure, and Main is not asked for it.
+	// Main writes summaries; nil means no model. A non-nil Auxiliary is used instead until
+	// it fails; then all sessions use Main until UpdateModel. Errors that wrap
+	// plan.ErrNoModel are not failures.
 	Main, Auxiliary plan.Summarizer
-	// New makes the strategy with the summarizer that the engine watches over, which
-	// has to be given the context that Plan is. It is called again when the window
-	// changes. Nil makes a handoff.
+	// New creates the strategy, which must pass the context of Plan to the summarizer. It is
+	// called again when the window changes. Nil creates a handoff.
 	New func(s plan.Summarizer, sizes builtin.Thresholds) (plan.Strategy, error)
-	// Now is the clock; nil is time.Now.
+	// Now returns the time; nil means time.Now.
 	Now func() time.Time
-	// Estimate counts messages roughly; nil is Rough.
+	// Estimate counts messages roughly; nil means tokens.Rough.
 	Estimate func([]chat.Message) chat.Tokens
-	// Guard holds what the strategy made of the messages to what must be true.
+	// Guard enforces the invariants of a view.
 	Guard pipeline.Guard
-	// Compact compacts a conversation with the strategy and reports one step. Nil plans
-	// behind Guard.
+	// Compact compacts a conversation with the strategy and reports one step. Nil runs the
+	// strategy and Guard.
 	Compact func(ctx context.Context, c *strategies.Conversation, s plan.Strategy) (strategies.Report, error)
-	// DuringCooldown lets ShouldCompress be true while no model is asked: for
-	// strategies that do something useful without a summary.
+	// DuringCooldown lets ShouldCompress return true during a cooldown, for strategies that
+	// have an effect without a summary.
 	DuringCooldown bool
 }
 
@@ -80,9 +80,9 @@ type Engine struct {
 	mu       sync.Mutex
 	strategy plan.Strategy
 	sizes    builtin.Thresholds
-	// fellBack: the auxiliary model has failed.
-	fellBack bool
-	session  *engineSession
+	// auxiliaryFailed reports whether Main has replaced Auxiliary.
+	auxiliaryFailed bool
+	session         *engineSession
 }
 
 // engineSession is the state of a session.
@@ -91,10 +91,11 @@ type engineSession struct {
 	prompt, completion                 chat.Tokens
 	compressions, ineffective          int
 	savings                            float64
-	until                              time.Time
+	cooldownUntil                      time.Time
 	lastError, auxiliaryError, summary string
-	// known: summary is what the next one goes on from, "" for nothing.
-	known bool
+	// hasSummary reports whether summary is the one to update next, "" for none; otherwise
+	// it is the one in the messages.
+	hasSummary bool
 }
 
 // Usage is the token usage that a provider reported for a call.
@@ -103,20 +104,22 @@ type Usage struct{ PromptTokens, CompletionTokens chat.Tokens }
 // Status is a snapshot of an engine.
 type Status struct {
 	Session string
-	// What was reported last, 0 where nothing was since the last compression.
+	// LastPromptTokens and LastCompletionTokens are the usage reported last, 0 if none was
+	// reported since the last compression.
 	LastPromptTokens     chat.Tokens
 	LastCompletionTokens chat.Tokens
-	// Threshold is the prompt from which on ShouldCompress says yes.
+	// Threshold is the prompt size from which ShouldCompress returns true.
 	Threshold chat.Tokens
 	Window    chat.Tokens
-	// UsagePercent is the last prompt in percent of the window, 100 at most.
+	// UsagePercent is the last prompt in percent of the window, at most 100.
 	UsagePercent float64
 	Compressions int
-	// Ineffective counts compressions in a row that gained less than 10 percent; after
-	// two ShouldCompress says no. LastSavings is what the last one gained, in percent.
+	// Ineffective counts consecutive compressions that saved less than 10 percent; after
+	// two ShouldCompress returns false. LastSavings is the last result in percent.
 	Ineffective int
 	LastSavings float64
-	// Cooldown is how long no model is asked, LastError why there was no summary.
+	// Cooldown is the time until a model is called again. LastError is the reason for the
+	// last missing summary, AuxiliaryError the failure of Auxiliary.
 	Cooldown       time.Duration
 	LastError      string
 	AuxiliaryError string
@@ -125,15 +128,9 @@ type Status struct {
 // NewEngine returns an engine without a session. The error lists every option that is out
 // of range, or is that of creating the strategy.
 func NewEngine(o EngineOptions) (*Engine, error) {
-	if o.Window == 0 {
-		o.Window = 128_000
-	}
-	if o.ThresholdPercent == 0 {
-		o.ThresholdPercent = 0.5
-	}
-	if o.SummaryTargetRatio == 0 {
-		o.SummaryTargetRatio = 0.2
-	}
+	o.Window = cmp.Or(o.Window, 128_000)
+	o.ThresholdPercent = cmp.Or(o.ThresholdPercent, 0.5)
+	o.SummaryTargetRatio = cmp.Or(o.SummaryTargetRatio, 0.2)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -141,25 +138,21 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		o.Estimate = tokens.Rough
 	}
 	if o.Compact == nil {
-		o.Compact = guardedBy(o.Guard)
+		o.Compact = compactWith(o.Guard)
 	}
 	if o.New == nil {
 		o.New = engineHandoff
 	}
-	var faults []error
-	for _, share := range []struct {
-		name  string
-		value float64
-	}{{"ThresholdPercent", o.ThresholdPercent}, {"SummaryTargetRatio", o.SummaryTargetRatio}} {
-		if !(share.value > 0 && share.value <= 1) {
-			faults = append(faults, fmt.Errorf("%s %v: want more than 0 and at most 1", share.name, share.value))
+	share := func(name string, f float64) error {
+		if f > 0 && f <= 1 {
+			return nil
 		}
+		return fmt.Errorf("%s %v: want more than 0 and at most 1", name, f)
 	}
-	if o.Window < 0 {
-		faults = append(faults, wantWindow(o.Window))
-	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("engine options: %w", errors.Join(faults...))
+	if err := errors.Join(
+		share("ThresholdPercent", o.ThresholdPercent), share("SummaryTargetRatio", o.SummaryTargetRatio), checkWindow(o.Window),
+	); err != nil {
+		return nil, fmt.Errorf("engine options: %w", err)
 	}
 	e := &Engine{options: o, session: &engineSession{}}
 	if err := e.UpdateModel(o.Window); err != nil {
@@ -168,7 +161,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	return e, nil
 }
 
-// engineHandoff returns the strategy of an engine that was given none.
+// engineHandoff returns the default strategy of an engine.
 func engineHandoff(s plan.Summarizer, sizes builtin.Thresholds) (plan.Strategy, error) {
 	r := builtin.Registry()
 	r.Summarizer = s
@@ -177,30 +170,32 @@ func engineHandoff(s plan.Summarizer, sizes builtin.Thresholds) (plan.Strategy, 
 	})
 }
 
-// UpdateModel changes the window, and with it every size that follows from it. The
-// auxiliary model is tried again. On an error nothing has changed.
+// UpdateModel changes the window and the limits derived from it, and uses the auxiliary
+// model again. On an error nothing has changed.
 func (e *Engine) UpdateModel(window chat.Tokens) error {
-	if window <= 0 {
-		return wantWindow(window)
+	if err := checkWindow(window); err != nil {
+		return err
 	}
 	sizes := builtin.ThresholdsWithin(window, e.options.ThresholdPercent, e.options.SummaryTargetRatio)
-	s, err := e.options.New(watched{e}, sizes)
+	s, err := e.options.New(engineModel{e}, sizes)
 	if err != nil {
-		return fmt.Errorf("make the strategy: %w", err)
+		return fmt.Errorf("create strategy: %w", err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.options.Window, e.strategy, e.sizes, e.fellBack = window, s, sizes, false
+	e.options.Window, e.strategy, e.sizes, e.auxiliaryFailed = window, s, sizes, false
 	return nil
 }
 
-func wantWindow(window chat.Tokens) error {
+func checkWindow(window chat.Tokens) error {
+	if window > 0 {
+		return nil
+	}
 	return fmt.Errorf("window of %d tokens: want at least 1", window)
 }
 
-// OnSessionStart begins a session. What was known of another one is forgotten;
-// starting the same again changes nothing. A session without an id is always another
-// one.
+// OnSessionStart begins a session and deletes the state of another one. Starting the same
+// session again changes nothing; a session without an id is always a new one.
 func (e *Engine) OnSessionStart(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -216,12 +211,12 @@ func (e *Engine) OnSessionEnd() {
 	e.session = &engineSession{}
 }
 
-// OnSessionReset begins the session anew: nothing goes on from what was summarized
-// before, even where messages still hold it.
+// OnSessionReset deletes the state of the session. The next summary does not update an
+// earlier one, even if messages contain it.
 func (e *Engine) OnSessionReset() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.session = &engineSession{id: e.session.id, known: true}
+	e.session = &engineSession{id: e.session.id, hasSummary: true}
 }
 
 // UpdateFromResponse records the usage that a provider reported.
@@ -231,10 +226,10 @@ func (e *Engine) UpdateFromResponse(u Usage) {
 	e.session.prompt, e.session.completion = u.PromptTokens, u.CompletionTokens
 }
 
-// ShouldCompress reports whether a prompt of that many tokens is to be compressed;
-// 0 stands for the one reported last, if there was one since the last compression. It
-// is not where two compressions in a row have gained less than 10 percent, nor while no
-// model may be asked (but see EngineOptions.DuringCooldown).
+// ShouldCompress reports whether to compress a prompt of that many tokens; 0 means the
+// prompt reported last, if any was since the last compression. It returns false after two
+// consecutive compressions that saved less than 10 percent, and during a cooldown (but see
+// EngineOptions.DuringCooldown).
 func (e *Engine) ShouldCompress(tokens chat.Tokens) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -244,7 +239,7 @@ func (e *Engine) ShouldCompress(tokens chat.Tokens) bool {
 	if tokens < e.sizes.Compress || e.session.ineffective >= 2 {
 		return false
 	}
-	return e.options.DuringCooldown || !e.options.Now().Before(e.session.until)
+	return e.options.DuringCooldown || !e.options.Now().Before(e.session.cooldownUntil)
 }
 
 // Preflight estimates a prompt before it is sent and reports whether to compress it first.
@@ -253,14 +248,14 @@ func (e *Engine) Preflight(messages []chat.Message) (tokens chat.Tokens, compres
 	return tokens, tokens > 0 && e.ShouldCompress(tokens)
 }
 
-// HasContent reports whether there is anything to compress, or for a strategy that is no
+// HasContent reports whether there is anything to compress, or, unless the strategy is a
 // ContentHaver, whether there are messages.
 func (e *Engine) HasContent(messages []chat.Message) bool {
 	e.mu.Lock()
 	s := e.strategy
 	e.mu.Unlock()
 	if h, ok := s.(ContentHaver); ok {
-		return h.HasContent(history(messages).Transcript())
+		return h.HasContent(conversation(messages).Transcript())
 	}
 	return len(messages) > 0
 }
@@ -275,9 +270,9 @@ func (e *Engine) Status() Status {
 		Threshold: e.sizes.Compress, Window: e.options.Window,
 		UsagePercent: min(100, 100*float64(s.prompt)/float64(e.options.Window)),
 		Compressions: s.compressions, Ineffective: s.ineffective, LastSavings: s.savings,
-		Cooldown: max(0, s.until.Sub(e.options.Now())), LastError: s.lastError, AuxiliaryError: s.auxiliaryError,
+		Cooldown: max(0, s.cooldownUntil.Sub(e.options.Now())), LastError: s.lastError, AuxiliaryError: s.auxiliaryError,
 	}
 }
 
-// errCooldown is the error of a summarizer that is given a rest.
-var errCooldown = errors.New("no model is asked so soon after a failure")
+// errCooldown is returned during the cooldown after a failure.
+var errCooldown = errors.New("no model is called during the cooldown after a failure")

@@ -14,34 +14,34 @@ import (
 )
 
 const (
-	// leastSavings is the gain in percent below which a compression was in vain.
-	leastSavings = 10.0
-	// errorLength is how many characters of an error are remembered.
-	errorLength = 220
+	// minSavings is the gain in percent below which a compression was ineffective.
+	minSavings = 10.0
+	// maxErrorLength limits the characters of stored errors.
+	maxErrorLength = 220
 )
 
 // CompressRequest holds the options of a compression.
 type CompressRequest struct {
 	// Focus is a topic that the summary should favour.
 	Focus string
-	// Tokens is what the prompt is known to have; 0: what was reported since the last
-	// compression, or else an estimate. Savings are measured against it.
+	// Tokens is the size of the prompt, against which savings are measured; 0 means the
+	// size reported since the last compression, or else an estimate.
 	Tokens chat.Tokens
-	// Force asks a model even within the cooldown after a failure.
+	// Force calls a model even during the cooldown after a failure.
 	Force bool
 }
 
 // Compression is the result of Compress.
 type Compression struct {
-	// Messages is the new view, what was given where nothing was done.
+	// Messages is the new view, or the input if nothing changed.
 	Messages []chat.Message
-	// Compressed: the strategy wanted something.
+	// Compressed reports whether the strategy changed the view.
 	Compressed bool
 	// NoSummary is the reason for a missing summary, empty if there is one or none was
-	// asked for.
+	// requested.
 	NoSummary string
-	// Before is the prompt as CompressRequest.Tokens says, After an estimate of
-	// Messages, Savings the gain in percent: negative if it is a loss.
+	// Before is the size of the prompt (see CompressRequest.Tokens), After an estimate of
+	// Messages, Savings the difference in percent, negative if the messages grew.
 	Before, After chat.Tokens
 	Savings       float64
 }
@@ -54,7 +54,7 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 	s, strategy := e.session, e.strategy
 	s.lastError, s.auxiliaryError = "", ""
 	if r.Force {
-		s.until = time.Time{}
+		s.cooldownUntil = time.Time{}
 	}
 	before := r.Tokens
 	if before == 0 {
@@ -64,17 +64,17 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 		strategy = f.WithFocus(r.Focus)
 	}
 	continuer, continues := strategy.(Continuer)
-	if continues && s.known {
+	if continues && s.hasSummary {
 		strategy = continuer.WithPrevious(s.summary)
 	}
 	e.mu.Unlock()
 
-	h := history(messages)
+	h := conversation(messages)
 	done, err := e.options.Compact(context.WithValue(ctx, sessionKey{}, s), h, strategy)
 	if err != nil {
 		return Compression{Messages: messages}, err
 	}
-	// The only step: the guard may have changed something though the strategy did not.
+	// The report of the only step, since the guard alone may have changed the view.
 	step := done.Steps[0]
 	c := Compression{Messages: messages, Compressed: step.Changed}
 	if step.Err != nil {
@@ -94,7 +94,7 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if c.NoSummary != "" && s.lastError == "" && !e.options.Now().Before(s.until) {
+	if c.NoSummary != "" && s.lastError == "" && !e.options.Now().Before(s.cooldownUntil) {
 		e.failed(s, backoff.Cooldown, c.NoSummary) // the model answered, but not with a summary
 	}
 	if !c.Compressed {
@@ -103,61 +103,61 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 	s.compressions++
 	s.prompt, s.completion = 0, 0 // those of a prompt that will not be sent again
 	s.savings = c.Savings
-	if s.ineffective++; c.Savings >= leastSavings {
+	if s.ineffective++; c.Savings >= minSavings {
 		s.ineffective = 0
 	}
 	if continues && c.NoSummary == "" {
 		if summary, ok := continuer.Previous(writtenBy(strategy.Name(), done.Written)); ok {
-			s.summary, s.known = summary, true
+			s.summary, s.hasSummary = summary, true
 		}
 	}
 	return c, nil
 }
 
-// guardedBy returns a function that compacts behind a guard.
-func guardedBy(g pipeline.Guard) func(context.Context, *strategies.Conversation, plan.Strategy) (strategies.Report, error) {
+// compactWith returns a function that runs a strategy and a guard.
+func compactWith(g pipeline.Guard) func(context.Context, *strategies.Conversation, plan.Strategy) (strategies.Report, error) {
 	return func(ctx context.Context, c *strategies.Conversation, s plan.Strategy) (strategies.Report, error) {
 		return c.Compact(ctx, pipeline.Pipeline{Steps: []plan.Strategy{s}, Guard: g})
 	}
 }
 
-// watched is the summarizer of an engine's strategy: the auxiliary model until it
-// fails, then the main one, and neither for a while after a failure.
-type watched struct{ e *Engine }
+// engineModel is the summarizer of an engine's strategy: the auxiliary model until it fails,
+// then the main one, and neither during the cooldown after a failure.
+type engineModel struct{ e *Engine }
 
 type sessionKey struct{}
 
-// Summarize implements summarize.Summarizer.
-func (w watched) Summarize(ctx context.Context, r plan.Request) (string, error) {
-	return w.watch(ctx, func(s plan.Summarizer) (string, error) { return s.Summarize(ctx, r) })
+// Summarize implements plan.Summarizer.
+func (m engineModel) Summarize(ctx context.Context, r plan.Request) (string, error) {
+	return m.call(ctx, func(s plan.Summarizer) (string, error) { return s.Summarize(ctx, r) })
 }
 
-// Write implements summarize.Writer, for the sake of the models that do.
-func (w watched) Write(ctx context.Context, t plan.Task) (string, error) {
-	return w.watch(ctx, func(s plan.Summarizer) (string, error) { return plan.Do(ctx, s, t) })
+// Write implements plan.Writer, since a model may do so.
+func (m engineModel) Write(ctx context.Context, t plan.Task) (string, error) {
+	return m.call(ctx, func(s plan.Summarizer) (string, error) { return plan.Do(ctx, s, t) })
 }
 
-func (w watched) watch(ctx context.Context, ask func(plan.Summarizer) (string, error)) (string, error) {
-	e := w.e
+func (m engineModel) call(ctx context.Context, ask func(plan.Summarizer) (string, error)) (string, error) {
+	e := m.e
 	e.mu.Lock()
 	s, ok := ctx.Value(sessionKey{}).(*engineSession)
 	if !ok {
 		s = e.session
 	}
-	rests := e.options.Now().Before(s.until)
-	auxiliary := e.options.Auxiliary != nil && !e.fellBack
+	cooling := e.options.Now().Before(s.cooldownUntil)
+	auxiliary := e.options.Auxiliary != nil && !e.auxiliaryFailed
 	e.mu.Unlock()
-	if rests {
+	if cooling {
 		return "", errCooldown
 	}
-	// Interrupted before an answer: the caller tries again.
-	over := func(err error) bool { return ctx.Err() != nil || errors.Is(err, plan.ErrInterrupted) }
+	// After an interruption the caller retries, so that it is not a failure.
+	interrupted := func(err error) bool { return ctx.Err() != nil || errors.Is(err, plan.ErrInterrupted) }
 	var summary string
 	err := plan.ErrNoModel
 	if auxiliary {
-		if summary, err = ask(e.options.Auxiliary); err != nil && !over(err) && !errors.Is(err, plan.ErrNoModel) {
+		if summary, err = ask(e.options.Auxiliary); err != nil && !interrupted(err) && !errors.Is(err, plan.ErrNoModel) {
 			e.mu.Lock()
-			s.auxiliaryError, e.fellBack = text.Cut(err.Error(), errorLength, errorLength-3), true
+			s.auxiliaryError, e.auxiliaryFailed = text.Cut(err.Error(), maxErrorLength, maxErrorLength-3), true
 			e.mu.Unlock()
 			auxiliary = false
 		}
@@ -165,14 +165,14 @@ func (w watched) watch(ctx context.Context, ask func(plan.Summarizer) (string, e
 	if !auxiliary && e.options.Main != nil {
 		summary, err = ask(e.options.Main)
 	}
-	if over(err) {
+	if interrupted(err) {
 		return summary, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case err == nil:
-		s.until, s.lastError = time.Time{}, ""
+		s.cooldownUntil, s.lastError = time.Time{}, ""
 	case errors.Is(err, plan.ErrNoModel):
 		e.failed(s, backoff.CooldownNoProvider, err.Error())
 	default:
@@ -181,14 +181,14 @@ func (w watched) watch(ctx context.Context, ask func(plan.Summarizer) (string, e
 	return summary, err
 }
 
-// failed notes why there is no summary. The lock is held.
-func (e *Engine) failed(s *engineSession, rest time.Duration, why string) {
-	s.until, s.lastError = e.options.Now().Add(rest), text.Cut(why, errorLength, errorLength-3)
+// failed starts a cooldown and records its reason. The caller holds the lock.
+func (e *Engine) failed(s *engineSession, cooldown time.Duration, reason string) {
+	s.cooldownUntil, s.lastError = e.options.Now().Add(cooldown), text.Cut(reason, maxErrorLength, maxErrorLength-3)
 }
 
-// history is messages in memory. Growth is no reason to throw a result away here: it
-// counts as a compression that gained nothing.
-func history(messages []chat.Message) *strategies.Conversation {
+// conversation returns the messages as a conversation. It accepts results that grow, which
+// count as ineffective compressions.
+func conversation(messages []chat.Message) *strategies.Conversation {
 	c := strategies.NewConversation(strategies.Options{AllowGrowth: true})
 	c.Append(messages...)
 	return c
@@ -196,7 +196,7 @@ func history(messages []chat.Message) *strategies.Conversation {
 
 // writtenBy returns the messages that were written for a reason, as a transcript.
 func writtenBy(reason string, all []strategies.Written) *plan.Transcript {
-	c := history(nil)
+	c := conversation(nil)
 	for _, w := range all {
 		if w.Reason == reason {
 			c.Append(*w.Message)

@@ -9,11 +9,11 @@ import (
 
 // Feedback is the message to a user who requested a compression.
 type Feedback struct {
-	// Noop: nothing has changed.
+	// Noop reports whether the messages are unchanged.
 	Noop bool
-	// Headline counts messages, TokenLine tokens.
+	// Headline states the number of messages, TokenLine that of tokens.
 	Headline, TokenLine string
-	// Note explains what may surprise, empty where nothing does.
+	// Note explains an unexpected result, empty for none.
 	Note string
 }
 

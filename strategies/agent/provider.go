@@ -34,7 +34,7 @@ type Source struct {
 	History History
 	// LoadMessages enables reading.
 	LoadMessages bool
-	// StoreInputs and StoreOutputs enable writing what is sent to the model and its
+	// StoreInputs and StoreOutputs enable writing the messages sent to the model and its
 	// answers.
 	StoreInputs, StoreOutputs bool
 	// StoreContextMessages also writes messages added by other sources, or only by those in
@@ -102,7 +102,7 @@ func NewProvider(c ProviderConfig) (*Provider, error) {
 		}
 		seen[s.Name] = true
 		for _, name := range s.StoreContextFrom {
-			faults = append(faults, p.known(name, "source "+s.Name+": store_context_from"))
+			faults = append(faults, p.checkSource(name, "source "+s.Name+": store_context_from"))
 		}
 		if len(s.StoreContextFrom) > 0 && !s.StoreContextMessages {
 			faults = append(faults, fmt.Errorf("source %q: store_context_from goes with store_context_messages", s.Name))
@@ -135,7 +135,7 @@ func (p *Provider) names() []string {
 	return names
 }
 
-func (p *Provider) known(name, where string) error {
+func (p *Provider) checkSource(name, where string) error {
 	all := append(p.names(), p.Context...)
 	if slices.Contains(all, name) {
 		return nil
@@ -147,13 +147,13 @@ func unknownSource(where, name string, known []string) error {
 	return fmt.Errorf("%s: %w %q, want one of %s", where, ErrUnknownSource, name, strings.Join(known, ", "))
 }
 
-// attributed returns an error for messages with an unknown SourceID.
-func (p *Provider) attributed(messages []chat.Message) error {
+// checkSources returns an error for messages with an unknown SourceID.
+func (p *Provider) checkSources(messages []chat.Message) error {
 	for i, m := range messages {
 		if m.SourceID == "" {
 			continue
 		}
-		if err := p.known(m.SourceID, fmt.Sprintf("message %d", i)); err != nil {
+		if err := p.checkSource(m.SourceID, fmt.Sprintf("message %d", i)); err != nil {
 			return err
 		}
 	}
@@ -163,7 +163,7 @@ func (p *Provider) attributed(messages []chat.Message) error {
 // Read returns the messages to send to the model: those of the sources followed by added,
 // compacted by Before. It stores nothing.
 func (p *Provider) Read(ctx context.Context, added ...chat.Message) (strategies.Compacted, error) {
-	if err := p.attributed(added); err != nil {
+	if err := p.checkSources(added); err != nil {
 		return strategies.Compacted{}, fmt.Errorf("read: %w", err)
 	}
 	c := strategies.NewConversation(p.Options)
@@ -201,13 +201,13 @@ func (p *Provider) Read(ctx context.Context, added ...chat.Message) (strategies.
 // the report describes. If a strategy fails, the messages are stored uncompacted and the
 // *StrategyError is returned.
 func (p *Provider) Write(ctx context.Context, x Exchange) (strategies.Report, error) {
-	if err := errors.Join(p.attributed(x.Context), p.attributed(x.Inputs), p.attributed(x.Outputs)); err != nil {
+	if err := errors.Join(p.checkSources(x.Context), p.checkSources(x.Inputs), p.checkSources(x.Outputs)); err != nil {
 		return strategies.Report{}, fmt.Errorf("write: %w", err)
 	}
 	var report strategies.Report
 	var faults []error
 	for _, s := range p.Sources {
-		messages := s.takes(x)
+		messages := s.messages(x)
 		if s.Name != p.Compacts || p.New == nil && p.After == nil {
 			if len(messages) > 0 {
 				if err := s.History.Append(ctx, chat.Write{Messages: messages}); err != nil {
@@ -224,8 +224,8 @@ func (p *Provider) Write(ctx context.Context, x Exchange) (strategies.Report, er
 	return report, errors.Join(faults...)
 }
 
-// takes returns the messages of an exchange that the source stores.
-func (s Source) takes(x Exchange) []chat.Message {
+// messages returns the messages of an exchange that the source stores.
+func (s Source) messages(x Exchange) []chat.Message {
 	var out []chat.Message
 	for _, m := range x.Context {
 		if s.StoreContextMessages && m.SourceID != s.Name && (len(s.StoreContextFrom) == 0 || slices.Contains(s.StoreContextFrom, m.SourceID)) {

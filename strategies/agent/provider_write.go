@@ -34,7 +34,7 @@ func (p *Provider) compact(ctx context.Context, s Source, messages []chat.Messag
 	if failed == nil {
 		w.Plan, w.Steps = plan, report.Steps
 		if !s.StoreExcluded {
-			w.Messages, w.Plan = stored(messages, plan, log.Last)
+			w.Messages, w.Plan = withoutExcluded(messages, plan, log.Last)
 		}
 	}
 	if len(w.Messages) == 0 && w.Plan.Empty() {
@@ -52,7 +52,7 @@ func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*plan.Tran
 	var pairer chat.Pairer
 	for i := range log.Records {
 		r := &log.Records[i]
-		if r.Kind != chat.KindSummary { // moved messages are in the log already
+		if r.Kind != chat.KindSummary { // a moved message is described at its original
 			pairer.Describe(&r.Message, r.Seq)
 		}
 		t.Entries = append(t.Entries, plan.Entry{
@@ -68,7 +68,7 @@ func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*plan.Tran
 			Meta: meta, Included: true, Pinned: p.Options.Pinned(i, m.ID), Message: m,
 		})
 	}
-	_, err := pipeline.NewDraft(t) // in order?
+	_, err := pipeline.NewDraft(t) // checks the order
 	return t, err
 }
 
@@ -78,13 +78,13 @@ func (p *Provider) plan(ctx context.Context, t *plan.Transcript, fresh int) (str
 	all := p.Options.Pipeline(p.After)
 	if p.New != nil {
 		alone := strategies.Options{}.Pipeline(p.New)
-		// The guard is that of the whole alone.
-		wanted, err := alone.Plan(ctx, &plan.Transcript{Entries: t.Entries[len(t.Entries)-fresh:], Counter: t.Counter})
+		// Only the whole is guarded.
+		planned, err := alone.Plan(ctx, &plan.Transcript{Entries: t.Entries[len(t.Entries)-fresh:], Counter: t.Counter})
 		if err != nil {
 			return strategies.Report{}, chat.Plan{}, err
 		}
-		fixed := pipeline.Fixed(p.New.Name(), wanted)
-		if all.Target > 0 { // it is that of what is behind
+		fixed := pipeline.Fixed(p.New.Name(), planned)
+		if all.Target > 0 { // New runs even if the view is within the target of After
 			all = pipeline.Pipeline{Steps: []plan.Strategy{fixed, pipeline.Pipeline{Steps: all.Steps, Target: all.Target, Fallback: all.Fallback}}, Guard: all.Guard}
 		} else {
 			all.Steps = slices.Concat([]plan.Strategy{fixed}, all.Steps)
@@ -98,10 +98,10 @@ func (p *Provider) plan(ctx context.Context, t *plan.Transcript, fresh int) (str
 	return report, r.Plan, nil
 }
 
-// stored removes the new messages that a plan excludes. Additions that cover only such
+// withoutExcluded removes the new messages that a plan excludes. Additions that cover only such
 // messages are stored as messages in their place; the rest of the plan is adjusted to the
 // seqs of the remaining messages.
-func stored(messages []chat.Message, p chat.Plan, last chat.Seq) ([]chat.Message, chat.Plan) {
+func withoutExcluded(messages []chat.Message, p chat.Plan, last chat.Seq) ([]chat.Message, chat.Plan) {
 	fresh := chat.Ranges{{Lo: last + 1, Hi: last + chat.Seq(len(messages)) + 1}}
 	gone := p.Gone().Intersect(fresh)
 	out := chat.Plan{Include: p.Include}
@@ -118,37 +118,37 @@ func stored(messages []chat.Message, p chat.Plan, last chat.Seq) ([]chat.Message
 			own = append(own, a)
 		}
 	}
-	slices.SortStableFunc(own, func(a, b chat.Addition) int { // as a view has them
+	slices.SortStableFunc(own, func(a, b chat.Addition) int { // in view order
 		return chat.Compare(chat.Meta{Position: a.Position, Kind: a.Kind}, chat.Meta{Position: b.Position, Kind: b.Kind})
 	})
-	var left []chat.Message
+	var rest []chat.Message
 	place := func(before func(chat.Addition) bool) {
 		for len(own) > 0 && before(own[0]) {
-			left = append(left, own[0].Message)
+			rest = append(rest, own[0].Message)
 			own = own[1:]
 		}
 	}
-	at := make([]chat.Seq, len(messages)) // where a summary goes that stood in front of a message
+	at := make([]chat.Seq, len(messages)) // the new position of a summary in front of each message
 	for i, m := range messages {
 		q := last + chat.Seq(i+1)
 		place(func(a chat.Addition) bool { return a.Position < q || a.Position == q && a.Kind == chat.KindSummary })
-		at[i] = last + chat.Seq(len(left)+1)
+		at[i] = last + chat.Seq(len(rest)+1)
 		place(func(a chat.Addition) bool { return a.Position == q })
 		if !gone.Has(q) {
-			left = append(left, m)
+			rest = append(rest, m)
 		}
 	}
 	for _, a := range own {
-		left = append(left, a.Message)
+		rest = append(rest, a.Message)
 	}
 	for i := range out.Additions {
 		a := &out.Additions[i]
 		switch k := int(a.Position - last - 1); {
 		case k >= len(at):
-			a.Position = last + chat.Seq(len(left)+1)
+			a.Position = last + chat.Seq(len(rest)+1)
 		case k >= 0:
 			a.Position = at[k]
 		}
 	}
-	return left, out
+	return rest, out
 }

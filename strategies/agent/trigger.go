@@ -7,13 +7,12 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// Trigger tells a host that compacts inside its own loop when to do so: once a share of the
-// context window is used. The zero Trigger always fires.
+// Trigger decides when a host that compacts inside its own loop does so: once a share of
+// the context window is used. The zero Trigger always fires.
 type Trigger struct {
-	// Ratio is the share, such as 0.75; with none the trigger always fires.
+	// Ratio is the share, such as 0.75; if it is 0 the trigger always fires.
 	Ratio float64
-	// Window is the model's context window in tokens. Where it is not known the
-	// trigger always fires.
+	// Window is the model's context window in tokens; if it is 0 the trigger always fires.
 	Window chat.Tokens
 }
 
