@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Report reports a compaction. Seqs are those of Conversation.Append: for Compact, message
+// Report describes a compaction. Seqs are those of Conversation.Append: for Compact, message
 // i of the input has seq i+1.
 type Report struct {
 	// Before and After count the conversation; Steps report each strategy.
@@ -22,8 +22,7 @@ type Report struct {
 	Excluded []Excluded
 	Restored chat.Ranges
 	Written  []Written
-	// Violations lists what was wrong with the view before the run, Repairs what was
-	// repaired.
+	// Violations lists the faults of the view before the run, Repairs the repairs of them.
 	Violations []chat.Violation
 	Repairs    []pipeline.Repair
 	// Rejected counts invalid additions of strategies.
@@ -78,10 +77,10 @@ func (o Options) Report(t *plan.Transcript, r *pipeline.Result) Report {
 	}
 	p := &r.Plan
 	out.Restored = p.Include
-	excluded := map[chat.Seq]Excluded{}
+	excluded := map[chat.Seq]exclusion{}
 	exclude := func(seqs chat.Ranges, reason string, by chat.Seq) {
 		for _, q := range seqs.Seqs() {
-			excluded[q] = Excluded{Reason: reason, By: by}
+			excluded[q] = exclusion{reason, by}
 		}
 	}
 	for _, x := range p.Exclude {
@@ -100,16 +99,16 @@ func (o Options) Report(t *plan.Transcript, r *pipeline.Result) Report {
 	for i := range t.Entries {
 		e := &t.Entries[i]
 		if x, ok := excluded[e.Seq]; ok {
-			out.Excluded = append(out.Excluded, newExcluded(e, x.Reason, x.By))
+			out.Excluded = append(out.Excluded, newExcluded(e, x))
 		}
 	}
 	slices.SortFunc(out.Excluded, func(a, b Excluded) int { return int(a.Seq - b.Seq) })
 	return out
 }
 
-// newExcluded returns the report of an entry that is out of the view.
-func newExcluded(e *plan.Entry, reason string, by chat.Seq) Excluded {
-	return Excluded{Seq: e.Seq, ID: e.Message.ID, Role: e.Role, Kind: e.Kind, Tokens: e.Tokens, Reason: reason, By: by}
+// newExcluded returns the report of an excluded entry.
+func newExcluded(e *plan.Entry, x exclusion) Excluded {
+	return Excluded{Seq: e.Seq, ID: e.Message.ID, Role: e.Role, Kind: e.Kind, Tokens: e.Tokens, Reason: x.reason, By: x.by}
 }
 
 // Compacted is the result of Compact.
@@ -137,8 +136,8 @@ func Compact(ctx context.Context, messages []chat.Message, s plan.Strategy, o Op
 // checkPins returns an error for pins of the options that match no message.
 func (c *Conversation) checkPins() error {
 	for _, i := range c.options.Pins {
-		if i < 0 || i >= c.said {
-			return fmt.Errorf("pin message at index %d of %d: %w", i, c.said, ErrUnknownMessage)
+		if i < 0 || i >= c.appended {
+			return fmt.Errorf("pin message at index %d of %d: %w", i, c.appended, ErrUnknownMessage)
 		}
 	}
 	seen := map[string]bool{}

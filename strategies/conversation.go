@@ -48,21 +48,22 @@ type Conversation struct {
 	pins    map[int]bool
 	pinIDs  map[string]bool
 
-	// entries are in view order. at holds their indexes and outs the reasons of exclusions,
-	// both by seq-1.
-	entries []plan.Entry
-	at      []int32
-	outs    []out
+	// entries are in view order. at holds their indexes, exclusions the reasons of those
+	// that are excluded, both by seq-1.
+	entries    []plan.Entry
+	at         []int32
+	exclusions []exclusion
 
-	said     int // appended messages, without additions
+	appended int // messages without additions
 	pairer   chat.Pairer
 	groups   chat.Grouper
 	included int
 	tokens   chat.Tokens
 }
 
-// out is the reason why a message is not in the view, and the addition that covers it.
-type out struct {
+// exclusion is the reason why a message is not in the view, and the addition that covers
+// it.
+type exclusion struct {
 	reason string
 	by     chat.Seq
 }
@@ -110,16 +111,16 @@ func (c *Conversation) add(m *chat.Message) {
 	meta.Tokens = c.options.Counter.Message(m)
 	c.groups.Add(&meta)
 	c.at = append(c.at, int32(len(c.entries)))
-	c.outs = append(c.outs, out{})
+	c.exclusions = append(c.exclusions, exclusion{})
 	c.entries = append(c.entries, plan.Entry{
-		Meta: meta, Included: true, Pinned: c.pins[c.said] || m.ID != "" && c.pinIDs[m.ID], Message: m,
+		Meta: meta, Included: true, Pinned: c.pins[c.appended] || m.ID != "" && c.pinIDs[m.ID], Message: m,
 	})
-	c.said++
+	c.appended++
 	c.included++
 	c.tokens += meta.Tokens
 }
 
-func (c *Conversation) next() chat.Seq { return chat.Seq(len(c.outs) + 1) }
+func (c *Conversation) next() chat.Seq { return chat.Seq(len(c.exclusions) + 1) }
 
 // Size returns the number of messages in the view and their tokens in constant time.
 func (c *Conversation) Size() (messages int, size chat.Tokens) { return c.included, c.tokens }
@@ -165,7 +166,7 @@ func (c *Conversation) Totals() plan.Totals { return c.Transcript().Totals() }
 // Excluded returns the messages that are not in the view, by seq.
 func (c *Conversation) Excluded() []Excluded {
 	var out []Excluded
-	for k := range c.outs {
+	for k := range c.exclusions {
 		if !c.entries[c.at[k]].Included {
 			out = append(out, c.excluded(chat.Seq(k+1)))
 		}
@@ -174,12 +175,11 @@ func (c *Conversation) Excluded() []Excluded {
 }
 
 func (c *Conversation) excluded(q chat.Seq) Excluded {
-	e, why := &c.entries[c.at[q-1]], c.outs[q-1]
-	by := why.by
-	for by > 0 && !c.entries[c.at[by-1]].Included {
-		by = c.outs[by-1].by
+	x := c.exclusions[q-1]
+	for x.by > 0 && !c.entries[c.at[x.by-1]].Included {
+		x.by = c.exclusions[x.by-1].by
 	}
-	return newExcluded(e, why.reason, by)
+	return newExcluded(&c.entries[c.at[q-1]], x)
 }
 
 // Compact plans with a strategy or a Pipeline and applies the plan. On an error, a
@@ -263,7 +263,7 @@ func (c *Conversation) apply(p chat.Plan) {
 		for _, x := range seqs {
 			for q := x.Lo; q < x.Hi; q++ {
 				c.include(q, false)
-				c.outs[q-1] = out{reason, by}
+				c.exclusions[q-1] = exclusion{reason, by}
 			}
 		}
 	}
@@ -273,7 +273,7 @@ func (c *Conversation) apply(p chat.Plan) {
 	for _, x := range p.Include {
 		for q := x.Lo; q < x.Hi; q++ {
 			c.include(q, true)
-			c.outs[q-1] = out{}
+			c.exclusions[q-1] = exclusion{}
 		}
 	}
 	first := c.next()
@@ -306,7 +306,7 @@ func (c *Conversation) write(adds []chat.Addition) {
 	for k := range adds {
 		a := &adds[k]
 		c.entries = append(c.entries, plan.Entry{Meta: a.Meta(c.next()), Included: true, Message: &a.Message})
-		c.outs = append(c.outs, out{})
+		c.exclusions = append(c.exclusions, exclusion{})
 		c.included++
 		c.tokens += a.Tokens
 	}
