@@ -49,9 +49,13 @@ func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if c.Timeout <= 0 {
 		return wrong("--timeout: %s: want more than 0", c.Timeout)
 	}
-	steps, err := parseStrategies(c.Strategy, cfg.Policy, e.Registry)
+	parsed, err := parseStrategies(c.Strategy, cfg.Policy, e.Registry)
 	if err != nil {
 		return err
+	}
+	var steps []store.Step
+	for _, s := range parsed {
+		steps = append(steps, store.Step(s))
 	}
 	st, err := e.Open(ctx)
 	if err != nil {

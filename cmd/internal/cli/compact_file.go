@@ -103,14 +103,10 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	steps, err := parseStrategies(c.Strategy, cfg.Policy, e.Registry)
-	if err != nil {
+	if c.steps, err = parseStrategies(c.Strategy, cfg.Policy, e.Registry); err != nil {
 		return err
 	}
 	logger := e.Err.Logger("warn", cfg.Log.Format)
-	for _, s := range steps {
-		c.steps = append(c.steps, policy.Step{Strategy: s.Strategy, Params: s.Params})
-	}
 	pipeline := c.steps
 	if len(pipeline) == 0 {
 		pipeline = cfg.Policy.Pipeline

@@ -21,7 +21,6 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/formats"
-	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
 type demoCmd struct {
@@ -80,7 +79,6 @@ func (c *demoCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 			return err
 		}
 		defer func() { _ = model.Close() }()
-		d.script = model
 		d.step("model", "plays %s", c.Script)
 	} else if len(cfg.LLM.Models) > 0 {
 		d.step("models", "%s (yours)", modelNames(cfg))
@@ -124,7 +122,6 @@ type demo struct {
 	out       term.Output
 	app       *App
 	scheduler *scheduler.Scheduler
-	script    *llmtest.Server // nil without a scripted model
 	began     time.Time
 
 	imported map[int64]imported // by sid
@@ -339,7 +336,7 @@ func (d *demo) finish(ctx context.Context) error {
 		return term.Styled{Value: fmt.Sprintf("%s of %s", term.Count(n), term.Count(of)), As: as}
 	}
 	calls := r.tally("call")
-	if calls == "none" && d.script == nil {
+	if calls == "none" && d.cmd.Script == "" {
 		calls = ""
 	}
 	err = d.out.Pairs(

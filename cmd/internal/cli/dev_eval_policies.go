@@ -108,7 +108,7 @@ func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry
 			if err != nil {
 				return eval.Policy{}, fmt.Errorf("%s: %w", name, err)
 			}
-			base.Pipeline = append(base.Pipeline, policy.Step{Strategy: s.Strategy, Params: s.Params})
+			base.Pipeline = append(base.Pipeline, s)
 		}
 	}
 	var models summary.Model

@@ -87,7 +87,9 @@ func (im *Importer) Run(ctx context.Context, items iter.Seq[Item]) (Imported, er
 	parent := ctx
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	l := &load{Importer: im, stop: cancel, sessions: map[string]bool{}, counters: map[string]bool{}}
+	l := &load{
+		Importer: im, stop: cancel, total: Imported{Failures: []Failure{}}, sessions: map[string]bool{}, counters: map[string]bool{},
+	}
 	queues := make([]chan Item, cmp.Or(im.Workers, 4))
 	var workers sync.WaitGroup
 	for i := range queues {
@@ -115,7 +117,8 @@ func (im *Importer) Run(ctx context.Context, items iter.Seq[Item]) (Imported, er
 		close(q)
 	}
 	workers.Wait()
-	return l.result(time.Since(start)), context.Cause(ctx)
+	l.total.Sessions, l.total.Counters, l.total.Seconds = len(l.sessions), sortedKeys(l.counters), time.Since(start).Seconds()
+	return l.total, context.Cause(ctx)
 }
 
 // errEarlierPart is the error of an item whose session would have a gap.
@@ -245,7 +248,6 @@ func add(sum *map[string]int, more map[string]int) {
 	}
 }
 
-// state returns a session's row, the zero value if there is none.
 func (l *load) state(ctx context.Context, k store.Key) (store.SessionRow, error) {
 	row, err := l.Store.Session(ctx, k)
 	if errors.Is(err, store.ErrNotFound) {
@@ -265,18 +267,6 @@ func (l *load) failed(item Item, err error, fatal bool) {
 		err = fmt.Errorf("%s: %w", item.Where, err)
 	}
 	l.stop(err)
-}
-
-func (l *load) result(took time.Duration) Imported {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.total.Sessions = len(l.sessions)
-	l.total.Counters = sortedKeys(l.counters)
-	l.total.Seconds = took.Seconds()
-	if l.total.Failures == nil {
-		l.total.Failures = []Failure{}
-	}
-	return l.total
 }
 
 // messageID derives the id of a message from its session, index and content, so that

@@ -131,10 +131,8 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 			outcome.Value = r.Status
 			outcome.As = e.Out.Yellow
 		}
-		inForce, messages, size := "", "", ""
-		if r.InForce {
-			inForce = "yes"
-		}
+		inForce := yes(r.InForce, "")
+		messages, size := "", ""
 		if runEnded(r) {
 			messages, size = change(r.MessagesBefore, r.MessagesAfter), change(r.TokensBefore, r.TokensAfter)
 		}
@@ -167,10 +165,7 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 		return err
 	}
 	e.say("")
-	inForce, model, written, revision := "no", "", "", ""
-	if r.InForce {
-		inForce = "yes"
-	}
+	model, written, revision := "", "", ""
 	if r.Calls > 0 {
 		model = fmt.Sprintf("%s: %s, %s tokens in, %s out, cost %.4f", term.Clean(r.Model), term.Plural(r.Calls, "call", "calls"),
 			term.Count(r.InputTokens), term.Count(r.OutputTokens), float64(r.CostMicros)/1e6)
@@ -190,7 +185,7 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 		[2]any{"kind", r.Kind},
 		[2]any{"requested by", r.RequestedBy},
 		[2]any{"queued", r.QueuedAt},
-		[2]any{"in force", inForce},
+		[2]any{"in force", yes(r.InForce, "no")},
 		[2]any{"attempts", fmt.Sprintf("%d (%d failed, %d postponed)", r.Attempts, r.Failures, r.Snoozes)},
 		[2]any{"model", model},
 		[2]any{"summary", written},

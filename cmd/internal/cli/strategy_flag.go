@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summary"
@@ -49,18 +48,16 @@ func writeHelpItem(b *strings.Builder, name string, paragraphs ...string) {
 
 // parseStrategies parses the values of --strategy and validates their parameters together
 // with those that the policy fills in. The error joins all problems.
-func parseStrategies(specs []string, p policy.Policy, registry *plan.Registry) ([]store.Step, error) {
+func parseStrategies(specs []string, p policy.Policy, registry *plan.Registry) ([]policy.Step, error) {
 	var faults []error
 	p.Pipeline = nil
-	steps := make([]store.Step, 0, len(specs))
 	for _, spec := range specs {
 		s, err := parseStrategy(spec)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("--strategy %s: %w", spec, err))
 			continue
 		}
-		steps = append(steps, s)
-		p.Pipeline = append(p.Pipeline, policy.Step{Strategy: s.Strategy, Params: s.Params})
+		p.Pipeline = append(p.Pipeline, s)
 	}
 	registry = summarizing(registry)
 	for _, s := range p.Steps(p.Limits("", tokens.Window), registry.Fill) {
@@ -76,7 +73,7 @@ func parseStrategies(specs []string, p policy.Policy, registry *plan.Registry) (
 	if len(faults) > 0 {
 		return nil, &exitError{exitUsage, errors.Join(faults...)}
 	}
-	return steps, nil
+	return p.Pipeline, nil
 }
 
 // summarizing returns the registry with a summarizer, which strategies that write
@@ -86,9 +83,9 @@ func summarizing(registry *plan.Registry) *plan.Registry {
 }
 
 // parseStrategy parses NAME[:param=value,…]. A value that is not valid JSON is a string.
-func parseStrategy(spec string) (store.Step, error) {
+func parseStrategy(spec string) (policy.Step, error) {
 	name, rest, given := strings.Cut(spec, ":")
-	s := store.Step{Strategy: strings.TrimSpace(name)}
+	s := policy.Step{Strategy: strings.TrimSpace(name)}
 	if s.Strategy == "" {
 		return s, errors.New("want NAME or NAME:param=value,…")
 	}

@@ -41,7 +41,7 @@ func logPipe(t *testing.T) (io.WriteCloser, iter.Seq[string]) {
 
 func TestParseStrategy(t *testing.T) {
 	t.Parallel()
-	for spec, want := range map[string]store.Step{
+	for spec, want := range map[string]policy.Step{
 		"truncation":                            {Strategy: "truncation"},
 		"truncation:":                           {Strategy: "truncation"},
 		"a:n=5,f=0.5,b=true,s=text,q=\"1\"":     {Strategy: "a", Params: map[string]any{"n": json.Number("5"), "f": json.Number("0.5"), "b": true, "s": "text", "q": "1"}},

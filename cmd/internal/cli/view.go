@@ -161,18 +161,15 @@ func writeGroups(e *Env, groups []groupJSON) error {
 	t := e.Out.Table(term.Num("GROUP"), term.Num("SEQ"), term.Text("KIND"), term.Text("REASONING"), term.Num("MESSAGES"),
 		term.Num("CALLS"), term.Num("TOKENS"), term.Text("INCLUDED"))
 	for _, g := range groups {
-		plain := func(s string) string { return s }
-		reasoning, included, as := "", "yes", plain
-		if g.HasReasoning {
-			reasoning = "yes"
-		}
+		included := "yes"
+		var as func(string) string
 		switch {
 		case !g.Included:
 			included, as = "no", e.Out.Dim
 		case g.IncludedMessages < g.Messages:
 			included = fmt.Sprintf("%d of %s", g.IncludedMessages, term.Plural(g.Messages, "message", "messages"))
 		}
-		t.Row(g.Index, int64(g.FirstSeq), term.Styled{Value: string(g.Kind), As: as}, reasoning, g.Messages, g.ToolCalls, int64(g.Tokens),
+		t.Row(g.Index, int64(g.FirstSeq), term.Styled{Value: string(g.Kind), As: as}, yes(g.HasReasoning, ""), g.Messages, g.ToolCalls, int64(g.Tokens),
 			term.Styled{Value: included, As: as})
 	}
 	if err := t.Write(); err != nil {
@@ -223,6 +220,14 @@ func writeMessages(e *Env, msgs []store.Stored, full bool) {
 		}
 		e.say("%s", strings.TrimRight(line, " "))
 	}
+}
+
+// yes returns "yes", or otherwise for false.
+func yes(b bool, otherwise string) string {
+	if b {
+		return "yes"
+	}
+	return otherwise
 }
 
 func orDash(s string) string {
