@@ -122,7 +122,7 @@ func TestOwnStrategyRuns(t *testing.T) {
 	}
 }
 
-// What the README shows is what runs here.
+// The examples in the README are those that are tested here.
 func TestReadmeShowsTheExamples(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../README.md")

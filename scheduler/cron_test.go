@@ -80,7 +80,7 @@ func TestOfMissedSlotsTheNewestIsCaughtUpOnce(t *testing.T) {
 	})
 }
 
-func TestASlotThatPassesWhileNobodyLeadsIsFiredByTheNextLeader(t *testing.T) {
+func TestATickWithoutALeaderIsFiredByTheNextLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

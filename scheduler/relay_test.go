@@ -33,7 +33,7 @@ func ids(n int) []int64 {
 	return out
 }
 
-func TestASweepQueuesAndRingsForAllThatIsDue(t *testing.T) {
+func TestASweepEnqueuesAllDueSessions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -70,7 +70,7 @@ func TestARestartedSweepGoesOnAtItsCursor(t *testing.T) {
 		b.pass(5 * time.Second)
 		b.check(len(b.store.runs) == 60 && b.store.sweeps[0].ended, "%d runs", len(b.store.runs))
 		b.check(strings.Contains(strings.Join(b.log.lines("sweep ended"), ""), "queued=60"), "the sweep's number is not whole")
-		// What the first did not ring for is delivered after its grace.
+		// Runs that the first did not enqueue are delivered after the grace period.
 		b.pass(3 * time.Minute)
 		b.check(slices.Equal(slices.Compact(b.queue.runs()), ids(60)), "enqueued: %v", b.queue.runs())
 		stop()

@@ -98,7 +98,7 @@ func TestALostLeadStopsTheLoops(t *testing.T) {
 	})
 }
 
-func TestALeaderThatCannotRenewRestsBeforeItsLeaseExpires(t *testing.T) {
+func TestALeaderThatCannotRenewStopsBeforeItsLeaseExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

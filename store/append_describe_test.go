@@ -55,8 +55,8 @@ func TestAppendTakesAMessageOf20MB(t *testing.T) {
 	}
 }
 
-// wantDescribed compares what SQL made of a session's messages, whatever the
-// batches, with what Go makes of the whole.
+// wantDescribed compares the metadata that SQL computed in batches with the metadata that
+// Go computes for the whole session.
 func wantDescribed(t fataler, s *Store, k Key) {
 	t.Helper()
 	rows, err := s.pool.Query(context.Background(), `
@@ -146,7 +146,7 @@ func drawMessage(t *rapid.T) NewMessage {
 	return m
 }
 
-func TestAppendSeesWhatGoSeesHoweverBatchesAreCut(t *testing.T) {
+func TestAppendDescribesMessagesAsGoDoesInAnyBatches(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	n := 0
@@ -164,7 +164,7 @@ func TestAppendSeesWhatGoSeesHoweverBatchesAreCut(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-func TestAppendSeesWhatGoSeesInRealHistories(t *testing.T) {
+func TestAppendDescribesRealHistoriesAsGoDoes(t *testing.T) {
 	t.Parallel()
 	files := realHistories(t)
 	s := open(t)

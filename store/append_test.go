@@ -74,7 +74,7 @@ func TestAppendTakesTheSameMessageInOtherWriting(t *testing.T) {
 			}
 		}
 	}
-	// What Go reads it writes in its own way: still the same message.
+	// Go encodes a decoded message differently: it is still the same message.
 	view, _ := must2(s.View(t.Context(), k))(t)
 	if diff := cmp.Diff([]chat.Seq{1}, add(t, s, k, NewMessage{Message: view[0].Message})); diff != "" {
 		t.Errorf("read and appended again (-want +got):\n%s", diff)
@@ -164,7 +164,7 @@ func TestAppendReadsCreatedAtAsGoDoes(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-func TestAppendStoresWhatPostgresCannotHoldRepaired(t *testing.T) {
+func TestAppendRepairsTextThatPostgresCannotStore(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	for in, want := range map[string]string{
@@ -268,7 +268,7 @@ func TestAppendTakesOddMessages(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-func TestAppendRefusesWhatIsNoMessage(t *testing.T) {
+func TestAppendRejectsInvalidMessages(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}

@@ -97,7 +97,7 @@ func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-func TestWhatIsAppendedDuringARunStaysAndDoesNotDisturbIt(t *testing.T) {
+func TestMessagesAppendedDuringARunStayAndDoNotDisturbIt(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	thresholds(t, s, Threshold{"", 1, 0})
@@ -162,7 +162,7 @@ func TestAChangeOfTheViewOrThePinsMakesAPlanStale(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-func TestAPlanCannotNameWhatItsSnapshotDidNotHold(t *testing.T) {
+func TestAPlanCannotNameMessagesOutsideItsSnapshot(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}
@@ -269,7 +269,7 @@ func TestAWorkerPastItsLeaseCanStillApplyWhileAnotherRunLooks(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-func TestWhatIsAppendedDuringARunCountsTowardsTheNext(t *testing.T) {
+func TestMessagesAppendedDuringARunCountTowardsTheNext(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}

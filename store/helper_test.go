@@ -62,7 +62,7 @@ func openDSN(t testing.TB) (*Store, string) {
 	return s, dsn
 }
 
-// fataler is what a test and a rapid check have in common.
+// fataler holds the methods that a test and a rapid check share.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -206,7 +206,7 @@ func start(t fataler, s *Store, k Key) *Claim {
 	return c
 }
 
-// change wraps a plan as the worker does: with the counters of what it moves.
+// change wraps a plan as the worker does, with the changes of the counters.
 func (c *Claim) change(s *Store, plan chat.Plan) (Change, error) {
 	ch := Change{
 		Plan: plan, SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision,
@@ -272,8 +272,8 @@ func standIn(m chat.Meta, content string) chat.Plan {
 	}}}
 }
 
-// wantConsistent fails unless the counters of every session are what its rows say
-// and every check of Audit finds nothing.
+// wantConsistent fails unless the counters of every session agree with its rows and no check
+// of Audit finds a violation.
 func wantConsistent(t fataler, s *Store) {
 	t.Helper()
 	const recount = `

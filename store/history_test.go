@@ -28,7 +28,7 @@ func makes(t *testing.T, name string, p plan.Params) plan.Strategy {
 	return s
 }
 
-// plain are messages without what the store adds.
+// plain returns messages without the fields that the store adds.
 func plain(msgs ...NewMessage) []chat.Message {
 	out := make([]chat.Message, len(msgs))
 	for i, m := range msgs {
@@ -37,8 +37,8 @@ func plain(msgs ...NewMessage) []chat.Message {
 	return out
 }
 
-// listed is everything of a session in view order, as "id" or "id<reason", and what
-// stands for it.
+// listed returns all messages of a session in view order, as "id" or "id<reason" with the
+// replacement.
 func listed(t *testing.T, s *Store, k Key) string {
 	t.Helper()
 	var out []string
@@ -58,8 +58,8 @@ func listed(t *testing.T, s *Store, k Key) string {
 	return strings.Join(out, " ")
 }
 
-// What an application compacts on the way to the store is kept as a worker's runs
-// are: explained, and to be taken back.
+// A compaction by an application is recorded like a run of a worker: it can be explained and
+// undone.
 func TestAProviderWritesThroughAHistory(t *testing.T) {
 	t.Parallel()
 	for _, excluded := range []bool{true, false} {
@@ -99,7 +99,7 @@ func TestAProviderWritesThroughAHistory(t *testing.T) {
 		got := strings.ReplaceAll(listed(t, s, k), summary, "…")
 		want := "u1<sliding_window a1<sliding_window u2 summary(…) c2<tool_result_compaction* r2<tool_result_compaction* a2 u3"
 		if !excluded {
-			// What took the place of the call is a message like others, with an id of the store's.
+			// The replacement of the call is an ordinary message with an id assigned by the store.
 			got = strings.Join(strings.Fields(got)[:3], " ")
 			want = "u1<sliding_window a1<sliding_window u2"
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-func TestReplaceKeepsWhatIsKnownAndExcludesWhatIsAbsent(t *testing.T) {
+func TestReplaceKeepsKnownMessagesAndExcludesAbsentOnes(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}
@@ -51,7 +51,7 @@ func TestReplaceKeepsWhatIsKnownAndExcludesWhatIsAbsent(t *testing.T) {
 	for _, m := range view {
 		ids = append(ids, m.ID)
 	}
-	// What the list brought was said; it stays, where it stood.
+	// The messages of the list are source messages; they keep their positions.
 	if diff := cmp.Diff(strings.Fields("first m1 n1 n2 m3 m4 m5 n3 m6 n4"), ids); diff != "" {
 		t.Errorf("view after the undo (-want +got):\n%s", diff)
 	}
@@ -125,9 +125,9 @@ func TestReplaceMayNameAMessageTwice(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-// What stands behind a message stays behind what takes that message's place, in
-// what the model is given as in what runs plan on.
-func TestReplacedMessagesKeepTheirPlaceAmongWhatRunsWrite(t *testing.T) {
+// A message after another one stays after the replacement of that one, in the view and in
+// the metadata that runs plan on.
+func TestReplacedMessagesKeepTheirPlaceAmongAdditions(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}
@@ -153,8 +153,8 @@ func TestReplacedMessagesKeepTheirPlaceAmongWhatRunsWrite(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-// What a run writes in the place of a message may carry that message's time and
-// source: the envelope is not of its body, so that it is known again.
+// The replacement of a message may have the time and source of that message, which are not
+// part of its body, so that it is recognized again.
 func TestReplaceKnowsAStandInForAMessageWithAnEnvelope(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -176,7 +176,7 @@ func TestReplaceKnowsAStandInForAMessageWithAnEnvelope(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-func TestReplaceKeepsWhatTheCallerCouldNotHaveSeen(t *testing.T) {
+func TestReplaceKeepsMessagesAppendedSinceTheRead(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}

@@ -246,7 +246,7 @@ func TestTheRelayWaitsForQuietButNotForEver(t *testing.T) {
 	}
 }
 
-func TestTheRelayDropsWhatIsNoLongerDue(t *testing.T) {
+func TestTheRelayDropsSessionsThatAreNoLongerDue(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	keys := dueSessions(t, s, 2)
@@ -313,7 +313,7 @@ func TestRelaysAtOnceQueueASessionOnce(t *testing.T) {
 	}
 }
 
-func TestARunNobodyPickedUpIsRungForEverMoreSeldom(t *testing.T) {
+func TestAnUnclaimedRunIsDeliveredAgainWithGrowingDelays(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}
@@ -353,7 +353,7 @@ func TestARunWhoseWorkerIsGoneIsFound(t *testing.T) {
 	}
 }
 
-func TestADueSessionNobodyKnowsOfIsFound(t *testing.T) {
+func TestADueSessionWithoutARunIsFound(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	keys := dueSessions(t, s, 5)

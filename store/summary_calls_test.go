@@ -58,9 +58,9 @@ func TestAnAnswerIsPaidForOnce(t *testing.T) {
 	}
 }
 
-// Who asked may have lost the run to another worker that asks the same: what comes then is
-// late, and was paid for all the same.
-func TestWhatALateAnswerCostIsKept(t *testing.T) {
+// A worker may lose its run to another one that makes the same call. Its answer is late, and
+// its cost is stored nevertheless.
+func TestTheCostOfALateAnswerIsKept(t *testing.T) {
 	t.Parallel()
 	for name, answered := range map[string]bool{"while the other waits": false, "after the other's answer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestAnAnswerMayBeStoredAgain(t *testing.T) {
 	}
 }
 
-func TestARejectedAnswerIsBoughtAgainByALaterRunAlone(t *testing.T) {
+func TestOnlyALaterRunCallsAgainAfterARejectedAnswer(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	c := claimed(t, s)
@@ -147,7 +147,7 @@ func TestARejectedAnswerIsBoughtAgainByALaterRunAlone(t *testing.T) {
 	if err != nil || id == 0 || a != nil {
 		t.Errorf("a later run: %d, %v, %v", id, a, err)
 	}
-	// What it buys, a third one may have, and find to be none: that one does not ask again.
+	// A third run may use its answer and reject it: that run does not call again.
 	err = errors.Join(s.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "hm"}), s.Finish(t.Context(), claim, StatusSkipped, Ledger{Outcome: "no_summary"}, nil))
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-func TestUndoBringsTheViewBackWithWhatWasAppendedSince(t *testing.T) {
+func TestUndoRestoresTheViewAndKeepsLaterMessages(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	thresholds(t, s, Threshold{"", 1, 0})
@@ -310,7 +310,7 @@ func TestTheLineOfViewsAgainstAModel(t *testing.T) {
 		}
 		t.Repeat(steps)
 
-		// Back to the first view: the whole log, and nothing but what was said.
+		// Back to the first view: all source messages and no others.
 		for line := l.inForce(); len(line) > 0; line = l.inForce() {
 			line = slices.DeleteFunc(line, func(n *node) bool { return n.undo })
 			if len(line) == 0 {

@@ -138,7 +138,7 @@ func TestExplainingALongSessionIsNotMessagesTimesRuns(t *testing.T) {
 	}
 }
 
-// plan is what EXPLAIN says of a node and those below it.
+// plan is a node of the output of EXPLAIN with the nodes below it.
 type planOf struct {
 	Type  string   `json:"Node Type"`
 	Hit   int      `json:"Shared Hit Blocks"`
@@ -179,7 +179,7 @@ func explain(t *testing.T, s *Store, sql string, args ...any) planOf {
 	return out[0].Plan
 }
 
-func TestReadingAViewCostsWhatIsInItAndNotWhatIsBehindIt(t *testing.T) {
+func TestReadingAViewDoesNotReadTheLog(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}
@@ -209,7 +209,7 @@ func TestReadingAViewCostsWhatIsInItAndNotWhatIsBehindIt(t *testing.T) {
 	}
 }
 
-func TestTheDatabaseRefusesToChangeWhatWasSaid(t *testing.T) {
+func TestTheDatabaseRejectsChangesOfSourceMessages(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}
@@ -228,7 +228,7 @@ func TestTheDatabaseRefusesToChangeWhatWasSaid(t *testing.T) {
 	}
 }
 
-func TestNoIndexNamesWhatChanges(t *testing.T) {
+func TestNoIndexHasAColumnThatChanges(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	// An index that mentions a changing column, be it in its predicate, ends HOT updates of that column.

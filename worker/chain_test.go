@@ -31,7 +31,7 @@ func text(role chat.Role, s string) chat.Message {
 }
 
 // tenth returns a part of a growing session, and the names that it uses: some of its own, and
-// one of each part before it. What it reads names much that nobody needs.
+// one of each part before it. The outputs of its tools contain many unused names.
 func tenth(n int) (ms []chat.Message, used []string) {
 	for k := range 4 {
 		id, path := fmt.Sprintf("call_%d_%d", n, k), fmt.Sprintf("internal/part%d/step%d.go", n, k)
@@ -57,8 +57,8 @@ func tenth(n int) (ms []chat.Message, used []string) {
 }
 
 // Ten compactions in a row of a session that grows, by every strategy that writes
-// summaries: what the view named and is still used is named afterwards, there is one
-// summary, and it stays within its cap.
+// summaries: names in the view that are still used stay in the view, there is one summary,
+// and it stays within its cap.
 func TestTenChainedCompactions(t *testing.T) {
 	t.Parallel()
 	const most = 1500
@@ -110,7 +110,7 @@ func TestTenChainedCompactions(t *testing.T) {
 }
 
 // An operator who asks again and again gets one summary: a summary alone is not summarized,
-// and what was paid for is not paid again.
+// and no answer is paid for twice.
 func TestAskingAgainIsNoNewSummary(t *testing.T) {
 	t.Parallel()
 	own := []store.Step{{Strategy: "summarization", Params: map[string]any{"target_count": 4, "threshold": 0}}}

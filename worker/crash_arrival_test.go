@@ -13,7 +13,7 @@ import (
 
 // A worker that dies between the arrival of an answer and its insert is the one case in
 // which a summary may be paid for again (I9): the question is told as lost, and the run
-// ends as if nobody had died.
+// ends as without the crash.
 func TestAWorkerThatDiesWithItsAnswerAsksOnceMore(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)

@@ -18,7 +18,7 @@ import (
 // A worker that is killed at any moment between the stored answer and the applied plan
 // leaves a run that the next delivery ends with that answer: it is paid for once, there is
 // one summary, and nothing is lost (I9).
-func TestAKilledWorkerBuysNothingTwice(t *testing.T) {
+func TestNoAnswerIsPaidForTwiceAfterACrash(t *testing.T) {
 	t.Parallel()
 	const kills = 100
 	dsn := database(t)

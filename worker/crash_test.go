@@ -57,7 +57,7 @@ func crashMain(step string) int {
 	return 0
 }
 
-// state is what a session looks like to everybody else.
+// state is the visible state of a session.
 type state struct {
 	View      []chat.Meta
 	Row       store.SessionRow

@@ -8,8 +8,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// chains are what every recorded session goes through: the run of a round, given
-// how large the view is. Without a pipeline it is the default policy's.
+// chains holds the runs of every recorded session: the options of each round by the size of
+// the view. Without a pipeline, the run has that of the default policy.
 var chains = map[string]func(messages int64, size chat.Tokens) []store.Step{
 	"truncation by messages": func(n int64, _ chat.Tokens) []store.Step {
 		return step("truncation", "max_n", max(1, n*8/10), "compact_to", max(1, n*6/10))

@@ -151,7 +151,7 @@ type journey struct {
 	sum    string
 }
 
-// words returns a message as it is compared: without what the store keeps beside it.
+// words returns a message for comparison, without the fields that the store adds.
 func words(m chat.Message) string {
 	m.ID, m.SourceID, m.CreatedAt = "", "", time.Time{}
 	return string(m.AppendJSON(nil))
@@ -273,7 +273,7 @@ func (j *journey) run(ctx context.Context, from string, growth bool) error {
 	o := store.Options{From: from, AllowGrowth: growth}
 	p := policy.Default()
 	p.MinGainTokens = 1
-	// What the run plans with: these counts are estimates.
+	// The run plans with the margin, as these counts are estimates.
 	size := p.Margin(before.LiveTokens)
 	if j.pipeline != nil {
 		o.Pipeline = j.pipeline(before.LiveMessages, size)

@@ -15,8 +15,8 @@ func (w *world) pinnedOut(s snapshot) bool {
 	return slices.ContainsFunc(s.all, func(m store.Stored) bool { return m.Pinned && !m.Included })
 }
 
-// whole reports whether m has nothing wrong with it in the log: it is no result
-// without a call, and no call that nobody answered.
+// whole reports whether m is valid in the log: neither a result without a call nor a call
+// without a result.
 func (w *world) whole(all []store.Stored, m store.Stored) bool {
 	if w.replaced && (m.Role == chat.RoleTool || len(m.ToolCalls) > 0) {
 		return false // the application may have torn its group apart: it is mended
@@ -59,7 +59,7 @@ func (w *world) whole(all []store.Stored, m store.Stored) bool {
 	return false
 }
 
-// kept checks that what must never leave the view is in it.
+// kept checks that protected messages are in the view.
 func (w *world) kept(s snapshot, say func(string, ...any)) {
 	w.t.Helper()
 	is := s.included()
@@ -83,7 +83,7 @@ func (w *world) kept(s snapshot, say func(string, ...any)) {
 	}
 }
 
-// strict says what a strict provider would refuse, going by contents.
+// strict returns the errors that a strict provider would report for the contents.
 func strict(all []store.Stored) error {
 	view := slices.DeleteFunc(slices.Clone(all), func(m store.Stored) bool { return !m.Included })
 	user := -1
@@ -142,7 +142,7 @@ func (w *world) describe(s snapshot) string {
 	return b.String()
 }
 
-// check holds the session to what must be so at any time.
+// check checks the invariants of the session.
 func (w *world) check() {
 	t, ctx := w.t, context.Background()
 	s := w.look()

@@ -113,8 +113,8 @@ func drawStep(t *rapid.T, depth int) store.Step {
 	return store.Step{Strategy: name, Params: p}
 }
 
-// drawSummarizer draws one that writes something, too much, what Postgres cannot
-// hold, nothing, or fails.
+// drawSummarizer draws one that returns a summary, one that is too long, one that Postgres
+// cannot store, an empty one, or an error.
 func drawSummarizer(t *rapid.T) plan.Summarizer {
 	long := strings.Repeat("and then it said more, ", 60)
 	answer := rapid.SampledFrom([]string{"what was said", "what was said", long, "nul \x00 and \xff", " \n", "!"}).Draw(t, "summary")

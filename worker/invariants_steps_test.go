@@ -11,7 +11,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// options draws what an operator asks for.
+// options draws the options of an operator.
 func (w *world) options() store.Options {
 	t := w.t
 	o := store.Options{
@@ -25,7 +25,7 @@ func (w *world) options() store.Options {
 	return o
 }
 
-// steps are what can happen to a session.
+// steps holds the events of a session.
 func (w *world) steps() map[string]func(*rapid.T) {
 	ctx := context.Background()
 	return map[string]func(*rapid.T){

@@ -131,8 +131,7 @@ func decides(r store.RunRow) bool {
 	return r.Status != "failed"
 }
 
-// execute runs a run under the conditions that are drawn, and checks what has to
-// hold of it.
+// execute executes a run under random conditions and checks its invariants.
 func (w *world) execute(id store.RunID) {
 	t, ctx := w.t, context.Background()
 	w.summarizer = drawSummarizer(t)
@@ -208,9 +207,9 @@ func (w *world) execute(id store.RunID) {
 			say("%s was appended meanwhile and is not in the view", m.ID)
 		}
 	}
-	// I4: nothing goes that has to stay, and what is out comes back.
+	// I4: protected messages stay, and excluded ones come back.
 	// A replacement may have taken the last user message out of the view; a run that
-	// reads the log brings it back, and what was the last of the view is not any more.
+	// reads the log includes it again, so another message is no longer the last of the view.
 	user := ""
 	if last := lastUser(before); lastUser(after) <= last {
 		user = before.at(last)
@@ -270,13 +269,13 @@ func newWorld(t *rapid.T, st *store.Store, name string) *world {
 	}
 }
 
-func TestInvariantsHoldWhateverHappens(t *testing.T) {
+func TestInvariantsHoldForRandomHistories(t *testing.T) {
 	t.Parallel()
 	invariants(t, true)
 }
 
-// Without replacements more is known of a view.
-func TestInvariantsHoldWhereOnlyRunsDecide(t *testing.T) {
+// Without replacements, stricter invariants apply to a view.
+func TestInvariantsHoldWithoutReplacements(t *testing.T) {
 	t.Parallel()
 	invariants(t, false)
 }

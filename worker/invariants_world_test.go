@@ -32,7 +32,7 @@ func (r *reading) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Met
 	return r.Store.Log(ctx, sid, upTo)
 }
 
-// world is one session, what its application has said, and all that happens to it.
+// world is one session with the messages of its application and its events.
 type world struct {
 	t      *rapid.T
 	st     *store.Store
@@ -45,12 +45,12 @@ type world struct {
 	said  map[string]store.NewMessage // by id
 	runs  []store.RunID               // every run there ever was, undos and replacements among them
 	ended map[store.RunID]store.RunRow
-	// replaced: the application has decided itself what is in the view, the last
-	// user message and system messages not excepted.
+	// replaced reports that the application has replaced the view, which may lack the last
+	// user message and system messages.
 	replaced bool
 }
 
-// snapshot is what a session looks like.
+// snapshot is the state of a session.
 type snapshot struct {
 	row  store.SessionRow
 	all  []store.Stored
@@ -73,7 +73,7 @@ func (w *world) look() snapshot {
 	return s
 }
 
-// included returns the ids of what is in the view.
+// included returns the ids of the messages in the view.
 func (s snapshot) included() map[string]bool {
 	out := map[string]bool{}
 	for _, m := range s.all {
@@ -84,7 +84,7 @@ func (s snapshot) included() map[string]bool {
 	return out
 }
 
-// equal reports whether nobody but the ledger could tell two snapshots apart.
+// equal reports whether two snapshots differ in the ledger alone.
 func (s snapshot) equal(o snapshot) bool {
 	return s.row.Revision == o.row.Revision && slices.Equal(s.view, o.view) && len(s.all) == len(o.all) &&
 		s.row.LiveTokens == o.row.LiveTokens && s.row.LiveMessages == o.row.LiveMessages
@@ -126,7 +126,7 @@ func (s snapshot) at(q chat.Seq) string {
 	return ""
 }
 
-// planned returns what a view costs as runs see it, messages behind last left out.
+// planned returns the planned tokens of a view without the messages after last.
 func (w *world) planned(view []chat.Meta, last chat.Seq) chat.Tokens {
 	var n chat.Tokens
 	for _, m := range view {

@@ -17,7 +17,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// modelPolicy summarizes what is before the newest messages, and does nothing else.
+// modelPolicy summarizes the messages before the newest ones, and does nothing else.
 func modelPolicy() policy.Policy {
 	p := testPolicy()
 	p.StartTokens, p.TargetTokens = 3000, 1500
@@ -134,8 +134,8 @@ func (f *fixture) summaries(session string) []store.Stored {
 	return out
 }
 
-// For each thing that a model can do: what is stored, what is recorded, what was paid.
-func TestWhatAModelDoesToARun(t *testing.T) {
+// The stored view, the ledger and the cost for each behaviour of a model.
+func TestRunsByBehaviourOfTheModel(t *testing.T) {
 	t.Parallel()
 	twice := func(b llmtest.Behaviour, text string) []llmtest.Step {
 		return []llmtest.Step{{Behaviour: b, Text: text, Times: 2}}
@@ -219,8 +219,8 @@ func (f *fixture) cooldown(session string) time.Time {
 	return *row.CooldownUntil
 }
 
-// What fails for a while is left alone by all workers, until somebody insists.
-func TestAFailedModelRests(t *testing.T) {
+// No worker calls a model during its cooldown, except for an operator.
+func TestAFailedModelCoolsDown(t *testing.T) {
 	t.Parallel()
 	f, server := modelled(t, database(t), modelPolicy(), llmtest.Step{Behaviour: llmtest.AuthError})
 	f.talk("other", 20)
@@ -248,7 +248,7 @@ func TestAFailedModelRests(t *testing.T) {
 }
 
 // A summary that fails again and again is tried less and less often: each try may be paid.
-func TestASummaryThatFailsAgainRestsLonger(t *testing.T) {
+func TestTheCooldownGrowsWithEachFailedSummary(t *testing.T) {
 	t.Parallel()
 	p := modelPolicy()
 	p.Summary.Cooldown = 200 * time.Millisecond
@@ -274,9 +274,9 @@ func TestASummaryThatFailsAgainRestsLonger(t *testing.T) {
 	}
 }
 
-// What other steps gain is kept where a summary was not had; the session stays due, rests,
-// and gets its summary once the model has recovered, without a new message.
-func TestASummaryThatWasNotHadIsMadeUpFor(t *testing.T) {
+// The gain of other steps is kept if a summary fails. The session stays due, cools down, and
+// gets its summary once the model has recovered, without a new message.
+func TestAFailedSummaryIsRetried(t *testing.T) {
 	t.Parallel()
 	p := modelPolicy()
 	p.StartTokens, p.Summary.Cooldown = 2000, 200*time.Millisecond
@@ -329,7 +329,7 @@ func TestAppendingWhileAModelWrites(t *testing.T) {
 }
 
 // A plan that has become stale is made again, and its summary is not bought again.
-func TestAStalePlanBuysNothingTwice(t *testing.T) {
+func TestAStalePlanReusesItsAnswer(t *testing.T) {
 	t.Parallel()
 	f, server := modelled(t, database(t), modelPolicy())
 	id := f.event()
@@ -337,7 +337,7 @@ func TestAStalePlanBuysNothingTwice(t *testing.T) {
 	f.w.failpoint = func(step string) {
 		if step == stepChecked && once {
 			once = false
-			// The view is what it was, its revision is another.
+			// The view is unchanged, but its revision is not.
 			view, revision, err := f.store.View(t.Context(), key("s"))
 			if err == nil {
 				msgs := make([]store.NewMessage, len(view))
@@ -360,8 +360,8 @@ func TestAStalePlanBuysNothingTwice(t *testing.T) {
 	}
 }
 
-// What somebody wants of a summary reaches the model: a policy's own prompt, and the topic
-// of an operator's run, which comes before that of the policy.
+// The instruction of the policy and the focus are in the prompt. The focus of an operator's
+// run replaces that of the policy.
 func TestWishesReachTheModel(t *testing.T) {
 	t.Parallel()
 	p := modelPolicy()
@@ -388,9 +388,8 @@ func TestWishesReachTheModel(t *testing.T) {
 	f.sound()
 }
 
-// A summary of an older version or of another program that stands in a stored history is
-// shown to the model as the notes so far, not as what the user said, and the new one
-// stands in its place.
+// A summary of an older version or of another program in a stored history is in the prompt
+// as the notes so far, not as a message of the user, and the new one replaces it.
 func TestASummaryOfAnotherProgramIsBroughtUpToDate(t *testing.T) {
 	t.Parallel()
 	for _, head := range []string{"[CONTEXT SUMMARY]:", "[CONTEXT COMPACTION — REFERENCE ONLY]", "[Conversation Summary]"} {
@@ -428,8 +427,8 @@ func TestASummaryOfAnotherProgramIsBroughtUpToDate(t *testing.T) {
 	}
 }
 
-// What takes the place of a last summary that was not had says what it is.
-func TestWhatStandsInForASummarySaysSo(t *testing.T) {
+// The replacement of a failed last summary is marked as such.
+func TestTheReplacementOfASummaryIsMarked(t *testing.T) {
 	t.Parallel()
 	for onFailure, want := range map[string]string{
 		policy.OnFailureExtractive: "without a model", policy.OnFailureMarker: "summarizing them did not work", policy.OnFailureTruncate: "",

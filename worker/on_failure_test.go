@@ -8,8 +8,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// What becomes of a run whose model fails, by the policy and by where the summary stands.
-func TestWhatTakesThePlaceOfASummary(t *testing.T) {
+// The outcome of a run whose model fails, by the policy and the position of the summary.
+func TestReplacementsOfAFailedSummary(t *testing.T) {
 	t.Parallel()
 	summary := modelPolicy().Pipeline[0]
 	rolling := policy.Step{Strategy: "summarize", Params: map[string]any{"threshold": 4, "keep_last_n": 3}}

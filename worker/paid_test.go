@@ -84,8 +84,8 @@ func TestAnAnswerOutlastsAnOutage(t *testing.T) {
 	}
 }
 
-// A rehearsal is paid for once with what it rehearses, and so is what follows an undo.
-func TestWhatWasRehearsedIsNotBoughtAgain(t *testing.T) {
+// A dry run and the run after it share one paid answer, and so does a run after an undo.
+func TestARunReusesTheAnswerOfItsDryRun(t *testing.T) {
 	t.Parallel()
 	f, server := modelled(t, database(t), modelPolicy())
 	o := store.Options{From: "view", DryRun: true}
@@ -127,7 +127,7 @@ func (m billed) Complete(context.Context, llm.Call) (llm.Answer, error) {
 	return llm.Answer{}, &llm.Error{Class: llm.Canceled, Model: "m", Attempts: 2, CostMicros: 42, Usage: llm.Usage{Input: 7}}
 }
 
-func TestWhatAFailedCallCostIsKeptThoughTheTimeIsUp(t *testing.T) {
+func TestTheCostOfAFailedCallIsKeptAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	f, server := modelled(t, database(t), modelPolicy())
 	id := f.event()

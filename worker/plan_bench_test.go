@@ -21,8 +21,8 @@ func (nowhere) Apply(context.Context, store.RunID, int64, store.Change) (chat.Ra
 }
 func (nowhere) EnsurePolicy(context.Context, string, any) error { return nil }
 
-// BenchmarkRun is a run of the truncation class without its database: what the
-// worker itself costs for one of 200 messages.
+// BenchmarkRun measures a run of a truncation strategy without its database: the cost of the
+// worker itself for 200 messages.
 func BenchmarkRun(b *testing.B) {
 	c := &store.Claim{Run: 1, Trigger: store.TriggerNightly, Session: store.Session{
 		LiveMessages: 200, LiveTokens: 40_000, LastSeq: 200, LastSourceSeq: 200, Live: chat.Ranges{{Lo: 1, Hi: chat.Open}},

@@ -168,8 +168,8 @@ func TestIneffectiveRunCoolsDown(t *testing.T) {
 	}
 }
 
-// What would grow once would grow again: the session waits for something to gain,
-// and nobody reads its content meanwhile.
+// A run that would grow the view is not repeated until there is something to gain, and the
+// content is not read in the meantime.
 func TestARunThatWouldGrowIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	p := testPolicy()
@@ -284,7 +284,7 @@ func TestPinnedMessageThatBreaksTheViewIsMendedOnce(t *testing.T) {
 	}
 }
 
-// What a replacement has put between others is in the log and in the view.
+// A message that a replacement has inserted is in the log and in the view.
 func TestRunFromTheLogAfterAReplacement(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -353,7 +353,7 @@ func leftOpen(t *testing.T, transcript string) {
 	f.sound()
 }
 
-func TestUndoBringsTheViewBackWithWhatCameSince(t *testing.T) {
+func TestUndoRestoresTheViewAndKeepsLaterMessages(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.append("s", "suauauauauaua")
@@ -369,7 +369,7 @@ func TestUndoBringsTheViewBackWithWhatCameSince(t *testing.T) {
 	f.sound()
 }
 
-func TestUtilizationUsesWhatTheProviderReported(t *testing.T) {
+func TestUtilizationUsesTheReportedUsage(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.append("s", "suauaua") // 700 by our count

@@ -16,11 +16,11 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// secret is in what a summarizer fails with.
+// secret is in the error of a summarizer.
 const secret = "sk-abcdefghijklmnopqrstuvwxyz123456"
 
 // summarizing returns a fixture whose policy and operators may ask answer for summaries.
-// It also returns how often that was asked, and what was logged.
+// It also returns the number of calls and the log.
 func summarizing(t *testing.T, dsn string, answer func(context.Context) (string, error)) (f *fixture, asked *atomic.Int64, logged *strings.Builder) {
 	t.Helper()
 	p := testPolicy()
@@ -100,7 +100,7 @@ func TestARunWithoutItsSummaryChangesNothing(t *testing.T) {
 			if view := f.view("s"); view != "suauauauauaua" {
 				t.Errorf("view %s", view)
 			}
-			// No storm: what is queued and what comes next waits, an operator does not.
+			// Queued and later automatic runs wait; a run of an operator does not.
 			if again := f.run(nightly); again.Outcome != OutcomeCooldown {
 				t.Errorf("the nightly run ended %s", again.Outcome)
 			}
@@ -122,7 +122,7 @@ func TestARunWithoutItsSummaryChangesNothing(t *testing.T) {
 	}
 }
 
-// Other steps do what they can, and the policy's fallback is what it asks for.
+// Other steps still apply, and the fallback is that of the policy.
 func TestAFailedSummaryIsOneStepOfAPipeline(t *testing.T) {
 	t.Parallel()
 	f, _, _ := summarizing(t, database(t), func(context.Context) (string, error) { return "", errors.New(secret) })
@@ -177,7 +177,7 @@ func TestAPanickingSummarizerFailsTheRun(t *testing.T) {
 	if row.Status != "failed" || row.Outcome != "strategy_panicked" || asked.Load() != 1 || strings.Contains(row.Error+logged.String(), secret) {
 		t.Errorf("%s %s: %s after %d calls", row.Status, row.Outcome, row.Error, asked.Load())
 	}
-	// Until something new is said, nobody tries again by himself.
+	// No automatic run tries again before a new message.
 	if runs, err := f.store.Forgotten(t.Context(), 10, time.Minute); err != nil || len(runs) > 0 {
 		t.Errorf("queued %v, %v", runs, err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
-// Each behaviour of a server, over a real connection: what a call comes to when the
-// server behaves so every time.
+// The result of a call for each behaviour of a server, repeated for all attempts, over a real
+// connection.
 func TestBehaviours(t *testing.T) {
 	t.Parallel()
 	type want struct {
@@ -93,7 +93,7 @@ func TestBehaviours(t *testing.T) {
 			if server.Calls() != w.attempts {
 				t.Errorf("%d requests, %d attempts counted", server.Calls(), w.attempts)
 			}
-			// The server counts letters, so what it was paid can be told here.
+			// The server counts letters, so the expected usage can be computed.
 			in := 8 + (len(prompt)+3)/4
 			if w.paid > 0 && (usage.Input != w.paid*in || usage.Cached != w.paid*(in/4) || cost == 0) {
 				t.Errorf("usage %+v, cost %d: want %d times %d tokens", usage, cost, w.paid, in)
@@ -152,8 +152,8 @@ func TestAnswersText(t *testing.T) {
 	}
 }
 
-// What a reasoning model is allowed: its thoughts on top of the answer, and twice
-// that once it thought for so long that nothing was said.
+// The output limit of a reasoning model includes its reasoning, and is doubled once after
+// the reasoning has used it up.
 func TestRoomForReasoning(t *testing.T) {
 	t.Parallel()
 	server, url := started(t, llmtest.Step{Behaviour: llmtest.Thinking}, llmtest.Step{Behaviour: llmtest.Normal})

@@ -127,13 +127,13 @@ func TestContextTooLongGoesToLargerWindowsOnly(t *testing.T) {
 	if e := asError(t, err); e.Class != llm.ContextTooLong || e.Attempts != 2 || same.Calls() != 0 || large.Calls() != 2 {
 		t.Errorf("error %v", err)
 	}
-	// What cannot fit is not sent.
+	// A prompt that does not fit is not sent.
 	calls := first.Calls()
 	_, err = client.Complete(t.Context(), llm.Call{User: prompt, InputTokens: 199_500, MaxTokens: 1000})
 	if e := asError(t, err); e.Class != llm.ContextTooLong || e.Attempts != 0 || first.Calls() != calls || large.Calls() != 2 {
 		t.Errorf("error %v", err)
 	}
-	// A call that bounds its answer by nothing takes what the window has left.
+	// A call without an output limit gets the rest of the window.
 	if _, err = client.Complete(t.Context(), llm.Call{User: prompt, InputTokens: 199_500}); err != nil || large.Requests()[2].MaxTokens != 500 {
 		t.Errorf("error %v, requests %+v", err, large.Requests())
 	}
@@ -174,7 +174,7 @@ func TestWhichFailureIsReported(t *testing.T) {
 	}
 }
 
-// What a server said counts more than what was foreseen without asking one.
+// Failures of requests are reported before those found without a request.
 func TestFailuresOfServersAreReportedFirst(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, always(llmtest.ServerError))
@@ -243,7 +243,7 @@ func TestAllCircuitsOpen(t *testing.T) {
 	})
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestNoServerListens(t *testing.T) {
 	t.Parallel()
 	server, url := started(t)
 	if err := server.Close(); err != nil {

@@ -19,7 +19,7 @@ func whole(status int, body string) response {
 	return response{status: status, body: []byte(body), complete: true}
 }
 
-// How servers say what is wrong, each in its own way.
+// The error formats of servers.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -113,7 +113,7 @@ func asError(t *testing.T, err error) *llm.Error {
 	return e
 }
 
-// cooldowns remembers what was set.
+// cooldowns records the calls of Set.
 type cooldowns struct {
 	mu    sync.Mutex
 	until map[string]time.Time

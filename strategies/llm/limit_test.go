@@ -15,7 +15,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
-// began is a call that began, and what it took.
+// began is a call that has started, with the units that it took.
 type began struct {
 	at     int64 // microseconds
 	tokens int
@@ -46,8 +46,7 @@ func checkMinutes(t interface {
 	}
 }
 
-// In no minute more is taken than the limits, whatever is asked for and when; and
-// nobody waits for ever.
+// No sequence of calls exceeds the limits in any minute, and every call starts eventually.
 func TestLimitsHoldInEveryMinute(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -76,7 +75,7 @@ func TestLimitsHoldInEveryMinute(t *testing.T) {
 	})
 }
 
-// What keeps asking gets most of the limit, in small pieces and in large ones.
+// Continuous calls use most of the limit, whether they are small or large.
 func TestLimitsAreUsed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ requests, tokens, each, least int }{
@@ -106,7 +105,7 @@ func TestLimitsAreUsed(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotWaitedForIsNotTaken(t *testing.T) {
+func TestARejectedReservationTakesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limiter := llm.NewLocalLimiter()

@@ -16,7 +16,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
-// A redirect would carry the prompt and the key to somebody else.
+// A redirect would send the prompt and the key to another server.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	other, otherURL := started(t)
@@ -34,7 +34,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// meter counts what is read of the bodies of answers, unpacked.
+// meter counts the bytes read from response bodies, decompressed.
 type meter struct {
 	http.RoundTripper
 	octets atomic.Int64

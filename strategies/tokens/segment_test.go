@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSegmentsChangeNoCount holds counting in the smallest segments against
-// encoding all at once, on text made of what the patterns of the encodings look at.
+// TestSegmentsChangeNoCount compares counting in the smallest segments with encoding the
+// whole text, for texts of characters that the patterns of the encodings distinguish.
 func TestSegmentsChangeNoCount(t *testing.T) {
 	t.Parallel()
 	pieces := rapid.SampledFrom([]string{
@@ -58,7 +58,7 @@ func FuzzSegments(f *testing.F) {
 				t.Fatalf("segment %q of %q", segment, s)
 			}
 			joined += segment
-			// A piece spans at most three runs: what stands before, the run, what follows.
+			// A piece spans at most three runs.
 			run, was := 0, number
 			for _, r := range segment {
 				k := kindOf(r)

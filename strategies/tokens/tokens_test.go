@@ -17,8 +17,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// noNetwork fails every request that goes through the default transport, which is
-// what the downloading loader of tiktoken-go uses.
+// noNetwork fails every request through the default transport, which the downloading loader
+// of tiktoken-go uses.
 type noNetwork struct{}
 
 func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) {
@@ -132,8 +132,8 @@ var runs = map[string]string{
 	"no-break spaces": "\u00a0", "base64": "QmFzZTY0IHRleHQ", "replacement": "\uFFFD", "invalid": "\xff", "apostrophes": "'s",
 }
 
-// BenchmarkTextGrowth counts runs that are not linear to merge. What bounds the work is
-// that segments cut them, which FuzzSegments checks.
+// BenchmarkTextGrowth counts runs whose merge is not linear. Segments bound the work, which
+// FuzzSegments checks.
 func BenchmarkTextGrowth(b *testing.B) {
 	for _, name := range []string{tokens.O200K, tokens.CL100K} {
 		c := encoding(b, name)

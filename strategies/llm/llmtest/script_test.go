@@ -95,7 +95,7 @@ func TestNormalAnswerHasTheSectionsThatAreAskedFor(t *testing.T) {
 			}
 		}
 	}
-	// What a conversation holds does not hide what is asked for at the end.
+	// Headings of a conversation do not displace the requested ones at the end.
 	var long strings.Builder
 	long.WriteString("[USER]: ```\n")
 	for i := range 100 {
@@ -204,7 +204,7 @@ func TestRequestsAreRecorded(t *testing.T) {
 }
 
 // paid says of each behaviour whether usage is in its body, as the body shows.
-func TestPaidIsWhatReportsUsage(t *testing.T) {
+func TestPaidBehavioursReportUsage(t *testing.T) {
 	t.Parallel()
 	for _, b := range llmtest.Behaviours() {
 		if b == llmtest.Hang {
@@ -281,7 +281,7 @@ func TestStepsAreTakenInOrder(t *testing.T) {
 	}
 }
 
-func TestCloseEndsWhatHangs(t *testing.T) {
+func TestCloseEndsHangingRequests(t *testing.T) {
 	t.Parallel()
 	s := llmtest.New(llmtest.Step{Behaviour: llmtest.Hang}, llmtest.Step{Behaviour: llmtest.Slow, Delay: time.Hour})
 	url := started(t, s)

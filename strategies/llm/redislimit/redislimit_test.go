@@ -144,8 +144,8 @@ func TestWorkersShareTheLimits(t *testing.T) {
 	}
 }
 
-// Two clients, as two workers have them, are held to one limit: what one has asked, the
-// other waits for, or goes without.
+// Two clients, as of two workers, share one limit: a call of one makes a call of the other
+// wait or fail.
 func TestClientsShareTheLimits(t *testing.T) {
 	t.Parallel()
 	redisServer, models := miniredis.RunT(t), llmtest.New()
