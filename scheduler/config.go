@@ -21,7 +21,7 @@ type Config struct {
 	// Models are the model names, or prefixes of them, that Window has entries for. Each
 	// gets its own thresholds; other models get those of an unknown model.
 	Models []string `yaml:"-" json:"-"`
-	// Window returns the context windows of models. Nil knows no model.
+	// Window returns the context windows of models. If nil, all models are unknown.
 	Window policy.WindowFunc `yaml:"-" json:"-"`
 
 	// RelayInterval is the interval at which the outbox is polled.

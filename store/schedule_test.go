@@ -81,15 +81,15 @@ func TestOneHolderLeads(t *testing.T) {
 func TestOfManySchedulersOneFiresASlot(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	slot := time.Date(2025, 6, 1, 3, 0, 0, 0, time.UTC)
+	tick := time.Date(2025, 6, 1, 3, 0, 0, 0, time.UTC)
 	if last := must(s.LastTick(t.Context(), "nightly"))(t); !last.IsZero() {
-		t.Errorf("last slot %v, want none", last)
+		t.Errorf("last tick %v, want none", last)
 	}
 	var fired atomic.Int32
 	done := make(chan error)
 	for i := range 8 {
 		go func() {
-			ok, err := s.FireTick(context.Background(), "nightly", slot, fmt.Sprint("scheduler ", i))
+			ok, err := s.FireTick(context.Background(), "nightly", tick, fmt.Sprint("scheduler ", i))
 			if ok {
 				fired.Add(1)
 			}
@@ -104,14 +104,14 @@ func TestOfManySchedulersOneFiresASlot(t *testing.T) {
 	if fired.Load() != 1 {
 		t.Errorf("fired %d times, want once", fired.Load())
 	}
-	if !must(s.FireTick(t.Context(), "nightly", slot.Add(24*time.Hour), "x"))(t) || !must(s.FireTick(t.Context(), "weekly", slot, "x"))(t) {
-		t.Error("another slot or entry did not fire")
+	if !must(s.FireTick(t.Context(), "nightly", tick.Add(24*time.Hour), "x"))(t) || !must(s.FireTick(t.Context(), "weekly", tick, "x"))(t) {
+		t.Error("another tick or entry did not fire")
 	}
-	if last := must(s.LastTick(t.Context(), "nightly"))(t); !last.Equal(slot.Add(24 * time.Hour)) {
-		t.Errorf("last slot %v", last)
+	if last := must(s.LastTick(t.Context(), "nightly"))(t); !last.Equal(tick.Add(24 * time.Hour)) {
+		t.Errorf("last tick %v", last)
 	}
 	sweeps := must(s.OpenSweeps(t.Context()))(t)
-	want := []Sweep{{Entry: "nightly", Tick: slot}, {Entry: "nightly", Tick: slot.Add(24 * time.Hour)}, {Entry: "weekly", Tick: slot}}
+	want := []Sweep{{Entry: "nightly", Tick: tick}, {Entry: "nightly", Tick: tick.Add(24 * time.Hour)}, {Entry: "weekly", Tick: tick}}
 	if diff := cmp.Diff(want, sweeps, cmpopts.IgnoreFields(Sweep{}, "ID"), cmpopts.EquateApproxTime(0)); diff != "" {
 		t.Errorf("open sweeps (-want +got):\n%s", diff)
 	}

@@ -41,7 +41,7 @@ func TestAViewIsOrderedByPositionWithSummariesFirst(t *testing.T) {
 		seqs = append(seqs, m.Seq)
 	}
 	if diff := cmp.Diff(liveSeqs(t, s, k), seqs); diff != "" {
-		t.Errorf("metadata stands in another order (-view +metadata):\n%s", diff)
+		t.Errorf("metadata is in another order (-view +metadata):\n%s", diff)
 	}
 	wantConsistent(t, s)
 }

@@ -198,7 +198,7 @@ func (f *fixture) row(id store.RunID) store.RunRow {
 }
 
 // view returns the roles of the session's view, in the letters of append; S and I are
-// summaries and stand-ins. It checks that the view is valid.
+// summaries and replacements. It checks that the view is valid.
 func (f *fixture) view(session string) string {
 	f.t.Helper()
 	row, err := f.store.Session(f.t.Context(), key(session))

@@ -19,7 +19,7 @@ func (w *world) pinnedOut(s snapshot) bool {
 // without a result.
 func (w *world) whole(all []store.Stored, m store.Stored) bool {
 	if w.replaced && (m.Role == chat.RoleTool || len(m.ToolCalls) > 0) {
-		return false // the application may have torn its group apart: it is mended
+		return false // the application may have split its group, which is repaired
 	}
 	if m.Role != chat.RoleTool && len(m.ToolCalls) == 0 {
 		// Reasoning goes with the call it belongs to.
@@ -168,7 +168,7 @@ func (w *world) check() {
 	}
 	// I2: a view that is not valid is known to be so.
 	if faults := chat.Check(s.view); len(faults) > 0 && !s.row.Suspect {
-		fail("the view is not valid and nobody knows: %v", faults)
+		fail("the view is invalid and not marked: %v", faults)
 	}
 	// I3.
 	runs, err := w.st.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: store.DefaultTenant, Session: w.k.Session}, Limit: 10_000})
@@ -203,7 +203,7 @@ func (w *world) check() {
 	}
 	// I4: a pinned message that is out is on its way back.
 	if w.pinnedOut(s) && !s.row.Suspect {
-		fail("a pinned message is out of the view and nobody knows")
+		fail("a pinned message is not in the view, which is not marked")
 	}
 	// I6.
 	if running > 1 || applied != s.row.Revision {

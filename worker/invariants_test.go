@@ -35,12 +35,12 @@ func (w *world) event() store.RunID {
 	return w.own(runs)
 }
 
-// slots numbers the sweeps of this process.
-var slots atomic.Int64
+// sweepCount numbers the sweeps of this process.
+var sweepCount atomic.Int64
 
 func (w *world) nightly() store.RunID {
 	ctx := context.Background()
-	n := slots.Add(1)
+	n := sweepCount.Add(1)
 	if _, err := w.st.FireTick(ctx, fmt.Sprint("sweep-", n), time.Unix(n, 0), "test"); err != nil {
 		w.t.Fatalf("fire: %v", err)
 	}
@@ -195,7 +195,7 @@ func (w *world) execute(id store.RunID) {
 	if faults := chat.Check(after.view); decides(r) && len(during) == 0 && len(faults) > 0 {
 		say("the view is not valid: %v", faults)
 	}
-	// A replacement may have torn a group apart so that the numbers fit and the ids do
+	// A replacement may have split a group so that the numbers fit and the ids do
 	// not, which chat.Check says it cannot see.
 	if err := strict(after.all); !w.replaced && decides(r) && len(during) == 0 && err != nil {
 		say("a strict provider refuses the view: %v", err)

@@ -141,11 +141,11 @@ func TestRunsByBehaviourOfTheModel(t *testing.T) {
 		return []llmtest.Step{{Behaviour: b, Text: text, Times: 2}}
 	}
 	tests := map[string]struct {
-		steps []llmtest.Step
-		code  string // of the step; empty: there is a summary
-		calls string // of the ledger
-		paid  int
-		rest  time.Duration // of the session
+		steps    []llmtest.Step
+		code     string // of the step; empty: there is a summary
+		calls    string // of the ledger
+		paid     int
+		cooldown time.Duration // of the session
 	}{
 		"normal":                    {nil, "", "answered", 1, 0},
 		"429":                       {[]llmtest.Step{{Behaviour: llmtest.RateLimited}}, "", "answered", 1, 0},
@@ -198,8 +198,8 @@ func TestRunsByBehaviourOfTheModel(t *testing.T) {
 				t.Errorf("%s %s, view %s", row.Outcome, row.Steps, f.view("s"))
 			}
 			const slack = time.Second // Retry-After counts in seconds
-			if until := f.cooldown("s"); until.Before(began.Add(tt.rest-slack)) || until.After(time.Now().Add(tt.rest+slack)) {
-				t.Errorf("the session rests for %v, want %v", time.Until(until), tt.rest)
+			if until := f.cooldown("s"); until.Before(began.Add(tt.cooldown-slack)) || until.After(time.Now().Add(tt.cooldown+slack)) {
+				t.Errorf("the session cools down for %v, want %v", time.Until(until), tt.cooldown)
 			}
 			f.sound()
 		})
@@ -240,7 +240,7 @@ func TestAFailedModelCoolsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if row := f.run(asked); row.Outcome != OutcomeNoSummary || server.Calls() != 1 {
-		t.Errorf("an application's run ended %s after %d requests: nobody insists there", row.Outcome, server.Calls())
+		t.Errorf("an application's run ended %s after %d requests, want none", row.Outcome, server.Calls())
 	}
 	if row := f.run(f.operator("other", store.Options{From: "view"})); row.Outcome != OutcomeApplied || server.Calls() != 2 {
 		t.Errorf("an operator's run ended %s after %d requests", row.Outcome, server.Calls())
@@ -260,8 +260,8 @@ func TestTheCooldownGrowsWithEachFailedSummary(t *testing.T) {
 		if row := f.run(f.sweep()[0]); row.Outcome != OutcomeNoSummary {
 			t.Fatalf("%s %s", row.Outcome, row.Steps)
 		}
-		if rest, want := f.cooldown("s").Sub(before), p.Summary.Cooldown<<i; rest < want {
-			t.Errorf("after failure %d it rests for %v, want %v", i+1, rest, want)
+		if got, want := f.cooldown("s").Sub(before), p.Summary.Cooldown<<i; got < want {
+			t.Errorf("after failure %d it cools down for %v, want %v", i+1, got, want)
 		}
 	}
 	row, err := f.store.Session(t.Context(), key("s"))
@@ -328,7 +328,7 @@ func TestAppendingWhileAModelWrites(t *testing.T) {
 	f.sound()
 }
 
-// A plan that has become stale is made again, and its summary is not bought again.
+// A stale plan is made again with the stored summary.
 func TestAStalePlanReusesItsAnswer(t *testing.T) {
 	t.Parallel()
 	f, server := modelled(t, database(t), modelPolicy())

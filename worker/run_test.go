@@ -247,7 +247,7 @@ func TestPinnedMessageComesBackAndStays(t *testing.T) {
 }
 
 // A pinned message that cannot stand in a view as it is cannot be kept verbatim:
-// it is mended, and once that is done there is nothing left to do.
+// it is repaired once, after which nothing is left to do.
 func TestPinnedMessageThatBreaksTheViewIsMendedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ transcript, pinned, view string }{

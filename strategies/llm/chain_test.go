@@ -18,19 +18,19 @@ import (
 func TestRules(t *testing.T) {
 	t.Parallel()
 	type want struct {
-		tries int
-		next  bool
-		rest  time.Duration
+		tries    int
+		next     bool
+		cooldown time.Duration
 	}
 	for b, w := range map[llmtest.Behaviour]want{
-		llmtest.RateLimited:       {tries: 4, next: true, rest: time.Minute},
-		llmtest.ServerError:       {tries: 3, next: true, rest: time.Minute},
-		llmtest.Hang:              {tries: 1, next: true, rest: time.Minute},
+		llmtest.RateLimited:       {tries: 4, next: true, cooldown: time.Minute},
+		llmtest.ServerError:       {tries: 3, next: true, cooldown: time.Minute},
+		llmtest.Hang:              {tries: 1, next: true, cooldown: time.Minute},
 		llmtest.ErrorBody:         {tries: 2, next: true},
 		llmtest.FilterError:       {tries: 1, next: true},
 		llmtest.BadRequest:        {tries: 1, next: true},
-		llmtest.InsufficientQuota: {tries: 1, next: true, rest: 10 * time.Minute},
-		llmtest.AuthError:         {tries: 1, next: true, rest: 10 * time.Minute},
+		llmtest.InsufficientQuota: {tries: 1, next: true, cooldown: 10 * time.Minute},
+		llmtest.AuthError:         {tries: 1, next: true, cooldown: 10 * time.Minute},
 		llmtest.ContextTooLong:    {tries: 1, next: true}, // its window is larger
 	} {
 		t.Run(string(b), func(t *testing.T) {
@@ -39,34 +39,34 @@ func TestRules(t *testing.T) {
 				first, second := llmtest.New(always(b)), llmtest.New()
 				larger := profile("second", "http://b/v1")
 				larger.Window *= 2
-				rests := &cooldowns{}
+				recorded := &cooldowns{}
 				client := newClient(t, llm.Config{Models: []llm.Profile{profile("first", "http://a/v1"), larger}},
-					llm.Deps{Transport: hosts{"a": first, "b": second}, Cooldowns: rests})
+					llm.Deps{Transport: hosts{"a": first, "b": second}, Cooldowns: recorded})
 				a, err := client.Complete(t.Context(), llm.Call{User: prompt})
 				if err != nil || a.Model != "second" || a.Attempts != w.tries+1 || a.Duration < 0 {
 					t.Fatalf("answer %+v, error %v", a, err)
 				}
 				got := want{tries: first.Calls(), next: second.Calls() == 1}
-				if until, ok := rests.until["first@a"]; ok {
-					got.rest = time.Until(until)
+				if until, ok := recorded.until["first@a"]; ok {
+					got.cooldown = time.Until(until)
 				}
 				if diff := cmp.Diff(w, got, cmp.AllowUnexported(want{})); diff != "" {
 					t.Errorf("want -, got +\n%s", diff)
 				}
 				// Meanwhile the next model is the one to plan for and to ask.
-				if (w.rest > 0) != (client.Usable(t.Context()).Window == larger.Window) {
+				if (w.cooldown > 0) != (client.Usable(t.Context()).Window == larger.Window) {
 					t.Errorf("window %d", client.Usable(t.Context()).Window)
 				}
-				if w.rest == 0 {
+				if w.cooldown == 0 {
 					return
 				}
-				sleep(w.rest - time.Second)
+				sleep(w.cooldown - time.Second)
 				if _, err := client.Complete(t.Context(), llm.Call{User: prompt}); err != nil || first.Calls() != w.tries {
-					t.Errorf("asked within its rest: %d calls, error %v", first.Calls(), err)
+					t.Errorf("called within its cooldown: %d calls, error %v", first.Calls(), err)
 				}
 				sleep(2 * time.Second)
 				if _, err := client.Complete(t.Context(), llm.Call{User: prompt}); err != nil || first.Calls() == w.tries {
-					t.Errorf("not asked after its rest: %d calls, error %v", first.Calls(), err)
+					t.Errorf("not called after its cooldown: %d calls, error %v", first.Calls(), err)
 				}
 			})
 		})
@@ -133,7 +133,7 @@ func TestContextTooLongGoesToLargerWindowsOnly(t *testing.T) {
 	if e := asError(t, err); e.Class != llm.ContextTooLong || e.Attempts != 0 || first.Calls() != calls || large.Calls() != 2 {
 		t.Errorf("error %v", err)
 	}
-	// A call without an output limit gets the rest of the window.
+	// A call without an output limit gets the cooldown of the window.
 	if _, err = client.Complete(t.Context(), llm.Call{User: prompt, InputTokens: 199_500}); err != nil || large.Requests()[2].MaxTokens != 500 {
 		t.Errorf("error %v, requests %+v", err, large.Requests())
 	}
@@ -260,9 +260,9 @@ func TestCallerGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		first, second := llmtest.New(always(llmtest.Hang)), llmtest.New()
-		rests := &cooldowns{}
+		recorded := &cooldowns{}
 		client := newClient(t, llm.Config{Models: []llm.Profile{profile("first", "http://a/v1"), profile("second", "http://b/v1")}, Breaker: llm.Breaker{Failures: 1}},
-			llm.Deps{Transport: hosts{"a": first, "b": second}, Cooldowns: rests})
+			llm.Deps{Transport: hosts{"a": first, "b": second}, Cooldowns: recorded})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(errors.New("the worker stops")) })
 		_, err := client.Complete(ctx, llm.Call{User: prompt})
@@ -279,12 +279,12 @@ func TestCallerGivesUp(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		_, err = client.Complete(ctx, llm.Call{User: prompt}) // the first has to be asked: nothing speaks against it
+		_, err = client.Complete(ctx, llm.Call{User: prompt}) // the first is available
 		if e := asError(t, err); e.Class != llm.Timeout || e.Attempts != 1 || !errors.Is(err, context.DeadlineExceeded) || e.Stopped != "" {
 			t.Errorf("error %v", err)
 		}
-		if second.Calls() != 0 || len(rests.until) != 0 {
-			t.Errorf("%d calls, rests %v", second.Calls(), rests.until)
+		if second.Calls() != 0 || len(recorded.until) != 0 {
+			t.Errorf("%d calls, recorded %v", second.Calls(), recorded.until)
 		}
 		if _, err = client.Complete(ctx, llm.Call{User: prompt}); asError(t, err).Attempts != 0 {
 			t.Errorf("error %v", err)

@@ -99,7 +99,7 @@ func TestAnswerBodies(t *testing.T) {
 		"fields of other types":        {`{"created":1.7e9,"id":5,"choices":[{"index":"0","message":{"content":"a","tool_calls":"none"},"finish_reason":"end_turn"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`, said("a", FinishStop, Usage{Input: 3, Output: 2})},
 		"content in parts":             {`{"choices":[{"message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}]}`, said("ab", "", silent)},
 		"cut off, in Anthropic's word": {`{"choices":[{"message":{"content":"a"},"finish_reason":"max_tokens"}]}`, said("a", FinishLength, silent)},
-		"a finish nobody knows":        {`{"choices":[{"message":{"content":"a"},"finish_reason":"canary"}]}`, said("a", FinishOther, silent)},
+		"an unknown finish reason":     {`{"choices":[{"message":{"content":"a"},"finish_reason":"canary"}]}`, said("a", FinishOther, silent)},
 		"reasoning beside content":     {`{"choices":[{"message":{"content":"a","reasoning_content":"b"}}]}`, said("a", "", silent)},
 		"reasoning within content":     {`{"choices":[{"message":{"content":"\n<think>b</think>\n\na"}}]}`, said("a", "", silent)},
 		"tools with words":             {`{"choices":[{"message":{"content":"a","tool_calls":[{}]},"finish_reason":"tool_calls"}]}`, said("a", FinishTools, silent)},

@@ -37,7 +37,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 // meter counts the bytes read from response bodies, decompressed.
 type meter struct {
 	http.RoundTripper
-	octets atomic.Int64
+	bytes atomic.Int64
 }
 
 func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -53,7 +53,7 @@ func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (m *meter) Write(p []byte) (int, error) {
-	m.octets.Add(int64(len(p)))
+	m.bytes.Add(int64(len(p)))
 	return len(p), nil
 }
 
@@ -95,8 +95,8 @@ func TestBodiesAreBounded(t *testing.T) {
 			if e := asError(t, err); e.Class != c.want || e.Status != c.status {
 				t.Errorf("error %v", err)
 			}
-			if n := read.octets.Load(); n == 0 || n > c.most+1 {
-				t.Errorf("read %d octets, want %d at most, and one to see that there is more", n, c.most)
+			if n := read.bytes.Load(); n == 0 || n > c.most+1 {
+				t.Errorf("read %d bytes, want %d at most, and one to see that there is more", n, c.most)
 			}
 		})
 	}

@@ -77,7 +77,7 @@ func TestLongRetryAfterIsNotWaitedFor(t *testing.T) {
 		if err != nil || a.Duration != 0 || a.Model != "b" || first.Calls() != 1 {
 			t.Errorf("answer %+v, error %v", a, err)
 		}
-		// The first is at rest for as long as it said, the second for the usual minute.
+		// The cooldown of the first is its Retry-After, that of the second the default.
 		_, err = client.Complete(t.Context(), llm.Call{User: prompt})
 		if e := asError(t, err); e.Class != llm.Overloaded || e.RetryAfter != time.Minute {
 			t.Errorf("error %v", err)

@@ -150,7 +150,7 @@ func TestAnswersAreInTheScriptOfTheConversation(t *testing.T) {
 				n, of := 0, 0
 				for line := range strings.Lines(said(t, body)) {
 					if strings.HasPrefix(line, "## ") {
-						continue // headings are as they were asked for
+						continue // headings are those of the prompt
 					}
 					for _, r := range line {
 						if unicode.IsLetter(r) {
