@@ -22,42 +22,32 @@ func encodeAnthropic(e *encoder, s chat.Session) {
 			holds = append(holds, "is_error")
 		}
 		e.envelope(m, holds...)
-		switch m.Role {
-		case chat.RoleSystem, chat.RoleDeveloper:
-			blocks := e.blocks(m, true)
-			switch {
-			case len(blocks) == 0:
-				e.lose("empty message")
-				continue
-			case said:
+		isSystem := m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper
+		said = said || !isSystem
+		blocks := e.blocks(m, true)
+		if len(blocks) == 0 {
+			e.lose("empty message")
+			continue
+		}
+		if m.Role == chat.RoleDeveloper || !slices.Contains(blockRoles, m.Role) && m.Role != chat.RoleTool {
+			e.lose("role")
+		}
+		if isSystem {
+			if said {
 				e.lose("system message moved")
-			case len(system) > 0:
+			} else if len(system) > 0 {
 				e.lose("joined")
-			}
-			if m.Role == chat.RoleDeveloper {
-				e.lose("role")
 			}
 			system = append(system, blocks...)
 			continue
-		default:
-		}
-		said = true
-		var blocks []json.RawMessage
-		if m.Role != chat.RoleTool {
-			if blocks = e.blocks(m, true); len(blocks) == 0 {
-				e.lose("empty message")
-				continue
-			}
 		}
 		role := "user"
 		if m.Role == chat.RoleAssistant {
 			role = "assistant"
-		} else if m.Role != chat.RoleUser && m.Role != chat.RoleTool {
-			e.lose("role")
 		}
 		if role != turn.role {
 			messages = append(messages, turn.json()...)
-			turn = anthropicTurn{role: role}
+			turn = anthropicTurn{role: role, extra: object{}}
 		}
 		e.addTurn(&turn, m, blocks)
 	}
@@ -91,21 +81,14 @@ func (e *encoder) addTurn(t *anthropicTurn, m *chat.Message, blocks []json.RawMe
 		if t.messages > 0 {
 			e.lose("order")
 		}
-		t.results = append(t.results, e.toolResult(m, true))
-		e.addExtra(t, extra.Object("message"))
-		return
-	}
-	if t.messages++; t.messages > 1 {
-		e.lose("joined")
-	}
-	t.blocks = append(t.blocks, blocks...)
-	delete(extra, "tool_use_at")
-	e.addExtra(t, extra)
-}
-
-func (e *encoder) addExtra(t *anthropicTurn, extra object) {
-	if t.extra == nil {
-		t.extra = object{}
+		t.results = append(t.results, blocks...)
+		extra = extra.Object("message")
+	} else {
+		if t.messages++; t.messages > 1 {
+			e.lose("joined")
+		}
+		t.blocks = append(t.blocks, blocks...)
+		delete(extra, "tool_use_at")
 	}
 	for key, raw := range extra {
 		if _, twice := t.extra[key]; twice {
@@ -128,9 +111,12 @@ func plainContent(blocks []json.RawMessage) json.RawMessage {
 // blockRoles lists the roles that are written as themselves or as the system prompt.
 var blockRoles = []chat.Role{chat.RoleSystem, chat.RoleDeveloper, chat.RoleUser, chat.RoleAssistant}
 
-// blocks returns the blocks of a message that is not a result. An API rejects empty texts and
-// thinking without a signature; a log may hold them.
+// blocks returns the blocks of a message. An API rejects empty texts and thinking without a
+// signature; a log may hold them.
 func (e *encoder) blocks(m *chat.Message, api bool) []json.RawMessage {
+	if m.Role == chat.RoleTool {
+		return []json.RawMessage{e.toolResult(m, api)}
+	}
 	var out []json.RawMessage
 	for _, p := range partsOf(m.Content) {
 		if p.Type == "tool_result" && !slices.Contains(blockRoles, m.Role) { // written as a user's it would be a result

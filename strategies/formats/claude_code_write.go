@@ -1,7 +1,6 @@
 package formats
 
 import (
-	"encoding/json"
 	"maps"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -61,7 +60,6 @@ func modelHeld(s chat.Session) bool {
 // reports false for a message that the format cannot hold.
 func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object, boundary []byte, ok bool) {
 	typ := "user"
-	var content json.RawMessage
 	holds := []string{"id", "created_at", "claude_code", "anthropic", "parent_id", "is_meta", "is_compact_summary"}
 	switch m.Role {
 	case chat.RoleSystem, chat.RoleDeveloper:
@@ -69,16 +67,13 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 		return nil, nil, false
 	case chat.RoleAssistant:
 		typ = "assistant"
-		content = plainContent(e.blocks(m, false))
 	case chat.RoleTool:
 		holds = append(holds, "is_error")
-		content = rawjson.List([]json.RawMessage{e.toolResult(m, false)})
+	case chat.RoleUser:
 	default:
-		if m.Role != chat.RoleUser {
-			e.lose("role")
-		}
-		content = plainContent(e.blocks(m, false))
+		e.lose("role")
 	}
+	content := plainContent(e.blocks(m, false))
 	e.envelope(m, holds...)
 	line = own(m.Extra, "claude_code")
 	if compact := line.Take("compactMetadata"); compact != nil {
