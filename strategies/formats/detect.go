@@ -64,21 +64,27 @@ func (f facts) value(d *json.Decoder, path string, depth int) bool {
 	if err != nil || depth > 1000 {
 		return false
 	}
-	if depth > maxDepth {
-		path = "…" // too deep for any rule
-	}
 	switch t := t.(type) {
 	case string:
-		if len(t) <= 40 && depth <= maxDepth {
-			f[path+"="+t] = true
+		if len(t) <= 40 {
+			f.add(path+"="+t, depth)
 		}
 	case json.Delim:
-		if t == '{' {
-			return f.object(d, path, depth)
-		}
-		f.note(path+"[]", depth)
 		for d.More() {
-			if !f.value(d, path+"[]", depth+1) {
+			at := path + "[]"
+			if t == '{' {
+				key, _ := d.Token()
+				name, ok := key.(string)
+				if !ok {
+					return false
+				}
+				at = path + "." + name
+			}
+			if depth > maxDepth || len(at) > 200 {
+				at = "…" // too deep for any rule
+			}
+			f.add(at, depth)
+			if !f.value(d, at, depth+1) {
 				return false
 			}
 		}
@@ -88,29 +94,9 @@ func (f facts) value(d *json.Decoder, path string, depth int) bool {
 	return true
 }
 
-func (f facts) object(d *json.Decoder, path string, depth int) bool {
-	for d.More() {
-		t, err := d.Token()
-		key, ok := t.(string)
-		if err != nil || !ok {
-			return false
-		}
-		at := path + "." + key
-		if len(at) > 200 {
-			at = "…"
-		}
-		f.note(at, depth)
-		if !f.value(d, at, depth+1) {
-			return false
-		}
-	}
-	_, err := d.Token()
-	return err == nil
-}
-
-func (f facts) note(path string, depth int) {
+func (f facts) add(fact string, depth int) {
 	if depth <= maxDepth {
-		f[path] = true
+		f[fact] = true
 	}
 }
 
