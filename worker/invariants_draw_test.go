@@ -104,8 +104,14 @@ func drawStep(t *rapid.T, depth int) store.Step {
 		number("max_turn_tokens", 1, 400)
 	case "protect_head":
 		number("groups", 1, 4)
-	default:
-		t.Fatalf("nothing draws parameters for %s", name)
+	default: // other strategies need a case if they require more than integers
+		for _, info := range builtin.Registry().Describe() {
+			for _, param := range info.Params {
+				if info.Name == name && param.Type == "integer" {
+					number(param.Name, 1, 8)
+				}
+			}
+		}
 	}
 	if strings.HasPrefix(name, "preserve_") {
 		one("summary", "first", "after_preserved")

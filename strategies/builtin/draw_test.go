@@ -10,8 +10,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// drawParams draws the parameters of strategies, by name; what is not here is drawn
-// with its default parameters.
+// drawParams draws the parameters of strategies, by name; others get those of
+// drawDescribed.
 var drawParams = map[string]func(t *rapid.T) plan.Params{
 	"truncation": func(t *rapid.T) plan.Params {
 		n := number(t, "max_n", 1, 200)
@@ -77,6 +77,25 @@ func drawKeep(t *rapid.T) plan.Params {
 	return plan.Params{"keep_last_tool_call_groups": number(t, "keep", 0, 4)}
 }
 
+// drawDescribed draws the integer and boolean parameters of a strategy from small numbers.
+func drawDescribed(t *rapid.T, r *plan.Registry, name string) plan.Params {
+	p := plan.Params{}
+	for _, info := range r.Describe() {
+		for _, param := range info.Params {
+			switch {
+			case info.Name != name:
+			case param.Type == "integer":
+				p[param.Name] = number(t, param.Name, 1, 8)
+			case param.Type == "boolean":
+				p[param.Name] = rapid.Bool().Draw(t, param.Name)
+			case param.Required:
+				t.Fatalf("add %s with its parameter %s to drawParams", name, param.Name)
+			}
+		}
+	}
+	return p
+}
+
 // drawSummarizer draws one that writes something, nothing, or fails.
 func drawSummarizer(t *rapid.T) plan.Summarizer {
 	answer := rapid.SampledFrom([]string{"what was said", "what was said", " \n", "", "!"}).Draw(t, "summary")
@@ -102,6 +121,8 @@ func drawStrategy(t *rapid.T, depth int) plan.Strategy {
 		p = draw(t)
 	} else if slices.Contains(rewriters, name) {
 		p = rewriterParams(t, name)
+	} else {
+		p = drawDescribed(t, registry, name)
 	}
 	s, err := registry.New(name, p)
 	if err != nil {
