@@ -182,7 +182,7 @@ func TestConversationPins(t *testing.T) {
 	}
 }
 
-// counts counts what it is asked.
+// counts records how often it is called.
 type counts struct{ asked *int }
 
 func (counts) Name() string { return "counts" }
@@ -211,7 +211,7 @@ func appending(n int, o Options) func() {
 	}
 }
 
-// Not parallel: what others allocate would count.
+// Not parallel: allocations of other tests would count.
 func TestAppendingCostsWhatIsAppended(t *testing.T) {
 	const small, factor = 2_000, 16
 	asked := 0

@@ -117,7 +117,7 @@ func TestEngineNamesAllFaults(t *testing.T) {
 	}
 }
 
-// What was reported before a compression says nothing about the prompt behind it.
+// Usage reported before a compression does not apply to the prompt after it.
 func TestEngineForgetsThePromptThatItCompressed(t *testing.T) {
 	t.Parallel()
 	e, _ := engineOn(t, &sessiontest.Notes{}, nil, nil)
@@ -381,8 +381,7 @@ func (failing) Name() string { return "failing" }
 
 func (failing) Plan(context.Context, *plan.Transcript) (chat.Plan, error) { panic("no") }
 
-// A summary that was interrupted was neither had nor refused: nobody else is asked, and
-// nothing rests.
+// An interrupted summary is not a failure: no other model is called, and no cooldown begins.
 func TestEngineTakesAnInterruptionForNoFailure(t *testing.T) {
 	t.Parallel()
 	main := &sessiontest.Notes{}

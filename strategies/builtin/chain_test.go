@@ -102,7 +102,7 @@ func TestRealSessions(t *testing.T) {
 	t.Logf("%d sessions, %d runs with repairs", sessions, mended)
 }
 
-// shared returns a folder of what stands beside the module.
+// shared returns a folder beside the module.
 func shared(folder string) string {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -128,7 +128,7 @@ func newHermesEngine(v *vector) (*hermesEngine, error) {
 	return h, err
 }
 
-// hermesStep is what the reference did in one step.
+// hermesStep is one step of the reference.
 type hermesStep struct {
 	ShouldCompress  *bool       `json:"should_compress"`
 	HasContent      bool        `json:"has_content"`
@@ -254,7 +254,7 @@ func checkHermesSequence(v *vector) error {
 	return nil
 }
 
-// compress compresses and compares; messages are what refs of the vectors refer to.
+// compress compresses and compares; refs of the vectors are indexes of messages.
 func (e *hermesEngine) compress(live, messages []chat.Message, r Compressing, want hermesStep) ([]chat.Message, error) {
 	if got := e.HasContent(live); got != want.HasContent {
 		return nil, fmt.Errorf("has content: %v, want %v", got, want.HasContent)

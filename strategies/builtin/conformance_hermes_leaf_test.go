@@ -31,7 +31,7 @@ func init() {
 	checkers["hermes/trajectory"] = checkHermesTrajectory
 }
 
-// seedOf reads what the reference's first version did.
+// seedOf reads the results of the reference's first version.
 func seedOf[T any](v *vector) (T, error) {
 	var expect struct {
 		Seed *T `json:"seed"`
@@ -45,7 +45,7 @@ func seedOf[T any](v *vector) (T, error) {
 	return *expect.Seed, nil
 }
 
-// seedAndChat returns what the reference's first version did, and on what.
+// seedAndChat returns the results of the reference's first version, and its input.
 func seedAndChat[T any](v *vector) (T, []chat.Message, error) {
 	want, err := seedOf[T](v)
 	if err != nil {
@@ -89,7 +89,7 @@ func checkHermesArgs(v *vector) error {
 	return sameArguments(got, want.Text)
 }
 
-// sameArguments compares arguments as what they are parsed to.
+// sameArguments compares arguments after parsing them.
 func sameArguments(got, want string) error {
 	g, gotJSON := parsed(got)
 	w, wantJSON := parsed(want)
@@ -195,7 +195,7 @@ func hiddenIn(in, redacted string) ([]bool, error) {
 	return hidden, nil
 }
 
-// hermesItem is a message of what the reference returns.
+// hermesItem is a message that the reference returns.
 type hermesItem struct {
 	Ref       *int    `json:"ref"`
 	Content   *string `json:"content"`
@@ -332,7 +332,7 @@ type failures []string
 
 func (f *failures) Fatalf(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
 
-// seedTrajectory is what the reference made of a trajectory.
+// seedTrajectory is a trajectory of the reference.
 type seedTrajectory struct {
 	Out []struct {
 		Ref    *int   `json:"ref"`
@@ -426,7 +426,7 @@ func (s *trajectorySummarizer) Summarize(_ context.Context, r plan.Request) (str
 	return s.reply, nil
 }
 
-// saw compares what was to be summarized, unless there was a secret in it.
+// saw compares the summarized messages, unless they contained a secret.
 func (s *trajectorySummarizer) saw(want seedTrajectory, turns []trajectory.Turn) error {
 	if want.SHA256 == "" {
 		return nil

@@ -37,7 +37,7 @@ func (e *hermesEngine) samePass(want hermesStep, c HostCompression) error {
 		return fmt.Errorf("savings %.2f, want %.2f", c.Savings, want.Savings)
 	}
 	if want.Turns == nil {
-		return nil // nobody was asked
+		return nil // no summary was requested
 	}
 	if len(p.turns) != *want.Turns || (p.previous != "") != want.Iterative {
 		return fmt.Errorf("%d turns, previous %q, want %d, %v", len(p.turns), p.previous, *want.Turns, want.Iterative)
@@ -126,5 +126,5 @@ func sameHermes(got *chat.Message, want *hermesOut, messages []chat.Message) err
 	return samePruned(got, original, item)
 }
 
-// modelSecret is a line of the vectors' summarizer with what it gave away.
+// modelSecret is a line with a secret that the vectors' summarizer wrote.
 var modelSecret = regexp.MustCompile(`(SUMMARY\(\d+\))[^\n]*`)

@@ -16,8 +16,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// vector is one case of the conformance vectors: what a reference system was given
-// and what it did.
+// vector is one case of the conformance vectors: the input of a reference system and its
+// result.
 type vector struct {
 	System   string   `json:"-"`
 	ID       string   `json:"id"`

@@ -53,7 +53,7 @@ func checkTimbalSummarize(v *vector) error {
 	return h.guarded(strategies)
 }
 
-// timbalPass is what one pass of summarize does.
+// timbalPass is the result of one pass of summarize.
 type timbalPass struct {
 	Out         []timbalItem `json:"out"`
 	Error       string       `json:"error"`
@@ -135,7 +135,7 @@ func (s *timbalSummarizer) Summarize(_ context.Context, r plan.Request) (string,
 	return fmt.Sprintf("SUMMARY(%d)", len(s.asked)), nil
 }
 
-// timbalRecord is what the reference notes of a turn.
+// timbalRecord is the reference's record of a turn.
 type timbalRecord struct {
 	Rebuilt    bool              `json:"rebuilt"`
 	Compaction *timbalCompaction `json:"compaction"`
@@ -197,7 +197,7 @@ func checkTimbalTrigger(v *vector) error {
 	return errors.Join(h.agree(want.Out), h.guarded(strategies))
 }
 
-// turn returns what a host does before it calls its model.
+// turn returns the actions of a host before it calls its model.
 func (h *timbalHost) turn(trigger func(chat.Tokens) (bool, float64, bool), usage map[string]int64, strategies []plan.Strategy) (rebuilt bool, _ *timbalCompaction, _ error) {
 	used, ok := Hosts.Used(usage)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 )
 
-// What the reference shows of a call's arguments depends on how Python writes them.
+// The reference shows the arguments of a call as Python writes them.
 
 // pythonDict is an object in the order of its keys.
 type pythonDict struct {
@@ -76,7 +76,7 @@ func pythonDumps(v any) string {
 	return pythonWrite(v, pythonJSONString, "null", "true", "false")
 }
 
-// pythonRepr returns what str makes of a value.
+// pythonRepr returns the str of a value.
 func pythonRepr(v any) string {
 	return pythonWrite(v, pythonString, "None", "True", "False")
 }

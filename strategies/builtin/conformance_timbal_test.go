@@ -103,7 +103,7 @@ func (h *timbalHost) make(specs []timbalSpec) ([]plan.Strategy, error) {
 	return out, nil
 }
 
-// run runs strategies on the view, or on the head of it, and says what each did.
+// run runs strategies on the view, or on its head, and returns the result of each.
 func (h *timbalHost) run(strategies []plan.Strategy) (steps []timbalStep, changed bool, err error) {
 	s := sessiontest.Of(h.messages()...)
 	for i, m := range h.view {
@@ -151,7 +151,7 @@ func (h *timbalHost) run(strategies []plan.Strategy) (steps []timbalStep, change
 	return steps, changed, nil
 }
 
-// agree compares the view with what the reference has.
+// agree compares the view with that of the reference.
 func (h *timbalHost) agree(want []timbalItem) error {
 	if len(h.view) != len(want) {
 		return fmt.Errorf("view has %d messages, want %d: %s", len(h.view), len(want), h.show())

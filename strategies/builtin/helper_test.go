@@ -39,7 +39,7 @@ func (digest) Write(_ context.Context, t plan.Task) (string, error) {
 	return strings.Join(out, " "), nil
 }
 
-// step is a strategy on a session, and what the view is then.
+// step is a strategy on a session, and the resulting view.
 type step struct {
 	messages []chat.Message
 	pinned   []chat.Seq

@@ -12,7 +12,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
-// tasks is a writer that remembers what it was asked.
+// tasks is a writer that records its tasks.
 type tasks struct{ asked []plan.Task }
 
 func (w *tasks) Summarize(context.Context, plan.Request) (string, error) {

@@ -300,7 +300,7 @@ func TestPinnedToolsStayWhateverStrategiesWant(t *testing.T) {
 	})
 }
 
-// What is read is named before: a strategy that reads more would fail.
+// A strategy that reads content without naming it in Reads fails.
 func TestStrategiesReadWhatTheyName(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

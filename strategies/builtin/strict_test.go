@@ -136,7 +136,7 @@ func TestPinsReachNoWriter(t *testing.T) {
 	}
 }
 
-// What tools returned gives references, also where a strategy prunes what it keeps.
+// References are taken from tool results even if a strategy prunes them.
 func TestWritersReadWhatToolsReturned(t *testing.T) {
 	t.Parallel()
 	for name, with := range overhearing(t) {

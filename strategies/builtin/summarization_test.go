@@ -15,7 +15,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
-// answering returns a registry whose summarizer keeps what it was asked.
+// answering returns a registry whose summarizer records its requests.
 func answering(answer string) (*plan.Registry, *[]plan.Request) {
 	asked := &[]plan.Request{}
 	r := Registry()

@@ -10,10 +10,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// A history that was rearranged elsewhere, a call of it moved before its result, with
-// pins and calls that nobody answered: what steps want of it may be more than the guard
-// can hold. Then the view is what it was, and the step says so.
-func TestWhatNoViewCanHoldIsNotDone(t *testing.T) {
+// If the guard cannot make the outcome valid, as in this history with a moved call, pins and
+// unanswered calls, the view stays as it was and the last step reports it.
+func TestPlansThatCannotBeMadeValidAreDiscarded(t *testing.T) {
 	t.Parallel()
 	said := func(seq chat.Seq, role chat.Role, flags chat.Flags, calls int, tokens chat.Tokens) plan.Entry {
 		return plan.Entry{Meta: chat.Meta{Seq: seq, Position: seq, Kind: chat.KindSource, Role: role, Flags: flags, Calls: calls, Tokens: tokens}, Included: true}
