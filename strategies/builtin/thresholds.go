@@ -17,12 +17,16 @@ const (
 	maximumSummary   = chat.Tokens(12_000)
 )
 
-// ThresholdsOf returns Compress as the share percent (for example 0.5) of the window, but
-// at least 64,000 even for smaller windows; Tail as the share ratio of Compress, between
-// 0.1 and 0.8; and Summary as a twentieth of the window, at most 12,000. Fractions are
-// truncated.
-func ThresholdsOf(window chat.Tokens, percent, ratio float64) Thresholds {
-	return thresholdsFrom(max(chat.Tokens(float64(window)*percent), minimumThreshold), window, ratio)
+// ThresholdsWithin returns Compress as the share percent (for example 0.5) of the window, but
+// at least 64,000, or 85 percent of a window that is not larger than that; Tail as the share
+// ratio of Compress, between 0.1 and 0.8; and Summary as a twentieth of the window, at most
+// 12,000. Fractions are truncated.
+func ThresholdsWithin(window chat.Tokens, percent, ratio float64) Thresholds {
+	compress := max(chat.Tokens(float64(window)*percent), minimumThreshold)
+	if compress >= window {
+		compress = chat.Tokens(float64(window) * 0.85)
+	}
+	return thresholdsFrom(compress, window, ratio)
 }
 
 func thresholdsFrom(compress, window chat.Tokens, ratio float64) Thresholds {
@@ -31,13 +35,4 @@ func thresholdsFrom(compress, window chat.Tokens, ratio float64) Thresholds {
 		Tail:     chat.Tokens(float64(compress) * min(max(ratio, 0.10), 0.80)),
 		Summary:  min(chat.Tokens(float64(window)*0.05), maximumSummary),
 	}
-}
-
-// ThresholdsWithin returns ThresholdsOf, but based on 85 percent of the window if Compress
-// would not fit into it.
-func ThresholdsWithin(window chat.Tokens, percent, ratio float64) Thresholds {
-	if t := ThresholdsOf(window, percent, ratio); t.Compress < window {
-		return t
-	}
-	return thresholdsFrom(chat.Tokens(float64(window)*0.85), window, ratio)
 }

@@ -51,8 +51,8 @@ type Counter interface {
 	Message(m *chat.Message) chat.Tokens
 }
 
-// AdditionCounter is implemented by counters whose count of an addition depends on what it
-// covers. The addition has no ID when it is counted.
+// AdditionCounter is implemented by counters whose count of an addition depends on the
+// covered messages. The addition has no ID when it is counted.
 type AdditionCounter interface {
 	Addition(a *chat.Addition) chat.Tokens
 }

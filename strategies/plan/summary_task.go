@@ -48,8 +48,8 @@ type Strict interface {
 	Strict()
 }
 
-// Redact returns the task with secrets masked, and what was masked. Messages that contain
-// any are copied.
+// Redact returns the task with secrets masked, and the kinds of secrets found. Messages that
+// contain any are copied.
 func (t Task) Redact() (Task, redact.Found) {
 	found := redact.Found{}
 	mask := func(s string) string {
