@@ -44,7 +44,8 @@ func (s *rewriter) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error
 
 // replacement returns a replacement of one message.
 func replacement(e *plan.Entry, m chat.Message, reason string) chat.Addition {
-	return chat.Addition{Kind: chat.KindReplacement, Reason: reason, Covers: chat.RangesOf(e.Seq), Position: e.Position, Message: m}
+	covers := chat.Ranges{{Lo: e.Seq, Hi: e.Seq + 1}}
+	return chat.Addition{Kind: chat.KindReplacement, Reason: reason, Covers: covers, Position: e.Position, Message: m}
 }
 
 // included returns the indexes of the entries in the view for which is returns true.
