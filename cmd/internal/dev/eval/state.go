@@ -64,9 +64,6 @@ func (s *State) read(path string) error {
 
 // Len returns the number of rows.
 func (s *State) Len() int {
-	if s == nil {
-		return 0
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.rows)
@@ -104,9 +101,4 @@ func (s *State) put(r Row) error {
 }
 
 // Close closes the file.
-func (s *State) Close() error {
-	if s == nil {
-		return nil
-	}
-	return s.file.Close()
-}
+func (s *State) Close() error { return s.file.Close() }
