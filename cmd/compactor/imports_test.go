@@ -28,7 +28,7 @@ type rule struct {
 
 // mayImport says which packages of the module each package may import: the
 // first rule that matches it holds. A package without a rule is a fault, so that
-// a new one gets a place. Test files are free: they import what they test with.
+// a new one gets a place. Test files may import any package.
 var mayImport = []rule{
 	// Leaves.
 	{"strategies/backoff", nil},
@@ -97,10 +97,10 @@ var onlyIn = []struct {
 	{"net/http/...", []string{"strategies/llm/...", "store/...", "worker/...", "scheduler/...", "cmd/...", "deploy/..."}},
 }
 
-// edge is one import: a package, what it imports, and the file that does.
+// edge is one import: a package, the imported one, and the file.
 type edge struct{ from, to, file string }
 
-// faults returns what is wrong with the imports, a line each.
+// faults returns one line for each import that is not allowed.
 func faults(edges []edge) []string {
 	var found []string
 	for _, e := range edges {
@@ -274,7 +274,7 @@ func rootFaults(files []string) (found []string) {
 	return found
 }
 
-func TestRootHoldsOnlyWhatIsAgreed(t *testing.T) {
+func TestRootHoldsOnlyAgreedFiles(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard")
 	cmd.Dir = moduleRoot(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/sessionstore/compactor/store/storetest"
 )
 
-// memory is what compactor bench memory measures, in the program as it is shipped,
+// memory holds the measurements of compactor bench memory, in the program as it is shipped,
 // whatever this test is built with.
 type memory struct {
 	Peak   int64 `json:"peak_bytes"`

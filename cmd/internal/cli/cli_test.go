@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// result is what a command left behind.
+// result holds the output and the exit code of a command.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -72,7 +72,7 @@ func (r result) want(t *testing.T, code int, parts ...string) result {
 	return r
 }
 
-// decode reads what --json wrote.
+// decode decodes the output of --json.
 func decode[T any](t *testing.T, r result) T {
 	t.Helper()
 	var v T

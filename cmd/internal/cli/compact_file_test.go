@@ -138,7 +138,7 @@ func TestCompactFilePinsAndReadsStandardInput(t *testing.T) {
 	}
 }
 
-func TestCompactFilePolicySaysAllOfIt(t *testing.T) {
+func TestCompactFileExplainsThePolicy(t *testing.T) {
 	t.Parallel()
 	dir, path := talkIn(t)
 	home := []string{"HOME=" + dir}
@@ -201,7 +201,7 @@ func TestOutputsThatAreNoFilesAreWrittenTo(t *testing.T) {
 func TestStandardInputIsInterruptible(t *testing.T) {
 	t.Parallel()
 	in, w := io.Pipe()
-	defer w.Close() //nolint:errcheck // nobody reads any more
+	defer w.Close() //nolint:errcheck // the reader has ended
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		_, _ = io.WriteString(w, `{"messages":[`)

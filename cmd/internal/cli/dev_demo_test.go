@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 )
 
-// What is wrong with a script is said before anything is started.
+// Errors in a script are reported before anything is started.
 func TestScriptIsReadFirst(t *testing.T) {
 	t.Parallel()
 	home := []string{"HOME=" + t.TempDir(), "DATABASE_URL=postgres://u@127.0.0.1:1/x"}
@@ -19,7 +19,7 @@ func TestScriptIsReadFirst(t *testing.T) {
 	invoke(t, home, "demo", "--model-script", path+"x").want(t, exitUsage, "no such file")
 }
 
-func TestDemoSaysWhySummariesWereNotHad(t *testing.T) {
+func TestDemoReportsWhySummariesAreMissing(t *testing.T) {
 	t.Parallel()
 	path := file(t, "script.yaml", "steps: [{behaviour: normal, times: 8}, {behaviour: refusal, times: 100}]\n")
 	got := decode[demoResult](t, invoke(t, database(t), "demo", "--sessions=20", "--model-script", path, "--json").want(t, 0))
@@ -30,12 +30,12 @@ func TestDemoSaysWhySummariesWereNotHad(t *testing.T) {
 	}
 	for _, x := range got.Summaries {
 		if strings.HasSuffix(x.Code, "none") || strings.HasSuffix(x.Code, ": ") {
-			t.Errorf("%q says nothing", x.Code)
+			t.Errorf("%q has no reason", x.Code)
 		}
 	}
 }
 
-func TestDemoNamesTheModelsThatItAsks(t *testing.T) {
+func TestDemoNamesItsModels(t *testing.T) {
 	t.Parallel()
 	env := append(database(t), `COMPACTOR_LLM_MODELS=[{name: m, base_url: "http://127.0.0.1:1/v1", window_tokens: 8000}]`)
 	invoke(t, env, "demo", "--sessions=1").want(t, 0, "models    m@127.0.0.1:1 (yours)")

@@ -196,7 +196,7 @@ func TestSplitPolicies(t *testing.T) {
 	}
 }
 
-// The command comes to the script's own figures, and reads what import reads.
+// The command comes to the script's figures, and reads the formats of import.
 func TestEvalComesToTheFiguresOfTheScript(t *testing.T) {
 	t.Parallel()
 	shared := filepath.Join("..", "..", "..", "..", "shared")
@@ -266,8 +266,8 @@ func TestEvalComesToTheFiguresOfTheScript(t *testing.T) {
 	}
 }
 
-// The command on real sessions: what references without a model retain at no
-// more than 5 % of the tokens, against what the models' own summaries there did.
+// The retention of references without a model at 5 % of the tokens at most, on real
+// sessions, beside that of the models' own summaries there.
 func TestEvalOfTheExtractiveSummary(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join("..", "..", "..", "..", "shared", "data", "entire_cli.jsonl")
@@ -288,7 +288,7 @@ func TestEvalReadsStoredSessionsAndOtherFormats(t *testing.T) {
 	environ := append(database(t), "HOME="+dir)
 	invoke(t, environ, "import", path).want(t, 0)
 	startWorker(t, environ, nil)
-	// What a run has taken out of the view was said all the same.
+	// Messages that a run excluded are measured too.
 	invoke(t, environ, "compact", "orders-1", "--strategy=sliding_window:keep_last_groups=2").want(t, 0)
 	figures := func(args ...string) string {
 		return invoke(t, environ, append([]string{"eval", "--budget=0.3", "--json"}, args...)...).want(t, 0).stdout
@@ -313,7 +313,7 @@ func TestEvalReadsStoredSessionsAndOtherFormats(t *testing.T) {
 
 // A configuration with models does not cost anything, and needs no key, where no policy
 // asks them.
-func TestModelsAreAskedOnlyByPoliciesThatWantThem(t *testing.T) {
+func TestModelsAreCalledOnlyByPoliciesThatNeedThem(t *testing.T) {
 	t.Parallel()
 	dir, path := evalFile(t)
 	server := llmtest.Script{}.Server()

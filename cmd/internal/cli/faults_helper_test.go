@@ -35,7 +35,7 @@ type plant struct {
 	// wrapRedis, if set, stands between the worker and its Redis.
 	wrapRedis func(asynq.RedisConnOpt) asynq.RedisConnOpt
 
-	db    *pgxpool.Pool // what the test itself does, past the system
+	db    *pgxpool.Pool // for the test's own statements
 	store *store.Store
 	queue *redis.Client
 	logs  *logLines
@@ -188,8 +188,8 @@ func transcript(prefix, letters string) []store.NewMessage {
 
 const overStart = "suauctauauaua"
 
-// backlog imports n sessions that are due and returns their names. Nobody is
-// told of them.
+// backlog imports n sessions that are due and returns their names. It
+// enqueues no run.
 func (p *plant) backlog(n int) []string {
 	p.t.Helper()
 	names := make([]string, n)
@@ -241,7 +241,7 @@ func (p *plant) sum(name string) string {
 	return sum
 }
 
-// sweep starts a sweep; whoever leads goes through it.
+// sweep starts a sweep, which the leading scheduler works off.
 func (p *plant) sweep() {
 	p.t.Helper()
 	fired, err := p.store.FireTick(p.t.Context(), scheduler.EntryNightly, time.Now().Truncate(time.Second), "test")
@@ -312,7 +312,7 @@ func (p *plant) pending() (n int64) {
 	return n
 }
 
-// number returns what a query counts.
+// number returns the count that a query selects.
 func (p *plant) number(query string, args ...any) (n int) {
 	p.t.Helper()
 	if err := p.db.QueryRow(p.t.Context(), query, args...).Scan(&n); err != nil {
@@ -321,7 +321,7 @@ func (p *plant) number(query string, args ...any) (n int) {
 	return n
 }
 
-// awaitBlocked waits until n statements wait for what hold holds.
+// awaitBlocked waits until n statements wait for the lock of hold.
 func (p *plant) awaitBlocked(n int) {
 	p.t.Helper()
 	p.await("runs are blocked", func() bool { return p.blocked() >= n })
@@ -382,7 +382,7 @@ func (p *plant) wantOneEffect() {
 	p.wantSound()
 }
 
-// wantSound checks what must hold after whatever happened.
+// wantSound checks the invariants that hold after any fault.
 func (p *plant) wantSound() {
 	p.t.Helper()
 	for name, sum := range p.sums {
@@ -468,7 +468,7 @@ func (l *logLines) has(part string) bool {
 	return slices.ContainsFunc(l.all(), func(line string) bool { return strings.Contains(line, part) })
 }
 
-// wantRun compares what matters of a run's row.
+// wantRun compares the relevant fields of a run's row.
 func wantRun(t *testing.T, got store.RunRow, status, code string, failures, snoozes int) {
 	t.Helper()
 	type row struct {

@@ -223,7 +223,7 @@ func TestQueueKilledInTheMiddleOfASweepIsWaitedOut(t *testing.T) {
 	p.awaitBlocked(p.config.Worker.Concurrency)
 	p.await("the rest waits in Redis", func() bool { return p.pending() > 0 })
 	server.kill()
-	release() // what is in flight ends without the queue
+	release() // runs in flight end without the queue
 	p.written("while it was away")
 	p.await("the outage is told", func() bool { return p.logs.has("queue unavailable, retrying") })
 	p.pass(time.Second)
@@ -278,7 +278,7 @@ func TestTwoOfEverythingDoEverythingOnce(t *testing.T) {
 	p.wantOneEffect()
 }
 
-// diesHard is a store on which nobody gives the lead up, as if killed.
+// diesHard is a store whose leases are never released, as after a kill.
 type diesHard struct{ *store.Store }
 
 func (diesHard) Resign(context.Context, string, string) error { return nil }
@@ -319,7 +319,7 @@ func TestLeaderThatDiesIsSucceeded(t *testing.T) {
 		return kill
 	}
 	holder := func() (name string) {
-		// Nobody leads before the first has asked.
+		// No scheduler leads before the first request of a lease.
 		_ = p.db.QueryRow(t.Context(), `SELECT holder FROM compactor.leader`).Scan(&name)
 		return name
 	}

@@ -19,7 +19,7 @@ func TestRunThatOutlastsTheDrainIsDoneByTheNextWorker(t *testing.T) {
 			p := newPlant(t)
 			p.config.Policy.Pipeline = pipeline
 			p.config.Worker.DrainTimeout = 300 * time.Millisecond
-			p.config.Scheduler.RedeliverAfter = 30 * time.Second // what goes back must not wait for it
+			p.config.Scheduler.RedeliverAfter = 30 * time.Second // returned runs must not wait for it
 			p.written("s")
 			release := p.hold("s")
 			p.start(schedules)

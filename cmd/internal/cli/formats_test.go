@@ -34,7 +34,7 @@ func TestImportAndExportOfOtherFormats(t *testing.T) {
 	invoke(t, db, "import", "--format=codex", path).want(t, 0, "formats      codex 1", "no messages  event_msg:token_count 1, joined 1, turn_context 1")
 	invoke(t, db, "view", "roll").want(t, 0, "gpt-4o", "You code.", "found")
 
-	// What was exported comes in again as it was; what is lost is said.
+	// An export can be imported again unchanged; lost content is reported.
 	r := invoke(t, db, "export", "roll", "--format=codex").want(t, 0, "lost in codex: id 4")
 	invoke(t, db, "import", "--session-prefix=again/", file(t, "r.jsonl", r.stdout)).want(t, 0, "formats      codex 1")
 	view := func(id string) []string {

@@ -28,7 +28,7 @@ func withSession(t *testing.T) []string {
 	return db
 }
 
-// scrubTimes takes out of an output what differs from run to run.
+// scrubTimes replaces the times in an output, which differ between runs.
 func scrubTimes(text string) string {
 	text = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ`).ReplaceAllString(text, "TIME")
 	return regexp.MustCompile(`(time +).*`).ReplaceAllString(text, "${1}TOOK")
@@ -108,7 +108,7 @@ func TestCompactWithoutAWorkerOrRedis(t *testing.T) {
 	invoke(t, db[:1], "compact", "chat", "--no-wait").want(t, 0, "no Redis is configured")
 }
 
-func TestWhatDoesNotExist(t *testing.T) {
+func TestMissingSessionsRunsAndMessages(t *testing.T) {
 	t.Parallel()
 	db := database(t)
 	for _, args := range [][]string{
@@ -207,7 +207,7 @@ func TestDoctor(t *testing.T) {
 		want(t, 0, "2026-02-01 02:30 CET", "on 2026-03-29 the clock changes: 0 starts instead of 1", "on 2026-10-25 the clock changes: 2 starts instead of 1")
 }
 
-func TestDoctorKnowsTheModels(t *testing.T) {
+func TestDoctorChecksTheModels(t *testing.T) {
 	t.Parallel()
 	db := withSession(t)
 	invoke(t, db, "doctor").want(t, 0, "✓ configured: none: summaries are extracts")
@@ -282,7 +282,7 @@ func TestTheAppWaitsForPostgres(t *testing.T) {
 	}
 }
 
-// From a run to its summary, and from there to what it stands for.
+// A run leads to its summary, and that to the messages it covers.
 func TestSummariesAreFound(t *testing.T) {
 	t.Parallel()
 	db := withSession(t)

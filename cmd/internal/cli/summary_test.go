@@ -17,7 +17,7 @@ func TestAReportIsThatOfTheStepThatWroteTheSummary(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want that of %d messages", reason, r, err, want)
 		}
 	}
-	// One that nobody wrote tells why there is a text of the strategy's own.
+	// A summary without a writer reports why the strategy's own text is used.
 	if r, err := reportOf([]byte(`[{"strategy": "handoff", "summary": {"failure": "timeout"}}]`), "handoff"); err != nil || r == nil || r.Failure != "timeout" || r.WrittenBy != "" {
 		t.Errorf("%+v, %v", r, err)
 	}

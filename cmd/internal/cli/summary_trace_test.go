@@ -31,8 +31,8 @@ func themes(id string, turns int) string {
 	return string(b) + "\n"
 }
 
-// From a summary to what it covers and back, also through the summary before it, and
-// what somebody wanted of it.
+// A summary leads to the messages that it covers and back, also through the summary before
+// it, and shows its focus.
 func TestASummaryIsTraceable(t *testing.T) {
 	t.Parallel()
 	db := database(t)
@@ -96,7 +96,7 @@ func TestASummaryIsTraceable(t *testing.T) {
 		t.Errorf("billing is there %d times, search %d times:\n%s", billing, search, shown.Prose)
 	}
 	invoke(t, db, "summary", "show", last).want(t, 0, "no model: an extract", "covers", "messages 58-92", "in the view", "## References")
-	// … and back, down to what was said.
+	// … and back, down to the messages.
 	below := map[string]bool{}
 	for id, m := range summaries {
 		if m.Included { // the summary, and the word between it and the user
@@ -116,7 +116,7 @@ func TestASummaryIsTraceable(t *testing.T) {
 		}
 	}
 	invoke(t, db, "summary", "expand", last).want(t, 0, "internal/search/step1.go")
-	// What was redacted is told where it was: in the first summary.
+	// Redactions are counted in the summary that made them: the first.
 	for id := range summaries {
 		if id == last || summaries[id].Role != "user" {
 			continue

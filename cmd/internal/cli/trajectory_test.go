@@ -93,7 +93,7 @@ func TestTrajectoryCompressWritesToStandardOutput(t *testing.T) {
 	}
 }
 
-func TestTrajectoryCompressRefusesWhatIsWrong(t *testing.T) {
+func TestTrajectoryCompressRejectsInvalidInput(t *testing.T) {
 	t.Parallel()
 	in, _ := trajectories(t)
 	for name, tt := range map[string]struct {

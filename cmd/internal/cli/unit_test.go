@@ -64,7 +64,7 @@ func TestParseStrategy(t *testing.T) {
 	}
 }
 
-func TestStrategiesAreCheckedWithWhatThePolicyFillsIn(t *testing.T) {
+func TestStrategiesAreCheckedWithParametersOfThePolicy(t *testing.T) {
 	t.Parallel()
 	steps, err := parseStrategies([]string{"truncation", "token_budget"}, policy.Default(), builtin.Registry())
 	if err != nil || len(steps) != 2 || len(steps[0].Params) != 0 {

@@ -139,7 +139,7 @@ log:
 	}
 }
 
-func TestFaultsAreToldAllAtOnce(t *testing.T) {
+func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		file  string
@@ -272,7 +272,7 @@ func TestStrategiesAreChecked(t *testing.T) {
 	}
 }
 
-// What the packages refuse that use a setting, the configuration refuses before.
+// The configuration rejects a setting that the package that uses it would reject.
 func TestRangesAreThoseOfTheOwners(t *testing.T) {
 	t.Parallel()
 	dir, path := write(t, "scheduler:\n  page_size: 50000\nworker:\n  drain_timeout: 0s\n")

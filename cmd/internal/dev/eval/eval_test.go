@@ -144,7 +144,7 @@ func TestFiguresDoNotDependOnTheOrderOfSessions(t *testing.T) {
 }
 
 // A run that was killed when the file had any number of lines, the last of them
-// torn, comes to the same result, and measures only what is missing.
+// torn, comes to the same result, and measures only the missing rows.
 func TestAKilledRunGoesOn(t *testing.T) {
 	t.Parallel()
 	sessions, dir := talks(6), t.TempDir()
@@ -232,7 +232,7 @@ func TestAnInterruptedRunGoesOn(t *testing.T) {
 	}
 }
 
-func TestWhatIsAnotherIsMeasuredAgain(t *testing.T) {
+func TestChangedInputsAreMeasuredAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state")
 	sessions := talks(2)

@@ -64,7 +64,7 @@ func TestIntervalsAreThoseOfADirectComputation(t *testing.T) {
 	}
 }
 
-// The mean of many values lies within about two standard errors, whoever computes it.
+// The mean of many values lies within about two standard errors.
 func TestIntervalsHaveTheWidthOfStandardErrors(t *testing.T) {
 	t.Parallel()
 	const n = 400

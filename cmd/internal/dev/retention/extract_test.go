@@ -50,7 +50,7 @@ const referencesHeading = "## References\n"
 
 func chars4(s string) int { return (utf8.RuneCountInString(s) + 3) / 4 }
 
-// tally pools what was kept of several sessions.
+// tally pools the scores of several sessions.
 type tally struct {
 	sessions, needs, strictNeeds, loose, keyed, strict int
 	tokens, references                                 float64 // sums of shares
@@ -92,7 +92,7 @@ func referencesOf(text string) int {
 
 // The floors are those that were asked for; the weights were fitted on the odd sessions
 // of the first corpus alone.
-func TestWhatIsKeptOfRecordedConversations(t *testing.T) {
+func TestRetentionOfRecordedConversations(t *testing.T) {
 	t.Parallel()
 	for _, name := range corpora {
 		t.Run(name, func(t *testing.T) {

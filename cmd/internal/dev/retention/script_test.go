@@ -49,7 +49,7 @@ func python(t *testing.T, code string, in, out any, args ...string) {
 var names = map[string]string{"id_list": "id list (gaming probe)"}
 
 // Every session of the corpora, under every baseline, cut and budget, has to come
-// to exactly what the script says. DATA=all adds the corpora that take minutes.
+// to the same figures as the script. DATA=all adds the corpora that take minutes.
 func TestBaselinesAreTheScripts(t *testing.T) {
 	t.Parallel()
 	files := []string{"swe_agent", "taubench_airline"}
@@ -96,7 +96,7 @@ type key struct {
 	name        string
 }
 
-// measure returns what run_file of the script does.
+// measure returns the figures that run_file of the script returns.
 func measure(t *testing.T, path string, cuts, budgets []float64) map[key][][]float64 {
 	t.Helper()
 	out := map[key][][]float64{}
@@ -179,7 +179,7 @@ func TestTextIsTheScripts(t *testing.T) {
 	}
 }
 
-// The summaries that models wrote inside the sessions come to what the script says.
+// The summaries that models wrote inside the sessions score as in the script.
 func TestRecordedSummariesAreTheScripts(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(research, "..", "data", "entire_cli.jsonl")

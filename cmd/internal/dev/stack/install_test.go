@@ -63,7 +63,7 @@ func TestDownloadBringsBinariesThatAreFound(t *testing.T) {
 	}
 }
 
-func TestDownloadThatFailsSaysWhy(t *testing.T) {
+func TestFailedDownloadReportsTheReason(t *testing.T) {
 	t.Parallel()
 	o := Options{}.withDefaults()
 	err := download(t.Context(), o.Logger, t.TempDir(), repository(t, false))

@@ -260,7 +260,7 @@ func TestDataDirIsKeptAndOwnedByOne(t *testing.T) {
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	// What a dead server leaves: a pid file whose id is another program's now.
+	// A dead server leaves a pid file, whose id may belong to another program later.
 	pid := filepath.Join(o.DataDir, "postgres", "postmaster.pid")
 	if err := os.WriteFile(pid, []byte(strconv.Itoa(os.Getpid())+"\n/x\n1\n1\n\n\n1 1\nready\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -307,7 +307,7 @@ func TestFailedStartShowsTheLog(t *testing.T) {
 	}
 }
 
-func TestTakenPortIsTold(t *testing.T) {
+func TestTakenPortIsReported(t *testing.T) {
 	t.Parallel()
 	needServers(t)
 	s := mustStart(t, Options{RealRedis: true, DataDir: filepath.Join(openDir(t), "data")})
