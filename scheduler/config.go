@@ -3,7 +3,6 @@ package scheduler
 import (
 	"cmp"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -80,29 +79,12 @@ func (c Config) withDefaults() Config {
 	c.LeaderTTL = cmp.Or(c.LeaderTTL, d.LeaderTTL)
 	c.ReconcileInterval = cmp.Or(c.ReconcileInterval, d.ReconcileInterval)
 	if c.Holder == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "scheduler"
-		}
+		host, _ := os.Hostname() // the rest is unique without it
 		c.Holder = fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:6])
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	return c
-}
-
-// validate reports all errors of the settings and the policy.
-func (c Config) validate() error {
-	err := c.Validate()
-	if p := c.Policy.Validate(); p != nil {
-		err = errors.Join(err, fmt.Errorf("policy: %w", p))
-	}
-	if err != nil {
-		return fmt.Errorf("scheduler: %w", err)
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -61,8 +62,12 @@ type Scheduler struct {
 // scheduler closes neither st nor queue.
 func New(st Store, queue Enqueuer, cfg Config) (*Scheduler, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, err
+	err := cfg.Validate()
+	if p := cfg.Policy.Validate(); p != nil {
+		err = errors.Join(err, fmt.Errorf("policy: %w", p))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("scheduler: %w", err)
 	}
 	schedule, location, err := cfg.Policy.Schedule()
 	if err != nil {

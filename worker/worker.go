@@ -107,9 +107,7 @@ func (c Config) withDefaults() Config {
 		host, _ := os.Hostname()
 		c.Name = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 

@@ -58,22 +58,15 @@ func New(c Config, d Deps) (*Client, error) {
 	}
 	var errs []error
 	client := &Client{
-		cfg: c, limiter: d.Limiter, cooldowns: d.Cooldowns,
-		log: cmp.Or(d.Log, slog.New(slog.DiscardHandler)),
+		cfg:       c,
+		limiter:   cmp.Or[Limiter](d.Limiter, NewLocalLimiter()),
+		cooldowns: cmp.Or[Cooldowns](d.Cooldowns, &localCooldowns{until: map[string]time.Time{}}),
+		log:       cmp.Or(d.Log, slog.New(slog.DiscardHandler)),
 		http: &http.Client{
-			Transport: d.Transport,
+			Transport: cmp.Or[http.RoundTripper](d.Transport, newTransport(c.Deadline)),
 			// A redirect would send the prompt to a server that is not configured.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-	}
-	if client.limiter == nil {
-		client.limiter = NewLocalLimiter()
-	}
-	if client.cooldowns == nil {
-		client.cooldowns = &localCooldowns{until: map[string]time.Time{}}
-	}
-	if d.Transport == nil {
-		client.http.Transport = newTransport(c.Deadline)
 	}
 	for i, p := range c.Models {
 		keys, err := openKey(p, d.Env)
