@@ -74,21 +74,17 @@ func New(c Config, d Deps) (*Client, error) {
 			errs = append(errs, fmt.Errorf("models[%d].%w", i, err))
 			continue
 		}
-		client.models = append(client.models, client.newModel(p, keys))
+		m := &model{Profile: p, keys: keys, id: p.ID()}
+		m.breaker = &breaker{Breaker: c.Breaker, model: m.id, log: client.log}
+		// Limits apply to an account, which the location of its key identifies.
+		sum := sha256.Sum256([]byte(p.BaseURL + "\n" + p.Name + "\n" + p.KeyEnv + "\n" + p.KeyFile))
+		m.limitKey = hex.EncodeToString(sum[:8])
+		client.models = append(client.models, m)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return client, nil
-}
-
-func (c *Client) newModel(p Profile, keys *keySource) *model {
-	m := &model{Profile: p, keys: keys, id: p.ID()}
-	m.breaker = &breaker{Breaker: c.cfg.Breaker, model: m.id, log: c.log}
-	// Limits apply to an account, which the location of its key identifies.
-	sum := sha256.Sum256([]byte(p.BaseURL + "\n" + p.Name + "\n" + p.KeyEnv + "\n" + p.KeyFile))
-	m.limitKey = hex.EncodeToString(sum[:8])
-	return m
 }
 
 // Close closes idle connections.

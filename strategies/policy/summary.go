@@ -68,8 +68,7 @@ const (
 // the failure and the retry-after of the model.
 func (s Summary) CooldownAfter(code string, retryAfter time.Duration) time.Duration {
 	cooldown := s.Cooldown
-	switch code {
-	case "no_model", "auth", "quota_exhausted":
+	if slices.Contains([]string{"no_model", "auth", "quota_exhausted"}, code) {
 		cooldown = s.CooldownNoModel
 	}
 	return max(cooldown, min(retryAfter, maxRetryAfter))

@@ -37,7 +37,8 @@ func (p play) perform() {
 		if p.step.Behaviour == Slow && !p.wait() {
 			panic(http.ErrAbortHandler) // net/http's way to drop a connection
 		}
-		p.answer(p.reply())
+		p.w.Header().Set("Content-Type", "application/json")
+		_, _ = p.w.Write(p.completion(p.reply())) // the client may have disconnected
 		return
 	}
 	p.failure()
@@ -145,11 +146,6 @@ func (p play) completion(a reply) []byte {
 		panic("script: " + err.Error()) // texts and numbers always marshal
 	}
 	return body
-}
-
-func (p play) answer(a reply) {
-	p.w.Header().Set("Content-Type", "application/json")
-	_, _ = p.w.Write(p.completion(a)) // the client may have disconnected
 }
 
 // failure plays a behaviour without an answer.
