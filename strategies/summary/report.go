@@ -96,7 +96,7 @@ func (c Call) String() string {
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	switch {
 	case c.Reused:
-		add("paid for before")
+		add("stored answer")
 	case c.Input > 0 || c.Output > 0 || c.Failed == "":
 		cached := ""
 		if c.Cached > 0 {
@@ -108,7 +108,7 @@ func (c Call) String() string {
 		add("%d attempts", c.Attempts)
 	}
 	if c.Repair {
-		add("to mend the one before")
+		add("repair of the previous answer")
 	}
 	if c.Rejected != "" {
 		add("rejected: %s", c.Rejected)

@@ -19,10 +19,10 @@ func TestReportsInWords(t *testing.T) {
 		}
 	}
 	for want, c := range map[string]summary.Call{
-		"paid for before, prompt abc":                                                             {PromptHash: "abc", Reused: true, Input: 5},
-		"10 tokens in (4 cached), 2 out, cost 0.0012, 3 attempts, prompt abc":                     {PromptHash: "abc", Input: 10, Cached: 4, Output: 2, CostMicros: 1200, Attempts: 3},
-		"10 tokens in, 2 out, cost 0.0000, to mend the one before, rejected: refusal, prompt abc": {PromptHash: "abc", Input: 10, Output: 2, Repair: true, Rejected: "refusal"},
-		"failed: timeout, prompt abc":                                                             {PromptHash: "abc", Failed: "timeout", Attempts: 1},
+		"stored answer, prompt abc": {PromptHash: "abc", Reused: true, Input: 5},
+		"10 tokens in (4 cached), 2 out, cost 0.0012, 3 attempts, prompt abc":                            {PromptHash: "abc", Input: 10, Cached: 4, Output: 2, CostMicros: 1200, Attempts: 3},
+		"10 tokens in, 2 out, cost 0.0000, repair of the previous answer, rejected: refusal, prompt abc": {PromptHash: "abc", Input: 10, Output: 2, Repair: true, Rejected: "refusal"},
+		"failed: timeout, prompt abc": {PromptHash: "abc", Failed: "timeout", Attempts: 1},
 	} {
 		if got := c.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -92,27 +92,14 @@ func (e *SourceIndex) Script() string {
 	return ""
 }
 
-// source tells whose messages contain quoted words.
-type source uint8
-
-const (
-	sourceNone source = iota
-	sourceOther
-	sourceUser
-)
-
-// mostlyUser reports whether most of the words occur together in user messages.
-func (e *SourceIndex) mostlyUser(words string) bool { return e.users.share(words) >= 0.6 }
-
-// find returns the source of words returned by pieces.
-func (e *SourceIndex) find(words string) source {
-	switch {
-	case bytes.Contains(e.words, []byte(words)), e.full && e.users.share(words) == 1:
-		return sourceUser
-	case e.others.share(words) == 1:
-		return sourceOther
-	}
-	return sourceNone
+// allows reports whether the words of a quotation, as returned by quotedPhrases, may be in
+// an answer: words of the user, or of any message unless the active task attributes them
+// to the user. There, near matches are allowed too, because InsertRequest replaces the
+// section by the exact words.
+func (e *SourceIndex) allows(q userQuote, words string) bool {
+	return bytes.Contains(e.words, []byte(words)) || e.full && e.users.share(words) == 1 ||
+		!(q.active && q.attributed) && e.others.share(words) == 1 ||
+		q.active && e.users.share(words) >= 0.6
 }
 
 // phraseSet is a Bloom filter of all runs of three words in some texts: no false negatives,

@@ -101,22 +101,6 @@ func (g Validator) Read(a StoredAnswer) (Accepted, *Rejection) {
 	return Accepted{Text: text, Redacted: redacted, Unquoted: dropped}, nil
 }
 
-// allows reports whether the words of a quotation may be in an answer: words of the user, or
-// of any message unless the active task claims them as the user's. There, near matches are
-// allowed too, because Assemble replaces the section by the exact words.
-func (e *SourceIndex) allows(q userQuote, words string) bool {
-	switch e.find(words) {
-	case sourceUser:
-		return true
-	case sourceOther:
-		if !q.active || !q.attributed {
-			return true
-		}
-	case sourceNone:
-	}
-	return q.active && e.mostlyUser(words)
-}
-
 // checkFinish checks a finish reason.
 func checkFinish(reason string) *Rejection {
 	switch strings.ToLower(reason) {

@@ -296,11 +296,11 @@ func TestScripts(t *testing.T) {
 func TestSourceIndex(t *testing.T) {
 	t.Parallel()
 	e := asked("the first thing was said here", frame.Wrap("the user said “an old thing that he wanted once”", frame.Options{Merged: "the merged thing is his"}))
-	for words, want := range map[string]source{
-		"first thing was said": sourceUser, "merged thing is his": sourceUser, "an old thing that": sourceOther, "words of the assistant": sourceOther, "nobody said this thing": sourceNone,
+	for words, want := range map[string]string{
+		"first thing was said": "user", "merged thing is his": "user", "an old thing that": "others", "words of the assistant": "others", "nobody said this thing": "",
 	} {
-		if got := e.find(words); got != want {
-			t.Errorf("%q: %d, want %d", words, got, want)
+		if got := sourceOf(e, words); got != want {
+			t.Errorf("%q: %q, want %q", words, got, want)
 		}
 	}
 	if _, found := (plan.Task{Messages: []*chat.Message{said(chat.RoleTool, "API_KEY="+made("", 30))}}).Redact(); found.String() != "assignment 1" {
@@ -310,7 +310,7 @@ func TestSourceIndex(t *testing.T) {
 		t.Errorf("%q", e.LastUser())
 	}
 	e.AddPrevious(frame.Wrap("The user said: \"an older thing of all things\"", frame.Options{}))
-	if e.find("older thing of all") != sourceUser {
+	if sourceOf(e, "older thing of all") != "user" {
 		t.Error("what an earlier summary quotes was said")
 	}
 }
@@ -329,11 +329,11 @@ func TestSourceIndexIsBounded(t *testing.T) {
 	if len(e.words) > maxWords || !e.full || len(e.last) > 2*maxAsk {
 		t.Errorf("%d bytes kept, last %d", len(e.words), len(e.last))
 	}
-	if got := e.find("word359000 word359001 word359002 word359003"); got != sourceUser {
-		t.Errorf("late words: %d", got)
+	if got := sourceOf(e, "word359000 word359001 word359002 word359003"); got != "user" {
+		t.Errorf("late words: %q", got)
 	}
-	if got := e.find("word359000 word12 word7 word359003"); got != sourceNone {
-		t.Errorf("invented words: %d", got)
+	if got := sourceOf(e, "word359000 word12 word7 word359003"); got != "" {
+		t.Errorf("invented words: %q", got)
 	}
 }
 
@@ -360,6 +360,17 @@ func benchmarkGrowth(b *testing.B, units []string, do func(text string)) {
 			})
 		})
 	}
+}
+
+// sourceOf returns "user" or "others" for the messages that contain words, "" for none.
+func sourceOf(e *SourceIndex, words string) string {
+	switch {
+	case e.allows(userQuote{active: true, attributed: true}, words):
+		return "user"
+	case e.allows(userQuote{}, words):
+		return "others"
+	}
+	return ""
 }
 
 // check returns why an answer is rejected, nil if it is accepted.
