@@ -98,7 +98,7 @@ func (e *SourceIndex) Script() string {
 // section by the exact words.
 func (e *SourceIndex) allows(q userQuote, words string) bool {
 	return bytes.Contains(e.words, []byte(words)) || e.full && e.users.share(words) == 1 ||
-		!(q.active && q.attributed) && e.others.share(words) == 1 ||
+		(!q.active || !q.attributed) && e.others.share(words) == 1 ||
 		q.active && e.users.share(words) >= 0.6
 }
 
