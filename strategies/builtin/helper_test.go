@@ -81,7 +81,7 @@ func (c step) test(t *testing.T) {
 		t.Error(err)
 	}
 	if again := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, whole); again.Plan.Empty() == c.again {
-		t.Errorf("a second run plans %+v", again.Plan)
+		t.Errorf("a second run plans %+v; whether it changes something must be %t", again.Plan, c.again)
 	}
 }
 

@@ -57,7 +57,8 @@ func (f Violation) String() string { return fmt.Sprintf("%s at seq %d", f.Code, 
 //     the provider does not support;
 //   - whether the last user message and pinned messages are in the view.
 //
-// A plan that excludes whole groups causes neither of the first two.
+// A plan that excludes whole groups causes neither of the first two. Roles need not
+// alternate: writers of formats that require it merge messages.
 func Check(view []Meta) []Violation {
 	if plain(view) {
 		return nil

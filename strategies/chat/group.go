@@ -59,7 +59,7 @@ func OpenFrom(groups []Group, user Seq, at func(i int) *Meta) int {
 // A tool call includes the reasoning-only assistant messages directly before and after it,
 // and the tool messages that follow. Grouping depends on adjacency alone, not on call ids.
 // Tool messages without a preceding call form a tool_call group of their own. Developer and
-// unknown roles count as assistant text.
+// unknown roles count as assistant text. Groups of the other kinds have one message each.
 func Groups(ms []Meta) []Group {
 	g := Grouper{groups: make([]Group, 0, len(ms)/2+1)}
 	for i := range ms {

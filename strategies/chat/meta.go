@@ -62,7 +62,8 @@ type Meta struct {
 	Kind     Kind
 	Role     Role
 	Flags    Flags
-	// Calls is the number of tool calls the message makes.
+	// Calls is the number of tool calls the message makes, without those of tools that the
+	// provider runs, which are parts of its content.
 	Calls  int
 	Tokens Tokens
 }

@@ -19,14 +19,16 @@ type Params = map[string]any
 // MinInt is the Min of an Int without a lower bound.
 const MinInt = math.MinInt64
 
-// Param describes one parameter of a strategy, for help texts.
+// Param describes one parameter of a strategy, as `compactor strategies` prints it.
 type Param struct {
-	Name, Type, Doc string
+	Name string `json:"name"`
+	Type string `json:"type"`
+	Doc  string `json:"doc"`
 	// Default is the default as written in a configuration; empty if Required.
-	Default  string
-	Required bool
+	Default  string `json:"default,omitempty"`
+	Required bool   `json:"required"`
 	// Range describes the allowed values beyond the type; it may be empty.
-	Range string
+	Range string `json:"range,omitempty"`
 }
 
 // ParamError is the error of one invalid parameter.

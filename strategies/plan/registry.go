@@ -21,10 +21,11 @@ type Constructor func(args *Args) (Strategy, error)
 
 // Info describes a registered strategy.
 type Info struct {
-	Name, Doc string
-	Params    []Param
+	Name   string  `json:"name"`
+	Doc    string  `json:"doc"`
+	Params []Param `json:"params"`
 	// Summarizer reports whether the strategy requires a summarizer.
-	Summarizer bool
+	Summarizer bool `json:"summarizer"`
 }
 
 // Registry creates strategies by name. Register must not be called concurrently with other

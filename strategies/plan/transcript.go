@@ -20,7 +20,8 @@ type Entry struct {
 }
 
 // Transcript holds the messages of a session in view order. In an automatic run it is the
-// view alone, with every entry included; in an operator's run it is the whole log.
+// view alone, with every entry included; in an operator's run it is the whole log. Entries
+// that are not Included are not in the view: strategies neither count nor exclude them.
 //
 // It is not safe for concurrent use. Strategies must not change it.
 type Transcript struct {
@@ -260,7 +261,8 @@ func (s *SeqSet) Exclude(reason string) chat.Plan {
 	return chat.Plan{Exclude: []chat.Exclusion{{Reason: reason, Seqs: s.Ranges()}}}
 }
 
-// IsSource reports whether messages of kind k were written by the application.
+// IsSource reports whether messages of kind k were written by the application. Strategies
+// use FromApplication, which also holds for messages that the application moved.
 func IsSource(k chat.Kind) bool { return k != chat.KindSummary && k != chat.KindReplacement }
 
 // FromApplication reports whether the application wrote the message, even if it was moved.

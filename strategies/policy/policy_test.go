@@ -115,15 +115,15 @@ func TestValidate(t *testing.T) {
 	}{
 		"start is a positive fraction": {
 			func(p *Policy) { p.Start = 0 },
-			[]string{"start: 0: want a fraction of the window, more than 0 and at most 1"},
+			[]string{"start: 0: want a fraction of the window, more than 0 and at most 1 (start_tokens takes tokens)"},
 		},
 		"start is at most the window": {
 			func(p *Policy) { p.Start = 1.5 },
-			[]string{"start: 1.5: want a fraction of the window, more than 0 and at most 1"},
+			[]string{"start: 1.5: want a fraction of the window, more than 0 and at most 1 (start_tokens takes tokens)"},
 		},
 		"not a number is no fraction": {
 			func(p *Policy) { p.Start = math.NaN() },
-			[]string{"start: NaN: want a fraction of the window, more than 0 and at most 1"},
+			[]string{"start: NaN: want a fraction of the window, more than 0 and at most 1 (start_tokens takes tokens)"},
 		},
 		"target lies below start": {
 			func(p *Policy) { p.Target = 0.75 },
@@ -139,7 +139,7 @@ func TestValidate(t *testing.T) {
 		},
 		"a gain that cannot be reached is dead": {
 			func(p *Policy) { p.StartTokens, p.TargetTokens, p.MinGainTokens = 8_000, 7_900, 500 },
-			[]string{"min_gain_tokens: 500: want at most start_tokens − target_tokens (100)"},
+			[]string{"min_gain_tokens: 500: want at most start_tokens − target_tokens (100); the default is 500"},
 		},
 		"a gain that a small window cannot reach is dead": {
 			func(p *Policy) { p.Windows = map[string]chat.Tokens{"tiny": 1_000} },

@@ -93,8 +93,8 @@ func (p Policy) validateLimits(fs *FieldErrors) {
 		CheckRange(fs, "windows["+k+"]", p.Windows[k], 1, maxTokens)
 	}
 	startOK := p.Start > 0 && p.Start <= 1
-	fs.Check(startOK, "start", p.Start, "a fraction of the window, more than 0 and at most 1")
-	fs.Check(p.Target > 0 && p.Target < 1, "target", p.Target, "a fraction of the window, more than 0 and less than 1")
+	fs.Check(startOK, "start", p.Start, "a fraction of the window, more than 0 and at most 1 (start_tokens takes tokens)")
+	fs.Check(p.Target > 0 && p.Target < 1, "target", p.Target, "a fraction of the window, more than 0 and less than 1 (target_tokens takes tokens)")
 	if startOK && p.Target < 1 {
 		fs.Check(p.Target < p.Start, "target", p.Target, "less than start (%v)", p.Start)
 	}
@@ -138,7 +138,7 @@ func (p Policy) validateGain(fs *FieldErrors) {
 	if p.StartTokens > p.TargetTokens && p.TargetTokens > 0 {
 		room := p.StartTokens - p.TargetTokens
 		fs.Check(p.MinGainTokens <= room, "min_gain_tokens", p.MinGainTokens,
-			"at most start_tokens − target_tokens (%d)", room)
+			"at most start_tokens − target_tokens (%d); the default is %d", room, Default().MinGainTokens)
 		return
 	}
 	if p.Start <= 0 || p.Start > 1 || p.Target <= 0 || p.Target >= p.Start {

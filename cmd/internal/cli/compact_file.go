@@ -53,7 +53,7 @@ Presets:
 
 `)
 	for _, p := range policy.Presets() {
-		writeHelpItem(&b, p.Name, p.Doc)
+		writeHelpItem(&b, "    ", p.Name, p.Doc)
 	}
 	b.WriteByte('\n')
 	writeStrategyHelp(&b, c.registry)

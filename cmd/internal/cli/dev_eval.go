@@ -47,9 +47,9 @@ Policies can be presets, "configured" (the pipeline of the configuration), and s
 
 `)
 	for _, p := range append(eval.Baselines(), evalExtractive()) {
-		writeHelpItem(&b, p.Name, p.Doc)
+		writeHelpItem(&b, "    ", p.Name, p.Doc)
 	}
-	writeHelpItem(&b, modelPolicy, modelDoc)
+	writeHelpItem(&b, "    ", modelPolicy, modelDoc)
 	b.WriteString(`
 Intervals are 95 % bootstrap intervals from 2,000 resamples of the sessions. Policies are compared on the same resamples; the verdict is noise if the interval of the difference contains 0 or fewer than six sessions were compared.
 

@@ -14,7 +14,7 @@ import (
 
 // writeStrategyHelp lists the strategies and their parameters.
 func writeStrategyHelp(b *strings.Builder, registry *plan.Registry) {
-	b.WriteString("Strategies and their parameters, with short defaults. Summaries are written by the configured models; without one they are extracts:\n\n")
+	b.WriteString("Strategies and their parameters, with defaults of up to 20 characters; `compactor strategies NAME` explains them. Summaries are written by the configured models; without one they are extracts:\n\n")
 	for _, info := range registry.Describe() {
 		params := make([]string, len(info.Params))
 		for i, p := range info.Params {
@@ -26,19 +26,20 @@ func writeStrategyHelp(b *strings.Builder, registry *plan.Registry) {
 				params[i] += "=" + p.Default
 			}
 		}
-		writeHelpItem(b, info.Name, info.Doc, strings.Join(params, ", "))
+		writeHelpItem(b, "    ", info.Name, info.Doc, strings.Join(params, ", "))
 	}
 }
 
-// writeHelpItem writes a name and indented paragraphs, wrapped at 80 columns.
-func writeHelpItem(b *strings.Builder, name string, paragraphs ...string) {
-	fmt.Fprintf(b, "    %s\n", name)
+// writeHelpItem writes a name after an indent and paragraphs, which are indented by four
+// columns more and wrapped at 80.
+func writeHelpItem(b *strings.Builder, indent, name string, paragraphs ...string) {
+	b.WriteString(indent + name + "\n")
 	for _, text := range paragraphs {
-		line := "       "
+		line := indent + "   "
 		for word := range strings.FieldsSeq(text) {
 			if len(line)+1+len(word) > 80 {
 				b.WriteString(line + "\n")
-				line = "       "
+				line = indent + "   "
 			}
 			line += " " + word
 		}

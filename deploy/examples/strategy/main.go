@@ -27,8 +27,8 @@ type dropFailed struct {
 	keep   int
 }
 
-// newDropFailed reads the parameters; the program lists them in its help and
-// rejects values out of their range.
+// newDropFailed reads the parameters; `strategies drop_failed` prints them, and values
+// out of their range are rejected.
 func newDropFailed(args *plan.Args) (plan.Strategy, error) {
 	return dropFailed{
 		prefix: args.Text("prefix", "Error", "beginning of the result of a failed call"),
@@ -52,27 +52,36 @@ func (dropFailed) Reads(t *plan.Transcript) (seqs []chat.Seq) {
 // Plan implements plan.Strategy. A tool call and its results are one group, which is
 // excluded or kept as a whole.
 func (s dropFailed) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
-	var failed [][]chat.Seq
+	var failed []int
 	for i, g := range t.Groups() {
 		if g.Kind != chat.GroupToolCall || !t.GroupIncluded(i) {
 			continue
 		}
-		var seqs []chat.Seq
-		fails := false
-		for _, e := range t.Entries[g.Start:g.End] {
-			seqs = append(seqs, e.Seq)
-			fails = fails || e.Message != nil && e.Role == chat.RoleTool && strings.HasPrefix(e.Message.Content.String(), s.prefix)
+		fails, err := s.fails(t, g)
+		if err != nil {
+			return chat.Plan{}, err
 		}
 		if fails {
-			failed = append(failed, seqs)
+			failed = append(failed, i)
 		}
 	}
-	var out []chat.Seq
-	for _, seqs := range failed[:max(0, len(failed)-s.keep)] {
-		out = append(out, seqs...)
+	var out plan.SeqSet
+	for _, i := range failed[:max(0, len(failed)-s.keep)] {
+		t.GroupSeqs(&out, i)
 	}
-	if len(out) == 0 {
-		return chat.Plan{}, nil
+	return out.Exclude("failed_tool_call"), nil
+}
+
+// fails reports whether a result in the group begins with the prefix.
+func (s dropFailed) fails(t *plan.Transcript, g chat.Group) (bool, error) {
+	for i := g.Start; i < g.End; i++ {
+		if t.Entries[i].Role != chat.RoleTool {
+			continue
+		}
+		m, err := t.Read(i)
+		if err != nil || strings.HasPrefix(m.Content.String(), s.prefix) {
+			return err == nil, err
+		}
 	}
-	return chat.Plan{Exclude: []chat.Exclusion{{Reason: "failed_tool_call", Seqs: chat.RangesOf(out...)}}}, nil
+	return false, nil
 }
