@@ -17,7 +17,7 @@
 // The files are grouped by caller:
 //
 //   - app_*.go: the application's API: append, view, pins, usage reports, requests for
-//     runs, and History for a strategies.Provider.
+//     runs, and History for an agent.Provider.
 //   - run_*.go: the protocol of a run, for package worker: claim, load, apply or
 //     finish, requeue, calls of models, cooldowns.
 //   - schedule.go: leader lease, policy thresholds, sweeps, deliveries, reconciliation.
