@@ -39,6 +39,9 @@ func TestAppendEstimatesTokensFromOctetsAndMediaFlat(t *testing.T) {
 }
 
 func TestAppendTakesAMessageOf20MB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with little concurrency")
+	}
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}
@@ -165,6 +168,9 @@ func TestAppendDescribesMessagesAsGoDoesInAnyBatches(t *testing.T) {
 }
 
 func TestAppendDescribesRealHistoriesAsGoDoes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with little concurrency")
+	}
 	t.Parallel()
 	files := realHistories(t)
 	s := open(t)

@@ -113,6 +113,9 @@ func TestEveryMessageSaysWhyItIsNotInTheView(t *testing.T) {
 }
 
 func TestExplainingALongSessionIsNotMessagesTimesRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with little concurrency")
+	}
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}

@@ -63,6 +63,9 @@ func recorded(t *testing.T) []chat.Session {
 // Recorded sessions under every strategy: three rounds of runs with appends
 // in between, then all of them undone.
 func TestRecordedSessionsUnderEveryStrategy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with little concurrency")
+	}
 	t.Parallel()
 	data := recorded(t)
 	every := everyChain()

@@ -20,6 +20,9 @@ func TestScriptIsReadFirst(t *testing.T) {
 }
 
 func TestDemoReportsWhySummariesAreMissing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with little concurrency")
+	}
 	t.Parallel()
 	path := file(t, "script.yaml", "steps: [{behaviour: normal, times: 8}, {behaviour: refusal, times: 100}]\n")
 	got := decode[demoResult](t, invoke(t, database(t), "demo", "--sessions=20", "--model-script", path, "--json").want(t, 0))

@@ -198,6 +198,9 @@ func TestSplitPolicies(t *testing.T) {
 
 // The command comes to the script's figures, and reads the formats of import.
 func TestEvalComesToTheFiguresOfTheScript(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with little concurrency")
+	}
 	t.Parallel()
 	shared := filepath.Join("..", "..", "..", "..", "shared")
 	script, data := filepath.Join(shared, "research", "retention.py"), filepath.Join(shared, "data", "swe_agent.jsonl")
@@ -269,6 +272,9 @@ func TestEvalComesToTheFiguresOfTheScript(t *testing.T) {
 // The retention of references without a model at 5 % of the tokens at most, on real
 // sessions, beside that of the models' own summaries there.
 func TestEvalOfTheExtractiveSummary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with little concurrency")
+	}
 	t.Parallel()
 	data := filepath.Join("..", "..", "..", "..", "shared", "data", "entire_cli.jsonl")
 	if _, err := os.Stat(data); err != nil {
@@ -283,6 +289,9 @@ func TestEvalOfTheExtractiveSummary(t *testing.T) {
 }
 
 func TestEvalReadsStoredSessionsAndOtherFormats(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with little concurrency")
+	}
 	t.Parallel()
 	dir, path := evalFile(t)
 	environ := append(database(t), "HOME="+dir)
