@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
@@ -22,38 +24,31 @@ Examples:
 }
 
 func (c *strategiesCmd) Run(e *Env) error {
+	shown := e.Registry.Describe()
 	if c.Name != "" {
 		if _, err := e.Registry.New(c.Name, nil); errors.Is(err, plan.ErrUnknownStrategy) {
 			return &exitError{exitUsage, err}
 		}
-	}
-	var shown []plan.Info
-	var b strings.Builder
-	for _, info := range e.Registry.Describe() {
-		if c.Name != "" && c.Name != info.Name {
-			continue
-		}
-		shown = append(shown, info)
-		writeHelpItem(&b, "", info.Name, info.Doc)
-		if c.Name == "" {
-			continue
-		}
-		for _, p := range info.Params {
-			value := "required"
-			if !p.Required {
-				value = "default " + p.Default
-			}
-			facts := []string{p.Type, value}
-			if p.Range != "" {
-				facts = append(facts, p.Range)
-			}
-			b.WriteString("\n")
-			writeHelpItem(&b, "    ", p.Name, strings.Join(facts, "; "), p.Doc)
-		}
+		shown = slices.DeleteFunc(shown, func(s plan.Info) bool { return s.Name != c.Name })
 	}
 	if e.JSON {
 		return term.JSON(e.Out.W, map[string]any{"strategies": shown})
 	}
-	_, err := e.Out.W.Write([]byte(b.String()))
+	var b strings.Builder
+	for _, s := range shown {
+		writeHelpItem(&b, "", s.Name, s.Doc)
+		if c.Name == "" {
+			continue
+		}
+		for _, p := range s.Params {
+			facts := []string{p.Type, "default " + p.Default, p.Range}
+			if p.Required {
+				facts[1] = "required"
+			}
+			b.WriteString("\n")
+			writeHelpItem(&b, "    ", p.Name, strings.TrimSuffix(strings.Join(facts, "; "), "; "), p.Doc)
+		}
+	}
+	_, err := io.WriteString(e.Out.W, b.String())
 	return err
 }
