@@ -66,7 +66,7 @@ func TestRealSessions(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Skipf("no sessions in %q: set DATA_DIR", dir)
 	}
-	sessions, mended := 0, 0
+	sessions, repaired := 0, 0
 	for _, file := range files {
 		f, err := os.Open(file)
 		if err != nil {
@@ -94,12 +94,12 @@ func TestRealSessions(t *testing.T) {
 					t.Fatalf("%s, session %d, %s: %v", filepath.Base(file), sessions, name, err)
 				}
 				if len(r.Repairs) > 0 {
-					mended++
+					repaired++
 				}
 			}
 		}
 	}
-	t.Logf("%d sessions, %d runs with repairs", sessions, mended)
+	t.Logf("%d sessions, %d runs with repairs", sessions, repaired)
 }
 
 // shared returns a folder beside the module.

@@ -49,7 +49,7 @@ func (d *dice) messages(most int) (out []chat.Message, pinned []bool) {
 		kind, pin := d.roll(12), d.roll(16) == 15
 		arguments := pick(d, "{}", `{"path":"m.go"}`, `{"path":"n.go","x":"`+strings.Repeat("y", 600)+`"}`, `{"path`)
 		id := pick(d, "a", "b", "c")
-		// What may lack its call or its results has to be mended, and a line about a
+		// What may lack its call or its results has to be repaired, and a line about a
 		// result names what is called by the same id.
 		if pin && kind < 10 && kind != 6 {
 			w, arguments, id = private, `{"path":"`+private+`"}`, fmt.Sprint("pinned", len(out))
@@ -247,7 +247,7 @@ func checkSettled(t *testing.T, s *sessiontest.Session, strategy plan.Strategy) 
 	if slices.Contains(settledAlone, strategy.Name()) {
 		checkUnguarded(t, s, strategy)
 	}
-	s.Run(t, pipeline.Pipeline{}, false) // what has to be mended changes what is the newest
+	s.Run(t, pipeline.Pipeline{}, false) // a repair may change which message is the newest
 	p := pipeline.Pipeline{Steps: []plan.Strategy{strategy}}
 	s.Run(t, p, false)
 	if r := s.Run(t, p, false); !r.Plan.Empty() {

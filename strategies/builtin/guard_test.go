@@ -109,7 +109,7 @@ func TestGuard(t *testing.T) {
 			view:     []int{1, -2, 3, 4},
 			repairs:  []pipeline.Repair{{Reason: "unanswered_call", Messages: 1}},
 		},
-		"what goes anyway is not mended": {
+		"excluded messages are not repaired": {
 			messages: []chat.Message{sessiontest.User("a"), sessiontest.Result("x", "words"), sessiontest.Calls("x"), sessiontest.User("b")},
 			plan:     sessiontest.Excludes(2, 3), view: []int{1, 4},
 		},

@@ -267,7 +267,7 @@ func TestPinnedToolsStayWhateverStrategiesWant(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawRich(t)
-		s.Run(t, pipeline.Pipeline{}, false) // what has to be mended cannot stay as it is
+		s.Run(t, pipeline.Pipeline{}, false) // invalid groups are repaired before they can be pinned
 		view := s.View()
 		var pinned []chat.Seq
 		for _, g := range chat.Groups(view) {

@@ -179,7 +179,7 @@ func TestPruneToolResultsTwiceIsOnce(t *testing.T) {
 			s.Add(invokes(id, tools.Draw(t, "tool"), string(arguments)), sessiontest.Result(id, texts.Draw(t, "result")))
 		}
 		p := pipeline.Pipeline{Steps: []plan.Strategy{&pruneToolResults{protect: rapid.Int64Range(0, 6).Draw(t, "protect")}}}
-		s.Run(t, pipeline.Pipeline{}, false) // what has to be mended changes which messages are the newest
+		s.Run(t, pipeline.Pipeline{}, false) // a repair may change which messages are the newest
 		s.Run(t, p, false)
 		if again := s.Run(t, p, false); !again.Plan.Empty() {
 			t.Fatalf("a second pass wants %+v\nview %s", again.Plan, s.Describe(false))

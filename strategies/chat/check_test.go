@@ -67,9 +67,9 @@ func parseView(t testing.TB, words string) []chat.Meta {
 func TestCheckAndRepair(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		view   string
-		faults []string // code@index
-		mends  []string // action@index, >position where it moves
+		view    string
+		faults  []string // code@index
+		repairs []string // action@index, >position where it moves
 	}{
 		"an empty view":                        {view: ""},
 		"a conversation with tools":            {view: "s1 u2 r3 c4*2 r5 p6 p7 a8 u9"},
@@ -141,7 +141,7 @@ func TestCheckAndRepair(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			view := parseView(t, tt.view)
-			var faults, mends []string
+			var faults, repairs []string
 			for _, f := range chat.Check(view) {
 				if f.Seq != view[f.Index].Seq {
 					t.Errorf("%v has the seq of another message", f)
@@ -149,35 +149,35 @@ func TestCheckAndRepair(t *testing.T) {
 				faults = append(faults, fmt.Sprintf("%s@%d", f.Code, f.Index))
 			}
 			for _, d := range chat.Repair(view) {
-				mend := fmt.Sprintf("%s@%d", d.Action, d.Index)
+				repair := fmt.Sprintf("%s@%d", d.Action, d.Index)
 				if d.Action == chat.RepairMove || d.Position != view[d.Index].Position {
-					mend += fmt.Sprintf(">%d", d.Position)
+					repair += fmt.Sprintf(">%d", d.Position)
 				}
-				mends = append(mends, mend)
+				repairs = append(repairs, repair)
 			}
 			if diff := cmp.Diff(tt.faults, faults); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.mends, mends); diff != "" {
-				t.Errorf("mends (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tt.repairs, repairs); diff != "" {
+				t.Errorf("repairs (-want +got):\n%s", diff)
 			}
-			if left := chat.Check(mendView(view)); len(left) > 0 {
+			if left := chat.Check(repairView(view)); len(left) > 0 {
 				t.Errorf("left after the repair: %v", left)
 			}
 		})
 	}
 }
 
-// mendView applies the repair of a view to it.
-func mendView(view []chat.Meta) []chat.Meta {
-	mends := chat.Repair(view)
+// repairView applies the repair of a view to it.
+func repairView(view []chat.Meta) []chat.Meta {
+	repairs := chat.Repair(view)
 	gone := map[int]bool{}
 	var out []chat.Meta
 	next := chat.Seq(1)
 	for _, m := range view {
 		next = max(next, m.Seq+1)
 	}
-	for _, d := range mends {
+	for _, d := range repairs {
 		gone[d.Index] = true
 		if d.Action != chat.RepairExclude {
 			out = append(out, d.Meta(view[d.Index], next))
@@ -289,9 +289,9 @@ func TestRepairOfAnyView(t *testing.T) {
 			next++
 		}
 		sortView(view)
-		repaired := mendView(view)
+		repaired := repairView(view)
 		if left := chat.Check(repaired); len(left) > 0 {
-			t.Fatalf("view %v\nmends %v\nleft %v", view, chat.Repair(view), left)
+			t.Fatalf("view %v\nrepairs %v\nleft %v", view, chat.Repair(view), left)
 		}
 		// A valid view is made of whole groups: every result has a call.
 		for _, g := range chat.Groups(repaired) {
@@ -368,7 +368,7 @@ func TestCheckIsLinear(t *testing.T) {
 			m.Seq, m.Position = chat.Seq(i+1), chat.Seq(i+1)
 			view = append(view, m)
 		}
-		if left := chat.Check(mendView(view)); len(left) > 0 {
+		if left := chat.Check(repairView(view)); len(left) > 0 {
 			t.Errorf("%d faults left, first %v", len(left), left[0])
 		}
 	}

@@ -197,7 +197,7 @@ func escape(s []byte) (size int, ok bool) {
 	return 6, true
 }
 
-// hex4 parses \uXXXX at the start of s.
+// hex4 parses a \u escape with four hexadecimal digits at the start of s.
 func hex4(s []byte) (rune, bool) {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return 0, false

@@ -92,7 +92,7 @@ func wantWellFormed(t interface {
 				t.Errorf("%s: %q begins like nothing", sectionTable[s].heading, line)
 			}
 			if q, ok := quotation(line); ok && asks != nil && !said(asks, q) {
-				t.Errorf("%s: nobody said %q", sectionTable[s].heading, q)
+				t.Errorf("%s: no message says %q", sectionTable[s].heading, q)
 			}
 		}
 	}

@@ -98,7 +98,7 @@ func (e *encoder) addTurn(t *anthropicTurn, m *chat.Message, blocks []json.RawMe
 	}
 }
 
-// plainContent returns a content: a string for one plain text, otherwise the list.
+// plainContent returns the text of a single plain text block, otherwise the list.
 func plainContent(blocks []json.RawMessage) json.RawMessage {
 	if len(blocks) == 1 {
 		if o, err := rawjson.ParseObject(blocks[0]); err == nil && len(o) == 2 && o.String("type") == "text" {

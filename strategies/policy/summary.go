@@ -33,7 +33,7 @@ type Summary struct {
 	// of the prices; 0 for no limit.
 	MaxCost float64 `yaml:"max_cost" json:"max_cost,omitempty"`
 	// Cooldown is how long automatic runs leave a session alone after a summary failed
-	// for a transient reason; CooldownNoModel, after one failed for want of a model.
+	// for a transient reason; CooldownNoModel, after one failed because no model is configured.
 	Cooldown        time.Duration `yaml:"cooldown" json:"cooldown"`
 	CooldownNoModel time.Duration `yaml:"cooldown_no_model" json:"cooldown_no_model"`
 }
