@@ -1,9 +1,13 @@
-// Package migrations embeds the numbered SQL files of the schema and applies them with
-// goose. In the files, @schema@ stands for the name of the schema.
+// Package migrations embeds the SQL of the schema: numbered files, which goose applies
+// once, and in functions/ the functions and views, which are replaced as a whole whenever
+// one of them changed. So each function has one definition, that of its file; a migration
+// only drops one whose arguments change. In the files, @schema@ stands for the name of the
+// schema.
 package migrations
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -22,16 +26,22 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-//go:embed *.sql
+//go:embed *.sql functions/*.sql
 var files embed.FS
+
+// functionFiles are replaced as a whole.
+const functionFiles = "functions/*.sql"
 
 // DefaultSchema is the schema of all objects if none is configured.
 const DefaultSchema = "compactor"
 
 // Fingerprint returns a hash of all migrations, as a key of template databases in tests.
-func Fingerprint() string {
+func Fingerprint() string { return hashOf("*.sql") + hashOf(functionFiles) }
+
+// hashOf returns a hash of the files that match a pattern.
+func hashOf(pattern string) string {
 	h := sha256.New()
-	names, _ := fs.Glob(files, "*.sql")
+	names, _ := fs.Glob(files, pattern)
 	for _, name := range names {
 		raw, _ := files.ReadFile(name)
 		h.Write(raw)
@@ -41,9 +51,10 @@ func Fingerprint() string {
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
-// Migration is one numbered file and the time at which it was applied, zero if it is not.
+// Migration is one numbered file, or all of functions/ with Version 0, and the time at
+// which it was applied, zero if it is not.
 type Migration struct {
-	Version   int64     `json:"version"`
+	Version   int64     `json:"version,omitempty"`
 	Name      string    `json:"name"`
 	AppliedAt time.Time `json:"applied_at,omitzero"`
 }
@@ -57,75 +68,177 @@ func CheckSchema(name string) error {
 	return nil
 }
 
-// Up applies the pending migrations and returns them. Concurrent calls, also from other
-// processes, wait for each other.
+// functionsName is the Name of the Migration that stands for the files in functions/.
+const functionsName = "functions"
+
+// Up applies the pending migrations, installs the functions if they have changed, and
+// returns what it did. Concurrent calls, also from other processes, wait for each other.
 func Up(ctx context.Context, dsn, schema string) ([]Migration, error) {
-	var done []Migration
-	err := with(ctx, dsn, schema, func(p *goose.Provider) error {
-		results, err := p.Up(ctx)
-		for _, r := range results {
-			done = append(done, Migration{Version: r.Source.Version, Name: r.Source.Path})
-		}
-		return err
-	})
+	done, err := up(ctx, dsn, schema)
 	if err != nil {
 		return done, fmt.Errorf("migrate up: %w", err)
 	}
 	return done, nil
 }
 
-// Status returns all migrations in order, with the pending ones.
-func Status(ctx context.Context, dsn, schema string) ([]Migration, error) {
-	var all []Migration
-	err := with(ctx, dsn, schema, func(p *goose.Provider) error {
-		states, err := p.Status(ctx)
-		for _, s := range states {
-			all = append(all, Migration{Version: s.Source.Version, Name: s.Source.Path, AppliedAt: s.AppliedAt.UTC()})
+func up(ctx context.Context, dsn, schema string) (done []Migration, err error) {
+	cfg, err := parse(dsn, schema)
+	if err != nil {
+		return nil, err
+	}
+	db := stdlib.OpenDB(*cfg)
+	defer db.Close()
+	if err := ensureSchema(ctx, db, schema); err != nil {
+		return nil, err
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return nil, err
+	}
+	versions, err := database.NewStore(goose.DialectPostgres, schema+".schema_version")
+	if err != nil {
+		return nil, err
+	}
+	inSchema, err := filesIn(schema, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	p, err := goose.NewProvider("", db, inSchema,
+		goose.WithStore(versions), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return nil, err
+	}
+	results, err := p.Up(ctx)
+	for _, r := range results {
+		done = append(done, Migration{Version: r.Source.Version, Name: r.Source.Path})
+	}
+	if err != nil {
+		return done, err
+	}
+	installed, err := installFunctions(ctx, cfg, schema)
+	if installed {
+		done = append(done, Migration{Name: functionsName})
+	}
+	return done, err
+}
+
+// installFunctions executes all files in functions/ in one transaction, unless these
+// very files are installed.
+func installFunctions(ctx context.Context, cfg *pgx.ConnConfig, schema string) (installed bool, err error) {
+	inSchema, err := filesIn(schema, functionFiles)
+	if err != nil {
+		return false, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		// Functions call each other, whatever the order of their files.
+		if _, err := tx.Exec(ctx, "SET LOCAL check_function_bodies = off"); err != nil {
+			return err
 		}
-		return err
+		if _, err := tx.Exec(ctx, "LOCK TABLE "+schema+".installed_functions"); err != nil {
+			return err
+		}
+		want := hashOf(functionFiles)
+		const record = ` AS f (hash) VALUES ($1)
+			ON CONFLICT (only_row) DO UPDATE SET hash = excluded.hash, installed_at = now() WHERE f.hash <> excluded.hash`
+		tag, err := tx.Exec(ctx, "INSERT INTO "+schema+".installed_functions"+record, want)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		for name, file := range inSchema {
+			// Without arguments, so that a file may hold several statements.
+			if _, err := tx.Exec(ctx, string(file.Data)); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		installed = true
+		return nil
 	})
+	return installed && err == nil, err
+}
+
+// Status returns all migrations in order, with the pending ones, and the functions as the
+// last. It creates nothing.
+func Status(ctx context.Context, dsn, schema string) ([]Migration, error) {
+	all, err := status(ctx, dsn, schema)
 	if err != nil {
 		return nil, fmt.Errorf("migration status: %w", err)
 	}
 	return all, nil
 }
 
-func with(ctx context.Context, dsn, schema string, do func(*goose.Provider) error) error {
-	if err := CheckSchema(schema); err != nil {
+func status(ctx context.Context, dsn, schema string) ([]Migration, error) {
+	cfg, err := parse(dsn, schema)
+	if err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	// read calls f for each row of a query of one of the schema's tables, if it exists.
+	read := func(table, query string, scans []any, f func() error) error {
+		var exists bool
+		if err := conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, schema+"."+table).Scan(&exists); err != nil || !exists {
+			return err
+		}
+		rows, _ := conn.Query(ctx, query+" FROM "+schema+"."+table) // rows hold the error
+		_, err := pgx.ForEachRow(rows, scans, f)
 		return err
+	}
+	var version int64
+	var hash string
+	var at time.Time
+	applied := map[int64]time.Time{}
+	err = read("schema_version", `SELECT version_id, tstamp::timestamptz`, []any{&version, &at}, func() error {
+		applied[version] = at.UTC()
+		return nil
+	})
+	functions := Migration{Name: functionsName}
+	err = cmp.Or(err, read("installed_functions", `SELECT hash, installed_at`, []any{&hash, &at}, func() error {
+		if hash == hashOf(functionFiles) {
+			functions.AppliedAt = at.UTC()
+		}
+		return nil
+	}))
+	if err != nil {
+		return nil, err
+	}
+	var all []Migration
+	for _, name := range names {
+		version, err := goose.NumericComponent(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Migration{Version: version, Name: name, AppliedAt: applied[version]})
+	}
+	return append(all, functions), nil
+}
+
+func parse(dsn, schema string) (*pgx.ConnConfig, error) {
+	if err := CheckSchema(schema); err != nil {
+		return nil, err
 	}
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return fmt.Errorf("database url: %w", err)
+		return nil, fmt.Errorf("database url: %w", err)
 	}
-	db := stdlib.OpenDB(*cfg)
-	defer db.Close()
-	if err := ensureSchema(ctx, db, schema); err != nil {
-		return err
-	}
-	locker, err := lock.NewPostgresSessionLocker()
-	if err != nil {
-		return err
-	}
-	versions, err := database.NewStore(goose.DialectPostgres, schema+".schema_version")
-	if err != nil {
-		return err
-	}
-	inSchema, err := migrationsIn(schema)
-	if err != nil {
-		return err
-	}
-	p, err := goose.NewProvider("", db, inSchema,
-		goose.WithStore(versions), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		return err
-	}
-	return do(p)
+	return cfg, nil
 }
 
-// migrationsIn returns the files with the name of the schema in place of @schema@.
-func migrationsIn(schema string) (fs.FS, error) {
-	names, err := fs.Glob(files, "*.sql")
+// filesIn returns the files that match a pattern, with the name of the schema in place of
+// @schema@.
+func filesIn(schema, pattern string) (fstest.MapFS, error) {
+	names, err := fs.Glob(files, pattern)
 	if err != nil {
 		return nil, err
 	}

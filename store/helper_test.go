@@ -2,13 +2,8 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,23 +13,6 @@ import (
 	"github.com/sessionstore/compactor/store/storetest"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
-
-// templateKey changes with the migration files.
-var templateKey = sync.OnceValues(func() (string, error) {
-	files, err := filepath.Glob("../migrations/*.sql")
-	if err != nil {
-		return "", err
-	}
-	h := sha256.New()
-	for _, name := range files {
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(h, "%s %d\n%s", name, len(raw), raw)
-	}
-	return "store " + hex.EncodeToString(h.Sum(nil)), nil
-})
 
 // open returns a store on a fresh migrated database.
 func open(t testing.TB) *Store {
@@ -46,11 +24,7 @@ func open(t testing.TB) *Store {
 // openDSN is open for tests that need connections of their own.
 func openDSN(t testing.TB) (*Store, string) {
 	t.Helper()
-	key, err := templateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dsn := storetest.DB(t, key, func(ctx context.Context, dsn string) error {
+	dsn := storetest.DB(t, "store-"+migrations.Fingerprint(), func(ctx context.Context, dsn string) error {
 		_, err := migrations.Up(ctx, dsn, migrations.DefaultSchema)
 		return err
 	})

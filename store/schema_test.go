@@ -35,7 +35,7 @@ func TestMigratingTwiceIsMigratingOnce(t *testing.T) {
 		t.Errorf("applied %v again", again)
 	}
 	for i, m := range must(migrations.Status(t.Context(), dsn, migrations.DefaultSchema))(t) {
-		if m.AppliedAt.IsZero() || m.Version != int64(i+1) {
+		if want := int64(i+1) % int64(len(before)); m.AppliedAt.IsZero() || m.Version != want { // the functions are last
 			t.Errorf("status of %s: version %d, applied at %v", m.Name, m.Version, m.AppliedAt)
 		}
 	}

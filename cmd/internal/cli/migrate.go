@@ -58,13 +58,13 @@ func (*migrateStatusCmd) Run(ctx context.Context, e *Env) error {
 	if e.JSON {
 		return term.JSON(e.Out.W, map[string]any{"schema": c.Database.Schema, "migrations": all})
 	}
-	t := e.Out.Table(term.Num("VERSION"), term.Text("NAME"), term.Text("APPLIED"))
+	t := e.Out.Table(term.Text("NAME"), term.Text("APPLIED"))
 	for _, m := range all {
 		if m.AppliedAt.IsZero() {
-			t.Row(m.Version, m.Name, term.Styled{Value: "pending", As: e.Out.Yellow})
+			t.Row(m.Name, term.Styled{Value: "pending", As: e.Out.Yellow})
 			continue
 		}
-		t.Row(m.Version, m.Name, m.AppliedAt)
+		t.Row(m.Name, m.AppliedAt)
 	}
 	return t.Write()
 }

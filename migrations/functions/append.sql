@@ -1,0 +1,215 @@
+-- Pairing (which tool result answers a call) follows chat.Pairer, here as it stands there, for one
+-- message; for a batch see append_many.
+CREATE OR REPLACE FUNCTION @schema@.append_one(s @schema@.sessions, p @schema@.parsed_message, p_position bigint)
+RETURNS @schema@.appended LANGUAGE plpgsql AS $$
+DECLARE
+    v        @schema@.appended;
+    v_known  record;
+    v_paired boolean := false;
+    i        int;
+BEGIN
+    IF p.id IS NOT NULL THEN
+        SELECT seq, body INTO v_known FROM @schema@.message_log WHERE sid = s.sid AND id = p.id;
+        IF FOUND THEN
+            v.seqs := ARRAY[v_known.seq];
+            v.n := 0;
+            v.conflict := CASE WHEN NOT @schema@.same_message(v_known.body, p.body) THEN p.id END;
+            RETURN v;
+        END IF;
+    END IF;
+    v.open_calls := s.open_calls;
+    v.answered := s.open_answered;
+    v.pending := s.open_pending;
+    v.fault := false;
+    IF p.role = 'tool' THEN
+        v.answered := true;
+        i := array_position(s.open_calls, coalesce(p.tool_call_id, ''));
+        v_paired := i IS NOT NULL;
+        v.fault := NOT v_paired;
+        IF v_paired THEN
+            v.open_calls := s.open_calls[:i - 1] || s.open_calls[i + 1:];
+        END IF;
+    ELSIF NOT p.reasoning_only OR s.open_answered THEN
+        v.pending := s.open_pending OR cardinality(s.open_calls) > 0;
+        v.open_calls := CASE WHEN p.role = 'assistant' THEN p.call_ids END;
+        v.answered := false;
+        v.fault := p.role = 'user' AND v.pending;
+        v.pending := v.pending AND p.role <> 'user';
+    END IF;
+    v.last_seq := s.last_seq + 1;
+    v.seqs := ARRAY[v.last_seq];
+    v.n := 1;
+    v.tokens := p.tokens;
+    v.estimated := CASE WHEN p.flags & 16 > 0 THEN p.tokens ELSE 0 END;
+    v.turns := (p.role = 'user')::int;
+    v.last_at := coalesce(p.created, now());
+    INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
+        name, call_ids, tool_call_id, source_id, counter, created_at, body)
+    VALUES (s.sid, v.last_seq, coalesce(p_position, v.last_seq), s.total_tokens + p.tokens, p.tokens,
+        least(coalesce(cardinality(p.call_ids), 0), 32767), p.flags + 8 * v_paired::int, @schema@.role_code(p.role), 'm',
+        coalesce(p.id, 'm' || v.last_seq || '-' || to_hex((random() * 2147483647)::int)), p.role,
+        p.name, p.call_ids, p.tool_call_id, p.source_id, p.counter, v.last_at, p.body);
+    RETURN v;
+END $$;
+
+-- The same in one statement for a batch: a segment starts at every message that is neither a tool
+-- result nor reasoning directly behind its call, and the results in a segment answer the calls of
+-- the message that started it. Without nested loops, as a generic plan expects few messages.
+CREATE OR REPLACE FUNCTION @schema@.append_many(s @schema@.sessions, ps @schema@.parsed_message[], p_positions bigint[])
+RETURNS @schema@.appended LANGUAGE plpgsql SET enable_nestloop = off SET work_mem = '32MB' AS $$
+DECLARE
+    v @schema@.appended;
+BEGIN
+    -- What is there already, in one pass whichever index the planner takes: before the first ANALYZE it
+    -- may well take the wrong one, and a look-up for each message would then be quadratic.
+    WITH stored AS MATERIALIZED (
+        SELECT l.id, l.seq, l.body FROM @schema@.message_log l
+        WHERE l.sid = s.sid AND l.id = ANY(ARRAY(SELECT p.id FROM unnest(ps) p WHERE p.id IS NOT NULL))
+    ), known AS MATERIALIZED (   -- without the bodies: what is sorted is narrow
+        SELECT p.ord, p.id, p.role, CASE WHEN p.role = 'assistant' THEN p.call_ids END AS call_ids,
+            coalesce(p.tool_call_id, '') AS tool_call_id, p.tokens, p.flags, p.reasoning_only, p.created,
+            l.seq AS known_seq, NOT @schema@.same_message(l.body, p.body) AS differs,
+            min(p.ord) OVER (PARTITION BY p.id, CASE WHEN p.id IS NULL THEN p.ord END) AS first_ord
+        FROM unnest(ps) p LEFT JOIN stored l ON l.id = p.id
+    ), fresh AS (
+        SELECT k.*, coalesce(lag(role = 'tool') OVER (ORDER BY ord), s.open_answered) AS behind_result
+        FROM known k WHERE known_seq IS NULL AND first_ord = ord
+    ), segmented AS (
+        SELECT f.*, s.last_seq + row_number() OVER (ORDER BY ord) AS seq, sum(tokens::bigint) OVER (ORDER BY ord) AS running,
+            count(*) FILTER (WHERE role <> 'tool' AND (NOT reasoning_only OR behind_result)) OVER (ORDER BY ord) AS seg
+        FROM fresh f
+    ), anchored AS (
+        SELECT g.*, CASE WHEN seg = 0 THEN s.open_calls ELSE first_value(call_ids) OVER (PARTITION BY seg ORDER BY ord) END AS seg_calls,
+            CASE WHEN role = 'tool' THEN row_number() OVER (PARTITION BY seg, role = 'tool', tool_call_id ORDER BY ord) END AS nth
+        FROM segmented g
+    ), staged AS MATERIALIZED (
+        SELECT a.*, coalesce(nth <= cardinality(array_positions(seg_calls, tool_call_id)), false) AS paired FROM anchored a
+    ), written AS (
+        INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
+            name, call_ids, tool_call_id, source_id, counter, created_at, body)
+        SELECT s.sid, t.seq, coalesce(p_positions[t.ord], t.seq), s.total_tokens + t.running, t.tokens,
+            least(coalesce(cardinality(ps[t.ord].call_ids), 0), 32767), t.flags + 8 * t.paired::int, @schema@.role_code(t.role),
+            'm', coalesce(t.id, 'm' || t.seq || '-' || to_hex((random() * 2147483647)::int)), t.role,
+            ps[t.ord].name, ps[t.ord].call_ids, ps[t.ord].tool_call_id, ps[t.ord].source_id, ps[t.ord].counter,
+            coalesce(t.created, now()), ps[t.ord].body
+        FROM staged t ORDER BY t.seq
+        RETURNING seq
+    ), segments AS (
+        SELECT seg, max(seg_calls) AS calls, bool_or(role = 'user') AS user_turn, bool_or(role = 'tool') AS answered,
+            coalesce(cardinality(max(seg_calls)), 0) - count(*) FILTER (WHERE paired) AS open
+        FROM staged GROUP BY seg
+        UNION ALL   -- what was open before the batch, when the batch starts a segment of its own
+        SELECT 0, s.open_calls, false, false, cardinality(s.open_calls)
+        WHERE (SELECT min(seg) FROM staged) > 0
+    ), last_user AS (SELECT coalesce(max(seg), -1) AS seg FROM segments WHERE user_turn
+    ), last_seg AS (SELECT * FROM segments ORDER BY seg DESC LIMIT 1)
+    SELECT
+        (SELECT array_agg(coalesce(k.known_seq, t.seq) ORDER BY k.ord)
+         FROM known k LEFT JOIN staged t ON t.ord = k.first_ord) AS seqs,
+        (SELECT min(k.id) FROM known k WHERE k.differs
+            OR k.known_seq IS NULL AND k.first_ord < k.ord AND NOT @schema@.same_message(ps[k.ord].body, ps[k.first_ord].body)) AS conflict,
+        count(*) AS n, max(t.seq) AS last_seq, coalesce(sum(t.tokens), 0) AS tokens,
+        coalesce(sum(t.tokens) FILTER (WHERE t.flags & 16 > 0), 0) AS estimated,
+        count(*) FILTER (WHERE t.role = 'user') AS turns, max(coalesce(t.created, now())) AS last_at,
+        coalesce(bool_or(t.role = 'tool' AND NOT t.paired), false)
+            OR (s.open_pending AND (SELECT seg FROM last_user) >= 0)
+            OR EXISTS (SELECT FROM segments o WHERE o.open > 0 AND o.seg < (SELECT seg FROM last_user)) AS fault,
+        -- what is left of the last segment's calls: each result takes one of its id away
+        (SELECT ARRAY(SELECT c FROM (SELECT c, row_number() OVER (PARTITION BY c) AS nth FROM unnest(calls) c) x
+                LEFT JOIN (SELECT y.tool_call_id, count(*) AS taken FROM staged y WHERE y.seg = (SELECT seg FROM last_seg) AND y.paired
+                    GROUP BY 1) r ON r.tool_call_id = x.c
+                WHERE nth > coalesce(taken, 0))
+         FROM last_seg) AS open_calls,
+        (SELECT CASE WHEN seg = 0 THEN s.open_answered OR answered ELSE answered END FROM last_seg) AS answered,
+        EXISTS (SELECT FROM segments o WHERE o.open > 0 AND o.seg < (SELECT seg FROM last_seg) AND o.seg >= (SELECT seg FROM last_user))
+            OR (s.open_pending AND (SELECT seg FROM last_user) < 0) AS pending
+    INTO v FROM staged t;
+    RETURN v;
+END $$;
+
+-- The one way in. messages is a JSON array of chat-completions messages (or one of them), each
+-- with its envelope beside it: id, created_at, token_count, token_counter, source_id, all
+-- optional. Returns the seqs, in order.
+--
+-- Idempotent by message id: an id that is there already is not appended again, and is an error
+-- if its content differs. One statement does a batch, so 20,000 messages are one pass.
+--
+-- p_positions gives the messages other places in the view than behind everything (replace).
+CREATE OR REPLACE FUNCTION @schema@.append(p_tenant text, p_session text, p_messages json, p_model text DEFAULT NULL,
+                                p_positions bigint[] DEFAULT NULL)
+RETURNS bigint[] LANGUAGE plpgsql SET timezone = 'UTC' SET plan_cache_mode = 'force_generic_plan' SET jit = off AS $$
+-- A generic plan, as planning costs more than appending one message.
+DECLARE
+    s     @schema@.sessions;
+    ps    @schema@.parsed_message[];
+    v     @schema@.appended;
+    v_bad text;
+BEGIN
+    IF json_typeof(p_messages) = 'object' THEN
+        p_messages := json_build_array(p_messages);
+    ELSIF json_typeof(p_messages) IS DISTINCT FROM 'array' THEN
+        RAISE EXCEPTION 'append: messages must be a JSON array of messages or one message, not %',
+            coalesce(json_typeof(p_messages), 'null') USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF p_messages::text LIKE ANY ('{"%\\\\u0000%","%\\\\ud%","%\\\\uD%"}') THEN
+        p_messages := @schema@.repair_json(p_messages::text)::json;
+    END IF;
+    SELECT string_agg(format('message %s: must be an object, not %s', ord - 1, json_typeof(m)), '; ') INTO v_bad
+    FROM json_array_elements(p_messages) WITH ORDINALITY e(m, ord) WHERE json_typeof(m) <> 'object';
+    IF v_bad IS NULL THEN
+        SELECT array_agg(p), string_agg(format('message %s: %s', ord - 1, fault), '; ') FILTER (WHERE fault IS NOT NULL) INTO ps, v_bad
+        FROM @schema@.parse_messages(p_messages) p;
+    END IF;
+    IF v_bad IS NOT NULL THEN
+        RAISE EXCEPTION 'append to session %: %', p_session, left(v_bad, 1000) USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+
+    s := @schema@.lock_session(p_tenant, p_session, p_model, true);
+
+    IF cardinality(ps) = 1 THEN
+        v := @schema@.append_one(s, ps[1], p_positions[1]);
+    ELSE
+        v := @schema@.append_many(s, ps, p_positions);
+    END IF;
+    IF v.conflict IS NOT NULL THEN
+        RAISE EXCEPTION 'append to session %: message % is there already with other content', s.id, v.conflict
+            USING ERRCODE = 'unique_violation', HINT = 'Ids name one message for ever; give an edited message an id of its own.';
+    END IF;
+    IF v.n = 0 THEN RETURN coalesce(v.seqs, '{}'); END IF;
+
+    s.last_seq := v.last_seq;
+    s.last_source_seq := v.last_seq;
+    s.messages := s.messages + v.n;
+    s.turns := s.turns + v.turns;
+    s.total_tokens := s.total_tokens + v.tokens;
+    s.live_messages := s.live_messages + v.n;
+    s.live_tokens := s.live_tokens + v.tokens;
+    s.live_estimated_tokens := s.live_estimated_tokens + v.estimated;
+    s.messages_since_run := s.messages_since_run + v.n;
+    s.tokens_since_run := s.tokens_since_run + v.tokens;
+    s.turns_since_run := s.turns_since_run + v.turns;
+    s.tokens_since_report := s.tokens_since_report + CASE WHEN s.reported_prompt_tokens IS NULL THEN 0 ELSE v.tokens END;
+    -- A call that still waits may have left the view, or its place, by a replacement: then its result has
+    -- nothing to follow there.
+    IF v.fault OR cardinality(s.open_calls) > 0 AND NOT EXISTS (
+            SELECT FROM (SELECT l.seq, l.position FROM @schema@.message_log l
+                WHERE l.sid = s.sid AND l.seq <= s.last_seq - v.n AND l.calls > 0 ORDER BY l.seq DESC LIMIT 1) c
+            WHERE s.live @> c.seq AND c.position = c.seq) THEN
+        s.suspect_seq := v.last_seq;
+    END IF;
+    s.due := @schema@.is_due(s);
+    UPDATE @schema@.sessions SET
+        last_seq = s.last_seq, last_source_seq = s.last_source_seq, messages = s.messages, turns = s.turns,
+        total_tokens = s.total_tokens, live_messages = s.live_messages, live_tokens = s.live_tokens,
+        live_estimated_tokens = s.live_estimated_tokens, messages_since_run = s.messages_since_run,
+        tokens_since_run = s.tokens_since_run, turns_since_run = s.turns_since_run,
+        tokens_since_report = s.tokens_since_report, suspect_seq = s.suspect_seq, due = s.due,
+        last_message_at = v.last_at, open_calls = coalesce(v.open_calls, '{}'), open_answered = v.answered, open_pending = v.pending
+    WHERE sid = s.sid;
+    -- An import sets compactor.quiet: a backlog waits for the sweep instead of ringing for every session.
+    IF s.due AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
+        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid)
+        ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    END IF;
+    RETURN v.seqs;
+END $$;

@@ -1,0 +1,122 @@
+-- Ends a run: what it decided, all of it or nothing, in one transaction. p_fence is the claim's, or 0
+-- for a run that was never claimed because it only looked at metadata. A run with status applied
+-- also changes the view:
+--   p_reasons, p_seqs, p_by   parallel arrays, one exclusion each; p_by is the index of the addition in their place
+--   p_include                 what comes back
+--   p_additions               [{kind, position, role_code, token_count, calls, flags, counter, covers, message}]
+-- p is flat: the ledger's columns, by how much the live counters of the snapshot change (d_messages,
+-- d_tokens, d_estimated), and what stays on the session (due_tokens, estimate_margin, fleet_hash,
+-- decision_fingerprint, cooldown_seconds, ineffective; without due_tokens the session keeps what it has), and the
+-- pins that the plan knows of: what of them it excludes could not stay as it was.
+--
+-- code: ended | fenced (another worker has the run, or it is over) | stale (the view changed since the
+-- snapshot, or a pin was set on what is to go). Messages appended since the snapshot stay in the view and do not
+-- make a plan stale.
+CREATE OR REPLACE FUNCTION @schema@.end_run(p_run bigint, p_fence bigint, p_status text, p_revision bigint, p_snapshot_seq bigint,
+    p_reasons text[], p_seqs int8multirange[], p_by int[], p_exclude int8multirange, p_include int8multirange,
+    p_additions json, p json, OUT code text, OUT appended int8multirange)
+LANGUAGE plpgsql AS $$
+DECLARE
+    s         @schema@.sessions;
+    v         record;
+    v_applied boolean := p_status = 'applied';
+    v_add     record;
+    v_n       int := coalesce(json_array_length(p_additions), 0);
+    v_base    bigint;
+    v_pins    int8multirange := coalesce((p->>'pinned')::int8multirange, '{}');
+BEGIN
+    SELECT t.* INTO s FROM @schema@.runs r JOIN @schema@.sessions t ON t.sid = r.sid WHERE r.id = p_run FOR NO KEY UPDATE OF t;
+    IF v_applied AND (s.revision <> p_revision OR s.pinned - v_pins && p_exclude
+            OR p_exclude + p_include && int8multirange(int8range(p_snapshot_seq + 1, NULL))) THEN
+        code := CASE WHEN EXISTS (SELECT FROM @schema@.runs WHERE id = p_run AND fence >= p_fence
+                                  AND status = CASE WHEN p_fence = 0 THEN 'queued' ELSE 'running' END) THEN 'stale' ELSE 'fenced' END;
+        RETURN;
+    END IF;
+    SELECT * INTO v FROM json_to_record(p) AS t(kind text, outcome text, policy_hash text, error_code text, error text, steps jsonb,
+        messages_before bigint, messages_after bigint, tokens_before bigint, tokens_after bigint, utilization real,
+        plan_us bigint, total_us bigint, worker text, d_messages bigint, d_tokens bigint, d_estimated bigint,
+        due_tokens bigint, estimate_margin real, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision, ineffective boolean);
+    v_base := s.last_seq;
+    appended := int8multirange(int8range(v_base + 1, v_base + 1 + v_n));
+    UPDATE @schema@.runs SET status = p_status, kind = coalesce(nullif(v.kind, ''), kind), outcome = v.outcome, policy_hash = v.policy_hash,
+        error_code = v.error_code, error = left(v.error, 500), steps = v.steps, lease_until = NULL,
+        attempts = CASE WHEN p_fence = 0 THEN attempts + 1 ELSE attempts END, worker = v.worker,
+        started_at = coalesce(started_at, clock_timestamp() - make_interval(secs => v.total_us / 1e6)), ended_at = clock_timestamp(),
+        messages_before = v.messages_before, messages_after = v.messages_after,
+        tokens_before = v.tokens_before, tokens_after = v.tokens_after, utilization = v.utilization,
+        plan_us = v.plan_us, total_us = v.total_us, snapshot_seq = p_snapshot_seq, snapshot_revision = p_revision,
+        in_force = v_applied, revision = CASE WHEN v_applied THEN s.revision + 1 END, base_run = CASE WHEN v_applied THEN s.head_run END,
+        applied_seq = CASE WHEN v_applied THEN v_base END, live_before = CASE WHEN v_applied THEN s.live END,
+        live_after = CASE WHEN v_applied THEN s.live - p_exclude + p_include END, appended = CASE WHEN v_applied THEN end_run.appended END
+    WHERE id = p_run AND CASE WHEN p_fence = 0 THEN status = 'queued' ELSE status = 'running' AND fence = p_fence END;
+    IF NOT FOUND THEN
+        code := 'fenced';
+        RETURN;
+    END IF;
+
+    IF v_applied THEN
+        IF v_n > 0 THEN
+            -- Appended behind everything, and in the view by that: live has no end.
+            INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
+                name, call_ids, tool_call_id, counter, summary_of, run, created_at, body)
+            SELECT s.sid, v_base + ord, a.position, s.total_tokens, a.token_count, a.calls, a.flags, a.role_code::"char", a.kind::"char",
+                CASE a.kind WHEN 's' THEN 'summary-' ELSE 'standin-' END || v_base + ord || '-' || p_run, a.message->>'role',
+                a.message->>'name', CASE WHEN a.calls > 0 THEN ARRAY(SELECT coalesce(c->>'id', '') FROM json_array_elements(a.message->'tool_calls') c) END,
+                a.message->>'tool_call_id', a.counter, a.covers, p_run, now(), a.message::text
+            FROM ROWS FROM (json_to_recordset(p_additions) AS (kind text, position bigint, token_count int, calls smallint, flags smallint,
+                    role_code text, counter text, covers int8multirange, message json))
+                WITH ORDINALITY AS a(kind, position, token_count, calls, flags, role_code, counter, covers, message, ord);
+            SELECT sum(token_count) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated
+            INTO v_add FROM json_to_recordset(p_additions) AS a(token_count int, flags smallint);
+            v.d_tokens := v.d_tokens + v_add.tokens;
+            v.d_estimated := v.d_estimated + v_add.estimated;
+        END IF;
+        INSERT INTO @schema@.exclusions (run, sid, reason, seqs, summary_seq)
+        SELECT p_run, s.sid, e.reason, e.seqs, v_base + 1 + e.addition FROM unnest(p_reasons, p_seqs, p_by) AS e(reason, seqs, addition);
+        s.live := s.live - p_exclude + p_include;
+        s.revision := s.revision + 1;
+        s.head_run := p_run;
+        s.tail_start_seq := (SELECT lower(x) FROM unnest(s.live) x WHERE upper_inf(x));
+        s.last_seq := v_base + v_n;
+        s.live_messages := s.live_messages + v.d_messages + v_n;
+        s.live_tokens := s.live_tokens + v.d_tokens;
+        s.live_estimated_tokens := s.live_estimated_tokens + v.d_estimated;
+        IF s.reported_prompt_tokens IS NOT NULL THEN   -- greatest would take null for 0
+            s.reported_prompt_tokens := greatest(0, s.reported_prompt_tokens + v.d_tokens);
+        END IF;
+        s.messages_since_run := 0;
+        s.tokens_since_run := 0;
+        s.turns_since_run := 0;
+        IF s.last_source_seq > p_snapshot_seq THEN   -- what came meanwhile counts from now on
+            SELECT count(*), coalesce(sum(token_count), 0), count(*) FILTER (WHERE role_code = 'u')
+            INTO s.messages_since_run, s.tokens_since_run, s.turns_since_run
+            FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > p_snapshot_seq AND m.kind = 'm';
+            -- The plan knew nothing of a result that came meanwhile, and may have taken its call.
+            IF EXISTS (SELECT FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > p_snapshot_seq AND m.role_code = 't') THEN
+                s.suspect_seq := s.last_source_seq;
+            END IF;
+        END IF;
+    END IF;
+    code := 'ended';
+    -- What a run found of a view that is not the present one any more says nothing about the session.
+    IF v.due_tokens IS NULL OR NOT v_applied AND s.revision <> p_revision THEN RETURN; END IF;
+    s.due_tokens := v.due_tokens;
+    s.estimate_margin := v.estimate_margin;
+    -- What came meanwhile is news for the next run, and so is a pinned message that is out, until it is back.
+    s.suspect_seq := CASE WHEN s.suspect_seq > p_snapshot_seq THEN s.suspect_seq
+                          WHEN NOT s.pinned <@ s.live THEN coalesce(s.suspect_seq, p_snapshot_seq) END;
+    s.due := @schema@.is_due(s);
+    UPDATE @schema@.sessions SET live = s.live, revision = s.revision, head_run = s.head_run, tail_start_seq = s.tail_start_seq,
+        last_seq = s.last_seq, live_messages = s.live_messages, live_tokens = s.live_tokens,
+        live_estimated_tokens = s.live_estimated_tokens, reported_prompt_tokens = s.reported_prompt_tokens,
+        messages_since_run = s.messages_since_run, tokens_since_run = s.tokens_since_run, turns_since_run = s.turns_since_run,
+        due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = v.fleet_hash,
+        suspect_seq = s.suspect_seq, due = s.due, decision_fingerprint = v.decision_fingerprint,
+        ineffective_runs = CASE WHEN v.ineffective THEN s.ineffective_runs + 1 WHEN v_applied THEN 0 ELSE s.ineffective_runs END,
+        cooldown_until = CASE WHEN v.cooldown_seconds > 0 THEN now() + make_interval(secs => v.cooldown_seconds) END
+    WHERE sid = s.sid;
+    -- A wake-up where messages came meanwhile and a trigger holds again.
+    IF s.due AND s.last_source_seq > p_snapshot_seq THEN
+        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    END IF;
+END $$;

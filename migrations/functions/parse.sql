@@ -1,0 +1,110 @@
+-- The timestamp in a message's envelope, or null where it is none: ISO 8601 or alike, or a unix
+-- time in seconds, milli-, micro- or nanoseconds, told apart by their size. One without a zone is
+-- in the session's: append sets UTC.
+CREATE OR REPLACE FUNCTION @schema@.parse_time(t text) RETURNS timestamptz
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    n numeric;
+BEGIN
+    IF t ~ '^\d{4}-\d\d-\d\d' THEN
+        RETURN t::timestamptz;
+    ELSIF t ~ '^\d{1,19}(\.\d{1,9})?$' THEN
+        n := t;
+        RETURN to_timestamp((n / CASE WHEN n < 1e11 THEN 1 WHEN n < 1e14 THEN 1e3 WHEN n < 1e17 THEN 1e6 ELSE 1e9 END)::double precision);
+    END IF;
+    RETURN NULL;
+EXCEPTION WHEN data_exception THEN
+    RETURN NULL;
+END $$;
+
+-- JSON text that Postgres can take apart: \u0000 and lone surrogates become U+FFFD. Escaped
+-- backslashes and whole pairs are set aside first, as control characters, which no JSON text holds.
+CREATE OR REPLACE FUNCTION @schema@.repair_json(t text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT replace(replace(
+        regexp_replace(
+            regexp_replace(replace(t, '\\', chr(1)),
+                '(\\u[dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', '\1' || chr(2) || '\2', 'g'),
+            '\\u(0000|[dD][89a-fA-F][0-9a-fA-F]{2}(?!' || chr(2) || '))', '\\ufffd', 'g'),
+        chr(2), '\u'), chr(1), '\\')
+$$;
+
+-- Whether two bodies say the same, however they are written: order of keys, white space, nulls.
+CREATE OR REPLACE FUNCTION @schema@.same_message(a text, b text) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT a = b OR jsonb '{"tool_calls": []}' || jsonb_strip_nulls(a::jsonb) = jsonb '{"tool_calls": []}' || jsonb_strip_nulls(b::jsonb)
+$$;
+
+CREATE OR REPLACE FUNCTION @schema@.role_code(role text) RETURNS "char" LANGUAGE sql IMMUTABLE AS $$
+    SELECT (CASE role WHEN 'system' THEN 's' WHEN 'user' THEN 'u' WHEN 'assistant' THEN 'a' WHEN 'tool' THEN 't'
+        WHEN 'developer' THEN 'd' ELSE 'o' END)::"char"
+$$;
+
+-- Takes an array of messages apart. Facts are those that chat.Message has; what chat.Message would
+-- not read is a fault.
+CREATE OR REPLACE FUNCTION @schema@.parse_messages(p json) RETURNS SETOF @schema@.parsed_message
+LANGUAGE sql STABLE AS $$
+    SELECT f.ord, f.id #>> '{}', f.role #>> '{}', CASE WHEN json_typeof(f.name) = 'string' THEN f.name #>> '{}' END,
+        f.source_id, f.tool_call_id #>> '{}', f.call_ids,
+        -- octets/3; images and the like at a flat cost, whatever their encoded length
+        CASE WHEN f.token_count IS NULL THEN least(2147483647, (octet_length(f.body) - f.media_octets + 2) / 3 + 1000 * f.media)::int
+             WHEN f.token_count ~ '^\d{1,9}$' THEN f.token_count::int END,
+        CASE WHEN f.token_count IS NULL THEN 'octets/3' ELSE coalesce(f.token_counter, 'application') END,
+        (f.has_text::int + 2 * f.has_reasoning::int + 4 * (f.media > 0)::int + 16 * (f.token_count IS NULL OR coalesce(f.token_counter, '') IN ('octets/3', 'chars/4'))::int)::smallint,
+        f.role #>> '{}' = 'assistant' AND f.has_reasoning AND NOT f.has_text AND f.media = 0 AND f.call_ids IS NULL,
+        f.created, f.body,
+        CASE WHEN json_typeof(f.role) IS DISTINCT FROM 'string' OR f.role #>> '{}' = '' THEN 'role must be a string that is not empty'
+             WHEN json_typeof(f.id) <> 'string' THEN 'id must be a string'
+             WHEN f.token_count !~ '^\d{1,9}$' THEN 'token_count must be a whole number, 0 or more'
+             WHEN json_typeof(f.tool_call_id) <> 'string' THEN 'tool_call_id must be a string'
+             WHEN json_typeof(f.content) NOT IN ('string', 'array') THEN 'content must be a string, an array of parts or null'
+             WHEN f.bad_part THEN 'content: a part must be a string or an object with a type that is a string'
+             WHEN json_typeof(f.tool_calls) <> 'array' THEN 'tool_calls must be an array'
+             WHEN f.bad_call THEN 'tool_calls: a call must be an object with an id that is a string' END
+    FROM (
+        SELECT e.*, c.created,
+            coalesce(parts.media, 0) AS media, coalesce(parts.media_octets, 0) AS media_octets, parts.bad AS bad_part,
+            calls.ids AS call_ids, calls.bad AS bad_call,
+            CASE json_typeof(e.content) WHEN 'string' THEN e.content #>> '{}' ~ b.letter ELSE coalesce(parts.has_text, false) END AS has_text,
+            coalesce(parts.has_reasoning OR e.reasoning::text ~ b.filled OR e.reasoning_content::text ~ b.filled
+                OR e.reasoning_details::text ~ b.filled, false) AS has_reasoning,
+            -- The message without its envelope, its fields otherwise untouched and in their order.
+            CASE WHEN num_nonnulls(e.id, e.created_at, e.token_count, e.token_counter, e.source_id) = 0
+                    AND NOT (e.m::text LIKE '%null%' AND e.m::text ~ '"(id|created_at|token_count|token_counter|source_id)"\s*:\s*null')
+                THEN e.m::text ELSE
+                (SELECT '{' || string_agg(to_json(k.key)::text || ':' || k.value::text, ',' ORDER BY k.n) || '}'
+                 FROM json_each(e.m) WITH ORDINALITY k(key, value, n)
+                 WHERE k.key NOT IN ('id', 'token_count', 'token_counter', 'source_id')
+                    AND (k.key <> 'created_at' OR c.created IS NULL AND json_typeof(k.value) <> 'null')) END AS body
+        FROM ROWS FROM (json_array_elements(p),
+                json_to_recordset(p) AS (id json, role json, name json, content json, tool_calls json, tool_call_id json,
+                    reasoning json, reasoning_content json, reasoning_details json,
+                    created_at text, token_count text, token_counter text, source_id text))
+            WITH ORDINALITY AS e(m, id, role, name, content, tool_calls, tool_call_id, reasoning, reasoning_content, reasoning_details,
+                    created_at, token_count, token_counter, source_id, ord)
+        -- letter: something other than what Go calls white space. filled: a string, array or object that holds something.
+        CROSS JOIN (VALUES ('[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]',
+                '^\s*("[^"]|[\[{]\s*[^\s\]}])')) b(letter, filled)
+        CROSS JOIN LATERAL (SELECT CASE WHEN e.created_at IS NOT NULL THEN @schema@.parse_time(e.created_at) END AS created OFFSET 0) c
+        LEFT JOIN LATERAL (
+            SELECT bool_or(CASE json_typeof(x.p) WHEN 'string' THEN x.p #>> '{}' ~ b.letter
+                    WHEN 'object' THEN json_typeof(x.said) = 'string' AND x.said #>> '{}' ~ b.letter END) AS has_text,
+                bool_or(x.type IN ('thinking', 'redacted_thinking', 'reasoning', 'reasoning_text', 'summary_text')) AS has_reasoning,
+                count(*) FILTER (WHERE x.media) AS media, sum(octet_length(x.p::text)) FILTER (WHERE x.media) AS media_octets,
+                bool_or(x.bad) AS bad
+            FROM (SELECT q.p, t.type, CASE WHEN t.type IN ('text', 'input_text', 'output_text', '') THEN q.p->'text'
+                        WHEN t.type = 'refusal' THEN q.p->'refusal' END AS said,
+                    t.type NOT IN ('text', 'input_text', 'output_text', 'refusal', 'tool_use', 'tool_result', '',
+                        'thinking', 'redacted_thinking', 'reasoning', 'reasoning_text', 'summary_text') AS media,
+                    json_typeof(q.p) NOT IN ('object', 'string') OR coalesce(json_typeof(t.raw), 'null') NOT IN ('string', 'null') AS bad
+                FROM json_array_elements(CASE json_typeof(e.content) WHEN 'array' THEN e.content END) q(p)
+                CROSS JOIN LATERAL (SELECT r.raw, coalesce(r.raw #>> '{}', '') AS type
+                    FROM (SELECT CASE WHEN json_typeof(q.p) = 'object' THEN q.p->'type' END AS raw OFFSET 0) r OFFSET 0) t) x
+            ) parts ON true
+        LEFT JOIN LATERAL (
+            SELECT array_agg(coalesce(CASE WHEN json_typeof(o.c) = 'object' THEN o.c->>'id' END, '')) AS ids,
+                bool_or(json_typeof(o.c) <> 'object'
+                    OR json_typeof(CASE WHEN json_typeof(o.c) = 'object' THEN o.c->'id' END) NOT IN ('string', 'null')) AS bad
+            FROM json_array_elements(CASE json_typeof(e.tool_calls) WHEN 'array' THEN e.tool_calls END) o(c)) calls ON true
+    ) f
+$$;

@@ -1,0 +1,103 @@
+-- The last position at or before p_behind that is inside no group of a call, its results and its reasoning. Reasoning is
+-- given a wide berth: which call it belongs to can change when another one is mended.
+CREATE OR REPLACE FUNCTION @schema@.group_boundary(p_sid bigint, p_behind bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v record;
+BEGIN
+    LOOP
+        SELECT b.seq, n.role_code = 't' OR @schema@.reasoning_only(b.role_code, b.calls, b.flags)
+            OR b.calls > 0 AND @schema@.reasoning_only(n.role_code, n.calls, n.flags) AS inside INTO v
+        FROM (SELECT * FROM @schema@.message_log m WHERE m.sid = p_sid AND m.seq <= p_behind AND m.kind = 'm' AND m.position = m.seq
+              ORDER BY m.seq DESC LIMIT 1) b
+        CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log m WHERE m.sid = p_sid AND m.seq > b.seq AND m.kind = 'm' AND m.position = m.seq
+              ORDER BY m.seq LIMIT 1) n;
+        IF NOT FOUND OR NOT v.inside THEN
+            RETURN p_behind;
+        END IF;
+        p_behind := v.seq - 1;
+    END LOOP;
+END $$;
+
+-- The flags are those of chat.Flags: 1 text, 2 reasoning, 4 media.
+CREATE OR REPLACE FUNCTION @schema@.reasoning_only(p_role_code "char", p_calls smallint, p_flags smallint) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT p_role_code = 'a' AND p_calls = 0 AND p_flags & 7 = 2
+$$;
+
+-- A history that was compacted elsewhere: known ids stay, those absent are excluded (reason
+-- replaced), new ones are appended, in the place where they stand in the list. p_revision is the
+-- revision the caller read; another one is an error. p_seen is the last seq the caller read: what was
+-- appended behind it stays in the view; without it the caller is taken to have seen everything.
+-- Returns the run.
+CREATE OR REPLACE FUNCTION @schema@.replace_view(p_tenant text, p_session text, p_revision bigint, p_messages json, p_requested_by text DEFAULT '',
+    p_seen bigint DEFAULT NULL)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    s       @schema@.sessions;
+    s2      @schema@.sessions;
+    v_pos   bigint[];
+    v_seqs  bigint[];
+    v_keep  int8multirange;
+    v_gone  int8multirange;
+    v_back  int8multirange;
+    v_run   bigint;
+    v_count record;
+BEGIN
+    IF json_typeof(p_messages) IS DISTINCT FROM 'array' OR json_array_length(p_messages) = 0 THEN
+        RAISE EXCEPTION 'replace: messages must be a JSON array of at least one message' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    s := @schema@.lock_session(p_tenant, p_session, NULL, false);
+    IF s.revision <> p_revision THEN
+        RAISE EXCEPTION 'session % is at revision %, not %: read the view again', s.id, s.revision, p_revision
+            USING ERRCODE = 'serialization_failure';
+    END IF;
+    -- A new message goes behind the known one before it in the list; behind the last known one, at the end. Nothing goes
+    -- before the system prompt, wherever the list has it, and nothing but results into a tool group: no provider would take
+    -- that.
+    WITH listed AS (
+        SELECT ord, m->>'role' AS role, l.seq IS NULL AS new, max(l.position) OVER (ORDER BY ord) AS behind, count(l.seq) OVER (ORDER BY ord) AS place,
+            max(ord) FILTER (WHERE l.seq IS NOT NULL) OVER () AS last_known
+        FROM json_array_elements(p_messages) WITH ORDINALITY e(m, ord)
+        LEFT JOIN @schema@.message_log l ON l.sid = s.sid AND l.id = m->>'id'), placed AS (
+        SELECT *, bool_or(new AND role IS DISTINCT FROM 'tool') OVER (PARTITION BY place ORDER BY ord) AS led FROM listed)
+    SELECT array_agg(CASE WHEN new AND ord < last_known THEN greatest(CASE WHEN led THEN @schema@.group_boundary(s.sid, coalesce(behind, 0))
+        ELSE coalesce(behind, 0) END, lead) END ORDER BY ord) INTO v_pos
+    FROM placed, (SELECT coalesce((SELECT l.seq - 1 FROM @schema@.message_log l
+        WHERE l.sid = s.sid AND l.kind = 'm' AND l.role_code <> 's' ORDER BY l.seq LIMIT 1), s.last_seq) AS lead) x;
+    -- Known ones are appended again too: nothing happens, unless their content is another.
+    v_seqs := @schema@.append(p_tenant, p_session, p_messages, NULL, v_pos);
+    v_keep := coalesce((SELECT range_agg(int8range(q, q + 1)) FROM unnest(v_seqs) q WHERE q <= s.last_seq), '{}');
+    SELECT * INTO s2 FROM @schema@.sessions WHERE sid = s.sid;
+    v_gone := (s.live * int8multirange(int8range(1, least(s.last_seq, coalesce(p_seen, s.last_seq)) + 1))) - v_keep;
+    v_back := v_keep - s.live;
+    INSERT INTO @schema@.runs (sid, trigger, kind, requested_by, status, outcome, started_at, ended_at, in_force, revision, base_run,
+        snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, appended, messages_before, tokens_before)
+    VALUES (s.sid, 'application', 'replace', coalesce(p_requested_by, ''), 'applied', 'replaced', now(), clock_timestamp(), true, s.revision + 1, s.head_run,
+        s.last_seq, s.revision, s.last_seq, s.live, s.live - v_gone + v_back, '{}', s.live_messages, s.live_tokens)
+    RETURNING id INTO v_run;
+    IF NOT isempty(v_gone) THEN
+        INSERT INTO @schema@.exclusions (run, sid, reason, seqs) VALUES (v_run, s.sid, 'replaced', v_gone);
+    END IF;
+    s2.live := s.live - v_gone + v_back;
+    SELECT count(*) AS messages, coalesce(sum(token_count), 0) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated
+    INTO v_count FROM unnest(s2.live) x CROSS JOIN LATERAL (SELECT token_count, flags FROM @schema@.message_log m WHERE m.sid = s.sid
+        AND m.seq >= lower(x) AND m.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m;
+    s2.live_messages := v_count.messages;
+    s2.live_tokens := v_count.tokens;
+    s2.live_estimated_tokens := v_count.estimated;
+    s2.reported_prompt_tokens := NULL;
+    s2.suspect_seq := s2.last_seq;   -- nobody has checked this view yet
+    s2.due := @schema@.is_due(s2);
+    UPDATE @schema@.sessions SET live = s2.live, revision = s.revision + 1, head_run = v_run,
+        tail_start_seq = (SELECT lower(x) FROM unnest(s2.live) x WHERE upper_inf(x)),
+        live_messages = s2.live_messages, live_tokens = s2.live_tokens, live_estimated_tokens = s2.live_estimated_tokens,
+        reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, due = s2.due, decision_fingerprint = NULL,
+        -- A call may have lost its result, or the user message that passed it by: append, which knows
+        -- the log alone, has to have the view looked at when the next user message comes.
+        open_pending = true
+    WHERE sid = s.sid;
+    UPDATE @schema@.runs SET messages_after = v_count.messages, tokens_after = v_count.tokens WHERE id = v_run;
+    IF s2.due THEN
+        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    END IF;
+    RETURN v_run;
+END $$;

@@ -1,0 +1,76 @@
+-- Takes a run back: the view before it, with everything appended since. Later runs in force go
+-- with it (p_cascade) or are named in the error. An undo is a run itself and can be undone.
+CREATE OR REPLACE FUNCTION @schema@.undo_run(p_run bigint, p_cascade boolean DEFAULT false, p_requested_by text DEFAULT '')
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    s       @schema@.sessions;
+    r       @schema@.runs;
+    v_later bigint[];
+    v_found boolean := false;
+    v_live  int8multirange;
+    v_undo  bigint;
+    v_node  @schema@.runs;
+    v_next  bigint;
+    v_new   record;
+BEGIN
+    SELECT * INTO r FROM @schema@.runs WHERE id = p_run;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'run % does not exist', p_run USING ERRCODE = 'no_data_found';
+    END IF;
+    IF r.status <> 'applied' THEN
+        RAISE EXCEPTION 'run % is %: only an applied run can be undone', p_run, r.status USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    SELECT * INTO s FROM @schema@.sessions WHERE sid = r.sid FOR NO KEY UPDATE;
+    -- Walk the line of views back from the present one; an undo jumps over what it took back.
+    v_next := s.head_run;
+    WHILE v_next IS NOT NULL LOOP
+        SELECT * INTO v_node FROM @schema@.runs WHERE id = v_next;
+        IF v_node.id = p_run THEN v_found := true; EXIT; END IF;
+        IF v_node.kind = 'undo' THEN
+            v_next := v_node.restores;
+        ELSE
+            v_later := v_later || v_node.id;
+            v_next := v_node.base_run;
+        END IF;
+    END LOOP;
+    IF NOT v_found THEN
+        RAISE EXCEPTION 'run % is not in force: it was undone', p_run USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    IF v_later IS NOT NULL AND NOT p_cascade THEN
+        RAISE EXCEPTION 'run % has later runs on top of it: %', p_run, array_to_string(v_later, ', ')
+            USING ERRCODE = 'object_in_use', HINT = 'Undo those first, or take them back with it (cascade).';
+    END IF;
+    -- The view before the run has no end, so it holds what was appended since; what runs wrote since is not of it.
+    v_live := r.live_before - coalesce((SELECT range_agg(x) FROM @schema@.runs t, unnest(t.appended) x
+        WHERE t.sid = s.sid AND t.revision >= r.revision), '{}');
+    INSERT INTO @schema@.runs (sid, trigger, kind, requested_by, status, outcome, started_at, ended_at, in_force, revision, base_run,
+        undoes, restores, snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, appended, messages_before, tokens_before)
+    VALUES (s.sid, 'operator', 'undo', coalesce(p_requested_by, ''), 'applied', 'undone', now(), clock_timestamp(), true, s.revision + 1, s.head_run,
+        r.id, r.base_run, s.last_seq, s.revision, s.last_seq, s.live, v_live, '{}', s.live_messages, s.live_tokens)
+    RETURNING id INTO v_undo;
+    SELECT count(*) AS messages, coalesce(sum(token_count), 0) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated
+    INTO v_new FROM unnest(v_live) x CROSS JOIN LATERAL (SELECT token_count, flags FROM @schema@.message_log m WHERE m.sid = s.sid
+        AND m.seq >= lower(x) AND m.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m;
+    UPDATE @schema@.sessions SET live = v_live, revision = s.revision + 1, head_run = v_undo,
+        tail_start_seq = (SELECT lower(x) FROM unnest(v_live) x WHERE upper_inf(x)),
+        live_messages = v_new.messages, live_tokens = v_new.tokens, live_estimated_tokens = v_new.estimated,
+        reported_prompt_tokens = CASE WHEN reported_prompt_tokens IS NOT NULL
+            THEN greatest(0, reported_prompt_tokens + v_new.tokens - s.live_tokens) END,
+        -- Automatic runs wait for a new message. Nobody has checked this view: the log has grown, pins were set.
+        hold_seq = last_source_seq, due = false, suspect_seq = last_seq, decision_fingerprint = NULL, cooldown_until = NULL
+    WHERE sid = s.sid;
+    DELETE FROM @schema@.outbox WHERE sid = s.sid;
+    UPDATE @schema@.runs SET messages_after = v_new.messages, tokens_after = v_new.tokens WHERE id = v_undo;
+    PERFORM @schema@.mark_in_force(s.sid, v_undo);
+    RETURN v_undo;
+END $$;
+
+-- Which runs make the present view: those on the line from its head.
+CREATE OR REPLACE FUNCTION @schema@.mark_in_force(p_sid bigint, p_head bigint) RETURNS void LANGUAGE sql AS $$
+    WITH RECURSIVE line AS (
+        SELECT id, CASE WHEN kind = 'undo' THEN restores ELSE base_run END AS next FROM @schema@.runs WHERE id = p_head
+        UNION ALL
+        SELECT r.id, CASE WHEN r.kind = 'undo' THEN r.restores ELSE r.base_run END FROM line l JOIN @schema@.runs r ON r.id = l.next)
+    UPDATE @schema@.runs SET in_force = NOT in_force
+    WHERE sid = p_sid AND status = 'applied' AND in_force <> (id IN (SELECT id FROM line))
+$$;
