@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
 func BenchmarkAppendOne(b *testing.B) {
@@ -78,4 +80,50 @@ func BenchmarkApply(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "compactions/s")
+}
+
+// BenchmarkMessagesGrowth reads all messages of a session whose view has a range for every
+// second one: what is looked up for each message must not cost what the view holds.
+func BenchmarkMessagesGrowth(b *testing.B) {
+	s := open(b)
+	growth.Report(b, 500, 8, func(n int) func() {
+		k := Key{Session: fmt.Sprint(n)}
+		add(b, s, k, talk("x", 2*n)...)
+		apply(b, s, k, exclude(everySecond(2*n)))
+		exec(b, s, `VACUUM ANALYZE compactor.message_log`)
+		return func() {
+			if all := must(s.All(context.Background(), k))(b); len(all) != 2*n {
+				b.Fatalf("%d messages, want %d", len(all), 2*n)
+			}
+		}
+	})
+}
+
+// BenchmarkScatteredAppend compares an append to a session whose view has 10,000 ranges
+// with one to a fresh session.
+func BenchmarkScatteredAppend(b *testing.B) {
+	s := open(b)
+	scattered, fresh := Key{Session: "scattered"}, Key{Session: "fresh"}
+	add(b, s, scattered, talk("x", 20_000)...)
+	apply(b, s, scattered, exclude(everySecond(20_000)))
+	add(b, s, fresh, talk("x", 1)...)
+	exec(b, s, `VACUUM ANALYZE`)
+	var took [2]time.Duration
+	for i := range b.N {
+		for j, k := range []Key{scattered, fresh} {
+			begin := time.Now()
+			add(b, s, k, user(fmt.Sprintf("m%d", i), "a message"))
+			took[j] += time.Since(begin)
+		}
+	}
+	b.ReportMetric(float64(took[0])/float64(took[1]), "x-fresh")
+}
+
+// everySecond returns the even seqs up to n.
+func everySecond(n int) chat.Ranges {
+	var seqs []chat.Seq
+	for q := chat.Seq(2); q <= chat.Seq(n); q += 2 {
+		seqs = append(seqs, q)
+	}
+	return chat.RangesOf(seqs...)
 }

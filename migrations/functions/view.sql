@@ -12,25 +12,34 @@ LANGUAGE sql STABLE ROWS 200 AS $$
     ORDER BY m.position, (m.kind <> 's'), (m.kind = 'm' AND m.position <> m.seq), m.seq
 $$;
 
--- Every message with why it is, or is not, in the view. Each message that is out is looked up once
--- for the whole session: asking message by message would be messages times runs.
+-- Every message with why it is, or is not, in the view. No join of messages with reasons: what is out is sorted
+-- with its reasons, and each message is then looked up by its key (OFFSET 0), so that the cost grows with the
+-- messages alone, whatever the planner knows of the session.
 CREATE OR REPLACE VIEW @schema@.messages AS
 SELECT s.tenant, s.id AS session, m.seq, m.id,
     CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END AS kind,
     m.role, m.name, m.source_id, m.body::json->>'content' AS content, m.body::json AS message,
     m.token_count, m.counter AS token_counter, m.created_at, m.position, m.run,
-    s.live @> m.seq AS included, NOT s.live @> m.seq AS excluded,
-    m.reason AS exclude_reason, m.excluded_by, m.summary_seq AS summarized_by_seq, m.summarized_by,
-    m.summary_of, s.pinned @> m.seq AS pinned
-FROM @schema@.sessions s CROSS JOIN LATERAL (
-    SELECT m.*, x.reason, x.run AS excluded_by, x.summary_seq, l.id AS summarized_by
-    FROM @schema@.message_log m
-    LEFT JOIN (
-        SELECT DISTINCT ON (q.seq) q.seq, e.reason, e.run, e.summary_seq
-        FROM @schema@.exclusions e JOIN @schema@.runs r ON r.id = e.run
-        CROSS JOIN LATERAL unnest(e.seqs * (int8multirange(int8range(1, NULL)) - s.live)) u(x)
-        CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)
-        WHERE e.sid = s.sid AND r.in_force
-        ORDER BY q.seq, r.revision DESC) x ON x.seq = m.seq
-    LEFT JOIN @schema@.message_log l ON l.sid = s.sid AND l.seq = x.summary_seq
-    WHERE m.sid = s.sid) m;
+    m.included, NOT m.included AS excluded,
+    m.reason AS exclude_reason, m.excluded_by, m.summary_seq AS summarized_by_seq, y.id AS summarized_by,
+    m.summary_of, v.pinned @> m.seq AS pinned
+-- The sums are the ranges in memory: a long live is stored out of line, compressed, and would be read again for each message.
+FROM @schema@.sessions s CROSS JOIN LATERAL (SELECT s.live + '{}' AS live, s.pinned + '{}' AS pinned OFFSET 0) v
+CROSS JOIN LATERAL (
+    SELECT m.*, true AS included, NULL::text AS reason, NULL::bigint AS excluded_by, NULL::bigint AS summary_seq
+    FROM unnest(v.live) r(x) CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l
+        WHERE l.sid = s.sid AND l.seq >= lower(r.x) AND l.seq < coalesce(upper(r.x), 9223372036854775807) OFFSET 0) m
+    UNION ALL
+    SELECT m.*, false, x.reason, x.run, x.summary_seq
+    FROM (SELECT DISTINCT ON (o.seq) o.* FROM (
+            SELECT q.seq, e.reason, e.run, e.summary_seq, r.revision
+            FROM @schema@.exclusions e JOIN @schema@.runs r ON r.id = e.run
+            CROSS JOIN LATERAL unnest(e.seqs) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)
+            WHERE e.sid = s.sid AND r.in_force AND NOT v.live @> q.seq
+            UNION ALL
+            SELECT q.seq, NULL, NULL, NULL, 0
+            FROM unnest(int8multirange(int8range(1, s.last_seq + 1)) - v.live) u(x)
+            CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)) o
+        ORDER BY o.seq, o.revision DESC) x
+    CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = x.seq OFFSET 0) m) m
+LEFT JOIN LATERAL (SELECT l.id FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = m.summary_seq OFFSET 0) y ON true;
