@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -96,12 +98,25 @@ func mapError(err error) error {
 
 var errInternal = errors.New("database error")
 
-// scrub unwraps a connection error, whose text quotes the DSN.
+// scrub unwraps a connection error, whose text quotes the DSN, and merges the equal errors
+// of several attempts at one address.
 func scrub(err error) error {
-	if connect, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		return connect.Unwrap()
+	connect, ok := errors.AsType[*pgconn.ConnectError](err)
+	if !ok {
+		return err
 	}
-	return err
+	var lines []string
+	for line := range strings.Lines(connect.Unwrap().Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 1 {
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			return op // the line has the address twice more
+		}
+	}
+	return errors.New(strings.Join(lines, "; "))
 }
 
 // wrap maps an error of the driver and prefixes it with the operation; nil stays nil.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,6 +61,8 @@ const description = `Keeps stored LLM conversations within the context window wi
 
 Settings come from --config, the environment (DATABASE_URL, REDIS_URL, COMPACTOR_<SECTION>_<KEY>) and flags; every setting of the configuration file has a flag (database.max_conns: --database-max-conns). "compactor config print" shows the effective settings.
 
+With --json the result is one JSON object on standard output, and an error one on standard error: {"error": {"code", "message"}}.
+
 Exit codes:
 
     0    done
@@ -106,10 +109,10 @@ func run(ctx context.Context, args []string, e *Env) int {
 	if helped {
 		return 0
 	}
+	e.JSON = g.JSON || err != nil && slices.Contains(args, "--json") // a flag behind the error is not parsed
 	if err != nil {
 		return e.fail(ctx, usageError(err))
 	}
-	e.JSON = g.JSON
 	e.file, e.flags = g.ConfigFile, g.values()
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	if err := errors.Join(parsed.BindToProvider(e.Config), parsed.BindToProvider(e.Open)); err != nil {

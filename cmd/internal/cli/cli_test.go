@@ -187,6 +187,25 @@ func TestEverySettingHasAFlag(t *testing.T) {
 	}
 }
 
+func TestErrorsAreJSONWithJSON(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"usage":    {"sessions", "--json", "--limit=0"},
+		"internal": {"sessions", "--json", "--database-url=postgres://u:hush@127.0.0.1:1/x"},
+	} {
+		r := invoke(t, nil, args...)
+		var got struct {
+			Error struct{ Code, Message string }
+		}
+		if err := json.Unmarshal([]byte(r.stderr), &got); err != nil || got.Error.Code != want || got.Error.Message == "" {
+			t.Errorf("%v: %q: %+v, %v", args, r.stderr, got, err)
+		}
+		if strings.Contains(r.stderr, "hush") || strings.Count(r.stderr, "refused") > 1 {
+			t.Errorf("%v: %s", args, r.stderr)
+		}
+	}
+}
+
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
 	db := "DATABASE_URL=postgres://u:hush@127.0.0.1:1/db"

@@ -25,10 +25,13 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
+// configuredPolicy names the policy of the configuration, where presets are named too.
+const configuredPolicy = "configured"
+
 type compactFileCmd struct {
 	In          string   `arg:"" help:"JSONL or JSON file; - is standard input."`
 	Strategy    []string `sep:"none" xor:"how" placeholder:"NAME[:P=V,…]" help:"Run this strategy instead of a policy's pipeline; repeatable, in order."`
-	Policy      string   `xor:"how" placeholder:"PRESET|FILE" help:"Policy: the name of a preset or a configuration file; default: the configured policy."`
+	Policy      string   `xor:"how" placeholder:"PRESET|FILE" help:"Policy: the name of a preset, a configuration file, or configured (the default): that of the configuration."`
 	Format      string   `default:"auto" placeholder:"NAME" help:"Format of the file: auto (by its content), ${formats}."`
 	To          string   `placeholder:"NAME" help:"Format of --out, default chat: ${formats}."`
 	Model       string   `placeholder:"NAME" help:"Model of sessions that name none; selects the tokenizer and the window."`
@@ -203,11 +206,11 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 func (c *compactFileCmd) config(e *Env) (config.Config, error) {
 	preset, err := policy.PresetNamed(c.Policy)
 	switch {
-	case c.Policy == "":
+	case c.Policy == "" || c.Policy == configuredPolicy:
 		return e.Config()
 	case err != nil:
 		if _, err := os.Stat(c.Policy); err != nil {
-			return config.Config{}, wrong("--policy: %s: want a configuration file or one of %s", c.Policy, strings.Join(policy.PresetNames(), ", "))
+			return config.Config{}, wrong("--policy: %s: want a configuration file or one of %s, %s", c.Policy, configuredPolicy, strings.Join(policy.PresetNames(), ", "))
 		}
 		e.file = c.Policy
 		return e.Config()

@@ -352,7 +352,7 @@ func (d *demo) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.verdict()
+	return d.show(ctx)
 }
 
 // tally returns the counts of one kind in one line.

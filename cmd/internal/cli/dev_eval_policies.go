@@ -23,9 +23,6 @@ func programVersion() string {
 	return fmt.Sprint(v.Version, v.Revision, v.Modified)
 }
 
-// configuredPolicy is the name of the policy with the pipeline of the configuration.
-const configuredPolicy = "configured"
-
 // evalPolicies returns the policies of names, which may be comma-separated lists; without
 // names, the built-in ones that need no model. open is called if a policy may need models.
 // The error lists all invalid names.

@@ -87,6 +87,9 @@ func (e *Env) by() string {
 	return "cli"
 }
 
+// since returns how long ago a time of the database's clock was, which may be ahead.
+func (e *Env) since(t time.Time) time.Duration { return max(0, e.now().Sub(t)) }
+
 func (e *Env) say(format string, args ...any) { fmt.Fprintf(e.Out.W, format+"\n", args...) }
 
 func (e *Env) note(format string, args ...any) { fmt.Fprintf(e.Err.W, format+"\n", args...) }

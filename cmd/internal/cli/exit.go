@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 )
 
@@ -61,7 +62,14 @@ func exitCode(ctx context.Context, err error) int {
 	return exitInternal
 }
 
-// fail writes each line of an error to Err and returns its exit code, 0 for nil.
+// codeNames are the names of the exit codes in errors as JSON.
+var codeNames = map[int]string{
+	exitInternal: "internal", exitUsage: "usage", exitNotFound: "not_found", exitRefused: "refused", exitFindings: "findings",
+	exitInterrupted: "interrupted",
+}
+
+// fail writes an error to Err, line by line or with --json as an object, and returns its
+// exit code, 0 for nil.
 func (e *Env) fail(ctx context.Context, err error) int {
 	if err == nil {
 		return 0
@@ -71,11 +79,15 @@ func (e *Env) fail(ctx context.Context, err error) int {
 	if errors.As(err, &exit) && exit.err == nil {
 		return code
 	}
+	text := e.scrub(err.Error())
 	if code == exitInterrupted {
-		fmt.Fprintln(e.Err.W, "compactor: interrupted")
+		text = "interrupted"
+	}
+	if e.JSON {
+		_ = term.JSON(e.Err.W, map[string]any{"error": map[string]any{"code": codeNames[code], "message": text}})
 		return code
 	}
-	for line := range strings.Lines(e.scrub(err.Error())) {
+	for line := range strings.Lines(text) {
 		if line = strings.TrimRight(line, "\n"); line != "" {
 			fmt.Fprintf(e.Err.W, "compactor: %s\n", line)
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,6 +108,11 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	if err != nil {
 		return err
 	}
+	if len(rows) == 0 {
+		if err := c.checkOutcome(ctx, st); err != nil {
+			return err
+		}
+	}
 	if e.JSON {
 		out := make([]runJSON, len(rows))
 		for i, r := range rows {
@@ -118,8 +124,8 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		e.note("no runs")
 		return nil
 	}
-	t := e.Out.Table(term.Num("RUN"), term.Text("SESSION"), term.Text("TRIGGER"), term.Text("KIND"), term.Text("OUTCOME"),
-		term.Text("MESSAGES"), term.Text("TOKENS"), term.Text("IN FORCE"), term.Text("QUEUED"))
+	t := e.Out.Table(term.Num("RUN"), term.Text("SESSION"), term.Text("OUTCOME"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Num("AGE"),
+		term.Text("TRIGGER").IfRoom(), term.Text("IN FORCE").IfRoom(), term.Text("KIND").IfRoom())
 	for _, r := range rows {
 		outcome := term.Styled{Value: r.Outcome, As: e.Out.Dim}
 		switch r.Status {
@@ -134,9 +140,9 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		inForce := yes(r.InForce, "")
 		messages, size := "", ""
 		if runEnded(r) {
-			messages, size = change(r.MessagesBefore, r.MessagesAfter), change(r.TokensBefore, r.TokensAfter)
+			messages, size = brief(r.MessagesBefore, r.MessagesAfter), brief(r.TokensBefore, r.TokensAfter)
 		}
-		t.Row(r.ID, sessionName(r), r.Trigger, r.Kind, outcome, messages, size, inForce, r.QueuedAt)
+		t.Row(r.ID, sessionName(r), outcome, messages, size, e.since(r.QueuedAt), r.Trigger, inForce, r.Kind)
 	}
 	if err := t.Write(); err != nil {
 		return err
@@ -145,6 +151,37 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		e.note("there may be more: --before %d", rows[len(rows)-1].ID)
 	}
 	return nil
+}
+
+// brief is change in a column: an unchanged number stands alone.
+func brief(before, after int64) string {
+	if before == after {
+		return term.Count(after)
+	}
+	return change(before, after)
+}
+
+// checkOutcome returns an error that lists the outcomes of the ledger, if no run has the
+// wanted one. There is no list to check it against beforehand: strategies have codes of
+// their own.
+func (c *runsCmd) checkOutcome(ctx context.Context, st *store.Store) error {
+	if c.Outcome == "" {
+		return nil
+	}
+	rows, err := st.Outcomes(ctx, 0)
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, r := range rows {
+		known = append(known, r.Outcome)
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	if slices.Contains(known, c.Outcome) {
+		return nil
+	}
+	return wrong("--outcome: no run has ended with %s; the outcomes so far are: %s", c.Outcome, cmp.Or(strings.Join(known, ", "), "none"))
 }
 
 func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error {

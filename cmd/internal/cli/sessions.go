@@ -71,8 +71,8 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 		return nil
 	}
 	columns := []term.Column{
-		term.Text("SESSION"), term.Text("MODEL"), term.Num("MESSAGES"), term.Num("IN VIEW"), term.Num("TOKENS"),
-		term.Num("OF START"), term.Text("DUE"), term.Num("REVISION"), term.Text("LAST MESSAGE"),
+		term.Text("SESSION"), term.Text("MODEL"), term.Num("IN VIEW"), term.Num("TOKENS"), term.Num("OF START"),
+		term.Text("DUE"), term.Num("IDLE"), term.Num("MESSAGES").IfRoom(), term.Num("REVISION").IfRoom(),
 	}
 	if c.AllTenants {
 		columns = append([]term.Column{term.Text("TENANT")}, columns...)
@@ -87,8 +87,8 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 			due.Value = "due"
 		}
 		cells := []any{
-			r.Session, r.Model, r.Messages, r.LiveMessages, term.Tokens(r.ContextTokens),
-			term.Percent(r.ContextTokens, r.DueTokens), due, r.Revision, r.LastMessageAt,
+			r.Session, r.Model, r.LiveMessages, term.Tokens(r.ContextTokens), term.Percent(r.ContextTokens, r.DueTokens),
+			due, e.since(r.LastMessageAt), r.Messages, r.Revision,
 		}
 		if c.AllTenants {
 			cells = append([]any{r.Tenant}, cells...)

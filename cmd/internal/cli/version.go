@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 
@@ -8,6 +9,9 @@ import (
 )
 
 type versionCmd struct{}
+
+// imageVersion is set by the linker where the build has no version control (deploy/Dockerfile).
+var imageVersion string
 
 // buildVersion describes how this binary was built.
 type buildVersion struct {
@@ -21,11 +25,12 @@ type buildVersion struct {
 
 func newBuildVersion(info *debug.BuildInfo, ok bool) buildVersion {
 	v := buildVersion{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if ok && info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	v.Version = cmp.Or(imageVersion, v.Version)
 	if !ok {
 		return v
-	}
-	if info.Main.Version != "" {
-		v.Version = info.Main.Version
 	}
 	for _, s := range info.Settings {
 		switch s.Key {

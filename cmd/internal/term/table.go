@@ -3,6 +3,7 @@ package term
 import (
 	"fmt"
 	"io"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,13 +14,20 @@ const (
 	columnGap = "  "
 	// minColumn is the least width that a column is reduced to.
 	minColumn = 10
+	// readable is the width to which text columns are reduced before optional columns are
+	// left out.
+	readable = 20
+	// leftOut marks the width of a column that is left out.
+	leftOut = -1
 )
 
 // Column describes a column of a table.
 type Column struct {
 	Name string
-	// Right aligns the column to the right.
+	// Right aligns the column to the right, and keeps it from being truncated.
 	Right bool
+	// Optional permits to leave the column out of a terminal that is too narrow.
+	Optional bool
 }
 
 // Text returns a column of text.
@@ -28,14 +36,21 @@ func Text(name string) Column { return Column{Name: name} }
 // Num returns a column of numbers, aligned to the right.
 func Num(name string) Column { return Column{Name: name, Right: true} }
 
+// IfRoom returns the column as an optional one.
+func (c Column) IfRoom() Column {
+	c.Optional = true
+	return c
+}
+
 // Styled is a cell with a styled value: Styled{"failed", style.Red}.
 type Styled struct {
 	Value any
 	As    func(string) string
 }
 
-// Table collects rows and writes them aligned. On a terminal the header is bold and the
-// widest text columns are truncated until a row fits; elsewhere nothing is cut.
+// Table collects rows and writes them aligned. On a terminal the header is bold, and until
+// a row fits, optional columns are left out, the last first, and the widest text columns
+// are truncated; elsewhere nothing is cut.
 // text/tabwriter is not used because it aligns all columns alike and counts escape
 // sequences. A Table is not safe for concurrent use.
 type Table struct {
@@ -95,6 +110,9 @@ func (t *Table) Write() error {
 func (t *Table) line(b *strings.Builder, line []cell, widths []int) {
 	blanks := 0
 	for i, c := range line {
+		if widths[i] == leftOut {
+			continue
+		}
 		text := Truncate(c.text, widths[i])
 		pad := widths[i] - Width(text)
 		if i > 0 {
@@ -117,16 +135,30 @@ func (t *Table) line(b *strings.Builder, line []cell, widths []int) {
 	b.WriteByte('\n')
 }
 
-// fit reduces the widest text columns until a row fits the width of the output.
+// fit leaves columns out and reduces others until a row fits the width of the output.
 func (t *Table) fit(widths []int) {
 	if t.out.Width <= 0 {
 		return
 	}
-	over := len(columnGap)*(len(widths)-1) - t.out.Width
-	for _, w := range widths {
-		over += w
+	// over returns by how much a row is too wide with text columns of at most a width.
+	over := func(most int) int {
+		sum := -len(columnGap) - t.out.Width
+		for i, w := range widths {
+			if w != leftOut && !t.columns[i].Right {
+				w = min(w, most)
+			}
+			if w != leftOut {
+				sum += w + len(columnGap)
+			}
+		}
+		return sum
 	}
-	for ; over > 0; over-- {
+	for i, c := range slices.Backward(t.columns) {
+		if c.Optional && over(readable) > 0 {
+			widths[i] = leftOut
+		}
+	}
+	for range over(math.MaxInt) {
 		widest := -1
 		for i, w := range widths {
 			if !t.columns[i].Right && w > minColumn && (widest < 0 || w > widths[widest]) {

@@ -115,6 +115,22 @@ func TestTable(t *testing.T) {
 	}
 }
 
+func TestNarrowTableLeavesOptionalColumnsOutAndCutsNoNumbers(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	table := Output{W: &b, TTY: true, Width: 40}.Table(Text("SESSION"), Num("TOKENS"), Text("KIND").IfRoom(), Num("AGE"), Text("TRIGGER").IfRoom())
+	table.Row("a-session-with-a-long-name-of-its-own", "7,608 → 1,204", "undo", 90*time.Second, "application")
+	if err := table.Write(); err != nil {
+		t.Fatal(err)
+	}
+	want := "" +
+		"SESSION                   TOKENS     AGE\n" +
+		"a-session-with-a…  7,608 → 1,204  1m 30s\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
