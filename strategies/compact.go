@@ -63,15 +63,25 @@ type Written struct {
 	Message *chat.Message
 }
 
-// Report returns the report of a run on t. It clears the plan of a result that is
-// discarded because the view grew: growth is accepted only if it repairs a view or
-// restores a pinned message, or if AllowGrowth is set.
-func (o Options) Report(t *plan.Transcript, r *pipeline.Result) Report {
+// Run runs a pipeline on t, whose content must be loaded. It returns the report and the plan
+// to apply, which is empty if the result is discarded because the view would grow.
+func (o Options) Run(ctx context.Context, p pipeline.Pipeline, t *plan.Transcript) (Report, chat.Plan, error) {
+	r, err := p.Run(ctx, t, nil)
+	if err == nil && !o.AllowGrowth {
+		r, err = p.LimitGrowth(ctx, t, nil, r, nil)
+	}
+	if err != nil {
+		return Report{}, chat.Plan{}, err
+	}
+	return newReport(t, &r), r.Plan, nil
+}
+
+// newReport returns the report of a run on t, and clears the plan of a discarded result.
+func newReport(t *plan.Transcript, r *pipeline.Result) Report {
 	out := Report{
 		Before: r.Before, After: r.After, Steps: r.Steps, Violations: r.Violations, Repairs: r.Repairs, Rejected: r.Rejected,
 	}
-	needed := len(r.Violations) > 0 || slices.ContainsFunc(t.Entries, func(e plan.Entry) bool { return e.Pinned && !e.Included })
-	if r.Grew() && !needed && !o.AllowGrowth {
+	if r.WouldGrow {
 		out.Grew, out.After, r.Plan = true, r.Before, chat.Plan{}
 		return out
 	}

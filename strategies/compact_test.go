@@ -139,6 +139,55 @@ func TestCompactDiscardsGrowth(t *testing.T) {
 	}
 }
 
+// What a repair adds, such as a pinned message that was out, is no licence for the steps of
+// its run to make the view larger too.
+func TestARepairExemptsOnlyWhatItAddsFromTheLimitOfGrowth(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("long ", 100)
+	for name, c := range map[string]struct {
+		messages []chat.Message
+		pin      chat.Seq
+		view     string
+	}{
+		"a pinned message that is out": {
+			[]chat.Message{sessiontest.User("a"), sessiontest.Says("pinned"), sessiontest.Says(long), sessiontest.User("b"), sessiontest.Says("c")}, 2, "pinned|b|c",
+		},
+		"a result without a call": {
+			[]chat.Message{sessiontest.User("a"), sessiontest.Says(long), sessiontest.User("b"), sessiontest.Result("x", "c")},
+			0, "b|[Result of a tool whose call is missing]\nc",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, allow := range []bool{false, true} {
+				conv := NewConversation(Options{Counter: sessiontest.Quarter{}, AllowGrowth: allow})
+				conv.Append(c.messages...)
+				n := chat.Seq(len(c.messages))
+				conv.Apply(sessiontest.Excludes(1, 2, n-2)) // all but the last two
+				if c.pin > 0 {
+					if err := conv.Pin(true, c.pin); err != nil {
+						t.Fatal(err)
+					}
+				}
+				all := sessiontest.StrategyFunc(func(*plan.Transcript) (chat.Plan, error) {
+					return chat.Plan{Include: chat.Ranges{{Lo: 1, Hi: n + 1}}}, nil
+				})
+				r, err := conv.Compact(t.Context(), all)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := sessiontest.Texts(conv.View())
+				if !allow && (got != c.view || r.Grew || r.Steps[len(r.Steps)-1].Discarded != "would_grow" || r.Gain() >= 0) {
+					t.Errorf("view %q, want %q; %+v", got, c.view, r)
+				}
+				if allow && !strings.Contains(got, long) {
+					t.Errorf("growth is allowed, and the view is %q", got)
+				}
+			}
+		})
+	}
+}
+
 func TestCompactLeavesEverythingWhereAStrategyFails(t *testing.T) {
 	t.Parallel()
 	given := []chat.Message{sessiontest.User("a"), sessiontest.Says("b")}

@@ -25,7 +25,7 @@ type Options struct {
 	Target   chat.Tokens
 	Fallback bool
 	// AllowGrowth accepts a result with more tokens than its input, which is otherwise
-	// discarded unless it repairs the view or restores a pinned message.
+	// discarded, except for what repairs the view or restores pinned messages.
 	AllowGrowth bool
 	// MidLoop keeps the newest assistant message and everything after it, that is, the
 	// results that the model has not read yet (see SplitMidLoop).
@@ -187,12 +187,11 @@ func (c *Conversation) excluded(q chat.Seq) Excluded {
 // repairs the view.
 func (c *Conversation) Compact(ctx context.Context, s plan.Strategy) (Report, error) {
 	defer c.pinUnread()()
-	r, err := c.options.Pipeline(s).Run(ctx, c.Transcript(), nil)
+	report, p, err := c.options.Run(ctx, c.options.Pipeline(s), c.Transcript())
 	if err != nil {
 		return Report{}, fmt.Errorf("compact: %w", err)
 	}
-	report := c.options.Report(c.Transcript(), &r)
-	c.apply(r.Plan)
+	c.apply(p)
 	return report, nil
 }
 
@@ -252,7 +251,7 @@ func (c *Conversation) Transcript() *plan.Transcript {
 // Apply carries out a plan that was made on the Transcript, without a guard, and reports
 // the messages that it changed. Compact applies plans of strategies safely.
 func (c *Conversation) Apply(p chat.Plan) Report {
-	r := c.options.Report(c.Transcript(), &pipeline.Result{Plan: p})
+	r := newReport(c.Transcript(), &pipeline.Result{Plan: p})
 	c.apply(p)
 	return r
 }

@@ -150,6 +150,24 @@ func (rc *runContext) change(plan chat.Plan) store.Change {
 	return c
 }
 
+// gains returns what a result saves, with its change: in planned tokens, which include the
+// margin on estimated counts, and in stored ones.
+func (rc *runContext) gains(r *pipeline.Result, c store.Change) (planned, stored chat.Tokens) {
+	planned, stored = r.Gain(), -chat.Tokens(c.DeltaTokens)
+	for _, add := range c.Plan.Additions {
+		stored -= add.Tokens
+		if chat.Estimates(add.Counter) { // the next run counts them with the margin, too
+			planned -= rc.policy.Margin(add.Tokens) - add.Tokens
+		}
+	}
+	return planned, stored
+}
+
+// lessGain returns the smaller of the gains of a result.
+func (rc *runContext) lessGain(r *pipeline.Result) chat.Tokens {
+	return min(rc.gains(r, rc.change(r.Plan)))
+}
+
 // cooldownAfter returns how long automatic runs leave the session alone after steps that
 // got no summary: the longest of their cooldowns.
 func (rc *runContext) cooldownAfter(steps []pipeline.StepResult) time.Duration {

@@ -132,6 +132,14 @@ func (f *fixture) append(session, transcript string) {
 	}
 }
 
+// pin pins a message of session s.
+func (f *fixture) pin(id string) {
+	f.t.Helper()
+	if err := f.store.Pin(f.t.Context(), key("s"), id); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // event queues the event run of the one session that is due, as the relay does.
 func (f *fixture) event() store.RunID {
 	f.t.Helper()

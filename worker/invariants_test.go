@@ -135,7 +135,7 @@ func decides(r store.RunRow) bool {
 func (w *world) execute(id store.RunID) {
 	t, ctx := w.t, context.Background()
 	w.summarizer = drawSummarizer(t)
-	before := w.look()
+	before, repair := w.look(), w.repairAdds(id)
 	workers := 1
 	var step string
 	var during []store.NewMessage
@@ -229,13 +229,13 @@ func (w *world) execute(id store.RunID) {
 	if decides(r) && !w.replaced && !meddled && r.Outcome != OutcomeCooldown {
 		w.kept(after, say)
 	}
-	// I7.
+	// I7: only what a repair must add makes a view larger, and nothing else of its run.
 	growth := strings.Contains(string(r.Options), "allow_growth")
 	broken := len(chat.Check(before.view)) > 0 || w.pinnedOut(before)
 	last := chat.Seq(len(before.all))
 	was7, is7 := w.planned(before.view, last), w.planned(after.view, last)
-	if !broken && !meddled && !growth && is7 > was7 {
-		say("the view grew from %d to %d tokens", was7, is7)
+	if (!broken || len(during) == 0) && !meddled && !growth && is7 > was7+repair {
+		say("the view grew from %d to %d tokens, of which a repair adds %d", was7, is7, repair)
 	}
 	if r.Status != "applied" && len(during) == 0 && !meddled && !before.equal(after) {
 		say("it changed the session")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/tokens"
@@ -139,6 +140,33 @@ func (w *world) planned(view []chat.Meta, last chat.Seq) chat.Tokens {
 		}
 	}
 	return n
+}
+
+// repairAdds returns by how many planned tokens a repair alone makes the view larger, if the
+// view has to be repaired before the run.
+func (w *world) repairAdds(id store.RunID) chat.Tokens {
+	ctx := context.Background()
+	c, err := w.st.Load(ctx, id)
+	if err != nil {
+		w.t.Fatalf("load run %d: %v", id, err)
+	}
+	p := testPlanner(w.policy)
+	rc := p.newRunContext(c)
+	if !rc.invalid {
+		return 0
+	}
+	if err := rc.buildTranscript(ctx, w.st); err != nil {
+		w.t.Fatalf("transcript of run %d: %v", id, err)
+	}
+	guard := pipeline.Pipeline{Guard: pipeline.Guard{DropSystem: !w.policy.PreserveSystem}}
+	t := &plan.Transcript{Entries: rc.entries, Counter: p.Counter("")}
+	r, err := guard.Run(ctx, t, func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
+		return w.st.Messages(ctx, c.Session.SID, seqs)
+	})
+	if err != nil {
+		w.t.Fatalf("repair in place of run %d: %v", id, err)
+	}
+	return max(0, -rc.lessGain(&r))
 }
 
 // draw draws messages as agents and hosts write them, faults included.

@@ -125,9 +125,13 @@ func (a *attempt) work(ctx context.Context) error {
 		return err
 	}
 	t := &plan.Transcript{Entries: a.entries, Counter: p.Counter(s.Model)}
-	result, err := pipeline.Run(ctx, t, func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
+	load := func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 		return a.w.store.Messages(ctx, s.SID, seqs)
-	})
+	}
+	result, err := pipeline.Run(ctx, t, load)
+	if err == nil && !a.claim.Options.AllowGrowth {
+		result, err = pipeline.LimitGrowth(ctx, t, load, result, a.lessGain)
+	}
 	if err != nil {
 		return err
 	}
@@ -137,7 +141,7 @@ func (a *attempt) work(ctx context.Context) error {
 	a.w.failpoint(stepPlanned)
 
 	change := a.change(result.Plan)
-	a.measure(result, change)
+	a.measure(&result, change)
 	if code := a.skipReason(result); code != "" {
 		return a.skip(ctx, code)
 	}
@@ -158,16 +162,11 @@ func (a *attempt) savePolicy(ctx context.Context) error {
 }
 
 // measure records the effect of the change on the view, and missing summaries.
-func (a *attempt) measure(r pipeline.Result, c store.Change) {
+func (a *attempt) measure(r *pipeline.Result, c store.Change) {
 	a.ledger.MessagesAfter = a.ledger.MessagesBefore + c.DeltaMessages + int64(len(c.Plan.Additions))
-	a.ledger.TokensAfter = a.ledger.TokensBefore + c.DeltaTokens
-	a.gain = r.Gain()
-	for _, add := range c.Plan.Additions {
-		a.ledger.TokensAfter += int64(add.Tokens)
-		if chat.Estimates(add.Counter) { // the next run counts them with the margin, too
-			a.gain -= a.policy.Margin(add.Tokens) - add.Tokens
-		}
-	}
+	var stored chat.Tokens
+	a.gain, stored = a.gains(r, c)
+	a.ledger.TokensAfter = a.ledger.TokensBefore - int64(stored)
 	a.cooldown = a.cooldownAfter(r.Steps)
 	a.unsummarized = slices.ContainsFunc(r.Steps, func(s pipeline.StepResult) bool {
 		return s.NoSummary != "" && s.NoSummary != codeTooLarge && s.NoSummary != codeNothingNew
@@ -185,10 +184,10 @@ func (a *attempt) skipReason(r pipeline.Result) string {
 		return OutcomeNothingToCompact
 	case a.claim.Options.DryRun:
 		return OutcomeDryRun
+	case r.WouldGrow:
+		return OutcomeWouldGrow
 	case a.invalid, a.claim.Options.AllowGrowth:
 		return ""
-	case a.gain < 0, a.ledger.TokensAfter > a.ledger.TokensBefore: // with the margin, and without
-		return OutcomeWouldGrow
 	case a.gain < a.policy.MinGainTokens && a.unsummarized:
 		return OutcomeNoSummary
 	case a.gain < a.policy.MinGainTokens && !a.automatic():

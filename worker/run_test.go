@@ -85,6 +85,24 @@ func TestOutcomes(t *testing.T) {
 			},
 			status: "skipped", outcome: OutcomeWouldGrow, view: "sua",
 		},
+		"nor because a pinned message has to come back: that is all that comes": {
+			do: func(f *fixture) store.RunID {
+				f.append("s", "suauauauaua")
+				f.run(f.operator("s", store.Options{Pipeline: truncate(3)}))
+				f.pin("s-3")
+				return f.operator("s", store.Options{Pipeline: []store.Step{{Strategy: "clamp", Params: map[string]any{"max_tokens": 2000}}}})
+			},
+			status: "applied", outcome: OutcomeRepaired, view: "saua",
+		},
+		"nor because the view has to be repaired": {
+			do: func(f *fixture) store.RunID {
+				f.append("s", "suauauauaua")
+				f.run(f.operator("s", store.Options{Pipeline: truncate(3)}))
+				f.append("s", "t")
+				return f.operator("s", store.Options{Pipeline: []store.Step{{Strategy: "clamp", Params: map[string]any{"max_tokens": 2000}}}})
+			},
+			status: "applied", outcome: OutcomeApplied, view: "suaI",
+		},
 		"a run from the view leaves out what is out": {
 			do: func(f *fixture) store.RunID {
 				f.append("s", "suauaua")

@@ -90,12 +90,7 @@ func (p *Provider) plan(ctx context.Context, t *plan.Transcript, fresh int) (str
 			all.Steps = slices.Concat([]plan.Strategy{fixed}, all.Steps)
 		}
 	}
-	r, err := all.Run(ctx, t, nil)
-	if err != nil {
-		return strategies.Report{}, chat.Plan{}, err
-	}
-	report := p.Options.Report(t, &r)
-	return report, r.Plan, nil
+	return p.Options.Run(ctx, all, t)
 }
 
 // withoutExcluded removes the new messages that a plan excludes. Additions that cover only such

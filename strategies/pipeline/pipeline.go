@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
@@ -56,7 +57,7 @@ type StepResult struct {
 	// Summary describes how the summary was produced. The pipeline leaves it to its caller.
 	Summary any `json:"summary,omitempty"`
 	// Discarded is the code of the reason why the plans of all steps were discarded:
-	// invalid_view. It is set on the guard's own step, which is the last one.
+	// invalid_view or would_grow. It is set on the guard's own step, which is the last one.
 	Discarded string `json:"discarded,omitempty"`
 	// Err is the summarizer's error. It may quote messages or secrets: do not store or log
 	// it.
@@ -80,6 +81,8 @@ type Result struct {
 	Repairs    []Repair
 	// Rejected counts invalid additions of strategies (see Draft.Apply).
 	Rejected int
+	// WouldGrow is set by LimitGrowth: the plan must not be applied.
+	WouldGrow bool
 }
 
 // Gain returns how many tokens the view loses; negative if it grew.
@@ -100,12 +103,48 @@ func (p Pipeline) Run(ctx context.Context, t *plan.Transcript, load plan.Loader)
 	if !errors.Is(err, ErrInvalidView) || len(p.Steps) == 0 {
 		return r, err
 	}
-	discarded := r.Steps
-	if r, err = (Pipeline{Guard: p.Guard}).runGuarded(ctx, t, load); err != nil {
+	return p.repair(ctx, t, load, r.Steps, "invalid_view")
+}
+
+// repair returns the result of the guard alone, after the steps whose plans are discarded
+// for the reason of a code.
+func (p Pipeline) repair(ctx context.Context, t *plan.Transcript, load plan.Loader, discarded []StepResult, code string) (Result, error) {
+	r, err := Pipeline{Guard: p.Guard}.runGuarded(ctx, t, load)
+	if err != nil {
 		return r, err
 	}
-	r.Steps = append(discarded, StepResult{Strategy: "guard", Before: r.Before, After: r.After, Discarded: "invalid_view"})
+	r.Steps = append(discarded, StepResult{Strategy: "guard", Before: r.Before, After: r.After, Discarded: code})
 	return r, nil
+}
+
+// LimitGrowth returns the result r of a run on t unless it makes the view larger than it was
+// and than the guard alone would make it. For such a result it returns that of the guard alone
+// if the view has to be repaired or lacks a pinned message, and otherwise sets WouldGrow.
+//
+// gain returns what a result saves; nil stands for Result.Gain.
+func (p Pipeline) LimitGrowth(ctx context.Context, t *plan.Transcript, load plan.Loader, r Result, gain func(*Result) chat.Tokens) (Result, error) {
+	if gain == nil {
+		gain = (*Result).Gain
+	}
+	if gain(&r) >= 0 {
+		return r, nil
+	}
+	pinned := slices.ContainsFunc(t.Entries, func(e plan.Entry) bool { return e.Pinned && !e.Included })
+	if len(r.Violations) == 0 && !pinned {
+		r.WouldGrow = true
+		return r, nil
+	}
+	alone, err := p.repair(ctx, t, load, r.Steps, "would_grow")
+	switch {
+	case err != nil:
+		return r, err
+	case gain(&alone) <= gain(&r):
+		return r, nil
+	case alone.Plan.Empty():
+		r.WouldGrow = true
+		return r, nil
+	}
+	return alone, nil
 }
 
 // runGuarded runs the steps, the guard and the fallback. If the view stays invalid the

@@ -260,6 +260,8 @@ func writeSteps(e *Env, steps []pipeline.StepResult) error {
 		switch {
 		case s.Err != nil: // holds no message content
 			e.say("step %d: %s", i+1, term.Clean(s.Err.Error()))
+		case s.Discarded == "would_grow":
+			e.say("step %d: the changes of the previous steps were discarded: they would make the view larger than its repair does", i+1)
 		case s.Discarded != "":
 			e.say("step %d: the changes of the previous steps were discarded: they allow no valid view", i+1)
 		case s.NoSummary != "":
