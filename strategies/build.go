@@ -12,8 +12,8 @@ import (
 type Writers []*summary.Writer
 
 // Build returns the pipeline of a policy for the limits of a session's model. Each step
-// gets its own writer unless the registry has a summarizer; Build sets Settings, Window and
-// Last of o. The error is that of the first step that cannot be created.
+// gets its own writer unless the registry has a summarizer; Build sets Settings, Window,
+// Target and Last of o. The error is that of the first step that cannot be created.
 //
 // To run all steps of a policy whatever their effect, clear the Target of the result.
 func Build(r *plan.Registry, p policy.Policy, limits policy.Limits, o summary.Options) (pipeline.Pipeline, Writers, error) {
@@ -24,7 +24,7 @@ func Build(r *plan.Registry, p policy.Policy, limits policy.Limits, o summary.Op
 		Guard: pipeline.Guard{DropSystem: !p.PreserveSystem},
 	}
 	writers := make(Writers, len(steps))
-	o.Settings, o.Window = p.Summary, int(limits.Window)
+	o.Settings, o.Window, o.Target = p.Summary, int(limits.Window), int(limits.Target)
 	for i, s := range steps {
 		registry := r
 		if r.Summarizer == nil {

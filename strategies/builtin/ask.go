@@ -50,6 +50,30 @@ func standardPrompt(p summary.Prompt) func(previous string, messages []*chat.Mes
 	}
 }
 
+// counted returns the task of a summary that covers entries, with the tokens of those that
+// leave the view, which the last user message does not, and of the message that write returns
+// for a summary together with the messages beside it.
+func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summary string) chat.Message, beside ...chat.Message) plan.Task {
+	last := lastUser(t)
+	for _, i := range covered {
+		if e := &t.Entries[i]; !userTurn(e) || e.Position != last {
+			task.Covered += e.Tokens
+		}
+	}
+	task.Covered = max(1, task.Covered)
+	if t.Counter != nil {
+		task.Size = func(summary string) chat.Tokens {
+			m := write(summary)
+			size := t.Counter.Message(&m)
+			for i := range beside {
+				size += t.Counter.Message(&beside[i])
+			}
+			return size
+		}
+	}
+	return task
+}
+
 // ask requests a summary and trims it. Secrets are masked in the prompt and in the answer.
 // The error wraps ErrNoSummary unless it is that of ctx or wraps plan.ErrInterrupted; an
 // empty answer is an error too.

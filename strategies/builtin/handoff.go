@@ -14,7 +14,8 @@ import (
 
 // handoff summarizes the messages between a protected head and a tail of limited size as
 // notes for the assistant that continues, and prunes old tool results in the rest. A later
-// handoff updates the notes of the previous one.
+// handoff updates the notes of the previous one. With a target, head and tail are limited to
+// what fits into it beside the notes.
 type handoff struct {
 	first, last      int
 	tail, maxSummary chat.Tokens
@@ -44,13 +45,12 @@ const (
 
 func newHandoff(a *plan.Args) (plan.Strategy, error) {
 	if p, ok := a.Policy(); ok {
-		summary := min(p.Summary, max(1, p.Target/4))
-		rest := float64(p.Target) - 1.3*float64(summary) - p.References*float64(summary)
+		rest := float64(p.Target) - (answerSlack+p.References)*float64(p.Summary)
 		// The tail's share of the rest leaves space for the head, and for a tail that is
 		// half as long again.
 		const tailShare = 0.55
 		a.Fill("context_length", int(p.Window))
-		a.Fill("max_summary_tokens", int(summary))
+		a.Fill("max_summary_tokens", int(p.Summary))
 		a.Fill("tail_token_budget", max(1, int(rest*tailShare)))
 	}
 	h := &handoff{
@@ -60,7 +60,7 @@ func newHandoff(a *plan.Args) (plan.Strategy, error) {
 		})),
 		last: int(a.Int(plan.Int{
 			Name: "protect_last_n", Default: 20, Min: 0, Max: 1 << 30,
-			Doc: "newest messages whose tool results and arguments are not pruned; the tail has at least as many, 8 at most, whatever their size",
+			Doc: "newest messages whose tool results and arguments are not pruned; the tail has at least as many, 8 at most, unless they exceed a policy's target",
 		})),
 	}
 	window := a.Int(plan.Int{
@@ -116,7 +116,7 @@ func (h *handoff) Reads(t *plan.Transcript) []chat.Seq { return seqsOf(t, h.view
 // handoff.
 func (h *handoff) view(t *plan.Transcript) []int {
 	view := included(t, func(int, *plan.Entry) bool { return true })
-	if len(view) <= h.first+minMiddle {
+	if len(view) <= h.first+minMiddle && !h.aboveTarget(t) {
 		return nil
 	}
 	return view
@@ -147,6 +147,7 @@ func (h *handoff) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, erro
 		return chat.Plan{}, err
 	}
 	p.start, p.end = h.bounds(p.spans)
+	p.fitTarget()
 	if err := p.collect(); err != nil {
 		return chat.Plan{}, err
 	}

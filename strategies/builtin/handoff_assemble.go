@@ -55,13 +55,22 @@ func (p *handoffPass) covers() chat.Ranges {
 	return set.Ranges()
 }
 
+// first returns the index of the first summarized message, or the one after the last
+// message.
+func (p *handoffPass) first() int {
+	for i := p.start; i < p.end; i++ {
+		if p.inMiddle(i) {
+			return i
+		}
+	}
+	return len(p.view)
+}
+
 // position returns the position of the first summarized message, or the one after the last
 // message.
 func (p *handoffPass) position() chat.Seq {
-	for i := p.start; i < p.end; i++ {
-		if p.inMiddle(i) {
-			return p.entry(i).Position
-		}
+	if i := p.first(); i < len(p.view) {
+		return p.entry(i).Position
 	}
 	return p.entry(len(p.view)-1).Position + 1
 }
@@ -98,20 +107,32 @@ func (p *handoffPass) addSummary(text string) {
 // conversation without a user message in its head goes on with the user's role, since some
 // providers refuse one that begins with the assistant.
 func (p *handoffPass) summaryRole() chat.Role {
-	if !slices.ContainsFunc(p.spans[:p.start], anyUser) {
+	if !slices.ContainsFunc(p.spans[:p.start], anyUser) && !p.followsUser() {
 		return chat.RoleUser
 	}
 	return p.alternatingRole(p.mergeable())
+}
+
+// followsUser and precedesUser report whether the summary stands directly behind or in front
+// of the last user message, because that one stays in the middle.
+func (p *handoffPass) followsUser() bool {
+	last := p.spans.last(realUser)
+	return last >= p.start && last < p.first()
+}
+
+func (p *handoffPass) precedesUser() bool {
+	last := p.spans.last(realUser)
+	return last > p.first() && last < p.end
 }
 
 // alternatingRole returns the role with which user and assistant alternate on both sides of
 // the summary, or "" if only merging it into the tail achieves that.
 func (p *handoffPass) alternatingRole(mergeable bool) chat.Role {
 	before, after := chat.RoleUser, chat.RoleUser
-	if p.start > 0 {
+	if p.start > 0 && !p.followsUser() {
 		before = p.messages[p.start-1].Role
 	}
-	if p.end < len(p.view) {
+	if p.end < len(p.view) && !p.precedesUser() {
 		after = p.messages[p.end].Role
 	}
 	role, other := chat.RoleAssistant, chat.RoleUser
@@ -129,7 +150,7 @@ func (p *handoffPass) alternatingRole(mergeable bool) chat.Role {
 
 // mergeable reports whether the first message of the tail may be rewritten.
 func (p *handoffPass) mergeable() bool {
-	return p.end < len(p.view) && !p.keep[p.end] && !p.spans[p.end].calls && p.spans.last(realUser) != p.end
+	return p.end < len(p.view) && !p.precedesUser() && !p.keep[p.end] && !p.spans[p.end].calls && p.spans.last(realUser) != p.end
 }
 
 // merge puts the summary in front of the first message of the tail. The result covers that

@@ -48,11 +48,20 @@ func (p *handoffPass) proportionalBudget() int {
 // ask requests the summary of the turns with the budget.
 func (p *handoffPass) ask(ctx context.Context, most int) (string, error) {
 	focus, _ := redact.Redact(p.h.focus)
-	return p.h.ask(ctx, plan.Task{
-		Messages: p.turns, Previous: p.previous, Followed: p.spans.last(realUser) >= p.end, Focus: p.h.focus,
+	task := plan.Task{
+		Messages: p.turns, Previous: p.previous, Followed: p.spans.last(realUser) > p.first(), Focus: p.h.focus,
 		Budget: p.budget, Most: most, MaxTokens: int(float64(p.budget) * answerSlack),
 		Prompt: standardPrompt(summary.Prompt{Budget: chat.Tokens(p.budget), Focus: focus}),
-	})
+	}
+	var covered []int
+	for i := p.start; i < p.end; i++ {
+		if p.inMiddle(i) {
+			covered = append(covered, p.view[i])
+		}
+	}
+	return p.h.ask(ctx, counted(p.t, task, covered, func(text string) chat.Message {
+		return chat.Message{Role: chat.RoleUser, Content: chat.TextContent(p.h.prefixed(text) + "\n\n" + p.h.end)}
+	}))
 }
 
 // prefixed returns a summary after the prefix, which the text may contain already.

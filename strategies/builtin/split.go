@@ -89,14 +89,16 @@ func (s *splitPoint) plan(ctx context.Context, t *plan.Transcript, preserved []b
 	if err != nil || len(task.Messages) == 0 {
 		return chat.Plan{}, err
 	}
-	text, err := s.ask(ctx, task)
+	write := func(text string) chat.Message {
+		return chat.Message{Role: chat.RoleUser, Content: chat.TextContent(s.framed(splitHead, text))}
+	}
+	text, err := s.ask(ctx, counted(t, task, covered, write))
 	if err != nil {
 		return chat.Plan{}, err
 	}
 	return chat.Plan{Additions: []chat.Addition{{
 		Kind: chat.KindSummary, Reason: s.name, Covers: chat.RangesOf(seqsOf(t, covered)...),
-		Position: s.position(t, preserved),
-		Message:  chat.Message{Role: chat.RoleUser, Content: chat.TextContent(s.framed(splitHead, text))},
+		Position: s.position(t, preserved), Message: write(text),
 	}}}, nil
 }
 

@@ -77,14 +77,17 @@ func (s *summarization) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan
 		}
 		task.Messages = append(task.Messages, m)
 	}
-	text, err := s.ask(ctx, task)
+	role := s.role(t, entries)
+	write := func(text string) chat.Message {
+		return chat.Message{Role: role, Content: chat.TextContent(s.framed("", text))}
+	}
+	text, err := s.ask(ctx, counted(t, task, entries, write))
 	if err != nil {
 		return chat.Plan{}, err
 	}
 	return chat.Plan{Additions: []chat.Addition{{
 		Kind: chat.KindSummary, Reason: "summarized", Covers: chat.RangesOf(seqsOf(t, entries)...),
-		Position: t.Entries[t.Groups()[older[0]].Start].Position,
-		Message:  chat.Message{Role: s.role(t, entries), Content: chat.TextContent(s.framed("", text))},
+		Position: t.Entries[t.Groups()[older[0]].Start].Position, Message: write(text),
 	}}}, nil
 }
 

@@ -127,22 +127,48 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 	if len(messages) == 0 {
 		return chat.Plan{}, nil
 	}
+	covered := included(t, func(i int, _ *plan.Entry) bool { return w.states[i] == stateCovered })
 	if err := w.dropOrphans(); err != nil {
 		return chat.Plan{}, err
 	}
-	answer, err := s.ask(ctx, plan.Task{
+	task := plan.Task{
 		Messages: messages, Previous: old.body, Followed: followed(t, newest), MaxTokens: int(s.maxTokens), Prompt: s.request,
-	})
+	}
+	write := func(answer string) chat.Message {
+		old.body = answer
+		return chat.Message{Role: chat.RoleUser, Content: chat.TextContent(old.String())}
+	}
+	task = counted(t, task, covered, write, acknowledged)
+	s.quote(&old, task.Size)
+	answer, err := s.ask(ctx, task)
 	if err != nil {
 		return chat.Plan{}, err
 	}
-	old.body = answer
-	old.trim(int(s.maxVerbatim))
-	additions := s.additions(w, conversation, old.String(), covers, t.Entries[newest].Seq)
+	additions := s.additions(w, conversation, write(answer), covers, t.Entries[newest].Seq)
 	plan := w.plan()
 	plan.Additions = append(additions, plan.Additions...)
 	return plan, nil
 }
+
+// quote limits the quotations to their maximum length and, if the summarizer has bounds, to
+// half of what the summary may take up.
+func (s *rollingSummary) quote(text *summaryText, size func(summary string) chat.Tokens) {
+	text.trim(int(s.maxVerbatim))
+	b, ok := s.summarizer.(plan.Bounded)
+	if !ok || size == nil {
+		return
+	}
+	_, limit := b.Bounds(0)
+	for n := s.maxVerbatim; limit > 0 && size("") > limit/2 && len(text.quotes) > 0; {
+		if n /= 2; n < minQuote {
+			text.quotes = nil
+		}
+		text.trim(int(n))
+	}
+}
+
+// minQuote is the smallest number of characters of a quotation that says something.
+const minQuote = 20
 
 // userText returns the user's text in a message, without a summary that precedes it.
 func userText(m *chat.Message) string {
@@ -156,11 +182,14 @@ func userText(m *chat.Message) string {
 	return strings.TrimSpace(text)
 }
 
+// acknowledged separates a summary from a user message that follows it.
+var acknowledged = chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(acknowledgment)}
+
 // additions returns the summary of the messages in covers and last. If a user message
 // follows it, an acknowledgment of the assistant is put between the two. Both follow the
 // system messages; those among the kept messages are moved in front, as far as the guard
 // allows.
-func (s *rollingSummary) additions(w *window, conversation []int, text string, covers plan.SeqSet, last chat.Seq) []chat.Addition {
+func (s *rollingSummary) additions(w *window, conversation []int, summary chat.Message, covers plan.SeqSet, last chat.Seq) []chat.Addition {
 	entries := w.t.Entries
 	kept := len(entries)
 	for _, i := range conversation {
@@ -198,9 +227,9 @@ func (s *rollingSummary) additions(w *window, conversation []int, text string, c
 	if !answered || len(covers.Sorted) == 0 {
 		covers.Add(last)
 	}
-	add(chat.Message{Role: chat.RoleUser, Content: chat.TextContent(text)}, covers.Ranges())
+	add(summary, covers.Ranges())
 	if answered {
-		add(chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(acknowledgment)}, chat.RangesOf(last))
+		add(acknowledged, chat.RangesOf(last))
 	}
 	for k := range out {
 		out[k].Position = position

@@ -268,13 +268,12 @@ func (d *Draft) moveSummary(id int32, q chat.Seq) {
 	d.entries[id].Kind, d.entries[id].Position = a.Kind, q
 }
 
-// summariesBy returns the summaries in the view that strategy s wrote, from the n-th
-// addition on.
-func (d *Draft) summariesBy(s plan.Strategy, n int) []chat.Seq {
+// summariesFrom returns the summaries in the view from the n-th addition on.
+func (d *Draft) summariesFrom(n int) []chat.Seq {
 	var out []chat.Seq
 	first := len(d.entries) - len(d.adds)
 	for i := n; i < len(d.adds); i++ {
-		if e := &d.entries[first+i]; e.Included && e.Kind == chat.KindSummary && d.adds[i].Reason == s.Name() {
+		if e := &d.entries[first+i]; e.Included && e.Kind == chat.KindSummary {
 			out = append(out, e.Seq)
 		}
 	}

@@ -224,7 +224,7 @@ func (p Pipeline) runSteps(ctx context.Context, d *Draft, load plan.Loader, r *R
 			return err
 		}
 		if strict(s) {
-			d.pin(d.summariesBy(s, written)) // later steps would drop it first, since it is the oldest
+			d.pin(d.summariesFrom(written)) // later steps would drop it first, since it is the oldest
 		}
 		step := StepResult{Strategy: s.Name(), Before: *totals, Changed: changed}
 		if d.noSummary != nil {

@@ -26,6 +26,11 @@ type Task struct {
 	// Most limits Budget, 0 for no limit. A Writer with its own sizes uses those up to Most
 	// instead of Budget.
 	Most int
+	// Covered is the number of tokens that the summary takes out of the view, 0 if unknown.
+	// Size returns the tokens that a summary adds to the view, with everything that the
+	// strategy puts around it; it may be nil.
+	Covered chat.Tokens
+	Size    func(summary string) chat.Tokens
 	// Instruction is an additional instruction of the user, empty for none.
 	Instruction string
 	// Prompt returns the prompt for a previous summary and all or some of the messages, for
@@ -46,6 +51,13 @@ type Writer interface {
 type Strict interface {
 	Writer
 	Strict()
+}
+
+// Bounded is a Summarizer that knows the view that its summaries become part of.
+type Bounded interface {
+	// Bounds returns the target of the view and the most tokens that a summary of a budget,
+	// 0 for any, adds to it with everything that the strategy puts around it; 0 if unknown.
+	Bounds(budget chat.Tokens) (view, summary chat.Tokens)
 }
 
 // Redact returns the task with secrets masked, and the kinds of secrets found. Messages that

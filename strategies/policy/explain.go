@@ -40,8 +40,13 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 		lines = append(lines, "fallback: none, a run may end above the target")
 	}
 	s := p.Summary
-	lines = append(lines, fmt.Sprintf("summaries: %s %% of the messages they cover, %s to %s tokens, and references of %s %% beside a model's prose; without one: %s",
-		number(100*s.Size.Share), chat.Thousands(min(s.Size.Min, s.Size.Budget(l.Window, l.Window))), chat.Thousands(s.Size.Budget(l.Window, l.Window)), number(100*s.References), s.OnFailure))
+	most := s.Size.Budget(l.Window, l.Window)
+	line := fmt.Sprintf("summaries: %s %% of the messages they cover, %s to %s tokens, and references of %s %% beside a model's prose; without one: %s",
+		number(100*s.Size.Share), chat.Thousands(min(s.Size.Min, most)), chat.Thousands(most), number(100*s.References), s.OnFailure)
+	if limit := s.Size.Limit(l.Target); s.Size.Prose(limit, s.References) < most {
+		line += fmt.Sprintf("; all of a summary %s tokens at most (%s %% of the target)", chat.Thousands(limit), number(100*s.Size.TargetShare))
+	}
+	lines = append(lines, line)
 	if len(p.PinTools) > 0 {
 		lines = append(lines, "pinned: calls and results of "+strings.Join(p.PinTools, ", "))
 	}

@@ -113,9 +113,11 @@ type FillFunc func(strategy string, params map[string]any, v Values) map[string]
 // Steps returns the pipeline with the parameters that its strategies take from the policy.
 // The result shares no maps with the policy.
 func (p Policy) Steps(l Limits, fill FillFunc) []Step {
+	size, references := p.Summary.Size, p.Summary.References
 	v := Values{
 		Window: l.Window, Target: l.Target, PreserveSystem: p.PreserveSystem,
-		Summary: p.Summary.Size.Budget(l.Window, l.Window), References: p.Summary.References,
+		Summary:    max(1, min(size.Budget(l.Window, l.Window), size.Prose(size.Limit(l.Target), references))),
+		References: references,
 	}
 	out := make([]Step, len(p.Pipeline))
 	for i, s := range p.Pipeline {

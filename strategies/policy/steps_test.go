@@ -82,7 +82,7 @@ func TestHash(t *testing.T) {
 		return p.Hash(p.Limits("gpt-4o", table), fill, map[string]string{"truncation": "1", "tool_result": "2"})
 	}
 	base := hash(policy.Default())
-	if want := "8639373799bdc000"; base != want {
+	if want := "33fc58368cc4f959"; base != want {
 		t.Errorf("the default policy hashes to %s, was %s: every session will be planned anew once", base, want)
 	}
 	if got := hash(with(func(p *policy.Policy) { p.Cron, p.Debounce = "@daily", 0 })); got != base {
@@ -128,6 +128,9 @@ sweep: 0 3 * * * (UTC)`
 		t.Errorf("pinned tools: %q", lines)
 	}
 	p := with(func(p *policy.Policy) { p.StartTokens, p.TargetTokens = 8_000, 6_000 })
+	if line := p.Explain("new-model", nil, fill)[5]; !strings.HasSuffix(line, "; all of a summary 3,000 tokens at most (50 % of the target)") {
+		t.Errorf("summaries: %q", line)
+	}
 	got = strings.Join(p.Explain("new-model", nil, fill)[:2], "\n")
 	want = `start 8,000 tokens = policy.start_tokens (new-model window 128,000, fallback, the model is unknown)
 target 6,000 tokens = policy.target_tokens (new-model window 128,000, fallback, the model is unknown)`

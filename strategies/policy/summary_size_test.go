@@ -38,12 +38,25 @@ func TestBudget(t *testing.T) {
 	})
 }
 
+func TestALimitIsAShareOfTheTarget(t *testing.T) {
+	t.Parallel()
+	s := DefaultSize()
+	for target, want := range map[chat.Tokens]chat.Tokens{0: 0, 1: 1, 4000: 2000, 100_000: 50_000} {
+		if got := s.Limit(target); got != want {
+			t.Errorf("target %d: %d, want %d", target, got, want)
+		}
+	}
+	if p := s.Prose(2000, 0.25); s.CallTokens(p)+p/4 > 2000 || p < 1280 {
+		t.Errorf("a prose of %d", p)
+	}
+}
+
 func TestSizeValidate(t *testing.T) {
 	t.Parallel()
 	p := Default()
-	p.Summary.Size = Size{Share: 2, Min: 0, Max: -1, WindowShare: -1, Slack: 0.5}
+	p.Summary.Size = Size{Share: 2, Min: 0, Max: -1, WindowShare: -1, TargetShare: 1.5, Slack: 0.5}
 	err := p.Validate()
-	for _, key := range []string{"share: 2", "min_tokens: 0", "max_tokens: -1", "window_share: -1", "slack: 0.5"} {
+	for _, key := range []string{"share: 2", "min_tokens: 0", "max_tokens: -1", "window_share: -1", "target_share: 1.5", "slack: 0.5"} {
 		if err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("no %q in %v", key, err)
 		}

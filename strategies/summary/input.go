@@ -3,6 +3,7 @@ package summary
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -21,6 +22,12 @@ type input struct {
 	// limit is the token limit of the whole summary, prose the budget of the model's
 	// text, references that of the block of references behind it.
 	limit, prose, references int
+	// most limits the tokens of the summary in the view, with everything around it. hopeless
+	// reports that a model cannot write one within it.
+	most     int
+	hopeless bool
+	// request is the last user message, which a model's summary quotes, "" for none.
+	request string
 	// trimmed totals the content that was trimmed, updates counts the previous updates of the
 	// summary.
 	trimmed Trim
@@ -95,7 +102,91 @@ func (w *Writer) budget(m *input) {
 	if t := m.task; t.Budget == 0 && t.MaxTokens > 0 { // an explicit limit covers prose and references
 		m.prose = w.proseWithin(m.limit - m.references)
 	}
+	if !m.custom() && !m.task.Followed {
+		m.request = m.sources.LastUser()
+	}
+	w.bound(m)
 	m.report.Budget = m.limit
+}
+
+// minProse is the smallest budget for which a model is asked: with less, its sections hold
+// little but their headings.
+const minProse = 100
+
+// bound lowers the budgets so that the summary, with its references, the request and
+// everything around it, takes up less than the messages that it covers, and no more than its
+// share of the target.
+func (w *Writer) bound(m *input) {
+	s := w.o.Settings
+	m.most = math.MaxInt
+	if _, limit := w.Bounds(0); limit > 0 {
+		m.most = int(limit)
+	}
+	if covered := m.task.Covered; covered > 0 {
+		m.most = min(m.most, int(covered)-1)
+	}
+	if m.most == math.MaxInt {
+		return
+	}
+	room := max(0, m.most-m.size(""))
+	m.limit = min(m.limit, room)
+	least := int(s.Size.CallTokens(minProse))
+	if m.request != "" {
+		room -= m.cutRequest(min(room/4, room-least))
+	}
+	// The prose goes before the references, which get what it leaves.
+	prose := max(int(s.Size.Prose(chat.Tokens(room), s.References)), min(minProse, w.proseWithin(room)))
+	if prose < m.prose {
+		m.hopeless = room < least
+		m.prose = prose
+	}
+}
+
+// cutRequest cuts the request until its quotation takes up at most so many tokens, or clears
+// it, and returns the tokens.
+func (m *input) cutRequest(most int) int {
+	full := m.request
+	for n := maxAsk; n > 0; n /= 2 {
+		m.request = cutCenter(full, n)
+		if size := m.size(InsertRequest("", m.request)) - m.size(""); size <= most {
+			return size
+		}
+	}
+	m.request = ""
+	return 0
+}
+
+// size returns the tokens of a summary in the view, with everything around it.
+func (m *input) size(summary string) int {
+	if m.task.Size == nil {
+		return estimateTokens(summary)
+	}
+	return int(m.task.Size(summary))
+}
+
+// fits reports whether a summary takes up less than what it covers, and no more than its
+// limit.
+func (m *input) fits(summary string) bool {
+	if m.task.Covered == 0 && estimateTokens(summary) >= m.report.CoveredTokens {
+		return false
+	}
+	return m.size(summary) <= m.most
+}
+
+// fit returns the text that write returns for a budget of at most n tokens and that stays
+// within the limit, or else the text for no budget.
+func (m *input) fit(n int, write func(budget int) string) string {
+	for n > 0 {
+		text := write(n)
+		size := m.size(text)
+		if size <= m.most {
+			return text
+		}
+		// A token of the budget may be several in the view.
+		base := m.size(write(0))
+		n = min(n-1-n/64, n*max(0, m.most-base)/max(1, size-base))
+	}
+	return write(0)
 }
 
 // proseWithin returns the prose budget for an output limit: callTokens of it are at most

@@ -29,6 +29,7 @@ func TestASummaryOutlastsTheTruncationBehindIt(t *testing.T) {
 	for _, last := range []string{"truncation", "fallback"} {
 		p := policy.Default()
 		p.StartTokens, p.TargetTokens = 12_000, 6_000
+		p.Pipeline[1] = policy.Step{Strategy: "summarization", Params: map[string]any{"target_count": 30}} // leaves much
 		if last != "fallback" {
 			p.Pipeline = append(p.Pipeline, policy.Step{Strategy: last})
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/plan"
@@ -37,8 +38,9 @@ type Options struct {
 	// Scope identifies tenant and session, so that answers are never shared between
 	// sessions.
 	Scope string
-	// Window is the context window, in tokens, of the model that reads the summary.
-	Window int
+	// Window is the context window, in tokens, of the model that reads the summary, and Target
+	// the size of the view that it becomes part of; 0 if unknown.
+	Window, Target int
 	// Focus is a topic requested for this run; it overrides that of the settings.
 	Focus string
 	// At is the time that prompts give for cleared outputs. It is the same for every
@@ -72,6 +74,18 @@ func (w *Writer) Report() *Report { return w.report }
 
 // Strict implements plan.Strict.
 func (*Writer) Strict() {}
+
+// Bounds implements plan.Bounded.
+func (w *Writer) Bounds(budget chat.Tokens) (view, summary chat.Tokens) {
+	s := w.o.Settings
+	view = chat.Tokens(w.o.Target)
+	summary = s.Size.Limit(view)
+	if budget > 0 {
+		references := chat.Tokens(float64(budget) * s.References)
+		summary = min(summary, s.Size.CallTokens(budget)+references+tokensOf(frame.Wrap("", frame.Options{})))
+	}
+	return view, summary
+}
 
 // Summarize implements plan.Summarizer. The prompt counts as one message of the user.
 func (w *Writer) Summarize(ctx context.Context, r plan.Request) (string, error) {
@@ -118,15 +132,15 @@ func (w *Writer) Write(ctx context.Context, t plan.Task) (string, error) {
 
 // extract returns a summary made without a model.
 func (w *Writer) extract(m *input) (string, error) {
-	text := m.digest.Text(m.limit)
-	if text == "" || estimateTokens(text) >= m.report.CoveredTokens {
+	text := m.fit(m.limit, m.digest.Text)
+	if text == "" || !m.fits(text) {
 		return "", tooLarge()
 	}
 	m.report.WrittenBy, m.report.Tokens = ByExtract, estimateTokens(text)
 	return text, nil
 }
 
-// tooLarge returns the failure of a summary no smaller than its source.
+// tooLarge returns the failure of a summary that takes up too much.
 func tooLarge() error { return &plan.Failure{Code: string(CodeTooLarge)} }
 
 // marker returns a note that messages were removed without a summary.
@@ -141,22 +155,22 @@ func (w *Writer) marker(m *input) string {
 // assemble returns the summary that is stored: the model's prose, the last user message
 // word for word, and the block of references.
 func (w *Writer) assemble(m *input, prose string) (string, error) {
-	if !m.custom() && !m.task.Followed {
-		prose = InsertRequest(prose, m.sources.LastUser())
+	if m.request != "" {
+		prose = InsertRequest(prose, m.request)
 	}
-	text := extract.EscapeReferences(text.Trim(prose))
+	prose = extract.EscapeReferences(text.Trim(prose))
 	if n := m.updates; n > 0 {
-		text += fmt.Sprintf(updatedLine, n)
+		prose += fmt.Sprintf(updatedLine, n)
 	}
-	if block := m.digest.References(m.references); block != "" {
+	text := m.fit(m.references, func(budget int) string {
+		block := m.digest.References(budget)
 		m.report.References = estimateTokens(block)
-		text += "\n\n" + block
-	}
-	m.report.WrittenBy, m.report.Tokens = ByModel, estimateTokens(text)
-	if m.report.Tokens >= m.report.CoveredTokens {
-		m.report.WrittenBy = ""
+		return text.Trim(prose + "\n\n" + block)
+	})
+	if !m.fits(text) {
 		return "", tooLarge()
 	}
+	m.report.WrittenBy, m.report.Tokens = ByModel, estimateTokens(text)
 	return text, nil
 }
 

@@ -22,6 +22,9 @@ const (
 // summarize summarizes with the model: in one call if all messages fit into its window, otherwise
 // in several, each of which updates the summary of the parts before it.
 func (w *Writer) summarize(ctx context.Context, m *input) (string, error) {
+	if m.hopeless {
+		return "", tooLarge()
+	}
 	model := w.o.Model.Usable(ctx)
 	w.limitAnswer(m, model)
 	budget, err := w.partBudget(m, model)

@@ -1,0 +1,209 @@
+package summary_test
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies"
+	"github.com/sessionstore/compactor/strategies/builtin"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/summary"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+// verbose is a model that writes as much as it may, in one language.
+type verbose struct {
+	words string
+	calls int
+}
+
+func (*verbose) Usable(context.Context) llm.Profile { return llm.Profile{Name: "m", Window: 128_000} }
+func (*verbose) Identity() string                   { return "verbose" }
+
+func (v *verbose) Complete(_ context.Context, c llm.Call) (llm.Answer, error) {
+	v.calls++
+	sections := summary.DefaultSections()
+	write := func(n int) string {
+		var b strings.Builder
+		for i, s := range sections {
+			repeat := n / len(sections)
+			if i == 0 {
+				repeat = n
+			}
+			fmt.Fprintf(&b, "## %s\n%s\n", s.Title, v.words+strings.Repeat(v.words, repeat))
+		}
+		return b.String()
+	}
+	n := sort.Search(c.MaxTokens, func(n int) bool { return counter.Text(write(n+1)) > chat.Tokens(c.MaxTokens) })
+	return llm.Answer{Text: write(n), Model: "m", FinishReason: "stop"}, nil
+}
+
+// counter counts the tokens of the model and of the views.
+var counter = tokens.ForModel("gpt-4o")
+
+// exchanges returns turns of about size tokens in which files are looked at.
+func exchanges(turns, size int, words string) []chat.Message {
+	var out []chat.Message
+	n := size / int(counter.Text(words))
+	for i := range turns {
+		out = append(out,
+			chat.Message{Role: chat.RoleUser, Content: chat.TextContent(fmt.Sprintf("/srv/app/config_%d.yaml? %s", i, strings.Repeat(words, 1+n/3)))},
+			chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent("host10.example.net. " + strings.Repeat(words, 1+n))})
+	}
+	return out
+}
+
+// A summary with its references and delimiters keeps to its share of the target in every
+// window, and no answer of a model is bought and then rejected for its size.
+func TestASummaryKeepsToItsShareOfTheTarget(t *testing.T) {
+	t.Parallel()
+	for name, params := range map[string]map[string]any{
+		"handoff": nil, "summarization": nil, "preserve_recent_turns": nil, "preserve_recent_fraction": nil,
+		"preserve_user_messages": {"max_tokens": 200}, "summarize": {"threshold": 4, "max_summary_tokens": 5000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for language, words := range map[string]string{"English": "it was fine. ", "Chinese": "检查了配置文件没有问题。"} {
+				messages := exchanges(12, 400, words)
+				for _, window := range []chat.Tokens{5000, 200_000} {
+					for _, target := range []chat.Tokens{300, 1000, 4000} {
+						p := policy.Default()
+						p.WindowTokens, p.StartTokens, p.TargetTokens = window, target+1, target
+						p.Pipeline, p.Fallback = []policy.Step{{Strategy: name, Params: params}}, false
+						what := fmt.Sprintf("window %d, target %d, %s", window, target, language)
+						keepsToShare(t, what+", an extract", p, messages, nil)
+						keepsToShare(t, what+", a model", p, messages, &verbose{words: words})
+					}
+				}
+			}
+		})
+	}
+}
+
+// keepsToShare checks the summary that a policy makes of messages.
+func keepsToShare(t *testing.T, what string, p policy.Policy, messages []chat.Message, model *verbose) {
+	t.Helper()
+	var o summary.Options
+	if model != nil {
+		o.Model = model
+	}
+	run, writers, err := strategies.Build(builtin.Registry(), p, p.Limits("", nil), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := strategies.Compact(t.Context(), messages, run, strategies.Options{Counter: counter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, code := chat.Tokens(0), c.Steps[0].NoSummary
+	for _, x := range c.Written {
+		if x.Kind == chat.KindSummary {
+			size += x.Tokens
+		}
+	}
+	if limit := p.Summary.Size.Limit(p.TargetTokens); size > limit {
+		t.Errorf("%s: %d tokens, limit %d", what, size, limit)
+	}
+	if size == 0 && p.TargetTokens >= 1000 {
+		t.Errorf("%s: no summary (%s)", what, code)
+	}
+	if model != nil && size == 0 && model.calls > 0 {
+		t.Errorf("%s: %d answers were bought for nothing (%s, %v)", what, model.calls, code, writers[0].Report().Calls)
+	}
+}
+
+// Where the messages are so few that no answer could be smaller, a model is not asked.
+func TestAModelIsNotAskedWhereItCannotGain(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{1, 5, 20, 60, 200, 400, 800, 2000} {
+		model := &verbose{words: "it was fine. "}
+		p := policy.Default()
+		p.Pipeline = []policy.Step{{Strategy: "summarization", Params: map[string]any{"target_count": 2, "threshold": 0}}}
+		run, writers, err := strategies.Build(builtin.Registry(), p, p.Limits("gpt-4o", tokens.Window), summary.Options{Model: model})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.Target, run.Fallback = 0, false
+		c, err := strategies.Compact(t.Context(), append(exchanges(1, size, "it was fine. "), exchanges(1, 1, "Next. ")...), run, strategies.Options{Counter: counter})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(c.Written); got != model.calls || size < 100 && got > 0 || size > 1000 && got == 0 {
+			t.Errorf("messages of %d tokens: %d requests, %d summaries, %+v", size, model.calls, got, writers[0].Report())
+		}
+	}
+}
+
+// What a handoff keeps fits into the target with its summary: large messages of head and tail
+// are summarized, and so is a long loop behind the last user message, which stays. Nothing is
+// left to the fallback, which drops whole groups.
+func TestAHandoffLeavesNothingToTheFallback(t *testing.T) {
+	t.Parallel()
+	say := func(role chat.Role, size int) chat.Message {
+		return chat.Message{Role: role, Content: chat.TextContent("host10.example.net. " + strings.Repeat("it was fine. ", size/4))}
+	}
+	loop := func(n, size int) (out []chat.Message) {
+		for i := range n {
+			id := fmt.Sprint("call", i)
+			result := say(chat.RoleTool, size)
+			result.ToolCallID = id
+			result.Content.Text += id // else prune_tool_results would see repetitions
+			out = append(out, chat.Message{
+				Role: chat.RoleAssistant, Content: chat.TextContent("I look."),
+				ToolCalls: []chat.ToolCall{{ID: id, Type: "function", Name: "look", Arguments: `{"path":"/srv/app"}`}},
+			}, result)
+		}
+		return out
+	}
+	system, user, assistant := say(chat.RoleSystem, 100), say(chat.RoleUser, 60), say(chat.RoleAssistant, 400)
+	for name, messages := range map[string][]chat.Message{
+		"large messages in the tail":                  append([]chat.Message{system, user, assistant, user, assistant}, exchanges(6, 800, "it was fine. ")...),
+		"a long loop behind one message and the user": append([]chat.Message{system, user, assistant, say(chat.RoleAssistant, 300), user}, loop(20, 300)...),
+		"a long loop behind the first message":        append([]chat.Message{user}, loop(20, 300)...),
+		"large messages in the head":                  append([]chat.Message{system, say(chat.RoleUser, 2500), say(chat.RoleAssistant, 2500)}, exchanges(12, 150, "it was fine. ")...),
+		"few messages":                                exchanges(4, 1200, "it was fine. "),
+	} {
+		for _, target := range []chat.Tokens{2000, 4000} {
+			t.Run(fmt.Sprint(name, ", ", target), func(t *testing.T) {
+				t.Parallel()
+				p := policy.Default()
+				p.WindowTokens, p.StartTokens, p.TargetTokens = 8192, target+500, target
+				p.Pipeline = []policy.Step{{Strategy: "handoff"}}
+				run, writers, err := strategies.Build(builtin.Registry(), p, p.Limits("", nil), summary.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c, err := strategies.Compact(t.Context(), messages, run, strategies.Options{Counter: counter})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.Before.IncludedTokens <= target {
+					t.Fatalf("only %d tokens", c.Before.IncludedTokens)
+				}
+				summaries := 0
+				for _, w := range c.Written {
+					if w.Kind == chat.KindSummary {
+						summaries++
+					}
+				}
+				if got := c.After.IncludedTokens; got > target || len(c.Steps) != 1 || summaries != 1 {
+					t.Errorf("%d tokens, %d summaries, %+v, %+v", got, summaries, c.Steps, writers[0].Report())
+				}
+				for _, x := range c.Excluded {
+					if x.By == 0 {
+						t.Errorf("message %d is neither in the view nor summarized", x.Seq)
+					}
+				}
+				last := messages[len(messages)-1].Content.Text
+				if got := c.Messages[len(c.Messages)-1].Content.Text; got != last {
+					t.Errorf("the view ends with %.40q", got)
+				}
+			})
+		}
+	}
+}
