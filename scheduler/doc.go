@@ -3,7 +3,7 @@
 // work that was lost, which it finds in Postgres. It enqueues runs; the worker executes
 // them. To start one:
 //
-//	s, err := scheduler.New(st, jobs.NewEnqueuer(redis, timeout), scheduler.Config{Policy: p})
+//	s, err := scheduler.New(st, jobs.NewEnqueuer(redis, installation, timeout), scheduler.Config{Policy: p})
 //	if err != nil {
 //		return err
 //	}

@@ -6,7 +6,8 @@
 //
 //	planner := &worker.Planner{Policy: policy.Default(), Registry: builtin.Registry(), …}
 //	w := worker.New(st, planner, worker.Config{})
-//	err := w.Run(ctx, asynq.RedisClientOpt{Addr: "localhost:6379"})
+//	name, err := st.Installation(ctx)
+//	err = w.Run(ctx, asynq.RedisClientOpt{Addr: "localhost:6379"}, jobs.Installation(name))
 //
 // The example is a complete program whose worker has a strategy of its own. A program that
 // adds strategies to all commands of compactor calls cmd.Main instead; see

@@ -91,7 +91,12 @@ func compactOnce() error {
 	if err != nil {
 		return err
 	}
-	queue := jobs.NewEnqueuer(redis, worker.Default().JobTimeout)
+	name, err := st.Installation(ctx)
+	if err != nil {
+		return err
+	}
+	installation := jobs.Installation(name)
+	queue := jobs.NewEnqueuer(redis, installation, worker.Default().JobTimeout)
 	defer func() { _ = queue.Close() }()
 	if err := queue.Enqueue(ctx, run, 1, store.TriggerApplication); err != nil {
 		return err
@@ -106,7 +111,7 @@ func compactOnce() error {
 			}
 		}
 	}()
-	if err := w.Run(ctx, redis); err != nil {
+	if err := w.Run(ctx, redis, installation); err != nil {
 		return err
 	}
 	row, err := st.Run(context.Background(), run)

@@ -124,6 +124,9 @@ type Worker struct {
 	policies sync.Map // hashes of the policies that this process has saved
 
 	database *backoff.Outage
+	queue    *asynqLogger
+	// installation is set by Run: tasks of others are left in the queue.
+	installation jobs.Installation
 
 	draining context.Context // done when no more tasks are taken
 	drain    context.CancelFunc
@@ -136,17 +139,18 @@ func New(st Store, planner *Planner, c Config) *Worker {
 	c = c.withDefaults()
 	w := &Worker{
 		store: st, planner: planner, config: c, logger: c.Logger, failpoint: func(string) {},
-		database: backoff.NewOutage(c.Logger, "database"),
+		database: backoff.NewOutage(c.Logger, "database"), queue: &asynqLogger{Logger: c.Logger},
 	}
 	w.draining, w.drain = context.WithCancel(context.Background())
 	w.stopping, w.abort = context.WithCancelCause(context.Background())
 	return w
 }
 
-// Run executes runs until ctx is done. It then stops taking tasks, lets runs in flight
-// continue for DrainTimeout, returns the others to the queue, and waits for all
-// handlers. An outage of Redis or Postgres does not end it. Call it once.
-func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt) error {
+// Run executes the runs of an installation until ctx is done. It then stops taking tasks,
+// lets runs in flight continue for DrainTimeout, returns the others to the queue, and waits
+// for all handlers. An outage of Redis or Postgres does not end it. Call it once.
+func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt, in jobs.Installation) error {
+	w.installation = in
 	servers, err := w.start(redis)
 	if err != nil {
 		return err
@@ -172,13 +176,16 @@ const perFetcher = 16
 // queueDelays are the delays, added to a second, before asynq delivers a task again.
 var queueDelays = backoff.Backoff{First: time.Second, Most: 30 * time.Second, Jitter: true}
 
+// foreignDelay is the delay before asynq delivers a task of another owner again, to one of
+// the servers of its queue.
+const foreignDelay = 10 * time.Second
+
 func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 	var servers []*asynq.Server
-	logger := &asynqLogger{Logger: w.logger}
 	for left := w.config.Concurrency; left > 0; left -= perFetcher {
 		server := asynq.NewServer(redis, asynq.Config{
 			Concurrency:       min(left, perFetcher),
-			Queues:            jobs.Queues(),
+			Queues:            w.installation.Queues(),
 			TaskCheckInterval: w.config.CheckInterval,
 			// Not Run's context: a signal must not cancel the runs in flight.
 			BaseContext: context.Background,
@@ -187,11 +194,16 @@ func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 			ShutdownTimeout: w.config.DrainTimeout + w.config.WriteTimeout + 2*time.Second,
 			// asynq retries only when Postgres was unreachable; all other retries are
 			// scheduled in Postgres.
-			RetryDelayFunc: func(n int, _ error, _ *asynq.Task) time.Duration {
+			RetryDelayFunc: func(n int, err error, _ *asynq.Task) time.Duration {
+				if errors.Is(err, jobs.ErrForeign) {
+					return foreignDelay
+				}
 				return time.Second + queueDelays.Delay(n)
 			},
-			Logger:   logger,
-			LogLevel: asynq.WarnLevel,
+			// A task of another owner keeps its retries.
+			IsFailure: func(err error) bool { return !errors.Is(err, jobs.ErrForeign) },
+			Logger:    w.queue,
+			LogLevel:  asynq.WarnLevel,
 		})
 		if err := server.Start(asynq.HandlerFunc(w.handle)); err != nil {
 			for _, s := range servers {
@@ -205,23 +217,20 @@ func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 }
 
 // handle implements asynq.Handler. It returns an error, so that asynq delivers the task
-// again, only when the outcome could not be written to Postgres.
+// again, when the outcome could not be written to Postgres, and for a task of another
+// owner: acknowledged, it would be lost.
 func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
-	if t.Type() != jobs.TypeRun {
-		w.logger.ErrorContext(ctx, "task of unknown type dropped", "type", t.Type())
-		return nil
-	}
-	p, err := jobs.ParseRun(t.Payload())
+	run, err := w.installation.ReadRun(t)
 	if err != nil {
-		w.logger.ErrorContext(ctx, "task dropped", "error", err.Error())
-		return nil
+		w.queue.Error("task left in the queue: ", err)
+		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.stopping, func() { cancel(context.Cause(w.stopping)) })() //nolint:contextcheck // ctx keeps its values and deadline; stopping only cancels it
-	err = w.executeOrWait(ctx, p.Run)
+	err = w.executeOrWait(ctx, run)
 	if err != nil && !errors.Is(err, context.Canceled) {
-		w.logger.WarnContext(ctx, "run left to the queue", "run_id", p.Run, "error", errorText(err))
+		w.logger.WarnContext(ctx, "run left to the queue", "run_id", run, "error", errorText(err))
 	}
 	return err
 }

@@ -3,6 +3,9 @@
 //
 // Redis only carries notifications. A payload holds the id of a run, whose state is in
 // Postgres, so a task that is lost, late or delivered twice has no effect of its own.
+//
+// Other installations and other programs may use the same Redis. An Installation is part of
+// the names of the queues and of each payload, and no task of others is acknowledged.
 package jobs
 
 import (
@@ -18,76 +21,100 @@ import (
 // TypeRun is the only task type: to execute a run.
 const TypeRun = "compactor:run"
 
-// The queues.
+// The queues of an installation, by the last part of their names.
 const (
-	QueueInteractive = "interactive" // runs that an operator waits for
-	QueueDefault     = "default"     // events and requests of applications
-	QueueBulk        = "bulk"        // sweeps
+	queueInteractive = "interactive" // runs that an operator waits for
+	queueDefault     = "default"     // events and requests of applications
+	queueBulk        = "bulk"        // sweeps
 )
 
+// Installation identifies the schema whose runs a task may deliver, among all that use one
+// Redis: the result of store.Installation, or a name that the configuration gives it. All
+// processes of an installation use the same one.
+type Installation string
+
 // Queues returns the weights of the queues, by which workers share their time.
-func Queues() map[string]int {
-	return map[string]int{QueueInteractive: 6, QueueDefault: 3, QueueBulk: 1}
+func (in Installation) Queues() map[string]int {
+	return map[string]int{in.queue(queueInteractive): 6, in.queue(queueDefault): 3, in.queue(queueBulk): 1}
 }
 
 // QueueFor returns the queue of a trigger (see store.Trigger…).
-func QueueFor(trigger string) string {
+func (in Installation) QueueFor(trigger string) string { return in.queue(queueFor(trigger)) }
+
+func (in Installation) queue(name string) string { return "compactor:" + string(in) + ":" + name }
+
+func queueFor(trigger string) string {
 	switch trigger {
 	case "operator":
-		return QueueInteractive
+		return queueInteractive
 	case "nightly":
-		return QueueBulk
+		return queueBulk
 	}
-	return QueueDefault
+	return queueDefault
 }
 
-// payloadVersion is incremented when a payload can no longer be read by older workers.
-const payloadVersion = 1
+// payloadVersion is incremented when workers of an earlier version must not read a payload.
+// They leave such tasks to the workers of later versions.
+const payloadVersion = 2
 
-// Run is the payload of TypeRun.
-type Run struct {
-	Version int   `json:"v"`
-	Run     int64 `json:"run"`
+// payload is the payload of TypeRun.
+type payload struct {
+	Version      int          `json:"v"`
+	Installation Installation `json:"in"`
+	Run          int64        `json:"run"`
 }
 
-// ParseRun reads a payload. A task with an invalid payload can never succeed.
-func ParseRun(raw []byte) (Run, error) {
-	var p Run
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return p, fmt.Errorf("task payload: not the JSON of a run: %w", err)
+// ErrForeign: the task is not a run of this installation in the present version. It must not
+// be acknowledged, as it may have another owner.
+var ErrForeign = errors.New("not a run of this installation")
+
+// ReadRun returns the id of the run that a task delivers. All its errors are ErrForeign.
+func (in Installation) ReadRun(t *asynq.Task) (int64, error) {
+	var p payload
+	err := json.Unmarshal(t.Payload(), &p)
+	switch {
+	case t.Type() != TypeRun:
+		return 0, fmt.Errorf("%w: type %.100q", ErrForeign, t.Type())
+	case err != nil: // without the error, which may quote the payload
+		return 0, fmt.Errorf("%w: the payload is not the JSON of a run", ErrForeign)
+	case p.Version != payloadVersion:
+		return 0, fmt.Errorf("%w: version %d, this worker reads %d", ErrForeign, p.Version, payloadVersion)
+	case p.Installation != in:
+		return 0, fmt.Errorf("%w but of %.100q", ErrForeign, p.Installation)
+	case p.Run <= 0:
+		return 0, fmt.Errorf("%w: run %d is no id", ErrForeign, p.Run)
 	}
-	if p.Version != payloadVersion {
-		return p, fmt.Errorf("task payload: version %d, this worker reads %d", p.Version, payloadVersion)
-	}
-	if p.Run <= 0 {
-		return p, fmt.Errorf("task payload: run %d is no id", p.Run)
-	}
-	return p, nil
+	return p.Run, nil
 }
 
-// Enqueuer enqueues runs. Safe for concurrent use.
+// Enqueuer enqueues the runs of an installation. Safe for concurrent use.
 type Enqueuer struct {
-	client  *asynq.Client
-	timeout time.Duration
+	client       *asynq.Client
+	inspector    *asynq.Inspector
+	installation Installation
+	timeout      time.Duration
 }
 
 // NewEnqueuer connects to Redis. timeout bounds each execution of a run; asynq rounds it
 // down to seconds, and it is at least one. The caller must Close the Enqueuer.
-func NewEnqueuer(redis asynq.RedisConnOpt, timeout time.Duration) *Enqueuer {
-	return &Enqueuer{client: asynq.NewClient(redis), timeout: max(timeout.Truncate(time.Second), time.Second)}
+func NewEnqueuer(redis asynq.RedisConnOpt, in Installation, timeout time.Duration) *Enqueuer {
+	return &Enqueuer{
+		client: asynq.NewClient(redis), inspector: asynq.NewInspector(redis), installation: in,
+		timeout: max(timeout.Truncate(time.Second), time.Second),
+	}
 }
 
 // Enqueue enqueues a run. delivery numbers the deliveries of the run; together they are the
 // id of the task. So enqueueing is idempotent per delivery, and an archived task does not
 // block the next delivery.
 func (e *Enqueuer) Enqueue(ctx context.Context, run int64, delivery int, trigger string) error {
-	payload, err := json.Marshal(Run{Version: payloadVersion, Run: run})
+	raw, err := json.Marshal(payload{Version: payloadVersion, Installation: e.installation, Run: run})
 	if err != nil {
 		return err
 	}
-	_, err = e.client.EnqueueContext(ctx, asynq.NewTask(TypeRun, payload),
-		asynq.TaskID(fmt.Sprintf("run:%d:%d", run, delivery)),
-		asynq.Queue(QueueFor(trigger)),
+	_, err = e.client.EnqueueContext(ctx, asynq.NewTask(TypeRun, raw),
+		asynq.TaskID(taskID(run, delivery)),
+		asynq.Queue(e.installation.QueueFor(trigger)),
 		asynq.Timeout(e.timeout),
 		// Retries are scheduled in Postgres; those of asynq are for outages of Postgres.
 		asynq.MaxRetry(5),
@@ -101,5 +128,7 @@ func (e *Enqueuer) Enqueue(ctx context.Context, run int64, delivery int, trigger
 	return nil
 }
 
-// Close closes the connection.
-func (e *Enqueuer) Close() error { return e.client.Close() }
+func taskID(run int64, delivery int) string { return fmt.Sprintf("run:%d:%d", run, delivery) }
+
+// Close closes the connections.
+func (e *Enqueuer) Close() error { return errors.Join(e.client.Close(), e.inspector.Close()) }

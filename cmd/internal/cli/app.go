@@ -31,6 +31,8 @@ type App struct {
 	Planner  *worker.Planner
 	Enqueuer *jobs.Enqueuer
 
+	installation jobs.Installation
+
 	client redis.UniversalClient // for rate limits of models
 }
 
@@ -65,17 +67,21 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 	if err != nil {
 		return nil, err
 	}
-	if err := ensureMigrated(ctx, c, logger, o.Migrate); err != nil {
+	var name jobs.Installation
+	if err = ensureMigrated(ctx, c, logger, o.Migrate); err == nil {
+		name, err = installation(ctx, c, st)
+	}
+	if err != nil {
 		st.Close()
 		return nil, err
 	}
 	app := &App{
-		Config: c, Logger: logger, Store: st, Redis: queue,
+		Config: c, Logger: logger, Store: st, Redis: queue, installation: name,
 		Planner: &worker.Planner{
 			Policy: c.Policy, Registry: o.Registry, Window: tokens.Window,
 			Counter: func(model string) plan.Counter { return tokens.ForModel(model) },
 		},
-		Enqueuer: jobs.NewEnqueuer(queue, c.Worker.JobTimeout), client: newRedis(queue),
+		Enqueuer: jobs.NewEnqueuer(queue, name, c.Worker.JobTimeout), client: newRedis(queue),
 	}
 	// All workers share the rate limits and cooldowns of models.
 	app.Planner.Model, err = openModels(c, o.Environ, logger, redislimit.New(app.client, logger), st.Cooldowns())
@@ -102,7 +108,7 @@ func (a *App) WorkerRole() Role {
 	c := a.Config.Worker
 	c.Logger = a.Logger
 	w := worker.New(a.Store, a.Planner, c)
-	return Role{"worker", func(ctx context.Context) error { return w.Run(ctx, a.Redis) }}
+	return Role{"worker", func(ctx context.Context) error { return w.Run(ctx, a.Redis, a.installation) }}
 }
 
 // Scheduler returns a scheduler with the configured settings.
@@ -133,6 +139,16 @@ func ParseRedis(c config.Config) (asynq.RedisConnOpt, error) {
 		return nil, wrong("redis.url: %s: %w", c.Redis.URL, err)
 	}
 	return o, nil
+}
+
+// installation returns the configured name of the installation in its schema, or the name
+// that the store has for it.
+func installation(ctx context.Context, c config.Config, st *store.Store) (jobs.Installation, error) {
+	if c.Redis.Installation != "" {
+		return jobs.Installation(c.Database.Schema + ":" + c.Redis.Installation), nil
+	}
+	name, err := st.Installation(ctx)
+	return jobs.Installation(name), err
 }
 
 // ensureMigrated applies pending migrations if apply is set; otherwise they are an error.

@@ -67,7 +67,7 @@ func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	e.enqueue(ctx, cfg, run)
+	e.enqueue(ctx, cfg, st, run)
 	row := store.RunRow{ID: run, Session: c.Session, Tenant: cfg.Tenant, Status: "queued"}
 	if c.Wait {
 		if row, err = awaitRun(ctx, st, run, c.Timeout); err != nil {
@@ -78,16 +78,20 @@ func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 }
 
 // enqueue enqueues the run's task. Without Redis the scheduler does so later.
-func (e *Env) enqueue(ctx context.Context, cfg config.Config, run store.RunID) {
+func (e *Env) enqueue(ctx context.Context, cfg config.Config, st *store.Store, run store.RunID) {
 	if cfg.Redis.URL == "" {
 		e.note("no Redis is configured (--redis-url): the scheduler will enqueue run %d", run)
 		return
 	}
 	redis, err := ParseRedis(cfg)
+	var name jobs.Installation
+	if err == nil {
+		name, err = installation(ctx, cfg, st)
+	}
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
-		queue := jobs.NewEnqueuer(redis, cfg.Worker.JobTimeout)
+		queue := jobs.NewEnqueuer(redis, name, cfg.Worker.JobTimeout)
 		defer func() { _ = queue.Close() }()
 		err = queue.Enqueue(ctx, run, 1, store.TriggerOperator)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/worker/jobs"
 )
 
 type doctorCmd struct {
@@ -67,6 +68,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 	}
 	x := &doctorReport{env: e}
 	var cooldowns []store.ModelCooldown
+	var name jobs.Installation
 	st, err := e.Open(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -81,10 +83,13 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 			if cooldowns, err = st.Cooldowns().All(ctx); err != nil {
 				x.add("models", "cooldowns", checkFail, err.Error(), "")
 			}
+			if name, err = installation(ctx, cfg, st); err != nil {
+				x.add("redis", "installation", checkFail, err.Error(), "")
+			}
 		}
 	}
 	x.cron(cfg)
-	x.redis(ctx, cfg)
+	x.redis(ctx, cfg, name)
 	x.models(cfg, cooldowns)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -206,7 +211,8 @@ func (x *doctorReport) views(ctx context.Context, st *store.Store) {
 	}
 }
 
-func (x *doctorReport) redis(ctx context.Context, cfg config.Config) {
+// redis checks the server and, if its name is known, the queues of the installation.
+func (x *doctorReport) redis(ctx context.Context, cfg config.Config, name jobs.Installation) {
 	if cfg.Redis.URL == "" {
 		x.add("redis", "connection", checkFail, "not configured", "set REDIS_URL or --redis-url")
 		return
@@ -239,6 +245,9 @@ func (x *doctorReport) redis(ctx context.Context, cfg config.Config) {
 		default:
 			x.add("redis", s.name, s.otherwise, s.setting+" "+value, s.advice)
 		}
+	}
+	if name != "" {
+		x.queues(client, name)
 	}
 }
 

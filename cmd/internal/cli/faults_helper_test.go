@@ -57,13 +57,24 @@ func newPlant(t *testing.T) *plant {
 
 func newPlantOn(t *testing.T, redisURL string) *plant {
 	t.Helper()
-	logging.Disable() // as run does
-	c := config.Default()
-	c.Database.URL = config.Secret(storetest.DB(t, "cli-"+migrations.Fingerprint(), func(ctx context.Context, dsn string) error {
+	return newPlantIn(t, redisURL, migratedDB(t), migrations.DefaultSchema)
+}
+
+// migratedDB returns the DSN of a database of the test's own.
+func migratedDB(t *testing.T) string {
+	t.Helper()
+	return storetest.DB(t, "cli-"+migrations.Fingerprint(), func(ctx context.Context, dsn string) error {
 		_, err := migrations.Up(ctx, dsn, migrations.DefaultSchema)
 		return err
-	}))
-	c.Redis.URL = config.Secret(redisURL)
+	})
+}
+
+// newPlantIn makes an installation in a migrated schema.
+func newPlantIn(t *testing.T, redisURL, dsn, schema string) *plant {
+	t.Helper()
+	logging.Disable() // as run does
+	c := config.Default()
+	c.Database.URL, c.Database.Schema, c.Redis.URL = config.Secret(dsn), schema, config.Secret(redisURL)
 	c.Policy.StartTokens, c.Policy.TargetTokens, c.Policy.MinGainTokens = 600, 300, 50
 	c.Policy.Debounce = 0
 	c.Worker.Concurrency = 4
@@ -77,7 +88,7 @@ func newPlantOn(t *testing.T, redisURL string) *plant {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.db.Close)
-	if p.store, err = store.Open(t.Context(), store.Config{URL: c.Database.URL.Reveal()}); err != nil {
+	if p.store, err = store.Open(t.Context(), StoreConfig(c)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.store.Close)
@@ -288,6 +299,21 @@ func (p *plant) pids() (pids []int32) {
 	return pids
 }
 
+func (p *plant) installation() jobs.Installation {
+	p.t.Helper()
+	name, err := installation(p.t.Context(), p.config, p.store)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return name
+}
+
+// keys returns the start of the keys of the queue of events in Redis.
+func (p *plant) keys() string {
+	p.t.Helper()
+	return "asynq:{" + p.installation().QueueFor(store.TriggerEvent) + "}:"
+}
+
 // ring rings once more for the first run of a session.
 func (p *plant) ring(session string, delivery int) {
 	p.t.Helper()
@@ -295,7 +321,7 @@ func (p *plant) ring(session string, delivery int) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	e := jobs.NewEnqueuer(o, p.config.Worker.JobTimeout)
+	e := jobs.NewEnqueuer(o, p.installation(), p.config.Worker.JobTimeout)
 	defer func() { _ = e.Close() }()
 	r := p.runs(session)[0]
 	if err := e.Enqueue(p.t.Context(), r.ID, delivery, r.Trigger); err != nil {
@@ -306,7 +332,7 @@ func (p *plant) ring(session string, delivery int) {
 // pending returns how many tasks wait in Redis.
 func (p *plant) pending() (n int64) {
 	p.t.Helper()
-	for queue := range jobs.Queues() {
+	for queue := range p.installation().Queues() {
 		n += p.queue.LLen(p.t.Context(), "asynq:{"+queue+"}:pending").Val()
 	}
 	return n

@@ -81,7 +81,7 @@ func TestTaskWhoseLastWriteFailedIsDeliveredAgainAndDoesNothing(t *testing.T) {
 	stop()
 
 	c := p.queue
-	active, lease := "asynq:{default}:active", "asynq:{default}:lease"
+	active, lease := p.keys()+"active", p.keys()+"lease"
 	left := c.ZRange(t.Context(), lease, 0, -1).Val()
 	if len(left) != 1 || fault.passed.Load() != 0 {
 		t.Fatalf("tasks that asynq thinks are under way: %v, want the one", left)
@@ -103,20 +103,21 @@ func TestTaskWhoseLastWriteFailedIsDeliveredAgainAndDoesNothing(t *testing.T) {
 
 func TestLostTaskIsRungForAgain(t *testing.T) {
 	t.Parallel()
-	const queue = "asynq:{default}:"
-	for name, lose := range map[string]func(ctx context.Context, c *redis.Client) error{
-		"flushed before a worker came": func(ctx context.Context, c *redis.Client) error { return c.FlushDB(ctx).Err() },
-		"evicted while it waited": func(ctx context.Context, c *redis.Client) error {
+	for name, lose := range map[string]func(ctx context.Context, c *redis.Client, queue string) error{
+		"flushed before a worker came": func(ctx context.Context, c *redis.Client, _ string) error { return c.FlushDB(ctx).Err() },
+		"evicted while it waited": func(ctx context.Context, c *redis.Client, queue string) error {
 			return c.Del(ctx, queue+"t:"+c.LIndex(ctx, queue+"pending", 0).Val()).Err()
 		},
-		"taken by a worker that died, its lease lost": func(ctx context.Context, c *redis.Client) error {
+		"taken by a worker that died, its lease lost": func(ctx context.Context, c *redis.Client, queue string) error {
 			id, err := c.LMove(ctx, queue+"pending", queue+"active", "RIGHT", "LEFT").Result()
 			if err != nil {
 				return err
 			}
 			return c.HSet(ctx, queue+"t:"+id, "state", "active").Err()
 		},
-		"gone from the list": func(ctx context.Context, c *redis.Client) error { return c.Del(ctx, queue+"pending").Err() },
+		"gone from the list": func(ctx context.Context, c *redis.Client, queue string) error {
+			return c.Del(ctx, queue+"pending").Err()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,7 +125,7 @@ func TestLostTaskIsRungForAgain(t *testing.T) {
 			p.written("s")
 			p.start(schedules)
 			p.await("the task is in Redis", func() bool { return p.pending() == 1 })
-			if err := lose(t.Context(), p.queue); err != nil {
+			if err := lose(t.Context(), p.queue, p.keys()); err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()

@@ -45,6 +45,9 @@ type Database struct {
 type Redis struct {
 	// URL is a redis://, rediss://, redis-socket:// or redis-sentinel:// URL.
 	URL Secret `yaml:"url"`
+	// Installation names the queues and tasks beside the schema; "" derives a name from
+	// the database. See store.Installation.
+	Installation string `yaml:"installation"`
 }
 
 // Log holds the settings of the log.

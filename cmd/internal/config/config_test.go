@@ -225,6 +225,10 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 				"env REDIS_URL: redis.url: redis://:xxxxx@h: want redis://host:6379/0, rediss://, redis-socket:// or redis-sentinel://, with special characters of the password escaped",
 			},
 		},
+		"the name of an installation is part of queues": {
+			env:  []string{"COMPACTOR_REDIS_INSTALLATION=a:b"},
+			want: []string{`env COMPACTOR_REDIS_INSTALLATION: redis.installation: "a:b": want letters, digits, _, . and -, at most 64`},
+		},
 		"a key given twice": {
 			file: "tenant: a\ntenant: b\n",
 			want: []string{"PATH:2: tenant: given twice, first in line 1"},

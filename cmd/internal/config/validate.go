@@ -58,6 +58,8 @@ func (c Config) validateConnections(check checkFunc) {
 		}
 		check(ok, "redis.url", c.Redis.URL, "redis://host:6379/0, rediss://, redis-socket:// or redis-sentinel://, with special characters of the password escaped")
 	}
+	check(regexp.MustCompile(`^[A-Za-z0-9_.-]{0,64}$`).MatchString(c.Redis.Installation), "redis.installation",
+		fmt.Sprintf("%q", c.Redis.Installation), "letters, digits, _, . and -, at most 64")
 	schema := regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 	check(schema.MatchString(c.Database.Schema) && !strings.HasPrefix(c.Database.Schema, "pg_"),
 		"database.schema", fmt.Sprintf("%q", c.Database.Schema), "lower-case letters, digits and _, at most 63, not starting with pg_")

@@ -53,6 +53,7 @@ type system struct {
 	store   *store.Store
 	db      *database // nil but in Compact
 	redis   asynq.RedisConnOpt
+	name    jobs.Installation
 	ring    *jobs.Enqueuer
 	planner *worker.Planner
 }
@@ -67,11 +68,13 @@ func open(ctx context.Context, env Env, pol policy.Policy) (*system, func(), err
 		drop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		_ = s.store.DropSchema(drop)
-		_ = s.ring.Close()
-		s.store.Close()
+		s.close()
 	}
 	if err = s.store.DropSchema(ctx); err == nil {
 		_, err = migrations.Up(ctx, env.DatabaseURL, Schema)
+	}
+	if err == nil {
+		err = s.connectQueue(ctx)
 	}
 	if err == nil { // sessions are created before a scheduler leads
 		err = s.store.SavePolicy(ctx, pol.FleetHash(), []byte(`{}`), scheduler.Thresholds(pol, nil, tokens.Window))
@@ -83,7 +86,7 @@ func open(ctx context.Context, env Env, pol policy.Policy) (*system, func(), err
 	return s, closeAll, nil
 }
 
-// attach connects to the existing schema.
+// attach connects to the database; connectQueue needs the schema as well.
 func attach(ctx context.Context, env Env, pol policy.Policy) (*system, error) {
 	redis, err := asynq.ParseRedisURI(env.RedisURL)
 	if err != nil {
@@ -94,12 +97,29 @@ func attach(ctx context.Context, env Env, pol policy.Policy) (*system, error) {
 		return nil, err
 	}
 	return &system{
-		env: env, store: st, redis: redis, ring: jobs.NewEnqueuer(redis, time.Minute),
+		env: env, store: st, redis: redis,
 		planner: &worker.Planner{
 			Policy: pol, Registry: builtin.Registry(), Window: tokens.Window,
 			Counter: func(string) plan.Counter { return tokens.Chars4{} },
 		},
 	}, nil
+}
+
+func (s *system) connectQueue(ctx context.Context) error {
+	name, err := s.store.Installation(ctx)
+	if err != nil {
+		return err
+	}
+	s.name = jobs.Installation(name)
+	s.ring = jobs.NewEnqueuer(s.redis, s.name, time.Minute)
+	return nil
+}
+
+func (s *system) close() {
+	if s.ring != nil {
+		_ = s.ring.Close()
+	}
+	s.store.Close()
 }
 
 // work runs a scheduler and a worker, as serve does, until do returns.
@@ -113,7 +133,7 @@ func (s *system) work(ctx context.Context, do func(context.Context) error) error
 	}
 	w := worker.New(s.store, s.planner, worker.Config{Concurrency: s.env.Concurrency, Logger: s.env.Logger})
 	g.Go(func() error { return sched.Run(ctx) })
-	g.Go(func() error { return w.Run(ctx, s.redis) })
+	g.Go(func() error { return w.Run(ctx, s.redis, s.name) })
 	g.Go(func() error {
 		defer cancel()
 		return do(ctx)

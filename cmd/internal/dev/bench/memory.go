@@ -117,8 +117,10 @@ func WorkerMain(ctx context.Context, env Env, summarize bool, model string) erro
 	if err != nil {
 		return err
 	}
-	defer s.store.Close()
-	defer s.ring.Close()
+	defer s.close()
+	if err := s.connectQueue(ctx); err != nil {
+		return err
+	}
 	if model != "" {
 		c := llm.Default()
 		c.Models = []llm.Profile{{Name: "played", BaseURL: model, Window: 128_000}}
@@ -138,7 +140,7 @@ func WorkerMain(ctx context.Context, env Env, summarize bool, model string) erro
 		})
 		cancel()
 	}()
-	return worker.New(s.store, s.planner, worker.Config{Concurrency: env.Concurrency, Logger: env.Logger}).Run(ctx, s.redis)
+	return worker.New(s.store, s.planner, worker.Config{Concurrency: env.Concurrency, Logger: env.Logger}).Run(ctx, s.redis, s.name)
 }
 
 func memoryPolicy(summarize bool) policy.Policy {

@@ -1,0 +1,50 @@
+package jobs_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/sessionstore/compactor/worker/jobs"
+)
+
+func TestOnlyTasksOfTheInstallationAreRead(t *testing.T) {
+	t.Parallel()
+	const ours = jobs.Installation("compactor:a")
+	if id, err := ours.ReadRun(asynq.NewTask(jobs.TypeRun, []byte(`{"v":2,"in":"compactor:a","run":7}`))); err != nil || id != 7 {
+		t.Errorf("our own task: run %d, %v", id, err)
+	}
+	for name, task := range map[string]*asynq.Task{
+		"another type":              asynq.NewTask("mail:send", []byte(`{"v":2,"in":"compactor:a","run":7}`)),
+		"another installation":      asynq.NewTask(jobs.TypeRun, []byte(`{"v":2,"in":"compactor:b","run":7}`)),
+		"no installation":           asynq.NewTask(jobs.TypeRun, []byte(`{"v":2,"run":7}`)),
+		"a payload of version 1":    asynq.NewTask(jobs.TypeRun, []byte(`{"v":1,"run":7}`)),
+		"a payload of the future":   asynq.NewTask(jobs.TypeRun, []byte(`{"v":3,"in":"compactor:a","run":7}`)),
+		"a payload that is no JSON": asynq.NewTask(jobs.TypeRun, []byte("\x00")),
+		"no run":                    asynq.NewTask(jobs.TypeRun, []byte(`{"v":2,"in":"compactor:a"}`)),
+	} {
+		if id, err := ours.ReadRun(task); !errors.Is(err, jobs.ErrForeign) {
+			t.Errorf("%s: run %d, %v, want ErrForeign", name, id, err)
+		}
+	}
+}
+
+func TestQueuesOfInstallationsDiffer(t *testing.T) {
+	t.Parallel()
+	owner := map[string]jobs.Installation{"default": "another program", "interactive": "another program", "bulk": "another program"}
+	for _, in := range []jobs.Installation{"compactor:a", "compactor:b", "staging:a"} {
+		queues := in.Queues()
+		for _, trigger := range []string{"operator", "event", "application", "nightly"} {
+			if queues[in.QueueFor(trigger)] == 0 {
+				t.Errorf("%s: no worker reads queue %s of trigger %s", in, in.QueueFor(trigger), trigger)
+			}
+		}
+		for queue := range queues {
+			if other, taken := owner[queue]; taken {
+				t.Errorf("%s and %s share queue %s", in, other, queue)
+			}
+			owner[queue] = in
+		}
+	}
+}
