@@ -240,6 +240,10 @@ func (f *fakeStore) Orphaned(ctx context.Context, limit int, grace time.Duration
 	return f.some(&f.orphans, limit, grace), nil
 }
 
+func (f *fakeStore) Redeliver(context.Context, []store.RunID) ([]store.Delivery, error) {
+	return nil, nil
+}
+
 func (f *fakeStore) Undelivered(ctx context.Context, limit int, grace time.Duration) (page []store.Delivery, err error) {
 	if err := f.enter(ctx, "undelivered"); err != nil {
 		return nil, err
@@ -324,6 +328,9 @@ func (q *fakeQueue) Enqueue(ctx context.Context, run int64, delivery int, trigge
 	}
 	return nil
 }
+
+func (q *fakeQueue) FormerTasks(context.Context) ([]jobs.FormerTask, error) { return nil, nil }
+func (q *fakeQueue) RemoveFormerTask(jobs.FormerTask) error                 { return nil }
 
 func (q *fakeQueue) setFail(fail func(ctx context.Context, run int64) error) {
 	q.mu.Lock()

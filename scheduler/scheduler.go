@@ -12,6 +12,7 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
+	"github.com/sessionstore/compactor/worker/jobs"
 )
 
 // EntryNightly is the name of the policy's cron entry.
@@ -29,6 +30,7 @@ type Store interface {
 	Waiting(ctx context.Context, trigger string, limit int) (int, error)
 	Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]store.Delivery, error)
 	Undelivered(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
+	Redeliver(ctx context.Context, runs []store.RunID) ([]store.Delivery, error)
 	Orphaned(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	Forgotten(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []store.Threshold) error
@@ -36,10 +38,12 @@ type Store interface {
 	PurgeAnswers(ctx context.Context, age time.Duration, limit int) (int64, error)
 }
 
-// Enqueuer enqueues a delivery of a run. It is idempotent per delivery and safe for
-// concurrent use. *jobs.Enqueuer implements it.
+// Enqueuer holds the methods of *jobs.Enqueuer that a scheduler calls. See there for their
+// contracts.
 type Enqueuer interface {
 	Enqueue(ctx context.Context, run int64, delivery int, trigger string) error
+	FormerTasks(ctx context.Context) ([]jobs.FormerTask, error)
+	RemoveFormerTask(f jobs.FormerTask) error
 }
 
 // Scheduler starts runs. Make one with New and run it once. TriggerSweep and SyncPolicy are

@@ -173,6 +173,15 @@ func (s *Store) Undelivered(ctx context.Context, limit int, grace time.Duration)
 	return queryRows(ctx, s, "deliver", pgx.RowToStructByPos[Delivery], query, limit, grace)
 }
 
+// Redeliver makes the next delivery of queued runs due now. It returns the last delivery of
+// each of the given runs that exists, whatever its status.
+func (s *Store) Redeliver(ctx context.Context, runs []RunID) ([]Delivery, error) {
+	const query = `
+		WITH due AS (UPDATE compactor.runs SET deliver_at = now() WHERE id = ANY($1) AND status = 'queued' AND deliver_at > now())
+		SELECT id, delivery, trigger FROM compactor.runs WHERE id = ANY($1)`
+	return queryRows(ctx, s, "redeliver", pgx.RowToStructByPos[Delivery], query, runs)
+}
+
 // Orphaned returns running runs whose lease has expired.
 func (s *Store) Orphaned(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
