@@ -151,7 +151,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 }
 
 // quote limits the quotations to their maximum length and, if the summarizer has bounds, to
-// half of what the summary may take up.
+// a quarter of what the summary may take up.
 func (s *rollingSummary) quote(text *summaryText, size func(summary string) chat.Tokens) {
 	text.trim(int(s.maxVerbatim))
 	b, ok := s.summarizer.(plan.Bounded)
@@ -159,7 +159,7 @@ func (s *rollingSummary) quote(text *summaryText, size func(summary string) chat
 		return
 	}
 	_, limit := b.Bounds(0)
-	for n := s.maxVerbatim; limit > 0 && size("") > limit/2 && len(text.quotes) > 0; {
+	for n := s.maxVerbatim; limit > 0 && size("") > limit/4 && len(text.quotes) > 0; {
 		if n /= 2; n < minQuote {
 			text.quotes = nil
 		}
