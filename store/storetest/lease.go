@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -29,8 +30,8 @@ type lease struct {
 // release ends the lease.
 func (l *lease) release() { _ = l.conn.Close() }
 
-// acquire leases a server, "postgres" or "redis", from the stackd of this checkout. It
-// starts stackd if it is not running.
+// acquire leases a server, by a request that stackd describes, from the stackd of this
+// checkout. It starts stackd if it is not running.
 func acquire(server string) (*lease, error) {
 	conn, in, err := dial()
 	if err != nil {
@@ -43,11 +44,12 @@ func acquire(server string) (*lease, error) {
 	return l, nil
 }
 
-func request(conn net.Conn, in *bufio.Reader, server string) (*lease, error) {
+func request(conn net.Conn, in *bufio.Reader, request string) (*lease, error) {
+	server, _, _ := strings.Cut(request, " ")
 	if err := conn.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 		return nil, err
 	}
-	if _, err := fmt.Fprintln(conn, server); err != nil {
+	if _, err := fmt.Fprintln(conn, request); err != nil {
 		return nil, err
 	}
 	line, err := in.ReadBytes('\n')

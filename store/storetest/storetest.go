@@ -103,6 +103,18 @@ func RealRedis(t testing.TB) string {
 	return emptyIndex(t, given)
 }
 
+// PgBouncer returns the DSN of a database of DB through a PgBouncer in transaction mode with
+// four server connections, for this test alone.
+func PgBouncer(t testing.TB, dsn string) string {
+	t.Helper()
+	l, err := acquire("pgbouncer " + dsn)
+	if err != nil {
+		unavailable(t, "PgBouncer", err)
+	}
+	t.Cleanup(l.release)
+	return l.url
+}
+
 // unavailable skips the test if the machine lacks the server, unless REQUIRE_DB is set, and
 // fails it otherwise.
 func unavailable(t testing.TB, server string, err error) {

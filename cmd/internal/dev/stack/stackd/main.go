@@ -1,11 +1,11 @@
 //go:build unix
 
-// Command stackd provides servers to tests: one Postgres for all of them and a redis-server
-// per request. Package store/storetest, which may not import cmd, starts it and talks to it
+// Command stackd provides servers to tests: one Postgres for all of them, and a redis-server
+// or a PgBouncer per request. Package store/storetest, which may not import cmd, starts it and talks to it
 // over a unix socket in the given folder:
 //
 //	server: hello
-//	client: postgres | redis
+//	client: postgres | redis | pgbouncer, a space and the URL of its Postgres
 //	server: {"url": "…"} or {"error": "…", "missing": true|false}
 //
 // A lease lasts as long as its connection, and so does not outlive a client that crashes.
@@ -164,7 +164,8 @@ func (l *server) lease(ctx context.Context, conn net.Conn) error {
 		return err
 	}
 	var r reply
-	switch want = strings.TrimSpace(want); want {
+	want, argument, _ := strings.Cut(strings.TrimSpace(want), " ")
+	switch want {
 	case "postgres":
 		s, err := l.postgres()
 		if err != nil {
@@ -186,6 +187,18 @@ func (l *server) lease(ctx context.Context, conn net.Conn) error {
 		if r.URL = s.RedisURL; s.Redis.Kind != stack.Private {
 			r = reply{Error: "no redis-server found", Missing: true}
 		}
+	case "pgbouncer":
+		s, err := stack.StartPgBouncer(ctx, stack.Options{DatabaseURL: argument, Logger: l.log})
+		if err != nil {
+			r = reply{Error: err.Error(), Missing: errors.Is(err, stack.ErrNoPgBouncer)}
+			break
+		}
+		defer func() {
+			if err := s.Stop(); err != nil {
+				l.log.Warn("pgbouncer did not stop", "error", err)
+			}
+		}()
+		r.URL = s.DatabaseURL
 	default:
 		r.Error = fmt.Sprintf("unknown request %q", want)
 	}
