@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"embed"
 	"encoding/hex"
 	"fmt"
@@ -86,13 +85,53 @@ func up(ctx context.Context, dsn, schema string) (done []Migration, err error) {
 	if err != nil {
 		return nil, err
 	}
+	err = locked(ctx, cfg, func() error {
+		done, err = upLocked(ctx, cfg, schema)
+		return err
+	})
+	return done, err
+}
+
+// lockPoll is the interval between attempts to take the lock of migrations.
+const lockPoll = 200 * time.Millisecond
+
+// locked calls f while no other process migrates this database. The lock is held by a
+// transaction: behind a pooler, that of a session would stay with a server connection. Who
+// waits has no transaction, and so no server connection.
+func locked(ctx context.Context, cfg *pgx.ConnConfig, f func() error) error {
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for {
+		var held bool
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", lock.DefaultLockID).Scan(&held)
+			if err != nil || !held {
+				return err
+			}
+			// A migration may take long.
+			if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+				return err
+			}
+			return f()
+		})
+		if err != nil || held {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+func upLocked(ctx context.Context, cfg *pgx.ConnConfig, schema string) (done []Migration, err error) {
 	db := stdlib.OpenDB(*cfg)
 	defer db.Close()
-	if err := ensureSchema(ctx, db, schema); err != nil {
-		return nil, err
-	}
-	locker, err := lock.NewPostgresSessionLocker()
-	if err != nil {
+	if _, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+schema); err != nil {
 		return nil, err
 	}
 	versions, err := database.NewStore(goose.DialectPostgres, schema+".schema_version")
@@ -103,8 +142,7 @@ func up(ctx context.Context, dsn, schema string) (done []Migration, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := goose.NewProvider("", db, inSchema,
-		goose.WithStore(versions), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider("", db, inSchema, goose.WithStore(versions), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +270,8 @@ func parse(dsn, schema string) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database url: %w", err)
 	}
+	// Behind a pooler, prepared statements would be those of another connection.
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return cfg, nil
 }
 
@@ -251,16 +291,4 @@ func filesIn(schema, pattern string) (fstest.MapFS, error) {
 		out[name] = &fstest.MapFile{Data: bytes.ReplaceAll(raw, []byte("@schema@"), []byte(schema))}
 	}
 	return out, nil
-}
-
-// ensureSchema creates the schema. CREATE SCHEMA IF NOT EXISTS can fail if it runs
-// concurrently, so it is tried twice.
-func ensureSchema(ctx context.Context, db *sql.DB, schema string) error {
-	var err error
-	for range 2 {
-		if _, err = db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+schema); err == nil {
-			return nil
-		}
-	}
-	return err
 }

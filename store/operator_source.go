@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,11 +26,7 @@ func ReadSource(ctx context.Context, dsn, query string, row func(columns []Sourc
 	if err != nil {
 		return &Error{Kind: ErrInvalid, Message: "not a valid Postgres DSN"} // pgx's text may quote the password
 	}
-	// Fix the text format of times, whatever the server's settings are.
-	maps.Copy(cfg.RuntimeParams, map[string]string{
-		"application_name": "compactor import", "default_transaction_read_only": "on",
-		"timezone": "UTC", "datestyle": "ISO", "intervalstyle": "iso_8601", "statement_timeout": "0",
-	})
+	cfg.RuntimeParams["application_name"] = "compactor import"
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return &Error{Kind: ErrUnavailable, Message: fmt.Sprintf("connect to database at %s: %v", host(cfg), scrub(err))}
@@ -41,7 +36,11 @@ func ReadSource(ctx context.Context, dsn, query string, row func(columns []Sourc
 		defer cancel()
 		_ = conn.Close(end)
 	}()
-	if _, err := conn.Exec(ctx, "BEGIN READ ONLY"); err != nil {
+	// Fix the text format of times, whatever the server's settings are. Of the transaction, as
+	// a pooler shares its connections.
+	_, err = conn.Exec(ctx, `BEGIN READ ONLY; SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO';
+		SET LOCAL intervalstyle = 'iso_8601'; SET LOCAL statement_timeout = 0`)
+	if err != nil {
 		return mapError(err)
 	}
 	// The extended protocol accepts one statement, so a query cannot end its own

@@ -47,14 +47,15 @@ func (c Config) withDefaults() Config {
 
 // Store is a pool of connections to one schema. Safe for concurrent use.
 type Store struct {
-	pool   *pgxpool.Pool
+	pool   *pool
 	schema string
 
 	loads *batcher[RunID, *Claim]
 	ends  *batcher[endRunArgs, endRunResult]
 }
 
-// Open connects to the database and pings it. The caller must Close the store.
+// Open connects to the database, also through a pooler in transaction mode. The caller must
+// Close the store.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	c = c.withDefaults()
 	if err := migrations.CheckSchema(c.Schema); err != nil {
@@ -69,18 +70,15 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	cfg.MaxConns = int32(c.MaxConns) //nolint:gosec // a small configured number
 	cfg.ConnConfig.RuntimeParams["application_name"] = "compactor"
-	cfg.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(c.StatementTimeout.Milliseconds(), 10)
-	cfg.ConnConfig.RuntimeParams["lock_timeout"] = strconv.FormatInt(c.LockTimeout.Milliseconds(), 10)
-	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60000"
-	// Every query is short: compiling one costs more than running it.
-	cfg.ConnConfig.RuntimeParams["jit"] = "off"
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	pool, err := openPool(ctx, cfg, map[string]string{
+		"statement_timeout":                   strconv.FormatInt(c.StatementTimeout.Milliseconds(), 10),
+		"lock_timeout":                        strconv.FormatInt(c.LockTimeout.Milliseconds(), 10),
+		"idle_in_transaction_session_timeout": "60000",
+		// Every query is short: compiling one costs more than running it.
+		"jit": "off",
+	})
 	if err != nil {
-		return nil, fmt.Errorf("open database: %w", scrub(err))
-	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("connect to database at %s: %w", host(cfg.ConnConfig), scrub(err))
+		return nil, err
 	}
 	s := &Store{pool: pool, schema: c.Schema}
 	// Batches need fewer connections and fewer commits under load.
@@ -101,6 +99,9 @@ func (s *Store) Close() { s.pool.Close() }
 
 // Ping reports whether the database answers.
 func (s *Store) Ping(ctx context.Context) error { return mapError(s.pool.Ping(ctx)) }
+
+// Pooled reports whether the connections lead through a pooler.
+func (s *Store) Pooled() bool { return s.pool.set != "" }
 
 // q replaces the default schema in a query with the configured one.
 func (s *Store) q(sql string) string {

@@ -76,7 +76,11 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 	case err != nil:
 		x.add("postgres", "connection", checkFail, err.Error(), "check --database-url and that the server runs")
 	default:
-		x.add("postgres", "connection", checkOK, cfg.Database.URL.String(), "")
+		through := ""
+		if st.Pooled() {
+			through = ", through a pooler: settings are those of each transaction"
+		}
+		x.add("postgres", "connection", checkOK, cfg.Database.URL.String()+through, "")
 		if x.migrations(ctx, cfg) {
 			x.settings(ctx, st)
 			x.data(ctx, st, c.Deep)
