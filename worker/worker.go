@@ -124,7 +124,7 @@ type Worker struct {
 	policies sync.Map // hashes of the policies that this process has saved
 
 	database *backoff.Outage
-	queue    *asynqLogger
+	queueLog *asynqLogger
 	// installation is set by Run: tasks of others are left in the queue.
 	installation jobs.Installation
 
@@ -139,7 +139,7 @@ func New(st Store, planner *Planner, c Config) *Worker {
 	c = c.withDefaults()
 	w := &Worker{
 		store: st, planner: planner, config: c, logger: c.Logger, failpoint: func(string) {},
-		database: backoff.NewOutage(c.Logger, "database"), queue: &asynqLogger{Logger: c.Logger},
+		database: backoff.NewOutage(c.Logger, "database"), queueLog: &asynqLogger{Logger: c.Logger},
 	}
 	w.draining, w.drain = context.WithCancel(context.Background())
 	w.stopping, w.abort = context.WithCancelCause(context.Background())
@@ -200,9 +200,9 @@ func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 				}
 				return time.Second + queueDelays.Delay(n)
 			},
-			// A task of another owner keeps its retries.
+			// A task of another owner keeps its retries; without any it goes to the archive.
 			IsFailure: func(err error) bool { return !errors.Is(err, jobs.ErrForeign) },
-			Logger:    w.queue,
+			Logger:    w.queueLog,
 			LogLevel:  asynq.WarnLevel,
 		})
 		if err := server.Start(asynq.HandlerFunc(w.handle)); err != nil {
@@ -222,7 +222,7 @@ func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
 	run, err := w.installation.ReadRun(t)
 	if err != nil {
-		w.queue.Error("task left in the queue: ", err)
+		w.queueLog.Error("task left in the queue: ", err) //nolint:contextcheck // the interface of asynq's loggers has no context
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

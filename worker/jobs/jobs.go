@@ -64,8 +64,8 @@ type payload struct {
 	Run          int64        `json:"run"`
 }
 
-// ErrForeign: the task is not a run of this installation in the present version. It must not
-// be acknowledged, as it may have another owner.
+// ErrForeign means that a task is not a run of this installation in the present version. It
+// must not be acknowledged, as it may have another owner.
 var ErrForeign = errors.New("not a run of this installation")
 
 // ReadRun returns the id of the run that a task delivers. All its errors are ErrForeign.
