@@ -240,8 +240,19 @@ func (f *fakeStore) Orphaned(ctx context.Context, limit int, grace time.Duration
 	return f.some(&f.orphans, limit, grace), nil
 }
 
-func (f *fakeStore) Redeliver(context.Context, []store.RunID) ([]store.Delivery, error) {
-	return nil, nil
+func (f *fakeStore) Redeliver(ctx context.Context, runs []store.RunID) (known []store.Delivery, err error) {
+	if err := f.enter(ctx, "redeliver"); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.runs {
+		if slices.Contains(runs, r.id) {
+			r.due = time.Now()
+			known = append(known, store.Delivery{Run: r.id, Attempt: r.delivery, Trigger: r.trigger})
+		}
+	}
+	return known, nil
 }
 
 func (f *fakeStore) Undelivered(ctx context.Context, limit int, grace time.Duration) (page []store.Delivery, err error) {
@@ -305,6 +316,9 @@ type fakeQueue struct {
 
 	mu       sync.Mutex
 	enqueued []store.Delivery
+	// former are the tasks of earlier versions.
+	former    []jobs.FormerTask
+	formerErr error
 }
 
 func (q *fakeQueue) Enqueue(ctx context.Context, run int64, delivery int, trigger string) error {
@@ -329,8 +343,18 @@ func (q *fakeQueue) Enqueue(ctx context.Context, run int64, delivery int, trigge
 	return nil
 }
 
-func (q *fakeQueue) FormerTasks(context.Context) ([]jobs.FormerTask, error) { return nil, nil }
-func (q *fakeQueue) RemoveFormerTask(jobs.FormerTask) error                 { return nil }
+func (q *fakeQueue) FormerTasks(context.Context) ([]jobs.FormerTask, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.former), q.formerErr
+}
+
+func (q *fakeQueue) RemoveFormerTask(t jobs.FormerTask) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.former = slices.DeleteFunc(q.former, func(f jobs.FormerTask) bool { return f == t })
+	return nil
+}
 
 func (q *fakeQueue) setFail(fail func(ctx context.Context, run int64) error) {
 	q.mu.Lock()
