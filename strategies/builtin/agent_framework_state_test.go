@@ -53,29 +53,145 @@ func (l *afList) annotate(from int) {
 		}
 	}
 	if from > 0 {
-		if prev := l.notes[from-1].group; prev == nil {
+		if l.notes[from-1].group == nil {
 			from--
 		} else {
-			for from > 0 && l.notes[from-1].group != nil && l.notes[from-1].group.id == prev.id {
-				from--
-			}
+			from = l.runStart(from - 1)
 		}
 	}
+	if call := l.openCallBefore(from); call < from {
+		from = l.runStart(call)
+	}
 	l.name(from)
-	index := 0
-	if from > 0 && l.notes[from-1].group != nil {
-		index = l.notes[from-1].group.index + 1
+	offset := 0
+	for _, n := range l.notes[:from] {
+		if n.group != nil {
+			offset = max(offset, n.group.index+1)
+		}
 	}
-	metas := make([]chat.Meta, 0, len(l.notes)-from)
-	for _, n := range l.notes[from:] {
-		metas = append(metas, n.entry.Meta)
+	l.group(from, offset)
+	l.equalize(from)
+}
+
+// runStart returns the start of the run of adjacent messages with the group of a message.
+func (l *afList) runStart(i int) int {
+	g := l.notes[i].group
+	for g != nil && i > 0 && l.notes[i-1].group != nil && l.notes[i-1].group.id == g.id {
+		i--
 	}
-	for i, g := range chat.Groups(metas) {
-		made := &afGroup{"group_" + l.notes[from+g.Start].id, g.Kind, index + i, g.HasReasoning}
-		for _, n := range l.notes[from+g.Start : from+g.End] {
+	return i
+}
+
+// group groups the messages from an index on. Groups of a call and of a later result that
+// answers it are one, that of the call, wherever they stand.
+func (l *afList) group(from, offset int) {
+	notes := l.notes[from:]
+	metas := make([]chat.Meta, len(notes))
+	for i, n := range notes {
+		metas[i] = n.entry.Meta
+	}
+	spans := chat.Groups(metas)
+	of := make([]int, len(notes)) // the span of each message
+	first := make([]int, len(spans))
+	for k, g := range spans {
+		first[k] = k
+		for i := g.Start; i < g.End; i++ {
+			of[i] = k
+		}
+	}
+	var root func(k int) int
+	root = func(k int) int {
+		if first[k] != k {
+			first[k] = root(first[k])
+		}
+		return first[k]
+	}
+	eachResult(notes, func(i int, calls []int) {
+		if len(calls) == 1 && of[calls[0]] < of[i] {
+			a, b := root(of[calls[0]]), root(of[i])
+			first[max(a, b)] = min(a, b)
+		}
+	})
+	reasoning := make([]bool, len(spans))
+	for k, g := range spans {
+		reasoning[root(k)] = reasoning[root(k)] || g.HasReasoning
+	}
+	index := map[string]int{}
+	for k, g := range spans {
+		id := "group_" + notes[spans[root(k)].Start].id
+		if _, ok := index[id]; !ok {
+			index[id] = offset + len(index)
+		}
+		made := &afGroup{id, g.Kind, index[id], reasoning[root(k)]}
+		for _, n := range notes[g.Start:g.End] {
 			n.group = made
 		}
 	}
+}
+
+// eachResult calls f with the index of every result and those of the messages that made the
+// calls of its id which are open there. One call is closed by its result; where there are
+// several, none is.
+func eachResult(notes []*afNote, f func(result int, calls []int)) {
+	open := map[string][]int{}
+	for i, n := range notes {
+		if n.entry.Role != chat.RoleAssistant && n.entry.Role != chat.RoleTool {
+			continue
+		}
+		for _, c := range n.contents {
+			c := c.(pyObject)
+			id := c.text("call_id")
+			switch kind := c.text("type"); {
+			case id == "":
+			case kind == "function_call" && n.entry.Role == chat.RoleAssistant:
+				open[id] = append(open[id], i)
+			case kind == "function_result":
+				f(i, open[id])
+				if len(open[id]) == 1 {
+					delete(open, id)
+				}
+			}
+		}
+	}
+}
+
+// openCallBefore returns the first message before from with a call that is open at a result
+// from there on, or from.
+func (l *afList) openCallBefore(from int) int {
+	first := from
+	eachResult(l.notes, func(i int, calls []int) {
+		if i >= from && len(calls) > 0 {
+			first = min(first, calls[0])
+		}
+	})
+	return first
+}
+
+// equalize includes all messages of a group of several spans of which one is included. Their
+// reasons stay.
+func (l *afList) equalize(from int) {
+	spans := map[string]map[*afGroup]bool{}
+	included := map[string]bool{}
+	for _, n := range l.notes[from:] {
+		if spans[n.group.id] == nil {
+			spans[n.group.id] = map[*afGroup]bool{}
+		}
+		spans[n.group.id][n.group] = true
+		included[n.group.id] = included[n.group.id] || *l.included(n)
+	}
+	for _, n := range l.notes[from:] {
+		if included[n.group.id] && len(spans[n.group.id]) > 1 {
+			*l.included(n) = true
+		}
+	}
+}
+
+// included returns whether a message is included: in the draft, once it is there.
+func (l *afList) included(n *afNote) *bool {
+	if l.draft != nil && int(n.entry.Seq) <= len(l.draft.Entries()) {
+		return &l.draft.Entries()[n.entry.Seq-1].Included
+	}
+	return &n.entry.Included
 }
 
 // name gives ids to messages that have none.
@@ -176,7 +292,7 @@ func (l *afList) Addition(a *chat.Addition) chat.Tokens {
 	text := a.Message.Content.Text
 	n := &afNote{
 		input: -1, ofMessages: []string{}, contents: []any{afContent("text", pyObject{{"text", text}})},
-		entry: plan.Entry{Meta: chat.Meta{
+		entry: plan.Entry{Included: true, Meta: chat.Meta{
 			Seq: chat.Seq(len(l.draft.Entries()) + 1), Position: a.Position, Kind: a.Kind, Role: a.Message.Role, Flags: chat.HasText,
 		}, Message: &a.Message},
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,7 +29,9 @@ type afCase struct {
 	Tokenizer string            `json:"tokenizer"`
 	Messages  []json.RawMessage `json:"messages"`
 	Repeat    int               `json:"repeat"`
-	Expected  map[string]any    `json:"expected"`
+	// Log lists the levels that were logged in each pass, nil where nothing was.
+	Log      [][]string     `json:"log"`
+	Expected map[string]any `json:"expected"`
 }
 
 func checkAgentFramework(v *vector) error {
@@ -36,7 +39,8 @@ func checkAgentFramework(v *vector) error {
 	if err := json.Unmarshal(v.Raw, &c); err != nil {
 		return err
 	}
-	clients := &afClients{}
+	l := &afList{bySeq: map[chat.Seq]*afNote{}}
+	clients := &afClients{list: l}
 	strategy, err := clients.strategy(c.Strategy)
 	if want, ok := c.Expected["error"].(map[string]any); ok {
 		return sameFault(fmt.Sprint(want["message"]), err)
@@ -44,9 +48,12 @@ func checkAgentFramework(v *vector) error {
 	if err != nil {
 		return err
 	}
-	got, err := c.run(strategy)
+	got, err := c.run(strategy, clients)
 	if err != nil {
 		return err
+	}
+	if c.Log != nil && !cmp.Equal(c.Log, clients.log) {
+		return fmt.Errorf("logged %v, want %v", clients.log, c.Log)
 	}
 	if len(clients.calls) > 0 {
 		got["client_calls"] = clients.calls
@@ -98,8 +105,8 @@ func sameFault(want string, err error) error {
 
 // run applies the strategy as often as the case says and describes what became of
 // the messages.
-func (c *afCase) run(s plan.Strategy) (map[string]any, error) {
-	l := &afList{bySeq: map[chat.Seq]*afNote{}}
+func (c *afCase) run(s plan.Strategy, clients *afClients) (map[string]any, error) {
+	l := clients.list
 	t := &plan.Transcript{Counter: l}
 	for i, raw := range c.Messages {
 		n, err := readNote(i, raw)
@@ -109,12 +116,11 @@ func (c *afCase) run(s plan.Strategy) (map[string]any, error) {
 		l.notes = append(l.notes, n)
 		l.bySeq[n.entry.Seq] = n
 	}
-	if _, l.counting = s.(pipeline.Stager); !l.counting {
-		s = afGrouped{s, l}
-	}
+	_, l.counting = s.(pipeline.Stager)
 	var groups []any
 	var changes []any
 	for pass := range c.Repeat {
+		clients.log = append(clients.log, []string{})
 		l.annotate(-1)
 		if l.counting || c.Tokenizer != "" {
 			l.count()
@@ -246,8 +252,35 @@ func orNull(s string) any {
 }
 
 // afClients makes strategies, each with a summarizer of its own, and keeps what
-// the summarizers were asked.
-type afClients struct{ calls []any }
+// the summarizers were asked, and what each pass logged of their failures.
+type afClients struct {
+	list  *afList
+	calls []any
+	log   [][]string
+}
+
+// afSummarization logs as the reference does: a warning for each summary that was not
+// written, and an error once three in a row were not.
+type afSummarization struct {
+	*summarization
+	clients *afClients
+	failed  int
+}
+
+func (s *afSummarization) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
+	p, err := s.summarization.Plan(ctx, t)
+	levels := &s.clients.log[len(s.clients.log)-1]
+	switch {
+	case errors.Is(err, plan.ErrNoSummary):
+		*levels = append(*levels, "warning")
+		if s.failed++; s.failed == 3 {
+			*levels = append(*levels, "error")
+		}
+	case !p.Empty():
+		s.failed = 0
+	}
+	return p, err
+}
 
 func (c *afClients) strategy(spec plan.Params) (plan.Strategy, error) {
 	p := maps.Clone(spec)
@@ -266,7 +299,8 @@ func (c *afClients) strategy(spec plan.Params) (plan.Strategy, error) {
 		mode, _ := p["client"].(string)
 		registry.Summarizer = c.client(mode)
 		delete(p, "client")
-		for key, null := range map[string]any{"threshold": 0, "prompt": ""} {
+		delete(p, "tokenizer")
+		for key, null := range map[string]any{"threshold": 0, "prompt": "", "max_summary_input_tokens": math.MaxInt64} {
 			if v, ok := p[key]; ok && v == nil {
 				p[key] = null
 			}
@@ -283,22 +317,30 @@ func (c *afClients) strategy(spec plan.Params) (plan.Strategy, error) {
 		return nil, err
 	}
 	switch s := s.(type) {
+	case *summarization:
+		return c.grouped(&afSummarization{summarization: s, clients: c}), nil
 	case *tokenBudget:
-		s.steps = steps
+		s.steps, s.fallback = steps, c.grouped(s.fallback)
 	case *contextWindow: // the reference drops groups in both phases
 		for i := range s.Steps {
 			p := s.Steps[i].(pipeline.Pipeline)
-			s.Steps[i] = &tokenBudget{budget: p.Target, steps: p.Steps, earlyStop: true}
+			s.Steps[i] = &tokenBudget{
+				budget: p.Target, steps: []plan.Strategy{c.grouped(p.Steps[0])}, earlyStop: true, fallback: c.grouped(dropOldest(p.Target)),
+			}
 		}
+	default:
+		return c.grouped(s), nil
 	}
 	return s, nil
 }
+
+func (c *afClients) grouped(s plan.Strategy) plan.Strategy { return afGrouped{s, c.list} }
 
 var afItem = regexp.MustCompile(`(?m)^[0-9]+\. \[`)
 
 // client returns the summarizer of the vectors in one of its modes.
 func (c *afClients) client(mode string) plan.Summarizer {
-	first := true
+	calls := 0
 	return plan.Func(func(_ context.Context, r plan.Request) (string, error) {
 		n := len(afItem.FindAllString(r.User, -1))
 		sum := sha256.Sum256([]byte(r.User))
@@ -307,23 +349,40 @@ func (c *afClients) client(mode string) plan.Summarizer {
 			call["system"] = "default"
 		}
 		c.calls = append(c.calls, call)
-		text := fmt.Sprintf("SUMMARY(%d)", n)
-		failing := mode == "fail" || mode == "fail_first" && first
-		first = false
-		switch {
-		case failing:
-			return "", errors.New("the model fails")
-		case mode == "padded":
-			return "\n  " + text + " \t\n", nil
-		case mode == "long":
-			return text + " " + strings.Repeat("lorem ", 60), nil
-		case mode == "multi":
-			return text + "\npart two", nil
-		case mode == "empty":
-			return "   ", nil
-		case mode == "none":
-			return "", nil
-		}
-		return text, nil
+		calls++
+		return afAnswer(mode, calls, n)
 	})
+}
+
+// afAnswer returns the answer to a call, counted from 1, with so many lines.
+func afAnswer(mode string, call, lines int) (string, error) {
+	if list, ok := strings.CutPrefix(mode, "seq:"); ok {
+		mode = "count"
+		if modes := strings.Split(list, ","); call <= len(modes) {
+			mode = modes[call-1]
+		}
+	}
+	failing := 0
+	if n, ok := strings.CutPrefix(mode, "fail_first"); ok {
+		failing = 1
+		if n != "" {
+			failing, _ = strconv.Atoi(strings.TrimPrefix(n, "_"))
+		}
+	}
+	text := fmt.Sprintf("SUMMARY(%d)", lines)
+	switch {
+	case mode == "fail" || call <= failing:
+		return "", errors.New("the model fails")
+	case mode == "padded":
+		return "\n  " + text + " \t\n", nil
+	case mode == "long":
+		return text + " " + strings.Repeat("lorem ", 60), nil
+	case mode == "multi":
+		return text + "\npart two", nil
+	case mode == "empty":
+		return "   ", nil
+	case mode == "none":
+		return "", nil
+	}
+	return text, nil
 }

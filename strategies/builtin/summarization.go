@@ -10,6 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // defaultSummaryPrompt is the default instruction of summarization.
@@ -23,6 +24,8 @@ Reply with the summary alone, as plain and compact text in the language of the c
 // + threshold. Only the text of the conversation is summarized, not tool calls and results.
 type summarization struct {
 	target, threshold int64
+	// maxInput is the most tokens of a prompt, 0 for no limit.
+	maxInput chat.Tokens
 	// prompt is the instruction, custom the configured one.
 	prompt, custom string
 	summarizing
@@ -42,6 +45,15 @@ func newSummarization(a *plan.Args) (plan.Strategy, error) {
 		summarizing: summarizing{a.Summarizer()},
 	}
 	s.prompt = cmp.Or(s.custom, defaultSummaryPrompt)
+	const input = "max_summary_input_tokens"
+	s.maxInput = chat.Tokens(a.Int(plan.Int{
+		Name: input, Default: 8000, Min: 1,
+		Doc: "most tokens of the prompt, at four characters each: only the oldest groups that fit are summarized, the others by later runs; " +
+			"in a policy, whose summaries are written in parts, there is no limit unless it is given",
+	}))
+	if s.strict() && !a.Given(input) {
+		s.maxInput = 0
+	}
 	return s, nil
 }
 
@@ -65,18 +77,15 @@ func (s *summarization) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan
 	if len(older) == 0 {
 		return chat.Plan{}, nil
 	}
+	older, task, err := s.task(t, older)
+	if err != nil {
+		return chat.Plan{}, err
+	}
 	var entries []int
 	for _, i := range older {
 		t.EachIncluded(i, func(e int) { entries = append(entries, e) })
 	}
-	task := plan.Task{Followed: followed(t, entries[len(entries)-1]), Prompt: s.lines, Instruction: s.custom}
-	for _, e := range entries {
-		m, err := t.Read(e)
-		if err != nil {
-			return chat.Plan{}, err
-		}
-		task.Messages = append(task.Messages, m)
-	}
+	task.Followed = followed(t, entries[len(entries)-1])
 	role := s.role(t, entries)
 	write := func(text string) chat.Message {
 		return chat.Message{Role: role, Content: chat.TextContent(s.framed("", text))}
@@ -89,6 +98,40 @@ func (s *summarization) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan
 		Kind: chat.KindSummary, Reason: "summarized", Covers: chat.RangesOf(seqsOf(t, entries)...),
 		Position: t.Entries[t.Groups()[older[0]].Start].Position, Message: write(text),
 	}}}, nil
+}
+
+// task returns the groups whose messages fit into the prompt, and their task: the oldest ones,
+// without those at the beginning that exceed the limit alone.
+func (s *summarization) task(t *plan.Transcript, older []int) ([]int, plan.Task, error) {
+	task := plan.Task{Prompt: s.lines, Instruction: s.custom}
+	var groups []int
+	used := max(1, tokens.Chars4{}.Text(s.prompt))
+	for _, i := range older {
+		messages, err := t.ReadGroup(i)
+		if err != nil {
+			return nil, task, err
+		}
+		lines := make([]string, len(messages))
+		for k, m := range messages {
+			lines[k] = numbered(len(task.Messages)+k+1, m)
+		}
+		need := tokens.Chars4{}.Text(strings.Join(lines, "\n"))
+		if len(groups) > 0 {
+			need += tokens.Chars4{}.Text("\n")
+		}
+		if s.maxInput > 0 && used+need > s.maxInput {
+			if len(groups) == 0 {
+				continue
+			}
+			break
+		}
+		used += need
+		groups, task.Messages = append(groups, i), append(task.Messages, messages...)
+	}
+	if len(groups) == 0 {
+		return nil, task, fmt.Errorf("%w: %w", plan.ErrNoSummary, &plan.Failure{Code: "input_too_large"})
+	}
+	return groups, task, nil
 }
 
 // role returns the role of the summary of entries: the assistant's, unless the summary is
@@ -148,9 +191,14 @@ func (s *summarization) lines(previous string, messages []*chat.Message) (system
 		if n > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%d. [%s] %s", n+1, m.Role, textOrKinds(m))
+		b.WriteString(numbered(n+1, m))
 	}
 	return s.prompt, b.String()
+}
+
+// numbered returns the n-th line of the prompt.
+func numbered(n int, m *chat.Message) string {
+	return fmt.Sprintf("%d. [%s] %s", n, m.Role, textOrKinds(m))
 }
 
 // textOrKinds returns the texts of a message, separated by spaces, or the kinds of its

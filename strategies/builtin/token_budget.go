@@ -18,17 +18,20 @@ type tokenBudget struct {
 	budget    chat.Tokens
 	steps     []plan.Strategy
 	earlyStop bool
+	// fallback drops the oldest groups.
+	fallback plan.Strategy
 }
 
 func newTokenBudget(a *plan.Args) (plan.Strategy, error) {
 	if p, ok := a.Policy(); ok {
 		a.Fill("token_budget", int(p.Target))
 	}
+	budget := chat.Tokens(a.Int(plan.Int{
+		Name: "token_budget", Required: true, Min: plan.MinInt,
+		Doc: "how many tokens the view may have",
+	}))
 	return &tokenBudget{
-		budget: chat.Tokens(a.Int(plan.Int{
-			Name: "token_budget", Required: true, Min: plan.MinInt,
-			Doc: "how many tokens the view may have",
-		})),
+		budget: budget, fallback: dropOldest(budget),
 		steps:     a.Strategies("strategies", "strategies to run in this order before the oldest groups are dropped"),
 		earlyStop: a.Bool("early_stop", true, "skip the remaining strategies once the view is within the budget"),
 	}, nil
@@ -55,20 +58,25 @@ func (s *tokenBudget) Stage(ctx context.Context, d *pipeline.Draft, load plan.Lo
 			return nil
 		}
 	}
-	s.fallback(d)
-	return nil
+	_, err := d.Run(ctx, s.fallback, load)
+	return err
 }
 
-// fallback drops the oldest groups until the view is within the budget, system messages
+// dropOldest drops the oldest groups until the view is within the budget, system messages
 // last.
-func (s *tokenBudget) fallback(d *pipeline.Draft) {
-	t := d.Transcript()
+type dropOldest chat.Tokens
+
+// Name implements plan.Strategy.
+func (dropOldest) Name() string { return "token_budget" }
+
+// Plan implements plan.Strategy.
+func (s dropOldest) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	system := func(i int) bool { return t.Groups()[i].Kind == chat.GroupSystem }
 	var others, systems plan.SeqSet
 	_, size := t.Included()
-	size = t.DropOldest(&others, size, s.budget, func(i int) bool { return !system(i) })
-	t.DropOldest(&systems, size, s.budget, system)
-	plan := others.Exclude(pipeline.ReasonFallback)
-	plan.Exclude = append(plan.Exclude, systems.Exclude(reasonFallbackStrict).Exclude...)
-	d.Apply(plan, s.Name())
+	size = t.DropOldest(&others, size, chat.Tokens(s), func(i int) bool { return !system(i) })
+	t.DropOldest(&systems, size, chat.Tokens(s), system)
+	p := others.Exclude(pipeline.ReasonFallback)
+	p.Exclude = append(p.Exclude, systems.Exclude(reasonFallbackStrict).Exclude...)
+	return p, nil
 }

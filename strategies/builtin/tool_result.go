@@ -62,83 +62,87 @@ func (s *toolResult) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, err
 
 // collapsed returns the message with the results of group i that replaces the group.
 func collapsed(t *plan.Transcript, i int, reason string) (chat.Addition, error) {
-	g := t.Groups()[i]
-	text, err := resultText(t, g)
+	text, err := resultText(t, i)
 	var covers plan.SeqSet
 	t.GroupSeqs(&covers, i)
 	return chat.Addition{
-		Kind: chat.KindSummary, Reason: reason, Covers: covers.Ranges(), Position: t.Entries[g.Start].Position,
+		Kind: chat.KindSummary, Reason: reason, Covers: covers.Ranges(), Position: t.Entries[t.Groups()[i].Start].Position,
 		Message: chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)},
 	}, err
 }
 
-// resultText returns the results of a group in one line, each after the name of its tool.
-func resultText(t *plan.Transcript, g chat.Group) (string, error) {
+// maxDigest is the maximum length, in characters, of the message with the results of a group.
+const maxDigest = 4096
+
+// resultText returns the results of group i that are in the view in one line, each after the
+// name of its tool. A line that is too long loses its end.
+func resultText(t *plan.Transcript, i int) (string, error) {
+	messages, err := t.ReadGroup(i)
+	if err != nil {
+		return "", err
+	}
 	names := map[string]string{}
 	var results []toolAnswer
-	for e := g.Start; e < g.End; e++ {
-		m, err := t.Read(e)
-		if err != nil {
-			return "", err
-		}
+	for _, m := range messages {
 		results = collectAnswers(results, names, m)
 	}
-	if len(results) == 0 {
-		return "[Tool results: no results]", nil
-	}
-	var b strings.Builder
-	b.WriteString("[Tool results: ")
-	for i, r := range results {
-		if i > 0 {
-			b.WriteString("; ")
-		}
+	labels := make([]string, len(results))
+	for k, r := range results {
 		label := r.text
 		if name := names[r.call]; name != "" {
 			label = name + ": " + label
 		}
-		b.WriteString(text.Trim(label))
+		labels[k] = text.Trim(label)
 	}
-	b.WriteString("]")
-	return b.String(), nil
+	line := strings.Join(labels, "; ")
+	if len(results) == 0 {
+		line = "no results"
+	}
+	const head, end, cut = "[Tool results: ", "]", "... [truncated]"
+	if room := maxDigest - len(head) - len(end); text.Longer(line, room) {
+		line = strings.TrimRightFunc(text.Head(line, room-len(cut)), text.IsBlank) + cut
+	}
+	return head + line + end, nil
 }
 
 // toolAnswer is the answer of a tool to a call.
 type toolAnswer struct{ call, text string }
 
 // collectAnswers adds the answers in a message to out, and the names of called tools to
-// names. Calls and answers of hosted tools are parts of the assistant's message.
+// names. Calls and answers of hosted tools are parts of a message, mostly the assistant's.
 func collectAnswers(out []toolAnswer, names map[string]string, m *chat.Message) []toolAnswer {
 	name := func(call, tool string) {
 		if call != "" && tool != "" {
 			names[call] = tool
 		}
 	}
+	parts := false
 	for _, p := range m.Content.Parts {
 		switch p.Type {
-		case "mcp_server_tool_call", "mcp_tool_use":
+		case "mcp_server_tool_call", "mcp_tool_use", "function_call":
 			h := readHosted(p)
 			name(h.CallID+h.ID, h.ToolName+h.Name)
-		case "mcp_server_tool_result", "mcp_tool_result":
+		case "mcp_server_tool_result", "mcp_tool_result", "function_result":
 			h := readHosted(p)
-			out = append(out, toolAnswer{h.CallID + h.ToolUseID, h.text()})
+			out, parts = append(out, toolAnswer{h.CallID + h.ToolUseID, h.text()}), true
 		}
 	}
 	for _, c := range m.ToolCalls {
 		name(c.ID, c.Name)
 	}
-	if m.Role == chat.RoleTool {
+	if m.Role == chat.RoleTool && !parts {
 		out = append(out, toolAnswer{m.ToolCallID, m.Content.String()})
 	}
 	return out
 }
 
-// hosted is a part that calls a hosted tool or holds its answer, with the keys of
-// Agent Framework (call_id, tool_name, output) or Anthropic (id, name,
-// tool_use_id, content).
+// hosted is a part that calls a tool or holds its answer, with the keys of Agent Framework
+// (call_id, tool_name, output, result) or Anthropic (id, name, tool_use_id, content).
 type hosted struct {
 	CallID    string          `json:"call_id"`
 	ToolName  string          `json:"tool_name"`
 	Output    json.RawMessage `json:"output"`
+	Result    json.RawMessage `json:"result"`
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	ToolUseID string          `json:"tool_use_id"`
@@ -154,8 +158,10 @@ func readHosted(p chat.Part) hosted {
 // text returns the answer: a string, the texts of a list in lines, or JSON as it is.
 func (h hosted) text() string {
 	raw := h.Output
-	if raw == nil {
-		raw = h.Content
+	for _, other := range []json.RawMessage{h.Result, h.Content} {
+		if raw == nil {
+			raw = other
+		}
 	}
 	var s string
 	var parts []struct {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -216,6 +217,15 @@ func (t *Transcript) EachIncluded(i int, f func(e int)) {
 			f(e)
 		}
 	}
+}
+
+// ReadGroup returns the content of the messages of group i in the view.
+func (t *Transcript) ReadGroup(i int) (messages []*chat.Message, err error) {
+	t.EachIncluded(i, func(e int) {
+		m, failed := t.Read(e)
+		messages, err = append(messages, m), cmp.Or(err, failed)
+	})
+	return messages, err
 }
 
 // GroupSeqs adds the messages of group i to s.
