@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -50,6 +51,27 @@ func readNote(i int, raw json.RawMessage) (*afNote, error) {
 		n.restore(props)
 	}
 	return n, nil
+}
+
+// plain returns the message as this package reads it elsewhere: with the calls and results of
+// functions where chat-completions has them.
+func (n *afNote) plain() chat.Message {
+	m := *n.entry.Message
+	if m.Content.Parts == nil {
+		return m
+	}
+	m.Content.Parts = slices.Clone(m.Content.Parts)
+	for i, c := range n.contents {
+		c := c.(pyObject)
+		switch {
+		case c.text("type") == "function_call" && m.Role == chat.RoleAssistant:
+			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: c.text("call_id"), Name: c.text("name"), Arguments: c.text("arguments")})
+		case c.text("type") == "function_result" && m.Role == chat.RoleTool:
+			m.ToolCallID = c.text("call_id")
+			m.Content.Parts[i] = chat.Part{Type: "text", Text: fmt.Sprint(c.get("result"))}
+		}
+	}
+	return m
 }
 
 // afContents returns the contents of a message that is not given as such.

@@ -19,6 +19,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
 func init() { checkers["agent_framework"] = checkAgentFramework }
@@ -71,6 +72,41 @@ func checkAgentFramework(v *vector) error {
 	}
 	if diff := cmp.Diff(c.Expected, plain); diff != "" {
 		return fmt.Errorf("-want +got:\n%s", diff)
+	}
+	return c.guarded()
+}
+
+// guarded runs the strategy on the case as this package would, behind the guard, and returns
+// what is wrong with the view then (I2, I4, I7).
+func (c *afCase) guarded() (err error) {
+	defer func() {
+		if p, ok := recover().(error); ok {
+			err = fmt.Errorf("guarded: %w", p)
+		}
+	}()
+	clients := &afClients{}
+	strategy, err := clients.strategy(c.Strategy)
+	if err != nil {
+		return err
+	}
+	s := sessiontest.New()
+	for i, raw := range c.Messages {
+		n, err := readNote(i, raw)
+		if err != nil {
+			return err
+		}
+		s.Add(n.plain())
+		s.Included[n.entry.Seq] = n.entry.Included
+	}
+	for range c.Repeat {
+		r := s.RunLimited(panics{}, pipeline.Pipeline{Steps: []plan.Strategy{strategy}}, true)
+		if r.WouldGrow { // the view stays as it was stored
+			if faults := chat.Check(s.View()); len(faults) > 0 {
+				return fmt.Errorf("guarded: faults %v", faults)
+			}
+		} else if err := s.Invariants(true); err != nil {
+			return fmt.Errorf("guarded: %w", err)
+		}
 	}
 	return nil
 }
@@ -254,6 +290,7 @@ func orNull(s string) any {
 // afClients makes strategies, each with a summarizer of its own, and keeps what
 // the summarizers were asked, and what each pass logged of their failures.
 type afClients struct {
+	// list groups the messages for the strategies; nil: this package does.
 	list  *afList
 	calls []any
 	log   [][]string
@@ -269,6 +306,9 @@ type afSummarization struct {
 
 func (s *afSummarization) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	p, err := s.summarization.Plan(ctx, t)
+	if s.clients.log == nil {
+		return p, err
+	}
 	levels := &s.clients.log[len(s.clients.log)-1]
 	switch {
 	case errors.Is(err, plan.ErrNoSummary):
@@ -334,7 +374,12 @@ func (c *afClients) strategy(spec plan.Params) (plan.Strategy, error) {
 	return s, nil
 }
 
-func (c *afClients) grouped(s plan.Strategy) plan.Strategy { return afGrouped{s, c.list} }
+func (c *afClients) grouped(s plan.Strategy) plan.Strategy {
+	if c.list == nil {
+		return s
+	}
+	return afGrouped{s, c.list}
+}
 
 var afItem = regexp.MustCompile(`(?m)^[0-9]+\. \[`)
 

@@ -69,8 +69,14 @@ func checkHermesSerialize(v *vector) error {
 	return nil
 }
 
-// unmasked returns a text in which all masks look the same.
-func unmasked(s string) string { return aMask.ReplaceAllString(s, "***") }
+// unmasked returns a text in which all masks look the same, and so do assignments if there
+// are any masks.
+func unmasked(s string) string {
+	if aMask.MatchString(s) {
+		s = tight(s)
+	}
+	return aMask.ReplaceAllString(s, "***")
+}
 
 func checkHermesPrefix(v *vector) error {
 	want, err := seedOf[seedText](v)

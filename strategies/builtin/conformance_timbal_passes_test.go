@@ -199,21 +199,23 @@ func checkTimbalTrigger(v *vector) error {
 
 // turn returns the actions of a host before it calls its model.
 func (h *timbalHost) turn(trigger func(chat.Tokens) (bool, float64, bool), usage map[string]int64, strategies []plan.Strategy) (rebuilt bool, _ *timbalCompaction, _ error) {
-	used, ok := Hosts.Used(usage)
-	if !ok {
-		used = h.estimate()
-	}
-	fires, utilization, known := trigger(used)
-	if !fires {
-		return false, nil, nil
-	}
+	all := h.view
 	var tail []timbalMessage
 	if h.v.Strategy.Type == "midloop" {
 		head, _ := Hosts.Split(h.messages())
-		if len(head) == 0 {
+		if len(head) == 0 && len(all) > 0 {
 			return false, nil, nil
 		}
-		h.view, tail = h.view[:len(head):len(head)], h.view[len(head):]
+		h.view, tail = all[:len(head):len(head)], all[len(head):]
+	}
+	used, ok := Hosts.Used(usage)
+	if !ok {
+		used = h.estimate() // of the messages that may be compacted
+	}
+	fires, utilization, known := trigger(used)
+	if !fires {
+		h.view = all
+		return false, nil, nil
 	}
 	steps, rebuilt, err := h.run(strategies)
 	if err != nil {
@@ -224,7 +226,7 @@ func (h *timbalHost) turn(trigger func(chat.Tokens) (bool, float64, bool), usage
 		rounded := math.Round(utilization*1e4) / 1e4
 		record.Utilization = &rounded
 	}
-	if tail != nil {
+	if len(tail) > 0 {
 		h.join(tail)
 	}
 	return rebuilt, record, nil

@@ -252,30 +252,8 @@ func TestNoStepMakesTheViewLargerThanItsRepairDoes(t *testing.T) {
 			}
 			return drawStrategy(t, 0)
 		})
-		tr := s.Transcript(true)
-		run := func(p pipeline.Pipeline, limited bool) pipeline.Result {
-			r, err := p.Run(t.Context(), tr, s.Load)
-			if err == nil && limited {
-				r, err = p.LimitGrowth(t.Context(), tr, s.Load, r, nil)
-			}
-			if err != nil {
-				t.Fatalf("%v", err)
-			}
-			return r
-		}
-		repaired, limited := run(pipeline.Pipeline{Guard: p.Guard}, false), run(p, true)
-		pinnedOut := slices.ContainsFunc(tr.Entries, func(e plan.Entry) bool { return e.Pinned && !e.Included })
-		most := repaired.Before.IncludedTokens
-		if pinnedOut || len(repaired.Violations) > 0 {
-			most = max(most, repaired.After.IncludedTokens)
-		}
-		switch n := limited.After.IncludedTokens; {
-		case limited.WouldGrow && !repaired.Plan.Empty() && repaired.Grew() && most > repaired.Before.IncludedTokens:
-			t.Fatalf("the view stays unrepaired\nlog %s", s.Describe(true))
-		case !limited.WouldGrow && n > most:
-			t.Fatalf("view of %d tokens grew to %d, and a repair alone to %d\nlog %s", limited.Before.IncludedTokens, n, most, s.Describe(true))
-		}
-		if faults := chat.Check(limited.View); len(faults) > 0 && !limited.WouldGrow {
+		r := s.RunLimited(t, p, true)
+		if faults := chat.Check(s.View()); len(faults) > 0 && !r.WouldGrow {
 			t.Fatalf("faults %v\nlog %s", faults, s.Describe(true))
 		}
 	})

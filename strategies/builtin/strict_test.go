@@ -14,6 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/strategiestest"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
@@ -190,6 +191,33 @@ func TestSummariesOfOthersAreReplaced(t *testing.T) {
 					t.Errorf("the user is quoted with\n%s", said)
 				}
 			})
+		}
+	}
+}
+
+// A writer of stored summaries divides long input itself: summarization gives it everything,
+// unless a limit is given.
+func TestSummarizationOfAWriterHasNoLimitOfItsOwn(t *testing.T) {
+	t.Parallel()
+	var messages []chat.Message
+	for range 10 {
+		messages = append(messages, sessiontest.User(strings.Repeat("long ", 2000)), sessiontest.Says("yes"))
+	}
+	for limit, want := range map[int]int{0: 19, 9000: 6} {
+		o := &overheard{Writer: summary.New(summary.Options{})}
+		params := plan.Params{"target_count": 1, "threshold": 0}
+		if limit > 0 {
+			params["max_summary_input_tokens"] = limit
+		}
+		s, err := builtin.Registry().With(o).New("summarization", params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := strategies.Compact(t.Context(), messages, s, strategies.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if len(o.tasks) != 1 || len(o.tasks[0].Messages) != want {
+			t.Errorf("limit %d: %d tasks, %d messages, want %d", limit, len(o.tasks), len(o.tasks[0].Messages), want)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // answering returns a registry whose summarizer records its requests.
@@ -59,6 +60,7 @@ func planOf(t *testing.T, r *plan.Registry, name string, p plan.Params, tr *plan
 
 func TestSummarization(t *testing.T) {
 	t.Parallel()
+	prompt := int(tokens.Chars4{}.Text(defaultSummaryPrompt))
 	tests := map[string]struct {
 		out, pinned []chat.Seq
 		params      plan.Params
@@ -75,6 +77,11 @@ func TestSummarization(t *testing.T) {
 			want:   map[string]string{"summarized": "+{[2,8)}"},
 			asks: "1. [user] first\n2. [assistant] function_call, function_call\n3. [tool] function_result\n" +
 				"4. [tool] function_result\n5. [assistant] done\n6. [user] next",
+		},
+		"takes the oldest groups that fit into its prompt": {
+			params: plan.Params{"target_count": 2, "threshold": 0, "max_summary_input_tokens": prompt + 28},
+			want:   map[string]string{"summarized": "+{[2,6)}"},
+			asks:   "1. [user] first\n2. [assistant] function_call, function_call\n3. [tool] function_result\n4. [tool] function_result",
 		},
 		"neither counts nor summarizes what is out of the view": {
 			out: []chat.Seq{2, 4}, params: plan.Params{"target_count": 2, "threshold": 0},
@@ -120,6 +127,25 @@ func TestSummarization(t *testing.T) {
 				t.Errorf("addition %+v", a)
 			}
 		})
+	}
+}
+
+// A group that alone exceeds the limit stays, and the ones after it are summarized. If none
+// fits, nothing is asked.
+func TestSummarizationLeavesGroupsThatDoNotFitIntoItsPrompt(t *testing.T) {
+	t.Parallel()
+	s := sessiontest.Of(sessiontest.User(strings.Repeat("long ", 100)), sessiontest.Says("a"), sessiontest.User("b"), sessiontest.Says("c"))
+	for limit, want := range map[int]map[string]string{
+		1: nil, 20: {"summarized": "+{[2,4)}"}, 200: {"summarized": "+{[1,4)}"},
+	} {
+		r, asked := answering("what was said")
+		got, err := planOf(t, r, "summarization", plan.Params{
+			"target_count": 1, "threshold": 0, "prompt": "Sum up.", "max_summary_input_tokens": limit,
+		}, whole(s))
+		if errors.Is(err, plan.ErrNoSummary) != (want == nil) || (len(*asked) == 0) != (want == nil) {
+			t.Errorf("limit %d: %v, asked %d times", limit, err, len(*asked))
+		}
+		wantPlan(t, want, got)
 	}
 }
 

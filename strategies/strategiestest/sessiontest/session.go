@@ -251,14 +251,46 @@ func Of(ms ...chat.Message) *Session {
 // Run plans with a pipeline and applies the plan. It fails the test if the view then differs
 // from the result.
 func (s *Session) Run(t Failer, p pipeline.Pipeline, whole bool) pipeline.Result {
+	return s.run(t, p, whole, false)
+}
+
+// RunLimited runs like Run, but limits growth: see Pipeline.LimitGrowth. It fails the test if
+// the view grew nevertheless, and applies nothing if it would.
+func (s *Session) RunLimited(t Failer, p pipeline.Pipeline, whole bool) pipeline.Result {
+	tr := s.Transcript(whole)
+	alone, err := pipeline.Pipeline{Guard: p.Guard}.Run(context.Background(), tr, s.Load)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	most := alone.Before.IncludedTokens
+	if len(alone.Violations) > 0 || slices.ContainsFunc(tr.Entries, func(e plan.Entry) bool { return e.Pinned && !e.Included }) {
+		most = max(most, alone.After.IncludedTokens)
+	}
+	r := s.run(t, p, whole, true)
+	switch {
+	case !r.WouldGrow && r.After.IncludedTokens > most:
+		t.Fatalf("view of %d tokens grew to %d, of at most %d", r.Before.IncludedTokens, r.After.IncludedTokens, most)
+	case r.WouldGrow && most > alone.Before.IncludedTokens:
+		t.Fatalf("the view stays unrepaired")
+	}
+	return r
+}
+
+func (s *Session) run(t Failer, p pipeline.Pipeline, whole, limited bool) pipeline.Result {
 	tr := s.Transcript(whole)
 	before := slices.Clone(tr.Entries)
 	r, err := p.Run(context.Background(), tr, s.Load)
+	if err == nil && limited {
+		r, err = p.LimitGrowth(context.Background(), tr, s.Load, r, nil)
+	}
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
 	if !slices.Equal(before, tr.Entries) {
 		t.Fatalf("the transcript was changed")
+	}
+	if r.WouldGrow {
+		return r
 	}
 	s.apply(t, r.Plan)
 	view := s.View()
