@@ -50,17 +50,17 @@ func standardPrompt(p summary.Prompt) func(previous string, messages []*chat.Mes
 	}
 }
 
-// counted returns the task of a summary that covers entries, with the tokens of those that
-// leave the view, which the last user message does not, and of the message that write returns
-// for a summary together with the messages beside it.
+// counted returns the task of a summary that covers entries, with a limit by which it saves
+// something, and with the tokens of the message that write returns for it together with the
+// messages beside it. The last user message does not leave the view.
 func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summary string) chat.Message, beside ...chat.Message) plan.Task {
 	last := lastUser(t)
 	for _, i := range covered {
 		if e := &t.Entries[i]; !userTurn(e) || e.Position != last {
-			task.Covered += e.Tokens
+			task.Limit += e.Tokens
 		}
 	}
-	task.Covered = max(1, task.Covered)
+	task.Limit = max(1, task.Limit-1)
 	if t.Counter != nil {
 		task.Size = func(summary string) chat.Tokens {
 			m := write(summary)

@@ -188,6 +188,8 @@ type handoffPass struct {
 	// The messages from start to end-1 are the middle, of which turns are summarized.
 	start, end int
 	turns      []*chat.Message
+	// room is what the target leaves for the summary, 0 for no limit.
+	room chat.Tokens
 	// previous is the summary to update, empty for none; budget is the number of tokens
 	// requested.
 	previous string

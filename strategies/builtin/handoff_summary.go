@@ -59,9 +59,13 @@ func (p *handoffPass) ask(ctx context.Context, most int) (string, error) {
 			covered = append(covered, p.view[i])
 		}
 	}
-	return p.h.ask(ctx, counted(p.t, task, covered, func(text string) chat.Message {
+	task = counted(p.t, task, covered, func(text string) chat.Message {
 		return chat.Message{Role: chat.RoleUser, Content: chat.TextContent(p.h.prefixed(text) + "\n\n" + p.h.end)}
-	}))
+	})
+	if p.room > 0 {
+		task.Limit = min(task.Limit, p.room)
+	}
+	return p.h.ask(ctx, task)
 }
 
 // prefixed returns a summary after the prefix, which the text may contain already.

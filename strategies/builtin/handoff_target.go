@@ -26,7 +26,8 @@ func (h *handoff) aboveTarget(t *plan.Transcript) bool {
 // fitTarget moves the boundaries of the middle apart, to those of groups, if head, summary
 // and tail would exceed the target: what does not fit is summarized rather than left to a
 // fallback that drops it. The newest group stays, and so do the last user message and an
-// incomplete call with everything behind it, even within the middle.
+// incomplete call with everything behind it, even within the middle. If these alone exceed the
+// target, the summary is not limited by it.
 func (p *handoffPass) fitTarget() {
 	target, summary := p.h.target()
 	if target == 0 {
@@ -53,31 +54,41 @@ func (p *handoffPass) fitTarget() {
 			}
 		}
 	}
-	if head+tail <= rest {
-		return
+	if head+tail > rest {
+		head, tail = p.shrink(sizes, head, rest)
 	}
+	if left := rest + summary - head - tail; left >= 0 {
+		p.room = max(1, left)
+	}
+}
+
+// shrink moves the boundaries of the middle apart until head and tail have at most rest
+// tokens, or nothing but the newest group is left of them, and returns their tokens.
+func (p *handoffPass) shrink(sizes []chat.Tokens, head, rest chat.Tokens) (_, tail chat.Tokens) {
 	groups, _ := p.t.ViewGroups()
-	size := func(g chat.Group) (n chat.Tokens) {
-		for i := g.Start; i < g.End; i++ {
+	size := func(start, end int) (n chat.Tokens) {
+		for i := start; i < end; i++ {
 			n += sizes[i]
 		}
 		return n
 	}
-	newest := size(groups[len(groups)-1])
+	newest := groups[len(groups)-1]
+	tail = size(newest.Start, newest.End)
 	for _, g := range slices.Backward(groups) {
-		if g.Start < p.start && head > min(rest/2, rest-newest) {
-			p.start, head = g.Start, head-size(chat.Group{Start: g.Start, End: p.start})
+		if g.Start < p.start && head > min(rest/2, rest-tail) {
+			p.start, head = g.Start, head-size(g.Start, p.start)
 		}
 	}
-	end := groups[len(groups)-1].Start
-	tail = newest
+	end := newest.Start
 	for _, g := range slices.Backward(groups[:len(groups)-1]) {
-		if tail += size(g); g.Start < max(p.start, p.end) || head+tail > rest {
+		n := size(g.Start, g.End)
+		if g.Start < max(p.start, p.end) || head+tail+n > rest {
 			break
 		}
-		end = g.Start
+		end, tail = g.Start, tail+n
 	}
 	p.end = max(p.start, end)
+	return head, tail
 }
 
 // size returns the tokens of a message that stays.

@@ -21,6 +21,8 @@
 //   - The fallback drops the oldest groups if the view still exceeds the target, and the
 //     guard runs once more.
 //   - [Draft.Plan] combines all changes into one minimal plan.
+//   - [Pipeline.LimitGrowth] discards the plans of the steps if they make the view larger;
+//     what a repair must add stays.
 //
 // A Pipeline and a Guard are immutable values and safe for concurrent use. A Draft and a
 // transcript belong to one goroutine at a time.

@@ -26,11 +26,11 @@ type Task struct {
 	// Most limits Budget, 0 for no limit. A Writer with its own sizes uses those up to Most
 	// instead of Budget.
 	Most int
-	// Covered is the number of tokens that the summary takes out of the view, 0 if unknown.
-	// Size returns the tokens that a summary adds to the view, with everything that the
-	// strategy puts around it; it may be nil.
-	Covered chat.Tokens
-	Size    func(summary string) chat.Tokens
+	// Limit is the most tokens that the summary may add to the view, which is less than it
+	// takes out of it; 0 for no limit. Size returns the tokens that a summary adds, with
+	// everything that the strategy puts around it; it may be nil.
+	Limit chat.Tokens
+	Size  func(summary string) chat.Tokens
 	// Instruction is an additional instruction of the user, empty for none.
 	Instruction string
 	// Prompt returns the prompt for a previous summary and all or some of the messages, for

@@ -122,8 +122,8 @@ func (w *Writer) bound(m *input) {
 	if _, limit := w.Bounds(0); limit > 0 {
 		m.most = int(limit)
 	}
-	if covered := m.task.Covered; covered > 0 {
-		m.most = min(m.most, int(covered)-1)
+	if m.task.Limit > 0 {
+		m.most = min(m.most, int(m.task.Limit))
 	}
 	if m.most == math.MaxInt {
 		return
@@ -167,7 +167,7 @@ func (m *input) size(summary string) int {
 // fits reports whether a summary takes up less than what it covers, and no more than its
 // limit.
 func (m *input) fits(summary string) bool {
-	if m.task.Covered == 0 && estimateTokens(summary) >= m.report.CoveredTokens {
+	if m.task.Limit == 0 && estimateTokens(summary) >= m.report.CoveredTokens {
 		return false
 	}
 	return m.size(summary) <= m.most
