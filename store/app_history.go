@@ -132,10 +132,10 @@ const (
 // apply writes the run and its effects in one transaction.
 func (h *History) apply(ctx context.Context, w chat.Write) error {
 	s := h.store
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	var run RunID
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		c := Change{Plan: w.Plan, Revision: w.Revision, Pinned: w.Pinned, SnapshotSeq: w.After + chat.Seq(len(w.Messages))}
 		c.Ledger = Ledger{Kind: "compact", Outcome: "applied", Steps: w.Steps, Worker: h.by}
-		var run RunID
 		var last chat.Seq
 		err := tx.QueryRow(ctx, s.q(queryInlineRun), h.key.tenant(), h.key.Session, h.by, int64(never)).Scan(&run, &c.SID, &last,
 			&c.Ledger.MessagesBefore, &c.Ledger.TokensBefore, &c.PostRunState.DueTokens, &c.PostRunState.EstimateMargin,
@@ -164,6 +164,10 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 		}
 		return nil
 	})
+	if err == nil {
+		s.notify(run)
+	}
+	return err
 }
 
 // never is the threshold of a session before any policy is saved.

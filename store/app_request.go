@@ -39,7 +39,8 @@ type Step struct {
 }
 
 // Request queues a run for a session. If a run of the same trigger is queued already,
-// Request returns it where its options are the same, and ErrInUse otherwise.
+// Request returns it where its options are the same, and ErrInUse otherwise. ErrInvalid:
+// an option is out of range, or no worker has registered a strategy or parameter.
 func (s *Store) Request(ctx context.Context, k Key, trigger, by string, o Options) (RunID, error) {
 	op := fmt.Sprintf("request a compaction of session %s", k)
 	raw, err := json.Marshal(o)

@@ -1,15 +1,20 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/formats"
 )
 
 // DefaultTenant is the tenant of everything that names none.
@@ -71,20 +76,64 @@ func encode(msgs []NewMessage) (string, error) {
 // Append adds messages to a session, creating it if necessary, and returns their seqs
 // and the number of repairs: NUL and invalid UTF-8, which Postgres cannot store, are
 // replaced in msgs. Append is atomic and idempotent by message id; a known id with
-// other content is ErrConflict.
+// other content is ErrConflict. The session has the model of the latest Append that
+// names one. Messages in the format of another API are ErrInvalid: see AppendFormat.
 func (s *Store) Append(ctx context.Context, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
-	return s.append(ctx, "append to", false, k, model, msgs)
+	return s.append(ctx, "append to", false, k, model, "", msgs)
+}
+
+// AppendOnce is Append for messages without ids. It is idempotent by the key of the
+// batch: the same key with the same messages returns the seqs of the first call, and
+// with other messages it is ErrConflict. The messages get the ids KEY#1, KEY#2 and so on,
+// so that a key is valid for as long as its session exists.
+func (s *Store) AppendOnce(ctx context.Context, k Key, model, key string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
+	return s.append(ctx, "append to", false, k, model, key, msgs)
+}
+
+// AppendFormat reads messages in a format of package formats ("anthropic", "responses"
+// and so on) and appends them as AppendOnce does; an empty key is none. raw is one
+// message, a list or a document, and holds what is new: a system prompt that each request
+// to the API repeats is a message each time. If model is empty, that of the document
+// counts. ErrInvalid: raw cannot be read, or holds several sessions.
+func (s *Store) AppendFormat(ctx context.Context, k Key, model, format, key string, raw []byte) (seqs []chat.Seq, repairs int, err error) {
+	op := fmt.Sprintf("append to session %s in format %s", k, format)
+	in, err := formats.NewReader(bytes.NewReader(raw), format)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w: %w", op, ErrInvalid, err)
+	}
+	session, err := in.Next()
+	if err == nil {
+		if _, more := in.Next(); !errors.Is(more, io.EOF) {
+			err = cmp.Or(more, errors.New("several sessions, want one"))
+		}
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w: %w", op, ErrInvalid, err)
+	}
+	msgs := make([]NewMessage, len(session.Messages))
+	for i, m := range session.Messages {
+		msgs[i].Message = m
+	}
+	seqs, repairs, err = s.AppendOnce(ctx, k, cmp.Or(model, session.Model), key, msgs)
+	return seqs, repairs + session.Repairs, err
+}
+
+// SetModel sets the model of a session, and with it the thresholds, as an Append with
+// another model does.
+func (s *Store) SetModel(ctx context.Context, k Key, model string) error {
+	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.set_model($1, $2, $3)`), k.tenant(), k.Session, model)
+	return wrap("set model", err)
 }
 
 // Import appends an existing history as Append does, but enqueues no run: sessions that it
 // makes due wait for the next sweep.
 func (s *Store) Import(ctx context.Context, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
-	return s.append(ctx, "import", true, k, model, msgs)
+	return s.append(ctx, "import", true, k, model, "", msgs)
 }
 
 // append calls the SQL function append. op prefixes errors; quiet suppresses the
 // notification.
-func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
+func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model, key string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
 	for i := range msgs {
 		repairs += chat.Sanitize(&msgs[i].Message)
 	}
@@ -96,7 +145,7 @@ func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model 
 	if quiet {
 		batch.Queue(`SELECT set_config('compactor.quiet', 'on', true)`)
 	}
-	batch.Queue(s.q(`SELECT compactor.append($1, $2, $3, $4)`), k.tenant(), k.Session, raw, model).QueryRow(func(row pgx.Row) error {
+	batch.Queue(s.q(`SELECT compactor.append($1, $2, $3::json, $4, $5)`), k.tenant(), k.Session, raw, model, key).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&seqs)
 	})
 	if err := s.pool.SendBatch(ctx, &batch).Close(); err != nil {
@@ -181,9 +230,12 @@ func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored,
 // fill decodes the body and sets the fields stored beside it.
 func (m *Stored) fill(id, body, source string, created time.Time) error {
 	if err := json.Unmarshal([]byte(body), &m.Message); err != nil {
-		return fmt.Errorf("stored message %d: %w", m.Seq, err)
+		return &Error{Kind: errInternal, Message: fmt.Sprintf("stored message %d cannot be read: %v", m.Seq, err)}
 	}
-	m.ID, m.SourceID, m.CreatedAt = id, source, created.UTC()
+	m.ID, m.SourceID = id, source
+	if created = created.UTC(); created.Year() >= 1 && created.Year() <= 9999 { // JSON has no other years; earlier versions stored them
+		m.CreatedAt = created
+	}
 	return nil
 }
 
@@ -206,7 +258,7 @@ func (s *Store) ReplaceSeen(ctx context.Context, k Key, revision int64, seen cha
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", op, err)
 	}
-	const query = `SELECT compactor.replace_view($1, $2, $3, $4, $5, nullif($6, 0))`
+	const query = `SELECT compactor.replace_view($1, $2, $3, $4::json, $5, nullif($6, 0))`
 	return queryRow(ctx, s, op, pgx.RowTo[RunID], query, k.tenant(), k.Session, revision, raw, by, seen)
 }
 

@@ -136,7 +136,7 @@ func drawMessage(t *rapid.T) NewMessage {
 		part := rapid.SampledFrom([]string{
 			`" "`, `"x"`, `{"type":"text","text":"x"}`, `{"type":"text","text":" "}`, `{"text":"x"}`, `{"type":"text","text":7}`, `{"type":null,"text":"x"}`,
 			`{"type":"refusal","refusal":"no"}`, `{"type":"refusal","text":"no"}`, `{"type":"image_url","text":"x"}`, `{"type":"thinking","thinking":"hm"}`,
-			`{"type":"tool_use","text":"x"}`, `{"type":"input_audio"}`, `{}`, `{"type":"output_text","refusal":"x"}`, `{"type":"","text":"x"}`,
+			`{"type":"input_audio"}`, `{}`, `{"type":"output_text","refusal":"x"}`, `{"type":"","text":"x"}`,
 		})
 		m.Content = chat.Content{Parts: []chat.Part{}}
 		for _, raw := range rapid.SliceOfN(part, 0, 3).Draw(t, "parts") {
@@ -144,6 +144,9 @@ func drawMessage(t *rapid.T) NewMessage {
 		}
 		if rapid.Bool().Draw(t, "calls, whatever the role") {
 			m.ToolCalls = call("", "a").ToolCalls
+			if rapid.Bool().Draw(t, "beside a block of another format") { // alone it is refused
+				m.Content.Parts = append(m.Content.Parts, chat.Part{Raw: json.RawMessage(`{"type":"tool_use","text":"x"}`)})
+			}
 		}
 	}
 	return m

@@ -61,6 +61,9 @@ func mapError(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrNotFound
 	}
+	if own, ok := errors.AsType[*Error](err); ok {
+		return own
+	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		// Raised by the schema's own functions, whose texts are meant for users.
 		raised := func(kind error) error { return &Error{Kind: kind, Message: pg.Message, Hint: pg.Hint} }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,10 +43,12 @@ type Claim struct {
 	Orphaned bool  // loaded, and its lease has expired: claim it
 	Trigger  string
 	Options  Options
-	QueuedAt time.Time
-	Snoozes  int
-	Failures int
-	Session  Session
+	// OptionsError is set if the options cannot be read: the run can only be finished.
+	OptionsError error
+	QueuedAt     time.Time
+	Snoozes      int
+	Failures     int
+	Session      Session
 	// View holds the metadata of the view, in view order.
 	View []chat.Meta
 }
@@ -166,8 +169,11 @@ func readRun(row pgx.Row, c *Claim) error {
 	case otherRuns:
 		return ErrBusy
 	}
-	if err := json.Unmarshal([]byte(options), &c.Options); err != nil {
-		return fmt.Errorf("options: %w: %w", ErrInvalid, err)
+	// An option of another version is not ignored, as it may restrict the run.
+	in := json.NewDecoder(strings.NewReader(options))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&c.Options); err != nil {
+		c.Options, c.OptionsError = Options{}, fmt.Errorf("options: %w: %w", ErrInvalid, err)
 	}
 	return nil
 }

@@ -33,6 +33,9 @@ type Ledger struct {
 
 // PostRunState holds the columns of a session that an ended run sets.
 type PostRunState struct {
+	// Model is that of the thresholds below, which are not set if the session has another
+	// one by now; nil sets them anyway.
+	Model          *string     `json:"model,omitempty"`
 	DueTokens      chat.Tokens `json:"due_tokens"`
 	EstimateMargin float64     `json:"estimate_margin"`
 	PolicyHash     string      `json:"fleet_hash"`
@@ -104,6 +107,7 @@ func (s *Store) end(ctx context.Context, run RunID, fence int64, e endRunArgs) (
 	case answer.code != "ended":
 		return nil, fmt.Errorf("end run %d: another worker has it, or it has ended: %w", run, ErrNotApplicable)
 	}
+	s.notify(run)
 	return answer.appended, nil
 }
 

@@ -41,8 +41,11 @@ func (s *Store) Snooze(ctx context.Context, run RunID, delay time.Duration, code
 
 // Abandon ends a queued, unclaimed run as skipped.
 func (s *Store) Abandon(ctx context.Context, run RunID, outcome string) error {
-	_, err := s.pool.Exec(ctx, s.q(`UPDATE compactor.runs SET status = 'skipped', outcome = $2, ended_at = now()
+	tag, err := s.pool.Exec(ctx, s.q(`UPDATE compactor.runs SET status = 'skipped', outcome = $2, ended_at = now()
 		WHERE id = $1 AND status = 'queued'`), run, outcome)
+	if tag.RowsAffected() > 0 {
+		s.notify(run)
+	}
 	return wrap("abandon", err)
 }
 

@@ -52,6 +52,8 @@ type Store struct {
 
 	loads *batcher[RunID, *Claim]
 	ends  *batcher[endRunArgs, endRunResult]
+
+	notices notifier
 }
 
 // Open connects to the database, also through a pooler in transaction mode. The caller must
@@ -95,7 +97,10 @@ const (
 )
 
 // Close waits for connections in use and closes the pool.
-func (s *Store) Close() { s.pool.Close() }
+func (s *Store) Close() {
+	s.sendNotices()
+	s.pool.Close()
+}
 
 // Ping reports whether the database answers.
 func (s *Store) Ping(ctx context.Context) error { return mapError(s.pool.Ping(ctx)) }

@@ -194,7 +194,7 @@ func (rc *runContext) postRunState(context chat.Tokens, revision int64) *store.P
 		due = context + max(rc.policy.MinGainTokens, 1)
 	}
 	return &store.PostRunState{
-		DueTokens: due, EstimateMargin: rc.policy.EstimateMargin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
+		Model: &rc.claim.Session.Model, DueTokens: due, EstimateMargin: rc.policy.EstimateMargin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
 	}
 }
 

@@ -114,6 +114,9 @@ func (a *attempt) work(ctx context.Context) error {
 	if err := a.savePolicy(ctx); err != nil {
 		return err
 	}
+	if a.claim.OptionsError != nil {
+		return a.claim.OptionsError
+	}
 	if code := a.guards(); code != "" {
 		return a.skip(ctx, code)
 	}

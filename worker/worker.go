@@ -32,6 +32,7 @@ type Store interface {
 	Snooze(ctx context.Context, run store.RunID, delay time.Duration, code string) (int, error)
 	Abandon(ctx context.Context, run store.RunID, outcome string) error
 	EnsurePolicy(ctx context.Context, hash string, spec any) error
+	RegisterStrategies(ctx context.Context, params map[string][]string) error
 	AskSummary(ctx context.Context, c store.SummaryCall) (id int64, a *store.SummaryAnswer, rejected string, err error)
 	AnswerSummary(ctx context.Context, id int64, a store.SummaryAnswer) error
 	FailSummary(ctx context.Context, id int64, code string, a store.SummaryAnswer) error
@@ -155,6 +156,9 @@ func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt, in jobs.Inst
 	if err != nil {
 		return err
 	}
+	var registering sync.WaitGroup
+	registering.Go(func() { w.registerStrategies(ctx) })
+	defer registering.Wait()
 	<-ctx.Done()
 	w.drain()
 	for _, s := range servers {
@@ -166,6 +170,31 @@ func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt, in jobs.Inst
 		s.Shutdown()
 	}
 	return nil
+}
+
+// registerStrategies records what this worker knows, so that requests for other
+// strategies are refused. Without it they are accepted, and end as invalid_options.
+func (w *Worker) registerStrategies(ctx context.Context) {
+	known := map[string][]string{}
+	for _, s := range w.planner.Registry.Describe() {
+		known[s.Name] = []string{}
+		for _, p := range s.Params {
+			known[s.Name] = append(known[s.Name], p.Name)
+		}
+	}
+	for attempt := 0; ; attempt++ {
+		err := w.store.RegisterStrategies(ctx, known)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !errors.Is(err, store.ErrUnavailable) {
+			w.logger.WarnContext(ctx, "strategies not registered", "error", errorText(err))
+			return
+		}
+		if backoff.Wait(ctx, outagePauses.Delay(attempt)) != nil {
+			return
+		}
+	}
 }
 
 // perFetcher is the concurrency of one asynq server. A server fetches its tasks one

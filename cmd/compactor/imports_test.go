@@ -70,7 +70,7 @@ var mayImport = []rule{
 		"strategies", "strategies/builtin", "strategies/chat", "strategies/plan", "strategies/pipeline", "strategies/tokens",
 		"strategies/backoff", "strategies/internal/text",
 	}},
-	{"store/...", []string{"store/...", "strategies/chat", "migrations"}},
+	{"store/...", []string{"store/...", "strategies/chat", "strategies/formats", "strategies/backoff", "migrations"}},
 	{"worker/...", []string{"worker/...", "strategies/...", "store"}},
 	// The scheduler speaks of sessions, so it knows their types; it plans nothing.
 	{"scheduler/...", []string{"scheduler/...", "store", "worker/jobs", "strategies/policy", "strategies/chat", "strategies/backoff"}},

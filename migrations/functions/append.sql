@@ -46,7 +46,7 @@ BEGIN
     INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
         name, call_ids, tool_call_id, source_id, counter, created_at, body)
     VALUES (s.sid, v.last_seq, coalesce(p_position, v.last_seq), s.total_tokens + p.tokens, p.tokens,
-        least(coalesce(cardinality(p.call_ids), 0), 32767), p.flags + 8 * v_paired::int, @schema@.role_code(p.role), 'm',
+        coalesce(cardinality(p.call_ids), 0), p.flags + 8 * v_paired::int, @schema@.role_code(p.role), 'm',
         coalesce(p.id, 'm' || v.last_seq || '-' || to_hex((random() * 2147483647)::int)), p.role,
         p.name, p.call_ids, p.tool_call_id, p.source_id, p.counter, v.last_at, p.body);
     RETURN v;
@@ -88,7 +88,7 @@ BEGIN
         INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
             name, call_ids, tool_call_id, source_id, counter, created_at, body)
         SELECT s.sid, t.seq, coalesce(p_positions[t.ord], t.seq), s.total_tokens + t.running, t.tokens,
-            least(coalesce(cardinality(ps[t.ord].call_ids), 0), 32767), t.flags + 8 * t.paired::int, @schema@.role_code(t.role),
+            coalesce(cardinality(ps[t.ord].call_ids), 0), t.flags + 8 * t.paired::int, @schema@.role_code(t.role),
             'm', coalesce(t.id, 'm' || t.seq || '-' || to_hex((random() * 2147483647)::int)), t.role,
             ps[t.ord].name, ps[t.ord].call_ids, ps[t.ord].tool_call_id, ps[t.ord].source_id, ps[t.ord].counter,
             coalesce(t.created, now()), ps[t.ord].body
@@ -127,16 +127,18 @@ BEGIN
     RETURN v;
 END $$;
 
--- The one way in. messages is a JSON array of chat-completions messages (or one of them), each
--- with its envelope beside it: id, created_at, token_count, token_counter, source_id, all
--- optional. Returns the seqs, in order.
---
--- Idempotent by message id: an id that is there already is not appended again, and is an error
--- if its content differs. One statement does a batch, so 20,000 messages are one pass.
---
--- p_positions gives the messages other places in the view than behind everything (replace).
-CREATE OR REPLACE FUNCTION @schema@.append(p_tenant text, p_session text, p_messages json, p_model text DEFAULT NULL,
-                                p_positions bigint[] DEFAULT NULL)
+-- Whether a batch with this key was there before the present one and had another size: the ids of a key
+-- are there all or not at all, and none behind them.
+CREATE OR REPLACE FUNCTION @schema@.key_conflict(s @schema@.sessions, p_key text, ps @schema@.parsed_message[]) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT count(*) NOT IN (0, (SELECT count(*) FROM unnest(ps) p WHERE p.id = p_key || '#' || p.ord))
+    FROM generate_series(1, coalesce(cardinality(ps), 0) + 1) n
+    JOIN @schema@.message_log l ON l.sid = s.sid AND l.id = p_key || '#' || n AND l.seq <= s.last_seq
+$$;
+
+-- What append does. One statement does a batch, so 20,000 messages are one pass. p_positions gives the
+-- messages other places in the view than behind everything: only replace_view, which knows the groups
+-- and the system prompt, calls with them.
+CREATE OR REPLACE FUNCTION @schema@.append_at(p_tenant text, p_session text, p_messages json, p_model text, p_key text, p_positions bigint[])
 RETURNS bigint[] LANGUAGE plpgsql SET timezone = 'UTC' SET plan_cache_mode = 'force_generic_plan' SET jit = off AS $$
 -- A generic plan, as planning costs more than appending one message.
 DECLARE
@@ -151,14 +153,14 @@ BEGIN
         RAISE EXCEPTION 'append: messages must be a JSON array of messages or one message, not %',
             coalesce(json_typeof(p_messages), 'null') USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF p_messages::text LIKE ANY ('{"%\\\\u0000%","%\\\\ud%","%\\\\uD%"}') THEN
+    IF @schema@.unstorable(p_messages) THEN
         p_messages := @schema@.repair_json(p_messages::text)::json;
     END IF;
     SELECT string_agg(format('message %s: must be an object, not %s', ord - 1, json_typeof(m)), '; ') INTO v_bad
     FROM json_array_elements(p_messages) WITH ORDINALITY e(m, ord) WHERE json_typeof(m) <> 'object';
     IF v_bad IS NULL THEN
         SELECT array_agg(p), string_agg(format('message %s: %s', ord - 1, fault), '; ') FILTER (WHERE fault IS NOT NULL) INTO ps, v_bad
-        FROM @schema@.parse_messages(p_messages) p;
+        FROM @schema@.parse_messages(p_messages, nullif(p_key, '')) p;
     END IF;
     IF v_bad IS NOT NULL THEN
         RAISE EXCEPTION 'append to session %: %', p_session, left(v_bad, 1000) USING ERRCODE = 'invalid_parameter_value';
@@ -171,9 +173,9 @@ BEGIN
     ELSE
         v := @schema@.append_many(s, ps, p_positions);
     END IF;
-    IF v.conflict IS NOT NULL THEN
-        RAISE EXCEPTION 'append to session %: message % is there already with other content', s.id, v.conflict
-            USING ERRCODE = 'unique_violation', HINT = 'Ids name one message for ever; give an edited message an id of its own.';
+    IF v.conflict IS NOT NULL OR coalesce(p_key, '') <> '' AND @schema@.key_conflict(s, p_key, ps) THEN
+        RAISE EXCEPTION 'append to session %: % is there already with other content', s.id, coalesce('message ' || v.conflict, 'key ' || p_key)
+            USING ERRCODE = 'unique_violation', HINT = 'Ids name one message, and keys one batch, for ever; give what was edited one of its own.';
     END IF;
     IF v.n = 0 THEN RETURN coalesce(v.seqs, '{}'); END IF;
 
@@ -213,3 +215,24 @@ BEGIN
     END IF;
     RETURN v.seqs;
 END $$;
+
+-- The one way in. messages is a JSON array of chat-completions messages (or one of them), each
+-- with its envelope beside it: id, created_at, token_count, token_counter, source_id, all
+-- optional. Returns the seqs, in order.
+--
+-- Idempotent by message id: an id that is there already is not appended again, and is an error
+-- if its content differs. With p_key, the idempotency key of a batch, messages without an id get
+-- KEY#1, KEY#2 and so on, so that the batch is appended once; its key with other messages is an error.
+--
+-- The session keeps its model unless p_model names another.
+--
+-- The variant for text takes literals and parameters without a type, for which json and jsonb would be
+-- ambiguous.
+CREATE OR REPLACE FUNCTION @schema@.append(p_tenant text, p_session text, p_messages json, p_model text DEFAULT NULL, p_key text DEFAULT NULL)
+RETURNS bigint[] LANGUAGE sql AS $$ SELECT @schema@.append_at(p_tenant, p_session, p_messages, p_model, p_key, NULL) $$;
+
+CREATE OR REPLACE FUNCTION @schema@.append(p_tenant text, p_session text, p_messages jsonb, p_model text DEFAULT NULL, p_key text DEFAULT NULL)
+RETURNS bigint[] LANGUAGE sql AS $$ SELECT @schema@.append_at(p_tenant, p_session, p_messages::json, p_model, p_key, NULL) $$;
+
+CREATE OR REPLACE FUNCTION @schema@.append(p_tenant text, p_session text, p_messages text, p_model text DEFAULT NULL, p_key text DEFAULT NULL)
+RETURNS bigint[] LANGUAGE sql AS $$ SELECT @schema@.append_at(p_tenant, p_session, p_messages::json, p_model, p_key, NULL) $$;

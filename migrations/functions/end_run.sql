@@ -5,7 +5,7 @@
 --   p_include                 what comes back
 --   p_additions               [{kind, position, role_code, token_count, calls, flags, counter, covers, message}]
 -- p is flat: the ledger's columns, by how much the live counters of the snapshot change (d_messages,
--- d_tokens, d_estimated), and what stays on the session (due_tokens, estimate_margin, fleet_hash,
+-- d_tokens, d_estimated), and what stays on the session (model, for which the thresholds are, due_tokens, estimate_margin, fleet_hash,
 -- decision_fingerprint, cooldown_seconds, ineffective; without due_tokens the session keeps what it has), and the
 -- pins that the plan knows of: what of them it excludes could not stay as it was.
 --
@@ -35,7 +35,7 @@ BEGIN
     SELECT * INTO v FROM json_to_record(p) AS t(kind text, outcome text, policy_hash text, error_code text, error text, steps jsonb,
         messages_before bigint, messages_after bigint, tokens_before bigint, tokens_after bigint, utilization real,
         plan_us bigint, total_us bigint, worker text, d_messages bigint, d_tokens bigint, d_estimated bigint,
-        due_tokens bigint, estimate_margin real, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision, ineffective boolean);
+        model text, due_tokens bigint, estimate_margin real, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision, ineffective boolean);
     v_base := s.last_seq;
     appended := int8multirange(int8range(v_base + 1, v_base + 1 + v_n));
     UPDATE @schema@.runs SET status = p_status, kind = coalesce(nullif(v.kind, ''), kind), outcome = v.outcome, policy_hash = v.policy_hash,
@@ -60,12 +60,15 @@ BEGIN
             INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
                 name, call_ids, tool_call_id, counter, summary_of, run, created_at, body)
             SELECT s.sid, v_base + ord, a.position, s.total_tokens, a.token_count, a.calls, a.flags, a.role_code::"char", a.kind::"char",
-                CASE a.kind WHEN 's' THEN 'summary-' ELSE 'standin-' END || v_base + ord || '-' || p_run, a.message->>'role',
+                -- An application may have an id of this form: from an export, or of its own.
+                n.id || coalesce((SELECT '-' || to_hex((random() * 2147483647)::int) FROM @schema@.message_log l WHERE l.sid = s.sid AND l.id = n.id), ''),
+                a.message->>'role',
                 a.message->>'name', CASE WHEN a.calls > 0 THEN ARRAY(SELECT coalesce(c->>'id', '') FROM json_array_elements(a.message->'tool_calls') c) END,
                 a.message->>'tool_call_id', a.counter, a.covers, p_run, now(), a.message::text
             FROM ROWS FROM (json_to_recordset(p_additions) AS (kind text, position bigint, token_count int, calls smallint, flags smallint,
                     role_code text, counter text, covers int8multirange, message json))
-                WITH ORDINALITY AS a(kind, position, token_count, calls, flags, role_code, counter, covers, message, ord);
+                WITH ORDINALITY AS a(kind, position, token_count, calls, flags, role_code, counter, covers, message, ord)
+            CROSS JOIN LATERAL (SELECT CASE a.kind WHEN 's' THEN 'summary-' ELSE 'standin-' END || v_base + ord || '-' || p_run AS id) n;
             SELECT sum(token_count) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated
             INTO v_add FROM json_to_recordset(p_additions) AS a(token_count int, flags smallint);
             v.d_tokens := v.d_tokens + v_add.tokens;
@@ -100,6 +103,11 @@ BEGIN
     code := 'ended';
     -- What a run found of a view that is not the present one any more says nothing about the session.
     IF v.due_tokens IS NULL OR NOT v_applied AND s.revision <> p_revision THEN RETURN; END IF;
+    IF v.model <> s.model THEN   -- it was set meanwhile, with thresholds of its own
+        v.due_tokens := s.due_tokens;
+        v.estimate_margin := s.estimate_margin;
+        v.fleet_hash := s.policy_hash;
+    END IF;
     s.due_tokens := v.due_tokens;
     s.estimate_margin := v.estimate_margin;
     -- What came meanwhile is news for the next run, and so is a pinned message that is out, until it is back.

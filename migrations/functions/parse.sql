@@ -1,18 +1,19 @@
 -- The timestamp in a message's envelope, or null where it is none: ISO 8601 or alike, or a unix
 -- time in seconds, milli-, micro- or nanoseconds, told apart by their size. One without a zone is
--- in the session's: append sets UTC.
+-- in the session's: append sets UTC. Null, too, outside the years 1 to 9999, which RFC 3339 has.
 CREATE OR REPLACE FUNCTION @schema@.parse_time(t text) RETURNS timestamptz
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     n numeric;
+    v timestamptz;
 BEGIN
     IF t ~ '^\d{4}-\d\d-\d\d' THEN
-        RETURN t::timestamptz;
+        v := t;
     ELSIF t ~ '^\d{1,19}(\.\d{1,9})?$' THEN
         n := t;
-        RETURN to_timestamp((n / CASE WHEN n < 1e11 THEN 1 WHEN n < 1e14 THEN 1e3 WHEN n < 1e17 THEN 1e6 ELSE 1e9 END)::double precision);
+        v := to_timestamp((n / CASE WHEN n < 1e11 THEN 1 WHEN n < 1e14 THEN 1e3 WHEN n < 1e17 THEN 1e6 ELSE 1e9 END)::double precision);
     END IF;
-    RETURN NULL;
+    RETURN CASE WHEN v > '0001-01-01 00:00:00+00' AND v < '10000-01-01 00:00:00+00' THEN v END;
 EXCEPTION WHEN data_exception THEN
     RETURN NULL;
 END $$;
@@ -29,6 +30,58 @@ LANGUAGE sql IMMUTABLE AS $$
         chr(2), '\u'), chr(1), '\\')
 $$;
 
+-- Whether repair_json may have something to repair.
+CREATE OR REPLACE FUNCTION @schema@.unstorable(p json) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT p::text LIKE ANY ('{"%\\\\u0000%","%\\\\ud%","%\\\\uD%"}')
+$$;
+
+-- How deep a JSON text nests.
+CREATE OR REPLACE FUNCTION @schema@.json_depth(t text) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT max(depth) FROM (
+        SELECT sum(CASE WHEN c IN ('[', '{') THEN 1 ELSE -1 END) OVER (ORDER BY n) AS depth
+        FROM string_to_table(regexp_replace(t, '"(?:[^"\\]|\\.)*"|[^][{}"]+', '', 'g'), NULL) WITH ORDINALITY b(c, n)) d
+$$;
+
+-- Why a message in the format of another API or program is refused, with the way in where one of the
+-- readers of strategies/formats has it (p_reader).
+CREATE OR REPLACE FUNCTION @schema@.foreign_format(p_format text, p_sign text, p_reader text DEFAULT NULL) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT format('%s format (%s): ', p_format, p_sign) || coalesce('import it with `compactor import --format ' || p_reader
+        || '`, append it with AppendFormat of the Go store, or ', '') || 'convert it to chat-completions'
+$$;
+
+-- The same for what has a role, or null for what is no other format. p_call and p_result are types of parts.
+CREATE OR REPLACE FUNCTION @schema@.foreign_message(m json, p_role text, p_call text, p_result text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN p_call = 'tool_use' AND p_role = 'assistant' OR p_result = 'tool_result' AND p_role = 'user'
+            THEN @schema@.foreign_format('Anthropic', coalesce(p_call, p_result) || ' in content', 'anthropic')
+        WHEN p_call = 'tool-call' OR p_result = 'tool-result' THEN @schema@.foreign_format('Vercel AI SDK', coalesce(p_call, p_result) || ' in content')
+        WHEN p_call = 'toolUse' OR p_result = 'toolResult' THEN @schema@.foreign_format('Bedrock Converse', coalesce(p_call, p_result) || ' in content')
+        WHEN json_typeof(m->'parts'->0) = 'object' AND m->'parts'->0->'type' IS NULL THEN @schema@.foreign_format('Gemini', 'parts')
+        WHEN json_typeof(m->'parts'->0) = 'object' THEN @schema@.foreign_format('Vercel AI SDK', 'parts')
+        WHEN json_typeof(m->'toolInvocations'->0) = 'object' THEN @schema@.foreign_format('Vercel AI SDK', 'toolInvocations')
+        WHEN json_typeof(m->'contents'->0) = 'object' THEN @schema@.foreign_format('Agent Framework', 'contents') END
+$$;
+
+-- What is wrong with an object without a role.
+CREATE OR REPLACE FUNCTION @schema@.roleless(m json) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN t.type IN ('session_meta', 'response_item', 'event_msg', 'turn_context', 'compacted') AND m->'payload' IS NOT NULL
+            THEN @schema@.foreign_format('Codex', 'a line of type ' || t.type, 'codex')
+        WHEN num_nonnulls(m->'uuid', m->'sessionId', m->'leafUuid') > 0 THEN @schema@.foreign_format('Claude Code', 'a line with uuid or sessionId', 'claude-code')
+        WHEN t.type IN ('session', 'message') AND num_nonnulls(m->'message', m->'cwd') > 0 THEN @schema@.foreign_format('pi', 'a line of type ' || t.type, 'pi')
+        WHEN t.type ~ '^[a-z_]{1,40}_call(_output)?$' OR t.type IN ('reasoning', 'item_reference', 'compaction')
+            THEN @schema@.foreign_format('OpenAI Responses', 'an item of type ' || t.type, 'responses')
+        WHEN m->'from' IS NOT NULL AND m->'value' IS NOT NULL THEN @schema@.foreign_format('ShareGPT', 'from and value', 'sharegpt')
+        WHEN json_typeof(m->'messages') = 'array' THEN 'a document: append the list in its key messages'
+        ELSE 'role must be a string that is not empty' END
+    FROM (SELECT CASE WHEN json_typeof(m->'type') = 'string' THEN m->>'type' END AS type) t
+$$;
+
 -- Whether two bodies say the same, however they are written: order of keys, white space, nulls.
 CREATE OR REPLACE FUNCTION @schema@.same_message(a text, b text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
@@ -41,10 +94,11 @@ CREATE OR REPLACE FUNCTION @schema@.role_code(role text) RETURNS "char" LANGUAGE
 $$;
 
 -- Takes an array of messages apart. Facts are those that chat.Message has; what chat.Message would
--- not read is a fault.
-CREATE OR REPLACE FUNCTION @schema@.parse_messages(p json) RETURNS SETOF @schema@.parsed_message
+-- not read is a fault, and so is what it would read as less than it is: calls, results and contents
+-- where another format has them. Messages without an id get one from the idempotency key, if any.
+CREATE OR REPLACE FUNCTION @schema@.parse_messages(p json, p_key text) RETURNS SETOF @schema@.parsed_message
 LANGUAGE sql STABLE AS $$
-    SELECT f.ord, f.id #>> '{}', f.role #>> '{}', CASE WHEN json_typeof(f.name) = 'string' THEN f.name #>> '{}' END,
+    SELECT f.ord, coalesce(f.id #>> '{}', p_key || '#' || f.ord), f.role #>> '{}', CASE WHEN json_typeof(f.name) = 'string' THEN f.name #>> '{}' END,
         f.source_id, f.tool_call_id #>> '{}', f.call_ids,
         -- octets/3; images and the like at a flat cost, whatever their encoded length
         CASE WHEN f.token_count IS NULL THEN least(2147483647, (octet_length(f.body) - f.media_octets + 2) / 3 + 1000 * f.media)::int
@@ -53,17 +107,25 @@ LANGUAGE sql STABLE AS $$
         (f.has_text::int + 2 * f.has_reasoning::int + 4 * (f.media > 0)::int + 16 * (f.token_count IS NULL OR coalesce(f.token_counter, '') IN ('octets/3', 'chars/4'))::int)::smallint,
         f.role #>> '{}' = 'assistant' AND f.has_reasoning AND NOT f.has_text AND f.media = 0 AND f.call_ids IS NULL,
         f.created, f.body,
-        CASE WHEN json_typeof(f.role) IS DISTINCT FROM 'string' OR f.role #>> '{}' = '' THEN 'role must be a string that is not empty'
+        CASE WHEN json_typeof(f.role) IS DISTINCT FROM 'string' OR f.role #>> '{}' = '' THEN @schema@.roleless(f.m)
              WHEN json_typeof(f.id) <> 'string' THEN 'id must be a string'
              WHEN f.token_count !~ '^\d{1,9}$' THEN 'token_count must be a whole number, 0 or more'
              WHEN json_typeof(f.tool_call_id) <> 'string' THEN 'tool_call_id must be a string'
              WHEN json_typeof(f.content) NOT IN ('string', 'array') THEN 'content must be a string, an array of parts or null'
              WHEN f.bad_part THEN 'content: a part must be a string or an object with a type that is a string'
              WHEN json_typeof(f.tool_calls) <> 'array' THEN 'tool_calls must be an array'
-             WHEN f.bad_call THEN 'tool_calls: a call must be an object with an id that is a string' END
+             WHEN f.bad_call THEN 'tool_calls: a call must be an object with an id that is a string'
+             WHEN cardinality(f.call_ids) > 32767 THEN format('tool_calls: at most 32767 calls, not %s', cardinality(f.call_ids))
+             -- encoding/json reads 10,000 levels, and a message is read within others.
+             WHEN octet_length(f.body) > 19800 AND octet_length(f.body) - octet_length(replace(replace(f.body, '[', ''), '{', '')) > 9900
+                 AND @schema@.json_depth(f.body) > 9900 THEN 'nested deeper than 9900 levels'
+             WHEN num_nonnulls(f.call_part, f.result_part, f.parts, f."toolInvocations", f.contents) > 0
+                 THEN @schema@.foreign_message(f.m, f.role #>> '{}', CASE WHEN f.call_ids IS NULL THEN f.call_part END,
+                     CASE WHEN f.tool_call_id IS NULL THEN f.result_part END) END
     FROM (
         SELECT e.*, c.created,
             coalesce(parts.media, 0) AS media, coalesce(parts.media_octets, 0) AS media_octets, parts.bad AS bad_part,
+            parts.call_part, parts.result_part,
             calls.ids AS call_ids, calls.bad AS bad_call,
             CASE json_typeof(e.content) WHEN 'string' THEN e.content #>> '{}' ~ b.letter ELSE coalesce(parts.has_text, false) END AS has_text,
             coalesce(parts.has_reasoning OR e.reasoning::text ~ b.filled OR e.reasoning_content::text ~ b.filled
@@ -78,10 +140,10 @@ LANGUAGE sql STABLE AS $$
                     AND (k.key <> 'created_at' OR c.created IS NULL AND json_typeof(k.value) <> 'null')) END AS body
         FROM ROWS FROM (json_array_elements(p),
                 json_to_recordset(p) AS (id json, role json, name json, content json, tool_calls json, tool_call_id json,
-                    reasoning json, reasoning_content json, reasoning_details json,
+                    reasoning json, reasoning_content json, reasoning_details json, parts json, contents json, "toolInvocations" json,
                     created_at text, token_count text, token_counter text, source_id text))
             WITH ORDINALITY AS e(m, id, role, name, content, tool_calls, tool_call_id, reasoning, reasoning_content, reasoning_details,
-                    created_at, token_count, token_counter, source_id, ord)
+                    parts, contents, "toolInvocations", created_at, token_count, token_counter, source_id, ord)
         -- letter: something other than what Go calls white space. filled: a string, array or object that holds something.
         CROSS JOIN (VALUES ('[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]',
                 '^\s*("[^"]|[\[{]\s*[^\s\]}])')) b(letter, filled)
@@ -91,7 +153,10 @@ LANGUAGE sql STABLE AS $$
                     WHEN 'object' THEN json_typeof(x.said) = 'string' AND x.said #>> '{}' ~ b.letter END) AS has_text,
                 bool_or(x.type IN ('thinking', 'redacted_thinking', 'reasoning', 'reasoning_text', 'summary_text')) AS has_reasoning,
                 count(*) FILTER (WHERE x.media) AS media, sum(octet_length(x.p::text)) FILTER (WHERE x.media) AS media_octets,
-                bool_or(x.bad) AS bad
+                bool_or(x.bad) AS bad,
+                max(CASE WHEN x.type IN ('tool_use', 'tool-call') THEN x.type WHEN x.type = '' AND x.p->'toolUse' IS NOT NULL THEN 'toolUse' END) AS call_part,
+                max(CASE WHEN x.type IN ('tool_result', 'tool-result') THEN x.type WHEN x.type = '' AND x.p->'toolResult' IS NOT NULL THEN 'toolResult' END)
+                    AS result_part
             FROM (SELECT q.p, t.type, CASE WHEN t.type IN ('text', 'input_text', 'output_text', '') THEN q.p->'text'
                         WHEN t.type = 'refusal' THEN q.p->'refusal' END AS said,
                     t.type NOT IN ('text', 'input_text', 'output_text', 'refusal', 'tool_use', 'tool_result', '',
@@ -106,5 +171,6 @@ LANGUAGE sql STABLE AS $$
                 bool_or(json_typeof(o.c) <> 'object'
                     OR json_typeof(CASE WHEN json_typeof(o.c) = 'object' THEN o.c->'id' END) NOT IN ('string', 'null')) AS bad
             FROM json_array_elements(CASE json_typeof(e.tool_calls) WHEN 'array' THEN e.tool_calls END) o(c)) calls ON true
+        OFFSET 0   -- or the body is made anew wherever it is named
     ) f
 $$;

@@ -11,8 +11,7 @@ BEGIN
         WHERE sid > p_after AND policy_hash <> (SELECT policy_hash FROM @schema@.thresholds WHERE model_prefix = '')
         ORDER BY sid LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED
     LOOP
-        SELECT * INTO t FROM @schema@.thresholds WHERE starts_with(@schema@.model_key(s.model), model_prefix)
-            ORDER BY length(model_prefix) DESC LIMIT 1;
+        SELECT * INTO t FROM @schema@.thresholds_of(s.model);
         s.due_tokens := t.due_tokens;
         s.estimate_margin := t.estimate_margin;
         UPDATE @schema@.sessions SET due_tokens = s.due_tokens, estimate_margin = s.estimate_margin,

@@ -27,7 +27,7 @@ $$;
 -- replaced), new ones are appended, in the place where they stand in the list. p_revision is the
 -- revision the caller read; another one is an error. p_seen is the last seq the caller read: what was
 -- appended behind it stays in the view; without it the caller is taken to have seen everything.
--- Returns the run.
+-- Returns the run. view_with_revision has what it takes in one call.
 CREATE OR REPLACE FUNCTION @schema@.replace_view(p_tenant text, p_session text, p_revision bigint, p_messages json, p_requested_by text DEFAULT '',
     p_seen bigint DEFAULT NULL)
 RETURNS bigint LANGUAGE plpgsql AS $$
@@ -45,8 +45,11 @@ BEGIN
     IF json_typeof(p_messages) IS DISTINCT FROM 'array' OR json_array_length(p_messages) = 0 THEN
         RAISE EXCEPTION 'replace: messages must be a JSON array of at least one message' USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    IF @schema@.unstorable(p_messages) THEN
+        p_messages := @schema@.repair_json(p_messages::text)::json;
+    END IF;
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);
-    IF s.revision <> p_revision THEN
+    IF s.revision IS DISTINCT FROM p_revision THEN
         RAISE EXCEPTION 'session % is at revision %, not %: read the view again', s.id, s.revision, p_revision
             USING ERRCODE = 'serialization_failure';
     END IF;
@@ -64,7 +67,7 @@ BEGIN
     FROM placed, (SELECT coalesce((SELECT l.seq - 1 FROM @schema@.message_log l
         WHERE l.sid = s.sid AND l.kind = 'm' AND l.role_code <> 's' ORDER BY l.seq LIMIT 1), s.last_seq) AS lead) x;
     -- Known ones are appended again too: nothing happens, unless their content is another.
-    v_seqs := @schema@.append(p_tenant, p_session, p_messages, NULL, v_pos);
+    v_seqs := @schema@.append_at(p_tenant, p_session, p_messages, NULL, NULL, v_pos);
     v_keep := coalesce((SELECT range_agg(int8range(q, q + 1)) FROM unnest(v_seqs) q WHERE q <= s.last_seq), '{}');
     SELECT * INTO s2 FROM @schema@.sessions WHERE sid = s.sid;
     v_gone := (s.live * int8multirange(int8range(1, least(s.last_seq, coalesce(p_seen, s.last_seq)) + 1))) - v_keep;
@@ -99,5 +102,15 @@ BEGIN
     IF s2.due THEN
         INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;
+    PERFORM pg_notify('@schema@', v_run::text);   -- see wait_run
     RETURN v_run;
 END $$;
+
+-- For literals and parameters without a type, and for jsonb: see append.
+CREATE OR REPLACE FUNCTION @schema@.replace_view(p_tenant text, p_session text, p_revision bigint, p_messages text, p_requested_by text DEFAULT '',
+    p_seen bigint DEFAULT NULL)
+RETURNS bigint LANGUAGE sql AS $$ SELECT @schema@.replace_view(p_tenant, p_session, p_revision, p_messages::json, p_requested_by, p_seen) $$;
+
+CREATE OR REPLACE FUNCTION @schema@.replace_view(p_tenant text, p_session text, p_revision bigint, p_messages jsonb, p_requested_by text DEFAULT '',
+    p_seen bigint DEFAULT NULL)
+RETURNS bigint LANGUAGE sql AS $$ SELECT @schema@.replace_view(p_tenant, p_session, p_revision, p_messages::json, p_requested_by, p_seen) $$;

@@ -7,8 +7,8 @@ DECLARE
     s @schema@.sessions;
     v_was boolean;
 BEGIN
-    IF p_prompt_tokens IS NULL OR p_prompt_tokens < 0 THEN
-        RAISE EXCEPTION 'report_usage: prompt_tokens must be 0 or more, not %', p_prompt_tokens USING ERRCODE = 'invalid_parameter_value';
+    IF p_prompt_tokens IS NULL OR p_prompt_tokens NOT BETWEEN 0 AND 999999999 THEN
+        RAISE EXCEPTION 'report_usage: prompt_tokens must be 0 to 999999999, not %', p_prompt_tokens USING ERRCODE = 'invalid_parameter_value';
     END IF;
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);
     IF p_seq <= (SELECT r.applied_seq FROM @schema@.runs r WHERE r.id = s.head_run) THEN

@@ -1,3 +1,32 @@
+-- Why options of a run are refused, or null. They are those of the Go type store.Options; a strategy is
+-- one that a worker has registered, as long as any has.
+CREATE OR REPLACE FUNCTION @schema@.invalid_options(p jsonb) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT CASE jsonb_typeof(p) WHEN 'object' THEN (
+        SELECT string_agg(fault, '; ' ORDER BY key, n) FROM (
+            SELECT key, 0 AS n, CASE
+                WHEN key NOT IN ('from', 'pipeline', 'focus', 'dry_run', 'allow_growth')
+                    THEN format('unknown key %s, want from, pipeline, focus, dry_run or allow_growth', key)
+                WHEN key = 'from' AND value NOT IN ('"log"', '"view"', '""') THEN 'from must be "log" or "view"'
+                WHEN key IN ('dry_run', 'allow_growth') AND jsonb_typeof(value) <> 'boolean' THEN key || ' must be true or false'
+                WHEN key = 'focus' AND (jsonb_typeof(value) <> 'string' OR length(value #>> '{}') > 1000)
+                    THEN 'focus must be a string of at most 1000 characters'
+                WHEN key = 'pipeline' AND (jsonb_typeof(value) <> 'array' OR jsonb_array_length(value) > 100)
+                    THEN 'pipeline must be an array of at most 100 steps' END AS fault
+            FROM jsonb_each(p)
+            UNION ALL
+            SELECT 'pipeline', n, format('pipeline step %s: ', n) || CASE
+                WHEN jsonb_typeof(step) <> 'object' OR jsonb_typeof(step->'strategy') IS DISTINCT FROM 'string' OR step - '{strategy,params}'::text[] <> '{}'
+                    OR coalesce(jsonb_typeof(step->'params'), 'object') <> 'object' THEN 'must be {"strategy": NAME, "params": {…}}'
+                WHEN k.known IS NULL THEN NULL
+                WHEN NOT k.known ? (step->>'strategy') THEN
+                    format('unknown strategy %s, want one of %s', step->>'strategy', (SELECT string_agg(name, ', ' ORDER BY name) FROM @schema@.strategies))
+                ELSE (SELECT format('strategy %s has no parameter %s', step->>'strategy', string_agg(param, ', '))
+                      FROM jsonb_object_keys(step->'params') param WHERE NOT k.known->(step->>'strategy') ? param HAVING count(*) > 0) END
+            FROM jsonb_array_elements(CASE jsonb_typeof(p->'pipeline') WHEN 'array' THEN p->'pipeline' END) WITH ORDINALITY x(step, n),
+                (SELECT jsonb_object_agg(name, params) AS known FROM @schema@.strategies) k) f)
+    ELSE 'must be an object, not ' || jsonb_typeof(p) END
+$$;
+
 -- Asks for a compaction of one session and returns the run. A queued run of the same trigger is
 -- returned instead of a second one, if it asks for the same; asking for something else meanwhile
 -- is an error. The relay rings for it in Redis; a caller who has Redis at hand may do so first.
@@ -9,18 +38,26 @@ RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     s @schema@.sessions;
     v record;
+    v_bad text;
 BEGIN
-    IF p_trigger NOT IN ('application', 'operator') THEN
+    IF p_trigger IS NULL OR p_trigger NOT IN ('application', 'operator') THEN
         RAISE EXCEPTION 'request_compaction: trigger % is not one of application, operator', p_trigger
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    s := @schema@.lock_session(p_tenant, p_session, NULL, false);
-    SELECT id, options INTO v FROM @schema@.runs WHERE sid = s.sid AND trigger = p_trigger AND status = 'queued';
-    IF FOUND THEN
-        IF v.options = coalesce(p_options, '{}') THEN RETURN v.id; END IF;
-        RAISE EXCEPTION 'session %: run % is queued already with other options', s.id, v.id USING ERRCODE = 'object_in_use';
+    p_options := coalesce(p_options, '{}');
+    v_bad := @schema@.invalid_options(p_options);
+    IF v_bad IS NOT NULL THEN
+        RAISE EXCEPTION 'request_compaction: options: %', left(v_bad, 1000) USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    INSERT INTO @schema@.runs (sid, trigger, requested_by, options)
-    VALUES (s.sid, p_trigger, coalesce(p_requested_by, ''), coalesce(p_options, '{}')) RETURNING id INTO v;
-    RETURN v.id;
+    s := @schema@.lock_session(p_tenant, p_session, NULL, false);
+    -- A worker that gives its run back to the queue does not lock the session.
+    LOOP
+        INSERT INTO @schema@.runs (sid, trigger, requested_by, options) VALUES (s.sid, p_trigger, coalesce(p_requested_by, ''), p_options)
+        ON CONFLICT (sid, trigger) WHERE status = 'queued' DO NOTHING RETURNING id INTO v;
+        IF FOUND THEN RETURN v.id; END IF;
+        SELECT id, options INTO v FROM @schema@.runs WHERE sid = s.sid AND trigger = p_trigger AND status = 'queued';
+        CONTINUE WHEN NOT FOUND;
+        IF v.options = p_options THEN RETURN v.id; END IF;
+        RAISE EXCEPTION 'session %: run % is queued already with other options', s.id, v.id USING ERRCODE = 'object_in_use';
+    END LOOP;
 END $$;

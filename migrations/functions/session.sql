@@ -14,7 +14,42 @@ CREATE OR REPLACE FUNCTION @schema@.model_key(model text) RETURNS text LANGUAGE 
     SELECT lower(regexp_replace(coalesce(model, ''), '^.*/', ''))
 $$;
 
--- Make the session row if there is none, lock it, return it.
+-- The thresholds of a model: those of the longest prefix of its name, or no row before the first policy.
+CREATE OR REPLACE FUNCTION @schema@.thresholds_of(p_model text) RETURNS SETOF @schema@.thresholds LANGUAGE sql STABLE ROWS 1 AS $$
+    SELECT * FROM @schema@.thresholds WHERE starts_with(@schema@.model_key(p_model), model_prefix) ORDER BY length(model_prefix) DESC LIMIT 1
+$$;
+
+-- Gives a locked session another model, with its thresholds. A run on its way does not change them (end_run).
+CREATE OR REPLACE FUNCTION @schema@.use_model(s @schema@.sessions, p_model text) RETURNS @schema@.sessions LANGUAGE plpgsql AS $$
+DECLARE
+    t     @schema@.thresholds;
+    v_was boolean := s.due;
+BEGIN
+    SELECT * INTO t FROM @schema@.thresholds_of(p_model);
+    s.model := p_model;
+    s.due_tokens := t.due_tokens;
+    s.estimate_margin := coalesce(t.estimate_margin, 0);
+    s.policy_hash := coalesce(t.policy_hash, '');
+    s.due := @schema@.is_due(s);
+    UPDATE @schema@.sessions SET model = s.model, due_tokens = s.due_tokens, estimate_margin = s.estimate_margin,
+        policy_hash = s.policy_hash, due = s.due WHERE sid = s.sid;
+    IF s.due AND NOT v_was AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
+        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    END IF;
+    RETURN s;
+END $$;
+
+-- The model of a session from now on, as a later append with another model would set it.
+CREATE OR REPLACE FUNCTION @schema@.set_model(p_tenant text, p_session text, p_model text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF coalesce(p_model, '') = '' THEN
+        RAISE EXCEPTION 'set_model: an empty model is not allowed' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM @schema@.lock_session(p_tenant, p_session, p_model, false);
+END $$;
+
+-- Make the session row if there is none, lock it, return it. A model that is given and is another one
+-- is the session's from now on.
 CREATE OR REPLACE FUNCTION @schema@.lock_session(p_tenant text, p_session text, p_model text, p_create boolean)
 RETURNS @schema@.sessions LANGUAGE plpgsql AS $$
 DECLARE
@@ -22,19 +57,24 @@ DECLARE
     v_tenant text := coalesce(nullif(p_tenant, ''), 'default');
 BEGIN
     SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR NO KEY UPDATE;
-    IF FOUND THEN RETURN s; END IF;
-    IF coalesce(p_session, '') = '' THEN
-        RAISE EXCEPTION 'session: an empty id is not allowed' USING ERRCODE = 'invalid_parameter_value';
+    IF FOUND AND coalesce(nullif(p_model, ''), s.model) = s.model THEN
+        RETURN s;
     END IF;
-    IF NOT p_create THEN
-        RAISE EXCEPTION 'session % of tenant % does not exist', p_session, v_tenant USING ERRCODE = 'no_data_found';
+    IF s.sid IS NULL THEN
+        IF coalesce(p_session, '') = '' THEN
+            RAISE EXCEPTION 'session: an empty id is not allowed' USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        IF NOT p_create THEN
+            RAISE EXCEPTION 'session % of tenant % does not exist', p_session, v_tenant USING ERRCODE = 'no_data_found';
+        END IF;
+        INSERT INTO @schema@.sessions (tenant, id, model, due_tokens, estimate_margin, policy_hash)
+        SELECT v_tenant, p_session, coalesce(p_model, ''), t.due_tokens, coalesce(t.estimate_margin, 0), coalesce(t.policy_hash, '')
+        FROM (SELECT) one LEFT JOIN @schema@.thresholds_of(p_model) t ON true
+        ON CONFLICT (tenant, id) DO NOTHING;
+        SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR NO KEY UPDATE;
     END IF;
-    INSERT INTO @schema@.sessions (tenant, id, model, due_tokens, estimate_margin, policy_hash)
-    SELECT v_tenant, p_session, coalesce(p_model, ''), t.due_tokens, coalesce(t.estimate_margin, 0), coalesce(t.policy_hash, '')
-    FROM (SELECT) one LEFT JOIN LATERAL (
-        SELECT * FROM @schema@.thresholds WHERE starts_with(@schema@.model_key(p_model), model_prefix)
-        ORDER BY length(model_prefix) DESC LIMIT 1) t ON true
-    ON CONFLICT (tenant, id) DO NOTHING;
-    SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR NO KEY UPDATE;
+    IF p_model <> '' AND p_model <> s.model THEN
+        s := @schema@.use_model(s, p_model);
+    END IF;
     RETURN s;
 END $$;

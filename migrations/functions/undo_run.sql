@@ -62,6 +62,7 @@ BEGIN
     DELETE FROM @schema@.outbox WHERE sid = s.sid;
     UPDATE @schema@.runs SET messages_after = v_new.messages, tokens_after = v_new.tokens WHERE id = v_undo;
     PERFORM @schema@.mark_in_force(s.sid, v_undo);
+    PERFORM pg_notify('@schema@', v_undo::text);   -- see wait_run
     RETURN v_undo;
 END $$;
 

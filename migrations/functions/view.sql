@@ -12,6 +12,16 @@ LANGUAGE sql STABLE ROWS 200 AS $$
     ORDER BY m.position, (m.kind <> 's'), (m.kind = 'm' AND m.position <> m.seq), m.seq
 $$;
 
+-- The view in one row, as replace_view takes it: the revision, the last seq, and the messages as a JSON
+-- array with their ids. No row for a session that does not exist.
+CREATE OR REPLACE FUNCTION @schema@.view_with_revision(p_tenant text, p_session text, OUT revision bigint, OUT seen bigint, OUT messages json)
+RETURNS SETOF record LANGUAGE sql STABLE ROWS 1 AS $$
+    SELECT s.revision, s.last_seq,
+        (SELECT '[' || coalesce(string_agg('{"id":' || to_json(v.id) || ',' || substr(v.message::text, 2), ',' ORDER BY n), '') || ']'
+         FROM @schema@.view(p_tenant, p_session) WITH ORDINALITY v(seq, id, kind, role, message, token_count, created_at, source_id, n))::json
+    FROM @schema@.sessions s WHERE s.tenant = coalesce(nullif(p_tenant, ''), 'default') AND s.id = p_session
+$$;
+
 -- Every message with why it is, or is not, in the view. No join of messages with reasons: what is out is sorted
 -- with its reasons, and each message is then looked up by its key (OFFSET 0), so that the cost grows with the
 -- messages alone, whatever the planner knows of the session.

@@ -47,6 +47,7 @@ type grammar struct {
 	Runs     runsCmd     `cmd:"" group:"Sessions:" help:"List runs, newest first, or show one of them."`
 	Pin      pinCmd      `cmd:"" group:"Sessions:" help:"Keep a message in the view."`
 	Unpin    unpinCmd    `cmd:"" group:"Sessions:" help:"Remove the pin of a message."`
+	SetModel setModelCmd `cmd:"" group:"Sessions:" help:"Set the model of a session, and with it when the session is due."`
 
 	CompactFile compactFileCmd `cmd:"" group:"Files:" help:"Compact the sessions of a file, without a server."`
 	Trajectory  trajectoryCmd  `cmd:"" group:"Files:" help:"Compress recorded runs of agents (ShareGPT files) to a token target."`

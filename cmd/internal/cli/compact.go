@@ -10,7 +10,6 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/summary"
@@ -100,28 +99,20 @@ func (e *Env) enqueue(ctx context.Context, cfg config.Config, st *store.Store, r
 	}
 }
 
-// runEnded reports whether a run has reached its final status.
-func runEnded(r store.RunRow) bool { return r.Status != "queued" && r.Status != "running" }
-
-// awaitRun polls a run until it has ended or timeout has passed, and returns its last state.
+// awaitRun waits until a run has ended or timeout has passed, and returns its last state.
 func awaitRun(ctx context.Context, st *store.Store, run store.RunID, timeout time.Duration) (store.RunRow, error) {
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	pauses := backoff.Backoff{First: 10 * time.Millisecond, Most: 250 * time.Millisecond}
-	for attempt := 0; ; attempt++ {
-		row, err := st.Run(ctx, run)
-		if err != nil || runEnded(row) {
-			return row, err
-		}
-		if backoff.Wait(waiting, pauses.Delay(attempt)) != nil {
-			return row, ctx.Err()
-		}
+	row, err := st.WaitRun(waiting, run)
+	if waiting.Err() != nil {
+		return st.Run(ctx, run)
 	}
+	return row, err
 }
 
 // report writes the result of the run and returns an error if it failed or was refused.
 func (c *compactCmd) report(e *Env, r store.RunRow) error {
-	ended := runEnded(r)
+	ended := r.Ended()
 	if e.JSON {
 		if err := term.JSON(e.Out.W, newRunJSON(r)); err != nil {
 			return err
@@ -208,7 +199,7 @@ func printRun(e *Env, r store.RunRow) error {
 		as = e.Out.Yellow
 	}
 	status, fault, messages, size, took := "", "", "", "", ""
-	if !runEnded(r) {
+	if !r.Ended() {
 		status = r.Status
 	}
 	if r.Error != "" {

@@ -159,7 +159,7 @@ func (d *demo) eventRun(ctx context.Context, k store.Key, since time.Time) (stor
 			return store.RunRow{}, err
 		}
 		resting := session.CooldownUntil != nil && session.CooldownUntil.After(time.Now())
-		if len(runs) == 1 && runEnded(runs[0]) && (resting || runs[0].EndedAt != nil && runs[0].EndedAt.After(since)) {
+		if len(runs) == 1 && runs[0].Ended() && (resting || runs[0].EndedAt != nil && runs[0].EndedAt.After(since)) {
 			return runs[0], nil
 		}
 		if time.Since(since) > 10*time.Second {

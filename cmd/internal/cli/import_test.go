@@ -298,3 +298,13 @@ func TestRowsBecomeMessages(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestImportNamesTheFormatOfWhatItRefuses(t *testing.T) {
+	t.Parallel()
+	db := database(t)
+	anthropic := `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}]}`
+	invoke(t, db, "import", "--format=chat", file(t, "a.jsonl", anthropic)).want(t, exitUsage, "message 1: Anthropic format (tool_use in content): import it with `compactor import --format anthropic`")
+	invoke(t, db, "import", "--format=anthropic", file(t, "a.jsonl", anthropic)).want(t, 0)
+	vercel := `{"messages":[{"role":"user","parts":[{"type":"text","text":"x"}]}]}`
+	invoke(t, db, "import", file(t, "b.jsonl", vercel)).want(t, exitUsage, "message 0: Vercel AI SDK format (parts): convert it to chat-completions")
+}

@@ -139,7 +139,7 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		}
 		inForce := yes(r.InForce, "")
 		messages, size := "", ""
-		if runEnded(r) {
+		if r.Ended() {
 			messages, size = brief(r.MessagesBefore, r.MessagesAfter), brief(r.TokensBefore, r.TokensAfter)
 		}
 		t.Row(r.ID, sessionName(r), outcome, messages, size, e.since(r.QueuedAt), r.Trigger, inForce, r.Kind)

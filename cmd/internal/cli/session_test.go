@@ -313,3 +313,13 @@ func TestSummariesAreFound(t *testing.T) {
 	invoke(t, db, "summary", "show", "summary-1-99").want(t, exitNotFound, "not found")
 	invoke(t, db, "summary", "expand", "nope").want(t, exitNotFound, "an id ends in the number of its run")
 }
+
+func TestSetModel(t *testing.T) {
+	t.Parallel()
+	db := withSession(t)
+	invoke(t, db, "set-model", "chat", "claude-x").want(t, 0, "session chat has the model claude-x")
+	invoke(t, db, "sessions").want(t, 0, "claude-x")
+	invoke(t, db, "set-model", "chat", "gpt-4o", "--json").want(t, 0, `"model": "gpt-4o"`)
+	invoke(t, db, "set-model", "ghost", "gpt-4o").want(t, exitNotFound, "ghost")
+	invoke(t, db, "set-model", "chat", "").want(t, exitUsage, "empty model")
+}

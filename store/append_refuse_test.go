@@ -1,0 +1,312 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/migrations"
+	"github.com/sessionstore/compactor/store/storetest"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/formats"
+)
+
+// What the formats of other APIs have in places of their own would be stored as if it were not there.
+func TestAppendRefusesMessagesInOtherFormatsAndNamesTheWayIn(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	good := `{"role":"user","content":"x"}`
+	for bad, want := range map[string]string{
+		`{"role":"assistant","content":[{"type":"text","text":"hm"},{"type":"tool_use","id":"a","name":"f","input":{}}]}`:         "Anthropic format (tool_use in content): import it with `compactor import --format anthropic`, append it with AppendFormat",
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"y"},{"type":"text","text":"and?"}]}`:        "Anthropic format (tool_result in content): import it with `compactor import --format anthropic`",
+		`{"role":"user","parts":[{"type":"text","text":"hello"}]}`:                                                                "Vercel AI SDK format (parts): convert it",
+		`{"role":"assistant","content":"","parts":[{"type":"tool-weather","toolCallId":"a","state":"output-available"}]}`:         "Vercel AI SDK format (parts)",
+		`{"role":"assistant","content":"","toolInvocations":[{"toolCallId":"a","toolName":"f","args":{},"state":"result"}]}`:      "Vercel AI SDK format (toolInvocations)",
+		`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"a","toolName":"f","input":{}}]}`:                        "Vercel AI SDK format (tool-call in content)",
+		`{"role":"tool","content":[{"type":"tool-result","toolCallId":"a","toolName":"f","output":{"type":"text","value":"y"}}]}`: "Vercel AI SDK format (tool-result in content)",
+		`{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}`:                                                      "Gemini format (parts)",
+		`{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{}}}]}`:                                    "Bedrock Converse format (toolUse in content)",
+		`{"role":"user","content":[{"text":"see"},{"toolResult":{"toolUseId":"a","content":[]}}]}`:                                "Bedrock Converse format (toolResult in content)",
+		`{"role":"assistant","contents":[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}]}`:                    "Agent Framework format (contents)",
+		`{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}`:                                                      "OpenAI Responses format (an item of type function_call): import it with `compactor import --format responses`",
+		`{"type":"function_call_output","call_id":"a","output":"y"}`:                                                              "--format responses",
+		`{"type":"reasoning","summary":[]}`:                                                  "--format responses",
+		`{"from":"human","value":"hello"}`:                                                   "ShareGPT format (from and value): import it with `compactor import --format sharegpt`",
+		`{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user","content":"x"}}`: "--format claude-code",
+		`{"type":"response_item","payload":{"type":"message","role":"user","content":[]}}`:   "--format codex",
+		`{"type":"message","id":"1","message":{"role":"user","content":"x"}}`:                "--format pi",
+		`{"model":"m","messages":[{"role":"user","content":"x"}]}`:                           "a document: append the list in its key messages",
+	} {
+		for _, messages := range []string{bad, "[" + good + "," + bad + "]"} {
+			_, err := appendSQL(s, k, messages)
+			if !errors.Is(err, ErrInvalid) || !strings.Contains(fmt.Sprint(err), want) {
+				t.Errorf("%s: %v, want it refused as %s", messages, err, want)
+			}
+			if messages[0] == '[' && !strings.Contains(fmt.Sprint(err), "message 1: ") {
+				t.Errorf("%s: %v, want it to name message 1", messages, err)
+			}
+		}
+		if _, format, ok := strings.Cut(want, "--format "); ok {
+			if _, err := formats.Lookup(strings.FieldsFunc(format, func(r rune) bool { return r == '`' })[0]); err != nil {
+				t.Errorf("%s: the way in does not exist: %v", bad, err)
+			}
+		}
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions`); n != 0 {
+		t.Errorf("%d sessions, want 0: what is refused leaves nothing", n)
+	}
+	// What only resembles them says all it has to say.
+	for _, fine := range []string{
+		`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}],"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+		`{"role":"tool","tool_call_id":"a","content":[{"type":"tool_result","content":"y"}]}`,
+		`{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]}`,
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"x"}]}`,
+		`{"role":"user","content":"x","parts":[],"contents":null,"toolInvocations":[]}`,
+		`{"role":"user","content":"x","parts":7,"from":"a","value":"b","payload":{},"uuid":"u","messages":[]}`,
+	} {
+		if _, err := appendSQL(s, k, fine); err != nil {
+			t.Errorf("%s: %v", fine, err)
+		}
+	}
+	wantDescribed(t, s, k)
+	wantConsistent(t, s)
+}
+
+func TestAppendFormatTakesWhatFormatsRead(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for format, said := range map[string][]string{
+		"anthropic": {
+			`{"role":"user","content":"weather?"}`,
+			`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}`,
+			`[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"rain"}]},{"role":"assistant","content":"It rains."}]`,
+		},
+		"responses": {
+			`[{"role":"user","content":"weather?"},{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}]`,
+			`{"type":"function_call_output","call_id":"a","output":"rain"}`,
+			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"It rains."}]}`,
+		},
+		"chat": {
+			`[{"role":"user","content":"weather?"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}]`,
+			`{"role":"tool","tool_call_id":"a","content":"rain"}`,
+			`{"role":"assistant","content":"It rains."}`,
+		},
+	} {
+		k := Key{Session: format}
+		for i, raw := range said {
+			key := fmt.Sprint("turn-", i)
+			first, _ := must2(s.AppendFormat(t.Context(), k, "m", format, key, []byte(raw)))(t)
+			if again, _ := must2(s.AppendFormat(t.Context(), k, "m", format, key, []byte(raw)))(t); !cmp.Equal(first, again) {
+				t.Errorf("%s: appended again as %v, want %v", format, again, first)
+			}
+		}
+		view, _ := must2(s.View(t.Context(), k))(t)
+		var got []string
+		for _, m := range view {
+			got = append(got, fmt.Sprint(m.Role, " ", m.Content, " ", m.CallIDs(), " ", m.ToolCallID))
+		}
+		want := []string{"user weather? [] ", "assistant  [a] ", "tool rain [] a", "assistant It rains. [] "}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", format, diff)
+		}
+		if session(t, s, k).Suspect {
+			t.Errorf("%s: the view is suspect", format)
+		}
+	}
+	k := Key{Session: "document"}
+	if _, repairs, err := s.AppendFormat(t.Context(), k, "", "anthropic", "", []byte(`{"model":"claude-x","system":"be \u0000 kind","messages":[{"role":"user","content":"x"}]}`)); err != nil || repairs != 1 {
+		t.Errorf("%d repairs, %v; want 1", repairs, err)
+	}
+	if row := session(t, s, k); row.Model != "claude-x" || row.Messages != 2 {
+		t.Errorf("the document is %+v", row)
+	}
+	for name, c := range map[string]struct{ format, raw string }{
+		"unknown format":   {"xml", `{"role":"user","content":"x"}`},
+		"no JSON":          {"anthropic", `{"role":`},
+		"nothing":          {"anthropic", ``},
+		"no role":          {"anthropic", `{"content":"x"}`},
+		"several sessions": {"anthropic", `{"messages":[{"role":"user","content":"x"}]}` + "\n" + `{"messages":[{"role":"user","content":"y"}]}`},
+	} {
+		if _, _, err := s.AppendFormat(t.Context(), k, "", c.format, "", []byte(c.raw)); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v, want it refused", name, err)
+		}
+	}
+	wantConsistent(t, s)
+}
+
+// A message that Go cannot read makes its session unreadable.
+func TestAppendRefusesNestingThatGoCannotRead(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	// nested returns a message of depth levels, the message itself included.
+	nested := func(depth int) string {
+		return `{"role":"user","content":"\"[{\\","deep":` + strings.Repeat(`[{"\"[":`, (depth-1)/2) + strings.Repeat("[", (depth-1)%2) +
+			"1" + strings.Repeat("]", (depth-1)%2) + strings.Repeat("}]", (depth-1)/2) + `}`
+	}
+	for _, depth := range []int{9901, 10500} {
+		for _, raw := range []string{nested(depth), "[" + nested(2) + "," + nested(depth) + "]"} {
+			if _, err := appendSQL(s, k, raw); !errors.Is(err, ErrInvalid) || !strings.Contains(fmt.Sprint(err), "9900 levels") {
+				t.Errorf("%d levels: %.200v, want it refused", depth, err)
+			}
+		}
+	}
+	for _, raw := range []string{
+		nested(9900),
+		`{"role":"user","content":"` + strings.Repeat("[{", 20000) + `"}`,
+		`{"role":"user","content":"x","wide":[` + strings.Repeat("[{}],", 20000) + `[]]}`,
+	} {
+		if _, err := appendSQL(s, k, raw); err != nil {
+			t.Errorf("%.60s…: %v", raw, err)
+		}
+	}
+	view, _ := must2(s.View(t.Context(), k))(t)
+	apply(t, s, k, summarize(span(2, 3), "brackets"))
+	var msgs []NewMessage
+	for _, m := range view[:1] {
+		msgs = append(msgs, NewMessage{Message: m.Message})
+	}
+	must(s.Replace(t.Context(), k, 1, msgs, ""))(t)
+	wantConsistent(t, s)
+}
+
+func TestATimeOutsideTheYearsOfJSONIsNone(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	begin := time.Now().Add(-time.Minute)
+	for i, at := range []string{
+		`"12025-01-01T00:00:00Z"`, `"9999-12-31T23:59:59-01:00"`, `"0001-01-01T00:00:00+01:00"`, `"2025-01-01 00:00:00 BC"`, `"0000-01-01"`,
+		`253402300800`, `99999999999`, `-62135596801`, `9999999999999999999`, `"infinity"`, `"-infinity"`, `1e300`,
+	} {
+		k := Key{Session: fmt.Sprint(i)}
+		if _, err := appendSQL(s, k, `{"role":"user","content":"x","created_at":`+at+`}`); err != nil {
+			t.Errorf("%s: %v", at, err)
+			continue
+		}
+		row := session(t, s, k)
+		if _, err := row.LastMessageAt.MarshalJSON(); err != nil {
+			t.Errorf("%s: the session cannot be listed as JSON: %v", at, err)
+		}
+		body := one[string](t, s, `SELECT body FROM compactor.message_log JOIN compactor.sessions s USING (sid) WHERE s.id = $1`, k.Session)
+		if now := row.LastMessageAt.After(begin) && row.LastMessageAt.Before(begin.Add(time.Hour)); now != strings.Contains(body, at) {
+			t.Errorf("%s: the time is %v and the body is %s; want one of them to hold it", at, row.LastMessageAt, body)
+		}
+	}
+	late := user("late", "x")
+	late.CreatedAt = time.Date(12025, 1, 1, 0, 0, 0, 0, time.UTC)
+	add(t, s, Key{Session: "go"}, late)
+	if _, err := session(t, s, Key{Session: "go"}).LastMessageAt.MarshalJSON(); err != nil {
+		t.Error(err)
+	}
+	wantConsistent(t, s)
+}
+
+func TestAReportedCountNeverMakesAnAppendFail(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 100, 0.1})
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 2)...)
+	for _, n := range []chat.Tokens{-1, 1_000_000_000, math.MaxInt64 - 1, math.MaxInt64} {
+		if _, err := s.ReportUsage(t.Context(), k, n, 0); !errors.Is(err, ErrInvalid) || !strings.Contains(fmt.Sprint(err), "999999999") {
+			t.Errorf("report of %d: %v, want it refused with the range", n, err)
+		}
+	}
+	must(s.ReportUsage(t.Context(), k, 999_999_999, 0))(t)
+	add(t, s, k, counted(user("n", "x"), 999_999_999))
+	wantConsistent(t, s)
+}
+
+func TestAMessageMakesNoMoreCallsThanAreCounted(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	ids := strings.Fields(strings.Repeat("c ", 32768))
+	_, _, err := s.Append(t.Context(), Key{Session: "s"}, "", []NewMessage{call("a", ids...)})
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(fmt.Sprint(err), "at most 32767 calls, not 32768") {
+		t.Errorf("32,768 calls: %.200v, want them refused", err)
+	}
+	add(t, s, Key{Session: "s"}, call("a", ids[1:]...))
+	wantDescribed(t, s, Key{Session: "s"})
+}
+
+func TestReplaceRepairsTextThatPostgresCannotStore(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 3)...)
+	if _, err := s.pool.Exec(t.Context(), `SELECT compactor.replace_view(NULL, 's', 0, '[{"id":"n\u0000","role":"user","content":"a\u0000b \ud800"}]')`); err != nil {
+		t.Fatal(err)
+	}
+	view, _ := must2(s.View(t.Context(), k))(t)
+	if len(view) != 1 || view[0].ID != "n\uFFFD" || view[0].Content.Text != "a\uFFFDb \uFFFD" {
+		t.Errorf("view is %+v", view)
+	}
+	wantConsistent(t, s)
+}
+
+// An exported view holds summaries with their ids, and an application may have such ids itself.
+func TestIdsLikeThoseOfRunsDoNotBlockThem(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	msgs := talk("m", 4)
+	for run := range 20 { // whichever the next one is
+		msgs = append(msgs, user(fmt.Sprintf("summary-45-%d", run+1), "an exported summary"), user(fmt.Sprintf("standin-45-%d", run+1), "and replacement"))
+	}
+	add(t, s, k, msgs...)
+	apply(t, s, k, summarize(span(1, 2), "start"))
+	apply(t, s, k, standIn(chat.Meta{Seq: 3, Position: 3}, "short"))
+	got := list[string](t, s, `SELECT regexp_replace(id, '[0-9a-f]+$', '') FROM compactor.message_log WHERE kind <> 'm' ORDER BY seq`)
+	if diff := cmp.Diff([]string{"summary-45-1-", "standin-46-"}, got); diff != "" {
+		t.Errorf("ids of the runs' messages (-want +got):\n%s", diff)
+	}
+	// What was read from the view is known.
+	view, revision := must2(s.View(t.Context(), k))(t)
+	var known []NewMessage
+	for _, m := range view {
+		known = append(known, NewMessage{Message: m.Message})
+	}
+	must(s.Replace(t.Context(), k, revision, known, ""))(t)
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.message_log`); n != 46 {
+		t.Errorf("%d messages, want 46", n)
+	}
+	wantConsistent(t, s)
+}
+
+// Earlier versions took positions, counts and times that later fail.
+func TestAnUpgradeMendsWhatWasNotRefusedBefore(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.DB(t, "", nil)
+	must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t)
+	s := must(Open(t.Context(), Config{URL: dsn}))(t)
+	t.Cleanup(s.Close)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 2)...)
+	for _, sql := range []string{
+		`DROP TABLE compactor.strategies`, `DELETE FROM compactor.installed_functions`,
+		`CREATE FUNCTION compactor.append(p_tenant text, p_session text, p_messages json, p_model text DEFAULT NULL, p_positions bigint[] DEFAULT NULL)
+			RETURNS bigint[] LANGUAGE sql AS 'SELECT p_positions'`,
+		`UPDATE compactor.sessions SET last_message_at = '12025-01-01', reported_prompt_tokens = 9223372036854775800`,
+	} {
+		exec(t, s, sql)
+	}
+	upgrade := must(os.ReadFile("../migrations/00009_intake.sql"))(t)
+	exec(t, s, strings.ReplaceAll(string(upgrade), "@schema@", migrations.DefaultSchema))
+	must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t)
+	if _, err := session(t, s, k).LastMessageAt.MarshalJSON(); err != nil {
+		t.Error(err)
+	}
+	exec(t, s, `SELECT compactor.append(NULL, 's', '{"role":"user","content":"x"}'::json)`)
+	exec(t, s, `SELECT compactor.append(NULL, 's', '{"role":"user","content":"x"}'::json, 'gpt-4o')`)
+	if diff := cmp.Diff([]chat.Seq{1, 2, 3, 4}, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}

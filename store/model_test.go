@@ -1,0 +1,109 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTheModelOfTheLatestAppendCountsAndItsThresholdsFollowAtOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 1000, 0.5}, Threshold{"gpt-4", 10, 0.25}, Threshold{"claude", 100, 0})
+	k := Key{Session: "s"}
+	state := func() string {
+		return one[string](t, s, `SELECT concat_ws(' ', model, due_tokens, estimate_margin, due, (SELECT gen FROM compactor.outbox o WHERE o.sid = s.sid))
+			FROM compactor.sessions s`)
+	}
+	appendAs := func(model string, msgs ...NewMessage) {
+		t.Helper()
+		if _, _, err := s.Append(t.Context(), k, model, msgs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := talk("m", 5)
+	for i, step := range []struct {
+		do   func()
+		want string
+	}{
+		{func() { appendAs("claude-x", counted(m[0], 50)) }, "claude-x 100 0 f"},
+		{func() { appendAs("", m[0]) }, "claude-x 100 0 f"},
+		{func() { appendAs("claude-x", counted(m[1], 5)) }, "claude-x 100 0 f"},
+		{func() { appendAs("openai/gpt-4", counted(m[2], 5)) }, "openai/gpt-4 10 0.25 t 2"}, // by the model, and by the message
+		{func() { appendAs("claude-y", m[0]) }, "claude-y 100 0 f 2"},                       // by a message that is known
+		{func() { appendAs("gpt-4", m[0]) }, "gpt-4 10 0.25 t 3"},
+		{func() { exec(t, s, `SELECT compactor.append(NULL, 's', '[]', NULL)`) }, "gpt-4 10 0.25 t 3"},
+		{func() { exec(t, s, `SELECT compactor.append(NULL, 's', '[]', 'other')`) }, "other 1000 0.5 f 3"},
+		{func() { must(0, s.SetModel(t.Context(), k, "claude-z"))(t) }, "claude-z 100 0 f 3"},
+		{func() { must(0, s.SetModel(t.Context(), k, "gpt-4"))(t) }, "gpt-4 10 0.25 t 4"},
+		{func() { must(0, s.SetModel(t.Context(), k, "gpt-4"))(t) }, "gpt-4 10 0.25 t 4"},
+	} {
+		if step.do(); state() != step.want {
+			t.Errorf("step %d: %s, want %s", i, state(), step.want)
+		}
+	}
+	if err := s.SetModel(t.Context(), Key{Session: "unknown"}, "gpt-4"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an unknown session: %v, want not found", err)
+	}
+	if err := s.SetModel(t.Context(), k, ""); !errors.Is(err, ErrInvalid) {
+		t.Errorf("no model: %v, want it refused", err)
+	}
+	// A refused append leaves the model.
+	if _, _, err := s.Append(t.Context(), k, "claude-x", []NewMessage{user("m1", "edited")}); !errors.Is(err, ErrConflict) || state() != "gpt-4 10 0.25 t 4" {
+		t.Errorf("a refused append: %v, %s", err, state())
+	}
+	wantConsistent(t, s)
+}
+
+func TestAnImportWithAnotherModelIsQuiet(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 1000, 0}, Threshold{"gpt-4", 10, 0})
+	k := Key{Session: "s"}
+	m := counted(user("a", "x"), 50)
+	add(t, s, k, m)
+	must2(s.Import(t.Context(), k, "gpt-4", []NewMessage{m}))(t)
+	if !session(t, s, k).Due || len(gens(t, s)) > 0 {
+		t.Errorf("due %v, outbox %v; want due without a notification", session(t, s, k).Due, gens(t, s))
+	}
+}
+
+// The thresholds that a run leaves are those of the model that it planned for.
+func TestARunDoesNotUndoAChangeOfTheModel(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 1000, 0.5}, Threshold{"gpt-4", 10, 0.25})
+	end := map[string]func(c *Claim, state PostRunState) error{
+		"applied": func(c *Claim, state PostRunState) error {
+			ch, err := c.change(s, exclude(span(1, 1)))
+			ch.PostRunState = state
+			_, aerr := s.Apply(context.Background(), c.Run, c.Fence, ch)
+			return errors.Join(err, aerr)
+		},
+		"skipped": func(c *Claim, state PostRunState) error {
+			return s.Finish(context.Background(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &state)
+		},
+	}
+	for name, end := range end {
+		for _, change := range []bool{false, true} {
+			k := Key{Tenant: name, Session: map[bool]string{false: "same", true: "changed"}[change]}
+			add(t, s, k, talk("m", 3)...)
+			c := start(t, s, k)
+			want := "777 0.125"
+			if change {
+				must(0, s.SetModel(t.Context(), k, "gpt-4"))(t)
+				want = "10 0.25"
+			}
+			if err := end(c, PostRunState{Model: &c.Session.Model, DueTokens: 777, EstimateMargin: 0.125, PolicyHash: "old"}); err != nil {
+				t.Fatal(err)
+			}
+			got := one[string](t, s, `SELECT due_tokens || ' ' || estimate_margin FROM compactor.sessions WHERE tenant = $1 AND id = $2`, k.tenant(), k.Session)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, %s model: thresholds (-want +got):\n%s", name, k.Session, diff)
+			}
+		}
+	}
+	wantConsistent(t, s)
+}

@@ -1,0 +1,165 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestARequestWithOptionsThatMeanNothingIsRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 3)...)
+	ask := func(options string) error {
+		_, err := s.pool.Exec(context.Background(), `SELECT compactor.request_compaction(NULL, 's', $1)`, options)
+		return mapError(err)
+	}
+	for bad, want := range map[string]string{
+		`{"dryrun": true}`:                               "unknown key dryrun, want from, pipeline, focus, dry_run or allow_growth",
+		`{"dry_run": true, "a": 1, "b": 2}`:              "unknown key a, want from, pipeline, focus, dry_run or allow_growth; unknown key b",
+		`{"dry_run": "true"}`:                            "dry_run must be true or false",
+		`{"allow_growth": 1}`:                            "allow_growth must be true or false",
+		`{"dry_run": null}`:                              "dry_run must be true or false",
+		`{"from": "logs"}`:                               `from must be "log" or "view"`,
+		`{"from": 1}`:                                    `from must be "log" or "view"`,
+		`{"focus": ["a"]}`:                               "focus must be a string",
+		`{"focus": "` + strings.Repeat("x", 1001) + `"}`: "focus must be a string of at most 1000",
+		`{"pipeline": {"strategy": "truncation"}}`:       "pipeline must be an array",
+		`{"pipeline": [` + strings.Repeat(`{"strategy":"a"},`, 100) + `{"strategy":"a"}]}`: "at most 100 steps",
+		`{"pipeline": ["truncation"]}`:                    `pipeline step 1: must be {"strategy": NAME`,
+		`{"pipeline": [{"strategy": "a"}, {}]}`:           "pipeline step 2: must be",
+		`{"pipeline": [{"strategy": 5}]}`:                 "pipeline step 1: must be",
+		`{"pipeline": [{"strategy": "a", "n": 5}]}`:       "pipeline step 1: must be",
+		`{"pipeline": [{"strategy": "a", "params": []}]}`: "pipeline step 1: must be",
+		`[]`:     "must be an object, not array",
+		`"view"`: "must be an object, not string",
+		`null`:   "must be an object, not null",
+	} {
+		if err := ask(bad); !errors.Is(err, ErrInvalid) || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%.100s: %v, want it refused as %s", bad, err, want)
+		}
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.runs`); n != 0 {
+		t.Errorf("%d runs, want none", n)
+	}
+	if err := ask(`{"from": "view", "pipeline": [{"strategy": "own", "params": {"n": 1}}], "focus": "x", "dry_run": false, "allow_growth": true}`); err != nil {
+		t.Errorf("before any worker has registered: %v", err)
+	}
+	exec(t, s, `DELETE FROM compactor.runs`)
+
+	// One worker knows less, another more.
+	register := func(known map[string][]string) {
+		t.Helper()
+		if err := s.RegisterStrategies(t.Context(), known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	register(map[string][]string{"truncation": {"max_n", "metric"}, "simple": {}})
+	register(map[string][]string{"truncation": {"metric", "compact_to"}, "own": {"n"}})
+	for bad, want := range map[string]string{
+		`{"pipeline": [{"strategy": "own"}, {"strategy": "owm"}]}`:                  "pipeline step 2: unknown strategy owm, want one of own, simple, truncation",
+		`{"pipeline": [{"strategy": "own", "params": {"n": 1, "m": 1}}]}`:           "pipeline step 1: strategy own has no parameter m",
+		`{"pipeline": [{"strategy": "simple", "params": {"n": 1}}], "from": "all"}`: `from must be "log" or "view"; pipeline step 1: strategy simple has no parameter n`,
+	} {
+		if err := ask(bad); !errors.Is(err, ErrInvalid) || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v, want it refused as %s", bad, err, want)
+		}
+	}
+	if err := ask(`{"pipeline": [{"strategy": "truncation", "params": {"max_n": 1, "metric": "tokens", "compact_to": 1}}, {"strategy": "simple"}]}`); err != nil {
+		t.Errorf("what workers know: %v", err)
+	}
+	if _, err := s.Request(t.Context(), k, TriggerOperator, "", Options{Pipeline: []Step{{Strategy: "no"}}}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("from Go: %v, want it refused", err)
+	}
+}
+
+// A worker gives its run back to the queue without the lock of the session.
+func TestARequestThatMeetsARunOnItsWayBackToTheQueueGetsIt(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 3)...)
+	c := start(t, s, k)
+	// Whoever inserts a run waits for the test.
+	exec(t, s, `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN new; END'`)
+	exec(t, s, `CREATE TRIGGER hold BEFORE INSERT ON compactor.runs FOR EACH ROW EXECUTE FUNCTION hold()`)
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(7)`); err != nil {
+		t.Fatal(err)
+	}
+	type answer struct {
+		run RunID
+		err error
+	}
+	asked := make(chan answer)
+	go func() {
+		run, err := s.Request(context.Background(), k, TriggerOperator, "test", Options{})
+		asked <- answer{run, err}
+	}()
+	const waits = `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+		WHERE d.datname = current_database() AND locktype = 'advisory' AND NOT granted) FROM pg_sleep(0.01)`
+	for i := 0; !one[bool](t, s, waits); i++ {
+		if i == 1000 {
+			t.Fatal("the request does not insert a run")
+		}
+	}
+	if err := s.Requeue(t.Context(), c.Run, c.Fence, 0, false, "busy", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-asked; got.err != nil || got.run != c.Run {
+		t.Errorf("run %d, %v; want run %d", got.run, got.err, c.Run)
+	}
+}
+
+func TestRequestsAtOnceGetOneRun(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 3)...)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 20 {
+				if run, err := s.Request(context.Background(), k, TriggerApplication, "", Options{}); err != nil || run != 1 {
+					t.Errorf("run %d, %v; want the first", run, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestOptionsThatCannotBeReadComeWithTheClaim(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 3)...)
+	for _, options := range []string{`{"dry_run": "yes"}`, `{"dryrun": true}`, `[1]`, `{"pipeline": 7}`} {
+		run := request(t, s, k, TriggerApplication)
+		exec(t, s, `UPDATE compactor.runs SET options = $2 WHERE id = $1`, run, options)
+		loaded := must(s.Load(t.Context(), run))(t)
+		claimed := must(s.Claim(t.Context(), run, "w", time.Minute))(t)
+		for _, c := range []*Claim{loaded, claimed} {
+			if !errors.Is(c.OptionsError, ErrInvalid) || !cmp.Equal(c.Options, Options{}) || len(c.View) != 3 {
+				t.Errorf("%s: %v with %+v", options, c.OptionsError, c.Options)
+			}
+		}
+		if err := s.Finish(t.Context(), claimed, StatusFailed, Ledger{Outcome: "x"}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

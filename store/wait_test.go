@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func TestWaitRunReturnsWhenTheRunHasEnded(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Tenant: "t", Session: "s"}
+	add(t, s, k, talk("m", 4)...)
+	c := start(t, s, k)
+	const wait = `SELECT concat_ws(' ', status, outcome, error) FROM compactor.wait_run('t', 's', $1, $2)`
+	if got := one[string](t, s, wait, c.Run, time.Duration(0)); got != "running" {
+		t.Errorf("at once: %q, want running", got)
+	}
+	if got := one[string](t, s, wait, c.Run, 50*time.Millisecond); got != "running" {
+		t.Errorf("for a moment: %q, want running", got)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if row, err := s.WaitRun(short, c.Run); !errors.Is(err, context.DeadlineExceeded) || row.Status != "running" {
+		t.Errorf("in Go for a moment: %v, %s; want the deadline and the last state", err, row.Status)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		if got := one[string](t, s, wait, c.Run, time.Minute); got != "applied x" {
+			t.Errorf("in SQL: %q, want applied", got)
+		}
+	})
+	group.Go(func() {
+		row, err := s.WaitRun(context.Background(), c.Run)
+		if err != nil || row.Status != "applied" || !row.Ended() {
+			t.Errorf("in Go: %v, %+v", err, row)
+		}
+	})
+	ch, err := c.change(s, exclude(span(1, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch.Ledger.Outcome = "x"
+	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	group.Wait()
+
+	for name, query := range map[string]string{
+		"another tenant": `SELECT compactor.wait_run('u', 's', $1)`, "another session": `SELECT compactor.wait_run('t', 'u', $1)`,
+		"another run": `SELECT compactor.wait_run('t', 's', $1 + 1)`,
+	} {
+		if _, err := s.pool.Exec(t.Context(), query, c.Run); !errors.Is(mapError(err), ErrNotFound) {
+			t.Errorf("%s: %v, want not found", name, err)
+		}
+	}
+}
+
+func TestWaitRunRefusesWhereItCouldNeverSeeTheEnd(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	add(t, s, Key{Session: "s"}, talk("m", 4)...)
+	for name, setup := range map[string]struct {
+		options pgx.TxOptions
+		query   string
+	}{
+		"requested in the same transaction": {pgx.TxOptions{}, `SELECT compactor.request_compaction(NULL, 's')`},
+		"a snapshot of its own":             {pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, fmt.Sprint(`SELECT `, start(t, s, Key{Session: "s"}).Run, `::bigint`)},
+	} {
+		err := pgx.BeginTxFunc(t.Context(), s.pool, setup.options, func(tx pgx.Tx) error {
+			var run RunID
+			if err := tx.QueryRow(t.Context(), setup.query).Scan(&run); err != nil {
+				return err
+			}
+			_, err := tx.Exec(t.Context(), `SELECT compactor.wait_run(NULL, 's', $1)`, run)
+			return err
+		})
+		if !errors.Is(mapError(err), ErrNotApplicable) || !strings.Contains(fmt.Sprint(err), "cannot see the end") {
+			t.Errorf("%s: %v, want it refused", name, err)
+		}
+	}
+}
+
+// However it ends, listeners are told the id of the run and nothing else.
+func TestTheEndOfARunIsNotified(t *testing.T) {
+	t.Parallel()
+	s, dsn := openDSN(t)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `LISTEN compactor`); err != nil {
+		t.Fatal(err)
+	}
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 9)...)
+	var want []string
+	ended := func(run RunID) { want = append(want, fmt.Sprint(run)) }
+	applied := apply(t, s, k, exclude(span(1, 2)))
+	ended(applied)
+	ended(must(s.Undo(t.Context(), applied, false, ""))(t))
+	c := start(t, s, k)
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	ended(c.Run)
+	abandoned := request(t, s, k, TriggerOperator)
+	if err := s.Abandon(t.Context(), abandoned, "busy"); err != nil {
+		t.Fatal(err)
+	}
+	ended(abandoned)
+	_, revision := must2(s.View(t.Context(), k))(t)
+	ended(must(s.Replace(t.Context(), k, revision, talk("m", 3), ""))(t))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	got := map[string]bool{}
+	for len(got) < len(want) {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			t.Fatalf("after %v: %v", got, err)
+		}
+		got[n.Payload] = true
+		if n.Channel != "compactor" {
+			t.Errorf("channel %s", n.Channel)
+		}
+	}
+	for _, run := range want {
+		if !got[run] {
+			t.Errorf("run %s was not notified, but %v", run, got)
+		}
+	}
+}
+
+// What is still to be sent when a process ends is sent.
+func TestAStoreThatClosesSendsItsNotifications(t *testing.T) {
+	t.Parallel()
+	s, dsn := openDSN(t)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `LISTEN compactor`); err != nil {
+		t.Fatal(err)
+	}
+	other := must(Open(t.Context(), Config{URL: dsn}))(t)
+	add(t, s, Key{Session: "s"}, talk("m", 3)...)
+	run := apply(t, other, Key{Session: "s"}, exclude(span(1, 1)))
+	other.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	n, err := conn.WaitForNotification(ctx)
+	if err != nil || n.Payload != fmt.Sprint(run) {
+		t.Errorf("%+v, %v; want run %d", n, err, run)
+	}
+}
