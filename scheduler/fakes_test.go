@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -45,9 +46,11 @@ type fakeStore struct {
 	orphans int // running runs whose worker is gone
 	stale   int // sessions with old thresholds
 	// oldAnswers are those that no run can want any more.
-	oldAnswers int
-	saved      []string
-	spec       json.RawMessage
+	oldAnswers  int
+	lostCalls   int // calls of models whose worker is gone
+	unattempted int // runs that no worker attempts
+	saved       []string
+	spec        json.RawMessage
 }
 
 type fakeSweep struct {
@@ -295,15 +298,31 @@ func (f *fakeStore) RefreshThresholds(ctx context.Context, after int64, limit in
 	return n, after + int64(n), nil
 }
 
+func (f *fakeStore) Expire(ctx context.Context, age time.Duration, limit int) (int64, error) {
+	if age != maxQueued {
+		return 0, fmt.Errorf("runs expire after %s", age)
+	}
+	return f.purge(ctx, "expire", &f.unattempted, limit)
+}
+
+func (f *fakeStore) LoseCalls(ctx context.Context, limit int) (int64, error) {
+	return f.purge(ctx, "lose calls", &f.lostCalls, limit)
+}
+
 func (f *fakeStore) PurgeAnswers(ctx context.Context, _ time.Duration, limit int) (int64, error) {
-	if err := f.enter(ctx, "purge"); err != nil {
+	return f.purge(ctx, "purge", &f.oldAnswers, limit)
+}
+
+// purge takes up to limit of n.
+func (f *fakeStore) purge(ctx context.Context, op string, n *int, limit int) (int64, error) {
+	if err := f.enter(ctx, op); err != nil {
 		return 0, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := min(limit, f.oldAnswers)
-	f.oldAnswers -= n
-	return int64(n), nil
+	taken := min(limit, *n)
+	*n -= taken
+	return int64(taken), nil
 }
 
 // fakeQueue takes each run as soon as it is enqueued, as a fast worker would.

@@ -66,28 +66,44 @@ func (s *Scheduler) runForgotten(ctx context.Context) error {
 	})
 }
 
-// keepAnswers is how long the answers of models are kept: longer than any run is retried.
-const keepAnswers = 7 * 24 * time.Hour
+const (
+	// keepAnswers is how long the answers of models are kept: longer than any run is retried.
+	keepAnswers = 7 * 24 * time.Hour
+	// maxQueued is how long a run may be in the queue without an attempt of a worker. It is
+	// delivered again and again meanwhile (see store.Undelivered) and then ends as failed.
+	maxQueued = 7 * 24 * time.Hour
 
-// runPurge deletes answers that no run can use any more.
+	purgeInterval = 10 * time.Minute
+)
+
+// runPurge ends what nothing else ends: runs that no worker attempts, calls of models whose
+// worker is gone, and answers that no run can use any more.
 func (s *Scheduler) runPurge(ctx context.Context) error {
-	for {
-		n, err := retry(ctx, s, "purge answers", func(ctx context.Context) (int64, error) {
+	purges := []struct {
+		op   string
+		page func(context.Context) (int64, error)
+	}{
+		{"expire runs", func(ctx context.Context) (int64, error) { return s.store.Expire(ctx, maxQueued, s.cfg.PageSize) }},
+		{"find lost calls", func(ctx context.Context) (int64, error) { return s.store.LoseCalls(ctx, s.cfg.PageSize) }},
+		{"purge answers", func(ctx context.Context) (int64, error) {
 			return s.store.PurgeAnswers(ctx, keepAnswers, s.cfg.PageSize)
-		})
-		if err != nil {
-			return err
-		}
-		if int(n) >= s.cfg.PageSize {
-			continue
+		}},
+	}
+	for {
+		for _, p := range purges {
+			for n := s.cfg.PageSize; n >= s.cfg.PageSize; {
+				ended, err := retry(ctx, s, p.op, p.page)
+				if err != nil {
+					return err
+				}
+				n = int(ended)
+			}
 		}
 		if err := backoff.Wait(ctx, purgeInterval); err != nil {
 			return err
 		}
 	}
 }
-
-const purgeInterval = 10 * time.Minute
 
 // reconcile calls page until a page is not full, first after firstReconcile and then every
 // ReconcileInterval, and logs the number of runs.

@@ -35,6 +35,8 @@ type Store interface {
 	Forgotten(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []store.Threshold) error
 	RefreshThresholds(ctx context.Context, after int64, limit int) (changed int, next int64, err error)
+	Expire(ctx context.Context, age time.Duration, limit int) (int64, error)
+	LoseCalls(ctx context.Context, limit int) (int64, error)
 	PurgeAnswers(ctx context.Context, age time.Duration, limit int) (int64, error)
 }
 

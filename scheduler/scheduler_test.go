@@ -195,6 +195,22 @@ func TestOldAnswersAreForgotten(t *testing.T) {
 	})
 }
 
+func TestWhatNoWorkerEndsIsEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.unattempted, b.store.lostCalls = 25, 25
+		stop := b.start(b.new(b.config("a")))
+		b.pass(time.Second)
+		b.check(b.store.unattempted == 0 && b.store.count("expire") == 3, "%d runs left after %d pages", b.store.unattempted, b.store.count("expire"))
+		b.check(b.store.lostCalls == 0 && b.store.count("lose calls") == 3, "%d calls left after %d pages", b.store.lostCalls, b.store.count("lose calls"))
+		b.store.with(func() { b.store.unattempted, b.store.lostCalls = 1, 1 })
+		b.pass(purgeInterval)
+		b.check(b.store.unattempted == 0 && b.store.lostCalls == 0, "a later run or call was left")
+		stop()
+	})
+}
+
 func TestThresholdsFollowTheModel(t *testing.T) {
 	t.Parallel()
 	p := policy.Default()

@@ -136,8 +136,9 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		c := Change{Plan: w.Plan, Revision: w.Revision, Pinned: w.Pinned, SnapshotSeq: w.After + chat.Seq(len(w.Messages))}
 		c.Ledger = Ledger{Kind: "compact", Outcome: "applied", Steps: w.Steps, Worker: h.by}
+		var sid int64
 		var last chat.Seq
-		err := tx.QueryRow(ctx, s.q(queryInlineRun), h.key.tenant(), h.key.Session, h.by, int64(never)).Scan(&run, &c.SID, &last,
+		err := tx.QueryRow(ctx, s.q(queryInlineRun), h.key.tenant(), h.key.Session, h.by, int64(never)).Scan(&run, &sid, &last,
 			&c.Ledger.MessagesBefore, &c.Ledger.TokensBefore, &c.PostRunState.DueTokens, &c.PostRunState.EstimateMargin,
 			&c.PostRunState.PolicyHash, &c.PostRunState.DecisionFingerprint)
 		if err != nil {
@@ -146,7 +147,7 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 		if last != c.SnapshotSeq {
 			return h.stale()
 		}
-		if err := h.setDeltas(ctx, tx, &c); err != nil {
+		if err := h.setDeltas(ctx, tx, sid, &c); err != nil {
 			return err
 		}
 		e, err := c.endRunArgs()
@@ -174,7 +175,7 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 const never = 1 << 40
 
 // setDeltas sets the changes of the live counters and the ledger's totals.
-func (h *History) setDeltas(ctx context.Context, tx pgx.Tx, c *Change) error {
+func (h *History) setDeltas(ctx context.Context, tx pgx.Tx, sid int64, c *Change) error {
 	for _, a := range c.Plan.Additions {
 		c.Ledger.MessagesAfter++
 		c.Ledger.TokensAfter += int64(a.Tokens)
@@ -184,7 +185,7 @@ func (h *History) setDeltas(ctx context.Context, tx pgx.Tx, c *Change) error {
 		sign int64
 	}{{c.Plan.Gone(), -1}, {c.Plan.Include, 1}} {
 		var n, tokens, estimated int64
-		if err := tx.QueryRow(ctx, h.store.q(queryMoved), c.SID, part.seqs.String()).Scan(&n, &tokens, &estimated); err != nil {
+		if err := tx.QueryRow(ctx, h.store.q(queryMoved), sid, part.seqs.String()).Scan(&n, &tokens, &estimated); err != nil {
 			return err
 		}
 		c.DeltaMessages += part.sign * n

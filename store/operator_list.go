@@ -41,7 +41,7 @@ type SessionFilter struct {
 
 const querySessions = `
 	SELECT tenant, id, model, messages, live_messages, total_tokens, live_tokens,
-		coalesce(reported_prompt_tokens + tokens_since_report, live_tokens), coalesce(due_tokens, 0), due,
+		CASE WHEN reported_prompt_tokens IS NULL THEN live_tokens ELSE greatest(0, reported_prompt_tokens + tokens_since_report) END, coalesce(due_tokens, 0), due,
 		suspect_seq IS NOT NULL, revision, coalesce(last_message_at, created_at), cooldown_until, sid
 	FROM compactor.sessions`
 

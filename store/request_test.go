@@ -81,7 +81,7 @@ func TestARequestWithOptionsThatMeanNothingIsRefused(t *testing.T) {
 }
 
 // A worker gives its run back to the queue without the lock of the session.
-func TestARequestThatMeetsARunOnItsWayBackToTheQueueGetsIt(t *testing.T) {
+func TestARequestThatMeetsARunOnItsWayBackToTheQueueStandsBesideIt(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}
@@ -120,8 +120,8 @@ func TestARequestThatMeetsARunOnItsWayBackToTheQueueGetsIt(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-asked; got.err != nil || got.run != c.Run {
-		t.Errorf("run %d, %v; want run %d", got.run, got.err, c.Run)
+	if got := <-asked; got.err != nil || got.run == c.Run {
+		t.Errorf("run %d, %v; want a run of its own", got.run, got.err)
 	}
 }
 

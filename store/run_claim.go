@@ -21,6 +21,7 @@ type Session struct {
 	Key                  Key
 	Model                string
 	Live, Pinned         chat.Ranges
+	Unholdable           chat.Ranges // pinned, but known to fit into no valid view
 	Revision             int64
 	LastSeq              chat.Seq
 	LastSourceSeq        chat.Seq
@@ -58,7 +59,7 @@ const (
 		SELECT r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, r.snoozes, r.failures,
 			coalesce(r.lease_until < now(), true),
 			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id AND o.lease_until >= now()),
-			s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.revision, s.last_seq, s.last_source_seq,
+			s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.unholdable::text, s.revision, s.last_seq, s.last_source_seq,
 			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
 			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false)
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid WHERE r.id = $1`
@@ -100,14 +101,19 @@ func (s *Store) loadBatch(ctx context.Context, calls []*pendingCall[RunID, *Clai
 	}
 }
 
+// MaxFailures is the number of failures, of attempts and of workers that died, at which a
+// run ends as failed.
+const MaxFailures = 5
+
 // Claim claims a run for the time of lease and loads its session's view, in one round
 // trip. A session has at most one live claim; a claim after an expired lease invalidates
-// the earlier fence. ErrNotFound: the run has ended or does not exist. ErrBusy: a worker
-// holds the session; try later.
+// the earlier fence and counts as a failure of the run that had it, which ends at
+// MaxFailures and otherwise is claimed or returns to the queue. ErrNotFound: the run has
+// ended or does not exist. ErrBusy: a worker holds the session; try later.
 func (s *Store) Claim(ctx context.Context, run RunID, worker string, lease time.Duration) (*Claim, error) {
-	const query = `SELECT code, coalesce(fence, 0) FROM compactor.claim_run($1, $2, $3)`
+	const query = `SELECT code, coalesce(fence, 0) FROM compactor.claim_run($1, $2, $3, $4)`
 	var batch pgx.Batch
-	batch.Queue(s.q(query), run, worker, lease)
+	batch.Queue(s.q(query), run, worker, lease, MaxFailures)
 	batch.Queue(s.q(queryRun), run)
 	batch.Queue(s.q(queryClaimView), run)
 	results := s.pool.SendBatch(ctx, &batch)
@@ -155,7 +161,7 @@ func readRun(row pgx.Row, c *Claim) error {
 	v := &c.Session
 	err := row.Scan(&status, &c.Trigger, &options, &c.QueuedAt, &c.Snoozes, &c.Failures,
 		&expired, &otherRuns,
-		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
+		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, rangesText{&v.Unholdable}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
 		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown)
 	switch {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,6 +43,9 @@ type PostRunState struct {
 	DecisionFingerprint string  `json:"decision_fingerprint"`
 	CooldownSeconds     float64 `json:"cooldown_seconds,omitempty"`
 	Ineffective         bool    `json:"ineffective,omitempty"`
+	// Unholdable are pinned messages that no valid view can hold as they are, in addition
+	// to those of the session. They no longer make it due.
+	Unholdable chat.Ranges `json:"-"`
 }
 
 // Delta holds the changes of a snapshot's live counters by exclusions and inclusions. The
@@ -57,8 +59,6 @@ type Delta struct {
 // Change is a plan to apply and the snapshot that it was made on.
 type Change struct {
 	Plan chat.Plan
-	// SID identifies the session. Ends in one batch are ordered by it.
-	SID int64
 	// SnapshotSeq is the last seq of the snapshot; later messages are not changed.
 	SnapshotSeq chat.Seq
 	Revision    int64
@@ -83,9 +83,18 @@ type wireAddition struct {
 	Message  json.RawMessage `json:"message"`
 }
 
+// endRecord is the JSON of the ledger and the session's state in the arguments of end_run.
+type endRecord struct {
+	Ledger
+	*PostRunState
+	Delta
+	Pinned     string `json:"pinned"`
+	Unholdable string `json:"unholdable"`
+}
+
 // endRunArgs is the argument list of the SQL function end_run.
 type endRunArgs struct {
-	run, fence, sid   int64
+	run, fence        int64
 	status            string
 	revision          int64
 	snapshot          chat.Seq
@@ -93,15 +102,25 @@ type endRunArgs struct {
 	by                []*int
 	exclude, include  chat.Ranges
 	additions, record []byte
+	wait              bool // for the session's lock
 }
 
-// end ends a run as part of a batch.
+// codeLocked is the answer of end_run where another transaction holds a lock.
+const codeLocked = "locked"
+
+// end ends a run as part of a batch or, if its session is locked, alone and later.
 func (s *Store) end(ctx context.Context, run RunID, fence int64, e endRunArgs) (appended chat.Ranges, err error) {
 	e.run, e.fence = run, fence
 	answer, err := s.ends.Do(ctx, e)
+	if err == nil && answer.code == codeLocked {
+		e.wait = true
+		answer, err = s.lateEnds.Do(ctx, e)
+	}
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("end run %d: %w", run, err)
+	case answer.code == codeLocked:
+		return nil, fmt.Errorf("end run %d: its row is locked: %w", run, ErrBusy)
 	case answer.code == "stale":
 		return nil, fmt.Errorf("end run %d: %w", run, ErrStale)
 	case answer.code != "ended":
@@ -118,10 +137,9 @@ type endRunResult struct {
 }
 
 // endBatch ends runs in one transaction. If one fails, the transaction rolls back and
-// each is tried alone.
+// each is tried alone. Only a call that is alone may wait for a lock: the transaction
+// holds those of all its sessions.
 func (s *Store) endBatch(ctx context.Context, calls []*pendingCall[endRunArgs, endRunResult]) {
-	// One lock order, so that two batches cannot deadlock.
-	slices.SortFunc(calls, func(a, b *pendingCall[endRunArgs, endRunResult]) int { return cmp.Compare(a.in.sid, b.in.sid) })
 	if err := s.endAll(ctx, calls); err == nil || len(calls) == 1 {
 		return
 	}
@@ -134,14 +152,14 @@ func (s *Store) endBatch(ctx context.Context, calls []*pendingCall[endRunArgs, e
 func (s *Store) endRunQuery(e endRunArgs) (sql string, args []any) {
 	const query = `
 		SELECT code, coalesce(appended, '{}')::text
-		FROM compactor.end_run($1, $2, $3, $4, $5, $6, $7::text[]::int8multirange[], $8, $9, $10, $11, $12)`
+		FROM compactor.end_run($1, $2, $3, $4, $5, $6, $7::text[]::int8multirange[], $8, $9, $10, $11, $12, $13)`
 	var additions any
 	if e.additions != nil {
 		additions = string(e.additions)
 	}
 	return s.q(query), []any{
 		e.run, e.fence, e.status, e.revision, e.snapshot, e.reasons, e.seqs, e.by,
-		e.exclude.String(), e.include.String(), additions, string(e.record),
+		e.exclude.String(), e.include.String(), additions, string(e.record), e.wait,
 	}
 }
 
@@ -182,7 +200,7 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 
 // endRunArgs returns the arguments of end_run.
 func (c *Change) endRunArgs() (endRunArgs, error) {
-	e := endRunArgs{sid: c.SID, status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, exclude: c.Plan.Gone(), include: c.Plan.Include}
+	e := endRunArgs{status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, exclude: c.Plan.Gone(), include: c.Plan.Include}
 	for _, x := range c.Plan.Exclude {
 		e.reasons, e.seqs, e.by = append(e.reasons, x.Reason), append(e.seqs, x.Seqs.String()), append(e.by, nil)
 	}
@@ -210,12 +228,7 @@ func (c *Change) endRunArgs() (endRunArgs, error) {
 			return e, err
 		}
 	}
-	e.record, err = json.Marshal(struct {
-		Ledger
-		PostRunState
-		Delta
-		Pinned string `json:"pinned"`
-	}{c.Ledger, c.PostRunState, c.Delta, c.Pinned.String()})
+	e.record, err = json.Marshal(endRecord{c.Ledger, &c.PostRunState, c.Delta, c.Pinned.String(), c.PostRunState.Unholdable.String()})
 	return e, err
 }
 
@@ -229,13 +242,14 @@ const (
 // claim, the session keeps its thresholds and stays due. ErrNotApplicable: another
 // worker has the run, or it has ended.
 func (s *Store) Finish(ctx context.Context, c *Claim, status string, l Ledger, state *PostRunState) error {
-	record, err := json.Marshal(struct {
-		Ledger
-		*PostRunState
-	}{l, state})
+	r := endRecord{Ledger: l, PostRunState: state, Pinned: "{}", Unholdable: "{}"}
+	if state != nil {
+		r.Unholdable = state.Unholdable.String()
+	}
+	record, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("finish run %d: %w", c.Run, err)
 	}
-	_, err = s.end(ctx, c.Run, c.Fence, endRunArgs{sid: c.Session.SID, status: status, revision: c.Session.Revision, snapshot: c.Session.LastSeq, record: record})
+	_, err = s.end(ctx, c.Run, c.Fence, endRunArgs{status: status, revision: c.Session.Revision, snapshot: c.Session.LastSeq, record: record})
 	return err
 }

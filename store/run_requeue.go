@@ -9,18 +9,18 @@ import (
 )
 
 // Requeue returns a run to the queue, to be delivered after delay. It counts as a failure
-// if failed is set and as a snooze otherwise; code and text give the reason. If another
-// run of the same trigger is queued, this one ends as superseded instead.
+// if failed is set and as a snooze otherwise; code and text give the reason. If a run of
+// the same trigger that asks for the same is queued, this one ends as superseded instead.
 // ErrNotApplicable: another worker has the run.
 func (s *Store) Requeue(ctx context.Context, run RunID, fence int64, delay time.Duration, failed bool, code, text string) error {
 	const query = `
 		UPDATE compactor.runs r SET status = CASE WHEN twin THEN 'skipped' ELSE 'queued' END,
 			outcome = CASE WHEN twin THEN 'superseded' END, ended_at = CASE WHEN twin THEN now() END,
-			lease_until = NULL, deliver_at = now() + $3, failures = failures + $4::bool::int, snoozes = snoozes + (NOT $4)::int,
+			lease_until = NULL, deliver_at = now() + $3, waiting_since = now() + $3, failures = failures + $4::bool::int, snoozes = snoozes + (NOT $4)::int,
 			error_code = $5, error = nullif(left($6, 500), '')
 		FROM (SELECT EXISTS (SELECT FROM compactor.runs me JOIN compactor.runs q ON q.sid = me.sid AND q.trigger = me.trigger
-			AND q.status = 'queued' AND q.id <> me.id WHERE me.id = $1) AS twin) t
-		WHERE id = $1 AND CASE WHEN $2 = 0 THEN status = 'queued' ELSE status = 'running' AND fence = $2 END`
+			AND q.options IS NOT DISTINCT FROM me.options AND q.status = 'queued' AND q.id <> me.id WHERE me.id = $1) AS twin) t
+		WHERE id = $1 AND CASE WHEN $2::bigint = 0 THEN status = 'queued' ELSE status = 'running' AND fence = $2 END`
 	tag, err := s.pool.Exec(ctx, s.q(query), run, fence, delay, failed, code, text)
 	if err != nil {
 		return fmt.Errorf("requeue run %d: %w", run, mapError(err))
@@ -34,7 +34,7 @@ func (s *Store) Requeue(ctx context.Context, run RunID, fence int64, delay time.
 // Snooze postpones a queued, unclaimed run and returns the number of its snoozes.
 func (s *Store) Snooze(ctx context.Context, run RunID, delay time.Duration, code string) (int, error) {
 	const query = `
-		UPDATE compactor.runs SET deliver_at = now() + $2, snoozes = snoozes + 1, error_code = $3
+		UPDATE compactor.runs SET deliver_at = now() + $2, waiting_since = now() + $2, snoozes = snoozes + 1, error_code = $3
 		WHERE id = $1 AND status = 'queued' RETURNING snoozes`
 	return queryRow(ctx, s, "snooze", pgx.RowTo[int], query, run, delay, code)
 }

@@ -206,19 +206,94 @@ func TestAnExpiredRunMakesWayForAnother(t *testing.T) {
 	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	// The same, with a queued run of the expired one's trigger in the queue: that one stands for both.
+	// The same, where the run that is claimed has the expired one's trigger and asks for something else.
 	old = must(s.Claim(t.Context(), old.Run, "w1", time.Minute))(t)
-	twin := request(t, s, k, TriggerOperator)
-	other = request(t, s, k, TriggerApplication)
+	twin := must(s.Request(t.Context(), k, TriggerOperator, "test", Options{Focus: "prices"}))(t)
 	expire(t, s, old.Run)
-	if _, err := s.Claim(t.Context(), other, "w2", time.Minute); err != nil {
+	must(s.Claim(t.Context(), twin, "w2", time.Minute))(t)
+	row := must(s.Run(t.Context(), old.Run))(t)
+	if row.Status != "queued" || row.Failures != 2 || row.ErrorCode != "lease_expired" {
+		t.Errorf("the expired run is %+v, want it queued", row)
+	}
+}
+
+func TestARunFailsOnceAsManyWorkersDiedOfIt(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	run, other := request(t, s, k, TriggerOperator), request(t, s, k, TriggerApplication)
+	for range MaxFailures - 1 {
+		must(s.Claim(t.Context(), run, "w", time.Minute))(t)
+		expire(t, s, run)
+	}
+	must(s.Claim(t.Context(), run, "w", time.Minute))(t)
+	expire(t, s, run)
+	if _, err := s.Claim(t.Context(), run, "w", time.Minute); !errors.Is(err, ErrNotFound) {
+		t.Errorf("one claim more: %v, want not found", err)
+	}
+	row := must(s.Run(t.Context(), run))(t)
+	if row.Status != "failed" || row.Outcome != "lease_expired" || row.Failures != MaxFailures || row.EndedAt == nil {
+		t.Errorf("the run is %+v, want it failed", row)
+	}
+	must(s.Claim(t.Context(), other, "w", time.Minute))(t)
+}
+
+// A claim is committed asynchronously: a crash of the server may undo it after its worker was told.
+func TestAClaimThatTheServerForgotDoesNotShareItsFence(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 6)...)
+	run := request(t, s, k, TriggerOperator)
+	before := one[string](t, s, `SELECT to_json(r) FROM compactor.runs r`)
+	lost := must(s.Claim(t.Context(), run, "w1", time.Minute))(t)
+	exec(t, s, `UPDATE compactor.runs r SET status = b.status, fence = b.fence, attempts = b.attempts, lease_until = b.lease_until
+		FROM json_populate_record(NULL::compactor.runs, $1) b`, before)
+	now := must(s.Claim(t.Context(), run, "w2", time.Minute))(t)
+	if _, err := s.Apply(t.Context(), run, lost.Fence, must(lost.change(s, exclude(span(1, 2))))(t)); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("apply under a claim that is forgotten: %v, want not applicable", err)
+	}
+	if _, err := s.Apply(t.Context(), run, now.Fence, must(now.change(s, exclude(span(3, 4))))(t)); err != nil {
+		t.Errorf("apply under the present claim: %v", err)
+	}
+}
+
+func TestARunThatComesBackStandsBesideARequestForSomethingElse(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 3)...)
+	c := start(t, s, k)
+	other := must(s.Request(t.Context(), k, TriggerOperator, "test", Options{Focus: "prices"}))(t)
+	if err := s.Requeue(t.Context(), c.Run, c.Fence, time.Minute, true, "timeout", ""); err != nil {
 		t.Fatal(err)
 	}
-	if row := must(s.Run(t.Context(), old.Run))(t); row.Status != "failed" || row.Outcome != "lease_expired" {
-		t.Errorf("the expired run is %s %s, want failed lease_expired", row.Status, row.Outcome)
+	for _, run := range []RunID{c.Run, other} {
+		if row := must(s.Run(t.Context(), run))(t); row.Status != "queued" {
+			t.Errorf("run %d is %s %s, want it queued", run, row.Status, row.Outcome)
+		}
 	}
-	if row := must(s.Run(t.Context(), twin))(t); row.Status != "queued" {
-		t.Errorf("its twin is %s, want queued", row.Status)
+}
+
+func TestARunWhoseOptionsCannotBeReadCanBeEnded(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for i, options := range []string{`"text"`, `[1]`, `{"pipeline": 5}`, `{"pipeline": [{"strategy": {}}]}`, `{"dryrun": true}`, `{"dry_run": "yes"}`} {
+		k := Key{Session: fmt.Sprint("s", i)}
+		add(t, s, k, talk("m", 3)...)
+		for _, trigger := range []string{TriggerOperator, TriggerApplication} {
+			run := request(t, s, k, trigger)
+			exec(t, s, `UPDATE compactor.runs SET options = $2::text::jsonb WHERE id = $1`, run, options)
+			loaded := must(s.Load(t.Context(), run))(t)
+			claimed := must(s.Claim(t.Context(), run, "w", time.Minute))(t)
+			if !errors.Is(loaded.OptionsError, ErrInvalid) || !errors.Is(claimed.OptionsError, ErrInvalid) {
+				t.Errorf("options %s: %v loaded, %v claimed; want them invalid", options, loaded.OptionsError, claimed.OptionsError)
+			}
+			if err := s.Finish(t.Context(), claimed, StatusFailed, Ledger{Outcome: "invalid_options"}, nil); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 

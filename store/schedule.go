@@ -123,7 +123,9 @@ func (s *Store) SweepPage(ctx context.Context, sweep int64, limit int, grace tim
 		WITH sw AS (SELECT id, cursor_sid FROM compactor.sweeps WHERE id = $1 AND ended_at IS NULL FOR UPDATE),
 		page AS (SELECT s.sid FROM sw, compactor.sessions s WHERE s.due AND s.sid > sw.cursor_sid ORDER BY s.sid LIMIT $2),
 		queued AS (INSERT INTO compactor.runs (sid, trigger, sweep, delivery, deliver_at)
-			SELECT sid, 'nightly', $1, 1, now() + $3 FROM page ON CONFLICT DO NOTHING RETURNING id),
+			SELECT sid, 'nightly', $1, 1, now() + $3 FROM page
+			WHERE NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = page.sid AND r.status = 'queued' AND r.trigger = 'nightly')
+			ON CONFLICT DO NOTHING RETURNING id),
 		moved AS (UPDATE compactor.sweeps SET cursor_sid = coalesce((SELECT max(sid) FROM page), cursor_sid),
 			queued = queued + (SELECT count(*) FROM queued),
 			ended_at = CASE WHEN NOT EXISTS (SELECT FROM page) THEN now() END WHERE id = (SELECT id FROM sw) RETURNING ended_at)
@@ -163,10 +165,14 @@ func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, lim
 }
 
 // Undelivered returns queued runs whose delivery is due: requested in SQL, snoozed, or
-// enqueued and lost. The wait doubles with each delivery of a run.
+// enqueued and lost. A delivery counts as lost after grace and then after as long as the
+// run has been waiting, up to 32 times grace; that of an operator's run after a few
+// seconds, up to grace.
 func (s *Store) Undelivered(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
-		UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $2::interval * power(2, least(delivery, 5))
+		UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + CASE trigger
+			WHEN 'operator' THEN least(greatest(now() - waiting_since, interval '5 seconds'), $2::interval)
+			ELSE least(greatest(now() - waiting_since, $2::interval), 32 * $2::interval) END
 		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'queued' AND deliver_at <= now()
 			ORDER BY deliver_at LIMIT $1 FOR UPDATE SKIP LOCKED)
 		RETURNING id, delivery, trigger`
@@ -190,6 +196,17 @@ func (s *Store) Orphaned(ctx context.Context, limit int, grace time.Duration) ([
 			LIMIT $1 FOR UPDATE SKIP LOCKED)
 		RETURNING id, delivery, trigger`
 	return queryRows(ctx, s, "find orphans", pgx.RowToStructByPos[Delivery], query, limit, grace)
+}
+
+// Expire ends up to limit queued runs that no worker has attempted for longer than age,
+// as failed, and returns their number.
+func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64, error) {
+	const query = `
+		UPDATE compactor.runs SET status = 'failed', outcome = 'not_attempted', error_code = 'not_attempted', ended_at = now()
+		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'queued' AND waiting_since < now() - $1::interval
+			LIMIT $2 FOR UPDATE SKIP LOCKED)`
+	tag, err := s.pool.Exec(ctx, s.q(query), age, limit)
+	return tag.RowsAffected(), wrap("expire runs", err)
 }
 
 // Forgotten queues event runs for due sessions that have no outbox row, no active run, no
@@ -230,6 +247,18 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 			(SELECT count(*) FROM compactor.outbox), coalesce(now() - min(queued_at), '0')
 		FROM compactor.runs WHERE status = 'queued'`
 	return queryRow(ctx, s, "backlog", pgx.RowToStructByPos[Backlog], query)
+}
+
+// LoseCalls marks up to limit calls of models as lost whose run is no longer in the hands
+// of the worker that made them, and returns their number.
+func (s *Store) LoseCalls(ctx context.Context, limit int) (int64, error) {
+	const query = `
+		UPDATE compactor.summary_calls SET state = 'lost', ended_at = clock_timestamp()
+		WHERE id IN (SELECT c.id FROM compactor.summary_calls c JOIN compactor.runs r ON r.id = c.run
+			WHERE c.state = 'asked' AND (r.status <> 'running' OR r.fence <> c.fence)
+			LIMIT $1 FOR UPDATE OF c SKIP LOCKED)`
+	tag, err := s.pool.Exec(ctx, s.q(query), limit)
+	return tag.RowsAffected(), wrap("find lost calls", err)
 }
 
 // PurgeAnswers deletes the texts of up to limit answers older than age and returns their

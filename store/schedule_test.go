@@ -313,26 +313,95 @@ func TestRelaysAtOnceQueueASessionOnce(t *testing.T) {
 	}
 }
 
+// passes moves the times of the runs back, as if d had passed.
+func passes(t *testing.T, s *Store, d time.Duration) {
+	t.Helper()
+	exec(t, s, `UPDATE compactor.runs SET deliver_at = deliver_at - $1::interval, waiting_since = waiting_since - $1::interval`, d)
+}
+
 func TestAnUnclaimedRunIsDeliveredAgainWithGrowingDelays(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 2)...)
-	run := request(t, s, k, TriggerOperator)
-	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 32} {
-		ds := must(s.Undelivered(t.Context(), 10, time.Minute))(t)
-		if diff := cmp.Diff([]Delivery{{Run: run, Attempt: i + 1, Trigger: TriggerOperator}}, ds); diff != "" {
-			t.Fatalf("delivery (-want +got):\n%s", diff)
-		}
-		if again := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(again) > 0 {
-			t.Fatalf("delivered again at once: %v", again)
-		}
-		wait := one[time.Duration](t, s, `SELECT deliver_at - now() FROM compactor.runs`)
-		if wait > want*time.Minute || wait < want*time.Minute-10*time.Second {
-			t.Errorf("delivery %d waits %v, want %v", i+1, wait, want*time.Minute)
-		}
-		exec(t, s, `UPDATE compactor.runs SET deliver_at = now() - interval '1 second'`)
+	const s0, m = 5 * time.Second, time.Minute
+	for trigger, waits := range map[string][]time.Duration{
+		TriggerApplication: {m, m, 2 * m, 4 * m, 8 * m, 16 * m, 32 * m, 32 * m},
+		TriggerOperator:    {s0, s0, 2 * s0, 4 * s0, 8 * s0, m, m},
+	} {
+		t.Run(trigger, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			k := Key{Session: "s"}
+			add(t, s, k, talk("m", 2)...)
+			run := request(t, s, k, trigger)
+			deliver := func(attempt int, want time.Duration) {
+				t.Helper()
+				ds := must(s.Undelivered(t.Context(), 10, time.Minute))(t)
+				if diff := cmp.Diff([]Delivery{{Run: run, Attempt: attempt, Trigger: trigger}}, ds); diff != "" {
+					t.Fatalf("delivery (-want +got):\n%s", diff)
+				}
+				if again := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(again) > 0 {
+					t.Fatalf("delivered again at once: %v", again)
+				}
+				wait := one[time.Duration](t, s, `SELECT deliver_at - now() FROM compactor.runs`)
+				if d := want - wait; d < -want/2 || d > want/2 {
+					t.Errorf("delivery %d waits %v, want about %v", attempt, wait, want)
+				}
+				passes(t, s, wait)
+			}
+			for i, want := range waits {
+				deliver(i+1, want)
+			}
+			// An attempt shows that deliveries arrive: only those that are lost count.
+			for i := range 10 {
+				if _, err := s.Snooze(t.Context(), run, 0, "busy"); err != nil {
+					t.Fatal(err)
+				}
+				deliver(len(waits)+i+1, waits[0])
+			}
+			c := must(s.Claim(t.Context(), run, "w", time.Minute))(t)
+			if err := s.Requeue(t.Context(), run, c.Fence, 0, true, "timeout", ""); err != nil {
+				t.Fatal(err)
+			}
+			deliver(len(waits)+11, waits[0])
+		})
 	}
+}
+
+func TestARunThatNoWorkerAttemptsEndsAfterAWhile(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	keys := dueSessions(t, s, 4)
+	age(t, s, time.Hour, time.Hour)
+	must(s.Relay(t.Context(), 0, 0, 1, time.Minute))(t)
+	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, options) SELECT sid, 'nightly', '"unreadable"' FROM compactor.sessions WHERE id = 's02'`)
+	request(t, s, keys[2], TriggerOperator)
+	snoozed := request(t, s, keys[3], TriggerApplication)
+	running := start(t, s, keys[3])
+	passes(t, s, 2*time.Hour)
+	if _, err := s.Snooze(t.Context(), snoozed, time.Minute, "busy"); err != nil {
+		t.Fatal(err)
+	}
+	expire := func(want int64) {
+		t.Helper()
+		if n := must(s.Expire(t.Context(), time.Hour, 10))(t); n != want {
+			t.Errorf("%d runs end, want %d", n, want)
+		}
+	}
+	expire(3)
+	expire(0)
+	for _, row := range must(s.Runs(t.Context(), RunFilter{Limit: 9}))(t) {
+		want := "failed not_attempted"
+		switch row.ID {
+		case snoozed:
+			want = "queued "
+		case running.Run:
+			want = "running "
+		}
+		if got := row.Status + " " + row.Outcome; got != want || (row.EndedAt != nil) != (row.Status == "failed") {
+			t.Errorf("the %s run is %s, want %s", row.Trigger, got, want)
+		}
+	}
+	passes(t, s, 2*time.Hour)
+	expire(1)
 }
 
 func TestARunWhoseWorkerIsGoneIsFound(t *testing.T) {

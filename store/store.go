@@ -50,8 +50,9 @@ type Store struct {
 	pool   *pool
 	schema string
 
-	loads *batcher[RunID, *Claim]
-	ends  *batcher[endRunArgs, endRunResult]
+	loads    *batcher[RunID, *Claim]
+	ends     *batcher[endRunArgs, endRunResult]
+	lateEnds *batcher[endRunArgs, endRunResult] // one at a time, waiting for its lock
 
 	notices notifier
 }
@@ -86,6 +87,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	// Batches need fewer connections and fewer commits under load.
 	s.loads = newBatcher(maxBatches, maxBatchSize, s.loadBatch)
 	s.ends = newBatcher(maxBatches, maxBatchSize, s.endBatch)
+	// Half of the connections may wait for the lock of a session.
+	s.lateEnds = newBatcher(max(1, c.MaxConns/2), 1, s.endBatch)
 	return s, nil
 }
 

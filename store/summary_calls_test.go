@@ -192,6 +192,29 @@ func TestAnswersAreForgottenAndCostsAreNot(t *testing.T) {
 	}
 }
 
+func TestCallsWhoseWorkerIsGoneAreLost(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := claimed(t, s)
+	state := func() string { return one[string](t, s, `SELECT state FROM compactor.summary_calls`) }
+	id, _, _, err := s.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := must(s.LoseCalls(t.Context(), 10))(t); n != 0 || state() != "asked" {
+		t.Errorf("%d calls of a living worker are lost: %s", n, state())
+	}
+	expire(t, s, c.Run)
+	must(s.Claim(t.Context(), c.Run, "w2", time.Minute))(t)
+	if n := must(s.LoseCalls(t.Context(), 10))(t); n != 1 || state() != "lost" {
+		t.Errorf("%d calls are lost: %s, want the one of the worker that died", n, state())
+	}
+	// An answer that arrives late is stored nevertheless.
+	if err := s.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "so far"}); err != nil || state() != "answered" {
+		t.Errorf("%v, %s", err, state())
+	}
+}
+
 func TestModelCooldowns(t *testing.T) {
 	t.Parallel()
 	c := open(t).Cooldowns()

@@ -38,7 +38,7 @@ func (p *Planner) newRunContext(c *store.Claim) *runContext {
 	rc.stored = s.LiveTokens - s.LiveEstimatedTokens + p.Policy.Margin(s.LiveEstimatedTokens)
 	rc.context = rc.stored
 	if s.ReportedPromptTokens != nil {
-		rc.context = *s.ReportedPromptTokens + s.TokensSinceReport
+		rc.context = max(0, *s.ReportedPromptTokens+s.TokensSinceReport)
 	}
 	rc.faulty = len(chat.Check(c.View)) > 0
 	rc.invalid = rc.faulty || rc.pinsMissing()
@@ -61,9 +61,24 @@ func (rc *runContext) fromLog() bool {
 	return rc.claim.Trigger == store.TriggerOperator && rc.claim.Options.From != "view"
 }
 
-// pinsMissing reports whether a pinned message is not in the view.
+// pinsMissing reports whether a pinned message is not in the view, and no run has found
+// yet that it cannot be.
 func (rc *runContext) pinsMissing() bool {
-	return len(rc.claim.Session.Pinned.Minus(rc.claim.Session.Live)) > 0
+	s := &rc.claim.Session
+	return len(s.Pinned.Minus(s.Live).Minus(s.Unholdable)) > 0
+}
+
+// unholdable returns the pinned messages that are not in the view live although the run
+// has planned with them, before the last user message: what the log has there cannot
+// change any more, so another run could not include them either.
+func (rc *runContext) unholdable(live chat.Ranges) chat.Ranges {
+	var user chat.Seq
+	for _, m := range rc.claim.View {
+		if m.Role == chat.RoleUser && m.Position == m.Seq {
+			user = max(user, m.Seq)
+		}
+	}
+	return rc.claim.Session.Pinned.Minus(live).Intersect(chat.Ranges{{Lo: 1, Hi: user + 1}})
 }
 
 // guards returns the outcome of an automatic run that ends before planning, or "".
@@ -129,7 +144,7 @@ func (rc *runContext) buildTranscript(ctx context.Context, st Store) error {
 // margin, of the messages that are excluded or included.
 func (rc *runContext) change(plan chat.Plan) store.Change {
 	s := &rc.claim.Session
-	c := store.Change{Plan: plan, SID: s.SID, SnapshotSeq: s.LastSeq, Revision: s.Revision, Pinned: s.Pinned}
+	c := store.Change{Plan: plan, SnapshotSeq: s.LastSeq, Revision: s.Revision, Pinned: s.Pinned}
 	excluded := plan.Gone()
 	for i, m := range rc.metas {
 		var sign int64
@@ -186,15 +201,16 @@ func (rc *runContext) cooldownAfter(steps []pipeline.StepResult) time.Duration {
 }
 
 // postRunState returns the state of the session after a run that leaves context tokens
-// in its window: due again above the start or, where that is exceeded already, once
-// MinGainTokens have been added.
-func (rc *runContext) postRunState(context chat.Tokens, revision int64) *store.PostRunState {
+// in its window, and the messages live in the view: due again above the start or, where
+// that is exceeded already, once MinGainTokens have been added.
+func (rc *runContext) postRunState(context chat.Tokens, live chat.Ranges, revision int64) *store.PostRunState {
 	due := rc.limits.Start
 	if rc.limits.Over(context) {
 		due = context + max(rc.policy.MinGainTokens, 1)
 	}
 	return &store.PostRunState{
 		Model: &rc.claim.Session.Model, DueTokens: due, EstimateMargin: rc.policy.EstimateMargin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
+		Unholdable: rc.unholdable(live),
 	}
 }
 

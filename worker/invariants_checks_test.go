@@ -201,9 +201,11 @@ func (w *world) check() {
 			fail("%s is out of the view by run %d (in force %t), %q, %q", m.ID, m.ExcludedBy, force[m.ExcludedBy], m.ExcludeReason, m.SummarizedBy)
 		}
 	}
-	// I4: a pinned message that is out is on its way back.
-	if w.pinnedOut(s) && !s.row.Suspect {
-		fail("a pinned message is not in the view, which is not marked")
+	// I4: a pinned message that is out is on its way back, if it can stand in a valid view.
+	for _, m := range s.all {
+		if m.Pinned && !m.Included && !s.row.Suspect && w.whole(s.all, m) {
+			fail("pinned message %s is not in the view, which is not marked", m.ID)
+		}
 	}
 	// I6.
 	if running > 1 || applied != s.row.Revision {

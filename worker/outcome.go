@@ -62,7 +62,7 @@ type classification struct {
 }
 
 const (
-	maxFailures = 5
+	maxFailures = store.MaxFailures
 	maxSnoozes  = 200
 	busyDelay   = time.Second
 	// minRetryDelay is added to each of retryDelays.

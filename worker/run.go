@@ -61,7 +61,7 @@ func (w *Worker) claim(ctx context.Context, run store.RunID) (*runContext, error
 		return nil, err
 	}
 	rc := w.planner.newRunContext(c)
-	if !c.Orphaned && !w.planner.needsClaim(rc) {
+	if !c.Orphaned && (c.OptionsError != nil || !w.planner.needsClaim(rc)) {
 		return rc, nil
 	}
 	if c, err = w.store.Claim(ctx, run, w.config.Name, w.config.Lease); err != nil {
@@ -207,7 +207,8 @@ func (a *attempt) apply(ctx context.Context, c store.Change) error {
 		a.ledger.Kind = "repair"
 	}
 	after := a.context - a.gain
-	state := a.postRunState(after, a.claim.Session.Revision+1)
+	live := a.claim.Session.Live.Minus(c.Plan.Gone()).Union(c.Plan.Include)
+	state := a.postRunState(after, live, a.claim.Session.Revision+1)
 	code := OutcomeApplied
 	switch {
 	case a.limits.Over(after) && a.unsummarized:
@@ -236,7 +237,7 @@ func (a *attempt) apply(ctx context.Context, c store.Change) error {
 // skip ends the run without a change.
 func (a *attempt) skip(ctx context.Context, code string) error {
 	a.end(code)
-	state := a.postRunState(a.context, a.claim.Session.Revision)
+	state := a.postRunState(a.context, a.claim.Session.Live, a.claim.Session.Revision)
 	switch code {
 	case OutcomeDryRun, OutcomeCooldown, OutcomeWaitingAfterUndo, OutcomeNothingToCompact:
 		state = nil // whether the session is due is not decided
@@ -282,8 +283,18 @@ func (a *attempt) scheduleRetry(s *store.PostRunState) {
 	}
 }
 
+// unrecordedError is the error of an attempt whose outcome could not be written. A run
+// that was claimed still is, under fence.
+type unrecordedError struct {
+	error
+	fence int64
+}
+
+func (e *unrecordedError) Unwrap() error { return e.error }
+
 // recordFailure writes the state that follows from the error of an attempt: the run is
-// requeued or ends. Its own timeout replaces that of ctx, which may have ended.
+// requeued or ends. Its own timeout replaces that of ctx, which may have ended. The error
+// is an *unrecordedError.
 func (a *attempt) recordFailure(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -293,13 +304,18 @@ func (a *attempt) recordFailure(ctx context.Context, err error) error {
 	v := classify(err, a.claim.Failures, a.claim.Snoozes)
 	text := errorText(err)
 	a.outcome = v.code
+	postponed := slog.LevelWarn
+	if errors.Is(err, store.ErrUnavailable) {
+		a.w.database.Failed(text) // one line for all runs
+		postponed = slog.LevelDebug
+	}
 	var werr error
 	switch v.action {
 	case done:
 		a.w.logger.LogAttrs(ctx, slog.LevelInfo, "run was taken over", a.attrs()...)
 	case retry, snooze:
 		werr = a.w.store.Requeue(write, a.claim.Run, a.claim.Fence, v.delay, v.action == retry, v.code, text)
-		a.w.logger.LogAttrs(ctx, slog.LevelWarn, "run postponed", a.attrs(slog.Duration("delay", v.delay), slog.String("error", text))...)
+		a.w.logger.LogAttrs(ctx, postponed, "run postponed", a.attrs(slog.Duration("delay", v.delay), slog.String("error", text))...)
 	case discard:
 		a.end(v.code)
 		a.ledger.ErrorCode, a.ledger.Error = &v.code, &text
@@ -307,7 +323,7 @@ func (a *attempt) recordFailure(ctx context.Context, err error) error {
 		a.w.logger.LogAttrs(ctx, slog.LevelError, "run failed", a.attrs(slog.String("error", text))...)
 	}
 	if werr != nil && !errors.Is(werr, store.ErrNotApplicable) {
-		return fmt.Errorf("record that the run ended %s: %w", v.code, werr)
+		return &unrecordedError{fmt.Errorf("record that the run ended %s: %w", v.code, werr), a.claim.Fence}
 	}
 	return nil
 }

@@ -302,6 +302,41 @@ func TestPinnedMessageThatBreaksTheViewIsMendedOnce(t *testing.T) {
 	}
 }
 
+// What a run has found to fit into no valid view makes the session due no more, whatever is
+// appended behind it, and its log is not read again.
+func TestAppendsBehindAPinThatCannotBeKeptDecideNothing(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.append("s", "sutu")
+	if err := f.store.Pin(t.Context(), key("s"), "s-3"); err != nil {
+		t.Fatal(err)
+	}
+	if row := f.run(f.event()); row.Outcome != OutcomeRepaired {
+		t.Fatalf("ended %s, %s (%s)", row.Status, row.Outcome, row.Error)
+	}
+	for _, role := range "auau" {
+		f.append("s", string(role))
+		if row, err := f.store.Session(t.Context(), key("s")); err != nil || row.Due {
+			t.Errorf("due after an append, %v", err)
+		}
+	}
+	st := &reading{Store: f.store}
+	f.w.store = st
+	f.append("s", "auaua")
+	if row := f.run(f.event()); row.Outcome != OutcomeApplied || row.Kind == "repair" || st.logs.Load() > 0 {
+		t.Errorf("over the start: %s %s, the log was read %d times; want a run over the view", row.Kind, row.Outcome, st.logs.Load())
+	}
+	// Another pin that is out comes back nevertheless.
+	if err := f.store.Pin(t.Context(), key("s"), "s-5"); err != nil {
+		t.Fatal(err)
+	}
+	f.run(f.event())
+	if got := f.view("s"); got != "saauaua" {
+		t.Errorf("view is %s, want the pinned message in it", got)
+	}
+	f.sound()
+}
+
 // A message that a replacement has inserted is in the log and in the view.
 func TestRunFromTheLogAfterAReplacement(t *testing.T) {
 	t.Parallel()

@@ -258,7 +258,8 @@ func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
 	defer cancel(nil)
 	defer context.AfterFunc(w.stopping, func() { cancel(context.Cause(w.stopping)) })() //nolint:contextcheck // ctx keeps its values and deadline; stopping only cancels it
 	err = w.executeOrWait(ctx, run)
-	if err != nil && !errors.Is(err, context.Canceled) {
+	// What an outage leaves to the queue is not worth a line for each run.
+	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrUnavailable) {
 		w.logger.WarnContext(ctx, "run left to the queue", "run_id", run, "error", errorText(err))
 	}
 	return err
@@ -267,25 +268,55 @@ func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
 // outagePauses are the delays between attempts while the database is unavailable.
 var outagePauses = backoff.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
 
-// executeOrWait executes a run, and again while the database is unavailable, until the
-// task's deadline or the worker's drain. Returning the task to the queue instead would
-// let every queued task fail in turn and use up its retries.
+// executeOrWait executes a run, and again while the database is unavailable or the outcome
+// could not be written, until the task's deadline or the worker's drain. Returning the task
+// to the queue instead would let every queued task fail in turn and use up its retries, and
+// leave a claimed run until its lease expires.
 func (w *Worker) executeOrWait(ctx context.Context, run store.RunID) error {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(w.draining, cancel)() //nolint:contextcheck // ctx continues; the drain only ends the waiting
+
+	var fence int64 // of the claim of an attempt whose outcome could not be written
 	for attempt := 0; ; attempt++ {
-		err := w.execute(ctx, run)
+		err := w.giveBack(ctx, run, fence)
+		if err == nil {
+			err = w.execute(ctx, run)
+		}
 		if err == nil {
 			w.database.Succeeded()
 			return nil
 		}
-		if !errors.Is(err, store.ErrUnavailable) {
+		unrecorded, ok := errors.AsType[*unrecordedError](err)
+		if ok {
+			fence = unrecorded.fence
+		}
+		switch {
+		case errors.Is(err, store.ErrUnavailable), ok && errors.Is(err, context.DeadlineExceeded):
+			w.database.Failed(errorText(err))
+		case !ok:
 			return err
 		}
-		w.database.Failed(errorText(err))
 		if backoff.Wait(waiting, outagePauses.Delay(attempt)) != nil {
 			return err
 		}
 	}
+}
+
+// giveBack returns a claimed run to the queue, to be executed again by this worker at once.
+func (w *Worker) giveBack(ctx context.Context, run store.RunID, fence int64) error {
+	if fence == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.config.WriteTimeout)
+	defer cancel()
+	// If this worker dies now, others find the run when its lease would have expired.
+	err := w.store.Requeue(ctx, run, fence, w.config.Lease, false, "not_recorded", "")
+	switch {
+	case errors.Is(err, store.ErrNotApplicable):
+		return nil // another worker has it, or it has ended
+	case err != nil:
+		return &unrecordedError{err, fence}
+	}
+	return nil
 }

@@ -5,16 +5,19 @@
 --   p_include                 what comes back
 --   p_additions               [{kind, position, role_code, token_count, calls, flags, counter, covers, message}]
 -- p is flat: the ledger's columns, by how much the live counters of the snapshot change (d_messages,
--- d_tokens, d_estimated), and what stays on the session (model, for which the thresholds are, due_tokens, estimate_margin, fleet_hash,
--- decision_fingerprint, cooldown_seconds, ineffective; without due_tokens the session keeps what it has), and the
--- pins that the plan knows of: what of them it excludes could not stay as it was.
+-- d_tokens, d_estimated), and what stays on the session (model, for which the thresholds are, due_tokens, estimate_margin,
+-- fleet_hash, decision_fingerprint, cooldown_seconds, ineffective, unholdable; without due_tokens the session keeps what
+-- it has), and the pins that the plan knows of: what of them it excludes could not stay as it was.
 --
--- code: ended | fenced (another worker has the run, or it is over) | stale (the view changed since the
--- snapshot, or a pin was set on what is to go). Messages appended since the snapshot stay in the view and do not
--- make a plan stale.
+-- p_wait waits for the session's lock. It is for a transaction that holds no other: one that ends several runs must
+-- not make the writers of its sessions wait for the writer of another one. Nothing waits for the run's own row.
+--
+-- code: ended | locked (another transaction holds the session or the run) | fenced (another worker has the run, or it
+-- is over) | stale (the view changed since the snapshot, or a pin was set on what is to go). Messages appended since the
+-- snapshot stay in the view and do not make a plan stale.
 CREATE OR REPLACE FUNCTION @schema@.end_run(p_run bigint, p_fence bigint, p_status text, p_revision bigint, p_snapshot_seq bigint,
     p_reasons text[], p_seqs int8multirange[], p_by int[], p_exclude int8multirange, p_include int8multirange,
-    p_additions json, p json, OUT code text, OUT appended int8multirange)
+    p_additions json, p json, p_wait boolean DEFAULT true, OUT code text, OUT appended int8multirange)
 LANGUAGE plpgsql AS $$
 DECLARE
     s         @schema@.sessions;
@@ -25,7 +28,14 @@ DECLARE
     v_base    bigint;
     v_pins    int8multirange := coalesce((p->>'pinned')::int8multirange, '{}');
 BEGIN
-    SELECT t.* INTO s FROM @schema@.runs r JOIN @schema@.sessions t ON t.sid = r.sid WHERE r.id = p_run FOR NO KEY UPDATE OF t;
+    IF p_wait THEN
+        PERFORM FROM @schema@.sessions WHERE sid = (SELECT sid FROM @schema@.runs WHERE id = p_run) FOR NO KEY UPDATE;
+    END IF;
+    SELECT t.* INTO s FROM @schema@.runs r JOIN @schema@.sessions t ON t.sid = r.sid WHERE r.id = p_run FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        code := 'locked';
+        RETURN;
+    END IF;
     IF v_applied AND (s.revision <> p_revision OR s.pinned - v_pins && p_exclude
             OR p_exclude + p_include && int8multirange(int8range(p_snapshot_seq + 1, NULL))) THEN
         code := CASE WHEN EXISTS (SELECT FROM @schema@.runs WHERE id = p_run AND fence >= p_fence
@@ -35,7 +45,8 @@ BEGIN
     SELECT * INTO v FROM json_to_record(p) AS t(kind text, outcome text, policy_hash text, error_code text, error text, steps jsonb,
         messages_before bigint, messages_after bigint, tokens_before bigint, tokens_after bigint, utilization real,
         plan_us bigint, total_us bigint, worker text, d_messages bigint, d_tokens bigint, d_estimated bigint,
-        model text, due_tokens bigint, estimate_margin real, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision, ineffective boolean);
+        model text, due_tokens bigint, estimate_margin real, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision,
+        ineffective boolean, unholdable int8multirange);
     v_base := s.last_seq;
     appended := int8multirange(int8range(v_base + 1, v_base + 1 + v_n));
     UPDATE @schema@.runs SET status = p_status, kind = coalesce(nullif(v.kind, ''), kind), outcome = v.outcome, policy_hash = v.policy_hash,
@@ -84,9 +95,7 @@ BEGIN
         s.live_messages := s.live_messages + v.d_messages + v_n;
         s.live_tokens := s.live_tokens + v.d_tokens;
         s.live_estimated_tokens := s.live_estimated_tokens + v.d_estimated;
-        IF s.reported_prompt_tokens IS NOT NULL THEN   -- greatest would take null for 0
-            s.reported_prompt_tokens := greatest(0, s.reported_prompt_tokens + v.d_tokens);
-        END IF;
+        s.tokens_since_report := s.tokens_since_report + CASE WHEN s.reported_prompt_tokens IS NULL THEN 0 ELSE v.d_tokens END;
         s.messages_since_run := 0;
         s.tokens_since_run := 0;
         s.turns_since_run := 0;
@@ -110,16 +119,18 @@ BEGIN
     END IF;
     s.due_tokens := v.due_tokens;
     s.estimate_margin := v.estimate_margin;
-    -- What came meanwhile is news for the next run, and so is a pinned message that is out, until it is back.
+    s.unholdable := s.unholdable + coalesce(v.unholdable, '{}');
+    -- What came meanwhile is news for the next run, and so is a pinned message that is out, until it is back or known
+    -- to fit into no valid view.
     s.suspect_seq := CASE WHEN s.suspect_seq > p_snapshot_seq THEN s.suspect_seq
-                          WHEN NOT s.pinned <@ s.live THEN coalesce(s.suspect_seq, p_snapshot_seq) END;
+                          WHEN NOT s.pinned <@ (s.live + s.unholdable) THEN coalesce(s.suspect_seq, p_snapshot_seq) END;
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET live = s.live, revision = s.revision, head_run = s.head_run, tail_start_seq = s.tail_start_seq,
         last_seq = s.last_seq, live_messages = s.live_messages, live_tokens = s.live_tokens,
-        live_estimated_tokens = s.live_estimated_tokens, reported_prompt_tokens = s.reported_prompt_tokens,
+        live_estimated_tokens = s.live_estimated_tokens, tokens_since_report = s.tokens_since_report,
         messages_since_run = s.messages_since_run, tokens_since_run = s.tokens_since_run, turns_since_run = s.turns_since_run,
         due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = v.fleet_hash,
-        suspect_seq = s.suspect_seq, due = s.due, decision_fingerprint = v.decision_fingerprint,
+        suspect_seq = s.suspect_seq, unholdable = s.unholdable, due = s.due, decision_fingerprint = v.decision_fingerprint,
         ineffective_runs = CASE WHEN v.ineffective THEN s.ineffective_runs + 1 WHEN v_applied THEN 0 ELSE s.ineffective_runs END,
         cooldown_until = CASE WHEN v.cooldown_seconds > 0 THEN now() + make_interval(secs => v.cooldown_seconds) END
     WHERE sid = s.sid;

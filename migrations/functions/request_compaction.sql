@@ -50,14 +50,18 @@ BEGIN
         RAISE EXCEPTION 'request_compaction: options: %', left(v_bad, 1000) USING ERRCODE = 'invalid_parameter_value';
     END IF;
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);
-    -- A worker that gives its run back to the queue does not lock the session.
     LOOP
-        INSERT INTO @schema@.runs (sid, trigger, requested_by, options) VALUES (s.sid, p_trigger, coalesce(p_requested_by, ''), p_options)
-        ON CONFLICT (sid, trigger) WHERE status = 'queued' DO NOTHING RETURNING id INTO v;
-        IF FOUND THEN RETURN v.id; END IF;
-        SELECT id, options INTO v FROM @schema@.runs WHERE sid = s.sid AND trigger = p_trigger AND status = 'queued';
-        CONTINUE WHEN NOT FOUND;
+        -- A run that came back from a worker may ask for something else; only of requests that none has taken is there one.
+        SELECT id, options INTO v FROM @schema@.runs
+        WHERE sid = s.sid AND trigger = p_trigger AND status = 'queued' AND (options = p_options OR attempts = 0)
+        ORDER BY options = p_options DESC LIMIT 1;
         IF v.options = p_options THEN RETURN v.id; END IF;
-        RAISE EXCEPTION 'session %: run % is queued already with other options', s.id, v.id USING ERRCODE = 'object_in_use';
+        IF v.id IS NOT NULL THEN
+            RAISE EXCEPTION 'session %: run % is queued already with other options', s.id, v.id USING ERRCODE = 'object_in_use';
+        END IF;
+        -- A worker that gives a run back without an attempt does not lock the session.
+        INSERT INTO @schema@.runs (sid, trigger, requested_by, options) VALUES (s.sid, p_trigger, coalesce(p_requested_by, ''), p_options)
+        ON CONFLICT (sid, trigger) WHERE status = 'queued' AND attempts = 0 DO NOTHING RETURNING id INTO v;
+        IF FOUND THEN RETURN v.id; END IF;
     END LOOP;
 END $$;

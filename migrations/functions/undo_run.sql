@@ -54,10 +54,9 @@ BEGIN
     UPDATE @schema@.sessions SET live = v_live, revision = s.revision + 1, head_run = v_undo,
         tail_start_seq = (SELECT lower(x) FROM unnest(v_live) x WHERE upper_inf(x)),
         live_messages = v_new.messages, live_tokens = v_new.tokens, live_estimated_tokens = v_new.estimated,
-        reported_prompt_tokens = CASE WHEN reported_prompt_tokens IS NOT NULL
-            THEN greatest(0, reported_prompt_tokens + v_new.tokens - s.live_tokens) END,
+        tokens_since_report = tokens_since_report + CASE WHEN reported_prompt_tokens IS NULL THEN 0 ELSE v_new.tokens - s.live_tokens END,
         -- Automatic runs wait for a new message. Nobody has checked this view: the log has grown, pins were set.
-        hold_seq = last_source_seq, due = false, suspect_seq = last_seq, decision_fingerprint = NULL, cooldown_until = NULL
+        hold_seq = last_source_seq, due = false, suspect_seq = last_seq, unholdable = '{}', decision_fingerprint = NULL, cooldown_until = NULL
     WHERE sid = s.sid;
     DELETE FROM @schema@.outbox WHERE sid = s.sid;
     UPDATE @schema@.runs SET messages_after = v_new.messages, tokens_after = v_new.tokens WHERE id = v_undo;

@@ -3,8 +3,10 @@ package backoff
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,5 +84,46 @@ func TestWait(t *testing.T) {
 		if err := Wait(ctx, 0); !errors.Is(err, reason) {
 			t.Errorf("a context that is over: %v", err)
 		}
+	})
+}
+
+func TestAnOutageIsOneLineAtItsBeginAndOneAtItsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		o := NewOutage(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}})), "database")
+		want := func(lines ...string) {
+			t.Helper()
+			if got := strings.TrimSpace(log.String()); got != strings.Join(lines, "\n") {
+				t.Errorf("logged:\n%s\nwant:\n%s", got, strings.Join(lines, "\n"))
+			}
+			log.Reset()
+		}
+		const gone, back = `level=WARN msg="database unavailable, retrying" error=refused`, `level=INFO msg="database is back" away=`
+		o.Succeeded()
+		want()
+		for range 50 { // connections drop while others are made
+			o.Failed("refused")
+			o.Failed("refused")
+			time.Sleep(20 * time.Millisecond)
+			o.Succeeded()
+			time.Sleep(20 * time.Millisecond)
+		}
+		want(gone, back+"20ms")
+		o.Failed("refused")
+		time.Sleep(3 * time.Second)
+		o.Failed("refused")
+		time.Sleep(time.Hour)
+		o.Failed("refused")
+		o.Succeeded()
+		want(gone, back+"1h0m3s")
+		time.Sleep(2 * time.Minute)
+		o.Failed("refused")
+		want(gone)
 	})
 }

@@ -6,14 +6,25 @@ import (
 	"time"
 )
 
-// Outage tracks whether a dependency answers, for all goroutines that call it, and
-// logs only when that changes. Safe for concurrent use.
+const (
+	// relapse is how long after an outage another one counts as the rest of it: connections
+	// that are dropped one by one, or a server that restarts twice.
+	relapse = time.Minute
+	// relapseTold is how long such a rest may last before it is logged.
+	relapseTold = 2 * time.Second
+)
+
+// Outage tracks whether a dependency answers, for all goroutines that call it, and logs
+// one line when an outage begins and one when it ends, however many calls fail and however
+// often one succeeds meanwhile. Safe for concurrent use.
 type Outage struct {
 	logger *slog.Logger
 	name   string
 
 	mu          sync.Mutex
 	since       time.Time // zero while the dependency answers
+	told        bool      // the present outage is logged
+	backAt      time.Time // when the end of an outage was logged last
 	succeededAt time.Time
 }
 
@@ -27,8 +38,12 @@ func NewOutage(logger *slog.Logger, name string) *Outage {
 func (o *Outage) Failed(reason string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	now := time.Now()
 	if o.since.IsZero() {
-		o.since = time.Now()
+		o.since = now
+	}
+	if !o.told && (now.Sub(o.backAt) > relapse || now.Sub(o.since) > relapseTold) {
+		o.told = true
 		o.logger.Warn(o.name+" unavailable, retrying", "error", reason) //nolint:sloglint // the name is a constant of the caller
 	}
 }
@@ -38,10 +53,11 @@ func (o *Outage) Succeeded() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.succeededAt = time.Now()
-	if !o.since.IsZero() {
+	if o.told {
+		o.backAt = o.succeededAt
 		o.logger.Info(o.name+" is back", "away", o.succeededAt.Sub(o.since).Round(time.Millisecond)) //nolint:sloglint // as above
-		o.since = time.Time{}
 	}
+	o.since, o.told = time.Time{}, false
 }
 
 // SucceededSince reports whether the dependency answered at or after t.

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// waitingHolders counts the connections that wait for a row while their transaction holds one:
+// it has an id, which the first lock of a row gives it.
+const waitingHolders = `
+	SELECT count(*) FROM pg_locks w JOIN pg_locks h ON h.pid = w.pid AND h.locktype = 'transactionid' AND h.granted
+	WHERE NOT w.granted AND w.locktype IN ('transactionid', 'tuple')
+		AND w.pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`
+
+func TestNoEndingWaitsForALockWhileItHoldsAnother(t *testing.T) {
+	t.Parallel()
+	alone, beside := endings(t, false), endings(t, true)
+	t.Logf("the longest append took %s, and %s beside open transactions on other sessions", alone, beside)
+}
+
+// endings ends the runs of 64 sessions at once while others append to the same sessions, but
+// for some that have a writer with an open transaction, if there are writers. It returns the
+// time of the longest append.
+func endings(t *testing.T, writers bool) (longest time.Duration) {
+	t.Helper()
+	s := open(t)
+	const sessions, every = 64, 8
+	var claims []*Claim
+	var held, others []Key
+	for i := range sessions {
+		k := Key{Session: fmt.Sprintf("s%02d", i)}
+		add(t, s, k, talk("m", 2)...)
+		claims = append(claims, must(s.Load(t.Context(), request(t, s, k, TriggerApplication)))(t))
+		if writers && i%every == every/2 {
+			held = append(held, k)
+		} else {
+			others = append(others, k)
+		}
+	}
+	tx := must(s.pool.Begin(t.Context()))(t)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	for _, k := range held {
+		if _, err := tx.Exec(t.Context(), `SELECT compactor.append(NULL, $1, '{"role":"user","content":"x"}')`, k.Session); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ends, appends sync.WaitGroup
+	for _, c := range claims {
+		ends.Go(func() {
+			if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "nothing_to_compact"}, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	appends.Go(func() {
+		for _, k := range others {
+			began := time.Now()
+			add(t, s, k, talk("n", 1)...)
+			longest = max(longest, time.Since(began))
+		}
+	})
+	for one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE status = 'queued'`) > len(held) {
+		if one[int](t, s, waitingHolders) > 0 {
+			t.Error("an ending waits for the writer of a session, and holds the lock of another one")
+			break
+		}
+	}
+	appends.Wait()
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ends.Wait()
+	wantConsistent(t, s)
+	return longest
+}
