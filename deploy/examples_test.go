@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/store/storetest"
 )
@@ -92,6 +94,61 @@ func TestExamplesRun(t *testing.T) {
 	}
 }
 
+// The logins that the README creates need no other right for what the README shows.
+func TestRolesExampleSuffices(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.DB(t, "", nil)
+	_, _, err := migrations.CreateRoles(t.Context(), dsn, migrations.DefaultSchema)
+	if err == nil {
+		_, err = migrations.Up(t.Context(), dsn, migrations.DefaultSchema)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) string {
+		raw, err := os.ReadFile(filepath.Join("examples", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	// execute executes an example, in which the logins of this test stand for those it names.
+	execute := func(dsn, sql string) error {
+		conn, err := pgx.Connect(t.Context(), dsn)
+		if err != nil {
+			return err
+		}
+		defer conn.Close(t.Context())
+		_, err = conn.Exec(t.Context(), sql)
+		return err
+	}
+	logins := map[string]string{} // by the name in the example
+	roles := read("roles.sql")
+	for _, m := range regexp.MustCompile(`(?m)^CREATE ROLE (\w+) LOGIN.*\n`).FindAllStringSubmatch(roles, -1) {
+		name, login := storetest.Login(t, dsn, "")
+		logins[m[1]] = login
+		roles = strings.ReplaceAll(roles, m[0], "")
+		roles = regexp.MustCompile(`\b`+m[1]+`\b`).ReplaceAllString(roles, name)
+	}
+	if err := execute(dsn, roles); err != nil {
+		t.Fatal(err)
+	}
+	agent := read("agent.sql")
+	ofAcme := strings.ReplaceAll(agent, "'default'", "'acme'")
+	if err := execute(logins["support"], agent+ofAcme); err != nil {
+		t.Errorf("an application: %v", err)
+	}
+	if err := execute(logins["support_acme"], ofAcme); err != nil {
+		t.Errorf("an application of the tenant acme: %v", err)
+	}
+	if err := execute(logins["support_acme"], agent); err == nil || !strings.Contains(err.Error(), "bound to tenant acme") {
+		t.Errorf("an application of the tenant acme with another tenant: %v, want it refused", err)
+	}
+	if err := execute(logins["compactor_serve"], agent); err != nil {
+		t.Errorf("serve: %v", err)
+	}
+}
+
 // A binary with a strategy of its own keeps the commands of the program, and its help.
 func TestOwnStrategyRuns(t *testing.T) {
 	t.Parallel()
@@ -129,7 +186,7 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"examples/agent.sql", "examples/agent.py", "examples/typescript/agent.ts"} {
+	for _, name := range []string{"examples/agent.sql", "examples/roles.sql", "examples/agent.py", "examples/typescript/agent.ts"} {
 		code, err := os.ReadFile(filepath.FromSlash(name))
 		if err != nil {
 			t.Fatal(err)

@@ -1,8 +1,8 @@
 // Package migrations embeds the SQL of the schema: numbered files, which goose applies
-// once, and in functions/ the functions and views, which are replaced as a whole whenever
-// one of them changed. So each function has one definition, that of its file; a migration
-// only drops one whose arguments change. In the files, @schema@ stands for the name of the
-// schema.
+// once, and in functions/ the functions, views and grants, which are replaced as a whole
+// whenever a file changed. So each function has one definition, that of its file; a
+// migration only drops one whose arguments change. In the files, @schema@ stands for the
+// name of the schema.
 package migrations
 
 import (
@@ -14,7 +14,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
+	"slices"
 	"testing/fstest"
 	"time"
 
@@ -34,7 +36,8 @@ const functionFiles = "functions/*.sql"
 // DefaultSchema is the schema of all objects if none is configured.
 const DefaultSchema = "compactor"
 
-// Fingerprint returns a hash of all migrations, as a key of template databases in tests.
+// Fingerprint returns a hash of all files: which functions are installed, and the key of
+// template databases in tests.
 func Fingerprint() string { return hashOf("*.sql") + hashOf(functionFiles) }
 
 // hashOf returns a hash of the files that match a pattern.
@@ -161,7 +164,8 @@ func upLocked(ctx context.Context, cfg *pgx.ConnConfig, schema string) (done []M
 }
 
 // installFunctions executes all files in functions/ in one transaction, unless these
-// very files are installed.
+// very files are installed and every role has its rights. Then it puts tables under
+// row-level security that are not yet. installed is whether the files had changed.
 func installFunctions(ctx context.Context, cfg *pgx.ConnConfig, schema string) (installed bool, err error) {
 	inSchema, err := filesIn(schema, functionFiles)
 	if err != nil {
@@ -180,23 +184,31 @@ func installFunctions(ctx context.Context, cfg *pgx.ConnConfig, schema string) (
 		if _, err := tx.Exec(ctx, "LOCK TABLE "+schema+".installed_functions"); err != nil {
 			return err
 		}
-		want := hashOf(functionFiles)
 		const record = ` AS f (hash) VALUES ($1)
 			ON CONFLICT (only_row) DO UPDATE SET hash = excluded.hash, installed_at = now() WHERE f.hash <> excluded.hash`
-		tag, err := tx.Exec(ctx, "INSERT INTO "+schema+".installed_functions"+record, want)
-		if err != nil || tag.RowsAffected() == 0 {
+		tag, err := tx.Exec(ctx, "INSERT INTO "+schema+".installed_functions"+record, Fingerprint())
+		if err != nil {
 			return err
 		}
-		for name, file := range inSchema {
+		installed = tag.RowsAffected() > 0
+		const ungranted = `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = ANY($1) AND NOT has_schema_privilege(oid, $2, 'USAGE'))`
+		var newRole bool
+		if err := tx.QueryRow(ctx, ungranted, Roles(schema), schema).Scan(&newRole); err != nil || !installed && !newRole {
+			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(inSchema)) { // the grants are last
 			// Without arguments, so that a file may hold several statements.
-			if _, err := tx.Exec(ctx, string(file.Data)); err != nil {
+			if _, err := tx.Exec(ctx, string(inSchema[name].Data)); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
-		installed = true
 		return nil
 	})
-	return installed && err == nil, err
+	if err != nil {
+		return false, err
+	}
+	_, err = conn.Exec(ctx, "CALL "+schema+".fence_tables()")
+	return installed, err
 }
 
 // Status returns all migrations in order, with the pending ones, and the functions as the
@@ -243,7 +255,7 @@ func status(ctx context.Context, dsn, schema string) ([]Migration, error) {
 	})
 	functions := Migration{Name: functionsName}
 	err = cmp.Or(err, read("installed_functions", `SELECT hash, installed_at`, []any{&hash, &at}, func() error {
-		if hash == hashOf(functionFiles) {
+		if hash == Fingerprint() {
 			functions.AppliedAt = at.UTC()
 		}
 		return nil

@@ -13,7 +13,8 @@ import (
 // History adapts one session to an agent.Provider: the application compacts in its
 // own process, and the store records each compaction as a run that can be explained and
 // undone like a worker's. Safe for concurrent use: of several concurrent compactions of
-// a session one succeeds, and the others return ErrStale.
+// a session one succeeds, and the others return ErrStale. The login needs the rights of the
+// role worker.
 type History struct {
 	// Count returns the tokens of a message to append and the name of the counter. If
 	// nil, the store estimates.

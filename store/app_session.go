@@ -175,8 +175,8 @@ type Stored struct {
 // queryView returns one row with seq 0 for an empty view, so that its revision is read.
 const queryView = `
 	SELECT coalesce(v.seq, 0), coalesce(v.id, ''), coalesce(v.kind, ''), coalesce(v.message, 'null')::text, coalesce(v.token_count, 0),
-		coalesce(v.created_at, 'epoch'), coalesce(v.source_id, ''), s.revision
-	FROM compactor.sessions s LEFT JOIN compactor.view($1, $2) v ON true WHERE s.tenant = $1 AND s.id = $2`
+		coalesce(v.created_at, 'epoch'), coalesce(v.source_id, ''), revision
+	FROM compactor.view_revision($1, $2) revision LEFT JOIN compactor.view($1, $2) v ON true WHERE revision IS NOT NULL`
 
 // View returns the messages to send to the model, in order, and the revision of the view.
 // A session that does not exist has no messages and revision 0.
@@ -209,10 +209,12 @@ func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
 
 // Among returns the messages of a session with a seq in ranges, in the form of All.
 func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored, error) {
+	// The bounds hold before a body is read. <@ comes after, as it is not known to keep what it compares to itself.
 	const query = `
 		SELECT seq, id, kind, message::text, token_count, token_counter, created_at, coalesce(source_id, ''), included,
 			coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''), pinned, coalesce(summary_of, '{}')::text
 		FROM compactor.messages WHERE tenant = $1 AND session = $2 AND seq <@ $3::int8multirange
+			AND seq >= lower($3::int8multirange) AND seq < coalesce(upper($3::int8multirange), 9223372036854775807)
 		ORDER BY position, (kind <> 'summary'), (kind = 'source' AND position <> seq), seq`
 	return queryRows(ctx, s, fmt.Sprintf("messages of session %s", k), func(row pgx.CollectableRow) (Stored, error) {
 		var m Stored

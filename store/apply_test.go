@@ -133,8 +133,8 @@ func TestAChangeOfTheViewOrThePinsMakesAPlanStale(t *testing.T) {
 	s := open(t)
 	for name, meanwhile := range map[string]func(k Key, first RunID) error{
 		"pin of what the plan takes out": func(k Key, _ RunID) error { return s.Pin(t.Context(), k, "m3") },
-		"undo": func(_ Key, first RunID) error {
-			_, err := s.Undo(t.Context(), first, false, "test")
+		"undo": func(k Key, first RunID) error {
+			_, err := s.Undo(t.Context(), k, first, false, "test")
 			return err
 		},
 		"replace": func(k Key, _ RunID) error {
@@ -222,7 +222,7 @@ func TestARunThatChangesNothingIsStillRecorded(t *testing.T) {
 	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "again"}, nil); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("second finish: %v, want not applicable", err)
 	}
-	if _, err := s.Undo(t.Context(), c.Run, false, ""); !errors.Is(err, ErrNotApplicable) {
+	if _, err := s.Undo(t.Context(), k, c.Run, false, ""); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("undo of a skipped run: %v, want not applicable", err)
 	}
 	wantConsistent(t, s)

@@ -29,6 +29,8 @@ var (
 	// ErrBusy: the lock was not acquired within LockTimeout, or a worker holds the
 	// session; try again later.
 	ErrBusy = errors.New("busy")
+	// ErrForbidden: the connection's role lacks a right, or it is bound to another tenant.
+	ErrForbidden = errors.New("forbidden")
 	// ErrUnavailable: the database could not be reached or is restarting.
 	ErrUnavailable = errors.New("database unavailable")
 	// ErrNotMigrated: the schema or part of it is missing.
@@ -76,6 +78,8 @@ func mapError(err error) error {
 			return raised(ErrConflict)
 		case pg.Code == "40001" && pg.Hint == "" && strings.Contains(pg.Message, "is at revision"):
 			return raised(ErrStale)
+		case pg.Code == "42501":
+			return raised(ErrForbidden)
 		case pg.Code == "55006":
 			return raised(ErrInUse)
 		case pg.Code == "55000":

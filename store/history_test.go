@@ -126,7 +126,7 @@ func TestAProviderWritesThroughAHistory(t *testing.T) {
 			t.Errorf("%d messages in view, the ledger says %d", len(view), runs[0].MessagesAfter)
 		}
 		for _, r := range runs { // newest first
-			must(s.Undo(t.Context(), r.ID, false, ""))(t)
+			must(s.Undo(t.Context(), k, r.ID, false, ""))(t)
 		}
 		if strings.Contains(strings.ReplaceAll(listed(t, s, k), "summary(", ""), "sliding_window") {
 			t.Errorf("after undo: %s", listed(t, s, k))

@@ -166,9 +166,10 @@ func (s *Store) ViewMetas(ctx context.Context, sid int64) ([]chat.Meta, error) {
 	return s.metas(ctx, "load view", chat.Open, queryViewMetas, sid)
 }
 
-// Undo reverts an applied run: it restores the view before that run and keeps all
+// Undo reverts an applied run of a session: it restores the view before that run and keeps all
 // messages appended since. With cascade it reverts later runs in force too; without, they
 // are an ErrInUse that names them. Undo returns the run that records it.
-func (s *Store) Undo(ctx context.Context, run RunID, cascade bool, by string) (RunID, error) {
-	return queryRow(ctx, s, "undo", pgx.RowTo[RunID], `SELECT compactor.undo_run($1, $2, $3)`, run, cascade, by)
+func (s *Store) Undo(ctx context.Context, k Key, run RunID, cascade bool, by string) (RunID, error) {
+	const query = `SELECT compactor.undo_run($1, $2, $3, $4, $5)`
+	return queryRow(ctx, s, "undo", pgx.RowTo[RunID], query, k.tenant(), k.Session, run, cascade, by)
 }

@@ -45,7 +45,7 @@ func TestReplaceKeepsKnownMessagesAndExcludesAbsentOnes(t *testing.T) {
 		t.Error("an unchecked view, but the session is not suspect")
 	}
 	wantConsistent(t, s)
-	must(s.Undo(t.Context(), run, false, ""))(t)
+	must(s.Undo(t.Context(), k, run, false, ""))(t)
 	ids = nil
 	view, _ = must2(s.View(t.Context(), k))(t)
 	for _, m := range view {

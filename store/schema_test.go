@@ -76,6 +76,10 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	k := Key{Session: "s"}
 	add(t, s, k, append(talk("m", 6), call("c", "x"), result("r", "x", "y"))...)
 	must2(s.Import(t.Context(), k, "", talk("n", 2)))(t)
+	must2(s.AppendOnce(t.Context(), k, "", "key", []NewMessage{user("", "x")}))(t)
+	must2(s.AppendFormat(t.Context(), k, "", "anthropic", "key2", []byte(`{"role":"user","content":"x"}`)))(t)
+	must(0, s.SetModel(t.Context(), k, "gpt-4o"))(t)
+	must(0, s.RegisterStrategies(t.Context(), map[string][]string{"truncation": {}}))(t)
 	must(s.ReportUsage(t.Context(), k, 50, 0))(t)
 	if err := errors.Join(s.Pin(t.Context(), k, "m1"), s.Unpin(t.Context(), k, "m1"), s.EnsurePolicy(t.Context(), "p", 1)); err != nil {
 		t.Fatal(err)
@@ -93,10 +97,13 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 		Ledger: Ledger{Kind: "compact", Outcome: "applied", PolicyHash: &policy}, PostRunState: PostRunState{DueTokens: 1},
 	}
 	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
-	undo := must(s.Undo(t.Context(), c.Run, false, ""))(t)
-	must(s.Undo(t.Context(), undo, false, ""))(t)
+	undo := must(s.Undo(t.Context(), k, c.Run, false, ""))(t)
+	must(s.Undo(t.Context(), k, undo, false, ""))(t)
 	view, revision := must2(s.View(t.Context(), k))(t)
 	must(s.Replace(t.Context(), k, revision, []NewMessage{{Message: view[0].Message}, user("z", "z")}, ""))(t)
+	exec(t, s, `SELECT my_sessions2.replace_view(NULL, 's', revision, messages, '', seen) FROM my_sessions2.view_with_revision(NULL, 's')`)
+	exec(t, s, `SELECT my_sessions2.wait_run(NULL, 's', $1)`, c.Run)
+	must(s.WaitRun(t.Context(), c.Run))(t)
 	must(s.All(t.Context(), k))(t)
 	must(s.ViewMetas(t.Context(), c.Session.SID))(t)
 	run := request(t, s, k, TriggerApplication)

@@ -26,7 +26,7 @@ func TestUndoRestoresTheViewAndKeepsLaterMessages(t *testing.T) {
 	if err := s.Pin(t.Context(), k, "n1"); err != nil {
 		t.Fatal(err)
 	}
-	undo := must(s.Undo(t.Context(), run, false, "ann"))(t)
+	undo := must(s.Undo(t.Context(), k, run, false, "ann"))(t)
 	if diff := cmp.Diff([]chat.Seq{1, 2, 3, 4, 5, 6, 8}, liveSeqs(t, s, k)); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
 	}
@@ -46,7 +46,7 @@ func TestUndoRestoresTheViewAndKeepsLaterMessages(t *testing.T) {
 	}
 	wantConsistent(t, s)
 	for name, id := range map[string]RunID{"an undone run": run, "a run that never was": 1 << 40} {
-		_, err := s.Undo(t.Context(), id, true, "")
+		_, err := s.Undo(t.Context(), k, id, true, "")
 		want := ErrNotApplicable
 		if id != run {
 			want = ErrNotFound
@@ -59,7 +59,7 @@ func TestUndoRestoresTheViewAndKeepsLaterMessages(t *testing.T) {
 	if !session(t, s, k).Due || len(gens(t, s)) != 1 {
 		t.Error("not due after a new message")
 	}
-	again := must(s.Undo(t.Context(), undo, false, ""))(t)
+	again := must(s.Undo(t.Context(), k, undo, false, ""))(t)
 	if diff := cmp.Diff([]chat.Seq{7, 5, 6, 8, 9}, liveSeqs(t, s, k)); diff != "" {
 		t.Errorf("view after the undo of the undo (-want +got):\n%s", diff)
 	}
@@ -239,7 +239,7 @@ func TestTheLineOfViewsAgainstAModel(t *testing.T) {
 						later = append(later, fmt.Sprint(x.run))
 					}
 				}
-				run, err := s.Undo(context.Background(), n.run, cascade, "")
+				run, err := s.Undo(context.Background(), k, n.run, cascade, "")
 				switch {
 				case at < 0:
 					if !errors.Is(err, ErrNotApplicable) {
@@ -317,7 +317,7 @@ func TestTheLineOfViewsAgainstAModel(t *testing.T) {
 				break
 			}
 			first := line[len(line)-1]
-			run, err := s.Undo(context.Background(), first.run, true, "")
+			run, err := s.Undo(context.Background(), k, first.run, true, "")
 			if err != nil {
 				t.Fatalf("undo back to the first view: %v", err)
 			}

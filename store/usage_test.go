@@ -91,7 +91,7 @@ func TestTheContextEstimateIsWhatWasReportedAndWhatHappenedSince(t *testing.T) {
 					t.Skip("no run")
 				}
 				changed(func() {
-					if undo, err := s.Undo(context.Background(), rapid.SampledFrom(runs).Draw(t, "run"), true, ""); err == nil {
+					if undo, err := s.Undo(context.Background(), k, rapid.SampledFrom(runs).Draw(t, "run"), true, ""); err == nil {
 						runs = append(runs, undo)
 					}
 				})

@@ -169,9 +169,14 @@ func (p planOf) has(node, index string) bool {
 	return p.Type == node && p.Index == index || slices.ContainsFunc(p.Plans, func(q planOf) bool { return q.has(node, index) })
 }
 
+// explain explains the second execution, as the first one on a connection also reads the catalog
+// to plan what a function does.
 func explain(t *testing.T, s *Store, sql string, args ...any) planOf {
 	t.Helper()
 	var out []struct{ Plan planOf }
+	if _, err := s.pool.Exec(t.Context(), sql, append([]any{pgx.QueryExecModeExec}, args...)...); err != nil {
+		t.Fatal(err)
+	}
 	rows, err := s.pool.Query(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, append([]any{pgx.QueryExecModeExec}, args...)...)
 	if err != nil {
 		t.Fatal(err)

@@ -60,6 +60,29 @@ func TestWaitRunReturnsWhenTheRunHasEnded(t *testing.T) {
 	}
 }
 
+func TestRunsAreWaitedForThroughPgBouncer(t *testing.T) {
+	t.Parallel()
+	pooled, direct := openPooled(t, Config{})
+	k := Key{Session: "s"}
+	add(t, direct, k, talk("m", 4)...)
+	var group sync.WaitGroup
+	c := start(t, pooled, k)
+	group.Go(func() {
+		if row, err := pooled.WaitRun(context.Background(), c.Run); err != nil || row.Outcome != "x" {
+			t.Errorf("in Go: %v, %+v", err, row)
+		}
+	})
+	group.Go(func() {
+		if got := one[string](t, pooled, `SELECT outcome FROM compactor.wait_run(NULL, 's', $1)`, c.Run); got != "x" {
+			t.Errorf("in SQL: %q", got)
+		}
+	})
+	if err := pooled.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	group.Wait()
+}
+
 func TestWaitRunRefusesWhereItCouldNeverSeeTheEnd(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -103,7 +126,7 @@ func TestTheEndOfARunIsNotified(t *testing.T) {
 	ended := func(run RunID) { want = append(want, fmt.Sprint(run)) }
 	applied := apply(t, s, k, exclude(span(1, 2)))
 	ended(applied)
-	ended(must(s.Undo(t.Context(), applied, false, ""))(t))
+	ended(must(s.Undo(t.Context(), k, applied, false, ""))(t))
 	c := start(t, s, k)
 	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
 		t.Fatal(err)

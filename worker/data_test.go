@@ -374,7 +374,7 @@ func (j *journey) undo(ctx context.Context) error {
 		runs = runs[len(runs)-1:]
 	}
 	for _, r := range runs {
-		if _, err := j.st.Undo(ctx, r.ID, cascade, "test"); err != nil {
+		if _, err := j.st.Undo(ctx, j.key, r.ID, cascade, "test"); err != nil {
 			return err
 		}
 	}

@@ -155,7 +155,7 @@ func (w *world) undo(t *rapid.T) {
 	before := w.look()
 	id := rapid.SampledFrom(w.runs).Draw(t, "run")
 	r := w.row(id)
-	undo, err := w.st.Undo(context.Background(), id, rapid.Bool().Draw(t, "cascade"), "test")
+	undo, err := w.st.Undo(context.Background(), w.k, id, rapid.Bool().Draw(t, "cascade"), "test")
 	switch {
 	case err == nil:
 		w.runs = append(w.runs, undo)
@@ -213,7 +213,7 @@ func (w *world) rewind() {
 		if len(runs) == 0 {
 			break
 		}
-		if _, err := w.st.Undo(ctx, runs[len(runs)-1].ID, true, "test"); err != nil {
+		if _, err := w.st.Undo(ctx, w.k, runs[len(runs)-1].ID, true, "test"); err != nil {
 			t.Fatalf("undo back to the first view: %v", err)
 		}
 	}

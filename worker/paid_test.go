@@ -97,7 +97,7 @@ func TestARunReusesTheAnswerOfItsDryRun(t *testing.T) {
 	if row := f.run(id); row.Outcome != OutcomeApplied || server.Paid() != 1 {
 		t.Fatalf("%s, %d paid", row.Outcome, server.Paid())
 	}
-	if _, err := f.store.Undo(t.Context(), id, false, "test"); err != nil {
+	if _, err := f.store.Undo(t.Context(), store.Key{Session: "s"}, id, false, "test"); err != nil {
 		t.Fatal(err)
 	}
 	if row := f.run(f.operator("s", o)); row.Outcome != OutcomeApplied || server.Paid() != 1 {

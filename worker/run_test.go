@@ -130,7 +130,7 @@ func TestOutcomes(t *testing.T) {
 				f.run(id)
 				f.append("s", "uauauauau")
 				next := f.event()
-				if _, err := f.store.Undo(f.t.Context(), id, false, "test"); err != nil {
+				if _, err := f.store.Undo(f.t.Context(), store.Key{Session: "s"}, id, false, "test"); err != nil {
 					f.t.Fatal(err)
 				}
 				return next
@@ -413,7 +413,7 @@ func TestUndoRestoresTheViewAndKeepsLaterMessages(t *testing.T) {
 	id := f.event()
 	f.run(id)
 	f.append("s", "ua")
-	if _, err := f.store.Undo(t.Context(), id, false, "test"); err != nil {
+	if _, err := f.store.Undo(t.Context(), store.Key{Session: "s"}, id, false, "test"); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.view("s"); got != "suauauauauauaua" {

@@ -68,7 +68,7 @@ func TestASummaryIsWrittenAndUndone(t *testing.T) {
 		t.Errorf("view %s, want a summary, and what was said while it was made", view)
 	}
 	f.sound()
-	if _, err := f.store.Undo(t.Context(), id, false, "test"); err != nil {
+	if _, err := f.store.Undo(t.Context(), store.Key{Session: "s"}, id, false, "test"); err != nil {
 		t.Fatal(err)
 	}
 	if view := f.view("s"); view != "suauauauauauau" {

@@ -54,7 +54,7 @@ CREATE OR REPLACE FUNCTION @schema@.lock_session(p_tenant text, p_session text, 
 RETURNS @schema@.sessions LANGUAGE plpgsql AS $$
 DECLARE
     s @schema@.sessions;
-    v_tenant text := coalesce(nullif(p_tenant, ''), 'default');
+    v_tenant text := @schema@.tenant_of(p_tenant);
 BEGIN
     SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR NO KEY UPDATE;
     IF FOUND AND coalesce(nullif(p_model, ''), s.model) = s.model THEN

@@ -1,6 +1,7 @@
 -- Takes a run back: the view before it, with everything appended since. Later runs in force go
 -- with it (p_cascade) or are named in the error. An undo is a run itself and can be undone.
-CREATE OR REPLACE FUNCTION @schema@.undo_run(p_run bigint, p_cascade boolean DEFAULT false, p_requested_by text DEFAULT '')
+CREATE OR REPLACE FUNCTION @schema@.undo_run(p_tenant text, p_session text, p_run bigint, p_cascade boolean DEFAULT false,
+    p_requested_by text DEFAULT '')
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     s       @schema@.sessions;
@@ -13,14 +14,14 @@ DECLARE
     v_next  bigint;
     v_new   record;
 BEGIN
-    SELECT * INTO r FROM @schema@.runs WHERE id = p_run;
+    s := @schema@.lock_session(p_tenant, p_session, NULL, false);
+    SELECT * INTO r FROM @schema@.runs WHERE id = p_run AND sid = s.sid;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'run % does not exist', p_run USING ERRCODE = 'no_data_found';
+        RAISE EXCEPTION 'session % has no run %', s.id, p_run USING ERRCODE = 'no_data_found';
     END IF;
     IF r.status <> 'applied' THEN
         RAISE EXCEPTION 'run % is %: only an applied run can be undone', p_run, r.status USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    SELECT * INTO s FROM @schema@.sessions WHERE sid = r.sid FOR NO KEY UPDATE;
     -- Walk the line of views back from the present one; an undo jumps over what it took back.
     v_next := s.head_run;
     WHILE v_next IS NOT NULL LOOP

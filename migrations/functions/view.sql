@@ -2,15 +2,26 @@
 -- Costs what the view holds, not what the log holds: OFFSET 0 keeps the planner on the ranges.
 CREATE OR REPLACE FUNCTION @schema@.view(p_tenant text, p_session text)
 RETURNS TABLE (seq bigint, id text, kind text, role text, message json, token_count int, created_at timestamptz, source_id text)
-LANGUAGE sql STABLE ROWS 200 AS $$
-    SELECT m.seq, m.id, CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END,
+LANGUAGE plpgsql STABLE ROWS 200 SET jit = off AS $$
+DECLARE   -- not LANGUAGE sql, which would plan this again in each call
+    v_tenant text := @schema@.tenant_of(p_tenant);
+BEGIN
+    RETURN QUERY SELECT m.seq, m.id, CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END,
            m.role, m.body::json, m.token_count, m.created_at, m.source_id
     FROM @schema@.sessions s CROSS JOIN LATERAL unnest(s.live) r(x)
     CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l
         WHERE l.sid = s.sid AND l.seq >= lower(r.x) AND l.seq < coalesce(upper(r.x), 9223372036854775807) OFFSET 0) m
-    WHERE s.tenant = coalesce(nullif(p_tenant, ''), 'default') AND s.id = p_session
-    ORDER BY m.position, (m.kind <> 's'), (m.kind = 'm' AND m.position <> m.seq), m.seq
-$$;
+    WHERE s.tenant = v_tenant AND s.id = p_session
+    ORDER BY m.position, (m.kind <> 's'), (m.kind = 'm' AND m.position <> m.seq), m.seq;
+END $$;
+
+-- The revision of that view, null for a session that does not exist. Within one statement both are of one moment.
+CREATE OR REPLACE FUNCTION @schema@.view_revision(p_tenant text, p_session text) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_tenant text := @schema@.tenant_of(p_tenant);
+BEGIN
+    RETURN (SELECT revision FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session);
+END $$;
 
 -- The view in one row, as replace_view takes it: the revision, the last seq, and the messages as a JSON
 -- array with their ids. No row for a session that does not exist.
@@ -19,13 +30,14 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 1 AS $$
     SELECT s.revision, s.last_seq,
         (SELECT '[' || coalesce(string_agg('{"id":' || to_json(v.id) || ',' || substr(v.message::text, 2), ',' ORDER BY n), '') || ']'
          FROM @schema@.view(p_tenant, p_session) WITH ORDINALITY v(seq, id, kind, role, message, token_count, created_at, source_id, n))::json
-    FROM @schema@.sessions s WHERE s.tenant = coalesce(nullif(p_tenant, ''), 'default') AND s.id = p_session
+    FROM @schema@.sessions s WHERE s.tenant = (SELECT @schema@.tenant_of(p_tenant)) AND s.id = p_session
 $$;
 
 -- Every message with why it is, or is not, in the view. No join of messages with reasons: what is out is sorted
 -- with its reasons, and each message is then looked up by its key (OFFSET 0), so that the cost grows with the
 -- messages alone, whatever the planner knows of the session.
-CREATE OR REPLACE VIEW @schema@.messages AS
+-- Those of the connection's tenant alone, behind a barrier, so that no condition of a query sees others before.
+CREATE OR REPLACE VIEW @schema@.messages WITH (security_barrier) AS
 SELECT s.tenant, s.id AS session, m.seq, m.id,
     CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END AS kind,
     m.role, m.name, m.source_id, m.body::json->>'content' AS content, m.body::json AS message,
@@ -52,4 +64,5 @@ CROSS JOIN LATERAL (
             CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)) o
         ORDER BY o.seq, o.revision DESC) x
     CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = x.seq OFFSET 0) m) m
-LEFT JOIN LATERAL (SELECT l.id FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = m.summary_seq OFFSET 0) y ON true;
+LEFT JOIN LATERAL (SELECT l.id FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = m.summary_seq OFFSET 0) y ON true
+WHERE s.tenant = coalesce((SELECT @schema@.bound_tenant()), s.tenant);

@@ -8,14 +8,15 @@
 CREATE OR REPLACE FUNCTION @schema@.wait_run(p_tenant text, p_session text, p_run bigint, p_timeout interval DEFAULT '30 seconds',
     OUT status text, OUT outcome text, OUT error text) LANGUAGE plpgsql AS $$
 DECLARE
-    v_until timestamptz := clock_timestamp() + coalesce(p_timeout, '30 seconds');
-    v_pause double precision := 0.01;
-    v_own   boolean;
+    v_tenant text := @schema@.tenant_of(p_tenant);
+    v_until  timestamptz := clock_timestamp() + coalesce(p_timeout, '30 seconds');
+    v_pause  double precision := 0.01;
+    v_own    boolean;
 BEGIN
     LOOP
         SELECT r.status, r.outcome, r.error, r.xmin = pg_current_xact_id_if_assigned()::xid INTO status, outcome, error, v_own
         FROM @schema@.sessions s JOIN @schema@.runs r ON r.sid = s.sid
-        WHERE s.tenant = coalesce(nullif(p_tenant, ''), 'default') AND s.id = p_session AND r.id = p_run;
+        WHERE s.tenant = v_tenant AND s.id = p_session AND r.id = p_run;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'session % has no run %', p_session, p_run USING ERRCODE = 'no_data_found';
         END IF;

@@ -197,7 +197,7 @@ func (d *demo) operator(ctx context.Context) error {
 	if row.Status != "applied" {
 		return nil
 	}
-	undo, err := d.app.Store.Undo(ctx, run, false, d.env.by())
+	undo, err := d.app.Store.Undo(ctx, k, run, false, d.env.by())
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ type doctorCmd struct {
 const deepLimit = 10_000
 
 func (*doctorCmd) Help() string {
-	return fmt.Sprintf(`Read-only, except that a missing schema is created. No model is called; the report says whether the keys of models are found here, and which models are in cooldown after a failure. The data checks read everything: above %s sessions they are skipped without --deep. Exit code 5 if a check fails.
+	return fmt.Sprintf(`Read-only; the rights of the role reader suffice. No model is called; the report says whether the keys of models are found here, and which models are in cooldown after a failure. The data checks read everything: above %s sessions they are skipped without --deep. Exit code 5 if a check fails.
 
 Examples:
 

@@ -56,7 +56,7 @@ func exitCode(ctx context.Context, err error) int {
 	case errors.Is(err, store.ErrNotFound):
 		return exitNotFound
 	case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrInUse), errors.Is(err, store.ErrNotApplicable),
-		errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrBusy):
+		errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrForbidden):
 		return exitRefused
 	}
 	return exitInternal

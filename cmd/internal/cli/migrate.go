@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/migrations"
@@ -17,6 +18,8 @@ type migrateUpCmd struct{}
 func (*migrateUpCmd) Help() string {
 	return `Safe to run concurrently: one process migrates, the others wait.
 
+It also creates the group roles of the schema that are missing, such as compactor_application, compactor_reader, compactor_operator and compactor_worker, or prints the statements that do where the login may not create roles. Grant them to the logins of applications and workers.
+
 Examples:
 
     compactor migrate up
@@ -28,18 +31,32 @@ func (*migrateUpCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
+	roles, missing, err := migrations.CreateRoles(ctx, c.Database.URL.Reveal(), c.Database.Schema)
+	if err != nil {
+		return err
+	}
 	done, err := migrations.Up(ctx, c.Database.URL.Reveal(), c.Database.Schema)
 	if err != nil {
 		return err
 	}
 	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"schema": c.Database.Schema, "applied": append([]migrations.Migration{}, done...)})
+		return term.JSON(e.Out.W, map[string]any{
+			"schema": c.Database.Schema, "applied": append([]migrations.Migration{}, done...),
+			"roles_created": append([]string{}, roles...), "roles_to_create": append([]string{}, missing...),
+		})
+	}
+	for _, role := range roles {
+		e.say("created role %s", role)
 	}
 	for _, m := range done {
 		e.say("applied %s", m.Name)
 	}
 	if len(done) == 0 {
 		e.say("schema %s is up to date", c.Database.Schema)
+	}
+	if len(missing) > 0 {
+		e.note("this login may not create roles; let another one execute these statements, then run `compactor migrate up` again:")
+		e.say("%s;", strings.Join(missing, ";\n"))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 )
@@ -14,7 +15,7 @@ type undoCmd struct {
 }
 
 func (*undoCmd) Help() string {
-	return `Restores the view from before the run, plus everything appended since. An undo is a run itself and can be undone. Automatic runs then wait for a new message.
+	return `Restores the view from before the run, plus everything appended since. An undo is a run itself and can be undone. Automatic runs then wait for a new message. The run must be of the configured tenant (--tenant).
 
 Examples:
 
@@ -29,13 +30,19 @@ func (c *undoCmd) Validate() error {
 	return nil
 }
 
-func (c *undoCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	undo, err := st.Undo(ctx, c.ID, c.Cascade, e.by())
+func (c *undoCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	r, err := st.Run(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	r, err := st.Run(ctx, undo)
+	if r.Tenant != cfg.Tenant {
+		return fmt.Errorf("run %d is of tenant %s, not %s (--tenant): %w", c.ID, r.Tenant, cfg.Tenant, store.ErrNotApplicable)
+	}
+	undo, err := st.Undo(ctx, key(cfg, r.Session), c.ID, c.Cascade, e.by())
 	if err != nil {
+		return err
+	}
+	if r, err = st.Run(ctx, undo); err != nil {
 		return err
 	}
 	if e.JSON {

@@ -1,0 +1,89 @@
+-- Who may do what, in one place; the last of the files. Every function of the schema has a line here
+-- with the roles that call it; operators call those of applications and readers too, and workers all
+-- of them. Such a function runs with the owner's rights, so that EXECUTE is all that an application
+-- needs. The others ({}) are called by functions alone.
+--
+-- `compactor migrate up` creates the roles, if it may, and executes this file when one of them is new.
+DO $$
+DECLARE
+    f record;
+    r record;
+BEGIN
+    REVOKE ALL ON ALL ROUTINES IN SCHEMA @schema@ FROM PUBLIC;
+    FOR r IN
+        SELECT kind, quote_ident(rolname) AS name
+        FROM unnest('{application,reader,operator,worker}'::text[]) kind JOIN pg_roles ON rolname = '@schema@_' || kind
+    LOOP
+        EXECUTE 'REVOKE ALL ON ALL ROUTINES IN SCHEMA @schema@ FROM ' || r.name;
+        EXECUTE 'REVOKE ALL ON ALL TABLES IN SCHEMA @schema@ FROM ' || r.name;
+        EXECUTE 'GRANT USAGE ON SCHEMA @schema@ TO ' || r.name;
+        EXECUTE 'GRANT SELECT ON @schema@.messages TO ' || r.name;
+        IF r.kind <> 'application' THEN
+            EXECUTE 'GRANT SELECT ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
+        END IF;
+        IF r.kind = 'worker' THEN
+            EXECUTE 'GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
+            -- Written by functions and migrations.
+            EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.exclusions, @schema@.installed_functions, '
+                '@schema@.schema_version FROM ' || r.name;
+        END IF;
+        EXECUTE 'REVOKE ALL ON @schema@.tenant_bindings FROM ' || r.name;
+    END LOOP;
+
+    FOR f IN
+        SELECT p.oid::regprocedure AS signature,
+            l.roles::text[] || CASE l.roles WHEN '{worker}' THEN '{}' ELSE '{operator,worker}' END::text[] AS roles
+        FROM pg_proc p JOIN (VALUES
+            ('append', '{application}'),
+            ('append_at', '{}'),
+            ('append_many', '{}'),
+            ('append_one', '{}'),
+            ('ask_summary', '{worker}'),
+            ('binding', '{}'),
+            ('bound_tenant', '{application,reader}'),
+            ('claim_run', '{worker}'),
+            ('end_run', '{worker}'),
+            ('fence_tables', '{}'),
+            ('foreign_format', '{}'),
+            ('foreign_message', '{}'),
+            ('group_boundary', '{}'),
+            ('invalid_options', '{}'),
+            ('is_due', '{}'),
+            ('json_depth', '{}'),
+            ('key_conflict', '{}'),
+            ('lock_session', '{}'),
+            ('mark_in_force', '{}'),
+            ('model_key', '{}'),
+            ('parse_messages', '{}'),
+            ('parse_time', '{}'),
+            ('pin', '{application}'),
+            ('reasoning_only', '{}'),
+            ('refresh_thresholds', '{worker}'),
+            ('refuse_change', '{}'),
+            ('repair_json', '{}'),
+            ('replace_view', '{application}'),
+            ('report_usage', '{application}'),
+            ('request_compaction', '{application}'),
+            ('role_code', '{}'),
+            ('roleless', '{}'),
+            ('same_message', '{}'),
+            ('set_model', '{application}'),
+            ('tenant_of', '{}'),
+            ('thresholds_of', '{}'),
+            ('undo_run', '{operator}'),
+            ('unpin', '{application}'),
+            ('unstorable', '{}'),
+            ('use_model', '{}'),
+            ('view', '{application,reader}'),
+            ('view_revision', '{application,reader}'),
+            ('view_with_revision', '{application,reader}'),
+            ('wait_run', '{application,reader}')
+        ) l(name, roles) ON l.name = p.proname
+        WHERE p.pronamespace = '@schema@'::regnamespace AND l.roles <> '{}'
+    LOOP
+        EXECUTE format('ALTER ROUTINE %s SECURITY DEFINER SET search_path = pg_catalog, pg_temp', f.signature);
+        FOR r IN SELECT quote_ident(rolname) AS name FROM unnest(f.roles) kind JOIN pg_roles ON rolname = '@schema@_' || kind LOOP
+            EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO %s', f.signature, r.name);
+        END LOOP;
+    END LOOP;
+END $$;

@@ -1,0 +1,62 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Roles returns the names of a schema's group roles: application, reader, operator and
+// worker, such as compactor_application. Their rights are in functions/zz_grants.sql.
+func Roles(schema string) []string {
+	return []string{schema + "_application", schema + "_reader", schema + "_operator", schema + "_worker"}
+}
+
+// maxSchemaForRoles is the length of a schema's name up to which the names of its roles
+// fit into an identifier. Postgres cuts off the rest, and with it what tells them apart.
+const maxSchemaForRoles = 63 - len("_application")
+
+// CreateRoles creates the roles of a schema that do not exist, and returns their names.
+// missing holds the statements that create those for which the connection lacks the
+// right. The next Up grants the roles their rights. Safe for concurrent use.
+func CreateRoles(ctx context.Context, dsn, schema string) (created, missing []string, err error) {
+	cfg, err := parse(dsn, schema)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create roles: %w", err)
+	}
+	if len(schema) > maxSchemaForRoles {
+		return nil, nil, fmt.Errorf("create roles: schema %q: want at most %d letters, as its roles are named after it", schema, maxSchemaForRoles)
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create roles: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for _, role := range Roles(schema) {
+		var exists bool
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, role).Scan(&exists); err != nil {
+			return created, missing, fmt.Errorf("create roles: %w", err)
+		}
+		if exists {
+			continue
+		}
+		statement := "CREATE ROLE " + role + " NOLOGIN"
+		_, err := conn.Exec(ctx, statement)
+		pg, _ := errors.AsType[*pgconn.PgError](err)
+		switch {
+		case err == nil:
+			created = append(created, role)
+		case pg == nil:
+			return created, missing, fmt.Errorf("create roles: %w", err)
+		case pg.Code == "42501": // insufficient privilege
+			missing = append(missing, statement)
+		case pg.Code == "42710", pg.Code == "23505": // another process has just created it
+		default:
+			return created, missing, fmt.Errorf("create role %s: %w", role, err)
+		}
+	}
+	return created, missing, nil
+}
