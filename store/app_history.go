@@ -167,7 +167,7 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 		return nil
 	})
 	if err == nil {
-		s.notify(run)
+		s.ended.add(run)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -35,9 +36,7 @@ func createRoles(t *testing.T, dsn, schema string) {
 func connect(t *testing.T, dsn string, settings map[string]string) *pgx.Conn {
 	t.Helper()
 	cfg := must(pgx.ParseConfig(dsn))(t)
-	for name, value := range settings {
-		cfg.RuntimeParams[name] = value
-	}
+	maps.Copy(cfg.RuntimeParams, settings)
 	conn := must(pgx.ConnectConfig(t.Context(), cfg))(t)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return conn

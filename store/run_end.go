@@ -126,7 +126,7 @@ func (s *Store) end(ctx context.Context, run RunID, fence int64, e endRunArgs) (
 	case answer.code != "ended":
 		return nil, fmt.Errorf("end run %d: another worker has it, or it has ended: %w", run, ErrNotApplicable)
 	}
-	s.notify(run)
+	s.ended.add(run)
 	return answer.appended, nil
 }
 

@@ -17,39 +17,42 @@ const (
 	notifyTimeout = 2 * time.Second
 )
 
-// notifier sends the ids of ended runs on the channel that has the schema's name. Losing
-// them costs a listener a delay: WaitRun and the SQL function wait_run poll.
+// notifier collects the ids of ended runs.
 type notifier struct {
+	send    func([]RunID)
 	mu      sync.Mutex
 	ended   []RunID
 	sending bool
 }
 
-// notify announces that a run has ended.
-func (s *Store) notify(run RunID) {
-	n := &s.notices
+// add announces that a run has ended.
+func (n *notifier) add(run RunID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ended = append(n.ended, run)
 	if !n.sending {
 		n.sending = true
-		time.AfterFunc(notifyPause, s.sendNotices)
+		time.AfterFunc(notifyPause, n.flush)
 	}
 }
 
-// sendNotices sends what notify has collected, and again after a pause until there is
-// nothing to send.
-func (s *Store) sendNotices() {
-	n := &s.notices
+// flush sends what add has collected, and again after a pause until there is nothing to
+// send.
+func (n *notifier) flush() {
 	n.mu.Lock()
 	ended := n.ended
 	n.ended, n.sending = nil, len(ended) > 0
 	n.mu.Unlock()
-	if len(ended) == 0 {
-		return
+	if len(ended) > 0 {
+		n.send(ended)
+		time.AfterFunc(notifyPause, n.flush)
 	}
-	defer time.AfterFunc(notifyPause, s.sendNotices)
-	ctx, cancel := context.WithTimeout(context.Background(), notifyTimeout)
+}
+
+// notify sends the ids of ended runs on the channel that has the schema's name. Losing
+// them costs a listener a delay: WaitRun and the SQL function wait_run poll.
+func (s *Store) notify(ctx context.Context, ended []RunID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout)
 	defer cancel()
 	// Waiting for the disk would hold the lock for as long.
 	const query = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, run::text) FROM unnest($2::bigint[]) run`

@@ -44,7 +44,7 @@ func (s *Store) Abandon(ctx context.Context, run RunID, outcome string) error {
 	tag, err := s.pool.Exec(ctx, s.q(`UPDATE compactor.runs SET status = 'skipped', outcome = $2, ended_at = now()
 		WHERE id = $1 AND status = 'queued'`), run, outcome)
 	if tag.RowsAffected() > 0 {
-		s.notify(run)
+		s.ended.add(run)
 	}
 	return wrap("abandon", err)
 }

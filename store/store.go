@@ -54,7 +54,7 @@ type Store struct {
 	ends     *batcher[endRunArgs, endRunResult]
 	lateEnds *batcher[endRunArgs, endRunResult] // one at a time, waiting for its lock
 
-	notices notifier
+	ended notifier
 }
 
 // Open connects to the database, also through a pooler in transaction mode. The caller must
@@ -89,6 +89,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s.ends = newBatcher(maxBatches, maxBatchSize, s.endBatch)
 	// Half of the connections may wait for the lock of a session.
 	s.lateEnds = newBatcher(max(1, c.MaxConns/2), 1, s.endBatch)
+	s.ended.send = func(ended []RunID) { s.notify(ctx, ended) }
 	return s, nil
 }
 
@@ -99,9 +100,9 @@ const (
 	maxBatches   = 4
 )
 
-// Close waits for connections in use and closes the pool.
+// Close sends the last notifications, waits for connections in use and closes the pool.
 func (s *Store) Close() {
-	s.sendNotices()
+	s.ended.flush()
 	s.pool.Close()
 }
 

@@ -75,7 +75,7 @@ func (p *Planner) versions() map[string]string {
 // needsClaim reports whether the run reads more than the loaded metadata. Other runs end
 // within about a millisecond, less than a claim costs.
 func (p *Planner) needsClaim(rc *runContext) bool {
-	if rc.guards() != "" {
+	if rc.guards() != "" || rc.claim.OptionsError != nil {
 		return false
 	}
 	if rc.invalid || rc.fromLog() || len(rc.policy.PinTools) > 0 {

@@ -61,7 +61,7 @@ func (w *Worker) claim(ctx context.Context, run store.RunID) (*runContext, error
 		return nil, err
 	}
 	rc := w.planner.newRunContext(c)
-	if !c.Orphaned && (c.OptionsError != nil || !w.planner.needsClaim(rc)) {
+	if !c.Orphaned && !w.planner.needsClaim(rc) {
 		return rc, nil
 	}
 	if c, err = w.store.Claim(ctx, run, w.config.Name, w.config.Lease); err != nil {
