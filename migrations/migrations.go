@@ -15,7 +15,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
+	"slices"
 	"testing/fstest"
 	"time"
 
@@ -149,9 +151,10 @@ func installFunctions(ctx context.Context, cfg *pgx.ConnConfig, schema string) (
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		for name, file := range inSchema {
+		// By name, so that view.sql is last: a view needs the functions that it calls.
+		for _, name := range slices.Sorted(maps.Keys(inSchema)) {
 			// Without arguments, so that a file may hold several statements.
-			if _, err := tx.Exec(ctx, string(file.Data)); err != nil {
+			if _, err := tx.Exec(ctx, string(inSchema[name].Data)); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}

@@ -76,15 +76,22 @@ func (s *Store) Append(ctx context.Context, k Key, model string, msgs []NewMessa
 	return s.append(ctx, "append to", false, k, model, msgs)
 }
 
+// AppendOn appends messages that were written on the view of a revision (see View) as
+// Append does. If the view has changed since, their signed reasoning is not in it: a model
+// that binds reasoning to what precedes it would not accept it any more.
+func (s *Store) AppendOn(ctx context.Context, k Key, revision int64, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
+	return s.append(ctx, "append to", false, k, model, msgs, revision)
+}
+
 // Import appends an existing history as Append does, but enqueues no run: sessions that it
 // makes due wait for the next sweep.
 func (s *Store) Import(ctx context.Context, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
 	return s.append(ctx, "import", true, k, model, msgs)
 }
 
-// append calls the SQL function append. op prefixes errors; quiet suppresses the
-// notification.
-func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
+// append calls the SQL function append, or append_on if a revision is given. op prefixes
+// errors; quiet suppresses the notification.
+func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model string, msgs []NewMessage, revision ...int64) (seqs []chat.Seq, repairs int, err error) {
 	for i := range msgs {
 		repairs += chat.Sanitize(&msgs[i].Message)
 	}
@@ -96,7 +103,11 @@ func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model 
 	if quiet {
 		batch.Queue(`SELECT set_config('compactor.quiet', 'on', true)`)
 	}
-	batch.Queue(s.q(`SELECT compactor.append($1, $2, $3, $4)`), k.tenant(), k.Session, raw, model).QueryRow(func(row pgx.Row) error {
+	query, args := `SELECT compactor.append($1, $2, $3, $4)`, []any{k.tenant(), k.Session, raw, model}
+	if len(revision) > 0 {
+		query, args = `SELECT compactor.append_on($1, $2, $5, $3, $4)`, append(args, revision[0])
+	}
+	batch.Queue(s.q(query), args...).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&seqs)
 	})
 	if err := s.pool.SendBatch(ctx, &batch).Close(); err != nil {
@@ -119,8 +130,11 @@ type Stored struct {
 	ExcludeReason string
 	ExcludedBy    int64  // run
 	SummarizedBy  string // id of the summary or replacement in its place
-	Pinned        bool
-	SummaryOf     chat.Ranges
+	// ReasoningExcludedBy is the run that took the signed reasoning of an included message
+	// out of the view, 0 for none.
+	ReasoningExcludedBy int64
+	Pinned              bool
+	SummaryOf           chat.Ranges
 }
 
 // queryView returns one row with seq 0 for an empty view, so that its revision is read.
@@ -162,7 +176,8 @@ func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
 func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored, error) {
 	const query = `
 		SELECT seq, id, kind, message::text, token_count, token_counter, created_at, coalesce(source_id, ''), included,
-			coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''), pinned, coalesce(summary_of, '{}')::text
+			coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''), pinned, coalesce(summary_of, '{}')::text,
+			coalesce(reasoning_excluded_by, 0)
 		FROM compactor.messages WHERE tenant = $1 AND session = $2 AND seq <@ $3::int8multirange
 		ORDER BY position, (kind <> 'summary'), (kind = 'source' AND position <> seq), seq`
 	return queryRows(ctx, s, fmt.Sprintf("messages of session %s", k), func(row pgx.CollectableRow) (Stored, error) {
@@ -170,7 +185,7 @@ func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored,
 		var id, body, source string
 		var created time.Time
 		err := row.Scan(&m.Seq, &id, &m.Kind, &body, &m.Tokens, &m.Counter, &created, &source, &m.Included,
-			&m.ExcludeReason, &m.ExcludedBy, &m.SummarizedBy, &m.Pinned, rangesText{&m.SummaryOf})
+			&m.ExcludeReason, &m.ExcludedBy, &m.SummarizedBy, &m.Pinned, rangesText{&m.SummaryOf}, &m.ReasoningExcludedBy)
 		if err != nil {
 			return m, err
 		}

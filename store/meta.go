@@ -40,11 +40,67 @@ func (r rangesText) Scan(v any) error {
 	return err
 }
 
-// metas returns the rows of a query as collectMetas does. op prefixes errors.
-func (s *Store) metas(ctx context.Context, op string, last chat.Seq, query string, args ...any) ([]chat.Meta, error) {
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// metas returns the rows of a query as collectMetas does, but for the reasoning of messages
+// in out. op prefixes errors.
+func (s *Store) metas(ctx context.Context, op string, sid int64, out chat.Ranges, last chat.Seq, query string, args ...any) ([]chat.Meta, error) {
 	rows, _ := s.pool.Query(ctx, s.q(query), args...) // rows hold the error
 	metas, err := collectMetas(rows, 0, last)
+	if err == nil {
+		metas, err = s.withReasoning(ctx, s.pool, sid, metas, out)
+	}
 	return metas, wrap(op, err)
+}
+
+// withReasoning completes metadata that was read from the index alone: it sets
+// ReasoningTokens, and takes the reasoning of the messages in out away. It reads nothing if
+// no reasoning is signed. It changes metas.
+func (s *Store) withReasoning(ctx context.Context, db querier, sid int64, metas []chat.Meta, out chat.Ranges) ([]chat.Meta, error) {
+	var seqs []chat.Seq
+	for i := range metas {
+		if metas[i].Signed() {
+			seqs = append(seqs, metas[i].Seq)
+		}
+	}
+	if len(seqs) == 0 {
+		return metas, nil
+	}
+	const query = `
+		SELECT seq, coalesce(reasoning_tokens, compactor.reasoning_tokens(body, token_count)) FROM compactor.message_log
+		WHERE sid = $1 AND seq = ANY($2::bigint[])`
+	rows, _ := db.Query(ctx, s.q(query), sid, seqs) // rows hold the error
+	tokens := make(map[chat.Seq]chat.Tokens, len(seqs))
+	var q chat.Seq
+	var n chat.Tokens
+	_, err := pgx.ForEachRow(rows, []any{&q, &n}, func() error {
+		tokens[q] = n
+		return nil
+	})
+	kept := metas[:0]
+	for _, m := range metas {
+		in := true
+		if m.Signed() {
+			m.ReasoningTokens = tokens[m.Seq]
+			if out.Has(m.Seq) {
+				m, in = m.WithoutReasoning()
+			}
+		}
+		if in {
+			kept = append(kept, m)
+		}
+	}
+	return kept, err
+}
+
+// reasoningOut returns the messages that are in a session's view without their reasoning.
+func (s *Store) reasoningOut(ctx context.Context, sid int64) (out chat.Ranges, err error) {
+	const query = `SELECT reasoning_out::text FROM compactor.sessions WHERE sid = $1`
+	err = s.pool.QueryRow(ctx, s.q(query), sid).Scan(rangesText{&out})
+	return out, err
 }
 
 // collectMetas reads rows of (seq, position, token_count, calls, flags,

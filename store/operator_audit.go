@@ -25,9 +25,7 @@ var invariants = []struct{ name, query string }{
 		WHERE e.summary_seq IS NOT NULL AND m.seq IS NULL`},
 	{"live counters match the view", `
 		SELECT count(*), coalesce(min(s.id), '') FROM compactor.sessions s CROSS JOIN LATERAL (
-			SELECT count(*) AS n, coalesce(sum(m.token_count), 0) AS tokens FROM unnest(s.live) x
-			CROSS JOIN LATERAL (SELECT l.token_count FROM compactor.message_log l WHERE l.sid = s.sid
-				AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m) v
+			SELECT count(*) AS n, coalesce(sum(m.token_count), 0) AS tokens FROM compactor.view_rows(s.sid, s.live, s.reasoning_out) m) v
 		WHERE v.n <> s.live_messages OR v.tokens <> s.live_tokens`},
 	{"the log has no holes", `
 		SELECT count(*), coalesce(min(s.id), '') FROM compactor.sessions s CROSS JOIN LATERAL (
@@ -36,7 +34,9 @@ var invariants = []struct{ name, query string }{
 		WHERE v.n <> s.last_seq OR v.last <> s.last_seq OR v.sources <> s.messages`},
 	{"the view is that of the latest run in force (I6)", `
 		SELECT count(*), coalesce(min(s.id), '') FROM compactor.sessions s JOIN compactor.runs r ON r.id = s.head_run
-		WHERE s.live <> r.live_after OR r.revision <> s.revision`},
+		LEFT JOIN compactor.runs u ON u.id = r.undoes
+		WHERE s.live <> r.live_after OR r.revision <> s.revision
+			OR s.reasoning_out <> coalesce(CASE WHEN r.kind = 'undo' THEN u.reasoning_before ELSE r.reasoning_before END, '{}') + coalesce(r.reasoning_taken, '{}')`},
 	{"pinned messages are in the view (I4)", `
 		SELECT count(*), coalesce(min(id), '') FROM compactor.sessions
 		WHERE NOT pinned <@ live AND suspect_seq IS NULL AND NOT due`},

@@ -41,10 +41,12 @@ type PostRunState struct {
 	DecisionFingerprint string  `json:"decision_fingerprint"`
 	CooldownSeconds     float64 `json:"cooldown_seconds,omitempty"`
 	Ineffective         bool    `json:"ineffective,omitempty"`
+	// AwaitsLoop makes the session due when the open tool loop has ended.
+	AwaitsLoop bool `json:"awaits_loop,omitempty"`
 }
 
 // Delta holds the changes of a snapshot's live counters by exclusions and inclusions. The
-// database counts additions.
+// database counts additions and reasoning that leaves.
 type Delta struct {
 	DeltaMessages  int64 `json:"d_messages"`
 	DeltaTokens    int64 `json:"d_tokens"`
@@ -62,6 +64,10 @@ type Change struct {
 	// Pinned holds the pins of the snapshot. A plan may exclude them to repair the view;
 	// one that excludes a message pinned since is stale.
 	Pinned chat.Ranges
+	// FreeReasoning reports that the session's model accepts signed reasoning whatever
+	// precedes it. Otherwise the reasoning of messages appended since the snapshot leaves the
+	// view, as that of Plan.DropReasoning does.
+	FreeReasoning bool
 	Delta
 	Ledger       Ledger
 	PostRunState PostRunState
@@ -210,8 +216,10 @@ func (c *Change) endRunArgs() (endRunArgs, error) {
 		Ledger
 		PostRunState
 		Delta
-		Pinned string `json:"pinned"`
-	}{c.Ledger, c.PostRunState, c.Delta, c.Pinned.String()})
+		Pinned        string `json:"pinned"`
+		FreeReasoning bool   `json:"free_reasoning"`
+		ReasoningOut  string `json:"reasoning_out"`
+	}{c.Ledger, c.PostRunState, c.Delta, c.Pinned.String(), c.FreeReasoning, c.Plan.DropReasoning.String()})
 	return e, err
 }
 

@@ -23,6 +23,8 @@ type runContext struct {
 	// faulty reports that the view breaks a rule; invalid, that it does or that a pinned
 	// message is not in it.
 	faulty, invalid bool
+	// openLoop reports that an open tool loop with signed reasoning holds the view before it.
+	openLoop bool
 	// context is the size that counts against the window; stored is the part of it that
 	// the stored messages account for, in planned tokens.
 	context, stored chat.Tokens
@@ -42,6 +44,7 @@ func (p *Planner) newRunContext(c *store.Claim) *runContext {
 	}
 	rc.faulty = len(chat.Check(c.View)) > 0
 	rc.invalid = rc.faulty || rc.pinsMissing()
+	rc.openLoop = rc.bindsReasoning && chat.OpenReasoning(c.View) > 0
 	return rc
 }
 
@@ -66,15 +69,24 @@ func (rc *runContext) pinsMissing() bool {
 	return len(rc.claim.Session.Pinned.Minus(rc.claim.Session.Live)) > 0
 }
 
-// guards returns the outcome of an automatic run that ends before planning, or "".
+// guards returns the outcome of a run that ends before planning, or "".
 func (rc *runContext) guards() string {
+	code := rc.automaticGuards()
+	if code == "" && rc.openLoop && !rc.claim.Session.ReasoningKnown {
+		return OutcomeOpenToolLoop // any change takes out all signed reasoning
+	}
+	return code
+}
+
+// automaticGuards returns the outcome of an automatic run that ends before planning, or "".
+func (rc *runContext) automaticGuards() string {
 	s := &rc.claim.Session
 	switch {
 	case !rc.automatic():
 		return ""
 	case s.LastSourceSeq <= s.HoldSeq:
 		return OutcomeWaitingAfterUndo
-	case rc.faulty:
+	case rc.faulty && !rc.openLoop:
 		return ""
 	case s.DecisionFingerprint == rc.fingerprint(s.Revision):
 		// Even if a pinned message is missing: the last run could not bring it back.
@@ -118,7 +130,7 @@ func (rc *runContext) buildTranscript(ctx context.Context, st Store) error {
 	rc.entries = make([]plan.Entry, len(rc.metas))
 	for i, m := range rc.metas {
 		if m.Has(chat.Estimated) {
-			m.Tokens = rc.policy.Margin(m.Tokens)
+			m.Tokens, m.ReasoningTokens = rc.policy.Margin(m.Tokens), rc.policy.Margin(m.ReasoningTokens)
 		}
 		rc.entries[i] = plan.Entry{Meta: m, Included: included(m.Seq), Pinned: s.Pinned.Has(m.Seq)}
 	}
@@ -129,7 +141,9 @@ func (rc *runContext) buildTranscript(ctx context.Context, st Store) error {
 // margin, of the messages that are excluded or included.
 func (rc *runContext) change(plan chat.Plan) store.Change {
 	s := &rc.claim.Session
-	c := store.Change{Plan: plan, SID: s.SID, SnapshotSeq: s.LastSeq, Revision: s.Revision, Pinned: s.Pinned}
+	c := store.Change{
+		Plan: plan, SID: s.SID, SnapshotSeq: s.LastSeq, Revision: s.Revision, Pinned: s.Pinned, FreeReasoning: !rc.bindsReasoning,
+	}
 	excluded := plan.Gone()
 	for i, m := range rc.metas {
 		var sign int64
@@ -148,6 +162,29 @@ func (rc *runContext) change(plan chat.Plan) store.Change {
 		}
 	}
 	return c
+}
+
+// reasoning counts what the reasoning that a plan drops takes of the view, in stored tokens.
+func (rc *runContext) reasoning(plan chat.Plan) (messages int64, tokens chat.Tokens) {
+	if len(plan.DropReasoning) == 0 {
+		return 0, 0
+	}
+	excluded := plan.Gone()
+	for i := range rc.metas {
+		m := &rc.metas[i]
+		in := rc.entries[i].Included && !excluded.Has(m.Seq) || plan.Include.Has(m.Seq)
+		if !in || !m.Signed() || !plan.DropReasoning.Has(m.Seq) {
+			continue
+		}
+		rest, ok := m.WithoutReasoning()
+		tokens += m.Tokens
+		if ok {
+			tokens -= rest.Tokens
+		} else {
+			messages++
+		}
+	}
+	return messages, tokens
 }
 
 // cooldownAfter returns how long automatic runs leave the session alone after steps that
@@ -169,14 +206,19 @@ func (rc *runContext) cooldownAfter(steps []pipeline.StepResult) time.Duration {
 
 // postRunState returns the state of the session after a run that leaves context tokens
 // in its window: due again above the start or, where that is exceeded already, once
-// MinGainTokens have been added.
+// MinGainTokens have been added. While an open tool loop holds the view, that is at its end,
+// or earlier if the window is exceeded.
 func (rc *runContext) postRunState(context chat.Tokens, revision int64) *store.PostRunState {
 	due := rc.limits.Start
 	if rc.limits.Over(context) {
 		due = context + max(rc.policy.MinGainTokens, 1)
+		if rc.openLoop {
+			due = max(due, rc.limits.Window)
+		}
 	}
 	return &store.PostRunState{
 		DueTokens: due, EstimateMargin: rc.policy.EstimateMargin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
+		AwaitsLoop: rc.openLoop && (rc.invalid || rc.limits.Over(context)),
 	}
 }
 

@@ -162,6 +162,9 @@ func (a *attempt) measure(r pipeline.Result, c store.Change) {
 	a.ledger.MessagesAfter = a.ledger.MessagesBefore + c.DeltaMessages + int64(len(c.Plan.Additions))
 	a.ledger.TokensAfter = a.ledger.TokensBefore + c.DeltaTokens
 	a.gain = r.Gain()
+	messages, tokens := a.reasoning(c.Plan)
+	a.ledger.MessagesAfter -= messages
+	a.ledger.TokensAfter -= int64(tokens)
 	for _, add := range c.Plan.Additions {
 		a.ledger.TokensAfter += int64(add.Tokens)
 		if chat.Estimates(add.Counter) { // the next run counts them with the margin, too
@@ -177,6 +180,8 @@ func (a *attempt) measure(r pipeline.Result, c store.Change) {
 // skipReason returns the outcome of a run whose plan is not applied, or "".
 func (a *attempt) skipReason(r pipeline.Result) string {
 	switch {
+	case r.Plan.Empty() && r.OpenLoop:
+		return OutcomeOpenToolLoop
 	case r.Plan.Empty() && a.unsummarized:
 		return OutcomeNoSummary
 	case r.Plan.Empty() && a.automatic():
@@ -238,6 +243,10 @@ func (a *attempt) skip(ctx context.Context, code string) error {
 	switch code {
 	case OutcomeDryRun, OutcomeCooldown, OutcomeWaitingAfterUndo, OutcomeNothingToCompact:
 		state = nil // whether the session is due is not decided
+	case OutcomeOpenToolLoop:
+		if !a.automatic() {
+			state = nil
+		}
 	case OutcomeIneffective, OutcomeWouldGrow, OutcomeNoSummary:
 		switch {
 		case !a.automatic(): // decided on the run's own options, not on the policy

@@ -7,7 +7,9 @@
 -- p is flat: the ledger's columns, by how much the live counters of the snapshot change (d_messages,
 -- d_tokens, d_estimated), and what stays on the session (due_tokens, estimate_margin, fleet_hash,
 -- decision_fingerprint, cooldown_seconds, ineffective; without due_tokens the session keeps what it has), and the
--- pins that the plan knows of: what of them it excludes could not stay as it was.
+-- pins that the plan knows of: what of them it excludes could not stay as it was. Unless free_reasoning
+-- says that the model accepts signed reasoning whatever precedes it, the messages in reasoning_out lose theirs, and so do
+-- those appended since the snapshot: they were written on the view before.
 --
 -- code: ended | fenced (another worker has the run, or it is over) | stale (the view changed since the
 -- snapshot, or a pin was set on what is to go). Messages appended since the snapshot stay in the view and do not
@@ -24,6 +26,7 @@ DECLARE
     v_n       int := coalesce(json_array_length(p_additions), 0);
     v_base    bigint;
     v_pins    int8multirange := coalesce((p->>'pinned')::int8multirange, '{}');
+    v_taken   int8multirange := '{}';
 BEGIN
     SELECT t.* INTO s FROM @schema@.runs r JOIN @schema@.sessions t ON t.sid = r.sid WHERE r.id = p_run FOR NO KEY UPDATE OF t;
     IF v_applied AND (s.revision <> p_revision OR s.pinned - v_pins && p_exclude
@@ -35,9 +38,18 @@ BEGIN
     SELECT * INTO v FROM json_to_record(p) AS t(kind text, outcome text, policy_hash text, error_code text, error text, steps jsonb,
         messages_before bigint, messages_after bigint, tokens_before bigint, tokens_after bigint, utilization real,
         plan_us bigint, total_us bigint, worker text, d_messages bigint, d_tokens bigint, d_estimated bigint,
-        due_tokens bigint, estimate_margin real, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision, ineffective boolean);
+        due_tokens bigint, estimate_margin real, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision, ineffective boolean,
+        free_reasoning boolean, reasoning_out int8multirange, awaits_loop boolean);
     v_base := s.last_seq;
     appended := int8multirange(int8range(v_base + 1, v_base + 1 + v_n));
+    IF v_applied AND NOT coalesce(v.free_reasoning, false) THEN
+        v_taken := CASE WHEN s.reasoning_since IS NULL AND s.revision > 0   -- which of it is stale is not known
+                THEN int8multirange(int8range(1, v_base + v_n + 1))
+            WHEN EXISTS (SELECT FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > p_snapshot_seq AND m.seq <= v_base
+                    AND @schema@.signed_reasoning(m.flags))
+                THEN coalesce(v.reasoning_out, '{}') + int8multirange(int8range(p_snapshot_seq + 1, v_base + 1))
+            ELSE coalesce(v.reasoning_out, '{}') END;
+    END IF;
     UPDATE @schema@.runs SET status = p_status, kind = coalesce(nullif(v.kind, ''), kind), outcome = v.outcome, policy_hash = v.policy_hash,
         error_code = v.error_code, error = left(v.error, 500), steps = v.steps, lease_until = NULL,
         attempts = CASE WHEN p_fence = 0 THEN attempts + 1 ELSE attempts END, worker = v.worker,
@@ -47,7 +59,8 @@ BEGIN
         plan_us = v.plan_us, total_us = v.total_us, snapshot_seq = p_snapshot_seq, snapshot_revision = p_revision,
         in_force = v_applied, revision = CASE WHEN v_applied THEN s.revision + 1 END, base_run = CASE WHEN v_applied THEN s.head_run END,
         applied_seq = CASE WHEN v_applied THEN v_base END, live_before = CASE WHEN v_applied THEN s.live END,
-        live_after = CASE WHEN v_applied THEN s.live - p_exclude + p_include END, appended = CASE WHEN v_applied THEN end_run.appended END
+        live_after = CASE WHEN v_applied THEN s.live - p_exclude + p_include END, appended = CASE WHEN v_applied THEN end_run.appended END,
+        reasoning_before = CASE WHEN v_applied THEN s.reasoning_out END, reasoning_taken = CASE WHEN v_applied THEN v_taken - s.reasoning_out END
     WHERE id = p_run AND CASE WHEN p_fence = 0 THEN status = 'queued' ELSE status = 'running' AND fence = p_fence END;
     IF NOT FOUND THEN
         code := 'fenced';
@@ -58,11 +71,12 @@ BEGIN
         IF v_n > 0 THEN
             -- Appended behind everything, and in the view by that: live has no end.
             INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
-                name, call_ids, tool_call_id, counter, summary_of, run, created_at, body)
+                name, call_ids, tool_call_id, counter, summary_of, run, created_at, body, reasoning_tokens)
             SELECT s.sid, v_base + ord, a.position, s.total_tokens, a.token_count, a.calls, a.flags, a.role_code::"char", a.kind::"char",
                 CASE a.kind WHEN 's' THEN 'summary-' ELSE 'standin-' END || v_base + ord || '-' || p_run, a.message->>'role',
                 a.message->>'name', CASE WHEN a.calls > 0 THEN ARRAY(SELECT coalesce(c->>'id', '') FROM json_array_elements(a.message->'tool_calls') c) END,
-                a.message->>'tool_call_id', a.counter, a.covers, p_run, now(), a.message::text
+                a.message->>'tool_call_id', a.counter, a.covers, p_run, now(), a.message::text,
+                CASE WHEN @schema@.signed_reasoning(a.flags) THEN @schema@.reasoning_tokens(a.message::text, a.token_count) END
             FROM ROWS FROM (json_to_recordset(p_additions) AS (kind text, position bigint, token_count int, calls smallint, flags smallint,
                     role_code text, counter text, covers int8multirange, message json))
                 WITH ORDINALITY AS a(kind, position, token_count, calls, flags, role_code, counter, covers, message, ord);
@@ -74,6 +88,14 @@ BEGIN
         INSERT INTO @schema@.exclusions (run, sid, reason, seqs, summary_seq)
         SELECT p_run, s.sid, e.reason, e.seqs, v_base + 1 + e.addition FROM unnest(p_reasons, p_seqs, p_by) AS e(reason, seqs, addition);
         s.live := s.live - p_exclude + p_include;
+        v_taken := v_taken - s.reasoning_out;
+        IF NOT isempty(v_taken) THEN
+            SELECT v.d_messages - messages, v.d_tokens - tokens, v.d_estimated - estimated INTO v.d_messages, v.d_tokens, v.d_estimated
+            FROM @schema@.reasoning_in(s.sid, s.live * v_taken);
+        END IF;
+        s.reasoning_out := s.reasoning_out + v_taken;
+        s.reasoning_since := CASE WHEN NOT coalesce(v.free_reasoning, false)
+            THEN coalesce(s.reasoning_since, CASE WHEN s.revision = 0 THEN 0 ELSE v_base + v_n END) END;
         s.revision := s.revision + 1;
         s.head_run := p_run;
         s.tail_start_seq := (SELECT lower(x) FROM unnest(s.live) x WHERE upper_inf(x));
@@ -102,14 +124,17 @@ BEGIN
     IF v.due_tokens IS NULL OR NOT v_applied AND s.revision <> p_revision THEN RETURN; END IF;
     s.due_tokens := v.due_tokens;
     s.estimate_margin := v.estimate_margin;
+    s.awaits_loop := coalesce(v.awaits_loop, false);
     -- What came meanwhile is news for the next run, and so is a pinned message that is out, until it is back.
     s.suspect_seq := CASE WHEN s.suspect_seq > p_snapshot_seq THEN s.suspect_seq
-                          WHEN NOT s.pinned <@ s.live THEN coalesce(s.suspect_seq, p_snapshot_seq) END;
+                          WHEN NOT s.pinned <@ s.live THEN coalesce(s.suspect_seq, p_snapshot_seq)
+                          WHEN NOT v_applied AND s.awaits_loop THEN s.suspect_seq END;
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET live = s.live, revision = s.revision, head_run = s.head_run, tail_start_seq = s.tail_start_seq,
         last_seq = s.last_seq, live_messages = s.live_messages, live_tokens = s.live_tokens,
         live_estimated_tokens = s.live_estimated_tokens, reported_prompt_tokens = s.reported_prompt_tokens,
         messages_since_run = s.messages_since_run, tokens_since_run = s.tokens_since_run, turns_since_run = s.turns_since_run,
+        reasoning_out = s.reasoning_out, reasoning_since = s.reasoning_since, awaits_loop = s.awaits_loop,
         due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = v.fleet_hash,
         suspect_seq = s.suspect_seq, due = s.due, decision_fingerprint = v.decision_fingerprint,
         ineffective_runs = CASE WHEN v.ineffective THEN s.ineffective_runs + 1 WHEN v_applied THEN 0 ELSE s.ineffective_runs END,

@@ -3,6 +3,7 @@ CREATE OR REPLACE FUNCTION @schema@.is_due(s @schema@.sessions) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT s.state = 'active' AND s.last_source_seq > s.hold_seq AND coalesce(
         s.suspect_seq IS NOT NULL
+        OR s.awaits_loop AND cardinality(s.open_calls) = 0 AND NOT s.open_answered
         OR coalesce(s.reported_prompt_tokens + s.tokens_since_report,
                     s.live_tokens + s.live_estimated_tokens * s.estimate_margin) > s.due_tokens
         OR s.messages_since_run >= s.due_messages

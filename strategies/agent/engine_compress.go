@@ -114,10 +114,11 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 	return c, nil
 }
 
-// compactWith returns a function that runs a strategy and a guard.
-func compactWith(g pipeline.Guard) func(context.Context, *strategies.Conversation, plan.Strategy) (strategies.Report, error) {
+// compactWith returns a function that runs a strategy as the only step of a pipeline.
+func compactWith(p pipeline.Pipeline) func(context.Context, *strategies.Conversation, plan.Strategy) (strategies.Report, error) {
 	return func(ctx context.Context, c *strategies.Conversation, s plan.Strategy) (strategies.Report, error) {
-		return c.Compact(ctx, pipeline.Pipeline{Steps: []plan.Strategy{s}, Guard: g})
+		p.Steps = []plan.Strategy{s}
+		return c.Compact(ctx, p)
 	}
 }
 

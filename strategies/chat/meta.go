@@ -40,6 +40,9 @@ const (
 	// Moved: a source message that the application placed elsewhere than in log order; not
 	// a summary, although it is ordered like one. Not stored.
 	Moved
+	// PlainReasoning: none of the message's reasoning is signed or encrypted. Versions before
+	// this flag did not store it: reasoning without it counts as signed (see Meta.Signed).
+	PlainReasoning
 )
 
 // Names of the counters that estimate (see package tokens).
@@ -66,6 +69,8 @@ type Meta struct {
 	// provider runs, which are parts of its content.
 	Calls  int
 	Tokens Tokens
+	// ReasoningTokens is the part of Tokens that the reasoning takes, 0 unless it is signed.
+	ReasoningTokens Tokens
 }
 
 // Has reports whether all given flags are set.

@@ -28,6 +28,10 @@ type Pipeline struct {
 	// Unsummarized overrides Fallback if the last step got no summary.
 	Unsummarized Unsummarized
 	Guard        Guard
+	// FreeReasoning reports that the model accepts signed and encrypted reasoning whatever
+	// precedes it. Otherwise such reasoning leaves the view behind the first change, and
+	// nothing changes before that of an open tool loop.
+	FreeReasoning bool
 }
 
 // Unsummarized selects the behaviour of a pipeline whose last step got no summary.
@@ -56,12 +60,19 @@ type StepResult struct {
 	// Summary describes how the summary was produced. The pipeline leaves it to its caller.
 	Summary any `json:"summary,omitempty"`
 	// Discarded is the code of the reason why the plans of all steps were discarded:
-	// invalid_view. It is set on the guard's own step, which is the last one.
+	// invalid_view or open_tool_loop. It is set on the guard's own step, which is the last
+	// one.
 	Discarded string `json:"discarded,omitempty"`
 	// Err is the summarizer's error. It may quote messages or secrets: do not store or log
 	// it.
 	Err error `json:"-"`
 }
+
+// The values of StepResult.Discarded.
+const (
+	codeInvalidView = "invalid_view"
+	codeOpenLoop    = "open_tool_loop"
+)
 
 // Result is the result of a run.
 type Result struct {
@@ -80,6 +91,9 @@ type Result struct {
 	Repairs    []Repair
 	// Rejected counts invalid additions of strategies (see Draft.Apply).
 	Rejected int
+	// OpenLoop reports that the view ends in an open tool loop with signed reasoning, before
+	// which nothing could change.
+	OpenLoop bool
 }
 
 // Gain returns how many tokens the view loses; negative if it grew.
@@ -94,18 +108,23 @@ func (r *Result) Grew() bool { return r.Gain() < 0 }
 //
 // If a strategy fails, Run returns a *StrategyError and no plan. If the guard cannot make
 // the outcome a valid view, all plans of the steps are discarded, only the guard is
-// applied, and a last step reports it.
+// applied, and a last step reports it. If the outcome changes what precedes the signed
+// reasoning of an open tool loop, everything is discarded.
 func (p Pipeline) Run(ctx context.Context, t *plan.Transcript, load plan.Loader) (Result, error) {
 	r, err := p.runGuarded(ctx, t, load)
-	if !errors.Is(err, ErrInvalidView) || len(p.Steps) == 0 {
-		return r, err
+	discarded := ""
+	if errors.Is(err, ErrInvalidView) && len(p.Steps) > 0 {
+		steps := r.Steps
+		r, err = Pipeline{Guard: p.Guard, FreeReasoning: p.FreeReasoning}.runGuarded(ctx, t, load)
+		r.Steps, discarded = steps, codeInvalidView
 	}
-	discarded := r.Steps
-	if r, err = (Pipeline{Guard: p.Guard}).runGuarded(ctx, t, load); err != nil {
-		return r, err
+	if errors.Is(err, errOpenLoop) {
+		r.After, r.Repairs, discarded, err = r.Before, nil, codeOpenLoop, nil
 	}
-	r.Steps = append(discarded, StepResult{Strategy: "guard", Before: r.Before, After: r.After, Discarded: "invalid_view"})
-	return r, nil
+	if err == nil && discarded != "" {
+		r.Steps = append(r.Steps, StepResult{Strategy: "guard", Before: r.Before, After: r.After, Discarded: discarded})
+	}
+	return r, err
 }
 
 // runGuarded runs the steps, the guard and the fallback. If the view stays invalid the
@@ -116,7 +135,12 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 		return Result{}, err
 	}
 	totals := d.Transcript().Totals()
-	r := Result{Before: totals, Violations: chat.Check(d.viewMetas())}
+	view := d.viewMetas()
+	r := Result{Before: totals, View: view, Violations: chat.Check(view)}
+	if !p.FreeReasoning {
+		d.bindReasoning(view)
+		r.OpenLoop = d.open > 0
+	}
 	if err := p.runSteps(ctx, d, load, &r, &totals); err != nil {
 		return Result{}, err
 	}
@@ -130,7 +154,7 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 		if d.changes > 0 || len(r.Violations) > 0 || totals.IncludedMessages < totals.Messages {
 			repairs, err := p.Guard.Hold(ctx, d, load)
 			if err != nil {
-				return Result{Steps: r.Steps}, err
+				return r, err
 			}
 			for _, x := range repairs {
 				r.Repairs = addRepair(r.Repairs, x.Reason, x.Messages)
@@ -143,7 +167,11 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 		r.View, r.After = d.viewMetas(), totals
 		return r, nil
 	}
+	if err := d.dropReasoning(); err != nil {
+		return r, err
+	}
 	r.Plan = d.Plan()
+	d.hideStale()
 	r.View, r.After = d.outcome()
 	return r, nil
 }

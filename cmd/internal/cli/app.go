@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -72,7 +73,7 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 	app := &App{
 		Config: c, Logger: logger, Store: st, Redis: queue,
 		Planner: &worker.Planner{
-			Policy: c.Policy, Registry: o.Registry, Window: tokens.Window,
+			Policy: c.Policy, Registry: o.Registry, Window: tokens.Window, BindsReasoning: tokens.BindsReasoning,
 			Counter: func(model string) plan.Counter { return tokens.ForModel(model) },
 		},
 		Enqueuer: jobs.NewEnqueuer(queue, c.Worker.JobTimeout), client: newRedis(queue),
@@ -108,7 +109,8 @@ func (a *App) WorkerRole() Role {
 // Scheduler returns a scheduler with the configured settings.
 func (a *App) Scheduler() (*scheduler.Scheduler, error) {
 	c := a.Config.Scheduler
-	c.Policy, c.Models, c.Window, c.Logger = a.Config.Policy, tokens.Models(), tokens.Window, a.Logger
+	c.Policy, c.Window, c.BindsReasoning, c.Logger = a.Config.Policy, tokens.Window, tokens.BindsReasoning, a.Logger
+	c.Models = slices.Concat(tokens.Models(), tokens.ReasoningModels())
 	return scheduler.New(a.Store, a.Enqueuer, c)
 }
 
