@@ -20,7 +20,7 @@ type SessionRow struct {
 	LiveMessages  int64       `json:"messages_in_view"`
 	TotalTokens   chat.Tokens `json:"total_tokens"`   // of all source messages
 	LiveTokens    chat.Tokens `json:"view_tokens"`    // of the view
-	ContextTokens chat.Tokens `json:"context_tokens"` // the use of the window: reported by the provider if it was, else LiveTokens
+	ContextTokens chat.Tokens `json:"context_tokens"` // the use of the window: by the provider's report, or else by those for the model, or else LiveTokens
 	DueTokens     chat.Tokens `json:"start_tokens"`
 	Due           bool        `json:"due"`
 	Suspect       bool        `json:"suspect"` // the view may be invalid
@@ -41,9 +41,9 @@ type SessionFilter struct {
 
 const querySessions = `
 	SELECT tenant, id, model, messages, live_messages, total_tokens, live_tokens,
-		coalesce(reported_prompt_tokens + tokens_since_report, live_tokens), coalesce(due_tokens, 0), due,
+		coalesce(reported_prompt_tokens + tokens_since_report, compactor.estimated_tokens(s), live_tokens), coalesce(due_tokens, 0), due,
 		suspect_seq IS NOT NULL, revision, coalesce(last_message_at, created_at), cooldown_until, sid
-	FROM compactor.sessions`
+	FROM compactor.sessions s`
 
 // Sessions returns sessions in order of creation.
 func (s *Store) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {

@@ -92,9 +92,9 @@ type attempt struct {
 
 	outcome string
 	ledger  store.Ledger
-	// gain is the size that the plan saves, in planned tokens, which include the margin
-	// on estimated counts.
-	gain chat.Tokens
+	// gain is the size that the plan saves, in real tokens, with the margin on estimated
+	// counts, and leaves the context that it leaves.
+	gain, leaves chat.Tokens
 	// cooldown is how long automatic runs leave the session alone after a missing summary.
 	cooldown time.Duration
 	// unsummarized reports that a strategy got no summary, but a later run may get one.
@@ -154,7 +154,7 @@ func (a *attempt) savePolicy(ctx context.Context) error {
 	if _, saved := a.w.policies.Load(a.hash); saved {
 		return nil
 	}
-	err := a.w.store.EnsurePolicy(ctx, a.hash, map[string]any{"policy": a.policy, "limits": a.limits})
+	err := a.w.store.EnsurePolicy(ctx, a.hash, map[string]any{"policy": a.w.planner.Policy, "limits": a.limits})
 	if err == nil {
 		a.w.policies.Store(a.hash, true)
 	}
@@ -164,8 +164,8 @@ func (a *attempt) savePolicy(ctx context.Context) error {
 // measure records the effect of the change on the view, and missing summaries.
 func (a *attempt) measure(r *pipeline.Result, c store.Change) {
 	a.ledger.MessagesAfter = a.ledger.MessagesBefore + c.DeltaMessages + int64(len(c.Plan.Additions))
-	var stored chat.Tokens
-	a.gain, stored = a.gains(r, c)
+	planned, stored := a.gains(r, c)
+	a.gain, a.leaves = a.real(planned), a.after(planned, stored)
 	a.ledger.TokensAfter = a.ledger.TokensBefore - int64(stored)
 	a.cooldown = a.cooldownAfter(r.Steps)
 	a.unsummarized = slices.ContainsFunc(r.Steps, func(s pipeline.StepResult) bool {
@@ -203,7 +203,7 @@ func (a *attempt) apply(ctx context.Context, c store.Change) error {
 	if a.repairOnly() {
 		a.ledger.Kind = "repair"
 	}
-	after := a.context - a.gain
+	after := a.leaves
 	state := a.postRunState(after, a.claim.Session.Revision+1)
 	code := OutcomeApplied
 	switch {

@@ -18,6 +18,7 @@ BEGIN
     s.reported_prompt_tokens := p_prompt_tokens;
     s.tokens_since_report := coalesce((SELECT sum(m.token_count) FROM @schema@.message_log m
         WHERE m.sid = s.sid AND m.seq > p_seq AND m.kind = 'm'), 0);
+    PERFORM @schema@.learn_usage(s, p_prompt_tokens, s.live_tokens - s.tokens_since_report);
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET reported_prompt_tokens = s.reported_prompt_tokens,
         tokens_since_report = s.tokens_since_report, due = s.due WHERE sid = s.sid;

@@ -60,6 +60,8 @@ type Policy struct {
 	MaxDelay time.Duration `yaml:"max_delay" json:"max_delay"`
 	// Cooldown is how long automatic runs leave a session alone after an ineffective run.
 	Cooldown time.Duration `yaml:"cooldown" json:"cooldown"`
+	// ModelTable identifies the table of models, on which the limits depend, too.
+	ModelTable string `yaml:"-" json:"model_table,omitempty"`
 }
 
 // Step is one strategy of a pipeline, by its name in the registry, with parameters.

@@ -189,6 +189,9 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 		return d.object(key, n, target)
 	case reflect.String:
 		return decode(n, target, "text (put it in quotes)", yaml.ScalarNode, "!!str")
+	case reflect.Pointer: // to a value that an entry of a list may leave out
+		target.Set(reflect.New(target.Type().Elem()))
+		return d.value(key, n, target.Elem())
 	case reflect.Bool:
 		return decode(n, target, "true or false", yaml.ScalarNode, "!!bool")
 	case reflect.Float64:
