@@ -10,7 +10,7 @@
 -- it has), and the pins that the plan knows of: what of them it excludes could not stay as it was.
 --
 -- p_wait waits for the session's lock. It is for a transaction that holds no other: one that ends several runs must
--- not make the writers of its sessions wait for the writer of another one. Nothing waits for the run's own row.
+-- not make the writers of its sessions wait for the writer of another one.
 --
 -- code: ended | locked (another transaction holds the session or the run) | fenced (another worker has the run, or it
 -- is over) | stale (the view changed since the snapshot, or a pin was set on what is to go). Messages appended since the
@@ -28,8 +28,16 @@ DECLARE
     v_base    bigint;
     v_pins    int8multirange := coalesce((p->>'pinned')::int8multirange, '{}');
 BEGIN
+    -- The session first: whoever has the lock of the run's row alone keeps another ending from it.
     IF p_wait THEN
         PERFORM FROM @schema@.sessions WHERE sid = (SELECT sid FROM @schema@.runs WHERE id = p_run) FOR NO KEY UPDATE;
+        PERFORM FROM @schema@.runs WHERE id = p_run FOR NO KEY UPDATE;   -- who has it alone waits for nothing
+    ELSE
+        PERFORM FROM @schema@.sessions WHERE sid = (SELECT sid FROM @schema@.runs WHERE id = p_run) FOR NO KEY UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            code := 'locked';
+            RETURN;
+        END IF;
     END IF;
     SELECT t.* INTO s FROM @schema@.runs r JOIN @schema@.sessions t ON t.sid = r.sid WHERE r.id = p_run FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
