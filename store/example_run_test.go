@@ -20,7 +20,7 @@ func TestExamples(t *testing.T) {
 		name, want string
 		run        func()
 	}{
-		{"Store_View", "appended [1 2]\nrevision 0\nm1 user\nm2 assistant\n", ExampleStore_View},
+		{"Store_View", "appended [1 2]\nrevision 0\nm1 {\"role\":\"user\",\"content\":\"Hello\"}\nm2 {\"role\":\"assistant\",\"content\":\"Hi.\"}\n", ExampleStore_View},
 		{"Store_History", "1 user\n2 assistant\n", ExampleStore_History},
 	} {
 		t.Run(example.name, func(t *testing.T) {

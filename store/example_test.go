@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 	"os"
@@ -40,7 +41,12 @@ func ExampleStore_View() {
 	}
 	fmt.Println("revision", revision)
 	for _, m := range view {
-		fmt.Println(m.ID, m.Role)
+		body, err := json.Marshal(m.Body()) // as strict providers refuse id and created_at
+		if err != nil {
+			log.Print(err)
+			return
+		}
+		fmt.Println(m.ID, string(body))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -207,8 +206,7 @@ func (c *Change) endRunArgs() (endRunArgs, error) {
 	wire := make([]wireAddition, 0, len(c.Plan.Additions))
 	for i, a := range c.Plan.Additions {
 		e.reasons, e.seqs, e.by = append(e.reasons, a.Reason), append(e.seqs, a.Covers.String()), append(e.by, &i)
-		// The database assigns the id, and these fields are not stored in the body.
-		a.Message.ID, a.Message.SourceID, a.Message.CreatedAt = "", "", time.Time{}
+		a.Message = a.Message.Body() // the database assigns the id
 		chat.Sanitize(&a.Message) // as Append does
 		if chat.Estimates(a.Counter) {
 			a.Flags |= chat.Estimated // as the SQL function append does

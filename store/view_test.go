@@ -64,6 +64,14 @@ func TestReadingGivesBackTheWholeMessageThatWasAppended(t *testing.T) {
 			t.Errorf("%s (-appended +read):\n%s", name, diff)
 		}
 	}
+	// What a provider is sent is what is stored: without the id and the time.
+	var stored string
+	if err := s.pool.QueryRow(t.Context(), `SELECT message::text FROM compactor.view('default', 's')`).Scan(&stored); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(stored, string(must(view[0].Body().MarshalJSON())(t))); diff != "" || strings.Contains(stored, "created_at") {
+		t.Errorf("Body (-stored +read):\n%s", diff)
+	}
 }
 
 func TestAViewOfAnUnknownSessionIsEmpty(t *testing.T) {

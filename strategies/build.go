@@ -45,10 +45,10 @@ func Build(r *plan.Registry, p policy.Policy, limits policy.Limits, o summary.Op
 // large, the model's failure is the reason.
 func (w Writers) Report(steps []pipeline.StepResult) {
 	for i, one := range w {
-		if i >= len(steps) || one == nil || one.Report() == nil {
+		if i >= len(steps) || one == nil || one.Provenance() == nil {
 			continue
 		}
-		s, r := &steps[i], one.Report()
+		s, r := &steps[i], one.Provenance()
 		s.Summary = r
 		switch {
 		case s.NoSummary == "" || s.Changed: // of several within a step, one may have been taken

@@ -1,7 +1,11 @@
 package worker
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -295,6 +299,35 @@ func TestAFailedSummaryIsRetried(t *testing.T) {
 		t.Errorf("%s %s, %d paid", row.Outcome, row.Steps, server.Paid())
 	}
 	f.sound()
+}
+
+// The log line of a run says which model it asked and what that cost, as the ledger does.
+func TestTheLogNamesTheModelAndItsCost(t *testing.T) {
+	t.Parallel()
+	f, _ := modelled(t, database(t), modelPolicy())
+	var log bytes.Buffer
+	f.w.logger = slog.New(slog.NewJSONHandler(&log, nil))
+	row := f.run(f.event())
+	var got struct {
+		Msg, Outcome, Model string
+		Calls               int     `json:"model_calls"`
+		Input               int64   `json:"input_tokens"`
+		Output              int64   `json:"output_tokens"`
+		Cost                float64 `json:"cost"`
+	}
+	if err := json.Unmarshal(log.Bytes(), &got); err != nil {
+		t.Fatal(err, log.String())
+	}
+	if got.Msg != "run ended" || got.Outcome != OutcomeApplied || got.Model != "m" || got.Calls != 1 || got.Cost == 0 ||
+		got.Model != row.Model || got.Calls != row.Calls || got.Input != row.InputTokens || got.Output != row.OutputTokens ||
+		math.Round(got.Cost*1e6) != float64(row.CostMicros) {
+		t.Errorf("logged %s, the ledger has %+v", log.String(), row)
+	}
+	log.Reset()
+	f.append("s", strings.Repeat("u", 40))
+	if f.w.planner.Model = nil; f.run(f.event()).Outcome == "" || strings.Contains(log.String(), "model") {
+		t.Errorf("a run without a model logged %s", log.String())
+	}
 }
 
 // Nothing that is appended while a model writes is lost, and the plan still applies.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // The failpoints of a run, in order.
@@ -92,6 +94,7 @@ type attempt struct {
 
 	outcome string
 	ledger  store.Ledger
+	spent   []slog.Attr // on models, for the log
 	// gain is the size that the plan saves, in planned tokens, which include the margin
 	// on estimated counts.
 	gain chat.Tokens
@@ -140,7 +143,7 @@ func (a *attempt) work(ctx context.Context) error {
 	}
 	writers.Report(result.Steps)
 	a.ledger.PlanMicros = time.Since(a.start).Microseconds()
-	a.ledger.Steps = result.Steps
+	a.ledger.Steps, a.spent = result.Steps, modelAttrs(result.Steps)
 	a.w.failpoint(stepPlanned)
 
 	change := a.change(result.Plan)
@@ -330,7 +333,7 @@ func (a *attempt) recordFailure(ctx context.Context, err error) error {
 
 // attrs returns the attributes of the log line of a run, and more.
 func (a *attempt) attrs(more ...slog.Attr) []slog.Attr {
-	return append([]slog.Attr{
+	attrs := []slog.Attr{
 		slog.Int64("run_id", a.claim.Run),
 		slog.String("session_id", a.claim.Session.Key.Session),
 		slog.String("tenant", a.claim.Session.Key.Tenant),
@@ -343,5 +346,36 @@ func (a *attempt) attrs(more ...slog.Attr) []slog.Attr {
 		slog.Duration("waited", a.start.Sub(a.claim.QueuedAt)),
 		slog.Duration("plan", time.Duration(a.ledger.PlanMicros)*time.Microsecond),
 		slog.Duration("took", time.Since(a.start)),
-	}, more...)
+	}
+	return slices.Concat(attrs, a.spent, more)
+}
+
+// modelAttrs returns the model that wrote for steps, the calls of it and their cost in the
+// unit that prices are in; nil where no model was called.
+func modelAttrs(steps []pipeline.StepResult) []slog.Attr {
+	var last string
+	var calls, input, output, micros int64
+	for _, s := range steps {
+		made, _ := s.Summary.(*summary.Provenance)
+		if made == nil {
+			continue
+		}
+		for _, c := range made.Calls {
+			if c.Reused {
+				continue
+			}
+			last = cmp.Or(c.Model, last)
+			calls, input, output, micros = calls+1, input+c.Input, output+c.Output, micros+c.CostMicros
+		}
+	}
+	if calls == 0 {
+		return nil
+	}
+	return []slog.Attr{
+		slog.String("model", last),
+		slog.Int64("model_calls", calls),
+		slog.Int64("input_tokens", input),
+		slog.Int64("output_tokens", output),
+		slog.Float64("cost", float64(micros)/1e6),
+	}
 }

@@ -54,6 +54,13 @@ type Message struct {
 	Extra     map[string]json.RawMessage
 }
 
+// Body returns m without the store's envelope: what the store keeps as its body, and
+// what a provider is sent, as strict ones refuse id and created_at.
+func (m Message) Body() Message {
+	m.ID, m.SourceID, m.CreatedAt = "", "", time.Time{}
+	return m
+}
+
 // Content is a string, a list of parts, or null.
 type Content struct {
 	Text  string // the content, when it was a string

@@ -26,7 +26,7 @@ func TestHalvedPartsAreNoMoreThanThereMayBe(t *testing.T) {
 	if _, err := w.Write(t.Context(), plan.Task{Messages: conversation(40)}); err != nil {
 		t.Fatal(err)
 	}
-	r := w.Report()
+	r := w.Provenance()
 	if r.Halved != 3 || r.Parts > 2 || server.Calls() > 5 {
 		t.Errorf("%d requests, %+v", server.Calls(), r)
 	}
@@ -44,7 +44,7 @@ func TestHalvedPartsAreNoMoreThanThereMayBe(t *testing.T) {
 	if _, err := w.Write(t.Context(), plan.Task{Messages: []*chat.Message{{Role: chat.RoleUser, Content: chat.TextContent(strings.Repeat("one two three ", 20_000))}}}); err != nil {
 		t.Fatal(err)
 	}
-	if r := w.Report(); r.Halved != 2 || len(r.Trimmed) != 1 || r.Trimmed[0].Outputs != 1 {
+	if r := w.Provenance(); r.Halved != 2 || len(r.Trimmed) != 1 || r.Trimmed[0].Outputs != 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -58,7 +58,7 @@ func TestWithoutSettings(t *testing.T) {
 	if err != nil || server.Calls() != 1 {
 		t.Fatalf("%v after %d requests", err, server.Calls())
 	}
-	sound(t, text, conversation(20), w.Report())
+	sound(t, text, conversation(20), w.Provenance())
 }
 
 // An extract that is too large does not replace the failure of the model.
@@ -88,7 +88,7 @@ func TestTheReportOfASummaryThatWasNotTaken(t *testing.T) {
 	}
 	steps := []pipeline.StepResult{{Strategy: "summarize", NoSummary: string(summary.CodeTooLarge)}}
 	strategies.Writers{w}.Report(steps)
-	if r := w.Report(); steps[0].Summary == nil || r.WrittenBy != "" || r.Failure != "auth" || steps[0].NoSummary != "auth" {
+	if r := w.Provenance(); steps[0].Summary == nil || r.WrittenBy != "" || r.Failure != "auth" || steps[0].NoSummary != "auth" {
 		t.Errorf("%+v, %+v", steps[0], r)
 	}
 
@@ -99,7 +99,7 @@ func TestTheReportOfASummaryThatWasNotTaken(t *testing.T) {
 	}
 	steps = []pipeline.StepResult{{Strategy: "token_budget", NoSummary: "timeout", Changed: true}}
 	strategies.Writers{w}.Report(steps)
-	if r := w.Report(); r.WrittenBy != summary.ByExtract || r.Failure != "" || steps[0].NoSummary != "timeout" {
+	if r := w.Provenance(); r.WrittenBy != summary.ByExtract || r.Failure != "" || steps[0].NoSummary != "timeout" {
 		t.Errorf("%+v, %+v", steps[0], r)
 	}
 
@@ -109,7 +109,7 @@ func TestTheReportOfASummaryThatWasNotTaken(t *testing.T) {
 	}
 	steps = []pipeline.StepResult{{Strategy: "summarize", NoSummary: string(summary.CodeTooLarge)}}
 	strategies.Writers{w}.Report(steps)
-	if r := w.Report(); r.WrittenBy != "" || r.Failure != "too_large" || steps[0].NoSummary != "too_large" {
+	if r := w.Provenance(); r.WrittenBy != "" || r.Failure != "too_large" || steps[0].NoSummary != "too_large" {
 		t.Errorf("%+v, %+v", steps[0], r)
 	}
 }
@@ -176,7 +176,7 @@ func TestNothingIsMadeOfNothing(t *testing.T) {
 	text, err := w.Write(t.Context(), plan.Task{Messages: []*chat.Message{
 		{Role: chat.RoleAssistant, Content: chat.TextContent(strings.Repeat("one two three ", 20_000))},
 	}})
-	if r := w.Report(); err != nil || text == "" || server.Calls() != 1 || len(r.Trimmed) != 1 || r.Trimmed[0].Step != "shorten" {
+	if r := w.Provenance(); err != nil || text == "" || server.Calls() != 1 || len(r.Trimmed) != 1 || r.Trimmed[0].Step != "shorten" {
 		t.Errorf("%q, %v after %d requests, %+v", text, err, server.Calls(), r)
 	}
 }
@@ -193,7 +193,7 @@ func TestAPromptFarBelowTheWindowIsHalved(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := server.Requests()
-	if r := w.Report(); r.Halved != 1 || len(asked) < 2 || len(asked[1].User) > len(asked[0].User)*2/3 {
+	if r := w.Provenance(); r.Halved != 1 || len(asked) < 2 || len(asked[1].User) > len(asked[0].User)*2/3 {
 		t.Errorf("%d requests, %+v", len(asked), r)
 	}
 }

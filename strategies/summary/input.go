@@ -37,7 +37,7 @@ type input struct {
 
 	digest  *extract.Digest
 	sources *SourceIndex
-	report  *Report
+	report  *Provenance
 }
 
 // newInput redacts the task and indexes its messages for the validation of answers.
@@ -52,7 +52,7 @@ func (w *Writer) newInput(t plan.Task) (*input, error) {
 	m := &input{
 		task: t, sources: &SourceIndex{},
 		messages: make([]*chat.Message, 0, len(t.Messages)),
-		report:   &Report{RedactorVersion: redact.Version, Redacted: found, RedactedAnswer: redact.Found{}, Messages: len(t.Messages)},
+		report:   &Provenance{RedactorVersion: redact.Version, Redacted: found, RedactedAnswer: redact.Found{}, Messages: len(t.Messages)},
 	}
 	m.previous = text.Trim(strings.Join(append([]string{t.Previous}, storedSummaries(t.Messages)...), "\n\n"))
 	m.digest = extract.New(extract.Options{Focus: t.Focus, Redacted: true})

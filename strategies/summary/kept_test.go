@@ -43,7 +43,7 @@ func TestASummaryOutlastsTheTruncationBehindIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		ran := c.Steps
-		if n := len(ran); n != 3 || !strings.HasSuffix(ran[n-1].Strategy, last) || !ran[n-1].Changed || writers[1].Report() == nil {
+		if n := len(ran); n != 3 || !strings.HasSuffix(ran[n-1].Strategy, last) || !ran[n-1].Changed || writers[1].Provenance() == nil {
 			t.Fatalf("%s: nothing was left to it: %+v", last, ran)
 		}
 		if got := c.After.IncludedTokens; got > limits.Target {

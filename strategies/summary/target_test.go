@@ -113,7 +113,7 @@ func keepsToShare(t *testing.T, what string, p policy.Policy, messages []chat.Me
 		t.Errorf("%s: no summary (%s)", what, code)
 	}
 	if model != nil && size == 0 && model.calls > 0 {
-		t.Errorf("%s: %d answers were bought for nothing (%s, %v)", what, model.calls, code, writers[0].Report().Calls)
+		t.Errorf("%s: %d answers were bought for nothing (%s, %v)", what, model.calls, code, writers[0].Provenance().Calls)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestAModelIsNotAskedWhereItCannotGain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := len(c.Written); got != model.calls || size < 100 && got > 0 || size > 1000 && got == 0 {
-			t.Errorf("messages of %d tokens: %d requests, %d summaries, %+v", size, model.calls, got, writers[0].Report())
+			t.Errorf("messages of %d tokens: %d requests, %d summaries, %+v", size, model.calls, got, writers[0].Provenance())
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestAHandoffLeavesNothingToTheFallback(t *testing.T) {
 					}
 				}
 				if got := c.After.IncludedTokens; got > target || len(c.Steps) != 1 || summaries != 1 {
-					t.Errorf("%d tokens, %d summaries, %+v, %+v", got, summaries, c.Steps, writers[0].Report())
+					t.Errorf("%d tokens, %d summaries, %+v, %+v", got, summaries, c.Steps, writers[0].Provenance())
 				}
 				for _, x := range c.Excluded {
 					if x.By == 0 {

@@ -38,7 +38,7 @@ func TestSizes(t *testing.T) {
 			w := summary.New(summary.Options{Settings: s, Window: tt.window})
 			tt.task.Messages = ms
 			text, err := w.Write(t.Context(), tt.task)
-			r := w.Report()
+			r := w.Provenance()
 			if want := tt.want(r.CoveredTokens); err != nil || r.Budget < want-1 || r.Budget > want || len(text)/4 > want {
 				t.Errorf("%v, %d tokens of at most %d for %d, want %d", err, len(text)/4, r.Budget, r.CoveredTokens, want)
 			}

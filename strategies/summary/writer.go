@@ -55,7 +55,7 @@ type Options struct {
 // Writer summarizes for one step of one run. It is not safe for concurrent use.
 type Writer struct {
 	o      Options
-	report *Report
+	report *Provenance
 }
 
 // New returns a Writer. Settings other than the zero value must be valid.
@@ -69,8 +69,8 @@ func New(o Options) *Writer {
 	return &Writer{o: o}
 }
 
-// Report describes the last summary; it is nil before the first Write.
-func (w *Writer) Report() *Report { return w.report }
+// Provenance describes the last summary; it is nil before the first Write.
+func (w *Writer) Provenance() *Provenance { return w.report }
 
 // Strict implements plan.Strict.
 func (*Writer) Strict() {}

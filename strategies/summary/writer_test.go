@@ -130,7 +130,7 @@ func TestWhatModelsDo(t *testing.T) {
 			if n := server.Calls(); n != tt.calls || server.Paid() != tt.paid {
 				t.Errorf("%d requests of which %d were paid, want %d and %d", n, server.Paid(), tt.calls, tt.paid)
 			}
-			r := w.Report()
+			r := w.Provenance()
 			if cost := int64(0); tt.paid > 0 {
 				for _, c := range r.Calls {
 					cost += c.CostMicros
@@ -158,7 +158,7 @@ func TestWhatModelsDo(t *testing.T) {
 }
 
 // sound checks the properties of every stored summary.
-func sound(t *testing.T, text string, ms []*chat.Message, r *summary.Report) {
+func sound(t *testing.T, text string, ms []*chat.Message, r *summary.Provenance) {
 	t.Helper()
 	prose, references := extract.Split(text)
 	for _, s := range summary.DefaultSections() {
@@ -191,7 +191,7 @@ func TestWithoutAModelSummariesAreExtracts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := w.Report(); r.WrittenBy != summary.ByExtract || len(r.Calls) > 0 || len(text) > 4*800+4 {
+	if r := w.Provenance(); r.WrittenBy != summary.ByExtract || len(r.Calls) > 0 || len(text) > 4*800+4 {
 		t.Errorf("%d bytes, %+v", len(text), r)
 	}
 	if !strings.Contains(text, "src/module_39/handler.go") || !strings.Contains(text, "without a model") {
@@ -212,7 +212,7 @@ func TestWhatTakesThePlaceOfTheLastSummary(t *testing.T) {
 				s.OnFailure = onFailure
 				w := summary.New(summary.Options{Settings: s, Model: client, Last: last})
 				text, err := w.Write(t.Context(), plan.Task{Messages: conversation(40)})
-				r := w.Report()
+				r := w.Provenance()
 				if !last || want == "" {
 					if err == nil || text != "" || r.WrittenBy != "" {
 						t.Errorf("%q, %v, %+v", text, err, r)
@@ -241,7 +241,7 @@ func TestLongConversationsAreReadInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := w.Report()
+	r := w.Provenance()
 	if r.Parts < 3 || server.Calls() != r.Parts || text == "" {
 		t.Errorf("%d requests, %+v", server.Calls(), r)
 	}
@@ -260,7 +260,7 @@ func TestLongConversationsAreReadInParts(t *testing.T) {
 	if _, err := w.Write(t.Context(), plan.Task{Messages: conversation(60), Budget: 1000}); err != nil {
 		t.Fatal(err)
 	}
-	r = w.Report()
+	r = w.Provenance()
 	if n := server.Calls() - before; n > 2 || len(r.Trimmed) == 0 || r.Trimmed[0].Messages == 0 {
 		t.Errorf("%d requests, %+v", n, r)
 	}
@@ -278,7 +278,7 @@ func TestAPromptThatIsTooLongIsHalved(t *testing.T) {
 	if _, err := w.Write(t.Context(), plan.Task{Messages: conversation(40)}); err != nil {
 		t.Fatal(err)
 	}
-	if r := w.Report(); r.Halved != 2 || r.Parts < 4 {
+	if r := w.Provenance(); r.Halved != 2 || r.Parts < 4 {
 		t.Errorf("%+v", r)
 	}
 	sizes := []int{}
@@ -338,7 +338,7 @@ func TestAnEarlierSummaryIsBroughtUpToDate(t *testing.T) {
 		if text, err = w.Write(t.Context(), plan.Task{Messages: ms}); err != nil {
 			t.Fatal(err)
 		}
-		if r := w.Report(); r.Updates != (i > 0) || strings.Count(text, "## References") != 1 {
+		if r := w.Provenance(); r.Updates != (i > 0) || strings.Count(text, "## References") != 1 {
 			t.Errorf("round %d: %+v\n%s", i, r, text)
 		}
 	}

@@ -271,14 +271,14 @@ func writeSteps(e *Env, steps []pipeline.StepResult) error {
 }
 
 // stepReport returns the summary report of a step, nil if the step has none.
-func stepReport(s pipeline.StepResult) *summary.Report {
+func stepReport(s pipeline.StepResult) *summary.Provenance {
 	switch r := s.Summary.(type) {
 	case nil:
 		return nil
-	case *summary.Report:
+	case *summary.Provenance:
 		return r
 	}
-	var out summary.Report // the step was read from the database
+	var out summary.Provenance // the step was read from the database
 	raw, err := json.Marshal(s.Summary)
 	if err != nil || json.Unmarshal(raw, &out) != nil {
 		return nil

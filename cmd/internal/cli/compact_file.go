@@ -94,6 +94,7 @@ type fileJSON struct {
 
 type viewedJSON struct {
 	Seq       chat.Seq        `json:"seq"`
+	ID        string          `json:"id,omitempty"`
 	Kind      chat.Kind       `json:"kind"`
 	Role      chat.Role       `json:"role"`
 	Tokens    chat.Tokens     `json:"tokens"`
@@ -291,7 +292,7 @@ func (f *compactedFile) json() fileJSON {
 		out.Repaired[x.Reason] += x.Messages
 	}
 	for _, m := range f.stored() {
-		v := viewedJSON{Seq: m.Seq, Kind: m.Kind, Role: m.Role, Tokens: m.Tokens, Message: m.AppendJSON(nil)}
+		v := viewedJSON{Seq: m.Seq, ID: m.ID, Kind: m.Kind, Role: m.Role, Tokens: m.Tokens, Message: m.Body().AppendJSON(nil)}
 		if len(m.SummaryOf) > 0 {
 			v.SummaryOf = m.SummaryOf.String()
 		}

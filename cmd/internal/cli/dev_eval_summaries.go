@@ -44,6 +44,6 @@ func evalModel(settings policy.Summary, models summary.Model) eval.Policy {
 				}
 			}
 			text, err := w.Write(ctx, t)
-			return text, eval.UsageOf(w.Report()), err
+			return text, eval.UsageOf(w.Provenance()), err
 		})
 }

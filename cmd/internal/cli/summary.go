@@ -42,7 +42,7 @@ type summaryJSON struct {
 	Prose         string                 `json:"prose"`
 	References    string                 `json:"references,omitempty"`
 	Run           runJSON                `json:"run"`
-	Report        *summary.Report        `json:"report,omitempty"`
+	Report        *summary.Provenance    `json:"report,omitempty"`
 	Calls         []store.SummaryCallRow `json:"calls,omitempty"`
 
 	seqs string // SummaryOf in readable form
@@ -99,15 +99,15 @@ func loadSummary(ctx context.Context, st *store.Store, id string) (summaryJSON, 
 
 // reportOf returns the report of the step that wrote a summary. Among several it prefers
 // the step whose strategy is the exclusion reason, then one that produced a summary.
-func reportOf(steps json.RawMessage, reason string) (*summary.Report, error) {
+func reportOf(steps json.RawMessage, reason string) (*summary.Provenance, error) {
 	var all []struct {
-		Strategy string          `json:"strategy"`
-		Summary  *summary.Report `json:"summary"`
+		Strategy string              `json:"strategy"`
+		Summary  *summary.Provenance `json:"summary"`
 	}
 	if err := json.Unmarshal(steps, &all); err != nil {
 		return nil, fmt.Errorf("the run's steps: %w", err)
 	}
-	var found *summary.Report
+	var found *summary.Provenance
 	best := -1
 	for _, s := range all {
 		if s.Summary == nil {

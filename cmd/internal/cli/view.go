@@ -107,7 +107,7 @@ func messagesJSON(msgs []store.Stored) []messageJSON {
 	for i, m := range msgs {
 		out[i] = messageJSON{
 			Seq: m.Seq, ID: m.ID, Kind: m.Kind, Role: m.Role, Tokens: m.Tokens, CreatedAt: m.CreatedAt.UTC(), Included: m.Included,
-			Pinned: m.Pinned, ExcludeReason: m.ExcludeReason, ExcludedBy: m.ExcludedBy, SummarizedBy: m.SummarizedBy, Message: m.AppendJSON(nil),
+			Pinned: m.Pinned, ExcludeReason: m.ExcludeReason, ExcludedBy: m.ExcludedBy, SummarizedBy: m.SummarizedBy, Message: m.Body().AppendJSON(nil),
 		}
 		if len(m.SummaryOf) > 0 {
 			out[i].SummaryOf = m.SummaryOf.String()

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 	"os"
@@ -25,11 +26,19 @@ func run(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	prompt, _, err := db.View(ctx, session)
+	view, _, err := db.View(ctx, session)
 	if err != nil {
 		return err
 	}
-	fmt.Println("prompt:", prompt)
+	prompt := make([]chat.Message, len(view))
+	for i, m := range view {
+		prompt[i] = m.Body() // strict providers refuse id and created_at
+	}
+	body, err := json.Marshal(prompt)
+	if err != nil {
+		return err
+	}
+	fmt.Println("prompt:", string(body))
 	asked, err := db.Request(ctx, session, store.TriggerApplication, "example", store.Options{})
 	fmt.Println("run:", asked)
 	return err

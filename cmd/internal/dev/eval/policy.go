@@ -149,7 +149,7 @@ func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 		kept.Messages = c.Messages
 		for _, w := range writers {
 			if w != nil {
-				kept.add(UsageOf(w.Report()))
+				kept.add(UsageOf(w.Provenance()))
 			}
 		}
 		return kept, err
@@ -172,7 +172,7 @@ func pipelineOf(p policy.Policy, b Build, target chat.Tokens) (pipeline.Pipeline
 }
 
 // UsageOf returns the model calls of a summary; r may be nil.
-func UsageOf(r *summary.Report) Usage {
+func UsageOf(r *summary.Provenance) Usage {
 	var u Usage
 	if r == nil {
 		return u

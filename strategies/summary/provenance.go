@@ -7,16 +7,16 @@ import (
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
-// Values of Report.WrittenBy.
+// Values of Provenance.WrittenBy.
 const (
 	ByModel   = "model"
 	ByExtract = "extractive"
 	ByMarker  = "marker"
 )
 
-// Report describes how a summary was made. It is stored with the run and holds numbers,
+// Provenance describes how a summary was made. It is stored with the run and holds numbers,
 // names and codes, no content of the conversation.
-type Report struct {
+type Provenance struct {
 	// WrittenBy is model, extractive or marker; empty where there is no summary.
 	WrittenBy string `json:"written_by,omitempty"`
 	// Failure is the code of why the model wrote no summary.
@@ -52,7 +52,7 @@ type Report struct {
 }
 
 // Author describes in words how the summary was written, "" without one.
-func (r *Report) Author() string {
+func (r *Provenance) Author() string {
 	var by string
 	switch r.WrittenBy {
 	case "":

@@ -8,7 +8,7 @@ import (
 
 func TestReportsInWords(t *testing.T) {
 	t.Parallel()
-	for want, r := range map[string]summary.Report{
+	for want, r := range map[string]summary.Provenance{
 		"":                     {Failure: "auth"},
 		"model gpt-5":          {WrittenBy: summary.ByModel, Model: "gpt-5"},
 		"no model: an extract": {WrittenBy: summary.ByExtract},
