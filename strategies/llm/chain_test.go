@@ -3,6 +3,8 @@ package llm_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -243,13 +245,28 @@ func TestAllCircuitsOpen(t *testing.T) {
 	})
 }
 
-func TestNoServerListens(t *testing.T) {
-	t.Parallel()
-	server, url := started(t)
-	if err := server.Close(); err != nil {
+// silent returns an address that refuses connections. A socket is bound to it until the
+// test ends, so that no other program comes to listen there.
+func silent(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	client := newClient(t, quick(profile("m", url)), llm.Deps{})
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port)
+}
+
+func TestNoServerListens(t *testing.T) {
+	t.Parallel()
+	client := newClient(t, quick(profile("m", "http://"+silent(t)+"/v1")), llm.Deps{})
 	_, err := client.Complete(t.Context(), llm.Call{User: prompt})
 	if e := asError(t, err); e.Class != llm.Unavailable || e.Attempts != 3 || e.Usage != (llm.Usage{}) {
 		t.Errorf("error %v, usage %+v", err, e.Usage)
