@@ -372,7 +372,7 @@ func modelAttrs(steps []pipeline.StepResult) []slog.Attr {
 		return nil
 	}
 	return []slog.Attr{
-		slog.String("model", last),
+		slog.String("model", last), // empty if none answered
 		slog.Int64("model_calls", calls),
 		slog.Int64("input_tokens", input),
 		slog.Int64("output_tokens", output),

@@ -1,0 +1,367 @@
+package worker
+
+import (
+	"context"
+	_ "embed"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sessionstore/compactor/migrations"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/store/storetest"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
+)
+
+var stormTime = flag.Duration("storm", 0, "time that TestStorm writes, compacts and kills; 0 skips it")
+
+// stormQuiet is the longest time after which all runs have to be ended, and a run that an
+// operator waits for, with a wide margin for a busy machine.
+const stormQuiet = 3 * time.Minute
+
+const stormConfig = `
+policy:
+  start_tokens: 3000
+  target_tokens: 1500
+  min_gain_tokens: 50
+  cooldown: 2s
+  cron: "@every 1m"
+  debounce: 100ms
+  max_delay: 1s
+  summary: {size: {min_tokens: 200}, cooldown: 1s, cooldown_no_model: 2s}
+llm:
+  models: [{name: m, base_url: %q, window_tokens: 32000, price_per_million: {input: 1, output: 2}}]
+  deadline: {min: 5s}
+  retry: {base: 10ms, max: 100ms}
+  cooldown: {transient: 1s, no_provider: 2s}
+worker: {concurrency: 8, lease: 5s, heartbeat: 1s, drain_timeout: 5s}
+scheduler: {redeliver_after: 5s, leader_ttl: 3s, reconcile_interval: 2s}
+log: {format: json}
+`
+
+// storm is two installations on one Redis and one database, each with two processes of the
+// program that ships, with writers and operators of two tenants, while processes die.
+type storm struct {
+	t       *testing.T
+	binary  string
+	dsn     string
+	redis   string
+	folder  string
+	counted stormCounts
+
+	installations []*installation
+}
+
+// installation is one of them.
+type installation struct {
+	*storm
+	schema   string
+	config   string
+	store    *store.Store  // of writers and operators
+	pool     *pgxpool.Pool // of the checks
+	sessions []*stormSession
+	serves   []*serve
+}
+
+// stormCounts counts what happened.
+type stormCounts struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *stormCounts) add(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[what]++
+}
+
+func (c *stormCounts) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(c.n)) {
+		out = append(out, fmt.Sprintf("%s %d", k, c.n[k]))
+	}
+	return strings.Join(out, ", ")
+}
+
+// TestStorm runs for the time of -storm, and a few minutes at most until all is quiet. What is
+// left is compared with what was acknowledged, and with queries over the log and the ledger.
+func TestStorm(t *testing.T) {
+	if *stormTime == 0 {
+		t.Skip("-storm 1m runs it")
+	}
+	s := newStorm(t)
+	other := newOtherProgram(t, s.asynq())
+	other.enqueue(200, mail, nil, "default", "bulk")
+	seed := rand.Uint64()
+	t.Logf("seed %d; the times of processes are not repeated by it", seed)
+
+	ctx, cancel := context.WithTimeout(t.Context(), *stormTime)
+	defer cancel()
+	var all sync.WaitGroup
+	for i, in := range s.installations {
+		for w := range stormWriters {
+			all.Go(func() { in.write(ctx, rand.New(rand.NewPCG(seed, uint64(10*i+w))), w) })
+		}
+		for w := range 2 {
+			all.Go(func() { in.operate(ctx, rand.New(rand.NewPCG(seed, uint64(100+10*i+w)))) })
+		}
+		all.Go(func() { in.kill(ctx, rand.New(rand.NewPCG(seed, uint64(1000+i)))) })
+	}
+	all.Wait()
+	for _, in := range s.installations {
+		in.lastWords()
+	}
+	for _, in := range s.installations {
+		in.settle()
+	}
+	for _, in := range s.installations {
+		in.stop()
+		in.verify()
+		in.rewind()
+		in.query()
+	}
+	left := 0
+	for _, queue := range []string{"default", "bulk"} {
+		info, err := other.inspector.GetQueueInfo(queue)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left += info.Pending
+	}
+	if left != 200 {
+		t.Errorf("%d of 200 tasks of another program are left", left)
+	}
+	t.Log(&s.counted)
+}
+
+func newStorm(t *testing.T) *storm {
+	t.Helper()
+	s := &storm{t: t, dsn: database(t), redis: storetest.RealRedis(t), folder: t.TempDir(), counted: stormCounts{n: map[string]int{}}}
+	s.binary = filepath.Join(s.folder, "compactor")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.binary, "../cmd/compactor").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	steps := []llmtest.Step{{Times: 12}}
+	for _, b := range llmtest.Behaviours() {
+		steps = append(steps, llmtest.Step{Behaviour: b, Delay: 500 * time.Millisecond}, llmtest.Step{Times: 3})
+	}
+	server := llmtest.Script{Steps: steps, Loop: true}.Server()
+	url, err := server.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	config := filepath.Join(s.folder, "compactor.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, stormConfig, url), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, schema := range []string{migrations.DefaultSchema, "second"} {
+		if _, err := migrations.Up(t.Context(), s.dsn, schema); err != nil {
+			t.Fatal(err)
+		}
+		in := &installation{storm: s, schema: schema, config: config}
+		if in.store, err = store.Open(t.Context(), store.Config{URL: s.dsn, Schema: schema, MaxConns: 8}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(in.store.Close)
+		if in.pool, err = pgxpool.New(t.Context(), s.dsn); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(in.pool.Close)
+		for i := range stormWriters * stormSessions {
+			tenant := stormTenants[i%len(stormTenants)]
+			in.sessions = append(in.sessions, &stormSession{
+				key: store.Key{Tenant: tenant, Session: fmt.Sprintf("chat-%d", i)}, owner: fmt.Sprintf("OWNER_%s_%s_", schema, tenant),
+				said: map[chat.Seq]string{},
+			})
+		}
+		for i := range 2 {
+			in.serves = append(in.serves, in.start(i))
+		}
+		t.Cleanup(in.stop)
+		s.installations = append(s.installations, in)
+	}
+	return s
+}
+
+func (s *storm) asynq() asynq.RedisConnOpt {
+	o, err := asynq.ParseRedisURI(s.redis)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return o
+}
+
+func (s *storm) client() *redis.Client {
+	o, err := redis.ParseURL(s.redis)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return redis.NewClient(o)
+}
+
+// settle waits until no run is queued or running, and no session waits for one.
+func (in *installation) settle() {
+	in.t.Helper()
+	query := in.q(`SELECT concat_ws(', ',
+		(SELECT 'runs ' || string_agg(concat_ws(' ', id, status, attempts, failures, error_code), '; ') FROM @schema@.runs WHERE status IN ('queued', 'running')),
+		(SELECT 'sessions in the outbox ' || string_agg(s.id, ' ') FROM @schema@.outbox o JOIN @schema@.sessions s USING (sid) WHERE s.due),
+		(SELECT 'due sessions ' || string_agg(concat_ws(' ', id, cooldown_until), '; ') FROM @schema@.sessions WHERE due))`)
+	begin, busy, said := time.Now(), "", 0
+	for quiet := 0; quiet < 3; time.Sleep(200 * time.Millisecond) {
+		if n := int(time.Since(begin) / (15 * time.Second)); n > said && busy != "" {
+			said = n
+			in.t.Logf("%s: after %v: %s", in.schema, time.Since(begin).Round(time.Second), busy)
+		}
+		if err := in.pool.QueryRow(in.t.Context(), query).Scan(&busy); err != nil {
+			in.t.Fatal(err)
+		}
+		if quiet++; busy != "" {
+			quiet = 0
+		}
+		if time.Since(begin) > stormQuiet {
+			in.t.Fatalf("%s: not done %v after the last write: %s\n%s", in.schema, stormQuiet, busy, in.serves[0].tail()+in.serves[1].tail())
+		}
+	}
+	in.t.Logf("%s: quiet after %v", in.schema, time.Since(begin).Round(time.Second))
+}
+
+//go:embed testdata/storm.sql
+var stormChecks string
+
+func (in *installation) q(sql string) string { return strings.ReplaceAll(sql, "@schema@", in.schema) }
+
+// query asks the database by the checks of storm.sql.
+func (in *installation) query() {
+	in.t.Helper()
+	for _, check := range strings.Split(stormChecks, "-- check: ")[1:] {
+		name, sql, _ := strings.Cut(check, "\n")
+		var n int64
+		var sample *string
+		begin := time.Now()
+		if err := in.pool.QueryRow(in.t.Context(), in.q(sql)).Scan(&n, &sample); err != nil {
+			in.t.Errorf("%s: %s: %v", in.schema, name, err)
+		}
+		if d := time.Since(begin); d > time.Second {
+			in.t.Logf("%s took %v", name, d)
+		}
+		if n > 0 {
+			in.t.Errorf("%s: %q does not hold %d times, for example at %s", in.schema, name, n, *sample)
+		}
+	}
+}
+
+// verify compares what is stored with what was acknowledged, and the views with the rules of
+// providers.
+func (in *installation) verify() {
+	in.t.Helper()
+	ctx := in.t.Context()
+	if _, err := in.store.LoseCalls(ctx, 1_000_000); err != nil { // the scheduler does it every ten minutes
+		in.t.Fatal(err)
+	}
+	in.query()
+	findings, err := in.store.Audit(ctx)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	for _, f := range findings {
+		if f.Count > 0 {
+			in.t.Errorf("%s: doctor finds %d against %q: %s", in.schema, f.Count, f.Check, f.Sample)
+		}
+	}
+	for _, s := range in.sessions {
+		row, err := in.store.Session(ctx, s.key)
+		if err != nil {
+			in.t.Fatal(err)
+		}
+		all, err := in.store.All(ctx, s.key)
+		if err != nil {
+			in.t.Fatal(err)
+		}
+		sources := 0
+		for _, m := range all {
+			if m.Kind != chat.KindSource {
+				continue
+			}
+			sources++
+			if said, ok := s.said[m.Seq]; !ok || said != words(m.Message) {
+				in.t.Errorf("%s: %s #%d is %s, %s was said", in.schema, s.key, m.Seq, words(m.Message), said)
+			}
+			in.counted.add("messages")
+		}
+		if sources != len(s.said) {
+			in.t.Errorf("%s: %s has %d messages, %d were acknowledged", in.schema, s.key, sources, len(s.said))
+		}
+		view, err := in.store.ViewMetas(ctx, row.SID)
+		if err != nil {
+			in.t.Fatal(err)
+		}
+		if faults := chat.Check(view); len(faults) > 0 && !s.replaced {
+			in.t.Errorf("%s: the view of %s is not valid: %v", in.schema, s.key, faults)
+		}
+		if user := s.lastUser; user > 0 && !slices.ContainsFunc(view, func(m chat.Meta) bool { return m.Seq == user }) {
+			in.t.Errorf("%s: the last user message of %s, #%d, is not in the view", in.schema, s.key, user)
+		}
+	}
+	rows, err := in.store.Runs(ctx, store.RunFilter{Limit: 1_000_000})
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	for _, r := range rows {
+		in.counted.add("runs " + r.Outcome)
+		if r.Status == "failed" && r.Outcome != "superseded" {
+			in.t.Errorf("%s: run %d failed: %s %s", in.schema, r.ID, r.ErrorCode, r.Error)
+		}
+		if r.Attempts > 1 {
+			in.counted.add("runs taken over or repeated")
+		}
+	}
+}
+
+// rewind undoes all runs of all sessions: the views hold what was said, and nothing else (I1).
+func (in *installation) rewind() {
+	in.t.Helper()
+	ctx := in.t.Context()
+	for _, s := range in.sessions {
+		for {
+			runs, err := in.store.Runs(ctx, store.RunFilter{Key: s.key, Status: "applied", Limit: 1_000_000})
+			if err != nil {
+				in.t.Fatal(err)
+			}
+			runs = slices.DeleteFunc(runs, func(r store.RunRow) bool { return !r.InForce || r.Kind == "undo" })
+			if len(runs) == 0 {
+				break
+			}
+			if _, err := in.store.Undo(ctx, s.key, runs[len(runs)-1].ID, true, "storm"); err != nil {
+				in.t.Fatal(err)
+			}
+		}
+		view, _, err := in.store.View(ctx, s.key)
+		if err != nil {
+			in.t.Fatal(err)
+		}
+		got := map[chat.Seq]string{}
+		for _, m := range view {
+			got[m.Seq] = words(m.Message)
+		}
+		if !maps.Equal(got, s.said) {
+			in.t.Errorf("%s: with all runs of %s undone the view has %d messages, %d were said", in.schema, s.key, len(view), len(s.said))
+		}
+	}
+}
