@@ -48,10 +48,10 @@ SELECT count(*), min(e.run::text) FROM @schema@.exclusions e LEFT JOIN @schema@.
 WHERE (r.sid, r.status) IS DISTINCT FROM (e.sid, 'applied') OR r.kind = 'undo';
 
 -- check: what a run wrote is what its ledger row names
-SELECT count(*), min(r.id::text) FROM @schema@.runs r CROSS JOIN LATERAL (
-    SELECT coalesce(range_agg(int8range(seq, seq + 1)), '{}') AS seqs, bool_or(m.sid <> r.sid OR m.kind = 'm') AS foreign
-    FROM @schema@.message_log m WHERE m.run = r.id) w
-WHERE w.foreign OR w.seqs <> coalesce(r.appended, '{}');
+SELECT count(*), min(coalesce(r.id, w.run)::text) FROM @schema@.runs r FULL JOIN (
+    SELECT run, min(sid) AS sid, range_agg(int8range(seq, seq + 1)) AS seqs, bool_or(kind = 'm') AS said
+    FROM @schema@.message_log WHERE run IS NOT NULL GROUP BY run) w ON w.run = r.id AND w.sid = r.sid
+WHERE r.id IS NULL OR w.said OR coalesce(w.seqs, '{}') <> coalesce(r.appended, '{}');
 
 -- check: what was said has no run, and what a run wrote has one
 SELECT count(*), min(sid || '#' || seq) FROM @schema@.message_log WHERE (kind = 'm') <> (run IS NULL);
