@@ -207,7 +207,7 @@ func (c *Change) endRunArgs() (endRunArgs, error) {
 	for i, a := range c.Plan.Additions {
 		e.reasons, e.seqs, e.by = append(e.reasons, a.Reason), append(e.seqs, a.Covers.String()), append(e.by, &i)
 		a.Message = a.Message.Body() // the database assigns the id
-		chat.Sanitize(&a.Message) // as Append does
+		chat.Sanitize(&a.Message)    // as Append does
 		if chat.Estimates(a.Counter) {
 			a.Flags |= chat.Estimated // as the SQL function append does
 		}

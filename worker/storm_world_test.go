@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -29,9 +30,13 @@ var (
 )
 
 var stormSteps = []store.Step{
-	{Strategy: "truncation"}, {Strategy: "tool_result"}, {Strategy: "handoff"},
+	{Strategy: "truncation"},
+	{Strategy: "tool_result"},
+	{Strategy: "handoff"},
 	{Strategy: "keep_last_n_messages", Params: map[string]any{"n": 5}},
-	{Strategy: "compact_tool_results"}, {Strategy: "prune_tool_results"}, {Strategy: "preserve_user_messages"},
+	{Strategy: "compact_tool_results"},
+	{Strategy: "prune_tool_results"},
+	{Strategy: "preserve_user_messages"},
 }
 
 // stormSession is a conversation with what was acknowledged of it. One writer writes to it.
@@ -128,7 +133,7 @@ func (in *installation) write(ctx context.Context, r *rand.Rand, writer int) {
 	for ctx.Err() == nil {
 		s := mine[r.IntN(len(mine))]
 		in.append(r, s, s.next(r))
-		time.Sleep(time.Duration(r.IntN(40)) * time.Millisecond)
+		_ = backoff.Wait(ctx, time.Duration(r.IntN(40))*time.Millisecond)
 	}
 }
 
@@ -168,7 +173,7 @@ func (in *installation) append(r *rand.Rand, s *stormSession, msgs []store.NewMe
 			return
 		}
 		in.counted.add("appends repeated")
-		time.Sleep(20 * time.Millisecond)
+		_ = backoff.Wait(ctx, 20*time.Millisecond)
 	}
 }
 
@@ -235,7 +240,7 @@ func (in *installation) operate(ctx context.Context, r *rand.Rand) {
 		case !transient(err):
 			in.t.Errorf("%s: %s of %s: %v", in.schema, what, s.key, err)
 		}
-		time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond)
+		_ = backoff.Wait(ctx, time.Duration(r.IntN(150))*time.Millisecond)
 	}
 }
 
@@ -367,15 +372,7 @@ func (s *serve) tail() string {
 
 // kill breaks something every few seconds.
 func (in *installation) kill(ctx context.Context, r *rand.Rand) {
-	pause := func(d time.Duration) bool {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(d):
-			return true
-		}
-	}
-	for pause(time.Duration(1000+r.IntN(3000)) * time.Millisecond) {
+	for backoff.Wait(ctx, time.Duration(1000+r.IntN(3000))*time.Millisecond) == nil {
 		s := in.serves[r.IntN(len(in.serves))]
 		switch r.IntN(8) {
 		case 0, 1:
@@ -391,7 +388,7 @@ func (in *installation) kill(ctx context.Context, r *rand.Rand) {
 		case 3: // for longer than a lease: it wakes up as a worker whose runs others have taken
 			in.counted.add("killed: process stopped")
 			_ = s.cmd.Process.Signal(syscall.SIGSTOP)
-			pause(7 * time.Second)
+			_ = backoff.Wait(ctx, 7*time.Second)
 			_ = s.cmd.Process.Signal(syscall.SIGCONT)
 		case 4:
 			in.counted.add("killed: database connections")
@@ -407,7 +404,7 @@ func (in *installation) kill(ctx context.Context, r *rand.Rand) {
 			in.loseTasks(ctx)
 		case 7:
 			in.counted.add("killed: nothing, a stranger locks a session")
-			in.lock(ctx, r, func() { pause(time.Duration(r.IntN(6000)) * time.Millisecond) })
+			in.lock(ctx, r, time.Duration(r.IntN(6000))*time.Millisecond)
 		}
 	}
 }
@@ -426,8 +423,8 @@ func (in *installation) loseTasks(ctx context.Context) {
 	}
 }
 
-// lock holds the row of a session in a transaction that does nothing.
-func (in *installation) lock(ctx context.Context, r *rand.Rand, while func()) {
+// lock holds the row of a session for d in a transaction that does nothing.
+func (in *installation) lock(ctx context.Context, r *rand.Rand, d time.Duration) {
 	tx, err := in.pool.Begin(ctx)
 	if err != nil {
 		return
@@ -435,6 +432,6 @@ func (in *installation) lock(ctx context.Context, r *rand.Rand, while func()) {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	s := in.sessions[r.IntN(len(in.sessions))]
 	if _, err := tx.Exec(ctx, in.q(`SELECT FROM @schema@.sessions WHERE tenant = $1 AND id = $2 FOR UPDATE`), s.key.Tenant, s.key.Session); err == nil {
-		while()
+		_ = backoff.Wait(ctx, d)
 	}
 }
