@@ -104,7 +104,7 @@ LANGUAGE sql STABLE AS $$
         CASE WHEN f.token_count IS NULL THEN least(2147483647, (octet_length(f.body) - f.media_octets + 2) / 3 + 1000 * f.media)::int
              WHEN f.token_count ~ '^\d{1,9}$' THEN f.token_count::int END,
         CASE WHEN f.token_count IS NULL THEN 'octets/3' ELSE coalesce(f.token_counter, 'application') END,
-        (f.has_text::int + 2 * f.has_reasoning::int + 4 * (f.media > 0)::int + 16 * (f.token_count IS NULL OR coalesce(f.token_counter, '') IN ('octets/3', 'chars/4'))::int)::smallint,
+        (f.has_text::int + 2 * f.has_reasoning::int + 4 * (f.media > 0)::int + 16 * (f.token_count IS NULL OR @schema@.estimates(f.token_counter))::int)::smallint,
         f.role #>> '{}' = 'assistant' AND f.has_reasoning AND NOT f.has_text AND f.media = 0 AND f.call_ids IS NULL,
         f.created, f.body,
         CASE WHEN json_typeof(f.role) IS DISTINCT FROM 'string' OR f.role #>> '{}' = '' THEN @schema@.roleless(f.m)

@@ -43,6 +43,7 @@ BEGIN
             ('bound_tenant', '{application,reader}'),
             ('claim_run', '{worker}'),
             ('end_run', '{worker}'),
+            ('estimates', '{}'),
             ('fence_tables', '{}'),
             ('foreign_format', '{}'),
             ('foreign_message', '{}'),

@@ -3,6 +3,7 @@ package chat
 import (
 	"cmp"
 	"strconv"
+	"strings"
 )
 
 // Seq is a position in a session's log. The first message has 1; positions are
@@ -48,9 +49,17 @@ const (
 	CounterOctets3 = "octets/3"
 )
 
+// ScaledBy stands between the name of a counter and the factor that its counts are
+// multiplied by: "o200k_base*1.5" estimates the tokens of another vendor's model.
+const ScaledBy = "*"
+
 // Estimates reports whether the named counter only estimates. Unknown counters belong to
-// applications and count as exact, as in the SQL function append.
-func Estimates(counter string) bool { return counter == CounterChars4 || counter == CounterOctets3 }
+// applications and count as exact, as in the SQL function of that name. So do counts of
+// another vendor's model stored before there were factors, as "o200k_base": the name alone
+// does not tell them from exact ones. They leave the view sooner or later.
+func Estimates(counter string) bool {
+	return counter == CounterChars4 || counter == CounterOctets3 || strings.Contains(counter, ScaledBy)
+}
 
 // Meta is the metadata of a message on which planning runs, without its content. It has a
 // fixed size and is one index entry in the store.

@@ -12,8 +12,15 @@ type modelFact struct {
 	window   int
 }
 
+// TableDate is the day on which the facts below were last compared with what vendors
+// document.
+const TableDate = "2026-11-22"
+
 // facts lists the windows that vendors document, input and output together. The
-// longest matching prefix applies, so the order is free.
+// longest matching prefix applies, so the order is free. The models of 2026 are from
+// platform.claude.com/docs/en/models, ai.google.dev/gemini-api/docs/models and
+// docs.x.ai/developers/models, those of other vendors, OpenAI among them, from
+// github.com/anomalyco/models.dev and vercel.com/ai-gateway/models.
 var facts = []modelFact{
 	{"gpt-3.5", CL100K, 16_385},
 	{"gpt-3.5-turbo-0301", CL100K, 4_096},
@@ -32,6 +39,16 @@ var facts = []modelFact{
 	{"gpt-4.5", O200K, 128_000},
 	{"gpt-5", O200K, 400_000},
 	{"gpt-5-chat", O200K, 128_000},
+	{"gpt-5.1-chat", O200K, 128_000},
+	{"gpt-5.2-chat", O200K, 128_000},
+	{"gpt-5.3-chat", O200K, 128_000},
+	{"gpt-5.3-codex-spark", O200K, 128_000},
+	{"gpt-5.4", O200K, 1_050_000},
+	{"gpt-5.4-mini", O200K, 400_000},
+	{"gpt-5.4-nano", O200K, 400_000},
+	{"gpt-5.5", O200K, 1_050_000},
+	{"gpt-5.6", O200K, 1_050_000},
+	{"gpt-6", O200K, 1_050_000}, // the encoding by ttok 1.0
 	{"gpt-oss", O200K, 131_072},
 	{"codex-mini", O200K, 200_000},
 	{"o1", O200K, 200_000},
@@ -39,9 +56,22 @@ var facts = []modelFact{
 	{"o1-mini", O200K, 128_000},
 	{"o3", O200K, 200_000},
 	{"o4-mini", O200K, 200_000},
-	{"claude", "", 200_000},
+	{"claude", "", 200_000}, // also one newer than this table, which is rather compacted early
 	{"claude-2.0", "", 100_000},
 	{"claude-instant", "", 100_000},
+	{"claude-opus-4-6", "", 1_000_000},
+	{"claude-opus-4.6", "", 1_000_000}, // OpenRouter's spelling
+	{"claude-opus-4-7", "", 1_000_000},
+	{"claude-opus-4.7", "", 1_000_000},
+	{"claude-opus-4-8", "", 1_000_000},
+	{"claude-opus-4.8", "", 1_000_000},
+	{"claude-sonnet-4-6", "", 1_000_000},
+	{"claude-sonnet-4.6", "", 1_000_000},
+	{"claude-fable", "", 1_000_000},
+	{"claude-mythos", "", 1_000_000},
+	{"claude-opus-5", "", 1_000_000},
+	{"claude-sonnet-5", "", 1_000_000},
+	{"claude-haiku-5", "", 1_000_000},
 	{"gemini", "", 1_048_576},
 	{"gemini-pro", "", 32_760},
 	{"gemini-1.0", "", 32_760},
@@ -67,7 +97,9 @@ var facts = []modelFact{
 	{"llama-4-maverick", "", 1_048_576},
 	{"mistral", "", 32_768},
 	{"mistral-large", "", 131_072},
+	{"mistral-large-3", "", 256_000},
 	{"mistral-medium", "", 131_072},
+	{"mistral-medium-3.5", "", 256_000},
 	{"mistral-small", "", 131_072},
 	{"mistral-nemo", "", 131_072},
 	{"magistral", "", 40_960},
@@ -76,11 +108,13 @@ var facts = []modelFact{
 	{"mixtral-8x22b", "", 65_536},
 	{"codestral", "", 262_144},
 	{"devstral", "", 131_072},
+	{"devstral-2512", "", 256_000},
 	{"deepseek", "", 131_072},
 	{"deepseek-coder", "", 131_072},
 	{"deepseek-llm", "", 4_096},
 	{"deepseek-v2.5", "", 65_536},
 	{"deepseek-v3-0324", "", 65_536},
+	{"deepseek-v4", "", 1_000_000},
 	{"deepseek-r1", "", 65_536},
 	{"deepseek-r1-0528", "", 131_072},
 	{"qwen", "", 32_768},
@@ -88,6 +122,9 @@ var facts = []modelFact{
 	{"qwen3", "", 131_072},
 	{"qwen3-coder", "", 262_144},
 	{"qwen3-next", "", 262_144},
+	{"qwen3-max", "", 262_144},
+	{"qwen3.6-plus", "", 1_000_000},
+	{"qwen3.7-max", "", 991_000},
 	{"qwen-turbo", "", 1_000_000},
 	{"qwen-plus", "", 131_072},
 	{"qwen-max", "", 32_768},
@@ -95,6 +132,11 @@ var facts = []modelFact{
 	{"grok-2", "", 131_072},
 	{"grok-3", "", 131_072},
 	{"grok-4", "", 256_000},
+	{"grok-4.20", "", 1_000_000},
+	{"grok-4.3", "", 1_000_000},
+	{"grok-4.5", "", 500_000},
+	{"grok-4.6", "", 500_000},
+	{"grok-4.7", "", 500_000},
 	{"grok-code", "", 256_000},
 	{"command-r", "", 128_000},
 	{"command-a", "", 256_000},
@@ -102,8 +144,11 @@ var facts = []modelFact{
 	{"phi-4", "", 16_384},
 	{"kimi-k2", "", 131_072},
 	{"kimi-k2-0905", "", 262_144},
+	{"kimi-k2.6", "", 262_144},
 	{"glm-4", "", 131_072},
 	{"glm-4.6", "", 204_800},
+	{"glm-5", "", 198_000},
+	{"glm-5.2", "", 1_048_576},
 	{"minimax-m2", "", 204_800},
 }
 
@@ -118,55 +163,40 @@ func Encoding(model string) (name string, known bool) {
 	return O200K, false
 }
 
-// ForModel returns the counter of a model's Encoding. It panics if the compiled-in
-// ranks cannot be read.
-func ForModel(model string) Counter {
-	name, _ := Encoding(model)
-	c, err := Tiktoken(name)
-	if err != nil {
-		panic(err) // the build is broken
-	}
-	return c
-}
-
-// Window returns the context window of a model in tokens, or DefaultWindow for an unknown
-// one. A deployment may have less, so the setting of a policy overrides it.
-func Window(model string) (tokens int, known bool) {
-	if f, ok := lookup(model); ok {
-		return f.window, true
-	}
-	return DefaultWindow, false
-}
-
-// lookup returns the fact with the longest prefix of the model's name, ignoring the
-// path segments that providers put before it ("qwen/qwen3-coder").
+// lookup returns the fact with the longest prefix of the model's name.
 func lookup(model string) (modelFact, bool) {
+	return lookupIn(facts, func(f modelFact) string { return f.prefix }, model)
+}
+
+// lookupIn returns the row with the longest prefix of the model's name, ignoring the
+// path segments that providers put before it ("qwen/qwen3-coder").
+func lookupIn[R any](rows []R, prefix func(R) string, model string) (R, bool) {
 	name := strings.ToLower(strings.TrimSpace(model))
 	for {
 		i := strings.LastIndexByte(name, '/')
-		if f, ok := lookupSegment(name[i+1:]); ok || i < 0 {
-			return f, ok
+		segment := name[i+1:]
+		_, rest, _ := strings.Cut(segment, ":") // "ft:gpt-4o-mini:org::id"
+		for _, s := range []string{afterVendor(segment), rest} {
+			if r, ok := longestPrefix(rows, prefix, s); ok {
+				return r, true
+			}
+		}
+		if i < 0 {
+			var none R
+			return none, false
 		}
 		name = name[:i]
 	}
 }
 
-func lookupSegment(name string) (modelFact, bool) {
-	if f, ok := longestPrefix(afterVendor(name)); ok {
-		return f, true
-	}
-	_, rest, _ := strings.Cut(name, ":") // "ft:gpt-4o-mini:org::id"
-	return longestPrefix(rest)
-}
-
-func longestPrefix(name string) (modelFact, bool) {
-	var best modelFact
-	for _, f := range facts {
-		if len(f.prefix) > len(best.prefix) && strings.HasPrefix(name, f.prefix) && endsWord(name, f.prefix) {
-			best = f
+func longestPrefix[R any](rows []R, prefix func(R) string, name string) (best R, found bool) {
+	longest := 0
+	for _, r := range rows {
+		if p := strings.ToLower(prefix(r)); len(p) > longest && strings.HasPrefix(name, p) && endsWord(name, p) {
+			best, longest = r, len(p)
 		}
 	}
-	return best, best.prefix != ""
+	return best, longest > 0
 }
 
 // endsWord reports whether prefix ends at the end of a word or number of name: "o1"
@@ -194,13 +224,4 @@ func afterVendor(name string) string {
 		}
 	}
 	return name
-}
-
-// Models returns the prefixes of all known models, in lower case and without providers.
-func Models() []string {
-	out := make([]string, len(facts))
-	for i, f := range facts {
-		out[i] = f.prefix
-	}
-	return out
 }

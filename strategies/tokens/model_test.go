@@ -1,8 +1,14 @@
 package tokens_test
 
 import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -47,6 +53,16 @@ func TestModels(t *testing.T) {
 		"":                                        {tokens.O200K, false, tokens.DefaultWindow, true},
 		"a/b:c":                                   {tokens.O200K, false, tokens.DefaultWindow, true},
 		"accounts/x/models/gpt-oss-120b":          {tokens.O200K, true, 131_072, false},
+		"gpt-5.2-codex":                           {tokens.O200K, true, 400_000, false},
+		"gpt-5.4-2026-03-05":                      {tokens.O200K, true, 1_050_000, false},
+		"gpt-5.4-mini":                            {tokens.O200K, true, 400_000, false},
+		"openai/gpt-6.2-sol":                      {tokens.O200K, true, 1_050_000, false},
+		"claude-opus-4-6":                         {tokens.O200K, false, 1_000_000, false},
+		"anthropic/claude-opus-4.8":               {tokens.O200K, false, 1_000_000, false},
+		"us.anthropic.claude-haiku-4-5-20251001":  {tokens.O200K, false, 200_000, false},
+		"claude-fable-5-1":                        {tokens.O200K, false, 1_000_000, false},
+		"gemini-3.5-flash":                        {tokens.O200K, false, 1_048_576, false},
+		"deepseek-v4-pro":                         {tokens.O200K, false, 1_000_000, false},
 	}
 	for model, tt := range tests {
 		t.Run(model, func(t *testing.T) {
@@ -61,5 +77,99 @@ func TestModels(t *testing.T) {
 	}
 	if got := tokens.ForModel("gpt-4").Name(); got != tokens.CL100K {
 		t.Errorf("gpt-4 is counted by %s", got)
+	}
+}
+
+// The factors are between the figures that vendors and other projects publish.
+func TestCountsForAModelOfAnotherVendorAreEstimatesByAFactor(t *testing.T) {
+	t.Parallel()
+	factors := map[string]string{
+		"gpt-5.6-sol": "", "gpt-4": "", "o3": "", "": "",
+		"claude-3-5-sonnet-20241022": "*1.23", "claude-3-7-sonnet-latest": "*1.23", "anthropic/claude-sonnet-4.5": "*1.23",
+		"us.anthropic.claude-haiku-4-5-20251001-v1:0": "*1.23", "claude-opus-4-20250514": "*1.23", "claude-opus-4-6": "*1.23",
+		"claude-opus-4-7": "*1.5", "claude-opus-4.8": "*1.5", "claude-sonnet-5": "*1.5", "claude-haiku-5-5": "*1.5",
+		"claude-fable-5-1": "*1.5", "claude-mythos-preview": "*1.5", "claude-of-2030": "*1.5",
+		"gemini-3-flash-preview": "*1.18", "mistral-large-2512": "*1.26", "codestral": "*1.26",
+		"llama-4-maverick": "*1.2", "deepseek-v4-pro": "*1.2", "our-own-model": "*1.2",
+	}
+	text := strings.Repeat("The tests of package store pass. ", 50)
+	m := &chat.Message{Role: chat.RoleUser, Content: chat.TextContent(text)}
+	exact := tokens.ForModel("gpt-4o")
+	for model, suffix := range factors {
+		c := tokens.ForModel(model)
+		want := tokens.O200K + suffix
+		if model == "gpt-4" {
+			want = tokens.CL100K
+		}
+		if c.Name() != want {
+			t.Errorf("%s is counted by %s, want %s", model, c.Name(), want)
+		}
+		if got := chat.Estimates(c.Name()); got != (suffix != "") {
+			t.Errorf("%s: the count is an estimate: %t", model, got)
+		}
+		factor, err := strconv.ParseFloat(strings.TrimPrefix(suffix, "*"), 64)
+		if err != nil {
+			continue
+		}
+		if got, want := c.Message(m), chat.Tokens(math.Ceil(factor*float64(exact.Message(m))-1e-9)); got != want {
+			t.Errorf("%s counts %d tokens, want %d", model, got, want)
+		}
+		if got, want := c.Text(text), chat.Tokens(math.Ceil(factor*float64(exact.Text(text))-1e-9)); got != want || c.Text("") != 0 {
+			t.Errorf("%s counts %d tokens of a text, want %d", model, got, want)
+		}
+	}
+}
+
+func TestATableOverridesTheBuiltInOne(t *testing.T) {
+	t.Parallel()
+	table := tokens.Table{
+		{Prefix: "house", Window: 32_000},
+		{Prefix: "House-Large", Window: 64_000, Factor: 1.4},
+		{Prefix: "claude", Window: 500_000},
+		{Prefix: "gemini-3", Factor: 1.05},
+		{Prefix: "proxy", Encoding: tokens.CL100K},
+		{Prefix: "proxy-2", Encoding: tokens.CL100K, Factor: 1.1},
+		{Prefix: "one", Factor: 1},
+	}
+	for model, want := range map[string]string{
+		"house-7b":               "32000 true o200k_base*1.2",
+		"acme/house-large-2":     "64000 true o200k_base*1.4",
+		"claude-opus-4-8":        "500000 true o200k_base*1.5",
+		"gemini-3.5-flash":       "1048576 true o200k_base*1.05",
+		"gemini-2.5-pro":         "1048576 true o200k_base*1.18",
+		"proxy":                  "128000 false cl100k_base",
+		"proxy-2-mini":           "128000 false cl100k_base*1.1",
+		"one":                    "128000 false o200k_base*1",
+		"gpt-4":                  "8192 true cl100k_base",
+		"a-model-of-nobody":      "128000 false o200k_base*1.2",
+		"a-model-of-nobody:free": "128000 false o200k_base*1.2",
+	} {
+		window, known := table.Window(model)
+		got := fmt.Sprint(window, known, " ", table.ForModel(model).Name())
+		if got != want {
+			t.Errorf("%s: %s, want %s", model, got, want)
+		}
+	}
+	if p := table.Prefixes(); !slices.Contains(p, "house-large") || !slices.Contains(p, "gpt-4o") {
+		t.Errorf("prefixes %v", p)
+	}
+	if table.Version() == tokens.Table(nil).Version() || !strings.HasPrefix(table.Version(), tokens.TableDate) {
+		t.Errorf("version %s", table.Version())
+	}
+	for _, m := range table {
+		if err := m.Validate(); err != nil {
+			t.Errorf("%s: %v", m.Prefix, err)
+		}
+	}
+	for want, m := range map[string]tokens.Model{
+		"want a model's name or its beginning as prefix":      {Window: 1},
+		"window -1: want 0 (that of the table) to 1000000000": {Prefix: "m", Window: -1},
+		`encoding "p50k": want o200k_base or cl100k_base`:     {Prefix: "m", Encoding: "p50k"},
+		"factor 6: want 0 (that of the table), or 0.2 to 5":   {Prefix: "m", Factor: 6},
+		"factor NaN: want 0 (that of the table), or 0.2 to 5": {Prefix: "m", Factor: math.NaN()},
+	} {
+		if err := m.Validate(); fmt.Sprint(err) != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
