@@ -22,6 +22,7 @@
 //     finish, requeue, calls of models, cooldowns.
 //   - schedule.go: leader lease, policy thresholds, sweeps, deliveries, reconciliation.
 //   - operator_*.go: reads for the commands: lists, explanations, the audit, undo.
+//   - calibration.go: what reports of usage have taught, for runs and commands.
 //
 // dev.go has the few statements for the demo and the benches.
 //

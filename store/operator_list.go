@@ -20,7 +20,7 @@ type SessionRow struct {
 	LiveMessages  int64       `json:"messages_in_view"`
 	TotalTokens   chat.Tokens `json:"total_tokens"`   // of all source messages
 	LiveTokens    chat.Tokens `json:"view_tokens"`    // of the view
-	ContextTokens chat.Tokens `json:"context_tokens"` // the use of the window: reported by the provider if it was, else LiveTokens
+	ContextTokens chat.Tokens `json:"context_tokens"` // the use of the window: by the provider's report, or else by those for the model, or else LiveTokens
 	DueTokens     chat.Tokens `json:"start_tokens"`
 	Due           bool        `json:"due"`
 	Suspect       bool        `json:"suspect"` // the view may be invalid
@@ -40,20 +40,22 @@ type SessionFilter struct {
 }
 
 const querySessions = `
-	SELECT tenant, id, model, messages, live_messages, total_tokens, live_tokens,
-		CASE WHEN reported_prompt_tokens IS NULL THEN live_tokens ELSE greatest(0, reported_prompt_tokens + tokens_since_report) END, coalesce(due_tokens, 0), due,
+	SELECT s.tenant, id, s.model, messages, live_messages, total_tokens, live_tokens,
+		CASE WHEN reported_prompt_tokens IS NULL THEN coalesce(c.overhead + ceil(c.scale * live_tokens)::bigint, live_tokens)
+			ELSE greatest(0, reported_prompt_tokens + tokens_since_report) END,
+		coalesce(due_tokens, 0), due,
 		suspect_seq IS NOT NULL, revision, coalesce(last_message_at, created_at), cooldown_until, sid
-	FROM compactor.sessions`
+	FROM compactor.sessions s ` + joinCalibration
 
 // Sessions returns sessions in order of creation.
 func (s *Store) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
-	const where = querySessions + ` WHERE sid > $1 AND ($2 = '' OR tenant = $2) AND (due OR NOT $3) ORDER BY sid LIMIT $4`
+	const where = querySessions + ` WHERE sid > $1 AND ($2 = '' OR s.tenant = $2) AND (due OR NOT $3) ORDER BY sid LIMIT $4`
 	return queryRows(ctx, s, "list sessions", pgx.RowToStructByPos[SessionRow], where, f.After, f.Tenant, f.Due, f.Limit)
 }
 
 // Session returns one session. ErrNotFound names it.
 func (s *Store) Session(ctx context.Context, k Key) (SessionRow, error) {
-	const where = querySessions + ` WHERE tenant = $1 AND id = $2`
+	const where = querySessions + ` WHERE s.tenant = $1 AND id = $2`
 	return queryRow(ctx, s, fmt.Sprintf("session %s", k), pgx.RowToStructByPos[SessionRow], where, k.tenant(), k.Session)
 }
 

@@ -30,6 +30,7 @@ type Session struct {
 	LiveEstimatedTokens  chat.Tokens
 	ReportedPromptTokens *chat.Tokens
 	TokensSinceReport    chat.Tokens
+	Line                 Line // of the session's model and tenant
 	DecisionFingerprint  string
 	HoldSeq              chat.Seq
 	IneffectiveRuns      int
@@ -61,8 +62,10 @@ const (
 			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id AND o.lease_until >= now()),
 			s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.unholdable::text, s.revision, s.last_seq, s.last_source_seq,
 			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
-			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false)
-		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid WHERE r.id = $1`
+			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false),
+			coalesce(c.overhead, 0), coalesce(c.scale, 0)
+		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
+		` + joinCalibration + ` WHERE r.id = $1`
 	queryClaimView = selectMetas + ` FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid ` + joinView + ` WHERE r.id = $1`
 
 	selectMetas = `SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind`
@@ -163,7 +166,8 @@ func readRun(row pgx.Row, c *Claim) error {
 		&expired, &otherRuns,
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, rangesText{&v.Unholdable}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
-		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown)
+		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown,
+		&v.Line.Overhead, &v.Line.Scale)
 	switch {
 	case err != nil:
 		return mapError(err)

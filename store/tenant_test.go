@@ -30,6 +30,7 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		add(t, s, k, talk(tenant+"-later", 1)...)
 		exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, prompt_hash, answer, ended_at)
 			SELECT $1, sid, $2, 1, 'answered', $1, 'an answer to ' || $1, now() FROM compactor.sessions WHERE tenant = $1`, tenant, theirRun)
+		must(s.ReportUsage(t.Context(), k, session(t, s, k).LiveTokens, 0))(t)
 		must(s.Request(t.Context(), k, TriggerApplication, tenant, Options{Focus: tenant}))(t)
 	}
 	return theirRun
@@ -40,9 +41,10 @@ func fingerprint(t *testing.T, s *Store) string {
 	t.Helper()
 	var out []string
 	for _, table := range list[string](t, s, `
-		SELECT DISTINCT attrelid::regclass::text FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
-		WHERE relnamespace = 'compactor'::regnamespace AND relkind = 'r' AND attname = 'sid' ORDER BY 1`) {
-		rows := list[string](t, s, fmt.Sprintf(`SELECT to_jsonb(x)::text FROM %s x WHERE sid IN (SELECT sid FROM compactor.sessions WHERE tenant = $1) ORDER BY 1`, table), theirs)
+		SELECT attrelid::regclass || ' x WHERE ' || CASE max(attname::text) WHEN 'tenant' THEN 'tenant = $1' ELSE 'sid IN (SELECT sid FROM compactor.sessions WHERE tenant = $1)' END
+		FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+		WHERE relnamespace = 'compactor'::regnamespace AND relkind = 'r' AND attname IN ('sid', 'tenant') AND relname <> 'tenant_bindings' GROUP BY attrelid ORDER BY 1`) {
+		rows := list[string](t, s, `SELECT to_jsonb(x)::text FROM `+table+` ORDER BY 1`, theirs)
 		if len(rows) == 0 {
 			t.Fatalf("the other tenant has no row in %s: what should be protected there?", table)
 		}

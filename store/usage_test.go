@@ -37,8 +37,8 @@ func TestTheContextEstimateIsWhatWasReportedAndWhatHappenedSince(t *testing.T) {
 	cases := 0
 	rapid.Check(t, func(t *rapid.T) {
 		cases++
-		k := Key{Session: fmt.Sprint("s", cases)}
-		var tokens []int64 // of the log, by seq; 0 for what runs wrote
+		k := Key{Tenant: fmt.Sprint("t", cases), Session: fmt.Sprint("s", cases)} // reports of others teach nothing
+		var tokens []int64                                                        // of the log, by seq; 0 for what runs wrote
 		var u usage
 		var runs []RunID
 		live := func() int64 {

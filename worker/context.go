@@ -23,9 +23,12 @@ type runContext struct {
 	// faulty reports that the view breaks a rule; invalid, that it does or that a pinned
 	// message is not in it.
 	faulty, invalid bool
-	// context is the size that counts against the window; stored is the part of it that
-	// the stored messages account for, in planned tokens.
+	// context is the size that counts against the window, in real tokens; stored is the
+	// part of it that the stored messages account for, in planned tokens, of which each is
+	// scale real ones. Where scale was learned from reports, policy has no margin; margin is
+	// the one configured.
 	context, stored chat.Tokens
+	scale, margin   float64
 
 	metas   []chat.Meta
 	entries []plan.Entry // of metas, with the margin on estimated counts
@@ -34,15 +37,39 @@ type runContext struct {
 // newRunContext returns the context of a loaded run, without a transcript.
 func (p *Planner) newRunContext(c *store.Claim) *runContext {
 	s := &c.Session
-	rc := &runContext{claim: c, policy: p.Policy, resolvedPolicy: p.forModel(s.Model)}
-	rc.stored = s.LiveTokens - s.LiveEstimatedTokens + p.Policy.Margin(s.LiveEstimatedTokens)
-	rc.context = rc.stored
-	if s.ReportedPromptTokens != nil {
+	rc := &runContext{claim: c, policy: p.Policy, resolvedPolicy: p.forModel(s.Model), scale: 1, margin: p.Policy.EstimateMargin}
+	if s.Line.Scale > 0 {
+		rc.policy.EstimateMargin, rc.scale = 0, s.Line.Scale
+	}
+	rc.stored = s.LiveTokens - s.LiveEstimatedTokens + rc.policy.Margin(s.LiveEstimatedTokens)
+	switch {
+	case s.ReportedPromptTokens != nil:
 		rc.context = max(0, *s.ReportedPromptTokens+s.TokensSinceReport)
+	case s.Line.Scale > 0:
+		rc.context = s.Line.Tokens(s.LiveTokens)
+	default:
+		rc.context = rc.stored
 	}
 	rc.faulty = len(chat.Check(c.View)) > 0
 	rc.invalid = rc.faulty || rc.pinsMissing()
 	return rc
+}
+
+// real returns what planned tokens are in the window.
+func (rc *runContext) real(planned chat.Tokens) chat.Tokens {
+	return chat.Tokens(rc.scale * float64(planned))
+}
+
+// after returns the size of the context once a plan has saved so many planned and stored
+// tokens, as the database will have it.
+func (rc *runContext) after(planned, stored chat.Tokens) chat.Tokens {
+	switch s := &rc.claim.Session; {
+	case s.ReportedPromptTokens != nil:
+		return rc.context - stored
+	case s.Line.Scale > 0:
+		return s.Line.Tokens(s.LiveTokens - stored)
+	}
+	return rc.context - planned
 }
 
 // automatic reports whether the scheduler started the run.
@@ -209,7 +236,7 @@ func (rc *runContext) postRunState(context chat.Tokens, live chat.Ranges, revisi
 		due = context + max(rc.policy.MinGainTokens, 1)
 	}
 	return &store.PostRunState{
-		Model: &rc.claim.Session.Model, DueTokens: due, EstimateMargin: rc.policy.EstimateMargin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
+		Model: &rc.claim.Session.Model, DueTokens: due, EstimateMargin: rc.margin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
 		Unholdable: rc.unholdable(live),
 	}
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -33,6 +34,8 @@ type Planner struct {
 	Window policy.WindowFunc
 	// Counter counts the tokens of the messages that strategies write for a model.
 	Counter func(model string) plan.Counter
+	// Logger is told of unknown models; if it is nil, nothing is.
+	Logger *slog.Logger
 
 	mu     sync.Mutex
 	models map[string]resolvedPolicy
@@ -47,7 +50,8 @@ type resolvedPolicy struct {
 // maxModels bounds the cache of resolved policies: applications choose the model names.
 const maxModels = 1000
 
-// forModel returns the policy resolved for a model.
+// forModel returns the policy resolved for a model. It warns of an unknown one once, as long
+// as it is in the cache.
 func (p *Planner) forModel(name string) resolvedPolicy {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,6 +59,10 @@ func (p *Planner) forModel(name string) resolvedPolicy {
 	if !known {
 		limits := p.Policy.Limits(name, p.Window)
 		m = resolvedPolicy{limits: limits, hash: p.Policy.Hash(limits, p.Registry.Fill, p.versions()), fleetHash: p.Policy.FleetHash()}
+		if !limits.WindowKnown && name != "" && p.Logger != nil {
+			p.Logger.Warn("the table of models does not have this model; set its window in the configuration (models)",
+				"model", name[:min(len(name), 200)], "window", limits.Window)
+		}
 		if p.models == nil || len(p.models) >= maxModels {
 			p.models = map[string]resolvedPolicy{}
 		}
@@ -92,10 +100,7 @@ func (p *Planner) needsClaim(rc *runContext) bool {
 // pipeline returns the pipeline of a run: the steps of its options or else of the policy.
 // A run that only repairs the view has no steps; the pipeline's guard repairs it.
 func (p *Planner) pipeline(rc *runContext, st Store, failpoint func(string)) (pipeline.Pipeline, strategies.Writers, error) {
-	// The tokens in the window that are not of stored messages (tool definitions, the
-	// provider's overhead) cannot be saved: they lower the target for the messages.
-	limits := rc.limits
-	limits.Target = max(1, limits.Target-(rc.context-rc.stored))
+	limits := rc.limits.ForMessages(rc.context-rc.real(rc.stored), rc.scale)
 	pol := rc.policy
 	toTarget := false
 	switch own := rc.claim.Options.Pipeline; {

@@ -95,9 +95,9 @@ type attempt struct {
 	outcome string
 	ledger  store.Ledger
 	spent   []slog.Attr // on models, for the log
-	// gain is the size that the plan saves, in planned tokens, which include the margin
-	// on estimated counts.
-	gain chat.Tokens
+	// gain is the size that the plan saves, in real tokens, with the margin on estimated
+	// counts, and leaves the context that it leaves.
+	gain, leaves chat.Tokens
 	// cooldown is how long automatic runs leave the session alone after a missing summary.
 	cooldown time.Duration
 	// unsummarized reports that a strategy got no summary, but a later run may get one.
@@ -160,7 +160,7 @@ func (a *attempt) savePolicy(ctx context.Context) error {
 	if _, saved := a.w.policies.Load(a.hash); saved {
 		return nil
 	}
-	err := a.w.store.EnsurePolicy(ctx, a.hash, map[string]any{"policy": a.policy, "limits": a.limits})
+	err := a.w.store.EnsurePolicy(ctx, a.hash, map[string]any{"policy": a.w.planner.Policy, "limits": a.limits})
 	if err == nil {
 		a.w.policies.Store(a.hash, true)
 	}
@@ -170,8 +170,8 @@ func (a *attempt) savePolicy(ctx context.Context) error {
 // measure records the effect of the change on the view, and missing summaries.
 func (a *attempt) measure(r *pipeline.Result, c store.Change) {
 	a.ledger.MessagesAfter = a.ledger.MessagesBefore + c.DeltaMessages + int64(len(c.Plan.Additions))
-	var stored chat.Tokens
-	a.gain, stored = a.gains(r, c)
+	planned, stored := a.gains(r, c)
+	a.gain, a.leaves = a.real(planned), a.after(planned, stored)
 	a.ledger.TokensAfter = a.ledger.TokensBefore - int64(stored)
 	a.cooldown = a.cooldownAfter(r.Steps)
 	a.unsummarized = slices.ContainsFunc(r.Steps, func(s pipeline.StepResult) bool {
@@ -209,21 +209,20 @@ func (a *attempt) apply(ctx context.Context, c store.Change) error {
 	if a.repairOnly() {
 		a.ledger.Kind = "repair"
 	}
-	after := a.context - a.gain
 	live := a.claim.Session.Live.Minus(c.Plan.Gone()).Union(c.Plan.Include)
-	state := a.postRunState(after, live, a.claim.Session.Revision+1)
+	state := a.postRunState(a.leaves, live, a.claim.Session.Revision+1)
 	code := OutcomeApplied
 	switch {
-	case a.limits.Over(after) && a.unsummarized:
+	case a.limits.Over(a.leaves) && a.unsummarized:
 		code = OutcomeNoSummary
 		if a.automatic() {
 			a.scheduleRetry(state)
 		}
-	case a.limits.Over(after):
+	case a.limits.Over(a.leaves):
 		code = OutcomeFloorAboveTrigger
 	case a.repairOnly() || a.invalid && a.gain < a.policy.MinGainTokens:
 		code = OutcomeRepaired
-	case after > a.limits.Target:
+	case a.leaves > a.limits.Target:
 		code = OutcomeAboveTarget
 	}
 	a.end(code)

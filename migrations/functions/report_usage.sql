@@ -1,4 +1,5 @@
--- The provider's own count of the prompt that held the view up to p_seq (null: all of it).
+-- The provider's own count of the prompt that held the view up to p_seq (null: all of it). It decides when the session
+-- is due, and teaches how large prompts of other sessions of the tenant with that model are.
 -- Returns false, and changes nothing, for a prompt from before the last compaction. One up to the very
 -- message that the compaction saw last counts as such: it was most likely on its way meanwhile.
 CREATE OR REPLACE FUNCTION @schema@.report_usage(p_tenant text, p_session text, p_prompt_tokens bigint, p_seq bigint DEFAULT NULL)
@@ -18,6 +19,7 @@ BEGIN
     s.reported_prompt_tokens := p_prompt_tokens;
     s.tokens_since_report := coalesce((SELECT sum(m.token_count) FROM @schema@.message_log m
         WHERE m.sid = s.sid AND m.seq > p_seq AND m.kind = 'm'), 0);
+    PERFORM @schema@.learn_usage(s, p_prompt_tokens, s.live_tokens - s.tokens_since_report);
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET reported_prompt_tokens = s.reported_prompt_tokens,
         tokens_since_report = s.tokens_since_report, due = s.due WHERE sid = s.sid;

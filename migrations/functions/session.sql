@@ -5,10 +5,10 @@ $$;
 
 -- Whether an automatic run has something to look at.
 CREATE OR REPLACE FUNCTION @schema@.is_due(s @schema@.sessions) RETURNS boolean
-LANGUAGE sql IMMUTABLE AS $$
+LANGUAGE sql STABLE AS $$
     SELECT s.state = 'active' AND s.last_source_seq > s.hold_seq AND coalesce(
         s.suspect_seq IS NOT NULL
-        OR coalesce(s.reported_prompt_tokens + s.tokens_since_report,
+        OR coalesce(s.reported_prompt_tokens + s.tokens_since_report, @schema@.estimated_tokens(s),
                     s.live_tokens + s.live_estimated_tokens * s.estimate_margin) > s.due_tokens
         OR s.messages_since_run >= s.due_messages
         OR s.turns_since_run >= s.due_turns, false)

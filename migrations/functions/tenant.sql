@@ -38,10 +38,10 @@ DECLARE
 BEGIN
     FOR t IN
         SELECT c.oid, c.oid::regclass AS name, c.relrowsecurity AS fenced, r.rolname AS worker,
-            CASE c.relname WHEN 'sessions' THEN 'tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
+            CASE WHEN c.relname IN ('sessions', 'calibrations') THEN 'tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
                 ELSE format('(SELECT @schema@.bound_tenant()) IS NULL OR EXISTS (SELECT FROM @schema@.sessions s WHERE s.sid = %I.sid'
                     || ' AND s.tenant = (SELECT @schema@.bound_tenant()))', c.relname) END AS visible
-        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'sid' AND NOT a.attisdropped
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = CASE c.relname WHEN 'calibrations' THEN 'tenant' ELSE 'sid' END AND NOT a.attisdropped
         LEFT JOIN pg_roles r ON r.rolname = '@schema@_worker'
         WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind IN ('r', 'p')
     LOOP

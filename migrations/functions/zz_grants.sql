@@ -24,7 +24,7 @@ BEGIN
         IF r.kind = 'worker' THEN
             EXECUTE 'GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
             -- Written by functions and migrations.
-            EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.exclusions, @schema@.installed_functions, '
+            EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.exclusions, @schema@.calibrations, @schema@.installed_functions, '
                 '@schema@.schema_version FROM ' || r.name;
         END IF;
         EXECUTE 'REVOKE ALL ON @schema@.tenant_bindings FROM ' || r.name;
@@ -43,8 +43,10 @@ BEGIN
             ('bound_tenant', '{application,reader}'),
             ('claim_run', '{worker}'),
             ('end_run', '{worker}'),
+            ('estimated_tokens', '{}'),
             ('estimates', '{}'),
             ('fence_tables', '{}'),
+            ('fit_usage', '{}'),
             ('foreign_format', '{}'),
             ('foreign_message', '{}'),
             ('group_boundary', '{}'),
@@ -52,6 +54,7 @@ BEGIN
             ('is_due', '{}'),
             ('json_depth', '{}'),
             ('key_conflict', '{}'),
+            ('learn_usage', '{}'),
             ('lock_session', '{}'),
             ('mark_in_force', '{}'),
             ('model_key', '{}'),

@@ -48,10 +48,24 @@ func (p Policy) Limits(model string, table WindowFunc) Limits {
 		l.Start = fraction(window, p.Start)
 		l.Target = fraction(window, p.Target)
 	}
+	return l.ordered()
+}
+
+// ordered returns the limits with 0 < Target < Start ≤ Window.
+func (l Limits) ordered() Limits {
 	l.Window = max(2, l.Window)
 	l.Start = min(max(2, l.Start), l.Window)
 	l.Target = min(max(1, l.Target), l.Start-1)
 	return l
+}
+
+// ForMessages returns the limits for the messages of a prompt, in the tokens that they are
+// counted with: scale real ones each. The overhead, in real tokens, is what else is in the
+// prompt, such as the definitions of tools, which no run can save.
+func (l Limits) ForMessages(overhead chat.Tokens, scale float64) Limits {
+	in := func(t chat.Tokens) chat.Tokens { return chat.Tokens(float64(t-overhead) / scale) }
+	l.Window, l.Start, l.Target = in(l.Window), in(l.Start), in(l.Target)
+	return l.ordered()
 }
 
 // fraction returns f × t, rounded down. The constant keeps 0.7 × 10 from becoming 6.

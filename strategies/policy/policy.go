@@ -40,7 +40,8 @@ type Policy struct {
 	// discarded as ineffective. Otherwise a session close to its start would be rewritten
 	// again and again for a few tokens, each time invalidating the provider's prompt cache.
 	MinGainTokens chat.Tokens `yaml:"min_gain_tokens" json:"min_gain_tokens"`
-	// EstimateMargin is the fraction added to estimated token counts.
+	// EstimateMargin is the fraction added to estimated token counts, where no reports of
+	// usage have taught how far they are off.
 	EstimateMargin float64 `yaml:"estimate_margin" json:"estimate_margin"`
 	// PreserveSystem keeps every system message in the view.
 	PreserveSystem bool `yaml:"preserve_system" json:"preserve_system"`
@@ -60,6 +61,8 @@ type Policy struct {
 	MaxDelay time.Duration `yaml:"max_delay" json:"max_delay"`
 	// Cooldown is how long automatic runs leave a session alone after an ineffective run.
 	Cooldown time.Duration `yaml:"cooldown" json:"cooldown"`
+	// ModelTable identifies the table of models, on which the limits depend, too.
+	ModelTable string `yaml:"-" json:"model_table,omitempty"`
 }
 
 // Step is one strategy of a pipeline, by its name in the registry, with parameters.

@@ -236,3 +236,24 @@ func TestCooldownAfter(t *testing.T) {
 		}
 	}
 }
+
+func TestLimitsForTheMessagesOfAPrompt(t *testing.T) {
+	t.Parallel()
+	l := Limits{Window: 200_000, Start: 150_000, Target: 100_000, WindowKnown: true}
+	for name, tt := range map[string]struct {
+		overhead chat.Tokens
+		scale    float64
+		want     Limits
+	}{
+		"all of the prompt":     {0, 1, l},
+		"definitions of tools":  {30_000, 1, Limits{Window: 170_000, Start: 120_000, Target: 70_000, WindowKnown: true}},
+		"another tokenizer":     {30_000, 1.25, Limits{Window: 136_000, Start: 96_000, Target: 56_000, WindowKnown: true}},
+		"more than the target":  {120_000, 1, Limits{Window: 80_000, Start: 30_000, Target: 1, WindowKnown: true}},
+		"more than the window":  {300_000, 1, Limits{Window: 2, Start: 2, Target: 1, WindowKnown: true}},
+		"fewer than are stored": {-10_000, 1, Limits{Window: 210_000, Start: 160_000, Target: 110_000, WindowKnown: true}},
+	} {
+		if got := l.ForMessages(tt.overhead, tt.scale); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
