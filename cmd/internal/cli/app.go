@@ -17,7 +17,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/llm/redislimit"
 	"github.com/sessionstore/compactor/strategies/plan"
-	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/worker"
 	"github.com/sessionstore/compactor/worker/jobs"
 )
@@ -75,11 +74,12 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 		st.Close()
 		return nil, err
 	}
+	c.Policy.ModelTable = c.Models.Version()
 	app := &App{
 		Config: c, Logger: logger, Store: st, Redis: queue, installation: name,
 		Planner: &worker.Planner{
-			Policy: c.Policy, Registry: o.Registry, Window: tokens.Window,
-			Counter: func(model string) plan.Counter { return tokens.ForModel(model) },
+			Policy: c.Policy, Registry: o.Registry, Window: c.Models.Window, Logger: logger,
+			Counter: func(model string) plan.Counter { return c.Models.ForModel(model) },
 		},
 		Enqueuer: jobs.NewEnqueuer(queue, name, c.Worker.JobTimeout), client: newRedis(queue),
 	}
@@ -114,7 +114,8 @@ func (a *App) WorkerRole() Role {
 // Scheduler returns a scheduler with the configured settings.
 func (a *App) Scheduler() (*scheduler.Scheduler, error) {
 	c := a.Config.Scheduler
-	c.Policy, c.Models, c.Window, c.Logger = a.Config.Policy, tokens.Models(), tokens.Window, a.Logger
+	table := a.Config.Models
+	c.Policy, c.Models, c.Window, c.Logger = a.Config.Policy, table.Prefixes(), table.Window, a.Logger
 	return scheduler.New(a.Store, a.Enqueuer, c)
 }
 

@@ -52,6 +52,7 @@ type grammar struct {
 	CompactFile compactFileCmd `cmd:"" group:"Files:" help:"Compact the sessions of a file, without a server."`
 	Trajectory  trajectoryCmd  `cmd:"" group:"Files:" help:"Compress recorded runs of agents (ShareGPT files) to a token target."`
 	Strategies  strategiesCmd  `cmd:"" group:"Files:" help:"List the strategies, or the parameters of one with their meaning."`
+	Models      modelsCmd      `cmd:"" group:"Files:" help:"List the windows of models, how their tokens are counted, and what reports have taught."`
 
 	devCommands
 	Config  configCmd  `cmd:"" group:"Other:" help:"Show the configuration, or write an example file."`

@@ -22,7 +22,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summary"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // configuredPolicy names the policy of the configuration, where presets are named too.
@@ -156,6 +155,7 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 		if s.Model == "" {
 			s.Model = c.Model
 		}
+		e.noteUnknown(cfg, s.Model)
 		f, err := c.session(ctx, cfg, s.Session)
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", c.In, term.Clean(name), err)
@@ -244,7 +244,7 @@ func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.
 		c.pinned[s.Messages[i].ID] = true
 	}
 	f := &compactedFile{session: s, target: p.Target, conversation: strategies.NewConversation(strategies.Options{
-		Counter: tokens.ForModel(s.Model), PinIDs: c.Pin, AllowGrowth: c.AllowGrowth,
+		Counter: cfg.Models.ForModel(s.Model), PinIDs: c.Pin, AllowGrowth: c.AllowGrowth,
 	})}
 	if c.Explain {
 		f.explain = explain
@@ -258,12 +258,12 @@ func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.
 // pipeline builds the pipeline for a session of a model, and its explanation.
 func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p pipeline.Pipeline, writers strategies.Writers, explain []string, err error) {
 	pol := cfg.Policy
-	limits := pol.Limits(model, tokens.Window)
+	limits := pol.Limits(model, cfg.Models.Window)
 	named := len(c.steps) > 0
 	if named {
 		pol.Pipeline = c.steps
 	}
-	explain = pol.Explain(model, tokens.Window, c.registry.Fill)
+	explain = pol.Explain(model, cfg.Models.Window, c.registry.Fill)
 	if named {
 		explain = slices.DeleteFunc(explain, func(line string) bool { return !strings.HasPrefix(line, "step ") })
 	}

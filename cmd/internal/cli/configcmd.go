@@ -5,7 +5,6 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 type configCmd struct {
@@ -47,7 +46,7 @@ func (c *configPrintCmd) Run(e *Env, cfg config.Config) error {
 		out := map[string]any{"file": cfg.File(), "settings": cfg.Entries()}
 		if c.Model != "" {
 			out["policy"] = map[string]any{
-				"model": c.Model, "limits": cfg.Policy.Limits(c.Model, tokens.Window), "explanation": cfg.Policy.Explain(c.Model, tokens.Window, e.Registry.Fill),
+				"model": c.Model, "limits": cfg.Policy.Limits(c.Model, cfg.Models.Window), "explanation": cfg.Policy.Explain(c.Model, cfg.Models.Window, e.Registry.Fill),
 			}
 		}
 		return term.JSON(e.Out.W, out)
@@ -57,7 +56,7 @@ func (c *configPrintCmd) Run(e *Env, cfg config.Config) error {
 	}
 	if c.Model != "" {
 		e.say("")
-		for _, line := range cfg.Policy.Explain(c.Model, tokens.Window, e.Registry.Fill) {
+		for _, line := range cfg.Policy.Explain(c.Model, cfg.Models.Window, e.Registry.Fill) {
 			e.say("%s", term.Clean(line))
 		}
 	}

@@ -84,6 +84,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 		if x.migrations(ctx, cfg) {
 			x.settings(ctx, st)
 			x.data(ctx, st, c.Deep)
+			x.counting(ctx, cfg, st)
 			if cooldowns, err = st.Cooldowns().All(ctx); err != nil {
 				x.add("models", "cooldowns", checkFail, err.Error(), "")
 			}

@@ -28,6 +28,7 @@ type Env struct {
 	loaded  *config.Config
 	store   *store.Store // that Open has connected
 	secrets []string
+	unknown []string // models that noteUnknown has noted
 	now     func() time.Time
 }
 

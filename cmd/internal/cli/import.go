@@ -74,7 +74,7 @@ func (c *importCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 		unit = "rows read"
 	}
 	progress := e.Err.Progress(unit, size)
-	im := &Importer{Store: st, Tenant: cfg.Tenant, ImportOptions: c.ImportOptions}
+	im := &Importer{Store: st, Tenant: cfg.Tenant, Models: cfg.Models, ImportOptions: c.ImportOptions}
 	items := sources.items(progress.Add)
 	if c.FromSQL != "" {
 		items = sqlItems(ctx, c.FromSQL, c.Query, progress.Add)

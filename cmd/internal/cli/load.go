@@ -40,6 +40,8 @@ type Importer struct {
 	Store *store.Store
 	// Tenant owns the sessions.
 	Tenant string
+	// Models adds to the models whose tokens can be counted.
+	Models tokens.Table
 	ImportOptions
 	// Done, if set, is called for every imported item, from any goroutine.
 	Done func(Item)
@@ -47,7 +49,7 @@ type Importer struct {
 
 // ImportOptions holds the settings of an import, with the tags of their flags.
 type ImportOptions struct {
-	Count         string `enum:"exact,estimate" default:"exact" help:"Count tokens with the model's tokenizer, or estimate them (exact, estimate)."`
+	Count         string `enum:"exact,estimate" default:"exact" help:"Count tokens with the model's tokenizer, or the closest there is, or estimate them by length (exact, estimate)."`
 	Model         string `placeholder:"NAME" help:"Model of sessions that name none."`
 	SessionPrefix string `placeholder:"TEXT" help:"Prefix of every session id."`
 	KeepGoing     bool   `help:"Skip lines and sessions that cannot be imported, and report them at the end."`
@@ -172,7 +174,7 @@ func (l *load) put(ctx context.Context, item Item) error {
 	repairs := item.Repairs
 	var counter tokens.Counter
 	if l.Count != "estimate" {
-		counter = tokens.ForModel(model)
+		counter = l.Models.ForModel(model)
 	}
 	msgs := make([]store.NewMessage, len(item.Messages))
 	var sum chat.Tokens

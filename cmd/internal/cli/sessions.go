@@ -8,7 +8,6 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 type sessionsCmd struct {
@@ -19,7 +18,7 @@ type sessionsCmd struct {
 }
 
 func (*sessionsCmd) Help() string {
-	return `TOKENS is the size counted against the model's window: the provider's own figure where the application reported one. OF START is that size as a share of the threshold above which the session is compacted.
+	return `TOKENS is the size counted against the model's window: the provider's own figure where the application reported one, or else an estimate by what it reported for other sessions of the model. OF START is that size as a share of the threshold above which the session is compacted.
 
 Examples:
 
@@ -46,7 +45,7 @@ func inRange(flag string, n, least, most int) error {
 func withStart(c config.Config, r store.SessionRow) store.SessionRow {
 	r.LastMessageAt = r.LastMessageAt.UTC()
 	if r.DueTokens == 0 {
-		r.DueTokens = c.Policy.Limits(r.Model, tokens.Window).Start
+		r.DueTokens = c.Policy.Limits(r.Model, c.Models.Window).Start
 	}
 	return r
 }

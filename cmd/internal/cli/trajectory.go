@@ -13,7 +13,6 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/strategies/formats"
-	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/strategies/trajectory"
 )
 
@@ -99,7 +98,11 @@ func (c *trajectoryCompressCmd) options(e *Env) (trajectory.Options, error) {
 		o.Notice = ""
 	}
 	if c.Model != "" {
-		counter := tokens.ForModel(c.Model)
+		cfg, err := e.Config()
+		if err != nil {
+			return o, err
+		}
+		counter := cfg.Models.ForModel(c.Model)
 		o.Count = func(text string) int { return int(counter.Text(text)) }
 	}
 	return o, nil

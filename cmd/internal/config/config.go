@@ -9,6 +9,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/worker"
 )
 
@@ -24,6 +25,8 @@ type Config struct {
 	Worker    worker.Config    `yaml:"worker"`
 	Scheduler scheduler.Config `yaml:"scheduler"`
 	Log       Log              `yaml:"log"`
+	// Models adds to the built-in table of models, or overrides it.
+	Models tokens.Table `yaml:"models"`
 
 	file    string
 	origins map[string]Origin

@@ -19,6 +19,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // write puts a configuration file into a folder of its own.
@@ -95,6 +96,8 @@ policy:
   pipeline:
     - strategy: sliding_window
       params: {keep_last_groups: 20, nested: {deep: [1, x]}}
+models:
+  - {prefix: house-, window: 32_000, factor: 1.3}
 log:
 `)
 	c, err := Load(LoadOptions{
@@ -112,6 +115,7 @@ log:
 	}
 	want := Default()
 	want.Tenant = "7"
+	want.Models = tokens.Table{{Prefix: "house-", Window: 32_000, Factor: 1.3}}
 	want.Database = Database{URL: "postgres://u:strong@db/env", Schema: "from_file"}
 	want.Redis.URL = "redis://r:6379"
 	want.Worker.Concurrency, want.Worker.Lease = 2, 90*time.Second
@@ -192,6 +196,16 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 				`PATH:7: policy.summary.on_failure: "extract": want one of keep, extractive, truncate, marker`,
 				"PATH:4: llm.models[1].key_env: the value: want the name of an environment variable, not the key itself",
 				"PATH:5: llm.deadline.max: 1s: want 2m to 24h",
+			},
+		},
+		"entries of the table of models": {
+			file: "models:\n  - {prefix: house, window: -1}\n  - {window: 5}\n  - {prefix: m, encoding: p50k}\n  - {prefix: m, factor: 9, windw: 1}\n",
+			want: []string{
+				"PATH:5: models[3].windw: unknown key, did you mean window?",
+				"PATH:2: models[0]: window -1: want 0 (that of the table) to 1000000000",
+				"PATH:3: models[1]: want a model's name or its beginning as prefix",
+				`PATH:4: models[2]: encoding "p50k": want o200k_base or cl100k_base`,
+				"PATH:5: models[3]: factor 9: want 0 (that of the table), or 0.2 to 5",
 			},
 		},
 		"values out of range name where they come from": {

@@ -30,6 +30,12 @@ func (c Config) validate(fs *faults, registry *plan.Registry) {
 	check(validName(c.Tenant), "tenant", fmt.Sprintf("%q", c.Tenant), "1 to 200 characters without control characters")
 	c.validateConnections(check)
 	c.validatePolicy(check, registry)
+	for i, m := range c.Models {
+		key := fmt.Sprintf("models[%d]", i)
+		if err := m.Validate(); err != nil {
+			fs.addf(c.Origin(key), key, "%v", err)
+		}
+	}
 	checkSection(check, "llm", c.LLM.Validate())
 	checkSection(check, "worker", c.Worker.Validate())
 	checkSection(check, "scheduler", c.Scheduler.Validate())
