@@ -9,9 +9,11 @@ import (
 )
 
 // waitingHolders counts the connections that wait for a row while their transaction holds one:
-// it has an id, which the first lock of a row gives it.
+// it has an id, which the first lock of a row gives it. The locks are read once: a lock that is
+// granted between two readings would count as both.
 const waitingHolders = `
-	SELECT count(*) FROM pg_locks w JOIN pg_locks h ON h.pid = w.pid AND h.locktype = 'transactionid' AND h.granted
+	WITH locks AS MATERIALIZED (SELECT * FROM pg_locks)
+	SELECT count(*) FROM locks w JOIN locks h ON h.pid = w.pid AND h.locktype = 'transactionid' AND h.granted
 	WHERE NOT w.granted AND w.locktype IN ('transactionid', 'tuple')
 		AND w.pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`
 
