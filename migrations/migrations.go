@@ -196,7 +196,8 @@ func installFunctions(ctx context.Context, cfg *pgx.ConnConfig, schema string) (
 		if err := tx.QueryRow(ctx, ungranted, Roles(schema), schema).Scan(&newRole); err != nil || !installed && !newRole {
 			return err
 		}
-		for _, name := range slices.Sorted(maps.Keys(inSchema)) { // the grants are last
+		// By name: the grants are last, and view.sql before them, as a view needs the functions that it calls.
+		for _, name := range slices.Sorted(maps.Keys(inSchema)) {
 			// Without arguments, so that a file may hold several statements.
 			if _, err := tx.Exec(ctx, string(inSchema[name].Data)); err != nil {
 				return fmt.Errorf("%s: %w", name, err)

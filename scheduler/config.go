@@ -22,6 +22,9 @@ type Config struct {
 	Models []string `yaml:"-" json:"-"`
 	// Window returns the context windows of models. If nil, all models are unknown.
 	Window policy.WindowFunc `yaml:"-" json:"-"`
+	// BindsReasoning reports whether a model binds signed reasoning to what precedes it. If
+	// nil, all do.
+	BindsReasoning func(model string) bool `yaml:"-" json:"-"`
 
 	// RelayInterval is the interval at which the outbox is polled.
 	RelayInterval time.Duration `yaml:"relay_interval"`

@@ -25,13 +25,14 @@ const (
 // Thresholds returns the thresholds of sessions under a policy, sorted by model prefix:
 // one for each of models, one for each model that the policy overrides, and one with an
 // empty prefix for all others. A session is due above the policy's start.
-func Thresholds(p policy.Policy, models []string, window policy.WindowFunc) []store.Threshold {
-	prefixes := slices.Concat([]string{""}, models, slices.Collect(maps.Keys(p.Windows)))
+func Thresholds(p policy.Policy, models []string, window policy.WindowFunc, bindsReasoning func(model string) bool) []store.Threshold {
+	prefixes := slices.Concat([]string{""}, models, slices.Collect(maps.Keys(p.Windows)), p.BoundReasoning, p.FreeReasoning)
 	slices.Sort(prefixes)
 	var out []store.Threshold
 	for _, prefix := range slices.Compact(prefixes) {
 		out = append(out, store.Threshold{
 			ModelPrefix: prefix, DueTokens: p.Limits(prefix, window).Start, EstimateMargin: p.EstimateMargin,
+			FreeReasoning: !p.BindsReasoning(prefix, bindsReasoning),
 		})
 	}
 	return out
@@ -47,7 +48,7 @@ func (s *Scheduler) SyncPolicy(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	return s.store.SavePolicy(ctx, s.cfg.Policy.FleetHash(), spec, Thresholds(s.cfg.Policy, s.cfg.Models, s.cfg.Window))
+	return s.store.SavePolicy(ctx, s.cfg.Policy.FleetHash(), spec, Thresholds(s.cfg.Policy, s.cfg.Models, s.cfg.Window, s.cfg.BindsReasoning))
 }
 
 // runPolicy saves the policy, then updates the thresholds of all sessions again and

@@ -216,7 +216,7 @@ func TestThresholdsFollowTheModel(t *testing.T) {
 	p := policy.Default()
 	p.Windows = map[string]chat.Tokens{"house-": 1000}
 	window := func(model string) (int, bool) { return 8000, strings.HasPrefix(model, "small") }
-	got := Thresholds(p, []string{"small", "small"}, window)
+	got := Thresholds(p, []string{"small", "small"}, window, nil)
 	want := []store.Threshold{
 		{ModelPrefix: "", DueTokens: 96_000, EstimateMargin: 0.1},
 		{ModelPrefix: "house-", DueTokens: 750, EstimateMargin: 0.1},

@@ -37,16 +37,16 @@ func (s *Store) History(k Key, model, by string) *History {
 func (h *History) Load(ctx context.Context, whole bool) (chat.Log, error) {
 	var log chat.Log
 	var sid int64
-	var in, pins chat.Ranges
-	const query = `SELECT sid, live::text, pinned::text, revision, last_seq FROM compactor.sessions WHERE tenant = $1 AND id = $2`
-	err := h.store.pool.QueryRow(ctx, h.store.q(query), h.key.tenant(), h.key.Session).Scan(&sid, rangesText{&in}, rangesText{&pins}, &log.Revision, &log.Last)
+	var in, pins, out chat.Ranges
+	const query = `SELECT sid, live::text, pinned::text, reasoning_out::text, revision, last_seq FROM compactor.sessions WHERE tenant = $1 AND id = $2`
+	err := h.store.pool.QueryRow(ctx, h.store.q(query), h.key.tenant(), h.key.Session).Scan(&sid, rangesText{&in}, rangesText{&pins}, rangesText{&out}, &log.Revision, &log.Last)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return log, nil
 	}
 	if err != nil {
 		return log, fmt.Errorf("load session %s: %w", h.key, mapError(err))
 	}
-	metas, err := h.metas(ctx, sid, in, whole, log.Last)
+	metas, err := h.metas(ctx, sid, in, out, whole, log.Last)
 	if err != nil || len(metas) == 0 {
 		return log, err
 	}
@@ -67,14 +67,14 @@ func (h *History) Load(ctx context.Context, whole bool) (chat.Log, error) {
 
 // metas reads the metadata by the ranges that Load has read, so that both are of one
 // moment: rows of the log never change.
-func (h *History) metas(ctx context.Context, sid int64, live chat.Ranges, whole bool, last chat.Seq) ([]chat.Meta, error) {
+func (h *History) metas(ctx context.Context, sid int64, live, out chat.Ranges, whole bool, last chat.Seq) ([]chat.Meta, error) {
 	const query = selectMetas + ` FROM unnest($2::int8multirange) x
 		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind FROM compactor.message_log l
 			WHERE l.sid = $1 AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m`
 	if whole {
 		live = chat.Ranges{{Lo: 1, Hi: last + 1}}
 	}
-	return h.store.metas(ctx, "load view", last, query, sid, live.String())
+	return h.store.metas(ctx, "load view", sid, &out, last, query, sid, live.String())
 }
 
 // Append appends messages and then applies the plan as a run. It returns ErrStale if the
@@ -123,11 +123,12 @@ const (
 		SELECT r.id, s.sid, s.last_seq, s.live_messages, s.live_tokens, coalesce(s.due_tokens, $4), s.estimate_margin,
 			s.policy_hash, coalesce(s.decision_fingerprint, '')
 		FROM s, r`
-	// By the ranges, as in the view: seq <@ seqs would read the whole log.
 	queryMoved = `
 		SELECT count(*), coalesce(sum(m.token_count), 0), coalesce(sum(m.token_count) FILTER (WHERE m.flags & 16 > 0), 0)
-		FROM unnest($2::int8multirange) x CROSS JOIN LATERAL (SELECT l.token_count, l.flags FROM compactor.message_log l
-			WHERE l.sid = $1 AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m`
+		FROM compactor.sessions s CROSS JOIN LATERAL compactor.view_rows(s.sid, $2::int8multirange, s.reasoning_out) m WHERE s.sid = $1`
+	queryReasoning = `
+		SELECT m.messages, m.tokens FROM compactor.sessions s
+		CROSS JOIN LATERAL compactor.reasoning_in(s.sid, (s.live - $2::int8multirange + $3) * ($4::int8multirange - s.reasoning_out)) m WHERE s.sid = $1`
 )
 
 // apply writes the run and its effects in one transaction.
@@ -136,6 +137,7 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 	var run RunID
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		c := Change{Plan: w.Plan, Revision: w.Revision, Pinned: w.Pinned, SnapshotSeq: w.After + chat.Seq(len(w.Messages))}
+		c.FreeReasoning = w.FreeReasoning
 		c.Ledger = Ledger{Kind: "compact", Outcome: "applied", Steps: w.Steps, Worker: h.by}
 		var sid int64
 		var last chat.Seq
@@ -195,5 +197,13 @@ func (h *History) setDeltas(ctx context.Context, tx pgx.Tx, sid int64, c *Change
 	}
 	c.Ledger.MessagesAfter += c.Ledger.MessagesBefore + c.DeltaMessages
 	c.Ledger.TokensAfter += c.Ledger.TokensBefore + c.DeltaTokens
-	return nil
+	if len(c.Plan.DropReasoning) == 0 {
+		return nil
+	}
+	var n, tokens int64
+	gone, in, out := c.Plan.Gone().String(), c.Plan.Include.String(), c.Plan.DropReasoning.String()
+	err := tx.QueryRow(ctx, h.store.q(queryReasoning), sid, gone, in, out).Scan(&n, &tokens)
+	c.Ledger.MessagesAfter -= n
+	c.Ledger.TokensAfter -= tokens
+	return err
 }

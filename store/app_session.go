@@ -125,15 +125,22 @@ func (s *Store) SetModel(ctx context.Context, k Key, model string) error {
 	return wrap("set model", err)
 }
 
+// AppendOn appends messages that were written on the view of a revision (see View) as
+// Append does. If the view has changed since, their signed reasoning is not in it: a model
+// that binds reasoning to what precedes it would not accept it any more.
+func (s *Store) AppendOn(ctx context.Context, k Key, revision int64, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
+	return s.append(ctx, "append to", false, k, model, "", msgs, revision)
+}
+
 // Import appends an existing history as Append does, but enqueues no run: sessions that it
 // makes due wait for the next sweep.
 func (s *Store) Import(ctx context.Context, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
 	return s.append(ctx, "import", true, k, model, "", msgs)
 }
 
-// append calls the SQL function append. op prefixes errors; quiet suppresses the
-// notification.
-func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model, key string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
+// append calls the SQL function append, or append_on if a revision is given. op prefixes
+// errors; quiet suppresses the notification.
+func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model, key string, msgs []NewMessage, revision ...int64) (seqs []chat.Seq, repairs int, err error) {
 	for i := range msgs {
 		repairs += chat.Sanitize(&msgs[i].Message)
 	}
@@ -145,7 +152,11 @@ func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model,
 	if quiet {
 		batch.Queue(`SELECT set_config('compactor.quiet', 'on', true)`)
 	}
-	batch.Queue(s.q(`SELECT compactor.append($1, $2, $3::json, $4, $5)`), k.tenant(), k.Session, raw, model, key).QueryRow(func(row pgx.Row) error {
+	query, args := `SELECT compactor.append($1, $2, $3::json, $4, $5)`, []any{k.tenant(), k.Session, raw, model, key}
+	if len(revision) > 0 {
+		query, args = `SELECT compactor.append_on($1, $2, $6, $3::json, $4, $5)`, append(args, revision[0])
+	}
+	batch.Queue(s.q(query), args...).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&seqs)
 	})
 	if err := s.pool.SendBatch(ctx, &batch).Close(); err != nil {
@@ -168,8 +179,11 @@ type Stored struct {
 	ExcludeReason string
 	ExcludedBy    int64  // run
 	SummarizedBy  string // id of the summary or replacement in its place
-	Pinned        bool
-	SummaryOf     chat.Ranges
+	// ReasoningExcludedBy is the run that took the signed reasoning of an included message
+	// out of the view, 0 for none.
+	ReasoningExcludedBy int64
+	Pinned              bool
+	SummaryOf           chat.Ranges
 }
 
 // queryView returns one row with seq 0 for an empty view, so that its revision is read.
@@ -212,7 +226,8 @@ func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored,
 	// The bounds hold before a body is read. <@ comes after, as it is not known to keep what it compares to itself.
 	const query = `
 		SELECT seq, id, kind, message::text, token_count, token_counter, created_at, coalesce(source_id, ''), included,
-			coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''), pinned, coalesce(summary_of, '{}')::text
+			coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''), pinned, coalesce(summary_of, '{}')::text,
+			coalesce(reasoning_excluded_by, 0)
 		FROM compactor.messages WHERE tenant = $1 AND session = $2 AND seq <@ $3::int8multirange
 			AND seq >= lower($3::int8multirange) AND seq < coalesce(upper($3::int8multirange), 9223372036854775807)
 		ORDER BY position, (kind <> 'summary'), (kind = 'source' AND position <> seq), seq`
@@ -221,7 +236,7 @@ func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored,
 		var id, body, source string
 		var created time.Time
 		err := row.Scan(&m.Seq, &id, &m.Kind, &body, &m.Tokens, &m.Counter, &created, &source, &m.Included,
-			&m.ExcludeReason, &m.ExcludedBy, &m.SummarizedBy, &m.Pinned, rangesText{&m.SummaryOf})
+			&m.ExcludeReason, &m.ExcludedBy, &m.SummarizedBy, &m.Pinned, rangesText{&m.SummaryOf}, &m.ReasoningExcludedBy)
 		if err != nil {
 			return m, err
 		}

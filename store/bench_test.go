@@ -85,18 +85,25 @@ func BenchmarkApply(b *testing.B) {
 // BenchmarkMessagesGrowth reads all messages of a session whose view has a range for every
 // second one: what is looked up for each message must not cost what the view holds.
 func BenchmarkMessagesGrowth(b *testing.B) {
-	s := open(b)
-	growth.Report(b, 500, 8, func(n int) func() {
-		k := Key{Session: fmt.Sprint(n)}
-		add(b, s, k, talk("x", 2*n)...)
-		apply(b, s, k, exclude(everySecond(2*n)))
-		exec(b, s, `VACUUM ANALYZE compactor.message_log`)
-		return func() {
-			if all := must(s.All(context.Background(), k))(b); len(all) != 2*n {
-				b.Fatalf("%d messages, want %d", len(all), 2*n)
-			}
-		}
-	})
+	for name, said := range map[string]func(n int) []NewMessage{
+		"plain":  func(n int) []NewMessage { return talk("x", n) },
+		"signed": func(n int) []NewMessage { return thoughtful("x", 0, n) }, // which has left the view
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := open(b)
+			growth.Report(b, 500, 8, func(n int) func() {
+				k := Key{Session: fmt.Sprint(n)}
+				add(b, s, k, said(2*n)...)
+				applyBehind(b, s, k, exclude(span(1, chat.Seq(2*n)).Minus(everySecond(2*n))), 1, nil)
+				exec(b, s, `VACUUM ANALYZE compactor.message_log`)
+				return func() {
+					if all := must(s.All(context.Background(), k))(b); len(all) != 2*n {
+						b.Fatalf("%d messages, want %d", len(all), 2*n)
+					}
+				}
+			})
+		})
+	}
 }
 
 // BenchmarkScatteredAppend compares an append to a session whose view has 10,000 ranges

@@ -170,7 +170,7 @@ func calibrations(t *testing.T, s *Store) []string {
 func TestASessionWithoutAReportIsDueByThoseOfOthers(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 80_000, 0.5})
+	thresholds(t, s, Threshold{DueTokens: 80_000, EstimateMargin: 0.5})
 	teach(t, s, Key{Session: "taught"}, "openai/Model-1", 4)
 	// 20,000 + 1.5 × 40,000 is not above 80,000.
 	size := func(k Key, model string, first chat.Tokens) (was, is SessionRow) {
@@ -212,7 +212,7 @@ func TestASessionWithoutAReportIsDueByThoseOfOthers(t *testing.T) {
 func TestAReportTeachesWhatItsPromptHeld(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 100_000, 0})
+	thresholds(t, s, Threshold{DueTokens: 100_000})
 	k := Key{Session: "s"}
 	for _, tokens := range []chat.Tokens{4000, 3000, 2000} {
 		must2(s.Append(t.Context(), k, "m", []NewMessage{counted(user("", "x"), tokens)}))(t)
@@ -251,7 +251,7 @@ func TestAReportThatCannotTeachIsStillTheSessions(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	teach(t, s, Key{Session: "before the first policy"}, "m", 5)
-	thresholds(t, s, Threshold{"", 100_000, 0})
+	thresholds(t, s, Threshold{DueTokens: 100_000})
 	teach(t, s, Key{Session: "of a long model"}, strings.Repeat("long", 2000), 5)
 	if got := calibrations(t, s); len(got) > 0 {
 		t.Errorf("learned %v", got)
@@ -268,7 +268,7 @@ func TestAReportThatCannotTeachIsStillTheSessions(t *testing.T) {
 func TestReportsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 100_000, 0})
+	thresholds(t, s, Threshold{DueTokens: 100_000})
 	teach(t, s, Key{Session: "a"}, "m", 1)
 	teach(t, s, Key{Session: "b"}, "m", 1)
 	report := `SELECT compactor.report_usage('default', $1, 2500)`
@@ -308,7 +308,7 @@ func TestReportsDoNotWaitForEachOther(t *testing.T) {
 func TestABusyModelLearnsFromOneReportASecond(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 100_000, 0})
+	thresholds(t, s, Threshold{DueTokens: 100_000})
 	k := Key{Session: "s"}
 	teach(t, s, k, "m", 20)
 	for want, age := range map[string]string{"default m: 20 reports, 20000 + 1.5": "-1 hour", "default m: 21 reports, 20000 + 1.5": "1 hour"} {

@@ -40,11 +40,65 @@ func (r rangesText) Scan(v any) error {
 	return err
 }
 
-// metas returns the rows of a query as collectMetas does. op prefixes errors.
-func (s *Store) metas(ctx context.Context, op string, last chat.Seq, query string, args ...any) ([]chat.Meta, error) {
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// metas returns the rows of a query as collectMetas does, completed by withReasoning. op
+// prefixes errors.
+func (s *Store) metas(ctx context.Context, op string, sid int64, out *chat.Ranges, last chat.Seq, query string, args ...any) ([]chat.Meta, error) {
 	rows, _ := s.pool.Query(ctx, s.q(query), args...) // rows hold the error
 	metas, err := collectMetas(rows, 0, last)
+	if err == nil {
+		metas, err = s.withReasoning(ctx, s.pool, sid, metas, out)
+	}
 	return metas, wrap(op, err)
+}
+
+// withReasoning completes metadata that was read from the index alone: it sets
+// ReasoningTokens, and takes the reasoning of the messages in out away; nil stands for those
+// of the session now. It reads nothing if no reasoning is signed. It changes metas.
+func (s *Store) withReasoning(ctx context.Context, db querier, sid int64, metas []chat.Meta, out *chat.Ranges) ([]chat.Meta, error) {
+	var seqs []chat.Seq
+	for i := range metas {
+		if metas[i].Signed() {
+			seqs = append(seqs, metas[i].Seq)
+		}
+	}
+	if len(seqs) == 0 {
+		return metas, nil
+	}
+	const query = `
+		SELECT m.seq, coalesce(m.reasoning_tokens, compactor.reasoning_tokens(m.body, m.token_count)), s.reasoning_out @> m.seq
+		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid WHERE s.sid = $1 AND m.seq = ANY($2::bigint[])`
+	rows, _ := db.Query(ctx, s.q(query), sid, seqs) // rows hold the error
+	type row struct {
+		tokens chat.Tokens
+		out    bool
+	}
+	found := make(map[chat.Seq]row, len(seqs))
+	var q chat.Seq
+	var r row
+	_, err := pgx.ForEachRow(rows, []any{&q, &r.tokens, &r.out}, func() error {
+		found[q] = r
+		return nil
+	})
+	kept := metas[:0]
+	for _, m := range metas {
+		in := true
+		if m.Signed() {
+			r := found[m.Seq]
+			m.ReasoningTokens = r.tokens
+			if out == nil && r.out || out != nil && out.Has(m.Seq) {
+				m, in = m.WithoutReasoning()
+			}
+		}
+		if in {
+			kept = append(kept, m)
+		}
+	}
+	return kept, err
 }
 
 // collectMetas reads rows of (seq, position, token_count, calls, flags,

@@ -25,9 +25,12 @@ var invariants = []struct{ name, query string }{
 		WHERE e.summary_seq IS NOT NULL AND m.seq IS NULL`},
 	{"live counters match the view", `
 		SELECT count(*), coalesce(min(s.id), '') FROM compactor.sessions s CROSS JOIN LATERAL (
-			SELECT count(*) AS n, coalesce(sum(m.token_count), 0) AS tokens FROM unnest(s.live) x
-			CROSS JOIN LATERAL (SELECT l.token_count FROM compactor.message_log l WHERE l.sid = s.sid
-				AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m) v
+			SELECT count(*) AS n, coalesce(sum(m.token_count - CASE WHEN m.bare THEN
+				coalesce(m.reasoning_tokens, compactor.reasoning_tokens(m.body, m.token_count)) ELSE 0 END), 0) AS tokens
+			FROM unnest(s.live) x CROSS JOIN LATERAL (SELECT l.*, l.flags & 66 = 2 AND s.reasoning_out @> l.seq AS bare
+				FROM compactor.message_log l WHERE l.sid = s.sid
+				AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
+			WHERE NOT (m.bare AND m.role_code = 'a' AND m.calls = 0 AND m.flags & 7 = 2)) v
 		WHERE v.n <> s.live_messages OR v.tokens <> s.live_tokens`},
 	{"the log has no holes", `
 		SELECT count(*), coalesce(min(s.id), '') FROM compactor.sessions s CROSS JOIN LATERAL (
@@ -36,7 +39,9 @@ var invariants = []struct{ name, query string }{
 		WHERE v.n <> s.last_seq OR v.last <> s.last_seq OR v.sources <> s.messages`},
 	{"the view is that of the latest run in force (I6)", `
 		SELECT count(*), coalesce(min(s.id), '') FROM compactor.sessions s JOIN compactor.runs r ON r.id = s.head_run
-		WHERE s.live <> r.live_after OR r.revision <> s.revision`},
+		LEFT JOIN compactor.runs u ON u.id = r.undoes
+		WHERE s.live <> r.live_after OR r.revision <> s.revision
+			OR s.reasoning_out <> coalesce(CASE WHEN r.kind = 'undo' THEN u.reasoning_before ELSE r.reasoning_before END, '{}') + coalesce(r.reasoning_taken, '{}')`},
 	{"pinned messages are in the view (I4)", `
 		SELECT count(*), coalesce(min(id), '') FROM compactor.sessions
 		WHERE NOT pinned <@ (live + unholdable) AND suspect_seq IS NULL AND NOT due`},

@@ -165,7 +165,7 @@ const queryViewMetas = selectMetas + ` FROM compactor.sessions s ` + joinView + 
 // ViewMetas returns the metadata of a session's view, in view order, for the validity
 // check (chat.Check). It is an index-only scan.
 func (s *Store) ViewMetas(ctx context.Context, sid int64) ([]chat.Meta, error) {
-	return s.metas(ctx, "load view", chat.Open, queryViewMetas, sid)
+	return s.metas(ctx, "load view", sid, nil, chat.Open, queryViewMetas, sid)
 }
 
 // Undo reverts an applied run of a session: it restores the view before that run and keeps all

@@ -35,6 +35,11 @@ type Session struct {
 	HoldSeq              chat.Seq
 	IneffectiveRuns      int
 	CoolingDown          bool // by the database's clock
+	// ReasoningOut are the messages in the view without their signed reasoning.
+	// ReasoningKnown reports that the rest of it is valid for a model that binds it; if not,
+	// Apply takes out all of it.
+	ReasoningOut   chat.Ranges
+	ReasoningKnown bool
 }
 
 // Claim is a run that this worker has claimed or only loaded, with the snapshot to plan
@@ -63,14 +68,14 @@ const (
 			s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.unholdable::text, s.revision, s.last_seq, s.last_source_seq,
 			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
 			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false),
-			coalesce(c.overhead, 0), coalesce(c.scale, 0)
+			coalesce(c.overhead, 0), coalesce(c.scale, 0), s.reasoning_out::text, s.reasoning_since IS NOT NULL OR s.revision = 0
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 		` + joinCalibration + ` WHERE r.id = $1`
 	queryClaimView = selectMetas + ` FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid ` + joinView + ` WHERE r.id = $1`
 
 	selectMetas = `SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind`
-	// joinView joins the metadata m of the view of a session s. It is an index-only scan:
-	// OFFSET 0 makes the planner scan by the ranges of the view.
+	// joinView joins the metadata m of the view of a session s, for withReasoning to complete.
+	// It is an index-only scan: OFFSET 0 makes the planner scan by the ranges of the view.
 	joinView = `
 		CROSS JOIN LATERAL unnest(s.live) x
 		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
@@ -98,10 +103,21 @@ func (s *Store) loadBatch(ctx context.Context, calls []*pendingCall[RunID, *Clai
 		batch.Queue(s.q(queryClaimView), c.in)
 	}
 	results := s.pool.SendBatch(ctx, &batch)
-	defer func() { _ = results.Close() }()
 	for _, c := range calls {
 		c.out, c.err = readClaim(results, &Claim{Run: c.in})
 	}
+	_ = results.Close()
+	for _, c := range calls {
+		if c.err == nil {
+			c.err = s.completeView(ctx, c.out)
+		}
+	}
+}
+
+// completeView completes the metadata of a claim's view.
+func (s *Store) completeView(ctx context.Context, c *Claim) (err error) {
+	c.View, err = s.withReasoning(ctx, s.pool, c.Session.SID, c.View, &c.Session.ReasoningOut)
+	return mapError(err)
 }
 
 // MaxFailures is the number of failures, of attempts and of workers that died, at which a
@@ -135,6 +151,9 @@ func (s *Store) Claim(ctx context.Context, run RunID, worker string, lease time.
 	if cerr := results.Close(); err == nil {
 		err = mapError(cerr)
 	}
+	if err == nil {
+		err = s.completeView(ctx, c)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("claim run %d: %w", run, err)
 	}
@@ -167,7 +186,7 @@ func readRun(row pgx.Row, c *Claim) error {
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, rangesText{&v.Unholdable}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
 		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown,
-		&v.Line.Overhead, &v.Line.Scale)
+		&v.Line.Overhead, &v.Line.Scale, rangesText{&v.ReasoningOut}, &v.ReasoningKnown)
 	switch {
 	case err != nil:
 		return mapError(err)
@@ -194,12 +213,16 @@ func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta,
 	const query = `
 		SELECT seq, position, token_count, calls, flags, role_code, kind FROM compactor.message_log
 		WHERE sid = $1 AND seq <= $2 AND kind = 'm' ORDER BY seq`
-	return s.metas(ctx, "load log", upTo, query, sid, upTo)
+	return s.metas(ctx, "load log", sid, nil, upTo, query, sid, upTo)
 }
 
-// Messages returns the content of messages by seq. ErrNotFound: one of them is missing.
+// Messages returns the content of messages by seq, without reasoning that has left the view.
+// ErrNotFound: one of them is missing.
 func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
-	const query = `SELECT seq, id, body, coalesce(source_id, ''), created_at FROM compactor.message_log WHERE sid = $1 AND seq = ANY($2::bigint[])`
+	const query = `
+		SELECT m.seq, m.id, CASE WHEN m.flags & 66 = 2 AND s.reasoning_out @> m.seq
+			THEN compactor.without_reasoning(m.body) ELSE m.body END, coalesce(m.source_id, ''), m.created_at
+		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid WHERE s.sid = $1 AND m.seq = ANY($2::bigint[])`
 	rows, err := s.pool.Query(ctx, s.q(query), sid, seqs)
 	if err != nil {
 		return nil, wrap("load messages", err)

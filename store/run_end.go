@@ -45,10 +45,12 @@ type PostRunState struct {
 	// Unholdable are pinned messages that no valid view can hold as they are, in addition
 	// to those of the session. They no longer make it due.
 	Unholdable chat.Ranges `json:"-"`
+	// AwaitsLoop makes the session due when the open tool loop has ended.
+	AwaitsLoop bool `json:"awaits_loop,omitempty"`
 }
 
 // Delta holds the changes of a snapshot's live counters by exclusions and inclusions. The
-// database counts additions.
+// database counts additions and reasoning that leaves.
 type Delta struct {
 	DeltaMessages  int64 `json:"d_messages"`
 	DeltaTokens    int64 `json:"d_tokens"`
@@ -64,6 +66,10 @@ type Change struct {
 	// Pinned holds the pins of the snapshot. A plan may exclude them to repair the view;
 	// one that excludes a message pinned since is stale.
 	Pinned chat.Ranges
+	// FreeReasoning reports that the session's model accepts signed reasoning whatever
+	// precedes it. Otherwise the reasoning of messages appended since the snapshot leaves the
+	// view, as that of Plan.DropReasoning does.
+	FreeReasoning bool
 	Delta
 	Ledger       Ledger
 	PostRunState PostRunState
@@ -89,6 +95,9 @@ type endRecord struct {
 	Delta
 	Pinned     string `json:"pinned"`
 	Unholdable string `json:"unholdable"`
+	// FreeReasoning and ReasoningOut are those of the change.
+	FreeReasoning bool   `json:"free_reasoning"`
+	ReasoningOut  string `json:"reasoning_out"`
 }
 
 // endRunArgs is the argument list of the SQL function end_run.
@@ -226,7 +235,10 @@ func (c *Change) endRunArgs() (endRunArgs, error) {
 			return e, err
 		}
 	}
-	e.record, err = json.Marshal(endRecord{c.Ledger, &c.PostRunState, c.Delta, c.Pinned.String(), c.PostRunState.Unholdable.String()})
+	e.record, err = json.Marshal(endRecord{
+		Ledger: c.Ledger, PostRunState: &c.PostRunState, Delta: c.Delta, Pinned: c.Pinned.String(), Unholdable: c.PostRunState.Unholdable.String(),
+		FreeReasoning: c.FreeReasoning, ReasoningOut: c.Plan.DropReasoning.String(),
+	})
 	return e, err
 }
 
@@ -240,7 +252,7 @@ const (
 // claim, the session keeps its thresholds and stays due. ErrNotApplicable: another
 // worker has the run, or it has ended.
 func (s *Store) Finish(ctx context.Context, c *Claim, status string, l Ledger, state *PostRunState) error {
-	r := endRecord{Ledger: l, PostRunState: state, Pinned: "{}", Unholdable: "{}"}
+	r := endRecord{Ledger: l, PostRunState: state, Pinned: "{}", Unholdable: "{}", ReasoningOut: "{}"}
 	if state != nil {
 		r.Unholdable = state.Unholdable.String()
 	}

@@ -34,6 +34,8 @@ type Threshold struct {
 	ModelPrefix    string
 	DueTokens      chat.Tokens
 	EstimateMargin float64
+	// FreeReasoning reports that the models accept signed reasoning whatever precedes it.
+	FreeReasoning bool
 }
 
 const queryAddPolicy = `INSERT INTO compactor.policies (hash, spec) VALUES ($1, $2) ON CONFLICT DO NOTHING`
@@ -48,8 +50,8 @@ func (s *Store) SavePolicy(ctx context.Context, hash string, spec json.RawMessag
 		batch.Queue(s.q(`LOCK TABLE compactor.thresholds IN SHARE ROW EXCLUSIVE MODE`))
 		batch.Queue(s.q(`DELETE FROM compactor.thresholds`))
 		for _, t := range thresholds {
-			batch.Queue(s.q(`INSERT INTO compactor.thresholds (model_prefix, due_tokens, estimate_margin, policy_hash) VALUES ($1, $2, $3, $4)`),
-				t.ModelPrefix, t.DueTokens, t.EstimateMargin, hash)
+			batch.Queue(s.q(`INSERT INTO compactor.thresholds (model_prefix, due_tokens, estimate_margin, policy_hash, free_reasoning) VALUES ($1, $2, $3, $4, $5)`),
+				t.ModelPrefix, t.DueTokens, t.EstimateMargin, hash, t.FreeReasoning)
 		}
 		return tx.SendBatch(ctx, &batch).Close()
 	}))

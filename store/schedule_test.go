@@ -17,7 +17,7 @@ import (
 // dueSessions makes n sessions that are due, s01, s02, …, and their outbox rows.
 func dueSessions(t *testing.T, s *Store, n int) []Key {
 	t.Helper()
-	thresholds(t, s, Threshold{"", 10, 0})
+	thresholds(t, s, Threshold{"", 10, 0, false})
 	keys := make([]Key, n)
 	for i := range keys {
 		keys[i] = Key{Session: fmt.Sprintf("s%02d", i+1)}
@@ -479,7 +479,7 @@ func TestSessionsFollowANewPolicy(t *testing.T) {
 	if _, _, err := s.Append(t.Context(), Key{Session: "big"}, "gpt-x", talk("m", 2)); err != nil {
 		t.Fatal(err)
 	}
-	thresholds(t, s, Threshold{"", 1000, 0}, Threshold{"gpt-", 5, 0.5})
+	thresholds(t, s, Threshold{"", 1000, 0, false}, Threshold{"gpt-", 5, 0.5, false})
 	tx := must(s.pool.Begin(t.Context()))(t)
 	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 's02' FOR UPDATE`); err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	if n := one[int](t, s, `SELECT count(*) FROM pg_namespace WHERE nspname = 'compactor'`); n != 0 {
 		t.Fatal("there is a schema compactor too")
 	}
-	thresholds(t, s, Threshold{"", 5, 0})
+	thresholds(t, s, Threshold{"", 5, 0, false})
 	k := Key{Session: "s"}
 	add(t, s, k, append(talk("m", 6), call("c", "x"), result("r", "x", "y"))...)
 	must2(s.Import(t.Context(), k, "", talk("n", 2)))(t)
@@ -123,7 +123,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must(s.FireTick(t.Context(), "e", time.Now(), "x"))(t)
 	must2(s.SweepPage(t.Context(), 1, 9, time.Minute))(t)
 	must(s.Lead(t.Context(), "r", "h", time.Minute))(t)
-	thresholds(t, s, Threshold{"", 6, 0})
+	thresholds(t, s, Threshold{"", 6, 0, false})
 	must2(s.RefreshThresholds(t.Context(), 0, 9))(t)
 	errs := []error{s.Abandon(t.Context(), run, "x"), s.Resign(t.Context(), "r", "h"), s.Ping(t.Context())}
 	_, err1 := s.Backlog(t.Context())

@@ -27,6 +27,12 @@ type Report struct {
 	Repairs    []pipeline.Repair
 	// Rejected counts invalid additions of strategies.
 	Rejected int
+	// Reasoning lists the messages that lost their signed reasoning, which was written on
+	// another view than the one before it now.
+	Reasoning []chat.Seq
+	// OpenLoop reports that the conversation ends in an open tool loop with signed reasoning,
+	// before which nothing could change.
+	OpenLoop bool
 	// Grew reports that the result had more tokens and was discarded (see
 	// Options.AllowGrowth). Steps describe the discarded result.
 	Grew bool
@@ -80,6 +86,7 @@ func (o Options) Run(ctx context.Context, p pipeline.Pipeline, t *plan.Transcrip
 func newReport(t *plan.Transcript, r *pipeline.Result) Report {
 	out := Report{
 		Before: r.Before, After: r.After, Steps: r.Steps, Violations: r.Violations, Repairs: r.Repairs, Rejected: r.Rejected,
+		OpenLoop: r.OpenLoop,
 	}
 	if r.WouldGrow {
 		out.Grew, out.After, r.Plan = true, r.Before, chat.Plan{}
@@ -108,7 +115,14 @@ func newReport(t *plan.Transcript, r *pipeline.Result) Report {
 	}
 	for i := range t.Entries {
 		e := &t.Entries[i]
-		if x, ok := excluded[e.Seq]; ok {
+		x, gone := excluded[e.Seq]
+		if !gone && (e.Included || p.Include.Has(e.Seq)) && e.Signed() && p.DropReasoning.Has(e.Seq) {
+			gone, x.reason = e.HoldsOnlyReasoning(), string(chat.ViolationStaleReasoning)
+			if !gone {
+				out.Reasoning = append(out.Reasoning, e.Seq)
+			}
+		}
+		if gone {
 			out.Excluded = append(out.Excluded, newExcluded(e, x))
 		}
 	}

@@ -34,6 +34,11 @@ type Options struct {
 	// appended messages, from 0, and by ID.
 	Pins   []int
 	PinIDs []string
+	// FreeReasoning reports that the model accepts signed and encrypted reasoning whatever
+	// precedes it (see tokens.BindsReasoning). Otherwise, once a compaction has changed
+	// something, the messages behind lose such reasoning, and nothing changes before that of
+	// an open tool loop (see Report.OpenLoop).
+	FreeReasoning bool
 }
 
 // Conversation holds the history of a tool loop in memory. Messages are appended, compacted
@@ -108,7 +113,7 @@ func (c *Conversation) AppendRecord(r chat.Record) {
 
 func (c *Conversation) add(m *chat.Message) {
 	meta := c.pairer.Describe(m, c.next())
-	meta.Tokens = c.options.Counter.Message(m)
+	plan.Count(c.options.Counter, &meta, m)
 	c.groups.Add(&meta)
 	c.at = append(c.at, int32(len(c.entries)))
 	c.exclusions = append(c.exclusions, exclusion{})
@@ -234,6 +239,7 @@ func (o Options) Pipeline(s plan.Strategy) pipeline.Pipeline {
 		p.Target = o.Target
 	}
 	p.Fallback = p.Fallback || o.Fallback
+	p.FreeReasoning = p.FreeReasoning || o.FreeReasoning
 	return p
 }
 
@@ -279,8 +285,29 @@ func (c *Conversation) apply(p chat.Plan) {
 	for k := range p.Additions {
 		take(p.Additions[k].Covers, p.Additions[k].Reason, first+chat.Seq(k))
 	}
+	c.dropReasoning(p.DropReasoning)
 	if len(p.Additions) > 0 {
 		c.write(p.Additions)
+	}
+}
+
+// dropReasoning takes the signed reasoning of messages out of the view, and those messages
+// that hold nothing else.
+func (c *Conversation) dropReasoning(seqs chat.Ranges) {
+	for i := range c.entries {
+		e := &c.entries[i]
+		if !e.Included || !e.Signed() || !seqs.Has(e.Seq) {
+			continue
+		}
+		if e.HoldsOnlyReasoning() {
+			c.include(e.Seq, false)
+			c.exclusions[e.Seq-1] = exclusion{reason: string(chat.ViolationStaleReasoning)}
+			continue
+		}
+		c.tokens -= e.ReasoningTokens
+		rest := e.Message.WithoutReasoning()
+		e.Message = &rest
+		e.Meta, _ = e.WithoutReasoning()
 	}
 }
 

@@ -23,6 +23,8 @@ type runContext struct {
 	// faulty reports that the view breaks a rule; invalid, that it does or that a pinned
 	// message is not in it.
 	faulty, invalid bool
+	// openLoop reports that an open tool loop with signed reasoning holds the view before it.
+	openLoop bool
 	// context is the size that counts against the window, in real tokens; stored is the
 	// part of it that the stored messages account for, in planned tokens, of which each is
 	// scale real ones. Where scale was learned from reports, policy has no margin; margin is
@@ -52,6 +54,7 @@ func (p *Planner) newRunContext(c *store.Claim) *runContext {
 	}
 	rc.faulty = len(chat.Check(c.View)) > 0
 	rc.invalid = rc.faulty || rc.pinsMissing()
+	rc.openLoop = rc.bindsReasoning && chat.OpenReasoning(c.View) > 0
 	return rc
 }
 
@@ -97,8 +100,12 @@ func (rc *runContext) pinsMissing() bool {
 
 // unholdable returns the pinned messages that are not in the view live although the run
 // has planned with them, before the last user message: what the log has there cannot
-// change any more, so another run could not include them either.
+// change any more, so another run could not include them either. What an open tool loop keeps
+// out can come back when it has ended.
 func (rc *runContext) unholdable(live chat.Ranges) chat.Ranges {
+	if rc.openLoop {
+		return nil
+	}
 	var user chat.Seq
 	for _, m := range rc.claim.View {
 		if m.Role == chat.RoleUser && m.Position == m.Seq {
@@ -108,15 +115,24 @@ func (rc *runContext) unholdable(live chat.Ranges) chat.Ranges {
 	return rc.claim.Session.Pinned.Minus(live).Intersect(chat.Ranges{{Lo: 1, Hi: user + 1}})
 }
 
-// guards returns the outcome of an automatic run that ends before planning, or "".
+// guards returns the outcome of a run that ends before planning, or "".
 func (rc *runContext) guards() string {
+	code := rc.automaticGuards()
+	if code == "" && rc.openLoop && !rc.claim.Session.ReasoningKnown {
+		return OutcomeOpenToolLoop // any change takes out all signed reasoning
+	}
+	return code
+}
+
+// automaticGuards returns the outcome of an automatic run that ends before planning, or "".
+func (rc *runContext) automaticGuards() string {
 	s := &rc.claim.Session
 	switch {
 	case !rc.automatic():
 		return ""
 	case s.LastSourceSeq <= s.HoldSeq:
 		return OutcomeWaitingAfterUndo
-	case rc.faulty:
+	case rc.faulty && !rc.openLoop:
 		return ""
 	case s.DecisionFingerprint == rc.fingerprint(s.Revision):
 		// Even if a pinned message is missing: the last run could not bring it back.
@@ -160,7 +176,7 @@ func (rc *runContext) buildTranscript(ctx context.Context, st Store) error {
 	rc.entries = make([]plan.Entry, len(rc.metas))
 	for i, m := range rc.metas {
 		if m.Has(chat.Estimated) {
-			m.Tokens = rc.policy.Margin(m.Tokens)
+			m.Tokens, m.ReasoningTokens = rc.policy.Margin(m.Tokens), rc.policy.Margin(m.ReasoningTokens)
 		}
 		rc.entries[i] = plan.Entry{Meta: m, Included: included(m.Seq), Pinned: s.Pinned.Has(m.Seq)}
 	}
@@ -171,7 +187,7 @@ func (rc *runContext) buildTranscript(ctx context.Context, st Store) error {
 // margin, of the messages that are excluded or included.
 func (rc *runContext) change(plan chat.Plan) store.Change {
 	s := &rc.claim.Session
-	c := store.Change{Plan: plan, SnapshotSeq: s.LastSeq, Revision: s.Revision, Pinned: s.Pinned}
+	c := store.Change{Plan: plan, SnapshotSeq: s.LastSeq, Revision: s.Revision, Pinned: s.Pinned, FreeReasoning: !rc.bindsReasoning}
 	excluded := plan.Gone()
 	for i, m := range rc.metas {
 		var sign int64
@@ -195,7 +211,8 @@ func (rc *runContext) change(plan chat.Plan) store.Change {
 // gains returns what a result saves, with its change: in planned tokens, which include the
 // margin on estimated counts, and in stored ones.
 func (rc *runContext) gains(r *pipeline.Result, c store.Change) (planned, stored chat.Tokens) {
-	planned, stored = r.Gain(), -chat.Tokens(c.DeltaTokens)
+	_, reasoning := rc.reasoning(c.Plan)
+	planned, stored = r.Gain(), reasoning-chat.Tokens(c.DeltaTokens)
 	for _, add := range c.Plan.Additions {
 		stored -= add.Tokens
 		if chat.Estimates(add.Counter) { // the next run counts them with the margin, too
@@ -208,6 +225,29 @@ func (rc *runContext) gains(r *pipeline.Result, c store.Change) (planned, stored
 // lessGain returns the smaller of the gains of a result.
 func (rc *runContext) lessGain(r *pipeline.Result) chat.Tokens {
 	return min(rc.gains(r, rc.change(r.Plan)))
+}
+
+// reasoning counts what the reasoning that a plan drops takes of the view, in stored tokens.
+func (rc *runContext) reasoning(plan chat.Plan) (messages int64, tokens chat.Tokens) {
+	if len(plan.DropReasoning) == 0 {
+		return 0, 0
+	}
+	excluded := plan.Gone()
+	for i := range rc.metas {
+		m := &rc.metas[i]
+		in := rc.entries[i].Included && !excluded.Has(m.Seq) || plan.Include.Has(m.Seq)
+		if !in || !m.Signed() || !plan.DropReasoning.Has(m.Seq) {
+			continue
+		}
+		rest, ok := m.WithoutReasoning()
+		tokens += m.Tokens
+		if ok {
+			tokens -= rest.Tokens
+		} else {
+			messages++
+		}
+	}
+	return messages, tokens
 }
 
 // cooldownAfter returns how long automatic runs leave the session alone after steps that
@@ -229,15 +269,19 @@ func (rc *runContext) cooldownAfter(steps []pipeline.StepResult) time.Duration {
 
 // postRunState returns the state of the session after a run that leaves context tokens
 // in its window, and the messages live in the view: due again above the start or, where
-// that is exceeded already, once MinGainTokens have been added.
+// that is exceeded already, once MinGainTokens have been added. While an open tool loop
+// holds the view, that is at its end, or earlier if the window is exceeded.
 func (rc *runContext) postRunState(context chat.Tokens, live chat.Ranges, revision int64) *store.PostRunState {
 	due := rc.limits.Start
 	if rc.limits.Over(context) {
 		due = context + max(rc.policy.MinGainTokens, 1)
+		if rc.openLoop {
+			due = max(due, rc.limits.Window)
+		}
 	}
 	return &store.PostRunState{
 		Model: &rc.claim.Session.Model, DueTokens: due, EstimateMargin: rc.margin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
-		Unholdable: rc.unholdable(live),
+		Unholdable: rc.unholdable(live), AwaitsLoop: rc.openLoop && (rc.invalid || rc.limits.Over(context)),
 	}
 }
 

@@ -12,7 +12,17 @@ import (
 
 // pinnedOut reports whether a pinned message is not in the view.
 func (w *world) pinnedOut(s snapshot) bool {
-	return slices.ContainsFunc(s.all, func(m store.Stored) bool { return m.Pinned && !m.Included })
+	return slices.ContainsFunc(s.all, func(m store.Stored) bool { return m.Pinned && !m.Included && !hidden(m) })
+}
+
+// hidden reports whether m is out of the view because it is reasoning of another view.
+func hidden(m store.Stored) bool { return m.ExcludeReason == string(chat.ViolationStaleReasoning) }
+
+// says reports whether a stored message is what was said, but for reasoning that is not in
+// the view.
+func says(m store.Stored, said chat.Message) bool {
+	meta := said.Meta(1)
+	return words(m.Message) == words(said) || m.Included && meta.Signed() && words(m.Message) == words(said.WithoutReasoning())
 }
 
 // whole reports whether m is valid in the log: neither a result without a call nor a call
@@ -23,7 +33,8 @@ func (w *world) whole(all []store.Stored, m store.Stored) bool {
 	}
 	if m.Role != chat.RoleTool && len(m.ToolCalls) == 0 {
 		// Reasoning goes with the call it belongs to.
-		return m.Reasoning == ""
+		meta := m.Meta(m.Seq)
+		return m.Reasoning == "" && !meta.Signed()
 	}
 	var log []store.Stored
 	for _, x := range all {
@@ -128,8 +139,8 @@ func (w *world) describe(s snapshot) string {
 		if len(m.ToolCalls) > 0 || m.Role == chat.RoleTool {
 			fmt.Fprintf(&b, " %v%s", m.CallIDs(), m.ToolCallID)
 		}
-		if m.Reasoning != "" {
-			b.WriteString(" reasoning")
+		if meta := m.Meta(m.Seq); meta.Has(chat.HasReasoning) {
+			fmt.Fprintf(&b, " reasoning (signed %t)", meta.Signed())
 		}
 		fmt.Fprintf(&b, " %d tokens (%s)", m.Tokens, m.Counter)
 		if m.Pinned {
@@ -158,7 +169,7 @@ func (w *world) check() {
 			continue
 		}
 		said, ok := w.said[m.ID]
-		if !ok || words(said.Message) != words(m.Message) {
+		if !ok || !says(m, said.Message) {
 			fail("%s is not what was said", m.ID)
 		}
 		seen[m.ID] = true
@@ -169,6 +180,15 @@ func (w *world) check() {
 	// I2: a view that is not valid is known to be so.
 	if faults := chat.Check(s.view); len(faults) > 0 && !s.row.Suspect {
 		fail("the view is invalid and not marked: %v", faults)
+	}
+	// I15: everything before signed reasoning is as it was when that was written.
+	if _, err := w.prefixes.Valid(w.view()); err != nil && !w.mixed {
+		fail("%v", err)
+	}
+	if faults, err := w.st.Violations(ctx, s.row.SID); err != nil || slices.ContainsFunc(faults, func(f chat.Violation) bool {
+		return f.Code == chat.ViolationStaleReasoning
+	}) {
+		fail("the check of the view says %v, %v", faults, err)
 	}
 	// I3.
 	runs, err := w.st.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: store.DefaultTenant, Session: w.k.Session}, Limit: 10_000})

@@ -16,9 +16,11 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
 func (w *world) append(msgs []store.NewMessage) {
+	w.prefixes.Written(w.view(), texts(msgs))
 	if _, _, err := w.st.Append(context.Background(), w.k, "", msgs); err != nil {
 		w.t.Fatalf("append: %v", err)
 	}
@@ -85,9 +87,15 @@ func (w *world) row(id store.RunID) store.RunRow {
 }
 
 func (w *world) worker(st Store, c Config) *Worker {
-	p := testPlanner(w.policy)
+	p := w.planner()
 	p.Registry.Summarizer = w.summarizer
 	return New(st, p, c)
+}
+
+func (w *world) planner() *Planner {
+	p := testPlanner(w.policy)
+	p.BindsReasoning = func(string) bool { return !w.free }
+	return p
 }
 
 // deliver hands the run to one or two workers at once, and again until it has
@@ -115,7 +123,8 @@ func (w *world) deliver(id store.RunID, workers int, step string, at func()) {
 		if err := errors.Join(errs...); err != nil {
 			w.t.Fatalf("run %d: %v", id, err)
 		}
-		if w.row(id).Outcome != "" {
+		if r := w.row(id); r.Outcome != "" {
+			w.mixed = w.mixed && r.Status != "applied" || w.free && r.Status == "applied"
 			return
 		}
 	}
@@ -125,7 +134,7 @@ func (w *world) deliver(id store.RunID, workers int, step string, at func()) {
 // as it should be.
 func decides(r store.RunRow) bool {
 	switch r.Outcome {
-	case OutcomeDryRun, OutcomeWaitingAfterUndo, "superseded":
+	case OutcomeDryRun, OutcomeWaitingAfterUndo, OutcomeOpenToolLoop, "superseded":
 		return false
 	}
 	return r.Status != "failed"
@@ -135,6 +144,7 @@ func decides(r store.RunRow) bool {
 func (w *world) execute(id store.RunID) {
 	t, ctx := w.t, context.Background()
 	w.summarizer = drawSummarizer(t)
+	w.free = rapid.IntRange(0, 9).Draw(t, "free reasoning") == 9
 	before, repair := w.look(), w.repairAdds(id)
 	workers := 1
 	var step string
@@ -191,19 +201,21 @@ func (w *world) execute(id store.RunID) {
 	if after.row.Revision != before.row.Revision+effects {
 		say("revision %d became %d", before.row.Revision, after.row.Revision)
 	}
+	// An open tool loop that holds the view may hold its faults, too.
+	decides := decides(r) && (r.Status == "applied" || chat.OpenReasoning(before.view) == 0)
 	// I2.
-	if faults := chat.Check(after.view); decides(r) && len(during) == 0 && len(faults) > 0 {
+	if faults := chat.Check(after.view); decides && len(during) == 0 && len(faults) > 0 {
 		say("the view is not valid: %v", faults)
 	}
 	// A replacement may have split a group so that the numbers fit and the ids do
 	// not, which chat.Check says it cannot see.
-	if err := strict(after.all); !w.replaced && decides(r) && len(during) == 0 && err != nil {
+	if err := strict(after.all); !w.replaced && decides && len(during) == 0 && err != nil {
 		say("a strict provider refuses the view: %v", err)
 	}
 	// I5.
 	is := after.included()
 	for _, m := range during {
-		if !is[m.ID] {
+		if meta := m.Meta(1); !is[m.ID] && (!meta.Signed() || !meta.ReasoningOnly()) {
 			say("%s was appended meanwhile and is not in the view", m.ID)
 		}
 	}
@@ -226,7 +238,7 @@ func (w *world) execute(id store.RunID) {
 			say("pinned message %s is gone", m.ID)
 		}
 	}
-	if decides(r) && !w.replaced && !meddled && r.Outcome != OutcomeCooldown {
+	if decides && !w.replaced && !meddled && r.Outcome != OutcomeCooldown {
 		w.kept(after, say)
 	}
 	// I7: only what a repair must add makes a view larger, and nothing else of its run.
@@ -266,6 +278,7 @@ func newWorld(t *rapid.T, st *store.Store, name string) *world {
 	return &world{
 		t: t, st: st, k: key(name), policy: p, summarizer: drawSummarizer(t),
 		said: map[string]store.NewMessage{}, ended: map[store.RunID]store.RunRow{},
+		signs: rapid.Bool().Draw(t, "signed reasoning"), prefixes: sessiontest.Prefixes{},
 	}
 }
 

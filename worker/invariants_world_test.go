@@ -14,6 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
@@ -46,6 +47,12 @@ type world struct {
 	said  map[string]store.NewMessage // by id
 	runs  []store.RunID               // every run there ever was, undos and replacements among them
 	ended map[store.RunID]store.RunRow
+	// signs reports whether the model signs its reasoning. prefixes is its provider.
+	signs    bool
+	prefixes sessiontest.Prefixes
+	// free reports that the workers take the model for one that does not bind reasoning, and
+	// mixed that they did so in a run whose effect no other run has taken out of the view.
+	free, mixed bool
 	// replaced reports that the application has replaced the view, which may lack the last
 	// user message and system messages.
 	replaced bool
@@ -150,7 +157,7 @@ func (w *world) repairAdds(id store.RunID) chat.Tokens {
 	if err != nil {
 		w.t.Fatalf("load run %d: %v", id, err)
 	}
-	p := testPlanner(w.policy)
+	p := w.planner()
 	rc := p.newRunContext(c)
 	if !rc.invalid {
 		return 0
@@ -158,7 +165,7 @@ func (w *world) repairAdds(id store.RunID) chat.Tokens {
 	if err := rc.buildTranscript(ctx, w.st); err != nil {
 		w.t.Fatalf("transcript of run %d: %v", id, err)
 	}
-	guard := pipeline.Pipeline{Guard: pipeline.Guard{DropSystem: !w.policy.PreserveSystem}}
+	guard := pipeline.Pipeline{Guard: pipeline.Guard{DropSystem: !w.policy.PreserveSystem}, FreeReasoning: !rc.bindsReasoning}
 	t := &plan.Transcript{Entries: rc.entries, Counter: p.Counter("")}
 	r, err := guard.Run(ctx, t, func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 		return w.st.Messages(ctx, c.Session.SID, seqs)
@@ -176,6 +183,10 @@ func (w *world) draw(most int) []store.NewMessage {
 	ids := rapid.SampledFrom([]string{"a", "b", "c", "a"})
 	texts := rapid.SampledFrom([]string{"", " ", "ok", "a b c", strings.Repeat("long text ", 60)})
 	put := func(m chat.Message) {
+		if w.signs && m.Role == chat.RoleAssistant && rapid.Bool().Draw(t, "signed") {
+			m.Reasoning = ""
+			m = sessiontest.Sign(m, rapid.IntRange(0, sessiontest.SignedForms-1).Draw(t, "form"), len(w.ids)+len(out))
+		}
 		m.ID = fmt.Sprintf("said-%d", len(w.ids)+len(out))
 		n := store.NewMessage{Message: m}
 		switch rapid.IntRange(0, 19).Draw(t, "counted") {
@@ -238,6 +249,28 @@ func (w *world) draw(most int) []store.NewMessage {
 				put(result(id))
 			}
 		}
+	}
+	return out
+}
+
+// view returns the view as the application reads it.
+func (w *world) view() []chat.Message {
+	view, _, err := w.st.View(context.Background(), w.k)
+	if err != nil {
+		w.t.Fatalf("view: %v", err)
+	}
+	out := make([]chat.Message, len(view))
+	for i, m := range view {
+		out[i] = m.Message
+	}
+	return out
+}
+
+// texts returns the messages without what the store adds.
+func texts(msgs []store.NewMessage) []chat.Message {
+	out := make([]chat.Message, len(msgs))
+	for i, m := range msgs {
+		out[i] = m.Message
 	}
 	return out
 }

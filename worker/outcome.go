@@ -30,6 +30,7 @@ const (
 	OutcomeWaitingAfterUndo  = "waiting_after_undo"  // an operator undid a run; automatic runs wait for a new message
 	OutcomeCooldown          = "cooldown"            // too soon after an ineffective run
 	OutcomeWouldGrow         = "would_grow"          // the view would grow, and the options do not allow that
+	OutcomeOpenToolLoop      = "open_tool_loop"      // signed reasoning in an open tool loop holds what precedes it; due again when the loop has ended
 	OutcomeDryRun            = "dry_run"             // planned and recorded only, as the options say
 )
 

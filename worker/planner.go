@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -32,6 +33,9 @@ type Planner struct {
 	Model summary.Model
 	// Window returns the context windows of models.
 	Window policy.WindowFunc
+	// BindsReasoning reports whether a model binds signed reasoning to what precedes it. If
+	// it is nil, all models do.
+	BindsReasoning func(model string) bool
 	// Counter counts the tokens of the messages that strategies write for a model.
 	Counter func(model string) plan.Counter
 	// Logger is told of unknown models; if it is nil, nothing is.
@@ -44,6 +48,7 @@ type Planner struct {
 // resolvedPolicy is the policy resolved for one model.
 type resolvedPolicy struct {
 	limits          policy.Limits
+	bindsReasoning  bool
 	hash, fleetHash string
 }
 
@@ -58,7 +63,10 @@ func (p *Planner) forModel(name string) resolvedPolicy {
 	m, known := p.models[name]
 	if !known {
 		limits := p.Policy.Limits(name, p.Window)
-		m = resolvedPolicy{limits: limits, hash: p.Policy.Hash(limits, p.Registry.Fill, p.versions()), fleetHash: p.Policy.FleetHash()}
+		m = resolvedPolicy{limits: limits, bindsReasoning: p.Policy.BindsReasoning(name, p.BindsReasoning), fleetHash: p.Policy.FleetHash()}
+		versions := p.versions()
+		versions["binds_reasoning"] = strconv.FormatBool(m.bindsReasoning)
+		m.hash = p.Policy.Hash(limits, p.Registry.Fill, versions)
 		if !limits.WindowKnown && name != "" && p.Logger != nil {
 			p.Logger.Warn("the table of models does not have this model; set its window in the configuration (models)",
 				"model", name[:min(len(name), 200)], "window", limits.Window)
@@ -122,6 +130,7 @@ func (p *Planner) pipeline(rc *runContext, st Store, failpoint func(string)) (pi
 		out.Target = 0 // the steps of the options all run
 	}
 	out.FromLog = rc.fromLog()
+	out.FreeReasoning = !rc.bindsReasoning
 	return out, writers, nil
 }
 

@@ -170,6 +170,8 @@ func (a *attempt) savePolicy(ctx context.Context) error {
 // measure records the effect of the change on the view, and missing summaries.
 func (a *attempt) measure(r *pipeline.Result, c store.Change) {
 	a.ledger.MessagesAfter = a.ledger.MessagesBefore + c.DeltaMessages + int64(len(c.Plan.Additions))
+	messages, _ := a.reasoning(c.Plan)
+	a.ledger.MessagesAfter -= messages
 	planned, stored := a.gains(r, c)
 	a.gain, a.leaves = a.real(planned), a.after(planned, stored)
 	a.ledger.TokensAfter = a.ledger.TokensBefore - int64(stored)
@@ -182,6 +184,8 @@ func (a *attempt) measure(r *pipeline.Result, c store.Change) {
 // skipReason returns the outcome of a run whose plan is not applied, or "".
 func (a *attempt) skipReason(r pipeline.Result) string {
 	switch {
+	case r.Plan.Empty() && r.OpenLoop:
+		return OutcomeOpenToolLoop
 	case r.Plan.Empty() && a.unsummarized:
 		return OutcomeNoSummary
 	case r.Plan.Empty() && a.automatic():
@@ -243,6 +247,10 @@ func (a *attempt) skip(ctx context.Context, code string) error {
 	switch code {
 	case OutcomeDryRun, OutcomeCooldown, OutcomeWaitingAfterUndo, OutcomeNothingToCompact:
 		state = nil // whether the session is due is not decided
+	case OutcomeOpenToolLoop:
+		if !a.automatic() {
+			state = nil
+		}
 	case OutcomeIneffective, OutcomeWouldGrow, OutcomeNoSummary:
 		switch {
 		case !a.automatic(): // decided on the run's own options, not on the policy

@@ -44,11 +44,12 @@ BEGIN
     v.turns := (p.role = 'user')::int;
     v.last_at := coalesce(p.created, now());
     INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
-        name, call_ids, tool_call_id, source_id, counter, created_at, body)
+        name, call_ids, tool_call_id, source_id, counter, created_at, body, reasoning_tokens)
     VALUES (s.sid, v.last_seq, coalesce(p_position, v.last_seq), s.total_tokens + p.tokens, p.tokens,
         coalesce(cardinality(p.call_ids), 0), p.flags + 8 * v_paired::int, @schema@.role_code(p.role), 'm',
         coalesce(p.id, 'm' || v.last_seq || '-' || to_hex((random() * 2147483647)::int)), p.role,
-        p.name, p.call_ids, p.tool_call_id, p.source_id, p.counter, v.last_at, p.body);
+        p.name, p.call_ids, p.tool_call_id, p.source_id, p.counter, v.last_at, p.body,
+        CASE WHEN @schema@.signed_reasoning(p.flags) THEN @schema@.reasoning_tokens(p.body, p.tokens) END);
     RETURN v;
 END $$;
 
@@ -86,12 +87,13 @@ BEGIN
         SELECT a.*, coalesce(nth <= cardinality(array_positions(seg_calls, tool_call_id)), false) AS paired FROM anchored a
     ), written AS (
         INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
-            name, call_ids, tool_call_id, source_id, counter, created_at, body)
+            name, call_ids, tool_call_id, source_id, counter, created_at, body, reasoning_tokens)
         SELECT s.sid, t.seq, coalesce(p_positions[t.ord], t.seq), s.total_tokens + t.running, t.tokens,
             coalesce(cardinality(ps[t.ord].call_ids), 0), t.flags + 8 * t.paired::int, @schema@.role_code(t.role),
             'm', coalesce(t.id, 'm' || t.seq || '-' || to_hex((random() * 2147483647)::int)), t.role,
             ps[t.ord].name, ps[t.ord].call_ids, ps[t.ord].tool_call_id, ps[t.ord].source_id, ps[t.ord].counter,
-            coalesce(t.created, now()), ps[t.ord].body
+            coalesce(t.created, now()), ps[t.ord].body,
+            CASE WHEN @schema@.signed_reasoning(t.flags) THEN @schema@.reasoning_tokens(ps[t.ord].body, t.tokens) END
         FROM staged t ORDER BY t.seq
         RETURNING seq
     ), segments AS (
@@ -199,6 +201,8 @@ BEGIN
             WHERE s.live @> c.seq AND c.position = c.seq) THEN
         s.suspect_seq := v.last_seq;
     END IF;
+    s.open_calls := coalesce(v.open_calls, '{}');
+    s.open_answered := v.answered;
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET
         last_seq = s.last_seq, last_source_seq = s.last_source_seq, messages = s.messages, turns = s.turns,
@@ -206,7 +210,7 @@ BEGIN
         live_estimated_tokens = s.live_estimated_tokens, messages_since_run = s.messages_since_run,
         tokens_since_run = s.tokens_since_run, turns_since_run = s.turns_since_run,
         tokens_since_report = s.tokens_since_report, suspect_seq = s.suspect_seq, due = s.due,
-        last_message_at = v.last_at, open_calls = coalesce(v.open_calls, '{}'), open_answered = v.answered, open_pending = v.pending
+        last_message_at = v.last_at, open_calls = s.open_calls, open_answered = s.open_answered, open_pending = v.pending
     WHERE sid = s.sid;
     -- An import sets compactor.quiet: a backlog waits for the sweep instead of ringing for every session.
     IF s.due AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN

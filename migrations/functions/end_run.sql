@@ -6,8 +6,10 @@
 --   p_additions               [{kind, position, role_code, token_count, calls, flags, counter, covers, message}]
 -- p is flat: the ledger's columns, by how much the live counters of the snapshot change (d_messages,
 -- d_tokens, d_estimated), and what stays on the session (model, for which the thresholds are, due_tokens, estimate_margin,
--- fleet_hash, decision_fingerprint, cooldown_seconds, ineffective, unholdable; without due_tokens the session keeps what
--- it has), and the pins that the plan knows of: what of them it excludes could not stay as it was.
+-- fleet_hash, decision_fingerprint, cooldown_seconds, ineffective, unholdable, awaits_loop; without due_tokens the session
+-- keeps what it has), and the pins that the plan knows of: what of them it excludes could not stay as it was. Unless
+-- free_reasoning says that the model accepts signed reasoning whatever precedes it, the messages in reasoning_out lose
+-- theirs, and so do those appended since the snapshot: they were written on the view before.
 --
 -- p_wait waits for the session's lock. It is for a transaction that holds no other: one that ends several runs must
 -- not make the writers of its sessions wait for the writer of another one.
@@ -27,6 +29,7 @@ DECLARE
     v_n       int := coalesce(json_array_length(p_additions), 0);
     v_base    bigint;
     v_pins    int8multirange := coalesce((p->>'pinned')::int8multirange, '{}');
+    v_taken   int8multirange := '{}';
 BEGIN
     -- The session first: whoever has the lock of the run's row alone keeps another ending from it.
     IF p_wait THEN
@@ -54,9 +57,18 @@ BEGIN
         messages_before bigint, messages_after bigint, tokens_before bigint, tokens_after bigint, utilization real,
         plan_us bigint, total_us bigint, worker text, d_messages bigint, d_tokens bigint, d_estimated bigint,
         model text, due_tokens bigint, estimate_margin real, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision,
-        ineffective boolean, unholdable int8multirange);
+        ineffective boolean, unholdable int8multirange, free_reasoning boolean, reasoning_out int8multirange, awaits_loop boolean);
+    v.free_reasoning := coalesce(v.free_reasoning, true);   -- a worker of a version before this does not know
     v_base := s.last_seq;
     appended := int8multirange(int8range(v_base + 1, v_base + 1 + v_n));
+    IF v_applied AND NOT v.free_reasoning THEN
+        v_taken := CASE WHEN s.reasoning_since IS NULL AND s.revision > 0   -- which of it is stale is not known
+                THEN int8multirange(int8range(1, v_base + v_n + 1))
+            WHEN v_base > p_snapshot_seq AND EXISTS (SELECT FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > p_snapshot_seq AND m.seq <= v_base
+                    AND @schema@.signed_reasoning(m.flags))
+                THEN coalesce(v.reasoning_out, '{}') + int8multirange(int8range(p_snapshot_seq + 1, v_base + 1))
+            ELSE coalesce(v.reasoning_out, '{}') END;
+    END IF;
     UPDATE @schema@.runs SET status = p_status, kind = coalesce(nullif(v.kind, ''), kind), outcome = v.outcome, policy_hash = v.policy_hash,
         error_code = v.error_code, error = left(v.error, 500), steps = v.steps, lease_until = NULL,
         attempts = CASE WHEN p_fence = 0 THEN attempts + 1 ELSE attempts END, worker = v.worker,
@@ -66,7 +78,8 @@ BEGIN
         plan_us = v.plan_us, total_us = v.total_us, snapshot_seq = p_snapshot_seq, snapshot_revision = p_revision,
         in_force = v_applied, revision = CASE WHEN v_applied THEN s.revision + 1 END, base_run = CASE WHEN v_applied THEN s.head_run END,
         applied_seq = CASE WHEN v_applied THEN v_base END, live_before = CASE WHEN v_applied THEN s.live END,
-        live_after = CASE WHEN v_applied THEN s.live - p_exclude + p_include END, appended = CASE WHEN v_applied THEN end_run.appended END
+        live_after = CASE WHEN v_applied THEN s.live - p_exclude + p_include END, appended = CASE WHEN v_applied THEN end_run.appended END,
+        reasoning_before = CASE WHEN v_applied THEN s.reasoning_out END, reasoning_taken = CASE WHEN v_applied THEN v_taken - s.reasoning_out END
     WHERE id = p_run AND CASE WHEN p_fence = 0 THEN status = 'queued' ELSE status = 'running' AND fence = p_fence END;
     IF NOT FOUND THEN
         code := 'fenced';
@@ -77,13 +90,14 @@ BEGIN
         IF v_n > 0 THEN
             -- Appended behind everything, and in the view by that: live has no end.
             INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
-                name, call_ids, tool_call_id, counter, summary_of, run, created_at, body)
+                name, call_ids, tool_call_id, counter, summary_of, run, created_at, body, reasoning_tokens)
             SELECT s.sid, v_base + ord, a.position, s.total_tokens, a.token_count, a.calls, a.flags, a.role_code::"char", a.kind::"char",
                 -- An application may have an id of this form: from an export, or of its own.
                 n.id || coalesce((SELECT '-' || to_hex((random() * 2147483647)::int) FROM @schema@.message_log l WHERE l.sid = s.sid AND l.id = n.id), ''),
                 a.message->>'role',
                 a.message->>'name', CASE WHEN a.calls > 0 THEN ARRAY(SELECT coalesce(c->>'id', '') FROM json_array_elements(a.message->'tool_calls') c) END,
-                a.message->>'tool_call_id', a.counter, a.covers, p_run, now(), a.message::text
+                a.message->>'tool_call_id', a.counter, a.covers, p_run, now(), a.message::text,
+                CASE WHEN @schema@.signed_reasoning(a.flags) THEN @schema@.reasoning_tokens(a.message::text, a.token_count) END
             FROM ROWS FROM (json_to_recordset(p_additions) AS (kind text, position bigint, token_count int, calls smallint, flags smallint,
                     role_code text, counter text, covers int8multirange, message json))
                 WITH ORDINALITY AS a(kind, position, token_count, calls, flags, role_code, counter, covers, message, ord)
@@ -96,6 +110,14 @@ BEGIN
         INSERT INTO @schema@.exclusions (run, sid, reason, seqs, summary_seq)
         SELECT p_run, s.sid, e.reason, e.seqs, v_base + 1 + e.addition FROM unnest(p_reasons, p_seqs, p_by) AS e(reason, seqs, addition);
         s.live := s.live - p_exclude + p_include;
+        v_taken := v_taken - s.reasoning_out;
+        IF NOT isempty(v_taken) THEN
+            SELECT v.d_messages - messages, v.d_tokens - tokens, v.d_estimated - estimated INTO v.d_messages, v.d_tokens, v.d_estimated
+            FROM @schema@.reasoning_in(s.sid, s.live * v_taken);
+        END IF;
+        s.reasoning_out := s.reasoning_out + v_taken;
+        s.reasoning_since := CASE WHEN NOT v.free_reasoning
+            THEN coalesce(s.reasoning_since, CASE WHEN s.revision = 0 THEN 0 ELSE v_base + v_n END) END;
         s.revision := s.revision + 1;
         s.head_run := p_run;
         s.tail_start_seq := (SELECT lower(x) FROM unnest(s.live) x WHERE upper_inf(x));
@@ -124,19 +146,23 @@ BEGIN
         v.due_tokens := s.due_tokens;
         v.estimate_margin := s.estimate_margin;
         v.fleet_hash := s.policy_hash;
+        v.awaits_loop := false;
     END IF;
     s.due_tokens := v.due_tokens;
     s.estimate_margin := v.estimate_margin;
     s.unholdable := s.unholdable + coalesce(v.unholdable, '{}');
+    s.loop_seq := CASE WHEN v.awaits_loop THEN p_snapshot_seq END;
     -- What came meanwhile is news for the next run, and so is a pinned message that is out, until it is back or known
-    -- to fit into no valid view.
+    -- to fit into no valid view. A fault that an open tool loop holds is one still.
     s.suspect_seq := CASE WHEN s.suspect_seq > p_snapshot_seq THEN s.suspect_seq
-                          WHEN NOT s.pinned <@ (s.live + s.unholdable) THEN coalesce(s.suspect_seq, p_snapshot_seq) END;
+                          WHEN NOT s.pinned <@ (s.live + s.unholdable) THEN coalesce(s.suspect_seq, p_snapshot_seq)
+                          WHEN NOT v_applied AND s.loop_seq IS NOT NULL THEN s.suspect_seq END;
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET live = s.live, revision = s.revision, head_run = s.head_run, tail_start_seq = s.tail_start_seq,
         last_seq = s.last_seq, live_messages = s.live_messages, live_tokens = s.live_tokens,
         live_estimated_tokens = s.live_estimated_tokens, tokens_since_report = s.tokens_since_report,
         messages_since_run = s.messages_since_run, tokens_since_run = s.tokens_since_run, turns_since_run = s.turns_since_run,
+        reasoning_out = s.reasoning_out, reasoning_since = s.reasoning_since, loop_seq = s.loop_seq,
         due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = v.fleet_hash,
         suspect_seq = s.suspect_seq, unholdable = s.unholdable, due = s.due, decision_fingerprint = v.decision_fingerprint,
         ineffective_runs = CASE WHEN v.ineffective THEN s.ineffective_runs + 1 WHEN v_applied THEN 0 ELSE s.ineffective_runs END,

@@ -82,10 +82,12 @@ LANGUAGE sql IMMUTABLE AS $$
     FROM (SELECT CASE WHEN json_typeof(m->'type') = 'string' THEN m->>'type' END AS type) t
 $$;
 
--- Whether two bodies say the same, however they are written: order of keys, white space, nulls.
+-- Whether two bodies say the same, however they are written: order of keys, white space, nulls. b may lack the
+-- reasoning of a, without which the view has given it out.
 CREATE OR REPLACE FUNCTION @schema@.same_message(a text, b text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT a = b OR jsonb '{"tool_calls": []}' || jsonb_strip_nulls(a::jsonb) = jsonb '{"tool_calls": []}' || jsonb_strip_nulls(b::jsonb)
+        OR jsonb '{"tool_calls": []}' || jsonb_strip_nulls(@schema@.without_reasoning(a)::jsonb) = jsonb '{"tool_calls": []}' || jsonb_strip_nulls(b::jsonb)
 $$;
 
 CREATE OR REPLACE FUNCTION @schema@.role_code(role text) RETURNS "char" LANGUAGE sql IMMUTABLE AS $$
@@ -104,7 +106,7 @@ LANGUAGE sql STABLE AS $$
         CASE WHEN f.token_count IS NULL THEN least(2147483647, (octet_length(f.body) - f.media_octets + 2) / 3 + 1000 * f.media)::int
              WHEN f.token_count ~ '^\d{1,9}$' THEN f.token_count::int END,
         CASE WHEN f.token_count IS NULL THEN 'octets/3' ELSE coalesce(f.token_counter, 'application') END,
-        (f.has_text::int + 2 * f.has_reasoning::int + 4 * (f.media > 0)::int + 16 * (f.token_count IS NULL OR @schema@.estimates(f.token_counter))::int)::smallint,
+        (f.has_text::int + CASE WHEN NOT f.has_reasoning THEN 0 WHEN f.signed THEN 2 ELSE 66 END + 4 * (f.media > 0)::int + 16 * (f.token_count IS NULL OR @schema@.estimates(f.token_counter))::int)::smallint,
         f.role #>> '{}' = 'assistant' AND f.has_reasoning AND NOT f.has_text AND f.media = 0 AND f.call_ids IS NULL,
         f.created, f.body,
         CASE WHEN json_typeof(f.role) IS DISTINCT FROM 'string' OR f.role #>> '{}' = '' THEN @schema@.roleless(f.m)
@@ -129,7 +131,8 @@ LANGUAGE sql STABLE AS $$
             calls.ids AS call_ids, calls.bad AS bad_call,
             CASE json_typeof(e.content) WHEN 'string' THEN e.content #>> '{}' ~ b.letter ELSE coalesce(parts.has_text, false) END AS has_text,
             coalesce(parts.has_reasoning OR e.reasoning::text ~ b.filled OR e.reasoning_content::text ~ b.filled
-                OR e.reasoning_details::text ~ b.filled, false) AS has_reasoning,
+                OR e.reasoning_details::text ~ b.filled OR e.thinking_blocks::text ~ b.filled, false) AS has_reasoning,
+            coalesce(parts.signed, false) OR concat_ws(' ', e.reasoning, e.reasoning_content, e.reasoning_details, e.thinking_blocks) ~ b.signature AS signed,
             -- The message without its envelope, its fields otherwise untouched and in their order.
             CASE WHEN num_nonnulls(e.id, e.created_at, e.token_count, e.token_counter, e.source_id) = 0
                     AND NOT (e.m::text LIKE '%null%' AND e.m::text ~ '"(id|created_at|token_count|token_counter|source_id)"\s*:\s*null')
@@ -140,18 +143,21 @@ LANGUAGE sql STABLE AS $$
                     AND (k.key <> 'created_at' OR c.created IS NULL AND json_typeof(k.value) <> 'null')) END AS body
         FROM ROWS FROM (json_array_elements(p),
                 json_to_recordset(p) AS (id json, role json, name json, content json, tool_calls json, tool_call_id json,
-                    reasoning json, reasoning_content json, reasoning_details json, parts json, contents json, "toolInvocations" json,
+                    reasoning json, reasoning_content json, reasoning_details json, thinking_blocks json, parts json, contents json, "toolInvocations" json,
                     created_at text, token_count text, token_counter text, source_id text))
-            WITH ORDINALITY AS e(m, id, role, name, content, tool_calls, tool_call_id, reasoning, reasoning_content, reasoning_details,
+            WITH ORDINALITY AS e(m, id, role, name, content, tool_calls, tool_call_id, reasoning, reasoning_content, reasoning_details, thinking_blocks,
                     parts, contents, "toolInvocations", created_at, token_count, token_counter, source_id, ord)
         -- letter: something other than what Go calls white space. filled: a string, array or object that holds something.
+        -- signature: a key with a signature or encrypted data, as in chat.
         CROSS JOIN (VALUES ('[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]',
-                '^\s*("[^"]|[\[{]\s*[^\s\]}])')) b(letter, filled)
+                '^\s*("[^"]|[\[{]\s*[^\s\]}])',
+                '"[A-Za-z_]*([sS]ignature|[eE]ncrypted_?[cC]ontent|[dD]ata)"[ \t\n\r]*:[ \t\n\r]*"[^"]')) b(letter, filled, signature)
         CROSS JOIN LATERAL (SELECT CASE WHEN e.created_at IS NOT NULL THEN @schema@.parse_time(e.created_at) END AS created OFFSET 0) c
         LEFT JOIN LATERAL (
             SELECT bool_or(CASE json_typeof(x.p) WHEN 'string' THEN x.p #>> '{}' ~ b.letter
                     WHEN 'object' THEN json_typeof(x.said) = 'string' AND x.said #>> '{}' ~ b.letter END) AS has_text,
-                bool_or(x.type IN ('thinking', 'redacted_thinking', 'reasoning', 'reasoning_text', 'summary_text')) AS has_reasoning,
+                bool_or(x.type = ANY (@schema@.reasoning_types())) AS has_reasoning,
+                bool_or(x.type = ANY (@schema@.reasoning_types()) AND x.p::text ~ b.signature) AS signed,
                 count(*) FILTER (WHERE x.media) AS media, sum(octet_length(x.p::text)) FILTER (WHERE x.media) AS media_octets,
                 bool_or(x.bad) AS bad,
                 max(CASE WHEN x.type IN ('tool_use', 'tool-call') THEN x.type WHEN x.type = '' AND x.p->'toolUse' IS NOT NULL THEN 'toolUse' END) AS call_part,

@@ -14,8 +14,9 @@ BEGIN
         SELECT * INTO t FROM @schema@.thresholds_of(s.model);
         s.due_tokens := t.due_tokens;
         s.estimate_margin := t.estimate_margin;
+        s.loop_seq := NULL;   -- the model may not bind reasoning any more
         UPDATE @schema@.sessions SET due_tokens = s.due_tokens, estimate_margin = s.estimate_margin,
-            policy_hash = t.policy_hash, due = @schema@.is_due(s) WHERE sid = s.sid;
+            policy_hash = t.policy_hash, loop_seq = NULL, due = @schema@.is_due(s) WHERE sid = s.sid;
         changed := changed + 1;
         last_sid := s.sid;
     END LOOP;

@@ -41,6 +41,8 @@ DECLARE
     v_back  int8multirange;
     v_run   bigint;
     v_count record;
+    v_from  bigint;
+    v_taken int8multirange := '{}';
 BEGIN
     IF json_typeof(p_messages) IS DISTINCT FROM 'array' OR json_array_length(p_messages) = 0 THEN
         RAISE EXCEPTION 'replace: messages must be a JSON array of at least one message' USING ERRCODE = 'invalid_parameter_value';
@@ -72,28 +74,45 @@ BEGIN
     SELECT * INTO s2 FROM @schema@.sessions WHERE sid = s.sid;
     v_gone := (s.live * int8multirange(int8range(1, least(s.last_seq, coalesce(p_seen, s.last_seq)) + 1))) - v_keep;
     v_back := v_keep - s.live;
+    -- What the list only adds at its end changes nothing.
+    v_from := least(@schema@.first_change(s.sid, s.live, s.live - v_gone + v_back, s.last_seq),
+        (SELECT min(m.position) FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > s.last_seq AND m.position <> m.seq));
+    IF @schema@.free_reasoning(s.model) THEN
+        s.reasoning_since := NULL;
+    ELSIF v_from IS NOT NULL THEN
+        IF s.reasoning_since IS NULL AND s.revision > 0 THEN   -- which of it is stale is not known
+            v_from := 1;
+            s.reasoning_since := s2.last_seq;
+        END IF;
+        s.reasoning_since := coalesce(s.reasoning_since, 0);
+        PERFORM @schema@.refuse_in_open_loop(s, v_from);
+        v_taken := @schema@.stale_reasoning(s.sid, s.live - v_gone + v_back, v_from) - s.reasoning_out;
+    END IF;
     INSERT INTO @schema@.runs (sid, trigger, kind, requested_by, status, outcome, started_at, ended_at, in_force, revision, base_run,
-        snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, appended, messages_before, tokens_before)
+        snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, appended, messages_before, tokens_before,
+        reasoning_before, reasoning_taken)
     VALUES (s.sid, 'application', 'replace', coalesce(p_requested_by, ''), 'applied', 'replaced', now(), clock_timestamp(), true, s.revision + 1, s.head_run,
-        s.last_seq, s.revision, s.last_seq, s.live, s.live - v_gone + v_back, '{}', s.live_messages, s.live_tokens)
+        s.last_seq, s.revision, s.last_seq, s.live, s.live - v_gone + v_back, '{}', s.live_messages, s.live_tokens,
+        s.reasoning_out, v_taken)
     RETURNING id INTO v_run;
     IF NOT isempty(v_gone) THEN
         INSERT INTO @schema@.exclusions (run, sid, reason, seqs) VALUES (v_run, s.sid, 'replaced', v_gone);
     END IF;
     s2.live := s.live - v_gone + v_back;
     SELECT count(*) AS messages, coalesce(sum(token_count), 0) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated
-    INTO v_count FROM unnest(s2.live) x CROSS JOIN LATERAL (SELECT token_count, flags FROM @schema@.message_log m WHERE m.sid = s.sid
-        AND m.seq >= lower(x) AND m.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m;
+    INTO v_count FROM @schema@.view_rows(s.sid, s2.live, s.reasoning_out + v_taken);
     s2.live_messages := v_count.messages;
     s2.live_tokens := v_count.tokens;
     s2.live_estimated_tokens := v_count.estimated;
     s2.reported_prompt_tokens := NULL;
     s2.suspect_seq := s2.last_seq;   -- nobody has checked this view yet
+    s2.loop_seq := NULL;
     s2.due := @schema@.is_due(s2);
-    UPDATE @schema@.sessions SET live = s2.live, revision = s.revision + 1, head_run = v_run,
+    UPDATE @schema@.sessions SET live = s2.live, reasoning_out = s.reasoning_out + v_taken, reasoning_since = s.reasoning_since,
+        revision = s.revision + 1, head_run = v_run,
         tail_start_seq = (SELECT lower(x) FROM unnest(s2.live) x WHERE upper_inf(x)),
         live_messages = s2.live_messages, live_tokens = s2.live_tokens, live_estimated_tokens = s2.live_estimated_tokens,
-        reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, due = s2.due, decision_fingerprint = NULL,
+        reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, loop_seq = NULL, due = s2.due, decision_fingerprint = NULL,
         -- A call may have lost its result, or the user message that passed it by: append, which knows
         -- the log alone, has to have the view looked at when the next user message comes.
         open_pending = true

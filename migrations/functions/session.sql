@@ -7,7 +7,8 @@ $$;
 CREATE OR REPLACE FUNCTION @schema@.is_due(s @schema@.sessions) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT s.state = 'active' AND s.last_source_seq > s.hold_seq AND coalesce(
-        s.suspect_seq IS NOT NULL
+        s.suspect_seq > coalesce(s.loop_seq, -1)
+        OR s.last_source_seq > s.loop_seq AND cardinality(s.open_calls) = 0 AND NOT s.open_answered
         OR coalesce(s.reported_prompt_tokens + s.tokens_since_report, @schema@.estimated_tokens(s),
                     s.live_tokens + s.live_estimated_tokens * s.estimate_margin) > s.due_tokens
         OR s.messages_since_run >= s.due_messages
@@ -35,9 +36,10 @@ BEGIN
     s.due_tokens := t.due_tokens;
     s.estimate_margin := coalesce(t.estimate_margin, 0);
     s.policy_hash := coalesce(t.policy_hash, '');
+    s.loop_seq := NULL;   -- this model may not bind reasoning
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET model = s.model, due_tokens = s.due_tokens, estimate_margin = s.estimate_margin,
-        policy_hash = s.policy_hash, due = s.due WHERE sid = s.sid;
+        policy_hash = s.policy_hash, loop_seq = NULL, due = s.due WHERE sid = s.sid;
     IF s.due AND NOT v_was AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
         INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;

@@ -13,6 +13,7 @@ DECLARE
     v_node  @schema@.runs;
     v_next  bigint;
     v_new   record;
+    v_out   int8multirange;
 BEGIN
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);
     SELECT * INTO r FROM @schema@.runs WHERE id = p_run AND sid = s.sid;
@@ -44,15 +45,24 @@ BEGIN
     -- The view before the run has no end, so it holds what was appended since; what runs wrote since is not of it.
     v_live := r.live_before - coalesce((SELECT range_agg(x) FROM @schema@.runs t, unnest(t.appended) x
         WHERE t.sid = s.sid AND t.revision >= r.revision), '{}');
+    PERFORM @schema@.refuse_in_open_loop(s, @schema@.first_change(s.sid, s.live, v_live, s.last_seq));
+    -- Reasoning that was valid in the view before the run is so again, unless the application has put something before it
+    -- since; what was written since then was written on another view.
+    v_out := coalesce(r.reasoning_before, '{}');
+    IF s.reasoning_since IS NOT NULL THEN
+        v_out := v_out + int8multirange(int8range(1, s.reasoning_since + 1)) + @schema@.stale_reasoning(s.sid, v_live,
+            least(r.applied_seq + 1, (SELECT min(m.position) FROM @schema@.view_rows(s.sid, v_live * int8multirange(int8range(r.applied_seq + 1, NULL)), '{}') m)));
+    END IF;
     INSERT INTO @schema@.runs (sid, trigger, kind, requested_by, status, outcome, started_at, ended_at, in_force, revision, base_run,
-        undoes, restores, snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, appended, messages_before, tokens_before)
+        undoes, restores, snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, appended, messages_before, tokens_before,
+        reasoning_before, reasoning_taken)
     VALUES (s.sid, 'operator', 'undo', coalesce(p_requested_by, ''), 'applied', 'undone', now(), clock_timestamp(), true, s.revision + 1, s.head_run,
-        r.id, r.base_run, s.last_seq, s.revision, s.last_seq, s.live, v_live, '{}', s.live_messages, s.live_tokens)
+        r.id, r.base_run, s.last_seq, s.revision, s.last_seq, s.live, v_live, '{}', s.live_messages, s.live_tokens,
+        s.reasoning_out, v_out - coalesce(r.reasoning_before, '{}'))
     RETURNING id INTO v_undo;
     SELECT count(*) AS messages, coalesce(sum(token_count), 0) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated
-    INTO v_new FROM unnest(v_live) x CROSS JOIN LATERAL (SELECT token_count, flags FROM @schema@.message_log m WHERE m.sid = s.sid
-        AND m.seq >= lower(x) AND m.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m;
-    UPDATE @schema@.sessions SET live = v_live, revision = s.revision + 1, head_run = v_undo,
+    INTO v_new FROM @schema@.view_rows(s.sid, v_live, v_out);
+    UPDATE @schema@.sessions SET live = v_live, reasoning_out = v_out, loop_seq = NULL, revision = s.revision + 1, head_run = v_undo,
         tail_start_seq = (SELECT lower(x) FROM unnest(v_live) x WHERE upper_inf(x)),
         live_messages = v_new.messages, live_tokens = v_new.tokens, live_estimated_tokens = v_new.estimated,
         tokens_since_report = tokens_since_report + CASE WHEN reported_prompt_tokens IS NULL THEN 0 ELSE v_new.tokens - s.live_tokens END,

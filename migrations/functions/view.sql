@@ -7,11 +7,14 @@ DECLARE   -- not LANGUAGE sql, which would plan this again in each call
     v_tenant text := @schema@.tenant_of(p_tenant);
 BEGIN
     RETURN QUERY SELECT m.seq, m.id, CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END,
-           m.role, m.body::json, m.token_count, m.created_at, m.source_id
+           m.role, CASE WHEN m.bare THEN @schema@.without_reasoning(m.body) ELSE m.body END::json,
+           m.token_count - CASE WHEN m.bare THEN coalesce(m.reasoning_tokens, @schema@.reasoning_tokens(m.body, m.token_count)) ELSE 0 END,
+           m.created_at, m.source_id
     FROM @schema@.sessions s CROSS JOIN LATERAL unnest(s.live) r(x)
-    CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l
+    CROSS JOIN LATERAL (SELECT *, @schema@.signed_reasoning(l.flags) AND s.reasoning_out @> l.seq AS bare FROM @schema@.message_log l
         WHERE l.sid = s.sid AND l.seq >= lower(r.x) AND l.seq < coalesce(upper(r.x), 9223372036854775807) OFFSET 0) m
     WHERE s.tenant = v_tenant AND s.id = p_session
+        AND NOT (m.bare AND @schema@.reasoning_only(m.role_code, m.calls, m.flags))
     ORDER BY m.position, (m.kind <> 's'), (m.kind = 'm' AND m.position <> m.seq), m.seq;
 END $$;
 
@@ -33,26 +36,42 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 1 AS $$
     FROM @schema@.sessions s WHERE s.tenant = (SELECT @schema@.tenant_of(p_tenant)) AND s.id = p_session
 $$;
 
--- Every message with why it is, or is not, in the view. No join of messages with reasons: what is out is sorted
+-- Every message with why it is, or is not, in the view, and without the reasoning that is not. No join of messages with reasons: what is out is sorted
 -- with its reasons, and each message is then looked up by its key (OFFSET 0), so that the cost grows with the
 -- messages alone, whatever the planner knows of the session.
 -- Those of the connection's tenant alone, behind a barrier, so that no condition of a query sees others before.
 CREATE OR REPLACE VIEW @schema@.messages WITH (security_barrier) AS
 SELECT s.tenant, s.id AS session, m.seq, m.id,
     CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END AS kind,
-    m.role, m.name, m.source_id, m.body::json->>'content' AS content, m.body::json AS message,
-    m.token_count, m.counter AS token_counter, m.created_at, m.position, m.run,
+    m.role, m.name, m.source_id, b.body::json->>'content' AS content, b.body::json AS message,
+    m.token_count - CASE WHEN m.bare THEN coalesce(m.reasoning_tokens, @schema@.reasoning_tokens(m.body, m.token_count)) ELSE 0 END AS token_count,
+    m.counter AS token_counter, m.created_at, m.position, m.run,
     m.included, NOT m.included AS excluded,
     m.reason AS exclude_reason, m.excluded_by, m.summary_seq AS summarized_by_seq, y.id AS summarized_by,
-    m.summary_of, v.pinned @> m.seq AS pinned
+    m.summary_of, v.pinned @> m.seq AS pinned, m.bared_by AS reasoning_excluded_by
 -- The sums are the ranges in memory: a long live is stored out of line, compressed, and would be read again for each message.
-FROM @schema@.sessions s CROSS JOIN LATERAL (SELECT s.live + '{}' AS live, s.pinned + '{}' AS pinned OFFSET 0) v
+FROM @schema@.sessions s
+CROSS JOIN LATERAL (SELECT s.live + '{}' AS live, s.pinned + '{}' AS pinned, s.reasoning_out * s.live AS bared OFFSET 0) v
 CROSS JOIN LATERAL (
-    SELECT m.*, true AS included, NULL::text AS reason, NULL::bigint AS excluded_by, NULL::bigint AS summary_seq
-    FROM unnest(v.live) r(x) CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l
+    SELECT m.*, true AS included, NULL::text AS reason, NULL::bigint AS excluded_by, NULL::bigint AS summary_seq,
+        false AS bare, NULL::bigint AS bared_by
+    FROM unnest(v.live - v.bared) r(x) CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l
         WHERE l.sid = s.sid AND l.seq >= lower(r.x) AND l.seq < coalesce(upper(r.x), 9223372036854775807) OFFSET 0) m
+    UNION ALL   -- without its reasoning (see signed_reasoning), or, where it holds nothing else (reasoning_only), out
+    SELECT m.*, NOT g.gone, CASE WHEN g.gone THEN 'stale_reasoning' END, CASE WHEN g.gone THEN x.run END, NULL,
+        g.bare AND NOT g.gone, CASE WHEN g.bare AND NOT g.gone THEN x.run END
+    FROM (SELECT DISTINCT ON (o.seq) o.* FROM (
+            SELECT q.seq, r.id AS run, r.revision
+            FROM @schema@.runs r CROSS JOIN LATERAL unnest(r.reasoning_taken) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)
+            WHERE r.sid = s.sid AND r.in_force AND NOT isempty(v.bared) AND v.bared @> q.seq
+            UNION ALL
+            SELECT q.seq, NULL, 0
+            FROM unnest(v.bared) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)) o
+        ORDER BY o.seq, o.revision DESC) x
+    CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = x.seq OFFSET 0) m
+    CROSS JOIN LATERAL (SELECT m.flags & 66 = 2 AS bare, m.flags & 71 = 2 AND m.role_code = 'a' AND m.calls = 0 AS gone) g
     UNION ALL
-    SELECT m.*, false, x.reason, x.run, x.summary_seq
+    SELECT m.*, false, x.reason, x.run, x.summary_seq, false, NULL
     FROM (SELECT DISTINCT ON (o.seq) o.* FROM (
             SELECT q.seq, e.reason, e.run, e.summary_seq, r.revision
             FROM @schema@.exclusions e JOIN @schema@.runs r ON r.id = e.run
@@ -64,5 +83,6 @@ CROSS JOIN LATERAL (
             CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)) o
         ORDER BY o.seq, o.revision DESC) x
     CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = x.seq OFFSET 0) m) m
+CROSS JOIN LATERAL (SELECT CASE WHEN m.bare THEN @schema@.without_reasoning(m.body) ELSE m.body END AS body) b
 LEFT JOIN LATERAL (SELECT l.id FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = m.summary_seq OFFSET 0) y ON true
 WHERE s.tenant = coalesce((SELECT @schema@.bound_tenant()), s.tenant);

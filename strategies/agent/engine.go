@@ -59,6 +59,8 @@ type EngineOptions struct {
 	Estimate func([]chat.Message) chat.Tokens
 	// Guard enforces the invariants of a view.
 	Guard pipeline.Guard
+	// FreeReasoning is that of strategies.Options.
+	FreeReasoning bool
 	// Compact compacts a conversation with the strategy and reports one step. Nil runs the
 	// strategy and Guard.
 	Compact func(ctx context.Context, c *strategies.Conversation, s plan.Strategy) (strategies.Report, error)
@@ -138,7 +140,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		o.Estimate = tokens.Rough
 	}
 	if o.Compact == nil {
-		o.Compact = compactWith(o.Guard)
+		o.Compact = compactWith(pipeline.Pipeline{Guard: o.Guard, FreeReasoning: o.FreeReasoning})
 	}
 	if o.New == nil {
 		o.New = engineHandoff

@@ -76,7 +76,7 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 	}
 	// The report of the only step, since the guard alone may have changed the view.
 	step := done.Steps[0]
-	c := Compression{Messages: messages, Compressed: step.Changed}
+	c := Compression{Messages: messages, Compressed: step.Changed && done.Changed()}
 	if step.Err != nil {
 		c.NoSummary = step.Err.Error()
 	}
@@ -114,10 +114,11 @@ func (e *Engine) Compress(ctx context.Context, messages []chat.Message, r Compre
 	return c, nil
 }
 
-// compactWith returns a function that runs a strategy and a guard.
-func compactWith(g pipeline.Guard) func(context.Context, *strategies.Conversation, plan.Strategy) (strategies.Report, error) {
+// compactWith returns a function that runs a strategy as the only step of a pipeline.
+func compactWith(p pipeline.Pipeline) func(context.Context, *strategies.Conversation, plan.Strategy) (strategies.Report, error) {
 	return func(ctx context.Context, c *strategies.Conversation, s plan.Strategy) (strategies.Report, error) {
-		return c.Compact(ctx, pipeline.Pipeline{Steps: []plan.Strategy{s}, Guard: g})
+		p.Steps = []plan.Strategy{s}
+		return c.Compact(ctx, p)
 	}
 }
 

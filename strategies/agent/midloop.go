@@ -12,6 +12,10 @@ import (
 // assistant message and everything after it, whose results the model has not read and which
 // must not be compacted; the rest is the head. Without an assistant message all messages
 // are the head. Both share memory with messages.
+//
+// A model that binds reasoning to what precedes it wants that of the tail back, which is no
+// longer valid behind a compacted head. Options.MidLoop of package strategies follows the
+// rule for such models.
 func SplitMidLoop(messages []chat.Message) (head, tail []chat.Message) {
 	for i := range slices.Backward(messages) {
 		if messages[i].Role == chat.RoleAssistant {

@@ -175,10 +175,18 @@ func (p *Provider) Read(ctx context.Context, added ...chat.Message) (strategies.
 		if err != nil {
 			return strategies.Compacted{}, fmt.Errorf("read source %s: %w", s.Name, err)
 		}
+		stale := false // what is read differs from the view on which the next message was written
 		for i := range log.Records {
 			r := &log.Records[i]
 			if s.SkipExcluded && !r.Included || !s.SkipExcluded && !plan.FromApplication(r.Meta) {
 				continue
+			}
+			stale = stale || !r.Included && !p.Options.FreeReasoning
+			if stale && r.Signed() {
+				if r.HoldsOnlyReasoning() {
+					continue
+				}
+				r.Message = r.Message.WithoutReasoning()
 			}
 			if r.Message.SourceID == "" {
 				r.Message.SourceID = s.Name

@@ -22,7 +22,7 @@ func (p *Provider) compact(ctx context.Context, s Source, messages []chat.Messag
 	if err != nil {
 		return strategies.Report{}, err
 	}
-	w := chat.Write{Messages: messages, After: log.Last, Revision: log.Revision}
+	w := chat.Write{Messages: messages, After: log.Last, Revision: log.Revision, FreeReasoning: p.Options.FreeReasoning}
 	var pinned []chat.Seq
 	for i := range log.Records {
 		if log.Records[i].Pinned {
@@ -63,7 +63,7 @@ func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*plan.Tran
 	for i := range own {
 		m := &own[i]
 		meta := pairer.Describe(m, log.Last+chat.Seq(i+1))
-		meta.Tokens = t.Counter.Message(m)
+		plan.Count(t.Counter, &meta, m)
 		t.Entries = append(t.Entries, plan.Entry{
 			Meta: meta, Included: true, Pinned: p.Options.Pinned(i, m.ID), Message: m,
 		})
@@ -93,13 +93,14 @@ func (p *Provider) plan(ctx context.Context, t *plan.Transcript, fresh int) (str
 	return p.Options.Run(ctx, all, t)
 }
 
-// withoutExcluded removes the new messages that a plan excludes. Additions that cover only such
+// withoutExcluded removes the new messages that a plan excludes, and the reasoning that it
+// drops of the others. Additions that cover only such
 // messages are stored as messages in their place; the rest of the plan is adjusted to the
 // seqs of the remaining messages.
 func withoutExcluded(messages []chat.Message, p chat.Plan, last chat.Seq) ([]chat.Message, chat.Plan) {
 	fresh := chat.Ranges{{Lo: last + 1, Hi: last + chat.Seq(len(messages)) + 1}}
 	gone := p.Gone().Intersect(fresh)
-	out := chat.Plan{Include: p.Include}
+	out := chat.Plan{Include: p.Include, DropReasoning: p.DropReasoning.Minus(fresh)}
 	for _, x := range p.Exclude {
 		if x.Seqs = x.Seqs.Minus(fresh); len(x.Seqs) > 0 {
 			out.Exclude = append(out.Exclude, x)
@@ -129,6 +130,12 @@ func withoutExcluded(messages []chat.Message, p chat.Plan, last chat.Seq) ([]cha
 		place(func(a chat.Addition) bool { return a.Position < q || a.Position == q && a.Kind == chat.KindSummary })
 		at[i] = last + chat.Seq(len(rest)+1)
 		place(func(a chat.Addition) bool { return a.Position == q })
+		if meta := m.Meta(q); meta.Signed() && p.DropReasoning.Has(q) {
+			if meta.ReasoningOnly() {
+				continue
+			}
+			m = m.WithoutReasoning()
+		}
 		if !gone.Has(q) {
 			rest = append(rest, m)
 		}

@@ -24,6 +24,9 @@ const (
 	ViolationSummarySplitsGroup ViolationCode = "summary_splits_group"
 	// ViolationBeforeSystem is a message before a leading system message.
 	ViolationBeforeSystem ViolationCode = "before_system"
+	// ViolationStaleReasoning is signed or encrypted reasoning that was written on another
+	// view than the one before it (see CheckReasoning).
+	ViolationStaleReasoning ViolationCode = "stale_reasoning"
 )
 
 // Violation is a violation at the entry of the view with that Index.
@@ -53,6 +56,7 @@ func (f Violation) String() string { return fmt.Sprintf("%s at seq %d", f.Code, 
 //   - that a result answers this call rather than one excluded between them
 //     (call A, its second result and call B excluded, B's result included);
 //   - that reasoning is missing from a group, or remained when its group was excluded;
+//   - that signed reasoning was written on another view (see CheckReasoning);
 //   - invalid ids and content: two results with one id, an empty message, a role that
 //     the provider does not support;
 //   - whether the last user message and pinned messages are in the view.

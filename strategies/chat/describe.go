@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"encoding/json"
 	"strings"
 	"unicode"
 )
@@ -15,15 +14,12 @@ func (m Message) Meta(seq Seq) Meta {
 	}
 }
 
-// Flags returns the flags that follow from the message alone: HasText, HasReasoning and
-// HasMedia.
+// Flags returns the flags that follow from the message alone: HasText, HasReasoning,
+// PlainReasoning and HasMedia.
 func (m Message) Flags() Flags {
-	var f Flags
+	f := m.reasoningFlags()
 	if m.Content.hasText() {
 		f |= HasText
-	}
-	if m.hasReasoning() {
-		f |= HasReasoning
 	}
 	if m.Content.Media() > 0 {
 		f |= HasMedia
@@ -68,35 +64,4 @@ func (c Content) hasText() bool {
 
 func blank(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return !unicode.IsSpace(r) }) < 0
-}
-
-// hasReasoning reports whether the message has reasoning text, structured reasoning as some
-// gateways send it in reasoning_details, or a content part that is reasoning.
-func (m Message) hasReasoning() bool {
-	if m.Reasoning != "" {
-		return true
-	}
-	for _, key := range []string{"reasoning", "reasoning_content", "reasoning_details"} {
-		if filled(m.Extra[key]) {
-			return true
-		}
-	}
-	for _, p := range m.Content.Parts {
-		if p.IsReasoning() {
-			return true
-		}
-	}
-	return false
-}
-
-// filled reports whether a raw value is a non-empty array, object or string.
-func filled(raw json.RawMessage) bool {
-	switch s := strings.TrimSpace(string(raw)); {
-	case s == "", s == "null", s == `""`:
-		return false
-	case s[0] == '[' || s[0] == '{':
-		return strings.TrimSpace(s[1:len(s)-1]) != ""
-	default:
-		return s[0] == '"'
-	}
 }

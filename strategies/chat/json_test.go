@@ -233,12 +233,12 @@ func TestDescribe(t *testing.T) {
 	want := []chat.Meta{
 		meta(1, chat.RoleSystem, chat.HasText, 0),
 		meta(2, chat.RoleUser, chat.HasMedia, 0),
-		meta(3, chat.RoleAssistant, chat.HasReasoning, 0),
+		meta(3, chat.RoleAssistant, chat.HasReasoning|chat.PlainReasoning, 0),
 		meta(4, chat.RoleAssistant, 0, 2),
 		meta(5, chat.RoleTool, chat.HasText|chat.Paired, 0),
 		meta(6, chat.RoleTool, chat.HasText|chat.Paired, 0),
 		meta(7, chat.RoleTool, chat.HasText, 0),
-		meta(8, chat.RoleAssistant, chat.HasReasoning, 0),
+		meta(8, chat.RoleAssistant, chat.HasReasoning|chat.PlainReasoning, 0),
 	}
 	got := chat.Describe(ms)
 	if diff := cmp.Diff(want, got); diff != "" {

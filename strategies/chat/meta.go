@@ -41,6 +41,9 @@ const (
 	// Moved: a source message that the application placed elsewhere than in log order; not
 	// a summary, although it is ordered like one. Not stored.
 	Moved
+	// PlainReasoning: none of the message's reasoning is signed or encrypted. Versions before
+	// this flag did not store it: reasoning without it counts as signed (see Meta.Signed).
+	PlainReasoning
 )
 
 // Names of the counters that estimate (see package tokens).
@@ -75,6 +78,8 @@ type Meta struct {
 	// provider runs, which are parts of its content.
 	Calls  int
 	Tokens Tokens
+	// ReasoningTokens is the part of Tokens that the reasoning takes, 0 unless it is signed.
+	ReasoningTokens Tokens
 }
 
 // Has reports whether all given flags are set.
@@ -86,8 +91,7 @@ func (m Meta) ReasoningOnly() bool { return m.reasoningOnly() }
 
 // reasoningOnly is ReasoningOnly without copying m, for loops over many messages.
 func (m *Meta) reasoningOnly() bool {
-	return m.Role == RoleAssistant && m.Calls == 0 && m.Has(HasReasoning) && !m.Has(HasText) && !m.Has(HasMedia) &&
-		m.Kind != KindSummary
+	return m.HoldsOnlyReasoning() && m.Kind != KindSummary
 }
 
 // Less reports whether a precedes b in a view (see Compare).

@@ -15,6 +15,9 @@ type Plan struct {
 	Exclude []Exclusion
 	// Include restores excluded messages.
 	Include Ranges
+	// DropReasoning removes signed reasoning from the view: that of the messages which stand
+	// behind the first change of the plan (see StaleReasoning).
+	DropReasoning Ranges
 	// Additions are the summaries and replacements to write.
 	Additions []Addition
 }

@@ -32,6 +32,9 @@ type Write struct {
 	// Pinned are the pins when the plan was made. The plan is invalid if it removes a
 	// message that was pinned since.
 	Pinned Ranges
+	// FreeReasoning reports that the plan was made for a model that accepts signed reasoning
+	// whatever precedes it.
+	FreeReasoning bool
 	// Steps are the reports of the strategies for the ledger; any JSON-encodable value.
 	Steps any
 }

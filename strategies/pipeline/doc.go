@@ -20,6 +20,8 @@
 //     nothing, moves summaries between groups, and repairs violations of the log.
 //   - The fallback drops the oldest groups if the view still exceeds the target, and the
 //     guard runs once more.
+//   - Signed reasoning behind the first change leaves the view; if it belongs to an open tool
+//     loop, everything is discarded instead (see Pipeline.FreeReasoning).
 //   - [Draft.Plan] combines all changes into one minimal plan.
 //   - [Pipeline.LimitGrowth] discards the plans of the steps if they make the view larger;
 //     what a repair must add stays.

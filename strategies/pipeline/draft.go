@@ -40,6 +40,12 @@ type Draft struct {
 	// their originals, because the content was not loaded.
 	unchecked []unchecked
 	found     []int32 // scratch space of Apply
+	// bound reports that the model binds signed reasoning to what precedes it. open is the
+	// position up to which an open tool loop then holds the view as it is, 0 for none, and
+	// stale are the messages whose reasoning leaves the view.
+	bound bool
+	open  chat.Seq
+	stale chat.Ranges
 }
 
 // mark is the draft's state of an entry.
@@ -157,6 +163,9 @@ func (d *Draft) Reason(q chat.Seq) string { return d.marks[d.id(q)].reason }
 func (d *Draft) Run(ctx context.Context, s plan.Strategy, load plan.Loader) (changed bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
+	}
+	if d.withheld(s) {
+		return false, nil
 	}
 	before := d.changes
 	if st, ok := s.(Stager); ok {

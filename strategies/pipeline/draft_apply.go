@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
@@ -74,8 +73,9 @@ func (d *Draft) validate(a *chat.Addition, covers []int32, live bool) bool {
 	if !live || a.Kind != chat.KindSummary && a.Kind != chat.KindReplacement {
 		return false
 	}
+	a.Flags = a.Flags&chat.Estimated | a.Message.Flags()
+	d.strip(a)
 	m := &a.Message
-	a.Flags = a.Flags&chat.Estimated | contentFlags(m)
 	if a.Kind == chat.KindReplacement && (len(covers) != 1 || d.entries[covers[0]].Kind == chat.KindSummary) {
 		a.Kind = chat.KindSummary // it covers several messages, or a summary of several
 	}
@@ -161,21 +161,6 @@ func reasoningOnly(m *chat.Message, f chat.Flags) bool {
 	return chat.Meta{Role: m.Role, Calls: len(m.ToolCalls), Flags: f}.ReasoningOnly()
 }
 
-// contentFlags returns the flags that follow from the content of a message.
-func contentFlags(m *chat.Message) chat.Flags {
-	var f chat.Flags
-	if strings.TrimSpace(m.Content.String()) != "" {
-		f |= chat.HasText
-	}
-	if m.Reasoning != "" {
-		f |= chat.HasReasoning
-	}
-	if m.Content.Media() > 0 {
-		f |= chat.HasMedia
-	}
-	return f
-}
-
 // resolve returns the included addition that covers an excluded entry, directly or through
 // other additions, or -1 and the reason of the exclusion.
 func (d *Draft) resolve(id int32) (by int32, reason string) {
@@ -225,7 +210,7 @@ func (d *Draft) compose(reasons bool) chat.Plan {
 	for id := range n - len(d.sources) - len(d.others) { // all are sources
 		add(int32(id))
 	}
-	p := chat.Plan{Include: include.Ranges()}
+	p := chat.Plan{Include: include.Ranges(), DropReasoning: d.stale}
 	for i := range exclude {
 		p.Exclude = append(p.Exclude, chat.Exclusion{Reason: exclude[i].reason, Seqs: exclude[i].seqs.Ranges()})
 	}

@@ -35,7 +35,7 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 			continue // the reasoning is pinned or belongs to another group
 		}
 		repairs = addRepair(repairs, reason, 1)
-		if m.Action == chat.RepairExclude {
+		if e := &d.entries[id]; m.Action == chat.RepairExclude || d.bound && e.Signed() && e.HoldsOnlyReasoning() {
 			d.set(id, false)
 			d.marks[id].reason, d.marks[id].by = reason, -1
 			continue
@@ -50,6 +50,7 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 		}
 		meta := m.Meta(d.entries[id].Meta, d.next)
 		a.Flags = meta.Flags
+		d.strip(&a)
 		l.placeRepaired(&a, m, id, open)
 		d.set(id, false)
 		d.marks[id].reason, d.marks[id].by = reason, int32(len(d.entries))

@@ -29,6 +29,10 @@ type Pipeline struct {
 	// Unsummarized overrides Fallback if the last step got no summary.
 	Unsummarized Unsummarized
 	Guard        Guard
+	// FreeReasoning reports that the model accepts signed and encrypted reasoning whatever
+	// precedes it. Otherwise such reasoning leaves the view behind the first change, and
+	// nothing changes before that of an open tool loop.
+	FreeReasoning bool
 }
 
 // Unsummarized selects the behaviour of a pipeline whose last step got no summary.
@@ -57,12 +61,20 @@ type StepResult struct {
 	// Summary describes how the summary was produced. The pipeline leaves it to its caller.
 	Summary any `json:"summary,omitempty"`
 	// Discarded is the code of the reason why the plans of all steps were discarded:
-	// invalid_view or would_grow. It is set on the guard's own step, which is the last one.
+	// invalid_view, would_grow or open_tool_loop. It is set on the guard's own step, which is
+	// the last one.
 	Discarded string `json:"discarded,omitempty"`
 	// Err is the summarizer's error. It may quote messages or secrets: do not store or log
 	// it.
 	Err error `json:"-"`
 }
+
+// The values of StepResult.Discarded.
+const (
+	codeInvalidView = "invalid_view"
+	codeWouldGrow   = "would_grow"
+	codeOpenLoop    = "open_tool_loop"
+)
 
 // Result is the result of a run.
 type Result struct {
@@ -83,6 +95,9 @@ type Result struct {
 	Rejected int
 	// WouldGrow is set by LimitGrowth: the plan must not be applied.
 	WouldGrow bool
+	// OpenLoop reports that the view ends in an open tool loop with signed reasoning, before
+	// which nothing could change.
+	OpenLoop bool
 }
 
 // Gain returns how many tokens the view loses; negative if it grew.
@@ -97,24 +112,33 @@ func (r *Result) Grew() bool { return r.Gain() < 0 }
 //
 // If a strategy fails, Run returns a *StrategyError and no plan. If the guard cannot make
 // the outcome a valid view, all plans of the steps are discarded, only the guard is
-// applied, and a last step reports it.
+// applied, and a last step reports it. If the outcome changes what precedes the signed
+// reasoning of an open tool loop, everything is discarded.
 func (p Pipeline) Run(ctx context.Context, t *plan.Transcript, load plan.Loader) (Result, error) {
 	r, err := p.runGuarded(ctx, t, load)
 	if !errors.Is(err, ErrInvalidView) || len(p.Steps) == 0 {
 		return r, err
 	}
-	return p.repair(ctx, t, load, r.Steps, "invalid_view")
+	return p.repair(ctx, t, load, r.Steps, codeInvalidView)
 }
 
 // repair returns the result of the guard alone, after the steps whose plans are discarded
 // for the reason of a code.
 func (p Pipeline) repair(ctx context.Context, t *plan.Transcript, load plan.Loader, discarded []StepResult, code string) (Result, error) {
-	r, err := Pipeline{Guard: p.Guard}.runGuarded(ctx, t, load)
+	r, err := Pipeline{Guard: p.Guard, FreeReasoning: p.FreeReasoning}.runGuarded(ctx, t, load)
 	if err != nil {
 		return r, err
 	}
-	r.Steps = append(discarded, StepResult{Strategy: "guard", Before: r.Before, After: r.After, Discarded: code})
+	if len(r.Steps) == 0 { // or the guard's own plan was discarded, too
+		r.discarded(code)
+	}
+	r.Steps = append(discarded, r.Steps...)
 	return r, nil
+}
+
+// discarded adds the step that reports the discarded plans of all steps.
+func (r *Result) discarded(code string) {
+	r.Steps = append(r.Steps, StepResult{Strategy: "guard", Before: r.Before, After: r.After, Discarded: code})
 }
 
 // LimitGrowth returns the result r of a run on t unless it makes the view larger than it was
@@ -134,7 +158,7 @@ func (p Pipeline) LimitGrowth(ctx context.Context, t *plan.Transcript, load plan
 		r.WouldGrow = true
 		return r, nil
 	}
-	alone, err := p.repair(ctx, t, load, r.Steps, "would_grow")
+	alone, err := p.repair(ctx, t, load, r.Steps, codeWouldGrow)
 	switch {
 	case err != nil:
 		return r, err
@@ -155,7 +179,12 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 		return Result{}, err
 	}
 	totals := d.Transcript().Totals()
-	r := Result{Before: totals, Violations: chat.Check(d.viewMetas())}
+	view := d.viewMetas()
+	r := Result{Before: totals, View: view, Violations: chat.Check(view)}
+	if !p.FreeReasoning {
+		d.bindReasoning(view)
+		r.OpenLoop = d.open > 0
+	}
 	if err := p.runSteps(ctx, d, load, &r, &totals); err != nil {
 		return Result{}, err
 	}
@@ -182,7 +211,13 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 		r.View, r.After = d.viewMetas(), totals
 		return r, nil
 	}
+	if !d.dropReasoning() {
+		r.After, r.Repairs = r.Before, nil
+		r.discarded(codeOpenLoop)
+		return r, nil
+	}
 	r.Plan = d.Plan()
+	d.hideStale()
 	r.View, r.After = d.outcome()
 	return r, nil
 }

@@ -271,6 +271,15 @@ func (s *SeqSet) Exclude(reason string) chat.Plan {
 	return chat.Plan{Exclude: []chat.Exclusion{{Reason: reason, Seqs: s.Ranges()}}}
 }
 
+// Count sets the token counts of a message's metadata.
+func Count(c Counter, meta *chat.Meta, m *chat.Message) {
+	meta.Tokens, meta.ReasoningTokens = c.Message(m), 0
+	if meta.Signed() {
+		rest := m.WithoutReasoning()
+		meta.ReasoningTokens = max(0, meta.Tokens-c.Message(&rest))
+	}
+}
+
 // IsSource reports whether messages of kind k were written by the application. Strategies
 // use FromApplication, which also holds for messages that the application moved.
 func IsSource(k chat.Kind) bool { return k != chat.KindSummary && k != chat.KindReplacement }

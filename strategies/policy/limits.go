@@ -5,6 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -91,19 +94,38 @@ func (p Policy) window(model string, table WindowFunc) (window chat.Tokens, orig
 
 // override returns the longest prefix of model in Windows, "" for none.
 func (p Policy) override(model string) (prefix string, window chat.Tokens) {
+	prefix = longestPrefix(model, maps.Keys(p.Windows))
+	return prefix, p.Windows[prefix]
+}
+
+// longestPrefix returns the longest of prefixes that model begins with, "" for none.
+func longestPrefix(model string, prefixes iter.Seq[string]) string {
 	names := []string{strings.ToLower(model)}
 	if i := strings.LastIndexByte(model, '/'); i >= 0 {
 		names = append(names, strings.ToLower(model[i+1:]))
 	}
-	for k, w := range p.Windows {
+	best := ""
+	for k := range prefixes {
 		for _, name := range names {
-			longer := len(k) > len(prefix) || len(k) == len(prefix) && k < prefix
+			longer := len(k) > len(best) || len(k) == len(best) && k < best
 			if strings.HasPrefix(name, strings.ToLower(k)) && longer {
-				prefix, window = k, w
+				best = k
 			}
 		}
 	}
-	return prefix, window
+	return best
+}
+
+// BindsReasoning reports whether a model binds signed reasoning to everything before it: by
+// the longest prefix in BoundReasoning and FreeReasoning, or else by the table. Without a
+// table all models do.
+func (p Policy) BindsReasoning(model string, table func(model string) bool) bool {
+	bound := longestPrefix(model, slices.Values(p.BoundReasoning))
+	free := longestPrefix(model, slices.Values(p.FreeReasoning))
+	if bound == "" && free == "" {
+		return table == nil || table(model)
+	}
+	return len(bound) > len(free)
 }
 
 // Hash returns a hash of everything that determines the result of a run: the limits, the

@@ -23,6 +23,12 @@ type Policy struct {
 	// Windows overrides the window by model prefix. The longest prefix wins, ignoring
 	// case. A name with a provider ("openai/gpt-4o") also matches without it.
 	Windows map[string]chat.Tokens `yaml:"windows" json:"windows,omitempty"`
+	// BoundReasoning and FreeReasoning override the table of models by model prefix, as
+	// Windows does: whether a model binds signed and encrypted reasoning to everything before
+	// it. If it does, a run takes such reasoning out of the view behind its first change, and
+	// changes nothing before that of an open tool loop.
+	BoundReasoning []string `yaml:"bound_reasoning" json:"bound_reasoning,omitempty"`
+	FreeReasoning  []string `yaml:"free_reasoning" json:"free_reasoning,omitempty"`
 	// Start is the fraction of the window above which a session is due.
 	Start float64 `yaml:"start" json:"start"`
 	// Target is the fraction of the window to which a run shrinks a session.

@@ -88,6 +88,9 @@ func (p Policy) validateLimits(fs *FieldErrors) {
 	CheckRange(fs, "window_tokens", p.WindowTokens, 0, maxTokens)
 	CheckRange(fs, "start_tokens", p.StartTokens, 0, maxTokens)
 	CheckRange(fs, "target_tokens", p.TargetTokens, 0, maxTokens)
+	for _, k := range p.FreeReasoning {
+		fs.Check(!slices.Contains(p.BoundReasoning, k), "free_reasoning", quote(k), "a model that is not in bound_reasoning")
+	}
 	for _, k := range slices.Sorted(maps.Keys(p.Windows)) {
 		fs.Check(k != "", "windows", `""`, "a model name or its beginning as the key")
 		CheckRange(fs, "windows["+k+"]", p.Windows[k], 1, maxTokens)

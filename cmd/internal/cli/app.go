@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -17,6 +18,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/llm/redislimit"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/worker"
 	"github.com/sessionstore/compactor/worker/jobs"
 )
@@ -78,7 +80,7 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 	app := &App{
 		Config: c, Logger: logger, Store: st, Redis: queue, installation: name,
 		Planner: &worker.Planner{
-			Policy: c.Policy, Registry: o.Registry, Window: c.Models.Window, Logger: logger,
+			Policy: c.Policy, Registry: o.Registry, Window: c.Models.Window, Logger: logger, BindsReasoning: tokens.BindsReasoning,
 			Counter: func(model string) plan.Counter { return c.Models.ForModel(model) },
 		},
 		Enqueuer: jobs.NewEnqueuer(queue, name, c.Worker.JobTimeout), client: newRedis(queue),
@@ -115,7 +117,8 @@ func (a *App) WorkerRole() Role {
 func (a *App) Scheduler() (*scheduler.Scheduler, error) {
 	c := a.Config.Scheduler
 	table := a.Config.Models
-	c.Policy, c.Models, c.Window, c.Logger = a.Config.Policy, table.Prefixes(), table.Window, a.Logger
+	c.Policy, c.Window, c.BindsReasoning, c.Logger = a.Config.Policy, table.Window, tokens.BindsReasoning, a.Logger
+	c.Models = slices.Concat(table.Prefixes(), tokens.ReasoningModels())
 	return scheduler.New(a.Store, a.Enqueuer, c)
 }
 

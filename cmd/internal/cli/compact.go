@@ -169,6 +169,7 @@ func outcomeText(r store.RunRow) string {
 		worker.OutcomeNothingToCompact:  "nothing to compact",
 		worker.OutcomeUnchanged:         "nothing changed since the last decision",
 		worker.OutcomeWaitingAfterUndo:  "undone by an operator; waiting for a new message",
+		worker.OutcomeOpenToolLoop:      "nothing changed: a tool loop is open, and its signed reasoning holds what precedes it",
 		worker.OutcomeCooldown:          "too soon after a run that gained too little or got no summary",
 		worker.OutcomeWouldGrow:         "nothing changed: the view would have become larger",
 		worker.OutcomeDryRun:            "planned only, nothing changed",

@@ -22,6 +22,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summary"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // configuredPolicy names the policy of the configuration, where presets are named too.
@@ -77,14 +78,18 @@ func (c *compactFileCmd) Validate() error {
 }
 
 type fileJSON struct {
-	Session  string         `json:"session"`
-	Model    string         `json:"model,omitempty"`
-	Before   totalsJSON     `json:"before"`
-	After    totalsJSON     `json:"after"`
-	Grew     bool           `json:"grew,omitempty"`
-	Steps    []stepJSON     `json:"steps,omitempty"`
-	Repaired map[string]int `json:"repaired,omitempty"`
-	Explain  []string       `json:"explain,omitempty"`
+	Session string     `json:"session"`
+	Model   string     `json:"model,omitempty"`
+	Before  totalsJSON `json:"before"`
+	After   totalsJSON `json:"after"`
+	Grew    bool       `json:"grew,omitempty"`
+	// OpenLoop reports an open tool loop whose signed reasoning holds what precedes it.
+	OpenLoop bool `json:"open_tool_loop,omitempty"`
+	// Reasoning lists the messages that lost their signed reasoning.
+	Reasoning []chat.Seq     `json:"reasoning_excluded,omitempty"`
+	Steps     []stepJSON     `json:"steps,omitempty"`
+	Repaired  map[string]int `json:"repaired,omitempty"`
+	Explain   []string       `json:"explain,omitempty"`
 	// Other counts the records of the file that are not messages, by kind.
 	Other    map[string]int        `json:"other,omitempty"`
 	View     []viewedJSON          `json:"view"`
@@ -245,6 +250,7 @@ func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.
 	}
 	f := &compactedFile{session: s, target: p.Target, conversation: strategies.NewConversation(strategies.Options{
 		Counter: cfg.Models.ForModel(s.Model), PinIDs: c.Pin, AllowGrowth: c.AllowGrowth,
+		FreeReasoning: !cfg.Policy.BindsReasoning(s.Model, tokens.BindsReasoning),
 	})}
 	if c.Explain {
 		f.explain = explain
@@ -283,6 +289,7 @@ func (f *compactedFile) json() fileJSON {
 	r := &f.report
 	out := fileJSON{
 		Session: f.name, Model: f.session.Model, Before: newTotalsJSON(r.Before), After: newTotalsJSON(r.After), Grew: r.Grew,
+		OpenLoop: r.OpenLoop, Reasoning: r.Reasoning,
 		Steps: newStepsJSON(r.Steps), Explain: f.explain, View: []viewedJSON{}, Excluded: append([]strategies.Excluded{}, r.Excluded...),
 	}
 	for _, x := range r.Repairs {

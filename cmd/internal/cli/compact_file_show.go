@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/worker"
 )
 
 func (c *compactFileCmd) print(e *Env, f *compactedFile) error {
@@ -27,10 +29,15 @@ func (c *compactFileCmd) print(e *Env, f *compactedFile) error {
 	switch {
 	case r.Grew:
 		e.say("nothing changed: the view would have become larger; --allow-growth applies it anyway")
+	case !r.Changed() && r.OpenLoop:
+		e.say("%s", outcomeText(store.RunRow{Outcome: worker.OutcomeOpenToolLoop}))
 	case !r.Changed() && f.target > 0 && a.IncludedTokens <= f.target:
 		e.say("nothing to do: the view is within the policy's target of %s tokens (change it with --start and --target)", term.Count(f.target))
 	case !r.Changed():
 		e.say("nothing to compact")
+	}
+	if n := len(r.Reasoning); n > 0 {
+		e.say("signed reasoning of %s has left: what precedes it has changed", term.Plural(n, "message", "messages"))
 	}
 	for _, x := range r.Repairs {
 		e.say("repaired: %s in %s", x.Reason, term.Plural(x.Messages, "message", "messages"))

@@ -290,11 +290,11 @@ func (d *demo) finish(ctx context.Context) error {
 	r.Sessions, r.Messages, r.TokensBefore = len(rows), d.backlog.messages, int64(d.backlog.tokens)
 	for _, row := range rows {
 		r.TokensAfter += int64(row.LiveTokens)
-		metas, err := d.app.Store.ViewMetas(ctx, row.SID)
+		faults, err := d.app.Store.Violations(ctx, row.SID)
 		if err != nil {
 			return err
 		}
-		if len(chat.Check(metas)) == 0 {
+		if len(faults) == 0 {
 			r.ViewsValid++
 		}
 		was := d.imported[row.SID]

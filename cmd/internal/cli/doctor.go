@@ -181,15 +181,14 @@ func (x *doctorReport) views(ctx context.Context, st *store.Store) {
 	valid, waiting, bad, sample := 0, 0, 0, ""
 	var failed error
 	for r, err := range sessionRows(ctx, st, "", nil) {
-		var metas []chat.Meta
+		var faults []chat.Violation
 		if err == nil {
-			metas, err = st.ViewMetas(ctx, r.SID)
+			faults, err = st.Violations(ctx, r.SID)
 		}
 		if err != nil {
 			failed = err
 			break
 		}
-		faults := chat.Check(metas)
 		switch {
 		case len(faults) == 0:
 			valid++
@@ -201,7 +200,7 @@ func (x *doctorReport) views(ctx context.Context, st *store.Store) {
 			}
 		}
 	}
-	const name = "views are valid (I2)"
+	const name = "views are valid (I2, I15)"
 	switch {
 	case failed != nil:
 		x.add("data", name, checkFail, failed.Error(), "")

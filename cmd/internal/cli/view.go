@@ -45,6 +45,7 @@ type messageJSON struct {
 	ExcludedBy    int64           `json:"excluded_by,omitempty"`
 	SummarizedBy  string          `json:"summarized_by,omitempty"`
 	SummaryOf     string          `json:"summary_of,omitempty"`
+	ReasoningBy   int64           `json:"reasoning_excluded_by,omitempty"`
 	Message       json.RawMessage `json:"message"`
 }
 
@@ -107,7 +108,8 @@ func messagesJSON(msgs []store.Stored) []messageJSON {
 	for i, m := range msgs {
 		out[i] = messageJSON{
 			Seq: m.Seq, ID: m.ID, Kind: m.Kind, Role: m.Role, Tokens: m.Tokens, CreatedAt: m.CreatedAt.UTC(), Included: m.Included,
-			Pinned: m.Pinned, ExcludeReason: m.ExcludeReason, ExcludedBy: m.ExcludedBy, SummarizedBy: m.SummarizedBy, Message: m.Body().AppendJSON(nil),
+			Pinned: m.Pinned, ExcludeReason: m.ExcludeReason, ExcludedBy: m.ExcludedBy, SummarizedBy: m.SummarizedBy,
+			ReasoningBy: m.ReasoningExcludedBy, Message: m.Body().AppendJSON(nil),
 		}
 		if len(m.SummaryOf) > 0 {
 			out[i].SummaryOf = m.SummaryOf.String()
@@ -280,6 +282,9 @@ func explain(m store.Stored) string {
 	}
 	if m.Pinned {
 		marks = append(marks, "pinned")
+	}
+	if m.ReasoningExcludedBy != 0 {
+		marks = append(marks, fmt.Sprintf("without reasoning, run %d", m.ReasoningExcludedBy))
 	}
 	if len(marks) == 0 {
 		return ""

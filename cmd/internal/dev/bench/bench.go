@@ -77,7 +77,7 @@ func open(ctx context.Context, env Env, pol policy.Policy) (*system, func(), err
 		err = s.connectQueue(ctx)
 	}
 	if err == nil { // sessions are created before a scheduler leads
-		err = s.store.SavePolicy(ctx, pol.FleetHash(), []byte(`{}`), scheduler.Thresholds(pol, nil, tokens.Window))
+		err = s.store.SavePolicy(ctx, pol.FleetHash(), []byte(`{}`), scheduler.Thresholds(pol, nil, tokens.Window, tokens.BindsReasoning))
 	}
 	if err != nil {
 		closeAll()
@@ -99,7 +99,7 @@ func attach(ctx context.Context, env Env, pol policy.Policy) (*system, error) {
 	return &system{
 		env: env, store: st, redis: redis,
 		planner: &worker.Planner{
-			Policy: pol, Registry: builtin.Registry(), Window: tokens.Window,
+			Policy: pol, Registry: builtin.Registry(), Window: tokens.Window, BindsReasoning: tokens.BindsReasoning,
 			Counter: func(string) plan.Counter { return tokens.Chars4{} },
 		},
 	}, nil

@@ -145,7 +145,9 @@ func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 		if err != nil {
 			return kept, err
 		}
-		c, err := strategies.Compact(ctx, in.Messages, run, strategies.Options{Counter: retention.Counter{}})
+		c, err := strategies.Compact(ctx, in.Messages, run, strategies.Options{
+			Counter: retention.Counter{}, FreeReasoning: true, // nothing is sent to a model
+		})
 		kept.Messages = c.Messages
 		for _, w := range writers {
 			if w != nil {

@@ -1,0 +1,461 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/agent"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
+)
+
+// signed returns the message with signed reasoning; n must be different for each.
+func signed(m NewMessage, n int) NewMessage {
+	m.Message = sessiontest.Sign(m.Message, n%sessiontest.SignedForms, n)
+	return m
+}
+
+// thoughtful returns n messages, user and assistant by turns, whose answers have signed
+// reasoning and 100 tokens.
+func thoughtful(prefix string, first, n int) []NewMessage {
+	out := talk(prefix, n)
+	for i := range out {
+		if out[i].Role == chat.RoleAssistant {
+			out[i] = counted(signed(out[i], first+i), 100)
+		}
+	}
+	return out
+}
+
+// reasoning returns the ids of the messages in the view with signed reasoning.
+func reasoning(t fataler, s *Store, k Key) []string {
+	t.Helper()
+	view, _, err := s.View(context.Background(), k)
+	if err != nil {
+		t.Fatalf("view: %v", err)
+	}
+	var out []string
+	for _, m := range view {
+		if meta := m.Meta(m.Seq); meta.Signed() {
+			out = append(out, m.ID)
+		}
+	}
+	return out
+}
+
+// behind completes a plan as the pipeline does for the view of a claim.
+func (c *Claim) behind(p chat.Plan, from chat.Seq) chat.Plan {
+	gone := p.Gone()
+	p.DropReasoning = chat.StaleReasoning(slices.DeleteFunc(slices.Clone(c.View), func(m chat.Meta) bool { return gone.Has(m.Seq) }), from)
+	return p
+}
+
+func applyBehind(t fataler, s *Store, k Key, p chat.Plan, from chat.Seq, meanwhile func()) RunID {
+	t.Helper()
+	c := start(t, s, k)
+	ch, err := c.change(s, c.behind(p, from))
+	if err != nil {
+		t.Fatalf("change: %v", err)
+	}
+	if meanwhile != nil {
+		meanwhile()
+	}
+	if _, err := s.Apply(context.Background(), c.Run, c.Fence, ch); err != nil {
+		t.Fatalf("apply: %v", err)
+	}
+	return c.Run
+}
+
+func wantReasoning(t *testing.T, s *Store, k Key, what string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, reasoning(t, s, k)); diff != "" {
+		t.Errorf("reasoning in the view %s (-want +got):\n%s", what, diff)
+	}
+	if found := must(s.Violations(t.Context(), session(t, s, k).SID))(t); len(found) > 0 {
+		t.Errorf("%s: %v", what, found)
+	}
+	wantConsistent(t, s)
+}
+
+func TestSignedReasoningBehindAChangeLeavesTheViewUntilTheUndo(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, thoughtful("m", 0, 8)...)
+	add(t, s, k, signed(NewMessage{Message: chat.Message{ID: "alone", Role: chat.RoleAssistant, Content: chat.Content{Null: true}}}, 20))
+	wantReasoning(t, s, k, "before", "m2", "m4", "m6", "m8", "alone")
+	before := session(t, s, k).LiveTokens
+	run := applyBehind(t, s, k, exclude(span(3, 3)), 3, func() {
+		// Written on the view before.
+		add(t, s, k, thoughtful("n", 30, 2)...)
+	})
+	wantReasoning(t, s, k, "after the run", "m2")
+	if diff := cmp.Diff([]chat.Seq{1, 2, 4, 5, 6, 7, 8, 10, 11}, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+	if after := session(t, s, k).LiveTokens; after >= before {
+		t.Errorf("%d tokens became %d, although reasoning has left", before, after)
+	}
+	all := must(s.All(t.Context(), k))(t)
+	for _, m := range all {
+		meta := m.Meta(m.Seq)
+		switch {
+		case m.ID == "alone" && (m.Included || m.ExcludeReason != "stale_reasoning" || m.ExcludedBy != run):
+			t.Errorf("a message of reasoning alone: included %t, %s by %d", m.Included, m.ExcludeReason, m.ExcludedBy)
+		case m.Included && meta.Signed() && m.ID != "m2":
+			t.Errorf("%s is shown with its reasoning", m.ID)
+		}
+	}
+	explained := list[string](t, s, `SELECT id FROM compactor.messages WHERE reasoning_excluded_by = $1 ORDER BY seq`, run)
+	if diff := cmp.Diff([]string{"m4", "m6", "m8", "n2"}, explained); diff != "" {
+		t.Errorf("messages without reasoning by the run (-want +got):\n%s", diff)
+	}
+	for _, m := range must(s.Messages(t.Context(), session(t, s, k).SID, []chat.Seq{4, 6}))(t) {
+		if meta := m.Meta(1); meta.Signed() {
+			t.Errorf("a strategy reads the reasoning of a message without it in the view: %s", m.AppendJSON(nil))
+		}
+	}
+
+	add(t, s, k, thoughtful("o", 40, 2)...) // written on the new view
+	wantReasoning(t, s, k, "after a new answer", "m2", "o2")
+	undo := must(s.Undo(t.Context(), k, run, false, ""))(t)
+	wantReasoning(t, s, k, "after the undo", "m2", "m4", "m6", "m8", "alone", "n2")
+	add(t, s, k, thoughtful("p", 50, 2)...)
+	must(s.Undo(t.Context(), k, undo, false, ""))(t)
+	wantReasoning(t, s, k, "after the undo of the undo", "m2", "o2")
+}
+
+func TestAnAnswerToAnEarlierViewIsAppendedWithoutItsReasoning(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, thoughtful("m", 0, 4)...)
+	add(t, s, k, user("u", "and now?"))
+	_, revision := must2(s.View(t.Context(), k))(t)
+	run := applyBehind(t, s, k, exclude(span(1, 1)), 1, nil)
+	late := []NewMessage{
+		counted(signed(NewMessage{Message: chat.Message{ID: "thought", Role: chat.RoleAssistant, Content: chat.Content{Null: true}}}, 11), 50),
+		counted(signed(assistant("late", "this"), 12), 50),
+	}
+	for range 2 {
+		must2(s.AppendOn(t.Context(), k, revision, "", late))(t)
+		wantReasoning(t, s, k, "after a late answer")
+	}
+	explained := list[string](t, s, `SELECT id FROM compactor.messages WHERE coalesce(reasoning_excluded_by, excluded_by) = $1 AND seq > 5 ORDER BY seq`, run)
+	if diff := cmp.Diff([]string{"thought", "late"}, explained); diff != "" {
+		t.Errorf("explained by the run (-want +got):\n%s", diff)
+	}
+	_, revision = must2(s.View(t.Context(), k))(t)
+	must2(s.AppendOn(t.Context(), k, revision, "", thoughtful("n", 20, 2)))(t)
+	wantReasoning(t, s, k, "after an answer to the new view", "n2")
+	must(s.Undo(t.Context(), k, run, false, ""))(t)
+	wantReasoning(t, s, k, "after the undo", "m2", "m4")
+}
+
+func TestARunForAModelThatDoesNotBindReasoningKeepsIt(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, thoughtful("m", 0, 8)...)
+	c := start(t, s, k)
+	ch := must(c.change(s, exclude(span(1, 1))))(t)
+	ch.FreeReasoning = true
+	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	wantReasoning(t, s, k, "after the run", "m2", "m4", "m6", "m8")
+	if start(t, s, k).Session.ReasoningKnown {
+		t.Error("the reasoning counts as valid, although something before it has changed")
+	}
+}
+
+// After a change of the model, or a version that did not know of reasoning, nothing is
+// known of what is in the view.
+func TestTheFirstRunForAModelThatBindsReasoningTakesOutAllOfIt(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, thoughtful("m", 0, 8)...)
+	exec(t, s, `UPDATE compactor.sessions SET reasoning_since = NULL`)
+	if !start(t, s, k).Session.ReasoningKnown {
+		t.Error("nothing has changed, and the reasoning does not count as valid")
+	}
+	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'test'`)
+	c := start(t, s, k)
+	ch := must(c.change(s, exclude(span(1, 1))))(t)
+	ch.FreeReasoning = true
+	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	run := applyBehind(t, s, k, exclude(span(7, 7)), 7, nil)
+	wantReasoning(t, s, k, "after the run")
+	add(t, s, k, thoughtful("n", 20, 2)...)
+	wantReasoning(t, s, k, "after a new answer", "n2")
+	must(s.Undo(t.Context(), k, run, false, ""))(t)
+	wantReasoning(t, s, k, "after the undo")
+}
+
+// While processes are replaced, a worker of the version before ends its runs.
+func TestARunOfAWorkerThatDoesNotKnowOfReasoningLeavesItUnknown(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, thoughtful("m", 0, 6)...)
+	c := start(t, s, k)
+	if !c.Session.ReasoningKnown {
+		t.Error("the reasoning of a new session counts as unknown")
+	}
+	code := one[string](t, s, `SELECT code FROM compactor.end_run($1, $2, 'applied', 0, 6, '{x}', '{"{[1,2)}"}', '{NULL}', '{[1,2)}', '{}', NULL,
+		'{"outcome": "applied", "d_messages": -1, "d_tokens": -1, "d_estimated": 0, "due_tokens": 1, "estimate_margin": 0, "fleet_hash": ""}')`, c.Run, c.Fence)
+	if code != "ended" || start(t, s, k).Session.ReasoningKnown {
+		t.Errorf("%s; the reasoning counts as valid, although something before it has changed", code)
+	}
+}
+
+func TestReasoningStoredBeforeItsFlagCountsAsSigned(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, thoughtful("m", 0, 6)...)
+	exec(t, s, `ALTER TABLE compactor.message_log DISABLE TRIGGER append_only`)
+	exec(t, s, `UPDATE compactor.message_log SET reasoning_tokens = NULL`)
+	exec(t, s, `ALTER TABLE compactor.message_log ENABLE TRIGGER append_only`)
+	before := session(t, s, k).LiveTokens
+	applyBehind(t, s, k, exclude(span(1, 1)), 1, nil)
+	wantReasoning(t, s, k, "after the run")
+	if after := session(t, s, k).LiveTokens; after > before-60 {
+		t.Errorf("%d tokens became %d, although reasoning has left", before, after)
+	}
+}
+
+func TestAReplacedViewHoldsSignedReasoningOnlyBeforeItsFirstChange(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 1 << 30, 0, false}, Threshold{"free", 1 << 30, 0, true})
+	msgs := thoughtful("m", 0, 8)
+	for name, c := range map[string]struct {
+		model string
+		give  func(view []NewMessage) []NewMessage
+		want  []string
+	}{
+		"without a message": {"", func(v []NewMessage) []NewMessage { return slices.Delete(v, 4, 5) }, []string{"m2", "m4"}},
+		"with one put between": {"", func(v []NewMessage) []NewMessage {
+			return slices.Insert(v, 4, assistant("x", "put here"))
+		}, []string{"m2"}},
+		"with one put at its end": {"", func(v []NewMessage) []NewMessage {
+			return append(v, user("u", "and now?"), signed(assistant("x", "so"), 99))
+		}, []string{"m2", "m4", "m6", "m8", "x"}},
+		"of a model that does not bind it": {"free-1", func(v []NewMessage) []NewMessage { return v[4:] }, []string{"m6", "m8"}},
+	} {
+		k := Key{Session: name}
+		if _, _, err := s.Append(t.Context(), k, c.model, msgs); err != nil {
+			t.Fatal(err)
+		}
+		view, revision := must2(s.View(t.Context(), k))(t)
+		var given []NewMessage
+		for _, m := range view {
+			given = append(given, NewMessage{Message: m.Message})
+		}
+		must(s.Replace(t.Context(), k, revision, c.give(given), ""))(t)
+		wantReasoning(t, s, k, name, c.want...)
+	}
+}
+
+// The application gives messages back as the view has them.
+func TestMessagesComeBackWithoutTheReasoningThatHasLeft(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, thoughtful("m", 0, 6)...)
+	applyBehind(t, s, k, exclude(span(1, 1)), 1, nil)
+	view, revision := must2(s.View(t.Context(), k))(t)
+	var given []NewMessage
+	for _, m := range view {
+		given = append(given, NewMessage{Message: m.Message})
+	}
+	add(t, s, k, given...)
+	add(t, s, k, given[2])
+	must(s.Replace(t.Context(), k, revision, given[1:], ""))(t)
+	given[3].Content = chat.TextContent("something else")
+	if _, _, err := s.Append(t.Context(), k, "", given[3:4]); !errors.Is(err, ErrConflict) {
+		t.Errorf("other content: %v, want a conflict", err)
+	}
+	wantConsistent(t, s)
+}
+
+func TestNothingBeforeAnOpenToolLoopIsUndoneOrReplaced(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 1 << 30, 0, false})
+	k := Key{Session: "s"}
+	add(t, s, k, thoughtful("m", 0, 4)...)
+	run := applyBehind(t, s, k, exclude(span(1, 1)), 1, nil)
+	add(t, s, k, user("u", "look"), signed(call("c", "a", "b"), 20))
+	add(t, s, k, result("r", "a", "seen"))
+	given := func() (out []NewMessage, revision int64) {
+		view, revision := must2(s.View(t.Context(), k))(t)
+		for _, m := range view {
+			out = append(out, NewMessage{Message: m.Message})
+		}
+		return out, revision
+	}
+	if _, err := s.Undo(t.Context(), k, run, false, ""); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "open tool loop") {
+		t.Errorf("undo: %v, want it refused for an open tool loop", err)
+	}
+	view, revision := given()
+	if _, err := s.Replace(t.Context(), k, revision, view[1:], ""); !errors.Is(err, ErrInUse) {
+		t.Errorf("replace: %v, want it refused", err)
+	}
+	must(s.Replace(t.Context(), k, revision, append(view, result("late", "b", "behind the reasoning")), ""))(t)
+	wantReasoning(t, s, k, "in the loop", "c")
+	add(t, s, k, assistant("done", "done"))
+	view, revision = given()
+	must(s.Replace(t.Context(), k, revision, view[1:], ""))(t)
+	wantReasoning(t, s, k, "after the loop")
+	must(s.Undo(t.Context(), k, run, true, ""))(t)
+	wantReasoning(t, s, k, "after the undo", "m2", "m4")
+}
+
+func TestASessionThatAwaitsTheEndOfALoopIsDueThen(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, user("u", "look"), signed(call("c", "a", "b"), 1))
+	c := start(t, s, k)
+	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Kind: "compact", Outcome: "open_tool_loop"}, &PostRunState{DueTokens: 1 << 30, AwaitsLoop: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range []NewMessage{result("ra", "a", "x"), result("rb", "b", "x"), call("d", "c"), result("rc", "c", "x")} {
+		add(t, s, k, m)
+		if session(t, s, k).Due {
+			t.Fatalf("due after message %d, while the loop is open", i)
+		}
+	}
+	add(t, s, k, assistant("end", "done"))
+	if !session(t, s, k).Due || len(gens(t, s)) != 1 {
+		t.Error("not due after the loop has ended")
+	}
+}
+
+// The rule of the database is that of package chat.
+func TestReasoningIsTakenOutInSQLAsInGo(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		k := Key{Session: fmt.Sprint(n)}
+		var msgs []NewMessage
+		for range rapid.IntRange(1, 12).Draw(t, "messages") {
+			m := drawMessage(t)
+			if rapid.Bool().Draw(t, "signed") {
+				m = signed(m, rapid.IntRange(0, 99).Draw(t, "form"))
+			}
+			msgs = append(msgs, m)
+		}
+		add(t, s, k, msgs...)
+		wantDescribed(t, s, k)
+		sid := one[int64](t, s, `SELECT sid FROM compactor.sessions WHERE id = $1`, k.Session)
+		metas, err := s.ViewMetas(context.Background(), sid)
+		if err != nil {
+			t.Fatalf("metas: %v", err)
+		}
+		from := chat.Seq(rapid.IntRange(1, len(msgs)).Draw(t, "from"))
+		got, want := one[string](t, s, `SELECT compactor.stale_reasoning($1, '{[1,)}', $2)::text`, sid, from), chat.StaleReasoning(metas, from)
+		if got != want.String() {
+			t.Fatalf("stale from %d in SQL %s, in Go %s", from, got, want)
+		}
+		open := one[chat.Seq](t, s, `SELECT coalesce(compactor.open_reasoning(s), 0) FROM compactor.sessions s WHERE sid = $1`, sid)
+		if want := chat.OpenReasoning(metas); open != want {
+			t.Fatalf("open up to %d in SQL, %d in Go", open, want)
+		}
+		bodies := list[string](t, s, `SELECT body FROM compactor.message_log WHERE sid = $1 ORDER BY seq`, sid)
+		for i, rest := range list[string](t, s, `SELECT compactor.without_reasoning(body) FROM compactor.message_log WHERE sid = $1 ORDER BY seq`, sid) {
+			var m, got chat.Message
+			if err := errors.Join(json.Unmarshal([]byte(bodies[i]), &m), json.Unmarshal([]byte(rest), &got)); err != nil {
+				t.Fatalf("%s: %v", rest, err)
+			}
+			want := m.WithoutReasoning()
+			if diff := cmp.Diff(string(want.AppendJSON(nil)), string(got.AppendJSON(nil))); diff != "" {
+				t.Fatalf("%s without reasoning (-Go +SQL):\n%s", bodies[i], diff)
+			}
+			if meta := metas[i]; meta.Signed() && (meta.ReasoningTokens < 0 || meta.ReasoningTokens > meta.Tokens) || !meta.Signed() && meta.ReasoningTokens != 0 {
+				t.Fatalf("%s has %d tokens, its reasoning %d", bodies[i], meta.Tokens, meta.ReasoningTokens)
+			}
+		}
+	})
+	wantConsistent(t, s)
+}
+
+// What a provider reads and writes in the application's process follows the rule, too.
+func TestAProviderReadsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	n := 0
+	steps := []plan.Strategy{
+		makes(t, "keep_last_n_messages", plan.Params{"n": 4}), makes(t, "sliding_window", plan.Params{"keep_last_groups": 3}),
+		makes(t, "tool_result", plan.Params{"keep_last_tool_call_groups": 0}), makes(t, "clear_tool_arguments", plan.Params{"keep_last_tool_call_groups": 0}), nil,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		k := Key{Session: fmt.Sprint("p", n)}
+		source := agent.NewSource("chat", s.History(k, "", "host"))
+		source.StoreExcluded, source.SkipExcluded = rapid.Bool().Draw(t, "store excluded"), rapid.IntRange(0, 3).Draw(t, "skip excluded") > 0
+		strategy := func(what string) plan.Strategy { return steps[rapid.IntRange(0, len(steps)-1).Draw(t, what)] }
+		p, err := agent.NewProvider(agent.ProviderConfig{Sources: []agent.Source{source}, New: strategy("new"), After: strategy("after")})
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		prefixes := sessiontest.Prefixes{}
+		said := 0
+		for range rapid.IntRange(1, 5).Draw(t, "exchanges") {
+			read, err := p.Read(context.Background())
+			if err != nil {
+				t.Fatalf("read: %v", err)
+			}
+			for i := range read.Messages {
+				read.Messages[i].SourceID = ""
+			}
+			if _, err := prefixes.Valid(read.Messages); err != nil {
+				t.Fatalf("%v", err)
+			}
+			x := agent.Exchange{Inputs: plain(user("", "go on"))}
+			for range rapid.IntRange(1, 3).Draw(t, "answers") {
+				said += 2
+				answer := signed(assistant("", "done"), said)
+				if rapid.Bool().Draw(t, "call") {
+					answer = signed(call("", fmt.Sprint("c", said)), said)
+				}
+				x.Outputs = append(x.Outputs, answer.Message)
+				for _, c := range answer.ToolCalls {
+					x.Outputs = append(x.Outputs, result("", c.ID, strings.Repeat("seen ", 50)).Message)
+				}
+			}
+			if rapid.IntRange(0, 3).Draw(t, "ends") > 0 {
+				x.Outputs = append(x.Outputs, signed(assistant("", "that is all"), said+1).Message)
+			}
+			prefixes.Written(read.Messages, slices.Concat(x.Inputs, x.Outputs))
+			if _, err := p.Write(context.Background(), x); err != nil {
+				t.Fatalf("write: %v", err)
+			}
+		}
+		view, _, err := s.View(context.Background(), k)
+		if err != nil {
+			t.Fatalf("view: %v", err)
+		}
+		var stored []chat.Message
+		for _, m := range view {
+			stored = append(stored, m.Message)
+		}
+		if _, err := prefixes.Valid(stored); err != nil && source.SkipExcluded {
+			t.Fatalf("%v", err)
+		}
+	})
+	wantConsistent(t, s)
+}
