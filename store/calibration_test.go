@@ -239,7 +239,7 @@ func TestAReportTeachesWhatItsPromptHeld(t *testing.T) {
 func TestHalfOfTheStartIsLeftToMessages(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 30_000, 0})
+	thresholds(t, s, Threshold{DueTokens: 30_000, EstimateMargin: 0})
 	teach(t, s, Key{Session: "s"}, "m", 15) // 20,000 + 1.5 × counted
 	if got := one[int64](t, s, `SELECT overhead FROM compactor.calibrations`); got != 15_000 {
 		t.Errorf("the overhead is %d", got)
