@@ -191,7 +191,7 @@ func (w *world) check() {
 		fail("the check of the view says %v, %v", faults, err)
 	}
 	// I3.
-	runs, err := w.st.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: store.DefaultTenant, Session: w.k.Session}, Limit: 10_000})
+	runs, err := w.st.Runs(ctx, store.RunFilter{Key: w.k, Limit: 10_000})
 	if err != nil {
 		t.Fatalf("runs: %v", err)
 	}
@@ -226,6 +226,10 @@ func (w *world) check() {
 		if m.Pinned && !m.Included && !s.row.Suspect && w.whole(s.all, m) {
 			fail("pinned message %s is not in the view, which is not marked", m.ID)
 		}
+	}
+	// I16: nothing of this is seen in another tenant's session of the same name.
+	if other := w.lookAt(w.other); !w.others.equal(other) {
+		t.Fatalf("the session of another tenant changed\nbefore %s\nafter  %s", w.describe(w.others), w.describe(other))
 	}
 	// I6.
 	if running > 1 || applied != s.row.Revision {

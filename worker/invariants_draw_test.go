@@ -131,3 +131,22 @@ func drawSummarizer(t *rapid.T) plan.Summarizer {
 		return answer, nil
 	})
 }
+
+// drawAnyStep draws a step that need not be one of a registered strategy.
+func drawAnyStep(t *rapid.T) store.Step {
+	known := rapid.SampledFrom(builtin.Registry().Describe()).Draw(t, "any strategy")
+	name, keys := rapid.SampledFrom([]string{known.Name, known.Name, known.Name, "no_such", ""}).Draw(t, "name"), []string{"no_such"}
+	for _, p := range known.Params {
+		keys = append(keys, p.Name)
+	}
+	values := rapid.SampledFrom([]any{-1, 0, 3, 1.5, 1e300, "x", "", true, nil, []any{}, []any{"x"}, map[string]any{}})
+	step := store.Step{Strategy: name, Params: map[string]any{}}
+	for range rapid.IntRange(0, 2).Draw(t, "any params") {
+		step.Params[rapid.SampledFrom(keys).Draw(t, "any key")] = values.Draw(t, "any value")
+	}
+	return step
+}
+
+func drawModel(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"gpt-4", "gpt-4o", "claude-sonnet-4-5", "claude-fable-5-1", "us/some-model"}).Draw(t, "model")
+}

@@ -72,6 +72,13 @@ func (w *world) steps() map[string]func(*rapid.T) {
 			w.runs = append(w.runs, id)
 			w.execute(id)
 		},
+		"any request": w.anyRequest,
+		"set model": func(t *rapid.T) {
+			if err := w.st.SetModel(ctx, w.k, drawModel(t)); err != nil {
+				t.Fatalf("set model: %v", err)
+			}
+		},
+		"another tenant": w.anotherTenant,
 		"late delivery": func(t *rapid.T) {
 			if len(w.runs) == 0 {
 				t.Skip("no run yet")
@@ -117,6 +124,47 @@ func (w *world) steps() map[string]func(*rapid.T) {
 		"replace": w.replace,
 		"":        func(*rapid.T) { w.check() },
 	}
+}
+
+// anyRequest asks for a run with options that need not make sense. It is refused, or ends.
+func (w *world) anyRequest(t *rapid.T) {
+	before, o := w.look(), w.options()
+	o.Pipeline = append(o.Pipeline, drawAnyStep(t))
+	id, err := w.st.Request(context.Background(), w.k, rapid.SampledFrom([]string{store.TriggerOperator, store.TriggerApplication}).Draw(t, "trigger"), "test", o)
+	if errors.Is(err, store.ErrInvalid) {
+		return
+	}
+	if err != nil {
+		t.Fatalf("request: %v", err)
+	}
+	w.runs = append(w.runs, id)
+	w.summarizer = drawSummarizer(t)
+	w.deliver(id, 1, "", nil)
+	r := w.row(id)
+	w.ended[id] = r
+	if r.Status == "failed" && (r.Outcome != "invalid_options" || !before.equal(w.look())) {
+		t.Fatalf("run %d with options %s failed: %s %s", id, r.Options, r.Outcome, r.Error)
+	}
+}
+
+// anotherTenant writes to the other tenant's session of the same name, with the ids of this
+// one, and tries to reach a run of this one from there.
+func (w *world) anotherTenant(t *rapid.T) {
+	ctx := context.Background()
+	m := w.draw(1)[0]
+	if len(w.ids) > 0 {
+		m.ID = rapid.SampledFrom(w.ids).Draw(t, "message")
+	}
+	if _, _, err := w.st.Append(ctx, w.other, "", []store.NewMessage{m}); err != nil && !errors.Is(err, store.ErrConflict) {
+		t.Fatalf("append: %v", err)
+	}
+	if len(w.runs) > 0 {
+		run := rapid.SampledFrom(w.runs).Draw(t, "run")
+		if _, err := w.st.Undo(ctx, w.other, run, true, "test"); !errors.Is(err, store.ErrNotFound) {
+			t.Fatalf("undo of another tenant's run: %v, want not found", err)
+		}
+	}
+	w.others = w.lookAt(w.other)
 }
 
 // nothingNew has two automatic runs queued at once: where the first has decided,
@@ -216,7 +264,7 @@ func (w *world) rewind() {
 		w.append([]store.NewMessage{{Message: chat.Message{ID: fmt.Sprintf("said-%d", len(w.ids)), Role: chat.RoleUser, Content: chat.TextContent("stop")}}})
 	}
 	for {
-		runs, err := w.st.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: store.DefaultTenant, Session: w.k.Session}, Status: "applied", Limit: 10_000})
+		runs, err := w.st.Runs(ctx, store.RunFilter{Key: w.k, Status: "applied", Limit: 10_000})
 		if err != nil {
 			t.Fatalf("runs: %v", err)
 		}

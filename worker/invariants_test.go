@@ -65,7 +65,7 @@ func (w *world) nightly() store.RunID {
 // which every history leaves one behind: it asks for the session's runs once, not for
 // every run.
 func (w *world) own(all []store.Delivery) store.RunID {
-	runs, err := w.st.Runs(context.Background(), store.RunFilter{Key: store.Key{Tenant: store.DefaultTenant, Session: w.k.Session}, Limit: 10_000})
+	runs, err := w.st.Runs(context.Background(), store.RunFilter{Key: w.k, Limit: 10_000})
 	if err != nil {
 		w.t.Fatalf("runs: %v", err)
 	}
@@ -145,7 +145,8 @@ func (w *world) execute(id store.RunID) {
 	t, ctx := w.t, context.Background()
 	w.summarizer = drawSummarizer(t)
 	w.free = rapid.IntRange(0, 9).Draw(t, "free reasoning") == 9
-	before, repair := w.look(), w.repairAdds(id)
+	before := w.look()
+	repair, runPolicy := w.repairAdds(id)
 	workers := 1
 	var step string
 	var during []store.NewMessage
@@ -245,7 +246,7 @@ func (w *world) execute(id store.RunID) {
 	growth := strings.Contains(string(r.Options), "allow_growth")
 	broken := len(chat.Check(before.view)) > 0 || w.pinnedOut(before)
 	last := chat.Seq(len(before.all))
-	was7, is7 := w.planned(before.view, last), w.planned(after.view, last)
+	was7, is7 := planned(runPolicy, before.view, last), planned(runPolicy, after.view, last)
 	if (!broken || len(during) == 0) && !meddled && !growth && is7 > was7+repair {
 		say("the view grew from %d to %d tokens, of which a repair adds %d", was7, is7, repair)
 	}
@@ -275,11 +276,16 @@ func newWorld(t *rapid.T, st *store.Store, name string) *world {
 	if rapid.IntRange(0, 3).Draw(t, "pin tools") == 3 {
 		p.PinTools = []string{"do_b"}
 	}
-	return &world{
-		t: t, st: st, k: key(name), policy: p, summarizer: drawSummarizer(t),
+	w := &world{
+		t: t, st: st, k: store.Key{Tenant: name, Session: "s"}, other: store.Key{Tenant: name + " other", Session: "s"}, policy: p, summarizer: drawSummarizer(t),
 		said: map[string]store.NewMessage{}, ended: map[store.RunID]store.RunRow{},
 		signs: rapid.Bool().Draw(t, "signed reasoning"), prefixes: sessiontest.Prefixes{},
 	}
+	if _, _, err := st.Append(context.Background(), w.other, "", w.draw(1)); err != nil {
+		t.Fatalf("append: %v", err)
+	}
+	w.others = w.lookAt(w.other)
+	return w
 }
 
 func TestInvariantsHoldForRandomHistories(t *testing.T) {

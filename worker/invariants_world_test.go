@@ -40,6 +40,9 @@ type world struct {
 	st     *store.Store
 	k      store.Key
 	policy policy.Policy
+	// other is the session of the same name of another tenant, others what it holds.
+	other  store.Key
+	others snapshot
 	// summarizer is the workers', drawn for each run.
 	summarizer plan.Summarizer
 
@@ -65,14 +68,16 @@ type snapshot struct {
 	view []chat.Meta
 }
 
-func (w *world) look() snapshot {
+func (w *world) look() snapshot { return w.lookAt(w.k) }
+
+func (w *world) lookAt(k store.Key) snapshot {
 	ctx := context.Background()
 	var s snapshot
 	var err error
-	if s.row, err = w.st.Session(ctx, w.k); err != nil {
+	if s.row, err = w.st.Session(ctx, k); err != nil {
 		w.t.Fatalf("session: %v", err)
 	}
-	if s.all, err = w.st.All(ctx, w.k); err != nil {
+	if s.all, err = w.st.All(ctx, k); err != nil {
 		w.t.Fatalf("messages: %v", err)
 	}
 	if s.view, err = w.st.ViewMetas(ctx, s.row.SID); err != nil {
@@ -134,14 +139,15 @@ func (s snapshot) at(q chat.Seq) string {
 	return ""
 }
 
-// planned returns the planned tokens of a view without the messages after last.
-func (w *world) planned(view []chat.Meta, last chat.Seq) chat.Tokens {
+// planned returns the planned tokens of a view without the messages after last, under the
+// policy of a run.
+func planned(p policy.Policy, view []chat.Meta, last chat.Seq) chat.Tokens {
 	var n chat.Tokens
 	for _, m := range view {
 		switch {
 		case m.Seq > last && m.Kind == chat.KindSource:
 		case m.Has(chat.Estimated):
-			n += w.policy.Margin(m.Tokens)
+			n += p.Margin(m.Tokens)
 		default:
 			n += m.Tokens
 		}
@@ -150,8 +156,9 @@ func (w *world) planned(view []chat.Meta, last chat.Seq) chat.Tokens {
 }
 
 // repairAdds returns by how many planned tokens a repair alone makes the view larger, if the
-// view has to be repaired before the run.
-func (w *world) repairAdds(id store.RunID) chat.Tokens {
+// view has to be repaired before the run, and the policy of the run: without a margin where
+// reports of usage have taught what counts amount to.
+func (w *world) repairAdds(id store.RunID) (chat.Tokens, policy.Policy) {
 	ctx := context.Background()
 	c, err := w.st.Load(ctx, id)
 	if err != nil {
@@ -160,7 +167,7 @@ func (w *world) repairAdds(id store.RunID) chat.Tokens {
 	p := w.planner()
 	rc := p.newRunContext(c)
 	if !rc.invalid {
-		return 0
+		return 0, rc.policy
 	}
 	if err := rc.buildTranscript(ctx, w.st); err != nil {
 		w.t.Fatalf("transcript of run %d: %v", id, err)
@@ -173,7 +180,7 @@ func (w *world) repairAdds(id store.RunID) chat.Tokens {
 	if err != nil {
 		w.t.Fatalf("repair in place of run %d: %v", id, err)
 	}
-	return max(0, -rc.lessGain(&r))
+	return max(0, -rc.lessGain(&r)), rc.policy
 }
 
 // draw draws messages as agents and hosts write them, faults included.
