@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
@@ -189,7 +191,7 @@ func newStorm(t *testing.T) *storm {
 			tenant := stormTenants[i%len(stormTenants)]
 			in.sessions = append(in.sessions, &stormSession{
 				key: store.Key{Tenant: tenant, Session: fmt.Sprintf("chat-%d", i)}, owner: fmt.Sprintf("OWNER_%s_%s_", schema, tenant),
-				said: map[chat.Seq]string{},
+				said: map[chat.Seq]chat.Message{}, signs: i%3 == 0,
 			})
 		}
 		for i := range 2 {
@@ -290,23 +292,18 @@ func (in *installation) verify() {
 		if err != nil {
 			in.t.Fatal(err)
 		}
-		all, err := in.store.All(ctx, s.key)
+		stored, err := in.log(ctx, row.SID)
 		if err != nil {
 			in.t.Fatal(err)
 		}
-		sources := 0
-		for _, m := range all {
-			if m.Kind != chat.KindSource {
-				continue
-			}
-			sources++
-			if said, ok := s.said[m.Seq]; !ok || said != words(m.Message) {
-				in.t.Errorf("%s: %s #%d is %s, %s was said", in.schema, s.key, m.Seq, words(m.Message), said)
+		for seq, m := range stored {
+			if said, ok := s.said[seq]; !ok || words(said) != words(m) {
+				in.t.Errorf("%s: %s #%d is %s, %s was said", in.schema, s.key, seq, words(m), words(said))
 			}
 			in.counted.add("messages")
 		}
-		if sources != len(s.said) {
-			in.t.Errorf("%s: %s has %d messages, %d were acknowledged", in.schema, s.key, sources, len(s.said))
+		if len(stored) != len(s.said) {
+			in.t.Errorf("%s: %s has %d messages, %d were acknowledged", in.schema, s.key, len(stored), len(s.said))
 		}
 		view, err := in.store.ViewMetas(ctx, row.SID)
 		if err != nil {
@@ -334,6 +331,24 @@ func (in *installation) verify() {
 	}
 }
 
+// log returns the messages of a session that were said, as they are stored.
+func (in *installation) log(ctx context.Context, sid int64) (map[chat.Seq]chat.Message, error) {
+	rows, err := in.pool.Query(ctx, in.q(`SELECT seq, body FROM @schema@.message_log WHERE sid = $1 AND kind = 'm'`), sid)
+	if err != nil {
+		return nil, err
+	}
+	out := map[chat.Seq]chat.Message{}
+	var seq chat.Seq
+	var body []byte
+	_, err = pgx.ForEachRow(rows, []any{&seq, &body}, func() error {
+		var m chat.Message
+		err := json.Unmarshal(body, &m)
+		out[seq] = m
+		return err
+	})
+	return out, err
+}
+
 // rewind undoes all runs of all sessions: the views hold what was said, and nothing else (I1).
 func (in *installation) rewind() {
 	in.t.Helper()
@@ -356,11 +371,15 @@ func (in *installation) rewind() {
 		if err != nil {
 			in.t.Fatal(err)
 		}
-		got := map[chat.Seq]string{}
+		// Reasoning that was written on another view stays out of this one (I15).
+		got, want := map[chat.Seq]string{}, map[chat.Seq]string{}
 		for _, m := range view {
-			got[m.Seq] = words(m.Message)
+			got[m.Seq] = words(m.WithoutReasoning())
 		}
-		if !maps.Equal(got, s.said) {
+		for seq, m := range s.said {
+			want[seq] = words(m.WithoutReasoning())
+		}
+		if !maps.Equal(got, want) {
 			in.t.Errorf("%s: with all runs of %s undone the view has %d messages, %d were said", in.schema, s.key, len(view), len(s.said))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 
 var (
 	stormTenants = []string{"acme", "globex"}
-	stormModels  = []string{"gpt-4o", "gpt-4.1", "claude-sonnet-4-5", "o4-mini", "some-model"}
+	stormModels  = []string{"gpt-4o", "gpt-4.1", "claude-sonnet-4-5", "claude-fable-5-1", "some-model"}
 )
 
 var stormSteps = []store.Step{
@@ -47,9 +48,10 @@ type stormSession struct {
 	turn  int
 
 	mu       sync.Mutex
-	said     map[chat.Seq]string
+	said     map[chat.Seq]chat.Message
 	ids      []string
 	lastUser chat.Seq
+	signs    bool // its assistant signs its reasoning
 	replaced bool // by the application, whose view may lack the last user message
 }
 
@@ -58,7 +60,7 @@ func (s *stormSession) note(seqs []chat.Seq, msgs []store.NewMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, q := range seqs {
-		s.said[q] = words(msgs[i].Message)
+		s.said[q] = msgs[i].Message
 		if msgs[i].ID != "" {
 			s.ids = append(s.ids, msgs[i].ID)
 		}
@@ -83,6 +85,9 @@ func (s *stormSession) next(r *rand.Rand) []store.NewMessage {
 	add := func(m chat.Message) {
 		s.n++
 		m.ID = fmt.Sprintf("%s-%d", s.key.Session, s.n)
+		if m.Role == chat.RoleAssistant && s.signs {
+			m = sessiontest.Sign(m, r.IntN(sessiontest.SignedForms), s.n)
+		}
 		n := store.NewMessage{Message: m}
 		if r.IntN(4) > 0 {
 			n.Tokens, n.Counter = chat.Tokens(len(m.Content.Text)/4+20), "test"

@@ -12,6 +12,16 @@ SELECT count(*), min(s.tenant || '/' || s.id) FROM @schema@.sessions s CROSS JOI
         coalesce(max(seq), 0) AS last FROM @schema@.message_log m WHERE m.sid = s.sid AND kind = 'm') l
 WHERE (s.messages, s.turns, s.total_tokens, s.last_source_seq) IS DISTINCT FROM (l.messages, l.turns, l.tokens::bigint, l.last);
 
+-- check: counters of the view are the sums of what is in it
+SELECT count(*), min(s.tenant || '/' || s.id) FROM @schema@.sessions s CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE NOT gone) AS messages, coalesce(sum(tokens) FILTER (WHERE NOT gone), 0) AS tokens,
+        coalesce(sum(tokens) FILTER (WHERE NOT gone AND flags & 16 > 0), 0) AS estimated
+    FROM (SELECT m.flags, bare AND role = 'assistant' AND calls = 0 AND flags & 7 = 2 AS gone,   -- text 1, reasoning 2, media 4
+            token_count - CASE WHEN bare THEN reasoning_tokens ELSE 0 END AS tokens
+        FROM (SELECT *, flags & 66 = 2 AND s.reasoning_out @> seq AS bare FROM @schema@.message_log   -- 64: not signed
+            WHERE sid = s.sid AND s.live @> seq) m) m) v
+WHERE (s.live_messages, s.live_tokens, s.live_estimated_tokens) IS DISTINCT FROM (v.messages, v.tokens::bigint, v.estimated::bigint);
+
 -- check: cumulative tokens are those of the sources up to a message
 SELECT count(*), min(sid || '#' || seq) FROM (
     SELECT sid, seq, cumulative_tokens, sum(CASE WHEN kind = 'm' THEN token_count ELSE 0 END) OVER (PARTITION BY sid ORDER BY seq) AS total
@@ -77,7 +87,7 @@ FROM @schema@.message_log m JOIN @schema@.sessions s ON s.sid = m.sid
 LEFT JOIN reasons x ON x.sid = m.sid AND x.seq = m.seq
 LEFT JOIN @schema@.message_log y ON y.sid = m.sid AND y.seq = x.summary_seq
 LEFT JOIN seen v ON v.tenant = s.tenant AND v.session = s.id AND v.seq = m.seq
-WHERE v.seq IS NULL OR v.included <> (s.live @> m.seq)
+WHERE v.seq IS NULL OR v.included <> (s.live @> m.seq)   -- no message of the storm holds reasoning alone
     OR v.included AND (v.excluded_by, v.exclude_reason, v.summarized_by) IS DISTINCT FROM (NULL::bigint, NULL::text, NULL::text)
     OR NOT v.included AND m.kind = 'm' AND (x.run IS NULL OR (v.excluded_by, v.exclude_reason, v.summarized_by) IS DISTINCT FROM (x.run, x.reason, y.id));
 
