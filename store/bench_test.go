@@ -134,3 +134,23 @@ func everySecond(n int) chat.Ranges {
 	}
 	return chat.RangesOf(seqs...)
 }
+
+// BenchmarkAuditGrowth checks a session of which every second message has a replacement.
+func BenchmarkAuditGrowth(b *testing.B) {
+	s := open(b)
+	growth.Report(b, 500, 8, func(n int) func() {
+		k := Key{Session: fmt.Sprint(n)}
+		add(b, s, k, talk("x", 2*n)...)
+		var plan chat.Plan
+		for _, x := range everySecond(2 * n) {
+			plan.Additions = append(plan.Additions, standIn(chat.Meta{Seq: x.Lo, Position: x.Lo}, "short").Additions...)
+		}
+		apply(b, s, k, plan)
+		exec(b, s, `VACUUM ANALYZE compactor.message_log`)
+		return func() {
+			if a := must(s.AuditSession(context.Background(), k))(b); len(a.Findings) > 0 {
+				b.Fatal(a.Findings)
+			}
+		}
+	})
+}

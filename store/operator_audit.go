@@ -3,104 +3,297 @@ package store
 import (
 	"context"
 	"fmt"
+	"iter"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// Finding is the result of one check of Audit.
+// AuditCheck is a statement about the data that Audit checks.
+type AuditCheck struct {
+	Name   string
+	Advice string // what to do about a finding that Mend does not set right
+	fields []string
+}
+
+const (
+	adviceLog    = "restore it from a backup: nothing else has what was said"
+	adviceLedger = "the ledger was changed by hand: restore the rows from a backup, or undo the runs from there on"
+	adviceAbove  = "it follows from what is wrong with the log or the runs: restore that first"
+)
+
+// AuditChecks lists what Audit checks, in the order of a report. The fields of findings are
+// columns of the session, of a message, of a run or of an exclusion, or name what is missing.
+var AuditChecks = []AuditCheck{
+	{"the log is complete", adviceLog, []string{"message missing"}},
+	{"messages are as they were appended (I1)", adviceLog, []string{"message digest", "message token_count"}},
+	{"facts about messages follow from them", adviceAbove, []string{"message role_code", "message calls", "message flags", "message cumulative_tokens"}},
+	{"counters follow from the log and the view", adviceAbove, []string{
+		"session last_seq", "session last_source_seq", "session messages", "session turns", "session total_tokens", "session live_messages",
+		"session live_tokens", "session live_estimated_tokens", "session open_calls", "session open_answered", "session tail_start_seq", "session due",
+	}},
+	{"the view is that of the latest run (I6)", adviceLedger, []string{"session live", "session reasoning_out", "session revision", "session head_run"}},
+	{"runs form one line of views", adviceLedger, []string{
+		"run revision", "run base_run", "run restores", "run live_before", "run live_after", "run in_force",
+	}},
+	{"excluded messages name a run and a reason (I3)", adviceLedger, []string{"message exclusion", "exclusion run"}},
+	{"summaries and what they cover name each other (I3)", adviceLedger, []string{"message summary_of", "exclusion summary_seq"}},
+	{"protected messages are in the view (I4)", "compactor compact SESSION brings them back", []string{"message view"}},
+	{"what was said is protected by triggers", "the owner of the tables executes ALTER TABLE … ENABLE TRIGGER, or compactor doctor --fix as that login", []string{"trigger state"}},
+	{"no run is past its lease for long", "is a scheduler running?", []string{"run lease_until"}},
+	{"no run waits in the queue for more than an hour", "is a worker running, and are there enough workers?", []string{"run queued_at"}},
+}
+
+// Finding is something that is not as the log and the ledger say it is.
 type Finding struct {
-	Check  string // the invariant
-	Count  int64  // number of violations
-	Sample string // one of them
+	Check string `json:"check"` // the Name of an AuditCheck
+	// Tenant and Session are empty for what concerns no session.
+	Tenant  string `json:"tenant,omitempty"`
+	Session string `json:"session,omitempty"`
+	Row     string `json:"row,omitempty"` // such as message 7 or run 3; empty for the session's
+	Field   string `json:"field"`
+	Stored  string `json:"stored"`
+	Want    string `json:"want"`
+	// Derived reports whether Mend can set it right.
+	Derived bool `json:"derived"`
 }
 
-// invariants holds queries that return the number of violations and one of them.
-var invariants = []struct{ name, query string }{
-	{"excluded messages name a run and a reason (I3)", `
-		SELECT count(*), coalesce(min(session || ' #' || seq), '') FROM compactor.messages
-		WHERE kind = 'source' AND excluded AND excluded_by IS NULL`},
-	{"replaced messages link to an existing summary (I3)", `
-		SELECT count(*), coalesce(min(e.run::text), '') FROM compactor.exclusions e
-		LEFT JOIN compactor.message_log m ON m.sid = e.sid AND m.seq = e.summary_seq AND m.kind <> 'm'
-		WHERE e.summary_seq IS NOT NULL AND m.seq IS NULL`},
-	{"live counters match the view", `
-		SELECT count(*), coalesce(min(s.id), '') FROM compactor.sessions s CROSS JOIN LATERAL (
-			SELECT count(*) AS n, coalesce(sum(m.token_count - CASE WHEN m.bare THEN
-				coalesce(m.reasoning_tokens, compactor.reasoning_tokens(m.body, m.token_count)) ELSE 0 END), 0) AS tokens
-			FROM unnest(s.live) x CROSS JOIN LATERAL (SELECT l.*, l.flags & 66 = 2 AND s.reasoning_out @> l.seq AS bare
-				FROM compactor.message_log l WHERE l.sid = s.sid
-				AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
-			WHERE NOT (m.bare AND m.role_code = 'a' AND m.calls = 0 AND m.flags & 7 = 2)) v
-		WHERE v.n <> s.live_messages OR v.tokens <> s.live_tokens`},
-	{"the log has no holes", `
-		SELECT count(*), coalesce(min(s.id), '') FROM compactor.sessions s CROSS JOIN LATERAL (
-			SELECT count(*) AS n, coalesce(max(seq), 0) AS last, count(*) FILTER (WHERE kind = 'm') AS sources
-			FROM compactor.message_log m WHERE m.sid = s.sid) v
-		WHERE v.n <> s.last_seq OR v.last <> s.last_seq OR v.sources <> s.messages`},
-	{"the view is that of the latest run in force (I6)", `
-		SELECT count(*), coalesce(min(s.id), '') FROM compactor.sessions s JOIN compactor.runs r ON r.id = s.head_run
-		LEFT JOIN compactor.runs u ON u.id = r.undoes
-		WHERE s.live <> r.live_after OR r.revision <> s.revision
-			OR s.reasoning_out <> coalesce(CASE WHEN r.kind = 'undo' THEN u.reasoning_before ELSE r.reasoning_before END, '{}') + coalesce(r.reasoning_taken, '{}')`},
-	{"pinned messages are in the view (I4)", `
-		SELECT count(*), coalesce(min(id), '') FROM compactor.sessions
-		WHERE NOT pinned <@ (live + unholdable) AND suspect_seq IS NULL AND NOT due`},
-	{"no run is past its lease for long", `
-		SELECT count(*), coalesce(min(id::text), '') FROM compactor.runs WHERE status = 'running' AND lease_until < now() - interval '5 minutes'`},
-	{"no run waits in the queue for more than an hour", `
-		SELECT count(*), coalesce(min(id::text), '') FROM compactor.runs WHERE status = 'queued' AND queued_at < now() - interval '1 hour'`},
+// String returns one line without the check.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s: %s is %s, should be %s", f.where(), f.Field, shorten(f.Stored), shorten(f.Want))
 }
 
-// Audit checks the invariants over all data. It reads every row, which takes minutes on
-// a large store. It can run while the system works.
-func (s *Store) Audit(ctx context.Context) ([]Finding, error) {
-	var out []Finding
-	for _, check := range invariants {
-		f := Finding{Check: check.name}
-		// A full scan may exceed StatementTimeout.
-		err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
-				return err
-			}
-			return tx.QueryRow(ctx, s.q(check.query)).Scan(&f.Count, &f.Sample)
-		})
-		if err != nil {
-			return nil, fmt.Errorf("check that %s: %w", check.name, mapError(err))
-		}
-		out = append(out, f)
+// Change returns one line that says what Mend did.
+func (f Finding) Change() string {
+	return fmt.Sprintf("%s: %s from %s to %s", f.where(), f.Field, shorten(f.Stored), shorten(f.Want))
+}
+
+func (f Finding) where() string {
+	if f.Session == "" {
+		return f.Row
 	}
-	return out, nil
+	return strings.TrimSpace(fmt.Sprintf("%s/%s %s", f.Tenant, f.Session, f.Row))
 }
 
-// Setting is a database setting or statistic that affects the store.
-type Setting struct {
-	Name, Value string
-	OK          bool
-	Advice      string // the remedy if it is not OK
+// shorten returns a value for a line of text: ranges can be long.
+func shorten(s string) string {
+	if s == "" {
+		return "not set"
+	}
+	if r := []rune(s); len(r) > 200 {
+		return string(r[:200]) + "…"
+	}
+	return s
 }
 
-// Settings checks the server's version, the vacuum settings, and whether enough pages of
-// the log are all-visible for index-only scans.
-func (s *Store) Settings(ctx context.Context) ([]Setting, error) {
+// newFinding completes a finding about a row of a kind.
+func newFinding(kind string, at int64, f Finding) Finding {
+	if kind != "session" {
+		f.Row = fmt.Sprintf("%s %d", kind, at)
+	}
+	if kind == "exclusion" {
+		f.Row = fmt.Sprintf("exclusion by run %d", at)
+	}
+	i := slices.IndexFunc(AuditChecks, func(c AuditCheck) bool { return slices.Contains(c.fields, kind+" "+f.Field) })
+	f.Check = AuditChecks[i].Name
+	return f
+}
+
+// Audited is a session that was checked.
+type Audited struct {
+	SessionRow
+	Findings []Finding
+	// Undigested is the number of messages from before digests were stored. Changes of
+	// them cannot be detected.
+	Undigested int64
+}
+
+// auditPage is the number of sessions of one query, which bounds the age of its snapshot.
+const auditPage = 50
+
+// AuditSessions checks sessions, or a random sample of them unless it is 0, and yields each
+// in order of creation. It holds one page of sessions in memory and reads all that is stored
+// of each, which takes minutes on a large store. It can run while the system works. The
+// first error ends it.
+func (s *Store) AuditSessions(ctx context.Context, sample int) iter.Seq2[Audited, error] {
+	return func(yield func(Audited, error) bool) {
+		const pick = `SELECT sid FROM (SELECT sid FROM compactor.sessions ORDER BY random() LIMIT $1) s ORDER BY sid`
+		const page = querySessions + ` WHERE sid > $1 ORDER BY sid LIMIT $2`
+		const these = querySessions + ` WHERE sid = ANY($1) ORDER BY sid`
+		var sids []int64
+		var err error
+		if sample > 0 {
+			sids, err = queryRows(ctx, s, "sample sessions", pgx.RowTo[int64], pick, sample)
+		}
+		for after := int64(0); ; {
+			var rows []SessionRow
+			switch n := min(auditPage, len(sids)); {
+			case err != nil:
+			case sample == 0:
+				rows, err = queryRows(ctx, s, "list sessions", pgx.RowToStructByPos[SessionRow], page, after, auditPage)
+			case n > 0:
+				rows, err = queryRows(ctx, s, "list sessions", pgx.RowToStructByPos[SessionRow], these, sids[:n])
+				sids = sids[n:]
+			}
+			if err == nil && len(rows) == 0 {
+				return
+			}
+			var audited []Audited
+			if err == nil {
+				audited, err = s.audit(ctx, rows)
+			}
+			if err != nil {
+				yield(Audited{}, err)
+				return
+			}
+			for _, a := range audited {
+				if !yield(a, nil) {
+					return
+				}
+				after = a.SID
+			}
+		}
+	}
+}
+
+// AuditSession checks one session.
+func (s *Store) AuditSession(ctx context.Context, k Key) (Audited, error) {
+	row, err := s.Session(ctx, k)
+	if err != nil {
+		return Audited{}, err
+	}
+	audited, err := s.audit(ctx, []SessionRow{row})
+	if err != nil {
+		return Audited{}, err
+	}
+	return audited[0], nil
+}
+
+// audit checks sessions, which are in order of their SIDs.
+func (s *Store) audit(ctx context.Context, rows []SessionRow) ([]Audited, error) {
 	const query = `
-		SELECT 'server version', current_setting('server_version'), current_setting('server_version_num')::int >= 140000,
-			'Postgres 14 or newer is needed (multiranges)'
-		UNION ALL SELECT 'autovacuum', current_setting('autovacuum'), current_setting('autovacuum') = 'on',
-			'turn it on: planning is an index-only scan on vacuumed pages'
-		UNION ALL SELECT 'track_counts', current_setting('track_counts'), current_setting('track_counts') = 'on',
-			'turn it on: autovacuum is blind without it'
-		UNION ALL SELECT 'fsync', current_setting('fsync'), current_setting('fsync') = 'on',
-			'off loses acknowledged messages in a crash'
-		UNION ALL SELECT 'message_log autovacuum_vacuum_insert_threshold', coalesce((SELECT option_value FROM pg_options_to_table(c.reloptions)
-				WHERE option_name = 'autovacuum_vacuum_insert_threshold'), 'default'),
-			EXISTS (SELECT FROM pg_options_to_table(c.reloptions) WHERE option_name = 'autovacuum_vacuum_insert_threshold'),
-			'a migration sets it to 100000: it was reset since'
-			FROM pg_class c WHERE c.oid = 'compactor.message_log'::regclass
-		UNION ALL SELECT 'message_log all-visible pages', relallvisible || ' of ' || relpages,
-			relpages < 1000 OR relallvisible > relpages * 0.5, 'VACUUM compactor.message_log'
-			FROM pg_class WHERE oid = 'compactor.message_log'::regclass
-		UNION ALL SELECT 'sessions dead rows', n_dead_tup || ' of ' || n_live_tup, n_dead_tup < 10000 OR n_dead_tup < n_live_tup,
-			'VACUUM compactor.sessions; autovacuum does not keep up'
-			FROM pg_stat_user_tables WHERE relid = 'compactor.sessions'::regclass`
-	return queryRows(ctx, s, "settings", pgx.RowToStructByPos[Setting], query)
+		SELECT s.sid, f.kind, coalesce(f.at, 0), f.field, f.stored, f.want, f.derived
+		FROM compactor.sessions s CROSS JOIN LATERAL compactor.audit_session(s.tenant, s.id) f WHERE s.sid = ANY($1)`
+	out := make([]Audited, len(rows))
+	sids := make([]int64, len(rows))
+	for i, r := range rows {
+		out[i].SessionRow, sids[i] = r, r.SID
+	}
+	// Reading long sessions may exceed StatementTimeout.
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
+			return err
+		}
+		rows, _ := tx.Query(ctx, s.q(query), sids) // rows hold the error
+		var sid int64
+		var r findingRow
+		_, err := pgx.ForEachRow(rows, append([]any{&sid}, r.columns()...), func() error {
+			a := &out[slices.Index(sids, sid)]
+			if r.kind == "digest" {
+				a.Undigested = r.at
+				return nil
+			}
+			a.Findings = append(a.Findings, r.finding(Key{Tenant: a.Tenant, Session: a.Session}))
+			return nil
+		})
+		return err
+	})
+	return out, wrap("audit sessions", err)
+}
+
+// findingRow is the composite type finding.
+type findingRow struct {
+	kind                string
+	at                  int64
+	field, stored, want *string
+	derived             bool
+}
+
+func (r *findingRow) columns() []any {
+	return []any{&r.kind, &r.at, &r.field, &r.stored, &r.want, &r.derived}
+}
+
+func (r *findingRow) finding(k Key) Finding {
+	f := Finding{Tenant: k.Tenant, Session: k.Session, Field: *r.field, Derived: r.derived}
+	if r.stored != nil {
+		f.Stored = *r.stored
+	}
+	if r.want != nil {
+		f.Want = *r.want
+	}
+	return newFinding(r.kind, r.at, f)
+}
+
+// Mend sets right what is wrong with a session and follows from its log and its ledger, and
+// returns that, in the order in which it was done. It touches nothing that was said and no
+// exclusion. ErrInUse: a run is at work on the session; ErrBusy: its lock is held.
+func (s *Store) Mend(ctx context.Context, k Key) ([]Finding, error) {
+	const query = `SELECT f.kind, coalesce(f.at, 0), f.field, f.stored, f.want, f.derived FROM compactor.mend_session($1, $2) f`
+	return queryRows(ctx, s, fmt.Sprintf("mend session %s", k), func(row pgx.CollectableRow) (Finding, error) {
+		var r findingRow
+		err := row.Scan(r.columns()...)
+		if err != nil {
+			return Finding{}, err
+		}
+		return r.finding(Key{Tenant: k.tenant(), Session: k.Session}), nil
+	}, query, k.tenant(), k.Session)
+}
+
+// protections are the triggers on which the promises about the log rest.
+const protections = `(VALUES ('message_log', 'append_only'), ('message_log', 'keep_digest'), ('exclusions', 'append_only')) w(relation, name)`
+
+// AuditDatabase checks what concerns no single session, or the queue.
+func (s *Store) AuditDatabase(ctx context.Context) ([]Finding, error) {
+	const query = `
+		SELECT 'trigger', 0::bigint, '', '', w.name || ' of ' || w.relation, CASE WHEN t.oid IS NULL THEN 'missing' ELSE 'disabled' END, 'enabled', t.oid IS NOT NULL
+		FROM ` + protections + ` LEFT JOIN pg_trigger t ON t.tgrelid = ('compactor.' || w.relation)::regclass AND t.tgname = w.name
+		WHERE coalesce(t.tgenabled NOT IN ('O', 'A'), true)
+		UNION ALL
+		SELECT 'run', r.id, s.tenant, s.id, CASE r.status WHEN 'running' THEN 'lease_until' ELSE 'queued_at' END,
+			CASE r.status WHEN 'running' THEN r.lease_until ELSE r.queued_at END::text,
+			CASE r.status WHEN 'running' THEN 'within the last 5 minutes or to come' ELSE 'within the last hour' END, false
+		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
+		WHERE r.status = 'running' AND r.lease_until < now() - interval '5 minutes' OR r.status = 'queued' AND r.queued_at < now() - interval '1 hour'
+		LIMIT 1000`
+	return queryRows(ctx, s, "audit", func(row pgx.CollectableRow) (f Finding, err error) {
+		var kind string
+		var at int64
+		err = row.Scan(&kind, &at, &f.Tenant, &f.Session, &f.Field, &f.Stored, &f.Want, &f.Derived)
+		if kind == "trigger" {
+			name := f.Field
+			f.Field = "state"
+			f = newFinding(kind, at, f)
+			f.Row = "trigger " + name
+			return f, err
+		}
+		return newFinding(kind, at, f), err
+	}, query)
+}
+
+// EnableTriggers enables the triggers that protect what was said. Only the owner of the
+// tables may: ErrForbidden.
+func (s *Store) EnableTriggers(ctx context.Context) error {
+	const query = `SELECT format('ALTER TABLE compactor.%I ENABLE TRIGGER %I', w.relation, w.name)
+		FROM ` + protections + ` JOIN pg_trigger t ON t.tgrelid = ('compactor.' || w.relation)::regclass AND t.tgname = w.name
+		WHERE t.tgenabled NOT IN ('O', 'A')`
+	statements, err := queryRows(ctx, s, "triggers", pgx.RowTo[string], query)
+	for _, sql := range statements {
+		if err == nil {
+			_, err = s.pool.Exec(ctx, sql)
+		}
+	}
+	return wrap("enable triggers", err)
+}
+
+// Audit checks everything and returns all findings.
+func (s *Store) Audit(ctx context.Context) ([]Finding, error) {
+	findings, err := s.AuditDatabase(ctx)
+	for a, failed := range s.AuditSessions(ctx, 0) {
+		if failed != nil {
+			return nil, failed
+		}
+		findings = append(findings, a.Findings...)
+	}
+	return findings, err
 }

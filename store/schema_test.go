@@ -138,9 +138,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range must(s.Audit(t.Context()))(t) {
-		if f.Count != 0 {
-			t.Errorf("audit: not true that %s: %d, for example %s", f.Check, f.Count, f.Sample)
-		}
+		t.Errorf("audit: not true that %s: %s", f.Check, f)
 	}
 }
 

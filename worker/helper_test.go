@@ -244,8 +244,6 @@ func (f *fixture) sound() {
 		f.t.Fatal(err)
 	}
 	for _, x := range findings {
-		if x.Count != 0 {
-			f.t.Errorf("broken: %s: %d, such as %s", x.Check, x.Count, x.Sample)
-		}
+		f.t.Errorf("broken: %s: %s", x.Check, x)
 	}
 }

@@ -283,9 +283,7 @@ func (in *installation) verify() {
 		in.t.Fatal(err)
 	}
 	for _, f := range findings {
-		if f.Count > 0 {
-			in.t.Errorf("%s: doctor finds %d against %q: %s", in.schema, f.Count, f.Check, f.Sample)
-		}
+		in.t.Errorf("%s: doctor finds against %q: %s", in.schema, f.Check, f)
 	}
 	for _, s := range in.sessions {
 		row, err := in.store.Session(ctx, s.key)

@@ -78,7 +78,8 @@ BEGIN
         plan_us = v.plan_us, total_us = v.total_us, snapshot_seq = p_snapshot_seq, snapshot_revision = p_revision,
         in_force = v_applied, revision = CASE WHEN v_applied THEN s.revision + 1 END, base_run = CASE WHEN v_applied THEN s.head_run END,
         applied_seq = CASE WHEN v_applied THEN v_base END, live_before = CASE WHEN v_applied THEN s.live END,
-        live_after = CASE WHEN v_applied THEN s.live - p_exclude + p_include END, appended = CASE WHEN v_applied THEN end_run.appended END,
+        live_after = CASE WHEN v_applied THEN s.live - p_exclude + p_include END,
+        included = CASE WHEN v_applied THEN p_include END, appended = CASE WHEN v_applied THEN end_run.appended END,
         reasoning_before = CASE WHEN v_applied THEN s.reasoning_out END, reasoning_taken = CASE WHEN v_applied THEN v_taken - s.reasoning_out END
     WHERE id = p_run AND CASE WHEN p_fence = 0 THEN status = 'queued' ELSE status = 'running' AND fence = p_fence END;
     IF NOT FOUND THEN

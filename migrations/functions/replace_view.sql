@@ -89,10 +89,10 @@ BEGIN
         v_taken := @schema@.stale_reasoning(s.sid, s.live - v_gone + v_back, v_from) - s.reasoning_out;
     END IF;
     INSERT INTO @schema@.runs (sid, trigger, kind, requested_by, status, outcome, started_at, ended_at, in_force, revision, base_run,
-        snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, appended, messages_before, tokens_before,
+        snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, included, appended, messages_before, tokens_before,
         reasoning_before, reasoning_taken)
     VALUES (s.sid, 'application', 'replace', coalesce(p_requested_by, ''), 'applied', 'replaced', now(), clock_timestamp(), true, s.revision + 1, s.head_run,
-        s.last_seq, s.revision, s.last_seq, s.live, s.live - v_gone + v_back, '{}', s.live_messages, s.live_tokens,
+        s.last_seq, s.revision, s.last_seq, s.live, s.live - v_gone + v_back, v_back, '{}', s.live_messages, s.live_tokens,
         s.reasoning_out, v_taken)
     RETURNING id INTO v_run;
     IF NOT isempty(v_gone) THEN

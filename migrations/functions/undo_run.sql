@@ -76,12 +76,16 @@ BEGIN
     RETURN v_undo;
 END $$;
 
--- Which runs make the present view: those on the line from its head.
-CREATE OR REPLACE FUNCTION @schema@.mark_in_force(p_sid bigint, p_head bigint) RETURNS void LANGUAGE sql AS $$
+-- Which runs make the view that a run left: those on the line back from it. Ends where the line is a circle.
+CREATE OR REPLACE FUNCTION @schema@.line_of(p_head bigint) RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
     WITH RECURSIVE line AS (
         SELECT id, CASE WHEN kind = 'undo' THEN restores ELSE base_run END AS next FROM @schema@.runs WHERE id = p_head
-        UNION ALL
+        UNION
         SELECT r.id, CASE WHEN r.kind = 'undo' THEN r.restores ELSE r.base_run END FROM line l JOIN @schema@.runs r ON r.id = l.next)
+    SELECT id FROM line
+$$;
+
+CREATE OR REPLACE FUNCTION @schema@.mark_in_force(p_sid bigint, p_head bigint) RETURNS void LANGUAGE sql AS $$
     UPDATE @schema@.runs SET in_force = NOT in_force
-    WHERE sid = p_sid AND status = 'applied' AND in_force <> (id IN (SELECT id FROM line))
+    WHERE sid = p_sid AND status = 'applied' AND in_force <> (id IN (SELECT @schema@.line_of(p_head)))
 $$;

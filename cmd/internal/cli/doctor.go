@@ -10,24 +10,40 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/worker/jobs"
 )
 
 type doctorCmd struct {
-	Deep bool `help:"Check all data, whatever its size."`
+	Deep   bool `help:"Check all sessions, however many there are." xor:"sessions"`
+	Sample int  `placeholder:"N" help:"Check N sessions, chosen at random." xor:"sessions"`
+	Fix    bool `help:"Set right what follows from the log and the ledger."`
 }
 
-// deepLimit is the number of sessions up to which all data is checked without --deep.
-const deepLimit = 10_000
+// sampleSize is the number of sessions up to which all are checked, and of more the size of
+// the sample.
+const sampleSize = 10_000
 
 func (*doctorCmd) Help() string {
-	return fmt.Sprintf(`Read-only; the rights of the role reader suffice. No model is called; the report says whether the keys of models are found here, and which models are in cooldown after a failure. The data checks read everything: above %s sessions they are skipped without --deep. Exit code 5 if a check fails.
+	return fmt.Sprintf(`Read-only without --fix; the rights of the role reader suffice. No model is called; the report says whether the keys of models are found here, and which models are in cooldown after a failure.
+
+The checks of the data read the log and the ledger of every session, page by page: of more than %s sessions a random sample of that size, unless --deep or --sample is given. Each finding names tenant, session and row, what is stored, what it should be, and what to do about it. A digest of each message, stored when it was appended, shows what was changed since; messages of versions without digests are counted.
+
+--fix sets counters, flags, links of runs and the state of triggers to what follows from log and ledger, and writes a line for each change. It never touches what was said, the order of messages, exclusions or the views of the past: what was changed there is reported only. It takes the rights of the role operator; only the owner can enable triggers.
+
+Exit code 5 if a check fails.
 
 Examples:
 
     compactor doctor
-    compactor doctor --deep --json | jq '.checks[] | select(.status == "fail")'`, term.Count(deepLimit))
+    compactor doctor --deep --fix
+    compactor doctor --json | jq '.findings[] | select(.derived | not)'`, term.Count(sampleSize))
+}
+
+func (c *doctorCmd) Validate() error {
+	if c.Sample == 0 {
+		return nil
+	}
+	return inRange("--sample", c.Sample, 1, 100_000_000)
 }
 
 // The states of a check. Only checkFail sets the exit code.
@@ -50,8 +66,10 @@ type check struct {
 
 // doctorReport collects checks.
 type doctorReport struct {
-	env    *Env
-	checks []check
+	env      *Env
+	checks   []check
+	findings []store.Finding // at most maxListed of each check
+	fixed    []store.Finding
 }
 
 func (x *doctorReport) add(section, name, status, detail, advice string) {
@@ -66,7 +84,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	x := &doctorReport{env: e}
+	x := &doctorReport{env: e, findings: []store.Finding{}, fixed: []store.Finding{}}
 	var cooldowns []store.ModelCooldown
 	var name jobs.Installation
 	st, err := e.Open(ctx)
@@ -83,7 +101,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 		x.add("postgres", "connection", checkOK, cfg.Database.URL.String()+through, "")
 		if x.migrations(ctx, cfg) {
 			x.settings(ctx, st)
-			x.data(ctx, st, c.Deep)
+			x.data(ctx, st, c)
 			x.counting(ctx, cfg, st)
 			if cooldowns, err = st.Cooldowns().All(ctx); err != nil {
 				x.add("models", "cooldowns", checkFail, err.Error(), "")
@@ -133,85 +151,6 @@ func (x *doctorReport) settings(ctx context.Context, st *store.Store) {
 			status = checkWarn
 		}
 		x.add("postgres", s.Name, status, s.Value, s.Advice)
-	}
-}
-
-func (x *doctorReport) data(ctx context.Context, st *store.Store, deep bool) {
-	b, err := st.Backlog(ctx)
-	if err != nil {
-		x.add("data", "sessions", checkFail, err.Error(), "")
-		return
-	}
-	x.invariants(ctx, st, b.Sessions, deep)
-	x.add("work", "backlog", checkOK, fmt.Sprintf("%s, %s due, %s queued, %s running, %s in the outbox",
-		term.Plural(b.Sessions, "session", "sessions"), term.Count(b.Due), term.Count(b.Queued), term.Count(b.Running), term.Count(b.Outbox)), "")
-	if b.Queued > 0 {
-		status := checkOK
-		if b.OldestQueued > 10*time.Minute {
-			status = checkWarn
-		}
-		x.add("work", "oldest queued run", status, term.Duration(b.OldestQueued), "is a worker running, and are there enough workers?")
-	}
-}
-
-// invariants checks the data of all sessions.
-func (x *doctorReport) invariants(ctx context.Context, st *store.Store, sessions int64, deep bool) {
-	if sessions > deepLimit && !deep {
-		x.add("data", "invariants", checkSkip, term.Count(sessions)+" sessions", "--deep reads them all")
-		return
-	}
-	findings, err := st.Audit(ctx)
-	if err != nil {
-		x.add("data", "invariants", checkFail, err.Error(), "")
-		return
-	}
-	for _, f := range findings {
-		if f.Count == 0 {
-			x.add("data", f.Check, checkOK, "", "")
-			continue
-		}
-		x.add("data", f.Check, checkFail, fmt.Sprintf("%s, such as %s", term.Plural(f.Count, "violation", "violations"), term.Clean(f.Sample)), "")
-	}
-	x.views(ctx, st)
-}
-
-// views checks that a provider would accept every view. The view of a session that is due
-// may be invalid, as its next run repairs it.
-func (x *doctorReport) views(ctx context.Context, st *store.Store) {
-	valid, waiting, bad, sample := 0, 0, 0, ""
-	var failed error
-	for r, err := range sessionRows(ctx, st, "", nil) {
-		var faults []chat.Violation
-		if err == nil {
-			faults, err = st.Violations(ctx, r.SID)
-		}
-		if err != nil {
-			failed = err
-			break
-		}
-		switch {
-		case len(faults) == 0:
-			valid++
-		case r.Due || r.Suspect:
-			waiting++
-		default:
-			if bad++; sample == "" {
-				sample = fmt.Sprintf("%s: %s", store.Key{Tenant: r.Tenant, Session: r.Session}, faults[0])
-			}
-		}
-	}
-	const name = "views are valid (I2, I15)"
-	switch {
-	case failed != nil:
-		x.add("data", name, checkFail, failed.Error(), "")
-	case bad > 0:
-		x.add("data", name, checkFail, fmt.Sprintf("%d of %d are not, such as %s", bad, valid+waiting+bad, term.Clean(sample)), "compactor compact SESSION repairs a view")
-	default:
-		detail := fmt.Sprintf("%s of %s", term.Count(valid), term.Count(valid+waiting))
-		if waiting > 0 {
-			detail += fmt.Sprintf(", %s to be repaired by the next run", term.Count(waiting))
-		}
-		x.add("data", name, checkOK, detail, "")
 	}
 }
 
@@ -347,7 +286,9 @@ func (x *doctorReport) report() error {
 		}
 	}
 	if x.env.JSON {
-		if err := term.JSON(x.env.Out.W, map[string]any{"ok": failed == 0, "failed": failed, "checks": x.checks}); err != nil {
+		if err := term.JSON(x.env.Out.W, map[string]any{
+			"ok": failed == 0, "failed": failed, "checks": x.checks, "findings": x.findings, "fixed": x.fixed,
+		}); err != nil {
 			return err
 		}
 	} else {
@@ -377,6 +318,7 @@ func (x *doctorReport) lines(failed int) {
 			line += x.env.Out.Dim(" (" + c.Advice + ")")
 		}
 		x.env.say("%s", line)
+		x.listFindings(c.Name, marks)
 	}
 	if failed > 0 {
 		x.env.say("%s", x.env.Out.Red(term.Plural(failed, "check failed", "checks failed")))

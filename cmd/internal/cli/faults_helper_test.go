@@ -428,9 +428,7 @@ func (p *plant) wantSound() {
 		p.t.Fatal(err)
 	}
 	for _, f := range findings {
-		if f.Count != 0 {
-			p.t.Errorf("broken: %s: %d, such as %s", f.Check, f.Count, f.Sample)
-		}
+		p.t.Errorf("broken: %s: %s", f.Check, f)
 	}
 }
 

@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+)
+
+const sectionData = "data"
+
+// maxListed bounds the findings of a check that are listed.
+const maxListed = 20
+
+func (x *doctorReport) data(ctx context.Context, st *store.Store, c *doctorCmd) {
+	b, err := st.Backlog(ctx)
+	if err != nil {
+		x.add(sectionData, "sessions", checkFail, err.Error(), "")
+		return
+	}
+	sample := c.Sample
+	if sample == 0 && !c.Deep && b.Sessions > sampleSize {
+		sample = sampleSize
+	}
+	x.audit(ctx, st, b.Sessions, sample, c.Fix)
+	x.add("work", "backlog", checkOK, fmt.Sprintf("%s, %s due, %s queued, %s running, %s in the outbox",
+		term.Plural(b.Sessions, "session", "sessions"), term.Count(b.Due), term.Count(b.Queued), term.Count(b.Running), term.Count(b.Outbox)), "")
+	if b.Queued > 0 {
+		status := checkOK
+		if b.OldestQueued > 10*time.Minute {
+			status = checkWarn
+		}
+		x.add("work", "oldest queued run", status, term.Duration(b.OldestQueued), "is a worker running, and are there enough workers?")
+	}
+}
+
+// audit collects the findings of one pass over sessions.
+type audit struct {
+	report *doctorReport
+	st     *store.Store
+	fix    bool
+	counts map[string]int // findings by check
+
+	undigested            int64
+	valid, waiting, views int // views that are valid, that a run will repair, and that neither holds for
+	badView               string
+}
+
+// audit checks the sessions, or a sample of them unless it is 0, and what concerns none.
+func (x *doctorReport) audit(ctx context.Context, st *store.Store, sessions int64, sample int, fix bool) {
+	total := sessions
+	if sample > 0 {
+		total = min(total, int64(sample))
+	}
+	a := &audit{report: x, st: st, fix: fix, counts: map[string]int{}}
+	progress := x.env.Err.Progress("checking, sessions", total)
+	err := a.database(ctx)
+	checked := int64(0)
+	if err == nil {
+		for s, failed := range st.AuditSessions(ctx, sample) {
+			if err = failed; err == nil {
+				err = a.session(ctx, s)
+			}
+			if err != nil {
+				break
+			}
+			checked++
+			progress.Add(1)
+		}
+	}
+	progress.Done("")
+	status, detail := checkOK, fmt.Sprintf("%s of %s", term.Count(checked), term.Count(max(sessions, checked)))
+	switch {
+	case err != nil:
+		x.add(sectionData, "sessions checked", checkFail, detail+", then: "+err.Error(), "")
+	case checked < sessions:
+		status = checkSkip
+		fallthrough
+	default:
+		x.add(sectionData, "sessions checked", status, detail, "a sample; --deep checks all")
+	}
+	if a.undigested > 0 {
+		x.add(sectionData, "messages without a digest", checkWarn, term.Count(a.undigested), "of a version before: a change of them cannot be detected")
+	}
+	for _, c := range store.AuditChecks {
+		switch n := a.counts[c.Name]; {
+		case n > maxListed:
+			x.add(sectionData, c.Name, checkFail, fmt.Sprintf("%s findings, of which %d are", term.Count(n), maxListed), "")
+		case n > 0:
+			x.add(sectionData, c.Name, checkFail, term.Plural(n, "finding", "findings"), "")
+		case err == nil:
+			x.add(sectionData, c.Name, checkOK, "", "")
+		}
+	}
+	a.viewCheck()
+}
+
+func (a *audit) database(ctx context.Context) error {
+	findings, err := a.st.AuditDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	disabled := func(f store.Finding) bool { return f.Derived }
+	if a.fix && slices.ContainsFunc(findings, disabled) {
+		if err := a.st.EnableTriggers(ctx); err == nil {
+			for _, f := range findings {
+				if f.Derived {
+					a.fixed(f)
+				}
+			}
+			findings = slices.DeleteFunc(findings, disabled)
+		} else if !errors.Is(err, store.ErrForbidden) && !errors.Is(err, store.ErrBusy) {
+			return err
+		}
+	}
+	a.found(findings)
+	return nil
+}
+
+func (a *audit) session(ctx context.Context, s store.Audited) error {
+	k := store.Key{Tenant: s.Tenant, Session: s.Session}
+	if a.fix && slices.ContainsFunc(s.Findings, func(f store.Finding) bool { return f.Derived }) {
+		fixed, err := a.st.Mend(ctx, k)
+		switch {
+		case err == nil:
+			for _, f := range fixed {
+				a.fixed(f)
+			}
+			if s, err = a.st.AuditSession(ctx, k); err != nil {
+				return err
+			}
+		case errors.Is(err, store.ErrInUse), errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrForbidden):
+			a.report.env.note("not fixed: %s", term.Clean(err.Error()))
+		default:
+			return err
+		}
+	}
+	a.undigested += s.Undigested
+	a.found(s.Findings)
+	return a.view(ctx, k, s.SID)
+}
+
+func (a *audit) found(findings []store.Finding) {
+	for _, f := range findings {
+		if a.counts[f.Check]++; a.counts[f.Check] <= maxListed {
+			a.report.findings = append(a.report.findings, f)
+		}
+	}
+}
+
+// fixed says what was set right.
+func (a *audit) fixed(f store.Finding) {
+	if a.report.env.JSON {
+		a.report.fixed = append(a.report.fixed, f)
+		return
+	}
+	a.report.env.say("fixed %s", term.Clean(f.Change()))
+}
+
+// listFindings writes those of a check, what can be fixed as warnings, each with what to do about it.
+func (x *doctorReport) listFindings(check string, marks map[string]string) {
+	for _, f := range x.findings {
+		if f.Check != check {
+			continue
+		}
+		mark, advice := marks[checkWarn], "compactor doctor --fix sets it"
+		if !f.Derived {
+			i := slices.IndexFunc(store.AuditChecks, func(c store.AuditCheck) bool { return c.Name == check })
+			mark, advice = marks[checkFail], store.AuditChecks[i].Advice
+		}
+		x.env.say("      %s %s%s", mark, term.Clean(f.String()), x.env.Out.Dim(" ("+advice+")"))
+	}
+}
+
+// view checks that a provider would accept a view. That of a session that is due may be
+// invalid, as its next run repairs it.
+func (a *audit) view(ctx context.Context, k store.Key, sid int64) error {
+	faults, err := a.st.Violations(ctx, sid)
+	if err != nil {
+		return err
+	}
+	if len(faults) == 0 {
+		a.valid++
+		return nil
+	}
+	r, err := a.st.Session(ctx, k) // as of now: an append may have made the view invalid
+	if err != nil {
+		return err
+	}
+	if r.Due || r.Suspect {
+		a.waiting++
+		return nil
+	}
+	if a.views++; a.badView == "" {
+		a.badView = fmt.Sprintf("%s: %s", k, faults[0])
+	}
+	return nil
+}
+
+func (a *audit) viewCheck() {
+	const name = "views are valid (I2, I15)"
+	if a.views > 0 {
+		a.report.add(sectionData, name, checkFail, fmt.Sprintf("%d of %d are not, such as %s", a.views, a.valid+a.waiting+a.views, term.Clean(a.badView)),
+			"compactor compact SESSION repairs a view")
+		return
+	}
+	detail := fmt.Sprintf("%s of %s", term.Count(a.valid), term.Count(a.valid+a.waiting))
+	if a.waiting > 0 {
+		detail += fmt.Sprintf(", %s to be repaired by the next run", term.Count(a.waiting))
+	}
+	a.report.add(sectionData, name, checkOK, detail, "")
+}

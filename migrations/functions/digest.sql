@@ -1,0 +1,40 @@
+-- Everything about a message that must never change, in 16 bytes: the columns that append does not derive from others.
+-- Whether a result is paired (8, see chat.Flags) is derived for sources.
+CREATE OR REPLACE FUNCTION @schema@.message_digest(m @schema@.message_log) RETURNS bytea LANGUAGE sql STABLE AS $$
+    SELECT substr(sha256(convert_to(ROW(m.sid, m.seq, m.position, m.kind, m.id, m.role, m.name, m.call_ids, m.tool_call_id, m.source_id,
+        m.token_count, m.reasoning_tokens, m.counter, CASE m.kind WHEN 'm' THEN m.flags & ~8 ELSE m.flags END, m.summary_of, m.run,
+        (date_part('epoch', m.created_at) * 1000000)::bigint)::text || m.body, 'UTF8')), 1, 16)
+$$;
+
+-- Gives a new message its digest, whatever writes it. An update, which refuse_change lets mend_session try, may change
+-- what the digest leaves out, and bring the rest back to what the digest says.
+CREATE OR REPLACE FUNCTION @schema@.keep_digest() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        NEW.digest := @schema@.message_digest(NEW);
+    ELSIF NEW.digest IS DISTINCT FROM OLD.digest
+        OR @schema@.message_digest(NEW) NOT IN (@schema@.message_digest(OLD), coalesce(OLD.digest, '')) THEN
+        RAISE EXCEPTION 'message % of session % is not to be changed', OLD.seq, OLD.sid USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
+-- The database itself refuses to change what was said.
+CREATE OR REPLACE FUNCTION @schema@.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_TABLE_NAME = 'message_log' AND TG_OP = 'UPDATE' AND current_setting('compactor.mend', true) = 'on' THEN
+        RETURN NULL;   -- keep_digest looks at each row
+    END IF;
+    RAISE EXCEPTION '%.% is append-only: % refused', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP
+        USING ERRCODE = 'restrict_violation',
+              HINT = 'Compaction writes ranges of the session, never message rows.';
+END $$;
+
+-- Only where it is missing, as writers wait for it.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.message_log'::regclass AND tgname = 'keep_digest') THEN
+        CREATE TRIGGER keep_digest BEFORE INSERT OR UPDATE ON @schema@.message_log
+            FOR EACH ROW EXECUTE FUNCTION @schema@.keep_digest();
+    END IF;
+END $$;

@@ -1,0 +1,328 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// damage is a change by hand, with triggers off, and how Audit names it.
+type damage struct {
+	sql  string   // $1 is the sid; run(n) stands for the run that made revision n
+	want []string // findings, as row and field
+	// mended: Mend brings back what was there before. Otherwise it changes nothing.
+	mended bool
+}
+
+// The faults that an operator may meet, and two beside them.
+var damages = map[string]damage{
+	"live_tokens":           {sql: `UPDATE sessions SET live_tokens = live_tokens + 100`, want: []string{"live_tokens"}, mended: true},
+	"live_estimated_tokens": {sql: `UPDATE sessions SET live_estimated_tokens = 0`, want: []string{"live_estimated_tokens"}, mended: true},
+	"turns and total_tokens": {
+		sql: `UPDATE sessions SET turns = turns + 1, total_tokens = total_tokens - 3`, want: []string{"turns", "total_tokens"}, mended: true,
+	},
+	"tail_start_seq":             {sql: `UPDATE sessions SET tail_start_seq = 2`, want: []string{"tail_start_seq"}, mended: true},
+	"last_source_seq":            {sql: `UPDATE sessions SET last_source_seq = 4`, want: []string{"last_source_seq"}, mended: true},
+	"due=false on a due session": {sql: `UPDATE sessions SET due = false`, want: []string{"due"}, mended: true},
+	"open_calls":                 {sql: `UPDATE sessions SET open_calls = '{}'`, want: []string{"open_calls"}, mended: true},
+	"live":                       {sql: `UPDATE sessions SET live = live - '{[9,10)}'`, want: []string{"live"}, mended: true},
+	"live with its run": {
+		sql: `UPDATE sessions SET live = live - '{[9,10)}'; UPDATE runs SET live_after = live_after - '{[9,10)}' WHERE id = run(5)`, want: []string{"run 5 live_after"},
+	},
+	"live with its run, more than before": {
+		sql: `UPDATE sessions SET live = live + '{[2,3)}'; UPDATE runs SET live_after = live_after + '{[2,3)}' WHERE id = run(5)`, want: []string{"run 5 live_after"},
+	},
+
+	"a live token_count": {sql: `UPDATE message_log SET token_count = token_count + 50 WHERE seq = 9`, want: []string{"message 9 token_count"}, mended: true},
+	"cumulative_tokens":  {sql: `UPDATE message_log SET cumulative_tokens = cumulative_tokens + 7 WHERE seq = 9`, want: []string{"message 9 cumulative_tokens"}, mended: true},
+	"a Paired flag":      {sql: `UPDATE message_log SET flags = flags # 8 WHERE seq = 3`, want: []string{"message 3 flags"}, mended: true},
+	"role_code":          {sql: `UPDATE message_log SET role_code = 'a' WHERE seq = 13`, want: []string{"message 13 role_code"}, mended: true},
+	"summary_of='{}'":    {sql: `UPDATE message_log SET summary_of = '{}' WHERE seq = 10`, want: []string{"message 10 summary_of"}, mended: true},
+	"a rewritten body":   {sql: `UPDATE message_log SET body = replace(body, 'said', 'meant') WHERE seq = 9`, want: []string{"message 9 digest"}},
+	"a deleted message":  {sql: `DELETE FROM message_log WHERE seq = 9`, want: []string{"message 9 missing"}},
+
+	"a deleted exclusion": {sql: `DELETE FROM exclusions WHERE run = run(5)`, want: []string{"run 5 live_after", "message 8 exclusion"}},
+	"an exclusion that points to a wrong stand-in": {
+		sql: `UPDATE exclusions SET summary_seq = 12 WHERE summary_seq = 11`, want: []string{"exclusion by run 2 summary_seq"},
+	},
+	"an exclusion that names another session's run": {
+		sql:  `UPDATE exclusions SET run = (SELECT min(id) FROM runs WHERE sid <> $1) WHERE run = run(5)`,
+		want: []string{"exclusion by run another run", "run 5 live_after", "message 8 exclusion"},
+	},
+
+	"in_force on the head line": {sql: `UPDATE runs SET in_force = false WHERE id = run(1)`, want: []string{"run 1 in_force"}, mended: true},
+	"in_force on an undone run": {sql: `UPDATE runs SET in_force = true WHERE id = run(3)`, want: []string{"run 3 in_force"}, mended: true},
+	"a cut base_run":            {sql: `UPDATE runs SET base_run = NULL WHERE id = run(2)`, want: []string{"run 2 base_run"}, mended: true},
+	"a falsified live_before":   {sql: `UPDATE runs SET live_before = live_before - '{[6,7)}' WHERE id = run(2)`, want: []string{"run 2 live_before"}},
+	"a revision gap":            {sql: `UPDATE runs SET revision = 6 WHERE id = run(5); UPDATE sessions SET revision = 6`, want: []string{"run 6 revision"}},
+	"a deleted run":             {sql: `DELETE FROM runs WHERE id = run(5)`, want: []string{"live"}},
+	"the last user message out of the view": {
+		sql: `UPDATE exclusions SET seqs = seqs + '{[13,14)}' WHERE run = run(5); UPDATE runs SET live_after = live_after - '{[13,14)}' WHERE id = run(5);
+			UPDATE sessions SET live = live - '{[13,14)}', tail_start_seq = 14, live_messages = live_messages - 1,
+				live_tokens = live_tokens - (SELECT token_count FROM message_log m WHERE m.sid = $1 AND m.seq = 13),
+				live_estimated_tokens = live_estimated_tokens - (SELECT token_count FROM message_log m WHERE m.sid = $1 AND m.seq = 13)`,
+		want: []string{"message 13 view"},
+	},
+}
+
+// damageable makes a due session of 15 messages, at revision 5, with a summary (10), two
+// replacements (11 and 12), a run that was undone, and an open call.
+func damageable(t *testing.T, s *Store, k Key) (sid int64) {
+	t.Helper()
+	add(t, s, k, user("u1", "said first"), call("c1", "a", "b"), result("r1", "a", "said by a"), result("r2", "b", "said by b"),
+		assistant("a1", "said then"), user("u2", "said second"), assistant("a2", "said at length"), user("u3", "said third"), assistant("a3", "said again"))
+	apply(t, s, k, summarize(span(2, 5), "what was said"))
+	both := standIn(chat.Meta{Seq: 6, Position: 6}, "short")
+	both.Additions = append(both.Additions, standIn(chat.Meta{Seq: 7, Position: 7}, "shorter").Additions...)
+	apply(t, s, k, both)
+	undone := apply(t, s, k, exclude(span(1, 1)))
+	must(s.Undo(t.Context(), k, undone, false, ""))(t)
+	apply(t, s, k, exclude(span(8, 8)))
+	add(t, s, k, user("u4", "said last"), call("c2", "x", "y"), result("r3", "x", "said by x"))
+	row := session(t, s, k)
+	exec(t, s, `UPDATE compactor.sessions SET due_tokens = 1, due = true WHERE sid = $1`, row.SID)
+	return row.SID
+}
+
+// byHand executes statements on the rows of one session with triggers off.
+func byHand(t *testing.T, s *Store, sid int64, sql string) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `SET LOCAL session_replication_role = replica; SET LOCAL search_path = compactor`); err != nil {
+			return err
+		}
+		for i := range 7 {
+			sql = strings.ReplaceAll(sql, fmt.Sprintf("run(%d)", i), fmt.Sprintf("(SELECT id FROM runs WHERE sid = $1 AND revision = %d)", i))
+		}
+		for statement := range strings.SplitSeq(sql, ";") {
+			where := " WHERE sid = $1"
+			if i := strings.LastIndex(statement, " WHERE "); i > strings.LastIndex(statement, " SET ") && !strings.HasSuffix(statement, "$1 AND m.seq = 13)") {
+				where = " AND sid = $1"
+			}
+			tag, err := tx.Exec(t.Context(), statement+where, sid)
+			if err != nil || tag.RowsAffected() == 0 {
+				return fmt.Errorf("%s: %d rows, %w", statement, tag.RowsAffected(), err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rowsOf returns all rows of a session as text.
+func rowsOf(t *testing.T, s *Store, sid int64) string {
+	t.Helper()
+	return strings.Join(list[string](t, s, `
+		SELECT to_jsonb(x)::text FROM compactor.sessions x WHERE sid = $1
+		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.message_log x WHERE sid = $1 ORDER BY seq)
+		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.runs x WHERE sid = $1 ORDER BY id)
+		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.exclusions x WHERE sid = $1 ORDER BY run, seqs::text)`, sid), "\n")
+}
+
+// rowAndField names findings as damages do, with runs by their revision.
+func rowAndField(t *testing.T, s *Store, sid int64, findings []Finding) []string {
+	t.Helper()
+	var out []string
+	for _, f := range findings {
+		name := strings.TrimSpace(f.Row + " " + f.Field)
+		if i := strings.Index(name, "run "); i >= 0 {
+			var id int64
+			_, _ = fmt.Sscanf(name[i:], "run %d", &id)
+			revision := one[string](t, s, `SELECT coalesce((SELECT revision::text FROM compactor.runs WHERE sid = $1 AND id = $2), 'another')`, sid, id)
+			name = strings.Replace(name, fmt.Sprintf("run %d", id), "run "+revision, 1)
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+func TestAuditFindsWhatWasChangedByHand(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	damageable(t, s, Key{Session: "undamaged"})
+	for name, d := range damages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := Key{Session: name}
+			sid := damageable(t, s, k)
+			if a := must(s.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 || a.Undigested > 0 {
+				t.Fatalf("before: %v", a)
+			}
+			before := rowsOf(t, s, sid)
+			byHand(t, s, sid, d.sql)
+			damaged := rowsOf(t, s, sid)
+
+			found := must(s.AuditSession(t.Context(), k))(t).Findings
+			names := rowAndField(t, s, sid, found)
+			for _, want := range d.want {
+				if i := slices.Index(names, want); i < 0 {
+					t.Errorf("%s is not among the findings %v", want, found)
+				} else if found[i].Derived != d.mended {
+					t.Errorf("%s: can be mended: %t, want %t", found[i], found[i].Derived, d.mended)
+				}
+			}
+			for _, f := range found {
+				if f.Derived != d.mended || d.mended && len(found) > len(d.want) {
+					t.Errorf("found %s as well", f)
+				}
+			}
+
+			mended := must(s.Mend(t.Context(), k))(t)
+			if !d.mended {
+				if diff := cmp.Diff(damaged, rowsOf(t, s, sid)); diff != "" || len(mended) > 0 {
+					t.Errorf("it was to touch nothing, and says %v:\n%s", mended, diff)
+				}
+				return
+			}
+			if diff := cmp.Diff(before, rowsOf(t, s, sid)); diff != "" {
+				t.Errorf("mended (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(found, mended); diff != "" {
+				t.Errorf("it says that it did (-found +mended):\n%s", diff)
+			}
+			if a := must(s.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
+				t.Errorf("left over: %v", a.Findings)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		a, err := s.AuditSession(context.WithoutCancel(t.Context()), Key{Session: "undamaged"})
+		if err != nil || len(a.Findings) > 0 {
+			t.Errorf("in the session that nobody touched: %v, %v", a.Findings, err)
+		}
+	})
+}
+
+func TestAuditFindsATriggerThatDoesNotProtect(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, c := range []struct{ sql, want string }{
+		{`ALTER TABLE compactor.message_log DISABLE TRIGGER append_only`, "trigger append_only of message_log: state is disabled, should be enabled"},
+		{`ALTER TABLE compactor.exclusions DISABLE TRIGGER append_only`, "trigger append_only of exclusions: state is disabled, should be enabled"},
+		{`ALTER TABLE compactor.message_log ENABLE REPLICA TRIGGER keep_digest`, "trigger keep_digest of message_log: state is disabled, should be enabled"},
+	} {
+		exec(t, s, c.sql)
+		if got := must(s.AuditDatabase(t.Context()))(t); len(got) != 1 || got[0].String() != c.want || !got[0].Derived {
+			t.Errorf("after %s: %v, want %s", c.sql, got, c.want)
+		}
+		if err := s.EnableTriggers(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := must(s.AuditDatabase(t.Context()))(t); len(got) > 0 {
+			t.Errorf("enabled, but %v", got)
+		}
+	}
+	exec(t, s, `DROP TRIGGER append_only ON compactor.message_log`)
+	if got := must(s.AuditDatabase(t.Context()))(t); len(got) != 1 || got[0].Stored != "missing" || got[0].Derived {
+		t.Errorf("without the trigger: %v", got)
+	}
+}
+
+func TestWhatWasSaidIsNotToBeChangedEvenByMend(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	sid := damageable(t, s, Key{Session: "s"})
+	for _, set := range []string{"body = '{}'", "token_count = 1", "position = 1", "id = 'x'", "role = 'tool'", "digest = NULL", "summary_of = '{}', kind = 's'"} {
+		err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), `SET LOCAL compactor.mend = 'on'`); err != nil {
+				return err
+			}
+			_, err := tx.Exec(t.Context(), `UPDATE compactor.message_log SET `+set+` WHERE sid = $1 AND seq = 9`, sid)
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("message 9 of session %d is not to be changed", sid)) {
+			t.Errorf("%s: %v, want it refused", set, err)
+		}
+	}
+	for _, sql := range []string{
+		`UPDATE compactor.message_log SET flags = 0`, `SELECT set_config('compactor.mend', 'on', false); DELETE FROM compactor.message_log`,
+		`SET compactor.mend = 'on'; UPDATE compactor.exclusions SET reason = ''`,
+	} {
+		if _, err := s.pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err == nil {
+			t.Errorf("%s was not refused", sql)
+		}
+	}
+}
+
+// A database that was migrated has messages without digests: nothing proves which of two
+// counts is the right one.
+func TestMessagesWithoutADigestAreCountedAndNothingIsDerivedFromDoubt(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	sid := damageable(t, s, k)
+	byHand(t, s, sid, `UPDATE message_log SET digest = NULL`)
+	byHand(t, s, sid, `UPDATE sessions SET live_messages = 1`)
+	if a := must(s.AuditSession(t.Context(), k))(t); a.Undigested != 15 || len(a.Findings) != 1 {
+		t.Fatalf("%+v", a)
+	}
+	if got := must(s.Mend(t.Context(), k))(t); len(got) != 1 || got[0].Change() != "default/s: live_messages from 1 to 8" {
+		t.Errorf("mended %v", got)
+	}
+	byHand(t, s, sid, `UPDATE message_log SET token_count = token_count + 50 WHERE seq = 9`)
+	damaged := rowsOf(t, s, sid)
+	a := must(s.AuditSession(t.Context(), k))(t)
+	if len(a.Findings) == 0 || slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.Derived }) {
+		t.Errorf("a count and the sum disagree: %v, want that found, and nothing derived", a.Findings)
+	}
+	if got := must(s.Mend(t.Context(), k))(t); len(got) > 0 || rowsOf(t, s, sid) != damaged {
+		t.Errorf("mended %v", got)
+	}
+}
+
+func TestMendWaitsForTheRunThatIsAtWork(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	sid := damageable(t, s, k)
+	start(t, s, k)
+	byHand(t, s, sid, `UPDATE sessions SET live_messages = 1`)
+	if _, err := s.Mend(t.Context(), k); !errors.Is(err, ErrInUse) {
+		t.Errorf("%v, want it in use", err)
+	}
+}
+
+func TestAuditPagesThroughAllSessionsOrASample(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	const n = 2*auditPage + 20
+	for i := range n {
+		add(t, s, Key{Session: fmt.Sprint(i)}, user("", "x"))
+	}
+	for _, c := range []struct{ sample, want int }{{0, n}, {auditPage + 1, auditPage + 1}, {10 * n, n}} {
+		var sids []int64
+		for a, err := range s.AuditSessions(t.Context(), c.sample) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			sids = append(sids, a.SID)
+		}
+		if !slices.IsSorted(sids) || len(slices.Compact(sids)) != c.want {
+			t.Errorf("a sample of %d: sessions %v, want %d", c.sample, sids, c.want)
+		}
+	}
+}
+
+// What reports teach makes other sessions due by their next write.
+func TestAuditKnowsThatReportsOfOthersTeach(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{DueTokens: 1000})
+	k := Key{Session: "s"}
+	add(t, s, k, counted(user("", "x"), 10))
+	exec(t, s, `INSERT INTO compactor.calibrations (tenant, model, counted, reported, reports, overhead, scale, updated_at)
+		VALUES ('default', '', '{1}', '{1}', 5, 5000, 1, now())`)
+	if a := must(s.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
+		t.Error(a.Findings)
+	}
+}

@@ -1,0 +1,40 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Setting is a database setting or statistic that affects the store.
+type Setting struct {
+	Name, Value string
+	OK          bool
+	Advice      string // the remedy if it is not OK
+}
+
+// Settings checks the server's version, the vacuum settings, and whether enough pages of
+// the log are all-visible for index-only scans.
+func (s *Store) Settings(ctx context.Context) ([]Setting, error) {
+	const query = `
+		SELECT 'server version', current_setting('server_version'), current_setting('server_version_num')::int >= 140000,
+			'Postgres 14 or newer is needed (multiranges)'
+		UNION ALL SELECT 'autovacuum', current_setting('autovacuum'), current_setting('autovacuum') = 'on',
+			'turn it on: planning is an index-only scan on vacuumed pages'
+		UNION ALL SELECT 'track_counts', current_setting('track_counts'), current_setting('track_counts') = 'on',
+			'turn it on: autovacuum is blind without it'
+		UNION ALL SELECT 'fsync', current_setting('fsync'), current_setting('fsync') = 'on',
+			'off loses acknowledged messages in a crash'
+		UNION ALL SELECT 'message_log autovacuum_vacuum_insert_threshold', coalesce((SELECT option_value FROM pg_options_to_table(c.reloptions)
+				WHERE option_name = 'autovacuum_vacuum_insert_threshold'), 'default'),
+			EXISTS (SELECT FROM pg_options_to_table(c.reloptions) WHERE option_name = 'autovacuum_vacuum_insert_threshold'),
+			'a migration sets it to 100000: it was reset since'
+			FROM pg_class c WHERE c.oid = 'compactor.message_log'::regclass
+		UNION ALL SELECT 'message_log all-visible pages', relallvisible || ' of ' || relpages,
+			relpages < 1000 OR relallvisible > relpages * 0.5, 'VACUUM compactor.message_log'
+			FROM pg_class WHERE oid = 'compactor.message_log'::regclass
+		UNION ALL SELECT 'sessions dead rows', n_dead_tup || ' of ' || n_live_tup, n_dead_tup < 10000 OR n_dead_tup < n_live_tup,
+			'VACUUM compactor.sessions; autovacuum does not keep up'
+			FROM pg_stat_user_tables WHERE relid = 'compactor.sessions'::regclass`
+	return queryRows(ctx, s, "settings", pgx.RowToStructByPos[Setting], query)
+}
