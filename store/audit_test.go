@@ -34,6 +34,7 @@ var damages = map[string]damage{
 	"due=false on a due session": {sql: `UPDATE sessions SET due = false`, want: []string{"due"}, mended: true},
 	"open_calls":                 {sql: `UPDATE sessions SET open_calls = '{}'`, want: []string{"open_calls"}, mended: true},
 	"live":                       {sql: `UPDATE sessions SET live = live - '{[9,10)}'`, want: []string{"live"}, mended: true},
+	"reasoning_out":              {sql: `UPDATE sessions SET reasoning_out = '{[1,3)}'`, want: []string{"reasoning_out"}, mended: true},
 	"live with its run": {
 		sql: `UPDATE sessions SET live = live - '{[9,10)}'; UPDATE runs SET live_after = live_after - '{[9,10)}' WHERE id = run(5)`, want: []string{"run 5 live_after"},
 	},

@@ -2,7 +2,7 @@
 -- Whether a result is paired (8, see chat.Flags) is derived for sources.
 CREATE OR REPLACE FUNCTION @schema@.message_digest(m @schema@.message_log) RETURNS bytea LANGUAGE sql STABLE AS $$
     SELECT substr(sha256(convert_to(ROW(m.sid, m.seq, m.position, m.kind, m.id, m.role, m.name, m.call_ids, m.tool_call_id, m.source_id,
-        m.token_count, m.reasoning_tokens, m.counter, CASE m.kind WHEN 'm' THEN m.flags & ~8 ELSE m.flags END, m.summary_of, m.run,
+        m.token_count, m.counter, CASE m.kind WHEN 'm' THEN m.flags & ~8 ELSE m.flags END, m.summary_of, m.run,
         (date_part('epoch', m.created_at) * 1000000)::bigint)::text || m.body, 'UTF8')), 1, 16)
 $$;
 
