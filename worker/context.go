@@ -176,7 +176,10 @@ func (rc *runContext) buildTranscript(ctx context.Context, st Store) error {
 	rc.entries = make([]plan.Entry, len(rc.metas))
 	for i, m := range rc.metas {
 		if m.Has(chat.Estimated) {
-			m.Tokens, m.ReasoningTokens = rc.policy.Margin(m.Tokens), rc.policy.Margin(m.ReasoningTokens)
+			// What is left without the reasoning counts as the next run counts it.
+			rest := rc.policy.Margin(m.Tokens - m.ReasoningTokens)
+			m.Tokens = rc.policy.Margin(m.Tokens)
+			m.ReasoningTokens = m.Tokens - rest
 		}
 		rc.entries[i] = plan.Entry{Meta: m, Included: included(m.Seq), Pinned: s.Pinned.Has(m.Seq)}
 	}
