@@ -137,6 +137,7 @@ func TestASessionOfClaudeIsCompactedWellBeforeItsWindowIsFull(t *testing.T) {
 				return tt.real * float64(exact.Message(&m.Message)) * float64(messages) / float64(limits.Window)
 			}
 			var s store.SessionRow
+			var err error
 			for !s.Due {
 				if _, _, err = f.store.Append(t.Context(), key("s"), tt.model, []store.NewMessage{m}); err == nil {
 					s, err = f.store.Session(t.Context(), key("s"))
