@@ -265,7 +265,10 @@ func TestTheRelayKeepsARowThatIsWrittenToMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	keys := dueSessions(t, s, 1)
-	must(s.ReportUsage(t.Context(), keys[0], 1, 0))(t) // not due: the row would be dropped
+	must(s.ReportUsage(t.Context(), keys[0], 1, 1))(t) // the row of a session that is not due would be dropped
+	if session(t, s, keys[0]).Due {
+		t.Fatal("due, want it not")
+	}
 	age(t, s, time.Hour, time.Hour)
 	tx := must(s.pool.Begin(t.Context()))(t)
 	_, err := tx.Exec(t.Context(), `SELECT compactor.append(NULL, 's01', '{"role":"user","content":"x","token_count":50}')`)
