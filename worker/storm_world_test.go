@@ -264,7 +264,8 @@ func (in *installation) operation(ctx context.Context, r *rand.Rand, s *stormSes
 		wait, cancel := context.WithTimeout(ctx, stormQuiet)
 		defer cancel()
 		if _, err = in.store.WaitRun(wait, run); time.Since(begin) >= stormQuiet {
-			in.counted.add("waits given up") // it ends when all is quiet, which settle checks
+			row, rerr := in.store.Run(context.WithoutCancel(ctx), run)
+			in.t.Errorf("%s: run %d did not end within %v: %+v %v", in.schema, run, stormQuiet, row, rerr)
 		}
 		return "wait", err
 	case 2, 3:
