@@ -18,23 +18,23 @@ import (
 type damage struct {
 	sql  string   // $1 is the sid; run(n) stands for the run that made revision n
 	want []string // findings, as row and field
-	// mended: Mend brings back what was there before. Otherwise it changes nothing.
-	mended bool
+	// fixed: Fix brings back what was there before. Otherwise it changes nothing.
+	fixed bool
 }
 
 // The faults that an operator may meet, and two beside them.
 var damages = map[string]damage{
-	"live_tokens":           {sql: `UPDATE sessions SET live_tokens = live_tokens + 100`, want: []string{"live_tokens"}, mended: true},
-	"live_estimated_tokens": {sql: `UPDATE sessions SET live_estimated_tokens = 0`, want: []string{"live_estimated_tokens"}, mended: true},
+	"live_tokens":           {sql: `UPDATE sessions SET live_tokens = live_tokens + 100`, want: []string{"live_tokens"}, fixed: true},
+	"live_estimated_tokens": {sql: `UPDATE sessions SET live_estimated_tokens = 0`, want: []string{"live_estimated_tokens"}, fixed: true},
 	"turns and total_tokens": {
-		sql: `UPDATE sessions SET turns = turns + 1, total_tokens = total_tokens - 3`, want: []string{"turns", "total_tokens"}, mended: true,
+		sql: `UPDATE sessions SET turns = turns + 1, total_tokens = total_tokens - 3`, want: []string{"turns", "total_tokens"}, fixed: true,
 	},
-	"tail_start_seq":             {sql: `UPDATE sessions SET tail_start_seq = 2`, want: []string{"tail_start_seq"}, mended: true},
-	"last_source_seq":            {sql: `UPDATE sessions SET last_source_seq = 4`, want: []string{"last_source_seq"}, mended: true},
-	"due=false on a due session": {sql: `UPDATE sessions SET due = false`, want: []string{"due"}, mended: true},
-	"open_calls":                 {sql: `UPDATE sessions SET open_calls = '{}'`, want: []string{"open_calls"}, mended: true},
-	"live":                       {sql: `UPDATE sessions SET live = live - '{[9,10)}'`, want: []string{"live"}, mended: true},
-	"reasoning_out":              {sql: `UPDATE sessions SET reasoning_out = '{[1,3)}'`, want: []string{"reasoning_out"}, mended: true},
+	"tail_start_seq":             {sql: `UPDATE sessions SET tail_start_seq = 2`, want: []string{"tail_start_seq"}, fixed: true},
+	"last_source_seq":            {sql: `UPDATE sessions SET last_source_seq = 4`, want: []string{"last_source_seq"}, fixed: true},
+	"due=false on a due session": {sql: `UPDATE sessions SET due = false`, want: []string{"due"}, fixed: true},
+	"open_calls":                 {sql: `UPDATE sessions SET open_calls = '{}'`, want: []string{"open_calls"}, fixed: true},
+	"live":                       {sql: `UPDATE sessions SET live = live - '{[9,10)}'`, want: []string{"live"}, fixed: true},
+	"reasoning_out":              {sql: `UPDATE sessions SET reasoning_out = '{[1,3)}'`, want: []string{"reasoning_out"}, fixed: true},
 	"live with its run": {
 		sql: `UPDATE sessions SET live = live - '{[9,10)}'; UPDATE runs SET live_after = live_after - '{[9,10)}' WHERE id = run(5)`, want: []string{"run 5 live_after"},
 	},
@@ -42,11 +42,11 @@ var damages = map[string]damage{
 		sql: `UPDATE sessions SET live = live + '{[2,3)}'; UPDATE runs SET live_after = live_after + '{[2,3)}' WHERE id = run(5)`, want: []string{"run 5 live_after"},
 	},
 
-	"a live token_count": {sql: `UPDATE message_log SET token_count = token_count + 50 WHERE seq = 9`, want: []string{"message 9 token_count"}, mended: true},
-	"cumulative_tokens":  {sql: `UPDATE message_log SET cumulative_tokens = cumulative_tokens + 7 WHERE seq = 9`, want: []string{"message 9 cumulative_tokens"}, mended: true},
-	"a Paired flag":      {sql: `UPDATE message_log SET flags = flags # 8 WHERE seq = 3`, want: []string{"message 3 flags"}, mended: true},
-	"role_code":          {sql: `UPDATE message_log SET role_code = 'a' WHERE seq = 13`, want: []string{"message 13 role_code"}, mended: true},
-	"summary_of='{}'":    {sql: `UPDATE message_log SET summary_of = '{}' WHERE seq = 10`, want: []string{"message 10 summary_of"}, mended: true},
+	"a live token_count": {sql: `UPDATE message_log SET token_count = token_count + 50 WHERE seq = 9`, want: []string{"message 9 token_count"}, fixed: true},
+	"cumulative_tokens":  {sql: `UPDATE message_log SET cumulative_tokens = cumulative_tokens + 7 WHERE seq = 9`, want: []string{"message 9 cumulative_tokens"}, fixed: true},
+	"a Paired flag":      {sql: `UPDATE message_log SET flags = flags # 8 WHERE seq = 3`, want: []string{"message 3 flags"}, fixed: true},
+	"role_code":          {sql: `UPDATE message_log SET role_code = 'a' WHERE seq = 13`, want: []string{"message 13 role_code"}, fixed: true},
+	"summary_of='{}'":    {sql: `UPDATE message_log SET summary_of = '{}' WHERE seq = 10`, want: []string{"message 10 summary_of"}, fixed: true},
 	"a rewritten body":   {sql: `UPDATE message_log SET body = replace(body, 'said', 'meant') WHERE seq = 9`, want: []string{"message 9 digest"}},
 	"a deleted message":  {sql: `DELETE FROM message_log WHERE seq = 9`, want: []string{"message 9 missing"}},
 
@@ -59,9 +59,9 @@ var damages = map[string]damage{
 		want: []string{"exclusion by run another run", "run 5 live_after", "message 8 exclusion"},
 	},
 
-	"in_force on the head line": {sql: `UPDATE runs SET in_force = false WHERE id = run(1)`, want: []string{"run 1 in_force"}, mended: true},
-	"in_force on an undone run": {sql: `UPDATE runs SET in_force = true WHERE id = run(3)`, want: []string{"run 3 in_force"}, mended: true},
-	"a cut base_run":            {sql: `UPDATE runs SET base_run = NULL WHERE id = run(2)`, want: []string{"run 2 base_run"}, mended: true},
+	"in_force on the head line": {sql: `UPDATE runs SET in_force = false WHERE id = run(1)`, want: []string{"run 1 in_force"}, fixed: true},
+	"in_force on an undone run": {sql: `UPDATE runs SET in_force = true WHERE id = run(3)`, want: []string{"run 3 in_force"}, fixed: true},
+	"a cut base_run":            {sql: `UPDATE runs SET base_run = NULL WHERE id = run(2)`, want: []string{"run 2 base_run"}, fixed: true},
 	"a falsified live_before":   {sql: `UPDATE runs SET live_before = live_before - '{[6,7)}' WHERE id = run(2)`, want: []string{"run 2 live_before"}},
 	"a revision gap":            {sql: `UPDATE runs SET revision = 6 WHERE id = run(5); UPDATE sessions SET revision = 6`, want: []string{"run 6 revision"}},
 	"a deleted run":             {sql: `DELETE FROM runs WHERE id = run(5)`, want: []string{"live"}},
@@ -168,28 +168,28 @@ func TestAuditFindsWhatWasChangedByHand(t *testing.T) {
 			for _, want := range d.want {
 				if i := slices.Index(names, want); i < 0 {
 					t.Errorf("%s is not among the findings %v", want, found)
-				} else if found[i].Derived != d.mended {
-					t.Errorf("%s: can be mended: %t, want %t", found[i], found[i].Derived, d.mended)
+				} else if found[i].Derived != d.fixed {
+					t.Errorf("%s: can be fixed: %t, want %t", found[i], found[i].Derived, d.fixed)
 				}
 			}
 			for _, f := range found {
-				if f.Derived != d.mended || d.mended && len(found) > len(d.want) {
+				if f.Derived != d.fixed || d.fixed && len(found) > len(d.want) {
 					t.Errorf("found %s as well", f)
 				}
 			}
 
-			mended := must(s.Mend(t.Context(), k))(t)
-			if !d.mended {
-				if diff := cmp.Diff(damaged, rowsOf(t, s, sid)); diff != "" || len(mended) > 0 {
-					t.Errorf("it was to touch nothing, and says %v:\n%s", mended, diff)
+			fixed := must(s.Fix(t.Context(), k))(t)
+			if !d.fixed {
+				if diff := cmp.Diff(damaged, rowsOf(t, s, sid)); diff != "" || len(fixed) > 0 {
+					t.Errorf("it was to touch nothing, and says %v:\n%s", fixed, diff)
 				}
 				return
 			}
 			if diff := cmp.Diff(before, rowsOf(t, s, sid)); diff != "" {
-				t.Errorf("mended (-want +got):\n%s", diff)
+				t.Errorf("fixed (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(found, mended); diff != "" {
-				t.Errorf("it says that it did (-found +mended):\n%s", diff)
+			if diff := cmp.Diff(found, fixed); diff != "" {
+				t.Errorf("it says that it did (-found +fixed):\n%s", diff)
 			}
 			if a := must(s.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
 				t.Errorf("left over: %v", a.Findings)
@@ -199,7 +199,7 @@ func TestAuditFindsWhatWasChangedByHand(t *testing.T) {
 	t.Cleanup(func() {
 		a, err := s.AuditSession(context.WithoutCancel(t.Context()), Key{Session: "undamaged"})
 		if err != nil || len(a.Findings) > 0 {
-			t.Errorf("in the session that nobody touched: %v, %v", a.Findings, err)
+			t.Errorf("in the untouched session: %v, %v", a.Findings, err)
 		}
 	})
 }
@@ -235,7 +235,7 @@ func TestWhatWasSaidIsNotToBeChangedEvenByMend(t *testing.T) {
 	sid := damageable(t, s, Key{Session: "s"})
 	for _, set := range []string{"body = '{}'", "token_count = 1", "position = 1", "id = 'x'", "role = 'tool'", "digest = NULL", "summary_of = '{}', kind = 's'"} {
 		err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(t.Context(), `SET LOCAL compactor.mend = 'on'`); err != nil {
+			if _, err := tx.Exec(t.Context(), `SET LOCAL compactor.fix = 'on'`); err != nil {
 				return err
 			}
 			_, err := tx.Exec(t.Context(), `UPDATE compactor.message_log SET `+set+` WHERE sid = $1 AND seq = 9`, sid)
@@ -246,8 +246,8 @@ func TestWhatWasSaidIsNotToBeChangedEvenByMend(t *testing.T) {
 		}
 	}
 	for _, sql := range []string{
-		`UPDATE compactor.message_log SET flags = 0`, `SELECT set_config('compactor.mend', 'on', false); DELETE FROM compactor.message_log`,
-		`SET compactor.mend = 'on'; UPDATE compactor.exclusions SET reason = ''`,
+		`UPDATE compactor.message_log SET flags = 0`, `SELECT set_config('compactor.fix', 'on', false); DELETE FROM compactor.message_log`,
+		`SET compactor.fix = 'on'; UPDATE compactor.exclusions SET reason = ''`,
 	} {
 		if _, err := s.pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err == nil {
 			t.Errorf("%s was not refused", sql)
@@ -267,8 +267,8 @@ func TestMessagesWithoutADigestAreCountedAndNothingIsDerivedFromDoubt(t *testing
 	if a := must(s.AuditSession(t.Context(), k))(t); a.Undigested != 15 || len(a.Findings) != 1 {
 		t.Fatalf("%+v", a)
 	}
-	if got := must(s.Mend(t.Context(), k))(t); len(got) != 1 || got[0].Change() != "default/s: live_messages from 1 to 8" {
-		t.Errorf("mended %v", got)
+	if got := must(s.Fix(t.Context(), k))(t); len(got) != 1 || got[0].Change() != "default/s: live_messages from 1 to 8" {
+		t.Errorf("fixed %v", got)
 	}
 	byHand(t, s, sid, `UPDATE message_log SET token_count = token_count + 50 WHERE seq = 9`)
 	damaged := rowsOf(t, s, sid)
@@ -276,8 +276,8 @@ func TestMessagesWithoutADigestAreCountedAndNothingIsDerivedFromDoubt(t *testing
 	if len(a.Findings) == 0 || slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.Derived }) {
 		t.Errorf("a count and the sum disagree: %v, want that found, and nothing derived", a.Findings)
 	}
-	if got := must(s.Mend(t.Context(), k))(t); len(got) > 0 || rowsOf(t, s, sid) != damaged {
-		t.Errorf("mended %v", got)
+	if got := must(s.Fix(t.Context(), k))(t); len(got) > 0 || rowsOf(t, s, sid) != damaged {
+		t.Errorf("fixed %v", got)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestMendWaitsForTheRunThatIsAtWork(t *testing.T) {
 	sid := damageable(t, s, k)
 	start(t, s, k)
 	byHand(t, s, sid, `UPDATE sessions SET live_messages = 1`)
-	if _, err := s.Mend(t.Context(), k); !errors.Is(err, ErrInUse) {
+	if _, err := s.Fix(t.Context(), k); !errors.Is(err, ErrInUse) {
 		t.Errorf("%v, want it in use", err)
 	}
 }

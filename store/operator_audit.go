@@ -13,7 +13,7 @@ import (
 // AuditCheck is a statement about the data that Audit checks.
 type AuditCheck struct {
 	Name   string
-	Advice string // what to do about a finding that Mend does not set right
+	Advice string // what to do about a finding that Fix does not set right
 	fields []string
 }
 
@@ -55,7 +55,7 @@ type Finding struct {
 	Field   string `json:"field"`
 	Stored  string `json:"stored"`
 	Want    string `json:"want"`
-	// Derived reports whether Mend can set it right.
+	// Derived reports whether Fix can set it right.
 	Derived bool `json:"derived"`
 }
 
@@ -64,7 +64,7 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s is %s, should be %s", f.where(), f.Field, shorten(f.Stored), shorten(f.Want))
 }
 
-// Change returns one line that says what Mend did.
+// Change returns one line that says what Fix did.
 func (f Finding) Change() string {
 	return fmt.Sprintf("%s: %s from %s to %s", f.where(), f.Field, shorten(f.Stored), shorten(f.Want))
 }
@@ -225,11 +225,11 @@ func (r *findingRow) finding(k Key) Finding {
 	return newFinding(r.kind, r.at, f)
 }
 
-// Mend sets right what is wrong with a session and follows from its log and its ledger, and
+// Fix sets right what is wrong with a session and follows from its log and its ledger, and
 // returns that, in the order in which it was done. It touches nothing that was said and no
 // exclusion. ErrInUse: a run is at work on the session; ErrBusy: its lock is held.
-func (s *Store) Mend(ctx context.Context, k Key) ([]Finding, error) {
-	const query = `SELECT f.kind, coalesce(f.at, 0), f.field, f.stored, f.want, f.derived FROM compactor.mend_session($1, $2) f`
+func (s *Store) Fix(ctx context.Context, k Key) ([]Finding, error) {
+	const query = `SELECT f.kind, coalesce(f.at, 0), f.field, f.stored, f.want, f.derived FROM compactor.fix_session($1, $2) f`
 	return queryRows(ctx, s, fmt.Sprintf("mend session %s", k), func(row pgx.CollectableRow) (Finding, error) {
 		var r findingRow
 		err := row.Scan(r.columns()...)

@@ -87,7 +87,7 @@ func TestARequestThatMeetsARunOnItsWayBackToTheQueueStandsBesideIt(t *testing.T)
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 3)...)
 	c := start(t, s, k)
-	// Whoever inserts a run waits for the test.
+	// An insert of a run waits for the test.
 	exec(t, s, `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN new; END'`)
 	exec(t, s, `CREATE TRIGGER hold BEFORE INSERT ON compactor.runs FOR EACH ROW EXECUTE FUNCTION hold()`)
 	tx, err := s.pool.Begin(t.Context())

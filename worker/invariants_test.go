@@ -151,7 +151,7 @@ func (w *world) execute(id store.RunID) {
 	var step string
 	var during []store.NewMessage
 	var at func()
-	meddled := false // somebody else changed the view meanwhile
+	interfered := false // another caller changed the view meanwhile
 	switch rapid.IntRange(0, 9).Draw(t, "how") {
 	case 0, 1:
 		workers = 2
@@ -163,7 +163,7 @@ func (w *world) execute(id store.RunID) {
 		step = rapid.SampledFrom([]string{stepClaimed, stepPlanned, stepChecked}).Draw(t, "step")
 		if len(w.ids) > 0 {
 			pin := rapid.SampledFrom(w.ids).Draw(t, "pin")
-			meddled = true
+			interfered = true
 			at = func() {
 				if err := w.st.Pin(ctx, w.k, pin); err != nil {
 					t.Fatalf("pin: %v", err)
@@ -239,7 +239,7 @@ func (w *world) execute(id store.RunID) {
 			say("pinned message %s is gone", m.ID)
 		}
 	}
-	if decides && !w.replaced && !meddled && r.Outcome != OutcomeCooldown {
+	if decides && !w.replaced && !interfered && r.Outcome != OutcomeCooldown {
 		w.kept(after, say)
 	}
 	// I7: only what a repair must add makes a view larger, and nothing else of its run.
@@ -247,10 +247,10 @@ func (w *world) execute(id store.RunID) {
 	broken := len(chat.Check(before.view)) > 0 || w.pinnedOut(before)
 	last := chat.Seq(len(before.all))
 	was7, is7 := planned(runPolicy, before.view, last), planned(runPolicy, after.view, last)
-	if (!broken || len(during) == 0) && !meddled && !growth && is7 > was7+repair {
+	if (!broken || len(during) == 0) && !interfered && !growth && is7 > was7+repair {
 		say("the view grew from %d to %d tokens, of which a repair adds %d", was7, is7, repair)
 	}
-	if r.Status != "applied" && len(during) == 0 && !meddled && !before.equal(after) {
+	if r.Status != "applied" && len(during) == 0 && !interfered && !before.equal(after) {
 		say("it changed the session")
 	}
 	if r.Outcome == OutcomeApplied && r.Kind == "repair" && !broken {

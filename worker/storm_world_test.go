@@ -118,7 +118,7 @@ func (s *stormSession) next(r *rand.Rand) []store.NewMessage {
 			add(chat.Message{Role: chat.RoleTool, ToolCallID: call.ToolCalls[i].ID, Content: text("%s", strings.Repeat("func handle(r request) error\n", 5+r.IntN(60)))})
 		}
 		if r.IntN(30) == 0 {
-			add(chat.Message{Role: chat.RoleTool, ToolCallID: "call_of_nobody", Content: text("a result without a call")})
+			add(chat.Message{Role: chat.RoleTool, ToolCallID: "call_unknown", Content: text("a result without a call")})
 		}
 	}
 	if r.IntN(8) > 0 {

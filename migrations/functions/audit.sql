@@ -212,7 +212,7 @@ END $$;
 
 -- Sets what audit_session has found and what follows from log and ledger, and returns that. It changes nothing that was
 -- said, no exclusion, and no view of the past.
-CREATE OR REPLACE FUNCTION @schema@.mend_session(p_tenant text, p_session text) RETURNS SETOF @schema@.finding LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION @schema@.fix_session(p_tenant text, p_session text) RETURNS SETOF @schema@.finding LANGUAGE plpgsql AS $$
 DECLARE
     s     @schema@.sessions;
     f     @schema@.finding;
@@ -223,8 +223,8 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION 'session %: run % is at work', s.id, v_run USING ERRCODE = 'object_in_use', HINT = 'Repeat it when the run has ended.';
     END IF;
-    PERFORM set_config('compactor.mend', 'on', true);
-    FOR i IN 1..5 LOOP   -- what is derived from what was mended is found in the next round
+    PERFORM set_config('compactor.fix', 'on', true);
+    FOR i IN 1..5 LOOP   -- what is derived from what was fixed is found in the next round
         FOR f IN SELECT * FROM @schema@.audit_session(p_tenant, p_session) x WHERE x.derived LOOP
             EXECUTE format('UPDATE @schema@.%s SET %I = CAST($1 AS %s) WHERE sid = $2 AND %s = $3',
                     CASE f.kind WHEN 'session' THEN 'sessions' WHEN 'message' THEN 'message_log' WHEN 'run' THEN 'runs' END, f.field,
@@ -236,5 +236,5 @@ BEGIN
         END LOOP;
         EXIT WHEN NOT FOUND;
     END LOOP;
-    PERFORM set_config('compactor.mend', '', true);
+    PERFORM set_config('compactor.fix', '', true);
 END $$;

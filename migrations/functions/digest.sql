@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION @schema@.message_digest(m @schema@.message_log) RETUR
         (date_part('epoch', m.created_at) * 1000000)::bigint)::text || m.body, 'UTF8')), 1, 16)
 $$;
 
--- Gives a new message its digest, whatever writes it. An update, which refuse_change lets mend_session try, may change
+-- Gives a new message its digest, whatever writes it. An update, which refuse_change lets fix_session try, may change
 -- what the digest leaves out, and bring the rest back to what the digest says.
 CREATE OR REPLACE FUNCTION @schema@.keep_digest() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -22,7 +22,7 @@ END $$;
 -- The database itself refuses to change what was said.
 CREATE OR REPLACE FUNCTION @schema@.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_TABLE_NAME = 'message_log' AND TG_OP = 'UPDATE' AND current_setting('compactor.mend', true) = 'on' THEN
+    IF TG_TABLE_NAME = 'message_log' AND TG_OP = 'UPDATE' AND current_setting('compactor.fix', true) = 'on' THEN
         RETURN NULL;   -- keep_digest looks at each row
     END IF;
     RAISE EXCEPTION '%.% is append-only: % refused', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP

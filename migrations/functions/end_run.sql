@@ -31,7 +31,7 @@ DECLARE
     v_pins    int8multirange := coalesce((p->>'pinned')::int8multirange, '{}');
     v_taken   int8multirange := '{}';
 BEGIN
-    -- The session first: whoever has the lock of the run's row alone keeps another ending from it.
+    -- The session first: an ending that has the lock of the run's row alone would keep another one from it.
     IF p_wait THEN
         PERFORM FROM @schema@.sessions WHERE sid = (SELECT sid FROM @schema@.runs WHERE id = p_run) FOR NO KEY UPDATE;
         PERFORM FROM @schema@.runs WHERE id = p_run FOR NO KEY UPDATE;   -- who has it alone waits for nothing

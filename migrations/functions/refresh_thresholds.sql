@@ -1,5 +1,5 @@
 -- Gives sessions behind sid p_after the thresholds of the present policy, a page at a time, but for those that
--- somebody holds. Returns how many it changed and the last of them, null when there are none behind it.
+-- another transaction holds. Returns how many it changed and the last of them, null when there are none behind it.
 CREATE OR REPLACE FUNCTION @schema@.refresh_thresholds(p_after bigint, p_limit int, OUT changed int, OUT last_sid bigint)
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,5 +1,5 @@
 -- The last position at or before p_behind that is inside no group of a call, its results and its reasoning. Reasoning is
--- given a wide berth: which call it belongs to can change when another one is mended.
+-- given a wide berth: which call it belongs to can change when another one is repaired.
 CREATE OR REPLACE FUNCTION @schema@.group_boundary(p_sid bigint, p_behind bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v record;
@@ -105,7 +105,7 @@ BEGIN
     s2.live_tokens := v_count.tokens;
     s2.live_estimated_tokens := v_count.estimated;
     s2.reported_prompt_tokens := NULL;
-    s2.suspect_seq := s2.last_seq;   -- nobody has checked this view yet
+    s2.suspect_seq := s2.last_seq;   -- no run has checked this view yet
     s2.loop_seq := NULL;
     s2.due := @schema@.is_due(s2);
     UPDATE @schema@.sessions SET live = s2.live, reasoning_out = s.reasoning_out + v_taken, reasoning_since = s.reasoning_since,

@@ -66,7 +66,7 @@ BEGIN
         tail_start_seq = (SELECT lower(x) FROM unnest(v_live) x WHERE upper_inf(x)),
         live_messages = v_new.messages, live_tokens = v_new.tokens, live_estimated_tokens = v_new.estimated,
         tokens_since_report = tokens_since_report + CASE WHEN reported_prompt_tokens IS NULL THEN 0 ELSE v_new.tokens - s.live_tokens END,
-        -- Automatic runs wait for a new message. Nobody has checked this view: the log has grown, pins were set.
+        -- Automatic runs wait for a new message. No run has checked this view: the log has grown, pins were set.
         hold_seq = last_source_seq, due = false, suspect_seq = last_seq, unholdable = '{}', decision_fingerprint = NULL, cooldown_until = NULL
     WHERE sid = s.sid;
     DELETE FROM @schema@.outbox WHERE sid = s.sid;

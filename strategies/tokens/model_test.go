@@ -132,17 +132,17 @@ func TestATableOverridesTheBuiltInOne(t *testing.T) {
 		{Prefix: "one", Factor: 1},
 	}
 	for model, want := range map[string]string{
-		"house-7b":               "32000 true o200k_base*1.2",
-		"acme/house-large-2":     "64000 true o200k_base*1.4",
-		"claude-opus-4-8":        "500000 true o200k_base*1.5",
-		"gemini-3.5-flash":       "1048576 true o200k_base*1.05",
-		"gemini-2.5-pro":         "1048576 true o200k_base*1.18",
-		"proxy":                  "128000 false cl100k_base",
-		"proxy-2-mini":           "128000 false cl100k_base*1.1",
-		"one":                    "128000 false o200k_base*1",
-		"gpt-4":                  "8192 true cl100k_base",
-		"a-model-of-nobody":      "128000 false o200k_base*1.2",
-		"a-model-of-nobody:free": "128000 false o200k_base*1.2",
+		"house-7b":            "32000 true o200k_base*1.2",
+		"acme/house-large-2":  "64000 true o200k_base*1.4",
+		"claude-opus-4-8":     "500000 true o200k_base*1.5",
+		"gemini-3.5-flash":    "1048576 true o200k_base*1.05",
+		"gemini-2.5-pro":      "1048576 true o200k_base*1.18",
+		"proxy":               "128000 false cl100k_base",
+		"proxy-2-mini":        "128000 false cl100k_base*1.1",
+		"one":                 "128000 false o200k_base*1",
+		"gpt-4":               "8192 true cl100k_base",
+		"unlisted-model":      "128000 false o200k_base*1.2",
+		"unlisted-model:free": "128000 false o200k_base*1.2",
 	} {
 		window, known := table.Window(model)
 		got := fmt.Sprint(window, known, " ", table.ForModel(model).Name())

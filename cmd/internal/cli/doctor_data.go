@@ -124,7 +124,7 @@ func (a *audit) database(ctx context.Context) error {
 func (a *audit) session(ctx context.Context, s store.Audited) error {
 	k := store.Key{Tenant: s.Tenant, Session: s.Session}
 	if a.fix && slices.ContainsFunc(s.Findings, func(f store.Finding) bool { return f.Derived }) {
-		fixed, err := a.st.Mend(ctx, k)
+		fixed, err := a.st.Fix(ctx, k)
 		switch {
 		case err == nil:
 			for _, f := range fixed {

@@ -34,7 +34,7 @@ func TestModels(t *testing.T) {
 		"anthropic/claude-4-new": {Window: 200_000, WindowFrom: "table", Family: "early Claude", Encoding: "o200k_base", Factor: 1.23, Estimated: true},
 		"house-2":                {Window: 32_000, WindowFrom: "settings", Family: "other", Encoding: "o200k_base", Factor: 1.3, Estimated: true},
 		"tiny":                   {Window: 9000, WindowFrom: "policy", Family: "other", Encoding: "o200k_base", Factor: 1.2, Estimated: true},
-		"nobody-knows":           {Window: 128_000, WindowFrom: "unknown", Family: "other", Encoding: "o200k_base", Factor: 1.2, Estimated: true},
+		"unlisted":               {Window: 128_000, WindowFrom: "unknown", Family: "other", Encoding: "o200k_base", Factor: 1.2, Estimated: true},
 	} {
 		got := decode[output](t, invoke(t, nil, "models", model, "--json", "--config", file).want(t, 0))
 		want.Model = model
