@@ -69,7 +69,7 @@ BEGIN
     ), known AS MATERIALIZED (   -- without the bodies: what is sorted is narrow
         SELECT p.ord, p.id, p.role, CASE WHEN p.role = 'assistant' THEN p.call_ids END AS call_ids,
             coalesce(p.tool_call_id, '') AS tool_call_id, p.tokens, p.flags, p.reasoning_only, p.created,
-            l.seq AS known_seq, NOT @schema@.same_message(l.body, p.body) AS differs,
+            l.seq AS known_seq, l.seq IS NOT NULL AND NOT @schema@.same_message(l.body, p.body) AS differs,   -- which parses both
             min(p.ord) OVER (PARTITION BY p.id, CASE WHEN p.id IS NULL THEN p.ord END) AS first_ord
         FROM unnest(ps) p LEFT JOIN stored l ON l.id = p.id
     ), fresh AS (
