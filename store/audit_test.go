@@ -229,7 +229,7 @@ func TestAuditFindsATriggerThatDoesNotProtect(t *testing.T) {
 	}
 }
 
-func TestWhatWasSaidIsNotToBeChangedEvenByMend(t *testing.T) {
+func TestWhatWasSaidIsNotToBeChangedEvenByFix(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	sid := damageable(t, s, Key{Session: "s"})
@@ -281,7 +281,7 @@ func TestMessagesWithoutADigestAreCountedAndNothingIsDerivedFromDoubt(t *testing
 	}
 }
 
-func TestMendWaitsForTheRunThatIsAtWork(t *testing.T) {
+func TestFixWaitsForTheRunThatIsAtWork(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}

@@ -230,7 +230,7 @@ func (r *findingRow) finding(k Key) Finding {
 // exclusion. ErrInUse: a run is at work on the session; ErrBusy: its lock is held.
 func (s *Store) Fix(ctx context.Context, k Key) ([]Finding, error) {
 	const query = `SELECT f.kind, coalesce(f.at, 0), f.field, f.stored, f.want, f.derived FROM compactor.fix_session($1, $2) f`
-	return queryRows(ctx, s, fmt.Sprintf("mend session %s", k), func(row pgx.CollectableRow) (Finding, error) {
+	return queryRows(ctx, s, fmt.Sprintf("fix session %s", k), func(row pgx.CollectableRow) (Finding, error) {
 		var r findingRow
 		err := row.Scan(r.columns()...)
 		if err != nil {

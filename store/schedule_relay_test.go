@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestTheRelayWaitsForQuietButNotForEver(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	keys := dueSessions(t, s, 2)
+	relay := func(want ...string) []Delivery {
+		t.Helper()
+		ds := must(s.Relay(t.Context(), 10*time.Second, time.Minute, 100, time.Minute))(t)
+		if diff := cmp.Diff(want, sessionsOf(t, s, ds), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("relayed (-want +got):\n%s", diff)
+		}
+		return ds
+	}
+	relay()
+	age(t, s, 20*time.Second, 5*time.Second)
+	relay()
+	age(t, s, 70*time.Second, 5*time.Second)
+	exec(t, s, `UPDATE compactor.outbox SET first_at = now() WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = 's02')`)
+	ds := relay("s01")
+	if ds[0].Attempt != 1 || ds[0].Trigger != TriggerEvent {
+		t.Errorf("delivery %+v", ds[0])
+	}
+	age(t, s, 20*time.Second, 11*time.Second)
+	relay("s02")
+	relay()
+	// While a run is queued or running the row of a new message stays.
+	for _, m := range []string{"m2", "m3"} {
+		add(t, s, keys[0], counted(user(m, "x"), 1))
+	}
+	age(t, s, time.Hour, time.Hour)
+	relay()
+	c := must(s.Claim(t.Context(), ds[0].Run, "w", time.Minute))(t)
+	relay()
+	if diff := cmp.Diff([]string{"s01 2"}, gens(t, s)); diff != "" {
+		t.Errorf("outbox (-want +got):\n%s", diff)
+	}
+	// A cooling session keeps its row too.
+	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &PostRunState{DueTokens: 10, CooldownSeconds: 3600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s, `UPDATE compactor.outbox SET first_at = now() - interval '1 hour', last_at = now() - interval '1 hour'`)
+	relay()
+	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now() - interval '1 second' WHERE id = 's01'`)
+	relay("s01")
+	if got := gens(t, s); len(got) > 0 {
+		t.Errorf("outbox is %v, want it empty", got)
+	}
+}
+
+func TestTheRelayDropsSessionsThatAreNoLongerDue(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	keys := dueSessions(t, s, 2)
+	must(s.ReportUsage(t.Context(), keys[0], 1, 0))(t)
+	age(t, s, time.Hour, time.Hour)
+	ds := must(s.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t)
+	if diff := cmp.Diff([]string{"s02"}, sessionsOf(t, s, ds)); diff != "" {
+		t.Errorf("relayed (-want +got):\n%s", diff)
+	}
+	if got := gens(t, s); len(got) > 0 {
+		t.Errorf("outbox is %v, want it empty", got)
+	}
+}
+
+func TestTheRelayKeepsARowThatIsWrittenToMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	keys := dueSessions(t, s, 1)
+	must(s.ReportUsage(t.Context(), keys[0], 1, 1))(t) // the row of a session that is not due would be dropped
+	if session(t, s, keys[0]).Due {
+		t.Fatal("due, want it not")
+	}
+	age(t, s, time.Hour, time.Hour)
+	tx := must(s.pool.Begin(t.Context()))(t)
+	_, err := tx.Exec(t.Context(), `SELECT compactor.append(NULL, 's01', '{"role":"user","content":"x","token_count":50}')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The row is locked by the writer: the relay neither waits nor drops it.
+	if ds := must(s.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t); len(ds) > 0 {
+		t.Errorf("relayed %v beside a writer, want nothing", ds)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	age(t, s, time.Hour, time.Hour)
+	if ds := must(s.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t); len(ds) != 1 {
+		t.Errorf("relayed %v after the writer, want one run", ds)
+	}
+}
+
+func TestRelaysAtOnceQueueASessionOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	dueSessions(t, s, 30)
+	age(t, s, time.Hour, time.Hour)
+	counts := make(chan int)
+	for range 4 {
+		go func() {
+			n := 0
+			for range 10 {
+				ds, err := s.Relay(context.Background(), time.Second, time.Minute, 4, time.Minute)
+				if err != nil {
+					t.Error(err)
+				}
+				n += len(ds)
+			}
+			counts <- n
+		}()
+	}
+	total := 0
+	for range 4 {
+		total += <-counts
+	}
+	if total != 30 || len(gens(t, s)) > 0 {
+		t.Errorf("%d runs for 30 sessions, outbox %v", total, gens(t, s))
+	}
+}
