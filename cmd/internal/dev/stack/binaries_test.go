@@ -54,9 +54,7 @@ func TestFinderTakesTheNewestUsable(t *testing.T) {
 		}
 		for _, name := range []string{"postgres", "initdb"} {
 			script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + v + ".2 (Debian 1-deb12u1)'\n"
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			writeExecutable(t, filepath.Join(dir, name), []byte(script))
 		}
 	}
 	f := &finder{
