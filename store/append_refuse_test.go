@@ -225,6 +225,9 @@ func TestAReportedCountNeverMakesAnAppendFail(t *testing.T) {
 }
 
 func TestAMessageMakesNoMoreCallsThanAreCounted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with little concurrency")
+	}
 	t.Parallel()
 	s := open(t)
 	ids := strings.Fields(strings.Repeat("c ", 32768))

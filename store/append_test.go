@@ -364,6 +364,9 @@ func BenchmarkAppendGrowth(b *testing.B) {
 }
 
 func TestAppendOfOneHugeToolBatch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, with little concurrency")
+	}
 	t.Parallel()
 	s := open(t)
 	ids := make([]string, 5000)

@@ -19,6 +19,9 @@ import (
 // leaves a run that the next delivery ends with that answer: it is paid for once, there is
 // one summary, and nothing is lost (I9).
 func TestNoAnswerIsPaidForTwiceAfterACrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a hundred processes, each with a single run")
+	}
 	t.Parallel()
 	const kills = 100
 	dsn := database(t)
