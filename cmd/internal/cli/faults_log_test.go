@@ -18,9 +18,9 @@ type logLines struct {
 
 func (l *logLines) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
-func (l *logLines) WithAttrs([]slog.Attr) slog.Handler               { return l }
+func (l *logLines) WithAttrs([]slog.Attr) slog.Handler { return l }
 
-func (l *logLines) WithGroup(string) slog.Handler                    { return l }
+func (l *logLines) WithGroup(string) slog.Handler { return l }
 
 // Handle implements slog.Handler.
 func (l *logLines) Handle(_ context.Context, r slog.Record) error {
