@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/store"
@@ -22,11 +23,15 @@ const (
 	refreshInterval = time.Minute
 )
 
-// Thresholds returns the thresholds of sessions under a policy, sorted by model prefix:
+// Thresholds returns the thresholds of sessions under a policy, sorted by model prefix, in
+// lower case:
 // one for each of models, one for each model that the policy overrides, and one with an
 // empty prefix for all others. A session is due above the policy's start.
 func Thresholds(p policy.Policy, models []string, window policy.WindowFunc, bindsReasoning func(model string) bool) []store.Threshold {
 	prefixes := slices.Concat([]string{""}, models, slices.Collect(maps.Keys(p.Windows)), p.BoundReasoning, p.FreeReasoning)
+	for i, prefix := range prefixes {
+		prefixes[i] = strings.ToLower(prefix)
+	}
 	slices.Sort(prefixes)
 	var out []store.Threshold
 	for _, prefix := range slices.Compact(prefixes) {

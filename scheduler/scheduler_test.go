@@ -214,7 +214,7 @@ func TestWhatNoWorkerEndsIsEnded(t *testing.T) {
 func TestThresholdsFollowTheModel(t *testing.T) {
 	t.Parallel()
 	p := policy.Default()
-	p.Windows = map[string]chat.Tokens{"house-": 1000}
+	p.Windows = map[string]chat.Tokens{"House-": 1000}
 	window := func(model string) (int, bool) { return 8000, strings.HasPrefix(model, "small") }
 	got := Thresholds(p, []string{"small", "small"}, window, nil)
 	want := []store.Threshold{

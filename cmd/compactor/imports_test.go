@@ -41,7 +41,7 @@ var mayImport = []rule{
 	{"store/storetest", nil},
 
 	{"strategies/formats", []string{"strategies/chat", "strategies/internal/rawjson"}},
-	{"strategies/tokens", []string{"strategies/chat"}},
+	{"strategies/tokens", []string{"strategies/chat", "strategies/internal/text"}},
 	{"strategies/frame", []string{"strategies/chat", "strategies/internal/text"}},
 	{"strategies/redact", []string{"strategies/internal/text"}},
 	{"strategies/policy", []string{"strategies/chat", "strategies/backoff", "strategies/internal/text"}},

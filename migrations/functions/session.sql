@@ -20,9 +20,23 @@ CREATE OR REPLACE FUNCTION @schema@.model_key(model text) RETURNS text LANGUAGE 
     SELECT lower(regexp_replace(coalesce(model, ''), '^.*/', ''))
 $$;
 
--- The thresholds of a model: those of the longest prefix of its name, or no row before the first policy.
+-- The names by which thresholds may list a model, in the order in which to try them: whole, without its provider and
+-- without Bedrock's region and vendor ("us.anthropic.claude-…"), behind a colon ("ft:gpt-4o:…"), and with the vendor.
+-- text.ModelNames in Go returns the same.
+CREATE OR REPLACE FUNCTION @schema@.model_names(model text) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT ARRAY[lower(btrim(model)), regexp_replace(key, '^([a-z-]+\.)+', ''), substr(key, nullif(strpos(key, ':'), 0) + 1), key]
+    FROM (SELECT @schema@.model_key(btrim(model)) AS key) k
+$$;
+
+-- The thresholds of a model: those of the longest prefix of its first name that has one, or no row before the first
+-- policy. A prefix with a slash is for the models of a provider.
 CREATE OR REPLACE FUNCTION @schema@.thresholds_of(p_model text) RETURNS SETOF @schema@.thresholds LANGUAGE sql STABLE ROWS 1 AS $$
-    SELECT * FROM @schema@.thresholds WHERE starts_with(@schema@.model_key(p_model), model_prefix) ORDER BY length(model_prefix) DESC LIMIT 1
+    WITH m AS MATERIALIZED (SELECT @schema@.model_names(coalesce(p_model, '')) AS names)
+    SELECT t.* FROM m CROSS JOIN @schema@.thresholds t
+        CROSS JOIN LATERAL (SELECT CASE WHEN model_prefix = '' THEN 5 WHEN starts_with(names[1], model_prefix) AND strpos(model_prefix, '/') > 0 THEN 1
+            WHEN starts_with(names[2], model_prefix) THEN 2 WHEN starts_with(names[3], model_prefix) THEN 3
+            WHEN starts_with(names[4], model_prefix) THEN 4 END AS name) x
+    WHERE name IS NOT NULL ORDER BY name, length(model_prefix) DESC LIMIT 1
 $$;
 
 -- Gives a locked session another model, with its thresholds. A run on its way does not change them (end_run).

@@ -70,6 +70,7 @@ BEGIN
             ('mark_in_force', '{}'),
             ('message_digest', '{}'),
             ('model_key', '{}'),
+            ('model_names', '{}'),
             ('open_reasoning', '{}'),
             ('parse_messages', '{}'),
             ('parse_time', '{}'),

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // WindowFunc returns the context window of a model in tokens, and whether the model is
@@ -98,19 +99,20 @@ func (p Policy) override(model string) (prefix string, window chat.Tokens) {
 	return prefix, p.Windows[prefix]
 }
 
-// longestPrefix returns the longest of prefixes that model begins with, "" for none.
+// longestPrefix returns the longest of prefixes that a name of the model begins with (see
+// text.ModelNames), "" for none. Those with a slash are for a provider.
 func longestPrefix(model string, prefixes iter.Seq[string]) string {
-	names := []string{strings.ToLower(model)}
-	if i := strings.LastIndexByte(model, '/'); i >= 0 {
-		names = append(names, strings.ToLower(model[i+1:]))
-	}
+	names := text.ModelNames(model)
 	best := ""
-	for k := range prefixes {
-		for _, name := range names {
+	for i, name := range append([]string{strings.ToLower(strings.TrimSpace(model))}, names[:]...) {
+		for k := range prefixes {
 			longer := len(k) > len(best) || len(k) == len(best) && k < best
-			if strings.HasPrefix(name, strings.ToLower(k)) && longer {
+			if longer && (i > 0 || strings.Contains(k, "/")) && strings.HasPrefix(name, strings.ToLower(k)) {
 				best = k
 			}
+		}
+		if best != "" {
+			break
 		}
 	}
 	return best

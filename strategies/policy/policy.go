@@ -20,8 +20,9 @@ type Policy struct {
 	// WindowTokens is the context window of models without an entry in Windows; 0 takes
 	// it from the table of models.
 	WindowTokens chat.Tokens `yaml:"window_tokens" json:"window_tokens"`
-	// Windows overrides the window by model prefix. The longest prefix wins, ignoring
-	// case. A name with a provider ("openai/gpt-4o") also matches without it.
+	// Windows overrides the window by model prefix. The longest prefix wins, ignoring case.
+	// A prefix with a slash ("azure/gpt-4o") is for models of that provider, others match
+	// behind the provider and Bedrock's vendor ("us.anthropic.claude-…").
 	Windows map[string]chat.Tokens `yaml:"windows" json:"windows,omitempty"`
 	// BoundReasoning and FreeReasoning override the table of models by model prefix, as
 	// Windows does: whether a model binds signed and encrypted reasoning to everything before

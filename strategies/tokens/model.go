@@ -1,6 +1,10 @@
 package tokens
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
 
 // DefaultWindow is the context window, in tokens, assumed for unknown models.
 const DefaultWindow = 128_000
@@ -168,25 +172,16 @@ func lookup(model string) (modelFact, bool) {
 	return lookupIn(facts, func(f modelFact) string { return f.prefix }, model)
 }
 
-// lookupIn returns the row with the longest prefix of the model's name, ignoring the
-// path segments that providers put before it ("qwen/qwen3-coder").
+// lookupIn returns the row with the longest prefix of the model's name (see
+// text.ModelNames).
 func lookupIn[R any](rows []R, prefix func(R) string, model string) (R, bool) {
-	name := strings.ToLower(strings.TrimSpace(model))
-	for {
-		i := strings.LastIndexByte(name, '/')
-		segment := name[i+1:]
-		_, rest, _ := strings.Cut(segment, ":") // "ft:gpt-4o-mini:org::id"
-		for _, s := range []string{afterVendor(segment), rest} {
-			if r, ok := longestPrefix(rows, prefix, s); ok {
-				return r, true
-			}
+	for _, name := range text.ModelNames(model) {
+		if r, ok := longestPrefix(rows, prefix, name); ok {
+			return r, true
 		}
-		if i < 0 {
-			var none R
-			return none, false
-		}
-		name = name[:i]
 	}
+	var none R
+	return none, false
 }
 
 func longestPrefix[R any](rows []R, prefix func(R) string, name string) (best R, found bool) {
@@ -211,17 +206,4 @@ func endsWord(name, prefix string) bool {
 		return !isDigit(last)
 	}
 	return next < 'a' || next > 'z'
-}
-
-// vendors are the prefixes that Bedrock adds to a model, sometimes after a region:
-// "us.anthropic.claude-…".
-var vendors = []string{"anthropic.", "meta.", "mistral.", "deepseek.", "openai.", "qwen.", "cohere."}
-
-func afterVendor(name string) string {
-	for _, v := range vendors {
-		if i := strings.Index(name, v); i == 0 || i > 0 && name[i-1] == '.' {
-			return name[i+len(v):]
-		}
-	}
-	return name
 }

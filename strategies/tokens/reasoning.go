@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // binding lists, by the beginning of a model's name, whether the model binds signed and
@@ -46,16 +48,16 @@ func ReasoningModels() []string { return slices.Sorted(maps.Keys(binding)) }
 // before it: providers then reject or drop reasoning of a view that was compacted before it.
 // An unknown model counts as one that does, since all models accept a view without.
 func BindsReasoning(model string) bool {
-	name := strings.ToLower(strings.TrimSpace(model))
-	name = afterVendor(name[strings.LastIndexByte(name, '/')+1:])
-	best := ""
-	for prefix := range binding {
-		if len(prefix) > len(best) && strings.HasPrefix(name, prefix) {
-			best = prefix
+	for _, name := range text.ModelNames(model) {
+		best := ""
+		for prefix := range binding {
+			if len(prefix) > len(best) && strings.HasPrefix(name, prefix) {
+				best = prefix
+			}
 		}
-	}
-	if best != "" {
-		return binding[best]
+		if best != "" {
+			return binding[best]
+		}
 	}
 	_, known := lookup(model)
 	return !known

@@ -14,8 +14,12 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/migrations"
+	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/builtin"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 var small = []string{"--start=600", "--target=300", "--policy-min-gain-tokens=50"}
@@ -312,6 +316,37 @@ func TestSummariesAreFound(t *testing.T) {
 	}
 	invoke(t, db, "summary", "show", "summary-1-99").want(t, exitNotFound, "not found")
 	invoke(t, db, "summary", "expand", "nope").want(t, exitNotFound, "an id ends in the number of its run")
+}
+
+// A session has the limits of its model from its first append on, however a provider
+// spells the model: the database finds those that Go does.
+func TestASessionStartsWithTheLimitsOfItsModel(t *testing.T) {
+	t.Parallel()
+	st, err := store.Open(t.Context(), store.Config{URL: migratedDB(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	pol := policy.Default()
+	pol.Windows = map[string]chat.Tokens{"azure/House-": 20_000, "gpt-4o-mini": 50_000, "azure": 1_000}
+	all := scheduler.Thresholds(pol, tokens.Models(), tokens.Window, tokens.BindsReasoning)
+	if err := st.SavePolicy(t.Context(), pol.FleetHash(), []byte(`{}`), all); err != nil {
+		t.Fatal(err)
+	}
+	for _, model := range []string{
+		"gpt-4", "GPT-4o", "openai/gpt-4o", "azure/house-13b", "ft:gpt-4o-mini:org::id", "openrouter/anthropic/claude-opus-4.7",
+		"us.anthropic.claude-opus-4-7-v1:0", "anthropic.claude-instant-v1", "meta.llama2-70b-chat-v1", "deepseek.r1-v1:0", "mistral.mistral-large-2402-v1:0", "qwen/qwq-32b", "us.meta.llama3-1-8b-instruct-v1:0",
+		"models/gemini-2.5-pro", "llama3.1:8b", "qwen/qwen3-coder:free", "no such model", "",
+	} {
+		k := store.Key{Session: "of " + model}
+		if _, _, err := st.Append(t.Context(), k, model, transcript("m", "u")); err != nil {
+			t.Fatal(err)
+		}
+		row, err := st.Session(t.Context(), k)
+		if want := pol.Limits(model, tokens.Window).Start; err != nil || row.DueTokens != want {
+			t.Errorf("%q is due above %d tokens, want %d; %v", model, row.DueTokens, want, err)
+		}
+	}
 }
 
 func TestSetModel(t *testing.T) {
