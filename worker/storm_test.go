@@ -42,7 +42,7 @@ policy:
   target_tokens: 1500
   min_gain_tokens: 50
   cooldown: 2s
-  cron: "@every 1m"
+  cron: "@every 15s"
   debounce: 100ms
   max_delay: 1s
   summary: {size: {min_tokens: 200}, cooldown: 1s, cooldown_no_model: 2s}
