@@ -203,6 +203,22 @@ func TestAnOpenCallBehindAMovedUserMessageStays(t *testing.T) {
 	}
 }
 
+// Its text would stand between the two, and behind the reasoning is no place, as a call may
+// follow it.
+func TestAResultWithoutACallBetweenAMovedCallAndReasoningIsExcluded(t *testing.T) {
+	t.Parallel()
+	s := sessiontest.Of(sessiontest.User("a"), sessiontest.User("b"), sessiontest.Says("c"), sessiontest.Thinks("hm"))
+	s.Put(chat.Meta{Seq: 5, Position: 3, Kind: chat.KindSummary, Role: chat.RoleAssistant, Flags: chat.Moved, Calls: 1, Tokens: 5}, sessiontest.Calls("x"))
+	s.Put(chat.Meta{
+		Seq: 6, Position: 3, Kind: chat.KindSummary, Role: chat.RoleTool, Flags: chat.HasText | chat.Moved, Tokens: 5,
+	}, sessiontest.Result("y", "r"))
+	s.Included[3] = false
+	s.Run(t, pipeline.Pipeline{}, true)
+	if diff := cmp.Diff([]int{1, 2, -3, 4}, viewSeqs(s)); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+}
+
 func TestMovedMessagesAreNotSummaries(t *testing.T) {
 	t.Parallel()
 	s := sessiontest.Of(sessiontest.User("a"), sessiontest.Says("b"), sessiontest.User("c"), sessiontest.Says("d"))

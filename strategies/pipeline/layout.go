@@ -385,3 +385,18 @@ func (l *layout) summaryPosition(q, system chat.Seq, open int32) chat.Seq {
 	}
 	return max(q, system+1)
 }
+
+// followsMovedCall reports whether only results and reasoning stand between the place open and
+// a call before it that an application has moved there. Such a call has no place, and nothing
+// can be put in front of it at its position.
+func (l *layout) followsMovedCall(open int32) bool {
+	for id := l.places[open].first - 1; id >= 0; id-- {
+		e := &l.d.entries[id]
+		switch {
+		case !e.Included || e.Role == chat.RoleTool || e.HoldsOnlyReasoning() || !plan.FromApplication(e.Meta):
+		default:
+			return plan.MakesCalls(e) && l.placeOf[id] < 0
+		}
+	}
+	return false
+}

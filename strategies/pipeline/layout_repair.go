@@ -35,7 +35,7 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 			continue // the reasoning is pinned or belongs to another group
 		}
 		repairs = addRepair(repairs, reason, 1)
-		if e := &d.entries[id]; m.Action == chat.RepairExclude || d.bound && e.Signed() && e.HoldsOnlyReasoning() {
+		if e := &d.entries[id]; m.Action == chat.RepairExclude || d.bound && e.Signed() && e.HoldsOnlyReasoning() || l.hasNoPlace(m, open) {
 			d.set(id, false)
 			d.marks[id].reason, d.marks[id].by = reason, -1
 			continue
@@ -60,6 +60,12 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 	d.drop(loaded)
 	d.Refresh()
 	return repairs, nil
+}
+
+// hasNoPlace reports whether the text of a result could stand neither behind the reasoning that
+// waits for a call nor between it and the moved call before it.
+func (l *layout) hasNoPlace(m chat.RepairStep, open int32) bool {
+	return m.Action == chat.RepairTextify && open >= 0 && m.Position >= l.position(int(open)) && l.followsMovedCall(open)
 }
 
 // placeRepaired sets kind and position of the replacement for a repaired message. If it
