@@ -108,18 +108,34 @@ func TestWaitRunRefusesWhereItCouldNeverSeeTheEnd(t *testing.T) {
 	}
 }
 
-// However it ends, listeners are told the id of the run and nothing else.
-func TestTheEndOfARunIsNotified(t *testing.T) {
-	t.Parallel()
-	s, dsn := openDSN(t)
+// listening returns a function that waits for the payload of the next notification.
+func listening(t *testing.T, dsn string) (next func() string) {
+	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background())
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	if _, err := conn.Exec(t.Context(), `LISTEN compactor`); err != nil {
 		t.Fatal(err)
 	}
+	return func() string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.Payload
+	}
+}
+
+// However it ends, listeners are told the id of the run and nothing else.
+func TestTheEndOfARunIsNotified(t *testing.T) {
+	t.Parallel()
+	s, dsn := openDSN(t)
+	next := listening(t, dsn)
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 9)...)
 	var want []string
@@ -139,18 +155,9 @@ func TestTheEndOfARunIsNotified(t *testing.T) {
 	ended(abandoned)
 	_, revision := must2(s.View(t.Context(), k))(t)
 	ended(must(s.Replace(t.Context(), k, revision, talk("m", 3), ""))(t))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	got := map[string]bool{}
 	for len(got) < len(want) {
-		n, err := conn.WaitForNotification(ctx)
-		if err != nil {
-			t.Fatalf("after %v: %v", got, err)
-		}
-		got[n.Payload] = true
-		if n.Channel != "compactor" {
-			t.Errorf("channel %s", n.Channel)
-		}
+		got[next()] = true
 	}
 	for _, run := range want {
 		if !got[run] {
@@ -163,22 +170,12 @@ func TestTheEndOfARunIsNotified(t *testing.T) {
 func TestAStoreThatClosesSendsItsNotifications(t *testing.T) {
 	t.Parallel()
 	s, dsn := openDSN(t)
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), `LISTEN compactor`); err != nil {
-		t.Fatal(err)
-	}
+	next := listening(t, dsn)
 	other := must(Open(t.Context(), Config{URL: dsn}))(t)
 	add(t, s, Key{Session: "s"}, talk("m", 3)...)
 	run := apply(t, other, Key{Session: "s"}, exclude(span(1, 1)))
 	other.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	n, err := conn.WaitForNotification(ctx)
-	if err != nil || n.Payload != fmt.Sprint(run) {
-		t.Errorf("%+v, %v; want run %d", n, err, run)
+	if got := next(); got != fmt.Sprint(run) {
+		t.Errorf("notified of %s, want run %d", got, run)
 	}
 }
