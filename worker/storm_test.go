@@ -42,7 +42,7 @@ policy:
   target_tokens: 1500
   min_gain_tokens: 50
   cooldown: 2s
-  cron: "@every 15s"
+  cron: "@every 1m"
   debounce: 100ms
   max_delay: 1s
   summary: {size: {min_tokens: 200}, cooldown: 1s, cooldown_no_model: 2s}
@@ -231,9 +231,13 @@ func (in *installation) settle() {
 		if err := backoff.Wait(in.t.Context(), 200*time.Millisecond); err != nil {
 			in.t.Fatal(err)
 		}
-		if n := int(time.Since(begin) / (15 * time.Second)); n > said && busy != "" {
+		if n := int(time.Since(begin) / (5 * time.Second)); n > said && busy != "" {
 			said = n
 			in.t.Logf("%s: after %v: %s", in.schema, time.Since(begin).Round(time.Second), busy)
+			// A session whose summary failed waits for the next sweep.
+			if _, err := in.store.FireTick(in.t.Context(), "nightly", time.Now().UTC().Truncate(time.Second), "storm"); err != nil {
+				in.t.Fatal(err)
+			}
 		}
 		if err := in.pool.QueryRow(in.t.Context(), query).Scan(&busy); err != nil {
 			in.t.Fatal(err)
