@@ -12,9 +12,10 @@ import (
 )
 
 // onScreen is the size of a summary, in tokens, that a screen holds.
-const onScreen = 600
+const onScreen = 1200
 
-// showSummary prints a summary that a screen holds: that of the run that saved the most.
+// showSummary prints a summary that a screen holds, of the runs that saved the most: the one that
+// covers the most.
 func (d *demo) showSummary(ctx context.Context) error {
 	runs, err := d.app.Store.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: d.app.Config.Tenant}, Status: "applied", Limit: 10_000})
 	if err != nil {
@@ -23,24 +24,27 @@ func (d *demo) showSummary(ctx context.Context) error {
 	slices.SortStableFunc(runs, func(a, b store.RunRow) int {
 		return cmp.Compare(b.TokensBefore-b.TokensAfter, a.TokensBefore-a.TokensAfter)
 	})
-	for _, r := range runs {
+	var most summaryJSON
+	for _, r := range runs[:min(len(runs), 50)] {
 		ids, err := d.app.Store.SummariesOf(ctx, r.ID)
 		if err != nil {
 			return err
 		}
-		if len(ids) == 0 {
-			continue
-		}
-		sample, err := loadSummary(ctx, d.app.Store, ids[0])
-		if err != nil {
-			return err
-		}
-		if sample.InView && sample.Tokens <= onScreen {
-			d.env.say("\n%s\n", d.out.Bold("one of the summaries, as `compactor summary show "+ids[0]+"` prints it"))
-			return sample.print(d.env)
+		for _, id := range ids {
+			x, err := loadSummary(ctx, d.app.Store, id)
+			if err != nil {
+				return err
+			}
+			if x.InView && len(x.References) > 0 && x.Tokens <= onScreen && x.CoveredTokens > most.CoveredTokens {
+				most = x
+			}
 		}
 	}
-	return nil
+	if most.ID == "" {
+		return nil
+	}
+	d.env.say("\n%s\n", d.out.Bold("one of the summaries, as `compactor summary show "+most.ID+"` prints it"))
+	return most.print(d.env)
 }
 
 // next prints the commands to continue with.
