@@ -20,4 +20,4 @@ CREATE TYPE @schema@.finding AS (
     at bigint,        -- null | the seq | the run | the run of the exclusion
     field text,       -- the column, or what else is not as it should be
     stored text, want text,
-    derived boolean); -- want follows from log and ledger, so fix_session sets it
+    derived boolean); -- want follows from log and ledger, so mend_session sets it
