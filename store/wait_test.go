@@ -127,6 +127,9 @@ func listening(t *testing.T, dsn string) (next func() string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if n.Channel != "compactor" {
+			t.Errorf("channel %s", n.Channel)
+		}
 		return n.Payload
 	}
 }
