@@ -23,10 +23,9 @@ const (
 	refreshInterval = time.Minute
 )
 
-// Thresholds returns the thresholds of sessions under a policy, sorted by model prefix, in
-// lower case:
-// one for each of models, one for each model that the policy overrides, and one with an
-// empty prefix for all others. A session is due above the policy's start.
+// Thresholds returns the thresholds of sessions under a policy, sorted by model prefix in
+// lower case: one for each of models, one for each model that the policy overrides, and one
+// with an empty prefix for all others. A session is due above the policy's start.
 func Thresholds(p policy.Policy, models []string, window policy.WindowFunc, bindsReasoning func(model string) bool) []store.Threshold {
 	prefixes := slices.Concat([]string{""}, models, slices.Collect(maps.Keys(p.Windows)), p.BoundReasoning, p.FreeReasoning)
 	for i, prefix := range prefixes {

@@ -392,9 +392,7 @@ func (l *layout) summaryPosition(q, system chat.Seq, open int32) chat.Seq {
 func (l *layout) followsMovedCall(open int32) bool {
 	for id := l.places[open].first - 1; id >= 0; id-- {
 		e := &l.d.entries[id]
-		switch {
-		case !e.Included || e.Role == chat.RoleTool || e.HoldsOnlyReasoning() || !plan.FromApplication(e.Meta):
-		default:
+		if e.Included && e.Role != chat.RoleTool && !e.HoldsOnlyReasoning() && plan.FromApplication(e.Meta) {
 			return plan.MakesCalls(e) && l.placeOf[id] < 0
 		}
 	}
