@@ -72,12 +72,14 @@ type storm struct {
 // installation is one of them.
 type installation struct {
 	*storm
-	schema   string
-	config   string
-	store    *store.Store  // of writers and operators
-	pool     *pgxpool.Pool // of the checks
+	schema string
+	config string
+	store  *store.Store  // of writers and operators
+	pool   *pgxpool.Pool // of the checks
+	serves []*serve
+
+	mu       sync.Mutex // of sessions while the storm lasts
 	sessions []*stormSession
-	serves   []*serve
 }
 
 // stormCounts counts what happened.
@@ -119,7 +121,11 @@ func TestStorm(t *testing.T) {
 	var all sync.WaitGroup
 	for i, in := range s.installations {
 		for w := range stormWriters {
-			all.Go(func() { in.write(ctx, rand.New(rand.NewPCG(seed, uint64(10*i+w))), w) })
+			mine := make([]*stormSession, stormSessions)
+			for j := range mine {
+				mine[j] = in.newSession()
+			}
+			all.Go(func() { in.write(ctx, rand.New(rand.NewPCG(seed, uint64(10*i+w))), mine) })
 		}
 		for w := range 2 {
 			all.Go(func() { in.operate(ctx, rand.New(rand.NewPCG(seed, uint64(100+10*i+w)))) })
@@ -187,13 +193,6 @@ func newStorm(t *testing.T) *storm {
 			t.Fatal(err)
 		}
 		t.Cleanup(in.pool.Close)
-		for i := range stormWriters * stormSessions {
-			tenant := stormTenants[i%len(stormTenants)]
-			in.sessions = append(in.sessions, &stormSession{
-				key: store.Key{Tenant: tenant, Session: fmt.Sprintf("chat-%d", i)}, owner: fmt.Sprintf("OWNER_%s_%s_", schema, tenant),
-				said: map[chat.Seq]chat.Message{}, signs: i%3 == 0,
-			})
-		}
 		for i := range 2 {
 			in.serves = append(in.serves, in.start(i))
 		}

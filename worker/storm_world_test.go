@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	stormWriters  = 3 // of an installation
-	stormSessions = 6 // of a writer
+	stormWriters  = 3   // of an installation
+	stormSessions = 6   // of a writer, at a time
+	stormLength   = 400 // messages, after which a writer begins another session
 )
 
 var (
@@ -53,6 +54,28 @@ type stormSession struct {
 	lastUser chat.Seq
 	signs    bool // its assistant signs its reasoning
 	replaced bool // by the application, whose view may lack the last user message
+}
+
+// newSession begins a conversation.
+func (in *installation) newSession() *stormSession {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	n := len(in.sessions)
+	tenant := stormTenants[n%len(stormTenants)]
+	s := &stormSession{
+		key: store.Key{Tenant: tenant, Session: fmt.Sprintf("chat-%d", n)}, owner: fmt.Sprintf("OWNER_%s_%s_", in.schema, tenant),
+		said: map[chat.Seq]chat.Message{}, signs: n%3 == 0,
+	}
+	in.sessions = append(in.sessions, s)
+	return s
+}
+
+// recent picks a session that is written to, or was a short time ago.
+func (in *installation) recent(r *rand.Rand) *stormSession {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	n := min(len(in.sessions), 2*stormWriters*stormSessions)
+	return in.sessions[len(in.sessions)-1-r.IntN(n)]
 }
 
 // note notes what was acknowledged.
@@ -132,11 +155,15 @@ func transient(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrBusy) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// write appends to the sessions of a writer, each batch until it is acknowledged.
-func (in *installation) write(ctx context.Context, r *rand.Rand, writer int) {
-	mine := in.sessions[writer*stormSessions : (writer+1)*stormSessions]
+// write appends to the sessions of a writer, each batch until it is acknowledged. A session
+// that is long enough is followed by a new one, so that a storm of any length does the same.
+func (in *installation) write(ctx context.Context, r *rand.Rand, mine []*stormSession) {
 	for ctx.Err() == nil {
-		s := mine[r.IntN(len(mine))]
+		i := r.IntN(len(mine))
+		if mine[i].n >= stormLength {
+			mine[i] = in.newSession()
+		}
+		s := mine[i]
 		in.append(r, s, s.next(r))
 		_ = backoff.Wait(ctx, time.Duration(r.IntN(40))*time.Millisecond)
 	}
@@ -235,7 +262,7 @@ func (in *installation) lastWords() {
 // operate does what operators and applications do beside writing.
 func (in *installation) operate(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
-		s := in.sessions[r.IntN(len(in.sessions))]
+		s := in.recent(r)
 		what, err := in.operation(ctx, r, s)
 		switch {
 		case err == nil:
@@ -436,7 +463,7 @@ func (in *installation) lock(ctx context.Context, r *rand.Rand, d time.Duration)
 		return
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	s := in.sessions[r.IntN(len(in.sessions))]
+	s := in.recent(r)
 	if _, err := tx.Exec(ctx, in.q(`SELECT FROM @schema@.sessions WHERE tenant = $1 AND id = $2 FOR UPDATE`), s.key.Tenant, s.key.Session); err == nil {
 		_ = backoff.Wait(ctx, d)
 	}
