@@ -33,16 +33,14 @@ DECLARE
 BEGIN
     -- The session first: an ending that has the lock of the run's row alone would keep another one from it.
     IF p_wait THEN
-        PERFORM FROM @schema@.sessions WHERE sid = (SELECT sid FROM @schema@.runs WHERE id = p_run) FOR NO KEY UPDATE;
+        SELECT * INTO s FROM @schema@.sessions WHERE sid = (SELECT sid FROM @schema@.runs WHERE id = p_run) FOR NO KEY UPDATE;
         PERFORM FROM @schema@.runs WHERE id = p_run FOR NO KEY UPDATE;   -- who has it alone waits for nothing
     ELSE
-        PERFORM FROM @schema@.sessions WHERE sid = (SELECT sid FROM @schema@.runs WHERE id = p_run) FOR NO KEY UPDATE SKIP LOCKED;
-        IF NOT FOUND THEN
-            code := 'locked';
-            RETURN;
+        SELECT * INTO s FROM @schema@.sessions WHERE sid = (SELECT sid FROM @schema@.runs WHERE id = p_run) FOR NO KEY UPDATE SKIP LOCKED;
+        IF FOUND THEN
+            PERFORM FROM @schema@.runs WHERE id = p_run FOR NO KEY UPDATE SKIP LOCKED;
         END IF;
     END IF;
-    SELECT t.* INTO s FROM @schema@.runs r JOIN @schema@.sessions t ON t.sid = r.sid WHERE r.id = p_run FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         code := 'locked';
         RETURN;
@@ -111,14 +109,17 @@ BEGIN
         INSERT INTO @schema@.exclusions (run, sid, reason, seqs, summary_seq)
         SELECT p_run, s.sid, e.reason, e.seqs, v_base + 1 + e.addition FROM unnest(p_reasons, p_seqs, p_by) AS e(reason, seqs, addition);
         s.live := s.live - p_exclude + p_include;
-        v_taken := v_taken - s.reasoning_out;
-        IF NOT isempty(v_taken) THEN
-            SELECT v.d_messages - messages, v.d_tokens - tokens, v.d_estimated - estimated INTO v.d_messages, v.d_tokens, v.d_estimated
-            FROM @schema@.reasoning_in(s.sid, s.live * v_taken);
+        IF v.free_reasoning THEN
+            s.reasoning_since := NULL;
+        ELSE
+            v_taken := v_taken - s.reasoning_out;
+            IF NOT isempty(v_taken) THEN
+                SELECT v.d_messages - messages, v.d_tokens - tokens, v.d_estimated - estimated INTO v.d_messages, v.d_tokens, v.d_estimated
+                FROM @schema@.reasoning_in(s.sid, s.live * v_taken);
+            END IF;
+            s.reasoning_out := s.reasoning_out + v_taken;
+            s.reasoning_since := coalesce(s.reasoning_since, CASE WHEN s.revision = 0 THEN 0 ELSE v_base + v_n END);
         END IF;
-        s.reasoning_out := s.reasoning_out + v_taken;
-        s.reasoning_since := CASE WHEN NOT v.free_reasoning
-            THEN coalesce(s.reasoning_since, CASE WHEN s.revision = 0 THEN 0 ELSE v_base + v_n END) END;
         s.revision := s.revision + 1;
         s.head_run := p_run;
         s.tail_start_seq := (SELECT lower(x) FROM unnest(s.live) x WHERE upper_inf(x));
