@@ -7,7 +7,8 @@ import (
 
 // flags finds the secrets after options of a command, separated by a space, and those of
 // single-letter options of some commands.
-func flags(s string, e *edits) {
+func flags(t *source, e *edits) {
+	s := t.s
 	for at := range places(s, "-") {
 		if at > 0 && !space[s[at-1]] || e.end() > at {
 			continue
@@ -49,14 +50,9 @@ func optionValue(s string, at, end int) (start, stop int, ok bool) {
 // assigned finds the values in code and data that assignments and fields do not: a quoted
 // literal after a secret name anywhere, and a random value after a name that ends in key, salt
 // or the like.
-func assigned(s string, e *edits) {
-	for i := 0; i < len(s); i++ {
-		n := strings.IndexAny(s[i:min(len(s), i+4096)], ":=")
-		if n < 0 {
-			i = min(len(s), i+4096) - 1
-			continue
-		}
-		i += n
+func assigned(t *source, e *edits) {
+	s := t.s
+	for _, i := range t.names() {
 		if i < e.end() {
 			continue
 		}
@@ -94,7 +90,6 @@ func assigned(s string, e *edits) {
 		}
 		if secretValue(v, strong, quote != 0) && !spared(s[name:end], v, quote != 0) {
 			e.mask(s, value, stop, KindAssignment)
-			i = stop - 1
 		}
 	}
 }

@@ -63,8 +63,9 @@ var paramSchemes = []string{"digest", "aws4-hmac-sha256", "oauth", "hawk", "sign
 
 // authorizations finds Authorization headers that fields does not find whole: with parameters,
 // or quoted and separated from the name by a comma.
-func authorizations(s string, e *edits) {
-	for at := range foldPlaces(s, "authorization") {
+func authorizations(t *source, e *edits) {
+	s := t.s
+	for at := range t.places("authorization") {
 		value, open, ok := headerValue(s, at+len("authorization"))
 		if !ok || value < e.end() {
 			continue
@@ -89,15 +90,15 @@ func authorizations(s string, e *edits) {
 }
 
 // bearers and basics find credentials after the words Bearer and Basic without their header.
-func bearers(s string, e *edits) { schemeCredentials(s, "bearer", mixed, e) }
+func bearers(t *source, e *edits) { schemeCredentials(t, "bearer", mixed, e) }
 
-func basics(s string, e *edits) {
-	schemeCredentials(s, "basic", func(v string) bool { return mixed(v) && isPair(v) }, e)
+func basics(t *source, e *edits) {
+	schemeCredentials(t, "basic", func(v string) bool { return mixed(v) && isPair(v) }, e)
 }
 
-func schemeCredentials(s, scheme string, valid func(string) bool, e *edits) {
-	done := 0
-	for at := range foldPlaces(s, scheme) {
+func schemeCredentials(t *source, scheme string, valid func(string) bool, e *edits) {
+	s, done := t.s, 0
+	for at := range t.places(scheme) {
 		name := at + len(scheme)
 		start := blank.end(s, name)
 		if at < done || start == name || at > 0 && word[s[at-1]] {
@@ -128,9 +129,10 @@ func isPair(v string) bool {
 
 // cookies finds the values of Cookie and Set-Cookie headers, except attributes and values
 // that are only a word.
-func cookies(s string, e *edits) {
+func cookies(t *source, e *edits) {
+	s := t.s
 	done := 0
-	for at := range foldPlaces(s, "cookie") {
+	for at := range t.places("cookie") {
 		value, open, ok := headerValue(s, at+len("cookie"))
 		if at < done || !ok {
 			continue

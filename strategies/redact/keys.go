@@ -7,7 +7,8 @@ import (
 )
 
 // vendorKeys finds words in the format of a vendor's key, except plain words.
-func vendorKeys(s string, e *edits) {
+func vendorKeys(t *source, e *edits) {
+	s := t.s
 	for i := 0; i < len(s); {
 		if !word[s[i]] {
 			i++
@@ -40,7 +41,8 @@ func (v *vendor) end(s string, i int) int {
 }
 
 // webTokens finds JSON web tokens: a header that is an object, and up to two more parts.
-func webTokens(s string, e *edits) {
+func webTokens(t *source, e *edits) {
+	s := t.s
 	done := 0
 	for at := range places(s, "eyJ") {
 		if at < done {
@@ -92,7 +94,8 @@ var (
 )
 
 // find finds the blocks of private keys, complete or not.
-func (k *keyBlock) find(s string, e *edits) {
+func (k *keyBlock) find(t *source, e *edits) {
+	s := t.s
 	if !slices.ContainsFunc(k.hints, func(hint string) bool { return strings.Contains(s, hint) }) {
 		return
 	}
@@ -125,7 +128,8 @@ func toSecondBlankLine(s string) int {
 }
 
 // phones finds phone numbers in international format, except numbers in diffs and sums.
-func phones(s string, e *edits) {
+func phones(t *source, e *edits) {
+	s := t.s
 	for at := range places(s, "+") {
 		end := digit.end(s, at+1)
 		if n := end - at - 1; n >= 7 && n <= 15 && s[at+1] != '0' && (end == len(s) || !alnum[s[end]]) &&

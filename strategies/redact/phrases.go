@@ -11,24 +11,14 @@ var phraseWords = []string{"password", "passwd", "passphrase", "token", "secret"
 // phrases finds secrets in phrases: the password is x, login y password x, set('token', 'x'),
 // <password>x</password>, key="apiKey" value="x", and a name with its value on the next line,
 // as in the environment of a container.
-func phrases(s string, e *edits) {
-	for i := 0; i < len(s); i++ {
-		switch s[i] | 0x20 {
-		case 'p', 't', 's', 'k':
-		default:
+func phrases(t *source, e *edits) {
+	s := t.s
+	for _, w := range t.found() {
+		if !isAny(w.word.text, phraseWords) || w.start < e.end() || w.start > 0 && letters[s[w.start-1]] && (lowerOnly[s[w.start]] || !lowerOnly[s[w.start-1]]) {
 			continue
 		}
-		if i < e.end() || i > 0 && letters[s[i-1]] && (lowerOnly[s[i]] || !lowerOnly[s[i-1]]) {
-			continue
-		}
-		for _, w := range phraseWords {
-			if !hasFold(s[i:], w) {
-				continue
-			}
-			if end := i + len(w); (end == len(s) || !letters[s[end]]) && (w != "key" || keyOf(s[max(0, i-12):i])) {
-				phraseValue(s, i, end, e)
-			}
-			break
+		if (w.end == len(s) || !letters[s[w.end]]) && (w.word.text != "key" || keyOf(s[max(0, w.start-12):w.start])) {
+			phraseValue(s, w.start, w.end, e)
 		}
 	}
 }

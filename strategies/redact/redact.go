@@ -44,13 +44,14 @@ func Redact(s string) (string, Found) {
 // redact applies the passes until none finds anything, and adds the secrets to found.
 func redact(s string, found Found) string {
 	// A masked text rarely matches another rule. If it does, it shrinks with each round.
+	t := &source{s: s}
 	for range maxRounds {
 		n := 0
 		for _, pass := range passes {
 			var e edits
-			pass(s, &e)
+			pass(t, &e)
 			if len(e.list) > 0 {
-				s = e.apply(s)
+				t = &source{s: e.apply(t.s)}
 				n += len(e.list)
 				e.count(found)
 			}
@@ -59,19 +60,19 @@ func redact(s string, found Found) string {
 			break
 		}
 	}
-	return s
+	return t.s
 }
 
 const maxRounds = 16
 
 // pass finds secrets in a text.
-type pass func(s string, e *edits)
+type pass func(t *source, e *edits)
 
 // passes are applied in order, each to the result of the one before it. Passes that recognise
 // a secret by its format come before those that recognise it by its context.
 var passes = []pass{
 	pemKeys.find, otherKeys.find, vendorKeys, hooks, authorizations, cookies, urls, schemePasswords, passPasswords, pwdPasswords, driverPasswords,
-	assignments, fields, webPasswords, webTokens, bearers, basics, queries, formBodies, flags, phrases, assigned, phones,
+	assignments, bots, fields, webPasswords, webTokens, bearers, basics, queries, formBodies, flags, phrases, assigned, phones,
 }
 
 // edit replaces s[start:end] with text.

@@ -79,35 +79,6 @@ func places(s, sub string) iter.Seq[int] {
 	}
 }
 
-// foldPlaces yields the index of each occurrence of a lower-case word in s, ignoring case.
-func foldPlaces(s, word string) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		next := [2]int{-1, -1} // of the first letter in either case
-		for i := 0; ; {
-			for k, c := range [2]byte{word[0], word[0] - 'a' + 'A'} {
-				if next[k] >= i {
-					continue
-				}
-				next[k] = len(s)
-				if n := strings.IndexByte(s[min(i, len(s)):], c); n >= 0 {
-					next[k] = i + n
-				}
-			}
-			at := min(next[0], next[1])
-			if at+len(word) > len(s) {
-				return
-			}
-			i = at + 1
-			if strings.EqualFold(s[at:at+len(word)], word) {
-				if !yield(at) {
-					return
-				}
-				i = at + len(word)
-			}
-		}
-	}
-}
-
 // addresses yields the index after each "://" of s and the scheme before it.
 func addresses(s string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {

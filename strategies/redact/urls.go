@@ -6,7 +6,8 @@ import (
 )
 
 // urls finds the passwords of databases, and tokens in place of the user of a web address.
-func urls(s string, e *edits) {
+func urls(t *source, e *edits) {
+	s := t.s
 	next := -1 // an @, so that a text without one is read once
 	for i, scheme := range addresses(s) {
 		isWeb := isAny(scheme, webs)
@@ -49,7 +50,8 @@ func urls(s string, e *edits) {
 }
 
 // schemePasswords finds the passwords in addresses of any scheme except those of the web.
-func schemePasswords(s string, e *edits) {
+func schemePasswords(t *source, e *edits) {
+	s := t.s
 	for i, scheme := range addresses(s) {
 		if scheme == "" || isAny(scheme, webs) {
 			continue
@@ -61,7 +63,8 @@ func schemePasswords(s string, e *edits) {
 }
 
 // webPasswords finds the passwords in web addresses, except those of usual examples.
-func webPasswords(s string, e *edits) {
+func webPasswords(t *source, e *edits) {
+	s := t.s
 	for i, scheme := range addresses(s) {
 		if !isAny(scheme, webs) {
 			continue
@@ -91,7 +94,8 @@ func passwordOf(s string, i int) (start, end int) {
 }
 
 // driverPasswords finds passwords in user:password@tcp(host).
-func driverPasswords(s string, e *edits) {
+func driverPasswords(t *source, e *edits) {
+	s := t.s
 	for at := range places(s, "@tcp(") {
 		start := notSpace.start(s, at, 128)
 		if n := strings.IndexByte(s[start:at], ':'); n >= 0 {
@@ -102,12 +106,13 @@ func driverPasswords(s string, e *edits) {
 
 // passPasswords and pwdPasswords find passwords behind password=, passwd=, pwd= and the like in
 // connection strings.
-func passPasswords(s string, e *edits) { pairPasswords(s, "pass", e) }
+func passPasswords(t *source, e *edits) { pairPasswords(t, "pass", e) }
 
-func pwdPasswords(s string, e *edits) { pairPasswords(s, "pwd", e) }
+func pwdPasswords(t *source, e *edits) { pairPasswords(t, "pwd", e) }
 
-func pairPasswords(s, name string, e *edits) {
-	for at := range foldPlaces(s, name) {
+func pairPasswords(t *source, name string, e *edits) {
+	s := t.s
+	for at := range t.places(name) {
 		eq := word.end(s[:min(len(s), at+12)], at+3)
 		if at < e.end() || eq >= len(s) || s[eq] != '=' || at > 0 && strings.IndexByte(" ;\t'\"", s[at-1]) < 0 || !inDSN(s, at, eq) {
 			continue
@@ -134,7 +139,8 @@ func inDSN(s string, at, eq int) bool {
 }
 
 // queries finds parameters of web addresses with a random value.
-func queries(s string, e *edits) {
+func queries(t *source, e *edits) {
+	s := t.s
 	if !strings.Contains(s, "?") {
 		return
 	}
@@ -157,7 +163,8 @@ func queries(s string, e *edits) {
 }
 
 // formBodies finds the secrets of a text that is a form and nothing else.
-func formBodies(s string, e *edits) {
+func formBodies(t *source, e *edits) {
+	s := t.s
 	if !strings.Contains(s, "&") || strings.ContainsAny(s, " \t\n\r") {
 		return
 	}
@@ -177,7 +184,8 @@ func formBodies(s string, e *edits) {
 }
 
 // hooks finds webhook addresses, which allow anybody to post.
-func hooks(s string, e *edits) {
+func hooks(t *source, e *edits) {
+	s := t.s
 	for at := range places(s, "hooks") {
 		for _, p := range hookPaths {
 			begin := at - strings.Index(p, "hooks")

@@ -4,18 +4,11 @@ import "strings"
 
 // assignments finds name=value with a secret name: names in capitals anywhere, others where
 // they look like configuration rather than prose or a query string.
-func assignments(s string, e *edits) {
+func assignments(t *source, e *edits) {
+	s := t.s
 	v := values{s: s}
-	for i := 0; i < len(s); i++ {
-		at := strings.IndexByte(s[i:], '=')
-		if at < 0 {
-			return
-		}
-		if i += at; i+1 < len(s) && (s[i+1] == '=' || s[i+1] == '>') {
-			i++ // compared, not assigned
-			continue
-		}
-		if i < e.end() {
+	for _, i := range t.names() {
+		if s[i] != '=' || i < e.end() || i+1 < len(s) && (s[i+1] == '=' || s[i+1] == '>') { // or compared, not assigned
 			continue
 		}
 		end := i
@@ -162,29 +155,26 @@ func harmless(v string, weak, code bool) bool {
 
 func digits(v string) bool { return digit.end(v, 0) == len(v) }
 
-// fields finds name: value with a secret name: quoted names, lines of YAML, headers; and bot
-// tokens, which are a number, a colon and the secret.
-func fields(s string, e *edits) {
+// bots finds the tokens of bots, which are a number, a colon and the secret.
+func bots(t *source, e *edits) {
+	s := t.s
+	for i := range places(s, ":") {
+		if i == 0 || !digit[s[i-1]] || i-digit.start(s, i, 20) < 8 {
+			continue
+		}
+		if end := word.end(s, i+1); end-i > 30 && !isHex(s[i+1:end]) {
+			e.mask(s, i+1, end, KindProviderKey)
+		}
+	}
+}
+
+// fields finds name: value with a secret name: quoted names, lines of YAML, headers.
+func fields(t *source, e *edits) {
+	s := t.s
 	v := values{s: s}
-	for i := 0; i < len(s); i++ {
-		at := strings.IndexByte(s[i:], ':')
-		if at < 0 {
-			return
-		}
-		if i += at; i+1 < len(s) && (s[i+1] == ':' || s[i+1] == '=') || strings.HasPrefix(s[i+1:], "//") {
-			i++ // code, a URL
+	for _, i := range t.names() {
+		if s[i] != ':' || i < e.end() || i+1 < len(s) && (s[i+1] == ':' || s[i+1] == '=') || strings.HasPrefix(s[i+1:], "//") { // or code, a URL
 			continue
-		}
-		if i < e.end() {
-			continue
-		}
-		if id := digit.start(s, i, 20); i-id >= 8 {
-			if end := word.end(s, i+1); end-i > 30 {
-				if !isHex(s[i+1 : end]) {
-					e.mask(s, i+1, end, KindProviderKey) // of a bot
-				}
-				continue
-			}
 		}
 		gap := blank.start(s, i, maxBlank)
 		if gap > 0 && (s[gap-1] == '"' || s[gap-1] == '\'') {

@@ -1,0 +1,142 @@
+package redact
+
+import (
+	"iter"
+	"strings"
+)
+
+// source is a text with what several passes look for in it, so that they read it once.
+type source struct {
+	s       string
+	scanned bool
+	words   []wordAt
+	// separators holds the index of each colon and equals sign after a name with one of the
+	// words, in order.
+	separators []int
+}
+
+// wordAt is a word of wordKinds in a text.
+type wordAt struct {
+	start, end int
+	word       *wordKind
+}
+
+// wordKind is a word that the rules look for, in lower case.
+type wordKind struct {
+	text string
+}
+
+// The words are found by their first three bytes: each byte of a text is folded to five bits,
+// and grams has the group of words for the last three of them, or 0.
+const gramMask = 1<<15 - 1
+
+var (
+	folds            = foldTable()
+	grams, gramWords = gramTables(wordKinds(nameWords))
+	shortWord        = &wordKind{text: "pw"}
+	separated        = setOf(" \t\v\f\r\"'\\?`*")
+	afterName        = setOf(":=")
+)
+
+func foldTable() (t [256]uint16) {
+	for c := range t {
+		switch {
+		case c >= 0x80:
+			t[c] = 27 + uint16(c&3)
+		case c|0x20 >= 'a' && c|0x20 <= 'z':
+			t[c] = uint16(c|0x20) - 'a' + 1
+		}
+	}
+	return t
+}
+
+func wordKinds(words string) []*wordKind {
+	var out []*wordKind
+	for w := range strings.FieldsSeq(words) {
+		out = append(out, &wordKind{w})
+	}
+	return out
+}
+
+func gramTables(words []*wordKind) (index [gramMask + 1]uint8, groups [][]*wordKind) {
+	groups = make([][]*wordKind, 1)
+	for _, w := range words {
+		seen := map[uint16]bool{}
+		for _, form := range []string{w.text, strings.ToUpper(w.text), strings.ToTitle(w.text[:1]) + w.text[1:]} {
+			h := folds[form[0]]<<10 | folds[form[1]]<<5 | folds[form[2]]
+			if seen[h] {
+				continue
+			}
+			seen[h] = true
+			if index[h] == 0 {
+				index[h] = uint8(len(groups)) //nolint:gosec // fewer than 256 groups
+				groups = append(groups, nil)
+			}
+			groups[index[h]] = append(groups[index[h]], w)
+		}
+	}
+	return index, groups
+}
+
+// found returns the words of the text, in order. Of those that begin at the same place it has
+// the longest.
+func (t *source) found() []wordAt {
+	if t.scanned {
+		return t.words
+	}
+	t.scanned = true
+	s, h := t.s, uint16(0)
+	for i := range len(s) {
+		h = (h<<5 | folds[s[i]]) & gramMask
+		if h&(1<<10-1) == pwGram && (i < 2 || !letters[s[i-2]]) {
+			t.words = append(t.words, wordAt{i - 1, i + 1, shortWord})
+		}
+		g := grams[h]
+		if g == 0 || i < 2 {
+			continue
+		}
+		var best *wordKind
+		for _, w := range gramWords[g] {
+			if (best == nil || len(w.text) > len(best.text)) && hasFold(s[i-2:], w.text) {
+				best = w
+			}
+		}
+		if best != nil {
+			t.words = append(t.words, wordAt{i - 2, i - 2 + len(best.text), best})
+		}
+	}
+	end := 0
+	for _, w := range t.words {
+		if w.start < end {
+			continue // of the same name
+		}
+		end = wordDot.end(s, w.end)
+		for i := end; i < min(len(s), end+maxBlank); i++ {
+			if afterName[s[i]] {
+				t.separators = append(t.separators, i)
+			} else if !separated[s[i]] {
+				break
+			}
+		}
+	}
+	return t.words
+}
+
+const pwGram = ('p'-'a'+1)<<5 | ('w' - 'a' + 1)
+
+// names returns the indexes of the colons and equals signs after names with one of the words.
+func (t *source) names() []int {
+	t.found()
+	return t.separators
+}
+
+// places yields the index of each occurrence of one of the words, ignoring case.
+func (t *source) places(word string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, w := range t.found() {
+			if hasFold(w.word.text, word) && !yield(w.start) {
+				return
+			}
+		}
+	}
+}
