@@ -31,6 +31,7 @@ const (
 // bounded, and it does not share memory with messages. It is not safe for concurrent use.
 type Digest struct {
 	redacted bool
+	secrets  redact.Secrets
 	ids      *table
 	history  history
 }
@@ -91,7 +92,7 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 	}
 	d.scan(name+" "+text, true)
 	for i := range fs { // escapes may have hidden secrets
-		fs[i].value, _ = redact.Redact(fs[i].value)
+		fs[i].value, _ = d.secrets.Redact(fs[i].value)
 	}
 	if command := argumentCommand(fs); command != "" && strings.Contains(text, command) { // not truncated
 		d.ids.addCommand(command)
@@ -102,7 +103,7 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 // redact masks the secrets in s.
 func (d *Digest) redact(s string) string {
 	if !d.redacted {
-		s, _ = redact.Redact(s)
+		s, _ = d.secrets.Redact(s)
 	}
 	return s
 }
@@ -161,13 +162,13 @@ func chunkLen(s string) int {
 // References returns the block of references alone in at most budget tokens, or "" if none
 // fits. A token is four characters.
 func (d *Digest) References(budget int) string {
-	return fit(budget, func(limit int) string { return d.ids.references(limit, "") })
+	return d.fit(budget, func(limit int) string { return d.ids.references(limit, "") })
 }
 
 // Text returns the summary in at most budget tokens, and never more than 65,536. It returns
 // "" if not even the first line fits. A token is four characters.
 func (d *Digest) Text(budget int) string {
-	return fit(budget, func(limit int) string {
+	return d.fit(budget, func(limit int) string {
 		return d.writeText(limit, int(referenceShare*float64(min(budget, maxBudget))))
 	})
 }
@@ -177,11 +178,11 @@ const maxBudget = 1 << 16
 
 // fit returns the redacted result of write, which gets a limit in characters, with at most
 // budget tokens. Composing a text can produce new secrets, and masking them can lengthen
-// it.
-func fit(budget int, write func(limit int) string) string {
+// it. A secret may have been added before another text showed that it is one.
+func (d *Digest) fit(budget int, write func(limit int) string) string {
 	budget = min(budget, maxBudget)
 	for limit := 4 * budget; limit > 0; {
-		s, _ := redact.Redact(write(limit))
+		s, _ := d.secrets.Redact(write(limit))
 		n := (utf8.RuneCountInString(s) + 3) / 4
 		if n <= budget {
 			return s

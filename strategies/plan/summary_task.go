@@ -2,7 +2,9 @@ package plan
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/redact"
@@ -60,22 +62,52 @@ type Bounded interface {
 	Bounds(budget chat.Tokens) (view, summary chat.Tokens)
 }
 
-// Redact returns the task with secrets masked, and the kinds of secrets found. Messages that
-// contain any are copied.
-func (t Task) Redact() (Task, redact.Found) {
+// Redact returns the task with secrets masked, and the kinds of secrets found. A secret that
+// one text shows to be one is masked in all. Messages that contain any are copied.
+func (t Task) Redact() (Task, redact.Found) { return t.redact(&redact.Secrets{}) }
+
+func (t Task) redact(secrets *redact.Secrets) (Task, redact.Found) {
 	found := redact.Found{}
-	mask := func(s string) string {
-		s, n := redact.Redact(s)
-		found.Add(n)
-		return s
+	apply := func(clean func(string) (string, redact.Found)) {
+		mask := func(s string) string {
+			s, n := clean(s)
+			found.Add(n)
+			return s
+		}
+		t.Previous, t.Focus, t.Instruction = mask(t.Previous), mask(t.Focus), mask(t.Instruction)
+		messages := make([]*chat.Message, len(t.Messages))
+		for i, m := range t.Messages {
+			messages[i] = redacted(m, mask)
+		}
+		t.Messages = messages
 	}
-	t.Previous, t.Focus, t.Instruction = mask(t.Previous), mask(t.Focus), mask(t.Instruction)
-	messages := make([]*chat.Message, len(t.Messages))
-	for i, m := range t.Messages {
-		messages[i] = redacted(m, mask)
+	for _, m := range t.Messages {
+		for i := range m.ToolCalls {
+			learn(secrets, m.ToolCalls[i].Arguments)
+		}
 	}
-	t.Messages = messages
+	apply(secrets.Redact)
+	if secrets.Len() > 0 {
+		apply(secrets.MaskKnown) // also in front of where they were found
+	}
 	return t, found
+}
+
+// learn finds the secrets in the strings of JSON that has escapes, which may hide them.
+func learn(secrets *redact.Secrets, arguments string) {
+	if !strings.Contains(arguments, `\`) {
+		return
+	}
+	for d := json.NewDecoder(strings.NewReader(arguments)); ; {
+		switch token, err := d.Token(); v := token.(type) {
+		case string:
+			secrets.Redact(v)
+		default:
+			if err != nil {
+				return
+			}
+		}
+	}
 }
 
 // redacted returns m with mask applied to all texts, or m itself if that changes nothing.
@@ -124,8 +156,9 @@ func Do(ctx context.Context, s Summarizer, t Task) (string, error) {
 	if w, ok := s.(Writer); ok {
 		return w.Write(ctx, t)
 	}
-	t, _ = t.Redact()
+	var secrets redact.Secrets
+	t, _ = t.redact(&secrets)
 	text, err := s.Summarize(ctx, t.Request())
-	text, _ = redact.Redact(text)
+	text, _ = secrets.Redact(text)
 	return text, err
 }

@@ -28,6 +28,10 @@ const (
 	KindAssignment Kind = "assignment"
 	// KindURLToken is a credential within a web address.
 	KindURLToken Kind = "url_token"
+	// KindHash is the hash of a password.
+	KindHash Kind = "password_hash"
+	// KindCard is the number of a payment card.
+	KindCard Kind = "card"
 	// KindPhone is a phone number.
 	KindPhone Kind = "phone"
 )

@@ -27,34 +27,43 @@ const Version = "redact/1"
 // keeps UTF-8 valid, takes linear time and is safe for concurrent use. The rules are
 // heuristics and do not find every secret.
 func Redact(s string) (string, Found) {
-	found := Found{}
+	var secrets Secrets
+	return secrets.Redact(s)
+}
+
+// find masks the secrets that the rules find outside of media, and adds them to found.
+func (k *Secrets) find(s string, found Found) string {
 	if !strings.Contains(s, ";base64,") {
-		return redact(s, found), found
+		return k.apply(s, found)
 	}
 	var b strings.Builder
 	for len(s) > 0 {
 		start, end := mediaURL(s)
-		b.WriteString(redact(s[:start], found))
+		b.WriteString(k.apply(s[:start], found))
 		b.WriteString(s[start:end])
 		s = s[end:]
 	}
-	return b.String(), found
+	return b.String()
 }
 
-// redact applies the passes until none finds anything, and adds the secrets to found.
-func redact(s string, found Found) string {
-	// A masked text rarely matches another rule. If it does, it shrinks with each round.
+// apply applies the passes until none finds anything.
+func (k *Secrets) apply(s string, found Found) string {
 	t := &source{s: s}
+	// A masked text rarely matches another rule. If it does, it shrinks with each round.
 	for range maxRounds {
 		n := 0
 		for _, pass := range passes {
 			var e edits
 			pass(t, &e)
-			if len(e.list) > 0 {
-				t = &source{s: e.apply(t.s)}
-				n += len(e.list)
-				e.count(found)
+			if len(e.list) == 0 {
+				continue
 			}
+			for _, x := range e.list {
+				k.remember(t.s[x.start:x.end], x.kind)
+			}
+			t = &source{s: e.apply(t.s)}
+			n += len(e.list)
+			e.count(found)
 		}
 		if n == 0 {
 			break

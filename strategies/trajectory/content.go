@@ -30,10 +30,24 @@ Use about %d tokens. Begin with %q and write nothing but the summary. Leave out 
 
 // content returns turns[start:end] as text for the summarizer, without secrets.
 func content(turns []Turn, start, end int) string {
-	parts := make([]string, 0, end-start)
-	for i := start; i < end; i++ {
-		value, _ := redact.Redact(turns[i].Value)
-		parts = append(parts, fmt.Sprintf("[Turn %d - %s]:\n%s", i, strings.ToUpper(turns[i].From), text.Ends(value, longTurn, firstShown, lastShown)))
+	parts := make([]string, end-start)
+	for i := range parts {
+		parts[i] = turns[start+i].Value
+	}
+	mask(parts)
+	for i, value := range parts {
+		parts[i] = fmt.Sprintf("[Turn %d - %s]:\n%s", start+i, strings.ToUpper(turns[start+i].From), text.Ends(value, longTurn, firstShown, lastShown))
 	}
 	return strings.Join(parts, "\n\n")
+}
+
+// mask masks the secrets of texts, each in all of them.
+func mask(texts []string) {
+	var secrets redact.Secrets
+	for i, s := range texts {
+		texts[i], _ = secrets.Redact(s)
+	}
+	for i, s := range texts {
+		texts[i], _ = secrets.MaskKnown(s)
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
-	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/stub"
 )
 
@@ -35,11 +34,14 @@ func Digest(turns []Turn, limit int) string {
 			}
 			said = strings.TrimSpace(strings.Join(words, " "))
 		}
-		said, _ = redact.Redact(said)
-		lines[i] = t.From + ": " + said
+		lines[i] = said
 	}
 	if len(lines) == 0 {
 		return ""
+	}
+	mask(lines)
+	for i, said := range lines {
+		lines[i] = turns[i].From + ": " + said
 	}
 	width := min(widest, max(narrowest, limit/len(lines)-1))
 	for i, l := range lines {

@@ -1,0 +1,262 @@
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Secrets masks the secrets of several texts that belong together. What it finds in one of them
+// it masks in all, also where nothing says that it is a secret, in base64, and escaped as in
+// JSON and web addresses. Values that occur in other meanings, such as short ones and plain
+// words, are masked only where they were found.
+//
+// The zero value knows no secret. It is not safe for concurrent use.
+type Secrets struct {
+	known   map[string]Kind
+	needles needles
+	stale   bool // needles lacks a known secret
+}
+
+const (
+	maxKnown   = 1000
+	maxKnownIs = 4096 // bytes of one secret
+	leastKnown = 7
+)
+
+// Redact masks the secrets in s as the function Redact does, and those found in earlier texts.
+func (k *Secrets) Redact(s string) (string, Found) {
+	found := Found{}
+	for range maxRounds {
+		s = k.find(s, found)
+		masked, n := k.MaskKnown(s)
+		if n.Total() == 0 {
+			break
+		}
+		found.Add(n)
+		s = masked
+	}
+	return s, found
+}
+
+// MaskKnown masks the secrets that were found so far in a text that was redacted before.
+func (k *Secrets) MaskKnown(s string) (string, Found) {
+	if len(k.known) == 0 || len(s) < leastKnown {
+		return s, nil
+	}
+	if k.stale {
+		k.needles, k.stale = needlesOf(k.known), false
+	}
+	var e edits
+	k.needles.find(s, &e)
+	if len(e.list) == 0 {
+		return s, nil
+	}
+	found := Found{}
+	e.count(found)
+	return e.apply(s), found
+}
+
+// Len returns the number of secrets that MaskKnown masks.
+func (k *Secrets) Len() int { return len(k.known) }
+
+// remember adds a secret, unless it may occur in another meaning.
+func (k *Secrets) remember(secret string, kind Kind) {
+	secret = strings.TrimRight(secret, behind)
+	if kind == KindPrivateKey || kind == KindPhone || kind == KindCard || len(k.known) >= maxKnown || !distinct(secret) {
+		return
+	}
+	if k.known == nil {
+		k.known = map[string]Kind{}
+	}
+	if _, ok := k.known[secret]; !ok {
+		k.known[strings.Clone(secret)] = kind
+		k.stale = true
+	}
+}
+
+// distinct reports whether a value is so unlike words, names and numbers that each occurrence of
+// it is the same secret.
+func distinct(v string) bool {
+	if len(v) < leastKnown || len(v) > maxKnownIs || masked(v) || strings.Contains(v, hidden) || strings.Contains(v, "://") || entropy(v) < 2.2 {
+		return false
+	}
+	words := strings.Count(v, " ") + 1
+	switch {
+	case strings.ContainsAny(v, "\n\t") || words > 1 && len(v) < 12:
+		return false
+	case !letters.any(v):
+		return len(v) >= 12 && words == 1
+	case digit.any(v) || strings.ContainsAny(v, "!@#^&*?"):
+		return words <= 12 && !isPath(v)
+	}
+	// Letters and signs without digits: a passphrase, or capitals within.
+	parts := words + strings.Count(v, "-") + strings.Count(v, "_")
+	return len(v) >= 20 && parts >= 4 && !isPath(v) || parts == 1 && len(v) >= 16 && letters.end(v, 0) == len(v)
+}
+
+// isPath reports whether v is the path of a file.
+func isPath(v string) bool {
+	dot := strings.LastIndexByte(v, '.')
+	return strings.Contains(v, "/") && dot > 0 && len(v)-dot <= 6 && alnum.end(v, dot+1) == len(v) || hasAnyPrefix(v, "/", "./", "../", "~/")
+}
+
+// needle is one form of a secret.
+type needle struct {
+	text string
+	kind Kind
+	// encoded is set for a part of the secret in base64.
+	encoded bool
+}
+
+// needles finds many strings in one pass, as Wu and Manber do: the last three of the first
+// leastKnown bytes tell how far the next match is at least.
+type needles struct {
+	skip  []uint8             // a power of two
+	first map[string][]needle // by their first leastKnown bytes
+}
+
+const (
+	farthest = leastKnown - 2
+	maxAlike = 64 // forms with the same beginning
+)
+
+func needlesOf(known map[string]Kind) needles {
+	size := 1 << 12
+	if len(known) > 16 {
+		size = 1 << 16
+	}
+	n := needles{skip: make([]uint8, size), first: map[string][]needle{}}
+	for i := range n.skip {
+		n.skip[i] = farthest
+	}
+	for _, secret := range slices.Sorted(maps.Keys(known)) {
+		kind := known[secret]
+		for _, form := range plainForms(secret) {
+			n.add(needle{form, kind, false})
+			for _, part := range base64Forms(form) {
+				n.add(needle{part, kind, true})
+			}
+		}
+	}
+	return n
+}
+
+func (n *needles) add(d needle) {
+	if len(d.text) < leastKnown {
+		return
+	}
+	head := d.text[:leastKnown]
+	if len(n.first[head]) == maxAlike {
+		return
+	}
+	n.first[head] = append(n.first[head], d)
+	for i := range farthest {
+		h := n.hash(d.text, i)
+		n.skip[h] = min(n.skip[h], uint8(farthest-1-i)) //nolint:gosec // below farthest
+	}
+}
+
+func (n *needles) hash(s string, i int) int {
+	return (int(s[i])*0x9e5 ^ int(s[i+1])*0x13b ^ int(s[i+2])) & (len(n.skip) - 1)
+}
+
+// find adds the occurrences of needles in s, the longest of those at one place.
+func (n *needles) find(s string, e *edits) {
+	for i := farthest - 1; i+2 < len(s); {
+		if skip := n.skip[n.hash(s, i)]; skip > 0 {
+			i += int(skip)
+			continue
+		}
+		start := i - (farthest - 1)
+		from, end := start, 0
+		var kind Kind
+		for _, d := range n.first[s[start:start+leastKnown]] {
+			if !strings.HasPrefix(s[start:], d.text) {
+				continue
+			}
+			if a, b, ok := d.bounds(s, start, e.end()); ok && b > end {
+				from, end, kind = a, b, d.kind
+			}
+		}
+		if i++; end > 0 {
+			e.mask(s, from, end, kind)
+			i = max(i, end+farthest-1)
+		}
+	}
+}
+
+// bounds returns what to mask around the needle at s[at:], not before low: the word of base64
+// that it is a part of, or a plain secret if it is not part of a longer word.
+func (d *needle) bounds(s string, at, low int) (start, end int, ok bool) {
+	start, end = at, at+len(d.text)
+	if d.encoded {
+		start = base64Body.start(s, start, min(maxAround, start-low))
+		last := base64Body.end(s[:min(len(s), end+maxAround)], end)
+		return start, base64Pad.end(s[:min(len(s), last+2)], last), true
+	}
+	if len(d.text) >= 16 {
+		return start, end, true
+	}
+	before := start == 0 || !alnum[s[start-1]] || start > 1 && (s[start-2] == '\\' || s[start-2:start] == "-p")
+	return start, end, before && (end == len(s) || !alnum[s[end]])
+}
+
+const maxAround = 1024
+
+var (
+	base64Body = setOf("0-9A-Za-z+/_-")
+	base64Pad  = setOf("=")
+)
+
+// plainForms returns a secret as it was found and, where they differ, with its escapes resolved
+// and escaped for JSON and for web addresses.
+func plainForms(secret string) []string {
+	forms := []string{secret}
+	add := func(form string) {
+		for _, f := range forms {
+			if f == form {
+				return
+			}
+		}
+		forms = append(forms, form)
+	}
+	if strings.Contains(secret, "''") {
+		add(strings.ReplaceAll(secret, "''", "'"))
+	}
+	var plain string
+	if strings.Contains(secret, `\`) && json.Unmarshal([]byte(`"`+secret+`"`), &plain) == nil {
+		add(plain)
+	}
+	if strings.Contains(secret, "%") {
+		if plain, err := url.QueryUnescape(secret); err == nil {
+			add(plain)
+		}
+	}
+	for _, f := range forms {
+		if quoted, err := json.Marshal(f); err == nil {
+			add(string(quoted[1 : len(quoted)-1]))
+		}
+		add(url.QueryEscape(f))
+	}
+	return forms
+}
+
+// base64Forms returns the base64 of a secret within longer data, in both alphabets: without the
+// letters that also depend on what is around it.
+func base64Forms(secret string) []string {
+	var forms []string
+	for shift, skip := range []int{0, 2, 3} {
+		data := append(make([]byte, shift), secret...)
+		last := len(data) * 8 / 6
+		std := base64.RawStdEncoding.EncodeToString(data)[skip:last]
+		forms = append(forms, std)
+		if u := strings.NewReplacer("+", "-", "/", "_").Replace(std); u != std {
+			forms = append(forms, u)
+		}
+	}
+	return forms
+}
