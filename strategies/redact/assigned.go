@@ -28,6 +28,14 @@ func flags(t *source, e *edits) {
 func optionValue(s string, at, end int) (start, stop int, ok bool) {
 	name := strings.TrimLeft(s[at:end], "-")
 	before := s[max(0, at-96):at]
+	if name == "p" && end < len(s) && indexByte("'\"", s[end]) && (strings.Contains(before, "mysql") || strings.Contains(before, "sshpass")) {
+		start, stop, ok = valueAt(s, end)
+		return start, stop, ok
+	}
+	if strings.HasPrefix(name, "u") && end < len(s) && s[end] == ':' && strings.Contains(before, "curl") { // -uname:password
+		start, stop, _ = valueAt(s, end+1)
+		return start, stop, true
+	}
 	if strings.HasPrefix(name, "p") && len(name) > 6 && s[at+1] != '-' && strings.Contains(before, "mysql") {
 		return end - len(name) + 1, end, true
 	}
@@ -40,8 +48,8 @@ func optionValue(s string, at, end int) (start, stop int, ok bool) {
 		user, _, pair := strings.Cut(s[start:stop], ":")
 		return start + len(user) + 1, stop, pair && user != "" && strings.Contains(before, "curl")
 	case name == "p" || name == "a":
-		return start, stop, strings.Contains(before, "sshpass") || strings.Contains(before, "login") || strings.Contains(before, "redis-cli")
-	case s[at+1] != '-' || !secretName(name) || isAny(lastWord(name), aboutSecrets) || strings.HasSuffix(name, "stdin"):
+		return start, stop, strings.Contains(before, "sshpass") || strings.Contains(before, "login") || strings.Contains(before, "redis-cli") || strings.Contains(before, "mongo")
+	case s[at+1] != '-' && len(name) < 6 || !secretName(name) || isAny(lastWord(name), aboutSecrets) || strings.HasSuffix(name, "stdin"):
 		return 0, 0, false
 	}
 	return start, stop, true

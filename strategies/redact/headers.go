@@ -89,8 +89,10 @@ func authorizations(t *source, e *edits) {
 	}
 }
 
-// bearers and basics find credentials after the words Bearer and Basic without their header.
+// bearers, okta and basics find credentials after the words Bearer, SSWS and Basic without their header.
 func bearers(t *source, e *edits) { schemeCredentials(t, "bearer", mixed, e) }
+
+func okta(t *source, e *edits) { schemeCredentials(t, "ssws", mixed, e) }
 
 func basics(t *source, e *edits) {
 	schemeCredentials(t, "basic", func(v string) bool { return mixed(v) && isPair(v) }, e)

@@ -15,17 +15,28 @@ func vendorKeys(t *source, e *edits) {
 			continue
 		}
 		end := i
-		for _, v := range vendors[s[i]] {
-			if strings.HasPrefix(s[i:], v.prefix) {
-				end = max(end, v.end(s, i))
+		if second := seconds[s[i]]; second != nil && i+1 < len(s) && second[s[i+1]] {
+			for _, v := range vendors[s[i]] {
+				if strings.HasPrefix(s[i:], v.prefix) {
+					end = max(end, v.end(s, i))
+				}
 			}
 		}
-		if !plainWords(s[i:end]) {
+		if v := s[i:end]; v != "" && !plainWords(v) && !hasAnyPrefix(v[max(0, len(v)-8):], "xxxxxxxx", "XXXXXXXX") {
 			e.mask(s, i, end, KindProviderKey)
+			if start := besideID.end(s[:min(len(s), end+4)], end); end > i && start > end && hasAnyPrefix(v, "AKIA", "ASIA") {
+				// The secret key of AWS beside its id.
+				if stop := base64Set.end(s, start); stop-start == 40 && threeKinds(s[start:stop]) {
+					e.mask(s, start, stop, KindProviderKey)
+					end = stop
+				}
+			}
 		}
 		i = word.end(s, max(i, end))
 	}
 }
+
+var besideID = setOf(" \t,|:;\n")
 
 // end returns the end of the key that starts at i, or i if there is none.
 func (v *vendor) end(s string, i int) int {
@@ -77,9 +88,9 @@ type keyBlock struct {
 
 var (
 	pemKeys = keyBlock{
-		hints: []string{"PRIVATE KEY-----"},
-		begin: regexp.MustCompile(`-----BEGIN[A-Z0-9 ]*PRIVATE KEY-----`),
-		end:   regexp.MustCompile(`-----END[A-Z0-9 ]*PRIVATE KEY-----`),
+		hints: []string{"PRIVATE KEY----", "PRIVATE KEY ----", "Static key V1-----"},
+		begin: regexp.MustCompile(`-----BEGIN (?:[A-Z0-9 ]*PRIVATE KEY|OpenVPN Static key V1)-----|---- BEGIN [A-Z0-9 ]*PRIVATE KEY ----`),
+		end:   regexp.MustCompile(`-----END (?:[A-Z0-9 ]*PRIVATE KEY|OpenVPN Static key V1)-----|---- END [A-Z0-9 ]*PRIVATE KEY ----`),
 		rest:  func(s string) int { return len(pemBody.FindString(s)) },
 	}
 	pemBody = regexp.MustCompile(`^(?:(?:\s|\\[nr])*[0-9A-Za-z+/=]{16,})+`)

@@ -226,7 +226,8 @@ func TestFound(t *testing.T) {
 var kindHostile = []string{
 	"key=", "secret:", `secret="`, "Cookie: a=", "cookie:", "a=b; ", "Authorization: Digest ", "bearer ", "basic a", "--token ", " -u a:", "user:pw@tcp(",
 	"@tcp(", "password= host=", " password=", "?token=", "&key=", "a://b:c", "data:image/png;base64,", "data:", ";base64,", "hooks.slack.com/services/",
-	"PuTTY-User-Key-" + "File-2\n", "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\n", "secret=key=", "'secret' => '", "secret: `", " -", "password is ", "'token', '", "<secret>", "key\nvalue: ", "api key is a1", "mysql -p", " -p a", "s" + "k-a-",
+	"PuTTY-User-Key-" + "File-2\n", "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\n", "secret=key=", "'secret' => '", "secret: `", " -", "password is ", "'token', '", "<secret>", "key\nvalue: ", "api key is a1", "mysql -p", " -p a", "$6$a$", "a$", "{SHA}", "4111 1", "1", "пароль ", "password for the ", "mnemonic abc ", "AUTH a ", "echo a|chpasswd ", "a:5432:b:c:d1", "jdbc:oracle:thin:a/",
+	".atlasv1.a", "hook/", "password=''", "identified by ", "password：", "密码", "password **", "password | ", "password to be ", "s" + "k-a-",
 }
 
 func FuzzKinds(f *testing.F) {

@@ -217,12 +217,9 @@ var (
 func plainForms(secret string) []string {
 	forms := []string{secret}
 	add := func(form string) {
-		for _, f := range forms {
-			if f == form {
-				return
-			}
+		if !slices.Contains(forms, form) {
+			forms = append(forms, form)
 		}
-		forms = append(forms, form)
 	}
 	if strings.Contains(secret, "''") {
 		add(strings.ReplaceAll(secret, "''", "'"))

@@ -32,10 +32,11 @@ func upperSecret(name string) bool {
 var secretWords = []string{
 	"token", "tokens", "secret", "secrets", "password", "passwords", "passwd", "passphrase", "pw", "pwd",
 	"credential", "credentials", "apikey", "authtoken", "authkey", "secretkey", "accesskey", "accesstoken", "bearer", "jwt",
+	"storepass", "keypass", "requirepass", "masterauth", "psk",
 }
 
 // keyWords in front of "key" make it a secret.
-var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master"}
+var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared"}
 
 // secretName reports whether a name in any style denotes a secret: password, db.password,
 // clientSecret, X-Api-Key.

@@ -61,7 +61,7 @@ func phraseValue(s string, start, end int, e *edits) {
 	} else if last == len(s) || s[last] != stop {
 		return
 	}
-	if v := s[value:last]; len(v) >= 6 && mixed(v) && !placeholder(v) && !reference(s[value:min(len(s), last+1)]) && !isColour(v) {
+	if v := s[value:last]; len(v) >= 6 && mixed(v) && !technical(v) && !placeholder(v) && !reference(s[value:min(len(s), last+1)]) && !isColour(v) {
 		e.mask(s, value, last, KindAssignment)
 	}
 }

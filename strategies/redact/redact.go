@@ -10,17 +10,19 @@ import (
 
 // Version identifies the rules and changes whenever they do. It is part of the hash of a
 // request for a summary.
-const Version = "redact/1"
+const Version = "redact/2"
 
 // Redact masks likely secrets and counts them by kind: keys in the format of a vendor,
 // private keys, JSON web tokens, values of secret names (environment, configuration, code,
-// JSON, YAML, command lines, form bodies, prose), credentials in headers and cookies,
-// passwords in connection strings and web addresses, tokens in query strings, webhook
-// addresses and phone numbers.
+// JSON, YAML, command lines, form bodies, tables, prose of many languages), credentials in
+// headers and cookies, passwords in connection strings and web addresses, tokens in query
+// strings, webhook addresses, hashes of passwords, card numbers and phone numbers. What it
+// finds in one place it masks in all of the text, as Secrets does.
 //
-// It keeps values that are known not to be secret: references to variables, placeholders,
-// counts of tokens and pagination tokens (NEXT_TOKEN), hashes, added lines of a diff that are
-// numbers, and images and audio in data: URLs.
+// It keeps values that are known not to be secret: references to variables, templates,
+// placeholders, names of types, messages about a secret, counts of tokens and pagination
+// tokens (NEXT_TOKEN), hashes of files, added lines of a diff that are numbers, and images and
+// audio in data: URLs.
 //
 // A short secret becomes "***". A longer one keeps its first six and last four characters,
 // so that different secrets stay distinguishable. Redact accepts any text, is idempotent,
@@ -80,8 +82,8 @@ type pass func(t *source, e *edits)
 // passes are applied in order, each to the result of the one before it. Passes that recognise
 // a secret by its format come before those that recognise it by its context.
 var passes = []pass{
-	pemKeys.find, otherKeys.find, vendorKeys, hooks, authorizations, cookies, urls, schemePasswords, passPasswords, pwdPasswords, driverPasswords,
-	assignments, bots, fields, webPasswords, webTokens, bearers, basics, queries, formBodies, flags, phrases, assigned, phones,
+	pemKeys.find, otherKeys.find, vendorKeys, markedKeys, oracles, hooks, authorizations, cookies, urls, schemePasswords, passPasswords, pwdPasswords, driverPasswords,
+	assignments, bots, fields, webPasswords, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, told, commands, passFiles, cards, phones,
 }
 
 // edit replaces s[start:end] with text.

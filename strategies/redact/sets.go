@@ -28,6 +28,7 @@ var (
 	alnum      = setOf("0-9A-Za-z")
 	upperDigit = setOf("0-9A-Z")
 	digit      = setOf("0-9")
+	lowerHex   = setOf("0-9a-f")
 	underscore = setOf("0-9A-Za-z_")
 	hyphen     = setOf("0-9A-Za-z-")
 	word       = setOf("0-9A-Za-z_-")

@@ -24,6 +24,8 @@ type wordAt struct {
 // wordKind is a word that the rules look for, in lower case.
 type wordKind struct {
 	text string
+	// language is set for a word of a language other than English.
+	language bool
 }
 
 // The words are found by their first three bytes: each byte of a text is folded to five bits,
@@ -32,7 +34,7 @@ const gramMask = 1<<15 - 1
 
 var (
 	folds            = foldTable()
-	grams, gramWords = gramTables(wordKinds(nameWords))
+	grams, gramWords = gramTables(append(wordKinds(nameWords, false), wordKinds(spokenWords, true)...))
 	shortWord        = &wordKind{text: "pw"}
 	separated        = setOf(" \t\v\f\r\"'\\?`*")
 	afterName        = setOf(":=")
@@ -50,10 +52,10 @@ func foldTable() (t [256]uint16) {
 	return t
 }
 
-func wordKinds(words string) []*wordKind {
+func wordKinds(words string, language bool) []*wordKind {
 	var out []*wordKind
 	for w := range strings.FieldsSeq(words) {
-		out = append(out, &wordKind{w})
+		out = append(out, &wordKind{strings.ReplaceAll(w, "_", " "), language})
 	}
 	return out
 }

@@ -7,7 +7,8 @@ import (
 
 // spared reports whether the value of a secret name is known not to be a secret.
 func spared(name, value string, quoted bool) bool {
-	if bare := strings.TrimRight(value, behind); len(bare) <= len("undefined") && isAny(bare, constants) || placeholder(value) || !quoted && reference(value) || isColour(value) {
+	bare := strings.TrimRight(value, behind+"?")
+	if len(bare) <= maxConstant && isAny(bare, constants) || placeholder(value) || !quoted && (reference(value) || selfNamed(bare) && hasFold(bare, lastWord(name))) || isColour(value) || isPath(bare) || sentence(value) {
 		return true
 	}
 	if isAny(lastWord(name), aboutSecrets) {
@@ -22,6 +23,9 @@ func spared(name, value string, quoted bool) bool {
 	if strings.HasSuffix(upper, "TOKENS") && !quoted && !threeKinds(value) || name == "PASS" {
 		return true // a variable that counts, the outcome of a test
 	}
+	if strings.Contains(upper, "PUBLIC") || !quoted && strings.HasSuffix(upper, "TOKEN") && isTypeName(bare) {
+		return true
+	}
 	left := strings.NewReplacer("AUTHOR", "", "TOKENIZER", "").Replace(upper)
 	return left != upper && !upperSecret(left) && !secretName(strings.ToLower(left))
 }
@@ -35,6 +39,7 @@ var (
 var aboutSecrets = []string{
 	"name", "file", "path", "dir", "env", "url", "uri", "type", "kind", "count", "length", "limit", "size", "budget", "ttl", "expiry", "expires",
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
+	"encryption", "algorithm", "pattern", "regex",
 }
 
 // lastWord returns the last word of a name in any style.
@@ -59,6 +64,34 @@ func isColour(v string) bool {
 var constants = []string{
 	"", "none", "null", "nil", "true", "false", "undefined", "yes", "no", "on", "off",
 	"string", "str", "number", "int", "bool", "boolean", "object", "any",
+	"changeme", "change_me", "change-me", "inherit", "include", "omit", "same-origin", "required", "optional", "hidden", "unknown",
+	"empty", "unset", "default", "enabled", "disabled", "missing", "invalid", "expired", "wrong", "redacted", "masked",
+}
+
+const maxConstant = len("same-origin")
+
+// sentence reports whether v is words about a secret, such as a label or a message of an error.
+func sentence(v string) bool {
+	if !strings.Contains(v, " ") {
+		return false
+	}
+	for w := range strings.FieldsSeq(v) {
+		if isAny(strings.TrimRight(w, ".,:;!?"), sentenceWords) {
+			return true
+		}
+	}
+	return false
+}
+
+// sentenceWords lists words that no passphrase has.
+var sentenceWords = []string{
+	"the", "is", "are", "be", "must", "should", "can", "cannot", "not", "your", "you", "please", "enter", "required", "invalid", "incorrect", "characters", "for", "of", "to", "and", "or", "with",
+	"password", "passwort", "vergessen", "muss", "doit", "debe", "deve",
+}
+
+// isTypeName reports whether v is capitalised words in one, such as TestLexer.
+func isTypeName(v string) bool {
+	return len(v) > 3 && upperOnly[v[0]] && lowerOnly[v[1]] && letters.end(v, 0) == len(v) && wordEnd(v, 0) < len(v) && entropy(v) < 4
 }
 
 // placeholder reports whether a value is a placeholder for a secret or masks it already.
@@ -73,6 +106,12 @@ func placeholder(v string) bool {
 	}
 	if len(v) > 1 && v[0] == '%' && strings.IndexByte("svdq", v[1]) >= 0 && (len(v) == 2 || !alnum[v[2]]) {
 		return true
+	}
+	if (v[0] == '*' || v[0] == '&') && word.end(v, 1) == len(v) && secretName(v[1:]) {
+		return true // an anchor of YAML
+	}
+	if v[0] == '[' && v[len(v)-1] == ']' || strings.HasPrefix(v, "{{") || v[0] == '!' && len(v) > 3 && lowerOnly.end(v, 1) == len(v) {
+		return true // a name in brackets, a template, a tag of YAML
 	}
 	return hasAnyPrefix(v, "...", "your-", "your_", "YOUR_", "xxxx", "XXXX", "****") ||
 		len(v) <= 12 && strings.HasSuffix(v, "...") || len(v) <= 64 && blanked.end(v, 0) == len(v)
@@ -91,7 +130,8 @@ func reference(v string) bool {
 	if n := strings.LastIndexByte(v[:end], '.'); n > 0 && end >= len(strings.TrimRight(v, behind)) && secretName(v[n+1:end]) && !digit.any(v[:end]) {
 		return true // args.password
 	}
-	return hasAnyPrefix(v, "process.env", "os.environ", "import.meta", "secrets.", "env.", "ENV[", "config.", "cfg.", "self.", "this.")
+	return hasAnyPrefix(v, "process.env", "os.environ", "import.meta", "secrets.", "env.", "ENV[", "config.", "cfg.", "self.", "this.", "var.", "data.", "local.", "module.", "params.",
+		"args.", "opts.", "options.", "props.", "req.", "request.", "settings.")
 }
 
 func hasAnyPrefix(v string, prefixes ...string) bool {

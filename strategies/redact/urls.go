@@ -118,6 +118,12 @@ func pairPasswords(t *source, name string, e *edits) {
 			continue
 		}
 		start := eq + 1
+		if start < len(s) && (s[start] == '\'' || s[start] == '"') {
+			if end := libpqEnd(s[:min(len(s), start+512)], start); end > start && !placeholder(s[start+1:end]) {
+				e.mask(s, start+1, end, KindConnection)
+				continue
+			}
+		}
 		end := start
 		for end < min(len(s), start+512) && !space[s[end]] && strings.IndexByte(";'\"\\&", s[end]) < 0 {
 			end++
@@ -126,6 +132,20 @@ func pairPasswords(t *source, name string, e *edits) {
 			e.mask(s, start, end, KindConnection)
 		}
 	}
+}
+
+// libpqEnd returns the end of the value whose quote is at s[i], in which a quote is doubled or
+// follows a backslash, or i if it does not end on the line.
+func libpqEnd(s string, i int) int {
+	for j := i + 1; j < len(s) && s[j] != '\n'; j++ {
+		switch {
+		case s[j] == '\\', s[j] == s[i] && j+1 < len(s) && s[j+1] == s[i]:
+			j++
+		case s[j] == s[i]:
+			return j
+		}
+	}
+	return i
 }
 
 // inDSN reports whether another field of a connection string is on the line of the name at

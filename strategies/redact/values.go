@@ -143,7 +143,7 @@ func (v *values) ends(i int, pairs bool) bool {
 // harmless reports whether the value of a secret name in lower case is not a secret but code
 // or a count. weak is set if the name is not secret by itself.
 func harmless(v string, weak, code bool) bool {
-	if len(v) < 10 && digits(v) {
+	if len(v) < 10 && digits(strings.TrimRight(v, behind)) {
 		return true
 	}
 	v = v[:min(len(v), 256)]
@@ -151,6 +151,11 @@ func harmless(v string, weak, code bool) bool {
 		return true
 	}
 	return weak && (len(v) < 16 || strings.ContainsAny(v, "([{ ") || !strings.ContainsAny(v, "0123456789"))
+}
+
+// prose reports whether the value at s[start:end] is the first word of several without digits.
+func prose(s string, start, end int) bool {
+	return letters.end(strings.TrimRight(s[start:end], ","), 0) >= end-start-1 && end+1 < len(s) && s[end] == ' ' && letters[s[end+1]]
 }
 
 func digits(v string) bool { return digit.end(v, 0) == len(v) }
@@ -188,14 +193,16 @@ func fields(t *source, e *edits) {
 		case isAny(n, authorizationHeaders), isAny(strings.TrimLeft(n, "-."), headers):
 			start, end := credential(s, value)
 			if !isAny(n, authorizationHeaders) {
-				start, end = v.at(value, false)
+				if start, end = v.at(value, false); spared(n, s[start:end], start > value) {
+					continue
+				}
 			}
 			if !placeholder(s[start:end]) && !reference(s[start:end]) {
 				e.mask(s, start, end, KindAuthorization)
 			}
 		case secretName(n) && !strings.EqualFold(n, "auth") && lineStart(s, name):
 			start, end := v.at(value, true)
-			if !harmless(s[start:end], false, false) && !spared(n, s[start:end], start > value) {
+			if !harmless(s[start:end], false, false) && !prose(s, start, end) && !spared(n, s[start:end], start > value) {
 				e.mask(s, start, end, KindAssignment)
 			}
 		}

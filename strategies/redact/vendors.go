@@ -48,10 +48,32 @@ var vendors = vendorsOf([]vendorForm{
 	{vendor{body: word, min: 20}, `xoxc- xoxd- xoxo- tskey- dor_v1_ sq0atp- sq0csp- bkua_ CCIPAT_ CCIPRJ_ fo1_ ddp_ vcp_ vck_ ops_ey`},
 	{vendor{body: word, min: 24, dotted: true}, "hvs. hvb. hvr. dp.pt. dp.st. xoxe.xoxp- xoxe.xoxb-"}, // Vault, Doppler, Slack
 	{vendor{body: alnum, min: 32}, "sess- dapi shippo_live_ shippo_test_ oy2 EAACEdEose0cBA"},         // OpenAI, Databricks, Shippo, NuGet, Facebook
-	{vendor{body: upperDigit, min: 16}, "ABIA ACCA"},                                                  // AWS
-	{vendor{body: alnum, min: 20}, "LTAI re_ aio_"},                                                   // Alibaba, Resend, Adafruit
-	{vendor{body: upperDigit, min: 58}, "AGE-SECRET-KEY-1"},                                           // age
+	// PostHog; Notion; Render; Neon; SonarQube; Fly; Razorpay; Firebase; Confluent; Mapbox' and Google's have dots or slashes.
+	{vendor{body: word, min: 20}, "phx_ secret_ rnd_ napi_ squ_ sqp_ sqa_ fm1_ fm2_ AKCp cflt xprv lsv2_"},
+	{vendor{body: lowerHex, min: 32}, "key- SK"},        // Mailgun, Twilio
+	{vendor{body: alnum, min: 70, dotted: true}, "pat"}, // Airtable
+	{vendor{body: alnum, min: 14}, "rzp_live_ rzp_test_"},
+	{vendor{body: alnum, min: 32}, "cio EAAA EAAC cli_"},
+	{vendor{body: word, min: 30, dotted: true}, "1//0 access-production- access-sandbox- access-development- dt0c01."}, // Google, Plaid, Dynatrace
+	{vendor{body: upperDigit, min: 16}, "ABIA ACCA"},                                                                   // AWS
+	{vendor{body: alnum, min: 20}, "LTAI re_ aio_"},                                                                    // Alibaba, Resend, Adafruit
+	{vendor{body: upperDigit, min: 58}, "AGE-SECRET-KEY-1"},                                                            // age
 })
+
+// seconds holds the second bytes of prefixes by their first.
+var seconds = secondsOf(&vendors)
+
+func secondsOf(vendors *byFirst) (out [256]*set) {
+	for first, of := range vendors {
+		for _, v := range of {
+			if out[first] == nil {
+				out[first] = &set{}
+			}
+			out[first][v.prefix[1]] = true
+		}
+	}
+	return out
+}
 
 func vendorsOf(forms []vendorForm) (out byFirst) {
 	for _, f := range forms {

@@ -164,7 +164,7 @@ func TestSummariesHaveTheirPrefixOnce(t *testing.T) {
 		Prefix + "told ":                    Prefix + " told",
 		Prefix + "\n" + Prefix + "  told":   Prefix + " told",
 		Prefix:                              Prefix,
-		"the password: " + "hunter2" + "!!": Prefix + " the password: hunter2!!",
+		"the password: " + "hunter2" + "!!": Prefix + " the password: ***!!",
 		"password: " + "hunter2":            Prefix + " password: ***",
 	} {
 		got, _, err := Compress(t.Context(), run("shgtgtg"), Options{Attempts: 1}, &says{answer: answer})

@@ -1,0 +1,182 @@
+package redact
+
+import "strings"
+
+// commands finds the secrets of commands and statements without an option or a name for them:
+// IDENTIFIED BY 'x', AUTH x, net user me x, vault login x, chpasswd, echo x | login --password-stdin;
+// and the passwords of pgpass files and of Oracle's addresses.
+func commands(t *source, e *edits) {
+	s := t.s
+	for _, w := range t.found() {
+		if w.start < e.end() || w.word.language {
+			continue
+		}
+		line := s[w.end:min(len(s), w.end+256)]
+		line, _, _ = strings.Cut(line, "\n")
+		at := -1
+		switch w.word.text {
+		case "identified":
+			at = quotedAfter(line, "by ")
+		case "vault login":
+			at = argument(line, 1)
+		case "net user":
+			at = argument(line, 2)
+		case "auth":
+			if s[w.start:w.end] == "AUTH" && strings.HasPrefix(line, " ") && (lineStart(s, w.start) || strings.HasSuffix(s[:w.start], "> ")) {
+				at = argument(line, strings.Count(strings.TrimSpace(line), " ")+1)
+			}
+		case "passwd":
+			if strings.HasSuffix(s[:w.start], "ht") && strings.Contains(line, " -") {
+				at = argument(line, strings.Count(strings.TrimSpace(line), " ")+1-strings.Count(line, " -"))
+			} else if strings.HasSuffix(s[:w.start], "ch") {
+				maskEchoed(s, w.start-2, e)
+			}
+		case "password", "token":
+			if strings.HasPrefix(line, "-stdin") || strings.HasSuffix(s[:w.start], "--with-") {
+				maskEchoed(s, w.start, e)
+			}
+		}
+		if at < 0 {
+			continue
+		}
+		start, end, quoted := valueAt(s, w.end+at)
+		if v := s[start:end]; len(v) >= 6 && (quoted || mixed(v) && len(v) >= 8) && !placeholder(v) && !reference(v) {
+			e.mask(s, start, end, KindAssignment)
+		}
+	}
+}
+
+// quotedAfter returns the index of the quote behind a word in lower case, or -1.
+func quotedAfter(line, word string) int {
+	n := strings.Index(strings.ToLower(line), word)
+	if n < 0 || n+len(word) >= len(line) || !indexByte(`'"`, line[n+len(word)]) {
+		return -1
+	}
+	return n + len(word)
+}
+
+// argument returns the index of the n-th argument of a line that is no option, or -1.
+func argument(line string, n int) int {
+	for i := 0; i < len(line); {
+		i = blank.end(line, i)
+		end := i
+		for end < len(line) && !blank[line[end]] {
+			end++
+		}
+		if end > i && line[i] != '-' {
+			if n--; n == 0 {
+				return i
+			}
+		}
+		i = end
+	}
+	return -1
+}
+
+// maskEchoed masks what an echo on the line writes to the command at s[:end]: its last word,
+// after a colon if it has one.
+func maskEchoed(s string, end int, e *edits) {
+	line := s[max(0, end-256):end]
+	line = line[strings.LastIndexByte(line, '\n')+1:]
+	bar := strings.LastIndexByte(line, '|')
+	echo := -1
+	for _, word := range []string{"echo ", "printf "} {
+		if n := strings.LastIndex(line[:max(0, bar)], word); n >= 0 {
+			echo = max(echo, n+len(word))
+		}
+	}
+	if echo < 0 {
+		return
+	}
+	at := end - len(line)
+	value := strings.TrimRight(line[echo:bar], " '\"")
+	start := at + echo + strings.LastIndexAny(value, " '\":") + 1
+	stop := at + echo + len(value)
+	if v := s[start:stop]; len(v) >= 6 && mixed(v) && !placeholder(v) && !strings.Contains(v, "$") {
+		e.mask(s, start, stop, KindAssignment)
+	}
+}
+
+// passFiles finds the passwords of pgpass files, host:port:database:user:password, and those in
+// Oracle's addresses, thin:user/password@host.
+func passFiles(t *source, e *edits) {
+	s := t.s
+	for at := range places(s, ":") {
+		if at < e.end() || at+1 == len(s) || !digit[s[at+1]] && s[at+1] != '*' {
+			continue
+		}
+		port := at + 2
+		if s[at+1] != '*' {
+			port = digit.end(s[:min(len(s), at+7)], at+1)
+		}
+		if n := port - at - 1; port >= len(s) || s[port] != ':' || n < 4 && s[at+1] != '*' || !lineStart(s, pgHost.start(s, at, maxName)) {
+			continue
+		}
+		line, _, _ := strings.Cut(s[port+1:min(len(s), port+256)], "\n")
+		database, rest, _ := strings.Cut(line, ":")
+		user, password, ok := strings.Cut(rest, ":")
+		password = strings.TrimRight(password, "\r")
+		if ok && pgHost.end(database, 0) == len(database) && pgHost.end(user, 0) == len(user) && !digits(database) && !digits(user) &&
+			len(password) >= 6 && mixed(password) && !space.any(password) && !placeholder(password) {
+			start := port + 1 + len(database) + len(user) + 2
+			e.mask(s, start, start+len(password), KindConnection)
+		}
+	}
+}
+
+// oracles finds the passwords of Oracle's addresses, thin:user/password@host.
+func oracles(t *source, e *edits) {
+	const driver = "jdbc:oracle:"
+	s := t.s
+	for at := range places(s, driver) {
+		slash := at + len(driver) + strings.IndexAny(s[at+len(driver):min(len(s), at+maxName)]+"@", "/@ \n")
+		if slash >= len(s) || s[slash] != '/' {
+			continue
+		}
+		if n := strings.IndexAny(s[slash:min(len(s), slash+maxName)], "@ \n"); n > 0 && s[slash+n] == '@' {
+			e.mask(s, slash+1, slash+n, KindConnection)
+		}
+	}
+}
+
+var pgHost = setOf("0-9A-Za-z_.*-")
+
+// marked lists the formats of keys with a mark within, and the least lengths around it.
+var marked = []struct {
+	mark          string
+	before, after int
+}{
+	{".atlasv1.", 10, 40}, // Terraform
+	{"Q~", 4, 30},         // Azure
+	{":APA91b", 8, 100},   // Firebase
+	{"/IncomingWebhook/", 0, 30},
+	{"/bot/v2/hook/", 0, 30},
+	{"hooks.zapier.com/hooks/catch/", 0, 12},
+}
+
+// markedKeys finds keys that are known by a mark within them.
+func markedKeys(t *source, e *edits) {
+	s := t.s
+	for _, m := range marked {
+		done := 0
+		for at := range places(s, m.mark) {
+			start := at + len(m.mark)
+			if start < done {
+				continue
+			}
+			end := markedSet.end(s, start)
+			done = end
+			if n := alnum.start(s, at, maxName); m.before > 0 {
+				if at-n < m.before {
+					continue
+				}
+				start = n
+			}
+			if end-at-len(m.mark) >= m.after {
+				e.mask(s, start, end, KindProviderKey)
+			}
+		}
+	}
+}
+
+var markedSet = setOf("0-9A-Za-z_/.~-")

@@ -1,0 +1,62 @@
+package redact
+
+import "strings"
+
+// hashes finds the hashes of passwords as in the files of Unix accounts, of web servers and of
+// databases: $6$salt$hash, {SSHA}hash, pbkdf2_sha256$1000$salt$hash, SCRAM-SHA-256$….
+func hashes(t *source, e *edits) {
+	s := t.s
+	for at := range places(s, "$") {
+		if at < e.end() {
+			continue
+		}
+		start := at
+		if name := wordEqual.start(s, at, maxHashName); name < at && hasAnyPrefixFold(s[name:at], "pbkdf2", "scrypt", "argon2", "bcrypt", "SCRAM-SHA-") {
+			start = name
+		} else if name < at && alnum[s[at-1]] {
+			continue // an amount, a variable within a word
+		}
+		if end := hashSet.end(s[:min(len(s), at+512)], at); isHash(s[start:end]) {
+			e.mask(s, start, end, KindHash)
+		}
+	}
+	for at := range places(s, "}") {
+		open := strings.LastIndexByte(s[max(0, at-16):at], '{')
+		if open < 0 || at < e.end() {
+			continue
+		}
+		open += max(0, at-16)
+		if end := base64Set.end(s[:min(len(s), at+256)], at+1); end-at > 20 && isAny(s[open+1:at], hashSchemes) {
+			e.mask(s, open, end, KindHash)
+		}
+	}
+}
+
+const maxHashName = 32
+
+// hashSchemes lists the schemes of hashes in LDAP and htpasswd.
+var hashSchemes = []string{"sha", "ssha", "sha256", "ssha256", "sha512", "ssha512", "md5", "smd5", "crypt", "pkcs5s2", "ns-mta-md5"}
+
+// isHash reports whether v is fields between dollar signs of which the last is a hash, and is
+// long and random.
+func isHash(v string) bool {
+	last := strings.LastIndexByte(v, '$')
+	first := strings.IndexByte(v, '$')
+	if last == first && !hasAnyPrefixFold(v, "SCRAM-SHA-") || last+1 == len(v) {
+		return false
+	}
+	scheme, _, _ := strings.Cut(v[first+1:], "$")
+	hash := v[last+1:]
+	return len(scheme) < 96 && !strings.ContainsAny(scheme, "/") && len(hash) >= 20 && letters.any(hash) && digit.any(hash) && entropy(hash) >= 3
+}
+
+func hasAnyPrefixFold(v string, prefixes ...string) bool {
+	for _, p := range prefixes {
+		if hasFold(v, p) {
+			return true
+		}
+	}
+	return false
+}
+
+var hashSet = setOf("0-9A-Za-z$./+=,*:_-")

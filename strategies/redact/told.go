@@ -1,0 +1,326 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// told finds values with letters and digits after a word for a secret in any language and any
+// notation: after a colon or an equals sign anywhere in a line, also a full-width one, after
+// a verb, in the next cell of a table, in an element, and in quotes.
+func told(t *source, e *edits) {
+	s := t.s
+	for _, w := range t.found() {
+		if w.start < e.end() {
+			continue
+		}
+		name, end, ok := nameOf(s, w)
+		if !ok {
+			continue
+		}
+		value, gap := valueAfter(s, end, w.word.language)
+		if gap == noValue {
+			continue
+		}
+		if gap == assigns && strings.HasPrefix(w.word.text, "cred") { // credentials: user / password
+			if slash := strings.IndexByte(s[value:min(len(s), value+maxGap)], '/'); slash > 0 && !strings.ContainsAny(s[value:value+slash], ".\n:") {
+				value += slash + 1
+			}
+		}
+		if end := mnemonicEnd(s, value); end > value && (w.word.text == "mnemonic" || w.word.text == "seed") {
+			start := len(s[:value]) + strings.IndexFunc(s[value:], unicode.IsLower)
+			e.mask(s, start, end, KindAssignment)
+			continue
+		}
+		if start, stop, quoted := valueAt(s, value); tellable(s, s[name:end], start, stop, gap, quoted, w) {
+			e.mask(s, start, stop, KindAssignment)
+		}
+	}
+}
+
+// mnemonicEnd returns the end of twelve or more words at i, as from which wallets derive their
+// keys, or i.
+func mnemonicEnd(s string, i int) int {
+	n, end := 0, i
+	at := mnemonicOpen.end(s[:min(len(s), i+8)], i)
+	for n < 24 {
+		stop := lowerOnly.end(s[:min(len(s), at+16)], at)
+		if stop-at < 3 || stop-at > 8 {
+			break
+		}
+		n, end, at = n+1, stop, stop+1
+		if stop == len(s) || s[stop] != ' ' {
+			break
+		}
+	}
+	if n < 12 {
+		return i
+	}
+	return end
+}
+
+var mnemonicOpen = setOf(" \t\"'`")
+
+// nameOf returns the bounds of the name with a word, if it denotes a secret.
+func nameOf(s string, w wordAt) (start, end int, ok bool) {
+	if w.word.language {
+		if r, _ := utf8.DecodeRuneInString(s[w.end:]); r < 0x250 && unicode.IsLetter(r) {
+			return 0, 0, false // part of a longer word
+		}
+		before, _ := utf8.DecodeLastRuneInString(s[:w.start])
+		return w.start, w.end, s[w.start] >= 0x80 || !unicode.IsLetter(before) || before > 0x250
+	}
+	start = wordDot.start(s, w.start, maxName)
+	end = wordDot.end(s[:min(len(s), w.end+maxName)], w.end)
+	for end > w.end && !alnum[s[end-1]] {
+		end--
+	}
+	if strings.HasPrefix(s[start:], "-D") { // of Java
+		start += len("-D")
+	}
+	name := s[start:end]
+	if isAny(lastWord(name), aboutSecrets) {
+		return 0, 0, false
+	}
+	return start, end, secretName(name) && !strings.EqualFold(name, "auth") || strings.EqualFold(name, "key") && keyOf(s[max(0, start-12):start]) || isAny(name, toldNames)
+}
+
+// toldNames lists names of secrets that are secret only in the notations of told.
+var toldNames = []string{"psk", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "subscription-key", "ocp-apim-subscription-key"}
+
+// gap is what is between a name and its value.
+type gap int
+
+const (
+	noValue  gap = iota
+	assigns      // a colon, an equals sign, an arrow
+	says         // a verb
+	follows      // blanks
+	encloses     // the tags of an element, the bar of a table, an empty line
+)
+
+// valueAfter returns the start of the value of a name that ends at i, and what is between.
+func valueAfter(s string, i int, language bool) (int, gap) {
+	limit := min(len(s), i+maxGap)
+	quoted := i
+	for i < limit && strings.IndexByte("*_`\"'\\)]", s[i]) >= 0 {
+		i++
+	}
+	closed := i > quoted
+	if closed && strings.ContainsAny(s[quoted:i], `"'`) {
+		if rest := strings.TrimPrefix(s[i:limit], "\r"); strings.HasPrefix(rest, "\n\n") || strings.HasPrefix(rest, "\n\r\n") { // of a form in parts
+			return space.end(s, i), encloses
+		}
+		if after := space.end(s[:limit], i); after < limit && s[after] == ':' {
+			i = after
+		}
+	}
+	if n := separator(s[i:limit]); n > 0 {
+		return i + n, assigns
+	}
+	if n := element(s[i:limit]); n > 0 {
+		return i + n, encloses
+	}
+	after := blank.end(s[:limit], i)
+	if after < limit && s[after] == '|' {
+		return after + 1, encloses
+	}
+	if !language && after == i || closed {
+		return 0, noValue
+	}
+	if n := verb(s[after:limit]); n > 0 {
+		return after + n, says
+	}
+	if n := filler(s[after:limit]); n > 0 {
+		if m := separator(s[after+n : limit]); m > 0 {
+			return after + n + m, says
+		}
+		if m := verb(s[after+n : limit]); m > 0 {
+			return after + n + m, says
+		}
+		return 0, noValue
+	}
+	return after, follows
+}
+
+const maxGap = 96
+
+// separator returns the length of blanks and a sign between a name and a value.
+func separator(s string) int {
+	i := blank.end(s, 0)
+	if strings.HasPrefix(s, " - ") {
+		i = 0
+	}
+	rest := s[i:]
+	for _, sign := range []string{":=", "=>", "->", " - ", ":", "=", "：", "＝", "—", "–", "→"} {
+		if strings.HasPrefix(rest, sign) {
+			if n := len(sign); n < len(rest) && strings.IndexByte("=:/~", rest[n]) >= 0 {
+				return 0 // a comparison, an address
+			}
+			return i + len(sign)
+		}
+	}
+	return 0
+}
+
+// element returns the length of the end of a tag and, in a property list, the tag of the value.
+func element(s string) int {
+	for _, open := range []string{">", "&gt;", "</key>"} {
+		rest, ok := strings.CutPrefix(s, open)
+		if !ok {
+			continue
+		}
+		if open == "</key>" {
+			at := space.end(rest, 0)
+			if !strings.HasPrefix(rest[at:], "<string>") {
+				return 0
+			}
+			return len(open) + at + len("<string>")
+		}
+		return len(open)
+	}
+	if strings.HasPrefix(s, " ") {
+		if n := strings.IndexAny(s, "<>\n"); n > 0 && s[n] == '>' && s[n-1] != '/' && strings.Contains(s[:n], `="`) {
+			return n + 1
+		}
+	}
+	return 0
+}
+
+// verb returns the length of a verb before a value.
+func verb(s string) int {
+	for _, v := range verbs {
+		if rest, ok := strings.CutPrefix(s, v); ok && (v[0] >= 0xe3 || strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ":")) {
+			return len(v) + len(rest) - len(strings.TrimLeft(rest, " :"))
+		}
+	}
+	return 0
+}
+
+// filler returns the length of words between a name and a separator or verb: a preposition and
+// up to four more.
+func filler(s string) int {
+	i := 0
+	for n := range 6 {
+		end := strings.IndexAny(s[i:], " :=\n")
+		if end <= 0 || s[i+end] == '\n' {
+			return 0
+		}
+		if n == 0 && !isAny(s[i:i+end], prepositions) {
+			return 0
+		}
+		if i += end; s[i] != ' ' {
+			return i
+		}
+		if n > 0 && (verb(s[i+1:]) > 0 || separator(s[i:]) > 0) {
+			return i + 1
+		}
+		i++
+	}
+	return 0
+}
+
+// openers are marks around a value, each with the one that closes it.
+var openers = []struct{ open, closing string }{
+	{`\\\"`, `\\\"`}, {`\"`, `\"`}, {`"`, `"`}, {"'", "'"}, {"`", "`"}, {"「", "」"}, {"『", "』"}, {"«", "»"}, {"“", "”"}, {"„", "“"}, {"‘", "’"}, {"**", "**"}, {"{", "}"},
+}
+
+// valueAt returns the bounds of the value at i, and whether it is in quotes.
+func valueAt(s string, i int) (start, end int, quoted bool) {
+	limit := min(len(s), i+512)
+	i = blank.end(s[:limit], i)
+	if strings.HasPrefix(s[i:limit], "** ") {
+		i += len("** ")
+	}
+	if i < limit && (s[i] == '[' || s[i] == '(' || s[i] == 'N') && i+1 < limit && (s[i+1] == '"' || s[i+1] == '\'') {
+		i++
+	}
+	for _, o := range openers {
+		if !strings.HasPrefix(s[i:limit], o.open) {
+			continue
+		}
+		start = i + len(o.open)
+		if n := strings.Index(s[start:limit], o.closing); n > 0 && !strings.Contains(s[start:start+n], "\n") {
+			end = start + n
+			for end > start && s[end-1] == ' ' {
+				end--
+			}
+			return blank.end(s[:end], start), end, true
+		}
+	}
+	end = i
+	for end < limit {
+		r, size := utf8.DecodeRuneInString(s[end:])
+		if r >= utf8.RuneSelf && (r >= 0x600 || !unicode.IsLetter(r)) || r < utf8.RuneSelf && !toldSet[s[end]] {
+			break
+		}
+		if s[end] == '\\' && end+1 < limit && indexByte(`nrt"`, s[end+1]) || s[end] == '&' && nextPair(s[end:limit]) {
+			break
+		}
+		end += size
+	}
+	for end > i && indexByte(".,:;!?*_", s[end-1]) {
+		end--
+	}
+	return i, end, false
+}
+
+// nextPair reports whether s begins with an ampersand in front of an entity or another parameter.
+func nextPair(s string) bool {
+	end := wordDot.end(s, 1)
+	return end < len(s) && (s[end] == '=' || s[end] == ';')
+}
+
+var toldSet = setOf("!#-'*-:=?-Z\\^_a-z~@|")
+
+// tellable reports whether s[start:end] looks like the secret of a word.
+func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool {
+	v := s[start:end]
+	spaced := strings.Contains(v, " ")
+	least := 6
+	if w.word.language && digits(v) {
+		least = 4
+	}
+	switch {
+	case len(v) < least, len(v) > 512, w.word.text == "seed", masked(v), spared(name, v, quoted), name == "PASS", placeholder(v), reference(s[start:min(len(s), end+1)]), isColour(v):
+		return false
+	case strings.ContainsAny(v, "<>") || strings.Contains(v, "://") || isPath(v) || technical(v) || selfNamed(v):
+		return false
+	case quoted && spaced:
+		return mixed(v) && len(v) >= 10 && g != follows
+	case digits(v):
+		return w.word.language && len(v) <= 12 && (g == assigns || g == says)
+	case !mixed(v) || !digit.any(v) && g != assigns:
+		return false
+	case end < len(s) && indexByte("([{<", s[end]) && (g != encloses || s[end] != '<') || !quoted && strings.Contains(v, "$"):
+		return false
+	case g == encloses && !quoted && strings.Contains(s[max(0, start-2):start], "|"):
+		return len(v) >= 8
+	case g == follows:
+		return digit.any(v) && len(v) >= 8 && (quoted || w.word.language || threeKinds(v) || lowerOnly.any(v) && strings.EqualFold(s[w.start:w.end], "password"))
+	}
+	return true
+}
+
+// selfNamed reports whether v is a name such as token2 or password_1.
+func selfNamed(v string) bool {
+	bare := strings.TrimRight(v, "0123456789")
+	return len(v)-len(bare) < 3 && secretName(strings.TrimRight(bare, "_-"))
+}
+
+// technical reports whether v is a measure such as 2048-bit, or the name of a format or of an
+// algorithm with its number, alone or with other words.
+func technical(v string) bool {
+	if n := digit.end(v, 0); n > 0 && n < len(v) && (v[n] == '-' || v[n] == '.' || v[n] == '/' || v[n] == ',') && lowerDot.end(v, n+1) == len(v) {
+		return true
+	}
+	n := letters.end(v, 0)
+	m := digit.end(v, n)
+	if m == n || m < len(v) && alnum[v[m]] {
+		return false
+	}
+	return isAny(v[:n], []string{"sha", "md", "hs", "rs", "es", "ps", "aes", "rsa", "utf", "ipv", "oauth", "base", "ed", "k", "x", "v", "h", "log", "argon", "pbkdf", "bcrypt", "python", "node", "php", "tls", "ssl", "http"}) &&
+		(m == len(v) || slices.ContainsFunc([]byte("-_.,/"), func(c byte) bool { return c == v[m] }))
+}
