@@ -44,9 +44,9 @@ type Options struct {
 // the text are removed first and those within it are escaped, so that it cannot end the
 // summary early. Wrap is idempotent without Merged.
 func Wrap(text string, o Options) string {
-	body := escapeMarks(Body(text))
+	body := Escape(Body(text))
 	explanation := note
-	if own := strings.Join(strings.Fields(escapeMarks(o.Note)), " "); own != "" {
+	if own := strings.Join(strings.Fields(Escape(o.Note)), " "); own != "" {
 		explanation = own
 	}
 	var b strings.Builder

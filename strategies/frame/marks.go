@@ -1,6 +1,8 @@
 package frame
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -143,33 +145,41 @@ func matchEnd(s string, i int) int {
 	return -1
 }
 
-// escapeMarks replaces the brackets or dashes in front of marks within a text by a round
-// bracket.
-func escapeMarks(s string) string {
-	var b strings.Builder
-	done := 0
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
+// bareMarks matches lines that hold nothing but the words of an end mark, or of the head of
+// this package, however they are decorated.
+var bareMarks = regexp.MustCompile(`(?im)^[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
+	strings.Join(append([]string{headMarks[0].words, headMarks[1].words, headMarks[2].words}, endMarks...), "|"), " ", `[^\pL\pN\n]+`) + `)[^\pL\pN\n]*$`)
+
+// Escape replaces what stands in front of the words of marks within a text by a round
+// bracket. Characters that look like those of a mark count as these. It is idempotent.
+func Escape(s string) string {
+	folded, at := text.Fold(s)
+	var spans [][2]int
+	for i := 0; i < len(folded); {
+		r, size := utf8.DecodeRuneInString(folded[i:])
 		if !opensMark(r) {
 			i += size
 			continue
 		}
 		start := i
-		i, _ = markRun(s, start)
+		i, _ = markRun(folded, start)
 		head := -1
-		if bracket := strings.LastIndexByte(s[start:i], '['); bracket >= 0 {
-			head, _ = parseHead(s, start+bracket)
+		if bracket := strings.LastIndexByte(folded[start:i], '['); bracket >= 0 {
+			head, _ = parseHead(folded, start+bracket)
 		}
-		if matchEnd(s, i) < 0 && head < 0 {
-			continue
+		if matchEnd(folded, i) >= 0 || head >= 0 {
+			spans = append(spans, [2]int{start, i})
 		}
-		b.WriteString(s[done:start])
-		b.WriteByte('(')
-		done = i
 	}
-	if done == 0 {
+	if spans == nil {
+		for _, m := range bareMarks.FindAllStringIndex(folded, -1) {
+			words := strings.IndexFunc(folded[m[0]:], func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+			spans = append(spans, [2]int{m[0], m[0] + words})
+		}
+	}
+	if spans == nil {
 		return s
 	}
-	b.WriteString(s[done:])
-	return b.String()
+	s = text.ReplaceFolded(s, at, spans, slices.Repeat([]string{"("}, len(spans)))
+	return Escape(s)
 }

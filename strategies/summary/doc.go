@@ -5,7 +5,7 @@
 //   - shortens the messages and splits them into parts that fit the model (trimMessages),
 //   - asks the model with one prompt, storing each answer before it is used
 //     (Prompt, AnswerStore),
-//   - validates the answer and may ask for one repair (Validator, RepairNote),
+//   - cleans and validates the answer and may ask for one repair (Clean, Validator, RepairNote),
 //   - assembles the stored text: the answer, the active task in the user's words and
 //     the references that a model would lose (InsertRequest).
 //

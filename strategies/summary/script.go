@@ -88,7 +88,7 @@ func countScripts(text string, strict bool) (c scriptCounts) {
 }
 
 func withoutQuotations(line string) string {
-	quotes := quotations(line)
+	quotes := quotations(line, func(*quotation) bool { return false })
 	if len(quotes) == 0 {
 		return line
 	}

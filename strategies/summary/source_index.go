@@ -3,6 +3,7 @@ package summary
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -23,7 +24,13 @@ type SourceIndex struct {
 	words         []byte
 	full          bool
 	users, others phraseSet
-	last          string // the newest message of the user, in part
+	told          phraseSet // earlier summaries among the messages
+	last          string    // the newest message of the user, in part
+	// statements are what the user said without refusing, asked the stems of the newest
+	// message of the assistant.
+	statements     []statement
+	statementBytes int
+	asked          string
 }
 
 const (
@@ -36,8 +43,11 @@ const (
 // the prompt are. A stored summary among them does not count as the user's words.
 func (e *SourceIndex) Add(m *chat.Message) {
 	e.tokens += tokens.Chars4{}.Message(m)
-	text := m.Content.String()
+	text := text.WithoutHidden(m.Content.String())
 	if m.Role != chat.RoleUser {
+		if m.Role == chat.RoleAssistant && text != "" {
+			e.asked = stemsOf(tailOf(text))
+		}
 		e.others.add(text)
 		for _, c := range m.ToolCalls {
 			e.others.add(c.Arguments)
@@ -46,6 +56,7 @@ func (e *SourceIndex) Add(m *chat.Message) {
 	}
 	if body, merged, ok := frame.Unwrap(text); ok {
 		e.others.add(body)
+		e.told.add(body)
 		if text = merged; strings.TrimSpace(text) == "" {
 			return
 		}
@@ -54,6 +65,7 @@ func (e *SourceIndex) Add(m *chat.Message) {
 	e.userScripts[messageScript(text)]++
 	e.userScripts[noScript] = 0
 	e.users.add(text)
+	e.addStatements(text)
 	if len(e.words)+len(text) > maxWords {
 		e.full = true
 		return
@@ -68,6 +80,7 @@ func (e *SourceIndex) AddPrevious(summary string) {
 		summary = body
 	}
 	e.tokens += tokens.Chars4{}.Text(summary)
+	e.addApprovals(summary)
 	for _, q := range userQuotes(summary, DefaultSections()) {
 		if len(e.words)+len(q.text) <= maxWords {
 			e.words = appendWords(append(e.words, " | "...), q.text)
@@ -97,9 +110,48 @@ func (e *SourceIndex) Script() string {
 // to the user. There, near matches are allowed too, because InsertRequest replaces the
 // section by the exact words.
 func (e *SourceIndex) allows(q userQuote, words string) bool {
-	return bytes.Contains(e.words, []byte(words)) || e.full && e.users.share(words) == 1 ||
-		(!q.active || !q.attributed) && e.others.share(words) == 1 ||
+	return e.isUsers(words) || (!q.active || !q.attributed) && e.others.share(words) == 1 ||
 		q.active && e.users.share(words) >= 0.6
+}
+
+// isUsers reports whether words are in a message of the user.
+func (e *SourceIndex) isUsers(words string) bool {
+	return bytes.Contains(e.words, []byte(words)) || e.full && e.users.share(words) == 1
+}
+
+// has reports whether a quotation may be in an answer.
+func (e *SourceIndex) has(q userQuote) bool {
+	phrases := quotedPhrases(q.text)
+	for _, p := range phrases {
+		if !e.allows(q, p) {
+			return false
+		}
+	}
+	return len(phrases) > 0 || !q.attributed || q.active || e.full || e.said(wordsOf(q.text))
+}
+
+// misattributes reports whether an allowed quotation says of words of another that they are
+// the user's. Hosts put words of the user into results of tools, so they may be right.
+func (e *SourceIndex) misattributes(q userQuote) bool {
+	return q.attributed && !q.active && slices.ContainsFunc(quotedPhrases(q.text), func(p string) bool {
+		return !e.isUsers(p) && e.told.share(p) < 1
+	})
+}
+
+// said reports whether the user said some words, which may be few.
+func (e *SourceIndex) said(words string) bool {
+	for rest := e.words; words != ""; {
+		i := bytes.Index(rest, []byte(words))
+		if i < 0 {
+			return false
+		}
+		end := i + len(words)
+		if unspacedLetters(words) > 0 || (i == 0 || rest[i-1] == ' ') && (end == len(rest) || rest[end] == ' ') {
+			return true
+		}
+		rest = rest[i+1:]
+	}
+	return true
 }
 
 // phraseSet is a Bloom filter of all runs of three words in some texts: no false negatives,

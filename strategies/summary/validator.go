@@ -1,11 +1,13 @@
 package summary
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/tokens"
@@ -81,24 +83,30 @@ func (g Validator) Read(a StoredAnswer) (Accepted, *Rejection) {
 	if r := checkFinish(a.FinishReason); r != nil {
 		return Accepted{}, r
 	}
-	text, thinking := withoutThoughts(a.Text)
+	answer, thinking := withoutThoughts(text.WithoutHidden(a.Text))
 	if thinking {
 		return Accepted{}, &Rejection{Code: CodeUnfinishedThought}
 	}
-	text = withoutWrapper(frame.Body(text))
-	text, redacted := redact.Redact(text)
-	for _, check := range []func(string) *Rejection{
-		g.checkEmpty, errorText, refusal, toolSyntax, checkEnd(a.FinishReason), g.checkSections, g.checkSize, g.checkScript,
-	} {
-		if r := check(text); r != nil {
+	answer = withoutWrapper(frame.Body(answer))
+	answer, redacted := redact.Redact(answer)
+	for _, check := range []func(string) *Rejection{errorText, toolSyntax} { // before what shows them is made plain
+		if r := check(answer); r != nil {
 			return Accepted{}, r
 		}
 	}
-	text, dropped, r := g.checkQuotes(text)
+	answer = g.Sources.clean(answer)
+	for _, check := range []func(string) *Rejection{
+		g.checkEmpty, refusal, checkEnd(a.FinishReason), g.checkSections, g.checkSize, g.checkScript,
+	} {
+		if r := check(answer); r != nil {
+			return Accepted{}, r
+		}
+	}
+	answer, dropped, r := g.checkQuotes(answer)
 	if r != nil {
 		return Accepted{}, r
 	}
-	return Accepted{Text: text, Redacted: redacted, Unquoted: dropped}, nil
+	return Accepted{Text: answer, Redacted: redacted, Unquoted: dropped}, nil
 }
 
 // checkFinish checks a finish reason.
@@ -195,40 +203,53 @@ func (g Validator) checkScript(text string) *Rejection {
 // unquoted replaces an invented quotation.
 const unquoted = "(quotation left out: it is not in the messages)"
 
+// notTheirs stands behind a quotation whose words are in no message of the user but in
+// another.
+const notTheirs = " (not in a message of the user)"
+
 // checkQuotes checks the quotations of the user. Invented ones outside of the active task are
 // replaced if they are at most a quarter of all, as models that retell a long conversation
-// change some letters; otherwise the answer is rejected.
+// change some letters; otherwise the answer is rejected. Words without quotation marks that
+// are said to be the user's are marked instead.
 func (g Validator) checkQuotes(text string) (string, int, *Rejection) {
-	e := g.Sources
-	var invented []string
-	checked := map[string]bool{}
+	type edit struct {
+		start, end int
+		by         string
+	}
+	var edits []edit
+	invented, checked, few := map[string]bool{}, map[string]bool{}, 0
 	for _, q := range userQuotes(text, g.Sections) {
-		ps := quotedPhrases(q.text)
-		if len(ps) == 0 {
-			continue
+		counts := !q.plain && len(quotedPhrases(q.text)) > 0
+		if counts {
+			checked[q.text] = true
 		}
-		if checked[q.text] && !q.active {
-			continue
-		}
-		checked[q.text] = true
-		for _, p := range ps {
-			if e.allows(q, p) {
-				continue
+		switch {
+		case g.Sources.has(q):
+			switch {
+			case !g.Sources.misattributes(q):
+			case q.plain:
+				edits = append(edits, edit{q.start, q.start, notQuoted})
+			case !strings.HasPrefix(text[q.end:], notTheirs):
+				edits = append(edits, edit{q.end, q.end, notTheirs})
 			}
-			if q.active {
-				return "", 0, &Rejection{Code: CodeInventedQuote, Detail: "in the active task"}
+		case q.active && q.attributed, q.active && counts:
+			return "", 0, &Rejection{Code: CodeInventedQuote, Detail: "in the active task"}
+		case q.plain:
+			edits = append(edits, edit{q.start, q.start, notQuoted})
+		default:
+			edits = append(edits, edit{q.start, q.end, unquoted})
+			if counts {
+				invented[q.text] = true
+			} else {
+				few++
 			}
-			invented = append(invented, q.text)
-			break
 		}
 	}
 	if n := len(invented); n > 0 && 4*n > len(checked) {
 		return "", 0, &Rejection{Code: CodeInventedQuote, Detail: strconv.Itoa(n) + " of " + strconv.Itoa(len(checked)) + " quotations of the user"}
 	}
-	for _, q := range invented {
-		for _, m := range [][2]string{{`"`, `"`}, {"“", "”"}, {"„", "“"}, {"„", "”"}, {"«", "»"}, {"「", "」"}, {"『", "』"}, {"＂", "＂"}} {
-			text = strings.ReplaceAll(text, m[0]+q+m[1], unquoted)
-		}
+	for _, e := range slices.Backward(edits) {
+		text = text[:e.start] + e.by + text[e.end:]
 	}
-	return text, len(invented), nil
+	return text, len(invented) + few, nil
 }

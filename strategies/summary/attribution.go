@@ -1,0 +1,196 @@
+package summary
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+var (
+	// attributed matches text before a quotation that attributes it to the user.
+	attributed = regexp.MustCompile(`(?i)\buser(?:'s|’s|s)?\b[^.!?"“”]{0,90}?\b(?:said|says|say|asked|asks|ask|wrote|writes|write|typed|stated|states|replied|answered|responded|told|instructed|ordered|demanded|insisted|confirmed|commented|noted|reported|` +
+		`message|messages|request|requests|question|questions|feedback|correction|corrections|instruction|instructions|words|reply|answer|response|comment|prompt|follow-?up|ask)s?` +
+		`(?:[*_\s:,()—–-]|\b(?:was|is|were|are|me|us|that|to|explicitly|then|again|also|here|simply|just|exactly|verbatim|literally|the|following|in|this|session|first|last|latest)\b){0,12}$`)
+	// attributedColon matches the same with any text up to a colon.
+	attributedColon = regexp.MustCompile(`(?i)\buser(?:'s|’s)?\b[^.!?"“”:]{0,80}\b(?:said|says|asked|asks|wrote|writes|typed|stated|replied|told|instructed|ordered|demanded|insisted|requested|message|request|question|instruction|words)\b[^.!?"“”:]{0,60}:[*_\s>]*$`)
+	// attributedLabel matches a label of the user, as in transcripts.
+	attributedLabel = regexp.MustCompile(`(?i)(?:^|[\s*_(\[>-])(?:user|human)[*_\]]*\s*:[*_\s]*$`)
+	// attributedAfter matches an attribution behind the quotation.
+	attributedAfter = regexp.MustCompile(`(?i)^[*_,.\s—–-]*(?:(?:said|asked|wrote)\s+the\s+user\b|the\s+user\s+(?:said|says|asked|asks|wrote|writes|insisted|replied|demanded)\b)`)
+	// attributedForeign matches the word for user in other languages.
+	attributedForeign = regexp.MustCompile(`(?i)(?:\b(?:be)?nutzer(?:in)?|\bl['’]utilisateur|\busuario|\busuário|\butente|\bgebruiker|пользовател\p{L}*|користувач\p{L}*|用户|用戶|使用者|ユーザー?|사용자|المستخدم|उपयोगकर्ता)[^.!?。！？"“”„«»「」]{0,40}$`)
+	// userSections matches headings of lists of user messages.
+	userSections = regexp.MustCompile(`(?i)\buser(?:'s|’s)?\s+(?:messages?|requests?|asks?|words|questions?|instructions?|prompts?)\b|\ball user\b`)
+)
+
+// ofUser reports whether a quotation on a line is attributed to the user.
+func (q *quotation) ofUser() bool {
+	before, after := q.before[max(0, len(q.before)-240):], q.after[:min(len(q.after), 80)]
+	if low := strings.ToLower(before); strings.Contains(low, "user") || strings.Contains(low, "human") {
+		if attributed.MatchString(before) || attributedColon.MatchString(before) || attributedLabel.MatchString(before) {
+			return true
+		}
+	}
+	return mayNameUser(before) && attributedForeign.MatchString(before) || strings.Contains(after, "user") && attributedAfter.MatchString(after)
+}
+
+// mayNameUser is a cheap test whether elsewhere can match.
+func mayNameUser(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return true
+		}
+	}
+	low := strings.ToLower(s)
+	for _, w := range []string{"nutzer", "utilisateur", "usuario", "utente", "gebruiker"} {
+		if strings.Contains(low, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// userQuote is a text in a summary that is said to be the user's, or stands in the place of
+// one.
+type userQuote struct {
+	text string
+	// active: in the section of the active task.
+	active bool
+	// attributed: said to be the user's, not only quoted.
+	attributed bool
+	// plain: without quotation marks.
+	plain bool
+	// start and end are its indexes in the summary, with its marks.
+	start, end int
+}
+
+var (
+	// spoken matches text in front of words of the user without quotation marks.
+	spoken = regexp.MustCompile(`(?i)\b(?:user|human)(?:'s|’s)?\b[^.!?:"“”\n]{0,80}?\b(?:said|says|wrote|writes|typed|stated|replied|answered|responded|asked|instructed|ordered|demanded|insisted|told\s+(?:me|us|the\s+assistant)|message|words|reply|answer)` +
+		`(?:\s+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following))*[*_\s]*[:：][*_\s]*`)
+	// spokenLabel matches the same at the beginning of a line of a transcript.
+	spokenLabel = regexp.MustCompile(`(?i)^[\s*+•-]*(?:\d+[.)]\s*)?[*_(\[]*(?:the\s+)?user[*_)\]]*\s*[:：][*_\s]*`)
+)
+
+// notQuoted stands in front of words without quotation marks that no message has.
+const notQuoted = "(in the model's words) "
+
+// userQuotes returns the quotations of the user in a summary: attributed to the user, in a
+// list of user messages, in the section of the active task, or in a block.
+func userQuotes(summary string, sections []Section) []userQuote {
+	var out []userQuote
+	for _, p := range splitSections(summary, sections) {
+		active := sameTitle(p.title, ActiveTask)
+		listed := userSections.MatchString(p.title)
+		pending := false // what follows is attributed to the user
+		mark := ""       // that of the list that is
+		block := false   // it was a block quotation
+		for _, u := range unitsOf(summary[p.body:p.end]) {
+			line, at := summary[p.body+u.start:p.body+u.end], p.body+u.start
+			trimmed := strings.TrimSpace(line)
+			plain := func(from int, attributed bool) {
+				if rest := strings.TrimSpace(line[from:]); rest != "" && !strings.HasPrefix(rest, strings.TrimSpace(notQuoted)) {
+					from += strings.Index(line[from:], rest)
+					out = append(out, userQuote{text: rest, active: active, attributed: attributed, plain: true, start: at + from, end: at + len(line)})
+				}
+			}
+			if block && trimmed[0] != '>' {
+				pending, block = false, false
+			}
+			switch {
+			case u.fence:
+				if pending {
+					plain(0, true)
+				}
+				pending = false
+				continue
+			case trimmed[0] == '>':
+				plain(strings.IndexByte(line, '>')+1, pending || active)
+				block = true
+				continue
+			}
+			if bare := strings.TrimRight(trimmed, ":* _"); p.title == "" || !listed {
+				if userSections.MatchString(bare) && len(bare) < 60 && len(bare) < len(trimmed) {
+					listed = true // a list with a heading of another kind
+				} else if !isItem(trimmed) && !userSections.MatchString(p.title) {
+					listed = false
+				}
+			}
+			quotes := quotations(line, func(q *quotation) bool {
+				return q.ofUser() || pending && strings.Trim(q.before, listMarks) == "" && strings.Count(q.text, " ") > 1
+			})
+			for i, q := range quotes {
+				first := i == 0 && strings.Trim(q.before, listMarks) == ""
+				claimed := (active || listed || pending) && first || q.ofUser()
+				if active || claimed {
+					out = append(out, userQuote{text: q.text, active: active, attributed: claimed, start: at + q.start, end: at + q.end})
+				}
+			}
+			if bullet := line[:len(line)-len(strings.TrimLeft(line, listMarks))]; mark == "" && isItem(trimmed) {
+				mark = bullet
+			} else if mark != "" && strings.TrimRight(bullet, "0123456789.) ") != strings.TrimRight(mark, "0123456789.) ") {
+				pending, mark = false, ""
+			}
+			marks := spokenLabel.FindStringIndex(line)
+			if marks == nil {
+				marks = spoken.FindStringIndex(line)
+			}
+			switch {
+			case marks != nil && marks[1] == len(line):
+				pending, mark = true, ""
+				continue
+			case len(quotes) > 0:
+			case marks != nil:
+				plain(marks[1], true)
+			case pending:
+				plain(len(line)-len(strings.TrimLeft(line, listMarks)), true)
+			}
+			pending = pending && isItem(trimmed)
+		}
+	}
+	return out
+}
+
+// listMarks may stand in front of an item of a list.
+const listMarks = " \t-*+•0123456789.)"
+
+// unit is a paragraph, an item of a list, a line of a block quotation or a line of code.
+type unit struct {
+	start, end int // without the end of its last line
+	fence      bool
+}
+
+// unitsOf splits the body of a section, so that a text that was broken into lines is read as
+// one.
+func unitsOf(body string) []unit {
+	var out []unit
+	fence, at, open := "", 0, false // open: the next line may go on
+	for line := range strings.Lines(body) {
+		was := fence
+		fence = fenceAfter(fence, line)
+		end := at + len(strings.TrimRight(line, "\r\n"))
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case was != "" || fence != "":
+			if was != "" && fence != "" && trimmed != "" {
+				if n := len(out); open {
+					out[n-1].end = end
+				} else {
+					out = append(out, unit{at, end, true})
+				}
+				open = true
+			} else {
+				open = false
+			}
+		case trimmed == "":
+			open = false
+		case open && trimmed[0] != '>' && !isItem(trimmed):
+			out[len(out)-1].end = end
+		default:
+			out = append(out, unit{start: at, end: end})
+			open = trimmed[0] != '>'
+		}
+		at += len(line)
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+package summary
+
+import (
+	"html"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/frame"
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// Clean returns a text as it may stand in a stored summary, whoever wrote it: without hidden
+// characters, and with delimiters of summaries and of roles, active HTML, remote images and
+// links that run code made plain. It is idempotent.
+func Clean(s string) string {
+	s = text.WithoutHidden(s)
+	for range maxPasses {
+		was := s
+		if s = plainLinks(plainTokens(frame.Escape(s))); s == was {
+			break
+		}
+	}
+	return s
+}
+
+// clean returns an answer of a model as Clean does, and without headings of the program's
+// own, turns of a transcript, orders to the reader and approvals that nobody gave.
+func (e *SourceIndex) clean(answer string) string {
+	for range maxPasses {
+		was := answer
+		if answer = e.markApprovals(e.withoutOrders(plainTitles(Clean(answer)))); answer == was {
+			break
+		}
+	}
+	return answer
+}
+
+// maxPasses bounds how often a text is cleaned, since what is made plain may uncover more.
+const maxPasses = 8
+
+const roleNames = `system|developer|user|assistant|human|tool|function|model|ai`
+
+var (
+	// roleTokens matches tokens by which templates and programs separate roles.
+	roleTokens = regexp.MustCompile(`(?i)<\|[^<>|\n]{0,60}\|>|\[\s*/?\s*(?:INST|SYS|SYSTEM|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS?)\s*\]|<<\s*/?\s*SYS\s*>>|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|unk|pad)>|` +
+		`<\s*/?\s*(?:system|developer|instructions?)(?:[-_ ][\w-]{1,40})?(?:\s[^<>\n]{0,200})?/?\s*>|<\s*/\s*(?:` + roleNames + `)\s*>`)
+	// roleTags matches opening tags of roles that begin a line; elsewhere they may stand for
+	// a name that is to be filled in.
+	roleTags = regexp.MustCompile(`(?im)^[\s>*-]*<\s*(?:` + roleNames + `)(?:\s[^<>\n]{0,200})?>`)
+	// roleWords matches names of roles, which are not to be hidden from the checks of an answer
+	// by other letters.
+	roleWords = regexp.MustCompile(`(?i)\b(?:users?|human|assistant|system|owner)\b`)
+	plainer   = strings.NewReplacer("<", "(", ">", ")", "[", "(", "]", ")")
+)
+
+// plainTokens replaces the brackets of role tokens by round ones, in code too: a model reads
+// the token all the same.
+func plainTokens(s string) string {
+	folded, at := text.Fold(s)
+	if at == nil && !strings.ContainsAny(folded, "<[") {
+		return s
+	}
+	for _, tokens := range []*regexp.Regexp{roleTokens, roleTags, roleWords} {
+		if tokens == roleWords && at == nil {
+			break
+		}
+		found := tokens.FindAllStringIndex(folded, -1)
+		var spans [][2]int
+		var texts []string
+		for _, f := range found {
+			if tokens == roleWords && strings.ContainsFunc(s[at[f[0]]:at[f[1]]], isAccented) {
+				continue // of another language
+			}
+			from := f[0] + max(0, strings.IndexAny(folded[f[0]:f[1]], "<[")) // a line may begin with marks of its own
+			spans, texts = append(spans, [2]int{from, f[1]}), append(texts, plainer.Replace(folded[from:f[1]]))
+		}
+		if s = text.ReplaceFolded(s, at, spans, texts); spans != nil {
+			folded, at = text.Fold(s)
+		}
+	}
+	return s
+}
+
+// isAccented reports whether r is a Latin letter with an accent.
+func isAccented(r rune) bool { return r >= utf8.RuneSelf && r < 0x250 }
+
+var (
+	// images matches the beginning of a Markdown image, up to the end of its label.
+	images = regexp.MustCompile(`^!+\[`)
+	// remote matches the end of a label with a destination outside of the folder, or with a
+	// reference to one.
+	remote = regexp.MustCompile(`(?i)\]\s{0,8}(?:\(\s*<?\s*(?:[a-z][a-z0-9+.-]*:|[/\\]{2}|[^)\s]{0,20}[&\\])|\[)`)
+	// defined matches the definition of a destination.
+	defined = regexp.MustCompile(`(?m)^[ >\t]*\[[^\]\n]{1,200}\]:`)
+	// active matches tags that load, run, hide or send something.
+	active = regexp.MustCompile(`(?i)^<(?:!--|!doctype|\?|\s*/?(?:img|image|iframe|script|object|embed|svg|video|audio|source|track|link|meta|style|form|base|input|button|frame|frameset|applet|math|picture|portal|template|noscript|body|html|head|q|blockquote)\b|[a-z][\w-]{0,40}[\s/][^<>]{0,400}?(?:on\w+|style|src|srcset|href|background|action|data)\s*=)`)
+	// destination matches the beginning of a destination of a link.
+	destination = regexp.MustCompile(`(?i)^(?:\]\(\s*<?|\]:\s*<?|<|["'=])((?:[\s\\]|&(?:#x?[0-9a-f]{1,8}|[a-z]{2,12});?|[a-z])+?)(:|&(?:#x?0*3a|#0*58|colon);?)`)
+	// running matches the schemes of destinations that hold or run content.
+	running = regexp.MustCompile(`(?i)^(?:javascript|vbscript|livescript|data|blob|file)$`)
+)
+
+// plainLinks makes images, tags and links outside of code plain that load or run something
+// when they are shown.
+func plainLinks(s string) string {
+	if !strings.ContainsAny(s, "<[") {
+		return s
+	}
+	code := codeIn(s)
+	var b strings.Builder
+	done := 0
+	replace := func(start, end int, by string) {
+		if start >= done && !code.has(start) {
+			b.WriteString(s[done:start] + by)
+			done = end
+		}
+	}
+	definitions := defined.MatchString(s)
+	// The scan goes by the position of what is found, so that each is replaced once.
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '!':
+			if m := images.FindStringIndex(s[i:min(len(s), i+64)]); m != nil {
+				if definitions || remote.MatchString(paragraph(s[i:])) {
+					replace(i, i+m[1]-1, "")
+				}
+				i += m[1] - 2
+			}
+		case '<':
+			if m := active.FindStringIndex(s[i:min(len(s), i+600)]); m != nil {
+				replace(i, i+1, "(")
+				continue
+			}
+			fallthrough
+		case ']', '"', '\'', '=':
+			m := destination.FindStringSubmatchIndex(s[i:min(len(s), i+256)])
+			if m != nil && running.MatchString(scheme(s[i+m[2]:i+m[3]])) {
+				replace(i+m[2], i+m[5], "(not a link) ")
+			}
+		}
+	}
+	b.WriteString(s[done:])
+	return b.String()
+}
+
+// paragraph returns the beginning of s up to a blank line, in bounds.
+func paragraph(s string) string {
+	s = s[:min(len(s), 2000)]
+	if end := strings.Index(s, "\n\n"); end >= 0 {
+		return s[:end]
+	}
+	return s
+}
+
+// scheme returns the scheme of a destination as a browser reads it.
+func scheme(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r == '\\' {
+			return -1
+		}
+		return r
+	}, html.UnescapeString(s))
+}

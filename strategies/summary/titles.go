@@ -1,0 +1,85 @@
+package summary
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// reservedTitles are the titles of sections that the program writes, in words.
+var reservedTitles = []string{wordsOf(ActiveTask), "pinned", "references", wordsOf(lastUserTitle)}
+
+var (
+	// headingMarks matches a heading that is marked as one, in any container.
+	headingMarks = regexp.MustCompile(`(?i)^[\s>*+-]*(?:\d{1,3}[.)]\s*)?(?:#{1,9}|<h\d[^<>]{0,80}>)`)
+	// boldLabel matches bold text that begins a line.
+	boldLabel = regexp.MustCompile(`^[\s>]*(?:\d{1,3}[.)]\s*)?(?:\*\*|__)`)
+	// underline matches the line below a heading of two lines.
+	underline = regexp.MustCompile(`^[\s>]*(?:={2,}|-{2,})\s*$`)
+	// roleLabel matches a line that begins with a role, as in transcripts.
+	roleLabel = regexp.MustCompile(`(?i)^([\s>#*_(\[]*(?:human|assistant|system|developer|ai)[\s*_)\]]*)[:：](\s*[*_]*)`)
+	htmlTag   = regexp.MustCompile(`</?[A-Za-z][^<>]{0,80}>`)
+)
+
+// modelTitle replaces a reserved title that the model wrote.
+const modelTitle = "(under a heading of the model: "
+
+// plainTitles replaces what reads like a heading of the program's own or a turn of a
+// transcript in an answer by plain text. The first of the active task stays.
+func plainTitles(answer string) string {
+	active := -1
+	for _, p := range splitSections(answer, []Section{{Title: ActiveTask}}) {
+		if active < 0 && sameTitle(p.title, ActiveTask) {
+			active = p.start
+		}
+	}
+	var b strings.Builder
+	b.Grow(len(answer))
+	fence, at, below := "", 0, false
+	for line := range strings.Lines(answer) {
+		start := at
+		at += len(line)
+		if fence = fenceAfter(fence, line); start == active {
+			b.WriteString(line)
+			continue
+		}
+		folded, index := text.Fold(strings.TrimRight(line, "\r\n"))
+		end := line[len(strings.TrimRight(line, "\r\n")):]
+		switch {
+		case below && underline.MatchString(folded):
+		case isReserved(folded, fence != ""):
+			b.WriteString(modelTitle + strings.Trim(htmlTag.ReplaceAllString(folded, " "), " \t#*_:[]<>(){}=~|-") + ")" + end)
+			below = fence == ""
+			continue
+		case fence == "" && roleLabel.MatchString(folded):
+			m := roleLabel.FindStringSubmatchIndex(folded)
+			role := strings.Trim(folded[:m[3]], " \t>#*_()[]")
+			b.WriteString(text.ReplaceFolded(line, index, [][2]int{{0, m[5]}}, []string{"(" + role + ") "}))
+		default:
+			b.WriteString(line)
+		}
+		below = false
+	}
+	return b.String()
+}
+
+// isReserved reports whether a folded line reads like a heading of the program's own.
+func isReserved(line string, code bool) bool {
+	if len(line) > 400 {
+		return false
+	}
+	marked := headingMarks.MatchString(line)
+	if code && !marked {
+		return false
+	}
+	words := wordsOf(htmlTag.ReplaceAllString(line, " "))
+	words = strings.TrimLeft(words, "0123456789 ")
+	for _, title := range reservedTitles {
+		rest, ok := strings.CutPrefix(words, title)
+		if ok && (rest == "" || rest[0] == ' ' && (marked || boldLabel.MatchString(line))) {
+			return true
+		}
+	}
+	return false
+}
