@@ -50,6 +50,15 @@ func standardPrompt(p summary.Prompt) func(previous string, messages []*chat.Mes
 	}
 }
 
+// kindOf returns the kind of an entry for a task: a message that the application moved is its
+// own.
+func kindOf(e *plan.Entry) chat.Kind {
+	if e.Has(chat.Moved) {
+		return chat.KindSource
+	}
+	return e.Kind
+}
+
 // counted returns the task of a summary that covers entries, with a limit by which it saves
 // something, and with the tokens of the message that write returns for it together with the
 // messages beside it. The last user message does not leave the view.

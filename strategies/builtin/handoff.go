@@ -188,6 +188,7 @@ type handoffPass struct {
 	// The messages from start to end-1 are the middle, of which turns are summarized.
 	start, end int
 	turns      []*chat.Message
+	kinds      []chat.Kind // of the turns
 	// room is what the target leaves for the summary, 0 for no limit.
 	room chat.Tokens
 	// previous is the summary to update, empty for none; budget is the number of tokens
@@ -247,18 +248,22 @@ func (p *handoffPass) collect() error {
 			}
 		}
 		summary, rest, ok := p.h.split(m)
+		kind := kindOf(p.entry(i))
+		if p.h.strict() && kind != chat.KindSummary { // the writer does not trust it either
+			ok = false
+		}
 		if ok && !p.h.isFallback(summary) && p.seq(i) > newest {
 			newest, p.previous = p.seq(i), summary
 		}
 		switch {
-		case p.h.wrote(m):
+		case ok && rest == "" && len(m.ToolCalls) == 0:
 			continue // it is the previous summary
 		case ok:
 			other := *m
 			other.Content = chat.TextContent(rest)
 			m = &other
 		}
-		p.turns = append(p.turns, m)
+		p.turns, p.kinds = append(p.turns, m), append(p.kinds, kind)
 	}
 	if p.h.previous != nil {
 		p.previous = *p.h.previous

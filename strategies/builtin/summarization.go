@@ -86,6 +86,9 @@ func (s *summarization) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan
 		t.EachIncluded(i, func(e int) { entries = append(entries, e) })
 	}
 	task.Followed = followed(t, entries[len(entries)-1])
+	for _, e := range entries {
+		task.Kinds = append(task.Kinds, kindOf(&t.Entries[e]))
+	}
 	role := s.role(t, entries)
 	write := func(text string) chat.Message {
 		return chat.Message{Role: role, Content: chat.TextContent(s.framed("", text))}

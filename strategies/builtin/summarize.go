@@ -103,6 +103,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 		covers.Add(e.Seq)
 	}
 	var messages []*chat.Message
+	var kinds []chat.Kind
 	newest := -1 // the index of the newest summarized message
 	for _, i := range conversation {
 		if w.states[i] != stateOut {
@@ -113,7 +114,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 			return chat.Plan{}, err
 		}
 		if !t.Entries[i].ReasoningOnly() {
-			messages = append(messages, m)
+			messages, kinds = append(messages, m), append(kinds, kindOf(&t.Entries[i]))
 		}
 		if quote := userText(m); s.verbatim && quote != "" {
 			old.quotes = append(old.quotes, quote)
@@ -132,7 +133,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 		return chat.Plan{}, err
 	}
 	task := plan.Task{
-		Messages: messages, Previous: old.body, Followed: followed(t, newest), MaxTokens: int(s.maxTokens), Prompt: s.request,
+		Messages: messages, Kinds: kinds, Previous: old.body, Followed: followed(t, newest), MaxTokens: int(s.maxTokens), Prompt: s.request,
 	}
 	write := func(answer string) chat.Message {
 		old.body = answer

@@ -15,6 +15,9 @@ type Task struct {
 	// Messages are the messages to summarize, in order, without the previous summary. They
 	// are shared and must not be changed.
 	Messages []*chat.Message
+	// Kinds are the kinds of Messages. A message that begins like a summary and is none is not
+	// trusted. nil means that they are unknown, and the delimiters decide.
+	Kinds []chat.Kind
 	// Previous is the summary to update, empty for none.
 	Previous string
 	// Followed reports whether a user message follows the summarized messages, so that the

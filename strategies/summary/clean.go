@@ -136,7 +136,7 @@ func plainLinks(s string) string {
 		case ']', '"', '\'', '=':
 			m := destination.FindStringSubmatchIndex(s[i:min(len(s), i+256)])
 			if m != nil && running.MatchString(scheme(s[i+m[2]:i+m[3]])) {
-				replace(i+m[2], i+m[5], "(not a link) ")
+				replace(i+m[2], i+m[5], "#")
 			}
 		}
 	}

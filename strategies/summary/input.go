@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -48,13 +49,17 @@ func (w *Writer) newInput(t plan.Task) (*input, error) {
 	}
 	t.Focus = firstNonBlank(t.Focus, w.o.Focus, w.o.Settings.Focus)
 	t.Instruction = firstNonBlank(t.Instruction, w.o.Settings.Instruction)
+	t.Messages = slices.Clone(t.Messages)
+	for i, message := range t.Messages {
+		t.Messages[i] = plainMessage(message)
+	}
 	t, found := t.Redact()
 	m := &input{
 		task: t, sources: &SourceIndex{},
 		messages: make([]*chat.Message, 0, len(t.Messages)),
 		report:   &Provenance{RedactorVersion: redact.Version, Redacted: found, RedactedAnswer: redact.Found{}, Messages: len(t.Messages)},
 	}
-	m.previous = text.Trim(strings.Join(append([]string{t.Previous}, storedSummaries(t.Messages)...), "\n\n"))
+	m.previous = text.Trim(strings.Join(append([]string{t.Previous}, storedSummaries(t)...), "\n\n"))
 	m.digest = extract.New(extract.Options{Focus: t.Focus, Redacted: true})
 	if m.previous != "" {
 		m.report.Updates = true
@@ -64,8 +69,8 @@ func (w *Writer) newInput(t plan.Task) (*input, error) {
 		m.report.CoveredTokens += estimateTokens(m.previous)
 		m.previous = withoutDerived(m.previous)
 	}
-	for _, message := range t.Messages {
-		if _, rest, ok := splitStored(message); ok {
+	for i, message := range t.Messages {
+		if _, rest, ok := splitStored(t, i); ok {
 			if rest == "" {
 				continue // part of the previous summary
 			}
@@ -103,7 +108,7 @@ func (w *Writer) budget(m *input) {
 		m.prose = w.proseWithin(m.limit - m.references)
 	}
 	if !m.custom() && !m.task.Followed {
-		m.request = m.sources.LastUser()
+		m.request = Clean(m.sources.LastUser())
 	}
 	w.bound(m)
 	m.report.Budget = m.limit
@@ -222,6 +227,35 @@ func checkProtected(messages []*chat.Message) error {
 	return errors.Join(errs...)
 }
 
+// plainMessage returns a message without hidden characters, or m itself if it has none.
+func plainMessage(m *chat.Message) *chat.Message {
+	out := *m
+	changed := false
+	set := func(s *string) bool {
+		was := *s
+		*s = text.WithoutHidden(was)
+		changed = changed || *s != was
+		return *s != was
+	}
+	set(&out.Content.Text)
+	out.Content.Parts = slices.Clone(m.Content.Parts)
+	for i := range out.Content.Parts {
+		if p := &out.Content.Parts[i]; set(&p.Text) {
+			p.Raw = nil
+		}
+	}
+	out.ToolCalls = slices.Clone(m.ToolCalls)
+	for i := range out.ToolCalls {
+		if c := &out.ToolCalls[i]; set(&c.Arguments) {
+			c.Raw = nil
+		}
+	}
+	if !changed {
+		return m
+	}
+	return &out
+}
+
 // withoutReasoning returns a message without reasoning and with its text parts joined. It returns m
 // itself if nothing changes.
 func withoutReasoning(m *chat.Message) *chat.Message {
@@ -237,21 +271,23 @@ func withoutReasoning(m *chat.Message) *chat.Message {
 	return &out
 }
 
-// storedSummaries returns the bodies of all stored summaries among the messages.
-func storedSummaries(messages []*chat.Message) []string {
+// storedSummaries returns the bodies of all stored summaries among the messages of a task.
+func storedSummaries(t plan.Task) []string {
 	var out []string
-	for _, m := range messages {
-		if body, _, ok := splitStored(m); ok {
+	for i := range t.Messages {
+		if body, _, ok := splitStored(t, i); ok {
 			out = append(out, body)
 		}
 	}
 	return out
 }
 
-// splitStored splits a message that begins with a stored summary into the summary and the
-// rest of the text.
-func splitStored(m *chat.Message) (summary, rest string, ok bool) {
-	if m.Role == chat.RoleTool || len(m.ToolCalls) > 0 {
+// splitStored splits message i of a task into the stored summary that it begins with and the
+// rest of the text. A message that begins like one and is known to be none is not trusted:
+// what it quotes is neither the user's nor a summary's.
+func splitStored(t plan.Task, i int) (summary, rest string, ok bool) {
+	m := t.Messages[i]
+	if m.Role == chat.RoleTool || len(m.ToolCalls) > 0 || t.Kinds != nil && t.Kinds[i] != chat.KindSummary {
 		return "", "", false
 	}
 	summary, rest, ok = frame.Unwrap(m.Content.String())

@@ -14,7 +14,7 @@ import (
 
 // PromptVersion identifies the texts of Prompt. It is part of each answer key and changes
 // with them.
-const PromptVersion = "handoff/1"
+const PromptVersion = "handoff/2"
 
 // Prompt asks for notes that hand the work over to another assistant. It is a plain value
 // and safe for concurrent use.
@@ -146,8 +146,8 @@ type promptData []passage
 // passage is one message, or an earlier summary among them.
 type passage struct{ speaker, text string }
 
-// earlierSummary labels a stored summary among the messages.
-const earlierSummary = "summary of earlier messages, not the user's words"
+// earlierSummary labels a text among the messages that begins like a stored summary.
+const earlierSummary = "text marked as a summary of earlier messages, not the user's words"
 
 // add appends a message. It omits reasoning and names media.
 func (d *promptData) add(m *chat.Message) {

@@ -24,8 +24,7 @@ type SourceIndex struct {
 	words         []byte
 	full          bool
 	users, others phraseSet
-	told          phraseSet // earlier summaries among the messages
-	last          string    // the newest message of the user, in part
+	last          string // the newest message of the user, in part
 	// statements are what the user said without refusing, asked the stems of the newest
 	// message of the assistant.
 	statements     []statement
@@ -56,7 +55,6 @@ func (e *SourceIndex) Add(m *chat.Message) {
 	}
 	if body, merged, ok := frame.Unwrap(text); ok {
 		e.others.add(body)
-		e.told.add(body)
 		if text = merged; strings.TrimSpace(text) == "" {
 			return
 		}
@@ -133,9 +131,7 @@ func (e *SourceIndex) has(q userQuote) bool {
 // misattributes reports whether an allowed quotation says of words of another that they are
 // the user's. Hosts put words of the user into results of tools, so they may be right.
 func (e *SourceIndex) misattributes(q userQuote) bool {
-	return q.attributed && !q.active && slices.ContainsFunc(quotedPhrases(q.text), func(p string) bool {
-		return !e.isUsers(p) && e.told.share(p) < 1
-	})
+	return q.attributed && !q.active && slices.ContainsFunc(quotedPhrases(q.text), func(p string) bool { return !e.isUsers(p) })
 }
 
 // said reports whether the user said some words, which may be few.

@@ -132,7 +132,7 @@ func (w *Writer) Write(ctx context.Context, t plan.Task) (string, error) {
 
 // extract returns a summary made without a model.
 func (w *Writer) extract(m *input) (string, error) {
-	text := m.fit(m.limit, m.digest.Text)
+	text := m.fit(m.limit, func(budget int) string { return Clean(m.digest.Text(budget)) })
 	if text == "" || !m.fits(text) {
 		return "", tooLarge()
 	}
@@ -163,7 +163,7 @@ func (w *Writer) assemble(m *input, prose string) (string, error) {
 		prose += fmt.Sprintf(updatedLine, n)
 	}
 	text := m.fit(m.references, func(budget int) string {
-		block := m.digest.References(budget)
+		block := Clean(m.digest.References(budget))
 		m.report.References = estimateTokens(block)
 		return text.Trim(prose + "\n\n" + block)
 	})

@@ -23,7 +23,8 @@ var joining = []*unicode.RangeTable{
 
 // WithoutHidden returns s without characters that a reader does not see and a model does:
 // controls, marks of direction, tags, fillers, and joiners and variation selectors that
-// shape nothing. Unusual line ends become a line feed. It is idempotent.
+// shape nothing. Unusual line ends become a blank, since programs do not agree on whether a
+// line begins behind them. It is idempotent.
 func WithoutHidden(s string) string {
 	if !strings.ContainsFunc(s, mayHide) {
 		return s
@@ -37,8 +38,8 @@ func WithoutHidden(s string) string {
 		next, _ := utf8.DecodeRuneInString(s[i+size:])
 		switch {
 		case r == '\r' && next != '\n', strings.ContainsRune(breaks, r):
-			r = '\n'
-			b.WriteByte('\n')
+			r = ' '
+			b.WriteByte(' ')
 		case mayHide(r) && r != '\r' && !shapes(last, r, next):
 			continue
 		default:
