@@ -110,7 +110,7 @@ func newHandoff(a *plan.Args) (plan.Strategy, error) {
 func (*handoff) Name() string { return "handoff" }
 
 // Reads implements plan.Reader.
-func (h *handoff) Reads(t *plan.Transcript) []chat.Seq { return seqsOf(t, h.view(t)) }
+func (h *handoff) Reads(t *plan.Transcript) []chat.Seq { return h.originals(t).seqs(h.view(t)) }
 
 // view returns the indexes of the entries in the view, or nil if there are too few for a
 // handoff.
@@ -232,20 +232,25 @@ func (p *handoffPass) read(ctx context.Context) error {
 }
 
 // collect sets the messages to summarize and the previous summary. A strict writer gets the
-// messages before pruning, since it shortens them itself and takes references from the
-// whole text.
+// messages before pruning and those that stand-ins cover.
 func (p *handoffPass) collect() error {
 	newest := chat.Seq(0)
+	sources := p.h.originals(p.t)
 	for i := p.start; i < p.end; i++ {
 		if p.keep[i] {
 			continue
 		}
 		m := p.messages[i]
 		if p.h.strict() {
-			var err error
-			if m, err = p.t.Read(p.view[i]); err != nil {
+			messages, kinds, err := sources.read(p.view[i])
+			if err != nil {
 				return err
 			}
+			if len(messages) != 1 {
+				p.turns, p.kinds = append(p.turns, messages...), append(p.kinds, kinds...)
+				continue
+			}
+			m = messages[0]
 		}
 		summary, rest, ok := p.h.split(m)
 		kind := kindOf(p.entry(i))

@@ -152,6 +152,34 @@ func TestWritersReadWhatToolsReturned(t *testing.T) {
 	}
 }
 
+// A writer reads the messages that a step before it replaced, with the calls of their
+// results, and not what stands in for them.
+func TestWritersReadWhatStandInsCover(t *testing.T) {
+	t.Parallel()
+	for name, with := range overhearing(t) {
+		if name != "handoff" && name != "summarization" && name != "summarize" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stand, err := builtin.Registry().New("tool_result", plan.Params{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, w := with()
+			c := strategies.NewConversation(strategies.Options{})
+			c.Append(workday(40)...)
+			if _, err := c.Compact(t.Context(), pipeline.Pipeline{Steps: []plan.Strategy{stand, s}}); err != nil {
+				t.Fatal(err)
+			}
+			asked := w.asked()
+			if !strings.Contains(asked, `{"path":"src/part3.go"}`) || !strings.Contains(asked, "PARCEL7003Z") || strings.Contains(asked, "[Tool results:") {
+				t.Errorf("the writer was given\n%s", asked)
+			}
+		})
+	}
+}
+
 // Summaries in the history, of older versions and of other programs, are brought up to
 // date: the next summary stands in their place, and nothing in them becomes the user's.
 func TestSummariesOfOthersAreReplaced(t *testing.T) {

@@ -62,11 +62,11 @@ func (*summarization) Name() string { return "summarization" }
 
 // Reads implements plan.Reader.
 func (s *summarization) Reads(t *plan.Transcript) []chat.Seq {
-	var out []chat.Seq
+	var out []int
 	for _, i := range s.older(t) {
-		t.EachIncluded(i, func(e int) { out = append(out, t.Entries[e].Seq) })
+		t.EachIncluded(i, func(e int) { out = append(out, e) })
 	}
-	return out
+	return s.originals(t).seqs(out)
 }
 
 // Plan implements plan.Strategy. The summary takes the position of the first summarized
@@ -86,9 +86,6 @@ func (s *summarization) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan
 		t.EachIncluded(i, func(e int) { entries = append(entries, e) })
 	}
 	task.Followed = followed(t, entries[len(entries)-1])
-	for _, e := range entries {
-		task.Kinds = append(task.Kinds, kindOf(&t.Entries[e]))
-	}
 	role := s.role(t, entries)
 	write := func(text string) chat.Message {
 		return chat.Message{Role: role, Content: chat.TextContent(s.framed("", text))}
@@ -109,10 +106,17 @@ func (s *summarization) task(t *plan.Transcript, older []int) ([]int, plan.Task,
 	task := plan.Task{Prompt: s.lines, Instruction: s.custom}
 	var groups []int
 	used := max(1, tokens.Chars4{}.Text(s.prompt))
+	sources := s.originals(t)
 	for _, i := range older {
-		messages, err := t.ReadGroup(i)
-		if err != nil {
-			return nil, task, err
+		var messages []*chat.Message
+		var kinds []chat.Kind
+		var failed error
+		t.EachIncluded(i, func(e int) {
+			m, k, err := sources.read(e)
+			messages, kinds, failed = append(messages, m...), append(kinds, k...), cmp.Or(failed, err)
+		})
+		if failed != nil {
+			return nil, task, failed
 		}
 		lines := make([]string, len(messages))
 		for k, m := range messages {
@@ -130,6 +134,7 @@ func (s *summarization) task(t *plan.Transcript, older []int) ([]int, plan.Task,
 		}
 		used += need
 		groups, task.Messages = append(groups, i), append(task.Messages, messages...)
+		task.Kinds = append(task.Kinds, kinds...)
 	}
 	if len(groups) == 0 {
 		return nil, task, fmt.Errorf("%w: %w", plan.ErrNoSummary, &plan.Failure{Code: "input_too_large"})

@@ -79,7 +79,7 @@ func (s *rollingSummary) Reads(t *plan.Transcript) []chat.Seq {
 	}
 	first := conversation[0]
 	w := s.window(t, conversation)
-	return append(w.reads(), seqsOf(t, included(t, func(i int, e *plan.Entry) bool {
+	return append(w.reads(), s.originals(t).seqs(included(t, func(i int, e *plan.Entry) bool {
 		return i == first || i > first && (w.states[i] == stateOut || instructs(e))
 	}))...)
 }
@@ -104,6 +104,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 	}
 	var messages []*chat.Message
 	var kinds []chat.Kind
+	sources := s.originals(t)
 	newest := -1 // the index of the newest summarized message
 	for _, i := range conversation {
 		if w.states[i] != stateOut {
@@ -114,7 +115,11 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 			return chat.Plan{}, err
 		}
 		if !t.Entries[i].ReasoningOnly() {
-			messages, kinds = append(messages, m), append(kinds, kindOf(&t.Entries[i]))
+			told, of, err := sources.read(i)
+			if err != nil {
+				return chat.Plan{}, err
+			}
+			messages, kinds = append(messages, told...), append(kinds, of...)
 		}
 		if quote := userText(m); s.verbatim && quote != "" {
 			old.quotes = append(old.quotes, quote)

@@ -61,6 +61,7 @@ func (d *Draft) include(id int32) {
 	if !d.entries[id].Included {
 		d.set(id, true)
 		d.marks[id].reason, d.marks[id].by = "", -1
+		d.entries[id].By = 0
 	}
 }
 
@@ -106,6 +107,9 @@ func (d *Draft) write(a chat.Addition, covers []int32) int32 {
 	for _, c := range covers {
 		if by := d.marks[c].by; !d.entries[c].Included && by >= 0 && d.entries[by].Included && d.entries[by].Kind == chat.KindReplacement {
 			continue // an included replacement already covers it
+		}
+		if d.entries[c].Included {
+			d.entries[c].By = d.next
 		}
 		d.set(c, false)
 		d.marks[c].reason, d.marks[c].by = a.Reason, id

@@ -16,6 +16,9 @@ type Entry struct {
 	Included bool
 	// Pinned messages stay in the view, verbatim.
 	Pinned bool
+	// By is the seq of the addition of an earlier step of the run that took the place of this
+	// message in the view, 0 for none.
+	By chat.Seq
 	// Message is the content, nil unless it was loaded (see Reader).
 	Message *chat.Message
 }

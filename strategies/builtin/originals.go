@@ -1,0 +1,67 @@
+package builtin
+
+import (
+	"slices"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
+)
+
+// originals finds the messages that stand-ins of earlier steps cover. A strict writer reads
+// these, since it shortens messages itself and a stand-in lacks what it needs: the calls of a
+// result, or the middle of a text.
+type originals struct {
+	t *plan.Transcript
+	// by holds the indexes of the covered entries by the seq of their stand-in.
+	by map[chat.Seq][]int
+}
+
+// originals returns the originals of a transcript for the summarizer, none unless it is
+// strict.
+func (s summarizing) originals(t *plan.Transcript) originals {
+	o := originals{t: t, by: map[chat.Seq][]int{}}
+	for i := range t.Entries {
+		if e := &t.Entries[i]; s.strict() && e.By > 0 && !e.Included {
+			o.by[e.By] = append(o.by[e.By], i)
+		}
+	}
+	return o
+}
+
+// of returns the indexes of the entries that entry i stands for, in order: itself unless it
+// is a stand-in.
+func (o originals) of(i int) []int {
+	covered := o.by[o.t.Entries[i].Seq]
+	if covered == nil {
+		return []int{i}
+	}
+	var out []int
+	for _, k := range covered {
+		out = append(out, o.of(k)...)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// seqs returns the seqs of the entries that the given entries stand for, and their own.
+func (o originals) seqs(entries []int) []chat.Seq {
+	out := seqsOf(o.t, entries)
+	for _, i := range entries {
+		if of := o.of(i); of[0] != i {
+			out = append(out, seqsOf(o.t, of)...)
+		}
+	}
+	return out
+}
+
+// read returns the messages that entry i stands for, and their kinds.
+func (o originals) read(i int) (messages []*chat.Message, kinds []chat.Kind, err error) {
+	for _, k := range o.of(i) {
+		m, err := o.t.Read(k)
+		if err != nil {
+			return nil, nil, err
+		}
+		messages, kinds = append(messages, m), append(kinds, kindOf(&o.t.Entries[k]))
+	}
+	return messages, kinds, nil
+}
