@@ -12,6 +12,24 @@ const (
 	verbatimNote  = "(verbatim, from the messages themselves)"
 )
 
+// maxAcknowledgement is how many words a message has that says nothing but to go on.
+const maxAcknowledgement = 6
+
+// acknowledgements are the words of such messages.
+const acknowledgements = " ok okay yes yep yeah sure fine good great perfect thanks thank you please go on ahead continue proceed do it lgtm next keep going and now then right ja gut danke weiter mach bitte oui merci si gracias да ок хорошо "
+
+// acknowledges reports whether a message of the user only agrees, so that the task is an
+// earlier one, which the model names.
+func acknowledges(message string) bool {
+	words := strings.Fields(wordsOf(message))
+	for _, w := range words {
+		if !strings.Contains(acknowledgements, " "+w+" ") {
+			return false
+		}
+	}
+	return len(words) > 0 && len(words) <= maxAcknowledgement
+}
+
 // InsertRequest replaces the body of the active task in an accepted answer by the user's
 // request, verbatim and redacted, with its middle cut out if it is long. An empty request
 // replaces nothing. InsertRequest is idempotent.

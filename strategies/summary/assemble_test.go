@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
@@ -54,4 +56,22 @@ func TestInsertRequestIsIdempotent(t *testing.T) {
 			t.Fatalf("%q and then\n%q", once, twice)
 		}
 	})
+}
+
+// TestAcknowledgementsAreNoTask: the model's active task stays if the newest message of the
+// user only agrees.
+func TestAcknowledgementsAreNoTask(t *testing.T) {
+	t.Parallel()
+	for message, task := range map[string]bool{
+		"ok, go on": false, "Yes, please continue.": false, "LGTM": false, "ok": false,
+		"ok, fix the tests": true, "go on with the login page": true, "do it and go on and do it and go on": true, "?": true,
+	} {
+		m, err := New(Options{}).newInput(plan.Task{Messages: []*chat.Message{said(chat.RoleUser, ask), said(chat.RoleAssistant, long), said(chat.RoleUser, message)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (m.request != "") != task {
+			t.Errorf("%q: request %q", message, m.request)
+		}
+	}
 }

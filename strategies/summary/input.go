@@ -107,7 +107,7 @@ func (w *Writer) budget(m *input) {
 	if t := m.task; t.Budget == 0 && t.MaxTokens > 0 { // an explicit limit covers prose and references
 		m.prose = w.proseWithin(m.limit - m.references)
 	}
-	if !m.custom() && !m.task.Followed {
+	if !m.custom() && !m.task.Followed && !acknowledges(m.sources.LastUser()) {
 		m.request = Clean(m.sources.LastUser())
 	}
 	w.bound(m)
