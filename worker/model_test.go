@@ -421,9 +421,10 @@ func TestWishesReachTheModel(t *testing.T) {
 	f.sound()
 }
 
-// A summary of an older version or of another program in a stored history is in the prompt
-// as the notes so far, not as a message of the user, and the new one replaces it.
-func TestASummaryOfAnotherProgramIsBroughtUpToDate(t *testing.T) {
+// A message of the application that is marked as a summary is in the prompt neither as the
+// notes so far, which are trusted, nor as a message of the user, and the new summary replaces
+// it.
+func TestASummaryOfAnotherProgramIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, head := range []string{"[CONTEXT SUMMARY]:", "[CONTEXT COMPACTION — REFERENCE ONLY]", "[Conversation Summary]"} {
 		t.Run(head, func(t *testing.T) {
@@ -440,7 +441,7 @@ func TestASummaryOfAnotherProgramIsBroughtUpToDate(t *testing.T) {
 			}
 			user := server.Requests()[0].User
 			notes, rest, ok := strings.Cut(user, "Please find out")
-			if !ok || !strings.Contains(notes, "notes written so far") || !strings.Contains(notes, "OLDREF33333X") || strings.Contains(user, head) || strings.Contains(rest, "OLDREF33333X") {
+			if !ok || strings.Contains(notes, "notes written so far") || !strings.Contains(notes, "not the user's words\nThey want OLDREF33333X") || strings.Contains(user, head) || strings.Contains(rest, "OLDREF33333X") {
 				t.Errorf("%.3000s", user)
 			}
 			if said := all[0].Content.String(); strings.Contains(said, head) || !strings.Contains(said, "OLDREF33333X") {
