@@ -48,8 +48,19 @@ type Need struct {
 // Needed returns the identifiers of pre that the user or the assistant uses in post, in
 // the order of their first use, without those in system messages of pre.
 func Needed(pre, post []chat.Message) []Need {
-	known := map[string]bool{}
-	always := map[string]bool{}
+	return newIdentifiers(pre, post).needs
+}
+
+// identifiers holds the identifiers of a session that is cut in two.
+type identifiers struct {
+	needs []Need
+	// known holds those of pre, always those of its system messages, and used those that the
+	// user or the assistant uses in post.
+	known, always, used map[string]bool
+}
+
+func newIdentifiers(pre, post []chat.Message) identifiers {
+	known, always, used := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range pre {
 		bySystem := system(&pre[i])
 		each(Text(&pre[i]), func(id string, _ extract.Kind) {
@@ -62,12 +73,14 @@ func Needed(pre, post []chat.Message) []Need {
 	for i := range post {
 		role := post[i].Role
 		each(Text(&post[i]), func(id string, _ extract.Kind) {
+			said := role == chat.RoleAssistant || role == chat.RoleUser
+			used[id] = used[id] || said
 			if !known[id] || always[id] {
 				return
 			}
 			first := !seen[id]
 			seen[id] = true
-			if role != chat.RoleAssistant && role != chat.RoleUser {
+			if !said {
 				return
 			}
 			if _, ok := at[id]; !ok {
@@ -79,7 +92,7 @@ func Needed(pre, post []chat.Message) []Need {
 			}
 		})
 	}
-	return out
+	return identifiers{out, known, always, used}
 }
 
 // each calls do once per identifier in text, with the first kind that matches it.
@@ -106,33 +119,43 @@ type Case struct {
 	Pre, Post []chat.Message
 	// Tokens is the size of Pre without its system messages.
 	Tokens float64
-	// Needs is not empty.
-	Needs []Need
+	Needs  []Need
 	// Strict is the number of strict needs.
 	Strict int
 
 	labels [][]string // by need; empty if no label precedes it
+	// known and used are those of identifiers.
+	known, used map[string]bool
+	wants       wants
 }
 
 // NewCase cuts a session at a share of its tokens. It returns nil if nothing can be
 // measured: no message follows the cut, only system messages precede it, or no
-// identifier from before the cut is used after it.
-func NewCase(ms []chat.Message, share float64) *Case {
+// identifier from before the cut is used after it and no fact stands before it. facts are
+// those of the session.
+func NewCase(ms []chat.Message, share float64, facts ...Fact) *Case {
 	i := CutIndex(ms, share)
-	return NewCaseOf(ms[:i], ms[i:])
+	return NewCaseOf(ms[:i], ms[i:], facts...)
 }
 
 // NewCaseOf returns the case of a session that the caller has cut, or nil as NewCase does.
-func NewCaseOf(pre, post []chat.Message) *Case {
+func NewCaseOf(pre, post []chat.Message, facts ...Fact) *Case {
 	c := &Case{Pre: pre, Post: post, Tokens: Total(pre)}
 	if len(post) == 0 || c.Tokens == 0 {
 		return nil
 	}
-	if c.Needs = Needed(pre, post); len(c.Needs) == 0 {
+	facts = slices.DeleteFunc(slices.Clone(facts), func(f Fact) bool { return f.Message >= len(pre) })
+	all := newIdentifiers(pre, post)
+	if c.Needs = all.needs; len(c.Needs)+len(facts) == 0 {
 		return nil
 	}
+	c.known, c.used = all.known, all.used
 	c.labels = make([][]string, len(c.Needs))
 	o := newOccurrences(pre)
+	c.wants = newWants(pre, post, o, all.always)
+	for _, f := range facts {
+		c.wants.facts = append(c.wants.facts, f.Answer)
+	}
 	var buf []string
 	for k, n := range c.Needs {
 		if n.Strict {
@@ -159,8 +182,13 @@ type Score struct {
 
 // Score measures the messages kept of Pre, system messages included.
 func (c *Case) Score(kept []chat.Message) Score {
-	s := Score{Tokens: Total(kept)}
-	o := newOccurrences(kept)
+	s, _ := c.score(kept, newOccurrences(kept))
+	return s
+}
+
+// score returns the score of kept messages, which o indexes, and Detail.Held.
+func (c *Case) score(kept []chat.Message, o *occurrences) (s Score, held []byte) {
+	s.Tokens, held = Total(kept), make([]byte, (len(c.Needs)+7)/8)
 	var buf []string
 	for k, n := range c.Needs {
 		loose, keyed := false, false
@@ -174,6 +202,7 @@ func (c *Case) Score(kept []chat.Message) Score {
 		})
 		if loose {
 			s.Loose++
+			held[k/8] |= 1 << (k % 8)
 		}
 		if keyed {
 			s.Keyed++
@@ -182,5 +211,5 @@ func (c *Case) Score(kept []chat.Message) Score {
 			s.Strict++
 		}
 	}
-	return s
+	return s, held
 }

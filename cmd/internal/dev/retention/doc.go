@@ -12,6 +12,21 @@
 //   - strict: loose, restricted to identifiers that the assistant had to remember: no
 //     other message after the cut repeats them before the assistant uses them.
 //
+// A Detail has further measures, of identifiers and of other parts of the conversation:
+//
+//   - rare: loose, of identifiers that occur in at most 5 % of a Corpus, or in two sessions.
+//   - next10: the identifiers that the assistant uses in the 10 messages after the cut.
+//   - paths20: the paths in arguments of calls in the 20 messages after the cut.
+//   - asks, asks3: the first 60 characters of each message of the user, and of the latest 3.
+//   - constraints: sentences of the user with never, always, prefer and the like, nearly.
+//   - reasons: sentences of the assistant with because, decided and the like, nearly.
+//   - errors: lines about failures in the latest tool results before the cut, nearly.
+//   - facts: the annotated answers of the session that stood before the cut.
+//   - reference precision: how many of the identifiers in the block of references of a
+//     summary are used after the cut; reference share: the block's share of the tokens.
+//
+// A sentence is kept nearly if a line holds four of five of its longer words.
+//
 // Identifiers and tokens of system messages are not counted, because every policy keeps
 // those messages. A token is a quarter of a character of content or of names and
 // arguments of tool calls, independent of any tokenizer.

@@ -48,3 +48,12 @@ func (o *occurrences) backwards(word string, do func(nth int, text string, at in
 		nth, low = nth+1, start
 	}
 }
+
+// contain reports whether word occurs within a text.
+func (o *occurrences) contain(word string) (found bool) {
+	o.backwards(word, func(int, string, int) bool {
+		found = true
+		return false
+	})
+	return found
+}

@@ -19,7 +19,7 @@ const around = 3
 func RecordedSummaries(ms []chat.Message) []Recorded {
 	var at []int
 	for i := range ms {
-		if string(ms[i].Extra["is_compact_summary"]) == "true" {
+		if isRecorded(&ms[i]) {
 			at = append(at, i)
 		}
 	}
@@ -45,3 +45,6 @@ func RecordedSummaries(ms []chat.Message) []Recorded {
 	}
 	return out
 }
+
+// isRecorded reports whether an agent wrote the message as a summary.
+func isRecorded(m *chat.Message) bool { return string(m.Extra["is_compact_summary"]) == "true" }

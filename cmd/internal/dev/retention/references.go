@@ -1,0 +1,50 @@
+package retention
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/frame"
+)
+
+// references counts the identifiers in the blocks of references that kept has and Pre has
+// not, those of them that the user or the assistant uses after the cut, and the blocks'
+// characters among those of all tokens kept.
+func (c *Case) references(kept []chat.Message, tokens float64) (precision, share Count) {
+	listed := map[string]bool{}
+	for i := range kept {
+		text := kept[i].Content.String()
+		body, _, _ := frame.Unwrap(text)
+		_, block := extract.Split(body)
+		if block == "" || slices.ContainsFunc(c.Pre, func(m chat.Message) bool { return m.Content.String() == text }) {
+			continue
+		}
+		share.Kept += utf8.RuneCountInString(block)
+		for _, id := range ids(block) {
+			listed[id] = c.known[id]
+		}
+		// A quoted name may be listed without quotes. A label is none.
+		for _, word := range strings.FieldsFunc(block, func(r rune) bool { return isSpace(r) || r == ',' || r == ';' }) {
+			if !strings.HasSuffix(word, ":") && c.known[word] {
+				listed[word] = true
+			}
+		}
+	}
+	if share.Kept == 0 {
+		return precision, share
+	}
+	share.Of = int(4 * tokens)
+	for id, known := range listed {
+		if !known {
+			continue
+		}
+		precision.Of++
+		if c.used[id] {
+			precision.Kept++
+		}
+	}
+	return precision, share
+}
