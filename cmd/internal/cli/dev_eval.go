@@ -39,7 +39,9 @@ type evalCmd struct {
 
 func (*evalCmd) Help() string {
 	var b strings.Builder
-	b.WriteString(`Cuts each session in two, compacts the messages before the cut within a budget under each policy, and counts the identifiers (paths, ids, numbers, quoted names) used after the cut that the result still contains: loose, anywhere; keyed, after a word that labelled them before; strict, of those that the assistant had to remember. Figures are pooled over sessions. A token is a quarter of a character; system messages are not counted.
+	b.WriteString(`Cuts each session in two, compacts the messages before the cut within a budget under each policy, and counts the identifiers (paths, ids, numbers, quoted names) used after the cut that the result still contains: loose, anywhere; keyed, after a word that labelled them before; strict, of those that the assistant had to remember; rare, of those in at most 5 % of the sessions. Figures are pooled over sessions. A token is a quarter of a character; system messages are not counted.
+
+Beside these, it counts the identifiers that the assistant uses in the next 10 messages (next10), the paths in calls of the next 20 (paths20), the beginnings of the user's messages (asks; asks3, of the latest three), sentences with constraints of the user and reasons of the assistant, lines about failures (errors), and the answers that the sessions of a file have under "facts", a list of {"answer", "message"}. Of the block of references of a summary, the precision is the share that is used after the cut.
 
 Results are written only to the named files. Models are called only for the policy "model" and for pipelines that summarize, and only if models are configured.
 

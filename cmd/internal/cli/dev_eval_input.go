@@ -11,6 +11,7 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
+	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/formats"
 )
@@ -77,7 +78,7 @@ func (c *evalCmd) files(ctx context.Context, e *Env, paths []string) (evalInput,
 					return false
 				}
 				n++
-				one := eval.Session{Name: item.ID, Model: cmp.Or(item.Model, c.Model), Messages: item.Messages, Weight: read}
+				one := eval.Session{Name: item.ID, Model: cmp.Or(item.Model, c.Model), Messages: item.Messages, Facts: retention.FactsOf(&item.Session), Weight: read}
 				read = 0
 				return yield(one, nil)
 			})
@@ -106,7 +107,7 @@ func (c *evalCmd) stored(ctx context.Context, e *Env, cfg config.Config) (evalIn
 			if err == nil {
 				s, err = log.session(ctx, st, row)
 			}
-			if !yield(eval.Session{Name: s.ID, Model: cmp.Or(s.Model, c.Model), Messages: s.Messages, Weight: 1}, err) {
+			if !yield(eval.Session{Name: s.ID, Model: cmp.Or(s.Model, c.Model), Messages: s.Messages, Facts: retention.FactsOf(&s), Weight: 1}, err) {
 				return
 			}
 		}

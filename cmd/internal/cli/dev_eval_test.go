@@ -122,6 +122,25 @@ func TestEvalJSONIsOneObjectForEachPolicy(t *testing.T) {
 	}
 }
 
+// The answers that a file annotates are looked for, also in a session that uses no
+// identifier again.
+func TestEvalCountsAnnotatedFacts(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "visits.jsonl")
+	talk := `{"role":"user","content":"The table is for seven."},{"role":"assistant","content":"Fine, at Marigold House."},{"role":"user","content":"Thank you."},` +
+		`{"role":"assistant","content":"Anything else? ` + strings.Repeat("Do ask. ", 20) + `"}`
+	text := `{"session_id":"a","messages":[` + talk + `],"facts":[{"answer":"Marigold House","message":1,"slot":"place"},{"answer":"for seven","message":0},{"answer":"Do ask","message":3}]}` + "\n"
+	text += `{"session_id":"b","messages":[` + talk + `],"facts":"of another kind"}` + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := invoke(t, nil, "eval", path, "--cut=0.1", "--budget=0.6", "--policy=drop_oldest", "--json").want(t, 0, "1 session measured, 1 skipped")
+	f := decode[eval.Figure](t, r)
+	if f.Facts == nil || *f.Facts != 0.5 || f.Loose != nil || f.Asks == nil || f.Errors != nil {
+		t.Errorf("%s", r.stdout)
+	}
+}
+
 func TestEvalGoesOnFromItsState(t *testing.T) {
 	t.Parallel()
 	dir, path := evalFile(t)

@@ -264,6 +264,32 @@ func TestChangedInputsAreMeasuredAgain(t *testing.T) {
 	}
 }
 
+// What is rare depends on the other sessions, so measurements must hold for any of them.
+func TestMeasurementsHoldForOtherSessions(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	few, many := talks(4), talks(4)
+	for i := range 3 {
+		many = append(many, eval.Session{Name: fmt.Sprint("other-", i), Weight: 1, Messages: []chat.Message{say(chat.RoleUser, "src/part0/main0.go of #AB1005")}})
+	}
+	state, err := eval.OpenState(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer state.Close()
+	o := options(&calls)
+	want := written(t, run(t, many, o))
+	o.State = state
+	alone, r := run(t, few, o), run(t, many, o)
+	if diff := cmp.Diff(want, written(t, r)); diff != "" {
+		t.Errorf("-without a state +with that of fewer sessions\n%s", diff)
+	}
+	all, common := alone.Figures[4], r.Figures[4]
+	if all.Policy != "id_list" || *all.Rare != *all.Loose || *common.Loose != *all.Loose || *common.Rare == *all.Rare || common.Intervals.Rare == nil {
+		t.Errorf("rare %v of four sessions, %v of seven, loose %v and %v", *all.Rare, *common.Rare, *all.Loose, *common.Loose)
+	}
+}
+
 func TestASomebodyElsesFileIsNoState(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{

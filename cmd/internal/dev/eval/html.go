@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
@@ -25,6 +26,32 @@ type section struct {
 	Cut     Cut
 	Charts  []chart
 	Figures []Figure
+	// Headings are those of the measures in Rows.
+	Headings []string
+	Rows     []measureRow
+}
+
+// measureRow holds further measures of a figure.
+type measureRow struct {
+	*Figure
+	Values    []*float64
+	Intervals []*Interval
+}
+
+// addRows adds the measures that are not in the first table.
+func (s *section) addRows() {
+	shown := known(slices.Concat(identifierMeasures, textMeasures), s.Figures)
+	for _, k := range shown {
+		s.Headings = append(s.Headings, measureNames[k].of)
+	}
+	for i := range s.Figures {
+		row := measureRow{Figure: &s.Figures[i]}
+		for _, k := range shown {
+			row.Values = append(row.Values, *row.all()[k])
+			row.Intervals = append(row.Intervals, *row.Figure.Intervals.all()[k])
+		}
+		s.Rows = append(s.Rows, row)
+	}
 }
 
 // WriteHTML writes a self-contained HTML report. sources names the origins of the sessions.
@@ -50,6 +77,7 @@ func (r *Result) WriteHTML(w io.Writer, made time.Time, sources []string) error 
 				s.Figures = append(s.Figures, f)
 			}
 		}
+		s.addRows()
 		p.Sections = append(p.Sections, s)
 	}
 	return t.Execute(w, p)

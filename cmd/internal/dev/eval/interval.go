@@ -50,6 +50,10 @@ func draw(n int, all []series) [][]float64 {
 	r := rand.New(rand.NewPCG(seed, uint64(n))) //nolint:gosec // reproducible
 	out := make([][]float64, resamples)
 	cells := make([]float64, resamples*len(all))
+	known := make([]bool, len(all)) // a measure may be of no use for any session
+	for k, s := range all {
+		_, known[k] = s.value()
+	}
 	times := make([]float64, n)
 	for b := range out {
 		clear(times)
@@ -59,6 +63,10 @@ func draw(n int, all []series) [][]float64 {
 		out[b] = cells[b*len(all) : (b+1)*len(all)]
 		for k, s := range all {
 			var over, under float64
+			if !known[k] {
+				out[b][k] = math.NaN()
+				continue
+			}
 			for i, t := range times {
 				over += t * s.over[i]
 				under += t * s.under[i]

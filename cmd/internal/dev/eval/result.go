@@ -61,19 +61,6 @@ type Figure struct {
 	Usage
 }
 
-// Measures holds a value for each measure.
-type Measures[T any] struct {
-	TokensKept T `json:"tokens_kept_share"`
-	Loose      T `json:"loose"`
-	Keyed      T `json:"keyed"`
-	Strict     T `json:"strict"`
-}
-
-// all returns the values by the indexes of the measures.
-func (m *Measures[T]) all() [measures]*T {
-	return [measures]*T{tokensKept: &m.TokensKept, loose: &m.Loose, keyed: &m.Keyed, strict: &m.Strict}
-}
-
 // Comparison holds the differences of two policies on the same sessions, A minus B.
 type Comparison struct {
 	A      string  `json:"policy"`
@@ -101,43 +88,6 @@ type Sample struct {
 	Budget  float64 `json:"budget"`
 	Tokens  float64 `json:"tokens"`
 	Text    string  `json:"text"`
-}
-
-// Indexes of the measures of a row in the series of a figure.
-const (
-	tokensKept = iota
-	loose
-	keyed
-	strict
-	measures
-)
-
-// parts returns the terms of a row for each measure; a nil row has zero terms.
-func (r *Row) parts() (over, under [measures]float64) {
-	if r == nil {
-		return over, under
-	}
-	return [measures]float64{r.Kept / r.Before, float64(r.Loose), float64(r.Keyed), float64(r.Strict)},
-		[measures]float64{1, float64(r.Needs), float64(r.Needs), float64(r.StrictNeeds)}
-}
-
-// seriesOf returns the series of the measures of rows. If also is not nil, rows whose
-// counterpart in also is nil are left out.
-func seriesOf(rows, also []*Row) []series {
-	out := make([]series, measures)
-	for k := range out {
-		out[k] = newSeries(len(rows))
-	}
-	for i, row := range rows {
-		if also != nil && also[i] == nil {
-			continue
-		}
-		over, under := row.parts()
-		for k := range out {
-			out[k].over[i], out[k].under[i] = over[k], under[k]
-		}
-	}
-	return out
 }
 
 // result computes the figures of all measured sessions.
@@ -209,7 +159,10 @@ func (r *runner) figures(out *Result, cut int, c Cut, sessions []*measured) {
 	for k := range rows {
 		rows[k] = make([]*Row, len(sessions))
 		for i, m := range sessions {
-			rows[k][i] = m.cuts[cut][k]
+			if row := m.cuts[cut][k]; row != nil {
+				row.Rare = r.corpus.Rare(m.needs[cut], row.Held)
+				rows[k][i] = row
+			}
 		}
 		f := newFigure(rows[k], c)
 		f.Policy, f.Cut, f.Budget = r.Policies[k%len(r.Policies)].Name, c.Cut, r.Budgets[k/len(r.Policies)]
@@ -296,7 +249,7 @@ func difference(n int, all []series, draws [][]float64, a, b int) Difference {
 func newFigure(rows []*Row, c Cut) Figure {
 	f := Figure{Skipped: c.Skipped}
 	var macro [measures]float64
-	strictSessions := 0
+	var sessions [measures]int
 	for _, row := range rows {
 		if row == nil {
 			f.Failed++
@@ -308,25 +261,26 @@ func newFigure(rows []*Row, c Cut) Figure {
 		f.TokensBefore += row.Before
 		f.TokensAfter += row.Kept
 		f.add(row.Usage)
-		macro[loose] += float64(row.Loose) / float64(row.Needs)
-		macro[keyed] += float64(row.Keyed) / float64(row.Needs)
-		if row.StrictNeeds > 0 {
-			strictSessions++
-			macro[strict] += float64(row.Strict) / float64(row.StrictNeeds)
+		over, under := row.parts()
+		for k := range macro {
+			if under[k] > 0 {
+				sessions[k]++
+				macro[k] += over[k] / under[k]
+			}
 		}
 	}
 	if f.Sessions == 0 {
 		return f
 	}
 	f.TokensPooled = f.TokensAfter / f.TokensBefore
-	mean := func(k, n int) *float64 {
-		if n == 0 {
+	mean := func(k int) *float64 {
+		if sessions[k] == 0 {
 			return nil
 		}
-		v := macro[k] / float64(n)
+		v := macro[k] / float64(sessions[k])
 		return &v
 	}
-	f.LooseMacro, f.KeyedMacro, f.StrictMacro = mean(loose, f.Sessions), mean(keyed, f.Sessions), mean(strict, strictSessions)
+	f.LooseMacro, f.KeyedMacro, f.StrictMacro = mean(loose), mean(keyed), mean(strict)
 	return f
 }
 

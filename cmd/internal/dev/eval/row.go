@@ -12,7 +12,7 @@ import (
 )
 
 // measureVersion is part of the key of every row. Change it with the measure.
-const measureVersion = "retention/1"
+const measureVersion = "retention/2"
 
 // Row holds the measurement of one session under one policy, cut and budget.
 type Row struct {
@@ -31,15 +31,21 @@ type Row struct {
 	Loose       int `json:"loose"`
 	Keyed       int `json:"keyed"`
 	Strict      int `json:"strict"`
+	// Held and Counts are those of a retention.Detail.
+	Held   []byte                              `json:"held"`
+	Counts [retention.Measures]retention.Count `json:"counts"`
+	// Rare depends on the other sessions, and is set when all of them were read.
+	Rare retention.Count `json:"-"`
 	Usage
 	// Text is the kept text if the session is a sample.
 	Text *string `json:"text,omitempty"`
 }
 
-// newRow returns the row of a score.
-func newRow(c *retention.Case, s retention.Score) Row {
+// newRow returns the row of a measurement.
+func newRow(c *retention.Case, d retention.Detail) Row {
 	return Row{
-		Before: c.Tokens, Kept: s.Tokens, Needs: len(c.Needs), StrictNeeds: c.Strict, Loose: s.Loose, Keyed: s.Keyed, Strict: s.Strict,
+		Before: c.Tokens, Kept: d.Tokens, Needs: len(c.Needs), StrictNeeds: c.Strict, Loose: d.Loose, Keyed: d.Keyed, Strict: d.Strict,
+		Held: d.Held, Counts: d.Counts,
 	}
 }
 
@@ -48,6 +54,8 @@ type Session struct {
 	Name     string
 	Model    string
 	Messages []chat.Message
+	// Facts holds the annotated answers of the session, if it has any.
+	Facts []retention.Fact
 	// Weight is the value to pass to Options.Progress.
 	Weight int64
 }
@@ -55,7 +63,7 @@ type Session struct {
 // hash returns a hash of the parts of a session that its rows depend on.
 func (s *Session) hash() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%q\n", measureVersion, s.Model)
+	fmt.Fprintf(h, "%s\n%q\n%#v\n", measureVersion, s.Model, s.Facts)
 	var buf []byte
 	for i := range s.Messages {
 		buf = append(s.Messages[i].AppendJSON(buf[:0]), '\n')

@@ -29,11 +29,11 @@ type Options struct {
 	Progress func(weight int64)
 }
 
-// Run measures all sessions. At most Jobs+1 sessions are in memory at a time. The figures
-// do not depend on the order of the sessions, on Jobs or on the state. After an error of
+// Run measures all sessions. At most Jobs+1 sessions are in memory at a time, besides a number
+// for each distinct identifier of all sessions and each use of one. The figures do not depend on the order of the sessions, on Jobs or on the state. After an error of
 // ctx or of sessions, the state holds all completed measurements.
 func Run(ctx context.Context, sessions iter.Seq2[Session, error], o Options) (*Result, error) {
-	r := &runner{Options: o, later: map[int][]func(context.Context) error{}, failures: map[string]error{}}
+	r := &runner{Options: o, corpus: retention.NewCorpus(), later: map[int][]func(context.Context) error{}, failures: map[string]error{}}
 	whole := ctx
 	g, ctx := errgroup.WithContext(ctx)
 	type job struct {
@@ -88,8 +88,9 @@ func Run(ctx context.Context, sessions iter.Seq2[Session, error], o Options) (*R
 // runner holds the state of a run.
 type runner struct {
 	Options
-	mu   sync.Mutex
-	done []*measured
+	corpus *retention.Corpus
+	mu     sync.Mutex
+	done   []*measured
 	// sampled holds the lowest indexes of measurable sessions, at most Samples.
 	sampled []int
 	// later holds functions that produce texts of samples missing in the state. They run
@@ -109,19 +110,25 @@ type measured struct {
 	// recorded holds a row for each summary found in the session.
 	recorded []Row
 	cuts     [][]*Row
+	// needs holds the identifiers to retain at each measured cut.
+	needs [][]retention.ID
 }
 
 func (r *runner) session(ctx context.Context, index int, s *Session) (*measured, error) {
-	m := &measured{index: index, name: s.Name, hash: s.hash(), cuts: make([][]*Row, len(r.Cuts))}
+	m := &measured{index: index, name: s.Name, hash: s.hash(), cuts: make([][]*Row, len(r.Cuts)), needs: make([][]retention.ID, len(r.Cuts))}
+	r.corpus.Add(s.Messages)
 	for _, x := range retention.RecordedSummaries(s.Messages) {
-		m.recorded = append(m.recorded, newRow(x.Case, x.Score))
+		m.recorded = append(m.recorded, newRow(x.Case, retention.Detail{Score: x.Score}))
 	}
 	for i, cut := range r.Cuts {
 		rows, err := r.cut(ctx, index, s, m.hash, cut)
 		if err != nil {
 			return nil, err
 		}
-		m.cuts[i] = rows
+		if m.cuts[i] = rows; rows != nil {
+			at := retention.CutIndex(s.Messages, cut)
+			m.needs[i] = retention.IDs(retention.Needed(s.Messages[:at], s.Messages[at:]))
+		}
 	}
 	return m, nil
 }
@@ -129,7 +136,7 @@ func (r *runner) session(ctx context.Context, index int, s *Session) (*measured,
 // cut measures a session at one cut.
 func (r *runner) cut(ctx context.Context, index int, s *Session, hash string, cut float64) ([]*Row, error) {
 	rows := make([]*Row, 0, len(r.Budgets)*len(r.Policies))
-	newCase := sync.OnceValue(func() *retention.Case { return retention.NewCase(s.Messages, cut) })
+	newCase := sync.OnceValue(func() *retention.Case { return retention.NewCase(s.Messages, cut, s.Facts...) })
 	for _, budget := range r.Budgets {
 		for i := range r.Policies {
 			p := &r.Policies[i]
@@ -205,7 +212,7 @@ func (r *runner) row(ctx context.Context, index int, s *Session, c *retention.Ca
 	if err != nil {
 		return nil, err
 	}
-	row := newRow(c, c.Score(kept.Messages))
+	row := newRow(c, c.Detail(kept.Messages))
 	row.Session, row.Budget, row.Policy, row.Usage = s.Name, budget, p.Name, kept.Usage
 	if r.wanted(index) {
 		row.Text = sample(kept.Messages)
@@ -257,5 +264,5 @@ func (r *Result) check() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: none of %d sessions uses an identifier after the cut that occurs before it", ErrNothing, r.Sessions)
+	return fmt.Errorf("%w: none of %d sessions uses an identifier after the cut that occurs before it, or has a fact", ErrNothing, r.Sessions)
 }

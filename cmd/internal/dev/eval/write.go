@@ -7,13 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/sessionstore/compactor/cmd/internal/term"
 )
 
 // object is the JSON form of a figure.
@@ -48,11 +45,21 @@ func (r *Result) WriteJSON(w io.Writer) error {
 }
 
 // csvColumns are keys of the JSON form of a figure; _low and _high are ends of intervals.
-var csvColumns = []string{
+var csvColumns = slices.Concat([]string{
 	"policy", "cut", "budget", "sessions", "skipped", "failed", "tokens_kept_share", "tokens_kept_share_low", "tokens_kept_share_high", "tokens_kept_share_pooled",
 	"loose", "loose_low", "loose_high", "keyed", "keyed_low", "keyed_high", "strict", "strict_low", "strict_high",
 	"loose_macro", "keyed_macro", "strict_macro", "identifiers", "strict_identifiers", "tokens_before", "tokens_after",
 	"calls", "failed_calls", "input_tokens", "output_tokens", "cost",
+}, withEnds(identifierMeasures), withEnds(textMeasures))
+
+// withEnds returns the keys of measures, each followed by those of its interval.
+func withEnds(group []int) []string {
+	var out []string
+	for _, k := range group {
+		key := strings.ReplaceAll(measureNames[k].of, " ", "_")
+		out = append(out, key, key+"_low", key+"_high")
+	}
+	return out
 }
 
 // WriteCSV writes a header and one line per figure. Unknown values are empty.
@@ -85,88 +92,6 @@ func (r *Result) WriteCSV(w io.Writer) error {
 		lines = append(lines, line)
 	}
 	return csv.NewWriter(w).WriteAll(lines)
-}
-
-// WriteTable writes the figures, comparisons, notes and samples as text.
-func (r *Result) WriteTable(o term.Output) error {
-	t := o.Table(
-		term.Text("POLICY"), term.Num("CUT"), term.Num("BUDGET"), term.Num("SESSIONS"), term.Num("TOKENS KEPT"),
-		term.Num("KEYED"), term.Text("95 %"), term.Num("LOOSE"), term.Text("95 %"), term.Num("STRICT"), term.Text("95 %"), term.Num("CALLS"), term.Num("COST"),
-	)
-	for _, f := range r.Figures {
-		t.Row(f.Policy, share100(f.Cut), share100(f.Budget), f.Sessions, percent(f.TokensKept),
-			percent(f.Keyed), f.Intervals.Keyed, percent(f.Loose), f.Intervals.Loose, percent(f.Strict), f.Intervals.Strict, f.Calls, money(f.Cost))
-	}
-	if err := t.Write(); err != nil {
-		return err
-	}
-	if err := r.writeComparisons(o); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(o.W, "\n%s\n", strings.Join(r.Notes(), "\n"))
-	if err != nil {
-		return err
-	}
-	for _, s := range r.Samples {
-		head := fmt.Sprintf("%s, %s, cut %s, budget %s, %s tokens", s.Session, s.Policy, share100(s.Cut), share100(s.Budget), term.Count(int64(s.Tokens)))
-		if _, err := fmt.Fprintf(o.W, "\n%s\n%s\n", o.Bold("── "+term.Clean(head)), term.CleanLines(s.Text)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *Result) writeComparisons(o term.Output) error {
-	if len(r.Comparisons) == 0 {
-		return nil
-	}
-	fmt.Fprintln(o.W)
-	t := o.Table(term.Text("POLICY"), term.Text("AGAINST"), term.Num("CUT"), term.Num("BUDGET"), term.Text("OF"), term.Num("POINTS"), term.Text("95 %"), term.Text("VERDICT"))
-	for _, c := range r.Comparisons {
-		for _, d := range c.Differences() {
-			as := map[string]func(string) string{Better: o.Green, Worse: o.Red, Noise: o.Dim}[d.Verdict]
-			t.Row(c.A, c.B, share100(c.Cut), share100(c.Budget), d.Of, points(d.Value), signed{d.Interval}, term.Styled{Value: d.Verdict, As: as})
-		}
-	}
-	return t.Write()
-}
-
-// NamedDifference is a difference with the name of its measure.
-type NamedDifference struct {
-	Of string
-	Difference
-}
-
-// Differences returns the differences of all measures.
-func (c Comparison) Differences() []NamedDifference {
-	return []NamedDifference{{"tokens kept", c.TokensKept}, {"keyed", c.Keyed}, {"loose", c.Loose}, {"strict", c.Strict}}
-}
-
-// Notes returns lines about skipped sessions, recorded summaries and failed policies.
-func (r *Result) Notes() []string {
-	var out []string
-	for _, c := range r.Cuts {
-		line := fmt.Sprintf("cut %s: %s measured", share100(c.Cut), term.Plural(c.Sessions, "session", "sessions"))
-		if c.Skipped > 0 {
-			line += fmt.Sprintf(", %s skipped: no identifier from before the cut is used after it", term.Count(c.Skipped))
-		}
-		out = append(out, line)
-	}
-	if f := r.Recorded; f != nil {
-		out = append(out, fmt.Sprintf("%s written by agents in these sessions, measured on the messages up to the next one: %s of the tokens kept, keyed %s, loose %s, strict %s",
-			term.Plural(f.Sessions, "summary", "summaries"), percent(f.TokensKept), percent(f.Keyed), percent(f.Loose), percent(f.Strict)))
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Failures)) {
-		failed := 0
-		for _, f := range r.Figures {
-			if f.Policy == name {
-				failed = max(failed, f.Failed)
-			}
-		}
-		out = append(out, fmt.Sprintf("%s could not compact %s, which its figures exclude: %s",
-			name, term.Plural(failed, "session", "sessions"), term.Clean(r.Failures[name].Error())))
-	}
-	return out
 }
 
 // share100 returns a share in percent without trailing zeros: "50 %", "0.5 %".
