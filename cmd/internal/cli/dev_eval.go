@@ -10,6 +10,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -27,7 +28,7 @@ type evalCmd struct {
 	Format  string    `default:"auto" placeholder:"NAME" help:"Format of the files, else found by their content: ${formats}."`
 	Model   string    `placeholder:"NAME" help:"Model of sessions without one."`
 	Cut     []float64 `default:"0.5" placeholder:"SHARE" help:"Cut sessions at this share of their tokens, between 0 and 1 (0.5); several are measured one by one."`
-	Budget  []float64 `default:"0.05" placeholder:"SHARE" help:"Keep at most this share of the tokens before the cut, between 0 and 1 (0.05)."`
+	Budget  []string  `default:"0.05" placeholder:"SHARE" help:"Keep at most this share of the tokens before the cut, between 0 and 1 (0.05), or this number of tokens (600t)."`
 	Policy  []string  `sep:"none" placeholder:"NAME,…" help:"Policies to measure; by default the baselines and extractive."`
 	Compare []string  `sep:"none" placeholder:"A,B" help:"Compare two of the policies on the same sessions; repeatable. Two policies are always compared."`
 	Jobs    int       `placeholder:"N" help:"Sessions measured at a time; by default the number of processors."`
@@ -57,11 +58,12 @@ Intervals are 95 % bootstrap intervals from 2,000 resamples of the sessions. Pol
 
 An interrupted run with --state can be resumed with the same result. Measurements are identified by a hash of the session and of the definition of the policy; pipelines and summaries are measured again under another version of this program, and samples if the state does not hold their text.
 
---json writes one object per line for each policy, cut and budget.
+--json writes one object per line for each policy, cut and budget: "budget" is a share, and "budget_tokens" takes its place for a number of tokens. Measures are shares from 0 to 1, null where there is nothing to keep.
 
 Examples:
 
     compactor eval --from history.jsonl --policy drop_oldest,stub200 --budget 0.01,0.02,0.05
+    compactor eval --from runs.jsonl --policy extractive --budget 300t,600t,1200t
     compactor eval --from runs.jsonl --cut 0.5,0.75 --html report.html --samples 3
     compactor eval --limit 500 --policy configured,chat --state eval.state --csv figures.csv
     compactor eval --from runs.jsonl --policy "tool_result+truncation" --json | jq .keyed`)
@@ -82,13 +84,29 @@ func (c *evalCmd) Validate() error {
 			faults = append(faults, fmt.Errorf("--cut: %v: want a number between 0 and 1", s))
 		}
 	}
-	for _, s := range c.Budget {
-		if !(s > 0 && s <= 1) { //nolint:staticcheck // rejects NaN too
-			faults = append(faults, fmt.Errorf("--budget: %v: want a number between 0 and 1", s))
-		}
-	}
+	_, _, err := evalBudgets(c.Budget)
+	faults = append(faults, err)
 	return errors.Join(append(faults, inRange("--limit", c.Limit, 0, math.MaxInt), inRange("--jobs", c.Jobs, 0, math.MaxInt),
 		inRange("--samples", c.Samples, 0, math.MaxInt))...)
+}
+
+// evalBudgets returns the distinct budgets that are shares of the tokens and those that are
+// numbers of tokens. The error names all that are invalid.
+func evalBudgets(texts []string) (shares, tokens []float64, err error) {
+	var faults []error
+	for _, text := range texts {
+		number, absolute := strings.CutSuffix(text, "t")
+		n, err := strconv.ParseFloat(number, 64)
+		switch {
+		case err == nil && absolute && n >= 1 && n <= 1e12 && n == math.Trunc(n):
+			tokens = append(tokens, n)
+		case err == nil && !absolute && n > 0 && n <= 1:
+			shares = append(shares, n)
+		default:
+			faults = append(faults, fmt.Errorf("--budget: %s: want a share between 0 and 1, such as 0.05, or a whole number of tokens, such as 600t", text))
+		}
+	}
+	return distinct(shares), distinct(tokens), errors.Join(faults...)
 }
 
 func (c *evalCmd) Run(ctx context.Context, e *Env, cfg config.Config) (err error) {
@@ -152,13 +170,16 @@ func (c *evalCmd) write(e *Env, r *eval.Result, csv, html io.Writer, sources []s
 
 // options returns the options that the flags select.
 func (c *evalCmd) options(e *Env, cfg config.Config) (eval.Options, error) {
-	o := eval.Options{Jobs: c.Jobs, Samples: c.Samples, Cuts: distinct(c.Cut), Budgets: distinct(c.Budget)}
+	o := eval.Options{Jobs: c.Jobs, Samples: c.Samples, Cuts: distinct(c.Cut)}
+	var err error
+	if o.Budgets, o.TokenBudgets, err = evalBudgets(c.Budget); err != nil {
+		return o, err
+	}
 	if o.Jobs == 0 {
 		o.Jobs = runtime.GOMAXPROCS(0)
 	}
 	logger := e.Err.Logger("warn", cfg.Log.Format)
 	open := sync.OnceValues(func() (summary.Model, error) { return openModels(cfg, e.Environ, logger, nil, nil) })
-	var err error
 	if o.Policies, err = evalPolicies(c.Policy, cfg, e.Registry, open); err != nil {
 		return o, err
 	}

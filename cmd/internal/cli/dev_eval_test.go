@@ -141,6 +141,36 @@ func TestEvalCountsAnnotatedFacts(t *testing.T) {
 	}
 }
 
+// Budgets in tokens come after shares, and are the same for every session.
+func TestEvalBudgetsOfTokens(t *testing.T) {
+	t.Parallel()
+	dir, path := evalFile(t)
+	r := invoke(t, []string{"HOME=" + dir}, "eval", path, "--budget=90t,0.5,200t,90t", "--policy=extractive", "--json", "--samples=7").want(t, 0)
+	var got []string
+	for line := range strings.Lines(r.stdout) {
+		var f struct {
+			eval.Figure
+			Samples []eval.Sample
+		}
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, f.Limit())
+		if strings.Contains(line, `"budget":`) == strings.Contains(line, `"budget_tokens":`) {
+			t.Errorf("both budgets or none: %s", line)
+		}
+		for _, s := range f.Samples {
+			if s.Setting != f.Setting || f.BudgetTokens > 0 && (s.Tokens > f.BudgetTokens || s.Tokens < f.BudgetTokens/2) {
+				t.Errorf("%s: %v tokens in %v", f.Limit(), s.Tokens, s.Setting)
+			}
+		}
+	}
+	if want := "50 %, 90 t, 200 t"; strings.Join(got, ", ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	invoke(t, []string{"HOME=" + dir}, "eval", path, "--budget=90t", "--policy=extractive").want(t, 0, "90 t")
+}
+
 func TestEvalGoesOnFromItsState(t *testing.T) {
 	t.Parallel()
 	dir, path := evalFile(t)
@@ -184,7 +214,8 @@ func TestEvalWrongUsage(t *testing.T) {
 	}{
 		"no sessions":          {nil, []string{"--from FILE", "--session ID", "--limit N"}},
 		"two places":           {[]string{"--from", path, "--session=a"}, []string{"--from or --session"}},
-		"shares":               {[]string{path, "--cut=0,1", "--budget=-1,1.5,nan"}, []string{"--cut: 0: want a number between 0 and 1", "--cut: 1:", "--budget: -1:", "--budget: 1.5:", "--budget: NaN:"}},
+		"shares":               {[]string{path, "--cut=0,1", "--budget=-1,1.5,nan"}, []string{"--cut: 0: want a number between 0 and 1", "--cut: 1:", "--budget: -1:", "--budget: 1.5:", "--budget: nan: want a share between 0 and 1"}},
+		"tokens":               {[]string{path, "--budget=0t,1.5t,t,-3t,600,nant,inft,6e99t"}, []string{"--budget: 0t: want a share between 0 and 1, such as 0.05, or a whole number of tokens, such as 600t", "--budget: 1.5t:", "--budget: t:", "--budget: -3t:", "--budget: 600:", "--budget: nant:", "--budget: inft:", "--budget: 6e99t:"}},
 		"an unknown policy":    {[]string{path, "--policy=magic,stub200"}, []string{"magic", "drop_oldest, head20+tail, drop_tool_results, stub200, id_list, extractive", "tool_heavy", "configured", "truncation"}},
 		"an unknown step":      {[]string{path, "--policy=truncation+magic"}, []string{"truncation+magic", "unknown policy"}},
 		"a wrong parameter":    {[]string{path, "--policy=clamp:nope=1,max_chars=5"}, []string{"clamp", "nope", "max_chars"}},

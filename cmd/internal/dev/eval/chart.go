@@ -75,7 +75,7 @@ func charts(r *Result, cut float64) []chart {
 				if f.Cut != cut || f.Policy != policy || v == nil {
 					continue
 				}
-				p := point{X: x(*f.TokensKept, end), Y: y(*v), Title: fmt.Sprintf("%s at %s: %s with %s of the tokens", policy, share100(f.Budget), percent(v), percent(f.TokensKept))}
+				p := point{X: x(*f.TokensKept, end), Y: y(*v), Title: fmt.Sprintf("%s at %s: %s with %s of the tokens", policy, f.Limit(), percent(v), percent(f.TokensKept))}
 				path = append(path, p.X+","+p.Y)
 				if interval != nil {
 					p.Interval, p.Low, p.High = true, y(interval.Low), y(interval.High)

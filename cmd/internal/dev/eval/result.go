@@ -11,13 +11,13 @@ type Result struct {
 	// Sessions is the number of sessions read.
 	Sessions int
 	Cuts     []Cut
-	// Figures is ordered by cuts, budgets and policies.
+	// Figures is ordered by settings and policies.
 	Figures []Figure
-	// Comparisons is ordered by pairs, cuts and budgets.
+	// Comparisons is ordered by pairs and settings.
 	Comparisons []Comparison
 	Samples     []Sample
 	// Recorded holds the figure of summaries that agents wrote in these sessions (see
-	// retention.RecordedSummaries), without intervals, cut and budget; nil if there are
+	// retention.RecordedSummaries), without intervals and setting; nil if there are
 	// none.
 	Recorded *Figure
 	// Failures maps names of policies to their first error.
@@ -30,11 +30,10 @@ type Cut struct {
 	Sessions, Skipped int
 }
 
-// Figure holds the retention of a policy at one cut and budget. Shares are 0 to 1.
+// Figure holds the retention of a policy in one setting. Shares are 0 to 1.
 type Figure struct {
-	Policy string  `json:"policy"`
-	Cut    float64 `json:"cut"`
-	Budget float64 `json:"budget"`
+	Policy string `json:"policy"`
+	Setting
 	// Sessions counts measured sessions, Skipped those without identifiers to retain, and
 	// Failed those that the policy could not compact.
 	Sessions int `json:"sessions"`
@@ -63,10 +62,9 @@ type Figure struct {
 
 // Comparison holds the differences of two policies on the same sessions, A minus B.
 type Comparison struct {
-	A      string  `json:"policy"`
-	B      string  `json:"against"`
-	Cut    float64 `json:"cut"`
-	Budget float64 `json:"budget"`
+	A string `json:"policy"`
+	B string `json:"against"`
+	Setting
 	// Sessions counts the sessions measured under both policies.
 	Sessions int `json:"sessions"`
 	Measures[Difference]
@@ -82,12 +80,11 @@ type Difference struct {
 
 // Sample holds the text that a policy kept of a session.
 type Sample struct {
-	Session string  `json:"session"`
-	Policy  string  `json:"policy"`
-	Cut     float64 `json:"cut"`
-	Budget  float64 `json:"budget"`
-	Tokens  float64 `json:"tokens"`
-	Text    string  `json:"text"`
+	Session string `json:"session"`
+	Policy  string `json:"policy"`
+	Setting
+	Tokens float64 `json:"tokens"`
+	Text   string  `json:"text"`
 }
 
 // result computes the figures of all measured sessions.
@@ -146,7 +143,7 @@ func recorded(done []*measured) *Figure {
 func (r *Result) sample(rows []*Row) {
 	for _, row := range rows {
 		if row != nil && row.Text != nil {
-			r.Samples = append(r.Samples, Sample{row.Session, row.Policy, row.Cut, row.Budget, row.Kept, *row.Text})
+			r.Samples = append(r.Samples, Sample{row.Session, row.Policy, row.Setting, row.Kept, *row.Text})
 		}
 	}
 }
@@ -155,7 +152,8 @@ func (r *Result) sample(rows []*Row) {
 func (r *runner) figures(out *Result, cut int, c Cut, sessions []*measured) {
 	var all []series
 	first := len(out.Figures)
-	rows := make([][]*Row, len(r.Budgets)*len(r.Policies))
+	settings := r.settings(c.Cut)
+	rows := make([][]*Row, len(settings)*len(r.Policies))
 	for k := range rows {
 		rows[k] = make([]*Row, len(sessions))
 		for i, m := range sessions {
@@ -165,7 +163,7 @@ func (r *runner) figures(out *Result, cut int, c Cut, sessions []*measured) {
 			}
 		}
 		f := newFigure(rows[k], c)
-		f.Policy, f.Cut, f.Budget = r.Policies[k%len(r.Policies)].Name, c.Cut, r.Budgets[k/len(r.Policies)]
+		f.Policy, f.Setting = r.Policies[k%len(r.Policies)].Name, settings[k/len(r.Policies)]
 		own := seriesOf(rows[k], nil)
 		f.pooled(own)
 		all = append(all, own...)
@@ -178,9 +176,9 @@ func (r *runner) figures(out *Result, cut int, c Cut, sessions []*measured) {
 	var pairs []pair
 	for _, names := range r.Compare {
 		a, b := r.policy(names[0]), r.policy(names[1])
-		for k := range r.Budgets {
+		for k, setting := range settings {
 			one, other := rows[k*len(r.Policies)+a], rows[k*len(r.Policies)+b]
-			p := pair{Comparison{A: names[0], B: names[1], Cut: c.Cut, Budget: r.Budgets[k]}, len(all)}
+			p := pair{Comparison{A: names[0], B: names[1], Setting: setting}, len(all)}
 			for i := range one {
 				if one[i] != nil && other[i] != nil {
 					p.Sessions++

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
@@ -14,14 +15,34 @@ import (
 // measureVersion is part of the key of every row. Change it with the measure.
 const measureVersion = "retention/2"
 
+// Setting holds what is measured for each policy.
+type Setting struct {
+	Cut float64 `json:"cut"`
+	// Budget is a share of the tokens before the cut, 0 if BudgetTokens is the number.
+	Budget       float64 `json:"budget,omitempty"`
+	BudgetTokens float64 `json:"budget_tokens,omitempty"`
+}
+
+// Limit returns the budget as text: "5 %" or "300 t".
+func (s Setting) Limit() string {
+	if s.BudgetTokens > 0 {
+		return strconv.FormatFloat(s.BudgetTokens, 'f', -1, 64) + " t"
+	}
+	return share100(s.Budget)
+}
+
+// tokens returns the budget in tokens for a case.
+func (s Setting) tokens(c *retention.Case) float64 {
+	return cmp.Or(s.BudgetTokens, s.Budget*c.Tokens)
+}
+
 // Row holds the measurement of one session under one policy, cut and budget.
 type Row struct {
 	// Key is a hash of everything that the row depends on.
-	Key     string  `json:"key"`
-	Session string  `json:"session"`
-	Cut     float64 `json:"cut"`
-	Budget  float64 `json:"budget"`
-	Policy  string  `json:"policy"`
+	Key     string `json:"key"`
+	Session string `json:"session"`
+	Setting
+	Policy string `json:"policy"`
 	// Before and Kept are tokens without system messages.
 	Before float64 `json:"before"`
 	Kept   float64 `json:"kept"`
@@ -73,8 +94,8 @@ func (s *Session) hash() string {
 }
 
 // key returns the key of a row.
-func key(session string, cut, budget float64, p *Policy) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%v\n%v\n%s", session, cut, budget, p.Definition))
+func key(session string, s Setting, p *Policy) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%v\n%s", session, s, p.Definition))
 	return hex.EncodeToString(sum[:16])
 }
 

@@ -15,8 +15,9 @@ import (
 
 // Options selects the measurements of a run.
 type Options struct {
-	Cuts, Budgets []float64
-	Policies      []Policy
+	// Budgets are shares of the tokens before a cut, TokenBudgets numbers of tokens.
+	Cuts, Budgets, TokenBudgets []float64
+	Policies                    []Policy
 	// Compare lists pairs of policy names to compare.
 	Compare [][2]string
 	// Jobs is the number of sessions processed at a time.
@@ -85,6 +86,18 @@ func Run(ctx context.Context, sessions iter.Seq2[Session, error], o Options) (*R
 	return result, result.check()
 }
 
+// settings returns the settings at a cut, in the order of the results.
+func (o *Options) settings(cut float64) []Setting {
+	var out []Setting
+	for _, share := range o.Budgets {
+		out = append(out, Setting{Cut: cut, Budget: share})
+	}
+	for _, n := range o.TokenBudgets {
+		out = append(out, Setting{Cut: cut, BudgetTokens: n})
+	}
+	return out
+}
+
 // runner holds the state of a run.
 type runner struct {
 	Options
@@ -100,8 +113,8 @@ type runner struct {
 	failures map[string]error
 }
 
-// measured holds the rows of one session: for each cut those of each budget and policy in
-// the order of the options. Cuts without measurable content and rows of failed policies
+// measured holds the rows of one session: for each cut those of each setting and policy in
+// their order. Cuts without measurable content and rows of failed policies
 // are nil.
 type measured struct {
 	index int
@@ -135,18 +148,18 @@ func (r *runner) session(ctx context.Context, index int, s *Session) (*measured,
 
 // cut measures a session at one cut.
 func (r *runner) cut(ctx context.Context, index int, s *Session, hash string, cut float64) ([]*Row, error) {
-	rows := make([]*Row, 0, len(r.Budgets)*len(r.Policies))
+	var rows []*Row
 	newCase := sync.OnceValue(func() *retention.Case { return retention.NewCase(s.Messages, cut, s.Facts...) })
-	for _, budget := range r.Budgets {
+	for _, setting := range r.settings(cut) {
 		for i := range r.Policies {
 			p := &r.Policies[i]
-			k := key(hash, cut, budget, p)
+			k := key(hash, setting, p)
 			measure := func(ctx context.Context) (*Row, error) {
-				row, err := r.row(ctx, index, s, newCase(), p, budget)
+				row, err := r.row(ctx, index, s, newCase(), p, setting)
 				if err != nil {
 					return nil, err
 				}
-				row.Key, row.Cut = k, cut
+				row.Key = k
 				return row, r.State.put(*row)
 			}
 			if known, ok := r.State.get(k); ok {
@@ -207,13 +220,13 @@ func (r *runner) texts(ctx context.Context) error {
 	return nil
 }
 
-func (r *runner) row(ctx context.Context, index int, s *Session, c *retention.Case, p *Policy, budget float64) (*Row, error) {
-	kept, err := p.Keep(ctx, Input{Model: s.Model, Messages: c.Pre, Budget: budget * c.Tokens})
+func (r *runner) row(ctx context.Context, index int, s *Session, c *retention.Case, p *Policy, setting Setting) (*Row, error) {
+	kept, err := p.Keep(ctx, Input{Model: s.Model, Messages: c.Pre, Budget: setting.tokens(c)})
 	if err != nil {
 		return nil, err
 	}
 	row := newRow(c, c.Detail(kept.Messages))
-	row.Session, row.Budget, row.Policy, row.Usage = s.Name, budget, p.Name, kept.Usage
+	row.Session, row.Setting, row.Policy, row.Usage = s.Name, setting, p.Name, kept.Usage
 	if r.wanted(index) {
 		row.Text = sample(kept.Messages)
 	}

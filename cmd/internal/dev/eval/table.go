@@ -17,7 +17,7 @@ func (r *Result) WriteTable(o term.Output) error {
 		term.Num("CALLS").IfRoom(), term.Num("COST").IfRoom(),
 	)
 	for _, f := range r.Figures {
-		t.Row(f.Policy, share100(f.Cut), share100(f.Budget), f.Sessions, percent(f.TokensKept),
+		t.Row(f.Policy, share100(f.Cut), f.Limit(), f.Sessions, percent(f.TokensKept),
 			percent(f.Keyed), f.Intervals.Keyed, percent(f.Loose), f.Intervals.Loose, percent(f.Strict), f.Intervals.Strict, f.Calls, money(f.Cost))
 	}
 	if err := t.Write(); err != nil {
@@ -36,7 +36,7 @@ func (r *Result) WriteTable(o term.Output) error {
 		return err
 	}
 	for _, s := range r.Samples {
-		head := fmt.Sprintf("%s, %s, cut %s, budget %s, %s tokens", s.Session, s.Policy, share100(s.Cut), share100(s.Budget), term.Count(int64(s.Tokens)))
+		head := fmt.Sprintf("%s, %s, cut %s, budget %s, %s tokens", s.Session, s.Policy, share100(s.Cut), s.Limit(), term.Count(int64(s.Tokens)))
 		if _, err := fmt.Fprintf(o.W, "\n%s\n%s\n", o.Bold("── "+term.Clean(head)), term.CleanLines(s.Text)); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (r *Result) writeMeasures(o term.Output, measures []int) error {
 	}
 	t := o.Table(columns...)
 	for _, f := range r.Figures {
-		cells := []any{f.Policy, share100(f.Cut), share100(f.Budget)}
+		cells := []any{f.Policy, share100(f.Cut), f.Limit()}
 		for _, k := range measures {
 			cells = append(cells, strings.TrimSuffix(percent(*f.all()[k]), " %"))
 		}
@@ -74,7 +74,7 @@ func (r *Result) writeComparisons(o term.Output) error {
 	for _, c := range r.Comparisons {
 		for _, d := range c.Differences() {
 			as := map[string]func(string) string{Better: o.Green, Worse: o.Red, Noise: o.Dim}[d.Verdict]
-			t.Row(c.A, c.B, share100(c.Cut), share100(c.Budget), d.Of, points(d.Value), signed{d.Interval}, term.Styled{Value: d.Verdict, As: as})
+			t.Row(c.A, c.B, share100(c.Cut), c.Limit(), d.Of, points(d.Value), signed{d.Interval}, term.Styled{Value: d.Verdict, As: as})
 		}
 	}
 	return t.Write()

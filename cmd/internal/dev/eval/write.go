@@ -20,20 +20,20 @@ type object struct {
 	Samples  []Sample     `json:"samples,omitempty"`
 }
 
-// WriteJSON writes one object per line for each policy, cut and budget, with the
-// comparisons and samples that belong to it.
+// WriteJSON writes one object per line for each policy and setting, with the comparisons
+// and samples that belong to it.
 func (r *Result) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	for _, f := range r.Figures {
 		o := object{Figure: f}
 		for _, c := range r.Comparisons {
-			if c.A == f.Policy && c.Cut == f.Cut && c.Budget == f.Budget {
+			if c.A == f.Policy && c.Setting == f.Setting {
 				o.Compared = append(o.Compared, c)
 			}
 		}
 		for _, s := range r.Samples {
-			if s.Policy == f.Policy && s.Cut == f.Cut && s.Budget == f.Budget {
+			if s.Policy == f.Policy && s.Setting == f.Setting {
 				o.Samples = append(o.Samples, s)
 			}
 		}
@@ -50,7 +50,7 @@ var csvColumns = slices.Concat([]string{
 	"loose", "loose_low", "loose_high", "keyed", "keyed_low", "keyed_high", "strict", "strict_low", "strict_high",
 	"loose_macro", "keyed_macro", "strict_macro", "identifiers", "strict_identifiers", "tokens_before", "tokens_after",
 	"calls", "failed_calls", "input_tokens", "output_tokens", "cost",
-}, withEnds(identifierMeasures), withEnds(textMeasures))
+}, withEnds(identifierMeasures), withEnds(textMeasures), []string{"budget_tokens"})
 
 // withEnds returns the keys of measures, each followed by those of its interval.
 func withEnds(group []int) []string {
