@@ -17,6 +17,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
+// defaultPolicy names the policy that applies without a configuration.
+const defaultPolicy = "default"
+
 // programVersion returns the version for definitions of policies.
 func programVersion() string {
 	v := newBuildVersion(debug.ReadBuildInfo())
@@ -90,17 +93,19 @@ func splitPolicies(lists []string) []string {
 	return out
 }
 
-// evalPipeline returns the policy of a preset, the configuration, or joined strategies.
+// evalPipeline returns the policy of a preset, the defaults, the configuration, or joined strategies.
 func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry *plan.Registry, open func() (summary.Model, error)) (eval.Policy, error) {
 	if preset, err := policy.PresetNamed(name); err == nil {
 		base = preset.Over(base)
+	} else if name == defaultPolicy {
+		base = policy.Default()
 	} else if name != configuredPolicy {
 		base.Pipeline = nil
 		for spec := range strings.SplitSeq(name, "+") {
 			s, err := parseStrategy(spec)
 			if err == nil && !slices.Contains(registry.Names(), s.Strategy) {
-				err = fmt.Errorf("unknown policy: want %s, %s, a preset (%s), %s, or strategies with + between them (%s)",
-					eval.Names(known), modelPolicy, strings.Join(policy.PresetNames(), ", "), configuredPolicy, strings.Join(registry.Names(), ", "))
+				err = fmt.Errorf("unknown policy: want %s, %s, a preset (%s), %s, %s, or strategies with + between them (%s)",
+					eval.Names(known), modelPolicy, strings.Join(policy.PresetNames(), ", "), defaultPolicy, configuredPolicy, strings.Join(registry.Names(), ", "))
 			}
 			if err != nil {
 				return eval.Policy{}, fmt.Errorf("%s: %w", name, err)

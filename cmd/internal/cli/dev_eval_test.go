@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
@@ -181,7 +183,7 @@ func TestEvalGoesOnFromItsState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(whole), "\n"); n != 7*2*6 {
+	if n := strings.Count(string(whole), "\n"); n != 7*2*8 {
 		t.Errorf("%d lines", n)
 	}
 	if err := os.WriteFile(state, whole[:len(whole)/3], 0o600); err != nil {
@@ -191,7 +193,7 @@ func TestEvalGoesOnFromItsState(t *testing.T) {
 		t.Errorf("another outcome:\n%s\nwant:\n%s", got, want)
 	}
 	again, err := os.ReadFile(state)
-	if err != nil || strings.Count(string(again), "\n") != 7*2*6 {
+	if err != nil || strings.Count(string(again), "\n") != 7*2*8 {
 		t.Errorf("%d lines after going on, %v", strings.Count(string(again), "\n"), err)
 	}
 }
@@ -216,7 +218,7 @@ func TestEvalWrongUsage(t *testing.T) {
 		"two places":           {[]string{"--from", path, "--session=a"}, []string{"--from or --session"}},
 		"shares":               {[]string{path, "--cut=0,1", "--budget=-1,1.5,nan"}, []string{"--cut: 0: want a number between 0 and 1", "--cut: 1:", "--budget: -1:", "--budget: 1.5:", "--budget: nan: want a share between 0 and 1"}},
 		"tokens":               {[]string{path, "--budget=0t,1.5t,t,-3t,600,nant,inft,6e99t"}, []string{"--budget: 0t: want a share between 0 and 1, such as 0.05, or a whole number of tokens, such as 600t", "--budget: 1.5t:", "--budget: t:", "--budget: -3t:", "--budget: 600:", "--budget: nant:", "--budget: inft:", "--budget: 6e99t:"}},
-		"an unknown policy":    {[]string{path, "--policy=magic,stub200"}, []string{"magic", "drop_oldest, head20+tail, drop_tool_results, stub200, id_list, extractive", "tool_heavy", "configured", "truncation"}},
+		"an unknown policy":    {[]string{path, "--policy=magic,stub200"}, []string{"magic", "drop_oldest, head20+tail, user+tail, drop_tool_results, stub200, id_list, random, extractive", "tool_heavy", "default, configured", "truncation"}},
 		"an unknown step":      {[]string{path, "--policy=truncation+magic"}, []string{"truncation+magic", "unknown policy"}},
 		"a wrong parameter":    {[]string{path, "--policy=clamp:nope=1,max_chars=5"}, []string{"clamp", "nope", "max_chars"}},
 		"comparing one":        {[]string{path, "--compare=stub200"}, []string{"--compare stub200", "A,B"}},
@@ -234,6 +236,28 @@ func TestEvalWrongUsage(t *testing.T) {
 			t.Parallel()
 			invoke(t, []string{"HOME=" + dir}, append([]string{"eval"}, tc.args...)...).want(t, exitUsage, tc.parts...)
 		})
+	}
+}
+
+// The default policy is that of an empty configuration, whatever the configuration says.
+func TestEvalOfTheDefaultPolicy(t *testing.T) {
+	t.Parallel()
+	dir, path := evalFile(t)
+	config := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(config, []byte("policy: {pipeline: [{strategy: sliding_window, params: {keep_last_groups: 1}}]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	figure := func(args ...string) eval.Figure {
+		f := decode[eval.Figure](t, invoke(t, []string{"HOME=" + dir}, append([]string{"eval", path, "--budget=0.5", "--json"}, args...)...).want(t, 0))
+		f.Policy = ""
+		return f
+	}
+	want := figure("--policy=configured")
+	if diff := cmp.Diff(want, figure("--policy=default", "--config", config)); diff != "" {
+		t.Errorf("-without a configuration +default\n%s", diff)
+	}
+	if cmp.Equal(want, figure("--policy=configured", "--config", config)) {
+		t.Error("another pipeline comes to the same figures")
 	}
 }
 
@@ -401,6 +425,7 @@ func TestModelsAreCalledOnlyByPoliciesThatNeedThem(t *testing.T) {
 	for _, args := range [][]string{
 		{"eval", "--from", path, "--policy", "model"},
 		{"eval", "--from", path, "--policy", "configured"},
+		{"eval", "--from", path, "--policy", "default"},
 		{"eval", "--from", path, "--policy", `token_budget:token_budget=300,strategies=[{"strategy":"handoff"}]`},
 		{"compact-file", path},
 		{"compact-file", path, "--policy", "research"},

@@ -17,6 +17,8 @@ import (
 
 // Input holds the messages for a policy to compact.
 type Input struct {
+	// Session is the name of the session.
+	Session string
 	// Model is the model of the session, if it has one.
 	Model string
 	// Messages holds the messages before the cut, which a policy must not change.
@@ -65,16 +67,19 @@ type Policy struct {
 
 // Baselines returns the baselines of package retention as policies.
 func Baselines() []Policy {
-	var out []Policy
-	for _, b := range retention.Baselines() {
-		out = append(out, Policy{
+	baseline := func(b retention.Baseline, of func(session string) retention.Baseline) Policy {
+		return Policy{
 			Name: b.Name, Doc: b.Doc, Definition: "baseline/1 " + b.Name,
 			Keep: func(_ context.Context, in Input) (Kept, error) {
-				return Kept{Messages: b.Keep(in.Messages, in.Budget)}, nil
+				return Kept{Messages: of(in.Session).Keep(in.Messages, in.Budget)}, nil
 			},
-		})
+		}
 	}
-	return out
+	var out []Policy
+	for _, b := range retention.Baselines() {
+		out = append(out, baseline(b, func(string) retention.Baseline { return b }))
+	}
+	return append(out, baseline(retention.Random(""), retention.Random))
 }
 
 // Summary returns a policy that keeps the system messages and one message with the text

@@ -84,7 +84,7 @@ type Session struct {
 // hash returns a hash of the parts of a session that its rows depend on.
 func (s *Session) hash() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%q\n%#v\n", measureVersion, s.Model, s.Facts)
+	fmt.Fprintf(h, "%s\n%q\n%q\n%#v\n", measureVersion, s.Name, s.Model, s.Facts)
 	var buf []byte
 	for i := range s.Messages {
 		buf = append(s.Messages[i].AppendJSON(buf[:0]), '\n')

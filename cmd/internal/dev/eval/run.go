@@ -221,7 +221,7 @@ func (r *runner) texts(ctx context.Context) error {
 }
 
 func (r *runner) row(ctx context.Context, index int, s *Session, c *retention.Case, p *Policy, setting Setting) (*Row, error) {
-	kept, err := p.Keep(ctx, Input{Model: s.Model, Messages: c.Pre, Budget: setting.tokens(c)})
+	kept, err := p.Keep(ctx, Input{Session: s.Name, Model: s.Model, Messages: c.Pre, Budget: setting.tokens(c)})
 	if err != nil {
 		return nil, err
 	}

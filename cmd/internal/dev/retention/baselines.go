@@ -2,6 +2,8 @@ package retention
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -15,11 +17,12 @@ type Baseline struct {
 	Keep      func(pre []chat.Message, budget float64) []chat.Message
 }
 
-// Baselines returns all baselines. A provider may reject the messages that they keep.
+// Baselines returns all baselines but Random. A provider may reject the messages that they keep.
 func Baselines() []Baseline {
 	return []Baseline{
 		{"drop_oldest", "the newest messages that fit", dropOldest},
 		{"head20+tail", "a fifth of the budget for the oldest messages, the rest for the newest", headTail},
+		{"user+tail", "half of the budget for messages of the user, the newest first, the rest for the newest messages", userTail},
 		{"drop_tool_results", "the oldest tool results become a marker, until the rest fits", stubs(0)},
 		{"stub200", "the oldest tool results become one line of 200 characters, until the rest fits", stubs(200)},
 		{"id_list", "a bare list of the newest identifiers: no compaction, it shows how the measure can be gamed", idList},
@@ -85,6 +88,60 @@ func headTail(pre []chat.Message, budget float64) []chat.Message {
 	}
 	rest = rest[len(head):]
 	return append(systems, withoutOrphans(append(head, rest[tail(rest, budget-sum):]...))...)
+}
+
+func userTail(pre []chat.Message, budget float64) []chat.Message {
+	systems, rest := split(pre)
+	keep := make([]bool, len(rest))
+	sum := 0.0
+	for i, m := range slices.Backward(rest) {
+		if t := Tokens(&m); m.Role == chat.RoleUser && sum+t <= budget/2 {
+			keep[i] = true
+			sum += t
+		}
+	}
+	for i, m := range slices.Backward(rest) {
+		if keep[i] {
+			continue
+		}
+		t := Tokens(&m)
+		if sum+t > budget {
+			break
+		}
+		keep[i] = true
+		sum += t
+	}
+	return append(systems, withoutOrphans(selected(rest, keep))...)
+}
+
+// Random returns the baseline that keeps messages at random, the same ones for a session of
+// that name each time. It keeps results without their calls: of most calls, only one of the
+// two messages is drawn.
+func Random(session string) Baseline {
+	return Baseline{"random", "messages at random until the budget is full, in their order", func(pre []chat.Message, budget float64) []chat.Message {
+		systems, rest := split(pre)
+		keep := make([]bool, len(rest))
+		sum := 0.0
+		r := rand.New(rand.NewPCG(uint64(idOf(session)), 0)) //nolint:gosec // reproducible
+		for _, i := range r.Perm(len(rest)) {
+			if t := Tokens(&rest[i]); sum+t <= budget {
+				keep[i] = true
+				sum += t
+			}
+		}
+		return append(systems, selected(rest, keep)...)
+	}}
+}
+
+// selected returns the messages to keep.
+func selected(ms []chat.Message, keep []bool) []chat.Message {
+	var out []chat.Message
+	for i := range ms {
+		if keep[i] {
+			out = append(out, ms[i])
+		}
+	}
+	return out
 }
 
 // stubs returns a baseline that cuts the oldest tool results to keep characters.

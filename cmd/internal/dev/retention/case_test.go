@@ -3,6 +3,7 @@ package retention_test
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -96,7 +97,7 @@ func TestBaselinesStayWithinTheirBudgetAndChangeNothing(t *testing.T) {
 		var before bytes.Buffer
 		_ = chat.WriteSession(&before, chat.Session{Messages: ms})
 		budget := rapid.Float64Range(0, 1).Draw(t, "budget") * retention.Total(ms)
-		for _, b := range retention.Baselines() {
+		for _, b := range append(retention.Baselines(), retention.Random("a session")) {
 			kept := b.Keep(ms, budget)
 			if got := retention.Total(kept); got > budget {
 				t.Errorf("%s keeps %v of %v", b.Name, got, budget)
@@ -107,6 +108,42 @@ func TestBaselinesStayWithinTheirBudgetAndChangeNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Half of the budget is for the user's messages, the newest first; the newest messages of
+// anybody get the rest. A random choice depends on the session's name alone.
+func TestBaselinesOfMessages(t *testing.T) {
+	t.Parallel()
+	ms := []chat.Message{
+		say(chat.RoleSystem, "the system"), say(chat.RoleUser, "old "), say(chat.RoleUser, "a request that is too long for it"), say(chat.RoleAssistant, "done"),
+		say(chat.RoleUser, "new "), say(chat.RoleAssistant, "done"), say(chat.RoleAssistant, "last"),
+	}
+	texts := func(kept []chat.Message) string {
+		var out []string
+		for _, m := range kept {
+			out = append(out, strings.TrimSpace(m.Content.String()))
+		}
+		return strings.Join(out, "|")
+	}
+	i := slices.IndexFunc(retention.Baselines(), func(b retention.Baseline) bool { return b.Name == "user+tail" })
+	for budget, want := range map[float64]string{
+		0: "the system", 2: "the system|new|last", 3: "the system|new|done|last", 4: "the system|old|new|done|last", 5: "the system|old|done|new|done|last",
+	} {
+		if got := texts(retention.Baselines()[i].Keep(ms, budget)); got != want {
+			t.Errorf("%v tokens: %q, want %q", budget, got, want)
+		}
+	}
+	choices := map[string]bool{}
+	for name := range 20 {
+		one := texts(retention.Random(strconv.Itoa(name)).Keep(ms, 3))
+		choices[one] = true
+		if again := texts(retention.Random(strconv.Itoa(name)).Keep(ms, 3)); again != one || strings.Count(one, "|") != 3 {
+			t.Errorf("session %d: %q, then %q", name, one, again)
+		}
+	}
+	if len(choices) < 5 {
+		t.Errorf("only %d choices", len(choices))
+	}
 }
 
 // repeated returns a session whose text names few identifiers n times each.
