@@ -29,6 +29,7 @@ type evalCmd struct {
 	Model   string    `placeholder:"NAME" help:"Model of sessions without one."`
 	Cut     []float64 `default:"0.5" placeholder:"SHARE" help:"Cut sessions at this share of their tokens, between 0 and 1 (0.5); several are measured one by one."`
 	Budget  []string  `default:"0.05" placeholder:"SHARE" help:"Keep at most this share of the tokens before the cut, between 0 and 1 (0.05), or this number of tokens (600t)."`
+	Rounds  int       `default:"1" placeholder:"N" help:"Measure sessions that are compacted N times as they grow up to the cut, beside one compaction of the whole."`
 	Policy  []string  `sep:"none" placeholder:"NAME,…" help:"Policies to measure; by default the baselines and extractive."`
 	Compare []string  `sep:"none" placeholder:"A,B" help:"Compare two of the policies on the same sessions; repeatable. Two policies are always compared."`
 	Jobs    int       `placeholder:"N" help:"Sessions measured at a time; by default the number of processors."`
@@ -54,17 +55,20 @@ Policies can be presets, "default" (the pipeline without a configuration), "conf
 	}
 	writeHelpItem(&b, "    ", modelPolicy, modelDoc)
 	b.WriteString(`
+With --rounds N, the messages up to 1/N of the tokens are compacted first, then the result with the next part, and so on, each time within the whole budget; a summary is updated, and what a pipeline kept goes through it again. Tables mark these figures with ×N, beside those of one compaction.
+
 Intervals are 95 % bootstrap intervals from 2,000 resamples of the sessions. Policies are compared on the same resamples; the verdict is noise if the interval of the difference contains 0 or fewer than six sessions were compared.
 
 An interrupted run with --state can be resumed with the same result. Measurements are identified by a hash of the session and of the definition of the policy; pipelines and summaries are measured again under another version of this program, and samples if the state does not hold their text.
 
---json writes one object per line for each policy, cut and budget: "budget" is a share, and "budget_tokens" takes its place for a number of tokens. Measures are shares from 0 to 1, null where there is nothing to keep.
+--json writes one object per line for each policy, cut, budget and number of rounds: "budget" is a share, and "budget_tokens" takes its place for a number of tokens. Measures are shares from 0 to 1, null where there is nothing to keep.
 
 Examples:
 
     compactor eval --from history.jsonl --policy drop_oldest,stub200 --budget 0.01,0.02,0.05
     compactor eval --from runs.jsonl --policy extractive --budget 300t,600t,1200t
     compactor eval --from runs.jsonl --cut 0.5,0.75 --html report.html --samples 3
+    compactor eval --from runs.jsonl --policy extractive,default --rounds 8
     compactor eval --limit 500 --policy configured,chat --state eval.state --csv figures.csv
     compactor eval --from runs.jsonl --policy "tool_result+truncation" --json | jq .keyed`)
 	return b.String()
@@ -86,7 +90,7 @@ func (c *evalCmd) Validate() error {
 	}
 	_, _, err := evalBudgets(c.Budget)
 	faults = append(faults, err)
-	return errors.Join(append(faults, inRange("--limit", c.Limit, 0, math.MaxInt), inRange("--jobs", c.Jobs, 0, math.MaxInt),
+	return errors.Join(append(faults, inRange("--limit", c.Limit, 0, math.MaxInt), inRange("--rounds", c.Rounds, 1, 1000), inRange("--jobs", c.Jobs, 0, math.MaxInt),
 		inRange("--samples", c.Samples, 0, math.MaxInt))...)
 }
 
@@ -170,7 +174,7 @@ func (c *evalCmd) write(e *Env, r *eval.Result, csv, html io.Writer, sources []s
 
 // options returns the options that the flags select.
 func (c *evalCmd) options(e *Env, cfg config.Config) (eval.Options, error) {
-	o := eval.Options{Jobs: c.Jobs, Samples: c.Samples, Cuts: distinct(c.Cut)}
+	o := eval.Options{Jobs: c.Jobs, Samples: c.Samples, Rounds: c.Rounds, Cuts: distinct(c.Cut)}
 	var err error
 	if o.Budgets, o.TokenBudgets, err = evalBudgets(c.Budget); err != nil {
 		return o, err

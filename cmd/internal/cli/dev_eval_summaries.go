@@ -25,6 +25,9 @@ func evalExtractive() eval.Policy {
 	return eval.Summary("extractive", "a summary with references, written without a model", extract.Version+" "+programVersion(),
 		func(_ context.Context, in eval.Input) (string, eval.Usage, error) {
 			d := extract.New(extract.Options{})
+			if in.Previous != "" {
+				d.AddPrevious(in.Previous)
+			}
 			for i := range in.Messages {
 				d.Add(&in.Messages[i])
 			}
@@ -37,7 +40,7 @@ func evalModel(settings policy.Summary, models summary.Model) eval.Policy {
 	return eval.Summary(modelPolicy, modelDoc,
 		models.Identity()+summary.PromptVersion+extract.Version+programVersion(), func(ctx context.Context, in eval.Input) (string, eval.Usage, error) {
 			w := summary.New(summary.Options{Settings: settings, Model: models})
-			t := plan.Task{MaxTokens: max(1, int(in.Budget))}
+			t := plan.Task{Previous: in.Previous, MaxTokens: max(1, int(in.Budget))}
 			for i := range in.Messages {
 				if r := in.Messages[i].Role; r != chat.RoleSystem && r != chat.RoleDeveloper {
 					t.Messages = append(t.Messages, &in.Messages[i])

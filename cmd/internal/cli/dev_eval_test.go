@@ -16,7 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 // evalFile returns a file of eight short talks about orders; the last has nothing to
@@ -110,7 +113,7 @@ func TestEvalJSONIsOneObjectForEachPolicy(t *testing.T) {
 	dir, path := evalFile(t)
 	r := invoke(t, []string{"HOME=" + dir}, "eval", "--from", path, "--cut", "0.5", "--budget", "0.3", "--policy", "stub200", "--json").want(t, 0, "1 skipped")
 	got := decode[map[string]any](t, r)
-	for _, key := range []string{"policy", "cut", "budget", "sessions", "tokens_kept_share", "loose", "keyed", "strict", "calls", "cost"} {
+	for _, key := range []string{"policy", "cut", "budget", "sessions", "tokens_kept_share", "loose", "keyed", "strict", "rare", "next10", "asks", "asks3", "rounds", "calls", "cost"} {
 		if _, ok := got[key]; !ok {
 			t.Errorf("no %s in %s", key, r.stdout)
 		}
@@ -173,6 +176,27 @@ func TestEvalBudgetsOfTokens(t *testing.T) {
 	invoke(t, []string{"HOME=" + dir}, "eval", path, "--budget=90t", "--policy=extractive").want(t, 0, "90 t")
 }
 
+// Extracts, pipelines and baselines go through several rounds within their budget.
+func TestEvalInRounds(t *testing.T) {
+	t.Parallel()
+	dir, path := evalFile(t)
+	r := invoke(t, []string{"HOME=" + dir}, "eval", path, "--budget=0.3", "--rounds=3", "--policy=extractive,default,user+tail", "--json").want(t, 0, "×3: the session")
+	rounds := map[int]int{}
+	for line := range strings.Lines(r.stdout) {
+		var f eval.Figure
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatal(err)
+		}
+		rounds[f.Rounds]++
+		if f.Sessions != 7 || f.Failed != 0 || *f.TokensKept > 0.3 || *f.TokensKept < 0.05 {
+			t.Errorf("%s: %d sessions, %d failed, %v of the tokens", f.Policy+f.Limit(), f.Sessions, f.Failed, *f.TokensKept)
+		}
+	}
+	if rounds[1] != 3 || rounds[3] != 3 || len(rounds) != 2 {
+		t.Errorf("%v", rounds)
+	}
+}
+
 func TestEvalGoesOnFromItsState(t *testing.T) {
 	t.Parallel()
 	dir, path := evalFile(t)
@@ -230,7 +254,7 @@ func TestEvalWrongUsage(t *testing.T) {
 		"an unknown format":    {[]string{path, "--format=magic"}, []string{"--format", "magic", "claude-code"}},
 		"a foreign state":      {[]string{path, "--state", path}, []string{"--state", "line 1 is not a row of an eval state"}},
 		"a folder that is not": {[]string{path, "--html", filepath.Join(dir, "no", "report.html")}, []string{"--html", "report.html"}},
-		"negative numbers":     {[]string{path, "--jobs=-1", "--samples=-2", "--limit=-3"}, []string{"--jobs: -1", "--samples: -2", "--limit: -3"}},
+		"negative numbers":     {[]string{path, "--jobs=-1", "--samples=-2", "--limit=-3", "--rounds=0"}, []string{"--rounds: 0", "--jobs: -1", "--samples: -2", "--limit: -3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -258,6 +282,44 @@ func TestEvalOfTheDefaultPolicy(t *testing.T) {
 	}
 	if cmp.Equal(want, figure("--policy=configured", "--config", config)) {
 		t.Error("another pipeline comes to the same figures")
+	}
+}
+
+// In a further round, a model gets only the messages that it has not read.
+func TestEvalOfAModelInRounds(t *testing.T) {
+	t.Parallel()
+	server := llmtest.Script{}.Server()
+	url, err := server.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	settings := llm.Default()
+	settings.Models = []llm.Profile{{Name: "m", BaseURL: url, Window: 32_000}}
+	client, err := llm.New(settings, llm.Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	session := eval.Session{Name: "a"}
+	for i := range 40 {
+		session.Messages = append(session.Messages,
+			chat.Message{Role: chat.RoleUser, Content: chat.TextContent(fmt.Sprintf("What of order #AB%05d? %s", i, strings.Repeat("It should be there. ", 30)))},
+			chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(fmt.Sprintf("Order #AB%05d is open. %s", i/2, strings.Repeat("Somebody looks at it. ", 30)))})
+	}
+	all := func(yield func(eval.Session, error) bool) { yield(session, nil) }
+	r, err := eval.Run(t.Context(), all, eval.Options{
+		Cuts: []float64{0.5}, TokenBudgets: []float64{2000}, Rounds: 2, Policies: []eval.Policy{evalModel(policy.DefaultSummary(), client)},
+	})
+	if err != nil || len(r.Failures) > 0 || r.Figures[0].Calls != 1 || r.Figures[1].Calls != 2 || r.Figures[1].TokensAfter > 2000 {
+		t.Fatalf("%v, %v\n%+v", err, r.Failures, r.Figures)
+	}
+	prompts := server.Requests()
+	const first, last = "#AB00000? It", "#AB00019? It"
+	for i, want := range [][2]bool{{true, true}, {true, false}, {false, true}} {
+		if got := [2]bool{strings.Contains(prompts[i].User, first), strings.Contains(prompts[i].User, last)}; got != want {
+			t.Errorf("prompt %d has the first and the last message: %v, want %v", i, got, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -31,7 +32,7 @@ type tick struct {
 	Label string
 }
 
-// line plots one policy.
+// line plots one policy, with one round or several.
 type line struct {
 	Policy string
 	Color  int
@@ -66,13 +67,13 @@ func charts(r *Result, cut float64) []chart {
 		index int
 	}{{"Keyed", keyed}, {"Loose", loose}, {"Strict", strict}} {
 		c := chart{Title: m.title, XTicks: ticks(end, step, x), YTicks: ticks(1, 0.25, func(v, _ float64) string { return y(v) })}
-		for i, policy := range r.policies() {
+		for i, policy := range r.lines() {
 			l := line{Policy: policy, Color: i % colors, Dash: i >= colors}
 			var path, upper, lower []string
 			for k := range r.Figures {
 				f := &r.Figures[k]
 				v, interval := *f.all()[m.index], *f.Intervals.all()[m.index]
-				if f.Cut != cut || f.Policy != policy || v == nil {
+				if f.Cut != cut || f.line() != policy || v == nil {
 					continue
 				}
 				p := point{X: x(*f.TokensKept, end), Y: y(*v), Title: fmt.Sprintf("%s at %s: %s with %s of the tokens", policy, f.Limit(), percent(v), percent(f.TokensKept))}
@@ -97,14 +98,15 @@ func charts(r *Result, cut float64) []chart {
 	return out
 }
 
-// policies returns the names of the policies, in order.
-func (r *Result) policies() []string {
+// line returns the name of the line that a figure belongs to.
+func (f *Figure) line() string { return f.Policy + f.times() }
+
+// lines returns the names of the lines, in order.
+func (r *Result) lines() []string {
 	var out []string
-	seen := map[string]bool{}
-	for _, f := range r.Figures {
-		if !seen[f.Policy] {
-			seen[f.Policy] = true
-			out = append(out, f.Policy)
+	for i := range r.Figures {
+		if name := r.Figures[i].line(); !slices.Contains(out, name) {
+			out = append(out, name)
 		}
 	}
 	return out

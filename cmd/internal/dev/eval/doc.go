@@ -1,6 +1,5 @@
-// Package eval replays sessions under several compaction policies and measures the
-// identifiers that each policy retains against the tokens it kept (see package
-// retention).
+// Package eval replays sessions under several compaction policies, in one round or several,
+// and measures what each policy retains against the tokens it kept (see package retention).
 //
 // It processes sessions in parallel, stores measurements in a file so that a run can be
 // resumed, computes confidence intervals, and writes the result as a table, JSON, CSV or

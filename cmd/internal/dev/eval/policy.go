@@ -21,8 +21,11 @@ type Input struct {
 	Session string
 	// Model is the model of the session, if it has one.
 	Model string
-	// Messages holds the messages before the cut, which a policy must not change.
+	// Messages holds the messages before the cut, or those of a round, which a policy must not
+	// change.
 	Messages []chat.Message
+	// Previous is the text to update, for a Policy that does.
+	Previous string
 	// Budget limits the kept tokens (see retention.Tokens) without system messages.
 	Budget float64
 }
@@ -60,6 +63,9 @@ type Policy struct {
 	// Definition identifies everything besides the input that the result depends on.
 	// Measurements stored under another definition are not used.
 	Definition string
+	// Updates reports that Keep returns one text, after the system messages, and updates that of
+	// an earlier round. Others compact what an earlier round kept.
+	Updates bool
 	// Keep must be safe for concurrent use. After an error, the session is counted as
 	// failed and left out of the figures of this policy.
 	Keep func(ctx context.Context, in Input) (Kept, error)
@@ -83,22 +89,16 @@ func Baselines() []Policy {
 }
 
 // Summary returns a policy that keeps the system messages and one message with the text
-// that write returns. definition identifies everything besides the input that the text
+// that write returns, given the text of an earlier round as Input.Previous. definition identifies everything besides the input that the text
 // depends on.
 func Summary(name, doc, definition string, write func(ctx context.Context, in Input) (string, Usage, error)) Policy {
-	return Policy{Name: name, Doc: doc, Definition: "summary/1 " + definition, Keep: func(ctx context.Context, in Input) (Kept, error) {
+	return Policy{Name: name, Doc: doc, Definition: "summary/1 " + definition, Updates: true, Keep: func(ctx context.Context, in Input) (Kept, error) {
 		text, usage, err := write(ctx, in)
 		if err != nil {
 			return Kept{}, err
 		}
-		kept := Kept{Usage: usage}
-		for i := range in.Messages {
-			if r := in.Messages[i].Role; r == chat.RoleSystem || r == chat.RoleDeveloper {
-				kept.Messages = append(kept.Messages, in.Messages[i])
-			}
-		}
-		kept.Messages = append(kept.Messages, chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)})
-		return kept, nil
+		said := chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)}
+		return Kept{append(systems(in.Messages), said), usage}, nil
 	}}
 }
 
@@ -141,10 +141,8 @@ func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 	return Policy{Name: name, Definition: "pipeline/1 " + string(definition), Keep: func(ctx context.Context, in Input) (Kept, error) {
 		var kept Kept
 		target := chat.Tokens(in.Budget)
-		for i := range in.Messages {
-			if r := in.Messages[i].Role; r == chat.RoleSystem || r == chat.RoleDeveloper {
-				target += retention.Counter{}.Message(&in.Messages[i])
-			}
+		for _, m := range systems(in.Messages) {
+			target += retention.Counter{}.Message(&m)
 		}
 		run, writers, err := pipelineOf(p, b, max(1, target))
 		if err != nil {

@@ -21,14 +21,25 @@ type Setting struct {
 	// Budget is a share of the tokens before the cut, 0 if BudgetTokens is the number.
 	Budget       float64 `json:"budget,omitempty"`
 	BudgetTokens float64 `json:"budget_tokens,omitempty"`
+	// Rounds is the number of compactions of a session up to the cut, at least 1.
+	Rounds int `json:"rounds"`
 }
 
-// Limit returns the budget as text: "5 %" or "300 t".
+// Limit returns the budget and the rounds as text: "5 %", "300 t" or "5 % ×8".
 func (s Setting) Limit() string {
+	text := share100(s.Budget)
 	if s.BudgetTokens > 0 {
-		return strconv.FormatFloat(s.BudgetTokens, 'f', -1, 64) + " t"
+		text = strconv.FormatFloat(s.BudgetTokens, 'f', -1, 64) + " t"
 	}
-	return share100(s.Budget)
+	return text + s.times()
+}
+
+// times returns "" for one round, else a text like " ×8".
+func (s Setting) times() string {
+	if s.Rounds == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" ×%d", s.Rounds)
 }
 
 // tokens returns the budget in tokens for a case.

@@ -18,6 +18,8 @@ type Options struct {
 	// Budgets are shares of the tokens before a cut, TokenBudgets numbers of tokens.
 	Cuts, Budgets, TokenBudgets []float64
 	Policies                    []Policy
+	// Rounds, if above 1, measures sessions compacted in so many rounds too (see Setting).
+	Rounds int
 	// Compare lists pairs of policy names to compare.
 	Compare [][2]string
 	// Jobs is the number of sessions processed at a time.
@@ -89,11 +91,18 @@ func Run(ctx context.Context, sessions iter.Seq2[Session, error], o Options) (*R
 // settings returns the settings at a cut, in the order of the results.
 func (o *Options) settings(cut float64) []Setting {
 	var out []Setting
+	add := func(s Setting) {
+		s.Cut, s.Rounds = cut, 1
+		if out = append(out, s); o.Rounds > 1 {
+			s.Rounds = o.Rounds
+			out = append(out, s)
+		}
+	}
 	for _, share := range o.Budgets {
-		out = append(out, Setting{Cut: cut, Budget: share})
+		add(Setting{Budget: share})
 	}
 	for _, n := range o.TokenBudgets {
-		out = append(out, Setting{Cut: cut, BudgetTokens: n})
+		add(Setting{BudgetTokens: n})
 	}
 	return out
 }
@@ -221,7 +230,8 @@ func (r *runner) texts(ctx context.Context) error {
 }
 
 func (r *runner) row(ctx context.Context, index int, s *Session, c *retention.Case, p *Policy, setting Setting) (*Row, error) {
-	kept, err := p.Keep(ctx, Input{Session: s.Name, Model: s.Model, Messages: c.Pre, Budget: setting.tokens(c)})
+	in := Input{Session: s.Name, Model: s.Model, Messages: c.Pre, Budget: setting.tokens(c)}
+	kept, err := p.keep(ctx, in, setting.Rounds)
 	if err != nil {
 		return nil, err
 	}

@@ -109,6 +109,10 @@ func (r *Result) Notes() []string {
 		}
 		out = append(out, line)
 	}
+	if i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Rounds > 1 }); i >= 0 {
+		n := r.Figures[i].Rounds
+		out = append(out, fmt.Sprintf("×%d: the session up to the cut was compacted in %d rounds as it grew, each within the budget", n, n))
+	}
 	if f := r.Recorded; f != nil {
 		out = append(out, fmt.Sprintf("%s written by agents in these sessions, measured on the messages up to the next one: %s of the tokens kept, keyed %s, loose %s, strict %s",
 			term.Plural(f.Sessions, "summary", "summaries"), percent(f.TokensKept), percent(f.Keyed), percent(f.Loose), percent(f.Strict)))

@@ -50,7 +50,7 @@ var csvColumns = slices.Concat([]string{
 	"loose", "loose_low", "loose_high", "keyed", "keyed_low", "keyed_high", "strict", "strict_low", "strict_high",
 	"loose_macro", "keyed_macro", "strict_macro", "identifiers", "strict_identifiers", "tokens_before", "tokens_after",
 	"calls", "failed_calls", "input_tokens", "output_tokens", "cost",
-}, withEnds(identifierMeasures), withEnds(textMeasures), []string{"budget_tokens"})
+}, withEnds(identifierMeasures), withEnds(textMeasures), []string{"budget_tokens", "rounds"})
 
 // withEnds returns the keys of measures, each followed by those of its interval.
 func withEnds(group []int) []string {
