@@ -11,8 +11,16 @@ import (
 
 // addCall adds a tool call with its redacted arguments.
 func (s *history) addCall(id, name, arguments string, fs []argument) {
-	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), changes: changesFiles(name, fs), paths: argumentPaths(fs)}
-	c.description = cmp.Or(argumentCommand(fs), strings.Join(c.paths, ", "), firstValue(fs), excerpt(text.Head(arguments, 2*maxDescription), maxDescription))
+	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
+	command := argumentCommand(fs)
+	c.acts = acts(name, command) && !c.changes
+	if command == "" && len(c.paths) == 0 {
+		c.arguments = shortValues(fs)
+		for _, f := range c.arguments {
+			s.mention(f.value)
+		}
+	}
+	c.description = cmp.Or(command, strings.Join(c.paths, ", "), firstValue(fs), excerpt(text.Head(arguments, 2*maxDescription), maxDescription))
 	s.currentTurn().calls++
 	s.toolUse(c.tool).calls++
 	for _, p := range c.paths {
@@ -21,12 +29,14 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	if todos, ok := parseTodos(fs); ok {
 		s.todos, c.isTodoList = todos, true
 	}
-	s.calls = appendBounded(s.calls, c, maxCalls)
+	s.record(c)
+	s.inLoop = true
 	s.openCalls = appendBounded(s.openCalls, c, maxOpenCalls)
 }
 
-// addResult adds the result of a call, given by its head and its tail.
-func (s *history) addResult(id, head, tail string) {
+// addResult adds the result of a call, given by its head and its tail, and reports whether
+// it is a listing.
+func (s *history) addResult(id, head, tail string) (listing bool) {
 	c := &toolCall{}
 	for i, open := range slices.Backward(s.openCalls) {
 		if open.id == id {
@@ -36,19 +46,22 @@ func (s *history) addResult(id, head, tail string) {
 		}
 	}
 	c.done = true
+	listing = s.readObjects(c, head)
 	// A long file that was read may begin with the word "error".
 	isFile := len(c.paths) > 0 && !c.changes && len(head) > 2000
 	if line := failureLine(head, tail); line != "" && !isFile {
 		c.failed = true
+		c.failures = failureLines(head, tail)
 		c.outcome = excerpt(line, maxDescription)
 		if c.tool != "" {
 			s.toolUse(c.tool).failed++
 		}
-		return
+		return listing
 	}
 	if lines := splitLines(text.Tail(tail, 1000)); len(lines) > 0 {
 		c.outcome = excerpt(lines[len(lines)-1], maxDescription)
 	}
+	return listing
 }
 
 // toolUse returns the counts of a tool. Tools beyond maxTools share those of the last one.

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -22,7 +23,7 @@ type Options struct {
 
 const (
 	// referenceShare is the maximum share of the references in a summary.
-	referenceShare = 0.6
+	referenceShare = 0.4
 	// maxIdentifiers is the number of identifiers that a Digest keeps, the most important.
 	maxIdentifiers = 20_000
 )
@@ -52,6 +53,9 @@ func (d *Digest) Add(m *chat.Message) {
 		return
 	}
 	d.history.messages++
+	if !m.CreatedAt.IsZero() {
+		d.history.day = m.CreatedAt.UTC().Format(time.DateOnly)
+	}
 	switch m.Role {
 	case chat.RoleUser:
 		if earlier, rest, ok := frame.Unwrap(content); ok { // not the user's words
@@ -63,8 +67,7 @@ func (d *Digest) Add(m *chat.Message) {
 		}
 		d.history.addUser(d.scan(content, true))
 	case chat.RoleTool:
-		head, tail := d.scan(content, false)
-		d.history.addResult(m.ToolCallID, head, tail)
+		d.addResult(m.ToolCallID, content)
 	default:
 		d.history.addAssistant(d.scan(content, true))
 	}
@@ -94,10 +97,21 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 	for i := range fs { // escapes may have hidden secrets
 		fs[i].value, _ = d.secrets.Redact(fs[i].value)
 	}
-	if command := argumentCommand(fs); command != "" && strings.Contains(text, command) { // not truncated
-		d.ids.addCommand(command)
-	}
 	d.history.addCall(c.ID, name, arguments, fs)
+}
+
+// addResult adds the result of a call. Of a listing, what is talked about later counts, not
+// what it lists.
+func (d *Digest) addResult(id, content string) {
+	if len(content) <= maxJSON {
+		content = d.redact(content)
+		if !d.history.addResult(id, content, content) {
+			d.ids.scan(blankLineNumbers(content), false)
+		}
+		return
+	}
+	head, tail := d.scan(content, false)
+	d.history.addResult(id, head, tail)
 }
 
 // redact masks the secrets in s.

@@ -46,7 +46,7 @@ func TestNothingToSay(t *testing.T) {
 func TestAShortAskIsShownWithThoseBeforeIt(t *testing.T) {
 	t.Parallel()
 	d := digestOf(Options{}, user("Build me a parser for the log files."), assistant("ok"), user("Now write the tests for its error cases, please."), assistant("done?"), user("continue"))
-	want := []string{"> continue", "- Before: > Now write the tests for its error cases, please."}
+	want := []string{"> continue", "- Replies to: done?", "- Before: > Now write the tests for its error cases, please."}
 	if got := parsePrevious(d.Text(200)).sections[sectionTask]; !cmp.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -75,7 +75,7 @@ func TestAnyLanguage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := parsePrevious(digestOf(Options{}, user(tt.ask), assistant(tt.reply), user(tt.answer)).Text(400))
-			if got := p.sections[sectionTask]; len(got) != 1 || got[0] != quoteMark+tt.answer {
+			if got := p.sections[sectionTask]; len(got) != 2 || got[0] != quoteMark+tt.answer || !strings.HasPrefix(got[1], repliesMark) || !strings.HasSuffix(got[1], tt.question) {
 				t.Errorf("the task is %q", got)
 			}
 			if got := p.sections[sectionGoal]; len(got) != 1 || got[0] != quoteMark+tt.ask {

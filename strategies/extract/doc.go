@@ -1,6 +1,9 @@
-// Package extract summarizes a conversation without a model. The summary quotes requests,
-// results, decisions and open questions, and ends with a block of references: the
-// identifiers that are most likely to be needed again, with the words that label them.
+// Package extract summarizes a conversation without a model. It is filled in the order of
+// what a successor needs: the active request in full, the goal, the state and what is open,
+// the user's constraints and other requests, what was done by which call with what result,
+// failures that no later success closed, files. What room is left goes to findings and
+// decisions. The summary ends with a block of references: the identifiers that are most
+// likely to be needed again, with the words that label them.
 //
 // A Digest reads messages one at a time in bounded memory. Equal messages always give
 // equal texts. The package does not depend on sessions, policies or models.

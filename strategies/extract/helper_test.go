@@ -123,7 +123,9 @@ func quotation(line string) (string, bool) {
 // can produce a secret.
 func said(asks []string, q string) bool {
 	for part := range strings.SplitSeq(strings.ReplaceAll(q, "***", "..."), "...") {
-		if !slices.ContainsFunc(asks, func(s string) bool { return strings.Contains(s, strings.TrimSpace(part)) }) {
+		if !slices.ContainsFunc(asks, func(s string) bool {
+			return strings.Contains(s, strings.TrimSpace(part)) || strings.Contains(oneLine(s), strings.TrimSpace(part))
+		}) {
 			return false
 		}
 	}

@@ -9,13 +9,16 @@ import (
 
 // Bounds of a history: numbers of entries, characters of texts.
 const (
-	maxTurns       = 96
+	maxTurns       = 500
+	maxWhole       = 64  // turns that are kept whole, the newest
+	maxOldRequest  = 240 // of the others
+	maxOldLines    = 2
 	maxTurnLines   = 48
 	maxLine        = 300
 	maxRequest     = 4000
 	maxReply       = 6000
 	maxFiles       = 2048
-	maxCalls       = 96
+	maxCalls       = 500
 	maxOpenCalls   = 256
 	maxNotes       = 64
 	maxDescription = 240
@@ -39,10 +42,16 @@ type history struct {
 	turns []*turn
 	// messages is the number of messages.
 	messages int
-	files    map[string]*file
-	calls    []*toolCall
+	// day is the date of the newest message, "" if it is not known.
+	day   string
+	files map[string]*file
+	calls []*toolCall
 	// openCalls are the calls without a result.
-	openCalls   []*toolCall
+	openCalls []*toolCall
+	// listings are the newest calls that returned several objects.
+	listings []*toolCall
+	// inLoop reports whether the newest message is a call or its result.
+	inLoop      bool
 	todos       []string
 	constraints []string
 	decisions   []string
@@ -81,11 +90,21 @@ type file struct {
 // toolCall is a tool call; done reports whether it has a result.
 type toolCall struct {
 	id, tool, description string
+	day                   string // see history
 	paths                 []string
 	changes               bool // it changes files
+	acts                  bool // it changes something else, or may
 	isTodoList            bool // it writes a list of tasks
 	done, failed          bool
 	outcome               string
+	// arguments and result are their short values; result is nil unless it is one object.
+	arguments, result []argument
+	// options are the objects of a listing.
+	options []option
+	// chosen is the index of the option that was talked about last, or -1.
+	chosen int
+	// failures are the lines of the result that report one.
+	failures []string
 }
 
 // toolUse counts the calls of a tool.
@@ -108,6 +127,8 @@ func (s *history) addUser(head, tail string) {
 	if len(splitLines(r.head)) == 0 {
 		return
 	}
+	s.inLoop = false
+	s.mention(head)
 	if q := lastQuestion(s.currentTurn().lastText); q != "" {
 		s.answers = appendBounded(s.answers, answeredQuestion{q, strings.Clone(firstLine(head))}, maxNotes)
 	}
@@ -116,7 +137,7 @@ func (s *history) addUser(head, tail string) {
 			s.goal = r
 		}
 		for _, line := range sentences(text.Head(head, maxRequest)) {
-			if len(line) > minSentence && !text.Longer(line, maxLine) && constraintWords.matches(line) {
+			if len(line) > minSentence && !text.Longer(line, maxLine) && !isQuestion(line) && constraintWords.matches(line) {
 				s.constraints = appendNew(s.constraints, line)
 			}
 		}
@@ -129,6 +150,16 @@ func (s *history) addUser(head, tail string) {
 		s.turns = slices.Delete(s.turns, 1, 2)
 	}
 	s.turns = append(s.turns, &turn{request: r})
+	if i := len(s.turns) - 1 - maxWhole; i > 0 {
+		s.turns[i].shorten()
+	}
+}
+
+// shorten drops what is seldom asked for of an old turn.
+func (t *turn) shorten() {
+	t.request = request{head: strings.Clone(truncate(oneLine(t.request.head), maxOldRequest))}
+	t.lines = slices.Clone(t.lines[t.lastStart:min(len(t.lines), t.lastStart+maxOldLines)])
+	t.lastStart, t.lastText = 0, ""
 }
 
 // newRequest copies a user message, or its ends if it is too long.
@@ -143,7 +174,8 @@ func newRequest(head, tail string) request {
 // of markup or of one remark in brackets.
 func isGenerated(s string) bool {
 	s = strings.TrimSpace(s)
-	return len(s) > 1 && (s[0] == '<' && s[len(s)-1] == '>' || s[0] == '[' && s[len(s)-1] == ']')
+	return len(s) > 1 && (s[0] == '<' && s[len(s)-1] == '>' || s[0] == '[' && s[len(s)-1] == ']') ||
+		strings.Contains(text.Head(s, 200), "<command-name>")
 }
 
 // addAssistant adds a message of the assistant, given by its head and its tail.
@@ -151,6 +183,8 @@ func (s *history) addAssistant(head, tail string) {
 	if strings.TrimSpace(head) == "" {
 		return
 	}
+	s.inLoop = false
+	s.mention(head)
 	t := s.currentTurn()
 	lines := proseLines(text.Head(head, maxReply), maxLine)
 	if over := len(t.lines) + len(lines) - maxTurnLines; over > 0 && len(t.lines) > 0 {
@@ -163,7 +197,7 @@ func (s *history) addAssistant(head, tail string) {
 	t.lastText = strings.Clone(text.Tail(tail, maxReply))
 	for _, line := range lines {
 		for _, x := range sentences(line) {
-			if len(x) > minSentence && decisionWords.matches(x) {
+			if isDecision(x) {
 				s.decisions = appendNew(s.decisions, x)
 			}
 		}
@@ -218,4 +252,36 @@ func lastQuestion(s string) string {
 		}
 	}
 	return ""
+}
+
+// maxOptionLines is the number of lines around a question that answeredLines returns.
+const maxOptionLines = 6
+
+// answeredLines returns the last question of a text with the list of what it offers.
+func answeredLines(s string) []string {
+	lines := splitLines(text.Tail(s, 2000))
+	at := -1
+	for i, l := range slices.Backward(lines) {
+		if isQuestion(l) {
+			at = i
+			break
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+	from, to := at, at+1
+	for from > 0 && isListed(lines[from-1]) && at-from < maxOptionLines {
+		from--
+	}
+	for to < len(lines) && isListed(lines[to]) && to-at < maxOptionLines {
+		to++
+	}
+	return lines[from:to]
+}
+
+// isListed reports whether a line is an entry of a list.
+func isListed(l string) bool {
+	l = strings.TrimLeft(l, "*")
+	return strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "• ") || len(l) > 2 && isLetterOrDigit(rune(l[0])) && (l[1] == '.' || l[1] == ')')
 }

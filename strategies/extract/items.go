@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -14,22 +15,39 @@ import (
 const (
 	worthConstraint = 1.2
 	worthAsked      = 0.5
-	worthResult     = 0.5 // the first line of the last message of a turn
-	worthSaid       = 0.15
+	worthResult     = 0.1 // the first line of the last message of a turn
+	worthSaid       = 0.02
 	worthState      = 2.0
 	worthStateLine  = 0.5
 	worthStep       = 0.1
+	worthActed      = 1.0
+	worthChosen     = 0.5
 	worthProgress   = 1.5
 	worthBlocked    = 1.0
 	worthDecision   = 0.5
 	worthAnswer     = 0.8
 	worthQuestion   = 2.0
-	worthRead       = 0.1
+	worthRead       = 0.3
 	worthChanged    = 0.3
 	worthTodo       = 1.0
 	worthTools      = 0.3
 	worthBefore     = 0.4
 )
+
+// Tiers of items: all of one are placed before any of the next, within the shares of their
+// sections.
+const (
+	tierState = iota
+	tierUser
+	tierDone
+	tierErrors
+	tierFiles
+	tierOther
+	tiers
+)
+
+// requestShare is the share of the requests in the prose.
+const requestShare = 0.36
 
 const (
 	// maxLeadingItems is the maximum number of items that leadingItems returns.
@@ -56,6 +74,11 @@ func (s *history) leadingItems(budget int) []*item {
 	}
 	if !s.goal.empty() && s.goal != active {
 		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, 0)))
+	}
+	if at > 0 && len(active.head) < minRequest {
+		for _, l := range answeredLines(s.turns[at-1].lastText) {
+			add(sectionTask, repliesMark+truncate(l, max(budget/10, 80))+"\n")
+		}
 	}
 	short := len(active.head) < minRequest
 	for i := at - 1; short && i >= 0 && len(out) < maxLeadingItems; i-- {
@@ -129,31 +152,66 @@ func (s *history) otherItems(budget int) []*item {
 		}
 	}
 	for i, c := range s.constraints {
-		b.add(sectionConstraints, bulletMark+quoteMark+c+"\n", worthConstraint*decay(len(s.constraints)-i, 16))
+		b.add(sectionConstraints, requestMark+c+"\n", worthConstraint*decay(len(s.constraints)-i, 16)).tier = tierUser
 	}
+	s.addRequests(b, budget)
 	s.addTurns(b)
 	s.addCalls(b)
 	for i, x := range s.decisions {
-		b.add(sectionDecisions, formatEntry(x), worthDecision*decay(len(s.decisions)-i, 8))
+		b.add(sectionDecisions, formatEntry(x), worthDecision*decay(len(s.decisions)-i, 32))
 	}
 	for i, x := range s.answers {
+		if len(x.reply) >= minRequest { // understood without its question
+			continue
+		}
 		text := formatEntry(truncate(x.question, b.lineLimit)) + indentMark + quoteMark + truncate(x.reply, b.lineLimit) + "\n"
 		b.add(sectionResolved, text, worthAnswer*decay(len(s.answers)-i, 4))
 	}
 	if q := lastQuestion(s.currentTurn().lastText); q != "" {
-		b.add(sectionPending, formatEntry(q), worthQuestion)
+		b.add(sectionPending, formatEntry(q), worthQuestion).tier = tierState
 	}
 	for _, f := range s.recentFiles() {
 		value := worthRead
 		if f.changes > 0 {
 			value = worthChanged
 		}
-		b.add(sectionFiles, f.String(), value*decay(s.messages-f.last, 32))
+		b.add(sectionFiles, f.String(), value*decay(s.messages-f.last, 32)).tier = tierFiles
 	}
 	for _, x := range s.todos {
-		b.add(sectionRemaining, formatEntry(x), worthTodo)
+		b.add(sectionRemaining, formatEntry(x), worthTodo).tier = tierState
 	}
 	return b.items
+}
+
+const (
+	// minExcerpt is the length of a request that is shortened at most.
+	minExcerpt = 76
+	maxExcerpt = 300
+)
+
+// addRequests adds all requests but the active one and the goal: whole if all fit into
+// their share of the budget, else their beginnings, all to the same length.
+func (s *history) addRequests(b *itemList, budget int) {
+	at := s.activeTurn()
+	var texts []string
+	for i, t := range s.turns {
+		if i == at || t.request.empty() || t.request == s.goal || isGenerated(t.request.head) {
+			continue
+		}
+		texts = append(texts, oneLine(t.request.head))
+	}
+	share := int(requestShare * float64(budget))
+	limit := maxExcerpt - sort.Search(maxExcerpt-minExcerpt, func(i int) bool {
+		size := 0
+		for _, x := range texts {
+			size += min(utf8.RuneCountInString(x), maxExcerpt-i) + len(requestMark) + len(ellipsis) + 1
+		}
+		return size <= share
+	})
+	for i, x := range texts {
+		b.add(sectionRequests, requestMark+truncate(x, limit)+"\n", 0).tier = tierUser
+		b.weigh(worthAsked * decay(len(texts)-i, 8))
+	}
 }
 
 // itemList collects items with lines of at most lineLimit characters.
@@ -163,9 +221,22 @@ type itemList struct {
 }
 
 func (b *itemList) add(s section, text string, value float64) *item {
-	it := &item{section: s, text: text, value: value}
+	it := &item{section: s, text: text, value: value, tier: tierOther}
 	b.items = append(b.items, it)
 	return it
+}
+
+// minSaid is the size of the shortest line of an old answer that is worth its room.
+const minSaid = 24
+
+// usualLine is the size of a line whose value does not depend on its size.
+const usualLine = 80
+
+// weigh gives the item added last a value in proportion to its size, so that a short one
+// does not come first for being short.
+func (b *itemList) weigh(value float64) {
+	it := b.items[len(b.items)-1]
+	it.value = value * float64(utf8.RuneCountInString(it.text)) / usualLine
 }
 
 // addPrevious adds an entry of an earlier summary. Lines below a completed request are items
@@ -185,63 +256,68 @@ func (b *itemList) addPrevious(s section, entry string, value float64) {
 // decay returns the factor by which age reduces a value that halves at each half.
 func decay(age, half int) float64 { return math.Exp2(-float64(age) / float64(half)) }
 
-// addTurns adds the requests and the answers. The last message describes the current state.
+// addTurns adds the answers. The last message describes the current state.
 func (s *history) addTurns(b *itemList) {
 	for i, t := range s.turns {
 		age := decay(len(s.turns)-1-i, 8)
 		latest := i == len(s.turns)-1
-		var parent *item
-		if lines := splitLines(t.request.head); len(lines) > 0 && !isGenerated(t.request.head) {
-			text := askedMark + truncate(lines[0], b.lineLimit)
-			if len(lines) > 1 && !strings.HasSuffix(text, ellipsis) {
-				text += ellipsis
-			}
-			parent = &item{section: sectionCompleted, text: text + "\n", value: worthAsked * age, order: -1}
-		}
 		for j, line := range t.lines {
 			text := formatEntry(truncate(line, b.lineLimit))
 			switch {
+			case !latest && (len(line) < minSaid || isIntention(line)):
 			case latest && j == t.lastStart:
-				b.add(sectionState, text, worthState)
-				continue
+				b.add(sectionState, text, worthState).tier = tierState
 			case latest && j > t.lastStart:
 				b.add(sectionState, text, worthStateLine*decay(j-t.lastStart, 6))
-				continue
+			case j == t.lastStart:
+				b.add(sectionFindings, text, worthResult*age*min(1, float64(len(text))/usualLine))
+			default:
+				b.add(sectionFindings, text, worthSaid*age*min(1, float64(len(text))/usualLine))
 			}
-			value := worthSaid
-			if j == t.lastStart {
-				value = worthResult
-			}
-			if parent != nil {
-				text = indentMark + text
-			}
-			b.add(sectionCompleted, text, value*age).parent = parent
-		}
-		if parent != nil && len(t.lines) == 0 && !latest {
-			b.items = append(b.items, parent)
 		}
 	}
 }
 
-// addCalls adds the calls with their outcomes.
+// addCalls adds the calls with their outcomes, in the order of time.
 func (s *history) addCalls(b *itemList) {
-	repeated := map[string]bool{} // calls with a newer result
+	closed := map[string]bool{} // families with a later success
 	unresolved := make([]bool, len(s.calls))
 	for i, c := range slices.Backward(s.calls) {
-		key := c.tool + " " + c.description
-		unresolved[i] = c.failed && !repeated[key]
-		repeated[key] = repeated[key] || c.done
+		key := c.family()
+		unresolved[i] = c.failed && !closed[key]
+		closed[key] = closed[key] || c.done && !c.failed
 	}
+	var day *item
 	for i, c := range s.calls {
 		age := decay(len(s.calls)-1-i, 16)
+		if c.day != "" && (day == nil || day.text != bulletMark+c.day+":\n") {
+			day = &item{section: sectionCompleted, text: bulletMark + c.day + ":\n", tier: tierDone, order: -1}
+		}
 		switch {
 		case unresolved[i]:
-			b.add(sectionBlocked, c.line(b.lineLimit), worthBlocked*age)
-		case i == len(s.calls)-1 || !c.done:
-			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age)
-		case len(c.paths) > 0 || c.isTodoList: // listed with the files or the remaining work
+			call := b.add(sectionBlocked, c.line(b.lineLimit), worthBlocked*age)
+			call.tier = tierErrors
+			for _, l := range c.failures {
+				it := b.add(sectionBlocked, indentMark+formatEntry(truncate(l, maxLine)), worthBlocked*age)
+				it.tier, it.parent = tierErrors, call
+			}
+		case !c.done || i == len(s.calls)-1 && s.inLoop:
+			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors
+		case len(c.paths) > 0 && !c.acts || c.isTodoList: // listed with the files or the remaining work
 		default:
-			b.add(sectionCompleted, c.line(b.lineLimit), worthStep*age)
+			it := b.add(sectionCompleted, c.line(b.lineLimit), worthStep*age)
+			it.tier = tierOther
+			if c.acts || c.chosen >= 0 {
+				it.tier = tierDone
+				if c.acts {
+					b.weigh(worthActed * decay(len(s.calls)-1-i, 256))
+				} else {
+					b.weigh(worthChosen * decay(len(s.calls)-1-i, 256))
+				}
+			}
+			if day != nil {
+				it.parent, it.text = day, indentMark+it.text
+			}
 		}
 	}
 	if len(s.tools) > 0 {
@@ -251,8 +327,26 @@ func (s *history) addCalls(b *itemList) {
 
 const noResult = " (no result)"
 
-// line returns the call as one line of about n characters.
+// line returns the call as one line of about n characters, or more for what was done.
 func (c *toolCall) line(n int) string {
+	out := c.outcomeValues()
+	if len(c.arguments) > 0 || len(out) > 0 {
+		text := shortName(c.tool)
+		known := []argument(nil)
+		if c.acts || c.chosen < 0 {
+			known = c.arguments
+			text += ": " + values(c.arguments, nil)
+		}
+		switch came := values(out, known); {
+		case !c.done:
+			text += noResult
+		case c.failed:
+			text += " → " + truncate(c.outcome, n)
+		case came != "":
+			text += " → " + came
+		}
+		return formatEntry(truncate(text, 4*n))
+	}
 	text := c.tool + ": " + truncate(c.description, n)
 	switch {
 	case !c.done:
@@ -262,6 +356,9 @@ func (c *toolCall) line(n int) string {
 	}
 	return formatEntry(text)
 }
+
+// shortName returns the name of a tool without what is before its last dot.
+func shortName(tool string) string { return tool[strings.LastIndexByte(tool, '.')+1:] }
 
 func (s *history) toolCounts() string {
 	var parts []string

@@ -12,7 +12,7 @@ import (
 
 // constraintWords are words of lasting demands.
 var constraintWords = newKeywords(`
-	always never must don't ensure avoid prefer
+	always never must don't ensure avoid prefer should shouldn't only keep stop cannot without
 	immer nie niemals muss müssen keinesfalls
 	toujours jamais doit dois
 	siempre nunca debe debes
@@ -20,20 +20,43 @@ var constraintWords = newKeywords(`
 	всегда никогда нельзя должен
 	必须 不要 不能 务必 总是 必ず 常に しないで 항상 절대`)
 
-// decisionWords are words of decisions and reasons.
-var decisionWords = newKeywords(`
-	because instead decided decide chose therefore since rather
-	weil stattdessen entschieden deshalb daher
-	parce plutôt décidé donc
-	porque decidido decidí
-	perché invece deciso quindi
-	потому вместо решил решили поэтому
-	因为 决定 所以 改用 なので 決定 대신 결정`)
+// reasonPhrases are what sentences of decisions and reasons contain.
+var reasonPhrases = []string{
+	"because", "instead of", "rather than", "decided", " chose ", "root cause", "so that", "the fix ", "the bug is", "the bug was",
+	"the issue is", "the issue was", "the problem is", "the problem was", "the reason",
+	"weil ", "stattdessen", "entschieden", "deshalb", "parce qu", "plutôt", "décidé", "porque ", "en lugar de", "decidid", "perché ", "invece",
+	"потому что", "вместо", "решил", "因为", "决定", "改用", "なので", "決定", "대신", "결정",
+}
+
+// isDecision reports whether a sentence says what was decided, or why something is so.
+func isDecision(s string) bool {
+	if len(s) <= minSentence || isQuestion(s) || strings.HasSuffix(s, ":") || strings.HasSuffix(s, ellipsis) {
+		return false
+	}
+	s = strings.ToLower(s)
+	return slices.ContainsFunc(reasonPhrases, func(p string) bool { return strings.Contains(s, p) })
+}
+
+// isIntention reports whether a line says what comes next, which is past when it is read
+// later, or is the heading of what followed.
+func isIntention(s string) bool {
+	if strings.HasSuffix(s, ":") || strings.HasSuffix(s, "：") {
+		return true
+	}
+	s = strings.ToLower(text.Head(s, 40))
+	s = strings.TrimPrefix(strings.TrimPrefix(s, "now, "), "now ")
+	for _, p := range []string{"let me ", "let's ", "i'll ", "i will ", "i’ll ", "first, let me", "good, let me", "next, i"} {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}
 
 // failurePrefixes are the beginnings of lines that report a failure.
 var failurePrefixes = []string{
 	"error", "fatal", "panic", "traceback", "exception", "fail", "exit code", "exit status", "command failed",
-	"permission denied", "command not found", "no such file",
+	"permission denied", "command not found", "no such file", "cannot", "undefined", "not found", "denied",
 }
 
 // keywords is a set of words of several languages. Words of scripts with blanks between

@@ -41,7 +41,9 @@ func (d *Digest) addNotes(lines []string) {
 	text := strings.Join(lines, "\n")
 	d.scan(text, true)
 	for _, line := range proseLines(text, maxLine) {
-		d.history.addEntry(sectionCompleted, strings.TrimSuffix(formatEntry(line), "\n"))
+		if !isIntention(line) {
+			d.history.addEntry(sectionFindings, strings.TrimSuffix(formatEntry(line), "\n"))
+		}
 	}
 }
 
@@ -102,6 +104,13 @@ func (s *history) restore(sec section, lines []string) {
 			c := strings.TrimPrefix(strings.TrimPrefix(e, bulletMark), quoteMark)
 			s.constraints = appendNew(s.constraints, c)
 		}
+	case sectionRequests:
+		for _, e := range splitEntries(lines) {
+			if text, ok := strings.CutPrefix(e, requestMark); ok {
+				// Before the active task, which comes first in the text.
+				s.turns = slices.Insert(s.turns, max(0, len(s.turns)-1), &turn{request: request{head: strings.TrimSuffix(text, ellipsis)}})
+			}
+		}
 	case sectionFiles:
 		for _, line := range lines {
 			s.restoreFile(line)
@@ -110,8 +119,9 @@ func (s *history) restore(sec section, lines []string) {
 		for _, e := range splitEntries(lines) {
 			s.todos = appendBounded(s.todos, strings.TrimPrefix(e, bulletMark), maxNotes)
 		}
-	case sectionState, sectionInProgress, sectionPending: // no longer current
-		s.restoreEntries(sectionCompleted, lines)
+	case sectionState: // no longer current
+		s.restoreEntries(sectionFindings, lines)
+	case sectionInProgress, sectionPending: // known again from what follows
 	default:
 		s.restoreEntries(sec, lines)
 	}

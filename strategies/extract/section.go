@@ -11,11 +11,13 @@ const (
 	sectionTask section = iota
 	sectionGoal
 	sectionConstraints
+	sectionRequests
 	sectionCompleted
 	sectionState
 	sectionInProgress
 	sectionBlocked
 	sectionDecisions
+	sectionFindings
 	sectionResolved
 	sectionPending
 	sectionFiles
@@ -28,29 +30,32 @@ var sectionTable = [numSections]struct {
 	heading string
 	share   float64
 }{
-	sectionTask: {"## Active Task", 0.30}, sectionGoal: {"## Goal", 0.12}, sectionConstraints: {"## Constraints & Preferences", 0.12},
-	sectionCompleted: {"## Completed Actions", 0.45}, sectionState: {"## Active State", 0.25}, sectionInProgress: {"## In Progress", 0.08},
-	sectionBlocked: {"## Blocked", 0.12}, sectionDecisions: {"## Key Decisions", 0.15}, sectionResolved: {"## Resolved Questions", 0.12},
+	sectionTask: {"## Active Task", 0.35}, sectionGoal: {"## Goal", 0.12}, sectionConstraints: {"## Constraints & Preferences", 0.20},
+	sectionRequests: {"## Earlier Requests", requestShare}, sectionCompleted: {"## Completed Actions", 0.60}, sectionState: {"## Active State", 0.15}, sectionInProgress: {"## In Progress", 0.08},
+	sectionBlocked: {"## Blocked", 0.15}, sectionDecisions: {"## Key Decisions", 0.08}, sectionFindings: {"## Findings", 0.45}, sectionResolved: {"## Resolved Questions", 0.08},
 	sectionPending: {"## Pending User Asks", 0.10}, sectionFiles: {"## Relevant Files", 0.35}, sectionRemaining: {"## Remaining Work", 0.12},
 }
 
 // Every line of a section begins with one of these, so that no text is mistaken for a
 // heading or a delimiter.
 const (
-	bulletMark = "- "
-	indentMark = "  "
-	quoteMark  = "> "
-	askedMark  = "- Asked: "
-	callsMark  = "- Calls: "
+	bulletMark  = "- "
+	indentMark  = "  "
+	quoteMark   = "> "
+	requestMark = "- > "
+	askedMark   = "- Asked: "
+	callsMark   = "- Calls: "
 	// beforeMark begins an earlier request that the active task refers to.
 	beforeMark = "- Before: > "
+	// repliesMark begins a line of the assistant that the active task replies to.
+	repliesMark = "- Replies to: "
 )
 
 // formatEntry returns the line of a text that is not the user's. Its beginning cannot be
 // mistaken for that of a quotation.
 func formatEntry(text string) string {
 	text = strings.TrimLeft(text, "> ")
-	for _, mark := range []string{askedMark, callsMark, beforeMark} {
+	for _, mark := range []string{askedMark, callsMark, beforeMark, repliesMark} {
 		if strings.HasPrefix(bulletMark+text, mark) {
 			text = "said: " + text
 		}

@@ -82,6 +82,9 @@ func (t *table) scan(s string, used bool) {
 	t.inText = t.inText[:0]
 	ranges := t.topic.ranges(s)
 	All(s, func(kind Kind, start, end int) {
+		if kind == Quoted && !used && isSyntax(s, start, end) {
+			return
+		}
 		if id := t.observe(s[start:end], kind, start, used); id != nil {
 			var topical bool
 			ranges, topical = advance(ranges, start)
@@ -104,15 +107,6 @@ func (t *table) scan(s string, used bool) {
 	t.bytesRead += int64(len(s))
 	if len(t.idents) >= 2*t.limit {
 		t.evict()
-	}
-}
-
-// addCommand adds a command of the assistant as a part of the text read last.
-func (t *table) addCommand(command string) {
-	if id := t.observe(command, Quoted, 0, true); id != nil {
-		id.standalone, id.fallbackLabel, id.neighbors = true, "command", min(id.neighbors, len(t.inText))
-		id.topical = id.topical || t.topic.matches(command)
-		t.ranking = nil
 	}
 }
 
@@ -160,6 +154,19 @@ func (t *table) add(value string, kind Kind) *identifier {
 	t.added++
 	t.idents[value] = id
 	return id
+}
+
+// isSyntax reports whether the quoted name s[start:end] belongs to the form of data or code
+// rather than to what it says: a key, a struct tag, a format.
+func isSyntax(s string, start, end int) bool {
+	if after := strings.TrimLeft(s[end+1:min(len(s), end+4)], " "); strings.HasPrefix(after, ":") {
+		return true
+	}
+	v := s[start:end]
+	if i := strings.IndexByte(v, '%'); i >= 0 && i+1 < len(v) && strings.IndexByte("svwdqxfTtpc+#.0123456789", v[i+1]) >= 0 {
+		return true
+	}
+	return strings.Contains(v, `:"`) || strings.HasSuffix(v, ": ") || strings.HasSuffix(v, `\n`)
 }
 
 // isFragment reports whether s[start:end] is a part of a date, a time or a number: only a

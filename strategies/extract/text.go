@@ -47,6 +47,7 @@ type item struct {
 	placed bool
 	// topical reports whether the item matches the focus.
 	topical bool
+	tier    int
 	size    int // characters
 }
 
@@ -126,12 +127,13 @@ func (p *page) place(it *item) bool {
 	if size > p.budget || p.used[it.section] > 0 && p.used[it.section]+size > p.caps[it.section] {
 		return false
 	}
-	core := strings.TrimLeft(strings.TrimSuffix(it.text, "\n"), "-> ")
-	if strings.Contains(p.text, core) {
+	core := it.core()
+	if strings.Contains(p.text, core) || it.parent != nil && strings.Contains(it.parent.text, core) {
 		return true
 	}
 	p.text += core + "\n"
 	if parent != nil {
+		p.text += parent.core() + "\n"
 		parent.placed = true
 		p.items = append(p.items, parent)
 	}
@@ -143,6 +145,11 @@ func (p *page) place(it *item) bool {
 		p.covered[c.identifier] = true
 	}
 	return true
+}
+
+// core returns the text of an item without its marks.
+func (it *item) core() string {
+	return strings.TrimLeft(strings.TrimSuffix(it.text, "\n"), "-> ")
 }
 
 // density returns the value of an item per character.
@@ -163,19 +170,25 @@ func (p *page) density(it *item) float64 {
 	return value / float64(size+1)
 }
 
-// fill places items, which are in the order of the text, by density.
+// fill places items, which are in the order of the text, by tier, those of one by density.
 func (p *page) fill(items []*item) {
-	var q queue[*item]
 	for i, it := range items {
 		if it.order = i; it.parent != nil && it.parent.order < 0 {
 			it.parent.order = i
 		}
-		q.add(it, p.density(it), i)
 	}
 	var rest []*item
-	for it := range q.all(func(it *item) (float64, bool) { return p.density(it), true }) {
-		if !it.placed && !p.place(it) {
-			rest = append(rest, it)
+	for tier := range tiers {
+		var q queue[*item]
+		for i, it := range items {
+			if it.tier == tier {
+				q.add(it, p.density(it), i)
+			}
+		}
+		for it := range q.all(func(it *item) (float64, bool) { return p.density(it), true }) {
+			if !it.placed && !p.place(it) {
+				rest = append(rest, it)
+			}
 		}
 	}
 	for s := range p.caps { // any section gets the unused budget

@@ -1,0 +1,279 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+const (
+	maxValues     = 12  // of the arguments or of a result of a call
+	maxShortValue = 120 // characters of one
+	maxOptions    = 40  // of a listing
+	maxListings   = 3
+	maxJSON       = 64 << 10 // bytes of a result that is read as JSON
+	maxFailures   = 12       // lines of one result
+)
+
+// option is an object of a listing. said marks the values that were talked about.
+type option struct {
+	values []argument
+	said   []bool
+	// name is a value that no other option has.
+	names []string
+}
+
+// record adds a call. If there are too many, the oldest that only looked goes.
+func (s *history) record(c *toolCall) {
+	if len(s.calls) >= maxCalls {
+		i := max(0, slices.IndexFunc(s.calls[:maxCalls/2], func(c *toolCall) bool { return !c.acts }))
+		s.calls = slices.Delete(s.calls, i, i+1)
+	}
+	s.calls = append(s.calls, c)
+}
+
+// shortValues returns copies of the values that are one short line.
+func shortValues(fs []argument) []argument {
+	var out []argument
+	for _, f := range fs {
+		v := strings.TrimSpace(f.value)
+		if v == "" || v == "null" || text.Longer(v, maxShortValue) || !isPrintable(v) || text.Longer(f.key, maxLabelLen) || !isPrintable(f.key) {
+			continue
+		}
+		if out = append(out, argument{strings.Clone(f.key), strings.Clone(v), f.object}); len(out) == maxValues {
+			break
+		}
+	}
+	return out
+}
+
+// readObjects reads a result in JSON: one object is what came of the call, several are a
+// listing.
+func (s *history) readObjects(c *toolCall, result string) (listing bool) {
+	result = strings.TrimSpace(result)
+	if len(result) > maxJSON || result == "" || result[0] != '{' && result[0] != '[' {
+		return false
+	}
+	fs, ok := parseArguments(result)
+	if !ok {
+		return false
+	}
+	var objects [][]argument
+	for i := 0; i < len(fs); {
+		from, object := i, fs[i].object
+		for i < len(fs) && fs[i].object == object {
+			i++
+		}
+		if vs := shortValues(fs[from:i]); len(vs) > 0 {
+			objects = append(objects, vs)
+		}
+	}
+	if len(objects) == 1 {
+		c.result = objects[0]
+		return false
+	}
+	if len(objects) > maxOptions || !isListing(objects) {
+		return false
+	}
+	times := map[string]int{}
+	for _, vs := range objects {
+		for _, f := range vs {
+			times[f.value]++
+		}
+	}
+	for _, vs := range objects {
+		o := option{values: vs, said: make([]bool, len(vs))}
+		for _, f := range vs {
+			if times[f.value] == 1 && len(f.value) >= 4 && strings.ContainsFunc(f.value, unicode.IsLetter) {
+				o.names = append(o.names, f.value)
+			}
+		}
+		c.options = append(c.options, o)
+	}
+	s.listings = appendBounded(s.listings, c, maxListings)
+	return true
+}
+
+// isListing reports whether most objects are of a kind that comes more than once, as their
+// first keys tell.
+func isListing(objects [][]argument) bool {
+	times := map[string]int{}
+	for _, vs := range objects {
+		times[vs[0].key]++
+	}
+	alike := 0
+	for _, n := range times {
+		if n > 1 {
+			alike += n
+		}
+	}
+	return 5*alike >= 4*len(objects) && alike > 0
+}
+
+// mention marks the values of listings that a text of the user or the assistant contains.
+// The option that it names is the one that is talked about until another one is.
+func (s *history) mention(said string) {
+	if len(s.listings) == 0 {
+		return
+	}
+	said = text.Head(said, maxRequest)
+	for i, c := range slices.Backward(s.listings) {
+		named := false
+		for k := range c.options {
+			if slices.ContainsFunc(c.options[k].names, func(n string) bool { return containsWord(said, n) }) {
+				c.chosen, named = k, true
+				break
+			}
+		}
+		if c.chosen >= 0 && (named || i == len(s.listings)-1) {
+			o := &c.options[c.chosen]
+			for k, f := range o.values {
+				o.said[k] = o.said[k] || len(f.value) > 1 && containsWord(said, f.value)
+			}
+		}
+		if named {
+			return
+		}
+	}
+}
+
+// containsWord reports whether s contains v with no letter or digit next to it.
+func containsWord(s, v string) bool {
+	for at := 0; ; {
+		i := strings.Index(s[at:], v)
+		if i < 0 {
+			return false
+		}
+		i += at
+		before, _ := prev(s, i)
+		after, _ := next(s, i+len(v))
+		if before&word == 0 && after&word == 0 {
+			return true
+		}
+		at = i + 1
+	}
+}
+
+// outcomeValues returns what came of a call: the values of its one object, or what was said
+// of the option that was chosen.
+func (c *toolCall) outcomeValues() []argument {
+	if c.chosen < 0 {
+		return c.result
+	}
+	o := c.options[c.chosen]
+	var out []argument
+	for k, f := range o.values {
+		if o.said[k] || slices.Contains(o.names, f.value) && len(out) == 0 {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// values returns values as text, without those that are in known.
+func values(fs, known []argument) string {
+	var parts []string
+	for _, f := range fs {
+		if !slices.ContainsFunc(known, func(k argument) bool { return k.value == f.value }) {
+			parts = append(parts, strings.TrimSpace(strings.ReplaceAll(f.key, "_", " ")+" "+f.value))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+var (
+	// actVerbs are words in the names of tools that change something.
+	actVerbs = wordSet(`book reserve buy purchase order pay transfer send cancel update delete create add modify change set schedule
+		refund return exchange submit confirm post put patch commit push merge publish deploy release write edit move rename remove
+		insert upload assign close open approve reject play start stop kill restart install share invite subscribe unsubscribe
+		register enroll apply issue grant revoke rent hire spawn launch`)
+	// lookVerbs are words in the names of tools that only look, whatever else the name says.
+	lookVerbs = wordSet(`get list search find lookup read query check fetch view show grep glob ls cat think calculate describe status`)
+	// actCommands are commands that change something, by their first words.
+	actCommands = []string{
+		"git commit", "git push", "git merge", "git rebase", "git tag", "git reset", "git revert", "git cherry-pick", "git checkout", "git switch",
+		"git branch", "git stash", "git rm", "git mv", "git worktree add", "git clone", "rm ", "mv ", "cp ", "mkdir ", "npm install", "npm publish",
+		"pip install", "go get", "go install", "go mod", "cargo add", "cargo publish", "apt", "brew install", "docker run", "docker build",
+		"docker push", "docker compose up", "kubectl apply", "kubectl delete", "kubectl create", "terraform apply", "helm ", "gh pr create",
+		"gh pr merge", "gh issue create", "gh release", "psql -c", "kill", "systemctl", "curl -X POST", "curl -X PUT", "curl -X DELETE", "sed -i", "ln -s",
+	}
+)
+
+func wordSet(s string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(s) {
+		set[w] = true
+	}
+	return set
+}
+
+// acts reports whether a call changes something, by the words of its name or by its command.
+func acts(name, command string) bool {
+	if command != "" {
+		for part := range strings.FieldsFuncSeq(command, func(r rune) bool { return r == ';' || r == '&' || r == '|' }) {
+			part = strings.TrimSpace(part) + " "
+			if slices.ContainsFunc(actCommands, func(c string) bool { return strings.HasPrefix(part, c) }) {
+				return true
+			}
+		}
+		return false
+	}
+	found := false
+	for _, w := range nameWords(name) {
+		if lookVerbs[w] {
+			return false
+		}
+		found = found || actVerbs[w]
+	}
+	return found
+}
+
+// nameWords returns the words of a name in camelCase, snake_case or kebab-case, in lower
+// case, without what is before its last dot.
+func nameWords(name string) []string {
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	var out []string
+	start := 0
+	for i, r := range name {
+		if i > start && (unicode.IsUpper(r) || !unicode.IsLetter(r)) {
+			out = append(out, strings.ToLower(name[start:i]))
+			start = i
+		}
+		if !unicode.IsLetter(r) {
+			start = i + 1
+		}
+	}
+	return append(out, strings.ToLower(name[min(start, len(name)):]))
+}
+
+// family returns what makes two calls attempts at the same thing: the tool and the first
+// two words of its command, without flags.
+func (c *toolCall) family() string {
+	words := strings.Fields(c.description)
+	key := c.tool
+	for i, w := range words {
+		if i < 4 && !strings.HasPrefix(w, "-") && strings.Count(key, " ") < 2 {
+			key += " " + w
+		}
+	}
+	return key
+}
+
+// failureLines returns the lines of a tool's output that report failures.
+func failureLines(head, tail string) []string {
+	lines := splitLines(text.Head(head, 20_000))
+	if head != tail {
+		lines = append(lines, splitLines(text.Tail(tail, 4000))...)
+	}
+	var out []string
+	for _, l := range lines {
+		if len(l) >= 12 && !text.Longer(l, maxLine) && isFailure(l) && !slices.Contains(out, l) {
+			if out = append(out, strings.Clone(l)); len(out) == maxFailures {
+				break
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,115 @@
+package extract
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCallsThatActAreToldFromThoseThatLook(t *testing.T) {
+	t.Parallel()
+	for call, want := range map[[2]string]bool{
+		{"book_reservation"}:                            true,
+		{"RentalCars_1.ReserveCar"}:                     true,
+		{"mcp__tracker__update-issue"}:                  true,
+		{"SearchOnewayFlight"}:                          false,
+		{"get_order_details"}:                           false,
+		{"find_booking"}:                                false,
+		{"bash", "git status && git commit -m 'x'"}:     true,
+		{"bash", "cd /src; rm -rf build"}:               true,
+		{"bash", "git log --oneline | head"}:            false,
+		{"bash", "go test ./..."}:                       false,
+		{"bash", "echo 'git push' > notes"}:             false,
+		{"exec_command", "kubectl apply -f deploy.yml"}: true,
+	} {
+		if got := acts(call[0], call[1]); got != want {
+			t.Errorf("%q: %v, want %v", call, got, want)
+		}
+	}
+}
+
+// What was booked stays with its values and its day; of what a search listed, only what was
+// talked about.
+func TestWhatWasDoneIsToldWithItsValues(t *testing.T) {
+	t.Parallel()
+	var hotels []string
+	for i := range 12 {
+		hotels = append(hotels, fmt.Sprintf(`{"hotel_name":"Hotel Number%c","phone":"555-010%02d","stars":"4"}`, 'A'+i, i))
+	}
+	d := digestOf(
+		Options{}, user("A hotel in Delhi, please."),
+		calls("", "1", "Hotels.SearchHotel", "city", "Delhi"), result("1", "["+strings.Join(hotels, ",")+"]"),
+		assistant("Hotel NumberC has 4 stars. How about it?"), user("What else is there?"),
+		assistant("There is Hotel NumberF, with 4 stars."), user("Its phone?"),
+		assistant("The phone is 555-01005."), user("Book it for two nights."),
+		calls("", "2", "Hotels.ReserveHotel", "hotel_name", "Hotel NumberF", "nights", "2"), result("2", `{"hotel_name":"Hotel NumberF","nights":"2","code":"K7Q2ZX"}`),
+		assistant("It is booked."), user("Thank you!"),
+	)
+	want := []string{
+		"- SearchHotel → hotel name Hotel NumberF, phone 555-01005",
+		"- ReserveHotel: hotel name Hotel NumberF, nights 2 → code K7Q2ZX",
+		"- Calls: Hotels.SearchHotel 1, Hotels.ReserveHotel 1",
+	}
+	if got := parsePrevious(d.Text(400)).sections[sectionCompleted]; !cmp.Equal(got, want) {
+		t.Errorf("%s", cmp.Diff(want, got))
+	}
+}
+
+// A later success of the same command closes a failure, whatever its flags.
+func TestAFailureIsClosedByALaterSuccess(t *testing.T) {
+	t.Parallel()
+	d := digestOf(
+		Options{}, user("Make the tests pass, please."),
+		calls("", "1", "bash", "command", "go test ./store -run TestX"), result("1", "--- FAIL: TestX\nFAIL\tstore\t0.1s\nexit status 1"),
+		calls("", "2", "bash", "command", "go vet ./..."), result("2", "error: undefined: frob"),
+		calls("", "3", "bash", "command", "go test ./store"), result("3", "ok  \tstore\t0.2s"),
+		assistant("The tests pass."),
+	)
+	got := parsePrevious(d.Text(400)).sections[sectionBlocked]
+	if len(got) != 1 || !strings.Contains(got[0], "go vet") {
+		t.Errorf("blocked: %q", got)
+	}
+}
+
+// Requests that do not all fit are shortened to one length, and none is left out.
+func TestAllRequestsAreKept(t *testing.T) {
+	t.Parallel()
+	d := New(Options{})
+	for i := range 12 {
+		d.Add(user(fmt.Sprintf("Request number %d: %s", i, strings.Repeat("and then some more of it ", 8))))
+		d.Add(assistant("Done."))
+	}
+	text := d.Text(1200)
+	for i := range 12 {
+		if want := fmt.Sprintf("> Request number %d: and then", i); !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	if p := parsePrevious(d.Text(3000)); len(p.sections[sectionRequests]) != 10 || strings.HasSuffix(p.sections[sectionRequests][0], ellipsis) {
+		t.Errorf("what fits is shortened: %q", p.sections[sectionRequests])
+	}
+}
+
+// The names of fields, formats and struct tags say nothing.
+func TestTheFormOfDataIsNoReference(t *testing.T) {
+	t.Parallel()
+	d := digestOf(
+		Options{}, user("What does the service answer about the parcel?"),
+		calls("", "1", "curl", "url", "parcels"),
+		result("1", `{"parcel_state":"customs_hold","carrier_name":"Nordpost"}`+"\nfmt.Errorf(\"parse parcel %q: %w\", s)\ntype T struct { A string `json:\"a_field\"` }"),
+		assistant("It is in `customs_hold` at `Nordpost`."),
+	)
+	refs := d.References(400)
+	for _, not := range []string{"parcel_state", "carrier_name", "%q", "a_field"} {
+		if strings.Contains(refs, not) {
+			t.Errorf("%q is in %s", not, refs)
+		}
+	}
+	for _, want := range []string{"customs_hold", "Nordpost"} {
+		if !strings.Contains(refs, want) {
+			t.Errorf("no %q in %s", want, refs)
+		}
+	}
+}
