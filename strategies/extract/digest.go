@@ -54,7 +54,9 @@ func (d *Digest) Add(m *chat.Message) {
 	}
 	d.history.messages++
 	if !m.CreatedAt.IsZero() {
-		d.history.day = m.CreatedAt.UTC().Format(time.DateOnly)
+		day := m.CreatedAt.UTC().Format(time.DateOnly)
+		d.history.manyDays = d.history.manyDays || d.history.day != "" && d.history.day != day
+		d.history.day = day
 	}
 	switch m.Role {
 	case chat.RoleUser:

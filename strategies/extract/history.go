@@ -42,10 +42,12 @@ type history struct {
 	turns []*turn
 	// messages is the number of messages.
 	messages int
-	// day is the date of the newest message, "" if it is not known.
-	day   string
-	files map[string]*file
-	calls []*toolCall
+	// day is the date of the newest message, "" if it is not known. manyDays reports
+	// whether there were others.
+	day      string
+	manyDays bool
+	files    map[string]*file
+	calls    []*toolCall
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.

@@ -290,7 +290,7 @@ func (s *history) addCalls(b *itemList) {
 	var day *item
 	for i, c := range s.calls {
 		age := decay(len(s.calls)-1-i, 16)
-		if c.day != "" && (day == nil || day.text != bulletMark+c.day+":\n") {
+		if s.manyDays && c.day != "" && (day == nil || day.text != bulletMark+c.day+":\n") {
 			day = &item{section: sectionCompleted, text: bulletMark + c.day + ":\n", tier: tierDone, order: -1}
 		}
 		switch {

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 func TestCallsThatActAreToldFromThoseThatLook(t *testing.T) {
@@ -30,8 +33,7 @@ func TestCallsThatActAreToldFromThoseThatLook(t *testing.T) {
 	}
 }
 
-// What was booked stays with its values and its day; of what a search listed, only what was
-// talked about.
+// What was booked stays with its values; of what a search listed, only what was talked about.
 func TestWhatWasDoneIsToldWithItsValues(t *testing.T) {
 	t.Parallel()
 	var hotels []string
@@ -54,6 +56,29 @@ func TestWhatWasDoneIsToldWithItsValues(t *testing.T) {
 	}
 	if got := parsePrevious(d.Text(400)).sections[sectionCompleted]; !cmp.Equal(got, want) {
 		t.Errorf("%s", cmp.Diff(want, got))
+	}
+}
+
+// What was done on several days is told by day.
+func TestWhatWasDoneIsToldByDay(t *testing.T) {
+	t.Parallel()
+	d := New(Options{})
+	at := time.Date(2026, 2, 3, 10, 0, 0, 0, time.UTC)
+	for i := range 2 {
+		for _, m := range []*chat.Message{
+			user("Please pay the bill of this month."), calls("", "1", "pay_bill", "number", fmt.Sprintf("B-70%d", i)), result("1", `{"receipt":"R`+fmt.Sprint(i)+`44"}`), assistant("It is paid."),
+		} {
+			m.CreatedAt = at
+			d.Add(m)
+		}
+		want := []string{"- pay_bill: number B-700 → receipt R044"}
+		if i == 1 {
+			want = []string{"- 2026-02-03:", "  - pay_bill: number B-700 → receipt R044", "- 2026-03-05:", "  - pay_bill: number B-701 → receipt R144"}
+		}
+		if got := parsePrevious(d.Text(400)).sections[sectionCompleted]; !cmp.Equal(got[:min(len(got), len(want))], want) {
+			t.Errorf("%s", cmp.Diff(want, got))
+		}
+		at = at.AddDate(0, 0, 30)
 	}
 }
 
