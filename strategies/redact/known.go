@@ -98,8 +98,14 @@ func distinct(v string) bool {
 	return len(v) >= 20 && parts >= 4 && !isPath(v) || parts == 1 && len(v) >= 16 && letters.end(v, 0) == len(v)
 }
 
+// maxPath bounds what isPath reads, as maxSelfNamed.
+const maxPath = 4096
+
 // isPath reports whether v is the path of a file.
 func isPath(v string) bool {
+	if len(v) > maxPath {
+		return false
+	}
 	dot := strings.LastIndexByte(v, '.')
 	return strings.Contains(v, "/") && dot > 0 && len(v)-dot <= 6 && alnum.end(v, dot+1) == len(v) || hasAnyPrefix(v, "/", "./", "../", "~/")
 }

@@ -304,8 +304,15 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	return true
 }
 
+// maxSelfNamed bounds what selfNamed reads: a value may be as long as the text, and another
+// one begin with each of its characters.
+const maxSelfNamed = 64
+
 // selfNamed reports whether v is a name such as token2 or password_1.
 func selfNamed(v string) bool {
+	if len(v) > maxSelfNamed {
+		return false
+	}
 	bare := strings.TrimRight(v, "0123456789")
 	return len(v)-len(bare) < 3 && secretName(strings.TrimRight(bare, "_-"))
 }
