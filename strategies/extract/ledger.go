@@ -21,7 +21,7 @@ const (
 type option struct {
 	values []argument
 	said   []bool
-	// name is a value that no other option has.
+	// names are the values that no other option has.
 	names []string
 }
 
@@ -92,9 +92,15 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 		}
 		c.options = append(c.options, o)
 	}
+	if len(s.listings) == maxListings {
+		s.listings[0].settle()
+	}
 	s.listings = appendBounded(s.listings, c, maxListings)
 	return true
 }
+
+// settle keeps of a listing what was said of the chosen option, and drops the others.
+func (c *toolCall) settle() { c.result, c.options = c.outcomeValues(), nil }
 
 // isListing reports whether most objects are of a kind that comes more than once, as their
 // first keys tell.
@@ -159,7 +165,7 @@ func containsWord(s, v string) bool {
 // outcomeValues returns what came of a call: the values of its one object, or what was said
 // of the option that was chosen.
 func (c *toolCall) outcomeValues() []argument {
-	if c.chosen < 0 {
+	if c.chosen < 0 || c.options == nil {
 		return c.result
 	}
 	o := c.options[c.chosen]

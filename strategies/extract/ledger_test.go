@@ -59,6 +59,27 @@ func TestWhatWasDoneIsToldWithItsValues(t *testing.T) {
 	}
 }
 
+// An old listing is not kept for what was never chosen.
+func TestListingsAreHeldInBounds(t *testing.T) {
+	t.Parallel()
+	d := New(Options{})
+	for i := range 40 {
+		d.Add(calls("", "1", "search_rooms", "page", fmt.Sprint(i)))
+		d.Add(result("1", fmt.Sprintf(`[{"room":"Blue %d","price":"10%d"},{"room":"Green %d","price":"20%d"}]`, i, i, i, i)))
+		d.Add(assistant(fmt.Sprintf("There is the room Green %d.", i)))
+	}
+	held := 0
+	for _, c := range d.history.calls {
+		held += len(c.options)
+	}
+	if held > 2*maxListings {
+		t.Errorf("%d options are held", held)
+	}
+	if text := d.Text(2000); !strings.Contains(text, "→ room Green 7\n") || strings.Contains(text, "Blue") {
+		t.Errorf("%s", text)
+	}
+}
+
 // What was done on several days is told by day.
 func TestWhatWasDoneIsToldByDay(t *testing.T) {
 	t.Parallel()
