@@ -36,6 +36,7 @@ type Transcript struct {
 	Counter Counter
 
 	groups []chat.Group
+	calls  []int32 // by group, see callOf
 }
 
 // NewTranscript returns a transcript with precomputed groups, which must be those of
@@ -123,10 +124,37 @@ func (t *Transcript) GroupIncluded(i int) bool {
 }
 
 // GroupPinned reports whether any message of group i in the view is pinned, so that the
-// group must stay.
+// group must stay. Reasoning stays with its call, even if a message that is ordered like a
+// summary stands between the two.
 func (t *Transcript) GroupPinned(i int) bool {
 	g := t.Groups()[i]
-	return slices.ContainsFunc(t.Entries[g.Start:g.End], func(e Entry) bool { return e.Pinned && e.Included })
+	if slices.ContainsFunc(t.Entries[g.Start:g.End], func(e Entry) bool { return e.Pinned && e.Included }) {
+		return true
+	}
+	k := t.callOf(i)
+	return k >= 0 && t.GroupPinned(k)
+}
+
+// callOf returns the group of the call that group i is the reasoning of, if only messages that
+// are ordered like summaries stand between the two, or -1.
+func (t *Transcript) callOf(i int) int {
+	if t.calls == nil {
+		groups, call := t.Groups(), int32(-1)
+		t.calls = make([]int32, len(groups))
+		for k, g := range slices.Backward(groups) {
+			t.calls[k] = -1
+			switch e := &t.Entries[g.Start]; {
+			case e.Kind == chat.KindSummary:
+			case g.Call >= 0:
+				call = int32(k)
+			case e.ReasoningOnly():
+				t.calls[k] = call
+			default:
+				call = -1
+			}
+		}
+	}
+	return int(t.calls[i])
 }
 
 // MinimumRetained returns the group that is kept whatever the budget: the last included
