@@ -25,6 +25,30 @@ func (s summarizing) strict() bool {
 	return strict
 }
 
+// extractor returns the summarizer of a strategy that needs no model.
+func extractor(a *plan.Args) plan.Summarizer {
+	if s := a.Extractor(); s != nil {
+		return s
+	}
+	return extracts{}
+}
+
+// extracts writes extracts without the settings of a policy. It is safe for concurrent use.
+type extracts struct{}
+
+// Summarize implements plan.Summarizer.
+func (extracts) Summarize(ctx context.Context, r plan.Request) (string, error) {
+	return summary.New(summary.Options{}).Summarize(ctx, r)
+}
+
+// Write implements plan.Writer.
+func (extracts) Write(ctx context.Context, t plan.Task) (string, error) {
+	return summary.New(summary.Options{}).Write(ctx, t)
+}
+
+// Strict implements plan.Strict.
+func (extracts) Strict() {}
+
 // framed returns a summary in its stored form: after the strategy's head or, if the
 // summarizer is strict, in a frame, by which models and later runs of any strategy recognize
 // it.

@@ -17,6 +17,7 @@ import (
 // handoff updates the notes of the previous one. With a target, head and tail are limited to
 // what fits into it beside the notes.
 type handoff struct {
+	name             string
 	first, last      int
 	tail, maxSummary chat.Tokens
 	focus            string
@@ -38,30 +39,65 @@ const (
 	legacyPrefix = "[CONTEXT SUMMARY]:"
 	countMark    = "{n}"
 
+	// maxProtected is the maximum of protect_first_n and protect_last_n.
+	maxProtected = 1 << 30
+
 	// minMiddle is the number of messages after the head that a view must exceed for a
 	// handoff to be worthwhile.
 	minMiddle = 4
 )
 
 func newHandoff(a *plan.Args) (plan.Strategy, error) {
+	h := handoffOf(a, "handoff")
+	h.useFallback = a.Choice("on_failure", "keep",
+		"without a summary: keep all messages, or replace them by fallback_text", "keep", "fallback") == "fallback"
+	h.systemNote = a.Bool("system_note", false, "add compaction_note to the leading system message, unless the guard forbids it")
+	h.prefix = a.Text("summary_prefix", frame.Prefix, "text that begins each summary and by which later runs recognize it")
+	h.note = a.Text("compaction_note", handoffNote, "the text added by system_note")
+	h.end = a.Text("end_marker", frame.Suffix, "text that ends each summary")
+	h.fallback = a.Text("fallback_text", handoffFallback, "text in place of a missing summary; {n} is the number of messages")
+	if strings.TrimSpace(h.prefix) == "" {
+		a.Fault("summary_prefix", h.prefix, "a text, by which summaries are recognized")
+	}
+	h.summarizer = a.Summarizer()
+	return h, nil
+}
+
+// newExtractive returns a handoff whose summaries are written without a model.
+func newExtractive(a *plan.Args) (plan.Strategy, error) {
+	h := handoffOf(a, "extractive")
+	h.prefix, h.end = frame.Prefix, frame.Suffix
+	h.summarizer = extractor(a)
+	return h, nil
+}
+
+// handoffOf returns a handoff with its sizes.
+func handoffOf(a *plan.Args, name string) *handoff {
 	if p, ok := a.Policy(); ok {
-		rest := float64(p.Target) - (answerSlack+p.References)*float64(p.Summary)
-		// The tail's share of the rest leaves space for the head, and for a tail that is
-		// half as long again.
+		// The tail's share of what an extract leaves has space for the head, and for a
+		// tail that is half as long again; it gives way to a longer answer of a model.
 		const tailShare = 0.55
 		a.Fill("context_length", int(p.Window))
 		a.Fill("max_summary_tokens", int(p.Summary))
-		a.Fill("tail_token_budget", max(1, int(rest*tailShare)))
+		a.Fill("tail_token_budget", max(1, int(float64(p.Target-p.Summary)*tailShare)))
+		// The target bounds what stays, and a summary keeps more of what does not than a
+		// line for each result.
+		a.Fill("protect_last_n", -1)
+		a.Fill("protect_first_n", 1) // such as the system message; a request is in the summary
 	}
 	h := &handoff{
+		name: name,
 		first: int(a.Int(plan.Int{
-			Name: "protect_first_n", Default: 3, Min: 0, Max: 1 << 30,
-			Doc: "how many of the first messages stay as they are, system messages included",
+			Name: "protect_first_n", Default: 3, Min: 0, Max: maxProtected,
+			Doc: "how many of the first messages stay as they are, system messages included; 1 in a policy",
 		})),
 		last: int(a.Int(plan.Int{
-			Name: "protect_last_n", Default: 20, Min: 0, Max: 1 << 30,
-			Doc: "newest messages whose tool results and arguments are not pruned; the tail has at least as many, 8 at most, unless they exceed a policy's target",
+			Name: "protect_last_n", Default: 20, Min: -1, Max: maxProtected,
+			Doc: "newest messages whose tool results and arguments are not pruned, -1 for all, as in a policy; the tail has at least as many, 8 at most, unless they exceed a policy's target",
 		})),
+	}
+	if h.last < 0 {
+		h.last = maxProtected
 	}
 	window := a.Int(plan.Int{
 		Name: "context_length", Default: 128_000, Min: 1,
@@ -91,23 +127,12 @@ func newHandoff(a *plan.Args) (plan.Strategy, error) {
 	if h.maxSummary == 0 {
 		h.maxSummary = sizes.Summary
 	}
-	h.useFallback = a.Choice("on_failure", "keep",
-		"without a summary: keep all messages, or replace them by fallback_text", "keep", "fallback") == "fallback"
-	h.systemNote = a.Bool("system_note", false, "add compaction_note to the leading system message, unless the guard forbids it")
-	h.prefix = a.Text("summary_prefix", frame.Prefix, "text that begins each summary and by which later runs recognize it")
-	h.note = a.Text("compaction_note", handoffNote, "the text added by system_note")
-	h.end = a.Text("end_marker", frame.Suffix, "text that ends each summary")
-	h.fallback = a.Text("fallback_text", handoffFallback, "text in place of a missing summary; {n} is the number of messages")
-	if strings.TrimSpace(h.prefix) == "" {
-		a.Fault("summary_prefix", h.prefix, "a text, by which summaries are recognized")
-	}
-	h.summarizer = a.Summarizer()
 	h.prune = &pruneToolResults{protect: int64(h.last), budget: int64(h.tail)}
-	return h, nil
+	return h
 }
 
 // Name implements plan.Strategy.
-func (*handoff) Name() string { return "handoff" }
+func (h *handoff) Name() string { return h.name }
 
 // Reads implements plan.Reader.
 func (h *handoff) Reads(t *plan.Transcript) []chat.Seq { return h.originals(t).seqs(h.view(t)) }

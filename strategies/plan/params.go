@@ -203,6 +203,15 @@ func (a *Args) Summarizer() Summarizer {
 	return a.registry.Summarizer
 }
 
+// Extractor returns the registry's summarizer, made to write without a model, or nil if it
+// is none that can.
+func (a *Args) Extractor() Summarizer {
+	if e, ok := a.registry.Summarizer.(Extractive); ok {
+		return e.Extractive()
+	}
+	return nil
+}
+
 // Policy returns the values of the policy that supplies parameters, if there is one. A
 // constructor sets parameters that follow from them with Fill before it reads them.
 func (a *Args) Policy() (policy.Values, bool) {

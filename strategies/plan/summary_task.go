@@ -58,6 +58,12 @@ type Strict interface {
 	Strict()
 }
 
+// Extractive is a Summarizer that can write without a model.
+type Extractive interface {
+	// Extractive returns it as one that does so from now on.
+	Extractive() Summarizer
+}
+
 // Bounded is a Summarizer that knows the view that its summaries become part of.
 type Bounded interface {
 	// Bounds returns the target of the view and the most tokens that a summary of a budget,

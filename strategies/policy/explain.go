@@ -41,8 +41,13 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 	}
 	s := p.Summary
 	most := s.Size.Budget(l.Window, l.Window)
-	line := fmt.Sprintf("summaries: %s %% of the messages they cover, %s to %s tokens, and references of %s %% beside a model's prose; without one: %s",
-		number(100*s.Size.Share), chat.Thousands(min(s.Size.Min, most)), chat.Thousands(most), number(100*s.References), s.OnFailure)
+	line := fmt.Sprintf("summaries: %s %% of the messages they cover, %s to %s tokens, ",
+		number(100*s.Size.Share), chat.Thousands(min(s.Size.Min, most)), chat.Thousands(most))
+	if s.Writer == WriterExtractive {
+		line += "without a model"
+	} else {
+		line += fmt.Sprintf("and references of %s %% beside a model's prose; without one: %s", number(100*s.References), s.OnFailure)
+	}
 	if limit := s.Size.Limit(l.Target); s.Size.Prose(limit, s.References) < most {
 		line += fmt.Sprintf("; all of a summary %s tokens at most (%s %% of the target)", chat.Thousands(limit), number(100*s.Size.TargetShare))
 	}

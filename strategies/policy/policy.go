@@ -81,12 +81,9 @@ type Step struct {
 // Default returns the default policy.
 func Default() Policy {
 	return Policy{
-		Start:  0.75,
-		Target: 0.50,
-		Pipeline: []Step{
-			{Strategy: "tool_result", Params: map[string]any{"keep_last_tool_call_groups": 1}},
-			{Strategy: "handoff"},
-		},
+		Start:          0.75,
+		Target:         0.50,
+		Pipeline:       []Step{{Strategy: "handoff"}},
 		Fallback:       true,
 		MinGainTokens:  500,
 		EstimateMargin: 0.10,

@@ -8,13 +8,15 @@ import (
 )
 
 // Preset is a named policy for one kind of application. It replaces some of the defaults.
+// What each keeps is measured in package eval; none may be dominated by another on the
+// sessions that it is for.
 type Preset struct {
 	Name, Doc string
-	// Before is the pipeline of an agent.Provider for reads, which store nothing; After,
-	// the one for writes. A worker runs After and then Before.
-	Before, After []Step
+	Pipeline  []Step
 	// start and target are StartTokens and TargetTokens; 0 keeps the fractions.
 	start, target chat.Tokens
+	// share is Summary.Size.TargetShare; 0 keeps the default.
+	share float64
 }
 
 // Presets returns all presets, ordered by name.
@@ -22,26 +24,30 @@ func Presets() []Preset {
 	step := func(name string, params map[string]any) Step { return Step{Strategy: name, Params: params} }
 	return []Preset{
 		{
-			Name: "chat", Doc: "talk with few tools: older tool calls become their results, and the model sees the newest 20 groups",
-			Before: []Step{step("sliding_window", map[string]any{"keep_last_groups": 20})},
-			After:  []Step{step("tool_result", map[string]any{"keep_last_tool_call_groups": 1})},
+			Name: "chat", Doc: "talk with few tools: the newest six turns stay, and a summary of the rest",
+			Pipeline: []Step{step("preserve_recent_turns", map[string]any{"turns": 6})},
 		},
 		{
-			Name: "research", Doc: "long work whose findings matter more than its words: older messages are summarized by a cheap model",
-			After: []Step{step("summarize", map[string]any{"threshold": 20, "keep_last_n": 8})},
+			Name: "coding", Doc: "agents that edit files: outdated file reads go, then a summary of all but the newest messages",
+			Pipeline: []Step{step("dedupe_reads", nil), step("handoff", nil)},
 		},
 		{
-			Name: "strict", Doc: "never more than 32,000 tokens: tool results, then the newest 30 groups, then a summary, then the oldest go",
-			After: []Step{step("token_budget", map[string]any{"token_budget": 32_000, "strategies": []any{
-				map[string]any{"strategy": "tool_result", "params": map[string]any{"keep_last_tool_call_groups": 2}},
-				map[string]any{"strategy": "sliding_window", "params": map[string]any{"keep_last_groups": 30}},
-				map[string]any{"strategy": "summarization", "params": map[string]any{"target_count": 12}},
-			}})},
-			start: 40_000, target: 32_000,
+			Name: "research", Doc: "long work whose findings matter more than its last steps: the summary may take up nearly the whole target",
+			Pipeline: []Step{step("handoff", nil)},
+			share:    0.95,
 		},
 		{
-			Name: "tool_heavy", Doc: "many tool calls whose results are soon stale: all but the newest two go",
-			After: []Step{step("selective_tool_call", map[string]any{"keep_last_tool_call_groups": 2})},
+			Name: "strict", Doc: "never more than 32,000 tokens, and never a model: old tool results become a line each, then an extract of all but the newest messages",
+			Pipeline: []Step{step("prune_tool_results", nil), step("extractive", nil)},
+			start:    40_000, target: 32_000,
+		},
+		{
+			Name: "support", Doc: "customers that come back: the newest two turns stay, and a summary of all visits with what was done",
+			Pipeline: []Step{step("preserve_recent_turns", nil)},
+		},
+		{
+			Name: "tool_heavy", Doc: "many tool calls whose results are soon stale: old results become a line each, which often suffices; else a summary",
+			Pipeline: []Step{step("prune_tool_results", nil), step("handoff", nil)},
 		},
 	}
 }
@@ -69,9 +75,12 @@ func PresetNamed(name string) (Preset, error) {
 // Over returns a policy with the settings of the preset.
 func (s Preset) Over(p Policy) Policy {
 	p.Preset = s.Name
-	p.Pipeline = slices.Concat(s.After, s.Before)
+	p.Pipeline = slices.Clone(s.Pipeline)
 	if s.target > 0 {
 		p.StartTokens, p.TargetTokens = s.start, s.target
+	}
+	if s.share > 0 {
+		p.Summary.Size.TargetShare = s.share
 	}
 	return p
 }

@@ -29,13 +29,13 @@ func TestPresetsAreValidPoliciesThatCanBeMade(t *testing.T) {
 			t.Errorf("%s: %v", preset.Name, err)
 		}
 		err := p.Check(fill, build(bare))
-		if summarizes := preset.Name == "research" || preset.Name == "strict"; (err != nil) != summarizes {
+		if summarizes := preset.Name != "strict"; (err != nil) != summarizes {
 			t.Errorf("%s without a summarizer: %v", preset.Name, err)
 		}
 		if err != nil && !strings.Contains(err.Error(), "needs a summarizer, and none is configured") {
 			t.Errorf("%s without a summarizer: %v", preset.Name, err)
 		}
-		if preset.Doc == "" || len(preset.Before)+len(preset.After) == 0 || p.Preset != preset.Name {
+		if preset.Doc == "" || len(preset.Pipeline) == 0 || p.Preset != preset.Name {
 			t.Errorf("%+v", preset)
 		}
 	}
@@ -51,13 +51,13 @@ func TestAPresetReplacesDefaults(t *testing.T) {
 	if p.StartTokens != 40_000 || p.TargetTokens != 32_000 || p.MinGainTokens != policy.Default().MinGainTokens {
 		t.Errorf("%+v", p)
 	}
-	if diff := cmp.Diff(strict.After, p.Pipeline); diff != "" {
+	if diff := cmp.Diff(strict.Pipeline, p.Pipeline); diff != "" {
 		t.Error(diff)
 	}
 	_, unknown := policy.PresetNamed("chatty")
 	for _, err := range []error{unknown, policy.Policy{Preset: "chatty"}.Validate()} {
 		var field *policy.FieldError
-		if !errors.As(err, &field) || !strings.Contains(err.Error(), `preset: "chatty": want one of chat, research, strict, tool_heavy`) {
+		if !errors.As(err, &field) || !strings.Contains(err.Error(), `preset: "chatty": want one of chat, coding, research, strict, support, tool_heavy`) {
 			t.Errorf("%v", err)
 		}
 	}

@@ -45,8 +45,9 @@ func TestStepsAreFilledFromTheLimits(t *testing.T) {
 			policy.Step{Strategy: "context_window"})
 	})
 	want := []policy.Step{
-		{Strategy: "tool_result", Params: map[string]any{"keep_last_tool_call_groups": 1}},
-		{Strategy: "handoff", Params: map[string]any{"context_length": 100, "max_summary_tokens": 5, "tail_token_budget": 23}},
+		{Strategy: "handoff", Params: map[string]any{
+			"context_length": 100, "max_summary_tokens": 25, "protect_first_n": 1, "protect_last_n": -1, "tail_token_budget": 13,
+		}},
 		{Strategy: "truncation", Params: map[string]any{"metric": "messages", "max_n": 9, "compact_to": 3, "preserve_system": false}},
 		{Strategy: "sliding_window", Params: map[string]any{"keep_last_groups": 4, "preserve_system": false}},
 		{Strategy: "token_budget", Params: map[string]any{"token_budget": 50}},
@@ -57,7 +58,7 @@ func TestStepsAreFilledFromTheLimits(t *testing.T) {
 	if diff := cmp.Diff(want, p.Steps(policy.Limits{Window: 100, Start: 75, Target: 50, WindowKnown: true}, fill)); diff != "" {
 		t.Error(diff)
 	}
-	if p.Pipeline[1].Params != nil {
+	if p.Pipeline[0].Params != nil {
 		t.Error("the policy's own parameters were written to")
 	}
 }
@@ -71,7 +72,7 @@ func TestCheckNamesTheStep(t *testing.T) {
 		}
 		return nil
 	})
-	if got, want := fmt.Sprint(err), "pipeline[2]: magic: want a step that can be run (unknown strategy)"; got != want {
+	if got, want := fmt.Sprint(err), "pipeline[1]: magic: want a step that can be run (unknown strategy)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -82,7 +83,7 @@ func TestHash(t *testing.T) {
 		return p.Hash(p.Limits("gpt-4o", table), fill, map[string]string{"truncation": "1", "tool_result": "2"})
 	}
 	base := hash(policy.Default())
-	if want := "33fc58368cc4f959"; base != want {
+	if want := "af15010b6f3af270"; base != want {
 		t.Errorf("the default policy hashes to %s, was %s: every session will be planned anew once", base, want)
 	}
 	if got := hash(with(func(p *policy.Policy) { p.Cron, p.Debounce = "@daily", 0 })); got != base {
@@ -113,10 +114,9 @@ func TestExplain(t *testing.T) {
 	got := strings.Join(policy.Default().Explain("gpt-4o", table, fill), "\n")
 	want := `start 96,000 tokens = 0.75 × window 128,000 (gpt-4o, built-in table)
 target 64,000 tokens = 0.5 × window 128,000 (gpt-4o, built-in table)
-step 1 tool_result {"keep_last_tool_call_groups":1}
-step 2 handoff {"context_length":128000,"max_summary_tokens":6400,"tail_token_budget":29744}
+step 1 handoff {"context_length":128000,"max_summary_tokens":12000,"protect_first_n":1,"protect_last_n":-1,"tail_token_budget":28600}
 fallback: the oldest groups go until the target is met
-summaries: 20 % of the messages they cover, 2,000 to 6,400 tokens, and references of 25 % beside a model's prose; without one: keep
+summaries: 25 % of the messages they cover, 2,000 to 12,000 tokens, and references of 25 % beside a model's prose; without one: keep
 gain: a run that saves less than 500 tokens is discarded, then 10m0s of cooldown
 estimated counts: + 10 %
 events: 2s after the last write, 30s after the first at the latest
@@ -124,11 +124,11 @@ sweep: 0 3 * * * (UTC)`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if lines := with(func(p *policy.Policy) { p.PinTools = []string{"a", "b"} }).Explain("gpt-4o", table, fill); lines[6] != "pinned: calls and results of a, b" {
+	if lines := with(func(p *policy.Policy) { p.PinTools = []string{"a", "b"} }).Explain("gpt-4o", table, fill); lines[5] != "pinned: calls and results of a, b" {
 		t.Errorf("pinned tools: %q", lines)
 	}
 	p := with(func(p *policy.Policy) { p.StartTokens, p.TargetTokens = 8_000, 6_000 })
-	if line := p.Explain("new-model", nil, fill)[5]; !strings.HasSuffix(line, "; all of a summary 3,000 tokens at most (50 % of the target)") {
+	if line := p.Explain("new-model", nil, fill)[4]; !strings.HasSuffix(line, "; all of a summary 4,800 tokens at most (80 % of the target)") {
 		t.Errorf("summaries: %q", line)
 	}
 	got = strings.Join(p.Explain("new-model", nil, fill)[:2], "\n")

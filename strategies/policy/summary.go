@@ -12,6 +12,9 @@ import (
 
 // Summary holds the settings of summaries.
 type Summary struct {
+	// Writer is what writes summaries: model, which is the extract without configured models,
+	// or extractive, without a model in any case.
+	Writer string `yaml:"writer" json:"writer"`
 	// OnFailure selects the replacement of a missing summary at the end of a pipeline:
 	// keep, extractive, truncate or marker.
 	OnFailure string `yaml:"on_failure" json:"on_failure"`
@@ -38,6 +41,12 @@ type Summary struct {
 	CooldownNoModel time.Duration `yaml:"cooldown_no_model" json:"cooldown_no_model"`
 }
 
+// The values of Summary.Writer.
+const (
+	WriterModel      = "model"
+	WriterExtractive = "extractive"
+)
+
 // The values of Summary.OnFailure.
 const (
 	OnFailureKeep       = "keep"       // leave the history as it is
@@ -49,7 +58,7 @@ const (
 // DefaultSummary returns the default settings of summaries.
 func DefaultSummary() Summary {
 	return Summary{
-		OnFailure: OnFailureKeep, Size: DefaultSize(), References: 0.25,
+		Writer: WriterModel, OnFailure: OnFailureKeep, Size: DefaultSize(), References: 0.25,
 		// Shorten the outputs of tools, and drop the agent's last messages before any of
 		// the user's.
 		PreTrim:  []PreTrim{{Step: TailLines}, {Step: CapToolContent}, {Step: DropAgentItems}},
@@ -82,6 +91,8 @@ func (s Summary) Overspent(micros int64) bool {
 func (p Policy) validateSummary(fs *FieldErrors) {
 	s := p.Summary
 	onFailures := []string{OnFailureKeep, OnFailureExtractive, OnFailureTruncate, OnFailureMarker}
+	writers := []string{WriterModel, WriterExtractive}
+	fs.Check(slices.Contains(writers, s.Writer), "summary.writer", quote(s.Writer), "one of %s", strings.Join(writers, ", "))
 	fs.Check(slices.Contains(onFailures, s.OnFailure), "summary.on_failure", quote(s.OnFailure), "one of %s", strings.Join(onFailures, ", "))
 	fs.Check(s.References >= 0 && s.References <= 1, "summary.references", s.References, "a fraction, 0 to 1")
 	CheckRange(fs, "summary.max_parts", s.MaxParts, 1, 1000)

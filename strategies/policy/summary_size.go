@@ -22,7 +22,7 @@ type Size struct {
 
 // DefaultSize returns the default size.
 func DefaultSize() Size {
-	return Size{Share: 0.20, Min: 2000, Max: 12_000, WindowShare: 0.05, TargetShare: 0.5, Slack: 1.3}
+	return Size{Share: 0.25, Min: 2000, Max: 12_000, WindowShare: 0.30, TargetShare: 0.8, Slack: 1.3}
 }
 
 func (s Size) validate(fs *FieldErrors) {

@@ -142,7 +142,7 @@ func (w *Writer) bound(m *input) {
 	// The prose goes before the references, which get what it leaves.
 	prose := max(int(s.Size.Prose(chat.Tokens(room), s.References)), min(minProse, w.proseWithin(room)))
 	if prose < m.prose {
-		m.hopeless = room < least
+		m.hopeless = room < least*5/4 // the view may count more tokens than the model does
 		m.prose = prose
 	}
 }

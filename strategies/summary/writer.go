@@ -75,14 +75,22 @@ func (w *Writer) Provenance() *Provenance { return w.report }
 // Strict implements plan.Strict.
 func (*Writer) Strict() {}
 
+// Extractive implements plan.Extractive.
+func (w *Writer) Extractive() plan.Summarizer {
+	w.o.Model = nil
+	return w
+}
+
 // Bounds implements plan.Bounded.
 func (w *Writer) Bounds(budget chat.Tokens) (view, summary chat.Tokens) {
 	s := w.o.Settings
 	view = chat.Tokens(w.o.Target)
 	summary = s.Size.Limit(view)
 	if budget > 0 {
-		references := chat.Tokens(float64(budget) * s.References)
-		summary = min(summary, s.Size.CallTokens(budget)+references+tokensOf(frame.Wrap("", frame.Options{})))
+		if w.o.Model != nil { // an extract stays within the budget, and has references of its own
+			budget = s.Size.CallTokens(budget) + chat.Tokens(float64(budget)*s.References)
+		}
+		summary = min(summary, budget+tokensOf(frame.Wrap("", frame.Options{})))
 	}
 	return view, summary
 }

@@ -109,7 +109,7 @@ func TestCompactFileByPolicy(t *testing.T) {
 	invoke(t, home, "compact-file", path, "--policy=research").want(t, 0, "within the policy's target")
 	invoke(t, home, "compact-file", path, "--policy=strict", "--explain").want(t, 0, "token_budget", "summarization")
 	invoke(t, home, "compact-file", path, "--policy=configured").want(t, 0, "within the policy's target")
-	invoke(t, home, "compact-file", path, "--policy=nope").want(t, exitUsage, "nope", "configured, chat, research, strict, tool_heavy")
+	invoke(t, home, "compact-file", path, "--policy=nope").want(t, exitUsage, "nope", "configured, chat, coding, research, strict, support, tool_heavy")
 	invoke(t, home, "compact-file", path, "--policy=chat", "--strategy=tool_result").want(t, exitUsage, "--policy", "--strategy")
 	invoke(t, nil, "config", "print", "--policy-preset=chat").want(t, 0, "policy.preset", "chat", "sliding_window")
 }

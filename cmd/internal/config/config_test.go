@@ -423,7 +423,7 @@ func TestAPresetGoesUnderEverythingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := c.Policy
-	if p.Preset != "chat" || p.Target != 0.4 || p.Start != 0.6 || len(p.Pipeline) != 2 || p.Pipeline[1].Strategy != "sliding_window" {
+	if p.Preset != "chat" || p.Target != 0.4 || p.Start != 0.6 || len(p.Pipeline) != 1 || p.Pipeline[0].Strategy != "preserve_recent_turns" {
 		t.Errorf("%+v", p)
 	}
 	if o := c.Origin("policy.pipeline[0]").String() + ", " + c.Origin("policy.target").String(); o != "preset chat, "+file+":1" {
@@ -434,7 +434,7 @@ func TestAPresetGoesUnderEverythingElse(t *testing.T) {
 		t.Errorf("%v, %+v", err, c.Policy)
 	}
 	_, err = Load(LoadOptions{Flags: map[string]string{"policy.preset": "chatty"}, Dir: dir})
-	if err == nil || !strings.Contains(err.Error(), `policy.preset: "chatty": want one of chat, research, strict, tool_heavy`) {
+	if err == nil || !strings.Contains(err.Error(), `policy.preset: "chatty": want one of chat, coding, research, strict, support, tool_heavy`) {
 		t.Errorf("%v", err)
 	}
 }
