@@ -19,7 +19,7 @@ type Writers []*summary.Writer
 func Build(r *plan.Registry, p policy.Policy, limits policy.Limits, o summary.Options) (pipeline.Pipeline, Writers, error) {
 	steps := p.Steps(limits, r.Fill)
 	out := pipeline.Pipeline{
-		Steps: make([]plan.Strategy, len(steps)), PinTools: p.PinTools,
+		Steps: make([]plan.Strategy, len(steps)), PinTools: p.PinTools, PinPaths: p.PinPaths,
 		Target: limits.Target, Fallback: p.Fallback, Unsummarized: unsummarized(p.Summary),
 		Guard: pipeline.Guard{DropSystem: !p.PreserveSystem},
 	}

@@ -94,7 +94,7 @@ func (p *Planner) needsClaim(rc *runContext) bool {
 	if rc.guards() != "" || rc.claim.OptionsError != nil {
 		return false
 	}
-	if rc.invalid || rc.fromLog() || len(rc.policy.PinTools) > 0 {
+	if rc.invalid || rc.fromLog() || len(rc.policy.PinTools)+len(rc.policy.PinPaths) > 0 {
 		return true
 	}
 	built, _, err := p.pipeline(rc, nil, nil)

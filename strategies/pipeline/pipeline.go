@@ -17,6 +17,10 @@ type Pipeline struct {
 	Steps []plan.Strategy
 	// PinTools names tools whose calls and results are pinned for the run.
 	PinTools []string
+	// PinPaths are patterns of path.Match for the last elements of paths, such as AGENTS.md
+	// and skills/*.md. Of the calls with such a path in their arguments, the newest that reads
+	// each is pinned with its result, as far as they fit into a quarter of Target.
+	PinPaths []string
 	// FromLog plans from scratch: before the first step all messages of the application are
 	// restored and all summaries and replacements excluded. It requires a transcript of the
 	// whole log.
@@ -243,8 +247,8 @@ func (p Pipeline) runSteps(ctx context.Context, d *Draft, load plan.Loader, r *R
 		}
 		*totals = d.Transcript().Totals()
 	}
-	if len(p.PinTools) > 0 {
-		if err := d.pinTools(ctx, p.PinTools, load); err != nil {
+	if len(p.PinTools)+len(p.PinPaths) > 0 {
+		if err := p.pinCalls(ctx, d, load); err != nil {
 			return err
 		}
 	}

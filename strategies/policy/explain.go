@@ -55,6 +55,9 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 	if len(p.PinTools) > 0 {
 		lines = append(lines, "pinned: calls and results of "+strings.Join(p.PinTools, ", "))
 	}
+	if len(p.PinPaths) > 0 {
+		lines = append(lines, "pinned: the newest reading of "+strings.Join(p.PinPaths, ", "))
+	}
 	gain := fmt.Sprintf("gain: a run that saves less than %s tokens is discarded, then %s of cooldown", chat.Thousands(p.MinGainTokens), p.Cooldown)
 	if most := l.Start - l.Target; p.MinGainTokens > most {
 		gain += fmt.Sprintf(" (more than the %s between start and target: the first runs above start will be discarded)", chat.Thousands(most))

@@ -144,9 +144,10 @@ func (p Policy) Hash(l Limits, fill FillFunc, versions map[string]string) string
 		Margin   float64           `json:"estimate_margin"`
 		System   bool              `json:"preserve_system"`
 		PinTools []string          `json:"pin_tools,omitempty"`
+		PinPaths []string          `json:"pin_paths,omitempty"`
 		Summary  Summary           `json:"summary"`
 		Versions map[string]string `json:"versions,omitempty"`
-	}{l, p.Steps(l, fill), p.Fallback, p.MinGainTokens, p.EstimateMargin, p.PreserveSystem, p.PinTools, summary, versions})
+	}{l, p.Steps(l, fill), p.Fallback, p.MinGainTokens, p.EstimateMargin, p.PreserveSystem, p.PinTools, p.PinPaths, summary, versions})
 }
 
 // FleetHash returns a hash of the policy for all models, without the schedule. The

@@ -57,6 +57,11 @@ type Policy struct {
 	// PinTools names tools, such as those that load a skill, whose calls and results stay
 	// in the view unchanged. With any, runs read every message that has calls.
 	PinTools []string `yaml:"pin_tools" json:"pin_tools,omitempty"`
+	// PinPaths are patterns of files with instructions, such as AGENTS.md and skills/*.md; an
+	// element may contain *, ? and [a-z], and the last elements of a path decide. The newest
+	// reading of each stays in the view unchanged, as far as they fit into a quarter of the
+	// target. With any, runs read every message that has calls.
+	PinPaths []string `yaml:"pin_paths" json:"pin_paths,omitempty"`
 	// Cron is the schedule of sweeps: five fields, a descriptor such as @daily, or @every
 	// with at least a minute.
 	Cron string `yaml:"cron" json:"cron"`
@@ -123,7 +128,7 @@ func (p Policy) Steps(l Limits, fill FillFunc) []Step {
 	size, references := p.Summary.Size, p.Summary.References
 	v := Values{
 		Window: l.Window, Target: l.Target, PreserveSystem: p.PreserveSystem,
-		Summary:    max(1, min(size.Budget(l.Window, l.Window), size.Prose(size.Limit(l.Target), references))),
+		Summary:    max(1, min(size.Budget(l.Window, l.Window), size.Limit(l.Target))),
 		References: references,
 	}
 	out := make([]Step, len(p.Pipeline))

@@ -15,6 +15,8 @@ type Preset struct {
 	Pipeline  []Step
 	// start and target are StartTokens and TargetTokens; 0 keeps the fractions.
 	start, target chat.Tokens
+	// paths is PinPaths.
+	paths []string
 	// share is Summary.Size.TargetShare; 0 keeps the default.
 	share float64
 }
@@ -28,8 +30,9 @@ func Presets() []Preset {
 			Pipeline: []Step{step("preserve_recent_turns", map[string]any{"turns": 6})},
 		},
 		{
-			Name: "coding", Doc: "agents that edit files: outdated file reads go, then a summary of all but the newest messages",
+			Name: "coding", Doc: "agents that edit files: outdated file reads go, instructions in AGENTS.md, CLAUDE.md and skills stay, then a summary of all but the newest messages",
 			Pipeline: []Step{step("dedupe_reads", nil), step("handoff", nil)},
+			paths:    []string{"AGENTS.md", "CLAUDE.md", "SKILL.md"},
 		},
 		{
 			Name: "research", Doc: "long work whose findings matter more than its last steps: the summary may take up nearly the whole target",
@@ -78,6 +81,9 @@ func (s Preset) Over(p Policy) Policy {
 	p.Pipeline = slices.Clone(s.Pipeline)
 	if s.target > 0 {
 		p.StartTokens, p.TargetTokens = s.start, s.target
+	}
+	if s.paths != nil {
+		p.PinPaths = slices.Clone(s.paths)
 	}
 	if s.share > 0 {
 		p.Summary.Size.TargetShare = s.share

@@ -46,7 +46,7 @@ func TestStepsAreFilledFromTheLimits(t *testing.T) {
 	})
 	want := []policy.Step{
 		{Strategy: "handoff", Params: map[string]any{
-			"context_length": 100, "max_summary_tokens": 25, "protect_first_n": 1, "protect_last_n": -1, "tail_token_budget": 13,
+			"context_length": 100, "max_summary_tokens": 30, "protect_first_n": 1, "protect_last_n": -1, "tail_token_budget": 11,
 		}},
 		{Strategy: "truncation", Params: map[string]any{"metric": "messages", "max_n": 9, "compact_to": 3, "preserve_system": false}},
 		{Strategy: "sliding_window", Params: map[string]any{"keep_last_groups": 4, "preserve_system": false}},

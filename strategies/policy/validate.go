@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,6 +123,10 @@ func (p Policy) validatePipeline(fs *FieldErrors) {
 		"at least one strategy, or fallback: true (nothing could ever be compacted)")
 	for i, name := range p.PinTools {
 		fs.Check(strings.TrimSpace(name) != "", fmt.Sprintf("pin_tools[%d]", i), quote(name), "the name of a tool")
+	}
+	for i, pattern := range p.PinPaths {
+		_, err := path.Match(pattern, "")
+		fs.Check(err == nil && strings.TrimSpace(pattern) != "", fmt.Sprintf("pin_paths[%d]", i), quote(pattern), "a pattern of the last elements of a path, such as AGENTS.md or skills/*.md")
 	}
 	for i, s := range p.Pipeline {
 		key := fmt.Sprintf("pipeline[%d]", i)
