@@ -170,7 +170,11 @@ func (c *benchWorkerCmd) Run(ctx context.Context, e *Env) error {
 	}
 	env := bench.Env{DatabaseURL: database, RedisURL: redis, Concurrency: 4, Connections: 8}
 	setCollector(e.Environ) // as the worker role does
-	return bench.WorkerMain(ctx, env, c.Summary, model)
+	peak, err := bench.WorkerMain(ctx, env, c.Summary, model)
+	if err != nil {
+		return err
+	}
+	return term.JSON(e.Out.W, peak)
 }
 
 func ratio(r float64) string { return fmt.Sprintf("%.2f", r) }

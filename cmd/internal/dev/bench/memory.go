@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -46,7 +47,8 @@ const (
 )
 
 // Memory compacts one huge session in a process that runs WorkerMain and returns the peak
-// memory of that process as the system reports it.
+// memory of that process. The process tells it: what the system reports of a child that has
+// ended includes the peak of the parent, which fills the session.
 func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -91,11 +93,15 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 	child.Env = append(os.Environ(), EnvDatabase+"="+env.DatabaseURL, EnvRedis+"="+env.RedisURL, EnvModel+"="+model)
 	child.Stderr = os.Stderr
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
-	if err := child.Run(); err != nil {
+	out, err := child.Output()
+	if err != nil {
 		return MemoryResult{}, fmt.Errorf("worker process: %w", err)
 	}
-	usage, ok := child.ProcessState.SysUsage().(*syscall.Rusage)
-	if !ok {
+	var peak int64
+	if err := json.Unmarshal(out, &peak); err != nil {
+		return MemoryResult{}, fmt.Errorf("worker process: peak memory: %w", err)
+	}
+	if peak == 0 {
 		return MemoryResult{}, errors.New("this system does not report the peak memory of a process")
 	}
 	row, err := s.store.Run(ctx, run)
@@ -106,27 +112,28 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 		return MemoryResult{}, fmt.Errorf("run %d ended %s (%s), not applied", run, row.Status, row.Outcome)
 	}
 	return MemoryResult{
-		PeakBytes: usage.Maxrss * 1024, Messages: row.MessagesBefore, Octets: int64(size),
+		PeakBytes: peak, Messages: row.MessagesBefore, Octets: int64(size),
 		TokensBefore: row.TokensBefore, TokensAfter: row.TokensAfter,
 	}, nil
 }
 
-// WorkerMain runs the worker that Memory measures until the session has been compacted.
-func WorkerMain(ctx context.Context, env Env, summarize bool, model string) error {
+// WorkerMain runs the worker that Memory measures until the session has been compacted, and
+// returns its peak memory in bytes, 0 if unknown.
+func WorkerMain(ctx context.Context, env Env, summarize bool, model string) (int64, error) {
 	s, err := attach(ctx, env, memoryPolicy(summarize))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer s.close()
 	if err := s.connectQueue(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	if model != "" {
 		c := llm.Default()
 		c.Models = []llm.Profile{{Name: "played", BaseURL: model, Window: 128_000}}
 		client, err := llm.New(c, llm.Deps{})
 		if err != nil {
-			return err
+			return 0, err
 		}
 		defer client.Close()
 		s.planner.Model = client
@@ -140,7 +147,8 @@ func WorkerMain(ctx context.Context, env Env, summarize bool, model string) erro
 		})
 		cancel()
 	}()
-	return worker.New(s.store, s.planner, worker.Config{Concurrency: env.Concurrency, Logger: env.Logger}).Run(ctx, s.redis, s.name)
+	err = worker.New(s.store, s.planner, worker.Config{Concurrency: env.Concurrency, Logger: env.Logger}).Run(ctx, s.redis, s.name)
+	return peakMemory(), err
 }
 
 func memoryPolicy(summarize bool) policy.Policy {
