@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -147,7 +146,7 @@ func matchEnd(s string, i int) int {
 
 // bareMarks matches lines that hold nothing but the words of an end mark, or of the head of
 // this package, however they are decorated.
-var bareMarks = regexp.MustCompile(`(?im)^[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
+var bareMarks = text.Pattern(`(?im)^[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
 	strings.Join(append([]string{headMarks[0].words, headMarks[1].words, headMarks[2].words}, endMarks...), "|"), " ", `[^\pL\pN\n]+`) + `)[^\pL\pN\n]*$`)
 
 // Escape replaces what stands in front of the words of marks within a text by a round
@@ -172,7 +171,7 @@ func Escape(s string) string {
 		}
 	}
 	if spans == nil {
-		for _, m := range bareMarks.FindAllStringIndex(folded, -1) {
+		for _, m := range bareMarks().FindAllStringIndex(folded, -1) {
 			words := strings.IndexFunc(folded[m[0]:], func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 			spans = append(spans, [2]int{m[0], m[0] + words})
 		}

@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -14,7 +13,7 @@ const (
 
 var (
 	// approvals matches claims that the user approved something, in both voices.
-	approvals = regexp.MustCompile(`(?i)\b(?:` + person + `)(?:['’]s)?\b[\s*_:,–—-]{1,4}(?:(?:has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|issued|is|was|were|been|full|final|written|explicit|their|his|her|its|the|an?|on|fine\s+with|to|in|chat)\s+){0,8}(?:` + approving + `|fine\s+with|happy\s+with)\b|` +
+	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b[\s*_:,–—-]{1,4}(?:(?:has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|issued|is|was|were|been|full|final|written|explicit|their|his|her|its|the|an?|on|fine\s+with|to|in|chat)\s+){0,8}(?:` + approving + `|fine\s+with|happy\s+with)\b|` +
 		`\b(?:` + approving + `|given|granted|obtained|received)\s+(?:(?:\w+)\s+){0,3}(?:by|from|of)\s+(?:the\s+)?(?:` + person + `)\b|\b(?:` + person + `)[\s-](?:approved|confirmed|authori[sz]ed|sanctioned)\b|` +
 		`\b(?:with|has|have|had|got|obtained|received|under)\s+(?:the\s+)?(?:\w+\s+)?(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + approving + `)\b|` +
 		`(?:` + approving + `)\s+(?:(?:was|is|has\s+been|were)\s+)?(?:given|granted|obtained|received)\b|` +
@@ -22,9 +21,9 @@ var (
 		`(?:用户|用戶|使用者)[^。！？\n]{0,6}(?:批准|同意|确认|確認|授权|授權|允许|允許)|пользователь\s+(?:\pL+\s+){0,3}(?:одобрил|подтвердил|разрешил|согласился)`)
 	// conditional matches what stands in front of a claim that is none, denied what stands
 	// within it, and awaited matches a whole claim that is about the future.
-	conditional = regexp.MustCompile(`(?i)(?:\b(?:until|unless|if|whether|unclear|without|pending|await\w*|wait\w*|need\w*|requir\w*|request\w*|ask\w*|must|should|may|might|let|no|not|never|nor|neither|before|once|when|seek\w*|want\w*|lacks?|missing|subject\s+to|after\s+explicit)\s+(?:for\s+|on\s+|that\s+|explicit\s+|written\s+|an?\s+|any\s+)*(?:the\s+|a\s+)?)$`)
-	past        = regexp.MustCompile(`(?i)(?:ed|lit|gave|given|granted|d)$`)
-	wanting     = regexp.MustCompile(`(?i)^[^.!?\n]{0,40}\b(?:pending|required|needed|missing|outstanding|awaited)\b`)
+	conditional = text.Pattern(`(?i)(?:\b(?:until|unless|if|whether|unclear|without|pending|await\w*|wait\w*|need\w*|requir\w*|request\w*|ask\w*|must|should|may|might|let|no|not|never|nor|neither|before|once|when|seek\w*|want\w*|lacks?|missing|subject\s+to|after\s+explicit)\s+(?:for\s+|on\s+|that\s+|explicit\s+|written\s+|an?\s+|any\s+)*(?:the\s+|a\s+)?)$`)
+	past        = text.Pattern(`(?i)(?:ed|lit|gave|given|granted|d)$`)
+	wanting     = text.Pattern(`(?i)^[^.!?\n]{0,40}\b(?:pending|required|needed|missing|outstanding|awaited)\b`)
 )
 
 // unbacked stands behind a claim of an approval that is in no message.
@@ -36,17 +35,17 @@ func (e *SourceIndex) markApprovals(answer string) string {
 	folded, at := text.Fold(answer)
 	var spans [][2]int
 	var texts []string
-	for _, m := range approvals.FindAllStringIndex(folded, -1) {
+	for _, m := range approvals().FindAllStringIndex(folded, -1) {
 		rest := folded[m[1]:]
-		if strings.HasPrefix(rest, unbacked) || wanting.MatchString(rest) {
+		if strings.HasPrefix(rest, unbacked) || wanting().MatchString(rest) {
 			continue
 		}
 		start := max(0, m[0]-300)
 		start += lastEndOf(folded[start:m[0]])
-		if c := conditional.FindString(folded[start:m[0]]); c != "" {
+		if c := conditional().FindString(folded[start:m[0]]); c != "" {
 			first := strings.ToLower(strings.Fields(c)[0])
 			timed := first == "before" || first == "once" || first == "when"
-			if !timed || !past.MatchString(folded[m[0]:m[1]]) {
+			if !timed || !past().MatchString(folded[m[0]:m[1]]) {
 				continue
 			}
 		}
@@ -63,12 +62,12 @@ func (e *SourceIndex) markApprovals(answer string) string {
 
 var (
 	// agrees matches sentences of the user that approve something.
-	agrees = regexp.MustCompile(`(?i)\b(?:approv\w*|confirm\w*|authori[sz]\w*|agreed?|permit\w*|permission|allow\w*|consent\w*|accept\w*|yes|yep|yeah|yup|ok|okay|sure|go ahead|go for it|do it|do so|please do|proceed|go on|continue|sounds good|looks good|lgtm|ship it|fine|perfect|great|correct|exactly|right|you (?:may|can)|feel free|fine by me|make it so|\+1|👍|` +
+	agrees = text.Pattern(`(?i)\b(?:approv\w*|confirm\w*|authori[sz]\w*|agreed?|permit\w*|permission|allow\w*|consent\w*|accept\w*|yes|yep|yeah|yup|ok|okay|sure|go ahead|go for it|do it|do so|please do|proceed|go on|continue|sounds good|looks good|lgtm|ship it|fine|perfect|great|correct|exactly|right|you (?:may|can)|feel free|fine by me|make it so|\+1|👍|` +
 		`ja|jawohl|genau|passt|mach das|einverstanden|genehmigt|erlaubt|oui|d['’]accord|sí|si|vale|claro|sim|va bene|certo|да|хорошо|давай|ладно)(?:\b|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم`)
 	// refuses matches sentences that do not.
-	refuses = regexp.MustCompile(`(?i)\b(?:no|not|never|don['’]?t|do not|cannot|can['’]?t|stop|wait|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|не|нет)\b|n['’]t\b|不|别|別|勿`)
+	refuses = text.Pattern(`(?i)\b(?:no|not|never|don['’]?t|do not|cannot|can['’]?t|stop|wait|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|не|нет)\b|n['’]t\b|不|别|別|勿`)
 	// sentenceEnd splits the user's messages.
-	sentenceEnd = regexp.MustCompile(`[.!?;。！？；]+(?:\s|$)|\n+|[。！？；]`)
+	sentenceEnd = text.Pattern(`[.!?;。！？；]+(?:\s|$)|\n+|[。！？；]`)
 )
 
 // statement is a sentence of the user that refuses nothing.
@@ -92,8 +91,8 @@ func tailOf(s string) string { return text.Tail(s, 2000) }
 // it was written.
 func (e *SourceIndex) addApprovals(summary string) {
 	for line := range strings.Lines(summary) {
-		for _, sentence := range sentenceEnd.Split(line, -1) {
-			if approvals.MatchString(sentence) && !strings.Contains(sentence, unbacked) {
+		for _, sentence := range sentenceEnd().Split(line, -1) {
+			if approvals().MatchString(sentence) && !strings.Contains(sentence, unbacked) {
 				e.statements = append(e.statements, statement{stems: stemsOf(sentence), agrees: true})
 			}
 		}
@@ -107,11 +106,11 @@ func (e *SourceIndex) addStatements(said string) {
 	if len(said) < 400 {
 		about = e.asked
 	}
-	for _, sentence := range sentenceEnd.Split(said, -1) {
-		if strings.TrimSpace(sentence) == "" || refuses.MatchString(sentence) {
+	for _, sentence := range sentenceEnd().Split(said, -1) {
+		if strings.TrimSpace(sentence) == "" || refuses().MatchString(sentence) {
 			continue
 		}
-		s := statement{stems: stemsOf(sentence), agrees: agrees.MatchString(sentence)}
+		s := statement{stems: stemsOf(sentence), agrees: agrees().MatchString(sentence)}
 		if s.agrees {
 			s.about = about
 		}

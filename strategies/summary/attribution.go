@@ -1,37 +1,38 @@
 package summary
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 var (
 	// attributed matches text before a quotation that attributes it to the user.
-	attributed = regexp.MustCompile(`(?i)\buser(?:'s|’s|s)?\b[^.!?"“”]{0,90}?\b(?:said|says|say|asked|asks|ask|wrote|writes|write|typed|stated|states|replied|answered|responded|told|instructed|ordered|demanded|insisted|confirmed|commented|noted|reported|` +
+	attributed = text.Pattern(`(?i)\buser(?:'s|’s|s)?\b[^.!?"“”]{0,90}?\b(?:said|says|say|asked|asks|ask|wrote|writes|write|typed|stated|states|replied|answered|responded|told|instructed|ordered|demanded|insisted|confirmed|commented|noted|reported|` +
 		`message|messages|request|requests|question|questions|feedback|correction|corrections|instruction|instructions|words|reply|answer|response|comment|prompt|follow-?up|ask)s?` +
 		`(?:[*_\s:,()—–-]|\b(?:was|is|were|are|me|us|that|to|explicitly|then|again|also|here|simply|just|exactly|verbatim|literally|the|following|in|this|session|first|last|latest)\b){0,12}$`)
 	// attributedColon matches the same with any text up to a colon.
-	attributedColon = regexp.MustCompile(`(?i)\buser(?:'s|’s)?\b[^.!?"“”:]{0,80}\b(?:said|says|asked|asks|wrote|writes|typed|stated|replied|told|instructed|ordered|demanded|insisted|requested|message|request|question|instruction|words)\b[^.!?"“”:]{0,60}:[*_\s>]*$`)
+	attributedColon = text.Pattern(`(?i)\buser(?:'s|’s)?\b[^.!?"“”:]{0,80}\b(?:said|says|asked|asks|wrote|writes|typed|stated|replied|told|instructed|ordered|demanded|insisted|requested|message|request|question|instruction|words)\b[^.!?"“”:]{0,60}:[*_\s>]*$`)
 	// attributedLabel matches a label of the user, as in transcripts.
-	attributedLabel = regexp.MustCompile(`(?i)(?:^|[\s*_(\[>-])(?:user|human)[*_\]]*\s*:[*_\s]*$`)
+	attributedLabel = text.Pattern(`(?i)(?:^|[\s*_(\[>-])(?:user|human)[*_\]]*\s*:[*_\s]*$`)
 	// attributedAfter matches an attribution behind the quotation.
-	attributedAfter = regexp.MustCompile(`(?i)^[*_,.\s—–-]*(?:(?:said|asked|wrote)\s+the\s+user\b|the\s+user\s+(?:said|says|asked|asks|wrote|writes|insisted|replied|demanded)\b)`)
+	attributedAfter = text.Pattern(`(?i)^[*_,.\s—–-]*(?:(?:said|asked|wrote)\s+the\s+user\b|the\s+user\s+(?:said|says|asked|asks|wrote|writes|insisted|replied|demanded)\b)`)
 	// attributedForeign matches the word for user in other languages.
-	attributedForeign = regexp.MustCompile(`(?i)(?:\b(?:be)?nutzer(?:in)?|\bl['’]utilisateur|\busuario|\busuário|\butente|\bgebruiker|пользовател\p{L}*|користувач\p{L}*|用户|用戶|使用者|ユーザー?|사용자|المستخدم|उपयोगकर्ता)[^.!?。！？"“”„«»「」]{0,40}$`)
+	attributedForeign = text.Pattern(`(?i)(?:\b(?:be)?nutzer(?:in)?|\bl['’]utilisateur|\busuario|\busuário|\butente|\bgebruiker|пользовател\p{L}*|користувач\p{L}*|用户|用戶|使用者|ユーザー?|사용자|المستخدم|उपयोगकर्ता)[^.!?。！？"“”„«»「」]{0,40}$`)
 	// userSections matches headings of lists of user messages.
-	userSections = regexp.MustCompile(`(?i)\buser(?:'s|’s)?\s+(?:messages?|requests?|asks?|words|questions?|instructions?|prompts?)\b|\ball user\b`)
+	userSections = text.Pattern(`(?i)\buser(?:'s|’s)?\s+(?:messages?|requests?|asks?|words|questions?|instructions?|prompts?)\b|\ball user\b`)
 )
 
 // ofUser reports whether a quotation on a line is attributed to the user.
 func (q *quotation) ofUser() bool {
 	before, after := q.before[max(0, len(q.before)-240):], q.after[:min(len(q.after), 80)]
 	if low := strings.ToLower(before); strings.Contains(low, "user") || strings.Contains(low, "human") {
-		if attributed.MatchString(before) || attributedColon.MatchString(before) || attributedLabel.MatchString(before) {
+		if attributed().MatchString(before) || attributedColon().MatchString(before) || attributedLabel().MatchString(before) {
 			return true
 		}
 	}
-	return mayNameUser(before) && attributedForeign.MatchString(before) || strings.Contains(after, "user") && attributedAfter.MatchString(after)
+	return mayNameUser(before) && attributedForeign().MatchString(before) || strings.Contains(after, "user") && attributedAfter().MatchString(after)
 }
 
 // mayNameUser is a cheap test whether elsewhere can match.
@@ -66,10 +67,10 @@ type userQuote struct {
 
 var (
 	// spoken matches text in front of words of the user without quotation marks.
-	spoken = regexp.MustCompile(`(?i)\b(?:user|human)(?:'s|’s)?\b[^.!?:"“”\n]{0,80}?\b(?:said|says|wrote|writes|typed|stated|replied|answered|responded|asked|instructed|ordered|demanded|insisted|told\s+(?:me|us|the\s+assistant)|message|words|reply|answer)` +
+	spoken = text.Pattern(`(?i)\b(?:user|human)(?:'s|’s)?\b[^.!?:"“”\n]{0,80}?\b(?:said|says|wrote|writes|typed|stated|replied|answered|responded|asked|instructed|ordered|demanded|insisted|told\s+(?:me|us|the\s+assistant)|message|words|reply|answer)` +
 		`(?:\s+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following))*[*_\s]*[:：][*_\s]*`)
 	// spokenLabel matches the same at the beginning of a line of a transcript.
-	spokenLabel = regexp.MustCompile(`(?i)^[\s*+•-]*(?:\d+[.)]\s*)?[*_(\[]*(?:the\s+)?user[*_)\]]*\s*[:：][*_\s]*`)
+	spokenLabel = text.Pattern(`(?i)^[\s*+•-]*(?:\d+[.)]\s*)?[*_(\[]*(?:the\s+)?user[*_)\]]*\s*[:：][*_\s]*`)
 )
 
 // notQuoted stands in front of words without quotation marks that no message has.
@@ -81,7 +82,7 @@ func userQuotes(summary string, sections []Section) []userQuote {
 	var out []userQuote
 	for _, p := range splitSections(summary, sections) {
 		active := sameTitle(p.title, ActiveTask)
-		listed := userSections.MatchString(p.title)
+		listed := userSections().MatchString(p.title)
 		pending := false // what follows is attributed to the user
 		mark := ""       // that of the list that is
 		block := false   // it was a block quotation
@@ -110,9 +111,9 @@ func userQuotes(summary string, sections []Section) []userQuote {
 				continue
 			}
 			if bare := strings.TrimRight(trimmed, ":* _"); p.title == "" || !listed {
-				if userSections.MatchString(bare) && len(bare) < 60 && len(bare) < len(trimmed) {
+				if userSections().MatchString(bare) && len(bare) < 60 && len(bare) < len(trimmed) {
 					listed = true // a list with a heading of another kind
-				} else if !isItem(trimmed) && !userSections.MatchString(p.title) {
+				} else if !isItem(trimmed) && !userSections().MatchString(p.title) {
 					listed = false
 				}
 			}
@@ -131,9 +132,9 @@ func userQuotes(summary string, sections []Section) []userQuote {
 			} else if mark != "" && strings.TrimRight(bullet, "0123456789.) ") != strings.TrimRight(mark, "0123456789.) ") {
 				pending, mark = false, ""
 			}
-			marks := spokenLabel.FindStringIndex(line)
+			marks := spokenLabel().FindStringIndex(line)
 			if marks == nil {
-				marks = spoken.FindStringIndex(line)
+				marks = spoken().FindStringIndex(line)
 			}
 			switch {
 			case marks != nil && marks[1] == len(line):

@@ -43,14 +43,14 @@ const roleNames = `system|developer|user|assistant|human|tool|function|model|ai`
 
 var (
 	// roleTokens matches tokens by which templates and programs separate roles.
-	roleTokens = regexp.MustCompile(`(?i)<\|[^<>|\n]{0,60}\|>|\[\s*/?\s*(?:INST|SYS|SYSTEM|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS?)\s*\]|<<\s*/?\s*SYS\s*>>|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|unk|pad)>|` +
+	roleTokens = text.Pattern(`(?i)<\|[^<>|\n]{0,60}\|>|\[\s*/?\s*(?:INST|SYS|SYSTEM|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS?)\s*\]|<<\s*/?\s*SYS\s*>>|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|unk|pad)>|` +
 		`<\s*/?\s*(?:system|developer|instructions?)(?:[-_ ][\w-]{1,40})?(?:\s[^<>\n]{0,200})?/?\s*>|<\s*/\s*(?:` + roleNames + `)\s*>`)
 	// roleTags matches opening tags of roles that begin a line; elsewhere they may stand for
 	// a name that is to be filled in.
-	roleTags = regexp.MustCompile(`(?im)^[\s>*-]*<\s*(?:` + roleNames + `)(?:\s[^<>\n]{0,200})?>`)
+	roleTags = text.Pattern(`(?im)^[\s>*-]*<\s*(?:` + roleNames + `)(?:\s[^<>\n]{0,200})?>`)
 	// roleWords matches names of roles, which are not to be hidden from the checks of an answer
 	// by other letters.
-	roleWords = regexp.MustCompile(`(?i)\b(?:users?|human|assistant|system|owner)\b`)
+	roleWords = text.Pattern(`(?i)\b(?:users?|human|assistant|system|owner)\b`)
 	plainer   = strings.NewReplacer("<", "(", ">", ")", "[", "(", "]", ")")
 )
 
@@ -61,15 +61,16 @@ func plainTokens(s string) string {
 	if at == nil && !strings.ContainsAny(folded, "<[") {
 		return s
 	}
-	for _, tokens := range []*regexp.Regexp{roleTokens, roleTags, roleWords} {
-		if tokens == roleWords && at == nil {
+	words := roleWords()
+	for _, tokens := range []*regexp.Regexp{roleTokens(), roleTags(), words} {
+		if tokens == words && at == nil {
 			break
 		}
 		found := tokens.FindAllStringIndex(folded, -1)
 		var spans [][2]int
 		var texts []string
 		for _, f := range found {
-			if tokens == roleWords && strings.ContainsFunc(s[at[f[0]]:at[f[1]]], isAccented) {
+			if tokens == words && strings.ContainsFunc(s[at[f[0]]:at[f[1]]], isAccented) {
 				continue // of another language
 			}
 			from := f[0] + max(0, strings.IndexAny(folded[f[0]:f[1]], "<[")) // a line may begin with marks of its own
@@ -87,18 +88,18 @@ func isAccented(r rune) bool { return r >= utf8.RuneSelf && r < 0x250 }
 
 var (
 	// images matches the beginning of a Markdown image, up to the end of its label.
-	images = regexp.MustCompile(`^!+\[`)
+	images = text.Pattern(`^!+\[`)
 	// remote matches the end of a label with a destination outside of the folder, or with a
 	// reference to one.
-	remote = regexp.MustCompile(`(?i)\]\s{0,8}(?:\(\s*<?\s*(?:[a-z][a-z0-9+.-]*:|[/\\]{2}|[^)\s]{0,20}[&\\])|\[)`)
+	remote = text.Pattern(`(?i)\]\s{0,8}(?:\(\s*<?\s*(?:[a-z][a-z0-9+.-]*:|[/\\]{2}|[^)\s]{0,20}[&\\])|\[)`)
 	// defined matches the definition of a destination.
-	defined = regexp.MustCompile(`(?m)^[ >\t]*\[[^\]\n]{1,200}\]:`)
+	defined = text.Pattern(`(?m)^[ >\t]*\[[^\]\n]{1,200}\]:`)
 	// active matches tags that load, run, hide or send something.
-	active = regexp.MustCompile(`(?i)^<(?:!--|!doctype|\?|\s*/?(?:img|image|iframe|script|object|embed|svg|video|audio|source|track|link|meta|style|form|base|input|button|frame|frameset|applet|math|picture|portal|template|noscript|body|html|head|q|blockquote)\b|[a-z][\w-]{0,40}[\s/][^<>]{0,400}?(?:on\w+|style|src|srcset|href|background|action|data)\s*=)`)
+	active = text.Pattern(`(?i)^<(?:!--|!doctype|\?|\s*/?(?:img|image|iframe|script|object|embed|svg|video|audio|source|track|link|meta|style|form|base|input|button|frame|frameset|applet|math|picture|portal|template|noscript|body|html|head|q|blockquote)\b|[a-z][\w-]{0,40}[\s/][^<>]{0,400}?(?:on\w+|style|src|srcset|href|background|action|data)\s*=)`)
 	// destination matches the beginning of a destination of a link.
-	destination = regexp.MustCompile(`(?i)^(?:\]\(\s*<?|\]:\s*<?|<|["'=])((?:[\s\\]|&(?:#x?[0-9a-f]{1,8}|[a-z]{2,12});?|[a-z])+?)(:|&(?:#x?0*3a|#0*58|colon);?)`)
+	destination = text.Pattern(`(?i)^(?:\]\(\s*<?|\]:\s*<?|<|["'=])((?:[\s\\]|&(?:#x?[0-9a-f]{1,8}|[a-z]{2,12});?|[a-z])+?)(:|&(?:#x?0*3a|#0*58|colon);?)`)
 	// running matches the schemes of destinations that hold or run content.
-	running = regexp.MustCompile(`(?i)^(?:javascript|vbscript|livescript|data|blob|file)$`)
+	running = text.Pattern(`(?i)^(?:javascript|vbscript|livescript|data|blob|file)$`)
 )
 
 // plainLinks makes images, tags and links outside of code plain that load or run something
@@ -116,26 +117,26 @@ func plainLinks(s string) string {
 			done = end
 		}
 	}
-	definitions := defined.MatchString(s)
+	definitions := defined().MatchString(s)
 	// The scan goes by the position of what is found, so that each is replaced once.
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '!':
-			if m := images.FindStringIndex(s[i:min(len(s), i+64)]); m != nil {
-				if definitions || remote.MatchString(paragraph(s[i:])) {
+			if m := images().FindStringIndex(s[i:min(len(s), i+64)]); m != nil {
+				if definitions || remote().MatchString(paragraph(s[i:])) {
 					replace(i, i+m[1]-1, "")
 				}
 				i += m[1] - 2
 			}
 		case '<':
-			if m := active.FindStringIndex(s[i:min(len(s), i+600)]); m != nil {
+			if m := active().FindStringIndex(s[i:min(len(s), i+600)]); m != nil {
 				replace(i, i+1, "(")
 				continue
 			}
 			fallthrough
 		case ']', '"', '\'', '=':
-			m := destination.FindStringSubmatchIndex(s[i:min(len(s), i+256)])
-			if m != nil && running.MatchString(scheme(s[i+m[2]:i+m[3]])) {
+			m := destination().FindStringSubmatchIndex(s[i:min(len(s), i+256)])
+			if m != nil && running().MatchString(scheme(s[i+m[2]:i+m[3]])) {
 				replace(i+m[2], i+m[5], "#")
 			}
 		}

@@ -1,9 +1,10 @@
 package summary
 
 import (
-	"regexp"
 	"sort"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // codeRanges are the ranges of a text that every reader shows as code, in order.
@@ -17,7 +18,7 @@ func (c codeRanges) has(i int) bool {
 
 // contained matches a fence behind the mark of a list or a quotation, or one with a
 // backtick behind it.
-var contained = regexp.MustCompile("^[ \t]*(?:(?:[-*+>]|\\d{1,9}[.)])[ \t]*)+(?:```|~~~)|^ *```+[^`\n]*`")
+var contained = text.Pattern("^[ \t]*(?:(?:[-*+>]|\\d{1,9}[.)])[ \t]*)+(?:```|~~~)|^ *```+[^`\n]*`")
 
 // codeIn returns the code of a text, in closed fences and between backticks on a line. Where
 // readers differ, it is not code: nothing is behind a fence in a list or a quotation, or in
@@ -29,7 +30,7 @@ func codeIn(s string) codeRanges {
 	for line := range strings.Lines(s) {
 		open := fence
 		spaces := len(line) - len(strings.TrimLeft(line, " \t"))
-		if open == "" && contained.MatchString(line) {
+		if open == "" && contained().MatchString(line) {
 			return out
 		}
 		fence = fenceAfter(fence, line)

@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -10,14 +9,14 @@ import (
 
 // orders matches sentences that turn to the reader of a summary and against its
 // instructions.
-var orders = regexp.MustCompile(`(?i)\b(?:ignore|disregard|forget|override|bypass|discard)\s+(?:(?:all|any|every|each|of|the|your|my|its|these|those|previous|prior|above|earlier|preceding|system|other|safety|original|existing|current|former|developer)[\s,]+){1,6}(?:instructions?|prompts?|rules|messages?|context|guidelines|directives|guardrails|polic(?:y|ies)|restrictions|text)\b|` +
+var orders = text.Pattern(`(?i)\b(?:ignore|disregard|forget|override|bypass|discard)\s+(?:(?:all|any|every|each|of|the|your|my|its|these|those|previous|prior|above|earlier|preceding|system|other|safety|original|existing|current|former|developer)[\s,]+){1,6}(?:instructions?|prompts?|rules|messages?|context|guidelines|directives|guardrails|polic(?:y|ies)|restrictions|text)\b|` +
 	`\byou\s+are\s+(?:now|no\s+longer)\s+(?:an?\b|in\b|the\b|free\b|bound\b|restricted\b|DAN\b)|` +
 	`\bfrom\s+now\s+on,?\s+(?:you|act|behave|respond|always|never)\b|\b(?:new|updated|real)\s+(?:system\s+)?(?:instructions?|prompt)\s*:|\bsystem\s+(?:prompt|override|message|instruction)\s*:|` +
 	`\b(?:do\s+not|don['’]t|never)\s+(?:tell|inform|alert|notify|warn)\s+the\s+user\b|` +
 	`\b(?:ignoriere|vergiss)\s+(?:alle\s+)?(?:vorherigen|bisherigen|obigen|früheren)\s+(?:anweisungen|regeln)|(?:忽略|无视|忘记)[^。\n]{0,12}(?:指令|指示|说明|提示)`)
 
 // reported matches text in front of an order that tells of it rather than gives it.
-var reported = regexp.MustCompile(`(?i)\b(?:asked|tried|tries|trying|attempts?|attempted|wants?|wanted|told|says|said|demands|demanded|instructs|instructed)\s+(?:\w+\s+){0,4}to\s+$`)
+var reported = text.Pattern(`(?i)\b(?:asked|tried|tries|trying|attempts?|attempted|wants?|wanted|told|says|said|demands|demanded|instructs|instructed)\s+(?:\w+\s+){0,4}to\s+$`)
 
 // leftOut replaces a sentence that turns to the reader.
 const leftOut = "(a sentence to the reader was left out)"
@@ -28,13 +27,13 @@ func (e *SourceIndex) withoutOrders(answer string) string {
 	folded, at := text.Fold(answer)
 	var spans [][2]int
 	var texts []string
-	for _, m := range orders.FindAllStringIndex(folded, -1) {
+	for _, m := range orders().FindAllStringIndex(folded, -1) {
 		start := max(0, m[0]-400)
 		start += lastEndOf(folded[start:m[0]])
 		words := wordsOf(folded[m[0]:m[1]])
 		quoted := m[0] > 0 && strings.ContainsRune("\"'`“‘„«", lastRune(folded[:m[0]]))
 		known := e.said(words) || e.others.share(words) == 1 && strings.Count(words, " ") > 1
-		if known && (quoted || reported.MatchString(folded[start:m[0]])) {
+		if known && (quoted || reported().MatchString(folded[start:m[0]])) {
 			continue
 		}
 		end := m[1]

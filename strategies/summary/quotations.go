@@ -1,11 +1,12 @@
 package summary
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // appendWords appends the words of s in lower case, separated by one blank, so that texts
@@ -129,13 +130,13 @@ func isItem(line string) bool {
 }
 
 // omission matches omissions within a quotation: dots, remarks in brackets, masks.
-var omission = regexp.MustCompile(`\.{2,}|…|\[[^\[\]]{0,200}\]|\*{3,}|<[^<>]{0,80}>`)
+var omission = text.Pattern(`\.{2,}|…|\[[^\[\]]{0,200}\]|\*{3,}|<[^<>]{0,80}>`)
 
 // quotedPhrases returns the words of the parts of a quotation that must occur in a message. Parts
 // too short to decide are left out.
 func quotedPhrases(quote string) []string {
 	var out []string
-	for _, s := range omission.Split(quote, -1) {
+	for _, s := range omission().Split(quote, -1) {
 		w := wordsOf(s)
 		if n := strings.Count(w, " ") + 1; n >= 3 && len(w) >= 12 || unspacedLetters(w) >= 6 {
 			out = append(out, w)

@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -12,14 +11,14 @@ var reservedTitles = []string{wordsOf(ActiveTask), "pinned", "references", words
 
 var (
 	// headingMarks matches a heading that is marked as one, in any container.
-	headingMarks = regexp.MustCompile(`(?i)^[\s>*+-]*(?:\d{1,3}[.)]\s*)?(?:#{1,9}|<h\d[^<>]{0,80}>)`)
+	headingMarks = text.Pattern(`(?i)^[\s>*+-]*(?:\d{1,3}[.)]\s*)?(?:#{1,9}|<h\d[^<>]{0,80}>)`)
 	// boldLabel matches bold text that begins a line.
-	boldLabel = regexp.MustCompile(`^[\s>]*(?:\d{1,3}[.)]\s*)?(?:\*\*|__)`)
+	boldLabel = text.Pattern(`^[\s>]*(?:\d{1,3}[.)]\s*)?(?:\*\*|__)`)
 	// underline matches the line below a heading of two lines.
-	underline = regexp.MustCompile(`^[\s>]*(?:={2,}|-{2,})\s*$`)
+	underline = text.Pattern(`^[\s>]*(?:={2,}|-{2,})\s*$`)
 	// roleLabel matches a line that begins with a role, as in transcripts.
-	roleLabel = regexp.MustCompile(`(?i)^([\s>#*_(\[]*(?:human|assistant|system|developer|ai)[\s*_)\]]*)[:：](\s*[*_]*)`)
-	htmlTag   = regexp.MustCompile(`</?[A-Za-z][^<>]{0,80}>`)
+	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:human|assistant|system|developer|ai)[\s*_)\]]*)[:：](\s*[*_]*)`)
+	htmlTag   = text.Pattern(`</?[A-Za-z][^<>]{0,80}>`)
 )
 
 // modelTitle replaces a reserved title that the model wrote.
@@ -47,13 +46,13 @@ func plainTitles(answer string) string {
 		folded, index := text.Fold(strings.TrimRight(line, "\r\n"))
 		end := line[len(strings.TrimRight(line, "\r\n")):]
 		switch {
-		case below && underline.MatchString(folded):
+		case below && underline().MatchString(folded):
 		case isReserved(folded, fence != ""):
-			b.WriteString(modelTitle + strings.Trim(htmlTag.ReplaceAllString(folded, " "), " \t#*_:[]<>(){}=~|-") + ")" + end)
+			b.WriteString(modelTitle + strings.Trim(htmlTag().ReplaceAllString(folded, " "), " \t#*_:[]<>(){}=~|-") + ")" + end)
 			below = fence == ""
 			continue
-		case fence == "" && roleLabel.MatchString(folded):
-			m := roleLabel.FindStringSubmatchIndex(folded)
+		case fence == "" && roleLabel().MatchString(folded):
+			m := roleLabel().FindStringSubmatchIndex(folded)
 			role := strings.Trim(folded[:m[3]], " \t>#*_()[]")
 			b.WriteString(text.ReplaceFolded(line, index, [][2]int{{0, m[5]}}, []string{"(" + role + ") "}))
 		default:
@@ -69,15 +68,15 @@ func isReserved(line string, code bool) bool {
 	if len(line) > 400 {
 		return false
 	}
-	marked := headingMarks.MatchString(line)
+	marked := headingMarks().MatchString(line)
 	if code && !marked {
 		return false
 	}
-	words := wordsOf(htmlTag.ReplaceAllString(line, " "))
+	words := wordsOf(htmlTag().ReplaceAllString(line, " "))
 	words = strings.TrimLeft(words, "0123456789 ")
 	for _, title := range reservedTitles {
 		rest, ok := strings.CutPrefix(words, title)
-		if ok && (rest == "" || rest[0] == ' ' && (marked || boldLabel.MatchString(line))) {
+		if ok && (rest == "" || rest[0] == ' ' && (marked || boldLabel().MatchString(line))) {
 			return true
 		}
 	}

@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -86,13 +85,13 @@ func withoutWrapper(s string) string {
 const shortAnswer = 700
 
 var (
-	errorStart = regexp.MustCompile(`(?i)^[\[("'*\s]*(?:(?:an? )?(?:internal |unexpected |server |api |http |network |connection |timeout |runtime |fatal )*(?:error|exception)\b\s*(?:[:\])(]|\d{3}|occurred|generating|while (?:generating|summarizing|calling|processing)|code:?\s*\d)|` +
+	errorStart = text.Pattern(`(?i)^[\[("'*\s]*(?:(?:an? )?(?:internal |unexpected |server |api |http |network |connection |timeout |runtime |fatal )*(?:error|exception)\b\s*(?:[:\])(]|\d{3}|occurred|generating|while (?:generating|summarizing|calling|processing)|code:?\s*\d)|` +
 		`traceback \(most recent|http/?\s?\d|[45]\d\d (?:internal|bad|service|gateway|too many|not found|unauthorized|forbidden|error)|internal server error|bad gateway|service unavailable|gateway time-?out|too many requests|` +
 		`rate limit (?:exceeded|reached|error)|request (?:failed|timed out|too large)(?:[.:!]| with|$)|upstream (?:connect|request)|connection (?:refused|reset|timed out)(?:[.:!]| by|$)|failed to (?:generate|summarize|fetch)|` +
 		`[^.\n]{0,40}context length[^.\n]{0,30}exceed|quota exceeded|insufficient_quota|overloaded(?:_error|[.:!]|$)|invalid api key|unauthorized(?:[.:!]|$)|panic:|(?:sorry, )?(?:something went wrong|an error occurred))`)
-	errorWhole = regexp.MustCompile(`(?is)^\s*(?:<!doctype html|<html[\s>]|<\?xml|\{\s*"(?:error|errors|detail|fault)"\s*:|\{\s*"(?:code|status|message|type)"\s*:\s*(?:[45]\d\d|"error"))`)
+	errorWhole = text.Pattern(`(?is)^\s*(?:<!doctype html|<html[\s>]|<\?xml|\{\s*"(?:error|errors|detail|fault)"\s*:|\{\s*"(?:code|status|message|type)"\s*:\s*(?:[45]\d\d|"error"))`)
 	// refusals matches the start of a short answer, in the most common languages.
-	refusals = regexp.MustCompile(`(?i)^[\s*_"'>]*(?:` +
+	refusals = text.Pattern(`(?i)^[\s*_"'>]*(?:` +
 		`i(?:['’]m| am)(?: very| really| so)? (?:sorry|unable|not able)|(?:i(?:['’]m| am) )?sorry,? (?:but )?i|(?:unfortunately,? )?i (?:can(?:['’]t|not| not)|won['’]t|will not|am not able to)\b[^.\n]{0,30}\b(?:help|assist|provide|summari[sz]e|comply|fulfil|continue|process|generate|create|discuss|engage|share|write|do (?:that|this)|with (?:that|this))|` +
 		`i (?:must|have to) decline|as an ai\b|i apologi[sz]e|` +
 		`es tut mir (?:sehr )?leid|leider kann ich|ich kann (?:dir|ihnen|dabei|leider|diese[rn]? (?:anfrage|bitte))|` + // German
@@ -101,33 +100,33 @@ var (
 )
 
 func errorText(text string) *Rejection {
-	if errorWhole.MatchString(text) || len(text) <= shortAnswer && !strings.Contains(text, "\n#") && errorStart.MatchString(text) {
+	if errorWhole().MatchString(text) || len(text) <= shortAnswer && !strings.Contains(text, "\n#") && errorStart().MatchString(text) {
 		return &Rejection{Code: CodeErrorText}
 	}
 	return nil
 }
 
 func refusal(text string) *Rejection {
-	if len(text) <= shortAnswer && !strings.Contains(text, "\n#") && refusals.MatchString(text) {
+	if len(text) <= shortAnswer && !strings.Contains(text, "\n#") && refusals().MatchString(text) {
 		return &Rejection{Code: CodeRefusal}
 	}
 	return nil
 }
 
 var (
-	toolMarkup = regexp.MustCompile(`(?i)</?(?:tool_calls?|function_calls?|tool_use|tool_response|invoke|antml:[a-z_]+|function_results?)(?:\s[^<>]*)?/?>|<function=|<parameter=|<[|｜][^<>|｜\n]{1,60}[|｜]>|\[/?TOOL_CALLS?\]|\[/?INST\]`)
-	toolJSON   = regexp.MustCompile(`(?m)^\s*(?:\[\s*)?\{\s*"(?:function_call|tool_calls|tool_call|tool_uses?)"\s*:|^\s*(?:\[\s*)?\{\s*"(?:name|function|tool|tool_name|recipient_name)"\s*:\s*"[^"\n]{1,100}"\s*,\s*"(?:arguments|parameters|args|input|tool_input)"\s*:`)
+	toolMarkup = text.Pattern(`(?i)</?(?:tool_calls?|function_calls?|tool_use|tool_response|invoke|antml:[a-z_]+|function_results?)(?:\s[^<>]*)?/?>|<function=|<parameter=|<[|｜][^<>|｜\n]{1,60}[|｜]>|\[/?TOOL_CALLS?\]|\[/?INST\]`)
+	toolJSON   = text.Pattern(`(?m)^\s*(?:\[\s*)?\{\s*"(?:function_call|tool_calls|tool_call|tool_uses?)"\s*:|^\s*(?:\[\s*)?\{\s*"(?:name|function|tool|tool_name|recipient_name)"\s*:\s*"[^"\n]{1,100}"\s*,\s*"(?:arguments|parameters|args|input|tool_input)"\s*:`)
 )
 
 // toolSyntax rejects markup of calls outside of code, and an answer that is nothing but a
 // call, even within a fence.
 func toolSyntax(text string) *Rejection {
 	bare := outsideCode(text)
-	if toolMarkup.MatchString(bare) || toolJSON.MatchString(bare) {
+	if toolMarkup().MatchString(bare) || toolJSON().MatchString(bare) {
 		return &Rejection{Code: CodeToolSyntax}
 	}
 	if first, rest, ok := strings.Cut(text, "\n"); ok && fenceAfter("", first) != "" {
-		if at := toolJSON.FindStringIndex(rest); at != nil && strings.TrimSpace(rest[:at[0]]) == "" {
+		if at := toolJSON().FindStringIndex(rest); at != nil && strings.TrimSpace(rest[:at[0]]) == "" {
 			return &Rejection{Code: CodeToolSyntax, Detail: "the answer is a call"}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -190,14 +189,14 @@ const updatedLine = "\n\n(Brought up to date: %d times.)"
 // and update count, which are generated anew.
 func withoutDerived(summary string) string {
 	prose, _ := extract.Split(summary)
-	return text.Trim(updated.ReplaceAllString(prose, ""))
+	return text.Trim(updated().ReplaceAllString(prose, ""))
 }
 
-var updated = regexp.MustCompile(`\(Brought up to date: (\d{1,6}) times\.\)`)
+var updated = text.Pattern(`\(Brought up to date: (\d{1,6}) times\.\)`)
 
 // updatesOf returns the update count recorded in a summary.
 func updatesOf(summary string) int {
-	found := updated.FindStringSubmatch(summary)
+	found := updated().FindStringSubmatch(summary)
 	if found == nil {
 		return 0
 	}
