@@ -74,9 +74,9 @@ func newExtractive(a *plan.Args) (plan.Strategy, error) {
 // handoffOf returns a handoff with its sizes.
 func handoffOf(a *plan.Args, name string) *handoff {
 	if p, ok := a.Policy(); ok {
-		// The tail's share of what an extract leaves has space for the head, and for a
-		// tail that is half as long again; it gives way to a longer answer of a model.
-		const tailShare = 0.55
+		// The tail, which may be half as long again, takes what an extract leaves; fitTarget
+		// shortens it for the head, and for a longer answer of a model.
+		const tailShare = 2.0 / 3
 		a.Fill("context_length", int(p.Window))
 		a.Fill("max_summary_tokens", int(p.Summary))
 		a.Fill("tail_token_budget", max(1, int(float64(p.Target-p.Summary)*tailShare)))

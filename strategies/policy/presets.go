@@ -17,8 +17,8 @@ type Preset struct {
 	start, target chat.Tokens
 	// paths is PinPaths.
 	paths []string
-	// share is Summary.Size.TargetShare; 0 keeps the default.
-	share float64
+	// size changes Summary.Size; nil keeps the default.
+	size func(*Size)
 }
 
 // Presets returns all presets, ordered by name.
@@ -37,7 +37,7 @@ func Presets() []Preset {
 		{
 			Name: "research", Doc: "long work whose findings matter more than its last steps: the summary may take up nearly the whole target",
 			Pipeline: []Step{step("handoff", nil)},
-			share:    0.95,
+			size:     func(s *Size) { s.Share, s.WindowShare, s.TargetShare = 0.4, 0.5, 0.95 },
 		},
 		{
 			Name: "strict", Doc: "never more than 32,000 tokens, and never a model: old tool results become a line each, then an extract of all but the newest messages",
@@ -85,8 +85,8 @@ func (s Preset) Over(p Policy) Policy {
 	if s.paths != nil {
 		p.PinPaths = slices.Clone(s.paths)
 	}
-	if s.share > 0 {
-		p.Summary.Size.TargetShare = s.share
+	if s.size != nil {
+		s.size(&p.Summary.Size)
 	}
 	return p
 }

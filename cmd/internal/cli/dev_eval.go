@@ -17,6 +17,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
@@ -47,7 +48,7 @@ Beside these, it counts the identifiers that the assistant uses in the next 10 m
 
 Results are written only to the named files. Models are called only for the policy "model" and for pipelines that summarize, and only if models are configured.
 
-Policies can be presets, "default" (the pipeline without a configuration), "configured" (that of the configuration), and strategies by name, with parameters (tool_result:keep_last_tool_call_groups=2) and joined by + as a pipeline; the budget is their target, and with policy.fallback, which is on by default, the oldest messages are removed until it is met. Further policies:
+Policies can be presets, "default" (the pipeline without a configuration), "configured" (that of the configuration), and strategies by name, with parameters (tool_result:keep_last_tool_call_groups=2) and joined by + as a pipeline; the budget is their target, and with policy.fallback, which is on by default, the oldest messages are removed until it is met. "configured" alone is measured beside the defaults and all presets, and notes say which of them does better: in some measure, by an interval, and worse in none. Further policies:
 
 `)
 	for _, p := range append(eval.Baselines(), evalExtractive()) {
@@ -186,6 +187,13 @@ func (c *evalCmd) options(e *Env, cfg config.Config) (eval.Options, error) {
 	open := sync.OnceValues(func() (summary.Model, error) { return openModels(cfg, e.Environ, logger, nil, nil) })
 	if o.Policies, err = evalPolicies(c.Policy, cfg, e.Registry, open); err != nil {
 		return o, err
+	}
+	if slices.Equal(c.Policy, []string{configuredPolicy}) {
+		others, err := evalPolicies(append([]string{defaultPolicy}, policy.PresetNames()...), cfg, e.Registry, open)
+		if err != nil {
+			return o, err
+		}
+		o.Policies, o.Advise = append(o.Policies, others...), configuredPolicy
 	}
 	var faults []error
 	for _, text := range c.Compare {

@@ -128,10 +128,11 @@ func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 		Fallback bool
 		System   bool
 		PinTools []string
+		PinPaths []string
 		Summary  policy.Summary
 		Model    string
 		Version  string
-	}{p.Pipeline, share(p), p.Fallback, p.PreserveSystem, p.PinTools, p.Summary, model, b.Version})
+	}{p.Pipeline, share(p), p.Fallback, p.PreserveSystem, p.PinTools, p.PinPaths, p.Summary, model, b.Version})
 	if err != nil {
 		return Policy{}, fmt.Errorf("policy %s: %w", name, err)
 	}

@@ -15,7 +15,9 @@ type Result struct {
 	Figures []Figure
 	// Comparisons is ordered by pairs and settings.
 	Comparisons []Comparison
-	Samples     []Sample
+	// Advise is that of Options.
+	Advise  string
+	Samples []Sample
 	// Recorded holds the figure of summaries that agents wrote in these sessions (see
 	// retention.RecordedSummaries), without intervals and setting; nil if there are
 	// none.
@@ -89,7 +91,7 @@ type Sample struct {
 
 // result computes the figures of all measured sessions.
 func (r *runner) result() *Result {
-	out := &Result{Sessions: len(r.done), Failures: r.failures}
+	out := &Result{Sessions: len(r.done), Failures: r.failures, Advise: r.Advise}
 	for i, cut := range r.Cuts {
 		var sessions []*measured
 		for _, m := range r.done {

@@ -22,6 +22,9 @@ type Options struct {
 	Rounds int
 	// Compare lists pairs of policy names to compare.
 	Compare [][2]string
+	// Advise names a policy that all others are compared with, to say which does better; ""
+	// for none.
+	Advise string
 	// Jobs is the number of sessions processed at a time.
 	Jobs int
 	// Samples is the number of measurable sessions whose kept texts are in the result.
@@ -37,6 +40,11 @@ type Options struct {
 // ctx or of sessions, the state holds all completed measurements.
 func Run(ctx context.Context, sessions iter.Seq2[Session, error], o Options) (*Result, error) {
 	r := &runner{Options: o, corpus: retention.NewCorpus(), later: map[int][]func(context.Context) error{}, failures: map[string]error{}}
+	for _, p := range r.Policies {
+		if o.Advise != "" && p.Name != o.Advise {
+			r.Compare = append(r.Compare, [2]string{p.Name, o.Advise})
+		}
+	}
 	whole := ctx
 	g, ctx := errgroup.WithContext(ctx)
 	type job struct {

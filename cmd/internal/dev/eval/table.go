@@ -28,8 +28,10 @@ func (r *Result) WriteTable(o term.Output) error {
 			return err
 		}
 	}
-	if err := r.writeComparisons(o); err != nil {
-		return err
+	if r.Advise == "" { // the comparisons are many, and the notes say what follows from them
+		if err := r.writeComparisons(o); err != nil {
+			return err
+		}
 	}
 	_, err := fmt.Fprintf(o.W, "\n%s\n", strings.Join(r.Notes(), "\n"))
 	if err != nil {
@@ -99,7 +101,8 @@ func (c Comparison) Differences() []NamedDifference {
 	return out
 }
 
-// Notes returns lines about skipped sessions, recorded summaries and failed policies.
+// Notes returns lines about skipped sessions, recorded summaries, failed policies and better
+// ones.
 func (r *Result) Notes() []string {
 	var out []string
 	for _, c := range r.Cuts {
@@ -126,6 +129,9 @@ func (r *Result) Notes() []string {
 		}
 		out = append(out, fmt.Sprintf("%s could not compact %s, which its figures exclude: %s",
 			name, term.Plural(failed, "session", "sessions"), term.Clean(r.Failures[name].Error())))
+	}
+	if r.Advise != "" {
+		out = append(out, r.advice()...)
 	}
 	return out
 }
