@@ -56,7 +56,7 @@ func isIntention(s string) bool {
 // failurePrefixes are the beginnings of lines that report a failure.
 var failurePrefixes = []string{
 	"error", "fatal", "panic", "traceback", "exception", "fail", "exit code", "exit status", "command failed",
-	"permission denied", "command not found", "no such file", "cannot", "undefined", "not found", "denied",
+	"permission denied", "command not found", "no such file", "cannot", "undefined", "not found", "denied", "assertion",
 }
 
 // keywords is a set of words of several languages. Words of scripts with blanks between
@@ -133,4 +133,27 @@ func isFailure(line string) bool {
 		}
 	}
 	return false
+}
+
+// minFailure is the size, in bytes, below which a line says nothing of what failed.
+const minFailure = 12
+
+// Failures returns the ranges of bytes of up to n different lines of a tool's output that
+// report failures, in order, each with its line break. Of a line that is too long for a
+// summary, it is the beginning.
+func Failures(output string, n int) [][2]int {
+	var out [][2]int
+	seen := map[string]bool{}
+	at := 0
+	for line := range strings.Lines(output) {
+		if len(out) == n {
+			break
+		}
+		if l := text.Trim(text.Head(line, maxLine)); len(l) >= minFailure && isFailure(l) && !seen[l] {
+			seen[l] = true
+			out = append(out, [2]int{at, at + len(text.Head(line, maxLine+1))})
+		}
+		at += len(line)
+	}
+	return out
 }

@@ -275,7 +275,7 @@ func failureLines(head, tail string) []string {
 	}
 	var out []string
 	for _, l := range lines {
-		if len(l) >= 12 && !text.Longer(l, maxLine) && isFailure(l) && !slices.Contains(out, l) {
+		if len(l) >= minFailure && !text.Longer(l, maxLine) && isFailure(l) && !slices.Contains(out, l) {
 			if out = append(out, strings.Clone(l)); len(out) == maxFailures {
 				break
 			}

@@ -1,11 +1,10 @@
 package summary
 
 import (
+	"slices"
 	"sort"
-	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // messageGroup holds messages that stay together in one prompt, and their tokens.
@@ -51,46 +50,61 @@ func nextPart(all []messageGroup, budget int) (messages []*chat.Message, rest []
 
 // shortened cuts the middle out of the longest messages until all fit into budget tokens.
 func shortened(messages []*chat.Message, budget int) messageGroup {
-	limit := sort.Search(budget*bytesPerToken, func(n int) bool { return clip(messages, n+1).size > budget })
-	return clip(messages, limit)
+	c := newClipper(messages)
+	limit := sort.Search(budget*bytesPerToken, func(n int) bool { return c.clip(n+1).size > budget })
+	return c.clip(limit)
+}
+
+// clipper shortens messages. kept are the lines of each that survive if there is room.
+type clipper struct {
+	messages []*chat.Message
+	kept     [][][2]int
+}
+
+func newClipper(messages []*chat.Message) clipper {
+	c := clipper{messages, make([][][2]int, len(messages))}
+	for i, m := range messages {
+		if m.Role == chat.RoleTool {
+			c.kept[i] = failing(m.Content.String())
+		}
+	}
+	return c
 }
 
 // clip cuts texts and arguments to about limit bytes each.
-func clip(messages []*chat.Message, limit int) messageGroup {
-	out := messageGroup{messages: make([]*chat.Message, len(messages))}
-	for i, m := range messages {
-		c := *m
+func (c clipper) clip(limit int) messageGroup {
+	out := messageGroup{messages: make([]*chat.Message, len(c.messages))}
+	for i, m := range c.messages {
+		short := *m
 		if text := m.Content.String(); len(text) > limit {
-			c.Content = chat.TextContent(cutMiddle(text, limit))
+			short.Content = shownContent(cutMiddle(text, limit, c.kept[i]))
 		}
 		for k, call := range m.ToolCalls {
 			if len(call.Arguments) <= limit {
 				continue
 			}
-			if k == 0 || &c.ToolCalls[0] == &m.ToolCalls[0] {
-				c.ToolCalls = append([]chat.ToolCall(nil), m.ToolCalls...)
+			if k == 0 || &short.ToolCalls[0] == &m.ToolCalls[0] {
+				short.ToolCalls = slices.Clone(m.ToolCalls)
 			}
-			c.ToolCalls[k].Arguments, c.ToolCalls[k].Raw = cutMiddle(call.Arguments, limit), nil
+			short.ToolCalls[k].Arguments, short.ToolCalls[k].Raw = cutMiddle(call.Arguments, limit, nil), nil
 		}
-		out.messages[i] = &c
-		out.size += messageTokens(&c)
+		out.messages[i] = &short
+		out.size += messageTokens(&short)
 	}
 	return out
+}
+
+// shownContent returns what is left of a text, null if that is nothing: a prompt tells it
+// from an empty text.
+func shownContent(rest string) chat.Content {
+	if rest == "" {
+		return chat.Content{Null: true}
+	}
+	return chat.TextContent(rest)
 }
 
 // Clip returns messages whose texts and arguments have at most about limit bytes each: the
 // middle of longer ones is cut out of a copy.
 func Clip(messages []*chat.Message, limit int) []*chat.Message {
-	return clip(messages, limit).messages
-}
-
-// cutMiddle keeps the head and the tail of a text, about limit bytes in all.
-func cutMiddle(s string, limit int) string {
-	if limit <= len(text.Gap)+8 {
-		return ""
-	}
-	keep := (limit - len(text.Gap)) / 2
-	head, tail := s[:keep], s[len(s)-keep:]
-	// Drop partial characters at the cuts.
-	return strings.ToValidUTF8(head, "") + text.Gap + strings.ToValidUTF8(tail, "")
+	return newClipper(messages).clip(limit).messages
 }

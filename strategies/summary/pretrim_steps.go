@@ -2,7 +2,6 @@ package summary
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +15,7 @@ const Cleared = "[Old tool result content cleared]"
 // replace replaces an output by a text, on a copy of its message, if that is smaller.
 func (t *trimmer) replace(i int, text string) {
 	m := *t.messages[i]
-	m.Content = chat.TextContent(text)
+	m.Content = shownContent(text)
 	size := chat.Tokens(messageTokens(&m))
 	if size >= t.sizes[i] {
 		return
@@ -35,7 +34,8 @@ func (t *trimmer) outputs(yield func(int) bool) {
 	}
 }
 
-// tailLines keeps the last lines of each output.
+// tailLines keeps the last lines of each output, and of the others those that report
+// failures.
 func (t *trimmer) tailLines(p policy.PreTrim) {
 	n := p.Lines
 	if n == 0 {
@@ -43,14 +43,8 @@ func (t *trimmer) tailLines(p policy.PreTrim) {
 	}
 	for i := range t.outputs {
 		text := t.messages[i].Content.String()
-		tail := lastLines(text, n)
-		if len(tail) == len(text) {
-			continue
-		}
-		cut := strings.Count(text[:len(text)-len(tail)], "\n")
-		note := "[" + strconv.Itoa(cut) + " earlier lines cut]\n"
-		if len(note) < len(text)-len(tail) {
-			t.replace(i, note+tail) // joined, so that the rest of the text is not kept
+		if from := len(text) - len(lastLines(text, n)); from > 0 {
+			t.replace(i, cut(text, 0, from, failing(text[:from])))
 		}
 	}
 }
@@ -66,56 +60,93 @@ func lastLines(s string, n int) string {
 	return s[at+1:]
 }
 
-// capToolContent bounds the tokens of all outputs together: the newest stay, one is
-// cut to its end, older ones to a note, or to nothing if not even their notes fit.
+// failingShare is the share of the tokens of all outputs that lines of older ones may take
+// which report failures.
+const failingShare = 4
+
+// capToolContent bounds the tokens of all outputs together: the newest stay, one is cut to its
+// end, older ones to the lines that report failures and a note, to the note alone if there are
+// too many of these lines, or to nothing if not even the notes fit.
 func (t *trimmer) capToolContent(p policy.PreTrim) {
 	left := p.Tokens
 	if left == 0 {
 		left = defaultToolCap
 	}
-	const note = "[output cut]"
-	least := tokensOf(note)
-	count := chat.Tokens(0)
-	for range t.outputs {
-		count++
-	}
-	notes := count*least <= left
+	var outputs []*output
+	notes, lines := chat.Tokens(0), left/failingShare
 	for i := range t.outputs {
-		count--
+		o := newOutput(i, t.messages[i].Content.String())
+		if lines -= o.failing; lines < 0 {
+			o.kept, o.failing = nil, 0
+		}
+		outputs = append(outputs, o)
+		notes += o.note + o.failing
+	}
+	if notes > left {
+		notes = 0
+		for _, o := range outputs {
+			o.kept, o.failing = nil, 0
+			notes += o.note
+		}
+	}
+	fits := notes <= left
+	for _, o := range outputs {
 		budget := left
-		if notes {
-			budget -= count * least // older ones need their notes
+		if fits {
+			notes -= o.note + o.failing
+			budget -= notes // of the older ones
 		}
-		text := t.messages[i].Content.String()
-		if tokensOf(text) > budget {
+		if tokensOf(o.text) > budget {
 			kept := ""
-			if notes {
-				kept = tailWithin(text, note, budget)
+			if fits {
+				kept = o.within(budget)
 			}
-			t.replace(i, kept)
-			text = kept
+			t.replace(o.index, kept)
+			o.text = kept
 		}
-		left -= tokensOf(text)
+		left -= tokensOf(o.text)
 	}
 }
 
-// tailWithin returns the note with the end of a text, in at most budget tokens, or the note
-// alone.
-func tailWithin(text, note string, budget chat.Tokens) string {
+// output is an output of a tool that may be cut.
+type output struct {
+	index int
+	text  string
+	kept  [][2]int
+	// note and failing are the tokens that it needs if all is cut: for the note, and for the
+	// lines that report failures with a note behind each.
+	note, failing chat.Tokens
+}
+
+func newOutput(index int, text string) *output {
+	o := &output{index: index, text: text, kept: failing(text)}
+	all := tokensOf(text)
+	o.note = min(all, tokensOf(maxNote))
+	for _, k := range o.kept {
+		o.failing += tokensOf(text[k[0]:k[1]] + maxNote)
+	}
+	o.failing = min(all-o.note, o.failing)
+	return o
+}
+
+// within returns the lines that are kept and the end of the text in at most budget tokens, or
+// the lines alone.
+func (o *output) within(budget chat.Tokens) string {
 	fits := func(n int) (string, bool) {
-		from := len(text) - n
-		for from < len(text) && text[from]&0xc0 == 0x80 {
+		from := len(o.text) - n
+		for from < len(o.text) && o.text[from]&0xc0 == 0x80 {
 			from++
 		}
-		cut := note + "\n" + text[from:]
-		return cut, tokensOf(cut) <= budget
+		short := cut(o.text, 0, from, o.kept)
+		return short, tokensOf(short) <= budget
 	}
-	// Each try is at most three quarters as long as the one before, so all of them
-	// together are linear; a few more come close to the budget.
-	best, low, high := note, 0, min(len(text), 8*int(max(0, budget)))
+	// Each try is at most three quarters as long as the one before; a few more come close to
+	// the budget.
+	best, _ := fits(0)
+	low, high := 0, min(len(o.text), 8*int(max(0, budget)))
 	for n := high; n > minTail && low == 0; n = n * 3 / 4 {
-		if cut, ok := fits(n); ok {
-			best, low = cut, n
+		if short, ok := fits(n); ok {
+			best, low = short, n
 		} else {
 			high = n
 		}
@@ -125,8 +156,8 @@ func tailWithin(text, note string, budget chat.Tokens) string {
 		if low == 0 || n == low {
 			break
 		}
-		if cut, ok := fits(n); ok {
-			best, low = cut, n
+		if short, ok := fits(n); ok {
+			best, low = short, n
 		} else {
 			high = n
 		}
@@ -137,7 +168,8 @@ func tailWithin(text, note string, budget chat.Tokens) string {
 // minTail is the minimum number of bytes of an output worth keeping.
 const minTail = 64
 
-// clearOlder replaces all but the newest outputs by a note with the time.
+// clearOlder replaces all but the newest outputs by a note with the time and by their lines
+// that report failures.
 func (t *trimmer) clearOlder(p policy.PreTrim) {
 	keep := p.Keep
 	if keep == 0 {
@@ -151,7 +183,11 @@ func (t *trimmer) clearOlder(p policy.PreTrim) {
 			continue
 		}
 		if text := t.messages[i].Content.String(); !strings.HasPrefix(text, Cleared) && tokensOf(text) > least {
-			t.replace(i, note)
+			lines := ""
+			for _, k := range failing(text) {
+				lines += "\n" + strings.TrimRight(text[k[0]:k[1]], "\r\n")
+			}
+			t.replace(i, note+lines)
 		}
 	}
 }

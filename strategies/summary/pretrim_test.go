@@ -2,6 +2,7 @@ package summary
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,7 +51,7 @@ func TestTailLines(t *testing.T) {
 	ms := []*chat.Message{said(chat.RoleUser, numbered(50)), called("1"), returned("1", numbered(50)), returned("2", numbered(30)), returned("3", "a\nb"), returned("4", strings.Repeat("ü\n", 35))}
 	got, cut := trimmed([]policy.PreTrim{{Step: policy.TailLines}}, ms, 0)
 	tail := strings.SplitAfterN(numbered(50), "\n", 21)[20]
-	want := []string{numbered(50), "", "[20 earlier lines cut]\n" + tail, numbered(30), "a\nb", strings.Repeat("ü\n", 35)}
+	want := []string{numbered(50), "", "[… 20 lines left out …]\n" + tail, numbered(30), "a\nb", strings.Repeat("ü\n", 35)}
 	if diff := cmp.Diff(want, texts(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -61,7 +62,7 @@ func TestTailLines(t *testing.T) {
 		t.Error("the message that was given has changed")
 	}
 	got, _ = trimmed([]policy.PreTrim{{Step: policy.TailLines, Lines: 1}}, ms[2:], 0)
-	if want := []string{"[49 earlier lines cut]\nline 50\n", "[29 earlier lines cut]\nline 30\n", "a\nb", "[34 earlier lines cut]\nü\n"}; !slices.Equal(texts(got), want) {
+	if want := []string{"[… 49 lines left out …]\nline 50\n", "[… 29 lines left out …]\nline 30\n", "a\nb", "[… 34 lines left out …]\nü\n"}; !slices.Equal(texts(got), want) {
 		t.Errorf("%q", texts(got))
 	}
 }
@@ -72,7 +73,8 @@ func TestCapToolContent(t *testing.T) {
 	ms := []*chat.Message{returned("1", big), said(chat.RoleUser, big), returned("2", big), returned("3", big)}
 	got, cut := trimmed([]policy.PreTrim{{Step: policy.CapToolContent, Tokens: 530}}, ms, 0)
 	s := texts(got)
-	if s[0] != "[output cut]" || s[1] != big || s[3] != big || !strings.HasPrefix(s[2], "[output cut]\n") || !strings.HasSuffix(big, s[2][len("[output cut]\n"):]) {
+	note, end, _ := strings.Cut(s[2], "\n")
+	if s[0] != "[… 1,200 characters left out …]\n" || s[1] != big || s[3] != big || note != "[… "+strconv.Itoa(1200-len(end))+" characters left out …]" || !strings.HasSuffix(big, end) {
 		t.Errorf("%q", s)
 	}
 	if n := tokensOf(s[0] + s[2] + s[3]); n > 530 || n < 510 || cut[0].Outputs != 2 {
@@ -80,6 +82,99 @@ func TestCapToolContent(t *testing.T) {
 	}
 	if got, cut := trimmed([]policy.PreTrim{{Step: policy.CapToolContent}}, ms, 0); !slices.Equal(got, ms) || cut[0] != (Trim{Step: policy.CapToolContent}) {
 		t.Errorf("below the default something was cut: %+v", cut)
+	}
+}
+
+// TestFailingLinesSurviveEveryCut: the lines of an output that report failures stay where they
+// are, with a statement of what is left out around them.
+func TestFailingLinesSurviveEveryCut(t *testing.T) {
+	t.Parallel()
+	output := numbered(40) + "--- FAIL: TestLogin (0.01s)\n" + numbered(40) + "panic: runtime error: index out of range\n" + numbered(400) + "exit status 2\n" + numbered(60)
+	for name, shorten := range map[string]func() string{
+		policy.TailLines:         func() string { return trimOne(policy.PreTrim{Step: policy.TailLines}, output) },
+		policy.CapToolContent:    func() string { return trimOne(policy.PreTrim{Step: policy.CapToolContent, Tokens: 300}, output) },
+		policy.ClearOlderOutputs: func() string { return trimOne(policy.PreTrim{Step: policy.ClearOlderOutputs, Keep: 1}, output) },
+		"shorten":                func() string { return shortened([]*chat.Message{returned("1", output)}, 400).messages[0].Content.Text },
+	} {
+		got := shorten()
+		at := 0
+		for _, line := range []string{"--- FAIL: TestLogin (0.01s)", "panic: runtime error: index out of range", "exit status 2"} {
+			n := strings.Index(got[at:], line)
+			if n < 0 {
+				t.Fatalf("%s: no %q, or not in its place, in %q", name, line, got)
+			}
+			at += n
+		}
+		if len(got) > len(output)/2 || !strings.Contains(got, "left out …]") && !strings.Contains(got, Cleared) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// trimOne returns what a step leaves of an output that another follows.
+func trimOne(step policy.PreTrim, output string) string {
+	got, _ := trimmed([]policy.PreTrim{step}, []*chat.Message{returned("1", output), returned("2", "ok")}, 0)
+	return got[0].Content.Text
+}
+
+// TestCutsSayWhatIsLeftOut: what a cut leaves is the text in order, and its notes count all of
+// the rest.
+func TestCutsSayWhatIsLeftOut(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"error: it broke\n", "fine\n", "ünïcödé\n", "FAIL\tpkg/a 0.1s\n", "no end "}), 0, 40).Draw(t, "lines")
+		text := strings.Join(lines, "")
+		start := rapid.IntRange(0, len(text)).Draw(t, "start")
+		end := rapid.IntRange(start, len(text)).Draw(t, "end")
+		for start > 0 && start < len(text) && text[start]&0xc0 == 0x80 {
+			start--
+		}
+		for end < len(text) && text[end]&0xc0 == 0x80 {
+			end++
+		}
+		if start < end && text[start] == '\n' { // the note begins a line anyway
+			start++
+		}
+		got := cut(text, start, end, failing(text))
+		rest, missing, lost := text, 0, 0
+		for line := range strings.Lines(got) {
+			n, unit := 0, ""
+			if k, _ := fmt.Sscanf(line, "[… %d %s left out …]", &n, &unit); k == 2 {
+				if strings.HasPrefix(unit, "line") {
+					for range n {
+						at := strings.IndexByte(rest, '\n') + 1
+						lost, rest = lost+at, rest[at:]
+					}
+				} else {
+					at := len(string([]rune(rest)[:n]))
+					lost, rest = lost+at, rest[at:]
+				}
+				missing++
+				continue
+			}
+			if !strings.HasPrefix(rest, line) { // the line break in front of a note
+				line = strings.TrimSuffix(line, "\n")
+			}
+			if !strings.HasPrefix(rest, line) {
+				t.Fatalf("%q is not next in %q, of %q", line, rest, got)
+			}
+			rest = rest[len(line):]
+		}
+		if rest != "" || (missing > 0) != (lost > 0) || lost > end-start {
+			t.Fatalf("%q is left of %q after %q", rest, text, got)
+		}
+	})
+}
+
+// TestAnOutputThatIsLeftOutWholeSaysSo: where not even a note fits, the prompt has one.
+func TestAnOutputThatIsLeftOutWholeSaysSo(t *testing.T) {
+	t.Parallel()
+	got, _ := trimmed([]policy.PreTrim{{Step: policy.CapToolContent, Tokens: 1}}, []*chat.Message{called("1"), returned("1", numbered(50))}, 0)
+	if _, user := (Prompt{}).Render("", got); !strings.Contains(user, "result of 1\n"+notShown) {
+		t.Errorf("%s", user)
+	}
+	if _, user := (Prompt{}).Render("", []*chat.Message{called("1"), returned("1", "")}); strings.Contains(user, notShown) {
+		t.Error("an empty output is said to be left out")
 	}
 }
 

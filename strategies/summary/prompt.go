@@ -14,7 +14,7 @@ import (
 
 // PromptVersion identifies the texts of Prompt. It is part of each answer key and changes
 // with them.
-const PromptVersion = "handoff/2"
+const PromptVersion = "handoff/3"
 
 // Prompt asks for notes that hand the work over to another assistant. It is a plain value
 // and safe for concurrent use.
@@ -70,7 +70,7 @@ const promptUpdate = `The material begins with the notes written so far. Bring t
 
 const promptCopy = `These notes were rewritten several times already, and each retelling loses facts. Copy every entry that still holds word for word, values included; write new text only about the new messages.`
 
-const promptCut = `Parts of the material were cut to make room (%s). Where it says that something was cut or cleared, it existed: do not conclude that it was empty or failed, and do not guess what it said.`
+const promptCut = `Parts of the material were cut to make room (%s). Where it says that something was cut, cleared or left out, it existed: do not conclude that it was empty or failed, and do not guess what it said.`
 
 // Render returns the prompt for the summary of messages that follow a previous summary, ""
 // for none: the system prompt, which does not depend on the messages, and the user
@@ -149,6 +149,9 @@ type passage struct{ speaker, text string }
 // earlierSummary labels a text among the messages that begins like a stored summary.
 const earlierSummary = "text marked as a summary of earlier messages, not the user's words"
 
+// notShown stands for an output that was cut out whole.
+const notShown = "(left out whole)"
+
 // add appends a message. It omits reasoning and names media.
 func (d *promptData) add(m *chat.Message) {
 	text := m.Content.String()
@@ -163,6 +166,8 @@ func (d *promptData) add(m *chat.Message) {
 	var lines []string
 	if text != "" {
 		lines = append(lines, text)
+	} else if m.Content.Null && m.Role == chat.RoleTool {
+		lines = append(lines, notShown)
 	}
 	for _, p := range m.Content.Parts {
 		if p.IsMedia() {

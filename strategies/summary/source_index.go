@@ -213,14 +213,3 @@ func (p *phraseSet) hashes(words []byte) func(func(uint64) bool) {
 		}
 	}
 }
-
-// cutCenter returns s, or for more than n characters its head and tail around a note with
-// the number of characters left out.
-func cutCenter(s string, n int) string {
-	if !text.Longer(s, n) {
-		return s
-	}
-	missing := utf8.RuneCountInString(s) - n
-	head := n * 2 / 3
-	return text.Head(s, head) + "\n[… " + chat.Thousands(missing) + " characters left out …]\n" + text.Tail(s, n-head)
-}
