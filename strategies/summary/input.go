@@ -314,6 +314,9 @@ func tokensOf(s string) chat.Tokens { return chat.Tokens(estimateTokens(s)) }
 // messageTokens returns the estimated tokens of a message in a prompt.
 func messageTokens(m *chat.Message) int {
 	n := estimateTokens(m.Content.String()) + 16 // the line with number and role
+	if !m.CreatedAt.IsZero() {
+		n += estimateTokens(minuteFormat)
+	}
 	for _, c := range m.ToolCalls {
 		n += estimateTokens(c.Name) + estimateTokens(c.Arguments) + 4
 	}

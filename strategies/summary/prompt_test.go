@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -102,4 +103,59 @@ func TestFenceHolds(t *testing.T) {
 			t.Fatalf("%q stands %d times, want %d, in %q", other, strings.Count(next, other), want, next)
 		}
 	})
+}
+
+// TestMessagesHaveTheirTimes: a line tells the minute in UTC where it changes, unless all
+// messages are of about one minute.
+func TestMessagesHaveTheirTimes(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, time.March, 1, 0, 30, 0, 0, time.FixedZone("x", 3600))
+	lines := func(after ...time.Duration) (out []string) {
+		var ms []*chat.Message
+		for _, d := range after {
+			m := said(chat.RoleUser, "x")
+			if m.CreatedAt = begin.Add(d); d < 0 {
+				m.CreatedAt = time.Time{}
+			}
+			ms = append(ms, m)
+		}
+		_, user := Prompt{}.Render("", ms)
+		for line := range strings.Lines(user) {
+			if _, rest, ok := strings.Cut(line, " user"); ok {
+				out = append(out, strings.TrimSpace(rest))
+			}
+		}
+		return out
+	}
+	for name, tt := range map[string]struct {
+		after []time.Duration
+		want  []string
+	}{
+		"one minute":    {[]time.Duration{0, 20 * time.Second, time.Minute}, []string{"", "", ""}},
+		"where changed": {[]time.Duration{0, 20 * time.Second, -1, time.Hour}, []string{", 2026-02-28 23:30", "", "", ", 2026-03-01 00:30"}},
+		"unknown":       {[]time.Duration{-1, -1}, []string{"", ""}},
+	} {
+		if diff := cmp.Diff(tt.want, lines(tt.after...)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestAnEarlierSummaryNeedsNoNewSections: notes that were stored before a section was asked
+// for are shown as they are, and their update is accepted.
+func TestAnEarlierSummaryNeedsNoNewSections(t *testing.T) {
+	t.Parallel()
+	old := frame.Wrap("## Active task\nFix the build.\n\n## Goal\nA green build.", frame.Options{})
+	_, user := Prompt{}.Render(old, talk())
+	if !strings.Contains(user, "0 notes written so far\n## Active task\nFix the build.\n\n## Goal\nA green build.\n") {
+		t.Errorf("%s", user)
+	}
+	e := asked(ask)
+	e.AddPrevious(old)
+	answer := notes(map[string]string{
+		"Goal": "A green build.", "Next step": "Close the pool in `db.go`.", "Needed for the next step": "`db.go`, lines 3 to 5:\n```go\nfunc Close() {\n\tpool = nil\n}\n```",
+	})
+	if r := check(Validator{Sections: DefaultSections(), Sources: e}, StoredAnswer{Text: answer, FinishReason: "stop"}); r != nil {
+		t.Error(r)
+	}
 }

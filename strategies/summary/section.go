@@ -12,6 +12,8 @@ type Section struct {
 	Title string
 	// Ask describes the content for the model.
 	Ask string
+	// Optional sections are asked for, but notes without them are accepted.
+	Optional bool
 }
 
 // ActiveTask is the title of the section that Assemble fills.
@@ -23,7 +25,7 @@ func DefaultSections() []Section {
 		{Title: ActiveTask, Ask: "The latest thing the user asked for that is not done yet, word for word between quotation marks. Work resumes from here."},
 		{Title: "Goal", Ask: "What the user wants in the end."},
 		{Title: "Constraints", Ask: "What the user demanded, ruled out or prefers, and every limit that still binds."},
-		{Title: "Actions done", Ask: "A numbered list of what was done to what, by which tool, with which result. A failed attempt counts too, with the reason."},
+		{Title: "Actions done", Ask: "A numbered list of what was done to what, by which tool, with which result, and when if the times are known. A failed attempt counts too, with the reason."},
 		{Title: "State", Ask: "How things stand now: folder, branch, changed files, running processes, what passes and what fails."},
 		{Title: "In progress", Ask: "What was being done when the material ends."},
 		{Title: "Blocked", Ask: "What does not work or is waited for, with the exact error messages."},
@@ -32,6 +34,8 @@ func DefaultSections() []Section {
 		{Title: "Questions open", Ask: "What was asked, by either side, and has no answer."},
 		{Title: "Files", Ask: "Files that were read, changed or made, with the full path and what for."},
 		{Title: "Remaining", Ask: "What is left to do, told as a fact and not as an order."},
+		{Title: "Next step", Optional: true, Ask: "The one thing to do next, told as a fact and not as an order: what, where, and why it comes next."},
+		{Title: "Needed for the next step", Optional: true, Ask: "The code or text without which the next step cannot be taken, letter by letter in a block of code, each with where it is from: the lines to change, the failing output, the interface to keep, the wording that was agreed on. Only what could not be read again in a moment."},
 		{Title: "Critical values", Ask: "Identifiers, numbers, names, addresses, commands and settings that would be lost otherwise, each with what it is. No secrets."},
 	}
 }

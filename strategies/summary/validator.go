@@ -28,7 +28,7 @@ const (
 	CodeCutOff Code = "cut_off"
 	// CodeUnfinishedThought: reasoning without an answer.
 	CodeUnfinishedThought Code = "unfinished_thought"
-	// CodeMissingSections: required sections are missing or empty.
+	// CodeMissingSections: sections that are not optional are missing or empty.
 	CodeMissingSections Code = "missing_sections"
 	// CodeTooLarge: larger than allowed, or no smaller than its source.
 	CodeTooLarge Code = plan.FailureTooLarge
@@ -59,7 +59,7 @@ func (r *Rejection) Error() string {
 // Validator decides whether an answer may become a summary. It is a plain value and safe
 // for concurrent use.
 type Validator struct {
-	// Sections are the required sections; nil for a custom prompt.
+	// Sections are the sections that were asked for; nil for a custom prompt.
 	Sections []Section
 	// Max is the token limit of an answer; 0 is no limit.
 	Max chat.Tokens
@@ -149,7 +149,7 @@ func (g Validator) checkEmpty(text string) *Rejection {
 	return nil
 }
 
-// checkSections checks that all required sections are present and not empty.
+// checkSections checks that all sections but optional ones are present and not empty.
 func (g Validator) checkSections(text string) *Rejection {
 	var missing []string
 	filled := 0
@@ -161,7 +161,7 @@ func (g Validator) checkSections(text string) *Rejection {
 				body = strings.TrimSpace(text[p.body:p.end])
 			}
 		}
-		if body == "" {
+		if body == "" && !s.Optional {
 			missing = append(missing, s.Title)
 		}
 		if w := wordsOf(body); w != "" && w != "none" && w != "n a" {

@@ -1,0 +1,146 @@
+package summary
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
+)
+
+// promptData holds the redacted texts that a prompt shows: the previous summary, which may
+// be empty, and the messages.
+type promptData struct {
+	previous string
+	messages []passage
+}
+
+// passage is one message, or an earlier summary among them.
+type passage struct {
+	speaker, text string
+	at            time.Time // zero if unknown
+}
+
+// earlierSummary labels a text among the messages that begins like a stored summary.
+const earlierSummary = "text marked as a summary of earlier messages, not the user's words"
+
+// notShown stands for an output that was cut out whole.
+const notShown = "(left out whole)"
+
+// add appends a message. It omits reasoning and names media.
+func (d *promptData) add(m *chat.Message) {
+	text := m.Content.String()
+	if m.Role != chat.RoleTool {
+		if body, merged, ok := frame.Unwrap(text); ok {
+			d.messages = append(d.messages, passage{earlierSummary, body, m.CreatedAt})
+			if text = merged; strings.TrimSpace(text) == "" && len(m.ToolCalls) == 0 {
+				return
+			}
+		}
+	}
+	var lines []string
+	if text != "" {
+		lines = append(lines, text)
+	} else if m.Content.Null && m.Role == chat.RoleTool {
+		lines = append(lines, notShown)
+	}
+	for _, p := range m.Content.Parts {
+		if p.IsMedia() {
+			lines = append(lines, "("+p.Type+" left out)")
+		}
+	}
+	for _, c := range m.ToolCalls {
+		lines = append(lines, "calls "+c.Name+" ("+c.ID+"): "+c.Arguments)
+	}
+	speaker := string(m.Role)
+	if m.Role == chat.RoleTool {
+		speaker = "tool, result of " + m.ToolCallID
+	}
+	d.messages = append(d.messages, passage{oneLine(speaker), strings.Join(lines, "\n"), m.CreatedAt})
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// all returns all texts, the previous summary first.
+func (d promptData) all() []passage {
+	return append([]passage{{text: d.previous}}, d.messages...)
+}
+
+func (d promptData) size() int {
+	n := 0
+	for _, p := range d.all() {
+		n += len(p.speaker) + len(p.text) + 64
+	}
+	return n
+}
+
+// marker returns a delimiter derived from the texts that occurs in none of them.
+func (d promptData) marker() string {
+	h, all := sha256.New(), d.all()
+	for _, p := range all {
+		// Lengths make the hash depend on the boundaries between texts.
+		_, _ = h.Write([]byte(strconv.Itoa(len(p.speaker)) + " " + strconv.Itoa(len(p.text)) + "\n" + p.speaker + p.text)) // a hash does not fail
+	}
+	sum := h.Sum(nil)
+	for {
+		word := hex.EncodeToString(sum[:8])
+		if !slices.ContainsFunc(all, func(p passage) bool { return strings.Contains(p.text, word) || strings.Contains(p.speaker, word) }) {
+			return word
+		}
+		next := sha256.Sum256(sum)
+		sum = next[:]
+	}
+}
+
+func (d promptData) write(b *strings.Builder, marker string) {
+	if d.previous != "" {
+		b.WriteString("\n" + marker + " 0 notes written so far\n" + d.previous + "\n")
+	}
+	c := newClock(d.messages)
+	for i, p := range d.messages {
+		b.WriteString("\n" + marker + " " + strconv.Itoa(i+1) + " " + p.speaker + c.tell(p.at) + "\n" + p.text + "\n")
+	}
+}
+
+// minuteFormat is the form of times in prompts, which are UTC.
+const minuteFormat = "2006-01-02 15:04"
+
+// clock tells the times of messages that are not all of about the same minute.
+type clock struct {
+	silent bool
+	told   string
+}
+
+func newClock(ps []passage) clock {
+	var first, last time.Time
+	for _, p := range ps {
+		if p.at.IsZero() {
+			continue
+		}
+		if first.IsZero() || p.at.Before(first) {
+			first = p.at
+		}
+		if p.at.After(last) {
+			last = p.at
+		}
+	}
+	return clock{silent: last.Sub(first) <= time.Minute}
+}
+
+// tell returns the text for a time behind the line of a message, "" if it is that of the
+// message before it.
+func (c *clock) tell(at time.Time) string {
+	if c.silent || at.IsZero() {
+		return ""
+	}
+	minute := at.UTC().Format(minuteFormat)
+	if minute == c.told {
+		return ""
+	}
+	c.told = minute
+	return ", " + minute
+}
