@@ -135,12 +135,12 @@ func (w *Writer) bound(m *input) {
 	}
 	room := max(0, m.most-m.size(""))
 	m.limit = min(m.limit, room)
-	least := int(s.Size.CallTokens(minProse))
+	least := w.answerTokens(minProse)
 	if m.request != "" {
 		room -= m.cutRequest(min(room/4, room-least))
 	}
 	// The prose goes before the references, which get what it leaves.
-	prose := max(int(s.Size.Prose(chat.Tokens(room), s.References)), min(minProse, w.proseWithin(room)))
+	prose := max(int(s.Size.Prose(chat.Tokens(room), s.References+scratchpadShare)), min(minProse, w.proseWithin(room)))
 	if prose < m.prose {
 		m.hopeless = room < least*5/4 // the view may count more tokens than the model does
 		m.prose = prose
@@ -194,10 +194,10 @@ func (m *input) fit(n int, write func(budget int) string) string {
 	return write(0)
 }
 
-// proseWithin returns the prose budget for an output limit: callTokens of it are at most
+// proseWithin returns the prose budget for an output limit: answerTokens of it are at most
 // answer.
 func (w *Writer) proseWithin(answer int) int {
-	return max(1, int(float64(answer)/w.o.Settings.Size.Slack))
+	return max(1, int(float64(answer)/(w.o.Settings.Size.Slack+scratchpadShare)))
 }
 
 // custom reports whether an instruction replaces the default sections.

@@ -27,6 +27,9 @@ type Prompt struct {
 	Script string
 	// Cut totals the content that was trimmed from the messages.
 	Cut Trim
+	// Scratchpad is the size, in tokens, of the part of the answer for thoughts; 0 for none.
+	// The summarizer must cut it off, as a Validator does.
+	Scratchpad chat.Tokens
 	// Generation counts the updates of the previous summary; from ErodesAt on the prompt
 	// asks to copy entries rather than to retell them.
 	Generation int
@@ -47,7 +50,10 @@ Rules:
 - Put between quotation marks as the user's words only what the user wrote, letter by letter. Never make up a request, a quotation, a result or a name.
 - Never write down a key, token, password, cookie or other secret. Parts of secrets are masked already; leave them so, or write [REDACTED].
 - Say what was tried and failed as well as what worked. Do not repeat an open request as done, or a finished one as open.
-- Reply with the notes alone: no greeting, no preamble, no closing words, no call of a tool.`
+- Before you end, check your notes against the material: every path, identifier and number letter by letter; who asked for what; what is done, what failed and what is not done; that no demand or limit of the user is missing.
+- Reply with the notes alone: no greeting, no preamble, no closing words, no call of a tool.%s`
+
+const promptScratchpad = ` Only a scratchpad may stand before them: first a line <scratchpad>, then up to %d tokens in which you go through the material and check what you are about to write, then a line </scratchpad>. It is cut off, so it holds nothing that the notes need.`
 
 const promptSections = `Use these headings, in this order, in English as they stand; write "None" under one where there is nothing to say, and leave none out:
 
@@ -90,7 +96,11 @@ func (p Prompt) system() string {
 	if p.Script != "" {
 		script = " The user writes in the " + p.Script + " script."
 	}
-	parts := []string{fmt.Sprintf(promptTask, script)}
+	thoughts := ""
+	if p.Scratchpad > 0 {
+		thoughts = fmt.Sprintf(promptScratchpad, p.Scratchpad)
+	}
+	parts := []string{fmt.Sprintf(promptTask, script, thoughts)}
 	if p.Custom != "" {
 		parts = append(parts, promptCustom+p.Custom)
 	} else {

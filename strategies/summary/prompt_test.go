@@ -60,7 +60,7 @@ func TestPromptGolden(t *testing.T) {
 		p        Prompt
 		previous string
 	}{
-		"first":  {Prompt{Budget: 2000}, ""},
+		"first":  {Prompt{Budget: 2000, Scratchpad: 500}, ""},
 		"update": {Prompt{Budget: 2000, Cut: Trim{Messages: 2, Outputs: 3, Tokens: 400}}, frame.Wrap("## Goal\nA green build.", frame.Options{})},
 		"erodes": {Prompt{Budget: 2000, Generation: CopyFrom, Focus: "the \"deploy\" with " + made("gh"+"p_", 20), Script: "Cyrillic"}, "## Goal\nA green build."},
 		"custom": {Prompt{Budget: 500, Custom: "List the open invoices.", Focus: "Berlin"}, ""},

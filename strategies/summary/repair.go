@@ -18,7 +18,7 @@ func RepairNote(r Rejection) string {
 	case CodeCutOff:
 		return "Your answer ended before its end" + detail + ". " + again + "Be shorter, so that all of it fits."
 	case CodeUnfinishedThought:
-		return "Your answer held thoughts and no notes. " + again + "Do not think aloud."
+		return "Your answer held thoughts without an end. " + again + "Leave the scratchpad out, or close it before the notes."
 	case CodeMissingSections:
 		return "Your answer lacks headings, or has nothing under them" + detail + ". " + again + `Use every heading as it was given and write "None" where there is nothing to say.`
 	case CodeTooLarge:

@@ -26,7 +26,7 @@ const (
 	CodeErrorText Code = "error_text"
 	// CodeCutOff: the answer is incomplete.
 	CodeCutOff Code = "cut_off"
-	// CodeUnfinishedThought: reasoning without an answer.
+	// CodeUnfinishedThought: reasoning without an end.
 	CodeUnfinishedThought Code = "unfinished_thought"
 	// CodeMissingSections: sections that are not optional are missing or empty.
 	CodeMissingSections Code = "missing_sections"
@@ -83,11 +83,14 @@ func (g Validator) Read(a StoredAnswer) (Accepted, *Rejection) {
 	if r := checkFinish(a.FinishReason); r != nil {
 		return Accepted{}, r
 	}
-	answer, thinking := withoutThoughts(text.WithoutHidden(a.Text))
-	if thinking {
-		return Accepted{}, &Rejection{Code: CodeUnfinishedThought}
+	answer := text.WithoutHidden(a.Text)
+	for range 2 { // thoughts may stand around a wrapper and in it
+		var thinking bool
+		if answer, thinking = withoutThoughts(answer); thinking {
+			return Accepted{}, &Rejection{Code: CodeUnfinishedThought}
+		}
+		answer = withoutWrapper(frame.Body(answer))
 	}
-	answer = withoutWrapper(frame.Body(answer))
 	answer, redacted := redact.Redact(answer)
 	for _, check := range []func(string) *Rejection{errorText, toolSyntax} { // before what shows them is made plain
 		if r := check(answer); r != nil {

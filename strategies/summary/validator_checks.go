@@ -9,60 +9,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// thoughtTags are tags that models put around their reasoning.
-var thoughtTags = []string{"think", "thinking", "thought", "reasoning", "analysis"}
-
-// withoutThoughts removes leading blocks of reasoning from an answer, and the text before a
-// lone closing tag, which some templates leave. thinking reports an unclosed block.
-func withoutThoughts(s string) (answer string, thinking bool) {
-	for {
-		s = text.Trim(s)
-		tag := ""
-		for _, t := range thoughtTags {
-			if hasPrefixFold(s, "<"+t+">") {
-				tag = t
-			}
-		}
-		if tag == "" {
-			break
-		}
-		end := indexFold(s, "</"+tag+">")
-		if end < 0 {
-			return "", true
-		}
-		s = s[end+len(tag)+3:]
-	}
-	for _, t := range thoughtTags[:2] {
-		closing := "</" + t + ">"
-		// Alone on its line, or at the end of one.
-		if at := indexFold(s, closing); at >= 0 && indexFold(s[:at], "<"+t+">") < 0 {
-			rest := s[at+len(closing):]
-			if line, _, _ := strings.Cut(rest, "\n"); strings.TrimSpace(line) == "" {
-				s = text.Trim(rest)
-			}
-		}
-	}
-	return s, false
-}
-
-func hasPrefixFold(s, prefix string) bool {
-	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
-}
-
-// indexFold returns the index of a tag in s, ignoring case, or -1.
-func indexFold(s, tag string) int {
-	for i := 0; ; {
-		n := strings.IndexByte(s[i:], tag[0])
-		if n < 0 {
-			return -1
-		}
-		if i += n; hasPrefixFold(s[i:], tag) {
-			return i
-		}
-		i++
-	}
-}
-
 // withoutWrapper removes a code fence around the whole answer.
 func withoutWrapper(s string) string {
 	first, rest, ok := strings.Cut(s, "\n")

@@ -63,6 +63,14 @@ func TestValidatorAccepts(t *testing.T) {
 		"plain":                good(),
 		"thoughts first":       "<think>\nLet me see.\n</think>\n\n" + good(),
 		"a lone closing tag":   "Let me see. The user wants\n</think>\n" + good(),
+		"a scratchpad":         "<scratchpad>\nLet me see: <think> is no end.\n</scratchpad>\n" + good(),
+		"a check at the end":   good() + "\n<scratchpad>\nLet me see if it is right.\n</scratchpad>",
+		"checks between":       strings.ReplaceAll(good(), "\n## ", "\n<Scratchpad>Let me see.\n```\n</SCRATCHPAD>\n## "),
+		"one within another":   "<scratchpad>a <scratchpad>Let me see</scratchpad> Let me see.</scratchpad>" + good(),
+		"a scratchpad's end":   "Let me see. ## Goal\n</scratchpad>\n" + good(),
+		"thoughts in a fence":  "```markdown\n<scratchpad>Let me see</scratchpad>\n" + good() + "```",
+		"thoughts in a frame":  frame.Wrap("<scratchpad>Let me see</scratchpad>"+good(), frame.Options{}),
+		"talk of scratchpads":  strings.Replace(good(), "Goal\n", "Goal\nThe tool wrote `<scratchpad>` and this:\n```\n<scratchpad>\n```\nThen </scratchpad> came.\n- <scratchpad> again\n", 1),
 		"in a fence":           "```markdown\n" + good() + "```",
 		"in a frame":           frame.Wrap(good(), frame.Options{}),
 		"other headings":       strings.NewReplacer("## Active task", "**Active Task:**", "## Goal", "2. GOAL", "## Files", "### 11) Files").Replace(good()),
@@ -128,6 +136,10 @@ func TestValidatorRejects(t *testing.T) {
 		"None everywhere":         {StoredAnswer{Text: notes(nil)}, CodeEmpty},
 		"thoughts alone":          {StoredAnswer{Text: "<think>hm</think>"}, CodeEmpty},
 		"thoughts without end":    {StoredAnswer{Text: "<think>\nThe user wants"}, CodeUnfinishedThought},
+		"a scratchpad alone":      {StoredAnswer{Text: "<scratchpad>hm</scratchpad>"}, CodeEmpty},
+		"an open scratchpad":      {StoredAnswer{Text: "<scratchpad>\n" + good(), FinishReason: "stop"}, CodeUnfinishedThought},
+		"one open at the end":     {StoredAnswer{Text: good() + "\n<scratchpad>\nLet me see"}, CodeUnfinishedThought},
+		"scratchpads for ever":    {StoredAnswer{Text: strings.Repeat("<scratchpad>hm</scratchpad>", 100) + good()}, CodeUnfinishedThought},
 		"a refusal's field":       {StoredAnswer{Text: good(), FinishReason: "refusal"}, CodeRefusal},
 		"a filter":                {StoredAnswer{Text: good(), FinishReason: "content_filter"}, CodeRefusal},
 		"I'm sorry":               {StoredAnswer{Text: "I'm sorry, but I can't help with summarizing that conversation."}, CodeRefusal},
@@ -340,7 +352,7 @@ func TestSourceIndexIsBounded(t *testing.T) {
 func BenchmarkValidatorGrowth(b *testing.B) {
 	e := asked(ask)
 	benchmarkGrowth(b, []string{
-		"\"", "user said \"", "“", "user ", "user: ", "<think>", "</think>", "```\n", "# a\n", "> a\n", "- \"a\"\n", "<tool_call", "{\"name\": \"", "[a", "<a", ".", "用户", "`", "\n",
+		"\"", "user said \"", "“", "user ", "user: ", "<think>", "</think>", "\n<think>", "\n<scratchpad>\n", "\n<scratchpad>a</scratchpad>", "</scratchpad>\n", "```\n", "# a\n", "> a\n", "- \"a\"\n", "<tool_call", "{\"name\": \"", "[a", "<a", ".", "用户", "`", "\n",
 		"the user's message was ", "I'm sorry ", "*** ", "word ",
 	}, func(s string) {
 		check(Validator{Sections: DefaultSections(), Sources: e}, StoredAnswer{Text: s})
@@ -383,6 +395,7 @@ func FuzzValidator(f *testing.F) {
 	f.Add(good(), "stop")
 	f.Add(frame.Wrap(good(), frame.Options{Merged: "x"}), "")
 	f.Add("<think>x</think>```markdown\nThe user said: “a b c d”\n```", "")
+	f.Add("<scratchpad>x</scratchpad>\nnotes\n<scratchpad>y", "stop")
 	f.Add("> q\n**Pinned**\n~~~\n3) Goal: \"x y z abc\"", "length")
 	e := asked(ask, "登录页面坏了，请修复它")
 	f.Fuzz(func(t *testing.T, text, reason string) {
@@ -395,6 +408,9 @@ func FuzzValidator(f *testing.F) {
 		}
 		if again, r := (Validator{Sources: e}).Read(StoredAnswer{Text: got.Text, FinishReason: "stop"}); r == nil && got.Unquoted == 0 && again.Text != got.Text && !strings.Contains(got.Text, "<") && !strings.Contains(got.Text, "`") {
 			t.Fatalf("%q and then %q", got.Text, again.Text)
+		}
+		if start, _ := nextThought(got.Text); start >= 0 {
+			t.Fatalf("thoughts are left in %q", got.Text)
 		}
 		once := InsertRequest(got.Text, text)
 		if twice := InsertRequest(once, text); twice != once {

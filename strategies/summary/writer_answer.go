@@ -42,10 +42,22 @@ func hashOf(values ...any) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// callTokens returns the output limit of a call.
-func (w *Writer) callTokens(m *input) int {
-	return int(w.o.Settings.Size.CallTokens(chat.Tokens(m.prose)))
+// scratchpadShare is the room for thoughts in an answer, as a fraction of the prose budget.
+// Notes may fill it instead: no answer is bought that would be too large.
+const scratchpadShare = 0.25
+
+// minScratchpad is the size of the smallest scratchpad worth offering.
+const minScratchpad = 100
+
+// answerTokens returns the output limit of a call with a prose budget.
+func (w *Writer) answerTokens(prose int) int {
+	return int(w.o.Settings.Size.CallTokens(chat.Tokens(prose))) + scratchpadTokens(prose)
 }
+
+func scratchpadTokens(prose int) int { return int(scratchpadShare * float64(prose)) }
+
+// callTokens returns the output limit of a call.
+func (w *Writer) callTokens(m *input) int { return w.answerTokens(m.prose) }
 
 // prose returns the model's validated summary of a part of the messages. A rejected answer
 // gets one repair call.

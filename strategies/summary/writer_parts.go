@@ -103,8 +103,12 @@ func messagesTokens(messages []*chat.Message) int {
 
 // prompt returns the prompt for a part of the messages.
 func (w *Writer) prompt(m *input, previous string, part []*chat.Message) (system, user string) {
+	thoughts := chat.Tokens(scratchpadTokens(m.prose))
+	if thoughts < minScratchpad {
+		thoughts = 0
+	}
 	return Prompt{
-		Budget: chat.Tokens(m.prose), Focus: m.task.Focus, Custom: m.task.Instruction,
+		Budget: chat.Tokens(m.prose), Scratchpad: thoughts, Focus: m.task.Focus, Custom: m.task.Instruction,
 		Script: m.sources.Script(), Cut: m.trimmed, Generation: m.updates + m.report.Parts,
 	}.Render(previous, part)
 }
