@@ -11,7 +11,7 @@ import (
 
 // addCall adds a tool call with its redacted arguments.
 func (s *history) addCall(id, name, arguments string, fs []argument) {
-	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
+	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
 	command := argumentCommand(fs)
 	c.acts = acts(name, command) && !c.changes
 	if command == "" && len(c.paths) == 0 {

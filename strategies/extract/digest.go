@@ -57,6 +57,7 @@ func (d *Digest) Add(m *chat.Message) {
 		day := m.CreatedAt.UTC().Format(time.DateOnly)
 		d.history.manyDays = d.history.manyDays || d.history.day != "" && d.history.day != day
 		d.history.day = day
+		d.history.tick(m.CreatedAt.UTC())
 	}
 	switch m.Role {
 	case chat.RoleUser:
@@ -177,8 +178,11 @@ func chunkLen(s string) int {
 
 // References returns the block of references alone in at most budget tokens, or "" if none
 // fits. A token is four characters.
-func (d *Digest) References(budget int) string {
-	return d.fit(budget, func(limit int) string { return d.ids.references(limit, "") })
+func (d *Digest) References(budget int) string { return d.references(budget, "") }
+
+// references returns the block without what the text above it contains.
+func (d *Digest) references(budget int, above string) string {
+	return d.fit(budget, func(limit int) string { return d.ids.references(limit, above) })
 }
 
 // Text returns the summary in at most budget tokens, and never more than 65,536. It returns

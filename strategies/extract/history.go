@@ -3,6 +3,7 @@ package extract
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -46,8 +47,11 @@ type history struct {
 	// whether there were others.
 	day      string
 	manyDays bool
-	files    map[string]*file
-	calls    []*toolCall
+	// at is the time of the newest message that has one, firstAt and lastAt are the earliest
+	// and the latest time.
+	at, firstAt, lastAt time.Time
+	files               map[string]*file
+	calls               []*toolCall
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
@@ -92,7 +96,8 @@ type file struct {
 // toolCall is a tool call; done reports whether it has a result.
 type toolCall struct {
 	id, tool, description string
-	day                   string // see history
+	day                   string    // see history
+	at                    time.Time // see history
 	paths                 []string
 	changes               bool // it changes files
 	acts                  bool // it changes something else, or may
@@ -113,6 +118,17 @@ type toolCall struct {
 type toolUse struct {
 	name          string
 	calls, failed int
+}
+
+// tick sets the time of the messages that follow.
+func (s *history) tick(at time.Time) {
+	if s.at.IsZero() || at.Before(s.firstAt) {
+		s.firstAt = at
+	}
+	if at.After(s.lastAt) {
+		s.lastAt = at
+	}
+	s.at = at
 }
 
 func (s *history) currentTurn() *turn {

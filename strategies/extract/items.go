@@ -280,13 +280,7 @@ func (s *history) addTurns(b *itemList) {
 
 // addCalls adds the calls with their outcomes, in the order of time.
 func (s *history) addCalls(b *itemList) {
-	closed := map[string]bool{} // families with a later success
-	unresolved := make([]bool, len(s.calls))
-	for i, c := range slices.Backward(s.calls) {
-		key := c.family()
-		unresolved[i] = c.failed && !closed[key]
-		closed[key] = closed[key] || c.done && !c.failed
-	}
+	unresolved := s.unresolved()
 	var day *item
 	for i, c := range s.calls {
 		age := decay(len(s.calls)-1-i, 16)

@@ -25,6 +25,8 @@ func (d *Digest) AddPrevious(summary string) {
 	for _, line := range p.references {
 		d.ids.addPreviousLine(line)
 	}
+	d.ids.scan(strings.Join(p.actions, "\n"), true)
+	d.history.restoreEntries(sectionCompleted, p.actions)
 	if !p.ownFormat {
 		d.addNotes(p.prose)
 		return
@@ -56,6 +58,8 @@ type previous struct {
 	prose      []string
 	sections   [numSections][]string
 	references []string
+	// actions are the entries of its log.
+	actions []string
 }
 
 // parsePrevious parses a summary by writeText, which other lines may precede, or another
@@ -68,7 +72,11 @@ func parsePrevious(summary string) (p previous) {
 			into = &p.references
 			continue
 		}
-		if into != &p.references {
+		if line+"\n" == actionsHeading {
+			into = &p.actions
+			continue
+		}
+		if into != &p.references && into != &p.actions {
 			p.prose = append(p.prose, line)
 		}
 		if s, ok := sectionOf(line); ok && p.ownFormat {
@@ -76,6 +84,7 @@ func parsePrevious(summary string) (p previous) {
 			continue
 		}
 		switch {
+		case into == &p.actions && (!strings.HasPrefix(line, bulletMark) || strings.HasPrefix(line, actionsLeftOut)):
 		case into != nil && line != "":
 			*into = append(*into, line)
 		case strings.HasSuffix(line, strings.TrimSuffix(originShort, "\n")):

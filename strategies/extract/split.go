@@ -14,8 +14,19 @@ func Split(summary string) (prose, references string) {
 	return strings.TrimSpace(summary[:i]), strings.TrimSpace(summary[i:])
 }
 
-// EscapeReferences returns prose without lines that Split takes for the heading of
-// references.
-func EscapeReferences(prose string) string {
-	return strings.ReplaceAll("\n"+prose, "\n"+strings.TrimSpace(referencesHeading), "\n## Referenced")[1:]
+// Prose returns the prose of a summary, without its log of actions and its references.
+func Prose(summary string) string {
+	prose, _ := Split(summary)
+	if i := strings.LastIndex("\n"+prose, "\n"+actionsHeading); i >= 0 {
+		return strings.TrimSpace(prose[:max(0, i-1)])
+	}
+	return prose
+}
+
+// Escape returns prose without lines that Split and Prose take for headings of what is
+// appended to it.
+func Escape(prose string) string {
+	return strings.NewReplacer(
+		"\n"+strings.TrimSpace(referencesHeading), "\n## Referenced", "\n"+strings.TrimSpace(actionsHeading), "\n## Actions logged",
+	).Replace("\n" + prose)[1:]
 }

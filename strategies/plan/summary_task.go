@@ -18,6 +18,9 @@ type Task struct {
 	// Kinds are the kinds of Messages. A message that begins like a summary and is none is not
 	// trusted. nil means that they are unknown, and the delimiters decide.
 	Kinds []chat.Kind
+	// Pinned are the pinned messages that stay in the view beside the summary, as far as their
+	// content is loaded.
+	Pinned []*chat.Message
 	// Previous is the summary to update, empty for none.
 	Previous string
 	// Followed reports whether a user message follows the summarized messages, so that the
@@ -84,11 +87,13 @@ func (t Task) redact(secrets *redact.Secrets) (Task, redact.Found) {
 			return s
 		}
 		t.Previous, t.Focus, t.Instruction = mask(t.Previous), mask(t.Focus), mask(t.Instruction)
-		messages := make([]*chat.Message, len(t.Messages))
-		for i, m := range t.Messages {
-			messages[i] = redacted(m, mask)
+		for _, list := range []*[]*chat.Message{&t.Messages, &t.Pinned} {
+			messages := make([]*chat.Message, len(*list))
+			for i, m := range *list {
+				messages[i] = redacted(m, mask)
+			}
+			*list = messages
 		}
-		t.Messages = messages
 	}
 	for _, m := range t.Messages {
 		for i := range m.ToolCalls {

@@ -3,11 +3,11 @@
 //
 //   - redacts secrets and indexes the sources (plan.Task.Redact, SourceIndex),
 //   - shortens the messages and splits them into parts that fit the model (trimMessages),
-//   - asks the model with one prompt, storing each answer before it is used
-//     (Prompt, AnswerStore),
+//   - asks the model with one prompt, which gives it the user's messages and what will be
+//     appended as facts, storing each answer before it is used (Prompt, Fact, AnswerStore),
 //   - cleans and validates the answer and may ask for one repair (Clean, Validator, RepairNote),
-//   - assembles the stored text: the answer, the active task in the user's words and
-//     the references that a model would lose (InsertRequest).
+//   - assembles the stored text: the answer, the active task in the user's words, the log of
+//     actions and the references that a model would lose (InsertRequest).
 //
 // Without a model it writes an extract (package extract). The package knows no
 // database and no queue. A Writer serves one step of

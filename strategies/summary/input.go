@@ -20,6 +20,14 @@ type input struct {
 	task     plan.Task
 	messages []*chat.Message
 	previous string
+	// covered are the messages before any of them is trimmed.
+	covered []*chat.Message
+	// appendix is what will stand behind the model's text at least: the log of actions and the
+	// references.
+	// facts are given in each prompt; more reports that other messages follow it.
+	appendix string
+	facts    []Fact
+	more     bool
 	// limit is the token limit of the whole summary, prose the budget of the model's
 	// text, references that of the block of references behind it.
 	limit, prose, references int
@@ -53,6 +61,10 @@ func (w *Writer) newInput(t plan.Task) (*input, error) {
 	for i, message := range t.Messages {
 		t.Messages[i] = plainMessage(message)
 	}
+	t.Pinned = slices.Clone(t.Pinned)
+	for i, message := range t.Pinned {
+		t.Pinned[i] = plainMessage(message)
+	}
 	t, found := t.Redact()
 	m := &input{
 		task: t, sources: &SourceIndex{},
@@ -84,6 +96,7 @@ func (w *Writer) newInput(t plan.Task) (*input, error) {
 		m.digest.Add(message)
 		m.sources.Add(message)
 	}
+	m.covered = m.messages
 	if len(m.messages) == 0 { // a summary of summaries alone loses, and gains nothing
 		return nil, &plan.Failure{Code: "nothing_new"}
 	}
@@ -178,21 +191,24 @@ func (m *input) fits(summary string) bool {
 	return m.size(summary) <= m.most
 }
 
-// fit returns the text that write returns for a budget of at most n tokens and that stays
-// within the limit, or else the text for no budget.
-func (m *input) fit(n int, write func(budget int) string) string {
+// fit returns the text that write returns for a budget of at most n tokens and whose size is
+// at most most, or else the text for no budget, and the budget.
+func (m *input) fit(n, most int, write func(budget int) string) (text string, budget int) {
 	for n > 0 {
 		text := write(n)
 		size := m.size(text)
-		if size <= m.most {
-			return text
+		if size <= most {
+			return text, n
 		}
 		// A token of the budget may be several in the view.
 		base := m.size(write(0))
-		n = min(n-1-n/64, n*max(0, m.most-base)/max(1, size-base))
+		n = min(n-1-n/64, n*max(0, most-base)/max(1, size-base))
 	}
-	return write(0)
+	return write(0), 0
 }
+
+// block returns what stands behind the model's text, in at most budget tokens.
+func (m *input) block(budget int) string { return Clean(m.digest.Appendix(budget)) }
 
 // proseWithin returns the prose budget for an output limit: answerTokens of it are at most
 // answer.

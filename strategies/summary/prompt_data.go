@@ -12,9 +12,10 @@ import (
 	"github.com/sessionstore/compactor/strategies/frame"
 )
 
-// promptData holds the redacted texts that a prompt shows: the previous summary, which may
-// be empty, and the messages.
+// promptData holds the redacted texts that a prompt shows: facts, the previous summary, which
+// may be empty, and the messages.
 type promptData struct {
+	facts    []Fact
 	previous string
 	messages []passage
 }
@@ -67,7 +68,11 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // all returns all texts, the previous summary first.
 func (d promptData) all() []passage {
-	return append([]passage{{text: d.previous}}, d.messages...)
+	all := append([]passage{{text: d.previous}}, d.messages...)
+	for _, f := range d.facts {
+		all = append(all, passage{f.Label, f.Text, f.At})
+	}
+	return all
 }
 
 func (d promptData) size() int {
@@ -97,10 +102,17 @@ func (d promptData) marker() string {
 }
 
 func (d promptData) write(b *strings.Builder, marker string) {
+	c := newClock(d.all())
+	for _, f := range d.facts {
+		b.WriteString("\n" + marker + " given: " + f.Label + c.tell(f.At) + "\n")
+		if f.Text != "" {
+			b.WriteString(f.Text + "\n")
+		}
+	}
+	c.told = ""
 	if d.previous != "" {
 		b.WriteString("\n" + marker + " 0 notes written so far\n" + d.previous + "\n")
 	}
-	c := newClock(d.messages)
 	for i, p := range d.messages {
 		b.WriteString("\n" + marker + " " + strconv.Itoa(i+1) + " " + p.speaker + c.tell(p.at) + "\n" + p.text + "\n")
 	}

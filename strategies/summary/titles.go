@@ -7,7 +7,7 @@ import (
 )
 
 // reservedTitles are the titles of sections that the program writes, in words.
-var reservedTitles = []string{wordsOf(ActiveTask), "pinned", "references", wordsOf(lastUserTitle)}
+var reservedTitles = []string{wordsOf(ActiveTask), "pinned", "references", "action log", wordsOf(lastUserTitle)}
 
 var (
 	// headingMarks matches a heading that is marked as one, in any container.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -139,7 +140,7 @@ func (w *Writer) Write(ctx context.Context, t plan.Task) (string, error) {
 
 // extract returns a summary made without a model.
 func (w *Writer) extract(m *input) (string, error) {
-	text := m.fit(m.limit, func(budget int) string { return Clean(m.digest.Text(budget)) })
+	text, _ := m.fit(m.limit, m.most, func(budget int) string { return Clean(m.digest.Text(budget)) })
 	if text == "" || !m.fits(text) {
 		return "", tooLarge()
 	}
@@ -159,18 +160,28 @@ func (w *Writer) marker(m *input) string {
 	return text
 }
 
+// setAppendix sets what prompts give as appended to the model's text: what has room behind an
+// answer of any allowed size. More is appended to a shorter one.
+func (w *Writer) setAppendix(m *input) {
+	most := m.most
+	if most < math.MaxInt {
+		most -= w.callTokens(m) + m.size(InsertRequest("", m.request)) - m.size("")
+	}
+	m.appendix, _ = m.fit(m.references, most, m.block)
+}
+
 // assemble returns the summary that is stored: the model's prose, the last user message
-// word for word, and the block of references.
+// word for word, the log of actions and the block of references.
 func (w *Writer) assemble(m *input, prose string) (string, error) {
 	if m.request != "" {
 		prose = InsertRequest(prose, m.request)
 	}
-	prose = extract.EscapeReferences(text.Trim(prose))
+	prose = extract.Escape(text.Trim(prose))
 	if n := m.updates; n > 0 {
 		prose += fmt.Sprintf(updatedLine, n)
 	}
-	text := m.fit(m.references, func(budget int) string {
-		block := Clean(m.digest.References(budget))
+	text, _ := m.fit(m.references, m.most, func(budget int) string {
+		block := m.block(budget)
 		m.report.References = estimateTokens(block)
 		return text.Trim(prose + "\n\n" + block)
 	})
@@ -185,11 +196,10 @@ func (w *Writer) assemble(m *input, prose string) (string, error) {
 // prompt of the next update.
 const updatedLine = "\n\n(Brought up to date: %d times.)"
 
-// withoutDerived returns the prose of a summary for the next prompt, without references
-// and update count, which are generated anew.
+// withoutDerived returns the prose of a summary for the next prompt, without the log of
+// actions, the references and the update count, which are generated anew.
 func withoutDerived(summary string) string {
-	prose, _ := extract.Split(summary)
-	return text.Trim(updated().ReplaceAllString(prose, ""))
+	return text.Trim(updated().ReplaceAllString(extract.Prose(summary), ""))
 }
 
 var updated = text.Pattern(`\(Brought up to date: (\d{1,6}) times\.\)`)

@@ -27,11 +27,13 @@ func (w *Writer) summarize(ctx context.Context, m *input) (string, error) {
 	}
 	model := w.o.Model.Usable(ctx)
 	w.limitAnswer(m, model)
-	budget, err := w.partBudget(m, model)
+	w.setAppendix(m)
+	room, err := w.partBudget(m, model)
 	if err != nil {
 		return "", err
 	}
-	w.trim(m, budget)
+	w.trim(m, m.setFacts(room))
+	budget := m.setFacts(room) // fewer, if the messages fit into one prompt now
 	m.report.PromptVersion = PromptVersion
 	todo := w.dropBeyondParts(m, messageGroups(m.messages), budget)
 	previous, prose := m.previous, ""
@@ -41,12 +43,15 @@ func (w *Writer) summarize(ctx context.Context, m *input) (string, error) {
 		if cut > 0 {
 			m.addTrimmed(Trim{Step: "shorten", Outputs: len(part), Tokens: chat.Tokens(cut)})
 		}
+		m.more = len(rest) > 0
 		prose, err = w.prose(ctx, m, previous, part)
 		var failed *llm.Error
 		if errors.As(err, &failed) && failed.Class == llm.ContextTooLong && m.report.Halved < maxHalvings && budget/2 >= minPartTokens {
 			m.report.Halved++
 			m.trimmed, m.report.Trimmed = told, m.report.Trimmed[:trims] // it is cut anew
 			budget = min(budget, messagesTokens(part)) / 2
+			room /= 2
+			budget = min(budget, m.setFacts(room))
 			todo = w.dropBeyondParts(m, todo, budget)
 			continue
 		}
@@ -109,7 +114,7 @@ func (w *Writer) prompt(m *input, previous string, part []*chat.Message) (system
 	}
 	return Prompt{
 		Budget: chat.Tokens(m.prose), Scratchpad: thoughts, Focus: m.task.Focus, Custom: m.task.Instruction,
-		Script: m.sources.Script(), Cut: m.trimmed, Generation: m.updates + m.report.Parts,
+		Facts: m.facts, More: m.more, Script: m.sources.Script(), Cut: m.trimmed, Generation: m.updates + m.report.Parts,
 	}.Render(previous, part)
 }
 
@@ -138,7 +143,7 @@ func (w *Writer) limitAnswer(m *input, model llm.Profile) {
 	}
 }
 
-// partBudget returns how many tokens of messages fit into one prompt, beside the
+// partBudget returns how many tokens of facts and messages fit into one prompt, beside the
 // instructions, the previous summary and the answer.
 func (w *Writer) partBudget(m *input, model llm.Profile) (int, error) {
 	system, user := w.prompt(m, "-", nil) // an update is asked for with more words
