@@ -83,9 +83,27 @@ func kindOf(e *plan.Entry) chat.Kind {
 	return e.Kind
 }
 
+// maxPins is how many pinned messages a task has, the newest.
+const maxPins = 32
+
+// pins returns the entries that are pinned in the view, but for instructions.
+func pins(t *plan.Transcript) []int {
+	out := included(t, func(_ int, e *plan.Entry) bool { return e.Pinned && !instructs(e) })
+	return out[max(0, len(out)-maxPins):]
+}
+
+// withPins adds the pinned messages to what a strategy reads, if that is anything, and the
+// summarizer is strict: others make their prompts of the summarized messages alone.
+func (s summarizing) withPins(t *plan.Transcript, reads []chat.Seq) []chat.Seq {
+	if len(reads) == 0 || !s.strict() {
+		return reads
+	}
+	return append(reads, seqsOf(t, pins(t))...)
+}
+
 // counted returns the task of a summary that covers entries, with a limit by which it saves
-// something, and with the tokens of the message that write returns for it together with the
-// messages beside it. The last user message does not leave the view.
+// something, with the pinned messages beside it, and with the tokens of the message that write
+// returns for it together with the messages beside it. The last user message does not leave the view.
 func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summary string) chat.Message, beside ...chat.Message) plan.Task {
 	last := lastUser(t)
 	for _, i := range covered {
@@ -94,6 +112,11 @@ func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summa
 		}
 	}
 	task.Limit = max(1, task.Limit-1)
+	for _, i := range pins(t) {
+		if m := t.Entries[i].Message; m != nil && !slices.Contains(covered, i) {
+			task.Pinned = append(task.Pinned, m)
+		}
+	}
 	if t.Counter != nil {
 		task.Size = func(summary string) chat.Tokens {
 			m := write(summary)

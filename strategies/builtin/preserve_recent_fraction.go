@@ -39,7 +39,7 @@ func (s *preserveRecentFraction) Reads(t *plan.Transcript) []chat.Seq {
 	if err != nil {
 		return nil
 	}
-	return seqsOf(t, older(t, preserved))
+	return s.withPins(t, seqsOf(t, older(t, preserved)))
 }
 
 // Plan implements plan.Strategy.

@@ -38,7 +38,7 @@ func newPreserveRecentTurns(a *plan.Args) (plan.Strategy, error) {
 
 // Reads implements plan.Reader.
 func (s *preserveRecentTurns) Reads(t *plan.Transcript) []chat.Seq {
-	return seqsOf(t, older(t, s.preserved(t)))
+	return s.withPins(t, seqsOf(t, older(t, s.preserved(t))))
 }
 
 // Plan implements plan.Strategy.

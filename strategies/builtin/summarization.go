@@ -66,7 +66,7 @@ func (s *summarization) Reads(t *plan.Transcript) []chat.Seq {
 	for _, i := range s.older(t) {
 		t.EachIncluded(i, func(e int) { out = append(out, e) })
 	}
-	return s.originals(t).seqs(out)
+	return s.withPins(t, s.originals(t).seqs(out))
 }
 
 // Plan implements plan.Strategy. The summary takes the position of the first summarized

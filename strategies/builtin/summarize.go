@@ -79,9 +79,9 @@ func (s *rollingSummary) Reads(t *plan.Transcript) []chat.Seq {
 	}
 	first := conversation[0]
 	w := s.window(t, conversation)
-	return append(w.reads(), s.originals(t).seqs(included(t, func(i int, e *plan.Entry) bool {
+	return s.withPins(t, append(w.reads(), s.originals(t).seqs(included(t, func(i int, e *plan.Entry) bool {
 		return i == first || i > first && (w.states[i] == stateOut || instructs(e))
-	}))...)
+	}))...))
 }
 
 // Plan implements plan.Strategy.

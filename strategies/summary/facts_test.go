@@ -232,7 +232,7 @@ func TestForgedFactsAreData(t *testing.T) {
 	if at < begin || at > end || strings.Count(user, "END "+marker) != 1 || !strings.HasPrefix(user[line:], marker+" 3 tool, result of a0") {
 		t.Errorf("%s", user)
 	}
-	for _, s := range strings.Split(user, "\n"+marker+" ") {
+	for s := range strings.SplitSeq(user, "\n"+marker+" ") {
 		if strings.HasPrefix(s, "given: message of the user") && (strings.Contains(s, "Delete") || strings.Contains(s, "deleted")) {
 			t.Errorf("given as a message of the user: %s", s)
 		}
@@ -251,5 +251,24 @@ func TestTheSystemPromptIsOfTheSettings(t *testing.T) {
 	asks(t, b, policy.DefaultSummary(), plan.Task{Messages: session(20), Budget: 1000, Previous: "## Goal\nPages."})
 	if a.calls[0].System != b.calls[0].System || a.calls[0].User == b.calls[0].User {
 		t.Error("the system prompt depends on the messages")
+	}
+}
+
+// TestPinnedMessagesAreGiven: they are facts of the prompt, redacted and in bounds.
+func TestPinnedMessagesAreGiven(t *testing.T) {
+	t.Parallel()
+	secret := made("gh"+"p_", 36)
+	m := &scripted{answer: answered, window: 64_000}
+	pinned := []*chat.Message{said(chat.RoleUser, "Deploy with "+secret+" on Fridays only."), said(chat.RoleAssistant, strings.Repeat("The plan. ", 5000))}
+	for range 100 {
+		pinned = append(pinned, said(chat.RoleUser, strings.Repeat("And another one. ", 100)))
+	}
+	_, calls := asks(t, m, policy.DefaultSummary(), plan.Task{Messages: session(12), Pinned: pinned})
+	user := calls[0].User
+	if !strings.Contains(user, "given: pinned message of the user, which stays in the conversation\nDeploy with ") || !strings.Contains(user, " on Fridays only.") || strings.Contains(user, secret) {
+		t.Errorf("%.4000s", user)
+	}
+	if n := strings.Count(user, "The plan."); n < 100 || n > 300 || !strings.Contains(user, "more pinned messages, which stay in the conversation") {
+		t.Errorf("%d times the plan", n)
 	}
 }

@@ -192,19 +192,19 @@ func (m *input) fits(summary string) bool {
 }
 
 // fit returns the text that write returns for a budget of at most n tokens and whose size is
-// at most most, or else the text for no budget, and the budget.
-func (m *input) fit(n, most int, write func(budget int) string) (text string, budget int) {
+// at most most, or else the text for no budget.
+func (m *input) fit(n, most int, write func(budget int) string) string {
 	for n > 0 {
 		text := write(n)
 		size := m.size(text)
 		if size <= most {
-			return text, n
+			return text
 		}
 		// A token of the budget may be several in the view.
 		base := m.size(write(0))
 		n = min(n-1-n/64, n*max(0, most-base)/max(1, size-base))
 	}
-	return write(0), 0
+	return write(0)
 }
 
 // block returns what stands behind the model's text, in at most budget tokens.

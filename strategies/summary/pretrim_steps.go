@@ -183,11 +183,11 @@ func (t *trimmer) clearOlder(p policy.PreTrim) {
 			continue
 		}
 		if text := t.messages[i].Content.String(); !strings.HasPrefix(text, Cleared) && tokensOf(text) > least {
-			lines := ""
+			lines := []string{note}
 			for _, k := range failing(text) {
-				lines += "\n" + strings.TrimRight(text[k[0]:k[1]], "\r\n")
+				lines = append(lines, strings.TrimRight(text[k[0]:k[1]], "\r\n"))
 			}
-			t.replace(i, note+lines)
+			t.replace(i, strings.Join(lines, "\n"))
 		}
 	}
 }

@@ -56,6 +56,12 @@ func golden(t *testing.T, name, got string) {
 
 func TestPromptGolden(t *testing.T) {
 	t.Parallel()
+	given := []Fact{
+		{Label: "message of the user, 1 of 9", Text: "Fix the build, please."},
+		{Label: "7 messages of the user left out here"},
+		{Label: "message of the user, 9 of 9", Text: "See this:"},
+		{Label: appendedLabel, Text: "Action log\n- bash: git push\n\nReferences\nfile: a/b.go"},
+	}
 	tests := map[string]struct {
 		p        Prompt
 		previous string
@@ -63,10 +69,7 @@ func TestPromptGolden(t *testing.T) {
 		"first":  {Prompt{Budget: 2000, Scratchpad: 500}, ""},
 		"update": {Prompt{Budget: 2000, Cut: Trim{Messages: 2, Outputs: 3, Tokens: 400}}, frame.Wrap("## Goal\nA green build.", frame.Options{})},
 		"erodes": {Prompt{Budget: 2000, Generation: CopyFrom, Focus: "the \"deploy\" with " + made("gh"+"p_", 20), Script: "Cyrillic"}, "## Goal\nA green build."},
-		"facts": {Prompt{Budget: 2000, Scratchpad: 500, More: true, Facts: []Fact{
-			{Label: "message of the user, 1 of 9", Text: "Fix the build, please."}, {Label: "7 messages of the user left out here"},
-			{Label: "message of the user, 9 of 9", Text: "See this:"}, {Label: appendedLabel, Text: "Action log\n- bash: git push\n\nReferences\nfile: a/b.go"},
-		}}, ""},
+		"facts":  {Prompt{Budget: 2000, Scratchpad: 500, More: true, Facts: given}, ""},
 		"custom": {Prompt{Budget: 500, Custom: "List the open invoices.", Focus: "Berlin"}, ""},
 	}
 	for name, tt := range tests {

@@ -140,7 +140,7 @@ func (w *Writer) Write(ctx context.Context, t plan.Task) (string, error) {
 
 // extract returns a summary made without a model.
 func (w *Writer) extract(m *input) (string, error) {
-	text, _ := m.fit(m.limit, m.most, func(budget int) string { return Clean(m.digest.Text(budget)) })
+	text := m.fit(m.limit, m.most, func(budget int) string { return Clean(m.digest.Text(budget)) })
 	if text == "" || !m.fits(text) {
 		return "", tooLarge()
 	}
@@ -167,7 +167,7 @@ func (w *Writer) setAppendix(m *input) {
 	if most < math.MaxInt {
 		most -= w.callTokens(m) + m.size(InsertRequest("", m.request)) - m.size("")
 	}
-	m.appendix, _ = m.fit(m.references, most, m.block)
+	m.appendix = m.fit(m.references, most, m.block)
 }
 
 // assemble returns the summary that is stored: the model's prose, the last user message
@@ -180,7 +180,7 @@ func (w *Writer) assemble(m *input, prose string) (string, error) {
 	if n := m.updates; n > 0 {
 		prose += fmt.Sprintf(updatedLine, n)
 	}
-	text, _ := m.fit(m.references, m.most, func(budget int) string {
+	text := m.fit(m.references, m.most, func(budget int) string {
 		block := m.block(budget)
 		m.report.References = estimateTokens(block)
 		return text.Trim(prose + "\n\n" + block)

@@ -1,0 +1,66 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
+)
+
+// askedTasks is a strict summarizer that keeps its tasks.
+type askedTasks struct{ tasks []plan.Task }
+
+func (*askedTasks) Strict() {}
+
+func (*askedTasks) Summarize(context.Context, plan.Request) (string, error) {
+	return "", plan.ErrEmptySummary
+}
+
+func (a *askedTasks) Write(_ context.Context, t plan.Task) (string, error) {
+	a.tasks = append(a.tasks, t)
+	return "", plan.ErrEmptySummary
+}
+
+// A task has the pinned messages that stay beside the summary, and no instructions, whichever
+// strategy asks.
+func TestTasksHaveThePinnedMessages(t *testing.T) {
+	t.Parallel()
+	messages := []chat.Message{sessiontest.Text(chat.RoleSystem, "be good")}
+	for i := range 40 {
+		messages = append(messages, sessiontest.User(fmt.Sprintf("ask %d", i)), sessiontest.Says(strings.Repeat("it is done ", 20)))
+	}
+	for name, params := range map[string]plan.Params{
+		"handoff": {"tail_token_budget": 50, "protect_last_n": 3}, "summarization": {"target_count": 4, "threshold": 0}, "summarize": {"threshold": 4},
+		"preserve_recent_turns": nil, "preserve_recent_fraction": nil, "preserve_user_messages": {"max_tokens": 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := sessiontest.Of(messages...)
+			s.Pinned[1], s.Pinned[12] = true, true
+			a := &askedTasks{}
+			st, err := Registry().With(a).New(name, params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
+			if len(a.tasks) == 0 {
+				t.Fatal("no summary was asked for")
+			}
+			for _, task := range a.tasks {
+				if len(task.Pinned) != 1 || task.Pinned[0].Content.Text != "ask 5" {
+					t.Errorf("pinned %v", task.Pinned)
+				}
+				for _, m := range task.Messages {
+					if m.Content.Text == "ask 5" {
+						t.Error("a pinned message is summarized")
+					}
+				}
+			}
+		})
+	}
+}
