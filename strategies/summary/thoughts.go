@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -12,9 +11,9 @@ const scratchpad = "scratchpad"
 
 var (
 	// thoughtTags matches the tags that models put around their reasoning.
-	thoughtTags = regexp.MustCompile(`(?i)<(/?)(` + scratchpad + `|think|thinking|thought|reasoning|analysis)(?:\s[^<>\n]{0,80})?>`)
+	thoughtTags = text.Pattern(`(?i)<(/?)(` + scratchpad + `|think|thinking|thought|reasoning|analysis)(?:\s[^<>\n]{0,80})?>`)
 	// withinNotes matches those that are thoughts behind the first line, too.
-	withinNotes = regexp.MustCompile(`^(?:` + scratchpad + `|think|thinking)$`)
+	withinNotes = text.Pattern(`^(?:` + scratchpad + `|think|thinking)$`)
 )
 
 // maxThoughts is how many blocks of reasoning are removed from an answer.
@@ -41,7 +40,7 @@ func withoutThoughts(s string) (answer string, thinking bool) {
 // nextThought returns where the first block of reasoning begins, -1 without one, and where it
 // ends, -1 without an end.
 func nextThought(s string) (start, end int) {
-	tags := thoughtTags.FindAllStringSubmatchIndex(s, -1)
+	tags := thoughtTags().FindAllStringSubmatchIndex(s, -1)
 	if tags == nil {
 		return -1, -1
 	}
@@ -57,7 +56,7 @@ func nextThought(s string) (start, end int) {
 		lead := strings.TrimRight(s[:t[0]], " \t")
 		switch {
 		case t[2] < t[3]:
-		case lead != "" && (lead[len(lead)-1] != '\n' || code.has(t[0]) || !withinNotes.MatchString(tag)):
+		case lead != "" && (lead[len(lead)-1] != '\n' || code.has(t[0]) || !withinNotes().MatchString(tag)):
 		case last[tag] > t[0]:
 			return t[0], closingTag(s, tags[i:])
 		case lead == "" || tag == scratchpad:
@@ -90,13 +89,13 @@ func closingTag(s string, tags [][]int) int {
 // one that is alone on its line or at the end of one.
 func withoutLoneThought(s string) string {
 	from, opened, code := 0, map[string]bool{}, codeIn(s)
-	for _, t := range thoughtTags.FindAllStringSubmatchIndex(s, -1) {
+	for _, t := range thoughtTags().FindAllStringSubmatchIndex(s, -1) {
 		tag := strings.ToLower(s[t[4]:t[5]])
 		rest := strings.TrimLeft(s[t[1]:], " \t\r")
 		switch {
 		case t[2] == t[3]:
 			opened[tag] = true
-		case !opened[tag] && withinNotes.MatchString(tag) && (rest == "" || rest[0] == '\n') && !code.has(t[0]):
+		case !opened[tag] && withinNotes().MatchString(tag) && (rest == "" || rest[0] == '\n') && !code.has(t[0]):
 			from = t[1]
 		}
 	}

@@ -345,7 +345,8 @@ func TestAnEarlierSummaryIsBroughtUpToDate(t *testing.T) {
 	if !strings.Contains(text, "Brought up to date: 2 times") {
 		t.Errorf("%s", text)
 	}
-	q := server.Requests()[2]
+	all := server.Requests()
+	q := all[len(all)-1] // a round may take several
 	if !strings.Contains(q.User, "notes written so far") || strings.Contains(q.User, "## References") || !strings.Contains(q.User, "each retelling loses facts") {
 		t.Errorf("%s", q.User[:3000])
 	}
