@@ -35,9 +35,9 @@ func Presets() []Preset {
 			paths:    []string{"AGENTS.md", "CLAUDE.md", "SKILL.md"},
 		},
 		{
-			Name: "research", Doc: "long work whose findings matter more than its last steps: the summary may take up nearly the whole target",
+			Name: "research", Doc: "long work whose findings matter more than its last steps: summaries of up to 24,000 tokens",
 			Pipeline: []Step{step("handoff", nil)},
-			size:     func(s *Size) { s.Share, s.WindowShare, s.TargetShare = 0.4, 0.5, 0.95 },
+			size:     func(s *Size) { s.Max = 24_000 },
 		},
 		{
 			Name: "strict", Doc: "never more than 32,000 tokens, and never a model: old tool results become a line each, then an extract of all but the newest messages",

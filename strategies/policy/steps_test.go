@@ -46,7 +46,7 @@ func TestStepsAreFilledFromTheLimits(t *testing.T) {
 	})
 	want := []policy.Step{
 		{Strategy: "handoff", Params: map[string]any{
-			"context_length": 100, "max_summary_tokens": 30, "protect_first_n": 1, "protect_last_n": -1, "tail_token_budget": 13,
+			"context_length": 100, "max_summary_tokens": 37, "protect_first_n": 1, "protect_last_n": -1, "tail_token_budget": 8,
 		}},
 		{Strategy: "truncation", Params: map[string]any{"metric": "messages", "max_n": 9, "compact_to": 3, "preserve_system": false}},
 		{Strategy: "sliding_window", Params: map[string]any{"keep_last_groups": 4, "preserve_system": false}},
@@ -83,7 +83,7 @@ func TestHash(t *testing.T) {
 		return p.Hash(p.Limits("gpt-4o", table), fill, map[string]string{"truncation": "1", "tool_result": "2"})
 	}
 	base := hash(policy.Default())
-	if want := "ddfbd2f1f6388f75"; base != want {
+	if want := "35a23c2896333aa8"; base != want {
 		t.Errorf("the default policy hashes to %s, was %s: every session will be planned anew once", base, want)
 	}
 	if got := hash(with(func(p *policy.Policy) { p.Cron, p.Debounce = "@daily", 0 })); got != base {
@@ -116,7 +116,7 @@ func TestExplain(t *testing.T) {
 target 64,000 tokens = 0.5 × window 128,000 (gpt-4o, built-in table)
 step 1 handoff {"context_length":128000,"max_summary_tokens":12000,"protect_first_n":1,"protect_last_n":-1,"tail_token_budget":34666}
 fallback: the oldest groups go until the target is met
-summaries: 25 % of the messages they cover, 2,000 to 12,000 tokens, and references of 25 % beside a model's prose; without one: keep
+summaries: 40 % of the messages they cover, 2,000 to 12,000 tokens, and references of 25 % beside a model's prose; without one: keep
 gain: a run that saves less than 500 tokens is discarded, then 10m0s of cooldown
 estimated counts: + 10 %
 events: 2s after the last write, 30s after the first at the latest
@@ -128,7 +128,7 @@ sweep: 0 3 * * * (UTC)`
 		t.Errorf("pinned tools: %q", lines)
 	}
 	p := with(func(p *policy.Policy) { p.StartTokens, p.TargetTokens = 8_000, 6_000 })
-	if line := p.Explain("new-model", nil, fill)[4]; !strings.HasSuffix(line, "; all of a summary 4,800 tokens at most (80 % of the target)") {
+	if line := p.Explain("new-model", nil, fill)[4]; !strings.HasSuffix(line, "; all of a summary 4,500 tokens at most (75 % of the target)") {
 		t.Errorf("summaries: %q", line)
 	}
 	got = strings.Join(p.Explain("new-model", nil, fill)[:2], "\n")

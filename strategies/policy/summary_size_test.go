@@ -13,11 +13,11 @@ func TestBudget(t *testing.T) {
 	t.Parallel()
 	s := DefaultSize()
 	tests := map[string]struct{ covered, window, want chat.Tokens }{
-		"a quarter":                    {30_000, 200_000, 7500},
+		"two fifths":                   {20_000, 200_000, 8000},
 		"no less than the minimum":     {3000, 200_000, 2000},
 		"no more than the maximum":     {500_000, 1_000_000, 12_000},
-		"no more than of the window":   {100_000, 32_000, 9600},
-		"a small window beats Min":     {100_000, 4_000, 1200},
+		"no more than of the window":   {100_000, 20_000, 8000},
+		"a small window beats Min":     {100_000, 3_000, 1200},
 		"an unknown window limits not": {100_000, 0, 12_000},
 		"never nothing":                {0, 1, 1},
 	}
@@ -32,7 +32,7 @@ func TestBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		covered := rapid.Int64Range(0, 1<<40).Draw(t, "covered")
 		window := rapid.Int64Range(0, 1<<30).Draw(t, "window")
-		if b := s.Budget(chat.Tokens(covered), chat.Tokens(window)); b < 1 || b > s.Max || window >= 20 && b > chat.Tokens(window)*3/10 {
+		if b := s.Budget(chat.Tokens(covered), chat.Tokens(window)); b < 1 || b > s.Max || window >= 20 && b > chat.Tokens(window)*2/5 {
 			t.Fatalf("%d", b)
 		}
 	})
@@ -41,7 +41,7 @@ func TestBudget(t *testing.T) {
 func TestALimitIsAShareOfTheTarget(t *testing.T) {
 	t.Parallel()
 	s := DefaultSize()
-	for target, want := range map[chat.Tokens]chat.Tokens{0: 0, 1: 1, 4000: 3200, 100_000: 80_000} {
+	for target, want := range map[chat.Tokens]chat.Tokens{0: 0, 1: 1, 4000: 3000, 100_000: 75_000} {
 		if got := s.Limit(target); got != want {
 			t.Errorf("target %d: %d, want %d", target, got, want)
 		}

@@ -117,7 +117,10 @@ func (w *Writer) budget(m *input) {
 		m.limit = t.MaxTokens
 	}
 	m.prose, m.references = m.limit, int(float64(m.limit)*s.References)
-	if t := m.task; t.Budget == 0 && t.MaxTokens > 0 { // an explicit limit covers prose and references
+	switch t := m.task; {
+	case t.Most > 0 || t.Budget == 0 && t.MaxTokens == 0:
+		m.prose = int(s.Size.Model(chat.Tokens(m.limit)))
+	case t.Budget == 0: // an explicit limit covers prose and references
 		m.prose = w.proseWithin(m.limit - m.references)
 	}
 	if !m.custom() && !m.task.Followed && !acknowledges(m.sources.LastUser()) {

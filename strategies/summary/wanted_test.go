@@ -22,8 +22,8 @@ func TestSizes(t *testing.T) {
 		task   plan.Task
 		want   func(covered int) int
 	}{
-		"a quarter of what is covered":   {nil, 0, plan.Task{}, func(n int) int { return min(12_000, n/4) }},
-		"three tenths of the window":     {nil, 16_000, plan.Task{}, func(int) int { return 4800 }},
+		"two fifths of what is covered":  {nil, 0, plan.Task{}, func(n int) int { return min(12_000, 2*n/5) }},
+		"two fifths of the window":       {nil, 12_000, plan.Task{}, func(int) int { return 4800 }},
 		"a share of the policy's":        {func(s *policy.Size) { s.Share = 0.01 }, 0, plan.Task{Most: 9000, Budget: 9000}, func(n int) int { return n / 100 }},
 		"the policy's most":              {func(s *policy.Size) { s.Min, s.Max = 100, 2500 }, 0, plan.Task{Most: 9000, Budget: 9000}, func(int) int { return 2500 }},
 		"the strategy's most":            {nil, 0, plan.Task{Most: 900, Budget: 2000}, func(int) int { return 900 }},

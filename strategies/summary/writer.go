@@ -88,7 +88,7 @@ func (w *Writer) Bounds(budget chat.Tokens) (view, summary chat.Tokens) {
 	summary = s.Size.Limit(view)
 	if budget > 0 {
 		if w.o.Model != nil { // an extract stays within the budget, and has references of its own
-			budget = chat.Tokens(w.answerTokens(int(budget))) + chat.Tokens(float64(budget)*s.References)
+			budget = chat.Tokens(w.answerTokens(int(s.Size.Model(budget)))) + chat.Tokens(float64(budget)*s.References)
 		}
 		summary = min(summary, budget+tokensOf(frame.Wrap("", frame.Options{})))
 	}
