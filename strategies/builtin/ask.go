@@ -101,9 +101,10 @@ func (s summarizing) withPins(t *plan.Transcript, reads []chat.Seq) []chat.Seq {
 	return append(reads, seqsOf(t, pins(t))...)
 }
 
-// counted returns the task of a summary that covers entries, with a limit by which it saves
-// something, with the pinned messages beside it, and with the tokens of the message that write
-// returns for it together with the messages beside it. The last user message does not leave the view.
+// counted returns the task of a summary that covers entries, with what earlier summaries among
+// them stand for, with a limit by which it saves something, with the pinned messages beside it,
+// and with the tokens of the message that write returns for it together with the messages
+// beside it. The last user message does not leave the view.
 func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summary string) chat.Message, beside ...chat.Message) plan.Task {
 	last := lastUser(t)
 	for _, i := range covered {
@@ -112,6 +113,7 @@ func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summa
 		}
 	}
 	task.Limit = max(1, task.Limit-1)
+	task.Originals = fromLog(t, covered)
 	for _, i := range pins(t) {
 		if m := t.Entries[i].Message; m != nil && !slices.Contains(covered, i) {
 			task.Pinned = append(task.Pinned, m)

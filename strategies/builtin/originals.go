@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"context"
+	"iter"
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -19,9 +21,16 @@ type originals struct {
 // originals returns the originals of a transcript for the summarizer, none unless it is
 // strict.
 func (s summarizing) originals(t *plan.Transcript) originals {
+	if !s.strict() {
+		return originals{t: t}
+	}
+	return newOriginals(t)
+}
+
+func newOriginals(t *plan.Transcript) originals {
 	o := originals{t: t, by: map[chat.Seq][]int{}}
 	for i := range t.Entries {
-		if e := &t.Entries[i]; s.strict() && e.By > 0 && !e.Included {
+		if e := &t.Entries[i]; e.By > 0 && !e.Included {
 			o.by[e.By] = append(o.by[e.By], i)
 		}
 	}
@@ -64,4 +73,30 @@ func (o originals) read(i int) (messages []*chat.Message, kinds []chat.Kind, err
 		messages, kinds = append(messages, m), append(kinds, kindOf(&o.t.Entries[k]))
 	}
 	return messages, kinds, nil
+}
+
+// fromLog returns the Originals of a task that covers entries: nil if nothing before the last
+// of them is out of the view, so that the task's messages are all there is.
+func fromLog(t *plan.Transcript, covered []int) func(ctx context.Context, most int64) (iter.Seq2[*chat.Message, error], []*chat.Message, error) {
+	if t.Originals == nil || len(covered) == 0 {
+		return nil
+	}
+	var seqs []chat.Seq
+	sources := newOriginals(t)
+	for _, i := range covered {
+		seqs = append(seqs, seqsOf(t, sources.of(i))...)
+	}
+	last := slices.Max(seqs)
+	missing := last // seqs are dense
+	for i := range t.Entries {
+		if e := &t.Entries[i]; e.Seq <= last && (e.Included || e.By > 0) {
+			missing--
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	return func(ctx context.Context, most int64) (iter.Seq2[*chat.Message, error], []*chat.Message, error) {
+		return t.Originals(ctx, seqs, most)
+	}
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"slices"
 	"strings"
 
@@ -23,6 +24,9 @@ type Task struct {
 	Pinned []*chat.Message
 	// Previous is the summary to update, empty for none.
 	Previous string
+	// Originals reads everything that the summary takes the place of from the log; nil if
+	// Messages are all of it. See the type Originals.
+	Originals func(ctx context.Context, most int64) (messages iter.Seq2[*chat.Message, error], older []*chat.Message, err error)
 	// Followed reports whether a user message follows the summarized messages, so that the
 	// current request is not among them.
 	Followed bool
@@ -76,9 +80,10 @@ type Bounded interface {
 
 // Redact returns the task with secrets masked, and the kinds of secrets found. A secret that
 // one text shows to be one is masked in all. Messages that contain any are copied.
-func (t Task) Redact() (Task, redact.Found) { return t.redact(&redact.Secrets{}) }
+func (t Task) Redact() (Task, redact.Found) { return t.Mask(&redact.Secrets{}) }
 
-func (t Task) redact(secrets *redact.Secrets) (Task, redact.Found) {
+// Mask does the same with secrets that other texts have shown, and adds those of the task.
+func (t Task) Mask(secrets *redact.Secrets) (Task, redact.Found) {
 	found := redact.Found{}
 	apply := func(clean func(string) (string, redact.Found)) {
 		mask := func(s string) string {
@@ -171,7 +176,7 @@ func Do(ctx context.Context, s Summarizer, t Task) (string, error) {
 		return w.Write(ctx, t)
 	}
 	var secrets redact.Secrets
-	t, _ = t.redact(&secrets)
+	t, _ = t.Mask(&secrets)
 	text, err := s.Summarize(ctx, t.Request())
 	text, _ = secrets.Redact(text)
 	return text, err

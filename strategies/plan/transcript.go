@@ -34,6 +34,9 @@ type Transcript struct {
 	// Counter counts the messages that the strategy writes. If it is nil, the token counts
 	// of the plan's additions are used.
 	Counter Counter
+	// Originals reads what the summaries and replacements of earlier runs stand for; nil if it
+	// is not known.
+	Originals Originals
 
 	groups []chat.Group
 	calls  []int32 // by group, see callOf
