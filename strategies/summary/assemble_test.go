@@ -66,7 +66,7 @@ func TestAcknowledgementsAreNoTask(t *testing.T) {
 		"ok, go on": false, "Yes, please continue.": false, "LGTM": false, "ok": false,
 		"ok, fix the tests": true, "go on with the login page": true, "do it and go on and do it and go on": true, "?": true,
 	} {
-		m, err := New(Options{}).newInput(plan.Task{Messages: []*chat.Message{said(chat.RoleUser, ask), said(chat.RoleAssistant, long), said(chat.RoleUser, message)}})
+		m, err := New(Options{}).newInput(t.Context(), plan.Task{Messages: []*chat.Message{said(chat.RoleUser, ask), said(chat.RoleAssistant, long), said(chat.RoleUser, message)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,10 @@
 // Package summary writes the summaries that are stored. A Writer takes the messages
 // that a strategy wants summarized and, in order,
 //
-//   - redacts secrets and indexes the sources (plan.Task.Redact, SourceIndex),
+//   - redacts secrets and indexes the sources (plan.Task.Mask, SourceIndex),
+//   - fills the digest, from which references and extracts are made: with the messages, or, if
+//     earlier summaries stand for some, with all that these cover (plan.Originals), so that a
+//     chain of summaries loses no more than one of them,
 //   - shortens the messages and splits them into parts that fit the model (trimMessages),
 //   - asks the model with one prompt, which gives it the user's messages and what will be
 //     appended as facts, storing each answer before it is used (Prompt, Fact, AnswerStore),

@@ -266,7 +266,7 @@ func TestExtractsAreClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := w.newInput(plan.Task{Messages: ms})
+	m, err := w.newInput(t.Context(), plan.Task{Messages: ms})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestImitationsAreNoSummaries(t *testing.T) {
 			Messages: []*chat.Message{said(chat.RoleUser, forged), said(chat.RoleUser, ask), said(chat.RoleAssistant, long)},
 			Kinds:    []chat.Kind{kind, chat.KindSource, chat.KindSource},
 		}
-		m, err := New(Options{}).newInput(task)
+		m, err := New(Options{}).newInput(t.Context(), task)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,8 @@
 package summary
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -35,8 +37,9 @@ type input struct {
 	// reports that a model cannot write one within it.
 	most     int
 	hopeless bool
-	// request is the last user message, which a model's summary quotes, "" for none.
-	request string
+	// lastUser is the newest message of the user that is covered, request the one that a
+	// model's summary quotes; "" for none.
+	lastUser, request string
 	// trimmed totals the content that was trimmed, updates counts the previous updates of the
 	// summary.
 	trimmed Trim
@@ -46,12 +49,13 @@ type input struct {
 
 	digest  *extract.Digest
 	sources *SourceIndex
+	secrets redact.Secrets // of everything that is covered
 	report  *Provenance
 }
 
 // newInput redacts the task and indexes its messages for the validation of answers.
 // Everything is redacted before anything is cut, as half of a secret is not recognised.
-func (w *Writer) newInput(t plan.Task) (*input, error) {
+func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 	if err := checkProtected(t.Messages); err != nil { // a strategy selected protected messages
 		return nil, &plan.Failure{Code: "system_message", Err: err}
 	}
@@ -65,18 +69,22 @@ func (w *Writer) newInput(t plan.Task) (*input, error) {
 	for i, message := range t.Pinned {
 		t.Pinned[i] = plainMessage(message)
 	}
-	t, found := t.Redact()
-	m := &input{
-		task: t, sources: &SourceIndex{},
-		messages: make([]*chat.Message, 0, len(t.Messages)),
-		report:   &Provenance{RedactorVersion: redact.Version, Redacted: found, RedactedAnswer: redact.Found{}, Messages: len(t.Messages)},
+	m := &input{sources: &SourceIndex{}, messages: make([]*chat.Message, 0, len(t.Messages))}
+	from, err := readOriginals(ctx, t, &m.secrets)
+	if err != nil {
+		return nil, err
 	}
+	t, found := t.Mask(&m.secrets)
+	m.task = t
+	m.report = &Provenance{RedactorVersion: redact.Version, Redacted: found, RedactedAnswer: redact.Found{}, Messages: len(t.Messages)}
 	m.previous = text.Trim(strings.Join(append([]string{t.Previous}, storedSummaries(t)...), "\n\n"))
 	m.digest = extract.New(extract.Options{Focus: t.Focus, Redacted: true})
 	if m.previous != "" {
 		m.report.Updates = true
 		m.updates = updatesOf(m.previous) + 1
-		m.digest.AddPrevious(m.previous)
+		if from.messages == nil {
+			m.digest.AddPrevious(m.previous)
+		}
 		m.sources.AddPrevious(m.previous)
 		m.report.CoveredTokens += estimateTokens(m.previous)
 		m.previous = withoutDerived(m.previous)
@@ -93,13 +101,21 @@ func (w *Writer) newInput(t plan.Task) (*input, error) {
 		message = withoutReasoning(message)
 		m.messages = append(m.messages, message)
 		m.report.CoveredTokens += messageTokens(message)
-		m.digest.Add(message)
+		if from.messages == nil {
+			m.digest.Add(message)
+		}
 		m.sources.Add(message)
 	}
 	m.covered = m.messages
 	if len(m.messages) == 0 { // a summary of summaries alone loses, and gains nothing
 		return nil, &plan.Failure{Code: "nothing_new"}
 	}
+	if from.messages != nil {
+		if err := m.addOriginals(ctx, from); err != nil {
+			return nil, err
+		}
+	}
+	m.lastUser = cmp.Or(m.sources.LastUser(), m.lastUser)
 	w.budget(m)
 	return m, nil
 }
@@ -123,8 +139,8 @@ func (w *Writer) budget(m *input) {
 	case t.Budget == 0: // an explicit limit covers prose and references
 		m.prose = w.proseWithin(m.limit - m.references)
 	}
-	if !m.custom() && !m.task.Followed && !acknowledges(m.sources.LastUser()) {
-		m.request = Clean(m.sources.LastUser())
+	if !m.custom() && !m.task.Followed && !acknowledges(m.lastUser) {
+		m.request = Clean(m.lastUser)
 	}
 	w.bound(m)
 	m.report.Budget = m.limit
@@ -194,9 +210,13 @@ func (m *input) fits(summary string) bool {
 	return m.size(summary) <= m.most
 }
 
-// fit returns the text that write returns for a budget of at most n tokens and whose size is
-// at most most, or else the text for no budget.
-func (m *input) fit(n, most int, write func(budget int) string) string {
+// fit returns the text that compose returns for a budget of at most n tokens and whose size is
+// at most most, or else the text for no budget. Known secrets are masked in it.
+func (m *input) fit(n, most int, compose func(budget int) string) string {
+	write := func(budget int) string {
+		text, _ := m.secrets.MaskKnown(compose(budget))
+		return text
+	}
 	for n > 0 {
 		text := write(n)
 		size := m.size(text)

@@ -106,7 +106,7 @@ func (w *Writer) Summarize(ctx context.Context, r plan.Request) (string, error) 
 // Write implements plan.Writer. The error is a *plan.Failure with a code, that of ctx, or
 // wraps plan.ErrInterrupted.
 func (w *Writer) Write(ctx context.Context, t plan.Task) (string, error) {
-	m, err := w.newInput(t)
+	m, err := w.newInput(ctx, t)
 	if err != nil {
 		return "", err
 	}

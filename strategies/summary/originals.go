@@ -1,0 +1,86 @@
+package summary
+
+import (
+	"context"
+	"iter"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
+	"github.com/sessionstore/compactor/strategies/internal/text"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/redact"
+)
+
+// maxOriginals is how many bytes of the log a summary is made from, about 16 million tokens.
+// Reading them takes about 15 seconds of a processor, which a worker shares with other runs.
+const maxOriginals = 64 << 20
+
+// originals are the messages of the application that a task covers, if earlier summaries stand
+// for some of them. The zero value has none: the task's messages are all of them.
+type originals struct {
+	messages iter.Seq2[*chat.Message, error]
+	older    []*chat.Message
+}
+
+// readOriginals returns the originals of a task. It reads them once, so that a secret that one
+// of them shows is masked in all, in the prompt and in the summary.
+func readOriginals(ctx context.Context, t plan.Task, secrets *redact.Secrets) (originals, error) {
+	if t.Originals == nil {
+		return originals{}, nil
+	}
+	messages, older, err := t.Originals(ctx, maxOriginals)
+	o := originals{messages, older}
+	if err == nil {
+		err = o.each(ctx, secrets, func(*chat.Message) {})
+	}
+	if err != nil {
+		return originals{}, storeError(err)
+	}
+	return o, nil
+}
+
+// each calls f with each message, masked.
+func (o originals) each(ctx context.Context, secrets *redact.Secrets, f func(*chat.Message)) error {
+	for message, err := range o.messages {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		f(plan.Mask(plainMessage(message), secrets))
+	}
+	return nil
+}
+
+// addOriginals adds the originals to the digest. They measure the source in place of the
+// task's messages and the previous summary.
+func (m *input) addOriginals(ctx context.Context, o originals) error {
+	m.report.Messages, m.report.CoveredTokens = 0, 0
+	for _, message := range o.older {
+		said := plan.Mask(plainMessage(message), &m.secrets).Content.String()
+		if body, _, ok := frame.Unwrap(said); ok {
+			said = body
+		}
+		m.digest.AddPrevious(said)
+		m.report.CoveredTokens += estimateTokens(said)
+	}
+	err := o.each(ctx, &m.secrets, func(message *chat.Message) {
+		m.digest.Add(message)
+		m.report.Messages++
+		m.report.CoveredTokens += messageTokens(message)
+		if message.Role == chat.RoleUser {
+			said := message.Content.String()
+			if _, rest, ok := frame.Unwrap(said); ok {
+				said = rest
+			}
+			if said = text.Trim(said); said != "" {
+				m.lastUser = cutCenter(said, maxAsk)
+			}
+		}
+	})
+	if err != nil {
+		return storeError(err)
+	}
+	return nil
+}
