@@ -251,7 +251,9 @@ func (o Options) Pinned(index int, id string) bool {
 // Transcript returns the transcript for strategies. It shares the conversation's memory and
 // is valid until the next change.
 func (c *Conversation) Transcript() *plan.Transcript {
-	return plan.NewTranscript(c.entries, c.options.Counter, c.groups.Groups())
+	t := plan.NewTranscript(c.entries, c.options.Counter, c.groups.Groups())
+	t.Originals = c.originals
+	return t
 }
 
 // Apply carries out a plan that was made on the Transcript, without a guard, and reports
