@@ -1,0 +1,177 @@
+package store
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// originalsPage is how many bytes of messages Originals holds at a time, or one message.
+const originalsPage = 1 << 20
+
+// Originals reads what messages of a session up to a seq stand for, as plan.Originals says:
+// what explains that a message is out of the view is the latest run in force that took it out.
+// dropped is the reason of what was dropped for lack of room; where the application has since
+// replaced the view, it stays out. Originals holds no connection while the caller has a message.
+func (s *Store) Originals(ctx context.Context, sid int64, upTo chat.Seq, of []chat.Seq, dropped string, most int64) (messages iter.Seq2[*chat.Message, error], older []*chat.Message, err error) {
+	covers, err := s.covers(ctx, sid, dropped)
+	if err != nil {
+		return nil, nil, wrap("find originals", err)
+	}
+	reached := covers.closure(chat.RangesOf(of...).Union(covers[0]).Intersect(chat.Ranges{{Lo: 1, Hi: upTo + 1}}))
+	log, err := s.logged(ctx, sid, reached)
+	if err != nil {
+		return nil, nil, wrap("find originals", err)
+	}
+	log, stands := covers.newest(log, most)
+	first, err := s.Messages(ctx, sid, stands)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, q := range stands {
+		older = append(older, first[q])
+	}
+	return func(yield func(*chat.Message, error) bool) {
+		for rest := log; len(rest) > 0; {
+			page := pageOf(rest)
+			rest = rest[len(page):]
+			loaded, err := s.Messages(ctx, sid, page)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, q := range page {
+				if !yield(loaded[q], nil) {
+					return
+				}
+			}
+		}
+	}, older, nil
+}
+
+// covers holds by summary or replacement the messages out of the view that it was the latest to
+// take the place of. What was last excluded for lack of room has the key 0.
+type covers map[chat.Seq]chat.Ranges
+
+func (s *Store) covers(ctx context.Context, sid int64, dropped string) (covers, error) {
+	const query = `
+		SELECT seqs, by FROM (
+			SELECT live::text AS seqs, NULL::bigint AS by, NULL::bigint AS revision FROM compactor.sessions WHERE sid = $1
+			UNION ALL
+			SELECT e.seqs::text, CASE WHEN e.summary_seq IS NULL AND e.reason = $2 AND r.revision > p.revision THEN 0 ELSE e.summary_seq END, r.revision
+			FROM (SELECT coalesce(max(o.revision), 0) AS revision FROM compactor.runs o WHERE o.sid = $1 AND o.in_force AND o.kind = 'replace') p,
+				compactor.exclusions e JOIN compactor.runs r ON r.id = e.run
+			WHERE e.sid = $1 AND r.in_force) x
+		ORDER BY revision DESC NULLS FIRST`
+	rows, _ := s.pool.Query(ctx, s.q(query), sid, dropped) // rows hold the error
+	out := covers{}
+	var explained, seqs chat.Ranges // first of all by the view itself
+	var by *chat.Seq
+	_, err := pgx.ForEachRow(rows, []any{rangesText{&seqs}, &by}, func() error {
+		if by != nil {
+			out[*by] = out[*by].Union(seqs.Minus(explained))
+		}
+		explained = explained.Union(seqs)
+		return nil
+	})
+	return out, err
+}
+
+// closure returns a set with what its members cover, directly or through others.
+func (c covers) closure(of chat.Ranges) chat.Ranges {
+	for _, by := range slices.Backward(slices.Sorted(maps.Keys(c))) { // it has a higher seq than what it covers
+		if of.Has(by) {
+			of = of.Union(c[by])
+		}
+	}
+	return of
+}
+
+// by returns the summary or replacement that was the latest to take the place of a message, 0
+// for none.
+func (c covers) by(q chat.Seq) chat.Seq {
+	for by, covered := range c {
+		if covered.Has(q) { // no other does
+			return by
+		}
+	}
+	return 0
+}
+
+// newest returns the messages of the application of a log, which is in order: of more than most
+// bytes the newest. stands are the summaries that stand for the others, and those that cover
+// nothing that is known.
+func (c covers) newest(log []logged, most int64) (out []logged, stands []chat.Seq) {
+	kinds := map[chat.Seq]byte{}
+	for _, m := range log {
+		if m.kind != 'm' {
+			kinds[m.seq] = m.kind
+		}
+	}
+	var left chat.Ranges // what the summaries stand for
+	stand := func(by chat.Seq) {
+		stands, left = append(stands, by), left.Union(c.closure(chat.RangesOf(by)))
+	}
+	for _, m := range slices.Backward(log) {
+		switch {
+		case left.Has(m.seq), m.kind == 'i', m.kind == 's' && len(c[m.seq]) > 0:
+		case m.kind == 's':
+			stand(m.seq)
+		case m.size <= most:
+			most -= m.size
+			out = append(out, m)
+		case !c[0].Has(m.seq): // the oldest summary of it stands for all before it
+			by := c.by(m.seq)
+			for kinds[by] == 'i' {
+				by = c.by(by)
+			}
+			if most = 0; by > 0 {
+				stand(by)
+			}
+		}
+	}
+	slices.Sort(stands)
+	slices.Reverse(out)
+	return slices.DeleteFunc(out, func(m logged) bool { return left.Has(m.seq) }), stands
+}
+
+// logged is a message of the log.
+type logged struct {
+	seq  chat.Seq
+	size int64 // bytes
+	kind byte
+}
+
+// logged returns the messages of a set, in log order.
+func (s *Store) logged(ctx context.Context, sid int64, set chat.Ranges) ([]logged, error) {
+	const query = `
+		SELECT m.seq, octet_length(m.body), m.kind FROM unnest($2::int8multirange) x
+		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.kind, l.body FROM compactor.message_log l
+			WHERE l.sid = $1 AND l.seq >= lower(x) AND l.seq < upper(x) OFFSET 0) m
+		ORDER BY m.position, m.seq`
+	rows, _ := s.pool.Query(ctx, s.q(query), sid, set.String()) // rows hold the error
+	var out []logged
+	var m logged
+	_, err := pgx.ForEachRow(rows, []any{&m.seq, &m.size, &m.kind}, func() error {
+		out = append(out, m)
+		return nil
+	})
+	return out, err
+}
+
+// pageOf returns the first messages of a list up to the size of a page, at least one.
+func pageOf(list []logged) (page []chat.Seq) {
+	size := int64(0)
+	for _, m := range list {
+		if size += m.size; size > originalsPage && len(page) > 0 {
+			break
+		}
+		page = append(page, m.seq)
+	}
+	return page
+}
