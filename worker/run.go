@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"time"
@@ -130,7 +131,7 @@ func (a *attempt) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := &plan.Transcript{Entries: a.entries, Counter: p.Counter(s.Model)}
+	t := &plan.Transcript{Entries: a.entries, Counter: p.Counter(s.Model), Originals: a.originals}
 	load := func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 		return a.w.store.Messages(ctx, s.SID, seqs)
 	}
@@ -153,6 +154,11 @@ func (a *attempt) work(ctx context.Context) error {
 	}
 	a.w.failpoint(stepChecked)
 	return a.apply(ctx, change)
+}
+
+// originals implements plan.Originals on the session of the run.
+func (a *attempt) originals(ctx context.Context, of []chat.Seq, most int64) (iter.Seq2[*chat.Message, error], []*chat.Message, error) {
+	return a.w.store.Originals(ctx, a.claim.Session.SID, a.claim.Session.LastSeq, of, pipeline.ReasonFallback, most)
 }
 
 // savePolicy saves the policy that the ledger refers to, once per process and policy.
