@@ -56,7 +56,7 @@ Policies can be presets, "default" (the pipeline without a configuration), "conf
 	}
 	writeHelpItem(&b, "    ", modelPolicy, modelDoc)
 	b.WriteString(`
-With --rounds N, the messages up to 1/N of the tokens are compacted first, then the result with the next part, and so on, each time within the whole budget; a summary is updated, and what a pipeline kept goes through it again. Tables mark these figures with ×N, beside those of one compaction.
+With --rounds N, the messages up to 1/N of the tokens are compacted first, then the result with the next part, and so on, each time within the whole budget, as a worker compacts a session that grows: a pipeline gets what it kept, and a summary is made from everything that it covers, of which a model reads the summary before and the new messages. Tables mark these figures with ×N, beside those of one compaction.
 
 Intervals are 95 % bootstrap intervals from 2,000 resamples of the sessions. Policies are compared on the same resamples; the verdict is noise if the interval of the difference contains 0 or fewer than six sessions were compared.
 

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"iter"
 
 	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -25,11 +26,8 @@ func evalExtractive() eval.Policy {
 	return eval.Summary("extractive", "a summary with references, written without a model", extract.Version+" "+programVersion(),
 		func(_ context.Context, in eval.Input) (string, eval.Usage, error) {
 			d := extract.New(extract.Options{})
-			if in.Previous != "" {
-				d.AddPrevious(in.Previous)
-			}
-			for i := range in.Messages {
-				d.Add(&in.Messages[i])
+			for i := range in.Log {
+				d.Add(&in.Log[i])
 			}
 			return d.Text(int(in.Budget)), eval.Usage{}, nil
 		})
@@ -40,13 +38,29 @@ func evalModel(settings policy.Summary, models summary.Model) eval.Policy {
 	return eval.Summary(modelPolicy, modelDoc,
 		models.Identity()+summary.PromptVersion+extract.Version+programVersion(), func(ctx context.Context, in eval.Input) (string, eval.Usage, error) {
 			w := summary.New(summary.Options{Settings: settings, Model: models})
-			t := plan.Task{Previous: in.Previous, MaxTokens: max(1, int(in.Budget))}
-			for i := range in.Messages {
-				if r := in.Messages[i].Role; r != chat.RoleSystem && r != chat.RoleDeveloper {
-					t.Messages = append(t.Messages, &in.Messages[i])
+			t := plan.Task{Previous: in.Previous, Messages: spoken(in.Messages), MaxTokens: max(1, int(in.Budget))}
+			if in.Previous != "" {
+				t.Originals = func(context.Context, int64) (iter.Seq2[*chat.Message, error], []*chat.Message, error) {
+					return func(yield func(*chat.Message, error) bool) {
+						for _, m := range spoken(in.Log) {
+							if !yield(m, nil) {
+								return
+							}
+						}
+					}, nil, nil
 				}
 			}
 			text, err := w.Write(ctx, t)
 			return text, eval.UsageOf(w.Provenance()), err
 		})
+}
+
+// spoken returns the messages that are no instructions.
+func spoken(ms []chat.Message) (out []*chat.Message) {
+	for i := range ms {
+		if r := ms[i].Role; r != chat.RoleSystem && r != chat.RoleDeveloper {
+			out = append(out, &ms[i])
+		}
+	}
+	return out
 }

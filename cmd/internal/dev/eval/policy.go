@@ -24,8 +24,10 @@ type Input struct {
 	// Messages holds the messages before the cut, or those of a round, which a policy must not
 	// change.
 	Messages []chat.Message
-	// Previous is the text to update, for a Policy that does.
+	// Previous is the text to update, for a Policy that does, and Log everything up to now that
+	// it covers, the messages included.
 	Previous string
+	Log      []chat.Message
 	// Budget limits the kept tokens (see retention.Tokens) without system messages.
 	Budget float64
 }
@@ -64,8 +66,11 @@ type Policy struct {
 	// Measurements stored under another definition are not used.
 	Definition string
 	// Updates reports that Keep returns one text, after the system messages, and updates that of
-	// an earlier round. Others compact what an earlier round kept.
+	// an earlier round. Others compact what an earlier round kept, unless they have Grow.
 	Updates bool
+	// Grow, if set, compacts a session that grows by parts, each time within the budget, in
+	// place of several calls of Keep. It must be safe for concurrent use, too.
+	Grow func(ctx context.Context, in Input, parts [][]chat.Message) (Kept, error)
 	// Keep must be safe for concurrent use. After an error, the session is counted as
 	// failed and left out of the figures of this policy.
 	Keep func(ctx context.Context, in Input) (Kept, error)
@@ -89,10 +94,10 @@ func Baselines() []Policy {
 }
 
 // Summary returns a policy that keeps the system messages and one message with the text
-// that write returns, given the text of an earlier round as Input.Previous. definition identifies everything besides the input that the text
-// depends on.
+// that write returns, given the text of an earlier round as Input.Previous. definition
+// identifies everything besides the input that the text depends on.
 func Summary(name, doc, definition string, write func(ctx context.Context, in Input) (string, Usage, error)) Policy {
-	return Policy{Name: name, Doc: doc, Definition: "summary/1 " + definition, Updates: true, Keep: func(ctx context.Context, in Input) (Kept, error) {
+	return Policy{Name: name, Doc: doc, Definition: "summary/2 " + definition, Updates: true, Keep: func(ctx context.Context, in Input) (Kept, error) {
 		text, usage, err := write(ctx, in)
 		if err != nil {
 			return Kept{}, err
@@ -139,26 +144,35 @@ func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 	if _, _, err := pipelineOf(p, b, 10_000); err != nil {
 		return Policy{}, fmt.Errorf("policy %s: %w", name, err)
 	}
-	return Policy{Name: name, Definition: "pipeline/1 " + string(definition), Keep: func(ctx context.Context, in Input) (Kept, error) {
+	grow := func(ctx context.Context, in Input, parts [][]chat.Message) (Kept, error) {
 		var kept Kept
-		target := chat.Tokens(in.Budget)
-		for _, m := range systems(in.Messages) {
-			target += retention.Counter{}.Message(&m)
-		}
-		run, writers, err := pipelineOf(p, b, max(1, target))
-		if err != nil {
-			return kept, err
-		}
-		c, err := strategies.Compact(ctx, in.Messages, run, strategies.Options{
+		c := strategies.NewConversation(strategies.Options{
 			Counter: retention.Counter{}, FreeReasoning: true, // nothing is sent to a model
 		})
-		kept.Messages = c.Messages
-		for _, w := range writers {
-			if w != nil {
-				kept.add(UsageOf(w.Provenance()))
+		target := chat.Tokens(in.Budget)
+		for _, part := range parts {
+			c.Append(part...)
+			for _, m := range systems(part) {
+				target += retention.Counter{}.Message(&m)
+			}
+			run, writers, err := pipelineOf(p, b, max(1, target))
+			if err == nil {
+				_, err = c.Compact(ctx, run)
+			}
+			if err != nil {
+				return kept, err
+			}
+			for _, w := range writers {
+				if w != nil {
+					kept.add(UsageOf(w.Provenance()))
+				}
 			}
 		}
-		return kept, err
+		kept.Messages = c.View()
+		return kept, nil
+	}
+	return Policy{Name: name, Definition: "pipeline/2 " + string(definition), Grow: grow, Keep: func(ctx context.Context, in Input) (Kept, error) {
+		return grow(ctx, in, [][]chat.Message{in.Messages})
 	}}, nil
 }
 

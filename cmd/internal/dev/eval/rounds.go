@@ -13,18 +13,17 @@ import (
 // the whole budget.
 func (p *Policy) keep(ctx context.Context, in Input, rounds int) (Kept, error) {
 	all := in.Messages
+	parts, rest := partsOf(all, rounds)
+	if p.Grow != nil {
+		kept, err := p.Grow(ctx, in, parts)
+		kept.Messages = slices.Concat(kept.Messages, rest)
+		return kept, err
+	}
 	var kept Kept
-	from := 0
-	for n := 1; n <= rounds; n++ {
-		to := len(all)
-		if n < rounds {
-			to = retention.CutIndex(all, float64(n)/float64(rounds))
-		}
-		grown := all[from:to]
-		if retention.Total(grown) == 0 && (n < rounds || from > 0) {
-			continue // nothing to compact yet, or any more
-		}
-		from = to
+	to := 0
+	for _, grown := range parts {
+		to += len(grown)
+		in.Log = all[:to]
 		in.Previous, in.Messages = "", slices.Concat(kept.Messages, grown)
 		if text := len(kept.Messages) - 1; p.Updates && text >= 0 {
 			in.Previous = kept.Messages[text].Content.String()
@@ -36,7 +35,24 @@ func (p *Policy) keep(ctx context.Context, in Input, rounds int) (Kept, error) {
 			return kept, err
 		}
 	}
-	return Kept{slices.Concat(kept.Messages, all[from:]), kept.Usage}, nil
+	return Kept{slices.Concat(kept.Messages, rest), kept.Usage}, nil
+}
+
+// partsOf divides messages into at most n parts of about equal tokens. rest has none.
+func partsOf(all []chat.Message, n int) (parts [][]chat.Message, rest []chat.Message) {
+	from := 0
+	for k := 1; k <= n; k++ {
+		to := len(all)
+		if k < n {
+			to = retention.CutIndex(all, float64(k)/float64(n))
+		}
+		part := all[from:to]
+		if retention.Total(part) == 0 && (k < n || from > 0) {
+			continue // nothing to compact yet, or any more
+		}
+		parts, from = append(parts, part), to
+	}
+	return parts, all[from:]
 }
 
 // systems returns the system messages among ms.
