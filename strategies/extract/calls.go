@@ -143,7 +143,8 @@ func argumentCommand(fs []argument) string {
 			parts = append(parts, f.value)
 		}
 	}
-	lines := splitLines(text.Head(strings.Join(parts, " "), 4*maxDescription))
+	command := strings.ReplaceAll(text.Head(strings.Join(parts, " "), 4*maxDescription), "\\\n", " ") // continued lines
+	lines := splitLines(command)
 	if len(lines) == 0 {
 		return ""
 	}

@@ -20,21 +20,29 @@ var constraintWords = newKeywords(`
 	всегда никогда нельзя должен
 	必须 不要 不能 务必 总是 必ず 常に しないで 항상 절대`)
 
-// reasonPhrases are what sentences of decisions and reasons contain.
-var reasonPhrases = []string{
-	"because", "instead of", "rather than", "decided", " chose ", "root cause", "so that", "the fix ", "the bug is", "the bug was",
-	"the issue is", "the issue was", "the problem is", "the problem was", "the reason",
-	"weil ", "stattdessen", "entschieden", "deshalb", "parce qu", "plutôt", "décidé", "porque ", "en lugar de", "decidid", "perché ", "invece",
-	"потому что", "вместо", "решил", "因为", "决定", "改用", "なので", "決定", "대신", "결정",
-}
+// choicePhrases are what even an intention contains only if it gives a reason, reasonPhrases
+// what other sentences of decisions and reasons contain.
+var (
+	choicePhrases = []string{"because", "instead of", "rather than", "decided", "so that"}
+	reasonPhrases = append(choicePhrases[:len(choicePhrases):len(choicePhrases)],
+		" chose ", "root cause", "the fix ", "the bug is", "the bug was",
+		"the issue is", "the issue was", "the problem is", "the problem was", "the reason",
+		"weil ", "stattdessen", "entschieden", "deshalb", "parce qu", "plutôt", "décidé", "porque ", "en lugar de", "decidid", "perché ", "invece",
+		"потому что", "вместо", "решил", "因为", "决定", "改用", "なので", "決定", "대신", "결정",
+	)
+)
 
 // isDecision reports whether a sentence says what was decided, or why something is so.
 func isDecision(s string) bool {
 	if len(s) <= minSentence || isQuestion(s) || strings.HasSuffix(s, ":") || strings.HasSuffix(s, ellipsis) {
 		return false
 	}
+	phrases := reasonPhrases
+	if isIntention(s) {
+		phrases = choicePhrases
+	}
 	s = strings.ToLower(s)
-	return slices.ContainsFunc(reasonPhrases, func(p string) bool { return strings.Contains(s, p) })
+	return slices.ContainsFunc(phrases, func(p string) bool { return strings.Contains(s, p) })
 }
 
 // isIntention reports whether a line says what comes next, which is past when it is read

@@ -17,12 +17,13 @@ type Preset struct {
 	start, target chat.Tokens
 	// paths is PinPaths.
 	paths []string
-	// size changes Summary.Size; nil keeps the default.
-	size func(*Size)
+	// summary changes Summary; nil keeps the defaults.
+	summary func(*Summary)
 }
 
 // Presets returns all presets, ordered by name.
 func Presets() []Preset {
+	long := func(s *Summary) { s.Size.Max = 24_000 }
 	step := func(name string, params map[string]any) Step { return Step{Strategy: name, Params: params} }
 	return []Preset{
 		{
@@ -37,11 +38,12 @@ func Presets() []Preset {
 		{
 			Name: "research", Doc: "long work whose findings matter more than its last steps: summaries of up to 24,000 tokens",
 			Pipeline: []Step{step("handoff", nil)},
-			size:     func(s *Size) { s.Max = 24_000 },
+			summary:  long,
 		},
 		{
-			Name: "strict", Doc: "never more than 32,000 tokens, and never a model: old tool results become a line each, then an extract of all but the newest messages",
-			Pipeline: []Step{step("prune_tool_results", nil), step("extractive", nil)},
+			Name: "strict", Doc: "never more than 32,000 tokens, and never a model: an extract of up to 16,000 tokens of all but the newest messages",
+			Pipeline: []Step{step("extractive", nil)},
+			summary:  func(s *Summary) { s.Writer, s.Size.Max = WriterExtractive, 16_000 },
 			start:    40_000, target: 32_000,
 		},
 		{
@@ -49,8 +51,9 @@ func Presets() []Preset {
 			Pipeline: []Step{step("preserve_recent_turns", nil)},
 		},
 		{
-			Name: "tool_heavy", Doc: "many tool calls whose results are soon stale: old results become a line each, which often suffices; else a summary",
+			Name: "tool_heavy", Doc: "many tool calls whose results are soon stale: old results become a line each, which often suffices; else a summary of up to 24,000 tokens",
 			Pipeline: []Step{step("prune_tool_results", nil), step("handoff", nil)},
+			summary:  long,
 		},
 	}
 }
@@ -85,8 +88,8 @@ func (s Preset) Over(p Policy) Policy {
 	if s.paths != nil {
 		p.PinPaths = slices.Clone(s.paths)
 	}
-	if s.size != nil {
-		s.size(&p.Summary.Size)
+	if s.summary != nil {
+		s.summary(&p.Summary)
 	}
 	return p
 }

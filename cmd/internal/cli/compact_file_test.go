@@ -104,14 +104,14 @@ func TestCompactFileByPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	invoke(t, home, "compact-file", path).want(t, 0, "within the policy's target of 64,000 tokens")
-	invoke(t, home, "compact-file", path, "--policy", "chat", "--start=60", "--target=50", "--policy-min-gain-tokens=1").want(t, 0, "tool_result", "sliding_window")
-	invoke(t, home, "compact-file", path, "--policy", file, "--explain").want(t, 0, "selective_tool_call", "target 50 tokens", "token_budget_fallback")
+	invoke(t, home, "compact-file", path, "--policy", "chat", "--start=60", "--target=50", "--policy-min-gain-tokens=1").want(t, 0, "preserve_recent_turns")
+	invoke(t, home, "compact-file", path, "--policy", file, "--explain").want(t, 0, "prune_tool_results", "handoff", "target 50 tokens", "token_budget_fallback")
 	invoke(t, home, "compact-file", path, "--policy=research").want(t, 0, "within the policy's target")
-	invoke(t, home, "compact-file", path, "--policy=strict", "--explain").want(t, 0, "token_budget", "summarization")
+	invoke(t, home, "compact-file", path, "--policy=strict", "--explain").want(t, 0, "extractive", "without a model")
 	invoke(t, home, "compact-file", path, "--policy=configured").want(t, 0, "within the policy's target")
 	invoke(t, home, "compact-file", path, "--policy=nope").want(t, exitUsage, "nope", "configured, chat, coding, research, strict, support, tool_heavy")
 	invoke(t, home, "compact-file", path, "--policy=chat", "--strategy=tool_result").want(t, exitUsage, "--policy", "--strategy")
-	invoke(t, nil, "config", "print", "--policy-preset=chat").want(t, 0, "policy.preset", "chat", "sliding_window")
+	invoke(t, nil, "config", "print", "--policy-preset=chat").want(t, 0, "policy.preset", "chat", "preserve_recent_turns")
 }
 
 func TestCompactFilePinsAndReadsStandardInput(t *testing.T) {
@@ -147,7 +147,7 @@ func TestCompactFileExplainsThePolicy(t *testing.T) {
 	if err := os.WriteFile(file, []byte("policy: {pipeline: [{strategy: clamp}]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := invoke(t, home, "--config", file, "compact-file", path, "--policy=tool_heavy", "--explain").want(t, 0, "step 1 selective_tool_call")
+	r := invoke(t, home, "--config", file, "compact-file", path, "--policy=tool_heavy", "--explain").want(t, 0, "step 1 prune_tool_results")
 	if strings.Contains(r.stdout, "clamp") {
 		t.Errorf("the file's pipeline goes before the preset that was asked for:\n%s", r.stdout)
 	}

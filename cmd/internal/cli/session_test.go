@@ -292,7 +292,7 @@ func TestTheAppWaitsForPostgres(t *testing.T) {
 func TestSummariesAreFound(t *testing.T) {
 	t.Parallel()
 	db := withSession(t)
-	startWorker(t, db, nil)
+	startWorker(t, db, map[string]string{"policy.min_gain_tokens": "50"})
 	invoke(t, db, "compact", "chat", "--strategy=summarization:target_count=4").want(t, 0, "applied", "step 1: summary of ", "written by no model: an extract")
 	run := decode[runJSON](t, invoke(t, db, "runs", "--run=1", "--json").want(t, 0))
 	if len(run.Summaries) != 1 {

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -179,7 +180,7 @@ func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 // share returns the ratio of the target of p to its window.
 func share(p policy.Policy) float64 {
 	if p.StartTokens > 0 {
-		return float64(p.TargetTokens) / float64(p.StartTokens)
+		return float64(p.TargetTokens) / float64(cmp.Or(p.WindowTokens, policy.FallbackWindow))
 	}
 	return p.Target
 }
