@@ -24,7 +24,7 @@ var constraintWords = newKeywords(`
 // what other sentences of decisions and reasons contain.
 var (
 	choicePhrases = []string{"because", "instead of", "rather than", "decided", "so that"}
-	reasonPhrases = append(choicePhrases[:len(choicePhrases):len(choicePhrases)],
+	reasonPhrases = append(slices.Clip(choicePhrases),
 		" chose ", "root cause", "the fix ", "the bug is", "the bug was",
 		"the issue is", "the issue was", "the problem is", "the problem was", "the reason",
 		"weil ", "stattdessen", "entschieden", "deshalb", "parce qu", "plutôt", "décidé", "porque ", "en lugar de", "decidid", "perché ", "invece",

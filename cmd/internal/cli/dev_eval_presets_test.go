@@ -32,7 +32,9 @@ var presetKinds = []struct {
 	presets []string
 }{
 	{
-		"coding", []string{"aider_history.jsonl", "entire_cli.jsonl", "pi_mono.jsonl", "swe_agent.jsonl"}, 0.5,
+		"coding",
+		[]string{"aider_history.jsonl", "entire_cli.jsonl", "pi_mono.jsonl", "swe_agent.jsonl"},
+		0.5,
 		[]string{defaultPolicy, "coding", "research", "strict", "tool_heavy"},
 	},
 	{"service", []string{"facts/service.jsonl"}, 0.9, []string{defaultPolicy, "chat", "research", "support"}},
