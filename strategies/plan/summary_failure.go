@@ -29,9 +29,9 @@ type Failure struct {
 // Error implements error.
 func (f *Failure) Error() string {
 	if f.Err == nil {
-		return "no summary: " + f.Code
+		return f.Code
 	}
-	return fmt.Sprintf("no summary: %s: %v", f.Code, f.Err)
+	return fmt.Sprintf("%s: %v", f.Code, f.Err)
 }
 
 // Unwrap returns the cause.
