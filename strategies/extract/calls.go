@@ -12,10 +12,11 @@ import (
 // addCall adds a tool call with its redacted arguments.
 func (s *history) addCall(id, name, arguments string, fs []argument) {
 	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
-	command := argumentCommand(fs)
+	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
+	command := commandLine(c.command)
 	c.acts = acts(name, command) && !c.changes
 	if command == "" && len(c.paths) == 0 {
-		c.arguments = shortValues(fs)
+		c.arguments = c.fields
 		for _, f := range c.arguments {
 			s.mention(f.value)
 		}
@@ -47,6 +48,7 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 	}
 	c.done = true
 	listing = s.readObjects(c, head)
+	defer s.noteHandles(c, head, tail)
 	// A long file that was read may begin with the word "error".
 	isFile := len(c.paths) > 0 && !c.changes && len(head) > 2000
 	if line := failureLine(head, tail); line != "" && !isFile {
@@ -134,8 +136,8 @@ func argumentPaths(fs []argument) []string {
 	return found[:min(len(found), 8)]
 }
 
-// argumentCommand returns the command of a call on one line, "" for none.
-func argumentCommand(fs []argument) string {
+// rawCommand returns the command of a call, "" for none.
+func rawCommand(fs []argument) string {
 	var parts []string
 	for _, f := range fs {
 		switch strings.ToLower(f.key) {
@@ -143,8 +145,15 @@ func argumentCommand(fs []argument) string {
 			parts = append(parts, f.value)
 		}
 	}
-	command := strings.ReplaceAll(text.Head(strings.Join(parts, " "), 4*maxDescription), "\\\n", " ") // continued lines
-	lines := splitLines(command)
+	return shellPrefix().ReplaceAllString(strings.Join(parts, " "), "")
+}
+
+// shellPrefix is before a command that is given as the arguments of a shell.
+var shellPrefix = text.Pattern(`^(?:/bin/)?(?:ba|z|da)?sh -l?c `)
+
+// commandLine returns a command on one line.
+func commandLine(command string) string {
+	lines := splitLines(strings.ReplaceAll(text.Head(command, 4*maxDescription), "\\\n", " ")) // continued lines
 	if len(lines) == 0 {
 		return ""
 	}
@@ -178,12 +187,8 @@ func parseTodos(fs []argument) (open []string, ok bool) {
 			continue
 		}
 		ok = true
-		switch status {
-		case "completed", "complete", "done", "cancelled", "canceled", "closed":
-		default:
-			if len(open) < maxNotes {
-				open = append(open, truncate(oneLine(task), maxLine)+" ("+text.Head(oneLine(status), 20)+")")
-			}
+		if !isFinal(status) && len(open) < maxNotes {
+			open = append(open, truncate(oneLine(task), maxLine)+" ("+text.Head(oneLine(status), 20)+")")
 		}
 	}
 	return open, ok

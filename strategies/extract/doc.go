@@ -1,6 +1,7 @@
 // Package extract summarizes a conversation without a model. It is filled in the order of
-// what a successor needs: the active request in full, the goal, the state and what is open,
-// the user's constraints and other requests, what was done by which call with what result,
+// what a successor needs: the active request in full, the goal, the state, what calls opened
+// and no later call closed (processes, branches, subagents, tasks, with their ids), the
+// user's constraints and other requests, what was done by which call with what result,
 // failures that no later success closed, files. What room is left goes to findings and
 // decisions. The summary ends with a block of references: the identifiers that are most
 // likely to be needed again, with the words that label them.

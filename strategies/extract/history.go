@@ -63,6 +63,8 @@ type history struct {
 	decisions   []string
 	answers     []answeredQuestion
 	tools       []*toolUse
+	// handles are open, in the order in which they were opened.
+	handles []handle
 }
 
 // request is a message of the user, in full or, if it is too long, its head and tail.
@@ -112,6 +114,10 @@ type toolCall struct {
 	chosen int
 	// failures are the lines of the result that report one.
 	failures []string
+	// command and fields are the beginning of its command and its short values, until it has a
+	// result.
+	command string
+	fields  []argument
 }
 
 // toolUse counts the calls of a tool.
@@ -147,6 +153,9 @@ func (s *history) addUser(head, tail string) {
 	}
 	s.inLoop = false
 	s.mention(head)
+	if strings.HasPrefix(r.head, "<") { // a notification
+		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
+	}
 	if q := lastQuestion(s.currentTurn().lastText); q != "" {
 		s.answers = appendBounded(s.answers, answeredQuestion{q, strings.Clone(firstLine(head))}, maxNotes)
 	}

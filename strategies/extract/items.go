@@ -30,6 +30,7 @@ const (
 	worthRead       = 0.3
 	worthChanged    = 0.3
 	worthTodo       = 1.0
+	worthOpen       = 1.0
 	worthTools      = 0.3
 	worthBefore     = 0.4
 )
@@ -38,6 +39,7 @@ const (
 // sections.
 const (
 	tierState = iota
+	tierOpen
 	tierUser
 	tierDone
 	tierErrors
@@ -176,6 +178,13 @@ func (s *history) otherItems(budget int) []*item {
 			value = worthChanged
 		}
 		b.add(sectionFiles, f.String(), value*decay(s.messages-f.last, 32)).tier = tierFiles
+	}
+	for i, h := range s.handles {
+		sec := sectionState
+		if h.kind == "task" {
+			sec = sectionRemaining
+		}
+		b.add(sec, h.String(), worthOpen*decay(len(s.handles)-1-i, 16)).tier = tierOpen
 	}
 	for _, x := range s.todos {
 		b.add(sectionRemaining, formatEntry(x), worthTodo).tier = tierState

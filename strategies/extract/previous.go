@@ -101,6 +101,15 @@ func parsePrevious(summary string) (p previous) {
 
 // restore adds a section of an earlier summary.
 func (s *history) restore(sec section, lines []string) {
+	if sec == sectionState || sec == sectionRemaining {
+		lines = slices.DeleteFunc(lines, func(l string) bool {
+			h, ok := parseHandle(l)
+			if ok {
+				s.handles = appendBounded(s.handles, h, maxHandles)
+			}
+			return ok
+		})
+	}
 	switch sec {
 	case sectionTask:
 		if r := parseRequest(lines); !r.empty() {

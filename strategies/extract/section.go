@@ -45,6 +45,7 @@ const (
 	requestMark = "- > "
 	askedMark   = "- Asked: "
 	callsMark   = "- Calls: "
+	openMark    = "- Open: "
 	// beforeMark begins an earlier request that the active task refers to.
 	beforeMark = "- Before: > "
 	// repliesMark begins a line of the assistant that the active task replies to.
@@ -55,7 +56,7 @@ const (
 // mistaken for that of a quotation.
 func formatEntry(text string) string {
 	text = strings.TrimLeft(text, "> ")
-	for _, mark := range []string{askedMark, callsMark, beforeMark, repliesMark} {
+	for _, mark := range []string{askedMark, callsMark, openMark, beforeMark, repliesMark} {
 		if strings.HasPrefix(bulletMark+text, mark) {
 			text = "said: " + text
 		}

@@ -1,0 +1,239 @@
+package extract
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+const (
+	maxHandles     = 48
+	maxHandleText  = 80   // characters
+	maxHandleID    = 100  // bytes
+	minHandleID    = 4    // bytes of an id that is not mistaken for another number
+	maxHandleInput = 4000 // bytes of a command or of an end of a result
+)
+
+// handle is something that a call opened and that later calls may need: a process, a
+// subagent, a branch. Its id is unknownID if no text says it.
+type handle struct{ kind, id, text, since string }
+
+const unknownID = "?"
+
+// String returns the line of the handle, which parseHandle reads.
+func (h handle) String() string {
+	return openMark + h.kind + " " + h.id + strings.TrimSuffix(", since "+h.since+": "+h.text, ": ") + "\n"
+}
+
+func parseHandle(line string) (h handle, ok bool) {
+	line, ok = strings.CutPrefix(line, openMark)
+	kind, line, hasKind := strings.Cut(line, " ")
+	id, line, hasID := strings.Cut(line, ", since ")
+	since, what, _ := strings.Cut(line, ": ")
+	return handle{kind, id, what, since}, ok && hasKind && hasID
+}
+
+// noteHandles opens and closes what a call did, given the ends of its result.
+func (s *history) noteHandles(c *toolCall, head, tail string) {
+	result := text.Head(head, maxHandleInput)
+	if end := text.Tail(tail, maxHandleInput); end != result {
+		result += "\n" + end
+	}
+	s.readReport(result, c.names)
+	if !c.failed && !refused().MatchString(result) {
+		if c.closes() {
+			s.close(c.names)
+		}
+		s.readCommand(c, result)
+		s.readResult(c, head, result)
+	}
+	c.command, c.fields = "", nil // a call with a result needs them no more
+}
+
+// readReport closes the handles that a report names and says to have ended, or else adds
+// where they listen.
+func (s *history) readReport(report string, names func(handle) bool) {
+	if settled().MatchString(report) {
+		s.close(names)
+		return
+	}
+	for i := range s.handles {
+		if names(s.handles[i]) {
+			s.handles[i].addAddress(report)
+		}
+	}
+}
+
+// readCommand opens and closes what the simple commands of a call did.
+func (s *history) readCommand(c *toolCall, result string) {
+	var started []string
+	for _, cmd := range shellCommands(c.command) {
+		words := strings.Fields(cmd.text)
+		if commandClosers().MatchString(cmd.text) {
+			s.closeNamed(words)
+		}
+		if killers().MatchString(cmd.text) {
+			if strings.ContainsAny(cmd.text, "$%") || cmd.text == "wait" {
+				started = nil
+			}
+			s.closeKilled(cmd.text, c.command)
+		}
+		if cmd.background && !endsSoon().MatchString(cmd.text) {
+			started = append(started, cmd.text)
+		}
+		for _, o := range commandOpeners {
+			switch found := o.command().FindStringSubmatch(cmd.text); {
+			case found == nil:
+			case o.result == nil:
+				s.open(c, o.kind, found[1], "")
+			default:
+				if found = o.result().FindStringSubmatch(result); found != nil {
+					s.open(c, o.kind, found[1], strings.TrimPrefix(found[0], found[1]))
+				}
+			}
+		}
+	}
+	pids := pid().FindAllStringSubmatch(result, len(started)+1)
+	for i, cmd := range started {
+		id := ""
+		if len(pids) == len(started) {
+			if id = pids[i][1]; id == "" && strings.Contains(c.command, "$!") {
+				id = pids[i][2]
+			}
+		}
+		s.open(c, process, cmp.Or(id, unknownID), cmd)
+		s.handles[len(s.handles)-1].addAddress(result)
+	}
+}
+
+// closeNamed closes the handles of which a word is the id. Without a number, a command
+// closes the pull request of the branch, which is the newest.
+func (s *history) closeNamed(words []string) {
+	s.close(func(h handle) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.TrimLeft(w, "#") == h.id || strings.HasSuffix(w, "/"+h.id) })
+	})
+	if slices.Contains(words, "pr") && !slices.ContainsFunc(words, func(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) }) {
+		for i, h := range slices.Backward(s.handles) {
+			if h.kind == pullRequest {
+				s.handles = slices.Delete(s.handles, i, i+1)
+				return
+			}
+		}
+	}
+}
+
+// closeKilled closes the processes of which a command that kills has the id or a word.
+func (s *history) closeKilled(killer, line string) {
+	if strings.HasPrefix(killer, "xargs") || strings.HasSuffix(killer, "$") {
+		killer = line
+	}
+	words := strings.FieldsFunc(killer, func(r rune) bool { return !isLetterOrDigit(r) && r != '_' })
+	s.close(func(h handle) bool {
+		return h.kind == process && slices.ContainsFunc(words, func(w string) bool {
+			return w == h.id || len(w) > 2 && !killers().MatchString(w) && containsWord(h.text, w)
+		})
+	})
+}
+
+// readResult opens what a result says to run on, and what a tool such as create_issue or
+// TaskCreate made.
+func (s *history) readResult(c *toolCall, whole, result string) {
+	if len(c.paths) > 0 {
+		return
+	}
+	for _, o := range resultOpeners {
+		if found := o.result().FindStringSubmatch(result); found != nil {
+			s.open(c, o.kind, found[1], cmp.Or(c.command, c.title()))
+		}
+	}
+	words := nameWords(c.tool)
+	verb := slices.IndexFunc(words, func(w string) bool { return openVerbs[w] })
+	if c.command != "" || verb < 0 || slices.ContainsFunc(words, func(w string) bool { return lookVerbs[w] }) {
+		return
+	}
+	for _, i := range []int{verb + 1, verb + 2, verb - 1} { // create_issue, start_new_session, TaskCreate
+		if i >= 0 && i < len(words) && handleNouns[words[i]] {
+			if id := resultID(whole, words[i]); id != "" {
+				s.open(c, words[i], id, c.title())
+				s.handles[len(s.handles)-1].addAddress(result)
+			}
+			return
+		}
+	}
+}
+
+// resultID returns the id of a thing in a result, "" for none.
+func resultID(result, noun string) string {
+	if len(result) > maxJSON {
+		return ""
+	}
+	fs, ok := parseArguments(result)
+	if !ok {
+		if found := numbered().FindStringSubmatch(text.Head(result, maxHandleInput)); found != nil {
+			return cmp.Or(found[1:]...)
+		}
+		return ""
+	}
+	for _, key := range append([]string{noun + "id"}, idKeys...) {
+		for _, f := range fs {
+			if f.object == 1 && strings.ReplaceAll(strings.ToLower(f.key), "_", "") == key {
+				return f.value
+			}
+		}
+	}
+	return ""
+}
+
+// closes reports whether a call by its name or by a status closes what it names.
+func (c *toolCall) closes() bool {
+	return slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return closeVerbs[w] }) ||
+		slices.ContainsFunc(c.fields, func(f argument) bool {
+			return (strings.EqualFold(f.key, "status") || strings.EqualFold(f.key, "state")) && isFinal(strings.ToLower(f.value))
+		})
+}
+
+// names reports whether an argument of a call is the id of a handle. A short id needs the
+// kind in the name of the tool or of the argument.
+func (c *toolCall) names(h handle) bool {
+	return slices.ContainsFunc(c.fields, func(f argument) bool {
+		return f.value == h.id && (len(h.id) >= minHandleID || strings.Contains(strings.ToLower(c.tool+" "+f.key), strings.ToLower(h.kind)))
+	})
+}
+
+// title returns what the arguments of a call say that it is for.
+func (c *toolCall) title() string {
+	for _, key := range []string{"title", "subject", "description", "name", "prompt", "message", "command"} {
+		for _, f := range c.fields {
+			if strings.EqualFold(f.key, key) {
+				return f.value
+			}
+		}
+	}
+	return ""
+}
+
+// open records a handle as the newest one.
+func (s *history) open(c *toolCall, kind, id, what string) {
+	if id == "" || len(id) > maxHandleID || strings.ContainsFunc(id, func(r rune) bool { return unicode.IsSpace(r) || isLineBreak(r) }) {
+		id = unknownID
+	}
+	h := handle{kind, strings.Clone(id), excerpt(what, maxHandleText), fmt.Sprintf("message %d", s.messages)}
+	if !c.at.IsZero() {
+		h.since = c.at.Format("2006-01-02 15:04")
+	}
+	s.close(func(o handle) bool { return o.kind == kind && o.id == h.id && (id != unknownID || o.text == h.text) })
+	s.handles = appendBounded(s.handles, h, maxHandles)
+}
+
+func (s *history) close(match func(handle) bool) { s.handles = slices.DeleteFunc(s.handles, match) }
+
+// addAddress adds where a server listens, as its output says.
+func (h *handle) addAddress(output string) {
+	if found := address().FindStringSubmatch(output); found != nil && !strings.Contains(h.text, found[1]) {
+		h.text = truncate(h.text, maxHandleText) + ", at " + strings.Clone(found[1])
+	}
+}

@@ -1,0 +1,155 @@
+package extract
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// openLines returns the lines of open handles, without the mark.
+func openLines(summary string) []string {
+	var out []string
+	for line := range strings.Lines(summary) {
+		if line, ok := strings.CutPrefix(line, openMark); ok {
+			out = append(out, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return out
+}
+
+// A step is a call with its result; name and arguments are as in the function calls.
+func TestHandlesAreOpenUntilTheyAreClosed(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		call   []string // name, keys and values
+		result string
+	}
+	sh := func(command, result string) step { return step{[]string{"bash", "command", command}, result} }
+	tests := map[string]struct {
+		steps []step
+		want  []string
+	}{
+		"a branch":                        {[]step{sh("cd /x && git checkout -b fix/a origin/main", "Switched")}, []string{"branch fix/a, since message 3"}},
+		"a merged branch":                 {[]step{sh("git switch -c fix/a", ""), sh("git checkout main && git merge fix/a", "")}, nil},
+		"a restored file is no branch":    {[]step{sh("git checkout -- . && git branch -a", "* main")}, nil},
+		"a branch that could not be made": {[]step{sh("git checkout -b x", "fatal: a branch named 'x' already exists")}, nil},
+		"a quoted command":                {[]step{sh("git commit -m 'x; git checkout -b y'\ncat > f <<EOF\ngit switch -c z\nEOF\n", "")}, nil},
+		"a worktree with its branch":      {[]step{sh("git worktree add -b b ../w", "")}, []string{"branch b, since message 3", "worktree ../w, since message 3"}},
+		"a removed worktree":              {[]step{sh("git worktree add ../w main", ""), sh("git worktree remove --force ../w", "")}, nil},
+		"a server with its port":          {[]step{sh("npm run dev > log 2>&1 &\necho $!", "4711\nready, local: http://localhost:5173/")}, []string{"process 4711, since message 3: npm run dev > log 2>&1, at http://localhost:5173"}},
+		"a server that was killed":        {[]step{sh("(cd web && npm run dev) &", "[1] 4711"), sh("kill -9 4711", "")}, nil},
+		"one that is killed by its name":  {[]step{sh("nohup python app.py &", ""), sh("pkill -f app.py", "")}, nil},
+		"one that is killed at once":      {[]step{sh("./server & PID=$!; curl -s localhost:1; kill $PID", "ok")}, nil},
+		"a number that is no process":     {[]step{sh("./server &\ncurl -w '%{http_code}' localhost", "200")}, []string{"process ?, since message 3: ./server"}},
+		"no background":                   {[]step{sh("make 2>&1 && ls &> log", "Server listening on localhost:80")}, nil},
+		"a container": {
+			[]step{sh("docker run -d -p 5432:5432 postgres:17", "0123456789abcdef0123"), sh("docker run --rm -it x", ""), sh("docker run -d --name cache redis", "fedcba9876543210")},
+			[]string{"container 0123456789abcdef0123, since message 3", "container cache, since message 7", "container fedcba9876543210, since message 7"},
+		},
+		"a session of tmux":    {[]step{sh("tmux new-session -d -s work", ""), sh("tmux new -ds other", ""), sh("tmux kill-session -t other", "")}, []string{"tmux work, since message 3"}},
+		"a pull request":       {[]step{sh("gh pr create --fill", "https://git.example/a/b/pull/17\n")}, []string{"PR 17, since message 3: https://git.example/a/b/pull/17"}},
+		"merged by its number": {[]step{sh("gh pr create --fill", "https://git.example/a/b/pull/17\n"), sh("gh pr merge 17 --squash", "")}, nil},
+		"merged by its branch": {[]step{sh("gh pr create --fill", "https://git.example/a/b/pull/17\n"), sh("gh pr merge --squash", "")}, nil},
+		"a shell": {
+			[]step{{[]string{"Bash", "command", "make watch"}, "Command running in background with ID: b1c2d3. Output is in /tmp/x"}, {[]string{"BashOutput", "bash_id", "b1c2d3"}, "<status>running</status>\nlistening on port 8080"}},
+			[]string{"process b1c2d3, since message 3: make watch, at port 8080"},
+		},
+		"a shell that was stopped": {[]step{{[]string{"Bash", "command", "make watch"}, "Command running in background with ID: b1c2d3."}, {[]string{"KillShell", "shell_id", "b1c2d3"}, "ok"}}, nil},
+		"a shell that ended":       {[]step{{[]string{"exec", "cmd", "make"}, "Process running with session ID 52711"}, {[]string{"write_stdin", "session_id", "52711"}, "Process exited with code 0"}}, nil},
+		"a subagent":               {[]step{{[]string{"Task", "description", "Read the docs"}, "Async agent launched successfully.\nagentId: a1b2c3 (internal)"}}, []string{"subagent a1b2c3, since message 3: Read the docs"}},
+		"a subagent that answered": {[]step{{[]string{"Task", "description", "Read the docs"}, "They say yes.\nagentId: a1b2c3"}}, nil},
+		"tasks": {
+			[]step{{[]string{"TaskCreate", "subject", "one"}, "Task #1 created"}, {[]string{"TaskCreate", "subject", "two"}, "Task #2 created"}, {[]string{"Read", "limit", "2"}, "status: done"}, {[]string{"TaskUpdate", "taskId", "1", "status", "completed"}, "ok"}},
+			[]string{"task 2, since message 5: two"},
+		},
+		"an issue": {[]step{{[]string{"mcp__a-server__create_issue", "title", "It leaks"}, `{"id":"9f","identifier":"OPS-12","labels":[{"id":"x"}]}`}}, []string{"issue OPS-12, since message 3: It leaks"}},
+		"a closed issue": {
+			[]step{{[]string{"create_issue", "title", "It leaks"}, `{"number":1712}`}, {[]string{"update_issue", "id", "1712", "state", "Closed"}, "{}"}}, nil,
+		},
+		"an issue that was read":      {[]step{{[]string{"get_new_issue", "id", "1"}, `{"number":1712}`}}, nil},
+		"a tool that was not allowed": {[]step{sh("git checkout -b x", "The user doesn't want to proceed with this tool use.")}, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := digestOf(Options{}, user("Please go on with it."))
+			for i, s := range tt.steps {
+				id := fmt.Sprint(i)
+				d.Add(calls("", id, s.call[0], s.call[1:]...))
+				d.Add(result(id, s.result))
+			}
+			text := d.Text(1000)
+			wantWellFormed(t, text, 1000, chars4, nil)
+			if diff := cmp.Diff(tt.want, openLines(text)); diff != "" {
+				t.Errorf("(-want +got):\n%s\n%s", diff, text)
+			}
+			// The next summary knows them, and what closes them.
+			next := New(Options{})
+			next.AddPrevious(text)
+			if diff := cmp.Diff(tt.want, openLines(next.Text(1000))); diff != "" {
+				t.Errorf("after another summary (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What an earlier summary lists as open is closed by a later call or notification.
+func TestHandlesOfAnEarlierSummaryAreClosed(t *testing.T) {
+	t.Parallel()
+	at := func(d *Digest, id, command, answer string) {
+		m, r := calls("", id, "bash", "command", command), result(id, answer)
+		m.CreatedAt = time.Date(2026, 2, 3, 10, 0, 0, 0, time.UTC)
+		r.CreatedAt = m.CreatedAt
+		d.Add(m)
+		d.Add(r)
+	}
+	d := digestOf(Options{}, user("Please go on with it."))
+	at(d, "1", "git checkout -b one && git branch two", "")
+	at(d, "2", "make all", "Command running in background with ID: b1c2d3.")
+	next := New(Options{})
+	next.AddPrevious(d.Text(600))
+	next.Add(user("<task-notification>\n<task-id>b1c2d3</task-id>\n<status>completed</status>\n</task-notification>"))
+	at(next, "3", "git branch -D one", "Deleted branch one")
+	want := []string{"branch two, since 2026-02-03 10:00"}
+	if got := openLines(next.Text(600)); !cmp.Equal(got, want) {
+		t.Errorf("%s", cmp.Diff(want, got))
+	}
+}
+
+func TestHandlesAreHeldInBounds(t *testing.T) {
+	t.Parallel()
+	d := New(Options{})
+	for i := range 3 * maxHandles {
+		d.Add(calls("", "1", "bash", "command", fmt.Sprintf("git checkout -b branch-%d", i)))
+		d.Add(result("1", ""))
+	}
+	if n := len(d.history.handles); n != maxHandles || d.history.handles[n-1].id != fmt.Sprintf("branch-%d", 3*maxHandles-1) {
+		t.Errorf("%d handles: %v", n, d.history.handles)
+	}
+}
+
+func TestShellCommands(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string][]shellCommand{
+		"":                              nil,
+		"a b; c && d || e | f":          {{"a b", false}, {"c", false}, {"d", false}, {"e", false}, {"f", false}},
+		"a & b":                         {{"a", true}, {"b", false}},
+		"(a && b) &":                    {{"a", false}, {"b", true}},
+		"a 2>&1 &> x":                   {{"a 2>&1 &> x", false}},
+		`a "b; c" 'd & e' f\;g`:         {{"a b; c d & e f;g", false}},
+		`a "b \" ; c" d`:                {{`a b \" ; c d`, false}},
+		"a <<'EOF' > f\nb; c &\nEOF\nd": {{"a <<EOF > f", false}, {"d", false}},
+		"a <<-EOF\nEOF\nd &":            {{"a <<-EOF", false}, {"d", true}},
+		"a <<< b; c":                    {{"a <<< b", false}, {"c", false}},
+		"a 'not closed; b":              {{"a not closed; b", false}},
+		"a <<EOF\nnever closed; b\nc":   {{"a <<EOF", false}},
+		"a \\\n b":                      {{"a b", false}},
+	} {
+		if got := shellCommands(in); !cmp.Equal(got, want, cmp.AllowUnexported(shellCommand{})) {
+			t.Errorf("%q: %v, want %v", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package extract
+
+import "strings"
+
+// shellCommand is a simple command: its words, without quotes, joined by blanks.
+type shellCommand struct {
+	text       string
+	background bool // it ends with &
+}
+
+// shellCommands returns the simple commands of a command line. What is quoted and what is in
+// a here-document is not read as a command.
+func shellCommands(s string) []shellCommand {
+	var out []shellCommand
+	var b strings.Builder
+	end := func(background bool) {
+		if text := oneLine(b.String()); text != "" {
+			out = append(out, shellCommand{text, background})
+		} else if background && len(out) > 0 { // after a parenthesis
+			out[len(out)-1].background = true
+		}
+		b.Reset()
+	}
+	delimiter := "" // of the here-document that begins after the line
+	for i := 0; i < len(s); i++ {
+		after := s[i+1:]
+		switch c := s[i]; {
+		case c == '\\' && after != "":
+			i++
+			b.WriteByte(s[i])
+		case c == '\'' || c == '"':
+			n := strings.IndexByte(after, c)
+			for c == '"' && n > 0 && after[n-1] == '\\' && strings.IndexByte(after[n+1:], c) >= 0 {
+				n += 1 + strings.IndexByte(after[n+1:], c)
+			}
+			if n < 0 {
+				n = len(after)
+			}
+			b.WriteString(after[:n])
+			i += n + 1
+		case c == '<' && strings.HasPrefix(after, "<<"):
+			b.WriteString("<<<")
+			i += 2
+		case c == '<' && strings.HasPrefix(after, "<"):
+			word, _, _ := strings.Cut(strings.TrimLeft(after[1:], "- "), "\n")
+			if word = strings.TrimLeft(word, `'"`); word != "" {
+				delimiter = word[:len(word)-len(strings.TrimLeft(word, hereChars))]
+			}
+			b.WriteString("<<")
+			i++
+		case c == '\n' && delimiter != "":
+			end(false)
+			n := strings.Index(s[i:]+"\n", "\n"+delimiter+"\n")
+			if n < 0 {
+				return out
+			}
+			i, delimiter = i+n+len(delimiter), ""
+		case c == '&' && (strings.HasPrefix(after, ">") || i > 0 && (s[i-1] == '>' || s[i-1] == '<')): // 2>&1, &> file
+			b.WriteByte(c)
+		case c == '&' && strings.HasPrefix(after, "&"):
+			end(false)
+			i++
+		case c == '&':
+			end(true)
+		case c == ';' || c == '|' || c == '\n' || c == '(' || c == ')':
+			end(false)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	end(false)
+	return out
+}
+
+// hereChars are the characters of the delimiter of a here-document.
+const hereChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
