@@ -14,7 +14,12 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
 	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
 	command := commandLine(c.command)
-	c.acts = acts(name, command) && !c.changes
+	switch acts, known := s.configured(name); {
+	case known:
+		c.acts, c.changes = acts, acts && c.changes && len(c.paths) > 0
+	default:
+		c.acts = actsByVerb(name, command) && !c.changes
+	}
 	if command == "" && len(c.paths) == 0 {
 		c.arguments = c.fields
 		for _, f := range c.arguments {

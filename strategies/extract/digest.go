@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -19,6 +20,10 @@ type Options struct {
 	Focus string
 	// Redacted reports that all texts were redacted before.
 	Redacted bool
+	// Acts and Looks name tools that change something and tools that only look, by names or
+	// by patterns as of path.Match. They come before what the verbs in a name say. Of those
+	// that match a tool, the longest decides.
+	Acts, Looks []string
 }
 
 const (
@@ -41,7 +46,9 @@ type Digest struct {
 func New(o Options) *Digest {
 	ids := newTable(maxIdentifiers)
 	ids.topic = newTopic(o.Focus)
-	return &Digest{redacted: o.Redacted, ids: ids, history: history{files: map[string]*file{}, previous: map[section][]string{}}}
+	return &Digest{redacted: o.Redacted, ids: ids, history: history{
+		files: map[string]*file{}, previous: map[section][]string{}, acts: slices.Clone(o.Acts), looks: slices.Clone(o.Looks),
+	}}
 }
 
 // Add adds the next message, which it does not change. System messages stay in the view and

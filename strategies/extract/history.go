@@ -63,6 +63,8 @@ type history struct {
 	decisions   []string
 	answers     []answeredQuestion
 	tools       []*toolUse
+	// acts and looks are those of the Options.
+	acts, looks []string
 	// handles are open, in the order in which they were opened.
 	handles []handle
 }

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -215,8 +216,26 @@ func wordSet(s string) map[string]bool {
 	return set
 }
 
-// acts reports whether a call changes something, by the words of its name or by its command.
-func acts(name, command string) bool {
+// configured reports whether a tool changes something by the Options, and whether they name it.
+func (s *history) configured(tool string) (acts, known bool) {
+	longest := func(patterns []string) int {
+		n := 0
+		for _, p := range patterns {
+			whole, _ := path.Match(p, tool) // without a match if the pattern is invalid
+			short, _ := path.Match(p, shortName(tool))
+			if whole || short {
+				n = max(n, len(p))
+			}
+		}
+		return n
+	}
+	act, look := longest(s.acts), longest(s.looks)
+	return act >= look, act+look > 0
+}
+
+// actsByVerb reports whether a call changes something, by the words of its name or by its
+// command.
+func actsByVerb(name, command string) bool {
 	if command != "" {
 		for part := range strings.FieldsFuncSeq(command, func(r rune) bool { return r == ';' || r == '&' || r == '|' }) {
 			part = strings.TrimSpace(part) + " "

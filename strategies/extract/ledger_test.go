@@ -27,9 +27,52 @@ func TestCallsThatActAreToldFromThoseThatLook(t *testing.T) {
 		{"bash", "echo 'git push' > notes"}:             false,
 		{"exec_command", "kubectl apply -f deploy.yml"}: true,
 	} {
-		if got := acts(call[0], call[1]); got != want {
+		if got := actsByVerb(call[0], call[1]); got != want {
 			t.Errorf("%q: %v, want %v", call, got, want)
 		}
+	}
+}
+
+// What the options say of a tool comes before the verbs in its name.
+func TestConfiguredToolsComeBeforeTheBuiltInVerbs(t *testing.T) {
+	t.Parallel()
+	ms := []*chat.Message{user("Please move the circuit of room 12 to the other fuse.")}
+	for i, tool := range []string{"zap_circuit", "deploy_status", "order_report", "Panel.zap_circuit", "bash"} {
+		id := fmt.Sprint(i)
+		ms = append(ms, calls("", id, tool, "fuse", "F"+id), result(id, "ok"))
+	}
+	acting := func(o Options) (out []string) {
+		for _, c := range digestOf(o, ms...).history.calls {
+			if c.acts {
+				out = append(out, c.tool)
+			}
+		}
+		return out
+	}
+	for name, tt := range map[string]struct {
+		o    Options
+		want []string
+	}{
+		"built in":           {Options{}, []string{"order_report"}},
+		"a name":             {Options{Acts: []string{"zap_circuit"}}, []string{"zap_circuit", "order_report", "Panel.zap_circuit"}},
+		"a pattern":          {Options{Acts: []string{"zap_*"}, Looks: []string{"order_*"}}, []string{"zap_circuit", "Panel.zap_circuit"}},
+		"the longest":        {Options{Acts: []string{"*"}, Looks: []string{"Panel.*", "*_status"}}, []string{"zap_circuit", "order_report", "bash"}},
+		"an invalid pattern": {Options{Acts: []string{"["}}, []string{"order_report"}},
+	} {
+		if got := acting(tt.o); !cmp.Equal(got, tt.want) {
+			t.Errorf("%s: %s", name, cmp.Diff(tt.want, got))
+		}
+	}
+	first := func(o Options) string {
+		for n := range 200 { // the smallest text with a ledger
+			if done := parsePrevious(digestOf(o, ms...).Text(n)).sections[sectionCompleted]; len(done) > 0 {
+				return done[0]
+			}
+		}
+		return ""
+	}
+	if got := first(Options{Acts: []string{"zap_circuit"}, Looks: []string{"order_report", "Panel.zap_circuit"}}); got != "- zap_circuit: fuse F0" {
+		t.Errorf("the first of the ledger is %q", got)
 	}
 }
 

@@ -160,6 +160,16 @@ func TestValidate(t *testing.T) {
 			func(p *Policy) { p.PinTools = []string{"load_policy", " "} },
 			[]string{`pin_tools[1]: " ": want the name of a tool`},
 		},
+		"tools of the log are names or patterns": {
+			func(p *Policy) {
+				p.Summary.Tools = Tools{Acts: []string{"book_flight", "deploy_*", ""}, Looks: []string{"[", "book_flight"}}
+			},
+			[]string{
+				`summary.tools.acts[2]: "": want the name of a tool, or a pattern such as deploy_*`,
+				`summary.tools.looks[0]: "[": want the name of a tool, or a pattern such as deploy_*`,
+				`summary.tools.looks[1]: "book_flight": want a tool that is not in acts`,
+			},
+		},
 		"the delay covers the debounce": {
 			func(p *Policy) { p.Debounce = time.Minute },
 			[]string{"max_delay: 30s: want at least debounce (1m)"},

@@ -98,6 +98,7 @@ func TestHash(t *testing.T) {
 		"fallback": func(p *policy.Policy) { p.Fallback = false },
 		"system":   func(p *policy.Policy) { p.PreserveSystem = false },
 		"pins":     func(p *policy.Policy) { p.PinTools = []string{"load_policy"} },
+		"tools":    func(p *policy.Policy) { p.Summary.Tools.Acts = []string{"deploy_*"} },
 	} {
 		if hash(with(change)) == base {
 			t.Errorf("%s does not change the hash", name)

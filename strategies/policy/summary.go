@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type Summary struct {
 	Focus string `yaml:"focus" json:"focus,omitempty"`
 	// Instruction is added to the prompt.
 	Instruction string `yaml:"instruction" json:"instruction,omitempty"`
+	// Tools says of tools whether they change something, for the log of what was done.
+	Tools Tools `yaml:"tools" json:"tools,omitzero"`
 	// PreTrim shortens the input of the model, in order. It changes nothing stored.
 	PreTrim []PreTrim `yaml:"pre_trim" json:"pre_trim"`
 	// MaxParts is the maximum number of prompts for one summary. The oldest messages that
@@ -39,6 +42,29 @@ type Summary struct {
 	// for a transient reason; CooldownNoModel, after one failed because no model is configured.
 	Cooldown        time.Duration `yaml:"cooldown" json:"cooldown"`
 	CooldownNoModel time.Duration `yaml:"cooldown_no_model" json:"cooldown_no_model"`
+}
+
+// Tools names tools, by names or by patterns in which * is any text, such as deploy_*. They
+// come before what the verbs in a name say; of those that match a tool, the longest decides.
+type Tools struct {
+	// Acts change something: their calls come first in the log of what was done.
+	Acts []string `yaml:"acts" json:"acts,omitempty"`
+	// Looks change nothing.
+	Looks []string `yaml:"looks" json:"looks,omitempty"`
+}
+
+func (t Tools) validate(fs *FieldErrors) {
+	for _, list := range []struct {
+		key   string
+		names []string
+	}{{"acts", t.Acts}, {"looks", t.Looks}} {
+		for i, name := range list.names {
+			key := fmt.Sprintf("%s[%d]", list.key, i)
+			_, err := path.Match(name, "")
+			fs.Check(err == nil && strings.TrimSpace(name) != "", key, quote(name), "the name of a tool, or a pattern such as deploy_*")
+			fs.Check(list.key == "acts" || !slices.Contains(t.Acts, name), key, quote(name), "a tool that is not in acts")
+		}
+	}
 }
 
 // The values of Summary.Writer.
@@ -101,6 +127,8 @@ func (p Policy) validateSummary(fs *FieldErrors) {
 	CheckRange(fs, "summary.cooldown_no_model", s.CooldownNoModel, 0, maxCooldown)
 	fs.Prefix = "summary.size."
 	s.Size.validate(fs)
+	fs.Prefix = "summary.tools."
+	s.Tools.validate(fs)
 	for i, step := range s.PreTrim {
 		fs.Prefix = fmt.Sprintf("summary.pre_trim[%d].", i)
 		step.validate(fs)

@@ -78,7 +78,9 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 	m.task = t
 	m.report = &Provenance{RedactorVersion: redact.Version, Redacted: found, RedactedAnswer: redact.Found{}, Messages: len(t.Messages)}
 	m.previous = text.Trim(strings.Join(append([]string{t.Previous}, storedSummaries(t)...), "\n\n"))
-	m.digest = extract.New(extract.Options{Focus: t.Focus, Redacted: true})
+	m.digest = extract.New(extract.Options{
+		Focus: t.Focus, Redacted: true, Acts: w.o.Settings.Tools.Acts, Looks: w.o.Settings.Tools.Looks,
+	})
 	if m.previous != "" {
 		m.report.Updates = true
 		m.updates = updatesOf(m.previous) + 1
