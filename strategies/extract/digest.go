@@ -75,7 +75,11 @@ func (d *Digest) Add(m *chat.Message) {
 				return
 			}
 		}
-		d.history.addUser(d.scan(content, true))
+		head, tail := d.scan(content, true)
+		if !isGenerated(head) {
+			d.ids.markUser(head)
+		}
+		d.history.addUser(head, tail)
 	case chat.RoleTool:
 		d.addResult(m.ToolCallID, content)
 	default:

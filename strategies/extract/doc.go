@@ -4,7 +4,7 @@
 // user's constraints and other requests, what was done by which call with what result,
 // failures that no later success closed, files. What room is left goes to findings and
 // decisions. The summary ends with a block of references: the identifiers that are most
-// likely to be needed again, with the words that label them.
+// likely to be needed again, with the words that label them; a mark tells what the user said.
 //
 // A Digest reads messages one at a time in bounded memory. Equal messages always give
 // equal texts. The package does not depend on sessions, policies or models.

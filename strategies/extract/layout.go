@@ -89,11 +89,16 @@ func (id *identifier) defaultLabel() string {
 // unlabelled is the label of quoted names without one.
 const unlabelled = "named"
 
-// formatGroups returns the lines of groups, one or more for each: "label: a, b".
+// formatGroups returns the lines of groups, one or more for each: "label: a, b". A group
+// of which the user said everything is marked as a quotation; others are not divided for
+// that, since more labels would leave less room for identifiers.
 func formatGroups(groups []*group) string {
 	var b strings.Builder
 	for _, g := range groups {
-		line, width := "", 0
+		line, width, mark := "", 0, ""
+		if !slices.ContainsFunc(g.ids, func(id *identifier) bool { return !id.byUser }) {
+			mark = quoteMark
+		}
 		for _, id := range g.ids {
 			v := quoteValue(id.value)
 			if line != "" && width <= maxLabelWidth {
@@ -102,7 +107,7 @@ func formatGroups(groups []*group) string {
 				continue
 			}
 			b.WriteString(safeLine(line))
-			line = g.label + ": " + v
+			line = mark + g.label + ": " + v
 			width = utf8.RuneCountInString(line) + 2
 		}
 		b.WriteString(safeLine(line))
@@ -118,7 +123,7 @@ func safeLine(line string) string {
 	}
 	if _, found := redact.Redact(line); found.Total() > 0 {
 		_, values, _ := strings.Cut(line, ": ")
-		line = unlabelled + ": " + values
+		line = line[:len(line)-len(strings.TrimPrefix(line, quoteMark))] + unlabelled + ": " + values
 	}
 	return line + "\n"
 }

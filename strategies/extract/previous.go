@@ -34,6 +34,11 @@ func (d *Digest) AddPrevious(summary string) {
 	d.history.messages += p.messages
 	for s, lines := range p.sections {
 		d.ids.scan(strings.Join(lines, "\n"), true)
+		for _, l := range lines {
+			if isQuoted(l) {
+				d.ids.markUser(l)
+			}
+		}
 		d.history.restore(section(s), lines)
 	}
 }

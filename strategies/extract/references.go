@@ -31,6 +31,7 @@ func (t *table) references(budget int, above string) string {
 
 // addPreviousLine adds the identifiers in a line of references of an earlier summary.
 func (t *table) addPreviousLine(line string) {
+	line, byUser := strings.CutPrefix(line, quoteMark)
 	label, list, ok := strings.Cut(line, ": ")
 	if !ok {
 		return
@@ -38,6 +39,7 @@ func (t *table) addPreviousLine(line string) {
 	t.ranking = nil
 	for _, v := range parseList(list) {
 		if id := t.addPrevious(v, kindOf(v)); id != nil {
+			id.byUser = id.byUser || byUser
 			id.topical = id.topical || t.topic.matches(label+" "+v)
 			if label != unlabelled {
 				id.addLabel(t.intern(label), true)

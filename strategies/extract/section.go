@@ -64,6 +64,11 @@ func formatEntry(text string) string {
 	return bulletMark + text + "\n"
 }
 
+// isQuoted reports whether a line quotes the user.
+func isQuoted(line string) bool {
+	return strings.HasPrefix(line, beforeMark) || strings.HasPrefix(strings.TrimLeft(line, "- "), quoteMark)
+}
+
 // sectionOf returns the section with the given heading.
 func sectionOf(line string) (section, bool) {
 	for s := range sectionTable {

@@ -31,6 +31,8 @@ type identifier struct {
 	neighbors int
 	// standalone reports whether it occurred as more than a part of a date or number.
 	standalone bool
+	// byUser reports whether the user said it.
+	byUser bool
 	// topical reports whether it occurred with the focus.
 	topical bool
 	// labels are the words before it, the newest last.
@@ -108,6 +110,17 @@ func (t *table) scan(s string, used bool) {
 	if len(t.idents) >= 2*t.limit {
 		t.evict()
 	}
+}
+
+// markUser marks the known identifiers of a text as said by the user.
+func (t *table) markUser(s string) {
+	mark := func(start, end int) {
+		if id := t.idents[s[start:end]]; id != nil {
+			id.byUser = true
+		}
+	}
+	All(s, func(_ Kind, start, end int) { mark(start, end) })
+	scanLinks(s, mark)
 }
 
 // observe counts an occurrence of a value at byte at of the current text. It returns nil if
