@@ -55,6 +55,6 @@ func summarizes(steps []policy.Step, registry *plan.Registry) bool {
 // worker is dominated by the sessions it has loaded. GOGC takes precedence.
 func setCollector(environ []string) {
 	if _, given := variables(environ)("GOGC"); !given {
-		debug.SetGCPercent(40)
+		debug.SetGCPercent(33)
 	}
 }
