@@ -47,7 +47,7 @@ func New(o Options) *Digest {
 	ids := newTable(maxIdentifiers)
 	ids.topic = newTopic(o.Focus)
 	return &Digest{redacted: o.Redacted, ids: ids, history: history{
-		files: map[string]*file{}, previous: map[section][]string{}, acts: slices.Clone(o.Acts), looks: slices.Clone(o.Looks),
+		files: map[string]*file{}, previous: map[section][]string{}, names: map[string]bool{}, acts: slices.Clone(o.Acts), looks: slices.Clone(o.Looks),
 	}}
 }
 

@@ -2,7 +2,8 @@
 // what a successor needs: the active request in full, the goal, the state, what calls opened
 // and no later call closed (processes, branches, subagents, tasks, with their ids), the
 // user's constraints and other requests, what was done by which call with what result,
-// failures that no later success closed, files. What room is left goes to findings and
+// failures that no later success closed, files; in a chat without tools, the sentences that
+// name people, places, numbers or dates. What room is left goes to findings and
 // decisions. The summary ends with a block of references: the identifiers that are most
 // likely to be needed again, with the words that label them; a mark tells what the user said.
 //

@@ -62,6 +62,8 @@ type history struct {
 	constraints []string
 	decisions   []string
 	answers     []answeredQuestion
+	facts       []fact
+	names       map[string]bool // words that the facts of the user name
 	tools       []*toolUse
 	// acts and looks are those of the Options.
 	acts, looks []string
@@ -170,6 +172,7 @@ func (s *history) addUser(head, tail string) {
 				s.constraints = appendNew(s.constraints, line)
 			}
 		}
+		s.addFacts(head, true)
 	}
 	if last := s.currentTurn(); last.request.empty() && len(last.lines) == 0 && last.calls == 0 {
 		last.request = r
@@ -232,6 +235,7 @@ func (s *history) addAssistant(head, tail string) {
 		}
 	}
 	s.readCheckboxes(head)
+	s.addFacts(strings.Join(lines, "\n"), false)
 }
 
 // readCheckboxes sets the tasks to the unchecked boxes of a text, if it has any.

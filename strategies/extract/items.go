@@ -31,6 +31,8 @@ const (
 	worthChanged    = 0.3
 	worthTodo       = 1.0
 	worthOpen       = 1.0
+	worthFact       = 0.5 // for each name
+	worthConfirmed  = 0.2
 	worthTools      = 0.3
 	worthBefore     = 0.4
 )
@@ -159,8 +161,13 @@ func (s *history) otherItems(budget int) []*item {
 	s.addRequests(b, budget)
 	s.addTurns(b)
 	s.addCalls(b)
+	s.addFactItems(b)
 	for i, x := range s.decisions {
-		b.add(sectionDecisions, formatEntry(x), worthDecision*decay(len(s.decisions)-i, 32))
+		value := worthDecision
+		if s.isChat() && len(namesIn(x)) == 0 { // a reason for nothing in particular
+			value = worthSaid
+		}
+		b.add(sectionDecisions, formatEntry(x), value*decay(len(s.decisions)-i, 32))
 	}
 	for i, x := range s.answers {
 		if len(x.reply) >= minRequest { // understood without its question
@@ -248,10 +255,10 @@ func (b *itemList) weigh(value float64) {
 	it.value = value * float64(utf8.RuneCountInString(it.text)) / usualLine
 }
 
-// addPrevious adds an entry of an earlier summary. Lines below a completed request are items
-// of their own, so that some of them can be dropped.
+// addPrevious adds an entry of an earlier summary. Lines below a day are items of their own,
+// so that some of them can be dropped.
 func (b *itemList) addPrevious(s section, entry string, value float64) {
-	if s != sectionCompleted {
+	if s != sectionCompleted && s != sectionFindings {
 		b.add(s, entry+"\n", value)
 		return
 	}

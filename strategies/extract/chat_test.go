@@ -1,0 +1,112 @@
+package extract
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// passing are facts that a user mentions in passing, with what a later question asks for.
+var passing = [][2]string{
+	{"My sister Ilse moved to Tromsø last spring.", "Tromsø"},
+	{"The flat costs 1,340 a month, heating included.", "1,340"},
+	{"Our landlord is Mr Osei, he answers on 555-0199.", "555-0199"},
+	{"We got the cat, Biscuit, on 14 March.", "14 March"},
+	{"I am allergic to cashews, Dr Pham says.", "cashews"},
+	{"The car is a Skoda from 2016.", "Skoda"},
+	{"My desk at Halvorsen & Co is on floor 7.", "Halvorsen"},
+	{"Anna's wedding is on Saturday 9 August in Graz.", "9 August"},
+	{"I wear size 43 in shoes.", "size 43"},
+	{"The wifi at the cabin is called Fjellro.", "Fjellro"},
+	{"My old teacher Benedikta Wolff wrote the book.", "Benedikta Wolff"},
+	{"We meet at the Café Lumen at 18:30.", "18:30"},
+}
+
+// chatting returns a chat without calls: long messages that say little, and early ones that
+// mention a fact behind a few sentences.
+func chatting(turns int) []*chat.Message {
+	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same in every run
+	pick := func(from []string, n int) string {
+		var out []string
+		for _, i := range r.Perm(len(from))[:n] {
+			out = append(out, from[i])
+		}
+		return strings.Join(out, " ")
+	}
+	asks := []string{
+		"I keep thinking about this since we talked.", "It must be possible to do it without much effort.", "I never know where to begin with such things.",
+		"You should be honest with me, because that helps most.", "I would rather do a little each day than all at once.", "I only want to stop worrying about it.",
+		"It always takes longer than it should, so that I give up.", "I decided to try again, instead of waiting for a better day.", "Tell me what you would do in my place.",
+	}
+	answers := []string{
+		"It helps to begin small, because every beginning is hard.", "You should not ask too much of yourself at once.", "The reason is that habits need time, and that must be so.",
+		"Since you asked, I would write a list and keep it short.", "Rather than planning more, it is better to try one thing.", "You never have to do all of it, only the next step.",
+		"It is always good to talk to a friend about such things.", "I decided to keep this answer short, so that it is easy to read.",
+	}
+	var out []*chat.Message
+	for i := range turns {
+		ask := fmt.Sprintf("%s %s", pick(asks, 3), pick(asks, 1))
+		if i%2 == 0 && i/2 < len(passing) {
+			ask = pick(asks, 3) + " " + passing[i/2][0] + " " + pick(asks, 1)
+		}
+		at := time.Date(2026, 2, 3+i, 10, 0, 0, 0, time.UTC)
+		u, a := user(ask), assistant(pick(answers, 5))
+		u.CreatedAt, a.CreatedAt = at, at
+		out = append(out, u, a)
+	}
+	return out
+}
+
+// What a user mentions in passing survives more often than in as many tokens of messages
+// drawn at random.
+func TestFactsMentionedInPassingSurvive(t *testing.T) {
+	t.Parallel()
+	ms := chatting(80)
+	total, asks := 0, []string{}
+	for _, m := range ms {
+		total += sizeOf(m)
+		asks = append(asks, m.Content.String())
+	}
+	kept := func(text string) (n int) {
+		for _, f := range passing {
+			if strings.Contains(text, f[1]) {
+				n++
+			}
+		}
+		return n
+	}
+	for share, want := range map[float64]int{0.10: 10, 0.25: 12} {
+		budget := int(share * float64(total))
+		text := digestOf(Options{}, ms...).Text(budget)
+		wantWellFormed(t, text, budget, chars4, asks)
+		random := 0
+		const draws = 50
+		for seed := range uint64(draws) {
+			var b strings.Builder
+			left := budget
+			for _, i := range rand.New(rand.NewPCG(seed, 0)).Perm(len(ms)) { //nolint:gosec // the same in every run
+				if n := sizeOf(ms[i]); n <= left {
+					left -= n
+					b.WriteString(ms[i].Content.String() + "\n")
+				}
+			}
+			random += kept(b.String())
+		}
+		got := kept(text)
+		if got < want || got*draws <= random {
+			t.Errorf("%.0f %%: %d of %d facts, at random %.1f:\n%s", 100*share, got, len(passing), float64(random)/draws, text)
+		}
+		next := New(Options{})
+		next.AddPrevious(text)
+		for i := range 20 {
+			next.Add(ms[len(ms)-20+i])
+		}
+		if again := kept(next.Text(budget)); again < got-1 {
+			t.Errorf("%.0f %%: %d of %d facts in the next summary:\n%s", 100*share, again, got, next.Text(budget))
+		}
+	}
+}
