@@ -237,3 +237,14 @@ func (h *handle) addAddress(output string) {
 		h.text = truncate(h.text, maxHandleText) + ", at " + strings.Clone(found[1])
 	}
 }
+
+// addHandles adds what is open, tasks with the remaining work.
+func (s *history) addHandles(b *itemList) {
+	for i, h := range s.handles {
+		sec := sectionState
+		if h.kind == "task" {
+			sec = sectionRemaining
+		}
+		b.add(sec, h.String(), worthOpen*decay(len(s.handles)-1-i, 16)).tier = tierOpen
+	}
+}

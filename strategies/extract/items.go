@@ -186,13 +186,7 @@ func (s *history) otherItems(budget int) []*item {
 		}
 		b.add(sectionFiles, f.String(), value*decay(s.messages-f.last, 32)).tier = tierFiles
 	}
-	for i, h := range s.handles {
-		sec := sectionState
-		if h.kind == "task" {
-			sec = sectionRemaining
-		}
-		b.add(sec, h.String(), worthOpen*decay(len(s.handles)-1-i, 16)).tier = tierOpen
-	}
+	s.addHandles(b)
 	for _, x := range s.todos {
 		b.add(sectionRemaining, formatEntry(x), worthTodo).tier = tierState
 	}

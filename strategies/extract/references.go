@@ -29,6 +29,17 @@ func (t *table) references(budget int, above string) string {
 	return referencesHeading + strings.TrimSuffix(write(n), "\n")
 }
 
+// markUser marks the known identifiers of a text as said by the user.
+func (t *table) markUser(s string) {
+	mark := func(start, end int) {
+		if id := t.idents[s[start:end]]; id != nil {
+			id.byUser = true
+		}
+	}
+	All(s, func(_ Kind, start, end int) { mark(start, end) })
+	scanLinks(s, mark)
+}
+
 // addPreviousLine adds the identifiers in a line of references of an earlier summary.
 func (t *table) addPreviousLine(line string) {
 	line, byUser := strings.CutPrefix(line, quoteMark)

@@ -112,17 +112,6 @@ func (t *table) scan(s string, used bool) {
 	}
 }
 
-// markUser marks the known identifiers of a text as said by the user.
-func (t *table) markUser(s string) {
-	mark := func(start, end int) {
-		if id := t.idents[s[start:end]]; id != nil {
-			id.byUser = true
-		}
-	}
-	All(s, func(_ Kind, start, end int) { mark(start, end) })
-	scanLinks(s, mark)
-}
-
 // observe counts an occurrence of a value at byte at of the current text. It returns nil if
 // the value is not recorded.
 func (t *table) observe(v string, kind Kind, at int, used bool) *identifier {
