@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/llm"
@@ -260,30 +258,6 @@ func TestEvalWrongUsage(t *testing.T) {
 			t.Parallel()
 			invoke(t, []string{"HOME=" + dir}, append([]string{"eval"}, tc.args...)...).want(t, exitUsage, tc.parts...)
 		})
-	}
-}
-
-// The default policy is that of an empty configuration, whatever the configuration says.
-func TestEvalOfTheDefaultPolicy(t *testing.T) {
-	t.Parallel()
-	dir, path := evalFile(t)
-	config := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(config, []byte("policy: {pipeline: [{strategy: sliding_window, params: {keep_last_groups: 1}}]}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	figure := func(args ...string) eval.Figure {
-		r := invoke(t, []string{"HOME=" + dir}, append([]string{"eval", path, "--budget=0.5", "--json"}, args...)...).want(t, 0)
-		r.stdout, _, _ = strings.Cut(r.stdout, "\n") // of the first policy
-		f := decode[eval.Figure](t, r)
-		f.Policy = ""
-		return f
-	}
-	want := figure("--policy=configured")
-	if diff := cmp.Diff(want, figure("--policy=default", "--config", config)); diff != "" {
-		t.Errorf("-without a configuration +default\n%s", diff)
-	}
-	if cmp.Equal(want, figure("--policy=configured", "--config", config)) {
-		t.Error("another pipeline comes to the same figures")
 	}
 }
 
