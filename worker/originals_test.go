@@ -210,6 +210,13 @@ func TestAChainIsThatOfAConversation(t *testing.T) {
 	const parts = 4
 	for n := 0; n < len(sessions); n += len(sessions)/6 + 1 {
 		all, name := sessions[n].Messages, fmt.Sprint("s", n)
+		at := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
+		for i := range all {
+			if all[i].CreatedAt.IsZero() {
+				all[i].CreatedAt = at // or else the store sets the present time
+			}
+			at = all[i].CreatedAt
+		}
 		c := strategies.NewConversation(strategies.Options{FreeReasoning: true})
 		for k := range parts {
 			part := all[len(all)*k/parts : len(all)*(k+1)/parts]

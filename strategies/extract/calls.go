@@ -35,9 +35,29 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	if todos, ok := parseTodos(fs); ok {
 		s.todos, c.isTodoList = todos, true
 	}
+	if len(fs) == 2 && isTaskStatus(fs[0], fs[1]) {
+		c.isTodoList = true
+	}
 	s.record(c)
 	s.inLoop = true
 	s.openCalls = appendBounded(s.openCalls, c, maxOpenCalls)
+}
+
+// nothingDone returns why a call did nothing, although its result reports no failure: the user
+// refused it, or there is nothing in the result of what should have changed something.
+func (c *toolCall) nothingDone(result string) string {
+	switch {
+	case refused().MatchString(text.Head(result, maxHandleInput)):
+		return "refused by the user"
+	case c.acts && strings.TrimSpace(text.Head(result, 8)) == "[]": // {} and null may be all that is said
+		return "nothing came of it"
+	}
+	return ""
+}
+
+// isTaskStatus reports whether the arguments of a call set the status of a task.
+func isTaskStatus(id, status argument) bool {
+	return (id.key == "taskId" || id.key == "task_id") && status.key == "status"
 }
 
 // addResult adds the result of a call, given by its head and its tail, and reports whether
@@ -54,6 +74,10 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 	c.done = true
 	listing = s.readObjects(c, head)
 	defer s.noteHandles(c, head, tail)
+	if outcome := c.nothingDone(head); outcome != "" {
+		c.failed, c.undone, c.outcome = true, true, outcome
+		return listing
+	}
 	// A long file that was read may begin with the word "error".
 	isFile := len(c.paths) > 0 && !c.changes && len(head) > 2000
 	if line := failureLine(head, tail); line != "" && !isFile {

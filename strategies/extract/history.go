@@ -108,6 +108,7 @@ type toolCall struct {
 	changes               bool // it changes files
 	acts                  bool // it changes something else, or may
 	isTodoList            bool // it writes a list of tasks
+	undone                bool // it did nothing, although no failure was reported
 	done, failed          bool
 	outcome               string
 	// arguments and result are their short values; result is nil unless it is one object.

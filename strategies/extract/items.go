@@ -291,6 +291,10 @@ func (s *history) addTurns(b *itemList) {
 // addCalls adds the calls with their outcomes, in the order of time.
 func (s *history) addCalls(b *itemList) {
 	unresolved := s.unresolved()
+	underWay := len(s.calls) // the first of the calls at the end that have no result yet
+	for underWay > 0 && !s.calls[underWay-1].done {
+		underWay--
+	}
 	var day *item
 	for i, c := range s.calls {
 		age := decay(len(s.calls)-1-i, 16)
@@ -298,15 +302,16 @@ func (s *history) addCalls(b *itemList) {
 			day = &item{section: sectionCompleted, text: bulletMark + c.day + ":\n", tier: tierDone, order: -1}
 		}
 		switch {
-		case unresolved[i]:
+		case unresolved[i] && c.blocks() && i >= underWay-recentCalls:
 			call := b.add(sectionBlocked, c.line(b.lineLimit), worthBlocked*age)
 			call.tier = tierErrors
 			for _, l := range c.failures {
 				it := b.add(sectionBlocked, indentMark+formatEntry(truncate(l, maxLine)), worthBlocked*age)
 				it.tier, it.parent = tierErrors, call
 			}
-		case !c.done || i == len(s.calls)-1 && s.inLoop:
+		case i >= underWay:
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors
+		case !c.done, c.failed && !c.acts: // cancelled, or overtaken by what followed
 		case len(c.paths) > 0 && !c.acts || c.isTodoList: // listed with the files or the remaining work
 		default:
 			it := b.add(sectionCompleted, c.line(b.lineLimit), worthStep*age)
@@ -327,6 +332,16 @@ func (s *history) addCalls(b *itemList) {
 	if len(s.tools) > 0 {
 		b.add(sectionCompleted, callsMark+s.toolCounts()+"\n", worthTools)
 	}
+}
+
+// recentCalls is how many of the newest calls can be what work is stuck at.
+const recentCalls = 32
+
+// blocks reports whether work can be stuck at the failure of the call: not if it only looked or
+// was refused.
+func (c *toolCall) blocks() bool {
+	first, _, _ := strings.Cut(c.description, " ")
+	return !c.undone && !lookVerbs[strings.ToLower(first)] && !strings.Contains(c.description, " | grep ")
 }
 
 const noResult = " (no result)"

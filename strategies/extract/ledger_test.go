@@ -37,7 +37,7 @@ func TestCallsThatActAreToldFromThoseThatLook(t *testing.T) {
 func TestConfiguredToolsComeBeforeTheBuiltInVerbs(t *testing.T) {
 	t.Parallel()
 	ms := []*chat.Message{user("Please move the circuit of room 12 to the other fuse.")}
-	for i, tool := range []string{"zap_circuit", "deploy_status", "order_report", "Panel.zap_circuit", "bash"} {
+	for i, tool := range []string{"zap_circuit", "deploy_status", "order_report", "Panel.zap_circuit", "shell_for_circuits"} {
 		id := fmt.Sprint(i)
 		ms = append(ms, calls("", id, tool, "fuse", "F"+id), result(id, "ok"))
 	}
@@ -56,7 +56,7 @@ func TestConfiguredToolsComeBeforeTheBuiltInVerbs(t *testing.T) {
 		"built in":           {Options{}, []string{"order_report"}},
 		"a name":             {Options{Acts: []string{"zap_circuit"}}, []string{"zap_circuit", "order_report", "Panel.zap_circuit"}},
 		"a pattern":          {Options{Acts: []string{"zap_*"}, Looks: []string{"order_*"}}, []string{"zap_circuit", "Panel.zap_circuit"}},
-		"the longest":        {Options{Acts: []string{"*"}, Looks: []string{"Panel.*", "*_status"}}, []string{"zap_circuit", "order_report", "bash"}},
+		"the longest":        {Options{Acts: []string{"*"}, Looks: []string{"Panel.*", "*_status"}}, []string{"zap_circuit", "order_report", "shell_for_circuits"}},
 		"an invalid pattern": {Options{Acts: []string{"["}}, []string{"order_report"}},
 	} {
 		if got := acting(tt.o); !cmp.Equal(got, tt.want) {
@@ -200,5 +200,38 @@ func TestTheFormOfDataIsNoReference(t *testing.T) {
 		if !strings.Contains(refs, want) {
 			t.Errorf("no %q in %s", want, refs)
 		}
+	}
+}
+
+// Work is under way only in calls at the end without a result, and stuck only at a failure of
+// late that was no look at something. What the user refused was not done.
+func TestStatesAreThoseOfTheEnd(t *testing.T) {
+	t.Parallel()
+	ms := []*chat.Message{
+		user("Fix the build."),
+		calls("", "a", "bash", "command", "make early"), result("a", "error: early"),
+	}
+	for i := range recentCalls {
+		id := fmt.Sprint("r", i)
+		ms = append(ms, calls("", id, "bash", "command", "step "+id), result(id, "ok"))
+	}
+	ms = append(ms,
+		calls("", "b", "edit", "path", "cancelled.go"),
+		calls("", "c", "bash", "command", "ls nowhere"), result("c", "error: no such file"),
+		calls("", "d", "bash", "command", "git push"), result("d", "The user doesn't want to proceed with this tool use. The tool use was rejected."),
+		calls("", "e", "bash", "command", "make late"), result("e", "error: late"),
+		calls("", "f", "bash", "command", "make done"), result("f", "ok"),
+		calls("", "g", "bash", "command", "make waits"),
+	)
+	got := parsePrevious(digestOf(Options{}, ms...).Text(4000)).sections
+	if diff := cmp.Diff([]string{"- bash: make waits (no result)"}, got[sectionInProgress]); diff != "" {
+		t.Errorf("in progress (-want +got):\n%s", diff)
+	}
+	if blocked := strings.Join(got[sectionBlocked], "\n"); !strings.Contains(blocked, "make late") || strings.Contains(blocked, "early") || strings.Contains(blocked, "nowhere") {
+		t.Errorf("blocked:\n%s", blocked)
+	}
+	done := strings.Join(got[sectionCompleted], "\n")
+	if !strings.Contains(done, "git push → refused by the user") || !strings.Contains(done, "make done") || strings.Contains(done, "cancelled") {
+		t.Errorf("done:\n%s", done)
 	}
 }
