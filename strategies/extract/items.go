@@ -341,7 +341,7 @@ const recentCalls = 32
 // was refused.
 func (c *toolCall) blocks() bool {
 	first, _, _ := strings.Cut(c.description, " ")
-	return !c.undone && !lookVerbs[strings.ToLower(first)] && !strings.Contains(c.description, " | grep ")
+	return !c.undone && !lookVerbs[strings.ToLower(first)]
 }
 
 const noResult = " (no result)"
