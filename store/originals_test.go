@@ -80,8 +80,8 @@ func TestOriginalsOfASummaryOfSummaries(t *testing.T) {
 		}
 	}
 
-	// After the undo of the second run, the first summary stands for what it did, and nobody knows
-	// what the second would.
+	// After the undo of the second run, the first summary stands for what it did, and what the
+	// second covered is not known.
 	must(s.Undo(t.Context(), k, second, false, ""))(t)
 	want(k, "ours1 ours2 ours3 ours4", 7)
 	want(k, "ours6", 8)

@@ -53,7 +53,7 @@ func TestTheLogOfActionsTellsWhatWasDone(t *testing.T) {
 	}
 }
 
-// An update keeps the log of the summary before it, whoever writes it.
+// An update keeps the log of the summary before it, whether a model writes it or not.
 func TestTheLogOfActionsOutlivesUpdates(t *testing.T) {
 	t.Parallel()
 	stored := "## Goal\nA login page.\n\n" + digestOf(Options{}, deploy()...).Appendix(1000)

@@ -39,7 +39,6 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 		c.isTodoList = true
 	}
 	s.record(c)
-	s.inLoop = true
 	s.openCalls = appendBounded(s.openCalls, c, maxOpenCalls)
 }
 
@@ -47,7 +46,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 // refused it, or there is nothing in the result of what should have changed something.
 func (c *toolCall) nothingDone(result string) string {
 	switch {
-	case refused().MatchString(text.Head(result, maxHandleInput)):
+	case refused().MatchString(text.Head(result, 200)):
 		return "refused by the user"
 	case c.acts && strings.TrimSpace(text.Head(result, 8)) == "[]": // {} and null may be all that is said
 		return "nothing came of it"

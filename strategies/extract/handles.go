@@ -44,7 +44,7 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 		result += "\n" + end
 	}
 	s.readReport(result, c.names)
-	if !c.failed && !refused().MatchString(result) {
+	if !c.failed {
 		if c.closes() {
 			s.close(c.names)
 		}

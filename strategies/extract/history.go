@@ -55,9 +55,7 @@ type history struct {
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
-	listings []*toolCall
-	// inLoop reports whether the newest message is a call or its result.
-	inLoop      bool
+	listings    []*toolCall
 	todos       []string
 	constraints []string
 	decisions   []string
@@ -156,7 +154,6 @@ func (s *history) addUser(head, tail string) {
 	if len(splitLines(r.head)) == 0 {
 		return
 	}
-	s.inLoop = false
 	s.mention(head)
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
@@ -216,7 +213,6 @@ func (s *history) addAssistant(head, tail string) {
 	if strings.TrimSpace(head) == "" {
 		return
 	}
-	s.inLoop = false
 	s.mention(head)
 	t := s.currentTurn()
 	lines := proseLines(text.Head(head, maxReply), maxLine)
