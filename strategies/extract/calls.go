@@ -35,8 +35,8 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	if todos, ok := parseTodos(fs); ok {
 		s.todos, c.isTodoList = todos, true
 	}
-	if len(fs) == 2 && isTaskStatus(fs[0], fs[1]) {
-		c.isTodoList = true
+	if slices.ContainsFunc(fs, isTaskID) && !slices.ContainsFunc(nameWords(name), func(w string) bool { return w == "create" }) {
+		c.isTodoList = true // it sets the status of a task, or its order
 	}
 	s.record(c)
 	s.openCalls = appendBounded(s.openCalls, c, maxOpenCalls)
@@ -54,10 +54,8 @@ func (c *toolCall) nothingDone(result string) string {
 	return ""
 }
 
-// isTaskStatus reports whether the arguments of a call set the status of a task.
-func isTaskStatus(id, status argument) bool {
-	return (id.key == "taskId" || id.key == "task_id") && status.key == "status"
-}
+// isTaskID reports whether an argument names an entry of a list of tasks.
+func isTaskID(a argument) bool { return a.key == "taskId" || a.key == "task_id" }
 
 // addResult adds the result of a call, given by its head and its tail, and reports whether
 // it is a listing.
@@ -75,11 +73,18 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 	defer s.noteHandles(c, head, tail)
 	if outcome := c.nothingDone(head); outcome != "" {
 		c.failed, c.undone, c.outcome = true, true, outcome
+		if m := refusal().FindStringSubmatch(text.Head(head, maxRequest)); m != nil {
+			s.addUser(m[1], m[1])
+		}
 		return listing
 	}
 	// A long file that was read may begin with the word "error".
 	isFile := len(c.paths) > 0 && !c.changes && len(head) > 2000
-	if line := failureLine(head, tail); line != "" && !isFile {
+	line := failureLine(head, tail)
+	if line == "" && checking().MatchString(c.description) {
+		line = oneLine(text.Head(finding().FindString(tail), maxLine))
+	}
+	if line != "" && !isFile {
 		c.failed = true
 		c.failures = failureLines(head, tail)
 		c.outcome = excerpt(line, maxDescription)
@@ -179,8 +184,25 @@ func rawCommand(fs []argument) string {
 // shellPrefix is before a command that is given as the arguments of a shell.
 var shellPrefix = text.Pattern(`^(?:/bin/)?(?:ba|z|da)?sh -l?c `)
 
+var (
+	// checking is a command that checks something, and finding what it says when it found a
+	// fault, whatever its exit code.
+	checking = text.Pattern(`(?i)\b(?:lint|golangci-lint|test|tests|pytest|jest|vitest|tsc|tsgo|build|vet|typecheck|mypy|ruff|eslint|clippy)\b`)
+	finding  = text.Pattern(`(?m)^.*(?:\b[1-9]\d* (?:issues?|errors?|failed|failures?|problems?)\b|\berror TS\d+|^(?:FAIL|FAILED|ERROR)\b).*$`)
+)
+
+// refusal is what the user said when refusing a call.
+var refusal = text.Pattern(`(?is)\buser (?:said|says|wrote|replied|provided the following (?:reason|feedback)[^:\n]*)[: \n]+(.+)`)
+
+// heredoc is a text within a command, such as the message of a commit; its first line says
+// what it is about.
+var heredoc = text.Pattern(`\$\(cat <<-?\s*['"]?(\w+)['"]?\s*\n\s*([^\n]*)(?s:.*?)\n\s*\w+\s*\n?\s*\)`)
+
 // commandLine returns a command on one line.
 func commandLine(command string) string {
+	if strings.Contains(command, "$(cat <<") {
+		command = heredoc().ReplaceAllString(command, "$2")
+	}
 	lines := splitLines(strings.ReplaceAll(text.Head(command, 4*maxDescription), "\\\n", " ")) // continued lines
 	if len(lines) == 0 {
 		return ""

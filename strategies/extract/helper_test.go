@@ -91,8 +91,11 @@ func wantWellFormed(t interface {
 			if !strings.HasPrefix(line, bulletMark) && !strings.HasPrefix(line, indentMark) && !strings.HasPrefix(line, quoteMark) {
 				t.Errorf("%s: %q begins like nothing", sectionTable[s].heading, line)
 			}
-			if q, ok := quotation(line); ok && asks != nil && !said(asks, q) {
-				t.Errorf("%s: no message says %q", sectionTable[s].heading, q)
+			q, ok := quotation(line)
+			for q := range strings.SplitSeq(q, requestSeparator) {
+				if ok && asks != nil && !said(asks, q) {
+					t.Errorf("%s: no message says %q", sectionTable[s].heading, q)
+				}
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -55,14 +56,19 @@ type history struct {
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
-	listings    []*toolCall
-	todos       []string
+	listings []*toolCall
+	todos    []string
+	// constraints are demands of the user that hold, decisions say which of several ways was
+	// taken, and reasons why something is so.
 	constraints []string
 	decisions   []string
-	answers     []answeredQuestion
-	facts       []fact
-	names       map[string]bool // words that the facts of the user name
-	tools       []*toolUse
+	reasons     []string
+	// proposed is the number of decisions at the end that the user has not replied to.
+	proposed int
+	answers  []answeredQuestion
+	facts    []fact
+	names    map[string]bool // words that the facts of the user name
+	tools    []*toolUse
 	// acts and looks are those of the Options.
 	acts, looks []string
 	// handles are open, in the order in which they were opened.
@@ -82,8 +88,10 @@ type turn struct {
 	lastStart int
 	// lastText is the end of its last message.
 	lastText string
-	// calls is the number of tool calls.
-	calls int
+	// calls is the number of tool calls, callsBefore that before its last message.
+	calls, callsBefore int
+	// demands are those of the request that are not constraints.
+	demands []demand
 }
 
 // answeredQuestion is a question of the assistant with the user's reply.
@@ -107,6 +115,7 @@ type toolCall struct {
 	acts                  bool // it changes something else, or may
 	isTodoList            bool // it writes a list of tasks
 	undone                bool // it did nothing, although no failure was reported
+	expected              bool // its failure was to be expected
 	done, failed          bool
 	outcome               string
 	// arguments and result are their short values; result is nil unless it is one object.
@@ -158,28 +167,32 @@ func (s *history) addUser(head, tail string) {
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
 	}
-	if q := lastQuestion(s.currentTurn().lastText); q != "" {
+	if q := lastQuestion(s.currentTurn().lastText); q != "" && answers(q, head) {
 		s.answers = appendBounded(s.answers, answeredQuestion{q, strings.Clone(firstLine(head))}, maxNotes)
 	}
+	var demands []demand
 	if !isGenerated(head) {
+		if rejecting().MatchString(head) {
+			for _, d := range s.decisions[len(s.decisions)-s.proposed:] {
+				s.reasons = appendNew(s.reasons, d)
+			}
+			s.decisions = s.decisions[:len(s.decisions)-s.proposed]
+		}
+		s.proposed = 0
 		if s.goal.empty() || len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
 			s.goal = r
 		}
-		for _, line := range sentences(text.Head(head, maxRequest)) {
-			if len(line) > minSentence && !text.Longer(line, maxLine) && !isQuestion(line) && constraintWords.matches(line) {
-				s.constraints = appendNew(s.constraints, line)
-			}
-		}
+		demands = s.addDemands(text.Head(head, maxRequest))
 		s.addFacts(head, true)
 	}
 	if last := s.currentTurn(); last.request.empty() && len(last.lines) == 0 && last.calls == 0 {
-		last.request = r
+		last.request, last.demands = r, demands
 		return
 	}
 	if len(s.turns) == maxTurns { // the first turn is kept
 		s.turns = slices.Delete(s.turns, 1, 2)
 	}
-	s.turns = append(s.turns, &turn{request: r})
+	s.turns = append(s.turns, &turn{request: r, demands: demands})
 	if i := len(s.turns) - 1 - maxWhole; i > 0 {
 		s.turns[i].shorten()
 	}
@@ -214,7 +227,9 @@ func (s *history) addAssistant(head, tail string) {
 		return
 	}
 	s.mention(head)
+	s.judgeLastCall(head)
 	t := s.currentTurn()
+	t.callsBefore = t.calls
 	lines := proseLines(text.Head(head, maxReply), maxLine)
 	if over := len(t.lines) + len(lines) - maxTurnLines; over > 0 && len(t.lines) > 0 {
 		t.lines = slices.Delete(t.lines, 0, min(over, len(t.lines)))
@@ -226,14 +241,64 @@ func (s *history) addAssistant(head, tail string) {
 	t.lastText = strings.Clone(text.Tail(tail, maxReply))
 	for _, line := range lines {
 		for _, x := range sentences(line) {
-			if isDecision(x) {
+			switch {
+			case !isDecision(x):
+			case isChoice(x):
 				s.decisions = appendNew(s.decisions, x)
+				s.proposed = min(s.proposed+1, len(s.decisions))
+			default:
+				s.reasons = appendNew(s.reasons, x)
 			}
 		}
 	}
 	s.readCheckboxes(head)
 	s.addFacts(strings.Join(lines, "\n"), false)
 }
+
+var (
+	apology  = text.Pattern(`(?i)\b(?:sorry|unfortunately|unable to|(?:was|were|am|is) not able to|wasn'?t able to|couldn'?t|could not|not available|unsuccessful|did not work|didn'?t work|failed to)\b`)
+	expected = text.Pattern(`(?i)\b(?:as expected|fails? as|expected to fail|expected failure|confirm(?:s|ed) the (?:bug|issue|failure|problem)|red phase|test fails,? (?:now|good|great))\b`)
+)
+
+// judgeLastCall notes what the assistant says of the call that came before: that it did not
+// work, or that its failure was to be expected.
+func (s *history) judgeLastCall(said string) {
+	if len(s.calls) == 0 {
+		return
+	}
+	said = text.Head(said, 200)
+	switch c := s.calls[len(s.calls)-1]; {
+	case !c.done:
+	case c.failed:
+		c.expected = c.expected || expected().MatchString(said)
+	case c.acts && c.command == "" && apology().MatchString(said):
+		c.failed, c.undone, c.outcome = true, true, "did not work, said the assistant"
+	}
+}
+
+// affirming begins a reply to a question.
+var affirming = text.Pattern(`(?i)^\W*(?:yes|yeah|yep|yup|ya|ok|okay|sure|no|nope|nah|please|do|don'?t|go|just|both|all|none|neither|either|option|the|that|it|i'?d|i|let'?s|good|great|correct|right|ja|nein|oui|non|si|sí|sim|não|da|\d+|[a-d])\b`)
+
+// answers reports whether a message replies to a question: it does not ask back, and begins
+// like a reply or has a word of the question. Of other scripts, that is not told.
+func answers(question, reply string) bool {
+	reply = firstLine(reply)
+	first := strings.IndexFunc(reply, isLetterOrDigit)
+	if first < 0 || isQuestion(reply) {
+		return false
+	}
+	if reply[first] >= utf8.RuneSelf || affirming().MatchString(reply) {
+		return true
+	}
+	question = strings.ToLower(question)
+	return slices.ContainsFunc(strings.Fields(strings.ToLower(reply)), func(w string) bool {
+		w = strings.TrimFunc(w, func(r rune) bool { return !isLetterOrDigit(r) })
+		return len(w) >= minSharedWord && containsWord(question, w)
+	})
+}
+
+// minSharedWord is the size of a word that tells that two sentences are about the same.
+const minSharedWord = 3
 
 // readCheckboxes sets the tasks to the unchecked boxes of a text, if it has any.
 func (s *history) readCheckboxes(text string) {

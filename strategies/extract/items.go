@@ -15,6 +15,8 @@ import (
 const (
 	worthConstraint = 1.2
 	worthAsked      = 0.5
+	worthDemand     = 0.9
+	worthPasted     = 0.7
 	worthResult     = 0.1 // the first line of the last message of a turn
 	worthSaid       = 0.02
 	worthState      = 2.0
@@ -43,6 +45,7 @@ const (
 	tierState = iota
 	tierOpen
 	tierUser
+	tierDemands
 	tierDone
 	tierErrors
 	tierFiles
@@ -56,6 +59,9 @@ const requestShare = 0.36
 const (
 	// maxLeadingItems is the maximum number of items that leadingItems returns.
 	maxLeadingItems = 5
+	// maxGoalTurns is the number of turns after which the first request is no longer taken
+	// for the goal of what is done now.
+	maxGoalTurns = 8
 	// minRequest is the size, in bytes, of a request that is understood without those
 	// before it, unlike "Go on".
 	minRequest = 40
@@ -77,10 +83,18 @@ func (s *history) leadingItems(budget int) []*item {
 		add(sectionTask, active.quote(bodySize(sectionTask, min(budget, 100))))
 	}
 	if !s.goal.empty() && s.goal != active {
-		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, 0)))
+		sec := sectionGoal
+		if at > maxGoalTurns {
+			sec = sectionFirst
+		}
+		add(sec, s.goal.quote(bodySize(sec, 0)))
 	}
 	if at > 0 && len(active.head) < minRequest {
-		for _, l := range answeredLines(s.turns[at-1].lastText) {
+		replied := answeredLines(s.turns[at-1].lastText)
+		if last := proseLines(s.turns[at-1].lastText, maxLine); len(replied) == 0 && len(last) > 0 {
+			replied = last[len(last)-1:]
+		}
+		for _, l := range replied {
 			add(sectionTask, repliesMark+truncate(l, max(budget/10, 80))+"\n")
 		}
 	}
@@ -158,16 +172,20 @@ func (s *history) otherItems(budget int) []*item {
 	for i, c := range s.constraints {
 		b.add(sectionConstraints, requestMark+c+"\n", worthConstraint*decay(len(s.constraints)-i, 16)).tier = tierUser
 	}
+	s.addDemandItems(b)
 	s.addRequests(b, budget)
 	s.addTurns(b)
 	s.addCalls(b)
 	s.addFactItems(b)
 	for i, x := range s.decisions {
+		b.add(sectionDecisions, formatEntry(x), worthDecision*decay(len(s.decisions)-i, 32))
+	}
+	for i, x := range s.reasons {
 		value := worthDecision
 		if s.isChat() && len(namesIn(x)) == 0 { // a reason for nothing in particular
 			value = worthSaid
 		}
-		b.add(sectionDecisions, formatEntry(x), value*decay(len(s.decisions)-i, 32))
+		b.add(sectionFindings, formatEntry(x), value*decay(len(s.reasons)-i, 32))
 	}
 	for i, x := range s.answers {
 		if len(x.reply) >= minRequest { // understood without its question
@@ -205,10 +223,16 @@ func (s *history) addRequests(b *itemList, budget int) {
 	at := s.activeTurn()
 	var texts []string
 	for i, t := range s.turns {
-		if i == at || t.request.empty() || t.request == s.goal || isGenerated(t.request.head) {
-			continue
+		if t.request != s.goal && i != at && !t.request.empty() && !isGenerated(t.request.head) {
+			x, last := oneLine(t.request.head), len(texts)-1
+			switch { // answers of a few words need no line each
+			case last >= 0 && len(x) < minRequest && slices.Contains(strings.Split(texts[last], requestSeparator), x):
+			case last >= 0 && len(x) < minRequest && len(texts[last])+len(x) < minExcerpt:
+				texts[last] += requestSeparator + x
+			default:
+				texts = append(texts, x)
+			}
 		}
-		texts = append(texts, oneLine(t.request.head))
 	}
 	share := int(requestShare * float64(budget))
 	limit := maxExcerpt - sort.Search(maxExcerpt-minExcerpt, func(i int) bool {
@@ -268,13 +292,26 @@ func decay(age, half int) float64 { return math.Exp2(-float64(age) / float64(hal
 
 // addTurns adds the answers. The last message describes the current state.
 func (s *history) addTurns(b *itemList) {
+	current := s.currentTurn()
+	pending := lastQuestion(current.lastText)
+	// The last message announced calls that have results by now.
+	announced := current.calls > current.callsBefore && len(s.calls) > 0 && s.calls[len(s.calls)-1].done
+	if announced {
+		if last := s.calls[len(s.calls)-1]; !last.failed || !last.blocks() {
+			b.add(sectionState, last.line(b.lineLimit), worthState).tier = tierState
+		}
+	}
 	for i, t := range s.turns {
 		age := decay(len(s.turns)-1-i, 8)
 		latest := i == len(s.turns)-1
 		for j, line := range t.lines {
+			if line = s.withoutReasons(line); line == "" || latest && line == pending {
+				continue
+			}
 			text := formatEntry(truncate(line, b.lineLimit))
 			switch {
-			case !latest && (len(line) < minSaid || isIntention(line)):
+			case latest && announced && isIntention(line):
+			case !latest && (len(line) < minSaid || isIntention(line) || isQuestion(line) && len(sentences(line)) == 1 || strings.Count(line, " | ") > 1):
 			case latest && j == t.lastStart:
 				b.add(sectionState, text, worthState).tier = tierState
 			case latest && j > t.lastStart:
@@ -286,6 +323,21 @@ func (s *history) addTurns(b *itemList) {
 			}
 		}
 	}
+}
+
+// withoutReasons returns a line without the sentences that are listed as decisions or reasons.
+func (s *history) withoutReasons(line string) string {
+	var rest []string
+	all := sentences(line)
+	for _, x := range all {
+		if !slices.Contains(s.decisions, x) && !slices.Contains(s.reasons, x) {
+			rest = append(rest, x)
+		}
+	}
+	if len(rest) == len(all) {
+		return line
+	}
+	return strings.Join(rest, " ")
 }
 
 // addCalls adds the calls with their outcomes, in the order of time.
@@ -341,7 +393,7 @@ const recentCalls = 32
 // was refused.
 func (c *toolCall) blocks() bool {
 	first, _, _ := strings.Cut(c.description, " ")
-	return !c.undone && !lookVerbs[strings.ToLower(first)]
+	return !c.undone && !c.expected && !lookVerbs[strings.ToLower(first)]
 }
 
 const noResult = " (no result)"

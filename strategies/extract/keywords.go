@@ -10,20 +10,23 @@ import (
 
 // The keywords only rank lines; they never change the text or the section of a line.
 
-// constraintWords are words of lasting demands.
-var constraintWords = newKeywords(`
-	always never must don't ensure avoid prefer should shouldn't only keep stop cannot without
+// constraintWords are words of demands, foreignConstraints those in languages other than
+// English.
+var (
+	foreignConstraints = newKeywords(`
 	immer nie niemals muss müssen keinesfalls
 	toujours jamais doit dois
 	siempre nunca debe debes
 	sempre mai deve devi
 	всегда никогда нельзя должен
 	必须 不要 不能 务必 总是 必ず 常に しないで 항상 절대`)
+	constraintWords = newKeywords(`always never must don't ensure avoid prefer should shouldn't only keep stop cannot without`)
+)
 
 // choicePhrases are what even an intention contains only if it gives a reason, reasonPhrases
 // what other sentences of decisions and reasons contain.
 var (
-	choicePhrases = []string{"because", "instead of", "rather than", "decided", "so that"}
+	choicePhrases = []string{"because", "instead of", "rather than", "would rather", "decided", "so that"}
 	reasonPhrases = append(slices.Clip(choicePhrases),
 		" chose ", "root cause", "the fix ", "the bug is", "the bug was",
 		"the issue is", "the issue was", "the problem is", "the problem was", "the reason",
@@ -45,21 +48,28 @@ func isDecision(s string) bool {
 	return slices.ContainsFunc(phrases, func(p string) bool { return strings.Contains(s, p) })
 }
 
+// choosing says which of several ways was taken, proposing which might be, or what is wrong.
+var (
+	choosing  = text.Pattern(`(?i)\b(?:decided|chose|chosen|opted|settled on|agreed (?:on|to|that)|instead of|rather than|would rather|(?:going|go|went|gone|stick|sticking) with|we(?:'ll| will|'re going to) (?:use|keep|drop|skip|leave))\b`)
+	proposing = text.Pattern(`(?i)\b(?:would|could|might|may|should|maybe|perhaps|suspicion|suggests?|indicat(?:es|ing)|still|currently|wrong|issue|problem|bug|error|fails?|failed|somehow|incorrect(?:ly)?|if|needs? to|was|were|repeatedly|already|previously|used to|has an?)\b|^(?:fixed|updated|changed|added|test)\b`)
+)
+
+// isChoice reports whether a decision says which of several ways was taken.
+func isChoice(s string) bool {
+	return choosing().MatchString(s) && !proposing().MatchString(strings.ReplaceAll(s, "would rather", ""))
+}
+
 // isIntention reports whether a line says what comes next, which is past when it is read
 // later, or is the heading of what followed.
 func isIntention(s string) bool {
 	if strings.HasSuffix(s, ":") || strings.HasSuffix(s, "：") {
 		return true
 	}
-	s = strings.ToLower(text.Head(s, 40))
-	s = strings.TrimPrefix(strings.TrimPrefix(s, "now, "), "now ")
-	for _, p := range []string{"let me ", "let's ", "i'll ", "i will ", "i’ll ", "first, let me", "good, let me", "next, i"} {
-		if strings.HasPrefix(s, p) {
-			return true
-		}
-	}
-	return false
+	return intending().MatchString(text.Head(s, 80))
 }
+
+// intending begins what comes next.
+var intending = text.Pattern(`(?i)^(?:[^.!?:]{0,30}[.!,:—-] *)?(?:(?:now|good|great|perfect|ok|okay|next|first|so|then|and)[,!.]? +)*(?:let me|let's|let’s|i'll|i’ll|i will|i'm going to|i need to (?:check|look|see|find|read|understand)|i should (?:check|look))\b`)
 
 // failurePrefixes are the beginnings of lines that report a failure.
 var failurePrefixes = []string{

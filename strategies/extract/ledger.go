@@ -75,6 +75,10 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 		c.result = objects[0]
 		return false
 	}
+	if own := ownValues(result, fs); own != nil {
+		c.result = own
+		return false
+	}
 	if len(objects) > maxOptions || !isListing(objects) {
 		return false
 	}
@@ -98,6 +102,22 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 	}
 	s.listings = appendBounded(s.listings, c, maxListings)
 	return true
+}
+
+// minWhole is the number of values of its own that an object with others in it has at least.
+const minWhole = 3
+
+// ownValues returns the short values of one object that contains others; nil if the result is
+// no such object.
+func ownValues(result string, fs []argument) []argument {
+	if result[0] != '{' {
+		return nil
+	}
+	own := shortValues(slices.DeleteFunc(slices.Clone(fs), func(f argument) bool { return f.object != 1 }))
+	if len(own) < minWhole {
+		return nil
+	}
+	return own
 }
 
 // settle keeps of a listing what was said of the chosen option, and drops the others.
@@ -179,12 +199,20 @@ func (c *toolCall) outcomeValues() []argument {
 	return out
 }
 
-// values returns values as text, without those that are in known.
+// values returns values as text, without those that are in known. Values of a list follow
+// their key.
 func values(fs, known []argument) string {
 	var parts []string
+	key := ""
 	for _, f := range fs {
-		if !slices.ContainsFunc(known, func(k argument) bool { return k.value == f.value }) {
-			parts = append(parts, strings.TrimSpace(strings.ReplaceAll(f.key, "_", " ")+" "+f.value))
+		if slices.ContainsFunc(known, func(k argument) bool { return k.value == f.value }) {
+			continue
+		}
+		if k := strings.ReplaceAll(f.key, "_", " "); k == key && key != "" {
+			parts[len(parts)-1] += " " + f.value
+		} else {
+			key = k
+			parts = append(parts, strings.TrimSpace(key+" "+f.value))
 		}
 	}
 	return strings.Join(parts, ", ")

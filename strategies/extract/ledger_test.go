@@ -235,3 +235,54 @@ func TestStatesAreThoseOfTheEnd(t *testing.T) {
 		t.Errorf("done:\n%s", done)
 	}
 }
+
+// What the assistant says of a call that just ended counts: that it did not work, or that the
+// failure was to be expected.
+func TestTheAssistantJudgesItsLastCall(t *testing.T) {
+	t.Parallel()
+	text := digestOf(
+		Options{},
+		user("Book the electrician for cabinet 4, please."),
+		calls("", "1", "BookElectrician", "hour", "17:00"), result("1", `{"hour": "17:30", "name": "Ida Nygaard"}`),
+		assistant("Sorry, she is not free at that hour. What about 17:30?"), user("Then at 18:00."),
+		calls("", "2", "BookElectrician", "hour", "18:00"), result("2", `{"hour": "18:00", "name": "Ida Nygaard"}`),
+		calls("She comes at 18:00.", "3", "bash", "command", "./plan.sh cabinet"), result("3", "Exit code 1\nerror: no plan of cabinet 4"),
+		assistant("It fails as it should, since the plan is not written yet."),
+	).Text(400)
+	done, blocked := parsePrevious(text).sections[sectionCompleted], parsePrevious(text).sections[sectionBlocked]
+	if len(done) < 2 || !strings.Contains(done[0], "17:00 → did not work") || !strings.Contains(done[1], "18:00") || strings.Contains(done[1], "did not work") {
+		t.Errorf("done: %q", done)
+	}
+	if len(blocked) > 0 {
+		t.Errorf("blocked: %q", blocked)
+	}
+}
+
+// A check that found faults has failed, also if it ended with 0. What was announced is told
+// by its result.
+func TestAFindingOfACheckIsAFailure(t *testing.T) {
+	t.Parallel()
+	p := parsePrevious(digestOf(
+		Options{},
+		user("Please make the linter happy."),
+		calls("Let me run the linter on all of it.", "1", "bash", "command", "make lint | tail -3"), result("1", "plan.go:12: name too short\n2 issues:\n* revive: 2"),
+	).Text(400))
+	if got := p.sections[sectionBlocked]; len(got) != 1 || !strings.Contains(got[0], "2 issues") {
+		t.Errorf("blocked: %q", got)
+	}
+	if got := strings.Join(p.sections[sectionState], ""); strings.Contains(got, "Let me") {
+		t.Errorf("state: %q", got)
+	}
+}
+
+// A reply is shown with its question only if it is one.
+func TestOnlyRepliesAreShownWithTheirQuestions(t *testing.T) {
+	t.Parallel()
+	for reply, want := range map[string]bool{
+		"yes, both": true, "2": true, "the left row": true, "да": true, "😭": false, "what is a row?": false, "post it on the board": false,
+	} {
+		if got := answers("Which row, left or right?", reply); got != want {
+			t.Errorf("%q: %t", reply, got)
+		}
+	}
+}

@@ -47,11 +47,25 @@ func (d *Digest) AddPrevious(summary string) {
 func (d *Digest) addNotes(lines []string) {
 	text := strings.Join(lines, "\n")
 	d.scan(text, true)
+	stale := false
 	for _, line := range proseLines(text, maxLine) {
-		if !isIntention(line) {
+		if isNoteHeading(line) {
+			stale = staleHeading().MatchString(line)
+			continue
+		}
+		if !stale && !isIntention(line) && !isQuestion(line) {
 			d.history.addEntry(sectionFindings, strings.TrimSuffix(formatEntry(line), "\n"))
 		}
 	}
+}
+
+// staleHeading is the heading of what is known better from the log: the messages of the user,
+// and what was to be done when the summary was written.
+var staleHeading = text.Pattern(`(?i)\b(?:user messages|user requests|pending|current work|in progress|next steps?|to-?dos?|remaining|open tasks|active task)\b`)
+
+// isNoteHeading reports whether a line without its markup is a heading.
+func isNoteHeading(line string) bool {
+	return len(line) < 60 && (strings.HasSuffix(line, ":") || staleHeading().MatchString(line) && !strings.ContainsAny(line, ".,"))
 }
 
 // previous is a parsed summary.
@@ -120,18 +134,32 @@ func (s *history) restore(sec section, lines []string) {
 		if r := parseRequest(lines); !r.empty() {
 			s.turns = append(s.turns, &turn{request: r})
 		}
-	case sectionGoal:
-		s.goal = parseRequest(lines)
+	case sectionGoal, sectionFirst:
+		if r := parseRequest(lines); !r.empty() {
+			s.goal = r
+		}
 	case sectionConstraints:
+		before := &turn{}
 		for _, e := range splitEntries(lines) {
+			if label, rest, _ := strings.Cut(e, "\n"); label+"\n" == onceMark || label+"\n" == pastedMark {
+				for _, l := range splitLines(rest) {
+					before.demands = append(before.demands, demand{strings.Clone(strings.TrimPrefix(l, quoteMark)), label+"\n" == pastedMark})
+				}
+				continue
+			}
 			c := strings.TrimPrefix(strings.TrimPrefix(e, bulletMark), quoteMark)
 			s.constraints = appendNew(s.constraints, c)
 		}
+		if len(before.demands) > 0 {
+			s.turns = slices.Insert(s.turns, 0, before)
+		}
 	case sectionRequests:
 		for _, e := range splitEntries(lines) {
-			if text, ok := strings.CutPrefix(e, requestMark); ok {
-				// Before the active task, which comes first in the text.
-				s.turns = slices.Insert(s.turns, max(0, len(s.turns)-1), &turn{request: request{head: strings.TrimSuffix(text, ellipsis)}})
+			text, ok := strings.CutPrefix(e, requestMark)
+			for text := range strings.SplitSeq(text, requestSeparator) {
+				if ok { // before the active task, which comes first in the text
+					s.turns = slices.Insert(s.turns, max(0, len(s.turns)-1), &turn{request: request{head: strings.TrimSuffix(text, ellipsis)}})
+				}
 			}
 		}
 	case sectionFiles:

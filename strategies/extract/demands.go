@@ -1,0 +1,130 @@
+package extract
+
+import (
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// Demands of a user are sentences with one of constraintWords. Those that hold until the
+// user says otherwise are constraints; the others, and those in pasted text, are kept as what
+// was said.
+var (
+	// imperative begins with a demand.
+	imperative = text.Pattern(`(?i)^(?:(?:please|also|and|so|but|ok|okay|yes|no|note|remember|important|then|just|actually|btw|now|again|hey|sure|well|oh|hmm+|ah)[,:;!.]* +)*` +
+		`(?:never|always|avoid|prefer|under no circumstances|from now on|in (?:the )?future|you (?:must|should|may|can) (?:not|never|always|only)|(?:don'?t|do not) (?:ever|use|touch)|make sure (?:you |to )?(?:always|never)|it'?s important)\b`)
+	// rule says what must be so, by whatever but the user.
+	rule = text.Pattern(`(?i)\b(?:must(?:n't)?|(?:should|can|may) (?:never|always|only|not (?:be|have|use|do|touch|change|add|write|run|break|need))|will (?:never|always)|shouldn'?t|(?:always|usually|generally) prefer|i (?:don'?t|do not|never) (?:want|like))\b`)
+	// momentary is what happened, what somebody thinks, or what holds for the moment only.
+	momentary = text.Pattern(`(?i)^(?:\W*(?:yes|no|ok|hmm+|ah|oh|well|so|and|but)[,.! ]+)*(?:i (?:just|think|was|did|don'?t (?:think|know|see|remember|have|get|understand)|can'?t|cannot|couldn'?t|tried|saw|ran|got|have|am|'m)|it (?:was|did|does|doesn'?t|didn'?t|seems|looks|fails?)|maybe|perhaps|what|why|how|where|which|when|if i)\b|` +
+		`\b(?:i|there|it) must\b|\b(?:right now|right away|at the moment|yet|never mind|don'?t bother|don'?t worry)\b|^no\b\W*i\b|^no\b.*\b(?:that|this|it|anything)(?: one)?\b`)
+	// logLine is a line of a program or of its source.
+	logLine = text.Pattern(`^\W*(?:\d{4}-\d\d-\d\d|\d\d?:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d)|\|(?:DEBU|DEBUG|INFO|WARN|ERROR)\||(?:\b[\w.]+=\S+ .*){3}|^\W*(?:at |File "|goroutine )|[{};]\s*$|^\s*(?:[-+|│❯⏺⎿├└$%#]|\d+:|["'][^"']*["']?,?\s*$)`)
+)
+
+// minStanding is the size, in bytes, below which a demand only answers what was said before.
+const minStanding = 24
+
+// rejecting is in a reply to what was not wanted.
+var rejecting = text.Pattern(`(?i)^\W*(?:no|nope|nah|don'?t|do not|stop|wrong|not quite|undo|revert)\b|\bi (?:undid|reverted|reset|rolled back)\b|\b(?:undo|revert|roll back) (?:that|it|this|your|the|all)\b|\bput (?:that|it|them|\S+) back\b`)
+
+// maxDemands is the maximum number of demands of a turn.
+const maxDemands = 12
+
+// demand is what the user asked for at one time, or what a text says that the user pasted.
+type demand struct {
+	text   string
+	pasted bool
+}
+
+// addDemands adds the constraints of a message of the user and returns its other demands.
+func (s *history) addDemands(message string) (others []demand) {
+	own, pasted := typed(message)
+	for i, part := range []string{own, pasted} {
+		for _, x := range sentences(part) {
+			switch {
+			case len(x) <= minSentence || text.Longer(x, maxLine) || isQuestion(x) || !constraintWords.matches(x) && !foreignConstraints.matches(x):
+			case i == 0 && (s.goal.empty() || isStanding(x)): // what the first request demands is for all that follows
+				s.constraints = appendNew(s.constraints, x)
+			case len(others) < maxDemands && !logLine().MatchString(x):
+				others = append(others, demand{strings.Clone(x), i == 1})
+			}
+		}
+	}
+	return others
+}
+
+// isStanding reports whether a demand holds until the user says otherwise.
+func isStanding(s string) bool {
+	if foreignConstraints.matches(s) {
+		return true
+	}
+	return len(s) >= minStanding && !momentary().MatchString(s) && (imperative().MatchString(s) || rule().MatchString(s))
+}
+
+const (
+	// minHeadings is the number of headings, and minDocument that of lines, from which a
+	// message is a document that the user passes on and not what the user writes.
+	minHeadings = 2
+	minDocument = 15
+)
+
+// typed divides a message of the user into what the user wrote and what was pasted: fenced
+// text, lines of programs, and all of a document behind its first paragraph.
+func typed(message string) (own, pasted string) {
+	headings, lines := 0, 0
+	for l := range strings.Lines(message) {
+		if strings.HasPrefix(l, "#") {
+			headings++
+		}
+		if strings.TrimSpace(l) != "" {
+			lines++
+		}
+	}
+	document := headings >= minHeadings || lines >= minDocument
+	var a, b strings.Builder
+	fenced, behind := false, false
+	for l := range strings.Lines(message) {
+		fence := strings.HasPrefix(strings.TrimSpace(l), "```")
+		behind = behind || document && a.Len() > 0 && strings.TrimSpace(l) == "" || document && strings.HasPrefix(l, "#")
+		if fenced != fence || fence || behind || logLine().MatchString(l) {
+			b.WriteString(l)
+		} else {
+			a.WriteString(l)
+		}
+		fenced = fenced != fence
+	}
+	return a.String(), b.String()
+}
+
+// recentTurns is the number of turns at the end whose demands are in force.
+const recentTurns = 3
+
+// addDemandItems adds the demands that are no constraints: those of the last turns as such,
+// others with what they are.
+func (s *history) addDemandItems(b *itemList) {
+	once := &item{section: sectionConstraints, text: onceMark, tier: tierDemands, order: -1}
+	pasted := &item{section: sectionConstraints, text: pastedMark, tier: tierDemands, order: -1}
+	for i, t := range s.turns {
+		age := len(s.turns) - i
+		for _, d := range t.demands {
+			if age <= recentTurns && !d.pasted {
+				b.add(sectionConstraints, requestMark+d.text+"\n", worthConstraint).tier = tierUser
+			}
+		}
+	}
+	for _, parent := range []*item{once, pasted} {
+		for i, t := range s.turns {
+			for _, d := range t.demands {
+				if d.pasted == (parent == pasted) {
+					worth := worthDemand
+					if d.pasted {
+						worth = worthPasted
+					}
+					it := b.add(sectionConstraints, indentMark+quoteMark+d.text+"\n", worth*decay(len(s.turns)-i, 16))
+					it.tier, it.parent = tierDemands, parent
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package extract
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// A constraint is what the user wrote and what holds until the user says otherwise.
+func TestConstraintsAreToldFromWhatWasAskedForOnce(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]bool{
+		"Never touch the fuse box of cabinet 4 by remote.":        true,
+		"and please never log the pin of anybody":                 true,
+		"The report must be in metric units.":                     true,
+		"Buttons should never be wider than the panel.":           true,
+		"I always prefer the morning train to the one at noon.":   true,
+		"Die Sicherung darf niemals überbrückt werden.":           true,
+		"I'd prefer something else.":                              false,
+		"No, I don't want that one.":                              false,
+		"I must go now, thanks.":                                  false,
+		"I don't remember what the panel should have been":        false,
+		"it was only at noon that the lamp should have been on":   false,
+		"don't order it yet, I only have to measure the door now": false,
+	} {
+		if got := isStanding(said); got != want {
+			t.Errorf("%q: %t", said, got)
+		}
+	}
+}
+
+func TestPastedTextHoldsNoConstraints(t *testing.T) {
+	t.Parallel()
+	own, pasted := typed("Never use blue wire, please.\n```\nalways = true\n```\n2026-01-02 10:00:00 WARN must stop the pump\nThanks.\n")
+	if !strings.Contains(own, "blue wire") || !strings.Contains(own, "Thanks.") || strings.Contains(own, "pump") || !strings.Contains(pasted, "always = true") {
+		t.Errorf("own %q, pasted %q", own, pasted)
+	}
+	filler := strings.Repeat("The panel has a door and a lock, and a lamp within it. ", 8)
+	ms := []*chat.Message{
+		user("Wire the rooms of the second floor, please."), assistant("ok"),
+		user(filler + "Never use blue wire for the phases of the panel, please."), assistant("ok"),
+		user("Use this skill.\n\n# Wiring\n" + filler + "\nAlways use red wire for phase 3 of the panel.\n# Checks\nNever skip the insulation check of the panel.\n"), assistant("ok"),
+		user(filler + "I'd prefer the lamp at the door only today."), assistant("done"),
+	}
+	for range recentTurns {
+		ms = append(ms, user("Go on with the next room of this floor, and with the one behind it."), assistant("done"))
+	}
+	text := digestOf(Options{}, ms...).Text(900)
+	want := []string{
+		"- > Never use blue wire for the phases of the panel, please.", strings.TrimSpace(onceMark), "  > I'd prefer the lamp at the door only today.",
+		strings.TrimSpace(pastedMark), "  > Always use red wire for phase 3 of the panel.", "  > Never skip the insulation check of the panel.",
+	}
+	if got := parsePrevious(text).sections[sectionConstraints]; !cmp.Equal(got, want) {
+		t.Errorf("%q in\n%s", got, text)
+	}
+	next := New(Options{})
+	next.AddPrevious(text)
+	if c := next.history.constraints; !cmp.Equal(c, []string{"Never use blue wire for the phases of the panel, please."}) {
+		t.Errorf("the constraints of the next summary are %q", c)
+	}
+}
+
+// A decision that the user turns down is no decision.
+func TestRejectedDecisionsAreNotListed(t *testing.T) {
+	t.Parallel()
+	proposal := assistant("I'll use two small fuses instead of the big one.")
+	for reply, want := range map[string]int{"no, keep the big one, it has been there for years": 0, "yes, do it like that, both of them in the left row": 1, "I undid your changes, the big one has to stay there": 0} {
+		d := digestOf(Options{}, user("Please plan the fuses of cabinet 4."), proposal, user(reply))
+		if got := parsePrevious(d.Text(300)).sections[sectionDecisions]; len(got) != want {
+			t.Errorf("%q: %q", reply, got)
+		}
+	}
+}
+
+// What the user says when refusing a call is a message of the user.
+func TestWordsOfARefusalAreARequest(t *testing.T) {
+	t.Parallel()
+	d := digestOf(
+		Options{},
+		user("Please plan the fuses of cabinet 4."), calls("", "1", "bash", "command", "git push"),
+		result("1", "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nopen a ticket for cabinet 5 first, with the photographs"),
+	)
+	if got := parsePrevious(d.Text(300)).sections[sectionTask]; len(got) != 1 || !strings.Contains(got[0], "ticket for cabinet 5") {
+		t.Errorf("the task is %q", got)
+	}
+}
+
+// Answers of a few words share a line, and each is a request of the next summary.
+func TestShortRequestsShareALine(t *testing.T) {
+	t.Parallel()
+	var ms []*chat.Message
+	for _, ask := range []string{"Please wire the lamp of room 12 to the switch at the door.", "yes", "thanks", "yes", "Now the lamp of room 13, to the same switch as in room 12."} {
+		ms = append(ms, user(ask), assistant("ok"))
+	}
+	text := digestOf(Options{}, ms...).Text(300)
+	if got := parsePrevious(text).sections[sectionRequests]; !cmp.Equal(got, []string{"- > yes · thanks"}) {
+		t.Errorf("%q in\n%s", got, text)
+	}
+	d := New(Options{})
+	d.AddPrevious(text)
+	heads := ""
+	for _, turn := range d.history.turns {
+		heads += turn.request.head + "|"
+	}
+	if !strings.Contains(heads, "yes|thanks|") {
+		t.Errorf("%q", heads)
+	}
+}
+
+// The first request of a long conversation is not told as its goal.
+func TestTheGoalOfALongConversationIsItsFirstRequest(t *testing.T) {
+	t.Parallel()
+	for turns, want := range map[int]section{3: sectionGoal, 20: sectionFirst} {
+		d := digestOf(Options{}, user("Please wire the lamp of room 12 to the door."))
+		for range turns {
+			d.Add(assistant("ok"))
+			d.Add(user("Now the lamp of the next room, please, as before."))
+		}
+		p := parsePrevious(d.Text(300))
+		if got := p.sections[want]; len(got) != 1 || !strings.Contains(got[0], "room 12") {
+			t.Errorf("%d turns: %q", turns, p.sections)
+		}
+	}
+}
+
+// Of a summary in another format, what was pending is not taken over, nor a list of messages.
+func TestNotesOfOthersAreReadWithoutWhatIsStale(t *testing.T) {
+	t.Parallel()
+	d := New(Options{})
+	d.AddPrevious("1. Findings:\n   The fuse of room 12 is 16 A.\n2. All user messages:\n   - \"wire the lamp\"\n3. Pending Tasks:\n   - Wire the lamp of room 14\n4. Cabinets:\n   Cabinet 4 has no key.\n")
+	text := d.Text(300)
+	for line, want := range map[string]bool{"16 A": true, "no key": true, "room 14": false, "All user messages": false, "- \"wire": false} {
+		if strings.Contains(text, line) != want {
+			t.Errorf("%q: want %t in\n%s", line, want, text)
+		}
+	}
+}
+
+// A commit is told by the first line of its message.
+func TestTheTextWithinACommandIsItsFirstLine(t *testing.T) {
+	t.Parallel()
+	got := commandLine("git add a.go && git commit -m \"$(cat <<'EOF'\nfuses: read the rating\n\nIt was in the wrong unit.\nEOF\n)\" && git push")
+	if want := `git add a.go && git commit -m "fuses: read the rating" && git push`; got != want {
+		t.Errorf("%q", got)
+	}
+}
+
+// Of an object with others in it, the values of its own are what came of the call.
+func TestAnObjectIsToldByItsOwnValues(t *testing.T) {
+	t.Parallel()
+	d := digestOf(
+		Options{},
+		user("Which rooms has cabinet C4?"), calls("", "1", "get_cabinet", "id", "C4"),
+		result("1", `{"owner": "Ida", "building": "North", "amps": 63, "rooms": [{"number": "N12", "amps": 16}, {"number": "N13", "amps": 16}], "key": "K-7"}`),
+	)
+	if text := d.Text(300); !strings.Contains(text, "get_cabinet: id C4 → owner Ida, building North, amps 63, key K-7") {
+		t.Errorf("%s", text)
+	}
+}
