@@ -112,14 +112,14 @@ func (s *history) actions() []action {
 	return out
 }
 
-// unresolved reports of each call whether it failed and no later one of its family succeeded.
+// unresolved reports of each call whether it failed and was the last of its family.
 func (s *history) unresolved() []bool {
-	closed := map[string]bool{} // families with a later success
+	again := map[string]bool{} // families with a later call
 	out := make([]bool, len(s.calls))
 	for i, c := range slices.Backward(s.calls) {
 		key := c.family()
-		out[i] = c.failed && !closed[key]
-		closed[key] = closed[key] || c.done && !c.failed
+		out[i] = c.failed && !again[key]
+		again[key] = again[key] || c.done && !c.undone
 	}
 	return out
 }

@@ -13,6 +13,8 @@ var (
 	// imperative begins with a demand.
 	imperative = text.Pattern(`(?i)^(?:(?:please|also|and|so|but|ok|okay|yes|no|note|remember|important|then|just|actually|btw|now|again|hey|sure|well|oh|hmm+|ah)[,:;!.]* +)*` +
 		`(?:never|always|avoid|prefer|under no circumstances|from now on|in (?:the )?future|you (?:must|should|may|can) (?:not|never|always|only)|(?:don'?t|do not) (?:ever|use|touch)|make sure (?:you |to )?(?:always|never)|it'?s important)\b`)
+	// asking begins a demand for the task at hand.
+	asking = text.Pattern(`(?i)^(?:(?:please|also|and|so|but)[,:;!.]* +)*(?:don'?t|do not|make sure|be sure|ensure|keep|stop|only|no need to)\b`)
 	// rule says what must be so, by whatever but the user.
 	rule = text.Pattern(`(?i)\b(?:must(?:n't)?|(?:should|can|may) (?:never|always|only|not (?:be|have|use|do|touch|change|add|write|run|break|need))|will (?:never|always)|shouldn'?t|(?:always|usually|generally) prefer|i (?:don'?t|do not|never) (?:want|like))\b`)
 	// momentary is what happened, what somebody thinks, or what holds for the moment only.
@@ -44,7 +46,7 @@ func (s *history) addDemands(message string) (others []demand) {
 		for _, x := range sentences(part) {
 			switch {
 			case len(x) <= minSentence || text.Longer(x, maxLine) || isQuestion(x) || !constraintWords.matches(x) && !foreignConstraints.matches(x):
-			case i == 0 && (s.goal.empty() || isStanding(x)): // what the first request demands is for all that follows
+			case i == 0 && (isStanding(x) || s.goal.empty() && asking().MatchString(x)): // what the first request demands is for all that follows
 				s.constraints = appendNew(s.constraints, x)
 			case len(others) < maxDemands && !logLine().MatchString(x):
 				others = append(others, demand{strings.Clone(x), i == 1})

@@ -305,12 +305,11 @@ func (s *history) addTurns(b *itemList) {
 		age := decay(len(s.turns)-1-i, 8)
 		latest := i == len(s.turns)-1
 		for j, line := range t.lines {
-			if line = s.withoutReasons(line); line == "" || latest && line == pending {
+			if line = s.withoutReasons(line, latest && announced); line == "" || latest && line == pending {
 				continue
 			}
 			text := formatEntry(truncate(line, b.lineLimit))
 			switch {
-			case latest && announced && isIntention(line):
 			case !latest && (len(line) < minSaid || isIntention(line) || isQuestion(line) && len(sentences(line)) == 1 || strings.Count(line, " | ") > 1):
 			case latest && j == t.lastStart:
 				b.add(sectionState, text, worthState).tier = tierState
@@ -325,12 +324,14 @@ func (s *history) addTurns(b *itemList) {
 	}
 }
 
-// withoutReasons returns a line without the sentences that are listed as decisions or reasons.
-func (s *history) withoutReasons(line string) string {
+// withoutReasons returns a line without the sentences that are listed as decisions or reasons,
+// and without those that announce what has happened since, if something has.
+func (s *history) withoutReasons(line string, happened bool) string {
 	var rest []string
 	all := sentences(line)
 	for _, x := range all {
-		if !slices.Contains(s.decisions, x) && !slices.Contains(s.reasons, x) {
+		listed := slices.Contains(s.decisions, x) || slices.Contains(s.reasons, x)
+		if !listed && !(happened && isIntention(x) && !changesPlan().MatchString(x)) {
 			rest = append(rest, x)
 		}
 	}
@@ -339,6 +340,9 @@ func (s *history) withoutReasons(line string) string {
 	}
 	return strings.Join(rest, " ")
 }
+
+// changesPlan is in an announcement that something else is done than was asked for.
+var changesPlan = text.Pattern(`(?i)\b(?:skip|instead|won't|will not|not going to|leave (?:it|that|this))\b`)
 
 // addCalls adds the calls with their outcomes, in the order of time.
 func (s *history) addCalls(b *itemList) {
@@ -355,9 +359,13 @@ func (s *history) addCalls(b *itemList) {
 		}
 		switch {
 		case unresolved[i] && c.blocks() && i >= underWay-recentCalls:
-			call := b.add(sectionBlocked, c.line(b.lineLimit), worthBlocked*age)
+			line, failures := c.line(b.lineLimit), c.failures
+			if s.editedSince(i) { // what it said may be over
+				line, failures = strings.TrimSuffix(line, "\n")+" (files edited since)\n", nil
+			}
+			call := b.add(sectionBlocked, line, worthBlocked*age)
 			call.tier = tierErrors
-			for _, l := range c.failures {
+			for _, l := range failures {
 				it := b.add(sectionBlocked, indentMark+formatEntry(truncate(l, maxLine)), worthBlocked*age)
 				it.tier, it.parent = tierErrors, call
 			}
@@ -384,6 +392,11 @@ func (s *history) addCalls(b *itemList) {
 	if len(s.tools) > 0 {
 		b.add(sectionCompleted, callsMark+s.toolCounts()+"\n", worthTools)
 	}
+}
+
+// editedSince reports whether files were changed after a call.
+func (s *history) editedSince(i int) bool {
+	return slices.ContainsFunc(s.calls[i+1:], func(c *toolCall) bool { return c.changes && c.done && !c.failed && len(c.paths) > 0 })
 }
 
 // recentCalls is how many of the newest calls can be what work is stuck at.

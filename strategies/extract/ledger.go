@@ -302,9 +302,9 @@ func nameWords(name string) []string {
 }
 
 // family returns what makes two calls attempts at the same thing: the tool and the first
-// two words of its command, without flags.
+// two words of its command, without flags and without what leads to its folder.
 func (c *toolCall) family() string {
-	words := strings.Fields(c.description)
+	words := strings.Fields(folderPrefix().ReplaceAllString(c.description, ""))
 	key := c.tool
 	for i, w := range words {
 		if i < 4 && !strings.HasPrefix(w, "-") && strings.Count(key, " ") < 2 {
@@ -313,6 +313,9 @@ func (c *toolCall) family() string {
 	}
 	return key
 }
+
+// folderPrefix is the change of the folder before a command.
+var folderPrefix = text.Pattern(`^(?:cd [^;&|]+(?:&&|;) *)+`)
 
 // failureLines returns the lines of a tool's output that report failures.
 func failureLines(head, tail string) []string {

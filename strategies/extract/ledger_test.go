@@ -286,3 +286,23 @@ func TestOnlyRepliesAreShownWithTheirQuestions(t *testing.T) {
 		}
 	}
 }
+
+// Of the runs of one check the newest counts, and what it found may be over after an edit.
+func TestAFailureBeforeAnEditIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	p := parsePrevious(digestOf(
+		Options{},
+		user("Please make the tests of the panel pass."),
+		calls("", "1", "bash", "command", "cd panel && go test ./..."), result("1", "FAIL panel/fuse 0.1s"),
+		calls("", "2", "edit", "path", "panel/fuse.go", "new_string", "x"), result("2", "ok"),
+		calls("", "3", "bash", "command", "go test ./fuse"), result("3", "FAIL panel/fuse 0.2s"),
+		calls("", "4", "edit", "path", "panel/fuse.go", "new_string", "y"), result("4", "ok"),
+		assistant("I'll skip the test of the lamp."),
+	).Text(400))
+	if got := p.sections[sectionBlocked]; len(got) != 1 || !strings.Contains(got[0], "0.2s (files edited since)") {
+		t.Errorf("blocked: %q", got)
+	}
+	if got := strings.Join(p.sections[sectionState], ""); !strings.Contains(got, "I'll skip") {
+		t.Errorf("state: %q", got)
+	}
+}
