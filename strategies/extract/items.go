@@ -330,8 +330,10 @@ func (s *history) withoutReasons(line string, happened bool) string {
 	var rest []string
 	all := sentences(line)
 	for _, x := range all {
-		listed := slices.Contains(s.decisions, x) || slices.Contains(s.reasons, x)
-		if !listed && !(happened && isIntention(x) && !changesPlan().MatchString(x)) {
+		switch {
+		case slices.Contains(s.decisions, x), slices.Contains(s.reasons, x):
+		case happened && isIntention(x) && !changesPlan().MatchString(x):
+		default:
 			rest = append(rest, x)
 		}
 	}
