@@ -33,7 +33,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 		s.recordFile(p, c.changes)
 	}
 	if todos, ok := parseTodos(fs); ok {
-		s.todos, c.isTodoList = todos, true
+		s.todos, s.todosAt, c.isTodoList = todos, s.messages, true
 	}
 	if slices.ContainsFunc(fs, isTaskID) && !slices.ContainsFunc(nameWords(name), func(w string) bool { return w == "create" }) {
 		c.isTodoList = true // it sets the status of a task, or its order

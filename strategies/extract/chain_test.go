@@ -2,6 +2,7 @@ package extract
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,8 +112,8 @@ func TestASummaryDoesNotErode(t *testing.T) {
 	if len(is.sections[sectionTask]) == 0 || is.sections[sectionTask][0] != was.sections[sectionTask][0] {
 		t.Errorf("the task was %q and is %q", was.sections[sectionTask], is.sections[sectionTask])
 	}
-	if len(is.sections[sectionGoal]) == 0 || is.sections[sectionGoal][0] != was.sections[sectionGoal][0] {
-		t.Errorf("the goal was %q and is %q", was.sections[sectionGoal], is.sections[sectionGoal])
+	if first := was.sections[sectionFirst]; len(first) == 0 || !slices.Equal(is.sections[sectionFirst], first) {
+		t.Errorf("the first request was %q and is %q", first, is.sections[sectionFirst])
 	}
 }
 

@@ -12,9 +12,11 @@ import (
 var (
 	// imperative begins with a demand.
 	imperative = text.Pattern(`(?i)^(?:(?:please|also|and|so|but|ok|okay|yes|no|note|remember|important|then|just|actually|btw|now|again|hey|sure|well|oh|hmm+|ah)[,:;!.]* +)*` +
-		`(?:never|always|avoid|prefer|under no circumstances|from now on|in (?:the )?future|you (?:must|should|may|can) (?:not|never|always|only)|(?:don'?t|do not) (?:ever|use|touch)|make sure (?:you |to )?(?:always|never)|it'?s important)\b`)
+		`(?:never|always|avoid|prefer|under no circumstances|from now on|in (?:the )?future|you (?:must|should|may|can) (?:not|never|always|only)|(?:don'?t|do not) (?:ever|touch)|make sure (?:you |to )?(?:always|never)|it'?s important)\b`)
 	// asking begins a demand for the task at hand.
 	asking = text.Pattern(`(?i)^(?:(?:please|also|and|so|but)[,:;!.]* +)*(?:don'?t|do not|make sure|be sure|ensure|keep|stop|only|no need to)\b`)
+	// wishing is in what the user wants for the time being.
+	wishing = text.Pattern(`(?i)\b(?:prefer|should|only|must|want|need|don'?t (?:use|add|change|make|do|let)|do not|keep|avoid|ensure|make sure)\b`)
 	// rule says what must be so, by whatever but the user.
 	rule = text.Pattern(`(?i)\b(?:must(?:n't)?|(?:should|can|may) (?:never|always|only|not (?:be|have|use|do|touch|change|add|write|run|break|need))|will (?:never|always)|shouldn'?t|(?:always|usually|generally) prefer|i (?:don'?t|do not|never) (?:want|like))\b`)
 	// momentary is what happened, what somebody thinks, or what holds for the moment only.
@@ -110,7 +112,7 @@ func (s *history) addDemandItems(b *itemList) {
 	for i, t := range s.turns {
 		age := len(s.turns) - i
 		for _, d := range t.demands {
-			if age <= recentTurns && !d.pasted {
+			if age <= recentTurns && !d.pasted && wishing().MatchString(d.text) && !momentary().MatchString(d.text) {
 				b.add(sectionConstraints, requestMark+d.text+"\n", worthConstraint).tier = tierUser
 			}
 		}

@@ -113,7 +113,7 @@ func TestShortRequestsShareALine(t *testing.T) {
 // The first request of a long conversation is not told as its goal.
 func TestTheGoalOfALongConversationIsItsFirstRequest(t *testing.T) {
 	t.Parallel()
-	for turns, want := range map[int]section{3: sectionGoal, 20: sectionFirst} {
+	for turns, want := range map[int]section{2: sectionGoal, 3: sectionFirst} {
 		d := digestOf(Options{}, user("Please wire the lamp of room 12 to the door."))
 		for range turns {
 			d.Add(assistant("ok"))

@@ -40,8 +40,10 @@ type history struct {
 	// previous holds the entries of an earlier summary by section.
 	previous map[section][]string
 	// goal is the first request.
-	goal  request
-	turns []*turn
+	goal request
+	// longAgo reports that an earlier summary no longer took it for the goal.
+	longAgo bool
+	turns   []*turn
 	// messages is the number of messages.
 	messages int
 	// day is the date of the newest message, "" if it is not known. manyDays reports
@@ -57,7 +59,8 @@ type history struct {
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
 	listings []*toolCall
-	todos    []string
+	todos    []string // open tasks
+	todosAt  int      // the number of messages before their list
 	// constraints are demands of the user that hold, decisions say which of several ways was
 	// taken, and reasons why something is so.
 	constraints []string
@@ -311,7 +314,7 @@ func (s *history) readCheckboxes(text string) {
 			open = append(open, excerpt(todo, maxLine))
 		}
 	}
-	s.todos = open
+	s.todos, s.todosAt = open, s.messages
 }
 
 // appendBounded appends to a list and drops its first element if it had limit.

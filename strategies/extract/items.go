@@ -61,7 +61,7 @@ const (
 	maxLeadingItems = 5
 	// maxGoalTurns is the number of turns after which the first request is no longer taken
 	// for the goal of what is done now.
-	maxGoalTurns = 8
+	maxGoalTurns = 2
 	// minRequest is the size, in bytes, of a request that is understood without those
 	// before it, unlike "Go on".
 	minRequest = 40
@@ -84,7 +84,7 @@ func (s *history) leadingItems(budget int) []*item {
 	}
 	if !s.goal.empty() && s.goal != active {
 		sec := sectionGoal
-		if at > maxGoalTurns {
+		if at > maxGoalTurns || s.longAgo {
 			sec = sectionFirst
 		}
 		add(sec, s.goal.quote(bodySize(sec, 0)))
@@ -206,10 +206,16 @@ func (s *history) otherItems(budget int) []*item {
 	}
 	s.addHandles(b)
 	for _, x := range s.todos {
+		if age := s.messages - s.todosAt; age > freshTodos { // some may be done by now
+			x += fmt.Sprintf(", as listed %d messages before the end", age)
+		}
 		b.add(sectionRemaining, formatEntry(x), worthTodo).tier = tierState
 	}
 	return b.items
 }
+
+// freshTodos is the number of messages after which a list of tasks may be out of date.
+const freshTodos = 20
 
 const (
 	// minExcerpt is the length of a request that is shortened at most.

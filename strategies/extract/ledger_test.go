@@ -306,3 +306,18 @@ func TestAFailureBeforeAnEditIsToldAsSuch(t *testing.T) {
 		t.Errorf("state: %q", got)
 	}
 }
+
+// A list of tasks that is old says so, since some of them may be done.
+func TestAnOldListOfTasksSaysSo(t *testing.T) {
+	t.Parallel()
+	d := digestOf(Options{}, user("Please wire the rooms."), calls("", "1", "plan", "title", "wire room 12", "status", "pending"), result("1", "ok"))
+	if got := parsePrevious(d.Text(300)).sections[sectionRemaining]; len(got) != 1 || strings.Contains(got[0], "as listed") {
+		t.Errorf("%q", got)
+	}
+	for range freshTodos {
+		d.Add(assistant("The next one."))
+	}
+	if got := parsePrevious(d.Text(300)).sections[sectionRemaining]; len(got) != 1 || !strings.Contains(got[0], "as listed 21 messages before the end") {
+		t.Errorf("%q", got)
+	}
+}

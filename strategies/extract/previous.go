@@ -136,7 +136,7 @@ func (s *history) restore(sec section, lines []string) {
 		}
 	case sectionGoal, sectionFirst:
 		if r := parseRequest(lines); !r.empty() {
-			s.goal = r
+			s.goal, s.longAgo = r, sec == sectionFirst
 		}
 	case sectionConstraints:
 		before := &turn{}
