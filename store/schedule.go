@@ -118,15 +118,18 @@ type Delivery struct {
 }
 
 // SweepPage queues runs for the next limit due sessions after the sweep's cursor and
-// advances it, in one transaction. The caller enqueues the runs; Undelivered returns
-// those that no worker picked up, after grace. An empty page ends the sweep.
+// advances it, in one transaction. A run that is under way, or queued for another reason,
+// stands for that of the sweep, unless it only plans. The caller enqueues the runs;
+// Undelivered returns those that no worker picked up, after grace. An empty page ends the
+// sweep.
 func (s *Store) SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []Delivery, done bool, err error) {
 	const query = `
 		WITH sw AS (SELECT id, cursor_sid FROM compactor.sweeps WHERE id = $1 AND ended_at IS NULL FOR UPDATE),
 		page AS (SELECT s.sid FROM sw, compactor.sessions s WHERE s.due AND s.sid > sw.cursor_sid ORDER BY s.sid LIMIT $2),
 		queued AS (INSERT INTO compactor.runs (sid, trigger, sweep, delivery, deliver_at)
 			SELECT sid, 'nightly', $1, 1, now() + $3 FROM page
-			WHERE NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = page.sid AND r.status = 'queued' AND r.trigger = 'nightly')
+			WHERE NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = page.sid AND r.status IN ('queued', 'running')
+				AND r.options->'dry_run' IS DISTINCT FROM 'true')
 			ON CONFLICT DO NOTHING RETURNING id),
 		moved AS (UPDATE compactor.sweeps SET cursor_sid = coalesce((SELECT max(sid) FROM page), cursor_sid),
 			queued = queued + (SELECT count(*) FROM queued),
@@ -148,21 +151,29 @@ func (s *Store) SweepPage(ctx context.Context, sweep int64, limit int, grace tim
 }
 
 // Relay turns outbox rows into queued event runs: rows without a write for debounce, or
-// older than maxDelay, whose session has no active run. Rows of sessions that are no
-// longer due are deleted; rows written concurrently stay.
+// older than maxDelay, whose session has no active run. Where a run of a sweep waits for its
+// first attempt, that one is delivered as an event's instead. Rows of sessions that are no longer due are
+// deleted; rows written concurrently stay.
 func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		WITH ready AS (
-			SELECT o.sid, o.gen, s.due FROM compactor.outbox o JOIN compactor.sessions s ON s.sid = o.sid
+			SELECT o.sid, o.gen, s.due,
+				(SELECT r.id FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger = 'nightly' AND r.attempts = 0 AND r.snoozes = 0) AS nightly
+			FROM compactor.outbox o JOIN compactor.sessions s ON s.sid = o.sid
 			WHERE (o.last_at <= now() - $1::interval OR o.first_at <= now() - $2::interval)
 				AND (NOT s.due OR s.cooldown_until IS NULL OR s.cooldown_until <= now())
 				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'running')
 				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger <> 'nightly')
 			ORDER BY o.first_at LIMIT $3 FOR UPDATE OF o SKIP LOCKED),
 		queued AS (INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
-			SELECT sid, 'event', 1, now() + $4::interval FROM ready WHERE due ON CONFLICT DO NOTHING RETURNING id),
-		gone AS (DELETE FROM compactor.outbox o USING ready r WHERE o.sid = r.sid AND o.gen = r.gen)
-		SELECT id, 1, 'event' FROM queued`
+			SELECT sid, 'event', 1, now() + $4::interval FROM ready WHERE due AND nightly IS NULL ON CONFLICT DO NOTHING RETURNING id, delivery),
+		hastened AS (UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $4::interval
+			WHERE id IN (SELECT id FROM compactor.runs WHERE id IN (SELECT nightly FROM ready WHERE due) AND status = 'queued' FOR UPDATE SKIP LOCKED)
+			RETURNING id, delivery, sid),
+		-- A run that is locked is ending: the row stays for the next one.
+		gone AS (DELETE FROM compactor.outbox o USING ready r WHERE o.sid = r.sid AND o.gen = r.gen
+			AND (NOT r.due OR r.nightly IS NULL OR r.sid IN (SELECT sid FROM hastened)))
+		SELECT id, delivery, 'event' FROM queued UNION ALL SELECT id, delivery, 'event' FROM hastened`
 	return queryRows(ctx, s, "relay", pgx.RowToStructByPos[Delivery], query, debounce, maxDelay, limit, grace)
 }
 
@@ -212,12 +223,14 @@ func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64
 }
 
 // Forgotten queues event runs for due sessions that have no outbox row, no active run, no
-// cooldown and no run since their last message.
+// cooldown and no run since their last message: none while a sweep is open, which reaches
+// them all.
 func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
 		SELECT s.sid, 'event', 1, now() + $2::interval FROM compactor.sessions s
-		WHERE s.due AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())
+		WHERE NOT EXISTS (SELECT FROM compactor.sweeps WHERE ended_at IS NULL)
+			AND s.due AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())
 			AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
 			AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid
 				AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq))

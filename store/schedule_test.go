@@ -123,6 +123,7 @@ func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
 	keys := dueSessions(t, s, 7)
 	add(t, s, Key{Session: "small"}, counted(user("m1", "x"), 1))
 	request(t, s, keys[1], TriggerOperator)
+	must(s.Request(t.Context(), keys[3], TriggerOperator, "test", Options{DryRun: true}))(t)
 	exec(t, s, `INSERT INTO compactor.runs (sid, trigger) SELECT sid, 'nightly' FROM compactor.sessions WHERE id = 's03'`)
 	if !must(s.FireTick(t.Context(), "nightly", time.Now(), "x"))(t) {
 		t.Fatal("did not fire")
@@ -148,8 +149,8 @@ func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
 			t.Fatalf("open sweeps are %+v", open)
 		}
 	}
-	// The run that s03 has queued already stands for this one.
-	if diff := cmp.Diff([][]string{{"s01", "s02"}, {"s04", "s05", "s06"}, {"s07"}, nil}, got, cmpopts.EquateEmpty()); diff != "" {
+	// What is queued for s02 and s03 stands for a run of the sweep; the dry run of s04 does not.
+	if diff := cmp.Diff([][]string{{"s01"}, {"s04", "s05", "s06"}, {"s07"}, nil}, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("pages (-want +got):\n%s", diff)
 	}
 	if open := must(s.OpenSweeps(t.Context()))(t); len(open) != 0 {
@@ -158,8 +159,8 @@ func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
 	if page, done, err := s.SweepPage(t.Context(), sweep, 3, time.Minute); len(page) > 0 || !done || err != nil {
 		t.Errorf("a page of an ended sweep: %v, %v, %v", page, done, err)
 	}
-	if n := one[int](t, s, `SELECT queued FROM compactor.sweeps`); n != 6 {
-		t.Errorf("the sweep counts %d queued runs, want 6", n)
+	if n := one[int](t, s, `SELECT queued FROM compactor.sweeps`); n != 5 {
+		t.Errorf("the sweep counts %d queued runs, want 5", n)
 	}
 	if _, done, err := s.SweepPage(t.Context(), 999, 3, time.Minute); !done || err != nil {
 		t.Errorf("a sweep that never was: done %v, %v", done, err)
@@ -194,6 +195,52 @@ func TestTwoSchedulersShareASweep(t *testing.T) {
 	}
 	if total != 20 {
 		t.Errorf("%d runs queued, want 20", total)
+	}
+}
+
+func TestASessionHasOneAutomaticRunInTheQueue(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	keys := dueSessions(t, s, 3)
+	exec(t, s, `DELETE FROM compactor.outbox WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = 's03')`)
+	age(t, s, time.Hour, time.Hour)
+	relay := func() []Delivery {
+		t.Helper()
+		return must(s.Relay(t.Context(), 0, 0, 10, time.Minute))(t)
+	}
+	must(s.FireTick(t.Context(), "nightly", time.Now(), "x"))(t)
+	if ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+		t.Errorf("the reconciler queues %v while a sweep is open", ds)
+	}
+	sweep := must(s.OpenSweeps(t.Context()))(t)[0].ID
+	page, _ := must2(s.SweepPage(t.Context(), sweep, 2, time.Minute))(t)
+	// An event does not wait behind the sweep, nor does it have a run beside that of the sweep.
+	want := []Delivery{{page[0].Run, 2, TriggerEvent}, {page[1].Run, 2, TriggerEvent}}
+	ds := relay()
+	if diff := cmp.Diff(want, ds); diff != "" {
+		t.Errorf("relayed (-want +got):\n%s", diff)
+	}
+	if ds = relay(); len(ds) > 0 || len(gens(t, s)) > 0 {
+		t.Errorf("relayed %v again, outbox %v", ds, gens(t, s))
+	}
+	// A run of the sweep that was attempted waits for its next attempt, and the event has its own.
+	c := must(s.Claim(t.Context(), page[0].Run, "w", time.Minute))(t)
+	if err := s.Requeue(t.Context(), c.Run, c.Fence, time.Hour, true, "timeout", ""); err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, keys[0], user("m2", "x"))
+	add(t, s, keys[2], user("m2", "x"))
+	if ds = relay(); len(ds) != 2 || ds[0].Attempt != 1 || ds[0].Run == c.Run {
+		t.Errorf("relayed %v, want a run of s01 beside that of the sweep, and one of s03", ds)
+	}
+	for done := false; !done; {
+		page, done = must2(s.SweepPage(t.Context(), sweep, 2, time.Minute))(t)
+		if len(page) > 0 {
+			t.Errorf("the sweep queues %v beside an event run", page)
+		}
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.runs`); n != 4 {
+		t.Errorf("%d runs, want 4", n)
 	}
 }
 

@@ -260,7 +260,8 @@ func TestNoIndexHasAColumnThatChanges(t *testing.T) {
 	want := []string{
 		"outbox_pkey: sid",
 		"runs_deliver: deliver_at status",
-		"runs_one_queued: attempts sid status trigger",
+		"runs_one_automatic: attempts sid status trigger",
+		"runs_one_requested: attempts sid status trigger",
 		"runs_one_running: sid status",
 		"runs_pkey: id",
 		"runs_session: id sid",

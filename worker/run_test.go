@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -204,8 +205,16 @@ func TestARunThatWouldGrowIsNotTriedAgain(t *testing.T) {
 	if _, _, err := f.store.Append(t.Context(), key("s"), "", small); err != nil {
 		t.Fatal(err)
 	}
-	event, nightly := f.event(), f.sweep()[0]
-	if row := f.run(event); row.Outcome != OutcomeWouldGrow {
+	// A run that a worker gave back stands beside that of an event.
+	nightly := f.sweep()[0]
+	c, err := f.store.Claim(t.Context(), nightly, "another", time.Minute)
+	if err == nil {
+		err = f.store.Requeue(t.Context(), nightly, c.Fence, 0, false, "stopping", "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := f.run(f.event()); row.Outcome != OutcomeWouldGrow {
 		t.Fatalf("ended %s, want %s", row.Outcome, OutcomeWouldGrow)
 	}
 	session, err := f.store.Session(t.Context(), key("s"))

@@ -61,7 +61,7 @@ BEGIN
         END IF;
         -- A worker that gives a run back without an attempt does not lock the session.
         INSERT INTO @schema@.runs (sid, trigger, requested_by, options) VALUES (s.sid, p_trigger, coalesce(p_requested_by, ''), p_options)
-        ON CONFLICT (sid, trigger) WHERE status = 'queued' AND attempts = 0 DO NOTHING RETURNING id INTO v;
+        ON CONFLICT DO NOTHING RETURNING id INTO v;
         IF FOUND THEN RETURN v.id; END IF;
     END LOOP;
 END $$;
