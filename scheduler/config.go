@@ -28,14 +28,17 @@ type Config struct {
 
 	// RelayInterval is the interval at which the outbox is polled.
 	RelayInterval time.Duration `yaml:"relay_interval"`
-	// PageSize is the number of sessions per statement. At most ten pages of a trigger
-	// wait in the queue; the rest stays in Postgres.
+	// PageSize is the number of sessions per statement. What the workers take in a second, and
+	// at most ten pages, waits in the queue for each trigger; the rest stays in Postgres.
 	PageSize int `yaml:"page_size"`
 	// RedeliverAfter is the time after which a queued run that no worker has taken is
 	// enqueued again.
 	RedeliverAfter time.Duration `yaml:"redeliver_after"`
 	// LeaderTTL is the duration of the leader's lease.
 	LeaderTTL time.Duration `yaml:"leader_ttl"`
+	// SweepWindow is how long after a tick of the cron its sweep may queue runs. What is left
+	// goes on at the next tick. 0 is no limit.
+	SweepWindow time.Duration `yaml:"sweep_window"`
 	// ReconcileInterval is the interval between searches for lost work.
 	ReconcileInterval time.Duration `yaml:"reconcile_interval"`
 
@@ -70,6 +73,7 @@ func (c Config) Validate() error {
 	policy.CheckRange(&fs, "page_size", c.PageSize, 1, maxPageSize)
 	policy.CheckRange(&fs, "redeliver_after", c.RedeliverAfter, time.Second, 24*time.Hour)
 	policy.CheckRange(&fs, "leader_ttl", c.LeaderTTL, time.Second, time.Hour)
+	policy.CheckRange(&fs, "sweep_window", c.SweepWindow, 0, 7*24*time.Hour)
 	policy.CheckRange(&fs, "reconcile_interval", c.ReconcileInterval, time.Second, 24*time.Hour)
 	return fs.Join()
 }

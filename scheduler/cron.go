@@ -69,7 +69,7 @@ func (s *Scheduler) fireDue(ctx context.Context, doneUntil time.Time) (time.Time
 		if newer := newestTick(s.schedule, tick.In(s.location), now.In(s.location)); !newer.IsZero() {
 			tick = newer
 		}
-		return s.store.FireTick(ctx, EntryNightly, tick.UTC(), s.cfg.Holder)
+		return s.store.FireTickWithin(ctx, EntryNightly, tick.UTC(), s.cfg.Holder, s.cfg.SweepWindow)
 	})
 	if err != nil {
 		return doneUntil, err

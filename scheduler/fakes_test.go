@@ -131,7 +131,7 @@ func (f *fakeStore) Resign(ctx context.Context, _, holder string) error {
 	return nil
 }
 
-func (f *fakeStore) FireTick(ctx context.Context, entry string, tick time.Time, by string) (bool, error) {
+func (f *fakeStore) FireTickWithin(ctx context.Context, entry string, tick time.Time, by string, _ time.Duration) (bool, error) {
 	if err := f.enter(ctx, "fire"); err != nil {
 		return false, err
 	}
@@ -193,7 +193,7 @@ func (f *fakeStore) SweepPage(ctx context.Context, sweep int64, limit int, grace
 		page = append(page, f.queue(store.TriggerNightly, grace))
 	}
 	s.Queued += int64(len(page))
-	s.ended = len(page) == 0
+	s.ended = s.cursor >= s.due && len(page) == 0
 	return page, s.ended, nil
 }
 

@@ -17,22 +17,22 @@ const firstReconcile = 2 * time.Second
 func (s *Scheduler) runRelay(ctx context.Context) error {
 	credit := s.newCredit(store.TriggerEvent)
 	for {
-		available, err := credit.available(ctx)
+		room, err := credit.room(ctx)
 		if err != nil {
 			return err
 		}
 		full := false
-		if available {
-			n, err := s.deliver(ctx, "relay", func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
+		if room > 0 {
+			n, err := s.deliver(ctx, "relay", room, func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
 				return s.store.Relay(ctx, s.cfg.Policy.Debounce, s.cfg.Policy.MaxDelay, limit, grace)
 			})
 			if err != nil {
 				return err
 			}
 			credit.spend(n)
-			full = n >= s.cfg.PageSize
+			full = n >= room
 		}
-		n, err := s.deliver(ctx, "deliver", s.store.Undelivered)
+		n, err := s.deliver(ctx, "deliver", s.cfg.PageSize, s.store.Undelivered)
 		if err != nil {
 			return err
 		}
@@ -47,8 +47,9 @@ func (s *Scheduler) runRelay(ctx context.Context) error {
 
 // runOrphans enqueues runs whose worker's lease has expired.
 func (s *Scheduler) runOrphans(ctx context.Context) error {
-	return s.reconcile(ctx, "orphaned", func(ctx context.Context) (int, error) {
-		return s.deliver(ctx, "find orphans", s.store.Orphaned)
+	return s.reconcile(ctx, "orphaned", func(ctx context.Context) (int, bool, error) {
+		n, err := s.deliver(ctx, "find orphans", s.cfg.PageSize, s.store.Orphaned)
+		return n, n >= s.cfg.PageSize, err
 	})
 }
 
@@ -56,13 +57,14 @@ func (s *Scheduler) runOrphans(ctx context.Context) error {
 // after a change of thresholds, or if an outbox row was lost.
 func (s *Scheduler) runForgotten(ctx context.Context) error {
 	credit := s.newCredit(store.TriggerEvent)
-	return s.reconcile(ctx, "forgotten", func(ctx context.Context) (int, error) {
-		if err := credit.wait(ctx); err != nil {
-			return 0, err
+	return s.reconcile(ctx, "forgotten", func(ctx context.Context) (int, bool, error) {
+		room, err := credit.wait(ctx)
+		if err != nil {
+			return 0, false, err
 		}
-		n, err := s.deliver(ctx, "find due sessions", s.store.Forgotten)
+		n, err := s.deliver(ctx, "find due sessions", room, s.store.Forgotten)
 		credit.spend(n)
-		return n, err
+		return n, n >= room, err
 	})
 }
 
@@ -105,17 +107,18 @@ func (s *Scheduler) runPurge(ctx context.Context) error {
 	}
 }
 
-// reconcile calls page until a page is not full, first after firstReconcile and then every
+// reconcile calls page until there is no more, first after firstReconcile and then every
 // ReconcileInterval, and logs the number of runs.
-func (s *Scheduler) reconcile(ctx context.Context, kind string, page func(context.Context) (int, error)) error {
+func (s *Scheduler) reconcile(ctx context.Context, kind string, page func(context.Context) (runs int, more bool, err error)) error {
 	for pause := min(firstReconcile, s.cfg.ReconcileInterval); ; pause = s.cfg.ReconcileInterval {
 		if err := backoff.Wait(ctx, pause); err != nil {
 			return err
 		}
-		total, n := 0, s.cfg.PageSize
-		for n >= s.cfg.PageSize {
+		total := 0
+		for more := true; more; {
+			var n int
 			var err error
-			if n, err = page(ctx); err != nil {
+			if n, more, err = page(ctx); err != nil {
 				return err
 			}
 			total += n
@@ -126,11 +129,11 @@ func (s *Scheduler) reconcile(ctx context.Context, kind string, page func(contex
 	}
 }
 
-// deliver takes a page of deliveries from the store, enqueues them and returns their
+// deliver takes up to limit deliveries from the store, enqueues them and returns their
 // number. The error is that of ctx.
-func (s *Scheduler) deliver(ctx context.Context, op string, take func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)) (int, error) {
+func (s *Scheduler) deliver(ctx context.Context, op string, limit int, take func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)) (int, error) {
 	page, err := retry(ctx, s, op, func(ctx context.Context) ([]store.Delivery, error) {
-		return take(ctx, s.cfg.PageSize, s.cfg.RedeliverAfter)
+		return take(ctx, limit, s.cfg.RedeliverAfter)
 	})
 	if err != nil {
 		return 0, err

@@ -77,24 +77,42 @@ func TestARestartedSweepGoesOnAtItsCursor(t *testing.T) {
 	})
 }
 
-func TestASweepWaitsForWorkers(t *testing.T) {
+func TestASweepQueuesWhatTheWorkersTakeInASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.queue.slow = true
-		s := b.new(b.config("a"))
-		b.sweepOf(s, 1000)
+		cfg := b.config("a")
+		cfg.PageSize = 500
+		s := b.new(cfg)
+		b.sweepOf(s, 100_000)
 		stop := b.start(s)
 		b.pass(90 * time.Second)
-		b.check(len(b.store.runs) == 100, "%d runs wait, and ten pages of ten may", len(b.store.runs))
+		b.check(len(b.store.runs) == firstRate, "%d runs wait for workers that take none", len(b.store.runs))
 		b.check(len(b.log.lines("waiting for workers")) == 1, "not told once")
-		b.store.with(func() {
-			for _, r := range b.store.runs[:30] {
-				r.taken = true
+		// work takes runs for 10 s and returns the most that waited in its second half.
+		taken := 0
+		work := func(perSecond int) (most int) {
+			for tick := range 400 {
+				b.store.with(func() {
+					for n := perSecond / 40; n > 0 && taken < len(b.store.runs); n-- {
+						b.store.runs[taken].taken = true
+						taken++
+					}
+					if tick > 200 {
+						most = max(most, len(b.store.runs)-taken)
+					}
+				})
+				b.pass(25 * time.Millisecond)
 			}
-		})
-		b.pass(time.Second)
-		b.check(len(b.store.runs) == 130, "%d runs after room for 30 more", len(b.store.runs))
+			return most
+		}
+		for _, perSecond := range []int{40, 2000, 400} {
+			before := taken
+			most := work(perSecond)
+			b.check(most <= perSecond*3/2, "%d runs wait for workers that take %d in a second", most, perSecond)
+			b.check(taken-before >= perSecond*9, "workers could take %d runs in ten seconds, of %d", taken-before, 10*perSecond)
+		}
 		stop()
 	})
 }
@@ -204,12 +222,12 @@ func TestAFullQueueStopsTheRelayAndNoOtherDelivery(t *testing.T) {
 		b.store.outbox = 500
 		stop := b.start(b.new(b.config("a")))
 		b.pass(10 * time.Second)
-		b.check(b.store.outbox == 400, "%d sessions are left in the outbox", b.store.outbox)
+		b.check(b.store.outbox == 500-firstRate, "%d sessions are left in the outbox", b.store.outbox)
 		b.store.with(func() {
-			b.store.runs = append(b.store.runs, &fakeRun{id: 101, trigger: store.TriggerOperator, due: time.Now()})
+			b.store.runs = append(b.store.runs, &fakeRun{id: firstRate + 1, trigger: store.TriggerOperator, due: time.Now()})
 		})
 		b.pass(time.Second)
-		b.check(slices.Contains(b.queue.runs(), 101), "an operator's run waits behind events")
+		b.check(slices.Contains(b.queue.runs(), firstRate+1), "an operator's run waits behind events")
 		stop()
 	})
 }

@@ -23,7 +23,7 @@ const EntryNightly = "nightly"
 type Store interface {
 	Lead(ctx context.Context, role, holder string, ttl time.Duration) (bool, error)
 	Resign(ctx context.Context, role, holder string) error
-	FireTick(ctx context.Context, entry string, tick time.Time, by string) (bool, error)
+	FireTickWithin(ctx context.Context, entry string, tick time.Time, by string, window time.Duration) (bool, error)
 	LastTick(ctx context.Context, entry string) (time.Time, error)
 	OpenSweeps(ctx context.Context) ([]store.Sweep, error)
 	SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []store.Delivery, done bool, err error)
@@ -119,7 +119,7 @@ func (s *Scheduler) TriggerSweep(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	tick := s.clock().UTC().Truncate(time.Second)
-	fired, err := s.store.FireTick(ctx, EntryNightly, tick, s.cfg.Holder)
+	fired, err := s.store.FireTickWithin(ctx, EntryNightly, tick, s.cfg.Holder, 0)
 	if err != nil {
 		return false, fmt.Errorf("trigger a sweep: %w", err)
 	}

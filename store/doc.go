@@ -20,8 +20,10 @@
 //     runs, and History for an agent.Provider.
 //   - run_*.go: the protocol of a run, for package worker: claim, load, apply or
 //     finish, requeue, calls of models, cooldowns.
-//   - schedule.go: leader lease, policy thresholds, sweeps, deliveries, reconciliation.
-//   - operator_*.go: reads for the commands: lists, explanations, the audit, undo.
+//   - schedule.go, sweep.go: leader lease, policy thresholds, sweeps, deliveries,
+//     reconciliation.
+//   - operator_*.go: reads for the commands: lists, explanations, the audit, undo, and
+//     what steers sweeps.
 //   - calibration.go: what reports of usage have taught, for runs and commands.
 //
 // dev.go has the few statements for the demo and the benches.

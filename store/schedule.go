@@ -76,78 +76,11 @@ func (s *Store) RefreshThresholds(ctx context.Context, after int64, limit int) (
 	return changed, next, wrap("refresh thresholds", err)
 }
 
-// Sweep is one pass over the sessions that are due.
-type Sweep struct {
-	ID     int64
-	Entry  string
-	Tick   time.Time
-	Queued int64
-}
-
-// FireTick starts the sweep of a cron tick. It returns false if a sweep was started for
-// that tick before: of several schedulers one fires.
-func (s *Store) FireTick(ctx context.Context, entry string, tick time.Time, by string) (bool, error) {
-	const query = `
-		WITH fired AS (INSERT INTO compactor.cron_ticks (entry, tick, fired_by) VALUES ($1, $2, $3)
-			ON CONFLICT DO NOTHING RETURNING 1)
-		INSERT INTO compactor.sweeps (entry, tick) SELECT $1, $2 FROM fired ON CONFLICT DO NOTHING`
-	tag, err := s.pool.Exec(ctx, s.q(query), entry, tick, by)
-	return err == nil && tag.RowsAffected() == 1, wrap("fire tick", err)
-}
-
-// LastTick returns the latest fired tick of an entry; the zero time if there is none.
-func (s *Store) LastTick(ctx context.Context, entry string) (time.Time, error) {
-	const query = `SELECT max(tick) FROM compactor.cron_ticks WHERE entry = $1`
-	tick, err := queryRow(ctx, s, "last tick", pgx.RowTo[*time.Time], query, entry)
-	if err != nil || tick == nil {
-		return time.Time{}, err
-	}
-	return *tick, nil
-}
-
-// OpenSweeps returns the unfinished sweeps.
-func (s *Store) OpenSweeps(ctx context.Context) ([]Sweep, error) {
-	return queryRows(ctx, s, "open sweeps", pgx.RowToStructByPos[Sweep], `SELECT id, entry, tick, queued FROM compactor.sweeps WHERE ended_at IS NULL ORDER BY id`)
-}
-
 // Delivery is a run to enqueue. Attempt numbers its deliveries, from 1.
 type Delivery struct {
 	Run     RunID
 	Attempt int
 	Trigger string
-}
-
-// SweepPage queues runs for the next limit due sessions after the sweep's cursor and
-// advances it, in one transaction. A run that is under way, or queued for another reason,
-// stands for that of the sweep, unless it only plans. The caller enqueues the runs;
-// Undelivered returns those that no worker picked up, after grace. An empty page ends the
-// sweep.
-func (s *Store) SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []Delivery, done bool, err error) {
-	const query = `
-		WITH sw AS (SELECT id, cursor_sid FROM compactor.sweeps WHERE id = $1 AND ended_at IS NULL FOR UPDATE),
-		page AS (SELECT s.sid FROM sw, compactor.sessions s WHERE s.due AND s.sid > sw.cursor_sid ORDER BY s.sid LIMIT $2),
-		queued AS (INSERT INTO compactor.runs (sid, trigger, sweep, delivery, deliver_at)
-			SELECT sid, 'nightly', $1, 1, now() + $3 FROM page
-			WHERE NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = page.sid AND r.status IN ('queued', 'running')
-				AND r.options->'dry_run' IS DISTINCT FROM 'true')
-			ON CONFLICT DO NOTHING RETURNING id),
-		moved AS (UPDATE compactor.sweeps SET cursor_sid = coalesce((SELECT max(sid) FROM page), cursor_sid),
-			queued = queued + (SELECT count(*) FROM queued),
-			ended_at = CASE WHEN NOT EXISTS (SELECT FROM page) THEN now() END WHERE id = (SELECT id FROM sw) RETURNING ended_at)
-		SELECT id, (SELECT ended_at IS NOT NULL FROM moved) FROM queued
-		UNION ALL SELECT 0, coalesce((SELECT ended_at IS NOT NULL FROM moved), true)`
-	rows, err := s.pool.Query(ctx, s.q(query), sweep, limit, grace)
-	if err != nil {
-		return nil, false, wrap("sweep", err)
-	}
-	var id RunID
-	_, err = pgx.ForEachRow(rows, []any{&id, &done}, func() error {
-		if id != 0 {
-			page = append(page, Delivery{Run: id, Attempt: 1, Trigger: TriggerNightly})
-		}
-		return nil
-	})
-	return page, done, wrap("sweep", err)
 }
 
 // Relay turns outbox rows into queued event runs: rows without a write for debounce, or
@@ -223,13 +156,15 @@ func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64
 }
 
 // Forgotten queues event runs for due sessions that have no outbox row, no active run, no
-// cooldown and no run since their last message: none while a sweep is open, which reaches
-// them all.
+// cooldown and no run since their last message. It leaves them to a sweep that is open or
+// paused, and to the next one for a day after one was stopped or cancelled.
 func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
+		WITH held AS MATERIALIZED (SELECT tenant FROM compactor.sweeps
+			WHERE ended_at IS NULL OR status IN ('stopped', 'cancelled') AND ended_at > now() - interval '1 day')
 		INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
 		SELECT s.sid, 'event', 1, now() + $2::interval FROM compactor.sessions s
-		WHERE NOT EXISTS (SELECT FROM compactor.sweeps WHERE ended_at IS NULL)
+		WHERE NOT EXISTS (SELECT FROM held WHERE tenant = '') AND s.tenant NOT IN (SELECT tenant FROM held)
 			AND s.due AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())
 			AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
 			AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid

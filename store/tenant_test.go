@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -31,6 +32,7 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, prompt_hash, answer, ended_at)
 			SELECT $1, sid, $2, 1, 'answered', $1, 'an answer to ' || $1, now() FROM compactor.sessions WHERE tenant = $1`, tenant, theirRun)
 		must(s.ReportUsage(t.Context(), k, session(t, s, k).LiveTokens, 0))(t)
+		must2(s.SweepPage(t.Context(), must(s.StartSweep(t.Context(), tenant, 0, tenant, tenant))(t), 0, time.Minute))(t)
 		must(s.Request(t.Context(), k, TriggerApplication, tenant, Options{Focus: tenant}))(t)
 	}
 	return theirRun
@@ -57,7 +59,7 @@ func fingerprint(t *testing.T, s *Store) string {
 func argument(name, typ string, session string, run RunID) string {
 	byName := map[string]string{
 		"p_tenant": theirs, "p_session": session, "p_message": theirs + "1", "p_messages": `[{"role": "user", "content": "x"}]`, "p_run": fmt.Sprint(run),
-		"p_trigger": TriggerApplication, "p_positions": "{1}",
+		"p_trigger": TriggerApplication, "p_positions": "{1}", "p_action": SweepPause,
 	}
 	byType := map[string]string{
 		"text": "x", "bigint": "1", "integer": "1", "smallint": "1", "boolean": "true", "json": "{}", "jsonb": "{}", "interval": "1 second",

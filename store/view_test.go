@@ -265,7 +265,9 @@ func TestNoIndexHasAColumnThatChanges(t *testing.T) {
 		"runs_one_running: sid status",
 		"runs_pkey: id",
 		"runs_session: id sid",
+		"runs_sweep: outcome status sweep",
 		"sessions_due: due sid",
+		"sessions_due_of_tenant: due sid tenant",
 		"sessions_pkey: sid",
 		"sessions_tenant_id_key: id tenant",
 	}

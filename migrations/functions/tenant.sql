@@ -28,6 +28,12 @@ BEGIN
     RETURN v_tenant;
 END $$;
 
+-- The same where an empty tenant stands for all of them: for a connection that is bound to one, it is that.
+CREATE OR REPLACE FUNCTION @schema@.scope_of(p_tenant text) RETURNS text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN CASE WHEN coalesce(p_tenant, '') = '' AND @schema@.binding() IS NULL THEN '' ELSE @schema@.tenant_of(p_tenant) END;
+END $$;
+
 -- Row-level security for every table with rows of tenants: the second fence behind the functions and
 -- the grants. The owner is exempt, so the functions are; and for the worker role the policies are a
 -- constant, which costs its plans nothing. Each table is a transaction of its own, as each needs a
@@ -38,10 +44,11 @@ DECLARE
 BEGIN
     FOR t IN
         SELECT c.oid, c.oid::regclass AS name, c.relrowsecurity AS fenced, r.rolname AS worker,
-            CASE WHEN c.relname IN ('sessions', 'calibrations') THEN 'tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
+            CASE WHEN a.attname = 'tenant' OR c.relname = 'sessions' THEN 'tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
                 ELSE format('(SELECT @schema@.bound_tenant()) IS NULL OR EXISTS (SELECT FROM @schema@.sessions s WHERE s.sid = %I.sid'
                     || ' AND s.tenant = (SELECT @schema@.bound_tenant()))', c.relname) END AS visible
-        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = CASE c.relname WHEN 'calibrations' THEN 'tenant' ELSE 'sid' END AND NOT a.attisdropped
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
+            AND a.attname = CASE WHEN c.relname IN ('calibrations', 'sweeps', 'sweep_tenants') THEN 'tenant' ELSE 'sid' END
         LEFT JOIN pg_roles r ON r.rolname = '@schema@_worker'
         WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind IN ('r', 'p')
     LOOP

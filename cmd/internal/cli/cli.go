@@ -49,6 +49,8 @@ type grammar struct {
 	Unpin    unpinCmd    `cmd:"" group:"Sessions:" help:"Remove the pin of a message."`
 	SetModel setModelCmd `cmd:"" group:"Sessions:" help:"Set the model of a session, and with it when the session is due."`
 
+	Sweep sweepCmd `cmd:"" group:"Fleet:" help:"List, show, start, pause, resume or cancel sweeps over all due sessions."`
+
 	CompactFile compactFileCmd `cmd:"" group:"Files:" help:"Compact the sessions of a file, without a server."`
 	Trajectory  trajectoryCmd  `cmd:"" group:"Files:" help:"Compress recorded runs of agents (ShareGPT files) to a token target."`
 	Strategies  strategiesCmd  `cmd:"" group:"Files:" help:"List the strategies, or the parameters of one with their meaning."`

@@ -1,0 +1,332 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/backoff"
+)
+
+type sweepCmd struct {
+	List   sweepListCmd   `cmd:"" help:"List the latest sweeps."`
+	Show   sweepShowCmd   `cmd:"" help:"Show the progress of a sweep and how its runs ended."`
+	Watch  sweepWatchCmd  `cmd:"" help:"Follow a sweep until all of its runs have ended."`
+	Start  sweepStartCmd  `cmd:"" help:"Start a sweep over the due sessions of a tenant, or of all."`
+	Pause  sweepPauseCmd  `cmd:"" help:"Pause a sweep."`
+	Resume sweepResumeCmd `cmd:"" help:"Go on with a sweep that is paused or stopped, where it was."`
+	Cancel sweepCancelCmd `cmd:"" help:"End a sweep for good."`
+}
+
+func (*sweepCmd) Help() string {
+	return `A sweep goes over all sessions that are due, once. Each tick of policy.cron starts one (entry nightly), and so does "sweep start" (entry operator). Tenants take turns. Messages that arrive meanwhile, and runs that somebody requests, do not wait for it.
+
+It is open, paused, done (all sessions passed), cancelled, or stopped: at the end of its window (scheduler.sweep_window, --for), where it goes on at the next tick.
+
+Examples:
+
+    compactor sweep start --all-tenants --for 2h --note "after the import"
+    compactor sweep watch 12
+    compactor sweep pause 12 --note "provider is down"`
+}
+
+type sweepJSON struct {
+	store.SweepRow
+	RunsPerSecond float64              `json:"runs_per_second"`
+	SecondsLeft   *float64             `json:"seconds_left,omitempty"`
+	Outcomes      []store.SweepOutcome `json:"outcomes,omitempty"`
+}
+
+func newSweepJSON(r store.SweepRow) sweepJSON {
+	r.Tick, r.StartedAt = r.Tick.UTC(), r.StartedAt.UTC()
+	out := sweepJSON{SweepRow: r, RunsPerSecond: r.Rate()}
+	if left, ok := r.TimeLeft(); ok {
+		seconds := left.Seconds()
+		out.SecondsLeft = &seconds
+	}
+	return out
+}
+
+type sweepListCmd struct {
+	Limit int `default:"20" help:"Maximum number of sweeps."`
+}
+
+func (c *sweepListCmd) Validate() error { return inRange("--limit", c.Limit, 1, 1000) }
+
+func (c *sweepListCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	rows, err := st.Sweeps(ctx, c.Limit)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		out := make([]sweepJSON, len(rows))
+		for i, r := range rows {
+			out[i] = newSweepJSON(r)
+		}
+		return term.JSON(e.Out.W, map[string]any{"sweeps": out})
+	}
+	if len(rows) == 0 {
+		e.note("no sweeps")
+		return nil
+	}
+	t := e.Out.Table(term.Num("SWEEP"), term.Text("ENTRY"), term.Text("TENANT"), term.Text("STATUS"), term.Num("DUE"), term.Num("ENDED"),
+		term.Num("TO GO"), term.Num("LEFT"), term.Num("AGE"))
+	for _, r := range rows {
+		var due any
+		if r.Due != nil {
+			due = *r.Due
+		}
+		t.Row(r.ID, r.Entry, cmp.Or(r.Tenant, "all"), term.Styled{Value: r.Status, As: sweepStyle(e.Out, r.Status)}, due, r.Ended,
+			r.Remaining+r.Waiting+r.Running, timeLeft(r), e.since(r.StartedAt))
+	}
+	return t.Write()
+}
+
+func sweepStyle(o term.Output, status string) func(string) string {
+	switch status {
+	case "done":
+		return o.Green
+	case "open", "paused":
+		return o.Yellow
+	}
+	return o.Red
+}
+
+// timeLeft is empty if nothing is left or the rate is not known.
+func timeLeft(r store.SweepRow) string {
+	left, ok := r.TimeLeft()
+	if !ok || left == 0 || r.Status != "open" && r.EndedAt == nil {
+		return ""
+	}
+	return term.Duration(left)
+}
+
+// sweepArg names a sweep.
+type sweepArg struct {
+	ID int64 `arg:"" name:"sweep" help:"The sweep."`
+}
+
+func (a sweepArg) Validate() error {
+	if a.ID <= 0 {
+		return fmt.Errorf("%d: want the number of a sweep", a.ID)
+	}
+	return nil
+}
+
+type sweepShowCmd struct{ sweepArg }
+
+func (c *sweepShowCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	return showSweep(ctx, e, st, c.ID)
+}
+
+func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
+	r, err := st.Sweep(ctx, id)
+	if err != nil {
+		return err
+	}
+	outcomes, err := st.SweepOutcomes(ctx, id)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		out := newSweepJSON(r)
+		out.Outcomes = outcomes
+		return term.JSON(e.Out.W, out)
+	}
+	of := "all tenants"
+	if r.Tenant != "" {
+		of = "tenant " + r.Tenant
+	}
+	sessions, rate := "not counted yet: no scheduler has begun it", ""
+	if r.Due != nil {
+		sessions = fmt.Sprintf("%s due, %s to go", term.Count(*r.Due), term.Count(r.Remaining))
+		if r.LeftOut > 0 {
+			sessions += fmt.Sprintf(", %s left out (paused, or under way)", term.Count(r.LeftOut))
+		}
+	}
+	if r.Worked > 0 {
+		rate = fmt.Sprintf("%.1f runs per second in %s", r.Rate(), term.Duration(r.Worked))
+		if left := timeLeft(r); left != "" {
+			rate += ", " + left + " left"
+		}
+	}
+	var window any
+	if r.WindowEnd != nil {
+		window = *r.WindowEnd
+	}
+	if err := e.Out.Pairs(
+		[2]any{"sweep", fmt.Sprintf("%d (%s), %s", r.ID, r.Entry, of)},
+		[2]any{"status", term.Styled{Value: sweepStatus(r), As: sweepStyle(e.Out, r.Status)}},
+		[2]any{"started", r.StartedAt},
+		[2]any{"requested by", r.RequestedBy},
+		[2]any{"note", r.Note},
+		[2]any{"window ends", window},
+		[2]any{"sessions", sessions},
+		[2]any{"runs", fmt.Sprintf("%s: %s waiting, %s running, %s ended", term.Count(r.Queued), term.Count(r.Waiting), term.Count(r.Running), term.Count(r.Ended))},
+		[2]any{"rate", rate},
+	); err != nil || len(outcomes) == 0 {
+		return err
+	}
+	e.say("")
+	t := e.Out.Table(term.Text("OUTCOME"), term.Num("RUNS"), term.Num("SHARE"), term.Num("TOKENS"))
+	for _, o := range outcomes {
+		outcome := term.Styled{Value: o.Outcome, As: func(s string) string { return s }}
+		if o.Failed {
+			outcome.As = e.Out.Red
+		}
+		t.Row(outcome, o.Runs, term.Percent(o.Runs, r.Ended), brief(o.TokensBefore, o.TokensAfter))
+	}
+	return t.Write()
+}
+
+// sweepStatus returns the status with who set it, and why.
+func sweepStatus(r store.SweepRow) string {
+	text := r.Status
+	if r.ChangedBy != "" {
+		text += " by " + r.ChangedBy
+	}
+	reason := r.Reason
+	if reason == "window_ended" {
+		reason = "its window ended; goes on at the next tick"
+	}
+	return joined(text, reason)
+}
+
+type sweepWatchCmd struct {
+	sweepArg
+
+	Interval time.Duration `default:"1s" help:"Interval between looks."`
+}
+
+func (c *sweepWatchCmd) Validate() error {
+	if c.Interval < 10*time.Millisecond {
+		return errors.New("--interval: want at least 10ms")
+	}
+	return c.sweepArg.Validate()
+}
+
+func (c *sweepWatchCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	var progress *term.Progress
+	status := ""
+	for {
+		r, err := st.Sweep(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		if status != "" && r.Status != status {
+			e.note("sweep %d is %s", c.ID, term.Clean(sweepStatus(r)))
+		}
+		status = r.Status
+		if r.Due != nil {
+			if progress == nil {
+				progress = e.Err.Progress(fmt.Sprintf("sweep %d", c.ID), *r.Due)
+			}
+			progress.Set(*r.Due - r.Remaining - r.Waiting - r.Running)
+		}
+		if r.Settled() {
+			if progress != nil {
+				progress.Done("")
+			}
+			return showSweep(ctx, e, st, c.ID)
+		}
+		if err := backoff.Wait(ctx, c.Interval); err != nil {
+			return err
+		}
+	}
+}
+
+type sweepStartCmd struct {
+	AllTenants bool          `help:"Sessions of every tenant."`
+	For        time.Duration `placeholder:"DURATION" help:"Stop after this time; \"sweep resume\" goes on."`
+	Note       string        `placeholder:"TEXT" help:"Why, for \"sweep show\"."`
+}
+
+func (c *sweepStartCmd) Validate() error { return validWindow(c.For) }
+
+func validWindow(d time.Duration) error {
+	if d != 0 && (d < time.Second || d > 365*24*time.Hour) {
+		return fmt.Errorf("--for: %s: want 1s to 8760h", d)
+	}
+	return nil
+}
+
+func (c *sweepStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	tenant := cfg.Tenant
+	if c.AllTenants {
+		tenant = ""
+	}
+	id, err := st.StartSweep(ctx, tenant, c.For, c.Note, e.by())
+	if err != nil {
+		return err
+	}
+	return sweepChanged(ctx, e, st, id)
+}
+
+// sweepChanged writes a sweep that the command has changed.
+func sweepChanged(ctx context.Context, e *Env, st *store.Store, id int64) error {
+	r, err := st.Sweep(ctx, id)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, newSweepJSON(r))
+	}
+	e.say("sweep %d is %s", id, term.Clean(sweepStatus(r)))
+	if r.Status == "open" {
+		e.say("`compactor sweep watch %d` follows it", id)
+	}
+	return nil
+}
+
+// sweepNote is the argument and the flag of the commands that steer a sweep.
+type sweepNote struct {
+	sweepArg
+
+	Note string `placeholder:"TEXT" help:"Why, for \"sweep show\"."`
+}
+
+func (c *sweepNote) steer(ctx context.Context, e *Env, st *store.Store, action string, window time.Duration) error {
+	if err := st.SteerSweep(ctx, c.ID, action, c.Note, e.by(), window); err != nil {
+		return err
+	}
+	return sweepChanged(ctx, e, st, c.ID)
+}
+
+type sweepPauseCmd struct{ sweepNote }
+
+func (*sweepPauseCmd) Help() string {
+	return `What it has queued is executed: about a second's work. The next tick of policy.cron starts another sweep; "compactor pause --all" holds everything.`
+}
+
+func (c *sweepPauseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	return c.steer(ctx, e, st, store.SweepPause, 0)
+}
+
+type sweepResumeCmd struct {
+	sweepNote
+
+	For time.Duration `placeholder:"DURATION" help:"Stop after this time."`
+}
+
+func (c *sweepResumeCmd) Validate() error {
+	return errors.Join(c.sweepArg.Validate(), validWindow(c.For))
+}
+
+func (c *sweepResumeCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	return c.steer(ctx, e, st, store.SweepResume, c.For)
+}
+
+type sweepCancelCmd struct{ sweepNote }
+
+func (*sweepCancelCmd) Help() string {
+	return `Its runs that no worker has tried end as cancelled. Sessions that are still due wait for new messages or the next sweep.`
+}
+
+func (c *sweepCancelCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	return c.steer(ctx, e, st, store.SweepCancel, 0)
+}

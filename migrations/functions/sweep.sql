@@ -1,0 +1,125 @@
+-- The next page of an open sweep: queues runs for up to p_limit due sessions and moves the cursors behind them, all in
+-- one transaction. The caller delivers the runs; see Undelivered in Go for those that it does not. status is that of the
+-- sweep afterwards, null where there is none.
+--
+-- Tenants take turns, so that the backlog of one does not delay another: a page has the same share for each of the
+-- tenants whose turn it is, at least eight sessions, and who had one goes behind those who had none.
+CREATE OR REPLACE FUNCTION @schema@.sweep_page(p_sweep bigint, p_limit int, p_grace interval, OUT status text, OUT runs bigint[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    w       @schema@.sweeps;
+    v_turns text[];
+    v_share int;
+    v_seen  bigint;
+BEGIN
+    runs := '{}';
+    SELECT * INTO w FROM @schema@.sweeps WHERE id = p_sweep FOR NO KEY UPDATE;
+    IF NOT FOUND OR w.status <> 'open' THEN
+        status := w.status;
+        RETURN;
+    END IF;
+    IF w.window_end <= now() THEN
+        status := @schema@.set_sweep_status(p_sweep, 'stopped', 'window_ended', '');
+        RETURN;
+    END IF;
+    IF w.due IS NULL THEN
+        PERFORM @schema@.begin_sweep(w);
+    END IF;
+    status := 'open';
+    IF p_limit < 1 THEN   -- no room for more runs
+        RETURN;
+    END IF;
+    v_turns := ARRAY(SELECT tenant FROM @schema@.sweep_tenants WHERE sweep = p_sweep AND NOT passed
+        ORDER BY turn, tenant LIMIT greatest(1, p_limit / 8));
+    IF v_turns = '{}' THEN
+        status := @schema@.set_sweep_status(p_sweep, 'done', '', '');
+        RETURN;
+    END IF;
+    v_share := least(p_limit, greatest(8, p_limit / cardinality(v_turns)));
+    WITH page AS MATERIALIZED (
+        SELECT t.tenant, s.sid FROM @schema@.sweep_tenants t CROSS JOIN LATERAL (
+            SELECT s.sid FROM @schema@.sessions s WHERE s.due AND s.tenant = t.tenant AND s.sid > t.cursor_sid ORDER BY s.sid LIMIT v_share) s
+        WHERE t.sweep = p_sweep AND t.tenant = ANY(v_turns)),
+    queued AS (INSERT INTO @schema@.runs (sid, trigger, sweep, delivery, deliver_at)
+        SELECT sid, 'nightly', p_sweep, 1, now() + p_grace FROM page
+        -- A run that is under way or queued for another reason stands for that of the sweep, unless it only plans.
+        WHERE NOT EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = page.sid AND r.status IN ('queued', 'running')
+            AND r.options->'dry_run' IS DISTINCT FROM 'true')
+        ON CONFLICT DO NOTHING RETURNING id),
+    moved AS (UPDATE @schema@.sweep_tenants t SET turn = t.turn + 1, seen = t.seen + p.n, cursor_sid = coalesce(p.last, t.cursor_sid), passed = p.n < v_share
+        FROM (SELECT x.tenant, count(page.sid) AS n, max(page.sid) AS last FROM unnest(v_turns) x(tenant) LEFT JOIN page USING (tenant) GROUP BY 1) p
+        WHERE t.sweep = p_sweep AND t.tenant = p.tenant)
+    SELECT coalesce((SELECT array_agg(id) FROM queued), '{}'), (SELECT count(*) FROM page) INTO runs, v_seen;
+    UPDATE @schema@.sweeps SET queued = queued + cardinality(runs), left_out = left_out + v_seen - cardinality(runs) WHERE id = p_sweep;
+END $$;
+
+-- Counts the due sessions of a sweep by tenant.
+CREATE OR REPLACE FUNCTION @schema@.begin_sweep(w @schema@.sweeps) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF w.tenant = '' THEN
+        INSERT INTO @schema@.sweep_tenants (sweep, tenant, due)
+        SELECT w.id, tenant, count(*) FROM @schema@.sessions WHERE due GROUP BY tenant;
+    ELSE
+        INSERT INTO @schema@.sweep_tenants (sweep, tenant, due)
+        SELECT w.id, w.tenant, count(*) FROM @schema@.sessions WHERE due AND tenant = w.tenant;
+    END IF;
+    UPDATE @schema@.sweeps SET due = (SELECT coalesce(sum(due), 0) FROM @schema@.sweep_tenants WHERE sweep = w.id), changed_at = now()
+    WHERE id = w.id;
+END $$;
+
+-- Gives a sweep, whose row is locked, another status and returns that.
+CREATE OR REPLACE FUNCTION @schema@.set_sweep_status(p_sweep bigint, p_status text, p_reason text, p_by text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE @schema@.sweeps SET status = p_status, reason = p_reason, changed_by = p_by, changed_at = now(),
+        worked = worked + CASE WHEN status = 'open' AND due IS NOT NULL THEN now() - changed_at ELSE '0' END,
+        ended_at = CASE WHEN p_status IN ('open', 'paused') THEN NULL ELSE now() END
+    WHERE id = p_sweep;
+    IF p_status IN ('done', 'cancelled') THEN
+        DELETE FROM @schema@.sweep_tenants WHERE sweep = p_sweep;
+    END IF;
+    RETURN p_status;
+END $$;
+
+-- Starts a sweep over the due sessions of a tenant, or of all with an empty one, which ends after p_window.
+CREATE OR REPLACE FUNCTION @schema@.start_sweep(p_tenant text, p_window interval DEFAULT NULL, p_note text DEFAULT '', p_requested_by text DEFAULT '')
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    v_tenant text := @schema@.scope_of(p_tenant);
+    v_id     bigint;
+BEGIN
+    INSERT INTO @schema@.sweeps (entry, tick, tenant, window_end, note, requested_by)
+    VALUES ('operator', clock_timestamp(), v_tenant, now() + p_window, coalesce(p_note, ''), coalesce(p_requested_by, '')) RETURNING id INTO v_id;
+    RETURN v_id;
+END $$;
+
+-- Pauses, resumes or cancels a sweep, which is one of the tenant, if one is named. What a paused sweep has queued is
+-- executed; the runs of a cancelled one that no worker has tried end as cancelled. A sweep that is resumed, or was
+-- stopped, goes on where it was; it ends after p_window, and without one not at an end that has passed.
+CREATE OR REPLACE FUNCTION @schema@.steer_sweep(p_tenant text, p_sweep bigint, p_action text, p_note text DEFAULT '', p_requested_by text DEFAULT '',
+    p_window interval DEFAULT NULL)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_tenant text := @schema@.scope_of(p_tenant);
+    w        @schema@.sweeps;
+    v_from   text[] := CASE p_action WHEN 'pause' THEN '{open}' WHEN 'resume' THEN '{paused,stopped}' WHEN 'cancel' THEN '{open,paused,stopped}' END;
+    v_to     text := CASE p_action WHEN 'pause' THEN 'paused' WHEN 'resume' THEN 'open' WHEN 'cancel' THEN 'cancelled' END;
+BEGIN
+    IF v_to IS NULL THEN
+        RAISE EXCEPTION 'steer_sweep: action % is not one of pause, resume, cancel', p_action USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT * INTO w FROM @schema@.sweeps WHERE id = p_sweep AND v_tenant IN ('', tenant) FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'sweep % does not exist', p_sweep USING ERRCODE = 'no_data_found';
+    END IF;
+    IF w.status <> ALL(v_from) THEN
+        RAISE EXCEPTION 'sweep % is %: % is for one that is %', p_sweep, w.status, p_action, array_to_string(v_from, ' or ')
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    PERFORM @schema@.set_sweep_status(p_sweep, v_to, coalesce(p_note, ''), coalesce(p_requested_by, ''));
+    IF v_to = 'open' THEN
+        UPDATE @schema@.sweeps SET window_end = coalesce(now() + p_window, CASE WHEN window_end > now() THEN window_end END) WHERE id = p_sweep;
+    ELSIF v_to = 'cancelled' THEN
+        UPDATE @schema@.runs SET status = 'skipped', outcome = 'cancelled', ended_at = now()
+        WHERE id IN (SELECT id FROM @schema@.runs WHERE sweep = p_sweep AND status = 'queued' AND attempts = 0 FOR NO KEY UPDATE SKIP LOCKED);
+    END IF;
+END $$;

@@ -1,0 +1,127 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// SweepRow is one sweep, with the progress of its runs.
+type SweepRow struct {
+	ID          int64      `json:"sweep"`
+	Entry       string     `json:"entry"`  // of the cron, or operator
+	Tenant      string     `json:"tenant"` // the only one that it goes over; empty for all
+	Status      string     `json:"status"`
+	Reason      string     `json:"reason,omitempty"`
+	ChangedBy   string     `json:"changed_by,omitempty"`
+	ChangedAt   time.Time  `json:"changed_at"`
+	RequestedBy string     `json:"requested_by,omitempty"`
+	Note        string     `json:"note,omitempty"`
+	Tick        time.Time  `json:"tick"`
+	StartedAt   time.Time  `json:"started_at"`
+	EndedAt     *time.Time `json:"ended_at,omitempty"`
+	WindowEnd   *time.Time `json:"window_end,omitempty"`
+	// Due is the number of sessions that were due when it began, nil before that; Remaining
+	// the number of those that it has not passed yet.
+	Due       *int64 `json:"due"`
+	Remaining int64  `json:"remaining"`
+	// Queued counts its runs, LeftOut the sessions that it passed without one, as a run of
+	// another trigger stood for it or the session was paused.
+	Queued  int64 `json:"queued"`
+	LeftOut int64 `json:"left_out"`
+	// Waiting, Running and Ended are the present states of its runs.
+	Waiting int64 `json:"waiting"`
+	Running int64 `json:"running"`
+	Ended   int64 `json:"ended"`
+	// Worked is how long it has been open since it began.
+	Worked time.Duration `json:"-"`
+}
+
+// Rate returns the runs that ended per second while the sweep was open.
+func (r SweepRow) Rate() float64 {
+	if r.Worked <= 0 {
+		return 0
+	}
+	return float64(r.Ended) / r.Worked.Seconds()
+}
+
+// TimeLeft returns how long the rest takes at the present rate, and false where that is
+// not known.
+func (r SweepRow) TimeLeft() (time.Duration, bool) {
+	left := float64(r.Remaining + r.Waiting + r.Running)
+	if r.Due == nil || left > 0 && r.Rate() == 0 {
+		return 0, false
+	}
+	if left == 0 {
+		return 0, true
+	}
+	return time.Duration(left / r.Rate() * float64(time.Second)), true
+}
+
+// Settled reports whether the sweep queues nothing more and all of its runs have ended.
+func (r SweepRow) Settled() bool {
+	return r.EndedAt != nil && r.Waiting == 0 && r.Running == 0
+}
+
+// querySweeps counts the runs from an index alone.
+const querySweeps = `
+	SELECT w.id, w.entry, w.tenant, w.status, w.reason, w.changed_by, w.changed_at, w.requested_by, w.note, w.tick, w.started_at, w.ended_at,
+		w.window_end, w.due, coalesce(t.remaining, 0), w.queued, w.left_out, r.waiting, r.running, r.ended,
+		w.worked + CASE WHEN w.status = 'open' AND w.due IS NOT NULL THEN now() - w.changed_at ELSE '0' END
+	FROM compactor.sweeps w
+	CROSS JOIN LATERAL (SELECT sum(greatest(due - seen, 0)) FILTER (WHERE NOT passed)::bigint AS remaining FROM compactor.sweep_tenants WHERE sweep = w.id) t
+	CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE status = 'queued') AS waiting, count(*) FILTER (WHERE status = 'running') AS running,
+		count(*) FILTER (WHERE status NOT IN ('queued', 'running')) AS ended FROM compactor.runs WHERE sweep = w.id) r`
+
+// Sweeps returns the latest sweeps, newest first.
+func (s *Store) Sweeps(ctx context.Context, limit int) ([]SweepRow, error) {
+	return queryRows(ctx, s, "list sweeps", pgx.RowToStructByPos[SweepRow], querySweeps+` ORDER BY w.id DESC LIMIT $1`, limit)
+}
+
+// Sweep returns one sweep. ErrNotFound names it.
+func (s *Store) Sweep(ctx context.Context, id int64) (SweepRow, error) {
+	return queryRow(ctx, s, fmt.Sprintf("sweep %d", id), pgx.RowToStructByPos[SweepRow], querySweeps+` WHERE w.id = $1`, id)
+}
+
+// SweepOutcome counts the runs of a sweep that ended alike.
+type SweepOutcome struct {
+	Outcome      string `json:"outcome"`
+	Failed       bool   `json:"failed"`
+	Runs         int64  `json:"runs"`
+	TokensBefore int64  `json:"tokens_before"`
+	TokensAfter  int64  `json:"tokens_after"`
+}
+
+// SweepOutcomes counts the ended runs of a sweep by outcome, the most frequent first.
+func (s *Store) SweepOutcomes(ctx context.Context, sweep int64) ([]SweepOutcome, error) {
+	const query = `
+		SELECT outcome, status = 'failed', count(*), coalesce(sum(tokens_before), 0)::bigint, coalesce(sum(tokens_after), 0)::bigint
+		FROM compactor.runs WHERE sweep = $1 AND outcome IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1`
+	return queryRows(ctx, s, "outcomes of a sweep", pgx.RowToStructByPos[SweepOutcome], query, sweep)
+}
+
+// StartSweep starts a sweep over the due sessions of a tenant, or of all with an empty one.
+// It stops after window, unless that is 0. A scheduler executes it.
+func (s *Store) StartSweep(ctx context.Context, tenant string, window time.Duration, note, by string) (int64, error) {
+	const query = `SELECT compactor.start_sweep($1, nullif($2::interval, '0'), $3, $4)`
+	return queryRow(ctx, s, "start a sweep", pgx.RowTo[int64], query, tenant, window, note, by)
+}
+
+// The actions of SteerSweep.
+const (
+	SweepPause  = "pause"
+	SweepResume = "resume"
+	SweepCancel = "cancel"
+)
+
+// SteerSweep pauses, resumes or cancels a sweep. What a paused one has queued is executed;
+// the runs of a cancelled one that no worker has tried end as cancelled. A sweep that is
+// resumed goes on where it was, for window or, if that is 0, up to the end that it had, if
+// that is yet to come. ErrNotApplicable: its status does not allow it.
+func (s *Store) SteerSweep(ctx context.Context, sweep int64, action, note, by string, window time.Duration) error {
+	const query = `SELECT compactor.steer_sweep('', $1, $2, $3, $4, nullif($5::interval, '0'))`
+	_, err := s.pool.Exec(ctx, s.q(query), sweep, action, note, by, window)
+	return wrap(action+" sweep", err)
+}

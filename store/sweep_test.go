@@ -1,0 +1,248 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// dueOf makes n sessions of a tenant that are due, and no outbox rows.
+func dueOf(t *testing.T, s *Store, tenant string, n int) {
+	t.Helper()
+	for i := range n {
+		if _, _, err := s.Import(t.Context(), Key{Tenant: tenant, Session: fmt.Sprintf("%s%03d", tenant, i)}, "", []NewMessage{counted(user("m1", "x"), 11)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// startSweep starts a sweep as an operator does.
+func startSweep(t *testing.T, s *Store, tenant string, window time.Duration) int64 {
+	t.Helper()
+	return must(s.StartSweep(t.Context(), tenant, window, "spring cleaning", "ada"))(t)
+}
+
+// page takes a page and returns the sessions of its runs.
+func page(t *testing.T, s *Store, sweep int64, limit int) ([]string, bool) {
+	t.Helper()
+	ds, done := must2(s.SweepPage(t.Context(), sweep, limit, time.Minute))(t)
+	return sessionsOf(t, s, ds), done
+}
+
+// wantSweep compares status, reason, due, queued, left out and remaining sessions.
+func wantSweep(t *testing.T, s *Store, sweep int64, want string) SweepRow {
+	t.Helper()
+	r := must(s.Sweep(t.Context(), sweep))(t)
+	due := int64(-1)
+	if r.Due != nil {
+		due = *r.Due
+	}
+	if got := fmt.Sprintf("%s %q due %d queued %d left out %d remaining %d", r.Status, r.Reason, due, r.Queued, r.LeftOut, r.Remaining); got != want {
+		t.Errorf("sweep %d is %s, want %s", sweep, got, want)
+	}
+	if (r.EndedAt != nil) == slices.Contains([]string{"open", "paused"}, r.Status) {
+		t.Errorf("sweep %d is %s and ended at %v", sweep, r.Status, r.EndedAt)
+	}
+	return r
+}
+
+func TestTenantsTakeTurnsInASweep(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0, false})
+	dueOf(t, s, "big", 60)
+	for i := range 4 {
+		dueOf(t, s, fmt.Sprint("small", i), 3)
+	}
+	sweep := startSweep(t, s, "", 0)
+	wantSweep(t, s, sweep, `open "" due -1 queued 0 left out 0 remaining 0`)
+	// A share is eight sessions at least, so a page of 16 has room for two tenants.
+	var sizes []int
+	for done := false; !done; {
+		var got []string
+		got, done = page(t, s, sweep, 16)
+		sizes = append(sizes, len(got))
+		if len(sizes) == 3 {
+			wantSweep(t, s, sweep, `open "" due 72 queued 28 left out 0 remaining 44`)
+		}
+	}
+	if diff := cmp.Diff([]int{8 + 3, 3 + 3, 8 + 3, 16, 16, 12, 0}, sizes); diff != "" {
+		t.Errorf("sizes of pages (-want +got):\n%s", diff)
+	}
+	r := wantSweep(t, s, sweep, `done "" due 72 queued 72 left out 0 remaining 0`)
+	if r.Waiting != 72 || r.Settled() || r.Note != "spring cleaning" || r.RequestedBy != "ada" {
+		t.Errorf("%+v", r)
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.sweep_tenants`); n != 0 {
+		t.Errorf("%d rows are left of a sweep that is done", n)
+	}
+}
+
+func TestASweepOfOneTenantLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0, false})
+	dueOf(t, s, "acme", 3)
+	dueOf(t, s, "globex", 3)
+	sweep := startSweep(t, s, "acme", 0)
+	got, _ := page(t, s, sweep, 100)
+	if diff := cmp.Diff([]string{"acme000", "acme001", "acme002"}, got); diff != "" {
+		t.Errorf("page (-want +got):\n%s", diff)
+	}
+	if ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) != 3 {
+		t.Errorf("the reconciler queues %v, want the three of the other tenant", ds)
+	}
+	// One over all is worked on beside it.
+	all := startSweep(t, s, "", 0)
+	later := startSweep(t, s, "", 0)
+	var ids []int64
+	for _, w := range must(s.OpenSweeps(t.Context()))(t) {
+		ids = append(ids, w.ID)
+	}
+	if slices.Sort(ids); !slices.Equal(ids, []int64{sweep, all}) {
+		t.Errorf("pages are taken of %v, want %d and %d before %d", ids, sweep, all, later)
+	}
+}
+
+func TestAnOperatorSteersASweep(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0, false})
+	dueOf(t, s, "a", 5)
+	sweep := startSweep(t, s, "", 0)
+	steer := func(action, note string, want error) {
+		t.Helper()
+		if err := s.SteerSweep(t.Context(), sweep, action, note, "ada", 0); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", action, err, want)
+		}
+	}
+	page(t, s, sweep, 2)
+	steer(SweepResume, "", ErrNotApplicable)
+	steer(SweepPause, "the model is ill", nil)
+	steer(SweepPause, "", ErrNotApplicable)
+	if got, done := page(t, s, sweep, 2); len(got) > 0 || !done || len(must(s.OpenSweeps(t.Context()))(t)) > 0 {
+		t.Errorf("a paused sweep queues %v", got)
+	}
+	r := wantSweep(t, s, sweep, `paused "the model is ill" due 5 queued 2 left out 0 remaining 3`)
+	if r.ChangedBy != "ada" {
+		t.Errorf("changed by %q", r.ChangedBy)
+	}
+	if ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+		t.Errorf("the reconciler goes on with a paused sweep: %v", ds)
+	}
+	steer(SweepResume, "", nil)
+	if got, _ := page(t, s, sweep, 2); !slices.Equal(got, []string{"a002", "a003"}) {
+		t.Errorf("it goes on with %v", got)
+	}
+	claimed := must(s.Claim(t.Context(), 1, "w", time.Minute))(t)
+	steer(SweepCancel, "enough", nil)
+	steer(SweepResume, "", ErrNotApplicable)
+	steer("wreck", "", ErrInvalid)
+	r = wantSweep(t, s, sweep, `cancelled "enough" due 5 queued 4 left out 0 remaining 0`)
+	if r.Running != 1 || r.Waiting != 0 || r.Settled() {
+		t.Errorf("%+v", r)
+	}
+	want := []SweepOutcome{{Outcome: "cancelled", Runs: 3}}
+	if diff := cmp.Diff(want, must(s.SweepOutcomes(t.Context(), sweep))(t)); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+	if err := s.Finish(t.Context(), claimed, StatusSkipped, Ledger{Outcome: "unchanged"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+		t.Errorf("the reconciler goes on with a cancelled sweep: %v", ds)
+	}
+	exec(t, s, `UPDATE compactor.sweeps SET ended_at = ended_at - interval '25 hours'`)
+	if ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) != 4 {
+		t.Errorf("a day later the reconciler finds %v", ds)
+	}
+	sweep = 999
+	steer(SweepCancel, "", ErrNotFound)
+	if _, err := s.Sweep(t.Context(), 999); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0, false})
+	dueOf(t, s, "a", 5)
+	night := func(n int) time.Time { return time.Now().Add(time.Duration(n) * 24 * time.Hour).Truncate(time.Second) }
+	fire := func(n int, want bool) {
+		t.Helper()
+		if got := must(s.FireTickWithin(t.Context(), "nightly", night(n), "x", time.Hour))(t); got != want {
+			t.Errorf("night %d fired: %v, want %v", n, got, want)
+		}
+	}
+	fire(0, true)
+	fire(0, false)
+	sweep := must(s.OpenSweeps(t.Context()))(t)[0].ID
+	if got, _ := page(t, s, sweep, 2); !slices.Equal(got, []string{"a000", "a001"}) {
+		t.Errorf("first page %v", got)
+	}
+	exec(t, s, `UPDATE compactor.sweeps SET window_end = now()`)
+	if got, done := page(t, s, sweep, 2); len(got) > 0 || !done {
+		t.Errorf("behind its window it queues %v", got)
+	}
+	wantSweep(t, s, sweep, `stopped "window_ended" due 5 queued 2 left out 0 remaining 3`)
+	if open := must(s.OpenSweeps(t.Context()))(t); len(open) > 0 {
+		t.Errorf("open: %v", open)
+	}
+	fire(1, true)
+	fire(1, false)
+	if open := must(s.OpenSweeps(t.Context()))(t); len(open) != 1 || open[0].ID != sweep {
+		t.Fatalf("the next tick opens %+v", open)
+	}
+	r := wantSweep(t, s, sweep, `open "" due 5 queued 2 left out 0 remaining 3`)
+	if r.WindowEnd == nil || !r.WindowEnd.Equal(night(1).Add(time.Hour)) {
+		t.Errorf("its window ends at %v", r.WindowEnd)
+	}
+	fire(2, true) // while the first goes on, one waits behind it
+	if got, _ := page(t, s, sweep, 9); !slices.Equal(got, []string{"a002", "a003", "a004"}) {
+		t.Errorf("it goes on with %v", got)
+	}
+	page(t, s, sweep, 9)
+	rows := must(s.Sweeps(t.Context(), 9))(t)
+	var got []string
+	for _, r := range rows {
+		got = append(got, r.Status)
+	}
+	if diff := cmp.Diff([]string{"open", "done"}, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("sweeps, newest first (-want +got):\n%s", diff)
+	}
+	// An operator may open one again, for as long as the operator says.
+	second := must(s.OpenSweeps(t.Context()))(t)[0].ID
+	exec(t, s, `UPDATE compactor.sweeps SET window_end = now() WHERE id = $1`, second)
+	page(t, s, second, 9)
+	if err := s.SteerSweep(t.Context(), second, SweepResume, "", "ada", 0); err != nil {
+		t.Fatal(err)
+	}
+	if r := wantSweep(t, s, second, `open "" due -1 queued 0 left out 0 remaining 0`); r.WindowEnd != nil {
+		t.Errorf("its window ends at %v, want none", r.WindowEnd)
+	}
+}
+
+func TestHowLongASweepTakes(t *testing.T) {
+	t.Parallel()
+	due := int64(100)
+	for _, c := range []struct {
+		row  SweepRow
+		left time.Duration
+		ok   bool
+	}{
+		{SweepRow{}, 0, false},
+		{SweepRow{Due: &due, Remaining: 100}, 0, false},
+		{SweepRow{Due: &due, Remaining: 40, Waiting: 15, Running: 5, Ended: 40, Worked: 20 * time.Second}, 30 * time.Second, true},
+		{SweepRow{Due: &due, Ended: 100, Worked: time.Second}, 0, true},
+	} {
+		if left, ok := c.row.TimeLeft(); left != c.left || ok != c.ok {
+			t.Errorf("%+v: %v, %v, want %v, %v", c.row, left, ok, c.left, c.ok)
+		}
+	}
+}
