@@ -48,3 +48,18 @@ CREATE TABLE @schema@.sweep_tenants (
 -- +goose StatementEnd
 CREATE INDEX sweep_tenants_turn ON @schema@.sweep_tenants (sweep, turn, tenant) WHERE NOT passed;
 CREATE INDEX sessions_due_of_tenant ON @schema@.sessions (tenant, sid) WHERE due;
+
+-- What operators have paused, and had: see functions/pause.sql. An empty tenant or model stands for all.
+-- +goose StatementBegin
+CREATE TABLE @schema@.pauses (
+    id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant       text NOT NULL,
+    model        text NOT NULL,             -- a prefix, in lower case
+    note         text NOT NULL,
+    requested_by text NOT NULL,
+    paused_at    timestamptz NOT NULL DEFAULT now(),
+    resumed_at   timestamptz,
+    resumed_by   text
+);
+-- +goose StatementEnd
+CREATE UNIQUE INDEX pauses_one ON @schema@.pauses (tenant, model) WHERE resumed_at IS NULL;

@@ -30,6 +30,8 @@ type Options struct {
 	DryRun bool `json:"dry_run,omitempty"`
 	// AllowGrowth applies a result even if it saves less than the policy's minimum.
 	AllowGrowth bool `json:"allow_growth,omitempty"`
+	// Force executes an operator's run although its session is paused.
+	Force bool `json:"force,omitempty"`
 }
 
 // Step is one strategy of a pipeline with its parameters.

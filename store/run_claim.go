@@ -52,10 +52,12 @@ type Claim struct {
 	Options  Options
 	// OptionsError is set if the options cannot be read: the run can only be finished.
 	OptionsError error
-	QueuedAt     time.Time
-	Snoozes      int
-	Failures     int
-	Session      Session
+	// Paused reports that an operator has paused the session, and the run is not forced.
+	Paused   bool
+	QueuedAt time.Time
+	Snoozes  int
+	Failures int
+	Session  Session
 	// View holds the metadata of the view, in view order.
 	View []chat.Meta
 }
@@ -68,7 +70,7 @@ const (
 			s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.unholdable::text, s.revision, s.last_seq, s.last_source_seq,
 			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
 			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false),
-			coalesce(c.overhead, 0), coalesce(c.scale, 0), s.reasoning_out::text, s.reasoning_since IS NOT NULL OR s.revision = 0
+			coalesce(c.overhead, 0), coalesce(c.scale, 0), s.reasoning_out::text, s.reasoning_since IS NOT NULL OR s.revision = 0, ` + isPaused + `
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 		` + joinCalibration + ` WHERE r.id = $1`
 	queryClaimView = selectMetas + ` FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid ` + joinView + ` WHERE r.id = $1`
@@ -186,7 +188,7 @@ func readRun(row pgx.Row, c *Claim) error {
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, rangesText{&v.Unholdable}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
 		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown,
-		&v.Line.Overhead, &v.Line.Scale, rangesText{&v.ReasoningOut}, &v.ReasoningKnown)
+		&v.Line.Overhead, &v.Line.Scale, rangesText{&v.ReasoningOut}, &v.ReasoningKnown, &c.Paused)
 	switch {
 	case err != nil:
 		return mapError(err)
@@ -204,6 +206,7 @@ func readRun(row pgx.Row, c *Claim) error {
 	if err := in.Decode(&c.Options); err != nil {
 		c.Options, c.OptionsError = Options{}, fmt.Errorf("options: %w: %w", ErrInvalid, err)
 	}
+	c.Paused = c.Paused && !c.Options.Force
 	return nil
 }
 

@@ -86,11 +86,11 @@ type Delivery struct {
 // Relay turns outbox rows into queued event runs: rows without a write for debounce, or
 // older than maxDelay, whose session has no active run. Where a run of a sweep waits for its
 // first attempt, that one is delivered as an event's instead. Rows of sessions that are no longer due are
-// deleted; rows written concurrently stay.
+// deleted; rows written concurrently stay, and those of paused sessions are put off.
 func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		WITH ready AS (
-			SELECT o.sid, o.gen, s.due,
+			SELECT o.sid, o.gen, s.due, s.due AND ` + isPaused + ` AS paused,
 				(SELECT r.id FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger = 'nightly' AND r.attempts = 0 AND r.snoozes = 0) AS nightly
 			FROM compactor.outbox o JOIN compactor.sessions s ON s.sid = o.sid
 			WHERE (o.last_at <= now() - $1::interval OR o.first_at <= now() - $2::interval)
@@ -99,12 +99,13 @@ func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, lim
 				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger <> 'nightly')
 			ORDER BY o.first_at LIMIT $3 FOR UPDATE OF o SKIP LOCKED),
 		queued AS (INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
-			SELECT sid, 'event', 1, now() + $4::interval FROM ready WHERE due AND nightly IS NULL ON CONFLICT DO NOTHING RETURNING id, delivery),
+			SELECT sid, 'event', 1, now() + $4::interval FROM ready WHERE due AND NOT paused AND nightly IS NULL ON CONFLICT DO NOTHING RETURNING id, delivery),
 		hastened AS (UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $4::interval
-			WHERE id IN (SELECT id FROM compactor.runs WHERE id IN (SELECT nightly FROM ready WHERE due) AND status = 'queued' FOR UPDATE SKIP LOCKED)
+			WHERE id IN (SELECT id FROM compactor.runs WHERE id IN (SELECT nightly FROM ready WHERE due AND NOT paused) AND status = 'queued' FOR UPDATE SKIP LOCKED)
 			RETURNING id, delivery, sid),
+		held AS (UPDATE compactor.outbox o SET first_at = now() + ` + hold + `, last_at = now() + ` + hold + ` FROM ready r WHERE o.sid = r.sid AND r.paused),
 		-- A run that is locked is ending: the row stays for the next one.
-		gone AS (DELETE FROM compactor.outbox o USING ready r WHERE o.sid = r.sid AND o.gen = r.gen
+		gone AS (DELETE FROM compactor.outbox o USING ready r WHERE o.sid = r.sid AND o.gen = r.gen AND NOT r.paused
 			AND (NOT r.due OR r.nightly IS NULL OR r.sid IN (SELECT sid FROM hastened)))
 		SELECT id, delivery, 'event' FROM queued UNION ALL SELECT id, delivery, 'event' FROM hastened`
 	return queryRows(ctx, s, "relay", pgx.RowToStructByPos[Delivery], query, debounce, maxDelay, limit, grace)
@@ -113,14 +114,18 @@ func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, lim
 // Undelivered returns queued runs whose delivery is due: requested in SQL, snoozed, or
 // enqueued and lost. A delivery counts as lost after grace and then after as long as the
 // run has been waiting, up to 32 times grace; that of an operator's run after a few
-// seconds, up to grace.
+// seconds, up to grace. What was requested for a paused session is put off instead.
 func (s *Store) Undelivered(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
+		WITH page AS MATERIALIZED (
+			SELECT r.id, r.trigger IN ('application', 'operator') AND r.options->'force' IS DISTINCT FROM 'true' AND ` + isPaused + ` AS paused
+			FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid WHERE r.status = 'queued' AND r.deliver_at <= now()
+			ORDER BY r.deliver_at LIMIT $1 FOR UPDATE OF r SKIP LOCKED),
+		held AS (UPDATE compactor.runs SET error_code = 'paused', deliver_at = now() + ` + hold + ` WHERE id IN (SELECT id FROM page WHERE paused))
 		UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + CASE trigger
 			WHEN 'operator' THEN least(greatest(now() - waiting_since, interval '5 seconds'), $2::interval)
 			ELSE least(greatest(now() - waiting_since, $2::interval), 32 * $2::interval) END
-		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'queued' AND deliver_at <= now()
-			ORDER BY deliver_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+		WHERE id IN (SELECT id FROM page WHERE NOT paused)
 		RETURNING id, delivery, trigger`
 	return queryRows(ctx, s, "deliver", pgx.RowToStructByPos[Delivery], query, limit, grace)
 }
@@ -145,30 +150,33 @@ func (s *Store) Orphaned(ctx context.Context, limit int, grace time.Duration) ([
 }
 
 // Expire ends up to limit queued runs that no worker has attempted for longer than age,
-// as failed, and returns their number.
+// as failed, and returns their number. Paused ones wait.
 func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64, error) {
 	const query = `
 		UPDATE compactor.runs SET status = 'failed', outcome = 'not_attempted', error_code = 'not_attempted', ended_at = now()
 		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'queued' AND waiting_since < now() - $1::interval
-			LIMIT $2 FOR UPDATE SKIP LOCKED)`
+			AND error_code IS DISTINCT FROM 'paused' LIMIT $2 FOR UPDATE SKIP LOCKED)`
 	tag, err := s.pool.Exec(ctx, s.q(query), age, limit)
 	return tag.RowsAffected(), wrap("expire runs", err)
 }
 
 // Forgotten queues event runs for due sessions that have no outbox row, no active run, no
 // cooldown and no run since their last message. It leaves them to a sweep that is open or
-// paused, and to the next one for a day after one was stopped or cancelled.
+// paused, and to the next one for a day after one was stopped or cancelled. A run that
+// ended because its session was paused does not count.
 func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		WITH held AS MATERIALIZED (SELECT tenant FROM compactor.sweeps
-			WHERE ended_at IS NULL OR status IN ('stopped', 'cancelled') AND ended_at > now() - interval '1 day')
+			WHERE ended_at IS NULL OR status IN ('stopped', 'cancelled') AND ended_at > now() - interval '1 day'
+			UNION ALL SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '')
 		INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
 		SELECT s.sid, 'event', 1, now() + $2::interval FROM compactor.sessions s
 		WHERE NOT EXISTS (SELECT FROM held WHERE tenant = '') AND s.tenant NOT IN (SELECT tenant FROM held)
 			AND s.due AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())
 			AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
 			AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid
-				AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq))
+				AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq AND r.outcome <> 'paused'))
+			AND NOT ` + isPaused + `
 		ORDER BY s.sid LIMIT $1
 		ON CONFLICT DO NOTHING RETURNING id, delivery, trigger`
 	return queryRows(ctx, s, "find due sessions", pgx.RowToStructByPos[Delivery], query, limit, grace)

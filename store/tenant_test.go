@@ -34,6 +34,7 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		must(s.ReportUsage(t.Context(), k, session(t, s, k).LiveTokens, 0))(t)
 		must2(s.SweepPage(t.Context(), must(s.StartSweep(t.Context(), tenant, 0, tenant, tenant))(t), 0, time.Minute))(t)
 		must(s.Request(t.Context(), k, TriggerApplication, tenant, Options{Focus: tenant}))(t)
+		must(0, s.PauseRuns(t.Context(), tenant, "no-such-model", tenant, tenant))(t)
 	}
 	return theirRun
 }

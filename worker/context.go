@@ -130,6 +130,8 @@ func (rc *runContext) automaticGuards() string {
 	switch {
 	case !rc.automatic():
 		return ""
+	case rc.claim.Paused:
+		return OutcomePaused
 	case s.LastSourceSeq <= s.HoldSeq:
 		return OutcomeWaitingAfterUndo
 	case rc.faulty && !rc.openLoop:

@@ -31,6 +31,7 @@ const (
 	OutcomeCooldown          = "cooldown"            // too soon after an ineffective run
 	OutcomeWouldGrow         = "would_grow"          // the view would grow, and the options do not allow that
 	OutcomeOpenToolLoop      = "open_tool_loop"      // signed reasoning in an open tool loop holds what precedes it; due again when the loop has ended
+	OutcomePaused            = store.CodePaused      // an operator has paused the session; due again when it is resumed
 	OutcomeDryRun            = "dry_run"             // planned and recorded only, as the options say
 )
 
@@ -77,6 +78,9 @@ var retryDelays = backoff.Backoff{First: time.Second, Most: time.Minute, Jitter:
 // return to the queue.
 var ErrStopping = errors.New("worker is stopping")
 
+// errPaused is the error of a requested run of a paused session.
+var errPaused = errors.New("session is paused")
+
 // errLost is the cancellation cause of a run that another worker has claimed.
 var errLost = errors.New("lease lost")
 
@@ -107,6 +111,8 @@ func classificationOf(err error) classification {
 		return classification{action: snooze, code: "stopping"}
 	case errors.Is(err, store.ErrStale):
 		return classification{action: snooze, code: "stale"}
+	case errors.Is(err, errPaused): // the scheduler delivers it when the session is resumed
+		return classification{action: snooze, code: store.CodePaused}
 	case errors.Is(err, store.ErrBusy):
 		return classification{action: snooze, delay: busyDelay, code: "busy"}
 	case errors.As(err, &strategy) && !errors.Is(err, plan.ErrInterrupted):

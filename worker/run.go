@@ -121,6 +121,9 @@ func (a *attempt) work(ctx context.Context) error {
 	if a.claim.OptionsError != nil {
 		return a.claim.OptionsError
 	}
+	if a.claim.Paused && !a.automatic() {
+		return errPaused
+	}
 	if code := a.guards(); code != "" {
 		return a.skip(ctx, code)
 	}
@@ -251,7 +254,7 @@ func (a *attempt) skip(ctx context.Context, code string) error {
 	a.end(code)
 	state := a.postRunState(a.context, a.claim.Session.Live, a.claim.Session.Revision)
 	switch code {
-	case OutcomeDryRun, OutcomeCooldown, OutcomeWaitingAfterUndo, OutcomeNothingToCompact:
+	case OutcomeDryRun, OutcomePaused, OutcomeCooldown, OutcomeWaitingAfterUndo, OutcomeNothingToCompact:
 		state = nil // whether the session is due is not decided
 	case OutcomeOpenToolLoop:
 		if !a.automatic() {

@@ -4,10 +4,10 @@ CREATE OR REPLACE FUNCTION @schema@.invalid_options(p jsonb) RETURNS text LANGUA
     SELECT CASE jsonb_typeof(p) WHEN 'object' THEN (
         SELECT string_agg(fault, '; ' ORDER BY key, n) FROM (
             SELECT key, 0 AS n, CASE
-                WHEN key NOT IN ('from', 'pipeline', 'focus', 'dry_run', 'allow_growth')
-                    THEN format('unknown key %s, want from, pipeline, focus, dry_run or allow_growth', key)
+                WHEN key NOT IN ('from', 'pipeline', 'focus', 'dry_run', 'allow_growth', 'force')
+                    THEN format('unknown key %s, want from, pipeline, focus, dry_run, allow_growth or force', key)
                 WHEN key = 'from' AND value NOT IN ('"log"', '"view"', '""') THEN 'from must be "log" or "view"'
-                WHEN key IN ('dry_run', 'allow_growth') AND jsonb_typeof(value) <> 'boolean' THEN key || ' must be true or false'
+                WHEN key IN ('dry_run', 'allow_growth', 'force') AND jsonb_typeof(value) <> 'boolean' THEN key || ' must be true or false'
                 WHEN key = 'focus' AND (jsonb_typeof(value) <> 'string' OR length(value #>> '{}') > 1000)
                     THEN 'focus must be a string of at most 1000 characters'
                 WHEN key = 'pipeline' AND (jsonb_typeof(value) <> 'array' OR jsonb_array_length(value) > 100)
@@ -31,7 +31,8 @@ $$;
 -- returned instead of a second one, if it asks for the same; asking for something else meanwhile
 -- is an error. The relay rings for it in Redis; a caller who has Redis at hand may do so first.
 --
--- options: from (log | view), pipeline ([{strategy, params}]), focus, dry_run, allow_growth.
+-- options: from (log | view), pipeline ([{strategy, params}]), focus, dry_run, allow_growth, and an operator's force, with
+-- which the run is executed although its session is paused.
 CREATE OR REPLACE FUNCTION @schema@.request_compaction(p_tenant text, p_session text, p_options jsonb DEFAULT '{}',
     p_requested_by text DEFAULT '', p_trigger text DEFAULT 'application')
 RETURNS bigint LANGUAGE plpgsql AS $$
@@ -48,6 +49,9 @@ BEGIN
     v_bad := @schema@.invalid_options(p_options);
     IF v_bad IS NOT NULL THEN
         RAISE EXCEPTION 'request_compaction: options: %', left(v_bad, 1000) USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF p_options ? 'force' AND p_trigger <> 'operator' THEN
+        RAISE EXCEPTION 'request_compaction: options: force is for the trigger operator' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);
     LOOP

@@ -48,7 +48,7 @@ BEGIN
                 ELSE format('(SELECT @schema@.bound_tenant()) IS NULL OR EXISTS (SELECT FROM @schema@.sessions s WHERE s.sid = %I.sid'
                     || ' AND s.tenant = (SELECT @schema@.bound_tenant()))', c.relname) END AS visible
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
-            AND a.attname = CASE WHEN c.relname IN ('calibrations', 'sweeps', 'sweep_tenants') THEN 'tenant' ELSE 'sid' END
+            AND a.attname = CASE WHEN c.relname IN ('calibrations', 'pauses', 'sweeps', 'sweep_tenants') THEN 'tenant' ELSE 'sid' END
         LEFT JOIN pg_roles r ON r.rolname = '@schema@_worker'
         WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind IN ('r', 'p')
     LOOP

@@ -49,7 +49,9 @@ type grammar struct {
 	Unpin    unpinCmd    `cmd:"" group:"Sessions:" help:"Remove the pin of a message."`
 	SetModel setModelCmd `cmd:"" group:"Sessions:" help:"Set the model of a session, and with it when the session is due."`
 
-	Sweep sweepCmd `cmd:"" group:"Fleet:" help:"List, show, start, pause, resume or cancel sweeps over all due sessions."`
+	Sweep  sweepCmd  `cmd:"" group:"Fleet:" help:"List, show, start, pause, resume or cancel sweeps over all due sessions."`
+	Pause  pauseCmd  `cmd:"" group:"Fleet:" help:"Hold back the runs of a tenant, of a model, or all."`
+	Resume resumeCmd `cmd:"" group:"Fleet:" help:"End a pause."`
 
 	CompactFile compactFileCmd `cmd:"" group:"Files:" help:"Compact the sessions of a file, without a server."`
 	Trajectory  trajectoryCmd  `cmd:"" group:"Files:" help:"Compress recorded runs of agents (ShareGPT files) to a token target."`

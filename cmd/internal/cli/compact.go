@@ -25,6 +25,7 @@ type compactCmd struct {
 	Focus       string        `placeholder:"TEXT" help:"Topic that a summary should keep."`
 	DryRun      bool          `help:"Plan and record the run, but change nothing."`
 	AllowGrowth bool          `help:"Apply the result even if the view grows."`
+	Force       bool          `help:"Execute the run although its session is paused."`
 	Wait        bool          `default:"true" negatable:"" help:"Wait for the run to end."`
 	Timeout     time.Duration `default:"60s" help:"Maximum time to wait."`
 
@@ -60,8 +61,15 @@ func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
+	pauses, err := st.PausesOf(ctx, key(cfg, c.Session))
+	if err != nil {
+		return err
+	}
+	if len(pauses) > 0 && !c.Force {
+		return &exitError{exitRefused, fmt.Errorf("%s; --force runs it anyway", pauseText(pauses[0]))}
+	}
 	run, err := st.Request(ctx, key(cfg, c.Session), store.TriggerOperator, e.by(), store.Options{
-		From: c.From, Focus: c.Focus, DryRun: c.DryRun, AllowGrowth: c.AllowGrowth, Pipeline: steps,
+		From: c.From, Focus: c.Focus, DryRun: c.DryRun, AllowGrowth: c.AllowGrowth, Pipeline: steps, Force: c.Force,
 	})
 	if err != nil {
 		return err
@@ -126,8 +134,11 @@ func (c *compactCmd) report(e *Env, r store.RunRow) error {
 		return nil
 	case !ended:
 		state := "queued: no worker has taken it (is one running? `compactor worker`)"
-		if r.Status == "running" {
+		switch {
+		case r.Status == "running":
 			state = "running"
+		case r.ErrorCode == store.CodePaused:
+			state = "queued: its session is paused (`compactor pause --list`)"
 		}
 		return fmt.Errorf("run %d is still %s after %s; it continues in the background, `compactor runs --run %d` shows it", r.ID, state, c.Timeout, r.ID)
 	}
@@ -172,6 +183,7 @@ func outcomeText(r store.RunRow) string {
 		worker.OutcomeOpenToolLoop:      "nothing changed: a tool loop is open, and its signed reasoning holds what precedes it",
 		worker.OutcomeCooldown:          "too soon after a run that gained too little or got no summary",
 		worker.OutcomeWouldGrow:         "nothing changed: the view would have become larger",
+		worker.OutcomePaused:            "paused by an operator (`compactor pause --list`); the session is still due",
 		worker.OutcomeDryRun:            "planned only, nothing changed",
 		"undone":                        fmt.Sprintf("run %d was undone", r.Undoes),
 		"replaced":                      "the application replaced the view",

@@ -109,6 +109,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 			if name, err = installation(ctx, cfg, st); err != nil {
 				x.add("redis", "installation", checkFail, err.Error(), "")
 			}
+			x.pauses(ctx, st)
 		}
 	}
 	x.cron(cfg)
@@ -221,6 +222,21 @@ func (x *doctorReport) models(cfg config.Config, cooldowns []store.ModelCooldown
 		r := cooldowns[at]
 		x.add(section, p.ID(), checkWarn, fmt.Sprintf("%s; in cooldown until %s after %s", key, r.Until.UTC().Format(time.DateTime+"Z"), r.Code),
 			"automatic runs do not call it until then, runs requested by an operator do")
+	}
+}
+
+// pauses lists what operators hold back.
+func (x *doctorReport) pauses(ctx context.Context, st *store.Store) {
+	pauses, err := st.Pauses(ctx)
+	if err != nil {
+		x.add("work", "pauses", checkFail, err.Error(), "")
+		return
+	}
+	if len(pauses) == 0 {
+		x.add("work", "pauses", checkOK, "none", "")
+	}
+	for _, p := range pauses {
+		x.add("work", "pauses", checkWarn, pauseText(p), "compactor resume")
 	}
 }
 

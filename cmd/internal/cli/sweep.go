@@ -138,6 +138,16 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 		out.Outcomes = outcomes
 		return term.JSON(e.Out.W, out)
 	}
+	pauses, err := st.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	held := "" // by a pause of all its sessions
+	for _, p := range pauses {
+		if r.EndedAt == nil && p.Model == "" && (p.Tenant == "" || p.Tenant == r.Tenant) {
+			held = pauseText(p)
+		}
+	}
 	of := "all tenants"
 	if r.Tenant != "" {
 		of = "tenant " + r.Tenant
@@ -162,6 +172,7 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 	if err := e.Out.Pairs(
 		[2]any{"sweep", fmt.Sprintf("%d (%s), %s", r.ID, r.Entry, of)},
 		[2]any{"status", term.Styled{Value: sweepStatus(r), As: sweepStyle(e.Out, r.Status)}},
+		[2]any{"waits", held},
 		[2]any{"started", r.StartedAt},
 		[2]any{"requested by", r.RequestedBy},
 		[2]any{"note", r.Note},

@@ -1,0 +1,156 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func pause(t *testing.T, s *Store, tenant, model string) {
+	t.Helper()
+	if err := s.PauseRuns(t.Context(), tenant, model, "why", "ada"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func resume(t *testing.T, s *Store, tenant, model string) {
+	t.Helper()
+	if err := s.ResumeRuns(t.Context(), tenant, model, "ada"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatAPauseHolds(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, x := range []struct{ tenant, session, model string }{
+		{"acme", "a", "openai/gpt-4o"}, {"acme", "b", "claude-x"}, {"globex", "c", "ft:gpt-4o:org::id"}, {"globex", "d", ""},
+	} {
+		must2(s.Append(t.Context(), Key{Tenant: x.tenant, Session: x.session}, x.model, talk("m", 1)))(t)
+	}
+	for _, c := range []struct{ tenant, model, want string }{
+		{"", "", "abcd"}, {"acme", "", "ab"}, {"", "GPT-4", "ac"}, {"acme", "gpt-4o", "a"}, {"globex", "claude", ""}, {"other", "", ""}, {"", "openai/", "a"},
+	} {
+		pause(t, s, c.tenant, c.model)
+		got := ""
+		for _, row := range must(s.Sessions(t.Context(), SessionFilter{Limit: 9}))(t) {
+			held := must(s.PausesOf(t.Context(), Key{Tenant: row.Tenant, Session: row.Session}))(t)
+			if len(held) > 0 {
+				got += row.Session
+			}
+			if claim := must(s.Load(t.Context(), must(s.Request(t.Context(), Key{Tenant: row.Tenant, Session: row.Session}, TriggerOperator, "", Options{}))(t)))(t); claim.Paused != (len(held) > 0) {
+				t.Errorf("a run of %s is paused: %v", row.Session, claim.Paused)
+			}
+		}
+		if got != c.want {
+			t.Errorf("tenant %q and model %q pause %q, want %q", c.tenant, c.model, got, c.want)
+		}
+		resume(t, s, c.tenant, c.model)
+	}
+}
+
+func TestAPauseIsReplacedAndEndedOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	pause(t, s, "acme", "")
+	if err := s.PauseRuns(t.Context(), "acme", "", "a better reason", "bob"); err != nil {
+		t.Fatal(err)
+	}
+	pause(t, s, "", "gpt")
+	want := []Pause{{Tenant: "acme", Note: "a better reason", RequestedBy: "bob"}, {Model: "gpt", Note: "why", RequestedBy: "ada"}}
+	if diff := cmp.Diff(want, must(s.Pauses(t.Context()))(t), cmpopts.IgnoreFields(Pause{}, "ID", "PausedAt")); diff != "" {
+		t.Errorf("pauses (-want +got):\n%s", diff)
+	}
+	resume(t, s, "acme", "")
+	if err := s.ResumeRuns(t.Context(), "acme", "", "ada"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("resumed again: %v", err)
+	}
+	pause(t, s, "acme", "")
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.pauses`); n != 3 {
+		t.Errorf("%d pauses are remembered, want 3", n)
+	}
+}
+
+func TestNothingIsQueuedForAPausedSession(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0, false})
+	dueOf(t, s, "acme", 3)
+	dueOf(t, s, "globex", 3)
+	held, other := Key{Tenant: "acme", Session: "acme000"}, Key{Tenant: "globex", Session: "globex000"}
+	for _, k := range []Key{held, other} {
+		add(t, s, k, user("m2", "x"))
+	}
+	asked := must(s.Request(t.Context(), held, TriggerApplication, "", Options{}))(t)
+	forced := must(s.Request(t.Context(), held, TriggerOperator, "", Options{Force: true}))(t)
+	pause(t, s, "acme", "")
+	relay := func() []string {
+		t.Helper()
+		return sessionsOf(t, s, must(s.Relay(t.Context(), 0, 0, 10, time.Minute))(t))
+	}
+	deliver := func() (runs []RunID) {
+		t.Helper()
+		for _, d := range must(s.Undelivered(t.Context(), 10, time.Minute))(t) {
+			runs = append(runs, d.Run)
+		}
+		return runs
+	}
+	if got := deliver(); !slices.Equal(got, []RunID{forced}) {
+		t.Errorf("delivered %v, want the forced run %d alone", got, forced)
+	}
+	if got := relay(); !slices.Equal(got, []string{"globex000"}) {
+		t.Errorf("relayed %v", got)
+	}
+	sweep := startSweep(t, s, "", 0)
+	if got, _ := page(t, s, sweep, 100); !slices.Equal(got, []string{"globex001", "globex002"}) {
+		t.Errorf("swept %v", got)
+	}
+	page(t, s, sweep, 100)
+	wantSweep(t, s, sweep, `done "" due 6 queued 2 left out 4 remaining 0`)
+	if got := must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(got) > 0 {
+		t.Errorf("the reconciler queues %v", got)
+	}
+	exec(t, s, `UPDATE compactor.runs SET waiting_since = now() - interval '30 days' WHERE id = $1`, asked)
+	if n := must(s.Expire(t.Context(), time.Hour, 10))(t); n != 0 {
+		t.Errorf("%d paused runs expire", n)
+	}
+	if row := must(s.Run(t.Context(), asked))(t); row.Status != "queued" || row.ErrorCode != CodePaused || row.Snoozes != 0 {
+		t.Errorf("the requested run is %+v", row)
+	}
+	// A sweep of what is paused waits.
+	waiting := startSweep(t, s, "acme", 0)
+	if got, done := page(t, s, waiting, 100); len(got) > 0 || done {
+		t.Errorf("swept %v, done %v", got, done)
+	}
+
+	resume(t, s, "acme", "")
+	if got := deliver(); !slices.Equal(got, []RunID{asked}) {
+		t.Errorf("delivered %v after the pause, want %d", got, asked)
+	}
+	if got, _ := page(t, s, waiting, 100); !slices.Equal(got, []string{"acme001", "acme002"}) {
+		t.Errorf("swept %v after the pause", got)
+	}
+	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now(), snapshot_seq = 0`)
+	if got := relay(); !slices.Equal(got, []string{"acme000"}) {
+		t.Errorf("relayed %v after the pause", got)
+	}
+}
+
+func TestOnlyAnOperatorForces(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 2)...)
+	if _, err := s.Request(t.Context(), k, TriggerApplication, "", Options{Force: true}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("an application forces a run: %v", err)
+	}
+	run := must(s.Request(t.Context(), k, TriggerOperator, "", Options{Force: true}))(t)
+	pause(t, s, "", "")
+	if c := must(s.Claim(t.Context(), run, "w", time.Minute))(t); c.Paused {
+		t.Error("a forced run is paused")
+	}
+}
