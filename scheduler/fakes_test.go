@@ -258,6 +258,21 @@ func (f *fakeStore) Redeliver(ctx context.Context, runs []store.RunID) (known []
 	return known, nil
 }
 
+func (f *fakeStore) RedeliverAll(ctx context.Context) (n int64, err error) {
+	if err := f.enter(ctx, "redeliver all"); err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.runs {
+		if !r.taken && r.due.After(time.Now()) {
+			r.due = time.Now()
+			n++
+		}
+	}
+	return n, nil
+}
+
 func (f *fakeStore) Undelivered(ctx context.Context, limit int, grace time.Duration) (page []store.Delivery, err error) {
 	if err := f.enter(ctx, "undelivered"); err != nil {
 		return nil, err
@@ -335,6 +350,7 @@ type fakeQueue struct {
 
 	mu       sync.Mutex
 	enqueued []store.Delivery
+	mark     string
 	// former are the tasks of earlier versions.
 	former    []jobs.FormerTask
 	formerErr error
@@ -360,6 +376,21 @@ func (q *fakeQueue) Enqueue(ctx context.Context, run int64, delivery int, trigge
 		q.store.with(func() { q.store.runs[run-1].taken = true })
 	}
 	return nil
+}
+
+func (q *fakeQueue) Mark(ctx context.Context, mark string) (before string, err error) {
+	q.mu.Lock()
+	fail := q.fail
+	q.mu.Unlock()
+	if fail != nil {
+		if err := fail(ctx, 0); err != nil {
+			return "", err
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before, q.mark = q.mark, mark
+	return before, nil
 }
 
 func (q *fakeQueue) FormerTasks(context.Context) ([]jobs.FormerTask, error) {

@@ -14,7 +14,7 @@ func TestTasksOfEarlierVersionsAreRemovedOnceTheQueueIsThere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.queue.slow = true
+		b.queue.slow, b.queue.mark = true, "of an earlier leader"
 		for id := range int64(3) { // delivered twice by an earlier version, to be delivered again in a year
 			b.store.runs = append(b.store.runs, &fakeRun{id: id + 1, trigger: store.TriggerNightly, delivery: 2, due: time.Now().AddDate(1, 0, 0)})
 		}

@@ -31,6 +31,7 @@ type Store interface {
 	Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]store.Delivery, error)
 	Undelivered(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	Redeliver(ctx context.Context, runs []store.RunID) ([]store.Delivery, error)
+	RedeliverAll(ctx context.Context) (int64, error)
 	Orphaned(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	Forgotten(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []store.Threshold) error
@@ -44,6 +45,7 @@ type Store interface {
 // contracts.
 type Enqueuer interface {
 	Enqueue(ctx context.Context, run int64, delivery int, trigger string) error
+	Mark(ctx context.Context, mark string) (before string, err error)
 	FormerTasks(ctx context.Context) ([]jobs.FormerTask, error)
 	RemoveFormerTask(f jobs.FormerTask) error
 }

@@ -30,3 +30,36 @@ func TestRunsOfRemovedTasksAreDeliveredAtOnce(t *testing.T) {
 		t.Errorf("due now (-want +got):\n%s", diff)
 	}
 }
+
+func TestWhatRedisHadIsDeliveredAgain(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	dueSessions(t, s, 2)
+	age(t, s, time.Hour, time.Hour)
+	events := must(s.Relay(t.Context(), 0, 0, 2, time.Hour))(t)
+	requested := map[string]RunID{}
+	for _, name := range []string{"waiting", "snoozed", "running", "paused", "new"} {
+		k := Key{Tenant: name, Session: name}
+		add(t, s, k, talk("m", 2)...)
+		requested[name] = request(t, s, k, TriggerApplication)
+		if name == "paused" {
+			pause(t, s, name, "")
+		}
+		if name != "new" {
+			must(s.Undelivered(t.Context(), 10, time.Hour))(t)
+		}
+	}
+	must(s.Snooze(t.Context(), requested["snoozed"], time.Hour, "busy"))(t)
+	must(s.Claim(t.Context(), requested["running"], "w", time.Minute))(t)
+	if n := must(s.RedeliverAll(t.Context()))(t); n != 3 {
+		t.Errorf("%d runs, want 3", n)
+	}
+	var got []RunID
+	for _, d := range must(s.Undelivered(t.Context(), 10, time.Hour))(t) {
+		got = append(got, d.Run)
+	}
+	want := []RunID{events[0].Run, events[1].Run, requested["waiting"], requested["new"]}
+	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b RunID) bool { return a < b })); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s", diff)
+	}
+}

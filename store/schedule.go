@@ -139,6 +139,18 @@ func (s *Store) Redeliver(ctx context.Context, runs []RunID) ([]Delivery, error)
 	return queryRows(ctx, s, "redeliver", pgx.RowToStructByPos[Delivery], query, runs)
 }
 
+// RedeliverAll makes the next delivery of all runs due that have been enqueued and not been
+// attempted since, and returns their number. Those that are postponed or paused are not in
+// Redis.
+func (s *Store) RedeliverAll(ctx context.Context) (int64, error) {
+	const query = `
+		UPDATE compactor.runs SET deliver_at = now() WHERE id IN (SELECT id FROM compactor.runs
+			WHERE status = 'queued' AND deliver_at > now() AND deliver_at > waiting_since AND error_code IS DISTINCT FROM 'paused'
+			FOR UPDATE SKIP LOCKED)`
+	tag, err := s.pool.Exec(ctx, s.q(query))
+	return tag.RowsAffected(), wrap("redeliver", err)
+}
+
 // Orphaned returns running runs whose lease has expired.
 func (s *Store) Orphaned(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `

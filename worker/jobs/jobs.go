@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 )
 
 // TypeRun is the only task type: to execute a run.
@@ -89,6 +90,7 @@ func (in Installation) ReadRun(t *asynq.Task) (int64, error) {
 
 // Enqueuer enqueues the runs of an installation. Safe for concurrent use.
 type Enqueuer struct {
+	redis        redis.UniversalClient
 	client       *asynq.Client
 	inspector    *asynq.Inspector
 	installation Installation
@@ -97,9 +99,10 @@ type Enqueuer struct {
 
 // NewEnqueuer connects to Redis. timeout bounds each execution of a run; asynq rounds it
 // down to seconds, and it is at least one. The caller must Close the Enqueuer.
-func NewEnqueuer(redis asynq.RedisConnOpt, in Installation, timeout time.Duration) *Enqueuer {
+func NewEnqueuer(o asynq.RedisConnOpt, in Installation, timeout time.Duration) *Enqueuer {
+	client := o.MakeRedisClient().(redis.UniversalClient) // as all options of asynq do
 	return &Enqueuer{
-		client: asynq.NewClient(redis), inspector: asynq.NewInspector(redis), installation: in,
+		redis: client, client: asynq.NewClientFromRedisClient(client), inspector: asynq.NewInspectorFromRedisClient(client), installation: in,
 		timeout: max(timeout.Truncate(time.Second), time.Second),
 	}
 }
@@ -128,7 +131,17 @@ func (e *Enqueuer) Enqueue(ctx context.Context, run int64, delivery int, trigger
 	return nil
 }
 
+// Mark writes a mark into Redis and returns the one before, "" if there is none. A mark that
+// is not the last one written tells that Redis has forgotten what came after it.
+func (e *Enqueuer) Mark(ctx context.Context, mark string) (before string, err error) {
+	before, err = e.redis.GetSet(ctx, e.installation.queue("mark"), mark).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return "", fmt.Errorf("mark the queue: %w", err)
+	}
+	return before, nil
+}
+
 func taskID(run int64, delivery int) string { return fmt.Sprintf("run:%d:%d", run, delivery) }
 
 // Close closes the connections.
-func (e *Enqueuer) Close() error { return errors.Join(e.client.Close(), e.inspector.Close()) }
+func (e *Enqueuer) Close() error { return e.redis.Close() }

@@ -140,6 +140,7 @@ func TestLostTaskIsRungForAgain(t *testing.T) {
 func TestQueueFlushedInTheMiddleOfASweepLosesNothing(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
+	p.config.Scheduler.RedeliverAfter = time.Hour // the lost mark tells
 	names := p.backlog(60)
 	release := p.hold(names[20:50]...)
 	p.start(schedules, works)
