@@ -14,6 +14,10 @@ CREATE UNIQUE INDEX runs_one_requested ON @schema@.runs (sid, trigger)
 CREATE UNIQUE INDEX runs_one_automatic ON @schema@.runs (sid)
     WHERE status = 'queued' AND attempts = 0 AND trigger IN ('nightly', 'event');
 
+-- By trigger, so that many requests of applications do not keep a run of an operator waiting.
+DROP INDEX @schema@.runs_deliver;
+CREATE INDEX runs_deliver ON @schema@.runs (trigger, deliver_at) WHERE status = 'queued';
+
 -- A sweep is an object of operators: see functions/sweep.sql.
 -- +goose StatementBegin
 ALTER TABLE @schema@.sweeps

@@ -204,7 +204,7 @@ func (f *fakeStore) Waiting(ctx context.Context, trigger string, limit int) (n i
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range f.runs {
-		if r.trigger == trigger && !r.taken {
+		if r.trigger == trigger && !r.taken && r.due.After(time.Now()) {
 			n++
 		}
 	}
@@ -273,7 +273,7 @@ func (f *fakeStore) RedeliverAll(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-func (f *fakeStore) Undelivered(ctx context.Context, limit int, grace time.Duration) (page []store.Delivery, err error) {
+func (f *fakeStore) Deliver(ctx context.Context, requests, limit int, grace time.Duration) (page []store.Delivery, err error) {
 	if err := f.enter(ctx, "undelivered"); err != nil {
 		return nil, err
 	}
@@ -281,6 +281,11 @@ func (f *fakeStore) Undelivered(ctx context.Context, limit int, grace time.Durat
 	defer f.mu.Unlock()
 	for _, r := range f.runs {
 		if !r.taken && !r.due.After(time.Now()) && len(page) < limit {
+			if r.trigger == store.TriggerApplication {
+				if requests--; requests < 0 {
+					continue
+				}
+			}
 			r.due = time.Now().Add(grace << min(r.delivery, 5))
 			r.delivery++
 			page = append(page, store.Delivery{Run: r.id, Attempt: r.delivery, Trigger: r.trigger})

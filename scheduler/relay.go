@@ -13,9 +13,10 @@ const firstReconcile = 2 * time.Second
 
 // runRelay enqueues event runs for the sessions in the outbox, then the runs whose
 // delivery is due. It pauses for RelayInterval when no page is full. While too many event
-// runs wait for a worker, sessions stay in the outbox and the other deliveries continue.
+// runs wait for a worker, sessions stay in the outbox; while too many that applications
+// requested do, those stay in Postgres. The other deliveries continue.
 func (s *Scheduler) runRelay(ctx context.Context) error {
-	credit := s.newCredit(store.TriggerEvent)
+	credit, requests := s.newCredit(store.TriggerEvent), s.newCredit(store.TriggerApplication)
 	for {
 		room, err := credit.room(ctx)
 		if err != nil {
@@ -32,7 +33,18 @@ func (s *Scheduler) runRelay(ctx context.Context) error {
 			credit.spend(n)
 			full = n >= room
 		}
-		n, err := s.deliver(ctx, "deliver", s.cfg.PageSize, s.store.Undelivered)
+		if room, err = requests.room(ctx); err != nil {
+			return err
+		}
+		n, err := s.deliver(ctx, "deliver", s.cfg.PageSize, func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
+			page, err := s.store.Deliver(ctx, room, limit, grace)
+			for _, d := range page {
+				if d.Trigger == store.TriggerApplication {
+					requests.spend(1)
+				}
+			}
+			return page, err
+		})
 		if err != nil {
 			return err
 		}

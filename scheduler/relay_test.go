@@ -235,6 +235,28 @@ func TestAFullQueueStopsTheRelayAndNoOtherDelivery(t *testing.T) {
 	})
 }
 
+func TestManyRequestsStayInTheStoreAndDoNotHoldUpAnOperator(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.queue.slow = true
+		for id := range int64(10_000) {
+			b.store.runs = append(b.store.runs, &fakeRun{id: id + 1, trigger: store.TriggerApplication, due: time.Now()})
+		}
+		cfg := b.config("a")
+		cfg.PageSize = 500
+		stop := b.start(b.new(cfg))
+		b.pass(10 * time.Second)
+		b.check(slices.Equal(b.queue.runs(), ids(firstRate)), "enqueued: %v, want the first", b.queue.runs())
+		b.store.with(func() {
+			b.store.runs = append(b.store.runs, &fakeRun{id: 10_001, trigger: store.TriggerOperator, due: time.Now()})
+		})
+		b.pass(time.Second)
+		b.check(slices.Contains(b.queue.runs(), 10_001), "an operator's run waits behind requests")
+		stop()
+	})
+}
+
 func TestALostRunIsFoundFromTheStoreAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

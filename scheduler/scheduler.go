@@ -29,7 +29,7 @@ type Store interface {
 	SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []store.Delivery, done bool, err error)
 	Waiting(ctx context.Context, trigger string, limit int) (int, error)
 	Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]store.Delivery, error)
-	Undelivered(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
+	Deliver(ctx context.Context, requests, limit int, grace time.Duration) ([]store.Delivery, error)
 	Redeliver(ctx context.Context, runs []store.RunID) ([]store.Delivery, error)
 	RedeliverAll(ctx context.Context) (int64, error)
 	Orphaned(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)

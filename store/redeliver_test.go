@@ -63,3 +63,32 @@ func TestWhatRedisHadIsDeliveredAgain(t *testing.T) {
 		t.Errorf("delivered (-want +got):\n%s", diff)
 	}
 }
+
+func TestRequestsOfApplicationsAreDeliveredInOrderAndWithinTheirLimit(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	var requests []RunID
+	for _, name := range []string{"a", "b", "c", "d"} {
+		add(t, s, Key{Session: name}, talk("m", 2)...)
+		trigger := TriggerApplication
+		if name == "d" {
+			trigger = TriggerOperator
+		}
+		requests = append(requests, request(t, s, Key{Session: name}, trigger))
+	}
+	var got [][]RunID
+	for _, room := range []int{0, 2, 2} {
+		var page []RunID
+		for _, d := range must(s.Deliver(t.Context(), room, 10, time.Hour))(t) {
+			page = append(page, d.Run)
+		}
+		got = append(got, page)
+	}
+	want := [][]RunID{requests[3:], requests[:2], requests[2:3]}
+	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b RunID) bool { return a < b })); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s", diff)
+	}
+	if n := must(s.Waiting(t.Context(), TriggerApplication, 10))(t); n != 3 {
+		t.Errorf("%d requests wait in Redis, want 3", n)
+	}
+}

@@ -111,23 +111,32 @@ func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, lim
 	return queryRows(ctx, s, "relay", pgx.RowToStructByPos[Delivery], query, debounce, maxDelay, limit, grace)
 }
 
-// Undelivered returns queued runs whose delivery is due: requested in SQL, snoozed, or
-// enqueued and lost. A delivery counts as lost after grace and then after as long as the
-// run has been waiting, up to 32 times grace; that of an operator's run after a few
-// seconds, up to grace. What was requested for a paused session is put off instead.
+// Undelivered is Deliver with the same limit for requests of applications.
 func (s *Store) Undelivered(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
+	return s.Deliver(ctx, limit, limit, grace)
+}
+
+// Deliver returns queued runs whose delivery is due: requested in SQL, snoozed, or enqueued
+// and lost; up to limit of each trigger, and up to requests of those of applications, the
+// longest due first. A delivery counts as lost after grace and then after as long as the run
+// has been waiting, up to 32 times grace; that of an operator's run after a few seconds, up
+// to grace. What was requested for a paused session is put off instead.
+func (s *Store) Deliver(ctx context.Context, requests, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		WITH page AS MATERIALIZED (
 			SELECT r.id, r.trigger IN ('application', 'operator') AND r.options->'force' IS DISTINCT FROM 'true' AND ` + isPaused + ` AS paused
-			FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid WHERE r.status = 'queued' AND r.deliver_at <= now()
-			ORDER BY r.deliver_at LIMIT $1 FOR UPDATE OF r SKIP LOCKED),
+			FROM unnest('{operator,event,nightly,application}'::text[], ARRAY[$1, $1, $1, $3]::int[]) t(trigger, most)
+			CROSS JOIN LATERAL (SELECT r.id, r.sid, r.trigger, r.options FROM compactor.runs r
+				WHERE r.status = 'queued' AND r.trigger = t.trigger AND r.deliver_at <= now()
+				ORDER BY r.deliver_at LIMIT t.most FOR UPDATE SKIP LOCKED) r
+			JOIN compactor.sessions s ON s.sid = r.sid),
 		held AS (UPDATE compactor.runs SET error_code = 'paused', deliver_at = now() + ` + hold + ` WHERE id IN (SELECT id FROM page WHERE paused))
 		UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + CASE trigger
 			WHEN 'operator' THEN least(greatest(now() - waiting_since, interval '5 seconds'), $2::interval)
 			ELSE least(greatest(now() - waiting_since, $2::interval), 32 * $2::interval) END
 		WHERE id IN (SELECT id FROM page WHERE NOT paused)
 		RETURNING id, delivery, trigger`
-	return queryRows(ctx, s, "deliver", pgx.RowToStructByPos[Delivery], query, limit, grace)
+	return queryRows(ctx, s, "deliver", pgx.RowToStructByPos[Delivery], query, limit, grace, requests)
 }
 
 // Redeliver makes the next delivery of queued runs due now. It returns the last delivery of
@@ -194,12 +203,13 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 	return queryRows(ctx, s, "find due sessions", pgx.RowToStructByPos[Delivery], query, limit, grace)
 }
 
-// Waiting counts, up to limit, the queued runs of a trigger that no worker has claimed or
-// snoozed yet.
+// Waiting counts, up to limit, the runs of a trigger that were enqueued and that no worker
+// has claimed or snoozed yet.
 func (s *Store) Waiting(ctx context.Context, trigger string, limit int) (int, error) {
 	const query = `
 		SELECT count(*) FROM (SELECT FROM compactor.runs
-			WHERE status = 'queued' AND trigger = $1 AND attempts = 0 AND snoozes = 0 LIMIT $2) q`
+			WHERE status = 'queued' AND trigger = $1 AND deliver_at > now() AND attempts = 0 AND snoozes = 0
+				AND error_code IS DISTINCT FROM 'paused' LIMIT $2) q`
 	return queryRow(ctx, s, "count waiting runs", pgx.RowTo[int], query, trigger, limit)
 }
 

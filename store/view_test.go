@@ -259,7 +259,7 @@ func TestNoIndexHasAColumnThatChanges(t *testing.T) {
 		GROUP BY i.indexrelid ORDER BY 1`)
 	want := []string{
 		"outbox_pkey: sid",
-		"runs_deliver: deliver_at status",
+		"runs_deliver: deliver_at status trigger",
 		"runs_one_automatic: attempts sid status trigger",
 		"runs_one_requested: attempts sid status trigger",
 		"runs_one_running: sid status",
