@@ -19,6 +19,7 @@ type benchCmd struct {
 	Compact    benchCompactCmd    `cmd:"" help:"Compactions per second over the whole job path, against a baseline measured in the same run."`
 	Memory     benchMemoryCmd     `cmd:"" help:"Peak memory of a worker process on one huge session."`
 	Latency    benchLatencyCmd    `cmd:"" help:"Time from the commit of an append to its compaction, on an idle system."`
+	Storm      benchStormCmd      `cmd:"" help:"Latency of events under 1,000 appends per second, without a sweep and during one."`
 	Strategies benchStrategiesCmd `cmd:"" help:"Time of each strategy on conversations of several lengths; needs no server."`
 	Worker     benchWorkerCmd     `cmd:"" hidden:"" help:"Worker process of bench memory."`
 }
@@ -31,6 +32,7 @@ Examples:
     compactor bench compact --json
     compactor bench memory
     compactor bench latency --samples 200
+    compactor bench storm --sweep 5000 --json
     compactor bench strategies --messages 10000`
 }
 
@@ -121,6 +123,22 @@ func (c *benchLatencyCmd) Run(ctx context.Context, e *Env, cfg config.Config) er
 	return measure(ctx, e, cfg, c.LatencyOptions, bench.Latency, func(r bench.LatencyResult) error {
 		ms := func(v float64) string { return term.Count(int64(v+0.5)) + " ms" }
 		return e.Out.Pairs([2]any{"samples", r.Samples}, [2]any{"p50", ms(r.P50)}, [2]any{"p95", ms(r.P95)}, [2]any{"p99", ms(r.P99)}, [2]any{"max", ms(r.Max)})
+	})
+}
+
+type benchStormCmd struct{ bench.StormOptions }
+
+func (c *benchStormCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
+	return measure(ctx, e, cfg, c.StormOptions, bench.Storm, func(r bench.StormResult) error {
+		ms := func(v float64) string { return term.Count(int64(v+0.5)) + " ms" }
+		return e.Out.Pairs(
+			[2]any{"appends per second", int64(r.AppendsPerSecond + 0.5)},
+			[2]any{"events", fmt.Sprintf("%s: p50 %s, p99 %s", term.Count(r.Events), ms(r.EventP50), ms(r.EventP99))},
+			[2]any{"events in the sweep", fmt.Sprintf("%s: p50 %s, p95 %s", term.Count(r.SweepEvents), ms(r.SweepEventP50), ms(r.SweepEventP95))},
+			[2]any{"sweep", fmt.Sprintf("%s runs in %.1fs, those of the small tenant in %.1fs", term.Count(r.SweepRuns), r.SweepSeconds, r.SmallSeconds)},
+			[2]any{"sessions run twice", r.RunTwice},
+			[2]any{"idle", fmt.Sprintf("%.1f %% of a core", 100*r.IdleCPU)},
+		)
 	})
 }
 
