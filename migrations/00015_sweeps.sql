@@ -32,6 +32,10 @@ ALTER TABLE @schema@.sweeps
     ADD COLUMN due          bigint,                       -- sessions that were due when it began; null: it has not begun
     ADD COLUMN left_out     bigint NOT NULL DEFAULT 0,    -- sessions with a run of their own, or paused
     ADD COLUMN worked       interval NOT NULL DEFAULT '0', -- how long it was open, up to changed_at
+    ADD COLUMN stop_share   real NOT NULL DEFAULT 0.5,    -- it stops if more of its latest runs than this failed
+    ADD COLUMN check_at     bigint NOT NULL DEFAULT 100,  -- number of queued runs at which that is looked at again, …
+    ADD COLUMN checked      bigint NOT NULL DEFAULT 0,    -- … how many had ended at the last look, …
+    ADD COLUMN checked_bad  bigint NOT NULL DEFAULT 0,    -- … and how many of these had failed
     DROP COLUMN cursor_sid;
 -- +goose StatementEnd
 UPDATE @schema@.sweeps SET status = 'done', due = queued, changed_at = ended_at, worked = ended_at - started_at WHERE ended_at IS NOT NULL;

@@ -102,11 +102,21 @@ func (s *Store) SweepOutcomes(ctx context.Context, sweep int64) ([]SweepOutcome,
 	return queryRows(ctx, s, "outcomes of a sweep", pgx.RowToStructByPos[SweepOutcome], query, sweep)
 }
 
-// StartSweep starts a sweep over the due sessions of a tenant, or of all with an empty one.
-// It stops after window, unless that is 0. A scheduler executes it.
+// DefaultStopShare is the share of its latest runs above which a sweep stops if they failed,
+// would have made the view larger or got no summary.
+const DefaultStopShare = 0.5
+
+// StartSweep is StartSweepUntil with DefaultStopShare.
 func (s *Store) StartSweep(ctx context.Context, tenant string, window time.Duration, note, by string) (int64, error) {
-	const query = `SELECT compactor.start_sweep($1, nullif($2::interval, '0'), $3, $4)`
-	return queryRow(ctx, s, "start a sweep", pgx.RowTo[int64], query, tenant, window, note, by)
+	return s.StartSweepUntil(ctx, tenant, window, DefaultStopShare, note, by)
+}
+
+// StartSweepUntil starts a sweep over the due sessions of a tenant, or of all with an empty
+// one. It stops after window, unless that is 0, and when more than stopShare of its latest
+// runs, a hundred or more, failed; 1 is never. A scheduler executes it.
+func (s *Store) StartSweepUntil(ctx context.Context, tenant string, window time.Duration, stopShare float64, note, by string) (int64, error) {
+	const query = `SELECT compactor.start_sweep($1, nullif($2::interval, '0'), $3, $4, $5)`
+	return queryRow(ctx, s, "start a sweep", pgx.RowTo[int64], query, tenant, window, note, by, stopShare)
 }
 
 // The actions of SteerSweep.

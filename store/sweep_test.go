@@ -228,6 +228,45 @@ func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 	}
 }
 
+func TestASweepWhoseRunsFailStops(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0, false})
+	dueOf(t, s, "a", 340)
+	sweep := startSweep(t, s, "", 0)
+	// take queues a page of 100, of whose runs bad fail.
+	take := func(bad int) bool {
+		t.Helper()
+		got, done := page(t, s, sweep, 100)
+		exec(t, s, `UPDATE compactor.runs SET ended_at = now(), status = CASE WHEN n <= $1 THEN 'failed' ELSE 'skipped' END, outcome = 'x'
+			FROM (SELECT id AS run, row_number() OVER () AS n FROM compactor.runs WHERE status = 'queued') x WHERE id = run`, bad)
+		return !done && len(got) > 0
+	}
+	for i, bad := range []int{50, 51} {
+		if !take(bad) {
+			t.Fatalf("page %d: it has stopped", i)
+		}
+	}
+	if take(0) {
+		t.Error("it goes on after 51 of the latest 100 runs have failed")
+	}
+	wantSweep(t, s, sweep, `stopped "failures" due 340 queued 200 left out 0 remaining 140`)
+	if must(s.FireTickWithin(t.Context(), "operator", time.Now(), "x", time.Hour))(t); must(s.Sweep(t.Context(), sweep))(t).Status != "stopped" {
+		t.Error("a tick opens it again")
+	}
+	// An operator who resumes it knows of those.
+	if err := s.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0); err != nil {
+		t.Fatal(err)
+	}
+	if !take(50) || !take(0) {
+		t.Error("it does not go on")
+	}
+	never := must(s.StartSweepUntil(t.Context(), "", 0, 1, "", ""))(t)
+	if got := one[float32](t, s, `SELECT stop_share FROM compactor.sweeps WHERE id = $1`, never); got != 1 {
+		t.Errorf("stops at %v", got)
+	}
+}
+
 func TestHowLongASweepTakes(t *testing.T) {
 	t.Parallel()
 	due := int64(100)

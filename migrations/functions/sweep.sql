@@ -30,6 +30,10 @@ BEGIN
     IF w.due IS NULL THEN
         PERFORM @schema@.begin_sweep(w);
     END IF;
+    IF w.queued >= w.check_at AND @schema@.sweep_fails(w) THEN
+        status := @schema@.set_sweep_status(p_sweep, 'stopped', 'failures', '');
+        RETURN;
+    END IF;
     IF p_limit < 1 THEN   -- no room for more runs
         RETURN;
     END IF;
@@ -56,6 +60,23 @@ BEGIN
         WHERE t.sweep = p_sweep AND t.tenant = p.tenant)
     SELECT coalesce((SELECT array_agg(id) FROM queued), '{}'), (SELECT count(*) FROM page) INTO runs, v_seen;
     UPDATE @schema@.sweeps SET queued = queued + cardinality(runs), left_out = left_out + v_seen - cardinality(runs) WHERE id = p_sweep;
+END $$;
+
+-- Whether more of the runs that ended since the last look than the sweep's stop_share failed, would have made the view
+-- larger or got no summary. Of fewer than a hundred that says nothing. The looks are a tenth of the sweep's runs apart, so
+-- that all of them together cost what counting the runs costs, some times over.
+CREATE OR REPLACE FUNCTION @schema@.sweep_fails(w @schema@.sweeps) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_ended bigint;
+    v_bad   bigint;
+BEGIN
+    SELECT count(*), count(*) FILTER (WHERE status = 'failed' OR outcome IN ('no_summary', 'would_grow')) INTO v_ended, v_bad
+    FROM @schema@.runs WHERE sweep = w.id AND status IN ('applied', 'skipped', 'failed');
+    IF v_ended - w.checked < 100 THEN
+        RETURN false;
+    END IF;
+    UPDATE @schema@.sweeps SET check_at = queued + greatest(100, queued / 10), checked = v_ended, checked_bad = v_bad WHERE id = w.id;
+    RETURN v_bad - w.checked_bad > w.stop_share * (v_ended - w.checked);
 END $$;
 
 -- Counts the due sessions of a sweep by tenant.
@@ -85,15 +106,17 @@ BEGIN
     RETURN p_status;
 END $$;
 
--- Starts a sweep over the due sessions of a tenant, or of all with an empty one, which ends after p_window.
-CREATE OR REPLACE FUNCTION @schema@.start_sweep(p_tenant text, p_window interval DEFAULT NULL, p_note text DEFAULT '', p_requested_by text DEFAULT '')
+-- Starts a sweep over the due sessions of a tenant, or of all with an empty one, which stops after p_window, and when more
+-- than p_stop_share of its latest runs failed.
+CREATE OR REPLACE FUNCTION @schema@.start_sweep(p_tenant text, p_window interval DEFAULT NULL, p_note text DEFAULT '', p_requested_by text DEFAULT '',
+    p_stop_share real DEFAULT 0.5)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     v_tenant text := @schema@.scope_of(p_tenant);
     v_id     bigint;
 BEGIN
-    INSERT INTO @schema@.sweeps (entry, tick, tenant, window_end, note, requested_by)
-    VALUES ('operator', clock_timestamp(), v_tenant, now() + p_window, coalesce(p_note, ''), coalesce(p_requested_by, '')) RETURNING id INTO v_id;
+    INSERT INTO @schema@.sweeps (entry, tick, tenant, window_end, note, requested_by, stop_share)
+    VALUES ('operator', clock_timestamp(), v_tenant, now() + p_window, coalesce(p_note, ''), coalesce(p_requested_by, ''), coalesce(p_stop_share, 0.5)) RETURNING id INTO v_id;
     RETURN v_id;
 END $$;
 

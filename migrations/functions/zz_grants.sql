@@ -102,6 +102,7 @@ BEGIN
             ('stale_reasoning', '{}'),
             ('start_sweep', '{operator}'),
             ('steer_sweep', '{operator}'),
+            ('sweep_fails', '{}'),
             ('sweep_page', '{worker}'),
             ('tenant_of', '{}'),
             ('thresholds_of', '{}'),

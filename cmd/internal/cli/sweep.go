@@ -26,7 +26,7 @@ type sweepCmd struct {
 func (*sweepCmd) Help() string {
 	return `A sweep goes over all sessions that are due, once. Each tick of policy.cron starts one (entry nightly), and so does "sweep start" (entry operator). Tenants take turns. Messages that arrive meanwhile, and runs that somebody requests, do not wait for it.
 
-It is open, paused, done (all sessions passed), cancelled, or stopped: at the end of its window (scheduler.sweep_window, --for), where it goes on at the next tick.
+It is open, paused, done (all sessions passed), cancelled, or stopped: at the end of its window (scheduler.sweep_window, --for), where it goes on at the next tick, or because more than half of its latest runs (--stop-at), a hundred or more, failed, would have made the view larger or got no summary, where an operator resumes it.
 
 Examples:
 
@@ -201,11 +201,11 @@ func sweepStatus(r store.SweepRow) string {
 	if r.ChangedBy != "" {
 		text += " by " + r.ChangedBy
 	}
-	reason := r.Reason
-	if reason == "window_ended" {
-		reason = "its window ended; goes on at the next tick"
-	}
-	return joined(text, reason)
+	reason := map[string]string{
+		"window_ended": "its window ended; goes on at the next tick",
+		"failures":     "too many of its latest runs failed",
+	}[r.Reason]
+	return joined(text, cmp.Or(reason, r.Reason))
 }
 
 type sweepWatchCmd struct {
@@ -254,10 +254,16 @@ func (c *sweepWatchCmd) Run(ctx context.Context, e *Env, st *store.Store) error 
 type sweepStartCmd struct {
 	AllTenants bool          `help:"Sessions of every tenant."`
 	For        time.Duration `placeholder:"DURATION" help:"Stop after this time; \"sweep resume\" goes on."`
+	StopAt     float64       `default:"0.5" placeholder:"SHARE" help:"Stop when more of the latest runs than this share failed or got no summary; 1 for never."`
 	Note       string        `placeholder:"TEXT" help:"Why, for \"sweep show\"."`
 }
 
-func (c *sweepStartCmd) Validate() error { return validWindow(c.For) }
+func (c *sweepStartCmd) Validate() error {
+	if !(c.StopAt > 0 && c.StopAt <= 1) {
+		return fmt.Errorf("--stop-at: %v: want a share above 0, up to 1", c.StopAt)
+	}
+	return validWindow(c.For)
+}
 
 func validWindow(d time.Duration) error {
 	if d != 0 && (d < time.Second || d > 365*24*time.Hour) {
@@ -271,7 +277,7 @@ func (c *sweepStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if c.AllTenants {
 		tenant = ""
 	}
-	id, err := st.StartSweep(ctx, tenant, c.For, c.Note, e.by())
+	id, err := st.StartSweepUntil(ctx, tenant, c.For, c.StopAt, c.Note, e.by())
 	if err != nil {
 		return err
 	}

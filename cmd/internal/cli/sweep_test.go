@@ -79,6 +79,7 @@ func TestSweepsReadWell(t *testing.T) {
 	invoke(t, env, "sweep", "pause", "9").want(t, exitNotFound, "sweep 9 does not exist")
 	invoke(t, env, "sweep", "resume", "1").want(t, exitRefused, "sweep 1 is done: resume is for one that is paused or stopped")
 	invoke(t, env, "sweep", "show", "0").want(t, exitUsage, "want the number of a sweep")
+	invoke(t, env, "sweep", "start", "--stop-at=2").want(t, exitUsage, "--stop-at: 2: want a share above 0, up to 1")
 	invoke(t, env, "sweep", "start", "--for=-1s").want(t, exitUsage, "--for: -1s: want 1s to 8760h")
 }
 

@@ -132,7 +132,7 @@ func quantile(sorted []float64, q float64) float64 {
 // fillStorm imports the sessions of the sweep, and those of the storm with sizes from the
 // target to the start. The small tenant's are the last.
 func (s *system) fillStorm(ctx context.Context, o StormOptions) error {
-	random := rand.New(rand.NewPCG(o.Seed, 0))
+	random := rand.New(rand.NewPCG(o.Seed, 0)) //nolint:gosec // reproducible
 	limits := s.planner.Policy.Limits("", s.planner.Window)
 	const sweepMessages = 20
 	g, gctx := errgroup.WithContext(ctx)
@@ -185,12 +185,12 @@ func (s *system) write(ctx context.Context, o StormOptions, during func(context.
 	var next atomic.Int64
 	begin := time.Now()
 	for w := range stormWriters {
-		random := rand.New(rand.NewPCG(o.Seed, uint64(w)+1))
+		random := rand.New(rand.NewPCG(o.Seed, uint64(w)+1)) //nolint:gosec // reproducible
 		g.Go(func() error {
 			for {
 				due := begin.Add(time.Duration(next.Add(1)) * time.Second / time.Duration(o.Rate))
 				if backoff.Wait(writing, time.Until(due)) != nil {
-					return nil
+					return nil //nolint:nilerr // the storm is over
 				}
 				role := []chat.Role{chat.RoleUser, chat.RoleAssistant}[random.IntN(2)]
 				m := store.NewMessage{Message: chat.Message{Role: role, Content: chat.TextContent("go on")}, Tokens: stormTokens, Counter: "bench"}
