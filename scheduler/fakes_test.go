@@ -44,7 +44,11 @@ type fakeStore struct {
 	outbox  int // sessions that are dirty and due
 	lost    int // sessions that are due, with nothing under way
 	orphans int // running runs whose worker is gone
-	stale   int // sessions with old thresholds
+	stale   int // sessions that do not follow the policies yet
+	locked  int // of them, those that a transaction holds during the next pass
+	// policies are in force; revision and reached are those of PolicyProgress.
+	policies          []store.PolicyVersion
+	revision, reached int64
 	// oldAnswers are those that no run can want any more.
 	oldAnswers  int
 	lostCalls   int // calls of models whose worker is gone
@@ -304,18 +308,54 @@ func (f *fakeStore) SavePolicy(ctx context.Context, hash string, spec json.RawMe
 	return nil
 }
 
-func (f *fakeStore) RefreshThresholds(ctx context.Context, after int64, limit int) (int, int64, error) {
-	if err := f.enter(ctx, "refresh"); err != nil {
-		return 0, 0, err
+func (f *fakeStore) Policies(ctx context.Context, _ string) ([]store.PolicyVersion, error) {
+	if err := f.enter(ctx, "policies"); err != nil {
+		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := min(limit, f.stale)
-	f.stale -= n
-	if n < limit {
-		return n, 0, nil
+	return slices.Clone(f.policies), nil
+}
+
+func (f *fakeStore) SaveThresholds(ctx context.Context, name string, version int, hash string, ts []store.Threshold) error {
+	if err := f.enter(ctx, "save thresholds"); err != nil {
+		return err
 	}
-	return n, after + int64(n), nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.saved = append(f.saved, fmt.Sprintf("%s@%d %d", name, version, ts[0].DueTokens))
+	return nil
+}
+
+func (f *fakeStore) PolicyProgress(ctx context.Context) (store.PolicyProgress, error) {
+	if err := f.enter(ctx, "progress"); err != nil {
+		return store.PolicyProgress{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return store.PolicyProgress{Revision: f.revision, Reached: f.reached, Pending: f.reached < f.revision}, nil
+}
+
+func (f *fakeStore) RefreshSessions(ctx context.Context, limit int) (int, string, error) {
+	if err := f.enter(ctx, "refresh"); err != nil {
+		return 0, "", err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.reached == f.revision {
+		return 0, store.RefreshIdle, nil
+	}
+	n := min(limit, f.stale-f.locked)
+	f.stale -= n
+	switch {
+	case n == limit:
+		return n, store.RefreshPage, nil
+	case f.locked > 0:
+		f.locked = 0
+		return n, store.RefreshPass, nil
+	}
+	f.reached = f.revision
+	return n, store.RefreshDone, nil
 }
 
 func (f *fakeStore) Expire(ctx context.Context, age time.Duration, limit int) (int64, error) {

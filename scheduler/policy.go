@@ -15,12 +15,13 @@ import (
 )
 
 const (
+	// policyPoll is the interval between polls for changes of policies, which read one row.
+	policyPoll = 2 * time.Second
 	// refreshPause is the pause between two pages, in which writers get their locks.
 	refreshPause = 50 * time.Millisecond
-	// refreshInterval is the interval between searches for sessions with old thresholds
-	// or none: their run ended under another policy, or they are older than the first
-	// policy.
-	refreshInterval = time.Minute
+	// passPause is the pause before another pass over the sessions, in which the transactions
+	// end that have kept the last one from seeing all of them.
+	passPause = 5 * time.Second
 )
 
 // Thresholds returns the thresholds of sessions under a policy, sorted by model prefix in
@@ -42,9 +43,11 @@ func Thresholds(p policy.Policy, models []string, window policy.WindowFunc, bind
 	return out
 }
 
-// SyncPolicy saves the policy under its FleetHash and sets the thresholds of new sessions.
-// It is idempotent and does not retry. The leader calls it when its lead begins, so the
-// leader's policy is in force, and then updates the thresholds of existing sessions.
+// SyncPolicy saves the policy of the configuration under its FleetHash and sets the
+// thresholds of new sessions, for every policy in force. It is idempotent and does not
+// retry. The leader calls it when its lead begins and when policies change, so the leader's
+// configuration is in force, and then updates existing sessions. A policy that this version
+// cannot read is logged, and keeps the thresholds that it has.
 func (s *Scheduler) SyncPolicy(ctx context.Context) error {
 	spec, err := json.Marshal(s.cfg.Policy)
 	if err != nil {
@@ -52,27 +55,60 @@ func (s *Scheduler) SyncPolicy(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	return s.store.SavePolicy(ctx, s.cfg.Policy.FleetHash(), spec, Thresholds(s.cfg.Policy, s.cfg.Models, s.cfg.Window, s.cfg.BindsReasoning))
-}
-
-// runPolicy saves the policy, then updates the thresholds of all sessions again and
-// again, page by page. A pass skips locked sessions; a later one updates them.
-func (s *Scheduler) runPolicy(ctx context.Context) error {
-	_, err := retry(ctx, s, "save policy", func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.SyncPolicy(ctx)
-	})
+	if err := s.store.SavePolicy(ctx, s.cfg.Policy.FleetHash(), spec, s.thresholds(s.cfg.Policy)); err != nil {
+		return err
+	}
+	named, err := s.store.Policies(ctx, "")
 	if err != nil {
 		return err
 	}
+	for _, v := range named {
+		p, err := policy.ReadSpec(v.Spec)
+		if err != nil {
+			s.log.ErrorContext(ctx, "policy cannot be read, its sessions keep their thresholds", "policy", store.PolicyName(v.Name, v.Version), "error", err)
+			continue
+		}
+		p.ModelTable = s.cfg.Policy.ModelTable
+		if err := s.store.SaveThresholds(ctx, v.Name, v.Version, p.FleetHash(), s.thresholds(p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Scheduler) thresholds(p policy.Policy) []store.Threshold {
+	return Thresholds(p, s.cfg.Models, s.cfg.Window, s.cfg.BindsReasoning)
+}
+
+// runPolicy saves the policy, and again after every change of policies, and updates the
+// sessions page by page until all follow.
+func (s *Scheduler) runPolicy(ctx context.Context) error {
+	synced, total := int64(-1), 0
 	for {
-		total, err := s.refreshAll(ctx)
+		progress, err := retry(ctx, s, "progress of policies", s.store.PolicyProgress)
 		if err != nil {
 			return err
 		}
-		pause := refreshInterval
-		if total > 0 {
-			s.log.InfoContext(ctx, "thresholds of sessions updated", "sessions", total)
-			pause = s.cfg.ReconcileInterval
+		pause := policyPoll
+		switch {
+		case progress.Revision != synced:
+			_, err := retry(ctx, s, "save policy", func(ctx context.Context) (struct{}, error) { return struct{}{}, s.SyncPolicy(ctx) })
+			if err != nil {
+				return err
+			}
+			// Its own changes have another revision, for which nothing is left to save.
+			synced, pause = progress.Revision, 0
+		case progress.Pending:
+			n, more, err := s.refreshSessions(ctx)
+			if err != nil {
+				return err
+			}
+			if total += n; more > 0 {
+				pause = more
+			} else if total > 0 {
+				s.log.InfoContext(ctx, "sessions follow the policies", "sessions", total)
+				total = 0
+			}
 		}
 		if err := backoff.Wait(ctx, pause); err != nil {
 			return err
@@ -80,31 +116,19 @@ func (s *Scheduler) runPolicy(ctx context.Context) error {
 	}
 }
 
-// refreshAll updates the thresholds of all sessions and returns the number of changed
-// ones. It repeats its pass until one changes none, as a pass skips locked sessions. The
-// error is that of ctx.
-func (s *Scheduler) refreshAll(ctx context.Context) (total int, err error) {
-	pass, after := 0, int64(0)
-	for {
-		n, err := retry(ctx, s, "refresh thresholds", func(ctx context.Context) (int, error) {
-			n, next, err := s.store.RefreshThresholds(ctx, after, s.cfg.PageSize)
-			if err == nil {
-				after = next
-			}
-			return n, err
-		})
-		if err != nil {
-			return total, err
-		}
-		total, pass = total+n, pass+n
-		if after == 0 {
-			if pass == 0 {
-				return total, nil
-			}
-			pass = 0
-		}
-		if err := backoff.Wait(ctx, refreshPause); err != nil {
-			return total, err
-		}
+// refreshSessions updates a page of sessions. It returns the number of changed ones and the
+// pause before the next page, 0 if there is none. The error is that of ctx.
+func (s *Scheduler) refreshSessions(ctx context.Context) (changed int, pause time.Duration, err error) {
+	var state string
+	changed, err = retry(ctx, s, "refresh sessions", func(ctx context.Context) (n int, err error) {
+		n, state, err = s.store.RefreshSessions(ctx, s.cfg.PageSize)
+		return n, err
+	})
+	switch state {
+	case store.RefreshPage:
+		pause = refreshPause
+	case store.RefreshPass:
+		pause = passPause
 	}
+	return changed, pause, err
 }

@@ -35,7 +35,10 @@ type Store interface {
 	Orphaned(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	Forgotten(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []store.Threshold) error
-	RefreshThresholds(ctx context.Context, after int64, limit int) (changed int, next int64, err error)
+	Policies(ctx context.Context, tenant string) ([]store.PolicyVersion, error)
+	SaveThresholds(ctx context.Context, name string, version int, hash string, thresholds []store.Threshold) error
+	PolicyProgress(ctx context.Context) (store.PolicyProgress, error)
+	RefreshSessions(ctx context.Context, limit int) (changed int, state string, err error)
 	Expire(ctx context.Context, age time.Duration, limit int) (int64, error)
 	LoseCalls(ctx context.Context, limit int) (int64, error)
 	PurgeAnswers(ctx context.Context, age time.Duration, limit int) (int64, error)

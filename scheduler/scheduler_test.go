@@ -168,14 +168,40 @@ func TestThePolicyIsSavedAndTakenToAllSessions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.store.stale = 25
+		b.store.stale, b.store.revision = 25, 1
 		stop := b.start(b.new(b.config("a")))
 		b.pass(time.Second)
 		b.check(slices.Equal(b.store.saved, []string{policy.Default().FleetHash()}), "saved %v", b.store.saved)
-		b.check(b.store.stale == 0 && b.store.count("refresh") == 4, "%d stale after %d pages", b.store.stale, b.store.count("refresh"))
-		b.store.with(func() { b.store.stale = 1 }) // was locked
+		b.check(b.store.stale == 0 && b.store.count("refresh") == 3, "%d stale after %d pages", b.store.stale, b.store.count("refresh"))
 		b.pass(time.Minute)
+		b.check(b.store.count("refresh") == 3 && b.store.count("save policy") == 1, "sessions were searched though nothing had changed")
+		b.store.with(func() { b.store.stale, b.store.locked, b.store.revision = 12, 1, 2 })
+		b.pass(policyPoll + time.Second)
+		b.check(b.store.stale == 1, "%d stale, want the locked one", b.store.stale)
+		b.pass(passPause)
 		b.check(b.store.stale == 0, "a session that was locked was left")
+		stop()
+	})
+}
+
+func TestNamedPoliciesGetTheirThresholds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		p := policy.Default()
+		p.StartTokens, p.TargetTokens = 4000, 2000
+		spec, err := policy.Spec(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.store.policies = []store.PolicyVersion{{Name: "newer", Version: 1, Spec: []byte(`{"a_setting_of_tomorrow": 1}`)}, {Name: "support", Version: 3, Spec: spec}}
+		stop := b.start(b.new(b.config("a")))
+		b.pass(time.Second)
+		b.check(slices.Equal(b.store.saved, []string{policy.Default().FleetHash(), "support@3 4000"}), "saved %v", b.store.saved)
+		b.check(len(b.log.lines("newer@1")) == 1, "a policy that cannot be read is not logged once")
+		b.store.with(func() { b.store.policies, b.store.revision = b.store.policies[1:], 1 })
+		b.pass(policyPoll)
+		b.check(len(b.store.saved) == 4, "saved %v", b.store.saved)
 		stop()
 	})
 }

@@ -125,6 +125,24 @@ func (s *Store) SetModel(ctx context.Context, k Key, model string) error {
 	return wrap("set model", err)
 }
 
+// SetLabels replaces the labels of a session, which policies match. A session that does not
+// exist is created.
+func (s *Store) SetLabels(ctx context.Context, k Key, labels map[string]string) error {
+	raw, err := json.Marshal(labels)
+	if err != nil {
+		return fmt.Errorf("set labels: %w", err)
+	}
+	_, err = s.pool.Exec(ctx, s.q(`SELECT compactor.set_labels($1, $2, $3)`), k.tenant(), k.Session, string(raw))
+	return wrap("set labels", err)
+}
+
+// SetPolicy names the policy of a session, whatever it matches; an empty name takes that
+// back. ErrNotFound: no policy of the name is in force for the session's tenant.
+func (s *Store) SetPolicy(ctx context.Context, k Key, policy string) error {
+	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.set_policy($1, $2, $3)`), k.tenant(), k.Session, policy)
+	return wrap("set policy", err)
+}
+
 // AppendOn appends messages that were written on the view of a revision (see View) as
 // Append does. If the view has changed since, their signed reasoning is not in it: a model
 // that binds reasoning to what precedes it would not accept it any more.

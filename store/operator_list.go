@@ -81,6 +81,8 @@ type RunRow struct {
 	TokensAfter    int64           `json:"tokens_after"`
 	Utilization    float64         `json:"utilization"`
 	PolicyHash     string          `json:"policy_hash,omitempty"`
+	Policy         string          `json:"policy,omitempty"`
+	PolicyVersion  int             `json:"policy_version,omitempty"` // 0: that of the configuration
 	Worker         string          `json:"worker,omitempty"`
 	Attempts       int             `json:"attempts"`
 	Snoozes        int             `json:"snoozes"`
@@ -111,7 +113,7 @@ const queryRuns = `
 		coalesce(r.error_code, ''), coalesce(r.error, ''), r.in_force, coalesce(r.revision, 0), coalesce(r.undoes, 0),
 		coalesce(r.steps, 'null')::text, coalesce(r.messages_before, 0), coalesce(r.messages_after, 0),
 		coalesce(r.tokens_before, 0), coalesce(r.tokens_after, 0), coalesce(r.utilization, 0), coalesce(r.policy_hash, ''),
-		coalesce(r.worker, ''), r.attempts, r.snoozes, r.failures, r.queued_at, r.started_at, r.ended_at, coalesce(r.options, '{}')::text,
+		coalesce(r.policy, ''), coalesce(r.policy_version, 0), coalesce(r.worker, ''), r.attempts, r.snoozes, r.failures, r.queued_at, r.started_at, r.ended_at, coalesce(r.options, '{}')::text,
 		coalesce(c.model, ''), c.calls, c.input_tokens, c.output_tokens, c.cost_micros
 	FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 	CROSS JOIN LATERAL (SELECT (array_agg(model ORDER BY id DESC) FILTER (WHERE model IS NOT NULL))[1] AS model, count(*) AS calls,

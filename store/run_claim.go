@@ -35,6 +35,12 @@ type Session struct {
 	HoldSeq              chat.Seq
 	IneffectiveRuns      int
 	CoolingDown          bool // by the database's clock
+	// Policy is the name of the session's policy; PolicyVersion is the version in force, 0
+	// for the policy of the configuration, and PolicyTenant the tenant that it is for.
+	Policy        string
+	PolicyVersion int
+	PolicyTenant  string
+	PolicyHash    string // of the thresholds that the session has
 	// ReasoningOut are the messages in the view without their signed reasoning.
 	// ReasoningKnown reports that the rest of it is valid for a model that binds it; if not,
 	// Apply takes out all of it.
@@ -70,8 +76,11 @@ const (
 			s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.unholdable::text, s.revision, s.last_seq, s.last_source_seq,
 			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
 			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false),
-			coalesce(c.overhead, 0), coalesce(c.scale, 0), s.reasoning_out::text, s.reasoning_since IS NOT NULL OR s.revision = 0, ` + isPaused + `
+			coalesce(c.overhead, 0), coalesce(c.scale, 0), s.reasoning_out::text, s.reasoning_since IS NOT NULL OR s.revision = 0, ` + isPaused + `,
+			coalesce(h.name, 'default'), coalesce(h.version, 0), coalesce(h.tenant, ''), s.policy_hash
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
+		LEFT JOIN LATERAL (SELECT * FROM compactor.policy_heads p
+			WHERE p.name IN (s.policy, 'default') AND coalesce(p.tenant, s.tenant) = s.tenant ORDER BY p.name = s.policy DESC LIMIT 1) h ON true
 		` + joinCalibration + ` WHERE r.id = $1`
 	queryClaimView = selectMetas + ` FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid ` + joinView + ` WHERE r.id = $1`
 
@@ -188,7 +197,8 @@ func readRun(row pgx.Row, c *Claim) error {
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, rangesText{&v.Unholdable}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
 		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown,
-		&v.Line.Overhead, &v.Line.Scale, rangesText{&v.ReasoningOut}, &v.ReasoningKnown, &c.Paused)
+		&v.Line.Overhead, &v.Line.Scale, rangesText{&v.ReasoningOut}, &v.ReasoningKnown, &c.Paused,
+		&v.Policy, &v.PolicyVersion, &v.PolicyTenant, &v.PolicyHash)
 	switch {
 	case err != nil:
 		return mapError(err)

@@ -17,6 +17,8 @@ type Ledger struct {
 	Outcome        string  `json:"outcome"`
 	Worker         string  `json:"worker"`
 	PolicyHash     *string `json:"policy_hash"`
+	Policy         string  `json:"policy,omitempty"`
+	PolicyVersion  *int    `json:"policy_version,omitempty"` // 0: that of the configuration
 	ErrorCode      *string `json:"error_code,omitempty"`
 	Error          *string `json:"error,omitempty"`
 	Steps          any     `json:"steps,omitempty"`
@@ -33,7 +35,10 @@ type Ledger struct {
 type PostRunState struct {
 	// Model is that of the thresholds below, which are not set if the session has another
 	// one by now; nil sets them anyway.
-	Model          *string     `json:"model,omitempty"`
+	Model *string `json:"model,omitempty"`
+	// BaseHash is the PolicyHash that the session had when the run was loaded. If it has
+	// another one by now, the thresholds below are not set either; empty sets them anyway.
+	BaseHash       string      `json:"base_hash,omitempty"`
 	DueTokens      chat.Tokens `json:"due_tokens"`
 	EstimateMargin float64     `json:"estimate_margin"`
 	PolicyHash     string      `json:"fleet_hash"`

@@ -2,13 +2,9 @@ package store
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // Lead acquires or renews the leader lease of a role for ttl. It returns false while
@@ -27,53 +23,6 @@ func (s *Store) Lead(ctx context.Context, role, holder string, ttl time.Duration
 func (s *Store) Resign(ctx context.Context, role, holder string) error {
 	_, err := s.pool.Exec(ctx, s.q(`DELETE FROM compactor.leader WHERE role = $1 AND holder = $2`), role, holder)
 	return wrap("resign", err)
-}
-
-// Threshold holds the initial thresholds of sessions whose model has a prefix.
-type Threshold struct {
-	ModelPrefix    string
-	DueTokens      chat.Tokens
-	EstimateMargin float64
-	// FreeReasoning reports that the models accept signed reasoning whatever precedes it.
-	FreeReasoning bool
-}
-
-const queryAddPolicy = `INSERT INTO compactor.policies (hash, spec) VALUES ($1, $2) ON CONFLICT DO NOTHING`
-
-// SavePolicy records a policy under its hash and sets the thresholds of new sessions;
-// RefreshThresholds updates existing ones. Concurrent calls wait for each other.
-func (s *Store) SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []Threshold) error {
-	return wrap("save policy", pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		var batch pgx.Batch
-		batch.Queue(s.q(queryAddPolicy), hash, string(spec))
-		// Excludes another SavePolicy, so that its DELETE sees these rows, but no readers.
-		batch.Queue(s.q(`LOCK TABLE compactor.thresholds IN SHARE ROW EXCLUSIVE MODE`))
-		batch.Queue(s.q(`DELETE FROM compactor.thresholds`))
-		for _, t := range thresholds {
-			batch.Queue(s.q(`INSERT INTO compactor.thresholds (model_prefix, due_tokens, estimate_margin, policy_hash, free_reasoning) VALUES ($1, $2, $3, $4, $5)`),
-				t.ModelPrefix, t.DueTokens, t.EstimateMargin, hash, t.FreeReasoning)
-		}
-		return tx.SendBatch(ctx, &batch).Close()
-	}))
-}
-
-// EnsurePolicy records the policy of a run under its hash. Idempotent.
-func (s *Store) EnsurePolicy(ctx context.Context, hash string, spec any) error {
-	raw, err := json.Marshal(spec)
-	if err != nil {
-		return fmt.Errorf("save policy: %w", err)
-	}
-	_, err = s.pool.Exec(ctx, s.q(queryAddPolicy), hash, string(raw))
-	return wrap("save policy", err)
-}
-
-// RefreshThresholds sets the thresholds of the saved policy on up to limit sessions with
-// a SID above after, except locked ones. It returns the number changed and the SID to
-// continue after; 0 ends the iteration.
-func (s *Store) RefreshThresholds(ctx context.Context, after int64, limit int) (changed int, next int64, err error) {
-	const query = `SELECT changed, coalesce(last_sid, 0) FROM compactor.refresh_thresholds($1, $2)`
-	err = s.pool.QueryRow(ctx, s.q(query), after, limit).Scan(&changed, &next)
-	return changed, next, wrap("refresh thresholds", err)
 }
 
 // Delivery is a run to enqueue. Attempt numbers its deliveries, from 1.

@@ -404,40 +404,6 @@ func TestARequeuedRunGivesWayToItsTwin(t *testing.T) {
 	}
 }
 
-func TestSessionsFollowANewPolicy(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	keys := dueSessions(t, s, 5)
-	if _, _, err := s.Append(t.Context(), Key{Session: "big"}, "gpt-x", talk("m", 2)); err != nil {
-		t.Fatal(err)
-	}
-	thresholds(t, s, Threshold{"", 1000, 0, false}, Threshold{"gpt-", 5, 0.5, false})
-	tx := must(s.pool.Begin(t.Context()))(t)
-	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 's02' FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
-	var pages []int
-	for after := int64(0); len(pages) == 0 || after > 0; {
-		n, next := must2(s.RefreshThresholds(t.Context(), after, 2))(t)
-		pages, after = append(pages, n), next
-	}
-	if diff := cmp.Diff([]int{2, 2, 1}, pages); diff != "" {
-		t.Errorf("pages beside a writer (-want +got):\n%s", diff)
-	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n, next := must2(s.RefreshThresholds(t.Context(), 0, 2))(t); n != 1 || next != 0 {
-		t.Errorf("%d left and a page behind %d, want 1 and none", n, next)
-	}
-	if got := one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE due_tokens = 1000 AND NOT due`); got != len(keys) {
-		t.Errorf("%d sessions follow, want %d", got, len(keys))
-	}
-	if row := session(t, s, Key{Session: "big"}); row.DueTokens != 5 || !row.Due {
-		t.Errorf("big is %+v", row)
-	}
-}
-
 func TestListsPageAndFilter(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -81,7 +81,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must(0, s.SetModel(t.Context(), k, "gpt-4o"))(t)
 	must(0, s.RegisterStrategies(t.Context(), map[string][]string{"truncation": {}}))(t)
 	must(s.ReportUsage(t.Context(), k, 50, 0))(t)
-	if err := errors.Join(s.Pin(t.Context(), k, "m1"), s.Unpin(t.Context(), k, "m1"), s.EnsurePolicy(t.Context(), "p", 1)); err != nil {
+	if err := errors.Join(s.Pin(t.Context(), k, "m1"), s.Unpin(t.Context(), k, "m1"), s.EnsurePolicy(t.Context(), "p", "", 1)); err != nil {
 		t.Fatal(err)
 	}
 	policy := "p"
@@ -131,7 +131,16 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must(s.RedeliverAll(t.Context()))(t)
 	must(s.Lead(t.Context(), "r", "h", time.Minute))(t)
 	thresholds(t, s, Threshold{"", 6, 0, false})
-	must2(s.RefreshThresholds(t.Context(), 0, 9))(t)
+	must2(s.RefreshSessions(t.Context(), 9))(t)
+	must(s.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Hash: "h", FleetHash: "h", Spec: []byte(`{}`), Thresholds: []Threshold{{DueTokens: 7}}}}, "x"))(t)
+	must(s.PreviewPolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 1}}))(t)
+	must(0, errors.Join(s.SaveThresholds(t.Context(), "p", 1, "h", []Threshold{{DueTokens: 8}}), s.SetPolicy(t.Context(), k, "p"), s.SetLabels(t.Context(), k, map[string]string{"a": "b"})))(t)
+	must(s.Policy(t.Context(), "p", 0))(t)
+	must(s.Policies(t.Context(), ""))(t)
+	must(s.PolicyHistory(t.Context(), "p"))(t)
+	must(s.PolicySwitches(t.Context(), "p"))(t)
+	must(s.DefaultPolicy(t.Context()))(t)
+	must(s.PolicyProgress(t.Context()))(t)
 	errs := []error{s.Abandon(t.Context(), run, "x"), s.Resign(t.Context(), "r", "h"), s.Ping(t.Context())}
 	_, err1 := s.Backlog(t.Context())
 	_, err2 := s.Settings(t.Context())

@@ -35,7 +35,10 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		must2(s.SweepPage(t.Context(), must(s.StartSweep(t.Context(), tenant, 0, tenant, tenant))(t), 0, time.Minute))(t)
 		must(s.Request(t.Context(), k, TriggerApplication, tenant, Options{Focus: tenant}))(t)
 		must(0, s.PauseRuns(t.Context(), tenant, "no-such-model", tenant, tenant))(t)
+		put(t, s, PolicyChange{Name: tenant + "-policy", Match: map[string]string{"tenant": tenant}, Note: "for " + tenant, Thresholds: []Threshold{{DueTokens: 1}}})
+		must(0, s.EnsurePolicy(t.Context(), "hash of "+tenant, tenant, tenant))(t)
 	}
+	refresh(t, s, 9)
 	return theirRun
 }
 

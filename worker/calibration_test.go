@@ -66,7 +66,7 @@ func TestLimitsAreThoseOfTheMessagesInAPrompt(t *testing.T) {
 	} {
 		c := &store.Claim{Trigger: store.TriggerNightly, Session: tt.session}
 		c.Session.LiveTokens = 1000
-		rc := p.newRunContext(c)
+		rc := p.newRunContext(c, namedPolicy{policy: p.Policy})
 		built, _, err := p.pipeline(rc, nil, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +91,7 @@ func TestThereIsNoMarginWhereReportsAreKnown(t *testing.T) {
 		if known {
 			c.Session.Line, want = store.Line{Scale: 1}, 100
 		}
-		rc := p.newRunContext(c)
+		rc := p.newRunContext(c, namedPolicy{policy: p.Policy})
 		if err := rc.buildTranscript(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestAnUnknownModelIsWarnedOfOnce(t *testing.T) {
 	p.Logger = slog.New(slog.NewTextHandler(&out, nil))
 	for range 3 {
 		for _, model := range []string{"", "gpt-4o", "claude-opus-5-5", "our-own", "another"} {
-			p.forModel(model)
+			p.forModel(namedKey{}, p.Policy, model)
 		}
 	}
 	log := out.String()

@@ -19,6 +19,8 @@ import (
 type runContext struct {
 	claim  *store.Claim
 	policy policy.Policy
+	// policyErr is set if the session's policy cannot be read: the run can only be finished.
+	policyErr error
 	resolvedPolicy
 	// faulty reports that the view breaks a rule; invalid, that it does or that a pinned
 	// message is not in it.
@@ -36,10 +38,11 @@ type runContext struct {
 	entries []plan.Entry // of metas, with the margin on estimated counts
 }
 
-// newRunContext returns the context of a loaded run, without a transcript.
-func (p *Planner) newRunContext(c *store.Claim) *runContext {
+// newRunContext returns the context of a loaded run under its policy, without a transcript.
+func (p *Planner) newRunContext(c *store.Claim, of namedPolicy) *runContext {
 	s := &c.Session
-	rc := &runContext{claim: c, policy: p.Policy, resolvedPolicy: p.forModel(s.Model), scale: 1, margin: p.Policy.EstimateMargin}
+	rc := &runContext{claim: c, policy: of.policy, policyErr: of.err, scale: 1, margin: of.policy.EstimateMargin}
+	rc.resolvedPolicy = p.forModel(namedKey{s.Policy, s.PolicyVersion}, of.policy, s.Model)
 	if s.Line.Scale > 0 {
 		rc.policy.EstimateMargin, rc.scale = 0, s.Line.Scale
 	}
@@ -285,7 +288,7 @@ func (rc *runContext) postRunState(context chat.Tokens, live chat.Ranges, revisi
 		}
 	}
 	return &store.PostRunState{
-		Model: &rc.claim.Session.Model, DueTokens: due, EstimateMargin: rc.margin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
+		Model: &rc.claim.Session.Model, BaseHash: rc.claim.Session.PolicyHash, DueTokens: due, EstimateMargin: rc.margin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
 		Unholdable: rc.unholdable(live), AwaitsLoop: rc.openLoop && (rc.invalid || rc.limits.Over(context)),
 	}
 }

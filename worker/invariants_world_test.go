@@ -165,7 +165,7 @@ func (w *world) repairAdds(id store.RunID) (chat.Tokens, policy.Policy) {
 		w.t.Fatalf("load run %d: %v", id, err)
 	}
 	p := w.planner()
-	rc := p.newRunContext(c)
+	rc := p.newRunContext(c, namedPolicy{policy: p.Policy})
 	if !rc.invalid {
 		return 0, rc.policy
 	}

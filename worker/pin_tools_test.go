@@ -31,7 +31,7 @@ func TestPinnedToolsStayInTheView(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := f.w.planner.needsClaim(f.w.planner.newRunContext(claim)); got != tt.slow {
+			if got := f.w.planner.needsClaim(f.w.planner.newRunContext(claim, namedPolicy{policy: f.w.planner.Policy})); got != tt.slow {
 				t.Errorf("slow: %v", got)
 			}
 			row := f.run(id)

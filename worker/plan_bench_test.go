@@ -19,7 +19,7 @@ func (n nowhere) Load(context.Context, store.RunID) (*store.Claim, error) { retu
 func (nowhere) Apply(context.Context, store.RunID, int64, store.Change) (chat.Ranges, error) {
 	return nil, nil
 }
-func (nowhere) EnsurePolicy(context.Context, string, any) error { return nil }
+func (nowhere) EnsurePolicy(context.Context, string, string, any) error { return nil }
 
 // BenchmarkRun measures a run of a truncation strategy without its database: the cost of the
 // worker itself for 200 messages.

@@ -42,10 +42,17 @@ type Planner struct {
 	Logger *slog.Logger
 
 	mu     sync.Mutex
-	models map[string]resolvedPolicy
+	models map[modelKey]resolvedPolicy
+	named  map[namedKey]namedPolicy
 }
 
-// resolvedPolicy is the policy resolved for one model.
+// modelKey is a model under a version of a policy.
+type modelKey struct {
+	policy namedKey
+	model  string
+}
+
+// resolvedPolicy is a policy resolved for one model.
 type resolvedPolicy struct {
 	limits          policy.Limits
 	bindsReasoning  bool
@@ -55,26 +62,27 @@ type resolvedPolicy struct {
 // maxModels bounds the cache of resolved policies: applications choose the model names.
 const maxModels = 1000
 
-// forModel returns the policy resolved for a model. It warns of an unknown one once, as long
+// forModel returns a policy resolved for a model. It warns of an unknown one once, as long
 // as it is in the cache.
-func (p *Planner) forModel(name string) resolvedPolicy {
+func (p *Planner) forModel(of namedKey, pol policy.Policy, name string) resolvedPolicy {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m, known := p.models[name]
+	key := modelKey{of, name}
+	m, known := p.models[key]
 	if !known {
-		limits := p.Policy.Limits(name, p.Window)
-		m = resolvedPolicy{limits: limits, bindsReasoning: p.Policy.BindsReasoning(name, p.BindsReasoning), fleetHash: p.Policy.FleetHash()}
+		limits := pol.Limits(name, p.Window)
+		m = resolvedPolicy{limits: limits, bindsReasoning: pol.BindsReasoning(name, p.BindsReasoning), fleetHash: pol.FleetHash()}
 		versions := p.versions()
 		versions["binds_reasoning"] = strconv.FormatBool(m.bindsReasoning)
-		m.hash = p.Policy.Hash(limits, p.Registry.Fill, versions)
+		m.hash = pol.Hash(limits, p.Registry.Fill, versions)
 		if !limits.WindowKnown && name != "" && p.Logger != nil {
 			p.Logger.Warn("the table of models does not have this model; set its window in the configuration (models)",
 				"model", name[:min(len(name), 200)], "window", limits.Window)
 		}
 		if p.models == nil || len(p.models) >= maxModels {
-			p.models = map[string]resolvedPolicy{}
+			p.models = map[modelKey]resolvedPolicy{}
 		}
-		p.models[name] = m
+		p.models[key] = m
 	}
 	return m
 }
@@ -91,7 +99,7 @@ func (p *Planner) versions() map[string]string {
 // needsClaim reports whether the run reads more than the loaded metadata. Other runs end
 // within about a millisecond, less than a claim costs.
 func (p *Planner) needsClaim(rc *runContext) bool {
-	if rc.guards() != "" || rc.claim.OptionsError != nil {
+	if rc.policyErr != nil || rc.guards() != "" || rc.claim.OptionsError != nil {
 		return false
 	}
 	if rc.invalid || rc.fromLog() || len(rc.policy.PinTools)+len(rc.policy.PinPaths) > 0 {

@@ -63,14 +63,21 @@ func (w *Worker) claim(ctx context.Context, run store.RunID) (*runContext, error
 	if err != nil {
 		return nil, err
 	}
-	rc := w.planner.newRunContext(c)
+	of, err := w.planner.policyOf(ctx, w.store, &c.Session)
+	if err != nil {
+		return nil, err
+	}
+	rc := w.planner.newRunContext(c, of)
 	if !c.Orphaned && !w.planner.needsClaim(rc) {
 		return rc, nil
 	}
 	if c, err = w.store.Claim(ctx, run, w.config.Name, w.config.Lease); err != nil {
 		return nil, err
 	}
-	return w.planner.newRunContext(c), nil
+	if of, err = w.planner.policyOf(ctx, w.store, &c.Session); err != nil {
+		return nil, &unrecordedError{err, c.Fence} // claimed: it goes back to the queue
+	}
+	return w.planner.newRunContext(c, of), nil
 }
 
 // snooze postpones a run whose session is locked by the run of another worker, and
@@ -114,6 +121,11 @@ func (a *attempt) work(ctx context.Context) error {
 		Kind: "compact", Worker: a.w.config.Name, PolicyHash: &a.hash, Utilization: a.limits.Utilization(a.context),
 		MessagesBefore: s.LiveMessages, MessagesAfter: s.LiveMessages,
 		TokensBefore: int64(s.LiveTokens), TokensAfter: int64(s.LiveTokens),
+	}
+	a.ledger.Policy, a.ledger.PolicyVersion = s.Policy, &s.PolicyVersion
+	if a.policyErr != nil {
+		a.ledger.PolicyHash = nil
+		return a.policyErr
 	}
 	if err := a.savePolicy(ctx); err != nil {
 		return err
@@ -169,7 +181,9 @@ func (a *attempt) savePolicy(ctx context.Context) error {
 	if _, saved := a.w.policies.Load(a.hash); saved {
 		return nil
 	}
-	err := a.w.store.EnsurePolicy(ctx, a.hash, map[string]any{"policy": a.w.planner.Policy, "limits": a.limits})
+	pol := a.policy
+	pol.EstimateMargin = a.margin
+	err := a.w.store.EnsurePolicy(ctx, a.hash, a.claim.Session.PolicyTenant, map[string]any{"policy": pol, "limits": a.limits})
 	if err == nil {
 		a.w.policies.Store(a.hash, true)
 	}
@@ -354,6 +368,7 @@ func (a *attempt) attrs(more ...slog.Attr) []slog.Attr {
 		slog.String("session_id", a.claim.Session.Key.Session),
 		slog.String("tenant", a.claim.Session.Key.Tenant),
 		slog.String("trigger", a.claim.Trigger),
+		slog.String("policy", store.PolicyName(a.claim.Session.Policy, a.claim.Session.PolicyVersion)),
 		slog.String("outcome", a.outcome),
 		slog.Int64("tokens_before", a.ledger.TokensBefore),
 		slog.Int64("tokens_after", a.ledger.TokensAfter),

@@ -57,7 +57,7 @@ func TestASummaryIsWrittenAndUndone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !f.w.planner.needsClaim(f.w.planner.newRunContext(claim)) {
+	if !f.w.planner.needsClaim(f.w.planner.newRunContext(claim, namedPolicy{policy: f.w.planner.Policy})) {
 		t.Error("a run that asks a model is worth a claim with a lease")
 	}
 	row := f.run(id)

@@ -33,7 +33,8 @@ type Store interface {
 	Requeue(ctx context.Context, run store.RunID, fence int64, delay time.Duration, failed bool, code, text string) error
 	Snooze(ctx context.Context, run store.RunID, delay time.Duration, code string) (int, error)
 	Abandon(ctx context.Context, run store.RunID, outcome string) error
-	EnsurePolicy(ctx context.Context, hash string, spec any) error
+	EnsurePolicy(ctx context.Context, hash, tenant string, spec any) error
+	Policy(ctx context.Context, name string, version int) (store.PolicyVersion, error)
 	RegisterStrategies(ctx context.Context, params map[string][]string) error
 	AskSummary(ctx context.Context, c store.SummaryCall) (id int64, a *store.SummaryAnswer, rejected string, err error)
 	AnswerSummary(ctx context.Context, id int64, a store.SummaryAnswer) error

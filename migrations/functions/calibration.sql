@@ -45,7 +45,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     c       @schema@.calibrations;
     v_model text := @schema@.model_key(s.model);
-    v_start bigint := (SELECT due_tokens FROM @schema@.thresholds_of(s.model));
+    v_start bigint := (SELECT due_tokens FROM @schema@.thresholds_of(s.policy, s.model));
 BEGIN
     IF v_start IS NULL OR p_counted <= 0 OR p_reported <= 0 OR p_reported < 0.5 * p_counted OR p_reported > v_start + 3 * p_counted
             OR octet_length(s.tenant || v_model) > 1000   -- longer ones may not fit into the index

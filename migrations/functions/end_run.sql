@@ -5,9 +5,9 @@
 --   p_include                 what comes back
 --   p_additions               [{kind, position, role_code, token_count, calls, flags, counter, covers, message}]
 -- p is flat: the ledger's columns, by how much the live counters of the snapshot change (d_messages,
--- d_tokens, d_estimated), and what stays on the session (model, for which the thresholds are, due_tokens, estimate_margin,
--- fleet_hash, decision_fingerprint, cooldown_seconds, ineffective, unholdable, awaits_loop; without due_tokens the session
--- keeps what it has), and the pins that the plan knows of: what of them it excludes could not stay as it was. Unless
+-- d_tokens, d_estimated), and what stays on the session (model, for which the thresholds are, base_hash, which is the
+-- policy_hash that the session had, due_tokens, estimate_margin, fleet_hash, decision_fingerprint, cooldown_seconds,
+-- ineffective, unholdable, awaits_loop; without due_tokens the session keeps what it has), and the pins that the plan knows of: what of them it excludes could not stay as it was. Unless
 -- free_reasoning says that the model accepts signed reasoning whatever precedes it, the messages in reasoning_out lose
 -- theirs, and so do those appended since the snapshot: they were written on the view before.
 --
@@ -51,10 +51,10 @@ BEGIN
                                   AND status = CASE WHEN p_fence = 0 THEN 'queued' ELSE 'running' END) THEN 'stale' ELSE 'fenced' END;
         RETURN;
     END IF;
-    SELECT * INTO v FROM json_to_record(p) AS t(kind text, outcome text, policy_hash text, error_code text, error text, steps jsonb,
+    SELECT * INTO v FROM json_to_record(p) AS t(kind text, outcome text, policy_hash text, policy text, policy_version int, error_code text, error text, steps jsonb,
         messages_before bigint, messages_after bigint, tokens_before bigint, tokens_after bigint, utilization real,
         plan_us bigint, total_us bigint, worker text, d_messages bigint, d_tokens bigint, d_estimated bigint,
-        model text, due_tokens bigint, estimate_margin real, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision,
+        model text, due_tokens bigint, estimate_margin real, base_hash text, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision,
         ineffective boolean, unholdable int8multirange, free_reasoning boolean, reasoning_out int8multirange, awaits_loop boolean);
     v.free_reasoning := coalesce(v.free_reasoning, true);   -- a worker of a version before this does not know
     v_base := s.last_seq;
@@ -68,7 +68,7 @@ BEGIN
             ELSE coalesce(v.reasoning_out, '{}') END;
     END IF;
     UPDATE @schema@.runs SET status = p_status, kind = coalesce(nullif(v.kind, ''), kind), outcome = v.outcome, policy_hash = v.policy_hash,
-        error_code = v.error_code, error = left(v.error, 500), steps = v.steps, lease_until = NULL,
+        policy = v.policy, policy_version = v.policy_version, error_code = v.error_code, error = left(v.error, 500), steps = v.steps, lease_until = NULL,
         attempts = CASE WHEN p_fence = 0 THEN attempts + 1 ELSE attempts END, worker = v.worker,
         started_at = coalesce(started_at, clock_timestamp() - make_interval(secs => v.total_us / 1e6)), ended_at = clock_timestamp(),
         messages_before = v.messages_before, messages_after = v.messages_after,
@@ -144,7 +144,7 @@ BEGIN
     code := 'ended';
     -- What a run found of a view that is not the present one any more says nothing about the session.
     IF v.due_tokens IS NULL OR NOT v_applied AND s.revision <> p_revision THEN RETURN; END IF;
-    IF v.model <> s.model THEN   -- it was set meanwhile, with thresholds of its own
+    IF v.model <> s.model OR v.base_hash <> s.policy_hash THEN   -- the model or the policy was set meanwhile, with thresholds of its own
         v.due_tokens := s.due_tokens;
         v.estimate_margin := s.estimate_margin;
         v.fleet_hash := s.policy_hash;

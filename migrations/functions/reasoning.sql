@@ -89,9 +89,9 @@ BEGIN
     END IF;
 END $$;
 
--- Whether a model accepts signed reasoning whatever precedes it. Runs of workers and histories decide themselves.
-CREATE OR REPLACE FUNCTION @schema@.free_reasoning(p_model text) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT coalesce((SELECT free_reasoning FROM @schema@.thresholds_of(p_model)), false)
+-- Whether the model of a session accepts signed reasoning whatever precedes it. Runs of workers and histories decide themselves.
+CREATE OR REPLACE FUNCTION @schema@.free_reasoning(s @schema@.sessions) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT coalesce((SELECT t.free_reasoning FROM @schema@.thresholds_of(s.policy, s.model) t), false)
 $$;
 
 -- append for what was written on the view of a revision: the signed reasoning of an answer that was asked for before a

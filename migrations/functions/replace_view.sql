@@ -77,7 +77,7 @@ BEGIN
     -- What the list only adds at its end changes nothing.
     v_from := least(@schema@.first_change(s.sid, s.live, s.live - v_gone + v_back, s.last_seq),
         (SELECT min(m.position) FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > s.last_seq AND m.position <> m.seq));
-    IF @schema@.free_reasoning(s.model) THEN
+    IF @schema@.free_reasoning(s) THEN
         s.reasoning_since := NULL;
     ELSIF v_from IS NOT NULL THEN
         IF s.reasoning_since IS NULL AND s.revision > 0 THEN   -- which of it is stale is not known

@@ -28,47 +28,6 @@ CREATE OR REPLACE FUNCTION @schema@.model_names(model text) RETURNS text[] LANGU
     FROM (SELECT @schema@.model_key(btrim(model)) AS key) k
 $$;
 
--- The thresholds of a model: those of the longest prefix of its first name that has one, or no row before the first
--- policy. A prefix with a slash is for the models of a provider.
-CREATE OR REPLACE FUNCTION @schema@.thresholds_of(p_model text) RETURNS SETOF @schema@.thresholds LANGUAGE sql STABLE ROWS 1 AS $$
-    WITH m AS MATERIALIZED (SELECT @schema@.model_names(coalesce(p_model, '')) AS names)
-    SELECT t.* FROM m CROSS JOIN @schema@.thresholds t
-        CROSS JOIN LATERAL (SELECT CASE WHEN model_prefix = '' THEN 5 WHEN starts_with(names[1], model_prefix) AND strpos(model_prefix, '/') > 0 THEN 1
-            WHEN starts_with(names[2], model_prefix) THEN 2 WHEN starts_with(names[3], model_prefix) THEN 3
-            WHEN starts_with(names[4], model_prefix) THEN 4 END AS name) x
-    WHERE name IS NOT NULL ORDER BY name, length(model_prefix) DESC LIMIT 1
-$$;
-
--- Gives a locked session another model, with its thresholds. A run on its way does not change them (end_run).
-CREATE OR REPLACE FUNCTION @schema@.use_model(s @schema@.sessions, p_model text) RETURNS @schema@.sessions LANGUAGE plpgsql AS $$
-DECLARE
-    t     @schema@.thresholds;
-    v_was boolean := s.due;
-BEGIN
-    SELECT * INTO t FROM @schema@.thresholds_of(p_model);
-    s.model := p_model;
-    s.due_tokens := t.due_tokens;
-    s.estimate_margin := coalesce(t.estimate_margin, 0);
-    s.policy_hash := coalesce(t.policy_hash, '');
-    s.loop_seq := NULL;   -- this model may not bind reasoning
-    s.due := @schema@.is_due(s);
-    UPDATE @schema@.sessions SET model = s.model, due_tokens = s.due_tokens, estimate_margin = s.estimate_margin,
-        policy_hash = s.policy_hash, loop_seq = NULL, due = s.due WHERE sid = s.sid;
-    IF s.due AND NOT v_was AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
-        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
-    END IF;
-    RETURN s;
-END $$;
-
--- The model of a session from now on, as a later append with another model would set it.
-CREATE OR REPLACE FUNCTION @schema@.set_model(p_tenant text, p_session text, p_model text) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    IF coalesce(p_model, '') = '' THEN
-        RAISE EXCEPTION 'set_model: an empty model is not allowed' USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    PERFORM @schema@.lock_session(p_tenant, p_session, p_model, false);
-END $$;
-
 -- Make the session row if there is none, lock it, return it. A model that is given and is another one
 -- is the session's from now on.
 CREATE OR REPLACE FUNCTION @schema@.lock_session(p_tenant text, p_session text, p_model text, p_create boolean)
@@ -88,14 +47,15 @@ BEGIN
         IF NOT p_create THEN
             RAISE EXCEPTION 'session % of tenant % does not exist', p_session, v_tenant USING ERRCODE = 'no_data_found';
         END IF;
-        INSERT INTO @schema@.sessions (tenant, id, model, due_tokens, estimate_margin, policy_hash)
-        SELECT v_tenant, p_session, coalesce(p_model, ''), t.due_tokens, coalesce(t.estimate_margin, 0), coalesce(t.policy_hash, '')
-        FROM (SELECT) one LEFT JOIN @schema@.thresholds_of(p_model) t ON true
+        INSERT INTO @schema@.sessions (tenant, id, model, policy, due_tokens, estimate_margin, policy_hash)
+        SELECT v_tenant, p_session, coalesce(p_model, ''), p.name, t.due_tokens, coalesce(t.estimate_margin, 0), coalesce(t.policy_hash, '')
+        FROM @schema@.policy_of(v_tenant, coalesce(p_model, ''), '{}', NULL) p(name) LEFT JOIN LATERAL @schema@.thresholds_of(p.name, p_model) t ON true
         ON CONFLICT (tenant, id) DO NOTHING;
         SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR NO KEY UPDATE;
     END IF;
     IF p_model <> '' AND p_model <> s.model THEN
-        s := @schema@.use_model(s, p_model);
+        s.model := p_model;
+        s := @schema@.use_policy(s);
     END IF;
     RETURN s;
 END $$;

@@ -44,11 +44,13 @@ DECLARE
 BEGIN
     FOR t IN
         SELECT c.oid, c.oid::regclass AS name, c.relrowsecurity AS fenced, r.rolname AS worker,
-            CASE WHEN a.attname = 'tenant' OR c.relname = 'sessions' THEN 'tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
+            CASE WHEN c.relname IN ('sessions', 'calibrations', 'pauses', 'sweeps', 'sweep_tenants') THEN 'tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
+                WHEN a.attname = 'tenant' THEN 'tenant IS NULL OR tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
                 ELSE format('(SELECT @schema@.bound_tenant()) IS NULL OR EXISTS (SELECT FROM @schema@.sessions s WHERE s.sid = %I.sid'
                     || ' AND s.tenant = (SELECT @schema@.bound_tenant()))', c.relname) END AS visible
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
-            AND a.attname = CASE WHEN c.relname IN ('calibrations', 'pauses', 'sweeps', 'sweep_tenants') THEN 'tenant' ELSE 'sid' END
+            AND a.attname = CASE WHEN c.relname IN ('calibrations', 'pauses', 'policies', 'policy_changes', 'policy_heads', 'policy_versions', 'sweeps', 'sweep_tenants', 'thresholds')
+                THEN 'tenant' ELSE 'sid' END
         LEFT JOIN pg_roles r ON r.rolname = '@schema@_worker'
         WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind IN ('r', 'p')
     LOOP

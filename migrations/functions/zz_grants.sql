@@ -25,7 +25,7 @@ BEGIN
             EXECUTE 'GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
             -- Written by functions and migrations.
             EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.exclusions, @schema@.calibrations, @schema@.installed_functions, '
-                '@schema@.schema_version FROM ' || r.name;
+                '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh FROM ' || r.name;
         END IF;
         EXECUTE 'REVOKE ALL ON @schema@.tenant_bindings FROM ' || r.name;
     END LOOP;
@@ -48,6 +48,7 @@ BEGIN
             ('begin_sweep', '{}'),
             ('binding', '{}'),
             ('bound_tenant', '{application,reader}'),
+            ('change_policies', '{operator}'),
             ('claim_run', '{worker}'),
             ('end_run', '{worker}'),
             ('estimated_tokens', '{}'),
@@ -70,6 +71,7 @@ BEGIN
             ('lock_session', '{}'),
             ('mark_in_force', '{}'),
             ('message_digest', '{}'),
+            ('model_has_prefix', '{}'),
             ('model_key', '{}'),
             ('model_names', '{}'),
             ('open_reasoning', '{}'),
@@ -79,12 +81,16 @@ BEGIN
             ('paused', '{worker}'),
             ('pauses_of', '{reader}'),
             ('pin', '{application}'),
+            ('policy_effect', '{operator}'),
+            ('policy_of', '{}'),
             ('reasoning_in', '{worker}'),
             ('reasoning_only', '{}'),
             ('reasoning_tokens', '{application,reader}'),
             ('reasoning_types', '{}'),
             ('recount', '{}'),
-            ('refresh_thresholds', '{worker}'),
+            ('refresh_pending', '{}'),
+            ('refresh_policies', '{worker}'),
+            ('refuse_bound', '{}'),
             ('refuse_change', '{}'),
             ('refuse_in_open_loop', '{}'),
             ('repair_json', '{}'),
@@ -95,8 +101,11 @@ BEGIN
             ('role_code', '{}'),
             ('roleless', '{}'),
             ('same_message', '{}'),
+            ('save_thresholds', '{worker}'),
             ('scope_of', '{}'),
+            ('set_labels', '{application}'),
             ('set_model', '{application}'),
+            ('set_policy', '{application}'),
             ('set_sweep_status', '{}'),
             ('signed_reasoning', '{}'),
             ('stale_reasoning', '{}'),
@@ -106,16 +115,18 @@ BEGIN
             ('sweep_page', '{worker}'),
             ('tenant_of', '{}'),
             ('thresholds_of', '{}'),
+            ('under_policy', '{}'),
             ('undo_run', '{operator}'),
             ('unpin', '{application}'),
             ('unstorable', '{}'),
-            ('use_model', '{}'),
+            ('use_policy', '{}'),
             ('view', '{application,reader}'),
             ('view_revision', '{application,reader}'),
             ('view_rows', '{worker}'),
             ('view_with_revision', '{application,reader}'),
             ('wait_run', '{application,reader}'),
-            ('without_reasoning', '{application,reader}')
+            ('without_reasoning', '{application,reader}'),
+            ('writers_of_sessions', '{}')
         ) l(name, roles) ON l.name = p.proname
         WHERE p.pronamespace = '@schema@'::regnamespace AND l.roles <> '{}'
     LOOP

@@ -24,11 +24,11 @@ func TestKeysOfListedRowsAreStable(t *testing.T) {
 			"start_tokens", "due", "suspect", "revision", "last_message_at", "cursor",
 		}},
 		"run": {newRunJSON(store.RunRow{
-			ErrorCode: "c", Error: "e", Revision: 1, Undoes: 1, Steps: json.RawMessage(`[{}]`), PolicyHash: "h", Worker: "w", QueuedAt: at,
+			ErrorCode: "c", Error: "e", Revision: 1, Undoes: 1, Steps: json.RawMessage(`[{}]`), PolicyHash: "h", Policy: "p", PolicyVersion: 1, Worker: "w", QueuedAt: at,
 			StartedAt: &at, EndedAt: &at, Options: json.RawMessage(`{}`), Model: "m", Calls: 1, InputTokens: 1, OutputTokens: 1, CostMicros: 1,
 		}), []string{
 			"run", "tenant", "session", "trigger", "kind", "requested_by", "status", "outcome", "error_code", "error", "in_force", "revision",
-			"undoes", "messages_before", "messages_after", "tokens_before", "tokens_after", "utilization", "policy_hash", "worker", "attempts",
+			"undoes", "messages_before", "messages_after", "tokens_before", "tokens_after", "utilization", "policy_hash", "policy", "policy_version", "worker", "attempts",
 			"snoozes", "failures", "queued_at", "started_at", "ended_at", "options", "model", "model_calls", "input_tokens", "output_tokens",
 			"cost_micros", "steps",
 		}},

@@ -227,7 +227,7 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 		[2]any{"model", model},
 		[2]any{"summary", written},
 		[2]any{"worker", r.Worker},
-		[2]any{"policy", r.PolicyHash},
+		[2]any{"policy", strings.TrimSpace(store.PolicyName(r.Policy, r.PolicyVersion) + " " + r.PolicyHash)},
 		[2]any{"revision", revision},
 		[2]any{"options", strings.TrimPrefix(string(r.Options), "{}")},
 	)

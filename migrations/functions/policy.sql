@@ -1,0 +1,116 @@
+-- Whether the name of a model, whole or as model_names has it, begins with a prefix. One with a slash is for the models
+-- of a provider.
+CREATE OR REPLACE FUNCTION @schema@.model_has_prefix(p_model text, p_prefix text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT EXISTS (SELECT FROM unnest(@schema@.model_names(coalesce(p_model, ''))) WITH ORDINALITY n(name, i)
+        WHERE starts_with(name, p_prefix) AND (i > 1 OR strpos(p_prefix, '/') > 0))
+$$;
+
+-- The name of a session's policy: its override, or else the most specific of those whose match it has (of several, the
+-- one with more keys, the longer model prefix, the first name), or else default. An override that is disabled, or for
+-- another tenant, is none.
+CREATE OR REPLACE FUNCTION @schema@.policy_of(p_tenant text, p_model text, p_labels jsonb, p_override text) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_name text;
+BEGIN
+    IF p_override = 'default' THEN
+        RETURN p_override;
+    END IF;
+    SELECT h.name INTO v_name FROM @schema@.policy_heads h
+    WHERE h.name = p_override AND coalesce(h.tenant, p_tenant) = p_tenant;
+    IF NOT FOUND THEN
+        SELECT h.name INTO v_name FROM @schema@.policy_heads h
+        WHERE h.keys > 0 AND coalesce(h.tenant, p_tenant) = p_tenant AND p_labels @> h.labels
+            AND (h.model_prefix IS NULL OR @schema@.model_has_prefix(p_model, h.model_prefix))
+        ORDER BY h.keys DESC, length(h.model_prefix) DESC NULLS LAST, h.name COLLATE "C" LIMIT 1;
+    END IF;
+    RETURN coalesce(v_name, 'default');
+END $$;
+
+-- The thresholds of a policy for a model: those of the longest prefix of its first name that has one, or no row before
+-- the first policy. A prefix with a slash is for the models of a provider. A policy without any has those of default: no
+-- scheduler can read it.
+CREATE OR REPLACE FUNCTION @schema@.thresholds_of(p_policy text, p_model text) RETURNS SETOF @schema@.thresholds LANGUAGE sql STABLE ROWS 1 AS $$
+    WITH m AS MATERIALIZED (SELECT @schema@.model_names(coalesce(p_model, '')) AS names)
+    SELECT t.* FROM m CROSS JOIN @schema@.thresholds t
+        CROSS JOIN LATERAL (SELECT CASE WHEN model_prefix = '' THEN 5 WHEN starts_with(names[1], model_prefix) AND strpos(model_prefix, '/') > 0 THEN 1
+            WHEN starts_with(names[2], model_prefix) THEN 2 WHEN starts_with(names[3], model_prefix) THEN 3
+            WHEN starts_with(names[4], model_prefix) THEN 4 END AS name) x
+    WHERE t.policy IN (p_policy, 'default') AND name IS NOT NULL
+    ORDER BY t.policy <> p_policy, name, length(model_prefix) DESC LIMIT 1
+$$;
+
+-- The session as it is under its present policy.
+CREATE OR REPLACE FUNCTION @schema@.under_policy(s @schema@.sessions) RETURNS @schema@.sessions LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    t @schema@.thresholds;
+BEGIN
+    s.policy := @schema@.policy_of(s.tenant, s.model, s.labels, s.policy_override);
+    SELECT * INTO t FROM @schema@.thresholds_of(s.policy, s.model);
+    s.due_tokens := t.due_tokens;
+    s.estimate_margin := coalesce(t.estimate_margin, 0);
+    s.policy_hash := coalesce(t.policy_hash, '');
+    s.loop_seq := NULL;   -- the model may not bind reasoning any more
+    s.due := @schema@.is_due(s);
+    RETURN s;
+END $$;
+
+-- Gives a locked session the policy that its model, labels and override now have, and stores all of these. A run on its
+-- way does not change the thresholds (end_run).
+CREATE OR REPLACE FUNCTION @schema@.use_policy(s @schema@.sessions) RETURNS @schema@.sessions LANGUAGE plpgsql AS $$
+DECLARE
+    v_was boolean := s.due;
+BEGIN
+    s := @schema@.under_policy(s);
+    UPDATE @schema@.sessions SET model = s.model, labels = s.labels, policy_override = s.policy_override, policy = s.policy,
+        due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = s.policy_hash, loop_seq = NULL, due = s.due
+    WHERE sid = s.sid;
+    IF s.due AND NOT v_was AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
+        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    END IF;
+    RETURN s;
+END $$;
+
+-- The model of a session from now on, as a later append with another model would set it.
+CREATE OR REPLACE FUNCTION @schema@.set_model(p_tenant text, p_session text, p_model text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF coalesce(p_model, '') = '' THEN
+        RAISE EXCEPTION 'set_model: an empty model is not allowed' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM @schema@.lock_session(p_tenant, p_session, p_model, false);
+END $$;
+
+-- The labels of a session from now on, in place of those that it had: an object of strings, such as {"agent": "planner"}.
+-- Policies match them. A session that does not exist is created, so that it has its policy before its first message.
+CREATE OR REPLACE FUNCTION @schema@.set_labels(p_tenant text, p_session text, p_labels jsonb) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    s @schema@.sessions;
+BEGIN
+    s := @schema@.lock_session(p_tenant, p_session, NULL, true);
+    IF jsonb_typeof(p_labels) IS DISTINCT FROM 'object' OR octet_length(p_labels::text) > 4096
+        OR EXISTS (SELECT FROM jsonb_each(p_labels) WHERE jsonb_typeof(value) <> 'string' OR key = '') THEN
+        RAISE EXCEPTION 'set_labels: must be an object of strings with at most 4096 bytes, such as {"agent": "planner"}'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF s.labels <> p_labels THEN
+        s.labels := p_labels;
+        PERFORM @schema@.use_policy(s);
+    END IF;
+END $$;
+
+-- Names the policy of a session, whatever it matches; null or an empty name takes that back.
+CREATE OR REPLACE FUNCTION @schema@.set_policy(p_tenant text, p_session text, p_policy text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    s @schema@.sessions;
+BEGIN
+    s := @schema@.lock_session(p_tenant, p_session, NULL, false);
+    p_policy := nullif(p_policy, '');
+    -- A policy of another tenant is none.
+    IF p_policy <> 'default' AND NOT EXISTS (SELECT FROM @schema@.policy_heads h WHERE h.name = p_policy AND coalesce(h.tenant, s.tenant) = s.tenant) THEN
+        RAISE EXCEPTION 'set_policy: no policy % is in force', p_policy USING ERRCODE = 'no_data_found';
+    END IF;
+    IF s.policy_override IS DISTINCT FROM p_policy THEN
+        s.policy_override := p_policy;
+        PERFORM @schema@.use_policy(s);
+    END IF;
+END $$;

@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DefaultName is the name of the policy of sessions that no other one matches: that of the
+// configuration, unless a version of it was applied.
+const DefaultName = "default"
+
+// scheduleKeys are the settings that only the policy of the configuration has: they concern
+// the fleet.
+var scheduleKeys = []string{"cron", "timezone", "debounce", "max_delay"}
+
+// Spec returns a policy as JSON with every setting but the schedule, so that defaults of
+// later versions do not change it.
+func Spec(p Policy) (json.RawMessage, error) {
+	p.ModelTable = ""
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	var settings map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &settings); err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	maps.DeleteFunc(settings, func(key string, _ json.RawMessage) bool { return slices.Contains(scheduleKeys, key) })
+	return json.Marshal(settings)
+}
+
+// SpecHash returns a hash of what Spec has returned.
+func SpecHash(spec json.RawMessage) string { return hash(spec) }
+
+// ReadSpec reads what Spec has written, with the default schedule, and validates it. A
+// setting that this version does not know is an error: without it, the policy would be
+// another one.
+func ReadSpec(raw []byte) (Policy, error) {
+	p := Default()
+	p.Pipeline, p.Summary.PreTrim = nil, nil // or elements would be merged
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return p, fmt.Errorf("policy cannot be read: %w", err)
+	}
+	return p, p.Validate()
+}
+
+// duration is read as it is written: "2s".
+type duration struct{ *time.Duration }
+
+func (d duration) UnmarshalJSON(raw []byte) (err error) {
+	var text string
+	if err = json.Unmarshal(raw, &text); err == nil {
+		*d.Duration, err = time.ParseDuration(text)
+	}
+	return err
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Unknown keys are errors; settings without a
+// key keep their values.
+func (p *Policy) UnmarshalJSON(raw []byte) error {
+	type plain Policy
+	return readStrictly(raw, &struct {
+		*plain
+		Debounce duration `json:"debounce"`
+		MaxDelay duration `json:"max_delay"`
+		Cooldown duration `json:"cooldown"`
+	}{(*plain)(p), duration{&p.Debounce}, duration{&p.MaxDelay}, duration{&p.Cooldown}})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, as that of Policy.
+func (s *Summary) UnmarshalJSON(raw []byte) error {
+	type plain Summary
+	return readStrictly(raw, &struct {
+		*plain
+		Cooldown        duration `json:"cooldown"`
+		CooldownNoModel duration `json:"cooldown_no_model"`
+	}{(*plain)(s), duration{&s.Cooldown}, duration{&s.CooldownNoModel}})
+}
+
+func readStrictly(raw []byte, v any) error {
+	in := json.NewDecoder(bytes.NewReader(raw))
+	in.DisallowUnknownFields()
+	in.UseNumber() // parameters stay exact
+	return in.Decode(v)
+}
+
+// Change is a setting that differs between two policies. From and To are JSON, empty where
+// a policy does not have the setting.
+type Change struct {
+	Key  string `json:"key"`
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Diff returns the settings that differ between two specs, ordered by key. Those of a
+// section are compared one by one, lists and maps of the user as a whole.
+func Diff(from, to json.RawMessage) ([]Change, error) {
+	a, aerr := settings(from)
+	b, berr := settings(to)
+	if err := errors.Join(aerr, berr); err != nil {
+		return nil, err
+	}
+	keys := map[string]bool{}
+	for key := range a {
+		keys[key] = true
+	}
+	for key := range b {
+		keys[key] = true
+	}
+	out := []Change{}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if a[key] != b[key] {
+			out = append(out, Change{key, a[key], b[key]})
+		}
+	}
+	return out, nil
+}
+
+// sections are the settings that hold others.
+var sections = []string{"summary", "summary.size", "summary.tools"}
+
+// settings returns the settings of a spec as compact JSON, by key ("summary.size.share").
+func settings(raw json.RawMessage) (map[string]string, error) {
+	out := map[string]string{}
+	var walk func(prefix string, raw json.RawMessage) error
+	walk = func(prefix string, raw json.RawMessage) error {
+		var values map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &values); err != nil {
+			return fmt.Errorf("policy cannot be read: %w", err)
+		}
+		for name, value := range values {
+			key := strings.TrimPrefix(prefix+"."+name, ".")
+			if slices.Contains(sections, key) {
+				if err := walk(key, value); err != nil {
+					return err
+				}
+				continue
+			}
+			var v any // decoded, as Postgres has another order of keys
+			if err := readStrictly(value, &v); err != nil {
+				return fmt.Errorf("policy cannot be read: %w", err)
+			}
+			text, err := json.Marshal(v)
+			if err != nil {
+				return err
+			}
+			if string(text) != "null" {
+				out[key] = string(text)
+			}
+		}
+		return nil
+	}
+	if len(raw) == 0 {
+		return out, nil
+	}
+	return out, walk("", raw)
+}
+
+// Match says which sessions have a policy: those that have all of its keys. The keys tenant
+// and model are those of the session, model by a prefix; others are its labels.
+type Match map[string]string
+
+// String returns the keys in order, as "agent=planner model=gpt-5".
+func (m Match) String() string {
+	parts := make([]string, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, key+"="+m[key])
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,101 @@
+package worker
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+// apply puts a policy in force for sessions with a label, as `compactor policy apply` does.
+func (f *fixture) apply(name string, expect int, p policy.Policy) {
+	f.t.Helper()
+	spec, err := policy.Spec(p)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.applySpec(name, expect, spec, p)
+}
+
+func (f *fixture) applySpec(name string, expect int, spec json.RawMessage, p policy.Policy) {
+	f.t.Helper()
+	_, err := f.store.ChangePolicies(f.t.Context(), []store.PolicyChange{{
+		Name: name, Expect: expect, Spec: spec, Hash: policy.SpecHash(spec), Match: map[string]string{"agent": name}, FleetHash: p.FleetHash(),
+		Thresholds: []store.Threshold{{DueTokens: p.Limits("", tokens.Window).Start}},
+	}}, "test")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) label(session, agent string) {
+	f.t.Helper()
+	if err := f.store.SetLabels(f.t.Context(), key(session), map[string]string{"agent": agent}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func TestASessionIsCompactedUnderItsPolicy(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	p := testPolicy()
+	p.StartTokens, p.TargetTokens = 500, 300
+	f.apply("small", 0, p)
+	f.label("s", "small")
+	f.append("s", "suauaua")
+	run := f.run(f.event())
+	if run.Outcome != OutcomeApplied || run.TokensAfter > 300 || run.Policy != "small" || run.PolicyVersion != 1 {
+		t.Errorf("version 1: %+v", run)
+	}
+	p.StartTokens, p.TargetTokens = 350, 200
+	f.apply("small", 1, p)
+	f.append("s", "u")
+	if run = f.run(f.operator("s", store.Options{From: "view"})); run.TokensAfter > 200 || run.PolicyVersion != 2 {
+		t.Errorf("version 2, which the session does not follow yet: %+v", run)
+	}
+	f.append("other", "suauauauaua")
+	if run = f.run(f.event()); run.Outcome != OutcomeApplied || run.Policy != "default" || run.PolicyVersion != 0 || run.TokensAfter <= 300 {
+		t.Errorf("a session that the policy is not for: %+v", run)
+	}
+	f.sound()
+}
+
+func TestAPolicyOfAnotherVersionEndsTheRun(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		spec func(string) string
+		want string
+	}{
+		"a setting that is not known":  {func(s string) string { return strings.Replace(s, `{`, `{"a_setting_of_tomorrow": 1, `, 1) }, "a_setting_of_tomorrow"},
+		"a strategy that is not known": {func(s string) string { return strings.Replace(s, `"truncation"`, `"a_strategy_of_tomorrow"`, 1) }, "a_strategy_of_tomorrow"},
+		"thresholds that contradict":   {func(s string) string { return strings.Replace(s, `"target_tokens":600`, `"target_tokens":2000`, 1) }, "target_tokens: 2000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			p := testPolicy()
+			spec, err := policy.Spec(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.applySpec("newer", 0, json.RawMessage(tt.spec(string(spec))), p)
+			f.label("s", "newer")
+			f.append("s", "suauauauaua")
+			run := f.run(f.event())
+			if run.Status != "failed" || run.Outcome != "invalid_policy" || !strings.Contains(run.Error, tt.want) || run.Policy != "newer" || run.PolicyVersion != 1 {
+				t.Errorf("%+v", run)
+			}
+			if lost, err := f.store.Forgotten(t.Context(), 9, 0); err != nil || len(lost) > 0 {
+				t.Errorf("the run is repeated: %v, %v", lost, err)
+			}
+			f.apply("newer", 1, p)
+			if run = f.run(f.operator("s", store.Options{From: "view"})); run.Outcome != OutcomeApplied || run.PolicyVersion != 2 {
+				t.Errorf("after a version that can be read: %+v", run)
+			}
+			f.sound()
+		})
+	}
+}
