@@ -317,7 +317,7 @@ func (f *fakeStore) Policies(ctx context.Context, _ string) ([]store.PolicyVersi
 	return slices.Clone(f.policies), nil
 }
 
-func (f *fakeStore) SaveThresholds(ctx context.Context, name string, version int, hash string, ts []store.Threshold) error {
+func (f *fakeStore) SaveThresholds(ctx context.Context, name string, version int, _ string, ts []store.Threshold) error {
 	if err := f.enter(ctx, "save thresholds"); err != nil {
 		return err
 	}

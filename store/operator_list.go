@@ -26,6 +26,7 @@ type SessionRow struct {
 	Suspect       bool        `json:"suspect"` // the view may be invalid
 	Revision      int64       `json:"revision"`
 	LastMessageAt time.Time   `json:"last_message_at"`
+	Policy        string      `json:"policy"`
 	CooldownUntil *time.Time  `json:"-"` // automatic runs skip it until then; nil: they do not
 	SID           int64       `json:"cursor"`
 }
@@ -44,7 +45,7 @@ const querySessions = `
 		CASE WHEN reported_prompt_tokens IS NULL THEN coalesce(c.overhead + ceil(c.scale * live_tokens)::bigint, live_tokens)
 			ELSE greatest(0, reported_prompt_tokens + tokens_since_report) END,
 		coalesce(due_tokens, 0), due,
-		suspect_seq IS NOT NULL, revision, coalesce(last_message_at, created_at), cooldown_until, sid
+		suspect_seq IS NOT NULL, revision, coalesce(last_message_at, created_at), policy, cooldown_until, sid
 	FROM compactor.sessions s ` + joinCalibration
 
 // Sessions returns sessions in order of creation.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -103,7 +104,7 @@ func (s *Store) PolicyHistory(ctx context.Context, name string) ([]PolicyVersion
 // none.
 func (s *Store) Policy(ctx context.Context, name string, version int) (PolicyVersion, error) {
 	const where = queryPolicies + ` WHERE v.name = $1 AND ($2 = 0 AND h.name IS NOT NULL OR v.version = $2)`
-	return queryRow(ctx, s, fmt.Sprintf("policy %s", PolicyName(name, version)), readPolicy, where, name, version)
+	return queryRow(ctx, s, "policy "+PolicyName(name, version), readPolicy, where, name, version)
 }
 
 // PolicyName returns "name@version", and the name alone for version 0.
@@ -184,7 +185,7 @@ var errRollback = errors.New("rolled back")
 // do not wait meanwhile.
 func (s *Store) PreviewPolicies(ctx context.Context, changes []PolicyChange) (effects []PolicyEffect, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', $1, true)`, fmt.Sprint(effectTimeout.Milliseconds())); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', $1, true)`, strconv.FormatInt(effectTimeout.Milliseconds(), 10)); err != nil {
 			return err
 		}
 		if _, err := s.changePolicies(ctx, tx, changes, ""); err != nil {
@@ -220,4 +221,18 @@ func (s *Store) changePolicies(ctx context.Context, tx pgx.Tx, changes []PolicyC
 	}
 	rows, _ := tx.Query(ctx, s.q(`SELECT coalesce(in_force, 0) FROM compactor.change_policies($1, $2)`), string(raw), by) // rows hold the error
 	return pgx.CollectRows(rows, pgx.RowTo[int])
+}
+
+// PolicyCount counts the sessions that have a policy.
+type PolicyCount struct {
+	Name     string
+	Sessions int64
+	Due      int64
+}
+
+// PolicyCounts counts the sessions of a tenant, or of all, by policy. It reads all of them.
+func (s *Store) PolicyCounts(ctx context.Context, tenant string) ([]PolicyCount, error) {
+	const query = `
+		SELECT policy, count(*), count(*) FILTER (WHERE due) FROM compactor.sessions WHERE $1 = '' OR tenant = $1 GROUP BY 1 ORDER BY 1`
+	return queryRows(ctx, s, "count sessions", pgx.RowToStructByPos[PolicyCount], query, tenant)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -116,9 +115,8 @@ func (a *App) WorkerRole() Role {
 // Scheduler returns a scheduler with the configured settings.
 func (a *App) Scheduler() (*scheduler.Scheduler, error) {
 	c := a.Config.Scheduler
-	table := a.Config.Models
-	c.Policy, c.Window, c.BindsReasoning, c.Logger = a.Config.Policy, table.Window, tokens.BindsReasoning, a.Logger
-	c.Models = slices.Concat(table.Prefixes(), tokens.ReasoningModels())
+	c.Policy, c.Window, c.BindsReasoning, c.Logger = a.Config.Policy, a.Config.Models.Window, tokens.BindsReasoning, a.Logger
+	c.Models = modelPrefixes(a.Config)
 	return scheduler.New(a.Store, a.Enqueuer, c)
 }
 

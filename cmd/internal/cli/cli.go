@@ -53,6 +53,8 @@ type grammar struct {
 	Pause  pauseCmd  `cmd:"" group:"Fleet:" help:"Hold back the runs of a tenant, of a model, or all."`
 	Resume resumeCmd `cmd:"" group:"Fleet:" help:"End a pause."`
 
+	Policy policyCmd `cmd:"" group:"Policies:" help:"Apply, compare and explain policies for parts of the fleet."`
+
 	CompactFile compactFileCmd `cmd:"" group:"Files:" help:"Compact the sessions of a file, without a server."`
 	Trajectory  trajectoryCmd  `cmd:"" group:"Files:" help:"Compress recorded runs of agents (ShareGPT files) to a token target."`
 	Strategies  strategiesCmd  `cmd:"" group:"Files:" help:"List the strategies, or the parameters of one with their meaning."`
@@ -88,6 +90,7 @@ func (*grammar) Help() string { return description }
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string, registry *plan.Registry) int {
 	return run(ctx, args, &Env{
 		Stdin: os.Stdin, Out: term.Detect(stdout, environ), Err: term.Detect(stderr, environ), Environ: environ, Registry: registry, now: time.Now,
+		asks: term.Interactive(os.Stdin),
 	})
 }
 

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
@@ -30,6 +33,7 @@ type Env struct {
 	secrets []string
 	unknown []string // models that noteUnknown has noted
 	now     func() time.Time
+	asks    bool // Stdin is a terminal, so there is somebody to ask
 }
 
 // Config loads the configuration on the first call. The error lists all invalid settings.
@@ -90,6 +94,17 @@ func (e *Env) by() string {
 
 // since returns how long ago a time of the database's clock was, which may be ahead.
 func (e *Env) since(t time.Time) time.Duration { return max(0, e.now().Sub(t)) }
+
+// ask asks a question on Err and reports whether the answer is yes.
+func (e *Env) ask(question string) (bool, error) {
+	fmt.Fprintf(e.Err.W, "%s [y/N] ", question)
+	line, err := bufio.NewReader(e.Stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", nil
+}
 
 func (e *Env) say(format string, args ...any) { fmt.Fprintf(e.Out.W, format+"\n", args...) }
 

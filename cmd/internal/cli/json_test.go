@@ -21,7 +21,7 @@ func TestKeysOfListedRowsAreStable(t *testing.T) {
 	}{
 		"session": {withStart(config.Default(), store.SessionRow{}), []string{
 			"tenant", "session", "model", "messages", "messages_in_view", "total_tokens", "view_tokens", "context_tokens",
-			"start_tokens", "due", "suspect", "revision", "last_message_at", "cursor",
+			"start_tokens", "due", "suspect", "revision", "last_message_at", "policy", "cursor",
 		}},
 		"run": {newRunJSON(store.RunRow{
 			ErrorCode: "c", Error: "e", Revision: 1, Undoes: 1, Steps: json.RawMessage(`[{}]`), PolicyHash: "h", Policy: "p", PolicyVersion: 1, Worker: "w", QueuedAt: at,

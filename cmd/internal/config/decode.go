@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 // SettingError is one error in the configuration.
@@ -179,6 +180,8 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 		return nil
 	case map[string]chat.Tokens:
 		return d.windows(key, n, target)
+	case policy.Match:
+		return d.texts(key, n, target)
 	case map[string]any:
 		return decode(n, target, "a map of parameters", yaml.MappingNode)
 	}
@@ -215,6 +218,22 @@ func (d *decoder) windows(key string, n *yaml.Node, target reflect.Value) error 
 		var t chat.Tokens
 		if d.set(key+"["+model+"]", k, v, reflect.ValueOf(&t).Elem()) {
 			out[model] = t
+		}
+	})
+	target.Set(reflect.ValueOf(out))
+	return nil
+}
+
+// texts decodes a map of texts.
+func (d *decoder) texts(key string, n *yaml.Node, target reflect.Value) error {
+	if n.Kind != yaml.MappingNode {
+		return errors.New("want a map of texts, such as {agent: planner}")
+	}
+	out := map[string]string{}
+	d.pairs("", n, func(name string, k, v *yaml.Node) {
+		var text string
+		if d.set(key+"["+name+"]", k, v, reflect.ValueOf(&text).Elem()) {
+			out[name] = text
 		}
 	})
 	target.Set(reflect.ValueOf(out))

@@ -16,20 +16,10 @@ import (
 
 // validate appends an error for each invalid value whose key has none yet.
 func (c Config) validate(fs *faults, registry *plan.Registry) {
-	reported := map[string]bool{}
-	for _, err := range *fs {
-		if f, ok := errors.AsType[*SettingError](err); ok {
-			reported[f.Key] = true
-		}
-	}
-	check := func(ok bool, key string, value any, want string, args ...any) {
-		if !ok && !reported[key] {
-			fs.addf(c.Origin(key), key, "%v: want %s", value, fmt.Sprintf(want, args...))
-		}
-	}
+	check := fs.checker(c.Origin)
 	check(validName(c.Tenant), "tenant", fmt.Sprintf("%q", c.Tenant), "1 to 200 characters without control characters")
 	c.validateConnections(check)
-	c.validatePolicy(check, registry)
+	validatePolicy(c.Policy, "policy", check, registry)
 	for i, m := range c.Models {
 		key := fmt.Sprintf("models[%d]", i)
 		if err := m.Validate(); err != nil {
@@ -49,6 +39,21 @@ func (c Config) validate(fs *faults, registry *plan.Registry) {
 }
 
 type checkFunc func(ok bool, key string, value any, want string, args ...any)
+
+// checker returns a function that adds an error unless ok, or unless the key has one yet.
+func (fs *faults) checker(origin func(key string) Origin) checkFunc {
+	reported := map[string]bool{}
+	for _, err := range *fs {
+		if f, ok := errors.AsType[*SettingError](err); ok {
+			reported[f.Key] = true
+		}
+	}
+	return func(ok bool, key string, value any, want string, args ...any) {
+		if !ok && !reported[key] {
+			fs.addf(origin(key), key, "%v: want %s", value, fmt.Sprintf(want, args...))
+		}
+	}
+}
 
 func (c Config) validateConnections(check checkFunc) {
 	if dsn := c.Database.URL.Reveal(); dsn != "" {
@@ -72,15 +77,16 @@ func (c Config) validateConnections(check checkFunc) {
 	check(c.Database.MaxConns >= 0 && c.Database.MaxConns <= store.MostConns, "database.max_conns", c.Database.MaxConns, "0 to %d", store.MostConns)
 }
 
-func (c Config) validatePolicy(check checkFunc, registry *plan.Registry) {
-	err := c.Policy.Validate()
+// validatePolicy checks a policy whose settings are in a section, "" for none.
+func validatePolicy(p policy.Policy, section string, check checkFunc, registry *plan.Registry) {
+	err := p.Validate()
 	if err == nil && registry != nil {
-		err = c.Policy.Check(registry.Fill, func(name string, params map[string]any) error {
+		err = p.Check(registry.Fill, func(name string, params map[string]any) error {
 			_, err := registry.New(name, params)
 			return err
 		})
 	}
-	checkSection(check, "policy", err)
+	checkSection(check, section, err)
 }
 
 // checkSection reports the errors of the package that owns a section of the settings.
@@ -92,7 +98,7 @@ func checkSection(check checkFunc, section string, err error) {
 	for _, err := range joined.Unwrap() {
 		f, ok := errors.AsType[*policy.FieldError](err)
 		if ok && f.Key != "models" { // models are optional
-			check(false, section+"."+f.Key, f.Value, "%s", f.Want)
+			check(false, join(section, f.Key), f.Value, "%s", f.Want)
 		}
 	}
 }

@@ -50,6 +50,12 @@ func Detect(w io.Writer, environ []string) Output {
 	return o
 }
 
+// Interactive reports whether somebody can answer at r.
+func Interactive(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
 // JSON writes v as one indented object and a newline. "<" and "&" stay readable.
 func JSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)

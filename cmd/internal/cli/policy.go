@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/scheduler"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+// policyCmd holds the commands for named policies.
+type policyCmd struct {
+	Apply    policyApplyCmd    `cmd:"" help:"Put policies of files in force, after a look at what that changes."`
+	List     policyListCmd     `cmd:"" help:"List the policies in force, with their sessions, and how far the sessions follow."`
+	Show     policyShowCmd     `cmd:"" help:"Show a version of a policy."`
+	Diff     policyDiffCmd     `cmd:"" help:"Show which settings differ between two versions."`
+	History  policyHistoryCmd  `cmd:"" help:"Show which versions of a policy were in force, since when, and by whom."`
+	Rollback policyRollbackCmd `cmd:"" help:"Put an earlier version of a policy in force again."`
+	Disable  policyDisableCmd  `cmd:"" help:"Take a policy out of force: its sessions get that which matches next."`
+	Assign   policyAssignCmd   `cmd:"" help:"Give one session a policy, whatever matches it."`
+}
+
+const policyFileHelp = `A policy file is YAML: the keys name, match and note, and those of the section policy of the configuration (` + "`compactor config example`" + `) but for the schedule. What it leaves out has the default, or that of its preset.
+
+    name: support
+    match: {tenant: acme, agent: support, model: gpt-5}
+    note: shorter prompts for the support team
+    preset: support
+    start: 0.6
+    target: 0.4
+
+A session has the policy that it was assigned, or else that of which it matches all keys: tenant, model (the beginning of its name) and labels (set_labels). Of several, the one with more keys counts, then the longer model, then the name. All others have the policy default: that of the configuration, unless a policy of that name was applied.`
+
+// policyRef is NAME or NAME@VERSION; the version is 0 for that in force.
+type policyRef struct {
+	Name    string
+	Version int
+}
+
+// UnmarshalText parses NAME[@VERSION].
+func (r *policyRef) UnmarshalText(text []byte) error {
+	name, version, given := strings.Cut(string(text), "@")
+	r.Name, r.Version = name, 0
+	if !given {
+		return nil
+	}
+	n, err := strconv.Atoi(version)
+	if err != nil || n < 1 {
+		return fmt.Errorf("%q: want NAME or NAME@VERSION, such as support@3", text)
+	}
+	r.Version = n
+	return nil
+}
+
+// load returns the version that the reference names. That of the policy default is the
+// configuration's unless another one is in force.
+func (r policyRef) load(ctx context.Context, st *store.Store) (store.PolicyVersion, error) {
+	v, err := st.Policy(ctx, r.Name, r.Version)
+	if errors.Is(err, store.ErrNotFound) && r.Name == policy.DefaultName && r.Version == 0 {
+		v = store.PolicyVersion{Name: r.Name, InForce: true}
+		if v.Spec, err = st.DefaultPolicy(ctx); errors.Is(err, store.ErrNotFound) {
+			return v, fmt.Errorf("no scheduler has saved the policy of its configuration yet: %w", store.ErrNotFound)
+		}
+		if err == nil {
+			v.Spec, err = withoutSchedule(v.Spec)
+		}
+	}
+	return v, err
+}
+
+// withoutSchedule returns the spec of a policy that a scheduler has saved with its schedule.
+func withoutSchedule(raw json.RawMessage) (json.RawMessage, error) {
+	p := policy.Default()
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, fmt.Errorf("policy cannot be read: %w", err)
+	}
+	return policy.Spec(p)
+}
+
+// title returns "support@3", and "default (configuration)" for what was not applied.
+func title(v store.PolicyVersion) string {
+	if v.Version == 0 {
+		return v.Name + " (configuration)"
+	}
+	return store.PolicyName(v.Name, v.Version)
+}
+
+// thresholds returns those of a policy by the table of models, as a scheduler with this
+// configuration sets them, and the hash that they have.
+func thresholds(cfg config.Config, spec json.RawMessage) ([]store.Threshold, string, error) {
+	p, err := policy.ReadSpec(spec)
+	if err != nil {
+		return nil, "", err
+	}
+	p.ModelTable = cfg.Models.Version()
+	return scheduler.Thresholds(p, modelPrefixes(cfg), cfg.Models.Window, tokens.BindsReasoning), p.FleetHash(), nil
+}
+
+// modelPrefixes returns the beginnings of names that have thresholds of their own.
+func modelPrefixes(cfg config.Config) []string {
+	return slices.Concat(cfg.Models.Prefixes(), tokens.ReasoningModels())
+}
+
+// policyStep is a change of one policy, as it is shown before it is made.
+type policyStep struct {
+	change store.PolicyChange
+	from   *store.PolicyVersion // in force, nil for none
+	to     *store.PolicyVersion // nil: disabled
+}
+
+// newPolicyStep returns the step from the version in force, if any, to another one, which
+// is new where it has no number.
+func newPolicyStep(cfg config.Config, name string, from, to *store.PolicyVersion) (policyStep, error) {
+	s := policyStep{change: store.PolicyChange{Name: name}, from: from, to: to}
+	if from != nil {
+		s.change.Expect = from.Version
+	}
+	if to == nil {
+		return s, nil
+	}
+	if s.change.Version = to.Version; to.Version == 0 {
+		s.change.Spec, s.change.Hash, s.change.Match, s.change.Note = to.Spec, to.Hash, to.Match, to.Note
+	}
+	var err error
+	s.change.Thresholds, s.change.FleetHash, err = thresholds(cfg, to.Spec)
+	return s, err
+}
+
+// policyStepJSON is a step in the output of --json.
+type policyStepJSON struct {
+	Name    string            `json:"name"`
+	From    int               `json:"from_version"` // 0: none was in force
+	To      int               `json:"version"`      // 0: the policy is disabled, or was not applied
+	Match   map[string]string `json:"match"`
+	Changes []policy.Change   `json:"changes"`
+}
+
+// json describes the step, without the new version. A new policy is compared with the
+// default settings.
+func (s policyStep) json() (out policyStepJSON, err error) {
+	out = policyStepJSON{Name: s.change.Name, From: s.change.Expect, Match: map[string]string{}, Changes: []policy.Change{}}
+	if s.to == nil {
+		return out, nil
+	}
+	if s.to.Match != nil {
+		out.Match = s.to.Match
+	}
+	var before json.RawMessage
+	if s.from != nil {
+		before = s.from.Spec
+	} else if before, err = policy.Spec(policy.Default()); err != nil {
+		return out, err
+	}
+	out.Changes, err = policy.Diff(before, s.to.Spec)
+	return out, err
+}
+
+// print writes the step for people.
+func (s policyStep) print(e *Env, j policyStepJSON) error {
+	switch {
+	case s.to == nil:
+		e.say("%s: is disabled", e.Out.Bold(title(*s.from)))
+		return nil
+	case s.from == nil:
+		e.say("%s: is new, and differs from the default settings in", e.Out.Bold(s.change.Name))
+	case s.to.Version > 0:
+		e.say("%s: goes back to version %d, which differs in", e.Out.Bold(title(*s.from)), s.to.Version)
+	default:
+		e.say("%s: gets a new version, which differs in", e.Out.Bold(title(*s.from)))
+	}
+	was := policy.Match{}
+	if s.from != nil {
+		was = s.from.Match
+	}
+	if is := policy.Match(s.to.Match); was.String() != is.String() {
+		j.Changes = append([]policy.Change{{Key: "match", From: was.String(), To: is.String()}}, j.Changes...)
+	}
+	return writePolicyChanges(e, j.Changes)
+}
+
+// writePolicyChanges writes one line for each setting that differs.
+func writePolicyChanges(e *Env, changes []policy.Change) error {
+	if len(changes) == 0 {
+		e.say("  nothing")
+		return nil
+	}
+	pairs := make([][2]any, len(changes))
+	for i, c := range changes {
+		pairs[i] = [2]any{"  " + c.Key, setting(c.From) + " → " + setting(c.To)}
+	}
+	return e.Out.Pairs(pairs...)
+}
+
+// setting returns a setting as a YAML file would have it, "none" for one that is not set.
+func setting(raw string) string {
+	var text string
+	switch {
+	case raw == "":
+		return "none"
+	case json.Unmarshal([]byte(raw), &text) == nil && text != "":
+		return term.Clean(text)
+	}
+	return term.Clean(raw)
+}
+
+// confirmFlags are the flags of the commands that change policies.
+type confirmFlags struct {
+	Yes    bool `help:"Do not ask." xor:"confirm"`
+	DryRun bool `help:"Show what would change, and change nothing." xor:"confirm"`
+}
+
+// run shows what steps change, asks, and makes them.
+func (c confirmFlags) run(ctx context.Context, e *Env, st *store.Store, steps []policyStep) error {
+	changes := make([]store.PolicyChange, len(steps))
+	shown := make([]policyStepJSON, len(steps))
+	for i, s := range steps {
+		var err error
+		if shown[i], err = s.json(); err != nil {
+			return err
+		}
+		changes[i] = s.change
+	}
+	effects := []store.PolicyEffect{}
+	if len(steps) > 0 {
+		found, err := st.PreviewPolicies(ctx, changes)
+		if err != nil {
+			return err
+		}
+		effects = append(effects, found...)
+	}
+	if !e.JSON {
+		for i, s := range steps {
+			if err := s.print(e, shown[i]); err != nil {
+				return err
+			}
+			e.say("")
+		}
+		if err := writeEffects(e, effects); err != nil {
+			return err
+		}
+	}
+	applied := false
+	switch ok, err := c.confirmed(e, len(steps)); {
+	case err != nil:
+		return err
+	case ok:
+		versions, err := st.ChangePolicies(ctx, changes, e.by())
+		if err != nil {
+			return err
+		}
+		for i := range shown {
+			shown[i].To = versions[i]
+		}
+		applied = true
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, map[string]any{"policies": shown, "effects": effects, "applied": applied})
+	}
+	if !applied {
+		return nil
+	}
+	for _, s := range shown {
+		if s.To == 0 {
+			e.say("%s is disabled", s.Name)
+			continue
+		}
+		e.say("%s is in force", store.PolicyName(s.Name, s.To))
+	}
+	e.say("a scheduler takes it to the sessions; `compactor policy list` shows how far")
+	return nil
+}
+
+// confirmed reports whether the steps are to be made.
+func (c confirmFlags) confirmed(e *Env, steps int) (bool, error) {
+	switch {
+	case steps == 0 || c.DryRun:
+		return false, nil
+	case c.Yes:
+		return true, nil
+	case !e.asks || e.JSON:
+		return false, wrong("not confirmed: standard input is not a terminal; --yes does not ask, --dry-run changes nothing")
+	}
+	ok, err := e.ask("Put this in force?")
+	if err == nil && !ok {
+		e.say("nothing was changed")
+	}
+	return ok, err
+}
+
+// writeEffects writes what changes about sessions.
+func writeEffects(e *Env, effects []store.PolicyEffect) error {
+	if len(effects) == 0 {
+		e.say("no session is concerned")
+		return nil
+	}
+	var sum store.PolicyEffect
+	t := e.Out.Table(term.Text("SESSIONS OF"), term.Text("GET"), term.Num("SESSIONS"), term.Num("BECOME DUE"), term.Num("NO LONGER DUE"))
+	for _, x := range effects {
+		to := x.To
+		if x.From == x.To {
+			to = "new settings"
+		}
+		t.Row(x.From, to, x.Sessions, x.DueNow, x.NotDue)
+		sum.Sessions, sum.DueNow, sum.NotDue = sum.Sessions+x.Sessions, sum.DueNow+x.DueNow, sum.NotDue+x.NotDue
+	}
+	if len(effects) > 1 {
+		t.Row("all", "", sum.Sessions, sum.DueNow, sum.NotDue)
+	}
+	return t.Write()
+}

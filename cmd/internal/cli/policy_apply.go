@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+type policyApplyCmd struct {
+	Files []string `arg:"" name:"file" help:"Policy files; - is standard input."`
+	confirmFlags
+}
+
+func (*policyApplyCmd) Help() string {
+	return `Checks all files, shows which settings change and how many sessions become due or are due no longer, and asks. All policies come into force at once, as new versions; a file that says what is in force changes nothing. New sessions have them from then on; a scheduler takes them to the others, page by page, while applications write.
+
+` + policyFileHelp + `
+
+Examples:
+
+    compactor policy apply support.yaml coding.yaml
+    compactor policy apply support.yaml --dry-run
+    compactor policy apply policies/*.yaml --yes --json | jq '.effects'`
+}
+
+func (c *policyApplyCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
+	files, err := e.policyFiles(c.Files)
+	if err != nil {
+		return err
+	}
+	st, err := e.Open(ctx)
+	if err != nil {
+		return err
+	}
+	var steps []policyStep
+	for _, f := range files {
+		from, err := inForce(ctx, st, f.Name)
+		if err != nil {
+			return err
+		}
+		to, err := newVersion(f)
+		if err != nil {
+			return err
+		}
+		if from != nil {
+			same, err := policy.Diff(from.Spec, to.Spec)
+			if err != nil {
+				return err
+			}
+			if len(same) == 0 && policy.Match(from.Match).String() == f.Match.String() {
+				if !e.JSON {
+					e.say("%s is in force already", title(*from))
+				}
+				continue
+			}
+		}
+		s, err := newPolicyStep(cfg, f.Name, from, to)
+		if err != nil {
+			return err
+		}
+		steps = append(steps, s)
+	}
+	if len(steps) == 0 && !e.JSON {
+		return nil
+	}
+	return c.run(ctx, e, st, steps)
+}
+
+// policyFiles reads and checks policy files. The error lists all that is wrong with them.
+func (e *Env) policyFiles(paths []string) ([]config.PolicyFile, error) {
+	var files []config.PolicyFile
+	var faults []error
+	seen := map[string]string{}
+	for _, path := range paths {
+		raw, err := e.readFile(path)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		f, err := config.ReadPolicy(path, raw, summarizing(e.Registry))
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		if first, twice := seen[f.Name]; twice {
+			faults = append(faults, fmt.Errorf("%s: name: %s is that of %s, too", path, f.Name, first))
+		}
+		seen[f.Name] = path
+		files = append(files, f)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	return files, nil
+}
+
+// readFile reads a file, or standard input for "-".
+func (e *Env) readFile(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(e.Stdin)
+	}
+	return os.ReadFile(path)
+}
+
+// newVersion returns what a file says as a version without a number.
+func newVersion(f config.PolicyFile) (*store.PolicyVersion, error) {
+	spec, err := policy.Spec(f.Policy)
+	if err != nil {
+		return nil, err
+	}
+	return &store.PolicyVersion{Name: f.Name, Spec: spec, Hash: policy.SpecHash(spec), Match: f.Match, Note: f.Note}, nil
+}
+
+// inForce returns the version of a policy that is in force, nil for none.
+func inForce(ctx context.Context, st *store.Store, name string) (*store.PolicyVersion, error) {
+	v, err := st.Policy(ctx, name, 0)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil //nolint:nilnil // none is in force
+	}
+	return &v, err
+}
+
+type policyRollbackCmd struct {
+	Name string `arg:"" help:"The policy."`
+	To   int    `placeholder:"VERSION" help:"The version; default: the one that was in force before."`
+	confirmFlags
+}
+
+func (*policyRollbackCmd) Help() string {
+	return `Shows what changes and asks, as apply does. No version is lost: a rollback can be rolled back.
+
+Examples:
+
+    compactor policy rollback support
+    compactor policy rollback support --to 2 --yes`
+}
+
+func (c *policyRollbackCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	from, err := inForce(ctx, st, c.Name)
+	if err != nil {
+		return err
+	}
+	version := c.To
+	if version == 0 {
+		if version, err = versionBefore(ctx, st, c.Name, from); err != nil {
+			return err
+		}
+	}
+	to, err := st.Policy(ctx, c.Name, version)
+	if err != nil {
+		return err
+	}
+	if to.InForce {
+		e.note("%s is in force already", title(to))
+		return nil
+	}
+	s, err := newPolicyStep(cfg, c.Name, from, &to)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, e, st, []policyStep{s})
+}
+
+// versionBefore returns the version that was in force before that of now, if any.
+func versionBefore(ctx context.Context, st *store.Store, name string, now *store.PolicyVersion) (int, error) {
+	switches, err := st.PolicySwitches(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range switches {
+		if s.Version > 0 && (now == nil || s.Version != now.Version) {
+			return s.Version, nil
+		}
+	}
+	return 0, fmt.Errorf("policy %s has no version that was in force before: %w", term.Clean(name), store.ErrNotFound)
+}
+
+type policyDisableCmd struct {
+	Name string `arg:"" help:"The policy."`
+	confirmFlags
+}
+
+func (*policyDisableCmd) Help() string {
+	return `Shows what changes and asks, as apply does; rollback puts the policy in force again. The policy default becomes that of the configuration.
+
+Examples:
+
+    compactor policy disable support`
+}
+
+func (c *policyDisableCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	from, err := st.Policy(ctx, c.Name, 0)
+	if err != nil {
+		return err
+	}
+	s, err := newPolicyStep(cfg, c.Name, &from, nil)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, e, st, []policyStep{s})
+}
+
+type policyAssignCmd struct {
+	Session string `arg:"" help:"The session."`
+	Policy  string `arg:"" optional:"" help:"The policy; without it the session gets the one that it matches."`
+}
+
+func (*policyAssignCmd) Help() string {
+	return `Applications do the same with set_policy. A policy that is disabled, or for another tenant, counts for nothing.
+
+Examples:
+
+    compactor policy assign chat-42 support
+    compactor policy assign chat-42`
+}
+
+func (c *policyAssignCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	k := key(cfg, c.Session)
+	if err := st.SetPolicy(ctx, k, c.Policy); err != nil {
+		return err
+	}
+	row, err := st.Session(ctx, k)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, map[string]any{"session": c.Session, "policy": row.Policy})
+	}
+	e.say("session %s has the policy %s", term.Clean(c.Session), row.Policy)
+	return nil
+}
