@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 // put adds a version of a policy and puts it in force. Its hash is its thresholds.
@@ -84,6 +85,10 @@ func TestTheMostSpecificPolicyThatASessionMatchesIsItsPolicy(t *testing.T) {
 		put(t, s, p)
 	}
 	must(s.ChangePolicies(t.Context(), []PolicyChange{{Name: "off", Expect: 1}}, ""))(t)
+	inForce := map[string]policy.Match{}
+	for _, v := range must(s.Policies(t.Context(), ""))(t) {
+		inForce[v.Name] = v.Match
+	}
 	for name, tt := range map[string]struct{ tenant, model, labels, override, want string }{
 		"nothing matches":                          {want: "default"},
 		"a tenant":                                 {tenant: "acme", want: "acme"},
@@ -111,6 +116,14 @@ func TestTheMostSpecificPolicyThatASessionMatchesIsItsPolicy(t *testing.T) {
 		got := one[string](t, s, `SELECT compactor.policy_of($1, $2, $3, nullif($4, ''))`, tt.tenant, tt.model, std.Or(tt.labels, "{}"), tt.override)
 		if got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+		subject := policy.Subject{Tenant: tt.tenant, Model: tt.model, Override: tt.override}
+		if err := json.Unmarshal([]byte(std.Or(tt.labels, "{}")), &subject.Labels); err != nil {
+			t.Fatal(err)
+		}
+		chosen, candidates := policy.Choose(subject, inForce)
+		if chosen != tt.want || !candidates[0].Chosen || candidates[0].Name != tt.want {
+			t.Errorf("%s: Go chooses %s of %+v, want %s", name, chosen, candidates, tt.want)
 		}
 	}
 }

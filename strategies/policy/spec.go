@@ -161,16 +161,3 @@ func settings(raw json.RawMessage) (map[string]string, error) {
 	}
 	return out, walk("", raw)
 }
-
-// Match says which sessions have a policy: those that have all of its keys. The keys tenant
-// and model are those of the session, model by a prefix; others are its labels.
-type Match map[string]string
-
-// String returns the keys in order, as "agent=planner model=gpt-5".
-func (m Match) String() string {
-	parts := make([]string, 0, len(m))
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		parts = append(parts, key+"="+m[key])
-	}
-	return strings.Join(parts, " ")
-}

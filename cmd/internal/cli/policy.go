@@ -26,6 +26,7 @@ type policyCmd struct {
 	History  policyHistoryCmd  `cmd:"" help:"Show which versions of a policy were in force, since when, and by whom."`
 	Rollback policyRollbackCmd `cmd:"" help:"Put an earlier version of a policy in force again."`
 	Disable  policyDisableCmd  `cmd:"" help:"Take a policy out of force: its sessions get that which matches next."`
+	Explain  policyExplainCmd  `cmd:"" help:"Explain which policy a session has, and when it is compacted next, or why not."`
 	Assign   policyAssignCmd   `cmd:"" help:"Give one session a policy, whatever matches it."`
 }
 

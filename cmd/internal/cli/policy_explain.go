@@ -1,0 +1,374 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/worker"
+)
+
+type policyExplainCmd struct {
+	Session    string `arg:"" optional:"" help:"The session."`
+	ErrorsOnly bool   `help:"Instead of one session, list those whose last run failed or that are quarantined."`
+	AllTenants bool   `help:"With --errors-only: sessions of every tenant."`
+	Limit      int    `default:"50" help:"With --errors-only: maximum number of sessions."`
+}
+
+func (*policyExplainCmd) Help() string {
+	return `Shows the policy of a session and why it has that one, its size beside the limit and where the count is from, what a run would do, what holds it back, by code and since when, and when it may run next. Nothing is written.
+
+Examples:
+
+    compactor policy explain chat-42
+    compactor policy explain chat-42 --json | jq '.held_back'
+    compactor policy explain --errors-only --all-tenants`
+}
+
+func (c *policyExplainCmd) Validate() error {
+	if (c.Session == "") != c.ErrorsOnly {
+		return errors.New("want a session, or --errors-only")
+	}
+	return validLimit(c.Limit)
+}
+
+// explanationJSON is the output of --json.
+type explanationJSON struct {
+	Session    string            `json:"session"`
+	Tenant     string            `json:"tenant"`
+	Model      string            `json:"model"`
+	Labels     map[string]string `json:"labels"`
+	Policy     string            `json:"policy"`
+	Version    int               `json:"policy_version"` // 0: that of the configuration
+	Why        string            `json:"policy_why"`
+	Follows    bool              `json:"follows"` // the session has the thresholds of the policy
+	PassedOver []passedOverJSON  `json:"passed_over"`
+	Window     chat.Tokens       `json:"window"`
+	Start      chat.Tokens       `json:"start"`
+	Target     chat.Tokens       `json:"target"`
+	// DueAbove is the size above which the session is due: the start, or more after a run that
+	// could not reach it.
+	DueAbove chat.Tokens  `json:"due_above"`
+	Tokens   chat.Tokens  `json:"tokens"`
+	Count    string       `json:"count"` // where Tokens is from
+	Due      bool         `json:"due"`
+	WhyDue   string       `json:"why_due"`
+	Steps    []string     `json:"steps"`
+	HeldBack []holdJSON   `json:"held_back"`
+	NextRun  string       `json:"next_run"`
+	NextAt   *time.Time   `json:"next_run_at,omitempty"`
+	LastRun  *lastRunJSON `json:"last_run,omitempty"`
+}
+
+type passedOverJSON struct {
+	Policy string `json:"policy"`
+	Match  string `json:"match"`
+	Why    string `json:"why"`
+}
+
+// holdJSON is what keeps automatic runs from a session.
+type holdJSON struct {
+	Code  string     `json:"code"`
+	Text  string     `json:"text"`
+	Since *time.Time `json:"since,omitempty"`
+	Until *time.Time `json:"until,omitempty"`
+}
+
+type lastRunJSON struct {
+	Run     store.RunID `json:"run"`
+	Outcome string      `json:"outcome"`
+	Policy  string      `json:"policy,omitempty"`
+	EndedAt *time.Time  `json:"ended_at,omitempty"`
+}
+
+func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	if c.ErrorsOnly {
+		return c.errors(ctx, e, st, cfg)
+	}
+	s, err := st.Explain(ctx, key(cfg, c.Session))
+	if err != nil {
+		return err
+	}
+	list, err := st.Policies(ctx, s.Tenant)
+	if err != nil {
+		return err
+	}
+	x := explainer{Explanation: s, now: e.now(), cfg: cfg}
+	if err := x.choose(ctx, st, list); err != nil {
+		return err
+	}
+	out := x.explain(e)
+	if e.JSON {
+		return term.JSON(e.Out.W, out)
+	}
+	return out.print(e, x)
+}
+
+// errors lists the sessions that need a look.
+func (c *policyExplainCmd) errors(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	tenant := cfg.Tenant
+	if c.AllTenants {
+		tenant = ""
+	}
+	rows, err := st.Errors(ctx, tenant, c.Limit)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, map[string]any{"errors": append([]store.ErrorRow{}, rows...)})
+	}
+	if len(rows) == 0 {
+		e.note("no session is quarantined, and no last run has failed")
+		return nil
+	}
+	t := e.Out.Table(term.Text("SESSION"), term.Text("POLICY"), term.Text("CODE"), term.Num("RUN"), term.Num("SINCE"), term.Text("ERROR"))
+	for _, r := range rows {
+		run, since := any(nil), any(nil)
+		if r.Run > 0 {
+			run = r.Run
+		}
+		if r.Since != nil {
+			since = e.since(*r.Since)
+		}
+		t.Row(store.Key{Tenant: r.Tenant, Session: r.Session}.String(), r.Policy, term.Styled{Value: r.Code, As: e.Out.Red}, run, since, r.Error)
+	}
+	return t.Write()
+}
+
+// explainer works out what an Explanation says.
+type explainer struct {
+	store.Explanation
+	now        time.Time
+	cfg        config.Config
+	version    store.PolicyVersion
+	candidates []policy.Candidate
+	policy     policy.Policy
+	unreadable error
+}
+
+// choose finds the session's policy among those in force.
+func (x *explainer) choose(ctx context.Context, st *store.Store, list []store.PolicyVersion) error {
+	inForce := map[string]policy.Match{}
+	for _, v := range list {
+		inForce[v.Name] = v.Match
+	}
+	name, candidates := policy.Choose(policy.Subject{Tenant: x.Tenant, Model: x.Model, Labels: x.Labels, Override: x.PolicyOverride}, inForce)
+	x.candidates = candidates
+	x.version = store.PolicyVersion{Name: name}
+	x.policy = x.cfg.Policy
+	v, err := policyRef{Name: name}.load(ctx, st)
+	switch {
+	case errors.Is(err, store.ErrNotFound): // no scheduler has saved its configuration yet
+	case err != nil:
+		return err
+	default:
+		x.version = v
+		if x.policy, x.unreadable = policy.ReadSpec(v.Spec); x.unreadable != nil {
+			x.policy = x.cfg.Policy
+		}
+	}
+	x.policy.ModelTable = x.cfg.Models.Version()
+	return nil
+}
+
+// explain returns what there is to say.
+func (x *explainer) explain(e *Env) explanationJSON {
+	limits := x.policy.Limits(x.Model, x.cfg.Models.Window)
+	out := explanationJSON{
+		Session: x.Session, Tenant: x.Tenant, Model: x.Model, Labels: x.Labels, Policy: x.version.Name, Version: x.version.Version,
+		Why: x.candidates[0].Why, Follows: x.SessionRow.Policy == x.version.Name && (x.PolicyHash == x.policy.FleetHash() || x.version.Version == 0),
+		PassedOver: []passedOverJSON{}, Window: limits.Window, Start: limits.Start, Target: limits.Target, DueAbove: cmp.Or(x.DueTokens, limits.Start),
+		Tokens: x.ContextTokens, Due: x.Due, HeldBack: []holdJSON{},
+	}
+	for _, c := range x.candidates[1:] {
+		out.PassedOver = append(out.PassedOver, passedOverJSON{c.Name, c.Match.String(), c.Why})
+	}
+	out.Tokens, out.Count = x.count()
+	out.WhyDue = x.whyDue(out)
+	for _, s := range x.policy.Steps(limits, e.Registry.Fill) {
+		out.Steps = append(out.Steps, s.Strategy)
+	}
+	if x.policy.Fallback {
+		out.Steps = append(out.Steps, "fallback")
+	}
+	out.HeldBack = append(out.HeldBack, x.holds()...)
+	out.NextRun, out.NextAt = x.next(out)
+	if x.Last != nil {
+		out.LastRun = &lastRunJSON{Run: x.Last.ID, Outcome: x.Last.Outcome, EndedAt: utc(x.Last.EndedAt)}
+		if x.Last.Policy != "" {
+			out.LastRun.Policy = store.PolicyName(x.Last.Policy, x.Last.PolicyVersion)
+		}
+	}
+	return out
+}
+
+// count returns the size of the context, as the database compares it, and how it is counted.
+func (x *explainer) count() (chat.Tokens, string) {
+	switch {
+	case x.ReportedPromptTokens != nil:
+		return x.ContextTokens, fmt.Sprintf("%s reported by the application, and %s counted since then", term.Count(*x.ReportedPromptTokens), signed(x.TokensSinceReport))
+	case x.Line.Scale > 0:
+		return x.ContextTokens, fmt.Sprintf("%s counted × %.2f + %s overhead, as %s of usage say", term.Count(x.LiveTokens), x.Line.Scale,
+			term.Count(x.Line.Overhead), term.Plural(x.Reports, "report", "reports"))
+	case x.LiveEstimatedTokens > 0:
+		size := x.LiveTokens - x.LiveEstimatedTokens + x.policy.Margin(x.LiveEstimatedTokens)
+		return size, fmt.Sprintf("%s counted, and %.0f %% more for %s that are estimates", term.Count(x.LiveTokens), 100*x.policy.EstimateMargin, term.Count(x.LiveEstimatedTokens))
+	}
+	return x.ContextTokens, "counted, message by message"
+}
+
+func signed(t chat.Tokens) string {
+	if t < 0 {
+		return "−" + term.Count(-t)
+	}
+	return term.Count(t)
+}
+
+// whyDue says why the session is due, or what is missing.
+func (x *explainer) whyDue(out explanationJSON) string {
+	switch {
+	case out.Tokens > out.DueAbove && !x.Due:
+		return "above the limit, but held back"
+	case out.Tokens > out.DueAbove:
+		return "above the limit"
+	case x.Due && x.Suspect:
+		return "its view may be invalid, so a run repairs it"
+	case x.Due:
+		return "a message or a pin has changed what its view must hold"
+	case out.DueAbove > out.Start:
+		return fmt.Sprintf("the last run stayed above the start; %s are left", term.Plural(out.DueAbove-out.Tokens, "token", "tokens"))
+	}
+	return fmt.Sprintf("%s are left", term.Plural(out.DueAbove-out.Tokens, "token", "tokens"))
+}
+
+// holds returns what keeps automatic runs from the session, what lasts longest first.
+func (x *explainer) holds() []holdJSON {
+	var out []holdJSON
+	ended := (*time.Time)(nil)
+	if x.Last != nil {
+		ended = utc(x.Last.EndedAt)
+	}
+	if x.Quarantined {
+		out = append(out, holdJSON{Code: "quarantined", Text: cmp.Or(x.QuarantineReason, "automatic runs leave it alone")})
+	}
+	if x.unreadable != nil {
+		out = append(out, holdJSON{Code: "invalid_policy", Text: "this version cannot read its policy: " + x.unreadable.Error()})
+	}
+	if x.WaitsForMessage {
+		out = append(out, holdJSON{Code: worker.OutcomeWaitingAfterUndo, Text: outcomeText(store.RunRow{Outcome: worker.OutcomeWaitingAfterUndo}), Since: ended})
+	}
+	if x.LoopSeq != nil && x.LoopOpen {
+		out = append(out, holdJSON{Code: worker.OutcomeOpenToolLoop, Text: "signed reasoning in an open tool loop holds what precedes it", Since: ended})
+	}
+	if x.CooldownUntil != nil && x.CooldownUntil.After(x.now) {
+		out = append(out, holdJSON{Code: worker.OutcomeCooldown, Text: outcomeText(store.RunRow{Outcome: worker.OutcomeCooldown}), Since: ended, Until: utc(x.CooldownUntil)})
+	}
+	for _, r := range x.Active {
+		h := holdJSON{Code: r.Status, Since: utc(&r.QueuedAt), Text: fmt.Sprintf("run %d waits for a worker", r.ID)}
+		if r.Status == "running" {
+			h.Since, h.Text = utc(r.StartedAt), fmt.Sprintf("run %d is at work on %s", r.ID, r.Worker)
+		}
+		out = append(out, h)
+	}
+	if x.Due && x.Decided && x.Last != nil && len(x.Active) == 0 && x.Last.Status != "failed" {
+		out = append(out, holdJSON{Code: worker.OutcomeUnchanged, Text: fmt.Sprintf("run %d has seen all messages and ended as %s", x.Last.ID, x.Last.Outcome), Since: ended})
+	}
+	return out
+}
+
+// next says when an automatic run may come.
+func (x *explainer) next(out explanationJSON) (string, *time.Time) {
+	at := func(what string, t time.Time) (string, *time.Time) { return what, utc(&t) }
+	for _, h := range out.HeldBack {
+		switch h.Code {
+		case "quarantined":
+			return "none: it is quarantined", nil
+		case worker.OutcomeWaitingAfterUndo:
+			return "with the next message", nil
+		case worker.OutcomeOpenToolLoop:
+			return "when the tool loop has ended", nil
+		case worker.OutcomeCooldown:
+			return at("when the cooldown is over", *h.Until)
+		case "queued", "running":
+			return h.Text, nil
+		}
+	}
+	switch {
+	case !x.Due:
+		return "when it is due", nil
+	case x.WrittenAt != nil:
+		quiet := x.WrittenAt.Add(x.cfg.Policy.Debounce)
+		if most := x.FirstWrittenAt.Add(x.cfg.Policy.MaxDelay); most.Before(quiet) {
+			quiet = most
+		}
+		if !quiet.After(x.now) {
+			return "now, by its writes: is a scheduler running?", nil
+		}
+		return at("when its writes have settled", quiet)
+	case x.Decided:
+		return "after the next message", nil
+	}
+	return "within " + policy.Text(x.cfg.Scheduler.ReconcileInterval) + ": schedulers look for sessions that are due", nil
+}
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	u := t.UTC()
+	return &u
+}
+
+// print writes the explanation for people, in lines of at most 80 columns.
+func (out explanationJSON) print(e *Env, x explainer) error {
+	labels := policy.Match(out.Labels).String()
+	window := fmt.Sprintf("%s, window %s", orDash(out.Model), term.Count(out.Window))
+	pairs := [][2]any{
+		{"session", store.Key{Tenant: out.Tenant, Session: out.Session}.String()}, {"model", window}, {"labels", labels},
+		{"policy", fmt.Sprintf("%s: %s", title(x.version), out.Why)},
+	}
+	for _, p := range out.PassedOver {
+		pairs = append(pairs, [2]any{"", fmt.Sprintf("not %s (%s): %s", p.Policy, cmp.Or(p.Match, "no match"), p.Why)})
+	}
+	if !out.Follows {
+		pairs = append(pairs, [2]any{"", "its limits are not those of the policy yet: see compactor policy list"})
+	}
+	due := term.Styled{Value: "no: " + out.WhyDue, As: e.Out.Green}
+	if out.Due {
+		due = term.Styled{Value: "yes: " + out.WhyDue, As: e.Out.Yellow}
+	}
+	pairs = append(pairs, [2]any{"size", fmt.Sprintf("%s of %s tokens (%s)", term.Count(out.Tokens), term.Count(out.DueAbove), term.Percent(out.Tokens, out.DueAbove))},
+		[2]any{"", out.Count}, [2]any{"due", due},
+		[2]any{"a run", fmt.Sprintf("%s, down to %s tokens", strings.Join(out.Steps, " → "), term.Count(out.Target))})
+	for i, h := range out.HeldBack {
+		name := ""
+		if i == 0 {
+			name = "held back"
+		}
+		when := ""
+		if h.Since != nil {
+			when = fmt.Sprintf(", for %s", term.Duration(e.since(*h.Since)))
+		}
+		pairs = append(pairs, [2]any{name, term.Styled{Value: h.Code + when, As: e.Out.Yellow}}, [2]any{"", h.Text})
+	}
+	pairs = append(pairs, [2]any{"next run", out.NextRun})
+	if out.NextAt != nil {
+		pairs = append(pairs, [2]any{"", fmt.Sprintf("in %s (%s)", term.Duration(max(0, out.NextAt.Sub(x.now))), out.NextAt.Format("2006-01-02 15:04:05Z"))})
+	}
+	if r := out.LastRun; r != nil {
+		under := ""
+		if r.Policy != "" {
+			under = " under " + r.Policy
+		}
+		pairs = append(pairs, [2]any{"last run", fmt.Sprintf("%d%s: %s", r.Run, under, r.Outcome)})
+	}
+	return e.Out.Pairs(pairs...)
+}

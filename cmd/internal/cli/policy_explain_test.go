@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/builtin"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+// What holds a session back, and when it runs next, at a fixed time.
+func TestExplanationsAreGolden(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, time.January, 31, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
+	reported := chat.Tokens(97_000)
+	seq := chat.Seq(9)
+	last := func(outcome string) *store.RunRow {
+		return &store.RunRow{ID: 31, Status: "skipped", Outcome: outcome, Policy: "support", PolicyVersion: 2, EndedAt: ago(5 * time.Minute)}
+	}
+	cases := []struct {
+		name string
+		set  func(x *explainer)
+		want string // a code that holds it back, "" for none
+	}{
+		{"below the limit", func(x *explainer) { x.LiveTokens, x.ContextTokens, x.Due = 60_000, 60_000, false }, ""},
+		{"at the limit", func(x *explainer) { x.LiveTokens, x.ContextTokens, x.Due = 96_000, 96_000, false }, ""},
+		{"above the limit, just written", func(x *explainer) { x.WrittenAt, x.FirstWrittenAt = ago(time.Second), ago(time.Second) }, ""},
+		{"written again and again", func(x *explainer) { x.WrittenAt, x.FirstWrittenAt = ago(0), ago(29*time.Second) }, ""},
+		{"written long ago", func(x *explainer) { x.WrittenAt, x.FirstWrittenAt = ago(time.Minute), ago(time.Hour) }, ""},
+		{"found by the scheduler", func(*explainer) {}, ""},
+		{"estimates", func(x *explainer) { x.LiveTokens, x.ContextTokens, x.LiveEstimatedTokens = 90_000, 90_000, 90_000 }, ""},
+		{"reported usage", func(x *explainer) {
+			x.ContextTokens, x.ReportedPromptTokens, x.TokensSinceReport = 96_500, &reported, -500
+		}, ""},
+		{"learned usage", func(x *explainer) {
+			x.ContextTokens, x.Line, x.Reports = 113_000, store.Line{Overhead: 3000, Scale: 1.1}, 12
+		}, ""},
+		{"a cooldown", func(x *explainer) {
+			until := now.Add(5 * time.Minute)
+			x.CooldownUntil, x.Last = &until, last("ineffective")
+		}, "cooldown"},
+		{"a cooldown that is over", func(x *explainer) { x.CooldownUntil, x.Last = ago(0), last("ineffective") }, ""},
+		{"an undo", func(x *explainer) { x.WaitsForMessage, x.Due, x.Last = true, false, last("undone") }, "waiting_after_undo"},
+		{"an open tool loop", func(x *explainer) {
+			x.LoopSeq, x.LoopOpen, x.Due, x.Last = &seq, true, false, last("open_tool_loop")
+		}, "open_tool_loop"},
+		{"a tool loop that has ended", func(x *explainer) { x.LoopSeq, x.Last = &seq, last("open_tool_loop") }, ""},
+		{"quarantine", func(x *explainer) { x.Quarantined, x.QuarantineReason, x.Due = true, "set by an operator", false }, "quarantined"},
+		{"a queued run", func(x *explainer) {
+			x.Active = []store.RunRow{{ID: 32, Status: "queued", QueuedAt: *ago(3 * time.Second)}}
+		}, "queued"},
+		{"a running run", func(x *explainer) {
+			x.Active = []store.RunRow{{ID: 32, Status: "running", QueuedAt: *ago(time.Minute), StartedAt: ago(9 * time.Second), Worker: "host/7"}}
+		}, "running"},
+		{"a floor above the start", func(x *explainer) {
+			x.DueTokens, x.Due, x.Last = 120_500, false, last("floor_above_trigger")
+		}, ""},
+		{"a run that has seen everything", func(x *explainer) { x.Decided, x.Last = true, last("no_summary") }, "unchanged"},
+		{"an invalid view", func(x *explainer) { x.LiveTokens, x.ContextTokens, x.Suspect = 900, 900, true }, ""},
+		{"a policy that cannot be read", func(x *explainer) { x.unreadable = fmt.Errorf("unknown field x") }, "invalid_policy"},
+		{"limits of another policy", func(x *explainer) { x.PolicyHash, x.SessionRow.Policy = "other", "default" }, ""},
+	}
+	var out bytes.Buffer
+	e := &Env{Out: term.Output{W: &out}, Registry: builtin.Registry(), now: func() time.Time { return now }}
+	for _, tt := range cases {
+		x := explainer{now: now, cfg: config.Default(), policy: policy.Default(), version: store.PolicyVersion{Name: "support", Version: 3}}
+		x.Tenant, x.Session, x.Model, x.SessionRow.Policy, x.Labels = "acme", "chat-42", "gpt-4o", "support", map[string]string{"agent": "support"}
+		x.LiveTokens, x.ContextTokens, x.DueTokens, x.Due, x.PolicyHash = 100_000, 100_000, 96_000, true, policy.Default().FleetHash()
+		_, x.candidates = policy.Choose(policy.Subject{Tenant: "acme", Labels: x.Labels}, map[string]policy.Match{
+			"support": {"agent": "support", "tenant": "acme"}, "acme": {"tenant": "acme"},
+		})
+		tt.set(&x)
+		got := x.explain(e)
+		var codes []string
+		for _, h := range got.HeldBack {
+			codes = append(codes, h.Code)
+		}
+		if strings.Join(codes, " ") != tt.want {
+			t.Errorf("%s: held back by %v, want %q", tt.name, codes, tt.want)
+		}
+		fmt.Fprintf(&out, "## %s\n", tt.name)
+		if err := got.print(e, x); err != nil {
+			t.Fatal(err)
+		}
+		out.WriteByte('\n')
+	}
+	for line := range strings.Lines(out.String()) {
+		if term.Width(strings.TrimRight(line, "\n")) > 80 {
+			t.Errorf("more than 80 columns: %s", line)
+		}
+	}
+	golden(t, "policy_explain", out.String())
+}
+
+func TestExplainReadsTheDatabase(t *testing.T) {
+	t.Parallel()
+	db, path := fleet(t)
+	st := openStore(t, db)
+	saveDefault(t, st)
+	invoke(t, db, "policy", "apply", path, "--yes").want(t, 0)
+	follow(t, st)
+	x := decode[explanationJSON](t, invoke(t, db, "policy", "explain", "help-2", "--json").want(t, 0))
+	if x.Policy != "support" || x.Version != 1 || !x.Follows || !x.Due || x.Start != 600 || x.Target != 300 || x.Tokens <= 600 || len(x.HeldBack) != 0 || x.Steps[0] != "handoff" {
+		t.Errorf("%+v", x)
+	}
+	invoke(t, db, "policy", "explain", "chat").want(t, 0, "default (configuration): no other one matches", "when it is due")
+	invoke(t, db, "compact", "help-2", "--no-wait").want(t, 0)
+	invoke(t, db, "policy", "explain", "help-2").want(t, 0, "held back", "run 1 waits for a worker")
+	invoke(t, db, "policy", "explain", "ghost").want(t, exitNotFound, "ghost")
+	invoke(t, db, "policy", "explain").want(t, exitUsage, "want a session")
+	invoke(t, db, "policy", "explain", "--errors-only").want(t, 0, "no last run has failed")
+	run, err := st.Claim(t.Context(), 1, "w", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "policy newer@1: unknown field"
+	if err := st.Finish(t.Context(), run, store.StatusFailed, store.Ledger{Outcome: "invalid_policy", Error: &text}, nil); err != nil {
+		t.Fatal(err)
+	}
+	invoke(t, db, "policy", "explain", "--errors-only").want(t, 0, "help-2", "invalid_policy", "unknown field")
+	rows := decode[struct{ Errors []store.ErrorRow }](t, invoke(t, db, "policy", "explain", "--errors-only", "--json").want(t, 0))
+	if len(rows.Errors) != 1 || rows.Errors[0].Run != 1 {
+		t.Errorf("%+v", rows)
+	}
+}

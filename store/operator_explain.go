@@ -1,0 +1,111 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Explanation holds what decides about the runs of a session.
+type Explanation struct {
+	SessionRow
+	Labels         map[string]string
+	PolicyOverride string
+	// PolicyHash is that of the thresholds that the session has.
+	PolicyHash           string
+	LiveEstimatedTokens  chat.Tokens
+	ReportedPromptTokens *chat.Tokens
+	TokensSinceReport    chat.Tokens
+	Line                 Line  // of the model and the tenant
+	Reports              int64 // that taught it
+	Quarantined          bool
+	QuarantineReason     string
+	// WaitsForMessage is set after an undo, until a message comes; LoopSeq while a tool loop
+	// with signed reasoning is open, to the last message that the run saw which waits for it.
+	WaitsForMessage bool
+	LoopSeq         *chat.Seq
+	LoopOpen        bool
+	IneffectiveRuns int
+	WrittenAt       *time.Time // the last write that waits for an event run
+	FirstWrittenAt  *time.Time
+	// Decided reports that the last ended run has seen all messages that there are.
+	Decided bool
+	Last    *RunRow  // the last ended run; nil for none
+	Active  []RunRow // queued or running
+}
+
+// Explain returns what decides about the runs of a session, as of one moment. ErrNotFound
+// names the session.
+func (s *Store) Explain(ctx context.Context, k Key) (x Explanation, err error) {
+	const state = `
+		SELECT s.labels::text, coalesce(s.policy_override, ''), s.policy_hash, s.live_estimated_tokens, s.reported_prompt_tokens,
+			s.tokens_since_report, coalesce(c.overhead, 0), coalesce(c.scale, 0), coalesce(c.reports, 0), s.state = 'quarantined',
+			coalesce(s.quarantine_reason, ''), s.last_source_seq > 0 AND s.last_source_seq <= s.hold_seq, s.loop_seq,
+			cardinality(s.open_calls) > 0 OR s.open_answered, s.ineffective_runs, o.last_at, o.first_at,
+			coalesce((SELECT r.snapshot_seq >= s.last_source_seq FROM compactor.runs r
+				WHERE r.sid = s.sid AND r.status NOT IN ('queued', 'running') ORDER BY r.id DESC LIMIT 1), false)
+		FROM compactor.sessions s ` + joinCalibration + ` LEFT JOIN compactor.outbox o ON o.sid = s.sid WHERE s.sid = $1`
+	const runs = queryRuns + ` WHERE r.sid = $1 AND (r.status IN ('queued', 'running') OR r.id =
+		(SELECT max(id) FROM compactor.runs WHERE sid = $1 AND status NOT IN ('queued', 'running'))) ORDER BY r.id`
+	const one = querySessions + ` WHERE s.tenant = $1 AND id = $2`
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, s.pool, snapshot, func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, s.q(one), k.tenant(), k.Session) // rows hold the error
+		var err error
+		if x.SessionRow, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[SessionRow]); err != nil {
+			return err
+		}
+		var labels string
+		err = tx.QueryRow(ctx, s.q(state), x.SID).Scan(&labels, &x.PolicyOverride, &x.PolicyHash, &x.LiveEstimatedTokens, &x.ReportedPromptTokens,
+			&x.TokensSinceReport, &x.Line.Overhead, &x.Line.Scale, &x.Reports, &x.Quarantined,
+			&x.QuarantineReason, &x.WaitsForMessage, &x.LoopSeq, &x.LoopOpen, &x.IneffectiveRuns, &x.WrittenAt, &x.FirstWrittenAt, &x.Decided)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(labels), &x.Labels); err != nil {
+			return err
+		}
+		rows, _ = tx.Query(ctx, s.q(runs), x.SID) // rows hold the error
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[RunRow])
+		for _, r := range all {
+			if r.Ended() {
+				x.Last = &r
+			} else {
+				x.Active = append(x.Active, r)
+			}
+		}
+		return err
+	})
+	return x, wrap(fmt.Sprintf("session %s", k), err)
+}
+
+// ErrorRow is a session that needs a look: its last run failed, or it is quarantined.
+type ErrorRow struct {
+	Tenant  string     `json:"tenant"`
+	Session string     `json:"session"`
+	Policy  string     `json:"policy"`
+	Run     RunID      `json:"run,omitempty"` // that failed; 0 for a quarantined session
+	Code    string     `json:"code"`
+	Error   string     `json:"error,omitempty"`
+	Since   *time.Time `json:"since,omitempty"`
+}
+
+// Errors returns the sessions of a tenant, or of all, that are quarantined or whose last run
+// has failed, those that failed last first.
+func (s *Store) Errors(ctx context.Context, tenant string, limit int) ([]ErrorRow, error) {
+	const query = `
+		SELECT s.tenant, s.id, s.policy, 0::bigint AS run, 'quarantined', coalesce(s.quarantine_reason, ''), NULL::timestamptz
+		FROM compactor.sessions s WHERE s.state = 'quarantined' AND ($1 = '' OR s.tenant = $1)
+		UNION ALL
+		SELECT s.tenant, s.id, s.policy, r.id, r.outcome, coalesce(r.error, ''), r.ended_at
+		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
+		WHERE r.status = 'failed' AND s.state <> 'quarantined' AND ($1 = '' OR s.tenant = $1) AND NOT EXISTS (SELECT FROM compactor.runs l
+			WHERE l.sid = r.sid AND l.id > r.id AND l.status NOT IN ('queued', 'running'))
+		ORDER BY run DESC LIMIT $2`
+	return queryRows(ctx, s, "list errors", pgx.RowToStructByPos[ErrorRow], query, tenant, limit)
+}
