@@ -73,15 +73,19 @@ const (
 		SELECT r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, r.snoozes, r.failures,
 			coalesce(r.lease_until < now(), true),
 			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id AND o.lease_until >= now()),
-			s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.unholdable::text, s.revision, s.last_seq, s.last_source_seq,
+			` + isPaused + `, ` + selectSession + `
+		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
+		` + joinPolicy + joinCalibration + ` WHERE r.id = $1`
+	// selectSession are the columns of a Session, of a session s with its policy h and what is
+	// known of its model, c.
+	selectSession = `s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.unholdable::text, s.revision, s.last_seq, s.last_source_seq,
 			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
 			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false),
-			coalesce(c.overhead, 0), coalesce(c.scale, 0), s.reasoning_out::text, s.reasoning_since IS NOT NULL OR s.revision = 0, ` + isPaused + `,
-			coalesce(h.name, 'default'), coalesce(h.version, 0), coalesce(h.tenant, ''), s.policy_hash
-		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
-		LEFT JOIN LATERAL (SELECT * FROM compactor.policy_heads p
-			WHERE p.name IN (s.policy, 'default') AND coalesce(p.tenant, s.tenant) = s.tenant ORDER BY p.name = s.policy DESC LIMIT 1) h ON true
-		` + joinCalibration + ` WHERE r.id = $1`
+			coalesce(c.overhead, 0), coalesce(c.scale, 0), s.reasoning_out::text, s.reasoning_since IS NOT NULL OR s.revision = 0,
+			coalesce(h.name, 'default'), coalesce(h.version, 0), coalesce(h.tenant, ''), s.policy_hash`
+	joinPolicy = `LEFT JOIN LATERAL (SELECT * FROM compactor.policy_heads p
+			WHERE p.name IN (s.policy, 'default') AND coalesce(p.tenant, s.tenant) = s.tenant ORDER BY p.name = s.policy DESC LIMIT 1) h ON true `
+
 	queryClaimView = selectMetas + ` FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid ` + joinView + ` WHERE r.id = $1`
 
 	selectMetas = `SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind`
@@ -193,11 +197,11 @@ func readRun(row pgx.Row, c *Claim) error {
 	var expired, otherRuns bool
 	v := &c.Session
 	err := row.Scan(&status, &c.Trigger, &options, &c.QueuedAt, &c.Snoozes, &c.Failures,
-		&expired, &otherRuns,
+		&expired, &otherRuns, &c.Paused,
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, rangesText{&v.Unholdable}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
 		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown,
-		&v.Line.Overhead, &v.Line.Scale, rangesText{&v.ReasoningOut}, &v.ReasoningKnown, &c.Paused,
+		&v.Line.Overhead, &v.Line.Scale, rangesText{&v.ReasoningOut}, &v.ReasoningKnown,
 		&v.Policy, &v.PolicyVersion, &v.PolicyTenant, &v.PolicyHash)
 	switch {
 	case err != nil:

@@ -2,10 +2,12 @@ package worker
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
@@ -97,5 +99,66 @@ func TestAPolicyOfAnotherVersionEndsTheRun(t *testing.T) {
 			}
 			f.sound()
 		})
+	}
+}
+
+// A preview says what the run that follows does, and writes nothing.
+func TestAPreviewIsWhatARunDoes(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	p := testPolicy()
+	p.StartTokens, p.TargetTokens = 500, 300
+	f.apply("small", 0, p)
+	for session, transcript := range map[string]string{
+		"small": "sucacauauaua", "tools": "suctctctuauctct", "short": "su", "invalid": "suatuaua", "one": "u", "fits": "suauauaua",
+	} {
+		f.append(session, transcript)
+		if session == "small" {
+			f.label(session, "small")
+		}
+		tables := func() string {
+			var out []string
+			runs, err := f.store.Runs(t.Context(), store.RunFilter{Limit: 99})
+			if err != nil {
+				t.Fatal(err)
+			}
+			row, err := f.store.Session(t.Context(), key(session))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Join(append(out, fmt.Sprint(runs), fmt.Sprint(row)), "\n")
+		}
+		before := tables()
+		claim, err := f.store.Snapshot(t.Context(), key(session))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.w.planner.Preview(t.Context(), f.store, claim, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after := tables(); after != before {
+			t.Errorf("%s: the preview has written:\n%s\n%s", session, before, after)
+		}
+		run := f.run(f.operator(session, store.Options{From: "view"}))
+		if got.Outcome != run.Outcome || int64(got.Before) != run.TokensBefore || int64(got.After) != run.TokensAfter || got.MessagesAfter != run.MessagesAfter {
+			t.Errorf("%s: preview %s %d → %d, %d messages; the run %s %d → %d, %d messages", session,
+				got.Outcome, got.Before, got.After, got.MessagesAfter, run.Outcome, run.TokensBefore, run.TokensAfter, run.MessagesAfter)
+		}
+		var gone int64
+		for _, g := range got.Gone {
+			gone += int64(g.Messages)
+		}
+		if run.Status == "applied" && (gone == 0 || got.Before-got.After > chat.Tokens(100*gone)) {
+			t.Errorf("%s: %d messages leave for %d tokens", session, gone, got.Before-got.After)
+		}
+		other := testPolicy()
+		other.StartTokens, other.TargetTokens, other.MinGainTokens = 400, 100, 0
+		if claim, err = f.store.Snapshot(t.Context(), key(session)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err = f.w.planner.Preview(t.Context(), f.store, claim, &other); err != nil || got.Limits.Target != 100 {
+			t.Errorf("%s under another policy: %+v, %v", session, got, err)
+		}
 	}
 }

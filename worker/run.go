@@ -115,14 +115,7 @@ type attempt struct {
 // work plans, checks and applies. The outcome is written, unless it returns an error.
 func (a *attempt) work(ctx context.Context) error {
 	a.w.failpoint(stepClaimed)
-	p := a.w.planner
-	s := &a.claim.Session
-	a.ledger = store.Ledger{
-		Kind: "compact", Worker: a.w.config.Name, PolicyHash: &a.hash, Utilization: a.limits.Utilization(a.context),
-		MessagesBefore: s.LiveMessages, MessagesAfter: s.LiveMessages,
-		TokensBefore: int64(s.LiveTokens), TokensAfter: int64(s.LiveTokens),
-	}
-	a.ledger.Policy, a.ledger.PolicyVersion = s.Policy, &s.PolicyVersion
+	a.begin()
 	if a.policyErr != nil {
 		a.ledger.PolicyHash = nil
 		return a.policyErr
@@ -139,36 +132,57 @@ func (a *attempt) work(ctx context.Context) error {
 	if code := a.guards(); code != "" {
 		return a.skip(ctx, code)
 	}
+	result, change, err := a.plan(ctx)
+	if err != nil {
+		return err
+	}
+	if code := a.skipReason(result); code != "" {
+		return a.skip(ctx, code)
+	}
+	a.w.failpoint(stepChecked)
+	return a.apply(ctx, change)
+}
+
+// begin sets what the ledger says of every run.
+func (a *attempt) begin() {
+	s := &a.claim.Session
+	a.ledger = store.Ledger{
+		Kind: "compact", Worker: a.w.config.Name, PolicyHash: &a.hash, Utilization: a.limits.Utilization(a.context),
+		Policy: s.Policy, PolicyVersion: &s.PolicyVersion,
+		MessagesBefore: s.LiveMessages, MessagesAfter: s.LiveMessages,
+		TokensBefore: int64(s.LiveTokens), TokensAfter: int64(s.LiveTokens),
+	}
+}
+
+// plan plans the run and records what it does. It writes nothing but the answers of models
+// to a claimed run.
+func (a *attempt) plan(ctx context.Context) (result pipeline.Result, change store.Change, err error) {
 	if err := a.buildTranscript(ctx, a.w.store); err != nil {
-		return err
+		return result, change, err
 	}
-	pipeline, writers, err := p.pipeline(a.runContext, a.w.store, a.w.failpoint)
+	built, writers, err := a.w.planner.pipeline(a.runContext, a.w.store, a.w.failpoint)
 	if err != nil {
-		return err
+		return result, change, err
 	}
-	t := &plan.Transcript{Entries: a.entries, Counter: p.Counter(s.Model), Originals: a.originals}
+	t := &plan.Transcript{Entries: a.entries, Counter: a.w.planner.Counter(a.claim.Session.Model), Originals: a.originals}
 	load := func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
-		return a.w.store.Messages(ctx, s.SID, seqs)
+		return a.w.store.Messages(ctx, a.claim.Session.SID, seqs)
 	}
-	result, err := pipeline.Run(ctx, t, load)
+	result, err = built.Run(ctx, t, load)
 	if err == nil && !a.claim.Options.AllowGrowth {
-		result, err = pipeline.LimitGrowth(ctx, t, load, result, a.lessGain)
+		result, err = built.LimitGrowth(ctx, t, load, result, a.lessGain)
 	}
 	if err != nil {
-		return err
+		return result, change, err
 	}
 	writers.Report(result.Steps)
 	a.ledger.PlanMicros = time.Since(a.start).Microseconds()
 	a.ledger.Steps, a.spent = result.Steps, modelAttrs(result.Steps)
 	a.w.failpoint(stepPlanned)
 
-	change := a.change(result.Plan)
+	change = a.change(result.Plan)
 	a.measure(&result, change)
-	if code := a.skipReason(result); code != "" {
-		return a.skip(ctx, code)
-	}
-	a.w.failpoint(stepChecked)
-	return a.apply(ctx, change)
+	return result, change, nil
 }
 
 // originals implements plan.Originals on the session of the run.
@@ -238,19 +252,9 @@ func (a *attempt) apply(ctx context.Context, c store.Change) error {
 	}
 	live := a.claim.Session.Live.Minus(c.Plan.Gone()).Union(c.Plan.Include)
 	state := a.postRunState(a.leaves, live, a.claim.Session.Revision+1)
-	code := OutcomeApplied
-	switch {
-	case a.limits.Over(a.leaves) && a.unsummarized:
-		code = OutcomeNoSummary
-		if a.automatic() {
-			a.scheduleRetry(state)
-		}
-	case a.limits.Over(a.leaves):
-		code = OutcomeFloorAboveTrigger
-	case a.repairOnly() || a.invalid && a.gain < a.policy.MinGainTokens:
-		code = OutcomeRepaired
-	case a.leaves > a.limits.Target:
-		code = OutcomeAboveTarget
+	code := a.appliedOutcome()
+	if code == OutcomeNoSummary && a.automatic() {
+		a.scheduleRetry(state)
 	}
 	a.end(code)
 	c.Ledger = a.ledger
@@ -261,6 +265,21 @@ func (a *attempt) apply(ctx context.Context, c store.Change) error {
 	a.w.failpoint(stepApplied)
 	a.w.logger.LogAttrs(ctx, slog.LevelInfo, "run ended", a.attrs()...)
 	return nil
+}
+
+// appliedOutcome returns the outcome of a run whose plan is applied.
+func (a *attempt) appliedOutcome() string {
+	switch {
+	case a.limits.Over(a.leaves) && a.unsummarized:
+		return OutcomeNoSummary
+	case a.limits.Over(a.leaves):
+		return OutcomeFloorAboveTrigger
+	case a.repairOnly() || a.invalid && a.gain < a.policy.MinGainTokens:
+		return OutcomeRepaired
+	case a.leaves > a.limits.Target:
+		return OutcomeAboveTarget
+	}
+	return OutcomeApplied
 }
 
 // skip ends the run without a change.

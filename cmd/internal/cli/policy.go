@@ -27,6 +27,7 @@ type policyCmd struct {
 	Rollback policyRollbackCmd `cmd:"" help:"Put an earlier version of a policy in force again."`
 	Disable  policyDisableCmd  `cmd:"" help:"Take a policy out of force: its sessions get that which matches next."`
 	Explain  policyExplainCmd  `cmd:"" help:"Explain which policy a session has, and when it is compacted next, or why not."`
+	Test     policyTestCmd     `cmd:"" help:"Plan runs without making them: what would leave the view, how far, at what cost."`
 	Assign   policyAssignCmd   `cmd:"" help:"Give one session a policy, whatever matches it."`
 }
 

@@ -184,7 +184,7 @@ func (x *explainer) explain(e *Env) explanationJSON {
 	limits := x.policy.Limits(x.Model, x.cfg.Models.Window)
 	out := explanationJSON{
 		Session: x.Session, Tenant: x.Tenant, Model: x.Model, Labels: x.Labels, Policy: x.version.Name, Version: x.version.Version,
-		Why: x.candidates[0].Why, Follows: x.SessionRow.Policy == x.version.Name && (x.PolicyHash == x.policy.FleetHash() || x.version.Version == 0),
+		Why: x.candidates[0].Why, Follows: x.Policy == x.version.Name && (x.PolicyHash == x.policy.FleetHash() || x.version.Version == 0),
 		PassedOver: []passedOverJSON{}, Window: limits.Window, Start: limits.Start, Target: limits.Target, DueAbove: cmp.Or(x.DueTokens, limits.Start),
 		Tokens: x.ContextTokens, Due: x.Due, HeldBack: []holdJSON{},
 	}
@@ -246,7 +246,7 @@ func (x *explainer) whyDue(out explanationJSON) string {
 	case out.DueAbove > out.Start:
 		return fmt.Sprintf("the last run stayed above the start; %s are left", term.Plural(out.DueAbove-out.Tokens, "token", "tokens"))
 	}
-	return fmt.Sprintf("%s are left", term.Plural(out.DueAbove-out.Tokens, "token", "tokens"))
+	return term.Plural(out.DueAbove-out.Tokens, "token", "tokens") + " are left"
 }
 
 // holds returns what keeps automatic runs from the session, what lasts longest first.
@@ -332,7 +332,9 @@ func (out explanationJSON) print(e *Env, x explainer) error {
 	labels := policy.Match(out.Labels).String()
 	window := fmt.Sprintf("%s, window %s", orDash(out.Model), term.Count(out.Window))
 	pairs := [][2]any{
-		{"session", store.Key{Tenant: out.Tenant, Session: out.Session}.String()}, {"model", window}, {"labels", labels},
+		{"session", store.Key{Tenant: out.Tenant, Session: out.Session}.String()},
+		{"model", window},
+		{"labels", labels},
 		{"policy", fmt.Sprintf("%s: %s", title(x.version), out.Why)},
 	}
 	for _, p := range out.PassedOver {
@@ -355,7 +357,7 @@ func (out explanationJSON) print(e *Env, x explainer) error {
 		}
 		when := ""
 		if h.Since != nil {
-			when = fmt.Sprintf(", for %s", term.Duration(e.since(*h.Since)))
+			when = ", for " + term.Duration(e.since(*h.Since))
 		}
 		pairs = append(pairs, [2]any{name, term.Styled{Value: h.Code + when, As: e.Out.Yellow}}, [2]any{"", h.Text})
 	}

@@ -66,13 +66,13 @@ func TestExplanationsAreGolden(t *testing.T) {
 		{"a run that has seen everything", func(x *explainer) { x.Decided, x.Last = true, last("no_summary") }, "unchanged"},
 		{"an invalid view", func(x *explainer) { x.LiveTokens, x.ContextTokens, x.Suspect = 900, 900, true }, ""},
 		{"a policy that cannot be read", func(x *explainer) { x.unreadable = fmt.Errorf("unknown field x") }, "invalid_policy"},
-		{"limits of another policy", func(x *explainer) { x.PolicyHash, x.SessionRow.Policy = "other", "default" }, ""},
+		{"limits of another policy", func(x *explainer) { x.PolicyHash, x.Policy = "other", "default" }, ""},
 	}
 	var out bytes.Buffer
 	e := &Env{Out: term.Output{W: &out}, Registry: builtin.Registry(), now: func() time.Time { return now }}
 	for _, tt := range cases {
 		x := explainer{now: now, cfg: config.Default(), policy: policy.Default(), version: store.PolicyVersion{Name: "support", Version: 3}}
-		x.Tenant, x.Session, x.Model, x.SessionRow.Policy, x.Labels = "acme", "chat-42", "gpt-4o", "support", map[string]string{"agent": "support"}
+		x.Tenant, x.Session, x.Model, x.Policy, x.Labels = "acme", "chat-42", "gpt-4o", "support", map[string]string{"agent": "support"}
 		x.LiveTokens, x.ContextTokens, x.DueTokens, x.Due, x.PolicyHash = 100_000, 100_000, 96_000, true, policy.Default().FleetHash()
 		_, x.candidates = policy.Choose(policy.Subject{Tenant: "acme", Labels: x.Labels}, map[string]policy.Match{
 			"support": {"agent": "support", "tenant": "acme"}, "acme": {"tenant": "acme"},
@@ -130,4 +130,36 @@ func TestExplainReadsTheDatabase(t *testing.T) {
 	if len(rows.Errors) != 1 || rows.Errors[0].Run != 1 {
 		t.Errorf("%+v", rows)
 	}
+}
+
+func TestPoliciesAreTestedWithoutARun(t *testing.T) {
+	t.Parallel()
+	db, path := fleet(t)
+	st := openStore(t, db)
+	saveDefault(t, st)
+	out := invoke(t, db, "policy", "test", "help-2", "--file", path).want(t, 0).stdout
+	golden(t, "policy_test", out)
+	type result struct {
+		Sessions []previewJSON
+		Totals   previewTotalsJSON
+	}
+	r := decode[result](t, invoke(t, db, "policy", "test", "--sample=9", "--file", path, "--json").want(t, 0))
+	if r.Totals.Sessions != 3 || r.Totals.TokensAfter >= r.Totals.TokensBefore || len(r.Sessions) != 3 || r.Sessions[0].Policy != "support" || r.Totals.Calls != 0 {
+		t.Errorf("a sample of those that match: %+v", r.Totals)
+	}
+	if r = decode[result](t, invoke(t, db, "policy", "test", "chat", "--json").want(t, 0)); r.Sessions[0].Outcome != "nothing_to_compact" || !r.Sessions[0].TargetMet {
+		t.Errorf("%+v", r.Sessions)
+	}
+	model := file(t, "model.yaml", `llm: {models: [{name: house, base_url: "http://127.0.0.1:1/v1", window_tokens: 100000, price_per_million: {input: 10, output: 20}}]}`)
+	// In a smaller target no answer of a model fits beside its references.
+	larger := file(t, "larger.yaml", "name: larger\nstart_tokens: 2400\ntarget_tokens: 1800\nmin_gain_tokens: 50\n")
+	r = decode[result](t, invoke(t, append(db, "COMPACTOR_CONFIG="+model), "policy", "test", "help-2", "--file", larger, "--json").want(t, 0))
+	if c := r.Sessions[0].Calls; c.Name != "house" || c.Calls != 1 || c.Input < 100 || c.Output < 50 || c.Cost != (10*float64(c.Input)+20*float64(c.Output))/1e6 {
+		t.Errorf("the price of the model: %#v", c)
+	}
+	invoke(t, db, "policy", "test", "--sample=2").want(t, 0, "target met", "2 of 2")
+	invoke(t, db, "policy", "test", "ghost").want(t, exitNotFound, "ghost")
+	invoke(t, db, "policy", "test").want(t, exitUsage, "want sessions or --sample")
+	invoke(t, db, "policy", "test", "--sample=2", "--file", file(t, "bad.yaml", "name: x\nstart: 7\n")).want(t, exitUsage, "bad.yaml:2: start: 7")
+	invoke(t, db, "runs").want(t, 0, "no runs")
 }

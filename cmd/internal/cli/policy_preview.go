@@ -1,0 +1,338 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/tokens"
+	"github.com/sessionstore/compactor/worker"
+)
+
+type policyTestCmd struct {
+	Sessions []string `arg:"" optional:"" name:"session" help:"Sessions to plan on."`
+	Sample   int      `placeholder:"N" help:"Plan on N sessions instead, chosen at random; with --file, among those that match it."`
+	File     string   `placeholder:"FILE" help:"Plan under this policy file instead of the policy that a session has."`
+}
+
+func (*policyTestCmd) Help() string {
+	return `Plans a run over the view of each session, whether or not it is due, and shows the size before and after, what leaves the view and why, and whether the target is met. Nothing is written and no model is called: where the policy asks one for a summary, an extract stands in its place, and the cost is what the prompts and the longest answers would cost.
+
+Examples:
+
+    compactor policy test chat-42
+    compactor policy test --sample 200 --file support.yaml
+    compactor policy test --sample 1000 --json | jq '.totals.cost'`
+}
+
+func (c *policyTestCmd) Validate() error {
+	if (len(c.Sessions) > 0) == (c.Sample > 0) {
+		return errors.New("want sessions or --sample")
+	}
+	if c.Sample != 0 {
+		return inRange("--sample", c.Sample, 1, 100_000)
+	}
+	return nil
+}
+
+// previewJSON is a session in the output of --json.
+type previewJSON struct {
+	Session        string        `json:"session"`
+	Model          string        `json:"model"`
+	Policy         string        `json:"policy"`
+	Version        int           `json:"policy_version,omitempty"` // 0: that of the configuration, or of --file
+	Outcome        string        `json:"outcome"`
+	TokensBefore   chat.Tokens   `json:"tokens_before"`
+	TokensAfter    chat.Tokens   `json:"tokens_after"`
+	Start          chat.Tokens   `json:"start"`
+	Target         chat.Tokens   `json:"target"`
+	TargetMet      bool          `json:"target_met"`
+	MessagesBefore int64         `json:"messages_before"`
+	MessagesAfter  int64         `json:"messages_after"`
+	Gone           []worker.Gone `json:"gone"`
+	Steps          []stepJSON    `json:"steps"`
+	Calls          callsJSON     `json:"model_calls"`
+
+	steps []pipeline.StepResult
+}
+
+// callsJSON is what calls of models would take, at most.
+type callsJSON struct {
+	Name   string  `json:"name,omitempty"`
+	Calls  int     `json:"calls"`
+	Input  int     `json:"input_tokens"`
+	Output int     `json:"output_tokens"`
+	Cost   float64 `json:"cost"`
+}
+
+// previewTotalsJSON sums up sessions.
+type previewTotalsJSON struct {
+	Sessions     int            `json:"sessions"`
+	Outcomes     map[string]int `json:"outcomes"`
+	TargetMet    int            `json:"target_met"`
+	TokensBefore chat.Tokens    `json:"tokens_before"`
+	TokensAfter  chat.Tokens    `json:"tokens_after"`
+	callsJSON
+}
+
+func (t *previewTotalsJSON) add(p previewJSON) {
+	t.Sessions++
+	t.Outcomes[p.Outcome]++
+	if p.TargetMet {
+		t.TargetMet++
+	}
+	t.TokensBefore, t.TokensAfter = t.TokensBefore+p.TokensBefore, t.TokensAfter+p.TokensAfter
+	if p.Calls.Name != "" {
+		t.Name = p.Calls.Name
+	}
+	t.Calls, t.Input, t.Output, t.Cost = t.Calls+p.Calls.Calls, t.Input+p.Calls.Input, t.Output+p.Calls.Output, t.Cost+p.Calls.Cost
+}
+
+func (c *policyTestCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	var file *config.PolicyFile
+	if c.File != "" {
+		files, err := e.policyFiles([]string{c.File})
+		if err != nil {
+			return err
+		}
+		file = &files[0]
+		file.Policy.ModelTable = cfg.Models.Version()
+	}
+	switch v, err := (policyRef{Name: policy.DefaultName}).load(ctx, st); {
+	case errors.Is(err, store.ErrNotFound): // no scheduler has saved its configuration yet
+	case err != nil:
+		return err
+	default:
+		if p, err := policy.ReadSpec(v.Spec); err == nil {
+			cfg.Policy = p
+		}
+	}
+	names, err := c.sessions(ctx, st, cfg, file)
+	if err != nil {
+		return err
+	}
+	totals := previewTotalsJSON{Outcomes: map[string]int{}}
+	shown := []previewJSON{}
+	var progress *term.Progress
+	if c.Sample > 0 {
+		progress = e.Err.Progress("planning, sessions", int64(len(names)))
+	}
+	for _, name := range names {
+		p, err := preview(ctx, e, st, cfg, name, file)
+		if err != nil {
+			return err
+		}
+		totals.add(p)
+		if e.JSON || c.Sample == 0 || len(shown) < maxShown {
+			shown = append(shown, p)
+		}
+		if progress != nil {
+			progress.Add(1)
+		}
+	}
+	if progress != nil {
+		progress.Done("")
+	}
+	switch {
+	case e.JSON:
+		return term.JSON(e.Out.W, map[string]any{"sessions": shown, "totals": totals})
+	case len(shown) == 0:
+		e.note("no sessions")
+		return nil
+	case c.Sample > 0:
+		return totals.print(e, shown)
+	}
+	for i, p := range shown {
+		if i > 0 {
+			e.say("")
+		}
+		if err := p.print(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sessions returns the names of the sessions to plan on.
+func (c *policyTestCmd) sessions(ctx context.Context, st *store.Store, cfg config.Config, file *config.PolicyFile) ([]string, error) {
+	if c.Sample == 0 {
+		return c.Sessions, nil
+	}
+	labels := map[string]string{}
+	most := c.Sample
+	if file != nil {
+		for key, value := range file.Match {
+			if key != "tenant" && key != "model" {
+				labels[key] = value
+			}
+		}
+		most *= 20 // of which the model may rule out most
+	}
+	rows, err := st.Sample(ctx, cfg.Tenant, labels, most)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, r := range rows {
+		if len(names) < c.Sample && (file == nil || file.Match.Fits(policy.Subject{Tenant: cfg.Tenant, Model: r.Model, Labels: r.Labels})) {
+			names = append(names, r.Session)
+		}
+	}
+	return names, nil
+}
+
+// preview plans on a session.
+func preview(ctx context.Context, e *Env, st *store.Store, cfg config.Config, session string, file *config.PolicyFile) (previewJSON, error) {
+	claim, err := st.Snapshot(ctx, key(cfg, session))
+	if err != nil {
+		return previewJSON{}, err
+	}
+	e.noteUnknown(cfg, claim.Session.Model)
+	s := claim.Session
+	out := previewJSON{Session: session, Model: s.Model, Policy: s.Policy, Version: s.PolicyVersion, Gone: []worker.Gone{}}
+	planner := &worker.Planner{
+		Policy: cfg.Policy, Registry: e.Registry, Window: cfg.Models.Window, Logger: slog.New(slog.DiscardHandler), BindsReasoning: tokens.BindsReasoning,
+		Counter: func(model string) plan.Counter { return cfg.Models.ForModel(model) },
+	}
+	planner.Policy.ModelTable = cfg.Models.Version()
+	var other *policy.Policy
+	if file != nil {
+		out.Policy, out.Version, other = file.Name, 0, &file.Policy
+	}
+	var priced *pricedModel
+	if len(cfg.LLM.Models) > 0 {
+		priced = &pricedModel{profile: cfg.LLM.Models[0]}
+		planner.Model = priced
+	}
+	p, err := planner.Preview(ctx, st, claim, other)
+	if err != nil {
+		return out, fmt.Errorf("session %s: %w", term.Clean(session), err)
+	}
+	out.Outcome, out.TokensBefore, out.TokensAfter, out.Start, out.Target = p.Outcome, p.Before, p.After, p.Limits.Start, p.Limits.Target
+	out.TargetMet, out.MessagesBefore, out.MessagesAfter = p.After <= p.Limits.Target, p.MessagesBefore, p.MessagesAfter
+	out.Gone, out.Steps, out.steps = append(out.Gone, p.Gone...), newStepsJSON(p.Steps), p.Steps
+	if priced != nil {
+		out.Calls = priced.total(p.Steps)
+	}
+	return out, nil
+}
+
+// pricedModel implements summary.Model without calling a model: it adds up what calls would
+// take.
+type pricedModel struct {
+	profile llm.Profile
+	calls   callsJSON
+}
+
+var errNotCalled = errors.New("a preview calls no model")
+
+// Complete implements summary.Model.
+func (m *pricedModel) Complete(_ context.Context, c llm.Call) (llm.Answer, error) {
+	m.calls.Calls++
+	m.calls.Input += c.InputTokens
+	m.calls.Output += c.MaxTokens + m.profile.ReasoningTokens
+	return llm.Answer{}, errNotCalled
+}
+
+// Usable implements summary.Model.
+func (m *pricedModel) Usable(context.Context) llm.Profile { return m.profile }
+
+// Identity implements summary.Model.
+func (m *pricedModel) Identity() string { return m.profile.Name }
+
+// total returns what the calls would take. Of a summary in parts only the first is asked for
+// here; the others are as large.
+func (m *pricedModel) total(steps []pipeline.StepResult) callsJSON {
+	out, parts := m.calls, 0
+	for _, s := range steps {
+		if r := stepReport(s); r != nil {
+			parts = max(parts, r.Parts)
+		}
+	}
+	if parts > 1 && out.Calls > 0 {
+		out.Calls, out.Input, out.Output = out.Calls*parts, out.Input*parts, out.Output*parts
+	}
+	if out.Calls > 0 {
+		out.Name = m.profile.Name
+		out.Cost = (float64(out.Input)*m.profile.Price.Input + float64(out.Output)*m.profile.Price.Output) / 1e6
+	}
+	return out
+}
+
+// print writes a session for people.
+func (p previewJSON) print(e *Env) error {
+	met := "met"
+	if !p.TargetMet {
+		met = "not met"
+	}
+	size := change(int64(p.TokensBefore), int64(p.TokensAfter))
+	err := e.Out.Pairs(
+		[2]any{"session", p.Session}, [2]any{"model", p.Model}, [2]any{"policy", store.PolicyName(p.Policy, p.Version)},
+		[2]any{"would end", joined(p.Outcome, outcomeText(store.RunRow{Outcome: p.Outcome}))},
+		[2]any{"tokens", size}, [2]any{"target", fmt.Sprintf("%s, %s (start %s)", term.Count(p.Target), met, term.Count(p.Start))},
+		[2]any{"messages", change(p.MessagesBefore, p.MessagesAfter)}, [2]any{"model calls", p.Calls.String()},
+	)
+	if err != nil {
+		return err
+	}
+	if err := writeSteps(e, p.steps); err != nil || len(p.Gone) == 0 {
+		return err
+	}
+	e.say("")
+	t := e.Out.Table(term.Text("OUT FOR"), term.Text("HOW"), term.Num("MESSAGES"), term.Num("TOKENS"))
+	for _, g := range p.Gone {
+		how := "dropped"
+		if g.Covered {
+			how = "in a summary or replaced"
+		}
+		t.Row(g.Reason, how, g.Messages, int64(g.Tokens))
+	}
+	return t.Write()
+}
+
+// String describes the calls, "" for none.
+func (c callsJSON) String() string {
+	if c.Calls == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s: %s tokens in, up to %s out, cost up to %.4f", term.Plural(c.Calls, "call", "calls"), term.Clean(c.Name),
+		term.Count(c.Input), term.Count(c.Output), c.Cost)
+}
+
+// maxShown is the number of sessions of a sample that are shown.
+const maxShown = 20
+
+// print writes a sample for people: some of its sessions, and the sum.
+func (t previewTotalsJSON) print(e *Env, shown []previewJSON) error {
+	table := e.Out.Table(term.Text("SESSION"), term.Text("POLICY"), term.Text("WOULD END"), term.Num("TOKENS"), term.Num("TARGET"))
+	for _, p := range shown {
+		target := "met"
+		if !p.TargetMet {
+			target = "not met"
+		}
+		table.Row(p.Session, store.PolicyName(p.Policy, p.Version), p.Outcome, brief(int64(p.TokensBefore), int64(p.TokensAfter)), target)
+	}
+	if err := table.Write(); err != nil {
+		return err
+	}
+	if n := t.Sessions - len(shown); n > 0 {
+		e.say("and %s more", term.Count(n))
+	}
+	e.say("")
+	return e.Out.Pairs(
+		[2]any{"sessions", t.Sessions}, [2]any{"would end", strings.TrimSpace(listCounts(t.Outcomes))},
+		[2]any{"tokens", fmt.Sprintf("%s, %s less", change(int64(t.TokensBefore), int64(t.TokensAfter)), term.Percent(t.TokensBefore-t.TokensAfter, t.TokensBefore))},
+		[2]any{"target met", fmt.Sprintf("%s of %s", term.Count(t.TargetMet), term.Count(t.Sessions))},
+		[2]any{"model calls", t.String()},
+	)
+}

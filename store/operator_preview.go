@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// querySnapshot has the columns of queryRun, as a dry run over the view would have them.
+	querySnapshot = `
+		SELECT 'queued', 'operator', '{"from": "view", "dry_run": true}', now(), 0, 0, false, false,
+			` + selectSession + `
+		FROM compactor.sessions s ` + joinPolicy + joinCalibration + ` WHERE s.tenant = $1 AND s.id = $2`
+	querySnapshotView = selectMetas + ` FROM compactor.sessions s ` + joinView + ` WHERE s.tenant = $1 AND s.id = $2`
+)
+
+// Snapshot returns a session as a dry run over its view would plan on it, without a run:
+// nothing is written. ErrNotFound names the session.
+func (s *Store) Snapshot(ctx context.Context, k Key) (*Claim, error) {
+	var batch pgx.Batch
+	batch.Queue(s.q(querySnapshot), k.tenant(), k.Session)
+	batch.Queue(s.q(querySnapshotView), k.tenant(), k.Session)
+	results := s.pool.SendBatch(ctx, &batch)
+	c, err := readClaim(results, &Claim{})
+	if cerr := results.Close(); err == nil {
+		err = mapError(cerr)
+	}
+	if err == nil {
+		err = s.completeView(ctx, c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("session %s: %w", k, err)
+	}
+	return c, nil
+}
+
+// Sampled is a session of a sample, with what policies match.
+type Sampled struct {
+	Session, Model string
+	Labels         map[string]string
+}
+
+// Sample returns random sessions of a tenant with these labels.
+func (s *Store) Sample(ctx context.Context, tenant string, labels map[string]string, limit int) ([]Sampled, error) {
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	raw, err := json.Marshal(labels)
+	if err != nil {
+		return nil, fmt.Errorf("sample sessions: %w", err)
+	}
+	const query = `SELECT id, model, labels::text FROM compactor.sessions WHERE tenant = $1 AND labels @> $2 AND last_seq > 0 ORDER BY random() LIMIT $3`
+	return queryRows(ctx, s, "sample sessions", func(row pgx.CollectableRow) (v Sampled, err error) {
+		var labels string
+		if err := row.Scan(&v.Session, &v.Model, &labels); err != nil {
+			return v, err
+		}
+		return v, json.Unmarshal([]byte(labels), &v.Labels)
+	}, query, tenant, string(raw), limit)
+}

@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"context"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+// Preview is what a run over the view of a session would do.
+type Preview struct {
+	// Outcome is that of the run, as if it applied its plan.
+	Outcome string
+	Limits  policy.Limits
+	// Before and After are the sizes of the context, in real tokens.
+	Before, After                 chat.Tokens
+	MessagesBefore, MessagesAfter int64
+	Steps                         []pipeline.StepResult
+	// Gone counts what leaves the view, by reason, in the order of the plan.
+	Gone []Gone
+}
+
+// Gone counts messages that leave the view for a reason. A summary or a replacement is in
+// the place of those that are covered.
+type Gone struct {
+	Reason   string      `json:"reason"`
+	Messages int         `json:"messages"`
+	Tokens   chat.Tokens `json:"tokens"`
+	Covered  bool        `json:"covered"`
+}
+
+// Preview plans a run over the view of a session (store.Snapshot) under the policy that it
+// has, or another one, whatever the session's size and the guards of automatic runs. It
+// writes nothing. The policy must be valid.
+func (p *Planner) Preview(ctx context.Context, st Store, c *store.Claim, other *policy.Policy) (Preview, error) {
+	of := namedPolicy{}
+	var err error
+	if other != nil {
+		of.policy = *other
+		c.Session.Policy, c.Session.PolicyVersion = "", -1 // a key of its own in the cache
+	} else if of, err = p.policyOf(ctx, st, &c.Session); err != nil {
+		return Preview{}, err
+	}
+	if of.err != nil {
+		return Preview{}, of.err
+	}
+	if p.Model != nil {
+		// The model is not called, so that an extract stands for its summary.
+		of.policy.Summary.OnFailure = policy.OnFailureExtractive
+	}
+	a := &attempt{runContext: p.newRunContext(c, of), w: New(st, p, Config{})}
+	a.begin()
+	out := Preview{Limits: a.limits, Before: a.context, MessagesBefore: c.Session.LiveMessages}
+	result, change, err := a.plan(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Steps = result.Steps
+	c.Options.DryRun = false // only what would keep the plan from being applied counts
+	if out.Outcome = a.skipReason(result); out.Outcome != "" {
+		out.After, out.MessagesAfter = out.Before, out.MessagesBefore
+		return out, nil
+	}
+	out.Outcome, out.After, out.MessagesAfter = a.appliedOutcome(), a.leaves, a.ledger.MessagesAfter
+	for _, x := range change.Plan.Exclude {
+		out.Gone = append(out.Gone, a.gone(x.Reason, x.Seqs, false))
+	}
+	for _, x := range change.Plan.Additions {
+		out.Gone = append(out.Gone, a.gone(x.Reason, x.Covers, true))
+	}
+	return out, nil
+}
+
+// gone counts the messages of the view among seqs.
+func (a *attempt) gone(reason string, seqs chat.Ranges, covered bool) Gone {
+	out := Gone{Reason: reason, Covered: covered}
+	for _, m := range a.claim.View {
+		if seqs.Has(m.Seq) {
+			out.Messages++
+			out.Tokens += m.Tokens
+		}
+	}
+	return out
+}
