@@ -40,13 +40,11 @@ CREATE OR REPLACE FUNCTION @schema@.thresholds_of(p_policy text, p_model text) R
     ORDER BY t.policy <> p_policy, name, length(model_prefix) DESC LIMIT 1
 $$;
 
--- The session as it is under its present policy.
-CREATE OR REPLACE FUNCTION @schema@.under_policy(s @schema@.sessions) RETURNS @schema@.sessions LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    t @schema@.thresholds;
+-- The session as it is under a policy with thresholds.
+CREATE OR REPLACE FUNCTION @schema@.with_thresholds(s @schema@.sessions, p_policy text, t @schema@.thresholds) RETURNS @schema@.sessions
+LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    s.policy := @schema@.policy_of(s.tenant, s.model, s.labels, s.policy_override);
-    SELECT * INTO t FROM @schema@.thresholds_of(s.policy, s.model);
+    s.policy := p_policy;
     s.due_tokens := t.due_tokens;
     s.estimate_margin := coalesce(t.estimate_margin, 0);
     s.policy_hash := coalesce(t.policy_hash, '');
@@ -55,16 +53,25 @@ BEGIN
     RETURN s;
 END $$;
 
+-- Stores the policy of a locked session, with what it follows from.
+CREATE OR REPLACE FUNCTION @schema@.save_policy(s @schema@.sessions) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN   -- not LANGUAGE sql, which would plan this again in each call
+    UPDATE @schema@.sessions SET model = s.model, labels = s.labels, policy_override = s.policy_override, policy = s.policy,
+        due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = s.policy_hash, loop_seq = NULL, due = s.due
+    WHERE sid = s.sid;
+END $$;
+
 -- Gives a locked session the policy that its model, labels and override now have, and stores all of these. A run on its
 -- way does not change the thresholds (end_run).
 CREATE OR REPLACE FUNCTION @schema@.use_policy(s @schema@.sessions) RETURNS @schema@.sessions LANGUAGE plpgsql AS $$
 DECLARE
-    v_was boolean := s.due;
+    v_policy text := @schema@.policy_of(s.tenant, s.model, s.labels, s.policy_override);
+    v_was    boolean := s.due;
+    t        @schema@.thresholds;
 BEGIN
-    s := @schema@.under_policy(s);
-    UPDATE @schema@.sessions SET model = s.model, labels = s.labels, policy_override = s.policy_override, policy = s.policy,
-        due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = s.policy_hash, loop_seq = NULL, due = s.due
-    WHERE sid = s.sid;
+    SELECT * INTO t FROM @schema@.thresholds_of(v_policy, s.model);
+    s := @schema@.with_thresholds(s, v_policy, t);
+    PERFORM @schema@.save_policy(s);
     IF s.due AND NOT v_was AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
         INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;

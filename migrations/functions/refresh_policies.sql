@@ -19,9 +19,15 @@ $$;
 CREATE OR REPLACE FUNCTION @schema@.refresh_policies(p_limit int, OUT state text, OUT changed int) LANGUAGE plpgsql SET jit = off AS $$
 DECLARE
     r        @schema@.policy_refresh;
-    s        @schema@.sessions;
+    v        record;
+    t        @schema@.thresholds;
+    i        int;
     v_scan   int := 10 * p_limit;
-    v_sids   bigint[];
+    v_sids   bigint[];   -- to change; by their index: the version of the row, its policy, and where its thresholds are
+    v_rows   text[];
+    v_names  text[];
+    v_of     text[];
+    v_prefix text[];
     v_done   bigint[] := '{}';
     v_next   bigint;
     v_seen   bigint;
@@ -49,22 +55,30 @@ BEGIN
     END IF;
     PERFORM set_config('compactor.quiet', 'on', true);   -- the scheduler finds what becomes due, at the pace of the workers
     WITH page AS MATERIALIZED (
-        SELECT p.sid, p.tenant, p.model, p.labels, coalesce(p.policy_override, '') AS override, p.policy, p.policy_hash
+        SELECT p.sid, p.tenant, p.model, p.labels, coalesce(p.policy_override, '') AS override, p.policy, p.policy_hash, p.xmin::text AS version
         FROM @schema@.sessions p WHERE p.sid > r.cursor_sid ORDER BY p.sid LIMIT v_scan
     ), kinds AS MATERIALIZED (
-        SELECT k.*, n.name, coalesce(t.policy_hash, '') AS hash
+        SELECT k.*, n.name, h.policy AS of, h.model_prefix AS prefix, coalesce(h.policy_hash, '') AS hash
         FROM (SELECT DISTINCT tenant, model, labels, override FROM page) k
         CROSS JOIN LATERAL @schema@.policy_of(k.tenant, k.model, k.labels, k.override) n(name)
-        LEFT JOIN LATERAL @schema@.thresholds_of(n.name, k.model) t ON true
+        LEFT JOIN LATERAL @schema@.thresholds_of(n.name, k.model) h ON true
     ), differ AS (
-        SELECT p.sid, row_number() OVER (ORDER BY p.sid) AS n FROM page p JOIN kinds k USING (tenant, model, labels, override)
+        SELECT p.sid, p.version, k.name, k.of, k.prefix, row_number() OVER (ORDER BY p.sid) AS n FROM page p JOIN kinds k USING (tenant, model, labels, override)
         WHERE (p.policy, p.policy_hash) <> (k.name, k.hash))
-    SELECT coalesce(array_agg(d.sid) FILTER (WHERE n <= p_limit), '{}'),
+    SELECT coalesce(array_agg(d.sid ORDER BY n) FILTER (WHERE n <= p_limit), '{}'), array_agg(d.version ORDER BY n) FILTER (WHERE n <= p_limit),
+        array_agg(d.name ORDER BY n) FILTER (WHERE n <= p_limit), array_agg(d.of ORDER BY n) FILTER (WHERE n <= p_limit),
+        array_agg(d.prefix ORDER BY n) FILTER (WHERE n <= p_limit),
         CASE WHEN count(*) >= p_limit THEN max(d.sid) FILTER (WHERE n = p_limit) ELSE (SELECT max(sid) FROM page) END, (SELECT count(*) FROM page)
-    INTO v_sids, v_next, v_seen FROM differ d;
-    FOR s IN SELECT * FROM @schema@.sessions p WHERE p.sid = ANY(v_sids) ORDER BY p.sid FOR NO KEY UPDATE SKIP LOCKED LOOP
-        PERFORM @schema@.use_policy(s);
-        v_done := v_done || s.sid;
+    INTO v_sids, v_rows, v_names, v_of, v_prefix, v_next, v_seen FROM differ d;
+    FOR v IN SELECT p AS s, p.xmin::text AS version FROM @schema@.sessions p WHERE p.sid = ANY(v_sids) ORDER BY p.sid FOR NO KEY UPDATE SKIP LOCKED LOOP
+        i := array_position(v_sids, (v.s).sid);
+        IF v.version = v_rows[i] THEN
+            SELECT * INTO t FROM @schema@.thresholds h WHERE h.policy = v_of[i] AND h.model_prefix = v_prefix[i];
+            PERFORM @schema@.save_policy(@schema@.with_thresholds(v.s, v_names[i], t));
+        ELSE   -- it was written meanwhile, and may match other policies
+            PERFORM @schema@.use_policy(v.s);
+        END IF;
+        v_done := v_done || (v.s).sid;
     END LOOP;
     changed := cardinality(v_done);
     r.skipped_sid := least(r.skipped_sid, (SELECT min(x) FROM unnest(v_sids) x WHERE x <> ALL (v_done)));

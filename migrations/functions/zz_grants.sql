@@ -101,6 +101,7 @@ BEGIN
             ('role_code', '{}'),
             ('roleless', '{}'),
             ('same_message', '{}'),
+            ('save_policy', '{}'),
             ('save_thresholds', '{worker}'),
             ('scope_of', '{}'),
             ('set_labels', '{application}'),
@@ -115,7 +116,6 @@ BEGIN
             ('sweep_page', '{worker}'),
             ('tenant_of', '{}'),
             ('thresholds_of', '{}'),
-            ('under_policy', '{}'),
             ('undo_run', '{operator}'),
             ('unpin', '{application}'),
             ('unstorable', '{}'),
@@ -125,6 +125,7 @@ BEGIN
             ('view_rows', '{worker}'),
             ('view_with_revision', '{application,reader}'),
             ('wait_run', '{application,reader}'),
+            ('with_thresholds', '{}'),
             ('without_reasoning', '{application,reader}'),
             ('writers_of_sessions', '{}')
         ) l(name, roles) ON l.name = p.proname
