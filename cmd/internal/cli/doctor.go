@@ -103,6 +103,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 			x.settings(ctx, st)
 			x.data(ctx, st, c)
 			x.counting(ctx, cfg, st)
+			x.policies(ctx, st)
 			if cooldowns, err = st.Cooldowns().All(ctx); err != nil {
 				x.add("models", "cooldowns", checkFail, err.Error(), "")
 			}

@@ -180,3 +180,24 @@ func saveDefault(t *testing.T, st *store.Store) {
 		t.Fatal(err)
 	}
 }
+
+func TestDoctorAndRolesKnowPolicies(t *testing.T) {
+	t.Parallel()
+	db, path := fleet(t)
+	dsn := strings.TrimPrefix(db[0], "DATABASE_URL=")
+	operator := append([]string{"DATABASE_URL=" + roleLogin(t, dsn, "compactor_operator")}, db[1:]...)
+	reader := append([]string{"DATABASE_URL=" + roleLogin(t, dsn, "compactor_reader")}, db[1:]...)
+	invoke(t, reader, "policy", "apply", path, "--yes").want(t, exitRefused, "permission denied")
+	invoke(t, operator, "policy", "apply", path, "--yes").want(t, 0, "support@1 is in force")
+	invoke(t, operator, "policy", "assign", "chat", "support").want(t, 0)
+	for _, args := range [][]string{
+		{"list"}, {"show", "support"}, {"history", "support"}, {"explain", "chat"}, {"explain", "--errors-only"}, {"test", "chat"},
+	} {
+		invoke(t, reader, append([]string{"policy"}, args...)...).want(t, 0)
+	}
+	invoke(t, db, "doctor").want(t, 0, "✓ in force: 1 policy beside that of the configuration", "✓ sessions follow")
+	damage(t, db, `UPDATE policy_versions SET spec = spec || '{"a_setting_of_tomorrow": 1}'; UPDATE policy_refresh SET changed_at = '2026-01-31 11:00Z'`)
+	invoke(t, db, "doctor").want(t, exitFindings, "✗ support@1: ", "a_setting_of_tomorrow", "not yet, 1h 0m after the last change")
+	invoke(t, db, "policy", "explain", "chat").want(t, 0, "invalid_policy", "a_setting_of_tomorrow")
+	invoke(t, db, "policy", "test", "chat").want(t, exitInternal, "a_setting_of_tomorrow")
+}
