@@ -213,7 +213,7 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 
 // endRunArgs returns the arguments of end_run.
 func (c *Change) endRunArgs() (endRunArgs, error) {
-	e := endRunArgs{status: "applied", revision: c.Revision, snapshot: c.SnapshotSeq, exclude: c.Plan.Gone(), include: c.Plan.Include}
+	e := endRunArgs{status: StatusApplied, revision: c.Revision, snapshot: c.SnapshotSeq, exclude: c.Plan.Gone(), include: c.Plan.Include}
 	for _, x := range c.Plan.Exclude {
 		e.reasons, e.seqs, e.by = append(e.reasons, x.Reason), append(e.seqs, x.Seqs.String()), append(e.by, nil)
 	}
@@ -247,8 +247,9 @@ func (c *Change) endRunArgs() (endRunArgs, error) {
 	return e, err
 }
 
-// The statuses of runs that end without a change.
+// The statuses of runs that have ended: with a change of the view, or without one.
 const (
+	StatusApplied = "applied"
 	StatusSkipped = "skipped"
 	StatusFailed  = "failed"
 )

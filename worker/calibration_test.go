@@ -67,7 +67,7 @@ func TestLimitsAreThoseOfTheMessagesInAPrompt(t *testing.T) {
 		c := &store.Claim{Trigger: store.TriggerNightly, Session: tt.session}
 		c.Session.LiveTokens = 1000
 		rc := p.newRunContext(c, namedPolicy{policy: p.Policy})
-		built, _, err := p.pipeline(rc, nil, nil)
+		built, _, err := p.pipeline(rc, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

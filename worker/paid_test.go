@@ -108,7 +108,7 @@ func TestARunReusesTheAnswerOfItsDryRun(t *testing.T) {
 	// Nor does it matter that the prompt may name a time.
 	clears := func(queued time.Time) time.Time {
 		c := &store.Claim{QueuedAt: queued}
-		return f.w.planner.summaryOptions(f.w.planner.newRunContext(c, namedPolicy{policy: f.w.planner.Policy}), f.store, nil).At
+		return f.w.planner.summaryOptions(f.w.planner.newRunContext(c, namedPolicy{policy: f.w.planner.Policy}), nil).At
 	}
 	morning := time.Date(2026, time.May, 4, 8, 0, 0, 0, time.UTC)
 	if at := clears(morning); !at.Equal(clears(morning.Add(9*time.Hour))) || at.Equal(clears(morning.AddDate(0, 0, 1))) {

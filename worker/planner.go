@@ -105,7 +105,7 @@ func (p *Planner) needsClaim(rc *runContext) bool {
 	if rc.invalid || rc.fromLog() || len(rc.policy.PinTools)+len(rc.policy.PinPaths) > 0 {
 		return true
 	}
-	built, _, err := p.pipeline(rc, nil, nil)
+	built, _, err := p.pipeline(rc, nil)
 	return err == nil && slices.ContainsFunc(built.Steps, func(s plan.Strategy) bool {
 		_, reads := s.(plan.Reader)
 		_, stages := s.(pipeline.Stager)
@@ -115,7 +115,7 @@ func (p *Planner) needsClaim(rc *runContext) bool {
 
 // pipeline returns the pipeline of a run: the steps of its options or else of the policy.
 // A run that only repairs the view has no steps; the pipeline's guard repairs it.
-func (p *Planner) pipeline(rc *runContext, st Store, failpoint func(string)) (pipeline.Pipeline, strategies.Writers, error) {
+func (p *Planner) pipeline(rc *runContext, answers summary.AnswerStore) (pipeline.Pipeline, strategies.Writers, error) {
 	limits := rc.limits.ForMessages(rc.context-rc.real(rc.stored), rc.scale)
 	pol := rc.policy
 	toTarget := false
@@ -130,7 +130,7 @@ func (p *Planner) pipeline(rc *runContext, st Store, failpoint func(string)) (pi
 	default:
 		toTarget = true
 	}
-	out, writers, err := strategies.Build(p.Registry, pol, limits, p.summaryOptions(rc, st, failpoint))
+	out, writers, err := strategies.Build(p.Registry, pol, limits, p.summaryOptions(rc, answers))
 	if err != nil {
 		return out, nil, fmt.Errorf("%w: %w", errOptions, err)
 	}
@@ -142,18 +142,13 @@ func (p *Planner) pipeline(rc *runContext, st Store, failpoint func(string)) (pi
 	return out, writers, nil
 }
 
-// summaryOptions returns the options of the summaries of a run. A claimed run stores the
-// model's answers.
-func (p *Planner) summaryOptions(rc *runContext, st Store, failpoint func(string)) summary.Options {
-	o := summary.Options{
-		Model: p.Model, Scope: rc.claim.Session.Key.Tenant + "\x00" + rc.claim.Session.Key.Session,
+// summaryOptions returns the options of the summaries of a run.
+func (p *Planner) summaryOptions(rc *runContext, answers summary.AnswerStore) summary.Options {
+	return summary.Options{
+		Model: p.Model, Answers: answers, Scope: rc.claim.Session.Key.Tenant + "\x00" + rc.claim.Session.Key.Session,
 		Focus: rc.claim.Options.Focus, Manual: rc.claim.Trigger == store.TriggerOperator,
 		// The prompt, and with it the key of the stored answer, holds the day but not the
 		// time: a dry run and the run after it share an answer.
 		At: rc.claim.QueuedAt.UTC().Truncate(24 * time.Hour),
 	}
-	if rc.claim.Fence > 0 {
-		o.Answers = storedAnswers{st, rc.claim, failpoint}
-	}
-	return o
 }

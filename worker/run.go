@@ -88,8 +88,12 @@ func (w *Worker) snooze(ctx context.Context, run store.RunID) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return nil // the run itself has ended or is being executed
 	}
+	result := ResultPostponed
 	if err == nil && n >= maxSnoozes {
-		err = w.store.Abandon(ctx, run, v.code)
+		result, err = store.StatusSkipped, w.store.Abandon(ctx, run, v.code)
+	}
+	if err == nil {
+		w.config.Observer.Attempted(Attempt{Result: result, Code: v.code})
 	}
 	return err
 }
@@ -160,7 +164,7 @@ func (a *attempt) plan(ctx context.Context) (result pipeline.Result, change stor
 	if err := a.buildTranscript(ctx, a.w.store); err != nil {
 		return result, change, err
 	}
-	built, writers, err := a.w.planner.pipeline(a.runContext, a.w.store, a.w.failpoint)
+	built, writers, err := a.w.planner.pipeline(a.runContext, a.answers())
 	if err != nil {
 		return result, change, err
 	}
@@ -263,7 +267,7 @@ func (a *attempt) apply(ctx context.Context, c store.Change) error {
 		return err
 	}
 	a.w.failpoint(stepApplied)
-	a.w.logger.LogAttrs(ctx, slog.LevelInfo, "run ended", a.attrs()...)
+	a.report(ctx, store.StatusApplied)
 	return nil
 }
 
@@ -307,8 +311,14 @@ func (a *attempt) skip(ctx context.Context, code string) error {
 		return err
 	}
 	a.w.failpoint(stepRecorded)
-	a.w.logger.LogAttrs(ctx, slog.LevelInfo, "run ended", a.attrs()...)
+	a.report(ctx, store.StatusSkipped)
 	return nil
+}
+
+// report logs and observes the end of the run.
+func (a *attempt) report(ctx context.Context, status string) {
+	a.w.logger.LogAttrs(ctx, slog.LevelInfo, "run ended", a.attrs()...)
+	a.observe(status)
 }
 
 // end sets the outcome in the ledger.
@@ -374,7 +384,12 @@ func (a *attempt) recordFailure(ctx context.Context, err error) error {
 		werr = a.w.store.Finish(write, a.claim, store.StatusFailed, a.ledger, nil)
 		a.w.logger.LogAttrs(ctx, slog.LevelError, "run failed", a.attrs(slog.String("error", text))...)
 	}
-	if werr != nil && !errors.Is(werr, store.ErrNotApplicable) {
+	switch {
+	case werr == nil:
+		a.observe(v.result())
+	case errors.Is(werr, store.ErrNotApplicable):
+		a.observe(ResultLost)
+	default:
 		return &unrecordedError{fmt.Errorf("record that the run ended %s: %w", v.code, werr), a.claim.Fence}
 	}
 	return nil

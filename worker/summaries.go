@@ -15,7 +15,16 @@ import (
 type storedAnswers struct {
 	store     Store
 	claim     *store.Claim
+	observer  Observer
 	failpoint func(step string)
+}
+
+// answers returns the store of the answers of the run, nil if it is not claimed.
+func (a *attempt) answers() summary.AnswerStore {
+	if a.claim.Fence == 0 {
+		return nil
+	}
+	return storedAnswers{a.w.store, a.claim, a.w.config.Observer, a.w.failpoint}
 }
 
 // Ask implements summary.Answers.
@@ -28,17 +37,20 @@ func (s storedAnswers) Ask(ctx context.Context, key, promptHash string) (int64, 
 func (s storedAnswers) Answer(ctx context.Context, id int64, a summary.StoredAnswer) error {
 	s.failpoint(stepAnswered)
 	err := retryWrite(ctx, func(ctx context.Context) error { return s.store.AnswerSummary(ctx, id, store.SummaryAnswer(a)) })
+	s.observer.Called(newModelCall("", a))
 	s.failpoint(stepStored)
 	return err
 }
 
 // Fail implements summary.Answers.
 func (s storedAnswers) Fail(ctx context.Context, id int64, code string, a summary.StoredAnswer) error {
+	s.observer.Called(newModelCall(code, a))
 	return retryWrite(ctx, func(ctx context.Context) error { return s.store.FailSummary(ctx, id, code, store.SummaryAnswer(a)) })
 }
 
 // Reject implements summary.Answers.
 func (s storedAnswers) Reject(ctx context.Context, key, code string) error {
+	s.observer.Rejected(code)
 	return s.store.RejectSummary(ctx, s.claim.Run, key, code)
 }
 

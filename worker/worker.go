@@ -69,6 +69,8 @@ type Config struct {
 	WriteTimeout time.Duration `yaml:"-" json:"-"`
 	// Logger receives one line per run. Defaults to a logger that discards.
 	Logger *slog.Logger `yaml:"-" json:"-"`
+	// Observer is told what happens, for metrics. If nil, nobody is.
+	Observer Observer `yaml:"-" json:"-"`
 }
 
 // Default returns the default settings.
@@ -112,6 +114,9 @@ func (c Config) withDefaults() Config {
 		c.Name = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	if c.Observer == nil {
+		c.Observer = noObserver{}
+	}
 	return c
 }
 
