@@ -47,6 +47,8 @@ type Config struct {
 	Holder string `yaml:"-" json:"-"`
 	// Logger defaults to a logger that discards.
 	Logger *slog.Logger `yaml:"-" json:"-"`
+	// Observer is told what happens, for metrics. If nil, nobody is.
+	Observer Observer `yaml:"-" json:"-"`
 	// Now is the clock of the cron. Defaults to time.Now.
 	Now func() time.Time `yaml:"-" json:"-"`
 }
@@ -90,6 +92,9 @@ func (c Config) withDefaults() Config {
 		c.Holder = fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:6])
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	if c.Observer == nil {
+		c.Observer = noObserver{}
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -36,6 +36,8 @@ func (s *Scheduler) takeLead(ctx context.Context) (sent time.Time, leading bool,
 // them.
 func (s *Scheduler) lead(ctx context.Context, sent, started time.Time) {
 	s.log.InfoContext(ctx, "leading", "holder", s.cfg.Holder)
+	s.cfg.Observer.Leading(true)
+	defer s.cfg.Observer.Leading(false)
 	g, gctx := errgroup.WithContext(ctx)
 	// Only renew returns an error while ctx lasts; it ends the other loops.
 	g.Go(func() error { return s.renew(gctx, sent) })

@@ -24,7 +24,7 @@ func (s *Scheduler) runRelay(ctx context.Context) error {
 		}
 		full := false
 		if room > 0 {
-			n, err := s.deliver(ctx, "relay", room, func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
+			n, err := s.deliver(ctx, ReasonEvent, room, func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
 				return s.store.Relay(ctx, s.cfg.Policy.Debounce, s.cfg.Policy.MaxDelay, limit, grace)
 			})
 			if err != nil {
@@ -36,7 +36,7 @@ func (s *Scheduler) runRelay(ctx context.Context) error {
 		if room, err = requests.room(ctx); err != nil {
 			return err
 		}
-		n, err := s.deliver(ctx, "deliver", s.cfg.PageSize, func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
+		n, err := s.deliver(ctx, ReasonDelivery, s.cfg.PageSize, func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
 			page, err := s.store.Deliver(ctx, room, limit, grace)
 			for _, d := range page {
 				if d.Trigger == store.TriggerApplication {
@@ -60,7 +60,7 @@ func (s *Scheduler) runRelay(ctx context.Context) error {
 // runOrphans enqueues runs whose worker's lease has expired.
 func (s *Scheduler) runOrphans(ctx context.Context) error {
 	return s.reconcile(ctx, "orphaned", func(ctx context.Context) (int, bool, error) {
-		n, err := s.deliver(ctx, "find orphans", s.cfg.PageSize, s.store.Orphaned)
+		n, err := s.deliver(ctx, ReasonOrphaned, s.cfg.PageSize, s.store.Orphaned)
 		return n, n >= s.cfg.PageSize, err
 	})
 }
@@ -74,7 +74,7 @@ func (s *Scheduler) runForgotten(ctx context.Context) error {
 		if err != nil {
 			return 0, false, err
 		}
-		n, err := s.deliver(ctx, "find due sessions", room, s.store.Forgotten)
+		n, err := s.deliver(ctx, ReasonForgotten, room, s.store.Forgotten)
 		credit.spend(n)
 		return n, n >= room, err
 	})
@@ -97,7 +97,11 @@ func (s *Scheduler) runPurge(ctx context.Context) error {
 		op   string
 		page func(context.Context) (int64, error)
 	}{
-		{"expire runs", func(ctx context.Context) (int64, error) { return s.store.Expire(ctx, maxQueued, s.cfg.PageSize) }},
+		{"expire runs", func(ctx context.Context) (int64, error) {
+			n, err := s.store.Expire(ctx, maxQueued, s.cfg.PageSize)
+			s.cfg.Observer.Expired(int(n))
+			return n, err
+		}},
 		{"find lost calls", func(ctx context.Context) (int64, error) { return s.store.LoseCalls(ctx, s.cfg.PageSize) }},
 		{"purge answers", func(ctx context.Context) (int64, error) {
 			return s.store.PurgeAnswers(ctx, keepAnswers, s.cfg.PageSize)
@@ -143,12 +147,13 @@ func (s *Scheduler) reconcile(ctx context.Context, kind string, page func(contex
 
 // deliver takes up to limit deliveries from the store, enqueues them and returns their
 // number. The error is that of ctx.
-func (s *Scheduler) deliver(ctx context.Context, op string, limit int, take func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)) (int, error) {
-	page, err := retry(ctx, s, op, func(ctx context.Context) ([]store.Delivery, error) {
+func (s *Scheduler) deliver(ctx context.Context, reason string, limit int, take func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)) (int, error) {
+	page, err := retry(ctx, s, reason, func(ctx context.Context) ([]store.Delivery, error) {
 		return take(ctx, limit, s.cfg.RedeliverAfter)
 	})
 	if err != nil {
 		return 0, err
 	}
+	s.cfg.Observer.Took(reason, len(page))
 	return len(page), s.enqueue(ctx, page)
 }

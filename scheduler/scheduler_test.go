@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,6 +219,49 @@ func TestOldAnswersAreForgotten(t *testing.T) {
 		b.pass(purgeInterval)
 		b.check(b.store.oldAnswers == 0, "an answer that became old later was kept")
 		stop()
+	})
+}
+
+// watcher is an Observer that remembers.
+type watcher struct {
+	mu      sync.Mutex
+	leads   []bool
+	taken   map[string]int
+	expired int
+}
+
+func (o *watcher) Leading(leading bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.leads = append(o.leads, leading)
+}
+
+func (o *watcher) Took(reason string, runs int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.taken[reason] += runs
+}
+
+func (o *watcher) Expired(runs int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.expired += runs
+}
+
+func TestTheObserverIsToldOfTheLeadAndOfRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.outbox, b.store.lost, b.store.orphans, b.store.unattempted = 3, 4, 5, 6
+		o := &watcher{taken: map[string]int{}}
+		cfg := b.config("a")
+		cfg.Observer = o
+		stop := b.start(b.new(cfg))
+		b.pass(15 * time.Second)
+		stop()
+		b.check(slices.Equal(o.leads, []bool{true, false}), "leads %v", o.leads)
+		b.check(o.taken[ReasonEvent] == 3 && o.taken[ReasonForgotten] == 4 && o.taken[ReasonOrphaned] == 5, "taken %v", o.taken)
+		b.check(o.expired == 6, "expired %d", o.expired)
 	})
 }
 

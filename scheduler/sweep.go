@@ -50,13 +50,14 @@ func (s *Scheduler) sweepPage(ctx context.Context, sw store.Sweep, c *credit) (r
 		return 0, err
 	}
 	var done bool
-	page, err := retry(ctx, s, "sweep", func(ctx context.Context) (page []store.Delivery, err error) {
+	page, err := retry(ctx, s, ReasonSweep, func(ctx context.Context) (page []store.Delivery, err error) {
 		page, done, err = s.store.SweepPage(ctx, sw.ID, room, s.cfg.RedeliverAfter)
 		return page, err
 	})
 	if err != nil {
 		return 0, err
 	}
+	s.cfg.Observer.Took(ReasonSweep, len(page))
 	c.spend(len(page))
 	if err := s.enqueue(ctx, page); err != nil || !done {
 		return room, err

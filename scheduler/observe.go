@@ -1,0 +1,28 @@
+package scheduler
+
+// Observer is told what a scheduler does, for metrics. Its methods are called concurrently
+// and must return at once.
+type Observer interface {
+	// Leading is called when a lead begins and when it ends.
+	Leading(leading bool)
+	// Took is called for the runs that were taken from Postgres to be enqueued.
+	Took(reason string, runs int)
+	// Expired is called for the runs that ended because no worker attempted them.
+	Expired(runs int)
+}
+
+// The reasons for which runs are enqueued.
+const (
+	ReasonSweep     = "sweep"     // a sweep came to their session
+	ReasonEvent     = "event"     // a write made their session due
+	ReasonDelivery  = "delivery"  // their delivery is due: requested in SQL, postponed, retried, or lost
+	ReasonOrphaned  = "orphaned"  // the lease of their worker has expired
+	ReasonForgotten = "forgotten" // their session was due and nothing else had a run for it
+)
+
+// noObserver is the Observer of a scheduler that has none.
+type noObserver struct{}
+
+func (noObserver) Leading(bool)     {}
+func (noObserver) Took(string, int) {}
+func (noObserver) Expired(int)      {}
