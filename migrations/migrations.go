@@ -61,6 +61,16 @@ type Migration struct {
 	AppliedAt time.Time `json:"applied_at,omitzero"`
 }
 
+// Newest returns the version of the last numbered file.
+func Newest() (version int64) {
+	names, _ := fs.Glob(files, "*.sql")
+	for _, name := range names {
+		n, _ := goose.NumericComponent(name) // goose would refuse another name
+		version = max(version, n)
+	}
+	return version
+}
+
 // CheckSchema returns an error unless name is a lower-case identifier, which needs no
 // quoting.
 func CheckSchema(name string) error {

@@ -119,11 +119,14 @@ func (s *Store) Orphaned(ctx context.Context, limit int, grace time.Duration) ([
 	return queryRows(ctx, s, "find orphans", pgx.RowToStructByPos[Delivery], query, limit, grace)
 }
 
+// OutcomeNotAttempted is the outcome of runs that Expire ends.
+const OutcomeNotAttempted = "not_attempted"
+
 // Expire ends up to limit queued runs that no worker has attempted for longer than age,
 // as failed, and returns their number. Paused ones wait.
 func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64, error) {
 	const query = `
-		UPDATE compactor.runs SET status = 'failed', outcome = 'not_attempted', error_code = 'not_attempted', ended_at = now()
+		UPDATE compactor.runs SET status = 'failed', outcome = $3, error_code = $3, ended_at = now()
 		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'queued' AND waiting_since < now() - $1::interval
 			AND error_code IS DISTINCT FROM 'paused' LIMIT $2 FOR UPDATE SKIP LOCKED)`
 	tag, err := s.pool.Exec(ctx, s.q(query), age, limit)

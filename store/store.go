@@ -28,6 +28,8 @@ type Config struct {
 	StatementTimeout time.Duration
 	// LockTimeout bounds the wait for the lock of a session. Defaults to 5 s.
 	LockTimeout time.Duration
+	// Observe is told of every round trip, for metrics. If nil, nobody is.
+	Observe ObserveFunc
 }
 
 // Sizes of the pool. Concurrent runs share round trips, so more runs need no more
@@ -73,6 +75,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	cfg.MaxConns = int32(c.MaxConns) //nolint:gosec // a small configured number
 	cfg.ConnConfig.RuntimeParams["application_name"] = "compactor"
+	if c.Observe != nil {
+		cfg.ConnConfig.Tracer = tracer{c.Observe}
+	}
 	pool, err := openPool(ctx, cfg, map[string]string{
 		"statement_timeout":                   strconv.FormatInt(c.StatementTimeout.Milliseconds(), 10),
 		"lock_timeout":                        strconv.FormatInt(c.LockTimeout.Milliseconds(), 10),
@@ -108,6 +113,16 @@ func (s *Store) Close() {
 
 // Ping reports whether the database answers.
 func (s *Store) Ping(ctx context.Context) error { return mapError(s.pool.Ping(ctx)) }
+
+// CheckSchema returns an ErrNotMigrated unless the schema has all migrations that this
+// program has. Those of later versions do no harm.
+func (s *Store) CheckSchema(ctx context.Context) error {
+	version, err := queryRow(ctx, s, "schema version", pgx.RowTo[int64], `SELECT coalesce(max(version_id), 0) FROM compactor.schema_version`)
+	if newest := migrations.Newest(); err == nil && version < newest {
+		err = fmt.Errorf("schema %s is at version %d, this program needs %d: %w", s.schema, version, newest, ErrNotMigrated)
+	}
+	return err
+}
 
 // Pooled reports whether the connections lead through a pooler.
 func (s *Store) Pooled() bool { return s.pool.set != "" }

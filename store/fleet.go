@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Fleet is the state of all sessions and runs that wait for something. It is read from the
+// sessions that are due, by their index, and from small tables.
+type Fleet struct {
+	// Tenants have sessions that are due: those with most debt, most first, and last, as one,
+	// the others.
+	Tenants []TenantDue `json:"tenants"`
+	// Outbox counts the sessions that were written to and have no run yet; the oldest became
+	// due so long ago.
+	Outbox              int64   `json:"outbox"`
+	OldestOutboxSeconds float64 `json:"oldest_outbox_seconds"`
+	// Active are the runs that have not ended, by trigger.
+	Active []ActiveRuns `json:"active_runs"`
+	// Sweeps are those that have not ended.
+	Sweeps []SweepProgress `json:"sweeps"`
+}
+
+// TenantDue sums the sessions of a tenant that are due.
+type TenantDue struct {
+	Tenant string `json:"tenant"`
+	// Others reports that this is the sum of all tenants that are not listed.
+	Others   bool  `json:"others,omitempty"`
+	Sessions int64 `json:"due"`
+	// Of these, Cooling wait for the end of a cooldown, and Repairs, of the others, have a view that may be
+	// invalid.
+	Cooling int64 `json:"cooling_down"`
+	Repairs int64 `json:"repairs"`
+	// Debt is the number of tokens by which their windows are used over their starts.
+	Debt chat.Tokens `json:"debt_tokens"`
+	// OldestSeconds is for how long one of them may have been due that does not cool down:
+	// since its last message, its import, its policy or the end of its cooldown, whichever
+	// was last.
+	OldestSeconds float64 `json:"oldest_seconds"`
+}
+
+// ActiveRuns counts the runs of a trigger that have not ended.
+type ActiveRuns struct {
+	Trigger             string  `json:"trigger"`
+	Queued              int64   `json:"queued"`
+	Running             int64   `json:"running"`
+	OldestQueuedSeconds float64 `json:"oldest_queued_seconds"`
+}
+
+// SweepProgress is the state of an open sweep: the runs it has queued, and the sessions that
+// are due which it has not come to.
+type SweepProgress struct {
+	ID      int64   `json:"sweep"`
+	Entry   string  `json:"entry"`
+	Queued  int64   `json:"queued"`
+	Left    int64   `json:"left"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Due returns the sum over all tenants.
+func (f Fleet) Due() TenantDue {
+	var sum TenantDue
+	for _, t := range f.Tenants {
+		sum.Sessions += t.Sessions
+		sum.Cooling += t.Cooling
+		sum.Repairs += t.Repairs
+		sum.Debt += t.Debt
+		sum.OldestSeconds = max(sum.OldestSeconds, t.OldestSeconds)
+	}
+	return sum
+}
+
+// fleetTimeout bounds each statement of Fleet.
+const fleetTimeout = 5 * time.Second
+
+const (
+	// queryDue compares as is_due does.
+	queryDue = `
+		WITH due AS (
+			SELECT s.tenant, s.suspect_seq IS NOT NULL AS repair, coalesce(s.cooldown_until > now(), false) AS cooling,
+				greatest(0, ceil(coalesce(s.reported_prompt_tokens + s.tokens_since_report, c.overhead + ceil(c.scale * s.live_tokens),
+					s.live_tokens + s.live_estimated_tokens * s.estimate_margin) - s.due_tokens)) AS debt,
+				greatest(s.last_message_at, s.created_at, p.created_at, s.cooldown_until) AS since
+			FROM compactor.sessions s LEFT JOIN compactor.policies p ON p.hash = s.policy_hash ` + joinCalibration + `
+			WHERE s.due),
+		ranked AS (
+			SELECT tenant, count(*) AS sessions, count(*) FILTER (WHERE cooling) AS cooling, count(*) FILTER (WHERE repair AND NOT cooling) AS repairs, sum(debt) AS debt,
+				min(since) FILTER (WHERE NOT cooling) AS since, row_number() OVER (ORDER BY sum(debt) DESC, tenant) <= $1 AS named
+			FROM due GROUP BY tenant)
+		SELECT coalesce(min(tenant) FILTER (WHERE named), ''), NOT named, sum(sessions)::bigint, sum(cooling)::bigint, sum(repairs)::bigint, sum(debt)::bigint,
+			coalesce(extract(epoch FROM greatest(now() - min(since), '0')), 0)::float8
+		FROM ranked GROUP BY named, CASE WHEN named THEN tenant END ORDER BY NOT named, sum(debt) DESC, 1`
+
+	queryOutbox = `SELECT count(*), coalesce(extract(epoch FROM now() - min(first_at)), 0)::float8 FROM compactor.outbox`
+
+	// queryActive has a part for each of the two partial indexes.
+	queryActive = `
+		SELECT trigger, sum(queued)::bigint, sum(running)::bigint, coalesce(extract(epoch FROM now() - min(since)), 0)::float8
+		FROM (SELECT trigger, count(*) AS queued, 0 AS running, min(queued_at) AS since FROM compactor.runs WHERE status = 'queued' GROUP BY 1
+			UNION ALL SELECT trigger, 0, count(*), NULL FROM compactor.runs WHERE status = 'running' GROUP BY 1) r
+		GROUP BY 1 ORDER BY 1`
+
+	queryProgress = `
+		SELECT id, entry, queued, (SELECT count(*) FROM compactor.sessions s WHERE s.due AND s.sid > w.cursor_sid),
+			extract(epoch FROM now() - started_at)::float8
+		FROM compactor.sweeps w WHERE ended_at IS NULL ORDER BY id`
+)
+
+// Fleet returns the state of the fleet, naming at most so many tenants.
+func (s *Store) Fleet(ctx context.Context, tenants int) (f Fleet, err error) {
+	var batch pgx.Batch
+	batch.Queue(`SELECT set_config('statement_timeout', $1, true)`, fleetTimeout.String())
+	batch.Queue(s.q(queryDue), tenants)
+	batch.Queue(s.q(queryOutbox))
+	batch.Queue(s.q(queryActive))
+	batch.Queue(s.q(queryProgress))
+	results := s.pool.SendBatch(ctx, &batch)
+	defer func() {
+		if cerr := results.Close(); err == nil {
+			err = cerr
+		}
+		err = wrap("read the fleet", err)
+	}()
+	if _, err = results.Exec(); err != nil {
+		return f, err
+	}
+	if f.Tenants, err = nextRows[TenantDue](results); err != nil {
+		return f, err
+	}
+	if err = results.QueryRow().Scan(&f.Outbox, &f.OldestOutboxSeconds); err != nil {
+		return f, err
+	}
+	if f.Active, err = nextRows[ActiveRuns](results); err != nil {
+		return f, err
+	}
+	f.Sweeps, err = nextRows[SweepProgress](results)
+	return f, err
+}
+
+// nextRows returns the rows of the next query of a batch.
+func nextRows[T any](results pgx.BatchResults) ([]T, error) {
+	rows, _ := results.Query() // rows hold the error
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+}

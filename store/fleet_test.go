@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func TestTheFleetIsWhatWaits(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0.5, false})
+	session := func(tenant, id string, tokens chat.Tokens) Key {
+		k := Key{Tenant: tenant, Session: id}
+		add(t, s, k, counted(user("m1", "x"), tokens))
+		return k
+	}
+	session("a", "small", 5)
+	session("a", "over", 30)
+	session("b", "more", 110)
+	held := session("b", "cools down", 20)
+	session("c", "little", 12)
+	repair := session("d", "invalid", 3)
+	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now() + interval '1 hour' WHERE id = $1`, held.Session)
+	exec(t, s, `UPDATE compactor.sessions SET suspect_seq = 1, due = true WHERE id = $1`, repair.Session)
+	exec(t, s, `DELETE FROM compactor.outbox WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = 'over')`)
+	exec(t, s, `UPDATE compactor.outbox SET first_at = now() - interval '90 seconds' WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = 'more')`)
+	exec(t, s, `UPDATE compactor.sessions SET created_at = now() - interval '2 hours', last_message_at = now() - interval '1 hour' WHERE id IN ('more', 'little')`)
+	exec(t, s, `UPDATE compactor.policies SET created_at = now() - interval '30 minutes'`)
+	request(t, s, Key{Tenant: "a", Session: "small"}, TriggerOperator)
+	exec(t, s, `UPDATE compactor.runs SET queued_at = now() - interval '20 seconds'`)
+	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, status, lease_until) SELECT sid, 'event', 'running', now() FROM compactor.sessions WHERE id = 'over'`)
+	if !must(s.FireTick(t.Context(), "nightly", time.Now(), "x"))(t) {
+		t.Fatal("did not fire")
+	}
+	exec(t, s, `UPDATE compactor.sweeps SET started_at = now() - interval '10 seconds', queued = 7, cursor_sid = (SELECT sid FROM compactor.sessions WHERE id = 'over')`)
+
+	got := must(s.Fleet(t.Context(), 2))(t)
+	want := Fleet{
+		Tenants: []TenantDue{
+			{Tenant: "b", Sessions: 2, Cooling: 1, Debt: 110, OldestSeconds: 1800},
+			{Tenant: "a", Sessions: 1, Debt: 20},
+			{Others: true, Sessions: 2, Repairs: 1, Debt: 2, OldestSeconds: 1800},
+		},
+		Outbox: 3, OldestOutboxSeconds: 90,
+		Active: []ActiveRuns{{Trigger: "event", Running: 1}, {Trigger: "operator", Queued: 1, OldestQueuedSeconds: 20}},
+		Sweeps: []SweepProgress{{Entry: "nightly", Queued: 7, Left: 4, Seconds: 10}},
+	}
+	same := []cmp.Option{cmpopts.EquateApprox(0, 5), cmpopts.IgnoreFields(SweepProgress{}, "ID")}
+	if diff := cmp.Diff(want, got, same...); diff != "" {
+		t.Errorf("fleet (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(TenantDue{Sessions: 5, Cooling: 1, Repairs: 1, Debt: 132, OldestSeconds: 1800}, got.Due(), same...); diff != "" {
+		t.Errorf("sum (-want +got):\n%s", diff)
+	}
+	if none := must(s.Fleet(t.Context(), 0))(t); len(none.Tenants) != 1 || !none.Tenants[0].Others || none.Due().Debt != 132 {
+		t.Errorf("without names: %+v", none.Tenants)
+	}
+	exec(t, s, `UPDATE compactor.sessions SET due = false`)
+	exec(t, s, `DELETE FROM compactor.outbox`)
+	if rest := must(s.Fleet(t.Context(), 2))(t); len(rest.Tenants) != 0 || rest.Outbox != 0 || rest.OldestOutboxSeconds != 0 {
+		t.Errorf("at rest: %+v", rest)
+	}
+}
+
+// The debt of a session is what is_due compares, whatever the count comes from.
+func TestDebtIsWhatDueCompares(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 100, 0.5, false})
+	for id, set := range map[string]string{
+		"counted":    `live_tokens = 130`,
+		"estimated":  `live_tokens = 130, live_estimated_tokens = 100`,
+		"reported":   `live_tokens = 50, reported_prompt_tokens = 160, tokens_since_report = 15`,
+		"calibrated": `live_tokens = 50, model = 'vendor/Known'`,
+	} {
+		add(t, s, Key{Session: id}, counted(user("m1", "x"), 1))
+		exec(t, s, `UPDATE compactor.sessions SET `+set+` WHERE id = $1`, id)
+	}
+	exec(t, s, `INSERT INTO compactor.calibrations (tenant, model, counted, reported, reports, overhead, scale, updated_at) VALUES ('default', 'known', '{}', '{}', 9, 30, 2.5, now())`)
+	for id, want := range map[string]int64{"counted": 30, "estimated": 80, "reported": 75, "calibrated": 55} {
+		exec(t, s, `UPDATE compactor.sessions SET due = id = $1`, id)
+		if got := must(s.Fleet(t.Context(), 1))(t).Due(); int64(got.Debt) != want || got.Sessions != 1 {
+			t.Errorf("%s: %+v, want a debt of %d", id, got, want)
+		}
+		exact := one[bool](t, s, `
+			SELECT compactor.is_due(jsonb_populate_record(s, jsonb_build_object('due_tokens', due_tokens + $2 - 1)))
+				AND NOT compactor.is_due(jsonb_populate_record(s, jsonb_build_object('due_tokens', due_tokens + $2))) FROM compactor.sessions s WHERE id = $1`, id, want)
+		if !exact {
+			t.Errorf("%s: is_due has another debt than %d", id, want)
+		}
+	}
+}
+
+func TestRoundTripsAreObserved(t *testing.T) {
+	t.Parallel()
+	_, dsn := openDSN(t)
+	var mu sync.Mutex
+	seen := map[string]int{}
+	var failed []error
+	s := must(Open(t.Context(), Config{URL: dsn, MaxConns: 2, Observe: func(kind string, took time.Duration, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[kind]++
+		if took <= 0 {
+			t.Errorf("%s took %s", kind, took)
+		}
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}}))(t)
+	defer s.Close()
+	must(s.Fleet(t.Context(), 1))(t)
+	if _, err := s.Session(t.Context(), Key{Session: "none"}); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	if _, err := s.pool.Exec(context.Background(), `SELECT FROM compactor.no_such_table`); err == nil {
+		t.Error("no error")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if seen["batch"] != 1 || seen["query"] < 2 || seen["connect"] < 1 {
+		t.Errorf("%v", seen)
+	}
+	if len(failed) != 1 || !errors.Is(failed[0], ErrNotMigrated) {
+		t.Errorf("errors %v", failed)
+	}
+	if p := s.PoolStats(); p.Max != 2 || p.Busy != 0 || p.Idle < 1 {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestTheSchemaIsChecked(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	if err := s.CheckSchema(t.Context()); err != nil {
+		t.Error(err)
+	}
+	exec(t, s, `INSERT INTO compactor.schema_version (version_id, is_applied) VALUES (99999, true)`)
+	if err := s.CheckSchema(t.Context()); err != nil {
+		t.Errorf("a later version: %v", err)
+	}
+	exec(t, s, `DELETE FROM compactor.schema_version WHERE version_id > 1`)
+	if err := s.CheckSchema(t.Context()); !errors.Is(err, ErrNotMigrated) {
+		t.Errorf("an earlier version: %v", err)
+	}
+	if !slices.Contains(list[int64](t, s, `SELECT version_id FROM compactor.schema_version`), 1) {
+		t.Error("the test deleted all versions")
+	}
+}
