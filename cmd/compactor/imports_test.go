@@ -91,6 +91,7 @@ var onlyIn = []struct {
 	{"github.com/hibiken/asynq/...", []string{"worker/...", "scheduler/...", "cmd/..."}},
 	{"github.com/pkoukk/tiktoken-go/...", []string{"strategies/tokens/..."}},
 	{"github.com/pkoukk/tiktoken-go-loader/...", []string{"strategies/tokens/..."}},
+	{"github.com/prometheus/...", []string{"cmd/internal/metrics"}},
 	{"github.com/alicebob/miniredis/v2/...", []string{"cmd/internal/dev/stack/...", "store/storetest"}},
 	{"github.com/fergusstrange/embedded-postgres/...", []string{"cmd/internal/dev/stack"}},
 	// Strategies are pure: only the model client talks to anybody.
@@ -246,6 +247,7 @@ func TestImportRules(t *testing.T) {
 		"the worker does not know Postgres":           {"worker", "github.com/jackc/pgx/v5", false},
 		"commands do not know Postgres":               {"cmd/internal/cli", "github.com/jackc/pgx/v5/pgxpool", false},
 		"the store knows no queue":                    {"store", "github.com/hibiken/asynq", false},
+		"the worker knows no Prometheus":              {"worker", "github.com/prometheus/client_golang/prometheus", false},
 		"strategies know no network":                  {"strategies", "net/http", false},
 		"a new package needs a rule":                  {"util", ours("store"), false},
 		"a name that only begins alike is another":    {"storefront", ours("strategies/chat"), false},

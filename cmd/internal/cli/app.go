@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/metrics"
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
@@ -33,7 +34,8 @@ type App struct {
 
 	installation jobs.Installation
 
-	client redis.UniversalClient // for rate limits of models
+	client  redis.UniversalClient // for rate limits of models
+	metrics *metrics.Metrics      // may be nil
 }
 
 // AppOptions configures NewApp.
@@ -46,6 +48,8 @@ type AppOptions struct {
 	Registry *plan.Registry
 	// Environ holds the API keys of models, in the form of os.Environ.
 	Environ []string
+	// Metrics are told what happens, unless they are nil.
+	Metrics *metrics.Metrics
 }
 
 // NewApp waits for Postgres, checks that the schema is up to date, and returns an App that
@@ -58,10 +62,14 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 	if err != nil {
 		return nil, err
 	}
+	sc := StoreConfig(c)
+	if o.Metrics != nil {
+		queue, sc.Observe = o.Metrics.Redis(queue), o.Metrics.Database
+	}
 	var st *store.Store
 	err = waitForPostgres(ctx, logger, o.Wait, func(ctx context.Context) error {
 		var err error
-		st, err = store.Open(ctx, StoreConfig(c))
+		st, err = store.Open(ctx, sc)
 		return err
 	})
 	if err != nil {
@@ -77,7 +85,7 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 	}
 	c.Policy.ModelTable = c.Models.Version()
 	app := &App{
-		Config: c, Logger: logger, Store: st, Redis: queue, installation: name,
+		Config: c, Logger: logger, Store: st, Redis: queue, installation: name, metrics: o.Metrics,
 		Planner: &worker.Planner{
 			Policy: c.Policy, Registry: o.Registry, Window: c.Models.Window, Logger: logger, BindsReasoning: tokens.BindsReasoning,
 			Counter: func(model string) plan.Counter { return c.Models.ForModel(model) },
@@ -108,6 +116,9 @@ func (a *App) Close() error {
 func (a *App) WorkerRole() Role {
 	c := a.Config.Worker
 	c.Logger = a.Logger
+	if a.metrics != nil {
+		c.Observer = a.metrics
+	}
 	w := worker.New(a.Store, a.Planner, c)
 	return Role{"worker", func(ctx context.Context) error { return w.Run(ctx, a.Redis, a.installation) }}
 }
@@ -117,6 +128,9 @@ func (a *App) Scheduler() (*scheduler.Scheduler, error) {
 	c := a.Config.Scheduler
 	c.Policy, c.Window, c.BindsReasoning, c.Logger = a.Config.Policy, a.Config.Models.Window, tokens.BindsReasoning, a.Logger
 	c.Models = modelPrefixes(a.Config)
+	if a.metrics != nil {
+		c.Observer = a.metrics
+	}
 	return scheduler.New(a.Store, a.Enqueuer, c)
 }
 

@@ -67,10 +67,23 @@ func (c *schedulerCmd) Run(ctx context.Context, e *Env, cfg config.Config) error
 
 func (f roleFlags) run(ctx context.Context, e *Env, cfg config.Config, scheduler, worker bool) error {
 	logger := e.Err.Logger(cfg.Log.Level, cfg.Log.Format)
-	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: f.WaitTimeout, Migrate: f.Migrate, Environ: e.Environ, Registry: e.Registry})
+	// Open until all has ended, so that it tells of the start and of the end.
+	monitor, err := startMonitor(ctx, cfg, logger)
 	if err != nil {
 		return err
 	}
+	err = f.runRoles(ctx, e, cfg, logger, monitor, scheduler, worker)
+	return errors.Join(err, monitor.close()) //nolint:contextcheck // ctx is done by then
+}
+
+func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logger *slog.Logger, monitor *monitor, scheduler, worker bool) error {
+	app, err := NewApp(ctx, cfg, logger, AppOptions{
+		Wait: f.WaitTimeout, Migrate: f.Migrate, Environ: e.Environ, Registry: e.Registry, Metrics: monitor.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	monitor.start(ctx, app, e.scrub)
 	var roles []Role
 	if scheduler {
 		role, err := app.SchedulerRole()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sessionstore/compactor/cmd/internal/metrics"
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
@@ -24,6 +25,7 @@ type Config struct {
 	LLM       llm.Config       `yaml:"llm"`
 	Worker    worker.Config    `yaml:"worker"`
 	Scheduler scheduler.Config `yaml:"scheduler"`
+	Metrics   metrics.Config   `yaml:"metrics"`
 	Log       Log              `yaml:"log"`
 	// Models adds to the built-in table of models, or overrides it.
 	Models tokens.Table `yaml:"models"`
@@ -70,6 +72,7 @@ func Default() Config {
 		LLM:       llm.Default(),
 		Worker:    worker.Default(),
 		Scheduler: scheduler.Default(),
+		Metrics:   metrics.DefaultConfig(),
 		Log:       Log{Level: "info", Format: "auto"},
 	}
 }

@@ -29,6 +29,7 @@ func (c Config) validate(fs *faults, registry *plan.Registry) {
 	checkSection(check, "llm", c.LLM.Validate())
 	checkSection(check, "worker", c.Worker.Validate())
 	checkSection(check, "scheduler", c.Scheduler.Validate())
+	checkSection(check, "metrics", c.Metrics.Validate())
 	check(c.Scheduler.RedeliverAfter >= c.Worker.Lease, "scheduler.redeliver_after", policy.Text(c.Scheduler.RedeliverAfter),
 		"at least worker.lease (%s), or active runs are delivered again", policy.Text(c.Worker.Lease))
 

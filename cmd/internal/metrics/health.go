@@ -1,0 +1,120 @@
+package metrics
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Check is a condition of readiness.
+type Check struct {
+	Name string
+	// Run returns why the condition does not hold. Its text must hold no secrets.
+	Run func(ctx context.Context) error
+}
+
+const (
+	// checkTimeout bounds one check.
+	checkTimeout = 2 * time.Second
+	// checkAge is how long results are used again, so that frequent probes cost nothing.
+	checkAge = time.Second
+)
+
+// Health tells whether a process is ready for work. It is starting until Start, and no
+// longer ready after Stop. Safe for concurrent use.
+type Health struct {
+	mu     sync.Mutex // of state and checks
+	state  string
+	checks []Check
+
+	reading sync.Mutex // of last and at
+	last    readiness
+	at      time.Time
+}
+
+// The values of readiness.Status.
+const (
+	starting = "starting"
+	ready    = "ready"
+	notReady = "not_ready"
+	stopping = "stopping"
+)
+
+// readiness is the body of /readyz.
+type readiness struct {
+	Status string        `json:"status"`
+	Checks []checkResult `json:"checks,omitempty"`
+}
+
+type checkResult struct {
+	Name  string `json:"name"`
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitempty"`
+}
+
+// Start ends the start of the process: from now on it is ready if all checks pass.
+func (h *Health) Start(checks ...Check) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state != stopping {
+		h.state, h.checks = ready, checks
+	}
+}
+
+// Stop tells that the process takes no more work.
+func (h *Health) Stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state = stopping
+}
+
+// read returns the state of the process.
+func (h *Health) read(ctx context.Context) readiness {
+	h.mu.Lock()
+	state, checks := h.state, h.checks
+	h.mu.Unlock()
+	if state != ready {
+		return readiness{Status: cmp.Or(state, starting)}
+	}
+	return h.check(ctx, checks)
+}
+
+// check runs the checks, one caller at a time.
+func (h *Health) check(ctx context.Context, checks []Check) readiness {
+	h.reading.Lock()
+	defer h.reading.Unlock()
+	if time.Since(h.at) < checkAge {
+		return h.last
+	}
+	r := readiness{Status: ready}
+	for _, c := range checks {
+		// A caller that goes away does not decide what others are told.
+		once, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
+		err := c.Run(once)
+		cancel()
+		result := checkResult{Name: c.Name, OK: err == nil}
+		if err != nil {
+			result.Error, r.Status = err.Error(), notReady
+		}
+		r.Checks = append(r.Checks, result)
+	}
+	h.last, h.at = r, time.Now()
+	return r
+}
+
+// ServeHTTP implements http.Handler: 200 with the checks if the process is ready,
+// otherwise 503.
+func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	state := h.read(r.Context())
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if state.Status != ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	_ = out.Encode(state) // the client has gone
+}
