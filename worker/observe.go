@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // Observer is told what a worker does, for metrics. Its methods are called concurrently and
@@ -57,13 +56,6 @@ type ModelCall struct {
 	// CostMicros is in millionths of the unit that prices are in.
 	CostMicros int64
 	Took       time.Duration
-}
-
-func newModelCall(code string, a summary.StoredAnswer) ModelCall {
-	return ModelCall{
-		Model: a.Model, Code: code, Requests: a.Attempts, Input: a.Input, Cached: a.Cached, Output: a.Output,
-		CostMicros: a.CostMicros, Took: a.Took,
-	}
 }
 
 // noObserver is the Observer of a worker that has none.

@@ -3,13 +3,17 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
@@ -137,5 +141,30 @@ func TestTheObserverIsToldOfCallsOfModels(t *testing.T) {
 				t.Errorf("%d calls, %d tokens for %d; the ledger has %d, %d for %d", len(o.calls), input, cost, run.Calls, run.InputTokens, run.CostMicros)
 			}
 		})
+	}
+}
+
+// stale is a store whose sessions have always changed.
+type stale struct{ Store }
+
+func (stale) Apply(context.Context, store.RunID, int64, store.Change) (chat.Ranges, error) {
+	return nil, store.ErrStale
+}
+
+func TestAPostponedAttemptLogsWhatItHasSpent(t *testing.T) {
+	t.Parallel()
+	f, _ := modelled(t, database(t), modelPolicy())
+	var log strings.Builder
+	f.w.logger = slog.New(slog.NewTextHandler(&log, nil))
+	f.w.store = stale{f.store}
+	row := f.run(f.event())
+	want := fmt.Sprintf("model=m model_calls=1 input_tokens=%d output_tokens=%d cost=%v", row.InputTokens, row.OutputTokens, float64(row.CostMicros)/1e6)
+	if row.Status != "queued" || row.CostMicros == 0 || !strings.Contains(log.String(), `msg="run postponed"`) || !strings.Contains(log.String(), want) {
+		t.Errorf("status %s, log %s, want %s", row.Status, log.String(), want)
+	}
+	log.Reset()
+	f.w.store = f.store
+	if f.run(row.ID); !strings.Contains(log.String(), "outcome=applied") || strings.Contains(log.String(), "model_calls") {
+		t.Errorf("with the stored answer: %s", log.String())
 	}
 }

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
-	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // The failpoints of a run, in order.
@@ -106,7 +104,7 @@ type attempt struct {
 
 	outcome string
 	ledger  store.Ledger
-	spent   []slog.Attr // on models, for the log
+	spent   spending
 	// gain is the size that the plan saves, in real tokens, with the margin on estimated
 	// counts, and leaves the context that it leaves.
 	gain, leaves chat.Tokens
@@ -181,7 +179,7 @@ func (a *attempt) plan(ctx context.Context) (result pipeline.Result, change stor
 	}
 	writers.Report(result.Steps)
 	a.ledger.PlanMicros = time.Since(a.start).Microseconds()
-	a.ledger.Steps, a.spent = result.Steps, modelAttrs(result.Steps)
+	a.ledger.Steps = result.Steps
 	a.w.failpoint(stepPlanned)
 
 	change = a.change(result.Plan)
@@ -412,35 +410,5 @@ func (a *attempt) attrs(more ...slog.Attr) []slog.Attr {
 		slog.Duration("plan", time.Duration(a.ledger.PlanMicros)*time.Microsecond),
 		slog.Duration("took", time.Since(a.start)),
 	}
-	return slices.Concat(attrs, a.spent, more)
-}
-
-// modelAttrs returns the model that wrote for steps, the calls of it and their cost in the
-// unit that prices are in; nil where no model was called.
-func modelAttrs(steps []pipeline.StepResult) []slog.Attr {
-	var last string
-	var calls, input, output, micros int64
-	for _, s := range steps {
-		made, _ := s.Summary.(*summary.Provenance)
-		if made == nil {
-			continue
-		}
-		for _, c := range made.Calls {
-			if c.Reused {
-				continue
-			}
-			last = cmp.Or(c.Model, last)
-			calls, input, output, micros = calls+1, input+c.Input, output+c.Output, micros+c.CostMicros
-		}
-	}
-	if calls == 0 {
-		return nil
-	}
-	return []slog.Attr{
-		slog.String("model", last), // empty if none answered
-		slog.Int64("model_calls", calls),
-		slog.Int64("input_tokens", input),
-		slog.Int64("output_tokens", output),
-		slog.Float64("cost", float64(micros)/1e6),
-	}
+	return slices.Concat(attrs, a.spent.attrs(), more)
 }

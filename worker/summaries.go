@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/sessionstore/compactor/store"
@@ -12,46 +13,79 @@ import (
 
 // storedAnswers stores the answers of one claimed run, so that no answer is paid for
 // twice (I9).
-type storedAnswers struct {
-	store     Store
-	claim     *store.Claim
-	observer  Observer
-	failpoint func(step string)
-}
+type storedAnswers struct{ *attempt }
 
 // answers returns the store of the answers of the run, nil if it is not claimed.
 func (a *attempt) answers() summary.AnswerStore {
 	if a.claim.Fence == 0 {
 		return nil
 	}
-	return storedAnswers{a.w.store, a.claim, a.w.config.Observer, a.w.failpoint}
+	return storedAnswers{a}
 }
 
 // Ask implements summary.Answers.
 func (s storedAnswers) Ask(ctx context.Context, key, promptHash string) (int64, *summary.StoredAnswer, string, error) {
-	id, a, rejected, err := s.store.AskSummary(ctx, store.SummaryCall{Run: s.claim.Run, Fence: s.claim.Fence, Key: key, PromptHash: promptHash})
+	id, a, rejected, err := s.w.store.AskSummary(ctx, store.SummaryCall{Run: s.claim.Run, Fence: s.claim.Fence, Key: key, PromptHash: promptHash})
 	return id, (*summary.StoredAnswer)(a), rejected, err
 }
 
 // Answer implements summary.Answers.
 func (s storedAnswers) Answer(ctx context.Context, id int64, a summary.StoredAnswer) error {
-	s.failpoint(stepAnswered)
-	err := retryWrite(ctx, func(ctx context.Context) error { return s.store.AnswerSummary(ctx, id, store.SummaryAnswer(a)) })
-	s.observer.Called(newModelCall("", a))
-	s.failpoint(stepStored)
+	s.w.failpoint(stepAnswered)
+	err := retryWrite(ctx, func(ctx context.Context) error { return s.w.store.AnswerSummary(ctx, id, store.SummaryAnswer(a)) })
+	s.called("", a)
+	s.w.failpoint(stepStored)
 	return err
 }
 
 // Fail implements summary.Answers.
 func (s storedAnswers) Fail(ctx context.Context, id int64, code string, a summary.StoredAnswer) error {
-	s.observer.Called(newModelCall(code, a))
-	return retryWrite(ctx, func(ctx context.Context) error { return s.store.FailSummary(ctx, id, code, store.SummaryAnswer(a)) })
+	s.called(code, a)
+	return retryWrite(ctx, func(ctx context.Context) error { return s.w.store.FailSummary(ctx, id, code, store.SummaryAnswer(a)) })
 }
 
 // Reject implements summary.Answers.
 func (s storedAnswers) Reject(ctx context.Context, key, code string) error {
-	s.observer.Rejected(code)
-	return s.store.RejectSummary(ctx, s.claim.Run, key, code)
+	s.w.config.Observer.Rejected(code)
+	return s.w.store.RejectSummary(ctx, s.claim.Run, key, code)
+}
+
+// called notes a call of a model, with the code of its failure, and tells the observer.
+func (a *attempt) called(code string, answer summary.StoredAnswer) {
+	c := ModelCall{
+		Model: answer.Model, Code: code, Requests: answer.Attempts, Input: answer.Input, Cached: answer.Cached, Output: answer.Output,
+		CostMicros: answer.CostMicros, Took: answer.Took,
+	}
+	a.spent.add(c)
+	a.w.config.Observer.Called(c)
+}
+
+// spending sums the calls of models of an attempt.
+type spending struct {
+	model                        string // that answered last
+	calls, input, output, micros int64
+}
+
+func (s *spending) add(c ModelCall) {
+	if c.Code == "" {
+		s.model = c.Model
+	}
+	s.calls, s.input, s.output, s.micros = s.calls+1, s.input+c.Input, s.output+c.Output, s.micros+c.CostMicros
+}
+
+// attrs returns the attributes for the log, with the cost in the unit that prices are in;
+// nil where no model was called.
+func (s spending) attrs() []slog.Attr {
+	if s.calls == 0 {
+		return nil
+	}
+	return []slog.Attr{
+		slog.String("model", s.model), // empty if none answered
+		slog.Int64("model_calls", s.calls),
+		slog.Int64("input_tokens", s.input),
+		slog.Int64("output_tokens", s.output),
+		slog.Float64("cost", float64(s.micros)/1e6),
+	}
 }
 
 // answerTimeout bounds one attempt at writing an answer.
