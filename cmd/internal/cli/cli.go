@@ -38,6 +38,7 @@ type grammar struct {
 	Import  importCmd  `cmd:"" group:"Database:" help:"Import histories from files or from a table of another database."`
 	Export  exportCmd  `cmd:"" group:"Database:" help:"Write sessions to a file, in any of the formats that import reads."`
 	Doctor  doctorCmd  `cmd:"" group:"Database:" help:"Check connections, settings and the invariants of the data."`
+	Stats   statsCmd   `cmd:"" group:"Database:" help:"Show what waits, and what the last hour and day have done and cost."`
 
 	Sessions sessionsCmd `cmd:"" group:"Sessions:" help:"List sessions with their size and whether they are due."`
 	View     viewCmd     `cmd:"" group:"Sessions:" help:"Show the view of a session, and why messages are excluded."`

@@ -149,7 +149,7 @@ func TestHelpIsGolden(t *testing.T) {
 func TestEveryCommandHasHelp(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"serve", "worker", "scheduler", "migrate", "migrate up", "migrate status", "import", "export", "doctor", "sessions", "view",
+		"serve", "worker", "scheduler", "migrate", "migrate up", "migrate status", "import", "export", "doctor", "stats", "sessions", "view",
 		"compact", "undo", "runs", "pin", "unpin", "config", "config example", "config print", "version",
 	} {
 		r := invoke(t, nil, append(strings.Fields(name), "--help")...)

@@ -124,8 +124,14 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		e.note("no runs")
 		return nil
 	}
-	t := e.Out.Table(term.Num("RUN"), term.Text("SESSION"), term.Text("OUTCOME"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Num("AGE"),
-		term.Text("TRIGGER").IfRoom(), term.Text("IN FORCE").IfRoom(), term.Text("KIND").IfRoom())
+	columns := []term.Column{
+		term.Num("RUN"), term.Text("SESSION"), term.Text("OUTCOME"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Num("AGE"),
+		term.Text("TRIGGER").IfRoom(), term.Text("IN FORCE").IfRoom(), term.Text("KIND").IfRoom(),
+	}
+	if slices.ContainsFunc(rows, func(r store.RunRow) bool { return r.Calls > 0 }) {
+		columns = append(columns, term.Num("COST").IfRoom(), term.Num("CALLS").IfRoom(), term.Text("MODEL").IfRoom())
+	}
+	t := e.Out.Table(columns...)
 	for _, r := range rows {
 		outcome := term.Styled{Value: r.Outcome, As: e.Out.Dim}
 		switch r.Status {
@@ -142,7 +148,11 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		if r.Ended() {
 			messages, size = brief(r.MessagesBefore, r.MessagesAfter), brief(r.TokensBefore, r.TokensAfter)
 		}
-		t.Row(r.ID, sessionName(r), outcome, messages, size, e.since(r.QueuedAt), r.Trigger, inForce, r.Kind)
+		spent, calls := "", ""
+		if r.Calls > 0 {
+			spent, calls = cost(r.CostMicros), term.Count(r.Calls)
+		}
+		t.Row(r.ID, sessionName(r), outcome, messages, size, e.since(r.QueuedAt), r.Trigger, inForce, r.Kind, spent, calls, r.Model)
 	}
 	if err := t.Write(); err != nil {
 		return err
@@ -204,8 +214,8 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 	e.say("")
 	model, written, revision := "", "", ""
 	if r.Calls > 0 {
-		model = fmt.Sprintf("%s: %s, %s tokens in, %s out, cost %.4f", term.Clean(r.Model), term.Plural(r.Calls, "call", "calls"),
-			term.Count(r.InputTokens), term.Count(r.OutputTokens), float64(r.CostMicros)/1e6)
+		model = fmt.Sprintf("%s: %s, %s tokens in, %s out, cost %s", term.Clean(r.Model), term.Plural(r.Calls, "call", "calls"),
+			term.Count(r.InputTokens), term.Count(r.OutputTokens), cost(r.CostMicros))
 	}
 	if len(summaries) > 0 {
 		written = term.Clean(summaries[0])

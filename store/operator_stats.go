@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Activity is what the ledger has of a time until now.
+type Activity struct {
+	Seconds float64 `json:"seconds"`
+	// Outcomes are those of the runs that ended, by trigger.
+	Outcomes []OutcomeActivity `json:"outcomes"`
+	// Models are those of the calls for summaries that ended.
+	Models []ModelActivity `json:"models"`
+}
+
+// OutcomeActivity describes the runs of a trigger that ended with an outcome.
+type OutcomeActivity struct {
+	Trigger string `json:"trigger"`
+	Status  string `json:"status"`
+	Outcome string `json:"outcome"`
+	Runs    int64  `json:"runs"`
+	// TokensBefore and TokensAfter count the views of those that were applied.
+	TokensBefore int64 `json:"tokens_before"`
+	TokensAfter  int64 `json:"tokens_after"`
+	// P50Seconds and P95Seconds are percentiles of the duration of the last attempt.
+	P50Seconds float64 `json:"p50_seconds"`
+	P95Seconds float64 `json:"p95_seconds"`
+}
+
+// ModelActivity sums the calls of a model.
+type ModelActivity struct {
+	Model    string `json:"model"` // empty if none could be called
+	Calls    int64  `json:"calls"`
+	Failed   int64  `json:"failed"`
+	Rejected int64  `json:"rejected"`
+	// InputTokens includes tokens from the server's cache.
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	CostMicros   int64 `json:"cost_micros"` // millionths of the unit that prices are in
+}
+
+const (
+	queryOutcomes = `
+		SELECT trigger, status, outcome, count(*), coalesce(sum(tokens_before) FILTER (WHERE status = 'applied'), 0)::bigint,
+			coalesce(sum(tokens_after) FILTER (WHERE status = 'applied'), 0)::bigint,
+			coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY total_us), 0) / 1e6::float8,
+			coalesce(percentile_disc(0.95) WITHIN GROUP (ORDER BY total_us), 0) / 1e6::float8
+		FROM compactor.runs WHERE ended_at >= now() - $1::interval GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 3`
+	queryModels = `
+		SELECT coalesce(model, ''), count(*), count(*) FILTER (WHERE state IN ('failed', 'lost')), count(*) FILTER (WHERE state = 'rejected'),
+			sum(input_tokens)::bigint, sum(output_tokens)::bigint, sum(cost_micros)::bigint
+		FROM compactor.summary_calls WHERE ended_at >= now() - $1::interval GROUP BY 1 ORDER BY 7 DESC, 1`
+)
+
+// Activity returns what has ended within a time.
+func (s *Store) Activity(ctx context.Context, within time.Duration) (a Activity, err error) {
+	a.Seconds = within.Seconds()
+	a.Outcomes, err = queryRows(ctx, s, "outcomes", pgx.RowToStructByPos[OutcomeActivity], queryOutcomes, within)
+	if err != nil {
+		return a, err
+	}
+	a.Models, err = queryRows(ctx, s, "model calls", pgx.RowToStructByPos[ModelActivity], queryModels, within)
+	return a, err
+}
