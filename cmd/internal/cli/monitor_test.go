@@ -109,8 +109,9 @@ func TestServeShowsWhatItHasDone(t *testing.T) {
 	p := newPlant(t)
 	names := p.backlog(3)
 	c := p.run(p.config.Database.URL, p.config.Redis.URL, "serve")
-	p.sweep()
 	p.written("written")
+	p.await("the event run has ended", func() bool { return p.session("written").Revision == 1 })
+	p.sweep()
 	p.awaitRest()
 	var before, after int64
 	for _, name := range append(names, "written") {
@@ -215,8 +216,8 @@ func TestReadinessFollowsTheServers(t *testing.T) {
 	state(http.StatusOK)
 
 	// A run holds up the end.
-	p.written("s")
-	release := p.hold("s")
+	release := p.hold(p.backlog(1)...)
+	p.sweep()
 	p.awaitBlocked(1)
 	c.stop()
 	state(http.StatusServiceUnavailable, "stopping")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -17,7 +18,7 @@ type Check struct {
 }
 
 const (
-	// checkTimeout bounds one check.
+	// checkTimeout bounds the checks.
 	checkTimeout = 2 * time.Second
 	// checkAge is how long results are used again, so that frequent probes cost nothing.
 	checkAge = time.Second
@@ -89,17 +90,22 @@ func (h *Health) check(ctx context.Context, checks []Check) readiness {
 	if time.Since(h.at) < checkAge {
 		return h.last
 	}
-	r := readiness{Status: ready}
-	for _, c := range checks {
-		// A caller that goes away does not decide what others are told.
-		once, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
-		err := c.Run(once)
-		cancel()
-		result := checkResult{Name: c.Name, OK: err == nil}
-		if err != nil {
-			result.Error, r.Status = err.Error(), notReady
-		}
-		r.Checks = append(r.Checks, result)
+	// A caller that goes away does not decide what others are told.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
+	defer cancel()
+	r := readiness{Status: ready, Checks: make([]checkResult, len(checks))}
+	var running sync.WaitGroup
+	for i, c := range checks {
+		running.Go(func() {
+			r.Checks[i] = checkResult{Name: c.Name, OK: true}
+			if err := c.Run(ctx); err != nil {
+				r.Checks[i].OK, r.Checks[i].Error = false, err.Error()
+			}
+		})
+	}
+	running.Wait()
+	if slices.ContainsFunc(r.Checks, func(c checkResult) bool { return !c.OK }) {
+		r.Status = notReady
 	}
 	h.last, h.at = r, time.Now()
 	return r

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"strconv"
@@ -73,6 +75,7 @@ func (m *Metrics) Serve(ctx context.Context, address string, health *Health) (*S
 		http: &http.Server{
 			Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: answerTimeout, IdleTimeout: time.Minute,
 			MaxHeaderBytes: maxHeader,
+			ErrorLog:       log.New(io.Discard, "", 0), // of clients
 		},
 		listener: listener, ended: make(chan struct{}),
 	}
