@@ -71,6 +71,21 @@ func TestTheFleetIsWhatWaits(t *testing.T) {
 	}
 }
 
+func TestTheFleetNamesFewOfManyTenants(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	exec(t, s, `
+		INSERT INTO compactor.sessions (tenant, id, due, due_tokens, live_tokens)
+		SELECT 'tenant ' || i % 10000, i::text, true, 100, 100 + i % 10000 FROM generate_series(0, 19999) i`)
+	got := must(s.Fleet(t.Context(), 20))(t).Tenants
+	if len(got) != 21 || got[0].Tenant != "tenant 9999" || got[0].Debt != 2*9999 || got[19].Tenant != "tenant 9980" {
+		t.Fatalf("%+v", got)
+	}
+	if others := got[20]; !others.Others || others.Sessions != 2*9980 || others.Debt != 9979*9980 {
+		t.Errorf("the others: %+v", others)
+	}
+}
+
 // The debt of a session is what is_due compares, whatever the count comes from.
 func TestDebtIsWhatDueCompares(t *testing.T) {
 	t.Parallel()

@@ -1,10 +1,13 @@
 package store
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 )
 
 func TestActivityIsWhatEndedLately(t *testing.T) {
@@ -55,5 +58,22 @@ func TestActivityIsWhatEndedLately(t *testing.T) {
 	}
 	if m := day.Models[0]; m.Calls != 3 || m.CostMicros != 70 {
 		t.Errorf("of a day: %+v", day.Models)
+	}
+}
+
+func TestActivityIsFoundByIndexes(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	tx := must(s.pool.Begin(t.Context()))(t)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `SET LOCAL enable_seqscan = off`); err != nil {
+		t.Fatal(err)
+	}
+	for query, index := range map[string]string{queryOutcomes: "runs_ended", queryModels: "summary_calls_ended"} {
+		rows, _ := tx.Query(t.Context(), "EXPLAIN "+query, time.Hour) // rows hold the error
+		plan := strings.Join(must(pgx.CollectRows(rows, pgx.RowTo[string]))(t), "\n")
+		if !strings.Contains(plan, index) {
+			t.Errorf("%s is not used:\n%s", index, plan)
+		}
 	}
 }

@@ -66,11 +66,14 @@ type Claim struct {
 	Session  Session
 	// View holds the metadata of the view, in view order.
 	View []chat.Meta
+	// SinceWrite is the time, at the load, since the session of an event run became due by a
+	// write; nil for other runs.
+	SinceWrite *time.Duration
 }
 
 const (
 	queryRun = `
-		SELECT r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, r.snoozes, r.failures,
+		SELECT r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, clock_timestamp() - r.written_at, r.snoozes, r.failures,
 			coalesce(r.lease_until < now(), true),
 			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id AND o.lease_until >= now()),
 			` + isPaused + `, ` + selectSession + `
@@ -196,7 +199,7 @@ func readRun(row pgx.Row, c *Claim) error {
 	var status, options string
 	var expired, otherRuns bool
 	v := &c.Session
-	err := row.Scan(&status, &c.Trigger, &options, &c.QueuedAt, &c.Snoozes, &c.Failures,
+	err := row.Scan(&status, &c.Trigger, &options, &c.QueuedAt, &c.SinceWrite, &c.Snoozes, &c.Failures,
 		&expired, &otherRuns, &c.Paused,
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, rangesText{&v.Unholdable}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,

@@ -39,7 +39,7 @@ type Delivery struct {
 func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		WITH ready AS (
-			SELECT o.sid, o.gen, s.due, s.due AND ` + isPaused + ` AS paused,
+			SELECT o.sid, o.gen, o.first_at, s.due, s.due AND ` + isPaused + ` AS paused,
 				(SELECT r.id FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger = 'nightly' AND r.attempts = 0 AND r.snoozes = 0) AS nightly
 			FROM compactor.outbox o JOIN compactor.sessions s ON s.sid = o.sid
 			WHERE (o.last_at <= now() - $1::interval OR o.first_at <= now() - $2::interval)
@@ -47,9 +47,10 @@ func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, lim
 				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'running')
 				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger <> 'nightly')
 			ORDER BY o.first_at LIMIT $3 FOR UPDATE OF o SKIP LOCKED),
-		queued AS (INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
-			SELECT sid, 'event', 1, now() + $4::interval FROM ready WHERE due AND NOT paused AND nightly IS NULL ON CONFLICT DO NOTHING RETURNING id, delivery),
-		hastened AS (UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $4::interval
+		queued AS (INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at, written_at)
+			SELECT sid, 'event', 1, now() + $4::interval, first_at FROM ready WHERE due AND NOT paused AND nightly IS NULL ON CONFLICT DO NOTHING RETURNING id, delivery),
+		hastened AS (UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $4::interval,
+				written_at = (SELECT first_at FROM ready WHERE nightly = runs.id)
 			WHERE id IN (SELECT id FROM compactor.runs WHERE id IN (SELECT nightly FROM ready WHERE due AND NOT paused) AND status = 'queued' FOR UPDATE SKIP LOCKED)
 			RETURNING id, delivery, sid),
 		held AS (UPDATE compactor.outbox o SET first_at = now() + ` + hold + `, last_at = now() + ` + hold + ` FROM ready r WHERE o.sid = r.sid AND r.paused),

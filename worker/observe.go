@@ -39,6 +39,9 @@ type Attempt struct {
 	// time from the request to the attempt.
 	First  bool
 	Waited time.Duration
+	// SinceWrite is the time from the write that made the session due to the end of the
+	// attempt, with everything that came between; 0 if the run is for none.
+	SinceWrite time.Duration
 	// Planned is the time until the plan, 0 without one; Took that of the whole attempt.
 	Planned, Took time.Duration
 }
@@ -67,10 +70,14 @@ func (noObserver) Rejected(string)   {}
 
 // observe tells the observer the result of the attempt.
 func (a *attempt) observe(result string) {
+	var sinceWrite time.Duration
+	if a.claim.SinceWrite != nil {
+		sinceWrite = *a.claim.SinceWrite + time.Since(a.loaded)
+	}
 	a.w.config.Observer.Attempted(Attempt{
 		Trigger: a.claim.Trigger, Result: result, Code: a.outcome,
 		TokensBefore: a.ledger.TokensBefore, TokensAfter: a.ledger.TokensAfter,
-		First: a.claim.Failures+a.claim.Snoozes == 0, Waited: a.start.Sub(a.claim.QueuedAt),
+		First: a.claim.Failures+a.claim.Snoozes == 0, Waited: a.start.Sub(a.claim.QueuedAt), SinceWrite: sinceWrite,
 		Planned: time.Duration(a.ledger.PlanMicros) * time.Microsecond, Took: time.Since(a.start),
 	})
 }

@@ -85,6 +85,9 @@ func TestTheObserverIsToldOfEveryAttempt(t *testing.T) {
 	if first.TokensBefore != applied.TokensBefore || first.TokensAfter != applied.TokensAfter || first.TokensAfter >= first.TokensBefore {
 		t.Errorf("%+v, want the tokens of %+v", first, applied)
 	}
+	if first.SinceWrite <= first.Took || last.SinceWrite != 0 {
+		t.Errorf("%s after the write, took %s; %s for an operator", first.SinceWrite, first.Took, last.SinceWrite)
+	}
 	if !first.First || first.Planned <= 0 || first.Took < first.Planned || last.First {
 		t.Errorf("first %+v, last %+v", first, last)
 	}

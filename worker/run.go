@@ -33,6 +33,7 @@ func (w *Worker) execute(ctx context.Context, run store.RunID) error {
 	a := &attempt{w: w, start: time.Now()}
 	var err error
 	a.runContext, err = w.claim(ctx, run)
+	a.loaded = time.Now()
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil // a late or duplicate delivery: the run has ended or is being executed
@@ -99,8 +100,8 @@ func (w *Worker) snooze(ctx context.Context, run store.RunID) error {
 // attempt is the execution of one delivery of a run.
 type attempt struct {
 	*runContext
-	w     *Worker
-	start time.Time
+	w             *Worker
+	start, loaded time.Time
 
 	outcome string
 	ledger  store.Ledger

@@ -137,7 +137,7 @@ func TestServeShowsWhatItHasDone(t *testing.T) {
 		t.Errorf("%v tokens after, the ledger has %d", got, after)
 	}
 	for series, least := range map[string]float64{
-		`run_seconds_count{result="applied"}`: 4, `run_plan_seconds_count`: 4, `run_gain_ratio_count`: 4, `scheduler_leading`: 1,
+		`run_seconds_count{result="applied"}`: 4, `run_plan_seconds_count`: 4, `run_gain_ratio_count`: 4, `event_seconds_count`: 1, `scheduler_leading`: 1,
 		`database_seconds_count{kind="batch"}`: 4, `database_seconds_count{kind="query"}`: 1, `redis_seconds_count`: 4,
 		`database_connections_max`: 20, `runs_enqueued_total{reason="event"}`: 1,
 	} {

@@ -28,7 +28,7 @@ type Metrics struct {
 	runs, tokensBefore, tokensAfter *prometheus.CounterVec
 	gain                            prometheus.Histogram
 	runSeconds, queueSeconds        *prometheus.HistogramVec
-	planSeconds                     prometheus.Histogram
+	planSeconds, eventSeconds       prometheus.Histogram
 	unfinished                      *prometheus.CounterVec
 
 	modelCalls, modelRequests, modelTokens, modelCost *prometheus.CounterVec
@@ -77,6 +77,7 @@ func New(version, revision string) *Metrics {
 	m.runSeconds = m.histograms("run_seconds", "Duration of attempts at runs, by result (applied, skipped, failed, retried, postponed, lost).", longSeconds, "result")
 	m.planSeconds = m.histogram("run_plan_seconds", "Time from the start of an attempt to its plan, calls of models included.", longSeconds)
 	m.queueSeconds = m.histograms("run_queue_seconds", "Time from the request for a run to its first attempt.", waitSeconds, "trigger")
+	m.eventSeconds = m.histogram("event_seconds", "Time from the write that made a session due to the commit of the run that was applied for it, debounce included.", waitSeconds)
 	m.unfinished = m.counters("runs_unfinished_total",
 		"Attempts after which a run goes on: retried after a failure, postponed, or lost to another worker, by the code of the reason.", "result", "code")
 
@@ -108,6 +109,9 @@ func (m *Metrics) Attempted(a worker.Attempt) {
 		m.tokensAfter.WithLabelValues(trigger).Add(float64(a.TokensAfter))
 		if a.TokensBefore > 0 {
 			m.gain.Observe(float64(a.TokensBefore-a.TokensAfter) / float64(a.TokensBefore))
+		}
+		if a.SinceWrite > 0 {
+			m.eventSeconds.Observe(a.SinceWrite.Seconds())
 		}
 		fallthrough
 	case store.StatusSkipped, store.StatusFailed:

@@ -47,7 +47,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 	m := New("v1", "abc")
 	m.Attempted(worker.Attempt{
 		Trigger: store.TriggerEvent, Result: store.StatusApplied, Code: "applied", TokensBefore: 1000, TokensAfter: 250,
-		First: true, Waited: 20 * time.Millisecond, Planned: 2 * time.Millisecond, Took: 3 * time.Millisecond,
+		First: true, Waited: 20 * time.Millisecond, SinceWrite: time.Second, Planned: 2 * time.Millisecond, Took: 3 * time.Millisecond,
 	})
 	m.Attempted(worker.Attempt{Trigger: store.TriggerEvent, Result: store.StatusSkipped, Code: "below_threshold", TokensBefore: 10, TokensAfter: 10, Took: time.Millisecond})
 	m.Attempted(worker.Attempt{Trigger: store.TriggerOperator, Result: worker.ResultRetried, Code: "timeout", Took: time.Minute})
@@ -71,6 +71,29 @@ compactor_view_tokens_after_total{trigger="event"} 250
 # TYPE compactor_view_tokens_before_total counter
 compactor_view_tokens_before_total{trigger="event"} 1000
 `, "runs_total", "runs_unfinished_total", "view_tokens_before_total", "view_tokens_after_total")
+	want(t, m, `
+# HELP compactor_event_seconds Time from the write that made a session due to the commit of the run that was applied for it, debounce included.
+# TYPE compactor_event_seconds histogram
+compactor_event_seconds_bucket{le="0.01"} 0
+compactor_event_seconds_bucket{le="0.025"} 0
+compactor_event_seconds_bucket{le="0.05"} 0
+compactor_event_seconds_bucket{le="0.1"} 0
+compactor_event_seconds_bucket{le="0.25"} 0
+compactor_event_seconds_bucket{le="0.5"} 0
+compactor_event_seconds_bucket{le="1"} 1
+compactor_event_seconds_bucket{le="2.5"} 1
+compactor_event_seconds_bucket{le="5"} 1
+compactor_event_seconds_bucket{le="10"} 1
+compactor_event_seconds_bucket{le="30"} 1
+compactor_event_seconds_bucket{le="60"} 1
+compactor_event_seconds_bucket{le="300"} 1
+compactor_event_seconds_bucket{le="1800"} 1
+compactor_event_seconds_bucket{le="7200"} 1
+compactor_event_seconds_bucket{le="28800"} 1
+compactor_event_seconds_bucket{le="+Inf"} 1
+compactor_event_seconds_sum 1
+compactor_event_seconds_count 1
+`, "event_seconds")
 	if n := testutil.CollectAndCount(m.runSeconds); n != 3 {
 		t.Errorf("%d histograms of durations, want those of three results", n)
 	}
