@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -113,32 +114,38 @@ const (
 // Fleet returns the state of the fleet, naming at most so many tenants.
 func (s *Store) Fleet(ctx context.Context, tenants int) (f Fleet, err error) {
 	var batch pgx.Batch
-	batch.Queue(`SELECT set_config('statement_timeout', $1, true)`, fleetTimeout.String())
 	batch.Queue(s.q(queryDue), tenants)
 	batch.Queue(s.q(queryOutbox))
 	batch.Queue(s.q(queryActive))
 	batch.Queue(s.q(queryProgress))
-	results := s.pool.SendBatch(ctx, &batch)
-	defer func() {
-		if cerr := results.Close(); err == nil {
-			err = cerr
+	err = s.readBatch(ctx, "read the fleet", "statement_timeout", fleetTimeout.String(), &batch, func(results pgx.BatchResults) error {
+		if f.Tenants, err = nextRows[TenantDue](results); err != nil {
+			return err
 		}
-		err = wrap("read the fleet", err)
-	}()
-	if _, err = results.Exec(); err != nil {
-		return f, err
-	}
-	if f.Tenants, err = nextRows[TenantDue](results); err != nil {
-		return f, err
-	}
-	if err = results.QueryRow().Scan(&f.Outbox, &f.OldestOutboxSeconds); err != nil {
-		return f, err
-	}
-	if f.Active, err = nextRows[ActiveRuns](results); err != nil {
-		return f, err
-	}
-	f.Sweeps, err = nextRows[SweepProgress](results)
+		if err = results.QueryRow().Scan(&f.Outbox, &f.OldestOutboxSeconds); err != nil {
+			return err
+		}
+		if f.Active, err = nextRows[ActiveRuns](results); err != nil {
+			return err
+		}
+		f.Sweeps, err = nextRows[SweepProgress](results)
+		return err
+	})
 	return f, err
+}
+
+// readBatch sends a batch in a transaction with a setting of its own, and calls read with
+// the results. op prefixes errors.
+func (s *Store) readBatch(ctx context.Context, op, setting, value string, batch *pgx.Batch, read func(pgx.BatchResults) error) error {
+	var all pgx.Batch
+	all.Queue(`SELECT set_config($1, $2, true)`, setting, value)
+	all.QueuedQueries = append(all.QueuedQueries, batch.QueuedQueries...)
+	results := s.pool.SendBatch(ctx, &all)
+	_, err := results.Exec()
+	if err == nil {
+		err = read(results)
+	}
+	return wrap(op, cmp.Or(err, results.Close()))
 }
 
 // nextRows returns the rows of the next query of a batch.

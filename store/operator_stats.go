@@ -57,11 +57,17 @@ const (
 
 // Activity returns what has ended within a time.
 func (s *Store) Activity(ctx context.Context, within time.Duration) (a Activity, err error) {
+	var batch pgx.Batch
+	batch.Queue(s.q(queryOutcomes), within)
+	batch.Queue(s.q(queryModels), within)
 	a.Seconds = within.Seconds()
-	a.Outcomes, err = queryRows(ctx, s, "outcomes", pgx.RowToStructByPos[OutcomeActivity], queryOutcomes, within)
-	if err != nil {
-		return a, err
-	}
-	a.Models, err = queryRows(ctx, s, "model calls", pgx.RowToStructByPos[ModelActivity], queryModels, within)
+	// The planner overestimates what a BRIN index leaves to read: at a tenth of two million
+	// runs it takes the whole table, 1,000 ms for 97.
+	err = s.readBatch(ctx, "read the ledger", "enable_seqscan", "off", &batch, func(results pgx.BatchResults) error {
+		if a.Outcomes, err = nextRows[OutcomeActivity](results); err == nil {
+			a.Models, err = nextRows[ModelActivity](results)
+		}
+		return err
+	})
 	return a, err
 }

@@ -63,7 +63,7 @@ func TestAlertsAndDashboardNameMetricsThatExist(t *testing.T) {
 			}
 		}
 		for _, used := range regexp.MustCompile(`(\w+)(?:=~|!=|=)"|\b(?:by|ignoring) \(([^)]*)\)|\{\{ ?(?:\$labels\.)?(\w+) ?\}\}`).FindAllStringSubmatch(expr+shown, -1) {
-			for _, label := range strings.Split(strings.Join(used[1:], ""), ", ") {
+			for label := range strings.SplitSeq(strings.Join(used[1:], ""), ", ") {
 				if !labels[label] {
 					t.Errorf("%s: %v has no label %q", where, names, label)
 				}
