@@ -96,7 +96,7 @@ const (
 			coalesce(extract(epoch FROM greatest(now() - min(since), '0')), 0)::float8
 		FROM ranked GROUP BY named, CASE WHEN named THEN tenant END ORDER BY NOT named, sum(debt) DESC, 1`
 
-	queryOutbox = `SELECT count(*), coalesce(extract(epoch FROM now() - min(first_at)), 0)::float8 FROM compactor.outbox`
+	queryOutbox = `SELECT count(*), coalesce(greatest(extract(epoch FROM now() - min(first_at)), 0), 0)::float8 FROM compactor.outbox`
 
 	// queryActive has a part for each of the two partial indexes.
 	queryActive = `

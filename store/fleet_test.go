@@ -61,6 +61,10 @@ func TestTheFleetIsWhatWaits(t *testing.T) {
 	if diff := cmp.Diff(TenantDue{Sessions: 5, Cooling: 1, Repairs: 1, Debt: 132, OldestSeconds: 1800}, got.Due(), same...); diff != "" {
 		t.Errorf("sum (-want +got):\n%s", diff)
 	}
+	exec(t, s, `UPDATE compactor.outbox SET first_at = now() + interval '1 minute'`)
+	if later := must(s.Fleet(t.Context(), 2))(t); later.Outbox != 3 || later.OldestOutboxSeconds != 0 {
+		t.Errorf("rows whose time is to come: %+v", later)
+	}
 	if none := must(s.Fleet(t.Context(), 0))(t); len(none.Tenants) != 1 || !none.Tenants[0].Others || none.Due().Debt != 132 {
 		t.Errorf("without names: %+v", none.Tenants)
 	}
