@@ -2,7 +2,7 @@
 
 -- Named policies. Until `migrate up` has installed the functions that follow, calls of append that create a session or
 -- change its model fail as unknown: applications repeat them. Workers of the version before run sessions of named
--- policies under that of their configuration.
+-- policies under that of their configuration, and its schedulers log that they cannot refresh thresholds.
 
 -- What was applied, never changed: a change is another version.
 -- +goose StatementBegin
