@@ -58,7 +58,7 @@ type failing struct {
 	err error
 }
 
-func (s failing) EnsurePolicy(context.Context, string, any) error { return s.err }
+func (s failing) EnsurePolicy(context.Context, string, string, any) error { return s.err }
 
 func TestTheObserverIsToldOfEveryAttempt(t *testing.T) {
 	t.Parallel()

@@ -1,8 +1,8 @@
--- Refuses a connection that is bound to a tenant: policies concern all of them.
+-- Refuses a connection that is bound to a tenant what concerns all of them.
 CREATE OR REPLACE FUNCTION @schema@.refuse_bound() RETURNS void LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF @schema@.binding() IS NOT NULL THEN
-        RAISE EXCEPTION 'this connection is bound to tenant % and cannot change policies', @schema@.binding() USING ERRCODE = 'insufficient_privilege';
+        RAISE EXCEPTION 'this connection is bound to tenant % and cannot change what concerns others, too', @schema@.binding() USING ERRCODE = 'insufficient_privilege';
     END IF;
 END $$;
 

@@ -50,9 +50,10 @@ type grammar struct {
 	Unpin    unpinCmd    `cmd:"" group:"Sessions:" help:"Remove the pin of a message."`
 	SetModel setModelCmd `cmd:"" group:"Sessions:" help:"Set the model of a session, and with it when the session is due."`
 
-	Sweep  sweepCmd  `cmd:"" group:"Fleet:" help:"List, show, start, pause, resume or cancel sweeps over all due sessions."`
-	Pause  pauseCmd  `cmd:"" group:"Fleet:" help:"Hold back the runs of a tenant, of a model, or all."`
-	Resume resumeCmd `cmd:"" group:"Fleet:" help:"End a pause."`
+	Sweep    sweepCmd    `cmd:"" group:"Fleet:" help:"List, show, start, pause, resume or cancel sweeps over all due sessions."`
+	Pause    pauseCmd    `cmd:"" group:"Fleet:" help:"Hold back the runs of a tenant, of a model, or all."`
+	Resume   resumeCmd   `cmd:"" group:"Fleet:" help:"End a pause."`
+	BulkUndo bulkUndoCmd `cmd:"" group:"Fleet:" help:"Undo many runs, such as all that a model wrote last night."`
 
 	Policy policyCmd `cmd:"" group:"Policies:" help:"Apply, compare and explain policies for parts of the fleet."`
 

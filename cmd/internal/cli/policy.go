@@ -214,7 +214,7 @@ func setting(raw string) string {
 	return term.Clean(raw)
 }
 
-// confirmFlags are the flags of the commands that change policies.
+// confirmFlags are the flags of commands that change much.
 type confirmFlags struct {
 	Yes    bool `help:"Do not ask." xor:"confirm"`
 	DryRun bool `help:"Show what would change, and change nothing." xor:"confirm"`
@@ -251,7 +251,7 @@ func (c confirmFlags) run(ctx context.Context, e *Env, st *store.Store, steps []
 		}
 	}
 	applied := false
-	switch ok, err := c.confirmed(e, len(steps)); {
+	switch ok, err := c.confirmed(e, len(steps), "Put this in force?"); {
 	case err != nil:
 		return err
 	case ok:
@@ -281,17 +281,17 @@ func (c confirmFlags) run(ctx context.Context, e *Env, st *store.Store, steps []
 	return nil
 }
 
-// confirmed reports whether the steps are to be made.
-func (c confirmFlags) confirmed(e *Env, steps int) (bool, error) {
+// confirmed reports whether changes are to be made; without any, nobody is asked.
+func (c confirmFlags) confirmed(e *Env, changes int, question string) (bool, error) {
 	switch {
-	case steps == 0 || c.DryRun:
+	case changes == 0 || c.DryRun:
 		return false, nil
 	case c.Yes:
 		return true, nil
 	case !e.asks || e.JSON:
 		return false, wrong("not confirmed: standard input is not a terminal; --yes does not ask, --dry-run changes nothing")
 	}
-	ok, err := e.ask("Put this in force?")
+	ok, err := e.ask(question)
 	if err == nil && !ok {
 		e.say("nothing was changed")
 	}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sessionstore/compactor/store"
+)
+
+// compacted returns a database with three sessions that were compacted, the first of them twice.
+func compacted(t *testing.T) []string {
+	t.Helper()
+	db := database(t)
+	startWorker(t, db, nil)
+	for i := range 3 {
+		invoke(t, db, "import", file(t, "s.jsonl", conversation(fmt.Sprintf("chat-%d", i), 12))).want(t, 0)
+		invoke(t, db, "compact", fmt.Sprintf("chat-%d", i), "--strategy=sliding_window:keep_last_groups=12").want(t, 0, "applied")
+	}
+	invoke(t, db, "compact", "chat-0", "--strategy=truncation:compact_to=8,max_n=10").want(t, 0, "applied")
+	return db
+}
+
+func scrubBulk(text string) string {
+	return regexp.MustCompile(`requested by  .*`).ReplaceAllString(scrubTimes(text), "requested by  SOMEBODY")
+}
+
+func TestManyRunsAreUndoneAfterALookAtThem(t *testing.T) {
+	t.Parallel()
+	db := compacted(t)
+	golden(t, "bulk_undo_dry_run", scrubBulk(invoke(t, db, "bulk-undo", "start", "--strategy", "sliding_window", "--dry-run").want(t, 0).stdout))
+	invoke(t, db, "bulk-undo", "start", "--strategy", "sliding_window").want(t, exitUsage, "standard input is not a terminal", "--yes")
+	no := &Env{Environ: db, Stdin: strings.NewReader("n\n"), asks: true}
+	invokeWith(t, no, "bulk-undo", "start", "--strategy", "sliding_window").want(t, 0, "Undo them? [y/N]", "nothing was changed")
+	invoke(t, db, "bulk-undo", "list").want(t, 0, "no bulk undos")
+
+	golden(t, "bulk_undo", scrubBulk(invoke(t, db, "bulk-undo", "start", "--strategy", "sliding_window", "--note", "lost the ids", "--yes").want(t, 0).stdout))
+	golden(t, "bulk_undo_list", scrubBulk(invoke(t, db, "bulk-undo", "list").want(t, 0).stdout))
+	invoke(t, db, "bulk-undo", "resume", "1").want(t, 0, "done")
+	invoke(t, db, "bulk-undo", "cancel", "1").want(t, exitRefused, "not open")
+	invoke(t, db, "bulk-undo", "show", "9").want(t, exitNotFound, "9")
+	invoke(t, db, "bulk-undo", "start", "--strategy", "sliding_window", "--cascade", "--yes").want(t, 0, "1 matched: 1 undone, 0 left")
+	invoke(t, db, "bulk-undo", "start", "--strategy", "sliding_window", "--yes").want(t, 0, "0 in force")
+
+	type shown struct {
+		store.BulkUndo
+		Refusals []store.BulkUndoRefusal
+	}
+	got := decode[shown](t, invoke(t, db, "bulk-undo", "show", "1", "--json").want(t, 0))
+	if got.Undone != 2 || got.Refused != 1 || len(got.Refusals) != 1 || got.Refusals[0].Code != "later_runs" || got.Match.Strategy != "sliding_window" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestABulkUndoNeedsAFilter(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ args, want []string }{
+		{nil, []string{"--since", "--writer"}},
+		{[]string{"--since", "yesterday"}, []string{"yesterday", "12h"}},
+		{[]string{"--trigger", "daily"}, []string{"daily", "nightly"}},
+		{[]string{"--policy", "support@0"}, []string{"NAME@VERSION"}},
+	} {
+		invoke(t, nil, append([]string{"bulk-undo", "start"}, tt.args...)...).want(t, exitUsage, tt.want...)
+	}
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Time{
+		"12h": now.Add(-12 * time.Hour), "2026-11-19": time.Date(2026, 11, 19, 0, 0, 0, 0, time.UTC), "2026-11-19T22:00:00+01:00": time.Date(2026, 11, 19, 21, 0, 0, 0, time.UTC),
+	} {
+		var i instant
+		if err := i.UnmarshalText([]byte(text)); err != nil || !i.time(now).Equal(want) {
+			t.Errorf("%s: %s, %v", text, i.time(now), err)
+		}
+	}
+}

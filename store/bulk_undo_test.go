@@ -1,0 +1,146 @@
+package store
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// undoAll calls NextBulkUndo until none is left and returns what came of each run.
+func undoAll(t *testing.T, s *Store, id int64) map[RunID]string {
+	t.Helper()
+	out := map[RunID]string{}
+	for {
+		step := must(s.NextBulkUndo(t.Context(), id))(t)
+		if step.Run == 0 {
+			if step.Code != "done" {
+				t.Errorf("the bulk undo is %s at its end", step.Code)
+			}
+			return out
+		}
+		out[step.Run] = step.Code
+	}
+}
+
+func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	key := func(tenant, session string) Key { return Key{Tenant: tenant, Session: session} }
+	made := map[Key][]RunID{}
+	for _, k := range []Key{key("ours", "a"), key("ours", "b"), key("theirs", "a")} {
+		add(t, s, k, talk("m", 10)...)
+		made[k] = append(made[k], apply(t, s, k, summarize(span(1, 4), "first")))
+	}
+	exec(t, s, `UPDATE compactor.runs SET policy = 'support', policy_version = 2, steps = '[{"strategy": "handoff"}]'`)
+	// A later run of a session that matches nothing.
+	made[key("ours", "b")] = append(made[key("ours", "b")], apply(t, s, key("ours", "b"), exclude(span(5, 6))))
+
+	for name, tt := range map[string]struct {
+		tenant string
+		match  RunMatch
+		want   BulkUndoPreview
+	}{
+		"a policy of a tenant": {"ours", RunMatch{Policy: "support"}, BulkUndoPreview{2, 2, 0, 1}},
+		"of all":               {"", RunMatch{Policy: "support", Version: 2}, BulkUndoPreview{3, 3, 0, 1}},
+		"another version":      {"", RunMatch{Policy: "support", Version: 1}, BulkUndoPreview{}},
+		"a strategy":           {"theirs", RunMatch{Strategy: "handoff"}, BulkUndoPreview{1, 1, 0, 0}},
+		"a trigger":            {"", RunMatch{Trigger: TriggerNightly}, BulkUndoPreview{}},
+		"since":                {"", RunMatch{Since: time.Now().Add(time.Hour)}, BulkUndoPreview{}},
+		"until":                {"", RunMatch{Until: time.Now().Add(time.Hour), Trigger: TriggerOperator}, BulkUndoPreview{4, 3, 0, 0}},
+		"a model":              {"", RunMatch{Model: "gpt"}, BulkUndoPreview{}},
+		"a writer":             {"", RunMatch{Writer: "gpt"}, BulkUndoPreview{}},
+	} {
+		got := must(s.PreviewBulkUndo(t.Context(), tt.tenant, tt.match))(t)
+		got.Tokens = 0
+		if got != tt.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+
+	id := must(s.StartBulkUndo(t.Context(), "ours", RunMatch{Policy: "support"}, false, "lost the ids", "ann"))(t)
+	// What matches later is not of it.
+	later := key("ours", "c")
+	add(t, s, later, talk("m", 10)...)
+	apply(t, s, later, summarize(span(1, 4), "later"))
+	exec(t, s, `UPDATE compactor.runs SET policy = 'support' WHERE policy IS NULL AND id = (SELECT max(id) FROM compactor.runs)`)
+
+	a, b := made[key("ours", "a")][0], made[key("ours", "b")]
+	want := map[RunID]string{a: "undone", b[0]: "later_runs"}
+	if diff := cmp.Diff(want, undoAll(t, s, id)); diff != "" {
+		t.Errorf("runs (-want +got):\n%s", diff)
+	}
+	row := must(s.BulkUndo(t.Context(), id))(t)
+	if row.Status != "done" || row.EndedAt == nil || row.Matched != 2 || row.Undone != 1 || row.Refused != 1 || row.Note != "lost the ids" || row.Match.Policy != "support" {
+		t.Errorf("%+v", row)
+	}
+	left := must(s.BulkUndoRefusals(t.Context(), id, 10))(t)
+	if diff := cmp.Diff([]BulkUndoRefusal{{b[0], "b", "ours", "later_runs"}}, left); diff != "" {
+		t.Errorf("refusals (-want +got):\n%s", diff)
+	}
+	if !must(s.Run(t.Context(), made[key("theirs", "a")][0]))(t).InForce || !must(s.Run(t.Context(), b[1]))(t).InForce {
+		t.Error("a run that does not match was undone")
+	}
+	if by := one[string](t, s, `SELECT requested_by FROM compactor.runs WHERE undoes = $1`, a); by != "ann (bulk undo 1)" {
+		t.Errorf("the undo is by %q", by)
+	}
+
+	again := must(s.StartBulkUndo(t.Context(), "ours", RunMatch{Strategy: "handoff"}, true, "", "ann"))(t)
+	if diff := cmp.Diff(map[RunID]string{b[0]: "undone"}, undoAll(t, s, again)); diff != "" {
+		t.Errorf("with cascade (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+}
+
+// Each run is a transaction of its own, so whoever comes next goes on. A session that somebody
+// else holds is left, and a cancelled bulk undo ends.
+func TestABulkUndoGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	var runs []RunID
+	for _, id := range []string{"a", "b", "c", "d"} {
+		k := Key{Session: id}
+		add(t, s, k, talk("m", 10)...)
+		runs = append(runs, apply(t, s, k, summarize(span(1, 4), "first")))
+	}
+	id := must(s.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
+	if step := must(s.NextBulkUndo(t.Context(), id))(t); step != (BulkUndoStep{runs[3], "undone"}) {
+		t.Errorf("%+v", step)
+	}
+
+	tx := must(s.pool.Begin(t.Context()))(t)
+	defer tx.Rollback(t.Context()) //nolint:errcheck // ends with the test
+	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 'c' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	if step := must(s.NextBulkUndo(t.Context(), id))(t); step != (BulkUndoStep{runs[2], "locked"}) {
+		t.Errorf("%+v", step)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	// The next run is undone by somebody else meanwhile.
+	must(s.Undo(t.Context(), Key{Session: "b"}, runs[1], false, "bob"))(t)
+	if step := must(s.NextBulkUndo(t.Context(), id))(t); step != (BulkUndoStep{runs[0], "undone"}) {
+		t.Errorf("%+v", step)
+	}
+	if left := undoAll(t, s, id); len(left) > 0 {
+		t.Errorf("%v after the last", left)
+	}
+	if err := s.CancelBulkUndo(t.Context(), id); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("cancelling what is done: %v", err)
+	}
+	open := must(s.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
+	if err := s.CancelBulkUndo(t.Context(), open); err != nil {
+		t.Fatal(err)
+	}
+	if step := must(s.NextBulkUndo(t.Context(), open))(t); step != (BulkUndoStep{0, "cancelled"}) {
+		t.Errorf("%+v", step)
+	}
+	if _, err := s.NextBulkUndo(t.Context(), 4711); !errors.Is(err, ErrNotFound) {
+		t.Errorf("one that does not exist: %v", err)
+	}
+	wantConsistent(t, s)
+}
