@@ -102,6 +102,48 @@ func (s *Store) SweepOutcomes(ctx context.Context, sweep int64) ([]SweepOutcome,
 	return queryRows(ctx, s, "outcomes of a sweep", pgx.RowToStructByPos[SweepOutcome], query, sweep)
 }
 
+// SweepForecast is what a sweep would do now: what is due, and for each session what the
+// sessions of an earlier sweep took.
+type SweepForecast struct {
+	Sessions int64 `json:"sessions"`
+	Paused   int64 `json:"paused"` // of them, those of paused tenants, which the sweep leaves out
+	Tenants  int64 `json:"tenants"`
+	Tokens   int64 `json:"view_tokens"`
+	// OverStart are the tokens that the sessions are above their start.
+	OverStart int64 `json:"tokens_over_start"`
+	// Like is the latest sweep that is done and had runs, 0 if there is none.
+	Like          int64   `json:"like_sweep,omitempty"`
+	RunsPerSecond float64 `json:"runs_per_second,omitempty"` // of that sweep
+	CallsPerRun   float64 `json:"model_calls_per_run"`
+	MicrosPerRun  float64 `json:"cost_micros_per_run"`
+}
+
+// Runs returns the number of runs, and how long they take at the rate of the earlier sweep; 0
+// if that is not known.
+func (f SweepForecast) Runs() (runs int64, takes time.Duration) {
+	runs = f.Sessions - f.Paused
+	if f.RunsPerSecond > 0 {
+		takes = time.Duration(float64(runs) / f.RunsPerSecond * float64(time.Second))
+	}
+	return runs, takes
+}
+
+// ForecastSweep returns what a sweep over a tenant, or over all with an empty one, would do
+// now. It reads the due sessions and the runs of an earlier sweep.
+func (s *Store) ForecastSweep(ctx context.Context, tenant string) (SweepForecast, error) {
+	const query = `
+		WITH due AS (SELECT count(*) AS n, count(*) FILTER (WHERE tenant IN (SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '')) AS paused, count(DISTINCT tenant) AS tenants,
+				coalesce(sum(live_tokens), 0)::bigint AS tokens, coalesce(sum(greatest(live_tokens - due_tokens, 0)), 0)::bigint AS over
+			FROM compactor.sessions s WHERE due AND ($1 = '' OR tenant = $1)),
+		earlier AS (SELECT w.id, extract(epoch FROM w.worked) AS seconds FROM compactor.sweeps w WHERE w.status = 'done' AND w.queued > 0 ORDER BY w.id DESC LIMIT 1),
+		cost AS (SELECT count(DISTINCT r.id) AS runs, count(c.id) AS calls, coalesce(sum(c.cost_micros), 0) AS micros
+			FROM earlier JOIN compactor.runs r ON r.sweep = earlier.id AND r.ended_at IS NOT NULL LEFT JOIN compactor.summary_calls c ON c.run = r.id)
+		SELECT n, paused, tenants, tokens, over, coalesce((SELECT id FROM earlier), 0),
+			coalesce(runs / nullif((SELECT seconds FROM earlier), 0), 0)::float8, coalesce(calls::float8 / nullif(runs, 0), 0), coalesce(micros::float8 / nullif(runs, 0), 0)
+		FROM due, cost`
+	return queryRow(ctx, s, "forecast a sweep", pgx.RowToStructByPos[SweepForecast], query, tenant)
+}
+
 // DefaultStopShare is the share of its latest runs above which a sweep stops if they failed,
 // would have made the view larger or got no summary.
 const DefaultStopShare = 0.5

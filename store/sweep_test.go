@@ -285,3 +285,25 @@ func TestHowLongASweepTakes(t *testing.T) {
 		}
 	}
 }
+
+func TestASweepIsForecast(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0, false})
+	dueOf(t, s, "acme", 4)
+	dueOf(t, s, "globex", 6)
+	pause(t, s, "acme", "")
+	want := SweepForecast{Sessions: 10, Paused: 4, Tenants: 2, Tokens: 110, OverStart: 10}
+	if diff := cmp.Diff(want, must(s.ForecastSweep(t.Context(), ""))(t)); diff != "" {
+		t.Errorf("forecast (-want +got):\n%s", diff)
+	}
+	sweep := startSweep(t, s, "globex", 0)
+	page(t, s, sweep, 100)
+	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now()`)
+	page(t, s, sweep, 100)
+	exec(t, s, `UPDATE compactor.sweeps SET worked = '3 seconds'`)
+	f := must(s.ForecastSweep(t.Context(), "globex"))(t)
+	if runs, takes := f.Runs(); f.Like != sweep || f.RunsPerSecond != 2 || runs != 6 || takes != 3*time.Second {
+		t.Errorf("forecast %+v: %d runs in %v", f, runs, takes)
+	}
+}

@@ -30,6 +30,7 @@ It is open, paused, done (all sessions passed), cancelled, or stopped: at the en
 
 Examples:
 
+    compactor sweep start --all-tenants --dry-run
     compactor sweep start --all-tenants --for 2h --note "after the import"
     compactor sweep watch 12
     compactor sweep pause 12 --note "provider is down"`
@@ -254,6 +255,7 @@ func (c *sweepWatchCmd) Run(ctx context.Context, e *Env, st *store.Store) error 
 type sweepStartCmd struct {
 	AllTenants bool          `help:"Sessions of every tenant."`
 	For        time.Duration `placeholder:"DURATION" help:"Stop after this time; \"sweep resume\" goes on."`
+	DryRun     bool          `help:"Only say what the sweep would do, and how long it would take."`
 	StopAt     float64       `default:"0.5" placeholder:"SHARE" help:"Stop when more of the latest runs than this share failed or got no summary; 1 for never."`
 	Note       string        `placeholder:"TEXT" help:"Why, for \"sweep show\"."`
 }
@@ -277,11 +279,45 @@ func (c *sweepStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if c.AllTenants {
 		tenant = ""
 	}
+	if c.DryRun {
+		return forecastSweep(ctx, e, st, tenant)
+	}
 	id, err := st.StartSweepUntil(ctx, tenant, c.For, c.StopAt, c.Note, e.by())
 	if err != nil {
 		return err
 	}
 	return sweepChanged(ctx, e, st, id)
+}
+
+func forecastSweep(ctx context.Context, e *Env, st *store.Store, tenant string) error {
+	f, err := st.ForecastSweep(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	runs, takes := f.Runs()
+	if e.JSON {
+		return term.JSON(e.Out.W, struct {
+			store.SweepForecast
+			Runs    int64   `json:"runs"`
+			Seconds float64 `json:"seconds,omitempty"`
+			Calls   float64 `json:"model_calls"`
+			Cost    float64 `json:"cost"`
+		}{f, runs, takes.Seconds(), f.CallsPerRun * float64(runs), f.MicrosPerRun * float64(runs) / 1e6})
+	}
+	sessions, time, calls := fmt.Sprintf("%s due, of %s", term.Count(f.Sessions), term.Plural(f.Tenants, "tenant", "tenants")), "not known: no sweep with runs is done yet", ""
+	if f.Paused > 0 {
+		sessions += fmt.Sprintf("; %s paused and left out", term.Count(f.Paused))
+	}
+	if f.RunsPerSecond > 0 {
+		time = fmt.Sprintf("%s, at the %.1f runs per second of sweep %d", term.Duration(takes), f.RunsPerSecond, f.Like)
+		calls = fmt.Sprintf("%s, cost %.2f, as in sweep %d", term.Count(int64(f.CallsPerRun*float64(runs)+0.5)), f.MicrosPerRun*float64(runs)/1e6, f.Like)
+	}
+	return e.Out.Pairs(
+		[2]any{"sessions", sessions},
+		[2]any{"tokens", fmt.Sprintf("%s in their views, %s of them above the start", term.Count(f.Tokens), term.Count(f.OverStart))},
+		[2]any{"model calls", calls},
+		[2]any{"time", time},
+	)
 }
 
 // sweepChanged writes a sweep that the command has changed.

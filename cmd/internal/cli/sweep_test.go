@@ -58,6 +58,20 @@ func TestSweepsReadWell(t *testing.T) {
 	}
 	show("show", "2")
 	show("cancel", "2")
+	show("start", "--all-tenants", "--dry-run")
+	if err := p.store.PauseRuns(t.Context(), "acme", "", "", ""); err != nil {
+		t.Fatal(err)
+	}
+	// The first sweep gets runs, of which some called a model.
+	if _, err := p.db.Exec(t.Context(), `WITH r AS (UPDATE compactor.runs SET sweep = 1 WHERE id <= 60 RETURNING id, sid)
+		INSERT INTO compactor.summary_calls (key, sid, run, fence, state, prompt_hash, cost_micros, ended_at)
+		SELECT 'k' || id, sid, id, 1, 'answered', '', 20000, now() FROM r WHERE id <= 30`); err != nil {
+		t.Fatal(err)
+	}
+	show("start", "--all-tenants", "--dry-run")
+	if err := p.store.ResumeRuns(t.Context(), "acme", "", ""); err != nil {
+		t.Fatal(err)
+	}
 	show("start", "--tenant=acme", "--note=after the import")
 	show("show", "3")
 	text := regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ`).ReplaceAllStringFunc(out.String(), func(s string) string {
