@@ -15,6 +15,10 @@
 // task that is enqueued twice has one effect. The next leader finds the runs that the
 // last one took but did not enqueue.
 //
+// It enqueues no more than the workers take in about a second, and nothing that an operator
+// has paused; the rest waits in Postgres. A mark in Redis tells whether Redis has lost tasks,
+// which are then delivered again.
+//
 // During an outage of Postgres or Redis the scheduler retries. It logs when the outage
 // begins and when it ends.
 //

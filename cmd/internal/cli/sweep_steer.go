@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+)
+
+type sweepStartCmd struct {
+	AllTenants bool          `help:"Sessions of every tenant."`
+	For        time.Duration `placeholder:"DURATION" help:"Stop after this time; \"sweep resume\" goes on."`
+	DryRun     bool          `help:"Only say what the sweep would do, and how long it would take."`
+	StopAt     float64       `default:"0.5" placeholder:"SHARE" help:"Stop when more of the latest runs than this share failed or got no summary; 1 for never."`
+	Note       string        `placeholder:"TEXT" help:"Why, for \"sweep show\"."`
+}
+
+func (c *sweepStartCmd) Validate() error {
+	if !(c.StopAt > 0 && c.StopAt <= 1) {
+		return fmt.Errorf("--stop-at: %v: want a share above 0, up to 1", c.StopAt)
+	}
+	return validWindow(c.For)
+}
+
+func validWindow(d time.Duration) error {
+	if d != 0 && (d < time.Second || d > 365*24*time.Hour) {
+		return fmt.Errorf("--for: %s: want 1s to 8760h", d)
+	}
+	return nil
+}
+
+func (c *sweepStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	tenant := cfg.Tenant
+	if c.AllTenants {
+		tenant = ""
+	}
+	if c.DryRun {
+		return forecastSweep(ctx, e, st, tenant)
+	}
+	id, err := st.StartSweepUntil(ctx, tenant, c.For, c.StopAt, c.Note, e.by())
+	if err != nil {
+		return err
+	}
+	return sweepChanged(ctx, e, st, id)
+}
+
+func forecastSweep(ctx context.Context, e *Env, st *store.Store, tenant string) error {
+	f, err := st.ForecastSweep(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	runs, takes := f.Runs()
+	if e.JSON {
+		return term.JSON(e.Out.W, struct {
+			store.SweepForecast
+			Runs    int64   `json:"runs"`
+			Seconds float64 `json:"seconds,omitempty"`
+			Calls   float64 `json:"model_calls"`
+			Cost    float64 `json:"cost"`
+		}{f, runs, takes.Seconds(), f.CallsPerRun * float64(runs), f.MicrosPerRun * float64(runs) / 1e6})
+	}
+	sessions, time, calls := fmt.Sprintf("%s due, of %s", term.Count(f.Sessions), term.Plural(f.Tenants, "tenant", "tenants")), "not known: no sweep with runs is done yet", ""
+	if f.Paused > 0 {
+		sessions += fmt.Sprintf("; %s paused and left out", term.Count(f.Paused))
+	}
+	if f.RunsPerSecond > 0 {
+		time = fmt.Sprintf("%s, at the %.1f runs per second of sweep %d", term.Duration(takes), f.RunsPerSecond, f.Like)
+		calls = fmt.Sprintf("%s, cost %.2f, as in sweep %d", term.Count(int64(f.CallsPerRun*float64(runs)+0.5)), f.MicrosPerRun*float64(runs)/1e6, f.Like)
+	}
+	return e.Out.Pairs(
+		[2]any{"sessions", sessions},
+		[2]any{"tokens", fmt.Sprintf("%s in their views, %s of them above the start", term.Count(f.Tokens), term.Count(f.OverStart))},
+		[2]any{"model calls", calls},
+		[2]any{"time", time},
+	)
+}
+
+// sweepChanged writes a sweep that the command has changed.
+func sweepChanged(ctx context.Context, e *Env, st *store.Store, id int64) error {
+	r, err := st.Sweep(ctx, id)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, newSweepJSON(r))
+	}
+	e.say("sweep %d is %s", id, term.Clean(sweepStatus(r)))
+	if r.Status == "open" {
+		e.say("`compactor sweep watch %d` follows it", id)
+	}
+	return nil
+}
+
+// sweepNote is the argument and the flag of the commands that steer a sweep.
+type sweepNote struct {
+	sweepArg
+
+	Note string `placeholder:"TEXT" help:"Why, for \"sweep show\"."`
+}
+
+func (c *sweepNote) steer(ctx context.Context, e *Env, st *store.Store, action string, window time.Duration) error {
+	if err := st.SteerSweep(ctx, c.ID, action, c.Note, e.by(), window); err != nil {
+		return err
+	}
+	return sweepChanged(ctx, e, st, c.ID)
+}
+
+type sweepPauseCmd struct{ sweepNote }
+
+func (*sweepPauseCmd) Help() string {
+	return `What it has queued is executed: about a second's work. The next tick of policy.cron starts another sweep; "compactor pause --all" holds everything.`
+}
+
+func (c *sweepPauseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	return c.steer(ctx, e, st, store.SweepPause, 0)
+}
+
+type sweepResumeCmd struct {
+	sweepNote
+
+	For time.Duration `placeholder:"DURATION" help:"Stop after this time."`
+}
+
+func (c *sweepResumeCmd) Validate() error {
+	return errors.Join(c.sweepArg.Validate(), validWindow(c.For))
+}
+
+func (c *sweepResumeCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	return c.steer(ctx, e, st, store.SweepResume, c.For)
+}
+
+type sweepCancelCmd struct{ sweepNote }
+
+func (*sweepCancelCmd) Help() string {
+	return `Its runs that no worker has tried end as cancelled. Sessions that are still due wait for new messages or the next sweep.`
+}
+
+func (c *sweepCancelCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	return c.steer(ctx, e, st, store.SweepCancel, 0)
+}
