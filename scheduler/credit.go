@@ -74,7 +74,7 @@ func (c *credit) room(ctx context.Context) (int, error) {
 func (c *credit) measure(now time.Time, waiting int) {
 	if taken, passed := c.waiting+c.sent-waiting, now.Sub(c.countedAt).Seconds(); !c.countedAt.IsZero() {
 		rate := float64(max(0, taken)) / passed
-		if waiting == 0 { // the workers could have taken more
+		if float64(waiting) <= rate*creditPoll.Seconds() { // gone before the next count: the workers could take more
 			c.rate = max(c.rate, rate)
 		} else { // the mean of about a second
 			c.rate += min(1, passed) * (rate - c.rate)
