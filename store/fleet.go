@@ -106,9 +106,9 @@ const (
 		GROUP BY 1 ORDER BY 1`
 
 	queryProgress = `
-		SELECT id, entry, queued, (SELECT count(*) FROM compactor.sessions s WHERE s.due AND s.sid > w.cursor_sid),
+		SELECT id, entry, queued, coalesce((SELECT sum(greatest(t.due - t.seen, 0)) FROM compactor.sweep_tenants t WHERE t.sweep = w.id AND NOT t.passed), 0)::bigint,
 			extract(epoch FROM now() - started_at)::float8
-		FROM compactor.sweeps w WHERE ended_at IS NULL ORDER BY id`
+		FROM compactor.sweeps w WHERE status IN ('open', 'paused') ORDER BY id`
 )
 
 // Fleet returns the state of the fleet, naming at most so many tenants.

@@ -41,7 +41,9 @@ func TestTheFleetIsWhatWaits(t *testing.T) {
 	if !must(s.FireTick(t.Context(), "nightly", time.Now(), "x"))(t) {
 		t.Fatal("did not fire")
 	}
-	exec(t, s, `UPDATE compactor.sweeps SET started_at = now() - interval '10 seconds', queued = 7, cursor_sid = (SELECT sid FROM compactor.sessions WHERE id = 'over')`)
+	exec(t, s, `UPDATE compactor.sweeps SET started_at = now() - interval '10 seconds', queued = 7, due = 11`)
+	exec(t, s, `INSERT INTO compactor.sweep_tenants (sweep, tenant, due, seen, passed) SELECT id, 'a', 6, 4, false FROM compactor.sweeps UNION ALL
+		SELECT id, 'b', 2, 0, false FROM compactor.sweeps UNION ALL SELECT id, 'c', 3, 1, true FROM compactor.sweeps`)
 
 	got := must(s.Fleet(t.Context(), 2))(t)
 	want := Fleet{

@@ -130,7 +130,7 @@ func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64
 		UPDATE compactor.runs SET status = 'failed', outcome = $3, error_code = $3, ended_at = now()
 		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'queued' AND waiting_since < now() - $1::interval
 			AND error_code IS DISTINCT FROM 'paused' LIMIT $2 FOR UPDATE SKIP LOCKED)`
-	tag, err := s.pool.Exec(ctx, s.q(query), age, limit)
+	tag, err := s.pool.Exec(ctx, s.q(query), age, limit, OutcomeNotAttempted)
 	return tag.RowsAffected(), wrap("expire runs", err)
 }
 
