@@ -101,7 +101,11 @@ func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 	if err != nil {
 		return err
 	}
-	x := explainer{Explanation: s, now: e.now(), cfg: cfg}
+	pauses, err := st.PausesOf(ctx, key(cfg, c.Session))
+	if err != nil {
+		return err
+	}
+	x := explainer{Explanation: s, pauses: pauses, now: e.now(), cfg: cfg}
 	if err := x.choose(ctx, st, list); err != nil {
 		return err
 	}
@@ -146,6 +150,7 @@ func (c *policyExplainCmd) errors(ctx context.Context, e *Env, st *store.Store, 
 // explainer works out what an Explanation says.
 type explainer struct {
 	store.Explanation
+	pauses     []store.Pause
 	now        time.Time
 	cfg        config.Config
 	version    store.PolicyVersion
@@ -262,6 +267,9 @@ func (x *explainer) holds() []holdJSON {
 	if x.unreadable != nil {
 		out = append(out, holdJSON{Code: "invalid_policy", Text: "this version cannot read its policy: " + x.unreadable.Error()})
 	}
+	for _, p := range x.pauses {
+		out = append(out, holdJSON{Code: store.CodePaused, Text: joined("by "+p.RequestedBy, p.Note), Since: utc(&p.PausedAt)})
+	}
 	if x.WaitsForMessage {
 		out = append(out, holdJSON{Code: worker.OutcomeWaitingAfterUndo, Text: outcomeText(store.RunRow{Outcome: worker.OutcomeWaitingAfterUndo}), Since: ended})
 	}
@@ -291,6 +299,8 @@ func (x *explainer) next(out explanationJSON) (string, *time.Time) {
 		switch h.Code {
 		case "quarantined":
 			return "none: it is quarantined", nil
+		case store.CodePaused:
+			return "when the pause is ended", nil
 		case worker.OutcomeWaitingAfterUndo:
 			return "with the next message", nil
 		case worker.OutcomeOpenToolLoop:
