@@ -41,6 +41,10 @@ func (s *Scheduler) lead(ctx context.Context, sent, started time.Time) {
 	g, gctx := errgroup.WithContext(ctx)
 	// Only renew returns an error while ctx lasts; it ends the other loops.
 	g.Go(func() error { return s.renew(gctx, sent) })
+	// Before anything is enqueued, which would be delivered twice.
+	if mark, err := s.mark(gctx, 1, ""); err == nil {
+		g.Go(func() error { return s.watchQueue(gctx, mark) })
+	}
 	g.Go(func() error { return s.runCron(gctx, started) })
 	g.Go(func() error { return s.runSweeps(gctx) })
 	g.Go(func() error { return s.runRelay(gctx) })
@@ -49,7 +53,6 @@ func (s *Scheduler) lead(ctx context.Context, sent, started time.Time) {
 	g.Go(func() error { return s.runPolicy(gctx) })
 	g.Go(func() error { return s.runPurge(gctx) })
 	g.Go(func() error { return s.drainFormer(gctx) })
-	g.Go(func() error { return s.watchQueue(gctx) })
 	if err := g.Wait(); ctx.Err() == nil {
 		s.log.WarnContext(ctx, "lead lost, pausing", "holder", s.cfg.Holder, "error", err)
 	}

@@ -24,8 +24,9 @@ func TestStats(t *testing.T) {
 			last_message_at = now() - interval '1 day'`,
 		`UPDATE compactor.sessions SET cooldown_until = now() + interval '1 hour' WHERE tenant = 'initech'`,
 		`INSERT INTO compactor.outbox (sid, first_at) SELECT sid, now() - interval '2 hours 20 minutes 40 seconds' FROM compactor.sessions WHERE tenant = 'acme'`,
-		`INSERT INTO compactor.sweeps (entry, tick, started_at, queued, cursor_sid)
-			SELECT 'nightly', now(), now() - interval '1 hour 5 minutes 40 seconds', 1200, min(sid) FROM compactor.sessions`,
+		`INSERT INTO compactor.sweeps (entry, tick, started_at, queued, due)
+			VALUES ('nightly', now(), now() - interval '1 hour 5 minutes 40 seconds', 1200, 1203)`,
+		`INSERT INTO compactor.sweep_tenants (sweep, tenant, due, seen) SELECT id, 'acme', 1203, 1200 FROM compactor.sweeps`,
 		`INSERT INTO compactor.runs (sid, trigger, queued_at) SELECT sid, 'event', now() - interval '1 hour 5 minutes 40 seconds' FROM compactor.sessions`,
 		`INSERT INTO compactor.runs (sid, trigger, status, outcome, ended_at, tokens_before, tokens_after, total_us, revision, live_before, live_after)
 			SELECT sid, trigger, status, outcome, now() - ago::interval, before, after, took, 1, '{}', '{}'
