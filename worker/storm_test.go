@@ -53,6 +53,7 @@ llm:
   cooldown: {transient: 1s, no_provider: 2s}
 worker: {concurrency: 8, lease: 5s, heartbeat: 1s, drain_timeout: 5s}
 scheduler: {redeliver_after: 5s, leader_ttl: 3s, reconcile_interval: 2s}
+metrics: {listen: "off"}
 log: {format: json}
 `
 
@@ -130,6 +131,7 @@ func TestStorm(t *testing.T) {
 		for w := range 2 {
 			all.Go(func() { in.operate(ctx, rand.New(rand.NewPCG(seed, uint64(100+10*i+w)))) })
 		}
+		all.Go(func() { in.govern(ctx, rand.New(rand.NewPCG(seed, uint64(500+i)))) })
 		all.Go(func() { in.kill(ctx, rand.New(rand.NewPCG(seed, uint64(1000+i)))) })
 	}
 	all.Wait()

@@ -366,9 +366,14 @@ func (in *installation) start(i int) *serve {
 	return s
 }
 
+// environ is the environment of the program's processes.
+func (in *installation) environ() []string {
+	return append(os.Environ(), "HOME="+in.folder, "COMPACTOR_DATABASE_URL="+in.dsn, "COMPACTOR_REDIS_URL="+in.redis, "COMPACTOR_DATABASE_SCHEMA="+in.schema)
+}
+
 func (s *serve) run(in *installation) {
 	s.cmd = exec.Command(in.binary, "serve", "--config", in.config)
-	s.cmd.Env = append(os.Environ(), "HOME="+in.folder, "COMPACTOR_DATABASE_URL="+in.dsn, "COMPACTOR_REDIS_URL="+in.redis, "COMPACTOR_DATABASE_SCHEMA="+in.schema)
+	s.cmd.Env = in.environ()
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	if err := s.cmd.Start(); err != nil {
 		in.t.Error(err)

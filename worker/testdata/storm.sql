@@ -116,3 +116,19 @@ SELECT count(*), min(key) FROM (SELECT key FROM @schema@.summary_calls GROUP BY 
 -- check: no text of another tenant or installation is in a session
 SELECT count(*), min(s.tenant || '/' || s.id || '#' || m.seq) FROM @schema@.message_log m JOIN @schema@.sessions s ON s.sid = m.sid
 WHERE EXISTS (SELECT FROM regexp_matches(m.body, 'OWNER_([a-z]+_[a-z]+)_', 'g') o WHERE o[1] <> '@schema@_' || s.tenant);
+
+-- check: a sweep runs each session once
+SELECT count(*), min(sweep || ' ' || sid) FROM (
+    SELECT sweep, sid FROM @schema@.runs WHERE sweep IS NOT NULL GROUP BY 1, 2 HAVING count(*) > 1) r;
+
+-- check: a bulk undo counts what it undid and what it left
+SELECT count(*), min(b.id::text) FROM @schema@.bulk_undos b WHERE b.undone + b.refused > b.matched
+    OR b.refused <> (SELECT count(*) FROM @schema@.bulk_undo_refusals f WHERE f.bulk_undo = b.id)
+    OR b.undone <> (SELECT count(*) FROM @schema@.runs u WHERE u.kind = 'undo' AND u.requested_by = 'storm (bulk undo ' || b.id || ')');
+
+-- check: a session has the policy that it matches
+SELECT count(*), min(s.id) FROM @schema@.sessions s WHERE s.policy <> CASE WHEN s.labels->>'agent' = 'storm'
+    AND EXISTS (SELECT FROM @schema@.policy_heads WHERE name = 'storm') THEN 'storm' ELSE 'default' END;
+
+-- check: no pause is left
+SELECT count(*), min(id::text) FROM @schema@.pauses WHERE resumed_at IS NULL;
