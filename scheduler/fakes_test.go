@@ -336,6 +336,13 @@ func (f *fakeStore) PolicyProgress(ctx context.Context) (store.PolicyProgress, e
 	return store.PolicyProgress{Revision: f.revision, Reached: f.reached, Pending: f.reached < f.revision}, nil
 }
 
+// left returns the number of sessions that do not follow the policies.
+func (f *fakeStore) left() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stale
+}
+
 func (f *fakeStore) RefreshSessions(ctx context.Context, limit int) (int, string, error) {
 	if err := f.enter(ctx, "refresh"); err != nil {
 		return 0, "", err
