@@ -20,6 +20,8 @@ match: {agent: storm}
 start_tokens: %d
 target_tokens: %d
 min_gain_tokens: 50
+cooldown: 2s
+summary: {size: {min_tokens: 200}, cooldown: 1s, cooldown_no_model: 2s}
 `
 
 // govern does what operators do with the fleet: sweeps, pauses, policies and bulk undos.
