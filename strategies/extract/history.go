@@ -247,8 +247,10 @@ func (s *history) addAssistant(head, tail string) {
 			switch {
 			case !isDecision(x):
 			case isChoice(x):
-				s.decisions = appendNew(s.decisions, x)
-				s.proposed = min(s.proposed+1, len(s.decisions))
+				if !slices.Contains(s.decisions, x) {
+					s.decisions = appendNew(s.decisions, x)
+					s.proposed = min(s.proposed+1, len(s.decisions))
+				}
 			default:
 				s.reasons = appendNew(s.reasons, x)
 			}
