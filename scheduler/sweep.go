@@ -30,7 +30,11 @@ func (s *Scheduler) runSweeps(ctx context.Context) error {
 		if busy {
 			continue
 		}
-		poll := time.NewTimer(sweepPoll)
+		pause := sweepPoll
+		if len(open) > 0 { // the queue is full, for as long as workers take to empty it
+			pause = creditPoll
+		}
+		poll := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			poll.Stop()
