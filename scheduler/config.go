@@ -47,7 +47,7 @@ type Config struct {
 	Holder string `yaml:"-" json:"-"`
 	// Logger defaults to a logger that discards.
 	Logger *slog.Logger `yaml:"-" json:"-"`
-	// Observer is told what happens, for metrics. If nil, nobody is.
+	// Observer is told what happens, for metrics. It may be nil.
 	Observer Observer `yaml:"-" json:"-"`
 	// Now is the clock of the cron. Defaults to time.Now.
 	Now func() time.Time `yaml:"-" json:"-"`

@@ -93,8 +93,8 @@ func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-// Each run is a transaction of its own, so whoever comes next goes on. A session that somebody
-// else holds is left, and a cancelled bulk undo ends.
+// Each run is a transaction of its own, so any process goes on with it. A session that
+// another transaction holds is left, and a cancelled bulk undo ends.
 func TestABulkUndoGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -121,7 +121,7 @@ func TestABulkUndoGoesOnWhereItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The next run is undone by somebody else meanwhile.
+	// The next run is undone by another operator meanwhile.
 	must(s.Undo(t.Context(), Key{Session: "b"}, runs[1], false, "bob"))(t)
 	if step := must(s.NextBulkUndo(t.Context(), id))(t); step != (BulkUndoStep{runs[0], "undone"}) {
 		t.Errorf("%+v", step)

@@ -28,7 +28,7 @@ type Config struct {
 	StatementTimeout time.Duration
 	// LockTimeout bounds the wait for the lock of a session. Defaults to 5 s.
 	LockTimeout time.Duration
-	// Observe is told of every round trip, for metrics. If nil, nobody is.
+	// Observe is told of every round trip, for metrics. It may be nil.
 	Observe ObserveFunc
 }
 

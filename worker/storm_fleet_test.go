@@ -95,7 +95,7 @@ func (in *installation) applyPolicy(ctx context.Context, version int) error {
 	return nil
 }
 
-// undoMany undoes some of what matches, and leaves the rest to another time or to nobody.
+// undoMany undoes some of what matches, and leaves the rest for later.
 func (in *installation) undoMany(ctx context.Context, r *rand.Rand, tenant string) error {
 	m := store.RunMatch{Strategy: []string{"handoff", "truncation"}[r.IntN(2)], Since: time.Now().Add(-10 * time.Second)}
 	id, err := in.store.StartBulkUndo(ctx, tenant, m, r.IntN(2) == 0, "", "storm")

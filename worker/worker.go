@@ -69,7 +69,7 @@ type Config struct {
 	WriteTimeout time.Duration `yaml:"-" json:"-"`
 	// Logger receives one line per run. Defaults to a logger that discards.
 	Logger *slog.Logger `yaml:"-" json:"-"`
-	// Observer is told what happens, for metrics. If nil, nobody is.
+	// Observer is told what happens, for metrics. It may be nil.
 	Observer Observer `yaml:"-" json:"-"`
 }
 

@@ -25,7 +25,7 @@ func Clean(s string) string {
 }
 
 // clean returns an answer of a model as Clean does, and without headings of the program's
-// own, turns of a transcript, orders to the reader and approvals that nobody gave.
+// own, turns of a transcript, orders to the reader and approvals that no user gave.
 func (e *SourceIndex) clean(answer string) string {
 	for range maxPasses {
 		was := answer

@@ -23,7 +23,7 @@ type bulkUndoCmd struct {
 }
 
 func (*bulkUndoCmd) Help() string {
-	return `Each run is undone in a transaction of its own, the newest first, so that an interrupted bulk undo goes on where it was, and nobody waits for it. The undos are runs themselves and can be undone. Automatic runs of a session then wait for a new message.
+	return `Each run is undone in a transaction of its own, the newest first, so that an interrupted bulk undo goes on where it was, and holds up no writer. The undos are runs themselves and can be undone. Automatic runs of a session then wait for a new message.
 
 Examples:
 

@@ -33,7 +33,7 @@ type Env struct {
 	secrets []string
 	unknown []string // models that noteUnknown has noted
 	now     func() time.Time
-	asks    bool // Stdin is a terminal, so there is somebody to ask
+	asks    bool // Stdin is a terminal, so a person can be asked
 }
 
 // Config loads the configuration on the first call. The error lists all invalid settings.

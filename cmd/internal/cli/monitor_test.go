@@ -72,7 +72,7 @@ func (p *plant) run(dsn, redis config.Secret, args ...string) *roleCommand {
 	return c
 }
 
-// get requests a path of the command's listener; the status is 0 if nobody answers.
+// get requests a path of the command's listener; the status is 0 without an answer.
 func (c *roleCommand) get(path string) (status int, body string) {
 	c.p.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}

@@ -281,7 +281,7 @@ func (c confirmFlags) run(ctx context.Context, e *Env, st *store.Store, steps []
 	return nil
 }
 
-// confirmed reports whether changes are to be made; without any, nobody is asked.
+// confirmed reports whether changes are to be made; without any, there is no question.
 func (c confirmFlags) confirmed(e *Env, changes int, question string) (bool, error) {
 	switch {
 	case changes == 0 || c.DryRun:

@@ -23,7 +23,7 @@ type sweepCmd struct {
 }
 
 func (*sweepCmd) Help() string {
-	return `A sweep goes over all sessions that are due, once. Each tick of policy.cron starts one (entry nightly), and so does "sweep start" (entry operator). Tenants take turns. Messages that arrive meanwhile, and runs that somebody requests, do not wait for it.
+	return `A sweep goes over all sessions that are due, once. Each tick of policy.cron starts one (entry nightly), and so does "sweep start" (entry operator). Tenants take turns. Messages that arrive meanwhile, and requested runs, do not wait for it.
 
 It is open, paused, done (all sessions passed), cancelled, or stopped: at the end of its window (scheduler.sweep_window, --for), where it goes on at the next tick, or because more than half of its latest runs (--stop-at), a hundred or more, failed, would have made the view larger or got no summary, where an operator resumes it.
 

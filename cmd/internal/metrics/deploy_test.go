@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The alerts and the dashboard are read by nobody until something is wrong.
+// An alert or a panel that names a metric that does not exist would be noticed in an outage only.
 func TestAlertsAndDashboardNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	m := New("v1", "abc")

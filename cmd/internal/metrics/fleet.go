@@ -30,7 +30,7 @@ const (
 )
 
 // fleet collects the metrics that the store computes: of its connections and, while this
-// process leads, of the fleet. Nothing is read unless somebody asks.
+// process leads, of the fleet. Nothing is read without a request.
 type fleet struct {
 	m       *Metrics
 	store   Store

@@ -50,7 +50,7 @@ func Detect(w io.Writer, environ []string) Output {
 	return o
 }
 
-// Interactive reports whether somebody can answer at r.
+// Interactive reports whether r is a terminal, where a person can answer.
 func Interactive(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
