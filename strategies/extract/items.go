@@ -87,7 +87,7 @@ func (s *history) leadingItems(budget int) []*item {
 		if at > maxGoalTurns || s.longAgo {
 			sec = sectionFirst
 		}
-		add(sec, s.goal.quote(bodySize(sec, 0)))
+		add(sec, s.goal.quote(bodySize(sec, min(budget/4, minExcerpt+len(sectionTable[sec].heading)+1))))
 	}
 	if at > 0 && len(active.head) < minRequest {
 		replied := answeredLines(s.turns[at-1].lastText)

@@ -14,7 +14,9 @@ type candidate struct {
 // Weights of a logistic regression that predicts from the first half of a conversation
 // whether the second half uses an identifier. They were fitted once on every other one of
 // 47 recorded coding sessions, and rank as well on the others and on conversations of
-// other kinds. Sizes are logarithms to base 2.
+// other kinds. Those of handles and codes were added later: records of customers hold
+// more addresses and names than any conversation comes back to. Sizes are logarithms to
+// base 2.
 const (
 	weightBias      = -0.34
 	weightAge       = -0.18 // per doubling of the bytes since the newest occurrence
@@ -23,6 +25,8 @@ const (
 	weightUses      = 0.61  // per doubling of the uses
 	weightNumber    = -1.43 // a bare number
 	weightHash      = -0.69 // a content hash, a UUID
+	weightHandle    = 0.70  // a name with a number, such as credit_card_1234
+	weightCode      = 0.40  // capitals and digits
 	weightLength    = -0.17 // per doubling of its length
 	weightNeighbors = -0.23 // per doubling of its neighbors
 
@@ -50,6 +54,10 @@ func (t *table) logOdds(id *identifier) float64 {
 		z += weightNumber
 	case SHA, UUID:
 		z += weightHash
+	case Handle:
+		z += weightHandle
+	case Code:
+		z += weightCode
 	default:
 	}
 	return z
