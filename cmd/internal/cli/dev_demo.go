@@ -34,7 +34,7 @@ type demoCmd struct {
 }
 
 func (*demoCmd) Help() string {
-	return `Starts an in-process Redis and a private Postgres, imports a backlog, and runs the main job on it: a nightly sweep through the real scheduler, queue and worker; compactions after writes; a re-compaction by an operator, and its undo. Then it verifies that every view is valid and that every imported message is unchanged.
+	return `Starts an in-process Redis and a private Postgres, imports a backlog, and runs the main job on it: a nightly sweep through the real scheduler, queue and worker; compactions after writes; a re-compaction by an operator, and its undo; a sweep under a policy of its own, with its forecast and its report. Then it verifies that every view is valid and that every imported message is unchanged.
 
 DATABASE_URL and REDIS_URL are used where set, with the schema compactor_demo, which is dropped at the end. Summaries are written by the configured models; without models they are extracts. All servers it started are stopped and removed at the end or on Ctrl-C; with --data-dir the data are kept.
 

@@ -12,7 +12,7 @@ import (
 )
 
 // onScreen is the size of a summary, in tokens, that a screen holds.
-const onScreen = 1200
+const onScreen = 700
 
 // showSummary prints a summary that a screen holds, of the runs that saved the most: the one that
 // covers the most.
@@ -25,7 +25,10 @@ func (d *demo) showSummary(ctx context.Context) error {
 		return cmp.Compare(b.TokensBefore-b.TokensAfter, a.TokensBefore-a.TokensAfter)
 	})
 	var most summaryJSON
-	for _, r := range runs[:min(len(runs), 50)] {
+	for _, r := range runs {
+		if most.ID != "" && r.TokensBefore-r.TokensAfter < most.CoveredTokens/2 {
+			break
+		}
 		ids, err := d.app.Store.SummariesOf(ctx, r.ID)
 		if err != nil {
 			return err
@@ -55,7 +58,7 @@ func (d *demo) next() {
 
 // show prints what follows the figures of the demo.
 func (d *demo) show(ctx context.Context) error {
-	err := errors.Join(d.showSummary(ctx), d.result.verdict())
+	err := errors.Join(d.showSummary(ctx), d.explain(ctx), d.result.verdict())
 	if err == nil {
 		d.next()
 	}

@@ -43,3 +43,10 @@ func TestDemoNamesItsModels(t *testing.T) {
 	env := append(database(t), `COMPACTOR_LLM_MODELS=[{name: m, base_url: "http://127.0.0.1:1/v1", window_tokens: 8000}]`)
 	invoke(t, env, "demo", "--sessions=1").want(t, 0, "models    m@127.0.0.1:1 (yours)")
 }
+
+func TestDemoEndsWithASweepUnderAPolicy(t *testing.T) {
+	t.Parallel()
+	invoke(t, database(t), "demo", "--sessions=6").want(t, 0,
+		"SESSIONS OF", "`compactor sweep start --dry-run` says", "`compactor sweep show 2` says", "status        done",
+		"left alone, as `compactor policy explain", "policy     tighter@1: it matches tenant=default", "next run")
+}

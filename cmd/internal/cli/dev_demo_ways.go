@@ -17,7 +17,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// work demonstrates the three triggers one after the other.
+// work demonstrates the three triggers one after the other, and then a change of policy.
 func (d *demo) work(ctx context.Context) error {
 	if err := d.sweep(ctx); err != nil {
 		return err
@@ -25,7 +25,10 @@ func (d *demo) work(ctx context.Context) error {
 	if err := d.events(ctx); err != nil {
 		return err
 	}
-	return d.operator(ctx)
+	if err := d.operator(ctx); err != nil {
+		return err
+	}
+	return d.governed(ctx)
 }
 
 func (d *demo) sweep(ctx context.Context) error {
