@@ -13,7 +13,7 @@ import (
 // until the large one took leastTime in all. The fastest run counts, as other load can
 // only slow a run down.
 const (
-	leastRounds = 3
+	leastRounds = 2
 	leastTime   = 50 * time.Millisecond
 )
 
