@@ -60,6 +60,7 @@ type fakeStore struct {
 type fakeSweep struct {
 	store.Sweep
 	due, cursor int
+	held        bool // by a pause
 	ended       bool
 }
 
@@ -192,7 +193,7 @@ func (f *fakeStore) SweepPage(ctx context.Context, sweep int64, limit int, grace
 	defer f.mu.Unlock()
 	s := f.sweeps[sweep-1]
 	var page []store.Delivery
-	for s.cursor < s.due && len(page) < limit {
+	for !s.held && s.cursor < s.due && len(page) < limit {
 		s.cursor++
 		page = append(page, f.queue(store.TriggerNightly, grace))
 	}

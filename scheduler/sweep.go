@@ -21,17 +21,17 @@ func (s *Scheduler) runSweeps(ctx context.Context) error {
 		}
 		busy := false
 		for _, sw := range open {
-			n, err := s.sweepPage(ctx, sw, c)
+			queued, err := s.sweepPage(ctx, sw, c)
 			if err != nil {
 				return err
 			}
-			busy = busy || n > 0
+			busy = busy || queued > 0
 		}
 		if busy {
 			continue
 		}
 		pause := sweepPoll
-		if len(open) > 0 { // the queue is full, for as long as workers take to empty it
+		if len(open) > 0 { // the queue is full, for as long as workers take to empty it, or a sweep waits
 			pause = creditPoll
 		}
 		poll := time.NewTimer(pause)
@@ -46,11 +46,12 @@ func (s *Scheduler) runSweeps(ctx context.Context) error {
 	}
 }
 
-// sweepPage takes a page of a sweep, enqueues its runs and returns the number of sessions
-// that there was room for, 0 if the sweep has ended. Without room the page is empty, but a
-// sweep whose window has ended stops. The relay delivers what could not be enqueued.
-func (s *Scheduler) sweepPage(ctx context.Context, sw store.Sweep, c *credit) (room int, err error) {
-	if room, err = c.room(ctx); err != nil {
+// sweepPage takes a page of a sweep, enqueues its runs and returns their number. Without room
+// there are none, but a sweep whose window has ended stops. The relay delivers what could not
+// be enqueued.
+func (s *Scheduler) sweepPage(ctx context.Context, sw store.Sweep, c *credit) (queued int, err error) {
+	room, err := c.room(ctx)
+	if err != nil {
 		return 0, err
 	}
 	var done bool
@@ -64,7 +65,7 @@ func (s *Scheduler) sweepPage(ctx context.Context, sw store.Sweep, c *credit) (r
 	s.cfg.Observer.Took(ReasonSweep, len(page))
 	c.spend(len(page))
 	if err := s.enqueue(ctx, page); err != nil || !done {
-		return room, err
+		return len(page), err
 	}
 	s.log.InfoContext(ctx, "sweep ended", "sweep_id", sw.ID, "entry", sw.Entry, "tick", sw.Tick.UTC(), "queued", sw.Queued+int64(len(page)))
 	return 0, nil
