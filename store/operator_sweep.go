@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -37,6 +38,10 @@ type SweepRow struct {
 	Ended   int64 `json:"ended"`
 	// Worked is how long it has been open since it began.
 	Worked time.Duration `json:"-"`
+	// CanaryShare is the share of the sessions that comes first, 0 for none. Canary is their
+	// number until their runs have ended well, when the others follow; nil before it begins.
+	CanaryShare float64 `json:"canary_share,omitempty"`
+	Canary      *int64  `json:"canary,omitempty"`
 }
 
 // Rate returns the runs that ended per second while the sweep was open.
@@ -69,7 +74,8 @@ func (r SweepRow) Settled() bool {
 const querySweeps = `
 	SELECT w.id, w.entry, w.tenant, w.status, w.reason, w.changed_by, w.changed_at, w.requested_by, w.note, w.tick, w.started_at, w.ended_at,
 		w.window_end, w.due, coalesce(t.remaining, 0), w.queued, w.left_out, r.waiting, r.running, r.ended,
-		w.worked + CASE WHEN w.status = 'open' AND w.due IS NOT NULL THEN now() - w.changed_at ELSE '0' END
+		w.worked + CASE WHEN w.status = 'open' AND w.due IS NOT NULL THEN now() - w.changed_at ELSE '0' END,
+		coalesce(w.canary_share, 0), w.canary
 	FROM compactor.sweeps w
 	CROSS JOIN LATERAL (SELECT sum(greatest(due - seen, 0)) FILTER (WHERE NOT passed)::bigint AS remaining FROM compactor.sweep_tenants WHERE sweep = w.id) t
 	CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE status = 'queued') AS waiting, count(*) FILTER (WHERE status = 'running') AS running,
@@ -148,17 +154,29 @@ func (s *Store) ForecastSweep(ctx context.Context, tenant string) (SweepForecast
 // would have made the view larger or got no summary.
 const DefaultStopShare = 0.5
 
-// StartSweep is StartSweepUntil with DefaultStopShare.
+// StartSweep is Start for a sweep that stops after window, unless that is 0, and for too many
+// failures as SweepOptions says.
 func (s *Store) StartSweep(ctx context.Context, tenant string, window time.Duration, note, by string) (int64, error) {
-	return s.StartSweepUntil(ctx, tenant, window, DefaultStopShare, note, by)
+	return s.Start(ctx, SweepOptions{Tenant: tenant, Window: window, Note: note, By: by})
 }
 
-// StartSweepUntil starts a sweep over the due sessions of a tenant, or of all with an empty
-// one. It stops after window, unless that is 0, and when more than stopShare of its latest
-// runs, a hundred or more, failed; 1 is never. A scheduler executes it.
-func (s *Store) StartSweepUntil(ctx context.Context, tenant string, window time.Duration, stopShare float64, note, by string) (int64, error) {
-	const query = `SELECT compactor.start_sweep($1, nullif($2::interval, '0'), $3, $4, $5)`
-	return queryRow(ctx, s, "start a sweep", pgx.RowTo[int64], query, tenant, window, note, by, stopShare)
+// SweepOptions says what a sweep goes over, and when it stops.
+type SweepOptions struct {
+	Tenant string        // empty for all
+	Window time.Duration // after which it stops; 0: never
+	// StopShare is the share of its latest runs, a hundred or more, above which it stops if
+	// they failed; 1 is never, 0 DefaultStopShare.
+	StopShare float64
+	// Canary is the share of the sessions that comes first. The others follow if no more than
+	// StopShare of their runs failed. 0 is none.
+	Canary   float64
+	Note, By string
+}
+
+// Start starts a sweep over due sessions and returns its number. A scheduler executes it.
+func (s *Store) Start(ctx context.Context, o SweepOptions) (int64, error) {
+	const query = `SELECT compactor.start_sweep($1, nullif($2::interval, '0'), $3, $4, $5, $6)`
+	return queryRow(ctx, s, "start a sweep", pgx.RowTo[int64], query, o.Tenant, o.Window, o.Note, o.By, cmp.Or(o.StopShare, DefaultStopShare), o.Canary)
 }
 
 // The actions of SteerSweep.

@@ -168,6 +168,54 @@ func TestAnOperatorSteersASweep(t *testing.T) {
 	}
 }
 
+func TestTheRunsOfACanaryComeFirst(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		bad  int // of four runs of the canary
+		want string
+	}{
+		"all of them pass":      {0, `open "" due 40 queued 40 left out 0 remaining 0`},
+		"as many fail as may":   {2, `open "" due 40 queued 40 left out 0 remaining 0`},
+		"more of them than may": {3, `stopped "canary" due 40 queued 4 left out 0 remaining 36`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			thresholds(t, s, Threshold{"", 10, 0, false})
+			dueOf(t, s, "a", 40)
+			sweep := must(s.Start(t.Context(), SweepOptions{Canary: 0.1}))(t)
+			if got, done := page(t, s, sweep, 100); len(got) != 4 || done {
+				t.Errorf("%d sessions come first, want 4 of 40", len(got))
+			}
+			end := func(n int, outcome string) {
+				exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = $2, ended_at = now()
+					WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'queued' LIMIT $1)`, n, outcome)
+			}
+			end(c.bad, "no_summary")
+			end(3-c.bad, "unchanged")
+			if got, done := page(t, s, sweep, 100); len(got) > 0 || done {
+				t.Errorf("while one has not ended: %v", got)
+			}
+			if r := must(s.Sweep(t.Context(), sweep))(t); r.Canary == nil || *r.Canary != 4 {
+				t.Errorf("%+v", r)
+			}
+			end(1, "unchanged")
+			page(t, s, sweep, 100)
+			wantSweep(t, s, sweep, c.want)
+			if c.bad <= 2 {
+				return
+			}
+			// An operator who resumes it has seen that.
+			if err := s.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0); err != nil {
+				t.Fatal(err)
+			}
+			if rest, _ := page(t, s, sweep, 100); len(rest) != 36 {
+				t.Errorf("resumed, it goes on with %d sessions", len(rest))
+			}
+		})
+	}
+}
+
 func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -261,7 +309,7 @@ func TestASweepWhoseRunsFailStops(t *testing.T) {
 	if !take(50) || !take(0) {
 		t.Error("it does not go on")
 	}
-	never := must(s.StartSweepUntil(t.Context(), "", 0, 1, "", ""))(t)
+	never := must(s.Start(t.Context(), SweepOptions{StopShare: 1}))(t)
 	if got := one[float32](t, s, `SELECT stop_share FROM compactor.sweeps WHERE id = $1`, never); got != 1 {
 		t.Errorf("stops at %v", got)
 	}

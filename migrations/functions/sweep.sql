@@ -11,6 +11,8 @@ DECLARE
     v_turns text[];
     v_share int;
     v_seen  bigint;
+    v_ended bigint;
+    v_bad   bigint;
 BEGIN
     runs := '{}';
     SELECT * INTO w FROM @schema@.sweeps WHERE id = p_sweep FOR NO KEY UPDATE;
@@ -29,6 +31,19 @@ BEGIN
     END IF;
     IF w.due IS NULL THEN
         PERFORM @schema@.begin_sweep(w);
+        SELECT * INTO w FROM @schema@.sweeps WHERE id = p_sweep;
+    END IF;
+    IF w.queued < w.canary THEN
+        p_limit := least(p_limit, w.canary - w.queued);
+    ELSIF w.canary IS NOT NULL THEN   -- the rest waits for what becomes of its runs
+        SELECT ended, bad INTO v_ended, v_bad FROM @schema@.sweep_ends(p_sweep);
+        IF v_ended < w.queued THEN
+            RETURN;
+        ELSIF v_bad > w.stop_share * v_ended THEN
+            status := @schema@.set_sweep_status(p_sweep, 'stopped', 'canary', '');
+            RETURN;
+        END IF;
+        UPDATE @schema@.sweeps SET canary = NULL WHERE id = p_sweep;
     END IF;
     IF w.queued >= w.check_at AND @schema@.sweep_fails(w) THEN
         status := @schema@.set_sweep_status(p_sweep, 'stopped', 'failures', '');
@@ -62,16 +77,20 @@ BEGIN
     UPDATE @schema@.sweeps SET queued = queued + cardinality(runs), left_out = left_out + v_seen - cardinality(runs) WHERE id = p_sweep;
 END $$;
 
--- Whether more of the runs that ended since the last look than the sweep's stop_share failed, would have made the view
--- larger or got no summary. Of fewer than a hundred that says nothing. The looks are a tenth of the sweep's runs apart, so
+-- How many runs of a sweep have ended, and how many of these failed, would have made the view larger or got no summary.
+CREATE OR REPLACE FUNCTION @schema@.sweep_ends(p_sweep bigint, OUT ended bigint, OUT bad bigint) LANGUAGE sql STABLE AS $$
+    SELECT count(*), count(*) FILTER (WHERE status = 'failed' OR outcome IN ('no_summary', 'would_grow'))
+    FROM @schema@.runs WHERE sweep = p_sweep AND status IN ('applied', 'skipped', 'failed')
+$$;
+
+-- Whether more of the runs that ended since the last look than the sweep's stop_share ended badly. Of fewer than a hundred that says nothing. The looks are a tenth of the sweep's runs apart, so
 -- that all of them together cost what counting the runs costs, some times over.
 CREATE OR REPLACE FUNCTION @schema@.sweep_fails(w @schema@.sweeps) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     v_ended bigint;
     v_bad   bigint;
 BEGIN
-    SELECT count(*), count(*) FILTER (WHERE status = 'failed' OR outcome IN ('no_summary', 'would_grow')) INTO v_ended, v_bad
-    FROM @schema@.runs WHERE sweep = w.id AND status IN ('applied', 'skipped', 'failed');
+    SELECT ended, bad INTO v_ended, v_bad FROM @schema@.sweep_ends(w.id);
     IF v_ended - w.checked < 100 THEN
         RETURN false;
     END IF;
@@ -89,8 +108,8 @@ BEGIN
         INSERT INTO @schema@.sweep_tenants (sweep, tenant, due)
         SELECT w.id, w.tenant, count(*) FROM @schema@.sessions WHERE due AND tenant = w.tenant;
     END IF;
-    UPDATE @schema@.sweeps SET due = (SELECT coalesce(sum(due), 0) FROM @schema@.sweep_tenants WHERE sweep = w.id), changed_at = now()
-    WHERE id = w.id;
+    UPDATE @schema@.sweeps SET due = d.n, canary = CASE WHEN canary_share > 0 THEN greatest(1, round(canary_share * d.n)) END, changed_at = now()
+    FROM (SELECT coalesce(sum(due), 0) AS n FROM @schema@.sweep_tenants WHERE sweep = w.id) d WHERE id = w.id;
 END $$;
 
 -- Gives a sweep, whose row is locked, another status and returns that.
@@ -107,16 +126,18 @@ BEGIN
 END $$;
 
 -- Starts a sweep over the due sessions of a tenant, or of all with an empty one, which stops after p_window, and when more
--- than p_stop_share of its latest runs failed.
+-- than p_stop_share of its latest runs failed. With p_canary, that share of the sessions comes first; the others follow if
+-- no more than p_stop_share of its runs failed.
 CREATE OR REPLACE FUNCTION @schema@.start_sweep(p_tenant text, p_window interval DEFAULT NULL, p_note text DEFAULT '', p_requested_by text DEFAULT '',
-    p_stop_share real DEFAULT 0.5)
+    p_stop_share real DEFAULT 0.5, p_canary double precision DEFAULT NULL)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     v_tenant text := @schema@.scope_of(p_tenant);
     v_id     bigint;
 BEGIN
-    INSERT INTO @schema@.sweeps (entry, tick, tenant, window_end, note, requested_by, stop_share)
-    VALUES ('operator', clock_timestamp(), v_tenant, now() + p_window, coalesce(p_note, ''), coalesce(p_requested_by, ''), coalesce(p_stop_share, 0.5)) RETURNING id INTO v_id;
+    INSERT INTO @schema@.sweeps (entry, tick, tenant, window_end, note, requested_by, stop_share, canary_share)
+    VALUES ('operator', clock_timestamp(), v_tenant, now() + p_window, coalesce(p_note, ''), coalesce(p_requested_by, ''), coalesce(p_stop_share, 0.5),
+        nullif(p_canary, 0)) RETURNING id INTO v_id;
     RETURN v_id;
 END $$;
 
@@ -145,7 +166,9 @@ BEGIN
     END IF;
     PERFORM @schema@.set_sweep_status(p_sweep, v_to, coalesce(p_note, ''), coalesce(p_requested_by, ''));
     IF v_to = 'open' THEN
-        UPDATE @schema@.sweeps SET window_end = coalesce(now() + p_window, CASE WHEN window_end > now() THEN window_end END) WHERE id = p_sweep;
+        UPDATE @schema@.sweeps SET window_end = coalesce(now() + p_window, CASE WHEN window_end > now() THEN window_end END),
+            canary = CASE WHEN w.reason <> 'canary' THEN canary END   -- an operator has seen what became of it
+        WHERE id = p_sweep;
     ELSIF v_to = 'cancelled' THEN
         UPDATE @schema@.runs SET status = 'skipped', outcome = 'cancelled', ended_at = now()
         WHERE id IN (SELECT id FROM @schema@.runs WHERE sweep = p_sweep AND status = 'queued' AND attempts = 0 FOR NO KEY UPDATE SKIP LOCKED);

@@ -118,6 +118,7 @@ BEGIN
             ('start_bulk_undo', '{operator}'),
             ('start_sweep', '{operator}'),
             ('steer_sweep', '{operator}'),
+            ('sweep_ends', '{}'),
             ('sweep_fails', '{}'),
             ('sweep_page', '{worker}'),
             ('tenant_of', '{}'),

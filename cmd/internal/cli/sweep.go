@@ -25,12 +25,13 @@ type sweepCmd struct {
 func (*sweepCmd) Help() string {
 	return `A sweep goes over all sessions that are due, once. Each tick of policy.cron starts one (entry nightly), and so does "sweep start" (entry operator). Tenants take turns. Messages that arrive meanwhile, and requested runs, do not wait for it.
 
-It is open, paused, done (all sessions passed), cancelled, or stopped: at the end of its window (scheduler.sweep_window, --for), where it goes on at the next tick, or because more than half of its latest runs (--stop-at), a hundred or more, failed, would have made the view larger or got no summary, where an operator resumes it.
+It is open, paused, done (all sessions passed), cancelled, or stopped: at the end of its window (scheduler.sweep_window, --for), where it goes on at the next tick, or because more than half of its latest runs (--stop-at), a hundred or more, failed, would have made the view larger or got no summary, where an operator resumes it. With --canary, so do the runs of the first sessions, however few, and the others wait for them.
 
 Examples:
 
     compactor sweep start --all-tenants --dry-run
     compactor sweep start --all-tenants --for 2h --note "after the import"
+    compactor sweep start --canary 0.01 --stop-at 0.1
     compactor sweep watch 12
     compactor sweep pause 12 --note "provider is down"`
 }
@@ -165,6 +166,16 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 			rate += ", " + left + " left"
 		}
 	}
+	canary := ""
+	switch {
+	case r.CanaryShare == 0:
+	case r.Due == nil:
+		canary = fmt.Sprintf("%g %% of the sessions come first", 100*r.CanaryShare)
+	case r.Canary == nil:
+		canary = "passed"
+	default:
+		canary = term.Plural(*r.Canary, "session", "sessions") + " first; the others wait until their runs have ended"
+	}
 	var window any
 	if r.WindowEnd != nil {
 		window = *r.WindowEnd
@@ -178,6 +189,7 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 		[2]any{"note", r.Note},
 		[2]any{"window ends", window},
 		[2]any{"sessions", sessions},
+		[2]any{"canary", canary},
 		[2]any{"runs", fmt.Sprintf("%s: %s waiting, %s running, %s ended", term.Count(r.Queued), term.Count(r.Waiting), term.Count(r.Running), term.Count(r.Ended))},
 		[2]any{"rate", rate},
 	); err != nil || len(outcomes) == 0 {
@@ -204,6 +216,7 @@ func sweepStatus(r store.SweepRow) string {
 	reason := map[string]string{
 		"window_ended": "its window ended; goes on at the next tick",
 		"failures":     "too many of its latest runs failed",
+		"canary":       "too many runs of its canary failed",
 	}[r.Reason]
 	return joined(text, cmp.Or(reason, r.Reason))
 }

@@ -16,10 +16,14 @@ type sweepStartCmd struct {
 	For        time.Duration `placeholder:"DURATION" help:"Stop after this time; \"sweep resume\" goes on."`
 	DryRun     bool          `help:"Only say what the sweep would do, and how long it would take."`
 	StopAt     float64       `default:"0.5" placeholder:"SHARE" help:"Stop when more of the latest runs than this share failed or got no summary; 1 for never."`
+	Canary     float64       `placeholder:"SHARE" help:"Run this share of the sessions first, such as 0.01, and the others only if no more of its runs than --stop-at failed."`
 	Note       string        `placeholder:"TEXT" help:"Why, for \"sweep show\"."`
 }
 
 func (c *sweepStartCmd) Validate() error {
+	if !(c.Canary >= 0 && c.Canary <= 1) {
+		return fmt.Errorf("--canary: %v: want a share up to 1, or 0 for none", c.Canary)
+	}
 	if !(c.StopAt > 0 && c.StopAt <= 1) {
 		return fmt.Errorf("--stop-at: %v: want a share above 0, up to 1", c.StopAt)
 	}
@@ -41,7 +45,7 @@ func (c *sweepStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if c.DryRun {
 		return forecastSweep(ctx, e, st, tenant)
 	}
-	id, err := st.StartSweepUntil(ctx, tenant, c.For, c.StopAt, c.Note, e.by())
+	id, err := st.Start(ctx, store.SweepOptions{Tenant: tenant, Window: c.For, StopShare: c.StopAt, Canary: c.Canary, Note: c.Note, By: e.by()})
 	if err != nil {
 		return err
 	}

@@ -94,6 +94,7 @@ func TestSweepsReadWell(t *testing.T) {
 	invoke(t, env, "sweep", "resume", "1").want(t, exitRefused, "sweep 1 is done: resume is for one that is paused or stopped")
 	invoke(t, env, "sweep", "show", "0").want(t, exitUsage, "want the number of a sweep")
 	invoke(t, env, "sweep", "start", "--stop-at=2").want(t, exitUsage, "--stop-at: 2: want a share above 0, up to 1")
+	invoke(t, env, "sweep", "start", "--canary=2").want(t, exitUsage, "--canary: 2: want a share up to 1, or 0 for none")
 	invoke(t, env, "sweep", "start", "--for=-1s").want(t, exitUsage, "--for: -1s: want 1s to 8760h")
 }
 
@@ -103,7 +104,8 @@ func TestAnOperatorsSweepIsFollowedToItsEnd(t *testing.T) {
 	env := []string{"DATABASE_URL=" + p.config.Database.URL.Reveal(), "USER=ada"}
 	p.fleet(60, "acme", "globex")
 	p.start(schedules, works)
-	id := decode[sweepJSON](t, invoke(t, env, "sweep", "start", "--tenant=acme", "--json").want(t, 0)).ID
+	id := decode[sweepJSON](t, invoke(t, env, "sweep", "start", "--tenant=acme", "--canary=0.05", "--json").want(t, 0)).ID
+	invoke(t, env, "sweep", "show", fmt.Sprint(id)).want(t, 0, "canary")
 	r := invoke(t, env, "sweep", "watch", fmt.Sprint(id), "--interval=20ms").want(t, 0, "done", "applied", "tenant acme")
 	if !strings.Contains(r.stdout, "30 due, 0 to go") {
 		t.Errorf("it ends with:\n%s", r.stdout)
