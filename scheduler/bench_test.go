@@ -1,0 +1,187 @@
+package scheduler
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/worker/jobs"
+)
+
+// fakeQueue takes each run as soon as it is enqueued, as a fast worker would.
+type fakeQueue struct {
+	store *fakeStore
+	// fail, if set, is asked before each task; an error of it is the call's.
+	fail func(ctx context.Context, run int64) error
+	// slow workers take nothing.
+	slow bool
+
+	mu       sync.Mutex
+	enqueued []store.Delivery
+	mark     string
+	// former are the tasks of earlier versions.
+	former    []jobs.FormerTask
+	formerErr error
+}
+
+func (q *fakeQueue) Enqueue(ctx context.Context, run int64, delivery int, trigger string) error {
+	q.mu.Lock()
+	fail := q.fail
+	q.mu.Unlock()
+	if fail != nil {
+		if err := fail(ctx, run); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	q.enqueued = append(q.enqueued, store.Delivery{Run: run, Attempt: delivery, Trigger: trigger})
+	slow := q.slow
+	q.mu.Unlock()
+	if !slow {
+		q.store.with(func() { q.store.runs[run-1].taken = true })
+	}
+	return nil
+}
+
+func (q *fakeQueue) Mark(ctx context.Context, mark string) (before string, err error) {
+	q.mu.Lock()
+	fail := q.fail
+	q.mu.Unlock()
+	if fail != nil {
+		if err := fail(ctx, 0); err != nil {
+			return "", err
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before, q.mark = q.mark, mark
+	return before, nil
+}
+
+func (q *fakeQueue) FormerTasks(context.Context) ([]jobs.FormerTask, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.former), q.formerErr
+}
+
+func (q *fakeQueue) RemoveFormerTask(t jobs.FormerTask) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.former = slices.DeleteFunc(q.former, func(f jobs.FormerTask) bool { return f == t })
+	return nil
+}
+
+func (q *fakeQueue) setFail(fail func(ctx context.Context, run int64) error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.fail = fail
+}
+
+// runs returns the runs that were enqueued, sorted.
+func (q *fakeQueue) runs() (ids []int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, d := range q.enqueued {
+		ids = append(ids, d.Run)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// logbook collects log lines.
+type logbook struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// lines returns the messages, with their attributes, that contain a text.
+func (l *logbook) lines(text string) (found []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.buf.String()) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// bench is a scheduler on fakes. Its bubble starts at midnight, 2000-01-01 UTC.
+type bench struct {
+	t     *testing.T
+	store *fakeStore
+	queue *fakeQueue
+	log   *logbook
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	f := &fakeStore{}
+	return &bench{t: t, store: f, queue: &fakeQueue{store: f}, log: &logbook{}}
+}
+
+// config returns a configuration with a tick every ten minutes and slow polls.
+func (b *bench) config(holder string) Config {
+	p := policy.Default()
+	p.Cron = "*/10 * * * *"
+	return Config{
+		Policy: p, Holder: holder, PageSize: 10, RelayInterval: time.Second,
+		Logger: slog.New(slog.NewTextHandler(b.log, nil)),
+	}
+}
+
+func (b *bench) new(cfg Config) *Scheduler {
+	b.t.Helper()
+	s, err := New(b.store, b.queue, cfg)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+// start runs a scheduler; stop ends it and waits for Run to return.
+func (b *bench) start(s *Scheduler) (stop func()) {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	synctest.Wait()
+	return func() {
+		b.t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Errorf("Run: %v", err)
+		}
+	}
+}
+
+// pass lets time pass.
+func (b *bench) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// check fails the test where a condition does not hold, with the log.
+func (b *bench) check(ok bool, format string, args ...any) {
+	b.t.Helper()
+	if !ok {
+		b.t.Errorf(format+"\nlog:\n%s", append(args, strings.Join(b.log.lines(""), ""))...)
+	}
+}
