@@ -17,6 +17,9 @@ type Config struct {
 	// Policy gives the cron and its zone, debounce and maximum delay, and the
 	// thresholds of sessions. It must be valid.
 	Policy policy.Policy `yaml:"-" json:"-"`
+	// Schedules start sweeps, by name. If there are any, the cron of Policy and SweepWindow
+	// do not count.
+	Schedules map[string]policy.Schedule `yaml:"-" json:"-"`
 	// Models are the model names, or prefixes of them, that Window has entries for. Each
 	// gets its own thresholds; other models get those of an unknown model.
 	Models []string `yaml:"-" json:"-"`
@@ -36,7 +39,7 @@ type Config struct {
 	RedeliverAfter time.Duration `yaml:"redeliver_after"`
 	// LeaderTTL is the duration of the leader's lease.
 	LeaderTTL time.Duration `yaml:"leader_ttl"`
-	// SweepWindow is how long after a tick of the cron its sweep may queue runs. What is left
+	// SweepWindow is how long after a tick of the policy's cron its sweep may queue runs. What is left
 	// goes on at the next tick. 0 is no limit.
 	SweepWindow time.Duration `yaml:"sweep_window"`
 	// ReconcileInterval is the interval between searches for lost work.
@@ -78,6 +81,16 @@ func (c Config) Validate() error {
 	policy.CheckRange(&fs, "sweep_window", c.SweepWindow, 0, 7*24*time.Hour)
 	policy.CheckRange(&fs, "reconcile_interval", c.ReconcileInterval, time.Second, 24*time.Hour)
 	return fs.Join()
+}
+
+// SchedulesInForce returns Schedules or, without any, that of the policy's cron.
+func (c Config) SchedulesInForce() map[string]policy.Schedule {
+	if len(c.Schedules) > 0 {
+		return c.Schedules
+	}
+	s := c.Policy.Schedule()
+	s.Window = c.SweepWindow
+	return map[string]policy.Schedule{EntryNightly: s}
 }
 
 func (c Config) withDefaults() Config {

@@ -1,4 +1,4 @@
-// Package scheduler starts runs: for the whole fleet at every tick of the cron, for
+// Package scheduler starts runs: for the whole fleet at every tick of its schedules, for
 // sessions after writes (from the outbox, debounced), for requests made in SQL, and for
 // work that was lost, which it finds in Postgres. It enqueues runs; the worker executes
 // them. To start one:

@@ -32,8 +32,8 @@ type fakeStore struct {
 
 	holder  string
 	expires time.Time
-	ticks   []time.Time
-	firedBy []string
+	fired   []store.Tick
+	paused  map[string]bool // schedules
 	sweeps  []*fakeSweep
 	runs    []*fakeRun
 	outbox  int // sessions that are dirty and due
@@ -131,29 +131,36 @@ func (f *fakeStore) Resign(ctx context.Context, _, holder string) error {
 	return nil
 }
 
-func (f *fakeStore) FireTickWithin(ctx context.Context, entry string, tick time.Time, by string, _ time.Duration) (bool, error) {
+func (f *fakeStore) Fire(ctx context.Context, t store.Tick) (outcome string, sweep int64, err error) {
 	if err := f.enter(ctx, "fire"); err != nil {
-		return false, err
+		return "", 0, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if slices.ContainsFunc(f.ticks, tick.Equal) {
-		return false, nil
+	if slices.ContainsFunc(f.fired, func(x store.Tick) bool { return x.Entry == t.Entry && x.At.Equal(t.At) }) {
+		return "", 0, nil
 	}
-	f.ticks, f.firedBy = append(f.ticks, tick), append(f.firedBy, by)
-	f.sweeps = append(f.sweeps, &fakeSweep{Sweep: store.Sweep{ID: int64(len(f.sweeps) + 1), Entry: entry, Tick: tick}})
-	return true, nil
+	f.fired = append(f.fired, t)
+	switch {
+	case t.Missed:
+		return store.TickMissed, 0, nil
+	case f.paused[t.Entry] && t.Source == "":
+		return store.TickPaused, 0, nil
+	}
+	sweep = int64(len(f.sweeps) + 1)
+	f.sweeps = append(f.sweeps, &fakeSweep{Sweep: store.Sweep{ID: sweep, Entry: t.Entry, Tick: t.At}})
+	return store.TickFired, sweep, nil
 }
 
-func (f *fakeStore) LastTick(ctx context.Context, _ string) (last time.Time, err error) {
+func (f *fakeStore) LastTick(ctx context.Context, entry string) (last time.Time, err error) {
 	if err := f.enter(ctx, "last tick"); err != nil {
 		return time.Time{}, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, s := range f.ticks {
-		if s.After(last) {
-			last = s
+	for _, t := range f.fired {
+		if t.Entry == entry && t.Source != store.SourceOperator && t.At.After(last) {
+			last = t.At
 		}
 	}
 	return last, nil

@@ -45,7 +45,9 @@ func (s *Scheduler) lead(ctx context.Context, sent, started time.Time) {
 	if mark, err := s.mark(gctx, 1, ""); err == nil {
 		g.Go(func() error { return s.watchQueue(gctx, mark) })
 	}
-	g.Go(func() error { return s.runCron(gctx, started) })
+	for _, e := range s.entries {
+		g.Go(func() error { return s.runCron(gctx, e, started) })
+	}
 	g.Go(func() error { return s.runSweeps(gctx) })
 	g.Go(func() error { return s.runRelay(gctx) })
 	g.Go(func() error { return s.runOrphans(gctx) })

@@ -8,14 +8,13 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/robfig/cron/v3"
-
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
+	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/worker/jobs"
 )
 
-// EntryNightly is the name of the policy's cron entry.
+// EntryNightly is the name of the schedule that the policy's cron is.
 const EntryNightly = "nightly"
 
 // Store holds the methods of *store.Store that a scheduler calls. See there for their
@@ -23,7 +22,7 @@ const EntryNightly = "nightly"
 type Store interface {
 	Lead(ctx context.Context, role, holder string, ttl time.Duration) (bool, error)
 	Resign(ctx context.Context, role, holder string) error
-	FireTickWithin(ctx context.Context, entry string, tick time.Time, by string, window time.Duration) (bool, error)
+	Fire(ctx context.Context, t store.Tick) (outcome string, sweep int64, err error)
 	LastTick(ctx context.Context, entry string) (time.Time, error)
 	OpenSweeps(ctx context.Context) ([]store.Sweep, error)
 	SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []store.Delivery, done bool, err error)
@@ -56,12 +55,11 @@ type Enqueuer interface {
 // Scheduler starts runs. Make one with New and run it once. TriggerSweep and SyncPolicy are
 // safe for concurrent use, also during Run.
 type Scheduler struct {
-	cfg      Config
-	store    Store
-	queue    Enqueuer
-	log      *slog.Logger
-	schedule cron.Schedule
-	location *time.Location
+	cfg     Config
+	store   Store
+	queue   Enqueuer
+	log     *slog.Logger
+	entries []entry
 
 	database *backoff.Outage
 	redis    *backoff.Outage
@@ -77,15 +75,18 @@ func New(st Store, queue Enqueuer, cfg Config) (*Scheduler, error) {
 	if p := cfg.Policy.Validate(); p != nil {
 		err = errors.Join(err, fmt.Errorf("policy: %w", p))
 	}
+	if s := policy.ValidateSchedules(cfg.Schedules); s != nil {
+		err = errors.Join(err, fmt.Errorf("schedules: %w", s))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	schedule, location, err := cfg.Policy.Schedule()
+	entries, err := cfg.entries()
 	if err != nil {
-		return nil, fmt.Errorf("scheduler: policy: cron: %w", err)
+		return nil, fmt.Errorf("scheduler: %w", err)
 	}
 	return &Scheduler{
-		cfg: cfg, store: st, queue: queue, log: cfg.Logger, schedule: schedule, location: location,
+		cfg: cfg, store: st, queue: queue, log: cfg.Logger, entries: entries,
 		database: backoff.NewOutage(cfg.Logger, "database"), redis: backoff.NewOutage(cfg.Logger, "queue"),
 		sweepNow: make(chan struct{}, 1),
 	}, nil
@@ -96,6 +97,7 @@ func New(st Store, queue Enqueuer, cfg Config) (*Scheduler, error) {
 // Redis does not end it.
 func (s *Scheduler) Run(ctx context.Context) error {
 	started := s.clock()
+	s.logEntries(ctx, started)
 	// The lease may be held even if the response to taking it was lost.
 	defer s.resign(ctx)
 	standingBy := false
@@ -124,10 +126,10 @@ func (s *Scheduler) TriggerSweep(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	tick := s.clock().UTC().Truncate(time.Second)
-	fired, err := s.store.FireTickWithin(ctx, EntryNightly, tick, s.cfg.Holder, 0)
+	outcome, _, err := s.store.Fire(ctx, store.Tick{Entry: EntryNightly, At: tick, By: s.cfg.Holder, Source: store.SourceOperator})
 	if err != nil {
 		return false, fmt.Errorf("trigger a sweep: %w", err)
 	}
 	s.wakeSweeps()
-	return fired, nil
+	return outcome != "", nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -15,30 +16,67 @@ type Sweep struct {
 	Queued int64
 }
 
-// FireTick is FireTickWithin without a window.
+// Tick is a tick of a schedule, and how its sweep goes.
+type Tick struct {
+	Entry string // the name of the schedule
+	At    time.Time
+	By    string
+	// Source is why it is fired: one of the constants below; "" is SourceSchedule.
+	Source string
+	Tenant string // the only one that its sweep goes over; empty for all
+	// WindowEnd is when its sweep stops; zero is never.
+	WindowEnd time.Time
+	// Overlap is buffer_one, skip or cancel_other, as in policy.Schedule; "" is buffer_one.
+	Overlap string
+	// PauseSchedule pauses the schedule if the sweep stops for its failures.
+	PauseSchedule bool
+	// Missed records the tick as too old, and starts nothing.
+	Missed bool
+}
+
+// Why a tick is fired.
+const (
+	SourceSchedule = "schedule"
+	SourceOperator = "operator" // who wants a sweep now
+	SourceBackfill = "backfill" // an operator, for a tick that started nothing at its time
+)
+
+// What became of a tick. Empty is the answer to who fires it again.
+const (
+	TickFired     = "fired"     // it started a sweep
+	TickCoalesced = "coalesced" // a sweep that has not begun stands for its own
+	TickOverlap   = "overlap"   // an earlier sweep was not done, and the schedule skips then
+	TickPaused    = "paused"    // the schedule was paused
+	TickMissed    = "missed"    // it was found too late
+)
+
+// Fire fires a tick and returns what became of it, "" if it was fired before: of several
+// schedulers one fires. A sweep that its window has stopped goes on, unless the tick cancels
+// it, and one that has not begun stands for that of the tick. A backfill fires what ended as
+// TickOverlap, TickPaused or TickMissed as well. The sweep is the one that was started or
+// stands for the tick, 0 for none.
+func (s *Store) Fire(ctx context.Context, t Tick) (outcome string, sweep int64, err error) {
+	const query = `SELECT coalesce(outcome, ''), coalesce(sweep, 0) FROM compactor.fire_tick($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	var end *time.Time
+	if !t.WindowEnd.IsZero() {
+		end = &t.WindowEnd
+	}
+	err = s.pool.QueryRow(ctx, s.q(query), t.Entry, t.At, t.By, cmp.Or(t.Source, SourceSchedule), t.Tenant, end,
+		cmp.Or(t.Overlap, "buffer_one"), t.PauseSchedule, t.Missed).Scan(&outcome, &sweep)
+	return outcome, sweep, wrap("fire tick", err)
+}
+
+// FireTick is Fire for a sweep over all tenants without a window. It returns false if that
+// tick was fired before.
 func (s *Store) FireTick(ctx context.Context, entry string, tick time.Time, by string) (bool, error) {
-	return s.FireTickWithin(ctx, entry, tick, by, 0)
+	outcome, _, err := s.Fire(ctx, Tick{Entry: entry, At: tick, By: by})
+	return outcome != "", err
 }
 
-// FireTickWithin starts the sweep of a cron tick. It returns false if that tick was fired
-// before: of several schedulers one fires. The sweep stops when window has passed since
-// the tick, unless it is 0; the next tick of the entry then opens it again before its own.
-// A sweep that has not begun stands for that of a later tick.
-func (s *Store) FireTickWithin(ctx context.Context, entry string, tick time.Time, by string, window time.Duration) (bool, error) {
-	const query = `
-		WITH fired AS (INSERT INTO compactor.cron_ticks (entry, tick, fired_by) VALUES ($1, $2, $3)
-			ON CONFLICT DO NOTHING RETURNING $2::timestamptz + nullif($4::interval, '0') AS window_end),
-		reopened AS (UPDATE compactor.sweeps w SET status = 'open', reason = '', changed_by = '', changed_at = now(), ended_at = NULL, window_end = fired.window_end
-			FROM fired WHERE w.entry = $1 AND w.status = 'stopped' AND w.reason = 'window_ended'),
-		sweep AS (INSERT INTO compactor.sweeps (entry, tick, window_end) SELECT $1, $2, window_end FROM fired
-			WHERE NOT EXISTS (SELECT FROM compactor.sweeps WHERE entry = $1 AND due IS NULL AND status IN ('open', 'stopped')) ON CONFLICT DO NOTHING)
-		SELECT count(*) = 1 FROM fired`
-	return queryRow(ctx, s, "fire tick", pgx.RowTo[bool], query, entry, tick, by, window)
-}
-
-// LastTick returns the latest fired tick of an entry; the zero time if there is none.
+// LastTick returns the latest tick of an entry that is decided, leaving out sweeps that
+// operators wanted; the zero time if there is none.
 func (s *Store) LastTick(ctx context.Context, entry string) (time.Time, error) {
-	const query = `SELECT max(tick) FROM compactor.cron_ticks WHERE entry = $1`
+	const query = `SELECT max(tick) FROM compactor.cron_ticks WHERE entry = $1 AND source <> 'operator'`
 	tick, err := queryRow(ctx, s, "last tick", pgx.RowTo[*time.Time], query, entry)
 	if err != nil || tick == nil {
 		return time.Time{}, err

@@ -40,13 +40,13 @@ BEGIN
         IF v_ended < w.queued THEN
             RETURN;
         ELSIF v_bad > w.stop_share * v_ended THEN
-            status := @schema@.set_sweep_status(p_sweep, 'stopped', 'canary', '');
+            status := @schema@.stop_failing_sweep(w, 'canary');
             RETURN;
         END IF;
         UPDATE @schema@.sweeps SET canary = NULL WHERE id = p_sweep;
     END IF;
     IF w.queued >= w.check_at AND @schema@.sweep_fails(w) THEN
-        status := @schema@.set_sweep_status(p_sweep, 'stopped', 'failures', '');
+        status := @schema@.stop_failing_sweep(w, 'failures');
         RETURN;
     END IF;
     IF p_limit < 1 THEN   -- no room for more runs
@@ -96,6 +96,16 @@ BEGIN
     END IF;
     UPDATE @schema@.sweeps SET check_at = queued + greatest(100, queued / 10), checked = v_ended, checked_bad = v_bad WHERE id = w.id;
     RETURN v_bad - w.checked_bad > w.stop_share * (v_ended - w.checked);
+END $$;
+
+-- Stops a sweep whose runs fail, and pauses its schedule if that wants it, and returns the new status.
+CREATE OR REPLACE FUNCTION @schema@.stop_failing_sweep(w @schema@.sweeps, p_reason text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    IF w.pause_schedule THEN
+        INSERT INTO @schema@.schedule_pauses (schedule, note, requested_by) VALUES (w.entry, 'sweep ' || w.id || ' stopped: too many runs failed', '')
+        ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN @schema@.set_sweep_status(w.id, 'stopped', p_reason, '');
 END $$;
 
 -- Counts the due sessions of a sweep by tenant.
@@ -164,13 +174,22 @@ BEGIN
         RAISE EXCEPTION 'sweep % is %: % is for one that is %', p_sweep, w.status, p_action, array_to_string(v_from, ' or ')
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
+    IF v_to = 'cancelled' THEN
+        PERFORM @schema@.cancel_sweep(p_sweep, coalesce(p_note, ''), coalesce(p_requested_by, ''));
+        RETURN;
+    END IF;
     PERFORM @schema@.set_sweep_status(p_sweep, v_to, coalesce(p_note, ''), coalesce(p_requested_by, ''));
     IF v_to = 'open' THEN
         UPDATE @schema@.sweeps SET window_end = coalesce(now() + p_window, CASE WHEN window_end > now() THEN window_end END),
             canary = CASE WHEN w.reason <> 'canary' THEN canary END   -- an operator has seen what became of it
         WHERE id = p_sweep;
-    ELSIF v_to = 'cancelled' THEN
-        UPDATE @schema@.runs SET status = 'skipped', outcome = 'cancelled', ended_at = now()
-        WHERE id IN (SELECT id FROM @schema@.runs WHERE sweep = p_sweep AND status = 'queued' AND attempts = 0 FOR NO KEY UPDATE SKIP LOCKED);
     END IF;
+END $$;
+
+-- Cancels a sweep, whose row is locked, and those of its runs that no worker has tried.
+CREATE OR REPLACE FUNCTION @schema@.cancel_sweep(p_sweep bigint, p_reason text, p_by text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM @schema@.set_sweep_status(p_sweep, 'cancelled', p_reason, p_by);
+    UPDATE @schema@.runs SET status = 'skipped', outcome = 'cancelled', ended_at = now()
+    WHERE id IN (SELECT id FROM @schema@.runs WHERE sweep = p_sweep AND status = 'queued' AND attempts = 0 FOR NO KEY UPDATE SKIP LOCKED);
 END $$;

@@ -65,7 +65,6 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 	return append(lines, gain,
 		fmt.Sprintf("estimated counts: + %s %%", number(100*p.EstimateMargin)),
 		fmt.Sprintf("events: %s after the last write, %s after the first at the latest", p.Debounce, p.MaxDelay),
-		fmt.Sprintf("sweep: %s (%s)", p.Cron, p.Timezone),
 	)
 }
 

@@ -1,105 +1,163 @@
 package policy
 
 import (
-	"errors"
-	"fmt"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/robfig/cron/v3"
 )
 
-// Schedule returns the schedule of sweeps and its time zone. It returns an error only for
-// an invalid policy.
-//
-// "@every d" is aligned to multiples of d, so that all schedulers compute the same ticks.
-// robfig's own counts from the time of the call.
-func (p Policy) Schedule() (cron.Schedule, *time.Location, error) {
-	loc, err := location(p.Timezone)
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := parseCron(strings.TrimSpace(p.Cron), loc)
-	if err != nil {
-		return nil, nil, err
-	}
-	// From this fixed time, no schedule that fires every year has a gap of more than 366
-	// days; using the clock, validation would depend on the date.
-	from := time.Date(2025, time.March, 1, 0, 0, 0, 0, loc)
-	if next := s.Next(from); next.IsZero() || next.After(from.AddDate(1, 0, 1)) {
-		return nil, nil, errors.New("a schedule that comes up at least once a year")
-	}
-	return s, loc, nil
+// Values of Schedule.Overlap: what happens at a tick while the sweep of an earlier one is
+// not done.
+const (
+	// OverlapBufferOne starts another sweep behind it, unless one waits there already.
+	OverlapBufferOne = "buffer_one"
+	// OverlapSkip starts none.
+	OverlapSkip = "skip"
+	// OverlapCancelOther cancels it and starts another.
+	OverlapCancelOther = "cancel_other"
+)
+
+// Schedule says when sweeps start, and how. It has a cron or an interval.
+type Schedule struct {
+	// Cron has five fields, a descriptor such as @daily, or @every 1h.
+	Cron string `yaml:"cron"`
+	// Every starts a sweep at each multiple of a duration, so that all schedulers compute
+	// the same times.
+	Every time.Duration `yaml:"every"`
+	// Timezone is the IANA name of the zone of Cron.
+	Timezone string `yaml:"timezone"`
+	// Tenant is the only one that the sweeps go over; "" for all.
+	Tenant string `yaml:"tenant"`
+	// Window is how long a sweep may queue runs after its start. What is left goes on at the
+	// next tick. 0 is no limit.
+	Window time.Duration `yaml:"window"`
+	// Overlap is one of the constants above. The default buffers one: a session that becomes
+	// due behind the cursors of a long sweep is then not left until the next tick.
+	Overlap string `yaml:"overlap"`
+	// CatchUp is how late a tick may fire that no scheduler fired in time. 0 is no limit.
+	CatchUp time.Duration `yaml:"catch_up"`
+	// Jitter delays each start by a part of it; see Start.
+	Jitter time.Duration `yaml:"jitter"`
+	// PauseAfterFailure pauses the schedule when one of its sweeps stops for its failures.
+	PauseAfterFailure bool `yaml:"pause_after_failure"`
 }
 
-// NextRuns returns the next n starts of sweeps after a time, in the policy's time zone.
-func (p Policy) NextRuns(n int, after time.Time) ([]time.Time, error) {
-	s, loc, err := p.Schedule()
-	if err != nil {
-		return nil, err
+// DefaultSchedule returns the settings that a schedule has unless it gives others.
+func DefaultSchedule() Schedule { return Schedule{Timezone: "UTC", Overlap: OverlapBufferOne} }
+
+// Schedule returns the schedule of the policy's cron.
+func (p Policy) Schedule() Schedule {
+	s := DefaultSchedule()
+	s.Cron, s.Timezone = p.Cron, p.Timezone
+	return s
+}
+
+// Start returns when the sweep of a tick starts: after a part of Jitter that follows from
+// the schedule's name and the tick, so that all schedulers agree.
+func (s Schedule) Start(name string, tick time.Time) time.Time {
+	parts := uint64(s.Jitter / time.Second) //nolint:gosec // not negative
+	if parts == 0 {
+		return tick
 	}
-	out := make([]time.Time, 0, max(0, n))
-	for t := after.In(loc); len(out) < n; {
-		if t = s.Next(t); t.IsZero() {
-			break
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(name), uint64(tick.Unix()))) //nolint:gosec // any 64 bits will do
+	return tick.Add(time.Duration(binary.BigEndian.Uint64(sum[:])%parts) * time.Second)    //nolint:gosec // less than Jitter
+}
+
+// Text returns the cron and its zone, or the interval.
+func (s Schedule) Text() string {
+	switch {
+	case s.Every > 0:
+		return "every " + Text(s.Every)
+	case strings.HasPrefix(s.Cron, "@every"):
+		return s.Cron
+	}
+	return s.Cron + " (" + s.Timezone + ")"
+}
+
+// MarshalJSON writes durations as text, and leaves out what is not set.
+func (s Schedule) MarshalJSON() ([]byte, error) {
+	out := map[string]any{}
+	for key, v := range map[string]any{
+		"cron": s.Cron, "every": s.Every, "timezone": s.Timezone, "tenant": s.Tenant, "window": s.Window, "overlap": s.Overlap,
+		"catch_up": s.CatchUp, "jitter": s.Jitter, "pause_after_failure": s.PauseAfterFailure,
+	} {
+		switch x := v.(type) {
+		case string:
+			if x != "" {
+				out[key] = x
+			}
+		case time.Duration:
+			if x != 0 {
+				out[key] = Text(x)
+			}
+		case bool:
+			if x {
+				out[key] = x
+			}
 		}
-		out = append(out, t)
 	}
-	return out, nil
+	return json.Marshal(out)
 }
 
-// location loads a zone by its IANA name. It rejects "Local", which differs between
-// machines.
-func location(name string) (*time.Location, error) {
-	switch name {
-	case "UTC":
-		return time.UTC, nil
-	case "", "Local":
-		return nil, errors.New("UTC or an IANA zone such as Europe/Berlin")
+// scheduleName is what names of schedules look like.
+var scheduleName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+// maxSchedules bounds the statements of a scheduler, and the labels of metrics.
+const maxSchedules = 100
+
+// ValidateSchedules returns every error of named schedules, as an errors.Join of *FieldError
+// values, with keys like "nightly.cron".
+func ValidateSchedules(all map[string]Schedule) error {
+	var fs FieldErrors
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fs.Prefix = ""
+		fs.Check(scheduleName.MatchString(name) && name != "operator", name, quote(name),
+			"a name of 1 to 63 lower-case letters, digits, _ and -, other than operator (sweeps started by hand)")
+		fs.Prefix = name + "."
+		all[name].validate(&fs)
 	}
-	loc, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, fmt.Errorf("UTC or an IANA zone such as Europe/Berlin: %w", err)
-	}
-	return loc, nil
+	fs.Prefix = ""
+	fs.Check(len(all) <= maxSchedules, "schedules", len(all), "at most %d", maxSchedules)
+	return fs.Join()
 }
 
-// parseCron parses a spec with robfig's parser, which panics on some input ("TZ=UTC"
-// without a space).
-func parseCron(spec string, loc *time.Location) (s cron.Schedule, err error) {
-	const want = "five cron fields, a descriptor such as @daily, or @every 1h"
-	defer func() {
-		if r := recover(); r != nil {
-			s, err = nil, fmt.Errorf("%s (%v)", want, r)
-		}
-	}()
-	if strings.Contains(spec, "TZ=") {
-		return nil, errors.New("the zone in timezone, not in cron")
-	}
-	if text, ok := strings.CutPrefix(spec, "@every "); ok {
-		d, err := time.ParseDuration(strings.TrimSpace(text))
-		if err != nil || d%time.Second != 0 || d < time.Minute || d > 366*24*time.Hour {
-			return nil, errors.New("@every with whole seconds, 1m to 8784h")
-		}
-		return every(d), nil
-	}
-	parsed, err := cron.ParseStandard(spec)
-	if err != nil {
-		return nil, fmt.Errorf("%s (%w)", want, err)
-	}
-	fields, ok := parsed.(*cron.SpecSchedule)
-	if !ok {
-		return nil, errors.New(want)
-	}
-	fields.Location = loc
-	return fields, nil
+func (s Schedule) validate(fs *FieldErrors) {
+	fs.Check(s.Cron == "" || s.Every == 0, "every", s.Every, "either cron or every")
+	fs.Check(s.Every == 0 || s.Timezone == DefaultSchedule().Timezone, "timezone", quote(s.Timezone), "none beside every, which is the same in all zones")
+	overlaps := []string{OverlapBufferOne, OverlapSkip, OverlapCancelOther}
+	fs.Check(slices.Contains(overlaps, s.Overlap), "overlap", quote(s.Overlap), "%s", strings.Join(overlaps, ", "))
+	CheckRange(fs, "window", s.Window, 0, 7*24*time.Hour)
+	fs.Check(s.CatchUp == 0 || s.CatchUp >= time.Minute && s.CatchUp <= mostInterval, "catch_up", s.CatchUp, "1m to %s, or 0s for no limit", Text(mostInterval))
+	s.validateTimes(fs)
 }
 
-// every is a schedule of the multiples of a duration.
-type every time.Duration
-
-// Next returns the first multiple after t.
-func (e every) Next(t time.Time) time.Time {
-	d := time.Duration(e)
-	return t.Truncate(d).Add(d)
+func (s Schedule) validateTimes(fs *FieldErrors) {
+	if _, err := location(s.Timezone); err != nil {
+		fs.Check(false, "timezone", quote(s.Timezone), "%v", err)
+		return
+	}
+	times, err := s.Times()
+	switch {
+	case err != nil && s.Every != 0:
+		fs.Check(false, "every", s.Every, "%v", err)
+		return
+	case err != nil:
+		fs.Check(false, "cron", quote(s.Cron), "%v", err)
+		return
+	}
+	if s.Jitter == 0 {
+		return
+	}
+	// The shortest time between two ticks, of as many as show it.
+	shortest, ticks := mostInterval, times.NextN(64, validFrom)
+	for i := range ticks[1:] {
+		shortest = min(shortest, ticks[i+1].Sub(ticks[i]))
+	}
+	fs.Check(s.Jitter >= time.Second && s.Jitter < shortest, "jitter", s.Jitter,
+		"0s, or 1s to less than the time between two ticks (%s)", Text(shortest))
 }

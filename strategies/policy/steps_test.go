@@ -120,8 +120,7 @@ fallback: the oldest groups go until the target is met
 summaries: 40 % of the messages they cover, 2,000 to 12,000 tokens, and references of 25 % beside a model's prose; without one: keep
 gain: a run that saves less than 500 tokens is discarded, then 10m0s of cooldown
 estimated counts: + 10 %
-events: 2s after the last write, 30s after the first at the latest
-sweep: 0 3 * * * (UTC)`
+events: 2s after the last write, 30s after the first at the latest`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

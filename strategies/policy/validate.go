@@ -168,11 +168,7 @@ func (p Policy) validateGain(fs *FieldErrors) {
 }
 
 func (p Policy) validateTimes(fs *FieldErrors) {
-	if _, err := location(p.Timezone); err != nil {
-		fs.Check(false, "timezone", quote(p.Timezone), "%v", err)
-	} else if _, _, err := p.Schedule(); err != nil {
-		fs.Check(false, "cron", quote(p.Cron), "%v", err)
-	}
+	p.Schedule().validateTimes(fs)
 	CheckRange(fs, "debounce", p.Debounce, 0, time.Hour)
 	CheckRange(fs, "max_delay", p.MaxDelay, 0, 24*time.Hour)
 	fs.Check(p.Debounce <= p.MaxDelay, "max_delay", p.MaxDelay, "at least debounce (%s)", Text(p.Debounce))

@@ -51,6 +51,7 @@ type grammar struct {
 	SetModel setModelCmd `cmd:"" group:"Sessions:" help:"Set the model of a session, and with it when the session is due."`
 
 	Sweep    sweepCmd    `cmd:"" group:"Fleet:" help:"List, show, start, pause, resume or cancel sweeps over all due sessions."`
+	Schedule scheduleCmd `cmd:"" group:"Fleet:" help:"List, show, pause, resume or run the schedules of sweeps, or fire ticks of the past."`
 	Pause    pauseCmd    `cmd:"" group:"Fleet:" help:"Hold back the runs of a tenant, of a model, or all."`
 	Resume   resumeCmd   `cmd:"" group:"Fleet:" help:"End a pause."`
 	BulkUndo bulkUndoCmd `cmd:"" group:"Fleet:" help:"Undo many runs, such as all that a model wrote last night."`

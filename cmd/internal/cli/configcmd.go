@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
@@ -58,6 +60,10 @@ func (c *configPrintCmd) Run(e *Env, cfg config.Config) error {
 		e.say("")
 		for _, line := range cfg.Policy.Explain(c.Model, cfg.Models.Window, e.Registry.Fill) {
 			e.say("%s", term.Clean(line))
+		}
+		all := schedulesOf(cfg)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			e.say("sweeps: %s (schedule %s)", all[name].Text(), name)
 		}
 	}
 	return nil

@@ -111,9 +111,10 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 				x.add("redis", "installation", checkFail, err.Error(), "")
 			}
 			x.pauses(ctx, st)
+			x.pausedSchedules(ctx, st, cfg)
 		}
 	}
-	x.cron(cfg)
+	x.schedules(cfg)
 	x.redis(ctx, cfg, name)
 	x.models(cfg, cooldowns)
 	if ctx.Err() != nil {
@@ -239,57 +240,6 @@ func (x *doctorReport) pauses(ctx context.Context, st *store.Store) {
 	for _, p := range pauses {
 		x.add("work", "pauses", checkWarn, pauseText(p), "compactor resume")
 	}
-}
-
-// cron lists the next sweeps, and those that a clock change skips or repeats.
-func (x *doctorReport) cron(cfg config.Config) {
-	now := x.env.now()
-	next, err := cfg.Policy.NextRuns(3, now)
-	if err != nil {
-		x.add("work", "sweep", checkFail, err.Error(), "")
-		return
-	}
-	times := make([]string, len(next))
-	for i, t := range next {
-		times[i] = t.Format("Mon 2006-01-02 15:04 MST")
-	}
-	x.add("work", "sweep", checkOK, fmt.Sprintf("%s (%s): %s", cfg.Policy.Cron, cfg.Policy.Timezone, strings.Join(times, ", ")), "")
-	notes, err := clockChanges(cfg, now)
-	if err != nil {
-		x.add("work", "sweep and daylight saving", checkFail, err.Error(), "")
-		return
-	}
-	for _, n := range notes {
-		x.add("work", "sweep and daylight saving", checkWarn, n, "choose an hour outside 01:00 to 03:59, or set policy.timezone to UTC")
-	}
-}
-
-// clockChanges lists the clock changes of a year that skip a sweep or repeat it.
-func clockChanges(cfg config.Config, now time.Time) ([]string, error) {
-	schedule, loc, err := cfg.Policy.Schedule()
-	if err != nil {
-		return nil, err
-	}
-	starts := func(day time.Time) int {
-		n := 0
-		for t := schedule.Next(day.Add(-time.Second)); !t.IsZero() && t.Before(day.AddDate(0, 0, 1)) && n < 2000; t = schedule.Next(t) {
-			n++
-		}
-		return n
-	}
-	var notes []string
-	local := now.In(loc)
-	for d := range 366 {
-		day := time.Date(local.Year(), local.Month(), local.Day()+d, 0, 0, 0, 0, loc)
-		if day.AddDate(0, 0, 1).Sub(day) == 24*time.Hour {
-			continue
-		}
-		// Compare with the same weekday a week before.
-		if was, is := starts(day.AddDate(0, 0, -7)), starts(day); is != was && was < 12 {
-			notes = append(notes, fmt.Sprintf("on %s the clock changes: %s instead of %d", day.Format("2006-01-02"), term.Plural(is, "start", "starts"), was))
-		}
-	}
-	return notes, nil
 }
 
 // errFindings sets the exit code when a check failed; the report is already written.

@@ -149,7 +149,7 @@ func (c *policyShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	}
 	e.say("")
 	for _, line := range p.Explain(c.Model, cfg.Models.Window, e.Registry.Fill) {
-		if strings.HasPrefix(line, "events:") || strings.HasPrefix(line, "sweep:") {
+		if strings.HasPrefix(line, "events:") {
 			continue // that is up to the configuration
 		}
 		e.say("%s", term.Clean(line))

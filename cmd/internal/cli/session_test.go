@@ -210,7 +210,7 @@ func TestDoctor(t *testing.T) {
 	invoke(t, db[:1], "doctor").want(t, exitFindings, "✗ connection: not configured", "✓ migrations")
 	invoke(t, []string{db[0], "REDIS_URL=redis://:hush@127.0.0.1:1"}, "doctor").want(t, exitFindings, "✗ connection", "runs wait in Postgres")
 	invoke(t, db, "doctor", "--policy-timezone=Europe/Berlin", "--policy-cron=30 2 * * *").
-		want(t, 0, "2026-02-01 02:30 CET", "on 2026-03-29 the clock changes: 0 starts instead of 1", "on 2026-10-25 the clock changes: 2 starts instead of 1")
+		want(t, 0, "2026-02-01 02:30 CET", "2026-03-29 02:30 is skipped: no sweep starts", "2026-10-25 02:30 occurs twice: a sweep starts at both")
 }
 
 func TestDoctorChecksTheModels(t *testing.T) {

@@ -23,9 +23,9 @@ type sweepCmd struct {
 }
 
 func (*sweepCmd) Help() string {
-	return `A sweep goes over all sessions that are due, once. Each tick of policy.cron starts one (entry nightly), and so does "sweep start" (entry operator). Tenants take turns. Messages that arrive meanwhile, and requested runs, do not wait for it.
+	return `A sweep goes over all sessions that are due, once. Each tick of a schedule starts one (entry: the schedule's name), and so does "sweep start" (entry operator). Tenants take turns. Messages that arrive meanwhile, and requested runs, do not wait for it.
 
-It is open, paused, done (all sessions passed), cancelled, or stopped: at the end of its window (scheduler.sweep_window, --for), where it goes on at the next tick, or because more than half of its latest runs (--stop-at), a hundred or more, failed, would have made the view larger or got no summary, where an operator resumes it. With --canary, so do the runs of the first sessions, however few, and the others wait for them.
+It is open, paused, done (all sessions passed), cancelled, or stopped: at the end of its window (of the schedule, or --for), where it goes on at the next tick, or because more than half of its latest runs (--stop-at), a hundred or more, failed, would have made the view larger or got no summary, where an operator resumes it. With --canary, so do the runs of the first sessions, however few, and the others wait for them.
 
 Examples:
 
@@ -217,6 +217,7 @@ func sweepStatus(r store.SweepRow) string {
 		"window_ended": "its window ended; goes on at the next tick",
 		"failures":     "too many of its latest runs failed",
 		"canary":       "too many runs of its canary failed",
+		"overlap":      "the next tick came before it was done",
 	}[r.Reason]
 	return joined(text, cmp.Or(reason, r.Reason))
 }

@@ -116,7 +116,7 @@ func (c *sweepNote) steer(ctx context.Context, e *Env, st *store.Store, action s
 type sweepPauseCmd struct{ sweepNote }
 
 func (*sweepPauseCmd) Help() string {
-	return `What it has queued is executed: about a second's work. The next tick of policy.cron starts another sweep; "compactor pause --all" holds everything.`
+	return `What it has queued is executed: about a second's work. The next tick of its schedule starts another sweep, unless its overlap is skip; "compactor pause --all" holds everything.`
 }
 
 func (c *sweepPauseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {

@@ -25,8 +25,10 @@ type Config struct {
 	LLM       llm.Config       `yaml:"llm"`
 	Worker    worker.Config    `yaml:"worker"`
 	Scheduler scheduler.Config `yaml:"scheduler"`
-	Metrics   metrics.Config   `yaml:"metrics"`
-	Log       Log              `yaml:"log"`
+	// Schedules start sweeps, by name. Without any, policy.cron does.
+	Schedules map[string]policy.Schedule `yaml:"schedules"`
+	Metrics   metrics.Config             `yaml:"metrics"`
+	Log       Log                        `yaml:"log"`
 	// Models adds to the built-in table of models, or overrides it.
 	Models tokens.Table `yaml:"models"`
 

@@ -180,6 +180,8 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 		return nil
 	case map[string]chat.Tokens:
 		return d.windows(key, n, target)
+	case map[string]policy.Schedule:
+		return d.schedules(key, n, target)
 	case policy.Match:
 		return d.texts(key, n, target)
 	case map[string]any:
@@ -218,6 +220,22 @@ func (d *decoder) windows(key string, n *yaml.Node, target reflect.Value) error 
 		var t chat.Tokens
 		if d.set(key+"["+model+"]", k, v, reflect.ValueOf(&t).Elem()) {
 			out[model] = t
+		}
+	})
+	target.Set(reflect.ValueOf(out))
+	return nil
+}
+
+// schedules decodes a map of schedules, over the settings that they have by default.
+func (d *decoder) schedules(key string, n *yaml.Node, target reflect.Value) error {
+	if n.Kind != yaml.MappingNode {
+		return errors.New("want a map from name to schedule, such as {nightly: {cron: 0 3 * * *}}")
+	}
+	out := map[string]policy.Schedule{}
+	d.pairs(key, n, func(name string, k, v *yaml.Node) {
+		s := policy.DefaultSchedule()
+		if d.set(name, k, v, reflect.ValueOf(&s).Elem()) {
+			out[k.Value] = s
 		}
 	})
 	target.Set(reflect.ValueOf(out))

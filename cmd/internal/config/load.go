@@ -194,7 +194,7 @@ func (d *decoder) text(o Origin, key, text string) {
 	target := d.byKey[key]
 	d.origin = o
 	d.origins[key] = o
-	maps.DeleteFunc(d.origins, func(k string, _ Origin) bool { return strings.HasPrefix(k, key+"[") })
+	maps.DeleteFunc(d.origins, func(k string, _ Origin) bool { return strings.HasPrefix(k, key+"[") || strings.HasPrefix(k, key+".") })
 	if target.Kind() == reflect.String {
 		target.SetString(text)
 		return

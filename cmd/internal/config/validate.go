@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -30,6 +31,7 @@ func (c Config) validate(fs *faults, registry *plan.Registry) {
 	checkSection(check, "worker", c.Worker.Validate())
 	checkSection(check, "scheduler", c.Scheduler.Validate())
 	checkSection(check, "metrics", c.Metrics.Validate())
+	c.validateSchedules(check)
 	check(c.Scheduler.RedeliverAfter >= c.Worker.Lease, "scheduler.redeliver_after", policy.Text(c.Scheduler.RedeliverAfter),
 		"at least worker.lease (%s), or active runs are delivered again", policy.Text(c.Worker.Lease))
 
@@ -37,6 +39,18 @@ func (c Config) validate(fs *faults, registry *plan.Registry) {
 		"log.level", fmt.Sprintf("%q", c.Log.Level), "debug, info, warn or error")
 	check(slices.Contains([]string{"auto", "json", "text"}, c.Log.Format),
 		"log.format", fmt.Sprintf("%q", c.Log.Format), "auto, json or text")
+}
+
+// validateSchedules checks the schedules, and that nothing else gives another one.
+func (c Config) validateSchedules(check checkFunc) {
+	checkSection(check, "schedules", policy.ValidateSchedules(c.Schedules))
+	for name, s := range c.Schedules {
+		check(s.Tenant == "" || validName(s.Tenant), "schedules."+name+".tenant", fmt.Sprintf("%q", s.Tenant), "1 to 200 characters without control characters")
+	}
+	for key, name := range map[string]string{"policy.cron": "cron", "policy.timezone": "timezone", "scheduler.sweep_window": "window"} {
+		_, given := c.origins[key]
+		check(len(c.Schedules) == 0 || !given, key, "given beside schedules", "one of them: as schedules.%s.%s, or no schedules", scheduler.EntryNightly, name)
+	}
 }
 
 type checkFunc func(ok bool, key string, value any, want string, args ...any)

@@ -1,0 +1,237 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// day returns the tick of a day.
+func day(n int) time.Time { return time.Date(2026, 1, n, 3, 0, 0, 0, time.UTC) }
+
+// fire fires a tick and compares what became of it, and the status of the sweeps, oldest first.
+func fire(t *testing.T, s *Store, tick Tick, want string, sweeps ...string) int64 {
+	t.Helper()
+	tick.Entry, tick.By = "nightly", "x"
+	outcome, sweep := must2(s.Fire(t.Context(), tick))(t)
+	if outcome != want {
+		t.Errorf("tick %v is %q, want %q", tick.At, outcome, want)
+	}
+	got := list[string](t, s, `SELECT concat_ws(' ', status, nullif(reason, '')) FROM compactor.sweeps ORDER BY id`)
+	if diff := cmp.Diff(sweeps, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("sweeps after tick %v (-want +got):\n%s", tick.At, diff)
+	}
+	return sweep
+}
+
+func TestATickWhileAnEarlierSweepIsNotDone(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		overlap string
+		state   string // of the sweep of day 1
+		outcome string // of the tick of day 2
+		sweeps  []string
+	}{
+		"one is buffered behind an open one":        {"buffer_one", "begun", TickFired, []string{"open", "open"}},
+		"one that has not begun stands for another": {"buffer_one", "open", TickCoalesced, []string{"open"}},
+		"one is buffered behind a stopped one":      {"buffer_one", "window", TickFired, []string{"open", "open"}},
+		"a paused one is left alone":                {"buffer_one", "paused", TickFired, []string{"paused", "open"}},
+		"an open one is enough to skip":             {"skip", "begun", TickOverlap, []string{"open"}},
+		"skip, and it has not begun":                {"skip", "open", TickCoalesced, []string{"open"}},
+		"skip, and the stopped one goes on":         {"skip", "window", TickOverlap, []string{"open"}},
+		"a paused one is enough to skip":            {"skip", "paused", TickOverlap, []string{"paused"}},
+		"one that failed has ended":                 {"skip", "failures", TickFired, []string{"stopped failures", "open"}},
+		"an open one is cancelled":                  {"cancel_other", "begun", TickFired, []string{"cancelled overlap", "open"}},
+		"a stopped one is cancelled":                {"cancel_other", "window", TickFired, []string{"cancelled overlap", "open"}},
+		"a paused one is cancelled":                 {"cancel_other", "paused", TickFired, []string{"cancelled overlap", "open"}},
+		"one that is done is none":                  {"cancel_other", "done", TickFired, []string{"done", "open"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			thresholds(t, s, Threshold{"", 10, 0, false})
+			dueOf(t, s, "a", 3)
+			sweep := fire(t, s, Tick{At: day(1), Overlap: test.overlap}, TickFired, "open")
+			switch test.state {
+			case "open":
+			case "begun":
+				page(t, s, sweep, 1)
+			case "window":
+				page(t, s, sweep, 1)
+				exec(t, s, `SELECT compactor.set_sweep_status($1, 'stopped', 'window_ended', '')`, sweep)
+			default:
+				page(t, s, sweep, 1)
+				reason := map[string]string{"failures": "failures"}[test.state]
+				exec(t, s, `SELECT compactor.set_sweep_status($1, $2, $3, '')`, sweep, map[string]string{"failures": "stopped", "paused": "paused", "done": "done"}[test.state], reason)
+			}
+			got := fire(t, s, Tick{At: day(2), Overlap: test.overlap}, test.outcome, test.sweeps...)
+			if (got == sweep) != (test.outcome != TickFired) {
+				t.Errorf("sweep %d stands for the tick, the first is %d", got, sweep)
+			}
+			waiting := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE status = 'queued'`)
+			if cancelled := test.sweeps[0] == "cancelled overlap"; (waiting == 0) != (cancelled || test.state == "open") {
+				t.Errorf("%d runs of the first sweep wait", waiting)
+			}
+			// The tick is decided, whatever became of it.
+			fire(t, s, Tick{At: day(2), Overlap: test.overlap}, "", test.sweeps...)
+		})
+	}
+}
+
+func TestTicksOfAPausedScheduleStartNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	must(0, s.PauseSchedule(t.Context(), "nightly", "once", "ada"))(t)
+	must(0, s.PauseSchedule(t.Context(), "nightly", "the model is ill", "bob"))(t)
+	fire(t, s, Tick{At: day(1)}, TickPaused)
+	if !must(s.FireTick(t.Context(), "weekly", day(1), "x"))(t) {
+		t.Error("another schedule does not fire")
+	}
+	states := must(s.Schedules(t.Context(), []string{"weekly"}))(t)
+	if len(states) != 2 || states[0].PausedAt == nil || states[0].Note != "the model is ill" || states[0].PausedBy != "bob" || states[0].Last.Outcome != TickPaused ||
+		states[1].PausedAt != nil || states[1].Last.Sweep == 0 || states[1].Last.Status != "open" {
+		t.Errorf("%+v", states)
+	}
+	// An operator may want a sweep all the same. That is no tick of the schedule.
+	fire(t, s, Tick{At: day(2), Source: SourceOperator}, TickFired, "open", "open")
+	if last := must(s.LastTick(t.Context(), "nightly"))(t); !last.Equal(day(1)) {
+		t.Errorf("last tick %v", last)
+	}
+	must(0, s.ResumeSchedule(t.Context(), "nightly", "ada"))(t)
+	if err := s.ResumeSchedule(t.Context(), "nightly", "ada"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("resumed twice: %v", err)
+	}
+	fire(t, s, Tick{At: day(1)}, "", "open", "open")
+	fire(t, s, Tick{At: day(3)}, TickCoalesced, "open", "open")
+	if by := one[string](t, s, `SELECT string_agg(requested_by || ' ' || resumed_by, ',') FROM compactor.schedule_pauses`); by != "bob ada" {
+		t.Errorf("the pause was of %s", by)
+	}
+}
+
+func TestABackfillFiresWhatStartedNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	must(0, s.PauseSchedule(t.Context(), "nightly", "", ""))(t)
+	fire(t, s, Tick{At: day(1)}, TickPaused)
+	must(0, s.ResumeSchedule(t.Context(), "nightly", ""))(t)
+	fire(t, s, Tick{At: day(2), Missed: true}, TickMissed)
+	fire(t, s, Tick{At: day(3)}, TickFired, "open")
+	for range 2 {
+		want := TickCoalesced // by the sweep that has not begun
+		if n := len(must(s.FiredTicks(t.Context(), "nightly", day(1), day(4)))(t)); n == 4 {
+			want = "" // the second time
+		}
+		for n := range 4 {
+			expect := want
+			if n == 2 {
+				expect = ""
+			}
+			fire(t, s, Tick{At: day(n + 1), Source: SourceBackfill}, expect, "open")
+		}
+	}
+	fired := must(s.FiredTicks(t.Context(), "nightly", day(2), day(3)))(t)
+	if diff := cmp.Diff([]time.Time{day(2), day(3)}, fired, cmpopts.EquateApproxTime(0)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestATransactionThatIsRolledBackNeitherLosesNorDoublesATick(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	const query = `SELECT coalesce(outcome, '') FROM compactor.fire_tick('nightly', $1, 'x')`
+	for n, commit := range []bool{false, true} {
+		tx := must(s.pool.Begin(t.Context()))(t)
+		var outcome string
+		if err := tx.QueryRow(t.Context(), query, day(n+1)).Scan(&outcome); err != nil || outcome == "" {
+			t.Fatalf("%q, %v", outcome, err)
+		}
+		other := make(chan string)
+		go func() { // another scheduler waits for the end of that transaction
+			got, _, err := s.Fire(context.Background(), Tick{Entry: "nightly", At: day(n + 1), By: "y"})
+			other <- fmt.Sprint(got, err)
+		}()
+		for one[int](t, s, `SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database WHERE d.datname = current_database() AND locktype = 'advisory' AND NOT granted`) == 0 {
+			exec(t, s, `SELECT pg_sleep(0.01)`)
+		}
+		want := "fired<nil>"
+		if commit {
+			want = "<nil>"
+			must(0, tx.Commit(t.Context()))(t)
+		} else {
+			must(0, tx.Rollback(t.Context()))(t)
+		}
+		if got := <-other; got != want {
+			t.Errorf("with commit %v the other one gets %q, want %q", commit, got, want)
+		}
+		if ticks := one[int](t, s, `SELECT count(*) FROM compactor.cron_ticks`); ticks != n+1 {
+			t.Errorf("%d ticks, want %d", ticks, n+1)
+		}
+		exec(t, s, `UPDATE compactor.sweeps SET due = 0`)
+	}
+}
+
+func TestThreeSchedulersFireEveryTickOfEverySchedule(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	fired := map[string]int{}
+	for scheduler := range 3 {
+		for _, entry := range []string{"hourly", "nightly", "weekly"} {
+			group.Go(func() {
+				for n := range 20 {
+					outcome, _, err := s.Fire(context.Background(), Tick{Entry: entry, At: day(1).Add(time.Duration(n) * time.Hour), By: fmt.Sprint(scheduler)})
+					if err != nil {
+						t.Error(err)
+					}
+					if outcome != "" {
+						mu.Lock()
+						fired[fmt.Sprint(entry, n)]++
+						mu.Unlock()
+					}
+				}
+			})
+		}
+	}
+	group.Wait()
+	for tick, n := range fired {
+		if n != 1 {
+			t.Errorf("tick %s was fired %d times", tick, n)
+		}
+	}
+	if len(fired) != 60 || one[int](t, s, `SELECT count(*) FROM compactor.cron_ticks`) != 60 {
+		t.Errorf("%d ticks were fired, want 60", len(fired))
+	}
+	// Nothing has begun one of them: one of each schedule stands for all of its ticks.
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.sweeps`); n != 3 {
+		t.Errorf("%d sweeps, want 3", n)
+	}
+}
+
+func TestASweepThatStopsForItsFailuresPausesItsSchedule(t *testing.T) {
+	t.Parallel()
+	for _, pause := range []bool{false, true} {
+		s := open(t)
+		thresholds(t, s, Threshold{"", 10, 0, false})
+		dueOf(t, s, "a", 120)
+		sweep := fire(t, s, Tick{At: day(1), Tenant: "a", PauseSchedule: pause}, TickFired, "open")
+		page(t, s, sweep, 110)
+		exec(t, s, `UPDATE compactor.runs SET status = 'failed', outcome = 'timeout', ended_at = now()`)
+		page(t, s, sweep, 10)
+		r := must(s.Sweep(t.Context(), sweep))(t)
+		if r.Status != "stopped" || r.Reason != "failures" || r.Tenant != "a" {
+			t.Errorf("%+v", r)
+		}
+		state := must(s.Schedules(t.Context(), []string{"nightly"}))(t)[0]
+		if (state.PausedAt != nil) != pause || pause && state.Note != fmt.Sprintf("sweep %d stopped: too many runs failed", sweep) || state.Last.Failed != 110 {
+			t.Errorf("with pause after failure %v: %+v", pause, state)
+		}
+	}
+}
