@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,10 +142,25 @@ func (t Times) NextN(n int, after time.Time) []time.Time {
 // Between returns the ticks from one time to another, both included, at most limit.
 func (t Times) Between(from, to time.Time, limit int) []time.Time {
 	var out []time.Time
-	for x := t.Next(from.Add(-1)); !x.IsZero() && !x.After(to) && len(out) < limit; x = t.Next(x) {
-		out = append(out, x)
+	if t.every > 0 {
+		for x := t.Next(from.Add(-1)); !x.After(to) && len(out) < limit; x = t.Next(x) {
+			out = append(out, x)
+		}
+		return out
 	}
-	return out
+	// A day may begin before another has ended, where the clock changes at midnight.
+	last := civil(to.In(t.loc)).AddDate(0, 0, 1)
+	for day := civil(from.In(t.loc)).AddDate(0, 0, -1); !day.After(last) && len(out) < limit+2*24*60; day = day.AddDate(0, 0, 1) {
+		t.walk(day, func(_ time.Time, at []time.Time) {
+			for _, x := range at {
+				if !x.Before(from) && !x.After(to) {
+					out = append(out, x)
+				}
+			}
+		})
+	}
+	slices.SortFunc(out, time.Time.Compare)
+	return out[:min(len(out), limit)]
 }
 
 // walk calls f for the local times of a day that the fields name, with the instants at which

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,10 @@ func TestTicksAreTheMinutesThatMatch(t *testing.T) {
 				}
 				if diff := cmp.Diff(want, times.Between(from, to, 1e6)); diff != "" {
 					t.Errorf("%s in %s about %s: %s", c.cron, zone, day, diff)
+				}
+				// One after the other, they are the same.
+				if diff := cmp.Diff(want, times.NextN(len(want), from.Add(-1))); diff != "" {
+					t.Errorf("%s in %s about %s, by Next: %s", c.cron, zone, day, diff)
 				}
 			}
 		}
@@ -217,5 +222,20 @@ func TestNamesOfSchedulesAreChecked(t *testing.T) {
 	}
 	if err := ValidateSchedules(many); err == nil || !strings.Contains(err.Error(), "want at most 100") {
 		t.Error(err)
+	}
+}
+
+func TestTicksBetweenTwoTimes(t *testing.T) {
+	t.Parallel()
+	from := time.Date(2026, 1, 1, 3, 0, 0, 0, time.UTC)
+	for cron, want := range map[string]int{"0 3 * * *": 4, "@every 24h": 3, "* * * * *": 10, "0 2 * * *": 3} {
+		times := timesOf(t, cron, "UTC")
+		got := times.Between(from, from.AddDate(0, 0, 3), 10)
+		if len(got) != want || got[0].Before(from) || !slices.IsSortedFunc(got, time.Time.Compare) {
+			t.Errorf("%s: %v", cron, got)
+		}
+		if got := times.Between(from.Add(1), from.Add(2), 10); len(got) != 0 {
+			t.Errorf("%s: %v where there is none", cron, got)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -165,5 +166,23 @@ func TestThreeSchedulersFireEachScheduleOnce(t *testing.T) {
 	}
 	if n := p.number(twice); n != 0 {
 		t.Errorf("%d sessions were run twice", n)
+	}
+}
+
+func TestEveryOutcomeOfATickHasAText(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	var check string
+	if err := p.db.QueryRow(t.Context(), `SELECT string_agg(pg_get_constraintdef(oid), '') FROM pg_constraint WHERE conname = 'cron_ticks_outcome_check'`).Scan(&check); err != nil {
+		t.Fatal(err)
+	}
+	outcomes := regexp.MustCompile(`'(\w+)'`).FindAllStringSubmatch(check, -1)
+	for _, m := range outcomes {
+		if lastText(store.TickRow{Outcome: m[1]}) == "" {
+			t.Errorf("%s has no text", m[1])
+		}
+	}
+	if len(outcomes) != 5 {
+		t.Errorf("outcomes are %v", outcomes)
 	}
 }
