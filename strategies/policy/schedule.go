@@ -107,7 +107,7 @@ func (s Schedule) MarshalJSON() ([]byte, error) {
 // scheduleName is what names of schedules look like.
 var scheduleName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
-// maxSchedules bounds the statements of a scheduler, and the labels of metrics.
+// maxSchedules bounds the statements of a scheduler.
 const maxSchedules = 100
 
 // ValidateSchedules returns every error of named schedules, as an errors.Join of *FieldError

@@ -26,7 +26,7 @@ type scheduleCmd struct {
 }
 
 func (*scheduleCmd) Help() string {
-	return `A schedule starts sweeps: at each of its times, a tick, one over the sessions that are due. Schedules are named in the configuration file ("compactor config example", schedules); without any, policy.cron is the schedule nightly. Those of the scheduler that leads are in force; these commands read the configuration that they are given. Pauses and ticks are in Postgres: each tick is fired once, by whichever scheduler leads.
+	return `A schedule starts sweeps: at each of its times, a tick, one over the sessions that are due. Schedules are named in the configuration file ("compactor config example", schedules); without any, policy.cron is the schedule nightly. In force are those that the leading scheduler is configured with; these commands read their own configuration. Pauses and ticks are in Postgres: each tick is fired once, by whichever scheduler leads, and a pause holds for all of them.
 
 Examples:
 

@@ -61,7 +61,15 @@ func TestSchedulesReadWell(t *testing.T) {
 func TestAnOperatorPausesAndRunsASchedule(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
-	env := []string{"DATABASE_URL=" + p.config.Database.URL.Reveal(), "USER=ada", someSchedules}
+	dsn := p.config.Database.URL.Reveal()
+	env := []string{"DATABASE_URL=" + roleLogin(t, dsn, "compactor_operator"), "USER=ada", someSchedules}
+	reader := append([]string{"DATABASE_URL=" + roleLogin(t, dsn, "compactor_reader")}, env[1:]...)
+	invoke(t, reader, "schedule", "list").want(t, 0, "nightly")
+	for _, args := range [][]string{{"pause", "nightly"}, {"run", "nightly"}, {"backfill", "nightly", "--from=72h", "--yes"}} {
+		if r := invoke(t, reader, append([]string{"schedule"}, args...)...); r.code == 0 {
+			t.Errorf("a reader can %v", args)
+		}
+	}
 	invoke(t, env, "schedule", "pause", "weekly-archive", "--note=provider is down").want(t, 0, "weekly-archive is paused since", "by cli:ada: provider is down")
 	fired := func(name string, at time.Time) string {
 		t.Helper()
