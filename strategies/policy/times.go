@@ -170,8 +170,11 @@ func (t Times) walk(day time.Time, f func(local time.Time, at []time.Time)) {
 		return
 	}
 	for hour := range 24 {
+		if t.fields.Hour>>hour&1 == 0 {
+			continue
+		}
 		for minute := range 60 {
-			if t.fields.Hour>>hour&1 == 1 && t.fields.Minute>>minute&1 == 1 {
+			if t.fields.Minute>>minute&1 == 1 {
 				local := day.Add(time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute)
 				f(local, instants(local, t.loc))
 			}
