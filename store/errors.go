@@ -26,6 +26,8 @@ var (
 	ErrInUse = errors.New("in use")
 	// ErrNotApplicable: the run's state does not allow it.
 	ErrNotApplicable = errors.New("not applicable")
+	// ErrSpendingLimit: no model may be asked now, see LimitSpending.
+	ErrSpendingLimit = errors.New("spending limit reached")
 	// ErrBusy: the lock was not acquired within LockTimeout, or a worker holds the
 	// session; try again later.
 	ErrBusy = errors.New("busy")

@@ -30,7 +30,7 @@ type SummaryAnswer struct {
 // it is returned with id 0 and its cost, and the model must not be called; rejected is
 // the code of why that answer was rejected, empty if it was not. Otherwise id identifies
 // the call to make, which AnswerSummary or FailSummary ends. ErrNotApplicable: another
-// worker has the run.
+// worker has the run. ErrSpendingLimit: a limit is reached, see LimitSpending.
 func (s *Store) AskSummary(ctx context.Context, c SummaryCall) (id int64, a *SummaryAnswer, rejected string, err error) {
 	const query = `
 		SELECT a.code, coalesce((a.call).id, 0), coalesce((a.call).answer, ''), coalesce((a.call).model, ''), coalesce((a.call).finish_reason, ''),
@@ -44,6 +44,8 @@ func (s *Store) AskSummary(ctx context.Context, c SummaryCall) (id int64, a *Sum
 		return 0, nil, "", fmt.Errorf("ask for a summary in run %d: %w", c.Run, mapError(err))
 	case code == "fenced":
 		return 0, nil, "", fmt.Errorf("ask for a summary in run %d: another worker has it: %w", c.Run, ErrNotApplicable)
+	case code == "limited":
+		return 0, nil, "", ErrSpendingLimit
 	case code == "ask":
 		return id, nil, "", nil
 	}

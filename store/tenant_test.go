@@ -35,6 +35,8 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		must2(s.SweepPage(t.Context(), must(s.StartSweep(t.Context(), tenant, 0, tenant, tenant))(t), 0, time.Minute))(t)
 		must(s.Request(t.Context(), k, TriggerApplication, tenant, Options{Focus: tenant}))(t)
 		must(0, s.PauseRuns(t.Context(), tenant, "no-such-model", tenant, tenant))(t)
+		calls := int64(1000)
+		must(0, s.LimitSpending(t.Context(), SpendingLimit{Tenant: tenant, CallsPerHour: &calls, Note: tenant}))(t)
 		put(t, s, PolicyChange{Name: tenant + "-policy", Match: map[string]string{"tenant": tenant}, Note: "for " + tenant, Thresholds: []Threshold{{DueTokens: 1}}})
 		must(0, s.EnsurePolicy(t.Context(), "hash of "+tenant, tenant, tenant))(t)
 		bulk := must(s.StartBulkUndo(t.Context(), tenant, RunMatch{Trigger: TriggerNightly}, false, tenant, tenant))(t)

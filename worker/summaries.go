@@ -8,12 +8,17 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // storedAnswers stores the answers of one claimed run, so that no answer is paid for
 // twice (I9).
 type storedAnswers struct{ *attempt }
+
+// codeSpendingLimit is the code of a summary for which no model was asked, as a limit of an
+// operator is reached.
+const codeSpendingLimit = "spending_limit"
 
 // answers returns the store of the answers of the run, nil if it is not claimed.
 func (a *attempt) answers() summary.AnswerStore {
@@ -26,6 +31,9 @@ func (a *attempt) answers() summary.AnswerStore {
 // Ask implements summary.Answers.
 func (s storedAnswers) Ask(ctx context.Context, key, promptHash string) (int64, *summary.StoredAnswer, string, error) {
 	id, a, rejected, err := s.w.store.AskSummary(ctx, store.SummaryCall{Run: s.claim.Run, Fence: s.claim.Fence, Key: key, PromptHash: promptHash})
+	if errors.Is(err, store.ErrSpendingLimit) {
+		return 0, nil, "", &plan.Failure{Code: codeSpendingLimit}
+	}
 	return id, (*summary.StoredAnswer)(a), rejected, err
 }
 

@@ -1,13 +1,14 @@
 -- A claimed run is about to ask a model. code: ask (with the id of the call that it may make) |
 -- answered (it was paid for before) | rejected (this run has had that answer, and it was no summary) |
--- fenced (another worker has the run). Only one run of a session is running, so a question that is
+-- fenced (another worker has the run) | limited (it may not be asked now: see spending.sql; runs of operators may). Only one run of a session is running, so a question that is
 -- still open was left behind by a worker that died.
 CREATE OR REPLACE FUNCTION @schema@.ask_summary(p_run bigint, p_fence bigint, p_key text, p_prompt_hash text,
     OUT code text, OUT call @schema@.summary_calls) LANGUAGE plpgsql AS $$
 DECLARE
-    v_sid bigint;
+    v_sid     bigint;
+    v_trigger text;
 BEGIN
-    SELECT sid INTO v_sid FROM @schema@.runs WHERE id = p_run AND status = 'running' AND fence = p_fence FOR KEY SHARE;
+    SELECT sid, trigger INTO v_sid, v_trigger FROM @schema@.runs WHERE id = p_run AND status = 'running' AND fence = p_fence FOR KEY SHARE;
     IF NOT FOUND THEN
         code := 'fenced'; RETURN;
     END IF;
@@ -19,6 +20,10 @@ BEGIN
     SELECT * INTO call FROM @schema@.summary_calls c WHERE c.key = p_key AND c.rejected_in = p_run AND c.state = 'rejected' ORDER BY id DESC LIMIT 1;
     IF FOUND THEN
         code := 'rejected'; RETURN;
+    END IF;
+    IF v_trigger <> 'operator' AND EXISTS (SELECT FROM @schema@.spending_limits)
+        AND @schema@.spending_limited((SELECT tenant FROM @schema@.sessions WHERE sid = v_sid)) THEN
+        code := 'limited'; RETURN;
     END IF;
     INSERT INTO @schema@.summary_calls (key, sid, run, fence, state, prompt_hash)
     VALUES (p_key, v_sid, p_run, p_fence, 'asked', p_prompt_hash) RETURNING * INTO call;

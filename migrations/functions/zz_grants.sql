@@ -25,7 +25,7 @@ BEGIN
             EXECUTE 'GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
             -- Written by functions and migrations.
             EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.exclusions, @schema@.calibrations, @schema@.installed_functions, '
-                '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh FROM ' || r.name;
+                '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh, @schema@.spending_limits FROM ' || r.name;
         END IF;
         EXECUTE 'REVOKE ALL ON @schema@.tenant_bindings FROM ' || r.name;
     END LOOP;
@@ -72,6 +72,7 @@ BEGIN
             ('keep_digest', '{}'),
             ('key_conflict', '{}'),
             ('learn_usage', '{}'),
+            ('limit_spending', '{operator}'),
             ('line_of', '{}'),
             ('lock_session', '{}'),
             ('mark_in_force', '{}'),
@@ -118,6 +119,9 @@ BEGIN
             ('set_policy', '{application}'),
             ('set_sweep_status', '{}'),
             ('signed_reasoning', '{}'),
+            ('spending', '{}'),
+            ('spending_limited', '{}'),
+            ('spending_of', '{reader}'),
             ('stale_reasoning', '{}'),
             ('start_bulk_undo', '{operator}'),
             ('start_sweep', '{operator}'),

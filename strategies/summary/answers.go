@@ -10,6 +10,7 @@ import (
 type AnswerStore interface {
 	// Ask is called before each model call. It returns the stored answer with its cost, and
 	// the code it was rejected with, if any; without an answer, id identifies the new call.
+	// A *plan.Failure means that no model may be asked now: there is no summary, with its code.
 	Ask(ctx context.Context, key, promptHash string) (id int64, a *StoredAnswer, rejected string, err error)
 	// Answer stores the answer to a call before it is validated, even if ctx is done: it
 	// was paid for.

@@ -84,6 +84,10 @@ func (w *Writer) answer(ctx context.Context, m *input, q request, repair bool) (
 	call := Call{PromptHash: q.hash, Repair: repair}
 	defer func() { m.report.Calls = append(m.report.Calls, call) }()
 	id, a, known, err := answers.Ask(ctx, q.key, q.hash)
+	if failure, ok := errors.AsType[*plan.Failure](err); ok { // no model may be asked
+		call.Failed = failure.Code
+		return "", nil, failure
+	}
 	if err != nil {
 		return "", nil, storeError(err)
 	}

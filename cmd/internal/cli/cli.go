@@ -54,6 +54,7 @@ type grammar struct {
 	Schedule scheduleCmd `cmd:"" group:"Fleet:" help:"List, show, pause, resume or run the schedules of sweeps, or fire ticks of the past."`
 	Pause    pauseCmd    `cmd:"" group:"Fleet:" help:"Hold back the runs of a tenant, of a model, or all."`
 	Resume   resumeCmd   `cmd:"" group:"Fleet:" help:"End a pause."`
+	Limit    limitCmd    `cmd:"" group:"Fleet:" help:"Limit the calls and the cost of models, of a tenant or of all."`
 	BulkUndo bulkUndoCmd `cmd:"" group:"Fleet:" help:"Undo many runs, such as all that a model wrote last night."`
 
 	Policy policyCmd `cmd:"" group:"Policies:" help:"Apply, compare and explain policies for parts of the fleet."`

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -111,6 +112,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 				x.add("redis", "installation", checkFail, err.Error(), "")
 			}
 			x.pauses(ctx, st)
+			x.limits(ctx, st)
 			x.pausedSchedules(ctx, st, cfg)
 		}
 	}
@@ -224,6 +226,20 @@ func (x *doctorReport) models(cfg config.Config, cooldowns []store.ModelCooldown
 		r := cooldowns[at]
 		x.add(section, p.ID(), checkWarn, fmt.Sprintf("%s; in cooldown until %s after %s", key, r.Until.UTC().Format(time.DateTime+"Z"), r.Code),
 			"automatic runs do not call it until then, runs requested by an operator do")
+	}
+}
+
+// limits lists the limits of spending that are reached.
+func (x *doctorReport) limits(ctx context.Context, st *store.Store) {
+	rows, err := st.Spending(ctx, "")
+	if err != nil {
+		x.add("work", "limits", checkFail, err.Error(), "")
+		return
+	}
+	for _, r := range rows {
+		if r.Reached() {
+			x.add("work", "limits", checkWarn, fmt.Sprintf("of tenant %s is reached: no model is asked", cmp.Or(r.Tenant, "(all)")), "compactor limit list")
+		}
 	}
 }
 

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/store"
+)
+
+func TestLimitsAreSetListedAndTakenAway(t *testing.T) {
+	t.Parallel()
+	env := append(database(t), "USER=ada")
+	invoke(t, env, "limit").want(t, 0, "no limits")
+	invoke(t, env, "limit", "set", "--tenant=acme", "--cost-per-day=20.5", "--calls-per-hour=0", "--note=their plan").want(t, 0,
+		"LIMITED TENANT  COST IN AN HOUR  IN A DAY       CALLS IN AN HOUR  BY       NOTE",
+		"acme            0.00             0.00 of 20.50  0 of 0            cli:ada  their plan")
+	invoke(t, env, "limit", "set", "--all", "--cost-per-hour=50").want(t, 0, "all ", "acme ")
+	got := decode[struct{ Limits []store.Spending }](t, invoke(t, env, "limit", "list", "--json").want(t, 0)).Limits
+	if len(got) != 2 || got[0].Tenant != "" || *got[0].MicrosPerHour != 50_000_000 || got[0].Reached() || !got[1].Reached() {
+		t.Errorf("%+v", got)
+	}
+	invoke(t, env, "doctor").want(t, 0, "limits", "of tenant acme is reached")
+	invoke(t, env, "limit", "clear", "--tenant=acme").want(t, 0, "all ")
+	invoke(t, env, "limit", "clear", "--tenant=acme").want(t, exitNotFound, "there is no limit of tenant acme")
+	for args, want := range map[string]string{
+		"--cost-per-hour=1": "give --tenant or --all", "--all": "want --cost-per-hour", "--all --cost-per-day=-1": "--cost-per-day: -1: want 0 to 1e9",
+		"--all --calls-per-hour=-1": "--calls-per-hour: -1: want 0 or more",
+	} {
+		invoke(t, env, append([]string{"limit", "set"}, strings.Fields(args)...)...).want(t, exitUsage, want)
+	}
+}
