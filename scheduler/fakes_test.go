@@ -36,6 +36,7 @@ type fakeStore struct {
 	paused  map[string]bool // schedules
 	sweeps  []*fakeSweep
 	runs    []*fakeRun
+	bulk    int // sessions that an open bulk recompaction has not come to
 	outbox  int // sessions that are dirty and due
 	lost    int // sessions that are due, with nothing under way
 	orphans int // running runs whose worker is gone
@@ -202,6 +203,30 @@ func (f *fakeStore) SweepPage(ctx context.Context, sweep int64, limit int, grace
 	s.Queued += int64(len(page))
 	s.ended = s.cursor >= s.due && len(page) == 0
 	return page, s.ended, nil
+}
+
+func (f *fakeStore) OpenBulkCompacts(ctx context.Context) (open []int64, err error) {
+	if err := f.enter(ctx, "open bulk compacts"); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.bulk > 0 {
+		open = []int64{1}
+	}
+	return open, nil
+}
+
+func (f *fakeStore) BulkCompactPage(ctx context.Context, _ int64, limit int, grace time.Duration) (page []store.Delivery, more bool, err error) {
+	if err := f.enter(ctx, "bulk compact page"); err != nil {
+		return nil, false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for ; f.bulk > 0 && len(page) < limit; f.bulk-- {
+		page = append(page, f.queue(store.TriggerBulk, grace))
+	}
+	return page, f.bulk > 0, nil
 }
 
 func (f *fakeStore) Waiting(ctx context.Context, trigger string, limit int) (n int, err error) {

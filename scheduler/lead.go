@@ -49,6 +49,7 @@ func (s *Scheduler) lead(ctx context.Context, sent, started time.Time) {
 		g.Go(func() error { return s.runCron(gctx, e, started) })
 	}
 	g.Go(func() error { return s.runSweeps(gctx) })
+	g.Go(func() error { return s.runBulkCompacts(gctx) })
 	g.Go(func() error { return s.runRelay(gctx) })
 	g.Go(func() error { return s.runOrphans(gctx) })
 	g.Go(func() error { return s.runForgotten(gctx) })

@@ -14,6 +14,7 @@ type Observer interface {
 // The reasons for which runs are enqueued.
 const (
 	ReasonSweep     = "sweep"     // a sweep came to their session
+	ReasonBulk      = "bulk"      // a bulk recompaction came to their session
 	ReasonEvent     = "event"     // a write made their session due
 	ReasonDelivery  = "delivery"  // their delivery is due: requested in SQL, postponed, retried, or lost
 	ReasonOrphaned  = "orphaned"  // the lease of their worker has expired

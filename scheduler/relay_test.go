@@ -260,6 +260,38 @@ func TestAFullQueueStopsTheRelayAndNoOtherDelivery(t *testing.T) {
 	})
 }
 
+func TestABulkRecompactionTakesWhatTheWorkersTakeAndHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.queue.slow = true
+		b.store.bulk = 10_000
+		stop := b.start(b.new(b.config("a")))
+		b.pass(10 * time.Second)
+		b.check(b.store.bulk == 10_000-firstRate, "%d sessions are left", b.store.bulk)
+		b.store.with(func() {
+			b.store.outbox = 1
+			b.store.runs = append(b.store.runs, &fakeRun{id: firstRate + 1, trigger: store.TriggerOperator, due: time.Now()})
+		})
+		b.pass(time.Second)
+		b.check(slices.Contains(b.queue.runs(), firstRate+1), "an operator's run waits behind those of the recompaction")
+		b.check(b.store.outbox == 0, "an event waits behind the runs of the recompaction")
+		stop()
+	})
+}
+
+func TestABulkRecompactionEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.bulk = 10_000
+		stop := b.start(b.new(b.config("a")))
+		b.pass(time.Minute)
+		b.check(slices.Equal(b.queue.runs(), ids(10_000)), "%d runs were enqueued", len(b.queue.runs()))
+		stop()
+	})
+}
+
 func TestManyRequestsStayInTheStoreAndDoNotHoldUpAnOperator(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

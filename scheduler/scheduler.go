@@ -26,6 +26,8 @@ type Store interface {
 	LastTick(ctx context.Context, entry string) (time.Time, error)
 	OpenSweeps(ctx context.Context) ([]store.Sweep, error)
 	SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []store.Delivery, done bool, err error)
+	OpenBulkCompacts(ctx context.Context) ([]int64, error)
+	BulkCompactPage(ctx context.Context, id int64, limit int, grace time.Duration) (page []store.Delivery, more bool, err error)
 	Waiting(ctx context.Context, trigger string, limit int) (int, error)
 	Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]store.Delivery, error)
 	Deliver(ctx context.Context, requests, limit int, grace time.Duration) ([]store.Delivery, error)

@@ -7,25 +7,38 @@ import (
 	"github.com/sessionstore/compactor/store"
 )
 
-// sweepPoll is the interval between polls for sweeps that other processes start.
+// sweepPoll is the interval between polls for sweeps and bulk recompactions that other processes
+// start.
 const sweepPoll = 200 * time.Millisecond
 
-// runSweeps executes the open sweeps: a page of each in turn, as fast as the workers take
-// the runs.
+// runSweeps executes the open sweeps.
 func (s *Scheduler) runSweeps(ctx context.Context) error {
-	c := s.newCredit(store.TriggerNightly)
+	return runPages(ctx, s, store.TriggerNightly, s.sweepNow, s.store.OpenSweeps, s.sweepPage)
+}
+
+// runBulkCompacts executes the open bulk recompactions.
+func (s *Scheduler) runBulkCompacts(ctx context.Context) error {
+	return runPages(ctx, s, store.TriggerBulk, nil, s.store.OpenBulkCompacts, s.bulkCompactPage)
+}
+
+// runPages takes a page of each open piece of work in turn, as fast as the workers take the
+// runs, which have the given trigger.
+func runPages[W any](ctx context.Context, s *Scheduler, trigger string, wake <-chan struct{}, list func(context.Context) ([]W, error),
+	page func(context.Context, W, *credit) (int, error),
+) error {
+	c := s.newCredit(trigger)
 	for {
-		open, err := retry(ctx, s, "open sweeps", s.store.OpenSweeps)
+		open, err := retry(ctx, s, "open "+trigger, list)
 		if err != nil {
 			return err
 		}
 		busy := false
-		for _, sw := range open {
-			queued, err := s.sweepPage(ctx, sw, c)
+		for _, w := range open {
+			n, err := page(ctx, w, c)
 			if err != nil {
 				return err
 			}
-			busy = busy || queued > 0
+			busy = busy || n > 0
 		}
 		if busy {
 			continue
@@ -39,11 +52,34 @@ func (s *Scheduler) runSweeps(ctx context.Context) error {
 		case <-ctx.Done():
 			poll.Stop()
 			return ctx.Err()
-		case <-s.sweepNow:
+		case <-wake:
 			poll.Stop()
 		case <-poll.C:
 		}
 	}
+}
+
+// bulkCompactPage takes a page of a bulk recompaction, enqueues its runs and returns the number
+// of sessions that there was room for, 0 if there is nothing more to do now. The relay delivers
+// what could not be enqueued.
+func (s *Scheduler) bulkCompactPage(ctx context.Context, id int64, c *credit) (room int, err error) {
+	if room, err = c.room(ctx); err != nil || room == 0 {
+		return 0, err
+	}
+	var more bool
+	page, err := retry(ctx, s, ReasonBulk, func(ctx context.Context) (page []store.Delivery, err error) {
+		page, more, err = s.store.BulkCompactPage(ctx, id, room, s.cfg.RedeliverAfter)
+		return page, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.cfg.Observer.Took(ReasonBulk, len(page))
+	c.spend(len(page))
+	if err := s.enqueue(ctx, page); err != nil || more {
+		return room, err
+	}
+	return 0, nil
 }
 
 // sweepPage takes a page of a sweep, enqueues its runs and returns their number. Without room

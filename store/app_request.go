@@ -14,6 +14,7 @@ const (
 	TriggerEvent       = "event"
 	TriggerOperator    = "operator"
 	TriggerApplication = "application"
+	TriggerBulk        = "bulk" // a bulk recompaction: see StartBulkCompact
 )
 
 // Options override the policy for one run; the zero value overrides nothing. They are

@@ -71,12 +71,12 @@ func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff(want, undoAll(t, s, id)); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
 	}
-	row := must(s.BulkUndo(t.Context(), id))(t)
-	if row.Status != "done" || row.EndedAt == nil || row.Matched != 2 || row.Undone != 1 || row.Refused != 1 || row.Note != "lost the ids" || row.Match.Policy != "support" {
+	row := must(s.Bulk(t.Context(), BulkUndo, id))(t)
+	if row.Status != "done" || row.EndedAt == nil || row.Matched != 2 || row.Done != 1 || row.Refused != 1 || row.Note != "lost the ids" || row.Match.Policy != "support" {
 		t.Errorf("%+v", row)
 	}
-	left := must(s.BulkUndoRefusals(t.Context(), id, 10))(t)
-	if diff := cmp.Diff([]BulkUndoRefusal{{b[0], "b", "ours", "later_runs"}}, left); diff != "" {
+	left := must(s.BulkRefusals(t.Context(), id, 10))(t)
+	if diff := cmp.Diff([]BulkRefusal{{b[0], "b", "ours", "later_runs"}}, left); diff != "" {
 		t.Errorf("refusals (-want +got):\n%s", diff)
 	}
 	if !must(s.Run(t.Context(), made[key("theirs", "a")][0]))(t).InForce || !must(s.Run(t.Context(), b[1]))(t).InForce {
@@ -129,11 +129,11 @@ func TestABulkUndoGoesOnWhereItWas(t *testing.T) {
 	if left := undoAll(t, s, id); len(left) > 0 {
 		t.Errorf("%v after the last", left)
 	}
-	if err := s.CancelBulkUndo(t.Context(), id); !errors.Is(err, ErrNotApplicable) {
+	if err := s.CancelBulk(t.Context(), BulkUndo, id); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("cancelling what is done: %v", err)
 	}
 	open := must(s.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
-	if err := s.CancelBulkUndo(t.Context(), open); err != nil {
+	if err := s.CancelBulk(t.Context(), BulkUndo, open); err != nil {
 		t.Fatal(err)
 	}
 	if step := must(s.NextBulkUndo(t.Context(), open))(t); step != (BulkUndoStep{0, "cancelled"}) {

@@ -91,8 +91,8 @@ func (s *Store) Sweep(ctx context.Context, id int64) (SweepRow, error) {
 	return queryRow(ctx, s, fmt.Sprintf("sweep %d", id), pgx.RowToStructByPos[SweepRow], querySweeps+` WHERE w.id = $1`, id)
 }
 
-// SweepOutcome counts the runs of a sweep that ended alike.
-type SweepOutcome struct {
+// RunOutcome counts the runs of a sweep or of a bulk recompaction that ended alike.
+type RunOutcome struct {
 	Outcome      string `json:"outcome"`
 	Failed       bool   `json:"failed"`
 	Runs         int64  `json:"runs"`
@@ -100,12 +100,14 @@ type SweepOutcome struct {
 	TokensAfter  int64  `json:"tokens_after"`
 }
 
+// queryRunOutcomes has the column that names a sweep or a bulk recompaction for %s.
+const queryRunOutcomes = `
+	SELECT outcome, status = 'failed', count(*), coalesce(sum(tokens_before), 0)::bigint, coalesce(sum(tokens_after), 0)::bigint
+	FROM compactor.runs WHERE %s = $1 AND outcome IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1`
+
 // SweepOutcomes counts the ended runs of a sweep by outcome, the most frequent first.
-func (s *Store) SweepOutcomes(ctx context.Context, sweep int64) ([]SweepOutcome, error) {
-	const query = `
-		SELECT outcome, status = 'failed', count(*), coalesce(sum(tokens_before), 0)::bigint, coalesce(sum(tokens_after), 0)::bigint
-		FROM compactor.runs WHERE sweep = $1 AND outcome IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1`
-	return queryRows(ctx, s, "outcomes of a sweep", pgx.RowToStructByPos[SweepOutcome], query, sweep)
+func (s *Store) SweepOutcomes(ctx context.Context, sweep int64) ([]RunOutcome, error) {
+	return queryRows(ctx, s, "outcomes of a sweep", pgx.RowToStructByPos[RunOutcome], fmt.Sprintf(queryRunOutcomes, "sweep"), sweep)
 }
 
 // SweepForecast is what a sweep would do now: what is due, and for each session what the

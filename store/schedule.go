@@ -45,7 +45,7 @@ func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, lim
 			WHERE (o.last_at <= now() - $1::interval OR o.first_at <= now() - $2::interval)
 				AND (NOT s.due OR s.cooldown_until IS NULL OR s.cooldown_until <= now())
 				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'running')
-				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger <> 'nightly')
+				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger NOT IN ('nightly', 'bulk'))
 			ORDER BY o.first_at LIMIT $3 FOR UPDATE OF o SKIP LOCKED),
 		queued AS (INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at, written_at)
 			SELECT sid, 'event', 1, now() + $4::interval, first_at FROM ready WHERE due AND NOT paused AND nightly IS NULL ON CONFLICT DO NOTHING RETURNING id, delivery),
@@ -74,8 +74,8 @@ func (s *Store) Undelivered(ctx context.Context, limit int, grace time.Duration)
 func (s *Store) Deliver(ctx context.Context, requests, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		WITH page AS MATERIALIZED (
-			SELECT r.id, r.trigger IN ('application', 'operator') AND r.options->'force' IS DISTINCT FROM 'true' AND ` + isPaused + ` AS paused
-			FROM unnest('{operator,event,nightly,application}'::text[], ARRAY[$1, $1, $1, $3]::int[]) t(trigger, most)
+			SELECT r.id, r.trigger IN ('application', 'operator', 'bulk') AND r.options->'force' IS DISTINCT FROM 'true' AND ` + isPaused + ` AS paused
+			FROM unnest('{operator,event,nightly,bulk,application}'::text[], ARRAY[$1, $1, $1, $1, $3]::int[]) t(trigger, most)
 			CROSS JOIN LATERAL (SELECT r.id, r.sid, r.trigger, r.options FROM compactor.runs r
 				WHERE r.status = 'queued' AND r.trigger = t.trigger AND r.deliver_at <= now()
 				ORDER BY r.deliver_at LIMIT t.most FOR UPDATE SKIP LOCKED) r

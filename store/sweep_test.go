@@ -147,7 +147,7 @@ func TestAnOperatorSteersASweep(t *testing.T) {
 	if r.Running != 1 || r.Waiting != 0 || r.Settled() {
 		t.Errorf("%+v", r)
 	}
-	want := []SweepOutcome{{Outcome: "cancelled", Runs: 3}}
+	want := []RunOutcome{{Outcome: "cancelled", Runs: 3}}
 	if diff := cmp.Diff(want, must(s.SweepOutcomes(t.Context(), sweep))(t)); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}

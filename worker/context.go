@@ -88,10 +88,11 @@ func (rc *runContext) repairOnly() bool {
 	return rc.invalid && rc.automatic() && !rc.limits.Over(rc.context)
 }
 
-// fromLog reports whether the run plans on the whole log: operators' runs do, unless
-// their options name the view.
+// fromLog reports whether the run plans on the whole log: operators' runs, single ones and
+// bulk recompactions, do, unless their options name the view.
 func (rc *runContext) fromLog() bool {
-	return rc.claim.Trigger == store.TriggerOperator && rc.claim.Options.From != "view"
+	asked := rc.claim.Trigger == store.TriggerOperator || rc.claim.Trigger == store.TriggerBulk
+	return asked && rc.claim.Options.From != "view"
 }
 
 // pinsMissing reports whether a pinned message is not in the view, and no run has found

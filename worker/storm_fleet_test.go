@@ -24,7 +24,7 @@ cooldown: 2s
 summary: {size: {min_tokens: 200}, cooldown: 1s, cooldown_no_model: 2s}
 `
 
-// govern does what operators do with the fleet: sweeps, pauses, policies and bulk undos.
+// govern does what operators do with the fleet: sweeps, pauses, policies, bulk undos and recompactions.
 func (in *installation) govern(ctx context.Context, r *rand.Rand) {
 	for version := 0; ctx.Err() == nil; version++ {
 		what, err := in.government(ctx, r, version)
@@ -42,7 +42,7 @@ func (in *installation) govern(ctx context.Context, r *rand.Rand) {
 
 func (in *installation) government(ctx context.Context, r *rand.Rand, version int) (what string, err error) {
 	tenant := append([]string{""}, stormTenants...)[r.IntN(1+len(stormTenants))]
-	switch r.IntN(6) {
+	switch r.IntN(7) {
 	case 0:
 		_, err := in.store.StartSweep(ctx, tenant, 0, "", "storm")
 		return "sweep started", err
@@ -64,6 +64,8 @@ func (in *installation) government(ctx context.Context, r *rand.Rand, version in
 		return "labels", in.store.SetLabels(ctx, in.recent(r).key, map[string]string{"agent": []string{"storm", "calm"}[r.IntN(2)]})
 	case 4:
 		return "policy applied", in.applyPolicy(ctx, version)
+	case 5:
+		return "bulk compact", in.compactMany(ctx, r, tenant)
 	default:
 		return "bulk undo", in.undoMany(ctx, r, tenant)
 	}
@@ -109,5 +111,16 @@ func (in *installation) undoMany(ctx context.Context, r *rand.Rand, tenant strin
 		}
 		in.counted.add("bulk undo: " + step.Code)
 	}
-	return in.store.CancelBulkUndo(ctx, id)
+	return in.store.CancelBulk(ctx, store.BulkUndo, id)
+}
+
+// compactMany compacts again what matches, or the part that the scheduler comes to.
+func (in *installation) compactMany(ctx context.Context, r *rand.Rand, tenant string) error {
+	m := store.RunMatch{Outcome: []string{OutcomeApplied, OutcomeAboveTarget}[r.IntN(2)], Since: time.Now().Add(-10 * time.Second)}
+	id, err := in.store.StartBulkCompact(ctx, tenant, m, store.Options{From: []string{"", "view"}[r.IntN(2)]}, "", "storm")
+	if err != nil || r.IntN(2) == 0 {
+		return err
+	}
+	_ = backoff.Wait(ctx, time.Duration(r.IntN(200))*time.Millisecond)
+	return in.store.CancelBulk(ctx, store.BulkCompact, id)
 }

@@ -49,7 +49,7 @@ BEGIN
                 ELSE format('(SELECT @schema@.bound_tenant()) IS NULL OR EXISTS (SELECT FROM @schema@.sessions s WHERE s.sid = %I.sid'
                     || ' AND s.tenant = (SELECT @schema@.bound_tenant()))', c.relname) END AS visible
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
-            AND a.attname = CASE WHEN c.relname IN ('bulk_undos', 'calibrations', 'pauses', 'policies', 'policy_changes', 'policy_heads', 'policy_versions', 'spending_limits', 'sweeps', 'sweep_tenants', 'thresholds')
+            AND a.attname = CASE WHEN c.relname IN ('bulk_operations', 'calibrations', 'pauses', 'policies', 'policy_changes', 'policy_heads', 'policy_versions', 'spending_limits', 'sweeps', 'sweep_tenants', 'thresholds')
                 THEN 'tenant' ELSE 'sid' END
         LEFT JOIN pg_roles r ON r.rolname = '@schema@_worker'
         WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind IN ('r', 'p')

@@ -26,7 +26,7 @@ const TypeRun = "compactor:run"
 const (
 	queueInteractive = "interactive" // runs that an operator waits for
 	queueDefault     = "default"     // events and requests of applications
-	queueBulk        = "bulk"        // sweeps
+	queueBulk        = "bulk"        // sweeps and bulk recompactions
 )
 
 // Installation identifies the schema whose runs a task may deliver, among all that use one
@@ -48,7 +48,7 @@ func queueFor(trigger string) string {
 	switch trigger {
 	case "operator":
 		return queueInteractive
-	case "nightly":
+	case "nightly", "bulk":
 		return queueBulk
 	}
 	return queueDefault

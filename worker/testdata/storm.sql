@@ -121,10 +121,18 @@ WHERE EXISTS (SELECT FROM regexp_matches(m.body, 'OWNER_([a-z]+_[a-z]+)_', 'g') 
 SELECT count(*), min(sweep || ' ' || sid) FROM (
     SELECT sweep, sid FROM @schema@.runs WHERE sweep IS NOT NULL GROUP BY 1, 2 HAVING count(*) > 1) r;
 
--- check: a bulk undo counts what it undid and what it left
-SELECT count(*), min(b.id::text) FROM @schema@.bulk_undos b WHERE b.undone + b.refused > b.matched
-    OR b.refused <> (SELECT count(*) FROM @schema@.bulk_undo_refusals f WHERE f.bulk_undo = b.id)
-    OR b.undone <> (SELECT count(*) FROM @schema@.runs u WHERE u.kind = 'undo' AND u.requested_by = 'storm (bulk undo ' || b.id || ')');
+-- check: a bulk undo or recompaction counts what it did and what it left
+SELECT count(*), min(b.id::text) FROM @schema@.bulk_operations b WHERE b.done + b.refused > b.matched AND b.kind = 'undo'
+    OR b.refused <> (SELECT count(*) FROM @schema@.bulk_refusals f WHERE f.bulk = b.id)
+    OR b.done <> (SELECT count(*) FROM @schema@.runs u WHERE CASE b.kind WHEN 'undo' THEN u.kind = 'undo' AND u.requested_by = 'storm (bulk undo ' || b.id || ')'
+        ELSE u.bulk = b.id END);
+
+-- check: a bulk recompaction runs each session once
+SELECT count(*), min(bulk || ' ' || sid) FROM (
+    SELECT bulk, sid FROM @schema@.runs WHERE bulk IS NOT NULL GROUP BY 1, 2 HAVING count(*) > 1) r;
+
+-- check: a bulk recompaction is open only as long as it has work
+SELECT count(*), min(id::text) FROM @schema@.bulk_operations WHERE kind = 'compact' AND status = 'open';
 
 -- check: a session has the policy that it matches
 SELECT count(*), min(s.id) FROM @schema@.sessions s WHERE s.policy <> CASE WHEN s.labels->>'agent' = 'storm'

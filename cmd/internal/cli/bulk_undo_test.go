@@ -45,11 +45,48 @@ func TestManyRunsAreUndoneAfterALookAtThem(t *testing.T) {
 	invoke(t, db, "bulk-undo", "start", "--strategy", "sliding_window", "--yes").want(t, 0, "0 in force")
 
 	type shown struct {
-		store.BulkUndo
-		Refusals []store.BulkUndoRefusal
+		store.BulkOperation
+		Refusals []store.BulkRefusal
 	}
 	got := decode[shown](t, invoke(t, db, "bulk-undo", "show", "1", "--json").want(t, 0))
-	if got.Undone != 2 || got.Refused != 1 || len(got.Refusals) != 1 || got.Refusals[0].Code != "later_runs" || got.Match.Strategy != "sliding_window" {
+	if got.Done != 2 || got.Refused != 1 || len(got.Refusals) != 1 || got.Refusals[0].Code != "later_runs" || got.Match.Strategy != "sliding_window" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestManySessionsAreCompactedAgainAfterALookAtThem(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	env := []string{"DATABASE_URL=" + p.config.Database.URL.Reveal(), "REDIS_URL=" + p.config.Redis.URL.Reveal()}
+	p.start(schedules, works)
+	for i := range 3 {
+		invoke(t, env, "import", file(t, "s.jsonl", conversation(fmt.Sprintf("chat-%d", i), 12))).want(t, 0)
+		invoke(t, env, "compact", fmt.Sprintf("chat-%d", i), "--strategy=sliding_window:keep_last_groups=12").want(t, 0)
+	}
+	start := func(args ...string) result {
+		return invoke(t, env, append([]string{"bulk-compact", "start"}, args...)...)
+	}
+	golden(t, "bulk_compact_dry_run", start("--strategy=sliding_window", "--dry-run").want(t, 0).stdout)
+	start("--strategy=sliding_window").want(t, exitUsage, "standard input is not a terminal", "--yes")
+	start("--outcome=no_such_outcome", "--yes").want(t, 0, "0, of tenant default")
+	invoke(t, env, "bulk-compact", "list").want(t, 0, "no bulk compacts")
+
+	golden(t, "bulk_compact", scrubBulk(wantWidth(t, start("--strategy=sliding_window", "--note=the policy was wrong", "--yes").want(t, 0).stdout)))
+	golden(t, "bulk_compact_list", scrubBulk(invoke(t, env, "bulk-compact", "list").want(t, 0).stdout))
+	if n := p.number(`SELECT count(*) FROM compactor.runs WHERE trigger = 'bulk' AND bulk = 1 AND status = 'applied'`); n != 3 {
+		t.Errorf("%d runs, want one for each session", n)
+	}
+	invoke(t, env, "bulk-compact", "resume", "1").want(t, 0, "done")
+	invoke(t, env, "bulk-compact", "cancel", "1").want(t, exitRefused, "not open")
+	invoke(t, env, "bulk-undo", "show", "1").want(t, exitNotFound, "1")
+
+	invoke(t, env, "pause", "--tenant=default").want(t, 0)
+	start("--trigger=bulk", "--yes", "--no-wait").want(t, 0, "open", "resume 2", "0 recompacted")
+	invoke(t, env, "bulk-compact", "cancel", "2").want(t, 0, "cancelled", "resume 2")
+	invoke(t, env, "resume", "--tenant=default").want(t, 0)
+	invoke(t, env, "bulk-compact", "resume", "2").want(t, 0, "done", "3 recompacted")
+	got := decode[store.BulkOperation](t, invoke(t, env, "bulk-compact", "show", "2", "--json").want(t, 0))
+	if got.Kind != store.BulkCompact || got.Done != 3 || got.Match.Trigger != store.TriggerBulk || got.Options.From != "log" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -50,12 +50,13 @@ type grammar struct {
 	Unpin    unpinCmd    `cmd:"" group:"Sessions:" help:"Remove the pin of a message."`
 	SetModel setModelCmd `cmd:"" group:"Sessions:" help:"Set the model of a session, and with it when the session is due."`
 
-	Sweep    sweepCmd    `cmd:"" group:"Fleet:" help:"List, show, start, pause, resume or cancel sweeps over all due sessions."`
-	Schedule scheduleCmd `cmd:"" group:"Fleet:" help:"List, show, pause, resume or run the schedules of sweeps, or fire ticks of the past."`
-	Pause    pauseCmd    `cmd:"" group:"Fleet:" help:"Hold back the runs of a tenant, of a model, or all."`
-	Resume   resumeCmd   `cmd:"" group:"Fleet:" help:"End a pause."`
-	Limit    limitCmd    `cmd:"" group:"Fleet:" help:"Limit the calls and the cost of models, of a tenant or of all."`
-	BulkUndo bulkUndoCmd `cmd:"" group:"Fleet:" help:"Undo many runs, such as all that a model wrote last night."`
+	Sweep       sweepCmd       `cmd:"" group:"Fleet:" help:"List, show, start, pause, resume or cancel sweeps over all due sessions."`
+	Schedule    scheduleCmd    `cmd:"" group:"Fleet:" help:"List, show, pause, resume or run the schedules of sweeps, or fire ticks of the past."`
+	Pause       pauseCmd       `cmd:"" group:"Fleet:" help:"Hold back the runs of a tenant, of a model, or all."`
+	Resume      resumeCmd      `cmd:"" group:"Fleet:" help:"End a pause."`
+	Limit       limitCmd       `cmd:"" group:"Fleet:" help:"Limit the calls and the cost of models, of a tenant or of all."`
+	BulkCompact bulkCompactCmd `cmd:"" group:"Fleet:" help:"Compact many sessions again, such as all of an earlier policy."`
+	BulkUndo    bulkUndoCmd    `cmd:"" group:"Fleet:" help:"Undo many runs, such as all that a model wrote last night."`
 
 	Policy policyCmd `cmd:"" group:"Policies:" help:"Apply, compare and explain policies for parts of the fleet."`
 

@@ -38,9 +38,9 @@ Examples:
 
 type sweepJSON struct {
 	store.SweepRow
-	RunsPerSecond float64              `json:"runs_per_second"`
-	SecondsLeft   *float64             `json:"seconds_left,omitempty"`
-	Outcomes      []store.SweepOutcome `json:"outcomes,omitempty"`
+	RunsPerSecond float64            `json:"runs_per_second"`
+	SecondsLeft   *float64           `json:"seconds_left,omitempty"`
+	Outcomes      []store.RunOutcome `json:"outcomes,omitempty"`
 }
 
 func newSweepJSON(r store.SweepRow) sweepJSON {
@@ -196,13 +196,18 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 		return err
 	}
 	e.say("")
+	return writeOutcomes(e, outcomes, r.Ended)
+}
+
+// writeOutcomes writes how runs ended.
+func writeOutcomes(e *Env, outcomes []store.RunOutcome, ended int64) error {
 	t := e.Out.Table(term.Text("OUTCOME"), term.Num("RUNS"), term.Num("SHARE"), term.Num("TOKENS"))
 	for _, o := range outcomes {
 		outcome := term.Styled{Value: o.Outcome, As: func(s string) string { return s }}
 		if o.Failed {
 			outcome.As = e.Out.Red
 		}
-		t.Row(outcome, o.Runs, term.Percent(o.Runs, r.Ended), brief(o.TokensBefore, o.TokensAfter))
+		t.Row(outcome, o.Runs, term.Percent(o.Runs, ended), brief(o.TokensBefore, o.TokensAfter))
 	}
 	return t.Write()
 }

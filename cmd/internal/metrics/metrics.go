@@ -90,7 +90,7 @@ func New(version, revision string) *Metrics {
 
 	m.leading = m.gauges("scheduler_leading", "1 while this process is the leading scheduler, otherwise 0.").WithLabelValues()
 	m.taken = m.counters("runs_enqueued_total",
-		"Runs that the leading scheduler took from Postgres to enqueue them: sweep, event, delivery (requested in SQL, postponed, retried, lost), orphaned, forgotten.", "reason")
+		"Runs that the leading scheduler took from Postgres to enqueue them: sweep, bulk, event, delivery (requested in SQL, postponed, retried, lost), orphaned, forgotten.", "reason")
 
 	m.databaseSeconds = m.histograms("database_seconds", "Round trips to Postgres, by kind: query, batch, connect.", shortSeconds, "kind")
 	m.databaseErrors = m.counters("database_errors_total", "Round trips to Postgres that failed, by code: unavailable, busy, timeout, not_migrated, forbidden, refused, other.", "code")

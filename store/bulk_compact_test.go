@@ -1,0 +1,150 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// compactAll takes pages of a bulk recompaction until there are no more, and returns the
+// sessions of its runs, in their order.
+func compactAll(t *testing.T, s *Store, id int64, limit int) (sessions []string) {
+	t.Helper()
+	for {
+		page, more := must2(s.BulkCompactPage(t.Context(), id, limit, time.Minute))(t)
+		sessions = append(sessions, sessionsOf(t, s, page)...)
+		if !more {
+			return sessions
+		}
+	}
+}
+
+func TestABulkRecompactionQueuesWhatMatchesOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, x := range []struct{ tenant, session, model string }{
+		{"ours", "a", "gpt-4o"}, {"ours", "b", "gpt-4o"}, {"ours", "c", "claude-x"}, {"ours", "d", "gpt-4o"}, {"theirs", "e", "gpt-4o"}, {"ours", "never", "gpt-4o"},
+	} {
+		k := Key{Tenant: x.tenant, Session: x.session}
+		must2(s.Append(t.Context(), k, x.model, talk("m", 10)))(t)
+		if x.session != "never" {
+			apply(t, s, k, summarize(span(1, 4), "first"))
+		}
+	}
+	exec(t, s, `UPDATE compactor.runs SET policy = 'support', policy_version = 2, steps = '[{"strategy": "handoff"}]'`)
+	// The last compaction of b is another one; what d got later is none.
+	apply(t, s, Key{Tenant: "ours", Session: "b"}, exclude(span(5, 6)))
+	must(s.Undo(t.Context(), Key{Tenant: "ours", Session: "d"}, apply(t, s, Key{Tenant: "ours", Session: "d"}, exclude(span(5, 6))), false, ""))(t)
+	exec(t, s, `UPDATE compactor.runs SET outcome = 'dry_run', status = 'skipped', in_force = false WHERE sid = 4 AND kind = 'compact' AND policy IS NULL`)
+
+	for name, tt := range map[string]struct {
+		tenant   string
+		match    RunMatch
+		sessions int64
+	}{
+		"a policy of a tenant": {"ours", RunMatch{Policy: "support", Version: 2}, 3},
+		"of all":               {"", RunMatch{Policy: "support"}, 4},
+		"another version":      {"", RunMatch{Policy: "support", Version: 1}, 0},
+		"a strategy":           {"theirs", RunMatch{Strategy: "handoff"}, 1},
+		"a model":              {"", RunMatch{Model: "claude"}, 1},
+		"an outcome":           {"", RunMatch{Outcome: "applied", Policy: "default"}, 1},
+		"since":                {"", RunMatch{Since: time.Now().Add(time.Hour)}, 0},
+		"until":                {"", RunMatch{Until: time.Now().Add(time.Hour)}, 5},
+	} {
+		if got := must(s.PreviewBulkCompact(t.Context(), tt.tenant, tt.match))(t); got.Sessions != tt.sessions || (got.Tokens > 0) != (got.Sessions > 0) {
+			t.Errorf("%s: %+v, want %d sessions", name, got, tt.sessions)
+		}
+	}
+
+	match := RunMatch{Policy: "support"}
+	id := must(s.StartBulkCompact(t.Context(), "ours", match, Options{From: "view"}, "new prompt", "ann"))(t)
+	request(t, s, Key{Tenant: "ours", Session: "c"}, TriggerOperator)
+	if got := must(s.OpenBulkCompacts(t.Context()))(t); !slices.Equal(got, []int64{id}) {
+		t.Errorf("open: %v", got)
+	}
+	if diff := cmp.Diff([]string{"d", "a"}, compactAll(t, s, id, 1)); diff != "" {
+		t.Errorf("sessions (-want +got):\n%s", diff)
+	}
+	row := must(s.Bulk(t.Context(), BulkCompact, id))(t)
+	if row.Status != "done" || row.EndedAt == nil || row.Matched != 3 || row.Done != 2 || row.Refused != 1 || row.Waiting != 2 || row.Settled() ||
+		row.Note != "new prompt" || row.Match != match || row.Options.From != "view" {
+		t.Errorf("%+v", row)
+	}
+	if left := must(s.BulkRefusals(t.Context(), id, 9))(t); len(left) != 1 || left[0].Session != "c" || left[0].Code != "under_way" {
+		t.Errorf("left out: %+v", left)
+	}
+	runs := must(s.Runs(t.Context(), RunFilter{Key: Key{Tenant: "ours", Session: "a"}, Status: "queued", Limit: 9}))(t)
+	if len(runs) != 1 || runs[0].Trigger != TriggerBulk || runs[0].RequestedBy != "ann" || string(runs[0].Options) != `{"from": "view"}` {
+		t.Errorf("%+v", runs)
+	}
+	if got := must(s.PreviewBulkCompact(t.Context(), "nobody", match))(t); got != (BulkCompactPreview{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestABulkRecompactionObeysPausesAndGoesOnWhereItWasCancelled(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, id := range []string{"a", "b", "c", "d"} {
+		k := Key{Tenant: "ours", Session: id}
+		must2(s.Append(t.Context(), k, map[string]string{"c": "claude-x"}[id], talk("m", 10)))(t)
+		apply(t, s, k, summarize(span(1, 4), "first"))
+	}
+	match := RunMatch{Trigger: TriggerOperator}
+	id := must(s.StartBulkCompact(t.Context(), "ours", match, Options{}, "", "ann"))(t)
+	pause(t, s, "ours", "")
+	if page, more := must2(s.BulkCompactPage(t.Context(), id, 9, time.Minute))(t); len(page) > 0 || more {
+		t.Errorf("queued %v while all is paused, more %v", page, more)
+	}
+	resume(t, s, "ours", "")
+	pause(t, s, "", "claude")
+	first, _ := must2(s.BulkCompactPage(t.Context(), id, 2, time.Minute))(t)
+	if got := sessionsOf(t, s, first); !slices.Equal(got, []string{"d"}) {
+		t.Errorf("queued %v, want d without c, which is paused", got)
+	}
+	// A run that is queued already waits for the end of a pause, and holds no event up.
+	pause(t, s, "ours", "")
+	exec(t, s, `UPDATE compactor.runs SET deliver_at = now() WHERE trigger = 'bulk'`)
+	if got := must(s.Deliver(t.Context(), 9, 9, time.Minute))(t); len(got) > 0 {
+		t.Errorf("delivered %v while they are paused", got)
+	}
+	resume(t, s, "ours", "")
+	resume(t, s, "", "claude")
+	if got := must(s.Deliver(t.Context(), 9, 9, time.Minute))(t); len(got) != 1 || got[0].Trigger != TriggerBulk {
+		t.Errorf("delivered %v", got)
+	}
+	thresholds(t, s, Threshold{"", 1, 0, false})
+	refresh(t, s, 9)
+	add(t, s, Key{Tenant: "ours", Session: "d"}, talk("n", 2)...)
+	if got := sessionsOf(t, s, must(s.Relay(t.Context(), 0, 0, 9, time.Minute))(t)); !slices.Equal(got, []string{"d"}) {
+		t.Errorf("relayed %v while a run of the recompaction waits", got)
+	}
+
+	must(0, s.CancelBulk(t.Context(), BulkCompact, id))(t)
+	if row := must(s.Run(t.Context(), first[0].Run))(t); row.Outcome != "cancelled" {
+		t.Errorf("%+v", row)
+	}
+	if _, more := must2(s.BulkCompactPage(t.Context(), id, 9, time.Minute))(t); more {
+		t.Error("a cancelled one goes on")
+	}
+	must(0, s.ResumeBulkCompact(t.Context(), id))(t)
+	if got := compactAll(t, s, id, 9); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("queued %v after that, want the rest", got)
+	}
+	if err := s.ResumeBulkCompact(t.Context(), id); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("resuming what is done: %v", err)
+	}
+	if err := s.CancelBulk(t.Context(), BulkUndo, id); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("cancelling it as an undo: %v", err)
+	}
+	if _, err := s.Bulk(t.Context(), BulkUndo, id); !errors.Is(err, ErrNotFound) {
+		t.Errorf("showing it as an undo: %v", err)
+	}
+	if _, err := s.StartBulkCompact(t.Context(), "", match, Options{From: "there"}, "", ""); !errors.Is(err, ErrInvalid) {
+		t.Errorf("options that are none: %v", err)
+	}
+	wantConsistent(t, s)
+}

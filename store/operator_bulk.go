@@ -1,0 +1,209 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// The kinds of bulk operations.
+const (
+	BulkUndo    = "undo"
+	BulkCompact = "compact"
+)
+
+// RunMatch selects runs: for an undo the compactions in force, for a recompaction the last
+// compaction of each session, dry runs apart. Zero fields match all.
+type RunMatch struct {
+	Since time.Time `json:"since,omitzero"` // they ended then or later
+	Until time.Time `json:"until,omitzero"` // they ended before
+	// Trigger, Outcome, Strategy (of one of the steps) and Policy are names.
+	Trigger  string `json:"trigger,omitempty"`
+	Outcome  string `json:"outcome,omitempty"`
+	Strategy string `json:"strategy,omitempty"`
+	Policy   string `json:"policy,omitempty"`
+	Version  int    `json:"version,omitempty"` // of the policy
+	// Model is a prefix of the session's model, Writer one of the model that wrote a summary.
+	Model  string `json:"model,omitempty"`
+	Writer string `json:"writer,omitempty"`
+}
+
+// BulkUndoPreview is what a bulk undo would be about. Later counts the runs on top of those
+// that match, which are in their way without cascade.
+type BulkUndoPreview struct {
+	Runs     int64       `json:"runs"`
+	Sessions int64       `json:"sessions"`
+	Tokens   chat.Tokens `json:"tokens"` // that come back into views
+	Later    int64       `json:"later_runs"`
+}
+
+// PreviewBulkUndo returns what a bulk undo would be about. An empty tenant means all. It reads
+// all runs.
+func (s *Store) PreviewBulkUndo(ctx context.Context, tenant string, m RunMatch) (BulkUndoPreview, error) {
+	const query = `SELECT runs, sessions, tokens, later FROM compactor.preview_bulk_undo($1, $2)`
+	filter, err := json.Marshal(m)
+	if err != nil {
+		return BulkUndoPreview{}, fmt.Errorf("bulk undo: %w", err)
+	}
+	return queryRow(ctx, s, "preview bulk undo", pgx.RowToStructByPos[BulkUndoPreview], query, tenant, string(filter))
+}
+
+// BulkCompactPreview is what a bulk recompaction would be about.
+type BulkCompactPreview struct {
+	Sessions  int64       `json:"sessions"`
+	Tokens    chat.Tokens `json:"view_tokens"`
+	LogTokens chat.Tokens `json:"total_tokens"` // of all their source messages
+	Paused    int64       `json:"paused"`       // of the sessions; they are left out
+}
+
+// PreviewBulkCompact returns what a bulk recompaction would be about. An empty tenant means all.
+// It reads all runs.
+func (s *Store) PreviewBulkCompact(ctx context.Context, tenant string, m RunMatch) (BulkCompactPreview, error) {
+	const query = `SELECT sessions, tokens, log_tokens, held FROM compactor.preview_bulk_compact($1, $2)`
+	filter, err := json.Marshal(m)
+	if err != nil {
+		return BulkCompactPreview{}, fmt.Errorf("bulk compact: %w", err)
+	}
+	return queryRow(ctx, s, "preview bulk compact", pgx.RowToStructByPos[BulkCompactPreview], query, tenant, string(filter))
+}
+
+// StartBulkUndo records a bulk undo of the runs that match now, those of a tenant or, if that is
+// empty, of all; NextBulkUndo does it. With cascade, later runs of a session are undone with the
+// one that matches.
+func (s *Store) StartBulkUndo(ctx context.Context, tenant string, m RunMatch, cascade bool, note, by string) (int64, error) {
+	return s.startBulk(ctx, BulkUndo, tenant, m, cascade, Options{}, note, by)
+}
+
+// StartBulkCompact records a bulk recompaction of the sessions that match now, those of a tenant
+// or, if that is empty, of all; a scheduler queues a run of TriggerBulk with options o for each.
+func (s *Store) StartBulkCompact(ctx context.Context, tenant string, m RunMatch, o Options, note, by string) (int64, error) {
+	return s.startBulk(ctx, BulkCompact, tenant, m, false, o, note, by)
+}
+
+func (s *Store) startBulk(ctx context.Context, kind, tenant string, m RunMatch, cascade bool, o Options, note, by string) (int64, error) {
+	const query = `SELECT compactor.start_bulk($1, $2, $3, $4, $5, $6, $7)`
+	filter, err1 := json.Marshal(m)
+	options, err2 := json.Marshal(o)
+	if err := errors.Join(err1, err2); err != nil {
+		return 0, fmt.Errorf("bulk %s: %w", kind, err)
+	}
+	return queryRow(ctx, s, "start bulk "+kind, pgx.RowTo[int64], query, kind, tenant, string(filter), cascade, string(options), note, by)
+}
+
+// BulkUndoStep is a run that a bulk undo came to. Code is undone, or why the run stays in force:
+// later_runs, in_use, locked or not_applicable. With Run 0 there was none left, and Code is the
+// status of the bulk undo.
+type BulkUndoStep struct {
+	Run  RunID
+	Code string
+}
+
+// NextBulkUndo undoes the next run of a bulk undo, the newest first, in one transaction. After an
+// interruption the next call goes on. Concurrent calls take turns.
+func (s *Store) NextBulkUndo(ctx context.Context, id int64) (BulkUndoStep, error) {
+	const query = `SELECT coalesce(run, 0), code FROM compactor.bulk_undo_next($1)`
+	return queryRow(ctx, s, "bulk undo", pgx.RowToStructByPos[BulkUndoStep], query, id)
+}
+
+// OpenBulkCompacts returns the bulk recompactions to take pages of, the oldest first.
+func (s *Store) OpenBulkCompacts(ctx context.Context) ([]int64, error) {
+	const query = `SELECT id FROM compactor.bulk_operations WHERE kind = 'compact' AND status = 'open' ORDER BY id`
+	return queryRows(ctx, s, "open bulk compacts", pgx.RowTo[int64], query)
+}
+
+// BulkCompactPage queues runs for up to limit sessions of an open bulk recompaction and advances
+// it, in one transaction. The caller enqueues the runs. more reports that there may be others
+// now: it is open, and its sessions are not paused.
+func (s *Store) BulkCompactPage(ctx context.Context, id int64, limit int, grace time.Duration) (page []Delivery, more bool, err error) {
+	const query = `SELECT runs, status IS NOT DISTINCT FROM 'open' FROM compactor.bulk_compact_page($1, $2, $3)`
+	var runs []RunID
+	if err := s.pool.QueryRow(ctx, s.q(query), id, limit, grace).Scan(&runs, &more); err != nil {
+		return nil, false, wrap("bulk compact", err)
+	}
+	for _, run := range runs {
+		page = append(page, Delivery{Run: run, Attempt: 1, Trigger: TriggerBulk})
+	}
+	return page, more, nil
+}
+
+// CancelBulk ends a bulk operation of a kind that is open. What it did stays so; its runs that no
+// worker has tried end as cancelled.
+func (s *Store) CancelBulk(ctx context.Context, kind string, id int64) error {
+	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.cancel_bulk($1, $2)`), kind, id)
+	return wrap("cancel bulk "+kind, err)
+}
+
+// ResumeBulkCompact opens a bulk recompaction again that was cancelled. ErrNotApplicable: it is
+// done.
+func (s *Store) ResumeBulkCompact(ctx context.Context, id int64) error {
+	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.resume_bulk_compact($1)`), id)
+	return wrap("resume bulk compact", err)
+}
+
+// BulkOperation is a bulk undo or recompaction with its progress.
+type BulkOperation struct {
+	ID          int64      `json:"id"`
+	Kind        string     `json:"kind"`
+	Tenant      string     `json:"tenant,omitempty"`
+	Match       RunMatch   `json:"filter"`
+	Cascade     bool       `json:"cascade"`
+	Options     Options    `json:"options"` // of the runs of a recompaction
+	Note        string     `json:"note,omitempty"`
+	RequestedBy string     `json:"requested_by"`
+	RequestedAt time.Time  `json:"requested_at"`
+	Status      string     `json:"status"` // open, done or cancelled
+	EndedAt     *time.Time `json:"ended_at,omitempty"`
+	Matched     int64      `json:"matched"` // runs or sessions, at the beginning
+	Done        int64      `json:"done"`    // runs undone, or queued
+	Refused     int64      `json:"refused"`
+	// Waiting and Running are the present states of the runs of a recompaction.
+	Waiting int64 `json:"waiting"`
+	Running int64 `json:"running"`
+}
+
+// Settled reports whether the operation does nothing more and all of its runs have ended.
+func (b BulkOperation) Settled() bool { return b.Status != "open" && b.Waiting+b.Running == 0 }
+
+const queryBulks = `
+	SELECT id, kind, tenant, filter, cascade, options, note, requested_by, requested_at, status, ended_at, matched, done, refused, r.waiting, r.running
+	FROM compactor.bulk_operations b CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE status = 'queued') AS waiting,
+		count(*) FILTER (WHERE status = 'running') AS running FROM compactor.runs WHERE bulk = b.id AND status IN ('queued', 'running')) r WHERE kind = $1`
+
+// Bulks returns the latest bulk operations of a kind, the newest first.
+func (s *Store) Bulks(ctx context.Context, kind string, limit int) ([]BulkOperation, error) {
+	return queryRows(ctx, s, "list bulk "+kind, pgx.RowToStructByPos[BulkOperation], queryBulks+` ORDER BY id DESC LIMIT $2`, kind, limit)
+}
+
+// Bulk returns a bulk operation. ErrNotFound names it.
+func (s *Store) Bulk(ctx context.Context, kind string, id int64) (BulkOperation, error) {
+	return queryRow(ctx, s, fmt.Sprintf("bulk %s %d", kind, id), pgx.RowToStructByPos[BulkOperation], queryBulks+` AND id = $2`, kind, id)
+}
+
+// BulkOutcomes counts the ended runs of a bulk recompaction by outcome, the most frequent first.
+func (s *Store) BulkOutcomes(ctx context.Context, id int64) ([]RunOutcome, error) {
+	return queryRows(ctx, s, "outcomes of a bulk compact", pgx.RowToStructByPos[RunOutcome], fmt.Sprintf(queryRunOutcomes, "bulk"), id)
+}
+
+// BulkRefusal is a run that a bulk undo left in force, or the last one of a session that a
+// recompaction left out.
+type BulkRefusal struct {
+	Run     RunID  `json:"run"`
+	Session string `json:"session"`
+	Tenant  string `json:"tenant"`
+	Code    string `json:"code"`
+}
+
+// BulkRefusals returns what a bulk operation left alone, the newest runs first.
+func (s *Store) BulkRefusals(ctx context.Context, id int64, limit int) ([]BulkRefusal, error) {
+	const query = `
+		SELECT f.run, n.id, n.tenant, f.code FROM compactor.bulk_refusals f
+		JOIN compactor.sessions n ON n.sid = f.sid
+		WHERE f.bulk = $1 ORDER BY f.run DESC LIMIT $2`
+	return queryRows(ctx, s, "bulk refusals", pgx.RowToStructByPos[BulkRefusal], query, id, limit)
+}
