@@ -27,3 +27,12 @@ CREATE INDEX runs_bulk ON @schema@.runs (bulk, status, outcome) WHERE bulk IS NO
 DROP FUNCTION IF EXISTS @schema@.matching_runs(text, jsonb, bigint, bigint);
 DROP FUNCTION IF EXISTS @schema@.start_bulk_undo(text, jsonb, boolean, text, text);
 DROP FUNCTION IF EXISTS @schema@.cancel_bulk_undo(bigint);
+
+-- A pause may be one of a policy.
+ALTER TABLE @schema@.pauses ADD COLUMN policy text NOT NULL DEFAULT '';   -- empty for all
+DROP INDEX @schema@.pauses_one;
+CREATE UNIQUE INDEX pauses_one ON @schema@.pauses (tenant, model, policy) WHERE resumed_at IS NULL;
+-- They have the policy as another argument, which workers of the version before leave out.
+DROP FUNCTION IF EXISTS @schema@.paused(text, text);
+DROP FUNCTION IF EXISTS @schema@.pause_runs(text, text, text, text);
+DROP FUNCTION IF EXISTS @schema@.resume_runs(text, text, text);

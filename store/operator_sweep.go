@@ -114,7 +114,7 @@ func (s *Store) SweepOutcomes(ctx context.Context, sweep int64) ([]RunOutcome, e
 // sessions of an earlier sweep took.
 type SweepForecast struct {
 	Sessions int64 `json:"sessions"`
-	Paused   int64 `json:"paused"` // of them, those of paused tenants, which the sweep leaves out
+	Paused   int64 `json:"paused"` // of them, paused: the sweep leaves them out
 	Tenants  int64 `json:"tenants"`
 	Tokens   int64 `json:"view_tokens"`
 	// OverStart are the tokens that the sessions are above their start.
@@ -140,7 +140,7 @@ func (f SweepForecast) Runs() (runs int64, takes time.Duration) {
 // now. It reads the due sessions and the runs of an earlier sweep.
 func (s *Store) ForecastSweep(ctx context.Context, tenant string) (SweepForecast, error) {
 	const query = `
-		WITH due AS (SELECT count(*) AS n, count(*) FILTER (WHERE tenant IN (SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '')) AS paused, count(DISTINCT tenant) AS tenants,
+		WITH due AS (SELECT count(*) AS n, count(*) FILTER (WHERE ` + isPaused + `) AS paused, count(DISTINCT tenant) AS tenants,
 				coalesce(sum(live_tokens), 0)::bigint AS tokens, coalesce(sum(greatest(live_tokens - due_tokens, 0)), 0)::bigint AS over
 			FROM compactor.sessions s WHERE due AND ($1 = '' OR tenant = $1)),
 		earlier AS (SELECT w.id, extract(epoch FROM w.worked) AS seconds FROM compactor.sweeps w WHERE w.status = 'done' AND w.queued > 0 ORDER BY w.id DESC LIMIT 1),

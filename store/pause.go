@@ -11,7 +11,7 @@ import (
 const (
 	// isPaused is the condition that the session s is paused. Without any pause it costs
 	// nothing.
-	isPaused = `(EXISTS (SELECT FROM compactor.pauses WHERE resumed_at IS NULL) AND compactor.paused(s.tenant, s.model))`
+	isPaused = `(EXISTS (SELECT FROM compactor.pauses WHERE resumed_at IS NULL) AND compactor.paused(s.tenant, s.model, s.policy))`
 	// hold is how long what belongs to a paused session is put off before it is looked at
 	// again. Resuming does not wait for that.
 	hold = `interval '10 minutes'`
@@ -21,18 +21,24 @@ const (
 // whose session is paused.
 const CodePaused = "paused"
 
-// Pause holds back all runs but forced ones of a tenant's sessions, or of those whose model
-// begins with Model; an empty one stands for all.
+// PauseScope selects the sessions of a tenant, of models whose name begins with Model, and of a
+// policy; an empty one stands for all.
+type PauseScope struct {
+	Tenant string `json:"tenant"`
+	Model  string `json:"model"`
+	Policy string `json:"policy"`
+}
+
+// Pause holds back all runs but forced ones of the sessions in its scope.
 type Pause struct {
-	ID          int64     `json:"pause"`
-	Tenant      string    `json:"tenant"`
-	Model       string    `json:"model"`
+	ID int64 `json:"pause"`
+	PauseScope
 	Note        string    `json:"note"`
 	RequestedBy string    `json:"requested_by"`
 	PausedAt    time.Time `json:"paused_at"`
 }
 
-const selectPauses = `SELECT id, tenant, model, note, requested_by, paused_at FROM `
+const selectPauses = `SELECT id, tenant, model, policy, note, requested_by, paused_at FROM `
 
 // Pauses returns what is paused, the oldest first.
 func (s *Store) Pauses(ctx context.Context) ([]Pause, error) {
@@ -46,16 +52,16 @@ func (s *Store) PausesOf(ctx context.Context, k Key) ([]Pause, error) {
 	return queryRows(ctx, s, fmt.Sprintf("pauses of session %s", k), pgx.RowToStructByPos[Pause], query, k.tenant(), k.Session)
 }
 
-// PauseRuns pauses the runs of a tenant and model; empty ones stand for all. It is in force
-// when it returns: schedulers queue nothing more, workers end automatic runs as paused and
-// leave requested ones in the queue. Runs that are being executed are not interrupted.
-func (s *Store) PauseRuns(ctx context.Context, tenant, model, note, by string) error {
-	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.pause_runs($1, $2, $3, $4)`), tenant, model, note, by)
+// PauseRuns pauses the runs in a scope. It is in force when it returns: schedulers queue
+// nothing more, workers end automatic runs as paused and leave requested ones in the queue.
+// Runs that are being executed are not interrupted. ErrNotFound: no such policy is in force.
+func (s *Store) PauseRuns(ctx context.Context, scope PauseScope, note, by string) error {
+	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.pause_runs($1, $2, $3, $4, $5)`), scope.Tenant, scope.Model, note, by, scope.Policy)
 	return wrap("pause", err)
 }
 
-// ResumeRuns ends the pause of exactly this tenant and model. ErrNotFound: there is none.
-func (s *Store) ResumeRuns(ctx context.Context, tenant, model, by string) error {
-	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.resume_runs($1, $2, $3)`), tenant, model, by)
+// ResumeRuns ends the pause of exactly this scope. ErrNotFound: there is none.
+func (s *Store) ResumeRuns(ctx context.Context, scope PauseScope, by string) error {
+	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.resume_runs($1, $2, $3, $4)`), scope.Tenant, scope.Model, by, scope.Policy)
 	return wrap("resume", err)
 }

@@ -12,14 +12,14 @@ import (
 
 func pause(t *testing.T, s *Store, tenant, model string) {
 	t.Helper()
-	if err := s.PauseRuns(t.Context(), tenant, model, "why", "ada"); err != nil {
+	if err := s.PauseRuns(t.Context(), PauseScope{Tenant: tenant, Model: model}, "why", "ada"); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func resume(t *testing.T, s *Store, tenant, model string) {
 	t.Helper()
-	if err := s.ResumeRuns(t.Context(), tenant, model, "ada"); err != nil {
+	if err := s.ResumeRuns(t.Context(), PauseScope{Tenant: tenant, Model: model}, "ada"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -32,10 +32,16 @@ func TestWhatAPauseHolds(t *testing.T) {
 	} {
 		must2(s.Append(t.Context(), Key{Tenant: x.tenant, Session: x.session}, x.model, talk("m", 1)))(t)
 	}
-	for _, c := range []struct{ tenant, model, want string }{
-		{"", "", "abcd"}, {"acme", "", "ab"}, {"", "GPT-4", "ac"}, {"acme", "gpt-4o", "a"}, {"globex", "claude", ""}, {"other", "", ""}, {"", "openai/", "a"},
+	put(t, s, PolicyChange{Name: "support", Match: map[string]string{"model": "gpt-4"}})
+	put(t, s, PolicyChange{Name: "theirs", Match: map[string]string{"tenant": "globex", "team": "x"}})
+	refresh(t, s, 9)
+	for _, c := range []struct{ tenant, model, policy, want string }{
+		{"", "", "", "abcd"}, {"acme", "", "", "ab"}, {"", "GPT-4", "", "ac"}, {"acme", "gpt-4o", "", "a"}, {"globex", "claude", "", ""},
+		{"other", "", "", ""}, {"", "openai/", "", "a"}, {"", "", "support", "ac"}, {"globex", "", "support", "c"}, {"", "claude", "support", ""},
+		{"", "claude", "default", "b"}, {"", "", "theirs", ""}, {"", "", "default", "bd"},
 	} {
-		pause(t, s, c.tenant, c.model)
+		scope := PauseScope{c.tenant, c.model, c.policy}
+		must(0, s.PauseRuns(t.Context(), scope, "why", "ada"))(t)
 		got := ""
 		for _, row := range must(s.Sessions(t.Context(), SessionFilter{Limit: 9}))(t) {
 			held := must(s.PausesOf(t.Context(), Key{Tenant: row.Tenant, Session: row.Session}))(t)
@@ -47,9 +53,14 @@ func TestWhatAPauseHolds(t *testing.T) {
 			}
 		}
 		if got != c.want {
-			t.Errorf("tenant %q and model %q pause %q, want %q", c.tenant, c.model, got, c.want)
+			t.Errorf("%+v pauses %q, want %q", scope, got, c.want)
 		}
-		resume(t, s, c.tenant, c.model)
+		must(0, s.ResumeRuns(t.Context(), scope, "ada"))(t)
+	}
+	for _, scope := range []PauseScope{{Policy: "no-such"}, {Tenant: "acme", Policy: "theirs"}} {
+		if err := s.PauseRuns(t.Context(), scope, "", ""); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%+v: %v, want not found", scope, err)
+		}
 	}
 }
 
@@ -57,16 +68,16 @@ func TestAPauseIsReplacedAndEndedOnce(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	pause(t, s, "acme", "")
-	if err := s.PauseRuns(t.Context(), "acme", "", "a better reason", "bob"); err != nil {
+	if err := s.PauseRuns(t.Context(), PauseScope{Tenant: "acme"}, "a better reason", "bob"); err != nil {
 		t.Fatal(err)
 	}
 	pause(t, s, "", "gpt")
-	want := []Pause{{Tenant: "acme", Note: "a better reason", RequestedBy: "bob"}, {Model: "gpt", Note: "why", RequestedBy: "ada"}}
+	want := []Pause{{PauseScope: PauseScope{Tenant: "acme"}, Note: "a better reason", RequestedBy: "bob"}, {PauseScope: PauseScope{Model: "gpt"}, Note: "why", RequestedBy: "ada"}}
 	if diff := cmp.Diff(want, must(s.Pauses(t.Context()))(t), cmpopts.IgnoreFields(Pause{}, "ID", "PausedAt")); diff != "" {
 		t.Errorf("pauses (-want +got):\n%s", diff)
 	}
 	resume(t, s, "acme", "")
-	if err := s.ResumeRuns(t.Context(), "acme", "", "ada"); !errors.Is(err, ErrNotFound) {
+	if err := s.ResumeRuns(t.Context(), PauseScope{Tenant: "acme"}, "ada"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("resumed again: %v", err)
 	}
 	pause(t, s, "acme", "")
@@ -137,6 +148,42 @@ func TestNothingIsQueuedForAPausedSession(t *testing.T) {
 	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now(), snapshot_seq = 0`)
 	if got := relay(); !slices.Equal(got, []string{"acme000"}) {
 		t.Errorf("relayed %v after the pause", got)
+	}
+}
+
+func TestAPauseOfAPolicyIsObeyed(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0, false})
+	put(t, s, PolicyChange{Name: "support", Match: map[string]string{"tenant": "acme"}, Thresholds: []Threshold{{"", 10, 0, false}}})
+	dueOf(t, s, "acme", 3)
+	dueOf(t, s, "globex", 2)
+	add(t, s, Key{Tenant: "acme", Session: "acme000"}, user("m2", "x"))
+	asked := must(s.Request(t.Context(), Key{Tenant: "acme", Session: "acme001"}, TriggerApplication, "", Options{}))(t)
+	scope := PauseScope{Policy: "support"}
+	must(0, s.PauseRuns(t.Context(), scope, "why", "ada"))(t)
+	if got := must(s.Relay(t.Context(), 0, 0, 10, time.Minute))(t); len(got) > 0 {
+		t.Errorf("relayed %v", got)
+	}
+	if got := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(got) > 0 {
+		t.Errorf("delivered %v", got)
+	}
+	if f := must(s.ForecastSweep(t.Context(), ""))(t); f.Sessions != 5 || f.Paused != 3 {
+		t.Errorf("forecast %+v", f)
+	}
+	sweep := startSweep(t, s, "", 0)
+	if got, _ := page(t, s, sweep, 100); !slices.Equal(got, []string{"globex000", "globex001"}) {
+		t.Errorf("swept %v", got)
+	}
+	page(t, s, sweep, 100)
+	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now(), snapshot_seq = 0 WHERE trigger = 'nightly'`)
+	exec(t, s, `DELETE FROM compactor.outbox`)
+	if got := sessionsOf(t, s, must(s.Forgotten(t.Context(), 10, time.Minute))(t)); !slices.Equal(got, []string{"globex000", "globex001"}) {
+		t.Errorf("the reconciler queues %v", got)
+	}
+	must(0, s.ResumeRuns(t.Context(), scope, "ada"))(t)
+	if got := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(got) != 1 || got[0].Run != asked {
+		t.Errorf("delivered %v after the pause, want %d", got, asked)
 	}
 }
 

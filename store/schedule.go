@@ -142,7 +142,7 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 	const query = `
 		WITH held AS MATERIALIZED (SELECT tenant FROM compactor.sweeps
 			WHERE ended_at IS NULL OR status IN ('stopped', 'cancelled') AND ended_at > now() - interval '1 day'
-			UNION ALL SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '')
+			UNION ALL SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '' AND policy = '')
 		INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
 		SELECT s.sid, 'event', 1, now() + $2::interval FROM compactor.sessions s
 		WHERE NOT EXISTS (SELECT FROM held WHERE tenant = '') AND s.tenant NOT IN (SELECT tenant FROM held)

@@ -34,7 +34,7 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		must(s.ReportUsage(t.Context(), k, session(t, s, k).LiveTokens, 0))(t)
 		must2(s.SweepPage(t.Context(), must(s.StartSweep(t.Context(), tenant, 0, tenant, tenant))(t), 0, time.Minute))(t)
 		must(s.Request(t.Context(), k, TriggerApplication, tenant, Options{Focus: tenant}))(t)
-		must(0, s.PauseRuns(t.Context(), tenant, "no-such-model", tenant, tenant))(t)
+		must(0, s.PauseRuns(t.Context(), PauseScope{Tenant: tenant, Model: "no-such-model"}, tenant, tenant))(t)
 		calls := int64(1000)
 		must(0, s.LimitSpending(t.Context(), SpendingLimit{Tenant: tenant, CallsPerHour: &calls, Note: tenant}))(t)
 		put(t, s, PolicyChange{Name: tenant + "-policy", Match: map[string]string{"tenant": tenant}, Note: "for " + tenant, Thresholds: []Threshold{{DueTokens: 1}}})

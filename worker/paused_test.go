@@ -13,13 +13,13 @@ func TestAPausedSessionIsLeftAlone(t *testing.T) {
 	f.append("s", "suauauauauaua")
 	pause := func() {
 		t.Helper()
-		if err := f.store.PauseRuns(t.Context(), "default", "", "why", "ada"); err != nil {
+		if err := f.store.PauseRuns(t.Context(), store.PauseScope{Tenant: "default"}, "why", "ada"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	resume := func() {
 		t.Helper()
-		if err := f.store.ResumeRuns(t.Context(), "default", "", "ada"); err != nil {
+		if err := f.store.ResumeRuns(t.Context(), store.PauseScope{Tenant: "default"}, "ada"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -55,11 +55,12 @@ func (in *installation) government(ctx context.Context, r *rand.Rand, version in
 		return "sweep steered", in.store.SteerSweep(ctx, sweeps[r.IntN(len(sweeps))].ID, action, "", "storm", 0)
 	case 2:
 		model := []string{"", stormModels[r.IntN(len(stormModels))]}[r.IntN(2)]
-		if err := in.store.PauseRuns(ctx, tenant, model, "storm", "storm"); err != nil {
+		scope := store.PauseScope{Tenant: tenant, Model: model, Policy: []string{"", "default"}[r.IntN(2)]}
+		if err := in.store.PauseRuns(ctx, scope, "storm", "storm"); err != nil {
 			return "pause", err
 		}
 		_ = backoff.Wait(ctx, time.Duration(r.IntN(1500))*time.Millisecond)
-		return "pause", in.resume(tenant, model)
+		return "pause", in.resume(scope)
 	case 3:
 		return "labels", in.store.SetLabels(ctx, in.recent(r).key, map[string]string{"agent": []string{"storm", "calm"}[r.IntN(2)]})
 	case 4:
@@ -72,10 +73,10 @@ func (in *installation) government(ctx context.Context, r *rand.Rand, version in
 }
 
 // resume ends a pause, whatever dies meanwhile.
-func (in *installation) resume(tenant, model string) error {
+func (in *installation) resume(scope store.PauseScope) error {
 	ctx := context.WithoutCancel(in.t.Context())
 	for deadline := time.Now().Add(stormQuiet); ; {
-		err := in.store.ResumeRuns(ctx, tenant, model, "storm")
+		err := in.store.ResumeRuns(ctx, scope, "storm")
 		if err == nil || !transient(err) || time.Now().After(deadline) {
 			return err
 		}

@@ -50,7 +50,7 @@ $$;
 CREATE OR REPLACE FUNCTION @schema@.preview_bulk_compact(p_tenant text, p_filter jsonb, OUT sessions bigint, OUT tokens bigint, OUT log_tokens bigint,
     OUT held bigint, OUT first_id bigint, OUT last_id bigint) LANGUAGE sql STABLE AS $$
     SELECT count(*), coalesce(sum(s.live_tokens), 0), coalesce(sum(s.total_tokens), 0),
-        count(*) FILTER (WHERE EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL) AND @schema@.paused(s.tenant, s.model)),
+        count(*) FILTER (WHERE EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL) AND @schema@.paused(s.tenant, s.model, s.policy)),
         coalesce(min(s.sid), 0), coalesce(max(s.sid), 0)
     FROM @schema@.matching_runs('compact', @schema@.bulk_tenant(p_tenant), p_filter, 9223372036854775807, 0) x(id)
     JOIN @schema@.runs r ON r.id = x.id JOIN @schema@.sessions s ON s.sid = r.sid
@@ -140,14 +140,14 @@ BEGIN
     IF NOT FOUND OR b.status <> 'open' THEN
         RETURN;
     END IF;
-    IF EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL AND model = '' AND tenant IN ('', b.tenant)) THEN
+    IF EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL AND model = '' AND policy = '' AND tenant IN ('', b.tenant)) THEN
         status := 'paused';
         RETURN;
     END IF;
     -- Where few sessions match, a page looks at no more than these.
     v_low := (SELECT min(x.sid) FROM (SELECT s.sid FROM @schema@.sessions s WHERE s.sid BETWEEN b.first_id AND b.next_id ORDER BY s.sid DESC LIMIT 10 * p_limit) x);
     WITH page AS MATERIALIZED (
-        SELECT x.id, s.sid, CASE WHEN EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL) AND @schema@.paused(s.tenant, s.model) THEN 'paused'
+        SELECT x.id, s.sid, CASE WHEN EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL) AND @schema@.paused(s.tenant, s.model, s.policy) THEN 'paused'
             WHEN EXISTS (SELECT FROM @schema@.runs q WHERE q.sid = s.sid AND q.status IN ('queued', 'running') AND q.trigger IN ('operator', 'bulk')
                 AND q.options->'dry_run' IS DISTINCT FROM 'true') THEN 'under_way' END AS code
         FROM (SELECT m.id FROM @schema@.matching_runs('compact', b.tenant, b.filter, b.next_id, v_low) m(id) LIMIT p_limit) x

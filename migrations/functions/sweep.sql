@@ -26,7 +26,7 @@ BEGIN
     END IF;
     status := 'open';
     -- It waits while all of it is paused; of other pauses it leaves out the sessions.
-    IF EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL AND model = '' AND tenant IN ('', w.tenant)) THEN
+    IF EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL AND model = '' AND policy = '' AND tenant IN ('', w.tenant)) THEN
         RETURN;
     END IF;
     IF w.due IS NULL THEN
@@ -60,15 +60,15 @@ BEGIN
     END IF;
     v_share := least(p_limit, greatest(8, p_limit / cardinality(v_turns)));
     WITH page AS MATERIALIZED (
-        SELECT t.tenant, s.sid, s.model FROM @schema@.sweep_tenants t CROSS JOIN LATERAL (
-            SELECT s.sid, s.model FROM @schema@.sessions s WHERE s.due AND s.tenant = t.tenant AND s.sid > t.cursor_sid ORDER BY s.sid LIMIT v_share) s
+        SELECT t.tenant, s.sid, s.model, s.policy FROM @schema@.sweep_tenants t CROSS JOIN LATERAL (
+            SELECT s.sid, s.model, s.policy FROM @schema@.sessions s WHERE s.due AND s.tenant = t.tenant AND s.sid > t.cursor_sid ORDER BY s.sid LIMIT v_share) s
         WHERE t.sweep = p_sweep AND t.tenant = ANY(v_turns)),
     queued AS (INSERT INTO @schema@.runs (sid, trigger, sweep, delivery, deliver_at)
         SELECT sid, 'nightly', p_sweep, 1, now() + p_grace FROM page
         -- A run that is under way or queued for another reason stands for that of the sweep, unless it only plans.
         WHERE NOT EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = page.sid AND r.status IN ('queued', 'running')
             AND r.options->'dry_run' IS DISTINCT FROM 'true')
-        AND NOT (EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL) AND @schema@.paused(page.tenant, page.model))
+        AND NOT (EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL) AND @schema@.paused(page.tenant, page.model, page.policy))
         ON CONFLICT DO NOTHING RETURNING id),
     moved AS (UPDATE @schema@.sweep_tenants t SET turn = t.turn + 1, seen = t.seen + p.n, cursor_sid = coalesce(p.last, t.cursor_sid), passed = p.n < v_share
         FROM (SELECT x.tenant, count(page.sid) AS n, max(page.sid) AS last FROM unnest(v_turns) x(tenant) LEFT JOIN page USING (tenant) GROUP BY 1) p

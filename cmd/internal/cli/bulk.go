@@ -161,9 +161,16 @@ func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int6
 	if b.Status == "open" || b.Status == "cancelled" && kind == store.BulkCompact {
 		status += fmt.Sprintf(" (`compactor bulk-%s resume %d` goes on)", kind, b.ID)
 	}
+	held := ""
+	if b.Status == "open" && kind == store.BulkCompact {
+		if held, err = pauseOfAll(ctx, st, b.Tenant); err != nil {
+			return err
+		}
+	}
 	if err := e.Out.Pairs(
 		[2]any{"bulk " + kind, b.ID},
 		[2]any{"status", status},
+		[2]any{"waits", held},
 		progress,
 		[2]any{"matched", matchText(b)},
 		[2]any{"requested by", b.RequestedBy},

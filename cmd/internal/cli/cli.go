@@ -52,7 +52,7 @@ type grammar struct {
 
 	Sweep       sweepCmd       `cmd:"" group:"Fleet:" help:"List, show, start, pause, resume or cancel sweeps over all due sessions."`
 	Schedule    scheduleCmd    `cmd:"" group:"Fleet:" help:"List, show, pause, resume or run the schedules of sweeps, or fire ticks of the past."`
-	Pause       pauseCmd       `cmd:"" group:"Fleet:" help:"Hold back the runs of a tenant, of a model, or all."`
+	Pause       pauseCmd       `cmd:"" group:"Fleet:" help:"Hold back the runs of a tenant, of a model, of a policy, or all."`
 	Resume      resumeCmd      `cmd:"" group:"Fleet:" help:"End a pause."`
 	Limit       limitCmd       `cmd:"" group:"Fleet:" help:"Limit the calls and the cost of models, of a tenant or of all."`
 	BulkCompact bulkCompactCmd `cmd:"" group:"Fleet:" help:"Compact many sessions again, such as all of an earlier policy."`

@@ -13,20 +13,21 @@ import (
 
 // pauseScope selects what a pause holds; with --tenant, which is a setting.
 type pauseScope struct {
-	All   bool   `help:"All sessions."`
-	Model string `placeholder:"PREFIX" help:"Sessions whose model begins with this; with --tenant, those of the tenant."`
+	All    bool   `help:"All sessions."`
+	Model  string `placeholder:"PREFIX" help:"Sessions whose model begins with this; with --tenant, those of the tenant."`
+	Policy string `placeholder:"NAME" help:"Sessions with this policy; with --tenant or --model, those of them."`
 }
 
-// scope returns tenant and model, empty ones for all.
-func (p pauseScope) scope(e *Env) (tenant, model string, err error) {
-	tenant, model = e.flags["tenant"], strings.TrimSpace(p.Model)
+func (p pauseScope) scope(e *Env) (store.PauseScope, error) {
+	scope := store.PauseScope{Tenant: e.flags["tenant"], Model: strings.TrimSpace(p.Model), Policy: strings.TrimSpace(p.Policy)}
+	some := scope != store.PauseScope{}
 	switch {
-	case p.All && (tenant != "" || model != ""):
-		return "", "", wrong("give --all, or --tenant and --model")
-	case !p.All && tenant == "" && model == "":
-		return "", "", wrong("give --tenant, --model or --all: what to pause or resume has no default")
+	case p.All && some:
+		return scope, wrong("give --all, or --tenant, --model and --policy")
+	case !p.All && !some:
+		return scope, wrong("give --tenant, --model, --policy or --all: what to pause or resume has no default")
 	}
-	return tenant, model, nil
+	return scope, nil
 }
 
 type pauseCmd struct {
@@ -43,20 +44,21 @@ Examples:
 
     compactor pause --tenant acme --note "migrating their agents"
     compactor pause --model claude-fable --note "400s after the update"
+    compactor pause --policy support --note "wrong target"
     compactor pause --all --note "incident 4711"
     compactor pause --list`
 }
 
 func (c *pauseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	if c.List {
-		if c.All || c.Model != "" || c.Note != "" || e.flags["tenant"] != "" {
+		if c.pauseScope != (pauseScope{}) || c.Note != "" || e.flags["tenant"] != "" {
 			return wrong("give --list alone")
 		}
 		return listPauses(ctx, e, st)
 	}
-	tenant, model, err := c.scope(e)
+	scope, err := c.scope(e)
 	if err == nil {
-		err = st.PauseRuns(ctx, tenant, model, c.Note, e.by())
+		err = st.PauseRuns(ctx, scope, c.Note, e.by())
 	}
 	if err != nil {
 		return err
@@ -71,9 +73,9 @@ func (*resumeCmd) Help() string {
 }
 
 func (c *resumeCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	tenant, model, err := c.scope(e)
+	scope, err := c.scope(e)
 	if err == nil {
-		err = st.ResumeRuns(ctx, tenant, model, e.by())
+		err = st.ResumeRuns(ctx, scope, e.by())
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w (`compactor pause --list`)", err)
@@ -99,11 +101,23 @@ func listPauses(ctx context.Context, e *Env, st *store.Store) error {
 		e.say("nothing is paused")
 		return nil
 	}
-	t := e.Out.Table(term.Text("PAUSED TENANT"), term.Text("MODEL"), term.Num("AGE"), term.Text("BY"), term.Text("NOTE"))
+	t := e.Out.Table(term.Text("PAUSED TENANT"), term.Text("MODEL"), term.Text("POLICY"), term.Num("AGE"), term.Text("BY"), term.Text("NOTE"))
 	for _, p := range pauses {
-		t.Row(cmp.Or(p.Tenant, "all"), cmp.Or(p.Model, "all"), e.since(p.PausedAt), p.RequestedBy, p.Note)
+		t.Row(cmp.Or(p.Tenant, "all"), cmp.Or(p.Model, "all"), cmp.Or(p.Policy, "all"), e.since(p.PausedAt), p.RequestedBy, p.Note)
 	}
 	return t.Write()
+}
+
+// pauseOfAll describes a pause of all sessions of a tenant, or of all with an empty one, if there
+// is one.
+func pauseOfAll(ctx context.Context, st *store.Store, tenant string) (string, error) {
+	pauses, err := st.Pauses(ctx)
+	for _, p := range pauses {
+		if p.Model == "" && p.Policy == "" && (p.Tenant == "" || p.Tenant == tenant) {
+			return pauseText(p), nil
+		}
+	}
+	return "", err
 }
 
 // pauseText describes a pause in a line.
@@ -114,6 +128,9 @@ func pauseText(p store.Pause) string {
 	}
 	if p.Model != "" {
 		parts = append(parts, "model "+p.Model)
+	}
+	if p.Policy != "" {
+		parts = append(parts, "policy "+p.Policy)
 	}
 	of := cmp.Or(strings.Join(parts, " with "), "everything")
 	return joined(fmt.Sprintf("%s is paused since %s by %s", of, p.PausedAt.UTC().Format("2006-01-02 15:04:05Z"), p.RequestedBy), p.Note)

@@ -21,6 +21,9 @@ func TestPauseReadsWell(t *testing.T) {
 	show(0, "pause", "--list")
 	show(exitUsage, "pause", "--note=everything?")
 	show(0, "pause", "--tenant=acme", "--note=migrating their agents")
+	show(exitNotFound, "pause", "--policy=suport")
+	show(0, "pause", "--policy=default", "--tenant=globex")
+	show(0, "resume", "--policy=default", "--tenant=globex")
 	show(0, "pause", "--model=Claude-Fable", "--note=400s after the update")
 	show(exitRefused, "compact", "f1", "--tenant=acme")
 	show(exitNotFound, "resume", "--all")
@@ -30,7 +33,7 @@ func TestPauseReadsWell(t *testing.T) {
 	if len(got.Pauses) != 2 || got.Pauses[1].Model != "claude-fable" || got.Pauses[1].RequestedBy != "cli:ada" {
 		t.Errorf("%+v", got)
 	}
-	invoke(t, env, "pause", "--all", "--tenant=acme").want(t, exitUsage, "give --all, or --tenant and --model")
+	invoke(t, env, "pause", "--all", "--tenant=acme").want(t, exitUsage, "give --all, or --tenant, --model and --policy")
 	invoke(t, env, "pause", "--list", "--all").want(t, exitUsage, "give --list alone")
 	invoke(t, env, "doctor").want(t, 0, "! pauses: tenant acme is paused", "by cli:ada: migrating their agents")
 	sweep := decode[sweepJSON](t, invoke(t, env, "sweep", "start", "--tenant=acme", "--json").want(t, 0)).ID
@@ -50,7 +53,7 @@ func TestAPauseIsObeyedByEveryPart(t *testing.T) {
 	before := due("acme")
 	pause := func(tenant string) {
 		t.Helper()
-		if err := p.store.PauseRuns(t.Context(), tenant, "", "why", "test"); err != nil {
+		if err := p.store.PauseRuns(t.Context(), store.PauseScope{Tenant: tenant}, "why", "test"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,7 +80,7 @@ func TestAPauseIsObeyedByEveryPart(t *testing.T) {
 	if n := p.number(`SELECT count(*) FROM compactor.sessions WHERE tenant = 'acme' AND revision > 0`); n != 0 || due("acme") != before {
 		t.Errorf("%d paused sessions were compacted, %d of %d are due", n, due("acme"), before)
 	}
-	if err := p.store.ResumeRuns(t.Context(), "acme", "", "test"); err != nil {
+	if err := p.store.ResumeRuns(t.Context(), store.PauseScope{Tenant: "acme"}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	p.awaitRest()

@@ -65,7 +65,7 @@ func TestExplanationsAreGolden(t *testing.T) {
 		}, ""},
 		{"a run that has seen everything", func(x *explainer) { x.Decided, x.Last = true, last("no_summary") }, "unchanged"},
 		{"a pause of its tenant", func(x *explainer) {
-			x.pauses = []store.Pause{{Tenant: "acme", Note: "provider is down", RequestedBy: "ada", PausedAt: *ago(20 * time.Minute)}}
+			x.pauses = []store.Pause{{PauseScope: store.PauseScope{Tenant: "acme"}, Note: "provider is down", RequestedBy: "ada", PausedAt: *ago(20 * time.Minute)}}
 		}, "paused"},
 		{"an invalid view", func(x *explainer) { x.LiveTokens, x.ContextTokens, x.Suspect = 900, 900, true }, ""},
 		{"a policy that cannot be read", func(x *explainer) { x.unreadable = fmt.Errorf("unknown field x") }, "invalid_policy"},

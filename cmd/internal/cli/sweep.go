@@ -139,14 +139,10 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 		out.Outcomes = outcomes
 		return term.JSON(e.Out.W, out)
 	}
-	pauses, err := st.Pauses(ctx)
-	if err != nil {
-		return err
-	}
 	held := "" // by a pause of all its sessions
-	for _, p := range pauses {
-		if r.EndedAt == nil && p.Model == "" && (p.Tenant == "" || p.Tenant == r.Tenant) {
-			held = pauseText(p)
+	if r.EndedAt == nil {
+		if held, err = pauseOfAll(ctx, st, r.Tenant); err != nil {
+			return err
 		}
 	}
 	of := "all tenants"

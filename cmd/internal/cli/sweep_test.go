@@ -59,7 +59,7 @@ func TestSweepsReadWell(t *testing.T) {
 	show("show", "2")
 	show("cancel", "2")
 	show("start", "--all-tenants", "--dry-run")
-	if err := p.store.PauseRuns(t.Context(), "acme", "", "", ""); err != nil {
+	if err := p.store.PauseRuns(t.Context(), store.PauseScope{Tenant: "acme"}, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	// The first sweep gets runs, of which some called a model.
@@ -69,7 +69,7 @@ func TestSweepsReadWell(t *testing.T) {
 		t.Fatal(err)
 	}
 	show("start", "--all-tenants", "--dry-run")
-	if err := p.store.ResumeRuns(t.Context(), "acme", "", ""); err != nil {
+	if err := p.store.ResumeRuns(t.Context(), store.PauseScope{Tenant: "acme"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	show("start", "--tenant=acme", "--note=after the import")
