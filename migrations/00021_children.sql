@@ -36,3 +36,8 @@ CREATE UNIQUE INDEX pauses_one ON @schema@.pauses (tenant, model, policy) WHERE 
 DROP FUNCTION IF EXISTS @schema@.paused(text, text);
 DROP FUNCTION IF EXISTS @schema@.pause_runs(text, text, text, text);
 DROP FUNCTION IF EXISTS @schema@.resume_runs(text, text, text);
+
+-- A session may be the child of another one of its tenant: see functions/children.sql. It seldom changes, so an index of it
+-- does not end HOT updates.
+ALTER TABLE @schema@.sessions ADD COLUMN parent bigint REFERENCES @schema@.sessions;
+CREATE INDEX sessions_parent ON @schema@.sessions (parent, sid) WHERE parent IS NOT NULL;

@@ -125,8 +125,8 @@ func (s *Store) SetModel(ctx context.Context, k Key, model string) error {
 	return wrap("set model", err)
 }
 
-// SetLabels replaces the labels of a session, which policies match. A session that does not
-// exist is created.
+// SetLabels replaces the labels of a session, which policies match, and for its children those
+// that they have not themselves. A session that does not exist is created.
 func (s *Store) SetLabels(ctx context.Context, k Key, labels map[string]string) error {
 	raw, err := json.Marshal(labels)
 	if err != nil {
@@ -134,6 +134,14 @@ func (s *Store) SetLabels(ctx context.Context, k Key, labels map[string]string) 
 	}
 	_, err = s.pool.Exec(ctx, s.q(`SELECT compactor.set_labels($1, $2, $3)`), k.tenant(), k.Session, string(raw))
 	return wrap("set labels", err)
+}
+
+// SetParent makes a session the child of another one of its tenant; an empty name takes that
+// back. A session that does not exist is created, the parent has to exist: ErrNotFound.
+// ErrInvalid: the parent is the session itself or below it, or the line is too long.
+func (s *Store) SetParent(ctx context.Context, k Key, parent string) error {
+	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.set_parent($1, $2, $3)`), k.tenant(), k.Session, parent)
+	return wrap("set parent", err)
 }
 
 // SetPolicy names the policy of a session, whatever it matches; an empty name takes that

@@ -34,6 +34,7 @@ var AuditChecks = []AuditCheck{
 		"session live_tokens", "session live_estimated_tokens", "session open_calls", "session open_answered", "session tail_start_seq", "session due",
 	}},
 	{"the view is that of the latest run (I6)", adviceLedger, []string{"session live", "session reasoning_out", "session revision", "session head_run"}},
+	{"parents are of the same tenant, and in no circle", "compactor set-parent SESSION takes the parent away", []string{"session parent"}},
 	{"runs form one line of views", adviceLedger, []string{
 		"run revision", "run base_run", "run restores", "run live_before", "run live_after", "run in_force",
 	}},

@@ -14,7 +14,7 @@ import (
 // Explanation holds what decides about the runs of a session.
 type Explanation struct {
 	SessionRow
-	Labels         map[string]string
+	Labels         map[string]string // its own and, under other keys, those of its parent
 	PolicyOverride string
 	// PolicyHash is that of the thresholds that the session has.
 	PolicyHash           string
@@ -43,7 +43,7 @@ type Explanation struct {
 // names the session.
 func (s *Store) Explain(ctx context.Context, k Key) (x Explanation, err error) {
 	const state = `
-		SELECT s.labels::text, coalesce(s.policy_override, ''), s.policy_hash, s.live_estimated_tokens, s.reported_prompt_tokens,
+		SELECT compactor.labels_of(s.tenant, s.id)::text, coalesce(s.policy_override, ''), s.policy_hash, s.live_estimated_tokens, s.reported_prompt_tokens,
 			s.tokens_since_report, coalesce(c.overhead, 0), coalesce(c.scale, 0), coalesce(c.reports, 0), s.state = 'quarantined',
 			coalesce(s.quarantine_reason, ''), s.last_source_seq > 0 AND s.last_source_seq <= s.hold_seq, s.loop_seq,
 			cardinality(s.open_calls) > 0 OR s.open_answered, s.ineffective_runs, o.last_at, o.first_at,

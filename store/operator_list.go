@@ -29,12 +29,16 @@ type SessionRow struct {
 	Policy        string      `json:"policy"`
 	CooldownUntil *time.Time  `json:"-"` // automatic runs skip it until then; nil: they do not
 	SID           int64       `json:"cursor"`
+	Parent        string      `json:"parent,omitempty"` // a session of the same tenant
+	Children      int64       `json:"children,omitempty"`
 }
 
 // SessionFilter selects sessions; zero fields select all.
 type SessionFilter struct {
 	Tenant string
 	Due    bool
+	// ChildrenOf is the parent of the sessions, by its name.
+	ChildrenOf string
 	// After is the SID of the last row of the previous page.
 	After int64
 	Limit int
@@ -45,13 +49,15 @@ const querySessions = `
 		CASE WHEN reported_prompt_tokens IS NULL THEN coalesce(c.overhead + ceil(c.scale * live_tokens)::bigint, live_tokens)
 			ELSE greatest(0, reported_prompt_tokens + tokens_since_report) END,
 		coalesce(due_tokens, 0), due,
-		suspect_seq IS NOT NULL, revision, coalesce(last_message_at, created_at), policy, cooldown_until, sid
+		suspect_seq IS NOT NULL, revision, coalesce(last_message_at, created_at), policy, cooldown_until, sid,
+		coalesce((SELECT p.id FROM compactor.sessions p WHERE p.sid = s.parent), ''), (SELECT count(*) FROM compactor.sessions c WHERE c.parent = s.sid)
 	FROM compactor.sessions s ` + joinCalibration
 
 // Sessions returns sessions in order of creation.
 func (s *Store) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
-	const where = querySessions + ` WHERE sid > $1 AND ($2 = '' OR s.tenant = $2) AND (due OR NOT $3) ORDER BY sid LIMIT $4`
-	return queryRows(ctx, s, "list sessions", pgx.RowToStructByPos[SessionRow], where, f.After, f.Tenant, f.Due, f.Limit)
+	const where = querySessions + ` WHERE sid > $1 AND ($2 = '' OR s.tenant = $2) AND (due OR NOT $3)
+		AND ($5 = '' OR s.parent IN (SELECT p.sid FROM compactor.sessions p WHERE p.tenant = s.tenant AND p.id = $5)) ORDER BY sid LIMIT $4`
+	return queryRows(ctx, s, "list sessions", pgx.RowToStructByPos[SessionRow], where, f.After, f.Tenant, f.Due, f.Limit, f.ChildrenOf)
 }
 
 // Session returns one session. ErrNotFound names it.

@@ -52,7 +52,9 @@ func (s *Store) Sample(ctx context.Context, tenant string, labels map[string]str
 	if err != nil {
 		return nil, fmt.Errorf("sample sessions: %w", err)
 	}
-	const query = `SELECT id, model, labels::text FROM compactor.sessions WHERE tenant = $1 AND labels @> $2 AND last_seq > 0 ORDER BY random() LIMIT $3`
+	const query = `
+		SELECT id, model, compactor.labels_of(tenant, id)::text FROM compactor.sessions
+		WHERE tenant = $1 AND last_seq > 0 AND (labels @> $2 OR parent IS NOT NULL AND compactor.labels_of(tenant, id) @> $2) ORDER BY random() LIMIT $3`
 	return queryRows(ctx, s, "sample sessions", func(row pgx.CollectableRow) (v Sampled, err error) {
 		var labels string
 		if err := row.Scan(&v.Session, &v.Model, &labels); err != nil {

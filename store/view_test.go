@@ -270,6 +270,7 @@ func TestNoIndexHasAColumnThatChanges(t *testing.T) {
 		"runs_sweep: outcome status sweep",
 		"sessions_due: due sid",
 		"sessions_due_of_tenant: due sid tenant",
+		"sessions_parent: parent sid",
 		"sessions_pkey: sid",
 		"sessions_tenant_id_key: id tenant",
 	}

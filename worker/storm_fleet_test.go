@@ -31,7 +31,7 @@ func (in *installation) govern(ctx context.Context, r *rand.Rand) {
 		switch {
 		case err == nil:
 			in.counted.add(what)
-		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrNotApplicable), errors.Is(err, store.ErrInUse), errors.Is(err, store.ErrConflict):
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrNotApplicable), errors.Is(err, store.ErrInUse), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrInvalid):
 			in.counted.add(what + " refused")
 		case !transient(err):
 			in.t.Errorf("%s: %s: %v", in.schema, what, err)
@@ -42,7 +42,7 @@ func (in *installation) govern(ctx context.Context, r *rand.Rand) {
 
 func (in *installation) government(ctx context.Context, r *rand.Rand, version int) (what string, err error) {
 	tenant := append([]string{""}, stormTenants...)[r.IntN(1+len(stormTenants))]
-	switch r.IntN(7) {
+	switch r.IntN(8) {
 	case 0:
 		_, err := in.store.StartSweep(ctx, tenant, 0, "", "storm")
 		return "sweep started", err
@@ -61,7 +61,10 @@ func (in *installation) government(ctx context.Context, r *rand.Rand, version in
 		}
 		_ = backoff.Wait(ctx, time.Duration(r.IntN(1500))*time.Millisecond)
 		return "pause", in.resume(scope)
-	case 3:
+	case 3, 6:
+		if r.IntN(2) == 0 {
+			return "parent", in.store.SetParent(ctx, in.recent(r).key, in.recent(r).key.Session)
+		}
 		return "labels", in.store.SetLabels(ctx, in.recent(r).key, map[string]string{"agent": []string{"storm", "calm"}[r.IntN(2)]})
 	case 4:
 		return "policy applied", in.applyPolicy(ctx, version)

@@ -182,6 +182,12 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'session % of tenant % does not exist', p_session, v_tenant USING ERRCODE = 'no_data_found';
     END IF;
+    IF s.parent IS NOT NULL THEN
+        RETURN QUERY SELECT 'session', NULL::bigint, 'parent', p.id, x.want, false
+        FROM @schema@.sessions p CROSS JOIN LATERAL (SELECT CASE WHEN p.tenant <> s.tenant THEN 'one of tenant ' || s.tenant
+            WHEN s.sid IN (SELECT @schema@.ancestors(p.sid)) THEN 'one that is not below it' END AS want) x
+        WHERE p.sid = s.parent AND x.want IS NOT NULL;
+    END IF;
     SELECT count(*) INTO v_bare FROM @schema@.message_log m WHERE m.sid = s.sid AND m.digest IS NULL;
     IF v_bare > 0 THEN
         RETURN QUERY SELECT 'digest', v_bare, NULL::text, NULL::text, NULL::text, false;

@@ -90,13 +90,13 @@ BEGIN
     RETURN QUERY
     WITH kinds AS MATERIALIZED (
         SELECT k.*, p.name, coalesce(t.policy_hash, '') AS hash, t
-        FROM (SELECT s.tenant, s.model, s.labels, s.policy_override, s.policy AS was, s.policy_hash AS was_hash FROM @schema@.sessions s GROUP BY 1, 2, 3, 4, 5, 6) k
+        FROM (SELECT s.tenant, s.model, CASE WHEN s.parent IS NULL THEN s.labels ELSE @schema@.effective_labels(s.labels, s.parent) END AS labels, s.policy_override, s.policy AS was, s.policy_hash AS was_hash FROM @schema@.sessions s GROUP BY 1, 2, 3, 4, 5, 6) k
         CROSS JOIN LATERAL @schema@.policy_of(k.tenant, k.model, k.labels, k.policy_override) p(name)
         LEFT JOIN LATERAL @schema@.thresholds_of(p.name, k.model) t ON true
     ), changed AS MATERIALIZED (SELECT * FROM kinds k WHERE (k.was, k.was_hash) <> (k.name, k.hash)
     ), after AS MATERIALIZED (
         SELECT s.policy AS was, s.due AS was_due, @schema@.with_thresholds(s, k.name, k.t) AS n
-        FROM changed k JOIN @schema@.sessions s ON (s.tenant, s.model, s.labels, s.policy, s.policy_hash) = (k.tenant, k.model, k.labels, k.was, k.was_hash)
+        FROM changed k JOIN @schema@.sessions s ON (s.tenant, s.model, CASE WHEN s.parent IS NULL THEN s.labels ELSE @schema@.effective_labels(s.labels, s.parent) END, s.policy, s.policy_hash) = (k.tenant, k.model, k.labels, k.was, k.was_hash)
             AND coalesce(s.policy_override, '') = coalesce(k.policy_override, ''))
     SELECT a.was, (a.n).policy, count(*), count(*) FILTER (WHERE (a.n).due AND NOT a.was_due), count(*) FILTER (WHERE a.was_due AND NOT (a.n).due)
     FROM after a GROUP BY 1, 2 ORDER BY 1, 2;

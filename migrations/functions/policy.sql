@@ -65,7 +65,7 @@ END $$;
 -- way does not change the thresholds (end_run).
 CREATE OR REPLACE FUNCTION @schema@.use_policy(s @schema@.sessions) RETURNS @schema@.sessions LANGUAGE plpgsql AS $$
 DECLARE
-    v_policy text := @schema@.policy_of(s.tenant, s.model, s.labels, s.policy_override);
+    v_policy text := @schema@.policy_of(s.tenant, s.model, @schema@.effective_labels(s.labels, s.parent), s.policy_override);
     v_was    boolean := s.due;
     t        @schema@.thresholds;
 BEGIN
@@ -88,7 +88,7 @@ BEGIN
 END $$;
 
 -- The labels of a session from now on, in place of those that it had: an object of strings, such as {"agent": "planner"}.
--- Policies match them. A session that does not exist is created, so that it has its policy before its first message.
+-- Policies match them, and for its children those that they have not themselves. A session that does not exist is created, so that it has its policy before its first message.
 CREATE OR REPLACE FUNCTION @schema@.set_labels(p_tenant text, p_session text, p_labels jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     s @schema@.sessions;
@@ -102,6 +102,7 @@ BEGIN
     IF s.labels <> p_labels THEN
         s.labels := p_labels;
         PERFORM @schema@.use_policy(s);
+        PERFORM @schema@.refresh_children(s.sid);
     END IF;
 END $$;
 

@@ -55,7 +55,8 @@ BEGIN
     END IF;
     PERFORM set_config('compactor.quiet', 'on', true);   -- the scheduler finds what becomes due, at the pace of the workers
     WITH page AS MATERIALIZED (
-        SELECT p.sid, p.tenant, p.model, p.labels, coalesce(p.policy_override, '') AS override, p.policy, p.policy_hash, p.xmin::text AS version
+        SELECT p.sid, p.tenant, p.model, CASE WHEN p.parent IS NULL THEN p.labels ELSE @schema@.effective_labels(p.labels, p.parent) END AS labels,
+            coalesce(p.policy_override, '') AS override, p.policy, p.policy_hash, p.xmin::text AS version
         FROM @schema@.sessions p WHERE p.sid > r.cursor_sid ORDER BY p.sid LIMIT v_scan
     ), kinds AS MATERIALIZED (
         SELECT k.*, n.name, h.policy AS of, h.model_prefix AS prefix, coalesce(h.policy_hash, '') AS hash

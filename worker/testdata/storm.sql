@@ -135,7 +135,10 @@ SELECT count(*), min(bulk || ' ' || sid) FROM (
 SELECT count(*), min(id::text) FROM @schema@.bulk_operations WHERE kind = 'compact' AND status = 'open';
 
 -- check: a session has the policy that it matches
-SELECT count(*), min(s.id) FROM @schema@.sessions s WHERE s.policy <> CASE WHEN s.labels->>'agent' = 'storm'
+WITH RECURSIVE up AS (
+    SELECT sid, labels, parent FROM @schema@.sessions
+    UNION ALL SELECT up.sid, p.labels || up.labels, p.parent FROM up JOIN @schema@.sessions p ON p.sid = up.parent)
+SELECT count(*), min(s.id) FROM @schema@.sessions s LEFT JOIN up ON up.sid = s.sid AND up.parent IS NULL WHERE up.sid IS NULL OR s.policy <> CASE WHEN up.labels->>'agent' = 'storm'
     AND EXISTS (SELECT FROM @schema@.policy_heads WHERE name = 'storm') THEN 'storm' ELSE 'default' END;
 
 -- check: no pause is left

@@ -40,15 +40,16 @@ type grammar struct {
 	Doctor  doctorCmd  `cmd:"" group:"Database:" help:"Check connections, settings and the invariants of the data."`
 	Stats   statsCmd   `cmd:"" group:"Database:" help:"Show what waits, and what the last hour and day have done and cost."`
 
-	Sessions sessionsCmd `cmd:"" group:"Sessions:" help:"List sessions with their size and whether they are due."`
-	View     viewCmd     `cmd:"" group:"Sessions:" help:"Show the view of a session, and why messages are excluded."`
-	Compact  compactCmd  `cmd:"" group:"Sessions:" help:"Compact one session now."`
-	Summary  summaryCmd  `cmd:"" group:"Sessions:" help:"Show a summary and its provenance, or the messages it covers."`
-	Undo     undoCmd     `cmd:"" group:"Sessions:" help:"Undo a run."`
-	Runs     runsCmd     `cmd:"" group:"Sessions:" help:"List runs, newest first, or show one of them."`
-	Pin      pinCmd      `cmd:"" group:"Sessions:" help:"Keep a message in the view."`
-	Unpin    unpinCmd    `cmd:"" group:"Sessions:" help:"Remove the pin of a message."`
-	SetModel setModelCmd `cmd:"" group:"Sessions:" help:"Set the model of a session, and with it when the session is due."`
+	Sessions  sessionsCmd  `cmd:"" group:"Sessions:" help:"List sessions with their size and whether they are due."`
+	View      viewCmd      `cmd:"" group:"Sessions:" help:"Show the view of a session, and why messages are excluded."`
+	Compact   compactCmd   `cmd:"" group:"Sessions:" help:"Compact one session now."`
+	Summary   summaryCmd   `cmd:"" group:"Sessions:" help:"Show a summary and its provenance, or the messages it covers."`
+	Undo      undoCmd      `cmd:"" group:"Sessions:" help:"Undo a run."`
+	Runs      runsCmd      `cmd:"" group:"Sessions:" help:"List runs, newest first, or show one of them."`
+	Pin       pinCmd       `cmd:"" group:"Sessions:" help:"Keep a message in the view."`
+	Unpin     unpinCmd     `cmd:"" group:"Sessions:" help:"Remove the pin of a message."`
+	SetModel  setModelCmd  `cmd:"" group:"Sessions:" help:"Set the model of a session, and with it when the session is due."`
+	SetParent setParentCmd `cmd:"" group:"Sessions:" help:"Make a session the child of another one, whose labels then count for it."`
 
 	Sweep       sweepCmd       `cmd:"" group:"Fleet:" help:"List, show, start, pause, resume or cancel sweeps over all due sessions."`
 	Schedule    scheduleCmd    `cmd:"" group:"Fleet:" help:"List, show, pause, resume or run the schedules of sweeps, or fire ticks of the past."`

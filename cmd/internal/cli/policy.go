@@ -40,7 +40,7 @@ const policyFileHelp = `A policy file is YAML: the keys name, match and note, an
     start: 0.6
     target: 0.4
 
-A session has the policy that it was assigned, or else that of which it matches all keys: tenant, model (the beginning of its name) and labels (set_labels). Of several, the one with more keys counts, then the longer model, then the name. All others have the policy default: that of the configuration, unless a policy of that name was applied.`
+A session has the policy that it was assigned, or else that of which it matches all keys: tenant, model (the beginning of its name) and labels (set_labels; and those of its parent, for keys that it has none for). Of several, the one with more keys counts, then the longer model, then the name. All others have the policy default: that of the configuration, unless a policy of that name was applied.`
 
 // policyRef is NAME or NAME@VERSION; the version is 0 for that in force.
 type policyRef struct {

@@ -45,7 +45,9 @@ type explanationJSON struct {
 	Session    string            `json:"session"`
 	Tenant     string            `json:"tenant"`
 	Model      string            `json:"model"`
-	Labels     map[string]string `json:"labels"`
+	Labels     map[string]string `json:"labels"` // and those of the parent
+	Parent     string            `json:"parent,omitempty"`
+	Children   int64             `json:"children,omitempty"`
 	Policy     string            `json:"policy"`
 	Version    int               `json:"policy_version"` // 0: that of the configuration
 	Why        string            `json:"policy_why"`
@@ -188,7 +190,7 @@ func (x *explainer) choose(ctx context.Context, st *store.Store, list []store.Po
 func (x *explainer) explain(e *Env) explanationJSON {
 	limits := x.policy.Limits(x.Model, x.cfg.Models.Window)
 	out := explanationJSON{
-		Session: x.Session, Tenant: x.Tenant, Model: x.Model, Labels: x.Labels, Policy: x.version.Name, Version: x.version.Version,
+		Session: x.Session, Tenant: x.Tenant, Model: x.Model, Labels: x.Labels, Parent: x.Parent, Children: x.Children, Policy: x.version.Name, Version: x.version.Version,
 		Why: x.candidates[0].Why, Follows: x.Policy == x.version.Name && (x.PolicyHash == x.policy.FleetHash() || x.version.Version == 0),
 		PassedOver: []passedOverJSON{}, Window: limits.Window, Start: limits.Start, Target: limits.Target, DueAbove: cmp.Or(x.DueTokens, limits.Start),
 		Tokens: x.ContextTokens, Due: x.Due, HeldBack: []holdJSON{},
@@ -341,8 +343,14 @@ func utc(t *time.Time) *time.Time {
 func (out explanationJSON) print(e *Env, x explainer) error {
 	labels := policy.Match(out.Labels).String()
 	window := fmt.Sprintf("%s, window %s", orDash(out.Model), term.Count(out.Window))
+	children := ""
+	if out.Children > 0 {
+		children = term.Count(out.Children)
+	}
 	pairs := [][2]any{
 		{"session", store.Key{Tenant: out.Tenant, Session: out.Session}.String()},
+		{"parent", out.Parent},
+		{"children", children},
 		{"model", window},
 		{"labels", labels},
 		{"policy", fmt.Sprintf("%s: %s", title(x.version), out.Why)},

@@ -358,3 +358,27 @@ func TestSetModel(t *testing.T) {
 	invoke(t, db, "set-model", "ghost", "gpt-4o").want(t, exitNotFound, "ghost")
 	invoke(t, db, "set-model", "chat", "").want(t, exitUsage, "empty model")
 }
+
+func TestChildrenAreShownWithTheirParent(t *testing.T) {
+	t.Parallel()
+	db := database(t)
+	for _, name := range []string{"chat", "search"} {
+		invoke(t, db, "import", file(t, "s.jsonl", conversation(name, 2))).want(t, 0)
+	}
+	invoke(t, db, "set-parent", "search", "chat").want(t, 0, "session search is a child of chat")
+	invoke(t, db, "set-parent", "draft", "chat").want(t, 0)
+	if lines := strings.Count(invoke(t, db, "sessions", "--children-of", "chat").want(t, 0, "search", "draft", "PARENT").stdout, "\n"); lines != 3 {
+		t.Errorf("%d lines, want a header and the two children", lines)
+	}
+	got := decode[struct{ Sessions []store.SessionRow }](t, invoke(t, db, "sessions", "--json").want(t, 0)).Sessions
+	if len(got) != 3 || got[0].Children != 2 || got[1].Parent != "chat" {
+		t.Errorf("%+v", got)
+	}
+	invoke(t, db, "view", "search").want(t, 0, "child of chat")
+	invoke(t, db, "view", "chat").want(t, 0, "2 children")
+	invoke(t, db, "policy", "explain", "search").want(t, 0, "parent", "chat")
+	invoke(t, db, "set-parent", "chat", "search").want(t, exitUsage, "cannot be the child of search")
+	invoke(t, db, "set-parent", "chat", "nobody").want(t, exitNotFound, "nobody")
+	invoke(t, db, "set-parent", "draft").want(t, 0, "has no parent")
+	invoke(t, db, "doctor").want(t, 0)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
@@ -11,18 +12,20 @@ import (
 )
 
 type sessionsCmd struct {
-	Due        bool  `help:"Only sessions due for compaction."`
-	AllTenants bool  `help:"Sessions of every tenant."`
-	Limit      int   `default:"50" help:"Maximum number of sessions."`
-	After      int64 `placeholder:"CURSOR" help:"Continue behind this cursor, which the previous page ended with."`
+	Due        bool   `help:"Only sessions due for compaction."`
+	ChildrenOf string `placeholder:"SESSION" help:"Only children of this session."`
+	AllTenants bool   `help:"Sessions of every tenant."`
+	Limit      int    `default:"50" help:"Maximum number of sessions."`
+	After      int64  `placeholder:"CURSOR" help:"Continue behind this cursor, which the previous page ended with."`
 }
 
 func (*sessionsCmd) Help() string {
-	return `TOKENS is the size counted against the model's window: the provider's own figure where the application reported one, or else an estimate by what it reported for other sessions of the model. OF START is that size as a share of the threshold above which the session is compacted.
+	return `TOKENS is the size counted against the model's window: the provider's own figure where the application reported one, or else an estimate by what it reported for other sessions of the model. OF START is that size as a share of the threshold above which the session is compacted. PARENT and CHILDREN are shown where there are any.
 
 Examples:
 
     compactor sessions
+    compactor sessions --children-of chat-42
     compactor sessions --due --json | jq -r '.sessions[].session'`
 }
 
@@ -51,7 +54,7 @@ func withStart(c config.Config, r store.SessionRow) store.SessionRow {
 }
 
 func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	f := store.SessionFilter{Tenant: cfg.Tenant, Due: c.Due, After: c.After, Limit: c.Limit}
+	f := store.SessionFilter{Tenant: cfg.Tenant, Due: c.Due, ChildrenOf: c.ChildrenOf, After: c.After, Limit: c.Limit}
 	if c.AllTenants {
 		f.Tenant = ""
 	}
@@ -73,6 +76,10 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 		term.Text("SESSION"), term.Text("MODEL"), term.Num("IN VIEW"), term.Num("TOKENS"), term.Num("OF START"),
 		term.Text("DUE"), term.Num("IDLE"), term.Num("MESSAGES").IfRoom(), term.Num("REVISION").IfRoom(),
 	}
+	family := slices.ContainsFunc(rows, func(r store.SessionRow) bool { return r.Parent != "" || r.Children > 0 })
+	if family {
+		columns = append(columns, term.Text("PARENT").IfRoom(), term.Num("CHILDREN").IfRoom())
+	}
 	if c.AllTenants {
 		columns = append([]term.Column{term.Text("TENANT")}, columns...)
 	}
@@ -88,6 +95,9 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 		cells := []any{
 			r.Session, r.Model, r.LiveMessages, term.Tokens(r.ContextTokens), term.Percent(r.ContextTokens, r.DueTokens),
 			due, e.since(r.LastMessageAt), r.Messages, r.Revision,
+		}
+		if family {
+			cells = append(cells, term.Clean(r.Parent), r.Children)
 		}
 		if c.AllTenants {
 			cells = append([]any{r.Tenant}, cells...)

@@ -94,13 +94,24 @@ func (c *viewCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	case e.JSON:
 		result["messages"] = messagesJSON(msgs)
 	default:
-		e.say("%s", e.Out.Bold(term.Clean(row.Session))+e.Out.Dim(fmt.Sprintf("  %s  revision %d  %s of %s in view  %s tokens",
+		e.say("%s", e.Out.Bold(term.Clean(row.Session))+e.Out.Dim(fmt.Sprintf("  %s  revision %d  %s of %s in view  %s tokens%s",
 			orDash(term.Clean(row.Model)), row.Revision, term.Count(row.LiveMessages), term.Plural(row.Messages, "message", "messages"),
-			term.Tokens(row.LiveTokens))))
+			term.Tokens(row.LiveTokens), familyText(row))))
 		writeMessages(e, msgs, c.Full)
 		return nil
 	}
 	return term.JSON(e.Out.W, result)
+}
+
+// familyText names the parent of a session and counts its children, behind two spaces each.
+func familyText(r store.SessionRow) (text string) {
+	if r.Parent != "" {
+		text = "  child of " + term.Clean(r.Parent)
+	}
+	if r.Children > 0 {
+		text += "  " + term.Plural(r.Children, "child", "children")
+	}
+	return text
 }
 
 func messagesJSON(msgs []store.Stored) []messageJSON {
