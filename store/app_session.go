@@ -144,6 +144,16 @@ func (s *Store) SetParent(ctx context.Context, k Key, parent string) error {
 	return wrap("set parent", err)
 }
 
+// Fork makes a new session, a child of k, that goes on from one of its messages: at is the
+// message's id or its seq, and empty for the last one. Its log is what was said up to there,
+// and its view the one that k had then. Fork returns the number of messages. ErrConflict: the
+// session exists. ErrInUse: a tool loop with signed reasoning is open there that k has from
+// before a compaction. ErrNotApplicable: k is a fork itself, and at is from before it.
+func (s *Store) Fork(ctx context.Context, k Key, session, at, by string) (messages int64, err error) {
+	const query = `SELECT compactor.fork($1, $2, $3, $4, $5)`
+	return queryRow(ctx, s, fmt.Sprintf("fork session %s", k), pgx.RowTo[int64], query, k.tenant(), k.Session, session, at, by)
+}
+
 // SetPolicy names the policy of a session, whatever it matches; an empty name takes that
 // back. ErrNotFound: no policy of the name is in force for the session's tenant.
 func (s *Store) SetPolicy(ctx context.Context, k Key, policy string) error {

@@ -67,6 +67,7 @@ BEGIN
             ('fix_session', '{operator}'),
             ('foreign_format', '{}'),
             ('foreign_message', '{}'),
+            ('fork', '{application}'),
             ('free_reasoning', '{}'),
             ('group_boundary', '{}'),
             ('invalid_options', '{}'),

@@ -380,5 +380,30 @@ func TestChildrenAreShownWithTheirParent(t *testing.T) {
 	invoke(t, db, "set-parent", "chat", "search").want(t, exitUsage, "cannot be the child of search")
 	invoke(t, db, "set-parent", "chat", "nobody").want(t, exitNotFound, "nobody")
 	invoke(t, db, "set-parent", "draft").want(t, 0, "has no parent")
+	invoke(t, db, "fork", "chat", "retry", "--at", "3").want(t, 0, "session retry has 3 messages of chat, 3 in its view")
+	if row := decode[store.SessionRow](t, invoke(t, db, "fork", "chat", "copy", "--json").want(t, 0)); row.Parent != "chat" || row.Messages != got[0].Messages {
+		t.Errorf("%+v", row)
+	}
+	invoke(t, db, "fork", "chat", "copy").want(t, exitRefused, "exists already")
+	invoke(t, db, "fork", "chat", "other", "--at", "nothing").want(t, exitNotFound, "has no source message nothing")
 	invoke(t, db, "doctor").want(t, 0)
+}
+
+func TestAForkOfACompactedSessionIsSound(t *testing.T) {
+	t.Parallel()
+	db := compacted(t)
+	invoke(t, db, "compact", "chat-1", "--strategy=handoff", "--allow-growth").want(t, 0)
+	invoke(t, db, "fork", "chat-1", "fork").want(t, 0)
+	source, fork := invoke(t, db, "view", "chat-1", "--full").want(t, 0), invoke(t, db, "view", "fork", "--full").want(t, 0, "child of chat-1")
+	body := func(r result) string { _, text, _ := strings.Cut(r.stdout, "\n"); return regexp.MustCompile(`(?m)^ *\d+ +`).ReplaceAllString(text, "") }
+	if diff := cmp.Diff(body(source), body(fork)); diff != "" {
+		t.Errorf("view (-source +fork):\n%s", diff)
+	}
+	summary := regexp.MustCompile(`summary-\d+-\d+`).FindString(invoke(t, db, "view", "fork", "--json").want(t, 0).stdout)
+	invoke(t, db, "summary", "show", summary).want(t, 0, summary, "chat-1")
+	invoke(t, db, "summary", "expand", summary).want(t, 0)
+	invoke(t, db, "runs", "fork").want(t, 0, "forked")
+	invoke(t, db, "doctor", "--deep").want(t, 0)
+	invoke(t, db, "compact", "fork", "--from=view").want(t, 0)
+	invoke(t, db, "doctor", "--deep").want(t, 0)
 }

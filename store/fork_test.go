@@ -1,0 +1,275 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// viewTexts returns the view as "kind text".
+func viewTexts(t *testing.T, s *Store, k Key) (out []string) {
+	t.Helper()
+	view, _ := must2(s.View(t.Context(), k))(t)
+	for _, m := range view {
+		out = append(out, fmt.Sprintf("%s %s %s", m.Kind, m.ID, m.AppendJSON(nil)))
+	}
+	return out
+}
+
+// forkable makes a session with a history of all kinds of runs, and returns the view that it had
+// at each of its messages, after the last run that saw nothing behind it.
+func forkable(t *testing.T, s *Store, k Key) map[chat.Seq][]string {
+	t.Helper()
+	views := map[chat.Seq][]string{}
+	seen := func() {
+		t.Helper()
+		views[session1(t, s, k)] = viewTexts(t, s, k)
+	}
+	say := func(msgs ...NewMessage) {
+		t.Helper()
+		for _, m := range msgs {
+			add(t, s, k, m)
+			seen()
+		}
+	}
+	run := func(p chat.Plan) RunID {
+		t.Helper()
+		id := apply(t, s, k, p)
+		seen()
+		return id
+	}
+	say(user("u1", "said first"), call("c1", "a", "b"), result("r1", "a", "said by a"), result("r2", "b", "said by b"),
+		assistant("a1", "said then"), user("u2", "said second"), assistant("a2", "said at length"), user("u3", "said third"), assistant("a3", "said again"))
+	run(summarize(span(2, 5), "what was said")) // 10
+	say(user("u4", "said fourth"), assistant("a4", "answered"))
+	both := standIn(chat.Meta{Seq: 6, Position: 6}, "short")
+	both.Additions = append(both.Additions, standIn(chat.Meta{Seq: 7, Position: 7}, "shorter").Additions...)
+	run(both) // 13 and 14
+	say(user("u5", "said fifth"))
+	undone := run(exclude(span(1, 1)))
+	must(s.Undo(t.Context(), k, undone, false, ""))(t)
+	seen()
+	say(call("c2", "x", "y"), result("r3", "x", "said by x"), result("r4", "y", "said by y"), assistant("a5", "said so"))
+	run(summarize(chat.Ranges{{Lo: 8, Hi: 12}, {Lo: 13, Hi: 14}}, "more was said")) // over the first summary and a replacement
+	run(exclude(span(12, 12)))
+	say(user("u6", "said last"))
+	return views
+}
+
+// session1 returns the last source seq of a session.
+func session1(t *testing.T, s *Store, k Key) chat.Seq {
+	t.Helper()
+	return one[chat.Seq](t, s, `SELECT last_source_seq FROM compactor.sessions WHERE tenant = $1 AND id = $2`, k.tenant(), k.Session)
+}
+
+func TestAForkHasTheViewOfThatMoment(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 1 << 30, 0, false})
+	k := Key{Session: "chat"}
+	views := forkable(t, s, k)
+	must(0, s.Pin(t.Context(), k, "u5"))(t)
+	must(0, s.SetLabels(t.Context(), k, map[string]string{"agent": "a"}))(t)
+	source := viewTexts(t, s, k)
+	said := list[string](t, s, `SELECT id || body FROM compactor.message_log WHERE kind = 'm' ORDER BY seq`)
+	n := 0
+	for _, m := range must(s.All(t.Context(), k))(t) {
+		if m.Kind != chat.KindSource {
+			continue
+		}
+		fork := Key{Session: "fork at " + m.ID}
+		at := m.ID
+		if m.Seq%2 == 0 {
+			at = fmt.Sprint(m.Seq)
+		}
+		messages := must(s.Fork(t.Context(), k, fork.Session, at, "ann"))(t)
+		if diff := cmp.Diff(views[m.Seq], viewTexts(t, s, fork)); diff != "" {
+			t.Errorf("fork at %d, %s (-want +got):\n%s", m.Seq, m.ID, diff)
+		}
+		row := session(t, s, fork)
+		log := list[string](t, s, `SELECT id || body FROM compactor.message_log WHERE sid = $1 AND kind = 'm' ORDER BY seq`, row.SID)
+		if int64(len(log)) != messages || len(said) < len(log) || messages != row.Messages {
+			t.Errorf("fork at %d has %d messages in its log, says %d, counts %d", m.Seq, len(log), messages, row.Messages)
+		}
+		if row.Parent != "chat" || !row.Due || !row.Suspect {
+			t.Errorf("%+v", row)
+		}
+		// It goes on as any session does.
+		add(t, s, fork, user("later", "and then"))
+		apply(t, s, fork, exclude(span(1, 1)))
+		n++
+	}
+	if n < 15 || session(t, s, k).Children != int64(n) {
+		t.Errorf("%d forks, %d children", n, session(t, s, k).Children)
+	}
+	if diff := cmp.Diff(source, viewTexts(t, s, k)); diff != "" {
+		t.Errorf("the source has changed (-want +got):\n%s", diff)
+	}
+	last := Key{Session: "the last"}
+	must(s.Fork(t.Context(), k, last.Session, "", "ann"))(t)
+	if diff := cmp.Diff(source, viewTexts(t, s, last)); diff != "" {
+		t.Errorf("fork of all (-want +got):\n%s", diff)
+	}
+	pins := list[string](t, s, `SELECT m.id FROM compactor.messages m WHERE session = 'the last' AND pinned`)
+	if diff := cmp.Diff([]string{"u5"}, pins); diff != "" {
+		t.Errorf("pins (-want +got):\n%s", diff)
+	}
+	if got := must(s.Explain(t.Context(), last))(t).Labels; got["agent"] != "a" {
+		t.Errorf("labels %v", got)
+	}
+	why := func(session string) []string {
+		return list[string](t, s, `SELECT format('%s %s %s', id, exclude_reason, summarized_by) FROM compactor.messages WHERE session = $1 AND excluded AND kind = 'source' ORDER BY id`, session)
+	}
+	for _, x := range why("the last") {
+		if strings.Contains(x, "  ") && !strings.HasPrefix(x, "a4 ") {
+			t.Errorf("not explained: %q", x)
+		}
+	}
+	// Its undo gives the whole log, and a fork can be forked.
+	must(s.Fork(t.Context(), last, "of a fork", "", ""))(t)
+	if diff := cmp.Diff(source, viewTexts(t, s, Key{Session: "of a fork"})); diff != "" {
+		t.Errorf("fork of a fork (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(why("the last"), why("of a fork")); diff != "" {
+		t.Errorf("reasons in a fork of a fork (-want +got):\n%s", diff)
+	}
+	if _, err := s.Fork(t.Context(), last, "too early", "u1", ""); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("fork before the fork: %v", err)
+	}
+	wantConsistent(t, s)
+	head := must(s.Runs(t.Context(), RunFilter{Key: last, Limit: 1}))(t)[0]
+	if head.Kind != "fork" || head.Outcome != "forked" || head.RequestedBy != "ann" || head.MessagesAfter != int64(len(source)) {
+		t.Errorf("%+v", head)
+	}
+	must(s.Undo(t.Context(), last, head.ID, false, ""))(t)
+	if got := viewTexts(t, s, last); len(got) != len(said) {
+		t.Errorf("after the undo %d of %d messages", len(got), len(said))
+	}
+	wantConsistent(t, s)
+}
+
+func TestAForkIsRefusedWithAReason(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	add(t, s, Key{Session: "a"}, talk("m", 3)...)
+	must(0, s.SetLabels(t.Context(), Key{Session: "empty"}, map[string]string{}))(t)
+	for _, tt := range []struct {
+		from, to, at string
+		kind         error
+		says         string
+	}{
+		{"nobody", "x", "", ErrNotFound, "nobody"},
+		{"a", "x", "m9", ErrNotFound, "m9"},
+		{"a", "x", "4", ErrNotFound, "4"},
+		{"empty", "x", "", ErrNotFound, "empty"},
+		{"a", "", "", ErrInvalid, "empty id"},
+		{"a", "empty", "", ErrConflict, "exists already"},
+		{"a", "a", "m1", ErrConflict, "exists already"},
+	} {
+		if _, err := s.Fork(t.Context(), Key{Session: tt.from}, tt.to, tt.at, ""); !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions`); n != 2 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+// A history that the application has compacted is cut at its messages, too.
+func TestAForkOfAReplacedView(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "chat"}
+	add(t, s, k, talk("m", 6)...)
+	before := viewTexts(t, s, k)
+	view, revision := must2(s.View(t.Context(), k))(t)
+	must(s.Replace(t.Context(), k, revision, []NewMessage{user("new", "what was said"), {Message: view[4].Message}, {Message: view[5].Message}}, ""))(t)
+	replaced := viewTexts(t, s, k)
+	add(t, s, k, user("m7", "later"))
+	for at, want := range map[string][]string{"m6": before, "new": replaced} {
+		must(s.Fork(t.Context(), k, "at "+at, at, ""))(t)
+		if diff := cmp.Diff(want, viewTexts(t, s, Key{Session: "at " + at})); diff != "" {
+			t.Errorf("at %s (-want +got):\n%s", at, diff)
+		}
+	}
+	wantConsistent(t, s)
+}
+
+// A run that waits for the fork's view finds the open calls as append would have left them.
+func TestAForkWithinAToolLoopWaitsForItsResults(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "chat"}
+	add(t, s, k, user("u", "look"), call("c", "x", "y"), result("r1", "x", "a"), result("r2", "y", "b"), assistant("a", "done"))
+	must(s.Fork(t.Context(), k, "fork", "r1", ""))(t)
+	got := one[string](t, s, `SELECT open_calls::text || ' ' || open_answered FROM compactor.sessions WHERE id = 'fork'`)
+	if got != "{y} true" {
+		t.Errorf("open calls: %s", got)
+	}
+	add(t, s, Key{Session: "fork"}, result("other", "y", "c"), assistant("a", "done otherwise"))
+	if v := must(s.Violations(t.Context(), session(t, s, Key{Session: "fork"}).SID))(t); len(v) > 0 {
+		t.Errorf("%v", v)
+	}
+	if got := must(s.Relay(t.Context(), 0, 0, 9, time.Minute))(t); len(sessionsOf(t, s, got)) != 1 {
+		t.Errorf("relayed %v, want the fork", got)
+	}
+	wantConsistent(t, s)
+}
+
+// A fork holds signed reasoning only where its own log and runs say that nothing before it has
+// changed: what was written after the compaction that made its view, and what precedes the first
+// difference from the log.
+func TestAForkHoldsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "chat"}
+	add(t, s, k, thoughtful("m", 0, 8)...)
+	applyBehind(t, s, k, exclude(span(3, 3)), 3, nil)
+	add(t, s, k, thoughtful("n", 30, 2)...)
+	wantReasoning(t, s, k, "of the source", "m2", "n2")
+	add(t, s, k, thoughtful("o", 40, 4)...)
+	applyBehind(t, s, k, exclude(span(13, 13)), 13, nil)
+	wantReasoning(t, s, k, "of the source after another run", "m2", "n2", "o2")
+	add(t, s, k, user("u", "look"), signed(call("c", "x"), 60))
+	for at, want := range map[string][]string{"m4": {"m2", "m4"}, "n2": {"m2", "n2"}, "o1": {"m2", "n2"}, "o4": {"m2"}, "c": {"m2", "c"}} {
+		fork := Key{Session: "at " + at}
+		must(s.Fork(t.Context(), k, fork.Session, at, ""))(t)
+		wantReasoning(t, s, fork, "of a fork at "+at, want...)
+	}
+	at := Key{Session: "at c"}
+	undo := must(s.Runs(t.Context(), RunFilter{Key: at, Limit: 1}))(t)[0].ID
+	if _, err := s.Undo(t.Context(), at, undo, false, ""); !errors.Is(err, ErrInUse) {
+		t.Errorf("undo within an open tool loop: %v", err)
+	}
+	add(t, s, at, result("r", "x", "found"), assistant("done", "done"))
+	must(s.Undo(t.Context(), at, undo, false, ""))(t)
+	wantReasoning(t, s, at, "after the undo")
+
+	// A run that leaves an open tool loop its reasoning, by what it changes behind it.
+	add(t, s, k, user("aside", "wait"), signed(call("c2", "z"), 61), user("later", "x"))
+	if _, err := s.Fork(t.Context(), k, "before it ends", "c2", ""); err != nil {
+		t.Errorf("a loop that began after the run: %v", err)
+	}
+	wantConsistent(t, s)
+}
+
+func TestAForkOfAnOpenToolLoopFromBeforeACompactionIsRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "chat"}
+	add(t, s, k, thoughtful("m", 0, 8)...)
+	applyBehind(t, s, k, exclude(span(3, 3)), 3, nil)
+	add(t, s, k, user("u", "look"), signed(call("c", "x", "y"), 60), result("r", "x", "found"))
+	applyBehind(t, s, k, exclude(span(11, 11)), 11, nil)
+	if _, err := s.Fork(t.Context(), k, "fork", "", ""); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "at message r") {
+		t.Errorf("%v", err)
+	}
+	must(s.Fork(t.Context(), k, "fork", "u", ""))(t)
+	wantReasoning(t, s, Key{Session: "fork"}, "of a fork before the loop", "m2")
+}
