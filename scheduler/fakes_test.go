@@ -58,6 +58,7 @@ type fakeSweep struct {
 	due, cursor int
 	held        bool // by a pause
 	ended       bool
+	paused      bool // all of its sessions are
 }
 
 type fakeRun struct {
@@ -195,6 +196,9 @@ func (f *fakeStore) SweepPage(ctx context.Context, sweep int64, limit int, grace
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.sweeps[sweep-1]
+	if s.paused {
+		return nil, false, nil
+	}
 	var page []store.Delivery
 	for !s.held && s.cursor < s.due && len(page) < limit {
 		s.cursor++

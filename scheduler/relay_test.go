@@ -48,6 +48,24 @@ func TestASweepEnqueuesAllDueSessions(t *testing.T) {
 	})
 }
 
+func TestAPausedSweepIsLookedAtNowAndThen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		s := b.new(b.config("a"))
+		b.sweepOf(s, 5)
+		b.store.sweeps[0].paused = true
+		stop := b.start(s)
+		b.pass(10 * time.Second)
+		n := b.store.count("sweep page")
+		b.check(n > 0 && n <= 2*int(10*time.Second/creditPoll) && len(b.store.runs) == 0, "%d looks, %d runs", n, len(b.store.runs))
+		b.store.with(func() { b.store.sweeps[0].paused = false })
+		b.pass(time.Second)
+		b.check(slices.Equal(b.queue.runs(), ids(5)), "enqueued: %v", b.queue.runs())
+		stop()
+	})
+}
+
 func TestARestartedSweepGoesOnAtItsCursor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -36,9 +36,19 @@ func TestWhatAPauseHolds(t *testing.T) {
 	put(t, s, PolicyChange{Name: "theirs", Match: map[string]string{"tenant": "globex", "team": "x"}})
 	refresh(t, s, 9)
 	for _, c := range []struct{ tenant, model, policy, want string }{
-		{"", "", "", "abcd"}, {"acme", "", "", "ab"}, {"", "GPT-4", "", "ac"}, {"acme", "gpt-4o", "", "a"}, {"globex", "claude", "", ""},
-		{"other", "", "", ""}, {"", "openai/", "", "a"}, {"", "", "support", "ac"}, {"globex", "", "support", "c"}, {"", "claude", "support", ""},
-		{"", "claude", "default", "b"}, {"", "", "theirs", ""}, {"", "", "default", "bd"},
+		{"", "", "", "abcd"},
+		{"acme", "", "", "ab"},
+		{"", "GPT-4", "", "ac"},
+		{"acme", "gpt-4o", "", "a"},
+		{"globex", "claude", "", ""},
+		{"other", "", "", ""},
+		{"", "openai/", "", "a"},
+		{"", "", "support", "ac"},
+		{"globex", "", "support", "c"},
+		{"", "claude", "support", ""},
+		{"", "claude", "default", "b"},
+		{"", "", "theirs", ""},
+		{"", "", "default", "bd"},
 	} {
 		scope := PauseScope{c.tenant, c.model, c.policy}
 		must(0, s.PauseRuns(t.Context(), scope, "why", "ada"))(t)

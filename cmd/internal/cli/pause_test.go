@@ -21,7 +21,7 @@ func TestPauseReadsWell(t *testing.T) {
 	show(0, "pause", "--list")
 	show(exitUsage, "pause", "--note=everything?")
 	show(0, "pause", "--tenant=acme", "--note=migrating their agents")
-	show(exitNotFound, "pause", "--policy=suport")
+	show(exitNotFound, "pause", "--policy=no-such")
 	show(0, "pause", "--policy=default", "--tenant=globex")
 	show(0, "resume", "--policy=default", "--tenant=globex")
 	show(0, "pause", "--model=Claude-Fable", "--note=400s after the update")

@@ -395,7 +395,10 @@ func TestAForkOfACompactedSessionIsSound(t *testing.T) {
 	invoke(t, db, "compact", "chat-1", "--strategy=handoff", "--allow-growth").want(t, 0)
 	invoke(t, db, "fork", "chat-1", "fork").want(t, 0)
 	source, fork := invoke(t, db, "view", "chat-1", "--full").want(t, 0), invoke(t, db, "view", "fork", "--full").want(t, 0, "child of chat-1")
-	body := func(r result) string { _, text, _ := strings.Cut(r.stdout, "\n"); return regexp.MustCompile(`(?m)^ *\d+ +`).ReplaceAllString(text, "") }
+	body := func(r result) string { // without the header and the seqs
+		_, text, _ := strings.Cut(r.stdout, "\n")
+		return regexp.MustCompile(`(?m)^ *\d+ +`).ReplaceAllString(text, "")
+	}
 	if diff := cmp.Diff(body(source), body(fork)); diff != "" {
 		t.Errorf("view (-source +fork):\n%s", diff)
 	}
