@@ -1,7 +1,7 @@
 // Package scheduler starts runs: for the whole fleet at every tick of its schedules, for
-// sessions after writes (from the outbox, debounced), for requests made in SQL, and for
-// work that was lost, which it finds in Postgres. It enqueues runs; the worker executes
-// them. To start one:
+// sessions after writes (from the outbox, debounced), for requests made in SQL, for bulk
+// recompactions, and for work that was lost, which it finds in Postgres. It enqueues runs;
+// the worker executes them. To start one:
 //
 //	s, err := scheduler.New(st, jobs.NewEnqueuer(redis, installation, timeout), scheduler.Config{Policy: p})
 //	if err != nil {

@@ -56,7 +56,6 @@ type fakeStore struct {
 type fakeSweep struct {
 	store.Sweep
 	due, cursor int
-	held        bool // by a pause
 	ended       bool
 	paused      bool // all of its sessions are
 }
@@ -200,7 +199,7 @@ func (f *fakeStore) SweepPage(ctx context.Context, sweep int64, limit int, grace
 		return nil, false, nil
 	}
 	var page []store.Delivery
-	for !s.held && s.cursor < s.due && len(page) < limit {
+	for s.cursor < s.due && len(page) < limit {
 		s.cursor++
 		page = append(page, f.queue(store.TriggerNightly, grace))
 	}

@@ -135,31 +135,6 @@ func TestASweepQueuesWhatTheWorkersTakeInASecond(t *testing.T) {
 	})
 }
 
-func TestASweepThatIsHeldIsNotAskedForWithoutAPause(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		s := b.new(b.config("a"))
-		b.sweepOf(s, 5)
-		b.store.sweeps[0].held = true
-		stop := b.start(s)
-		b.pass(10 * time.Second)
-		pages := 0
-		b.store.with(func() {
-			for _, c := range b.store.calls {
-				if c == "sweep page" {
-					pages++
-				}
-			}
-			b.store.sweeps[0].held = false
-		})
-		b.check(pages > 50 && pages < 210, "%d pages were asked for in ten seconds", pages)
-		b.pass(time.Second)
-		b.check(b.store.sweeps[0].ended, "it does not go on")
-		stop()
-	})
-}
-
 func TestAPageIsRungForByFewAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ func TestARunWithOptionsThatCannotBeReadEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	for _, trigger := range []string{store.TriggerOperator, store.TriggerApplication, store.TriggerEvent} {
+	for _, trigger := range []string{store.TriggerOperator, store.TriggerApplication, store.TriggerEvent, store.TriggerBulk} {
 		for _, options := range []string{`{"dry_run": "yes"}`, `{"dryrun": true}`, `[]`, `{"pipeline": [{"strategy": "no_such"}]}`} {
 			session := trigger + options
 			f.append(session, "suauauauauauaua")

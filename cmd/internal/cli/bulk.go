@@ -230,6 +230,9 @@ func matchText(b store.BulkOperation) string {
 	if b.Cascade {
 		parts = append(parts, "with later runs")
 	}
+	if b.Options.AllowGrowth {
+		parts = append(parts, "views may grow")
+	}
 	return strings.Join(parts, ", ")
 }
 

@@ -21,12 +21,12 @@ type bulkCompactCmd struct {
 }
 
 func (*bulkCompactCmd) Help() string {
-	return `Each session whose last compaction matches gets a run like that of "compactor compact": over its whole log, whatever its size, under its present policy. Undos, replacements and dry runs do not count as a last compaction; sessions without any do not match. A scheduler queues the runs in pages, no more than the workers take in a second, behind all others; it goes on if this command is interrupted. Paused sessions are left out, and while all of its sessions are paused it waits.
+	return `Each session whose last compaction matches gets a run like that of "compactor compact": over its whole log, whatever its size, under its present policy. Undos, replacements and dry runs do not count as a last compaction; sessions without any do not match. A scheduler queues the runs in pages, no more than the workers take in a second, behind all others; it goes on when this command is interrupted. Paused sessions are left out, and while all of its sessions are paused it waits.
 
 Examples:
 
     compactor bulk-compact start --policy support@3 --all-tenants --dry-run
-    compactor bulk-compact start --outcome no_summary --since 12h --note "provider is back"
+    compactor bulk-compact start --outcome no_summary --since 12h
     compactor bulk-compact start --writer gpt-5-mini --from view
     compactor bulk-compact resume 7`
 }
@@ -34,8 +34,9 @@ Examples:
 type bulkCompactStartCmd struct {
 	bulkFilter
 
-	From string `enum:"log,view" default:"log" placeholder:"log|view" help:"Plan over the whole log, ignoring earlier runs, or over the present views (log, view)."`
-	Wait bool   `default:"true" negatable:"" help:"Follow it until all runs have ended."`
+	From        string `enum:"log,view" default:"log" placeholder:"log|view" help:"Plan over the whole log, ignoring earlier runs, or over the present views (log, view)."`
+	AllowGrowth bool   `help:"Apply results by which a view grows, too."`
+	Wait        bool   `default:"true" negatable:"" help:"Follow it until all runs have ended."`
 	bulkStart
 }
 
@@ -62,7 +63,7 @@ func (c *bulkCompactStartCmd) Run(ctx context.Context, e *Env, st *store.Store, 
 	if ok, err := c.agreed(e, p.Sessions, "Compact them again?", p); err != nil || !ok {
 		return err
 	}
-	id, err := st.StartBulkCompact(ctx, tenant, m, store.Options{From: c.From}, c.Note, e.by())
+	id, err := st.StartBulkCompact(ctx, tenant, m, store.Options{From: c.From, AllowGrowth: c.AllowGrowth}, c.Note, e.by())
 	switch {
 	case err != nil:
 		return err

@@ -14,7 +14,7 @@ type setParentCmd struct {
 }
 
 func (*setParentCmd) Help() string {
-	return `A conversation that an agent of another one holds is a child of that. Policies match the labels of the parent for it, too, but for those keys that it has labels of its own for. When labels of a parent change, a scheduler takes that to the sessions below it, page by page. Parents form no circle, and a line of them has at most 100 sessions.
+	return `A conversation that an agent starts for a part of its work, such as a search, is a child of the one that it works on. For keys that a child has no label for, policies match the label of its parent. When labels of a parent change, a scheduler takes that to the sessions below it, page by page. Parents form no circle, and a line of them has at most 100 sessions.
 
 Examples:
 
