@@ -42,9 +42,5 @@ DROP FUNCTION IF EXISTS @schema@.resume_runs(text, text, text);
 ALTER TABLE @schema@.sessions ADD COLUMN parent bigint REFERENCES @schema@.sessions;
 CREATE INDEX sessions_parent ON @schema@.sessions (parent, sid) WHERE parent IS NOT NULL;
 
--- A session that goes on from a message of another one: see functions/fork.sql.
--- +goose StatementBegin
-ALTER TABLE @schema@.runs DROP CONSTRAINT runs_kind_check,
-    ADD CONSTRAINT runs_kind_check CHECK (kind IN ('compact', 'repair', 'undo', 'replace', 'fork')) NOT VALID;
--- +goose StatementEnd
-ALTER TABLE @schema@.runs VALIDATE CONSTRAINT runs_kind_check;
+-- The run of another session that this one is a copy of: see functions/fork.sql.
+ALTER TABLE @schema@.runs ADD COLUMN origin bigint;

@@ -145,13 +145,12 @@ func (s *Store) SetParent(ctx context.Context, k Key, parent string) error {
 }
 
 // Fork makes a new session, a child of k, that goes on from one of its messages: at is the
-// message's id or its seq, and empty for the last one. Its log is what was said up to there,
-// and its view the one that k had then. Fork returns the number of messages. ErrConflict: the
-// session exists. ErrInUse: a tool loop with signed reasoning is open there that k has from
-// before a compaction. ErrNotApplicable: k is a fork itself, and at is from before it.
-func (s *Store) Fork(ctx context.Context, k Key, session, at, by string) (messages int64, err error) {
-	const query = `SELECT compactor.fork($1, $2, $3, $4, $5)`
-	return queryRow(ctx, s, fmt.Sprintf("fork session %s", k), pgx.RowTo[int64], query, k.tenant(), k.Session, session, at, by)
+// message's id or its seq, and empty for the last one. It has a copy of what was said up to
+// there, and of the runs that were applied by then, so its view is the one that k had. Fork
+// returns the number of messages. ErrConflict: the session exists.
+func (s *Store) Fork(ctx context.Context, k Key, session, at string) (messages int64, err error) {
+	const query = `SELECT compactor.fork($1, $2, $3, $4)`
+	return queryRow(ctx, s, fmt.Sprintf("fork session %s", k), pgx.RowTo[int64], query, k.tenant(), k.Session, session, at)
 }
 
 // SetPolicy names the policy of a session, whatever it matches; an empty name takes that

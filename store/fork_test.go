@@ -88,7 +88,7 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 		if m.Seq%2 == 0 {
 			at = fmt.Sprint(m.Seq)
 		}
-		messages := must(s.Fork(t.Context(), k, fork.Session, at, "ann"))(t)
+		messages := must(s.Fork(t.Context(), k, fork.Session, at))(t)
 		if diff := cmp.Diff(views[m.Seq], viewTexts(t, s, fork)); diff != "" {
 			t.Errorf("fork at %d, %s (-want +got):\n%s", m.Seq, m.ID, diff)
 		}
@@ -112,7 +112,7 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 		t.Errorf("the source has changed (-want +got):\n%s", diff)
 	}
 	last := Key{Session: "the last"}
-	must(s.Fork(t.Context(), k, last.Session, "", "ann"))(t)
+	must(s.Fork(t.Context(), k, last.Session, ""))(t)
 	if diff := cmp.Diff(source, viewTexts(t, s, last)); diff != "" {
 		t.Errorf("fork of all (-want +got):\n%s", diff)
 	}
@@ -131,25 +131,33 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 			t.Errorf("not explained: %q", x)
 		}
 	}
-	// Its undo gives the whole log, and a fork can be forked.
-	must(s.Fork(t.Context(), last, "of a fork", "", ""))(t)
+	// Its runs can be undone, and a fork can be forked.
+	must(s.Fork(t.Context(), last, "of a fork", ""))(t)
 	if diff := cmp.Diff(source, viewTexts(t, s, Key{Session: "of a fork"})); diff != "" {
 		t.Errorf("fork of a fork (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(why("the last"), why("of a fork")); diff != "" {
 		t.Errorf("reasons in a fork of a fork (-want +got):\n%s", diff)
 	}
-	if _, err := s.Fork(t.Context(), last, "too early", "u1", ""); !errors.Is(err, ErrNotApplicable) {
-		t.Errorf("fork before the fork: %v", err)
+	must(s.Fork(t.Context(), last, "early", "r2"))(t)
+	if diff := cmp.Diff(views[4], viewTexts(t, s, Key{Session: "early"})); diff != "" {
+		t.Errorf("early fork of a fork (-want +got):\n%s", diff)
 	}
 	wantConsistent(t, s)
 	head := must(s.Runs(t.Context(), RunFilter{Key: last, Limit: 1}))(t)[0]
-	if head.Kind != "fork" || head.Outcome != "forked" || head.RequestedBy != "ann" || head.MessagesAfter != int64(len(source)) {
-		t.Errorf("%+v", head)
+	origin := must(s.Run(t.Context(), head.Origin))(t)
+	if origin.Session != "chat" || origin.Outcome != head.Outcome || !head.InForce || head.Origin != must(s.Runs(t.Context(), RunFilter{Key: Key{Session: "of a fork"}, Limit: 1}))(t)[0].Origin {
+		t.Errorf("%+v is a copy of %+v", head, origin)
 	}
 	must(s.Undo(t.Context(), last, head.ID, false, ""))(t)
-	if got := viewTexts(t, s, last); len(got) != len(said) {
-		t.Errorf("after the undo %d of %d messages", len(got), len(said))
+	must(s.Undo(t.Context(), k, origin.ID, false, ""))(t)
+	if diff := cmp.Diff(viewTexts(t, s, k), viewTexts(t, s, last)); diff != "" {
+		t.Errorf("after the undo (-source +fork):\n%s", diff)
+	}
+	for _, x := range must(s.Outcomes(t.Context(), 0))(t) {
+		if x.Outcome == "undone" && x.Runs != 3 {
+			t.Errorf("copies count as runs: %+v", x)
+		}
 	}
 	wantConsistent(t, s)
 }
@@ -172,7 +180,7 @@ func TestAForkIsRefusedWithAReason(t *testing.T) {
 		{"a", "empty", "", ErrConflict, "exists already"},
 		{"a", "a", "m1", ErrConflict, "exists already"},
 	} {
-		if _, err := s.Fork(t.Context(), Key{Session: tt.from}, tt.to, tt.at, ""); !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) {
+		if _, err := s.Fork(t.Context(), Key{Session: tt.from}, tt.to, tt.at); !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
@@ -193,7 +201,7 @@ func TestAForkOfAReplacedView(t *testing.T) {
 	replaced := viewTexts(t, s, k)
 	add(t, s, k, user("m7", "later"))
 	for at, want := range map[string][]string{"m6": before, "new": replaced} {
-		must(s.Fork(t.Context(), k, "at "+at, at, ""))(t)
+		must(s.Fork(t.Context(), k, "at "+at, at))(t)
 		if diff := cmp.Diff(want, viewTexts(t, s, Key{Session: "at " + at})); diff != "" {
 			t.Errorf("at %s (-want +got):\n%s", at, diff)
 		}
@@ -207,7 +215,7 @@ func TestAForkWithinAToolLoopWaitsForItsResults(t *testing.T) {
 	s := open(t)
 	k := Key{Session: "chat"}
 	add(t, s, k, user("u", "look"), call("c", "x", "y"), result("r1", "x", "a"), result("r2", "y", "b"), assistant("a", "done"))
-	must(s.Fork(t.Context(), k, "fork", "r1", ""))(t)
+	must(s.Fork(t.Context(), k, "fork", "r1"))(t)
 	got := one[string](t, s, `SELECT open_calls::text || ' ' || open_answered FROM compactor.sessions WHERE id = 'fork'`)
 	if got != "{y} true" {
 		t.Errorf("open calls: %s", got)
@@ -222,9 +230,7 @@ func TestAForkWithinAToolLoopWaitsForItsResults(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-// A fork holds signed reasoning only where its own log and runs say that nothing before it has
-// changed: what was written after the compaction that made its view, and what precedes the first
-// difference from the log.
+// A fork holds the signed reasoning that its source held then, in an open tool loop, too.
 func TestAForkHoldsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -234,12 +240,17 @@ func TestAForkHoldsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
 	add(t, s, k, thoughtful("n", 30, 2)...)
 	wantReasoning(t, s, k, "of the source", "m2", "n2")
 	add(t, s, k, thoughtful("o", 40, 4)...)
+	_, revision := must2(s.View(t.Context(), k))(t)
 	applyBehind(t, s, k, exclude(span(13, 13)), 13, nil)
 	wantReasoning(t, s, k, "of the source after another run", "m2", "n2", "o2")
 	add(t, s, k, user("u", "look"), signed(call("c", "x"), 60))
-	for at, want := range map[string][]string{"m4": {"m2", "m4"}, "n2": {"m2", "n2"}, "o1": {"m2", "n2"}, "o4": {"m2"}, "c": {"m2", "c"}} {
+	must2(s.AppendOn(t.Context(), k, revision, "", []NewMessage{result("r", "x", "y"), signed(assistant("late", "on the view before"), 61)}))(t)
+	for at, want := range map[string][]string{
+		"m4": {"m2", "m4"}, "m8": {"m2"}, "n2": {"m2", "n2"}, "o1": {"m2", "n2"}, "o4": {"m2", "n2", "o2"}, "c": {"m2", "n2", "o2", "c"},
+		"late": reasoning(t, s, k),
+	} {
 		fork := Key{Session: "at " + at}
-		must(s.Fork(t.Context(), k, fork.Session, at, ""))(t)
+		must(s.Fork(t.Context(), k, fork.Session, at))(t)
 		wantReasoning(t, s, fork, "of a fork at "+at, want...)
 	}
 	at := Key{Session: "at c"}
@@ -247,29 +258,4 @@ func TestAForkHoldsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
 	if _, err := s.Undo(t.Context(), at, undo, false, ""); !errors.Is(err, ErrInUse) {
 		t.Errorf("undo within an open tool loop: %v", err)
 	}
-	add(t, s, at, result("r", "x", "found"), assistant("done", "done"))
-	must(s.Undo(t.Context(), at, undo, false, ""))(t)
-	wantReasoning(t, s, at, "after the undo")
-
-	// A run that leaves an open tool loop its reasoning, by what it changes behind it.
-	add(t, s, k, user("aside", "wait"), signed(call("c2", "z"), 61), user("later", "x"))
-	if _, err := s.Fork(t.Context(), k, "before it ends", "c2", ""); err != nil {
-		t.Errorf("a loop that began after the run: %v", err)
-	}
-	wantConsistent(t, s)
-}
-
-func TestAForkOfAnOpenToolLoopFromBeforeACompactionIsRefused(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "chat"}
-	add(t, s, k, thoughtful("m", 0, 8)...)
-	applyBehind(t, s, k, exclude(span(3, 3)), 3, nil)
-	add(t, s, k, user("u", "look"), signed(call("c", "x", "y"), 60), result("r", "x", "found"))
-	applyBehind(t, s, k, exclude(span(11, 11)), 11, nil)
-	if _, err := s.Fork(t.Context(), k, "fork", "", ""); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "at message r") {
-		t.Errorf("%v", err)
-	}
-	must(s.Fork(t.Context(), k, "fork", "u", ""))(t)
-	wantReasoning(t, s, Key{Session: "fork"}, "of a fork before the loop", "m2")
 }

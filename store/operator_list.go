@@ -103,6 +103,7 @@ type RunRow struct {
 	InputTokens    int64           `json:"input_tokens,omitempty"` // of those calls
 	OutputTokens   int64           `json:"output_tokens,omitempty"`
 	CostMicros     int64           `json:"cost_micros,omitempty"` // millionths of the unit that prices are in
+	Origin         RunID           `json:"origin,omitempty"`      // of a fork: the run that this one is a copy of
 }
 
 // RunFilter selects runs, newest first; zero fields select all.
@@ -121,7 +122,7 @@ const queryRuns = `
 		coalesce(r.steps, 'null')::text, coalesce(r.messages_before, 0), coalesce(r.messages_after, 0),
 		coalesce(r.tokens_before, 0), coalesce(r.tokens_after, 0), coalesce(r.utilization, 0), coalesce(r.policy_hash, ''),
 		coalesce(r.policy, ''), coalesce(r.policy_version, 0), coalesce(r.worker, ''), r.attempts, r.snoozes, r.failures, r.queued_at, r.started_at, r.ended_at, coalesce(r.options, '{}')::text,
-		coalesce(c.model, ''), c.calls, c.input_tokens, c.output_tokens, c.cost_micros
+		coalesce(c.model, ''), c.calls, c.input_tokens, c.output_tokens, c.cost_micros, coalesce(r.origin, 0)
 	FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 	CROSS JOIN LATERAL (SELECT (array_agg(model ORDER BY id DESC) FILTER (WHERE model IS NOT NULL))[1] AS model, count(*) AS calls,
 		coalesce(sum(input_tokens), 0)::bigint AS input_tokens, coalesce(sum(output_tokens), 0)::bigint AS output_tokens,
@@ -146,7 +147,7 @@ func (s *Store) Run(ctx context.Context, id RunID) (RunRow, error) {
 func (s *Store) Outcomes(ctx context.Context, after RunID) ([]OutcomeRow, error) {
 	const query = `
 		SELECT trigger, outcome, count(*), coalesce(sum(tokens_before), 0)::bigint, coalesce(sum(tokens_after), 0)::bigint
-		FROM compactor.runs WHERE id > $1 AND outcome IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2`
+		FROM compactor.runs WHERE id > $1 AND outcome IS NOT NULL AND origin IS NULL GROUP BY 1, 2 ORDER BY 1, 2`
 	return queryRows(ctx, s, "outcomes", pgx.RowToStructByPos[OutcomeRow], query, after)
 }
 

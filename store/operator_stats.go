@@ -48,7 +48,7 @@ const (
 			coalesce(sum(tokens_after) FILTER (WHERE status = 'applied'), 0)::bigint,
 			coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY total_us), 0) / 1e6::float8,
 			coalesce(percentile_disc(0.95) WITHIN GROUP (ORDER BY total_us), 0) / 1e6::float8
-		FROM compactor.runs WHERE ended_at >= now() - $1::interval GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 3`
+		FROM compactor.runs WHERE ended_at >= now() - $1::interval AND origin IS NULL GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 3`
 	queryModels = `
 		SELECT coalesce(model, ''), count(*), count(*) FILTER (WHERE state IN ('failed', 'lost')), count(*) FILTER (WHERE state = 'rejected'),
 			sum(input_tokens)::bigint, sum(output_tokens)::bigint, sum(cost_micros)::bigint

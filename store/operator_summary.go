@@ -69,7 +69,7 @@ func (s *Store) SummaryTallies(ctx context.Context, after RunID) ([]SummaryTally
 		SELECT 'summary', coalesce('none: ' || (x->>'no_summary'), x->'summary'->>'written_by', concat_ws(': ', 'none', x->'summary'->>'failure')),
 		       count(*), 0::bigint
 		FROM compactor.runs, jsonb_array_elements(CASE jsonb_typeof(steps) WHEN 'array' THEN steps ELSE '[]' END) x
-		WHERE id > $1 AND x ? 'summary' GROUP BY 1, 2
+		WHERE id > $1 AND origin IS NULL AND x ? 'summary' GROUP BY 1, 2
 		UNION ALL
 		SELECT 'call', concat_ws(': ', state, code), count(*), sum(cost_micros)::bigint FROM compactor.summary_calls WHERE run > $1 GROUP BY 1, 2
 		ORDER BY 1 DESC, 3 DESC, 2`

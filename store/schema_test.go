@@ -145,7 +145,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must(s.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Hash: "h", FleetHash: "h", Spec: []byte(`{}`), Thresholds: []Threshold{{DueTokens: 7}}}}, "x"))(t)
 	must(s.PreviewPolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 1}}))(t)
 	must(0, errors.Join(s.SaveThresholds(t.Context(), "p", 1, "h", []Threshold{{DueTokens: 8}}), s.SetPolicy(t.Context(), k, "p"), s.SetLabels(t.Context(), k, map[string]string{"a": "b"}), s.SetParent(t.Context(), Key{Session: "child"}, "s")))(t)
-	must(s.Fork(t.Context(), k, "fork", "", ""))(t)
+	must(s.Fork(t.Context(), k, "fork", ""))(t)
 	must(s.Explain(t.Context(), Key{Session: "child"}))(t)
 	must(s.Sample(t.Context(), DefaultTenant, map[string]string{"a": "b"}, 9))(t)
 	must(s.Policy(t.Context(), "p", 0))(t)

@@ -69,7 +69,7 @@ func (in *installation) government(ctx context.Context, r *rand.Rand, version in
 	case 4:
 		return "policy applied", in.applyPolicy(ctx, version)
 	case 7:
-		_, err := in.store.Fork(ctx, in.recent(r).key, fmt.Sprintf("fork-%d", version), "", "storm")
+		_, err := in.store.Fork(ctx, in.recent(r).key, fmt.Sprintf("fork-%d", version), "")
 		return "fork", err
 	case 5:
 		return "bulk compact", in.compactMany(ctx, r, tenant)

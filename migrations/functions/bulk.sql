@@ -20,7 +20,7 @@ LANGUAGE sql STABLE AS $$
         AND (p_filter->>'strategy' IS NULL OR EXISTS (SELECT FROM jsonb_array_elements(r.steps) x WHERE x->>'strategy' = p_filter->>'strategy'))
         AND (p_filter->>'model' IS NULL OR @schema@.model_has_prefix(s.model, lower(p_filter->>'model')))
         AND (p_filter->>'writer' IS NULL OR EXISTS (SELECT FROM @schema@.summary_calls c
-            WHERE c.run = r.id AND c.state IN ('answered', 'forgotten') AND @schema@.model_has_prefix(c.model, lower(p_filter->>'writer'))))
+            WHERE c.run = coalesce(r.origin, r.id) AND c.state IN ('answered', 'forgotten') AND @schema@.model_has_prefix(c.model, lower(p_filter->>'writer'))))
     ORDER BY CASE p_kind WHEN 'undo' THEN r.id ELSE r.sid END DESC
 $$;
 

@@ -124,7 +124,7 @@ SELECT count(*), min(sweep || ' ' || sid) FROM (
 -- check: a bulk undo or recompaction counts what it did and what it left
 SELECT count(*), min(b.id::text) FROM @schema@.bulk_operations b WHERE b.done + b.refused > b.matched AND b.kind = 'undo'
     OR b.refused <> (SELECT count(*) FROM @schema@.bulk_refusals f WHERE f.bulk = b.id)
-    OR b.done <> (SELECT count(*) FROM @schema@.runs u WHERE CASE b.kind WHEN 'undo' THEN u.kind = 'undo' AND u.requested_by = 'storm (bulk undo ' || b.id || ')'
+    OR b.done <> (SELECT count(*) FROM @schema@.runs u WHERE CASE b.kind WHEN 'undo' THEN u.kind = 'undo' AND u.origin IS NULL AND u.requested_by = 'storm (bulk undo ' || b.id || ')'
         ELSE u.bulk = b.id END);
 
 -- check: a bulk recompaction runs each session once

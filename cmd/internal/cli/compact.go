@@ -187,7 +187,6 @@ func outcomeText(r store.RunRow) string {
 		worker.OutcomeDryRun:            "planned only, nothing changed",
 		"undone":                        fmt.Sprintf("run %d was undone", r.Undoes),
 		"replaced":                      "the application replaced the view",
-		"forked":                        "the session was forked from its parent, with the view of that moment",
 		"":                              r.Status,
 	}[r.Outcome]; text != "" {
 		if r.Outcome == worker.OutcomeNoSummary && r.Status == "applied" {

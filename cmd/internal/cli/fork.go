@@ -15,9 +15,7 @@ type forkCmd struct {
 }
 
 func (*forkCmd) Help() string {
-	return `Makes a session that goes on from a message of another one, as its child. It has a copy of what was said up to there, and the view of that moment: with the summaries and replacements that were in it, and without what compactions have done since. "undo" of its first run brings back the whole log. Its next run, which is due at once, checks the view. Summaries keep their ids, by which "summary show" names the run that wrote them.
-
-Signed reasoning from before the last compaction stays only where nothing before it has left the view; a message within an open tool loop that needs such reasoning is refused.
+	return `Makes a session that goes on from a message of another one, as its child. It has a copy of what was said up to there and of the runs that were applied by then, so its view is the one of that moment, with the summaries and replacements that were in it. The copies can be undone as the runs were. Its next run, which is due at once, checks the view. Summaries keep their ids, by which "summary show" names the run that wrote them.
 
 Examples:
 
@@ -26,7 +24,7 @@ Examples:
 }
 
 func (c *forkCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	messages, err := st.Fork(ctx, key(cfg, c.Session), c.New, c.At, e.by())
+	messages, err := st.Fork(ctx, key(cfg, c.Session), c.New, c.At)
 	if err != nil {
 		return err
 	}

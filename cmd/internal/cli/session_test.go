@@ -405,7 +405,7 @@ func TestAForkOfACompactedSessionIsSound(t *testing.T) {
 	summary := regexp.MustCompile(`summary-\d+-\d+`).FindString(invoke(t, db, "view", "fork", "--json").want(t, 0).stdout)
 	invoke(t, db, "summary", "show", summary).want(t, 0, summary, "chat-1")
 	invoke(t, db, "summary", "expand", summary).want(t, 0)
-	invoke(t, db, "runs", "fork").want(t, 0, "forked")
+	invoke(t, db, "runs", "fork").want(t, 0, "applied")
 	invoke(t, db, "doctor", "--deep").want(t, 0)
 	invoke(t, db, "compact", "fork", "--from=view").want(t, 0)
 	invoke(t, db, "doctor", "--deep").want(t, 0)
