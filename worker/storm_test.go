@@ -226,7 +226,9 @@ func (in *installation) settle() {
 	query := in.q(`SELECT concat_ws(', ',
 		(SELECT 'runs ' || string_agg(concat_ws(' ', id, status, attempts, failures, error_code), '; ') FROM @schema@.runs WHERE status IN ('queued', 'running')),
 		(SELECT 'sessions in the outbox ' || string_agg(s.id, ' ') FROM @schema@.outbox o JOIN @schema@.sessions s USING (sid) WHERE s.due),
-		(SELECT 'due sessions ' || string_agg(concat_ws(' ', id, cooldown_until), '; ') FROM @schema@.sessions WHERE due))`)
+		(SELECT 'due sessions ' || string_agg(concat_ws(' ', id, cooldown_until), '; ') FROM @schema@.sessions WHERE due),
+		(SELECT 'bulk recompactions ' || string_agg(id::text, ' ') FROM @schema@.bulk_operations WHERE kind = 'compact' AND status = 'open'),
+		(SELECT 'policies' FROM @schema@.policy_refresh WHERE reached < wanted))`)
 	begin, busy, said := time.Now(), "", 0
 	for quiet := 0; quiet < 3; {
 		if err := backoff.Wait(in.t.Context(), 200*time.Millisecond); err != nil {

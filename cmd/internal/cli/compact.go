@@ -211,12 +211,15 @@ func printRun(e *Env, r store.RunRow) error {
 	case "skipped", "queued", "running":
 		as = e.Out.Yellow
 	}
-	status, fault, messages, size, took := "", "", "", "", ""
+	status, fault, messages, size, took, origin := "", "", "", "", "", ""
 	if !r.Ended() {
 		status = r.Status
 	}
 	if r.Error != "" {
 		fault = joined(r.ErrorCode, r.Error)
+	}
+	if r.Origin > 0 {
+		origin = fmt.Sprintf("run %d, by a fork", r.Origin)
 	}
 	if r.MessagesBefore > 0 || r.MessagesAfter > 0 {
 		messages, size = change(r.MessagesBefore, r.MessagesAfter), change(r.TokensBefore, r.TokensAfter)
@@ -225,7 +228,7 @@ func printRun(e *Env, r store.RunRow) error {
 		took = fmt.Sprintf("%s, after waiting %s", term.Duration(r.EndedAt.Sub(*r.StartedAt)), term.Duration(r.StartedAt.Sub(r.QueuedAt)))
 	}
 	if err := e.Out.Pairs(
-		[2]any{"run", r.ID}, [2]any{"session", sessionName(r)}, [2]any{"outcome", term.Styled{Value: joined(code, outcomeText(r)), As: as}},
+		[2]any{"run", r.ID}, [2]any{"session", sessionName(r)}, [2]any{"copy of", origin}, [2]any{"outcome", term.Styled{Value: joined(code, outcomeText(r)), As: as}},
 		[2]any{"status", status}, [2]any{"error", fault}, [2]any{"messages", messages}, [2]any{"tokens", size}, [2]any{"time", took},
 	); err != nil {
 		return err

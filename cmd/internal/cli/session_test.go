@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -405,7 +406,11 @@ func TestAForkOfACompactedSessionIsSound(t *testing.T) {
 	summary := regexp.MustCompile(`summary-\d+-\d+`).FindString(invoke(t, db, "view", "fork", "--json").want(t, 0).stdout)
 	invoke(t, db, "summary", "show", summary).want(t, 0, summary, "chat-1")
 	invoke(t, db, "summary", "expand", summary).want(t, 0)
-	invoke(t, db, "runs", "fork").want(t, 0, "applied")
+	copies := decode[struct{ Runs []store.RunRow }](t, invoke(t, db, "runs", "fork", "--json").want(t, 0)).Runs
+	if len(copies) != 2 || copies[0].Origin == 0 {
+		t.Fatalf("%+v", copies)
+	}
+	invoke(t, db, "runs", "--run", strconv.FormatInt(copies[0].ID, 10)).want(t, 0, fmt.Sprintf("run %d, by a fork", copies[0].Origin))
 	invoke(t, db, "doctor", "--deep").want(t, 0)
 	invoke(t, db, "compact", "fork", "--from=view").want(t, 0)
 	invoke(t, db, "doctor", "--deep").want(t, 0)
