@@ -25,6 +25,7 @@ ALTER TABLE @schema@.runs VALIDATE CONSTRAINT runs_trigger_check;
 CREATE INDEX runs_bulk ON @schema@.runs (bulk, status, outcome) WHERE bulk IS NOT NULL;
 
 DROP FUNCTION IF EXISTS @schema@.matching_runs(text, jsonb, bigint, bigint);
+DROP FUNCTION IF EXISTS @schema@.preview_bulk_undo(text, jsonb);
 DROP FUNCTION IF EXISTS @schema@.start_bulk_undo(text, jsonb, boolean, text, text);
 DROP FUNCTION IF EXISTS @schema@.cancel_bulk_undo(bigint);
 
