@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -35,10 +34,8 @@ func TestMigratingTwiceIsMigratingOnce(t *testing.T) {
 	if again := must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t); len(again) != 0 {
 		t.Errorf("applied %v again", again)
 	}
-	after := must(migrations.Status(t.Context(), dsn, migrations.DefaultSchema))(t)
-	for i, m := range after {
-		want, _ := strconv.ParseInt(strings.SplitN(m.Name, "_", 2)[0], 10, 64) // the functions are last, without a number
-		if m.AppliedAt.IsZero() || m.Version != want || (want == 0) != (i == len(after)-1) || i > 0 && want > 0 && want <= after[i-1].Version {
+	for i, m := range must(migrations.Status(t.Context(), dsn, migrations.DefaultSchema))(t) {
+		if want := int64(i+1) % int64(len(before)); m.AppliedAt.IsZero() || m.Version != want { // the functions are last
 			t.Errorf("status of %s: version %d, applied at %v", m.Name, m.Version, m.AppliedAt)
 		}
 	}
