@@ -28,7 +28,8 @@ const (
 // lower case: one for each of models, one for each model that the policy overrides, and one
 // with an empty prefix for all others. A session is due above the policy's start.
 func Thresholds(p policy.Policy, models []string, window policy.WindowFunc, bindsReasoning func(model string) bool) []store.Threshold {
-	prefixes := slices.Concat([]string{""}, models, slices.Collect(maps.Keys(p.Windows)), p.BoundReasoning, p.FreeReasoning)
+	prefixes := slices.Concat([]string{""}, models, slices.Collect(maps.Keys(p.Windows)),
+		slices.Collect(maps.Keys(p.Guards.AutoCompactLimits)), p.BoundReasoning, p.FreeReasoning)
 	for i, prefix := range prefixes {
 		prefixes[i] = strings.ToLower(prefix)
 	}

@@ -23,13 +23,17 @@ type Explanation struct {
 	TokensSinceReport    chat.Tokens
 	Line                 Line  // of the model and the tenant
 	Reports              int64 // that taught it
-	Quarantined          bool
-	QuarantineReason     string
+	// State is empty, StateQuarantined, with a reason, or StateServiceManaged.
+	State            string
+	QuarantineReason string
+	// HoldCode is the guard that set CooldownUntil, empty for a run that gained nothing.
+	HoldCode string
 	// WaitsForMessage is set after an undo, until a message comes; LoopSeq while a tool loop
 	// with signed reasoning is open, to the last message that the run saw which waits for it.
 	WaitsForMessage bool
 	LoopSeq         *chat.Seq
 	LoopOpen        bool
+	AwaitsAnswer    bool // the guard mid_turn waits, up to the window
 	IneffectiveRuns int
 	WrittenAt       *time.Time // the last write that waits for an event run
 	FirstWrittenAt  *time.Time
@@ -44,9 +48,9 @@ type Explanation struct {
 func (s *Store) Explain(ctx context.Context, k Key) (x Explanation, err error) {
 	const state = `
 		SELECT compactor.labels_of(s.tenant, s.id)::text, coalesce(s.policy_override, ''), s.policy_hash, s.live_estimated_tokens, s.reported_prompt_tokens,
-			s.tokens_since_report, coalesce(c.overhead, 0), coalesce(c.scale, 0), coalesce(c.reports, 0), s.state = 'quarantined',
+			s.tokens_since_report, coalesce(c.overhead, 0), coalesce(c.scale, 0), coalesce(c.reports, 0), CASE s.state WHEN 'active' THEN '' ELSE s.state END,
 			coalesce(s.quarantine_reason, ''), s.last_source_seq > 0 AND s.last_source_seq <= s.hold_seq, s.loop_seq,
-			cardinality(s.open_calls) > 0 OR s.open_answered, s.ineffective_runs, o.last_at, o.first_at,
+			cardinality(s.open_calls) > 0 OR s.open_answered, s.awaits_answer AND NOT s.due, coalesce(s.hold_code, ''), s.ineffective_runs, o.last_at, o.first_at,
 			coalesce((SELECT r.snapshot_seq >= s.last_source_seq FROM compactor.runs r
 				WHERE r.sid = s.sid AND r.status NOT IN ('queued', 'running') ORDER BY r.id DESC LIMIT 1), false)
 		FROM compactor.sessions s ` + joinCalibration + ` LEFT JOIN compactor.outbox o ON o.sid = s.sid WHERE s.sid = $1`
@@ -62,8 +66,8 @@ func (s *Store) Explain(ctx context.Context, k Key) (x Explanation, err error) {
 		}
 		var labels string
 		err = tx.QueryRow(ctx, s.q(state), x.SID).Scan(&labels, &x.PolicyOverride, &x.PolicyHash, &x.LiveEstimatedTokens, &x.ReportedPromptTokens,
-			&x.TokensSinceReport, &x.Line.Overhead, &x.Line.Scale, &x.Reports, &x.Quarantined,
-			&x.QuarantineReason, &x.WaitsForMessage, &x.LoopSeq, &x.LoopOpen, &x.IneffectiveRuns, &x.WrittenAt, &x.FirstWrittenAt, &x.Decided)
+			&x.TokensSinceReport, &x.Line.Overhead, &x.Line.Scale, &x.Reports, &x.State,
+			&x.QuarantineReason, &x.WaitsForMessage, &x.LoopSeq, &x.LoopOpen, &x.AwaitsAnswer, &x.HoldCode, &x.IneffectiveRuns, &x.WrittenAt, &x.FirstWrittenAt, &x.Decided)
 		if err != nil {
 			return err
 		}

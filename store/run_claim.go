@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,12 @@ type Session struct {
 	HoldSeq              chat.Seq
 	IneffectiveRuns      int
 	CoolingDown          bool // by the database's clock
+	// HoldCode is the guard that set the cooldown, empty after a run that gained nothing.
+	HoldCode    string
+	LowGainRuns int // automatic runs in a row that saved little
+	// ToolsOpen reports that tool calls wait for results, or results for the agent's answer.
+	ToolsOpen      bool
+	ServiceManaged bool // by its label
 	// Policy is the name of the session's policy; PolicyVersion is the version in force, 0
 	// for the policy of the configuration, and PolicyTenant the tenant that it is for.
 	Policy        string
@@ -84,6 +91,7 @@ const (
 	selectSession = `s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.unholdable::text, s.revision, s.last_seq, s.last_source_seq,
 			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
 			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false),
+			coalesce(s.hold_code, ''), s.low_gain_runs, cardinality(s.open_calls) > 0 OR s.open_answered, coalesce(s.labels->>'service_managed' = 'true', false),
 			coalesce(c.overhead, 0), coalesce(c.scale, 0), s.reasoning_out::text, s.reasoning_since IS NOT NULL OR s.revision = 0,
 			coalesce(h.name, 'default'), coalesce(h.version, 0), coalesce(h.tenant, ''), s.policy_hash`
 	joinPolicy = `LEFT JOIN LATERAL (SELECT * FROM compactor.policy_heads p
@@ -203,7 +211,7 @@ func readRun(row pgx.Row, c *Claim) error {
 		&expired, &otherRuns, &c.Paused,
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, rangesText{&v.Unholdable}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
-		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown,
+		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown, &v.HoldCode, &v.LowGainRuns, &v.ToolsOpen, &v.ServiceManaged,
 		&v.Line.Overhead, &v.Line.Scale, rangesText{&v.ReasoningOut}, &v.ReasoningKnown,
 		&v.Policy, &v.PolicyVersion, &v.PolicyTenant, &v.PolicyHash)
 	switch {
@@ -225,6 +233,18 @@ func readRun(row pgx.Row, c *Claim) error {
 	}
 	c.Paused = c.Paused && !c.Options.Force
 	return nil
+}
+
+// AppliedAges returns how long ago the latest automatic runs of a session changed its view,
+// in ascending order: those of the given age, and that many, at most.
+func (s *Store) AppliedAges(ctx context.Context, sid int64, runs int, age time.Duration) ([]time.Duration, error) {
+	const query = `
+		SELECT greatest(clock_timestamp() - ended_at, '0') FROM compactor.runs
+		WHERE sid = $1 AND status = 'applied' AND trigger IN ('event', 'nightly') AND ended_at > now() - $3::interval
+		ORDER BY id DESC LIMIT $2`
+	ages, err := queryRows(ctx, s, "read latest runs", pgx.RowTo[time.Duration], query, sid, runs, age)
+	slices.Sort(ages)
+	return ages, err
 }
 
 // Log returns the metadata of all source messages up to a seq, in log order, as the input

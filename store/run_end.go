@@ -50,9 +50,26 @@ type PostRunState struct {
 	// Unholdable are pinned messages that no valid view can hold as they are, in addition
 	// to those of the session. They no longer make it due.
 	Unholdable chat.Ranges `json:"-"`
-	// AwaitsLoop makes the session due when the open tool loop has ended.
-	AwaitsLoop bool `json:"awaits_loop,omitempty"`
+	// AwaitsLoop makes the session due when the open tool loop has ended, and with
+	// AwaitsAnswer, when the agent has answered the last message.
+	AwaitsLoop   bool `json:"awaits_loop,omitempty"`
+	AwaitsAnswer bool `json:"awaits_answer,omitempty"`
+	// HoldCode is the guard that holds the session for CooldownSeconds. Unlike after other
+	// cooldowns, the scheduler looks at the session again although no message has come.
+	HoldCode string `json:"hold_code,omitempty"`
+	// State is StateQuarantined, with a reason, or StateServiceManaged; empty keeps the state.
+	// A quarantine is not set if messages have come since the snapshot.
+	State            string `json:"state,omitempty"`
+	QuarantineReason string `json:"quarantine_reason,omitempty"`
+	// LowGain reports whether an applied run saved little; nil does not count.
+	LowGain *bool `json:"low_gain,omitempty"`
 }
+
+// The states of sessions that automatic runs leave alone.
+const (
+	StateQuarantined    = "quarantined"     // until there is a new message or another policy
+	StateServiceManaged = "service_managed" // until there are other labels or another policy
+)
 
 // Delta holds the changes of a snapshot's live counters by exclusions and inclusions. The
 // database counts additions and reasoning that leaves.

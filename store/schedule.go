@@ -137,7 +137,7 @@ func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64
 // Forgotten queues event runs for due sessions that have no outbox row, no active run, no
 // cooldown and no run since their last message. It leaves them to a sweep that is open or
 // paused, and to the next one for a day after one was stopped or cancelled. A run that
-// ended because its session was paused does not count.
+// ended because its session was paused, or that a guard held back for a time, does not count.
 func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		WITH held AS MATERIALIZED (SELECT tenant FROM compactor.sweeps
@@ -149,7 +149,7 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 			AND s.due AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())
 			AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
 			AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid
-				AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq AND r.outcome <> 'paused'))
+				AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq AND r.outcome <> ALL ('{paused,min_interval,max_per_hour,max_per_day}')))
 			AND NOT ` + isPaused + `
 		ORDER BY s.sid LIMIT $1
 		ON CONFLICT DO NOTHING RETURNING id, delivery, trigger`

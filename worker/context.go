@@ -34,6 +34,11 @@ type runContext struct {
 	context, stored chat.Tokens
 	scale, margin   float64
 
+	// held is the guard that holds the run back by the number of those before it, and heldFor
+	// the time for which it does.
+	held    string
+	heldFor time.Duration
+
 	metas   []chat.Meta
 	entries []plan.Entry // of metas, with the margin on estimated counts
 }
@@ -117,40 +122,6 @@ func (rc *runContext) unholdable(live chat.Ranges) chat.Ranges {
 		}
 	}
 	return rc.claim.Session.Pinned.Minus(live).Intersect(chat.Ranges{{Lo: 1, Hi: user + 1}})
-}
-
-// guards returns the outcome of a run that ends before planning, or "".
-func (rc *runContext) guards() string {
-	code := rc.automaticGuards()
-	if code == "" && rc.openLoop && !rc.claim.Session.ReasoningKnown {
-		return OutcomeOpenToolLoop // any change takes out all signed reasoning
-	}
-	return code
-}
-
-// automaticGuards returns the outcome of an automatic run that ends before planning, or "".
-func (rc *runContext) automaticGuards() string {
-	s := &rc.claim.Session
-	switch {
-	case !rc.automatic():
-		return ""
-	case rc.claim.Paused:
-		return OutcomePaused
-	case s.LastSourceSeq <= s.HoldSeq:
-		return OutcomeWaitingAfterUndo
-	case rc.faulty && !rc.openLoop:
-		return ""
-	case s.DecisionFingerprint == rc.fingerprint(s.Revision):
-		// Even if a pinned message is missing: the last run could not bring it back.
-		return OutcomeUnchanged
-	case rc.invalid:
-		return ""
-	case !rc.limits.Over(rc.context):
-		return OutcomeBelowThreshold
-	case s.CoolingDown:
-		return OutcomeCooldown
-	}
-	return ""
 }
 
 // buildTranscript sets metas and entries: the view, or the whole log if the run plans on

@@ -11,6 +11,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summary"
 )
@@ -18,21 +19,26 @@ import (
 // The outcomes of runs, as the ledger holds them. "Start" is the size at which a session
 // is due, "baseline" the size of the messages that cannot be compacted.
 const (
-	OutcomeApplied           = "applied"             // the view is within the target
-	OutcomeRepaired          = "repaired"            // the view was invalid and is valid again
-	OutcomeAboveTarget       = "above_target"        // applied, but the baseline exceeds the target
-	OutcomeFloorAboveTrigger = "floor_above_trigger" // the baseline exceeds the start: due again only after new messages
-	OutcomeIneffective       = "ineffective"         // would gain less than the policy's minimum
-	OutcomeNoSummary         = "no_summary"          // still above the start, or nothing gained, as no summary was produced; the steps name the reason
-	OutcomeBelowThreshold    = "below_threshold"     // the session is not, or no longer, above the start
-	OutcomeNothingToCompact  = "nothing_to_compact"  // a requested run found nothing to do
-	OutcomeUnchanged         = "unchanged"           // nothing has changed since the last decision
-	OutcomeWaitingAfterUndo  = "waiting_after_undo"  // an operator undid a run; automatic runs wait for a new message
-	OutcomeCooldown          = "cooldown"            // too soon after an ineffective run
-	OutcomeWouldGrow         = "would_grow"          // the view would grow, and the options do not allow that
-	OutcomeOpenToolLoop      = "open_tool_loop"      // signed reasoning in an open tool loop holds what precedes it; due again when the loop has ended
-	OutcomePaused            = store.CodePaused      // an operator has paused the session; due again when it is resumed
-	OutcomeDryRun            = "dry_run"             // planned and recorded only, as the options say
+	OutcomeApplied           = "applied"                 // the view is within the target
+	OutcomeRepaired          = "repaired"                // the view was invalid and is valid again
+	OutcomeAboveTarget       = "above_target"            // applied, but the baseline exceeds the target
+	OutcomeFloorAboveTrigger = "floor_above_trigger"     // the baseline exceeds the start: due again only after new messages
+	OutcomeIneffective       = "ineffective"             // would gain less than the policy's minimum, or little for the second time in a row
+	OutcomeNoSummary         = "no_summary"              // still above the start, or nothing gained, as no summary was produced; the steps name the reason
+	OutcomeBelowThreshold    = "below_threshold"         // the session is not, or no longer, above the start
+	OutcomeNothingToCompact  = "nothing_to_compact"      // a requested run found nothing to do
+	OutcomeUnchanged         = "unchanged"               // nothing has changed since the last decision
+	OutcomeWaitingAfterUndo  = "waiting_after_undo"      // an operator undid a run; automatic runs wait for a new message
+	OutcomeCooldown          = "cooldown"                // too soon after an ineffective run
+	OutcomeWouldGrow         = "would_grow"              // the view would grow, and the options do not allow that
+	OutcomeOpenToolLoop      = policy.CodeOpenToolLoop   // a tool loop is open, and its signed reasoning or the policy holds what precedes it; due again when it has ended
+	OutcomeMinInterval       = policy.CodeMinInterval    // too soon after the last automatic run that changed the view
+	OutcomeMaxPerHour        = policy.CodeMaxPerHour     // as many automatic runs in an hour as the policy allows
+	OutcomeMaxPerDay         = policy.CodeMaxPerDay      // as many automatic runs in 24 hours as the policy allows
+	OutcomeMidTurn           = policy.CodeMidTurn        // the agent has not answered the last message; due again when it has
+	OutcomeServiceManaged    = policy.CodeServiceManaged // a service manages the history; automatic runs leave it alone
+	OutcomePaused            = store.CodePaused          // an operator has paused the session; due again when it is resumed
+	OutcomeDryRun            = "dry_run"                 // planned and recorded only, as the options say
 )
 
 // The codes of missing summaries that another run would not get either: the summary would

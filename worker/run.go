@@ -67,6 +67,9 @@ func (w *Worker) claim(ctx context.Context, run store.RunID) (*runContext, error
 		return nil, err
 	}
 	rc := w.planner.newRunContext(c, of)
+	if err := rc.limitRate(ctx, w.store); err != nil {
+		return nil, err
+	}
 	if !c.Orphaned && !w.planner.needsClaim(rc) {
 		return rc, nil
 	}
@@ -76,7 +79,9 @@ func (w *Worker) claim(ctx context.Context, run store.RunID) (*runContext, error
 	if of, err = w.planner.policyOf(ctx, w.store, &c.Session); err != nil {
 		return nil, &unrecordedError{err, c.Fence} // claimed: it goes back to the queue
 	}
-	return w.planner.newRunContext(c, of), nil
+	claimed := w.planner.newRunContext(c, of)
+	claimed.held, claimed.heldFor = rc.held, rc.heldFor
+	return claimed, nil
 }
 
 // snooze postpones a run whose session is locked by the run of another worker, and
@@ -238,11 +243,11 @@ func (a *attempt) skipReason(r pipeline.Result) string {
 		return OutcomeWouldGrow
 	case a.invalid, a.claim.Options.AllowGrowth:
 		return ""
-	case a.gain < a.policy.MinGainTokens && a.unsummarized:
+	case a.ineffective() && a.unsummarized:
 		return OutcomeNoSummary
-	case a.gain < a.policy.MinGainTokens && !a.automatic():
+	case a.ineffective() && !a.automatic():
 		return OutcomeNothingToCompact
-	case a.gain < a.policy.MinGainTokens:
+	case a.ineffective():
 		return OutcomeIneffective
 	}
 	return ""
@@ -259,6 +264,11 @@ func (a *attempt) apply(ctx context.Context, c store.Change) error {
 	if code == OutcomeNoSummary && a.automatic() {
 		a.scheduleRetry(state)
 	}
+	if a.automatic() && !a.repairOnly() {
+		low := a.lowGain()
+		state.LowGain = &low
+	}
+	a.quarantine(state, code)
 	a.end(code)
 	c.Ledger = a.ledger
 	c.PostRunState = *state
@@ -295,7 +305,14 @@ func (a *attempt) skip(ctx context.Context, code string) error {
 	case OutcomeOpenToolLoop:
 		if !a.automatic() {
 			state = nil
+		} else if a.waits() == code {
+			a.hold(state, code)
 		}
+	case OutcomeMidTurn, OutcomeMinInterval, OutcomeMaxPerHour, OutcomeMaxPerDay, OutcomeServiceManaged:
+		a.hold(state, code)
+	case OutcomeFloorAboveTrigger:
+		a.leaves = a.context
+		a.quarantine(state, code)
 	case OutcomeIneffective, OutcomeWouldGrow, OutcomeNoSummary:
 		switch {
 		case !a.automatic(): // decided on the run's own options, not on the policy
@@ -304,6 +321,9 @@ func (a *attempt) skip(ctx context.Context, code string) error {
 			a.scheduleRetry(state)
 		default:
 			state.Ineffective, state.CooldownSeconds = true, a.policy.Cooldown.Seconds()
+			if code == OutcomeIneffective {
+				a.afterLowGain(state)
+			}
 		}
 	}
 	if err := a.w.store.Finish(ctx, a.claim, store.StatusSkipped, a.ledger, state); err != nil {

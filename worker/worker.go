@@ -25,6 +25,7 @@ type Store interface {
 	Load(ctx context.Context, run store.RunID) (*store.Claim, error)
 	Claim(ctx context.Context, run store.RunID, worker string, lease time.Duration) (*store.Claim, error)
 	Heartbeat(ctx context.Context, run store.RunID, fence int64, lease time.Duration) error
+	AppliedAges(ctx context.Context, sid int64, runs int, age time.Duration) ([]time.Duration, error)
 	Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error)
 	Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error)
 	Originals(ctx context.Context, sid int64, upTo chat.Seq, of []chat.Seq, dropped string, most int64) (messages iter.Seq2[*chat.Message, error], older []*chat.Message, err error)

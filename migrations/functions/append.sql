@@ -203,6 +203,10 @@ BEGIN
     END IF;
     s.open_calls := coalesce(v.open_calls, '{}');
     s.open_answered := v.answered;
+    IF s.state = 'quarantined' THEN
+        s.state := 'active';
+        s.quarantine_reason := NULL;
+    END IF;
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET
         last_seq = s.last_seq, last_source_seq = s.last_source_seq, messages = s.messages, turns = s.turns,
@@ -210,7 +214,8 @@ BEGIN
         live_estimated_tokens = s.live_estimated_tokens, messages_since_run = s.messages_since_run,
         tokens_since_run = s.tokens_since_run, turns_since_run = s.turns_since_run,
         tokens_since_report = s.tokens_since_report, suspect_seq = s.suspect_seq, due = s.due,
-        last_message_at = v.last_at, open_calls = s.open_calls, open_answered = s.open_answered, open_pending = v.pending
+        last_message_at = v.last_at, open_calls = s.open_calls, open_answered = s.open_answered, open_pending = v.pending,
+        state = s.state, quarantine_reason = s.quarantine_reason
     WHERE sid = s.sid;
     -- An import sets compactor.quiet: a backlog waits for the sweep instead of ringing for every session.
     IF s.due AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN

@@ -7,7 +7,7 @@
 -- p is flat: the ledger's columns, by how much the live counters of the snapshot change (d_messages,
 -- d_tokens, d_estimated), and what stays on the session (model, for which the thresholds are, base_hash, which is the
 -- policy_hash that the session had, due_tokens, estimate_margin, fleet_hash, decision_fingerprint, cooldown_seconds,
--- ineffective, unholdable, awaits_loop; without due_tokens the session keeps what it has), and the pins that the plan knows of: what of them it excludes could not stay as it was. Unless
+-- ineffective, unholdable, awaits_loop, awaits_answer, hold_code, state, quarantine_reason, low_gain; without due_tokens the session keeps what it has), and the pins that the plan knows of: what of them it excludes could not stay as it was. Unless
 -- free_reasoning says that the model accepts signed reasoning whatever precedes it, the messages in reasoning_out lose
 -- theirs, and so do those appended since the snapshot: they were written on the view before.
 --
@@ -55,7 +55,8 @@ BEGIN
         messages_before bigint, messages_after bigint, tokens_before bigint, tokens_after bigint, utilization real,
         plan_us bigint, total_us bigint, worker text, d_messages bigint, d_tokens bigint, d_estimated bigint,
         model text, due_tokens bigint, estimate_margin real, base_hash text, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision,
-        ineffective boolean, unholdable int8multirange, free_reasoning boolean, reasoning_out int8multirange, awaits_loop boolean);
+        ineffective boolean, unholdable int8multirange, free_reasoning boolean, reasoning_out int8multirange, awaits_loop boolean,
+        awaits_answer boolean, hold_code text, state text, quarantine_reason text, low_gain boolean);
     v.free_reasoning := coalesce(v.free_reasoning, true);   -- a worker of a version before this does not know
     v_base := s.last_seq;
     appended := int8multirange(int8range(v_base + 1, v_base + 1 + v_n));
@@ -149,16 +150,26 @@ BEGIN
         v.estimate_margin := s.estimate_margin;
         v.fleet_hash := s.policy_hash;
         v.awaits_loop := false;
+        v.state := NULL;
+        v.hold_code := NULL;
     END IF;
     s.due_tokens := v.due_tokens;
     s.estimate_margin := v.estimate_margin;
     s.unholdable := s.unholdable + coalesce(v.unholdable, '{}');
     s.loop_seq := CASE WHEN v.awaits_loop THEN p_snapshot_seq END;
+    s.awaits_answer := s.loop_seq IS NOT NULL AND coalesce(v.awaits_answer, false);
+    IF v.state = 'service_managed' OR v.state = 'quarantined' AND s.state = 'active' AND s.last_source_seq <= p_snapshot_seq THEN
+        s.state := v.state;
+        s.quarantine_reason := v.quarantine_reason;
+    ELSIF v_applied AND s.state = 'quarantined' THEN
+        s.state := 'active';
+        s.quarantine_reason := NULL;
+    END IF;
     -- What came meanwhile is news for the next run, and so is a pinned message that is out, until it is back or known
     -- to fit into no valid view. A fault that an open tool loop holds is one still.
     s.suspect_seq := CASE WHEN s.suspect_seq > p_snapshot_seq THEN s.suspect_seq
                           WHEN NOT s.pinned <@ (s.live + s.unholdable) THEN coalesce(s.suspect_seq, p_snapshot_seq)
-                          WHEN NOT v_applied AND s.loop_seq IS NOT NULL THEN s.suspect_seq END;
+                          WHEN NOT v_applied AND (s.loop_seq IS NOT NULL OR s.state = 'service_managed') THEN s.suspect_seq END;
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET live = s.live, revision = s.revision, head_run = s.head_run, tail_start_seq = s.tail_start_seq,
         last_seq = s.last_seq, live_messages = s.live_messages, live_tokens = s.live_tokens,
@@ -168,6 +179,9 @@ BEGIN
         due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = v.fleet_hash,
         suspect_seq = s.suspect_seq, unholdable = s.unholdable, due = s.due, decision_fingerprint = v.decision_fingerprint,
         ineffective_runs = CASE WHEN v.ineffective THEN s.ineffective_runs + 1 WHEN v_applied THEN 0 ELSE s.ineffective_runs END,
+        low_gain_runs = CASE WHEN NOT v_applied OR v.low_gain IS NULL THEN s.low_gain_runs WHEN v.low_gain THEN s.low_gain_runs + 1 ELSE 0 END,
+        awaits_answer = s.awaits_answer, state = s.state, quarantine_reason = s.quarantine_reason,
+        hold_code = CASE WHEN v.cooldown_seconds > 0 THEN v.hold_code END,
         cooldown_until = CASE WHEN v.cooldown_seconds > 0 THEN now() + make_interval(secs => v.cooldown_seconds) END
     WHERE sid = s.sid;
     -- A wake-up where messages came meanwhile and a trigger holds again.

@@ -12,7 +12,8 @@ BEGIN
     END IF;
     UPDATE @schema@.sessions SET pinned = pinned + int8multirange(int8range(v_seq, v_seq + 1)) WHERE sid = s.sid;
     IF NOT s.live @> v_seq THEN
-        UPDATE @schema@.sessions SET suspect_seq = last_seq, loop_seq = NULL, hold_seq = 0, due = (state = 'active') WHERE sid = s.sid;
+        UPDATE @schema@.sessions SET suspect_seq = last_seq, loop_seq = NULL, hold_seq = 0, due = state <> 'service_managed',
+            state = CASE state WHEN 'quarantined' THEN 'active' ELSE state END, quarantine_reason = NULL WHERE sid = s.sid;
         INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;
 END $$;

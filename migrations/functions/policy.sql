@@ -44,11 +44,21 @@ $$;
 CREATE OR REPLACE FUNCTION @schema@.with_thresholds(s @schema@.sessions, p_policy text, t @schema@.thresholds) RETURNS @schema@.sessions
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
+    -- What a guard of another policy holds is free again, and so is who may have lost the label that held it.
+    IF s.state = 'service_managed' OR s.policy <> p_policy OR s.policy_hash <> coalesce(t.policy_hash, '') THEN
+        s.state := 'active';
+        s.quarantine_reason := NULL;
+        IF s.hold_code IS NOT NULL THEN
+            s.cooldown_until := NULL;
+            s.hold_code := NULL;
+        END IF;
+    END IF;
     s.policy := p_policy;
     s.due_tokens := t.due_tokens;
     s.estimate_margin := coalesce(t.estimate_margin, 0);
     s.policy_hash := coalesce(t.policy_hash, '');
     s.loop_seq := NULL;   -- the model may not bind reasoning any more
+    s.awaits_answer := false;
     s.due := @schema@.is_due(s);
     RETURN s;
 END $$;
@@ -57,7 +67,8 @@ END $$;
 CREATE OR REPLACE FUNCTION @schema@.save_policy(s @schema@.sessions) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN   -- not LANGUAGE sql, which would plan this again in each call
     UPDATE @schema@.sessions SET model = s.model, labels = s.labels, policy_override = s.policy_override, policy = s.policy,
-        due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = s.policy_hash, loop_seq = NULL, due = s.due
+        due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = s.policy_hash, loop_seq = NULL, awaits_answer = false, due = s.due,
+        state = s.state, quarantine_reason = s.quarantine_reason, cooldown_until = s.cooldown_until, hold_code = s.hold_code
     WHERE sid = s.sid;
 END $$;
 

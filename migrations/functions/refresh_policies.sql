@@ -21,6 +21,7 @@ DECLARE
     r        @schema@.policy_refresh;
     v        record;
     t        @schema@.thresholds;
+    v_new    @schema@.sessions;
     i        int;
     v_scan   int := 10 * p_limit;
     v_sids   bigint[];   -- to change; by their index: the version of the row, its policy, and where its thresholds are
@@ -75,7 +76,12 @@ BEGIN
         i := array_position(v_sids, (v.s).sid);
         IF v.version = v_rows[i] THEN
             SELECT * INTO t FROM @schema@.thresholds h WHERE h.policy = v_of[i] AND h.model_prefix = v_prefix[i];
-            PERFORM @schema@.save_policy(@schema@.with_thresholds(v.s, v_names[i], t));
+            v_new := @schema@.with_thresholds(v.s, v_names[i], t);
+            PERFORM @schema@.save_policy(v_new);
+            -- A run has seen all messages of what a guard held, so no one would look for it.
+            IF v_new.due AND (v.s).state <> 'active' THEN
+                INSERT INTO @schema@.outbox AS o (sid) VALUES (v_new.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+            END IF;
         ELSE   -- it was written meanwhile, and may match other policies
             PERFORM @schema@.use_policy(v.s);
         END IF;

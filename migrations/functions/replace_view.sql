@@ -107,12 +107,17 @@ BEGIN
     s2.reported_prompt_tokens := NULL;
     s2.suspect_seq := s2.last_seq;   -- no run has checked this view yet
     s2.loop_seq := NULL;
+    s2.awaits_answer := false;
+    IF s2.state = 'quarantined' THEN
+        s2.state := 'active';
+    END IF;
     s2.due := @schema@.is_due(s2);
     UPDATE @schema@.sessions SET live = s2.live, reasoning_out = s.reasoning_out + v_taken, reasoning_since = s.reasoning_since,
         revision = s.revision + 1, head_run = v_run,
         tail_start_seq = (SELECT lower(x) FROM unnest(s2.live) x WHERE upper_inf(x)),
         live_messages = s2.live_messages, live_tokens = s2.live_tokens, live_estimated_tokens = s2.live_estimated_tokens,
         reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, loop_seq = NULL, due = s2.due, decision_fingerprint = NULL,
+        awaits_answer = false, low_gain_runs = 0, state = s2.state, quarantine_reason = NULL,
         -- A call may have lost its result, or the user message that passed it by: append, which knows
         -- the log alone, has to have the view looked at when the next user message comes.
         open_pending = true

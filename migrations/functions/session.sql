@@ -8,12 +8,19 @@ CREATE OR REPLACE FUNCTION @schema@.is_due(s @schema@.sessions) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT s.state = 'active' AND s.last_source_seq > s.hold_seq AND coalesce(
         s.suspect_seq > coalesce(s.loop_seq, -1)
-        OR s.last_source_seq > s.loop_seq AND cardinality(s.open_calls) = 0 AND NOT s.open_answered
+        OR s.last_source_seq > s.loop_seq AND cardinality(s.open_calls) = 0 AND NOT s.open_answered AND (NOT s.awaits_answer OR @schema@.is_answered(s))
         OR coalesce(s.reported_prompt_tokens + s.tokens_since_report, @schema@.estimated_tokens(s),
                     s.live_tokens + s.live_estimated_tokens * s.estimate_margin) > s.due_tokens
         OR s.messages_since_run >= s.due_messages
         OR s.turns_since_run >= s.due_turns, false)
 $$;
+
+-- Whether the last message is neither the user's nor reasoning that an answer follows. Only for sessions that wait for it.
+CREATE OR REPLACE FUNCTION @schema@.is_answered(s @schema@.sessions) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT m.role_code <> 'u' AND NOT @schema@.reasoning_only(m.role_code, m.calls, m.flags)
+        FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq = s.last_source_seq);
+END $$;
 
 -- A model's name as thresholds have it: lower case, without its provider ("openai/GPT-4o").
 CREATE OR REPLACE FUNCTION @schema@.model_key(model text) RETURNS text LANGUAGE sql IMMUTABLE AS $$

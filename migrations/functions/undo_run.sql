@@ -67,7 +67,8 @@ BEGIN
         live_messages = v_new.messages, live_tokens = v_new.tokens, live_estimated_tokens = v_new.estimated,
         tokens_since_report = tokens_since_report + CASE WHEN reported_prompt_tokens IS NULL THEN 0 ELSE v_new.tokens - s.live_tokens END,
         -- Automatic runs wait for a new message. No run has checked this view: the log has grown, pins were set.
-        hold_seq = last_source_seq, due = false, suspect_seq = last_seq, unholdable = '{}', decision_fingerprint = NULL, cooldown_until = NULL
+        hold_seq = last_source_seq, due = false, suspect_seq = last_seq, unholdable = '{}', decision_fingerprint = NULL, cooldown_until = NULL, hold_code = NULL,
+        awaits_answer = false, low_gain_runs = 0, state = CASE state WHEN 'quarantined' THEN 'active' ELSE state END, quarantine_reason = NULL
     WHERE sid = s.sid;
     DELETE FROM @schema@.outbox WHERE sid = s.sid;
     UPDATE @schema@.runs SET messages_after = v_new.messages, tokens_after = v_new.tokens WHERE id = v_undo;

@@ -71,6 +71,7 @@ BEGIN
             ('free_reasoning', '{}'),
             ('group_boundary', '{}'),
             ('invalid_options', '{}'),
+            ('is_answered', '{}'),
             ('is_due', '{}'),
             ('json_depth', '{}'),
             ('keep_digest', '{}'),

@@ -14,12 +14,17 @@ import (
 func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string {
 	l := p.Limits(model, table)
 	_, origin, _ := p.window(model, table)
+	prefix, limit := p.Guards.limit(model)
 	if model == "" {
 		model = "no model"
 	}
 	window := "window " + chat.Thousands(l.Window)
 	how := func(tokens, given chat.Tokens, key string, f float64) string {
 		switch {
+		case limit == l.Start && key == "start_tokens":
+			return fmt.Sprintf("= policy.guards.auto_compact_limits[%s] (%s)", prefix, model)
+		case limit == l.Start:
+			return fmt.Sprintf("= start × target / start of the policy (%s, %s)", window, origin)
 		case given > 0 && given == tokens:
 			return fmt.Sprintf("= policy.%s (%s %s, %s)", key, model, window, origin)
 		case given > 0:
@@ -62,7 +67,7 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 	if most := l.Start - l.Target; p.MinGainTokens > most {
 		gain += fmt.Sprintf(" (more than the %s between start and target: the first runs above start will be discarded)", chat.Thousands(most))
 	}
-	return append(lines, gain,
+	return append(append(append(lines, gain), p.Guards.explain()...),
 		fmt.Sprintf("estimated counts: + %s %%", number(100*p.EstimateMargin)),
 		fmt.Sprintf("events: %s after the last write, %s after the first at the latest", p.Debounce, p.MaxDelay),
 	)

@@ -52,6 +52,9 @@ func (p Policy) Limits(model string, table WindowFunc) Limits {
 		l.Start = fraction(window, p.Start)
 		l.Target = fraction(window, p.Target)
 	}
+	if _, limit := p.Guards.limit(model); limit > 0 && limit < l.Start {
+		l.Start, l.Target = limit, chat.Tokens(float64(limit)*float64(l.Target)/float64(l.Start))
+	}
 	return l.ordered()
 }
 
@@ -141,13 +144,14 @@ func (p Policy) Hash(l Limits, fill FillFunc, versions map[string]string) string
 		Steps    []Step            `json:"steps"`
 		Fallback bool              `json:"fallback"`
 		MinGain  chat.Tokens       `json:"min_gain_tokens"`
+		MinShare float64           `json:"min_gain_share"`
 		Margin   float64           `json:"estimate_margin"`
 		System   bool              `json:"preserve_system"`
 		PinTools []string          `json:"pin_tools,omitempty"`
 		PinPaths []string          `json:"pin_paths,omitempty"`
 		Summary  Summary           `json:"summary"`
 		Versions map[string]string `json:"versions,omitempty"`
-	}{l, p.Steps(l, fill), p.Fallback, p.MinGainTokens, p.EstimateMargin, p.PreserveSystem, p.PinTools, p.PinPaths, summary, versions})
+	}{l, p.Steps(l, fill), p.Fallback, p.MinGainTokens, p.Guards.MinGainShare, p.EstimateMargin, p.PreserveSystem, p.PinTools, p.PinPaths, summary, versions})
 }
 
 // FleetHash returns a hash of the policy for all models, without the schedule. The

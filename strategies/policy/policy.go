@@ -54,6 +54,8 @@ type Policy struct {
 	PreserveSystem bool `yaml:"preserve_system" json:"preserve_system"`
 	// Summary holds the settings of summaries.
 	Summary Summary `yaml:"summary" json:"summary"`
+	// Guards hold automatic runs back.
+	Guards Guards `yaml:"guards" json:"guards"`
 	// PinTools names tools, such as those that load a skill, whose calls and results stay
 	// in the view unchanged. With any, runs read every message that has calls.
 	PinTools []string `yaml:"pin_tools" json:"pin_tools,omitempty"`
@@ -94,6 +96,7 @@ func Default() Policy {
 		EstimateMargin: 0.10,
 		PreserveSystem: true,
 		Summary:        DefaultSummary(),
+		Guards:         DefaultGuards(),
 		Cron:           "0 3 * * *",
 		Timezone:       "UTC",
 		Debounce:       2 * time.Second,

@@ -44,6 +44,7 @@ func SpecHash(spec json.RawMessage) string { return hash(spec) }
 func ReadSpec(raw []byte) (Policy, error) {
 	p := Default()
 	p.Pipeline, p.Summary.PreTrim = nil, nil // or elements would be merged
+	p.Guards = NoGuards()                    // as specs from before guards have it
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return p, fmt.Errorf("policy cannot be read: %w", err)
 	}
@@ -123,7 +124,7 @@ func Diff(from, to json.RawMessage) ([]Change, error) {
 }
 
 // sections are the settings that hold others.
-var sections = []string{"summary", "summary.size", "summary.tools"}
+var sections = []string{"guards", "summary", "summary.size", "summary.tools"}
 
 // settings returns the settings of a spec as compact JSON, by key ("summary.size.share").
 func settings(raw json.RawMessage) (map[string]string, error) {

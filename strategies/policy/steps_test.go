@@ -83,7 +83,7 @@ func TestHash(t *testing.T) {
 		return p.Hash(p.Limits("gpt-4o", table), fill, map[string]string{"truncation": "1", "tool_result": "2"})
 	}
 	base := hash(policy.Default())
-	if want := "35a23c2896333aa8"; base != want {
+	if want := "02745ffe3592c4df"; base != want {
 		t.Errorf("the default policy hashes to %s, was %s: every session will be planned anew once", base, want)
 	}
 	if got := hash(with(func(p *policy.Policy) { p.Cron, p.Debounce = "@daily", 0 })); got != base {
@@ -95,6 +95,7 @@ func TestHash(t *testing.T) {
 		"pipeline": func(p *policy.Policy) { p.Pipeline = p.Pipeline[1:] },
 		"margin":   func(p *policy.Policy) { p.EstimateMargin = 0 },
 		"gain":     func(p *policy.Policy) { p.MinGainTokens = 1 },
+		"share":    func(p *policy.Policy) { p.Guards.MinGainShare = 0.2 },
 		"fallback": func(p *policy.Policy) { p.Fallback = false },
 		"system":   func(p *policy.Policy) { p.PreserveSystem = false },
 		"pins":     func(p *policy.Policy) { p.PinTools = []string{"load_policy"} },
@@ -119,6 +120,8 @@ step 1 handoff {"context_length":128000,"max_summary_tokens":12000,"protect_firs
 fallback: the oldest groups go until the target is met
 summaries: 40 % of the messages they cover, 2,000 to 12,000 tokens, and references of 25 % beside a model's prose; without one: keep
 gain: a run that saves less than 500 tokens is discarded, then 10m0s of cooldown
+guard: the second run in a row that would save less than 10 % is discarded
+guard: a session whose messages that must stay exceed the start waits for a new one
 estimated counts: + 10 %
 events: 2s after the last write, 30s after the first at the latest`
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -81,6 +81,7 @@ func (p Policy) Validate() error {
 	p.validatePipeline(&fs)
 	p.validateSummary(&fs)
 	p.validateGain(&fs)
+	p.validateGuards(&fs)
 	p.validateTimes(&fs)
 	return fs.Join()
 }

@@ -111,6 +111,12 @@ func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 	if err := x.choose(ctx, st, list); err != nil {
 		return err
 	}
+	if g := x.policy.Guards; g.Rates() {
+		runs, age := g.Lookback()
+		if x.ages, err = st.AppliedAges(ctx, s.SID, runs, age); err != nil {
+			return err
+		}
+	}
 	out := x.explain(e)
 	if e.JSON {
 		return term.JSON(e.Out.W, out)
@@ -159,6 +165,7 @@ type explainer struct {
 	candidates []policy.Candidate
 	policy     policy.Policy
 	unreadable error
+	ages       []time.Duration // of the automatic runs that the policy's guards count
 }
 
 // choose finds the session's policy among those in force.
@@ -250,6 +257,8 @@ func (x *explainer) whyDue(out explanationJSON) string {
 		return "its view may be invalid, so a run repairs it"
 	case x.Due:
 		return "a message or a pin has changed what its view must hold"
+	case out.DueAbove > out.Start && x.LoopSeq != nil && (x.LoopOpen || x.AwaitsAnswer):
+		return fmt.Sprintf("it waits, as long as it fits: %s are left", term.Plural(out.DueAbove-out.Tokens, "token", "tokens"))
 	case out.DueAbove > out.Start:
 		return fmt.Sprintf("the last run stayed above the start; %s are left", term.Plural(out.DueAbove-out.Tokens, "token", "tokens"))
 	}
@@ -263,8 +272,11 @@ func (x *explainer) holds() []holdJSON {
 	if x.Last != nil {
 		ended = utc(x.Last.EndedAt)
 	}
-	if x.Quarantined {
-		out = append(out, holdJSON{Code: "quarantined", Text: cmp.Or(x.QuarantineReason, "automatic runs leave it alone")})
+	switch x.State {
+	case store.StateQuarantined:
+		out = append(out, holdJSON{Code: x.State, Text: cmp.Or(x.QuarantineReason, "automatic runs leave it alone"), Since: ended})
+	case store.StateServiceManaged:
+		out = append(out, holdJSON{Code: x.State, Text: "another service manages its history, by its policy or its label", Since: ended})
 	}
 	if x.unreadable != nil {
 		out = append(out, holdJSON{Code: "invalid_policy", Text: "this version cannot read its policy: " + x.unreadable.Error()})
@@ -275,11 +287,20 @@ func (x *explainer) holds() []holdJSON {
 	if x.WaitsForMessage {
 		out = append(out, holdJSON{Code: worker.OutcomeWaitingAfterUndo, Text: outcomeText(store.RunRow{Outcome: worker.OutcomeWaitingAfterUndo}), Since: ended})
 	}
-	if x.LoopSeq != nil && x.LoopOpen {
-		out = append(out, holdJSON{Code: worker.OutcomeOpenToolLoop, Text: "signed reasoning in an open tool loop holds what precedes it", Since: ended})
+	switch {
+	case x.LoopSeq != nil && x.AwaitsAnswer:
+		out = append(out, holdJSON{Code: worker.OutcomeMidTurn, Text: "the agent has not answered the last message yet", Since: ended})
+	case x.LoopSeq != nil && x.LoopOpen:
+		out = append(out, holdJSON{Code: worker.OutcomeOpenToolLoop, Text: "a tool loop is open; its signed reasoning or the policy waits", Since: ended})
 	}
-	if x.CooldownUntil != nil && x.CooldownUntil.After(x.now) {
-		out = append(out, holdJSON{Code: worker.OutcomeCooldown, Text: outcomeText(store.RunRow{Outcome: worker.OutcomeCooldown}), Since: ended, Until: utc(x.CooldownUntil)})
+	code, wait := x.policy.Guards.Rate(x.ages)
+	switch {
+	case x.CooldownUntil != nil && x.CooldownUntil.After(x.now):
+		code := cmp.Or(x.HoldCode, worker.OutcomeCooldown)
+		out = append(out, holdJSON{Code: code, Text: strings.TrimPrefix(outcomeText(store.RunRow{Outcome: code}), "nothing changed: "), Since: ended, Until: utc(x.CooldownUntil)})
+	case code != "":
+		until := x.now.Add(wait)
+		out = append(out, holdJSON{Code: code, Text: strings.TrimPrefix(outcomeText(store.RunRow{Outcome: code}), "nothing changed: "), Until: utc(&until)})
 	}
 	for _, r := range x.Active {
 		h := holdJSON{Code: r.Status, Since: utc(&r.QueuedAt), Text: fmt.Sprintf("run %d waits for a worker", r.ID)}
@@ -299,16 +320,22 @@ func (x *explainer) next(out explanationJSON) (string, *time.Time) {
 	at := func(what string, t time.Time) (string, *time.Time) { return what, utc(&t) }
 	for _, h := range out.HeldBack {
 		switch h.Code {
-		case "quarantined":
-			return "none: it is quarantined", nil
+		case store.StateQuarantined:
+			return "after the next message, or with another policy", nil
+		case store.StateServiceManaged:
+			return "when it has other labels or another policy", nil
+		case worker.OutcomeMidTurn:
+			return "when the agent has answered, or the window is exceeded", nil
 		case store.CodePaused:
 			return "when the pause is ended", nil
 		case worker.OutcomeWaitingAfterUndo:
 			return "with the next message", nil
 		case worker.OutcomeOpenToolLoop:
-			return "when the tool loop has ended", nil
+			return "when the tool loop has ended, or the window is exceeded", nil
 		case worker.OutcomeCooldown:
 			return at("when the cooldown is over", *h.Until)
+		case worker.OutcomeMinInterval, worker.OutcomeMaxPerHour, worker.OutcomeMaxPerDay:
+			return at("when the guard lets go of it, if it is due then", *h.Until)
 		case "queued", "running":
 			return h.Text, nil
 		}

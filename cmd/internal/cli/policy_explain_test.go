@@ -53,7 +53,25 @@ func TestExplanationsAreGolden(t *testing.T) {
 			x.LoopSeq, x.LoopOpen, x.Due, x.Last = &seq, true, false, last("open_tool_loop")
 		}, "open_tool_loop"},
 		{"a tool loop that has ended", func(x *explainer) { x.LoopSeq, x.Last = &seq, last("open_tool_loop") }, ""},
-		{"quarantine", func(x *explainer) { x.Quarantined, x.QuarantineReason, x.Due = true, "set by an operator", false }, "quarantined"},
+		{"quarantine", func(x *explainer) {
+			x.State, x.QuarantineReason, x.Due, x.Last = "quarantined", "98,000 tokens are left that must stay, above the start of 96,000", false, last("floor_above_trigger")
+		}, "quarantined"},
+		{"a service", func(x *explainer) { x.State, x.Due, x.Last = "service_managed", false, last("service_managed") }, "service_managed"},
+		{"an unanswered message", func(x *explainer) {
+			x.LoopSeq, x.AwaitsAnswer, x.DueTokens, x.Due, x.Last = &seq, true, 128_000, false, last("mid_turn")
+		}, "mid_turn"},
+		{"as many runs as an hour may have", func(x *explainer) {
+			until := now.Add(40 * time.Minute)
+			x.CooldownUntil, x.HoldCode, x.Last = &until, "max_per_hour", last("max_per_hour")
+		}, "max_per_hour"},
+		{"as many runs as a day may have, before the next one is due", func(x *explainer) {
+			x.policy.Guards.MaxPerDay, x.ages = 2, []time.Duration{time.Hour, 20 * time.Hour}
+			x.LiveTokens, x.ContextTokens, x.Due, x.PolicyHash = 60_000, 60_000, false, x.policy.FleetHash()
+		}, "max_per_day"},
+		{"an interval that is over", func(x *explainer) {
+			x.policy.Guards.MinInterval, x.ages = time.Hour, []time.Duration{time.Hour}
+			x.PolicyHash = x.policy.FleetHash()
+		}, ""},
 		{"a queued run", func(x *explainer) {
 			x.Active = []store.RunRow{{ID: 32, Status: "queued", QueuedAt: *ago(3 * time.Second)}}
 		}, "queued"},

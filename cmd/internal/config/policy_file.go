@@ -86,6 +86,8 @@ func (f PolicyFile) dead(key string, registry *plan.Registry) string {
 	switch {
 	case slices.Contains([]string{"cron", "timezone", "debounce", "max_delay"}, key):
 		return "schedules are those of the configuration (policy." + key + ")"
+	case f.Policy.Guards.ServiceManaged && strings.HasPrefix(key, "guards.") && key != "guards.service_managed":
+		return "guards.service_managed leaves the sessions alone"
 	case (key == "start" || key == "target") && absolute:
 		return key + "_tokens replaces it"
 	case strings.HasPrefix(key, "summary.") && !f.summarizes(registry):

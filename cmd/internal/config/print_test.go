@@ -75,8 +75,8 @@ func TestPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"database.url                      env DATABASE_URL          postgres://u:xxxxx@h/db\n",
-		"worker.job_timeout                default                   45m\n",
+		"database.url                       env DATABASE_URL          postgres://u:xxxxx@h/db\n",
+		"worker.job_timeout                 default                   45m\n",
 		`env COMPACTOR_LLM_MODELS  [{"name":"m","base_url":"http://h/v1","window_tokens":8000}]`,
 	} {
 		if !strings.Contains(b.String(), want) {
