@@ -26,7 +26,8 @@ const (
 
 // Thresholds returns the thresholds of sessions under a policy, sorted by model prefix in
 // lower case: one for each of models, one for each model that the policy overrides, and one
-// with an empty prefix for all others. A session is due above the policy's start.
+// with an empty prefix for all others. A session is due above the policy's start, or by
+// its triggers.
 func Thresholds(p policy.Policy, models []string, window policy.WindowFunc, bindsReasoning func(model string) bool) []store.Threshold {
 	prefixes := slices.Concat([]string{""}, models, slices.Collect(maps.Keys(p.Windows)),
 		slices.Collect(maps.Keys(p.Guards.AutoCompactLimits)), p.BoundReasoning, p.FreeReasoning)
@@ -36,8 +37,9 @@ func Thresholds(p policy.Policy, models []string, window policy.WindowFunc, bind
 	slices.Sort(prefixes)
 	var out []store.Threshold
 	for _, prefix := range slices.Compact(prefixes) {
+		bounds := p.Bounds(prefix, window)
 		out = append(out, store.Threshold{
-			ModelPrefix: prefix, DueTokens: p.Limits(prefix, window).Start, EstimateMargin: p.EstimateMargin,
+			ModelPrefix: prefix, DueTokens: bounds.Tokens, Counts: store.Counts(bounds.Counts), EstimateMargin: p.EstimateMargin,
 			FreeReasoning: !p.BindsReasoning(prefix, bindsReasoning),
 		})
 	}

@@ -121,7 +121,8 @@ const (
 		r AS (INSERT INTO compactor.runs (sid, trigger, requested_by, status, fence, started_at)
 			SELECT sid, 'application', $3, 'running', 1, now() FROM s RETURNING id)
 		SELECT r.id, s.sid, s.last_seq, s.live_messages, s.live_tokens, coalesce(s.due_tokens, $4), s.estimate_margin,
-			s.policy_hash, coalesce(s.decision_fingerprint, '')
+			s.policy_hash, coalesce(s.decision_fingerprint, ''), coalesce(s.due_new_tokens, 0), coalesce(s.due_messages, 0), coalesce(s.due_turns, 0),
+			coalesce(s.due_live_messages, 0), s.due_signals
 		FROM s, r`
 	queryMoved = `
 		SELECT count(*), coalesce(sum(m.token_count), 0), coalesce(sum(m.token_count) FILTER (WHERE m.flags & 16 > 0), 0)
@@ -143,7 +144,8 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 		var last chat.Seq
 		err := tx.QueryRow(ctx, s.q(queryInlineRun), h.key.tenant(), h.key.Session, h.by, int64(never)).Scan(&run, &sid, &last,
 			&c.Ledger.MessagesBefore, &c.Ledger.TokensBefore, &c.PostRunState.DueTokens, &c.PostRunState.EstimateMargin,
-			&c.PostRunState.PolicyHash, &c.PostRunState.DecisionFingerprint)
+			&c.PostRunState.PolicyHash, &c.PostRunState.DecisionFingerprint, &c.PostRunState.NewTokens, &c.PostRunState.NewMessages, &c.PostRunState.NewTurns,
+			&c.PostRunState.Messages, &c.PostRunState.Signals)
 		if err != nil {
 			return err
 		}

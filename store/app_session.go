@@ -153,6 +153,26 @@ func (s *Store) Fork(ctx context.Context, k Key, session, at string) (messages i
 	return queryRow(ctx, s, fmt.Sprintf("fork session %s", k), pgx.RowTo[int64], query, k.tenant(), k.Session, session, at)
 }
 
+// State is what an application reports of a session, for the triggers of policies; nil
+// leaves a part as it is. Closed and Overflow, of a prompt that did not fit into the window,
+// are events: they hold until a run has seen them.
+type State struct {
+	Closed          *bool `json:"closed,omitempty"`
+	Overflow        *bool `json:"overflow,omitempty"`
+	NeedsFollowUp   *bool `json:"needs_follow_up,omitempty"`
+	HasPendingInput *bool `json:"has_pending_input,omitempty"`
+}
+
+// ReportState reports the state of a session. ErrNotFound names it.
+func (s *Store) ReportState(ctx context.Context, k Key, state State) error {
+	raw, err := json.Marshal(state)
+	if err != nil {
+		return fmt.Errorf("report state: %w", err)
+	}
+	_, err = s.pool.Exec(ctx, s.q(`SELECT compactor.report_state($1, $2, $3)`), k.tenant(), k.Session, string(raw))
+	return wrap("report state", err)
+}
+
 // SetPolicy names the policy of a session, whatever it matches; an empty name takes that
 // back. ErrNotFound: no policy of the name is in force for the session's tenant.
 func (s *Store) SetPolicy(ctx context.Context, k Key, policy string) error {

@@ -211,7 +211,7 @@ func TestATimeOutsideTheYearsOfJSONIsNone(t *testing.T) {
 func TestAReportedCountNeverMakesAnAppendFail(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 100, 0.1, false})
+	thresholds(t, s, Threshold{"", 100, 0.1, false, Counts{}})
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 2)...)
 	for _, n := range []chat.Tokens{-1, 1_000_000_000, math.MaxInt64 - 1, math.MaxInt64} {

@@ -100,7 +100,7 @@ func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
 func TestMessagesAppendedDuringARunStayAndDoNotDisturbIt(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1, 0, false})
+	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 6)...)
 	exec(t, s, `DELETE FROM compactor.outbox`)
@@ -201,7 +201,7 @@ func TestAnExclusionCannotNameASummaryThatIsNotThere(t *testing.T) {
 func TestARunThatChangesNothingIsStillRecorded(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1, 0, false})
+	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 6)...)
 	c := start(t, s, k)

@@ -44,7 +44,7 @@ func TestNewSessionsStartWithTheThresholdsOfTheLongestPrefixOfTheirModel(t *test
 	t.Parallel()
 	s := open(t)
 	add(t, s, Key{Session: "before any policy"}, talk("m", 1)...)
-	thresholds(t, s, Threshold{"", 1000, 0.5, false}, Threshold{"gpt-", 2000, 0.25, false}, Threshold{"gpt-4", 3000, 0, false})
+	thresholds(t, s, Threshold{"", 1000, 0.5, false, Counts{}}, Threshold{"gpt-", 2000, 0.25, false, Counts{}}, Threshold{"gpt-4", 3000, 0, false, Counts{}})
 	for model, want := range map[string]string{
 		"": "1000 0.5", "claude": "1000 0.5", "gpt-3.5": "2000 0.25", "gpt-4": "3000 0", "gpt-4o": "3000 0", "a_gpt-4": "1000 0.5",
 	} {
@@ -63,7 +63,7 @@ func TestNewSessionsStartWithTheThresholdsOfTheLongestPrefixOfTheirModel(t *test
 func TestASessionIsDueExactlyAboveItsThreshold(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 100, 0.1, false})
+	thresholds(t, s, Threshold{"", 100, 0.1, false, Counts{}})
 	k := Key{Session: "counted"}
 	add(t, s, k, counted(user("a", "x"), 60), counted(assistant("b", "y"), 40))
 	if session(t, s, k).Due || len(gens(t, s)) > 0 {
@@ -93,7 +93,7 @@ func TestASessionIsDueExactlyAboveItsThreshold(t *testing.T) {
 func TestTheOutboxHasOneRowForEachDueSession(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 10, 0, false})
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	a, b, c := Key{Session: "a"}, Key{Session: "b"}, Key{Session: "c"}
 	add(t, s, a, counted(user("1", "x"), 11), counted(user("2", "x"), 11))
 	add(t, s, b, counted(user("1", "x"), 5))
@@ -124,7 +124,7 @@ func TestTheOutboxHasOneRowForEachDueSession(t *testing.T) {
 func TestReportedUsageDecidesWhetherASessionIsDue(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 100, 0, false})
+	thresholds(t, s, Threshold{"", 100, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	add(t, s, k, counted(user("1", "x"), 50), counted(assistant("2", "x"), 60), counted(user("3", "x"), 10))
 	report := func(tokens chat.Tokens, seq chat.Seq, taken, due bool, context chat.Tokens) {

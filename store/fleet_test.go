@@ -17,7 +17,7 @@ import (
 func TestTheFleetIsWhatWaits(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 10, 0.5, false})
+	thresholds(t, s, Threshold{"", 10, 0.5, false, Counts{}})
 	session := func(tenant, id string, tokens chat.Tokens) Key {
 		k := Key{Tenant: tenant, Session: id}
 		add(t, s, k, counted(user("m1", "x"), tokens))
@@ -96,7 +96,7 @@ func TestTheFleetNamesFewOfManyTenants(t *testing.T) {
 func TestDebtIsWhatDueCompares(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 100, 0.5, false})
+	thresholds(t, s, Threshold{"", 100, 0.5, false, Counts{}})
 	for id, set := range map[string]string{
 		"counted":    `live_tokens = 130`,
 		"estimated":  `live_tokens = 130, live_estimated_tokens = 100`,

@@ -11,7 +11,7 @@ import (
 func TestTheModelOfTheLatestAppendCountsAndItsThresholdsFollowAtOnce(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1000, 0.5, false}, Threshold{"gpt-4", 10, 0.25, false}, Threshold{"claude", 100, 0, false})
+	thresholds(t, s, Threshold{"", 1000, 0.5, false, Counts{}}, Threshold{"gpt-4", 10, 0.25, false, Counts{}}, Threshold{"claude", 100, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	state := func() string {
 		return one[string](t, s, `SELECT concat_ws(' ', model, due_tokens, estimate_margin, due, (SELECT gen FROM compactor.outbox o WHERE o.sid = s.sid))
@@ -60,7 +60,7 @@ func TestTheModelOfTheLatestAppendCountsAndItsThresholdsFollowAtOnce(t *testing.
 func TestAnImportWithAnotherModelIsQuiet(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1000, 0, false}, Threshold{"gpt-4", 10, 0, false})
+	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}}, Threshold{"gpt-4", 10, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	m := counted(user("a", "x"), 50)
 	add(t, s, k, m)
@@ -74,7 +74,7 @@ func TestAnImportWithAnotherModelIsQuiet(t *testing.T) {
 func TestARunDoesNotUndoAChangeOfTheModel(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1000, 0.5, false}, Threshold{"gpt-4", 10, 0.25, false})
+	thresholds(t, s, Threshold{"", 1000, 0.5, false, Counts{}}, Threshold{"gpt-4", 10, 0.25, false, Counts{}})
 	end := map[string]func(c *Claim, state PostRunState) error{
 		"applied": func(c *Claim, state PostRunState) error {
 			ch, err := c.change(s, exclude(span(1, 1)))

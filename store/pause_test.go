@@ -99,7 +99,7 @@ func TestAPauseIsReplacedAndEndedOnce(t *testing.T) {
 func TestNothingIsQueuedForAPausedSession(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 10, 0, false})
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "acme", 3)
 	dueOf(t, s, "globex", 3)
 	held, other := Key{Tenant: "acme", Session: "acme000"}, Key{Tenant: "globex", Session: "globex000"}

@@ -20,6 +20,16 @@ type Threshold struct {
 	EstimateMargin float64     `json:"estimate_margin"`
 	// FreeReasoning reports that the models accept signed reasoning whatever precedes it.
 	FreeReasoning bool `json:"free_reasoning,omitempty"`
+	Counts
+}
+
+// Counts are numbers that make a session due, as DueTokens does. Those that are 0 do not.
+type Counts struct {
+	NewTokens   chat.Tokens `json:"due_new_tokens,omitempty"`    // appended since the last run
+	NewMessages int64       `json:"due_messages,omitempty"`      // appended since the last run
+	NewTurns    int64       `json:"due_turns,omitempty"`         // messages of the user appended since the last run
+	Messages    int64       `json:"due_live_messages,omitempty"` // in the view
+	Signals     int         `json:"due_signals,omitempty"`       // bits: one of them was reported
 }
 
 const (

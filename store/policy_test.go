@@ -75,7 +75,7 @@ func policies(t fataler, s *Store) []string {
 func TestTheMostSpecificPolicyThatASessionMatchesIsItsPolicy(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1, 0, false})
+	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	for _, p := range []PolicyChange{
 		named("by-hand", 2, ""), named("acme", 3, "tenant=acme"), named("gpt", 4, "model=gpt-"), named("gpt-5", 5, "model=gpt-5"),
 		named("azure", 6, "model=azure/gpt-5"), named("planner", 7, "agent=planner"), named("planner-gpt", 8, "agent=planner model=gpt-"),
@@ -131,7 +131,7 @@ func TestTheMostSpecificPolicyThatASessionMatchesIsItsPolicy(t *testing.T) {
 func TestASessionHasItsPolicyAtOnce(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1000, 0, false})
+	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}})
 	put(t, s, named("small", 5, "agent=planner"))
 	put(t, s, named("gpt", 20, "model=gpt-"))
 	k := Key{Session: "s"}
@@ -177,7 +177,7 @@ func TestSessionsFollowTheirPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	refresh(t, s, 9)
-	thresholds(t, s, Threshold{"", 1000, 0, false}, Threshold{"gpt-", 5, 0.5, false})
+	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}}, Threshold{"gpt-", 5, 0.5, false, Counts{}})
 	tx := must(s.pool.Begin(t.Context()))(t)
 	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 's02' FOR UPDATE`); err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestSessionsFollowTheirPolicies(t *testing.T) {
 	if pages := refresh(t, s, 9); len(pages) < 2 || one[int](t, s, `SELECT due_tokens FROM compactor.sessions WHERE id = 's03'`) != 1000 {
 		t.Errorf("after an hour: %v", pages)
 	}
-	thresholds(t, s, Threshold{"", 1000, 0, false}, Threshold{"gpt-", 5, 0.5, false})
+	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}}, Threshold{"gpt-", 5, 0.5, false, Counts{}})
 	if again := must(s.PolicyProgress(t.Context()))(t); again.Pending {
 		t.Errorf("the same thresholds again are a change: %+v", again)
 	}
@@ -236,13 +236,13 @@ func TestSessionsFollowTheirPolicies(t *testing.T) {
 func TestASessionThatAnOlderTransactionCreatesFollowsToo(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1000, 0, false})
+	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}})
 	refresh(t, s, 9)
 	tx := must(s.pool.Begin(t.Context()))(t)
 	if _, err := tx.Exec(t.Context(), `SELECT compactor.append('default', 'late', '{"role": "user", "content": "x"}')`); err != nil {
 		t.Fatal(err)
 	}
-	thresholds(t, s, Threshold{"", 2000, 0, false})
+	thresholds(t, s, Threshold{"", 2000, 0, false, Counts{}})
 	for i, want := range []string{RefreshPage, RefreshPass, RefreshPass} {
 		if _, state := must2(s.RefreshSessions(t.Context(), 9))(t); state != want {
 			t.Errorf("call %d beside the transaction: %s, want %s", i, state, want)
@@ -260,7 +260,7 @@ func TestASessionThatAnOlderTransactionCreatesFollowsToo(t *testing.T) {
 func TestARunDoesNotUndoAChangeOfThePolicy(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1000, 0, false})
+	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}})
 	hash := one[string](t, s, `SELECT policy_hash FROM compactor.thresholds`)
 	for name, followed := range map[string]bool{"the session follows before the end": true, "the session follows behind it": false} {
 		k := Key{Session: name}
@@ -285,7 +285,7 @@ func TestARunDoesNotUndoAChangeOfThePolicy(t *testing.T) {
 func TestVersionsOfPoliciesComeAndGo(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1000, 0, false})
+	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}})
 	first := named("p", 10, "agent=x")
 	first.Note = "the first"
 	if a, b := put(t, s, first), put(t, s, named("p", 20, "")); a != 1 || b != 2 {
@@ -336,11 +336,11 @@ func TestVersionsOfPoliciesComeAndGo(t *testing.T) {
 func TestAVersionOfTheDefaultPolicyReplacesThatOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1000, 0, false})
+	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}})
 	add(t, s, Key{Session: "s"}, talk("m", 1)...)
 	must(s.DefaultPolicy(t.Context()))(t)
 	put(t, s, named("default", 50, ""))
-	thresholds(t, s, Threshold{"", 2000, 0, false}) // a scheduler starts
+	thresholds(t, s, Threshold{"", 2000, 0, false, Counts{}}) // a scheduler starts
 	refresh(t, s, 9)
 	if diff := cmp.Diff([]string{"s default 50"}, policies(t, s)); diff != "" {
 		t.Errorf("with a version (-want +got):\n%s", diff)
@@ -352,7 +352,7 @@ func TestAVersionOfTheDefaultPolicyReplacesThatOfTheConfiguration(t *testing.T) 
 		t.Errorf("runs under %s@%d", v.Policy, v.PolicyVersion)
 	}
 	must(s.ChangePolicies(t.Context(), []PolicyChange{{Name: "default", Expect: 1}}, ""))(t)
-	thresholds(t, s, Threshold{"", 2000, 0, false})
+	thresholds(t, s, Threshold{"", 2000, 0, false, Counts{}})
 	refresh(t, s, 9)
 	if diff := cmp.Diff([]string{"s default 2000"}, policies(t, s)); diff != "" {
 		t.Errorf("without one (-want +got):\n%s", diff)
@@ -362,7 +362,7 @@ func TestAVersionOfTheDefaultPolicyReplacesThatOfTheConfiguration(t *testing.T) 
 func TestAPreviewSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 15, 0, false})
+	thresholds(t, s, Threshold{"", 15, 0, false, Counts{}})
 	put(t, s, named("old", 15, "agent=x"))
 	for i, tokens := range []chat.Tokens{10, 20, 30} {
 		for _, agent := range []string{"x", "y"} {

@@ -236,7 +236,7 @@ func TestReasoningStoredBeforeItsFlagCountsAsSigned(t *testing.T) {
 func TestAReplacedViewHoldsSignedReasoningOnlyBeforeItsFirstChange(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1 << 30, 0, false}, Threshold{"free", 1 << 30, 0, true})
+	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}}, Threshold{"free", 1 << 30, 0, true, Counts{}})
 	msgs := thoughtful("m", 0, 8)
 	for name, c := range map[string]struct {
 		model string
@@ -291,7 +291,7 @@ func TestMessagesComeBackWithoutTheReasoningThatHasLeft(t *testing.T) {
 func TestNothingBeforeAnOpenToolLoopIsUndoneOrReplaced(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1 << 30, 0, false})
+	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	add(t, s, k, thoughtful("m", 0, 4)...)
 	run := applyBehind(t, s, k, exclude(span(1, 1)), 1, nil)

@@ -42,6 +42,12 @@ type Session struct {
 	// ToolsOpen reports that tool calls wait for results, or results for the agent's answer.
 	ToolsOpen      bool
 	ServiceManaged bool // by its label
+	// What was appended since the last run that changed the view.
+	NewTokens             chat.Tokens
+	NewMessages, NewTurns int64
+	// Signals are what the application has reported, as bits, and NewSignals those of them
+	// that no run has seen.
+	Signals, NewSignals int
 	// Policy is the name of the session's policy; PolicyVersion is the version in force, 0
 	// for the policy of the configuration, and PolicyTenant the tenant that it is for.
 	Policy        string
@@ -92,6 +98,7 @@ const (
 			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
 			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false),
 			coalesce(s.hold_code, ''), s.low_gain_runs, cardinality(s.open_calls) > 0 OR s.open_answered, coalesce(s.labels->>'service_managed' = 'true', false),
+			s.tokens_since_run, s.messages_since_run, s.turns_since_run, s.signals, s.new_signals,
 			coalesce(c.overhead, 0), coalesce(c.scale, 0), s.reasoning_out::text, s.reasoning_since IS NOT NULL OR s.revision = 0,
 			coalesce(h.name, 'default'), coalesce(h.version, 0), coalesce(h.tenant, ''), s.policy_hash`
 	joinPolicy = `LEFT JOIN LATERAL (SELECT * FROM compactor.policy_heads p
@@ -212,6 +219,7 @@ func readRun(row pgx.Row, c *Claim) error {
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, rangesText{&v.Unholdable}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
 		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown, &v.HoldCode, &v.LowGainRuns, &v.ToolsOpen, &v.ServiceManaged,
+		&v.NewTokens, &v.NewMessages, &v.NewTurns, &v.Signals, &v.NewSignals,
 		&v.Line.Overhead, &v.Line.Scale, rangesText{&v.ReasoningOut}, &v.ReasoningKnown,
 		&v.Policy, &v.PolicyVersion, &v.PolicyTenant, &v.PolicyHash)
 	switch {

@@ -38,10 +38,16 @@ type PostRunState struct {
 	Model *string `json:"model,omitempty"`
 	// BaseHash is the PolicyHash that the session had when the run was loaded. If it has
 	// another one by now, the thresholds below are not set either; empty sets them anyway.
-	BaseHash       string      `json:"base_hash,omitempty"`
-	DueTokens      chat.Tokens `json:"due_tokens"`
-	EstimateMargin float64     `json:"estimate_margin"`
-	PolicyHash     string      `json:"fleet_hash"`
+	BaseHash  string      `json:"base_hash,omitempty"`
+	DueTokens chat.Tokens `json:"due_tokens"`
+	Counts
+	// Checked keeps the session from being due by these bounds before its next write: a run
+	// has found that no trigger holds.
+	Checked bool `json:"checked,omitempty"`
+	// SeenSignals are events that the run has seen: they do not make the session due again.
+	SeenSignals    int     `json:"seen_signals,omitempty"`
+	EstimateMargin float64 `json:"estimate_margin"`
+	PolicyHash     string  `json:"fleet_hash"`
 	// DecisionFingerprint is a hash of the run's inputs. An automatic run that computes
 	// the same one has nothing to decide.
 	DecisionFingerprint string  `json:"decision_fingerprint"`

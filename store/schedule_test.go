@@ -17,7 +17,7 @@ import (
 // dueSessions makes n sessions that are due, s01, s02, …, and their outbox rows.
 func dueSessions(t *testing.T, s *Store, n int) []Key {
 	t.Helper()
-	thresholds(t, s, Threshold{"", 10, 0, false})
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	keys := make([]Key, n)
 	for i := range keys {
 		keys[i] = Key{Session: fmt.Sprintf("s%02d", i+1)}

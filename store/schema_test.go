@@ -72,7 +72,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	if n := one[int](t, s, `SELECT count(*) FROM pg_namespace WHERE nspname = 'compactor'`); n != 0 {
 		t.Fatal("there is a schema compactor too")
 	}
-	thresholds(t, s, Threshold{"", 5, 0, false})
+	thresholds(t, s, Threshold{"", 5, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	add(t, s, k, append(talk("m", 6), call("c", "x"), result("r", "x", "y"))...)
 	must2(s.Import(t.Context(), k, "", talk("n", 2)))(t)
@@ -137,7 +137,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must(s.BulkOutcomes(t.Context(), bulk))(t)
 	must(s.RedeliverAll(t.Context()))(t)
 	must(s.Lead(t.Context(), "r", "h", time.Minute))(t)
-	thresholds(t, s, Threshold{"", 6, 0, false})
+	thresholds(t, s, Threshold{"", 6, 0, false, Counts{}})
 	must2(s.RefreshSessions(t.Context(), 9))(t)
 	must(s.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Hash: "h", FleetHash: "h", Spec: []byte(`{}`), Thresholds: []Threshold{{DueTokens: 7}}}}, "x"))(t)
 	must(s.PreviewPolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 1}}))(t)

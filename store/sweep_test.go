@@ -54,7 +54,7 @@ func wantSweep(t *testing.T, s *Store, sweep int64, want string) SweepRow {
 func TestTenantsTakeTurnsInASweep(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 10, 0, false})
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "big", 60)
 	for i := range 4 {
 		dueOf(t, s, fmt.Sprint("small", i), 3)
@@ -86,7 +86,7 @@ func TestTenantsTakeTurnsInASweep(t *testing.T) {
 func TestASweepOfOneTenantLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 10, 0, false})
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "acme", 3)
 	dueOf(t, s, "globex", 3)
 	sweep := startSweep(t, s, "acme", 0)
@@ -112,7 +112,7 @@ func TestASweepOfOneTenantLeavesOthersAlone(t *testing.T) {
 func TestAnOperatorSteersASweep(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 10, 0, false})
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "a", 5)
 	sweep := startSweep(t, s, "", 0)
 	steer := func(action, note string, want error) {
@@ -219,7 +219,7 @@ func TestTheRunsOfACanaryComeFirst(t *testing.T) {
 func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 10, 0, false})
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "a", 5)
 	night := func(n int) time.Time { return time.Now().Add(time.Duration(n) * 24 * time.Hour).Truncate(time.Second) }
 	fire := func(n int, want bool) {
@@ -280,7 +280,7 @@ func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 func TestASweepWhoseRunsFailStops(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 10, 0, false})
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "a", 340)
 	sweep := startSweep(t, s, "", 0)
 	// take queues a page of 100, of whose runs bad fail.
@@ -338,7 +338,7 @@ func TestHowLongASweepTakes(t *testing.T) {
 func TestASweepIsForecast(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 10, 0, false})
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "acme", 4)
 	dueOf(t, s, "globex", 6)
 	pause(t, s, "acme", "")

@@ -21,7 +21,7 @@ const theirs = "theirs"
 // in every table, and returns the other tenant's run.
 func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 	t.Helper()
-	thresholds(t, s, Threshold{"", 1, 0, false})
+	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	for _, tenant := range []string{"ours", theirs} {
 		k := Key{Tenant: tenant, Session: tenant + "-session"}
 		msgs := talk(tenant, 6)

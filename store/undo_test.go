@@ -18,7 +18,7 @@ import (
 func TestUndoRestoresTheViewAndKeepsLaterMessages(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1, 0, false})
+	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 6)...)
 	run := apply(t, s, k, summarize(span(1, 4), "start"))

@@ -33,7 +33,7 @@ func (u usage) estimate(tokens []int64) int64 {
 func TestTheContextEstimateIsWhatWasReportedAndWhatHappenedSince(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 500, 0, false})
+	thresholds(t, s, Threshold{"", 500, 0, false, Counts{}})
 	cases := 0
 	rapid.Check(t, func(t *rapid.T) {
 		cases++
@@ -119,7 +119,7 @@ func TestTheContextEstimateIsWhatWasReportedAndWhatHappenedSince(t *testing.T) {
 func TestAReportDoesNotOutweighTheRunsBehindIt(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 4000, 0, false})
+	thresholds(t, s, Threshold{"", 4000, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	hundred := func(n int) []NewMessage { return slices.Repeat([]NewMessage{counted(user("", "x"), 100)}, n) }
 	add(t, s, k, hundred(4)...)

@@ -282,7 +282,7 @@ func TestNoIndexHasAColumnThatChanges(t *testing.T) {
 func TestAppendsUpdateTheSessionInPlace(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1 << 30, 0, false})
+	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}})
 	keys := []Key{{Session: "a"}, {Session: "b"}, {Session: "c"}}
 	// Statistics are sent at the end of a transaction, at most once a second; in one transaction, all of them.
 	tx := must(s.pool.Begin(t.Context()))(t)

@@ -95,7 +95,7 @@ func TestThereIsNoMarginWhereReportsAreKnown(t *testing.T) {
 		if err := rc.buildTranscript(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if rc.context != want || rc.entries[0].Tokens != want || rc.postRunState(want, nil, 1).EstimateMargin != 0.5 {
+		if rc.context != want || rc.entries[0].Tokens != want || rc.postRunState(want, 0, nil, 1).EstimateMargin != 0.5 {
 			t.Errorf("known %t: context %d, planned %d, want %d", known, rc.context, rc.entries[0].Tokens, want)
 		}
 	}

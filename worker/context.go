@@ -34,6 +34,9 @@ type runContext struct {
 	context, stored chat.Tokens
 	scale, margin   float64
 
+	// due reports that the context exceeds the start or, if the policy has any, that a trigger
+	// holds.
+	due bool
 	// held is the guard that holds the run back by the number of those before it, and heldFor
 	// the time for which it does.
 	held    string
@@ -63,6 +66,7 @@ func (p *Planner) newRunContext(c *store.Claim, of namedPolicy) *runContext {
 	rc.faulty = len(chat.Check(c.View)) > 0
 	rc.invalid = rc.faulty || rc.pinsMissing()
 	rc.openLoop = rc.bindsReasoning && chat.OpenReasoning(c.View) > 0
+	rc.decideDue()
 	return rc
 }
 
@@ -90,7 +94,7 @@ func (rc *runContext) automatic() bool {
 
 // repairOnly reports whether the session is due only because its view is invalid.
 func (rc *runContext) repairOnly() bool {
-	return rc.invalid && rc.automatic() && !rc.limits.Over(rc.context)
+	return rc.invalid && rc.automatic() && !rc.due
 }
 
 // fromLog reports whether the run plans on the whole log: operators' runs, single ones and
@@ -247,22 +251,18 @@ func (rc *runContext) cooldownAfter(steps []pipeline.StepResult) time.Duration {
 	return cooldown
 }
 
-// postRunState returns the state of the session after a run that leaves context tokens
-// in its window, and the messages live in the view: due again above the start or, where
-// that is exceeded already, once MinGainTokens have been added. While an open tool loop
+// postRunState returns the state of the session after a run that leaves so many tokens and
+// messages in its window, and the messages live in the view: due again by the policy or,
+// where that is exceeded already, once MinGainTokens have been added. While an open tool loop
 // holds the view, that is at its end, or earlier if the window is exceeded.
-func (rc *runContext) postRunState(context chat.Tokens, live chat.Ranges, revision int64) *store.PostRunState {
-	due := rc.limits.Start
-	if rc.limits.Over(context) {
-		due = context + max(rc.policy.MinGainTokens, 1)
-		if rc.openLoop {
-			due = max(due, rc.limits.Window)
-		}
+func (rc *runContext) postRunState(tokens chat.Tokens, messages int64, live chat.Ranges, revision int64) *store.PostRunState {
+	s := &store.PostRunState{
+		Model: &rc.claim.Session.Model, BaseHash: rc.claim.Session.PolicyHash, EstimateMargin: rc.margin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
+		Unholdable: rc.unholdable(live), AwaitsLoop: rc.openLoop && (rc.invalid || rc.limits.Over(tokens)), SeenSignals: rc.claim.Session.NewSignals,
 	}
-	return &store.PostRunState{
-		Model: &rc.claim.Session.Model, BaseHash: rc.claim.Session.PolicyHash, DueTokens: due, EstimateMargin: rc.margin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
-		Unholdable: rc.unholdable(live), AwaitsLoop: rc.openLoop && (rc.invalid || rc.limits.Over(context)),
-	}
+	rc.setBounds(s)
+	rc.raiseBounds(s, tokens, messages, revision != rc.claim.Session.Revision)
+	return s
 }
 
 // fingerprint returns the decision fingerprint of the session at a revision. An automatic

@@ -32,12 +32,14 @@ func (rc *runContext) automaticGuards() string {
 		return OutcomeServiceManaged
 	case rc.faulty && !rc.openLoop:
 		return ""
-	case s.DecisionFingerprint == rc.fingerprint(s.Revision):
+	case s.DecisionFingerprint == rc.fingerprint(s.Revision) && s.NewSignals == 0:
 		// Even if a pinned message is missing: the last run could not bring it back.
 		return OutcomeUnchanged
 	case rc.invalid:
 		return ""
-	case !rc.limits.Over(rc.context):
+	case !rc.due && rc.triggers != nil:
+		return OutcomeNotTriggered
+	case !rc.due:
 		return OutcomeBelowThreshold
 	case s.CoolingDown && s.HoldCode == "":
 		return OutcomeCooldown
@@ -92,14 +94,15 @@ func (rc *runContext) limitRate(ctx context.Context, st Store) error {
 // answered, or until there are other labels or another policy. None of them has decided
 // anything about the view.
 func (a *attempt) hold(s *store.PostRunState, code string) {
-	s.DecisionFingerprint = ""
+	s.DecisionFingerprint, s.SeenSignals = "", 0
+	a.setBounds(s)
 	switch code {
 	case OutcomeServiceManaged:
 		s.State = store.StateServiceManaged
 	case OutcomeMidTurn, OutcomeOpenToolLoop:
-		s.DueTokens, s.AwaitsLoop, s.AwaitsAnswer = a.limits.Window, true, code == OutcomeMidTurn
+		s.DueTokens, s.Counts, s.AwaitsLoop, s.AwaitsAnswer = a.limits.Window, store.Counts{}, true, code == OutcomeMidTurn
 	default:
-		s.DueTokens, s.HoldCode, s.CooldownSeconds = a.limits.Start, code, a.heldFor.Seconds()
+		s.HoldCode, s.CooldownSeconds = code, a.heldFor.Seconds()
 	}
 }
 

@@ -93,8 +93,8 @@ func setup(t testing.TB) *fixture {
 func setupWith(t testing.TB, dsn string, p policy.Policy, c Config) *fixture {
 	t.Helper()
 	f := &fixture{t: t, store: openStore(t, dsn)}
-	limits := p.Limits("", tokens.Window)
-	err := f.store.SavePolicy(t.Context(), p.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: limits.Start, EstimateMargin: p.EstimateMargin}})
+	bounds := p.Bounds("", tokens.Window)
+	err := f.store.SavePolicy(t.Context(), p.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: bounds.Tokens, Counts: store.Counts(bounds.Counts), EstimateMargin: p.EstimateMargin}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,8 @@ const (
 	OutcomeIneffective       = "ineffective"             // would gain less than the policy's minimum, or little for the second time in a row
 	OutcomeNoSummary         = "no_summary"              // still above the start, or nothing gained, as no summary was produced; the steps name the reason
 	OutcomeBelowThreshold    = "below_threshold"         // the session is not, or no longer, above the start
-	OutcomeNothingToCompact  = "nothing_to_compact"      // a requested run found nothing to do
+	OutcomeNotTriggered      = "not_triggered"           // no trigger of the policy holds; due again by the next write
+	OutcomeNothingToCompact  = "nothing_to_compact"      // a requested run, or one that a trigger caused, found nothing to do
 	OutcomeUnchanged         = "unchanged"               // nothing has changed since the last decision
 	OutcomeWaitingAfterUndo  = "waiting_after_undo"      // an operator undid a run; automatic runs wait for a new message
 	OutcomeCooldown          = "cooldown"                // too soon after an ineffective run

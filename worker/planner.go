@@ -55,6 +55,9 @@ type modelKey struct {
 // resolvedPolicy is a policy resolved for one model.
 type resolvedPolicy struct {
 	limits          policy.Limits
+	triggers        []policy.CompiledTrigger // nil: sessions are due above the start
+	bounds          policy.Bounds
+	shared          policy.Facts // of all sessions with the model
 	bindsReasoning  bool
 	hash, fleetHash string
 }
@@ -71,7 +74,10 @@ func (p *Planner) forModel(of namedKey, pol policy.Policy, name string) resolved
 	m, known := p.models[key]
 	if !known {
 		limits := pol.Limits(name, p.Window)
-		m = resolvedPolicy{limits: limits, bindsReasoning: pol.BindsReasoning(name, p.BindsReasoning), fleetHash: pol.FleetHash()}
+		m = resolvedPolicy{
+			limits: limits, triggers: pol.Compiled(), bounds: pol.Bounds(name, p.Window), shared: pol.Facts(name, p.Window),
+			bindsReasoning: pol.BindsReasoning(name, p.BindsReasoning), fleetHash: pol.FleetHash(),
+		}
 		versions := p.versions()
 		versions["binds_reasoning"] = strconv.FormatBool(m.bindsReasoning)
 		m.hash = pol.Hash(limits, p.Registry.Fill, versions)

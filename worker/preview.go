@@ -63,7 +63,7 @@ func (p *Planner) Preview(ctx context.Context, st Store, c *store.Claim, other *
 		out.After, out.MessagesAfter = out.Before, out.MessagesBefore
 		return out, nil
 	}
-	out.Outcome, out.After, out.MessagesAfter = a.appliedOutcome(), a.leaves, a.ledger.MessagesAfter
+	out.Outcome, out.After, out.MessagesAfter = a.appliedOutcome(c.Session.Live.Minus(change.Plan.Gone()).Union(change.Plan.Include)), a.leaves, a.ledger.MessagesAfter
 	for _, x := range change.Plan.Exclude {
 		out.Gone = append(out.Gone, a.gone(x.Reason, x.Seqs, false))
 	}

@@ -233,7 +233,7 @@ func (a *attempt) skipReason(r pipeline.Result) string {
 		return OutcomeOpenToolLoop
 	case r.Plan.Empty() && a.unsummarized:
 		return OutcomeNoSummary
-	case r.Plan.Empty() && a.automatic():
+	case r.Plan.Empty() && a.automatic() && (a.triggers == nil || a.overAfter(a.context, a.claim.Session.LiveMessages, a.claim.Session.Live)):
 		return OutcomeFloorAboveTrigger
 	case r.Plan.Empty():
 		return OutcomeNothingToCompact
@@ -259,8 +259,8 @@ func (a *attempt) apply(ctx context.Context, c store.Change) error {
 		a.ledger.Kind = "repair"
 	}
 	live := a.claim.Session.Live.Minus(c.Plan.Gone()).Union(c.Plan.Include)
-	state := a.postRunState(a.leaves, live, a.claim.Session.Revision+1)
-	code := a.appliedOutcome()
+	state := a.postRunState(a.leaves, a.ledger.MessagesAfter, live, a.claim.Session.Revision+1)
+	code := a.appliedOutcome(live)
 	if code == OutcomeNoSummary && a.automatic() {
 		a.scheduleRetry(state)
 	}
@@ -281,11 +281,11 @@ func (a *attempt) apply(ctx context.Context, c store.Change) error {
 }
 
 // appliedOutcome returns the outcome of a run whose plan is applied.
-func (a *attempt) appliedOutcome() string {
-	switch {
-	case a.limits.Over(a.leaves) && a.unsummarized:
+func (a *attempt) appliedOutcome(live chat.Ranges) string {
+	switch over := a.overAfter(a.leaves, a.ledger.MessagesAfter, live); {
+	case over && a.unsummarized:
 		return OutcomeNoSummary
-	case a.limits.Over(a.leaves):
+	case over:
 		return OutcomeFloorAboveTrigger
 	case a.repairOnly() || a.invalid && a.gain < a.policy.MinGainTokens:
 		return OutcomeRepaired
@@ -298,10 +298,16 @@ func (a *attempt) appliedOutcome() string {
 // skip ends the run without a change.
 func (a *attempt) skip(ctx context.Context, code string) error {
 	a.end(code)
-	state := a.postRunState(a.context, a.claim.Session.Live, a.claim.Session.Revision)
+	state := a.postRunState(a.context, a.claim.Session.LiveMessages, a.claim.Session.Live, a.claim.Session.Revision)
 	switch code {
-	case OutcomeDryRun, OutcomePaused, OutcomeCooldown, OutcomeWaitingAfterUndo, OutcomeNothingToCompact:
+	case OutcomeDryRun, OutcomePaused, OutcomeCooldown, OutcomeWaitingAfterUndo:
 		state = nil // whether the session is due is not decided
+	case OutcomeNothingToCompact:
+		if !a.automatic() {
+			state = nil
+		}
+	case OutcomeNotTriggered:
+		a.notTriggered(state)
 	case OutcomeOpenToolLoop:
 		if !a.automatic() {
 			state = nil
@@ -358,7 +364,8 @@ const (
 // with every failure in a row.
 func (a *attempt) scheduleRetry(s *store.PostRunState) {
 	cooldown := min(a.cooldown<<min(a.claim.Session.IneffectiveRuns, maxDoublings), maxCooldown)
-	s.DueTokens, s.CooldownSeconds, s.Ineffective = a.limits.Start, cooldown.Seconds(), true
+	a.setBounds(s)
+	s.CooldownSeconds, s.Ineffective = cooldown.Seconds(), true
 	if !a.invalid { // an invalid view is repaired during a cooldown, too
 		s.DecisionFingerprint = ""
 	}

@@ -55,6 +55,12 @@ BEGIN
     END IF;
     s.policy := p_policy;
     s.due_tokens := t.due_tokens;
+    s.due_messages := t.due_messages;
+    s.due_turns := t.due_turns;
+    s.due_new_tokens := t.due_new_tokens;
+    s.due_live_messages := t.due_live_messages;
+    s.due_signals := coalesce(t.due_signals, 0);
+    s.checked_seq := NULL;
     s.estimate_margin := coalesce(t.estimate_margin, 0);
     s.policy_hash := coalesce(t.policy_hash, '');
     s.loop_seq := NULL;   -- the model may not bind reasoning any more
@@ -68,6 +74,8 @@ CREATE OR REPLACE FUNCTION @schema@.save_policy(s @schema@.sessions) RETURNS voi
 BEGIN   -- not LANGUAGE sql, which would plan this again in each call
     UPDATE @schema@.sessions SET model = s.model, labels = s.labels, policy_override = s.policy_override, policy = s.policy,
         due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = s.policy_hash, loop_seq = NULL, awaits_answer = false, due = s.due,
+        due_messages = s.due_messages, due_turns = s.due_turns, due_new_tokens = s.due_new_tokens, due_live_messages = s.due_live_messages,
+        due_signals = s.due_signals, checked_seq = s.checked_seq,
         state = s.state, quarantine_reason = s.quarantine_reason, cooldown_until = s.cooldown_until, hold_code = s.hold_code
     WHERE sid = s.sid;
 END $$;

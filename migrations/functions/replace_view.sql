@@ -108,6 +108,7 @@ BEGIN
     s2.suspect_seq := s2.last_seq;   -- no run has checked this view yet
     s2.loop_seq := NULL;
     s2.awaits_answer := false;
+    s2.checked_seq := NULL;
     IF s2.state = 'quarantined' THEN
         s2.state := 'active';
     END IF;
@@ -117,7 +118,7 @@ BEGIN
         tail_start_seq = (SELECT lower(x) FROM unnest(s2.live) x WHERE upper_inf(x)),
         live_messages = s2.live_messages, live_tokens = s2.live_tokens, live_estimated_tokens = s2.live_estimated_tokens,
         reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, loop_seq = NULL, due = s2.due, decision_fingerprint = NULL,
-        awaits_answer = false, low_gain_runs = 0, state = s2.state, quarantine_reason = NULL,
+        awaits_answer = false, low_gain_runs = 0, checked_seq = NULL, state = s2.state, quarantine_reason = NULL,
         -- A call may have lost its result, or the user message that passed it by: append, which knows
         -- the log alone, has to have the view looked at when the next user message comes.
         open_pending = true

@@ -20,8 +20,9 @@ BEGIN
     s.tokens_since_report := coalesce((SELECT sum(m.token_count) FROM @schema@.message_log m
         WHERE m.sid = s.sid AND m.seq > p_seq AND m.kind = 'm'), 0);
     PERFORM @schema@.learn_usage(s, p_prompt_tokens, s.live_tokens - s.tokens_since_report);
+    s.checked_seq := NULL;
     s.due := @schema@.is_due(s);
-    UPDATE @schema@.sessions SET reported_prompt_tokens = s.reported_prompt_tokens,
+    UPDATE @schema@.sessions SET reported_prompt_tokens = s.reported_prompt_tokens, checked_seq = NULL,
         tokens_since_report = s.tokens_since_report, due = s.due WHERE sid = s.sid;
     IF s.due AND NOT v_was THEN
         INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();

@@ -112,6 +112,7 @@ BEGIN
             ('refuse_in_open_loop', '{}'),
             ('repair_json', '{}'),
             ('replace_view', '{application}'),
+            ('report_state', '{application}'),
             ('report_usage', '{application}'),
             ('request_compaction', '{application}'),
             ('resume_bulk_compact', '{operator}'),

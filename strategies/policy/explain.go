@@ -21,6 +21,8 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 	window := "window " + chat.Thousands(l.Window)
 	how := func(tokens, given chat.Tokens, key string, f float64) string {
 		switch {
+		case len(p.Triggers) > 0 && key == "start_tokens":
+			return fmt.Sprintf("= the least size that a trigger compares, or else the start (%s %s, %s)", model, window, origin)
 		case limit == l.Start && key == "start_tokens":
 			return fmt.Sprintf("= policy.guards.auto_compact_limits[%s] (%s)", prefix, model)
 		case limit == l.Start:
@@ -35,6 +37,13 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 	lines := []string{
 		fmt.Sprintf("start %s tokens %s", chat.Thousands(l.Start), how(l.Start, p.StartTokens, "start_tokens", p.Start)),
 		fmt.Sprintf("target %s tokens %s", chat.Thousands(l.Target), how(l.Target, p.TargetTokens, "target_tokens", p.Target)),
+	}
+	for _, t := range p.Triggers {
+		line := fmt.Sprintf("trigger %s: %s", t.Name, t.When)
+		if t.Target > 0 {
+			line += fmt.Sprintf(", down to %s tokens", chat.Thousands(l.WithTarget(t).Target))
+		}
+		lines = append(lines, line)
 	}
 	for i, s := range p.Steps(l, fill) {
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("step %d %s %s", i+1, s.Strategy, params(s.Params))))

@@ -39,7 +39,21 @@ func (l Limits) Utilization(t chat.Tokens) float64 {
 // Limits resolves the policy for a model. The window is that of the longest matching
 // prefix in Windows, or else WindowTokens, or else that of the table, which may be nil, or
 // else FallbackWindow.
+//
+// With triggers that compare sizes, the start is the least of these.
 func (p Policy) Limits(model string, table WindowFunc) Limits {
+	l := p.windowLimits(model, table)
+	if b := p.bounds(l); len(p.Triggers) > 0 && b.Tokens < Never {
+		if l.Target >= b.Tokens {
+			l.Target = chat.Tokens(float64(b.Tokens) * float64(l.Target) / float64(l.Start))
+		}
+		l.Start = b.Tokens
+	}
+	return l.ordered()
+}
+
+// windowLimits returns the limits without triggers.
+func (p Policy) windowLimits(model string, table WindowFunc) Limits {
 	window, _, known := p.window(model, table)
 	l := Limits{Window: window, WindowKnown: known}
 	if p.StartTokens > 0 {
@@ -142,6 +156,7 @@ func (p Policy) Hash(l Limits, fill FillFunc, versions map[string]string) string
 	return hash(struct {
 		Limits   Limits            `json:"limits"`
 		Steps    []Step            `json:"steps"`
+		Triggers []Trigger         `json:"triggers,omitempty"`
 		Fallback bool              `json:"fallback"`
 		MinGain  chat.Tokens       `json:"min_gain_tokens"`
 		MinShare float64           `json:"min_gain_share"`
@@ -151,7 +166,7 @@ func (p Policy) Hash(l Limits, fill FillFunc, versions map[string]string) string
 		PinPaths []string          `json:"pin_paths,omitempty"`
 		Summary  Summary           `json:"summary"`
 		Versions map[string]string `json:"versions,omitempty"`
-	}{l, p.Steps(l, fill), p.Fallback, p.MinGainTokens, p.Guards.MinGainShare, p.EstimateMargin, p.PreserveSystem, p.PinTools, p.PinPaths, summary, versions})
+	}{l, p.Steps(l, fill), p.Triggers, p.Fallback, p.MinGainTokens, p.Guards.MinGainShare, p.EstimateMargin, p.PreserveSystem, p.PinTools, p.PinPaths, summary, versions})
 }
 
 // FleetHash returns a hash of the policy for all models, without the schedule. The

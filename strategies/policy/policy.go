@@ -39,6 +39,9 @@ type Policy struct {
 	// is the window and the target is scaled.
 	StartTokens  chat.Tokens `yaml:"start_tokens" json:"start_tokens"`
 	TargetTokens chat.Tokens `yaml:"target_tokens" json:"target_tokens"`
+	// Triggers make sessions due, each by itself; without any, sessions are due above the
+	// start.
+	Triggers []Trigger `yaml:"triggers" json:"triggers,omitempty"`
 	// Pipeline holds the strategies in order. It ends when the target is met.
 	Pipeline []Step `yaml:"pipeline" json:"pipeline"`
 	// Fallback excludes the oldest groups if the pipeline ends above the target.

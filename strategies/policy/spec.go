@@ -44,7 +44,8 @@ func SpecHash(spec json.RawMessage) string { return hash(spec) }
 func ReadSpec(raw []byte) (Policy, error) {
 	p := Default()
 	p.Pipeline, p.Summary.PreTrim = nil, nil // or elements would be merged
-	p.Guards = NoGuards()                    // as specs from before guards have it
+	p.Triggers = nil
+	p.Guards = NoGuards() // as specs from before guards have it
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return p, fmt.Errorf("policy cannot be read: %w", err)
 	}
@@ -147,12 +148,14 @@ func settings(raw json.RawMessage) (map[string]string, error) {
 			if err := readStrictly(value, &v); err != nil {
 				return fmt.Errorf("policy cannot be read: %w", err)
 			}
-			text, err := json.Marshal(v)
-			if err != nil {
+			var text strings.Builder
+			enc := json.NewEncoder(&text)
+			enc.SetEscapeHTML(false) // people read it
+			if err := enc.Encode(v); err != nil {
 				return err
 			}
-			if string(text) != "null" {
-				out[key] = string(text)
+			if text := strings.TrimSuffix(text.String(), "\n"); text != "null" {
+				out[key] = text
 			}
 		}
 		return nil

@@ -181,6 +181,7 @@ func outcomeText(r store.RunRow) string {
 		worker.OutcomeUnchanged:         "nothing changed since the last decision",
 		worker.OutcomeWaitingAfterUndo:  "undone by an operator; waiting for a new message",
 		worker.OutcomeOpenToolLoop:      "nothing changed: a tool loop is open, and its signed reasoning or the policy has the run wait",
+		worker.OutcomeNotTriggered:      "nothing changed: no trigger of the policy holds",
 		worker.OutcomeMidTurn:           "nothing changed: the agent has not answered the last message yet",
 		worker.OutcomeMinInterval:       "nothing changed: too soon after the last automatic run",
 		worker.OutcomeMaxPerHour:        "nothing changed: no more automatic runs in this hour",

@@ -28,6 +28,7 @@ type policyCmd struct {
 	Disable  policyDisableCmd  `cmd:"" help:"Take a policy out of force: its sessions get that which matches next."`
 	Explain  policyExplainCmd  `cmd:"" help:"Explain which policy a session has, and when it is compacted next, or why not."`
 	Test     policyTestCmd     `cmd:"" help:"Plan runs without making them: what would leave the view, how far, at what cost."`
+	Words    policyWordsCmd    `cmd:"" name:"vocabulary" help:"List the words that the conditions of triggers may use."`
 	Assign   policyAssignCmd   `cmd:"" help:"Give one session a policy, whatever matches it."`
 }
 
@@ -39,6 +40,12 @@ const policyFileHelp = `A policy file is YAML: the keys name, match and note, an
     preset: support
     start: 0.6
     target: 0.4
+
+Instead of start, triggers may say when a session is due, each by itself: conditions over the words of ` + "`compactor policy vocabulary`" + `, with comparisons, &&, || and not, or nested in all, any and not.
+
+    triggers:
+      - {name: budget, when: used > 0.75 && turn_completed}
+      - {name: closed, when: {all: [closed, tokens > 8000]}, target: 0.05}
 
 A session has the policy that it was assigned, or else that of which it matches all keys: tenant, model (the beginning of its name) and labels (set_labels; and those of its parent, for keys that it has none for). Of several, the one with more keys counts, then the longer model, then the name. All others have the policy default: that of the configuration, unless a policy of that name was applied.`
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/worker"
 )
 
@@ -58,16 +60,18 @@ type explanationJSON struct {
 	Target     chat.Tokens       `json:"target"`
 	// DueAbove is the size above which the session is due: the start, or more after a run that
 	// could not reach it.
-	DueAbove chat.Tokens  `json:"due_above"`
-	Tokens   chat.Tokens  `json:"tokens"`
-	Count    string       `json:"count"` // where Tokens is from
-	Due      bool         `json:"due"`
-	WhyDue   string       `json:"why_due"`
-	Steps    []string     `json:"steps"`
-	HeldBack []holdJSON   `json:"held_back"`
-	NextRun  string       `json:"next_run"`
-	NextAt   *time.Time   `json:"next_run_at,omitempty"`
-	LastRun  *lastRunJSON `json:"last_run,omitempty"`
+	DueAbove chat.Tokens `json:"due_above"`
+	Tokens   chat.Tokens `json:"tokens"`
+	Count    string      `json:"count"` // where Tokens is from
+	Due      bool        `json:"due"`
+	WhyDue   string      `json:"why_due"`
+	Steps    []string    `json:"steps"`
+	// Triggers are those of the policy with what they compare; without any, DueAbove decides.
+	Triggers []worker.TriggerState `json:"triggers,omitempty"`
+	HeldBack []holdJSON            `json:"held_back"`
+	NextRun  string                `json:"next_run"`
+	NextAt   *time.Time            `json:"next_run_at,omitempty"`
+	LastRun  *lastRunJSON          `json:"last_run,omitempty"`
 }
 
 type passedOverJSON struct {
@@ -110,6 +114,14 @@ func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 	x := explainer{Explanation: s, pauses: pauses, now: e.now(), cfg: cfg}
 	if err := x.choose(ctx, st, list); err != nil {
 		return err
+	}
+	if len(x.policy.Triggers) > 0 {
+		c, err := st.Snapshot(ctx, key(cfg, c.Session))
+		if err != nil {
+			return err
+		}
+		planner := worker.Planner{Registry: e.Registry, Window: cfg.Models.Window, BindsReasoning: tokens.BindsReasoning}
+		x.triggers = planner.Triggers(c, x.policy)
 	}
 	if g := x.policy.Guards; g.Rates() {
 		runs, age := g.Lookback()
@@ -165,6 +177,7 @@ type explainer struct {
 	candidates []policy.Candidate
 	policy     policy.Policy
 	unreadable error
+	triggers   []worker.TriggerState
 	ages       []time.Duration // of the automatic runs that the policy's guards count
 }
 
@@ -200,7 +213,7 @@ func (x *explainer) explain(e *Env) explanationJSON {
 		Session: x.Session, Tenant: x.Tenant, Model: x.Model, Labels: x.Labels, Parent: x.Parent, Children: x.Children, Policy: x.version.Name, Version: x.version.Version,
 		Why: x.candidates[0].Why, Follows: x.Policy == x.version.Name && (x.PolicyHash == x.policy.FleetHash() || x.version.Version == 0),
 		PassedOver: []passedOverJSON{}, Window: limits.Window, Start: limits.Start, Target: limits.Target, DueAbove: cmp.Or(x.DueTokens, limits.Start),
-		Tokens: x.ContextTokens, Due: x.Due, HeldBack: []holdJSON{},
+		Tokens: x.ContextTokens, Due: x.Due, Triggers: x.triggers, HeldBack: []holdJSON{},
 	}
 	for _, c := range x.candidates[1:] {
 		out.PassedOver = append(out.PassedOver, passedOverJSON{c.Name, c.Match.String(), c.Why})
@@ -248,6 +261,20 @@ func signed(t chat.Tokens) string {
 
 // whyDue says why the session is due, or what is missing.
 func (x *explainer) whyDue(out explanationJSON) string {
+	if len(x.triggers) > 0 {
+		holds := slices.ContainsFunc(x.triggers, func(t worker.TriggerState) bool { return t.Holds })
+		switch {
+		case x.Due && x.Suspect:
+		case holds && x.Due:
+			return "a trigger holds"
+		case holds:
+			return "a trigger holds, but a run has looked at it, or it is held back"
+		case x.Due:
+			return "a run has to look at its triggers"
+		default:
+			return "no trigger holds"
+		}
+	}
 	switch {
 	case out.Tokens > out.DueAbove && !x.Due:
 		return "above the limit, but held back"
@@ -288,6 +315,8 @@ func (x *explainer) holds() []holdJSON {
 		out = append(out, holdJSON{Code: worker.OutcomeWaitingAfterUndo, Text: outcomeText(store.RunRow{Outcome: worker.OutcomeWaitingAfterUndo}), Since: ended})
 	}
 	switch {
+	case x.LoopSeq != nil && x.AwaitsAnswer && x.Last != nil && x.Last.Outcome == worker.OutcomeNotTriggered:
+		out = append(out, holdJSON{Code: worker.OutcomeNotTriggered, Text: "a trigger waits for the agent's answer to the last message", Since: ended})
 	case x.LoopSeq != nil && x.AwaitsAnswer:
 		out = append(out, holdJSON{Code: worker.OutcomeMidTurn, Text: "the agent has not answered the last message yet", Since: ended})
 	case x.LoopSeq != nil && x.LoopOpen:
@@ -324,7 +353,7 @@ func (x *explainer) next(out explanationJSON) (string, *time.Time) {
 			return "after the next message, or with another policy", nil
 		case store.StateServiceManaged:
 			return "when it has other labels or another policy", nil
-		case worker.OutcomeMidTurn:
+		case worker.OutcomeMidTurn, worker.OutcomeNotTriggered:
 			return "when the agent has answered, or the window is exceeded", nil
 		case store.CodePaused:
 			return "when the pause is ended", nil
@@ -392,8 +421,22 @@ func (out explanationJSON) print(e *Env, x explainer) error {
 	if out.Due {
 		due = term.Styled{Value: "yes: " + out.WhyDue, As: e.Out.Yellow}
 	}
-	pairs = append(pairs, [2]any{"size", fmt.Sprintf("%s of %s tokens (%s)", term.Count(out.Tokens), term.Count(out.DueAbove), term.Percent(out.Tokens, out.DueAbove))},
-		[2]any{"", out.Count}, [2]any{"due", due},
+	size := fmt.Sprintf("%s of %s tokens (%s)", term.Count(out.Tokens), term.Count(out.DueAbove), term.Percent(out.Tokens, out.DueAbove))
+	if out.DueAbove >= policy.Never {
+		size = fmt.Sprintf("%s tokens of a window of %s (%s)", term.Count(out.Tokens), term.Count(out.Window), term.Percent(out.Tokens, out.Window))
+	}
+	pairs = append(pairs, [2]any{"size", size}, [2]any{"", out.Count}, [2]any{"due", due})
+	for i, t := range out.Triggers {
+		name, holds := "", "no"
+		if i == 0 {
+			name = "triggers"
+		}
+		if t.Holds {
+			holds = "yes"
+		}
+		pairs = append(pairs, [2]any{name, fmt.Sprintf("%s, %s: %s", t.Name, holds, t.When)}, [2]any{"", strings.Join(t.Values, ", ")})
+	}
+	pairs = append(pairs,
 		[2]any{"a run", fmt.Sprintf("%s, down to %s tokens", strings.Join(out.Steps, " → "), term.Count(out.Target))})
 	for i, h := range out.HeldBack {
 		name := ""

@@ -13,6 +13,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/worker"
 )
 
 // What holds a session back, and when it runs next, at a fixed time.
@@ -68,6 +69,19 @@ func TestExplanationsAreGolden(t *testing.T) {
 			x.policy.Guards.MaxPerDay, x.ages = 2, []time.Duration{time.Hour, 20 * time.Hour}
 			x.LiveTokens, x.ContextTokens, x.Due, x.PolicyHash = 60_000, 60_000, false, x.policy.FleetHash()
 		}, "max_per_day"},
+		{"triggers", func(x *explainer) {
+			x.policy.Triggers = []policy.Trigger{{Name: "budget", When: "used > 0.75 && turn_completed"}, {Name: "long", When: "turns_since_run >= 30"}}
+			x.triggers = []worker.TriggerState{
+				{Name: "budget", When: "used > 0.75 && turn_completed", Values: []string{"used 0.78", "turn_completed false"}},
+				{Name: "long", When: "turns_since_run >= 30", Values: []string{"turns_since_run 12"}},
+			}
+			x.LoopSeq, x.AwaitsAnswer, x.DueTokens, x.Due, x.Last, x.PolicyHash = &seq, true, 128_000, false, last("not_triggered"), x.policy.FleetHash()
+		}, "not_triggered"},
+		{"a trigger that holds, and no size", func(x *explainer) {
+			x.policy.Triggers = []policy.Trigger{{Name: "long", When: "turns_since_run >= 30"}}
+			x.triggers = []worker.TriggerState{{Name: "long", When: "turns_since_run >= 30", Holds: true, Values: []string{"turns_since_run 31"}}}
+			x.DueTokens, x.PolicyHash, x.WrittenAt, x.FirstWrittenAt = policy.Never, x.policy.FleetHash(), ago(time.Second), ago(time.Second)
+		}, ""},
 		{"an interval that is over", func(x *explainer) {
 			x.policy.Guards.MinInterval, x.ages = time.Hour, []time.Duration{time.Hour}
 			x.PolicyHash = x.policy.FleetHash()

@@ -181,6 +181,37 @@ func (c *policyShowCmd) settings(e *Env, v store.PolicyVersion) error {
 	return e.Out.Pairs(pairs...)
 }
 
+type policyWordsCmd struct{}
+
+func (*policyWordsCmd) Help() string {
+	return `A condition compares these with numbers and each other (<, <=, ==, !=, >=, >, + - * /), combined by &&, || and not. It must name something that the database compares in each alternative of ||, so that finding the sessions that are due costs no more than they do: a size, a number or a report of the application; what is left is decided by the run. Applications report by report_state: SELECT compactor.report_state(tenant, session, '{"closed": true}').
+
+Examples:
+
+    compactor policy vocabulary
+    compactor policy explain chat-42   # the triggers of a session's policy, with these values`
+}
+
+func (*policyWordsCmd) Run(e *Env) error {
+	type wordJSON struct {
+		Name string `json:"name"`
+		Type string `json:"type"`
+		Doc  string `json:"doc"`
+	}
+	words := []wordJSON{}
+	for _, w := range policy.Vocabulary() {
+		words = append(words, wordJSON{w.Name, map[bool]string{true: "yes or no", false: "number"}[w.Bool], w.Doc})
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, map[string]any{"words": words})
+	}
+	t := e.Out.Table(term.Text("WORD"), term.Text("IS A"), term.Text("MEANING"))
+	for _, w := range words {
+		t.Row(w.Name, w.Type, w.Doc)
+	}
+	return t.Write()
+}
+
 type policyDiffCmd struct {
 	From policyRef `arg:"" placeholder:"NAME[@VERSION]" help:"The policy; without a version, that in force."`
 	To   string    `arg:"" optional:"" placeholder:"NAME[@VERSION]|FILE" help:"The other one, or a policy file. Default: what was in force before FROM."`

@@ -182,6 +182,10 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 		return d.windows(key, n, target)
 	case map[string]policy.Schedule:
 		return d.schedules(key, n, target)
+	case policy.When:
+		text, err := condition(n, 0)
+		target.SetString(text)
+		return err
 	case policy.Match:
 		return d.texts(key, n, target)
 	case map[string]any:
@@ -240,6 +244,36 @@ func (d *decoder) schedules(key string, n *yaml.Node, target reflect.Value) erro
 	})
 	target.Set(reflect.ValueOf(out))
 	return nil
+}
+
+// condition returns the text of a condition, which may be nested in all, any and not.
+func condition(n *yaml.Node, depth int) (string, error) {
+	n = resolve(n)
+	want := errors.New("want a condition such as \"used > 0.75\", or {all: […]}, {any: […]} or {not: …} of conditions")
+	switch {
+	case n.Kind == yaml.ScalarNode && (n.Tag == "!!str" || n.Tag == "!!bool"):
+		return n.Value, nil
+	case n.Kind != yaml.MappingNode || len(n.Content) != 2 || depth > 10:
+		return "", want
+	}
+	key, value := n.Content[0].Value, resolve(n.Content[1])
+	operator := map[string]string{"all": " && ", "any": " || "}[key]
+	if key == "not" {
+		text, err := condition(value, depth+1)
+		return "not (" + text + ")", err
+	}
+	if operator == "" || value.Kind != yaml.SequenceNode || len(value.Content) == 0 {
+		return "", want
+	}
+	var parts []string
+	for _, item := range value.Content {
+		text, err := condition(item, depth+1)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, "("+text+")")
+	}
+	return strings.Join(parts, operator), nil
 }
 
 // texts decodes a map of texts.

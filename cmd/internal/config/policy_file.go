@@ -88,6 +88,8 @@ func (f PolicyFile) dead(key string, registry *plan.Registry) string {
 		return "schedules are those of the configuration (policy." + key + ")"
 	case f.Policy.Guards.ServiceManaged && strings.HasPrefix(key, "guards.") && key != "guards.service_managed":
 		return "guards.service_managed leaves the sessions alone"
+	case key == "start" && len(f.Policy.Triggers) > 0 && !f.Policy.NamesStart():
+		return "triggers say when a session is due; a condition can compare with start"
 	case (key == "start" || key == "target") && absolute:
 		return key + "_tokens replaces it"
 	case strings.HasPrefix(key, "summary.") && !f.summarizes(registry):

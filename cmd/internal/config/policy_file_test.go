@@ -41,6 +41,31 @@ summary: {size: {max_tokens: 3000}}
 	}
 }
 
+func TestConditionsOfTriggersMayBeNested(t *testing.T) {
+	t.Parallel()
+	f, err := ReadPolicy("p.yaml", []byte(`
+name: a
+triggers:
+  - {name: budget, when: used > 0.75 && turn_completed}
+  - name: events
+    when:
+      any:
+        - overflow
+        - all: [closed, "tokens > 8000", {not: has_pending_input}]
+    target: 0.05
+`), registry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []policy.Trigger{
+		{Name: "budget", When: "used > 0.75 && turn_completed"},
+		{Name: "events", When: "(overflow) || ((closed) && (tokens > 8000) && (not (has_pending_input)))", Target: 0.05},
+	}
+	if diff := cmp.Diff(want, f.Policy.Triggers); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestAPolicyFileIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ file, want string }{
@@ -73,6 +98,12 @@ func TestAPolicyFileIsReadStrictly(t *testing.T) {
 		"an unknown guard":                        {"name: a\nguards:\n  midturn: wait", `p.yaml:3: guards.midturn: unknown key, did you mean guards.mid_turn?`},
 		"a guard of sessions that are left alone": {"name: a\nguards:\n  service_managed: true\n  max_per_day: 3", `p.yaml:4: guards.max_per_day: has no effect: guards.service_managed leaves the sessions alone`},
 		"a limit without tokens":                  {"name: a\nguards:\n  auto_compact_limits: {gpt: many}", `p.yaml:3: guards.auto_compact_limits[gpt]: "many": want a whole number`},
+		"a trigger with an unknown word":          {"name: a\ntriggers:\n  - {name: x, when: usd > 0.8}", `p.yaml:3: triggers[0].when: "usd > 0.8": want a condition over the words of`},
+		"a trigger with an unknown key":           {"name: a\ntriggers:\n  - {name: x, if: used > 0.8}", `p.yaml:3: triggers[0].if: unknown key`},
+		"a trigger without a limit":               {"name: a\ntriggers:\n  - {name: x, when: turn_completed}", `p.yaml:3: triggers[0].when: "turn_completed": want in each alternative of ||`},
+		"a trigger below the target":              {"name: a\ntriggers:\n  - {name: x, when: used > 0.4}", `p.yaml:3: triggers[0].when: "used > 0.4": want a size above the target`},
+		"an unknown way to nest conditions":       {"name: a\ntriggers:\n  - {name: x, when: {some: [closed]}}", `p.yaml:3: triggers[0].when: a map: want a condition such as`},
+		"a start that triggers replace":           {"name: a\nstart: 0.8\ntriggers:\n  - {name: x, when: used > 0.8}", `p.yaml:2: start: has no effect: triggers say when a session is due`},
 		"two documents":                           {"name: a\n---\nname: b", `p.yaml: more than one YAML document`},
 		"no YAML":                                 {"name: [", `p.yaml: `},
 	} {

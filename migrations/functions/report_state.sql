@@ -1,0 +1,28 @@
+-- What the application knows of a session, for the triggers of policies: an object of true and false with the keys closed,
+-- overflow (a prompt did not fit into the window; both are events, which hold until a run has seen them), needs_follow_up
+-- and has_pending_input (which hold until they are reported as false). What is left out stays as it is.
+CREATE OR REPLACE FUNCTION @schema@.report_state(p_tenant text, p_session text, p_state jsonb) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    s     @schema@.sessions;
+    v_was boolean;
+    v_on  int;
+    v_off int;
+BEGIN
+    IF jsonb_typeof(p_state) IS DISTINCT FROM 'object' OR EXISTS (SELECT FROM jsonb_each(p_state)
+            WHERE jsonb_typeof(value) <> 'boolean' OR key NOT IN ('closed', 'overflow', 'needs_follow_up', 'has_pending_input')) THEN
+        RAISE EXCEPTION 'report_state: must be an object of true and false with the keys closed, overflow, needs_follow_up and has_pending_input'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT coalesce(bit_or(bit) FILTER (WHERE p_state->name = 'true'), 0), coalesce(bit_or(bit) FILTER (WHERE p_state->name = 'false'), 0)
+    INTO v_on, v_off FROM (VALUES ('closed', 1), ('overflow', 2), ('needs_follow_up', 4), ('has_pending_input', 8)) b(name, bit);
+    s := @schema@.lock_session(p_tenant, p_session, NULL, false);
+    v_was := s.due;
+    s.new_signals := (s.new_signals & ~v_off) | (v_on & ~s.signals);
+    s.signals := (s.signals & ~v_off) | v_on;
+    s.checked_seq := NULL;
+    s.due := @schema@.is_due(s);
+    UPDATE @schema@.sessions SET signals = s.signals, new_signals = s.new_signals, checked_seq = NULL, due = s.due WHERE sid = s.sid;
+    IF s.due AND NOT v_was THEN
+        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    END IF;
+END $$;

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestCountsAndSignalsMakeASessionDue(t *testing.T) {
+	t.Parallel()
+	yes, no := true, false
+	closed, overflow := State{Closed: &yes}, State{Overflow: &yes}
+	report := func(states ...State) func(s *Store, k Key) {
+		return func(s *Store, k Key) {
+			for _, state := range states {
+				must(0, s.ReportState(t.Context(), k, state))(t)
+			}
+		}
+	}
+	appended := func(n int) func(s *Store, k Key) {
+		return func(s *Store, k Key) {
+			for range n {
+				add(t, s, k, counted(user("", "x"), 10))
+			}
+		}
+	}
+	tests := map[string]struct {
+		counts           Counts
+		below, at, above func(s *Store, k Key)
+		want             [3]bool
+	}{
+		"tokens since the run":   {Counts{NewTokens: 50}, appended(4), appended(1), appended(1), [3]bool{false, true, true}},
+		"messages since the run": {Counts{NewMessages: 3}, appended(2), appended(1), appended(1), [3]bool{false, true, true}},
+		"turns since the run":    {Counts{NewTurns: 3}, appended(2), appended(1), appended(1), [3]bool{false, true, true}},
+		"messages in the view":   {Counts{Messages: 3}, appended(2), appended(1), appended(1), [3]bool{false, true, true}},
+		"a signal":               {Counts{Signals: 1}, appended(9), report(closed), report(closed), [3]bool{false, true, true}},
+		"another signal":         {Counts{Signals: 1}, appended(9), report(overflow), report(closed), [3]bool{false, false, true}},
+		"one that is taken back": {Counts{Signals: 4}, appended(1), report(State{NeedsFollowUp: &yes}), report(State{NeedsFollowUp: &no}), [3]bool{false, true, false}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			k := Key{Session: "s"}
+			thresholds(t, s, Threshold{DueTokens: 1 << 40, Counts: tt.counts})
+			for i, do := range []func(s *Store, k Key){tt.below, tt.at, tt.above} {
+				do(s, k)
+				if got := session(t, s, k).Due; got != tt.want[i] {
+					t.Errorf("step %d: due %t, want %t", i+1, got, tt.want[i])
+				}
+			}
+			if got := len(gens(t, s)) > 0; got != (tt.want[0] || tt.want[1] || tt.want[2]) {
+				t.Errorf("the relay is told: %t", got)
+			}
+			wantConsistent(t, s)
+		})
+	}
+}
+
+func TestStateIsReportedStrictly(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	add(t, s, Key{Session: "s"}, talk("m", 1)...)
+	for _, state := range []string{`[]`, `"closed"`, `null`, `{"closed": 1}`, `{"close": true}`, `{"closed": true, "nightly": true}`} {
+		if _, err := s.pool.Exec(t.Context(), `SELECT compactor.report_state('default', 's', $1)`, state); !errors.Is(mapError(err), ErrInvalid) {
+			t.Errorf("%s: %v, want it refused", state, err)
+		}
+	}
+	yes := true
+	if err := s.ReportState(t.Context(), Key{Session: "ghost"}, State{Closed: &yes}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an unknown session: %v", err)
+	}
+	if err := s.ReportState(t.Context(), Key{Session: "s"}, State{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Events are over when a run has seen them; what the application says of the session is not.
+func TestARunSeesSignals(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	yes := true
+	thresholds(t, s, Threshold{DueTokens: 1 << 40, Counts: Counts{Signals: 15}})
+	add(t, s, k, talk("m", 4)...)
+	must(0, s.ReportState(t.Context(), k, State{Closed: &yes, NeedsFollowUp: &yes}))(t)
+	c := must(s.Load(t.Context(), must(s.Relay(t.Context(), 0, 0, 9, 0))(t)[0].Run))(t)
+	if c.Session.Signals != 5 || c.Session.NewSignals != 5 {
+		t.Fatalf("signals %d, new %d", c.Session.Signals, c.Session.NewSignals)
+	}
+	must(0, s.ReportState(t.Context(), k, State{Overflow: &yes}))(t) // while it plans
+	state := PostRunState{DueTokens: 1 << 40, Counts: Counts{Signals: 15}, SeenSignals: c.Session.NewSignals}
+	must(0, s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &state))(t)
+	if got := one[string](t, s, `SELECT signals || ' ' || new_signals || ' ' || due FROM compactor.sessions`); got != "6 2 true" {
+		t.Errorf("after the run: %s", got)
+	}
+	wantConsistent(t, s)
+}

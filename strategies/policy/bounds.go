@@ -1,0 +1,266 @@
+package policy
+
+import (
+	"math"
+
+	"github.com/expr-lang/expr/ast"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Never is a size above which no session is.
+const Never chat.Tokens = 1 << 40
+
+// Bounds are what the database compares to find out whether a session may be due: each is
+// necessary for one or more triggers.
+type Bounds struct {
+	Tokens chat.Tokens // the context is above; Never does not count
+	Counts
+}
+
+// Counts are the bounds beside that of the size. Those that are 0 do not count.
+type Counts struct {
+	NewTokens   chat.Tokens // since the last run, at least
+	NewMessages int64       // since the last run, at least
+	NewTurns    int64       // since the last run, at least
+	Messages    int64       // in the view, at least
+	Signals     int         // one of these Signals was reported
+}
+
+// Bounds returns what the database compares of sessions with a model.
+func (p Policy) Bounds(model string, table WindowFunc) Bounds {
+	return p.bounds(p.windowLimits(model, table))
+}
+
+func (p Policy) bounds(l Limits) Bounds {
+	if len(p.Triggers) == 0 {
+		return Bounds{Tokens: l.Start}
+	}
+	out := Bounds{Tokens: Never}
+	least := func(a, b int64) int64 {
+		if a == 0 || b == 0 {
+			return a + b
+		}
+		return min(a, b)
+	}
+	for _, t := range p.Compiled() {
+		b, _ := t.bounds(l, t.target(l))
+		out.Tokens, out.Signals = min(out.Tokens, b.Tokens), out.Signals|b.Signals
+		out.NewTokens = chat.Tokens(least(int64(out.NewTokens), int64(b.NewTokens)))
+		out.NewMessages, out.NewTurns, out.Messages = least(out.NewMessages, b.NewMessages), least(out.NewTurns, b.NewTurns), least(out.Messages, b.Messages)
+	}
+	return out
+}
+
+// bounds returns what the database compares for a trigger, of sessions that run to target.
+// Otherwise it returns what the condition must be like.
+func (t CompiledTrigger) bounds(l Limits, target chat.Tokens) (b Bounds, want string) {
+	alternatives := (&conditions{l}).of(t.program.Node(), false)
+	switch {
+	case len(alternatives) == 0:
+		return b, "a condition that can be true"
+	case len(alternatives) > maxAlternatives:
+		return b, "a condition with fewer alternatives"
+	}
+	b.Tokens = Never
+	for _, a := range alternatives {
+		if !b.add(a, target) {
+			return b, "in each alternative of || something that the database compares: tokens, used, headroom, messages, turns, " +
+				"tokens_since_run, messages_since_run, turns_since_run, tool_rounds, tool_output above a limit, or closed, overflow, needs_follow_up, has_pending_input"
+		}
+	}
+	return b, ""
+}
+
+// add adds the most selective necessary condition of an alternative: an event, a size that
+// runs leave behind, what counts from zero after them, and then the others.
+func (b *Bounds) add(a necessary, target chat.Tokens) bool {
+	least := func(have *int64, n float64) {
+		if n := int64(math.Min(n, 1<<40)); *have == 0 || n < *have {
+			*have = n
+		}
+	}
+	switch {
+	case a.signals&events != 0:
+		b.Signals |= int(a.signals & events)
+	case a.tokens > float64(target):
+		b.Tokens = min(b.Tokens, chat.Tokens(math.Min(a.tokens, float64(Never))))
+	case a.newTurns > 0:
+		least(&b.NewTurns, a.newTurns)
+	case a.newMessages > 0:
+		least(&b.NewMessages, a.newMessages)
+	case a.newTokens > 0:
+		least((*int64)(&b.NewTokens), a.newTokens)
+	case a.messages > 0:
+		least(&b.Messages, a.messages)
+	case a.signals != 0:
+		b.Signals |= int(a.signals)
+	case a.tokens > 0:
+		b.Tokens = min(b.Tokens, chat.Tokens(a.tokens))
+	default:
+		return false
+	}
+	return true
+}
+
+// necessary are conditions without which an alternative cannot be true: lower limits, above
+// which tokens must be and which the others must reach, and a signal.
+type necessary struct {
+	tokens, newTokens, newMessages, newTurns, messages float64
+	signals                                            Signals
+}
+
+func (n necessary) and(o necessary) necessary {
+	n.tokens, n.newTokens, n.newMessages = max(n.tokens, o.tokens), max(n.newTokens, o.newTokens), max(n.newMessages, o.newMessages)
+	n.newTurns, n.messages = max(n.newTurns, o.newTurns), max(n.messages, o.messages)
+	if n.signals&events == 0 && o.signals != 0 {
+		n.signals = o.signals // one of them suffices
+	}
+	return n
+}
+
+// maxAlternatives bounds the alternatives of a condition.
+const maxAlternatives = 64
+
+// conditions derives what is necessary for a condition under limits.
+type conditions struct{ Limits }
+
+// of returns the alternatives of a condition, or of its negation: one of them must be true.
+// Without any, it never is.
+func (c *conditions) of(node ast.Node, not bool) []necessary {
+	switch n := node.(type) {
+	case *ast.BoolNode:
+		if n.Value == not {
+			return nil
+		}
+	case *ast.IdentifierNode:
+		signals := map[string]Signals{"closed": Closed, "overflow": Overflow, "needs_follow_up": NeedsFollowUp, "has_pending_input": HasPendingInput}
+		if !not {
+			return []necessary{{signals: signals[n.Value]}}
+		}
+	case *ast.UnaryNode:
+		if n.Operator == "!" || n.Operator == "not" {
+			return c.of(n.Node, !not)
+		}
+	case *ast.BinaryNode:
+		switch op := n.Operator; op {
+		case "&&", "and", "||", "or":
+			left, right := c.of(n.Left, not), c.of(n.Right, not)
+			if (op == "||" || op == "or") != not {
+				return append(left, right...)
+			}
+			var out []necessary
+			for _, l := range left {
+				for _, r := range right {
+					if out = append(out, l.and(r)); len(out) > maxAlternatives {
+						return out
+					}
+				}
+			}
+			return out
+		default:
+			return []necessary{c.comparison(n, not)}
+		}
+	}
+	return []necessary{{}}
+}
+
+// comparison returns what is necessary for a word to compare with a constant as it should.
+func (c *conditions) comparison(n *ast.BinaryNode, not bool) (out necessary) {
+	op, word := n.Operator, n.Left
+	limit, ok := c.constant(n.Right)
+	if !ok {
+		op, word = mirrored[op], n.Right
+		limit, ok = c.constant(n.Left)
+	}
+	if not {
+		op = negated[op]
+	}
+	name, isWord := word.(*ast.IdentifierNode)
+	if !ok || !isWord {
+		return out
+	}
+	at := math.Ceil(limit) // the least whole number that fits
+	switch op {
+	case ">":
+		at = math.Floor(limit) + 1
+	case ">=", "==":
+	case "<", "<=": // only of what gets less as the context grows
+		if name.Value == "headroom" {
+			out.tokens = c.over(float64(c.Window)-limit, op == "<")
+		}
+		return out
+	default:
+		return out
+	}
+	switch name.Value {
+	case "tokens":
+		out.tokens = c.over(limit, op == ">")
+	case "used":
+		out.tokens = c.over(limit*float64(c.Window), op == ">")
+	case "messages", "turns":
+		out.messages = at
+	case "tokens_since_run", "tool_output":
+		out.newTokens = at
+	case "messages_since_run":
+		out.newMessages = at
+	case "turns_since_run":
+		out.newTurns = at
+	case "tool_rounds":
+		out.newMessages = at // each has a message with calls
+	}
+	return out
+}
+
+// over returns the size above which a context is more than limit, or at least that.
+func (*conditions) over(limit float64, more bool) float64 {
+	const imprecise = 1e-6 // of products such as 0.7 × 10
+	if more {
+		return math.Floor(limit + imprecise)
+	}
+	return math.Ceil(limit-imprecise) - 1
+}
+
+var (
+	mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+	negated  = map[string]string{"<": ">=", "<=": ">", ">": "<=", ">=": "<", "!=": "=="}
+)
+
+// constant returns the value of an expression that has the same one for all sessions with a
+// model.
+func (c *conditions) constant(node ast.Node) (float64, bool) {
+	switch n := node.(type) {
+	case *ast.IntegerNode:
+		return float64(n.Value), true
+	case *ast.FloatNode:
+		return n.Value, true
+	case *ast.IdentifierNode:
+		switch n.Value {
+		case "window":
+			return float64(c.Window), true
+		case "start":
+			return float64(c.Start), true
+		}
+	case *ast.UnaryNode:
+		v, ok := c.constant(n.Node)
+		if n.Operator == "-" {
+			v = -v
+		}
+		return v, ok && (n.Operator == "-" || n.Operator == "+")
+	case *ast.BinaryNode:
+		l, lok := c.constant(n.Left)
+		r, rok := c.constant(n.Right)
+		switch {
+		case !lok || !rok:
+		case n.Operator == "+":
+			return l + r, true
+		case n.Operator == "-":
+			return l - r, true
+		case n.Operator == "*":
+			return l * r, true
+		case n.Operator == "/" && r != 0:
+			return l / r, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,246 @@
+package policy
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+func trigger(when string) Policy {
+	return with(func(p *Policy) { p.Triggers = []Trigger{{Name: "t", When: When(when)}} })
+}
+
+// Every word below, at and above a limit.
+func TestTriggersHoldAtTheirLimits(t *testing.T) {
+	t.Parallel()
+	base := Facts{Tokens: 50_000, Window: 100_000, Start: 75_000, TurnCompleted: true}
+	tokens := func(n chat.Tokens) Facts { f := base; f.Tokens = n; return f }
+	set := func(change func(f *Facts)) Facts { f := base; change(&f); return f }
+	tests := map[string]struct {
+		below, at, above Facts
+		want             [3]bool
+	}{
+		"tokens > 60000":                {tokens(59_999), tokens(60_000), tokens(60_001), [3]bool{false, false, true}},
+		"tokens >= 60000":               {tokens(59_999), tokens(60_000), tokens(60_001), [3]bool{false, true, true}},
+		"tokens > start":                {tokens(74_999), tokens(75_000), tokens(75_001), [3]bool{false, false, true}},
+		"tokens > window * 6 / 10":      {tokens(59_999), tokens(60_000), tokens(60_001), [3]bool{false, false, true}},
+		"used > 0.6":                    {tokens(59_999), tokens(60_000), tokens(60_001), [3]bool{false, false, true}},
+		"used >= 0.6":                   {tokens(59_999), tokens(60_000), tokens(60_001), [3]bool{false, true, true}},
+		"headroom < 30000":              {tokens(69_999), tokens(70_000), tokens(70_001), [3]bool{false, false, true}},
+		"headroom <= 30000":             {tokens(69_999), tokens(70_000), tokens(70_001), [3]bool{false, true, true}},
+		"not (used <= 0.6)":             {tokens(59_999), tokens(60_000), tokens(60_001), [3]bool{false, false, true}},
+		"tokens > 60000 and used < 0.9": {tokens(60_000), tokens(60_001), tokens(90_000), [3]bool{false, true, false}},
+		"messages >= 30": {
+			set(func(f *Facts) { f.Messages = 29 }), set(func(f *Facts) { f.Messages = 30 }), set(func(f *Facts) { f.Messages = 31 }), [3]bool{false, true, true},
+		},
+		"turns > 30": {
+			set(func(f *Facts) { f.Turns = 29 }), set(func(f *Facts) { f.Turns = 30 }), set(func(f *Facts) { f.Turns = 31 }), [3]bool{false, false, true},
+		},
+		"tokens_since_run >= 8000": {
+			set(func(f *Facts) { f.NewTokens = 7999 }), set(func(f *Facts) { f.NewTokens = 8000 }), set(func(f *Facts) { f.NewTokens = 8001 }), [3]bool{false, true, true},
+		},
+		"messages_since_run > 50": {
+			set(func(f *Facts) { f.NewMessages = 49 }), set(func(f *Facts) { f.NewMessages = 50 }), set(func(f *Facts) { f.NewMessages = 51 }), [3]bool{false, false, true},
+		},
+		"turns_since_run == 5": {
+			set(func(f *Facts) { f.NewTurns = 4 }), set(func(f *Facts) { f.NewTurns = 5 }), set(func(f *Facts) { f.NewTurns = 6 }), [3]bool{false, true, false},
+		},
+		"tool_rounds >= 10": {
+			set(func(f *Facts) { f.ToolRounds = 9 }), set(func(f *Facts) { f.ToolRounds = 10 }), set(func(f *Facts) { f.ToolRounds = 11 }), [3]bool{false, true, true},
+		},
+		"tool_output > 4000": {
+			set(func(f *Facts) { f.ToolOutput = 3999 }), set(func(f *Facts) { f.ToolOutput = 4000 }), set(func(f *Facts) { f.ToolOutput = 4001 }), [3]bool{false, false, true},
+		},
+		"used > 0.6 && turn_completed": {
+			tokens(60_000), set(func(f *Facts) { f.Tokens, f.TurnCompleted = 70_000, false }), tokens(60_001), [3]bool{false, false, true},
+		},
+		"closed || used > 0.6": {
+			base, set(func(f *Facts) { f.Signals = Closed }), set(func(f *Facts) { f.Signals = Overflow | HasPendingInput }), [3]bool{false, true, false},
+		},
+		"overflow": {
+			base, set(func(f *Facts) { f.Signals = Overflow }), set(func(f *Facts) { f.Signals = Closed }), [3]bool{false, true, false},
+		},
+		"needs_follow_up && !has_pending_input": {
+			base, set(func(f *Facts) { f.Signals = NeedsFollowUp }), set(func(f *Facts) { f.Signals = NeedsFollowUp | HasPendingInput }), [3]bool{false, true, false},
+		},
+	}
+	seen := map[string]bool{"window": true, "start": true}
+	for when, tt := range tests {
+		c := trigger(when).Compiled()
+		if len(c) != 1 {
+			t.Errorf("%s: %v", when, trigger(when).Validate())
+			continue
+		}
+		if got := [3]bool{c[0].Holds(&tt.below), c[0].Holds(&tt.at), c[0].Holds(&tt.above)}; got != tt.want {
+			t.Errorf("%s: %v below, at and above, want %v", when, got, tt.want)
+		}
+		for _, w := range c[0].Words {
+			seen[w.Name] = true
+		}
+	}
+	for _, w := range Vocabulary() {
+		if !seen[w.Name] {
+			t.Errorf("no test uses %s", w.Name)
+		}
+	}
+}
+
+func TestTheDatabaseComparesWhatIsNecessary(t *testing.T) {
+	t.Parallel()
+	never := func(c Counts) Bounds { return Bounds{Never, c} }
+	tests := map[string]Bounds{ // of a window of 128,000, with a target of 64,000
+		"used > 0.75":                                       {96_000, Counts{}},
+		"used >= 0.75":                                      {95_999, Counts{}},
+		"0.75 < used":                                       {96_000, Counts{}},
+		"used > 0.75 && turn_completed":                     {96_000, Counts{}},
+		"tokens > 100000 or used > 0.9":                     {100_000, Counts{}},
+		"tokens > 100000 and used > 0.9":                    {115_200, Counts{}},
+		"headroom < 28000":                                  {100_000, Counts{}},
+		"headroom <= 0.25 * window":                         {95_999, Counts{}},
+		"tokens > start + 1000":                             {97_000, Counts{}},
+		"not (used <= 0.75 || !turn_completed)":             {96_000, Counts{}},
+		"messages_since_run >= 50":                          never(Counts{NewMessages: 50}),
+		"messages_since_run > 50 && used > 0.3":             never(Counts{NewMessages: 51}),
+		"messages_since_run > 50 && used > 0.8":             {102_400, Counts{}},
+		"turns_since_run >= 4.5 and messages_since_run > 9": never(Counts{NewTurns: 5}),
+		"tokens_since_run >= 9000":                          never(Counts{NewTokens: 9000}),
+		"tool_output > 4000 && turn_completed":              never(Counts{NewTokens: 4001}),
+		"tool_rounds >= 10":                                 never(Counts{NewMessages: 10}),
+		"messages > 300":                                    never(Counts{Messages: 301}),
+		"turns >= 30":                                       never(Counts{Messages: 30}),
+		"closed && tokens > 5000":                           never(Counts{Signals: int(Closed)}),
+		"overflow || messages_since_run > 9 || used > 0.9":  {115_200, Counts{NewMessages: 10, Signals: int(Overflow)}},
+		"needs_follow_up && used > 0.6":                     {76_800, Counts{}},
+		"needs_follow_up && not has_pending_input":          never(Counts{Signals: int(NeedsFollowUp)}),
+		"false || used > 0.75":                              {96_000, Counts{}},
+	}
+	for when, want := range tests {
+		p := trigger(when)
+		if err := p.Validate(); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+		if got := p.Bounds("gpt-4o", table); got != want {
+			t.Errorf("%s: %+v, want %+v", when, got, want)
+		}
+	}
+	p := trigger("used > 0.75")
+	p.Triggers = append(p.Triggers, Trigger{Name: "long", When: "turns_since_run >= 20", Target: 0.3}, Trigger{Name: "longer", When: "turns_since_run >= 30"})
+	if got, want := p.Bounds("gpt-4o", table), (Bounds{96_000, Counts{NewTurns: 20}}); got != want {
+		t.Errorf("of several: %+v, want %+v", got, want)
+	}
+	if got := Default().Bounds("gpt-4o", table); got != (Bounds{Tokens: 96_000}) {
+		t.Errorf("without triggers: %+v", got)
+	}
+}
+
+// Whatever a condition compares, where it holds the database finds the session.
+func TestASessionWhoseTriggerHoldsIsFound(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{
+		"used > 0.7", "used >= 0.7", "used > 0.29", "headroom < 0.3 * window", "headroom <= 3", "tokens >= 7.5", "tokens == 8", "not (tokens < 8)",
+		"tokens > 7 && messages > 2 || messages_since_run >= 3", "tokens > 6 && (turns_since_run > 1 || tokens > 8)",
+	} {
+		p := trigger(when)
+		p.WindowTokens, p.Start, p.Target, p.MinGainTokens = 10, 0.3, 0.2, 0
+		b := p.Bounds("m", nil)
+		for i := range 11 * 5 * 5 * 4 {
+			f := p.Facts("m", nil)
+			f.Tokens, f.Messages, f.NewMessages, f.NewTurns = chat.Tokens(i%11), int64(i/11%5), int64(i/55%5), int64(i/275)
+			due := f.Tokens > b.Tokens || b.NewMessages > 0 && f.NewMessages >= b.NewMessages || b.NewTurns > 0 && f.NewTurns >= b.NewTurns || b.Messages > 0 && f.Messages >= b.Messages
+			if p.Compiled()[0].Holds(&f) && !due {
+				t.Fatalf("%s holds for %+v, which %+v does not find", when, f, b)
+			}
+		}
+	}
+}
+
+func TestTriggersAreValidated(t *testing.T) {
+	t.Parallel()
+	for when, want := range map[string]string{
+		"":                                  `triggers[0].when: "": want a condition over the words`,
+		"used":                              "expected bool, but got float64",
+		"usd > 0.5":                         "unknown name usd (1:1)",
+		"used > ":                           "unexpected token EOF",
+		`used > "x"`:                        "invalid operation: > (mismatched types float64 and string)",
+		"len([1,2]) > 1":                    "unknown name len",
+		"all([1], # > 0)":                   "and nothing else",
+		"tokens in [1, 2]":                  "and nothing else",
+		"tokens in 1..3":                    "and nothing else",
+		"(used > 0.5 ? closed : overflow)":  "and nothing else",
+		"tokens ** 2 > 5":                   "and nothing else",
+		"let x = tokens; x > 70000":         "and nothing else",
+		"turn_completed":                    "in each alternative of || something that the database compares",
+		"used > 0.75 || turn_completed":     "in each alternative of || something that the database compares",
+		"used < 0.75":                       "in each alternative of || something that the database compares",
+		"tokens - tokens_since_run > 70000": "in each alternative of || something that the database compares",
+		"closed && false":                   "a condition that can be true",
+		"used > 0.5":                        "a size above the target: of a window of 128,000 tokens, 64,000 would make a session due that is to shrink to 64,000",
+		strings.Repeat("closed || ", 300) + "closed": "at most 2000 characters",
+		strings.Repeat("used>1||", 150) + "closed":   "want a condition over the words",
+	} {
+		err := trigger(when).Validate()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", when, err, want)
+		}
+	}
+	p := with(func(p *Policy) {
+		p.Triggers = []Trigger{{Name: "a", When: "closed", Target: 1}, {Name: "a", When: "closed"}, {When: "used > 0.3", Target: 0.3}}
+	})
+	want := `triggers[0].target: 1: want a fraction of the window, less than 1; 0 for that of the policy
+triggers[1].name: "a": want a name of its own, of at most 63 characters
+triggers[2].name: "": want a name of its own, of at most 63 characters
+triggers[2].when: "used > 0.3": want a size above the target: of a window of 128,000 tokens, 38,400 would make a session due that is to shrink to 38,400`
+	if err := p.Validate(); err == nil || cmp.Diff(want, err.Error()) != "" {
+		t.Error(cmp.Diff(want, err.Error()))
+	}
+}
+
+func TestLimitsFollowTheTriggers(t *testing.T) {
+	t.Parallel()
+	for when, want := range map[string]Limits{
+		"used > 0.9":                            {128_000, 115_200, 64_000, true},
+		"turns_since_run >= 30":                 {128_000, 96_000, 64_000, true},
+		"tokens > 80000 || turns_since_run > 9": {128_000, 80_000, 64_000, true},
+	} {
+		if got := trigger(when).Limits("gpt-4o", table); got != want {
+			t.Errorf("%s: %+v, want %+v", when, got, want)
+		}
+	}
+	if got, want := trigger("tokens > 80000").Limits("gpt-4", table), (Limits{8192, 8192, 4096, true}); got != want {
+		t.Errorf("in a small window: %+v, want %+v", got, want)
+	}
+	l := Default().Limits("gpt-4o", table).WithTarget(Trigger{Target: 0.25})
+	if l.Target != 32_000 {
+		t.Errorf("the target of a trigger: %+v", l)
+	}
+}
+
+func TestASpecHoldsTriggers(t *testing.T) {
+	t.Parallel()
+	p := trigger("used > 0.75 && turn_completed")
+	p.Triggers[0].Target = 0.25
+	got, err := ReadSpec(spec(t, p))
+	if err != nil || cmp.Diff(p.Triggers, got.Triggers) != "" || got.FleetHash() != p.FleetHash() {
+		t.Errorf("%+v, %v", got.Triggers, err)
+	}
+	if p.FleetHash() == Default().FleetHash() {
+		t.Error("triggers do not change the hash")
+	}
+	raw, _ := json.Marshal(map[string]any{"triggers": []any{map[string]any{"name": "t", "when": "used > 0.75", "if": "x"}}})
+	if _, err := ReadSpec(raw); err == nil {
+		t.Error("an unknown key of a trigger is read")
+	}
+	fill := func(_ string, params map[string]any, _ Values) map[string]any { return params }
+	if lines := p.Explain("gpt-4o", table, fill); lines[2] != "trigger t: used > 0.75 && turn_completed, down to 32,000 tokens" {
+		t.Errorf("%q", lines)
+	}
+	c := p.Compiled()[0]
+	f := Facts{Tokens: 79_360, Window: 128_000}
+	if got := strings.Join(c.Values(&f), ", "); got != "used 0.62, turn_completed false" {
+		t.Errorf("values: %s", got)
+	}
+}

@@ -1,0 +1,145 @@
+package worker
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+func triggered(when ...string) func(p *policy.Policy) {
+	return func(p *policy.Policy) {
+		p.WindowTokens, p.StartTokens, p.TargetTokens, p.Start, p.Target = 2000, 0, 0, 0.5, 0.3
+		for i, w := range when {
+			p.Triggers = append(p.Triggers, policy.Trigger{Name: fmt.Sprint("t", i), When: policy.When(w)})
+		}
+	}
+}
+
+func (f *clocked) report(s store.State) {
+	f.t.Helper()
+	if err := f.store.ReportState(f.t.Context(), key("s"), s); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// Messages have 100 tokens each; the window has 2,000, and the target is 600.
+func TestTriggersMakeSessionsDue(t *testing.T) {
+	t.Parallel()
+	yes := true
+	closed := func(f *clocked) { f.report(store.State{Closed: &yes}) }
+	overflow := func(f *clocked) { f.report(store.State{Overflow: &yes}) }
+	add := func(transcript string) func(f *clocked) { return func(f *clocked) { f.append("s", transcript) } }
+	type step struct {
+		do   func(f *clocked)
+		want string
+	}
+	tests := map[string]struct {
+		when  []string
+		steps []step
+	}{
+		"a share of the window": {[]string{"used > 0.6"}, []step{
+			{add("suauauauauau"), ""}, {add("a"), OutcomeApplied}, {add("u"), ""},
+		}},
+		"headroom": {[]string{"headroom <= 700"}, []step{{add("suauauauauau"), ""}, {add("a"), OutcomeApplied}}},
+		"the end of a turn": {[]string{"used > 0.6 && turn_completed"}, []step{
+			{add("suauauauauauc"), OutcomeNotTriggered}, {add("tc"), ""}, {add("t"), ""}, {add("a"), OutcomeApplied},
+		}},
+		"the end of a turn above the window": {[]string{"used > 0.6 && turn_completed", "overflow"}, []step{
+			{add("suauauauauauc"), OutcomeNotTriggered}, {overflow, OutcomeApplied},
+		}},
+		"messages since the last run": {[]string{"messages_since_run >= 10"}, []step{
+			{add("suauauaua"), ""}, {add("u"), OutcomeApplied}, {add("auauauaua"), ""}, {add("u"), OutcomeApplied},
+		}},
+		"turns since the last run": {[]string{"turns_since_run >= 5"}, []step{
+			{add("suaauaauaauaa"), ""}, {add("u"), OutcomeApplied}, {add("auauauau"), ""}, {add("au"), OutcomeApplied},
+		}},
+		"tokens since the last run": {[]string{"tokens_since_run > 900"}, []step{{add("suauauaua"), ""}, {add("u"), OutcomeApplied}}},
+		"messages in the view":      {[]string{"messages > 9"}, []step{{add("suauauaua"), ""}, {add("u"), OutcomeApplied}, {add("aua"), ""}}},
+		"turns in the view":         {[]string{"turns > 4"}, []step{{add("suauauaua"), OutcomeNotTriggered}, {add("u"), OutcomeApplied}}},
+		"rounds of tools": {[]string{"tool_rounds >= 4 && turn_completed"}, []step{
+			{add("suctctcta"), OutcomeNotTriggered}, {add("uct"), OutcomeNotTriggered}, {add("a"), OutcomeApplied}, {add("ua"), ""},
+		}},
+		"the output of a tool": {[]string{"tool_output >= 100 && messages >= 9"}, []step{
+			{add("suauauaua"), OutcomeNotTriggered}, {add("ct"), OutcomeApplied},
+		}},
+		"a session that is closed": {[]string{"closed && tokens > 800"}, []step{
+			{add("suauaua"), ""},
+			{closed, OutcomeNotTriggered},
+			{add("u"), OutcomeNotTriggered},
+			{add("a"), OutcomeApplied},
+			{add("uauaua"), ""},
+			{closed, OutcomeApplied},
+			{closed, OutcomeNotTriggered},
+		}},
+		"a prompt that did not fit": {[]string{"overflow"}, []step{
+			{add("suauauauauaua"), ""}, {overflow, OutcomeApplied}, {add("uauaua"), ""},
+		}},
+		"a follow-up, and no input": {[]string{"needs_follow_up && not has_pending_input"}, []step{
+			{add("suauauauauaua"), ""},
+			{func(f *clocked) { f.report(store.State{NeedsFollowUp: &yes, HasPendingInput: &yes}) }, OutcomeNotTriggered},
+			{func(f *clocked) { no := false; f.report(store.State{HasPendingInput: &no}) }, OutcomeApplied},
+		}},
+		"one of two": {[]string{"used > 0.9", "turns_since_run >= 6"}, []step{
+			{add("suaaaauaaaua"), ""}, {add("uaua"), ""}, {add("uaua"), OutcomeApplied},
+		}},
+		"a floor that is above": {[]string{"used > 0.5"}, []step{{add("ssssssssssssu"), OutcomeFloorAboveTrigger}, {func(*clocked) {}, ""}}},
+		"nothing to do":         {[]string{"messages_since_run >= 4"}, []step{{add("suau"), OutcomeNothingToCompact}, {add("a"), ""}, {add("uaua"), OutcomeApplied}}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setupClock(t, triggered(tt.when...))
+			for i, s := range tt.steps {
+				s.do(f)
+				f.want(fmt.Sprint("step ", i+1), s.want)
+				f.want(fmt.Sprint("after step ", i+1), "")
+			}
+			f.pass(24 * time.Hour)
+			f.want("without news", "")
+			f.sound()
+		})
+	}
+}
+
+func TestATriggerHasATargetOfItsOwn(t *testing.T) {
+	t.Parallel()
+	yes := true
+	f := setupClock(t, func(p *policy.Policy) {
+		triggered("used > 0.6", "closed")(p)
+		p.Triggers[1].Target = 0.15
+	})
+	f.append("s", "suauauauauaua")
+	f.want("the budget", OutcomeApplied)
+	if got := f.view("s"); got != "sauaua" {
+		t.Errorf("view %s", got)
+	}
+	f.append("s", "uaua")
+	f.report(store.State{Closed: &yes})
+	f.want("the end", OutcomeApplied)
+	if got := f.view("s"); got != "sua" {
+		t.Errorf("view %s", got)
+	}
+	f.sound()
+}
+
+// A session of which no trigger holds is not due, so that neither a sweep nor anything else
+// takes it before its next write.
+func TestASessionWithoutATriggerThatHoldsIsNotDue(t *testing.T) {
+	t.Parallel()
+	f := setupClock(t, triggered("used > 0.6 && tool_rounds == 3"))
+	f.append("s", "suauauauauaua")
+	f.want("the first run", OutcomeNotTriggered)
+	if ids := f.sweep(); len(ids) != 0 {
+		t.Errorf("a sweep takes it: %v", ids)
+	}
+	if _, err := f.store.ReportUsage(t.Context(), key("s"), 1500, 0); err != nil {
+		t.Fatal(err)
+	}
+	f.want("a report is news", OutcomeNotTriggered)
+	f.append("s", "uctctct")
+	f.want("a write is, too", OutcomeApplied)
+	f.sound()
+}
