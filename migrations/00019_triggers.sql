@@ -17,6 +17,12 @@ ALTER TABLE @schema@.sessions
     ADD COLUMN due_live_messages bigint,
     ADD COLUMN due_signals       int NOT NULL DEFAULT 0,
     ADD COLUMN checked_seq       bigint,                          -- a run found no trigger to hold: thresholds count for later messages
+    -- A trigger that waits for the session to be idle for so many seconds, with a context above so many tokens: the
+    -- scheduler looks at it then (check_times), and has it due by timed. Appends set next_check_at only if there is none.
+    ADD COLUMN due_idle          bigint,
+    ADD COLUMN due_idle_tokens   bigint,
+    ADD COLUMN next_check_at     timestamptz,
+    ADD COLUMN timed             boolean NOT NULL DEFAULT false,
     -- What the application reports (report_state), as bits: 1 closed, 2 overflow, 4 needs_follow_up, 8 has_pending_input; and
     -- those that no run has seen.
     ADD COLUMN signals           int NOT NULL DEFAULT 0,
@@ -25,5 +31,6 @@ ALTER TABLE @schema@.sessions
 -- +goose StatementBegin
 ALTER TABLE @schema@.thresholds
     ADD COLUMN due_messages bigint, ADD COLUMN due_turns bigint, ADD COLUMN due_new_tokens bigint, ADD COLUMN due_live_messages bigint,
-    ADD COLUMN due_signals int;
+    ADD COLUMN due_signals int, ADD COLUMN due_idle bigint, ADD COLUMN due_idle_tokens bigint;
 -- +goose StatementEnd
+CREATE INDEX sessions_next_check ON @schema@.sessions (next_check_at) WHERE next_check_at IS NOT NULL;

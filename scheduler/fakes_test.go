@@ -264,6 +264,10 @@ func (f *fakeStore) Relay(ctx context.Context, _, _ time.Duration, limit int, gr
 	return f.some(&f.outbox, limit, grace), nil
 }
 
+func (f *fakeStore) CheckTimes(ctx context.Context, _ int) (int, error) {
+	return 0, f.enter(ctx, "times")
+}
+
 func (f *fakeStore) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
 	if err := f.enter(ctx, "forgotten"); err != nil {
 		return nil, err

@@ -80,6 +80,14 @@ func (s *Scheduler) runForgotten(ctx context.Context) error {
 	})
 }
 
+// runTimes makes sessions due whose triggers wait for them to be idle; the relay does the rest.
+func (s *Scheduler) runTimes(ctx context.Context) error {
+	return s.reconcile(ctx, "timed", func(ctx context.Context) (int, bool, error) {
+		n, err := retry(ctx, s, "check times", func(ctx context.Context) (int, error) { return s.store.CheckTimes(ctx, s.cfg.PageSize) })
+		return 0, n >= s.cfg.PageSize, err
+	})
+}
+
 const (
 	// keepAnswers is how long the answers of models are kept: longer than any run is retried.
 	keepAnswers = 7 * 24 * time.Hour

@@ -35,6 +35,7 @@ type Store interface {
 	RedeliverAll(ctx context.Context) (int64, error)
 	Orphaned(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	Forgotten(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
+	CheckTimes(ctx context.Context, limit int) (int, error)
 	SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []store.Threshold) error
 	Policies(ctx context.Context, tenant string) ([]store.PolicyVersion, error)
 	SaveThresholds(ctx context.Context, name string, version int, hash string, thresholds []store.Threshold) error

@@ -277,6 +277,7 @@ func TestMessagesAppendedDuringARunCountTowardsTheNext(t *testing.T) {
 	exec(t, s, `UPDATE compactor.sessions SET due_messages = 5, due_turns = 10`)
 	c := start(t, s, k)
 	ch := must(c.change(s, exclude(span(1, 3))))(t)
+	ch.PostRunState.Counts = Counts{NewMessages: 5, NewTurns: 10}
 	add(t, s, k, counted(user("n1", "x"), 5), counted(assistant("n2", "x"), 6))
 	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	const since = `SELECT concat_ws(' ', messages_since_run, tokens_since_run, turns_since_run, due) FROM compactor.sessions`

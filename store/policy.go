@@ -30,6 +30,10 @@ type Counts struct {
 	NewTurns    int64       `json:"due_turns,omitempty"`         // messages of the user appended since the last run
 	Messages    int64       `json:"due_live_messages,omitempty"` // in the view
 	Signals     int         `json:"due_signals,omitempty"`       // bits: one of them was reported
+	// Idle is a number of seconds since the last message, which makes a session due whose
+	// context is above IdleTokens. Runs do not set them.
+	Idle       int64       `json:"due_idle,omitempty"`
+	IdleTokens chat.Tokens `json:"due_idle_tokens,omitempty"`
 }
 
 const (

@@ -48,6 +48,9 @@ type Session struct {
 	// Signals are what the application has reported, as bits, and NewSignals those of them
 	// that no run has seen.
 	Signals, NewSignals int
+	// Idle is the time since the last message; Timed reports that it has made the session due.
+	Idle  time.Duration
+	Timed bool
 	// Policy is the name of the session's policy; PolicyVersion is the version in force, 0
 	// for the policy of the configuration, and PolicyTenant the tenant that it is for.
 	Policy        string
@@ -99,6 +102,7 @@ const (
 			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false),
 			coalesce(s.hold_code, ''), s.low_gain_runs, cardinality(s.open_calls) > 0 OR s.open_answered, coalesce(s.labels->>'service_managed' = 'true', false),
 			s.tokens_since_run, s.messages_since_run, s.turns_since_run, s.signals, s.new_signals,
+			greatest(clock_timestamp() - coalesce(s.last_message_at, s.created_at), '0'), s.timed,
 			coalesce(c.overhead, 0), coalesce(c.scale, 0), s.reasoning_out::text, s.reasoning_since IS NOT NULL OR s.revision = 0,
 			coalesce(h.name, 'default'), coalesce(h.version, 0), coalesce(h.tenant, ''), s.policy_hash`
 	joinPolicy = `LEFT JOIN LATERAL (SELECT * FROM compactor.policy_heads p
@@ -219,7 +223,7 @@ func readRun(row pgx.Row, c *Claim) error {
 		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, rangesText{&v.Unholdable}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
 		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown, &v.HoldCode, &v.LowGainRuns, &v.ToolsOpen, &v.ServiceManaged,
-		&v.NewTokens, &v.NewMessages, &v.NewTurns, &v.Signals, &v.NewSignals,
+		&v.NewTokens, &v.NewMessages, &v.NewTurns, &v.Signals, &v.NewSignals, &v.Idle, &v.Timed,
 		&v.Line.Overhead, &v.Line.Scale, rangesText{&v.ReasoningOut}, &v.ReasoningKnown,
 		&v.Policy, &v.PolicyVersion, &v.PolicyTenant, &v.PolicyHash)
 	switch {

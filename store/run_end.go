@@ -45,7 +45,10 @@ type PostRunState struct {
 	// has found that no trigger holds.
 	Checked bool `json:"checked,omitempty"`
 	// SeenSignals are events that the run has seen: they do not make the session due again.
-	SeenSignals    int     `json:"seen_signals,omitempty"`
+	SeenSignals int `json:"seen_signals,omitempty"`
+	// SeenTime reports that the run has seen that the session was idle: that does not make it
+	// due again.
+	SeenTime       bool    `json:"seen_time"`
 	EstimateMargin float64 `json:"estimate_margin"`
 	PolicyHash     string  `json:"fleet_hash"`
 	// DecisionFingerprint is a hash of the run's inputs. An automatic run that computes

@@ -156,6 +156,12 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 	return queryRows(ctx, s, "find due sessions", pgx.RowToStructByPos[Delivery], query, limit, grace)
 }
 
+// CheckTimes makes sessions due that have been idle for as long as a trigger of their policy
+// waits. It looks at up to limit sessions and returns their number.
+func (s *Store) CheckTimes(ctx context.Context, limit int) (int, error) {
+	return queryRow(ctx, s, "check times", pgx.RowTo[int], `SELECT compactor.check_times($1)`, limit)
+}
+
 // Waiting counts, up to limit, the runs of a trigger that were enqueued and that no worker
 // has claimed or snoozed yet.
 func (s *Store) Waiting(ctx context.Context, trigger string, limit int) (int, error) {

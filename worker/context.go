@@ -258,7 +258,7 @@ func (rc *runContext) cooldownAfter(steps []pipeline.StepResult) time.Duration {
 func (rc *runContext) postRunState(tokens chat.Tokens, messages int64, live chat.Ranges, revision int64) *store.PostRunState {
 	s := &store.PostRunState{
 		Model: &rc.claim.Session.Model, BaseHash: rc.claim.Session.PolicyHash, EstimateMargin: rc.margin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
-		Unholdable: rc.unholdable(live), AwaitsLoop: rc.openLoop && (rc.invalid || rc.limits.Over(tokens)), SeenSignals: rc.claim.Session.NewSignals,
+		Unholdable: rc.unholdable(live), AwaitsLoop: rc.openLoop && (rc.invalid || rc.limits.Over(tokens)), SeenSignals: rc.claim.Session.NewSignals, SeenTime: true,
 	}
 	rc.setBounds(s)
 	rc.raiseBounds(s, tokens, messages, revision != rc.claim.Session.Revision)

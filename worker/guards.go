@@ -32,7 +32,7 @@ func (rc *runContext) automaticGuards() string {
 		return OutcomeServiceManaged
 	case rc.faulty && !rc.openLoop:
 		return ""
-	case s.DecisionFingerprint == rc.fingerprint(s.Revision) && s.NewSignals == 0:
+	case s.DecisionFingerprint == rc.fingerprint(s.Revision) && s.NewSignals == 0 && !s.Timed:
 		// Even if a pinned message is missing: the last run could not bring it back.
 		return OutcomeUnchanged
 	case rc.invalid:
@@ -94,7 +94,7 @@ func (rc *runContext) limitRate(ctx context.Context, st Store) error {
 // answered, or until there are other labels or another policy. None of them has decided
 // anything about the view.
 func (a *attempt) hold(s *store.PostRunState, code string) {
-	s.DecisionFingerprint, s.SeenSignals = "", 0
+	s.DecisionFingerprint, s.SeenSignals, s.SeenTime = "", 0, false
 	a.setBounds(s)
 	switch code {
 	case OutcomeServiceManaged:

@@ -48,7 +48,8 @@ func (f *clocked) exec(sql string, args ...any) {
 func (f *clocked) pass(d time.Duration) {
 	f.t.Helper()
 	f.exec(`UPDATE compactor.runs SET ended_at = ended_at - $1::interval, started_at = started_at - $1::interval WHERE ended_at IS NOT NULL`, d)
-	f.exec(`UPDATE compactor.sessions SET cooldown_until = cooldown_until - $1::interval WHERE cooldown_until IS NOT NULL`, d)
+	f.exec(`UPDATE compactor.sessions SET cooldown_until = cooldown_until - $1::interval, last_message_at = last_message_at - $1::interval,
+		created_at = created_at - $1::interval, next_check_at = next_check_at - $1::interval`, d)
 }
 
 // work does what the scheduler does and the runs that it queues, until it queues none, and
@@ -57,6 +58,9 @@ func (f *clocked) work() string {
 	f.t.Helper()
 	var out []string
 	for range 10 {
+		if _, err := f.store.CheckTimes(f.t.Context(), 10); err != nil {
+			f.t.Fatal(err)
+		}
 		events, err := f.store.Relay(f.t.Context(), 0, 0, 10, time.Minute)
 		if err != nil {
 			f.t.Fatal(err)

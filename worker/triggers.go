@@ -14,7 +14,7 @@ func (rc *runContext) facts() policy.Facts {
 	s, f := &rc.claim.Session, rc.shared
 	f.Tokens, f.Messages, f.Turns = rc.context, s.LiveMessages, rc.turns(s.Live)
 	f.NewTokens, f.NewMessages, f.NewTurns = s.NewTokens, s.NewMessages, s.NewTurns
-	f.Signals = policy.Signals(s.Signals)
+	f.Signals, f.Idle = policy.Signals(s.Signals), s.Idle
 	f.TurnCompleted = !s.ToolsOpen && !rc.unanswered()
 	var sources []*chat.Meta
 	for i := range rc.claim.View {
@@ -110,7 +110,7 @@ func (rc *runContext) notTriggered(s *store.PostRunState) {
 	if f.TurnCompleted || rc.context > rc.limits.Window {
 		return
 	}
-	f.TurnCompleted = true
+	f.TurnCompleted, f.Idle = true, 0
 	if _, ok := policy.Fired(rc.triggers, f); !ok {
 		return
 	}

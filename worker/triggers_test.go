@@ -32,6 +32,7 @@ func TestTriggersMakeSessionsDue(t *testing.T) {
 	closed := func(f *clocked) { f.report(store.State{Closed: &yes}) }
 	overflow := func(f *clocked) { f.report(store.State{Overflow: &yes}) }
 	add := func(transcript string) func(f *clocked) { return func(f *clocked) { f.append("s", transcript) } }
+	pass := func(d time.Duration) func(f *clocked) { return func(f *clocked) { f.pass(d) } }
 	type step struct {
 		do   func(f *clocked)
 		want string
@@ -85,8 +86,23 @@ func TestTriggersMakeSessionsDue(t *testing.T) {
 		"one of two": {[]string{"used > 0.9", "turns_since_run >= 6"}, []step{
 			{add("suaaaauaaaua"), ""}, {add("uaua"), ""}, {add("uaua"), OutcomeApplied},
 		}},
-		"a floor that is above": {[]string{"used > 0.5"}, []step{{add("ssssssssssssu"), OutcomeFloorAboveTrigger}, {func(*clocked) {}, ""}}},
-		"nothing to do":         {[]string{"messages_since_run >= 4"}, []step{{add("suau"), OutcomeNothingToCompact}, {add("a"), ""}, {add("uaua"), OutcomeApplied}}},
+		"an idle session": {[]string{"idle >= 1 * hour"}, []step{
+			{add("suauauauau"), ""},
+			{pass(59 * time.Minute), ""},
+			{add("a"), ""},
+			{pass(59 * time.Minute), ""},
+			{pass(2 * time.Minute), OutcomeApplied},
+			{pass(2 * time.Hour), ""},
+			{add("ua"), ""},
+			{pass(59 * time.Minute), ""},
+			{pass(time.Minute), OutcomeApplied},
+		}},
+		"an idle session that is small":     {[]string{"idle > 30 * minute"}, []step{{add("suau"), ""}, {pass(time.Hour), ""}, {add("aua"), ""}, {pass(time.Hour), OutcomeApplied}}},
+		"an idle session of a certain size": {[]string{"idle > 30 * minute && used > 0.45"}, []step{{add("suauauaua"), ""}, {pass(time.Hour), ""}, {add("u"), ""}, {pass(time.Hour), OutcomeApplied}}},
+		"an idle session, and more":         {[]string{"idle >= 1 * hour && turn_completed"}, []step{{add("suauauau"), ""}, {pass(time.Hour), OutcomeNotTriggered}, {pass(time.Hour), ""}, {add("a"), ""}, {pass(time.Hour), OutcomeApplied}}},
+		"an idle session, or a large one":   {[]string{"idle >= 1 * hour", "used > 0.6"}, []step{{add("suauauauauaua"), OutcomeApplied}, {add("uaua"), ""}, {pass(time.Hour), OutcomeApplied}}},
+		"a floor that is above":             {[]string{"used > 0.5"}, []step{{add("ssssssssssssu"), OutcomeFloorAboveTrigger}, {func(*clocked) {}, ""}}},
+		"nothing to do":                     {[]string{"messages_since_run >= 4"}, []step{{add("suau"), OutcomeNothingToCompact}, {add("a"), ""}, {add("uaua"), OutcomeApplied}}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

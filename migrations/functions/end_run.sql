@@ -57,7 +57,7 @@ BEGIN
         model text, due_tokens bigint, estimate_margin real, base_hash text, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision,
         ineffective boolean, unholdable int8multirange, free_reasoning boolean, reasoning_out int8multirange, awaits_loop boolean,
         awaits_answer boolean, hold_code text, state text, quarantine_reason text, low_gain boolean, checked boolean, seen_signals int,
-        due_messages bigint, due_turns bigint, due_new_tokens bigint, due_live_messages bigint, due_signals int);
+        due_messages bigint, due_turns bigint, due_new_tokens bigint, due_live_messages bigint, due_signals int, seen_time boolean);
     v.free_reasoning := coalesce(v.free_reasoning, true);   -- a worker of a version before this does not know
     v_base := s.last_seq;
     appended := int8multirange(int8range(v_base + 1, v_base + 1 + v_n));
@@ -165,6 +165,7 @@ BEGIN
     -- Events are over when a run has seen them; one that was reported again meanwhile is the same.
     s.new_signals := s.new_signals & ~coalesce(v.seen_signals, 0);
     s.signals := s.signals & ~(coalesce(v.seen_signals, 0) & 3);
+    s.timed := s.timed AND NOT coalesce(v.seen_time, true);
     s.due_tokens := v.due_tokens;
     s.estimate_margin := v.estimate_margin;
     s.unholdable := s.unholdable + coalesce(v.unholdable, '{}');
@@ -193,7 +194,7 @@ BEGIN
         ineffective_runs = CASE WHEN v.ineffective THEN s.ineffective_runs + 1 WHEN v_applied THEN 0 ELSE s.ineffective_runs END,
         low_gain_runs = CASE WHEN NOT v_applied OR v.low_gain IS NULL THEN s.low_gain_runs WHEN v.low_gain THEN s.low_gain_runs + 1 ELSE 0 END,
         due_messages = s.due_messages, due_turns = s.due_turns, due_new_tokens = s.due_new_tokens, due_live_messages = s.due_live_messages,
-        due_signals = s.due_signals, checked_seq = s.checked_seq, signals = s.signals, new_signals = s.new_signals,
+        due_signals = s.due_signals, checked_seq = s.checked_seq, signals = s.signals, new_signals = s.new_signals, timed = s.timed,
         awaits_answer = s.awaits_answer, state = s.state, quarantine_reason = s.quarantine_reason,
         hold_code = CASE WHEN v.cooldown_seconds > 0 THEN v.hold_code END,
         cooldown_until = CASE WHEN v.cooldown_seconds > 0 THEN now() + make_interval(secs => v.cooldown_seconds) END

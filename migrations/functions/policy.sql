@@ -61,6 +61,12 @@ BEGIN
     s.due_live_messages := t.due_live_messages;
     s.due_signals := coalesce(t.due_signals, 0);
     s.checked_seq := NULL;
+    IF s.due_idle IS DISTINCT FROM t.due_idle THEN
+        s.due_idle := t.due_idle;
+        s.next_check_at := s.last_message_at + make_interval(secs => t.due_idle);
+        s.timed := false;
+    END IF;
+    s.due_idle_tokens := t.due_idle_tokens;
     s.estimate_margin := coalesce(t.estimate_margin, 0);
     s.policy_hash := coalesce(t.policy_hash, '');
     s.loop_seq := NULL;   -- the model may not bind reasoning any more
@@ -75,7 +81,8 @@ BEGIN   -- not LANGUAGE sql, which would plan this again in each call
     UPDATE @schema@.sessions SET model = s.model, labels = s.labels, policy_override = s.policy_override, policy = s.policy,
         due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = s.policy_hash, loop_seq = NULL, awaits_answer = false, due = s.due,
         due_messages = s.due_messages, due_turns = s.due_turns, due_new_tokens = s.due_new_tokens, due_live_messages = s.due_live_messages,
-        due_signals = s.due_signals, checked_seq = s.checked_seq,
+        due_signals = s.due_signals, checked_seq = s.checked_seq, due_idle = s.due_idle, due_idle_tokens = s.due_idle_tokens,
+        next_check_at = s.next_check_at, timed = s.timed,
         state = s.state, quarantine_reason = s.quarantine_reason, cooldown_until = s.cooldown_until, hold_code = s.hold_code
     WHERE sid = s.sid;
 END $$;

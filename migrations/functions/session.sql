@@ -9,6 +9,7 @@ LANGUAGE sql STABLE AS $$
     SELECT s.state = 'active' AND s.last_source_seq > s.hold_seq AND coalesce(
         s.suspect_seq > coalesce(s.loop_seq, -1)
         OR s.last_source_seq > s.loop_seq AND cardinality(s.open_calls) = 0 AND NOT s.open_answered AND (NOT s.awaits_answer OR @schema@.is_answered(s))
+        OR s.timed
         OR (s.checked_seq IS NULL OR s.last_source_seq > s.checked_seq) AND (
             coalesce(s.reported_prompt_tokens + s.tokens_since_report, @schema@.estimated_tokens(s),
                      s.live_tokens + s.live_estimated_tokens * s.estimate_margin) > s.due_tokens
@@ -59,9 +60,9 @@ BEGIN
             RAISE EXCEPTION 'session % of tenant % does not exist', p_session, v_tenant USING ERRCODE = 'no_data_found';
         END IF;
         INSERT INTO @schema@.sessions (tenant, id, model, policy, due_tokens, estimate_margin, policy_hash,
-            due_messages, due_turns, due_new_tokens, due_live_messages, due_signals)
+            due_messages, due_turns, due_new_tokens, due_live_messages, due_signals, due_idle, due_idle_tokens)
         SELECT v_tenant, p_session, coalesce(p_model, ''), p.name, t.due_tokens, coalesce(t.estimate_margin, 0), coalesce(t.policy_hash, ''),
-            t.due_messages, t.due_turns, t.due_new_tokens, t.due_live_messages, coalesce(t.due_signals, 0)
+            t.due_messages, t.due_turns, t.due_new_tokens, t.due_live_messages, coalesce(t.due_signals, 0), t.due_idle, t.due_idle_tokens
         FROM @schema@.policy_of(v_tenant, coalesce(p_model, ''), '{}', NULL) p(name) LEFT JOIN LATERAL @schema@.thresholds_of(p.name, p_model) t ON true
         ON CONFLICT (tenant, id) DO NOTHING;
         SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR NO KEY UPDATE;

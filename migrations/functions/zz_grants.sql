@@ -55,6 +55,7 @@ BEGIN
             ('cancel_bulk', '{operator}'),
             ('cancel_sweep', '{}'),
             ('change_policies', '{operator}'),
+            ('check_times', '{worker}'),
             ('claim_run', '{worker}'),
             ('effective_labels', '{}'),
             ('end_run', '{worker}'),

@@ -25,6 +25,9 @@ type Counts struct {
 	NewTurns    int64       // since the last run, at least
 	Messages    int64       // in the view, at least
 	Signals     int         // one of these Signals was reported
+	// Idle is in seconds, since the last message, with a context above IdleTokens.
+	Idle       int64
+	IdleTokens chat.Tokens
 }
 
 // Bounds returns what the database compares of sessions with a model.
@@ -47,6 +50,8 @@ func (p Policy) bounds(l Limits) Bounds {
 		b, _ := t.bounds(l, t.target(l))
 		out.Tokens, out.Signals = min(out.Tokens, b.Tokens), out.Signals|b.Signals
 		out.NewTokens = chat.Tokens(least(int64(out.NewTokens), int64(b.NewTokens)))
+		out.Idle = least(out.Idle, b.Idle)
+		out.IdleTokens = chat.Tokens(least(int64(out.IdleTokens), int64(b.IdleTokens)))
 		out.NewMessages, out.NewTurns, out.Messages = least(out.NewMessages, b.NewMessages), least(out.NewTurns, b.NewTurns), least(out.Messages, b.Messages)
 	}
 	return out
@@ -66,13 +71,13 @@ func (t CompiledTrigger) bounds(l Limits, target chat.Tokens) (b Bounds, want st
 	for _, a := range alternatives {
 		if !b.add(a, target) {
 			return b, "in each alternative of || something that the database compares: tokens, used, headroom, messages, turns, " +
-				"tokens_since_run, messages_since_run, turns_since_run, tool_rounds, tool_output above a limit, or closed, overflow, needs_follow_up, has_pending_input"
+				"tokens_since_run, messages_since_run, turns_since_run, tool_rounds, tool_output, idle above a limit, or closed, overflow, needs_follow_up, has_pending_input"
 		}
 	}
 	return b, ""
 }
 
-// add adds the most selective necessary condition of an alternative: an event, a size that
+// add adds the most selective necessary condition of an alternative: time, an event, a size that
 // runs leave behind, what counts from zero after them, and then the others.
 func (b *Bounds) add(a necessary, target chat.Tokens) bool {
 	least := func(have *int64, n float64) {
@@ -81,6 +86,9 @@ func (b *Bounds) add(a necessary, target chat.Tokens) bool {
 		}
 	}
 	switch {
+	case a.idle > 0: // which no write makes true
+		least(&b.Idle, a.idle)
+		least((*int64)(&b.IdleTokens), max(a.tokens, float64(target)))
 	case a.signals&events != 0:
 		b.Signals |= int(a.signals & events)
 	case a.tokens > float64(target):
@@ -106,13 +114,13 @@ func (b *Bounds) add(a necessary, target chat.Tokens) bool {
 // necessary are conditions without which an alternative cannot be true: lower limits, above
 // which tokens must be and which the others must reach, and a signal.
 type necessary struct {
-	tokens, newTokens, newMessages, newTurns, messages float64
-	signals                                            Signals
+	tokens, newTokens, newMessages, newTurns, messages, idle float64
+	signals                                                  Signals
 }
 
 func (n necessary) and(o necessary) necessary {
 	n.tokens, n.newTokens, n.newMessages = max(n.tokens, o.tokens), max(n.newTokens, o.newTokens), max(n.newMessages, o.newMessages)
-	n.newTurns, n.messages = max(n.newTurns, o.newTurns), max(n.messages, o.messages)
+	n.newTurns, n.messages, n.idle = max(n.newTurns, o.newTurns), max(n.messages, o.messages), max(n.idle, o.idle)
 	if n.signals&events == 0 && o.signals != 0 {
 		n.signals = o.signals // one of them suffices
 	}
@@ -206,6 +214,8 @@ func (c *conditions) comparison(n *ast.BinaryNode, not bool) (out necessary) {
 		out.newMessages = at
 	case "turns_since_run":
 		out.newTurns = at
+	case "idle":
+		out.idle = at
 	case "tool_rounds":
 		out.newMessages = at // each has a message with calls
 	}
@@ -240,6 +250,8 @@ func (c *conditions) constant(node ast.Node) (float64, bool) {
 			return float64(c.Window), true
 		case "start":
 			return float64(c.Start), true
+		case "minute", "hour", "day":
+			return units[n.Value].Seconds(), true
 		}
 	case *ast.UnaryNode:
 		v, ok := c.constant(n.Node)

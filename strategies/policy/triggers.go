@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
@@ -48,7 +49,12 @@ type Facts struct {
 
 	TurnCompleted bool
 	Signals       Signals
+	// Idle is the time since the last message.
+	Idle time.Duration
 }
+
+// units are the words for times, in which conditions give them.
+var units = map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": day}
 
 // Word is a word of the vocabulary of triggers.
 type Word struct {
@@ -83,6 +89,10 @@ func Vocabulary() []Word {
 		number("turns_since_run", "messages of the user appended since then", func(f *Facts) float64 { return float64(f.NewTurns) }),
 		number("tool_rounds", "messages with tool calls appended since then", func(f *Facts) float64 { return float64(f.ToolRounds) }),
 		number("tool_output", "tokens of the largest tool result since then", func(f *Facts) float64 { return float64(f.ToolOutput) }),
+		number("idle", "time since the last message: idle >= 1 * day", func(f *Facts) float64 { return f.Idle.Seconds() }),
+		number("minute", "unit of idle", func(*Facts) float64 { return units["minute"].Seconds() }),
+		number("hour", "unit of idle", func(*Facts) float64 { return units["hour"].Seconds() }),
+		number("day", "unit of idle", func(*Facts) float64 { return units["day"].Seconds() }),
 		truth("turn_completed", "the agent has answered, and no tool is at work", func(f *Facts) bool { return f.TurnCompleted }),
 		signal("closed", "was reported as closed since the last run", Closed),
 		signal("overflow", "a prompt was reported not to fit since then", Overflow),
@@ -184,6 +194,9 @@ func (t CompiledTrigger) Values(f *Facts) []string {
 	var out []string
 	for _, w := range t.Words {
 		switch {
+		case units[w.Name] > 0:
+		case w.Name == "idle":
+			out = append(out, w.Name+" "+Text(f.Idle.Truncate(time.Second)))
 		case w.Bool:
 			out = append(out, fmt.Sprintf("%s %t", w.Name, w.truth(f)))
 		case w.Name == "used":

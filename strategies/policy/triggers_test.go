@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -54,6 +55,12 @@ func TestTriggersHoldAtTheirLimits(t *testing.T) {
 		},
 		"tool_output > 4000": {
 			set(func(f *Facts) { f.ToolOutput = 3999 }), set(func(f *Facts) { f.ToolOutput = 4000 }), set(func(f *Facts) { f.ToolOutput = 4001 }), [3]bool{false, false, true},
+		},
+		"idle >= 2 * hour": {
+			set(func(f *Facts) { f.Idle = 2*time.Hour - 1 }), set(func(f *Facts) { f.Idle = 2 * time.Hour }), set(func(f *Facts) { f.Idle = 2*time.Hour + 1 }), [3]bool{false, true, true},
+		},
+		"idle > 90 * minute && tokens > 60000 || idle > 1 * day": {
+			set(func(f *Facts) { f.Idle = 2 * time.Hour }), set(func(f *Facts) { f.Idle, f.Tokens = 2*time.Hour, 60_001 }), set(func(f *Facts) { f.Idle = 25 * time.Hour }), [3]bool{false, true, true},
 		},
 		"used > 0.6 && turn_completed": {
 			tokens(60_000), set(func(f *Facts) { f.Tokens, f.TurnCompleted = 70_000, false }), tokens(60_001), [3]bool{false, false, true},
@@ -116,6 +123,9 @@ func TestTheDatabaseComparesWhatIsNecessary(t *testing.T) {
 		"overflow || messages_since_run > 9 || used > 0.9":  {115_200, Counts{NewMessages: 10, Signals: int(Overflow)}},
 		"needs_follow_up && used > 0.6":                     {76_800, Counts{}},
 		"needs_follow_up && not has_pending_input":          never(Counts{Signals: int(NeedsFollowUp)}),
+		"idle >= 1 * day":                                   never(Counts{Idle: 86_400, IdleTokens: 64_000}),
+		"idle > 1 * hour && used > 0.6 && turn_completed":   never(Counts{Idle: 3601, IdleTokens: 76_800}),
+		"idle >= 1 * day || used > 0.75":                    {96_000, Counts{Idle: 86_400, IdleTokens: 64_000}},
 		"false || used > 0.75":                              {96_000, Counts{}},
 	}
 	for when, want := range tests {

@@ -82,6 +82,12 @@ func TestExplanationsAreGolden(t *testing.T) {
 			x.triggers = []worker.TriggerState{{Name: "long", When: "turns_since_run >= 30", Holds: true, Values: []string{"turns_since_run 31"}}}
 			x.DueTokens, x.PolicyHash, x.WrittenAt, x.FirstWrittenAt = policy.Never, x.policy.FleetHash(), ago(time.Second), ago(time.Second)
 		}, ""},
+		{"a trigger that waits", func(x *explainer) {
+			x.policy.Triggers = []policy.Trigger{{Name: "idle", When: "idle >= 1 * day"}}
+			x.triggers = []worker.TriggerState{{Name: "idle", When: "idle >= 1 * day", Values: []string{"idle 2h"}}}
+			next := now.Add(22 * time.Hour)
+			x.DueTokens, x.Due, x.NextCheckAt, x.PolicyHash = policy.Never, false, &next, x.policy.FleetHash()
+		}, ""},
 		{"an interval that is over", func(x *explainer) {
 			x.policy.Guards.MinInterval, x.ages = time.Hour, []time.Duration{time.Hour}
 			x.PolicyHash = x.policy.FleetHash()
