@@ -35,8 +35,11 @@ type runContext struct {
 	scale, margin   float64
 
 	// due reports that the context exceeds the start or, if the policy has any, that a trigger
-	// holds.
-	due bool
+	// holds; fired is its name.
+	due   bool
+	fired string
+	// ofModel are the limits before a trigger or the turns of the session set the target.
+	ofModel policy.Limits
 	// held is the guard that holds the run back by the number of those before it, and heldFor
 	// the time for which it does.
 	held    string
@@ -66,6 +69,7 @@ func (p *Planner) newRunContext(c *store.Claim, of namedPolicy) *runContext {
 	rc.faulty = len(chat.Check(c.View)) > 0
 	rc.invalid = rc.faulty || rc.pinsMissing()
 	rc.openLoop = rc.bindsReasoning && chat.OpenReasoning(c.View) > 0
+	rc.ofModel = rc.limits
 	rc.decideDue()
 	return rc
 }

@@ -205,7 +205,7 @@ func (a *attempt) savePolicy(ctx context.Context) error {
 	}
 	pol := a.policy
 	pol.EstimateMargin = a.margin
-	err := a.w.store.EnsurePolicy(ctx, a.hash, a.claim.Session.PolicyTenant, map[string]any{"policy": pol, "limits": a.limits})
+	err := a.w.store.EnsurePolicy(ctx, a.hash, a.claim.Session.PolicyTenant, map[string]any{"policy": pol, "limits": a.ofModel})
 	if err == nil {
 		a.w.policies.Store(a.hash, true)
 	}
@@ -437,6 +437,9 @@ func (a *attempt) attrs(more ...slog.Attr) []slog.Attr {
 		slog.Duration("waited", a.start.Sub(a.claim.QueuedAt)),
 		slog.Duration("plan", time.Duration(a.ledger.PlanMicros)*time.Microsecond),
 		slog.Duration("took", time.Since(a.start)),
+	}
+	if a.fired != "" {
+		attrs = append(attrs, slog.String("fired", a.fired))
 	}
 	return slices.Concat(attrs, a.spent.attrs(), more)
 }

@@ -45,14 +45,18 @@ func (rc *runContext) turns(live chat.Ranges) (n int64) {
 }
 
 // decideDue sets whether the policy makes the session due. The target of an automatic run is
-// that of the trigger.
+// that of the trigger, or less for the turns that the policy wants.
 func (rc *runContext) decideDue() {
-	if rc.due = rc.limits.Over(rc.context); rc.triggers == nil {
-		return
+	rc.due = rc.limits.Over(rc.context)
+	if rc.triggers != nil {
+		t, ok := policy.Fired(rc.triggers, rc.facts())
+		if rc.due = ok; ok && rc.automatic() {
+			rc.fired = t.Name
+			rc.limits = rc.limits.WithTarget(t.Trigger)
+		}
 	}
-	t, ok := policy.Fired(rc.triggers, rc.facts())
-	if rc.due = ok; ok && rc.automatic() {
-		rc.limits = rc.limits.WithTarget(t.Trigger)
+	if s := &rc.claim.Session; rc.automatic() && s.NewTurns > 0 {
+		rc.limits = rc.limits.ForTurns(rc.policy.TargetTurns, rc.real(s.NewTokens)/chat.Tokens(s.NewTurns))
 	}
 }
 

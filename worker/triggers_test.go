@@ -159,3 +159,15 @@ func TestASessionWithoutATriggerThatHoldsIsNotDue(t *testing.T) {
 	f.want("a write is, too", OutcomeApplied)
 	f.sound()
 }
+
+func TestTheTargetFollowsTheTurnsOfTheSession(t *testing.T) {
+	t.Parallel()
+	for turns, want := range map[int]string{0: "sauaua", 1: "sauaua", 2: "suaua", 3: "sua"} { // of 216 tokens each, up to a start of 1,000
+		f := setupClock(t, func(p *policy.Policy) { p.TargetTurns = turns })
+		f.append("s", "suauauauauaua")
+		f.want("the run", OutcomeApplied)
+		if got := f.view("s"); got != want {
+			t.Errorf("for %d turns: view %s, want %s", turns, got, want)
+		}
+	}
+}

@@ -38,6 +38,9 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 		fmt.Sprintf("start %s tokens %s", chat.Thousands(l.Start), how(l.Start, p.StartTokens, "start_tokens", p.Start)),
 		fmt.Sprintf("target %s tokens %s", chat.Thousands(l.Target), how(l.Target, p.TargetTokens, "target_tokens", p.Target)),
 	}
+	if p.TargetTurns > 0 {
+		lines = append(lines, fmt.Sprintf("target of a session: less, down to %s tokens, for %d of its turns", chat.Thousands(max(1, l.Target/4)), p.TargetTurns))
+	}
 	for _, t := range p.Triggers {
 		line := fmt.Sprintf("trigger %s: %s", t.Name, t.When)
 		if t.Target > 0 {

@@ -167,3 +167,27 @@ func TestASpecFromBeforeGuardsHasNone(t *testing.T) {
 		t.Errorf("%v, %v", changes, err)
 	}
 }
+
+func TestTheTargetLeavesRoomForTurns(t *testing.T) {
+	t.Parallel()
+	l := Limits{Window: 100_000, Start: 75_000, Target: 50_000}
+	for each, want := range map[chat.Tokens]chat.Tokens{
+		0: 50_000, 100: 50_000, 833: 50_000, 834: 49_980, 1000: 45_000, 2000: 15_000, 2083: 12_510, 2084: 12_500, 9999: 12_500, // 30 turns of so many tokens
+	} {
+		if got := l.ForTurns(30, each).Target; got != want {
+			t.Errorf("turns of %d tokens: target %d, want %d", each, got, want)
+		}
+	}
+	if got := l.ForTurns(0, 9999); got != l {
+		t.Errorf("without a number of turns: %+v", got)
+	}
+	p := with(func(p *Policy) { p.TargetTurns = 30 })
+	fill := func(_ string, params map[string]any, _ Values) map[string]any { return params }
+	if lines := p.Explain("gpt-4o", table, fill); lines[2] != "target of a session: less, down to 16,000 tokens, for 30 of its turns" {
+		t.Errorf("%q", lines[:3])
+	}
+	p.TargetTurns = -1
+	if err := p.Validate(); err == nil || err.Error() != "target_turns: -1: want 0 to 10000" {
+		t.Error(err)
+	}
+}

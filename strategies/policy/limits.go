@@ -72,6 +72,15 @@ func (p Policy) windowLimits(model string, table WindowFunc) Limits {
 	return l.ordered()
 }
 
+// ForTurns returns the limits of a run after which so many turns, of so many tokens each,
+// fit before the start, if a quarter of the target or more leaves room for them.
+func (l Limits) ForTurns(turns int, each chat.Tokens) Limits {
+	if turns > 0 {
+		l.Target = max(min(l.Target, l.Start-chat.Tokens(turns)*each), l.Target/4)
+	}
+	return l.ordered()
+}
+
 // ordered returns the limits with 0 < Target < Start ≤ Window.
 func (l Limits) ordered() Limits {
 	l.Window = max(2, l.Window)
@@ -156,6 +165,7 @@ func (p Policy) Hash(l Limits, fill FillFunc, versions map[string]string) string
 	return hash(struct {
 		Limits   Limits            `json:"limits"`
 		Steps    []Step            `json:"steps"`
+		Turns    int               `json:"target_turns,omitempty"`
 		Triggers []Trigger         `json:"triggers,omitempty"`
 		Fallback bool              `json:"fallback"`
 		MinGain  chat.Tokens       `json:"min_gain_tokens"`
@@ -166,7 +176,7 @@ func (p Policy) Hash(l Limits, fill FillFunc, versions map[string]string) string
 		PinPaths []string          `json:"pin_paths,omitempty"`
 		Summary  Summary           `json:"summary"`
 		Versions map[string]string `json:"versions,omitempty"`
-	}{l, p.Steps(l, fill), p.Triggers, p.Fallback, p.MinGainTokens, p.Guards.MinGainShare, p.EstimateMargin, p.PreserveSystem, p.PinTools, p.PinPaths, summary, versions})
+	}{l, p.Steps(l, fill), p.TargetTurns, p.Triggers, p.Fallback, p.MinGainTokens, p.Guards.MinGainShare, p.EstimateMargin, p.PreserveSystem, p.PinTools, p.PinPaths, summary, versions})
 }
 
 // FleetHash returns a hash of the policy for all models, without the schedule. The

@@ -39,6 +39,10 @@ type Policy struct {
 	// is the window and the target is scaled.
 	StartTokens  chat.Tokens `yaml:"start_tokens" json:"start_tokens"`
 	TargetTokens chat.Tokens `yaml:"target_tokens" json:"target_tokens"`
+	// TargetTurns lowers the target of automatic runs so that about as many turns as this fit
+	// before the session is due again, by what its turns took since the last run; down to a
+	// quarter of the target. 0 does not.
+	TargetTurns int `yaml:"target_turns" json:"target_turns,omitempty"`
 	// Triggers make sessions due, each by itself; without any, sessions are due above the
 	// start.
 	Triggers []Trigger `yaml:"triggers" json:"triggers,omitempty"`

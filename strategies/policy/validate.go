@@ -115,6 +115,7 @@ func (p Policy) validateLimits(fs *FieldErrors) {
 			fs.Check(p.StartTokens <= p.WindowTokens, "start_tokens", p.StartTokens, "at most window_tokens (%d)", p.WindowTokens)
 		}
 	}
+	CheckRange(fs, "target_turns", p.TargetTurns, 0, 10_000)
 	margin := p.EstimateMargin
 	fs.Check(margin >= 0 && margin <= 5, "estimate_margin", margin, "a fraction, 0 to 5")
 	CheckRange(fs, "min_gain_tokens", p.MinGainTokens, 0, maxTokens)

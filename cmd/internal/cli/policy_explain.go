@@ -438,8 +438,11 @@ func (out explanationJSON) print(e *Env, x explainer) error {
 		}
 		pairs = append(pairs, [2]any{name, fmt.Sprintf("%s, %s: %s", t.Name, holds, t.When)}, [2]any{"", strings.Join(t.Values, ", ")})
 	}
-	pairs = append(pairs,
-		[2]any{"a run", fmt.Sprintf("%s, down to %s tokens", strings.Join(out.Steps, " → "), term.Count(out.Target))})
+	aRun := fmt.Sprintf("%s, down to %s tokens", strings.Join(out.Steps, " → "), term.Count(out.Target))
+	if n := x.policy.TargetTurns; n > 0 {
+		aRun += fmt.Sprintf(" or less, for %d turns", n)
+	}
+	pairs = append(pairs, [2]any{"a run", aRun})
 	for i, h := range out.HeldBack {
 		name := ""
 		if i == 0 {
