@@ -116,7 +116,7 @@ func TestABulkRecompactionObeysPausesAndGoesOnWhereItWasCancelled(t *testing.T) 
 	if got := must(s.Deliver(t.Context(), 9, 9, time.Minute))(t); len(got) != 1 || got[0].Trigger != TriggerBulk {
 		t.Errorf("delivered %v", got)
 	}
-	thresholds(t, s, Threshold{"", 1, 0, false})
+	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	refresh(t, s, 9)
 	add(t, s, Key{Tenant: "ours", Session: "d"}, talk("n", 2)...)
 	if got := sessionsOf(t, s, must(s.Relay(t.Context(), 0, 0, 9, time.Minute))(t)); !slices.Equal(got, []string{"d"}) {

@@ -31,7 +31,7 @@ func label(t fataler, s *Store, session string, labels map[string]string) {
 func TestLabelsOfAParentCountForItsChildren(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1, 0, false})
+	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	put(t, s, named("team-a", 2, "team=a"))
 	put(t, s, named("team-b", 3, "team=b"))
 	put(t, s, named("a-search", 4, "team=a agent=search"))
@@ -159,7 +159,7 @@ func TestNoCircleComesOfLinksThatAreMadeAtOnce(t *testing.T) {
 func TestAChildThatIsMadeMeanwhileFollowsItsParent(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1, 0, false})
+	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	put(t, s, named("team-a", 2, "team=a"))
 	refresh(t, s, 9)
 	label(t, s, "root", map[string]string{})

@@ -71,7 +71,7 @@ func session1(t *testing.T, s *Store, k Key) chat.Seq {
 func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 1 << 30, 0, false})
+	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}})
 	k := Key{Session: "chat"}
 	views := forkable(t, s, k)
 	must(0, s.Pin(t.Context(), k, "u5"))(t)

@@ -164,8 +164,8 @@ func TestNothingIsQueuedForAPausedSession(t *testing.T) {
 func TestAPauseOfAPolicyIsObeyed(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	thresholds(t, s, Threshold{"", 10, 0, false})
-	put(t, s, PolicyChange{Name: "support", Match: map[string]string{"tenant": "acme"}, Thresholds: []Threshold{{"", 10, 0, false}}})
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
+	put(t, s, PolicyChange{Name: "support", Match: map[string]string{"tenant": "acme"}, Thresholds: []Threshold{{"", 10, 0, false, Counts{}}}})
 	dueOf(t, s, "acme", 3)
 	dueOf(t, s, "globex", 2)
 	add(t, s, Key{Tenant: "acme", Session: "acme000"}, user("m2", "x"))

@@ -56,7 +56,7 @@ func TestATickWhileAnEarlierSweepIsNotDone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
-			thresholds(t, s, Threshold{"", 10, 0, false})
+			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 			dueOf(t, s, "a", 3)
 			sweep := fire(t, s, Tick{At: day(1), Overlap: test.overlap}, TickFired, "open")
 			switch test.state {
@@ -219,7 +219,7 @@ func TestASweepThatStopsForItsFailuresPausesItsSchedule(t *testing.T) {
 	t.Parallel()
 	for _, pause := range []bool{false, true} {
 		s := open(t)
-		thresholds(t, s, Threshold{"", 10, 0, false})
+		thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 		dueOf(t, s, "a", 120)
 		sweep := fire(t, s, Tick{At: day(1), Tenant: "a", PauseSchedule: pause}, TickFired, "open")
 		page(t, s, sweep, 110)

@@ -181,7 +181,7 @@ func TestTheRunsOfACanaryComeFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
-			thresholds(t, s, Threshold{"", 10, 0, false})
+			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 			dueOf(t, s, "a", 40)
 			sweep := must(s.Start(t.Context(), SweepOptions{Canary: 0.1}))(t)
 			if got, done := page(t, s, sweep, 100); len(got) != 4 || done {
