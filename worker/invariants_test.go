@@ -276,6 +276,16 @@ func newWorld(t *rapid.T, st *store.Store, name string) *world {
 	if rapid.IntRange(0, 3).Draw(t, "pin tools") == 3 {
 		p.PinTools = []string{"do_b"}
 	}
+	if rapid.IntRange(0, 3).Draw(t, "guards") == 3 {
+		waits := rapid.SampledFrom([]string{policy.GuardWait, policy.GuardCompact})
+		p.Guards.MidTurn, p.Guards.OpenToolCall = waits.Draw(t, "mid turn"), waits.Draw(t, "open tool call")
+		p.Guards.MaxPerDay = rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "runs a day")
+	}
+	if rapid.IntRange(0, 3).Draw(t, "triggers") == 3 {
+		p.Triggers = []policy.Trigger{
+			{Name: "budget", When: "tokens > 1000 && turn_completed"}, {Name: "talk", When: "messages_since_run >= 6 && tokens > 700"},
+		}
+	}
 	w := &world{
 		t: t, st: st, k: store.Key{Tenant: name, Session: "s"}, other: store.Key{Tenant: name + " other", Session: "s"}, policy: p, summarizer: drawSummarizer(t),
 		said: map[string]store.NewMessage{}, ended: map[store.RunID]store.RunRow{},
