@@ -59,7 +59,7 @@ type explanationJSON struct {
 	Start      chat.Tokens       `json:"start"`
 	Target     chat.Tokens       `json:"target"`
 	// DueAbove is the size above which the session is due: the start, or more after a run that
-	// could not reach it.
+	// could not reach it; 0 if no size makes it due.
 	DueAbove chat.Tokens `json:"due_above"`
 	Tokens   chat.Tokens `json:"tokens"`
 	Count    string      `json:"count"` // where Tokens is from
@@ -130,10 +130,13 @@ func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 		}
 	}
 	out := x.explain(e)
-	if e.JSON {
-		return term.JSON(e.Out.W, out)
+	if !e.JSON {
+		return out.print(e, x)
 	}
-	return out.print(e, x)
+	if out.DueAbove >= policy.Never {
+		out.DueAbove = 0
+	}
+	return term.JSON(e.Out.W, out)
 }
 
 // errors lists the sessions that need a look.

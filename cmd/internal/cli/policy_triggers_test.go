@@ -34,6 +34,13 @@ guards: {max_per_hour: 3}
 	if due("help-2") {
 		t.Error("due although nothing was reported")
 	}
+	invoke(t, db, "sessions").want(t, 0, "help-2")
+	rows := decode[struct{ Sessions []store.SessionRow }](t, invoke(t, db, "sessions", "--json").want(t, 0)).Sessions
+	for _, r := range rows {
+		if (r.DueTokens == 0) != strings.HasPrefix(r.Session, "help-") {
+			t.Errorf("%s: a start of %d", r.Session, r.DueTokens)
+		}
+	}
 	yes := true
 	if err := st.ReportState(t.Context(), store.Key{Session: "help-2"}, store.State{Closed: &yes}); err != nil {
 		t.Fatal(err)

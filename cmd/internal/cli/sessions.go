@@ -9,6 +9,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 type sessionsCmd struct {
@@ -44,11 +45,15 @@ func inRange(flag string, n, least, most int) error {
 	return fmt.Errorf("%s: %d: want %d to %d", flag, n, least, most)
 }
 
-// withStart returns a session with its start, stored or by policy, and its time in UTC.
+// withStart returns a session with its start, stored or by policy, and its time in UTC. The
+// start is 0 if no size makes it due.
 func withStart(c config.Config, r store.SessionRow) store.SessionRow {
 	r.LastMessageAt = r.LastMessageAt.UTC()
-	if r.DueTokens == 0 {
+	switch {
+	case r.DueTokens == 0:
 		r.DueTokens = c.Policy.Limits(r.Model, c.Models.Window).Start
+	case r.DueTokens >= policy.Never:
+		r.DueTokens = 0
 	}
 	return r
 }
@@ -85,7 +90,10 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 	}
 	t := e.Out.Table(columns...)
 	for _, r := range rows {
-		due := term.Styled{Value: "", As: e.Out.Yellow}
+		due, ofStart := term.Styled{Value: "", As: e.Out.Yellow}, any(nil)
+		if r.DueTokens > 0 {
+			ofStart = term.Percent(r.ContextTokens, r.DueTokens)
+		}
 		switch {
 		case r.Suspect && r.Due:
 			due.Value = "repair"
@@ -93,7 +101,7 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 			due.Value = "due"
 		}
 		cells := []any{
-			r.Session, r.Model, r.LiveMessages, term.Tokens(r.ContextTokens), term.Percent(r.ContextTokens, r.DueTokens),
+			r.Session, r.Model, r.LiveMessages, term.Tokens(r.ContextTokens), ofStart,
 			due, e.since(r.LastMessageAt), r.Messages, r.Revision,
 		}
 		if family {
