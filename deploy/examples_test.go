@@ -94,7 +94,7 @@ func TestExamplesRun(t *testing.T) {
 	}
 }
 
-// The logins that the README creates need no other right for what the README shows.
+// The logins that operating.md creates need no other right for what the README shows.
 func TestRolesExampleSuffices(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.DB(t, "", nil)
@@ -179,20 +179,23 @@ func TestOwnStrategyRuns(t *testing.T) {
 	}
 }
 
-// The examples in the README are those that are tested here.
-func TestReadmeShowsTheExamples(t *testing.T) {
+// The examples in the texts are those that are tested here.
+func TestTextsShowTheExamples(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"examples/agent.sql", "examples/roles.sql", "examples/agent.py", "examples/typescript/agent.ts"} {
+	for name, in := range map[string]string{
+		"examples/agent.sql": "../README.md", "examples/agent.py": "../README.md", "examples/typescript/agent.ts": "../README.md",
+		"examples/roles.sql": "operating.md",
+	} {
+		text, err := os.ReadFile(filepath.FromSlash(in))
+		if err != nil {
+			t.Fatal(err)
+		}
 		code, err := os.ReadFile(filepath.FromSlash(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(string(readme), strings.TrimSpace(string(code))) {
-			t.Errorf("README.md does not hold %s as it is", name)
+		if !strings.Contains(string(text), strings.TrimSpace(string(code))) {
+			t.Errorf("%s does not hold %s as it is", in, name)
 		}
 	}
 }

@@ -248,11 +248,12 @@ func readRun(row pgx.Row, c *Claim) error {
 }
 
 // AppliedAges returns how long ago the latest automatic runs of a session changed its view,
-// in ascending order: those of the given age, and that many, at most.
+// in ascending order: those of the given age, and that many, at most. Those that a fork
+// copied are its source's.
 func (s *Store) AppliedAges(ctx context.Context, sid int64, runs int, age time.Duration) ([]time.Duration, error) {
 	const query = `
 		SELECT greatest(clock_timestamp() - ended_at, '0') FROM compactor.runs
-		WHERE sid = $1 AND status = 'applied' AND trigger IN ('event', 'nightly') AND ended_at > now() - $3::interval
+		WHERE sid = $1 AND status = 'applied' AND trigger IN ('event', 'nightly') AND origin IS NULL AND ended_at > now() - $3::interval
 		ORDER BY id DESC LIMIT $2`
 	ages, err := queryRows(ctx, s, "read latest runs", pgx.RowTo[time.Duration], query, sid, runs, age)
 	slices.Sort(ages)
