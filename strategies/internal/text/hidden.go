@@ -42,6 +42,8 @@ func WithoutHidden(s string) string {
 			b.WriteByte(' ')
 		case mayHide(r) && r != '\r' && !shapes(last, r, next):
 			continue
+		case r == utf8.RuneError && size == 1: // what stays of two bytes could become another character
+			b.WriteRune(r)
 		default:
 			b.WriteString(s[i : i+size])
 		}
