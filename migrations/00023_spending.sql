@@ -1,6 +1,6 @@
 -- +goose Up
 
--- Safe while workers of the version before run: they know of no limits.
+-- Safe while workers of the version before run. Set limits when they are gone: they take a refusal for an empty answer.
 
 -- What calls of models may cost before automatic and requested runs ask none: see functions/spending.sql.
 -- +goose StatementBegin

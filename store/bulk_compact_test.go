@@ -80,7 +80,7 @@ func TestABulkRecompactionQueuesWhatMatchesOnce(t *testing.T) {
 	if len(runs) != 1 || runs[0].Trigger != TriggerBulk || runs[0].RequestedBy != "ann" || string(runs[0].Options) != `{"from": "view"}` {
 		t.Errorf("%+v", runs)
 	}
-	if got := must(s.PreviewBulkCompact(t.Context(), "nobody", match))(t); got != (BulkCompactPreview{}) {
+	if got := must(s.PreviewBulkCompact(t.Context(), "missing", match))(t); got != (BulkCompactPreview{}) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -91,7 +91,7 @@ func TestParentsAreALineWithoutCirclesWithinATenant(t *testing.T) {
 	add(t, s, Key{Tenant: "other", Session: "x"}, talk("m", 1)...)
 	setParent(t, s, "", "a<b", "b<c", "a<b")
 	for link, kind := range map[string]error{
-		"a<a": ErrInvalid, "c<a": ErrInvalid, "b<a": ErrInvalid, "a<x": ErrNotFound, "a<nobody": ErrNotFound,
+		"a<a": ErrInvalid, "c<a": ErrInvalid, "b<a": ErrInvalid, "a<x": ErrNotFound, "a<missing": ErrNotFound,
 	} {
 		child, parent, _ := strings.Cut(link, "<")
 		if err := s.SetParent(t.Context(), Key{Session: child}, parent); !errors.Is(err, kind) || !strings.Contains(fmt.Sprint(err), parent) {

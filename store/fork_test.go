@@ -172,7 +172,7 @@ func TestAForkIsRefusedWithAReason(t *testing.T) {
 		kind         error
 		says         string
 	}{
-		{"nobody", "x", "", ErrNotFound, "nobody"},
+		{"missing", "x", "", ErrNotFound, "missing"},
 		{"a", "x", "m9", ErrNotFound, "m9"},
 		{"a", "x", "4", ErrNotFound, "4"},
 		{"empty", "x", "", ErrNotFound, "empty"},

@@ -57,7 +57,7 @@ func (s *Store) Schedules(ctx context.Context, names []string) ([]ScheduleState,
 	}, query, names)
 }
 
-// PauseSchedule pauses a schedule: from now on, whoever fires its ticks, they start nothing.
+// PauseSchedule pauses a schedule: from now on its ticks start nothing, on any scheduler.
 // Sweeps that are open go on.
 func (s *Store) PauseSchedule(ctx context.Context, name, note, by string) error {
 	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.pause_schedule($1, $2, $3)`), name, note, by)

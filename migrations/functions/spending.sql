@@ -21,11 +21,15 @@ CREATE OR REPLACE FUNCTION @schema@.limit_spending(p_tenant text, p_micros_per_h
 DECLARE
     v_tenant text := @schema@.scope_of(p_tenant);
 BEGIN
-    DELETE FROM @schema@.spending_limits WHERE tenant = v_tenant;
     IF coalesce(p_micros_per_hour, p_micros_per_day, p_calls_per_hour) IS NOT NULL THEN
-        INSERT INTO @schema@.spending_limits (tenant, micros_per_hour, micros_per_day, calls_per_hour, note, changed_by)
-        VALUES (v_tenant, p_micros_per_hour, p_micros_per_day, p_calls_per_hour, coalesce(p_note, ''), coalesce(p_requested_by, ''));
-    ELSIF NOT FOUND THEN
+        INSERT INTO @schema@.spending_limits AS l (tenant, micros_per_hour, micros_per_day, calls_per_hour, note, changed_by)
+        VALUES (v_tenant, p_micros_per_hour, p_micros_per_day, p_calls_per_hour, coalesce(p_note, ''), coalesce(p_requested_by, ''))
+        ON CONFLICT (tenant) DO UPDATE SET micros_per_hour = excluded.micros_per_hour, micros_per_day = excluded.micros_per_day,
+            calls_per_hour = excluded.calls_per_hour, note = excluded.note, changed_by = excluded.changed_by, changed_at = now();
+        RETURN;
+    END IF;
+    DELETE FROM @schema@.spending_limits WHERE tenant = v_tenant;
+    IF NOT FOUND THEN
         RAISE EXCEPTION 'there is no limit of tenant %', coalesce(nullif(v_tenant, ''), '(all)') USING ERRCODE = 'no_data_found';
     END IF;
 END $$;

@@ -55,7 +55,7 @@ func TestSchedulesReadWell(t *testing.T) {
 		"2026-03-29 02:30 is skipped", "old-eu is paused since 2025-12-31 00:00:00Z by cli:bob: moved (not configured)")
 	invoke(t, env, "schedule", "show", "old-eu").want(t, exitNotFound, "schedule old-eu is not configured: want hourly, nightly, weekly-archive")
 	invoke(t, env, "schedule", "resume", "old-eu").want(t, 0, "old-eu is not paused, and not configured")
-	invoke(t, env, "schedule", "pause", "nobody").want(t, exitNotFound, "is not configured")
+	invoke(t, env, "schedule", "pause", "missing").want(t, exitNotFound, "is not configured")
 }
 
 func TestAnOperatorPausesAndRunsASchedule(t *testing.T) {
@@ -150,7 +150,7 @@ func TestThreeSchedulersFireEachScheduleOnce(t *testing.T) {
 	if err := p.store.PauseSchedule(t.Context(), "paused", "", ""); err != nil {
 		t.Fatal(err)
 	}
-	// The newest tick was missed, and whoever leads first catches up on it.
+	// The newest tick was missed, and the first leader catches up on it.
 	before := time.Now().Truncate(time.Minute).Add(-10 * time.Minute)
 	for name := range p.config.Schedules {
 		if _, _, err := p.store.Fire(t.Context(), store.Tick{Entry: name, At: before, Missed: true}); err != nil {

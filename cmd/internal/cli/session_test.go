@@ -379,7 +379,7 @@ func TestChildrenAreShownWithTheirParent(t *testing.T) {
 	invoke(t, db, "view", "chat").want(t, 0, "2 children")
 	invoke(t, db, "policy", "explain", "search").want(t, 0, "parent", "chat")
 	invoke(t, db, "set-parent", "chat", "search").want(t, exitUsage, "cannot be the child of search")
-	invoke(t, db, "set-parent", "chat", "nobody").want(t, exitNotFound, "nobody")
+	invoke(t, db, "set-parent", "chat", "missing").want(t, exitNotFound, "missing")
 	invoke(t, db, "set-parent", "draft").want(t, 0, "has no parent")
 	invoke(t, db, "fork", "chat", "retry", "--at", "3").want(t, 0, "session retry has 3 messages of chat, 3 in its view")
 	if row := decode[store.SessionRow](t, invoke(t, db, "fork", "chat", "copy", "--json").want(t, 0)); row.Parent != "chat" || row.Messages != got[0].Messages {
