@@ -118,6 +118,8 @@ type attempt struct {
 	cooldown time.Duration
 	// unsummarized reports that a strategy got no summary, but a later run may get one.
 	unsummarized bool
+	// limited reports that this was for a limit of spending.
+	limited bool
 }
 
 // work plans, checks and applies. The outcome is written, unless it returns an error.
@@ -221,6 +223,7 @@ func (a *attempt) measure(r *pipeline.Result, c store.Change) {
 	a.gain, a.leaves = a.real(planned), a.after(planned, stored)
 	a.ledger.TokensAfter = a.ledger.TokensBefore - int64(stored)
 	a.cooldown = a.cooldownAfter(r.Steps)
+	a.limited = slices.ContainsFunc(r.Steps, func(s pipeline.StepResult) bool { return s.NoSummary == codeSpendingLimit })
 	a.unsummarized = slices.ContainsFunc(r.Steps, func(s pipeline.StepResult) bool {
 		return s.NoSummary != "" && s.NoSummary != codeTooLarge && s.NoSummary != codeNothingNew
 	})
@@ -361,11 +364,15 @@ const (
 
 // scheduleRetry makes the session due again without a new message, after a cooldown: the
 // model may have recovered by then. Each attempt may cost money, so the cooldown doubles
-// with every failure in a row.
+// with every failure in a row, unless a limit of spending kept it from being made.
 func (a *attempt) scheduleRetry(s *store.PostRunState) {
-	cooldown := min(a.cooldown<<min(a.claim.Session.IneffectiveRuns, maxDoublings), maxCooldown)
+	doublings := min(a.claim.Session.IneffectiveRuns, maxDoublings)
+	if a.limited { // nothing was paid
+		doublings = 0
+	}
+	cooldown := min(a.cooldown<<doublings, maxCooldown)
 	a.setBounds(s)
-	s.CooldownSeconds, s.Ineffective = cooldown.Seconds(), true
+	s.CooldownSeconds, s.Ineffective = cooldown.Seconds(), !a.limited
 	if !a.invalid { // an invalid view is repaired during a cooldown, too
 		s.DecisionFingerprint = ""
 	}

@@ -32,7 +32,12 @@ func TestNoModelIsAskedBeyondALimitOfSpending(t *testing.T) {
 	if server.Calls() != 1 {
 		t.Errorf("%d requests, want those below the limit", server.Calls())
 	}
-	if row := f.run(f.operator("other", store.Options{From: "view"})); row.Outcome != OutcomeApplied || server.Calls() != 2 {
+	asked := f.operator("other", store.Options{From: "view"})
+	// As nothing was paid, the session does not wait longer each time.
+	if claim, err := f.store.Load(t.Context(), asked); err != nil || claim.Session.IneffectiveRuns != 0 {
+		t.Errorf("%d ineffective runs, %v", claim.Session.IneffectiveRuns, err)
+	}
+	if row := f.run(asked); row.Outcome != OutcomeApplied || server.Calls() != 2 {
 		t.Errorf("an operator's run ended %s after %d requests", row.Outcome, server.Calls())
 	}
 	f.sound()
