@@ -26,17 +26,21 @@ type fakeQueue struct {
 
 	mu       sync.Mutex
 	enqueued []store.Delivery
+	tasks    int
 	mark     string
 	// former are the tasks of earlier versions.
 	former    []jobs.FormerTask
 	formerErr error
 }
 
-func (q *fakeQueue) Enqueue(ctx context.Context, run int64, delivery int, trigger string) error {
+func (q *fakeQueue) Enqueue(ctx context.Context, trigger string, delivery int, runs ...int64) error {
 	q.mu.Lock()
 	fail := q.fail
 	q.mu.Unlock()
-	if fail != nil {
+	for _, run := range runs {
+		if fail == nil {
+			break
+		}
 		if err := fail(ctx, run); err != nil {
 			return err
 		}
@@ -45,13 +49,24 @@ func (q *fakeQueue) Enqueue(ctx context.Context, run int64, delivery int, trigge
 		return err
 	}
 	q.mu.Lock()
-	q.enqueued = append(q.enqueued, store.Delivery{Run: run, Attempt: delivery, Trigger: trigger})
 	slow := q.slow
+	q.tasks++
+	for _, run := range runs {
+		q.enqueued = append(q.enqueued, store.Delivery{Run: run, Attempt: delivery, Trigger: trigger})
+	}
 	q.mu.Unlock()
-	if !slow {
-		q.store.with(func() { q.store.runs[run-1].taken = true })
+	for _, run := range runs {
+		if !slow {
+			q.store.with(func() { q.store.runs[run-1].taken = true })
+		}
 	}
 	return nil
+}
+
+func (q *fakeQueue) taskCount() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.tasks
 }
 
 func (q *fakeQueue) Mark(ctx context.Context, mark string) (before string, err error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
+	"github.com/sessionstore/compactor/worker/jobs"
 )
 
 const (
@@ -31,8 +32,9 @@ func (s *Scheduler) enqueue(ctx context.Context, page []store.Delivery) error {
 	began := time.Now()
 	var attempt, stuck int
 	var stuckAt time.Time
-	for len(page) > 0 {
-		rest, err := s.tryEnqueue(ctx, page)
+	left := tasks(page)
+	for len(left) > 0 {
+		rest, err := s.tryEnqueue(ctx, left)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -40,7 +42,7 @@ func (s *Scheduler) enqueue(ctx context.Context, page []store.Delivery) error {
 			s.redis.Succeeded()
 			return nil
 		}
-		if len(rest) < len(page) {
+		if len(rest) < len(left) {
 			attempt, stuck = 0, 0
 		} else {
 			if stuck++; stuck == 1 {
@@ -48,9 +50,9 @@ func (s *Scheduler) enqueue(ctx context.Context, page []store.Delivery) error {
 			}
 			s.redis.Failed(err.Error())
 		}
-		page = rest
+		left = rest
 		if time.Since(began) >= holdMax || stuck >= enqueueAttempts && s.redis.SucceededSince(stuckAt) {
-			s.log.WarnContext(ctx, "runs not enqueued, they will be delivered later", "runs", len(page), "error", err)
+			s.log.WarnContext(ctx, "runs not enqueued, they will be delivered later", "tasks", len(left), "error", err)
 			return nil
 		}
 		if err := backoff.Wait(ctx, pauses.Delay(attempt)); err != nil {
@@ -61,9 +63,23 @@ func (s *Scheduler) enqueue(ctx context.Context, page []store.Delivery) error {
 	return nil
 }
 
-// tryEnqueue enqueues deliveries concurrently until one fails. It returns those that are
-// not enqueued, the failed ones last, and an error of one.
-func (s *Scheduler) tryEnqueue(ctx context.Context, page []store.Delivery) ([]store.Delivery, error) {
+// tasks divides deliveries into those that a task carries together.
+func tasks(page []store.Delivery) (out [][]store.Delivery) {
+	open := map[string]int{} // by trigger, the index of the task that may take more
+	for _, d := range page {
+		i, ok := open[d.Trigger]
+		if !ok || len(out[i]) == jobs.PerTask(d.Trigger) {
+			i = len(out)
+			open[d.Trigger], out = i, append(out, nil)
+		}
+		out[i] = append(out[i], d)
+	}
+	return out
+}
+
+// tryEnqueue enqueues tasks concurrently until one fails. It returns those that are not
+// enqueued, the failed ones last, and an error of one.
+func (s *Scheduler) tryEnqueue(ctx context.Context, page [][]store.Delivery) ([][]store.Delivery, error) {
 	var next atomic.Int64
 	var failed atomic.Bool
 	done := make([]bool, len(page))
@@ -75,8 +91,12 @@ func (s *Scheduler) tryEnqueue(ctx context.Context, page []store.Delivery) ([]st
 				if i >= len(page) {
 					return nil
 				}
+				runs := make([]store.RunID, len(page[i]))
+				for j, d := range page[i] {
+					runs[j] = d.Run
+				}
 				callCtx, cancel := context.WithTimeout(ctx, enqueueTimeout)
-				err := s.queue.Enqueue(callCtx, page[i].Run, page[i].Attempt, page[i].Trigger)
+				err := s.queue.Enqueue(callCtx, page[i][0].Trigger, page[i][0].Attempt, runs...)
 				cancel()
 				if err != nil {
 					failed.Store(true)
@@ -93,9 +113,9 @@ func (s *Scheduler) tryEnqueue(ctx context.Context, page []store.Delivery) ([]st
 	}
 	tried := min(int(next.Load()), len(page))
 	rest := slices.Clone(page[tried:])
-	for i, d := range page[:tried] {
+	for i, t := range page[:tried] {
 		if !done[i] {
-			rest = append(rest, d)
+			rest = append(rest, t)
 		}
 	}
 	return rest, err

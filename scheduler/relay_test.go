@@ -156,9 +156,9 @@ func TestAPageIsRungForByFewAtATime(t *testing.T) {
 		cfg := b.config("a")
 		cfg.PageSize = 500
 		s := b.new(cfg)
-		b.sweepOf(s, 500)
+		b.store.outbox = 500
 		stop := b.start(s)
-		b.pass(5 * time.Second)
+		b.pass(20 * time.Second)
 		b.check(most.Load() == enqueueConcurrency, "%d at a time", most.Load())
 		b.check(slices.Equal(b.queue.runs(), ids(500)), "enqueued: %d", len(b.queue.runs()))
 		stop()
@@ -186,7 +186,7 @@ func TestWhileTheQueueIsAwayNothingMoreIsTakenAndAllIsRungForAfterwards(t *testi
 	})
 }
 
-func TestARunThatFailsWhileOthersPassIsDeliveredLater(t *testing.T) {
+func TestATaskThatFailsWhileOthersPassIsDeliveredLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -204,12 +204,32 @@ func TestARunThatFailsWhileOthersPassIsDeliveredLater(t *testing.T) {
 			b.pass(time.Second)
 		}
 		b.check(len(b.log.lines("runs not enqueued")) == 1, "letting go is not told once")
-		b.check(b.store.sweeps[0].ended && len(b.queue.runs()) == 49, "%d of 49 others", len(b.queue.runs()))
+		b.check(b.store.sweeps[0].ended && len(b.queue.runs()) == 40, "%d of 40 others", len(b.queue.runs()))
 		b.pass(3 * time.Minute)
 		b.queue.mu.Lock()
 		found := slices.Contains(b.queue.enqueued, store.Delivery{Run: 7, Attempt: 2, Trigger: store.TriggerNightly})
 		b.queue.mu.Unlock()
 		b.check(found, "run 7 has no second delivery")
+		stop()
+	})
+}
+
+func TestTheRunsOfASweepShareTasksAndThoseOfEventsDoNot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		cfg := b.config("a")
+		cfg.PageSize = 500
+		s := b.new(cfg)
+		stop := b.start(s)
+		b.sweepOf(s, 500)
+		b.pass(5 * time.Second)
+		b.check(slices.Equal(b.queue.runs(), ids(500)), "enqueued: %d", len(b.queue.runs()))
+		swept := b.queue.taskCount()
+		b.check(swept >= 10 && swept <= 30, "%d tasks for 500 runs", swept)
+		b.store.with(func() { b.store.outbox = 20 })
+		b.pass(5 * time.Second)
+		b.check(b.queue.taskCount() == swept+20, "%d tasks for 20 events", b.queue.taskCount()-swept)
 		stop()
 	})
 }

@@ -49,7 +49,7 @@ type Store interface {
 // Enqueuer holds the methods of *jobs.Enqueuer that a scheduler calls. See there for their
 // contracts.
 type Enqueuer interface {
-	Enqueue(ctx context.Context, run int64, delivery int, trigger string) error
+	Enqueue(ctx context.Context, trigger string, delivery int, runs ...int64) error
 	Mark(ctx context.Context, mark string) (before string, err error)
 	FormerTasks(ctx context.Context) ([]jobs.FormerTask, error)
 	RemoveFormerTask(f jobs.FormerTask) error

@@ -104,35 +104,58 @@ func (s *Store) withReasoning(ctx context.Context, db querier, sid int64, metas 
 // collectMetas reads rows of (seq, position, token_count, calls, flags,
 // role_code, kind) and returns them in view order, without rows beyond last.
 func collectMetas(rows pgx.Rows, capacity int, last chat.Seq) ([]chat.Meta, error) {
-	metas := make([]chat.Meta, 0, capacity)
-	var seq, position int64
-	var tokens int32
-	var calls, flags int16
-	var role, kind byte
-	sorted := true
-	_, err := pgx.ForEachRow(rows, []any{&seq, &position, &tokens, &calls, &flags, &role, &kind}, func() error {
-		if chat.Seq(seq) > last {
-			return nil
-		}
-		m := chat.Meta{
-			Seq: chat.Seq(seq), Position: chat.Seq(position), Kind: kinds[kind], Role: roles[role],
-			Flags: chat.Flags(flags), Calls: int(calls), Tokens: chat.Tokens(tokens),
-		}
-		if kind == 'm' && position != seq {
-			// Replace moved it after the message whose position it has. To planning, a moved
-			// message is a summary, which sorts before the message at its position.
-			m.Kind, m.Position = chat.KindSummary, m.Position+1
-			m.Flags |= chat.Moved
-		}
-		sorted = sorted && (len(metas) == 0 || chat.Less(metas[len(metas)-1], m))
-		metas = append(metas, m)
+	list := newMetaList(capacity, last)
+	var r metaRow
+	_, err := pgx.ForEachRow(rows, []any{&r.seq, &r.position, &r.tokens, &r.calls, &r.flags, &r.role, &r.kind}, func() error {
+		list.add(r)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if !sorted {
-		slices.SortFunc(metas, chat.Compare)
+	return list.inViewOrder(), nil
+}
+
+// metaRow is a row of message_log, as planning reads it.
+type metaRow struct {
+	seq, position int64
+	tokens        int32
+	calls, flags  int16
+	role, kind    byte
+}
+
+// metaList collects metadata up to a seq.
+type metaList struct {
+	metas  []chat.Meta
+	last   chat.Seq
+	sorted bool
+}
+
+func newMetaList(capacity int, last chat.Seq) metaList {
+	return metaList{metas: make([]chat.Meta, 0, capacity), last: last, sorted: true}
+}
+
+func (l *metaList) add(r metaRow) {
+	if chat.Seq(r.seq) > l.last {
+		return
 	}
-	return metas, nil
+	m := chat.Meta{
+		Seq: chat.Seq(r.seq), Position: chat.Seq(r.position), Kind: kinds[r.kind], Role: roles[r.role],
+		Flags: chat.Flags(r.flags), Calls: int(r.calls), Tokens: chat.Tokens(r.tokens),
+	}
+	if r.kind == 'm' && r.position != r.seq {
+		// Replace moved it after the message whose position it has. To planning, a moved
+		// message is a summary, which sorts before the message at its position.
+		m.Kind, m.Position = chat.KindSummary, m.Position+1
+		m.Flags |= chat.Moved
+	}
+	l.sorted = l.sorted && (len(l.metas) == 0 || chat.Less(l.metas[len(l.metas)-1], m))
+	l.metas = append(l.metas, m)
+}
+
+func (l *metaList) inViewOrder() []chat.Meta {
+	if !l.sorted {
+		slices.SortFunc(l.metas, chat.Compare)
+	}
+	return l.metas
 }

@@ -88,13 +88,12 @@ type Claim struct {
 }
 
 const (
-	queryRun = `
-		SELECT r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, clock_timestamp() - r.written_at, r.snoozes, r.failures,
+	queryRun = `SELECT ` + selectRun + ` FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
+		` + joinPolicy + joinCalibration + ` WHERE r.id = $1`
+	selectRun = `r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, clock_timestamp() - r.written_at, r.snoozes, r.failures,
 			coalesce(r.lease_until < now(), true),
 			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id AND o.lease_until >= now()),
-			` + isPaused + `, ` + selectSession + `
-		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
-		` + joinPolicy + joinCalibration + ` WHERE r.id = $1`
+			` + isPaused + `, ` + selectSession
 	// selectSession are the columns of a Session, of a session s with its policy h and what is
 	// known of its model, c.
 	selectSession = `s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.unholdable::text, s.revision, s.last_seq, s.last_source_seq,
@@ -213,38 +212,57 @@ func readClaim(results pgx.BatchResults, c *Claim) (*Claim, error) {
 	return c, mapError(err)
 }
 
-// readRun reads the result of queryRun and checks the run's status.
-func readRun(row pgx.Row, c *Claim) error {
-	var status, options string
-	var expired, otherRuns bool
-	v := &c.Session
-	err := row.Scan(&status, &c.Trigger, &options, &c.QueuedAt, &c.SinceWrite, &c.Snoozes, &c.Failures,
-		&expired, &otherRuns, &c.Paused,
-		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model, rangesText{&v.Live}, rangesText{&v.Pinned}, rangesText{&v.Unholdable}, &v.Revision, &v.LastSeq, &v.LastSourceSeq,
-		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
-		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown, &v.HoldCode, &v.LowGainRuns, &v.ToolsOpen, &v.ServiceManaged,
-		&v.NewTokens, &v.NewMessages, &v.NewTurns, &v.Signals, &v.NewSignals, &v.Idle, &v.Timed,
-		&v.Line.Overhead, &v.Line.Scale, rangesText{&v.ReasoningOut}, &v.ReasoningKnown,
-		&v.Policy, &v.PolicyVersion, &v.PolicyTenant, &v.PolicyHash)
+// readRun reads the result of queryRun and checks the run's status. Columns before those of
+// selectRun go to first.
+func readRun(row pgx.Row, c *Claim, first ...any) error {
+	var r runState
+	err := row.Scan(append(first, r.targets(c)...)...)
 	switch {
 	case err != nil:
 		return mapError(err)
 	case c.Fence > 0:
-	case status == "running" && expired:
+	case r.status == "running" && r.expired:
 		c.Orphaned = true
-	case status != "queued":
+	case r.status != "queued":
 		return ErrNotFound
-	case otherRuns:
+	case r.otherRuns:
 		return ErrBusy
 	}
 	// An option of another version is not ignored, as it may restrict the run.
-	in := json.NewDecoder(strings.NewReader(options))
+	in := json.NewDecoder(strings.NewReader(r.options))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&c.Options); err != nil {
 		c.Options, c.OptionsError = Options{}, fmt.Errorf("options: %w: %w", ErrInvalid, err)
 	}
 	c.Paused = c.Paused && !c.Options.Force
 	return nil
+}
+
+// runState holds the columns of selectRun that decide whether a run can be executed.
+type runState struct {
+	status, options    string
+	expired, otherRuns bool
+}
+
+// targets returns where to scan the columns of selectRun.
+func (r *runState) targets(c *Claim) []any {
+	v := &c.Session
+	return []any{
+		&r.status, &c.Trigger, &r.options, &c.QueuedAt, &c.SinceWrite, &c.Snoozes, &c.Failures,
+		&r.expired, &r.otherRuns, &c.Paused,
+		&v.SID, &v.Key.Tenant, &v.Key.Session, &v.Model,
+		rangesText{&v.Live},
+		rangesText{&v.Pinned},
+		rangesText{&v.Unholdable},
+		&v.Revision, &v.LastSeq, &v.LastSourceSeq,
+		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
+		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown, &v.HoldCode, &v.LowGainRuns, &v.ToolsOpen, &v.ServiceManaged,
+		&v.NewTokens, &v.NewMessages, &v.NewTurns, &v.Signals, &v.NewSignals, &v.Idle, &v.Timed,
+		&v.Line.Overhead, &v.Line.Scale,
+		rangesText{&v.ReasoningOut},
+		&v.ReasoningKnown,
+		&v.Policy, &v.PolicyVersion, &v.PolicyTenant, &v.PolicyHash,
+	}
 }
 
 // AppliedAges returns how long ago the latest automatic runs of a session changed its view,

@@ -266,11 +266,15 @@ func (c *Change) endRunArgs() (endRunArgs, error) {
 			return e, err
 		}
 	}
-	e.record, err = json.Marshal(endRecord{
+	e.record, err = json.Marshal(c.record())
+	return e, err
+}
+
+func (c *Change) record() endRecord {
+	return endRecord{
 		Ledger: c.Ledger, PostRunState: &c.PostRunState, Delta: c.Delta, Pinned: c.Pinned.String(), Unholdable: c.PostRunState.Unholdable.String(),
 		FreeReasoning: c.FreeReasoning, ReasoningOut: c.Plan.DropReasoning.String(),
-	})
-	return e, err
+	}
 }
 
 // The statuses of runs that have ended: with a change of the view, or without one.

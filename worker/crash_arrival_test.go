@@ -1,10 +1,6 @@
 package worker
 
 import (
-	"errors"
-	"os"
-	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -21,12 +17,8 @@ func TestAWorkerThatDiesWithItsAnswerAsksOnceMore(t *testing.T) {
 	f := asking(t, dsn, modelPolicy(), url)
 	f.talk("s", 8)
 	run := f.operator("s", store.Options{From: "view"})
-	child := exec.CommandContext(t.Context(), os.Args[0])
-	child.Env = append(os.Environ(), envCrashAt+"="+stepAnswered, envCrashDSN+"="+dsn, envCrashRun+"="+strconv.FormatInt(run, 10), envCrashModel+"="+url)
-	out, err := child.CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != crashed {
-		t.Fatalf("the worker process ended otherwise: %v\n%s", err, out)
+	if !dies(t, dsn, stepAnswered, url, run) {
+		t.Fatal("the worker process lives")
 	}
 	if server.Paid() != 1 || f.row(run).Outcome != "" {
 		t.Fatalf("%d paid, outcome %q", server.Paid(), f.row(run).Outcome)

@@ -1,10 +1,8 @@
 package worker
 
 import (
-	"errors"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,14 +41,7 @@ func TestNoAnswerIsPaidForTwiceAfterACrash(t *testing.T) {
 			at = afterStored + strconv.Itoa(rand.IntN(8000)) //nolint:gosec // any moment will do
 		}
 		g.Go(func() error {
-			child := exec.CommandContext(t.Context(), os.Args[0])
-			child.Env = append(os.Environ(), envCrashAt+"="+at, envCrashDSN+"="+dsn, envCrashRun+"="+strconv.FormatInt(run, 10), envCrashModel+"="+url)
-			out, err := child.CombinedOutput()
-			var exit *exec.ExitError
-			died[i] = errors.As(err, &exit) && exit.ExitCode() == crashed
-			if err != nil && !died[i] {
-				t.Errorf("the worker process ended otherwise: %v\n%s", err, out)
-			}
+			died[i] = dies(t, dsn, at, url, run)
 			return nil
 		})
 	}

@@ -2,11 +2,11 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +27,7 @@ const (
 	crashed       = 137
 )
 
-// crashMain returns a worker process that takes one run and dies at a step of it.
+// crashMain returns a worker process that takes a task and dies at a step of a run of it.
 func crashMain(step string) int {
 	ctx := context.Background()
 	st, err := store.Open(ctx, store.Config{URL: os.Getenv(envCrashDSN)})
@@ -35,8 +35,8 @@ func crashMain(step string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	run, err := strconv.ParseInt(os.Getenv(envCrashRun), 10, 64)
-	if err != nil {
+	var runs []store.RunID
+	if err := json.Unmarshal([]byte(os.Getenv(envCrashRun)), &runs); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -50,11 +50,34 @@ func crashMain(step string) int {
 	}
 	w := New(st, planner, Config{Name: "doomed", Lease: 100 * time.Millisecond, Heartbeat: time.Hour})
 	w.failpoint = dieAt(step)
-	if err := w.execute(ctx, run); err != nil {
+	if len(runs) == 1 {
+		err = w.execute(ctx, runs[0])
+	} else {
+		err = w.executePage(ctx, runs)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
+}
+
+// dies has a worker process take a task and reports whether it died at the step.
+func dies(t *testing.T, dsn, step, model string, runs ...store.RunID) bool {
+	t.Helper()
+	raw, err := json.Marshal(runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0])
+	child.Env = append(os.Environ(), envCrashAt+"="+step, envCrashDSN+"="+dsn, envCrashRun+"="+string(raw), envCrashModel+"="+model)
+	out, err := child.CombinedOutput()
+	var exit *exec.ExitError
+	died := errors.As(err, &exit) && exit.ExitCode() == crashed
+	if err != nil && !died {
+		t.Errorf("the worker process ended otherwise: %v\n%s", err, out)
+	}
+	return died
 }
 
 // state is the visible state of a session.
@@ -112,13 +135,7 @@ func TestWorkerThatDiesBetweenStepsLeavesTheSameEndState(t *testing.T) {
 				f.append("s", transcript)
 				run := f.operator("s", store.Options{From: "view"})
 
-				child := exec.CommandContext(t.Context(), os.Args[0])
-				child.Env = append(os.Environ(), envCrashAt+"="+step, envCrashDSN+"="+dsn, envCrashRun+"="+strconv.FormatInt(run, 10))
-				out, err := child.CombinedOutput()
-				var exit *exec.ExitError
-				if died := errors.As(err, &exit) && exit.ExitCode() == crashed; err != nil && !died {
-					t.Fatalf("the worker process ended otherwise: %v\n%s", err, out)
-				}
+				dies(t, dsn, step, "", run)
 				// The next delivery: busy until the lease of the dead has run out.
 				f.until(func() bool {
 					f.run(run)

@@ -98,7 +98,7 @@ func compactOnce() error {
 	installation := jobs.Installation(name)
 	queue := jobs.NewEnqueuer(redis, installation, worker.Default().JobTimeout)
 	defer func() { _ = queue.Close() }()
-	if err := queue.Enqueue(ctx, run, 1, store.TriggerApplication); err != nil {
+	if err := queue.Enqueue(ctx, store.TriggerApplication, 1, run); err != nil {
 		return err
 	}
 

@@ -92,7 +92,7 @@ func (f *fixture) executeThrough(queue *jobs.Enqueuer, session string, n int) {
 	f.append(session, "sua")
 	for range n {
 		id := f.operator(session, store.Options{})
-		if err := queue.Enqueue(f.t.Context(), id, 1, store.TriggerOperator); err != nil {
+		if err := queue.Enqueue(f.t.Context(), store.TriggerOperator, 1, id); err != nil {
 			f.t.Fatal(err)
 		}
 		f.await("the run has ended", func() bool { return f.row(id).EndedAt != nil })

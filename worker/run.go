@@ -62,26 +62,33 @@ func (w *Worker) claim(ctx context.Context, run store.RunID) (*runContext, error
 	if err != nil {
 		return nil, err
 	}
-	of, err := w.planner.policyOf(ctx, w.store, &c.Session)
-	if err != nil {
-		return nil, err
-	}
-	rc := w.planner.newRunContext(c, of)
-	if err := rc.limitRate(ctx, w.store); err != nil {
-		return nil, err
-	}
-	if !c.Orphaned && !w.planner.needsClaim(rc) {
-		return rc, nil
+	rc, short, err := w.loaded(ctx, c)
+	if err != nil || short {
+		return rc, err
 	}
 	if c, err = w.store.Claim(ctx, run, w.config.Name, w.config.Lease); err != nil {
 		return nil, err
 	}
-	if of, err = w.planner.policyOf(ctx, w.store, &c.Session); err != nil {
+	of, err := w.planner.policyOf(ctx, w.store, &c.Session)
+	if err != nil {
 		return nil, &unrecordedError{err, c.Fence} // claimed: it goes back to the queue
 	}
 	claimed := w.planner.newRunContext(c, of)
 	claimed.held, claimed.heldFor = rc.held, rc.heldFor
 	return claimed, nil
+}
+
+// loaded returns the context of a loaded run, and whether it is short: needs no claim.
+func (w *Worker) loaded(ctx context.Context, c *store.Claim) (rc *runContext, short bool, err error) {
+	of, err := w.planner.policyOf(ctx, w.store, &c.Session)
+	if err != nil {
+		return nil, false, err
+	}
+	rc = w.planner.newRunContext(c, of)
+	if err := rc.limitRate(ctx, w.store); err != nil {
+		return nil, false, err
+	}
+	return rc, !c.Orphaned && !w.planner.needsClaim(rc), nil
 }
 
 // snooze postpones a run whose session is locked by the run of another worker, and
@@ -124,33 +131,51 @@ type attempt struct {
 
 // work plans, checks and applies. The outcome is written, unless it returns an error.
 func (a *attempt) work(ctx context.Context) error {
+	change, code, err := a.decide(ctx)
+	switch {
+	case err != nil:
+		return err
+	case code != "":
+		return a.skip(ctx, code)
+	}
+	if _, err := a.w.store.Apply(ctx, a.claim.Run, a.claim.Fence, change); err != nil {
+		return err
+	}
+	a.applied(ctx)
+	return nil
+}
+
+// decide plans and checks. It returns the change to apply, or the outcome of a run that makes
+// none.
+func (a *attempt) decide(ctx context.Context) (change store.Change, code string, err error) {
 	a.w.failpoint(stepClaimed)
 	a.begin()
 	if a.policyErr != nil {
 		a.ledger.PolicyHash = nil
-		return a.policyErr
+		return change, "", a.policyErr
 	}
 	if err := a.savePolicy(ctx); err != nil {
-		return err
+		return change, "", err
 	}
 	if a.claim.OptionsError != nil {
-		return a.claim.OptionsError
+		return change, "", a.claim.OptionsError
 	}
 	if a.claim.Paused && !a.automatic() {
-		return errPaused
+		return change, "", errPaused
 	}
 	if code := a.guards(); code != "" {
-		return a.skip(ctx, code)
+		return change, code, nil
 	}
 	result, change, err := a.plan(ctx)
 	if err != nil {
-		return err
+		return change, "", err
 	}
 	if code := a.skipReason(result); code != "" {
-		return a.skip(ctx, code)
+		return change, code, nil
 	}
 	a.w.failpoint(stepChecked)
-	return a.apply(ctx, change)
+	a.settle(&change)
+	return change, "", nil
 }
 
 // begin sets what the ledger says of every run.
@@ -256,8 +281,8 @@ func (a *attempt) skipReason(r pipeline.Result) string {
 	return ""
 }
 
-// apply applies the change and ends the run.
-func (a *attempt) apply(ctx context.Context, c store.Change) error {
+// settle completes a change with the ledger and the state of the session after it.
+func (a *attempt) settle(c *store.Change) {
 	if a.repairOnly() {
 		a.ledger.Kind = "repair"
 	}
@@ -275,12 +300,12 @@ func (a *attempt) apply(ctx context.Context, c store.Change) error {
 	a.end(code)
 	c.Ledger = a.ledger
 	c.PostRunState = *state
-	if _, err := a.w.store.Apply(ctx, a.claim.Run, a.claim.Fence, c); err != nil {
-		return err
-	}
+}
+
+// applied reports that the change is written.
+func (a *attempt) applied(ctx context.Context) {
 	a.w.failpoint(stepApplied)
 	a.report(ctx, store.StatusApplied)
-	return nil
 }
 
 // appliedOutcome returns the outcome of a run whose plan is applied.

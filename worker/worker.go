@@ -23,6 +23,8 @@ import (
 // Store holds the methods of *store.Store that a worker calls.
 type Store interface {
 	Load(ctx context.Context, run store.RunID) (*store.Claim, error)
+	LoadPage(ctx context.Context, runs []store.RunID) ([]*store.Claim, error)
+	ApplyPage(ctx context.Context, changes []store.RunChange) (applied []store.RunID, err error)
 	Claim(ctx context.Context, run store.RunID, worker string, lease time.Duration) (*store.Claim, error)
 	Heartbeat(ctx context.Context, run store.RunID, fence int64, lease time.Duration) error
 	AppliedAges(ctx context.Context, sid int64, runs int, age time.Duration) ([]time.Duration, error)
@@ -47,7 +49,8 @@ type Store interface {
 type Config struct {
 	// Name identifies the worker in the ledger. Defaults to host and process id.
 	Name string `yaml:"-" json:"-"`
-	// Concurrency is the number of runs executed at a time. A run spends most of its
+	// Concurrency is the number of runs executed at a time, and the number of those of
+	// sweeps and bulk recompactions that are executed beside them. A run spends most of its
 	// time waiting for a commit that it shares with others, so many runs need only a
 	// few connections.
 	Concurrency int `yaml:"concurrency"`
@@ -135,6 +138,9 @@ type Worker struct {
 
 	database *backoff.Outage
 	queueLog *asynqLogger
+	pages    chan struct{} // holds the pages in work, and
+	alone    chan struct{} // the runs of pages that are executed one by one
+
 	// installation is set by Run: tasks of others are left in the queue.
 	installation jobs.Installation
 
@@ -151,6 +157,7 @@ func New(st Store, planner *Planner, c Config) *Worker {
 		store: st, planner: planner, config: c, logger: c.Logger, failpoint: func(string) {},
 		database: backoff.NewOutage(c.Logger, "database"), queueLog: &asynqLogger{Logger: c.Logger},
 	}
+	w.pages, w.alone = make(chan struct{}, maxPages), make(chan struct{}, c.Concurrency)
 	w.draining, w.drain = context.WithCancel(context.Background())
 	w.stopping, w.abort = context.WithCancelCause(context.Background())
 	return w
@@ -219,30 +226,16 @@ var queueDelays = backoff.Backoff{First: time.Second, Most: 30 * time.Second, Ji
 const foreignDelay = 10 * time.Second
 
 func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
-	var servers []*asynq.Server
+	bulk := w.installation.BulkQueue()
+	single := w.installation.Queues()
+	delete(single, bulk)
+	configs := []asynq.Config{{Queues: map[string]int{bulk: 1}, Concurrency: bulkTasks}}
 	for left := w.config.Concurrency; left > 0; left -= perFetcher {
-		server := asynq.NewServer(redis, asynq.Config{
-			Concurrency:       min(left, perFetcher),
-			Queues:            w.installation.Queues(),
-			TaskCheckInterval: w.config.CheckInterval,
-			// Not Run's context: a signal must not cancel the runs in flight.
-			BaseContext: context.Background,
-			// After this timeout asynq requeues tasks whose handlers still run. Ours
-			// return before: after the drain and the write of the outcome.
-			ShutdownTimeout: w.config.DrainTimeout + w.config.WriteTimeout + 2*time.Second,
-			// asynq retries only when Postgres was unreachable; all other retries are
-			// scheduled in Postgres.
-			RetryDelayFunc: func(n int, err error, _ *asynq.Task) time.Duration {
-				if errors.Is(err, jobs.ErrForeign) {
-					return foreignDelay
-				}
-				return time.Second + queueDelays.Delay(n)
-			},
-			// A task of another owner keeps its retries; without any it goes to the archive.
-			IsFailure: func(err error) bool { return !errors.Is(err, jobs.ErrForeign) },
-			Logger:    w.queueLog,
-			LogLevel:  asynq.WarnLevel,
-		})
+		configs = append(configs, asynq.Config{Queues: single, Concurrency: min(left, perFetcher)})
+	}
+	var servers []*asynq.Server
+	for _, c := range configs {
+		server := asynq.NewServer(redis, w.queueConfig(c))
 		if err := server.Start(asynq.HandlerFunc(w.handle)); err != nil {
 			for _, s := range servers {
 				s.Shutdown()
@@ -254,11 +247,34 @@ func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 	return servers, nil
 }
 
+// queueConfig returns the configuration of an asynq server with the given queues and
+// concurrency.
+func (w *Worker) queueConfig(c asynq.Config) asynq.Config {
+	c.TaskCheckInterval = w.config.CheckInterval
+	// Not Run's context: a signal must not cancel the runs in flight.
+	c.BaseContext = context.Background
+	// After this timeout asynq requeues tasks whose handlers still run. Ours return before:
+	// after the drain and the write of the outcome.
+	c.ShutdownTimeout = w.config.DrainTimeout + w.config.WriteTimeout + 2*time.Second
+	// asynq retries only when Postgres was unreachable, and what a stopped worker had not begun;
+	// all other retries are scheduled in Postgres.
+	c.RetryDelayFunc = func(n int, err error, _ *asynq.Task) time.Duration {
+		if errors.Is(err, jobs.ErrForeign) {
+			return foreignDelay
+		}
+		return time.Second + queueDelays.Delay(n)
+	}
+	// A task of another owner keeps its retries; without any it goes to the archive.
+	c.IsFailure = func(err error) bool { return !errors.Is(err, jobs.ErrForeign) && !errors.Is(err, ErrStopping) }
+	c.Logger, c.LogLevel = w.queueLog, asynq.WarnLevel
+	return c
+}
+
 // handle implements asynq.Handler. It returns an error, so that asynq delivers the task
 // again, when the outcome could not be written to Postgres, and for a task of another
 // owner: acknowledged, it would be lost.
 func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
-	run, err := w.installation.ReadRun(t)
+	runs, err := w.installation.ReadRuns(t)
 	if err != nil {
 		w.queueLog.Error("task left in the queue: ", err) //nolint:contextcheck // the interface of asynq's loggers has no context
 		return err
@@ -266,7 +282,15 @@ func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.stopping, func() { cancel(context.Cause(w.stopping)) })() //nolint:contextcheck // ctx keeps its values and deadline; stopping only cancels it
-	err = w.executeOrWait(ctx, run)
+	if len(runs) > 1 {
+		return w.executePage(ctx, runs)
+	}
+	return w.executeOrLeave(ctx, runs[0])
+}
+
+// executeOrLeave executes a run and logs where it is left to the queue.
+func (w *Worker) executeOrLeave(ctx context.Context, run store.RunID) error {
+	err := w.executeOrWait(ctx, run)
 	// What an outage leaves to the queue is not worth a line for each run.
 	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrUnavailable) {
 		w.logger.WarnContext(ctx, "run left to the queue", "run_id", run, "error", errorText(err))

@@ -59,6 +59,7 @@ BEGIN
             ('claim_run', '{worker}'),
             ('effective_labels', '{}'),
             ('end_run', '{worker}'),
+            ('end_runs', '{worker}'),
             ('estimated_tokens', '{}'),
             ('estimates', '{}'),
             ('fence_tables', '{}'),

@@ -1,7 +1,7 @@
 // Package jobs defines the tasks in Redis: their type, payload and queues, and the Enqueuer
 // of runs.
 //
-// Redis only carries notifications. A payload holds the id of a run, whose state is in
+// Redis only carries notifications. A payload holds the ids of runs, whose state is in
 // Postgres, so a task that is lost, late or delivered twice has no effect of its own.
 //
 // Other installations and other programs may use the same Redis. An Installation is part of
@@ -19,7 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TypeRun is the only task type: to execute a run.
+// TypeRun is the only task type: to execute a run, or several of a sweep.
 const TypeRun = "compactor:run"
 
 // The queues of an installation, by the last part of their names.
@@ -34,10 +34,14 @@ const (
 // processes of an installation use the same one.
 type Installation string
 
-// Queues returns the weights of the queues, by which workers share their time.
+// Queues returns the queues, with the weights by which the servers of single runs share their
+// time. BulkQueue has a server of its own.
 func (in Installation) Queues() map[string]int {
-	return map[string]int{in.queue(queueInteractive): 6, in.queue(queueDefault): 3, in.queue(queueBulk): 1}
+	return map[string]int{in.queue(queueInteractive): 2, in.queue(queueDefault): 1, in.BulkQueue(): 1}
 }
+
+// BulkQueue returns the queue whose tasks may carry several runs.
+func (in Installation) BulkQueue() string { return in.queue(queueBulk) }
 
 // QueueFor returns the queue of a trigger (see store.Trigger…).
 func (in Installation) QueueFor(trigger string) string { return in.queue(queueFor(trigger)) }
@@ -54,38 +58,64 @@ func queueFor(trigger string) string {
 	return queueDefault
 }
 
-// payloadVersion is incremented when workers of an earlier version must not read a payload.
-// They leave such tasks to the workers of later versions.
-const payloadVersion = 2
+// maxBulkRuns is the number of runs in a task of the bulk queue: those that one transaction
+// ends, with the locks of their sessions.
+const maxBulkRuns = 50
 
-// payload is the payload of TypeRun.
+// PerTask returns how many runs of a trigger may be in one task.
+func PerTask(trigger string) int {
+	if queueFor(trigger) == queueBulk {
+		return maxBulkRuns
+	}
+	return 1
+}
+
+// The version of a payload is incremented when workers of an earlier version must not read
+// it. They leave such tasks to the workers of later versions.
+const (
+	singleVersion  = 2
+	payloadVersion = 3 // several runs
+)
+
+// payload is the payload of TypeRun. Of singleVersion it has Run, of payloadVersion Runs.
 type payload struct {
 	Version      int          `json:"v"`
 	Installation Installation `json:"in"`
-	Run          int64        `json:"run"`
+	Run          int64        `json:"run,omitempty"`
+	Runs         []int64      `json:"runs,omitempty"`
 }
 
 // ErrForeign means that a task is not a run of this installation in the present version. It
 // must not be acknowledged, as it may have another owner.
 var ErrForeign = errors.New("not a run of this installation")
 
-// ReadRun returns the id of the run that a task delivers. All its errors are ErrForeign.
-func (in Installation) ReadRun(t *asynq.Task) (int64, error) {
+// ReadRuns returns the ids of the runs that a task delivers, at least one. All its errors are
+// ErrForeign.
+func (in Installation) ReadRuns(t *asynq.Task) ([]int64, error) {
 	var p payload
 	err := json.Unmarshal(t.Payload(), &p)
+	runs := p.Runs
+	if p.Version == singleVersion {
+		runs = []int64{p.Run}
+	}
 	switch {
 	case t.Type() != TypeRun:
-		return 0, fmt.Errorf("%w: type %.100q", ErrForeign, t.Type())
+		return nil, fmt.Errorf("%w: type %.100q", ErrForeign, t.Type())
 	case err != nil: // without the error, which may quote the payload
-		return 0, fmt.Errorf("%w: the payload is not the JSON of a run", ErrForeign)
-	case p.Version != payloadVersion:
-		return 0, fmt.Errorf("%w: version %d, this worker reads %d", ErrForeign, p.Version, payloadVersion)
+		return nil, fmt.Errorf("%w: the payload is not the JSON of a run", ErrForeign)
+	case p.Version != singleVersion && p.Version != payloadVersion:
+		return nil, fmt.Errorf("%w: version %d, this worker reads %d and %d", ErrForeign, p.Version, singleVersion, payloadVersion)
 	case p.Installation != in:
-		return 0, fmt.Errorf("%w but of %.100q", ErrForeign, p.Installation)
-	case p.Run <= 0:
-		return 0, fmt.Errorf("%w: run %d is no id", ErrForeign, p.Run)
+		return nil, fmt.Errorf("%w but of %.100q", ErrForeign, p.Installation)
+	case len(runs) == 0:
+		return nil, fmt.Errorf("%w: it has no runs", ErrForeign)
 	}
-	return p.Run, nil
+	for _, run := range runs {
+		if run <= 0 {
+			return nil, fmt.Errorf("%w: run %d is no id", ErrForeign, run)
+		}
+	}
+	return runs, nil
 }
 
 // Enqueuer enqueues the runs of an installation. Safe for concurrent use.
@@ -107,16 +137,23 @@ func NewEnqueuer(o asynq.RedisConnOpt, in Installation, timeout time.Duration) *
 	}
 }
 
-// Enqueue enqueues a run. delivery numbers the deliveries of the run; together they are the
-// id of the task. So enqueueing is idempotent per delivery, and an archived task does not
-// block the next delivery.
-func (e *Enqueuer) Enqueue(ctx context.Context, run int64, delivery int, trigger string) error {
-	raw, err := json.Marshal(payload{Version: payloadVersion, Installation: e.installation, Run: run})
+// Enqueue enqueues runs of a trigger as one task: PerTask(trigger) at most. delivery numbers
+// the deliveries of the first; run and delivery are the id of the task. So enqueueing is
+// idempotent per delivery, and an archived task does not block the next delivery.
+func (e *Enqueuer) Enqueue(ctx context.Context, trigger string, delivery int, runs ...int64) error {
+	if n := len(runs); n == 0 || n > PerTask(trigger) {
+		return fmt.Errorf("enqueue %d runs of trigger %s: at least one, at most %d", n, trigger, PerTask(trigger))
+	}
+	p := payload{Version: singleVersion, Installation: e.installation, Run: runs[0]}
+	if len(runs) > 1 {
+		p.Version, p.Run, p.Runs = payloadVersion, 0, runs
+	}
+	raw, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
 	_, err = e.client.EnqueueContext(ctx, asynq.NewTask(TypeRun, raw),
-		asynq.TaskID(taskID(run, delivery)),
+		asynq.TaskID(taskID(runs[0], delivery)),
 		asynq.Queue(e.installation.QueueFor(trigger)),
 		asynq.Timeout(e.timeout),
 		// Retries are scheduled in Postgres; those of asynq are for outages of Postgres.
@@ -126,7 +163,7 @@ func (e *Enqueuer) Enqueue(ctx context.Context, run int64, delivery int, trigger
 		return nil // enqueued already; if that task is lost, the next delivery has another id
 	}
 	if err != nil {
-		return fmt.Errorf("enqueue run %d: %w", run, err)
+		return fmt.Errorf("enqueue run %d: %w", runs[0], err)
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func (e *Env) enqueue(ctx context.Context, cfg config.Config, st *store.Store, r
 		defer cancel()
 		queue := jobs.NewEnqueuer(redis, name, cfg.Worker.JobTimeout)
 		defer func() { _ = queue.Close() }()
-		err = queue.Enqueue(ctx, run, 1, store.TriggerOperator)
+		err = queue.Enqueue(ctx, store.TriggerOperator, 1, run)
 	}
 	if err != nil {
 		e.note("%s", e.scrub(fmt.Sprintf("Redis could not be reached (%v): run %d is queued in Postgres, the scheduler enqueues it when Redis is back", err, run)))

@@ -188,7 +188,7 @@ func (d *demo) operator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.app.Enqueuer.Enqueue(ctx, run, 1, store.TriggerOperator); err != nil {
+	if err := d.app.Enqueuer.Enqueue(ctx, store.TriggerOperator, 1, run); err != nil {
 		return err
 	}
 	row, err := awaitRun(ctx, d.app.Store, run, 10*time.Second)

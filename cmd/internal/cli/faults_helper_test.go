@@ -324,7 +324,7 @@ func (p *plant) ring(session string, delivery int) {
 	e := jobs.NewEnqueuer(o, p.installation(), p.config.Worker.JobTimeout)
 	defer func() { _ = e.Close() }()
 	r := p.runs(session)[0]
-	if err := e.Enqueue(p.t.Context(), r.ID, delivery, r.Trigger); err != nil {
+	if err := e.Enqueue(p.t.Context(), r.Trigger, delivery, r.ID); err != nil {
 		p.t.Fatal(err)
 	}
 }

@@ -23,9 +23,14 @@ type CompactOptions struct {
 
 // CompactResult holds the measurements of Compact.
 type CompactResult struct {
-	CompactionsPerSecond  float64 `json:"compactions_per_second"`
-	BaselinePerSecond     float64 `json:"baseline_per_second"`
-	Ratio                 float64 `json:"ratio"`
+	CompactionsPerSecond float64 `json:"compactions_per_second"`
+	BaselinePerSecond    float64 `json:"baseline_per_second"`
+	Ratio                float64 `json:"ratio"`
+	// CPUMicros is what Postgres, Redis and this process take for a compaction over the job path,
+	// and BaselineCPUMicros for one of the baseline.
+	CPUMicros             float64 `json:"cpu_us_per_compaction"`
+	BaselineCPUMicros     float64 `json:"baseline_cpu_us_per_compaction"`
+	CPUMicrosOf           CPU     `json:"cpu_us_of"`
 	WALBytesPerCompaction float64 `json:"wal_bytes_per_compaction"`
 	MemoryBytes           int64   `json:"memory_bytes"`
 	Sessions              int     `json:"sessions"`
@@ -62,24 +67,34 @@ func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, err
 	perRound := o.Sessions / o.Rounds
 	result := CompactResult{Sessions: perRound * o.Rounds, Messages: o.Messages, Tokens: int64(o.Tokens), Concurrency: env.Concurrency, Connections: env.Connections}
 	var seconds, baselineSeconds float64
+	var cpu, baselineCPU CPU
 	var wal int64
 	for round := range o.Rounds {
 		if err := s.seed(ctx, o, round, perRound); err != nil {
 			return result, err
 		}
-		f, err := s.baselineRound(ctx, round, target)
+		var f, d float64
+		used, err := s.cpuOf(ctx, func() (err error) {
+			f, err = s.baselineRound(ctx, round, target)
+			return err
+		})
 		if err != nil {
 			return result, err
 		}
+		baselineCPU = baselineCPU.add(used, 1)
 		before, err := s.db.walPosition(ctx)
 		if err != nil {
 			return result, err
 		}
 		resetPeak()
-		d, err := s.jobRound(ctx, fmt.Sprintf("round-%d", round), perRound)
+		used, err = s.cpuOf(ctx, func() (err error) {
+			d, err = s.jobRound(ctx, fmt.Sprintf("round-%d", round), perRound)
+			return err
+		})
 		if err != nil {
 			return result, err
 		}
+		cpu = cpu.add(used, 1)
 		after, err := s.db.walPosition(ctx)
 		if err != nil {
 			return result, err
@@ -95,6 +110,8 @@ func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, err
 	result.CompactionsPerSecond = n / seconds
 	result.BaselinePerSecond = n / baselineSeconds
 	result.Ratio = result.CompactionsPerSecond / result.BaselinePerSecond
+	result.CPUMicrosOf = CPU{}.add(cpu, 1e6/n)
+	result.CPUMicros, result.BaselineCPUMicros = cpu.sum()/n*1e6, baselineCPU.sum()/n*1e6
 	result.WALBytesPerCompaction = float64(wal) / n
 	return result, nil
 }

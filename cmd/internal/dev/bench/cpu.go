@@ -22,47 +22,68 @@ func (s *system) idle(ctx context.Context) (share float64, err error) {
 		if err := s.untilLeading(ctx); err != nil {
 			return err
 		}
-		before, err := s.cpu(ctx)
-		if err != nil {
-			return err
-		}
 		begin := time.Now()
-		if err := backoff.Wait(ctx, idleTime); err != nil {
-			return err
-		}
-		after, err := s.cpu(ctx)
-		share = (after - before) / time.Since(begin).Seconds()
+		used, err := s.cpuOf(ctx, func() error { return backoff.Wait(ctx, idleTime) })
+		share = used.sum() / time.Since(begin).Seconds()
 		return err
 	})
 	return share, err
 }
 
-// cpu returns the CPU seconds of Postgres, Redis and this process so far.
-func (s *system) cpu(ctx context.Context) (seconds float64, err error) {
+// CPU is CPU time by program: in microseconds for one compaction, or in seconds.
+type CPU struct {
+	Worker   float64 `json:"worker"` // this process: a scheduler and a worker
+	Postgres float64 `json:"postgres"`
+	Redis    float64 `json:"redis"`
+}
+
+func (c CPU) sum() float64 { return c.Worker + c.Postgres + c.Redis }
+
+// add returns the sum of c and factor times o.
+func (c CPU) add(o CPU, factor float64) CPU {
+	return CPU{c.Worker + factor*o.Worker, c.Postgres + factor*o.Postgres, c.Redis + factor*o.Redis}
+}
+
+// cpuOf returns the CPU seconds that do takes.
+func (s *system) cpuOf(ctx context.Context, do func() error) (seconds CPU, err error) {
+	before, err := s.cpu(ctx)
+	if err != nil {
+		return seconds, err
+	}
+	if err := do(); err != nil {
+		return seconds, err
+	}
+	after, err := s.cpu(ctx)
+	return after.add(before, -1), err
+}
+
+// cpu returns the CPU seconds so far.
+func (s *system) cpu(ctx context.Context) (seconds CPU, err error) {
 	var self syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &self); err != nil {
-		return 0, err
+		return seconds, err
 	}
-	seconds = float64(self.Utime.Nano()+self.Stime.Nano()) / 1e9
+	seconds.Worker = float64(self.Utime.Nano()+self.Stime.Nano()) / 1e9
 
 	client := s.redis.MakeRedisClient().(redis.UniversalClient) // as all options of asynq do
 	defer func() { _ = client.Close() }()
 	info, err := client.Info(ctx, "cpu").Result()
 	if err != nil {
-		return 0, fmt.Errorf("cpu of redis: %w", err)
+		return seconds, fmt.Errorf("cpu of redis: %w", err)
 	}
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		if name == "used_cpu_user" || name == "used_cpu_sys" {
 			n, _ := strconv.ParseFloat(value, 64)
-			seconds += n
+			seconds.Redis += n
 		}
 	}
 	var backend int
 	if err := s.db.pool.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&backend); err != nil {
-		return 0, fmt.Errorf("cpu of postgres: %w", err)
+		return seconds, fmt.Errorf("cpu of postgres: %w", err)
 	}
-	return seconds + postgresCPU(backend), nil
+	seconds.Postgres = postgresCPU(backend)
+	return seconds, nil
 }
 
 // postgresCPU returns the CPU seconds of the server of a backend, 0 if it is not on this

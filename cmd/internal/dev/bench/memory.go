@@ -77,7 +77,7 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 	if err != nil {
 		return MemoryResult{}, err
 	}
-	if err := s.ring.Enqueue(ctx, run, 1, store.TriggerApplication); err != nil {
+	if err := s.ring.Enqueue(ctx, store.TriggerApplication, 1, run); err != nil {
 		return MemoryResult{}, err
 	}
 

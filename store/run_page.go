@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// mostTogether is the number of messages of a view that LoadPage loads, so that the views of
+// a page need little memory.
+const mostTogether = 5000
+
+// LoadPage loads runs with their sessions' views, by one statement for all. It leaves out those
+// that Load refuses, those whose worker is gone, and those with large views: execute them one
+// by one.
+func (s *Store) LoadPage(ctx context.Context, runs []RunID) ([]*Claim, error) {
+	// OFFSET 0 keeps the aggregation behind the scan of one view (see joinView).
+	const query = `SELECT r.id, v.seqs, v.positions, v.tokens, v.calls, v.flags, v.roles, v.kinds, ` + selectRun + `
+		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid ` + joinPolicy + joinCalibration + `
+		CROSS JOIN LATERAL (SELECT array_agg(m.seq) AS seqs, array_agg(m.position) AS positions, array_agg(m.token_count) AS tokens, array_agg(m.calls) AS calls,
+			array_agg(m.flags) AS flags, coalesce(string_agg(m.role_code::text, ''), '') AS roles, coalesce(string_agg(m.kind::text, ''), '') AS kinds
+			FROM (SELECT) one ` + joinView + `) v
+		WHERE r.id = ANY($1) AND r.status = 'queued' AND s.live_messages <= $2`
+	rows, err := s.pool.Query(ctx, s.q(query), runs, mostTogether)
+	if err != nil {
+		return nil, wrap("load a page of runs", err)
+	}
+	var loaded []*Claim
+	for rows.Next() {
+		c := &Claim{}
+		var v struct {
+			seqs, positions []int64
+			tokens          []int32
+			calls, flags    []int16
+			roles, kinds    string
+		}
+		view := []any{&c.Run, &v.seqs, &v.positions, &v.tokens, &v.calls, &v.flags, &v.roles, &v.kinds}
+		if readRun(rows, c, view...) != nil {
+			continue // an error of the connection is that of rows, too
+		}
+		list := newMetaList(len(v.seqs), c.Session.LastSeq)
+		for i := range v.seqs {
+			list.add(metaRow{v.seqs[i], v.positions[i], v.tokens[i], v.calls[i], v.flags[i], v.roles[i], v.kinds[i]})
+		}
+		c.View = list.inViewOrder()
+		loaded = append(loaded, c)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("load a page of runs", err)
+	}
+	for _, c := range loaded {
+		if err := s.completeView(ctx, c); err != nil {
+			return nil, wrap("load a page of runs", err)
+		}
+	}
+	return loaded, nil
+}
+
+// RunChange is the change that a run makes.
+type RunChange struct {
+	Run    RunID
+	Change Change
+}
+
+// plain reports whether a change only excludes messages, and leaves the session to be due again by
+// its thresholds alone.
+func (c *Change) plain() bool {
+	p, s := &c.Plan, &c.PostRunState
+	return len(p.Additions)+len(p.Include)+len(p.DropReasoning)+len(s.Unholdable) == 0 && len(p.Exclude) > 0 &&
+		s.State == "" && s.HoldCode == "" && s.CooldownSeconds == 0 && !s.Ineffective && !s.AwaitsLoop && !s.Checked
+}
+
+// pageRecord is a run in the JSON argument of end_runs.
+type pageRecord struct {
+	endRecord
+	Run      RunID    `json:"run"`
+	Revision int64    `json:"revision"`
+	Snapshot chat.Seq `json:"snapshot"`
+	Exclude  string   `json:"exclude"`
+	Reasons  []string `json:"reasons"`
+	Seqs     []string `json:"seqs"`
+}
+
+// ApplyPage applies the changes of runs that LoadPage has loaded, each as Apply does, in one
+// transaction and by one statement for all, and returns those that it has applied. It leaves
+// out those that do more than exclude messages, and those to whose view something has happened
+// since: execute them one by one.
+func (s *Store) ApplyPage(ctx context.Context, changes []RunChange) (applied []RunID, err error) {
+	var page []pageRecord
+	for i := range changes {
+		c := &changes[i].Change
+		if !c.plain() {
+			continue
+		}
+		r := pageRecord{endRecord: c.record(), Run: changes[i].Run, Revision: c.Revision, Snapshot: c.SnapshotSeq, Exclude: c.Plan.Gone().String()}
+		for _, x := range c.Plan.Exclude {
+			r.Reasons, r.Seqs = append(r.Reasons, x.Reason), append(r.Seqs, x.Seqs.String())
+		}
+		page = append(page, r)
+	}
+	if len(page) == 0 {
+		return nil, nil
+	}
+	raw, err := json.Marshal(page)
+	if err != nil {
+		return nil, fmt.Errorf("apply a page of runs: %w", err)
+	}
+	applied, err = queryRow(ctx, s, "apply a page of runs", pgx.RowTo[[]RunID], `SELECT compactor.end_runs($1)`, string(raw))
+	for _, run := range applied {
+		s.ended.add(run)
+	}
+	return applied, err
+}

@@ -1,0 +1,405 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
+)
+
+// paged is a fixture with sessions that metadata decides, and a count of the runs that pages
+// have ended.
+type paged struct {
+	*fixture
+	dsn  string
+	conn *pgx.Conn
+	st   *pageCounter
+}
+
+// pageCounter notes the runs that ApplyPage ends.
+type pageCounter struct {
+	*store.Store
+	mu    sync.Mutex
+	ended []store.RunID
+}
+
+func (p *pageCounter) ApplyPage(ctx context.Context, changes []store.RunChange) ([]store.RunID, error) {
+	applied, err := p.Store.ApplyPage(ctx, changes)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = append(p.ended, applied...)
+	return applied, err
+}
+
+func truncatingPolicy() policy.Policy {
+	p := testPolicy()
+	p.Pipeline = []policy.Step{{Strategy: "truncation"}}
+	return p
+}
+
+func setupPaged(t *testing.T, p policy.Policy, c Config) *paged {
+	t.Helper()
+	f := &paged{dsn: database(t)}
+	f.fixture = setupWith(t, f.dsn, p, c)
+	f.st = &pageCounter{Store: f.store}
+	f.w.store = f.st
+	var err error
+	if f.conn, err = pgx.Connect(t.Context(), f.dsn); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.conn.Close(context.WithoutCancel(t.Context())) })
+	return f
+}
+
+// page executes runs as one task.
+func (f *paged) page(runs ...store.RunID) {
+	f.t.Helper()
+	if err := f.w.executePage(f.t.Context(), runs); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// end returns what a run left of its session in all tables, without ids and times.
+func (f *paged) end(run store.RunID) (out map[string]any) {
+	f.t.Helper()
+	const query = `
+		SELECT json_build_object(
+			'session', to_jsonb(s) - '{sid,id,head_run,created_at,last_message_at,cooldown_until}'::text[] || jsonb_build_object('is_head', s.head_run = r.id, 'cools', s.cooldown_until IS NOT NULL),
+			'run', to_jsonb(r) - '{id,sid,fence,base_run,requested_by,queued_at,started_at,ended_at,waiting_since,deliver_at,written_at,plan_us,total_us,sweep}'::text[]
+				|| jsonb_build_object('base', r.base_run IS NULL, 'started', r.started_at IS NOT NULL, 'ended', r.ended_at IS NOT NULL),
+			'exclusions', (SELECT jsonb_agg(to_jsonb(e) - '{run,sid}'::text[] ORDER BY e.seqs) FROM compactor.exclusions e WHERE e.run = r.id),
+			'wakes', EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid))
+		FROM compactor.runs r JOIN compactor.sessions s USING (sid) WHERE r.id = $1`
+	var raw []byte
+	if err := f.conn.QueryRow(f.t.Context(), query, run).Scan(&raw); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		f.t.Fatal(err)
+	}
+	return out
+}
+
+// pageKinds are the kinds of sessions that a sweep meets, by what makes them. together: a page
+// ends their runs, which the others leave.
+var pageKinds = map[string]struct {
+	make     func(f *paged, session string)
+	together bool
+}{
+	"plain": {func(*paged, string) {}, true},
+	"compacted before": {func(f *paged, s string) {
+		f.run(f.operator(s, store.Options{From: "view"}))
+		f.append(s, "uauauauaua")
+	}, true},
+	"reported usage": {func(f *paged, s string) {
+		_, err := f.store.ReportUsage(f.t.Context(), key(s), 320, 3)
+		f.must(err)
+	}, true},
+	"estimated counts": {func(f *paged, s string) {
+		f.must(f.add(s, chat.Message{Role: chat.RoleUser, Content: chat.TextContent("x")}, "chars4"))
+	}, true},
+	"a reported event": {func(f *paged, s string) {
+		_, err := f.conn.Exec(f.t.Context(), `SELECT compactor.report_state(NULL, $1, '{"overflow": true}')`, s)
+		f.must(err)
+	}, true},
+	"an open tool call": {func(f *paged, s string) { f.append(s, "uc") }, true},
+	"signed reasoning": {func(f *paged, s string) {
+		f.must(f.add(s, sessiontest.Sign(sessiontest.Says("thought"), 0, 1), "test"))
+	}, false},
+	"a pin":                 {func(f *paged, s string) { f.must(f.store.Pin(f.t.Context(), key(s), f.second(s))) }, false},
+	"a result without call": {func(f *paged, s string) { f.append(s, "tu") }, false},
+	"an undo before": {func(f *paged, s string) {
+		run := f.operator(s, store.Options{From: "view"})
+		f.run(run)
+		_, err := f.store.Undo(f.t.Context(), key(s), run, false, "test")
+		f.must(err)
+		f.append(s, "ua")
+	}, false},
+	"only system messages": {func(f *paged, s string) { f.append(s, "ssssssssssssu") }, false},
+}
+
+func (f *paged) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// add appends a message of 200 tokens.
+func (f *paged) add(session string, m chat.Message, counter string) error {
+	f.n++
+	m.ID = fmt.Sprint("added-", f.n)
+	_, _, err := f.store.Append(f.t.Context(), key(session), "", []store.NewMessage{{Message: m, Tokens: 200, Counter: counter}})
+	return err
+}
+
+// second returns the id of the second message of a session.
+func (f *paged) second(session string) (id string) {
+	f.t.Helper()
+	f.must(f.conn.QueryRow(f.t.Context(), `SELECT m.id FROM compactor.message_log m JOIN compactor.sessions s USING (sid) WHERE s.id = $1 AND seq = 2`, session).Scan(&id))
+	return id
+}
+
+// transcript returns random turns above the start.
+func transcript(r *rand.Rand) string {
+	out := "s"
+	for len(out) < 12+r.IntN(20) {
+		out += []string{"ua", "ucta", "uctcta", "uaa", "uu"}[r.IntN(5)]
+	}
+	return out + "ua"
+}
+
+// Runs that a page loads and ends together leave every table as if they had been executed one
+// by one, and what it leaves out is executed all the same.
+func TestRunsOfAPageEndAsSingleOnesDo(t *testing.T) {
+	t.Parallel()
+	f := setupPaged(t, truncatingPolicy(), Config{})
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
+	for kind, k := range pageKinds {
+		for i := range 3 {
+			roles := transcript(r)
+			for _, how := range []string{"single", "page"} {
+				session := fmt.Sprintf("%s %d %s", kind, i, how)
+				f.append(session, roles)
+				k.make(f, session)
+			}
+		}
+	}
+	runs := map[string]store.RunID{}
+	var page []store.RunID
+	for _, run := range f.sweep() {
+		session := f.row(run).Session
+		runs[session] = run
+		if strings.HasSuffix(session, "page") {
+			page = append(page, run)
+		} else {
+			f.run(run)
+		}
+	}
+	f.page(page...)
+	for kind, k := range pageKinds {
+		for i := range 3 {
+			session := fmt.Sprintf("%s %d ", kind, i)
+			single, ok := runs[session+"single"]
+			if !ok {
+				t.Errorf("%s is not due", session)
+				continue
+			}
+			if diff := cmp.Diff(f.end(single), f.end(runs[session+"page"])); diff != "" {
+				t.Errorf("%s (-single +page):\n%s", session, diff)
+			}
+			if got := slices.Contains(f.st.ended, runs[session+"page"]); got != k.together {
+				t.Errorf("%s: ended together: %t, want %t", session, got, k.together)
+			}
+		}
+	}
+	f.sound()
+}
+
+// What happens to a session while its page is decided takes its run out of the page.
+func TestASessionThatChangesWhileItsPageIsDecidedIsDecidedAgain(t *testing.T) {
+	t.Parallel()
+	f := setupPaged(t, truncatingPolicy(), Config{})
+	meanwhile := map[string]func(s string){
+		"a message": func(s string) { f.append(s, "u") },
+		"a pin":     func(s string) { f.must(f.store.Pin(t.Context(), key(s), f.second(s))) },
+		"a replacement of the view": func(s string) {
+			_, err := f.conn.Exec(t.Context(), `SELECT compactor.replace_view(NULL, $1, 0, '[{"role":"user","content":"anew"}]'::json)`, s)
+			f.must(err)
+		},
+		"nothing": func(string) {},
+	}
+	for name := range meanwhile {
+		f.append(name, "suauauauauauauaua")
+	}
+	runs := f.sweep()
+	var once sync.Once
+	f.w.failpoint = func(step string) {
+		if step == stepChecked {
+			once.Do(func() {
+				for name, happen := range meanwhile {
+					happen(name)
+				}
+			})
+		}
+	}
+	f.page(runs...)
+	if got := len(f.st.ended); got != 1 {
+		t.Errorf("%d runs were ended together, want that of the session to which nothing happened", got)
+	}
+	for _, run := range runs {
+		if row := f.row(run); row.EndedAt == nil {
+			t.Errorf("the run of %s is %s", row.Session, row.Status)
+		}
+	}
+	if got := f.view("a message"); !strings.HasSuffix(got, "auau") && !strings.HasSuffix(got, "uau") {
+		t.Errorf("the message that came meanwhile is not in the view %s", got)
+	}
+	var pinned bool
+	f.must(f.conn.QueryRow(t.Context(), `SELECT live @> 2::bigint FROM compactor.sessions WHERE id = 'a pin'`).Scan(&pinned))
+	if !pinned {
+		t.Error("the pin that came meanwhile is out of the view")
+	}
+	f.sound()
+}
+
+// A page waits for no lock: it would make the writers of its other sessions wait.
+func TestAPageLeavesASessionThatSomethingLocks(t *testing.T) {
+	t.Parallel()
+	f := setupPaged(t, truncatingPolicy(), Config{})
+	for _, s := range []string{"a", "locked", "c"} {
+		f.append(s, "suauauauauauauaua")
+	}
+	runs := f.sweep()
+	tx, err := f.conn.Begin(t.Context())
+	f.must(err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 'locked' FOR UPDATE`)
+	f.must(err)
+	left := must(f.w.executeTogether(t.Context(), runs))(t)
+	if len(left) != 1 || f.row(left[0]).Session != "locked" || len(f.st.ended) != 2 {
+		t.Errorf("of %v, %v are left", runs, left)
+	}
+	f.must(tx.Rollback(t.Context()))
+	f.page(left...)
+	if row := f.row(left[0]); row.Outcome != OutcomeApplied {
+		t.Errorf("the run of the locked session is %s", row.Status)
+	}
+	f.sound()
+}
+
+func TestAPageDeliveredToManyWorkersAtOnceHasOneEffect(t *testing.T) {
+	t.Parallel()
+	f := setupPaged(t, truncatingPolicy(), Config{})
+	for i := range 40 {
+		f.append(fmt.Sprint("s", i), "suauauauauauauaua")
+	}
+	runs := f.sweep()
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() { f.page(runs...) })
+	}
+	all.Wait()
+	f.page(runs...) // and once more, late
+	for _, run := range runs {
+		if row := f.row(run); row.Outcome != OutcomeApplied || row.Attempts != 1 {
+			t.Errorf("run %d of %s: %s after %d attempts", run, row.Session, row.Outcome, row.Attempts)
+		}
+	}
+	f.sound()
+}
+
+// A worker that dies in the middle has done what was committed, and the next delivery of the
+// task does the rest once.
+func TestAPageWhoseWorkerDiesEndsAsWithoutThat(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{stepClaimed, stepPlanned, stepChecked, stepApplied} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			f := setupPaged(t, testPolicy(), Config{}) // as the process that dies has it
+			for i := range 12 {
+				roles := "suauauauauauauaua"
+				if i%3 == 0 {
+					roles = "suauctauuctaua" // not decided by metadata alone
+				}
+				f.append(fmt.Sprint("s", i), roles)
+			}
+			runs := f.sweep()
+			if !dies(t, f.dsn, step, "", runs...) {
+				t.Fatal("the worker process lives")
+			}
+			f.until(func() bool {
+				f.page(runs...)
+				for _, run := range runs {
+					if f.row(run).EndedAt == nil {
+						return false
+					}
+				}
+				return true
+			})
+			for _, run := range runs {
+				row := f.row(run)
+				s, err := f.store.Session(t.Context(), key(row.Session))
+				f.must(err)
+				if row.Outcome != OutcomeApplied || s.Revision != 1 {
+					t.Errorf("run %d of %s: %s, revision %d", run, row.Session, row.Outcome, s.Revision)
+				}
+			}
+			f.sound()
+		})
+	}
+}
+
+// A worker that stops takes up no more runs of its tasks, which go back to the queue.
+func TestAPageReturnsWhatAStoppingWorkerHasNotBegun(t *testing.T) {
+	t.Parallel()
+	f := setupPaged(t, testPolicy(), Config{Concurrency: 1})
+	for i := range 3 {
+		f.append(fmt.Sprint("s", i), "suauctauuctauauauaua")
+	}
+	runs := f.sweep()
+	f.w.failpoint = func(step string) {
+		if step == stepPlanned {
+			f.w.drain()
+		}
+	}
+	if err := f.w.executePage(t.Context(), runs); !errors.Is(err, ErrStopping) {
+		t.Errorf("the task ends with %v, want %v", err, ErrStopping)
+	}
+	var ended int
+	for _, run := range runs {
+		if f.row(run).EndedAt != nil {
+			ended++
+		}
+	}
+	if ended != 1 {
+		t.Errorf("%d runs have ended, want the one that was begun", ended)
+	}
+}
+
+// An error of a page costs speed alone, so it must be told.
+func TestAPageThatFailsIsExecutedOneByOneAndSaysSo(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	f := setupPaged(t, truncatingPolicy(), Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for i := range 3 {
+		f.append(fmt.Sprint("s", i), "suauauauauauauaua")
+	}
+	runs := f.sweep()
+	_, err := f.conn.Exec(t.Context(), `DROP FUNCTION compactor.end_runs`)
+	f.must(err)
+	f.page(runs...)
+	for _, run := range runs {
+		if row := f.row(run); row.Outcome != OutcomeApplied {
+			t.Errorf("run %d: %s", run, row.Status)
+		}
+	}
+	if n := strings.Count(log.String(), `msg="runs are executed one by one"`); n != 1 {
+		t.Errorf("%d lines about it in %s", n, log.String())
+	}
+}
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
