@@ -48,19 +48,6 @@ func NewTranscript(entries []Entry, counter Counter, groups []chat.Group) *Trans
 	return &Transcript{Entries: entries, Counter: counter, groups: groups}
 }
 
-// Totals counts a transcript, in total and the part in the view.
-type Totals struct {
-	Groups    int         `json:"groups"`
-	Messages  int         `json:"messages"`
-	ToolCalls int         `json:"tool_calls"`
-	Tokens    chat.Tokens `json:"tokens"`
-
-	IncludedGroups    int         `json:"included_groups"`
-	IncludedMessages  int         `json:"included_messages"`
-	IncludedToolCalls int         `json:"included_tool_calls"`
-	IncludedTokens    chat.Tokens `json:"included_tokens"`
-}
-
 // ErrNotLoaded is returned for a message whose content was not requested.
 var ErrNotLoaded = errors.New("content is not loaded")
 
