@@ -135,7 +135,6 @@ func TestDatabaseThatDropsAllConnectionsInASweepIsWaitedOut(t *testing.T) {
 func TestRunsInTheQueueOutlastADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
-	p.backlog(60)
 	gate := newGate(t, p.config.Database.URL.Reveal())
 	gate.open()
 	p.start(schedules)
@@ -144,7 +143,9 @@ func TestRunsInTheQueueOutlastADatabaseThatIsAway(t *testing.T) {
 	c.Worker.DrainTimeout = 5 * time.Minute // longer than this test waits for anything
 	stop := p.startWith(c, works)
 	gate.shut()
-	p.sweep()
+	for i := range 60 {
+		p.written(fmt.Sprint("s", i))
+	}
 	p.await("the tasks are in Redis", func() bool { return p.pending() >= 50 })
 	p.await("the outage is told", func() bool { return p.logs.has("database unavailable, retrying") })
 	p.pass(1500 * time.Millisecond)
