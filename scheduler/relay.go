@@ -11,50 +11,81 @@ import (
 // firstReconcile is the delay before a new leader searches for lost work.
 const firstReconcile = 2 * time.Second
 
-// runRelay enqueues event runs for the sessions in the outbox, then the runs whose
-// delivery is due. It pauses for RelayInterval when no page is full. While too many event
-// runs wait for a worker, sessions stay in the outbox; while too many that applications
-// requested do, those stay in Postgres. The other deliveries continue.
+// busyTime is how long after an event the outbox is polled busyPolls times in a
+// RelayInterval: events come together, and each waits for half of the interval.
+const (
+	busyTime  = time.Second
+	busyPolls = 5
+)
+
+// runRelay enqueues event runs for the sessions in the outbox and, every RelayInterval, the
+// runs whose delivery is due. It pauses when no page is full. While too many event runs wait
+// for a worker, sessions stay in the outbox; while too many that applications requested do,
+// those stay in Postgres. The other deliveries continue.
 func (s *Scheduler) runRelay(ctx context.Context) error {
 	credit, requests := s.newCredit(store.TriggerEvent), s.newCredit(store.TriggerApplication)
+	var busyUntil, delivered time.Time
 	for {
-		room, err := credit.room(ctx)
+		full, found, err := s.relay(ctx, credit)
 		if err != nil {
 			return err
 		}
-		full := false
-		if room > 0 {
-			n, err := s.deliver(ctx, ReasonEvent, room, func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
-				return s.store.Relay(ctx, s.cfg.Policy.Debounce, s.cfg.Policy.MaxDelay, limit, grace)
-			})
+		if found {
+			busyUntil = time.Now().Add(busyTime)
+		}
+		if time.Since(delivered) >= s.cfg.RelayInterval {
+			delivered = time.Now()
+			more, err := s.redeliver(ctx, requests)
 			if err != nil {
 				return err
 			}
-			credit.spend(n)
-			full = n >= room
-		}
-		if room, err = requests.room(ctx); err != nil {
-			return err
-		}
-		n, err := s.deliver(ctx, ReasonDelivery, s.cfg.PageSize, func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
-			page, err := s.store.Deliver(ctx, room, limit, grace)
-			for _, d := range page {
-				if d.Trigger == store.TriggerApplication {
-					requests.spend(1)
-				}
+			if more {
+				full, delivered = true, time.Time{}
 			}
-			return page, err
-		})
-		if err != nil {
-			return err
 		}
-		if full || n >= s.cfg.PageSize {
+		if full {
 			continue
 		}
-		if err := backoff.Wait(ctx, s.cfg.RelayInterval); err != nil {
+		pause := s.cfg.RelayInterval
+		if time.Now().Before(busyUntil) {
+			pause /= busyPolls
+		}
+		if err := backoff.Wait(ctx, pause); err != nil {
 			return err
 		}
 	}
+}
+
+// relay enqueues a page of event runs. full: there may be more, and room for them.
+func (s *Scheduler) relay(ctx context.Context, c *credit) (full, found bool, err error) {
+	room, err := c.room(ctx)
+	if err != nil || room == 0 {
+		return false, false, err
+	}
+	n, err := s.deliver(ctx, ReasonEvent, room, func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
+		return s.store.Relay(ctx, s.cfg.Policy.Debounce, s.cfg.Policy.MaxDelay, limit, grace)
+	})
+	c.spend(n)
+	return n >= room, n > 0, err
+}
+
+// redeliver enqueues a page of the runs whose delivery is due, and reports whether there may
+// be more. requests is the credit of those that applications requested.
+func (s *Scheduler) redeliver(ctx context.Context, requests *credit) (more bool, err error) {
+	room, err := requests.room(ctx)
+	if err != nil {
+		return false, err
+	}
+	n, err := s.deliver(ctx, ReasonDelivery, s.cfg.PageSize, func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
+		page, err := s.store.Deliver(ctx, room, limit, grace)
+		for _, d := range page {
+			if d.Trigger == store.TriggerApplication {
+				requests.spend(1)
+			}
+		}
+		return page, err
+	})
+	return n >= s.cfg.PageSize, err
 }
 
 // runOrphans enqueues runs whose worker's lease has expired.

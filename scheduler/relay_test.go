@@ -249,8 +249,36 @@ func TestTheRelayTakesFullPagesAtOnceAndInOrder(t *testing.T) {
 				}
 			}
 		})
-		want := slices.Repeat([]string{"relay", "undelivered"}, 4)
+		want := []string{"relay", "undelivered", "relay", "relay", "relay"}
 		b.check(slices.Equal(calls, want), "calls %v", calls)
+		stop()
+	})
+}
+
+// After an event the outbox is polled more often, and then at the interval again.
+func TestTheRelayPollsMoreOftenAfterAnEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		cfg := b.config("a")
+		cfg.RelayInterval = 50 * time.Millisecond
+		stop := b.start(b.new(cfg))
+		polls := func(d time.Duration) int {
+			before := b.store.count("relay")
+			b.pass(d)
+			return b.store.count("relay") - before
+		}
+		in := int(busyTime / cfg.RelayInterval)
+		idle := polls(busyTime)
+		b.store.with(func() { b.store.outbox = 1 })
+		b.pass(cfg.RelayInterval)
+		busy := polls(busyTime / 2)
+		after := polls(2*busyTime) - in*busyPolls/2
+		others := b.store.count("undelivered")
+		b.check(idle >= in-1 && idle <= in+1, "%d polls in a second without events, of %d", idle, in)
+		b.check(busy >= in*busyPolls/2-2 && busy <= in*busyPolls/2+2, "%d in half a second after one, of %d", busy, in*busyPolls/2)
+		b.check(after <= 2*in, "%d in the two seconds then", after)
+		b.check(others <= 4*in+5, "%d polls for other deliveries", others)
 		stop()
 	})
 }
