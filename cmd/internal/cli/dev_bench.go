@@ -98,7 +98,9 @@ func (c *benchCompactCmd) Run(ctx context.Context, e *Env, cfg config.Config) er
 		}
 		e.say("")
 		return e.Out.Pairs(
-			[2]any{"sessions", r.Sessions}, [2]any{"messages each", r.Messages}, [2]any{"tokens each", r.Tokens},
+			[2]any{"sessions", r.Sessions}, [2]any{"messages each", r.Messages}, [2]any{"tokens each", r.Tokens}, [2]any{"tenants", r.Tenants},
+			[2]any{"CPU per compaction", fmt.Sprintf("%.0f µs (worker %.0f, Postgres %.0f, Redis %.0f); baseline %.0f µs",
+				r.CPUMicros, r.CPUMicrosOf.Worker, r.CPUMicrosOf.Postgres, r.CPUMicrosOf.Redis, r.BaselineCPUMicros)},
 			[2]any{"runs at once", r.Concurrency}, [2]any{"connections", r.Connections}, [2]any{"WAL per compaction", term.Bytes(int64(r.WALBytesPerCompaction))},
 			[2]any{"memory at peak", term.Bytes(r.MemoryBytes)},
 		)

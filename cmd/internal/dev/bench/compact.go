@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ type CompactOptions struct {
 	Sessions int         `default:"4000" help:"Sessions for the job path, and as many for the baseline."`
 	Messages int         `default:"200" help:"Messages of a session."`
 	Tokens   chat.Tokens `default:"40000" help:"Tokens of a session."`
+	Tenants  int         `default:"1" help:"Tenants that have the sessions of the job path; the sweep takes them in turns."`
 	// A change in the speed of the machine affects both parts of a round.
 	Rounds int `default:"4" help:"Alternations of job path and baseline."`
 }
@@ -36,6 +38,7 @@ type CompactResult struct {
 	Sessions              int     `json:"sessions"`
 	Messages              int     `json:"messages"`
 	Tokens                int64   `json:"tokens"`
+	Tenants               int     `json:"tenants"`
 	Concurrency           int     `json:"concurrency"`
 	Connections           int     `json:"connections"`
 	Rounds                []Round `json:"rounds"`
@@ -64,8 +67,11 @@ func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, err
 	}
 	defer s.db.pool.Close()
 
+	if o.Sessions < o.Rounds || o.Rounds < 1 || o.Tenants < 1 {
+		return CompactResult{}, errors.New("compact: want --rounds and --tenants of 1 or more, and a session for each round")
+	}
 	perRound := o.Sessions / o.Rounds
-	result := CompactResult{Sessions: perRound * o.Rounds, Messages: o.Messages, Tokens: int64(o.Tokens), Concurrency: env.Concurrency, Connections: env.Connections}
+	result := CompactResult{Sessions: perRound * o.Rounds, Messages: o.Messages, Tokens: int64(o.Tokens), Tenants: o.Tenants, Concurrency: env.Concurrency, Connections: env.Connections}
 	var seconds, baselineSeconds float64
 	var cpu, baselineCPU CPU
 	var wal int64
@@ -135,7 +141,7 @@ func (s *system) seed(ctx context.Context, o CompactOptions, round, n int) error
 		g.Go(func() error {
 			k, model := store.Key{Tenant: baselineTenant(round), Session: fmt.Sprintf("s%d", i)}, "baseline"
 			if i%2 == 1 {
-				k.Tenant, model = fmt.Sprintf("job-%d", round), "job"
+				k.Tenant, model = fmt.Sprintf("job-%d-%d", round, i/2%o.Tenants), "job"
 			}
 			msgs := session(o.Messages, 600, o.Tokens/chat.Tokens(o.Messages), true)
 			_, _, err := s.store.Import(gctx, k, model, msgs)
