@@ -19,6 +19,7 @@ type Ledger struct {
 	PolicyHash     *string `json:"policy_hash"`
 	Policy         string  `json:"policy,omitempty"`
 	PolicyVersion  *int    `json:"policy_version,omitempty"` // 0: that of the configuration
+	Fired          string  `json:"fired,omitempty"`          // the policy's trigger that held; empty for none
 	ErrorCode      *string `json:"error_code,omitempty"`
 	Error          *string `json:"error,omitempty"`
 	Steps          any     `json:"steps,omitempty"`

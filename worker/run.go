@@ -183,7 +183,7 @@ func (a *attempt) begin() {
 	s := &a.claim.Session
 	a.ledger = store.Ledger{
 		Kind: "compact", Worker: a.w.config.Name, PolicyHash: &a.hash, Utilization: a.limits.Utilization(a.context),
-		Policy: s.Policy, PolicyVersion: &s.PolicyVersion,
+		Policy: s.Policy, PolicyVersion: &s.PolicyVersion, Fired: a.fired,
 		MessagesBefore: s.LiveMessages, MessagesAfter: s.LiveMessages,
 		TokensBefore: int64(s.LiveTokens), TokensAfter: int64(s.LiveTokens),
 	}

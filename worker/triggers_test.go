@@ -171,3 +171,33 @@ func TestTheTargetFollowsTheTurnsOfTheSession(t *testing.T) {
 		}
 	}
 }
+
+func TestARunNamesTheTriggerThatHeld(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		when    []string
+		outcome string
+		want    string // empty for a column without a value
+	}{
+		"the first that holds": {[]string{"turns_since_run >= 30", "messages_since_run >= 9", "used > 0.6"}, OutcomeApplied, "t1"},
+		"none":                 {[]string{"used > 0.6 && tool_rounds == 3"}, OutcomeNotTriggered, ""},
+		"no triggers":          {nil, OutcomeApplied, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setupClock(t, triggered(tt.when...))
+			f.append("s", "suauauauauaua")
+			f.want("the run", tt.outcome)
+			var got *string
+			if err := f.conn.QueryRow(t.Context(), `SELECT fired FROM compactor.runs`).Scan(&got); err != nil {
+				t.Fatal(err)
+			}
+			if (got == nil) != (tt.want == "") || got != nil && *got != tt.want {
+				t.Errorf("fired %v, want %q", got, tt.want)
+			}
+			if runs, err := f.store.Runs(t.Context(), store.RunFilter{Limit: 1}); err != nil || runs[0].Fired != tt.want {
+				t.Errorf("%+v, %v", runs, err)
+			}
+		})
+	}
+}

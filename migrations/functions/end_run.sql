@@ -57,7 +57,7 @@ BEGIN
         model text, due_tokens bigint, estimate_margin real, base_hash text, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision,
         ineffective boolean, unholdable int8multirange, free_reasoning boolean, reasoning_out int8multirange, awaits_loop boolean,
         awaits_answer boolean, hold_code text, state text, quarantine_reason text, low_gain boolean, checked boolean, seen_signals int,
-        due_messages bigint, due_turns bigint, due_new_tokens bigint, due_live_messages bigint, due_signals int, seen_time boolean);
+        due_messages bigint, due_turns bigint, due_new_tokens bigint, due_live_messages bigint, due_signals int, seen_time boolean, fired text);
     v.free_reasoning := coalesce(v.free_reasoning, true);   -- a worker of a version before this does not know
     v_base := s.last_seq;
     appended := int8multirange(int8range(v_base + 1, v_base + 1 + v_n));
@@ -70,7 +70,7 @@ BEGIN
             ELSE coalesce(v.reasoning_out, '{}') END;
     END IF;
     UPDATE @schema@.runs SET status = p_status, kind = coalesce(nullif(v.kind, ''), kind), outcome = v.outcome, policy_hash = v.policy_hash,
-        policy = v.policy, policy_version = v.policy_version, error_code = v.error_code, error = left(v.error, 500), steps = v.steps, lease_until = NULL,
+        policy = v.policy, policy_version = v.policy_version, fired = v.fired, error_code = v.error_code, error = left(v.error, 500), steps = v.steps, lease_until = NULL,
         attempts = CASE WHEN p_fence = 0 THEN attempts + 1 ELSE attempts END, worker = v.worker,
         started_at = coalesce(started_at, clock_timestamp() - make_interval(secs => v.total_us / 1e6)), ended_at = clock_timestamp(),
         messages_before = v.messages_before, messages_after = v.messages_after,

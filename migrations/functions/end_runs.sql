@@ -69,13 +69,13 @@ BEGIN
     END LOOP;
 
     UPDATE @schema@.runs t SET status = 'applied', kind = coalesce(nullif(e.kind, ''), t.kind), outcome = e.outcome, policy_hash = e.policy_hash,
-        policy = e.policy, policy_version = e.policy_version, steps = e.steps, lease_until = NULL, attempts = attempts + 1, worker = e.worker,
+        policy = e.policy, policy_version = e.policy_version, fired = e.fired, steps = e.steps, lease_until = NULL, attempts = attempts + 1, worker = e.worker,
         started_at = coalesce(started_at, clock_timestamp() - make_interval(secs => e.total_us / 1e6)), ended_at = clock_timestamp(),
         messages_before = e.messages_before, messages_after = e.messages_after, tokens_before = e.tokens_before, tokens_after = e.tokens_after,
         utilization = e.utilization, plan_us = e.plan_us, total_us = e.total_us, snapshot_seq = e.snapshot, snapshot_revision = e.revision,
         in_force = true, revision = e.revision + 1, base_run = b.base_run, applied_seq = e.snapshot, live_before = b.live_before,
         live_after = n.live, included = '{}', appended = '{}', reasoning_before = '{}', reasoning_taken = '{}'
-    FROM json_to_recordset(p) AS e(run bigint, revision bigint, snapshot bigint, kind text, outcome text, policy_hash text, policy text, policy_version int,
+    FROM json_to_recordset(p) AS e(run bigint, revision bigint, snapshot bigint, kind text, outcome text, policy_hash text, policy text, policy_version int, fired text,
             steps jsonb, messages_before bigint, messages_after bigint, tokens_before bigint, tokens_after bigint, utilization real, plan_us bigint, total_us bigint, worker text)
         JOIN unnest(v_ended, v_before, v_base) b(run, live_before, base_run) USING (run)
         JOIN unnest(v_sessions) n ON n.head_run = e.run

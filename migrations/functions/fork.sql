@@ -54,12 +54,12 @@ BEGIN
 
     SELECT array_agg(t.id), array_agg(nextval(pg_get_serial_sequence('@schema@.runs', 'id'))) INTO v_runs, v_ids
     FROM (SELECT id FROM @schema@.runs WHERE sid = s.sid AND status = 'applied' AND revision <= r.revision ORDER BY revision) t;
-    INSERT INTO @schema@.runs (id, sid, origin, trigger, kind, requested_by, options, policy_hash, policy, policy_version, status, outcome, queued_at,
+    INSERT INTO @schema@.runs (id, sid, origin, trigger, kind, requested_by, options, policy_hash, policy, policy_version, fired, status, outcome, queued_at,
         started_at, ended_at, worker, revision, base_run, undoes, restores, snapshot_seq, snapshot_revision, applied_seq, live_before, live_after,
         included, appended, steps, messages_before, messages_after, tokens_before, tokens_after, utilization, plan_us, total_us,
         reasoning_before, reasoning_taken)
     OVERRIDING SYSTEM VALUE
-    SELECT v_ids[i], n.sid, coalesce(t.origin, t.id), t.trigger, t.kind, t.requested_by, t.options, t.policy_hash, t.policy, t.policy_version, t.status, t.outcome, t.queued_at,
+    SELECT v_ids[i], n.sid, coalesce(t.origin, t.id), t.trigger, t.kind, t.requested_by, t.options, t.policy_hash, t.policy, t.policy_version, t.fired, t.status, t.outcome, t.queued_at,
         t.started_at, t.ended_at, t.worker, t.revision, v_ids[array_position(v_runs, t.base_run)], v_ids[array_position(v_runs, t.undoes)],
         v_ids[array_position(v_runs, t.restores)], t.snapshot_seq, t.snapshot_revision, t.applied_seq, t.live_before, t.live_after,
         t.included, t.appended, t.steps, t.messages_before, t.messages_after, t.tokens_before, t.tokens_after, t.utilization, t.plan_us, t.total_us,

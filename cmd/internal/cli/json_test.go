@@ -25,12 +25,12 @@ func TestKeysOfListedRowsAreStable(t *testing.T) {
 		}},
 		"run": {newRunJSON(store.RunRow{
 			ErrorCode: "c", Error: "e", Revision: 1, Undoes: 1, Steps: json.RawMessage(`[{}]`), PolicyHash: "h", Policy: "p", PolicyVersion: 1, Worker: "w", QueuedAt: at,
-			StartedAt: &at, EndedAt: &at, Options: json.RawMessage(`{}`), Model: "m", Calls: 1, InputTokens: 1, OutputTokens: 1, CostMicros: 1,
+			StartedAt: &at, EndedAt: &at, Options: json.RawMessage(`{}`), Model: "m", Calls: 1, InputTokens: 1, OutputTokens: 1, CostMicros: 1, Fired: "f",
 		}), []string{
 			"run", "tenant", "session", "trigger", "kind", "requested_by", "status", "outcome", "error_code", "error", "in_force", "revision",
 			"undoes", "messages_before", "messages_after", "tokens_before", "tokens_after", "utilization", "policy_hash", "policy", "policy_version", "worker", "attempts",
 			"snoozes", "failures", "queued_at", "started_at", "ended_at", "options", "model", "model_calls", "input_tokens", "output_tokens",
-			"cost_micros", "steps",
+			"cost_micros", "fired", "steps",
 		}},
 	} {
 		b, err := json.Marshal(c.row)

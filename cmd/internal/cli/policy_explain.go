@@ -92,6 +92,7 @@ type lastRunJSON struct {
 	Run     store.RunID `json:"run"`
 	Outcome string      `json:"outcome"`
 	Policy  string      `json:"policy,omitempty"`
+	Fired   string      `json:"fired,omitempty"` // the trigger of the policy that held
 	EndedAt *time.Time  `json:"ended_at,omitempty"`
 }
 
@@ -232,7 +233,7 @@ func (x *explainer) explain(e *Env) explanationJSON {
 	out.HeldBack = append(out.HeldBack, x.holds()...)
 	out.NextRun, out.NextAt = x.next(out)
 	if x.Last != nil {
-		out.LastRun = &lastRunJSON{Run: x.Last.ID, Outcome: x.Last.Outcome, EndedAt: utc(x.Last.EndedAt)}
+		out.LastRun = &lastRunJSON{Run: x.Last.ID, Outcome: x.Last.Outcome, Fired: x.Last.Fired, EndedAt: utc(x.Last.EndedAt)}
 		if x.Last.Policy != "" {
 			out.LastRun.Policy = store.PolicyName(x.Last.Policy, x.Last.PolicyVersion)
 		}
@@ -465,6 +466,9 @@ func (out explanationJSON) print(e *Env, x explainer) error {
 		under := ""
 		if r.Policy != "" {
 			under = " under " + r.Policy
+		}
+		if r.Fired != "" {
+			under += ", trigger " + r.Fired
 		}
 		pairs = append(pairs, [2]any{"last run", fmt.Sprintf("%d%s: %s", r.Run, under, r.Outcome)})
 	}

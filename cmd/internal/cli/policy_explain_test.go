@@ -81,6 +81,8 @@ func TestExplanationsAreGolden(t *testing.T) {
 			x.policy.Triggers = []policy.Trigger{{Name: "long", When: "turns_since_run >= 30"}}
 			x.triggers = []worker.TriggerState{{Name: "long", When: "turns_since_run >= 30", Holds: true, Values: []string{"turns_since_run 31"}}}
 			x.DueTokens, x.PolicyHash, x.WrittenAt, x.FirstWrittenAt = policy.Never, x.policy.FleetHash(), ago(time.Second), ago(time.Second)
+			x.Last = last("applied")
+			x.Last.Fired = "long"
 		}, ""},
 		{"a trigger that waits", func(x *explainer) {
 			x.policy.Triggers = []policy.Trigger{{Name: "idle", When: "idle >= 1 * day"}}

@@ -152,7 +152,7 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		if r.Calls > 0 {
 			spent, calls = cost(r.CostMicros), term.Count(r.Calls)
 		}
-		t.Row(r.ID, sessionName(r), outcome, messages, size, e.since(r.QueuedAt), r.Trigger, inForce, r.Kind, spent, calls, r.Model)
+		t.Row(r.ID, sessionName(r), outcome, messages, size, e.since(r.QueuedAt), runTrigger(r), inForce, r.Kind, spent, calls, r.Model)
 	}
 	if err := t.Write(); err != nil {
 		return err
@@ -161,6 +161,14 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		e.note("there may be more: --before %d", rows[len(rows)-1].ID)
 	}
 	return nil
+}
+
+// runTrigger names what made the run and, after a colon, the trigger of the policy that held.
+func runTrigger(r store.RunRow) string {
+	if r.Fired == "" {
+		return r.Trigger
+	}
+	return r.Trigger + ": " + r.Fired
 }
 
 // brief is change in a column: an unchanged number stands alone.
@@ -228,7 +236,7 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 		revision = term.Count(r.Revision)
 	}
 	return e.Out.Pairs(
-		[2]any{"trigger", r.Trigger},
+		[2]any{"trigger", runTrigger(r)},
 		[2]any{"kind", r.Kind},
 		[2]any{"requested by", r.RequestedBy},
 		[2]any{"queued", r.QueuedAt},
