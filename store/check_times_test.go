@@ -2,6 +2,9 @@ package store
 
 import (
 	"testing"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 func TestIdleSessionsAreFoundWhenTheirTimeHasCome(t *testing.T) {
@@ -58,5 +61,86 @@ func TestIdleSessionsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 	add(t, none, k, counted(user("1", "x"), 500))
 	if got := one[bool](t, none, `SELECT next_check_at IS NULL FROM compactor.sessions`); !got {
 		t.Error("a time without a trigger that waits")
+	}
+}
+
+func TestOldSessionsAndOldViewsAreFoundWhenTheirTimeHasCome(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		counts Counts
+		run    bool // sets the clock back
+	}{
+		"the session": {Counts{Age: 3600, IdleTokens: 50}, false},
+		"its view":    {Counts{SinceRun: 3600, IdleTokens: 50}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			k := Key{Session: "s"}
+			thresholds(t, s, Threshold{DueTokens: 1 << 40, Counts: tt.counts})
+			pass := func(interval string) {
+				t.Helper()
+				exec(t, s, `UPDATE compactor.sessions SET last_message_at = last_message_at - $1::interval, created_at = created_at - $1::interval,
+					view_changed_at = view_changed_at - $1::interval, next_check_at = next_check_at - $1::interval`, interval)
+			}
+			check := func(what string, looked int, due bool) {
+				t.Helper()
+				if n := must(s.CheckTimes(t.Context(), 10))(t); n != looked {
+					t.Errorf("%s: looked at %d sessions, want %d", what, n, looked)
+				}
+				if row := session(t, s, k); row.Due != due {
+					t.Errorf("%s: due %t, want %t", what, row.Due, due)
+				}
+				wantConsistent(t, s)
+			}
+			add(t, s, k, counted(user("1", "x"), 50))
+			pass("3599 seconds")
+			check("before its time", 0, false)
+			pass("1 second")
+			check("at its time, but small", 1, false)
+			check("again", 0, false)
+			if got := len(gens(t, s)); got != 0 {
+				t.Errorf("%d notifications", got)
+			}
+			add(t, s, k, counted(user("2", "x"), 1))
+			check("larger", 0, true)
+			run := must(s.Relay(t.Context(), 0, 0, 9, 0))(t)[0].Run
+			c := must(s.Load(t.Context(), run))(t)
+			if v := c.Session; v.Age < time.Hour || v.SinceRun < time.Hour || v.Timed {
+				t.Errorf("%+v", v)
+			}
+			due := chat.Tokens(50)
+			if tt.run {
+				due = 1 << 40
+			}
+			must(s.Apply(t.Context(), run, 0, Change{
+				SnapshotSeq: c.Session.LastSeq, Ledger: Ledger{Outcome: "applied"}, FreeReasoning: true,
+				PostRunState: PostRunState{DueTokens: due, Counts: tt.counts, CheckSeconds: map[bool]float64{true: 3600}[tt.run]},
+			}))(t)
+			if v := must(s.Load(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t)))(t).Session; v.SinceRun >= time.Hour || v.Age < time.Hour {
+				t.Errorf("after the run: %s old, and its view %s", v.Age, v.SinceRun)
+			}
+			pass("59 minutes")
+			check("after a run", 0, !tt.run)
+			pass("2 minutes")
+			check("an hour after it", map[bool]int{true: 1}[tt.run], true)
+		})
+	}
+
+	// An import is as old as its first message, and other labels keep the time.
+	s := open(t)
+	k := Key{Session: "s"}
+	thresholds(t, s, Threshold{DueTokens: 1 << 40, Counts: Counts{Age: 86_400, IdleTokens: 50}})
+	old := counted(user("1", "x"), 51)
+	old.CreatedAt = time.Now().Add(-25 * time.Hour)
+	add(t, s, k, old, counted(user("2", "x"), 1))
+	exec(t, s, `SELECT compactor.set_labels('default', 's', '{"a": "b"}')`)
+	if n := must(s.CheckTimes(t.Context(), 10))(t); n != 1 || !session(t, s, k).Due {
+		t.Errorf("an import: looked at %d, due %t", n, session(t, s, k).Due)
+	}
+	// What check_times has lowered is as the policy has it, until it looks again.
+	exec(t, s, `SELECT compactor.set_labels('default', 's', '{"a": "c"}')`)
+	if session(t, s, k).Due || must(s.CheckTimes(t.Context(), 10))(t) != 1 || !session(t, s, k).Due {
+		t.Error("after other labels it is not looked at again")
 	}
 }

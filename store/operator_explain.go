@@ -35,8 +35,7 @@ type Explanation struct {
 	LoopOpen        bool
 	AwaitsAnswer    bool // the guard mid_turn waits, up to the window
 	IneffectiveRuns int
-	// NextCheckAt is when the session will have been idle for as long as a trigger waits; nil
-	// for none, or if a run has looked at it since.
+	// NextCheckAt is the next time that a trigger waits for, if nothing is written; nil for none.
 	NextCheckAt    *time.Time
 	WrittenAt      *time.Time // the last write that waits for an event run
 	FirstWrittenAt *time.Time
@@ -54,7 +53,9 @@ func (s *Store) Explain(ctx context.Context, k Key) (x Explanation, err error) {
 			s.tokens_since_report, coalesce(c.overhead, 0), coalesce(c.scale, 0), coalesce(c.reports, 0), CASE s.state WHEN 'active' THEN '' ELSE s.state END,
 			coalesce(s.quarantine_reason, ''), s.last_source_seq > 0 AND s.last_source_seq <= s.hold_seq, s.loop_seq,
 			cardinality(s.open_calls) > 0 OR s.open_answered, s.awaits_answer AND NOT s.due, coalesce(s.hold_code, ''), s.ineffective_runs, o.last_at, o.first_at,
-			CASE WHEN s.next_check_at IS NOT NULL THEN s.last_message_at + make_interval(secs => s.due_idle) END,
+			CASE WHEN s.next_check_at IS NOT NULL THEN (SELECT coalesce(min(t), s.next_check_at) FROM unnest(ARRAY[s.last_message_at + make_interval(secs => s.due_idle),
+				s.created_at + make_interval(secs => s.due_age), coalesce(s.view_changed_at, s.created_at) + make_interval(secs => s.due_since_run)]) t
+				WHERE t > now()) END,
 			coalesce((SELECT r.snapshot_seq >= s.last_source_seq FROM compactor.runs r
 				WHERE r.sid = s.sid AND r.status NOT IN ('queued', 'running') ORDER BY r.id DESC LIMIT 1), false)
 		FROM compactor.sessions s ` + joinCalibration + ` LEFT JOIN compactor.outbox o ON o.sid = s.sid WHERE s.sid = $1`

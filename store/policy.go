@@ -31,9 +31,12 @@ type Counts struct {
 	Messages    int64       `json:"due_live_messages,omitempty"` // in the view
 	Signals     int         `json:"due_signals,omitempty"`       // bits: one of them was reported
 	// Idle is a number of seconds since the last message, which makes a session due whose
-	// context is above IdleTokens. Runs do not set them.
+	// context is above IdleTokens. From Age on, since the session began, and from SinceRun on,
+	// since a run changed the view, IdleTokens counts as DueTokens. Runs do not set them.
 	Idle       int64       `json:"due_idle,omitempty"`
 	IdleTokens chat.Tokens `json:"due_idle_tokens,omitempty"`
+	Age        int64       `json:"due_age,omitempty"`
+	SinceRun   int64       `json:"due_since_run,omitempty"`
 }
 
 const (

@@ -48,8 +48,10 @@ type Session struct {
 	// Signals are what the application has reported, as bits, and NewSignals those of them
 	// that no run has seen.
 	Signals, NewSignals int
-	// Idle is the time since the last message; Timed reports that it has made the session due.
-	Idle  time.Duration
+	// Idle is the time since the last message, Age since the session began, and SinceRun since
+	// a run changed its view; Timed reports that one of them has made it due.
+	Idle, Age, SinceRun time.Duration
+
 	Timed bool
 	// Policy is the name of the session's policy; PolicyVersion is the version in force, 0
 	// for the policy of the configuration, and PolicyTenant the tenant that it is for.
@@ -101,7 +103,8 @@ const (
 			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false),
 			coalesce(s.hold_code, ''), s.low_gain_runs, cardinality(s.open_calls) > 0 OR s.open_answered, coalesce(s.labels->>'service_managed' = 'true', false),
 			s.tokens_since_run, s.messages_since_run, s.turns_since_run, s.signals, s.new_signals,
-			greatest(clock_timestamp() - coalesce(s.last_message_at, s.created_at), '0'), s.timed,
+			greatest(clock_timestamp() - coalesce(s.last_message_at, s.created_at), '0'), greatest(clock_timestamp() - s.created_at, '0'),
+			greatest(clock_timestamp() - coalesce(s.view_changed_at, s.created_at), '0'), s.timed,
 			coalesce(c.overhead, 0), coalesce(c.scale, 0), s.reasoning_out::text, s.reasoning_since IS NOT NULL OR s.revision = 0,
 			coalesce(h.name, 'default'), coalesce(h.version, 0), coalesce(h.tenant, ''), s.policy_hash`
 	joinPolicy = `LEFT JOIN LATERAL (SELECT * FROM compactor.policy_heads p
@@ -257,7 +260,7 @@ func (r *runState) targets(c *Claim) []any {
 		&v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
 		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown, &v.HoldCode, &v.LowGainRuns, &v.ToolsOpen, &v.ServiceManaged,
-		&v.NewTokens, &v.NewMessages, &v.NewTurns, &v.Signals, &v.NewSignals, &v.Idle, &v.Timed,
+		&v.NewTokens, &v.NewMessages, &v.NewTurns, &v.Signals, &v.NewSignals, &v.Idle, &v.Age, &v.SinceRun, &v.Timed,
 		&v.Line.Overhead, &v.Line.Scale,
 		rangesText{&v.ReasoningOut},
 		&v.ReasoningKnown,

@@ -47,9 +47,11 @@ type PostRunState struct {
 	Checked bool `json:"checked,omitempty"`
 	// SeenSignals are events that the run has seen: they do not make the session due again.
 	SeenSignals int `json:"seen_signals,omitempty"`
-	// SeenTime reports that the run has seen that the session was idle: that does not make it
-	// due again.
-	SeenTime       bool    `json:"seen_time"`
+	// SeenTime reports that the run has seen that the time of a trigger had come: that does
+	// not make it due again.
+	SeenTime bool `json:"seen_time"`
+	// CheckSeconds is when the next such time comes, in seconds; 0 for none.
+	CheckSeconds   float64 `json:"check_seconds,omitempty"`
 	EstimateMargin float64 `json:"estimate_margin"`
 	PolicyHash     string  `json:"fleet_hash"`
 	// DecisionFingerprint is a hash of the run's inputs. An automatic run that computes

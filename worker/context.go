@@ -262,10 +262,11 @@ func (rc *runContext) cooldownAfter(steps []pipeline.StepResult) time.Duration {
 func (rc *runContext) postRunState(tokens chat.Tokens, messages int64, live chat.Ranges, revision int64) *store.PostRunState {
 	s := &store.PostRunState{
 		Model: &rc.claim.Session.Model, BaseHash: rc.claim.Session.PolicyHash, EstimateMargin: rc.margin, PolicyHash: rc.fleetHash, DecisionFingerprint: rc.fingerprint(revision),
-		Unholdable: rc.unholdable(live), AwaitsLoop: rc.openLoop && (rc.invalid || rc.limits.Over(tokens)), SeenSignals: rc.claim.Session.NewSignals, SeenTime: true,
+		Unholdable: rc.unholdable(live), AwaitsLoop: rc.openLoop && (rc.invalid || rc.limits.Over(tokens)), SeenSignals: rc.claim.Session.NewSignals, SeenTime: rc.claim.Session.Timed,
 	}
-	rc.setBounds(s)
-	rc.raiseBounds(s, tokens, messages, revision != rc.claim.Session.Revision)
+	applied := revision != rc.claim.Session.Revision
+	rc.setBounds(s, applied)
+	rc.raiseBounds(s, tokens, messages, applied)
 	return s
 }
 

@@ -95,7 +95,7 @@ func (rc *runContext) limitRate(ctx context.Context, st Store) error {
 // anything about the view.
 func (a *attempt) hold(s *store.PostRunState, code string) {
 	s.DecisionFingerprint, s.SeenSignals, s.SeenTime = "", 0, false
-	a.setBounds(s)
+	a.setBounds(s, false)
 	switch code {
 	case OutcomeServiceManaged:
 		s.State = store.StateServiceManaged

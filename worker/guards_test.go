@@ -49,7 +49,7 @@ func (f *clocked) pass(d time.Duration) {
 	f.t.Helper()
 	f.exec(`UPDATE compactor.runs SET ended_at = ended_at - $1::interval, started_at = started_at - $1::interval WHERE ended_at IS NOT NULL`, d)
 	f.exec(`UPDATE compactor.sessions SET cooldown_until = cooldown_until - $1::interval, last_message_at = last_message_at - $1::interval,
-		created_at = created_at - $1::interval, next_check_at = next_check_at - $1::interval`, d)
+		created_at = created_at - $1::interval, view_changed_at = view_changed_at - $1::interval, next_check_at = next_check_at - $1::interval`, d)
 }
 
 // work does what the scheduler does and the runs that it queues, until it queues none, and

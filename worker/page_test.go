@@ -78,7 +78,9 @@ func (f *paged) end(run store.RunID) (out map[string]any) {
 	f.t.Helper()
 	const query = `
 		SELECT json_build_object(
-			'session', to_jsonb(s) - '{sid,id,head_run,created_at,last_message_at,cooldown_until}'::text[] || jsonb_build_object('is_head', s.head_run = r.id, 'cools', s.cooldown_until IS NOT NULL),
+			'session', to_jsonb(s) - '{sid,id,head_run,created_at,last_message_at,cooldown_until,view_changed_at,next_check_at}'::text[]
+				|| jsonb_build_object('is_head', s.head_run = r.id, 'cools', s.cooldown_until IS NOT NULL, 'changed', s.view_changed_at IS NOT NULL,
+					'check_minutes', round(extract(epoch FROM s.next_check_at - s.view_changed_at) / 60)),
 			'run', to_jsonb(r) - '{id,sid,fence,base_run,requested_by,queued_at,started_at,ended_at,waiting_since,deliver_at,written_at,plan_us,total_us,sweep}'::text[]
 				|| jsonb_build_object('base', r.base_run IS NULL, 'started', r.started_at IS NOT NULL, 'ended', r.ended_at IS NOT NULL),
 			'exclusions', (SELECT jsonb_agg(to_jsonb(e) - '{run,sid}'::text[] ORDER BY e.seqs) FROM compactor.exclusions e WHERE e.run = r.id),
@@ -210,6 +212,43 @@ func TestRunsOfAPageEndAsSingleOnesDo(t *testing.T) {
 		}
 	}
 	f.sound()
+}
+
+// What triggers look at is the same, too.
+func TestRunsOfAPageLeaveWhatTriggersLookAt(t *testing.T) {
+	t.Parallel()
+	p := truncatingPolicy()
+	p.Triggers = []policy.Trigger{
+		{Name: "every", When: "time_since_run >= 6 * hour"},
+		{Name: "budget", When: "tokens > 1200"},
+		{Name: "old", When: "age >= 1 * day"},
+		{Name: "idle", When: "idle >= 2 * hour"},
+	}
+	f := setupPaged(t, p, Config{})
+	for _, how := range []string{"single", "page"} {
+		f.append(how, "suauauauauauauaua")
+	}
+	for _, run := range f.sweep() {
+		if f.row(run).Session == "page" {
+			f.page(run)
+		} else {
+			f.run(run)
+		}
+	}
+	rows := must(f.store.Runs(t.Context(), store.RunFilter{Limit: 9}))(t)
+	if len(rows) != 2 || len(f.st.ended) != 1 || rows[0].Outcome != OutcomeApplied {
+		t.Fatalf("%d of %+v were ended together", len(f.st.ended), rows)
+	}
+	got := f.end(rows[0].ID)
+	if diff := cmp.Diff(got, f.end(rows[1].ID)); diff != "" {
+		t.Error(diff)
+	}
+	if s := got["session"].(map[string]any); s["check_minutes"] != 120.0 || s["changed"] != true || s["due_since_run"] != 21_600.0 {
+		t.Errorf("%v", s)
+	}
+	if r := got["run"].(map[string]any); r["fired"] != "budget" {
+		t.Errorf("%v", r)
+	}
 }
 
 // What happens to a session while its page is decided takes its run out of the page.

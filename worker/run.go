@@ -290,7 +290,7 @@ func (a *attempt) settle(c *store.Change) {
 	state := a.postRunState(a.leaves, a.ledger.MessagesAfter, live, a.claim.Session.Revision+1)
 	code := a.appliedOutcome(live)
 	if code == OutcomeNoSummary && a.automatic() {
-		a.scheduleRetry(state)
+		a.scheduleRetry(state, true)
 	}
 	if a.automatic() && !a.repairOnly() {
 		low := a.lowGain()
@@ -352,7 +352,7 @@ func (a *attempt) skip(ctx context.Context, code string) error {
 		case !a.automatic(): // decided on the run's own options, not on the policy
 			state = nil
 		case code == OutcomeNoSummary:
-			a.scheduleRetry(state)
+			a.scheduleRetry(state, false)
 		default:
 			state.Ineffective, state.CooldownSeconds = true, a.policy.Cooldown.Seconds()
 			if code == OutcomeIneffective {
@@ -390,13 +390,13 @@ const (
 // scheduleRetry makes the session due again without a new message, after a cooldown: the
 // model may have recovered by then. Each attempt may cost money, so the cooldown doubles
 // with every failure in a row, unless a limit of spending kept it from being made.
-func (a *attempt) scheduleRetry(s *store.PostRunState) {
+func (a *attempt) scheduleRetry(s *store.PostRunState, applied bool) {
 	doublings := min(a.claim.Session.IneffectiveRuns, maxDoublings)
 	if a.limited { // nothing was paid
 		doublings = 0
 	}
 	cooldown := min(a.cooldown<<doublings, maxCooldown)
-	a.setBounds(s)
+	a.setBounds(s, applied)
 	s.CooldownSeconds, s.Ineffective = cooldown.Seconds(), !a.limited
 	if !a.invalid { // an invalid view is repaired during a cooldown, too
 		s.DecisionFingerprint = ""

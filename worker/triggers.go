@@ -14,7 +14,7 @@ func (rc *runContext) facts() policy.Facts {
 	s, f := &rc.claim.Session, rc.shared
 	f.Tokens, f.Messages, f.Turns = rc.context, s.LiveMessages, rc.turns(s.Live)
 	f.NewTokens, f.NewMessages, f.NewTurns = s.NewTokens, s.NewMessages, s.NewTurns
-	f.Signals, f.Idle = policy.Signals(s.Signals), s.Idle
+	f.Signals, f.Idle, f.Age, f.SinceRun = policy.Signals(s.Signals), s.Idle, s.Age, s.SinceRun
 	f.TurnCompleted = !s.ToolsOpen && !rc.unanswered()
 	var sources []*chat.Meta
 	for i := range rc.claim.View {
@@ -67,7 +67,7 @@ func (rc *runContext) overAfter(tokens chat.Tokens, messages int64, live chat.Ra
 		return rc.limits.Over(tokens)
 	}
 	b := rc.bounds
-	if found := tokens > b.Tokens || b.Messages > 0 && messages >= b.Messages; !found {
+	if found := tokens > b.DueAbove(rc.claim.Session.Age, 0) || b.Messages > 0 && messages >= b.Messages; !found {
 		return false // what the application reports makes it due once
 	}
 	_, ok := policy.Fired(rc.triggers, rc.facts().AfterRun(tokens, messages, rc.turns(live)))
@@ -75,8 +75,13 @@ func (rc *runContext) overAfter(tokens chat.Tokens, messages int64, live chat.Ra
 }
 
 // setBounds has the session due by what the database compares.
-func (rc *runContext) setBounds(s *store.PostRunState) {
-	s.DueTokens, s.Counts = rc.bounds.Tokens, store.Counts(rc.bounds.Counts)
+func (rc *runContext) setBounds(s *store.PostRunState, applied bool) {
+	f := policy.Facts{Idle: rc.claim.Session.Idle, Age: rc.claim.Session.Age, SinceRun: rc.claim.Session.SinceRun}
+	if applied {
+		f.SinceRun = 0
+	}
+	s.DueTokens, s.Counts = rc.bounds.DueAbove(f.Age, f.SinceRun), store.Counts(rc.bounds.Counts)
+	s.CheckSeconds = policy.Wait(rc.triggers, rc.limits, f)
 }
 
 // raiseBounds raises what a session exceeds after a decision about its view: it is due again
@@ -109,7 +114,7 @@ func raise[T ~int64](bound *T, now T) {
 // that may change that or, if the agent's answer would, by that.
 func (rc *runContext) notTriggered(s *store.PostRunState) {
 	s.DecisionFingerprint, s.SeenSignals, s.Checked = "", 0, true
-	rc.setBounds(s)
+	rc.setBounds(s, false)
 	f := rc.facts()
 	if f.TurnCompleted || rc.context > rc.limits.Window {
 		return

@@ -208,7 +208,11 @@ BEGIN
         s.quarantine_reason := NULL;
     END IF;
     s.timed := false;
-    s.next_check_at := coalesce(s.next_check_at, v.last_at + make_interval(secs => s.due_idle));
+    IF s.messages = v.n THEN   -- the first ones; those of an import may be old
+        s.created_at := least(s.created_at, ps[1].created);
+        s.next_check_at := least(s.next_check_at, s.created_at + make_interval(secs => least(s.due_age, s.due_since_run)));
+    END IF;
+    s.next_check_at := least(s.next_check_at, v.last_at + make_interval(secs => s.due_idle));
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET
         last_seq = s.last_seq, last_source_seq = s.last_source_seq, messages = s.messages, turns = s.turns,
@@ -217,7 +221,8 @@ BEGIN
         tokens_since_run = s.tokens_since_run, turns_since_run = s.turns_since_run,
         tokens_since_report = s.tokens_since_report, suspect_seq = s.suspect_seq, due = s.due,
         last_message_at = v.last_at, open_calls = s.open_calls, open_answered = s.open_answered, open_pending = v.pending,
-        state = s.state, quarantine_reason = s.quarantine_reason, timed = s.timed, next_check_at = s.next_check_at
+        state = s.state, quarantine_reason = s.quarantine_reason, timed = s.timed, next_check_at = s.next_check_at,
+        created_at = s.created_at
     WHERE sid = s.sid;
     -- An import sets compactor.quiet: a backlog waits for the sweep instead of ringing for every session.
     IF s.due AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN

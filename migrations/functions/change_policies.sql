@@ -21,21 +21,25 @@ BEGIN
     END IF;
     WITH new AS MATERIALIZED (
         SELECT t.model_prefix, t.due_tokens, t.estimate_margin, p_hash AS policy_hash, coalesce(t.free_reasoning, false) AS free_reasoning, h.tenant,
-            t.due_messages, t.due_turns, t.due_new_tokens, t.due_live_messages, t.due_signals, t.due_idle, t.due_idle_tokens
+            t.due_messages, t.due_turns, t.due_new_tokens, t.due_live_messages, t.due_signals, t.due_idle, t.due_idle_tokens,
+            t.due_age, t.due_since_run
         FROM json_to_recordset(p_thresholds) AS t(model_prefix text, due_tokens bigint, estimate_margin real, free_reasoning boolean,
-            due_messages bigint, due_turns bigint, due_new_tokens bigint, due_live_messages bigint, due_signals int, due_idle bigint, due_idle_tokens bigint)
+            due_messages bigint, due_turns bigint, due_new_tokens bigint, due_live_messages bigint, due_signals int, due_idle bigint, due_idle_tokens bigint,
+            due_age bigint, due_since_run bigint)
     ), gone AS (
         DELETE FROM @schema@.thresholds o WHERE o.policy = p_policy AND o.model_prefix NOT IN (SELECT model_prefix FROM new) RETURNING 1
     ), set AS (
         INSERT INTO @schema@.thresholds AS o (policy, model_prefix, due_tokens, estimate_margin, policy_hash, free_reasoning, tenant,
-            due_messages, due_turns, due_new_tokens, due_live_messages, due_signals, due_idle, due_idle_tokens)
+            due_messages, due_turns, due_new_tokens, due_live_messages, due_signals, due_idle, due_idle_tokens, due_age, due_since_run)
         SELECT p_policy, n.model_prefix, n.due_tokens, n.estimate_margin, n.policy_hash, n.free_reasoning, n.tenant,
-            n.due_messages, n.due_turns, n.due_new_tokens, n.due_live_messages, n.due_signals, n.due_idle, n.due_idle_tokens FROM new n
+            n.due_messages, n.due_turns, n.due_new_tokens, n.due_live_messages, n.due_signals, n.due_idle, n.due_idle_tokens,
+            n.due_age, n.due_since_run FROM new n
         ON CONFLICT (policy, model_prefix) DO UPDATE SET due_tokens = excluded.due_tokens, estimate_margin = excluded.estimate_margin,
             policy_hash = excluded.policy_hash, free_reasoning = excluded.free_reasoning, tenant = excluded.tenant,
             due_messages = excluded.due_messages, due_turns = excluded.due_turns, due_new_tokens = excluded.due_new_tokens,
             due_live_messages = excluded.due_live_messages, due_signals = excluded.due_signals,
-            due_idle = excluded.due_idle, due_idle_tokens = excluded.due_idle_tokens
+            due_idle = excluded.due_idle, due_idle_tokens = excluded.due_idle_tokens,
+            due_age = excluded.due_age, due_since_run = excluded.due_since_run
         WHERE (o.due_tokens, o.estimate_margin, o.policy_hash, o.free_reasoning, o.tenant)
             IS DISTINCT FROM (excluded.due_tokens, excluded.estimate_margin, excluded.policy_hash, excluded.free_reasoning, excluded.tenant) RETURNING 1)
     UPDATE @schema@.policy_refresh SET wanted = wanted + 1, changed_at = now()

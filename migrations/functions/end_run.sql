@@ -7,7 +7,7 @@
 -- p is flat: the ledger's columns, by how much the live counters of the snapshot change (d_messages,
 -- d_tokens, d_estimated), and what stays on the session (model, for which the thresholds are, base_hash, which is the
 -- policy_hash that the session had, due_tokens, estimate_margin, fleet_hash, decision_fingerprint, cooldown_seconds,
--- ineffective, unholdable, awaits_loop, awaits_answer, hold_code, state, quarantine_reason, low_gain; without due_tokens the session keeps what it has), and the pins that the plan knows of: what of them it excludes could not stay as it was. Unless
+-- ineffective, unholdable, awaits_loop, awaits_answer, hold_code, state, quarantine_reason, low_gain, check_seconds; without due_tokens the session keeps what it has), and the pins that the plan knows of: what of them it excludes could not stay as it was. Unless
 -- free_reasoning says that the model accepts signed reasoning whatever precedes it, the messages in reasoning_out lose
 -- theirs, and so do those appended since the snapshot: they were written on the view before.
 --
@@ -57,7 +57,8 @@ BEGIN
         model text, due_tokens bigint, estimate_margin real, base_hash text, fleet_hash text, decision_fingerprint text, cooldown_seconds double precision,
         ineffective boolean, unholdable int8multirange, free_reasoning boolean, reasoning_out int8multirange, awaits_loop boolean,
         awaits_answer boolean, hold_code text, state text, quarantine_reason text, low_gain boolean, checked boolean, seen_signals int,
-        due_messages bigint, due_turns bigint, due_new_tokens bigint, due_live_messages bigint, due_signals int, seen_time boolean, fired text);
+        due_messages bigint, due_turns bigint, due_new_tokens bigint, due_live_messages bigint, due_signals int, seen_time boolean, fired text,
+        check_seconds double precision);
     v.free_reasoning := coalesce(v.free_reasoning, true);   -- a worker of a version before this does not know
     v_base := s.last_seq;
     appended := int8multirange(int8range(v_base + 1, v_base + 1 + v_n));
@@ -195,6 +196,8 @@ BEGIN
         low_gain_runs = CASE WHEN NOT v_applied OR v.low_gain IS NULL THEN s.low_gain_runs WHEN v.low_gain THEN s.low_gain_runs + 1 ELSE 0 END,
         due_messages = s.due_messages, due_turns = s.due_turns, due_new_tokens = s.due_new_tokens, due_live_messages = s.due_live_messages,
         due_signals = s.due_signals, checked_seq = s.checked_seq, signals = s.signals, new_signals = s.new_signals, timed = s.timed,
+        next_check_at = least(s.next_check_at, now() + make_interval(secs => v.check_seconds)),
+        view_changed_at = CASE WHEN v_applied THEN now() ELSE s.view_changed_at END,
         awaits_answer = s.awaits_answer, state = s.state, quarantine_reason = s.quarantine_reason,
         hold_code = CASE WHEN v.cooldown_seconds > 0 THEN v.hold_code END,
         cooldown_until = CASE WHEN v.cooldown_seconds > 0 THEN now() + make_interval(secs => v.cooldown_seconds) END

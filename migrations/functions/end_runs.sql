@@ -18,7 +18,7 @@ BEGIN
     FOR r IN
         WITH e AS (SELECT * FROM json_to_recordset(p) AS e(run bigint, revision bigint, snapshot bigint, exclude int8multirange, d_messages bigint, d_tokens bigint,
                 d_estimated bigint, model text, base_hash text, fleet_hash text, decision_fingerprint text, due_tokens bigint, estimate_margin real,
-                low_gain boolean, free_reasoning boolean, seen_signals int, seen_time boolean,
+                low_gain boolean, free_reasoning boolean, seen_signals int, seen_time boolean, check_seconds double precision,
                 due_messages bigint, due_turns bigint, due_new_tokens bigint, due_live_messages bigint, due_signals int))
         SELECT e.*, t AS session FROM e JOIN @schema@.runs q ON q.id = e.run JOIN @schema@.sessions t ON t.sid = q.sid
         WHERE q.status = 'queued' AND t.revision = e.revision AND t.last_seq = e.snapshot AND t.model = e.model AND t.policy_hash = e.base_hash
@@ -55,6 +55,7 @@ BEGIN
         s.new_signals := s.new_signals & ~coalesce(r.seen_signals, 0);
         s.signals := s.signals & ~(coalesce(r.seen_signals, 0) & 3);
         s.timed := s.timed AND NOT coalesce(r.seen_time, true);
+        s.next_check_at := least(s.next_check_at, now() + make_interval(secs => least(r.check_seconds, s.due_since_run)));
         s.estimate_margin := r.estimate_margin;
         s.loop_seq := NULL;
         s.awaits_answer := false;
@@ -91,6 +92,7 @@ BEGIN
         policy_hash = n.policy_hash, due = n.due, decision_fingerprint = n.decision_fingerprint, ineffective_runs = 0, low_gain_runs = n.low_gain_runs,
         due_messages = n.due_messages, due_turns = n.due_turns, due_new_tokens = n.due_new_tokens, due_live_messages = n.due_live_messages,
         due_signals = n.due_signals, checked_seq = NULL, signals = n.signals, new_signals = n.new_signals, timed = n.timed,
+        next_check_at = n.next_check_at, view_changed_at = now(),
         hold_code = NULL, cooldown_until = NULL
     FROM unnest(v_sessions) n WHERE t.sid = n.sid;
     RETURN v_ended;

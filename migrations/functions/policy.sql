@@ -61,9 +61,12 @@ BEGIN
     s.due_live_messages := t.due_live_messages;
     s.due_signals := coalesce(t.due_signals, 0);
     s.checked_seq := NULL;
-    IF s.due_idle IS DISTINCT FROM t.due_idle THEN
+    IF (s.due_idle, s.due_age, s.due_since_run) IS DISTINCT FROM (t.due_idle, t.due_age, t.due_since_run)
+        OR num_nonnulls(t.due_age, t.due_since_run) > 0 THEN   -- which have lowered due_tokens if their time has come
         s.due_idle := t.due_idle;
-        s.next_check_at := s.last_message_at + make_interval(secs => t.due_idle);
+        s.due_age := t.due_age;
+        s.due_since_run := t.due_since_run;
+        s.next_check_at := @schema@.next_time(s, '-infinity');
         s.timed := false;
     END IF;
     s.due_idle_tokens := t.due_idle_tokens;
@@ -82,7 +85,7 @@ BEGIN   -- not LANGUAGE sql, which would plan this again in each call
         due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = s.policy_hash, loop_seq = NULL, awaits_answer = false, due = s.due,
         due_messages = s.due_messages, due_turns = s.due_turns, due_new_tokens = s.due_new_tokens, due_live_messages = s.due_live_messages,
         due_signals = s.due_signals, checked_seq = s.checked_seq, due_idle = s.due_idle, due_idle_tokens = s.due_idle_tokens,
-        next_check_at = s.next_check_at, timed = s.timed,
+        due_age = s.due_age, due_since_run = s.due_since_run, next_check_at = s.next_check_at, timed = s.timed,
         state = s.state, quarantine_reason = s.quarantine_reason, cooldown_until = s.cooldown_until, hold_code = s.hold_code
     WHERE sid = s.sid;
 END $$;

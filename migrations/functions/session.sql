@@ -27,6 +27,16 @@ BEGIN
         FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq = s.last_source_seq);
 END $$;
 
+-- The first time after p_after that a trigger of the session's policy waits for; null for none.
+CREATE OR REPLACE FUNCTION @schema@.next_time(s @schema@.sessions, p_after timestamptz) RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_idle timestamptz := s.last_message_at + make_interval(secs => s.due_idle);
+    v_age  timestamptz := s.created_at + make_interval(secs => s.due_age);
+    v_run  timestamptz := coalesce(s.view_changed_at, s.created_at) + make_interval(secs => s.due_since_run);
+BEGIN
+    RETURN least(CASE WHEN v_idle > p_after THEN v_idle END, CASE WHEN v_age > p_after THEN v_age END, CASE WHEN v_run > p_after THEN v_run END);
+END $$;
+
 -- A model's name as thresholds have it: lower case, without its provider ("openai/GPT-4o").
 CREATE OR REPLACE FUNCTION @schema@.model_key(model text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT lower(regexp_replace(coalesce(model, ''), '^.*/', ''))
@@ -60,9 +70,10 @@ BEGIN
             RAISE EXCEPTION 'session % of tenant % does not exist', p_session, v_tenant USING ERRCODE = 'no_data_found';
         END IF;
         INSERT INTO @schema@.sessions (tenant, id, model, policy, due_tokens, estimate_margin, policy_hash,
-            due_messages, due_turns, due_new_tokens, due_live_messages, due_signals, due_idle, due_idle_tokens)
+            due_messages, due_turns, due_new_tokens, due_live_messages, due_signals, due_idle, due_idle_tokens, due_age, due_since_run)
         SELECT v_tenant, p_session, coalesce(p_model, ''), p.name, t.due_tokens, coalesce(t.estimate_margin, 0), coalesce(t.policy_hash, ''),
-            t.due_messages, t.due_turns, t.due_new_tokens, t.due_live_messages, coalesce(t.due_signals, 0), t.due_idle, t.due_idle_tokens
+            t.due_messages, t.due_turns, t.due_new_tokens, t.due_live_messages, coalesce(t.due_signals, 0), t.due_idle, t.due_idle_tokens,
+            t.due_age, t.due_since_run
         FROM @schema@.policy_of(v_tenant, coalesce(p_model, ''), '{}', NULL) p(name) LEFT JOIN LATERAL @schema@.thresholds_of(p.name, p_model) t ON true
         ON CONFLICT (tenant, id) DO NOTHING;
         SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR NO KEY UPDATE;

@@ -89,6 +89,7 @@ BEGIN
             ('model_has_prefix', '{}'),
             ('model_key', '{}'),
             ('model_names', '{}'),
+            ('next_time', '{}'),
             ('open_reasoning', '{}'),
             ('parse_messages', '{}'),
             ('parse_time', '{}'),

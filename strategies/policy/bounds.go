@@ -2,6 +2,7 @@ package policy
 
 import (
 	"math"
+	"time"
 
 	"github.com/expr-lang/expr/ast"
 
@@ -25,9 +26,37 @@ type Counts struct {
 	NewTurns    int64       // since the last run, at least
 	Messages    int64       // in the view, at least
 	Signals     int         // one of these Signals was reported
-	// Idle is in seconds, since the last message, with a context above IdleTokens.
+	// Idle is in seconds, since the last message, with a context above IdleTokens. So are Age,
+	// since the session began, and SinceRun, since a run changed the view: once they are
+	// reached, IdleTokens counts as Bounds.Tokens does.
 	Idle       int64
 	IdleTokens chat.Tokens
+	Age        int64
+	SinceRun   int64
+}
+
+// DueAbove returns the size above which a session is due that is so old, and whose view
+// changed so long ago.
+func (b Bounds) DueAbove(age, sinceRun time.Duration) chat.Tokens {
+	reached := func(limit int64, d time.Duration) bool { return limit > 0 && d.Seconds() >= float64(limit) }
+	if reached(b.Age, age) || reached(b.SinceRun, sinceRun) {
+		return min(b.Tokens, b.IdleTokens)
+	}
+	return b.Tokens
+}
+
+// Wait returns in how many seconds the next time comes that a trigger waits for, if nothing is
+// written; 0 for none.
+func Wait(triggers []CompiledTrigger, l Limits, f Facts) (seconds float64) {
+	for _, t := range triggers {
+		for _, a := range (&conditions{l}).of(t.program.Node(), false) {
+			wait := max(a.idle-f.Idle.Seconds(), a.age-f.Age.Seconds(), a.sinceRun-f.SinceRun.Seconds())
+			if wait > 0 && (seconds == 0 || wait < seconds) {
+				seconds = min(wait, float64(Never))
+			}
+		}
+	}
+	return seconds
 }
 
 // Bounds returns what the database compares of sessions with a model.
@@ -50,7 +79,7 @@ func (p Policy) bounds(l Limits) Bounds {
 		b, _ := t.bounds(l, t.target(l))
 		out.Tokens, out.Signals = min(out.Tokens, b.Tokens), out.Signals|b.Signals
 		out.NewTokens = chat.Tokens(least(int64(out.NewTokens), int64(b.NewTokens)))
-		out.Idle = least(out.Idle, b.Idle)
+		out.Idle, out.Age, out.SinceRun = least(out.Idle, b.Idle), least(out.Age, b.Age), least(out.SinceRun, b.SinceRun)
 		out.IdleTokens = chat.Tokens(least(int64(out.IdleTokens), int64(b.IdleTokens)))
 		out.NewMessages, out.NewTurns, out.Messages = least(out.NewMessages, b.NewMessages), least(out.NewTurns, b.NewTurns), least(out.Messages, b.Messages)
 	}
@@ -71,7 +100,7 @@ func (t CompiledTrigger) bounds(l Limits, target chat.Tokens) (b Bounds, want st
 	for _, a := range alternatives {
 		if !b.add(a, target) {
 			return b, "in each alternative of || something that the database compares: tokens, used, headroom, messages, turns, " +
-				"tokens_since_run, messages_since_run, turns_since_run, tool_rounds, tool_output, idle above a limit, or closed, overflow, needs_follow_up, has_pending_input"
+				"tokens_since_run, messages_since_run, turns_since_run, tool_rounds, tool_output, idle, age, time_since_run above a limit, or closed, overflow, needs_follow_up, has_pending_input"
 		}
 	}
 	return b, ""
@@ -86,9 +115,16 @@ func (b *Bounds) add(a necessary, target chat.Tokens) bool {
 		}
 	}
 	switch {
-	case a.idle > 0: // which no write makes true
-		least(&b.Idle, a.idle)
+	case a.idle+a.age+a.sinceRun > 0: // which no write makes true; of several, Wait finds the others
 		least((*int64)(&b.IdleTokens), max(a.tokens, float64(target)))
+		switch {
+		case a.idle > 0:
+			least(&b.Idle, a.idle)
+		case a.sinceRun > 0:
+			least(&b.SinceRun, a.sinceRun)
+		default:
+			least(&b.Age, a.age)
+		}
 	case a.signals&events != 0:
 		b.Signals |= int(a.signals & events)
 	case a.tokens > float64(target):
@@ -114,13 +150,15 @@ func (b *Bounds) add(a necessary, target chat.Tokens) bool {
 // necessary are conditions without which an alternative cannot be true: lower limits, above
 // which tokens must be and which the others must reach, and a signal.
 type necessary struct {
-	tokens, newTokens, newMessages, newTurns, messages, idle float64
-	signals                                                  Signals
+	tokens, newTokens, newMessages, newTurns, messages float64
+	idle, age, sinceRun                                float64
+	signals                                            Signals
 }
 
 func (n necessary) and(o necessary) necessary {
 	n.tokens, n.newTokens, n.newMessages = max(n.tokens, o.tokens), max(n.newTokens, o.newTokens), max(n.newMessages, o.newMessages)
-	n.newTurns, n.messages, n.idle = max(n.newTurns, o.newTurns), max(n.messages, o.messages), max(n.idle, o.idle)
+	n.newTurns, n.messages = max(n.newTurns, o.newTurns), max(n.messages, o.messages)
+	n.idle, n.age, n.sinceRun = max(n.idle, o.idle), max(n.age, o.age), max(n.sinceRun, o.sinceRun)
 	if n.signals&events == 0 && o.signals != 0 {
 		n.signals = o.signals // one of them suffices
 	}
@@ -216,6 +254,10 @@ func (c *conditions) comparison(n *ast.BinaryNode, not bool) (out necessary) {
 		out.newTurns = at
 	case "idle":
 		out.idle = at
+	case "age":
+		out.age = at
+	case "time_since_run":
+		out.sinceRun = at
 	case "tool_rounds":
 		out.newMessages = at // each has a message with calls
 	}

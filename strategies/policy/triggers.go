@@ -49,8 +49,9 @@ type Facts struct {
 
 	TurnCompleted bool
 	Signals       Signals
-	// Idle is the time since the last message.
-	Idle time.Duration
+	// Idle is the time since the last message, Age since the session began, and SinceRun since
+	// a run changed the view or, without one, since the session began.
+	Idle, Age, SinceRun time.Duration
 }
 
 // units are the words for times, in which conditions give them.
@@ -64,12 +65,16 @@ type Word struct {
 	Doc  string
 
 	number func(f *Facts) float64
+	time   func(f *Facts) time.Duration // of which number is the seconds
 	truth  func(f *Facts) bool
 }
 
 // Vocabulary returns the words that conditions may use.
 func Vocabulary() []Word {
 	number := func(name, doc string, of func(f *Facts) float64) Word { return Word{Name: name, Doc: doc, number: of} }
+	duration := func(name, doc string, of func(f *Facts) time.Duration) Word {
+		return Word{Name: name, Doc: doc, time: of, number: func(f *Facts) float64 { return of(f).Seconds() }}
+	}
 	truth := func(name, doc string, of func(f *Facts) bool) Word {
 		return Word{Name: name, Bool: true, Doc: doc, truth: of}
 	}
@@ -89,10 +94,12 @@ func Vocabulary() []Word {
 		number("turns_since_run", "messages of the user appended since then", func(f *Facts) float64 { return float64(f.NewTurns) }),
 		number("tool_rounds", "messages with tool calls appended since then", func(f *Facts) float64 { return float64(f.ToolRounds) }),
 		number("tool_output", "tokens of the largest tool result since then", func(f *Facts) float64 { return float64(f.ToolOutput) }),
-		number("idle", "time since the last message: idle >= 1 * day", func(f *Facts) float64 { return f.Idle.Seconds() }),
-		number("minute", "unit of idle", func(*Facts) float64 { return units["minute"].Seconds() }),
-		number("hour", "unit of idle", func(*Facts) float64 { return units["hour"].Seconds() }),
-		number("day", "unit of idle", func(*Facts) float64 { return units["day"].Seconds() }),
+		duration("idle", "time since the last message: idle >= 1 * day", func(f *Facts) time.Duration { return f.Idle }),
+		duration("age", "time since the session began", func(f *Facts) time.Duration { return f.Age }),
+		duration("time_since_run", "time since a run changed the view, else the age", func(f *Facts) time.Duration { return f.SinceRun }),
+		number("minute", "unit of times", func(*Facts) float64 { return units["minute"].Seconds() }),
+		number("hour", "unit of times", func(*Facts) float64 { return units["hour"].Seconds() }),
+		number("day", "unit of times", func(*Facts) float64 { return units["day"].Seconds() }),
 		truth("turn_completed", "the agent has answered, and no tool is at work", func(f *Facts) bool { return f.TurnCompleted }),
 		signal("closed", "was reported as closed since the last run", Closed),
 		signal("overflow", "a prompt was reported not to fit since then", Overflow),
@@ -195,8 +202,8 @@ func (t CompiledTrigger) Values(f *Facts) []string {
 	for _, w := range t.Words {
 		switch {
 		case units[w.Name] > 0:
-		case w.Name == "idle":
-			out = append(out, w.Name+" "+Text(f.Idle.Truncate(time.Second)))
+		case w.time != nil:
+			out = append(out, w.Name+" "+Text(w.time(f).Truncate(time.Second)))
 		case w.Bool:
 			out = append(out, fmt.Sprintf("%s %t", w.Name, w.truth(f)))
 		case w.Name == "used":
@@ -274,7 +281,7 @@ func (p Policy) Facts(model string, table WindowFunc) Facts {
 // view.
 func (f Facts) AfterRun(tokens chat.Tokens, messages, turns int64) Facts {
 	f.Tokens, f.Messages, f.Turns = tokens, messages, turns
-	f.NewTokens, f.NewMessages, f.NewTurns, f.ToolRounds, f.ToolOutput = 0, 0, 0, 0, 0
+	f.NewTokens, f.NewMessages, f.NewTurns, f.ToolRounds, f.ToolOutput, f.SinceRun = 0, 0, 0, 0, 0, 0
 	f.Signals &^= events
 	return f
 }

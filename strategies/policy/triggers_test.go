@@ -62,6 +62,12 @@ func TestTriggersHoldAtTheirLimits(t *testing.T) {
 		"idle > 90 * minute && tokens > 60000 || idle > 1 * day": {
 			set(func(f *Facts) { f.Idle = 2 * time.Hour }), set(func(f *Facts) { f.Idle, f.Tokens = 2*time.Hour, 60_001 }), set(func(f *Facts) { f.Idle = 25 * time.Hour }), [3]bool{false, true, true},
 		},
+		"age > 7 * day": {
+			set(func(f *Facts) { f.Age = 7*24*time.Hour - 1 }), set(func(f *Facts) { f.Age = 7 * 24 * time.Hour }), set(func(f *Facts) { f.Age = 7*24*time.Hour + 1 }), [3]bool{false, false, true},
+		},
+		"time_since_run >= 6 * hour": {
+			set(func(f *Facts) { f.SinceRun = 6*time.Hour - 1 }), set(func(f *Facts) { f.SinceRun = 6 * time.Hour }), set(func(f *Facts) { f.SinceRun = 6*time.Hour + 1 }), [3]bool{false, true, true},
+		},
 		"used > 0.6 && turn_completed": {
 			tokens(60_000), set(func(f *Facts) { f.Tokens, f.TurnCompleted = 70_000, false }), tokens(60_001), [3]bool{false, false, true},
 		},
@@ -125,6 +131,12 @@ func TestTheDatabaseComparesWhatIsNecessary(t *testing.T) {
 		"needs_follow_up && not has_pending_input":          never(Counts{Signals: int(NeedsFollowUp)}),
 		"idle >= 1 * day":                                   never(Counts{Idle: 86_400, IdleTokens: 64_000}),
 		"idle > 1 * hour && used > 0.6 && turn_completed":   never(Counts{Idle: 3601, IdleTokens: 76_800}),
+		"age >= 7 * day":                                    never(Counts{Age: 604_800, IdleTokens: 64_000}),
+		"age > 7 * day && used > 0.3 && closed":             never(Counts{Age: 604_801, IdleTokens: 64_000}),
+		"time_since_run >= 6 * hour && used > 0.6":          never(Counts{SinceRun: 21_600, IdleTokens: 76_800}),
+		"time_since_run >= 6 * hour && age >= 1 * day":      never(Counts{SinceRun: 21_600, IdleTokens: 64_000}),
+		"idle >= 1 * hour && age >= 1 * day":                never(Counts{Idle: 3600, IdleTokens: 64_000}),
+		"time_since_run >= 6 * hour || used > 0.75":         {96_000, Counts{SinceRun: 21_600, IdleTokens: 64_000}},
 		"idle >= 1 * day || used > 0.75":                    {96_000, Counts{Idle: 86_400, IdleTokens: 64_000}},
 		"false || used > 0.75":                              {96_000, Counts{}},
 	}
@@ -164,6 +176,50 @@ func TestASessionWhoseTriggerHoldsIsFound(t *testing.T) {
 			if p.Compiled()[0].Holds(&f) && !due {
 				t.Fatalf("%s holds for %+v, which %+v does not find", when, f, b)
 			}
+		}
+	}
+}
+
+func TestBoundsAreLowerOnceATimeHasCome(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		when          string
+		age, sinceRun time.Duration
+		want          chat.Tokens
+	}{
+		"young":          {"age >= 1 * hour && used > 0.6", time.Hour - 1, 0, Never},
+		"old enough":     {"age >= 1 * hour && used > 0.6", time.Hour, 0, 76_800},
+		"old":            {"age >= 1 * hour && used > 0.6 || used > 0.9", 2 * time.Hour, 0, 76_800},
+		"just run":       {"time_since_run >= 1 * hour || used > 0.9", 9 * time.Hour, time.Hour - 1, 115_200},
+		"an hour later":  {"time_since_run >= 1 * hour || used > 0.9", 9 * time.Hour, time.Hour, 64_000},
+		"an idle one":    {"idle >= 1 * hour && age >= 1 * hour", 9 * time.Hour, 9 * time.Hour, Never},
+		"without a time": {"used > 0.75", 9 * time.Hour, 9 * time.Hour, 96_000},
+	}
+	for name, tt := range tests {
+		if got := trigger(tt.when).Bounds("gpt-4o", table).DueAbove(tt.age, tt.sinceRun); got != tt.want {
+			t.Errorf("%s: due above %d tokens, want %d", name, got, tt.want)
+		}
+	}
+}
+
+func TestTheNextTimeIsThatOfTheFirstAlternative(t *testing.T) {
+	t.Parallel()
+	at := Facts{Idle: 10 * time.Minute, Age: 3 * time.Hour, SinceRun: time.Hour}
+	for when, want := range map[string]time.Duration{
+		"used > 0.75":                             0,
+		"idle >= 1 * hour":                        50 * time.Minute,
+		"idle >= 10 * minute":                     0,
+		"age >= 3 * hour":                         0,
+		"age >= 4 * hour && used > 0.6":           time.Hour,
+		"time_since_run >= 6 * hour":              5 * time.Hour,
+		"idle >= 1 * hour && age >= 5 * hour":     2 * time.Hour,
+		"idle >= 1 * hour || age >= 5 * hour":     50 * time.Minute,
+		"age >= 1 * hour || age >= 5 * hour":      2 * time.Hour,
+		"time_since_run < 6 * hour && used > 0.9": 0,
+	} {
+		p := trigger(when)
+		if got := Wait(p.Compiled(), p.Limits("gpt-4o", table), at); got != want.Seconds() {
+			t.Errorf("%s: in %v seconds, want %v", when, got, want.Seconds())
 		}
 	}
 }

@@ -375,7 +375,7 @@ func (x *explainer) next(out explanationJSON) (string, *time.Time) {
 	}
 	switch {
 	case !x.Due && x.NextCheckAt != nil:
-		return at("when it is due, or has been idle for long enough", *x.NextCheckAt)
+		return at("when it is due, or at the next time that a trigger waits for", *x.NextCheckAt)
 	case !x.Due:
 		return "when it is due", nil
 	case x.WrittenAt != nil:
