@@ -108,6 +108,24 @@ func Vocabulary() []Word {
 	}
 }
 
+// Examples returns triggers that say in the vocabulary when people want runs.
+func Examples() []Trigger {
+	return []Trigger{
+		{Name: "three quarters full, between turns", When: "used > 0.75 && turn_completed"},
+		{Name: "message appended", When: "messages_since_run > 0"},
+		{Name: "tool output appended", When: "tool_output > 0"},
+		{Name: "large tool output appended", When: "tool_output > 8000"},
+		{Name: "turn completed", When: "turns_since_run > 0 && turn_completed"},
+		{Name: "every 5 tool rounds", When: "tool_rounds >= 5"},
+		{Name: "every 6 hours", When: "time_since_run >= 6 * hour"},
+		{Name: "idle for a day", When: "idle >= 1 * day"},
+		{Name: "a week old", When: "age >= 7 * day"},
+		{Name: "conversation closed", When: "closed"},
+		{Name: "prompt did not fit", When: "overflow"},
+		{Name: "agent goes on by itself", When: "needs_follow_up && !has_pending_input"},
+	}
+}
+
 // vars returns the values of the vocabulary.
 func (f *Facts) vars() map[string]any {
 	out := map[string]any{}

@@ -265,6 +265,25 @@ triggers[2].when: "used > 0.3": want a size above the target: of a window of 128
 	}
 }
 
+func TestExamplesAreValid(t *testing.T) {
+	t.Parallel()
+	p := with(func(p *Policy) { p.Triggers = Examples() })
+	if err := p.Validate(); err != nil {
+		t.Error(err)
+	}
+	seen := map[string]bool{}
+	for _, c := range p.Compiled() {
+		for _, w := range c.Words {
+			seen[w.Name] = true
+		}
+	}
+	for _, w := range Vocabulary() {
+		if w.Bool && !seen[w.Name] {
+			t.Errorf("no example uses %s", w.Name)
+		}
+	}
+}
+
 func TestLimitsFollowTheTriggers(t *testing.T) {
 	t.Parallel()
 	for when, want := range map[string]Limits{

@@ -184,7 +184,7 @@ func (c *policyShowCmd) settings(e *Env, v store.PolicyVersion) error {
 type policyWordsCmd struct{}
 
 func (*policyWordsCmd) Help() string {
-	return `A condition compares these with numbers and each other (<, <=, ==, !=, >=, >, + - * /), combined by &&, || and not. It must name something that the database compares in each alternative of ||, so that finding the sessions that are due costs no more than they do: a size, a number or a report of the application; what is left is decided by the run. Applications report by report_state: SELECT compactor.report_state(tenant, session, '{"closed": true}').
+	return `A condition compares these with numbers and each other (<, <=, ==, !=, >=, >, + - * /), combined by &&, || and not. It must name something that the database compares in each alternative of ||, so that finding the sessions that are due costs no more than they do: a size, a number or a report of the application; what is left is decided by the run. Times take only sessions that are larger than the target. Applications report by report_state: SELECT compactor.report_state(tenant, session, '{"closed": true}').
 
 Examples:
 
@@ -203,12 +203,22 @@ func (*policyWordsCmd) Run(e *Env) error {
 		words = append(words, wordJSON{w.Name, map[bool]string{true: "yes or no", false: "number"}[w.Bool], w.Doc})
 	}
 	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"words": words})
+		return term.JSON(e.Out.W, map[string]any{"words": words, "examples": policy.Examples()})
 	}
 	t := e.Out.Table(term.Text("WORD"), term.Text("IS A"), term.Text("MEANING"))
 	for _, w := range words {
 		t.Row(w.Name, w.Type, w.Doc)
 	}
+	if err := t.Write(); err != nil {
+		return err
+	}
+	e.say("")
+	t = e.Out.Table(term.Text("TO RUN"), term.Text("WRITE"))
+	for _, x := range policy.Examples() {
+		t.Row(x.Name, string(x.When))
+	}
+	t.Row("at a time of day", "no trigger: schedules, or policy.cron")
+	t.Row("by hand, or by the application", "no trigger: compact, request_compaction")
 	return t.Write()
 }
 
