@@ -342,3 +342,33 @@ func TestAVerdictOnAnEarlierViewDoesNotSettleTheSession(t *testing.T) {
 		t.Errorf("settled on %q, want nothing", got)
 	}
 }
+
+func TestWhatStandsAtTheBeginningStaysAsItWas(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	for i := range 8 {
+		add(t, s, k, counted(user("", "x"), chat.Tokens(1<<i))) // seq i+1 has 1<<i
+	}
+	unchanged := func(run RunID, want chat.Tokens) {
+		t.Helper()
+		if got := must(s.Unchanged(t.Context(), run))(t); got != want {
+			t.Errorf("run %d leaves %d tokens, want %d", run, got, want)
+		}
+	}
+	middle := apply(t, s, k, exclude(span(3, 4)))
+	unchanged(middle, 1+2)
+	summary := apply(t, s, k, summarize(span(6, 7), "notes")) // it stands before 8, as seq 9
+	unchanged(summary, 1+2+16)
+	add(t, s, k, counted(user("", "x"), 256))
+	back := apply(t, s, k, chat.Plan{Include: span(4, 4)})
+	unchanged(back, 1+2)
+	first := apply(t, s, k, exclude(span(1, 1)))
+	unchanged(first, 0)
+	end := apply(t, s, k, exclude(span(10, 10)))
+	unchanged(end, 2+8+16+7+128)
+	unchanged(middle, 1+2) // whatever came after it
+	if _, err := s.Unchanged(t.Context(), 999); err != nil {
+		t.Error(err)
+	}
+}

@@ -144,6 +144,23 @@ func (s *Store) Run(ctx context.Context, id RunID) (RunRow, error) {
 	return queryRow(ctx, s, fmt.Sprintf("run %d", id), pgx.RowToStructByPos[RunRow], queryRuns+` WHERE r.id = $1`, id)
 }
 
+// Unchanged returns the tokens that stand at the beginning of the view after an applied run as
+// they did before it. Reasoning leaves the view behind the first change only.
+func (s *Store) Unchanged(ctx context.Context, id RunID) (chat.Tokens, error) {
+	const query = `
+		WITH run AS (
+			SELECT sid, live_before * int8multirange(int8range(1, applied_seq + 1)) AS live,
+				live_before - live_after + (live_after - live_before) + coalesce(appended, '{}') AS changed
+			FROM compactor.runs WHERE id = $1 AND status = 'applied'),
+		messages AS (
+			SELECT m.token_count, run.changed @> m.seq AS changed, row_number() OVER (ORDER BY m.position, m.kind <> 's', m.kind = 'm' AND m.position <> m.seq, m.seq) AS n
+			FROM run CROSS JOIN LATERAL unnest(run.live + run.changed) x
+			CROSS JOIN LATERAL (SELECT * FROM compactor.message_log l
+				WHERE l.sid = run.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m)
+		SELECT coalesce(sum(token_count), 0)::bigint FROM messages WHERE n < (SELECT min(n) FROM messages WHERE changed)`
+	return queryRow(ctx, s, fmt.Sprintf("run %d", id), pgx.RowTo[chat.Tokens], query, id)
+}
+
 // Outcomes counts the ended runs with an id above after by trigger and outcome.
 func (s *Store) Outcomes(ctx context.Context, after RunID) ([]OutcomeRow, error) {
 	const query = `

@@ -17,7 +17,9 @@ type Preview struct {
 	// Before and After are the sizes of the context, in real tokens.
 	Before, After                 chat.Tokens
 	MessagesBefore, MessagesAfter int64
-	Steps                         []pipeline.StepResult
+	// Rewritten is the part of the view behind its first change, in stored tokens.
+	Rewritten chat.Tokens
+	Steps     []pipeline.StepResult
 	// Gone counts what leaves the view, by reason, in the order of the plan.
 	Gone []Gone
 }
@@ -64,6 +66,8 @@ func (p *Planner) Preview(ctx context.Context, st Store, c *store.Claim, other *
 		return out, nil
 	}
 	out.Outcome, out.After, out.MessagesAfter = a.appliedOutcome(c.Session.Live.Minus(change.Plan.Gone()).Union(change.Plan.Include)), a.leaves, a.ledger.MessagesAfter
+	unchanged := change.Plan.Unchanged(a.metas, func(i int) bool { return a.entries[i].Included })
+	out.Rewritten = chat.Tokens(a.ledger.TokensAfter) - unchanged
 	for _, x := range change.Plan.Exclude {
 		out.Gone = append(out.Gone, a.gone(x.Reason, x.Seqs, false))
 	}

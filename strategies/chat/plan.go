@@ -75,3 +75,20 @@ func (p Plan) Gone() Ranges {
 	}
 	return out
 }
+
+// Unchanged counts the tokens that stand at the beginning of a view, in its order, after the
+// plan as before it. The messages may include some that are not in the view.
+func (p Plan) Unchanged(messages []Meta, inView func(i int) bool) (tokens Tokens) {
+	gone := p.Gone()
+	for i := range messages {
+		m := &messages[i]
+		before := func(a Addition) bool { return a.Position <= m.Position }
+		if p.Include.Has(m.Seq) || inView(i) && gone.Has(m.Seq) || slices.ContainsFunc(p.Additions, before) {
+			break
+		}
+		if inView(i) {
+			tokens += m.Tokens
+		}
+	}
+	return tokens
+}

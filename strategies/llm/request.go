@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -34,6 +35,23 @@ type request struct {
 	Temperature         float32 `json:"temperature,omitempty"`
 	Stream              bool    `json:"stream"`
 	ReasoningEffort     string  `json:"reasoning_effort,omitempty"`
+
+	CacheOptions *cacheOptions `json:"prompt_cache_options,omitempty"`
+}
+
+// cacheOptions are those of the server's prompt cache. In the mode explicit it writes nothing,
+// as requests mark nothing.
+type cacheOptions struct {
+	Mode string `json:"mode"`
+}
+
+// cacheWritesCost reports whether the server writes prompts to its cache, for a price, unless it
+// is told not to: OpenAI does so from GPT-5.6 on. No later request begins with the prompt of a
+// summary. Other servers may refuse the option, and some of them write only what is marked.
+func (p Profile) cacheWritesCost() bool {
+	u, err := url.Parse(p.BaseURL)
+	openAI := err == nil && (u.Hostname() == "api.openai.com" || strings.HasSuffix(u.Hostname(), ".api.openai.com"))
+	return openAI && (strings.HasPrefix(p.Name, "gpt-5.6") || strings.HasPrefix(p.Name, "gpt-6"))
 }
 
 type message struct {
@@ -55,6 +73,9 @@ func (p Profile) body(system, user string, limit int) []byte {
 	}
 	if !p.FixedTemperature {
 		r.Temperature = math.SmallestNonzeroFloat32 // some servers reject 0
+	}
+	if p.cacheWritesCost() {
+		r.CacheOptions = &cacheOptions{Mode: "explicit"}
 	}
 	out, err := json.Marshal(r)
 	if err != nil {

@@ -3,6 +3,8 @@ package llm_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -131,5 +133,49 @@ func TestManyCallsAtATime(t *testing.T) {
 	calls.Wait()
 	if in := 8 + (len(prompt)+3)/4; attempts != server.Calls() || input != server.Paid()*in || unreported != 10 {
 		t.Errorf("%d attempts of %d calls, input %d of %d paid ones, %d unreported", attempts, server.Calls(), input, server.Paid(), unreported)
+	}
+}
+
+// bodies is a transport that keeps the bodies of requests and answers none.
+type bodies struct{ last string }
+
+func (b *bodies) RoundTrip(r *http.Request) (*http.Response, error) {
+	raw, err := io.ReadAll(r.Body)
+	b.last = string(raw)
+	return nil, errors.Join(err, errors.New("no server"))
+}
+
+// What is written to a cache costs more than other input, and nothing reads it again.
+func TestSummariesAreAskedForWithoutACacheWrite(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		model, url string
+		want       string // of the options of the cache
+	}{
+		{"gpt-5.6-luna", "https://api.openai.com/v1", `{"mode":"explicit"}`},
+		{"gpt-6.1-sol", "https://eu.api.openai.com/v1", `{"mode":"explicit"}`},
+		{"gpt-5-mini", "https://api.openai.com/v1", ""},          // writes cost nothing
+		{"gpt-6-luna", "https://api.openai.com.example/v1", ""},  // may not know the option
+		{"claude-haiku-5-5", "https://api.anthropic.com/v1", ""}, // writes what is marked
+		{"llama3.1", "http://localhost:11434/v1", ""},
+	} {
+		p := profile(tt.model, tt.url)
+		p.FixedTemperature = true
+		var sent bodies
+		cfg := quick(p)
+		cfg.Budget.Attempts = 1
+		_, _ = newClient(t, cfg, llm.Deps{Transport: &sent}).Complete(t.Context(), llm.Call{System: "Summarize.", User: prompt})
+		var got map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(sent.last), &got); err != nil {
+			t.Fatalf("%s: %q: %v", tt.model, sent.last, err)
+		}
+		if o := string(got["prompt_cache_options"]); o != tt.want {
+			t.Errorf("%s at %s: options %s, want %s", tt.model, tt.url, o, tt.want)
+		}
+		for _, mark := range []string{"cache_control", "prompt_cache_breakpoint", "prompt_cache_key", "prompt_cache_retention"} {
+			if strings.Contains(sent.last, mark) {
+				t.Errorf("%s: the request has %s", tt.model, mark)
+			}
+		}
 	}
 }

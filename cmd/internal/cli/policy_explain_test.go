@@ -181,6 +181,13 @@ func TestPoliciesAreTestedWithoutARun(t *testing.T) {
 	st := openStore(t, db)
 	saveDefault(t, st)
 	out := invoke(t, db, "policy", "test", "help-2", "--file", path).want(t, 0).stdout
+	invoke(t, db, "set-model", "help-1", "gpt-5-mini").want(t, 0) // whose cache has known prices
+	out += "\n" + invoke(t, db, "policy", "test", "help-1", "--file", path).want(t, 0).stdout
+	for line := range strings.Lines(out) {
+		if term.Width(strings.TrimRight(line, "\n")) > 80 {
+			t.Errorf("more than 80 columns: %s", line)
+		}
+	}
 	golden(t, "policy_test", out)
 	type result struct {
 		Sessions []previewJSON

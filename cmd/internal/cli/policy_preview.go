@@ -26,7 +26,7 @@ type policyTestCmd struct {
 }
 
 func (*policyTestCmd) Help() string {
-	return `Plans a run over the view of each session, whether or not it is due, and shows the size before and after, what leaves the view and why, and whether the target is met. Nothing is written and no model is called: where the policy asks one for a summary, an extract stands in its place, and the cost is what the prompts and the longest answers would cost.
+	return `Plans a run over the view of each session, whether or not it is due, and shows the size before and after, what leaves the view and why, whether the target is met, and what the smaller view is at the provider's prompt cache (see runs --help). Nothing is written and no model is called: where the policy asks one for a summary, an extract stands in its place, and the cost is what the prompts and the longest answers would cost.
 
 Examples:
 
@@ -62,6 +62,8 @@ type previewJSON struct {
 	Gone           []worker.Gone `json:"gone"`
 	Steps          []stepJSON    `json:"steps"`
 	Calls          callsJSON     `json:"model_calls"`
+	// Cache is what the change is at the provider's prompt cache, if its prices are known.
+	Cache *tokens.Rewrite `json:"cache,omitempty"`
 
 	steps []pipeline.StepResult
 }
@@ -221,6 +223,7 @@ func preview(ctx context.Context, e *Env, st *store.Store, cfg config.Config, se
 	out.Outcome, out.TokensBefore, out.TokensAfter, out.Start, out.Target = p.Outcome, p.Before, p.After, p.Limits.Start, p.Limits.Target
 	out.TargetMet, out.MessagesBefore, out.MessagesAfter = p.After <= p.Limits.Target, p.MessagesBefore, p.MessagesAfter
 	out.Gone, out.Steps, out.steps = append(out.Gone, p.Gone...), newStepsJSON(p.Steps), p.Steps
+	out.Cache = newRewrite(s.Model, p.Before, p.After, p.Rewritten)
 	if priced != nil {
 		out.Calls = priced.total(p.Steps)
 	}
@@ -276,12 +279,12 @@ func (p previewJSON) print(e *Env) error {
 		met = "not met"
 	}
 	size := change(int64(p.TokensBefore), int64(p.TokensAfter))
-	err := e.Out.Pairs(
-		[2]any{"session", p.Session}, [2]any{"model", p.Model}, [2]any{"policy", store.PolicyName(p.Policy, p.Version)},
-		[2]any{"would end", joined(p.Outcome, outcomeText(store.RunRow{Outcome: p.Outcome}))},
-		[2]any{"tokens", size}, [2]any{"target", fmt.Sprintf("%s, %s (start %s)", term.Count(p.Target), met, term.Count(p.Start))},
-		[2]any{"messages", change(p.MessagesBefore, p.MessagesAfter)}, [2]any{"model calls", p.Calls.String()},
-	)
+	err := e.Out.Pairs(append([][2]any{
+		{"session", p.Session}, {"model", p.Model}, {"policy", store.PolicyName(p.Policy, p.Version)},
+		{"would end", joined(p.Outcome, outcomeText(store.RunRow{Outcome: p.Outcome}))},
+		{"tokens", size}, {"target", fmt.Sprintf("%s, %s (start %s)", term.Count(p.Target), met, term.Count(p.Start))},
+		{"messages", change(p.MessagesBefore, p.MessagesAfter)}, {"model calls", p.Calls.String()},
+	}, cachePairs(p.Cache)...)...)
 	if err != nil {
 		return err
 	}

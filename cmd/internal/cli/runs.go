@@ -11,8 +11,10 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 type runsCmd struct {
@@ -26,7 +28,7 @@ type runsCmd struct {
 }
 
 func (*runsCmd) Help() string {
-	return `Every decision is recorded as a run with an outcome code, skips included.
+	return `Every decision is recorded as a run with an outcome code, skips included. --run also shows what a smaller view is at the provider's prompt cache, for models whose prices of it are known: what the next request reads there and writes anew in place of the view before, and after how many requests that is paid back.
 
 Examples:
 
@@ -49,8 +51,10 @@ func (c *runsCmd) Validate() error {
 type runJSON struct {
 	store.RunRow
 	Steps []stepJSON `json:"steps,omitempty"`
-	// Summaries holds the ids of the messages the run wrote; set for --run only.
-	Summaries []string `json:"summaries,omitempty"`
+	// Summaries holds the ids of the messages the run wrote, and Cache what its change is at the
+	// provider's prompt cache; set for --run only.
+	Summaries []string        `json:"summaries,omitempty"`
+	Cache     *tokens.Rewrite `json:"cache,omitempty"`
 }
 
 type stepJSON struct {
@@ -211,9 +215,13 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 	if err != nil {
 		return err
 	}
+	cache, err := runCache(ctx, st, r)
+	if err != nil {
+		return err
+	}
 	if e.JSON {
 		out := newRunJSON(r)
-		out.Summaries = summaries
+		out.Summaries, out.Cache = summaries, cache
 		return term.JSON(e.Out.W, out)
 	}
 	if err := printRun(e, r); err != nil {
@@ -235,18 +243,65 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 	if r.Revision > 0 {
 		revision = term.Count(r.Revision)
 	}
-	return e.Out.Pairs(
-		[2]any{"trigger", runTrigger(r)},
-		[2]any{"kind", r.Kind},
-		[2]any{"requested by", r.RequestedBy},
-		[2]any{"queued", r.QueuedAt},
-		[2]any{"in force", yes(r.InForce, "no")},
-		[2]any{"attempts", fmt.Sprintf("%d (%d failed, %d postponed)", r.Attempts, r.Failures, r.Snoozes)},
-		[2]any{"model", model},
-		[2]any{"summary", written},
-		[2]any{"worker", r.Worker},
-		[2]any{"policy", strings.TrimSpace(store.PolicyName(r.Policy, r.PolicyVersion) + " " + r.PolicyHash)},
-		[2]any{"revision", revision},
-		[2]any{"options", strings.TrimPrefix(string(r.Options), "{}")},
-	)
+	return e.Out.Pairs(append([][2]any{
+		{"trigger", runTrigger(r)},
+		{"kind", r.Kind},
+		{"requested by", r.RequestedBy},
+		{"queued", r.QueuedAt},
+		{"in force", yes(r.InForce, "no")},
+		{"attempts", fmt.Sprintf("%d (%d failed, %d postponed)", r.Attempts, r.Failures, r.Snoozes)},
+		{"model", model},
+		{"summary", written},
+		{"worker", r.Worker},
+		{"policy", strings.TrimSpace(store.PolicyName(r.Policy, r.PolicyVersion) + " " + r.PolicyHash)},
+		{"revision", revision},
+		{"options", strings.TrimPrefix(string(r.Options), "{}")},
+	}, cachePairs(cache)...)...)
+}
+
+// runCache returns what the change of a run is at the prompt cache of its session's model, nil
+// for a run without a smaller view or if the prices are not known.
+func runCache(ctx context.Context, st *store.Store, r store.RunRow) (*tokens.Rewrite, error) {
+	if r.Status != store.StatusApplied || r.TokensAfter >= r.TokensBefore {
+		return nil, nil
+	}
+	s, err := st.Session(ctx, store.Key{Tenant: r.Tenant, Session: r.Session})
+	if err != nil {
+		return nil, err
+	}
+	unchanged, err := st.Unchanged(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	return newRewrite(s.Model, chat.Tokens(r.TokensBefore), chat.Tokens(r.TokensAfter), chat.Tokens(r.TokensAfter)-unchanged), nil
+}
+
+// newRewrite returns what a smaller view is at the prompt cache, nil if the prices for the model
+// are not known or the view is not smaller.
+func newRewrite(model string, before, after, written chat.Tokens) *tokens.Rewrite {
+	c, known := tokens.CacheOf(model)
+	if !known || after >= before {
+		return nil
+	}
+	r := c.Rewrite(before, after, min(max(0, written), after))
+	return &r
+}
+
+// cachePairs describes a rewrite in lines of a list, none for nil.
+func cachePairs(r *tokens.Rewrite) [][2]any {
+	if r == nil {
+		return nil
+	}
+	read := ""
+	if r.Read > 0 {
+		read = fmt.Sprintf("reads %s and ", term.Count(r.Read))
+	}
+	paid := "never paid back"
+	if r.Requests > 0 {
+		paid = "paid back after " + term.Plural(r.Requests, "request", "requests")
+	}
+	return [][2]any{
+		{"prompt cache", fmt.Sprintf("%swrites %s tokens instead of reading %s:", read, term.Count(r.Written), term.Count(r.Before))},
+		{"", paid + ", or at once if the cache has expired"},
+	}
 }

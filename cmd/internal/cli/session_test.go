@@ -301,6 +301,15 @@ func TestSummariesAreFound(t *testing.T) {
 	}
 	id := run.Summaries[0]
 	invoke(t, db, "runs", "--run=1").want(t, 0, "summary       "+id+" (`compactor summary show "+id+"`)", "written by no model: an extract")
+	if run.Cache != nil {
+		t.Errorf("a cache whose prices are not known: %+v", run.Cache)
+	}
+	invoke(t, db, "set-model", "chat", "gpt-5-mini").want(t, 0)
+	run = decode[runJSON](t, invoke(t, db, "runs", "--run=1", "--json").want(t, 0))
+	if c := run.Cache; c == nil || c.Before != chat.Tokens(run.TokensBefore) || c.Read <= 0 || c.Written <= 0 || c.Read+c.Written != chat.Tokens(run.TokensAfter) || c.Requests < 1 {
+		t.Errorf("the prompt cache: %+v", c)
+	}
+	invoke(t, db, "runs", "--run=1").want(t, 0, "prompt cache  reads ", "paid back after ")
 	shown := decode[summaryJSON](t, invoke(t, db, "summary", "show", id, "--json").want(t, 0))
 	if shown.Session != "chat" || !shown.InView || shown.Prose == "" || shown.Report == nil || shown.Report.WrittenBy != "extractive" {
 		t.Errorf("%+v", shown)
