@@ -115,7 +115,7 @@ func TestOldSessionsAndOldViewsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 			}
 			must(s.Apply(t.Context(), run, 0, Change{
 				SnapshotSeq: c.Session.LastSeq, Ledger: Ledger{Outcome: "applied"}, FreeReasoning: true,
-				PostRunState: PostRunState{DueTokens: due, Counts: tt.counts, CheckSeconds: map[bool]float64{true: 3600}[tt.run]},
+				PostRunState: PostRunState{DueTokens: due, Counts: tt.counts},
 			}))(t)
 			if v := must(s.Load(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t)))(t).Session; v.SinceRun >= time.Hour || v.Age < time.Hour {
 				t.Errorf("after the run: %s old, and its view %s", v.Age, v.SinceRun)
@@ -125,6 +125,22 @@ func TestOldSessionsAndOldViewsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 			pass("2 minutes")
 			check("an hour after it", map[bool]int{true: 1}[tt.run], true)
 		})
+	}
+
+	// Who changes a view otherwise sets the clock, too.
+	v := open(t)
+	thresholds(t, v, Threshold{DueTokens: 1 << 40, Counts: Counts{SinceRun: 3600, IdleTokens: 50}})
+	add(t, v, Key{Session: "s"}, talk("m", 4)...)
+	run := apply(t, v, Key{Session: "s"}, exclude(span(2, 2)))
+	for _, change := range []func(){
+		func() { must(v.Undo(t.Context(), Key{Session: "s"}, run, false, ""))(t) },
+		func() { must(v.Replace(t.Context(), Key{Session: "s"}, 2, talk("m", 3), ""))(t) },
+	} {
+		exec(t, v, `UPDATE compactor.sessions SET next_check_at = NULL, view_changed_at = now() - interval '1 day'`)
+		change()
+		if got := one[bool](t, v, `SELECT next_check_at = view_changed_at + interval '1 hour' AND next_check_at > now() FROM compactor.sessions`); !got {
+			t.Error("the time since the change is not looked at")
+		}
 	}
 
 	// An import is as old as its first message, and other labels keep the time.

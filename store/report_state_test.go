@@ -95,3 +95,48 @@ func TestARunSeesSignals(t *testing.T) {
 	}
 	wantConsistent(t, s)
 }
+
+// A parent is told of its children's ends by the scheduler, so that a writer of a child needs no
+// lock of the parent.
+func TestAParentIsToldThatAChildWasClosed(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k, yes, no := Key{Session: "p"}, true, false
+	thresholds(t, s, Threshold{DueTokens: 1 << 40, Counts: Counts{Signals: 16}})
+	add(t, s, k, talk("m", 4)...)
+	setParent(t, s, "", "a<p", "b<p", "deep<a")
+	report := func(session string, state State) {
+		t.Helper()
+		must(0, s.ReportState(t.Context(), Key{Session: session}, state))(t)
+	}
+	check := func(what string, told int, due bool) {
+		t.Helper()
+		if n := must(s.CheckTimes(t.Context(), 10))(t); n != told || session(t, s, k).Due != due || (len(gens(t, s)) > 0) != due {
+			t.Errorf("%s: told %d parents, due %t with outbox %v; want %d and %t", what, n, session(t, s, k).Due, gens(t, s), told, due)
+		}
+		wantConsistent(t, s)
+	}
+	report("a", State{Overflow: &yes, NeedsFollowUp: &yes})
+	report("p", State{Closed: &yes})
+	check("nothing of a child", 0, false)
+	report("deep", State{Closed: &yes})
+	check("a child's child", 1, false) // a was told
+	tx := must(s.pool.Begin(t.Context()))(t)
+	must(tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 'p' FOR NO KEY UPDATE`))(t)
+	report("a", State{Closed: &yes}) // while a writer of the parent is at work
+	report("b", State{Closed: &yes})
+	check("while the parent is locked", 0, false)
+	must(0, tx.Rollback(t.Context()))(t)
+	check("afterwards, both", 1, true)
+	check("again", 0, true)
+
+	c := must(s.Load(t.Context(), must(s.Relay(t.Context(), 0, 0, 9, 0))(t)[0].Run))(t)
+	state := PostRunState{DueTokens: 1 << 40, Counts: Counts{Signals: 16}, SeenSignals: c.Session.NewSignals}
+	must(0, s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &state))(t)
+	check("a run has seen it", 0, false)
+	report("a", State{Closed: &yes})
+	check("it is closed still", 0, false)
+	report("a", State{Closed: &no})
+	report("a", State{Closed: &yes})
+	check("it is closed again", 1, true)
+}

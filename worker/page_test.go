@@ -118,6 +118,10 @@ var pageKinds = map[string]struct {
 		_, err := f.conn.Exec(f.t.Context(), `SELECT compactor.report_state(NULL, $1, '{"overflow": true}')`, s)
 		f.must(err)
 	}, true},
+	"a child that was closed": {func(f *paged, s string) {
+		_, err := f.conn.Exec(f.t.Context(), `UPDATE compactor.sessions SET signals = 16, new_signals = 16 WHERE id = $1`, s)
+		f.must(err)
+	}, true},
 	"an open tool call": {func(f *paged, s string) { f.append(s, "uc") }, true},
 	"signed reasoning": {func(f *paged, s string) {
 		f.must(f.add(s, sessiontest.Sign(sessiontest.Says("thought"), 0, 1), "test"))

@@ -25,12 +25,26 @@ func (f *clocked) report(s store.State) {
 	}
 }
 
+// closeChild opens and closes a child of the session.
+func (f *clocked) closeChild(child string) {
+	f.t.Helper()
+	if err := f.store.SetParent(f.t.Context(), key(child), "s"); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, closed := range []bool{false, true} {
+		if err := f.store.ReportState(f.t.Context(), key(child), store.State{Closed: &closed}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
 // Messages have 100 tokens each; the window has 2,000, and the target is 600.
 func TestTriggersMakeSessionsDue(t *testing.T) {
 	t.Parallel()
 	yes := true
 	closed := func(f *clocked) { f.report(store.State{Closed: &yes}) }
 	overflow := func(f *clocked) { f.report(store.State{Overflow: &yes}) }
+	closedChild := func(f *clocked) { f.closeChild("child") }
 	add := func(transcript string) func(f *clocked) { return func(f *clocked) { f.append("s", transcript) } }
 	pass := func(d time.Duration) func(f *clocked) { return func(f *clocked) { f.pass(d) } }
 	type step struct {
@@ -74,6 +88,15 @@ func TestTriggersMakeSessionsDue(t *testing.T) {
 			{add("uauaua"), ""},
 			{closed, OutcomeApplied},
 			{closed, OutcomeNotTriggered},
+		}},
+		"a child that is closed": {[]string{"child_closed && tokens > 800"}, []step{
+			{add("suauauaua"), ""},
+			{closedChild, OutcomeApplied},
+			{closed, ""},
+			{add("ua"), ""},
+			{closedChild, OutcomeNotTriggered},
+			{add("u"), OutcomeApplied},
+			{add("auauauaua"), ""},
 		}},
 		"a prompt that did not fit": {[]string{"overflow"}, []step{
 			{add("suauauauauaua"), ""}, {overflow, OutcomeApplied}, {add("uauaua"), ""},

@@ -1,4 +1,5 @@
--- Looks at up to p_limit sessions whose next_check_at has come, and returns how many there were. Those with a context as
+-- Tells parents of children that were closed, looks at up to p_limit sessions whose next_check_at has come, and returns how
+-- many there were. Those with a context as
 -- large as it takes are due if they have been idle for as long as a trigger of their policy waits, or are as old, or if
 -- their view has not changed for so long; in the last two cases the size alone makes them due from then on, until a run
 -- sets their thresholds. The others, such as those that were written since, are looked at again at the next such time.
@@ -6,7 +7,7 @@ CREATE OR REPLACE FUNCTION @schema@.check_times(p_limit int) RETURNS int LANGUAG
 DECLARE
     s     @schema@.sessions;
     v_was boolean;
-    v_n   int := 0;
+    v_n   int := @schema@.tell_parents(p_limit);
 BEGIN
     FOR s IN SELECT * FROM @schema@.sessions WHERE next_check_at <= now() ORDER BY next_check_at LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED LOOP
         v_n := v_n + 1;

@@ -165,7 +165,7 @@ BEGIN
     s.checked_seq := CASE WHEN v.checked THEN p_snapshot_seq END;
     -- Events are over when a run has seen them; one that was reported again meanwhile is the same.
     s.new_signals := s.new_signals & ~coalesce(v.seen_signals, 0);
-    s.signals := s.signals & ~(coalesce(v.seen_signals, 0) & 3);
+    s.signals := s.signals & ~(coalesce(v.seen_signals, 0) & 19);
     s.timed := s.timed AND NOT coalesce(v.seen_time, true);
     s.due_tokens := v.due_tokens;
     s.estimate_margin := v.estimate_margin;
@@ -196,7 +196,8 @@ BEGIN
         low_gain_runs = CASE WHEN NOT v_applied OR v.low_gain IS NULL THEN s.low_gain_runs WHEN v.low_gain THEN s.low_gain_runs + 1 ELSE 0 END,
         due_messages = s.due_messages, due_turns = s.due_turns, due_new_tokens = s.due_new_tokens, due_live_messages = s.due_live_messages,
         due_signals = s.due_signals, checked_seq = s.checked_seq, signals = s.signals, new_signals = s.new_signals, timed = s.timed,
-        next_check_at = least(s.next_check_at, now() + make_interval(secs => v.check_seconds)),
+        next_check_at = least(s.next_check_at, now() + make_interval(secs => v.check_seconds),
+            CASE WHEN v_applied THEN now() + make_interval(secs => s.due_since_run) END),
         view_changed_at = CASE WHEN v_applied THEN now() ELSE s.view_changed_at END,
         awaits_answer = s.awaits_answer, state = s.state, quarantine_reason = s.quarantine_reason,
         hold_code = CASE WHEN v.cooldown_seconds > 0 THEN v.hold_code END,

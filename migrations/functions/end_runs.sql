@@ -53,7 +53,7 @@ BEGIN
         s.due_signals := coalesce(r.due_signals, 0);
         s.checked_seq := NULL;
         s.new_signals := s.new_signals & ~coalesce(r.seen_signals, 0);
-        s.signals := s.signals & ~(coalesce(r.seen_signals, 0) & 3);
+        s.signals := s.signals & ~(coalesce(r.seen_signals, 0) & 19);
         s.timed := s.timed AND NOT coalesce(r.seen_time, true);
         s.next_check_at := least(s.next_check_at, now() + make_interval(secs => least(r.check_seconds, s.due_since_run)));
         s.estimate_margin := r.estimate_margin;

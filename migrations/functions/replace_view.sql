@@ -115,6 +115,7 @@ BEGIN
     s2.due := @schema@.is_due(s2);
     UPDATE @schema@.sessions SET live = s2.live, reasoning_out = s.reasoning_out + v_taken, reasoning_since = s.reasoning_since,
         revision = s.revision + 1, head_run = v_run, view_changed_at = now(),
+        next_check_at = least(next_check_at, now() + make_interval(secs => due_since_run)),
         tail_start_seq = (SELECT lower(x) FROM unnest(s2.live) x WHERE upper_inf(x)),
         live_messages = s2.live_messages, live_tokens = s2.live_tokens, live_estimated_tokens = s2.live_estimated_tokens,
         reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, loop_seq = NULL, due = s2.due, decision_fingerprint = NULL,

@@ -63,6 +63,7 @@ BEGIN
     SELECT count(*) AS messages, coalesce(sum(token_count), 0) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated
     INTO v_new FROM @schema@.view_rows(s.sid, v_live, v_out);
     UPDATE @schema@.sessions SET live = v_live, reasoning_out = v_out, loop_seq = NULL, revision = s.revision + 1, head_run = v_undo, view_changed_at = now(),
+        next_check_at = least(next_check_at, now() + make_interval(secs => due_since_run)),
         tail_start_seq = (SELECT lower(x) FROM unnest(v_live) x WHERE upper_inf(x)),
         live_messages = v_new.messages, live_tokens = v_new.tokens, live_estimated_tokens = v_new.estimated,
         tokens_since_report = tokens_since_report + CASE WHEN reported_prompt_tokens IS NULL THEN 0 ELSE v_new.tokens - s.live_tokens END,

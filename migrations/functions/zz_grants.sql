@@ -25,7 +25,7 @@ BEGIN
             EXECUTE 'GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
             -- Written by functions and migrations.
             EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.exclusions, @schema@.calibrations, @schema@.installed_functions, '
-                '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh, @schema@.spending_limits FROM ' || r.name;
+                '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh, @schema@.spending_limits, @schema@.closed_children FROM ' || r.name;
         END IF;
         EXECUTE 'REVOKE ALL ON @schema@.tenant_bindings FROM ' || r.name;
     END LOOP;
@@ -131,6 +131,7 @@ BEGIN
             ('set_model', '{application}'),
             ('set_parent', '{application}'),
             ('set_policy', '{application}'),
+            ('set_signals', '{}'),
             ('set_sweep_status', '{}'),
             ('signed_reasoning', '{}'),
             ('spending', '{}'),
@@ -144,6 +145,7 @@ BEGIN
             ('sweep_ends', '{}'),
             ('sweep_fails', '{}'),
             ('sweep_page', '{worker}'),
+            ('tell_parents', '{}'),
             ('tenant_of', '{}'),
             ('thresholds_of', '{}'),
             ('undo_run', '{operator}'),

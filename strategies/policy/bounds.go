@@ -100,7 +100,7 @@ func (t CompiledTrigger) bounds(l Limits, target chat.Tokens) (b Bounds, want st
 	for _, a := range alternatives {
 		if !b.add(a, target) {
 			return b, "in each alternative of || something that the database compares: tokens, used, headroom, messages, turns, " +
-				"tokens_since_run, messages_since_run, turns_since_run, tool_rounds, tool_output, idle, age, time_since_run above a limit, or closed, overflow, needs_follow_up, has_pending_input"
+				"tokens_since_run, messages_since_run, turns_since_run, tool_rounds, tool_output, idle, age, time_since_run above a limit, or closed, child_closed, overflow, needs_follow_up, has_pending_input"
 		}
 	}
 	return b, ""
@@ -180,7 +180,7 @@ func (c *conditions) of(node ast.Node, not bool) []necessary {
 			return nil
 		}
 	case *ast.IdentifierNode:
-		signals := map[string]Signals{"closed": Closed, "overflow": Overflow, "needs_follow_up": NeedsFollowUp, "has_pending_input": HasPendingInput}
+		signals := map[string]Signals{"closed": Closed, "overflow": Overflow, "needs_follow_up": NeedsFollowUp, "has_pending_input": HasPendingInput, "child_closed": ChildClosed}
 		if !not {
 			return []necessary{{signals: signals[n.Value]}}
 		}

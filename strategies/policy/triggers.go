@@ -37,8 +37,9 @@ const (
 	Overflow
 	NeedsFollowUp
 	HasPendingInput
+	ChildClosed // of a child, to its parent
 
-	events = Closed | Overflow
+	events = Closed | Overflow | ChildClosed
 )
 
 // Facts are what triggers look at, of one session at one moment.
@@ -102,6 +103,7 @@ func Vocabulary() []Word {
 		number("day", "unit of times", func(*Facts) float64 { return units["day"].Seconds() }),
 		truth("turn_completed", "the agent has answered, and no tool is at work", func(f *Facts) bool { return f.TurnCompleted }),
 		signal("closed", "was reported as closed since the last run", Closed),
+		signal("child_closed", "a child of it was, since then", ChildClosed),
 		signal("overflow", "a prompt was reported not to fit since then", Overflow),
 		signal("needs_follow_up", "is reported to go on by itself", NeedsFollowUp),
 		signal("has_pending_input", "is reported to have input that waits", HasPendingInput),
@@ -121,6 +123,7 @@ func Examples() []Trigger {
 		{Name: "idle for a day", When: "idle >= 1 * day"},
 		{Name: "a week old", When: "age >= 7 * day"},
 		{Name: "conversation closed", When: "closed"},
+		{Name: "child conversation closed", When: "child_closed"},
 		{Name: "prompt did not fit", When: "overflow"},
 		{Name: "agent goes on by itself", When: "needs_follow_up && !has_pending_input"},
 	}

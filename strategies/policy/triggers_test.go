@@ -74,6 +74,9 @@ func TestTriggersHoldAtTheirLimits(t *testing.T) {
 		"closed || used > 0.6": {
 			base, set(func(f *Facts) { f.Signals = Closed }), set(func(f *Facts) { f.Signals = Overflow | HasPendingInput }), [3]bool{false, true, false},
 		},
+		"child_closed": {
+			base, set(func(f *Facts) { f.Signals = ChildClosed }), set(func(f *Facts) { f.Signals = Closed }), [3]bool{false, true, false},
+		},
 		"overflow": {
 			base, set(func(f *Facts) { f.Signals = Overflow }), set(func(f *Facts) { f.Signals = Closed }), [3]bool{false, true, false},
 		},
@@ -126,6 +129,7 @@ func TestTheDatabaseComparesWhatIsNecessary(t *testing.T) {
 		"messages > 300":                                    never(Counts{Messages: 301}),
 		"turns >= 30":                                       never(Counts{Messages: 30}),
 		"closed && tokens > 5000":                           never(Counts{Signals: int(Closed)}),
+		"child_closed && used > 0.6":                        never(Counts{Signals: int(ChildClosed)}),
 		"overflow || messages_since_run > 9 || used > 0.9":  {115_200, Counts{NewMessages: 10, Signals: int(Overflow)}},
 		"needs_follow_up && used > 0.6":                     {76_800, Counts{}},
 		"needs_follow_up && not has_pending_input":          never(Counts{Signals: int(NeedsFollowUp)}),
