@@ -184,6 +184,35 @@ func TestASessionWhoseTriggerHoldsIsFound(t *testing.T) {
 	}
 }
 
+// From their time on, all larger than the target are found where a condition holds, and Wait finds
+// that time.
+func TestASessionWhoseTimeHasComeIsFound(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{
+		"age >= 2 * hour", "age > 1 * hour && tokens > 6", "time_since_run >= 2 * hour && messages > 2", "not (age < 3 * hour)",
+		"age >= 3 * hour || time_since_run > 1 * hour && tokens >= 5", "time_since_run >= 1 * hour && age >= 3 * hour", "idle >= 1 * hour && age >= 3 * hour",
+	} {
+		p := trigger(when)
+		p.WindowTokens, p.Start, p.Target, p.MinGainTokens = 10, 0.3, 0.2, 0
+		l, b, c := p.Limits("m", nil), p.Bounds("m", nil), p.Compiled()
+		for i := range 8 * 4 * 5 * 5 * 3 {
+			f := p.Facts("m", nil)
+			f.Tokens, f.Messages = chat.Tokens(3+i%8), int64(i/8%4)
+			f.Age, f.SinceRun, f.Idle = time.Duration(i/32%5)*time.Hour, time.Duration(i/160%5)*time.Hour, time.Duration(i/800)*time.Hour
+			due := f.Tokens > b.DueAbove(f.Age, f.SinceRun) || b.Idle > 0 && f.Idle.Seconds() >= float64(b.Idle)
+			if c[0].Holds(&f) && !due {
+				t.Fatalf("%s holds for %+v, which %+v does not find", when, f, b)
+			}
+			if wait := time.Duration(Wait(c, l, f)) * time.Second; !c[0].Holds(&f) && wait == 0 {
+				f.Age, f.SinceRun, f.Idle = f.Age+9*time.Hour, f.SinceRun+9*time.Hour, f.Idle+9*time.Hour
+				if c[0].Holds(&f) {
+					t.Fatalf("%s will hold for %+v, and there is no time to look at it", when, f)
+				}
+			}
+		}
+	}
+}
+
 func TestBoundsAreLowerOnceATimeHasCome(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

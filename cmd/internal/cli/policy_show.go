@@ -217,7 +217,8 @@ func (*policyWordsCmd) Run(e *Env) error {
 	for _, x := range policy.Examples() {
 		t.Row(x.Name, string(x.When))
 	}
-	t.Row("at a time of day", "no trigger: schedules, or policy.cron")
+	t.Row("also at a time of day", "no trigger: schedules, or policy.cron")
+	t.Row("again, after a compaction", "no trigger: more steps of the pipeline")
 	t.Row("by hand, or by the application", "no trigger: compact, request_compaction")
 	return t.Write()
 }
