@@ -280,10 +280,14 @@ func (p previewJSON) print(e *Env) error {
 	}
 	size := change(int64(p.TokensBefore), int64(p.TokensAfter))
 	err := e.Out.Pairs(append([][2]any{
-		{"session", p.Session}, {"model", p.Model}, {"policy", store.PolicyName(p.Policy, p.Version)},
+		{"session", p.Session},
+		{"model", p.Model},
+		{"policy", store.PolicyName(p.Policy, p.Version)},
 		{"would end", joined(p.Outcome, outcomeText(store.RunRow{Outcome: p.Outcome}))},
-		{"tokens", size}, {"target", fmt.Sprintf("%s, %s (start %s)", term.Count(p.Target), met, term.Count(p.Start))},
-		{"messages", change(p.MessagesBefore, p.MessagesAfter)}, {"model calls", p.Calls.String()},
+		{"tokens", size},
+		{"target", fmt.Sprintf("%s, %s (start %s)", term.Count(p.Target), met, term.Count(p.Start))},
+		{"messages", change(p.MessagesBefore, p.MessagesAfter)},
+		{"model calls", p.Calls.String()},
 	}, cachePairs(p.Cache)...)...)
 	if err != nil {
 		return err
