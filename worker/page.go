@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/sessionstore/compactor/store"
 )
 
@@ -15,8 +17,11 @@ const (
 	// it works on, as the runs of some may wait for a model.
 	bulkTasks = 16
 	// maxPages is the number of tasks whose runs are decided together at a time. Two keep this
-	// process and the database busy; more would only take time from single runs.
+	// process and the database busy; more would only take time from others.
 	maxPages = 2
+	// yieldTime is how long after a single run only one page is decided at a time: events come
+	// together, and each would wait for the processors that a sweep has.
+	yieldTime = time.Second
 )
 
 // executePage executes the runs of a task: together what metadata decides, the others one by
@@ -29,12 +34,12 @@ func (w *Worker) executePage(ctx context.Context, runs []store.RunID) error {
 	errs := make([]error, len(rest))
 	var wg sync.WaitGroup
 	for i, run := range rest {
-		if err := w.acquire(ctx, w.alone); err != nil {
+		if err := w.acquire(ctx, w.alone, 1); err != nil {
 			errs[i] = err
 			break
 		}
 		wg.Go(func() {
-			defer func() { <-w.alone }()
+			defer w.alone.Release(1)
 			errs[i] = w.executeOrLeave(ctx, run)
 		})
 	}
@@ -42,26 +47,29 @@ func (w *Worker) executePage(ctx context.Context, runs []store.RunID) error {
 	return errors.Join(errs...)
 }
 
-// acquire takes one of a bounded number of places. The error is that of ctx, or ErrStopping.
-func (w *Worker) acquire(ctx context.Context, places chan struct{}) error {
-	select {
-	case places <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-w.draining.Done():
-		return ErrStopping
+// acquire takes some of a bounded number of places. The error is that of ctx, or ErrStopping.
+func (w *Worker) acquire(ctx context.Context, places *semaphore.Weighted, n int64) error {
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(w.draining, func() { cancel(ErrStopping) })() //nolint:contextcheck // the drain only ends the waiting
+	if err := places.Acquire(waiting, n); err != nil {
+		return context.Cause(waiting)
 	}
+	return nil
 }
 
 // executeTogether executes the runs that take no more than their metadata and whose change
 // ApplyPage applies. It returns the others; what any of them fails of is found again when it is
 // executed alone.
 func (w *Worker) executeTogether(ctx context.Context, runs []store.RunID) (rest []store.RunID, err error) {
-	if err := w.acquire(ctx, w.pages); err != nil {
+	places := int64(1)
+	if time.Since(time.Unix(0, w.lastSingle.Load())) < yieldTime {
+		places = maxPages
+	}
+	if err := w.acquire(ctx, w.pages, places); err != nil {
 		return nil, err
 	}
-	defer func() { <-w.pages }()
+	defer w.pages.Release(places)
 	claims, err := w.store.LoadPage(ctx, runs)
 	if err != nil {
 		w.tellOneByOne(ctx, err)

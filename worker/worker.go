@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hibiken/asynq"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
@@ -136,10 +138,11 @@ type Worker struct {
 
 	policies sync.Map // hashes of the policies that this process has saved
 
-	database *backoff.Outage
-	queueLog *asynqLogger
-	pages    chan struct{} // holds the pages in work, and
-	alone    chan struct{} // the runs of pages that are executed one by one
+	database   *backoff.Outage
+	queueLog   *asynqLogger
+	pages      *semaphore.Weighted // of the pages in work
+	alone      *semaphore.Weighted // of the runs of pages that are executed one by one
+	lastSingle atomic.Int64        // when the last single run arrived, in Unix nanoseconds
 
 	// installation is set by Run: tasks of others are left in the queue.
 	installation jobs.Installation
@@ -157,7 +160,7 @@ func New(st Store, planner *Planner, c Config) *Worker {
 		store: st, planner: planner, config: c, logger: c.Logger, failpoint: func(string) {},
 		database: backoff.NewOutage(c.Logger, "database"), queueLog: &asynqLogger{Logger: c.Logger},
 	}
-	w.pages, w.alone = make(chan struct{}, maxPages), make(chan struct{}, c.Concurrency)
+	w.pages, w.alone = semaphore.NewWeighted(maxPages), semaphore.NewWeighted(int64(c.Concurrency))
 	w.draining, w.drain = context.WithCancel(context.Background())
 	w.stopping, w.abort = context.WithCancelCause(context.Background())
 	return w
@@ -285,6 +288,7 @@ func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
 	if len(runs) > 1 {
 		return w.executePage(ctx, runs)
 	}
+	w.lastSingle.Store(time.Now().UnixNano())
 	return w.executeOrLeave(ctx, runs[0])
 }
 
