@@ -268,6 +268,14 @@ func (f *fakeStore) CheckTimes(ctx context.Context, _ int) (int, error) {
 	return 0, f.enter(ctx, "times")
 }
 
+func (f *fakeStore) ReleaseThrottled(ctx context.Context) (int64, error) {
+	return 0, f.enter(ctx, "release")
+}
+
+func (f *fakeStore) SumSpending(ctx context.Context) (int64, error) {
+	return 0, f.enter(ctx, "sum")
+}
+
 func (f *fakeStore) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
 	if err := f.enter(ctx, "forgotten"); err != nil {
 		return nil, err

@@ -54,6 +54,7 @@ func (s *Scheduler) lead(ctx context.Context, sent, started time.Time) {
 	g.Go(func() error { return s.runOrphans(gctx) })
 	g.Go(func() error { return s.runForgotten(gctx) })
 	g.Go(func() error { return s.runTimes(gctx) })
+	g.Go(func() error { return s.runTotals(gctx) })
 	g.Go(func() error { return s.runPolicy(gctx) })
 	g.Go(func() error { return s.runPurge(gctx) })
 	g.Go(func() error { return s.drainFormer(gctx) })

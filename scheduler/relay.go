@@ -18,14 +18,24 @@ const (
 	busyPolls = 5
 )
 
+// releasePoll is the interval at which sessions that wait for a limit of runs per second are
+// given back to the relay.
+const releasePoll = 100 * time.Millisecond
+
 // runRelay enqueues event runs for the sessions in the outbox and, every RelayInterval, the
 // runs whose delivery is due. It pauses when no page is full. While too many event runs wait
 // for a worker, sessions stay in the outbox; while too many that applications requested do,
 // those stay in Postgres. The other deliveries continue.
 func (s *Scheduler) runRelay(ctx context.Context) error {
 	credit, requests := s.newCredit(store.TriggerEvent), s.newCredit(store.TriggerApplication)
-	var busyUntil, delivered time.Time
+	var busyUntil, delivered, released time.Time
 	for {
+		if time.Since(released) >= releasePoll {
+			released = time.Now()
+			if _, err := retry(ctx, s, "release throttled runs", s.store.ReleaseThrottled); err != nil {
+				return err
+			}
+		}
 		full, found, err := s.relay(ctx, credit)
 		if err != nil {
 			return err
@@ -116,6 +126,14 @@ func (s *Scheduler) runTimes(ctx context.Context) error {
 	return s.reconcile(ctx, "timed", func(ctx context.Context) (int, bool, error) {
 		n, err := retry(ctx, s, "check times", func(ctx context.Context) (int, error) { return s.store.CheckTimes(ctx, s.cfg.PageSize) })
 		return 0, n >= s.cfg.PageSize, err
+	})
+}
+
+// runTotals keeps the sums that limits of what models cost are compared with.
+func (s *Scheduler) runTotals(ctx context.Context) error {
+	return s.reconcile(ctx, "spending", func(ctx context.Context) (int, bool, error) {
+		_, err := retry(ctx, s, "sum spending", s.store.SumSpending)
+		return 0, false, err
 	})
 }
 

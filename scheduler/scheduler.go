@@ -35,6 +35,8 @@ type Store interface {
 	RedeliverAll(ctx context.Context) (int64, error)
 	Orphaned(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	Forgotten(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
+	ReleaseThrottled(ctx context.Context) (int64, error)
+	SumSpending(ctx context.Context) (int64, error)
 	CheckTimes(ctx context.Context, limit int) (int, error)
 	SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []store.Threshold) error
 	Policies(ctx context.Context, tenant string) ([]store.PolicyVersion, error)

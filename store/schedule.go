@@ -35,20 +35,27 @@ type Delivery struct {
 // Relay turns outbox rows into queued event runs: rows without a write for debounce, or
 // older than maxDelay, whose session has no active run. Where a run of a sweep waits for its
 // first attempt, that one is delivered as an event's instead. Rows of sessions that are no longer due are
-// deleted; rows written concurrently stay, and those of paused sessions are put off.
+// deleted; rows written concurrently stay, and those of paused sessions are put off. What the limit of runs
+// of its tenant holds back waits for ReleaseThrottled, what that of all does stays.
 func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
-		WITH ready AS (
-			SELECT o.sid, o.gen, o.first_at, s.due, s.due AND ` + isPaused + ` AS paused,
+		WITH startable AS MATERIALIZED (SELECT tenant, most FROM compactor.startable_runs()),
+		ready AS (
+			SELECT o.sid, o.gen, o.first_at, s.tenant, s.due, s.due AND ` + isPaused + ` AS paused,
 				(SELECT r.id FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger = 'nightly' AND r.attempts = 0 AND r.snoozes = 0) AS nightly
 			FROM compactor.outbox o JOIN compactor.sessions s ON s.sid = o.sid
 			WHERE (o.last_at <= now() - $1::interval OR o.first_at <= now() - $2::interval)
 				AND (NOT s.due OR s.cooldown_until IS NULL OR s.cooldown_until <= now())
 				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'running')
 				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger NOT IN ('nightly', 'bulk'))
-			ORDER BY o.first_at LIMIT $3 FOR UPDATE OF o SKIP LOCKED),
+			ORDER BY o.first_at LIMIT CASE WHEN (SELECT most FROM startable WHERE tenant = '') < 1 THEN 0 ELSE $3 END FOR UPDATE OF o SKIP LOCKED),
+		fresh AS (SELECT f.*, f.place > a.most AS over FROM (SELECT sid, tenant, first_at, row_number() OVER (PARTITION BY tenant ORDER BY first_at, sid) AS place
+			FROM ready WHERE due AND NOT paused AND nightly IS NULL) f LEFT JOIN startable a USING (tenant)),
+		started AS MATERIALIZED (SELECT sid, tenant, first_at FROM fresh WHERE over IS NOT true ORDER BY first_at LIMIT (SELECT most FROM startable WHERE tenant = '')),
+		counted AS (SELECT ` + countStarted + ` FROM started),
+		throttled AS (INSERT INTO compactor.throttled (sid, tenant, since) SELECT sid, tenant, first_at FROM fresh WHERE over ON CONFLICT DO NOTHING),
 		queued AS (INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at, written_at)
-			SELECT sid, 'event', 1, now() + $4::interval, first_at FROM ready WHERE due AND NOT paused AND nightly IS NULL ON CONFLICT DO NOTHING RETURNING id, delivery),
+			SELECT sid, 'event', 1, now() + $4::interval, first_at FROM started ON CONFLICT DO NOTHING RETURNING id, delivery),
 		hastened AS (UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $4::interval,
 				written_at = (SELECT first_at FROM ready WHERE nightly = runs.id)
 			WHERE id IN (SELECT id FROM compactor.runs WHERE id IN (SELECT nightly FROM ready WHERE due AND NOT paused) AND status = 'queued' FOR UPDATE SKIP LOCKED)
@@ -56,8 +63,8 @@ func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, lim
 		held AS (UPDATE compactor.outbox o SET first_at = now() + ` + hold + `, last_at = now() + ` + hold + ` FROM ready r WHERE o.sid = r.sid AND r.paused),
 		-- A run that is locked is ending: the row stays for the next one.
 		gone AS (DELETE FROM compactor.outbox o USING ready r WHERE o.sid = r.sid AND o.gen = r.gen AND NOT r.paused
-			AND (NOT r.due OR r.nightly IS NULL OR r.sid IN (SELECT sid FROM hastened)))
-		SELECT id, delivery, 'event' FROM queued UNION ALL SELECT id, delivery, 'event' FROM hastened`
+			AND (NOT r.due OR r.sid IN (SELECT sid FROM started UNION ALL SELECT sid FROM hastened UNION ALL SELECT sid FROM fresh WHERE over)))
+		SELECT id, delivery, 'event' FROM queued CROSS JOIN counted UNION ALL SELECT id, delivery, 'event' FROM hastened`
 	return queryRows(ctx, s, "relay", pgx.RowToStructByPos[Delivery], query, debounce, maxDelay, limit, grace)
 }
 
@@ -70,22 +77,34 @@ func (s *Store) Undelivered(ctx context.Context, limit int, grace time.Duration)
 // and lost; up to limit of each trigger, and up to requests of those of applications, the
 // longest due first. A delivery counts as lost after grace and then after as long as the run
 // has been waiting, up to 32 times grace; that of an operator's run after a few seconds, up
-// to grace. What was requested for a paused session is put off instead.
+// to grace. What was requested for a paused session is put off instead, and the first
+// deliveries of applications' requests are subject to the limits of runs, as in Relay.
 func (s *Store) Deliver(ctx context.Context, requests, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
-		WITH page AS MATERIALIZED (
-			SELECT r.id, r.trigger IN ('application', 'operator', 'bulk') AND r.options->'force' IS DISTINCT FROM 'true' AND ` + isPaused + ` AS paused
-			FROM unnest('{operator,event,nightly,bulk,application}'::text[], ARRAY[$1, $1, $1, $1, $3]::int[]) t(trigger, most)
-			CROSS JOIN LATERAL (SELECT r.id, r.sid, r.trigger, r.options FROM compactor.runs r
+		WITH startable AS MATERIALIZED (SELECT tenant, most FROM compactor.startable_runs()),
+		page AS MATERIALIZED (
+			SELECT r.id, r.sid, r.deliver_at, s.tenant, r.trigger = 'application' AND r.delivery = 0 AS first,
+				r.trigger IN ('application', 'operator', 'bulk') AND r.options->'force' IS DISTINCT FROM 'true' AND ` + isPaused + ` AS paused
+			FROM unnest('{operator,event,nightly,bulk,application}'::text[],
+				ARRAY[$1, $1, $1, $1, CASE WHEN (SELECT most FROM startable WHERE tenant = '') < 1 THEN 0 ELSE $3 END]::int[]) t(trigger, most)
+			CROSS JOIN LATERAL (SELECT r.id, r.sid, r.trigger, r.options, r.deliver_at, r.delivery FROM compactor.runs r
 				WHERE r.status = 'queued' AND r.trigger = t.trigger AND r.deliver_at <= now()
 				ORDER BY r.deliver_at LIMIT t.most FOR UPDATE SKIP LOCKED) r
 			JOIN compactor.sessions s ON s.sid = r.sid),
-		held AS (UPDATE compactor.runs SET error_code = 'paused', deliver_at = now() + ` + hold + ` WHERE id IN (SELECT id FROM page WHERE paused))
-		UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + CASE trigger
-			WHEN 'operator' THEN least(greatest(now() - waiting_since, interval '5 seconds'), $2::interval)
-			ELSE least(greatest(now() - waiting_since, $2::interval), 32 * $2::interval) END
-		WHERE id IN (SELECT id FROM page WHERE NOT paused)
-		RETURNING id, delivery, trigger`
+		fresh AS (SELECT f.*, f.place > a.most AS over FROM (SELECT id, sid, tenant, deliver_at, row_number() OVER (PARTITION BY tenant ORDER BY deliver_at, id) AS place
+			FROM page WHERE first AND NOT paused) f LEFT JOIN startable a USING (tenant)),
+		started AS MATERIALIZED (SELECT id, tenant FROM fresh WHERE over IS NOT true ORDER BY deliver_at LIMIT (SELECT most FROM startable WHERE tenant = '')),
+		counted AS (SELECT ` + countStarted + ` FROM started),
+		throttled AS (INSERT INTO compactor.throttled (sid, run, tenant, since) SELECT sid, id, tenant, deliver_at FROM fresh WHERE over ON CONFLICT DO NOTHING),
+		held AS (UPDATE compactor.runs r SET error_code = CASE WHEN p.paused THEN 'paused' ELSE '` + CodeRunLimit + `' END,
+				deliver_at = CASE WHEN p.paused THEN now() + ` + hold + ` ELSE 'infinity' END
+			FROM page p WHERE r.id = p.id AND (p.paused OR p.id IN (SELECT id FROM fresh WHERE over))),
+		delivered AS (UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + CASE trigger
+				WHEN 'operator' THEN least(greatest(now() - waiting_since, interval '5 seconds'), $2::interval)
+				ELSE least(greatest(now() - waiting_since, $2::interval), 32 * $2::interval) END
+			WHERE id IN (SELECT id FROM page WHERE NOT paused AND NOT first UNION ALL SELECT id FROM started)
+			RETURNING id, delivery, trigger)
+		SELECT d.* FROM delivered d CROSS JOIN counted`
 	return queryRows(ctx, s, "deliver", pgx.RowToStructByPos[Delivery], query, limit, grace, requests)
 }
 
@@ -99,12 +118,12 @@ func (s *Store) Redeliver(ctx context.Context, runs []RunID) ([]Delivery, error)
 }
 
 // RedeliverAll makes the next delivery of all runs due that have been enqueued and not been
-// attempted since, and returns their number. Those that are postponed or paused are not in
-// Redis.
+// attempted since, and returns their number. Those that are postponed, paused or throttled
+// are not in Redis.
 func (s *Store) RedeliverAll(ctx context.Context) (int64, error) {
 	const query = `
 		UPDATE compactor.runs SET deliver_at = now() WHERE id IN (SELECT id FROM compactor.runs
-			WHERE status = 'queued' AND deliver_at > now() AND deliver_at > waiting_since AND error_code IS DISTINCT FROM 'paused'
+			WHERE status = 'queued' AND deliver_at > now() AND deliver_at > waiting_since AND ` + notHeld + `
 			FOR UPDATE SKIP LOCKED)`
 	tag, err := s.pool.Exec(ctx, s.q(query))
 	return tag.RowsAffected(), wrap("redeliver", err)
@@ -124,12 +143,12 @@ func (s *Store) Orphaned(ctx context.Context, limit int, grace time.Duration) ([
 const OutcomeNotAttempted = "not_attempted"
 
 // Expire ends up to limit queued runs that no worker has attempted for longer than age,
-// as failed, and returns their number. Paused ones wait.
+// as failed, and returns their number. Paused and throttled ones wait.
 func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64, error) {
 	const query = `
 		UPDATE compactor.runs SET status = 'failed', outcome = $3, error_code = $3, ended_at = now()
 		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'queued' AND waiting_since < now() - $1::interval
-			AND error_code IS DISTINCT FROM 'paused' LIMIT $2 FOR UPDATE SKIP LOCKED)`
+			AND ` + notHeld + ` LIMIT $2 FOR UPDATE SKIP LOCKED)`
 	tag, err := s.pool.Exec(ctx, s.q(query), age, limit, OutcomeNotAttempted)
 	return tag.RowsAffected(), wrap("expire runs", err)
 }
@@ -138,22 +157,39 @@ func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64
 // cooldown and no run since their last message. It leaves them to a sweep that is open or
 // paused, and to the next one for a day after one was stopped or cancelled. A run that
 // ended because its session was paused, or that a guard held back for a time, does not count.
+// Sessions with a limit of runs go to the outbox, for Relay, up to ten times limit.
 func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		WITH held AS MATERIALIZED (SELECT tenant FROM compactor.sweeps
 			WHERE ended_at IS NULL OR status IN ('stopped', 'cancelled') AND ended_at > now() - interval '1 day'
-			UNION ALL SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '' AND policy = '')
+			UNION ALL SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '' AND policy = ''),
+		limits AS MATERIALIZED (SELECT tenant FROM compactor.startable_runs()),
+		found AS MATERIALIZED (SELECT s.sid, EXISTS (SELECT FROM limits l WHERE l.tenant IN ('', s.tenant)) AS limited FROM compactor.sessions s
+			WHERE NOT EXISTS (SELECT FROM held WHERE tenant = '') AND s.tenant NOT IN (SELECT tenant FROM held)
+				AND s.due AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())
+				AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
+				AND NOT EXISTS (SELECT FROM compactor.throttled h WHERE h.sid = s.sid)
+				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid
+					AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq AND r.outcome <> ALL ('{paused,min_interval,max_per_hour,max_per_day}')))
+				AND NOT ` + isPaused + `
+			ORDER BY s.sid LIMIT $1 * CASE WHEN EXISTS (SELECT FROM limits) THEN 10 ELSE 1 END),
+		recalled AS (INSERT INTO compactor.outbox (sid) SELECT sid FROM found WHERE limited ON CONFLICT DO NOTHING)
 		INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
-		SELECT s.sid, 'event', 1, now() + $2::interval FROM compactor.sessions s
-		WHERE NOT EXISTS (SELECT FROM held WHERE tenant = '') AND s.tenant NOT IN (SELECT tenant FROM held)
-			AND s.due AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())
-			AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
-			AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid
-				AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq AND r.outcome <> ALL ('{paused,min_interval,max_per_hour,max_per_day}')))
-			AND NOT ` + isPaused + `
-		ORDER BY s.sid LIMIT $1
+		SELECT sid, 'event', 1, now() + $2::interval FROM found WHERE NOT limited ORDER BY sid LIMIT $1
 		ON CONFLICT DO NOTHING RETURNING id, delivery, trigger`
 	return queryRows(ctx, s, "find due sessions", pgx.RowToStructByPos[Delivery], query, limit, grace)
+}
+
+// ReleaseThrottled gives what waits for the limit of runs of its tenant back to Relay and
+// Deliver, as far as runs may start now, the longest waiting first.
+func (s *Store) ReleaseThrottled(ctx context.Context) (int64, error) {
+	return queryRow(ctx, s, "release throttled runs", pgx.RowTo[int64], `SELECT compactor.release_throttled()`)
+}
+
+// SumSpending sums up the calls of models of the minutes that have passed, so that a look at
+// a limit does not read each of them.
+func (s *Store) SumSpending(ctx context.Context) (int64, error) {
+	return queryRow(ctx, s, "sum spending", pgx.RowTo[int64], `SELECT compactor.sum_spending()`)
 }
 
 // CheckTimes makes sessions due that have been idle for as long as a trigger of their policy
@@ -168,7 +204,7 @@ func (s *Store) Waiting(ctx context.Context, trigger string, limit int) (int, er
 	const query = `
 		SELECT count(*) FROM (SELECT FROM compactor.runs
 			WHERE status = 'queued' AND trigger = $1 AND deliver_at > now() AND attempts = 0 AND snoozes = 0
-				AND error_code IS DISTINCT FROM 'paused' LIMIT $2) q`
+				AND ` + notHeld + ` LIMIT $2) q`
 	return queryRow(ctx, s, "count waiting runs", pgx.RowTo[int], query, trigger, limit)
 }
 

@@ -7,46 +7,67 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SpendingLimit bounds the calls of models for a tenant, or for all together with an empty
-// one. Nil fields are no limits. Costs are in millionths of the unit that prices are in.
+// CodeRunLimit is the code of requested runs that wait for a limit of runs per second.
+const CodeRunLimit = "run_limit"
+
+const (
+	// notHeld is the condition that a queued run is not put off by a pause or a limit.
+	notHeld = `(error_code IS NULL OR error_code NOT IN ('` + CodePaused + `', '` + CodeRunLimit + `'))`
+	// countStarted counts the rows that it is selected from as runs that start.
+	countStarted = `CASE WHEN EXISTS (SELECT FROM startable) THEN compactor.count_started_runs(array_agg(tenant)) END`
+)
+
+// SpendingLimit bounds the calls of models for a tenant and the runs that start, or those of
+// all together with an empty one. Nil fields are no limits. Costs are in millionths of the
+// unit that prices are in, tokens those of input and output.
 type SpendingLimit struct {
 	Tenant        string    `json:"tenant"`
 	MicrosPerHour *int64    `json:"cost_micros_per_hour"`
 	MicrosPerDay  *int64    `json:"cost_micros_per_day"`
 	CallsPerHour  *int64    `json:"calls_per_hour"`
+	TokensPerHour *int64    `json:"tokens_per_hour"`
+	RunsPerSecond *float64  `json:"runs_per_second"`
 	Note          string    `json:"note"`
 	ChangedBy     string    `json:"changed_by"`
 	ChangedAt     time.Time `json:"changed_at"`
 }
 
-// Spending is a limit, and what was spent in the last hour and day.
+// Spending is a limit, and its present use: what was spent in the last hour and day, and the
+// runs.
 type Spending struct {
 	SpendingLimit
 
-	Calls int64 `json:"calls_in_hour"`
-	Hour  int64 `json:"cost_micros_in_hour"`
-	Day   int64 `json:"cost_micros_in_day"`
+	Calls  int64 `json:"calls_in_hour"`
+	Tokens int64 `json:"tokens_in_hour"`
+	Hour   int64 `json:"cost_micros_in_hour"`
+	Day    int64 `json:"cost_micros_in_day"`
+	// Started is how many runs of those that RunsPerSecond allows have started in the last
+	// second, Throttled how many sessions and requests wait for the limit of their tenant.
+	Started   float64 `json:"runs_in_second"`
+	Throttled int64   `json:"throttled"`
 }
 
-// Reached reports whether one of the limits is reached.
+// Reached reports whether one of the limits of models is reached.
 func (s Spending) Reached() bool {
 	over := func(spent int64, limit *int64) bool { return limit != nil && spent >= *limit }
-	return over(s.Calls, s.CallsPerHour) || over(s.Hour, s.MicrosPerHour) || over(s.Day, s.MicrosPerDay)
+	return over(s.Calls, s.CallsPerHour) || over(s.Tokens, s.TokensPerHour) || over(s.Hour, s.MicrosPerHour) || over(s.Day, s.MicrosPerDay)
 }
 
 // Spending returns the limits of a tenant, or all with an empty one, by tenant. It reads the
-// calls of a day.
+// calls of the last minutes, and sums of those before.
 func (s *Store) Spending(ctx context.Context, tenant string) ([]Spending, error) {
-	const query = `SELECT tenant, micros_per_hour, micros_per_day, calls_per_hour, note, changed_by, changed_at, calls, hour, day FROM compactor.spending_of($1)`
+	const query = `SELECT tenant, micros_per_hour, micros_per_day, calls_per_hour, tokens_per_hour, runs_per_second, note, changed_by, changed_at,
+		calls, tokens, hour, day, started, throttled FROM compactor.spending_of($1)`
 	return queryRows(ctx, s, "spending", pgx.RowToStructByPos[Spending], query, tenant)
 }
 
 // LimitSpending sets the limits of a tenant, in place of those that it had; without any, it
-// takes them away. ErrNotFound: there are none. Once a limit is reached, runs that no
-// operator requested ask no model: AskSummary returns ErrSpendingLimit. Calls under way
-// then may exceed it.
+// takes them away. ErrNotFound: there are none. Once a limit of models is reached, runs that
+// no operator requested ask none: AskSummary returns ErrSpendingLimit. Calls under way then
+// may exceed it. No more runs start in a second than RunsPerSecond, in the long run: up to
+// one second's at once, and operators' runs always; the others wait in Postgres.
 func (s *Store) LimitSpending(ctx context.Context, l SpendingLimit) error {
-	const query = `SELECT compactor.limit_spending($1, $2, $3, $4, $5, $6)`
-	_, err := s.pool.Exec(ctx, s.q(query), l.Tenant, l.MicrosPerHour, l.MicrosPerDay, l.CallsPerHour, l.Note, l.ChangedBy)
+	const query = `SELECT compactor.limit_spending($1, $2, $3, $4, $5, $6, $7, $8)`
+	_, err := s.pool.Exec(ctx, s.q(query), l.Tenant, l.MicrosPerHour, l.MicrosPerDay, l.CallsPerHour, l.Note, l.ChangedBy, l.TokensPerHour, l.RunsPerSecond)
 	return wrap("limit spending", err)
 }

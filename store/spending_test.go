@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -10,6 +11,7 @@ import (
 func TestLimitsOfSpending(t *testing.T) {
 	t.Parallel()
 	n := func(i int64) *int64 { return &i }
+	perSecond := 1.0
 	for name, c := range map[string]struct {
 		limit   SpendingLimit
 		limited bool
@@ -20,31 +22,72 @@ func TestLimitsOfSpending(t *testing.T) {
 		"cost of the hour at":    {SpendingLimit{MicrosPerHour: n(30)}, true},
 		"cost of the day below":  {SpendingLimit{MicrosPerDay: n(131)}, false},
 		"cost of the day at":     {SpendingLimit{MicrosPerDay: n(130)}, true},
+		"tokens below":           {SpendingLimit{TokensPerHour: n(31)}, false},
+		"tokens at":              {SpendingLimit{TokensPerHour: n(30)}, true},
+		"runs only":              {SpendingLimit{RunsPerSecond: &perSecond}, false},
 		"none may be asked":      {SpendingLimit{CallsPerHour: n(0)}, true},
 		"its tenant":             {SpendingLimit{Tenant: "default", MicrosPerHour: n(30)}, true},
 		"another tenant":         {SpendingLimit{Tenant: "acme", CallsPerHour: n(0)}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			k := Key{Session: "s"}
-			add(t, s, k, talk("m", 4)...)
-			claim := must(s.Claim(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t), "w", time.Minute))(t)
-			// Two calls in the last hour, one before it, and one before the day.
-			exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, cost_micros, ended_at)
-				SELECT k::text, sid, id, 1, 'failed', 'timeout', '', 1, cost, now() - age FROM compactor.runs,
-				(VALUES (1, 10, interval '1 minute'), (2, 20, interval '59 minutes'), (3, 100, interval '23 hours'), (4, 1000, interval '25 hours')) x(k, cost, age)`)
-			if err := s.LimitSpending(t.Context(), c.limit); err != nil {
-				t.Fatal(err)
-			}
-			rows, err := s.Spending(t.Context(), c.limit.Tenant)
-			if err != nil || len(rows) != 1 || rows[0].Reached() != c.limited && c.limit.Tenant != "acme" {
-				t.Errorf("%+v, %v", rows, err)
-			}
-			_, _, _, err = s.AskSummary(t.Context(), SummaryCall{Run: claim.Run, Fence: claim.Fence, Key: "k", PromptHash: "p"})
-			if limited := errors.Is(err, ErrSpendingLimit); limited != c.limited || !limited && err != nil {
-				t.Errorf("%v, want a limit: %t", err, c.limited)
-			}
-		})
+		for _, summed := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", summed up: ", summed), func(t *testing.T) {
+				t.Parallel()
+				s := open(t)
+				k := Key{Session: "s"}
+				add(t, s, k, talk("m", 4)...)
+				claim := must(s.Claim(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t), "w", time.Minute))(t)
+				// Two calls in the last hour, one before it, and one before the day.
+				exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, input_tokens, output_tokens, cost_micros, ended_at)
+				SELECT k::text, sid, id, 1, 'failed', 'timeout', '', 1, cost - 1, 1, cost, now() - age FROM compactor.runs,
+				(VALUES (1, 10, interval '1 minute'), (2, 20, interval '58 minutes'), (3, 100, interval '23 hours'), (4, 1000, interval '25 hours')) x(k, cost, age)`)
+				if summed {
+					for range 2 {
+						must(s.SumSpending(t.Context()))(t)
+					}
+				}
+				if err := s.LimitSpending(t.Context(), c.limit); err != nil {
+					t.Fatal(err)
+				}
+				rows, err := s.Spending(t.Context(), c.limit.Tenant)
+				if err != nil || len(rows) != 1 || rows[0].Reached() != c.limited && c.limit.Tenant != "acme" {
+					t.Errorf("%+v, %v", rows, err)
+				}
+				_, _, _, err = s.AskSummary(t.Context(), SummaryCall{Run: claim.Run, Fence: claim.Fence, Key: "k", PromptHash: "p"})
+				if limited := errors.Is(err, ErrSpendingLimit); limited != c.limited || !limited && err != nil {
+					t.Errorf("%v, want a limit: %t", err, c.limited)
+				}
+			})
+		}
+	}
+}
+
+// Sums take the place of the calls of a minute, once, and go after a day.
+func TestSumsOfSpending(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, tenant := range []string{"a", "b"} {
+		add(t, s, Key{Tenant: tenant, Session: "s"}, talk("m", 4)...)
+		must(s.Request(t.Context(), Key{Tenant: tenant, Session: "s"}, TriggerApplication, "", Options{}))(t)
+	}
+	exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, input_tokens, cost_micros, ended_at)
+		SELECT i::text, sid, id, 1, 'failed', 'timeout', '', 1, 2, 3, now() - i * interval '10 seconds' FROM compactor.runs, generate_series(1, 600) i`)
+	before := one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`)
+	for range 3 {
+		must(s.SumSpending(t.Context()))(t)
+	}
+	if after := one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`); after != before || before != 3600 {
+		t.Errorf("%d was spent, and %d as the sums say, want 3600", before, after)
+	}
+	if tokens := one[string](t, s, `SELECT string_agg((a.tokens = 2 * a.calls AND a.hour = 3 * a.calls AND 2 * a.calls = x.calls)::text, ' ')
+		FROM unnest('{a,b}'::text[]) t, compactor.spending(t) a, compactor.spending('') x`); tokens != "true true" {
+		t.Errorf("tenants and all together: %s", tokens)
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.summary_calls WHERE ended_at >= compactor.spending_summed_to()`); n > 2*18 {
+		t.Errorf("a look at a limit reads %d calls, want those of the last three minutes at most", n)
+	}
+	exec(t, s, `UPDATE compactor.spending_minutes SET minute = minute - interval '1 day'`)
+	must(s.SumSpending(t.Context()))(t)
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.spending_minutes WHERE minute < now() - interval '25 hours'`); n != 0 {
+		t.Errorf("%d minutes are older than a day", n)
 	}
 }

@@ -125,7 +125,7 @@ END $$;
 
 -- The next page of a bulk recompaction: queues runs for up to p_limit of the sessions that match and moves the cursor behind
 -- them, in one transaction. The caller delivers the runs. status is that of the operation afterwards, or paused while all of
--- it is; of other pauses it leaves out the sessions, and those with a run of their own that an operator requested.
+-- it is, or throttled while no run of the next session may start, by a limit; of other pauses it leaves out the sessions, and those with a run of their own that an operator requested.
 CREATE OR REPLACE FUNCTION @schema@.bulk_compact_page(p_id bigint, p_limit int, p_grace interval, OUT status text, OUT runs bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -133,6 +133,9 @@ DECLARE
     v_low  bigint;
     v_n    int;
     v_last bigint;
+    v_most jsonb := (SELECT jsonb_object_agg(a.tenant, a.most) FROM @schema@.startable_runs() a);   -- where runs are limited
+    v_queue text[];
+    v_cut  bigint;
 BEGIN
     runs := '{}';
     SELECT * INTO b FROM @schema@.bulk_operations WHERE id = p_id AND kind = 'compact' FOR NO KEY UPDATE;
@@ -144,19 +147,37 @@ BEGIN
         status := 'paused';
         RETURN;
     END IF;
+    p_limit := least(p_limit, (v_most->>'')::int);
+    IF p_limit < 1 THEN
+        status := 'throttled';
+        RETURN;
+    END IF;
     -- Where few sessions match, a page looks at no more than these.
     v_low := (SELECT min(x.sid) FROM (SELECT s.sid FROM @schema@.sessions s WHERE s.sid BETWEEN b.first_id AND b.next_id ORDER BY s.sid DESC LIMIT 10 * p_limit) x);
-    WITH page AS MATERIALIZED (
-        SELECT x.id, s.sid, CASE WHEN EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL) AND @schema@.paused(s.tenant, s.model, s.policy) THEN 'paused'
+    WITH found AS MATERIALIZED (
+        SELECT x.id, s.sid, s.tenant, CASE WHEN EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL) AND @schema@.paused(s.tenant, s.model, s.policy) THEN 'paused'
             WHEN EXISTS (SELECT FROM @schema@.runs q WHERE q.sid = s.sid AND q.status IN ('queued', 'running') AND q.trigger IN ('operator', 'bulk')
                 AND q.options->'dry_run' IS DISTINCT FROM 'true') THEN 'under_way' END AS code
         FROM (SELECT m.id FROM @schema@.matching_runs('compact', b.tenant, b.filter, b.next_id, v_low) m(id) LIMIT p_limit) x
         JOIN @schema@.runs r ON r.id = x.id JOIN @schema@.sessions s ON s.sid = r.sid),
+    -- The page ends before the first session whose tenant may start no more runs now.
+    cut AS MATERIALIZED (SELECT max(sid) AS sid FROM (SELECT sid, tenant, count(*) FILTER (WHERE code IS NULL) OVER (PARTITION BY tenant ORDER BY sid DESC) AS place FROM found) f
+        WHERE place > (v_most->>tenant)::bigint),
+    page AS MATERIALIZED (SELECT f.* FROM found f, cut WHERE (f.sid > cut.sid) IS NOT false),
     queued AS (INSERT INTO @schema@.runs (sid, trigger, requested_by, options, bulk, delivery, deliver_at)
         SELECT sid, 'bulk', b.requested_by, b.options, p_id, 1, now() + p_grace FROM page WHERE code IS NULL ORDER BY sid DESC RETURNING id),
     refused AS (INSERT INTO @schema@.bulk_refusals (bulk, run, sid, code) SELECT p_id, id, sid, code FROM page WHERE code IS NOT NULL)
-    SELECT coalesce((SELECT array_agg(id) FROM queued), '{}'), (SELECT count(*) FROM page), (SELECT min(sid) FROM page) INTO runs, v_n, v_last;
-    v_last := CASE WHEN v_n >= p_limit THEN v_last ELSE coalesce(v_low, 0) END - 1;
+    SELECT coalesce((SELECT array_agg(id) FROM queued), '{}'), (SELECT count(*) FROM page), (SELECT min(sid) FROM page), (SELECT sid FROM cut),
+        CASE WHEN v_most IS NOT NULL THEN (SELECT array_agg(tenant) FROM page WHERE code IS NULL) END
+    INTO runs, v_n, v_last, v_cut, v_queue;
+    IF v_queue IS NOT NULL THEN
+        PERFORM @schema@.count_started_runs(v_queue);
+    END IF;
+    IF v_cut IS NOT NULL AND v_n = 0 THEN
+        status := 'throttled';
+        RETURN;
+    END IF;
+    v_last := coalesce(v_cut, CASE WHEN v_n >= p_limit THEN v_last ELSE coalesce(v_low, 0) END - 1);
     status := CASE WHEN v_last < b.first_id THEN 'done' ELSE 'open' END;
     UPDATE @schema@.bulk_operations SET next_id = v_last, done = done + cardinality(runs), refused = refused + v_n - cardinality(runs),
         status = bulk_compact_page.status, ended_at = CASE WHEN bulk_compact_page.status = 'done' THEN now() END WHERE id = p_id;

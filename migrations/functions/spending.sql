@@ -1,31 +1,63 @@
 -- What the calls of models for a tenant, or for all with an empty one, have cost in the last hour and day, in millionths of
--- the unit that prices are in, and how many of the hour's there are. A call that is under way counts, its cost does not.
-CREATE OR REPLACE FUNCTION @schema@.spending(p_tenant text, OUT calls bigint, OUT hour bigint, OUT day bigint) LANGUAGE sql STABLE AS $$
+-- the unit that prices are in, and how many of the hour's there are, with what tokens. A call that is under way counts, its cost does not. An
+-- hour and a day are up to a minute longer.
+CREATE OR REPLACE FUNCTION @schema@.spending(p_tenant text, OUT calls bigint, OUT tokens bigint, OUT hour bigint, OUT day bigint) LANGUAGE sql STABLE AS $$
     WITH c AS (
-        SELECT c.sid, c.cost_micros, c.ended_at > now() - interval '1 hour' AS late FROM @schema@.summary_calls c WHERE c.ended_at > now() - interval '1 day' AND c.attempts > 0
-        UNION ALL SELECT c.sid, 0, true FROM @schema@.summary_calls c WHERE c.state = 'asked')
-    SELECT count(*) FILTER (WHERE late), coalesce(sum(cost_micros) FILTER (WHERE late), 0)::bigint, coalesce(sum(cost_micros), 0)::bigint
-    FROM c WHERE p_tenant = '' OR sid IN (SELECT s.sid FROM @schema@.sessions s WHERE s.tenant = p_tenant)
+        SELECT m.minute > now() - interval '61 minutes' AS late, m.calls, m.tokens, m.micros
+        FROM @schema@.spending_minutes m WHERE m.tenant = p_tenant AND m.minute > now() - interval '1441 minutes'
+        UNION ALL SELECT c.ended_at > now() - interval '1 hour', 1, c.input_tokens + c.output_tokens, c.cost_micros
+        FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
+        WHERE c.ended_at >= @schema@.spending_summed_to() AND c.attempts > 0 AND p_tenant IN ('', s.tenant)
+        UNION ALL SELECT true, 1, 0, 0 FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
+        WHERE c.state = 'asked' AND p_tenant IN ('', s.tenant))
+    SELECT coalesce(sum(c.calls) FILTER (WHERE late), 0)::bigint, coalesce(sum(c.tokens) FILTER (WHERE late), 0)::bigint,
+        coalesce(sum(c.micros) FILTER (WHERE late), 0)::bigint, coalesce(sum(c.micros), 0)::bigint FROM c
 $$;
+
+-- The calls from then on, and of a day at most, are not summed up yet.
+CREATE OR REPLACE FUNCTION @schema@.spending_summed_to() RETURNS timestamptz LANGUAGE sql STABLE AS $$
+    SELECT greatest((SELECT m.minute FROM @schema@.spending_minutes m WHERE m.tenant = '' ORDER BY m.minute DESC LIMIT 1) + interval '1 minute', now() - interval '1 day')
+$$;
+
+-- Sums up the calls of the minutes that have passed, but for the last, in which a call may have ended whose transaction has
+-- not, and forgets the minutes before the last day. Any number of callers may do it.
+CREATE OR REPLACE FUNCTION @schema@.sum_spending() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    v_n bigint;
+BEGIN
+    DELETE FROM @schema@.spending_minutes WHERE minute < now() - interval '25 hours';
+    INSERT INTO @schema@.spending_minutes (tenant, minute, calls, tokens, micros)
+    SELECT coalesce(s.tenant, ''), x.minute, count(*), sum(c.input_tokens + c.output_tokens), sum(c.cost_micros)
+    FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
+        CROSS JOIN LATERAL (SELECT date_trunc('minute', c.ended_at, 'UTC') AS minute) x
+    WHERE c.ended_at >= @schema@.spending_summed_to() AND c.ended_at < date_trunc('minute', now() - interval '1 minute', 'UTC') AND c.attempts > 0
+    GROUP BY GROUPING SETS ((s.tenant, x.minute), (x.minute))
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS v_n = ROW_COUNT;
+    RETURN v_n;
+END $$;
 
 -- Whether a limit of a tenant, or that of all together, is reached.
 CREATE OR REPLACE FUNCTION @schema@.spending_limited(p_tenant text) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT EXISTS (SELECT FROM @schema@.spending_limits l CROSS JOIN LATERAL @schema@.spending(l.tenant) x
-        WHERE l.tenant IN ('', p_tenant) AND (x.calls >= l.calls_per_hour OR x.hour >= l.micros_per_hour OR x.day >= l.micros_per_day))
+        WHERE l.tenant IN ('', p_tenant) AND coalesce(l.calls_per_hour, l.tokens_per_hour, l.micros_per_hour, l.micros_per_day) IS NOT NULL
+            AND (x.calls >= l.calls_per_hour OR x.tokens >= l.tokens_per_hour OR x.hour >= l.micros_per_hour OR x.day >= l.micros_per_day))
 $$;
 
--- Limits what is spent on a tenant, or on all together with an empty one, in place of the limits that it had; nulls
--- throughout take them away.
+-- Limits what is spent on a tenant, or on all together with an empty one, and how many of its runs start in a second, in
+-- place of the limits that it had; nulls throughout take them away.
 CREATE OR REPLACE FUNCTION @schema@.limit_spending(p_tenant text, p_micros_per_hour bigint, p_micros_per_day bigint, p_calls_per_hour bigint,
-    p_note text DEFAULT '', p_requested_by text DEFAULT '') RETURNS void LANGUAGE plpgsql AS $$
+    p_note text DEFAULT '', p_requested_by text DEFAULT '', p_tokens_per_hour bigint DEFAULT NULL, p_runs_per_second double precision DEFAULT NULL)
+RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_tenant text := @schema@.scope_of(p_tenant);
 BEGIN
-    IF coalesce(p_micros_per_hour, p_micros_per_day, p_calls_per_hour) IS NOT NULL THEN
-        INSERT INTO @schema@.spending_limits AS l (tenant, micros_per_hour, micros_per_day, calls_per_hour, note, changed_by)
-        VALUES (v_tenant, p_micros_per_hour, p_micros_per_day, p_calls_per_hour, coalesce(p_note, ''), coalesce(p_requested_by, ''))
+    IF coalesce(p_micros_per_hour, p_micros_per_day, p_calls_per_hour, p_tokens_per_hour, p_runs_per_second) IS NOT NULL THEN
+        INSERT INTO @schema@.spending_limits AS l (tenant, micros_per_hour, micros_per_day, calls_per_hour, tokens_per_hour, runs_per_second, note, changed_by)
+        VALUES (v_tenant, p_micros_per_hour, p_micros_per_day, p_calls_per_hour, p_tokens_per_hour, p_runs_per_second, coalesce(p_note, ''), coalesce(p_requested_by, ''))
         ON CONFLICT (tenant) DO UPDATE SET micros_per_hour = excluded.micros_per_hour, micros_per_day = excluded.micros_per_day,
-            calls_per_hour = excluded.calls_per_hour, note = excluded.note, changed_by = excluded.changed_by, changed_at = now();
+            calls_per_hour = excluded.calls_per_hour, tokens_per_hour = excluded.tokens_per_hour, runs_per_second = excluded.runs_per_second,
+            full_at = now(), note = excluded.note, changed_by = excluded.changed_by, changed_at = now();
         RETURN;
     END IF;
     DELETE FROM @schema@.spending_limits WHERE tenant = v_tenant;
@@ -34,12 +66,17 @@ BEGIN
     END IF;
 END $$;
 
--- The limits of a tenant, or all with an empty one, and what was spent.
+-- The limits of a tenant, or all with an empty one, what was spent, how many runs started in the last second, and what waits
+-- for the limit of runs of the tenant.
 CREATE OR REPLACE FUNCTION @schema@.spending_of(p_tenant text) RETURNS TABLE (tenant text, micros_per_hour bigint, micros_per_day bigint,
-    calls_per_hour bigint, note text, changed_by text, changed_at timestamptz, calls bigint, hour bigint, day bigint) LANGUAGE plpgsql STABLE AS $$
+    calls_per_hour bigint, tokens_per_hour bigint, runs_per_second double precision, note text, changed_by text, changed_at timestamptz,
+    calls bigint, tokens bigint, hour bigint, day bigint, started double precision, throttled bigint) LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_tenant text := @schema@.scope_of(p_tenant);
 BEGIN
-    RETURN QUERY SELECT l.tenant, l.micros_per_hour, l.micros_per_day, l.calls_per_hour, l.note, l.changed_by, l.changed_at, x.calls, x.hour, x.day
+    RETURN QUERY SELECT l.tenant, l.micros_per_hour, l.micros_per_day, l.calls_per_hour, l.tokens_per_hour, l.runs_per_second, l.note, l.changed_by, l.changed_at,
+        x.calls, x.tokens, x.hour, x.day,
+        coalesce(least(greatest(1, l.runs_per_second), round((l.runs_per_second * greatest(0, extract(epoch FROM l.full_at - now())))::numeric, 1)), 0)::double precision,
+        (SELECT count(*) FROM @schema@.throttled h WHERE h.tenant = l.tenant)
         FROM @schema@.spending_limits l CROSS JOIN LATERAL @schema@.spending(l.tenant) x WHERE v_tenant IN ('', l.tenant) ORDER BY 1;
 END $$;

@@ -3,7 +3,8 @@
 -- sweep afterwards, null where there is none.
 --
 -- Tenants take turns, so that the backlog of one does not delay another: a page has the same share for each of the
--- tenants whose turn it is, at least eight sessions, and who had one goes behind those who had none.
+-- tenants whose turn it is, at least eight sessions, and who had one goes behind those who had none. A tenant of which no
+-- run may start now, by its limit, is passed over.
 CREATE OR REPLACE FUNCTION @schema@.sweep_page(p_sweep bigint, p_limit int, p_grace interval, OUT status text, OUT runs bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -13,6 +14,8 @@ DECLARE
     v_seen  bigint;
     v_ended bigint;
     v_bad   bigint;
+    v_most  jsonb := (SELECT jsonb_object_agg(a.tenant, a.most) FROM @schema@.startable_runs() a);   -- where runs are limited
+    v_queue text[];
 BEGIN
     runs := '{}';
     SELECT * INTO w FROM @schema@.sweeps WHERE id = p_sweep FOR NO KEY UPDATE;
@@ -49,19 +52,23 @@ BEGIN
         status := @schema@.stop_failing_sweep(w, 'failures');
         RETURN;
     END IF;
+    p_limit := least(p_limit, (v_most->>'')::int);
     IF p_limit < 1 THEN   -- no room for more runs
         RETURN;
     END IF;
-    v_turns := ARRAY(SELECT tenant FROM @schema@.sweep_tenants WHERE sweep = p_sweep AND NOT passed
+    v_turns := ARRAY(SELECT tenant FROM @schema@.sweep_tenants WHERE sweep = p_sweep AND NOT passed AND (v_most->>tenant = '0') IS NOT true
         ORDER BY turn, tenant LIMIT greatest(1, p_limit / 8));
     IF v_turns = '{}' THEN
+        IF EXISTS (SELECT FROM @schema@.sweep_tenants WHERE sweep = p_sweep AND NOT passed) THEN
+            RETURN;
+        END IF;
         status := @schema@.set_sweep_status(p_sweep, 'done', '', '');
         RETURN;
     END IF;
     v_share := least(p_limit, greatest(8, p_limit / cardinality(v_turns)));
     WITH page AS MATERIALIZED (
         SELECT t.tenant, s.sid, s.model, s.policy FROM @schema@.sweep_tenants t CROSS JOIN LATERAL (
-            SELECT s.sid, s.model, s.policy FROM @schema@.sessions s WHERE s.due AND s.tenant = t.tenant AND s.sid > t.cursor_sid ORDER BY s.sid LIMIT v_share) s
+            SELECT s.sid, s.model, s.policy FROM @schema@.sessions s WHERE s.due AND s.tenant = t.tenant AND s.sid > t.cursor_sid ORDER BY s.sid LIMIT least(v_share, (v_most->>t.tenant)::int)) s
         WHERE t.sweep = p_sweep AND t.tenant = ANY(v_turns)),
     queued AS (INSERT INTO @schema@.runs (sid, trigger, sweep, delivery, deliver_at)
         SELECT sid, 'nightly', p_sweep, 1, now() + p_grace FROM page
@@ -69,11 +76,15 @@ BEGIN
         WHERE NOT EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = page.sid AND r.status IN ('queued', 'running')
             AND r.options->'dry_run' IS DISTINCT FROM 'true')
         AND NOT (EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL) AND @schema@.paused(page.tenant, page.model, page.policy))
-        ON CONFLICT DO NOTHING RETURNING id),
-    moved AS (UPDATE @schema@.sweep_tenants t SET turn = t.turn + 1, seen = t.seen + p.n, cursor_sid = coalesce(p.last, t.cursor_sid), passed = p.n < v_share
+        ON CONFLICT DO NOTHING RETURNING id, sid),
+    moved AS (UPDATE @schema@.sweep_tenants t SET turn = t.turn + 1, seen = t.seen + p.n, cursor_sid = coalesce(p.last, t.cursor_sid), passed = p.n < least(v_share, (v_most->>t.tenant)::int)
         FROM (SELECT x.tenant, count(page.sid) AS n, max(page.sid) AS last FROM unnest(v_turns) x(tenant) LEFT JOIN page USING (tenant) GROUP BY 1) p
         WHERE t.sweep = p_sweep AND t.tenant = p.tenant)
-    SELECT coalesce((SELECT array_agg(id) FROM queued), '{}'), (SELECT count(*) FROM page) INTO runs, v_seen;
+    SELECT coalesce((SELECT array_agg(id) FROM queued), '{}'), (SELECT count(*) FROM page),
+        CASE WHEN v_most IS NOT NULL THEN (SELECT array_agg(tenant) FROM queued JOIN page USING (sid)) END INTO runs, v_seen, v_queue;
+    IF v_queue IS NOT NULL THEN
+        PERFORM @schema@.count_started_runs(v_queue);
+    END IF;
     UPDATE @schema@.sweeps SET queued = queued + cardinality(runs), left_out = left_out + v_seen - cardinality(runs) WHERE id = p_sweep;
 END $$;
 

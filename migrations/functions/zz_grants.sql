@@ -25,7 +25,7 @@ BEGIN
             EXECUTE 'GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
             -- Written by functions and migrations.
             EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.exclusions, @schema@.calibrations, @schema@.installed_functions, '
-                '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh, @schema@.spending_limits, @schema@.closed_children FROM ' || r.name;
+                '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh, @schema@.spending_limits, @schema@.spending_minutes, @schema@.closed_children FROM ' || r.name;
         END IF;
         EXECUTE 'REVOKE ALL ON @schema@.tenant_bindings FROM ' || r.name;
     END LOOP;
@@ -57,6 +57,7 @@ BEGIN
             ('change_policies', '{operator}'),
             ('check_times', '{worker}'),
             ('claim_run', '{worker}'),
+            ('count_started_runs', '{worker}'),
             ('effective_labels', '{}'),
             ('end_run', '{worker}'),
             ('end_runs', '{worker}'),
@@ -113,6 +114,7 @@ BEGIN
             ('refuse_bound', '{}'),
             ('refuse_change', '{}'),
             ('refuse_in_open_loop', '{}'),
+            ('release_throttled', '{worker}'),
             ('repair_json', '{}'),
             ('replace_view', '{application}'),
             ('report_state', '{application}'),
@@ -137,11 +139,14 @@ BEGIN
             ('spending', '{}'),
             ('spending_limited', '{}'),
             ('spending_of', '{reader}'),
+            ('spending_summed_to', '{}'),
             ('stale_reasoning', '{}'),
             ('start_bulk', '{operator}'),
             ('start_sweep', '{operator}'),
+            ('startable_runs', '{worker}'),
             ('steer_sweep', '{operator}'),
             ('stop_failing_sweep', '{}'),
+            ('sum_spending', '{worker}'),
             ('sweep_ends', '{}'),
             ('sweep_fails', '{}'),
             ('sweep_page', '{worker}'),

@@ -1,0 +1,42 @@
+-- The limits of runs per second. Where runs are taken from Postgres for Redis, as many start of a tenant as its limit
+-- allows, and of all together as theirs does. Runs of operators always start, and a repeated delivery is no start. The rest
+-- stays: sessions of a sweep or a bulk recompaction behind its cursor; what the limit of all holds back where it is, in the
+-- outbox or among the queued runs; what that of its tenant does in throttled, so that the work of others is found without it.
+
+-- How many runs may start now, of each tenant with a limit, and of all with an empty one: at most those of a second, at least one.
+CREATE OR REPLACE FUNCTION @schema@.startable_runs() RETURNS TABLE (tenant text, most bigint) LANGUAGE sql STABLE AS $$
+    SELECT l.tenant, greatest(0, floor(greatest(1, l.runs_per_second) - l.runs_per_second * greatest(0, extract(epoch FROM l.full_at - now()))))::bigint
+    FROM @schema@.spending_limits l WHERE l.runs_per_second IS NOT NULL
+$$;
+
+-- Counts runs that start, by the tenant of each. Of several callers at the same time each may have seen the same ones as
+-- startable; later ones wait for it then.
+CREATE OR REPLACE FUNCTION @schema@.count_started_runs(p_tenants text[]) RETURNS void LANGUAGE sql AS $$
+    UPDATE @schema@.spending_limits l SET full_at = greatest(l.full_at, now()) + make_interval(secs => x.n / l.runs_per_second)
+    FROM (SELECT coalesce(t, '') AS tenant, count(*) AS n FROM unnest(p_tenants) t GROUP BY GROUPING SETS ((t), ())) x
+    WHERE l.tenant = x.tenant AND l.runs_per_second IS NOT NULL AND x.n > 0
+$$;
+
+-- Gives what waits for the limit of its tenant back to the relay, the longest first, as far as runs may start now, and all
+-- of tenants without a limit. Returns how much that is.
+CREATE OR REPLACE FUNCTION @schema@.release_throttled() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    v_n bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM @schema@.throttled) THEN
+        RETURN 0;
+    END IF;
+    WITH RECURSIVE tenants AS (
+        SELECT min(h.tenant) AS tenant FROM @schema@.throttled h
+        UNION ALL SELECT (SELECT min(h.tenant) FROM @schema@.throttled h WHERE h.tenant > t.tenant) FROM tenants t WHERE t.tenant IS NOT NULL),
+    released AS (DELETE FROM @schema@.throttled t USING (
+            SELECT x.sid, x.run FROM tenants n LEFT JOIN @schema@.startable_runs() a ON a.tenant = n.tenant
+            CROSS JOIN LATERAL (SELECT h.sid, h.run FROM @schema@.throttled h WHERE h.tenant = n.tenant ORDER BY h.since LIMIT coalesce(a.most, 1000)) x) x
+        WHERE t.sid = x.sid AND t.run = x.run RETURNING t.sid, t.run, t.since),
+    events AS (INSERT INTO @schema@.outbox AS o (sid, first_at, last_at) SELECT sid, since, since FROM released WHERE run = 0
+        ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, first_at = least(o.first_at, excluded.first_at)),
+    requests AS (UPDATE @schema@.runs r SET deliver_at = x.since, waiting_since = now(), error_code = NULL FROM released x
+        WHERE r.id = x.run AND r.status = 'queued' AND r.deliver_at = 'infinity')
+    SELECT count(*) INTO v_n FROM released;
+    RETURN v_n;
+END $$;
