@@ -39,6 +39,8 @@ type Explanation struct {
 	NextCheckAt    *time.Time
 	WrittenAt      *time.Time // the last write that waits for an event run
 	FirstWrittenAt *time.Time
+	// ThrottledAt is since when its writes, or a request, wait for the limit of runs of its tenant.
+	ThrottledAt *time.Time
 	// Decided reports that the last ended run has seen all messages that there are.
 	Decided bool
 	Last    *RunRow  // the last ended run; nil for none
@@ -56,6 +58,7 @@ func (s *Store) Explain(ctx context.Context, k Key) (x Explanation, err error) {
 			CASE WHEN s.next_check_at IS NOT NULL THEN (SELECT coalesce(min(t), s.next_check_at) FROM unnest(ARRAY[s.last_message_at + make_interval(secs => s.due_idle),
 				s.created_at + make_interval(secs => s.due_age), coalesce(s.view_changed_at, s.created_at) + make_interval(secs => s.due_since_run)]) t
 				WHERE t > now()) END,
+			(SELECT min(since) FROM compactor.throttled WHERE sid = s.sid),
 			coalesce((SELECT r.snapshot_seq >= s.last_source_seq FROM compactor.runs r
 				WHERE r.sid = s.sid AND r.status NOT IN ('queued', 'running') ORDER BY r.id DESC LIMIT 1), false)
 		FROM compactor.sessions s ` + joinCalibration + ` LEFT JOIN compactor.outbox o ON o.sid = s.sid WHERE s.sid = $1`
@@ -72,7 +75,7 @@ func (s *Store) Explain(ctx context.Context, k Key) (x Explanation, err error) {
 		var labels string
 		err = tx.QueryRow(ctx, s.q(state), x.SID).Scan(&labels, &x.PolicyOverride, &x.PolicyHash, &x.LiveEstimatedTokens, &x.ReportedPromptTokens,
 			&x.TokensSinceReport, &x.Line.Overhead, &x.Line.Scale, &x.Reports, &x.State,
-			&x.QuarantineReason, &x.WaitsForMessage, &x.LoopSeq, &x.LoopOpen, &x.AwaitsAnswer, &x.HoldCode, &x.IneffectiveRuns, &x.WrittenAt, &x.FirstWrittenAt, &x.NextCheckAt, &x.Decided)
+			&x.QuarantineReason, &x.WaitsForMessage, &x.LoopSeq, &x.LoopOpen, &x.AwaitsAnswer, &x.HoldCode, &x.IneffectiveRuns, &x.WrittenAt, &x.FirstWrittenAt, &x.NextCheckAt, &x.ThrottledAt, &x.Decided)
 		if err != nil {
 			return err
 		}

@@ -203,6 +203,9 @@ func TestWhatWaitsForALimitGoesOnWithoutIt(t *testing.T) {
 		t.Errorf("a new Redis gets %v", ds)
 	}
 	must(s.Expire(t.Context(), time.Hour, 100))(t)
+	if x := must(s.Explain(t.Context(), sessionsNamed("big", 1)[0]))(t); x.ThrottledAt == nil {
+		t.Error("what waits is not explained")
+	}
 	must(0, s.LimitSpending(t.Context(), SpendingLimit{Tenant: "big"}))(t)
 	if ds := take(); len(ds) != 5 {
 		t.Errorf("%v, want the five requests", ds)

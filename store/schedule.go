@@ -48,7 +48,8 @@ func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, lim
 				AND (NOT s.due OR s.cooldown_until IS NULL OR s.cooldown_until <= now())
 				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'running')
 				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger NOT IN ('nightly', 'bulk'))
-			ORDER BY o.first_at LIMIT CASE WHEN (SELECT most FROM startable WHERE tenant = '') < 1 THEN 0 ELSE $3 END FOR UPDATE OF o SKIP LOCKED),
+				AND NOT EXISTS (SELECT FROM startable WHERE tenant = '' AND most < 1)
+			ORDER BY o.first_at LIMIT $3 FOR UPDATE OF o SKIP LOCKED),
 		fresh AS (SELECT f.*, f.place > a.most AS over FROM (SELECT sid, tenant, first_at, row_number() OVER (PARTITION BY tenant ORDER BY first_at, sid) AS place
 			FROM ready WHERE due AND NOT paused AND nightly IS NULL) f LEFT JOIN startable a USING (tenant)),
 		started AS MATERIALIZED (SELECT sid, tenant, first_at FROM fresh WHERE over IS NOT true ORDER BY first_at LIMIT (SELECT most FROM startable WHERE tenant = '')),

@@ -53,8 +53,8 @@ func (s Spending) Reached() bool {
 	return over(s.Calls, s.CallsPerHour) || over(s.Tokens, s.TokensPerHour) || over(s.Hour, s.MicrosPerHour) || over(s.Day, s.MicrosPerDay)
 }
 
-// Spending returns the limits of a tenant, or all with an empty one, by tenant. It reads the
-// calls of the last minutes, and sums of those before.
+// Spending returns the limits of a tenant and of all together, or all limits with an empty
+// one, by tenant. It reads the calls of the last minutes, and sums of those before.
 func (s *Store) Spending(ctx context.Context, tenant string) ([]Spending, error) {
 	const query = `SELECT tenant, micros_per_hour, micros_per_day, calls_per_hour, tokens_per_hour, runs_per_second, note, changed_by, changed_at,
 		calls, tokens, hour, day, started, throttled FROM compactor.spending_of($1)`

@@ -248,7 +248,7 @@ func (a *attempt) measure(r *pipeline.Result, c store.Change) {
 	a.gain, a.leaves = a.real(planned), a.after(planned, stored)
 	a.ledger.TokensAfter = a.ledger.TokensBefore - int64(stored)
 	a.cooldown = a.cooldownAfter(r.Steps)
-	a.limited = slices.ContainsFunc(r.Steps, func(s pipeline.StepResult) bool { return s.NoSummary == codeSpendingLimit })
+	a.limited = slices.ContainsFunc(r.Steps, func(s pipeline.StepResult) bool { return s.NoSummary == CodeSpendingLimit })
 	a.unsummarized = slices.ContainsFunc(r.Steps, func(s pipeline.StepResult) bool {
 		return s.NoSummary != "" && s.NoSummary != codeTooLarge && s.NoSummary != codeNothingNew
 	})

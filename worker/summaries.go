@@ -16,9 +16,9 @@ import (
 // twice (I9).
 type storedAnswers struct{ *attempt }
 
-// codeSpendingLimit is the code of a summary for which no model was asked, as a limit of an
+// CodeSpendingLimit is the code of a summary for which no model was asked, as a limit of an
 // operator is reached.
-const codeSpendingLimit = "spending_limit"
+const CodeSpendingLimit = "spending_limit"
 
 // answers returns the store of the answers of the run, nil if it is not claimed.
 func (a *attempt) answers() summary.AnswerStore {
@@ -32,7 +32,7 @@ func (a *attempt) answers() summary.AnswerStore {
 func (s storedAnswers) Ask(ctx context.Context, key, promptHash string) (int64, *summary.StoredAnswer, string, error) {
 	id, a, rejected, err := s.w.store.AskSummary(ctx, store.SummaryCall{Run: s.claim.Run, Fence: s.claim.Fence, Key: key, PromptHash: promptHash})
 	if errors.Is(err, store.ErrSpendingLimit) {
-		return 0, nil, "", &plan.Failure{Code: codeSpendingLimit}
+		return 0, nil, "", &plan.Failure{Code: CodeSpendingLimit}
 	}
 	return id, (*summary.StoredAnswer)(a), rejected, err
 }

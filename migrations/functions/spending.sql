@@ -66,8 +66,8 @@ BEGIN
     END IF;
 END $$;
 
--- The limits of a tenant, or all with an empty one, what was spent, how many runs started in the last second, and what waits
--- for the limit of runs of the tenant.
+-- The limits of a tenant and of all together, or all limits with an empty one, what was spent, how many runs started in the
+-- last second, and what waits for the limit of runs of the tenant. A connection that is bound to a tenant sees its own.
 CREATE OR REPLACE FUNCTION @schema@.spending_of(p_tenant text) RETURNS TABLE (tenant text, micros_per_hour bigint, micros_per_day bigint,
     calls_per_hour bigint, tokens_per_hour bigint, runs_per_second double precision, note text, changed_by text, changed_at timestamptz,
     calls bigint, tokens bigint, hour bigint, day bigint, started double precision, throttled bigint) LANGUAGE plpgsql STABLE AS $$
@@ -78,5 +78,6 @@ BEGIN
         x.calls, x.tokens, x.hour, x.day,
         coalesce(least(greatest(1, l.runs_per_second), round((l.runs_per_second * greatest(0, extract(epoch FROM l.full_at - now())))::numeric, 1)), 0)::double precision,
         (SELECT count(*) FROM @schema@.throttled h WHERE h.tenant = l.tenant)
-        FROM @schema@.spending_limits l CROSS JOIN LATERAL @schema@.spending(l.tenant) x WHERE v_tenant IN ('', l.tenant) ORDER BY 1;
+        FROM @schema@.spending_limits l CROSS JOIN LATERAL @schema@.spending(l.tenant) x
+        WHERE v_tenant IN ('', l.tenant) OR l.tenant = '' AND @schema@.binding() IS NULL ORDER BY 1;
 END $$;

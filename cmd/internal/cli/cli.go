@@ -56,7 +56,7 @@ type grammar struct {
 	Schedule    scheduleCmd    `cmd:"" group:"Fleet:" help:"List, show, pause, resume or run the schedules of sweeps, or fire ticks of the past."`
 	Pause       pauseCmd       `cmd:"" group:"Fleet:" help:"Hold back the runs of a tenant, of a model, of a policy, or all."`
 	Resume      resumeCmd      `cmd:"" group:"Fleet:" help:"End a pause."`
-	Limit       limitCmd       `cmd:"" group:"Fleet:" help:"Limit the calls and the cost of models, of a tenant or of all."`
+	Limit       limitCmd       `cmd:"" group:"Fleet:" help:"Limit what models may cost and how many runs start, of a tenant or of all."`
 	BulkCompact bulkCompactCmd `cmd:"" group:"Fleet:" help:"Compact many sessions again, such as all of an earlier policy."`
 	BulkUndo    bulkUndoCmd    `cmd:"" group:"Fleet:" help:"Undo many runs, such as all that a model wrote last night."`
 

@@ -139,6 +139,8 @@ func (c *compactCmd) report(e *Env, r store.RunRow) error {
 			state = "running"
 		case r.ErrorCode == store.CodePaused:
 			state = "queued: its session is paused (`compactor pause --list`)"
+		case r.ErrorCode == store.CodeRunLimit:
+			state = "queued: the limit of runs of its tenant holds it (`compactor limit list`)"
 		}
 		return fmt.Errorf("run %d is still %s after %s; it continues in the background, `compactor runs --run %d` shows it", r.ID, state, c.Timeout, r.ID)
 	}

@@ -229,7 +229,7 @@ func (x *doctorReport) models(cfg config.Config, cooldowns []store.ModelCooldown
 	}
 }
 
-// limits lists the limits of spending that are reached.
+// limits lists the limits of models that are reached, and what waits for limits of runs.
 func (x *doctorReport) limits(ctx context.Context, st *store.Store) {
 	rows, err := st.Spending(ctx, "")
 	if err != nil {
@@ -237,8 +237,13 @@ func (x *doctorReport) limits(ctx context.Context, st *store.Store) {
 		return
 	}
 	for _, r := range rows {
+		of := "of tenant " + cmp.Or(r.Tenant, "(all)")
 		if r.Reached() {
-			x.add("work", "limits", checkWarn, fmt.Sprintf("of tenant %s is reached: no model is asked", cmp.Or(r.Tenant, "(all)")), "compactor limit list")
+			x.add("work", "limits", checkWarn, of+" is reached: no model is asked", "compactor limit list")
+		}
+		if r.Throttled > 0 {
+			x.add("work", "limits", checkWarn, fmt.Sprintf("%s: %s for one of the %g runs that start in a second",
+				of, term.Plural(r.Throttled, "session waits", "sessions wait"), *r.RunsPerSecond), "compactor limit list")
 		}
 	}
 }

@@ -11,18 +11,25 @@ import (
 )
 
 type limitCmd struct {
-	List  limitListCmd  `cmd:"" default:"1" help:"List the limits, and what was spent."`
+	List  limitListCmd  `cmd:"" default:"1" help:"List the limits, and their present use."`
 	Set   limitSetCmd   `cmd:"" help:"Set the limits of a tenant, or of all together."`
 	Clear limitClearCmd `cmd:"" help:"Take the limits of a tenant, or of all together, away."`
 }
 
 func (*limitCmd) Help() string {
-	return `Limits what models may be asked for in the last hour and day, in Postgres, for all workers. Once a limit is reached, automatic and requested runs ask no model: they end as policy.summary.on_failure says, with the code spending_limit, and automatic ones try again after policy.summary.cooldown. Runs of operators are not limited. Calls that are under way when it is reached may exceed it.
+	return `Limits what models may be asked for in the last hour and day, and how many runs start in a second, in Postgres, for all workers and schedulers. "limit set" replaces all limits that the tenant, or all together, had.
+
+Once a limit of models is reached, automatic and requested runs ask no model: they end as policy.summary.on_failure says, with the code spending_limit, and automatic ones try again after policy.summary.cooldown. Calls that are under way when it is reached may exceed it. Tokens are those of input and output.
+
+Beyond --runs-per-second, events, requests of applications, sweeps and bulk recompactions wait in Postgres (run_limit); other tenants do not wait with them, except behind a bulk recompaction of all tenants, which keeps its order. As a run writes a bounded number of rows, this is the limit of what runs write to the database, too: there is none of its own for writes. Up to a second's runs may start at once, and repeated deliveries do not count.
+
+Runs of operators are not limited: they are few, and an operator waits for each.
 
 Examples:
 
     compactor limit set --tenant acme --cost-per-day 20 --note "their plan"
     compactor limit set --all --cost-per-hour 50 --calls-per-hour 3000
+    compactor limit set --tenant acme --runs-per-second 5 --tokens-per-hour 2000000
     compactor limit list`
 }
 
@@ -41,23 +48,30 @@ func (s limitScope) tenant(e *Env) (string, error) {
 type limitSetCmd struct {
 	limitScope
 
-	CostPerHour  *float64 `placeholder:"COST" help:"Cost of the calls in an hour, in the unit of the models' prices."`
-	CostPerDay   *float64 `placeholder:"COST" help:"Cost of the calls in a day."`
-	CallsPerHour *int64   `placeholder:"N" help:"Number of calls in an hour."`
-	Note         string   `placeholder:"TEXT" help:"Why."`
+	CostPerHour   *float64 `placeholder:"COST" help:"Cost of the calls in an hour, in the unit of the models' prices."`
+	CostPerDay    *float64 `placeholder:"COST" help:"Cost of the calls in a day."`
+	CallsPerHour  *int64   `placeholder:"N" help:"Number of calls in an hour."`
+	TokensPerHour *int64   `placeholder:"N" help:"Tokens of the calls in an hour, input and output."`
+	RunsPerSecond *float64 `placeholder:"N" help:"Runs that start in a second; also 0.1 for one in ten seconds."`
+	Note          string   `placeholder:"TEXT" help:"Why."`
 }
 
 func (c *limitSetCmd) Validate() error {
-	if c.CostPerHour == nil && c.CostPerDay == nil && c.CallsPerHour == nil {
-		return errors.New("want --cost-per-hour, --cost-per-day or --calls-per-hour")
+	if c.CostPerHour == nil && c.CostPerDay == nil && c.CallsPerHour == nil && c.TokensPerHour == nil && c.RunsPerSecond == nil {
+		return errors.New("want --cost-per-hour, --cost-per-day, --calls-per-hour, --tokens-per-hour or --runs-per-second")
 	}
 	for flag, v := range map[string]*float64{"--cost-per-hour": c.CostPerHour, "--cost-per-day": c.CostPerDay} {
 		if v != nil && !(*v >= 0 && *v <= 1e9) {
 			return fmt.Errorf("%s: %v: want 0 to 1e9", flag, *v)
 		}
 	}
-	if c.CallsPerHour != nil && *c.CallsPerHour < 0 {
-		return fmt.Errorf("--calls-per-hour: %d: want 0 or more", *c.CallsPerHour)
+	for flag, v := range map[string]*int64{"--calls-per-hour": c.CallsPerHour, "--tokens-per-hour": c.TokensPerHour} {
+		if v != nil && *v < 0 {
+			return fmt.Errorf("%s: %d: want 0 or more", flag, *v)
+		}
+	}
+	if r := c.RunsPerSecond; r != nil && !(*r >= 0.001 && *r <= 1e6) {
+		return fmt.Errorf("--runs-per-second: %v: want 0.001 to 1e6; to hold all runs back there is `compactor pause`", *r)
 	}
 	return nil
 }
@@ -75,7 +89,8 @@ func (c *limitSetCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 		return &m
 	}
 	err = st.LimitSpending(ctx, store.SpendingLimit{
-		Tenant: tenant, MicrosPerHour: micros(c.CostPerHour), MicrosPerDay: micros(c.CostPerDay), CallsPerHour: c.CallsPerHour, Note: c.Note, ChangedBy: e.by(),
+		Tenant: tenant, MicrosPerHour: micros(c.CostPerHour), MicrosPerDay: micros(c.CostPerDay), CallsPerHour: c.CallsPerHour,
+		TokensPerHour: c.TokensPerHour, RunsPerSecond: c.RunsPerSecond, Note: c.Note, ChangedBy: e.by(),
 	})
 	if err != nil {
 		return err
@@ -114,28 +129,36 @@ func listLimits(ctx context.Context, e *Env, st *store.Store, tenant string) err
 		e.say("no limits")
 		return nil
 	}
-	t := e.Out.Table(term.Text("LIMITED TENANT"), term.Text("COST IN AN HOUR"), term.Text("IN A DAY"), term.Text("CALLS IN AN HOUR"), term.Text("BY"), term.Text("NOTE"))
+	t := e.Out.Table(term.Text("LIMITED TENANT"), term.Text("OF"), term.Num("USED"), term.Num("LIMIT"), term.Num("WAITING"), term.Text("BY"), term.Text("NOTE"))
 	for _, r := range rows {
-		tenant := term.Styled{Value: cmp.Or(r.Tenant, "all"), As: e.Out.Green}
-		if r.Reached() {
-			tenant.As = e.Out.Red
+		row := func(of string, used, limit any, reached bool, waiting any) {
+			tenant := term.Styled{Value: cmp.Or(r.Tenant, "all"), As: e.Out.Green}
+			if reached {
+				tenant.As = e.Out.Red
+			}
+			t.Row(tenant, of, used, limit, waiting, r.ChangedBy, r.Note)
 		}
-		t.Row(tenant, spent(r.Hour, r.MicrosPerHour), spent(r.Day, r.MicrosPerDay), callsOf(r), r.ChangedBy, r.Note)
+		cost := func(of string, used int64, limit *int64) {
+			if limit != nil {
+				row(of, fmt.Sprintf("%.2f", float64(used)/1e6), fmt.Sprintf("%.2f", float64(*limit)/1e6), used >= *limit, nil)
+			}
+		}
+		count := func(of string, used int64, limit *int64) {
+			if limit != nil {
+				row(of, used, *limit, used >= *limit, nil)
+			}
+		}
+		cost("cost in an hour", r.Hour, r.MicrosPerHour)
+		cost("cost in a day", r.Day, r.MicrosPerDay)
+		count("calls in an hour", r.Calls, r.CallsPerHour)
+		count("tokens in an hour", r.Tokens, r.TokensPerHour)
+		if limit := r.RunsPerSecond; limit != nil {
+			waiting := any(r.Throttled)
+			if r.Tenant == "" { // what that holds back is in the outbox, among all else
+				waiting = nil
+			}
+			row("runs in a second", fmt.Sprintf("%g", r.Started), fmt.Sprintf("%g", *limit), r.Throttled > 0, waiting)
+		}
 	}
 	return t.Write()
-}
-
-// spent returns a cost with its limit, if it has one.
-func spent(micros int64, limit *int64) string {
-	if limit == nil {
-		return fmt.Sprintf("%.2f", float64(micros)/1e6)
-	}
-	return fmt.Sprintf("%.2f of %.2f", float64(micros)/1e6, float64(*limit)/1e6)
-}
-
-func callsOf(r store.Spending) string {
-	if r.CallsPerHour == nil {
-		return term.Count(r.Calls)
-	}
-	return term.Count(r.Calls) + " of " + term.Count(*r.CallsPerHour)
 }

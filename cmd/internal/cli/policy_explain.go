@@ -112,7 +112,11 @@ func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 	if err != nil {
 		return err
 	}
-	x := explainer{Explanation: s, pauses: pauses, now: e.now(), cfg: cfg}
+	limits, err := st.Spending(ctx, s.Tenant)
+	if err != nil {
+		return err
+	}
+	x := explainer{Explanation: s, pauses: pauses, limits: limits, now: e.now(), cfg: cfg}
 	if err := x.choose(ctx, st, list); err != nil {
 		return err
 	}
@@ -175,6 +179,7 @@ func (c *policyExplainCmd) errors(ctx context.Context, e *Env, st *store.Store, 
 type explainer struct {
 	store.Explanation
 	pauses     []store.Pause
+	limits     []store.Spending // of its tenant and of all
 	now        time.Time
 	cfg        config.Config
 	version    store.PolicyVersion
@@ -335,7 +340,11 @@ func (x *explainer) holds() []holdJSON {
 		until := x.now.Add(wait)
 		out = append(out, holdJSON{Code: code, Text: strings.TrimPrefix(outcomeText(store.RunRow{Outcome: code}), "nothing changed: "), Until: utc(&until)})
 	}
+	out = append(out, x.limitHolds()...)
 	for _, r := range x.Active {
+		if r.ErrorCode == store.CodeRunLimit {
+			continue
+		}
 		h := holdJSON{Code: r.Status, Since: utc(&r.QueuedAt), Text: fmt.Sprintf("run %d waits for a worker", r.ID)}
 		if r.Status == "running" {
 			h.Since, h.Text = utc(r.StartedAt), fmt.Sprintf("run %d is at work on %s", r.ID, r.Worker)
@@ -346,6 +355,38 @@ func (x *explainer) holds() []holdJSON {
 		out = append(out, holdJSON{Code: worker.OutcomeUnchanged, Text: fmt.Sprintf("run %d has seen all messages and ended as %s", x.Last.ID, x.Last.Outcome), Since: ended})
 	}
 	return out
+}
+
+// limitHolds returns the limits that the session waits for, or without a model.
+func (x *explainer) limitHolds() (out []holdJSON) {
+	for _, l := range x.limits {
+		of := "tenant " + l.Tenant
+		if l.Tenant == "" {
+			of = "all tenants"
+		}
+		since := x.ThrottledAt
+		if l.Tenant == "" && l.RunsPerSecond != nil && l.Started > max(1, *l.RunsPerSecond)-1 && x.WrittenAt != nil && x.settled().Before(x.now) {
+			since = x.WrittenAt
+		} else if l.Tenant == "" {
+			since = nil
+		}
+		if l.RunsPerSecond != nil && since != nil {
+			out = append(out, holdJSON{Code: store.CodeRunLimit, Text: fmt.Sprintf("%g runs of %s may start in a second", *l.RunsPerSecond, of), Since: utc(since)})
+		}
+		if l.Reached() && len(x.cfg.LLM.Models) > 0 {
+			out = append(out, holdJSON{Code: worker.CodeSpendingLimit, Text: "no model is asked for " + of + ": see compactor limit list"})
+		}
+	}
+	return out
+}
+
+// settled returns when the relay takes the session's writes.
+func (x *explainer) settled() time.Time {
+	quiet := x.WrittenAt.Add(x.cfg.Policy.Debounce)
+	if most := x.FirstWrittenAt.Add(x.cfg.Policy.MaxDelay); most.Before(quiet) {
+		quiet = most
+	}
+	return quiet
 }
 
 // next says when an automatic run may come.
@@ -369,6 +410,8 @@ func (x *explainer) next(out explanationJSON) (string, *time.Time) {
 			return at("when the cooldown is over", *h.Until)
 		case worker.OutcomeMinInterval, worker.OutcomeMaxPerHour, worker.OutcomeMaxPerDay:
 			return at("when the guard lets go of it, if it is due then", *h.Until)
+		case store.CodeRunLimit:
+			return "when the limit lets it start, after those that wait longer", nil
 		case "queued", "running":
 			return h.Text, nil
 		}
@@ -379,10 +422,7 @@ func (x *explainer) next(out explanationJSON) (string, *time.Time) {
 	case !x.Due:
 		return "when it is due", nil
 	case x.WrittenAt != nil:
-		quiet := x.WrittenAt.Add(x.cfg.Policy.Debounce)
-		if most := x.FirstWrittenAt.Add(x.cfg.Policy.MaxDelay); most.Before(quiet) {
-			quiet = most
-		}
+		quiet := x.settled()
 		if !quiet.After(x.now) {
 			return "now, by its writes: is a scheduler running?", nil
 		}

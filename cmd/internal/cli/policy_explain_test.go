@@ -12,6 +12,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/worker"
 )
@@ -25,6 +26,9 @@ func TestExplanationsAreGolden(t *testing.T) {
 	seq := chat.Seq(9)
 	last := func(outcome string) *store.RunRow {
 		return &store.RunRow{ID: 31, Status: "skipped", Outcome: outcome, Policy: "support", PolicyVersion: 2, EndedAt: ago(5 * time.Minute)}
+	}
+	limits := func(tenant string, perSecond, started float64) []store.Spending {
+		return []store.Spending{{SpendingLimit: store.SpendingLimit{Tenant: tenant, RunsPerSecond: &perSecond}, Started: started}}
 	}
 	cases := []struct {
 		name string
@@ -69,6 +73,23 @@ func TestExplanationsAreGolden(t *testing.T) {
 			x.policy.Guards.MaxPerDay, x.ages = 2, []time.Duration{time.Hour, 20 * time.Hour}
 			x.LiveTokens, x.ContextTokens, x.Due, x.PolicyHash = 60_000, 60_000, false, x.policy.FleetHash()
 		}, "max_per_day"},
+		{"a limit of the runs of its tenant", func(x *explainer) {
+			x.ThrottledAt, x.limits = ago(3*time.Minute), limits("acme", 2.5, 2.5)
+		}, "run_limit"},
+		{"a limit of the runs of all tenants", func(x *explainer) {
+			x.WrittenAt, x.FirstWrittenAt, x.limits = ago(time.Minute), ago(time.Hour), limits("", 2.5, 2)
+		}, "run_limit"},
+		{"a limit of runs that has room", func(x *explainer) {
+			x.WrittenAt, x.FirstWrittenAt, x.limits = ago(time.Minute), ago(time.Hour), limits("", 2.5, 1)
+		}, ""},
+		{"a request that waits for a limit of runs", func(x *explainer) {
+			x.ThrottledAt, x.limits = ago(time.Second), limits("acme", 0.1, 1)
+			x.Active = []store.RunRow{{ID: 32, Status: "queued", ErrorCode: store.CodeRunLimit}}
+		}, "run_limit"},
+		{"a limit of what models cost", func(x *explainer) {
+			calls := int64(3)
+			x.limits, x.cfg.LLM.Models = []store.Spending{{SpendingLimit: store.SpendingLimit{Tenant: "acme", CallsPerHour: &calls}, Calls: 3}}, make([]llm.Profile, 1)
+		}, "spending_limit"},
 		{"triggers", func(x *explainer) {
 			x.policy.Triggers = []policy.Trigger{{Name: "budget", When: "used > 0.75 && turn_completed"}, {Name: "long", When: "turns_since_run >= 30"}}
 			x.triggers = []worker.TriggerState{
