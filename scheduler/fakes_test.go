@@ -419,6 +419,10 @@ func (f *fakeStore) LoseCalls(ctx context.Context, limit int) (int64, error) {
 	return f.purge(ctx, "lose calls", &f.lostCalls, limit)
 }
 
+func (f *fakeStore) PurgeTicks(ctx context.Context, _ time.Duration, _ int) (int64, error) {
+	return 0, f.enter(ctx, "purge ticks")
+}
+
 func (f *fakeStore) PurgeAnswers(ctx context.Context, _ time.Duration, limit int) (int64, error) {
 	return f.purge(ctx, "purge", &f.oldAnswers, limit)
 }

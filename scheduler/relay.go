@@ -148,7 +148,7 @@ const (
 )
 
 // runPurge ends what nothing else ends: runs that no worker attempts, calls of models whose
-// worker is gone, and answers that no run can use any more.
+// worker is gone, answers that no run can use any more, and old ticks.
 func (s *Scheduler) runPurge(ctx context.Context) error {
 	purges := []struct {
 		op   string
@@ -162,6 +162,9 @@ func (s *Scheduler) runPurge(ctx context.Context) error {
 		{"find lost calls", func(ctx context.Context) (int64, error) { return s.store.LoseCalls(ctx, s.cfg.PageSize) }},
 		{"purge answers", func(ctx context.Context) (int64, error) {
 			return s.store.PurgeAnswers(ctx, keepAnswers, s.cfg.PageSize)
+		}},
+		{"purge ticks", func(ctx context.Context) (int64, error) {
+			return s.store.PurgeTicks(ctx, store.KeepTicks, s.cfg.PageSize)
 		}},
 	}
 	for {

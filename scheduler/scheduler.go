@@ -46,6 +46,7 @@ type Store interface {
 	Expire(ctx context.Context, age time.Duration, limit int) (int64, error)
 	LoseCalls(ctx context.Context, limit int) (int64, error)
 	PurgeAnswers(ctx context.Context, age time.Duration, limit int) (int64, error)
+	PurgeTicks(ctx context.Context, age time.Duration, limit int) (int64, error)
 }
 
 // Enqueuer holds the methods of *jobs.Enqueuer that a scheduler calls. See there for their

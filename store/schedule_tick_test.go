@@ -235,3 +235,20 @@ func TestASweepThatStopsForItsFailuresPausesItsSchedule(t *testing.T) {
 		}
 	}
 }
+
+// Old ticks go, but for the latest one of a schedule: by that its missed ticks are found.
+func TestOldTicksArePurged(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	exec(t, s, `INSERT INTO compactor.cron_ticks (entry, tick, fired_by, source)
+		SELECT entry, now() - days * interval '1 day', '', source FROM (VALUES ('nightly', 'schedule', 1), ('nightly', 'schedule', 9), ('nightly', 'backfill', 11), ('nightly', 'schedule', 12),
+			('yearly', 'schedule', 300), ('yearly', 'operator', 100), ('yearly', 'schedule', 700), ('once', 'operator', 11)) x(entry, source, days)`)
+	var purged int64
+	for n := int64(-1); n != 0; purged += n {
+		n = must(s.PurgeTicks(t.Context(), 10*24*time.Hour, 3))(t)
+	}
+	got := list[string](t, s, `SELECT entry || ' ' || extract(day FROM now() - tick) FROM compactor.cron_ticks ORDER BY 1`)
+	if diff := cmp.Diff([]string{"nightly 1", "nightly 9", "yearly 300"}, got); diff != "" || purged != 5 {
+		t.Errorf("%d purged, left are (-want +got):\n%s", purged, diff)
+	}
+}

@@ -84,6 +84,19 @@ func (s *Store) LastTick(ctx context.Context, entry string) (time.Time, error) {
 	return *tick, nil
 }
 
+// KeepTicks is how long it is known what became of a tick.
+const KeepTicks = 90 * 24 * time.Hour
+
+// PurgeTicks deletes up to limit ticks older than age, but for the latest of each entry, which
+// LastTick returns, and returns their number. What is deleted could be fired again.
+func (s *Store) PurgeTicks(ctx context.Context, age time.Duration, limit int) (int64, error) {
+	const query = `
+		DELETE FROM compactor.cron_ticks WHERE (entry, tick) IN (SELECT entry, tick FROM compactor.cron_ticks t WHERE tick < now() - $1::interval
+			AND (source = 'operator' OR tick < (SELECT max(tick) FROM compactor.cron_ticks l WHERE l.entry = t.entry AND l.source <> 'operator')) LIMIT $2)`
+	tag, err := s.pool.Exec(ctx, s.q(query), age, limit)
+	return tag.RowsAffected(), wrap("purge ticks", err)
+}
+
 // OpenSweeps returns the sweeps to take pages of: of those of an entry and tenant, the
 // oldest that is open.
 func (s *Store) OpenSweeps(ctx context.Context) ([]Sweep, error) {

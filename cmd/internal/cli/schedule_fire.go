@@ -58,7 +58,7 @@ type scheduleBackfillCmd struct {
 }
 
 func (*scheduleBackfillCmd) Help() string {
-	return `Fires the ticks from one time to another that started no sweep: those that passed while no scheduler ran, while the schedule was paused, or that were skipped or found too late. A tick that had a sweep is not fired again, so a backfill that was interrupted can be repeated.
+	return `Fires the ticks from one time to another that started no sweep: those that passed while no scheduler ran, while the schedule was paused, or that were skipped or found too late. A tick that had a sweep is not fired again, so a backfill that was interrupted can be repeated. What became of ticks is known for 90 days, and that is how far a backfill goes back.
 
 A sweep goes over the sessions that are due now, whatever the tick that it is of. So one stands for all ticks that are fired before it begins: many ticks usually are one sweep or two, one after the other. What is configured as overlap does not count here.
 
@@ -87,6 +87,9 @@ func (c *scheduleBackfillCmd) Run(ctx context.Context, e *Env, st *store.Store, 
 	ticks := times.Between(from, to, maxBackfill+1)
 	if len(ticks) > maxBackfill {
 		return wrong("more than %s ticks: want a shorter time", term.Count(maxBackfill))
+	}
+	if from.Before(now.Add(-store.KeepTicks)) {
+		return wrong("--from %s: want a time in the last %d days; what became of ticks before that is not known", from.UTC().Format(time.RFC3339), int(store.KeepTicks.Hours()/24))
 	}
 	before, err := st.FiredTicks(ctx, c.Name, from, to)
 	if err != nil {

@@ -134,6 +134,7 @@ func TestABackfillIsOneSweepForManyTicks(t *testing.T) {
 	invoke(t, env, "schedule", "backfill", "nightly").want(t, exitUsage, "--from")
 	invoke(t, env, "schedule", "backfill", "nightly", "--from=2026-02-01").want(t, exitUsage, "want a time in the past, and one behind it up to now")
 	invoke(t, env, "schedule", "backfill", "hourly", "--from=2020-01-01").want(t, exitUsage, "more than 10,000 ticks: want a shorter time")
+	invoke(t, env, "schedule", "backfill", "nightly", "--from=2025-10-01").want(t, exitUsage, "want a time in the last 90 days")
 	invoke(t, env, "schedule", "backfill", "hourly", "--from=12h").want(t, exitUsage, "not confirmed")
 }
 
