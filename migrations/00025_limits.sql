@@ -40,3 +40,5 @@ CREATE TABLE @schema@.spending_minutes (
     PRIMARY KEY (tenant, minute) INCLUDE (calls, tokens, micros)
 );
 -- +goose StatementEnd
+
+DROP FUNCTION IF EXISTS @schema@.fire_tick(text, timestamptz, text, text, text, timestamptz, text, boolean, boolean);

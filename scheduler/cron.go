@@ -143,7 +143,7 @@ func (s *Scheduler) fireDue(ctx context.Context, e entry, doneUntil time.Time) (
 
 // tick returns a tick of the schedule as it is fired now.
 func (e entry) tick(at, now time.Time, by string) store.Tick {
-	t := store.Tick{Entry: e.name, At: at.UTC(), By: by, Tenant: e.Tenant, Overlap: e.Overlap, PauseSchedule: e.PauseAfterFailure}
+	t := store.Tick{Entry: e.name, At: at.UTC(), By: by, Tenant: e.Tenant, Overlap: e.Overlap, PauseSchedule: e.PauseAfterFailure, Canary: e.Canary}
 	t.Missed = e.CatchUp > 0 && now.Sub(e.Start(e.name, at)) > e.CatchUp
 	switch {
 	case e.Window == 0:

@@ -40,7 +40,7 @@ func TestThreeSchedulersFireEachTickOfEachScheduleOnce(t *testing.T) {
 		b := newBench(t)
 		cfg := func(holder string) Config {
 			c := b.scheduled(holder, func(s *policy.Schedule) { s.Jitter = 4 * time.Minute })
-			c.Schedules["half"] = policy.Schedule{Every: 30 * time.Minute, Timezone: "UTC", Overlap: policy.OverlapSkip, Tenant: "acme", Window: time.Hour, PauseAfterFailure: true}
+			c.Schedules["half"] = policy.Schedule{Every: 30 * time.Minute, Timezone: "UTC", Overlap: policy.OverlapSkip, Tenant: "acme", Window: time.Hour, PauseAfterFailure: true, Canary: 0.05}
 			return c
 		}
 		stops := map[string]func(){}
@@ -62,7 +62,7 @@ func TestThreeSchedulersFireEachTickOfEachScheduleOnce(t *testing.T) {
 		b.store.with(func() {
 			i := slices.IndexFunc(b.store.fired, func(t store.Tick) bool { return t.Entry == "half" })
 			got := b.store.fired[i]
-			b.check(got.Tenant == "acme" && got.Overlap == policy.OverlapSkip && got.PauseSchedule && got.WindowEnd.Equal(at(1, 30)), "%+v", got)
+			b.check(got.Tenant == "acme" && got.Overlap == policy.OverlapSkip && got.PauseSchedule && got.Canary == 0.05 && got.WindowEnd.Equal(at(1, 30)), "%+v", got)
 		})
 		for _, stop := range stops {
 			stop()

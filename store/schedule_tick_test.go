@@ -252,3 +252,21 @@ func TestOldTicksArePurged(t *testing.T) {
 		t.Errorf("%d purged, left are (-want +got):\n%s", purged, diff)
 	}
 }
+
+// The sweep of a tick runs the share of the schedule's canary first.
+func TestATickStartsASweepWithACanary(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
+	dueOf(t, s, "a", 20)
+	sweep := fire(t, s, Tick{At: day(1), Canary: 0.1}, TickFired, "open")
+	if got, _ := page(t, s, sweep, 100); len(got) != 2 {
+		t.Errorf("%v come first, want two", got)
+	}
+	if got, done := page(t, s, sweep, 100); len(got) != 0 || done {
+		t.Errorf("%v follow before the first have ended, done: %t", got, done)
+	}
+	if r := must(s.Sweep(t.Context(), fire(t, s, Tick{At: day(2)}, TickFired, "open", "open")))(t); r.CanaryShare != 0 {
+		t.Errorf("%+v has a canary", r)
+	}
+}

@@ -28,6 +28,8 @@ type Tick struct {
 	WindowEnd time.Time
 	// Overlap is buffer_one, skip or cancel_other, as in policy.Schedule; "" is buffer_one.
 	Overlap string
+	// Canary is the share of the sessions that its sweep runs first, as in SweepOptions; 0 is none.
+	Canary float64
 	// PauseSchedule pauses the schedule if the sweep stops for its failures.
 	PauseSchedule bool
 	// Missed records the tick as too old, and starts nothing.
@@ -56,13 +58,13 @@ const (
 // TickOverlap, TickPaused or TickMissed as well. The sweep is the one that was started or
 // stands for the tick, 0 for none.
 func (s *Store) Fire(ctx context.Context, t Tick) (outcome string, sweep int64, err error) {
-	const query = `SELECT coalesce(outcome, ''), coalesce(sweep, 0) FROM compactor.fire_tick($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	const query = `SELECT coalesce(outcome, ''), coalesce(sweep, 0) FROM compactor.fire_tick($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	var end *time.Time
 	if !t.WindowEnd.IsZero() {
 		end = &t.WindowEnd
 	}
 	err = s.pool.QueryRow(ctx, s.q(query), t.Entry, t.At, t.By, cmp.Or(t.Source, SourceSchedule), t.Tenant, end,
-		cmp.Or(t.Overlap, "buffer_one"), t.PauseSchedule, t.Missed).Scan(&outcome, &sweep)
+		cmp.Or(t.Overlap, "buffer_one"), t.PauseSchedule, t.Missed, t.Canary).Scan(&outcome, &sweep)
 	return outcome, sweep, wrap("fire tick", err)
 }
 

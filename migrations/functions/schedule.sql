@@ -9,7 +9,7 @@
 -- a tick that started nothing at its time.
 CREATE OR REPLACE FUNCTION @schema@.fire_tick(p_schedule text, p_tick timestamptz, p_fired_by text, p_source text DEFAULT 'schedule',
     p_tenant text DEFAULT '', p_window_end timestamptz DEFAULT NULL, p_overlap text DEFAULT 'buffer_one', p_pause_schedule boolean DEFAULT false,
-    p_missed boolean DEFAULT false, OUT outcome text, OUT sweep bigint)
+    p_missed boolean DEFAULT false, p_canary double precision DEFAULT NULL, OUT outcome text, OUT sweep bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
     v_other bigint;
@@ -42,7 +42,8 @@ BEGIN
     END IF;
     IF outcome IS NULL THEN
         outcome := 'fired';
-        INSERT INTO @schema@.sweeps (entry, tick, tenant, window_end, pause_schedule) VALUES (p_schedule, p_tick, p_tenant, p_window_end, p_pause_schedule)
+        INSERT INTO @schema@.sweeps (entry, tick, tenant, window_end, pause_schedule, canary_share)
+        VALUES (p_schedule, p_tick, p_tenant, p_window_end, p_pause_schedule, nullif(p_canary, 0))
         RETURNING id INTO sweep;
     END IF;
     UPDATE @schema@.cron_ticks t SET outcome = fire_tick.outcome, sweep = fire_tick.sweep WHERE entry = p_schedule AND tick = p_tick;

@@ -43,6 +43,9 @@ type Schedule struct {
 	CatchUp time.Duration `yaml:"catch_up"`
 	// Jitter delays each start by a part of it; see Start.
 	Jitter time.Duration `yaml:"jitter"`
+	// Canary is the share of the sessions that a sweep runs first; the others follow if the
+	// runs of these do not fail. 0 is none.
+	Canary float64 `yaml:"canary"`
 	// PauseAfterFailure pauses the schedule when one of its sweeps stops for its failures.
 	PauseAfterFailure bool `yaml:"pause_after_failure"`
 }
@@ -84,7 +87,7 @@ func (s Schedule) MarshalJSON() ([]byte, error) {
 	out := map[string]any{}
 	for key, v := range map[string]any{
 		"cron": s.Cron, "every": s.Every, "timezone": s.Timezone, "tenant": s.Tenant, "window": s.Window, "overlap": s.Overlap,
-		"catch_up": s.CatchUp, "jitter": s.Jitter, "pause_after_failure": s.PauseAfterFailure,
+		"catch_up": s.CatchUp, "jitter": s.Jitter, "pause_after_failure": s.PauseAfterFailure, "canary": s.Canary,
 	} {
 		switch x := v.(type) {
 		case string:
@@ -94,6 +97,10 @@ func (s Schedule) MarshalJSON() ([]byte, error) {
 		case time.Duration:
 			if x != 0 {
 				out[key] = Text(x)
+			}
+		case float64:
+			if x != 0 {
+				out[key] = x
 			}
 		case bool:
 			if x {
@@ -133,6 +140,7 @@ func (s Schedule) validate(fs *FieldErrors) {
 	fs.Check(slices.Contains(overlaps, s.Overlap), "overlap", quote(s.Overlap), "%s", strings.Join(overlaps, ", "))
 	CheckRange(fs, "window", s.Window, 0, 7*24*time.Hour)
 	fs.Check(s.CatchUp == 0 || s.CatchUp >= time.Minute && s.CatchUp <= mostInterval, "catch_up", s.CatchUp, "1m to %s, or 0s for no limit", Text(mostInterval))
+	fs.Check(s.Canary >= 0 && s.Canary <= 1, "canary", s.Canary, "a share up to 1, such as 0.05, or 0 for none")
 	s.validateTimes(fs)
 }
 

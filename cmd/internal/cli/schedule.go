@@ -225,6 +225,7 @@ func (c *scheduleShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg 
 		{"overlap", s.Overlap + ": " + overlaps[s.Overlap]},
 		{"catch-up", limited(s.CatchUp, "a missed tick is fired however late", "a missed tick is fired up to %s late")},
 		{"jitter", limited(s.Jitter, "", "starts up to %s after the tick")},
+		{"canary", map[bool]string{true: fmt.Sprintf("%g %% of the sessions first, the others if those do not fail", 100*s.Canary)}[s.Canary > 0]},
 		{"failures", map[bool]string{true: "a sweep that stops for its failures pauses the schedule"}[s.PauseAfterFailure]},
 		{"status", status},
 		{"note", state.Note},

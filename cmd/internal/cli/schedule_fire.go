@@ -15,7 +15,7 @@ import (
 // tickOf returns a tick that an operator fires now.
 func (a scheduleArg) tickOf(s policy.Schedule, at time.Time, e *Env, source string) store.Tick {
 	t := store.Tick{
-		Entry: a.Name, At: at, By: e.by(), Source: source, Tenant: s.Tenant, Overlap: s.Overlap, PauseSchedule: s.PauseAfterFailure,
+		Entry: a.Name, At: at, By: e.by(), Source: source, Tenant: s.Tenant, Overlap: s.Overlap, PauseSchedule: s.PauseAfterFailure, Canary: s.Canary,
 	}
 	if s.Window > 0 {
 		t.WindowEnd = e.now().Add(s.Window)
@@ -26,7 +26,7 @@ func (a scheduleArg) tickOf(s policy.Schedule, at time.Time, e *Env, source stri
 type scheduleRunCmd struct{ scheduleArg }
 
 func (*scheduleRunCmd) Help() string {
-	return `Starts a sweep with the tenant, the window and the overlap of the schedule, whether it is paused or not. Its ticks stay as they are.`
+	return `Starts a sweep with the tenant, the window, the overlap and the canary of the schedule, whether it is paused or not. Its ticks stay as they are.`
 }
 
 func (c *scheduleRunCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {

@@ -14,7 +14,7 @@ import (
 // someSchedules is a variable with three schedules.
 const someSchedules = `COMPACTOR_SCHEDULES={
   nightly: {cron: "30 2 * * *", timezone: Europe/Berlin, window: 4h, overlap: skip, catch_up: 6h, jitter: 5m},
-  weekly-archive: {every: 12h, tenant: acme, pause_after_failure: true},
+  weekly-archive: {every: 12h, tenant: acme, pause_after_failure: true, canary: 0.05},
   hourly: {cron: "@hourly"}}`
 
 func TestSchedulesReadWell(t *testing.T) {

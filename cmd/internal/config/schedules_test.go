@@ -29,7 +29,7 @@ func loadText(t *testing.T, text string, environ ...string) (Config, error) {
 func TestSchedulesAreRead(t *testing.T) {
 	t.Parallel()
 	const text = `schedules:
-  nightly: {cron: "0 3 * * *", timezone: Europe/Berlin, window: 4h, overlap: skip, catch_up: 6h, jitter: 5m}
+  nightly: {cron: "0 3 * * *", timezone: Europe/Berlin, window: 4h, overlap: skip, catch_up: 6h, jitter: 5m, canary: 0.05}
   weekly-archive: {every: 12h, tenant: acme, pause_after_failure: true}
 `
 	c, err := loadText(t, text)
@@ -38,7 +38,7 @@ func TestSchedulesAreRead(t *testing.T) {
 	}
 	want := map[string]policy.Schedule{
 		"nightly": {
-			Cron: "0 3 * * *", Timezone: "Europe/Berlin", Window: 4 * time.Hour, Overlap: policy.OverlapSkip, CatchUp: 6 * time.Hour, Jitter: 5 * time.Minute,
+			Cron: "0 3 * * *", Timezone: "Europe/Berlin", Window: 4 * time.Hour, Overlap: policy.OverlapSkip, CatchUp: 6 * time.Hour, Jitter: 5 * time.Minute, Canary: 0.05,
 		},
 		"weekly-archive": {Every: 12 * time.Hour, Timezone: "UTC", Tenant: "acme", Overlap: policy.OverlapBufferOne, PauseAfterFailure: true},
 	}
@@ -66,6 +66,7 @@ func TestFaultsOfSchedulesNameLineAndReason(t *testing.T) {
 		"an unknown key":       {"schedules:\n  nightly: {cron: '@daily', overlapp: skip}\n", "c.yaml:2: schedules.nightly.overlapp: unknown key, did you mean overlap?"},
 		"a bad unit":           {"schedules:\n  nightly: {cron: '@daily', window: 4}\n", "c.yaml:2: schedules.nightly.window: 4: want a duration such as"},
 		"a bad overlap":        {"schedules:\n  nightly:\n    cron: '@daily'\n    overlap: queue\n", `c.yaml:4: schedules.nightly.overlap: "queue": want buffer_one, skip, cancel_other`},
+		"a bad canary":         {"schedules:\n  nightly: {cron: '@daily', canary: 5}\n", "c.yaml:2: schedules.nightly.canary: 5: want a share up to 1, such as 0.05, or 0 for none"},
 		"a list":               {"schedules: [nightly]\n", "c.yaml:1: schedules: a list: want a map from name to schedule"},
 		"no schedule":          {"schedules:\n  nightly: daily\n", `c.yaml:2: schedules.nightly: "daily": want {cron: …, every: …`},
 		"a name twice":         {"schedules:\n  a: {cron: '@daily'}\n  a: {cron: '@hourly'}\n", "c.yaml:3: schedules.a: given twice, first in line 2"},
