@@ -42,3 +42,16 @@ CREATE TABLE @schema@.spending_minutes (
 -- +goose StatementEnd
 
 DROP FUNCTION IF EXISTS @schema@.fire_tick(text, timestamptz, text, text, text, timestamptz, text, boolean, boolean);
+
+-- A bulk recompaction whose runs fail stops, as a sweep does: see functions/failures.sql.
+-- +goose StatementBegin
+ALTER TABLE @schema@.bulk_operations
+    ADD COLUMN stop_share  real NOT NULL DEFAULT 0.5,    -- it stops if more of its latest runs than this failed
+    ADD COLUMN check_at    bigint NOT NULL DEFAULT 100,  -- number of queued runs at which that is looked at again, …
+    ADD COLUMN checked     bigint NOT NULL DEFAULT 0,    -- … how many had ended at the last look, …
+    ADD COLUMN checked_bad bigint NOT NULL DEFAULT 0,    -- … and how many of these had failed
+    DROP CONSTRAINT bulk_undos_status_check,
+    ADD CHECK (status IN ('open', 'done', 'cancelled', 'stopped'));
+-- +goose StatementEnd
+DROP FUNCTION IF EXISTS @schema@.start_bulk(text, text, jsonb, boolean, jsonb, text, text);
+DROP FUNCTION IF EXISTS @schema@.sweep_ends(bigint);

@@ -60,7 +60,7 @@ func TestABulkRecompactionQueuesWhatMatchesOnce(t *testing.T) {
 	}
 
 	match := RunMatch{Policy: "support"}
-	id := must(s.StartBulkCompact(t.Context(), "ours", match, Options{From: "view"}, "new prompt", "ann"))(t)
+	id := must(s.StartBulkCompact(t.Context(), "ours", match, Options{From: "view"}, 0, "new prompt", "ann"))(t)
 	request(t, s, Key{Tenant: "ours", Session: "c"}, TriggerOperator)
 	if got := must(s.OpenBulkCompacts(t.Context()))(t); !slices.Equal(got, []int64{id}) {
 		t.Errorf("open: %v", got)
@@ -94,7 +94,7 @@ func TestABulkRecompactionObeysPausesAndGoesOnWhereItWasCancelled(t *testing.T) 
 		apply(t, s, k, summarize(span(1, 4), "first"))
 	}
 	match := RunMatch{Trigger: TriggerOperator}
-	id := must(s.StartBulkCompact(t.Context(), "ours", match, Options{}, "", "ann"))(t)
+	id := must(s.StartBulkCompact(t.Context(), "ours", match, Options{}, 0, "", "ann"))(t)
 	pause(t, s, "ours", "")
 	if page, more := must2(s.BulkCompactPage(t.Context(), id, 9, time.Minute))(t); len(page) > 0 || more {
 		t.Errorf("queued %v while all is paused, more %v", page, more)
@@ -143,7 +143,7 @@ func TestABulkRecompactionObeysPausesAndGoesOnWhereItWasCancelled(t *testing.T) 
 	if _, err := s.Bulk(t.Context(), BulkUndo, id); !errors.Is(err, ErrNotFound) {
 		t.Errorf("showing it as an undo: %v", err)
 	}
-	if _, err := s.StartBulkCompact(t.Context(), "", match, Options{From: "there"}, "", ""); !errors.Is(err, ErrInvalid) {
+	if _, err := s.StartBulkCompact(t.Context(), "", match, Options{From: "there"}, 0, "", ""); !errors.Is(err, ErrInvalid) {
 		t.Errorf("options that are none: %v", err)
 	}
 	wantConsistent(t, s)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,23 +78,24 @@ func (s *Store) PreviewBulkCompact(ctx context.Context, tenant string, m RunMatc
 // empty, of all; NextBulkUndo does it. With cascade, later runs of a session are undone with the
 // one that matches.
 func (s *Store) StartBulkUndo(ctx context.Context, tenant string, m RunMatch, cascade bool, note, by string) (int64, error) {
-	return s.startBulk(ctx, BulkUndo, tenant, m, cascade, Options{}, note, by)
+	return s.startBulk(ctx, BulkUndo, tenant, m, cascade, Options{}, 0, note, by)
 }
 
 // StartBulkCompact records a bulk recompaction of the sessions that match now, those of a tenant
 // or, if that is empty, of all; a scheduler queues a run of TriggerBulk with options o for each.
-func (s *Store) StartBulkCompact(ctx context.Context, tenant string, m RunMatch, o Options, note, by string) (int64, error) {
-	return s.startBulk(ctx, BulkCompact, tenant, m, false, o, note, by)
+// It stops for its failures as a sweep does, see SweepOptions.StopShare.
+func (s *Store) StartBulkCompact(ctx context.Context, tenant string, m RunMatch, o Options, stopShare float64, note, by string) (int64, error) {
+	return s.startBulk(ctx, BulkCompact, tenant, m, false, o, stopShare, note, by)
 }
 
-func (s *Store) startBulk(ctx context.Context, kind, tenant string, m RunMatch, cascade bool, o Options, note, by string) (int64, error) {
-	const query = `SELECT compactor.start_bulk($1, $2, $3, $4, $5, $6, $7)`
+func (s *Store) startBulk(ctx context.Context, kind, tenant string, m RunMatch, cascade bool, o Options, stopShare float64, note, by string) (int64, error) {
+	const query = `SELECT compactor.start_bulk($1, $2, $3, $4, $5, $6, $7, $8)`
 	filter, err1 := json.Marshal(m)
 	options, err2 := json.Marshal(o)
 	if err := errors.Join(err1, err2); err != nil {
 		return 0, fmt.Errorf("bulk %s: %w", kind, err)
 	}
-	return queryRow(ctx, s, "start bulk "+kind, pgx.RowTo[int64], query, kind, tenant, string(filter), cascade, string(options), note, by)
+	return queryRow(ctx, s, "start bulk "+kind, pgx.RowTo[int64], query, kind, tenant, string(filter), cascade, string(options), note, by, cmp.Or(stopShare, DefaultStopShare))
 }
 
 // BulkUndoStep is a run that a bulk undo came to. Code is undone, or why the run stays in force:
@@ -139,8 +141,8 @@ func (s *Store) CancelBulk(ctx context.Context, kind string, id int64) error {
 	return wrap("cancel bulk "+kind, err)
 }
 
-// ResumeBulkCompact opens a bulk recompaction again that was cancelled. ErrNotApplicable: it is
-// done.
+// ResumeBulkCompact opens a bulk recompaction again that was cancelled or has stopped.
+// ErrNotApplicable: it is done.
 func (s *Store) ResumeBulkCompact(ctx context.Context, id int64) error {
 	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.resume_bulk_compact($1)`), id)
 	return wrap("resume bulk compact", err)
@@ -157,7 +159,7 @@ type BulkOperation struct {
 	Note        string     `json:"note,omitempty"`
 	RequestedBy string     `json:"requested_by"`
 	RequestedAt time.Time  `json:"requested_at"`
-	Status      string     `json:"status"` // open, done or cancelled
+	Status      string     `json:"status"` // open, done, cancelled or stopped, for its failures
 	EndedAt     *time.Time `json:"ended_at,omitempty"`
 	Matched     int64      `json:"matched"` // runs or sessions, at the beginning
 	Done        int64      `json:"done"`    // runs undone, or queued

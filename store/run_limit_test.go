@@ -50,7 +50,7 @@ var throttledWork = map[string]func(t *testing.T, s *Store) (take func() []Deliv
 	},
 	"a bulk recompaction": func(t *testing.T, s *Store) func() []Delivery {
 		exec(t, s, `INSERT INTO compactor.runs (sid, trigger, status, outcome, ended_at, in_force) SELECT sid, 'event', 'skipped', 'ineffective', now(), false FROM compactor.sessions`)
-		id := must(s.StartBulkCompact(t.Context(), "", RunMatch{Outcome: "ineffective"}, Options{}, "", ""))(t)
+		id := must(s.StartBulkCompact(t.Context(), "", RunMatch{Outcome: "ineffective"}, Options{}, 0, "", ""))(t)
 		return func() []Delivery {
 			ds, _ := must2(s.BulkCompactPage(t.Context(), id, 100, time.Hour))(t)
 			return ds

@@ -132,7 +132,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must(0, s.PauseRuns(t.Context(), PauseScope{"other", "gpt", "default"}, "", ""))(t)
 	must(s.PausesOf(t.Context(), k))(t)
 	must(0, s.ResumeRuns(t.Context(), PauseScope{"other", "gpt", "default"}, ""))(t)
-	bulk := must(s.StartBulkCompact(t.Context(), "", RunMatch{Outcome: "x"}, Options{From: "view"}, "", ""))(t)
+	bulk := must(s.StartBulkCompact(t.Context(), "", RunMatch{Outcome: "x"}, Options{From: "view"}, 0, "", ""))(t)
 	must2(s.BulkCompactPage(t.Context(), bulk, 9, time.Minute))(t)
 	must(s.BulkOutcomes(t.Context(), bulk))(t)
 	must(s.RedeliverAll(t.Context()))(t)

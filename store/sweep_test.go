@@ -216,6 +216,77 @@ func TestTheRunsOfACanaryComeFirst(t *testing.T) {
 	}
 }
 
+// One rule stops sweeps and bulk recompactions: more bad ends than their share among the latest
+// runs, a hundred or more. Resumed, they go by the runs behind these.
+func TestWorkWhoseRunsFailStops(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]func(t *testing.T, s *Store, share float64) (page func(int) int, status func() string, resume func() error){
+		"a sweep": func(t *testing.T, s *Store, share float64) (func(int) int, func() string, func() error) {
+			id := must(s.Start(t.Context(), SweepOptions{StopShare: share}))(t)
+			return func(n int) int { ds, _ := must2(s.SweepPage(t.Context(), id, n, time.Minute))(t); return len(ds) },
+				func() string { return must(s.Sweep(t.Context(), id))(t).Status },
+				func() error { return s.SteerSweep(t.Context(), id, SweepResume, "", "ada", 0) }
+		},
+		"a bulk recompaction": func(t *testing.T, s *Store, share float64) (func(int) int, func() string, func() error) {
+			exec(t, s, `INSERT INTO compactor.runs (sid, trigger, status, outcome, ended_at) SELECT sid, 'event', 'skipped', 'ineffective', now() FROM compactor.sessions`)
+			id := must(s.StartBulkCompact(t.Context(), "", RunMatch{Outcome: "ineffective"}, Options{}, share, "", ""))(t)
+			return func(n int) int { ds, _ := must2(s.BulkCompactPage(t.Context(), id, n, time.Minute))(t); return len(ds) },
+				func() string { return must(s.Bulk(t.Context(), BulkCompact, id))(t).Status },
+				func() error { return s.ResumeBulkCompact(t.Context(), id) }
+		},
+	}
+	for name, start := range kinds {
+		for _, c := range []struct {
+			share float64 // 0: the default
+			ended int     // of 120 runs
+			bad   int     // of those, from the first
+			code  string
+			want  string
+		}{
+			{0, 120, 61, "no_summary", "stopped"},
+			{0, 120, 60, "no_summary", "open"},
+			{0, 99, 99, "would_grow", "open"}, // too few to tell
+			{0.1, 100, 11, "would_grow", "stopped"},
+			{1, 120, 120, "no_summary", "open"},
+			{0, 120, 120, "ineffective", "open"},
+			{0.1, 120, 13, "failed", "stopped"},
+		} {
+			t.Run(fmt.Sprint(name, " ", c), func(t *testing.T) {
+				t.Parallel()
+				s := open(t)
+				thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
+				exec(t, s, `INSERT INTO compactor.sessions (id, due) SELECT 's' || i, true FROM generate_series(1, 400) i`)
+				page, status, resume := start(t, s, c.share)
+				end := func(ended, bad int) {
+					exec(t, s, `UPDATE compactor.runs r SET status = CASE WHEN n <= $2 AND $3 = 'failed' THEN 'failed' ELSE 'skipped' END,
+							outcome = CASE WHEN n <= $2 THEN $3 ELSE 'applied' END, ended_at = now()
+						FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM compactor.runs WHERE status = 'queued') x WHERE x.id = r.id AND n <= $1`, ended, bad, c.code)
+				}
+				if n := page(120); n != 120 {
+					t.Fatalf("%d runs in the first page", n)
+				}
+				end(c.ended, c.bad)
+				if n := page(120); status() != c.want || (n > 0) != (c.want == "open") {
+					t.Fatalf("it is %s after a page of %d, want %s", status(), n, c.want)
+				}
+				if c.want == "open" {
+					return
+				}
+				if err := resume(); err != nil {
+					t.Fatal(err)
+				}
+				if n := page(120); n != 120 || status() != "open" {
+					t.Errorf("resumed, it is %s after a page of %d", status(), n)
+				}
+				exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'applied', ended_at = now() WHERE status = 'queued'`)
+				if n := page(9); n != 9 || status() != "open" {
+					t.Errorf("with runs that end well, it is %s after a page of %d", status(), n)
+				}
+			})
+		}
+	}
+}
+
 func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 	t.Parallel()
 	s := open(t)

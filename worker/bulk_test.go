@@ -21,7 +21,7 @@ func TestABulkRecompactionPlansAsAnOperatorDoes(t *testing.T) {
 	}
 	recompact := func(o store.Options) store.RunID {
 		t.Helper()
-		id, err := f.store.StartBulkCompact(t.Context(), "", store.RunMatch{Policy: "default"}, o, "", "ada")
+		id, err := f.store.StartBulkCompact(t.Context(), "", store.RunMatch{Policy: "default"}, o, 0, "", "ada")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -124,7 +124,7 @@ func (in *installation) undoMany(ctx context.Context, r *rand.Rand, tenant strin
 // compactMany compacts again what matches, or the part that the scheduler comes to.
 func (in *installation) compactMany(ctx context.Context, r *rand.Rand, tenant string) error {
 	m := store.RunMatch{Outcome: []string{OutcomeApplied, OutcomeAboveTarget}[r.IntN(2)], Since: time.Now().Add(-10 * time.Second)}
-	id, err := in.store.StartBulkCompact(ctx, tenant, m, store.Options{From: []string{"", "view"}[r.IntN(2)]}, "", "storm")
+	id, err := in.store.StartBulkCompact(ctx, tenant, m, store.Options{From: []string{"", "view"}[r.IntN(2)]}, 0, "", "storm")
 	if err != nil || r.IntN(2) == 0 {
 		return err
 	}

@@ -57,8 +57,9 @@ CREATE OR REPLACE FUNCTION @schema@.preview_bulk_compact(p_tenant text, p_filter
 $$;
 
 -- Records a bulk undo of the runs that match now, or a bulk recompaction of the sessions; bulk_undo_next does the first,
--- the scheduler the second. p_options are those of the runs.
-CREATE OR REPLACE FUNCTION @schema@.start_bulk(p_kind text, p_tenant text, p_filter jsonb, p_cascade boolean, p_options jsonb, p_note text, p_by text)
+-- the scheduler the second, which stops when more than p_stop_share of its latest runs failed. p_options are those of the runs.
+CREATE OR REPLACE FUNCTION @schema@.start_bulk(p_kind text, p_tenant text, p_filter jsonb, p_cascade boolean, p_options jsonb, p_note text, p_by text,
+    p_stop_share real DEFAULT 0.5)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     v_tenant text := @schema@.bulk_tenant(p_tenant);
@@ -74,8 +75,8 @@ BEGIN
     ELSE
         SELECT p.sessions AS matched, p.first_id, p.last_id INTO v FROM @schema@.preview_bulk_compact(p_tenant, p_filter) p;
     END IF;
-    INSERT INTO @schema@.bulk_operations (kind, tenant, filter, cascade, options, note, requested_by, first_id, next_id, matched)
-    VALUES (p_kind, v_tenant, p_filter, p_cascade, p_options, p_note, p_by, v.first_id, v.last_id, v.matched) RETURNING id INTO v_id;
+    INSERT INTO @schema@.bulk_operations (kind, tenant, filter, cascade, options, note, requested_by, first_id, next_id, matched, stop_share)
+    VALUES (p_kind, v_tenant, p_filter, p_cascade, p_options, p_note, p_by, v.first_id, v.last_id, v.matched, coalesce(p_stop_share, 0.5)) RETURNING id INTO v_id;
     RETURN v_id;
 END $$;
 
@@ -147,6 +148,10 @@ BEGIN
         status := 'paused';
         RETURN;
     END IF;
+    IF b.done >= b.check_at AND @schema@.bulk_compact_fails(b) THEN
+        UPDATE @schema@.bulk_operations SET status = 'stopped', ended_at = now() WHERE id = p_id RETURNING bulk_operations.status INTO status;
+        RETURN;
+    END IF;
     p_limit := least(p_limit, (v_most->>'')::int);
     IF p_limit < 1 THEN
         status := 'throttled';
@@ -183,6 +188,21 @@ BEGIN
         status = bulk_compact_page.status, ended_at = CASE WHEN bulk_compact_page.status = 'done' THEN now() END WHERE id = p_id;
 END $$;
 
+-- Whether too many of the latest runs of a bulk recompaction failed; if there are enough to tell, the next look is at later
+-- ones.
+CREATE OR REPLACE FUNCTION @schema@.bulk_compact_fails(b @schema@.bulk_operations) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v       record;
+    v_fails boolean;
+BEGIN
+    SELECT * INTO v FROM @schema@.run_ends(NULL, b.id);
+    v_fails := @schema@.too_many_bad(v.ended - b.checked, v.bad - b.checked_bad, b.stop_share);
+    IF v_fails IS NOT NULL THEN
+        UPDATE @schema@.bulk_operations SET check_at = @schema@.next_look(done), checked = v.ended, checked_bad = v.bad WHERE id = b.id;
+    END IF;
+    RETURN coalesce(v_fails, false);
+END $$;
+
 -- Ends a bulk operation before its time. What it did stays so; runs that no worker has tried end as cancelled.
 CREATE OR REPLACE FUNCTION @schema@.cancel_bulk(p_kind text, p_id bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -195,13 +215,13 @@ BEGIN
     WHERE id IN (SELECT id FROM @schema@.runs WHERE bulk = p_id AND status = 'queued' AND attempts = 0 FOR NO KEY UPDATE SKIP LOCKED);
 END $$;
 
--- Opens a bulk recompaction again that was cancelled: it goes on where it was. One that is open stays so.
+-- Opens a bulk recompaction again that was cancelled or has stopped: it goes on where it was. One that is open stays so.
 CREATE OR REPLACE FUNCTION @schema@.resume_bulk_compact(p_id bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_status text;
 BEGIN
     PERFORM @schema@.refuse_bound();
-    UPDATE @schema@.bulk_operations SET status = 'open', ended_at = NULL WHERE id = p_id AND kind = 'compact' AND status IN ('open', 'cancelled');
+    UPDATE @schema@.bulk_operations SET status = 'open', ended_at = NULL WHERE id = p_id AND kind = 'compact' AND status IN ('open', 'cancelled', 'stopped');
     IF NOT FOUND THEN
         SELECT status INTO v_status FROM @schema@.bulk_operations WHERE id = p_id AND kind = 'compact';
         IF NOT FOUND THEN

@@ -39,7 +39,7 @@ BEGIN
     IF w.queued < w.canary THEN
         p_limit := least(p_limit, w.canary - w.queued);
     ELSIF w.canary IS NOT NULL THEN   -- the rest waits for what becomes of its runs
-        SELECT ended, bad INTO v_ended, v_bad FROM @schema@.sweep_ends(p_sweep);
+        SELECT ended, bad INTO v_ended, v_bad FROM @schema@.run_ends(p_sweep, NULL);
         IF v_ended < w.queued THEN
             RETURN;
         ELSIF v_bad > w.stop_share * v_ended THEN
@@ -88,25 +88,18 @@ BEGIN
     UPDATE @schema@.sweeps SET queued = queued + cardinality(runs), left_out = left_out + v_seen - cardinality(runs) WHERE id = p_sweep;
 END $$;
 
--- How many runs of a sweep have ended, and how many of these failed, would have made the view larger or got no summary.
-CREATE OR REPLACE FUNCTION @schema@.sweep_ends(p_sweep bigint, OUT ended bigint, OUT bad bigint) LANGUAGE sql STABLE AS $$
-    SELECT count(*), count(*) FILTER (WHERE status = 'failed' OR outcome IN ('no_summary', 'would_grow'))
-    FROM @schema@.runs WHERE sweep = p_sweep AND status IN ('applied', 'skipped', 'failed')
-$$;
-
--- Whether more of the runs that ended since the last look than the sweep's stop_share ended badly. Of fewer than a hundred that says nothing. The looks are a tenth of the sweep's runs apart, so
--- that all of them together cost what counting the runs costs, some times over.
+-- Whether too many of the latest runs of a sweep failed; if there are enough to tell, the next look is at later ones.
 CREATE OR REPLACE FUNCTION @schema@.sweep_fails(w @schema@.sweeps) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
-    v_ended bigint;
-    v_bad   bigint;
+    v       record;
+    v_fails boolean;
 BEGIN
-    SELECT ended, bad INTO v_ended, v_bad FROM @schema@.sweep_ends(w.id);
-    IF v_ended - w.checked < 100 THEN
-        RETURN false;
+    SELECT * INTO v FROM @schema@.run_ends(w.id, NULL);
+    v_fails := @schema@.too_many_bad(v.ended - w.checked, v.bad - w.checked_bad, w.stop_share);
+    IF v_fails IS NOT NULL THEN
+        UPDATE @schema@.sweeps SET check_at = @schema@.next_look(queued), checked = v.ended, checked_bad = v.bad WHERE id = w.id;
     END IF;
-    UPDATE @schema@.sweeps SET check_at = queued + greatest(100, queued / 10), checked = v_ended, checked_bad = v_bad WHERE id = w.id;
-    RETURN v_bad - w.checked_bad > w.stop_share * (v_ended - w.checked);
+    RETURN coalesce(v_fails, false);
 END $$;
 
 -- Stops a sweep whose runs fail, and pauses its schedule if that wants it, and returns the new status.

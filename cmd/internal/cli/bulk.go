@@ -158,7 +158,10 @@ func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int6
 		progress = [2]any{"sessions", fmt.Sprintf("%s matched: %s recompacted, %s waiting, %s running, %s left out",
 			term.Count(b.Matched), term.Count(runs), term.Count(b.Waiting), term.Count(b.Running), term.Count(b.Refused))}
 	}
-	if b.Status == "open" || b.Status == "cancelled" && kind == store.BulkCompact {
+	if b.Status == "stopped" {
+		status += ", as too many of its runs failed"
+	}
+	if b.Status == "open" || b.Status != "done" && kind == store.BulkCompact {
 		status += fmt.Sprintf(" (`compactor bulk-%s resume %d` goes on)", kind, b.ID)
 	}
 	held := ""

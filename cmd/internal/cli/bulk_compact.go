@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,12 +17,12 @@ type bulkCompactCmd struct {
 	Start  bulkCompactStartCmd  `cmd:"" help:"Compact the sessions again whose last run matches, after a look at what that is about."`
 	List   bulkCompactListCmd   `cmd:"" help:"List the latest bulk recompactions."`
 	Show   bulkCompactShowCmd   `cmd:"" help:"Show the progress of a bulk recompaction, how its runs ended, and what it left out."`
-	Resume bulkCompactResumeCmd `cmd:"" help:"Follow a bulk recompaction; go on with one that was cancelled."`
+	Resume bulkCompactResumeCmd `cmd:"" help:"Follow a bulk recompaction; go on with one that was cancelled or stopped."`
 	Cancel bulkCompactCancelCmd `cmd:"" help:"End a bulk recompaction before its time."`
 }
 
 func (*bulkCompactCmd) Help() string {
-	return `Each session whose last compaction matches gets a run like that of "compactor compact": over its whole log, whatever its size, under its present policy. Undos, replacements and dry runs do not count as a last compaction; sessions without any do not match. A scheduler queues the runs in pages, no more than the workers take in a second, behind all others; it goes on when this command is interrupted. Paused sessions are left out, and while all of its sessions are paused it waits.
+	return `Each session whose last compaction matches gets a run like that of "compactor compact": over its whole log, whatever its size, under its present policy. Undos, replacements and dry runs do not count as a last compaction; sessions without any do not match. A scheduler queues the runs in pages, no more than the workers take in a second, behind all others; it goes on when this command is interrupted. Paused sessions are left out, and while all of its sessions are paused it waits. It stops, as sweeps do, when more than --stop-at of its latest runs, a hundred or more, failed, would have made the view larger or got no summary.
 
 Examples:
 
@@ -36,8 +37,13 @@ type bulkCompactStartCmd struct {
 
 	From        string `enum:"log,view" default:"log" placeholder:"log|view" help:"Plan over the whole log, ignoring earlier runs, or over the present views (log, view)."`
 	AllowGrowth bool   `help:"Apply results by which a view grows, too."`
-	Wait        bool   `default:"true" negatable:"" help:"Follow it until all runs have ended."`
+	stopFlag
+	Wait bool `default:"true" negatable:"" help:"Follow it until all runs have ended."`
 	bulkStart
+}
+
+func (c *bulkCompactStartCmd) Validate() error {
+	return errors.Join(c.bulkFilter.Validate(), c.stopFlag.Validate())
 }
 
 func (c *bulkCompactStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
@@ -63,7 +69,7 @@ func (c *bulkCompactStartCmd) Run(ctx context.Context, e *Env, st *store.Store, 
 	if ok, err := c.agreed(e, p.Sessions, "Compact them again?", p); err != nil || !ok {
 		return err
 	}
-	id, err := st.StartBulkCompact(ctx, tenant, m, store.Options{From: c.From, AllowGrowth: c.AllowGrowth}, c.Note, e.by())
+	id, err := st.StartBulkCompact(ctx, tenant, m, store.Options{From: c.From, AllowGrowth: c.AllowGrowth}, c.StopAt, c.Note, e.by())
 	switch {
 	case err != nil:
 		return err

@@ -84,6 +84,8 @@ func TestManySessionsAreCompactedAgainAfterALookAtThem(t *testing.T) {
 	invoke(t, env, "pause", "--tenant=default").want(t, 0)
 	start("--trigger=bulk", "--yes", "--no-wait", "--allow-growth").want(t, 0, "open", "views may grow", "resume 2", "0 recompacted", "waits", "tenant default is paused since")
 	invoke(t, env, "bulk-compact", "cancel", "2").want(t, 0, "cancelled", "resume 2")
+	p.number(`WITH x AS (UPDATE compactor.bulk_operations SET status = 'stopped' WHERE id = 2) SELECT 1`)
+	invoke(t, env, "bulk-compact", "show", "2").want(t, 0, "stopped, as too many of its runs failed (`compactor bulk-compact resume 2` goes on)")
 	invoke(t, env, "resume", "--tenant=default").want(t, 0)
 	invoke(t, env, "bulk-compact", "resume", "2").want(t, 0, "done", "3 recompacted")
 	got := decode[store.BulkOperation](t, invoke(t, env, "bulk-compact", "show", "2", "--json").want(t, 0))

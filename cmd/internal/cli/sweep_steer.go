@@ -15,19 +15,28 @@ type sweepStartCmd struct {
 	AllTenants bool          `help:"Sessions of every tenant."`
 	For        time.Duration `placeholder:"DURATION" help:"Stop after this time; \"sweep resume\" goes on."`
 	DryRun     bool          `help:"Only say what the sweep would do, and how long it would take."`
-	StopAt     float64       `default:"0.5" placeholder:"SHARE" help:"Stop when more of the latest runs than this share failed or got no summary; 1 for never."`
-	Canary     float64       `placeholder:"SHARE" help:"Run this share of the sessions first, such as 0.01, and the others only if no more of its runs than --stop-at failed."`
-	Note       string        `placeholder:"TEXT" help:"Why, for \"sweep show\"."`
+	stopFlag
+	Canary float64 `placeholder:"SHARE" help:"Run this share of the sessions first, such as 0.01, and the others only if no more of its runs than --stop-at failed."`
+	Note   string  `placeholder:"TEXT" help:"Why, for \"sweep show\"."`
 }
 
 func (c *sweepStartCmd) Validate() error {
 	if !(c.Canary >= 0 && c.Canary <= 1) {
 		return fmt.Errorf("--canary: %v: want a share up to 1, or 0 for none", c.Canary)
 	}
-	if !(c.StopAt > 0 && c.StopAt <= 1) {
-		return fmt.Errorf("--stop-at: %v: want a share above 0, up to 1", c.StopAt)
+	return errors.Join(c.stopFlag.Validate(), validWindow(c.For))
+}
+
+// stopFlag is the rule by which a sweep or a bulk recompaction stops by itself.
+type stopFlag struct {
+	StopAt float64 `default:"0.5" placeholder:"SHARE" help:"Stop when more of the latest runs than this share failed or got no summary; 1 for never."`
+}
+
+func (f stopFlag) Validate() error {
+	if !(f.StopAt > 0 && f.StopAt <= 1) {
+		return fmt.Errorf("--stop-at: %v: want a share above 0, up to 1", f.StopAt)
 	}
-	return validWindow(c.For)
+	return nil
 }
 
 func validWindow(d time.Duration) error {
