@@ -25,6 +25,9 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr, os.Environ(), builtin.Registry()))
+	}
 	flag.Parse()
 	_ = os.Unsetenv("COLUMNS") // kong wraps help to it
 	goleak.VerifyTestMain(m)
