@@ -40,6 +40,7 @@ CREATE TABLE @schema@.spending_minutes (
     PRIMARY KEY (tenant, minute) INCLUDE (calls, tokens, micros)
 );
 -- +goose StatementEnd
+CREATE INDEX summary_calls_spent ON @schema@.summary_calls (ended_at) WHERE attempts > 0;
 
 DROP FUNCTION IF EXISTS @schema@.fire_tick(text, timestamptz, text, text, text, timestamptz, text, boolean, boolean);
 

@@ -1,18 +1,21 @@
 -- What the calls of models for a tenant, or for all with an empty one, have cost in the last hour and day, in millionths of
 -- the unit that prices are in, and how many of the hour's there are, with what tokens. A call that is under way counts, its cost does not. An
 -- hour and a day are up to a minute longer.
-CREATE OR REPLACE FUNCTION @schema@.spending(p_tenant text, OUT calls bigint, OUT tokens bigint, OUT hour bigint, OUT day bigint) LANGUAGE sql STABLE AS $$
+CREATE OR REPLACE FUNCTION @schema@.spending(p_tenant text, OUT calls bigint, OUT tokens bigint, OUT hour bigint, OUT day bigint) LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_from timestamptz := @schema@.spending_summed_to();   -- a value, for the planner
+BEGIN
     WITH c AS (
         SELECT m.minute > now() - interval '61 minutes' AS late, m.calls, m.tokens, m.micros
         FROM @schema@.spending_minutes m WHERE m.tenant = p_tenant AND m.minute > now() - interval '1441 minutes'
         UNION ALL SELECT c.ended_at > now() - interval '1 hour', 1, c.input_tokens + c.output_tokens, c.cost_micros
         FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
-        WHERE c.ended_at >= @schema@.spending_summed_to() AND c.attempts > 0 AND p_tenant IN ('', s.tenant)
+        WHERE c.ended_at >= v_from AND c.attempts > 0 AND p_tenant IN ('', s.tenant)
         UNION ALL SELECT true, 1, 0, 0 FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
         WHERE c.state = 'asked' AND p_tenant IN ('', s.tenant))
-    SELECT coalesce(sum(c.calls) FILTER (WHERE late), 0)::bigint, coalesce(sum(c.tokens) FILTER (WHERE late), 0)::bigint,
-        coalesce(sum(c.micros) FILTER (WHERE late), 0)::bigint, coalesce(sum(c.micros), 0)::bigint FROM c
-$$;
+    SELECT coalesce(sum(c.calls) FILTER (WHERE late), 0), coalesce(sum(c.tokens) FILTER (WHERE late), 0),
+        coalesce(sum(c.micros) FILTER (WHERE late), 0), coalesce(sum(c.micros), 0) INTO calls, tokens, hour, day FROM c;
+END $$;
 
 -- The calls from then on, and of a day at most, are not summed up yet.
 CREATE OR REPLACE FUNCTION @schema@.spending_summed_to() RETURNS timestamptz LANGUAGE sql STABLE AS $$
@@ -23,14 +26,15 @@ $$;
 -- not, and forgets the minutes before the last day. Any number of callers may do it.
 CREATE OR REPLACE FUNCTION @schema@.sum_spending() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
-    v_n bigint;
+    v_from timestamptz := @schema@.spending_summed_to();
+    v_n    bigint;
 BEGIN
     DELETE FROM @schema@.spending_minutes WHERE minute < now() - interval '25 hours';
     INSERT INTO @schema@.spending_minutes (tenant, minute, calls, tokens, micros)
     SELECT coalesce(s.tenant, ''), x.minute, count(*), sum(c.input_tokens + c.output_tokens), sum(c.cost_micros)
     FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
         CROSS JOIN LATERAL (SELECT date_trunc('minute', c.ended_at, 'UTC') AS minute) x
-    WHERE c.ended_at >= @schema@.spending_summed_to() AND c.ended_at < date_trunc('minute', now() - interval '1 minute', 'UTC') AND c.attempts > 0
+    WHERE c.ended_at >= v_from AND c.ended_at < date_trunc('minute', now() - interval '1 minute', 'UTC') AND c.attempts > 0
     GROUP BY GROUPING SETS ((s.tenant, x.minute), (x.minute))
     ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_n = ROW_COUNT;
