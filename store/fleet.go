@@ -96,7 +96,8 @@ const (
 			coalesce(extract(epoch FROM greatest(now() - min(since), '0')), 0)::float8
 		FROM ranked GROUP BY named, CASE WHEN named THEN tenant END ORDER BY NOT named, sum(debt) DESC, 1`
 
-	queryOutbox = `SELECT count(*), coalesce(greatest(extract(epoch FROM now() - min(first_at)), 0), 0)::float8 FROM compactor.outbox`
+	queryOutbox = `SELECT count(*), coalesce(greatest(extract(epoch FROM now() - min(first_at)), 0), 0)::float8
+		FROM (SELECT first_at FROM compactor.outbox UNION ALL SELECT since FROM compactor.throttled WHERE run = 0) o`
 
 	// queryActive has a part for each of the two partial indexes.
 	queryActive = `

@@ -203,6 +203,9 @@ func TestWhatWaitsForALimitGoesOnWithoutIt(t *testing.T) {
 		t.Errorf("a new Redis gets %v", ds)
 	}
 	must(s.Expire(t.Context(), time.Hour, 100))(t)
+	if b := must(s.Backlog(t.Context()))(t); b.Outbox != 5 {
+		t.Errorf("%+v, want the five events in the outbox", b)
+	}
 	if x := must(s.Explain(t.Context(), sessionsNamed("big", 1)[0]))(t); x.ThrottledAt == nil {
 		t.Error("what waits is not explained")
 	}

@@ -209,7 +209,7 @@ func (s *Store) Waiting(ctx context.Context, trigger string, limit int) (int, er
 	return queryRow(ctx, s, "count waiting runs", pgx.RowTo[int], query, trigger, limit)
 }
 
-// Backlog counts due sessions, active runs and outbox rows.
+// Backlog counts due sessions, active runs and outbox rows, with those that wait for a limit.
 type Backlog struct {
 	Sessions, Due, Queued, Running, Outbox int64
 	OldestQueued                           time.Duration
@@ -220,7 +220,7 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	const query = `
 		SELECT (SELECT count(*) FROM compactor.sessions), (SELECT count(*) FROM compactor.sessions WHERE due),
 			count(*), (SELECT count(*) FROM compactor.runs WHERE status = 'running'),
-			(SELECT count(*) FROM compactor.outbox), coalesce(now() - min(queued_at), '0')
+			(SELECT count(*) FROM compactor.outbox) + (SELECT count(*) FROM compactor.throttled WHERE run = 0), coalesce(now() - min(queued_at), '0')
 		FROM compactor.runs WHERE status = 'queued'`
 	return queryRow(ctx, s, "backlog", pgx.RowToStructByPos[Backlog], query)
 }

@@ -91,3 +91,57 @@ func TestAPauseIsObeyedByEveryPart(t *testing.T) {
 		t.Errorf("%d sessions were run twice", n)
 	}
 }
+
+func TestALimitOfRunsIsObeyedByEveryPart(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	p.fleet(100, "acme", "globex")
+	due := func(tenant string) int {
+		return p.number(`SELECT count(*) FROM compactor.sessions WHERE due AND tenant = $1`, tenant)
+	}
+	before, one := due("acme"), 0.001 // in a second: one, and none for a long time
+	if err := p.store.LimitSpending(t.Context(), store.SpendingLimit{Tenant: "acme", RunsPerSecond: &one}); err != nil {
+		t.Fatal(err)
+	}
+	p.start(schedules, works)
+	p.start(schedules, works)
+	p.sweep()
+	for _, tenant := range []string{"acme", "globex"} {
+		for i := range 10 {
+			k := store.Key{Tenant: tenant, Session: fmt.Sprintf("later-%d", i)}
+			if _, _, err := p.store.Append(t.Context(), k, "", transcript("later", overStart)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.store.Request(t.Context(), k, store.TriggerApplication, "test", store.Options{From: "view"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p.await("the other tenant's sessions are compacted", func() bool { return due("globex") == 0 })
+	operator, err := p.store.Request(t.Context(), store.Key{Tenant: "acme", Session: "later-5"}, store.TriggerOperator, "test", store.Options{From: "view"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.await("an operator's run has ended", func() bool {
+		return p.number(`SELECT count(*) FROM compactor.runs WHERE id = $1 AND status IN ('applied', 'skipped')`, operator) == 1
+	})
+	if err := p.queue.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.number(`SELECT count(*) FROM compactor.runs r JOIN compactor.sessions s USING (sid) WHERE s.tenant = 'acme' AND r.attempts > 0 AND r.trigger <> 'operator'`); n > 1 {
+		t.Errorf("%d runs of the limited tenant were executed, want one", n)
+	}
+	if n := due("acme"); n < before+10-2 {
+		t.Errorf("%d of %d sessions of the limited tenant are due", n, before+10)
+	}
+	if err := p.store.LimitSpending(t.Context(), store.SpendingLimit{Tenant: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitRest()
+	if n := p.number(`SELECT count(*) FROM compactor.sessions WHERE revision = 0`); n != 0 {
+		t.Errorf("%d sessions were not compacted", n)
+	}
+	if n := p.number(`SELECT count(*) FROM compactor.throttled`); n != 0 {
+		t.Errorf("%d rows wait for a limit that is gone", n)
+	}
+}
