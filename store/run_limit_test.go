@@ -14,8 +14,8 @@ func limitRuns(t *testing.T, s *Store, tenant string, perSecond float64) {
 	must(0, s.LimitSpending(t.Context(), SpendingLimit{Tenant: tenant, RunsPerSecond: &perSecond}))(t)
 }
 
-// startable lets the runs of a second start at once, or none for an hour.
-func startable(t *testing.T, s *Store, yes bool) {
+// letStart lets the runs of a second start at once, or none for an hour.
+func letStart(t *testing.T, s *Store, yes bool) {
 	t.Helper()
 	exec(t, s, `UPDATE compactor.spending_limits SET full_at = CASE WHEN $1 THEN now() ELSE now() + interval '1 hour' END`, yes)
 }
@@ -96,7 +96,7 @@ func TestALimitOfRunsHoldsWorkInPostgres(t *testing.T) {
 			} else {
 				want("big000", "big001", "big002", "small000", "small001")
 			}
-			startable(t, s, false)
+			letStart(t, s, false)
 			want()
 			if name == "events" || name == "requests" {
 				if l := must(s.Spending(t.Context(), ""))(t)[0]; l.Throttled != 2 || l.Started != 3 || l.Reached() {
@@ -106,7 +106,7 @@ func TestALimitOfRunsHoldsWorkInPostgres(t *testing.T) {
 			if n := must(s.Waiting(t.Context(), TriggerApplication, 100))(t); name == "requests" && n != 5 {
 				t.Errorf("%d runs count as enqueued, want 5", n)
 			}
-			startable(t, s, true)
+			letStart(t, s, true)
 			if name == "a bulk recompaction" {
 				want("big000", "big001")
 			} else {
@@ -136,11 +136,11 @@ func TestALimitOfTheRunsOfAllTenants(t *testing.T) {
 			var sizes []int
 			for range 5 {
 				sizes = append(sizes, len(take()))
-				startable(t, s, false)
+				letStart(t, s, false)
 				if n := len(take()); n != 0 {
 					t.Errorf("%d runs start beyond the limit", n)
 				}
-				startable(t, s, true)
+				letStart(t, s, true)
 			}
 			total := 0
 			for _, n := range sizes {
@@ -187,7 +187,7 @@ func TestWhatWaitsForALimitGoesOnWithoutIt(t *testing.T) {
 	dueOf(t, s, "small", 2)
 	events, requests := throttledWork["events"](t, s), throttledWork["requests"]
 	limitRuns(t, s, "big", 1)
-	startable(t, s, false)
+	letStart(t, s, false)
 	if ds := events(); len(ds) != 2 {
 		t.Fatalf("%v, want those of the other tenant", ds)
 	}

@@ -39,7 +39,7 @@ type Delivery struct {
 // of its tenant holds back waits for ReleaseThrottled, what that of all does stays.
 func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
-		WITH startable AS MATERIALIZED (SELECT tenant, most FROM compactor.startable_runs()),
+		WITH startable AS MATERIALIZED ` + startable + `,
 		ready AS (
 			SELECT o.sid, o.gen, o.first_at, s.tenant, s.due, s.due AND ` + isPaused + ` AS paused,
 				(SELECT r.id FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger = 'nightly' AND r.attempts = 0 AND r.snoozes = 0) AS nightly
@@ -82,7 +82,7 @@ func (s *Store) Undelivered(ctx context.Context, limit int, grace time.Duration)
 // deliveries of applications' requests are subject to the limits of runs, as in Relay.
 func (s *Store) Deliver(ctx context.Context, requests, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
-		WITH startable AS MATERIALIZED (SELECT tenant, most FROM compactor.startable_runs()),
+		WITH startable AS MATERIALIZED ` + startable + `,
 		page AS MATERIALIZED (
 			SELECT r.id, r.sid, r.deliver_at, s.tenant, r.trigger = 'application' AND r.delivery = 0 AS first,
 				r.trigger IN ('application', 'operator', 'bulk') AND r.options->'force' IS DISTINCT FROM 'true' AND ` + isPaused + ` AS paused
@@ -164,7 +164,7 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 		WITH held AS MATERIALIZED (SELECT tenant FROM compactor.sweeps
 			WHERE ended_at IS NULL OR status IN ('stopped', 'cancelled') AND ended_at > now() - interval '1 day'
 			UNION ALL SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '' AND policy = ''),
-		limits AS MATERIALIZED (SELECT tenant FROM compactor.startable_runs()),
+		limits AS MATERIALIZED ` + startable + `,
 		found AS MATERIALIZED (SELECT s.sid, EXISTS (SELECT FROM limits l WHERE l.tenant IN ('', s.tenant)) AS limited FROM compactor.sessions s
 			WHERE NOT EXISTS (SELECT FROM held WHERE tenant = '') AND s.tenant NOT IN (SELECT tenant FROM held)
 				AND s.due AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())
