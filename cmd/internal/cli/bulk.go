@@ -164,9 +164,12 @@ func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int6
 	if b.Status == "open" || b.Status != "done" && kind == store.BulkCompact {
 		status += fmt.Sprintf(" (`compactor bulk-%s resume %d` goes on)", kind, b.ID)
 	}
-	held := ""
+	held, limit := "", ""
 	if b.Status == "open" && kind == store.BulkCompact {
 		if held, err = pauseOfAll(ctx, st, b.Tenant); err != nil {
+			return err
+		}
+		if _, limit, err = runLimit(ctx, st, b.Tenant); err != nil {
 			return err
 		}
 	}
@@ -174,6 +177,7 @@ func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int6
 		[2]any{"bulk " + kind, b.ID},
 		[2]any{"status", status},
 		[2]any{"waits", held},
+		[2]any{"limit", limit},
 		progress,
 		[2]any{"matched", matchText(b)},
 		[2]any{"requested by", b.RequestedBy},

@@ -162,3 +162,16 @@ func listLimits(ctx context.Context, e *Env, st *store.Store, tenant string) err
 	}
 	return t.Write()
 }
+
+// runLimit returns how many runs of a tenant, or of all with an empty one, may start in a second,
+// and that in words; 0 without a limit.
+func runLimit(ctx context.Context, st *store.Store, tenant string) (perSecond float64, text string, err error) {
+	rows, err := st.Spending(ctx, tenant)
+	for _, r := range rows {
+		if r.RunsPerSecond != nil && (r.Tenant == "" || r.Tenant == tenant) && (perSecond == 0 || *r.RunsPerSecond < perSecond) {
+			perSecond = *r.RunsPerSecond
+			text = fmt.Sprintf("%g runs of %s start in a second", perSecond, map[bool]string{true: "all tenants", false: "tenant " + r.Tenant}[r.Tenant == ""])
+		}
+	}
+	return perSecond, text, err
+}

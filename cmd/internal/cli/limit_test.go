@@ -21,6 +21,9 @@ func TestLimitsAreSetListedAndTakenAway(t *testing.T) {
 	if len(got) != 2 || got[0].Tenant != "" || *got[0].MicrosPerHour != 50_000_000 || got[0].Reached() || !got[1].Reached() {
 		t.Errorf("%+v", got)
 	}
+	invoke(t, env, "sweep", "start", "--tenant=acme", "--dry-run").want(t, 0, "2.5 runs of tenant acme start in a second: 0s or more")
+	invoke(t, env, "sweep", "start", "--tenant=acme").want(t, 0, "sweep 1 is open")
+	invoke(t, env, "sweep", "show", "1").want(t, 0, "2.5 runs of tenant acme start in a second")
 	invoke(t, env, "doctor").want(t, 0, "limits", "of tenant acme is reached")
 	invoke(t, env, "limit", "clear", "--tenant=acme").want(t, 0, "all ")
 	invoke(t, env, "limit", "clear", "--tenant=acme").want(t, exitNotFound, "there is no limit of tenant acme")

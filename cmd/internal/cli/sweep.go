@@ -139,9 +139,12 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 		out.Outcomes = outcomes
 		return term.JSON(e.Out.W, out)
 	}
-	held := "" // by a pause of all its sessions
+	held, limit := "", "" // by a pause of all its sessions, and of its runs
 	if r.EndedAt == nil {
 		if held, err = pauseOfAll(ctx, st, r.Tenant); err != nil {
+			return err
+		}
+		if _, limit, err = runLimit(ctx, st, r.Tenant); err != nil {
 			return err
 		}
 	}
@@ -188,6 +191,7 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 		[2]any{"canary", canary},
 		[2]any{"runs", fmt.Sprintf("%s: %s waiting, %s running, %s ended", term.Count(r.Queued), term.Count(r.Waiting), term.Count(r.Running), term.Count(r.Ended))},
 		[2]any{"rate", rate},
+		[2]any{"limit", limit},
 	); err != nil || len(outcomes) == 0 {
 		return err
 	}

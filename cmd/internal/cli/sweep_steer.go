@@ -67,6 +67,16 @@ func forecastSweep(ctx context.Context, e *Env, st *store.Store, tenant string) 
 		return err
 	}
 	runs, takes := f.Runs()
+	perSecond, limit, err := runLimit(ctx, st, tenant)
+	if err != nil {
+		return err
+	}
+	least := takes // with the limit
+	if perSecond > 0 {
+		limited := time.Duration(float64(runs) / perSecond * float64(time.Second))
+		limit += ": " + term.Duration(limited) + " or more"
+		least = max(takes, limited)
+	}
 	if e.JSON {
 		return term.JSON(e.Out.W, struct {
 			store.SweepForecast
@@ -74,21 +84,22 @@ func forecastSweep(ctx context.Context, e *Env, st *store.Store, tenant string) 
 			Seconds float64 `json:"seconds,omitempty"`
 			Calls   float64 `json:"model_calls"`
 			Cost    float64 `json:"cost"`
-		}{f, runs, takes.Seconds(), f.CallsPerRun * float64(runs), f.MicrosPerRun * float64(runs) / 1e6})
+		}{f, runs, least.Seconds(), f.CallsPerRun * float64(runs), f.MicrosPerRun * float64(runs) / 1e6})
 	}
-	sessions, time, calls := fmt.Sprintf("%s due, of %s", term.Count(f.Sessions), term.Plural(f.Tenants, "tenant", "tenants")), "not known: no sweep with runs is done yet", ""
+	sessions, took, calls := fmt.Sprintf("%s due, of %s", term.Count(f.Sessions), term.Plural(f.Tenants, "tenant", "tenants")), "not known: no sweep with runs is done yet", ""
 	if f.Paused > 0 {
 		sessions += fmt.Sprintf("; %s paused and left out", term.Count(f.Paused))
 	}
 	if f.RunsPerSecond > 0 {
-		time = fmt.Sprintf("%s, at the %.1f runs per second of sweep %d", term.Duration(takes), f.RunsPerSecond, f.Like)
+		took = fmt.Sprintf("%s, at the %.1f runs per second of sweep %d", term.Duration(takes), f.RunsPerSecond, f.Like)
 		calls = fmt.Sprintf("%s, cost %.2f, as in sweep %d", term.Count(int64(f.CallsPerRun*float64(runs)+0.5)), f.MicrosPerRun*float64(runs)/1e6, f.Like)
 	}
 	return e.Out.Pairs(
 		[2]any{"sessions", sessions},
 		[2]any{"tokens", fmt.Sprintf("%s in their views, %s of them above the start", term.Count(f.Tokens), term.Count(f.OverStart))},
 		[2]any{"model calls", calls},
-		[2]any{"time", time},
+		[2]any{"time", took},
+		[2]any{"limit", limit},
 	)
 }
 
