@@ -170,10 +170,9 @@ func TestRunsOfOperatorsAndRepeatedDeliveriesAreNotLimited(t *testing.T) {
 	if ds := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(ds) != 2 {
 		t.Fatalf("%v, want the operator's run and one of the application", ds)
 	}
-	exec(t, s, `UPDATE compactor.spending_limits SET full_at = now() + interval '1 hour' WHERE tenant = 'a'`)
+	letStart(t, s, false)
 	must(s.Redeliver(t.Context(), []RunID{first}))(t)
 	must(s.Request(t.Context(), keys[0], TriggerOperator, "", Options{}))(t)
-	exec(t, s, `UPDATE compactor.spending_limits SET full_at = now() WHERE tenant = ''`)
 	if ds := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(ds) != 2 {
 		t.Errorf("%v, want the operator's run and the one that is delivered again", ds)
 	}

@@ -83,11 +83,12 @@ func (s *Store) Undelivered(ctx context.Context, limit int, grace time.Duration)
 func (s *Store) Deliver(ctx context.Context, requests, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		WITH startable AS MATERIALIZED ` + startable + `,
+		-- While no run of any tenant may start, a few requests are looked at, for those that are delivered again.
 		page AS MATERIALIZED (
 			SELECT r.id, r.sid, r.deliver_at, s.tenant, r.trigger = 'application' AND r.delivery = 0 AS first,
 				r.trigger IN ('application', 'operator', 'bulk') AND r.options->'force' IS DISTINCT FROM 'true' AND ` + isPaused + ` AS paused
 			FROM unnest('{operator,event,nightly,bulk,application}'::text[],
-				ARRAY[$1, $1, $1, $1, CASE WHEN (SELECT most FROM startable WHERE tenant = '') < 1 THEN 0 ELSE $3 END]::int[]) t(trigger, most)
+				ARRAY[$1, $1, $1, $1, CASE WHEN (SELECT most FROM startable WHERE tenant = '') < 1 THEN least($3, 16) ELSE $3 END]::int[]) t(trigger, most)
 			CROSS JOIN LATERAL (SELECT r.id, r.sid, r.trigger, r.options, r.deliver_at, r.delivery FROM compactor.runs r
 				WHERE r.status = 'queued' AND r.trigger = t.trigger AND r.deliver_at <= now()
 				ORDER BY r.deliver_at LIMIT t.most FOR UPDATE SKIP LOCKED) r
