@@ -131,6 +131,12 @@ func TestALimitOfRunsIsObeyedByEveryPart(t *testing.T) {
 	if n := p.number(`SELECT count(*) FROM compactor.runs r JOIN compactor.sessions s USING (sid) WHERE s.tenant = 'acme' AND r.attempts > 0 AND r.trigger <> 'operator'`); n > 1 {
 		t.Errorf("%d runs of the limited tenant were executed, want one", n)
 	}
+	env := []string{"DATABASE_URL=" + p.config.Database.URL.Reveal(), "REDIS_URL=" + p.config.Redis.URL.Reveal()}
+	invoke(t, env, "limit", "list").want(t, 0, "runs in a second")
+	if out := invoke(t, env, "doctor").stdout; !strings.Contains(out, "wait for one of the 0.001 runs that start in a second") {
+		t.Errorf("doctor does not tell of what waits:\n%s", out)
+	}
+	invoke(t, env, "policy", "explain", "later-9", "--tenant=acme").want(t, 0, "run_limit, for ", "0.001 runs of tenant acme may start in a second", "when the limit lets it start")
 	if n := due("acme"); n < before+10-2 {
 		t.Errorf("%d of %d sessions of the limited tenant are due", n, before+10)
 	}
