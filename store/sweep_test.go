@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -81,6 +82,44 @@ func TestTenantsTakeTurnsInASweep(t *testing.T) {
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.sweep_tenants`); n != 0 {
 		t.Errorf("%d rows are left of a sweep that is done", n)
 	}
+}
+
+// The page waits for the run of an event that is being inserted, which then ends.
+func TestASweepLeavesOutASessionWhoseEventRunEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
+	dueOf(t, s, "acme", 3)
+	sweep := startSweep(t, s, "", 0)
+	tx := must(s.pool.Begin(t.Context()))(t)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := tx.Exec(t.Context(), `INSERT INTO compactor.runs (sid, trigger) SELECT sid, 'event' FROM compactor.sessions WHERE id = 'acme001'`); err != nil {
+		t.Fatal(err)
+	}
+	taken := make(chan []string)
+	go func() {
+		got, _ := page(t, s, sweep, 100)
+		taken <- got
+	}()
+	for one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for _, sql := range []string{
+		`UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now() WHERE trigger = 'event'`,
+		`UPDATE compactor.sessions SET due = false WHERE id = 'acme001'`,
+	} {
+		if _, err := tx.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"acme000", "acme002"}, <-taken); diff != "" {
+		t.Errorf("page (-want +got):\n%s", diff)
+	}
+	page(t, s, sweep, 100)
+	wantSweep(t, s, sweep, `done "" due 3 queued 2 left out 1 remaining 0`)
 }
 
 func TestASweepOfOneTenantLeavesOthersAlone(t *testing.T) {

@@ -82,6 +82,9 @@ BEGIN
         WHERE t.sweep = p_sweep AND t.tenant = p.tenant)
     SELECT coalesce((SELECT array_agg(id) FROM queued), '{}'), (SELECT count(*) FROM page),
         CASE WHEN v_most IS NOT NULL THEN (SELECT array_agg(tenant) FROM queued JOIN page USING (sid)) END INTO runs, v_seen, v_queue;
+    -- The run of an event may have begun and ended since the statement above looked.
+    WITH gone AS (DELETE FROM @schema@.runs r USING @schema@.sessions s WHERE r.id = ANY(sweep_page.runs) AND s.sid = r.sid AND NOT s.due RETURNING r.id)
+    SELECT coalesce(array_agg(id), '{}') INTO runs FROM unnest(runs) id WHERE id NOT IN (SELECT gone.id FROM gone);
     IF v_queue IS NOT NULL THEN
         PERFORM @schema@.count_started_runs(v_queue);
     END IF;
