@@ -1,9 +1,9 @@
 package tokens
 
-// The splitters return the end of the piece of s, valid UTF-8, that begins at s[i]. They do
-// what the patterns of tiktoken-go do in regexp2, which takes the first alternative that
-// matches. Neither reads more than a constant multiple of the text in all: an alternative that
-// fails has read a run that the next pieces consist of.
+// The splitters return the end of the piece of s, which is valid UTF-8, that begins at s[i].
+// They match what the patterns of tiktoken-go match in regexp2, which tries the alternatives in
+// order. Both take linear time for a whole text: what they read beyond the end of a piece is
+// a run that becomes one or two pieces.
 
 // splitCL100K splits by the pattern of CL100K:
 //
@@ -17,12 +17,12 @@ package tokens
 func splitCL100K(s string, i int) int {
 	c, n := classAt(s, i)
 	next := i + n
-	switch c {
-	case upper, lower, caseless:
+	switch {
+	case c&letter != 0:
 		return run(s, next, letter)
-	case number:
+	case c == number:
 		return numbers(s, next)
-	case newline:
+	case c == newline:
 		return whiteSpace(s, i)
 	}
 	if end := contraction(s, i); end > i {
@@ -54,19 +54,19 @@ func splitCL100K(s string, i int) int {
 func splitO200K(s string, i int) int {
 	c, n := classAt(s, i)
 	next := i + n
-	switch c {
-	case upper, lower, caseless:
+	switch {
+	case c&letter != 0:
 		end, _ := word(s, i)
 		return contraction(s, end)
-	case number:
+	case c == number:
 		return numbers(s, next)
-	case newline:
+	case c == newline:
 		return whiteSpace(s, i)
 	}
 	end, cased := word(s, next)
 	switch {
 	case c == mark && (end == next || cased):
-		return contraction(s, next) // the first alternative matches the mark alone
+		return contraction(s, next) // the first alternative, without its optional character
 	case end > next:
 		return contraction(s, end)
 	}
@@ -85,12 +85,12 @@ func splitO200K(s string, i int) int {
 	return end
 }
 
-// word returns the end of what the first two alternatives of O200K match at s[i] after the
-// optional character and before the contraction, or i. The first one ends with the last
-// character that is not of upper case in the run; cased reports that there is none, so that
-// the second one matches.
+// word returns the end of what the first two alternatives of O200K match at s[i] between the
+// optional character and the contraction, or i. Where no lower case follows, the first one
+// goes back to the last character that both of its sets have; cased reports that there is
+// none, so that only the second one matches.
 func word(s string, i int) (end int, cased bool) {
-	tail := i // end of the last character of the run that is upper and lower at once
+	tail := i // end of the last character in both sets
 	for end = i; end < len(s); {
 		c, n := classAt(s, end)
 		if c == lower {

@@ -21,11 +21,12 @@ type benchCmd struct {
 	Latency    benchLatencyCmd    `cmd:"" help:"Time from the commit of an append to its compaction, on an idle system."`
 	Storm      benchStormCmd      `cmd:"" help:"Latency of events under 1,000 appends per second, without a sweep and during one."`
 	Strategies benchStrategiesCmd `cmd:"" help:"Time of each strategy on conversations of several lengths; needs no server."`
+	Tokens     benchTokensCmd     `cmd:"" help:"Megabytes of text per second that the token counters count, beside tiktoken-go; needs no server."`
 	Worker     benchWorkerCmd     `cmd:"" hidden:"" help:"Worker process of bench memory."`
 }
 
 func (*benchCmd) Help() string {
-	return `All benchmarks except strategies run on real servers: those of DATABASE_URL and REDIS_URL, or a private Postgres with fsync enabled and a private redis-server. They create the schema compactor_bench and drop it. Figures depend on the machine and its load: compare ratios, or figures of one run.
+	return `All benchmarks except strategies and tokens run on real servers: those of DATABASE_URL and REDIS_URL, or a private Postgres with fsync enabled and a private redis-server. They create the schema compactor_bench and drop it. Figures depend on the machine and its load: compare ratios, or figures of one run.
 
 Examples:
 
@@ -33,7 +34,8 @@ Examples:
     compactor bench memory
     compactor bench latency --samples 200
     compactor bench storm --sweep 5000 --json
-    compactor bench strategies --messages 10000`
+    compactor bench strategies --messages 10000
+    compactor bench tokens --json`
 }
 
 // measure runs a benchmark on servers that it starts, and writes the result.
@@ -175,6 +177,36 @@ func (c *benchStrategiesCmd) Run(ctx context.Context, e *Env) error {
 	return t.Write()
 }
 
+type benchTokensCmd struct{ bench.TokensOptions }
+
+func (c *benchTokensCmd) Run(ctx context.Context, e *Env) error {
+	if c.Bytes < 1000 {
+		return wrong("--bytes: got %d, want at least 1000", c.Bytes)
+	}
+	progress := benchProgress{out: e.Err}
+	r, err := bench.Tokens(ctx, c.TokensOptions, progress.show)
+	progress.done()
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, r)
+	}
+	t := e.Out.Table(term.Text("INPUT"), term.Num("O200K MB/S"), term.Num("CL100K MB/S"))
+	for _, in := range r.Inputs {
+		t.Row(in.Input, rate(in.O200K), rate(in.CL100K))
+	}
+	if err := t.Write(); err != nil {
+		return err
+	}
+	e.say("")
+	return e.Out.Pairs(
+		[2]any{"tiktoken-go (o200k_base)", fmt.Sprintf("%s MB/s of the first input; ratio %s", rate(r.TiktokenGo), ratio(r.Ratio))},
+		[2]any{"slowest", r.WorstInput + ", " + rate(r.Worst) + " MB/s"},
+		[2]any{"both encodings loaded in", fmt.Sprintf("%.0f ms", r.LoadMillis)},
+	)
+}
+
 // benchWorkerCmd is started by bench memory with URLs in the environment.
 type benchWorkerCmd struct {
 	Summary bool
@@ -196,5 +228,7 @@ func (c *benchWorkerCmd) Run(ctx context.Context, e *Env) error {
 	}
 	return term.JSON(e.Out.W, peak)
 }
+
+func rate(mbPerSecond float64) string { return fmt.Sprintf("%.1f", mbPerSecond) }
 
 func ratio(r float64) string { return fmt.Sprintf("%.2f", r) }
