@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -63,9 +64,8 @@ func (b *BPE) Message(m *chat.Message) chat.Tokens { return message(b, m) }
 
 // upTo counts the tokens of s until there are more than limit.
 func (b *BPE) upTo(s string, limit int) chat.Tokens {
-	// The splitters rely on it.
-	if !utf8.ValidString(s) {
-		s = string([]rune(s))
+	if !utf8.ValidString(s) { // which the splitters cannot read
+		s = strings.Map(func(r rune) rune { return r }, s)
 	}
 	var buf *scratch
 	n := 0

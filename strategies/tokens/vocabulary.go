@@ -13,7 +13,7 @@ type vocabulary struct {
 	// offset in text and its length, which is never 0, below.
 	long  []uint64
 	shift uint8
-	text  string // all longer tokens
+	text  string // all tokens, one after the other
 }
 
 // keys is a set of numbers other than absent.
