@@ -69,7 +69,7 @@ func (s *Store) endCall(ctx context.Context, id int64, state, code string, text 
 		UPDATE compactor.summary_calls c SET state = CASE WHEN late THEN 'lost' ELSE $2 END, code = nullif($3, ''),
 			answer = CASE WHEN NOT late THEN $4::text END, model = $5, finish_reason = $6, attempts = $7,
 			input_tokens = $8, cached_tokens = $9, output_tokens = $10, reasoning_tokens = $11, cost_micros = $12, took_us = $13,
-			ended_at = clock_timestamp()
+			ended_at = CASE WHEN c.attempts > 0 THEN c.ended_at ELSE clock_timestamp() END -- stored before: its minute may be summed up
 		FROM (SELECT $2 = 'answered' AND EXISTS (SELECT FROM compactor.summary_calls m JOIN compactor.summary_calls o ON o.key = m.key
 			WHERE m.id = $1 AND o.id <> m.id AND o.state IN ('asked', 'answered')) AS late) x
 		WHERE c.id = $1 AND c.state IN ('asked', 'lost', $2) RETURNING late`

@@ -91,3 +91,23 @@ func TestSumsOfSpending(t *testing.T) {
 		t.Errorf("%d minutes are older than a day", n)
 	}
 }
+
+// An answer may be stored again, where the connection was lost with the reply. It is paid once.
+func TestAnAnswerThatIsStoredAgainIsPaidOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 4)...)
+	claim := must(s.Claim(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t), "w", time.Minute))(t)
+	id, _, _, err := s.AskSummary(t.Context(), SummaryCall{Run: claim.Run, Fence: claim.Fence, Key: "k", PromptHash: "p"})
+	must(0, err)(t)
+	answer := SummaryAnswer{Text: "a summary", Model: "m", CostMicros: 10}
+	answer.Attempts = 1
+	must(0, s.AnswerSummary(t.Context(), id, answer))(t)
+	exec(t, s, `UPDATE compactor.summary_calls SET ended_at = ended_at - interval '5 minutes'`)
+	must(s.SumSpending(t.Context()))(t)
+	must(0, s.AnswerSummary(t.Context(), id, answer))(t)
+	if spent := one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`); spent != 10 {
+		t.Errorf("%d was spent, want 10", spent)
+	}
+}
