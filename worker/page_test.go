@@ -255,6 +255,28 @@ func TestRunsOfAPageLeaveWhatTriggersLookAt(t *testing.T) {
 	}
 }
 
+// A run that was postponed and then makes its change has no error any more.
+func TestARunOfAPageThatWasPostponedEndsWithoutAnError(t *testing.T) {
+	t.Parallel()
+	f := setupPaged(t, truncatingPolicy(), Config{})
+	for _, how := range []string{"single", "page"} {
+		f.append(how, "suauauauauauauaua")
+	}
+	rows := map[string]store.RunID{}
+	for _, run := range f.sweep() {
+		f.must(f.store.Requeue(t.Context(), run, 0, 0, true, "database", "it was away"))
+		rows[f.row(run).Session] = run
+	}
+	f.run(rows["single"])
+	f.page(rows["page"])
+	if len(f.st.ended) != 1 {
+		t.Fatal("the page did not end its run")
+	}
+	if diff := cmp.Diff(f.end(rows["single"]), f.end(rows["page"])); diff != "" {
+		t.Errorf("(-single +page):\n%s", diff)
+	}
+}
+
 // What happens to a session while its page is decided takes its run out of the page.
 func TestASessionThatChangesWhileItsPageIsDecidedIsDecidedAgain(t *testing.T) {
 	t.Parallel()

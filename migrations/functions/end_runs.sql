@@ -70,7 +70,7 @@ BEGIN
     END LOOP;
 
     UPDATE @schema@.runs t SET status = 'applied', kind = coalesce(nullif(e.kind, ''), t.kind), outcome = e.outcome, policy_hash = e.policy_hash,
-        policy = e.policy, policy_version = e.policy_version, fired = e.fired, steps = e.steps, lease_until = NULL, attempts = attempts + 1, worker = e.worker,
+        policy = e.policy, policy_version = e.policy_version, fired = e.fired, error_code = NULL, error = NULL, steps = e.steps, lease_until = NULL, attempts = attempts + 1, worker = e.worker,
         started_at = coalesce(started_at, clock_timestamp() - make_interval(secs => e.total_us / 1e6)), ended_at = clock_timestamp(),
         messages_before = e.messages_before, messages_after = e.messages_after, tokens_before = e.tokens_before, tokens_after = e.tokens_after,
         utilization = e.utilization, plan_us = e.plan_us, total_us = e.total_us, snapshot_seq = e.snapshot, snapshot_revision = e.revision,
