@@ -175,7 +175,10 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 					AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq AND r.outcome <> ALL ('{paused,min_interval,max_per_hour,max_per_day}')))
 				AND NOT ` + isPaused + `
 			ORDER BY s.sid LIMIT $1 * CASE WHEN EXISTS (SELECT FROM limits) THEN 10 ELSE 1 END),
-		recalled AS (INSERT INTO compactor.outbox (sid) SELECT sid FROM found WHERE limited ON CONFLICT DO NOTHING)
+		-- Not those that are locked: the insert would wait for the transaction of a writer, and other writers for this one.
+		recalled AS (INSERT INTO compactor.outbox (sid) SELECT f.sid FROM found f
+			CROSS JOIN LATERAL (SELECT FROM compactor.sessions s WHERE s.sid = f.sid FOR NO KEY UPDATE SKIP LOCKED) s
+			WHERE f.limited ON CONFLICT DO NOTHING)
 		INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
 		SELECT sid, 'event', 1, now() + $2::interval FROM found WHERE NOT limited ORDER BY sid LIMIT $1
 		ON CONFLICT DO NOTHING RETURNING id, delivery, trigger`

@@ -18,7 +18,8 @@ CREATE OR REPLACE FUNCTION @schema@.count_started_runs(p_tenants text[]) RETURNS
 $$;
 
 -- Gives what waits for the limit of its tenant back to the relay, the longest first, as far as runs may start now, and all
--- of tenants without a limit. Returns how much that is.
+-- of tenants without a limit. Returns how much that is. A session that is locked waits for a later call: the insert into the
+-- outbox would wait for the transaction of its writer, and those of all the other sessions with it.
 CREATE OR REPLACE FUNCTION @schema@.release_throttled() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     v_n bigint;
@@ -31,7 +32,9 @@ BEGIN
         UNION ALL SELECT (SELECT min(h.tenant) FROM @schema@.throttled h WHERE h.tenant > t.tenant) FROM tenants t WHERE t.tenant IS NOT NULL),
     released AS (DELETE FROM @schema@.throttled t USING (
             SELECT x.sid, x.run FROM tenants n LEFT JOIN @schema@.startable_runs() a ON a.tenant = n.tenant
-            CROSS JOIN LATERAL (SELECT h.sid, h.run FROM @schema@.throttled h WHERE h.tenant = n.tenant ORDER BY h.since LIMIT coalesce(a.most, 1000)) x) x
+            CROSS JOIN LATERAL (SELECT h.sid, h.run FROM @schema@.throttled h
+                CROSS JOIN LATERAL (SELECT FROM @schema@.sessions s WHERE s.sid = h.sid FOR NO KEY UPDATE SKIP LOCKED) s
+                WHERE h.tenant = n.tenant ORDER BY h.since LIMIT coalesce(a.most, 1000)) x) x
         WHERE t.sid = x.sid AND t.run = x.run RETURNING t.sid, t.run, t.since),
     events AS (INSERT INTO @schema@.outbox AS o (sid, first_at, last_at) SELECT sid, since, since FROM released WHERE run = 0
         ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, first_at = least(o.first_at, excluded.first_at)),
