@@ -2,8 +2,13 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // An application may keep a transaction open in which it has written to a session. That keeps
@@ -48,5 +53,34 @@ func TestWhatWaitsForALimitOfRunsWaitsForNoWriter(t *testing.T) {
 				t.Errorf("the relay has %d sessions after the commit, want 3", n)
 			}
 		})
+	}
+}
+
+// Several callers count the runs of many tenants at the same time, and none is refused.
+func TestRunsOfManyTenantsAreCountedAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	var tenants []string
+	for i := range 40 {
+		tenants = append(tenants, fmt.Sprint("t", i))
+		limitRuns(t, s, tenants[i], 1000)
+	}
+	limitRuns(t, s, "", 1000)
+	var g errgroup.Group
+	for caller := range 8 {
+		g.Go(func() error {
+			mine := slices.Clone(tenants)
+			r := rand.New(rand.NewPCG(uint64(caller), 0)) //nolint:gosec // a test
+			for range 60 {
+				r.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
+				if _, err := s.pool.Exec(t.Context(), s.q(`SELECT compactor.count_started_runs($1)`), mine[:1+r.IntN(len(mine))]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
 	}
 }
