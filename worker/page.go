@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -25,8 +26,13 @@ const (
 )
 
 // executePage executes the runs of a task: together what metadata decides, the others one by
-// one. An error has asynq deliver the task again; runs that have ended by then are passed over.
+// one. The time of the task is that of all of them: each has its part, from its beginning. An
+// error has asynq deliver the task again; runs that have ended by then are passed over.
 func (w *Worker) executePage(ctx context.Context, runs []store.RunID) error {
+	part := time.Duration(math.MaxInt64)
+	if deadline, ok := ctx.Deadline(); ok {
+		part = time.Until(deadline) / time.Duration(len(runs))
+	}
 	rest, err := w.executeTogether(ctx, runs)
 	if err != nil {
 		return err
@@ -40,6 +46,8 @@ func (w *Worker) executePage(ctx context.Context, runs []store.RunID) error {
 		}
 		wg.Go(func() {
 			defer w.alone.Release(1)
+			ctx, cancel := context.WithTimeout(ctx, part)
+			defer cancel()
 			errs[i] = w.executeOrLeave(ctx, run)
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -30,11 +31,21 @@ type paged struct {
 	st   *pageCounter
 }
 
-// pageCounter notes the runs that ApplyPage ends.
+// pageCounter notes the runs that ApplyPage ends, and what time the others have.
 type pageCounter struct {
 	*store.Store
-	mu    sync.Mutex
-	ended []store.RunID
+	mu        sync.Mutex
+	ended     []store.RunID
+	deadlines []time.Time // of the runs that are loaded alone
+}
+
+func (p *pageCounter) Load(ctx context.Context, run store.RunID) (*store.Claim, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d, ok := ctx.Deadline(); ok {
+		p.deadlines = append(p.deadlines, d)
+	}
+	return p.Store.Load(ctx, run)
 }
 
 func (p *pageCounter) ApplyPage(ctx context.Context, changes []store.RunChange) ([]store.RunID, error) {
@@ -274,6 +285,23 @@ func TestARunOfAPageThatWasPostponedEndsWithoutAnError(t *testing.T) {
 	}
 	if diff := cmp.Diff(f.end(rows["single"]), f.end(rows["page"])); diff != "" {
 		t.Errorf("(-single +page):\n%s", diff)
+	}
+}
+
+// Runs of a page that wait for one another have as much time each as if they came alone.
+func TestEachRunOfAPageHasItsPartOfTheTime(t *testing.T) {
+	t.Parallel()
+	f := setupPaged(t, testPolicy(), Config{Concurrency: 1})
+	for i := range 3 {
+		f.append(fmt.Sprint("s", i), "suauctauuctauauauaua")
+	}
+	runs := f.sweep()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
+	defer cancel()
+	f.must(f.w.executePage(ctx, runs))
+	end, _ := ctx.Deadline()
+	if d := f.st.deadlines; len(d) != 3 || end.Sub(d[0]) < time.Hour {
+		t.Errorf("runs may take until %v of a task that ends at %s, want a third of its time for each", d, end)
 	}
 }
 

@@ -155,7 +155,7 @@ func (e *Enqueuer) Enqueue(ctx context.Context, trigger string, delivery int, ru
 	_, err = e.client.EnqueueContext(ctx, asynq.NewTask(TypeRun, raw),
 		asynq.TaskID(taskID(runs[0], delivery)),
 		asynq.Queue(e.installation.QueueFor(trigger)),
-		asynq.Timeout(e.timeout),
+		asynq.Timeout(e.timeout*time.Duration(len(runs))),
 		// Retries are scheduled in Postgres; those of asynq are for outages of Postgres.
 		asynq.MaxRetry(5),
 	)
