@@ -20,8 +20,9 @@ const (
 	// maxPages is the number of tasks whose runs are decided together at a time. Two keep this
 	// process and the database busy; more would only take time from others.
 	maxPages = 2
-	// yieldTime is how long after a single run only one page is decided at a time: events come
-	// together, and each would wait for the processors that a sweep has.
+	// yieldTime is how long after a single run only one page is decided at a time, with a pause as
+	// long as the page after it: events come together, and each would wait for the processors
+	// that a sweep has.
 	yieldTime = time.Second
 )
 
@@ -77,7 +78,14 @@ func (w *Worker) executeTogether(ctx context.Context, runs []store.RunID) (rest 
 	if err := w.acquire(ctx, w.pages, places); err != nil {
 		return nil, err
 	}
-	defer w.pages.Release(places)
+	begin := time.Now()
+	defer func() {
+		if places == 1 {
+			w.pages.Release(places)
+			return
+		}
+		time.AfterFunc(time.Since(begin), func() { w.pages.Release(places) })
+	}()
 	claims, err := w.store.LoadPage(ctx, runs)
 	if err != nil {
 		w.tellOneByOne(ctx, err)

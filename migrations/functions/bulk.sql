@@ -158,7 +158,7 @@ BEGIN
         RETURN;
     END IF;
     -- Where few sessions match, a page looks at no more than these.
-    v_low := (SELECT min(x.sid) FROM (SELECT s.sid FROM @schema@.sessions s WHERE s.sid BETWEEN b.first_id AND b.next_id ORDER BY s.sid DESC LIMIT 10 * p_limit) x);
+    v_low := (SELECT min(x.sid) FROM (SELECT s.sid FROM @schema@.sessions s WHERE s.sid BETWEEN b.first_id AND b.next_id ORDER BY s.sid DESC LIMIT greatest(1000, 10 * p_limit)) x);
     WITH found AS MATERIALIZED (
         SELECT x.id, s.sid, s.tenant, CASE WHEN EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL) AND @schema@.paused(s.tenant, s.model, s.policy) THEN 'paused'
             WHEN EXISTS (SELECT FROM @schema@.runs q WHERE q.sid = s.sid AND q.status IN ('queued', 'running') AND q.trigger IN ('operator', 'bulk')
