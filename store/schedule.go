@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -66,7 +67,20 @@ func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, lim
 		gone AS (DELETE FROM compactor.outbox o USING ready r WHERE o.sid = r.sid AND o.gen = r.gen AND NOT r.paused
 			AND (NOT r.due OR r.sid IN (SELECT sid FROM started UNION ALL SELECT sid FROM hastened UNION ALL SELECT sid FROM fresh WHERE over)))
 		SELECT id, delivery, 'event' FROM queued CROSS JOIN counted UNION ALL SELECT id, delivery, 'event' FROM hastened`
-	return queryRows(ctx, s, "relay", pgx.RowToStructByPos[Delivery], query, debounce, maxDelay, limit, grace)
+	page, err := queryRows(ctx, s, "relay", pgx.RowToStructByPos[Delivery], query, debounce, maxDelay, limit, grace)
+	if err != nil || len(page) == 0 {
+		return page, err
+	}
+	// The insert waits for that of a sweep's run of the same session, which may have ended since
+	// the statement looked. Nothing delivers the new run before this returns.
+	const ended = `DELETE FROM compactor.runs r USING compactor.sessions s
+		WHERE r.id = ANY($1) AND r.trigger = 'event' AND r.status = 'queued' AND r.attempts = 0 AND s.sid = r.sid AND NOT s.due RETURNING r.id`
+	ids := make([]RunID, len(page))
+	for i, d := range page {
+		ids[i] = d.Run
+	}
+	gone, err := queryRows(ctx, s, "relay", pgx.RowTo[RunID], ended, ids)
+	return slices.DeleteFunc(page, func(d Delivery) bool { return slices.Contains(gone, d.Run) }), err
 }
 
 // Undelivered is Deliver with the same limit for requests of applications.

@@ -91,37 +91,60 @@ func TestASweepLeavesOutASessionWhoseEventRunEndsMeanwhile(t *testing.T) {
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "acme", 3)
 	sweep := startSweep(t, s, "", 0)
-	tx := must(s.pool.Begin(t.Context()))(t)
-	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := tx.Exec(t.Context(), `INSERT INTO compactor.runs (sid, trigger) SELECT sid, 'event' FROM compactor.sessions WHERE id = 'acme001'`); err != nil {
-		t.Fatal(err)
-	}
-	taken := make(chan []string)
-	go func() {
-		got, _ := page(t, s, sweep, 100)
-		taken <- got
-	}()
-	for one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
-		if t.Context().Err() != nil {
-			t.Fatal("the page waits for nothing")
-		}
-	}
-	for _, sql := range []string{
-		`UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now() WHERE trigger = 'event'`,
-		`UPDATE compactor.sessions SET due = false WHERE id = 'acme001'`,
-	} {
-		if _, err := tx.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"acme000", "acme002"}, <-taken); diff != "" {
+	var got []string
+	endsMeanwhile(t, s, TriggerEvent, func() { got, _ = page(t, s, sweep, 100) })
+	if diff := cmp.Diff([]string{"acme000", "acme002"}, got); diff != "" {
 		t.Errorf("page (-want +got):\n%s", diff)
 	}
 	page(t, s, sweep, 100)
 	wantSweep(t, s, sweep, `done "" due 3 queued 2 left out 1 remaining 0`)
+}
+
+// The same the other way round.
+func TestTheRelayLeavesOutASessionWhoseSweptRunEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
+	for i := range 3 {
+		add(t, s, Key{Tenant: "acme", Session: fmt.Sprintf("acme%03d", i)}, user("", "as long as it takes to be due by the threshold of ten"))
+	}
+	var got []Delivery
+	endsMeanwhile(t, s, TriggerNightly, func() { got = must(s.Relay(t.Context(), 0, 0, 10, time.Minute))(t) })
+	if len(got) != 2 {
+		t.Errorf("the relay delivers %v, want runs of the other two", got)
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE trigger = 'event'`); n != 2 {
+		t.Errorf("%d runs of events, want 2", n)
+	}
+}
+
+// endsMeanwhile inserts a run of acme001, calls do, which waits for that, and ends the run.
+func endsMeanwhile(t *testing.T, s *Store, trigger string, do func()) {
+	t.Helper()
+	tx := must(s.pool.Begin(t.Context()))(t)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	step := func(sql string, args ...any) {
+		if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step(`INSERT INTO compactor.runs (sid, trigger) SELECT sid, $1 FROM compactor.sessions WHERE id = 'acme001'`, trigger)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	for one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("nothing waits for the run")
+		}
+	}
+	step(`UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now() WHERE trigger = $1`, trigger)
+	step(`UPDATE compactor.sessions SET due = false WHERE id = 'acme001'`)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-done
 }
 
 func TestASweepOfOneTenantLeavesOthersAlone(t *testing.T) {
