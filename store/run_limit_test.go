@@ -120,7 +120,7 @@ func TestALimitOfRunsHoldsWorkInPostgres(t *testing.T) {
 	}
 }
 
-// The limit of all together holds whoever comes, and the limits of tenants hold below it.
+// The limit of all together holds for every tenant, and the limits of tenants hold below it.
 func TestALimitOfTheRunsOfAllTenants(t *testing.T) {
 	t.Parallel()
 	for name, work := range throttledWork {

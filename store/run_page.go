@@ -18,7 +18,6 @@ const mostTogether = 5000
 // that Load refuses, those whose worker is gone, and those with large views: execute them one
 // by one.
 func (s *Store) LoadPage(ctx context.Context, runs []RunID) ([]*Claim, error) {
-	// OFFSET 0 keeps the aggregation behind the scan of one view (see joinView).
 	const query = `SELECT r.id, v.seqs, v.positions, v.tokens, v.calls, v.flags, v.roles, v.kinds, ` + selectRun + `
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid ` + joinPolicy + joinCalibration + `
 		CROSS JOIN LATERAL (SELECT array_agg(m.seq) AS seqs, array_agg(m.position) AS positions, array_agg(m.token_count) AS tokens, array_agg(m.calls) AS calls,

@@ -352,6 +352,23 @@ func TestASessionThatChangesWhileItsPageIsDecidedIsDecidedAgain(t *testing.T) {
 	f.sound()
 }
 
+// The views of a page are in memory together, so a large one goes alone.
+func TestAPageLeavesALargeViewToASingleRun(t *testing.T) {
+	t.Parallel()
+	f := setupPaged(t, truncatingPolicy(), Config{})
+	f.append("large", "s"+strings.Repeat("ua", 2500))
+	f.append("small", "suauauauauauauaua")
+	runs := f.sweep()
+	f.page(runs...)
+	for _, run := range runs {
+		row := f.row(run)
+		if together := slices.Contains(f.st.ended, run); row.Outcome != OutcomeApplied || together != (row.Session == "small") {
+			t.Errorf("the run of %s: %s, together with others: %t", row.Session, row.Outcome, together)
+		}
+	}
+	f.sound()
+}
+
 // A page waits for no lock: it would make the writers of its other sessions wait.
 func TestAPageLeavesASessionThatSomethingLocks(t *testing.T) {
 	t.Parallel()
