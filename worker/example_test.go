@@ -7,8 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/hibiken/asynq"
-
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/builtin"
@@ -59,7 +57,7 @@ func compactOnce() error {
 		return err
 	}
 	defer st.Close()
-	redis, err := asynq.ParseRedisURI(os.Getenv("REDIS_URL"))
+	redis, err := jobs.ParseRedis(os.Getenv("REDIS_URL"))
 	if err != nil {
 		return err
 	}

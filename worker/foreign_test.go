@@ -112,7 +112,7 @@ func (f *fixture) await(what string, so func() bool) {
 
 func parseRedis(t *testing.T) asynq.RedisConnOpt {
 	t.Helper()
-	redis, err := asynq.ParseRedisURI(storetest.Redis(t))
+	redis, err := jobs.ParseRedis(storetest.Redis(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
+	"github.com/sessionstore/compactor/worker/jobs"
 )
 
 var stormTime = flag.Duration("storm", 0, "time that TestStorm writes, compacts and kills; 0 skips it")
@@ -205,7 +206,7 @@ func newStorm(t *testing.T) *storm {
 }
 
 func (s *storm) asynq() asynq.RedisConnOpt {
-	o, err := asynq.ParseRedisURI(s.redis)
+	o, err := jobs.ParseRedis(s.redis)
 	if err != nil {
 		s.t.Fatal(err)
 	}

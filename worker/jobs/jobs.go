@@ -169,11 +169,24 @@ func (e *Enqueuer) Enqueue(ctx context.Context, trigger string, delivery int, ru
 }
 
 // Mark writes a mark into Redis and returns the one before, "" if there is none. A mark that
-// is not the last one written tells that Redis has forgotten what came after it.
+// is not the last one written tells that Redis has forgotten what came after it. Each queue
+// has one beside it, on the same node of a cluster; if they differ, the one before is "".
 func (e *Enqueuer) Mark(ctx context.Context, mark string) (before string, err error) {
-	before, err = e.redis.GetSet(ctx, e.installation.queue("mark"), mark).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return "", fmt.Errorf("mark the queue: %w", err)
+	seen := map[string]bool{}
+	pipeline := e.redis.Pipeline()
+	for queue := range e.installation.Queues() {
+		pipeline.GetSet(ctx, "compactor:mark:{"+queue+"}", mark)
+	}
+	commands, _ := pipeline.Exec(ctx) // each has its own error
+	for _, cmd := range commands {
+		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return "", fmt.Errorf("mark the queue: %w", err)
+		}
+		before = cmd.(*redis.StringCmd).Val()
+		seen[before] = true
+	}
+	if len(seen) > 1 {
+		return "", nil
 	}
 	return before, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -105,6 +106,18 @@ func newRedis(o asynq.RedisConnOpt) redis.UniversalClient {
 	return o.MakeRedisClient().(redis.UniversalClient) // as all options of asynq do
 }
 
+// pingRedis returns an error if Redis does not answer, or is a node of a cluster and was
+// taken for a single server. Managed servers may not tell that.
+func pingRedis(ctx context.Context, client redis.UniversalClient) error {
+	if err := client.Ping(ctx).Err(); err != nil {
+		return err
+	}
+	if single, ok := client.(*redis.Client); ok && strings.Contains(single.Info(ctx, "cluster").Val(), "cluster_enabled:1") {
+		return errors.New("the server is a node of a cluster: write redis-cluster:// or rediss-cluster:// in redis.url")
+	}
+	return nil
+}
+
 // Close closes the connections. All roles must have ended.
 func (a *App) Close() error {
 	err := errors.Join(a.Enqueuer.Close(), a.client.Close())
@@ -150,7 +163,7 @@ func StoreConfig(c config.Config) store.Config {
 
 // ParseRedis parses redis.url.
 func ParseRedis(c config.Config) (asynq.RedisConnOpt, error) {
-	o, err := asynq.ParseRedisURI(c.Redis.URL.Reveal())
+	o, err := jobs.ParseRedis(c.Redis.URL.Reveal())
 	if err != nil {
 		return nil, wrong("redis.url: %s: %w", c.Redis.URL, err)
 	}

@@ -174,7 +174,7 @@ func (x *doctorReport) redis(ctx context.Context, cfg config.Config, name jobs.I
 	defer func() { _ = client.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	if err := client.Ping(ctx).Err(); err != nil {
+	if err := pingRedis(ctx, client); err != nil {
 		x.add("redis", "connection", checkFail, err.Error(), "check --redis-url and that the server runs; no run is lost, queued runs wait in Postgres")
 		return
 	}

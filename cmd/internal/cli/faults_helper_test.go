@@ -37,7 +37,7 @@ type plant struct {
 
 	db    *pgxpool.Pool // for the test's own statements
 	store *store.Store
-	queue *redis.Client
+	queue redis.UniversalClient
 	logs  *logLines
 	sums  map[string]string // of the source messages a session began with
 	seqs  map[string]chat.Seq
@@ -92,11 +92,11 @@ func newPlantIn(t *testing.T, redisURL, dsn, schema string) *plant {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.store.Close)
-	o, err := redis.ParseURL(redisURL)
+	o, err := ParseRedis(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.queue = redis.NewClient(o)
+	p.queue = newRedis(o)
 	t.Cleanup(func() { _ = p.queue.Close() })
 	// New sessions get the policy's thresholds from the start.
 	app, err := NewApp(t.Context(), c, slog.New(slog.DiscardHandler), AppOptions{Registry: builtin.Registry()})

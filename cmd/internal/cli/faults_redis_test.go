@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -103,19 +104,19 @@ func TestTaskWhoseLastWriteFailedIsDeliveredAgainAndDoesNothing(t *testing.T) {
 
 func TestLostTaskIsRungForAgain(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(ctx context.Context, c *redis.Client, queue string) error{
-		"flushed before a worker came": func(ctx context.Context, c *redis.Client, _ string) error { return c.FlushDB(ctx).Err() },
-		"evicted while it waited": func(ctx context.Context, c *redis.Client, queue string) error {
+	for name, lose := range map[string]func(ctx context.Context, c redis.UniversalClient, queue string) error{
+		"flushed before a worker came": func(ctx context.Context, c redis.UniversalClient, _ string) error { return c.FlushDB(ctx).Err() },
+		"evicted while it waited": func(ctx context.Context, c redis.UniversalClient, queue string) error {
 			return c.Del(ctx, queue+"t:"+c.LIndex(ctx, queue+"pending", 0).Val()).Err()
 		},
-		"taken by a worker that died, its lease lost": func(ctx context.Context, c *redis.Client, queue string) error {
+		"taken by a worker that died, its lease lost": func(ctx context.Context, c redis.UniversalClient, queue string) error {
 			id, err := c.LMove(ctx, queue+"pending", queue+"active", "RIGHT", "LEFT").Result()
 			if err != nil {
 				return err
 			}
 			return c.HSet(ctx, queue+"t:"+id, "state", "active").Err()
 		},
-		"gone from the list": func(ctx context.Context, c *redis.Client, queue string) error {
+		"gone from the list": func(ctx context.Context, c redis.UniversalClient, queue string) error {
 			return c.Del(ctx, queue+"pending").Err()
 		},
 	} {
@@ -160,10 +161,13 @@ func TestQueueFlushedInTheMiddleOfASweepLosesNothing(t *testing.T) {
 type redisServer struct {
 	t    *testing.T
 	addr string
+	dir  string
+	args []string
 	cmd  *exec.Cmd
 }
 
-func newRedisServer(t *testing.T) *redisServer {
+// newRedisServer starts a redis-server on a free port, with further arguments.
+func newRedisServer(t *testing.T, args ...string) *redisServer {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if os.Getenv("REQUIRE_DB") == "1" {
@@ -171,15 +175,20 @@ func newRedisServer(t *testing.T) *redisServer {
 		}
 		t.Skip(err)
 	}
+	s := &redisServer{t: t, addr: freeAddress(t), dir: t.TempDir(), args: args}
+	s.start()
+	t.Cleanup(s.kill)
+	return s
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &redisServer{t: t, addr: l.Addr().String()}
-	_ = l.Close()
-	s.start()
-	t.Cleanup(s.kill)
-	return s
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
 }
 
 // start starts the server, which remembers nothing, and waits until it answers.
@@ -189,18 +198,35 @@ func (s *redisServer) start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.cmd = exec.Command("redis-server", "--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--dir", s.t.TempDir())
+	s.cmd = exec.Command("redis-server", append(slices.Clone(s.args),
+		"--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--dir", s.dir)...)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
+	s.await("it answers", func(c *redis.Client) bool { return c.Ping(s.t.Context()).Err() == nil })
+}
+
+// await waits until the server is as done has it.
+func (s *redisServer) await(what string, done func(*redis.Client) bool) {
+	s.t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 	defer func() { _ = c.Close() }()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(10 * time.Second); c.Ping(s.t.Context()).Err() != nil; <-tick.C {
+	for deadline := time.Now().Add(20 * time.Second); !done(c); <-tick.C {
 		if time.Now().After(deadline) {
-			s.t.Fatal("redis-server does not answer")
+			s.t.Fatalf("redis-server %s: not so within 20 s: %s", s.addr, what)
 		}
+	}
+}
+
+// do sends a command to the server.
+func (s *redisServer) do(args ...any) {
+	s.t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
+	defer func() { _ = c.Close() }()
+	if err := c.Do(s.t.Context(), args...).Err(); err != nil {
+		s.t.Fatalf("redis-server %s: %v: %v", s.addr, args, err)
 	}
 }
 

@@ -110,7 +110,7 @@ func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logg
 func (a *App) checkRedis(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	if err := a.client.Ping(ctx).Err(); err != nil && ctx.Err() == nil {
+	if err := pingRedis(ctx, a.client); err != nil && ctx.Err() == nil {
 		a.Logger.LogAttrs(ctx, slog.LevelWarn, "redis is unavailable: runs wait in postgres", slog.String("error", err.Error()))
 	}
 }

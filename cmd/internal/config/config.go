@@ -50,7 +50,7 @@ type Database struct {
 
 // Redis is the connection to the queue.
 type Redis struct {
-	// URL is a redis://, rediss://, redis-socket:// or redis-sentinel:// URL.
+	// URL is one of jobs.RedisURLs.
 	URL Secret `yaml:"url"`
 	// Installation names the queues and tasks beside the schema; "" derives a name from
 	// the database. See store.Installation.

@@ -232,7 +232,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 			env: []string{"DATABASE_URL=mysql://u:hush@h/db", "REDIS_URL=redis://:hu/sh%zz@h"},
 			want: []string{
 				"env DATABASE_URL: database.url: mysql://u:xxxxx@h/db: want postgres://user:password@host:5432/database, or key=value pairs",
-				"env REDIS_URL: redis.url: redis://:xxxxx@h: want redis://host:6379/0, rediss://, redis-socket:// or redis-sentinel://, with special characters of the password escaped",
+				"env REDIS_URL: redis.url: redis://:xxxxx@h: want redis://user:password@host:6379/0, redis-socket:///path?db=0, redis-cluster://host:6379,host:6379 or redis-sentinel://host:26379,host:26379/0?master=name, or rediss, rediss-cluster or rediss-sentinel for TLS (not a URL: special characters of the password must be escaped)",
 			},
 		},
 		"the name of an installation is part of queues": {

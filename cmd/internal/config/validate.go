@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/worker/jobs"
 )
 
 // validate appends an error for each invalid value whose key has none yet.
@@ -77,12 +77,9 @@ func (c Config) validateConnections(check checkFunc) {
 		check(ok, "database.url", c.Database.URL, "postgres://user:password@host:5432/database, or key=value pairs")
 	}
 	if dsn := c.Redis.URL.Reveal(); dsn != "" {
-		scheme, _, _ := strings.Cut(dsn, "://")
-		ok := slices.Contains([]string{"redis", "rediss", "redis-socket", "redis-sentinel"}, scheme)
-		if _, err := url.Parse(dsn); err != nil {
-			ok = false // the error of url.Parse would show the password
+		if _, err := jobs.ParseRedis(dsn); err != nil {
+			check(false, "redis.url", c.Redis.URL, "%s (%s)", jobs.RedisURLs, err)
 		}
-		check(ok, "redis.url", c.Redis.URL, "redis://host:6379/0, rediss://, redis-socket:// or redis-sentinel://, with special characters of the password escaped")
 	}
 	check(regexp.MustCompile(`^[A-Za-z0-9_.-]{0,64}$`).MatchString(c.Redis.Installation), "redis.installation",
 		fmt.Sprintf("%q", c.Redis.Installation), "letters, digits, _, . and -, at most 64")

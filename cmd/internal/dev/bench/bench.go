@@ -88,7 +88,7 @@ func open(ctx context.Context, env Env, pol policy.Policy) (*system, func(), err
 
 // attach connects to the database; connectQueue needs the schema as well.
 func attach(ctx context.Context, env Env, pol policy.Policy) (*system, error) {
-	redis, err := asynq.ParseRedisURI(env.RedisURL)
+	redis, err := jobs.ParseRedis(env.RedisURL)
 	if err != nil {
 		return nil, fmt.Errorf("redis url: %w", err)
 	}
