@@ -63,7 +63,7 @@ func TestAppendTakesAMessageOf20MB(t *testing.T) {
 func wantDescribed(t fataler, s *Store, k Key) {
 	t.Helper()
 	rows, err := s.pool.Query(context.Background(), `
-		SELECT m.seq, m.body, m.flags, m.calls, m.role_code::text FROM compactor.message_log m JOIN compactor.sessions s USING (sid)
+		SELECT m.seq, b.body, m.flags, m.calls, m.role_code::text FROM compactor.message_log m JOIN compactor.message_body b USING (sid, seq) JOIN compactor.sessions s USING (sid)
 		WHERE s.tenant = $1 AND s.id = $2 AND m.kind = 'm' ORDER BY m.seq`, k.tenant(), k.Session)
 	if err != nil {
 		t.Fatalf("log: %v", err)

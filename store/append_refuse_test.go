@@ -194,7 +194,7 @@ func TestATimeOutsideTheYearsOfJSONIsNone(t *testing.T) {
 		if _, err := row.LastMessageAt.MarshalJSON(); err != nil {
 			t.Errorf("%s: the session cannot be listed as JSON: %v", at, err)
 		}
-		body := one[string](t, s, `SELECT body FROM compactor.message_log JOIN compactor.sessions s USING (sid) WHERE s.id = $1`, k.Session)
+		body := one[string](t, s, `SELECT body FROM compactor.message_body JOIN compactor.sessions s USING (sid) WHERE s.id = $1`, k.Session)
 		if now := row.LastMessageAt.After(begin) && row.LastMessageAt.Before(begin.Add(time.Hour)); now != strings.Contains(body, at) {
 			t.Errorf("%s: the time is %v and the body is %s; want one of them to hold it", at, row.LastMessageAt, body)
 		}

@@ -122,7 +122,7 @@ func TestAppendKeepsTheMessageAsReceivedWithoutItsEnvelope(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 			continue
 		}
-		if got := one[string](t, s, `SELECT body FROM compactor.message_log l JOIN compactor.sessions s USING (sid) WHERE s.id = $1`, in); got != want {
+		if got := one[string](t, s, `SELECT body FROM compactor.message_body l JOIN compactor.sessions s USING (sid) WHERE s.id = $1`, in); got != want {
 			t.Errorf("body is %s, want %s", got, want)
 		}
 	}
@@ -215,7 +215,7 @@ func TestAppendRepairsTextThatPostgresCannotStore(t *testing.T) {
 	if got := view[0].Content.Text; got != "x\uFFFDy\uFFFDz" {
 		t.Errorf("stored as %q", got)
 	}
-	if bodies := strings.Join(list[string](t, s, `SELECT body FROM compactor.message_log`), ""); !utf8.ValidString(bodies) {
+	if bodies := strings.Join(list[string](t, s, `SELECT body FROM compactor.message_body`), ""); !utf8.ValidString(bodies) {
 		t.Error("a body is not valid UTF-8")
 	}
 	wantConsistent(t, s)

@@ -48,8 +48,12 @@ var damages = map[string]damage{
 	"a Paired flag":      {sql: `UPDATE message_log SET flags = flags # 8 WHERE seq = 3`, want: []string{"message 3 flags"}, fixed: true},
 	"role_code":          {sql: `UPDATE message_log SET role_code = 'a' WHERE seq = 13`, want: []string{"message 13 role_code"}, fixed: true},
 	"summary_of='{}'":    {sql: `UPDATE message_log SET summary_of = '{}' WHERE seq = 10`, want: []string{"message 10 summary_of"}, fixed: true},
-	"a rewritten body":   {sql: `UPDATE message_log SET body = replace(body, 'said', 'meant') WHERE seq = 9`, want: []string{"message 9 digest"}},
-	"a deleted message":  {sql: `DELETE FROM message_log WHERE seq = 9`, want: []string{"message 9 missing"}},
+	"a rewritten body":   {sql: `UPDATE message_body SET body = replace(body, 'said', 'meant') WHERE seq = 9`, want: []string{"message 9 body"}},
+	"a deleted body":     {sql: `DELETE FROM message_body WHERE seq = 9`, want: []string{"message 9 body"}},
+	"a rewritten body of before body_digest": {sql: `UPDATE message_log SET body_digest = NULL WHERE seq = 9;
+			UPDATE message_log l SET digest = compactor.message_digest(l, (SELECT body FROM message_body b WHERE b.sid = l.sid AND b.seq = 9)) WHERE seq = 9;
+			UPDATE message_body SET body = replace(body, 'said', 'meant') WHERE seq = 9`, want: []string{"message 9 digest"}},
+	"a deleted message": {sql: `DELETE FROM message_log WHERE seq = 9`, want: []string{"message 9 missing"}},
 
 	"a deleted exclusion": {sql: `DELETE FROM exclusions WHERE run = run(5)`, want: []string{"run 5 live_after", "message 8 exclusion"}},
 	"an exclusion that points to a wrong stand-in": {
@@ -127,6 +131,7 @@ func rowsOf(t *testing.T, s *Store, sid int64) string {
 	return strings.Join(list[string](t, s, `
 		SELECT to_jsonb(x)::text FROM compactor.sessions x WHERE sid = $1
 		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.message_log x WHERE sid = $1 ORDER BY seq)
+		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.message_body x WHERE sid = $1 ORDER BY seq)
 		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.runs x WHERE sid = $1 ORDER BY id)
 		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.exclusions x WHERE sid = $1 ORDER BY run, seqs::text)`, sid), "\n")
 }
@@ -234,7 +239,7 @@ func TestWhatWasSaidIsNotToBeChangedEvenByFix(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	sid := damageable(t, s, Key{Session: "s"})
-	for _, set := range []string{"body = '{}'", "token_count = 1", "position = 1", "id = 'x'", "role = 'tool'", "digest = NULL", "summary_of = '{}', kind = 's'"} {
+	for _, set := range []string{"body_digest = '{}'", "body_digest = NULL", "token_count = 1", "position = 1", "id = 'x'", "role = 'tool'", "digest = NULL", "summary_of = '{}', kind = 's'"} {
 		err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(t.Context(), `SET LOCAL compactor.fix = 'on'`); err != nil {
 				return err

@@ -46,7 +46,7 @@ func BenchmarkView(b *testing.B) {
 	k := Key{Session: "s"}
 	add(b, s, k, talk("x", 20000)...)
 	apply(b, s, k, exclude(span(3, 19900)))
-	exec(b, s, `VACUUM ANALYZE compactor.message_log`)
+	exec(b, s, `VACUUM ANALYZE compactor.message_log, compactor.message_body`)
 	b.ResetTimer()
 	for range b.N {
 		if _, _, err := s.View(context.Background(), k); err != nil {
@@ -62,7 +62,7 @@ func BenchmarkApply(b *testing.B) {
 	for i := range b.N {
 		add(b, s, Key{Session: fmt.Sprint(i)}, msgs...)
 	}
-	exec(b, s, `VACUUM ANALYZE compactor.message_log`)
+	exec(b, s, `VACUUM ANALYZE compactor.message_log, compactor.message_body`)
 	plan := chat.Plan{Exclude: []chat.Exclusion{{Reason: "truncated", Seqs: span(1, 150)}}}
 	b.ResetTimer()
 	for i := range b.N {
@@ -95,7 +95,7 @@ func BenchmarkMessagesGrowth(b *testing.B) {
 				k := Key{Session: fmt.Sprint(n)}
 				add(b, s, k, said(2*n)...)
 				applyBehind(b, s, k, exclude(span(1, chat.Seq(2*n)).Minus(everySecond(2*n))), 1, nil)
-				exec(b, s, `VACUUM ANALYZE compactor.message_log`)
+				exec(b, s, `VACUUM ANALYZE compactor.message_log, compactor.message_body`)
 				return func() {
 					if all := must(s.All(context.Background(), k))(b); len(all) != 2*n {
 						b.Fatalf("%d messages, want %d", len(all), 2*n)
@@ -146,7 +146,7 @@ func BenchmarkAuditGrowth(b *testing.B) {
 			plan.Additions = append(plan.Additions, standIn(chat.Meta{Seq: x.Lo, Position: x.Lo}, "short").Additions...)
 		}
 		apply(b, s, k, plan)
-		exec(b, s, `VACUUM ANALYZE compactor.message_log`)
+		exec(b, s, `VACUUM ANALYZE compactor.message_log, compactor.message_body`)
 		return func() {
 			if a := must(s.AuditSession(context.Background(), k))(b); len(a.Findings) > 0 {
 				b.Fatal(a.Findings)

@@ -77,7 +77,7 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 	must(0, s.Pin(t.Context(), k, "u5"))(t)
 	must(0, s.SetLabels(t.Context(), k, map[string]string{"agent": "a"}))(t)
 	source := viewTexts(t, s, k)
-	said := list[string](t, s, `SELECT id || body FROM compactor.message_log WHERE kind = 'm' ORDER BY seq`)
+	said := list[string](t, s, `SELECT id || body FROM compactor.message_log JOIN compactor.message_body USING (sid, seq) WHERE kind = 'm' ORDER BY seq`)
 	n := 0
 	for _, m := range must(s.All(t.Context(), k))(t) {
 		if m.Kind != chat.KindSource {
@@ -93,7 +93,7 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 			t.Errorf("fork at %d, %s (-want +got):\n%s", m.Seq, m.ID, diff)
 		}
 		row := session(t, s, fork)
-		log := list[string](t, s, `SELECT id || body FROM compactor.message_log WHERE sid = $1 AND kind = 'm' ORDER BY seq`, row.SID)
+		log := list[string](t, s, `SELECT id || body FROM compactor.message_log JOIN compactor.message_body USING (sid, seq) WHERE sid = $1 AND kind = 'm' ORDER BY seq`, row.SID)
 		if int64(len(log)) != messages || len(said) < len(log) || messages != row.Messages {
 			t.Errorf("fork at %d has %d messages in its log, says %d, counts %d", m.Seq, len(log), messages, row.Messages)
 		}

@@ -27,7 +27,7 @@ const (
 // columns of the session, of a message, of a run or of an exclusion, or name what is missing.
 var AuditChecks = []AuditCheck{
 	{"the log is complete", adviceLog, []string{"message missing"}},
-	{"messages are as they were appended (I1)", adviceLog, []string{"message digest", "message token_count"}},
+	{"messages are as they were appended (I1)", adviceLog, []string{"message digest", "message body", "message token_count"}},
 	{"facts about messages follow from them", adviceAbove, []string{"message role_code", "message calls", "message flags", "message cumulative_tokens"}},
 	{"counters follow from the log and the view", adviceAbove, []string{
 		"session last_seq", "session last_source_seq", "session messages", "session turns", "session total_tokens", "session live_messages",
@@ -242,7 +242,7 @@ func (s *Store) Fix(ctx context.Context, k Key) ([]Finding, error) {
 }
 
 // protections are the triggers on which the promises about the log rest.
-const protections = `(VALUES ('message_log', 'append_only'), ('message_log', 'keep_digest'), ('exclusions', 'append_only')) w(relation, name)`
+const protections = `(VALUES ('message_log', 'append_only'), ('message_log', 'keep_digest'), ('message_body', 'append_only'), ('exclusions', 'append_only')) w(relation, name)`
 
 // AuditDatabase checks what concerns no single session, or the queue.
 func (s *Store) AuditDatabase(ctx context.Context) ([]Finding, error) {

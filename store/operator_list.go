@@ -183,7 +183,7 @@ type OutcomeRow struct {
 func (s *Store) Checksum(ctx context.Context, sid int64, upTo chat.Seq) (sum string, messages int64, err error) {
 	const query = `
 		SELECT coalesce(md5(string_agg(md5(seq || ' ' || id || ' ' || body), '' ORDER BY seq)), ''), count(*)
-		FROM compactor.message_log WHERE sid = $1 AND seq <= $2 AND kind = 'm'`
+		FROM compactor.message_log JOIN compactor.message_body USING (sid, seq) WHERE sid = $1 AND seq <= $2 AND kind = 'm'`
 	err = s.pool.QueryRow(ctx, s.q(query), sid, upTo).Scan(&sum, &messages)
 	return sum, messages, wrap("checksum", err)
 }

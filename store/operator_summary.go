@@ -20,9 +20,10 @@ type SummaryRow struct {
 // Summary returns the message that a run wrote under an id. ErrNotFound names the id.
 func (s *Store) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	const query = `
-		SELECT s.tenant, s.id, m.seq, m.kind, m.body, m.token_count, m.counter, m.created_at, m.summary_of::text, s.live @> m.seq
+		SELECT s.tenant, s.id, m.seq, m.kind, b.body, m.token_count, m.counter, m.created_at, m.summary_of::text, s.live @> m.seq
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
-		JOIN compactor.message_log m ON m.sid = r.sid AND m.id = $2 AND m.run = r.id WHERE r.id = $1`
+		JOIN compactor.message_log m ON m.sid = r.sid AND m.id = $2 AND m.run = r.id
+		JOIN compactor.message_body b ON b.sid = m.sid AND b.seq = m.seq WHERE r.id = $1`
 	// The ids of messages written by runs end in the run's id.
 	var row SummaryRow
 	run, err := strconv.ParseInt(id[strings.LastIndexByte(id, '-')+1:], 10, 64)

@@ -375,8 +375,8 @@ func TestReasoningIsTakenOutInSQLAsInGo(t *testing.T) {
 		if want := chat.OpenReasoning(metas); open != want {
 			t.Fatalf("open up to %d in SQL, %d in Go", open, want)
 		}
-		bodies := list[string](t, s, `SELECT body FROM compactor.message_log WHERE sid = $1 ORDER BY seq`, sid)
-		for i, rest := range list[string](t, s, `SELECT compactor.without_reasoning(body) FROM compactor.message_log WHERE sid = $1 ORDER BY seq`, sid) {
+		bodies := list[string](t, s, `SELECT body FROM compactor.message_body WHERE sid = $1 ORDER BY seq`, sid)
+		for i, rest := range list[string](t, s, `SELECT compactor.without_reasoning(body) FROM compactor.message_body WHERE sid = $1 ORDER BY seq`, sid) {
 			var m, got chat.Message
 			if err := errors.Join(json.Unmarshal([]byte(bodies[i]), &m), json.Unmarshal([]byte(rest), &got)); err != nil {
 				t.Fatalf("%s: %v", rest, err)

@@ -295,8 +295,10 @@ func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta,
 func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 	const query = `
 		SELECT m.seq, m.id, CASE WHEN m.flags & 66 = 2 AND s.reasoning_out @> m.seq
-			THEN compactor.without_reasoning(m.body) ELSE m.body END, coalesce(m.source_id, ''), m.created_at
-		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid WHERE s.sid = $1 AND m.seq = ANY($2::bigint[])`
+			THEN compactor.without_reasoning(b.body) ELSE b.body END, coalesce(m.source_id, ''), m.created_at
+		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid
+		JOIN compactor.message_body b ON b.sid = s.sid AND b.seq = m.seq
+		WHERE s.sid = $1 AND m.seq = ANY($2::bigint[])`
 	rows, err := s.pool.Query(ctx, s.q(query), sid, seqs)
 	if err != nil {
 		return nil, wrap("load messages", err)

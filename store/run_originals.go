@@ -150,9 +150,10 @@ type logged struct {
 // logged returns the messages of a set, in log order.
 func (s *Store) logged(ctx context.Context, sid int64, set chat.Ranges) ([]logged, error) {
 	const query = `
-		SELECT m.seq, octet_length(m.body), m.kind FROM unnest($2::int8multirange) x
-		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.kind, l.body FROM compactor.message_log l
+		SELECT m.seq, octet_length(b.body), m.kind FROM unnest($2::int8multirange) x
+		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.kind FROM compactor.message_log l
 			WHERE l.sid = $1 AND l.seq >= lower(x) AND l.seq < upper(x) OFFSET 0) m
+		LEFT JOIN compactor.message_body b ON b.sid = $1 AND b.seq = m.seq
 		ORDER BY m.position, m.seq`
 	rows, _ := s.pool.Query(ctx, s.q(query), sid, set.String()) // rows hold the error
 	var out []logged

@@ -207,7 +207,7 @@ func TestReadingAViewDoesNotReadTheLog(t *testing.T) {
 		t.Fatalf("%d messages in the view, want 103", n)
 	}
 	run := must(s.Request(t.Context(), k, TriggerOperator, "test", Options{}))(t)
-	exec(t, s, `VACUUM ANALYZE compactor.message_log`)
+	exec(t, s, `VACUUM ANALYZE compactor.message_log, compactor.message_body`)
 	exec(t, s, `VACUUM ANALYZE compactor.sessions`)
 	for name, p := range map[string]planOf{
 		"compactor.view": explain(t, s, `SELECT * FROM compactor.view($1, $2)`, "default", "s"),
@@ -232,7 +232,8 @@ func TestTheDatabaseRejectsChangesOfSourceMessages(t *testing.T) {
 	add(t, s, k, talk("m", 3)...)
 	apply(t, s, k, exclude(span(1, 1)))
 	for _, sql := range []string{
-		`UPDATE compactor.message_log SET body = '{}'`, `DELETE FROM compactor.message_log`, `TRUNCATE compactor.message_log CASCADE`,
+		`UPDATE compactor.message_log SET role = ''`, `UPDATE compactor.message_body SET body = '{}'`, `DELETE FROM compactor.message_body`,
+		`TRUNCATE compactor.message_body`, `DELETE FROM compactor.message_log`, `TRUNCATE compactor.message_log CASCADE`,
 		`DELETE FROM compactor.message_log WHERE false`, `UPDATE compactor.exclusions SET reason = 'x'`, `DELETE FROM compactor.exclusions`,
 		`TRUNCATE compactor.exclusions`,
 	} {

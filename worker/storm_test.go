@@ -343,7 +343,7 @@ func (in *installation) verify() {
 
 // log returns the messages of a session that were said, as they are stored.
 func (in *installation) log(ctx context.Context, sid int64) (map[chat.Seq]chat.Message, error) {
-	rows, err := in.pool.Query(ctx, in.q(`SELECT seq, body FROM @schema@.message_log WHERE sid = $1 AND kind = 'm'`), sid)
+	rows, err := in.pool.Query(ctx, in.q(`SELECT seq, body FROM @schema@.message_log JOIN @schema@.message_body USING (sid, seq) WHERE sid = $1 AND kind = 'm'`), sid)
 	if err != nil {
 		return nil, err
 	}

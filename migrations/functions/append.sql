@@ -9,11 +9,12 @@ DECLARE
     i        int;
 BEGIN
     IF p.id IS NOT NULL THEN
-        SELECT seq, body INTO v_known FROM @schema@.message_log WHERE sid = s.sid AND id = p.id;
+        SELECT l.seq, b.body, l.body_digest INTO v_known FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
+        WHERE l.sid = s.sid AND l.id = p.id;
         IF FOUND THEN
             v.seqs := ARRAY[v_known.seq];
             v.n := 0;
-            v.conflict := CASE WHEN NOT @schema@.same_message(v_known.body, p.body) THEN p.id END;
+            v.conflict := CASE WHEN NOT coalesce(@schema@.same_message(v_known.body, p.body), v_known.body_digest = @schema@.body_digest(p.body)) THEN p.id END;
             RETURN v;
         END IF;
     END IF;
@@ -44,12 +45,13 @@ BEGIN
     v.turns := (p.role = 'user')::int;
     v.last_at := coalesce(p.created, now());
     INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
-        name, call_ids, tool_call_id, source_id, counter, created_at, body, reasoning_tokens)
+        name, call_ids, tool_call_id, source_id, counter, created_at, body_digest, reasoning_tokens)
     VALUES (s.sid, v.last_seq, coalesce(p_position, v.last_seq), s.total_tokens + p.tokens, p.tokens,
         coalesce(cardinality(p.call_ids), 0), p.flags + 8 * v_paired::int, @schema@.role_code(p.role), 'm',
         coalesce(p.id, 'm' || v.last_seq || '-' || to_hex((random() * 2147483647)::int)), p.role,
-        p.name, p.call_ids, p.tool_call_id, p.source_id, p.counter, v.last_at, p.body,
+        p.name, p.call_ids, p.tool_call_id, p.source_id, p.counter, v.last_at, @schema@.body_digest(p.body),
         CASE WHEN @schema@.signed_reasoning(p.flags) THEN @schema@.reasoning_tokens(p.body, p.tokens) END);
+    INSERT INTO @schema@.message_body VALUES (s.sid, v.last_seq, p.body);
     RETURN v;
 END $$;
 
@@ -64,12 +66,12 @@ BEGIN
     -- What is there already, in one pass whichever index the planner takes: before the first ANALYZE it
     -- may well take the wrong one, and a look-up for each message would then be quadratic.
     WITH stored AS MATERIALIZED (
-        SELECT l.id, l.seq, l.body FROM @schema@.message_log l
+        SELECT l.id, l.seq, b.body, l.body_digest FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
         WHERE l.sid = s.sid AND l.id = ANY(ARRAY(SELECT p.id FROM unnest(ps) p WHERE p.id IS NOT NULL))
     ), known AS MATERIALIZED (   -- without the bodies: what is sorted is narrow
         SELECT p.ord, p.id, p.role, CASE WHEN p.role = 'assistant' THEN p.call_ids END AS call_ids,
             coalesce(p.tool_call_id, '') AS tool_call_id, p.tokens, p.flags, p.reasoning_only, p.created,
-            l.seq AS known_seq, l.seq IS NOT NULL AND NOT @schema@.same_message(l.body, p.body) AS differs,   -- which parses both
+            l.seq AS known_seq, l.seq IS NOT NULL AND NOT coalesce(@schema@.same_message(l.body, p.body), l.body_digest = @schema@.body_digest(p.body)) AS differs,   -- which parses both
             min(p.ord) OVER (PARTITION BY p.id, CASE WHEN p.id IS NULL THEN p.ord END) AS first_ord
         FROM unnest(ps) p LEFT JOIN stored l ON l.id = p.id
     ), fresh AS (
@@ -87,15 +89,16 @@ BEGIN
         SELECT a.*, coalesce(nth <= cardinality(array_positions(seg_calls, tool_call_id)), false) AS paired FROM anchored a
     ), written AS (
         INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
-            name, call_ids, tool_call_id, source_id, counter, created_at, body, reasoning_tokens)
+            name, call_ids, tool_call_id, source_id, counter, created_at, body_digest, reasoning_tokens)
         SELECT s.sid, t.seq, coalesce(p_positions[t.ord], t.seq), s.total_tokens + t.running, t.tokens,
             coalesce(cardinality(ps[t.ord].call_ids), 0), t.flags + 8 * t.paired::int, @schema@.role_code(t.role),
             'm', coalesce(t.id, 'm' || t.seq || '-' || to_hex((random() * 2147483647)::int)), t.role,
             ps[t.ord].name, ps[t.ord].call_ids, ps[t.ord].tool_call_id, ps[t.ord].source_id, ps[t.ord].counter,
-            coalesce(t.created, now()), ps[t.ord].body,
+            coalesce(t.created, now()), @schema@.body_digest(ps[t.ord].body),
             CASE WHEN @schema@.signed_reasoning(t.flags) THEN @schema@.reasoning_tokens(ps[t.ord].body, t.tokens) END
         FROM staged t ORDER BY t.seq
-        RETURNING seq
+    ), worded AS (
+        INSERT INTO @schema@.message_body SELECT s.sid, t.seq, ps[t.ord].body FROM staged t ORDER BY t.seq
     ), segments AS (
         SELECT seg, max(seg_calls) AS calls, bool_or(role = 'user') AS user_turn, bool_or(role = 'tool') AS answered,
             coalesce(cardinality(max(seg_calls)), 0) - count(*) FILTER (WHERE paired) AS open

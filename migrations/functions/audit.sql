@@ -37,6 +37,7 @@ CREATE OR REPLACE FUNCTION @schema@.audit_rows(s @schema@.sessions) RETURNS SETO
 DECLARE
     m        @schema@.message_log;
     v        @schema@.message_log;
+    r        record;
     v_tokens bigint;
     v_ok     boolean;
 BEGIN
@@ -45,7 +46,14 @@ BEGIN
     FROM (SELECT l.seq, lag(l.seq, 1, 0::bigint) OVER (ORDER BY l.seq) AS before
         FROM (SELECT l.seq FROM @schema@.message_log l WHERE l.sid = s.sid UNION ALL SELECT s.last_seq + 1) l) x
     WHERE seq > before + 1;
-    FOR m IN SELECT * FROM @schema@.message_log l WHERE l.sid = s.sid AND CASE WHEN l.digest IS NOT NULL THEN l.digest <> @schema@.message_digest(l) END LOOP
+    RETURN QUERY SELECT 'message', l.seq, 'body', x.stored, encode(l.body_digest, 'hex'), false
+    FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
+    CROSS JOIN LATERAL (SELECT coalesce(encode(@schema@.body_digest(b.body), 'hex'), 'missing') AS stored) x
+    WHERE l.sid = s.sid AND (b.body IS NULL OR x.stored <> encode(l.body_digest, 'hex'));
+    FOR r IN SELECT l AS m, b.body FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
+        WHERE l.sid = s.sid AND CASE WHEN l.digest IS NOT NULL THEN l.digest <> @schema@.message_digest(l, b.body) END
+    LOOP
+        m := r.m;
         -- What other rows say as well can be brought back, if the digest confirms it.
         v := m;
         SELECT m.cumulative_tokens - coalesce(max(l.cumulative_tokens), 0) INTO v_tokens
@@ -54,10 +62,10 @@ BEGIN
             v.token_count := v_tokens;
         END IF;
         v.summary_of := coalesce((SELECT e.seqs FROM @schema@.exclusions e WHERE e.sid = s.sid AND e.run = m.run AND e.summary_seq = m.seq LIMIT 1), m.summary_of);
-        v_ok := m.digest = @schema@.message_digest(v);
+        v_ok := m.digest = @schema@.message_digest(v, r.body);
         RETURN QUERY SELECT 'message', m.seq, x.field, x.stored, x.want, v_ok
         FROM (VALUES ('token_count', m.token_count::text, v.token_count::text), ('summary_of', m.summary_of::text, v.summary_of::text),
-            ('digest', encode(@schema@.message_digest(m), 'hex'), encode(m.digest, 'hex'))) x(field, stored, want)
+            ('digest', encode(@schema@.message_digest(m, r.body), 'hex'), encode(m.digest, 'hex'))) x(field, stored, want)
         WHERE CASE WHEN v_ok THEN x.field <> 'digest' AND x.stored IS DISTINCT FROM x.want ELSE x.field = 'digest' END;
     END LOOP;
 END $$;

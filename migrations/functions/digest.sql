@@ -1,19 +1,34 @@
+-- What a body is, in 16 bytes.
+CREATE OR REPLACE FUNCTION @schema@.body_digest(p_body text) RETURNS bytea LANGUAGE sql STABLE AS $$
+    SELECT substr(sha256(convert_to(p_body, 'UTF8')), 1, 16)
+$$;
+
 -- Everything about a message that must never change, in 16 bytes: the columns that append does not derive from others.
--- Whether a result is paired (8, see chat.Flags) is derived for sources.
-CREATE OR REPLACE FUNCTION @schema@.message_digest(m @schema@.message_log) RETURNS bytea LANGUAGE sql STABLE AS $$
+-- Whether a result is paired (8, see chat.Flags) is derived for sources. Messages from before body_digest need their body, p_body.
+-- Without a query, so that it is expanded where it is called.
+CREATE OR REPLACE FUNCTION @schema@.message_digest(m @schema@.message_log, p_body text) RETURNS bytea LANGUAGE sql STABLE AS $$
     SELECT substr(sha256(convert_to(ROW(m.sid, m.seq, m.position, m.kind, m.id, m.role, m.name, m.call_ids, m.tool_call_id, m.source_id,
         m.token_count, m.counter, CASE m.kind WHEN 'm' THEN m.flags & ~8 ELSE m.flags END, m.summary_of, m.run,
-        (date_part('epoch', m.created_at) * 1000000)::bigint)::text || m.body, 'UTF8')), 1, 16)
+        (date_part('epoch', m.created_at) * 1000000)::bigint)::text
+        || coalesce(m.body_digest::text, p_body), 'UTF8')), 1, 16)
 $$;
 
 -- Gives a new message its digest, whatever writes it. An update, which refuse_change lets fix_session try, may change
 -- what the digest leaves out, and bring the rest back to what the digest says.
 CREATE OR REPLACE FUNCTION @schema@.keep_digest() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    v_body text;
 BEGIN
     IF TG_OP = 'INSERT' THEN
-        NEW.digest := @schema@.message_digest(NEW);
-    ELSIF NEW.digest IS DISTINCT FROM OLD.digest
-        OR @schema@.message_digest(NEW) NOT IN (@schema@.message_digest(OLD), coalesce(OLD.digest, '')) THEN
+        IF NEW.body_digest IS NULL THEN
+            RAISE EXCEPTION 'message % of session %: body_digest is not to be null', NEW.seq, NEW.sid USING ERRCODE = 'not_null_violation';
+        END IF;
+        NEW.digest := @schema@.message_digest(NEW, NULL);
+        RETURN NEW;
+    END IF;
+    SELECT body INTO v_body FROM @schema@.message_body WHERE sid = OLD.sid AND seq = OLD.seq;
+    IF NEW.digest IS DISTINCT FROM OLD.digest
+        OR coalesce(@schema@.message_digest(NEW, v_body) NOT IN (@schema@.message_digest(OLD, v_body), coalesce(OLD.digest, '')), true) THEN
         RAISE EXCEPTION 'message % of session % is not to be changed', OLD.seq, OLD.sid USING ERRCODE = 'restrict_violation';
     END IF;
     RETURN NEW;
@@ -30,9 +45,13 @@ BEGIN
               HINT = 'Compaction writes ranges of the session, never message rows.';
 END $$;
 
--- Only where it is missing, as writers wait for it.
+-- Only where they are missing, as writers wait for it.
 DO $$
 BEGIN
+    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.message_body'::regclass AND tgname = 'append_only') THEN
+        CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON @schema@.message_body
+            FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_change();
+    END IF;
     IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.message_log'::regclass AND tgname = 'keep_digest') THEN
         CREATE TRIGGER keep_digest BEFORE INSERT OR UPDATE ON @schema@.message_log
             FOR EACH ROW EXECUTE FUNCTION @schema@.keep_digest();

@@ -66,10 +66,12 @@ BEGIN
         t.reasoning_before, t.reasoning_taken * int8multirange(int8range(1, v_next))
     FROM unnest(v_runs) WITH ORDINALITY u(run, i) JOIN @schema@.runs t ON t.id = u.run;
     INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
-        name, call_ids, tool_call_id, source_id, counter, summary_of, run, created_at, body, reasoning_tokens)
+        name, call_ids, tool_call_id, source_id, counter, summary_of, run, created_at, body_digest, reasoning_tokens)
     SELECT n.sid, l.seq, l.position, l.cumulative_tokens, l.token_count, l.calls, l.flags, l.role_code, l.kind, l.id, l.role,
-        l.name, l.call_ids, l.tool_call_id, l.source_id, l.counter, l.summary_of, v_ids[array_position(v_runs, l.run)], l.created_at, l.body, l.reasoning_tokens
+        l.name, l.call_ids, l.tool_call_id, l.source_id, l.counter, l.summary_of, v_ids[array_position(v_runs, l.run)], l.created_at,
+        coalesce(l.body_digest, @schema@.body_digest((SELECT b.body FROM @schema@.message_body b WHERE b.sid = s.sid AND b.seq = l.seq))), l.reasoning_tokens
     FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq < v_next;
+    INSERT INTO @schema@.message_body SELECT n.sid, b.seq, b.body FROM @schema@.message_body b WHERE b.sid = s.sid AND b.seq < v_next;
     INSERT INTO @schema@.exclusions (run, sid, reason, seqs, summary_seq)
     SELECT v_ids[array_position(v_runs, e.run)], n.sid, e.reason, e.seqs, e.summary_seq
     FROM @schema@.exclusions e WHERE e.sid = s.sid AND e.run = ANY(v_runs);

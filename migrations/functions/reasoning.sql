@@ -37,7 +37,7 @@ LANGUAGE sql STABLE ROWS 200 AS $$
         SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind,
             @schema@.signed_reasoning(m.flags) AND p_out @> m.seq AS bare,
             CASE WHEN @schema@.signed_reasoning(m.flags)
-                THEN coalesce(m.reasoning_tokens, @schema@.reasoning_tokens(m.body, m.token_count)) ELSE 0 END AS reasoning
+                THEN coalesce(m.reasoning_tokens, @schema@.reasoning_tokens((SELECT b.body FROM @schema@.message_body b WHERE b.sid = p_sid AND b.seq = m.seq), m.token_count)) ELSE 0 END AS reasoning
         FROM @schema@.message_log m
         WHERE m.sid = p_sid AND m.seq >= lower(x) AND m.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) l
     WHERE NOT (l.bare AND @schema@.reasoning_only(l.role_code, l.calls, l.flags))

@@ -2,7 +2,8 @@
 -- Costs what the view holds, not what the log holds: OFFSET 0 keeps the planner on the ranges.
 CREATE OR REPLACE FUNCTION @schema@.view(p_tenant text, p_session text)
 RETURNS TABLE (seq bigint, id text, kind text, role text, message json, token_count int, created_at timestamptz, source_id text)
-LANGUAGE plpgsql STABLE ROWS 200 SET jit = off AS $$
+LANGUAGE plpgsql STABLE ROWS 200 SET jit = off SET enable_nestloop = off SET enable_hashjoin = off AS $$
+-- Words and metadata of a range are merged: the planner, which knows no range, would read all words for each message.
 DECLARE   -- not LANGUAGE sql, which would plan this again in each call
     v_tenant text := @schema@.tenant_of(p_tenant);
 BEGIN
@@ -11,7 +12,9 @@ BEGIN
            m.token_count - CASE WHEN m.bare THEN coalesce(m.reasoning_tokens, @schema@.reasoning_tokens(m.body, m.token_count)) ELSE 0 END,
            m.created_at, m.source_id
     FROM @schema@.sessions s CROSS JOIN LATERAL unnest(s.live) r(x)
-    CROSS JOIN LATERAL (SELECT *, @schema@.signed_reasoning(l.flags) AND s.reasoning_out @> l.seq AS bare FROM @schema@.message_log l
+    CROSS JOIN LATERAL (SELECT l.*, b.body, @schema@.signed_reasoning(l.flags) AND s.reasoning_out @> l.seq AS bare
+        FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = s.sid AND b.seq = l.seq
+            AND b.seq >= lower(r.x) AND b.seq < coalesce(upper(r.x), 9223372036854775807)
         WHERE l.sid = s.sid AND l.seq >= lower(r.x) AND l.seq < coalesce(upper(r.x), 9223372036854775807) OFFSET 0) m
     WHERE s.tenant = v_tenant AND s.id = p_session
         AND NOT (m.bare AND @schema@.reasoning_only(m.role_code, m.calls, m.flags))
@@ -44,7 +47,8 @@ CREATE OR REPLACE VIEW @schema@.messages WITH (security_barrier) AS
 SELECT s.tenant, s.id AS session, m.seq, m.id,
     CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END AS kind,
     m.role, m.name, m.source_id, b.body::json->>'content' AS content, b.body::json AS message,
-    m.token_count - CASE WHEN m.bare THEN coalesce(m.reasoning_tokens, @schema@.reasoning_tokens(m.body, m.token_count)) ELSE 0 END AS token_count,
+    m.token_count - CASE WHEN m.bare THEN coalesce(m.reasoning_tokens,
+        @schema@.reasoning_tokens((SELECT w.body FROM @schema@.message_body w WHERE w.sid = s.sid AND w.seq = m.seq), m.token_count)) ELSE 0 END AS token_count,
     m.counter AS token_counter, m.created_at, m.position, m.run,
     m.included, NOT m.included AS excluded,
     m.reason AS exclude_reason, m.excluded_by, m.summary_seq AS summarized_by_seq, y.id AS summarized_by,
@@ -83,6 +87,8 @@ CROSS JOIN LATERAL (
             CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)) o
         ORDER BY o.seq, o.revision DESC) x
     CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = x.seq OFFSET 0) m) m
-CROSS JOIN LATERAL (SELECT CASE WHEN m.bare THEN @schema@.without_reasoning(m.body) ELSE m.body END AS body) b
+-- Looked up by queries alone that select it.
+CROSS JOIN LATERAL (SELECT (SELECT w.body FROM @schema@.message_body w WHERE w.sid = s.sid AND w.seq = m.seq) AS body) w
+CROSS JOIN LATERAL (SELECT CASE WHEN m.bare THEN @schema@.without_reasoning(w.body) ELSE w.body END AS body) b
 LEFT JOIN LATERAL (SELECT l.id FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = m.summary_seq OFFSET 0) y ON true
 WHERE s.tenant = coalesce((SELECT @schema@.bound_tenant()), s.tenant);

@@ -24,7 +24,7 @@ BEGIN
         IF r.kind = 'worker' THEN
             EXECUTE 'GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
             -- Written by functions and migrations.
-            EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.exclusions, @schema@.calibrations, @schema@.installed_functions, '
+            EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.message_body, @schema@.exclusions, @schema@.calibrations, @schema@.installed_functions, '
                 '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh, @schema@.spending_limits, @schema@.spending_minutes, @schema@.closed_children FROM ' || r.name;
         END IF;
         EXECUTE 'REVOKE ALL ON @schema@.tenant_bindings FROM ' || r.name;
@@ -48,6 +48,7 @@ BEGIN
             ('audit_session', '{reader}'),
             ('begin_sweep', '{}'),
             ('binding', '{}'),
+            ('body_digest', '{}'),
             ('bound_tenant', '{application,reader}'),
             ('bulk_compact_fails', '{}'),
             ('bulk_compact_page', '{worker}'),

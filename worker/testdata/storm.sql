@@ -114,7 +114,7 @@ SELECT count(*), min(key) FROM (SELECT key FROM @schema@.summary_calls GROUP BY 
     HAVING count(*) FILTER (WHERE state = 'answered') > 1 OR bool_or(state = 'asked')) c;
 
 -- check: no text of another tenant or installation is in a session
-SELECT count(*), min(s.tenant || '/' || s.id || '#' || m.seq) FROM @schema@.message_log m JOIN @schema@.sessions s ON s.sid = m.sid
+SELECT count(*), min(s.tenant || '/' || s.id || '#' || m.seq) FROM @schema@.message_body m JOIN @schema@.sessions s ON s.sid = m.sid
 WHERE EXISTS (SELECT FROM regexp_matches(m.body, 'OWNER_([a-z]+_[a-z]+)_', 'g') o WHERE o[1] <> '@schema@_' || s.tenant);
 
 -- check: a sweep runs each session once

@@ -28,11 +28,11 @@ func TestDoctorNamesEachFindingAndFixesWhatFollowsFromLogAndLedger(t *testing.T)
 	invoke(t, db, "import", file(t, "s.jsonl", conversation("other", 2)), "--tenant=acme").want(t, 0)
 	damage(t, db, `
 		UPDATE sessions SET live_messages = 1, turns = 99 WHERE id = 'chat';
-		UPDATE message_log SET body = replace(body, 'thing', 'think') WHERE seq = 2 AND sid = (SELECT sid FROM sessions WHERE id = 'other');
+		UPDATE message_body SET body = replace(body, 'thing', 'think') WHERE seq = 2 AND sid = (SELECT sid FROM sessions WHERE id = 'other');
 		ALTER TABLE exclusions DISABLE TRIGGER append_only`)
 	counters := "! default/chat: live_messages is 1, should be 33 (compactor doctor --fix sets it)"
 	trigger := "! trigger append_only of exclusions: state is disabled, should be enabled (compactor doctor --fix sets it)"
-	body := "✗ acme/other message 2: digest is "
+	body := "✗ acme/other message 2: body is "
 	invoke(t, db, "doctor").want(t, exitFindings, "✗ counters follow from the log and the view: 2 findings", counters, trigger,
 		body, "(restore it from a backup: nothing else has what was said)", "3 checks failed", "checking, sessions: 2\n")
 
@@ -52,7 +52,7 @@ func TestDoctorNamesEachFindingAndFixesWhatFollowsFromLogAndLedger(t *testing.T)
 		len(got.Findings) != 1 || got.Findings[0].Session != "other" || got.Findings[0].Derived {
 		t.Errorf("%+v", got)
 	}
-	damage(t, db, `UPDATE message_log SET body = replace(body, 'think', 'thing') WHERE seq = 2 AND sid = (SELECT sid FROM sessions WHERE id = 'other')`)
+	damage(t, db, `UPDATE message_body SET body = replace(body, 'think', 'thing') WHERE seq = 2 AND sid = (SELECT sid FROM sessions WHERE id = 'other')`)
 	invoke(t, db, "doctor").want(t, 0, "all checks passed", "✓ messages are as they were appended (I1)")
 }
 

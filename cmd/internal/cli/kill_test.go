@@ -244,7 +244,7 @@ func TestARowThatCannotBeDecodedKeepsNoOtherFromItsEnd(t *testing.T) {
 	}
 	for _, sql := range []string{
 		`SET LOCAL session_replication_role = replica`, // no trigger
-		`UPDATE compactor.message_log SET body = '{"role": "assist' WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = '` + bad + `') AND seq IN (3, 8)`,
+		`UPDATE compactor.message_body SET body = '{"role": "assist' WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = '` + bad + `') AND seq IN (3, 8)`,
 	} {
 		if _, err := tx.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

@@ -78,7 +78,7 @@ func (d *database) walPosition(ctx context.Context) (n int64, err error) {
 
 // vacuum does the maintenance after filling, so that no round pays for it.
 func (d *database) vacuum(ctx context.Context) error {
-	for _, sql := range []string{`VACUUM (ANALYZE) message_log`, `VACUUM (ANALYZE) sessions`, `CHECKPOINT`} {
+	for _, sql := range []string{`VACUUM (ANALYZE) message_log`, `VACUUM (ANALYZE) message_body`, `VACUUM (ANALYZE) sessions`, `CHECKPOINT`} {
 		if _, err := d.pool.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("vacuum: %w", err)
 		}
