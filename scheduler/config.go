@@ -30,7 +30,8 @@ type Config struct {
 	BindsReasoning func(model string) bool `yaml:"-" json:"-"`
 
 	// RelayInterval is the interval at which the outbox is polled, and five times as often for a
-	// second after an event.
+	// second after an event. Without work it is polled once a second, and after a notification;
+	// without notifications at four times the interval.
 	RelayInterval time.Duration `yaml:"relay_interval"`
 	// PageSize is the number of sessions per statement. What the workers take in a second, and
 	// at most ten pages, waits in the queue for each trigger; the rest stays in Postgres.

@@ -36,12 +36,13 @@ type fakeStore struct {
 	paused  map[string]bool // schedules
 	sweeps  []*fakeSweep
 	runs    []*fakeRun
-	bulk    int // sessions that an open bulk recompaction has not come to
-	outbox  int // sessions that are dirty and due
-	lost    int // sessions that are due, with nothing under way
-	orphans int // running runs whose worker is gone
-	stale   int // sessions that do not follow the policies yet
-	locked  int // of them, those that a transaction holds during the next pass
+	bulk    int           // sessions that an open bulk recompaction has not come to
+	outbox  int           // sessions that are dirty and due
+	notify  chan struct{} // of writes to the outbox; nil: they are lost
+	lost    int           // sessions that are due, with nothing under way
+	orphans int           // running runs whose worker is gone
+	stale   int           // sessions that do not follow the policies yet
+	locked  int           // of them, those that a transaction holds during the next pass
 	// policies are in force; revision and reached are those of PolicyProgress.
 	policies          []store.PolicyVersion
 	revision, reached int64
@@ -263,6 +264,42 @@ func (f *fakeStore) Relay(ctx context.Context, _, _ time.Duration, limit int, gr
 	}
 	return f.some(&f.outbox, limit, grace), nil
 }
+
+func (f *fakeStore) NextWork(ctx context.Context, _, _, most time.Duration) (next time.Duration, err error) {
+	if err := f.enter(ctx, "next work"); err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	next = most
+	for _, r := range f.runs {
+		if !r.taken {
+			next = min(next, time.Until(r.due))
+		}
+	}
+	if f.outbox > 0 {
+		next = 0
+	}
+	return max(next, 0), nil
+}
+
+func (f *fakeStore) Sleep(ctx context.Context, most time.Duration) (notified bool, err error) {
+	if err := f.enter(ctx, "sleep"); err != nil {
+		return false, err
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-f.notify:
+		return true, nil
+	case <-timer.C:
+		return false, nil
+	}
+}
+
+func (f *fakeStore) Awake(ctx context.Context) error { return f.enter(ctx, "awake") }
 
 func (f *fakeStore) CheckTimes(ctx context.Context, _ int) (int, error) {
 	return 0, f.enter(ctx, "times")

@@ -18,6 +18,14 @@ const (
 	busyPolls = 5
 )
 
+// The longest time between two looks at the outbox without work. With notifications it is
+// what a lost one costs; a session that waits for something else than time is looked for every
+// RelayInterval.
+const (
+	longPoll   = time.Second
+	pooledPoll = 4 // RelayIntervals, without notifications
+)
+
 // releasePoll is the interval at which sessions that wait for a limit of runs per second are
 // given back to the relay.
 const releasePoll = 100 * time.Millisecond
@@ -29,6 +37,8 @@ const releasePoll = 100 * time.Millisecond
 func (s *Scheduler) runRelay(ctx context.Context) error {
 	credit, requests := s.newCredit(store.TriggerEvent), s.newCredit(store.TriggerApplication)
 	var busyUntil, delivered, released time.Time
+	var way string
+	defer func() { _ = s.awake(ctx) }()
 	for {
 		if time.Since(released) >= releasePoll {
 			released = time.Now()
@@ -56,14 +66,63 @@ func (s *Scheduler) runRelay(ctx context.Context) error {
 		if full {
 			continue
 		}
-		pause := s.cfg.RelayInterval
 		if time.Now().Before(busyUntil) {
-			pause /= busyPolls
+			if err := s.awake(ctx); err != nil {
+				return err
+			}
+			if err := backoff.Wait(ctx, s.cfg.RelayInterval/busyPolls); err != nil {
+				return err
+			}
+			continue
 		}
-		if err := backoff.Wait(ctx, pause); err != nil {
+		notified, err := s.sleep(ctx, &way)
+		if err != nil {
 			return err
 		}
+		if notified {
+			busyUntil = time.Now().Add(busyTime)
+			if err := s.awake(ctx); err != nil {
+				return err
+			}
+		}
 	}
+}
+
+// sleep waits for the next work of the relay and reports whether it was notified of some. It
+// logs the way in which it waits where that is another one than before. The error is that of
+// ctx.
+func (s *Scheduler) sleep(ctx context.Context, way *string) (notified bool, err error) {
+	next, err := retry(ctx, s, "next work", func(ctx context.Context) (time.Duration, error) {
+		return s.store.NextWork(ctx, s.cfg.Policy.Debounce, s.cfg.Policy.MaxDelay, longPoll)
+	})
+	if err != nil {
+		return false, err
+	}
+	if next = max(next, s.cfg.RelayInterval); next == s.cfg.RelayInterval {
+		return false, backoff.Wait(ctx, next)
+	}
+	notified, err = s.store.Sleep(ctx, next)
+	now, attrs := "notifications", []any{}
+	if err != nil {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		now, attrs = "polling", []any{"reason", err}
+		err = backoff.Wait(ctx, min(next, pooledPoll*s.cfg.RelayInterval))
+	}
+	if now != *way {
+		*way = now
+		s.log.InfoContext(ctx, "the relay waits for work", append(attrs, "by", now)...)
+	}
+	return notified, err
+}
+
+// awake has writers notify no longer. The error is that of ctx.
+func (s *Scheduler) awake(ctx context.Context) error {
+	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignTimeout)
+	defer cancel()
+	_ = s.store.Awake(callCtx) // which unlocks in any case
+	return ctx.Err()
 }
 
 // relay enqueues a page of event runs. full: there may be more, and room for them.

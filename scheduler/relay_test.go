@@ -255,11 +255,12 @@ func TestTheRelayTakesFullPagesAtOnceAndInOrder(t *testing.T) {
 	})
 }
 
-// After an event the outbox is polled more often, and then at the interval again.
-func TestTheRelayPollsMoreOftenAfterAnEvent(t *testing.T) {
+// After an event the outbox is polled more often, and then hardly at all: writes tell of themselves.
+func TestTheRelaySleepsUntilItIsNotified(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
+		b.store.notify = make(chan struct{}, 1)
 		cfg := b.config("a")
 		cfg.RelayInterval = 50 * time.Millisecond
 		stop := b.start(b.new(cfg))
@@ -268,17 +269,51 @@ func TestTheRelayPollsMoreOftenAfterAnEvent(t *testing.T) {
 			b.pass(d)
 			return b.store.count("relay") - before
 		}
+		event := func(notify bool) {
+			b.store.with(func() { b.store.outbox = 1 })
+			if notify {
+				b.store.notify <- struct{}{}
+			}
+		}
+		idle := polls(10 * longPoll)
+		b.check(idle >= 9 && idle <= 11, "%d polls in ten seconds without events", idle)
+		event(true)
+		synctest.Wait()
+		b.check(b.store.outbox == 0, "an event waits although the relay was notified")
 		in := int(busyTime / cfg.RelayInterval)
-		idle := polls(busyTime)
-		b.store.with(func() { b.store.outbox = 1 })
-		b.pass(cfg.RelayInterval)
 		busy := polls(busyTime / 2)
-		after := polls(2*busyTime) - in*busyPolls/2
-		others := b.store.count("undelivered")
-		b.check(idle >= in-1 && idle <= in+1, "%d polls in a second without events, of %d", idle, in)
-		b.check(busy >= in*busyPolls/2-2 && busy <= in*busyPolls/2+2, "%d in half a second after one, of %d", busy, in*busyPolls/2)
-		b.check(after <= 2*in, "%d in the two seconds then", after)
-		b.check(others <= 4*in+5, "%d polls for other deliveries", others)
+		b.check(busy >= in*busyPolls/2-2 && busy <= in*busyPolls/2+2, "%d polls in half a second after an event, of %d", busy, in*busyPolls/2)
+		b.pass(2 * busyTime)
+		event(false)
+		b.pass(longPoll)
+		b.check(b.store.outbox == 0, "a lost notification costs more than the long poll")
+		b.check(len(b.log.lines("by=notifications")) == 1, "not told once")
+		stop()
+	})
+}
+
+func TestTheRelayPollsWithoutNotifications(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.fail = func(op string) error {
+			if op == "sleep" {
+				return store.ErrNoNotifications
+			}
+			return nil
+		}
+		cfg := b.config("a")
+		cfg.RelayInterval = 50 * time.Millisecond
+		stop := b.start(b.new(cfg))
+		b.pass(10 * time.Second)
+		idle := b.store.count("relay")
+		most := int(10 * time.Second / (pooledPoll * cfg.RelayInterval))
+		b.check(idle <= most+1, "%d polls in ten seconds without events, of %d", idle, most)
+		b.store.with(func() { b.store.outbox = 1 })
+		b.pass(pooledPoll * cfg.RelayInterval)
+		b.check(b.store.outbox == 0, "an event waits for longer than a poll")
+		told := b.log.lines("the relay waits for work")
+		b.check(len(told) == 1 && strings.Contains(told[0], "by=polling") && strings.Contains(told[0], "pooler"), "told %v", told)
 		stop()
 	})
 }

@@ -30,6 +30,9 @@ type Store interface {
 	BulkCompactPage(ctx context.Context, id int64, limit int, grace time.Duration) (page []store.Delivery, more bool, err error)
 	Waiting(ctx context.Context, trigger string, limit int) (int, error)
 	Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]store.Delivery, error)
+	NextWork(ctx context.Context, debounce, maxDelay, most time.Duration) (time.Duration, error)
+	Sleep(ctx context.Context, most time.Duration) (notified bool, err error)
+	Awake(ctx context.Context) error
 	Deliver(ctx context.Context, requests, limit int, grace time.Duration) ([]store.Delivery, error)
 	Redeliver(ctx context.Context, runs []store.RunID) ([]store.Delivery, error)
 	RedeliverAll(ctx context.Context) (int64, error)

@@ -57,6 +57,7 @@ type Store struct {
 	lateEnds *batcher[endRunArgs, endRunResult] // one at a time, waiting for its lock
 
 	ended notifier
+	relay sleeper
 }
 
 // Open connects to the database, also through a pooler in transaction mode. The caller must
@@ -95,6 +96,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	// Half of the connections may wait for the lock of a session.
 	s.lateEnds = newBatcher(max(1, c.MaxConns/2), 1, s.endBatch)
 	s.ended.send = func(ended []RunID) { s.notify(ctx, ended) }
+	s.relay.hangUp = func(conn *pgx.Conn) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout)
+		defer cancel()
+		_ = conn.Close(ctx)
+	}
 	return s, nil
 }
 
@@ -108,6 +114,9 @@ const (
 // Close sends the last notifications, waits for connections in use and closes the pool.
 func (s *Store) Close() {
 	s.ended.flush()
+	s.relay.mu.Lock()
+	s.relay.close()
+	s.relay.mu.Unlock()
 	s.pool.Close()
 }
 

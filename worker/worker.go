@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/sessionstore/compactor/store"
@@ -68,7 +69,8 @@ type Config struct {
 	// DrainTimeout is how long runs in flight may continue when the worker stops.
 	// After it they return to the queue.
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
-	// CheckInterval is the interval at which an idle worker polls Redis.
+	// CheckInterval is the interval at which an idle worker polls Redis while it gets no
+	// notifications; with them it is once a second.
 	CheckInterval time.Duration `yaml:"check_interval"`
 	// WriteTimeout bounds the write of a run's outcome after its context has ended.
 	// Defaults to 5 s.
@@ -143,6 +145,7 @@ type Worker struct {
 	pages      *semaphore.Weighted // of the pages in work
 	alone      *semaphore.Weighted // of the runs of pages that are executed one by one
 	lastSingle atomic.Int64        // when the last single run arrived, in Unix nanoseconds
+	notified   atomic.Bool         // Redis tells of tasks: see listen
 
 	// installation is set by Run: tasks of others are left in the queue.
 	installation jobs.Installation
@@ -169,15 +172,20 @@ func New(st Store, planner *Planner, c Config) *Worker {
 // Run executes the runs of an installation until ctx is done. It then stops taking tasks,
 // lets runs in flight continue for DrainTimeout, returns the others to the queue, and waits
 // for all handlers. An outage of Redis or Postgres does not end it. Call it once.
-func (w *Worker) Run(ctx context.Context, redis asynq.RedisConnOpt, in jobs.Installation) error {
+func (w *Worker) Run(ctx context.Context, opt asynq.RedisConnOpt, in jobs.Installation) error {
 	w.installation = in
-	servers, err := w.start(redis)
+	single := make(chan struct{}, (w.config.Concurrency+perFetcher-1)/perFetcher)
+	bulk := make(chan struct{}, 1)
+	servers, err := w.start(opt, single, bulk)
 	if err != nil {
 		return err
 	}
-	var registering sync.WaitGroup
-	registering.Go(func() { w.registerStrategies(ctx) })
-	defer registering.Wait()
+	client := opt.MakeRedisClient().(redis.UniversalClient) // as all options of asynq do
+	defer func() { _ = client.Close() }()
+	var beside sync.WaitGroup
+	beside.Go(func() { w.registerStrategies(ctx) })
+	beside.Go(func() { w.listen(ctx, client, single, bulk) })
+	defer beside.Wait()
 	<-ctx.Done()
 	w.drain()
 	for _, s := range servers {
@@ -228,7 +236,8 @@ var queueDelays = backoff.Backoff{First: time.Second, Most: 30 * time.Second, Ji
 // the servers of its queue.
 const foreignDelay = 10 * time.Second
 
-func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
+// start starts the servers of single tasks and that of bulk ones; each waits for its channel.
+func (w *Worker) start(opt asynq.RedisConnOpt, wakeSingle, wakeBulk chan struct{}) ([]*asynq.Server, error) {
 	bulk := w.installation.BulkQueue()
 	single := w.installation.Queues()
 	delete(single, bulk)
@@ -237,8 +246,12 @@ func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 		configs = append(configs, asynq.Config{Queues: single, Concurrency: min(left, perFetcher)})
 	}
 	var servers []*asynq.Server
-	for _, c := range configs {
-		server := asynq.NewServer(redis, w.queueConfig(c))
+	for i, c := range configs {
+		wake := wakeSingle
+		if i == 0 {
+			wake = wakeBulk
+		}
+		server := asynq.NewServer(&fetcher{RedisConnOpt: opt, worker: w, queues: len(c.Queues), wake: wake}, w.queueConfig(c))
 		if err := server.Start(asynq.HandlerFunc(w.handle)); err != nil {
 			for _, s := range servers {
 				s.Shutdown()
@@ -253,7 +266,7 @@ func (w *Worker) start(redis asynq.RedisConnOpt) ([]*asynq.Server, error) {
 // queueConfig returns the configuration of an asynq server with the given queues and
 // concurrency.
 func (w *Worker) queueConfig(c asynq.Config) asynq.Config {
-	c.TaskCheckInterval = w.config.CheckInterval
+	c.TaskCheckInterval = asynqCheck // its fetcher waits
 	// Not Run's context: a signal must not cancel the runs in flight.
 	c.BaseContext = context.Background
 	// After this timeout asynq requeues tasks whose handlers still run. Ours return before:

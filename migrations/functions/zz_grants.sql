@@ -166,6 +166,7 @@ BEGIN
             ('view_rows', '{worker}'),
             ('view_with_revision', '{application,reader}'),
             ('wait_run', '{application,reader}'),
+            ('wake_relay', '{}'),
             ('with_thresholds', '{}'),
             ('without_reasoning', '{application,reader}'),
             ('writers_of_sessions', '{}')

@@ -46,6 +46,10 @@ func (in Installation) BulkQueue() string { return in.queue(queueBulk) }
 // QueueFor returns the queue of a trigger (see store.Trigger…).
 func (in Installation) QueueFor(trigger string) string { return in.queue(queueFor(trigger)) }
 
+// Channel returns the channel on which workers are notified of tasks, by the names of their
+// queues. They look for those of lost notifications themselves.
+func (in Installation) Channel() string { return in.queue("wake") }
+
 func (in Installation) queue(name string) string { return "compactor:" + string(in) + ":" + name }
 
 func queueFor(trigger string) string {
@@ -165,6 +169,7 @@ func (e *Enqueuer) Enqueue(ctx context.Context, trigger string, delivery int, ru
 	if err != nil {
 		return fmt.Errorf("enqueue run %d: %w", runs[0], err)
 	}
+	e.redis.Publish(ctx, e.installation.Channel(), e.installation.QueueFor(trigger))
 	return nil
 }
 

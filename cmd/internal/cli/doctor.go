@@ -97,7 +97,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 	default:
 		through := ""
 		if st.Pooled() {
-			through = ", through a pooler: settings are those of each transaction"
+			through = ", through a pooler: settings are those of each transaction, and the scheduler polls instead of being notified"
 		}
 		x.add("postgres", "connection", checkOK, cfg.Database.URL.String()+through, "")
 		if x.migrations(ctx, cfg) {

@@ -22,6 +22,9 @@ func (s *system) idle(ctx context.Context) (share float64, err error) {
 		if err := s.untilLeading(ctx); err != nil {
 			return err
 		}
+		if err := backoff.Wait(ctx, idleTime); err != nil { // for a second after an event, the scheduler polls often
+			return err
+		}
 		begin := time.Now()
 		used, err := s.cpuOf(ctx, func() error { return backoff.Wait(ctx, idleTime) })
 		share = used.sum() / time.Since(begin).Seconds()

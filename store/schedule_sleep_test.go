@@ -1,0 +1,155 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// long is longer than any test waits for a notification.
+const long = 30 * time.Second
+
+// fallAsleepNow has the store sleep for as long as the next call of Sleep says.
+func fallAsleepNow(t *testing.T, s *Store) {
+	t.Helper()
+	notified := must(s.Sleep(t.Context(), time.Millisecond))(t)
+	if notified || !s.relay.asleep {
+		t.Fatalf("asleep: %t, notified: %t", s.relay.asleep, notified)
+	}
+}
+
+func TestASleepingRelayIsWokenByWhatItHasToDo(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(t *testing.T, s *Store){
+		"a session becomes due": func(t *testing.T, s *Store) {
+			add(t, s, Key{Session: "s02"}, counted(user("m1", "x"), 11))
+		},
+		"a run is requested": func(t *testing.T, s *Store) {
+			_ = must(s.Request(t.Context(), Key{Session: "s01"}, TriggerApplication, "test", Options{}))(t)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			dueSessions(t, s, 1)
+			fallAsleepNow(t, s)
+			write(t, s)
+			if !must(s.Sleep(t.Context(), long))(t) {
+				t.Error("not woken")
+			}
+			if err := s.Awake(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			fallAsleepNow(t, s)
+			add(t, s, Key{Session: "s01"}, counted(user("m2", "x"), 11)) // is in the outbox
+			if must(s.Sleep(t.Context(), time.Millisecond))(t) {
+				t.Error("woken for a session that is in the outbox")
+			}
+		})
+	}
+}
+
+func TestOneOfManyWritersNotifies(t *testing.T) {
+	t.Parallel()
+	s, dsn := openDSN(t)
+	dueSessions(t, s, 1)
+	other := must(Open(t.Context(), Config{URL: dsn}))(t)
+	t.Cleanup(other.Close)
+	due := func(session string) string {
+		return `SELECT compactor.append('default', '` + session + `', '{"role": "user", "content": "x", "token_count": 11}')`
+	}
+	// A writer that does not know of the sleep keeps the relay from it until its end.
+	early := must(s.pool.Begin(t.Context()))(t)
+	if _, err := early.Exec(t.Context(), due("early")); err != nil {
+		t.Fatal(err)
+	}
+	if _ = must(other.Sleep(t.Context(), time.Millisecond))(t); other.relay.asleep {
+		t.Fatal("asleep before the end of a writer that does not notify")
+	}
+	if err := early.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fallAsleepNow(t, other)
+	first := must(s.pool.Begin(t.Context()))(t)
+	defer func() { _ = first.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := first.Exec(t.Context(), due("first")); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s, due("second")) // waits for nothing, and leaves it to the first
+	if must(other.Sleep(t.Context(), time.Millisecond))(t) {
+		t.Error("woken by the second")
+	}
+	if err := first.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !must(other.Sleep(t.Context(), long))(t) {
+		t.Error("not woken by the first")
+	}
+	if err := other.Awake(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fallAsleepNow(t, other)
+}
+
+func TestARelayWhoseConnectionBreaksListensAgain(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	dueSessions(t, s, 1)
+	fallAsleepNow(t, s)
+	exec(t, s, `SELECT pg_terminate_backend($1)`, int(s.relay.conn.PgConn().PID()))
+	if _, err := s.Sleep(t.Context(), long); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("a broken connection is %v, want ErrUnavailable", err)
+	}
+	fallAsleepNow(t, s)
+	add(t, s, Key{Session: "s02"}, counted(user("m1", "x"), 11))
+	if !must(s.Sleep(t.Context(), long))(t) {
+		t.Error("not woken on the new connection")
+	}
+}
+
+func TestARelayBehindAPoolerIsToldThatNothingWakesIt(t *testing.T) {
+	t.Parallel()
+	pooled, direct := openPooled(t, Config{})
+	if _, err := pooled.Sleep(t.Context(), long); !errors.Is(err, ErrNoNotifications) {
+		t.Errorf("sleeping behind a pooler is %v, want ErrNoNotifications", err)
+	}
+	// A direct one is woken by writers behind the pooler.
+	dueSessions(t, direct, 1)
+	fallAsleepNow(t, direct)
+	add(t, pooled, Key{Session: "s02"}, counted(user("m1", "x"), 11))
+	if !must(direct.Sleep(t.Context(), long))(t) {
+		t.Error("not woken by a writer behind the pooler")
+	}
+}
+
+func TestTheNextWorkOfTheRelayIsKnown(t *testing.T) {
+	t.Parallel()
+	const debounce, maxDelay, most = 10 * time.Second, time.Minute, time.Hour
+	for name, c := range map[string]struct {
+		sql  string // beside a session in the outbox since 4 s, written to 1 s ago
+		want time.Duration
+	}{
+		"a session that is written to":     {`SELECT 1`, 9 * time.Second},
+		"that has waited for long":         {`UPDATE compactor.outbox SET first_at = now() - interval '55 s'`, 5 * time.Second},
+		"that is ready":                    {`UPDATE compactor.outbox SET last_at = now() - interval '11 s'`, 0},
+		"that cools down":                  {`UPDATE compactor.sessions SET cooldown_until = now() + interval '30 s'`, 30 * time.Second},
+		"a run that is put off":            {`INSERT INTO compactor.runs (sid, trigger, deliver_at) VALUES (1, 'event', now() + interval '3 s')`, 3 * time.Second},
+		"a run that waits for a limit":     {`WITH x AS (INSERT INTO compactor.runs (sid, trigger, deliver_at) VALUES (1, 'application', 'infinity')) DELETE FROM compactor.outbox`, most},
+		"a session that waits for a limit": {`INSERT INTO compactor.throttled (sid, tenant, since) VALUES (1, 'default', now())`, 0},
+		"nothing":                          {`DELETE FROM compactor.outbox`, most},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			dueSessions(t, s, 1)
+			exec(t, s, `UPDATE compactor.outbox SET first_at = now() - interval '4 s', last_at = now() - interval '1 s'`)
+			exec(t, s, c.sql)
+			got := must(s.NextWork(t.Context(), debounce, maxDelay, most))(t)
+			// The clock of the database goes on.
+			if got > c.want || c.want > 0 && got == 0 {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
