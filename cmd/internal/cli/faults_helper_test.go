@@ -338,6 +338,22 @@ func (p *plant) pending() (n int64) {
 	return n
 }
 
+// leaveInRedis writes a session whose run no worker takes until Redis has lost what it has.
+func (p *plant) leaveInRedis(name string) {
+	p.t.Helper()
+	o, err := ParseRedis(p.config)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	inspector := asynq.NewInspector(o)
+	defer func() { _ = inspector.Close() }()
+	if err := inspector.PauseQueue(p.installation().QueueFor(store.TriggerEvent)); err != nil {
+		p.t.Fatal(err)
+	}
+	p.written(name)
+	p.await("its task waits in Redis", func() bool { return p.pending() > 0 })
+}
+
 // number returns the count that a query selects.
 func (p *plant) number(query string, args ...any) (n int) {
 	p.t.Helper()

@@ -205,7 +205,7 @@ func TestAPauseMadeWhileTheQueueIsAwayIsObeyedWhenItIsBack(t *testing.T) {
 	p.start(schedules, works)
 	p.sweep()
 	p.awaitBlocked(p.config.Worker.Concurrency)
-	p.await("the rest waits in Redis", func() bool { return p.pending() > 0 })
+	p.leaveInRedis("left")
 	server.kill()
 	if err := p.store.PauseRuns(t.Context(), store.PauseScope{Tenant: "default"}, "why", "test"); err != nil {
 		t.Fatal(err)
