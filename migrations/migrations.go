@@ -86,20 +86,16 @@ const functionsName = "functions"
 // Up applies the pending migrations, installs the functions if they have changed, and
 // returns what it did. Concurrent calls, also from other processes, wait for each other.
 func Up(ctx context.Context, dsn, schema string) ([]Migration, error) {
-	done, err := up(ctx, dsn, schema)
-	if err != nil {
-		return done, fmt.Errorf("migrate up: %w", err)
-	}
-	return done, nil
+	return UpPartitioned(ctx, dsn, schema, 0)
 }
 
-func up(ctx context.Context, dsn, schema string) (done []Migration, err error) {
+func up(ctx context.Context, dsn, schema string, partitions int) (done []Migration, err error) {
 	cfg, err := parse(dsn, schema)
 	if err != nil {
 		return nil, err
 	}
 	err = locked(ctx, cfg, func() error {
-		done, err = upLocked(ctx, cfg, schema)
+		done, err = upLocked(ctx, cfg, schema, partitions)
 		return err
 	})
 	return done, err
@@ -141,7 +137,7 @@ func locked(ctx context.Context, cfg *pgx.ConnConfig, f func() error) error {
 	}
 }
 
-func upLocked(ctx context.Context, cfg *pgx.ConnConfig, schema string) (done []Migration, err error) {
+func upLocked(ctx context.Context, cfg *pgx.ConnConfig, schema string, partitions int) (done []Migration, err error) {
 	db := stdlib.OpenDB(*cfg)
 	defer db.Close()
 	if _, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+schema); err != nil {
@@ -164,6 +160,9 @@ func upLocked(ctx context.Context, cfg *pgx.ConnConfig, schema string) (done []M
 		done = append(done, Migration{Version: r.Source.Version, Name: r.Source.Path})
 	}
 	if err != nil {
+		return done, err
+	}
+	if err := partition(ctx, cfg, schema, partitions); err != nil {
 		return done, err
 	}
 	installed, err := installFunctions(ctx, cfg, schema)

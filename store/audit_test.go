@@ -219,7 +219,11 @@ func TestAuditFindsATriggerThatDoesNotProtect(t *testing.T) {
 		{`ALTER TABLE compactor.message_log ENABLE REPLICA TRIGGER keep_digest`, "trigger keep_digest of message_log: state is disabled, should be enabled"},
 	} {
 		exec(t, s, c.sql)
-		if got := must(s.AuditDatabase(t.Context()))(t); len(got) != 1 || got[0].String() != c.want || !got[0].Derived {
+		got := must(s.AuditDatabase(t.Context()))(t)
+		for i := range got { // those of the partitions follow from it
+			got[i].Row = ofPartition.ReplaceAllString(got[i].Row, "")
+		}
+		if got = slices.Compact(got); len(got) != 1 || got[0].String() != c.want || !got[0].Derived {
 			t.Errorf("after %s: %v, want %s", c.sql, got, c.want)
 		}
 		if err := s.EnableTriggers(t.Context()); err != nil {

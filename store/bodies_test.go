@@ -7,12 +7,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/migrations"
+	"github.com/sessionstore/compactor/store/storetest"
 )
 
 // What was stored when a message and its words were one row stays what it was.
 func TestMigratingMovesTheBodiesOfAVersionBefore(t *testing.T) {
 	t.Parallel()
-	s, dsn := openDSN(t)
+	dsn := storetest.DB(t, "empty", nil) // in one table each, as all of that version
+	must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t)
+	s := must(Open(t.Context(), Config{URL: dsn}))(t)
+	t.Cleanup(s.Close)
 	k := Key{Session: "s"}
 	sid := damageable(t, s, k)
 	before := must(s.All(t.Context(), k))(t)

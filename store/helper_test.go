@@ -24,8 +24,8 @@ func open(t testing.TB) *Store {
 // openDSN is open for tests that need connections of their own.
 func openDSN(t testing.TB) (*Store, string) {
 	t.Helper()
-	dsn := storetest.DB(t, "store-"+migrations.Fingerprint(), func(ctx context.Context, dsn string) error {
-		_, err := migrations.Up(ctx, dsn, migrations.DefaultSchema)
+	dsn := storetest.DB(t, fmt.Sprintf("store-%s-%d", migrations.Fingerprint(), storetest.Partitions()), func(ctx context.Context, dsn string) error {
+		_, err := migrations.UpPartitioned(ctx, dsn, migrations.DefaultSchema, storetest.Partitions())
 		return err
 	})
 	s, err := Open(t.Context(), Config{URL: dsn})

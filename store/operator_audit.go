@@ -241,14 +241,18 @@ func (s *Store) Fix(ctx context.Context, k Key) ([]Finding, error) {
 	}, query, k.tenant(), k.Session)
 }
 
-// protections are the triggers on which the promises about the log rest.
-const protections = `(VALUES ('message_log', 'append_only'), ('message_log', 'keep_digest'), ('message_body', 'append_only'), ('exclusions', 'append_only')) w(relation, name)`
+// protections are the triggers on which the promises about the log rest, in each partition
+// too.
+const protections = `(SELECT c.oid, c.relname AS relation, w.name
+	FROM (VALUES ('message_log', 'append_only'), ('message_log', 'keep_digest'), ('message_body', 'append_only'), ('exclusions', 'append_only')) w(relation, name)
+	JOIN pg_class c ON c.oid = ('compactor.' || w.relation)::regclass
+		OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = ('compactor.' || w.relation)::regclass)) w`
 
 // AuditDatabase checks what concerns no single session, or the queue.
 func (s *Store) AuditDatabase(ctx context.Context) ([]Finding, error) {
 	const query = `
 		SELECT 'trigger', 0::bigint, '', '', w.name || ' of ' || w.relation, CASE WHEN t.oid IS NULL THEN 'missing' ELSE 'disabled' END, 'enabled', t.oid IS NOT NULL
-		FROM ` + protections + ` LEFT JOIN pg_trigger t ON t.tgrelid = ('compactor.' || w.relation)::regclass AND t.tgname = w.name
+		FROM ` + protections + ` LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.name
 		WHERE coalesce(t.tgenabled NOT IN ('O', 'A'), true)
 		UNION ALL
 		SELECT 'run', r.id, s.tenant, s.id, CASE r.status WHEN 'running' THEN 'lease_until' ELSE 'queued_at' END,
@@ -276,7 +280,7 @@ func (s *Store) AuditDatabase(ctx context.Context) ([]Finding, error) {
 // tables may: ErrForbidden.
 func (s *Store) EnableTriggers(ctx context.Context) error {
 	const query = `SELECT format('ALTER TABLE compactor.%I ENABLE TRIGGER %I', w.relation, w.name)
-		FROM ` + protections + ` JOIN pg_trigger t ON t.tgrelid = ('compactor.' || w.relation)::regclass AND t.tgname = w.name
+		FROM ` + protections + ` JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.name
 		WHERE t.tgenabled NOT IN ('O', 'A')`
 	statements, err := queryRows(ctx, s, "triggers", pgx.RowTo[string], query)
 	for _, sql := range statements {

@@ -17,6 +17,8 @@ type Setting struct {
 // the log are all-visible for index-only scans.
 func (s *Store) Settings(ctx context.Context) ([]Setting, error) {
 	const query = `
+		WITH log AS (SELECT * FROM pg_class c WHERE relkind = 'r' AND (oid = 'compactor.message_log'::regclass
+			OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'compactor.message_log'::regclass)))
 		SELECT 'server version', current_setting('server_version'), current_setting('server_version_num')::int >= 140000,
 			'Postgres 14 or newer is needed (multiranges)'
 		UNION ALL SELECT 'autovacuum', current_setting('autovacuum'), current_setting('autovacuum') = 'on',
@@ -25,14 +27,12 @@ func (s *Store) Settings(ctx context.Context) ([]Setting, error) {
 			'turn it on: autovacuum is blind without it'
 		UNION ALL SELECT 'fsync', current_setting('fsync'), current_setting('fsync') = 'on',
 			'off loses acknowledged messages in a crash'
-		UNION ALL SELECT 'message_log autovacuum_vacuum_insert_threshold', coalesce((SELECT option_value FROM pg_options_to_table(c.reloptions)
-				WHERE option_name = 'autovacuum_vacuum_insert_threshold'), 'default'),
-			EXISTS (SELECT FROM pg_options_to_table(c.reloptions) WHERE option_name = 'autovacuum_vacuum_insert_threshold'),
+		UNION ALL SELECT 'message_log autovacuum_vacuum_insert_threshold', coalesce(min(o.option_value), 'default'), count(*) = count(o),
 			'a migration sets it to 100000: it was reset since'
-			FROM pg_class c WHERE c.oid = 'compactor.message_log'::regclass
-		UNION ALL SELECT 'message_log all-visible pages', relallvisible || ' of ' || relpages,
-			relpages < 1000 OR relallvisible > relpages * 0.5, 'VACUUM compactor.message_log'
-			FROM pg_class WHERE oid = 'compactor.message_log'::regclass
+			FROM log c LEFT JOIN pg_options_to_table(c.reloptions) o ON o.option_name = 'autovacuum_vacuum_insert_threshold'
+		UNION ALL SELECT 'message_log all-visible pages', sum(relallvisible) || ' of ' || sum(relpages),
+			sum(relpages) < 1000 OR sum(relallvisible) > sum(relpages) * 0.5, 'VACUUM compactor.message_log'
+			FROM log
 		UNION ALL SELECT 'sessions dead rows', n_dead_tup || ' of ' || n_live_tup, n_dead_tup < 10000 OR n_dead_tup < n_live_tup,
 			'VACUUM compactor.sessions; autovacuum does not keep up'
 			FROM pg_stat_user_tables WHERE relid = 'compactor.sessions'::regclass`

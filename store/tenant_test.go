@@ -56,7 +56,7 @@ func fingerprint(t *testing.T, s *Store) string {
 	for _, table := range list[string](t, s, `
 		SELECT attrelid::regclass || ' x WHERE ' || CASE max(attname::text) WHEN 'tenant' THEN 'tenant = $1' ELSE 'sid IN (SELECT sid FROM compactor.sessions WHERE tenant = $1)' END
 		FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
-		WHERE relnamespace = 'compactor'::regnamespace AND relkind = 'r' AND attname IN ('sid', 'tenant') AND relname <> 'tenant_bindings' GROUP BY attrelid ORDER BY 1`) {
+		WHERE relnamespace = 'compactor'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND attname IN ('sid', 'tenant') AND relname <> 'tenant_bindings' GROUP BY attrelid ORDER BY 1`) {
 		rows := list[string](t, s, `SELECT to_jsonb(x)::text FROM `+table+` ORDER BY 1`, theirs)
 		if len(rows) == 0 {
 			t.Fatalf("the other tenant has no row in %s: what should be protected there?", table)

@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 
 func database(t testing.TB) string {
 	t.Helper()
-	return storetest.DB(t, "worker-"+migrations.Fingerprint(), func(ctx context.Context, dsn string) error {
-		_, err := migrations.Up(ctx, dsn, migrations.DefaultSchema)
+	return storetest.DB(t, fmt.Sprintf("worker-%s-%d", migrations.Fingerprint(), storetest.Partitions()), func(ctx context.Context, dsn string) error {
+		_, err := migrations.UpPartitioned(ctx, dsn, migrations.DefaultSchema, storetest.Partitions())
 		return err
 	})
 }

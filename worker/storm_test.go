@@ -184,7 +184,7 @@ func newStorm(t *testing.T) *storm {
 		t.Fatal(err)
 	}
 	for _, schema := range []string{migrations.DefaultSchema, "second"} {
-		if _, err := migrations.Up(t.Context(), s.dsn, schema); err != nil {
+		if _, err := migrations.UpPartitioned(t.Context(), s.dsn, schema, storetest.Partitions()); err != nil {
 			t.Fatal(err)
 		}
 		in := &installation{storm: s, schema: schema, config: config}

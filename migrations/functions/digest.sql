@@ -45,13 +45,20 @@ BEGIN
               HINT = 'Compaction writes ranges of the session, never message rows.';
 END $$;
 
--- Only where they are missing, as writers wait for it.
+-- Only where they are missing, as writers wait for it. An update or delete of a partition fires its own triggers, so each
+-- has one; keep_digest, which is one for each row, comes with that of the whole table.
 DO $$
+DECLARE
+    t regclass;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.message_body'::regclass AND tgname = 'append_only') THEN
-        CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON @schema@.message_body
-            FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_change();
-    END IF;
+    FOR t IN SELECT w FROM unnest('{@schema@.message_log,@schema@.message_body}'::regclass[]) w
+        UNION ALL SELECT inhrelid FROM pg_inherits WHERE inhparent IN ('@schema@.message_log'::regclass, '@schema@.message_body'::regclass)
+    LOOP
+        IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = t AND tgname = 'append_only') THEN
+            EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON %s'
+                || ' FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_change()', t);
+        END IF;
+    END LOOP;
     IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.message_log'::regclass AND tgname = 'keep_digest') THEN
         CREATE TRIGGER keep_digest BEFORE INSERT OR UPDATE ON @schema@.message_log
             FOR EACH ROW EXECUTE FUNCTION @schema@.keep_digest();

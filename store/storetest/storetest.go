@@ -21,6 +21,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -251,4 +252,11 @@ func Printed(t testing.TB, run func()) string {
 		t.Fatal(err)
 	}
 	return string(out)
+}
+
+// Partitions returns the number of partitions that the log has in tests, by
+// COMPACTOR_TEST_PARTITIONS; 0 without it.
+func Partitions() int {
+	n, _ := strconv.Atoi(os.Getenv("COMPACTOR_TEST_PARTITIONS"))
+	return n
 }

@@ -1,0 +1,88 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// MaxPartitions is the largest number of partitions of the log.
+const MaxPartitions = 1000
+
+// partitioned are the tables that grow with every message. Exclusions grow with the runs.
+const partitioned = `{message_log,message_body}`
+
+// UpPartitioned is Up for an installation whose log is hash-partitioned by session. Tables
+// without rows are made anew; later another number than there is is an error. Without
+// partitions, an installation keeps what it has.
+func UpPartitioned(ctx context.Context, dsn, schema string, partitions int) ([]Migration, error) {
+	if partitions < 0 || partitions > MaxPartitions {
+		return nil, fmt.Errorf("migrate up: %d partitions: want 1 to %d, or 0 for tables as they are", partitions, MaxPartitions)
+	}
+	done, err := up(ctx, dsn, schema, partitions)
+	if err != nil {
+		return done, fmt.Errorf("migrate up: %w", err)
+	}
+	return done, nil
+}
+
+// makePartitioned replaces the tables of the log, which must be empty. Everything that
+// depends on them is dropped, and made again with the functions.
+const makePartitioned = `
+DO $$
+DECLARE
+    t text;
+BEGIN
+    FOREACH t IN ARRAY '` + partitioned + `'::text[] LOOP
+        EXECUTE format('CREATE TABLE @schema@.parted (LIKE @schema@.%I INCLUDING ALL) PARTITION BY HASH (sid)', t);
+        FOR i IN 0..@partitions@ - 1 LOOP
+            EXECUTE format('CREATE TABLE @schema@.%I PARTITION OF @schema@.parted FOR VALUES WITH (MODULUS @partitions@, REMAINDER %s) WITH (%s)',
+                t || '_p' || i, i, (SELECT array_to_string(reloptions, ', ') FROM pg_class WHERE oid = ('@schema@.' || t)::regclass));
+        END LOOP;
+        EXECUTE format('DROP TABLE @schema@.%I CASCADE', t);
+        EXECUTE format('ALTER TABLE @schema@.parted RENAME TO %I', t);
+        EXECUTE format('ALTER TABLE @schema@.%I RENAME CONSTRAINT parted_pkey TO %I', t, t || '_pkey');
+    END LOOP;
+    ALTER INDEX @schema@.parted_sid_id_idx RENAME TO message_log_id;
+    ALTER TABLE @schema@.message_log ADD FOREIGN KEY (sid) REFERENCES @schema@.sessions;
+    ALTER TABLE @schema@.exclusions ADD FOREIGN KEY (sid, summary_seq) REFERENCES @schema@.message_log;
+    DELETE FROM @schema@.installed_functions;
+END $$`
+
+// partition makes the log of an installation without sessions partitioned. It is called
+// after the migrations, which know one table, and before the functions.
+func partition(ctx context.Context, cfg *pgx.ConnConfig, schema string, partitions int) error {
+	if partitions == 0 {
+		return nil
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "LOCK TABLE "+schema+".sessions IN SHARE MODE"); err != nil {
+			return err
+		}
+		var have int
+		var used bool
+		const query = `SELECT (SELECT count(*) FROM pg_inherits WHERE inhparent = '@schema@.message_log'::regclass), EXISTS (SELECT FROM @schema@.sessions)`
+		if err := tx.QueryRow(ctx, inSchema(query, schema)).Scan(&have, &used); err != nil || have == partitions {
+			return err
+		}
+		if have > 0 || used {
+			there := "one table"
+			if have > 0 {
+				there = fmt.Sprintf("%d partitions", have)
+			}
+			return fmt.Errorf("%d partitions: the log of schema %s is %s, and only that of a new installation, in one table, can be partitioned", partitions, schema, there)
+		}
+		_, err := tx.Exec(ctx, inSchema(strings.ReplaceAll(makePartitioned, "@partitions@", strconv.Itoa(partitions)), schema))
+		return err
+	})
+}
+
+func inSchema(sql, schema string) string { return strings.ReplaceAll(sql, "@schema@", schema) }
