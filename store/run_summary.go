@@ -71,7 +71,10 @@ func (s *Store) endCall(ctx context.Context, id int64, state, code string, text 
 			input_tokens = $8, cached_tokens = $9, output_tokens = $10, reasoning_tokens = $11, cost_micros = $12, took_us = $13,
 			ended_at = CASE WHEN c.attempts > 0 THEN c.ended_at ELSE clock_timestamp() END -- stored before: its minute may be summed up
 		FROM (SELECT $2 = 'answered' AND EXISTS (SELECT FROM compactor.summary_calls m JOIN compactor.summary_calls o ON o.key = m.key
-			WHERE m.id = $1 AND o.id <> m.id AND o.state IN ('asked', 'answered')) AS late) x
+			WHERE m.id = $1 AND o.id <> m.id AND o.state IN ('asked', 'answered')
+			-- or it was asked about words that were erased since
+			UNION ALL SELECT FROM compactor.summary_calls m JOIN compactor.runs r ON r.id = m.run AND r.fence <> m.fence
+			JOIN compactor.runs e ON e.sid = m.sid AND e.id > m.run AND e.kind = 'erase' WHERE m.id = $1) AS late) x
 		WHERE c.id = $1 AND c.state IN ('asked', 'lost', $2) RETURNING late`
 	late := false
 	err := s.pool.QueryRow(ctx, s.q(query), id, state, code, text, a.Model, a.FinishReason, a.Attempts,

@@ -42,6 +42,7 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		put(t, s, PolicyChange{Name: tenant + "-policy", Match: map[string]string{"tenant": tenant}, Note: "for " + tenant, Thresholds: []Threshold{{DueTokens: 1}}})
 		exec(t, s, `INSERT INTO compactor.closed_children (parent, sid) SELECT sid, sid FROM compactor.sessions WHERE tenant = $1`, tenant)
 		must(0, s.EnsurePolicy(t.Context(), "hash of "+tenant, tenant, tenant))(t)
+		must(s.RequestErasure(t.Context(), tenant, tenant, tenant))(t)
 		bulk := must(s.StartBulkUndo(t.Context(), tenant, RunMatch{Trigger: TriggerNightly}, false, tenant, tenant))(t)
 		exec(t, s, `INSERT INTO compactor.bulk_refusals (bulk, run, sid, code) SELECT $1, id, sid, 'locked' FROM compactor.runs WHERE id = $2`, bulk, theirRun)
 	}

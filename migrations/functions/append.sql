@@ -14,7 +14,8 @@ BEGIN
         IF FOUND THEN
             v.seqs := ARRAY[v_known.seq];
             v.n := 0;
-            v.conflict := CASE WHEN NOT coalesce(@schema@.same_message(v_known.body, p.body), v_known.body_digest = @schema@.body_digest(p.body)) THEN p.id END;
+            v.conflict := CASE WHEN NOT coalesce(@schema@.same_message(v_known.body, p.body), v_known.body_digest = @schema@.body_digest(p.body))
+                AND NOT s.erased @> v_known.seq THEN p.id END;
             RETURN v;
         END IF;
     END IF;
@@ -71,7 +72,7 @@ BEGIN
     ), known AS MATERIALIZED (   -- without the bodies: what is sorted is narrow
         SELECT p.ord, p.id, p.role, CASE WHEN p.role = 'assistant' THEN p.call_ids END AS call_ids,
             coalesce(p.tool_call_id, '') AS tool_call_id, p.tokens, p.flags, p.reasoning_only, p.created,
-            l.seq AS known_seq, l.seq IS NOT NULL AND NOT coalesce(@schema@.same_message(l.body, p.body), l.body_digest = @schema@.body_digest(p.body)) AS differs,   -- which parses both
+            l.seq AS known_seq, l.seq IS NOT NULL AND NOT coalesce(@schema@.same_message(l.body, p.body), l.body_digest = @schema@.body_digest(p.body)) AND NOT s.erased @> l.seq AS differs,   -- which parses both
             min(p.ord) OVER (PARTITION BY p.id, CASE WHEN p.id IS NULL THEN p.ord END) AS first_ord
         FROM unnest(ps) p LEFT JOIN stored l ON l.id = p.id
     ), fresh AS (

@@ -26,6 +26,12 @@ BEGIN
         NEW.digest := @schema@.message_digest(NEW, NULL);
         RETURN NEW;
     END IF;
+    IF @schema@.is_erased(OLD.sid, OLD.seq) AND ROW(NEW.sid, NEW.seq, NEW.position, NEW.kind, NEW.id, NEW.role, NEW.call_ids, NEW.tool_call_id, NEW.source_id,
+            NEW.summary_of, NEW.run, NEW.created_at) IS NOT DISTINCT FROM ROW(OLD.sid, OLD.seq, OLD.position, OLD.kind, OLD.id, OLD.role, OLD.call_ids,
+            OLD.tool_call_id, OLD.source_id, OLD.summary_of, OLD.run, OLD.created_at) THEN
+        NEW.digest := @schema@.message_digest(NEW, NULL);
+        RETURN NEW;
+    END IF;
     SELECT body INTO v_body FROM @schema@.message_body WHERE sid = OLD.sid AND seq = OLD.seq;
     IF NEW.digest IS DISTINCT FROM OLD.digest
         OR coalesce(@schema@.message_digest(NEW, v_body) NOT IN (@schema@.message_digest(OLD, v_body), coalesce(OLD.digest, '')), true) THEN
@@ -34,11 +40,20 @@ BEGIN
     RETURN NEW;
 END $$;
 
+-- An update of a body, which refuse_change lets erase_seqs try, is that of an erased message.
+CREATE OR REPLACE FUNCTION @schema@.keep_body() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT @schema@.is_erased(OLD.sid, OLD.seq) OR (NEW.sid, NEW.seq) <> (OLD.sid, OLD.seq) THEN
+        RAISE EXCEPTION 'the words of message % of session % are not to be changed', OLD.seq, OLD.sid USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
 -- The database itself refuses to change what was said.
 CREATE OR REPLACE FUNCTION @schema@.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_TABLE_NAME = 'message_log' AND TG_OP = 'UPDATE' AND current_setting('compactor.fix', true) = 'on' THEN
-        RETURN NULL;   -- keep_digest looks at each row
+    IF TG_TABLE_NAME IN ('message_log', 'message_body') AND TG_OP = 'UPDATE' AND current_setting('compactor.fix', true) = 'on' THEN
+        RETURN NULL;   -- keep_digest and keep_body look at each row
     END IF;
     RAISE EXCEPTION '%.% is append-only: % refused', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP
         USING ERRCODE = 'restrict_violation',
@@ -46,7 +61,7 @@ BEGIN
 END $$;
 
 -- Only where they are missing, as writers wait for it. An update or delete of a partition fires its own triggers, so each
--- has one; keep_digest, which is one for each row, comes with that of the whole table.
+-- has one; keep_digest and keep_body, which are for each row, come with those of the whole table.
 DO $$
 DECLARE
     t regclass;
@@ -59,6 +74,10 @@ BEGIN
                 || ' FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_change()', t);
         END IF;
     END LOOP;
+    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.message_body'::regclass AND tgname = 'keep_body') THEN
+        CREATE TRIGGER keep_body BEFORE UPDATE ON @schema@.message_body
+            FOR EACH ROW EXECUTE FUNCTION @schema@.keep_body();
+    END IF;
     IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.message_log'::regclass AND tgname = 'keep_digest') THEN
         CREATE TRIGGER keep_digest BEFORE INSERT OR UPDATE ON @schema@.message_log
             FOR EACH ROW EXECUTE FUNCTION @schema@.keep_digest();

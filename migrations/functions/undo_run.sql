@@ -23,6 +23,9 @@ BEGIN
     IF r.status <> 'applied' THEN
         RAISE EXCEPTION 'run % is %: only an applied run can be undone', p_run, r.status USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
+    IF r.kind = 'erase' THEN
+        RAISE EXCEPTION 'run % is an erasure, which cannot be undone', p_run USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
     -- Walk the line of views back from the present one; an undo jumps over what it took back.
     v_next := s.head_run;
     WHILE v_next IS NOT NULL LOOP
@@ -30,6 +33,8 @@ BEGIN
         IF v_node.id = p_run THEN v_found := true; EXIT; END IF;
         IF v_node.kind = 'undo' THEN
             v_next := v_node.restores;
+        ELSIF v_node.kind = 'erase' THEN   -- the view was the same
+            v_next := v_node.base_run;
         ELSE
             v_later := v_later || v_node.id;
             v_next := v_node.base_run;

@@ -49,6 +49,7 @@ type grammar struct {
 	Pin       pinCmd       `cmd:"" group:"Sessions:" help:"Keep a message in the view."`
 	Unpin     unpinCmd     `cmd:"" group:"Sessions:" help:"Remove the pin of a message."`
 	SetModel  setModelCmd  `cmd:"" group:"Sessions:" help:"Set the model of a session, and with it when the session is due."`
+	Erase     eraseCmd     `cmd:"" group:"Sessions:" help:"Erase the words of messages, of a session or of a tenant for good."`
 	Fork      forkCmd      `cmd:"" group:"Sessions:" help:"Make a session that goes on from a message of another one."`
 	SetParent setParentCmd `cmd:"" group:"Sessions:" help:"Make a session the child of another one, whose labels then count for it."`
 

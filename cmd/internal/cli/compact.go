@@ -195,6 +195,7 @@ func outcomeText(r store.RunRow) string {
 		worker.OutcomeDryRun:            "planned only, nothing changed",
 		"undone":                        fmt.Sprintf("run %d was undone", r.Undoes),
 		"replaced":                      "the application replaced the view",
+		"erased":                        "words were erased for good (`compactor erase`)",
 		"":                              r.Status,
 	}[r.Outcome]; text != "" {
 		if r.Outcome == worker.OutcomeNoSummary && r.Status == "applied" {

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+)
+
+// eraseCmd holds the commands that erase words.
+type eraseCmd struct {
+	Message eraseMessageCmd `cmd:"" help:"Erase messages of a session, and their copies in forks."`
+	Session eraseSessionCmd `cmd:"" help:"Erase all messages of a session, with its labels and its metadata."`
+	Tenant  eraseTenantCmd  `cmd:"" help:"Ask for the erasure of all sessions of the tenant (--tenant)."`
+	Confirm eraseConfirmCmd `cmd:"" help:"Confirm the erasure of the tenant and do it, or go on with it."`
+	List    eraseListCmd    `cmd:"" help:"List the latest erasures of the tenant."`
+}
+
+func (*eraseCmd) Help() string {
+	return `For legal reasons, and for good: no undo brings erased words back. They leave the log and the archive, and so do the summaries and replacements that may repeat them, and the stored answers of models. A summary that is in a view is written anew from the log by a run. Each message keeps its row, its id and its place, and says [erased].
+
+Postgres overwrites freed space in its own time: VACUUM FULL of the tables message_body, message_log and summary_calls does it at once. Backups and archives of the write-ahead log keep the words until they expire.
+
+Examples:
+
+    compactor erase message chat-42 msg-17 msg-18 --note "request 812"
+    compactor erase session chat-42 --note "request 812" --dry-run
+    compactor erase tenant --tenant acme --note "contract ended"`
+}
+
+// eraseFlags are those of commands that erase.
+type eraseFlags struct {
+	Note string `required:"" help:"Why, for the record."`
+	confirmFlags
+}
+
+// run erases messages of a session, or all with no ids, after a look at what that is about.
+func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Key, ids []string) error {
+	found, err := st.Erase(ctx, k, ids, f.Note, e.by(), true)
+	if err != nil {
+		return err
+	}
+	if !e.JSON {
+		if err := e.Out.Pairs(erasurePairs(found)...); err != nil {
+			return err
+		}
+	}
+	switch ok, err := f.confirmed(e, 1, "Erase them for good?"); {
+	case err != nil:
+		return err
+	case !ok && e.JSON:
+		return term.JSON(e.Out.W, map[string]any{"preview": found})
+	case !ok:
+		return nil
+	}
+	done, err := st.Erase(ctx, k, ids, f.Note, e.by(), false)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, done)
+	}
+	e.say("erased: %s", erasedText(done))
+	return nil
+}
+
+func erasurePairs(x store.Erasure) [][2]any {
+	return [][2]any{
+		{"messages", term.Count(x.Messages)},
+		{"summaries and replacements", term.Count(x.Derived)},
+		{"stored answers of models", term.Count(x.Answers)},
+		{"sessions", term.Count(x.Sessions)},
+	}
+}
+
+func erasedText(x store.Erasure) string {
+	return fmt.Sprintf("%s, %s and %s in %s", term.Plural(x.Messages, "message", "messages"),
+		term.Plural(x.Derived, "summary or replacement", "summaries and replacements"),
+		term.Plural(x.Answers, "stored answer", "stored answers"), term.Plural(x.Sessions, "session", "sessions"))
+}
+
+type eraseMessageCmd struct {
+	Session string   `arg:"" help:"The session."`
+	IDs     []string `arg:"" name:"message" help:"The ids of messages, as view --json shows them."`
+	eraseFlags
+}
+
+func (c *eraseMessageCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	return c.run(ctx, e, st, key(cfg, c.Session), c.IDs)
+}
+
+type eraseSessionCmd struct {
+	Session string `arg:"" help:"The session."`
+	eraseFlags
+}
+
+func (c *eraseSessionCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	return c.run(ctx, e, st, key(cfg, c.Session), nil)
+}
+
+type eraseTenantCmd struct {
+	Note string `required:"" help:"Why, for the record."`
+}
+
+func (c *eraseTenantCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	x, err := st.RequestErasure(ctx, cfg.Tenant, c.Note, e.by())
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, x)
+	}
+	e.say("erasure %d of tenant %s (%s, %s) is recorded, and nothing is erased yet", x.ID, term.Clean(x.Tenant),
+		term.Plural(x.Sessions, "session", "sessions"), term.Plural(x.Messages, "message", "messages"))
+	e.say("within 7 days, `compactor erase confirm %d --tenant %s` erases it for good", x.ID, term.Clean(x.Tenant))
+	return nil
+}
+
+type eraseConfirmCmd struct {
+	ID  int64 `arg:"" name:"number" help:"The number that erase tenant showed."`
+	Yes bool  `help:"Do not ask."`
+}
+
+func (c *eraseConfirmCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	x, err := st.Erasure(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if x.ConfirmedAt.IsZero() {
+		question := fmt.Sprintf("Erase the %s with %s of tenant %s for good?", term.Plural(x.Sessions, "session", "sessions"),
+			term.Plural(x.Messages, "message", "messages"), term.Clean(cfg.Tenant))
+		if ok, err := (confirmFlags{Yes: c.Yes}).confirmed(e, 1, question); err != nil || !ok {
+			return err
+		}
+	}
+	if x, err = st.ConfirmErasure(ctx, c.ID, cfg.Tenant, e.by()); err != nil {
+		return err
+	}
+	progress := e.Err.Progress(fmt.Sprintf("erasure %d, sessions", x.ID), 0)
+	for x.EndedAt.IsZero() {
+		before := x.Sessions
+		if x, err = st.NextErasure(ctx, c.ID, cfg.Tenant); err != nil {
+			progress.Done("")
+			return fmt.Errorf("%w; `compactor erase confirm %d --tenant %s` goes on", err, c.ID, cfg.Tenant)
+		}
+		progress.Add(x.Sessions - before)
+	}
+	progress.Done("")
+	if e.JSON {
+		return term.JSON(e.Out.W, x)
+	}
+	e.say("erased: %s", erasedText(x))
+	return nil
+}
+
+type eraseListCmd struct {
+	Limit int `default:"20" help:"How many."`
+}
+
+func (c *eraseListCmd) Validate() error {
+	if c.Limit < 1 {
+		return errors.New("--limit: want 1 or more")
+	}
+	return nil
+}
+
+func (c *eraseListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	list, err := st.Erasures(ctx, cfg.Tenant, c.Limit)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, append([]store.Erasure{}, list...))
+	}
+	if len(list) == 0 {
+		e.say("no erasures of tenant %s", term.Clean(cfg.Tenant))
+		return nil
+	}
+	t := e.Out.Table(term.Num("ERASURE"), term.Text("REQUESTED"), term.Text("BY"), term.Text("OF"), term.Num("MESSAGES"), term.Text("STATUS"), term.Text("NOTE"))
+	for _, x := range list {
+		of, status := "session "+x.Session, "done"
+		switch {
+		case x.Session == "":
+			of = "the tenant"
+		case len(x.IDs) > 0:
+			of = term.Plural(int64(len(x.IDs)), "message", "messages") + " of " + x.Session
+		}
+		switch {
+		case x.ConfirmedAt.IsZero():
+			status = "to be confirmed"
+		case x.EndedAt.IsZero():
+			status = "under way"
+		}
+		t.Row(x.ID, x.RequestedAt.UTC(), x.RequestedBy, of, x.Messages, status, x.Note)
+	}
+	return t.Write()
+}

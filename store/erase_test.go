@@ -1,0 +1,319 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// placesOf returns where a string stands in the database: in rows of tables, and in the samples
+// that the planner keeps of them.
+func placesOf(t *testing.T, s *Store, words string) (places []string) {
+	t.Helper()
+	exec(t, s, `ANALYZE`)
+	for _, table := range list[string](t, s, `SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+			WHERE n.nspname = 'compactor' AND c.relkind IN ('r', 'm') UNION ALL SELECT 'pg_stats'`) {
+		rows := list[string](t, s, `SELECT t::text FROM `+table+` t WHERE strpos(t::text, $1) > 0`, words)
+		for _, row := range rows {
+			places = append(places, table+": "+row)
+		}
+	}
+	return places
+}
+
+func wantNowhere(t *testing.T, s *Store, words string) {
+	t.Helper()
+	if places := placesOf(t, s, words); len(places) > 0 {
+		t.Errorf("%q stands in\n%s", words, strings.Join(places, "\n"))
+	}
+}
+
+// quoted makes a history of all kinds of runs, in which everything that was derived repeats the
+// words, and a fork of it.
+func quoted(t *testing.T, s *Store, k Key, words string) (erasable string, fork Key) {
+	t.Helper()
+	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}})
+	said := user("secret", "please note "+words)
+	said.Name = words
+	add(t, s, k, user("u1", "said first"), said, call("c1", "a"), result("r1", "a", "a result"), assistant("a1", "noted"))
+	apply(t, s, k, standIn(chat.Meta{Seq: 2, Position: 2}, "short: "+words))
+	add(t, s, k, user("u2", "go on"), assistant("a2", "gone on"))
+	apply(t, s, k, summarize(span(3, 6), "the user had said "+words)) // which does not cover it
+	fork = Key{Tenant: k.Tenant, Session: k.Session + "-fork"}
+	must(s.Fork(t.Context(), k, fork.Session, ""))(t)
+	add(t, s, k, user("u3", "and then"), assistant("a3", "so it is"))
+	apply(t, s, k, summarize(span(5, 9), "once more "+words))
+	exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, prompt_hash, answer, ended_at)
+		SELECT 'k' || id, sid, id, 1, 'answered', 'p', 'an answer with '||$1, now() FROM compactor.runs WHERE status = 'applied'`, words)
+	add(t, s, k, user("u4", "at last"))
+	return said.ID, fork
+}
+
+func TestErasedWordsAreNowhere(t *testing.T) {
+	t.Parallel()
+	const words = "Wer-das-liest"
+	for name, erase := range map[string]func(t *testing.T, s *Store, k, fork Key, id string) Erasure{
+		"a message": func(t *testing.T, s *Store, k, _ Key, id string) Erasure {
+			return must(s.Erase(t.Context(), k, []string{id}, "request 8", "dpo", false))(t)
+		},
+		"a message, by its copy in the fork": func(t *testing.T, s *Store, _, fork Key, id string) Erasure {
+			return must(s.Erase(t.Context(), fork, []string{id}, "request 8", "dpo", false))(t)
+		},
+		"a session, with the copies in its fork": func(t *testing.T, s *Store, k, _ Key, _ string) Erasure {
+			must(0, s.SetLabels(t.Context(), k, map[string]string{"name": words}))(t)
+			must(s.Request(t.Context(), k, TriggerApplication, "", Options{Focus: words}))(t)
+			return must(s.Erase(t.Context(), k, nil, "request 8", "dpo", false))(t)
+		},
+		"a tenant": func(t *testing.T, s *Store, k, _ Key, _ string) Erasure {
+			e := must(s.RequestErasure(t.Context(), k.tenant(), "request 8", "dpo"))(t)
+			must(s.ConfirmErasure(t.Context(), e.ID, k.tenant(), "other"))(t)
+			for e.EndedAt.IsZero() {
+				e = must(s.NextErasure(t.Context(), e.ID, e.Tenant))(t)
+			}
+			return e
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			k := Key{Session: "chat"}
+			id, fork := quoted(t, s, k, words)
+			if n := len(placesOf(t, s, words)); n < 10 {
+				t.Fatalf("the words stand in %d places only", n)
+			}
+			seqs := list[string](t, s, `SELECT sid || ' ' || seq || ' ' || position || ' ' || id || ' ' || kind::text FROM compactor.message_log ORDER BY sid, seq`)
+			e := erase(t, s, k, fork, id)
+			if e.Sessions != 2 || e.Messages < 2 || e.Derived < 5 || e.Answers < 3 || e.Note != "request 8" || e.EndedAt.IsZero() {
+				t.Errorf("%+v", e)
+			}
+			wantNowhere(t, s, words)
+			wantConsistent(t, s)
+			if got := list[string](t, s, `SELECT sid || ' ' || seq || ' ' || position || ' ' || id || ' ' || kind::text FROM compactor.message_log ORDER BY sid, seq`); !slices.Equal(got, seqs) {
+				t.Errorf("rows are now\n%s\nwere\n%s", strings.Join(got, "\n"), strings.Join(seqs, "\n"))
+			}
+			for _, run := range list[RunID](t, s, `SELECT r.id FROM compactor.runs r WHERE status = 'applied' AND kind = 'compact' AND in_force ORDER BY sid, id DESC`) {
+				row := must(s.Run(t.Context(), run))(t)
+				if _, err := s.Undo(t.Context(), Key{Session: row.Session}, run, false, ""); err != nil {
+					t.Errorf("undo of run %d: %v", run, err)
+				}
+			}
+			wantNowhere(t, s, words)
+			wantConsistent(t, s)
+		})
+	}
+}
+
+func TestErasedMessagesStayValidAndSayNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "chat"}
+	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}})
+	asked := call("c1", "a", "b")
+	asked.ToolCalls[0].Arguments = `{"name":"someone"}`
+	add(t, s, k, user("u1", "who is someone?"), asked, result("r1", "a", "someone lives"), result("r2", "b", "here"), assistant("a1", "someone lives here"), user("u2", "thanks"))
+	must(s.Erase(t.Context(), k, []string{"u1", "c1", "r1", "a1"}, "why", "by", false))(t)
+	var got []string
+	view, _ := must2(s.View(t.Context(), k))(t)
+	for _, m := range view {
+		got = append(got, string(m.Body().AppendJSON(nil)))
+	}
+	want := []string{
+		`{"role":"user","content":"[erased]"}`,
+		`{"role":"assistant","content":"[erased]","tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"look","arguments":"{}"}}]}`,
+		`{"role":"tool","content":"[erased]","tool_call_id":"a"}`,
+		`{"role":"tool","content":"here","tool_call_id":"b"}`,
+		`{"role":"assistant","content":"[erased]"}`,
+		`{"role":"user","content":"thanks"}`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	// An application that repeats its append brings nothing back, and is told of no conflict.
+	add(t, s, k, user("u1", "who is someone?"))
+	add(t, s, k, user("u1", "who is someone?"), user("u2", "thanks"), user("u3", "more"))
+	wantNowhere(t, s, "someone")
+	wantConsistent(t, s)
+	if _, _, err := s.Append(t.Context(), k, "", []NewMessage{user("u2", "no thanks")}); err == nil {
+		t.Error("a message that was not erased has changed")
+	}
+	if _, err := s.Undo(t.Context(), k, one[RunID](t, s, `SELECT head_run FROM compactor.sessions`), false, ""); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("undo of the erasure: %v", err)
+	}
+	e := must(s.Erase(t.Context(), k, []string{"u1"}, "again", "by", false))(t)
+	if e.Messages != 0 {
+		t.Errorf("erased again: %+v", e)
+	}
+}
+
+func TestWhatWasPlannedBeforeAnErasureBringsNoWordsBack(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "chat"}
+	const words = "Wer-das-liest"
+	add(t, s, k, append([]NewMessage{user("secret", words)}, talk("m", 5)...)...)
+	c := start(t, s, k)
+	ch := must(c.change(s, summarize(span(1, 3), "about "+words)))(t)
+	call, _, _, err := s.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(s.Erase(t.Context(), k, []string{"secret"}, "why", "by", false))(t)
+	if err := s.AnswerSummary(t.Context(), call, SummaryAnswer{Text: "about " + words, Model: "m"}); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("the answer is stored: %v", err)
+	}
+	if _, err := s.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("the plan is applied: %v", err)
+	}
+	wantNowhere(t, s, words)
+}
+
+func TestASummaryInTheViewIsWrittenAnewAfterAnErasure(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "chat"}
+	add(t, s, k, talk("m", 6)...)
+	apply(t, s, k, summarize(span(1, 3), "what was said"))
+	add(t, s, k, user("m7", "said later"))
+	must(s.Erase(t.Context(), k, []string{"m2"}, "why", "by", true))(t)
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE kind = 'erase' OR status = 'queued'`); n != 0 {
+		t.Fatalf("a dry run left %d runs", n)
+	}
+	must(s.Erase(t.Context(), k, []string{"m7"}, "why", "by", false))(t)
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE status = 'queued'`); n != 0 {
+		t.Errorf("%d runs wait; the summary is older than the message", n)
+	}
+	must(s.Erase(t.Context(), k, []string{"m2"}, "why", "by", false))(t)
+	if got := one[string](t, s, `SELECT trigger || ' ' || (options->>'from') FROM compactor.runs WHERE status = 'queued'`); got != "operator log" {
+		t.Errorf("what waits: %s", got)
+	}
+}
+
+func TestSignedReasoningBehindErasedWordsLeavesTheViewForGood(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "chat"}
+	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}})
+	add(t, s, k, thoughtful("m", 0, 8)...)
+	run := applyBehind(t, s, k, exclude(span(7, 7)), 7, nil)
+	wantReasoning(t, s, k, "after the run", "m2", "m4", "m6")
+	must(s.Erase(t.Context(), k, []string{"m3"}, "why", "by", false))(t)
+	wantReasoning(t, s, k, "after the erasure", "m2")
+	wantConsistent(t, s)
+	add(t, s, k, thoughtful("n", 8, 2)...)
+	wantReasoning(t, s, k, "with a new answer", "m2", "n2")
+	must(s.Undo(t.Context(), k, run, false, ""))(t)
+	for _, id := range reasoning(t, s, k) {
+		if id == "m4" || id == "m6" || id == "m8" {
+			t.Errorf("the reasoning of %s is back", id)
+		}
+	}
+	wantConsistent(t, s)
+
+	open := Key{Session: "open"}
+	add(t, s, open, user("u1", "look"), signed(call("c1", "a"), 20))
+	if _, err := s.Erase(t.Context(), open, []string{"u1"}, "why", "by", false); !errors.Is(err, ErrInUse) {
+		t.Errorf("before an open tool loop: %v", err)
+	}
+	must(s.Erase(t.Context(), open, nil, "why", "by", false))(t)
+	wantConsistent(t, s)
+}
+
+func TestErasuresAreRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "chat"}
+	add(t, s, k, talk("m", 2)...)
+	other := Key{Tenant: "other", Session: "chat"}
+	add(t, s, other, talk("m", 2)...)
+	for name, refused := range map[string]struct {
+		err  error
+		want error
+		text string
+	}{
+		"of no session":    {second(s.Erase(t.Context(), Key{Session: "none"}, nil, "why", "by", false)), ErrNotFound, "session none"},
+		"of no message":    {second(s.Erase(t.Context(), k, []string{"m1", "m9"}, "why", "by", false)), ErrNotFound, "no source message 'm9'"},
+		"of an empty list": {second(s.Erase(t.Context(), k, []string{}, "why", "by", false)), ErrNotFound, "no source message"},
+		"without a note":   {second(s.Erase(t.Context(), k, nil, "", "by", false)), ErrInvalid, "a note that says why is required"},
+		"of no tenant":     {second(s.RequestErasure(t.Context(), "none", "why", "by")), ErrNotFound, "tenant none has no sessions"},
+		"unconfirmed":      {second(s.NextErasure(t.Context(), must(s.RequestErasure(t.Context(), "other", "why", "by"))(t).ID, "other")), ErrNotApplicable, "not confirmed"},
+		"of another tenant": {
+			second(s.ConfirmErasure(t.Context(), must(s.RequestErasure(t.Context(), "other", "why", "by"))(t).ID, "default", "by")),
+			ErrNotFound, "there is no erasure",
+		},
+	} {
+		if !errors.Is(refused.err, refused.want) || !strings.Contains(fmt.Sprint(refused.err), refused.text) {
+			t.Errorf("%s: %v", name, refused.err)
+		}
+	}
+	e := must(s.RequestErasure(t.Context(), "other", "why", "by"))(t)
+	exec(t, s, `UPDATE compactor.erasures SET requested_at = now() - interval '8 days' WHERE id = $1`, e.ID)
+	if _, err := s.ConfirmErasure(t.Context(), e.ID, "other", "by"); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("confirmed after 8 days: %v", err)
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE erased <> '{}'`); n != 0 {
+		t.Errorf("%d sessions are erased", n)
+	}
+}
+
+func TestErasureOfATenantGoesOnWhereItWasAndLeavesOthers(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, tenant := range []string{"acme", "other"} {
+		for i := range 5 {
+			add(t, s, Key{Tenant: tenant, Session: fmt.Sprintf("s%d", i)}, text("m", chat.RoleUser, "said by "+tenant))
+		}
+	}
+	e := must(s.RequestErasure(t.Context(), "acme", "why", "by"))(t)
+	must(s.ConfirmErasure(t.Context(), e.ID, "acme", "by"))(t)
+	for range 2 {
+		must(s.NextErasure(t.Context(), e.ID, e.Tenant))(t)
+	}
+	e = must(s.ConfirmErasure(t.Context(), e.ID, "acme", "another"))(t) // after an interruption
+	if e.Sessions != 2 || e.ConfirmedBy != "by" {
+		t.Errorf("%+v", e)
+	}
+	for deadline := time.Now().Add(time.Minute); e.EndedAt.IsZero() && time.Now().Before(deadline); {
+		e = must(s.NextErasure(t.Context(), e.ID, e.Tenant))(t)
+	}
+	if e.Sessions != 5 || e.Messages != 5 {
+		t.Errorf("%+v", e)
+	}
+	wantNowhere(t, s, "said by acme")
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.message_body WHERE body LIKE '%said by other%'`); n != 5 {
+		t.Errorf("%d messages of the other tenant are left, want 5", n)
+	}
+	if _, err := s.ConfirmErasure(t.Context(), e.ID, "acme", "by"); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("confirmed after its end: %v", err)
+	}
+}
+
+func TestOnlyAnErasureChangesWords(t *testing.T) {
+	t.Parallel()
+	s, dsn := openDSN(t)
+	k := Key{Session: "chat"}
+	add(t, s, k, talk("m", 2)...)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	for _, sql := range []string{
+		`UPDATE compactor.message_body SET body = '{}'`, `UPDATE compactor.message_body SET seq = 7 WHERE seq = 2`,
+		`UPDATE compactor.message_log SET name = 'x'`,
+		`SELECT set_config('compactor.fix', 'on', false)`, // the setting alone opens nothing
+		`UPDATE compactor.message_body SET body = '{}'`, `UPDATE compactor.message_log SET name = 'x'`,
+	} {
+		if _, err := conn.Exec(t.Context(), sql); (err == nil) != strings.HasPrefix(sql, "SELECT") {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Erasure records that words were erased, or are to be: those of messages, of a session or of
+// a tenant.
+type Erasure struct {
+	ID      int64    `json:"id"`
+	Tenant  string   `json:"tenant"`
+	Session string   `json:"session,omitempty"`  // empty: all of the tenant
+	IDs     []string `json:"messages,omitempty"` // of messages; empty: all of the session
+	Note    string   `json:"note"`
+
+	RequestedBy string    `json:"requested_by"`
+	RequestedAt time.Time `json:"requested_at"`
+	// Of a tenant, nothing is erased before the request is confirmed.
+	ConfirmedBy string    `json:"confirmed_by,omitempty"`
+	ConfirmedAt time.Time `json:"confirmed_at,omitzero"`
+	EndedAt     time.Time `json:"ended_at,omitzero"`
+
+	// What was erased; of a tenant before it is confirmed, what there was at the request.
+	Sessions int64 `json:"sessions"` // with those that have copies, as forks do
+	Messages int64 `json:"messages_erased"`
+	Derived  int64 `json:"derived"` // summaries and replacements
+	Answers  int64 `json:"answers"` // stored answers of models
+}
+
+const erasureColumns = `id, tenant, coalesce(session, ''), coalesce(ids, '{}'), note, requested_by, requested_at, coalesce(confirmed_by, ''),
+	coalesce(confirmed_at, '0001-01-01Z'), coalesce(ended_at, '0001-01-01Z'), sessions, messages, derived, answers`
+
+// Erase erases the words of messages in a session and in all forks that share them, or with no
+// ids those of the whole session and of its copies in forks, with its labels and its metadata.
+// Summaries and replacements that may repeat the words go too, and so do all answers of models
+// that are stored for these sessions; summaries that are in a view are written anew by a run. The
+// rows of the messages stay, with their ids. What is erased does not come back by an undo. note
+// says why. With dryRun, Erase changes nothing and returns what it would do. It locks the sessions
+// for its duration.
+func (s *Store) Erase(ctx context.Context, k Key, ids []string, note, by string, dryRun bool) (Erasure, error) {
+	const query = `SELECT ` + erasureColumns + ` FROM compactor.erase($1, $2, $3, $4, $5)`
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
+		return Erasure{}, wrap("erase", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	rows, _ := tx.Query(ctx, s.q(query), k.Tenant, k.Session, ids, note, by) // rows hold the error
+	e, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Erasure])
+	if err == nil && !dryRun {
+		err = tx.Commit(ctx)
+	}
+	return e, wrap("erase", err)
+}
+
+// RequestErasure records that all sessions of a tenant are to be erased, once ConfirmErasure has
+// confirmed it.
+func (s *Store) RequestErasure(ctx context.Context, tenant, note, by string) (Erasure, error) {
+	const query = `SELECT ` + erasureColumns + ` FROM compactor.request_erasure($1, $2, $3)`
+	return queryRow(ctx, s, "request erasure", pgx.RowToStructByPos[Erasure], query, tenant, note, by)
+}
+
+// ConfirmErasure confirms the erasure of a tenant, within a week of its request; NextErasure does
+// it. One that is confirmed stays so.
+func (s *Store) ConfirmErasure(ctx context.Context, id int64, tenant, by string) (Erasure, error) {
+	const query = `SELECT ` + erasureColumns + ` FROM compactor.confirm_erasure($1, $2, $3)`
+	return queryRow(ctx, s, "confirm erasure", pgx.RowToStructByPos[Erasure], query, id, tenant, by)
+}
+
+// NextErasure erases the next session of a tenant whose erasure is confirmed, in a transaction of
+// its own; EndedAt tells that there was none left. After an interruption the next call goes on.
+// Concurrent calls take turns.
+func (s *Store) NextErasure(ctx context.Context, id int64, tenant string) (Erasure, error) {
+	const query = `SELECT ` + erasureColumns + ` FROM compactor.erase_next($1, $2)`
+	return queryRow(ctx, s, "erase tenant", pgx.RowToStructByPos[Erasure], query, id, tenant)
+}
+
+// Erasure returns an erasure.
+func (s *Store) Erasure(ctx context.Context, id int64) (Erasure, error) {
+	const query = `SELECT ` + erasureColumns + ` FROM compactor.erasures WHERE id = $1`
+	return queryRow(ctx, s, fmt.Sprintf("erasure %d", id), pgx.RowToStructByPos[Erasure], query, id)
+}
+
+// Erasures returns the latest erasures of a tenant, the newest first; those of all if it is empty.
+func (s *Store) Erasures(ctx context.Context, tenant string, limit int) ([]Erasure, error) {
+	const query = `SELECT ` + erasureColumns + ` FROM compactor.erasures WHERE $1 IN ('', tenant) ORDER BY id DESC LIMIT $2`
+	return queryRows(ctx, s, "list erasures", pgx.RowToStructByPos[Erasure], query, tenant, limit)
+}
