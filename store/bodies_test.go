@@ -28,6 +28,8 @@ func TestMigratingMovesTheBodiesOfAVersionBefore(t *testing.T) {
 		ALTER TABLE compactor.message_log DROP COLUMN body_digest, ENABLE TRIGGER USER;
 		CREATE VIEW compactor.messages AS SELECT * FROM compactor.message_log;
 		DROP TABLE compactor.message_body;
+		DROP TABLE compactor.erasures CASCADE;
+		ALTER TABLE compactor.sessions DROP COLUMN erased;
 		DELETE FROM compactor.schema_version WHERE version_id >= 26;
 		DELETE FROM compactor.installed_functions`)
 	if _, err := migrations.Up(t.Context(), dsn, migrations.DefaultSchema); err != nil {
