@@ -55,6 +55,27 @@ func BenchmarkView(b *testing.B) {
 	}
 }
 
+// BenchmarkScatteredView compares a view of 10,000 ranges with one of a range as long.
+func BenchmarkScatteredView(b *testing.B) {
+	s := open(b)
+	scattered, whole := Key{Session: "scattered"}, Key{Session: "whole"}
+	add(b, s, scattered, talk("x", 20_000)...)
+	apply(b, s, scattered, exclude(span(1, 20_000).Minus(everySecond(20_000))))
+	add(b, s, whole, talk("x", 10_000)...)
+	exec(b, s, `VACUUM ANALYZE`)
+	var took [2]time.Duration
+	for range b.N {
+		for j, k := range []Key{scattered, whole} {
+			begin := time.Now()
+			if view, _, err := s.View(context.Background(), k); err != nil || len(view) != 10_000 {
+				b.Fatal(len(view), err)
+			}
+			took[j] += time.Since(begin)
+		}
+	}
+	b.ReportMetric(float64(took[0])/float64(took[1]), "x-whole")
+}
+
 // BenchmarkApply is the store's part of one compaction: request, claim, apply.
 func BenchmarkApply(b *testing.B) {
 	s := open(b)

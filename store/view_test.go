@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -72,6 +73,27 @@ func TestReadingGivesBackTheWholeMessageThatWasAppended(t *testing.T) {
 	}
 	if diff := cmp.Diff(stored, string(must(view[0].Body().MarshalJSON())(t))); diff != "" || strings.Contains(stored, "created_at") {
 		t.Errorf("Body (-stored +read):\n%s", diff)
+	}
+}
+
+// A view in many pieces is read by longer ranges, with what lies between them.
+func TestAViewInManyPiecesHasThePiecesAlone(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	const n = 3000
+	random := rand.New(rand.NewPCG(1, 2))
+	for name, gap := range map[string]int{"close": 5, "apart": 60} {
+		k := Key{Session: name}
+		add(t, s, k, talk("m", n)...)
+		var seqs []chat.Seq
+		for q := 1; q <= n; q += 1 + random.IntN(gap) {
+			seqs = append(seqs, chat.Seq(q))
+		}
+		apply(t, s, k, exclude(span(1, n).Minus(chat.RangesOf(seqs...))))
+		add(t, s, k, talk("n", 2)...)
+		if diff := cmp.Diff(append(seqs, n+1, n+2), liveSeqs(t, s, k)); diff != "" {
+			t.Errorf("%s: view (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

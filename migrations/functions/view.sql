@@ -1,23 +1,42 @@
+-- Ranges that hold a view and that can be read one by one: its own or, of one in many pieces, those with gaps of up to 16
+-- messages closed. Reading and passing over 16 messages costs what the look-up of a range does.
+CREATE OR REPLACE FUNCTION @schema@.spans(p_live int8multirange) RETURNS int8multirange LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF pg_column_size(p_live) < 1000 THEN   -- about 50 ranges
+        RETURN p_live;
+    END IF;
+    RETURN (SELECT range_agg(int8range(lower(x), upper(x) + 16)) FROM unnest(p_live) x);
+END $$;
+
 -- The history a model is given: the included messages with summaries and replacements in place.
 -- Costs what the view holds, not what the log holds: OFFSET 0 keeps the planner on the ranges.
 CREATE OR REPLACE FUNCTION @schema@.view(p_tenant text, p_session text)
 RETURNS TABLE (seq bigint, id text, kind text, role text, message json, token_count int, created_at timestamptz, source_id text)
-LANGUAGE plpgsql STABLE ROWS 200 SET jit = off SET enable_nestloop = off SET enable_hashjoin = off AS $$
+LANGUAGE plpgsql STABLE ROWS 200 SET jit = off SET enable_nestloop = off SET enable_hashjoin = off
+    SET work_mem = '32MB' SET plan_cache_mode = 'force_generic_plan' AS $$
 -- Words and metadata of a range are merged: the planner, which knows no range, would read all words for each message.
 DECLARE   -- not LANGUAGE sql, which would plan this again in each call
     v_tenant text := @schema@.tenant_of(p_tenant);
+    v_sid    bigint;
+    v_live   int8multirange;   -- in memory: a long one is stored out of line, compressed, and would be read again for each message
+    v_out    int8multirange;
+    v_spans  int8multirange;
+    v_whole  boolean;
 BEGIN
+    SELECT s.sid, s.live + '{}', s.reasoning_out + '{}' INTO v_sid, v_live, v_out FROM @schema@.sessions s WHERE s.tenant = v_tenant AND s.id = p_session;
+    v_spans := @schema@.spans(v_live);
+    v_whole := v_spans = v_live;
     RETURN QUERY SELECT m.seq, m.id, CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END,
            m.role, CASE WHEN m.bare THEN @schema@.without_reasoning(m.body) ELSE m.body END::json,
            m.token_count - CASE WHEN m.bare THEN coalesce(m.reasoning_tokens, @schema@.reasoning_tokens(m.body, m.token_count)) ELSE 0 END,
            m.created_at, m.source_id
-    FROM @schema@.sessions s CROSS JOIN LATERAL unnest(s.live) r(x)
-    CROSS JOIN LATERAL (SELECT l.*, b.body, @schema@.signed_reasoning(l.flags) AND s.reasoning_out @> l.seq AS bare
-        FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = s.sid AND b.seq = l.seq
-            AND b.seq >= lower(r.x) AND b.seq < coalesce(upper(r.x), 9223372036854775807)
-        WHERE l.sid = s.sid AND l.seq >= lower(r.x) AND l.seq < coalesce(upper(r.x), 9223372036854775807) OFFSET 0) m
-    WHERE s.tenant = v_tenant AND s.id = p_session
-        AND NOT (m.bare AND @schema@.reasoning_only(m.role_code, m.calls, m.flags))
+    FROM unnest(v_spans) r(x)
+    CROSS JOIN LATERAL (SELECT l.seq, l.id, l.kind, l.role, l.token_count, l.reasoning_tokens, l.created_at, l.source_id, l.position, l.role_code, l.calls, l.flags,
+            b.body, @schema@.signed_reasoning(l.flags) AND v_out @> l.seq AS bare
+        FROM @schema@.message_log l LEFT JOIN (SELECT w.seq, w.body FROM @schema@.message_body w
+            WHERE w.sid = v_sid AND w.seq >= lower(r.x) AND w.seq < coalesce(upper(r.x), 9223372036854775807) ORDER BY w.seq OFFSET 0) b ON b.seq = l.seq
+        WHERE l.sid = v_sid AND l.seq >= lower(r.x) AND l.seq < coalesce(upper(r.x), 9223372036854775807) AND (v_whole OR v_live @> l.seq) OFFSET 0) m
+    WHERE NOT (m.bare AND @schema@.reasoning_only(m.role_code, m.calls, m.flags))
     ORDER BY m.position, (m.kind <> 's'), (m.kind = 'm' AND m.position <> m.seq), m.seq;
 END $$;
 

@@ -152,6 +152,7 @@ BEGIN
             ('set_signals', '{}'),
             ('set_sweep_status', '{}'),
             ('signed_reasoning', '{}'),
+            ('spans', '{}'),
             ('spending', '{}'),
             ('spending_limited', '{}'),
             ('spending_of', '{reader}'),
