@@ -19,10 +19,8 @@ BEGIN
             RETURN v;
         END IF;
     END IF;
-    v.open_calls := s.open_calls;
-    v.answered := s.open_answered;
-    v.pending := s.open_pending;
-    v.fault := false;
+    v := ROW(ARRAY[s.last_seq + 1], NULL, 1, s.last_seq + 1, p.tokens, CASE WHEN p.flags & 16 > 0 THEN p.tokens ELSE 0 END,
+        (p.role = 'user')::int, coalesce(p.created, now()), false, s.open_calls, s.open_answered, s.open_pending)::@schema@.appended;
     IF p.role = 'tool' THEN
         v.answered := true;
         i := array_position(s.open_calls, coalesce(p.tool_call_id, ''));
@@ -38,13 +36,6 @@ BEGIN
         v.fault := p.role = 'user' AND v.pending;
         v.pending := v.pending AND p.role <> 'user';
     END IF;
-    v.last_seq := s.last_seq + 1;
-    v.seqs := ARRAY[v.last_seq];
-    v.n := 1;
-    v.tokens := p.tokens;
-    v.estimated := CASE WHEN p.flags & 16 > 0 THEN p.tokens ELSE 0 END;
-    v.turns := (p.role = 'user')::int;
-    v.last_at := coalesce(p.created, now());
     INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
         name, call_ids, tool_call_id, source_id, counter, created_at, body_digest, reasoning_tokens)
     VALUES (s.sid, v.last_seq, coalesce(p_position, v.last_seq), s.total_tokens + p.tokens, p.tokens,
@@ -149,6 +140,7 @@ RETURNS bigint[] LANGUAGE plpgsql SET timezone = 'UTC' SET plan_cache_mode = 'fo
 -- A generic plan, as planning costs more than appending one message.
 DECLARE
     s     @schema@.sessions;
+    p     @schema@.parsed_message;
     ps    @schema@.parsed_message[];
     v     @schema@.appended;
     v_bad text;
@@ -162,14 +154,21 @@ BEGIN
     IF @schema@.unstorable(p_messages) THEN
         p_messages := @schema@.repair_json(p_messages::text)::json;
     END IF;
-    SELECT string_agg(format('message %s: must be an object, not %s', ord - 1, json_typeof(m)), '; ') INTO v_bad
-    FROM json_array_elements(p_messages) WITH ORDINALITY e(m, ord) WHERE json_typeof(m) <> 'object';
-    IF v_bad IS NULL THEN
-        SELECT array_agg(p), string_agg(format('message %s: %s', ord - 1, fault), '; ') FILTER (WHERE fault IS NOT NULL) INTO ps, v_bad
-        FROM @schema@.parse_messages(p_messages, nullif(p_key, '')) p;
+    IF json_array_length(p_messages) = 1 THEN
+        p := @schema@.parse_plain(p_messages->0, nullif(p_key, ''));
     END IF;
-    IF v_bad IS NOT NULL THEN
-        RAISE EXCEPTION 'append to session %: %', p_session, left(v_bad, 1000) USING ERRCODE = 'invalid_parameter_value';
+    IF p.ord IS NOT NULL THEN
+        ps := ARRAY[p];
+    ELSE
+        SELECT string_agg(format('message %s: must be an object, not %s', ord - 1, json_typeof(m)), '; ') INTO v_bad
+        FROM json_array_elements(p_messages) WITH ORDINALITY e(m, ord) WHERE json_typeof(m) <> 'object';
+        IF v_bad IS NULL THEN
+            SELECT array_agg(q), string_agg(format('message %s: %s', q.ord - 1, q.fault), '; ') FILTER (WHERE q.fault IS NOT NULL) INTO ps, v_bad
+            FROM @schema@.parse_messages(p_messages, nullif(p_key, '')) q;
+        END IF;
+        IF v_bad IS NOT NULL THEN
+            RAISE EXCEPTION 'append to session %: %', p_session, left(v_bad, 1000) USING ERRCODE = 'invalid_parameter_value';
+        END IF;
     END IF;
 
     s := @schema@.lock_session(p_tenant, p_session, p_model, true);
@@ -185,49 +184,34 @@ BEGIN
     END IF;
     IF v.n = 0 THEN RETURN coalesce(v.seqs, '{}'); END IF;
 
-    s.last_seq := v.last_seq;
-    s.last_source_seq := v.last_seq;
-    s.messages := s.messages + v.n;
-    s.turns := s.turns + v.turns;
-    s.total_tokens := s.total_tokens + v.tokens;
-    s.live_messages := s.live_messages + v.n;
-    s.live_tokens := s.live_tokens + v.tokens;
-    s.live_estimated_tokens := s.live_estimated_tokens + v.estimated;
-    s.messages_since_run := s.messages_since_run + v.n;
-    s.tokens_since_run := s.tokens_since_run + v.tokens;
-    s.turns_since_run := s.turns_since_run + v.turns;
-    s.tokens_since_report := s.tokens_since_report + CASE WHEN s.reported_prompt_tokens IS NULL THEN 0 ELSE v.tokens END;
     -- A call that still waits may have left the view, or its place, by a replacement: then its result has
     -- nothing to follow there.
-    IF v.fault OR cardinality(s.open_calls) > 0 AND NOT EXISTS (
+    IF cardinality(s.open_calls) > 0 AND NOT v.fault THEN
+        v.fault := NOT EXISTS (
             SELECT FROM (SELECT l.seq, l.position FROM @schema@.message_log l
-                WHERE l.sid = s.sid AND l.seq <= s.last_seq - v.n AND l.calls > 0 ORDER BY l.seq DESC LIMIT 1) c
-            WHERE s.live @> c.seq AND c.position = c.seq) THEN
-        s.suspect_seq := v.last_seq;
+                WHERE l.sid = s.sid AND l.seq <= v.last_seq - v.n AND l.calls > 0 ORDER BY l.seq DESC LIMIT 1) c
+            WHERE s.live @> c.seq AND c.position = c.seq);
     END IF;
-    s.open_calls := coalesce(v.open_calls, '{}');
-    s.open_answered := v.answered;
-    IF s.state = 'quarantined' THEN
-        s.state := 'active';
-        s.quarantine_reason := NULL;
+    -- One statement: each expression of PL/pgSQL is prepared anew in each transaction. Of the first messages, those of
+    -- an import may be old.
+    UPDATE @schema@.sessions t SET
+        last_seq = v.last_seq, last_source_seq = v.last_seq, messages = t.messages + v.n, turns = t.turns + v.turns,
+        total_tokens = t.total_tokens + v.tokens, live_messages = t.live_messages + v.n, live_tokens = t.live_tokens + v.tokens,
+        live_estimated_tokens = t.live_estimated_tokens + v.estimated, messages_since_run = t.messages_since_run + v.n,
+        tokens_since_run = t.tokens_since_run + v.tokens, turns_since_run = t.turns_since_run + v.turns,
+        tokens_since_report = t.tokens_since_report + CASE WHEN t.reported_prompt_tokens IS NULL THEN 0 ELSE v.tokens END,
+        suspect_seq = CASE WHEN v.fault THEN v.last_seq ELSE t.suspect_seq END,
+        last_message_at = v.last_at, open_calls = coalesce(v.open_calls, '{}'), open_answered = v.answered, open_pending = v.pending,
+        state = CASE t.state WHEN 'quarantined' THEN 'active' ELSE t.state END,
+        quarantine_reason = CASE WHEN t.state <> 'quarantined' THEN t.quarantine_reason END, timed = false,
+        created_at = CASE t.messages WHEN 0 THEN least(t.created_at, ps[1].created) ELSE t.created_at END,
+        next_check_at = least(t.next_check_at, v.last_at + make_interval(secs => t.due_idle),
+            CASE t.messages WHEN 0 THEN least(t.created_at, ps[1].created) + make_interval(secs => least(t.due_age, t.due_since_run)) END)
+    WHERE t.sid = s.sid RETURNING * INTO s;
+    IF @schema@.is_due(s) <> s.due THEN
+        s.due := NOT s.due;
+        UPDATE @schema@.sessions SET due = s.due WHERE sid = s.sid;
     END IF;
-    s.timed := false;
-    IF s.messages = v.n THEN   -- the first ones; those of an import may be old
-        s.created_at := least(s.created_at, ps[1].created);
-        s.next_check_at := least(s.next_check_at, s.created_at + make_interval(secs => least(s.due_age, s.due_since_run)));
-    END IF;
-    s.next_check_at := least(s.next_check_at, v.last_at + make_interval(secs => s.due_idle));
-    s.due := @schema@.is_due(s);
-    UPDATE @schema@.sessions SET
-        last_seq = s.last_seq, last_source_seq = s.last_source_seq, messages = s.messages, turns = s.turns,
-        total_tokens = s.total_tokens, live_messages = s.live_messages, live_tokens = s.live_tokens,
-        live_estimated_tokens = s.live_estimated_tokens, messages_since_run = s.messages_since_run,
-        tokens_since_run = s.tokens_since_run, turns_since_run = s.turns_since_run,
-        tokens_since_report = s.tokens_since_report, suspect_seq = s.suspect_seq, due = s.due,
-        last_message_at = v.last_at, open_calls = s.open_calls, open_answered = s.open_answered, open_pending = v.pending,
-        state = s.state, quarantine_reason = s.quarantine_reason, timed = s.timed, next_check_at = s.next_check_at,
-        created_at = s.created_at
-    WHERE sid = s.sid;
     -- An import sets compactor.quiet: a backlog waits for the sweep instead of ringing for every session.
     IF s.due AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
         INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid)
@@ -247,12 +231,12 @@ END $$;
 -- The session keeps its model unless p_model names another.
 --
 -- The variant for text takes literals and parameters without a type, for which json and jsonb would be
--- ambiguous.
+-- ambiguous. Not LANGUAGE sql, which would plan each call.
 CREATE OR REPLACE FUNCTION @schema@.append(p_tenant text, p_session text, p_messages json, p_model text DEFAULT NULL, p_key text DEFAULT NULL)
-RETURNS bigint[] LANGUAGE sql AS $$ SELECT @schema@.append_at(p_tenant, p_session, p_messages, p_model, p_key, NULL) $$;
+RETURNS bigint[] LANGUAGE plpgsql AS $$ BEGIN RETURN @schema@.append_at(p_tenant, p_session, p_messages, p_model, p_key, NULL); END $$;
 
 CREATE OR REPLACE FUNCTION @schema@.append(p_tenant text, p_session text, p_messages jsonb, p_model text DEFAULT NULL, p_key text DEFAULT NULL)
-RETURNS bigint[] LANGUAGE sql AS $$ SELECT @schema@.append_at(p_tenant, p_session, p_messages::json, p_model, p_key, NULL) $$;
+RETURNS bigint[] LANGUAGE plpgsql AS $$ BEGIN RETURN @schema@.append_at(p_tenant, p_session, p_messages::json, p_model, p_key, NULL); END $$;
 
 CREATE OR REPLACE FUNCTION @schema@.append(p_tenant text, p_session text, p_messages text, p_model text DEFAULT NULL, p_key text DEFAULT NULL)
-RETURNS bigint[] LANGUAGE sql AS $$ SELECT @schema@.append_at(p_tenant, p_session, p_messages::json, p_model, p_key, NULL) $$;
+RETURNS bigint[] LANGUAGE plpgsql AS $$ BEGIN RETURN @schema@.append_at(p_tenant, p_session, p_messages::json, p_model, p_key, NULL); END $$;

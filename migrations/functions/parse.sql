@@ -180,3 +180,39 @@ LANGUAGE sql STABLE AS $$
         OFFSET 0   -- or the body is made anew wherever it is named
     ) f
 $$;
+
+-- The same for the one message that most appends have: of the user or the agent, with a text and neither calls nor reasoning.
+-- Null for another one, also for one with a fault: parse_messages says which. A test compares both.
+CREATE OR REPLACE FUNCTION @schema@.parse_plain(m json, p_key text) RETURNS @schema@.parsed_message LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    f         record;
+    v_created timestamptz;
+    v_body    text := m;
+BEGIN
+    IF json_typeof(m) <> 'object' OR octet_length(v_body) > 19800 THEN   -- a long one may nest deeply
+        RETURN NULL;
+    END IF;
+    SELECT * INTO f FROM json_to_record(m) AS x(id json, role json, name json, content json, tool_calls json, tool_call_id json,
+        reasoning json, reasoning_content json, reasoning_details json, thinking_blocks json, parts json, contents json, "toolInvocations" json,
+        created_at text, token_count text, token_counter text, source_id text);
+    IF (json_typeof(f.content) = 'string' AND json_typeof(f.role) = 'string' AND f.role #>> '{}' IN ('user', 'assistant')
+            AND num_nonnulls(f.tool_calls, f.tool_call_id, f.reasoning, f.reasoning_content, f.reasoning_details, f.thinking_blocks,
+                f.parts, f.contents, f."toolInvocations") = 0
+            AND coalesce(json_typeof(f.id), 'string') = 'string' AND coalesce(f.token_count, '0') ~ '^\d{1,9}$') IS NOT true THEN
+        RETURN NULL;
+    END IF;
+    v_created := CASE WHEN f.created_at IS NOT NULL THEN @schema@.parse_time(f.created_at) END;
+    IF num_nonnulls(f.id, f.created_at, f.token_count, f.token_counter, f.source_id) > 0
+            OR v_body LIKE '%null%' AND v_body ~ '"(id|created_at|token_count|token_counter|source_id)"\s*:\s*null' THEN
+        v_body := (SELECT '{' || string_agg(to_json(k.key)::text || ':' || k.value::text, ',' ORDER BY k.n) || '}'
+            FROM json_each(m) WITH ORDINALITY k(key, value, n)
+            WHERE k.key NOT IN ('id', 'token_count', 'token_counter', 'source_id')
+                AND (k.key <> 'created_at' OR v_created IS NULL AND json_typeof(k.value) <> 'null'));
+    END IF;
+    RETURN ROW(1, coalesce(f.id #>> '{}', p_key || '#1'), f.role #>> '{}', CASE WHEN json_typeof(f.name) = 'string' THEN f.name #>> '{}' END,
+        f.source_id, NULL, NULL, coalesce(f.token_count::int, (octet_length(v_body) + 2) / 3),
+        CASE WHEN f.token_count IS NULL THEN 'octets/3' ELSE coalesce(f.token_counter, 'application') END,
+        (f.content #>> '{}' ~ '[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]')::int
+            + 16 * (f.token_count IS NULL OR @schema@.estimates(f.token_counter))::int,
+        false, v_created, v_body, NULL)::@schema@.parsed_message;
+END $$;

@@ -107,6 +107,7 @@ BEGIN
             ('next_time', '{}'),
             ('open_reasoning', '{}'),
             ('parse_messages', '{}'),
+            ('parse_plain', '{}'),
             ('parse_time', '{}'),
             ('pause_runs', '{operator}'),
             ('pause_schedule', '{operator}'),
