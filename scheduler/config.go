@@ -2,12 +2,14 @@ package scheduler
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"os"
 	"time"
 
+	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
@@ -28,6 +30,9 @@ type Config struct {
 	// BindsReasoning reports whether a model binds signed reasoning to what precedes it. If
 	// nil, all do.
 	BindsReasoning func(model string) bool `yaml:"-" json:"-"`
+	// Truncation returns the rule by which the database truncates sessions of a kind without
+	// a worker. If nil, all runs of sweeps need one.
+	Truncation func(ctx context.Context, k store.SessionKind) (store.Truncation, error) `yaml:"-" json:"-"`
 
 	// RelayInterval is the interval at which the outbox is polled, and five times as often for a
 	// second after an event. Without work it is polled once a second, and after a notification;

@@ -189,24 +189,31 @@ func (f *fakeStore) queue(trigger string, grace time.Duration) store.Delivery {
 	return store.Delivery{Run: r.id, Attempt: 1, Trigger: trigger}
 }
 
-func (f *fakeStore) SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) ([]store.Delivery, bool, error) {
+func (f *fakeStore) SweepTogether(ctx context.Context, sweep int64, limit int, grace time.Duration, rules []store.Truncation, _ string) (p store.SweptPage, err error) {
 	if err := f.enter(ctx, "sweep page"); err != nil {
-		return nil, false, err
+		return p, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.sweeps[sweep-1]
 	if s.paused {
-		return nil, false, nil
+		return p, nil
 	}
-	var page []store.Delivery
-	for s.cursor < s.due && len(page) < limit {
-		s.cursor++
-		page = append(page, f.queue(store.TriggerNightly, grace))
+	if kind := (store.SessionKind{Policy: "default"}); rules != nil && len(rules) == 0 {
+		p.Unknown = append(p.Unknown, kind)
+		return p, nil
 	}
-	s.Queued += int64(len(page))
-	s.ended = s.cursor >= s.due && len(page) == 0
-	return page, s.ended, nil
+	for n := 0; s.cursor < s.due && n < limit; n++ {
+		if s.cursor++; rules != nil && rules[0].Metric != "" {
+			p.Ended++
+			continue
+		}
+		p.Queued = append(p.Queued, f.queue(store.TriggerNightly, grace))
+	}
+	s.Queued += int64(len(p.Queued) + p.Ended)
+	s.ended = s.cursor >= s.due && len(p.Queued)+p.Ended == 0
+	p.Done = s.ended
+	return p, nil
 }
 
 func (f *fakeStore) OpenBulkCompacts(ctx context.Context) (open []int64, err error) {

@@ -7,6 +7,8 @@ type Observer interface {
 	Leading(leading bool)
 	// Took is called for the runs that were taken from Postgres to be enqueued.
 	Took(reason string, runs int)
+	// Truncated is called for the runs of sweeps that the database has ended by itself.
+	Truncated(runs int)
 	// Expired is called for the runs that ended because no worker attempted them.
 	Expired(runs int)
 }
@@ -26,4 +28,5 @@ type noObserver struct{}
 
 func (noObserver) Leading(bool)     {}
 func (noObserver) Took(string, int) {}
+func (noObserver) Truncated(int)    {}
 func (noObserver) Expired(int)      {}

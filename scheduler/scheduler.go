@@ -25,7 +25,7 @@ type Store interface {
 	Fire(ctx context.Context, t store.Tick) (outcome string, sweep int64, err error)
 	LastTick(ctx context.Context, entry string) (time.Time, error)
 	OpenSweeps(ctx context.Context) ([]store.Sweep, error)
-	SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []store.Delivery, done bool, err error)
+	SweepTogether(ctx context.Context, sweep int64, limit int, grace time.Duration, rules []store.Truncation, worker string) (store.SweptPage, error)
 	OpenBulkCompacts(ctx context.Context) ([]int64, error)
 	BulkCompactPage(ctx context.Context, id int64, limit int, grace time.Duration) (page []store.Delivery, more bool, err error)
 	Waiting(ctx context.Context, trigger string, limit int) (int, error)
@@ -74,6 +74,7 @@ type Scheduler struct {
 	redis    *backoff.Outage
 	// sweepNow wakes the sweep loop before its next poll.
 	sweepNow chan struct{}
+	rules    rules
 }
 
 // New returns a scheduler, or all errors of the configuration. It does not connect. The
@@ -97,7 +98,7 @@ func New(st Store, queue Enqueuer, cfg Config) (*Scheduler, error) {
 	return &Scheduler{
 		cfg: cfg, store: st, queue: queue, log: cfg.Logger, entries: entries,
 		database: backoff.NewOutage(cfg.Logger, "database"), redis: backoff.NewOutage(cfg.Logger, "queue"),
-		sweepNow: make(chan struct{}, 1),
+		sweepNow: make(chan struct{}, 1), rules: newRules(cfg.Truncation != nil),
 	}, nil
 }
 

@@ -224,10 +224,10 @@ func TestOldAnswersAreForgotten(t *testing.T) {
 
 // watcher is an Observer that remembers.
 type watcher struct {
-	mu      sync.Mutex
-	leads   []bool
-	taken   map[string]int
-	expired int
+	mu                 sync.Mutex
+	leads              []bool
+	taken              map[string]int
+	expired, truncated int
 }
 
 func (o *watcher) Leading(leading bool) {
@@ -240,6 +240,12 @@ func (o *watcher) Took(reason string, runs int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.taken[reason] += runs
+}
+
+func (o *watcher) Truncated(runs int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.truncated += runs
 }
 
 func (o *watcher) Expired(runs int) {

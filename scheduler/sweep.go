@@ -82,7 +82,7 @@ func (s *Scheduler) bulkCompactPage(ctx context.Context, id int64, c *credit) (r
 	return 0, nil
 }
 
-// sweepPage takes a page of a sweep, enqueues its runs and returns their number. Without room
+// sweepPage takes a page of a sweep, enqueues its runs and returns the number of sessions. Without room
 // there are none, but a sweep whose window has ended stops. The relay delivers what could not
 // be enqueued.
 func (s *Scheduler) sweepPage(ctx context.Context, sw store.Sweep, c *credit) (queued int, err error) {
@@ -90,21 +90,68 @@ func (s *Scheduler) sweepPage(ctx context.Context, sw store.Sweep, c *credit) (q
 	if err != nil {
 		return 0, err
 	}
-	var done bool
-	page, err := retry(ctx, s, ReasonSweep, func(ctx context.Context) (page []store.Delivery, err error) {
-		page, done, err = s.store.SweepPage(ctx, sw.ID, room, s.cfg.RedeliverAfter)
-		return page, err
+	if room > 0 && s.rules.alone == sw.ID {
+		room = s.cfg.PageSize
+	}
+	page, err := retry(ctx, s, ReasonSweep, func(ctx context.Context) (page store.SweptPage, err error) {
+		for {
+			page, err = s.store.SweepTogether(ctx, sw.ID, room, s.cfg.RedeliverAfter, s.rules.known, s.cfg.Holder)
+			if err != nil || len(page.Unknown) == 0 {
+				return page, err
+			}
+			if err := s.learn(ctx, page.Unknown); err != nil {
+				return page, err
+			}
+		}
 	})
 	if err != nil {
 		return 0, err
 	}
-	s.cfg.Observer.Took(ReasonSweep, len(page))
-	c.spend(len(page))
-	if err := s.enqueue(ctx, page); err != nil || !done {
-		return len(page), err
+	if s.rules.alone = 0; page.Ended > 0 && len(page.Queued) == 0 {
+		s.rules.alone = sw.ID
 	}
-	s.log.InfoContext(ctx, "sweep ended", "sweep_id", sw.ID, "entry", sw.Entry, "tick", sw.Tick.UTC(), "queued", sw.Queued+int64(len(page)))
+	s.cfg.Observer.Took(ReasonSweep, len(page.Queued))
+	s.cfg.Observer.Truncated(page.Ended)
+	c.spend(len(page.Queued))
+	decided := page.Ended + len(page.Queued)
+	if err := s.enqueue(ctx, page.Queued); err != nil || !page.Done {
+		return decided, err
+	}
+	s.log.InfoContext(ctx, "sweep ended", "sweep_id", sw.ID, "entry", sw.Entry, "tick", sw.Tick.UTC(), "queued", sw.Queued+int64(decided))
 	return 0, nil
+}
+
+// rules are those that sweeps truncate sessions by.
+type rules struct {
+	known []store.Truncation // nil: all sessions take runs
+	// alone is the sweep whose last page the database has ended alone, 0 for none: the next one
+	// is not likely to need room.
+	alone int64
+}
+
+func newRules(truncates bool) (r rules) {
+	if truncates {
+		r.known = []store.Truncation{}
+	}
+	return r
+}
+
+// maxRules bounds the rules, which each page reads: applications choose the model names.
+const maxRules = 200
+
+// learn adds the rules of kinds of sessions.
+func (s *Scheduler) learn(ctx context.Context, kinds []store.SessionKind) error {
+	if len(s.rules.known) >= maxRules {
+		s.rules = newRules(true)
+	}
+	for _, k := range kinds {
+		rule, err := s.cfg.Truncation(ctx, k)
+		if err != nil {
+			return err
+		}
+		s.rules.known = append(s.rules.known, rule)
+	}
+	return nil
 }
 
 // wakeSweeps makes the sweep loop of this scheduler poll now, if it runs.

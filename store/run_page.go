@@ -62,6 +62,7 @@ func (s *Store) LoadPage(ctx context.Context, runs []RunID) ([]*Claim, error) {
 // RunChange is the change that a run makes.
 type RunChange struct {
 	Run    RunID
+	SID    int64
 	Change Change
 }
 
@@ -77,6 +78,7 @@ func (c *Change) plain() bool {
 type pageRecord struct {
 	endRecord
 	Run      RunID    `json:"run"`
+	SID      int64    `json:"sid"`
 	Revision int64    `json:"revision"`
 	Snapshot chat.Seq `json:"snapshot"`
 	Exclude  string   `json:"exclude"`
@@ -95,7 +97,7 @@ func (s *Store) ApplyPage(ctx context.Context, changes []RunChange) (applied []R
 		if !c.plain() {
 			continue
 		}
-		r := pageRecord{endRecord: c.record(), Run: changes[i].Run, Revision: c.Revision, Snapshot: c.SnapshotSeq, Exclude: c.Plan.Gone().String()}
+		r := pageRecord{endRecord: c.record(), Run: changes[i].Run, SID: changes[i].SID, Revision: c.Revision, Snapshot: c.SnapshotSeq, Exclude: c.Plan.Gone().String()}
 		for _, x := range c.Plan.Exclude {
 			r.Reasons, r.Seqs = append(r.Reasons, x.Reason), append(r.Seqs, x.Seqs.String())
 		}

@@ -115,13 +115,6 @@ func (s *Store) OpenSweeps(ctx context.Context) ([]Sweep, error) {
 // sweep is not open, or not any more: it has passed all sessions, its window has ended, or
 // an operator has paused or cancelled it.
 func (s *Store) SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []Delivery, done bool, err error) {
-	const query = `SELECT runs, status IS DISTINCT FROM 'open' FROM compactor.sweep_page($1, $2, $3)`
-	var runs []RunID
-	if err := s.pool.QueryRow(ctx, s.q(query), sweep, limit, grace).Scan(&runs, &done); err != nil {
-		return nil, false, wrap("sweep", err)
-	}
-	for _, run := range runs {
-		page = append(page, Delivery{Run: run, Attempt: 1, Trigger: TriggerNightly})
-	}
-	return page, done, nil
+	p, err := s.sweepPage(ctx, sweep, limit, grace, nil, "")
+	return p.Queued, p.Done, err
 }

@@ -102,7 +102,7 @@ func (w *Worker) executeTogether(ctx context.Context, runs []store.RunID) (rest 
 		change, code, err := a.decide(ctx)
 		if err == nil && code == "" {
 			attempts[c.Run] = a
-			changes = append(changes, store.RunChange{Run: c.Run, Change: change})
+			changes = append(changes, store.RunChange{Run: c.Run, SID: c.Session.SID, Change: change})
 		}
 	}
 	applied, err := w.store.ApplyPage(ctx, changes)

@@ -85,11 +85,17 @@ func (f *paged) page(runs ...store.RunID) {
 }
 
 // end returns what a run left of its session in all tables, without ids and times.
-func (f *paged) end(run store.RunID) (out map[string]any) {
+func (f *paged) end(run store.RunID) map[string]any {
 	f.t.Helper()
+	out, err := endOf(f.t.Context(), f.conn, run)
+	f.must(err)
+	return out
+}
+
+func endOf(ctx context.Context, conn *pgx.Conn, run store.RunID) (out map[string]any, err error) {
 	const query = `
 		SELECT json_build_object(
-			'session', to_jsonb(s) - '{sid,id,head_run,created_at,last_message_at,cooldown_until,view_changed_at,next_check_at}'::text[]
+			'session', to_jsonb(s) - '{sid,tenant,id,head_run,created_at,last_message_at,cooldown_until,view_changed_at,next_check_at}'::text[]
 				|| jsonb_build_object('is_head', s.head_run = r.id, 'cools', s.cooldown_until IS NOT NULL, 'changed', s.view_changed_at IS NOT NULL,
 					'check_minutes', round(extract(epoch FROM s.next_check_at - s.view_changed_at) / 60)),
 			'run', to_jsonb(r) - '{id,sid,fence,base_run,requested_by,queued_at,started_at,ended_at,waiting_since,deliver_at,written_at,plan_us,total_us,sweep}'::text[]
@@ -98,13 +104,10 @@ func (f *paged) end(run store.RunID) (out map[string]any) {
 			'wakes', EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid))
 		FROM compactor.runs r JOIN compactor.sessions s USING (sid) WHERE r.id = $1`
 	var raw []byte
-	if err := f.conn.QueryRow(f.t.Context(), query, run).Scan(&raw); err != nil {
-		f.t.Fatal(err)
+	if err := conn.QueryRow(ctx, query, run).Scan(&raw); err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(raw, &out); err != nil {
-		f.t.Fatal(err)
-	}
-	return out
+	return out, json.Unmarshal(raw, &out)
 }
 
 // pageKinds are the kinds of sessions that a sweep meets, by what makes them. together: a page

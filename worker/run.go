@@ -232,7 +232,7 @@ func (a *attempt) savePolicy(ctx context.Context) error {
 	}
 	pol := a.policy
 	pol.EstimateMargin = a.margin
-	err := a.w.store.EnsurePolicy(ctx, a.hash, a.claim.Session.PolicyTenant, map[string]any{"policy": pol, "limits": a.ofModel})
+	err := a.w.store.EnsurePolicy(ctx, a.hash, a.claim.Session.PolicyTenant, policySpec(pol, a.ofModel))
 	if err == nil {
 		a.w.policies.Store(a.hash, true)
 	}

@@ -1,23 +1,28 @@
--- The next page of an open sweep: queues runs for up to p_limit due sessions and moves the cursors behind them, all in
--- one transaction. The caller delivers the runs; see Undelivered in Go for those that it does not. status is that of the
--- sweep afterwards, null where there is none.
+-- The next page of an open sweep: decides up to p_limit due sessions and moves the cursors behind them, all in one
+-- transaction. truncate_sessions ends the runs of those that it can by p_rules (ended), and the others are queued (runs):
+-- the caller delivers these; see Undelivered in Go for those that it does not. Where there is a kind of sessions that
+-- p_rules has nothing of (unknown: [{policy, version, tenant, model}]), nothing is done: call again with it. status is that
+-- of the sweep afterwards, null where there is none.
 --
 -- Tenants take turns, so that the backlog of one does not delay another: a page has the same share for each of the
 -- tenants whose turn it is, at least eight sessions, and who had one goes behind those who had none. A tenant of which no
 -- run may start now, by its limit, is passed over.
-CREATE OR REPLACE FUNCTION @schema@.sweep_page(p_sweep bigint, p_limit int, p_grace interval, OUT status text, OUT runs bigint[])
+CREATE OR REPLACE FUNCTION @schema@.sweep_page(p_sweep bigint, p_limit int, p_grace interval, p_rules json DEFAULT NULL, p_worker text DEFAULT '',
+    OUT status text, OUT runs bigint[], OUT ended bigint[], OUT unknown json)
 LANGUAGE plpgsql AS $$
 DECLARE
-    w       @schema@.sweeps;
-    v_turns text[];
-    v_share int;
-    v_seen  bigint;
-    v_ended bigint;
-    v_bad   bigint;
-    v_most  jsonb := (SELECT jsonb_object_agg(a.tenant, a.most) FROM @schema@.startable_runs() a);   -- where runs are limited
-    v_queue text[];
+    w         @schema@.sweeps;
+    v_turns   text[];
+    v_share   int;
+    v_ended   bigint;
+    v_bad     bigint;
+    v_most    jsonb := (SELECT jsonb_object_agg(a.tenant, a.most) FROM @schema@.startable_runs() a);   -- where runs are limited
+    v_sids    bigint[];   -- the sessions of the page, …
+    v_tenants text[];     -- … and their tenants
+    v_free    bigint[];   -- those that may have a run
 BEGIN
     runs := '{}';
+    ended := '{}';
     SELECT * INTO w FROM @schema@.sweeps WHERE id = p_sweep FOR NO KEY UPDATE;
     IF NOT FOUND OR w.status <> 'open' THEN
         status := w.status;
@@ -39,7 +44,7 @@ BEGIN
     IF w.queued < w.canary THEN
         p_limit := least(p_limit, w.canary - w.queued);
     ELSIF w.canary IS NOT NULL THEN   -- the rest waits for what becomes of its runs
-        SELECT ended, bad INTO v_ended, v_bad FROM @schema@.run_ends(p_sweep, NULL);
+        SELECT e.ended, e.bad INTO v_ended, v_bad FROM @schema@.run_ends(p_sweep, NULL) e;
         IF v_ended < w.queued THEN
             RETURN;
         ELSIF v_bad > w.stop_share * v_ended THEN
@@ -66,29 +71,34 @@ BEGIN
         RETURN;
     END IF;
     v_share := least(p_limit, greatest(8, p_limit / cardinality(v_turns)));
-    WITH page AS MATERIALIZED (
-        SELECT t.tenant, s.sid, s.model, s.policy FROM @schema@.sweep_tenants t CROSS JOIN LATERAL (
-            SELECT s.sid, s.model, s.policy FROM @schema@.sessions s WHERE s.due AND s.tenant = t.tenant AND s.sid > t.cursor_sid ORDER BY s.sid LIMIT least(v_share, (v_most->>t.tenant)::int)) s
-        WHERE t.sweep = p_sweep AND t.tenant = ANY(v_turns)),
-    queued AS (INSERT INTO @schema@.runs (sid, trigger, sweep, delivery, deliver_at)
-        SELECT sid, 'nightly', p_sweep, 1, now() + p_grace FROM page
-        -- A run that is under way or queued for another reason stands for that of the sweep, unless it only plans.
-        WHERE NOT EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = page.sid AND r.status IN ('queued', 'running')
-            AND r.options->'dry_run' IS DISTINCT FROM 'true')
-        AND NOT (EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL) AND @schema@.paused(page.tenant, page.model, page.policy))
-        ON CONFLICT DO NOTHING RETURNING id, sid),
-    moved AS (UPDATE @schema@.sweep_tenants t SET turn = t.turn + 1, seen = t.seen + p.n, cursor_sid = coalesce(p.last, t.cursor_sid), passed = p.n < least(v_share, (v_most->>t.tenant)::int)
-        FROM (SELECT x.tenant, count(page.sid) AS n, max(page.sid) AS last FROM unnest(v_turns) x(tenant) LEFT JOIN page USING (tenant) GROUP BY 1) p
-        WHERE t.sweep = p_sweep AND t.tenant = p.tenant)
-    SELECT coalesce((SELECT array_agg(id) FROM queued), '{}'), (SELECT count(*) FROM page),
-        CASE WHEN v_most IS NOT NULL THEN (SELECT array_agg(tenant) FROM queued JOIN page USING (sid)) END INTO runs, v_seen, v_queue;
+    -- A run that is under way or queued for another reason stands for that of the sweep, unless it only plans.
+    SELECT coalesce(array_agg(s.sid), '{}'), coalesce(array_agg(t.tenant), '{}'), coalesce(array_agg(s.sid) FILTER (WHERE
+            NOT EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = s.sid AND r.status IN ('queued', 'running') AND r.options->'dry_run' IS DISTINCT FROM 'true')
+            AND NOT (EXISTS (SELECT FROM @schema@.pauses WHERE resumed_at IS NULL) AND @schema@.paused(t.tenant, s.model, s.policy))), '{}')
+    INTO v_sids, v_tenants, v_free
+    FROM @schema@.sweep_tenants t CROSS JOIN LATERAL (
+        SELECT s.sid, s.model, s.policy FROM @schema@.sessions s WHERE s.due AND s.tenant = t.tenant AND s.sid > t.cursor_sid ORDER BY s.sid LIMIT least(v_share, (v_most->>t.tenant)::int)) s
+    WHERE t.sweep = p_sweep AND t.tenant = ANY(v_turns);
+    IF p_rules IS NOT NULL THEN
+        SELECT t.ended, t.unknown INTO ended, unknown FROM @schema@.truncate_sessions(p_sweep, v_free, p_rules, p_worker) t;
+        IF unknown IS NOT NULL THEN
+            RETURN;
+        END IF;
+    END IF;
+    UPDATE @schema@.sweep_tenants t SET turn = t.turn + 1, seen = t.seen + p.n, cursor_sid = coalesce(p.last, t.cursor_sid), passed = p.n < least(v_share, (v_most->>t.tenant)::int)
+    FROM (SELECT x.tenant, count(page.sid) AS n, max(page.sid) AS last FROM unnest(v_turns) x(tenant) LEFT JOIN unnest(v_sids, v_tenants) page(sid, tenant) USING (tenant) GROUP BY 1) p
+    WHERE t.sweep = p_sweep AND t.tenant = p.tenant;
+    WITH queued AS (INSERT INTO @schema@.runs (sid, trigger, sweep, delivery, deliver_at)
+        SELECT sid, 'nightly', p_sweep, 1, now() + p_grace FROM @schema@.sessions WHERE sid = ANY(v_free) AND due
+        ON CONFLICT DO NOTHING RETURNING id)
+    SELECT coalesce(array_agg(id), '{}') INTO runs FROM queued;
     -- The run of an event may have begun and ended since the statement above looked.
     WITH gone AS (DELETE FROM @schema@.runs r USING @schema@.sessions s WHERE r.id = ANY(sweep_page.runs) AND s.sid = r.sid AND NOT s.due RETURNING r.id)
     SELECT coalesce(array_agg(id), '{}') INTO runs FROM unnest(runs) id WHERE id NOT IN (SELECT gone.id FROM gone);
-    IF v_queue IS NOT NULL THEN
-        PERFORM @schema@.count_started_runs(v_queue);
+    IF v_most IS NOT NULL THEN
+        PERFORM @schema@.count_started_runs(ARRAY(SELECT s.tenant FROM @schema@.runs r JOIN @schema@.sessions s USING (sid) WHERE r.id = ANY(sweep_page.runs || sweep_page.ended)));
     END IF;
-    UPDATE @schema@.sweeps SET queued = queued + cardinality(runs), left_out = left_out + v_seen - cardinality(runs) WHERE id = p_sweep;
+    UPDATE @schema@.sweeps SET queued = queued + cardinality(runs || ended), left_out = left_out + cardinality(v_sids) - cardinality(runs || ended) WHERE id = p_sweep;
 END $$;
 
 -- Whether too many of the latest runs of a sweep failed; if there are enough to tell, the next look is at later ones.

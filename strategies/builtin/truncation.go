@@ -85,6 +85,11 @@ func (s *truncation) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, err
 	return out.Exclude("truncation"), nil
 }
 
+// Truncation implements plan.Truncator.
+func (s *truncation) Truncation() plan.Truncation {
+	return plan.Truncation{Most: s.maxN, Leave: s.compactTo, Tokens: s.tokens, PreserveSystem: s.preserveSystem}
+}
+
 func (s *truncation) size(messages int, tokens chat.Tokens) int64 {
 	if s.tokens {
 		return int64(tokens)

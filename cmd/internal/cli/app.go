@@ -140,6 +140,9 @@ func (a *App) WorkerRole() Role {
 func (a *App) Scheduler() (*scheduler.Scheduler, error) {
 	c := a.Config.Scheduler
 	c.Policy, c.Window, c.BindsReasoning, c.Logger = a.Config.Policy, a.Config.Models.Window, tokens.BindsReasoning, a.Logger
+	c.Truncation = func(ctx context.Context, k store.SessionKind) (store.Truncation, error) {
+		return a.Planner.Truncation(ctx, a.Store, k)
+	}
 	c.Models, c.Schedules = modelPrefixes(a.Config), a.Config.Schedules
 	if a.metrics != nil {
 		c.Observer = a.metrics

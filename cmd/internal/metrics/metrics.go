@@ -166,6 +166,13 @@ func (m *Metrics) Took(reason string, runs int) {
 	m.taken.WithLabelValues(reason).Add(float64(runs))
 }
 
+// Truncated implements scheduler.Observer.
+func (m *Metrics) Truncated(runs int) {
+	if runs > 0 {
+		m.runs.WithLabelValues(store.TriggerNightly, store.StatusApplied, worker.OutcomeApplied).Add(float64(runs))
+	}
+}
+
 // Expired implements scheduler.Observer.
 func (m *Metrics) Expired(runs int) {
 	if runs > 0 {

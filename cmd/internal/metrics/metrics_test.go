@@ -53,11 +53,13 @@ func TestAttemptsAreCounted(t *testing.T) {
 	m.Attempted(worker.Attempt{Trigger: store.TriggerOperator, Result: worker.ResultRetried, Code: "timeout", Took: time.Minute})
 	m.Attempted(worker.Attempt{Result: worker.ResultPostponed, Code: "busy"})
 	m.Expired(2)
+	m.Truncated(7)
 	m.Took(scheduler.ReasonSweep, 5)
 	want(t, m, `
 # HELP compactor_runs_total Runs that ended in this process, by trigger, status (applied, skipped, failed) and outcome.
 # TYPE compactor_runs_total counter
 compactor_runs_total{outcome="applied",status="applied",trigger="event"} 1
+compactor_runs_total{outcome="applied",status="applied",trigger="nightly"} 7
 compactor_runs_total{outcome="below_threshold",status="skipped",trigger="event"} 1
 compactor_runs_total{outcome="not_attempted",status="failed",trigger="unknown"} 2
 # HELP compactor_runs_unfinished_total Attempts after which a run goes on: retried after a failure, postponed, or lost to another worker, by the code of the reason.
