@@ -29,6 +29,7 @@ func TestMigratingMovesTheBodiesOfAVersionBefore(t *testing.T) {
 		CREATE VIEW compactor.messages AS SELECT * FROM compactor.message_log;
 		DROP TABLE compactor.message_body;
 		DROP TABLE compactor.erasures CASCADE;
+		DROP TYPE compactor.view_change CASCADE;
 		ALTER TABLE compactor.sessions DROP COLUMN erased;
 		DELETE FROM compactor.schema_version WHERE version_id >= 26;
 		DELETE FROM compactor.installed_functions`)
