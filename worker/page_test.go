@@ -194,7 +194,8 @@ func TestRunsOfAPageEndAsSingleOnesDo(t *testing.T) {
 	for kind, k := range pageKinds {
 		for i := range 3 {
 			roles := transcript(r)
-			for _, how := range []string{"single", "page"} {
+			// Names of one length, as stand-ins repeat them.
+			for _, how := range []string{"alone", "paged"} {
 				session := fmt.Sprintf("%s %d %s", kind, i, how)
 				f.append(session, roles)
 				k.make(f, session)
@@ -206,7 +207,7 @@ func TestRunsOfAPageEndAsSingleOnesDo(t *testing.T) {
 	for _, run := range f.sweep() {
 		session := f.row(run).Session
 		runs[session] = run
-		if strings.HasSuffix(session, "page") {
+		if strings.HasSuffix(session, "paged") {
 			page = append(page, run)
 		} else {
 			f.run(run)
@@ -216,15 +217,15 @@ func TestRunsOfAPageEndAsSingleOnesDo(t *testing.T) {
 	for kind, k := range pageKinds {
 		for i := range 3 {
 			session := fmt.Sprintf("%s %d ", kind, i)
-			single, ok := runs[session+"single"]
+			single, ok := runs[session+"alone"]
 			if !ok {
 				t.Errorf("%s is not due", session)
 				continue
 			}
-			if diff := cmp.Diff(f.end(single), f.end(runs[session+"page"])); diff != "" {
+			if diff := cmp.Diff(f.end(single), f.end(runs[session+"paged"])); diff != "" {
 				t.Errorf("%s (-single +page):\n%s", session, diff)
 			}
-			if got := slices.Contains(f.st.ended, runs[session+"page"]); got != k.together {
+			if got := slices.Contains(f.st.ended, runs[session+"paged"]); got != k.together {
 				t.Errorf("%s: ended together: %t, want %t", session, got, k.together)
 			}
 		}

@@ -65,7 +65,7 @@ func TestTruncatedSessionsEndAsSingleRunsDo(t *testing.T) {
 	for kind, k := range pageKinds {
 		for i := range 3 {
 			roles := transcript(r)
-			for _, how := range []string{"single", "set"} {
+			for _, how := range []string{"one", "set"} {
 				session := fmt.Sprintf("%s %d %s", kind, i, how)
 				f.append(session, roles)
 				k.make(f, session)
@@ -73,7 +73,7 @@ func TestTruncatedSessionsEndAsSingleRunsDo(t *testing.T) {
 		}
 	}
 	for _, run := range f.sweep() {
-		if strings.HasSuffix(f.row(run).Session, "single") {
+		if strings.HasSuffix(f.row(run).Session, "one") {
 			f.run(run)
 			continue
 		}
@@ -88,7 +88,7 @@ func TestTruncatedSessionsEndAsSingleRunsDo(t *testing.T) {
 	for kind := range pageKinds {
 		for i := range 3 {
 			name := fmt.Sprintf("%s %d ", kind, i)
-			single, set := f.swept(name+"single"), f.swept(name+"set")
+			single, set := f.swept(name+"one"), f.swept(name+"set")
 			if diff := cmp.Diff(f.end(single), f.end(set)); diff != "" {
 				t.Errorf("%s (-single +set):\n%s", name, diff)
 			}
