@@ -17,8 +17,9 @@ import (
 const (
 	// policyPoll is the interval between polls for changes of policies, which read one row.
 	policyPoll = 2 * time.Second
-	// refreshPause is the pause between two pages, in which writers get their locks.
-	refreshPause = 50 * time.Millisecond
+	// The pause between two pages, in which writers get their locks, is as long as the page took,
+	// within these bounds.
+	leastRefreshPause, mostRefreshPause = 5 * time.Millisecond, 50 * time.Millisecond
 	// passPause is the pause before another pass over the sessions, in which the transactions
 	// end that have kept the last one from seeing all of them.
 	passPause = 5 * time.Second
@@ -123,13 +124,14 @@ func (s *Scheduler) runPolicy(ctx context.Context) error {
 // pause before the next page, 0 if there is none. The error is that of ctx.
 func (s *Scheduler) refreshSessions(ctx context.Context) (changed int, pause time.Duration, err error) {
 	var state string
+	began := time.Now()
 	changed, err = retry(ctx, s, "refresh sessions", func(ctx context.Context) (n int, err error) {
 		n, state, err = s.store.RefreshSessions(ctx, s.cfg.PageSize)
 		return n, err
 	})
 	switch state {
 	case store.RefreshPage:
-		pause = refreshPause
+		pause = min(max(time.Since(began), leastRefreshPause), mostRefreshPause)
 	case store.RefreshPass:
 		pause = passPause
 	}

@@ -78,16 +78,16 @@ BEGIN
     RETURN s;
 END $$;
 
--- Stores the policy of a locked session, with what it follows from.
-CREATE OR REPLACE FUNCTION @schema@.save_policy(s @schema@.sessions) RETURNS void LANGUAGE plpgsql AS $$
+-- Stores the policies of locked sessions, with what they follow from.
+CREATE OR REPLACE FUNCTION @schema@.save_policies(p @schema@.sessions[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN   -- not LANGUAGE sql, which would plan this again in each call
-    UPDATE @schema@.sessions SET model = s.model, labels = s.labels, policy_override = s.policy_override, policy = s.policy,
+    UPDATE @schema@.sessions t SET model = s.model, labels = s.labels, policy_override = s.policy_override, policy = s.policy,
         due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = s.policy_hash, loop_seq = NULL, awaits_answer = false, due = s.due,
         due_messages = s.due_messages, due_turns = s.due_turns, due_new_tokens = s.due_new_tokens, due_live_messages = s.due_live_messages,
         due_signals = s.due_signals, checked_seq = s.checked_seq, due_idle = s.due_idle, due_idle_tokens = s.due_idle_tokens,
         due_age = s.due_age, due_since_run = s.due_since_run, next_check_at = s.next_check_at, timed = s.timed,
         state = s.state, quarantine_reason = s.quarantine_reason, cooldown_until = s.cooldown_until, hold_code = s.hold_code
-    WHERE sid = s.sid;
+    FROM unnest(p) s WHERE t.sid = s.sid;
 END $$;
 
 -- Gives a locked session the policy that its model, labels and override now have, and stores all of these. A run on its
@@ -100,7 +100,7 @@ DECLARE
 BEGIN
     SELECT * INTO t FROM @schema@.thresholds_of(v_policy, s.model);
     s := @schema@.with_thresholds(s, v_policy, t);
-    PERFORM @schema@.save_policy(s);
+    PERFORM @schema@.save_policies(ARRAY[s]);
     IF s.due AND NOT v_was AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
         INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;

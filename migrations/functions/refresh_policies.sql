@@ -6,8 +6,8 @@ CREATE OR REPLACE FUNCTION @schema@.writers_of_sessions() RETURNS text[] LANGUAG
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 $$;
 
--- Whether sessions may be left that do not follow the policies. Once an hour they are looked for in any case: runs of
--- workers with another configuration leave thresholds of that.
+-- Whether sessions may be left that do not follow the policies. Once an hour they are looked for among those of the runs
+-- since then: workers with another configuration leave thresholds of that.
 CREATE OR REPLACE FUNCTION @schema@.refresh_pending(r @schema@.policy_refresh) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT r.reached < r.wanted OR r.reached_at < now() - interval '1 hour'
 $$;
@@ -19,17 +19,19 @@ $$;
 CREATE OR REPLACE FUNCTION @schema@.refresh_policies(p_limit int, OUT state text, OUT changed int) LANGUAGE plpgsql SET jit = off AS $$
 DECLARE
     r        @schema@.policy_refresh;
-    v        record;
-    t        @schema@.thresholds;
-    v_new    @schema@.sessions;
-    i        int;
-    v_scan   int := 10 * p_limit;
+    s        @schema@.sessions;
+    -- Of the sessions of a page, which are on the same blocks, each third is changed in a call: a block has room for a few new
+    -- versions of its rows, and what follows in other transactions takes the place of the old ones.
+    v_scan   int := 3 * p_limit;
     v_sids   bigint[];   -- to change; by their index: the version of the row, its policy, and where its thresholds are
     v_rows   text[];
     v_names  text[];
     v_of     text[];
     v_prefix text[];
-    v_done   bigint[] := '{}';
+    v_new    @schema@.sessions[];
+    v_wake   bigint[];
+    v_moved  @schema@.sessions[];   -- written meanwhile
+    v_done   bigint[];
     v_next   bigint;
     v_seen   bigint;
 BEGIN
@@ -42,7 +44,9 @@ BEGIN
     SELECT * INTO r FROM @schema@.policy_refresh FOR UPDATE;
     state := 'page';
     IF r.reached = r.wanted THEN
-        UPDATE @schema@.policy_refresh SET wanted = wanted + 1;
+        UPDATE @schema@.policy_refresh SET reached_at = now(), wanted = wanted + EXISTS (
+            SELECT FROM @schema@.runs q JOIN @schema@.sessions p ON p.sid = q.sid
+            WHERE q.ended_at >= r.reached_at - interval '10 minutes' AND p.policy_hash NOT IN (SELECT policy_hash FROM @schema@.thresholds))::int;
         RETURN;
     ELSIF r.revision < r.wanted THEN
         -- The first pass begins with the next call: older transactions have mostly ended by then.
@@ -65,33 +69,34 @@ BEGIN
         CROSS JOIN LATERAL @schema@.policy_of(k.tenant, k.model, k.labels, k.override) n(name)
         LEFT JOIN LATERAL @schema@.thresholds_of(n.name, k.model) h ON true
     ), differ AS (
-        SELECT p.sid, p.version, k.name, k.of, k.prefix, row_number() OVER (ORDER BY p.sid) AS n FROM page p JOIN kinds k USING (tenant, model, labels, override)
+        SELECT p.sid, p.version, k.name, k.of, k.prefix, row_number() OVER (ORDER BY p.sid % 3, p.sid) AS n FROM page p JOIN kinds k USING (tenant, model, labels, override)
         WHERE (p.policy, p.policy_hash) <> (k.name, k.hash))
-    SELECT coalesce(array_agg(d.sid ORDER BY n) FILTER (WHERE n <= p_limit), '{}'), array_agg(d.version ORDER BY n) FILTER (WHERE n <= p_limit),
-        array_agg(d.name ORDER BY n) FILTER (WHERE n <= p_limit), array_agg(d.of ORDER BY n) FILTER (WHERE n <= p_limit),
-        array_agg(d.prefix ORDER BY n) FILTER (WHERE n <= p_limit),
-        CASE WHEN count(*) >= p_limit THEN max(d.sid) FILTER (WHERE n = p_limit) ELSE (SELECT max(sid) FROM page) END, (SELECT count(*) FROM page)
+    SELECT coalesce(array_agg(d.sid ORDER BY d.n), '{}'), array_agg(d.version ORDER BY d.n), array_agg(d.name ORDER BY d.n), array_agg(d.of ORDER BY d.n),
+        array_agg(d.prefix ORDER BY d.n), (SELECT max(sid) FROM page), (SELECT count(*) FROM page)
     INTO v_sids, v_rows, v_names, v_of, v_prefix, v_next, v_seen FROM differ d;
-    FOR v IN SELECT p AS s, p.xmin::text AS version FROM @schema@.sessions p WHERE p.sid = ANY(v_sids) ORDER BY p.sid FOR NO KEY UPDATE SKIP LOCKED LOOP
-        i := array_position(v_sids, (v.s).sid);
-        IF v.version = v_rows[i] THEN
-            SELECT * INTO t FROM @schema@.thresholds h WHERE h.policy = v_of[i] AND h.model_prefix = v_prefix[i];
-            v_new := @schema@.with_thresholds(v.s, v_names[i], t);
-            PERFORM @schema@.save_policy(v_new);
-            -- A run has seen all messages of what a guard held, so no one would look for it.
-            IF v_new.due AND (v.s).state <> 'active' THEN
-                INSERT INTO @schema@.outbox AS o (sid) VALUES (v_new.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
-            END IF;
-        ELSE   -- it was written meanwhile, and may match other policies
-            PERFORM @schema@.use_policy(v.s);
-        END IF;
-        v_done := v_done || (v.s).sid;
+    SELECT coalesce(array_agg(@schema@.with_thresholds(p.s, v_names[p.i], h)) FILTER (WHERE p.version = v_rows[p.i]), '{}'),
+        coalesce(array_agg(p.s) FILTER (WHERE p.version <> v_rows[p.i]), '{}'), coalesce(array_agg((p.s).sid), '{}'),
+        array_agg((p.s).sid) FILTER (WHERE (p.s).state <> 'active')
+    INTO v_new, v_moved, v_done, v_wake
+    FROM (SELECT p AS s, p.xmin::text AS version, q.i FROM unnest(v_sids[:p_limit]) WITH ORDINALITY q(sid, i) JOIN @schema@.sessions p ON p.sid = q.sid
+        ORDER BY p.sid FOR NO KEY UPDATE OF p SKIP LOCKED) p
+    LEFT JOIN @schema@.thresholds h ON h.policy = v_of[p.i] AND h.model_prefix = v_prefix[p.i];
+    PERFORM @schema@.save_policies(v_new);
+    -- A run has seen all messages of what a guard held, so no one would look for it.
+    INSERT INTO @schema@.outbox AS o (sid) SELECT n.sid FROM unnest(v_new) n WHERE n.due AND n.sid = ANY(v_wake)
+    ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    FOREACH s IN ARRAY v_moved LOOP   -- they may match other policies
+        PERFORM @schema@.use_policy(s);
     END LOOP;
     changed := cardinality(v_done);
-    r.skipped_sid := least(r.skipped_sid, (SELECT min(x) FROM unnest(v_sids) x WHERE x <> ALL (v_done)));
-    IF v_seen < v_scan AND (v_next IS NULL OR cardinality(v_sids) < p_limit) THEN   -- the end of the pass
-        state := CASE WHEN r.final AND r.skipped_sid IS NULL THEN 'done' ELSE 'pass' END;
-        v_next := CASE WHEN r.final THEN coalesce(r.skipped_sid - 1, 0) ELSE 0 END;
+    IF cardinality(v_sids) > p_limit AND changed > 0 THEN
+        v_next := r.cursor_sid;   -- the rest of the page in the next call
+    ELSE
+        r.skipped_sid := least(r.skipped_sid, (SELECT min(x) FROM unnest(v_sids) x WHERE x <> ALL (v_done)));
+        IF v_seen < v_scan THEN   -- the end of the pass
+            state := CASE WHEN r.final AND r.skipped_sid IS NULL THEN 'done' ELSE 'pass' END;
+            v_next := CASE WHEN r.final THEN coalesce(r.skipped_sid - 1, 0) ELSE 0 END;
+        END IF;
     END IF;
     UPDATE @schema@.policy_refresh p SET cursor_sid = v_next, final = r.final, changed = p.changed + refresh_policies.changed,
         skipped_sid = CASE WHEN state = 'pass' THEN NULL ELSE r.skipped_sid END,

@@ -144,7 +144,7 @@ BEGIN
             ('roleless', '{}'),
             ('run_ends', '{}'),
             ('same_message', '{}'),
-            ('save_policy', '{}'),
+            ('save_policies', '{}'),
             ('save_thresholds', '{worker}'),
             ('scope_of', '{}'),
             ('set_labels', '{application}'),
