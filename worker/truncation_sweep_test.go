@@ -79,7 +79,8 @@ func TestAPageOfTruncatedSessionsIsDoneAllOrNotAtAll(t *testing.T) {
 	if n := f.count(countApplied); n != 10 {
 		t.Errorf("%d runs are applied, want the 10 of the first page", n)
 	}
-	for !f.together(sweep, 10, rules).Done {
+	for done := false; !done; {
+		done = f.together(sweep, 10, rules).Done
 	}
 	if n, twice := f.count(countApplied), f.count(countTwice); n != 30 || twice > 0 {
 		t.Errorf("%d runs are applied and %d sessions have two, want 30 and none", n, twice)

@@ -31,10 +31,11 @@ BEGIN
             steps jsonb, messages_before bigint, messages_after bigint, tokens_before bigint, tokens_after bigint, utilization real, plan_us bigint, total_us bigint, worker text), @schema@.sessions s
     WHERE e.run = ANY (v_ended) AND t.id = e.run AND s.sid = t.sid;
     PERFORM @schema@.change_views(ARRAY(SELECT e FROM json_populate_recordset(NULL::@schema@.view_change, p) e WHERE e.run = ANY (v_ended)));
+    UPDATE @schema@.sessions t SET due = true FROM @schema@.runs r WHERE r.id = ANY (v_ended) AND t.sid = r.sid AND @schema@.is_due(t);
     RETURN v_ended;
 END $$;
 
--- Changes the views of locked sessions as their runs want it, with all that follows from it.
+-- Changes the views of locked sessions as their runs want it, with all that follows from it but whether they are due again.
 CREATE OR REPLACE FUNCTION @schema@.change_views(p @schema@.view_change[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO @schema@.exclusions (run, sid, reason, seqs)
@@ -54,5 +55,4 @@ BEGIN
         ineffective_runs = 0, low_gain_runs = CASE WHEN e.low_gain IS NULL THEN t.low_gain_runs WHEN e.low_gain THEN t.low_gain_runs + 1 ELSE 0 END,
         hold_code = NULL, cooldown_until = NULL, due = false
     FROM unnest(p) e WHERE t.sid = e.sid;
-    UPDATE @schema@.sessions t SET due = true WHERE t.sid = ANY (ARRAY(SELECT e.sid FROM unnest(p) e)) AND @schema@.is_due(t);
 END $$;

@@ -35,7 +35,7 @@ BEGIN
         LEFT JOIN @schema@.calibrations c ON c.tenant = k.of AND c.model = @schema@.model_key(k.model)
     ), page AS MATERIALIZED (
         SELECT s.sid, s.live, s.last_seq, s.last_source_seq, s.revision, s.head_run, s.tail_start_seq, s.live_messages, s.live_tokens, s.live_estimated_tokens,
-            s.reported_prompt_tokens, s.tokens_since_report, s.low_gain_runs, s.new_signals, s.timed, s.due_since_run, k
+            s.reported_prompt_tokens, s.tokens_since_report, s.low_gain_runs, s.new_signals, s.timed, k.*
         FROM @schema@.sessions s JOIN kinds k ON (k.of, k.names, k.model) = (s.tenant, s.policy, s.model)
         WHERE s.sid = ANY (p_sids) AND s.due AND s.state = 'active' AND s.last_source_seq > s.hold_seq AND s.suspect_seq IS NULL
             AND isempty(s.pinned) AND isempty(s.reasoning_out) AND (k.free_reasoning OR s.reasoning_since IS NOT NULL OR s.revision = 0)
@@ -44,39 +44,43 @@ BEGIN
             AND (s.decision_fingerprint IS DISTINCT FROM s.last_source_seq || '/' || s.revision || '/{}/' || k.hash OR s.new_signals <> 0 OR s.timed)
         FOR NO KEY UPDATE OF s SKIP LOCKED
     ), decided AS MATERIALIZED (
-        SELECT p.*, (p.k).*, v.*, x.*, c.*, o.*, d.*
+        SELECT p.*, v.messages, v.groups, v.calls, v.tokens, v.first, x.context, c.cut, c.gone_tokens, c.freed, d.gain, g.*
         FROM page p
         CROSS JOIN LATERAL (   -- the view
             SELECT count(*) AS messages, count(*) FILTER (WHERE m.role_code <> 't') AS groups, sum(m.calls) AS calls,
-                sum(m.token_count + CASE WHEN m.flags & 16 > 0 THEN ceil(m.token_count * (p.k).added - 1e-9)::int ELSE 0 END) AS tokens,
-                min(m.seq) FILTER (WHERE m.role_code <> 's') AS first, max(m.seq) FILTER (WHERE m.role_code = 's') AS systems, max(m.seq) FILTER (WHERE m.role_code = 'u') AS asked,
+                sum(m.token_count + CASE WHEN m.flags & 16 > 0 THEN ceil(m.token_count * p.added - 1e-9)::int ELSE 0 END) AS tokens,
+                min(m.seq) FILTER (WHERE m.role_code <> 's') AS first, min(m.cumulative_tokens - m.token_count) FILTER (WHERE m.role_code <> 's') AS before,
+                max(m.seq) FILTER (WHERE m.role_code = 's') AS systems, max(m.seq) FILTER (WHERE m.role_code = 'u') AS asked,
                 sum(m.calls) = count(*) FILTER (WHERE m.role_code = 't') AND bool_and(m.kind = 'm' AND m.position = m.seq AND (m.role_code <> 't' OR m.flags & 8 > 0)
-                    AND NOT @schema@.reasoning_only(m.role_code, m.calls, m.flags) AND ((p.k).free_reasoning OR NOT @schema@.signed_reasoning(m.flags))) AS plain
-            FROM unnest(p.live) r CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind FROM @schema@.message_log l
+                    AND NOT @schema@.reasoning_only(m.role_code, m.calls, m.flags) AND (p.free_reasoning OR NOT @schema@.signed_reasoning(m.flags))) AS plain
+            FROM unnest(p.live) r CROSS JOIN LATERAL (SELECT l.seq, l.position, l.cumulative_tokens, l.token_count, l.calls, l.flags, l.role_code, l.kind FROM @schema@.message_log l
                 WHERE l.sid = p.sid AND l.seq >= lower(r) AND l.seq < coalesce(upper(r), 9223372036854775807) OFFSET 0) m) v
-        CROSS JOIN LATERAL (   -- what counts against the window
-            SELECT y.context, y.context - trunc((p.k).each * y.counted) AS over
+        CROSS JOIN LATERAL (   -- what counts against the window, and what of it is in no message
+            SELECT y.context, y.context - trunc(p.each * y.counted) AS over
             FROM (SELECT z.counted, CASE WHEN p.reported_prompt_tokens IS NOT NULL THEN greatest(0, p.reported_prompt_tokens + p.tokens_since_report)
-                    WHEN (p.k).scale > 0 THEN (p.k).overhead + ceil((p.k).scale * p.live_tokens) ELSE z.counted END AS context
-                FROM (SELECT p.live_tokens + ceil(p.live_estimated_tokens * (p.k).added - 1e-9) AS counted) z) y OFFSET 0) x
-        CROSS JOIN LATERAL (   -- what the messages may take, as limits.ForMessages has it
-            SELECT least(greatest(1, trunc(((p.k).target - x.over) / (p.k).each)),
-                least(greatest(2, trunc(((p.k).start - x.over) / (p.k).each)), greatest(2, trunc(((p.k).window_tokens - x.over) / (p.k).each))) - 1) AS room OFFSET 0) o
-        CROSS JOIN LATERAL (   -- the first group that stays, and what goes
-            SELECT * FROM (
-                SELECT m.seq AS cut, m.role_code, count(*) OVER w AS gone, count(*) FILTER (WHERE m.role_code <> 't') OVER w AS gone_groups, sum(m.calls) OVER w AS gone_calls,
-                    sum(m.token_count) OVER w AS gone_tokens, sum(CASE WHEN m.flags & 16 > 0 THEN m.token_count ELSE 0 END) OVER w AS gone_estimated,
-                    sum(m.token_count + CASE WHEN m.flags & 16 > 0 THEN ceil(m.token_count * (p.k).added - 1e-9)::int ELSE 0 END) OVER w AS freed
-                FROM @schema@.message_log m WHERE m.sid = p.sid AND m.seq >= v.first WINDOW w AS (ORDER BY m.seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) f
-            WHERE f.role_code <> 't' AND CASE (p.k).metric WHEN 'tokens' THEN v.tokens - f.freed ELSE v.messages - f.gone END <= coalesce((p.k).leave, o.room)
+                    WHEN p.scale > 0 THEN p.overhead + ceil(p.scale * p.live_tokens) ELSE z.counted END AS context
+                FROM (SELECT p.live_tokens + ceil(p.live_estimated_tokens * p.added - 1e-9) AS counted) z) y OFFSET 0) x
+        CROSS JOIN LATERAL (   -- what the messages may take, as Limits.ForMessages in Go has it
+            SELECT least(greatest(1, trunc((p.target - x.over) / p.each)),
+                least(greatest(2, trunc((p.start - x.over) / p.each)), greatest(2, trunc((p.window_tokens - x.over) / p.each))) - 1) AS room OFFSET 0) o
+        CROSS JOIN LATERAL (   -- the first group that stays
+            SELECT f.cut, f.gone_tokens, f.gone_tokens + f.margin AS freed FROM (
+                SELECT m.seq AS cut, m.role_code, m.cumulative_tokens - m.token_count - v.before AS gone_tokens,
+                    sum(e.margin) OVER (ORDER BY m.seq ROWS UNBOUNDED PRECEDING) - e.margin AS margin
+                FROM @schema@.message_log m CROSS JOIN LATERAL (SELECT CASE WHEN m.flags & 16 > 0 THEN ceil(m.token_count * p.added - 1e-9)::int ELSE 0 END AS margin) e
+                WHERE m.sid = p.sid AND m.seq >= v.first) f
+            WHERE f.role_code <> 't' AND CASE p.metric WHEN 'tokens' THEN v.tokens - f.gone_tokens - f.margin ELSE v.messages - (f.cut - v.first) END <= coalesce(p.leave, o.room)
             ORDER BY f.cut LIMIT 1) c
         CROSS JOIN LATERAL (   -- what that saves and leaves of the context
-            SELECT trunc((p.k).each * c.freed) AS gain, CASE WHEN p.reported_prompt_tokens IS NOT NULL THEN x.context - c.gone_tokens
-                WHEN (p.k).scale > 0 THEN (p.k).overhead + ceil((p.k).scale * (p.live_tokens - c.gone_tokens)) ELSE x.context - c.freed END AS leaves OFFSET 0) d
-        WHERE v.plain AND v.first >= p.tail_start_seq AND coalesce(v.systems, 0) < v.first AND c.cut <= v.asked
-            AND x.context > (p.k).start AND v.tokens > o.room AND CASE (p.k).metric WHEN 'tokens' THEN v.tokens ELSE v.messages END > coalesce((p.k).most, o.room)
-            AND v.tokens - c.freed <= o.room AND d.leaves <= (p.k).target AND d.gain >= (p.k).min_gain
-            AND (p.low_gain_runs = 0 OR d.gain >= (p.k).min_gain_share * x.context)
+            SELECT trunc(p.each * c.freed) AS gain, CASE WHEN p.reported_prompt_tokens IS NOT NULL THEN x.context - c.gone_tokens
+                WHEN p.scale > 0 THEN p.overhead + ceil(p.scale * (p.live_tokens - c.gone_tokens)) ELSE x.context - c.freed END AS leaves OFFSET 0) d
+        CROSS JOIN LATERAL (   -- what goes
+            SELECT count(*) AS gone, count(*) FILTER (WHERE m.role_code <> 't') AS gone_groups, sum(m.calls) AS gone_calls, coalesce(sum(m.token_count) FILTER (WHERE m.flags & 16 > 0), 0) AS gone_estimated
+            FROM @schema@.message_log m WHERE m.sid = p.sid AND m.seq >= v.first AND m.seq < c.cut) g
+        WHERE v.plain AND v.first >= p.tail_start_seq AND coalesce(v.systems, 0) < v.first AND c.cut BETWEEN v.first + 1 AND v.asked
+            AND x.context > p.start AND v.tokens > o.room AND CASE p.metric WHEN 'tokens' THEN v.tokens ELSE v.messages END > coalesce(p.most, o.room)
+            AND v.tokens - c.freed <= o.room AND d.leaves <= p.target AND d.gain >= p.min_gain
+            AND (p.low_gain_runs = 0 OR d.gain >= p.min_gain_share * x.context)
     ), ended AS (
         INSERT INTO @schema@.runs (sid, trigger, sweep, delivery, status, outcome, policy_hash, policy, policy_version, attempts, worker, started_at, ended_at,
             plan_us, total_us, messages_before, messages_after, tokens_before, tokens_after, utilization, snapshot_seq, snapshot_revision, in_force, revision, base_run,
