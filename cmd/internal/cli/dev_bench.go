@@ -20,6 +20,8 @@ type benchCmd struct {
 	Memory     benchMemoryCmd     `cmd:"" help:"Peak memory of a worker process on one huge session."`
 	Latency    benchLatencyCmd    `cmd:"" help:"Time from the commit of an append to its compaction, on an idle system."`
 	Storm      benchStormCmd      `cmd:"" help:"Latency of events under 1,000 appends per second, without a sweep and during one."`
+	Sweep      benchSweepCmd      `cmd:"" help:"Time of a sweep over a large fleet, through the queue or in the database alone."`
+	Fleet      benchFleetCmd      `cmd:"" help:"What grows with a fleet and what does not: candidates, sweeps, a change of the policy, idling."`
 	Strategies benchStrategiesCmd `cmd:"" help:"Time of each strategy on conversations of several lengths; needs no server."`
 	Tokens     benchTokensCmd     `cmd:"" help:"Megabytes of text per second that the token counters count, beside tiktoken-go; needs no server."`
 	Worker     benchWorkerCmd     `cmd:"" hidden:"" help:"Worker process of bench memory."`
@@ -34,6 +36,8 @@ Examples:
     compactor bench memory
     compactor bench latency --samples 200
     compactor bench storm --sweep 5000 --json
+    compactor bench sweep --sessions 100000 --due all --set-based --json
+    compactor bench fleet --sessions 100000 --json
     compactor bench strategies --messages 10000
     compactor bench tokens --json`
 }
@@ -142,6 +146,41 @@ func (c *benchStormCmd) Run(ctx context.Context, e *Env, cfg config.Config) erro
 			[2]any{"sweep", fmt.Sprintf("%s runs in %.1fs, those of the small tenant in %.1fs", term.Count(r.SweepRuns), r.SweepSeconds, r.SmallSeconds)},
 			[2]any{"sessions run twice", r.RunTwice},
 			[2]any{"idle", fmt.Sprintf("%.1f %% of a core", 100*r.IdleCPU)},
+		)
+	})
+}
+
+type benchSweepCmd struct{ bench.SweepOptions }
+
+func (c *benchSweepCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
+	return measure(ctx, e, cfg, c.SweepOptions, bench.Sweep, func(r bench.SweepResult) error {
+		return e.Out.Pairs(
+			[2]any{"sessions", fmt.Sprintf("%s, %s due", term.Count(r.Sessions), term.Count(r.Due))},
+			[2]any{"sweep", fmt.Sprintf("%.1fs, %s sessions per second", r.Seconds, term.Count(int64(r.PerSecond)))},
+			[2]any{"truncated by the database alone", r.Truncated},
+			[2]any{"sessions run twice", r.RunTwice},
+			[2]any{"CPU per session", fmt.Sprintf("%.0f µs (scheduler and worker %.0f, Postgres %.0f, Redis %.0f)", r.CPUMicros, r.CPUMicrosOf.Worker, r.CPUMicrosOf.Postgres, r.CPUMicrosOf.Redis)},
+			[2]any{"WAL per session", term.Bytes(int64(r.WALBytes))},
+			[2]any{"memory at peak", term.Bytes(r.PeakMemory)},
+		)
+	})
+}
+
+type benchFleetCmd struct{ bench.FleetOptions }
+
+func (c *benchFleetCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
+	return measure(ctx, e, cfg, c.FleetOptions, bench.Fleet, func(r bench.FleetResult) error {
+		t := e.Out.Table(term.Num("SESSIONS"), term.Num("FOUND MS"), term.Num("CLAIMED MS"), term.Num("CPU µS"), term.Num("WAL"))
+		for _, size := range r.Sizes {
+			t.Row(size.Sessions, fmt.Sprintf("%.1f", size.Found), fmt.Sprintf("%.1f", size.Claimed), int64(size.CPUMicros), term.Bytes(int64(size.WALBytes)))
+		}
+		if err := t.Write(); err != nil {
+			return err
+		}
+		e.say("\nFOUND and CLAIMED are of 500 due sessions, CPU and WAL of one of a sweep.\n")
+		return e.Out.Pairs(
+			[2]any{"change of the policy", fmt.Sprintf("%s sessions in %.1fs, %s of WAL", term.Count(r.PolicyChanged), r.PolicySeconds, term.Bytes(r.PolicyWALBytes))},
+			[2]any{"idle", fmt.Sprintf("%.1f transactions and %.0f buffers per second, %.1f %% of a core", r.IdleTransactions, r.IdleBuffers, 100*r.IdleCPU)},
 		)
 	})
 }

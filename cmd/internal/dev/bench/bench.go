@@ -51,11 +51,13 @@ type Env struct {
 type system struct {
 	env     Env
 	store   *store.Store
-	db      *database // nil but in Compact
+	db      *database // nil but in Compact, Storm, Sweep and Fleet
 	redis   asynq.RedisConnOpt
 	name    jobs.Installation
 	ring    *jobs.Enqueuer
 	planner *worker.Planner
+	// setBased has the scheduler truncate without a worker.
+	setBased bool
 }
 
 // open creates a fresh schema and connects to it; the returned function drops it.
@@ -127,7 +129,13 @@ func (s *system) work(ctx context.Context, do func(context.Context) error) error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	sched, err := scheduler.New(s.store, s.ring, scheduler.Config{Policy: s.planner.Policy, Holder: "bench", Logger: s.env.Logger})
+	c := scheduler.Config{Policy: s.planner.Policy, Holder: "bench", Logger: s.env.Logger}
+	if s.setBased {
+		c.Truncation = func(ctx context.Context, k store.SessionKind) (store.Truncation, error) {
+			return s.planner.Truncation(ctx, s.store, k)
+		}
+	}
+	sched, err := scheduler.New(s.store, s.ring, c)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,49 @@
+//go:build !nodev
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/sessionstore/compactor/cmd/internal/dev/bench"
+	"github.com/sessionstore/compactor/store/storetest"
+)
+
+func TestHelpOfFleetBenchesIsGolden(t *testing.T) {
+	t.Parallel()
+	golden(t, "help_bench_sweep", invoke(t, nil, "bench", "sweep", "--help").want(t, 0).stdout)
+	golden(t, "help_bench_fleet", invoke(t, nil, "bench", "fleet", "--help").want(t, 0).stdout)
+}
+
+// The benches of a fleet do what they measure: each due session is compacted once, by the
+// database or by a worker, and all sessions follow a change of the policy.
+func TestBenchesOfAFleet(t *testing.T) {
+	t.Parallel()
+	environ := []string{
+		"DATABASE_URL=" + storetest.DB(t, "bench", func(context.Context, string) error { return nil }),
+		"REDIS_URL=" + storetest.RealRedis(t), "HOME=" + t.TempDir(),
+	}
+	for how, truncated := range map[string]int64{"--set-based": 30, "--seed=2": 0} {
+		var r bench.SweepResult
+		out := invoke(t, environ, "bench", "sweep", "--sessions", "60", "--due", "0.5", how, "--json").want(t, 0).stdout
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Sessions != 60 || r.Due != 30 || r.Truncated != truncated || r.RunTwice != 0 || r.Seconds <= 0 || r.WALBytes <= 0 || r.CPUMicros <= 0 {
+			t.Errorf("%s: %+v", how, r)
+		}
+	}
+	var r bench.FleetResult
+	out := invoke(t, environ, "bench", "fleet", "--sessions", "60", "--due", "10", "--idle", "50ms", "--json").want(t, 0).stdout
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Sizes) == 0 || r.Sizes[0].Found <= 0 || r.Sizes[0].Claimed <= 0 || r.Sizes[0].CPUMicros <= 0 || r.PolicyChanged < 60 || r.PolicySeconds <= 0 {
+		t.Errorf("%+v", r)
+	}
+	for _, args := range [][]string{{"sweep", "--due", "2"}, {"sweep", "--due", "some"}, {"fleet", "--due", "0"}} {
+		invoke(t, environ, append([]string{"bench"}, args...)...).want(t, 1)
+	}
+}
