@@ -130,16 +130,12 @@ func run(ctx context.Context, args []string, e *Env) int {
 	if err != nil {
 		return e.fail(ctx, usageError(err))
 	}
-	e.file, e.flags = g.ConfigFile, g.values()
+	e.file, e.database, e.flags = g.ConfigFile, g.Database, g.values()
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	if err := errors.Join(parsed.BindToProvider(e.Config), parsed.BindToProvider(e.Open)); err != nil {
 		return e.fail(ctx, fmt.Errorf("command line: %w", err))
 	}
-	err = parsed.Run(e)
-	if e.store != nil {
-		e.store.Close()
-	}
-	return e.fail(ctx, err)
+	return e.fail(ctx, e.run(ctx, parsed))
 }
 
 // usageError adds the command whose help to consult to an error of the parser.

@@ -26,14 +26,15 @@ type Env struct {
 	// JSON selects one JSON object on Out instead of text.
 	JSON bool
 
-	file    string            // --config
-	flags   map[string]string // settings by key
-	loaded  *config.Config
-	store   *store.Store // that Open has connected
-	secrets []string
-	unknown []string // models that noteUnknown has noted
-	now     func() time.Time
-	asks    bool // Stdin is a terminal, so a person can be asked
+	file     string            // --config
+	database string            // --database
+	flags    map[string]string // settings by key
+	loaded   *config.Config
+	store    *store.Store // that Open has connected
+	secrets  []string
+	unknown  []string // models that noteUnknown has noted
+	now      func() time.Time
+	asks     bool // Stdin is a terminal, so a person can be asked
 }
 
 // Config loads the configuration on the first call. The error lists all invalid settings.
@@ -43,6 +44,12 @@ func (e *Env) Config() (config.Config, error) {
 	}
 	c, err := config.Load(config.LoadOptions{Path: e.file, Environ: e.Environ, Flags: e.flags, Registry: summarizing(e.Registry)})
 	e.secrets = append(e.secrets, c.Database.URL.Reveal(), c.Redis.URL.Reveal())
+	for _, d := range c.Databases {
+		e.secrets = append(e.secrets, d.URL.Reveal())
+	}
+	if err == nil && e.database != "" {
+		c, err = c.On(e.database)
+	}
 	if err != nil {
 		return c, &exitError{exitUsage, err}
 	}

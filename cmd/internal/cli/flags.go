@@ -12,6 +12,7 @@ import (
 // globals holds the flags of every command.
 type globals struct {
 	ConfigFile string `name:"config" placeholder:"FILE" help:"Configuration file; default: $$COMPACTOR_CONFIG, ./compactor.yaml, or the one in the user's configuration folder."`
+	Database   string `name:"database" placeholder:"NAME" help:"Of several databases in the configuration, the one to work on."`
 	JSON       bool   `name:"json" help:"Write the result as one JSON object."`
 
 	// Settings holds the one struct that settingFlags returns.

@@ -14,7 +14,7 @@ import (
 
 // monitor serves the metrics and the health of a role. Without a listener it keeps none.
 type monitor struct {
-	metrics *metrics.Metrics // nil without a listener
+	metrics []*metrics.Metrics // of the databases; none without a listener
 	health  metrics.Health
 	server  *metrics.Server
 }
@@ -27,9 +27,13 @@ func startMonitor(ctx context.Context, c config.Config, logger *slog.Logger) (*m
 		return &monitor{}, nil
 	}
 	v := newBuildVersion(debug.ReadBuildInfo())
-	m := &monitor{metrics: metrics.New(v.Version, v.Revision)}
+	var databases []string
+	for _, d := range c.Fleet() {
+		databases = append(databases, d.Name())
+	}
+	m := &monitor{metrics: metrics.NewFleet(v.Version, v.Revision, databases)}
 	var err error
-	m.server, err = m.metrics.Serve(ctx, c.Metrics.Listen, &m.health)
+	m.server, err = m.metrics[0].Serve(ctx, c.Metrics.Listen, &m.health)
 	switch {
 	case err != nil && c.Origin("metrics.listen").Source == config.FromDefault:
 		logger.WarnContext(ctx, "no metrics and health checks: the address cannot be used; give this process one of its own (metrics.listen), or off",
@@ -48,9 +52,17 @@ func startMonitor(ctx context.Context, c config.Config, logger *slog.Logger) (*m
 	return m, nil
 }
 
-// start makes the process ready, as long as the servers of app are. It is no longer when ctx
-// is done.
-func (m *monitor) start(ctx context.Context, app *App, scrub func(string) string) {
+// of returns the metrics of a database, or nil.
+func (m *monitor) of(database int) *metrics.Metrics {
+	if m.metrics == nil {
+		return nil
+	}
+	return m.metrics[database]
+}
+
+// start makes the process ready, as long as the servers of all apps are. It is no longer when
+// ctx is done.
+func (m *monitor) start(ctx context.Context, apps []*App, scrub func(string) string) {
 	check := func(name string, run func(context.Context) error) metrics.Check {
 		return metrics.Check{Name: name, Run: func(ctx context.Context) error {
 			err := run(ctx)
@@ -60,14 +72,18 @@ func (m *monitor) start(ctx context.Context, app *App, scrub func(string) string
 			return err
 		}}
 	}
-	if m.metrics != nil {
-		m.metrics.Watch(app.Store, app.Config.Metrics.Tenants)
+	var checks []metrics.Check
+	for i, app := range apps {
+		if metrics := m.of(i); metrics != nil {
+			metrics.Watch(app.Store, app.Config.Metrics.Tenants)
+		}
+		of := ""
+		if name := app.Config.Name(); name != "" {
+			of = " " + name
+		}
+		checks = append(checks, check("database"+of, app.Store.Ping), check("schema"+of, app.Store.CheckSchema))
 	}
-	m.health.Start(
-		check("database", app.Store.Ping),
-		check("schema", app.Store.CheckSchema),
-		check("redis", func(ctx context.Context) error { return app.client.Ping(ctx).Err() }),
-	)
+	m.health.Start(append(checks, check("redis", func(ctx context.Context) error { return apps[0].client.Ping(ctx).Err() }))...)
 	context.AfterFunc(ctx, m.health.Stop)
 }
 

@@ -34,6 +34,12 @@ type roleCommand struct {
 // ends with the test.
 func (p *plant) run(dsn, redis config.Secret, args ...string) *roleCommand {
 	p.t.Helper()
+	return p.runIn([]string{"DATABASE_URL=" + dsn.Reveal(), "REDIS_URL=" + redis.Reveal()}, args...)
+}
+
+// runIn is run with the connections in an environment.
+func (p *plant) runIn(environ []string, args ...string) *roleCommand {
+	p.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(p.t.Context()))
 	c := &roleCommand{p: p, stop: stop, done: make(chan struct{})}
 	logs, lines := logPipe(p.t)
@@ -49,7 +55,6 @@ func (p *plant) run(dsn, redis config.Secret, args ...string) *roleCommand {
 	})
 	args = append(args, "--log-format=json", "--metrics-listen=127.0.0.1:0", "--policy-debounce=0s", "--policy-min-gain-tokens=50",
 		"--policy-start-tokens=600", "--policy-target-tokens=300", "--scheduler-leader-ttl=2s", "--wait-timeout=20s")
-	environ := []string{"DATABASE_URL=" + dsn.Reveal(), "REDIS_URL=" + redis.Reveal()}
 	go func() {
 		defer close(c.done)
 		c.code = Main(ctx, args, os.Stdout, logs, environ, builtin.Registry())

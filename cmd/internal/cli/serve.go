@@ -76,32 +76,47 @@ func (f roleFlags) run(ctx context.Context, e *Env, cfg config.Config, scheduler
 	return errors.Join(err, monitor.close()) //nolint:contextcheck // ctx is done by then
 }
 
-func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logger *slog.Logger, monitor *monitor, scheduler, worker bool) error {
-	app, err := NewApp(ctx, cfg, logger, AppOptions{
-		Wait: f.WaitTimeout, Migrate: f.Migrate, Environ: e.Environ, Registry: e.Registry, Metrics: monitor.metrics,
-	})
-	if err != nil {
-		return err
-	}
-	monitor.start(ctx, app, e.scrub)
-	var roles []Role
-	if scheduler {
-		role, err := app.SchedulerRole()
-		if err != nil {
-			return errors.Join(err, app.Close())
+// runRoles runs the roles, on each database of the fleet.
+func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logger *slog.Logger, monitor *monitor, scheduler, worker bool) (err error) {
+	var apps []*App
+	defer func() {
+		for _, app := range apps {
+			err = errors.Join(err, app.Close())
 		}
-		roles = append(roles, role)
+	}()
+	var roles []Role
+	for i, c := range cfg.Fleet() {
+		logger := logger
+		if c.Name() != "" {
+			logger = logger.With("database", c.Name())
+		}
+		app, err := NewApp(ctx, c, logger, AppOptions{
+			Wait: f.WaitTimeout, Migrate: f.Migrate, Environ: e.Environ, Registry: e.Registry, Metrics: monitor.of(i),
+		})
+		if err != nil {
+			return err
+		}
+		apps = append(apps, app)
+		if scheduler {
+			role, err := app.SchedulerRole()
+			if err != nil {
+				return err
+			}
+			roles = append(roles, role)
+		}
+		if worker {
+			roles = append(roles, app.WorkerRole())
+		}
 	}
 	if worker {
 		setCollector(e.Environ)
-		roles = append(roles, app.WorkerRole())
 	}
-	app.checkRedis(ctx)
+	monitor.start(ctx, apps, e.scrub)
+	apps[0].checkRedis(ctx)
 	for _, r := range roles {
 		logger.InfoContext(ctx, "role started", "role", r.Name)
 	}
 	err = RunRoles(ctx, roles...)
-	err = errors.Join(err, app.Close())
 	logger.InfoContext(context.WithoutCancel(ctx), "stopped", "ok", err == nil)
 	return err
 }

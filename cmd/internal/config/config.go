@@ -1,7 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/metrics"
@@ -18,13 +21,15 @@ import (
 // zero value is not valid.
 type Config struct {
 	// Tenant is the default tenant of commands.
-	Tenant    string           `yaml:"tenant"`
-	Database  Database         `yaml:"database"`
-	Redis     Redis            `yaml:"redis"`
-	Policy    policy.Policy    `yaml:"policy"`
-	LLM       llm.Config       `yaml:"llm"`
-	Worker    worker.Config    `yaml:"worker"`
-	Scheduler scheduler.Config `yaml:"scheduler"`
+	Tenant   string   `yaml:"tenant"`
+	Database Database `yaml:"database"`
+	// Databases are those of a fleet on several, by name; database.url is empty then.
+	Databases map[string]Database `yaml:"databases"`
+	Redis     Redis               `yaml:"redis"`
+	Policy    policy.Policy       `yaml:"policy"`
+	LLM       llm.Config          `yaml:"llm"`
+	Worker    worker.Config       `yaml:"worker"`
+	Scheduler scheduler.Config    `yaml:"scheduler"`
 	// Schedules start sweeps, by name. Without any, policy.cron does.
 	Schedules map[string]policy.Schedule `yaml:"schedules"`
 	Metrics   metrics.Config             `yaml:"metrics"`
@@ -32,6 +37,7 @@ type Config struct {
 	// Models adds to the built-in table of models, or overrides it.
 	Models tokens.Table `yaml:"models"`
 
+	name    string // of the database of a fleet
 	file    string
 	origins map[string]Origin
 	notices []string
@@ -77,6 +83,40 @@ func Default() Config {
 		Metrics:   metrics.DefaultConfig(),
 		Log:       Log{Level: "info", Format: "auto"},
 	}
+}
+
+// Name returns the name of the database that On has selected, "" for one without a name.
+func (c Config) Name() string { return c.name }
+
+// Fleet returns a configuration for each database, in the order of their names; without
+// databases, this one.
+func (c Config) Fleet() []Config {
+	if len(c.Databases) == 0 {
+		return []Config{c}
+	}
+	var out []Config
+	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
+		out = append(out, c.on(name))
+	}
+	return out
+}
+
+// On returns the configuration with one of the databases as its only one.
+func (c Config) On(name string) (Config, error) {
+	if _, ok := c.Databases[name]; !ok {
+		return c, fmt.Errorf("--database: %q: want one of databases in the configuration [%s]", name, strings.Join(slices.Sorted(maps.Keys(c.Databases)), " "))
+	}
+	return c.on(name), nil
+}
+
+func (c Config) on(name string) Config {
+	d := c.Databases[name]
+	d.Schema, d.MaxConns = cmp.Or(d.Schema, c.Database.Schema), cmp.Or(d.MaxConns, c.Database.MaxConns)
+	c.Database, c.Databases, c.name = d, nil, name
+	if c.Redis.Installation != "" { // which names the queues of one database
+		c.Redis.Installation += "." + name
+	}
+	return c
 }
 
 // PoolSize returns the maximum size of the connection pool (see Database.MaxConns).

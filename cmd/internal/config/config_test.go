@@ -235,6 +235,18 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 				"env REDIS_URL: redis.url: redis://:xxxxx@h: want redis://user:password@host:6379/0, redis-socket:///path?db=0, redis-cluster://host:6379,host:6379 or redis-sentinel://host:26379,host:26379/0?master=name, or rediss, rediss-cluster or rediss-sentinel for TLS (not a URL: special characters of the password must be escaped)",
 			},
 		},
+		"databases of a fleet": {
+			file: "database: {url: postgres://one/x}\ndatabases:\n  East: {url: postgres://e/x}\n  north: {}\n" +
+				"  south: {url: \"mysql://u:hush@h/db\"}\n  west: {url: postgres://a/x, shema: s}\n  wild: {url: postgres://a/x, max_conns: 4}\n",
+			want: []string{
+				"PATH:6: databases.west.shema: unknown key, did you mean schema?",
+				"PATH:2: databases: given beside database.url: want one of the two",
+				`PATH:3: databases.East: "East": want a name of lower-case letters, digits, _ and -, at most 32`,
+				"PATH:4: databases.north.url: not set: want the URL of the database",
+				"PATH:5: databases.south.url: mysql://u:xxxxx@h/db: want postgres://user:password@host:5432/database, or key=value pairs",
+				"PATH:7: databases.wild: the same as west: want another database or schema",
+			},
+		},
 		"the name of an installation is part of queues": {
 			env:  []string{"COMPACTOR_REDIS_INSTALLATION=a:b"},
 			want: []string{`env COMPACTOR_REDIS_INSTALLATION: redis.installation: "a:b": want letters, digits, _, . and -, at most 64`},

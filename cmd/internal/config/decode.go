@@ -181,7 +181,9 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 	case map[string]chat.Tokens:
 		return d.windows(key, n, target)
 	case map[string]policy.Schedule:
-		return d.schedules(key, n, target)
+		return named(d, key, n, target, policy.DefaultSchedule(), "schedule, such as {nightly: {cron: 0 3 * * *}}")
+	case map[string]Database:
+		return named(d, key, n, target, Database{}, "database, such as {east: {url: postgres://…}}")
 	case policy.When:
 		text, err := condition(n, 0)
 		target.SetString(text)
@@ -230,16 +232,16 @@ func (d *decoder) windows(key string, n *yaml.Node, target reflect.Value) error 
 	return nil
 }
 
-// schedules decodes a map of schedules, over the settings that they have by default.
-func (d *decoder) schedules(key string, n *yaml.Node, target reflect.Value) error {
+// named decodes a map from names to structs, over the settings that they have by default.
+func named[T any](d *decoder, key string, n *yaml.Node, target reflect.Value, over T, want string) error {
 	if n.Kind != yaml.MappingNode {
-		return errors.New("want a map from name to schedule, such as {nightly: {cron: 0 3 * * *}}")
+		return errors.New("want a map from name to " + want)
 	}
-	out := map[string]policy.Schedule{}
+	out := map[string]T{}
 	d.pairs(key, n, func(name string, k, v *yaml.Node) {
-		s := policy.DefaultSchedule()
-		if d.set(name, k, v, reflect.ValueOf(&s).Elem()) {
-			out[k.Value] = s
+		value := over
+		if d.set(name, k, v, reflect.ValueOf(&value).Elem()) {
+			out[k.Value] = value
 		}
 	})
 	target.Set(reflect.ValueOf(out))

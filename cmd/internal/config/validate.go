@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,10 +72,17 @@ func (fs *faults) checker(origin func(key string) Origin) checkFunc {
 }
 
 func (c Config) validateConnections(check checkFunc) {
-	if dsn := c.Database.URL.Reveal(); dsn != "" {
-		scheme, _, isURL := strings.Cut(dsn, "://")
-		ok := isURL && (scheme == "postgres" || scheme == "postgresql") || !isURL && strings.Contains(dsn, "=")
-		check(ok, "database.url", c.Database.URL, "postgres://user:password@host:5432/database, or key=value pairs")
+	c.Database.validate("database", check)
+	check(len(c.Databases) == 0 || c.Database.URL == "", "databases", "given beside database.url", "one of the two")
+	seen := map[Database]string{}
+	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
+		key, d := "databases."+name, c.on(name).Database
+		check(regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`).MatchString(name), key, fmt.Sprintf("%q", name), "a name of lower-case letters, digits, _ and -, at most 32")
+		check(d.URL != "", key+".url", "not set", "the URL of the database")
+		d.validate(key, check)
+		d.MaxConns = 0
+		check(seen[d] == "", key, "the same as "+seen[d], "another database or schema")
+		seen[d] = name
 	}
 	if dsn := c.Redis.URL.Reveal(); dsn != "" {
 		if _, err := jobs.ParseRedis(dsn); err != nil {
@@ -83,10 +91,18 @@ func (c Config) validateConnections(check checkFunc) {
 	}
 	check(regexp.MustCompile(`^[A-Za-z0-9_.-]{0,64}$`).MatchString(c.Redis.Installation), "redis.installation",
 		fmt.Sprintf("%q", c.Redis.Installation), "letters, digits, _, . and -, at most 64")
+}
+
+func (d Database) validate(section string, check checkFunc) {
+	if dsn := d.URL.Reveal(); dsn != "" {
+		scheme, _, isURL := strings.Cut(dsn, "://")
+		ok := isURL && (scheme == "postgres" || scheme == "postgresql") || !isURL && strings.Contains(dsn, "=")
+		check(ok, section+".url", d.URL, "postgres://user:password@host:5432/database, or key=value pairs")
+	}
 	schema := regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
-	check(schema.MatchString(c.Database.Schema) && !strings.HasPrefix(c.Database.Schema, "pg_"),
-		"database.schema", fmt.Sprintf("%q", c.Database.Schema), "lower-case letters, digits and _, at most 63, not starting with pg_")
-	check(c.Database.MaxConns >= 0 && c.Database.MaxConns <= store.MostConns, "database.max_conns", c.Database.MaxConns, "0 to %d", store.MostConns)
+	check(schema.MatchString(d.Schema) && !strings.HasPrefix(d.Schema, "pg_"),
+		section+".schema", fmt.Sprintf("%q", d.Schema), "lower-case letters, digits and _, at most 63, not starting with pg_")
+	check(d.MaxConns >= 0 && d.MaxConns <= store.MostConns, section+".max_conns", d.MaxConns, "0 to %d", store.MostConns)
 }
 
 // validatePolicy checks a policy whose settings are in a section, "" for none.

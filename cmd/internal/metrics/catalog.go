@@ -27,25 +27,25 @@ func (m *Metrics) add(kind, name, help string, labels []string) string {
 
 func (m *Metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.add("counter", name, help, labels), Help: help}, labels)
-	m.registry.MustRegister(c)
+	m.register.MustRegister(c)
 	return c
 }
 
 func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: m.add("gauge", name, help, labels), Help: help}, labels)
-	m.registry.MustRegister(g)
+	m.register.MustRegister(g)
 	return g
 }
 
 func (m *Metrics) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: m.add("histogram", name, help, labels), Help: help, Buckets: buckets}, labels)
-	m.registry.MustRegister(h)
+	m.register.MustRegister(h)
 	return h
 }
 
 func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.Histogram {
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: m.add("histogram", name, help, nil), Help: help, Buckets: buckets})
-	m.registry.MustRegister(h)
+	m.register.MustRegister(h)
 	return h
 }
 

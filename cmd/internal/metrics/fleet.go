@@ -53,7 +53,7 @@ type fleet struct {
 }
 
 // Watch adds the metrics of a store. They name at most so many tenants.
-func (m *Metrics) Watch(st Store, tenants int) { m.registry.MustRegister(m.newFleet(st, tenants)) }
+func (m *Metrics) Watch(st Store, tenants int) { m.register.MustRegister(m.newFleet(st, tenants)) }
 
 func (m *Metrics) newFleet(st Store, tenants int) *fleet {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue

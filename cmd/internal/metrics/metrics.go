@@ -8,6 +8,7 @@ package metrics
 
 import (
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 // worker.Observer and scheduler.Observer. Safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
+	register prometheus.Registerer // adds the name of the database, if there are several
 	catalog  []Entry
 
 	runs, tokensBefore, tokensAfter *prometheus.CounterVec
@@ -64,12 +66,30 @@ var (
 )
 
 // New returns the metrics of a process of a version of the program.
-func New(version, revision string) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.gauges("build_info", "Always 1; the labels describe the binary.", "version", "revision", "go_version").
-		WithLabelValues(version, revision, runtime.Version()).Set(1)
+func New(version, revision string) *Metrics { return NewFleet(version, revision, []string{""})[0] }
 
+// NewFleet is New for a process with several databases: one Metrics for each, in one registry.
+// The names become the label database, unless they are empty.
+func NewFleet(version, revision string, databases []string) []*Metrics {
+	process := &Metrics{registry: prometheus.NewRegistry()}
+	process.register = process.registry
+	process.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	process.gauges("build_info", "Always 1; the labels describe the binary.", "version", "revision", "go_version").
+		WithLabelValues(version, revision, runtime.Version()).Set(1)
+	out := make([]*Metrics, len(databases))
+	for i, name := range databases {
+		register := process.register
+		if name != "" {
+			register = prometheus.WrapRegistererWith(prometheus.Labels{"database": name}, register)
+		}
+		out[i] = newMetrics(process, register)
+	}
+	return out
+}
+
+// newMetrics returns the metrics of a database in the registry of a process.
+func newMetrics(process *Metrics, register prometheus.Registerer) *Metrics {
+	m := &Metrics{registry: process.registry, register: register, catalog: slices.Clone(process.catalog)}
 	m.runs = m.counters("runs_total", "Runs that ended in this process, by trigger, status (applied, skipped, failed) and outcome.", "trigger", "status", "outcome")
 	m.tokensBefore = m.counters("view_tokens_before_total", "Tokens of the views that runs were applied to, before.", "trigger")
 	m.tokensAfter = m.counters("view_tokens_after_total", "Tokens of the views that runs were applied to, after.", "trigger")
