@@ -107,12 +107,13 @@ func (l *sleeper) close() {
 }
 
 // NextWork returns how long Relay, Deliver and ReleaseThrottled will find nothing without a
-// write, most at the longest; what they leave for now counts as found.
+// write, most at the longest; what they leave for now counts as found. It is 0 if more than
+// 1,000 sessions are in the outbox, which are not looked at one by one.
 func (s *Store) NextWork(ctx context.Context, debounce, maxDelay, most time.Duration) (time.Duration, error) {
 	const query = `
 		SELECT greatest('0', least(now() + $3::interval,
-			(SELECT min(greatest(least(o.last_at + $1::interval, o.first_at + $2::interval), s.cooldown_until))
-				FROM compactor.outbox o JOIN compactor.sessions s ON s.sid = o.sid),
+			(SELECT CASE WHEN count(*) <= 1000 THEN min(greatest(least(o.last_at + $1::interval, o.first_at + $2::interval), s.cooldown_until)) ELSE now() END
+				FROM (SELECT * FROM compactor.outbox LIMIT 1001) o JOIN compactor.sessions s ON s.sid = o.sid),
 			(SELECT min(q.at) FROM unnest('{operator,event,nightly,bulk,application}'::text[]) t(trigger)
 				CROSS JOIN LATERAL (SELECT min(r.deliver_at) AS at FROM compactor.runs r WHERE r.status = 'queued' AND r.trigger = t.trigger) q),
 			(SELECT now() FROM compactor.throttled LIMIT 1)) - now())`

@@ -138,6 +138,8 @@ func TestTheNextWorkOfTheRelayIsKnown(t *testing.T) {
 		"a run that waits for a limit":     {`WITH x AS (INSERT INTO compactor.runs (sid, trigger, deliver_at) VALUES (1, 'application', 'infinity')) DELETE FROM compactor.outbox`, most},
 		"a session that waits for a limit": {`INSERT INTO compactor.throttled (sid, tenant, since) VALUES (1, 'default', now())`, 0},
 		"nothing":                          {`DELETE FROM compactor.outbox`, most},
+		"very many sessions": {`WITH x AS (INSERT INTO compactor.sessions (id) SELECT n::text FROM generate_series(1, 1000) n RETURNING sid)
+			INSERT INTO compactor.outbox (sid) SELECT sid FROM x`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
