@@ -23,10 +23,7 @@ const (
 
 // fillFleet adds sessions to those that there are, as copies of imported ones: of so many the
 // first due, then the others. Their messages have no words, which no sweep reads.
-func (s *system) fillFleet(ctx context.Context, seed uint64, sessions, due int) error {
-	if err := s.makeTemplates(ctx, seed); err != nil {
-		return err
-	}
+func (s *system) fillFleet(ctx context.Context, sessions, due int) error {
 	// The reference costs a third of the time, and the copies have it by the way that they are made.
 	const unbind = `ALTER TABLE message_log DROP CONSTRAINT message_log_sid_fkey`
 	const bind = `ALTER TABLE message_log ADD CONSTRAINT message_log_sid_fkey FOREIGN KEY (sid) REFERENCES sessions NOT VALID`
@@ -51,7 +48,7 @@ func (s *system) fillFleet(ctx context.Context, seed uint64, sessions, due int) 
 	return s.db.vacuum(ctx)
 }
 
-// makeTemplates imports the sessions that are copied. They are never due themselves.
+// makeTemplates imports the sessions that are copied, and holds them.
 func (s *system) makeTemplates(ctx context.Context, seed uint64) error {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // reproducible
 	for i := range templates {
@@ -63,7 +60,7 @@ func (s *system) makeTemplates(ctx context.Context, seed uint64) error {
 			}
 		}
 	}
-	_, err := s.db.pool.Exec(ctx, `UPDATE sessions SET due = false WHERE tenant = $1`, templateTenant)
+	_, err := s.db.pool.Exec(ctx, `UPDATE sessions SET due = false, hold_seq = last_source_seq WHERE tenant = $1`, templateTenant)
 	return err
 }
 
@@ -77,7 +74,7 @@ func (s *system) copySessions(ctx context.Context, kind string, n int) error {
 			return err
 		}
 		args := []any{last, n, templateTenant, kind, templates}
-		own, err := columns(ctx, tx, "sessions", "sid", "tenant", "id", "due")
+		own, err := columns(ctx, tx, "sessions", "sid", "tenant", "id", "due", "hold_seq")
 		if err != nil {
 			return err
 		}

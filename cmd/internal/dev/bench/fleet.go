@@ -62,14 +62,14 @@ func Fleet(ctx context.Context, env Env, o FleetOptions) (FleetResult, error) {
 	}
 	sizes := slices.DeleteFunc([]int{smallFleet, o.Sessions / 10, o.Sessions}, func(n int) bool { return n > o.Sessions || n < min(smallFleet, o.Sessions) })
 	slices.Sort(sizes)
-	s, closeAll, err := openFleet(ctx, env)
+	s, closeAll, err := openFleet(ctx, env, o.Seed)
 	if err != nil {
 		return r, err
 	}
 	defer closeAll()
 	filled := 0
 	for _, n := range slices.Compact(sizes) {
-		if err := s.fillFleet(ctx, o.Seed, n-filled, min(o.Due, n-filled)); err != nil {
+		if err := s.fillFleet(ctx, n-filled, min(o.Due, n-filled)); err != nil {
 			return r, err
 		}
 		filled = n

@@ -44,13 +44,13 @@ func Sweep(ctx context.Context, env Env, o SweepOptions) (SweepResult, error) {
 	if err != nil || due < 1 || due > o.Sessions {
 		return SweepResult{}, fmt.Errorf("sweep: want --due all or a share of the sessions such as 0.05, one session at least, and not %q of %d", o.Due, o.Sessions)
 	}
-	s, closeAll, err := openFleet(ctx, env)
+	s, closeAll, err := openFleet(ctx, env, o.Seed)
 	if err != nil {
 		return SweepResult{}, err
 	}
 	defer closeAll()
 	s.setBased = o.SetBased
-	if err := s.fillFleet(ctx, o.Seed, o.Sessions, due); err != nil {
+	if err := s.fillFleet(ctx, o.Sessions, due); err != nil {
 		return SweepResult{}, err
 	}
 	r, err := s.sweep(ctx)
@@ -61,8 +61,8 @@ func Sweep(ctx context.Context, env Env, o SweepOptions) (SweepResult, error) {
 	return r, err
 }
 
-// openFleet opens a system for a fleet. No run of its sessions starts before a sweep.
-func openFleet(ctx context.Context, env Env) (*system, func(), error) {
+// openFleet opens a system with the templates of a fleet.
+func openFleet(ctx context.Context, env Env, seed uint64) (*system, func(), error) {
 	s, closeAll, err := open(ctx, env, truncating(fleetStart, fleetTarget))
 	if err != nil {
 		return nil, nil, err
@@ -71,7 +71,12 @@ func openFleet(ctx context.Context, env Env) (*system, func(), error) {
 		closeAll()
 		return nil, nil, err
 	}
-	return s, func() { s.db.pool.Close(); closeAll() }, nil
+	end := func() { s.db.pool.Close(); closeAll() }
+	if err := s.makeTemplates(ctx, seed); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return s, end, nil
 }
 
 // sweep sweeps once over the fleet and measures that.
