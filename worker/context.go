@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
@@ -47,6 +48,10 @@ type runContext struct {
 
 	metas   []chat.Meta
 	entries []plan.Entry // of metas, with the margin on estimated counts
+
+	// built is the pipeline of a run that needs no claim, and writers are its summarizers.
+	built   *pipeline.Pipeline
+	writers strategies.Writers
 }
 
 // newRunContext returns the context of a loaded run under its policy, without a transcript.

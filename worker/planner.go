@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -103,7 +102,7 @@ func (p *Planner) versions() map[string]string {
 }
 
 // needsClaim reports whether the run reads more than the loaded metadata. Other runs end
-// within about a millisecond, less than a claim costs.
+// within about a millisecond, less than a claim costs; rc keeps their pipeline.
 func (p *Planner) needsClaim(rc *runContext) bool {
 	if rc.policyErr != nil || rc.guards() != "" || rc.claim.OptionsError != nil {
 		return false
@@ -111,12 +110,19 @@ func (p *Planner) needsClaim(rc *runContext) bool {
 	if rc.invalid || rc.fromLog() || len(rc.policy.PinTools)+len(rc.policy.PinPaths) > 0 {
 		return true
 	}
-	built, _, err := p.pipeline(rc, nil)
-	return err == nil && slices.ContainsFunc(built.Steps, func(s plan.Strategy) bool {
+	built, writers, err := p.pipeline(rc, nil)
+	if err != nil {
+		return false
+	}
+	for _, s := range built.Steps {
 		_, reads := s.(plan.Reader)
 		_, stages := s.(pipeline.Stager)
-		return reads || stages || p.Registry.Summarizes(s.Name())
-	})
+		if reads || stages || p.Registry.Summarizes(s.Name()) {
+			return true
+		}
+	}
+	rc.built, rc.writers = &built, writers
+	return false
 }
 
 // pipeline returns the pipeline of a run: the steps of its options or else of the policy.

@@ -195,22 +195,25 @@ func (a *attempt) plan(ctx context.Context) (result pipeline.Result, change stor
 	if err := a.buildTranscript(ctx, a.w.store); err != nil {
 		return result, change, err
 	}
-	built, writers, err := a.w.planner.pipeline(a.runContext, a.answers())
-	if err != nil {
-		return result, change, err
+	if a.built == nil {
+		built, writers, err := a.w.planner.pipeline(a.runContext, a.answers())
+		if err != nil {
+			return result, change, err
+		}
+		a.built, a.writers = &built, writers
 	}
 	t := &plan.Transcript{Entries: a.entries, Counter: a.w.planner.Counter(a.claim.Session.Model), Originals: a.originals}
 	load := func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 		return a.w.store.Messages(ctx, a.claim.Session.SID, seqs)
 	}
-	result, err = built.Run(ctx, t, load)
+	result, err = a.built.Run(ctx, t, load)
 	if err == nil && !a.claim.Options.AllowGrowth {
-		result, err = built.LimitGrowth(ctx, t, load, result, a.lessGain)
+		result, err = a.built.LimitGrowth(ctx, t, load, result, a.lessGain)
 	}
 	if err != nil {
 		return result, change, err
 	}
-	writers.Report(result.Steps)
+	a.writers.Report(result.Steps)
 	a.ledger.PlanMicros = time.Since(a.start).Microseconds()
 	a.ledger.Steps = result.Steps
 	a.w.failpoint(stepPlanned)

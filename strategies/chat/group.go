@@ -61,9 +61,14 @@ func OpenFrom(groups []Group, user Seq, at func(i int) *Meta) int {
 // Tool messages without a preceding call form a tool_call group of their own. Developer and
 // unknown roles count as assistant text. Groups of the other kinds have one message each.
 func Groups(ms []Meta) []Group {
-	g := Grouper{groups: make([]Group, 0, len(ms)/2+1)}
-	for i := range ms {
-		g.Add(&ms[i])
+	return GroupsOf(len(ms), func(i int) *Meta { return &ms[i] })
+}
+
+// GroupsOf is Groups of the n messages that at returns.
+func GroupsOf(n int, at func(i int) *Meta) []Group {
+	g := Grouper{groups: make([]Group, 0, n)}
+	for i := range n {
+		g.Add(at(i))
 	}
 	return g.groups
 }

@@ -122,11 +122,7 @@ func (l *layout) group() {
 	if t := l.d.input; len(l.places) == len(t.Entries) {
 		l.chatGroups = t.Groups() // every entry is a place
 	} else {
-		metas := make([]chat.Meta, len(l.places))
-		for k := range l.places {
-			metas[k] = *l.rep(int32(k))
-		}
-		l.chatGroups = chat.Groups(metas)
+		l.chatGroups = chat.GroupsOf(len(l.places), func(k int) *chat.Meta { return l.rep(int32(k)) })
 	}
 	l.groups = make([]group, len(l.chatGroups))
 	for i := range l.chatGroups {

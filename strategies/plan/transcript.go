@@ -54,11 +54,7 @@ var ErrNotLoaded = errors.New("content is not loaded")
 // Groups returns the atomic groups of all entries, included or not. They are computed once.
 func (t *Transcript) Groups() []chat.Group {
 	if t.groups == nil && len(t.Entries) > 0 {
-		metas := make([]chat.Meta, len(t.Entries))
-		for i := range t.Entries {
-			metas[i] = t.Entries[i].Meta
-		}
-		t.groups = chat.Groups(metas)
+		t.groups = chat.GroupsOf(len(t.Entries), func(i int) *chat.Meta { return &t.Entries[i].Meta })
 	}
 	return t.groups
 }
