@@ -14,14 +14,15 @@ import (
 // a page need little memory.
 const mostTogether = 5000
 
-// LoadPage loads runs with their sessions' views, by one statement for all. It leaves out those
+// LoadPage loads runs with their sessions' views, by one statement for all. An aggregate of each
+// column would cost the database more than reading the rows, so several share one. It leaves out those
 // that Load refuses, those whose worker is gone, and those with large views: execute them one
 // by one.
 func (s *Store) LoadPage(ctx context.Context, runs []RunID) ([]*Claim, error) {
-	const query = `SELECT r.id, v.seqs, v.positions, v.tokens, v.calls, v.flags, v.roles, v.kinds, ` + selectRun + `
+	const query = `SELECT r.id, v.names, v.positions, v.sizes, ` + selectRun + `
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid ` + joinPolicy + joinCalibration + `
-		CROSS JOIN LATERAL (SELECT array_agg(m.seq) AS seqs, array_agg(m.position) AS positions, array_agg(m.token_count) AS tokens, array_agg(m.calls) AS calls,
-			array_agg(m.flags) AS flags, coalesce(string_agg(m.role_code::text, ''), '') AS roles, coalesce(string_agg(m.kind::text, ''), '') AS kinds
+		CROSS JOIN LATERAL (SELECT array_agg((m.seq << 16) | (m.role_code::int << 8) | m.kind::int) AS names, array_agg(m.position) AS positions,
+			array_agg((m.token_count::bigint << 32) | (m.calls::int << 16) | m.flags) AS sizes
 			FROM (SELECT) one ` + joinView + `) v
 		WHERE r.id = ANY($1) AND r.status = 'queued' AND s.live_messages <= $2`
 	rows, err := s.pool.Query(ctx, s.q(query), runs, mostTogether)
@@ -31,19 +32,14 @@ func (s *Store) LoadPage(ctx context.Context, runs []RunID) ([]*Claim, error) {
 	var loaded []*Claim
 	for rows.Next() {
 		c := &Claim{}
-		var v struct {
-			seqs, positions []int64
-			tokens          []int32
-			calls, flags    []int16
-			roles, kinds    string
-		}
-		view := []any{&c.Run, &v.seqs, &v.positions, &v.tokens, &v.calls, &v.flags, &v.roles, &v.kinds}
-		if readRun(rows, c, view...) != nil {
+		var names, positions, sizes []int64
+		if readRun(rows, c, &c.Run, &names, &positions, &sizes) != nil {
 			continue // an error of the connection is that of rows, too
 		}
-		list := newMetaList(len(v.seqs), c.Session.LastSeq)
-		for i := range v.seqs {
-			list.add(metaRow{v.seqs[i], v.positions[i], v.tokens[i], v.calls[i], v.flags[i], v.roles[i], v.kinds[i]})
+		list := newMetaList(len(names), c.Session.LastSeq)
+		for i, n := range names {
+			s := sizes[i]
+			list.add(metaRow{n >> 16, positions[i], int32(s >> 32), int16(s >> 16), int16(s), byte(n >> 8), byte(n)}) //nolint:gosec // as they were put together
 		}
 		c.View = list.inViewOrder()
 		loaded = append(loaded, c)
