@@ -1,5 +1,7 @@
 package scheduler
 
+import "github.com/sessionstore/compactor/store"
+
 // Observer is told what a scheduler does, for metrics. Its methods are called concurrently
 // and must return at once.
 type Observer interface {
@@ -11,6 +13,10 @@ type Observer interface {
 	Truncated(runs int)
 	// Expired is called for the runs that ended because no worker attempted them.
 	Expired(runs int)
+	// Archived is called for the words that were moved to the archive.
+	Archived(store.ArchiveStats)
+	// Purged is called for the segments of the archive whose words are gone.
+	Purged(segments int64)
 }
 
 // The reasons for which runs are enqueued.
@@ -26,7 +32,9 @@ const (
 // noObserver is the Observer of a scheduler that has none.
 type noObserver struct{}
 
-func (noObserver) Leading(bool)     {}
-func (noObserver) Took(string, int) {}
-func (noObserver) Truncated(int)    {}
-func (noObserver) Expired(int)      {}
+func (noObserver) Leading(bool)                {}
+func (noObserver) Took(string, int)            {}
+func (noObserver) Expired(int)                 {}
+func (noObserver) Archived(store.ArchiveStats) {}
+func (noObserver) Purged(int64)                {}
+func (noObserver) Truncated(int)               {}

@@ -49,6 +49,8 @@ type Store interface {
 	Expire(ctx context.Context, age time.Duration, limit int) (int64, error)
 	LoseCalls(ctx context.Context, limit int) (int64, error)
 	PurgeAnswers(ctx context.Context, age time.Duration, limit int) (int64, error)
+	Archive(ctx context.Context, age time.Duration, policies []string, limit int) (moved store.ArchiveStats, more bool, err error)
+	PurgeArchive(ctx context.Context, age time.Duration, policies []string, limit int) (int64, error)
 	PurgeTicks(ctx context.Context, age time.Duration, limit int) (int64, error)
 }
 

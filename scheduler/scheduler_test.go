@@ -224,10 +224,12 @@ func TestOldAnswersAreForgotten(t *testing.T) {
 
 // watcher is an Observer that remembers.
 type watcher struct {
-	mu                 sync.Mutex
-	leads              []bool
-	taken              map[string]int
-	expired, truncated int
+	mu        sync.Mutex
+	leads     []bool
+	taken     map[string]int
+	expired   int
+	archived  int64
+	truncated int
 }
 
 func (o *watcher) Leading(leading bool) {
@@ -247,6 +249,14 @@ func (o *watcher) Truncated(runs int) {
 	defer o.mu.Unlock()
 	o.truncated += runs
 }
+
+func (o *watcher) Archived(a store.ArchiveStats) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.archived += a.Messages
+}
+
+func (*watcher) Purged(int64) {}
 
 func (o *watcher) Expired(runs int) {
 	o.mu.Lock()

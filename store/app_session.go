@@ -150,7 +150,9 @@ func (s *Store) SetParent(ctx context.Context, k Key, parent string) error {
 // returns the number of messages. ErrConflict: the session exists.
 func (s *Store) Fork(ctx context.Context, k Key, session, at string) (messages int64, err error) {
 	const query = `SELECT compactor.fork($1, $2, $3, $4)`
-	return queryRow(ctx, s, fmt.Sprintf("fork session %s", k), pgx.RowTo[int64], query, k.tenant(), k.Session, session, at)
+	return restoring(ctx, s, k, func() (int64, error) {
+		return queryRow(ctx, s, fmt.Sprintf("fork session %s", k), pgx.RowTo[int64], query, k.tenant(), k.Session, session, at)
+	})
 }
 
 // State is what an application reports of a session, for the triggers of policies; nil
@@ -239,6 +241,9 @@ type Stored struct {
 	ReasoningExcludedBy int64
 	Pinned              bool
 	SummaryOf           chat.Ranges
+	// Purged reports that the words are gone, as the policy says: what the message has
+	// is its id, role and time.
+	Purged bool
 }
 
 // queryView returns one row with seq 0 for an empty view, so that its revision is read.
@@ -280,29 +285,42 @@ func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
 func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored, error) {
 	// The bounds hold before a body is read. <@ comes after, as it is not known to keep what it compares to itself.
 	const query = `
-		SELECT seq, id, kind, message::text, token_count, token_counter, created_at, coalesce(source_id, ''), included,
+		SELECT seq, id, kind, coalesce(message::text, ''), role, token_count, token_counter, created_at, coalesce(source_id, ''), included,
 			coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''), pinned, coalesce(summary_of, '{}')::text,
 			coalesce(reasoning_excluded_by, 0)
 		FROM compactor.messages WHERE tenant = $1 AND session = $2 AND seq <@ $3::int8multirange
 			AND seq >= lower($3::int8multirange) AND seq < coalesce(upper($3::int8multirange), 9223372036854775807)
 		ORDER BY position, (kind <> 'summary'), (kind = 'source' AND position <> seq), seq`
-	return queryRows(ctx, s, fmt.Sprintf("messages of session %s", k), func(row pgx.CollectableRow) (Stored, error) {
+	var away []chat.Seq
+	all, err := queryRows(ctx, s, fmt.Sprintf("messages of session %s", k), func(row pgx.CollectableRow) (Stored, error) {
 		var m Stored
 		var id, body, source string
 		var created time.Time
-		err := row.Scan(&m.Seq, &id, &m.Kind, &body, &m.Tokens, &m.Counter, &created, &source, &m.Included,
+		var role chat.Role
+		err := row.Scan(&m.Seq, &id, &m.Kind, &body, &role, &m.Tokens, &m.Counter, &created, &source, &m.Included,
 			&m.ExcludeReason, &m.ExcludedBy, &m.SummarizedBy, &m.Pinned, rangesText{&m.SummaryOf}, &m.ReasoningExcludedBy)
 		if err != nil {
 			return m, err
 		}
+		if body == "" {
+			away = append(away, m.Seq)
+			m.Role, m.Purged = role, true // until the archive has it
+			return m, m.fill(id, "", source, created)
+		}
 		return m, m.fill(id, body, source, created)
 	}, query, k.tenant(), k.Session, ranges.String())
+	if err != nil || len(away) == 0 {
+		return all, err
+	}
+	return all, s.fillArchived(ctx, k, all, chat.RangesOf(away...))
 }
 
-// fill decodes the body and sets the fields stored beside it.
+// fill decodes the body, unless it is empty, and sets the fields stored beside it.
 func (m *Stored) fill(id, body, source string, created time.Time) error {
-	if err := json.Unmarshal([]byte(body), &m.Message); err != nil {
-		return &Error{Kind: errInternal, Message: fmt.Sprintf("stored message %d cannot be read: %v", m.Seq, err)}
+	if body != "" { // otherwise it is in the archive
+		if err := json.Unmarshal([]byte(body), &m.Message); err != nil {
+			return &Error{Kind: errInternal, Message: fmt.Sprintf("stored message %d cannot be read: %v", m.Seq, err)}
+		}
 	}
 	m.ID, m.SourceID = id, source
 	if created = created.UTC(); created.Year() >= 1 && created.Year() <= 9999 { // JSON has no other years; earlier versions stored them
@@ -331,7 +349,9 @@ func (s *Store) ReplaceSeen(ctx context.Context, k Key, revision int64, seen cha
 		return 0, fmt.Errorf("%s: %w", op, err)
 	}
 	const query = `SELECT compactor.replace_view($1, $2, $3, $4::json, $5, nullif($6, 0))`
-	return queryRow(ctx, s, op, pgx.RowTo[RunID], query, k.tenant(), k.Session, revision, raw, by, seen)
+	return restoring(ctx, s, k, func() (RunID, error) {
+		return queryRow(ctx, s, op, pgx.RowTo[RunID], query, k.tenant(), k.Session, revision, raw, by, seen)
+	})
 }
 
 // ReportUsage records the provider's token count of a prompt that held the view up to
@@ -345,8 +365,11 @@ func (s *Store) ReportUsage(ctx context.Context, k Key, promptTokens chat.Tokens
 // Pin prevents runs from excluding a source message. An excluded message returns with
 // the next run, for which the session becomes due. Idempotent.
 func (s *Store) Pin(ctx context.Context, k Key, messageID string) error {
-	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.pin($1, $2, $3)`), k.tenant(), k.Session, messageID)
-	return wrap("pin", err)
+	_, err := restoring(ctx, s, k, func() (struct{}, error) {
+		_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.pin($1, $2, $3)`), k.tenant(), k.Session, messageID)
+		return struct{}{}, wrap("pin", err)
+	})
+	return err
 }
 
 // Unpin removes a pin; the message stays in the view until a run excludes it.

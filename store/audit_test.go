@@ -132,6 +132,7 @@ func rowsOf(t *testing.T, s *Store, sid int64) string {
 		SELECT to_jsonb(x)::text FROM compactor.sessions x WHERE sid = $1
 		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.message_log x WHERE sid = $1 ORDER BY seq)
 		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.message_body x WHERE sid = $1 ORDER BY seq)
+		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.archive_segments x WHERE sid = $1 ORDER BY id)
 		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.runs x WHERE sid = $1 ORDER BY id)
 		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.exclusions x WHERE sid = $1 ORDER BY run, seqs::text)`, sid), "\n")
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// placesOf returns where a string stands in the database: in rows of tables, and in the samples
-// that the planner keeps of them.
+// placesOf returns where a string stands in the database: in rows of tables, in the samples
+// that the planner keeps of them, and in the archive.
 func placesOf(t *testing.T, s *Store, words string) (places []string) {
 	t.Helper()
 	exec(t, s, `ANALYZE`)
@@ -23,6 +23,15 @@ func placesOf(t *testing.T, s *Store, words string) (places []string) {
 		rows := list[string](t, s, `SELECT t::text FROM `+table+` t WHERE strpos(t::text, $1) > 0`, words)
 		for _, row := range rows {
 			places = append(places, table+": "+row)
+		}
+	}
+	for _, data := range list[[]byte](t, s, `SELECT data FROM compactor.archive_segments WHERE data IS NOT NULL`) {
+		raw, err := zstdReader.DecodeAll(data, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(raw), words) {
+			places = append(places, fmt.Sprintf("archive_segments: %s", raw))
 		}
 	}
 	return places
@@ -56,6 +65,19 @@ func quoted(t *testing.T, s *Store, k Key, words string) (erasable string, fork 
 	return said.ID, fork
 }
 
+// archiveAll moves all that is out of the view to the archive, and has some of it back, which
+// segments keep.
+func archiveAll(t *testing.T, s *Store, sessions ...Key) {
+	t.Helper()
+	for _, k := range sessions {
+		exec(t, s, `UPDATE compactor.runs SET ended_at = ended_at - interval '1 hour'`)
+		if moved := must(s.ArchiveSession(t.Context(), k, time.Minute))(t); moved.Messages < 2 {
+			t.Fatalf("archived: %+v", moved)
+		}
+	}
+	must(s.Restore(t.Context(), sessions[0], "secret"))(t)
+}
+
 func TestErasedWordsAreNowhere(t *testing.T) {
 	t.Parallel()
 	const words = "Wer-das-liest"
@@ -65,6 +87,18 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 		},
 		"a message, by its copy in the fork": func(t *testing.T, s *Store, _, fork Key, id string) Erasure {
 			return must(s.Erase(t.Context(), fork, []string{id}, "request 8", "dpo", false))(t)
+		},
+		"a message whose words are in the archive": func(t *testing.T, s *Store, k, fork Key, id string) Erasure {
+			archiveAll(t, s, k, fork)
+			e := must(s.Erase(t.Context(), k, []string{id}, "request 8", "dpo", true))(t)
+			if n := one[int](t, s, `SELECT count(*) FROM compactor.archive_segments`); n < 2 || e.Messages < 2 {
+				t.Errorf("a dry run leaves %d segments, %+v", n, e)
+			}
+			return must(s.Erase(t.Context(), k, []string{id}, "request 8", "dpo", false))(t)
+		},
+		"a session whose words are in the archive": func(t *testing.T, s *Store, k, fork Key, _ string) Erasure {
+			archiveAll(t, s, k, fork)
+			return must(s.Erase(t.Context(), k, nil, "request 8", "dpo", false))(t)
 		},
 		"a session, with the copies in its fork": func(t *testing.T, s *Store, k, _ Key, _ string) Erasure {
 			must(0, s.SetLabels(t.Context(), k, map[string]string{"name": words}))(t)

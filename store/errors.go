@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // The kinds of error that callers can act on; match them with errors.Is.
@@ -26,6 +28,12 @@ var (
 	ErrInUse = errors.New("in use")
 	// ErrNotApplicable: the run's state does not allow it.
 	ErrNotApplicable = errors.New("not applicable")
+	// ErrArchived: words that it needs are in the archive, see Restore.
+	ErrArchived = errors.New("archived")
+	// ErrPurged: words that it needs were purged, as the policy says.
+	ErrPurged = errors.New("purged")
+	// ErrDamaged: the archive does not have what was said.
+	ErrDamaged = errors.New("damaged")
 	// ErrSpendingLimit: no model may be asked now, see LimitSpending.
 	ErrSpendingLimit = errors.New("spending limit reached")
 	// ErrBusy: the lock was not acquired within LockTimeout, or a worker holds the
@@ -45,6 +53,8 @@ type Error struct {
 	Kind    error
 	Message string
 	Hint    string
+	// archived are the messages that an ErrArchived is about.
+	archived chat.Ranges
 }
 
 func (e *Error) Error() string {
@@ -80,6 +90,13 @@ func mapError(err error) error {
 			return raised(ErrConflict)
 		case pg.Code == "40001" && pg.Hint == "" && strings.Contains(pg.Message, "is at revision"):
 			return raised(ErrStale)
+		case pg.Code == "CA001":
+			seqs, _ := chat.ParseRanges(pg.Detail)
+			return &Error{Kind: ErrArchived, Message: pg.Message, Hint: pg.Hint, archived: seqs}
+		case pg.Code == "CA002":
+			return raised(ErrPurged)
+		case pg.Code == "CA003":
+			return raised(ErrDamaged)
 		case pg.Code == "42501":
 			return raised(ErrForbidden)
 		case pg.Code == "55006":

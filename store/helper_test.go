@@ -260,7 +260,7 @@ func wantConsistent(t fataler, s *Store) {
 			(SELECT lower(r) FROM unnest(s.live) r WHERE upper_inf(r)) AS tail_start_seq
 			FROM (SELECT l.*, b.body, s.live @> seq AND NOT (bare AND role = 'assistant' AND calls = 0 AND flags & 5 = 0) AS shown,
 					CASE WHEN bare THEN coalesce(reasoning_tokens, compactor.reasoning_tokens(b.body, token_count)) ELSE 0 END AS reasoning
-				FROM (SELECT *, flags & 66 = 2 AND s.reasoning_out @> seq AS bare FROM compactor.message_log) l JOIN compactor.message_body b USING (sid, seq) WHERE l.sid = s.sid) m) y
+				FROM (SELECT *, flags & 66 = 2 AND s.reasoning_out @> seq AS bare FROM compactor.message_log) l LEFT JOIN compactor.message_body b USING (sid, seq) WHERE l.sid = s.sid) m) y
 		CROSS JOIN LATERAL (SELECT s.messages, s.turns, s.last_seq, s.last_source_seq, s.total_tokens, s.live_messages, s.live_tokens,
 			s.live_estimated_tokens, s.tail_start_seq) x
 		WHERE to_jsonb(x) <> to_jsonb(y)`

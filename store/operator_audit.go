@@ -27,7 +27,7 @@ const (
 // columns of the session, of a message, of a run or of an exclusion, or name what is missing.
 var AuditChecks = []AuditCheck{
 	{"the log is complete", adviceLog, []string{"message missing"}},
-	{"messages are as they were appended (I1)", adviceLog, []string{"message digest", "message body", "message token_count"}},
+	{"messages are as they were appended (I1)", adviceLog, []string{"message digest", "message body", "message token_count", "segment checksum", "session archived"}},
 	{"facts about messages follow from them", adviceAbove, []string{"message role_code", "message calls", "message flags", "message cumulative_tokens"}},
 	{"counters follow from the log and the view", adviceAbove, []string{
 		"session last_seq", "session last_source_seq", "session messages", "session turns", "session total_tokens", "session live_messages",
@@ -244,7 +244,7 @@ func (s *Store) Fix(ctx context.Context, k Key) ([]Finding, error) {
 // protections are the triggers on which the promises about the log rest, in each partition
 // too.
 const protections = `(SELECT c.oid, c.relname AS relation, w.name
-	FROM (VALUES ('message_log', 'append_only'), ('message_log', 'keep_digest'), ('message_body', 'append_only'), ('exclusions', 'append_only')) w(relation, name)
+	FROM (VALUES ('message_log', 'append_only'), ('message_log', 'keep_digest'), ('message_body', 'append_only'), ('message_body', 'archived_only'), ('archive_segments', 'keep_segment'), ('exclusions', 'append_only')) w(relation, name)
 	JOIN pg_class c ON c.oid = ('compactor.' || w.relation)::regclass
 		OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = ('compactor.' || w.relation)::regclass)) w`
 

@@ -2,10 +2,13 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // Erasure records that words were erased, or are to be: those of messages, of a session or of
@@ -42,18 +45,42 @@ const erasureColumns = `id, tenant, coalesce(session, ''), coalesce(ids, '{}'), 
 // says why. With dryRun, Erase changes nothing and returns what it would do. It locks the sessions
 // for its duration.
 func (s *Store) Erase(ctx context.Context, k Key, ids []string, note, by string, dryRun bool) (Erasure, error) {
-	const query = `SELECT ` + erasureColumns + ` FROM compactor.erase($1, $2, $3, $4, $5)`
-	tx, err := s.pool.Begin(ctx)
-	if err != nil {
-		return Erasure{}, wrap("erase", err)
+	const query = `SELECT ` + erasureColumns + ` FROM compactor.erase($1, $2, $3, $4, $5, $6)`
+	erase := func() (e Erasure, err error) {
+		tx, err := s.pool.Begin(ctx)
+		if err != nil {
+			return e, wrap("erase", err)
+		}
+		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+		rows, _ := tx.Query(ctx, s.q(query), k.tenant(), k.Session, ids, note, by, dryRun) // rows hold the error
+		e, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Erasure])
+		if err == nil && !dryRun {
+			err = tx.Commit(ctx)
+		}
+		return e, wrap("erase", err)
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	rows, _ := tx.Query(ctx, s.q(query), k.Tenant, k.Session, ids, note, by) // rows hold the error
-	e, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Erasure])
-	if err == nil && !dryRun {
-		err = tx.Commit(ctx)
+	e, err := erase()
+	for range 3 { // between the two, the archiver may have come
+		if !errors.Is(err, ErrArchived) {
+			break
+		}
+		if err := s.restoreCopies(ctx, k, ids); err != nil {
+			return e, err
+		}
+		e, err = erase()
 	}
-	return e, wrap("erase", err)
+	return e, err
+}
+
+// restoreCopies restores all words of the sessions that have the messages.
+func (s *Store) restoreCopies(ctx context.Context, k Key, ids []string) error {
+	sessions, err := queryRows(ctx, s, "erase", pgx.RowTo[string], `SELECT compactor.archived_copies($1, $2, $3)`, k.tenant(), k.Session, ids)
+	for _, session := range sessions {
+		if _, failed := s.restore(ctx, Key{Tenant: k.Tenant, Session: session}, chat.Ranges{{Lo: 1, Hi: chat.Open}}); failed != nil {
+			return failed
+		}
+	}
+	return err
 }
 
 // RequestErasure records that all sessions of a tenant are to be erased, once ConfirmErasure has

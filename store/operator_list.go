@@ -182,8 +182,8 @@ type OutcomeRow struct {
 // their number. Compaction changes neither.
 func (s *Store) Checksum(ctx context.Context, sid int64, upTo chat.Seq) (sum string, messages int64, err error) {
 	const query = `
-		SELECT coalesce(md5(string_agg(md5(seq || ' ' || id || ' ' || body), '' ORDER BY seq)), ''), count(*)
-		FROM compactor.message_log JOIN compactor.message_body USING (sid, seq) WHERE sid = $1 AND seq <= $2 AND kind = 'm'`
+		SELECT coalesce(md5(string_agg(md5(l.seq || ' ' || id || ' ' || coalesce(compactor.body_digest(body), body_digest)::text), '' ORDER BY l.seq)), ''), count(*)
+		FROM compactor.message_log l LEFT JOIN compactor.message_body b ON b.sid = l.sid AND b.seq = l.seq WHERE l.sid = $1 AND l.seq <= $2 AND kind = 'm'`
 	err = s.pool.QueryRow(ctx, s.q(query), sid, upTo).Scan(&sum, &messages)
 	return sum, messages, wrap("checksum", err)
 }
@@ -198,8 +198,10 @@ func (s *Store) ViewMetas(ctx context.Context, sid int64) ([]chat.Meta, error) {
 
 // Undo reverts an applied run of a session: it restores the view before that run and keeps all
 // messages appended since. With cascade it reverts later runs in force too; without, they
-// are an ErrInUse that names them. Undo returns the run that records it.
+// are an ErrInUse that names them. Archived words come back first. Undo returns the run that records it.
 func (s *Store) Undo(ctx context.Context, k Key, run RunID, cascade bool, by string) (RunID, error) {
 	const query = `SELECT compactor.undo_run($1, $2, $3, $4, $5)`
-	return queryRow(ctx, s, "undo", pgx.RowTo[RunID], query, k.tenant(), k.Session, run, cascade, by)
+	return restoring(ctx, s, k, func() (RunID, error) {
+		return queryRow(ctx, s, "undo", pgx.RowTo[RunID], query, k.tenant(), k.Session, run, cascade, by)
+	})
 }

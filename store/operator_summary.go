@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // SummaryRow is a summary or replacement message that a run wrote.
@@ -20,10 +22,10 @@ type SummaryRow struct {
 // Summary returns the message that a run wrote under an id. ErrNotFound names the id.
 func (s *Store) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	const query = `
-		SELECT s.tenant, s.id, m.seq, m.kind, b.body, m.token_count, m.counter, m.created_at, m.summary_of::text, s.live @> m.seq
+		SELECT s.tenant, s.id, m.seq, m.kind, coalesce(b.body, ''), m.token_count, m.counter, m.created_at, m.summary_of::text, s.live @> m.seq
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 		JOIN compactor.message_log m ON m.sid = r.sid AND m.id = $2 AND m.run = r.id
-		JOIN compactor.message_body b ON b.sid = m.sid AND b.seq = m.seq WHERE r.id = $1`
+		LEFT JOIN compactor.message_body b ON b.sid = m.sid AND b.seq = m.seq WHERE r.id = $1`
 	// The ids of messages written by runs end in the run's id.
 	var row SummaryRow
 	run, err := strconv.ParseInt(id[strings.LastIndexByte(id, '-')+1:], 10, 64)
@@ -39,7 +41,13 @@ func (s *Store) Summary(ctx context.Context, id string) (SummaryRow, error) {
 		return row, fmt.Errorf("summary %q: %w", id, mapError(err))
 	}
 	row.Run, row.Kind = run, kinds[kind]
-	return row, row.fill(id, body, "", created)
+	if err := row.fill(id, body, "", created); err != nil || body != "" {
+		return row, err
+	}
+	all := []Stored{row.Stored}
+	err = s.fillArchived(ctx, row.Key, all, chat.RangesOf(row.Seq))
+	row.Stored = all[0]
+	return row, err
 }
 
 // SummariesOf returns the ids of the summaries that a run wrote, ordered by the number of

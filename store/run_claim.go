@@ -294,10 +294,10 @@ func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta,
 // ErrNotFound: one of them is missing.
 func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 	const query = `
-		SELECT m.seq, m.id, CASE WHEN m.flags & 66 = 2 AND s.reasoning_out @> m.seq
-			THEN compactor.without_reasoning(b.body) ELSE b.body END, coalesce(m.source_id, ''), m.created_at
+		SELECT m.seq, m.id, coalesce(CASE WHEN m.flags & 66 = 2 AND s.reasoning_out @> m.seq
+			THEN compactor.without_reasoning(b.body) ELSE b.body END, ''), coalesce(m.source_id, ''), m.created_at
 		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid
-		JOIN compactor.message_body b ON b.sid = s.sid AND b.seq = m.seq
+		LEFT JOIN compactor.message_body b ON b.sid = s.sid AND b.seq = m.seq
 		WHERE s.sid = $1 AND m.seq = ANY($2::bigint[])`
 	rows, err := s.pool.Query(ctx, s.q(query), sid, seqs)
 	if err != nil {
@@ -305,11 +305,16 @@ func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[c
 	}
 	out := make(map[chat.Seq]*chat.Message, len(seqs))
 	var m Stored
+	var away []chat.Seq
+	var archived []*Stored
 	var id, body, source string
 	var created time.Time
 	_, err = pgx.ForEachRow(rows, []any{&m.Seq, &id, &body, &source, &created}, func() error {
-		msg := Stored{Seq: m.Seq}
+		msg := &Stored{Seq: m.Seq}
 		out[m.Seq] = &msg.Message
+		if body == "" {
+			away, archived = append(away, m.Seq), append(archived, msg)
+		}
 		return msg.fill(id, body, source, created)
 	})
 	if err != nil {
@@ -317,6 +322,9 @@ func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[c
 	}
 	if len(out) < len(seqs) {
 		return nil, fmt.Errorf("load messages: %d of %d are missing: %w", len(seqs)-len(out), len(seqs), ErrNotFound)
+	}
+	if len(away) > 0 {
+		return out, s.fillBySID(ctx, sid, archived, chat.RangesOf(away...))
 	}
 	return out, nil
 }

@@ -237,7 +237,14 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 	if err != nil {
 		return nil, fmt.Errorf("apply run %d: %w", run, err)
 	}
-	return s.end(ctx, run, fence, e)
+	if len(c.Plan.Include) == 0 {
+		return s.end(ctx, run, fence, e)
+	}
+	k, err := s.keyOfRun(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return restoring(ctx, s, k, func() (chat.Ranges, error) { return s.end(ctx, run, fence, e) })
 }
 
 // endRunArgs returns the arguments of end_run.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -112,6 +113,9 @@ func (c covers) newest(log []logged, most int64) (out []logged, stands []chat.Se
 		if m.kind != 'm' {
 			kinds[m.seq] = m.kind
 		}
+		if m.size == purgedSize {
+			kinds[m.seq] = 'i' // nor does it stand for anything
+		}
 	}
 	var left chat.Ranges // what the summaries stand for
 	stand := func(by chat.Seq) {
@@ -119,10 +123,10 @@ func (c covers) newest(log []logged, most int64) (out []logged, stands []chat.Se
 	}
 	for _, m := range slices.Backward(log) {
 		switch {
-		case left.Has(m.seq), m.kind == 'i', m.kind == 's' && len(c[m.seq]) > 0:
+		case left.Has(m.seq), m.kind == 'i', m.kind == 's' && (len(c[m.seq]) > 0 || m.size == purgedSize):
 		case m.kind == 's':
 			stand(m.seq)
-		case m.size <= most:
+		case m.size <= most && m.size < purgedSize:
 			most -= m.size
 			out = append(out, m)
 		case !c[0].Has(m.seq): // the oldest summary of it stands for all before it
@@ -140,6 +144,9 @@ func (c covers) newest(log []logged, most int64) (out []logged, stands []chat.Se
 	return slices.DeleteFunc(out, func(m logged) bool { return left.Has(m.seq) }), stands
 }
 
+// purgedSize stands for the size of words that are gone: what covers the message stands for it.
+const purgedSize = math.MaxInt64
+
 // logged is a message of the log.
 type logged struct {
 	seq  chat.Seq
@@ -150,12 +157,13 @@ type logged struct {
 // logged returns the messages of a set, in log order.
 func (s *Store) logged(ctx context.Context, sid int64, set chat.Ranges) ([]logged, error) {
 	const query = `
-		SELECT m.seq, octet_length(b.body), m.kind FROM unnest($2::int8multirange) x
-		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.kind FROM compactor.message_log l
+		SELECT m.seq, CASE WHEN b.body IS NOT NULL THEN octet_length(b.body)
+				WHEN EXISTS (SELECT FROM compactor.archive_segments a WHERE a.sid = $1 AND a.data IS NULL AND a.seqs @> m.seq) THEN $3 ELSE m.token_count::bigint * 4 END, m.kind FROM unnest($2::int8multirange) x
+		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.kind, l.token_count FROM compactor.message_log l
 			WHERE l.sid = $1 AND l.seq >= lower(x) AND l.seq < upper(x) OFFSET 0) m
 		LEFT JOIN compactor.message_body b ON b.sid = $1 AND b.seq = m.seq
 		ORDER BY m.position, m.seq`
-	rows, _ := s.pool.Query(ctx, s.q(query), sid, set.String()) // rows hold the error
+	rows, _ := s.pool.Query(ctx, s.q(query), sid, set.String(), int64(purgedSize)) // rows hold the error
 	var out []logged
 	var m logged
 	_, err := pgx.ForEachRow(rows, []any{&m.seq, &m.size, &m.kind}, func() error {

@@ -45,6 +45,7 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		must(s.RequestErasure(t.Context(), tenant, tenant, tenant))(t)
 		bulk := must(s.StartBulkUndo(t.Context(), tenant, RunMatch{Trigger: TriggerNightly}, false, tenant, tenant))(t)
 		exec(t, s, `INSERT INTO compactor.bulk_refusals (bulk, run, sid, code) SELECT $1, id, sid, 'locked' FROM compactor.runs WHERE id = $2`, bulk, theirRun)
+		must(s.ArchiveSession(t.Context(), k, 0))(t)
 	}
 	refresh(t, s, 9)
 	return theirRun
@@ -71,7 +72,7 @@ func fingerprint(t *testing.T, s *Store) string {
 func argument(name, typ string, session string, run RunID) string {
 	byName := map[string]string{
 		"p_tenant": theirs, "p_session": session, "p_message": theirs + "1", "p_messages": `[{"role": "user", "content": "x"}]`, "p_run": fmt.Sprint(run),
-		"p_trigger": TriggerApplication, "p_positions": "{1}", "p_action": SweepPause,
+		"p_trigger": TriggerApplication, "p_positions": "{1}", "p_action": SweepPause, "p_sid": "2", "p_segment": "2",
 	}
 	byType := map[string]string{
 		"text": "x", "bigint": "1", "integer": "1", "smallint": "1", "boolean": "true", "json": "{}", "jsonb": "{}", "interval": "1 second",

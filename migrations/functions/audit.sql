@@ -49,7 +49,11 @@ BEGIN
     RETURN QUERY SELECT 'message', l.seq, 'body', x.stored, encode(l.body_digest, 'hex'), false
     FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
     CROSS JOIN LATERAL (SELECT coalesce(encode(@schema@.body_digest(b.body), 'hex'), 'missing') AS stored) x
-    WHERE l.sid = s.sid AND (b.body IS NULL OR x.stored <> encode(l.body_digest, 'hex'));
+    WHERE l.sid = s.sid AND NOT s.archived @> l.seq AND (b.body IS NULL OR x.stored <> encode(l.body_digest, 'hex'));
+    RETURN QUERY SELECT 'segment', a.id, 'checksum', encode(sha256(a.data), 'hex'), encode(a.checksum, 'hex'), false
+    FROM @schema@.archive_segments a WHERE a.sid = s.sid AND sha256(a.data) <> a.checksum;
+    RETURN QUERY SELECT 'session', NULL::bigint, 'archived', s.archived::text, x.seqs::text, false
+    FROM (SELECT coalesce((SELECT range_agg(g) FROM @schema@.archive_segments a, unnest(a.seqs) g WHERE a.sid = s.sid), '{}') AS seqs) x WHERE x.seqs <> s.archived;
     FOR r IN SELECT l AS m, b.body FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
         WHERE l.sid = s.sid AND CASE WHEN l.digest IS NOT NULL THEN l.digest <> @schema@.message_digest(l, b.body) END
     LOOP

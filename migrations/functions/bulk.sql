@@ -81,7 +81,7 @@ BEGIN
 END $$;
 
 -- Undoes the next run of a bulk undo, each in a transaction of its own, and returns it with what came of it: undone, or why
--- it stays in force (later_runs, in_use, locked, not_applicable). Without a run, code is the status of the whole. Callers at the same time take
+-- it stays in force (later_runs, in_use, locked, archived, purged, not_applicable). Without a run, code is the status of the whole. Callers at the same time take
 -- turns.
 CREATE OR REPLACE FUNCTION @schema@.bulk_undo_next(p_id bigint, OUT run bigint, OUT code text) LANGUAGE plpgsql
 SET lock_timeout = '2s' AS $$
@@ -111,6 +111,8 @@ BEGIN
     EXCEPTION
         WHEN lock_not_available OR deadlock_detected THEN code := 'locked';
         WHEN object_in_use THEN code := 'in_use';
+        WHEN SQLSTATE 'CA001' THEN code := 'archived';
+        WHEN SQLSTATE 'CA002' THEN code := 'purged';
         WHEN object_not_in_prerequisite_state THEN code := 'not_applicable';   -- the last, since its name stands for all of its class
     END;
     IF code = 'in_use' AND NOT b.cascade AND EXISTS (SELECT FROM @schema@.runs l JOIN @schema@.runs r ON r.id = run

@@ -70,8 +70,12 @@ BEGIN
         UNION ALL SELECT inhrelid FROM pg_inherits WHERE inhparent IN ('@schema@.message_log'::regclass, '@schema@.message_body'::regclass)
     LOOP
         IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = t AND tgname = 'append_only') THEN
-            EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON %s'
-                || ' FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_change()', t);
+            EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR %s TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_change()',
+                CASE WHEN t::text LIKE '%message_log%' THEN 'DELETE OR' END, t);
+        END IF;
+        IF t::text LIKE '%message_body%' AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = t AND tgname = 'archived_only') THEN
+            EXECUTE format('CREATE TRIGGER archived_only AFTER DELETE ON %s REFERENCING OLD TABLE AS gone'
+                || ' FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_loss()', t);
         END IF;
     END LOOP;
     IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.message_body'::regclass AND tgname = 'keep_body') THEN

@@ -51,6 +51,9 @@ BEGIN
                                   AND status = CASE WHEN p_fence = 0 THEN 'queued' ELSE 'running' END) THEN 'stale' ELSE 'fenced' END;
         RETURN;
     END IF;
+    IF v_applied AND s.archived && p_include THEN
+        PERFORM @schema@.refuse_archived(s, p_include);
+    END IF;
     SELECT * INTO v FROM json_to_record(p) AS t(kind text, outcome text, policy_hash text, policy text, policy_version int, error_code text, error text, steps jsonb,
         messages_before bigint, messages_after bigint, tokens_before bigint, tokens_after bigint, utilization real,
         plan_us bigint, total_us bigint, worker text, d_messages bigint, d_tokens bigint, d_estimated bigint,

@@ -53,13 +53,15 @@ BEGIN
     derived := 0;
     IF isempty(v_all) THEN RETURN; END IF;
 
-    UPDATE @schema@.sessions SET erased = erased + v_all WHERE sid = s.sid;   -- the triggers of the log look there
+    UPDATE @schema@.sessions SET erased = erased + v_all, archived = archived - v_all WHERE sid = s.sid;   -- the triggers of the log look there
     PERFORM set_config('compactor.fix', 'on', true);
     INSERT INTO @schema@.message_body AS b (sid, seq, body)
     SELECT m.sid, m.seq, @schema@.erased_body(m, o.body)
     FROM @schema@.message_log m LEFT JOIN @schema@.message_body o ON o.sid = m.sid AND o.seq = m.seq
     WHERE m.sid = s.sid AND v_all @> m.seq
     ON CONFLICT (sid, seq) DO UPDATE SET body = EXCLUDED.body;
+    DELETE FROM @schema@.archive_segments WHERE sid = s.sid AND seqs <@ v_all;
+    UPDATE @schema@.archive_segments SET seqs = seqs - v_all WHERE sid = s.sid AND data IS NULL AND seqs && v_all;
     UPDATE @schema@.message_log m SET name = CASE m.role_code WHEN 't' THEN m.name END, reasoning_tokens = NULL, token_count = p.tokens,
         counter = p.counter, flags = p.flags | m.flags & 8::smallint, body_digest = @schema@.body_digest(b.body)
     FROM @schema@.message_body b CROSS JOIN LATERAL @schema@.parse_messages(json_build_array(b.body::json), NULL) p
@@ -117,6 +119,14 @@ LANGUAGE sql STABLE AS $$
     SELECT f.sid, f.seqs FROM family f ORDER BY f.sid
 $$;
 
+-- Of the sessions with these messages, those that have words in the archive.
+CREATE OR REPLACE FUNCTION @schema@.archived_copies(p_tenant text, p_session text, p_ids text[]) RETURNS SETOF text LANGUAGE sql STABLE AS $$
+    SELECT t.id FROM @schema@.sessions s
+    CROSS JOIN LATERAL @schema@.copies_of(s.sid, (SELECT range_agg(int8range(m.seq, m.seq + 1)) FROM @schema@.message_log m WHERE m.sid = s.sid AND m.id = ANY(p_ids)), true) c
+    JOIN @schema@.sessions t ON t.sid = c.sid
+    WHERE s.tenant = @schema@.tenant_of(p_tenant) AND s.id = p_session AND EXISTS (SELECT FROM @schema@.archive_segments a WHERE a.sid = t.sid AND a.data IS NOT NULL)
+$$;
+
 -- Erases what else a session has of words.
 CREATE OR REPLACE FUNCTION @schema@.erase_rest(p_sid bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -130,7 +140,10 @@ END $$;
 
 -- Erases messages of a session wherever they were copied to or from by forks, or with null for p_ids all of it, with its
 -- labels, its metadata and what was asked of its runs, and the copies in its forks. Returns the row that records it.
-CREATE OR REPLACE FUNCTION @schema@.erase(p_tenant text, p_session text, p_ids text[], p_note text, p_by text) RETURNS @schema@.erasures
+--
+-- A segment of the archive keeps what it was made of, so all of a session have to be back before messages of it are erased
+-- (CA001). p_dry_run does without, for a caller that rolls back.
+CREATE OR REPLACE FUNCTION @schema@.erase(p_tenant text, p_session text, p_ids text[], p_note text, p_by text, p_dry_run boolean) RETURNS @schema@.erasures
 LANGUAGE plpgsql SET jit = off AS $$
 DECLARE
     e      @schema@.erasures;
@@ -156,6 +169,10 @@ BEGIN
     FOR v_copy IN SELECT * FROM @schema@.copies_of(s.sid, v_seqs, p_ids IS NOT NULL) LOOP   -- two of a family that meet: one is repeated
         SELECT * INTO s FROM @schema@.sessions WHERE sid = v_copy.sid FOR NO KEY UPDATE;
         IF p_ids IS NOT NULL THEN
+            IF NOT p_dry_run AND EXISTS (SELECT FROM @schema@.archive_segments WHERE sid = s.sid AND data IS NOT NULL) THEN
+                RAISE EXCEPTION 'session %: words are in the archive', s.id USING ERRCODE = 'CA001', DETAIL = '{[1,)}',
+                    HINT = format('Execute: compactor restore %s --tenant %s', quote_literal(s.id), quote_literal(s.tenant));
+            END IF;
             PERFORM @schema@.refuse_in_open_loop(s, (SELECT min(r.position) FROM @schema@.view_rows(s.sid, s.live * v_copy.seqs, '{}') r));
         END IF;
         SELECT * INTO v FROM @schema@.erase_seqs(s, v_copy.seqs, p_by, p_ids IS NOT NULL);

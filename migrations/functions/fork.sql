@@ -39,11 +39,13 @@ BEGIN
     -- from the first of these on. All that the session had when it was read is copied, and nothing that came meanwhile.
     v_next := coalesce((SELECT l.seq FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq > v_at AND l.seq <= s.last_seq AND l.kind = 'm'
         ORDER BY l.seq LIMIT 1), s.last_seq + 1);
+    PERFORM @schema@.refuse_archived(s, int8multirange(int8range(1, v_next)));
     SELECT * INTO r FROM @schema@.runs t WHERE t.sid = s.sid AND t.status = 'applied' AND t.revision <= s.revision
         AND t.applied_seq < CASE WHEN t.kind = 'replace' AND v_at < s.last_source_seq THEN v_at ELSE v_next END
     ORDER BY t.revision DESC LIMIT 1;
-    INSERT INTO @schema@.sessions (tenant, id, model, labels, metadata, policy_override, parent, pinned, reasoning_since)
-    VALUES (s.tenant, p_new_session, s.model, s.labels, s.metadata, s.policy_override, s.sid, s.pinned * int8multirange(int8range(1, v_at + 1)),
+    INSERT INTO @schema@.sessions (tenant, id, model, labels, metadata, policy_override, parent, erased, pinned, reasoning_since)
+    VALUES (s.tenant, p_new_session, s.model, s.labels, s.metadata, s.policy_override, s.sid, s.erased * int8multirange(int8range(1, v_next)),
+        s.pinned * int8multirange(int8range(1, v_at + 1)),
         -- What of a replacement is not copied may be before reasoning that is.
         CASE WHEN r.id IS NULL THEN 0 WHEN s.reasoning_since <= v_at AND NOT (r.kind = 'replace' AND EXISTS (SELECT FROM @schema@.message_log l
             WHERE l.sid = s.sid AND l.kind = 'm' AND l.seq > v_at AND l.position <> l.seq AND l.position <= v_at)) THEN s.reasoning_since END)

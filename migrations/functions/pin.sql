@@ -10,6 +10,7 @@ BEGIN
     IF v_seq IS NULL THEN
         RAISE EXCEPTION 'session % has no source message %', s.id, p_message USING ERRCODE = 'no_data_found';
     END IF;
+    PERFORM @schema@.refuse_archived(s, int8multirange(int8range(v_seq, v_seq + 1)));
     UPDATE @schema@.sessions SET pinned = pinned + int8multirange(int8range(v_seq, v_seq + 1)) WHERE sid = s.sid;
     IF NOT s.live @> v_seq THEN
         UPDATE @schema@.sessions SET suspect_seq = last_seq, loop_seq = NULL, hold_seq = 0, due = state <> 'service_managed',

@@ -74,6 +74,7 @@ BEGIN
     SELECT * INTO s2 FROM @schema@.sessions WHERE sid = s.sid;
     v_gone := (s.live * int8multirange(int8range(1, least(s.last_seq, coalesce(p_seen, s.last_seq)) + 1))) - v_keep;
     v_back := v_keep - s.live;
+    PERFORM @schema@.refuse_archived(s, v_back);
     -- What the list only adds at its end changes nothing.
     v_from := least(@schema@.first_change(s.sid, s.live, s.live - v_gone + v_back, s.last_seq),
         (SELECT min(m.position) FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > s.last_seq AND m.position <> m.seq));

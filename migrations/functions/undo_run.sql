@@ -50,6 +50,7 @@ BEGIN
     -- The view before the run has no end, so it holds what was appended since; what runs wrote since is not of it.
     v_live := r.live_before - coalesce((SELECT range_agg(x) FROM @schema@.runs t, unnest(t.appended) x
         WHERE t.sid = s.sid AND t.revision >= r.revision), '{}');
+    PERFORM @schema@.refuse_archived(s, v_live);
     PERFORM @schema@.refuse_in_open_loop(s, @schema@.first_change(s.sid, s.live, v_live, s.last_seq));
     -- Reasoning that was valid in the view before the run is so again, unless the application has put something before it
     -- since; what was written since then was written on another view.

@@ -71,7 +71,8 @@ SELECT s.tenant, s.id AS session, m.seq, m.id,
     m.counter AS token_counter, m.created_at, m.position, m.run,
     m.included, NOT m.included AS excluded,
     m.reason AS exclude_reason, m.excluded_by, m.summary_seq AS summarized_by_seq, y.id AS summarized_by,
-    m.summary_of, v.pinned @> m.seq AS pinned, m.bared_by AS reasoning_excluded_by
+    m.summary_of, v.pinned @> m.seq AS pinned, m.bared_by AS reasoning_excluded_by,
+    s.archived @> m.seq AS archived
 -- The sums are the ranges in memory: a long live is stored out of line, compressed, and would be read again for each message.
 FROM @schema@.sessions s
 CROSS JOIN LATERAL (SELECT s.live + '{}' AS live, s.pinned + '{}' AS pinned, s.reasoning_out * s.live AS bared OFFSET 0) v

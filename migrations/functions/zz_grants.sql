@@ -24,7 +24,7 @@ BEGIN
         IF r.kind = 'worker' THEN
             EXECUTE 'GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
             -- Written by functions and migrations.
-            EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.message_body, @schema@.exclusions, @schema@.calibrations, @schema@.installed_functions, '
+            EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.message_body, @schema@.archive_segments, @schema@.archive_cursors, @schema@.exclusions, @schema@.calibrations, @schema@.installed_functions, '
                 '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh, @schema@.spending_limits, @schema@.spending_minutes, @schema@.closed_children'
                 || (SELECT coalesce(string_agg(', ' || inhrelid::regclass, ''), '') FROM pg_inherits
                     WHERE inhparent IN ('@schema@.message_log'::regclass, '@schema@.message_body'::regclass)) || ' FROM ' || r.name;
@@ -36,12 +36,19 @@ BEGIN
         SELECT p.oid::regprocedure AS signature,
             l.roles::text[] || CASE l.roles WHEN '{worker}' THEN '{}' ELSE '{operator,worker}' END::text[] AS roles
         FROM pg_proc p JOIN (VALUES
+            ('add_segment', '{operator}'),
             ('ancestors', '{}'),
             ('append', '{application}'),
             ('append_at', '{}'),
             ('append_many', '{}'),
             ('append_on', '{application}'),
             ('append_one', '{}'),
+            ('archivable', '{}'),
+            ('archive_candidates', '{worker}'),
+            ('archive_page', '{operator}'),
+            ('archive_preview', '{reader}'),
+            ('archived_copies', '{operator}'),
+            ('archived_words', '{application,reader}'),
             ('ask_summary', '{worker}'),
             ('audit_derived', '{}'),
             ('audit_links', '{}'),
@@ -66,6 +73,7 @@ BEGIN
             ('copies_of', '{}'),
             ('count_started_runs', '{worker}'),
             ('effective_labels', '{}'),
+            ('empty_bodies', '{operator}'),
             ('end_run', '{worker}'),
             ('end_runs', '{worker}'),
             ('erase', '{operator}'),
@@ -87,16 +95,19 @@ BEGIN
             ('group_boundary', '{}'),
             ('invalid_options', '{}'),
             ('is_answered', '{}'),
+            ('is_body_of', '{}'),
             ('is_due', '{}'),
             ('is_erased', '{}'),
             ('json_depth', '{}'),
             ('keep_body', '{}'),
             ('keep_digest', '{}'),
+            ('keep_segment', '{}'),
             ('key_conflict', '{}'),
             ('labels_of', '{application,reader}'),
             ('learn_usage', '{}'),
             ('limit_spending', '{operator}'),
             ('line_of', '{}'),
+            ('lock_archived', '{application}'),
             ('lock_session', '{}'),
             ('mark_in_force', '{}'),
             ('matching_runs', '{}'),
@@ -110,6 +121,7 @@ BEGIN
             ('parse_messages', '{}'),
             ('parse_plain', '{}'),
             ('parse_time', '{}'),
+            ('pass_archived', '{worker}'),
             ('pause_runs', '{operator}'),
             ('pause_schedule', '{operator}'),
             ('paused', '{worker}'),
@@ -119,6 +131,7 @@ BEGIN
             ('policy_of', '{}'),
             ('preview_bulk_compact', '{operator}'),
             ('preview_bulk_undo', '{operator}'),
+            ('purge_archive', '{worker}'),
             ('reasoning_in', '{worker}'),
             ('reasoning_only', '{}'),
             ('reasoning_tokens', '{application,reader}'),
@@ -127,9 +140,12 @@ BEGIN
             ('refresh_children', '{}'),
             ('refresh_pending', '{}'),
             ('refresh_policies', '{worker}'),
+            ('refuse_archived', '{}'),
             ('refuse_bound', '{}'),
             ('refuse_change', '{}'),
+            ('refuse_foreign', '{}'),
             ('refuse_in_open_loop', '{}'),
+            ('refuse_loss', '{}'),
             ('release_throttled', '{worker}'),
             ('repair_json', '{}'),
             ('replace_view', '{application}'),
@@ -137,6 +153,7 @@ BEGIN
             ('report_usage', '{application}'),
             ('request_compaction', '{application}'),
             ('request_erasure', '{operator}'),
+            ('restore_bodies', '{application}'),
             ('resume_bulk_compact', '{operator}'),
             ('resume_runs', '{operator}'),
             ('resume_schedule', '{operator}'),

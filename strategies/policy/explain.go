@@ -79,7 +79,7 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 	if most := l.Start - l.Target; p.MinGainTokens > most {
 		gain += fmt.Sprintf(" (more than the %s between start and target: the first runs above start will be discarded)", chat.Thousands(most))
 	}
-	return append(append(append(lines, gain), p.Guards.explain()...),
+	return append(append(append(append(lines, gain), p.Guards.explain()...), p.Retention.explain()...),
 		fmt.Sprintf("estimated counts: + %s %%", number(100*p.EstimateMargin)),
 		fmt.Sprintf("events: %s after the last write, %s after the first at the latest", p.Debounce, p.MaxDelay),
 	)

@@ -63,6 +63,8 @@ type Policy struct {
 	Summary Summary `yaml:"summary" json:"summary"`
 	// Guards hold automatic runs back.
 	Guards Guards `yaml:"guards" json:"guards"`
+	// Retention has words archived and purged.
+	Retention Retention `yaml:"retention" json:"retention,omitzero"`
 	// PinTools names tools, such as those that load a skill, whose calls and results stay
 	// in the view unchanged. With any, runs read every message that has calls.
 	PinTools []string `yaml:"pin_tools" json:"pin_tools,omitempty"`

@@ -125,7 +125,7 @@ func Diff(from, to json.RawMessage) ([]Change, error) {
 }
 
 // sections are the settings that hold others.
-var sections = []string{"guards", "summary", "summary.size", "summary.tools"}
+var sections = []string{"guards", "retention", "summary", "summary.size", "summary.tools"}
 
 // settings returns the settings of a spec as compact JSON, by key ("summary.size.share").
 func settings(raw json.RawMessage) (map[string]string, error) {

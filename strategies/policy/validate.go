@@ -82,6 +82,7 @@ func (p Policy) Validate() error {
 	p.validateSummary(&fs)
 	p.validateGain(&fs)
 	p.validateGuards(&fs)
+	p.validateRetention(&fs)
 	p.validateTriggers(&fs)
 	p.validateTimes(&fs)
 	return fs.Join()

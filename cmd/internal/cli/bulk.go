@@ -126,6 +126,8 @@ var refusals = map[string]string{
 	"locked":         "a writer held the session for longer than 2 s",
 	"not_applicable": "it was undone meanwhile",
 	"paused":         "it is paused (`compactor pause --list`)",
+	"archived":       "words of the view before it are in the archive (`compactor restore`)",
+	"purged":         "words of the view before it were purged",
 	"under_way":      "an operator's run of it was queued or running",
 }
 

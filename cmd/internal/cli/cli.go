@@ -51,6 +51,8 @@ type grammar struct {
 	SetModel  setModelCmd  `cmd:"" group:"Sessions:" help:"Set the model of a session, and with it when the session is due."`
 	Erase     eraseCmd     `cmd:"" group:"Sessions:" help:"Erase the words of messages, of a session or of a tenant for good."`
 	Fork      forkCmd      `cmd:"" group:"Sessions:" help:"Make a session that goes on from a message of another one."`
+	Archive   archiveCmd   `cmd:"" group:"Sessions:" help:"Compress the words of messages that have long been out of the view."`
+	Restore   restoreCmd   `cmd:"" group:"Sessions:" help:"Bring archived words of a session back."`
 	SetParent setParentCmd `cmd:"" group:"Sessions:" help:"Make a session the child of another one, whose labels then count for it."`
 
 	Sweep       sweepCmd       `cmd:"" group:"Fleet:" help:"List, show, start, pause, resume or cancel sweeps over all due sessions."`

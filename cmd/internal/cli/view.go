@@ -42,6 +42,7 @@ type messageJSON struct {
 	Included      bool            `json:"included"`
 	Pinned        bool            `json:"pinned,omitempty"`
 	ExcludeReason string          `json:"exclude_reason,omitempty"`
+	Purged        bool            `json:"purged,omitempty"`
 	ExcludedBy    int64           `json:"excluded_by,omitempty"`
 	SummarizedBy  string          `json:"summarized_by,omitempty"`
 	SummaryOf     string          `json:"summary_of,omitempty"`
@@ -120,7 +121,7 @@ func messagesJSON(msgs []store.Stored) []messageJSON {
 		out[i] = messageJSON{
 			Seq: m.Seq, ID: m.ID, Kind: m.Kind, Role: m.Role, Tokens: m.Tokens, CreatedAt: m.CreatedAt.UTC(), Included: m.Included,
 			Pinned: m.Pinned, ExcludeReason: m.ExcludeReason, ExcludedBy: m.ExcludedBy, SummarizedBy: m.SummarizedBy,
-			ReasoningBy: m.ReasoningExcludedBy, Message: m.Body().AppendJSON(nil),
+			ReasoningBy: m.ReasoningExcludedBy, Purged: m.Purged, Message: m.Body().AppendJSON(nil),
 		}
 		if len(m.SummaryOf) > 0 {
 			out[i].SummaryOf = m.SummaryOf.String()
@@ -290,6 +291,9 @@ func explain(m store.Stored) string {
 	case chat.KindReplacement:
 		marks = append(marks, kindMark("replacement", m))
 	case chat.KindSource:
+	}
+	if m.Purged {
+		marks = append(marks, "purged")
 	}
 	if m.Pinned {
 		marks = append(marks, "pinned")

@@ -172,7 +172,7 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 	n = resolve(n)
 	switch target.Interface().(type) {
 	case time.Duration:
-		v, err := time.ParseDuration(n.Value)
+		v, err := policy.ParseDuration(n.Value)
 		if n.Kind != yaml.ScalarNode || err != nil {
 			return errors.New("want a duration such as 500ms, 30s or 10m")
 		}

@@ -40,6 +40,9 @@ type Metrics struct {
 	leading prometheus.Gauge
 	taken   *prometheus.CounterVec
 
+	archived, purged prometheus.Counter
+	archivedBytes    *prometheus.CounterVec
+
 	databaseSeconds *prometheus.HistogramVec
 	databaseErrors  *prometheus.CounterVec
 	redisSeconds    prometheus.Histogram
@@ -111,6 +114,9 @@ func newMetrics(process *Metrics, register prometheus.Registerer) *Metrics {
 	m.leading = m.gauges("scheduler_leading", "1 while this process is the leading scheduler, otherwise 0.").WithLabelValues()
 	m.taken = m.counters("runs_enqueued_total",
 		"Runs that the leading scheduler took from Postgres to enqueue them: sweep, bulk, event, delivery (requested in SQL, postponed, retried, lost), orphaned, forgotten.", "reason")
+	m.archived = m.counters("archived_messages_total", "Messages whose words the leading scheduler has moved to the archive.").WithLabelValues()
+	m.archivedBytes = m.counters("archived_bytes_total", "Their size: stored, of their rows, and archived, of the segments they became.", "as")
+	m.purged = m.counters("purged_segments_total", "Segments of the archive whose words are gone, as policies say (retention.purge_after).").WithLabelValues()
 
 	m.databaseSeconds = m.histograms("database_seconds", "Round trips to Postgres, by kind: query, batch, connect.", shortSeconds, "kind")
 	m.databaseErrors = m.counters("database_errors_total", "Round trips to Postgres that failed, by code: unavailable, busy, timeout, not_migrated, forbidden, refused, other.", "code")
@@ -199,6 +205,16 @@ func (m *Metrics) Expired(runs int) {
 		m.runs.WithLabelValues(unknown, store.StatusFailed, store.OutcomeNotAttempted).Add(float64(runs))
 	}
 }
+
+// Archived implements scheduler.Observer.
+func (m *Metrics) Archived(a store.ArchiveStats) {
+	m.archived.Add(float64(a.Messages))
+	m.archivedBytes.WithLabelValues("stored").Add(float64(a.Stored))
+	m.archivedBytes.WithLabelValues("archived").Add(float64(a.Archived))
+}
+
+// Purged implements scheduler.Observer.
+func (m *Metrics) Purged(segments int64) { m.purged.Add(float64(segments)) }
 
 // Database is a store.ObserveFunc.
 func (m *Metrics) Database(kind string, took time.Duration, err error) {

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+type archiveCmd struct {
+	Sessions  []string `arg:"" optional:"" name:"session" help:"The sessions; default: all of the tenant."`
+	OlderThan string   `placeholder:"TIME" default:"30d" help:"Archive words that have been out of the view for longer than this; default: ${default}."`
+	DryRun    bool     `help:"Show what would be archived."`
+	age       time.Duration
+}
+
+func (*archiveCmd) Help() string {
+	return `Moves the words of messages that have long been out of the view into compressed segments with a checksum, in the same database. Before anything is deleted, each segment is read back and compared with what is stored. Pinned messages and what is in the view stay. Archived words remain part of the full history, and come back for an undo.
+
+The leading scheduler does the same for policies with retention.archive_after. Sizes are the database's: that of the rows, which the next vacuum makes free for others, and that of the segments.
+
+Examples:
+
+    compactor archive chat-42 --older-than 7d
+    compactor archive --older-than 90d --dry-run`
+}
+
+func (c *archiveCmd) Validate() error {
+	var err error
+	if c.age, err = policy.ParseDuration(c.OlderThan); err != nil || c.age < 0 {
+		return fmt.Errorf("--older-than=%s: want a time such as 30d or 12h", c.OlderThan)
+	}
+	return nil
+}
+
+func (c *archiveCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	var total store.ArchiveStats
+	var busy int64
+	one := func(k store.Key) error {
+		call := st.ArchiveSession
+		if c.DryRun {
+			call = st.ArchivePreview
+		}
+		part, err := call(ctx, k, c.age)
+		total.Add(part)
+		if errors.Is(err, store.ErrBusy) {
+			busy++
+			return nil
+		}
+		return err
+	}
+	for _, name := range c.Sessions {
+		if err := one(key(cfg, name)); err != nil {
+			return err
+		}
+	}
+	if len(c.Sessions) == 0 {
+		for k, err := range st.Compacted(ctx, cfg.Tenant) {
+			if err == nil {
+				err = one(k)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, struct {
+			store.ArchiveStats
+			Busy   int64 `json:"busy_sessions"`
+			DryRun bool  `json:"dry_run"`
+		}{total, busy, c.DryRun})
+	}
+	of := fmt.Sprintf("%s of %s", term.Plural(total.Messages, "message", "messages"), term.Plural(total.Sessions, "session", "sessions"))
+	if c.DryRun {
+		e.say("would archive %s, which take %s", of, term.Bytes(total.Stored))
+	} else {
+		e.say("archived %s: %s of rows became %s in %s", of, term.Bytes(total.Stored), term.Bytes(total.Archived), term.Plural(total.Segments, "segment", "segments"))
+	}
+	if busy > 0 {
+		e.note("%s left out, as another transaction had their lock: repeat the command", term.Plural(busy, "session was", "sessions were"))
+	}
+	return nil
+}
+
+type restoreCmd struct {
+	Session string   `arg:"" help:"The session."`
+	Message []string `placeholder:"ID" help:"Restore the words of this message alone; may be repeated."`
+}
+
+func (*restoreCmd) Help() string {
+	return `Brings archived words back, after a comparison with the digests that were stored when the messages were appended. Undo, fork, pin and replace do so themselves where they need words; in SQL they fail and name this command. The archiver leaves the session alone for a day then.
+
+Examples:
+
+    compactor restore chat-42
+    compactor restore chat-42 --message msg-17`
+}
+
+func (c *restoreCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	got, err := st.Restore(ctx, key(cfg, c.Session), c.Message...)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		return term.JSON(e.Out.W, got)
+	}
+	if got.Messages == 0 {
+		e.say("nothing of it is in the archive")
+		return nil
+	}
+	e.say("restored %s of session %s: %s in %s became %s of rows", term.Plural(got.Messages, "message", "messages"), term.Clean(c.Session),
+		term.Bytes(got.Archived), term.Plural(got.Segments, "segment", "segments"), term.Bytes(got.Stored))
+	return nil
+}

@@ -1,0 +1,222 @@
+-- Retention: words of messages that have been out of the view for long move from message_body to archive_segments, and come
+-- back when they are needed. What compresses and checks is store/archive.go; here is what it may do, in steps of one
+-- transaction for each segment.
+
+-- A change that needs words which are in the archive, or gone. CA001 and CA002 are codes of this schema.
+CREATE OR REPLACE FUNCTION @schema@.refuse_archived(s @schema@.sessions, p_seqs int8multirange) RETURNS void LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_seqs int8multirange := s.archived * p_seqs;
+BEGIN
+    IF isempty(v_seqs) THEN RETURN; END IF;
+    IF EXISTS (SELECT FROM @schema@.archive_segments a WHERE a.sid = s.sid AND a.seqs && v_seqs AND a.data IS NULL) THEN
+        RAISE EXCEPTION 'session %: words of messages % were purged', s.id, v_seqs USING ERRCODE = 'CA002',
+            HINT = 'The policy says so (retention.purge_after): they cannot come back into the view.';
+    END IF;
+    RAISE EXCEPTION 'session %: the words of messages % are in the archive', s.id, v_seqs USING ERRCODE = 'CA001',
+        DETAIL = v_seqs::text, HINT = format('Execute: compactor restore %s --tenant %s', quote_literal(s.id), quote_literal(s.tenant));
+END $$;
+
+-- The tenant of a connection that is bound reaches its own sessions alone by their number, too.
+CREATE OR REPLACE FUNCTION @schema@.refuse_foreign(p_sid bigint) RETURNS void LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF @schema@.binding() IS NOT NULL AND NOT EXISTS (SELECT FROM @schema@.sessions WHERE sid = p_sid AND tenant = @schema@.binding()) THEN
+        PERFORM @schema@.refuse_bound();
+    ELSIF p_sid IS NULL THEN
+        RAISE EXCEPTION 'there is no such segment of the archive' USING ERRCODE = 'no_data_found';
+    END IF;
+END $$;
+
+-- The messages of a session that have been in no view for p_age: in neither the present one, nor that of p_age ago, nor one
+-- between the two. What a summary covers may be archived, what is pinned may not.
+CREATE OR REPLACE FUNCTION @schema@.archivable(s @schema@.sessions, p_age interval) RETURNS int8multirange LANGUAGE sql STABLE AS $$
+    SELECT int8multirange(int8range(1, s.last_seq + 1)) - s.live - s.pinned - s.archived - coalesce(
+        (SELECT range_agg(x) FROM @schema@.runs r, unnest(r.live_before + r.live_after) x
+         WHERE r.sid = s.sid AND r.status = 'applied' AND r.ended_at > now() - p_age), '{}')
+$$;
+
+-- Locks a session, unless another transaction has it, and returns the next messages to archive, with a segment's size of
+-- words. Without one of seq 0, it was locked.
+CREATE OR REPLACE FUNCTION @schema@.archive_page(p_sid bigint, p_age interval, p_most int, p_bytes bigint)
+RETURNS TABLE (seq bigint, body text) LANGUAGE plpgsql SET jit = off SET plan_cache_mode = 'force_generic_plan' AS $$
+DECLARE
+    s      @schema@.sessions;
+    v_seqs int8multirange;
+BEGIN
+    PERFORM @schema@.refuse_foreign(p_sid);
+    SELECT * INTO s FROM @schema@.sessions t WHERE t.sid = p_sid FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN RETURN; END IF;
+    RETURN QUERY SELECT 0::bigint, ''::text;
+    IF s.restored_at > now() - interval '1 day' THEN RETURN; END IF;
+    v_seqs := @schema@.archivable(s, p_age);
+    RETURN QUERY SELECT y.seq, y.body FROM (
+        SELECT x.seq, x.body, sum(octet_length(x.body)) OVER (ORDER BY x.seq) - octet_length(x.body) AS before
+        FROM (SELECT b.seq, b.body FROM unnest(v_seqs) r CROSS JOIN LATERAL (SELECT w.seq, w.body FROM @schema@.message_body w
+                WHERE w.sid = p_sid AND w.seq >= lower(r) AND w.seq < upper(r) ORDER BY w.seq LIMIT p_most OFFSET 0) b
+            ORDER BY b.seq LIMIT p_most) x) y
+    WHERE y.before < p_bytes ORDER BY y.seq;
+END $$;
+
+CREATE OR REPLACE FUNCTION @schema@.add_segment(p_sid bigint, p_seqs int8multirange, p_raw bigint, p_checksum bytea, p_data bytea)
+RETURNS bigint LANGUAGE sql AS $$
+    SELECT @schema@.refuse_foreign(p_sid);
+    INSERT INTO @schema@.archive_segments (sid, seqs, codec, raw_bytes, checksum, data)
+    SELECT p_sid, p_seqs, 'zstd', p_raw, p_checksum, p_data RETURNING id
+$$;
+
+-- Whether a body is that of a message, by the digest that was stored with it; one from before digests is not known.
+CREATE OR REPLACE FUNCTION @schema@.is_body_of(m @schema@.message_log, p_body text) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT coalesce(CASE WHEN m.body_digest IS NULL THEN m.digest = @schema@.message_digest(m, p_body) ELSE m.body_digest = @schema@.body_digest(p_body) END, true)
+$$;
+
+-- Deletes the words that a segment has, if what was read back and taken apart again (p_bodies) is what is stored, all of it.
+-- stored is what the rows took, without those of the index.
+CREATE OR REPLACE FUNCTION @schema@.empty_bodies(p_segment bigint, p_seqs bigint[], p_bodies text[], OUT messages bigint, OUT stored bigint, OUT segment bigint)
+LANGUAGE plpgsql SET jit = off AS $$
+DECLARE
+    a @schema@.archive_segments;
+    s @schema@.sessions;
+BEGIN
+    SELECT * INTO a FROM @schema@.archive_segments WHERE id = p_segment;
+    PERFORM @schema@.refuse_foreign(a.sid);
+    SELECT * INTO s FROM @schema@.sessions WHERE sid = a.sid FOR NO KEY UPDATE;
+    IF a.checksum <> sha256(a.data) OR s.live && a.seqs OR s.pinned && a.seqs OR s.archived && a.seqs
+        OR a.seqs <> (SELECT range_agg(int8range(q, q + 1)) FROM unnest(p_seqs) q)
+        OR EXISTS (SELECT FROM unnest(p_seqs, p_bodies) u(seq, body)
+            LEFT JOIN @schema@.message_body b ON b.sid = a.sid AND b.seq = u.seq
+            LEFT JOIN @schema@.message_log l ON l.sid = a.sid AND l.seq = u.seq
+            WHERE b.body IS DISTINCT FROM u.body OR l.seq IS NULL OR NOT @schema@.is_body_of(l, u.body)) THEN
+        RAISE EXCEPTION 'session %: segment % of the archive is not what is stored', s.id, p_segment USING ERRCODE = 'CA003',
+            HINT = 'Nothing was archived. compactor doctor tells which messages are not as they were.';
+    END IF;
+    SELECT count(*), sum(pg_column_size(b.*)), pg_column_size(a.data) INTO messages, stored, segment
+    FROM @schema@.message_body b WHERE b.sid = a.sid AND b.seq = ANY(p_seqs);
+    UPDATE @schema@.sessions SET archived = archived + a.seqs WHERE sid = a.sid;
+    DELETE FROM @schema@.message_body b WHERE b.sid = a.sid AND b.seq = ANY(p_seqs);
+END $$;
+
+-- What archiving a session would move: messages, and what their rows take.
+CREATE OR REPLACE FUNCTION @schema@.archive_preview(p_tenant text, p_session text, p_age interval, OUT messages bigint, OUT stored bigint)
+LANGUAGE plpgsql STABLE SET jit = off AS $$
+DECLARE
+    v_tenant text := @schema@.tenant_of(p_tenant);
+BEGIN
+    SELECT count(*), coalesce(sum(pg_column_size(b.*)), 0) INTO messages, stored
+    FROM @schema@.sessions s CROSS JOIN LATERAL unnest(@schema@.archivable(s, p_age)) r
+    CROSS JOIN LATERAL (SELECT * FROM @schema@.message_body w WHERE w.sid = s.sid AND w.seq >= lower(r) AND w.seq < upper(r) OFFSET 0) b
+    WHERE s.tenant = v_tenant AND s.id = p_session;
+END $$;
+
+-- The segments that have words of a session, for who may read it.
+CREATE OR REPLACE FUNCTION @schema@.archived_words(p_tenant text, p_session text, p_seqs int8multirange)
+RETURNS TABLE (id bigint, seqs text, checksum bytea, data bytea) LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_tenant text := @schema@.tenant_of(p_tenant);
+BEGIN
+    RETURN QUERY SELECT a.id, a.seqs::text, a.checksum, a.data FROM @schema@.sessions s JOIN @schema@.archive_segments a ON a.sid = s.sid
+        WHERE s.tenant = v_tenant AND s.id = p_session AND a.seqs && p_seqs AND s.archived && p_seqs ORDER BY a.id;
+END $$;
+
+-- Locks a session for a restore.
+CREATE OR REPLACE FUNCTION @schema@.lock_archived(p_tenant text, p_session text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM @schema@.lock_session(p_tenant, p_session, NULL, false);
+END $$;
+
+-- Brings words back from a segment, which goes with the last of them. Who calls it has locked the session.
+CREATE OR REPLACE FUNCTION @schema@.restore_bodies(p_segment bigint, p_seqs bigint[], p_bodies text[], OUT stored bigint, OUT segment bigint) LANGUAGE plpgsql SET jit = off AS $$
+DECLARE
+    a     @schema@.archive_segments;
+    s     @schema@.sessions;
+    v_bad bigint;
+    v_set int8multirange := (SELECT range_agg(int8range(q, q + 1)) FROM unnest(p_seqs) q);
+BEGIN
+    SELECT * INTO a FROM @schema@.archive_segments WHERE id = p_segment;
+    PERFORM @schema@.refuse_foreign(a.sid);
+    SELECT * INTO s FROM @schema@.sessions WHERE sid = a.sid FOR NO KEY UPDATE;
+    SELECT min(u.seq) INTO v_bad FROM unnest(p_seqs, p_bodies) u(seq, body) LEFT JOIN @schema@.message_log l ON l.sid = a.sid AND l.seq = u.seq
+    WHERE l.seq IS NULL OR NOT a.seqs @> u.seq OR NOT @schema@.is_body_of(l, u.body);
+    IF v_bad IS NOT NULL THEN
+        RAISE EXCEPTION 'session %: message % in segment % of the archive is not what was said', s.id, v_bad, p_segment USING ERRCODE = 'CA003',
+            HINT = 'Nothing was restored. Restore the segment from a backup.';
+    END IF;
+    INSERT INTO @schema@.message_body SELECT a.sid, u.seq, u.body FROM unnest(p_seqs, p_bodies) u(seq, body);
+    SELECT sum(pg_column_size(b.*)), pg_column_size(a.data) INTO stored, segment FROM @schema@.message_body b WHERE b.sid = a.sid AND b.seq = ANY(p_seqs);
+    IF a.seqs <@ v_set THEN
+        DELETE FROM @schema@.archive_segments WHERE id = p_segment;
+    ELSE
+        UPDATE @schema@.archive_segments SET seqs = seqs - v_set WHERE id = p_segment;
+    END IF;
+    UPDATE @schema@.sessions SET archived = archived - v_set, restored_at = now() WHERE sid = a.sid;
+END $$;
+
+-- The next page of sessions to look at: those of the runs that were queued after the cursor of an age and ended that long
+-- ago. It goes along the key of runs, so it costs the runs alone, each once for an age. A run that was queued that long ago
+-- and has not ended is passed: the next one of its session counts. p_policies are those with this age; a child has that of
+-- the first of its parents.
+CREATE OR REPLACE FUNCTION @schema@.archive_candidates(p_age interval, p_policies text[], p_limit int)
+RETURNS TABLE (run bigint, sid bigint) LANGUAGE plpgsql STABLE SET jit = off AS $$
+DECLARE
+    v_from  bigint := coalesce((SELECT c.run FROM @schema@.archive_cursors c WHERE c.after = p_age), 0);
+    v_until bigint;
+BEGIN
+    SELECT min(x.id) INTO v_until FROM (SELECT r.id, coalesce(r.ended_at, r.queued_at) AS at FROM @schema@.runs r WHERE r.id > v_from ORDER BY r.id LIMIT p_limit) x
+    WHERE x.at > now() - p_age;
+    RETURN QUERY SELECT x.id, CASE WHEN x.status = 'applied' AND EXISTS (SELECT FROM @schema@.sessions s
+            WHERE s.sid = coalesce((SELECT t.sid FROM @schema@.ancestors(x.sid) WITH ORDINALITY t(sid, n) ORDER BY n DESC LIMIT 1), x.sid)
+                AND s.policy = ANY(p_policies)) THEN x.sid END
+        FROM (SELECT * FROM @schema@.runs r WHERE r.id > v_from AND (v_until IS NULL OR r.id < v_until) ORDER BY r.id LIMIT p_limit) x ORDER BY 1;
+END $$;
+
+CREATE OR REPLACE FUNCTION @schema@.pass_archived(p_age interval, p_run bigint) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO @schema@.archive_cursors AS c (after, run) VALUES (p_age, p_run)
+    ON CONFLICT (after) DO UPDATE SET run = greatest(c.run, excluded.run)
+$$;
+
+-- Takes the words of segments that are older than p_age, of sessions with one of these policies, for good. The rows of the
+-- messages stay, with their digests. Returns how many.
+CREATE OR REPLACE FUNCTION @schema@.purge_archive(p_age interval, p_policies text[], p_limit int) RETURNS bigint LANGUAGE sql AS $$
+    WITH gone AS (
+        UPDATE @schema@.archive_segments SET data = NULL, purged_at = now() WHERE id IN (
+            SELECT a.id FROM @schema@.archive_segments a WHERE a.data IS NOT NULL AND a.created_at < now() - p_age
+                AND EXISTS (SELECT FROM @schema@.sessions s WHERE s.policy = ANY(p_policies)
+                    AND s.sid = coalesce((SELECT t.sid FROM @schema@.ancestors(a.sid) WITH ORDINALITY t(sid, n) ORDER BY n DESC LIMIT 1), a.sid))
+            ORDER BY a.created_at LIMIT p_limit FOR UPDATE SKIP LOCKED)
+        RETURNING 1)
+    SELECT count(*) FROM gone
+$$;
+
+-- Words may go from message_body where a segment has them.
+CREATE OR REPLACE FUNCTION @schema@.refuse_loss() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM gone g WHERE NOT EXISTS (SELECT FROM @schema@.archive_segments a WHERE a.sid = g.sid AND a.seqs @> g.seq AND a.data IS NOT NULL)) THEN
+        RAISE EXCEPTION '%.% is append-only: % refused, as the archive does not have these words', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP
+            USING ERRCODE = 'restrict_violation', HINT = 'compactor archive moves words to the archive.';
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- A segment may go, or lose messages, when their words are back; and it may lose its words by a purge. Nothing else of it changes.
+CREATE OR REPLACE FUNCTION @schema@.keep_segment() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    v_out int8multirange := OLD.seqs - CASE TG_OP WHEN 'DELETE' THEN '{}' ELSE NEW.seqs END;
+    v_ok  boolean := true;
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        v_ok := ROW(NEW.id, NEW.sid, NEW.codec, NEW.raw_bytes, NEW.checksum, NEW.created_at) = ROW(OLD.id, OLD.sid, OLD.codec, OLD.raw_bytes, OLD.checksum, OLD.created_at)
+            AND NEW.seqs <@ OLD.seqs AND (NEW.data IS NOT DISTINCT FROM OLD.data OR NEW.data IS NULL AND NEW.seqs = OLD.seqs);
+    END IF;
+    IF NOT coalesce(v_ok, false) OR (SELECT count(*) FROM unnest(v_out) x JOIN @schema@.message_body b ON b.sid = OLD.sid AND b.seq >= lower(x) AND b.seq < upper(x))
+            <> (SELECT coalesce(sum(upper(x) - lower(x)), 0) FROM unnest(v_out) x) THEN
+        RAISE EXCEPTION '%.% is append-only: % refused', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP USING ERRCODE = 'restrict_violation',
+            HINT = 'compactor restore brings words back.';
+    END IF;
+    RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+END $$;
+
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.archive_segments'::regclass AND tgname = 'keep_segment') THEN
+        CREATE TRIGGER keep_segment BEFORE UPDATE OR DELETE ON @schema@.archive_segments FOR EACH ROW EXECUTE FUNCTION @schema@.keep_segment();
+        CREATE TRIGGER append_only BEFORE TRUNCATE ON @schema@.archive_segments FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_change();
+    END IF;
+END $$;

@@ -1,0 +1,50 @@
+package scheduler
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+func TestWordsAreArchivedAndPurgedAsThePoliciesInForceSay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const day = 24 * time.Hour
+		b := newBench(t)
+		spec := func(r policy.Retention) []byte {
+			p := policy.Default()
+			p.Retention = r
+			raw, err := policy.Spec(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return raw
+		}
+		b.store.policies = []store.PolicyVersion{
+			{Name: "keeps", Version: 1, Spec: spec(policy.Retention{})},
+			{Name: "support", Version: 3, Spec: spec(policy.Retention{ArchiveAfter: 30 * day, PurgeAfter: 365 * day})},
+		}
+		b.store.toArchive = 2
+		o := &watcher{taken: map[string]int{}}
+		cfg := b.config("a")
+		cfg.Observer = o
+		cfg.Policy.Retention.ArchiveAfter = 30 * day
+		stop := b.start(b.new(cfg))
+		b.pass(time.Second)
+		page := "archive 720h0m0s of [default support]"
+		b.check(slices.Equal(b.store.retained, []string{page, page, "purge 8760h0m0s of [support]"}), "%v", b.store.retained)
+		b.check(len(b.log.lines("words archived")) == 1, "it is not logged once")
+		b.store.with(func() {
+			b.store.policies = append(b.store.policies, store.PolicyVersion{Name: "default", Version: 1, Spec: spec(policy.Retention{})})
+			b.store.retained = nil
+		})
+		b.pass(purgeInterval)
+		b.check(len(b.store.retained) == 2 && b.store.retained[0] == "archive 720h0m0s of [support]", "with a version of default: %v", b.store.retained)
+		stop()
+		b.check(o.archived == 6, "the observer was told of %d messages", o.archived)
+	})
+}

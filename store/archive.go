@@ -1,0 +1,312 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+const (
+	// segmentBytes and segmentMessages bound a segment: what is read for one message, and
+	// how long a session is locked.
+	segmentBytes    = 1 << 20
+	segmentMessages = 1000
+	// archiveTime bounds a call of Archive.
+	archiveTime = 5 * time.Second
+)
+
+// ArchiveStats says what was moved, by the database's own sizes.
+type ArchiveStats struct {
+	Sessions int64 `json:"sessions"`
+	Messages int64 `json:"messages"`
+	Segments int64 `json:"segments"`
+	// Stored is what the rows took, Archived what the segments take, in bytes.
+	Stored   int64 `json:"stored_bytes"`
+	Archived int64 `json:"archived_bytes"`
+}
+
+// Add adds the figures of other sessions.
+func (a *ArchiveStats) Add(b ArchiveStats) {
+	a.Sessions += b.Sessions
+	a.Messages += b.Messages
+	a.Segments += b.Segments
+	a.Stored += b.Stored
+	a.Archived += b.Archived
+}
+
+// ArchiveSession moves the words of messages that have been out of the session's view for
+// longer than age into compressed segments. Each segment is a transaction, which deletes
+// nothing before it has read the segment back and compared each body with what is stored.
+// ErrBusy: another transaction has the session.
+func (s *Store) ArchiveSession(ctx context.Context, k Key, age time.Duration) (ArchiveStats, error) {
+	sid, err := queryRow(ctx, s, fmt.Sprintf("session %s", k), pgx.RowTo[int64], `SELECT sid FROM compactor.sessions WHERE tenant = $1 AND id = $2`, k.tenant(), k.Session)
+	if err != nil {
+		return ArchiveStats{}, err
+	}
+	return s.archiveSession(ctx, sid, age)
+}
+
+func (s *Store) archiveSession(ctx context.Context, sid int64, age time.Duration) (total ArchiveStats, err error) {
+	for {
+		part, err := s.archiveSegment(ctx, sid, age)
+		if total.Add(part); err != nil || part.Segments == 0 {
+			total.Sessions = min(total.Segments, 1)
+			return total, wrap(fmt.Sprintf("archive session %d", sid), err)
+		}
+	}
+}
+
+// archiveSegment moves one segment, none if there is nothing left.
+func (s *Store) archiveSegment(ctx context.Context, sid int64, age time.Duration) (part ArchiveStats, err error) {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		part = ArchiveStats{}
+		rows, _ := tx.Query(ctx, s.q(`SELECT seq, body FROM compactor.archive_page($1, $2, $3, $4)`), sid, age, segmentMessages, segmentBytes) // rows hold the error
+		bodies, err := pgx.CollectRows(rows, pgx.RowToStructByPos[body])
+		switch {
+		case err != nil:
+			return err
+		case len(bodies) == 0:
+			return &Error{Kind: ErrBusy, Message: "another transaction has the session"}
+		case len(bodies) == 1:
+			return nil
+		}
+		bodies = bodies[1:]
+		seqs := make([]chat.Seq, len(bodies))
+		for i, b := range bodies {
+			seqs[i] = b.Seq
+		}
+		data, raw := pack(bodies)
+		sum := sha256.Sum256(data)
+		g := segment{Seqs: chat.RangesOf(seqs...)}
+		if err := tx.QueryRow(ctx, s.q(`SELECT compactor.add_segment($1, $2, $3, $4, $5)`), sid, g.Seqs.String(), raw, sum[:], data).Scan(&g.ID); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, s.q(`SELECT checksum, data FROM compactor.archive_segments WHERE id = $1`), g.ID).Scan(&g.Checksum, &g.Data); err != nil {
+			return err
+		}
+		back, err := g.unpack(g.Seqs)
+		if err != nil {
+			return err
+		}
+		part.Segments = 1
+		read, texts := split(back)
+		const query = `SELECT messages, stored, segment FROM compactor.empty_bodies($1, $2, $3)`
+		return tx.QueryRow(ctx, s.q(query), g.ID, read, texts).Scan(&part.Messages, &part.Stored, &part.Archived)
+	})
+	if err != nil {
+		part = ArchiveStats{}
+	}
+	return part, err
+}
+
+// split returns the seqs and the texts of bodies.
+func split(bodies []body) (seqs []chat.Seq, texts []string) {
+	for _, b := range bodies {
+		seqs, texts = append(seqs, b.Seq), append(texts, b.Text)
+	}
+	return seqs, texts
+}
+
+// ArchivePreview returns what ArchiveSession would move, without what the segments would take.
+func (s *Store) ArchivePreview(ctx context.Context, k Key, age time.Duration) (stats ArchiveStats, err error) {
+	err = s.pool.QueryRow(ctx, s.q(`SELECT messages, stored FROM compactor.archive_preview($1, $2, $3)`), k.tenant(), k.Session, age).Scan(&stats.Messages, &stats.Stored)
+	stats.Sessions = min(stats.Messages, 1)
+	return stats, wrap("preview the archive of session "+k.String(), err)
+}
+
+// Archive archives a page of the sessions with one of the policies, children of such
+// sessions included, that runs have changed and left alone since for age, and advances the
+// cursor of that age. It returns after a few seconds at most. A session that another
+// transaction has is tried again in the next call. more reports that there may be others.
+func (s *Store) Archive(ctx context.Context, age time.Duration, policies []string, limit int) (total ArchiveStats, more bool, err error) {
+	type candidate struct {
+		Run RunID
+		SID *int64
+	}
+	const query = `SELECT run, sid FROM compactor.archive_candidates($1, $2, $3)`
+	page, err := queryRows(ctx, s, "archive", pgx.RowToStructByPos[candidate], query, age, policies, limit)
+	if err != nil || len(page) == 0 {
+		return total, false, err
+	}
+	begin, passed, seen := time.Now(), RunID(0), map[int64]bool{}
+	more = len(page) >= limit
+	for i, c := range page {
+		if c.SID != nil && !seen[*c.SID] {
+			if time.Since(begin) > archiveTime {
+				more = true
+				break
+			}
+			seen[*c.SID] = true
+			part, failed := s.archiveSession(ctx, *c.SID, age)
+			total.Add(part)
+			if errors.Is(failed, ErrBusy) {
+				more = false
+				break
+			}
+			if failed != nil && !errors.Is(failed, ErrDamaged) {
+				return total, false, failed
+			}
+			err = errors.Join(err, failed) // one that is not as it was holds up no other
+		}
+		passed = page[i].Run
+	}
+	if passed > 0 {
+		_, failed := s.pool.Exec(ctx, s.q(`SELECT compactor.pass_archived($1, $2)`), age, passed)
+		err = errors.Join(err, wrap("archive", failed))
+	}
+	return total, more, err
+}
+
+// PurgeArchive takes the words of up to limit segments that are older than age for good, of
+// sessions with one of the policies and of their children, and returns their number.
+func (s *Store) PurgeArchive(ctx context.Context, age time.Duration, policies []string, limit int) (int64, error) {
+	return queryRow(ctx, s, "purge the archive", pgx.RowTo[int64], `SELECT compactor.purge_archive($1, $2, $3)`, age, policies, limit)
+}
+
+// Restore brings the words of archived messages back, of all of a session or of those that
+// messages names by their ids. The archiver leaves the session alone for a day then.
+// ErrPurged: words are gone, and the others stay where they are; ErrDamaged: the archive does
+// not have what was said, and nothing has changed.
+func (s *Store) Restore(ctx context.Context, k Key, messages ...string) (ArchiveStats, error) {
+	const query = `SELECT (CASE WHEN cardinality($3::text[]) = 0 THEN '{[1,)}' ELSE coalesce((SELECT range_agg(int8range(m.seq, m.seq + 1))
+			FROM compactor.messages m WHERE m.tenant = $1 AND m.session = $2 AND m.id = ANY($3)
+			HAVING count(*) = cardinality($3::text[])), '{}') END)::text FROM compactor.view_revision($1, $2) r WHERE r IS NOT NULL`
+	text, err := queryRow(ctx, s, fmt.Sprintf("session %s", k), pgx.RowTo[string], query, k.tenant(), k.Session, append([]string{}, messages...))
+	if err != nil {
+		return ArchiveStats{}, err
+	}
+	seqs, err := chat.ParseRanges(text)
+	if err == nil && len(seqs) == 0 {
+		err = fmt.Errorf("it has not all of the messages %s: %w", strings.Join(messages, ", "), ErrNotFound)
+	}
+	if err != nil {
+		return ArchiveStats{}, fmt.Errorf("restore session %s: %w", k, err)
+	}
+	return s.restore(ctx, k, seqs)
+}
+
+func (s *Store) restore(ctx context.Context, k Key, seqs chat.Ranges) (stats ArchiveStats, err error) {
+	op := fmt.Sprintf("restore session %s", k)
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		stats = ArchiveStats{Sessions: 1}
+		if _, err := tx.Exec(ctx, s.q(`SELECT FROM compactor.lock_archived($1, $2)`), k.tenant(), k.Session); err != nil {
+			return err
+		}
+		segments, err := s.segments(ctx, tx, k, seqs)
+		if err != nil {
+			return err
+		}
+		for i := range segments {
+			g := &segments[i]
+			if g.Data == nil {
+				return &Error{Kind: ErrPurged, Message: fmt.Sprintf("the words of messages %s were purged, as the policy says", seqs.Intersect(g.Seqs))}
+			}
+			bodies, err := g.unpack(seqs)
+			if err != nil {
+				return err
+			}
+			back, texts := split(bodies)
+			part := ArchiveStats{Messages: int64(len(bodies)), Segments: 1}
+			const query = `SELECT stored, segment FROM compactor.restore_bodies($1, $2, $3)`
+			if err := tx.QueryRow(ctx, s.q(query), g.ID, back, texts).Scan(&part.Stored, &part.Archived); err != nil {
+				return err
+			}
+			stats.Add(part)
+		}
+		return nil
+	})
+	if err != nil || stats.Messages == 0 {
+		return ArchiveStats{}, wrap(op, err)
+	}
+	return stats, nil
+}
+
+// restoring calls change, and again when the archived words that it needs are back.
+func restoring[T any](ctx context.Context, s *Store, k Key, change func() (T, error)) (T, error) {
+	v, err := change()
+	for range 3 { // each time it may need others
+		own, ok := errors.AsType[*Error](err)
+		if !ok || !errors.Is(err, ErrArchived) {
+			return v, err
+		}
+		if _, failed := s.restore(ctx, k, own.archived); failed != nil {
+			return v, failed
+		}
+		v, err = change()
+	}
+	return v, err
+}
+
+// keyOf returns the name of a session.
+func (s *Store) keyOf(ctx context.Context, sid int64) (k Key, err error) {
+	err = s.pool.QueryRow(ctx, s.q(`SELECT tenant, id FROM compactor.sessions WHERE sid = $1`), sid).Scan(&k.Tenant, &k.Session)
+	return k, wrap(fmt.Sprintf("session %d", sid), err)
+}
+
+// keyOfRun returns the name of a run's session.
+func (s *Store) keyOfRun(ctx context.Context, run RunID) (k Key, err error) {
+	const query = `SELECT tenant, id FROM compactor.sessions WHERE sid = (SELECT sid FROM compactor.runs WHERE id = $1)`
+	err = s.pool.QueryRow(ctx, s.q(query), run).Scan(&k.Tenant, &k.Session)
+	return k, wrap(fmt.Sprintf("run %d", run), err)
+}
+
+// Compacted returns the sessions of a tenant that a run has changed.
+func (s *Store) Compacted(ctx context.Context, tenant string) iter.Seq2[Key, error] {
+	const query = `SELECT sid, tenant, id FROM compactor.sessions WHERE sid > $1 AND tenant = $2 AND revision > 0 ORDER BY sid LIMIT 500`
+	type row struct {
+		SID int64
+		Key Key
+	}
+	return func(yield func(Key, error) bool) {
+		for last := int64(0); ; {
+			page, err := queryRows(ctx, s, "sessions", func(r pgx.CollectableRow) (x row, err error) {
+				return x, r.Scan(&x.SID, &x.Key.Tenant, &x.Key.Session)
+			}, query, last, Key{Tenant: tenant}.tenant())
+			if err != nil {
+				yield(Key{}, err)
+				return
+			}
+			for _, x := range page {
+				if last = x.SID; !yield(x.Key, nil) {
+					return
+				}
+			}
+			if len(page) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// fillBySID sets the words of archived messages. ErrPurged: some are gone.
+func (s *Store) fillBySID(ctx context.Context, sid int64, archived []*Stored, seqs chat.Ranges) error {
+	k, err := s.keyOf(ctx, sid)
+	if err != nil {
+		return err
+	}
+	bodies, purged, err := s.archivedBodies(ctx, k, seqs)
+	if err != nil {
+		return err
+	}
+	for _, m := range archived {
+		text, ok := bodies[m.Seq]
+		switch {
+		case !ok && purged.Has(m.Seq):
+			return &Error{Kind: ErrPurged, Message: fmt.Sprintf("the words of message %d were purged, as the policy says", m.Seq)}
+		case !ok:
+			return lost(m.Seq)
+		}
+		if err := m.fill(m.ID, text, m.SourceID, m.CreatedAt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
