@@ -8,6 +8,7 @@ import (
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/store/storetest"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 func TestInstallationsOnOneRedisKeepTheirRuns(t *testing.T) {
@@ -34,7 +35,8 @@ func TestInstallationsOnOneRedisKeepTheirRuns(t *testing.T) {
 			dsn, schema := second(t, dsn)
 			plants["second"] = newPlantIn(t, redis, dsn, schema)
 			for name, p := range plants {
-				p.config.Worker.Name, p.config.Policy.Pipeline = name, pipelines["a run unclaimed"]
+				// Metadata decides, but more than the database does without a worker.
+				p.config.Worker.Name, p.config.Policy.Pipeline = name, []policy.Step{{Strategy: "sliding_window", Params: map[string]any{"keep_last_groups": 2}}}
 				p.config.Scheduler.RedeliverAfter = time.Hour // a task that is taken by the other is not replaced
 				for i := range sessions {
 					k := store.Key{Session: fmt.Sprintf("s%d", i)}
