@@ -276,6 +276,28 @@ func TestPurgedWordsLeaveATombstone(t *testing.T) {
 	wantConsistent(t, s)
 }
 
+// A summary of what is archived reads the messages themselves, and of what was purged the summary
+// that is left of them.
+func TestOriginalsAreReadFromTheArchive(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	old(t, s, k)
+	before := originals(t, s, k, "", 1<<40, 14)
+	must(s.ArchiveSession(t.Context(), k, month))(t)
+	if got := originals(t, s, k, "", 1<<40, 14); got != before || !strings.Contains(got, "m2 m3 m4 m5") {
+		t.Errorf("14 stands for %q, and before it was archived for %q", got, before)
+	}
+	if log := must(s.History(k, "", "test").Load(t.Context(), true))(t); len(log.Records) != 14 || log.Records[0].Message.Content.String() == "" {
+		t.Errorf("the log that a host reads: %+v", log.Records)
+	}
+	byHand(t, s, session(t, s, k).SID, `UPDATE archive_segments SET created_at = now() - interval '2 days'`)
+	must(s.PurgeArchive(t.Context(), 24*time.Hour, []string{"default"}, 10))(t)
+	if got := originals(t, s, k, "", 1<<40, 14); got != "[in all]" {
+		t.Errorf("14 stands for %q, whose words are gone", got)
+	}
+}
+
 func TestTheArchiverGoesAlongTheRunsOnceForAnAge(t *testing.T) {
 	t.Parallel()
 	s := open(t)
