@@ -14,10 +14,9 @@ import (
 // a page need little memory.
 const mostTogether = 5000
 
-// LoadPage loads runs with their sessions' views, by one statement for all. An aggregate of each
-// column would cost the database more than reading the rows, so several share one. It leaves out those
-// that Load refuses, those whose worker is gone, and those with large views: execute them one
-// by one.
+// LoadPage loads runs with their sessions' views, by one statement for all, in which several
+// columns share an aggregate. It leaves out those that Load refuses, those whose worker is gone,
+// and those with large views: execute them one by one.
 func (s *Store) LoadPage(ctx context.Context, runs []RunID) ([]*Claim, error) {
 	const query = `SELECT r.id, v.names, v.positions, v.sizes, ` + selectRun + `
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid ` + joinPolicy + joinCalibration + `
