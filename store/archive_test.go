@@ -449,3 +449,28 @@ func TestArchivingAndRestoringChangesNothing(t *testing.T) {
 	})
 	wantConsistent(t, s)
 }
+
+func TestArchivedWordsComeBackWithoutTheReasoningThatHasLeft(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "chat"}
+	add(t, s, k, thoughtful("m", 0, 8)...)
+	applyBehind(t, s, k, exclude(span(1, 1)), 1, nil) // the reasoning behind it leaves
+	apply(t, s, k, exclude(span(2, 6)))
+	sid := session(t, s, k).SID
+	seqs := []chat.Seq{2, 3, 4}
+	before := must(s.Messages(t.Context(), sid, seqs))(t)
+	exec(t, s, `UPDATE compactor.runs SET ended_at = ended_at - interval '1 hour'`)
+	if moved := must(s.ArchiveSession(t.Context(), k, time.Minute))(t); moved.Messages != 6 {
+		t.Fatalf("archived: %+v", moved)
+	}
+	after := must(s.Messages(t.Context(), sid, seqs))(t)
+	for _, q := range seqs {
+		if got, want := string(after[q].AppendJSON(nil)), string(before[q].AppendJSON(nil)); got != want {
+			t.Errorf("message %d is\n%s\nwas\n%s", q, got, want)
+		}
+	}
+	if strings.Contains(string(after[2].AppendJSON(nil)), "thinking") {
+		t.Errorf("%s", after[2].AppendJSON(nil))
+	}
+}

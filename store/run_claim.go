@@ -295,7 +295,7 @@ func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta,
 func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 	const query = `
 		SELECT m.seq, m.id, coalesce(CASE WHEN m.flags & 66 = 2 AND s.reasoning_out @> m.seq
-			THEN compactor.without_reasoning(b.body) ELSE b.body END, ''), coalesce(m.source_id, ''), m.created_at
+			THEN compactor.without_reasoning(b.body) ELSE b.body END, ''), coalesce(m.source_id, ''), m.created_at, m.flags & 66 = 2 AND s.reasoning_out @> m.seq
 		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid
 		LEFT JOIN compactor.message_body b ON b.sid = s.sid AND b.seq = m.seq
 		WHERE s.sid = $1 AND m.seq = ANY($2::bigint[])`
@@ -309,11 +309,14 @@ func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[c
 	var archived []*Stored
 	var id, body, source string
 	var created time.Time
-	_, err = pgx.ForEachRow(rows, []any{&m.Seq, &id, &body, &source, &created}, func() error {
+	var bare bool
+	bares := map[chat.Seq]bool{}
+	_, err = pgx.ForEachRow(rows, []any{&m.Seq, &id, &body, &source, &created, &bare}, func() error {
 		msg := &Stored{Seq: m.Seq}
 		out[m.Seq] = &msg.Message
 		if body == "" {
 			away, archived = append(away, m.Seq), append(archived, msg)
+			bares[m.Seq] = bare
 		}
 		return msg.fill(id, body, source, created)
 	})
@@ -323,8 +326,16 @@ func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[c
 	if len(out) < len(seqs) {
 		return nil, fmt.Errorf("load messages: %d of %d are missing: %w", len(seqs)-len(out), len(seqs), ErrNotFound)
 	}
-	if len(away) > 0 {
-		return out, s.fillBySID(ctx, sid, archived, chat.RangesOf(away...))
+	if len(away) == 0 {
+		return out, nil
+	}
+	if err := s.fillBySID(ctx, sid, archived, chat.RangesOf(away...)); err != nil {
+		return nil, err
+	}
+	for _, m := range archived {
+		if bares[m.Seq] {
+			m.Message = m.WithoutReasoning()
+		}
 	}
 	return out, nil
 }

@@ -298,11 +298,20 @@ func (in *installation) verify() {
 		if err != nil {
 			in.t.Fatal(err)
 		}
+		if _, err := in.store.Restore(ctx, s.key); err != nil {
+			in.t.Fatal(err)
+		}
 		stored, err := in.log(ctx, row.SID)
 		if err != nil {
 			in.t.Fatal(err)
 		}
 		for seq, m := range stored {
+			if done, asked := s.erased[s.said[seq].ID]; asked {
+				if done && strings.Contains(words(m), s.owner) {
+					in.t.Errorf("%s: %s #%d was erased and is %s", in.schema, s.key, seq, words(m))
+				}
+				continue
+			}
 			if said, ok := s.said[seq]; !ok || words(said) != words(m) {
 				in.t.Errorf("%s: %s #%d is %s, %s was said", in.schema, s.key, seq, words(m), words(said))
 			}
@@ -369,7 +378,7 @@ func (in *installation) rewind() {
 			if err != nil {
 				in.t.Fatal(err)
 			}
-			runs = slices.DeleteFunc(runs, func(r store.RunRow) bool { return !r.InForce || r.Kind == "undo" })
+			runs = slices.DeleteFunc(runs, func(r store.RunRow) bool { return !r.InForce || r.Kind == "undo" || r.Kind == "erase" })
 			if len(runs) == 0 {
 				break
 			}
@@ -384,10 +393,14 @@ func (in *installation) rewind() {
 		// Reasoning that was written on another view stays out of this one (I15).
 		got, want := map[chat.Seq]string{}, map[chat.Seq]string{}
 		for _, m := range view {
-			got[m.Seq] = words(m.WithoutReasoning())
+			if _, asked := s.erased[m.ID]; !asked {
+				got[m.Seq] = words(m.WithoutReasoning())
+			}
 		}
 		for seq, m := range s.said {
-			want[seq] = words(m.WithoutReasoning())
+			if _, asked := s.erased[m.ID]; !asked {
+				want[seq] = words(m.WithoutReasoning())
+			}
 		}
 		if !maps.Equal(got, want) {
 			in.t.Errorf("%s: with all runs of %s undone the view has %d messages, %d were said", in.schema, s.key, len(view), len(s.said))

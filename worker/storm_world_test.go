@@ -54,6 +54,9 @@ type stormSession struct {
 	lastUser chat.Seq
 	signs    bool // its assistant signs its reasoning
 	replaced bool // by the application, whose view may lack the last user message
+	// erased holds the ids of the messages whose erasure was asked for, and whether it was
+	// acknowledged.
+	erased map[string]bool
 }
 
 // newSession begins a conversation.
@@ -64,7 +67,7 @@ func (in *installation) newSession() *stormSession {
 	tenant := stormTenants[n%len(stormTenants)]
 	s := &stormSession{
 		key: store.Key{Tenant: tenant, Session: fmt.Sprintf("chat-%d", n)}, owner: fmt.Sprintf("OWNER_%s_%s_", in.schema, tenant),
-		said: map[chat.Seq]chat.Message{}, signs: n%3 == 0,
+		said: map[chat.Seq]chat.Message{}, erased: map[string]bool{}, signs: n%3 == 0,
 	}
 	in.sessions = append(in.sessions, s)
 	return s
@@ -277,7 +280,7 @@ func (in *installation) operate(ctx context.Context, r *rand.Rand) {
 }
 
 func (in *installation) operation(ctx context.Context, r *rand.Rand, s *stormSession) (what string, err error) {
-	switch r.IntN(9) {
+	switch r.IntN(12) {
 	case 0, 1:
 		o := store.Options{From: []string{"", "log", "view"}[r.IntN(3)], DryRun: r.IntN(5) == 0, AllowGrowth: r.IntN(5) == 0}
 		if r.IntN(3) == 0 {
@@ -314,9 +317,46 @@ func (in *installation) operation(ctx context.Context, r *rand.Rand, s *stormSes
 		return "usage report", err
 	case 7:
 		return "model change", in.store.SetModel(ctx, s.key, stormModels[r.IntN(len(stormModels))])
+	case 8, 9:
+		if r.IntN(4) == 0 {
+			_, err := in.store.Restore(ctx, s.key)
+			return "restore", err
+		}
+		// What a restore has brought back would stay for a day.
+		if _, err := in.pool.Exec(ctx, in.q(`UPDATE @schema@.sessions SET restored_at = NULL WHERE tenant = $1 AND id = $2 AND restored_at IS NOT NULL`),
+			s.key.Tenant, s.key.Session); err != nil {
+			return "archive", err
+		}
+		moved, err := in.store.ArchiveSession(ctx, s.key, time.Millisecond)
+		if moved.Messages == 0 {
+			return "archive of nothing", err
+		}
+		return "archive", err
+	case 10:
+		if r.IntN(5) > 0 {
+			return "erasure left out", nil
+		}
+		return "erasure", in.erase(ctx, r, s)
 	default:
 		return "replace", in.replace(ctx, r, s)
 	}
+}
+
+// erase erases the words of a message.
+func (in *installation) erase(ctx context.Context, r *rand.Rand, s *stormSession) error {
+	id := s.id(r)
+	s.mu.Lock()
+	if !s.erased[id] {
+		s.erased[id] = false // before, as the answer may be lost
+	}
+	s.mu.Unlock()
+	_, err := in.store.Erase(ctx, s.key, []string{id}, "storm", "storm", false)
+	if err == nil {
+		s.mu.Lock()
+		s.erased[id] = true
+		s.mu.Unlock()
+	}
+	return err
 }
 
 // replace stores a view that an application has compacted: without some messages at its front.

@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION @schema@.signed_reasoning(p_flags smallint) RETURNS b
 $$;
 
 -- A message without its reasoning, as chat.Message.WithoutReasoning has it.
-CREATE OR REPLACE FUNCTION @schema@.without_reasoning(p_body text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION @schema@.without_reasoning(p_body text) RETURNS text LANGUAGE sql IMMUTABLE STRICT AS $$
     SELECT '{' || coalesce(string_agg(to_json(k.key)::text || ':' || CASE WHEN k.key = 'content' AND json_typeof(k.value) = 'array' THEN
         coalesce((SELECT '[' || string_agg(p::text, ',' ORDER BY i) || ']' FROM json_array_elements(k.value) WITH ORDINALITY e(p, i)
             WHERE json_typeof(p) <> 'object' OR NOT coalesce(p->>'type', '') = ANY (@schema@.reasoning_types())), 'null')

@@ -146,10 +146,7 @@ func TestThreeSchedulersAndFourWorkersDoEverythingOnceWhateverIsKilled(t *testin
 	workers[1].kill()
 	p.awaitRest()
 	p.wantTicks(len(entries))
-	p.wantOneEffect()
-	if n := p.number(`SELECT count(DISTINCT worker) FROM compactor.runs WHERE status = 'applied'`); n < 2 {
-		t.Errorf("%d workers applied runs", n)
-	}
+	p.wantOneEffect() // whoever took the tasks, which carry many runs
 }
 
 func TestABulkRecompactionOutlastsWhatDiesInItsMiddle(t *testing.T) {
