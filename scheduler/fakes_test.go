@@ -470,27 +470,6 @@ func (f *fakeStore) PurgeTicks(ctx context.Context, _ time.Duration, _ int) (int
 	return 0, f.enter(ctx, "purge ticks")
 }
 
-func (f *fakeStore) Archive(ctx context.Context, age time.Duration, policies []string, _ int) (store.ArchiveStats, bool, error) {
-	if err := f.enter(ctx, "archive"); err != nil {
-		return store.ArchiveStats{}, false, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.retained = append(f.retained, fmt.Sprintf("archive %s of %v", age, policies))
-	f.toArchive--
-	return store.ArchiveStats{Sessions: 1, Messages: 2, Segments: 1, Stored: 300, Archived: 100}, f.toArchive > 0, nil
-}
-
-func (f *fakeStore) PurgeArchive(ctx context.Context, age time.Duration, policies []string, _ int) (int64, error) {
-	if err := f.enter(ctx, "purge the archive"); err != nil {
-		return 0, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.retained = append(f.retained, fmt.Sprintf("purge %s of %v", age, policies))
-	return 0, nil
-}
-
 func (f *fakeStore) PurgeAnswers(ctx context.Context, _ time.Duration, limit int) (int64, error) {
 	return f.purge(ctx, "purge", &f.oldAnswers, limit)
 }
