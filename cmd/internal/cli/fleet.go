@@ -65,8 +65,8 @@ func (e *Env) runOnce(command *kong.Context) error {
 	return err
 }
 
-// about returns the sessions that the arguments name, or what in them means something in one
-// database only: the number of a run, of a sweep or the like, or a file to import.
+// about returns the sessions that the arguments name, or what of them is for one database only:
+// the number of a run, of a sweep or the like, and a file to read or to write.
 func about(command *kong.Context) (sessions []string, one string) {
 	for _, p := range command.Path {
 		var values []*kong.Value
@@ -84,12 +84,16 @@ func about(command *kong.Context) (sessions []string, one string) {
 				}
 				list, _ := reflect.TypeAssert[[]string](v.Target)
 				sessions = append(sessions, list...)
+			case "file":
+				if list, _ := reflect.TypeAssert[[]string](v.Target); slices.Contains(list, "-") {
+					one = "standard input" // which is read once
+				}
 			case "number", "sweep", "run", "id":
 				one = v.Name
 			}
 		}
 	}
-	if name := command.Selected().Name; name == "import" {
+	if name := command.Selected().Name; name == "import" || name == "export" {
 		one = name
 	}
 	if len(sessions) > 0 {

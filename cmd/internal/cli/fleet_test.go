@@ -60,6 +60,9 @@ func TestCommandsGoOverAllDatabasesOrFindTheOneOfTheirSession(t *testing.T) {
 	invoke(t, env, "view", "s00").want(t, exitUsage, "in several databases [east west]", "--database")
 	invoke(t, env, "view", "s00", "--database", "west").want(t, 0, "message s00 0")
 	invoke(t, env, "import", "x.jsonl").want(t, exitUsage, "import: several databases are configured", "--database NAME")
+	invoke(t, env, "export", "--all-sessions", "-o", t.TempDir()+"/x.jsonl").want(t, exitUsage, "export: several databases are configured", "--database NAME")
+	invoke(t, env, "policy", "apply", "-").want(t, exitUsage, "standard input: several databases are configured")
+	invoke(t, env, "export", "in-west").want(t, 0, "message in-west 0")
 	invoke(t, env, "sweep", "show", "1").want(t, exitUsage, "--database NAME")
 	invoke(t, env, "runs", "--run", "1").want(t, exitUsage, "--database NAME")
 
