@@ -24,6 +24,6 @@ func TestArchivedWordsAreShownAndComeBack(t *testing.T) {
 	golden(t, "restore", invoke(t, db, "restore", "chat").want(t, 0).stdout)
 	invoke(t, db, "restore", "chat").want(t, 0, "nothing of it is in the archive")
 	invoke(t, db, "archive", "chat").want(t, 0, "archived 0 messages") // for a day
-	invoke(t, db, "archive", "nobody").want(t, 3, "not found")
+	invoke(t, db, "archive", "missing").want(t, 3, "not found")
 	invoke(t, db, "archive", "--older-than=soon").want(t, 2, "want a time such as 30d or 12h")
 }

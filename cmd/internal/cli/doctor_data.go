@@ -36,6 +36,22 @@ func (x *doctorReport) data(ctx context.Context, st *store.Store, c *doctorCmd) 
 		}
 		x.add("work", "oldest queued run", status, term.Duration(b.OldestQueued), "is a worker running, and are there enough workers?")
 	}
+	x.erasures(ctx, st)
+}
+
+// erasures finds those of tenants that were confirmed and have not ended.
+func (x *doctorReport) erasures(ctx context.Context, st *store.Store) {
+	all, err := st.Erasures(ctx, "", maxListed)
+	if err != nil {
+		x.add("work", "erasures", checkFail, err.Error(), "")
+		return
+	}
+	for _, e := range all {
+		if !e.ConfirmedAt.IsZero() && e.EndedAt.IsZero() {
+			x.add("work", fmt.Sprintf("erasure %d", e.ID), checkWarn, fmt.Sprintf("of tenant %s has not ended", term.Clean(e.Tenant)),
+				fmt.Sprintf("if none is at work on it, `compactor erase confirm %d --tenant %s` goes on", e.ID, term.Clean(e.Tenant)))
+		}
+	}
 }
 
 // audit collects the findings of one pass over sessions.

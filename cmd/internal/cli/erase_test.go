@@ -27,6 +27,15 @@ func TestEraseAsksAndTells(t *testing.T) {
 	invoke(t, db, "erase", "confirm", "8", "--tenant", "other", "--yes").want(t, exitNotFound, "there is no erasure 8 of tenant other")
 	invokeWith(t, &Env{Environ: db, Stdin: strings.NewReader("n\n"), asks: true}, "erase", "confirm", "8").
 		want(t, 0, "Erase the 3 sessions with 147 messages of tenant default for good? [y/N]", "nothing was changed")
+	st, err := store.Open(t.Context(), store.Config{URL: strings.TrimPrefix(db[0], "DATABASE_URL=")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if _, err := st.ConfirmErasure(t.Context(), 8, "default", "ada"); err != nil { // and then it dies
+		t.Fatal(err)
+	}
+	invoke(t, db, "doctor").want(t, 0, "of tenant default has not ended", "compactor erase confirm 8 --tenant default")
 	done := decode[store.Erasure](t, invoke(t, db, "erase", "confirm", "8", "--yes", "--json").want(t, 0))
 	if done.Sessions != 3 || done.EndedAt.IsZero() || done.Messages != 97 {
 		t.Errorf("%+v", done)

@@ -146,7 +146,7 @@ func TestThreeSchedulersAndFourWorkersDoEverythingOnceWhateverIsKilled(t *testin
 	workers[1].kill()
 	p.awaitRest()
 	p.wantTicks(len(entries))
-	p.wantOneEffect() // whoever took the tasks, which carry many runs
+	p.wantOneEffect()
 }
 
 func TestABulkRecompactionOutlastsWhatDiesInItsMiddle(t *testing.T) {
