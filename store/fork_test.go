@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -257,5 +258,64 @@ func TestAForkHoldsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
 	undo := must(s.Runs(t.Context(), RunFilter{Key: at, Limit: 1}))(t)[0].ID
 	if _, err := s.Undo(t.Context(), at, undo, false, ""); !errors.Is(err, ErrInUse) {
 		t.Errorf("undo within an open tool loop: %v", err)
+	}
+}
+
+// What the archiver and an erasure would do between two steps of a fork.
+func TestAForkHasTheWordsOfItsParent(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]func(*Store, context.Context, Key) error{
+		"archive": func(s *Store, ctx context.Context, k Key) error {
+			_, err := s.ArchiveSession(ctx, k, month)
+			return err
+		},
+		"erase": func(s *Store, ctx context.Context, k Key) error {
+			_, err := s.Erase(ctx, k, []string{"m2"}, "asked for", "test", false)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			k := Key{Session: "s"}
+			old(t, s, k)
+			// The fork waits here, after it has read its parent.
+			exec(t, s, `CREATE FUNCTION compactor.wait_here() RETURNS trigger LANGUAGE plpgsql AS
+				'BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END'`)
+			exec(t, s, `CREATE TRIGGER wait_here BEFORE INSERT ON compactor.sessions FOR EACH ROW EXECUTE FUNCTION compactor.wait_here()`)
+			gate := must(s.pool.Begin(t.Context()))(t)
+			defer func() { _ = gate.Rollback(context.WithoutCancel(t.Context())) }()
+			must(gate.Exec(t.Context(), `SELECT pg_advisory_xact_lock(4711)`))(t)
+			locked := func() int {
+				return one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+			}
+			forked, done := make(chan error, 1), make(chan error, 1)
+			go func() {
+				_, err := s.Fork(t.Context(), k, "fork", "")
+				forked <- err
+			}()
+			for locked() < 1 && len(forked) == 0 && t.Context().Err() == nil { //nolint:revive // the condition waits
+			}
+			go func() { done <- meanwhile(s, t.Context(), k) }()
+			for locked() < 2 && len(done) == 0 && t.Context().Err() == nil { //nolint:revive // the condition waits
+			}
+			if err := gate.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-forked; err != nil {
+				t.Error(err)
+			}
+			if err := <-done; err != nil && !errors.Is(err, ErrBusy) { // the archiver leaves out what is locked
+				t.Error(err)
+			}
+			exec(t, s, `DROP FUNCTION compactor.wait_here() CASCADE`)
+			parent, fork := must(s.All(t.Context(), k))(t), must(s.All(t.Context(), Key{Session: "fork"}))(t)
+			for i, m := range parent {
+				if i >= len(fork) || string(fork[i].AppendJSON(nil)) != string(m.AppendJSON(nil)) {
+					t.Errorf("message %d is not in the fork as %s", m.Seq, m.AppendJSON(nil))
+				}
+			}
+			wantConsistent(t, s)
+		})
 	}
 }

@@ -240,3 +240,31 @@ func TestRecordedSessionsAreTruncatedAsBySingleRuns(t *testing.T) {
 	}
 	f.sound()
 }
+
+// The relay has the event of a session, and its run is not committed yet.
+func TestASweepLeavesASessionToItsEvent(t *testing.T) {
+	t.Parallel()
+	f, rules := setupSwept(t, map[string]int{"a": 3})
+	_, err := f.conn.Exec(t.Context(), `INSERT INTO compactor.outbox (sid) SELECT sid FROM compactor.sessions WHERE id = 'a1'`)
+	f.must(err)
+	sweep := must(f.store.StartSweep(t.Context(), "", 0, "", "test"))(t)
+	relay, err := f.conn.Begin(t.Context())
+	f.must(err)
+	_, err = relay.Exec(t.Context(), `WITH gone AS (DELETE FROM compactor.outbox RETURNING sid) INSERT INTO compactor.runs (sid, trigger) SELECT sid, 'event' FROM gone`)
+	f.must(err)
+	pages := make(chan store.SweptPage, 1)
+	go func() { pages <- f.together(sweep, 10, rules) }()
+	f.until(func() bool {
+		var waiting int
+		f.must(relay.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting))
+		return waiting > 0 || len(pages) > 0
+	})
+	f.must(relay.Commit(t.Context()))
+	if page := <-pages; page.Ended != 2 {
+		t.Errorf("%+v, want that two are truncated", page)
+	}
+	if n, twice := f.count(`SELECT count(*) FROM compactor.runs`), f.count(countTwice); n != 3 || twice > 0 {
+		t.Errorf("%d runs, and %d sessions have two, want 3 and none", n, twice)
+	}
+	f.sound()
+}

@@ -16,7 +16,9 @@ DECLARE
     v_ids    bigint[];
     v_since  record;
 BEGIN
-    SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session;
+    -- Locked: the archiver, an erasure or an append between two of the statements below would leave a copy that lacks words, or
+    -- has those that were erased. Who changes the labels of the parent sees this child, or waits for it.
+    SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR SHARE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'session % of tenant % does not exist', p_session, v_tenant USING ERRCODE = 'no_data_found';
     ELSIF coalesce(p_new_session, '') = '' THEN
@@ -25,9 +27,9 @@ BEGIN
     IF coalesce(p_at, '') = '' THEN
         v_at := nullif(s.last_source_seq, 0);
     ELSE
-        SELECT l.seq INTO v_at FROM @schema@.message_log l WHERE l.sid = s.sid AND l.id = p_at AND l.kind = 'm' AND l.seq <= s.last_seq;
+        SELECT l.seq INTO v_at FROM @schema@.message_log l WHERE l.sid = s.sid AND l.id = p_at AND l.kind = 'm';
         IF NOT FOUND AND p_at ~ '^[0-9]{1,18}$' THEN
-            SELECT l.seq INTO v_at FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = p_at::bigint AND l.kind = 'm' AND l.seq <= s.last_seq;
+            SELECT l.seq INTO v_at FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = p_at::bigint AND l.kind = 'm';
         END IF;
     END IF;
     IF v_at IS NULL THEN
@@ -36,11 +38,11 @@ BEGIN
         RAISE EXCEPTION 'session % cannot be forked: a line of parents has at most 100 sessions', s.id USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- The runs that were applied before the next message came. A replacement appends messages of its own, so that it counts
-    -- from the first of these on. All that the session had when it was read is copied, and nothing that came meanwhile.
-    v_next := coalesce((SELECT l.seq FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq > v_at AND l.seq <= s.last_seq AND l.kind = 'm'
+    -- from the first of these on.
+    v_next := coalesce((SELECT l.seq FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq > v_at AND l.kind = 'm'
         ORDER BY l.seq LIMIT 1), s.last_seq + 1);
     PERFORM @schema@.refuse_archived(s, int8multirange(int8range(1, v_next)));
-    SELECT * INTO r FROM @schema@.runs t WHERE t.sid = s.sid AND t.status = 'applied' AND t.revision <= s.revision
+    SELECT * INTO r FROM @schema@.runs t WHERE t.sid = s.sid AND t.status = 'applied'
         AND t.applied_seq < CASE WHEN t.kind = 'replace' AND v_at < s.last_source_seq THEN v_at ELSE v_next END
     ORDER BY t.revision DESC LIMIT 1;
     INSERT INTO @schema@.sessions (tenant, id, model, labels, metadata, policy_override, parent, erased, pinned, reasoning_since)
@@ -91,8 +93,6 @@ BEGIN
         open_calls = n.open_calls, open_answered = n.open_answered, open_pending = true,   -- see replace_view
         suspect_seq = n.last_seq, due = false, last_message_at = (SELECT l.created_at FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = v_at)
     WHERE sid = n.sid RETURNING * INTO n;
-    -- Who changes the labels of the parent sees this child, or waits for it.
-    PERFORM FROM @schema@.sessions WHERE sid = s.sid FOR SHARE;
     PERFORM @schema@.use_policy(n);
     RETURN n.messages;
 END $$;

@@ -27,6 +27,13 @@ BEGIN
     IF unknown IS NOT NULL OR v_kinds IS NULL THEN
         RETURN;
     END IF;
+    -- Locked by a statement of its own, so that the next one sees all that was committed before: messages, and runs of events.
+    p_sids := ARRAY(SELECT s.sid FROM @schema@.sessions s
+        WHERE s.sid = ANY (p_sids) AND s.due AND s.state = 'active' AND s.last_source_seq > s.hold_seq AND s.suspect_seq IS NULL
+            AND isempty(s.pinned) AND isempty(s.reasoning_out) AND cardinality(s.open_calls) = 0 AND NOT s.open_answered
+            AND s.live_messages <= 5000 AND (s.cooldown_until > now()) IS NOT true AND s.labels->>'service_managed' IS DISTINCT FROM 'true'
+            AND EXISTS (SELECT FROM json_to_recordset(v_kinds) AS k(of text, names text, model text) WHERE (k.of, k.names, k.model) = (s.tenant, s.policy, s.model))
+        FOR NO KEY UPDATE SKIP LOCKED);
     WITH kinds AS MATERIALIZED (
         SELECT k.of, k.names, r.*, c.overhead, c.scale, coalesce(nullif(c.scale, 0), 1) AS each, CASE WHEN c.scale > 0 THEN 0 ELSE r.margin END AS added
         FROM json_to_recordset(v_kinds) AS k(of text, names text, policy text, version int, model text)
@@ -37,12 +44,11 @@ BEGIN
         SELECT s.sid, s.live, s.last_seq, s.last_source_seq, s.revision, s.head_run, s.tail_start_seq, s.live_messages, s.live_tokens, s.live_estimated_tokens,
             s.reported_prompt_tokens, s.tokens_since_report, s.low_gain_runs, s.new_signals, s.timed, k.*
         FROM @schema@.sessions s JOIN kinds k ON (k.of, k.names, k.model) = (s.tenant, s.policy, s.model)
-        WHERE s.sid = ANY (p_sids) AND s.due AND s.state = 'active' AND s.last_source_seq > s.hold_seq AND s.suspect_seq IS NULL
-            AND isempty(s.pinned) AND isempty(s.reasoning_out) AND (k.free_reasoning OR s.reasoning_since IS NOT NULL OR s.revision = 0)
-            AND cardinality(s.open_calls) = 0 AND NOT s.open_answered AND s.live_messages <= 5000 AND (s.cooldown_until > now()) IS NOT true
-            AND s.labels->>'service_managed' IS DISTINCT FROM 'true'
+        WHERE s.sid = ANY (p_sids) AND (k.free_reasoning OR s.reasoning_since IS NOT NULL OR s.revision = 0)
             AND (s.decision_fingerprint IS DISTINCT FROM s.last_source_seq || '/' || s.revision || '/{}/' || k.hash OR s.new_signals <> 0 OR s.timed)
-        FOR NO KEY UPDATE OF s SKIP LOCKED
+            -- An event that waits has a run soon, which the sweep's own run waits for; no event comes before this commits.
+            AND NOT EXISTS (SELECT FROM @schema@.outbox o WHERE o.sid = s.sid) AND NOT EXISTS (SELECT FROM @schema@.throttled t WHERE t.sid = s.sid)
+            AND NOT EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = s.sid AND r.status IN ('queued', 'running') AND r.options->'dry_run' IS DISTINCT FROM 'true')
     ), decided AS MATERIALIZED (
         SELECT p.*, v.messages, v.groups, v.calls, v.tokens, v.first, x.context, c.cut, c.gone_tokens, c.freed, d.gain, g.*
         FROM page p
