@@ -324,7 +324,7 @@ func (in *installation) verify() {
 		if err != nil {
 			in.t.Fatal(err)
 		}
-		if faults := chat.Check(view); len(faults) > 0 && !s.replaced {
+		if faults := chat.Check(view); len(faults) > 0 && s.lastUser > s.replaced {
 			in.t.Errorf("%s: the view of %s is not valid: %v", in.schema, s.key, faults)
 		}
 		if user := s.lastUser; user > 0 && !slices.ContainsFunc(view, func(m chat.Meta) bool { return m.Seq == user }) {

@@ -49,7 +49,7 @@ type stormSession struct {
 	ids      []string
 	lastUser chat.Seq
 	signs    bool // its assistant signs its reasoning
-	replaced bool // by the application, whose view may lack the last user message
+	replaced chat.Seq // up to here the application has replaced the view, which may lack the last user message
 	// erased holds the ids of the messages whose erasure was asked for, and whether it was
 	// acknowledged.
 	erased map[string]bool
@@ -87,7 +87,7 @@ func (s *stormSession) note(seqs []chat.Seq, msgs []store.NewMessage) {
 			s.ids = append(s.ids, msgs[i].ID)
 		}
 		if msgs[i].Role == chat.RoleUser {
-			s.lastUser, s.replaced = q, false
+			s.lastUser = q
 		}
 	}
 }
@@ -242,7 +242,7 @@ func (in *installation) read(ctx context.Context, s *stormSession) {
 			return
 		}
 	}
-	if !s.replaced {
+	if s.lastUser > s.replaced {
 		in.t.Errorf("%s: the last user message of %s, #%d, is not in its view", in.schema, s.key, s.lastUser)
 	}
 }
@@ -366,7 +366,7 @@ func (in *installation) replace(ctx context.Context, r *rand.Rand, s *stormSessi
 		msgs = append(msgs, store.NewMessage{Message: m.Message})
 	}
 	s.mu.Lock()
-	s.replaced = true // before, as the answer may be lost
+	s.replaced = max(s.replaced, view[len(view)-1].Seq) // before, as the answer may be lost
 	s.mu.Unlock()
 	_, err = in.store.ReplaceSeen(ctx, s.key, revision, view[len(view)-1].Seq, msgs, "storm")
 	return err

@@ -68,20 +68,25 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 		queue, sc.Observe = o.Metrics.Redis(queue), o.Metrics.Database
 	}
 	var st *store.Store
-	err = waitForPostgres(ctx, logger, o.Wait, func(ctx context.Context) error {
-		var err error
-		st, err = store.Open(ctx, sc)
+	var name jobs.Installation
+	err = waitForPostgres(ctx, logger, o.Wait, func(attempt context.Context) (err error) {
+		if st, err = store.Open(attempt, sc); err != nil {
+			return err
+		}
+		if o.Migrate {
+			err = migrate(ctx, c, logger) // which may take longer than an attempt
+		} else {
+			err = checkMigrated(attempt, c)
+		}
+		if err == nil {
+			name, err = installation(attempt, c, st)
+		}
+		if err != nil {
+			st.Close()
+		}
 		return err
 	})
 	if err != nil {
-		return nil, err
-	}
-	var name jobs.Installation
-	if err = ensureMigrated(ctx, c, logger, o.Migrate); err == nil {
-		name, err = installation(ctx, c, st)
-	}
-	if err != nil {
-		st.Close()
 		return nil, err
 	}
 	c.Policy.ModelTable = c.Models.Version()
@@ -183,19 +188,24 @@ func installation(ctx context.Context, c config.Config, st *store.Store) (jobs.I
 	return jobs.Installation(name), err
 }
 
-// ensureMigrated applies pending migrations if apply is set; otherwise they are an error.
-func ensureMigrated(ctx context.Context, c config.Config, logger *slog.Logger, apply bool) error {
-	if apply {
-		done, err := migrations.Up(ctx, c.Database.URL.Reveal(), c.Database.Schema)
-		for _, m := range done {
-			logger.InfoContext(ctx, "migration applied", "version", m.Version, "name", m.Name)
-		}
-		return err
+// migrate applies pending migrations. It is not to be tried again: the error has an exit code.
+func migrate(ctx context.Context, c config.Config, logger *slog.Logger) error {
+	done, err := migrations.Up(ctx, c.Database.URL.Reveal(), c.Database.Schema)
+	for _, m := range done {
+		logger.InfoContext(ctx, "migration applied", "version", m.Version, "name", m.Name)
 	}
+	if err != nil {
+		return &exitError{exitInternal, err}
+	}
+	return nil
+}
+
+// checkMigrated returns an error if migrations are pending.
+func checkMigrated(ctx context.Context, c config.Config) error {
 	all, pending, err := migrationStatus(ctx, c)
 	if len(pending) > 0 {
-		return fmt.Errorf("schema %s: %d of %d migrations are not applied: run `compactor migrate up`, or serve with --migrate",
-			c.Database.Schema, len(pending), len(all))
+		return &exitError{exitInternal, fmt.Errorf("schema %s: %d of %d migrations are not applied: run `compactor migrate up`, or serve with --migrate",
+			c.Database.Schema, len(pending), len(all))}
 	}
 	return err
 }

@@ -306,3 +306,15 @@ func TestInterruptedEndsWith130(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, err.String())
 	}
 }
+
+// As its help says, also while it waits for Postgres.
+func TestAStoppedServerEndsWith0(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	var out, err bytes.Buffer
+	code := Main(ctx, []string{"serve", "--database-url=postgres://127.0.0.1:1/x", "--redis-url=redis://127.0.0.1:1", "--metrics-listen=off"}, &out, &err, nil, builtin.Registry())
+	if code != 0 {
+		t.Errorf("exit code %d: %s", code, err.String())
+	}
+}

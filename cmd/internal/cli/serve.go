@@ -73,6 +73,9 @@ func (f roleFlags) run(ctx context.Context, e *Env, cfg config.Config, scheduler
 		return err
 	}
 	err = f.runRoles(ctx, e, cfg, logger, monitor, scheduler, worker)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) { // stopped during the start, too
+		err = nil
+	}
 	return errors.Join(err, monitor.close()) //nolint:contextcheck // ctx is done by then
 }
 

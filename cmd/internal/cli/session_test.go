@@ -186,7 +186,7 @@ func TestMigrate(t *testing.T) {
 	invoke(t, env, "sessions").want(t, exitInternal, "compactor migrate up")
 	invoke(t, env, "migrate", "status").want(t, 0, "pending", "00001_tables.sql")
 	invoke(t, env, "doctor").want(t, exitFindings, "✗ migrations: pending")
-	invoke(t, env, "worker", "--wait-timeout=0").want(t, exitInternal, "are not applied", "--migrate")
+	invoke(t, env, "worker").want(t, exitInternal, "are not applied", "--migrate") // without waiting for that
 	invoke(t, env, "migrate", "up").want(t, 0, "applied 00001_tables.sql")
 	invoke(t, env, "migrate", "up").want(t, 0, "schema other is up to date")
 	got := decode[struct{ Migrations []migrations.Migration }](t, invoke(t, env, "migrate", "status", "--json").want(t, 0))
