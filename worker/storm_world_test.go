@@ -48,7 +48,7 @@ type stormSession struct {
 	said     map[chat.Seq]chat.Message
 	ids      []string
 	lastUser chat.Seq
-	signs    bool // its assistant signs its reasoning
+	signs    bool     // its assistant signs its reasoning
 	replaced chat.Seq // up to here the application has replaced the view, which may lack the last user message
 	// erased holds the ids of the messages whose erasure was asked for, and whether it was
 	// acknowledged.
