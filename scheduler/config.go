@@ -51,6 +51,8 @@ type Config struct {
 	SweepWindow time.Duration `yaml:"sweep_window"`
 	// ReconcileInterval is the interval between searches for lost work.
 	ReconcileInterval time.Duration `yaml:"reconcile_interval"`
+	// KeepRuns is how long runs that changed nothing are kept. 0 keeps them all.
+	KeepRuns time.Duration `yaml:"keep_runs"`
 
 	// Holder identifies this scheduler in the lease. It must be unique among running
 	// schedulers. Defaults to host, process id and a random part.
@@ -71,6 +73,7 @@ func Default() Config {
 		RedeliverAfter:    2 * time.Minute,
 		LeaderTTL:         15 * time.Second,
 		ReconcileInterval: 30 * time.Second,
+		KeepRuns:          90 * 24 * time.Hour,
 	}
 }
 
@@ -87,6 +90,9 @@ func (c Config) Validate() error {
 	policy.CheckRange(&fs, "leader_ttl", c.LeaderTTL, time.Second, time.Hour)
 	policy.CheckRange(&fs, "sweep_window", c.SweepWindow, 0, 7*24*time.Hour)
 	policy.CheckRange(&fs, "reconcile_interval", c.ReconcileInterval, time.Second, 24*time.Hour)
+	if c.KeepRuns != 0 { // guards look back for a day
+		policy.CheckRange(&fs, "keep_runs", c.KeepRuns, 7*24*time.Hour, 100*365*24*time.Hour)
+	}
 	return fs.Join()
 }
 

@@ -48,8 +48,10 @@ type fakeStore struct {
 	revision, reached int64
 	// oldAnswers are those that no run can want any more.
 	oldAnswers  int
-	lostCalls   int // calls of models whose worker is gone
-	unattempted int // runs that no worker attempts
+	oldRuns     int           // that changed nothing
+	keepRuns    time.Duration // after which they are deleted
+	lostCalls   int           // calls of models whose worker is gone
+	unattempted int           // runs that no worker attempts
 	saved       []string
 	spec        json.RawMessage
 	// toArchive are pages of the archive; retained are the calls for it.
@@ -468,6 +470,13 @@ func (f *fakeStore) LoseCalls(ctx context.Context, limit int) (int64, error) {
 
 func (f *fakeStore) PurgeTicks(ctx context.Context, _ time.Duration, _ int) (int64, error) {
 	return 0, f.enter(ctx, "purge ticks")
+}
+
+func (f *fakeStore) PurgeRuns(ctx context.Context, age time.Duration, limit int) (int64, error) {
+	if age != f.keepRuns {
+		return 0, fmt.Errorf("runs are deleted after %s", age)
+	}
+	return f.purge(ctx, "purge runs", &f.oldRuns, limit)
 }
 
 func (f *fakeStore) PurgeAnswers(ctx context.Context, _ time.Duration, limit int) (int64, error) {

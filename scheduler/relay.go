@@ -207,7 +207,7 @@ const (
 )
 
 // runPurge ends what nothing else ends: runs that no worker attempts, calls of models whose
-// worker is gone, answers that no run can use any more, and old ticks.
+// worker is gone, answers that no run can use any more, old ticks, and old runs that changed nothing.
 func (s *Scheduler) runPurge(ctx context.Context) error {
 	purges := []struct {
 		op   string
@@ -224,6 +224,12 @@ func (s *Scheduler) runPurge(ctx context.Context) error {
 		}},
 		{"purge ticks", func(ctx context.Context) (int64, error) {
 			return s.store.PurgeTicks(ctx, store.KeepTicks, s.cfg.PageSize)
+		}},
+		{"purge runs", func(ctx context.Context) (int64, error) {
+			if s.cfg.KeepRuns == 0 {
+				return 0, nil
+			}
+			return s.store.PurgeRuns(ctx, s.cfg.KeepRuns, s.cfg.PageSize)
 		}},
 	}
 	for {

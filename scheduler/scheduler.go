@@ -52,6 +52,7 @@ type Store interface {
 	Archive(ctx context.Context, age time.Duration, policies []string, limit int) (moved store.ArchiveStats, more bool, err error)
 	PurgeArchive(ctx context.Context, age time.Duration, policies []string, limit int) (int64, error)
 	PurgeTicks(ctx context.Context, age time.Duration, limit int) (int64, error)
+	PurgeRuns(ctx context.Context, age time.Duration, limit int) (int64, error)
 }
 
 // Enqueuer holds the methods of *jobs.Enqueuer that a scheduler calls. See there for their

@@ -207,6 +207,22 @@ func TestNamedPoliciesGetTheirThresholds(t *testing.T) {
 	})
 }
 
+func TestOldRunsArePurgedUnlessAllAreKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for keep, left := range map[time.Duration]int{0: 25, 1000 * time.Hour: 0} {
+			b := newBench(t)
+			b.store.oldRuns, b.store.keepRuns = 25, keep
+			c := b.config("a")
+			c.KeepRuns = keep
+			stop := b.start(b.new(c))
+			b.pass(time.Second)
+			b.check(b.store.oldRuns == left, "%d left with %s, want %d", b.store.oldRuns, keep, left)
+			stop()
+		}
+	})
+}
+
 func TestOldAnswersAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

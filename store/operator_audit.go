@@ -244,7 +244,7 @@ func (s *Store) Fix(ctx context.Context, k Key) ([]Finding, error) {
 // protections are the triggers on which the promises about the log rest, in each partition
 // too.
 const protections = `(SELECT c.oid, c.relname AS relation, w.name
-	FROM (VALUES ('message_log', 'append_only'), ('message_log', 'keep_digest'), ('message_body', 'append_only'), ('message_body', 'archived_only'), ('archive_segments', 'keep_segment'), ('exclusions', 'append_only')) w(relation, name)
+	FROM (VALUES ('message_log', 'append_only'), ('message_log', 'keep_digest'), ('message_body', 'append_only'), ('message_body', 'archived_only'), ('archive_segments', 'keep_segment'), ('exclusions', 'append_only'), ('runs', 'keep_applied')) w(relation, name)
 	JOIN pg_class c ON c.oid = ('compactor.' || w.relation)::regclass
 		OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = ('compactor.' || w.relation)::regclass)) w`
 

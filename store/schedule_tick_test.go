@@ -253,6 +253,38 @@ func TestOldTicksArePurged(t *testing.T) {
 	}
 }
 
+// Old runs go that changed nothing. What explains a view, cost money or stopped a bulk operation stays.
+func TestOldRunsWithoutEffectArePurged(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 8)...)
+	applied := apply(t, s, k, exclude(span(1, 2)))
+	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, requested_by, status, outcome, ended_at)
+		SELECT sid, 'event', x.name, x.status, 'x', now() - x.days * interval '1 day' FROM compactor.sessions,
+			(VALUES ('old', 'skipped', 11), ('older', 'failed', 12), ('oldest', 'skipped', 40), ('new', 'skipped', 9), ('paid', 'failed', 12), ('refused', 'failed', 12)) x(name, status, days)`)
+	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, requested_by, queued_at) SELECT sid, 'event', 'waits', now() - interval '20 days' FROM compactor.sessions`)
+	exec(t, s, `UPDATE compactor.runs SET ended_at = now() - interval '40 days' WHERE status = 'applied'`)
+	exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, ended_at)
+		SELECT 'k', sid, id, 1, 'failed', 'x', '', now() FROM compactor.runs WHERE requested_by = 'paid'`)
+	exec(t, s, `WITH b AS (INSERT INTO compactor.bulk_operations (kind, tenant, filter, cascade, first_id, next_id, matched) VALUES ('undo', '', '{}', false, 1, 1, 1) RETURNING id)
+		INSERT INTO compactor.bulk_refusals (bulk, run, sid, code) SELECT b.id, r.id, r.sid, 'x' FROM b, compactor.runs r WHERE requested_by = 'refused'`)
+	if n := must(s.PurgeRuns(t.Context(), 10*24*time.Hour, 2))(t); n != 2 {
+		t.Errorf("%d purged, want the page of 2", n)
+	}
+	if left := list[string](t, s, `SELECT requested_by FROM compactor.runs WHERE requested_by IN ('old', 'older', 'oldest')`); cmp.Diff([]string{"old"}, left) != "" {
+		t.Errorf("left are %v, want that the oldest go first", left)
+	}
+	must(s.PurgeRuns(t.Context(), 10*24*time.Hour, 100))(t)
+	left := list[string](t, s, `SELECT coalesce(nullif(requested_by, ''), status) FROM compactor.runs ORDER BY 1`)
+	if diff := cmp.Diff([]string{"new", "paid", "refused", "test", "waits"}, left); diff != "" {
+		t.Errorf("left are (-want +got):\n%s", diff)
+	}
+	if _, err := s.pool.Exec(t.Context(), s.q(`DELETE FROM compactor.runs WHERE id = $1`), applied); err == nil {
+		t.Error("a run that explains the view was deleted")
+	}
+}
+
 // The sweep of a tick runs the share of the schedule's canary first.
 func TestATickStartsASweepWithACanary(t *testing.T) {
 	t.Parallel()

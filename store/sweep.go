@@ -99,6 +99,17 @@ func (s *Store) PurgeTicks(ctx context.Context, age time.Duration, limit int) (i
 	return tag.RowsAffected(), wrap("purge ticks", err)
 }
 
+// PurgeRuns deletes up to limit runs that ended longer than age ago and changed nothing, the oldest
+// first, and returns their number. Those that called models stay, as what was paid does.
+func (s *Store) PurgeRuns(ctx context.Context, age time.Duration, limit int) (int64, error) {
+	const query = `
+		DELETE FROM compactor.runs WHERE id IN (SELECT r.id FROM compactor.runs r WHERE r.status IN ('skipped', 'failed') AND r.ended_at < now() - $1::interval
+			AND NOT EXISTS (SELECT FROM compactor.summary_calls c WHERE c.run = r.id) AND NOT EXISTS (SELECT FROM compactor.bulk_refusals b WHERE b.run = r.id)
+			ORDER BY r.ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
+	tag, err := s.pool.Exec(ctx, s.q(query), age, limit)
+	return tag.RowsAffected(), wrap("purge runs", err)
+}
+
 // OpenSweeps returns the sweeps to take pages of: of those of an entry and tenant, the
 // oldest that is open.
 func (s *Store) OpenSweeps(ctx context.Context) ([]Sweep, error) {
