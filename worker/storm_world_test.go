@@ -321,7 +321,7 @@ func (in *installation) operation(ctx context.Context, r *rand.Rand, s *stormSes
 		// What a restore has brought back would stay for a day.
 		if _, err := in.pool.Exec(ctx, in.q(`UPDATE @schema@.sessions SET restored_at = NULL WHERE tenant = $1 AND id = $2 AND restored_at IS NOT NULL`),
 			s.key.Tenant, s.key.Session); err != nil {
-			return "archive", err
+			return "archive", fmt.Errorf("%w: %w", store.ErrUnavailable, err) // of a connection that was killed
 		}
 		moved, err := in.store.ArchiveSession(ctx, s.key, time.Millisecond)
 		if moved.Messages == 0 {
