@@ -297,6 +297,25 @@ func TestARunWhoseOptionsCannotBeReadCanBeEnded(t *testing.T) {
 	}
 }
 
+// The failure that ends a run counts as those before do.
+func TestARunThatFailsForGoodCountsThat(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 3)...)
+	c := start(t, s, k)
+	if err := s.Requeue(t.Context(), c.Run, c.Fence, 0, true, "model_down", ""); err != nil {
+		t.Fatal(err)
+	}
+	c = must(s.Claim(t.Context(), c.Run, "w", time.Minute))(t)
+	if err := s.Finish(t.Context(), c, StatusFailed, Ledger{Outcome: "model_down"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if row := must(s.Run(t.Context(), c.Run))(t); row.Failures != 2 {
+		t.Errorf("a run that failed twice has %d failures", row.Failures)
+	}
+}
+
 func TestARunIsPostponedAndAbandoned(t *testing.T) {
 	t.Parallel()
 	s := open(t)

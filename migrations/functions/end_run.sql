@@ -75,7 +75,7 @@ BEGIN
     END IF;
     UPDATE @schema@.runs SET status = p_status, kind = coalesce(nullif(v.kind, ''), kind), outcome = v.outcome, policy_hash = v.policy_hash,
         policy = v.policy, policy_version = v.policy_version, fired = v.fired, error_code = v.error_code, error = left(v.error, 500), steps = v.steps, lease_until = NULL,
-        attempts = CASE WHEN p_fence = 0 THEN attempts + 1 ELSE attempts END, worker = v.worker,
+        attempts = CASE WHEN p_fence = 0 THEN attempts + 1 ELSE attempts END, failures = failures + (p_status = 'failed')::int, worker = v.worker,
         started_at = coalesce(started_at, clock_timestamp() - make_interval(secs => v.total_us / 1e6)), ended_at = clock_timestamp(),
         messages_before = v.messages_before, messages_after = v.messages_after,
         tokens_before = v.tokens_before, tokens_after = v.tokens_after, utilization = v.utilization,
