@@ -1,8 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +46,31 @@ func wantNowhere(t *testing.T, s *Store, words string) {
 	if places := placesOf(t, s, words); len(places) > 0 {
 		t.Errorf("%q stands in\n%s", words, strings.Join(places, "\n"))
 	}
+}
+
+// filesWith returns the files of the database, of tables, indexes and catalogs, that hold a string
+// in any of their pages; nil where the server's files cannot be read.
+func filesWith(t *testing.T, s *Store, words string) []string {
+	t.Helper()
+	exec(t, s, `CHECKPOINT`)
+	dir := one[string](t, s, `SELECT current_setting('data_directory') || '/base/' || (SELECT oid FROM pg_database WHERE datname = current_database())`)
+	files, err := filepath.Glob(dir + "/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			return nil
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			t.Fatal(err)
+		case bytes.Contains(raw, []byte(words)):
+			found = append(found, f)
+		}
+	}
+	return found
 }
 
 // quoted makes a history of all kinds of runs, in which everything that was derived repeats the
@@ -122,6 +151,7 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 			if n := len(placesOf(t, s, words)); n < 10 {
 				t.Fatalf("the words stand in %d places only", n)
 			}
+			before := filesWith(t, s, words)
 			seqs := list[string](t, s, `SELECT sid || ' ' || seq || ' ' || position || ' ' || id || ' ' || kind::text FROM compactor.message_log ORDER BY sid, seq`)
 			e := erase(t, s, k, fork, id)
 			if e.Sessions != 2 || e.Messages < 2 || e.Derived < 5 || e.Answers < 3 || e.Note != "request 8" || e.EndedAt.IsZero() {
@@ -140,6 +170,14 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 			}
 			wantNowhere(t, s, words)
 			wantConsistent(t, s)
+			if len(before) == 0 {
+				t.Log("the files of the server cannot be read here")
+				return
+			}
+			exec(t, s, `VACUUM FULL`)
+			if after := filesWith(t, s, words); len(before) < 3 || len(after) > 0 {
+				t.Errorf("the words are on pages of %v, and of %v before", after, before)
+			}
 		})
 	}
 }
