@@ -147,7 +147,8 @@ func (s *Store) SetParent(ctx context.Context, k Key, parent string) error {
 // Fork makes a new session, a child of k, that goes on from one of its messages: at is the
 // message's id or its seq, and empty for the last one. It has a copy of what was said up to
 // there, and of the runs that were applied by then, so its view is the one that k had. Fork
-// returns the number of messages. ErrConflict: the session exists.
+// returns the number of messages. An append to k waits until the copy is made. ErrConflict: the
+// session exists.
 func (s *Store) Fork(ctx context.Context, k Key, session, at string) (messages int64, err error) {
 	const query = `SELECT compactor.fork($1, $2, $3, $4)`
 	return restoring(ctx, s, k, func() (int64, error) {
