@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"strings"
 	"time"
 
@@ -42,6 +43,9 @@ func (a *ArchiveStats) Add(b ArchiveStats) {
 	a.Archived += b.Archived
 }
 
+// Gain returns the bytes that the rows took and the segments do not.
+func (a ArchiveStats) Gain() int64 { return a.Stored - a.Archived }
+
 // ArchiveSession moves the words of messages that have been out of the session's view for
 // longer than age into compressed segments. Each segment is a transaction, which deletes
 // nothing before it has read the segment back and compared each body with what is stored.
@@ -51,13 +55,14 @@ func (s *Store) ArchiveSession(ctx context.Context, k Key, age time.Duration) (A
 	if err != nil {
 		return ArchiveStats{}, err
 	}
-	return s.archiveSession(ctx, sid, age)
+	return s.archiveSession(ctx, sid, age, math.MaxInt64)
 }
 
-func (s *Store) archiveSession(ctx context.Context, sid int64, age time.Duration) (total ArchiveStats, err error) {
+// archiveSession moves segments until nothing is left or their gain reaches most.
+func (s *Store) archiveSession(ctx context.Context, sid int64, age time.Duration, most int64) (total ArchiveStats, err error) {
 	for {
 		part, err := s.archiveSegment(ctx, sid, age)
-		if total.Add(part); err != nil || part.Segments == 0 {
+		if total.Add(part); err != nil || part.Segments == 0 || total.Gain() >= most {
 			total.Sessions = min(total.Segments, 1)
 			return total, wrap(fmt.Sprintf("archive session %d", sid), err)
 		}
@@ -122,47 +127,58 @@ func (s *Store) ArchivePreview(ctx context.Context, k Key, age time.Duration) (s
 	return stats, wrap("preview the archive of session "+k.String(), err)
 }
 
+// archiveRun is a run that took words out of its session's view, or one to pass without a SID.
+type archiveRun struct {
+	Run RunID
+	SID *int64
+	Age time.Duration
+}
+
 // Archive archives a page of the sessions with one of the policies, children of such
 // sessions included, that runs have changed and left alone since for age, and advances the
 // cursor of that age. It returns after a few seconds at most. A session that another
 // transaction has is tried again in the next call. more reports that there may be others.
 func (s *Store) Archive(ctx context.Context, age time.Duration, policies []string, limit int) (total ArchiveStats, more bool, err error) {
-	type candidate struct {
-		Run RunID
-		SID *int64
-	}
-	const query = `SELECT run, sid FROM compactor.archive_candidates($1, $2, $3)`
-	page, err := queryRows(ctx, s, "archive", pgx.RowToStructByPos[candidate], query, age, policies, limit)
+	const query = `SELECT run, sid, $1::interval FROM compactor.archive_candidates($1, $2, $3)`
+	page, err := queryRows(ctx, s, "archive", pgx.RowToStructByPos[archiveRun], query, age, policies, limit)
 	if err != nil || len(page) == 0 {
 		return total, false, err
 	}
-	begin, passed, seen := time.Now(), RunID(0), map[int64]bool{}
-	more = len(page) >= limit
-	for i, c := range page {
-		if c.SID != nil && !seen[*c.SID] {
-			if time.Since(begin) > archiveTime {
-				more = true
-				break
-			}
-			seen[*c.SID] = true
-			part, failed := s.archiveSession(ctx, *c.SID, age)
-			total.Add(part)
-			if errors.Is(failed, ErrBusy) {
-				more = false
-				break
-			}
-			if failed != nil && !errors.Is(failed, ErrDamaged) {
-				return total, false, failed
-			}
-			err = errors.Join(err, failed) // one that is not as it was holds up no other
-		}
-		passed = page[i].Run
-	}
+	total, passed, more, err := s.archivePage(ctx, page, math.MaxInt64, limit)
 	if passed > 0 {
 		_, failed := s.pool.Exec(ctx, s.q(`SELECT compactor.pass_archived($1, $2)`), age, passed)
 		err = errors.Join(err, wrap("archive", failed))
 	}
 	return total, more, err
+}
+
+// archivePage archives the sessions of a page until the gain reaches most. passed is the last
+// run whose session has nothing more to archive, 0 for none.
+func (s *Store) archivePage(ctx context.Context, page []archiveRun, most int64, limit int) (total ArchiveStats, passed RunID, more bool, err error) {
+	begin, seen := time.Now(), map[int64]bool{}
+	more = len(page) >= limit
+	for _, c := range page {
+		if c.SID != nil && !seen[*c.SID] {
+			if time.Since(begin) > archiveTime || total.Gain() >= most {
+				return total, passed, true, err
+			}
+			seen[*c.SID] = true
+			part, failed := s.archiveSession(ctx, *c.SID, c.Age, most-total.Gain())
+			total.Add(part)
+			if errors.Is(failed, ErrBusy) {
+				return total, passed, false, err
+			}
+			if failed != nil && !errors.Is(failed, ErrDamaged) {
+				return total, passed, false, failed
+			}
+			err = errors.Join(err, failed) // one that is not as it was holds up no other
+			if total.Gain() >= most {
+				return total, passed, true, err // there may be more of this session
+			}
+		}
+		passed = c.Run
+	}
+	return total, passed, more, err
 }
 
 // PurgeArchive takes the words of up to limit segments that are older than age for good, of

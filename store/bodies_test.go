@@ -22,7 +22,7 @@ func TestMigratingMovesTheBodiesOfAVersionBefore(t *testing.T) {
 	before := must(s.All(t.Context(), k))(t)
 	exec(t, s, `
 		DROP VIEW compactor.messages;
-		DROP TABLE compactor.archive_segments, compactor.archive_cursors;
+		DROP TABLE compactor.archive_segments, compactor.archive_cursors, compactor.disk_passes;
 		ALTER TABLE compactor.sessions DROP COLUMN archived, DROP COLUMN restored_at;
 		ALTER TABLE compactor.message_log ADD COLUMN body text, DISABLE TRIGGER USER;
 		UPDATE compactor.message_log l SET body = b.body, body_digest = NULL FROM compactor.message_body b WHERE b.sid = l.sid AND b.seq = l.seq;

@@ -172,6 +172,51 @@ CREATE OR REPLACE FUNCTION @schema@.pass_archived(p_age interval, p_run bigint) 
     ON CONFLICT (after) DO UPDATE SET run = greatest(c.run, excluded.run)
 $$;
 
+-- What the tables take with their indexes and TOAST; of this, words, those with the words of messages; and freed, what the
+-- archiver for a disk budget has deleted of these that nothing has used again, as far as it is known: room that a vacuum
+-- has made is used before a table grows, and what it has returned to the disk is not in bytes. more is that there are runs
+-- which it has not come to (archive_oldest).
+CREATE OR REPLACE FUNCTION @schema@.disk_use(OUT bytes bigint, OUT words bigint, OUT freed bigint, OUT more boolean, OUT moved_at timestamptz) LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    d          @schema@.disk_passes;
+    v_vacuumed timestamptz;
+BEGIN
+    PERFORM @schema@.refuse_bound();
+    SELECT * INTO d FROM @schema@.disk_passes;
+    SELECT sum(pg_total_relation_size(c.oid)), sum(pg_total_relation_size(c.oid)) FILTER (WHERE w.is),
+        least(max(greatest(pg_stat_get_last_vacuum_time(c.oid), pg_stat_get_last_autovacuum_time(c.oid))) FILTER (WHERE w.is),
+            max(greatest(pg_stat_get_last_vacuum_time(c.reltoastrelid), pg_stat_get_last_autovacuum_time(c.reltoastrelid))) FILTER (WHERE w.is))
+        INTO bytes, words, v_vacuumed
+    FROM pg_class c, LATERAL (SELECT c.oid = '@schema@.message_body'::regclass
+        OR EXISTS (SELECT FROM pg_inherits WHERE inhrelid = c.oid AND inhparent = '@schema@.message_body'::regclass)) w("is")
+    WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind = 'r';
+    freed := CASE WHEN words > d.words AND v_vacuumed > d.moved_at THEN 0 ELSE greatest(d.freed - greatest(d.words - words, 0), 0) END;
+    freed := coalesce(freed, 0);
+    more := coalesce((SELECT coalesce(r.ended_at, r.queued_at) <= now() - interval '1 day' FROM @schema@.runs r WHERE r.id > coalesce(d.run, 0) ORDER BY r.id LIMIT 1), false);
+    moved_at := d.moved_at;
+END $$;
+
+-- The next page of runs for a disk budget, in order, of any policy, that ended a day ago or earlier; those whose sessions
+-- are to be looked at with their sid. age is that of the newest of the page: older words go first, page by page. What left
+-- the view within a day stays, so that an undo needs no restore.
+CREATE OR REPLACE FUNCTION @schema@.archive_oldest(p_limit int)
+RETURNS TABLE (run bigint, sid bigint, age interval) LANGUAGE plpgsql STABLE SET jit = off AS $$
+DECLARE
+    v_from  bigint := coalesce((SELECT d.run FROM @schema@.disk_passes d), 0);
+    v_until bigint;
+BEGIN
+    SELECT min(x.id) INTO v_until FROM (SELECT r.id, coalesce(r.ended_at, r.queued_at) AS at FROM @schema@.runs r WHERE r.id > v_from ORDER BY r.id LIMIT p_limit) x
+    WHERE x.at > now() - interval '1 day';
+    RETURN QUERY SELECT x.id, CASE WHEN x.status = 'applied' THEN x.sid END, greatest(interval '1 day', now() - max(x.ended_at) OVER ())
+        FROM (SELECT * FROM @schema@.runs r WHERE r.id > v_from AND (v_until IS NULL OR r.id < v_until) ORDER BY r.id LIMIT p_limit) x ORDER BY 1;
+END $$;
+
+-- Records that the archiver for a disk budget has come to a run, and the bytes of the rows that it has deleted since.
+CREATE OR REPLACE FUNCTION @schema@.pass_oldest(p_run bigint, p_freed bigint) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO @schema@.disk_passes AS d (run, words, freed) SELECT p_run, u.words, u.freed + p_freed FROM @schema@.disk_use() u
+    ON CONFLICT (one) DO UPDATE SET run = greatest(d.run, excluded.run), words = excluded.words, freed = excluded.freed, moved_at = now()
+$$;
+
 -- Takes the words of segments that are older than p_age, of sessions with one of these policies, for good. The rows of the
 -- messages stay, with their digests. Returns how many.
 CREATE OR REPLACE FUNCTION @schema@.purge_archive(p_age interval, p_policies text[], p_limit int) RETURNS bigint LANGUAGE sql AS $$

@@ -24,7 +24,7 @@ BEGIN
         IF r.kind = 'worker' THEN
             EXECUTE 'GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
             -- Written by functions and migrations.
-            EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.message_body, @schema@.archive_segments, @schema@.archive_cursors, @schema@.exclusions, @schema@.calibrations, @schema@.installed_functions, '
+            EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.message_body, @schema@.archive_segments, @schema@.archive_cursors, @schema@.disk_passes, @schema@.exclusions, @schema@.calibrations, @schema@.installed_functions, '
                 '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh, @schema@.spending_limits, @schema@.spending_minutes, @schema@.closed_children'
                 || (SELECT coalesce(string_agg(', ' || inhrelid::regclass, ''), '') FROM pg_inherits
                     WHERE inhparent IN ('@schema@.message_log'::regclass, '@schema@.message_body'::regclass)) || ' FROM ' || r.name;
@@ -45,6 +45,7 @@ BEGIN
             ('append_one', '{}'),
             ('archivable', '{}'),
             ('archive_candidates', '{worker}'),
+            ('archive_oldest', '{worker}'),
             ('archive_page', '{operator}'),
             ('archive_preview', '{reader}'),
             ('archived_copies', '{operator}'),
@@ -72,6 +73,7 @@ BEGIN
             ('confirm_erasure', '{operator}'),
             ('copies_of', '{}'),
             ('count_started_runs', '{worker}'),
+            ('disk_use', '{reader}'),
             ('effective_labels', '{}'),
             ('empty_bodies', '{operator}'),
             ('end_run', '{worker}'),
@@ -122,6 +124,7 @@ BEGIN
             ('parse_plain', '{}'),
             ('parse_time', '{}'),
             ('pass_archived', '{worker}'),
+            ('pass_oldest', '{worker}'),
             ('pause_runs', '{operator}'),
             ('pause_schedule', '{operator}'),
             ('paused', '{worker}'),
