@@ -53,6 +53,11 @@ type Config struct {
 	ReconcileInterval time.Duration `yaml:"reconcile_interval"`
 	// KeepRuns is how long runs that changed nothing are kept. 0 keeps them all.
 	KeepRuns time.Duration `yaml:"keep_runs"`
+	// DiskBudget is the disk space that the tables of the database should take at most, with
+	// indexes. Above DiskHighWater, a share of it, words are archived sooner than policies say:
+	// the oldest first, down to those that left the view a day ago. 0 is no budget.
+	DiskBudget    Bytes   `yaml:"disk_budget"`
+	DiskHighWater float64 `yaml:"disk_high_water"`
 
 	// Holder identifies this scheduler in the lease. It must be unique among running
 	// schedulers. Defaults to host, process id and a random part.
@@ -74,6 +79,7 @@ func Default() Config {
 		LeaderTTL:         15 * time.Second,
 		ReconcileInterval: 30 * time.Second,
 		KeepRuns:          90 * 24 * time.Hour,
+		DiskHighWater:     0.9,
 	}
 }
 
@@ -93,6 +99,8 @@ func (c Config) Validate() error {
 	if c.KeepRuns != 0 { // guards look back for a day
 		policy.CheckRange(&fs, "keep_runs", c.KeepRuns, 7*24*time.Hour, 100*365*24*time.Hour)
 	}
+	fs.Check(c.DiskBudget == 0 || c.DiskBudget >= 1e6 && c.DiskBudget <= 1e15, "disk_budget", c.DiskBudget, "0, or 1MB to 1000TB")
+	fs.Check(c.DiskHighWater > 0 && c.DiskHighWater <= 1, "disk_high_water", c.DiskHighWater, "more than 0, at most 1")
 	return fs.Join()
 }
 
@@ -106,6 +114,9 @@ func (c Config) SchedulesInForce() map[string]policy.Schedule {
 	return map[string]policy.Schedule{EntryNightly: s}
 }
 
+// DiskMark returns the high-water mark of the disk budget in bytes.
+func (c Config) DiskMark() int64 { return int64(c.DiskHighWater * float64(c.DiskBudget)) }
+
 func (c Config) withDefaults() Config {
 	d := Default()
 	c.RelayInterval = cmp.Or(c.RelayInterval, d.RelayInterval)
@@ -113,6 +124,7 @@ func (c Config) withDefaults() Config {
 	c.RedeliverAfter = cmp.Or(c.RedeliverAfter, d.RedeliverAfter)
 	c.LeaderTTL = cmp.Or(c.LeaderTTL, d.LeaderTTL)
 	c.ReconcileInterval = cmp.Or(c.ReconcileInterval, d.ReconcileInterval)
+	c.DiskHighWater = cmp.Or(c.DiskHighWater, d.DiskHighWater)
 	if c.Holder == "" {
 		host, _ := os.Hostname() // the rest is unique without it
 		c.Holder = fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:6])

@@ -57,6 +57,9 @@ type fakeStore struct {
 	// toArchive are pages of the archive; retained are the calls for it.
 	toArchive int
 	retained  []string
+	// disk is what the tables take; oldest are the bytes that may go from it.
+	disk   store.DiskUse
+	oldest int64
 }
 
 type fakeSweep struct {

@@ -15,6 +15,8 @@ type Observer interface {
 	Expired(runs int)
 	// Archived is called for the words that were moved to the archive.
 	Archived(store.ArchiveStats)
+	// DiskUsed is called for the disk space of the tables, if there is a budget.
+	DiskUsed(use store.DiskUse, budget Bytes)
 	// Purged is called for the segments of the archive whose words are gone.
 	Purged(segments int64)
 }
@@ -32,9 +34,10 @@ const (
 // noObserver is the Observer of a scheduler that has none.
 type noObserver struct{}
 
-func (noObserver) Leading(bool)                {}
-func (noObserver) Took(string, int)            {}
-func (noObserver) Expired(int)                 {}
-func (noObserver) Archived(store.ArchiveStats) {}
-func (noObserver) Purged(int64)                {}
-func (noObserver) Truncated(int)               {}
+func (noObserver) Leading(bool)                  {}
+func (noObserver) Took(string, int)              {}
+func (noObserver) Expired(int)                   {}
+func (noObserver) Archived(store.ArchiveStats)   {}
+func (noObserver) DiskUsed(store.DiskUse, Bytes) {}
+func (noObserver) Purged(int64)                  {}
+func (noObserver) Truncated(int)                 {}

@@ -14,7 +14,7 @@ import (
 // retentionPause is the pause between two pages of the archive, in which others write.
 const retentionPause = 100 * time.Millisecond
 
-// runRetention archives and purges words as the policies in force say.
+// runRetention archives and purges words as the policies in force and the disk budget say.
 func (s *Scheduler) runRetention(ctx context.Context) error {
 	for {
 		archive, purge, err := s.retentions(ctx)
@@ -30,6 +30,9 @@ func (s *Scheduler) runRetention(ctx context.Context) error {
 			if err := s.purgeArchive(ctx, age, purge[age]); err != nil {
 				return err
 			}
+		}
+		if err := s.keepDiskBudget(ctx); err != nil {
+			return err
 		}
 		if err := backoff.Wait(ctx, purgeInterval); err != nil {
 			return err
@@ -66,28 +69,83 @@ func (s *Scheduler) retentions(ctx context.Context) (archive, purge map[time.Dur
 
 // archive archives page after page until there is no more.
 func (s *Scheduler) archive(ctx context.Context, age time.Duration, policies []string) error {
-	var total store.ArchiveStats
-	for more := true; more; {
-		page, err := retry(ctx, s, "archive", func(ctx context.Context) (page archived, err error) {
-			page.ArchiveStats, page.more, err = s.store.Archive(ctx, age, policies, s.cfg.PageSize)
-			return page, err
+	total, err := s.archivePages(ctx, func(ctx context.Context, _ store.ArchiveStats) (store.ArchiveStats, bool, error) {
+		return s.store.Archive(ctx, age, policies, s.cfg.PageSize)
+	})
+	if total.Messages > 0 {
+		s.log.InfoContext(ctx, "words archived", append([]any{"after", policy.Days(age)}, moved(total)...)...)
+	}
+	return err
+}
+
+// archivePages calls page, with the sum of those before, until there is no more.
+func (s *Scheduler) archivePages(ctx context.Context, page func(context.Context, store.ArchiveStats) (store.ArchiveStats, bool, error)) (total store.ArchiveStats, err error) {
+	for {
+		got, err := retry(ctx, s, "archive", func(ctx context.Context) (got archived, err error) {
+			got.ArchiveStats, got.more, err = page(ctx, total)
+			return got, err
 		})
 		if err != nil {
-			return err
+			return total, err
 		}
-		s.cfg.Observer.Archived(page.ArchiveStats)
-		total.Add(page.ArchiveStats)
-		if more = page.more; more {
-			if err := backoff.Wait(ctx, retentionPause); err != nil {
-				return err
-			}
+		s.cfg.Observer.Archived(got.ArchiveStats)
+		if total.Add(got.ArchiveStats); !got.more {
+			return total, nil
+		}
+		if err := backoff.Wait(ctx, retentionPause); err != nil {
+			return total, err
 		}
 	}
+}
+
+// moved returns the attributes of a line about archived words.
+func moved(a store.ArchiveStats) []any {
+	return []any{"sessions", a.Sessions, "messages", a.Messages, "stored_bytes", a.Stored, "archived_bytes", a.Archived}
+}
+
+// keepDiskBudget archives words sooner than the policies say, while the tables take more than the
+// high-water mark. What was moved counts although the tables do not shrink: others use the
+// room once a vacuum has passed.
+func (s *Scheduler) keepDiskBudget(ctx context.Context) error {
+	if s.cfg.DiskBudget == 0 {
+		return nil
+	}
+	before, err := s.diskUse(ctx)
+	over := before.Bytes - before.Freed - s.cfg.DiskMark()
+	if err != nil || over <= 0 {
+		s.diskFull = s.diskFull && err != nil
+		return err
+	}
+	total, err := s.archivePages(ctx, func(ctx context.Context, total store.ArchiveStats) (store.ArchiveStats, bool, error) {
+		page, more, err := s.store.ArchiveOldest(ctx, over-total.Gain(), s.cfg.PageSize)
+		return page, more && total.Gain()+page.Gain() < over, err
+	})
+	if err != nil {
+		return err
+	}
+	use, err := s.diskUse(ctx)
+	if err != nil {
+		return err
+	}
+	sizes := append(moved(total), "table_bytes", use.Bytes, "freed_bytes", use.Freed, "budget_bytes", int64(s.cfg.DiskBudget))
 	if total.Messages > 0 {
-		s.log.InfoContext(ctx, "words archived", "after", policy.Days(age), "sessions", total.Sessions, "messages", total.Messages,
-			"stored_bytes", total.Stored, "archived_bytes", total.Archived)
+		s.log.InfoContext(ctx, "words archived for the disk budget: Postgres uses their space again after a vacuum, VACUUM FULL returns it to the disk", sizes...)
 	}
+	full := !use.More && use.Bytes-use.Freed > s.cfg.DiskMark() && use.Bytes > int64(s.cfg.DiskBudget)
+	if full && !s.diskFull {
+		s.log.WarnContext(ctx, "disk budget exceeded, and no more words can be archived: see compactor doctor", sizes...)
+	}
+	s.diskFull = full
 	return nil
+}
+
+// diskUse reads the disk space of the tables.
+func (s *Scheduler) diskUse(ctx context.Context) (store.DiskUse, error) {
+	use, err := retry(ctx, s, "measure the disk space", s.store.DiskUse)
+	if err == nil {
+		s.cfg.Observer.DiskUsed(use, s.cfg.DiskBudget)
+	}
+	return use, err
 }
 
 // archived is a page of the archive.

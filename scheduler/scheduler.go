@@ -50,6 +50,8 @@ type Store interface {
 	LoseCalls(ctx context.Context, limit int) (int64, error)
 	PurgeAnswers(ctx context.Context, age time.Duration, limit int) (int64, error)
 	Archive(ctx context.Context, age time.Duration, policies []string, limit int) (moved store.ArchiveStats, more bool, err error)
+	ArchiveOldest(ctx context.Context, most int64, limit int) (moved store.ArchiveStats, more bool, err error)
+	DiskUse(ctx context.Context) (store.DiskUse, error)
 	PurgeArchive(ctx context.Context, age time.Duration, policies []string, limit int) (int64, error)
 	PurgeTicks(ctx context.Context, age time.Duration, limit int) (int64, error)
 	PurgeRuns(ctx context.Context, age time.Duration, limit int) (int64, error)
@@ -77,6 +79,8 @@ type Scheduler struct {
 	redis    *backoff.Outage
 	// sweepNow wakes the sweep loop before its next poll.
 	sweepNow chan struct{}
+	// diskFull is that the disk budget is exceeded for good, as was logged.
+	diskFull bool
 	rules    rules
 }
 

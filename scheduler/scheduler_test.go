@@ -246,6 +246,7 @@ type watcher struct {
 	expired   int
 	archived  int64
 	truncated int
+	disk      store.DiskUse
 }
 
 func (o *watcher) Leading(leading bool) {
@@ -273,6 +274,12 @@ func (o *watcher) Archived(a store.ArchiveStats) {
 }
 
 func (*watcher) Purged(int64) {}
+
+func (o *watcher) DiskUsed(use store.DiskUse, _ Bytes) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.disk = use
+}
 
 func (o *watcher) Expired(runs int) {
 	o.mu.Lock()

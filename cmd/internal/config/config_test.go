@@ -251,6 +251,21 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 			env:  []string{"COMPACTOR_REDIS_INSTALLATION=a:b"},
 			want: []string{`env COMPACTOR_REDIS_INSTALLATION: redis.installation: "a:b": want letters, digits, _, . and -, at most 64`},
 		},
+		"a disk budget without its unit": {
+			file: "scheduler:\n  disk_budget: 200\n  disk_high_water: 90\n",
+			want: []string{
+				"PATH:2: scheduler.disk_budget: 200: want a size with its unit (MB, GB, TB, MiB, GiB or TiB), such as 200GB, or 0",
+				"PATH:3: scheduler.disk_high_water: 90: want more than 0, at most 1",
+			},
+		},
+		"a disk budget out of range": {
+			env:   []string{"COMPACTOR_SCHEDULER_DISK_BUDGET=5kB"},
+			flags: map[string]string{"scheduler.disk_high_water": "0"},
+			want: []string{
+				"env COMPACTOR_SCHEDULER_DISK_BUDGET: scheduler.disk_budget: 5kB: want 0, or 1MB to 1000TB",
+				"flag --scheduler-disk-high-water: scheduler.disk_high_water: 0: want more than 0, at most 1",
+			},
+		},
 		"a key given twice": {
 			file: "tenant: a\ntenant: b\n",
 			want: []string{"PATH:2: tenant: given twice, first in line 1"},

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
@@ -178,6 +179,10 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 		}
 		target.SetInt(int64(v))
 		return nil
+	case scheduler.Bytes:
+		v, err := scheduler.ParseBytes(n.Value)
+		target.SetInt(int64(v))
+		return err
 	case map[string]chat.Tokens:
 		return d.windows(key, n, target)
 	case map[string]policy.Schedule:

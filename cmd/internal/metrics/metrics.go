@@ -42,6 +42,7 @@ type Metrics struct {
 
 	archived, purged prometheus.Counter
 	archivedBytes    *prometheus.CounterVec
+	disk, diskBudget *prometheus.GaugeVec
 
 	databaseSeconds *prometheus.HistogramVec
 	databaseErrors  *prometheus.CounterVec
@@ -117,6 +118,8 @@ func newMetrics(process *Metrics, register prometheus.Registerer) *Metrics {
 	m.archived = m.counters("archived_messages_total", "Messages whose words the leading scheduler has moved to the archive.").WithLabelValues()
 	m.archivedBytes = m.counters("archived_bytes_total", "Their size: stored, of their rows, and archived, of the segments they became.", "as")
 	m.purged = m.counters("purged_segments_total", "Segments of the archive whose words are gone, as policies say (retention.purge_after).").WithLabelValues()
+	m.disk = m.gauges("disk_bytes", "What the tables take on the disk, with indexes, as the leading scheduler measures it every ten minutes for scheduler.disk_budget: used, and freed by it for other words.", "of")
+	m.diskBudget = m.gauges("disk_budget_bytes", "That budget; not there without one.")
 
 	m.databaseSeconds = m.histograms("database_seconds", "Round trips to Postgres, by kind: query, batch, connect.", shortSeconds, "kind")
 	m.databaseErrors = m.counters("database_errors_total", "Round trips to Postgres that failed, by code: unavailable, busy, timeout, not_migrated, forbidden, refused, other.", "code")
@@ -184,6 +187,8 @@ func (m *Metrics) Leading(leading bool) {
 		m.leading.Set(1)
 	} else {
 		m.leading.Set(0)
+		m.disk.Reset() // another scheduler measures it now
+		m.diskBudget.Reset()
 	}
 }
 
@@ -211,6 +216,13 @@ func (m *Metrics) Archived(a store.ArchiveStats) {
 	m.archived.Add(float64(a.Messages))
 	m.archivedBytes.WithLabelValues("stored").Add(float64(a.Stored))
 	m.archivedBytes.WithLabelValues("archived").Add(float64(a.Archived))
+}
+
+// DiskUsed implements scheduler.Observer.
+func (m *Metrics) DiskUsed(use store.DiskUse, budget scheduler.Bytes) {
+	m.disk.WithLabelValues("used").Set(float64(use.Bytes - use.Freed))
+	m.disk.WithLabelValues("freed").Set(float64(use.Freed))
+	m.diskBudget.WithLabelValues().Set(float64(budget))
 }
 
 // Purged implements scheduler.Observer.

@@ -104,6 +104,24 @@ compactor_event_seconds_count 1
 	}
 }
 
+func TestDiskSpaceIsThatOfTheLeader(t *testing.T) {
+	t.Parallel()
+	m := New("v1", "abc")
+	m.Leading(true)
+	m.DiskUsed(store.DiskUse{Bytes: 1000, Freed: 100}, 2000)
+	want(t, m, `
+# HELP compactor_disk_budget_bytes That budget; not there without one.
+# TYPE compactor_disk_budget_bytes gauge
+compactor_disk_budget_bytes 2000
+# HELP compactor_disk_bytes What the tables take on the disk, with indexes, as the leading scheduler measures it every ten minutes for scheduler.disk_budget: used, and freed by it for other words.
+# TYPE compactor_disk_bytes gauge
+compactor_disk_bytes{of="freed"} 100
+compactor_disk_bytes{of="used"} 900
+`, "disk_bytes", "disk_budget_bytes")
+	m.Leading(false)
+	want(t, m, "", "disk_bytes", "disk_budget_bytes")
+}
+
 func TestModelCallsAreCounted(t *testing.T) {
 	t.Parallel()
 	m := New("v1", "abc")
