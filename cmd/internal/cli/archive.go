@@ -22,7 +22,7 @@ type archiveCmd struct {
 func (*archiveCmd) Help() string {
 	return `Moves the words of messages that have long been out of the view into compressed segments with a checksum, in the same database. Before anything is deleted, each segment is read back and compared with what is stored. Pinned messages and what is in the view stay. Archived words remain part of the full history, and come back for an undo.
 
-The leading scheduler does the same for policies with retention.archive_after. Sizes are the database's: that of the rows, which the next vacuum makes free for others, and that of the segments.
+The leading scheduler does the same for policies with retention.archive_after and, above scheduler.disk_budget, for all policies: it moves the oldest words first, until enough has moved, and none that left the view within a day. Sizes are the database's: that of the rows, which the next vacuum makes free for others, and that of the segments.
 
 Examples:
 

@@ -102,6 +102,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 		x.add("postgres", "connection", checkOK, cfg.Database.URL.String()+through, "")
 		if x.migrations(ctx, cfg) {
 			x.settings(ctx, st)
+			x.disk(ctx, st, cfg.Scheduler)
 			x.data(ctx, st, c)
 			x.counting(ctx, cfg, st)
 			x.policies(ctx, st)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 )
@@ -15,7 +16,7 @@ type statsCmd struct {
 }
 
 func (*statsCmd) Help() string {
-	return `The first part is what waits now: sessions that are due, and their debt, the tokens by which they are over their starts; sessions in the outbox, which were written to and have no run yet; queued and running runs; open sweeps. The others are what ended within the last hour and day: runs, the tokens they saved, and calls of models with their cost in the unit of the configured prices. P50 and P95 are percentiles of the duration of a run.
+	return `The first part is what waits now: sessions that are due, and their debt, the tokens by which they are over their starts; sessions in the outbox, which were written to and have no run yet; queued and running runs; open sweeps; with scheduler.disk_budget, the disk space of the tables beside it. The others are what ended within the last hour and day: runs, the tokens they saved, and calls of models with their cost in the unit of the configured prices. P50 and P95 are percentiles of the duration of a run.
 
 The same figures, over time, are metrics of serve, worker and scheduler (GET /metrics).
 
@@ -33,15 +34,19 @@ type statsJSON struct {
 	Fleet    store.Fleet     `json:"fleet"`
 	LastHour store.Activity  `json:"last_hour"`
 	LastDay  store.Activity  `json:"last_day"`
+	Disk     *diskJSON       `json:"disk,omitempty"` // with a budget
 }
 
-func (c *statsCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+func (c *statsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	var s statsJSON
 	var err error
 	if s.Fleet, err = st.Fleet(ctx, c.Tenants); err != nil {
 		return err
 	}
 	s.Due = s.Fleet.Due()
+	if s.Disk, err = diskUse(ctx, st, cfg.Scheduler); err != nil {
+		return err
+	}
 	if s.LastHour, err = st.Activity(ctx, time.Hour); err != nil {
 		return err
 	}
@@ -93,6 +98,9 @@ func (s *statsJSON) printFleet(e *Env) error {
 	for _, w := range s.Fleet.Sweeps {
 		pairs = append(pairs, [2]any{"sweep " + w.Entry, fmt.Sprintf("%s queued, %s to come, for %s",
 			term.Plural(w.Queued, "run", "runs"), term.Plural(w.Left, "session", "sessions"), term.Duration(seconds(w.Seconds)))})
+	}
+	if s.Disk != nil {
+		pairs = append(pairs, [2]any{"disk", s.Disk})
 	}
 	if err := e.Out.Pairs(pairs...); err != nil || len(s.Fleet.Tenants) == 0 {
 		return err
