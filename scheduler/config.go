@@ -33,6 +33,8 @@ type Config struct {
 	// Truncation returns the rule by which the database truncates sessions of a kind without
 	// a worker. If nil, all runs of sweeps need one.
 	Truncation func(ctx context.Context, k store.SessionKind) (store.Truncation, error) `yaml:"-" json:"-"`
+	// Siblings are the other databases of the fleet, whose use counts for the limits of this one.
+	Siblings []Sibling `yaml:"-" json:"-"`
 
 	// RelayInterval is the interval at which the outbox is polled, and five times as often for a
 	// second after an event. Without work it is polled once a second, and after a notification;

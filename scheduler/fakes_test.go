@@ -60,6 +60,7 @@ type fakeStore struct {
 	// disk is what the tables take; oldest are the bytes that may go from it.
 	disk   store.DiskUse
 	oldest int64
+	limited   store.Limited // which tenants have limits
 }
 
 type fakeSweep struct {

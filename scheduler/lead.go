@@ -55,6 +55,9 @@ func (s *Scheduler) lead(ctx context.Context, sent, started time.Time) {
 	g.Go(func() error { return s.runForgotten(gctx) })
 	g.Go(func() error { return s.runTimes(gctx) })
 	g.Go(func() error { return s.runTotals(gctx) })
+	for _, b := range s.cfg.Siblings {
+		g.Go(func() error { return s.runSibling(gctx, b) })
+	}
 	g.Go(func() error { return s.runPolicy(gctx) })
 	g.Go(func() error { return s.runPurge(gctx) })
 	g.Go(func() error { return s.runRetention(gctx) })

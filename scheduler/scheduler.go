@@ -40,6 +40,8 @@ type Store interface {
 	Forgotten(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	ReleaseThrottled(ctx context.Context) (int64, error)
 	SumSpending(ctx context.Context) (int64, error)
+	Limited(ctx context.Context) (store.Limited, error)
+	CountElsewhere(ctx context.Context, installation, database string, use []store.LimitedUse) error
 	CheckTimes(ctx context.Context, limit int) (int, error)
 	SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []store.Threshold) error
 	Policies(ctx context.Context, tenant string) ([]store.PolicyVersion, error)

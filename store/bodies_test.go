@@ -33,6 +33,8 @@ func TestMigratingMovesTheBodiesOfAVersionBefore(t *testing.T) {
 		DROP TABLE compactor.erasures CASCADE;
 		DROP TYPE compactor.view_change CASCADE;
 		ALTER TABLE compactor.sessions DROP COLUMN erased;
+		DROP TABLE compactor.used_elsewhere;
+		ALTER TABLE compactor.spending_limits DROP COLUMN started;
 		DELETE FROM compactor.schema_version WHERE version_id >= 26;
 		DELETE FROM compactor.installed_functions`)
 	if _, err := migrations.Up(t.Context(), dsn, migrations.DefaultSchema); err != nil {

@@ -34,8 +34,8 @@ type SpendingLimit struct {
 	ChangedAt     time.Time `json:"changed_at"`
 }
 
-// Spending is a limit, and its present use: what was spent in the last hour and day, and the
-// runs.
+// Spending is a limit, and its present use by all databases of a fleet: what was spent in the
+// last hour and day, and the runs.
 type Spending struct {
 	SpendingLimit
 
@@ -44,7 +44,8 @@ type Spending struct {
 	Hour   int64 `json:"cost_micros_in_hour"`
 	Day    int64 `json:"cost_micros_in_day"`
 	// Started is how many runs of those that RunsPerSecond allows have started in the last
-	// second, Throttled how many sessions and requests wait for the limit of their tenant.
+	// second, Throttled how many sessions and requests of this database wait for the limit of
+	// their tenant.
 	Started   float64 `json:"runs_in_second"`
 	Throttled int64   `json:"throttled"`
 }

@@ -39,6 +39,7 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		must(0, s.LimitSpending(t.Context(), SpendingLimit{Tenant: tenant, CallsPerHour: &calls, Note: tenant}))(t)
 		exec(t, s, `INSERT INTO compactor.spending_minutes (tenant, minute, calls, tokens, micros) VALUES ($1, now(), 1, 2, 3)`, tenant)
 		exec(t, s, `INSERT INTO compactor.throttled (sid, tenant, since) SELECT sid, tenant, now() FROM compactor.sessions WHERE tenant = $1`, tenant)
+		must(0, s.CountElsewhere(t.Context(), "elsewhere", "west", []LimitedUse{{Tenant: tenant}}))(t)
 		put(t, s, PolicyChange{Name: tenant + "-policy", Match: map[string]string{"tenant": tenant}, Note: "for " + tenant, Thresholds: []Threshold{{DueTokens: 1}}})
 		exec(t, s, `INSERT INTO compactor.closed_children (parent, sid) SELECT sid, sid FROM compactor.sessions WHERE tenant = $1`, tenant)
 		must(0, s.EnsurePolicy(t.Context(), "hash of "+tenant, tenant, tenant))(t)

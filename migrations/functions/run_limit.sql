@@ -12,7 +12,7 @@ $$;
 -- Counts runs that start, by the tenant of each. Of several callers at the same time each may have seen the same ones as
 -- startable; later ones wait for it then. The limits are locked in one order, whatever the order of the tenants.
 CREATE OR REPLACE FUNCTION @schema@.count_started_runs(p_tenants text[]) RETURNS void LANGUAGE sql AS $$
-    UPDATE @schema@.spending_limits l SET full_at = greatest(l.full_at, now()) + make_interval(secs => x.n / l.runs_per_second)
+    UPDATE @schema@.spending_limits l SET full_at = greatest(l.full_at, now()) + make_interval(secs => x.n / l.runs_per_second), started = l.started + x.n
     FROM (SELECT coalesce(t, '') AS tenant, count(*) AS n FROM unnest(p_tenants) t GROUP BY GROUPING SETS ((t), ())) x
         JOIN (SELECT k.tenant FROM @schema@.spending_limits k WHERE k.tenant = '' OR k.tenant = ANY(p_tenants) ORDER BY k.tenant FOR NO KEY UPDATE) k USING (tenant)
     WHERE l.tenant = x.tenant AND l.runs_per_second IS NOT NULL AND x.n > 0

@@ -41,11 +41,11 @@ BEGIN
     RETURN v_n;
 END $$;
 
--- Whether a limit of a tenant, or that of all together, is reached.
+-- Whether a limit of a tenant, or that of all together, is reached, by all databases of a fleet.
 CREATE OR REPLACE FUNCTION @schema@.spending_limited(p_tenant text) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (SELECT FROM @schema@.spending_limits l CROSS JOIN LATERAL @schema@.spending(l.tenant) x
+    SELECT EXISTS (SELECT FROM @schema@.spending_limits l CROSS JOIN LATERAL @schema@.spending(l.tenant) x CROSS JOIN LATERAL @schema@.spent_elsewhere(l.tenant) e
         WHERE l.tenant IN ('', p_tenant) AND coalesce(l.calls_per_hour, l.tokens_per_hour, l.micros_per_hour, l.micros_per_day) IS NOT NULL
-            AND (x.calls >= l.calls_per_hour OR x.tokens >= l.tokens_per_hour OR x.hour >= l.micros_per_hour OR x.day >= l.micros_per_day))
+            AND (x.calls + e.calls >= l.calls_per_hour OR x.tokens + e.tokens >= l.tokens_per_hour OR x.hour + e.hour >= l.micros_per_hour OR x.day + e.day >= l.micros_per_day))
 $$;
 
 -- Limits what is spent on a tenant, or on all together with an empty one, and how many of its runs start in a second, in
@@ -70,8 +70,8 @@ BEGIN
     END IF;
 END $$;
 
--- The limits of a tenant and of all together, or all limits with an empty one, what was spent, how many runs started in the
--- last second, and what waits for the limit of runs of the tenant. A connection that is bound to a tenant sees its own.
+-- The limits of a tenant and of all together, or all limits with an empty one, what was spent and how many runs started in the
+-- last second in all databases of a fleet, and what waits here for the limit of runs of the tenant. A connection that is bound to a tenant sees its own.
 CREATE OR REPLACE FUNCTION @schema@.spending_of(p_tenant text) RETURNS TABLE (tenant text, micros_per_hour bigint, micros_per_day bigint,
     calls_per_hour bigint, tokens_per_hour bigint, runs_per_second double precision, note text, changed_by text, changed_at timestamptz,
     calls bigint, tokens bigint, hour bigint, day bigint, started double precision, throttled bigint) LANGUAGE plpgsql STABLE AS $$
@@ -79,9 +79,9 @@ DECLARE
     v_tenant text := @schema@.scope_of(p_tenant);
 BEGIN
     RETURN QUERY SELECT l.tenant, l.micros_per_hour, l.micros_per_day, l.calls_per_hour, l.tokens_per_hour, l.runs_per_second, l.note, l.changed_by, l.changed_at,
-        x.calls, x.tokens, x.hour, x.day,
+        x.calls + e.calls, x.tokens + e.tokens, x.hour + e.hour, x.day + e.day,
         coalesce(least(greatest(1, l.runs_per_second), round((l.runs_per_second * greatest(0, extract(epoch FROM l.full_at - now())))::numeric, 1)), 0)::double precision,
         (SELECT count(*) FROM @schema@.throttled h WHERE h.tenant = l.tenant)
-        FROM @schema@.spending_limits l CROSS JOIN LATERAL @schema@.spending(l.tenant) x
+        FROM @schema@.spending_limits l CROSS JOIN LATERAL @schema@.spending(l.tenant) x CROSS JOIN LATERAL @schema@.spent_elsewhere(l.tenant) e
         WHERE v_tenant IN ('', l.tenant) OR l.tenant = '' AND @schema@.binding() IS NULL ORDER BY 1;
 END $$;

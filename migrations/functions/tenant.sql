@@ -44,12 +44,12 @@ DECLARE
 BEGIN
     FOR t IN
         SELECT c.oid, c.oid::regclass AS name, c.relrowsecurity AS fenced, r.rolname AS worker,
-            CASE WHEN c.relname IN ('sessions', 'calibrations', 'erasures', 'pauses', 'spending_limits', 'spending_minutes', 'sweeps', 'sweep_tenants', 'throttled') THEN 'tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
+            CASE WHEN c.relname IN ('sessions', 'calibrations', 'erasures', 'pauses', 'spending_limits', 'spending_minutes', 'sweeps', 'sweep_tenants', 'throttled', 'used_elsewhere') THEN 'tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
                 WHEN a.attname = 'tenant' THEN 'tenant IS NULL OR tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
                 ELSE format('(SELECT @schema@.bound_tenant()) IS NULL OR EXISTS (SELECT FROM @schema@.sessions s WHERE s.sid = %I.sid'
                     || ' AND s.tenant = (SELECT @schema@.bound_tenant()))', c.relname) END AS visible
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
-            AND a.attname = CASE WHEN c.relname IN ('bulk_operations', 'calibrations', 'erasures', 'pauses', 'policies', 'policy_changes', 'policy_heads', 'policy_versions', 'spending_limits', 'spending_minutes', 'sweeps', 'sweep_tenants', 'thresholds', 'throttled')
+            AND a.attname = CASE WHEN c.relname IN ('bulk_operations', 'calibrations', 'erasures', 'pauses', 'policies', 'policy_changes', 'policy_heads', 'policy_versions', 'spending_limits', 'spending_minutes', 'sweeps', 'sweep_tenants', 'thresholds', 'throttled', 'used_elsewhere')
                 THEN 'tenant' ELSE 'sid' END
         LEFT JOIN pg_roles r ON r.rolname = '@schema@_worker'
         WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind IN ('r', 'p')

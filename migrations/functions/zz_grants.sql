@@ -25,7 +25,7 @@ BEGIN
             EXECUTE 'GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
             -- Written by functions and migrations.
             EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.message_body, @schema@.archive_segments, @schema@.archive_cursors, @schema@.disk_passes, @schema@.exclusions, @schema@.calibrations, @schema@.installed_functions, '
-                '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh, @schema@.spending_limits, @schema@.spending_minutes, @schema@.closed_children'
+                '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh, @schema@.spending_limits, @schema@.spending_minutes, @schema@.used_elsewhere, @schema@.closed_children'
                 || (SELECT coalesce(string_agg(', ' || inhrelid::regclass, ''), '') FROM pg_inherits
                     WHERE inhparent IN ('@schema@.message_log'::regclass, '@schema@.message_body'::regclass)) || ' FROM ' || r.name;
         END IF;
@@ -72,6 +72,7 @@ BEGIN
             ('claim_run', '{worker}'),
             ('confirm_erasure', '{operator}'),
             ('copies_of', '{}'),
+            ('count_elsewhere', '{worker}'),
             ('count_started_runs', '{worker}'),
             ('disk_use', '{reader}'),
             ('effective_labels', '{}'),
@@ -108,6 +109,7 @@ BEGIN
             ('labels_of', '{application,reader}'),
             ('learn_usage', '{}'),
             ('limit_spending', '{operator}'),
+            ('limited_use', '{worker}'),
             ('line_of', '{}'),
             ('lock_archived', '{application}'),
             ('lock_session', '{}'),
@@ -179,6 +181,7 @@ BEGIN
             ('spending_limited', '{}'),
             ('spending_of', '{reader}'),
             ('spending_summed_to', '{}'),
+            ('spent_elsewhere', '{}'),
             ('stale_reasoning', '{}'),
             ('start_bulk', '{operator}'),
             ('start_sweep', '{operator}'),

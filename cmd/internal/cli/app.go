@@ -141,23 +141,29 @@ func (a *App) WorkerRole() Role {
 	return Role{"worker", func(ctx context.Context) error { return w.Run(ctx, a.Redis, a.installation) }}
 }
 
-// Scheduler returns a scheduler with the configured settings.
-func (a *App) Scheduler() (*scheduler.Scheduler, error) {
+// Scheduler returns a scheduler with the configured settings. fleet holds the databases whose
+// use counts for limits.
+func (a *App) Scheduler(fleet ...*App) (*scheduler.Scheduler, error) {
 	c := a.Config.Scheduler
 	c.Policy, c.Window, c.BindsReasoning, c.Logger = a.Config.Policy, a.Config.Models.Window, tokens.BindsReasoning, a.Logger
 	c.Truncation = func(ctx context.Context, k store.SessionKind) (store.Truncation, error) {
 		return a.Planner.Truncation(ctx, a.Store, k)
 	}
 	c.Models, c.Schedules = modelPrefixes(a.Config), a.Config.Schedules
+	for _, b := range fleet {
+		if b.installation != a.installation {
+			c.Siblings = append(c.Siblings, scheduler.Sibling{Installation: string(b.installation), Name: b.Config.Name(), Store: b.Store})
+		}
+	}
 	if a.metrics != nil {
 		c.Observer = a.metrics
 	}
 	return scheduler.New(a.Store, a.Enqueuer, c)
 }
 
-// SchedulerRole returns the role that runs a scheduler.
-func (a *App) SchedulerRole() (Role, error) {
-	s, err := a.Scheduler()
+// SchedulerRole returns the role that runs a scheduler of a fleet.
+func (a *App) SchedulerRole(fleet ...*App) (Role, error) {
+	s, err := a.Scheduler(fleet...)
 	if err != nil {
 		return Role{}, &exitError{exitUsage, err}
 	}

@@ -171,7 +171,7 @@ func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int6
 		if held, err = pauseOfAll(ctx, st, b.Tenant); err != nil {
 			return err
 		}
-		if _, limit, err = runLimit(ctx, st, b.Tenant); err != nil {
+		if _, limit, err = runLimit(ctx, e, st, b.Tenant); err != nil {
 			return err
 		}
 	}

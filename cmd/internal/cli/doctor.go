@@ -113,7 +113,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 				x.add("redis", "installation", checkFail, err.Error(), "")
 			}
 			x.pauses(ctx, st)
-			x.limits(ctx, st)
+			x.limits(ctx, cfg, st)
 			x.pausedSchedules(ctx, st, cfg)
 		}
 	}
@@ -231,7 +231,7 @@ func (x *doctorReport) models(cfg config.Config, cooldowns []store.ModelCooldown
 }
 
 // limits lists the limits of models that are reached, and what waits for limits of runs.
-func (x *doctorReport) limits(ctx context.Context, st *store.Store) {
+func (x *doctorReport) limits(ctx context.Context, cfg config.Config, st *store.Store) {
 	rows, err := st.Spending(ctx, "")
 	if err != nil {
 		x.add("work", "limits", checkFail, err.Error(), "")
@@ -245,6 +245,37 @@ func (x *doctorReport) limits(ctx context.Context, st *store.Store) {
 		if r.Throttled > 0 {
 			x.add("work", "limits", checkWarn, fmt.Sprintf("%s: %s for one of the %g runs that start in a second",
 				of, term.Plural(r.Throttled, "session waits", "sessions wait"), *r.RunsPerSecond), "compactor limit list")
+		}
+	}
+	if len(rows) > 0 {
+		x.elsewhere(ctx, cfg, st)
+	}
+}
+
+// elsewhere checks that limits count what the other databases of the fleet use.
+func (x *doctorReport) elsewhere(ctx context.Context, cfg config.Config, st *store.Store) {
+	counted, err := st.Elsewhere(ctx)
+	if err != nil {
+		x.add("work", "limits", checkFail, err.Error(), "")
+		return
+	}
+	ages := map[string]time.Duration{}
+	for _, c := range counted {
+		ages[c.Database] = c.Age
+		if c.Age < 3*store.ElsewhereWritten && !slices.Contains(cfg.Siblings(), c.Database) {
+			x.add("work", "limits", checkWarn, "a scheduler counts what is used in the database "+c.Database+", which this configuration lacks",
+				"all processes and commands of a fleet want the same databases in their configuration")
+		}
+	}
+	for _, name := range cfg.Siblings() {
+		const fix = "is a scheduler running whose configuration has all databases, and does that database answer?"
+		switch age, ok := ages[name]; {
+		case !ok:
+			x.add("work", "limits", checkWarn, "what is used in the database "+name+" is not counted", fix)
+		case age >= 3*store.ElsewhereWritten:
+			x.add("work", "limits", checkWarn, fmt.Sprintf("what is used in the database %s was last read %s ago", name, term.Duration(age)), fix)
+		default:
+			x.add("work", "limits", checkOK, "what is used in the database "+name+" counts", "")
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/migrations"
+	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/store/storetest"
 )
 
@@ -87,4 +88,46 @@ func TestCommandsGoOverAllDatabasesOrFindTheOneOfTheirSession(t *testing.T) {
 			t.Errorf("%d pauses are left", n)
 		}
 	}
+}
+
+func TestLimitsHoldForAllDatabasesOfAFleet(t *testing.T) {
+	t.Parallel()
+	east, west, env := twoDatabases(t)
+	east.backlog(4)
+	west.backlog(3)
+	invoke(t, env, "limit", "set", "--tenant", "default", "--runs-per-second", "100", "--calls-per-hour", "3").want(t, 0, "database east", "database west")
+	invoke(t, env, "doctor").want(t, 0, "what is used in the database west is not counted", "what is used in the database east is not counted", "is a scheduler running")
+	invoke(t, env, "sweep", "start", "--dry-run").want(t, 0, "100 runs of tenant default start in a second, in all databases together")
+
+	east.runIn(env, "serve")
+	invoke(t, env, "sweep", "start").want(t, 0)
+	for _, p := range []*plant{east, west} {
+		p.awaitRest()
+	}
+	for p, other := range map[*plant]*plant{east: west, west: east} {
+		const ever = `SELECT coalesce(sum(started), 0) FROM compactor.`
+		p.await("the starts in the other database are read", func() bool {
+			return p.number(ever+`used_elsewhere`) == other.number(ever+`spending_limits`)
+		})
+	}
+	if n := east.number(`SELECT started FROM compactor.spending_limits`); n != 4 {
+		t.Errorf("%d runs started in the database with four sessions", n)
+	}
+	invoke(t, env, "doctor").want(t, 0, "what is used in the database west counts", "what is used in the database east counts")
+
+	// The calls of one count in both.
+	east.number(`WITH x AS (INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, ended_at)
+		SELECT i::text, sid, id, 1, 'failed', 'timeout', '', 1, now() FROM (SELECT * FROM compactor.runs LIMIT 1) r, generate_series(1, 3) i RETURNING 1) SELECT count(*) FROM x`)
+	west.await("the calls in the other database are read", func() bool { return west.number(`SELECT sum(calls) FROM compactor.used_elsewhere`) == 3 })
+	for name, l := range decode[map[string]struct{ Limits []store.Spending }](t, invoke(t, env, "limit", "--json").want(t, 0)) {
+		if len(l.Limits) != 1 || l.Limits[0].Calls != 3 || !l.Limits[0].Reached() {
+			t.Errorf("%s: %+v", name, l.Limits)
+		}
+	}
+	model := `COMPACTOR_LLM_MODELS=[{name: m, base_url: "http://127.0.0.1:1/v1", window_tokens: 1000}]`
+	invoke(t, append(env, model), "policy", "explain", "s00", "--database", "west").want(t, 0, "spending_limit", "no model is asked for tenant default")
+	invoke(t, env, "doctor").want(t, 0, "of tenant default is reached: no model is asked")
+
+	alone := []string{"DATABASE_URL=" + west.config.Database.URL.Reveal(), env[1]}
+	invoke(t, alone, "doctor").want(t, 0, "a scheduler counts what is used in the database east, which this configuration lacks")
 }

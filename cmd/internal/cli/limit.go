@@ -25,6 +25,8 @@ Beyond --runs-per-second, events, requests of applications, sweeps and bulk reco
 
 Runs of operators are not limited: they are few, and an operator waits for each.
 
+With several databases in the configuration a limit is set in each, and holds for all together: about once a second a scheduler tells each database what the others have used, and the use that is listed is the sum. Until then each counts for itself: calls that the others begin within that second may exceed a limit of models, and D databases start at most N * (T + 2D - 1) runs in T seconds, where N runs may start in one (below 1: N * (T + D - 1) + D). While a database cannot be read, what models had cost there counts on until it is as old as the limit's hour or day; what is used there meanwhile does not count here, and runs per second hold for the others. In a database without the limit, by --database, nothing is held back and starts are not counted. A first limit is seen after at most 5 seconds.
+
 Examples:
 
     compactor limit set --tenant acme --cost-per-day 20 --note "their plan"
@@ -165,12 +167,15 @@ func listLimits(ctx context.Context, e *Env, st *store.Store, tenant string) err
 
 // runLimit returns how many runs of a tenant, or of all with an empty one, may start in a second,
 // and that in words; 0 without a limit.
-func runLimit(ctx context.Context, st *store.Store, tenant string) (perSecond float64, text string, err error) {
+func runLimit(ctx context.Context, e *Env, st *store.Store, tenant string) (perSecond float64, text string, err error) {
 	rows, err := st.Spending(ctx, tenant)
 	for _, r := range rows {
 		if r.RunsPerSecond != nil && (r.Tenant == "" || r.Tenant == tenant) && (perSecond == 0 || *r.RunsPerSecond < perSecond) {
 			perSecond = *r.RunsPerSecond
 			text = fmt.Sprintf("%g runs of %s start in a second", perSecond, map[bool]string{true: "all tenants", false: "tenant " + r.Tenant}[r.Tenant == ""])
+			if e.loaded != nil && len(e.loaded.Siblings()) > 0 {
+				text += ", in all databases together"
+			}
 		}
 	}
 	return perSecond, text, err

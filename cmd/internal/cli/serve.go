@@ -100,8 +100,10 @@ func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logg
 			return err
 		}
 		apps = append(apps, app)
+	}
+	for _, app := range apps {
 		if scheduler {
-			role, err := app.SchedulerRole()
+			role, err := app.SchedulerRole(apps...)
 			if err != nil {
 				return err
 			}

@@ -144,7 +144,7 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 		if held, err = pauseOfAll(ctx, st, r.Tenant); err != nil {
 			return err
 		}
-		if _, limit, err = runLimit(ctx, st, r.Tenant); err != nil {
+		if _, limit, err = runLimit(ctx, e, st, r.Tenant); err != nil {
 			return err
 		}
 	}

@@ -67,7 +67,7 @@ func forecastSweep(ctx context.Context, e *Env, st *store.Store, tenant string) 
 		return err
 	}
 	runs, takes := f.Runs()
-	perSecond, limit, err := runLimit(ctx, st, tenant)
+	perSecond, limit, err := runLimit(ctx, e, st, tenant)
 	if err != nil {
 		return err
 	}

@@ -37,10 +37,11 @@ type Config struct {
 	// Models adds to the built-in table of models, or overrides it.
 	Models tokens.Table `yaml:"models"`
 
-	name    string // of the database of a fleet
-	file    string
-	origins map[string]Origin
-	notices []string
+	name     string   // of the database of a fleet
+	siblings []string // names of its other databases
+	file     string
+	origins  map[string]Origin
+	notices  []string
 }
 
 // Database is the connection to Postgres.
@@ -88,6 +89,9 @@ func Default() Config {
 // Name returns the name of the database that On has selected, "" for one without a name.
 func (c Config) Name() string { return c.name }
 
+// Siblings returns the names of the other databases of its fleet.
+func (c Config) Siblings() []string { return c.siblings }
+
 // Fleet returns a configuration for each database, in the order of their names; without
 // databases, this one.
 func (c Config) Fleet() []Config {
@@ -112,6 +116,11 @@ func (c Config) On(name string) (Config, error) {
 func (c Config) on(name string) Config {
 	d := c.Databases[name]
 	d.Schema, d.MaxConns = cmp.Or(d.Schema, c.Database.Schema), cmp.Or(d.MaxConns, c.Database.MaxConns)
+	for _, other := range slices.Sorted(maps.Keys(c.Databases)) {
+		if other != name {
+			c.siblings = append(c.siblings, other)
+		}
+	}
 	c.Database, c.Databases, c.name = d, nil, name
 	if c.Redis.Installation != "" { // which names the queues of one database
 		c.Redis.Installation += "." + name
