@@ -58,9 +58,9 @@ type fakeStore struct {
 	toArchive int
 	retained  []string
 	// disk is what the tables take; oldest are the bytes that may go from it.
-	disk   store.DiskUse
-	oldest int64
-	limited   store.Limited // which tenants have limits
+	disk    store.DiskUse
+	oldest  int64
+	limited store.Limited // which tenants have limits
 }
 
 type fakeSweep struct {

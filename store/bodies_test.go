@@ -33,6 +33,8 @@ func TestMigratingMovesTheBodiesOfAVersionBefore(t *testing.T) {
 		DROP TABLE compactor.erasures CASCADE;
 		DROP TYPE compactor.view_change CASCADE;
 		ALTER TABLE compactor.sessions DROP COLUMN erased;
+		DROP TRIGGER keep_applied ON compactor.runs;
+		DROP INDEX compactor.runs_without_effect, compactor.bulk_refusals_run;
 		DROP TABLE compactor.used_elsewhere;
 		ALTER TABLE compactor.spending_limits DROP COLUMN started;
 		DELETE FROM compactor.schema_version WHERE version_id >= 26;
