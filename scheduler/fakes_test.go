@@ -58,9 +58,10 @@ type fakeStore struct {
 	toArchive int
 	retained  []string
 	// disk is what the tables take; oldest are the bytes that may go from it.
-	disk    store.DiskUse
-	oldest  int64
-	limited store.Limited // which tenants have limits
+	disk     store.DiskUse
+	oldest   int64
+	limited  store.Limited // which tenants have limits
+	useTakes time.Duration // how long it takes to read their use
 }
 
 type fakeSweep struct {

@@ -21,10 +21,13 @@ type SiblingStore interface {
 }
 
 const (
-	// siblingInterval is the interval at which the use of a sibling is read while there are
-	// limits; noLimitInterval that at which they are looked for.
-	siblingInterval = time.Second
-	noLimitInterval = 5 * time.Second
+	// siblingInterval is the pause between readings of the use of a sibling while there are
+	// limits; after one that takes long, for many limits, it is siblingShare times as long as
+	// that, up to maxSiblingInterval. Without limits they are looked for every noLimitInterval.
+	siblingInterval    = time.Second
+	siblingShare       = 20
+	maxSiblingInterval = 20 * time.Second // of use that is older, starts of runs are not counted
+	noLimitInterval    = 5 * time.Second
 	// siblingTimeout bounds a reading.
 	siblingTimeout = 5 * time.Second
 )
@@ -39,10 +42,11 @@ func (s *Scheduler) runSibling(ctx context.Context, b Sibling) error {
 		}
 		pause := noLimitInterval
 		if len(limited.Tenants) > 0 {
-			pause = siblingInterval
+			began := time.Now()
 			if err := s.countSibling(ctx, b, limited, outage); err != nil {
 				return err
 			}
+			pause = min(max(siblingInterval, siblingShare*time.Since(began)), maxSiblingInterval)
 		}
 		if err := backoff.Wait(ctx, pause); err != nil {
 			return err
