@@ -97,7 +97,7 @@ func followBulkCompact(ctx context.Context, e *Env, st *store.Store, id int64) e
 		}
 		if err := backoff.Wait(ctx, 200*time.Millisecond); err != nil {
 			progress.Done("")
-			e.note("it continues in the background; `compactor bulk-compact resume %d` follows it", id)
+			e.note("it continues in the background; `compactor bulk-compact resume %d%s` follows it", id, e.at())
 			return err
 		}
 	}

@@ -81,7 +81,7 @@ func runBulkUndo(ctx context.Context, e *Env, st *store.Store, id int64) error {
 		step, err := st.NextBulkUndo(ctx, id)
 		if err != nil {
 			progress.Done("")
-			return fmt.Errorf("%w; `compactor bulk-undo resume %d` goes on", err, id)
+			return fmt.Errorf("%w; `compactor bulk-undo resume %d%s` goes on", err, id, e.at())
 		}
 		if step.Run == 0 {
 			break

@@ -129,7 +129,7 @@ func (c *compactCmd) report(e *Env, r store.RunRow) error {
 	switch {
 	case !ended && !c.Wait:
 		if !e.JSON {
-			e.say("run %d of session %s is queued; `compactor runs --run %d` shows it", r.ID, term.Clean(r.Session), r.ID)
+			e.say("run %d of session %s is queued; `compactor runs --run %d%s` shows it", r.ID, term.Clean(r.Session), r.ID, e.at())
 		}
 		return nil
 	case !ended:
@@ -142,7 +142,7 @@ func (c *compactCmd) report(e *Env, r store.RunRow) error {
 		case r.ErrorCode == store.CodeRunLimit:
 			state = "queued: the limit of runs of its tenant holds it (`compactor limit list`)"
 		}
-		return fmt.Errorf("run %d is still %s after %s; it continues in the background, `compactor runs --run %d` shows it", r.ID, state, c.Timeout, r.ID)
+		return fmt.Errorf("run %d is still %s after %s; it continues in the background, `compactor runs --run %d%s` shows it", r.ID, state, c.Timeout, r.ID, e.at())
 	}
 	if !e.JSON {
 		if err := printRun(e, r); err != nil {

@@ -49,7 +49,7 @@ func (x *doctorReport) erasures(ctx context.Context, st *store.Store) {
 	for _, e := range all {
 		if !e.ConfirmedAt.IsZero() && e.EndedAt.IsZero() {
 			x.add("work", fmt.Sprintf("erasure %d", e.ID), checkWarn, fmt.Sprintf("of tenant %s has not ended", term.Clean(e.Tenant)),
-				fmt.Sprintf("if none is at work on it, `compactor erase confirm %d --tenant %s` goes on", e.ID, term.Clean(e.Tenant)))
+				fmt.Sprintf("if none is at work on it, `compactor erase confirm %d --tenant %s%s` goes on", e.ID, term.Clean(e.Tenant), x.env.at()))
 		}
 	}
 }

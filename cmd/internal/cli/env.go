@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,6 +64,9 @@ func (e *Env) Config() (config.Config, error) {
 // Require returns Config, or an error if one of the keys is not set.
 func (e *Env) Require(keys ...string) (config.Config, error) {
 	c, err := e.Config()
+	if err == nil && len(c.Databases) > 0 && slices.Contains(keys, "database.url") {
+		return c, wrong("several databases are configured: --database NAME says which one it is about [%s]", names(c.Fleet()))
+	}
 	if err == nil {
 		if err = c.Require(keys...); err != nil {
 			err = &exitError{exitUsage, err}

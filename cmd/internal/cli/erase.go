@@ -115,7 +115,7 @@ func (c *eraseTenantCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg c
 	}
 	e.say("erasure %d of tenant %s (%s, %s) is recorded, and nothing is erased yet", x.ID, term.Clean(x.Tenant),
 		term.Plural(x.Sessions, "session", "sessions"), term.Plural(x.Messages, "message", "messages"))
-	e.say("within 7 days, `compactor erase confirm %d --tenant %s` erases it for good", x.ID, term.Clean(x.Tenant))
+	e.say("within 7 days, `compactor erase confirm %d --tenant %s%s` erases it for good", x.ID, term.Clean(x.Tenant), e.at())
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (c *eraseConfirmCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg 
 		before := x.Sessions
 		if x, err = st.NextErasure(ctx, c.ID, cfg.Tenant); err != nil {
 			progress.Done("")
-			return fmt.Errorf("%w; `compactor erase confirm %d --tenant %s` goes on", err, c.ID, cfg.Tenant)
+			return fmt.Errorf("%w; `compactor erase confirm %d --tenant %s%s` goes on", err, c.ID, cfg.Tenant, e.at())
 		}
 		progress.Add(x.Sessions - before)
 	}

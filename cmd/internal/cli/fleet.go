@@ -24,7 +24,7 @@ func (e *Env) run(ctx context.Context, command *kong.Context) error {
 	for group.Group == nil && group.Parent != nil && group.Parent.Type == kong.CommandNode {
 		group = group.Parent
 	}
-	if group.Group == nil || !slices.Contains([]string{"Database:", "Sessions:", "Fleet:", "Policies:"}, group.Group.Title) {
+	if group.Group == nil || group.Name != "models" && !slices.Contains([]string{"Database:", "Sessions:", "Fleet:", "Policies:"}, group.Group.Title) {
 		return e.runOnce(command)
 	}
 	cfg, err := e.Config()
@@ -32,12 +32,15 @@ func (e *Env) run(ctx context.Context, command *kong.Context) error {
 		return e.runOnce(command) // which says what is wrong
 	}
 	fleet := cfg.Fleet()
-	sessions, one := about(command)
+	sessions, parent, one := about(command)
 	switch {
 	case one != "":
 		return wrong("%s: several databases are configured: --database NAME says which one it is about [%s]", one, names(fleet))
 	case len(sessions) > 0:
 		found, err := e.having(ctx, fleet, sessions)
+		if parent != "" && errors.Is(err, store.ErrNotFound) { // of a child that is created
+			found, err = e.having(ctx, fleet, []string{parent})
+		}
 		if err != nil {
 			return err
 		}
@@ -45,6 +48,14 @@ func (e *Env) run(ctx context.Context, command *kong.Context) error {
 		return e.runOnce(command)
 	}
 	return e.runOnAll(command, fleet)
+}
+
+// at returns the flag by which another command works on the database of this one, of several.
+func (e *Env) at() string {
+	if e.loaded == nil || e.loaded.Name() == "" {
+		return ""
+	}
+	return " --database " + e.loaded.Name()
 }
 
 func names(fleet []config.Config) string {
@@ -65,9 +76,10 @@ func (e *Env) runOnce(command *kong.Context) error {
 	return err
 }
 
-// about returns the sessions that the arguments name, or what of them is for one database only:
-// the number of a run, of a sweep or the like, and a file to read or to write.
-func about(command *kong.Context) (sessions []string, one string) {
+// about returns the sessions that the arguments name and the parent that theirs is to have, or
+// what of the arguments is for one database only: the number of a run, of a sweep or the like,
+// and a file to read or to write.
+func about(command *kong.Context) (sessions []string, parent, one string) {
 	for _, p := range command.Path {
 		var values []*kong.Value
 		switch {
@@ -77,15 +89,17 @@ func about(command *kong.Context) (sessions []string, one string) {
 			values = append(values, p.Flag.Value)
 		}
 		for _, v := range values {
+			list, _ := reflect.TypeAssert[[]string](v.Target)
+			if text, ok := reflect.TypeAssert[string](v.Target); ok {
+				list = []string{text}
+			}
 			switch v.Name {
 			case "session":
-				if text, ok := reflect.TypeAssert[string](v.Target); ok {
-					sessions = append(sessions, text)
-				}
-				list, _ := reflect.TypeAssert[[]string](v.Target)
 				sessions = append(sessions, list...)
+			case "parent":
+				parent = strings.Join(list, "")
 			case "file":
-				if list, _ := reflect.TypeAssert[[]string](v.Target); slices.Contains(list, "-") {
+				if slices.Contains(list, "-") {
 					one = "standard input" // which is read once
 				}
 			case "number", "sweep", "run", "id":
@@ -99,7 +113,7 @@ func about(command *kong.Context) (sessions []string, one string) {
 	if len(sessions) > 0 {
 		one = ""
 	}
-	return sessions, one
+	return sessions, parent, one
 }
 
 // having returns the configuration of the database that has all of the sessions.

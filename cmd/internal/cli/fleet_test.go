@@ -90,6 +90,45 @@ func TestCommandsGoOverAllDatabasesOrFindTheOneOfTheirSession(t *testing.T) {
 	}
 }
 
+// A command works on all databases and says so, or on the one that its session or --database
+// selects.
+func TestNoCommandWorksOnTheFirstDatabaseAlone(t *testing.T) {
+	t.Parallel()
+	east, west, env := twoDatabases(t)
+	east.backlog(1)
+	west.backlog(2) // s01 is in west alone
+	policyFile := file(t, "support.yaml", "name: support\nstart: 0.6\ntarget: 0.4\n")
+	for _, args := range []string{
+		"stats", "runs", "sessions --due", "sweep list", "sweep start --dry-run", "sweep start", "schedule list", "schedule show nightly",
+		"schedule pause nightly", "schedule resume nightly", "schedule run nightly", "pause --all --note why", "pause --list", "resume --all",
+		"limit set --all --calls-per-hour 3", "limit list", "limit clear --all", "policy apply FILE --yes", "policy list", "policy history support",
+		"policy show support@1", "policy diff support FILE", "policy disable support --yes", "policy rollback support --yes", "policy explain --errors-only",
+		"policy test --sample 1 --file FILE", "bulk-undo start --since 12h --yes", "bulk-undo list", "bulk-compact start --since 12h --yes --no-wait", "bulk-compact list",
+		"archive --older-than 1d", "erase list", "models gpt-5", "migrate up", "migrate status", "doctor", "erase tenant --note why",
+	} {
+		invoke(t, env, strings.Fields(strings.ReplaceAll(args, "FILE", policyFile))...).want(t, 0, "database east", "database west")
+	}
+	for _, args := range []string{
+		"sweep show 1", "sweep watch 1", "bulk-undo show 1", "bulk-undo resume 1", "bulk-compact cancel 1", "erase confirm 1 --yes", "summary show summary-1-1", "undo 1",
+		"runs --run 1", "policy apply -", "policy test --sample 1 --file -", "import FILE", "export --all-sessions", "eval --limit 5",
+	} {
+		invoke(t, env, strings.Fields(strings.ReplaceAll(args, "FILE", policyFile))...).want(t, exitUsage, "several databases are configured", "--database NAME", "east west")
+	}
+	for _, args := range []string{
+		"view s01", "runs s01", "policy explain s01", "policy assign s01 support", "policy test s01 --file FILE", "pin s01 s01-3", "unpin s01 s01-3", "set-model s01 gpt-5",
+		"set-parent child s01", "set-parent child", "fork s01 s01-again", "archive s01", "restore s01", "export s01",
+	} {
+		r := invoke(t, env, strings.Fields(strings.ReplaceAll(args, "FILE", policyFile))...).want(t, 0)
+		if strings.Contains(r.stdout, "database") {
+			t.Errorf("%s: %s", args, r.stdout)
+		}
+	}
+	if n := west.number(`SELECT count(*) FROM compactor.sessions WHERE id IN ('child', 's01-again')`); n != 2 {
+		t.Errorf("%d sessions were created beside the one that they belong to", n)
+	}
+	invoke(t, env, "sweep", "start").want(t, 0, "`compactor sweep watch 3 --database west` follows it")
+}
+
 func TestLimitsHoldForAllDatabasesOfAFleet(t *testing.T) {
 	t.Parallel()
 	east, west, env := twoDatabases(t)

@@ -155,7 +155,7 @@ func (c *scheduleBackfillCmd) fire(ctx context.Context, e *Env, st *store.Store,
 	}
 	e.say("%s fired", term.Plural(fired, "tick", "ticks"))
 	for _, sweep := range sweeps {
-		e.say("`compactor sweep watch %d` follows its sweep", sweep)
+		e.say("`compactor sweep watch %d%s` follows its sweep", sweep, e.at())
 	}
 	return nil
 }

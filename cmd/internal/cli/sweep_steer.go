@@ -114,7 +114,7 @@ func sweepChanged(ctx context.Context, e *Env, st *store.Store, id int64) error 
 	}
 	e.say("sweep %d is %s", id, term.Clean(sweepStatus(r)))
 	if r.Status == "open" {
-		e.say("`compactor sweep watch %d` follows it", id)
+		e.say("`compactor sweep watch %d%s` follows it", id, e.at())
 	}
 	return nil
 }
