@@ -170,3 +170,44 @@ func TestLimitsHoldForAllDatabasesOfAFleet(t *testing.T) {
 	alone := []string{"DATABASE_URL=" + west.config.Database.URL.Reveal(), env[1]}
 	invoke(t, alone, "doctor").want(t, 0, "a scheduler counts what is used in the database east, which this configuration lacks")
 }
+
+func TestADatabaseThatIsAwayKeepsItsUseAndStopsNoOther(t *testing.T) {
+	t.Parallel()
+	east, west, env := twoDatabases(t)
+	west.backlog(1)
+	invoke(t, env, "limit", "set", "--all", "--calls-per-hour", "5", "--runs-per-second", "100").want(t, 0)
+	east.runIn(env, "serve")
+	invoke(t, env, "sweep", "start").want(t, 0)
+	west.awaitRest()
+	west.number(`WITH x AS (INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, ended_at)
+		SELECT i::text, sid, id, 1, 'failed', 'timeout', '', 1, now() FROM (SELECT * FROM compactor.runs LIMIT 1) r, generate_series(1, 3) i RETURNING 1) SELECT count(*) FROM x`)
+	east.await("the calls in the other database are read", func() bool { return east.number(`SELECT coalesce(sum(calls), 0) FROM compactor.used_elsewhere`) == 3 })
+
+	var name string
+	if err := west.db.QueryRow(t.Context(), `SELECT quote_ident(current_database())`).Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	allow := func(yes string) {
+		t.Helper()
+		if _, err := east.db.Exec(t.Context(), `ALTER DATABASE `+name+` ALLOW_CONNECTIONS `+yes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow("false")
+	east.number(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE quote_ident(datname) = $1`, name)
+	east.written("in-east")
+	east.awaitRest()
+	east.wantOneEffect()
+	if _, err := east.db.Exec(t.Context(), `UPDATE compactor.used_elsewhere SET read_at = read_at - interval '2 minutes'`); err != nil {
+		t.Fatal(err)
+	}
+	got := decode[struct{ Limits []store.Spending }](t, invoke(t, env, "limit", "--json", "--database", "east").want(t, 0)).Limits
+	if len(got) != 1 || got[0].Calls != 3 {
+		t.Errorf("%+v, want the calls that were known", got)
+	}
+	invoke(t, env, "doctor", "--database", "east").want(t, 0, "what is used in the database west was last read 2m")
+	allow("true")
+	east.await("the other database is read again", func() bool {
+		return east.number(`SELECT count(*) FROM compactor.used_elsewhere WHERE read_at > now() - interval '1 minute'`) == 1
+	})
+}
