@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -20,6 +21,10 @@ const (
 	// how long a session is locked.
 	segmentBytes    = 1 << 20
 	segmentMessages = 1000
+	// busyTries are the attempts at a session that another transaction has, busyPause the time
+	// between them: writers have it for milliseconds, and a pass ends at one that stays locked.
+	busyTries = 4
+	busyPause = 50 * time.Millisecond
 	// archiveTime bounds a call of Archive.
 	archiveTime = 5 * time.Second
 )
@@ -65,6 +70,17 @@ func (s *Store) archiveSession(ctx context.Context, sid int64, age time.Duration
 		if total.Add(part); err != nil || part.Segments == 0 || total.Gain() >= most {
 			total.Sessions = min(total.Segments, 1)
 			return total, wrap(fmt.Sprintf("archive session %d", sid), err)
+		}
+	}
+}
+
+// archiveFree is archiveSession, which it tries again while another transaction has the session.
+func (s *Store) archiveFree(ctx context.Context, sid int64, age time.Duration, most int64) (total ArchiveStats, err error) {
+	for try := 1; ; try++ {
+		part, err := s.archiveSession(ctx, sid, age, most-total.Gain())
+		total.Add(part)
+		if !errors.Is(err, ErrBusy) || try == busyTries || backoff.Wait(ctx, busyPause) != nil {
+			return total, err
 		}
 	}
 }
@@ -163,7 +179,7 @@ func (s *Store) archivePage(ctx context.Context, page []archiveRun, most int64, 
 				return total, passed, true, err
 			}
 			seen[*c.SID] = true
-			part, failed := s.archiveSession(ctx, *c.SID, c.Age, most-total.Gain())
+			part, failed := s.archiveFree(ctx, *c.SID, c.Age, most-total.Gain())
 			total.Add(part)
 			if errors.Is(failed, ErrBusy) {
 				return total, passed, false, err

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,6 +116,28 @@ func TestADiskBudgetLeavesWhatWasRestoredAndWhatAWriterHas(t *testing.T) {
 	}
 	if got, _, err := s.ArchiveOldest(t.Context(), math.MaxInt64, 100); err != nil || got.Messages != 4 {
 		t.Errorf("when the writer is done: %+v, %v", got, err)
+	}
+}
+
+// A writer has a session for milliseconds, and the next pass is ten minutes away.
+func TestTheArchiverWaitsForAWriter(t *testing.T) {
+	t.Parallel()
+	s, dsn := openDSN(t)
+	ranAgo(t, s, 40, 20)
+	tx := must(s.pool.Begin(t.Context()))(t)
+	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = '0' FOR NO KEY UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	var trips atomic.Int32
+	w := must(Open(t.Context(), Config{URL: dsn, Observe: func(string, time.Duration, error) {
+		if trips.Add(1) == 5 { // in the second attempt
+			_ = tx.Rollback(context.WithoutCancel(t.Context()))
+		}
+	}}))(t)
+	t.Cleanup(w.Close)
+	trips.Store(0)
+	if got, _, err := w.Archive(t.Context(), month, []string{"default"}, 100); err != nil || got.Messages != 4 {
+		t.Errorf("%+v, %v, want the words of the session that was locked", got, err)
 	}
 }
 
