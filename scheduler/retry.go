@@ -29,13 +29,16 @@ var pauses = backoff.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Secon
 // attempt gets storeTimeout.
 func retry[T any](ctx context.Context, s *Scheduler, op string, call func(context.Context) (T, error)) (T, error) {
 	var loggedAt time.Time
-	began := time.Now()
+	began, space := time.Now(), true
 	for attempt := 0; ; attempt++ {
 		callCtx, cancel := context.WithTimeout(ctx, storeTimeout)
 		v, err := call(callCtx)
 		cancel()
 		if err == nil {
 			s.database.Succeeded()
+			if !space {
+				s.space.Succeeded()
+			}
 			if !loggedAt.IsZero() {
 				s.log.InfoContext(ctx, "works again", "op", op)
 			}
@@ -44,6 +47,7 @@ func retry[T any](ctx context.Context, s *Scheduler, op string, call func(contex
 		if ctx.Err() != nil {
 			return v, ctx.Err()
 		}
+		space = space && !errors.Is(err, store.ErrNoSpace)
 		// An outage is logged once for all loops, a lock that is not available only if
 		// it lasts, and any other error by the loop itself.
 		news := !errors.Is(err, store.ErrBusy) || time.Since(began) >= repeatLog
@@ -57,8 +61,12 @@ func retry[T any](ctx context.Context, s *Scheduler, op string, call func(contex
 	}
 }
 
-// noteUnavailable records an outage of the database and reports whether err is one.
+// noteUnavailable records an outage of the database, or of its disk, and reports whether err is one.
 func (s *Scheduler) noteUnavailable(err error) bool {
+	if errors.Is(err, store.ErrNoSpace) { // what writes nothing new succeeds meanwhile
+		s.space.Failed(err.Error())
+		return true
+	}
 	// An exceeded storeTimeout counts as an outage.
 	if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		return false

@@ -78,6 +78,7 @@ type Scheduler struct {
 	entries []entry
 
 	database *backoff.Outage
+	space    *backoff.Outage // of the database's disk
 	redis    *backoff.Outage
 	// sweepNow wakes the sweep loop before its next poll.
 	sweepNow chan struct{}
@@ -106,7 +107,7 @@ func New(st Store, queue Enqueuer, cfg Config) (*Scheduler, error) {
 	}
 	return &Scheduler{
 		cfg: cfg, store: st, queue: queue, log: cfg.Logger, entries: entries,
-		database: backoff.NewOutage(cfg.Logger, "database"), redis: backoff.NewOutage(cfg.Logger, "queue"),
+		database: backoff.NewOutage(cfg.Logger, "database"), space: backoff.NewOutage(cfg.Logger, "disk space of the database"), redis: backoff.NewOutage(cfg.Logger, "queue"),
 		sweepNow: make(chan struct{}, 1), rules: newRules(cfg.Truncation != nil),
 	}, nil
 }

@@ -43,6 +43,8 @@ var (
 	ErrForbidden = errors.New("forbidden")
 	// ErrUnavailable: the database could not be reached or is restarting.
 	ErrUnavailable = errors.New("database unavailable")
+	// ErrNoSpace, an ErrUnavailable: what was to be written had no room on the disk.
+	ErrNoSpace = fmt.Errorf("%w: no space", ErrUnavailable)
 	// ErrNotMigrated: the schema or part of it is missing.
 	ErrNotMigrated = errors.New("schema is missing or old: run `compactor migrate up`")
 )
@@ -107,6 +109,8 @@ func mapError(err error) error {
 			return &Error{Kind: ErrBusy, Message: "database: " + pg.Message}
 		case pg.Code == "3F000", pg.Code == "42P01", pg.Code == "42883":
 			return ErrNotMigrated
+		case pg.Code == "53100":
+			return &Error{Kind: ErrNoSpace, Message: "database: " + pg.Message + " (" + pg.Code + ")"}
 		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57"), strings.HasPrefix(pg.Code, "53"):
 			return &Error{Kind: ErrUnavailable, Message: "database: " + pg.Message + " (" + pg.Code + ")"}
 		case strings.HasPrefix(pg.Code, "54"): // nested too deeply, an id too long to index
