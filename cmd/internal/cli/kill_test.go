@@ -23,13 +23,18 @@ type process struct {
 	kill func() // at once, as kill -9 does, and waits until it is gone
 }
 
-// process starts the program in the installation. It is killed at the end of the test.
+// process starts a role of the program in the installation. It is killed at the end of the test.
 func (p *plant) process(environ []string, args ...string) process {
 	p.t.Helper()
-	args = append(args, "--log-format=json", "--metrics-listen=off", "--policy-debounce=0s", "--policy-min-gain-tokens=50",
+	return p.program(environ, append(args, "--log-format=json", "--metrics-listen=off", "--policy-debounce=0s", "--policy-min-gain-tokens=50",
 		"--policy-start-tokens=600", "--policy-target-tokens=300", "--worker-concurrency=4", "--worker-lease=2s", "--worker-heartbeat=500ms",
 		"--worker-check-interval=10ms", "--scheduler-leader-ttl=2s", "--scheduler-relay-interval=10ms", "--scheduler-redeliver-after=2s",
-		"--scheduler-reconcile-interval=1s", "--wait-timeout=20s")
+		"--scheduler-reconcile-interval=1s", "--wait-timeout=20s")...)
+}
+
+// program starts the program in the installation. It is killed at the end of the test.
+func (p *plant) program(environ []string, args ...string) process {
+	p.t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(p.t.Context()), os.Args[0], args...)
 	cmd.Env = append([]string{asProgram + "=1", "DATABASE_URL=" + p.config.Database.URL.Reveal(), "REDIS_URL=" + p.config.Redis.URL.Reveal()}, environ...)
 	var logs bytes.Buffer
