@@ -18,7 +18,7 @@ const (
 	// policyPoll is the interval between polls for changes of policies, which read one row.
 	policyPoll = 2 * time.Second
 	// The pause between two pages, in which writers get their locks, is as long as the page took,
-	// within these bounds.
+	// within these bounds, and the least one behind a page that has changed no session.
 	leastRefreshPause, mostRefreshPause = 5 * time.Millisecond, 50 * time.Millisecond
 	// passPause is the pause before another pass over the sessions, in which the transactions
 	// end that have kept the last one from seeing all of them.
@@ -131,7 +131,10 @@ func (s *Scheduler) refreshSessions(ctx context.Context) (changed int, pause tim
 	})
 	switch state {
 	case store.RefreshPage:
-		pause = min(max(time.Since(began), leastRefreshPause), mostRefreshPause)
+		pause = leastRefreshPause
+		if changed > 0 {
+			pause = min(max(time.Since(began), leastRefreshPause), mostRefreshPause)
+		}
 	case store.RefreshPass:
 		pause = passPause
 	}

@@ -32,11 +32,12 @@ func TestMigratingMovesTheBodiesOfAVersionBefore(t *testing.T) {
 		DROP TABLE compactor.message_body;
 		DROP TABLE compactor.erasures CASCADE;
 		DROP TYPE compactor.view_change CASCADE;
-		ALTER TABLE compactor.sessions DROP COLUMN erased;
 		DROP TRIGGER keep_applied ON compactor.runs;
 		DROP INDEX compactor.runs_without_effect, compactor.bulk_refusals_run;
 		DROP TABLE compactor.used_elsewhere;
 		ALTER TABLE compactor.spending_limits DROP COLUMN started;
+		ALTER TABLE compactor.sessions DROP COLUMN erased, DROP COLUMN thresholds_revision;
+		ALTER TABLE compactor.thresholds DROP COLUMN revision, DROP COLUMN former;
 		DELETE FROM compactor.schema_version WHERE version_id >= 26;
 		DELETE FROM compactor.installed_functions`)
 	if _, err := migrations.Up(t.Context(), dsn, migrations.DefaultSchema); err != nil {

@@ -84,9 +84,10 @@ const (
 		WITH due AS (
 			SELECT s.tenant, s.suspect_seq IS NOT NULL AS repair, coalesce(s.cooldown_until > now(), false) AS cooling,
 				greatest(0, ceil(coalesce(s.reported_prompt_tokens + s.tokens_since_report, c.overhead + ceil(c.scale * s.live_tokens),
-					s.live_tokens + s.live_estimated_tokens * s.estimate_margin) - s.due_tokens)) AS debt,
+					s.live_tokens + s.live_estimated_tokens * coalesce(f.estimate_margin, s.estimate_margin)) - coalesce(f.due_tokens, s.due_tokens))) AS debt,
 				greatest(s.last_message_at, s.created_at, p.created_at, s.cooldown_until) AS since
-			FROM compactor.sessions s LEFT JOIN compactor.policies p ON p.hash = s.policy_hash ` + joinCalibration + `
+			FROM compactor.sessions s LEFT JOIN compactor.thresholds_of_due('') f ON (f.policy, f.model) = (s.policy, s.model) AND f.revision <> s.thresholds_revision
+				LEFT JOIN compactor.policies p ON p.hash = coalesce(f.policy_hash, s.policy_hash) ` + joinCalibration + `
 			WHERE s.due),
 		ranked AS (
 			SELECT tenant, count(*) AS sessions, count(*) FILTER (WHERE cooling) AS cooling, count(*) FILTER (WHERE repair AND NOT cooling) AS repairs, sum(debt) AS debt,

@@ -16,7 +16,7 @@ type Explanation struct {
 	SessionRow
 	Labels         map[string]string // its own and, under other keys, those of its parent
 	PolicyOverride string
-	// PolicyHash is that of the thresholds that the session has.
+	// PolicyHash is that of the session's thresholds.
 	PolicyHash           string
 	LiveEstimatedTokens  chat.Tokens
 	ReportedPromptTokens *chat.Tokens
@@ -61,7 +61,8 @@ func (s *Store) Explain(ctx context.Context, k Key) (x Explanation, err error) {
 			(SELECT min(since) FROM compactor.throttled WHERE sid = s.sid),
 			coalesce((SELECT r.snapshot_seq >= s.last_source_seq FROM compactor.runs r
 				WHERE r.sid = s.sid AND r.status NOT IN ('queued', 'running') ORDER BY r.id DESC LIMIT 1), false)
-		FROM compactor.sessions s ` + joinCalibration + ` LEFT JOIN compactor.outbox o ON o.sid = s.sid WHERE s.sid = $1`
+		FROM compactor.sessions x CROSS JOIN LATERAL compactor.shown_session(x.tenant, x.id) s ` + joinCalibration + `
+			LEFT JOIN compactor.outbox o ON o.sid = s.sid WHERE x.sid = $1`
 	const runs = queryRuns + ` WHERE r.sid = $1 AND (r.status IN ('queued', 'running') OR r.id =
 		(SELECT max(id) FROM compactor.runs WHERE sid = $1 AND status NOT IN ('queued', 'running'))) ORDER BY r.id`
 	const one = querySessions + ` WHERE s.tenant = $1 AND id = $2`

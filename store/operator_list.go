@@ -48,7 +48,7 @@ const querySessions = `
 	SELECT s.tenant, id, s.model, messages, live_messages, total_tokens, live_tokens,
 		CASE WHEN reported_prompt_tokens IS NULL THEN coalesce(c.overhead + ceil(c.scale * live_tokens)::bigint, live_tokens)
 			ELSE greatest(0, reported_prompt_tokens + tokens_since_report) END,
-		coalesce(due_tokens, 0), due,
+		coalesce(CASE WHEN ` + followsPolicy + ` THEN due_tokens ELSE (compactor.shown_session(s.tenant, id)).due_tokens END, 0), due,
 		suspect_seq IS NOT NULL, revision, coalesce(last_message_at, created_at), policy, cooldown_until, sid,
 		coalesce((SELECT p.id FROM compactor.sessions p WHERE p.sid = s.parent), ''), (SELECT count(*) FROM compactor.sessions c WHERE c.parent = s.sid)
 	FROM compactor.sessions s ` + joinCalibration

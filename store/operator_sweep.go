@@ -141,8 +141,9 @@ func (f SweepForecast) Runs() (runs int64, takes time.Duration) {
 func (s *Store) ForecastSweep(ctx context.Context, tenant string) (SweepForecast, error) {
 	const query = `
 		WITH due AS (SELECT count(*) AS n, count(*) FILTER (WHERE ` + isPaused + `) AS paused, count(DISTINCT tenant) AS tenants,
-				coalesce(sum(live_tokens), 0)::bigint AS tokens, coalesce(sum(greatest(live_tokens - due_tokens, 0)), 0)::bigint AS over
-			FROM compactor.sessions s WHERE due AND ($1 = '' OR tenant = $1)),
+				coalesce(sum(live_tokens), 0)::bigint AS tokens, coalesce(sum(greatest(live_tokens - coalesce(f.due_tokens, s.due_tokens), 0)), 0)::bigint AS over
+			FROM compactor.sessions s LEFT JOIN compactor.thresholds_of_due($1) f ON (f.policy, f.model) = (s.policy, s.model) AND f.revision <> s.thresholds_revision
+			WHERE due AND ($1 = '' OR tenant = $1)),
 		earlier AS (SELECT w.id, extract(epoch FROM w.worked) AS seconds FROM compactor.sweeps w WHERE w.status = 'done' AND w.queued > 0 ORDER BY w.id DESC LIMIT 1),
 		cost AS (SELECT count(DISTINCT r.id) AS runs, count(c.id) AS calls, coalesce(sum(c.cost_micros), 0) AS micros
 			FROM earlier JOIN compactor.runs r ON r.sweep = earlier.id AND r.ended_at IS NOT NULL LEFT JOIN compactor.summary_calls c ON c.run = r.id)

@@ -66,10 +66,10 @@ func refresh(t fataler, s *Store, limit int) (pages []string) {
 	return nil
 }
 
-// policies returns the sessions as "session policy start".
+// policies returns the sessions as "session policy start", as they are shown.
 func policies(t fataler, s *Store) []string {
 	t.Helper()
-	return list[string](t, s, `SELECT format('%s %s %s', id, policy, due_tokens) FROM compactor.sessions ORDER BY tenant, id`)
+	return list[string](t, s, `SELECT format('%s %s %s', s.id, s.policy, s.due_tokens) FROM compactor.sessions x, compactor.shown_session(x.tenant, x.id) s ORDER BY s.tenant, s.id`)
 }
 
 func TestTheMostSpecificPolicyThatASessionMatchesIsItsPolicy(t *testing.T) {
@@ -187,14 +187,14 @@ func TestSessionsFollowTheirPolicies(t *testing.T) {
 		n, state := must2(s.RefreshSessions(t.Context(), 2))(t)
 		pages = append(pages, fmt.Sprintf("%d %s", n, state))
 	}
-	if diff := cmp.Diff([]string{"0 page", "2 page", "2 page", "1 page", "0 pass"}, pages); diff != "" {
+	if diff := cmp.Diff([]string{"0 page", "2 page", "1 page", "1 page", "0 pass"}, pages); diff != "" {
 		t.Errorf("pages beside a writer (-want +got):\n%s", diff)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	pages = refresh(t, s, 2)
-	if diff := cmp.Diff([]string{"1 done"}, pages); diff != "" {
+	if diff := cmp.Diff([]string{"1 page", "0 done"}, pages); diff != "" {
 		t.Errorf("pages after it (-want +got):\n%s", diff)
 	}
 	if got := one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE due_tokens = 1000 AND NOT due`); got != len(keys) {
@@ -204,7 +204,7 @@ func TestSessionsFollowTheirPolicies(t *testing.T) {
 		t.Errorf("big is %+v", row)
 	}
 	p := must(s.PolicyProgress(t.Context()))(t)
-	if p.Pending || p.Percent != 100 || p.Changed != 6 || p.ReachedAt == nil {
+	if p.Pending || p.Percent != 100 || p.Changed != 5 || p.ReachedAt == nil {
 		t.Errorf("progress: %+v", p)
 	}
 	// A worker with another configuration left thresholds of that.

@@ -58,7 +58,7 @@ type Session struct {
 	Policy        string
 	PolicyVersion int
 	PolicyTenant  string
-	PolicyHash    string // of the thresholds that the session has
+	PolicyHash    string // of the session's thresholds
 	// ReasoningOut are the messages in the view without their signed reasoning.
 	// ReasoningKnown reports that the rest of it is valid for a model that binds it; if not,
 	// Apply takes out all of it.
@@ -106,7 +106,12 @@ const (
 			greatest(clock_timestamp() - coalesce(s.last_message_at, s.created_at), '0'), greatest(clock_timestamp() - s.created_at, '0'),
 			greatest(clock_timestamp() - coalesce(s.view_changed_at, s.created_at), '0'), s.timed,
 			coalesce(c.overhead, 0), coalesce(c.scale, 0), s.reasoning_out::text, s.reasoning_since IS NOT NULL OR s.revision = 0,
-			coalesce(h.name, 'default'), coalesce(h.version, 0), coalesce(h.tenant, ''), s.policy_hash`
+			coalesce(h.name, 'default'), coalesce(h.version, 0), coalesce(h.tenant, ''),
+			CASE WHEN ` + followsPolicy + ` THEN s.policy_hash ELSE (compactor.shown_session(s.tenant, s.id)).policy_hash END`
+	// followsPolicy reports whether a session s has the thresholds in force. Others get them with
+	// their next write, and shown_session has them already.
+	followsPolicy = `s.thresholds_revision IS NOT DISTINCT FROM
+			(SELECT f.revision FROM compactor.thresholds f WHERE f.policy = s.policy AND f.model_prefix = '')`
 	joinPolicy = `LEFT JOIN LATERAL (SELECT * FROM compactor.policy_heads p
 			WHERE p.name IN (s.policy, 'default') AND coalesce(p.tenant, s.tenant) = s.tenant ORDER BY p.name = s.policy DESC LIMIT 1) h ON true `
 

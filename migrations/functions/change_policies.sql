@@ -12,13 +12,17 @@ END $$;
 CREATE OR REPLACE FUNCTION @schema@.save_thresholds(p_policy text, p_version int, p_hash text, p_thresholds json) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-    h @schema@.policy_heads;
+    h          @schema@.policy_heads;
+    v_revision bigint;
+    v_former   bigint;
 BEGIN
     PERFORM FROM @schema@.policy_refresh FOR UPDATE;   -- changes of policies are one after the other
     SELECT * INTO h FROM @schema@.policy_heads WHERE name = p_policy;
     IF coalesce(h.version, 0) <> p_version OR h.name IS NULL AND p_policy <> 'default' THEN
         RETURN;
     END IF;
+    SELECT CASE WHEN t.revision <= r.reached THEN t.revision ELSE t.former END INTO v_former
+    FROM @schema@.thresholds t, @schema@.policy_refresh r WHERE t.policy = p_policy LIMIT 1;
     WITH new AS MATERIALIZED (
         SELECT t.model_prefix, t.due_tokens, t.estimate_margin, p_hash AS policy_hash, coalesce(t.free_reasoning, false) AS free_reasoning, h.tenant,
             t.due_messages, t.due_turns, t.due_new_tokens, t.due_live_messages, t.due_signals, t.due_idle, t.due_idle_tokens,
@@ -43,7 +47,10 @@ BEGIN
         WHERE (o.due_tokens, o.estimate_margin, o.policy_hash, o.free_reasoning, o.tenant)
             IS DISTINCT FROM (excluded.due_tokens, excluded.estimate_margin, excluded.policy_hash, excluded.free_reasoning, excluded.tenant) RETURNING 1)
     UPDATE @schema@.policy_refresh SET wanted = wanted + 1, changed_at = now()
-    WHERE EXISTS (SELECT FROM gone) OR EXISTS (SELECT FROM set);
+    WHERE EXISTS (SELECT FROM gone) OR EXISTS (SELECT FROM set) RETURNING wanted INTO v_revision;
+    IF FOUND THEN
+        UPDATE @schema@.thresholds SET revision = v_revision, former = coalesce(v_former, 0) WHERE policy = p_policy;
+    END IF;
 END $$;
 
 -- Puts versions of policies in force, all or none: [{name, expect, version, spec, hash, match, note, fleet_hash, thresholds}].
@@ -100,14 +107,18 @@ BEGIN
     PERFORM @schema@.refuse_bound();
     RETURN QUERY
     WITH kinds AS MATERIALIZED (
-        SELECT k.*, p.name, coalesce(t.policy_hash, '') AS hash, t
-        FROM (SELECT s.tenant, s.model, CASE WHEN s.parent IS NULL THEN s.labels ELSE @schema@.effective_labels(s.labels, s.parent) END AS labels, s.policy_override, s.policy AS was, s.policy_hash AS was_hash FROM @schema@.sessions s GROUP BY 1, 2, 3, 4, 5, 6) k
+        SELECT k.*, p.name, coalesce(t.policy_hash, '') AS hash, coalesce(t.revision, 0) AS revision, t.former, t
+        FROM (SELECT s.tenant, s.model, CASE WHEN s.parent IS NULL THEN s.labels ELSE @schema@.effective_labels(s.labels, s.parent) END AS labels, s.policy_override, s.policy AS was, s.policy_hash AS was_hash, s.thresholds_revision AS was_revision
+            FROM @schema@.sessions s GROUP BY 1, 2, 3, 4, 5, 6, 7) k
         CROSS JOIN LATERAL @schema@.policy_of(k.tenant, k.model, k.labels, k.policy_override) p(name)
         LEFT JOIN LATERAL @schema@.thresholds_of(p.name, k.model) t ON true
-    ), changed AS MATERIALIZED (SELECT * FROM kinds k WHERE (k.was, k.was_hash) <> (k.name, k.hash)
+    ), changed AS MATERIALIZED (   -- those of a change before follow, with their next write at the latest; what came and went meanwhile is none
+        SELECT * FROM kinds k WHERE k.was <> k.name OR CASE WHEN k.was_revision = k.revision THEN k.was_hash <> k.hash
+            ELSE k.revision > (SELECT reached FROM @schema@.policy_refresh) AND ((k.was_revision, k.was_hash) = (k.former, k.hash)) IS NOT true END
     ), after AS MATERIALIZED (
         SELECT s.policy AS was, s.due AS was_due, @schema@.with_thresholds(s, k.name, k.t) AS n
-        FROM changed k JOIN @schema@.sessions s ON (s.tenant, s.model, CASE WHEN s.parent IS NULL THEN s.labels ELSE @schema@.effective_labels(s.labels, s.parent) END, s.policy, s.policy_hash) = (k.tenant, k.model, k.labels, k.was, k.was_hash)
+        FROM changed k JOIN @schema@.sessions s ON (s.tenant, s.model, CASE WHEN s.parent IS NULL THEN s.labels ELSE @schema@.effective_labels(s.labels, s.parent) END, s.policy, s.policy_hash, s.thresholds_revision)
+                = (k.tenant, k.model, k.labels, k.was, k.was_hash, k.was_revision)
             AND coalesce(s.policy_override, '') = coalesce(k.policy_override, ''))
     SELECT a.was, (a.n).policy, count(*), count(*) FILTER (WHERE (a.n).due AND NOT a.was_due), count(*) FILTER (WHERE a.was_due AND NOT (a.n).due)
     FROM after a GROUP BY 1, 2 ORDER BY 1, 2;

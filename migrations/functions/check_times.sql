@@ -11,6 +11,7 @@ DECLARE
 BEGIN
     FOR s IN SELECT * FROM @schema@.sessions WHERE next_check_at <= now() ORDER BY next_check_at LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED LOOP
         v_n := v_n + 1;
+        s := @schema@.follow_policy(s);
         v_was := s.due;
         s.next_check_at := @schema@.next_time(s, now());
         s.timed := coalesce(@schema@.next_time(s, '-infinity') <= now() AND coalesce(s.reported_prompt_tokens + s.tokens_since_report, @schema@.estimated_tokens(s),

@@ -30,6 +30,7 @@ DECLARE
     v_base    bigint;
     v_pins    int8multirange := coalesce((p->>'pinned')::int8multirange, '{}');
     v_taken   int8multirange := '{}';
+    v_new     @schema@.sessions;
 BEGIN
     -- The session first: an ending that has the lock of the run's row alone would keep another one from it.
     IF p_wait THEN
@@ -91,6 +92,14 @@ BEGIN
         RETURN;
     END IF;
 
+    IF v.due_tokens IS NOT NULL THEN   -- the session is written
+        v_new := @schema@.in_force(s);
+        IF (v_new.policy, v_new.thresholds_revision) <> (s.policy, s.thresholds_revision) THEN
+            PERFORM @schema@.save_policies(ARRAY[v_new]);
+            s := v_new;
+            v.base_hash := coalesce(v.base_hash, '-');   -- who has read none has read the former thresholds
+        END IF;
+    END IF;
     IF v_applied THEN
         IF v_n > 0 THEN
             -- Appended behind everything, and in the view by that: live has no end.

@@ -9,13 +9,16 @@ DECLARE
     v_ended bigint[];
 BEGIN
     WITH locked AS MATERIALIZED (
-        SELECT e.run, e.sid FROM json_to_recordset(p) AS e(run bigint, sid bigint, revision bigint, snapshot bigint, model text, base_hash text, free_reasoning boolean)
+        SELECT e.run, e.sid, e.base_hash, t AS s, t.policy_hash AS hash, t.thresholds_revision = (SELECT h.revision FROM @schema@.thresholds h
+                WHERE h.policy = t.policy AND h.model_prefix = '') AS follows   -- see in_force
+        FROM json_to_recordset(p) AS e(run bigint, sid bigint, revision bigint, snapshot bigint, model text, base_hash text, free_reasoning boolean)
             JOIN @schema@.runs q ON q.id = e.run JOIN @schema@.sessions t ON t.sid = q.sid
-        WHERE q.status = 'queued' AND q.sid = e.sid AND t.revision = e.revision AND t.last_seq = e.snapshot AND t.model = e.model AND t.policy_hash = e.base_hash
+        WHERE q.status = 'queued' AND q.sid = e.sid AND t.revision = e.revision AND t.last_seq = e.snapshot AND t.model = e.model
             AND t.state = 'active' AND t.suspect_seq IS NULL AND isempty(t.pinned) AND isempty(t.reasoning_out)
             AND (e.free_reasoning OR t.reasoning_since IS NOT NULL OR t.revision = 0)
         FOR NO KEY UPDATE OF t, q SKIP LOCKED)
-    SELECT array_agg(run) INTO v_ended FROM (SELECT DISTINCT ON (sid) run FROM locked ORDER BY sid, run) one;   -- another run of a session finds another view
+    SELECT array_agg(run) INTO v_ended FROM (SELECT DISTINCT ON (sid) run FROM locked   -- another run of a session finds another view
+        WHERE base_hash = CASE WHEN follows THEN hash ELSE (@schema@.follow_policy(s)).policy_hash END ORDER BY sid, run) one;
 
     IF v_ended IS NULL THEN
         RETURN '{}';

@@ -168,6 +168,7 @@ BEGIN
     VALUES (s.tenant, s.id, p_ids, p_note, coalesce(p_by, ''), coalesce(p_by, ''), now()) RETURNING * INTO e;
     FOR v_copy IN SELECT * FROM @schema@.copies_of(s.sid, v_seqs, p_ids IS NOT NULL) LOOP   -- two of a family that meet: one is repeated
         SELECT * INTO s FROM @schema@.sessions WHERE sid = v_copy.sid FOR NO KEY UPDATE;
+        s := @schema@.follow_policy(s);
         IF p_ids IS NOT NULL THEN
             IF NOT p_dry_run AND EXISTS (SELECT FROM @schema@.archive_segments WHERE sid = s.sid AND data IS NOT NULL) THEN
                 RAISE EXCEPTION 'session %: words are in the archive', s.id USING ERRCODE = 'CA001', DETAIL = '{[1,)}',
@@ -242,7 +243,7 @@ BEGIN
         UPDATE @schema@.erasures SET ended_at = clock_timestamp() WHERE id = p_id RETURNING * INTO e;
         RETURN e;
     END IF;
-    SELECT * INTO v FROM @schema@.erase_seqs(s, int8multirange(int8range(1, s.last_seq + 1)), e.confirmed_by, false);
+    SELECT * INTO v FROM @schema@.erase_seqs(@schema@.follow_policy(s), int8multirange(int8range(1, s.last_seq + 1)), e.confirmed_by, false);
     PERFORM @schema@.erase_rest(s.sid);
     UPDATE @schema@.erasures SET last_sid = s.sid, sessions = sessions + 1, messages = messages + v.messages,
         derived = derived + v.derived, answers = answers + v.answers WHERE id = p_id RETURNING * INTO e;

@@ -72,6 +72,7 @@ BEGIN
     s.due_idle_tokens := t.due_idle_tokens;
     s.estimate_margin := coalesce(t.estimate_margin, 0);
     s.policy_hash := coalesce(t.policy_hash, '');
+    s.thresholds_revision := coalesce(t.revision, 0);
     s.loop_seq := NULL;   -- the model may not bind reasoning any more
     s.awaits_answer := false;
     s.due := @schema@.is_due(s);
@@ -82,7 +83,7 @@ END $$;
 CREATE OR REPLACE FUNCTION @schema@.save_policies(p @schema@.sessions[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN   -- not LANGUAGE sql, which would plan this again in each call
     UPDATE @schema@.sessions t SET model = s.model, labels = s.labels, policy_override = s.policy_override, policy = s.policy,
-        due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = s.policy_hash, loop_seq = NULL, awaits_answer = false, due = s.due,
+        due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = s.policy_hash, thresholds_revision = s.thresholds_revision, loop_seq = NULL, awaits_answer = false, due = s.due,
         due_messages = s.due_messages, due_turns = s.due_turns, due_new_tokens = s.due_new_tokens, due_live_messages = s.due_live_messages,
         due_signals = s.due_signals, checked_seq = s.checked_seq, due_idle = s.due_idle, due_idle_tokens = s.due_idle_tokens,
         due_age = s.due_age, due_since_run = s.due_since_run, next_check_at = s.next_check_at, timed = s.timed,
@@ -105,6 +106,67 @@ BEGIN
         INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;
     RETURN s;
+END $$;
+
+-- The session as it is under the thresholds in force, if it has a copy of others: refresh_policies leaves that to its next
+-- write where nothing depends on it before. lock_session compares in the same way.
+CREATE OR REPLACE FUNCTION @schema@.in_force(s @schema@.sessions) RETURNS @schema@.sessions LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_policy text;
+    t        @schema@.thresholds;
+BEGIN
+    IF s.thresholds_revision = (SELECT h.revision FROM @schema@.thresholds h WHERE h.policy = s.policy AND h.model_prefix = '') THEN
+        RETURN s;
+    END IF;
+    v_policy := @schema@.policy_of(s.tenant, s.model, @schema@.effective_labels(s.labels, s.parent), s.policy_override);
+    SELECT * INTO t FROM @schema@.thresholds_of(v_policy, s.model);
+    IF (s.policy, s.thresholds_revision) = (v_policy, coalesce(t.revision, 0)) THEN   -- those of default, for a policy without any
+        RETURN s;
+    END IF;
+    RETURN @schema@.with_thresholds(s, v_policy, t);
+END $$;
+
+-- The same for who only looks: while refresh_policies is under way, sessions are shown as they are.
+CREATE OR REPLACE FUNCTION @schema@.shown_session(p_tenant text, p_session text) RETURNS @schema@.sessions LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    s        @schema@.sessions;
+    v_tenant text := @schema@.tenant_of(p_tenant);
+BEGIN
+    SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session;
+    IF EXISTS (SELECT FROM @schema@.policy_refresh WHERE reached = wanted) THEN
+        RETURN @schema@.in_force(s);
+    END IF;
+    RETURN s;
+END $$;
+
+-- The thresholds in force for each kind of sessions that are due, of a tenant or of all with an empty one.
+CREATE OR REPLACE FUNCTION @schema@.thresholds_of_due(p_tenant text)
+RETURNS TABLE (policy text, model text, revision bigint, due_tokens bigint, estimate_margin real, policy_hash text) LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_tenant text := @schema@.scope_of(p_tenant);
+BEGIN
+    RETURN QUERY SELECT k.policy, k.model, t.revision, t.due_tokens, t.estimate_margin, t.policy_hash
+    FROM (SELECT DISTINCT s.policy, s.model FROM @schema@.sessions s WHERE s.due AND v_tenant IN ('', s.tenant)) k
+    CROSS JOIN LATERAL @schema@.thresholds_of(k.policy, k.model) t;
+END $$;
+
+-- Gives a locked session the thresholds in force, and stores that. A transaction that sees the policies of its beginning
+-- fails if they have changed since.
+CREATE OR REPLACE FUNCTION @schema@.follow_policy(s @schema@.sessions) RETURNS @schema@.sessions LANGUAGE plpgsql AS $$
+DECLARE
+    n @schema@.sessions;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM FROM @schema@.thresholds h WHERE h.policy = s.policy AND h.model_prefix = '' FOR SHARE;
+    END IF;
+    n := @schema@.in_force(s);
+    IF (n.policy, n.thresholds_revision) <> (s.policy, s.thresholds_revision) THEN
+        PERFORM @schema@.save_policies(ARRAY[n]);
+        IF n.due AND NOT s.due AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
+            INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+        END IF;
+    END IF;
+    RETURN n;
 END $$;
 
 -- The model of a session from now on, as a later append with another model would set it.

@@ -1,18 +1,20 @@
--- The transactions that write sessions now, but for the caller's. One that begins to later reads policies later, too:
+-- The transactions that lock or write sessions now, but for the caller's. One that begins to later reads policies later, too:
 -- locks are taken before snapshots.
 CREATE OR REPLACE FUNCTION @schema@.writers_of_sessions() RETURNS text[] LANGUAGE sql VOLATILE AS $$
     SELECT coalesce(array_agg(virtualtransaction), '{}') FROM pg_locks
-    WHERE relation = '@schema@.sessions'::regclass AND mode = 'RowExclusiveLock' AND granted AND pid <> pg_backend_pid()
+    WHERE relation = '@schema@.sessions'::regclass AND mode IN ('RowShareLock', 'RowExclusiveLock') AND granted AND pid <> pg_backend_pid()
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 $$;
 
 -- Whether sessions may be left that do not follow the policies. Once an hour they are looked for among those of the runs
--- since then: workers with another configuration leave thresholds of that.
+-- since then: workers with another configuration leave thresholds of that, under the number of those in force.
 CREATE OR REPLACE FUNCTION @schema@.refresh_pending(r @schema@.policy_refresh) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT r.reached < r.wanted OR r.reached_at < now() - interval '1 hour'
 $$;
 
 -- Gives the next sessions the policy and thresholds that they should have, p_limit of them at most, and returns how many.
+-- Sessions for which nothing follows from it before their next write are left as they are: lock_session, or whoever else
+-- locks them, gives them the thresholds then (follow_policy), and who only looks takes shown_session.
 -- state: idle (all sessions follow the policies), page (call again), pass (a pass has ended, and another one is needed,
 -- for sessions that a transaction held or may have created under the policies before), done (the last page). The passes
 -- go on where another caller has left them, and start anew when policies change meanwhile.
@@ -46,7 +48,8 @@ BEGIN
     IF r.reached = r.wanted THEN
         UPDATE @schema@.policy_refresh SET reached_at = now(), wanted = wanted + EXISTS (
             SELECT FROM @schema@.runs q JOIN @schema@.sessions p ON p.sid = q.sid
-            WHERE q.ended_at >= r.reached_at - interval '10 minutes' AND p.policy_hash NOT IN (SELECT policy_hash FROM @schema@.thresholds))::int;
+            WHERE q.ended_at >= r.reached_at - interval '10 minutes' AND p.policy_hash NOT IN (SELECT policy_hash FROM @schema@.thresholds)
+                AND p.thresholds_revision IN (SELECT revision FROM @schema@.thresholds))::int;
         RETURN;
     ELSIF r.revision < r.wanted THEN
         -- The first pass begins with the next call: older transactions have mostly ended by then.
@@ -61,16 +64,29 @@ BEGIN
     PERFORM set_config('compactor.quiet', 'on', true);   -- the scheduler finds what becomes due, at the pace of the workers
     WITH page AS MATERIALIZED (
         SELECT p.sid, p.tenant, p.model, CASE WHEN p.parent IS NULL THEN p.labels ELSE @schema@.effective_labels(p.labels, p.parent) END AS labels,
-            coalesce(p.policy_override, '') AS override, p.policy, p.policy_hash, p.xmin::text AS version
+            coalesce(p.policy_override, '') AS override, p.policy, p.policy_hash, p.thresholds_revision, p.xmin::text AS version, p.due, p.timed, p.state, p.hold_code,
+            p.last_source_seq, p.hold_seq, p.suspect_seq, p.reported_prompt_tokens, p.tokens_since_report, p.live_tokens, p.live_estimated_tokens,
+            p.messages_since_run, p.turns_since_run, p.tokens_since_run, p.live_messages, p.new_signals, p.due_idle, p.due_age, p.due_since_run
         FROM @schema@.sessions p WHERE p.sid > r.cursor_sid ORDER BY p.sid LIMIT v_scan
     ), kinds AS MATERIALIZED (
-        SELECT k.*, n.name, h.policy AS of, h.model_prefix AS prefix, coalesce(h.policy_hash, '') AS hash
+        SELECT k.*, n.name, h.policy AS of, h.model_prefix AS prefix, coalesce(h.policy_hash, '') AS hash, coalesce(h.revision, 0) AS revision,
+            h.due_tokens, coalesce(h.estimate_margin, 0) AS margin, h.due_messages, h.due_turns, h.due_new_tokens, h.due_live_messages, coalesce(h.due_signals, 0) AS due_signals,
+            h.due_idle AS idle, h.due_age AS age, h.due_since_run AS since_run, num_nonnulls(h.due_age, h.due_since_run) > 0 AS ages, c.overhead, c.scale
         FROM (SELECT DISTINCT tenant, model, labels, override FROM page) k
         CROSS JOIN LATERAL @schema@.policy_of(k.tenant, k.model, k.labels, k.override) n(name)
         LEFT JOIN LATERAL @schema@.thresholds_of(n.name, k.model) h ON true
+        LEFT JOIN @schema@.calibrations c ON c.tenant = k.tenant AND c.model = @schema@.model_key(k.model)
     ), differ AS (
         SELECT p.sid, p.version, k.name, k.of, k.prefix, row_number() OVER (ORDER BY p.sid % 3, p.sid) AS n FROM page p JOIN kinds k USING (tenant, model, labels, override)
-        WHERE (p.policy, p.policy_hash) <> (k.name, k.hash))
+        WHERE (p.policy, p.policy_hash, p.thresholds_revision) <> (k.name, k.hash, k.revision)
+            AND (p.policy <> k.name OR p.thresholds_revision = k.revision   -- with those of a worker
+                -- What with_thresholds changes that is seen before the next write: a test compares.
+                OR p.state <> 'active' OR p.hold_code IS NOT NULL OR k.ages OR (p.due_idle, p.due_age, p.due_since_run) IS DISTINCT FROM (k.idle, k.age, k.since_run)
+                OR p.due <> (p.last_source_seq > p.hold_seq AND coalesce(p.suspect_seq > -1 OR p.timed
+                    OR coalesce(p.reported_prompt_tokens + p.tokens_since_report, k.overhead + ceil(k.scale * p.live_tokens)::bigint,
+                        p.live_tokens + p.live_estimated_tokens * k.margin) > k.due_tokens
+                    OR p.messages_since_run >= k.due_messages OR p.turns_since_run >= k.due_turns OR p.tokens_since_run >= k.due_new_tokens
+                    OR p.live_messages >= k.due_live_messages OR p.new_signals & k.due_signals <> 0, false))))
     SELECT coalesce(array_agg(d.sid ORDER BY d.n), '{}'), array_agg(d.version ORDER BY d.n), array_agg(d.name ORDER BY d.n), array_agg(d.of ORDER BY d.n),
         array_agg(d.prefix ORDER BY d.n), (SELECT max(sid) FROM page), (SELECT count(*) FROM page)
     INTO v_sids, v_rows, v_names, v_of, v_prefix, v_next, v_seen FROM differ d;

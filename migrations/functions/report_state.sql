@@ -49,7 +49,7 @@ BEGIN
         WHERE p.sid IN (SELECT DISTINCT c.parent FROM @schema@.closed_children c ORDER BY c.parent LIMIT p_limit) FOR NO KEY UPDATE SKIP LOCKED LOOP
         v_n := v_n + 1;
         DELETE FROM @schema@.closed_children WHERE parent = s.sid;
-        PERFORM @schema@.set_signals(s, 16, 0);
+        PERFORM @schema@.set_signals(@schema@.follow_policy(s), 16, 0);
     END LOOP;
     RETURN v_n;
 END $$;

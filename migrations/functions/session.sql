@@ -50,17 +50,22 @@ CREATE OR REPLACE FUNCTION @schema@.model_names(model text) RETURNS text[] LANGU
     FROM (SELECT @schema@.model_key(btrim(model)) AS key) k
 $$;
 
--- Make the session row if there is none, lock it, return it. A model that is given and is another one
--- is the session's from now on.
+-- Make the session row if there is none, lock it, return it, under the thresholds in force. A model that is given and is
+-- another one is the session's from now on.
 CREATE OR REPLACE FUNCTION @schema@.lock_session(p_tenant text, p_session text, p_model text, p_create boolean)
 RETURNS @schema@.sessions LANGUAGE plpgsql AS $$
 DECLARE
     s @schema@.sessions;
     v_tenant text := @schema@.tenant_of(p_tenant);
 BEGIN
-    SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR NO KEY UPDATE;
-    IF FOUND AND coalesce(nullif(p_model, ''), s.model) = s.model THEN
+    -- With the thresholds in force (see in_force).
+    SELECT * INTO s FROM @schema@.sessions t WHERE t.tenant = v_tenant AND t.id = p_session
+        AND t.thresholds_revision = (SELECT h.revision FROM @schema@.thresholds h WHERE h.policy = t.policy AND h.model_prefix = '') FOR NO KEY UPDATE;
+    IF FOUND AND coalesce(nullif(p_model, ''), s.model) = s.model AND current_setting('transaction_isolation') = 'read committed' THEN
         RETURN s;
+    END IF;
+    IF s.sid IS NULL THEN
+        SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR NO KEY UPDATE;
     END IF;
     IF s.sid IS NULL THEN
         IF coalesce(p_session, '') = '' THEN
@@ -69,9 +74,9 @@ BEGIN
         IF NOT p_create THEN
             RAISE EXCEPTION 'session % of tenant % does not exist', p_session, v_tenant USING ERRCODE = 'no_data_found';
         END IF;
-        INSERT INTO @schema@.sessions (tenant, id, model, policy, due_tokens, estimate_margin, policy_hash,
+        INSERT INTO @schema@.sessions (tenant, id, model, policy, due_tokens, estimate_margin, policy_hash, thresholds_revision,
             due_messages, due_turns, due_new_tokens, due_live_messages, due_signals, due_idle, due_idle_tokens, due_age, due_since_run)
-        SELECT v_tenant, p_session, coalesce(p_model, ''), p.name, t.due_tokens, coalesce(t.estimate_margin, 0), coalesce(t.policy_hash, ''),
+        SELECT v_tenant, p_session, coalesce(p_model, ''), p.name, t.due_tokens, coalesce(t.estimate_margin, 0), coalesce(t.policy_hash, ''), coalesce(t.revision, 0),
             t.due_messages, t.due_turns, t.due_new_tokens, t.due_live_messages, coalesce(t.due_signals, 0), t.due_idle, t.due_idle_tokens,
             t.due_age, t.due_since_run
         FROM @schema@.policy_of(v_tenant, coalesce(p_model, ''), '{}', NULL) p(name) LEFT JOIN LATERAL @schema@.thresholds_of(p.name, p_model) t ON true
@@ -80,7 +85,7 @@ BEGIN
     END IF;
     IF p_model <> '' AND p_model <> s.model THEN
         s.model := p_model;
-        s := @schema@.use_policy(s);
+        RETURN @schema@.use_policy(s);
     END IF;
-    RETURN s;
+    RETURN @schema@.follow_policy(s);
 END $$;

@@ -34,6 +34,8 @@ BEGIN
             AND s.live_messages <= 5000 AND (s.cooldown_until > now()) IS NOT true AND s.labels->>'service_managed' IS DISTINCT FROM 'true'
             AND EXISTS (SELECT FROM json_to_recordset(v_kinds) AS k(of text, names text, model text) WHERE (k.of, k.names, k.model) = (s.tenant, s.policy, s.model))
         FOR NO KEY UPDATE SKIP LOCKED);
+    PERFORM @schema@.follow_policy(s) FROM @schema@.sessions s WHERE s.sid = ANY (p_sids)
+        AND s.thresholds_revision IS DISTINCT FROM (SELECT h.revision FROM @schema@.thresholds h WHERE h.policy = s.policy AND h.model_prefix = '');
     WITH kinds AS MATERIALIZED (
         SELECT k.of, k.names, r.*, c.overhead, c.scale, coalesce(nullif(c.scale, 0), 1) AS each, CASE WHEN c.scale > 0 THEN 0 ELSE r.margin END AS added
         FROM json_to_recordset(v_kinds) AS k(of text, names text, policy text, version int, model text)
@@ -44,7 +46,7 @@ BEGIN
         SELECT s.sid, s.live, s.last_seq, s.last_source_seq, s.revision, s.head_run, s.tail_start_seq, s.live_messages, s.live_tokens, s.live_estimated_tokens,
             s.reported_prompt_tokens, s.tokens_since_report, s.low_gain_runs, s.new_signals, s.timed, k.*
         FROM @schema@.sessions s JOIN kinds k ON (k.of, k.names, k.model) = (s.tenant, s.policy, s.model)
-        WHERE s.sid = ANY (p_sids) AND (k.free_reasoning OR s.reasoning_since IS NOT NULL OR s.revision = 0)
+        WHERE s.sid = ANY (p_sids) AND s.due AND (k.free_reasoning OR s.reasoning_since IS NOT NULL OR s.revision = 0)
             AND (s.decision_fingerprint IS DISTINCT FROM s.last_source_seq || '/' || s.revision || '/{}/' || k.hash OR s.new_signals <> 0 OR s.timed)
             -- An event that waits has a run soon, which the sweep's own run waits for; no event comes before this commits.
             AND NOT EXISTS (SELECT FROM @schema@.outbox o WHERE o.sid = s.sid) AND NOT EXISTS (SELECT FROM @schema@.throttled t WHERE t.sid = s.sid)
