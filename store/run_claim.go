@@ -110,8 +110,8 @@ const (
 			CASE WHEN ` + followsPolicy + ` THEN s.policy_hash ELSE (compactor.shown_session(s.tenant, s.id)).policy_hash END`
 	// followsPolicy reports whether a session s has the thresholds in force. Others get them with
 	// their next write, and shown_session has them already.
-	followsPolicy = `s.thresholds_revision IS NOT DISTINCT FROM
-			(SELECT f.revision FROM compactor.thresholds f WHERE f.policy = s.policy AND f.model_prefix = '')`
+	followsPolicy = `s.thresholds_revision =
+			coalesce((SELECT f.revision FROM compactor.thresholds f WHERE f.policy = s.policy AND f.model_prefix = ''), 0)`
 	joinPolicy = `LEFT JOIN LATERAL (SELECT * FROM compactor.policy_heads p
 			WHERE p.name IN (s.policy, 'default') AND coalesce(p.tenant, s.tenant) = s.tenant ORDER BY p.name = s.policy DESC LIMIT 1) h ON true `
 

@@ -9,8 +9,8 @@ DECLARE
     v_ended bigint[];
 BEGIN
     WITH locked AS MATERIALIZED (
-        SELECT e.run, e.sid, e.base_hash, t AS s, t.policy_hash AS hash, t.thresholds_revision = (SELECT h.revision FROM @schema@.thresholds h
-                WHERE h.policy = t.policy AND h.model_prefix = '') AS follows   -- see in_force
+        SELECT e.run, e.sid, e.base_hash, t AS s, t.policy_hash AS hash, t.thresholds_revision = coalesce((SELECT h.revision FROM @schema@.thresholds h
+                WHERE h.policy = t.policy AND h.model_prefix = ''), 0) AS follows   -- see in_force
         FROM json_to_recordset(p) AS e(run bigint, sid bigint, revision bigint, snapshot bigint, model text, base_hash text, free_reasoning boolean)
             JOIN @schema@.runs q ON q.id = e.run JOIN @schema@.sessions t ON t.sid = q.sid
         WHERE q.status = 'queued' AND q.sid = e.sid AND t.revision = e.revision AND t.last_seq = e.snapshot AND t.model = e.model

@@ -109,13 +109,14 @@ BEGIN
 END $$;
 
 -- The session as it is under the thresholds in force, if it has a copy of others: refresh_policies leaves that to its next
--- write where nothing depends on it before. lock_session compares in the same way.
+-- write where nothing depends on it before. lock_session compares in the same way; 0 is
+-- before the first policy.
 CREATE OR REPLACE FUNCTION @schema@.in_force(s @schema@.sessions) RETURNS @schema@.sessions LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_policy text;
     t        @schema@.thresholds;
 BEGIN
-    IF s.thresholds_revision = (SELECT h.revision FROM @schema@.thresholds h WHERE h.policy = s.policy AND h.model_prefix = '') THEN
+    IF s.thresholds_revision = coalesce((SELECT h.revision FROM @schema@.thresholds h WHERE h.policy = s.policy AND h.model_prefix = ''), 0) THEN
         RETURN s;
     END IF;
     v_policy := @schema@.policy_of(s.tenant, s.model, @schema@.effective_labels(s.labels, s.parent), s.policy_override);

@@ -79,7 +79,7 @@ BEGIN
     ), differ AS (
         SELECT p.sid, p.version, k.name, k.of, k.prefix, row_number() OVER (ORDER BY p.sid % 3, p.sid) AS n FROM page p JOIN kinds k USING (tenant, model, labels, override)
         WHERE (p.policy, p.policy_hash, p.thresholds_revision) <> (k.name, k.hash, k.revision)
-            AND (p.policy <> k.name OR p.thresholds_revision = k.revision   -- with those of a worker
+            AND (p.policy <> k.name OR k.of <> k.name OR p.thresholds_revision = k.revision   -- with those of a worker
                 -- What with_thresholds changes that is seen before the next write: a test compares.
                 OR p.state <> 'active' OR p.hold_code IS NOT NULL OR k.ages OR (p.due_idle, p.due_age, p.due_since_run) IS DISTINCT FROM (k.idle, k.age, k.since_run)
                 OR p.due <> (p.last_source_seq > p.hold_seq AND coalesce(p.suspect_seq > -1 OR p.timed

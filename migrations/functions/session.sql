@@ -60,7 +60,7 @@ DECLARE
 BEGIN
     -- With the thresholds in force (see in_force).
     SELECT * INTO s FROM @schema@.sessions t WHERE t.tenant = v_tenant AND t.id = p_session
-        AND t.thresholds_revision = (SELECT h.revision FROM @schema@.thresholds h WHERE h.policy = t.policy AND h.model_prefix = '') FOR NO KEY UPDATE;
+        AND t.thresholds_revision = coalesce((SELECT h.revision FROM @schema@.thresholds h WHERE h.policy = t.policy AND h.model_prefix = ''), 0) FOR NO KEY UPDATE;
     IF FOUND AND coalesce(nullif(p_model, ''), s.model) = s.model AND current_setting('transaction_isolation') = 'read committed' THEN
         RETURN s;
     END IF;
