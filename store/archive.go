@@ -25,6 +25,8 @@ const (
 	// between them: writers have it for milliseconds, and a pass ends at one that stays locked.
 	busyTries = 4
 	busyPause = 50 * time.Millisecond
+	// restoreTries bounds the restores before a change.
+	restoreTries = 10
 	// archiveTime bounds a call of Archive.
 	archiveTime = 5 * time.Second
 )
@@ -264,7 +266,7 @@ func (s *Store) restore(ctx context.Context, k Key, seqs chat.Ranges) (stats Arc
 // restoring calls change, and again when the archived words that it needs are back.
 func restoring[T any](ctx context.Context, s *Store, k Key, change func() (T, error)) (T, error) {
 	v, err := change()
-	for range 3 { // each time it may need others
+	for range restoreTries { // each time it may need others, or the archiver has come between the two
 		own, ok := errors.AsType[*Error](err)
 		if !ok || !errors.Is(err, ErrArchived) {
 			return v, err

@@ -60,7 +60,7 @@ func (s *Store) Erase(ctx context.Context, k Key, ids []string, note, by string,
 		return e, wrap("erase", err)
 	}
 	e, err := erase()
-	for range 3 { // between the two, the archiver may have come
+	for range restoreTries { // between the two, the archiver may have come
 		if !errors.Is(err, ErrArchived) {
 			break
 		}

@@ -179,7 +179,7 @@ func (c *benchFleetCmd) Run(ctx context.Context, e *Env, cfg config.Config) erro
 		}
 		e.say("\nFOUND and CLAIMED are of 500 due sessions, CPU and WAL of one of a sweep.\n")
 		return e.Out.Pairs(
-			[2]any{"change of the policy", fmt.Sprintf("%s sessions in %.1fs, %s of WAL", term.Count(r.PolicyChanged), r.PolicySeconds, term.Bytes(r.PolicyWALBytes))},
+			[2]any{"change of the policy", fmt.Sprintf("%s sessions written in %.1fs, %s of WAL", term.Count(r.PolicyChanged), r.PolicySeconds, term.Bytes(r.PolicyWALBytes))},
 			[2]any{"idle", fmt.Sprintf("%.1f transactions and %.0f buffers per second, %.1f %% of a core", r.IdleTransactions, r.IdleBuffers, 100*r.IdleCPU)},
 		)
 	})

@@ -9,7 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // FleetOptions holds the sizes of the benchmark of a fleet, with the tags of their flags.
@@ -25,7 +27,7 @@ type FleetResult struct {
 	Sizes []FleetSize `json:"sizes"`
 	// Growth is the CPU time of a due session in the largest fleet, as a multiple of that in the smallest.
 	Growth float64 `json:"cpu_growth"`
-	// A change of the policy that reaches all sessions of the largest fleet.
+	// A change of the policy, in the largest fleet, by which one of 32 sessions becomes due.
 	PolicySeconds  float64 `json:"policy_change_seconds"`
 	PolicyWALBytes int64   `json:"policy_change_wal_bytes"`
 	PolicyChanged  int64   `json:"policy_change_sessions"`
@@ -116,32 +118,57 @@ func (s *system) candidates(ctx context.Context, lock string) (float64, error) {
 	return quantile(times, 0.5), nil
 }
 
-// changePolicy measures how long it takes until all sessions follow another policy.
+// changePolicy measures how long it takes until all sessions follow another policy, by which
+// those of the largest size become due: one of as many as there are templates.
 func (s *system) changePolicy(ctx context.Context, r *FleetResult) error {
+	scope := store.PauseScope{} // the runs of what is due now are another matter
+	if err := s.store.PauseRuns(ctx, scope, "a benchmark", "bench"); err != nil {
+		return err
+	}
+	var largest chat.Tokens
+	if err := s.db.pool.QueryRow(ctx, `SELECT max(live_tokens) FROM sessions WHERE tenant = $1`, fleetTenant).Scan(&largest); err != nil {
+		return fmt.Errorf("the largest session: %w", err)
+	}
 	before, err := s.db.walPosition(ctx)
 	if err != nil {
 		return err
 	}
-	s.planner.Policy.StartTokens += fleetStart / 100
 	begin := time.Now()
+	if r.PolicyChanged, err = s.follow(ctx, largest-1); err != nil {
+		return err
+	}
+	r.PolicySeconds = time.Since(begin).Seconds()
+	after, err := s.db.walPosition(ctx)
+	if err != nil {
+		return err
+	}
+	r.PolicyWALBytes = after - before
+	if _, err := s.follow(ctx, fleetStart); err != nil {
+		return err
+	}
+	return s.store.ResumeRuns(ctx, scope, "bench")
+}
+
+// follow has a scheduler bring another start into force, and returns the number of sessions
+// that it wrote for that.
+func (s *system) follow(ctx context.Context, start chat.Tokens) (changed int64, err error) {
+	before, err := s.store.PolicyProgress(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s.planner.Policy.StartTokens = start
 	err = s.work(ctx, func(ctx context.Context) error {
 		return poll(ctx, 50*time.Millisecond, func() (bool, error) {
 			p, err := s.store.PolicyProgress(ctx)
-			if done := p.Changed > 0 && !p.Pending; done || err != nil {
-				r.PolicyChanged = p.Changed
+			if done := p.Revision > before.Revision && !p.Pending; done || err != nil {
+				changed = p.Changed
 				return done, err
 			}
 			s.env.Progress("policy", int(p.Percent), 100)
 			return false, nil
 		})
 	})
-	if err != nil {
-		return err
-	}
-	r.PolicySeconds = time.Since(begin).Seconds()
-	after, err := s.db.walPosition(ctx)
-	r.PolicyWALBytes = after - before
-	return err
+	return changed, err
 }
 
 // idleFleet measures what a scheduler and a worker do while there is nothing to do.
