@@ -174,8 +174,14 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 				t.Log("the files of the server cannot be read here")
 				return
 			}
-			exec(t, s, `VACUUM FULL`)
-			if after := filesWith(t, s, words); len(before) < 3 || len(after) > 0 {
+			after := before
+			for range 20 { // it keeps what a backend that connects elsewhere might still see
+				exec(t, s, `VACUUM FULL`)
+				if after = filesWith(t, s, words); len(after) == 0 {
+					break
+				}
+			}
+			if len(before) < 3 || len(after) > 0 {
 				t.Errorf("the words are on pages of %v, and of %v before", after, before)
 			}
 		})
