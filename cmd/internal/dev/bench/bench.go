@@ -8,6 +8,7 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -58,6 +59,19 @@ type system struct {
 	planner *worker.Planner
 	// setBased has the scheduler truncate without a worker.
 	setBased bool
+	// thresholds are those of the policy, if the scheduler is to save these.
+	thresholds []store.Threshold
+}
+
+// keeper is the store of a scheduler that saves these thresholds: sessions that were created under
+// them follow then, as those of an installation whose policy has not just changed.
+type keeper struct {
+	*store.Store
+	thresholds []store.Threshold
+}
+
+func (k keeper) SavePolicy(ctx context.Context, hash string, spec json.RawMessage, _ []store.Threshold) error {
+	return k.Store.SavePolicy(ctx, hash, spec, k.thresholds)
 }
 
 // open creates a fresh schema and connects to it; the returned function drops it.
@@ -135,7 +149,11 @@ func (s *system) work(ctx context.Context, do func(context.Context) error) error
 			return s.planner.Truncation(ctx, s.store, k)
 		}
 	}
-	sched, err := scheduler.New(s.store, s.ring, c)
+	var st scheduler.Store = s.store
+	if s.thresholds != nil {
+		st = keeper{s.store, s.thresholds}
+	}
+	sched, err := scheduler.New(st, s.ring, c)
 	if err != nil {
 		return err
 	}

@@ -128,10 +128,8 @@ func baselineTenant(round int) string { return fmt.Sprintf("baseline-%d", round)
 // enqueues nothing. The threshold of their model keeps baseline sessions from being due.
 func (s *system) seed(ctx context.Context, o CompactOptions, round, n int) error {
 	limits := s.planner.Policy.Limits("", s.planner.Window)
-	err := s.store.SavePolicy(ctx, s.planner.Policy.FleetHash(), []byte(`{}`), []store.Threshold{
-		{ModelPrefix: "", DueTokens: limits.Start}, {ModelPrefix: "baseline", DueTokens: 1 << 40},
-	})
-	if err != nil {
+	s.thresholds = []store.Threshold{{ModelPrefix: "", DueTokens: limits.Start}, {ModelPrefix: "baseline", DueTokens: 1 << 40}}
+	if err := s.store.SavePolicy(ctx, s.planner.Policy.FleetHash(), []byte(`{}`), s.thresholds); err != nil {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
