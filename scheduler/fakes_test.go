@@ -57,11 +57,10 @@ type fakeStore struct {
 	// toArchive are pages of the archive; retained are the calls for it.
 	toArchive int
 	retained  []string
-	// disk is what the tables take; oldest are the bytes that may go from it.
-	disk     store.DiskUse
-	oldest   int64
-	limited  store.Limited // which tenants have limits
-	useTakes time.Duration // how long it takes to read their use
+	disk      store.DiskUse // what the tables take
+	oldest    int64         // bytes that may go from it
+	limited   store.Limited // which tenants have limits
+	useTakes  time.Duration // how long it takes to read their use
 }
 
 type fakeSweep struct {

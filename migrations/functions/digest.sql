@@ -57,7 +57,7 @@ BEGIN
     END IF;
     RAISE EXCEPTION '%.% is append-only: % refused', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP
         USING ERRCODE = 'restrict_violation',
-              HINT = 'Compaction writes ranges of the session, never message rows.';
+              HINT = CASE TG_TABLE_NAME WHEN 'runs' THEN 'A run that has changed a view explains it.' ELSE 'Compaction writes ranges of the session, never message rows.' END;
 END $$;
 
 -- Only where they are missing, as writers wait for it. An update or delete of a partition fires its own triggers, so each

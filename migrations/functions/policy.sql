@@ -109,8 +109,7 @@ BEGIN
 END $$;
 
 -- The session as it is under the thresholds in force, if it has a copy of others: refresh_policies leaves that to its next
--- write where nothing depends on it before. lock_session compares in the same way; 0 is
--- before the first policy.
+-- write where nothing depends on it before. lock_session compares in the same way; 0 is before the first policy.
 CREATE OR REPLACE FUNCTION @schema@.in_force(s @schema@.sessions) RETURNS @schema@.sessions LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_policy text;
@@ -127,7 +126,7 @@ BEGIN
     RETURN @schema@.with_thresholds(s, v_policy, t);
 END $$;
 
--- The same for who only looks: while refresh_policies is under way, sessions are shown as they are.
+-- The same for what only reads: while refresh_policies is under way, sessions are shown as they are.
 CREATE OR REPLACE FUNCTION @schema@.shown_session(p_tenant text, p_session text) RETURNS @schema@.sessions LANGUAGE plpgsql STABLE AS $$
 DECLARE
     s        @schema@.sessions;

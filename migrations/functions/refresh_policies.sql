@@ -13,8 +13,8 @@ CREATE OR REPLACE FUNCTION @schema@.refresh_pending(r @schema@.policy_refresh) R
 $$;
 
 -- Gives the next sessions the policy and thresholds that they should have, p_limit of them at most, and returns how many.
--- Sessions for which nothing follows from it before their next write are left as they are: lock_session, or whoever else
--- locks them, gives them the thresholds then (follow_policy), and who only looks takes shown_session.
+-- Sessions for which nothing follows from it before their next write are left as they are: what locks them next,
+-- lock_session mostly, gives them the thresholds then (follow_policy), and what only reads takes shown_session.
 -- state: idle (all sessions follow the policies), page (call again), pass (a pass has ended, and another one is needed,
 -- for sessions that a transaction held or may have created under the policies before), done (the last page). The passes
 -- go on where another caller has left them, and start anew when policies change meanwhile.
