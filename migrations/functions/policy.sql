@@ -91,6 +91,15 @@ BEGIN   -- not LANGUAGE sql, which would plan this again in each call
     FROM unnest(p) s WHERE t.sid = s.sid;
 END $$;
 
+-- The same for one session, whose run is due now if it was not before.
+CREATE OR REPLACE FUNCTION @schema@.save_policy_of(s @schema@.sessions, p_was_due boolean) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM @schema@.save_policies(ARRAY[s]);
+    IF s.due AND NOT p_was_due AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
+        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    END IF;
+END $$;
+
 -- Gives a locked session the policy that its model, labels and override now have, and stores all of these. A run on its
 -- way does not change the thresholds (end_run).
 CREATE OR REPLACE FUNCTION @schema@.use_policy(s @schema@.sessions) RETURNS @schema@.sessions LANGUAGE plpgsql AS $$
@@ -101,10 +110,7 @@ DECLARE
 BEGIN
     SELECT * INTO t FROM @schema@.thresholds_of(v_policy, s.model);
     s := @schema@.with_thresholds(s, v_policy, t);
-    PERFORM @schema@.save_policies(ARRAY[s]);
-    IF s.due AND NOT v_was AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
-        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
-    END IF;
+    PERFORM @schema@.save_policy_of(s, v_was);
     RETURN s;
 END $$;
 
@@ -161,10 +167,7 @@ BEGIN
     END IF;
     n := @schema@.in_force(s);
     IF (n.policy, n.thresholds_revision) <> (s.policy, s.thresholds_revision) THEN
-        PERFORM @schema@.save_policies(ARRAY[n]);
-        IF n.due AND NOT s.due AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
-            INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
-        END IF;
+        PERFORM @schema@.save_policy_of(n, s.due);
     END IF;
     RETURN n;
 END $$;

@@ -169,6 +169,7 @@ BEGIN
             ('run_ends', '{}'),
             ('same_message', '{}'),
             ('save_policies', '{}'),
+            ('save_policy_of', '{}'),
             ('save_thresholds', '{worker}'),
             ('scope_of', '{}'),
             ('set_labels', '{application}'),
