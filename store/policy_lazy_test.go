@@ -115,6 +115,11 @@ func TestAChangeOfThresholdsLeavesWhatARewriteOfAllSessionsWould(t *testing.T) {
 	rewritten := 0
 	for step := range 40 {
 		change()
+		if step%4 == 0 {
+			exec(t, s, `UPDATE compactor.sessions SET policy_override = CASE r(3) WHEN 0 THEN 'odd' WHEN 1 THEN 'default' END WHERE r(9) = 0`)
+			e.take(`true`)
+			followTogether(t, s)
+		}
 		e.follow()
 		if n := one[int](t, s, `SELECT count(*) FROM eager WHERE rewritten`); random.IntN(2) == 0 || n == 0 {
 			rewritten += n
@@ -135,6 +140,27 @@ func TestAChangeOfThresholdsLeavesWhatARewriteOfAllSessionsWould(t *testing.T) {
 	}
 	if rewritten == 0 {
 		t.Error("no session was rewritten")
+	}
+}
+
+// followTogether fails unless sessions that follow the thresholds in force together are left as
+// each alone, with the same runs woken. It changes nothing.
+func followTogether(t *testing.T, s *Store) {
+	t.Helper()
+	left := func(how string) []string {
+		tx := must(s.pool.Begin(t.Context()))(t)
+		defer func() { _ = tx.Rollback(context.Background()) }()
+		for _, query := range []string{`DELETE FROM compactor.outbox`, `SELECT count(*) FROM (SELECT FROM compactor.sessions FOR NO KEY UPDATE) s`, how} {
+			if _, err := tx.Exec(t.Context(), s.q(query)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rows, _ := tx.Query(t.Context(), s.q(`SELECT to_jsonb(s)::text || ' woken ' || (s.sid IN (SELECT o.sid FROM compactor.outbox o)) FROM compactor.sessions s ORDER BY s.sid`))
+		return must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
+	}
+	alone := left(`SELECT compactor.follow_policy(s) FROM compactor.sessions s`)
+	if diff := cmp.Diff(alone, left(`SELECT compactor.follow_policies(ARRAY(SELECT sid FROM compactor.sessions))`)); diff != "" {
+		t.Errorf("together (-each alone +together):\n%s", diff)
 	}
 }
 

@@ -356,7 +356,8 @@ func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 	s := open(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "a", 5)
-	night := func(n int) time.Time { return time.Now().Add(time.Duration(n) * 24 * time.Hour).Truncate(time.Second) }
+	now := time.Now().Truncate(time.Second)
+	night := func(n int) time.Time { return now.Add(time.Duration(n) * 24 * time.Hour) }
 	fire := func(n int, want bool) {
 		t.Helper()
 		outcome, _ := must2(s.Fire(t.Context(), Tick{Entry: "nightly", At: night(n), By: "x", WindowEnd: night(n).Add(time.Hour)}))(t)

@@ -7,9 +7,10 @@
 CREATE OR REPLACE FUNCTION @schema@.end_runs(p json) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
     v_ended bigint[];
+    v_stale bigint[];
 BEGIN
     WITH locked AS MATERIALIZED (
-        SELECT e.run, e.sid, e.base_hash, t AS s, t.policy_hash AS hash, t.thresholds_revision = coalesce((SELECT h.revision FROM @schema@.thresholds h
+        SELECT e.run, e.sid, e.base_hash = t.policy_hash AS fits, t.thresholds_revision = coalesce((SELECT h.revision FROM @schema@.thresholds h
                 WHERE h.policy = t.policy AND h.model_prefix = ''), 0) AS follows   -- see in_force
         FROM json_to_recordset(p) AS e(run bigint, sid bigint, revision bigint, snapshot bigint, model text, base_hash text, free_reasoning boolean)
             JOIN @schema@.runs q ON q.id = e.run JOIN @schema@.sessions t ON t.sid = q.sid
@@ -17,9 +18,13 @@ BEGIN
             AND t.state = 'active' AND t.suspect_seq IS NULL AND isempty(t.pinned) AND isempty(t.reasoning_out)
             AND (e.free_reasoning OR t.reasoning_since IS NOT NULL OR t.revision = 0)
         FOR NO KEY UPDATE OF t, q SKIP LOCKED)
-    SELECT array_agg(run) INTO v_ended FROM (SELECT DISTINCT ON (sid) run FROM locked   -- another run of a session finds another view
-        WHERE base_hash = CASE WHEN follows THEN hash ELSE (@schema@.follow_policy(s)).policy_hash END ORDER BY sid, run) one;
-
+    SELECT array_agg(run) FILTER (WHERE follows), array_agg(run) FILTER (WHERE NOT follows) INTO v_ended, v_stale
+    FROM (SELECT DISTINCT ON (sid) run, follows FROM locked WHERE fits OR NOT follows ORDER BY sid, run) one;   -- another run of a session finds another view
+    IF v_stale <> '{}' THEN
+        PERFORM @schema@.follow_policies(ARRAY(SELECT q.sid FROM @schema@.runs q WHERE q.id = ANY (v_stale)));
+        v_ended := v_ended || ARRAY(SELECT e.run FROM json_to_recordset(p) AS e(run bigint, base_hash text) JOIN @schema@.runs q ON q.id = e.run JOIN @schema@.sessions t ON t.sid = q.sid
+            WHERE e.run = ANY (v_stale) AND t.policy_hash = e.base_hash);
+    END IF;
     IF v_ended IS NULL THEN
         RETURN '{}';
     END IF;

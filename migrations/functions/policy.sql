@@ -91,12 +91,12 @@ BEGIN   -- not LANGUAGE sql, which would plan this again in each call
     FROM unnest(p) s WHERE t.sid = s.sid;
 END $$;
 
--- The same for one session, whose run is due now if it was not before.
-CREATE OR REPLACE FUNCTION @schema@.save_policy_of(s @schema@.sessions, p_was_due boolean) RETURNS void LANGUAGE plpgsql AS $$
+-- The same, and wakes the runs of those that became due by it (p_wake).
+CREATE OR REPLACE FUNCTION @schema@.save_and_wake(p @schema@.sessions[], p_wake bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM @schema@.save_policies(ARRAY[s]);
-    IF s.due AND NOT p_was_due AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
-        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    PERFORM @schema@.save_policies(p);
+    IF p_wake <> '{}' AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
+        INSERT INTO @schema@.outbox AS o (sid) SELECT unnest(p_wake) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;
 END $$;
 
@@ -110,7 +110,7 @@ DECLARE
 BEGIN
     SELECT * INTO t FROM @schema@.thresholds_of(v_policy, s.model);
     s := @schema@.with_thresholds(s, v_policy, t);
-    PERFORM @schema@.save_policy_of(s, v_was);
+    PERFORM @schema@.save_and_wake(ARRAY[s], CASE WHEN s.due AND NOT v_was THEN ARRAY[s.sid] END);
     RETURN s;
 END $$;
 
@@ -167,9 +167,32 @@ BEGIN
     END IF;
     n := @schema@.in_force(s);
     IF (n.policy, n.thresholds_revision) <> (s.policy, s.thresholds_revision) THEN
-        PERFORM @schema@.save_policy_of(n, s.due);
+        PERFORM @schema@.save_and_wake(ARRAY[n], CASE WHEN n.due AND NOT s.due THEN ARRAY[n.sid] END);
     END IF;
     RETURN n;
+END $$;
+
+-- The same for many locked sessions at once, in a transaction that is read committed: what they follow from is looked up once
+-- for all of a kind.
+CREATE OR REPLACE FUNCTION @schema@.follow_policies(p_sids bigint[]) RETURNS void LANGUAGE plpgsql SET jit = off AS $$
+DECLARE
+    v_new  @schema@.sessions[];
+    v_wake bigint[];
+BEGIN
+    WITH differ AS MATERIALIZED (
+        SELECT s, s.tenant, s.model, @schema@.effective_labels(s.labels, s.parent) AS labels, coalesce(s.policy_override, '') AS override FROM @schema@.sessions s
+        WHERE s.sid = ANY (p_sids) AND s.thresholds_revision <> coalesce((SELECT h.revision FROM @schema@.thresholds h WHERE h.policy = s.policy AND h.model_prefix = ''), 0)
+    ), kinds AS MATERIALIZED (
+        SELECT k.*, n.name, h FROM (SELECT DISTINCT tenant, model, labels, override FROM differ) k
+        CROSS JOIN LATERAL @schema@.policy_of(k.tenant, k.model, k.labels, k.override) n(name)
+        LEFT JOIN LATERAL @schema@.thresholds_of(n.name, k.model) h ON true
+    ), follow AS MATERIALIZED (
+        SELECT (d.s).due AS was_due, @schema@.with_thresholds(d.s, k.name, k.h) AS s FROM differ d JOIN kinds k USING (tenant, model, labels, override)
+        WHERE ((d.s).policy, (d.s).thresholds_revision) <> (k.name, coalesce((k.h).revision, 0)))
+    SELECT array_agg(s), array_agg((s).sid) FILTER (WHERE (s).due AND NOT was_due) INTO v_new, v_wake FROM follow;
+    IF v_new <> '{}' THEN
+        PERFORM @schema@.save_and_wake(v_new, v_wake);
+    END IF;
 END $$;
 
 -- The model of a session from now on, as a later append with another model would set it.

@@ -34,8 +34,7 @@ BEGIN
             AND s.live_messages <= 5000 AND (s.cooldown_until > now()) IS NOT true AND s.labels->>'service_managed' IS DISTINCT FROM 'true'
             AND EXISTS (SELECT FROM json_to_recordset(v_kinds) AS k(of text, names text, model text) WHERE (k.of, k.names, k.model) = (s.tenant, s.policy, s.model))
         FOR NO KEY UPDATE SKIP LOCKED);
-    PERFORM @schema@.follow_policy(s) FROM @schema@.sessions s WHERE s.sid = ANY (p_sids)
-        AND s.thresholds_revision <> coalesce((SELECT h.revision FROM @schema@.thresholds h WHERE h.policy = s.policy AND h.model_prefix = ''), 0);
+    PERFORM @schema@.follow_policies(p_sids);
     WITH kinds AS MATERIALIZED (
         SELECT k.of, k.names, r.*, c.overhead, c.scale, coalesce(nullif(c.scale, 0), 1) AS each, CASE WHEN c.scale > 0 THEN 0 ELSE r.margin END AS added
         FROM json_to_recordset(v_kinds) AS k(of text, names text, policy text, version int, model text)
