@@ -22,8 +22,14 @@ var (
 	// momentary is what happened, what somebody thinks, or what holds for the moment only.
 	momentary = text.Pattern(`(?i)^(?:\W*(?:yes|no|ok|hmm+|ah|oh|well|so|and|but)[,.! ]+)*(?:i (?:just|think|was|did|don'?t (?:think|know|see|remember|have|get|understand)|can'?t|cannot|couldn'?t|tried|saw|ran|got|have|am|'m)|it (?:was|did|does|doesn'?t|didn'?t|seems|looks|fails?)|maybe|perhaps|what|why|how|where|which|when|if i)\b|` +
 		`\b(?:i|there|it) must\b|\b(?:right now|right away|at the moment|yet|never mind|don'?t bother|don'?t worry)\b|^no\b\W*i\b|^no\b.*\b(?:that|this|it|anything)(?: one)?\b`)
-	// logLine is a line of a program or of its source.
-	logLine = text.Pattern(`^\W*(?:\d{4}-\d\d-\d\d|\d\d?:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d)|\|(?:DEBU|DEBUG|INFO|WARN|ERROR)\||(?:\b[\w.]+=\S+ .*){3}|^\W*(?:at |File "|goroutine )|[{};]\s*$|^\s*(?:[-+|│❯⏺⎿├└$%#]|\d+:|["'][^"']*["']?,?\s*$)`)
+	// programLine is a line of a program's output, of a difference, or of source. A list of the
+	// user has a blank behind its mark, and one only.
+	programLine = text.Pattern(`^\W*(?:\d{4}-\d\d-\d\d|\d\d?:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d)|\|(?:DEBU|DEBUG|INFO|WARN|ERROR)\||(?:\b[\w.]+=\S+ .*){3}|^\W*(?:at |File "|goroutine )|[{};]\s*$|` +
+		`^\s*(?:[-+](?:\S|\s\s)|[|│❯⏺⎿├└$%#]|\d+:|["'][^"']*["']?,?\s*$)|` +
+		`^\s*\d+ *[│|]|^\s*(?:@[\w.]+(?:\(.*)?|//.*|/\*.*)$|` + // line numbers, decorators, comments
+		`^\s*(?:(?:await|return|raise|throw|new|if|elif|not) +)*[A-Za-z_][\w.]*\(.*\)? *(?:[,:]|as \w+:)?\s*$|` + // calls
+		`^\s*(?:(?:const|let|var|final|self) +)?[A-Za-z_][\w.\[\]"']*(?: *: *[\w.\[\], ]+)? *(?:[-+*/|&?:]|\|\||\?\?)?= *\S|` + // assignments
+		`^\s*(?:async +)?(?:def|func|fn|function|class|interface|struct|enum|impl) +[\w.]+ *[(:<{]|^\s*(?:from +\S+ +)?import +[\w.*{"']+[^ ]*$`)
 )
 
 // minStanding is the size, in bytes, below which a demand only answers what was said before.
@@ -50,7 +56,7 @@ func (s *history) addDemands(message string) (others []demand) {
 			case len(x) <= minSentence || text.Longer(x, maxLine) || isQuestion(x) || !constraintWords.matches(x) && !foreignConstraints.matches(x):
 			case i == 0 && (isStanding(x) || s.goal.empty() && asking().MatchString(x)): // what the first request demands is for all that follows
 				s.constraints = appendNew(s.constraints, x)
-			case len(others) < maxDemands && !logLine().MatchString(x):
+			case len(others) < maxDemands && !programLine().MatchString(x):
 				others = append(others, demand{strings.Clone(x), i == 1})
 			}
 		}
@@ -91,7 +97,7 @@ func typed(message string) (own, pasted string) {
 	for l := range strings.Lines(message) {
 		fence := strings.HasPrefix(strings.TrimSpace(l), "```")
 		behind = behind || document && a.Len() > 0 && strings.TrimSpace(l) == "" || document && strings.HasPrefix(l, "#")
-		if fenced != fence || fence || behind || logLine().MatchString(l) {
+		if fenced != fence || fence || behind || programLine().MatchString(l) {
 			b.WriteString(l)
 		} else {
 			a.WriteString(l)

@@ -32,11 +32,49 @@ func TestConstraintsAreToldFromWhatWasAskedForOnce(t *testing.T) {
 	}
 }
 
+func TestLinesOfProgramsAreToldFromProse(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		`root = ""`:                                     true,
+		"29│class Commands:":                            true,
+		"    self.assertIn(door, doors)":                true,
+		"lamp := rooms[2]":                              true,
+		"if (lamp.isOn()) {":                            true,
+		"def lamp(room):":                               true,
+		"import electric.lamps":                         true,
+		"from electric import lamps":                    true,
+		"@pytest.fixture":                               true,
+		"// the lamp must be on":                        true,
+		"-    never = lamp":                             true,
+		"+lamp":                                         true,
+		"self.lamps += 1":                               true,
+		"const lamp: Lamp = room.lamp":                  true,
+		"return turn_on(lamp, room)":                    true,
+		"level=info msg=on lamp=3 room=2":               true,
+		"- never touch the fuse box":                    false,
+		"+ and never the lamp":                          false,
+		"Never touch the fuse box (that of cabinet 4).": false,
+		"Import the lamps of the second floor, please.": false,
+		"From now on, use red wire.":                    false,
+		"class B wires must be red":                     false,
+		"if the lamp is on, turn it off":                false,
+		"return the lamp to Ada on 3 May":               false,
+		"Ada said: the lamp of room 3 = the red one":    false,
+	} {
+		if got := programLine().MatchString(line); got != want {
+			t.Errorf("%q: %t", line, got)
+		}
+	}
+}
+
 func TestPastedTextHoldsNoConstraints(t *testing.T) {
 	t.Parallel()
 	own, pasted := typed("Never use blue wire, please.\n```\nalways = true\n```\n2026-01-02 10:00:00 WARN must stop the pump\nThanks.\n")
 	if !strings.Contains(own, "blue wire") || !strings.Contains(own, "Thanks.") || strings.Contains(own, "pump") || !strings.Contains(pasted, "always = true") {
 		t.Errorf("own %q, pasted %q", own, pasted)
+	}
+	if own, _ = typed("Two rules:\n- never touch the fuse box\n-    never = 1\n"); own != "Two rules:\n- never touch the fuse box\n" {
+		t.Errorf("of a list, %q is the user's", own)
 	}
 	filler := strings.Repeat("The panel has a door and a lock, and a lamp within it. ", 8)
 	ms := []*chat.Message{
@@ -60,6 +98,20 @@ func TestPastedTextHoldsNoConstraints(t *testing.T) {
 	next.AddPrevious(text)
 	if c := next.history.constraints; !cmp.Equal(c, []string{"Never use blue wire for the phases of the panel, please."}) {
 		t.Errorf("the constraints of the next summary are %q", c)
+	}
+}
+
+// What the assistant exclaims before it says how things are is not the state.
+func TestAnExclamationIsNoState(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"Perfect!\n\nThe lamp of room 3 is wired to fuse 7.": "- The lamp of room 3 is wired to fuse 7.",
+		"Perfect!": "- Perfect!",
+	} {
+		text := digestOf(Options{}, user("Wire the lamp of room 3, please."), assistant(said)).Text(300)
+		if got := parsePrevious(text).sections[sectionState]; len(got) != 1 || got[0] != want {
+			t.Errorf("%q: %q", said, got)
+		}
 	}
 }
 

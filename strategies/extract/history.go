@@ -234,6 +234,9 @@ func (s *history) addAssistant(head, tail string) {
 	t := s.currentTurn()
 	t.callsBefore = t.calls
 	lines := proseLines(text.Head(head, maxReply), maxLine)
+	if len(lines) > 1 && len(lines[0]) <= minSentence && strings.HasSuffix(lines[0], "!") { // "Perfect!" is no state
+		lines = lines[1:]
+	}
 	if over := len(t.lines) + len(lines) - maxTurnLines; over > 0 && len(t.lines) > 0 {
 		t.lines = slices.Delete(t.lines, 0, min(over, len(t.lines)))
 	}
