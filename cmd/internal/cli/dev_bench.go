@@ -44,6 +44,7 @@ Examples:
 
 // measure runs a benchmark on servers that it starts, and writes the result.
 func measure[O, R any](ctx context.Context, e *Env, cfg config.Config, o O, run func(context.Context, bench.Env, O) (R, error), write func(R) error) error {
+	setCollector(e.Environ) // as the worker role does
 	logger := e.Err.Logger("warn", cfg.Log.Format)
 	st, err := stack.Start(ctx, stack.Options{
 		DatabaseURL: cfg.Database.URL.Reveal(), RedisURL: cfg.Redis.URL.Reveal(), RealRedis: true, Durable: true, Logger: logger,

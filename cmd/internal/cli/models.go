@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -49,12 +48,4 @@ func summarizes(steps []policy.Step, registry *plan.Registry) bool {
 		_, err := registry.New(s.Strategy, s.Params)
 		return errors.Is(err, plan.ErrNoSummarizer)
 	})
-}
-
-// setCollector makes the garbage collector run earlier than by default, as the heap of a
-// worker is dominated by the sessions it has loaded. GOGC takes precedence.
-func setCollector(environ []string) {
-	if _, given := variables(environ)("GOGC"); !given {
-		debug.SetGCPercent(33)
-	}
 }
