@@ -9,11 +9,13 @@ import (
 
 const (
 	// collectorGrowth is the number of bytes by which a heap grows at least before the next
-	// collection: between two of a worker are some hundred small sessions.
-	collectorGrowth = 32 << 20
-	// collectorPercent is the share of a large heap by which it grows, as it is dominated by the
-	// sessions that are loaded: 100 MB of session within 250 MB.
-	collectorPercent = 33
+	// collection, within these shares: between two of a worker are a hundred small sessions.
+	collectorGrowth = 16 << 20
+	// mostPercent is for small heaps: a collection may come before adjustCollector knows of the last.
+	mostPercent = 200
+	// leastPercent is for large ones, which the sessions that are loaded dominate: 100 MB of
+	// session within 250 MB.
+	leastPercent = 33
 )
 
 var collector sync.Once
@@ -36,4 +38,6 @@ func adjustCollector() {
 }
 
 // growthPercent returns the share by which a heap grows of which so many bytes are in use.
-func growthPercent(live int) int { return max(collectorPercent, collectorGrowth*100/max(1, live)) }
+func growthPercent(live int) int {
+	return min(mostPercent, max(leastPercent, collectorGrowth*100/max(1, live)))
+}
