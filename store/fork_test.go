@@ -319,3 +319,36 @@ func TestAForkHasTheWordsOfItsParent(t *testing.T) {
 		})
 	}
 }
+
+// A fork that has begun before an erasure, of a session that the erasure comes to later, is seen by it.
+func TestAnErasureReachesAForkThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	old(t, s, k)
+	must(s.Fork(t.Context(), k, "child", ""))(t)
+	tx := must(s.pool.Begin(t.Context()))(t)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	must(tx.Exec(t.Context(), `SELECT compactor.fork('default', 'child', 'grandchild')`))(t)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Erase(t.Context(), k, []string{"m2"}, "asked for", "test", false)
+		done <- err
+	}()
+	for one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 && len(done) == 0 { //nolint:revive // the condition waits
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for _, session := range []string{"s", "child", "grandchild"} {
+		for _, m := range must(s.All(t.Context(), Key{Session: session}))(t) {
+			if m.ID == "m2" && m.Content.String() != "" && m.Content.String() != "[erased]" {
+				t.Errorf("%s still has %s", session, m.AppendJSON(nil))
+			}
+		}
+	}
+	wantConsistent(t, s)
+}

@@ -152,6 +152,8 @@ DECLARE
     v_bad  text;
     v_copy record;
     v      record;
+    v_n    int;
+    v_last int;
 BEGIN
     IF coalesce(p_note, '') = '' THEN
         RAISE EXCEPTION 'erase: a note that says why is required' USING ERRCODE = 'invalid_parameter_value';
@@ -166,7 +168,13 @@ BEGIN
         (SELECT range_agg(int8range(m.seq, m.seq + 1)) FROM @schema@.message_log m WHERE m.sid = s.sid AND m.id = ANY(p_ids)) END;
     INSERT INTO @schema@.erasures (tenant, session, ids, note, requested_by, confirmed_by, confirmed_at)
     VALUES (s.tenant, s.id, p_ids, p_note, coalesce(p_by, ''), coalesce(p_by, ''), now()) RETURNING * INTO e;
-    FOR v_copy IN SELECT * FROM @schema@.copies_of(s.sid, v_seqs, p_ids IS NOT NULL) LOOP   -- two of a family that meet: one is repeated
+    LOOP   -- until no fork of one that was not locked yet has made another copy; of two erasures of a family that meet, one is repeated
+        PERFORM FROM @schema@.sessions t WHERE t.sid IN (SELECT c.sid FROM @schema@.copies_of(s.sid, v_seqs, p_ids IS NOT NULL) c) ORDER BY t.sid FOR NO KEY UPDATE;
+        GET DIAGNOSTICS v_n = ROW_COUNT;
+        EXIT WHEN v_n = v_last;
+        v_last := v_n;
+    END LOOP;
+    FOR v_copy IN SELECT * FROM @schema@.copies_of(s.sid, v_seqs, p_ids IS NOT NULL) LOOP
         SELECT * INTO s FROM @schema@.sessions WHERE sid = v_copy.sid FOR NO KEY UPDATE;
         s := @schema@.follow_policy(s);
         IF p_ids IS NOT NULL THEN
