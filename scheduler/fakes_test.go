@@ -476,13 +476,6 @@ func (f *fakeStore) PurgeTicks(ctx context.Context, _ time.Duration, _ int) (int
 	return 0, f.enter(ctx, "purge ticks")
 }
 
-func (f *fakeStore) PurgeRuns(ctx context.Context, age time.Duration, limit int) (int64, error) {
-	if age != f.keepRuns {
-		return 0, fmt.Errorf("runs are deleted after %s", age)
-	}
-	return f.purge(ctx, "purge runs", &f.oldRuns, limit)
-}
-
 func (f *fakeStore) PurgeAnswers(ctx context.Context, _ time.Duration, limit int) (int64, error) {
 	return f.purge(ctx, "purge", &f.oldAnswers, limit)
 }

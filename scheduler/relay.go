@@ -209,6 +209,7 @@ const (
 // runPurge ends what nothing else ends: runs that no worker attempts, calls of models whose
 // worker is gone, answers that no run can use any more, old ticks, and old runs that changed nothing.
 func (s *Scheduler) runPurge(ctx context.Context) error {
+	began, reached := time.Now(), store.RunMark{} // of the runs to delete: many stay, and are passed once
 	purges := []struct {
 		op   string
 		page func(context.Context) (int64, error)
@@ -229,7 +230,14 @@ func (s *Scheduler) runPurge(ctx context.Context) error {
 			if s.cfg.KeepRuns == 0 {
 				return 0, nil
 			}
-			return s.store.PurgeRuns(ctx, s.cfg.KeepRuns, s.cfg.PageSize)
+			if time.Since(began) > 24*time.Hour { // those that were locked or in use
+				began, reached = time.Now(), store.RunMark{}
+			}
+			to, n, err := s.store.PurgeRuns(ctx, s.cfg.KeepRuns, reached, s.cfg.PageSize)
+			if err == nil {
+				reached = to
+			}
+			return n, err
 		}},
 	}
 	for {

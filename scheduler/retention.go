@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -26,8 +27,10 @@ func (s *Scheduler) runRetention(ctx context.Context) error {
 				return err
 			}
 		}
-		for _, age := range slices.Sorted(maps.Keys(purge)) {
-			if err := s.purgeArchive(ctx, age, purge[age]); err != nil {
+		for _, r := range slices.SortedFunc(maps.Keys(purge), func(a, b policy.Retention) int {
+			return cmp.Or(cmp.Compare(a.PurgeAfter, b.PurgeAfter), cmp.Compare(a.ArchiveAfter, b.ArchiveAfter))
+		}) {
+			if err := s.purgeArchive(ctx, r, purge[r]); err != nil {
 				return err
 			}
 		}
@@ -41,19 +44,19 @@ func (s *Scheduler) runRetention(ctx context.Context) error {
 }
 
 // retentions returns the names of policies by the age at which they have words archived, and
-// purged.
-func (s *Scheduler) retentions(ctx context.Context) (archive, purge map[time.Duration][]string, err error) {
+// by the times of those that have them purged.
+func (s *Scheduler) retentions(ctx context.Context) (archive map[time.Duration][]string, purge map[policy.Retention][]string, err error) {
 	named, err := retry(ctx, s, "read policies", func(ctx context.Context) ([]store.PolicyVersion, error) { return s.store.Policies(ctx, "") })
 	if err != nil {
 		return nil, nil, err
 	}
-	archive, purge = map[time.Duration][]string{}, map[time.Duration][]string{}
+	archive, purge = map[time.Duration][]string{}, map[policy.Retention][]string{}
 	add := func(name string, r policy.Retention) {
 		if r.ArchiveAfter > 0 {
 			archive[r.ArchiveAfter] = append(archive[r.ArchiveAfter], name)
 		}
 		if r.PurgeAfter > 0 {
-			purge[r.PurgeAfter] = append(purge[r.PurgeAfter], name)
+			purge[r] = append(purge[r], name)
 		}
 	}
 	if !slices.ContainsFunc(named, func(v store.PolicyVersion) bool { return v.Name == policy.DefaultName }) {
@@ -154,12 +157,12 @@ type archived struct {
 	more bool
 }
 
-func (s *Scheduler) purgeArchive(ctx context.Context, age time.Duration, policies []string) error {
+func (s *Scheduler) purgeArchive(ctx context.Context, r policy.Retention, policies []string) error {
 	total := int64(0)
 	for n := int64(s.cfg.PageSize); n >= int64(s.cfg.PageSize); {
 		var err error
 		n, err = retry(ctx, s, "purge the archive", func(ctx context.Context) (int64, error) {
-			return s.store.PurgeArchive(ctx, age, policies, s.cfg.PageSize)
+			return s.store.PurgeArchive(ctx, r.PurgeAfter, r.ArchiveAfter+r.PurgeAfter, policies, s.cfg.PageSize)
 		})
 		if err != nil {
 			return err
@@ -168,7 +171,7 @@ func (s *Scheduler) purgeArchive(ctx context.Context, age time.Duration, policie
 		total += n
 	}
 	if total > 0 {
-		s.log.InfoContext(ctx, "archived words purged", "after", policy.Days(age), "segments", total)
+		s.log.InfoContext(ctx, "archived words purged", "after", policy.Days(r.PurgeAfter), "segments", total)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func TestWordsAreArchivedAndPurgedAsThePoliciesInForceSay(t *testing.T) {
 		stop := b.start(b.new(cfg))
 		b.pass(time.Second)
 		page := "archive 720h0m0s of [default support]"
-		b.check(slices.Equal(b.store.retained, []string{page, page, "purge 8760h0m0s of [support]"}), "%v", b.store.retained)
+		b.check(slices.Equal(b.store.retained, []string{page, page, "purge 8760h0m0s, 9480h0m0s of [support]"}), "%v", b.store.retained)
 		b.check(len(b.log.lines("words archived")) == 1, "it is not logged once")
 		b.store.with(func() {
 			b.store.policies = append(b.store.policies, store.PolicyVersion{Name: "default", Version: 1, Spec: spec(policy.Retention{})})
@@ -85,12 +85,20 @@ func (f *fakeStore) Archive(ctx context.Context, age time.Duration, policies []s
 	return store.ArchiveStats{Sessions: 1, Messages: 2, Segments: 1, Stored: 300, Archived: 100}, f.toArchive > 0, nil
 }
 
-func (f *fakeStore) PurgeArchive(ctx context.Context, age time.Duration, policies []string, _ int) (int64, error) {
+func (f *fakeStore) PurgeArchive(ctx context.Context, age, out time.Duration, policies []string, _ int) (int64, error) {
 	if err := f.enter(ctx, "purge the archive"); err != nil {
 		return 0, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.retained = append(f.retained, fmt.Sprintf("purge %s of %v", age, policies))
+	f.retained = append(f.retained, fmt.Sprintf("purge %s, %s of %v", age, out, policies))
 	return 0, nil
+}
+
+func (f *fakeStore) PurgeRuns(ctx context.Context, age time.Duration, from store.RunMark, limit int) (store.RunMark, int64, error) {
+	if age != f.keepRuns {
+		return from, 0, fmt.Errorf("runs are deleted after %s", age)
+	}
+	n, err := f.purge(ctx, "purge runs", &f.oldRuns, limit)
+	return store.RunMark{Run: from.Run + n}, n, err
 }

@@ -54,9 +54,9 @@ type Store interface {
 	Archive(ctx context.Context, age time.Duration, policies []string, limit int) (moved store.ArchiveStats, more bool, err error)
 	ArchiveOldest(ctx context.Context, most int64, limit int) (moved store.ArchiveStats, more bool, err error)
 	DiskUse(ctx context.Context) (store.DiskUse, error)
-	PurgeArchive(ctx context.Context, age time.Duration, policies []string, limit int) (int64, error)
+	PurgeArchive(ctx context.Context, age, out time.Duration, policies []string, limit int) (int64, error)
 	PurgeTicks(ctx context.Context, age time.Duration, limit int) (int64, error)
-	PurgeRuns(ctx context.Context, age time.Duration, limit int) (int64, error)
+	PurgeRuns(ctx context.Context, age time.Duration, from store.RunMark, limit int) (store.RunMark, int64, error)
 }
 
 // Enqueuer holds the methods of *jobs.Enqueuer that a scheduler calls. See there for their

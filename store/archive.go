@@ -199,10 +199,11 @@ func (s *Store) archivePage(ctx context.Context, page []archiveRun, most int64, 
 	return total, passed, more, err
 }
 
-// PurgeArchive takes the words of up to limit segments that are older than age for good, of
-// sessions with one of the policies and of their children, and returns their number.
-func (s *Store) PurgeArchive(ctx context.Context, age time.Duration, policies []string, limit int) (int64, error) {
-	return queryRow(ctx, s, "purge the archive", pgx.RowTo[int64], `SELECT compactor.purge_archive($1, $2, $3)`, age, policies, limit)
+// PurgeArchive takes the words of up to limit segments for good that are older than age and
+// have been out of the view for longer than out, of sessions with one of the policies and of
+// their children, and returns their number.
+func (s *Store) PurgeArchive(ctx context.Context, age, out time.Duration, policies []string, limit int) (int64, error) {
+	return queryRow(ctx, s, "purge the archive", pgx.RowTo[int64], `SELECT compactor.purge_archive($1, $2, $3, $4)`, age, policies, limit, out)
 }
 
 // Restore brings the words of archived messages back, of all of a session or of those that

@@ -175,6 +175,10 @@ func TestDiskUseCountsWhatWasFreedUntilItIsUsedAgain(t *testing.T) {
 			}
 			set(`moved_at = now() - interval '1 day'`)
 			exec(t, s, `VACUUM compactor.message_body`)
+			set(`words = pg_size - 100 FROM (SELECT u.words AS pg_size FROM compactor.disk_use() u) u`)
+			if got := use(); got.Freed != moved.Stored-100 {
+				t.Errorf("it is 100 bytes larger after a vacuum: %+v", got)
+			}
 			set(`words = 1`)
 			if got := use(); got.Freed != 0 {
 				t.Errorf("it grew after a vacuum: %+v", got)

@@ -245,14 +245,17 @@ func TestPurgedWordsLeaveATombstone(t *testing.T) {
 	k := Key{Session: "s"}
 	old(t, s, k)
 	must(s.ArchiveSession(t.Context(), k, month))(t)
-	if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, []string{"default"}, 10))(t); n != 0 {
+	if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t); n != 0 {
 		t.Fatalf("%d segments were purged before their time", n)
 	}
 	byHand(t, s, session(t, s, k).SID, `UPDATE archive_segments SET created_at = now() - interval '2 days'`)
-	if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, []string{"another"}, 10))(t); n != 0 {
+	if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"another"}, 10))(t); n != 0 {
 		t.Fatalf("%d segments were purged by the policy of others", n)
 	}
-	if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, []string{"default"}, 10))(t); n != 1 {
+	if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, 365*24*time.Hour, []string{"default"}, 10))(t); n != 0 {
+		t.Fatalf("%d segments were purged, which a disk budget made before the time of their policy", n)
+	}
+	if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t); n != 1 {
 		t.Fatalf("%d segments were purged", n)
 	}
 	purged := 0
@@ -292,7 +295,7 @@ func TestOriginalsAreReadFromTheArchive(t *testing.T) {
 		t.Errorf("the log that a host reads: %+v", log.Records)
 	}
 	byHand(t, s, session(t, s, k).SID, `UPDATE archive_segments SET created_at = now() - interval '2 days'`)
-	must(s.PurgeArchive(t.Context(), 24*time.Hour, []string{"default"}, 10))(t)
+	must(s.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t)
 	if got := originals(t, s, k, "", 1<<40, 14); got != "[in all]" {
 		t.Errorf("14 stands for %q, whose words are gone", got)
 	}

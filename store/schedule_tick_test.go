@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -262,20 +263,30 @@ func TestOldRunsWithoutEffectArePurged(t *testing.T) {
 	applied := apply(t, s, k, exclude(span(1, 2)))
 	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, requested_by, status, outcome, ended_at)
 		SELECT sid, 'event', x.name, x.status, 'x', now() - x.days * interval '1 day' FROM compactor.sessions,
-			(VALUES ('old', 'skipped', 11), ('older', 'failed', 12), ('oldest', 'skipped', 40), ('new', 'skipped', 9), ('paid', 'failed', 12), ('refused', 'failed', 12)) x(name, status, days)`)
+			(VALUES ('old', 'skipped', 11), ('older', 'failed', 12), ('oldest', 'skipped', 40), ('new', 'skipped', 9), ('paid', 'failed', 39), ('refused', 'failed', 38), ('canary', 'failed', 37), ('bulk', 'failed', 36)) x(name, status, days)`)
 	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, requested_by, queued_at) SELECT sid, 'event', 'waits', now() - interval '20 days' FROM compactor.sessions`)
 	exec(t, s, `UPDATE compactor.runs SET ended_at = now() - interval '40 days' WHERE status = 'applied'`)
 	exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, ended_at)
 		SELECT 'k', sid, id, 1, 'failed', 'x', '', now() FROM compactor.runs WHERE requested_by = 'paid'`)
 	exec(t, s, `WITH b AS (INSERT INTO compactor.bulk_operations (kind, tenant, filter, cascade, first_id, next_id, matched) VALUES ('undo', '', '{}', false, 1, 1, 1) RETURNING id)
 		INSERT INTO compactor.bulk_refusals (bulk, run, sid, code) SELECT b.id, r.id, r.sid, 'x' FROM b, compactor.runs r WHERE requested_by = 'refused'`)
-	if n := must(s.PurgeRuns(t.Context(), 10*24*time.Hour, 2))(t); n != 2 {
-		t.Errorf("%d purged, want the page of 2", n)
+	exec(t, s, `UPDATE compactor.runs SET bulk = b.id FROM compactor.bulk_operations b WHERE runs.requested_by = 'bulk'`)
+	sweep := must(s.StartSweep(t.Context(), "", 0, "", "test"))(t)
+	exec(t, s, `UPDATE compactor.runs SET sweep = $1 WHERE requested_by = 'canary'`, sweep)
+	var pages []string
+	for mark, n := (RunMark{}), int64(2); n == 2; {
+		mark, n = must2(s.PurgeRuns(t.Context(), 10*24*time.Hour, mark, 2))(t)
+		pages = append(pages, strings.Join(list[string](t, s, `SELECT requested_by FROM compactor.runs WHERE requested_by <> '' AND status IN ('skipped', 'failed') ORDER BY ended_at`), " "))
 	}
-	if left := list[string](t, s, `SELECT requested_by FROM compactor.runs WHERE requested_by IN ('old', 'older', 'oldest')`); cmp.Diff([]string{"old"}, left) != "" {
-		t.Errorf("left are %v, want that the oldest go first", left)
+	want := []string{"paid refused canary bulk older old new", "paid refused canary bulk older old new", "paid refused canary bulk old new", "paid refused canary bulk new"}
+	if diff := cmp.Diff(want, pages); diff != "" {
+		t.Errorf("after each page there are (-want +got):\n%s", diff)
 	}
-	must(s.PurgeRuns(t.Context(), 10*24*time.Hour, 100))(t)
+	exec(t, s, `UPDATE compactor.bulk_operations SET status = 'done', ended_at = now()`)
+	exec(t, s, `UPDATE compactor.sweeps SET status = 'done', ended_at = now()`)
+	if _, n := must2(s.PurgeRuns(t.Context(), 10*24*time.Hour, RunMark{}, 100))(t); n != 4 {
+		t.Errorf("%d runs looked at, want 4", n)
+	}
 	left := list[string](t, s, `SELECT coalesce(nullif(requested_by, ''), status) FROM compactor.runs ORDER BY 1`)
 	if diff := cmp.Diff([]string{"new", "paid", "refused", "test", "waits"}, left); diff != "" {
 		t.Errorf("left are (-want +got):\n%s", diff)

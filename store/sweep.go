@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -99,15 +100,30 @@ func (s *Store) PurgeTicks(ctx context.Context, age time.Duration, limit int) (i
 	return tag.RowsAffected(), wrap("purge ticks", err)
 }
 
-// PurgeRuns deletes up to limit runs that ended longer than age ago and changed nothing, the oldest
-// first, and returns their number. Those that called models stay, as what was paid does.
-func (s *Store) PurgeRuns(ctx context.Context, age time.Duration, limit int) (int64, error) {
+// RunMark is a place in the order in which PurgeRuns looks at runs; its zero value is the beginning.
+type RunMark struct {
+	EndedAt time.Time
+	Run     RunID
+}
+
+// PurgeRuns looks at up to limit runs behind from that ended longer than age ago, and deletes those
+// that changed nothing. It returns how far it came, and their number. Those that called
+// models stay, as what was paid does, and those that a sweep or a bulk operation still counts.
+func (s *Store) PurgeRuns(ctx context.Context, age time.Duration, from RunMark, limit int) (to RunMark, looked int64, err error) {
 	const query = `
-		DELETE FROM compactor.runs WHERE id IN (SELECT r.id FROM compactor.runs r WHERE r.status IN ('skipped', 'failed') AND r.ended_at < now() - $1::interval
-			AND NOT EXISTS (SELECT FROM compactor.summary_calls c WHERE c.run = r.id) AND NOT EXISTS (SELECT FROM compactor.bulk_refusals b WHERE b.run = r.id)
-			ORDER BY r.ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
-	tag, err := s.pool.Exec(ctx, s.q(query), age, limit)
-	return tag.RowsAffected(), wrap("purge runs", err)
+		WITH page AS MATERIALIZED (
+			SELECT r.id, r.ended_at, NOT EXISTS (SELECT FROM compactor.summary_calls c WHERE c.run = r.id) AND NOT EXISTS (SELECT FROM compactor.bulk_refusals b WHERE b.run = r.id)
+				AND NOT EXISTS (SELECT FROM compactor.sweeps w WHERE w.id = r.sweep AND w.ended_at IS NULL)
+				AND NOT EXISTS (SELECT FROM compactor.bulk_operations b WHERE b.id = r.bulk AND b.ended_at IS NULL) AS free
+			FROM compactor.runs r WHERE r.status IN ('skipped', 'failed') AND r.ended_at < now() - $1::interval AND (r.ended_at, r.id) > ($2, $3)
+			ORDER BY r.ended_at, r.id LIMIT $4
+		), gone AS (DELETE FROM compactor.runs WHERE id IN (SELECT r.id FROM compactor.runs r JOIN page p USING (id) WHERE p.free FOR UPDATE OF r SKIP LOCKED))
+		SELECT ended_at, id, count(*) OVER () FROM page ORDER BY ended_at DESC, id DESC LIMIT 1`
+	err = s.pool.QueryRow(ctx, s.q(query), age, from.EndedAt, from.Run, limit).Scan(&to.EndedAt, &to.Run, &looked)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return from, 0, nil
+	}
+	return to, looked, wrap("purge runs", err)
 }
 
 // OpenSweeps returns the sweeps to take pages of: of those of an entry and tenant, the

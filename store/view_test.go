@@ -295,7 +295,7 @@ func TestNoIndexHasAColumnThatChanges(t *testing.T) {
 		"runs_pkey: id",
 		"runs_session: id sid",
 		"runs_sweep: outcome status sweep",
-		"runs_without_effect: ended_at status",
+		"runs_without_effect: ended_at id status",
 		"sessions_due: due sid",
 		"sessions_due_of_tenant: due sid tenant",
 		"sessions_next_check: next_check_at", // which changes only under triggers that wait, and then rarely

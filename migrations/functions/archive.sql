@@ -174,7 +174,8 @@ $$;
 
 -- What the tables take with their indexes and TOAST; of this, words, those with the words of messages; and freed, what the
 -- archiver for a disk budget has deleted of these that nothing has used again, as far as it is known: room that a vacuum
--- has made is used before a table grows, and what it has returned to the disk is not in bytes. more is that there are runs
+-- has made is used before a table grows, by which it may have grown before that vacuum, too, and what it has returned to the
+-- disk is not in bytes. more is that there are runs
 -- which it has not come to (archive_oldest).
 CREATE OR REPLACE FUNCTION @schema@.disk_use(OUT bytes bigint, OUT words bigint, OUT freed bigint, OUT more boolean, OUT moved_at timestamptz) LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -190,7 +191,8 @@ BEGIN
     FROM pg_class c, LATERAL (SELECT c.oid = '@schema@.message_body'::regclass
         OR EXISTS (SELECT FROM pg_inherits WHERE inhrelid = c.oid AND inhparent = '@schema@.message_body'::regclass)) w("is")
     WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind = 'r';
-    freed := CASE WHEN words > d.words AND v_vacuumed > d.moved_at THEN 0 ELSE greatest(d.freed - greatest(d.words - words, 0), 0) END;
+    freed := CASE WHEN words > d.words AND v_vacuumed > d.moved_at THEN greatest(d.freed - (words - d.words), 0)
+        ELSE greatest(d.freed - greatest(d.words - words, 0), 0) END;
     freed := coalesce(freed, 0);
     more := coalesce((SELECT coalesce(r.ended_at, r.queued_at) <= now() - interval '1 day' FROM @schema@.runs r WHERE r.id > coalesce(d.run, 0) ORDER BY r.id LIMIT 1), false);
     moved_at := d.moved_at;
@@ -218,11 +220,13 @@ CREATE OR REPLACE FUNCTION @schema@.pass_oldest(p_run bigint, p_freed bigint) RE
 $$;
 
 -- Takes the words of segments that are older than p_age, of sessions with one of these policies, for good. The rows of the
--- messages stay, with their digests. Returns how many.
-CREATE OR REPLACE FUNCTION @schema@.purge_archive(p_age interval, p_policies text[], p_limit int) RETURNS bigint LANGUAGE sql AS $$
+-- messages stay, with their digests. Returns how many. A segment that was made before its policy wanted it, for a disk
+-- budget or by hand, stays until its words have been out of the view for p_out.
+CREATE OR REPLACE FUNCTION @schema@.purge_archive(p_age interval, p_policies text[], p_limit int, p_out interval DEFAULT '0') RETURNS bigint LANGUAGE sql AS $$
     WITH gone AS (
         UPDATE @schema@.archive_segments SET data = NULL, purged_at = now() WHERE id IN (
             SELECT a.id FROM @schema@.archive_segments a WHERE a.data IS NOT NULL AND a.created_at < now() - p_age
+                AND NOT EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = a.sid AND r.status = 'applied' AND r.ended_at > now() - p_out AND r.live_before && a.seqs)
                 AND EXISTS (SELECT FROM @schema@.sessions s WHERE s.policy = ANY(p_policies)
                     AND s.sid = coalesce((SELECT t.sid FROM @schema@.ancestors(a.sid) WITH ORDINALITY t(sid, n) ORDER BY n DESC LIMIT 1), a.sid))
             ORDER BY a.created_at LIMIT p_limit FOR UPDATE SKIP LOCKED)
