@@ -64,6 +64,7 @@ func setupPaged(t *testing.T, p policy.Policy, c Config) *paged {
 	t.Helper()
 	f := &paged{dsn: database(t)}
 	f.fixture = setupWith(t, f.dsn, p, c)
+	f.n = 10_000 // numbers of one length, as what is written of them is counted
 	f.st = &pageCounter{Store: f.store}
 	f.w.store = f.st
 	var err error
