@@ -27,8 +27,7 @@ type StormOptions struct {
 }
 
 // StormResult holds the measurements of Storm. The time of an event runs from the append
-// that made a session due to the end of its run, by the clock of the database. The first seconds
-// without a sweep, in which all connections are new, are not in it.
+// that made a session due to the end of its run, by the clock of the database.
 type StormResult struct {
 	AppendsPerSecond float64 `json:"appends_per_second"`
 	EventP50         float64 `json:"event_p50_ms"`
@@ -57,7 +56,6 @@ const (
 	stormTenant             = "storm"
 	smallSessions           = 10
 	idleTime                = 3 * time.Second
-	warmTime                = 3 * time.Second
 )
 
 // Storm measures the latency of events while many sessions are appended to, without a sweep
@@ -87,29 +85,17 @@ func Storm(ctx context.Context, env Env, o StormOptions) (StormResult, error) {
 			return err
 		}
 		begin := time.Now()
-		var since time.Time
-		appends, err := s.write(ctx, o, func(ctx context.Context) (err error) {
-			if err = backoff.Wait(ctx, warmTime); err != nil {
-				return err
-			}
-			if since, err = s.now(ctx); err != nil {
-				return err
-			}
-			return backoff.Wait(ctx, time.Duration(o.Seconds)*time.Second)
-		})
+		appends, err := s.write(ctx, o, func(ctx context.Context) error { return backoff.Wait(ctx, time.Duration(o.Seconds)*time.Second) })
 		if err != nil {
 			return err
 		}
 		r.AppendsPerSecond = float64(appends) / time.Since(begin).Seconds()
-		calm, err := s.events(ctx, since)
+		calm, err := s.events(ctx, 0)
 		if err != nil {
 			return err
 		}
 		var sweep int64
 		_, err = s.write(ctx, o, func(ctx context.Context) error {
-			if since, err = s.now(ctx); err != nil {
-				return err
-			}
 			if sweep, err = s.store.StartSweep(ctx, "", 0, "bench", "bench"); err != nil {
 				return err
 			}
@@ -124,7 +110,7 @@ func Storm(ctx context.Context, env Env, o StormOptions) (StormResult, error) {
 		if err != nil {
 			return err
 		}
-		swept, err := s.events(ctx, since)
+		swept, err := s.events(ctx, sweep)
 		if err != nil {
 			return err
 		}
@@ -223,23 +209,17 @@ func (s *system) write(ctx context.Context, o StormOptions, during func(context.
 	return appends, err
 }
 
-// now returns the time by the clock of the database.
-func (s *system) now(ctx context.Context) (now time.Time, err error) {
-	err = s.db.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now)
-	return now, err
-}
-
-// events returns the sorted latencies, in milliseconds, of the storm's compactions that were
-// queued since a time. Messages are of equal size, so the one that made the session due
-// follows from the size at the run.
-func (s *system) events(ctx context.Context, since time.Time) ([]float64, error) {
+// events returns the sorted latencies, in milliseconds, of the storm's compactions since the
+// start of a sweep, or of those so far. Messages are of equal size, so the one that made
+// the session due follows from the size at the run.
+func (s *system) events(ctx context.Context, sweep int64) ([]float64, error) {
 	const query = `
 		SELECT extract(epoch FROM r.ended_at - m.created_at)::float8 * 1000
 		FROM runs r JOIN sessions s ON s.sid = r.sid
 		JOIN message_log m ON m.sid = r.sid AND m.seq = r.snapshot_seq + 1 - ceil((r.tokens_before - $2::int)::numeric / $3::int)
 		WHERE s.tenant = $1 AND r.status = 'applied' AND r.tokens_before > $2
-			AND r.queued_at >= $4 ORDER BY 1`
-	rows, _ := s.db.pool.Query(ctx, query, stormTenant, stormStart, stormTokens, since) // rows hold the error
+			AND r.queued_at >= coalesce((SELECT started_at FROM sweeps WHERE id = $4), '-infinity') ORDER BY 1`
+	rows, _ := s.db.pool.Query(ctx, query, stormTenant, stormStart, stormTokens, sweep) // rows hold the error
 	out, err := pgx.CollectRows(rows, pgx.RowTo[float64])
 	if err != nil {
 		return nil, fmt.Errorf("latencies: %w", err)
