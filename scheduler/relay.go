@@ -209,7 +209,8 @@ const (
 // runPurge ends what nothing else ends: runs that no worker attempts, calls of models whose
 // worker is gone, answers that no run can use any more, old ticks, and old runs that changed nothing.
 func (s *Scheduler) runPurge(ctx context.Context) error {
-	began, reached := time.Now(), store.RunMark{} // of the runs to delete: many stay, and are passed once
+	// How far PurgeRuns has come since began: runs that stay for good are passed once a day, not with each page.
+	began, reached := time.Now(), store.RunMark{}
 	purges := []struct {
 		op   string
 		page func(context.Context) (int64, error)
@@ -230,7 +231,7 @@ func (s *Scheduler) runPurge(ctx context.Context) error {
 			if s.cfg.KeepRuns == 0 {
 				return 0, nil
 			}
-			if time.Since(began) > 24*time.Hour { // those that were locked or in use
+			if time.Since(began) > 24*time.Hour { // runs that were locked, or still counted
 				began, reached = time.Now(), store.RunMark{}
 			}
 			to, n, err := s.store.PurgeRuns(ctx, s.cfg.KeepRuns, reached, s.cfg.PageSize)
