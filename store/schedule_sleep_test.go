@@ -97,7 +97,7 @@ func TestARelayWhoseConnectionBreaksListensAgain(t *testing.T) {
 	s := open(t)
 	dueSessions(t, s, 1)
 	fallAsleepNow(t, s)
-	exec(t, s, `SELECT pg_terminate_backend($1)`, int(s.relay.conn.PgConn().PID()))
+	exec(t, s, `SELECT pg_terminate_backend($1, 30000)`, int(s.relay.conn.PgConn().PID())) // and waits until its locks are free
 	if _, err := s.Sleep(t.Context(), long); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a broken connection is %v, want ErrUnavailable", err)
 	}
