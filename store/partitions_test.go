@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -89,6 +90,39 @@ func TestAnInstallationKeepsItsPartitions(t *testing.T) {
 	if _, err := migrations.UpPartitioned(ctx, single, migrations.DefaultSchema, 16); err == nil || !strings.Contains(err.Error(), "is one table") {
 		t.Errorf("asked for partitions of a table with messages: %v", err)
 	}
+}
+
+func TestMigratingAPartitionedInstallation(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.DB(t, "empty", nil)
+	must(migrations.UpPartitioned(t.Context(), dsn, migrations.DefaultSchema, 3))(t)
+	s := must(Open(t.Context(), Config{URL: dsn}))(t)
+	t.Cleanup(s.Close)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 3)...)
+	before := must(s.All(t.Context(), k))(t)
+	exec(t, s, `
+		DROP TABLE compactor.disk_passes, compactor.used_elsewhere;
+		ALTER TABLE compactor.message_body_p0 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
+		ALTER TABLE compactor.message_body_p1 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
+		ALTER TABLE compactor.message_body_p2 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
+		ALTER TABLE compactor.spending_limits DROP COLUMN started;
+		ALTER TABLE compactor.sessions DROP COLUMN thresholds_revision;
+		ALTER TABLE compactor.thresholds DROP COLUMN revision, DROP COLUMN former;
+		DELETE FROM compactor.schema_version WHERE version_id >= 32;
+		DELETE FROM compactor.installed_functions`)
+	must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t)
+	again := must(Open(t.Context(), Config{URL: dsn}))(t)
+	t.Cleanup(again.Close)
+	const vacuumed = `SELECT count(*) FROM pg_class WHERE relname LIKE 'message_body_p_' AND 'autovacuum_vacuum_scale_factor=0.02' = ANY (reloptions)`
+	if n := one[int](t, again, vacuumed); n != 3 {
+		t.Errorf("%d partitions are vacuumed for the disk budget, want 3", n)
+	}
+	if diff := cmp.Diff(before, must(again.All(t.Context(), k))(t)); diff != "" {
+		t.Errorf("messages (-before +after):\n%s", diff)
+	}
+	add(t, again, k, talk("n", 3)...)
+	wantConsistent(t, again)
 }
 
 // What a session's functions read and write is in its own partitions, with a plan that any

@@ -268,3 +268,26 @@ func TestASweepLeavesASessionToItsEvent(t *testing.T) {
 	}
 	f.sound()
 }
+
+// The rules that were read would be those of another version than the thresholds of the session.
+func TestAPageOfTruncatedSessionsWaitsForAChangeOfThePolicy(t *testing.T) {
+	t.Parallel()
+	f, rules := setupSwept(t, map[string]int{"a": 3})
+	sweep := must(f.store.StartSweep(t.Context(), "", 0, "", "test"))(t)
+	change, err := f.conn.Begin(t.Context())
+	f.must(err)
+	_, err = change.Exec(t.Context(), `SELECT compactor.change_policies('[{"name": "default", "expect": 0, "spec": {}, "hash": "new", "fleet_hash": "new",
+		"thresholds": [{"model_prefix": "", "due_tokens": 1, "estimate_margin": 0}]}]', 'test')`)
+	f.must(err)
+	pages := make(chan store.SweptPage, 1)
+	go func() { pages <- f.together(sweep, 10, rules) }()
+	f.until(func() bool {
+		var waiting int
+		f.must(change.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting))
+		return waiting > 0 || len(pages) > 0
+	})
+	f.must(change.Commit(t.Context()))
+	if page := <-pages; page.Ended != 0 || len(page.Unknown) != 1 {
+		t.Errorf("%+v, want the kind of the sessions unknown, as the rules are of another version", page)
+	}
+}

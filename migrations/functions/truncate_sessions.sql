@@ -15,6 +15,7 @@ DECLARE
     v_kinds   json;
 BEGIN
     ended := '{}';
+    PERFORM FROM @schema@.policy_refresh FOR KEY SHARE;   -- no policy changes between the statements
     SELECT json_agg(k) FILTER (WHERE k.metric IS NOT NULL), json_agg(DISTINCT jsonb_build_object('policy', k.policy, 'version', k.version, 'tenant', k.tenant, 'model', k.model)) FILTER (WHERE NOT k.known)
     INTO v_kinds, unknown FROM (
         SELECT s.tenant AS of, s.policy AS names, s.model, coalesce(h.name, 'default') AS policy, coalesce(h.version, 0) AS version, coalesce(h.tenant, '') AS tenant,
