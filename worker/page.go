@@ -64,6 +64,10 @@ func (w *Worker) acquire(ctx context.Context, places *semaphore.Weighted, n int6
 	if err := places.Acquire(waiting, n); err != nil {
 		return context.Cause(waiting)
 	}
+	if w.draining.Err() != nil { // the end of the waiting may come later than a free place
+		places.Release(n)
+		return ErrStopping
+	}
 	return nil
 }
 
