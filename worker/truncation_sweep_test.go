@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -35,6 +36,20 @@ func (f *paged) together(sweep int64, limit int, rules []store.Truncation) store
 	page, err := f.store.SweepTogether(f.t.Context(), sweep, limit, time.Minute, rules, "test")
 	f.must(err)
 	return page
+}
+
+// togetherBehind commits a transaction once it holds up the page, or the page has ended.
+func (f *paged) togetherBehind(tx pgx.Tx, sweep int64, rules []store.Truncation) store.SweptPage {
+	f.t.Helper()
+	pages := make(chan store.SweptPage, 1)
+	go func() { pages <- f.together(sweep, 10, rules) }()
+	f.until(func() bool {
+		var waiting int
+		f.must(tx.QueryRow(f.t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting))
+		return waiting > 0 || len(pages) > 0
+	})
+	f.must(tx.Commit(f.t.Context()))
+	return <-pages
 }
 
 func (f *paged) count(query string) (n int) {
@@ -252,15 +267,7 @@ func TestASweepLeavesASessionToItsEvent(t *testing.T) {
 	f.must(err)
 	_, err = relay.Exec(t.Context(), `WITH gone AS (DELETE FROM compactor.outbox RETURNING sid) INSERT INTO compactor.runs (sid, trigger) SELECT sid, 'event' FROM gone`)
 	f.must(err)
-	pages := make(chan store.SweptPage, 1)
-	go func() { pages <- f.together(sweep, 10, rules) }()
-	f.until(func() bool {
-		var waiting int
-		f.must(relay.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting))
-		return waiting > 0 || len(pages) > 0
-	})
-	f.must(relay.Commit(t.Context()))
-	if page := <-pages; page.Ended != 2 {
+	if page := f.togetherBehind(relay, sweep, rules); page.Ended != 2 {
 		t.Errorf("%+v, want that two are truncated", page)
 	}
 	if n, twice := f.count(`SELECT count(*) FROM compactor.runs`), f.count(countTwice); n != 3 || twice > 0 {
@@ -279,15 +286,7 @@ func TestAPageOfTruncatedSessionsWaitsForAChangeOfThePolicy(t *testing.T) {
 	_, err = change.Exec(t.Context(), `SELECT compactor.change_policies('[{"name": "default", "expect": 0, "spec": {}, "hash": "new", "fleet_hash": "new",
 		"thresholds": [{"model_prefix": "", "due_tokens": 1, "estimate_margin": 0}]}]', 'test')`)
 	f.must(err)
-	pages := make(chan store.SweptPage, 1)
-	go func() { pages <- f.together(sweep, 10, rules) }()
-	f.until(func() bool {
-		var waiting int
-		f.must(change.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting))
-		return waiting > 0 || len(pages) > 0
-	})
-	f.must(change.Commit(t.Context()))
-	if page := <-pages; page.Ended != 0 || len(page.Unknown) != 1 {
+	if page := f.togetherBehind(change, sweep, rules); page.Ended != 0 || len(page.Unknown) != 1 {
 		t.Errorf("%+v, want the kind of the sessions unknown, as the rules are of another version", page)
 	}
 }
