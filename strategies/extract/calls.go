@@ -18,7 +18,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	case known:
 		c.acts, c.changes = acts, acts && c.changes && len(c.paths) > 0
 	default:
-		c.acts = actsByVerb(name, command) && !c.changes
+		c.acts = !c.changes && (actsByVerb(name, command) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && gets(name))
 	}
 	if command == "" && len(c.paths) == 0 {
 		c.arguments = c.fields
@@ -73,6 +73,7 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 	defer s.noteHandles(c, head, tail)
 	if outcome := c.nothingDone(head); outcome != "" {
 		c.failed, c.undone, c.outcome = true, true, outcome
+		s.discountFiles(c)
 		if m := refusal().FindStringSubmatch(text.Head(head, maxRequest)); m != nil {
 			s.addUser(m[1], m[1])
 		}
@@ -88,16 +89,36 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 		c.failed = true
 		c.failures = failureLines(head, tail)
 		c.outcome = excerpt(line, maxDescription)
+		s.discountFiles(c)
 		if c.tool != "" {
 			s.toolUse(c.tool).failed++
 		}
 		return listing
 	}
-	if lines := splitLines(text.Tail(tail, 1000)); len(lines) > 0 {
-		c.outcome = excerpt(lines[len(lines)-1], maxDescription)
-	}
+	c.outcome = excerpt(resultLine(tail), maxDescription)
 	return listing
 }
+
+// maxResultLines is the number of lines at the end of a result that resultLine looks at.
+const maxResultLines = 8
+
+// resultLine returns the line of a result that says what came of it: that of a commit with its
+// hash, or the last one that is neither source nor markup; "" if there is none.
+func resultLine(tail string) string {
+	if line := committed().FindString(tail); line != "" {
+		return line
+	}
+	lines := splitLines(text.Tail(tail, 1000))
+	for _, l := range slices.Backward(lines[max(0, len(lines)-maxResultLines):]) {
+		if l[0] != '<' && !strings.HasPrefix(l, "Shell cwd was reset") && strings.ContainsFunc(l, isLetterOrDigit) && !programLine().MatchString(l) {
+			return l
+		}
+	}
+	return ""
+}
+
+// committed is the line of git for a commit: [main 1f3e5a7] message.
+var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)
 
 // toolUse returns the counts of a tool. Tools beyond maxTools share those of the last one.
 func (s *history) toolUse(name string) *toolUse {
@@ -130,6 +151,24 @@ func (s *history) recordFile(path string, changed bool) {
 		f.changes++
 	} else {
 		f.reads++
+	}
+}
+
+// discountFiles takes a call that failed back from the counts of its files.
+func (s *history) discountFiles(c *toolCall) {
+	for _, p := range c.paths {
+		f := s.files[p]
+		switch {
+		case f == nil:
+			continue
+		case c.changes:
+			f.changes = max(f.changes-1, 0)
+		default:
+			f.reads = max(f.reads-1, 0)
+		}
+		if f.changes+f.reads == 0 {
+			delete(s.files, p)
+		}
 	}
 }
 
@@ -198,6 +237,9 @@ var refusal = text.Pattern(`(?is)\buser (?:said|says|wrote|replied|provided the 
 // what it is about.
 var heredoc = text.Pattern(`\$\(cat <<-?\s*['"]?(\w+)['"]?\s*\n\s*([^\n]*)(?s:.*?)\n\s*\w+\s*\n?\s*\)`)
 
+// staging comes before a commit, whose message says more than its files.
+var staging = text.Pattern(`^(?:cd [^;&|]+&& *)?git add [^;&|]*&& *`)
+
 // commandLine returns a command on one line.
 func commandLine(command string) string {
 	if strings.Contains(command, "$(cat <<") {
@@ -207,7 +249,7 @@ func commandLine(command string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return excerpt(strings.Join(lines, "; "), maxDescription)
+	return excerpt(staging().ReplaceAllString(strings.Join(lines, "; "), ""), maxDescription)
 }
 
 // firstValue returns the first argument that is one short line, "" for none.

@@ -191,11 +191,11 @@ func TestNotesOfOthersAreReadWithoutWhatIsStale(t *testing.T) {
 	}
 }
 
-// A commit is told by the first line of its message.
+// A commit is told by the first line of its message, without the files that were staged before.
 func TestTheTextWithinACommandIsItsFirstLine(t *testing.T) {
 	t.Parallel()
 	got := commandLine("git add a.go && git commit -m \"$(cat <<'EOF'\nfuses: read the rating\n\nIt was in the wrong unit.\nEOF\n)\" && git push")
-	if want := `git add a.go && git commit -m "fuses: read the rating" && git push`; got != want {
+	if want := `git commit -m "fuses: read the rating" && git push`; got != want {
 		t.Errorf("%q", got)
 	}
 }

@@ -29,6 +29,8 @@ type Options struct {
 const (
 	// referenceShare is the maximum share of the references in a summary.
 	referenceShare = 0.4
+	// recordsReferenceShare is that where most of what was done are calls with short values.
+	recordsReferenceShare = 0.25
 	// maxIdentifiers is the number of identifiers that a Digest keeps, the most important.
 	maxIdentifiers = 20_000
 )

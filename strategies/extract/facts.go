@@ -91,6 +91,6 @@ func (s *history) addFactItems(b *itemList) {
 			line = indentMark + strings.TrimPrefix(line, bulletMark)
 		}
 		it := b.add(sectionFindings, line, worth*float64(f.names)*decay(len(s.facts)-i, maxFacts))
-		it.tier, it.parent = tierDone, day
+		it.tier, it.parent = tierChosen, day
 	}
 }

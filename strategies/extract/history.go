@@ -180,6 +180,8 @@ func (s *history) addUser(head, tail string) {
 				s.reasons = appendNew(s.reasons, d)
 			}
 			s.decisions = s.decisions[:len(s.decisions)-s.proposed]
+			last := s.currentTurn()
+			last.lines, last.lastStart = nil, 0
 		}
 		s.proposed = 0
 		if s.goal.empty() || len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
@@ -217,12 +219,16 @@ func newRequest(head, tail string) request {
 }
 
 // isGenerated reports whether a program wrote a user message: it consists of one element
-// of markup or of one remark in brackets.
+// of markup or of one remark in brackets, or begins with what agents add.
 func isGenerated(s string) bool {
 	s = strings.TrimSpace(s)
 	return len(s) > 1 && (s[0] == '<' && s[len(s)-1] == '>' || s[0] == '[' && s[len(s)-1] == ']') ||
-		strings.Contains(text.Head(s, 200), "<command-name>")
+		strings.Contains(text.Head(s, 200), "<command-name>") ||
+		strings.HasPrefix(s, "Caveat: ") || strings.HasPrefix(s, "Operation stopped by hook")
 }
+
+// prompting is the output of a shell that ends with its prompt.
+var prompting = text.Pattern(`(?s)\n(?:\([^\n]*\)\n)?[\w@:~/.-]*[$#]\s*$`)
 
 // addAssistant adds a message of the assistant, given by its head and its tail.
 func (s *history) addAssistant(head, tail string) {

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -30,7 +31,7 @@ const (
 	worthAnswer     = 0.8
 	worthQuestion   = 2.0
 	worthRead       = 0.3
-	worthChanged    = 0.3
+	worthChanged    = 1.0
 	worthTodo       = 1.0
 	worthOpen       = 1.0
 	worthFact       = 0.5 // for each name
@@ -45,9 +46,10 @@ const (
 	tierState = iota
 	tierOpen
 	tierUser
-	tierDemands
 	tierDone
+	tierDemands
 	tierErrors
+	tierChosen
 	tierFiles
 	tierOther
 	tiers
@@ -111,18 +113,24 @@ func (s *history) leadingItems(budget int) []*item {
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
 }
 
-// activeTurn returns the index of the newest turn with a request that a person wrote, of
-// the newest with a request if there is none, or -1.
+// activeTurn returns the index of the newest turn with a request that a person wrote. If there
+// is none, it is the oldest of those that only end with the prompt of a shell, as the task does
+// where its output is what the user says, else the newest with a request, or -1.
 func (s *history) activeTurn() int {
-	newest := -1
+	newest, oldest := -1, -1
 	for i, t := range slices.Backward(s.turns) {
 		switch {
 		case t.request.empty():
-		case !isGenerated(t.request.head):
+		case !isGenerated(t.request.head) && !prompting().MatchString(t.request.head):
 			return i
+		case !isGenerated(t.request.head):
+			oldest = i
 		case newest < 0:
 			newest = i
 		}
+	}
+	if oldest >= 0 {
+		return oldest
 	}
 	return newest
 }
@@ -175,7 +183,7 @@ func (s *history) otherItems(budget int) []*item {
 	s.addDemandItems(b)
 	s.addRequests(b, budget)
 	s.addTurns(b)
-	s.addCalls(b)
+	s.addCalls(b, budget)
 	s.addFactItems(b)
 	for i, x := range s.decisions {
 		b.add(sectionDecisions, formatEntry(x), worthDecision*decay(len(s.decisions)-i, 32))
@@ -198,11 +206,12 @@ func (s *history) otherItems(budget int) []*item {
 		b.add(sectionPending, formatEntry(q), worthQuestion).tier = tierState
 	}
 	for _, f := range s.recentFiles() {
-		value := worthRead
+		value := worthRead * decay(s.messages-f.last, 32)
 		if f.changes > 0 {
-			value = worthChanged
+			value = worthChanged * decay(s.messages-f.last, 256)
 		}
-		b.add(sectionFiles, f.String(), value*decay(s.messages-f.last, 32)).tier = tierFiles
+		b.add(sectionFiles, f.String(), 0).tier = tierFiles
+		b.weigh(value)
 	}
 	s.addHandles(b)
 	for _, x := range s.todos {
@@ -221,6 +230,9 @@ const (
 	// minExcerpt is the length of a request that is shortened at most.
 	minExcerpt = 76
 	maxExcerpt = 300
+	// minAct and maxAct are those of a line of the ledger.
+	minAct = 100
+	maxAct = 1200
 )
 
 // addRequests adds all requests but the active one and the goal: whole if all fit into
@@ -240,18 +252,27 @@ func (s *history) addRequests(b *itemList, budget int) {
 			}
 		}
 	}
-	share := int(requestShare * float64(budget))
-	limit := maxExcerpt - sort.Search(maxExcerpt-minExcerpt, func(i int) bool {
-		size := 0
-		for _, x := range texts {
-			size += min(utf8.RuneCountInString(x), maxExcerpt-i) + len(requestMark) + len(ellipsis) + 1
-		}
-		return size <= share
-	})
+	limit := longest(texts, minExcerpt, maxExcerpt, int(requestShare*float64(budget)), len(requestMark))
 	for i, x := range texts {
 		b.add(sectionRequests, requestMark+truncate(x, limit)+"\n", 0).tier = tierUser
 		b.weigh(worthAsked * decay(len(texts)-i, 8))
 	}
+}
+
+// longest returns the length, from least to most characters, to which texts are cut so that all
+// of them fit into a number of characters, each with its mark: the least if they do not fit.
+func longest(texts []string, least, most, room, mark int) int {
+	sizes := make([]int, len(texts))
+	for i, x := range texts {
+		sizes[i] = utf8.RuneCountInString(x)
+	}
+	return most - sort.Search(most-least, func(i int) bool {
+		total := 0
+		for _, n := range sizes {
+			total += min(n, most-i) + mark + len(ellipsis) + 1
+		}
+		return total <= room
+	})
 }
 
 // itemList collects items with lines of at most lineLimit characters.
@@ -300,27 +321,29 @@ func decay(age, half int) float64 { return math.Exp2(-float64(age) / float64(hal
 func (s *history) addTurns(b *itemList) {
 	current := s.currentTurn()
 	pending := lastQuestion(current.lastText)
-	// The last message announced calls that have results by now.
-	announced := current.calls > current.callsBefore && len(s.calls) > 0 && s.calls[len(s.calls)-1].done
-	if announced {
-		if last := s.calls[len(s.calls)-1]; !last.failed || !last.blocks() {
-			b.add(sectionState, last.line(b.lineLimit), worthState).tier = tierState
-		}
+	// The last message may have been followed by calls.
+	var last *toolCall
+	if current.calls > current.callsBefore && len(s.calls) > 0 && s.calls[len(s.calls)-1].done {
+		last = s.calls[len(s.calls)-1]
 	}
+	stuck := last != nil && last.failed && last.blocks() // which says what was announced
 	for i, t := range s.turns {
 		age := decay(len(s.turns)-1-i, 8)
 		latest := i == len(s.turns)-1
 		for j, line := range t.lines {
-			if line = s.withoutReasons(line, latest && announced); line == "" || latest && line == pending {
+			if !latest { // what is said last is read as a whole
+				line = s.withoutReasons(line)
+			}
+			if line == "" || latest && (line == pending || stuck && isIntention(line)) {
 				continue
 			}
 			text := formatEntry(truncate(line, b.lineLimit))
 			switch {
-			case !latest && (len(line) < minSaid || isIntention(line) || isQuestion(line) && len(sentences(line)) == 1 || strings.Count(line, " | ") > 1):
+			case !latest && (len(line) < minSaid || isPassing(line) || isQuestion(line) && len(sentences(line)) == 1 || strings.Count(line, " | ") > 1):
 			case latest && j == t.lastStart:
 				b.add(sectionState, text, worthState).tier = tierState
 			case latest && j > t.lastStart:
-				b.add(sectionState, text, worthStateLine*decay(j-t.lastStart, 6))
+				b.add(sectionState, text, worthStateLine*decay(j-t.lastStart, 6)).tier = tierOpen
 			case j == t.lastStart:
 				b.add(sectionFindings, text, worthResult*age*min(1, float64(len(text))/usualLine))
 			default:
@@ -328,18 +351,17 @@ func (s *history) addTurns(b *itemList) {
 			}
 		}
 	}
+	if last != nil && !stuck {
+		b.add(sectionState, last.line(b.lineLimit), worthState).tier = tierState
+	}
 }
 
-// withoutReasons returns a line without the sentences that are listed as decisions or reasons,
-// and without those that announce what has happened since, if something has.
-func (s *history) withoutReasons(line string, happened bool) string {
+// withoutReasons returns a line without the sentences that are listed as decisions or reasons.
+func (s *history) withoutReasons(line string) string {
 	var rest []string
 	all := sentences(line)
 	for _, x := range all {
-		switch {
-		case slices.Contains(s.decisions, x), slices.Contains(s.reasons, x):
-		case happened && isIntention(x) && !changesPlan().MatchString(x):
-		default:
+		if !slices.Contains(s.decisions, x) && !slices.Contains(s.reasons, x) {
 			rest = append(rest, x)
 		}
 	}
@@ -349,16 +371,21 @@ func (s *history) withoutReasons(line string, happened bool) string {
 	return strings.Join(rest, " ")
 }
 
-// changesPlan is in an announcement that something else is done than was asked for.
-var changesPlan = text.Pattern(`(?i)\b(?:skip|instead|won't|will not|not going to|leave (?:it|that|this))\b`)
-
 // addCalls adds the calls with their outcomes, in the order of time.
-func (s *history) addCalls(b *itemList) {
+func (s *history) addCalls(b *itemList, budget int) {
 	unresolved := s.unresolved()
 	underWay := len(s.calls) // the first of the calls at the end that have no result yet
 	for underWay > 0 && !s.calls[underWay-1].done {
 		underWay--
 	}
+	acts := map[int]string{} // lines of what was done
+	for i, c := range s.calls {
+		if c.acts && c.done && !(unresolved[i] && c.blocks() && i >= underWay-recentCalls) && !c.isTodoList {
+			acts[i] = c.line(b.lineLimit)
+		}
+	}
+	// All that was done is told, briefly if there is much.
+	limit := longest(slices.Collect(maps.Values(acts)), minAct, maxAct, int(sectionTable[sectionCompleted].share*float64(budget)), len(indentMark+bulletMark))
 	var day *item
 	for i, c := range s.calls {
 		age := decay(len(s.calls)-1-i, 16)
@@ -381,16 +408,21 @@ func (s *history) addCalls(b *itemList) {
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors
 		case !c.done, c.failed && !c.acts: // cancelled, or overtaken by what followed
 		case len(c.paths) > 0 && !c.acts || c.isTodoList: // listed with the files or the remaining work
+		case !c.acts && c.chosen < 0 && c.reads(): // of no use to those who come later
 		default:
-			it := b.add(sectionCompleted, c.line(b.lineLimit), worthStep*age)
+			text := c.line(b.lineLimit)
+			if c.acts {
+				text = truncate(strings.TrimSuffix(text, "\n"), limit) + "\n"
+			}
+			it := b.add(sectionCompleted, text, worthStep*age)
 			it.tier = tierOther
-			if c.acts || c.chosen >= 0 {
+			switch {
+			case c.acts:
 				it.tier = tierDone
-				if c.acts {
-					b.weigh(worthActed * decay(len(s.calls)-1-i, 256))
-				} else {
-					b.weigh(worthChosen * decay(len(s.calls)-1-i, 256))
-				}
+				b.weigh(worthActed * decay(len(s.calls)-1-i, 256))
+			case c.chosen >= 0:
+				it.tier = tierChosen
+				b.weigh(worthChosen * decay(len(s.calls)-1-i, 256))
 			}
 			if day != nil {
 				it.parent, it.text = day, indentMark+it.text
@@ -413,8 +445,14 @@ const recentCalls = 32
 // blocks reports whether work can be stuck at the failure of the call: not if it only looked or
 // was refused.
 func (c *toolCall) blocks() bool {
-	first, _, _ := strings.Cut(c.description, " ")
+	first, _, _ := strings.Cut(folderPrefix().ReplaceAllString(c.description, ""), " ")
 	return !c.undone && !c.expected && !lookVerbs[strings.ToLower(first)]
+}
+
+// reads reports whether the command of the call only shows something.
+func (c *toolCall) reads() bool {
+	command := folderPrefix().ReplaceAllString(c.description, "") + " "
+	return slices.ContainsFunc(readCommands, func(r string) bool { return strings.HasPrefix(command, r) })
 }
 
 const noResult = " (no result)"

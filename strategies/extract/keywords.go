@@ -71,6 +71,14 @@ func isIntention(s string) bool {
 // intending begins what comes next.
 var intending = text.Pattern(`(?i)^(?:[^.!?:]{0,30}[.!,:—-] *)?(?:(?:now|good|great|perfect|ok|okay|next|first|so|then|and)[,!.]? +)*(?:let me|let's|let’s|i'll|i’ll|i will|i'm going to|i need to (?:check|look|see|find|read|understand)|i should (?:check|look))\b`)
 
+// isPassing reports whether a line says what was so, or was to be done, when it was said: what
+// an old answer says of it may be over.
+func isPassing(s string) bool { return isIntention(s) || outdating().MatchString(s) }
+
+var outdating = text.Pattern(`(?i)\b(?:needs? to|have to|has to|must be|should (?:be|add|use|have|handle|now|also)|fails?|failing|failed|failures?|broken|is missing|not (?:yet|working|passing)|` +
+	`pass(?:es|ed|ing)?|(?:is|are|working tree|tree|lint|build) (?:now )?(?:clean|green|done|complete|finished|ready)|committed|pushed|remain(?:s|ing)|currently|still|right now|at the moment|` +
+	`next steps?|to-?do|would (?:be|just|need)|could be|uncommitted|unstaged|in progress)\b`)
+
 // failurePrefixes are the beginnings of lines that report a failure.
 var failurePrefixes = []string{
 	"error", "fatal", "panic", "traceback", "exception", "fail", "exit code", "exit status", "command failed",

@@ -236,6 +236,13 @@ var (
 	}
 )
 
+// readCommands are commands that only show something, by their first words.
+var readCommands = []string{
+	"cat ", "head ", "tail ", "ls ", "grep ", "rg ", "find ", "wc ", "sed -n", "which ", "pwd ", "echo ", "tree ", "awk ", "jq ", "stat ", "file ", "type ",
+	"git log", "git diff", "git status", "git show", "git blame", "git reflog", "git merge-base", "git rev-parse", "git branch -a", "git branch --", "git ls-", "git grep",
+	"gh pr view", "gh pr diff", "gh pr list", "gh pr checks", "gh run view", "gh run list", "gh issue view", "gh issue list", "go doc", "go list", "go env",
+}
+
 func wordSet(s string) map[string]bool {
 	set := map[string]bool{}
 	for w := range strings.FieldsSeq(s) {
@@ -283,6 +290,20 @@ func actsByVerb(name, command string) bool {
 	return found
 }
 
+// gets reports whether a name begins with "get", which may be to look or to take.
+func gets(name string) bool { return nameWords(name)[0] == "get" }
+
+// isConfirmed reports whether the user has just agreed to what the assistant asked to confirm.
+func (s *history) isConfirmed() bool {
+	n := len(s.turns)
+	return n > 1 && s.turns[n-1].calls == 0 && confirming().MatchString(s.turns[n-2].lastText) && agreeing().MatchString(s.turns[n-1].request.head)
+}
+
+var (
+	confirming = text.Pattern(`(?i)\b(?:confirm|go ahead|proceed|is (?:that|this|it|everything) (?:right|correct|ok(?:ay)?|fine))\b`)
+	agreeing   = text.Pattern(`(?i)^\W*(?:yes|yeah|yep|yup|sure|ok(?:ay)?|correct|right|perfect|great|good|please do|go ahead|that'?s (?:right|correct|good|fine|it)|sounds good|confirm(?:ed)?)\b`)
+)
+
 // nameWords returns the words of a name in camelCase, snake_case or kebab-case, in lower
 // case, without what is before its last dot.
 func nameWords(name string) []string {
@@ -314,10 +335,13 @@ func (c *toolCall) family() string {
 	return key
 }
 
-// folderPrefix is the change of the folder before a command.
-var folderPrefix = text.Pattern(`^(?:cd [^;&|]+(?:&&|;) *)+`)
+// folderPrefix is the change of the folder, and assignments, before a command.
+var folderPrefix = text.Pattern(`^(?:(?:cd [^;&|]+|\w+=(?:\$\([^)]*\)|[^ ;&|])*)(?:&&|;| ) *)+`)
 
-// failureLines returns the lines of a tool's output that report failures.
+// located is a line of a failed check with the place of a fault: file.go:12: message.
+var located = text.Pattern(`^\S+\.\w+:\d+(?::\d+)?:? +\S.*[A-Za-z]{3}`)
+
+// failureLines returns the lines of a failed call's output that report failures.
 func failureLines(head, tail string) []string {
 	lines := splitLines(text.Head(head, 20_000))
 	if head != tail {
@@ -325,7 +349,7 @@ func failureLines(head, tail string) []string {
 	}
 	var out []string
 	for _, l := range lines {
-		if len(l) >= minFailure && !text.Longer(l, maxLine) && isFailure(l) && !slices.Contains(out, l) {
+		if len(l) >= minFailure && !text.Longer(l, maxLine) && (isFailure(l) || located().MatchString(l)) && !slices.Contains(out, l) {
 			if out = append(out, strings.Clone(l)); len(out) == maxFailures {
 				break
 			}

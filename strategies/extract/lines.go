@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -93,7 +94,7 @@ func sentences(s string) []string {
 		start := 0
 		for i, r := range line {
 			end := i + utf8.RuneLen(r)
-			if !endsSentence(r) || r < utf8.RuneSelf && end < len(line) && line[end] != ' ' {
+			if !endsSentence(r) || r < utf8.RuneSelf && end < len(line) && line[end] != ' ' || r == '.' && abbreviates(line[start:end]) {
 				continue
 			}
 			out = append(out, strings.TrimLeft(line[start:end], "#>*-+ \t"))
@@ -104,6 +105,11 @@ func sentences(s string) []string {
 		}
 	}
 	return out
+}
+
+// abbreviates reports whether s ends with an abbreviation that more follows.
+func abbreviates(s string) bool {
+	return slices.ContainsFunc([]string{"e.g.", "i.e.", " vs.", " cf.", "etc."}, func(a string) bool { return strings.HasSuffix(s, a) })
 }
 
 // endsSentence reports whether r ends a sentence.

@@ -16,7 +16,7 @@ const (
 // writeText returns the summary in at most budget characters, with at most the given
 // number of tokens of references.
 func (d *Digest) writeText(budget, references int) string {
-	prose := d.writeProse(max(budget-int(float64(budget)*referenceShare), min(budget, len(originShort))))
+	prose := d.writeProse(max(budget-int(float64(budget)*d.history.referenceShare()), min(budget, len(originShort))))
 	if prose == "" {
 		return ""
 	}
@@ -30,6 +30,24 @@ func (d *Digest) writeText(budget, references int) string {
 		refs = find()
 	}
 	return strings.TrimSuffix(prose+refs, "\n")
+}
+
+// referenceShare returns the share of the references in a summary: less of it where what was
+// done is told with its particulars.
+func (s *history) referenceShare() float64 {
+	acts, records := 0, 0
+	for _, c := range s.calls {
+		if c.acts && c.done && !c.isTodoList {
+			acts++
+			if len(c.arguments) > 0 {
+				records++
+			}
+		}
+	}
+	if 2*records > acts && len(s.files) == 0 {
+		return recordsReferenceShare
+	}
+	return referenceShare
 }
 
 // item is an entry of a section: one or more whole lines.
