@@ -57,6 +57,16 @@ func (c *toolCall) nothingDone(result string) string {
 // isTaskID reports whether an argument names an entry of a list of tasks.
 func isTaskID(a argument) bool { return a.key == "taskId" || a.key == "task_id" }
 
+// pathsOf returns the files of the newest open call with an id.
+func (s *history) pathsOf(id string) []string {
+	for _, c := range slices.Backward(s.openCalls) {
+		if c.id == id {
+			return c.paths
+		}
+	}
+	return nil
+}
+
 // addResult adds the result of a call, given by its head and its tail, and reports whether
 // it is a listing.
 func (s *history) addResult(id, head, tail string) (listing bool) {

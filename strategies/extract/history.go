@@ -106,6 +106,7 @@ type file struct {
 	path           string
 	reads, changes int
 	last           int
+	declares       []string // names in the texts of its calls
 }
 
 // toolCall is a tool call; done reports whether it has a result.

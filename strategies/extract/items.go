@@ -32,6 +32,7 @@ const (
 	worthQuestion   = 2.0
 	worthRead       = 0.3
 	worthChanged    = 1.0
+	worthDeclares   = 0.1
 	worthTodo       = 1.0
 	worthOpen       = 1.0
 	worthFact       = 0.5 // for each name
@@ -210,8 +211,14 @@ func (s *history) otherItems(budget int) []*item {
 		if f.changes > 0 {
 			value = worthChanged * decay(s.messages-f.last, 256)
 		}
-		b.add(sectionFiles, f.String(), 0).tier = tierFiles
+		it := b.add(sectionFiles, f.String(), 0)
+		it.tier = tierFiles
 		b.weigh(value)
+		if len(f.declares) > 0 {
+			names := b.add(sectionFiles, indentMark+bulletMark+truncate("declares "+strings.Join(f.declares, ", "), maxLine)+"\n", 0)
+			names.parent = it
+			b.weigh(worthDeclares * decay(s.messages-f.last, 64))
+		}
 	}
 	s.addHandles(b)
 	for _, x := range s.todos {
@@ -463,7 +470,10 @@ func (c *toolCall) line(n int) string {
 	if len(c.arguments) > 0 || len(out) > 0 {
 		text := shortName(c.tool)
 		known := []argument(nil)
-		if c.acts || c.chosen < 0 {
+		switch {
+		case len(c.arguments) == 0:
+			text += ": " + truncate(c.description, n)
+		case c.acts || c.chosen < 0:
 			known = c.arguments
 			text += ": " + values(c.arguments, nil)
 		}

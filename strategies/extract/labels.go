@@ -10,6 +10,12 @@ import (
 // within characters away, except stop words such as "the". A word that the limit cuts
 // counts with its remaining letters. The words may share memory with s.
 func AppendLabels(dst []string, s string, at, within int) []string {
+	return appendLabels(dst, s, at, within, false)
+}
+
+// appendLabels is AppendLabels, without words that are part of a code such as FQ8APE if whole
+// is set.
+func appendLabels(dst []string, s string, at, within int, whole bool) []string {
 	line := s[lineStart(s, at, within):at]
 	if strings.Contains(line, kelvin) || strings.Contains(line, dottedI) {
 		line = strings.NewReplacer(kelvin, "k", dottedI, "i\u0307").Replace(line)
@@ -19,7 +25,7 @@ func AppendLabels(dst []string, s string, at, within int) []string {
 		for i < len(line) && alpha.has(line[i]) {
 			i++
 		}
-		if i-start < 3 {
+		if i-start < 3 || whole && (start > 0 && digit.has(line[start-1]) || i < len(line) && digit.has(line[i])) {
 			continue
 		}
 		if w := strings.ToLower(line[start:i]); !isStopWord(w) {
@@ -51,6 +57,20 @@ func isStopWord(w string) bool {
 	switch w {
 	case "the", "and", "for", "with", "that", "this", "from", "are", "was", "not", "but", "you", "has", "have", "its", "into",
 		"can", "will", "all", "any", "our", "out", "use", "get", "new":
+		return true
+	}
+	return false
+}
+
+// isEmptyLabel reports whether a word before a name says nothing of it: a word of a programming
+// language, the name of a function that formats, or one of those that any sentence has.
+func isEmptyLabel(w string) bool {
+	switch w {
+	case "func", "function", "def", "return", "returns", "nil", "null", "none", "err", "string", "bool", "int", "var", "let", "const", "struct", "void", "true", "false", "else",
+		"elif", "self", "len", "omitempty", "await", "async", "static", "public", "private",
+		"been", "both", "yeah", "just", "also", "then", "than", "there", "here", "whether", "actually", "does", "did", "would", "could", "should", "had", "very", "some", "which",
+		"while", "when", "what", "how", "who", "why",
+		"errorf", "fatalf", "fatal", "logf", "warnf", "debugf", "infof", "printf", "println", "sprintf", "fprintf", "hasprefix":
 		return true
 	}
 	return false

@@ -50,7 +50,10 @@ func (t *table) pick(ranked []candidate, budget int, above string) []reference {
 	}
 	var q queue[choice]
 	for i, c := range ranked {
-		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.uses == 0 && c.score < minUnused || c.isAmbiguous()) {
+		if rest, side := cutSide(c.value); side && t.idents[rest] != nil {
+			continue
+		}
+		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.uses == 0 && (c.score < minUnused || c.declared) || c.isAmbiguous()) {
 			continue
 		}
 		ch := choice{candidate: c, contained: t.contained(c)}
@@ -73,6 +76,14 @@ func (t *table) pick(ranked []candidate, budget int, above string) []reference {
 		}
 	}
 	return findContainers(out)
+}
+
+// cutSide returns a path of a difference without its side, a or b.
+func cutSide(v string) (rest string, ok bool) {
+	if rest, ok = strings.CutPrefix(v, "a/"); ok {
+		return rest, true
+	}
+	return strings.CutPrefix(v, "b/")
 }
 
 // contained returns the known identifiers in the text of c, c first.

@@ -31,6 +31,8 @@ type identifier struct {
 	neighbors int
 	// standalone reports whether it occurred as more than a part of a date or number.
 	standalone bool
+	// declared reports whether code declares it, as a function or a type.
+	declared bool
 	// byUser reports whether the user said it.
 	byUser bool
 	// topical reports whether it occurred with the focus.
@@ -63,8 +65,10 @@ type table struct {
 	hidden    map[string]bool
 	interned  map[string]string // label words
 	bytesRead int64
-	texts     int // number of texts read
-	added     int // number of identifiers added
+	texts     int      // number of texts read
+	origin    string   // the name of the file that the current text is from, or ""
+	added     int      // number of identifiers added
+	declared  []string // names that the newest text declares
 	// inText are the identifiers of the current text.
 	inText     []*identifier
 	labelWords []string // buffer
@@ -84,7 +88,7 @@ func (t *table) scan(s string, used bool) {
 	t.inText = t.inText[:0]
 	ranges := t.topic.ranges(s)
 	All(s, func(kind Kind, start, end int) {
-		if kind == Quoted && !used && isSyntax(s, start, end) {
+		if kind == Quoted && isSyntax(s, start, end) || kind == SHA && isIndexLine(s[:start]) {
 			return
 		}
 		if id := t.observe(s[start:end], kind, start, used); id != nil {
@@ -101,10 +105,11 @@ func (t *table) scan(s string, used bool) {
 			t.label(id, s, start)
 		}
 	})
-	t.scanMentions(s)
 	for _, id := range t.inText {
 		id.neighbors = min(id.neighbors, len(t.inText))
 	}
+	t.scanDeclarations(s, used)
+	t.scanMentions(s, used)
 	clear(t.labelWords[:cap(t.labelWords)]) // words share memory with s
 	t.bytesRead += int64(len(s))
 	if len(t.idents) >= 2*t.limit {
@@ -171,6 +176,11 @@ func isSyntax(s string, start, end int) bool {
 	return strings.Contains(v, `:"`) || strings.HasSuffix(v, ": ") || strings.HasSuffix(v, `\n`)
 }
 
+// isIndexLine reports whether s ends within a line of a difference that gives hashes of contents.
+func isIndexLine(s string) bool {
+	return strings.HasPrefix(s[strings.LastIndexByte(s, '\n')+1:], "index ")
+}
+
 // isFragment reports whether s[start:end] is a part of a date, a time or a number: only a
 // dot, a colon or a hyphen is between it and another digit.
 func isFragment(kind Kind, s string, start, end int) bool {
@@ -217,10 +227,12 @@ func (id *identifier) isReused() bool { return id.previousUses > 0 && id.uses > 
 
 // label adds the two words before byte at of s as labels.
 func (t *table) label(id *identifier, s string, at int) {
-	t.labelWords = AppendLabels(t.labelWords[:0], s, at, labelReach)
+	t.labelWords = appendLabels(t.labelWords[:0], s, at, labelReach, true)
 	words := t.labelWords[max(0, len(t.labelWords)-2):]
 	for i, w := range words {
-		id.addLabel(t.intern(w), i == len(words)-1 && isAdjacent(s[:at]))
+		if !isEmptyLabel(w) {
+			id.addLabel(t.intern(w), i == len(words)-1 && isAdjacent(s[:at]))
+		}
 	}
 }
 
@@ -240,7 +252,7 @@ func isAdjacent(s string) bool {
 
 // scanMentions finds words that are quoted elsewhere. Code uses names without quotes and
 // labels them, as in "func" or "class".
-func (t *table) scanMentions(s string) {
+func (t *table) scanMentions(s string, used bool) {
 	for i := 0; i < len(s); {
 		if !asciiWord.has(s[i]) {
 			i++
@@ -253,7 +265,12 @@ func (t *table) scanMentions(s string) {
 		if n := i - start; n < 3 || n > 60 || start == 0 || i == len(s) || isQuote(s[start-1]) && s[i] == s[start-1] {
 			continue
 		}
-		if id := t.idents[s[start:i]]; id != nil && id.kind == Quoted {
+		id := t.idents[s[start:i]]
+		switch {
+		case id == nil || id.kind != Quoted:
+		case id.declared:
+			t.observe(id.value, Quoted, start, used)
+		default:
 			t.label(id, s, start)
 			id.last = max(id.last, t.bytesRead+int64(start))
 		}

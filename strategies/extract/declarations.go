@@ -1,0 +1,121 @@
+package extract
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// scanDeclarations adds the names that the lines of a text declare, such as functions and types,
+// whoever wrote it: of code that was read or written, those that are mentioned again are needed.
+func (t *table) scanDeclarations(s string, used bool) {
+	first := len(t.inText)
+	at := 0
+	for line := range strings.Lines(s) {
+		if start, end := declaredName(line); end > start {
+			if id := t.observe(line[start:end], Quoted, at+start, used); id != nil {
+				id.declared, id.standalone = true, true
+				if id.fallbackLabel == "" {
+					id.fallbackLabel = t.origin
+				}
+				t.label(id, s, at+start)
+			}
+		}
+		at += len(line)
+	}
+	t.declared = t.declared[:0]
+	for _, id := range t.inText[first:] {
+		t.declared = append(t.declared, id.value)
+		id.neighbors = min(id.neighbors, len(t.inText)-first)
+	}
+	t.inText = t.inText[:first]
+}
+
+// setOrigin sets the file that the following texts are from.
+func (t *table) setOrigin(paths []string) {
+	t.origin = ""
+	if len(paths) == 1 {
+		t.origin = path.Base(strings.ReplaceAll(paths[0], "\\", "/"))
+	}
+}
+
+// addDeclared adds the names that the newest text declares to its file.
+func (s *history) addDeclared(paths, names []string) {
+	if len(paths) != 1 || s.files[paths[0]] == nil {
+		return
+	}
+	f := s.files[paths[0]]
+	for _, n := range names {
+		if !slices.Contains(f.declares, n) {
+			f.declares = appendBounded(f.declares, n, maxDeclares)
+		}
+	}
+}
+
+// maxDeclares is the number of names of a file, the newest.
+const maxDeclares = 48
+
+const (
+	minDeclared = 4 // bytes of a name
+	maxDeclared = 60
+)
+
+// declaredName returns the range of the name in a line that declares a function or a type, zeros
+// for other lines. A mark of a difference may precede it.
+func declaredName(line string) (start, end int) {
+	i := len(line) - len(strings.TrimLeft(line, " \t|│→")) // also what was behind a line number
+	if i == 0 && line != "" && (line[0] == '+' || line[0] == '-') {
+		i = len(line) - len(strings.TrimLeft(line[1:], " \t"))
+	}
+	for {
+		from := i
+		for i < len(line) && line[i] >= 'a' && line[i] <= 'z' {
+			i++
+		}
+		word := line[from:i]
+		if i == from || i == len(line) || line[i] != ' ' && !(word == "pub" && line[i] == '(') {
+			return 0, 0
+		}
+		switch word {
+		case "export", "default", "async", "abstract", "public", "private", "protected", "static", "pub", "final":
+			if line[i] == '(' { // pub(crate)
+				i += max(0, strings.IndexByte(line[i:], ')')) + 1
+			}
+			for i < len(line) && line[i] == ' ' {
+				i++
+			}
+			continue
+		case "func", "def", "class", "function", "type", "interface", "struct", "enum", "trait", "fn":
+		default:
+			return 0, 0
+		}
+		if i++; i < len(line) && line[i] == '(' { // the receiver of a method
+			n := strings.Index(line[i:], ") ")
+			if n < 0 {
+				return 0, 0
+			}
+			i += n + len(") ")
+		}
+		start = i
+		for i < len(line) && asciiWord.has(line[i]) {
+			i++
+		}
+		if i-start < minDeclared || i-start > maxDeclared || digit.has(line[start]) || i < len(line) && strings.IndexByte(" (<[{:=;\n\r", line[i]) < 0 {
+			return 0, 0
+		}
+		if i < len(line) && line[i] == ' ' && strings.TrimRight(line, "\r\n") != "" && !declares(word, strings.TrimSpace(line[i:])) {
+			return 0, 0
+		}
+		return start, i
+	}
+}
+
+// declares reports whether what follows a name belongs to a declaration, unlike "type of wire".
+func declares(word, rest string) bool {
+	for _, p := range []string{"struct", "interface", "func", "map", "[]", "*", "string", "int", "bool", "=", "{", "(", "<", ":", "extends", "implements", "uint", "byte", "float"} {
+		if strings.HasPrefix(rest, p) {
+			return true
+		}
+	}
+	return word == "type" && rest != "" && rest[0] >= 'A' && rest[0] <= 'Z'
+}
