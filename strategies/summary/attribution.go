@@ -9,17 +9,20 @@ import (
 
 var (
 	// attributed matches text before a quotation that attributes it to the user.
-	attributed = text.Pattern(`(?i)\buser(?:'s|’s|s)?\b[^.!?"“”]{0,90}?\b(?:said|says|say|asked|asks|ask|wrote|writes|write|typed|stated|states|replied|answered|responded|told|instructed|ordered|demanded|insisted|confirmed|commented|noted|reported|` +
+	attributed = text.Pattern(`(?i)\b(?:according\s+to|as\s+per|quoting)\s+(?:the\s+)?user[\s*_,:]*$|` +
+		`\b(?:user|human)(?:'s|’s|s)?\b[^.!?"“”]{0,90}?\b(?:said|says|say|asked|asks|ask|wrote|writes|write|typed|stated|states|replied|answered|responded|told|instructed|ordered|demanded|insisted|insists|confirmed|commented|noted|reported|` +
+		`put\s+it|mentioned|remarked|exclaimed|clarified|declared|requested|directed|directive|demand|` +
 		`message|messages|request|requests|question|questions|feedback|correction|corrections|instruction|instructions|words|reply|answer|response|comment|prompt|follow-?up|ask)s?` +
-		`(?:[*_\s:,()—–-]|\b(?:was|is|were|are|me|us|that|to|explicitly|then|again|also|here|simply|just|exactly|verbatim|literally|the|following|in|this|session|first|last|latest)\b){0,12}$`)
+		`(?:[*_\s:,()|—–-]|\b(?:was|is|were|are|me|us|that|to|explicitly|then|again|also|here|simply|just|exactly|verbatim|literally|the|following|in|this|session|first|last|latest)\b){0,12}$`)
 	// attributedColon matches the same with any text up to a colon.
-	attributedColon = text.Pattern(`(?i)\buser(?:'s|’s)?\b[^.!?"“”:]{0,80}\b(?:said|says|asked|asks|wrote|writes|typed|stated|replied|told|instructed|ordered|demanded|insisted|requested|message|request|question|instruction|words)\b[^.!?"“”:]{0,60}:[*_\s>]*$`)
-	// attributedLabel matches a label of the user, as in transcripts.
-	attributedLabel = text.Pattern(`(?i)(?:^|[\s*_(\[>-])(?:user|human)[*_\]]*\s*:[*_\s]*$`)
+	attributedColon = text.Pattern(`(?i)\b(?:user|human)(?:'s|’s)?\b[^.!?"“”:]{0,80}\b(?:said|says|asked|asks|wrote|writes|typed|stated|replied|told|instructed|ordered|demanded|insisted|requested|added|message|request|question|instruction|words)\b[^.!?"“”:]{0,60}:[*_\s>|]*$`)
+	// attributedLabel matches a label of the user, as in transcripts and in messages in JSON.
+	attributedLabel = text.Pattern(`(?i)(?:^|[\s*_(\[>-])(?:user|human)[*_\]]*\s*:[*_\s]*$|(?:^|\n)[\s*_+>-]*(?:the\s+)?user[*_]*\s*(?:→|[=–—-]+>?)\s*$|"role"\s*:\s*"(?:user|human)"[^{}]{0,60}"(?:content|text)"\s*:\s*$`)
 	// attributedAfter matches an attribution behind the quotation.
-	attributedAfter = text.Pattern(`(?i)^[*_,.\s—–-]*(?:(?:said|asked|wrote)\s+the\s+user\b|the\s+user\s+(?:said|says|asked|asks|wrote|writes|insisted|replied|demanded)\b)`)
+	attributedAfter = text.Pattern(`(?i)^[*_,.\s—–-]*(?:(?:said|says|asked|asks|wrote|writes|insisted|insists)\s+the\s+user\b|the\s+user\s+(?:said|says|asked|asks|wrote|writes|insisted|insists|replied|demanded)\b|(?:according\s+to|as\s+per|per)\s+the\s+user\b)|` +
+		`^[*_,.\s]*(?:[—–-]+\s*|\()(?:the\s+)?user[*_]*(?:[).,;\n]|\s*$)`)
 	// attributedForeign matches the word for user in other languages.
-	attributedForeign = text.Pattern(`(?i)(?:\b(?:be)?nutzer(?:in)?|\bl['’]utilisateur|\busuario|\busuário|\butente|\bgebruiker|пользовател\p{L}*|користувач\p{L}*|用户|用戶|使用者|ユーザー?|사용자|المستخدم|उपयोगकर्ता)[^.!?。！？"“”„«»「」]{0,40}$`)
+	attributedForeign = text.Pattern(`(?i)(?:\b(?:be)?nutzer(?:in)?|\bl['’]utilisat(?:eur|rice)|\busuari[oa]|\busuári[oa]|\butilizador|\butente|\bgebruiker|użytkowni\p{L}*|\bkullanıcı\p{L}*|\banvändaren|người dùng|пользовател\p{L}*|користувач\p{L}*|用户|用戶|使用者|ユーザー?|사용자|المستخدم|उपयोगकर्ता)[^.!?。！？"“”„«»「」]{0,40}$`)
 	// userSections matches headings of lists of user messages.
 	userSections = text.Pattern(`(?i)\buser(?:'s|’s)?\s+(?:messages?|requests?|asks?|words|questions?|instructions?|prompts?)\b|\ball user\b`)
 )
@@ -27,12 +30,17 @@ var (
 // ofUser reports whether a quotation on a line is attributed to the user.
 func (q *quotation) ofUser() bool {
 	before, after := q.before[max(0, len(q.before)-240):], q.after[:min(len(q.after), 80)]
+	if mayNameUser(before) && attributedForeign().MatchString(before) {
+		return true
+	}
+	before, _ = text.Fold(before) // blanks too
+	after, _ = text.Fold(after)
 	if low := strings.ToLower(before); strings.Contains(low, "user") || strings.Contains(low, "human") {
 		if attributed().MatchString(before) || attributedColon().MatchString(before) || attributedLabel().MatchString(before) {
 			return true
 		}
 	}
-	return mayNameUser(before) && attributedForeign().MatchString(before) || strings.Contains(after, "user") && attributedAfter().MatchString(after)
+	return strings.Contains(strings.ToLower(after), "user") && attributedAfter().MatchString(after)
 }
 
 // mayNameUser is a cheap test whether elsewhere can match.
@@ -43,7 +51,7 @@ func mayNameUser(s string) bool {
 		}
 	}
 	low := strings.ToLower(s)
-	for _, w := range []string{"nutzer", "utilisateur", "usuario", "utente", "gebruiker"} {
+	for _, w := range []string{"nutzer", "utilisat", "usuari", "utilizador", "utente", "gebruiker"} {
 		if strings.Contains(low, w) {
 			return true
 		}
@@ -70,7 +78,8 @@ var (
 	spoken = text.Pattern(`(?i)\b(?:user|human)(?:'s|’s)?\b[^.!?:"“”\n]{0,80}?\b(?:said|says|wrote|writes|typed|stated|replied|answered|responded|asked|instructed|ordered|demanded|insisted|told\s+(?:me|us|the\s+assistant)|message|words|reply|answer)` +
 		`(?:\s+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following))*[*_\s]*[:：][*_\s]*`)
 	// spokenLabel matches the same at the beginning of a line of a transcript.
-	spokenLabel = text.Pattern(`(?i)^[\s*+•-]*(?:\d+[.)]\s*)?[*_(\[]*(?:the\s+)?user[*_)\]]*\s*[:：][*_\s]*`)
+	spokenLabel = text.Pattern(`(?i)(?:^|<br\s*/?>)(?:[\s*+•>|~_(\[@-]|\d+[.)]|\[\^[^\]\s]{1,20}\]:|<\w{1,9}>|turn\s+\d+|gpt4\s+correct)*(?:the\s+)?user(?:[\s*_~)\]|]|</\w{1,9}>|\([^()\n]{1,20}\))*[:：](?:[\s*_~|]|</\w{1,9}>)*|` +
+		`^\s*\[user\][ \t]+|^\s*role\s*:\s*["']?user["']?\s+content\s*:\s*`)
 )
 
 // notQuoted stands in front of words without quotation marks that no message has.
@@ -132,17 +141,14 @@ func userQuotes(summary string, sections []Section) []userQuote {
 			} else if mark != "" && strings.TrimRight(bullet, "0123456789.) ") != strings.TrimRight(mark, "0123456789.) ") {
 				pending, mark = false, ""
 			}
-			marks := spokenLabel().FindStringIndex(line)
-			if marks == nil {
-				marks = spoken().FindStringIndex(line)
-			}
+			marks := spokenEnd(line)
 			switch {
-			case marks != nil && marks[1] == len(line):
+			case marks == len(line):
 				pending, mark = true, ""
 				continue
 			case len(quotes) > 0:
-			case marks != nil:
-				plain(marks[1], true)
+			case marks > 0:
+				plain(marks, true)
 			case pending:
 				plain(len(line)-len(strings.TrimLeft(line, listMarks)), true)
 			}
@@ -150,6 +156,28 @@ func userQuotes(summary string, sections []Section) []userQuote {
 		}
 	}
 	return out
+}
+
+// spokenEnd returns the index behind what says that the user's words follow, or -1.
+func spokenEnd(line string) int {
+	folded, at := text.Fold(line)
+	marks := spokenLabel().FindStringIndex(folded)
+	if marks == nil {
+		marks = spoken().FindStringIndex(folded)
+	}
+	switch {
+	case marks == nil:
+		return -1
+	case at == nil:
+		return marks[1]
+	}
+	return at[marks[1]]
+}
+
+// isLabelled reports whether a line begins with a label of the user.
+func isLabelled(line string) bool {
+	folded, _ := text.Fold(line)
+	return strings.Contains(strings.ToLower(folded), "user") && spokenLabel().MatchString(folded)
 }
 
 // listMarks may stand in front of an item of a list.
@@ -185,7 +213,7 @@ func unitsOf(body string) []unit {
 			}
 		case trimmed == "":
 			open = false
-		case open && trimmed[0] != '>' && !isItem(trimmed):
+		case open && trimmed[0] != '>' && !isItem(trimmed) && !isLabelled(line):
 			out[len(out)-1].end = end
 		default:
 			out = append(out, unit{start: at, end: end})

@@ -34,7 +34,7 @@ func wordsOf(s string) string { return strings.TrimSpace(string(appendWords(nil,
 
 // quoteMarks maps opening to closing marks; a straight one is both.
 var quoteMarks = map[rune]rune{
-	'"': '"', '“': '”', '„': '“', '”': '”', '«': '»', '»': '«', '「': '」', '『': '』', '＂': '＂', '‹': '›', '❝': '❞', '〝': '〞',
+	'"': '"', '“': '”', '„': '“', '”': '”', '«': '»', '»': '«', '「': '」', '『': '』', '＂': '＂', '‹': '›', '❝': '❞', '〝': '〞', '‟': '”', '｢': '｣',
 	'\'': '\'', '‘': '’', '‚': '‘', '❛': '❜', '`': '`',
 }
 
