@@ -43,7 +43,9 @@ const roleNames = `system|developer|user|assistant|human|tool|function|model|ai`
 
 var (
 	// roleTokens matches tokens by which templates and programs separate roles.
-	roleTokens = text.Pattern(`(?i)<\|[^<>|\n]{0,60}\|>|\[\s*/?\s*(?:INST|SYS|SYSTEM|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS?)\s*\]|<<\s*/?\s*SYS\s*>>|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|unk|pad)>|` +
+	roleTokens = text.Pattern(`(?i)<\s?\|[^<>|\n]{0,60}\|\s?>|<\|\w{1,40}>|<\w{1,40}\|>|\[\s*/?\s*(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS?)\s*\]|\[\|(?:` + roleNames + `|endofturn)\|\]|\]~!?b[\[\]]|\[e~\[|` +
+		`<<\s*/?\s*SYS\s*>>|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|unk|pad)(?:_token)?>|<seed:\w{1,20}>|<extra_id_\d{1,3}>|<special_\d{1,4}>|` +
+		`<\s*/?\s*user_(?:query|message|input|request|prompt|instructions?|turn)\s*>|<\s*\w{1,40}\s[^<>\n]{0,80}?\b(?:role|speaker)\s*=\s*["']?(?:` + roleNames + `)\b[^<>\n]{0,80}>|` +
 		`<\s*/?\s*(?:system|developer|instructions?)(?:[-_ ][\w-]{1,40})?(?:\s[^<>\n]{0,200})?/?\s*>|<\s*/\s*(?:` + roleNames + `)\s*>`)
 	// roleTags matches opening tags of roles that begin a line; elsewhere they may stand for
 	// a name that is to be filled in.
@@ -51,14 +53,14 @@ var (
 	// roleWords matches names of roles, which are not to be hidden from the checks of an answer
 	// by other letters.
 	roleWords = text.Pattern(`(?i)\b(?:users?|human|assistant|system|owner)\b`)
-	plainer   = strings.NewReplacer("<", "(", ">", ")", "[", "(", "]", ")")
+	plainer   = strings.NewReplacer("<", "(", ">", ")", "[", "(", "]", ")", "~", "-")
 )
 
 // plainTokens replaces the brackets of role tokens by round ones, in code too: a model reads
 // the token all the same.
 func plainTokens(s string) string {
 	folded, at := text.Fold(s)
-	if at == nil && !strings.ContainsAny(folded, "<[") {
+	if at == nil && !strings.ContainsAny(folded, "<[]") {
 		return s
 	}
 	words := roleWords()
@@ -73,7 +75,7 @@ func plainTokens(s string) string {
 			if tokens == words && strings.ContainsFunc(s[at[f[0]]:at[f[1]]], isAccented) {
 				continue // of another language
 			}
-			from := f[0] + max(0, strings.IndexAny(folded[f[0]:f[1]], "<[")) // a line may begin with marks of its own
+			from := f[0] + max(0, strings.IndexAny(folded[f[0]:f[1]], "<[]")) // a line may begin with marks of its own
 			spans, texts = append(spans, [2]int{from, f[1]}), append(texts, plainer.Replace(folded[from:f[1]]))
 		}
 		if s = text.ReplaceFolded(s, at, spans, texts); spans != nil {
@@ -89,13 +91,17 @@ func isAccented(r rune) bool { return r >= utf8.RuneSelf && r < 0x250 }
 var (
 	// images matches the beginning of a Markdown image, up to the end of its label.
 	images = text.Pattern(`^!+\[`)
+	// embedded matches the rest of an image between two brackets.
+	embedded = text.Pattern(`(?i)^\[\s*(?:[a-z][a-z0-9+.-]*:|[/\\]{2})`)
+	// remark matches the beginning of a definition that shows nothing.
+	remark = text.Pattern(`^\[[^\]\n]{1,200}\]:[ \t]*(?:#|<>)[ \t]*\n?[ \t]*["'(]`)
 	// remote matches the end of a label with a destination outside of the folder, or with a
 	// reference to one.
 	remote = text.Pattern(`(?i)\]\s{0,8}(?:\(\s*<?\s*(?:[a-z][a-z0-9+.-]*:|[/\\]{2}|[^)\s]{0,20}[&\\])|\[)`)
 	// defined matches the definition of a destination.
 	defined = text.Pattern(`(?m)^[ >\t]*\[[^\]\n]{1,200}\]:`)
 	// active matches tags that load, run, hide or send something.
-	active = text.Pattern(`(?i)^<(?:!--|!doctype|\?|\s*/?(?:img|image|iframe|script|object|embed|svg|video|audio|source|track|link|meta|style|form|base|input|button|frame|frameset|applet|math|picture|portal|template|noscript|body|html|head|q|blockquote)\b|[a-z][\w-]{0,40}[\s/][^<>]{0,400}?(?:on\w+|style|src|srcset|href|background|action|data)\s*=)`)
+	active = text.Pattern(`(?i)^<(?:!--|!doctype|\?|\s*/?(?:img|image|iframe|script|object|embed|svg|video|audio|source|track|link|meta|style|form|base|input|button|frame|frameset|applet|math|picture|portal|template|noscript|body|html|head|q|blockquote)\b|[a-z][\w-]{0,40}[\s/][^<>]{0,400}?(?:on\w+|style|src|srcset|href|background|action|data)\s*=|[a-z][\w-]{0,40}\s(?:[^<>]{0,80}\s)?hidden\b)`)
 	// destination matches the beginning of a destination of a link.
 	destination = text.Pattern(`(?i)^(?:\]\(\s*<?|\]:\s*<?|<|["'=])((?:[\s\\]|&(?:#x?[0-9a-f]{1,8}|[a-z]{2,12});?|[a-z])+?)(:|&(?:#x?0*3a|#0*58|colon);?)`)
 	// running matches the schemes of destinations that hold or run content.
@@ -123,10 +129,15 @@ func plainLinks(s string) string {
 		switch s[i] {
 		case '!':
 			if m := images().FindStringIndex(s[i:min(len(s), i+64)]); m != nil {
-				if definitions || remote().MatchString(paragraph(s[i:])) {
+				label := paragraph(s[i:])
+				if definitions || len(label) == maxParagraph || remote().MatchString(label) || embedded().MatchString(label[m[1]:]) {
 					replace(i, i+m[1]-1, "")
 				}
 				i += m[1] - 2
+			}
+		case '[':
+			if remark().MatchString(s[i:min(len(s), i+256)]) && strings.Trim(s[strings.LastIndexByte(s[:i], '\n')+1:i], " >\t") == "" {
+				replace(i, i+1, "(")
 			}
 		case '<':
 			if m := active().FindStringIndex(s[i:min(len(s), i+600)]); m != nil {
@@ -145,9 +156,12 @@ func plainLinks(s string) string {
 	return b.String()
 }
 
+// maxParagraph is how many bytes of a label are looked at; a longer one may end anywhere.
+const maxParagraph = 2000
+
 // paragraph returns the beginning of s up to a blank line, in bounds.
 func paragraph(s string) string {
-	s = s[:min(len(s), 2000)]
+	s = s[:min(len(s), maxParagraph)]
 	if end := strings.Index(s, "\n\n"); end >= 0 {
 		return s[:end]
 	}
