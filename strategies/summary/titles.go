@@ -11,13 +11,14 @@ var reservedTitles = []string{wordsOf(ActiveTask), "pinned", "references", "acti
 
 var (
 	// headingMarks matches a heading that is marked as one, in any container.
-	headingMarks = text.Pattern(`(?i)^[\s>*+-]*(?:\d{1,3}[.)]\s*)?(?:#{1,9}|<h\d[^<>]{0,80}>)`)
-	// boldLabel matches bold text that begins a line.
-	boldLabel = text.Pattern(`^[\s>]*(?:\d{1,3}[.)]\s*)?(?:\*\*|__)`)
+	headingMarks = text.Pattern(`(?i)^[\s>*+-]*(?:\d{1,3}[.)]\s*)?(?:#{1,9}|<h\d[^<>]{0,80}>|(?:<details[^<>]{0,80}>\s*)?<summary>)`)
+	// boldLabel matches bold text that begins a line, listedLabel that of an item or a cell.
+	boldLabel   = text.Pattern(`(?i)^[\s>]*(?:\d{1,3}[.)]\s*)?(?:\*\*|__|<(?:b|strong)>)`)
+	listedLabel = text.Pattern(`^[\s>*+-]*(?:\*\*|__)|^\s*\|`)
 	// underline matches the line below a heading of two lines.
 	underline = text.Pattern(`^[\s>]*(?:={2,}|-{2,})\s*$`)
 	// roleLabel matches a line that begins with a role, as in transcripts.
-	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:human|assistant|system|developer|ai)[\s*_)\]]*)[:：](\s*[*_]*)`)
+	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:\[\^[^\]\s]{1,20}\]:\s*)?(?:human|assistant|system|developer|ai)[\s*_)\]]*)[:：](\s*[*_]*)|^(\s*(?:#{1,6}\s*(?:user|human|instruction|response):?|(?:\*\*|__)(?:user|human)(?:\*\*|__):?)\s*)$`)
 	htmlTag   = text.Pattern(`</?[A-Za-z][^<>]{0,80}>`)
 )
 
@@ -39,6 +40,7 @@ func plainTitles(answer string) string {
 	for line := range strings.Lines(answer) {
 		start := at
 		at += len(line)
+		next, _, _ := strings.Cut(answer[at:], "\n")
 		if fence = fenceAfter(fence, line); start == active {
 			b.WriteString(line)
 			continue
@@ -47,14 +49,14 @@ func plainTitles(answer string) string {
 		end := line[len(strings.TrimRight(line, "\r\n")):]
 		switch {
 		case below && underline().MatchString(folded):
-		case isReserved(folded, fence != ""):
+		case isReserved(folded, fence != "", strings.TrimSpace(line) != "" && underline().MatchString(next)):
 			b.WriteString(modelTitle + strings.Trim(htmlTag().ReplaceAllString(folded, " "), " \t#*_:[]<>(){}=~|-") + ")" + end)
 			below = fence == ""
 			continue
 		case fence == "" && roleLabel().MatchString(folded):
 			m := roleLabel().FindStringSubmatchIndex(folded)
-			role := strings.Trim(folded[:m[3]], " \t>#*_()[]")
-			b.WriteString(text.ReplaceFolded(line, index, [][2]int{{0, m[5]}}, []string{"(" + role + ") "}))
+			role := strings.Trim(folded[:max(m[3], m[7])], " \t>#*_()[]:")
+			b.WriteString(text.ReplaceFolded(line, index, [][2]int{{0, m[1]}}, []string{"(" + role + ") "}))
 		default:
 			b.WriteString(line)
 		}
@@ -64,7 +66,8 @@ func plainTitles(answer string) string {
 }
 
 // isReserved reports whether a folded line reads like a heading of the program's own.
-func isReserved(line string, code bool) bool {
+// underlined says that the line below makes it a heading.
+func isReserved(line string, code, underlined bool) bool {
 	if len(line) > 400 {
 		return false
 	}
@@ -72,6 +75,7 @@ func isReserved(line string, code bool) bool {
 	if code && !marked {
 		return false
 	}
+	marked = marked || underlined
 	words := wordsOf(htmlTag().ReplaceAllString(line, " "))
 	words = strings.TrimLeft(words, "0123456789 ")
 	for _, title := range reservedTitles {
@@ -79,6 +83,12 @@ func isReserved(line string, code bool) bool {
 		if ok && (rest == "" || rest[0] == ' ' && (marked || boldLabel().MatchString(line))) {
 			return true
 		}
+		// No other heading has titles of more than one word, in any place or spelling.
+		if strings.Contains(title, " ") && (marked && (strings.Contains(" "+words, " "+title) || unspaced(words) == unspaced(title)) || ok && listedLabel().MatchString(line)) {
+			return true
+		}
 	}
 	return false
 }
+
+func unspaced(words string) string { return strings.ReplaceAll(words, " ", "") }

@@ -14,10 +14,14 @@ var lookalikes = lookalikeTable(
 	"аa", "бb", "вb", "еe", "ѕs", "іi", "їi", "јj", "кk", "мm", "нh", "оo", "рp", "сc", "тt", "уy", "хx", "һh", "ԁd", "ԛq", "ԝw", "ѵv", "ӏl", "гr", "пn", "ɡg", "ɑa", "ıi", "ɩi", "ȷj",
 	"αa", "βb", "εe", "ηn", "ιi", "κk", "νv", "οo", "ρp", "σo", "τt", "υu", "χx", "γy", "ζz", "ωw", "օo", "սu", "ոn", "հh", "ցg", "գq", "ӕa", "æa",
 	"АA", "ВB", "ЕE", "ЅS", "ІI", "ЈJ", "КK", "МM", "НH", "ОO", "РP", "СC", "ТT", "УY", "ХX", "ԜW", "ԚQ", "ѴV", "ӀI", "ԌG", "ҮY",
-	"ΑA", "ΒB", "ΕE", "ΖZ", "ΗH", "ΙI", "ΚK", "ΜM", "ΝN", "ΟO", "ΡP", "ΤT", "ΥY", "ΧX", "ՏS", "ՍU", "ᎪA", "ᏴB", "ᏟC", "ᎠD", "ᎬE", "ᏀG", "ᎻH", "ᎫJ", "ᏦK", "ᏞL", "ᎷM", "ᏢP", "ᏒR", "ᏚS", "ᎢT", "ᏙV", "ᎳW", "ᏃZ",
-	"ᴀa", "ʙb", "ᴄc", "ᴅd", "ᴇe", "ꜰf", "ɢg", "ʜh", "ɪi", "ᴊj", "ᴋk", "ʟl", "ᴍm", "ɴn", "ᴏo", "ᴘp", "ʀr", "ꜱs", "ᴛt", "ᴜu", "ᴠv", "ᴡw", "ʏy", "ᴢz", "øo", "łl", "đd", "ħh", "ŧt", "ØO", "ŁL", "ĐD", "ꓮA", "ꓰE", "ꓲI", "ꓳO", "ꓢS", "ꓔT",
+	"ΑA", "ΒB", "ΕE", "ΖZ", "ΗH", "ΙI", "ΚK", "ΜM", "ΝN", "ΟO", "ΡP", "ΤT", "ΥY", "ΧX", "ՏS", "ՍU", "ᎡR", "ᑭP", "ᑌU", "ᗪD", "ᗩA", "ᖇR", "ᗰM", "ᑎN", "ɛe", "ɾr", "ɴn", "ꓑP", "ꓣR", "ꓝF", "ꓟM", "ꓠN", "ꓦV", "ꓬY", "ꓚC", "ꓓD", "ꓴU", "ꓖG", "ꓗK", "ᎪA", "ᏴB", "ᏟC", "ᎠD", "ᎬE", "ᏀG", "ᎻH", "ᎫJ", "ᏦK", "ᏞL", "ᎷM", "ᏢP", "ᏒR", "ᏚS", "ᎢT", "ᏙV", "ᎳW", "ᏃZ",
+	"ᴀa", "ʙb", "ᴄc", "ᴅd", "ᴇe", "ꜰf", "ɢg", "ʜh", "ɪi", "ᴊj", "ᴋk", "ʟl", "ᴍm", "ᴏo", "ᴘp", "ʀr", "ꜱs", "ᴛt", "ᴜu", "ᴠv", "ᴡw", "ʏy", "ᴢz", "øo", "łl", "đd", "ħh", "ŧt", "ØO", "ŁL", "ĐD", "ꓮA", "ꓰE", "ꓲI", "ꓳO", "ꓢS", "ꓔT",
 	"【[", "】]", "〔[", "〕]", "〖[", "〗]", "⟦[", "⟧]", "⁅[", "⁆]", "❲[", "❳]", "〘[", "〙]", "〚[", "〛]", "「[", "」]", "⟨<", "⟩>", "〈<", "〉>", "‹<", "›>", "❮<", "❯>", "⁄/", "∕/", "ǀ|", "∣|", "│|", "❘|", "꞉:", "∶:", "ː:", "։:", "܃:", "：:",
 )
+
+// letterSigns begin the signs of A to Z that are not decomposed: in black circles and squares,
+// and those of which flags are made.
+var letterSigns = []rune{'🅐', '🅰', '🇦'}
 
 func lookalikeTable(pairs ...string) map[rune]byte {
 	table := map[rune]byte{}
@@ -65,6 +69,11 @@ func Fold(s string) (folded string, at []int) {
 func foldRune(r rune) string {
 	if c, ok := lookalikes[r]; ok {
 		return string(rune(c))
+	}
+	for _, first := range letterSigns {
+		if r >= first && r < first+26 {
+			return string('A' + r - first)
+		}
 	}
 	if mayHide(r) || unicode.Is(unicode.M, r) {
 		return ""
