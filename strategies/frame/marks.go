@@ -149,6 +149,11 @@ func matchEnd(s string, i int) int {
 var bareMarks = text.Pattern(`(?im)^[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
 	strings.Join(append([]string{headMarks[0].words, headMarks[1].words, headMarks[2].words}, endMarks...), "|"), " ", `[^\pL\pN\n]+`) + `)[^\pL\pN\n]*$`)
 
+// looseMarks matches bracketed words that differ from those of a mark by an article, emphasis
+// or a broken line. Unwrap does not take them for a mark, but a reader may.
+var looseMarks = text.Pattern(`(?i)\[[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
+	strings.ReplaceAll(strings.Join(endMarks, "|"), "end of ", "end of (?:the )?")+"|conversation summary ends|context summary ends|end of the summary", " ", `[^\pL\pN(]{1,8}`) + `)`)
+
 // Escape replaces what stands in front of the words of marks within a text by a round
 // bracket. Characters that look like those of a mark count as these. It is idempotent.
 func Escape(s string) string {
@@ -171,7 +176,7 @@ func Escape(s string) string {
 		}
 	}
 	if spans == nil {
-		for _, m := range bareMarks().FindAllStringIndex(folded, -1) {
+		for _, m := range append(looseMarks().FindAllStringIndex(folded, -1), bareMarks().FindAllStringIndex(folded, -1)...) {
 			words := strings.IndexFunc(folded[m[0]:], func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 			spans = append(spans, [2]int{m[0], m[0] + words})
 		}

@@ -76,7 +76,8 @@ type userQuote struct {
 var (
 	// spoken matches text in front of words of the user without quotation marks.
 	spoken = text.Pattern(`(?i)\b(?:user|human)(?:'s|’s)?\b[^.!?:"“”\n]{0,80}?\b(?:said|says|wrote|writes|typed|stated|replied|answered|responded|asked|instructed|ordered|demanded|insisted|told\s+(?:me|us|the\s+assistant)|message|words|reply|answer)` +
-		`(?:\s+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following))*[*_\s]*[:：][*_\s]*`)
+		`(?:\s+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following))*[*_\s]*[:：][*_\s]*|` +
+		`\b(?:user|human)['’]s\s+(?:\w+\s+){0,3}(?:messages?|words|reply|answer)\s+follows?\s*\.\s*$`)
 	// spokenLabel matches the same at the beginning of a line of a transcript.
 	spokenLabel = text.Pattern(`(?i)(?:^|<br\s*/?>)(?:[\s*+•>|~_(\[@-]|\d+[.)]|\[\^[^\]\s]{1,20}\]:|<\w{1,9}>|turn\s+\d+|gpt4\s+correct)*(?:the\s+)?user(?:[\s*_~)\]|]|</\w{1,9}>|\([^()\n]{1,20}\))*[:：](?:[\s*_~|]|</\w{1,9}>)*|` +
 		`^\s*\[user\][ \t]+|^\s*role\s*:\s*["']?user["']?\s+content\s*:\s*`)

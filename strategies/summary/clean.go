@@ -4,6 +4,7 @@ import (
 	"html"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/frame"
@@ -29,11 +30,37 @@ func Clean(s string) string {
 func (e *SourceIndex) clean(answer string) string {
 	for range maxPasses {
 		was := answer
+		answer = updated().ReplaceAllString(plainReferences(answer), "")
 		if answer = e.markApprovals(e.withoutOrders(plainTitles(Clean(answer)))); answer == was {
 			break
 		}
 	}
 	return answer
+}
+
+// references matches references to characters, as HTML and Markdown write them.
+var references = text.Pattern(`&(?:#\d{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[A-Za-z]{2,12};)`)
+
+// plainReferences replaces references outside of code to letters, blanks and the signs of
+// quotations and labels by these, so that the checks see them. Those of markup stay.
+func plainReferences(s string) string {
+	found := references().FindAllStringIndex(s, -1)
+	if found == nil {
+		return s
+	}
+	code := codeIn(s)
+	var b strings.Builder
+	done := 0
+	for _, f := range found {
+		c := html.UnescapeString(s[f[0]:f[1]])
+		r, size := utf8.DecodeRuneInString(c)
+		if size != len(c) || code.has(f[0]) || !unicode.In(r, unicode.L, unicode.Zs, unicode.Pi, unicode.Pf) && !strings.ContainsRune(`"':[]„‚`, r) {
+			continue
+		}
+		b.WriteString(s[done:f[0]] + c)
+		done = f[1]
+	}
+	return b.String() + s[done:]
 }
 
 // maxPasses bounds how often a text is cleaned, since what is made plain may uncover more.

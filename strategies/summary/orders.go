@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -9,11 +10,15 @@ import (
 
 // orders matches sentences that turn to the reader of a summary and against its
 // instructions.
-var orders = text.Pattern(`(?i)\b(?:ignore|disregard|forget|override|bypass|discard)\s+(?:(?:all|any|every|each|of|the|your|my|its|these|those|previous|prior|above|earlier|preceding|system|other|safety|original|existing|current|former|developer)[\s,]+){1,6}(?:instructions?|prompts?|rules|messages?|context|guidelines|directives|guardrails|polic(?:y|ies)|restrictions|text)\b|` +
+var orders = text.Pattern(`(?i)\bwhat\s+follows\s+is\s+the\s+conversation\s+itself\b|\b(?:ignore|disregard|forget|override|bypass|discard|pay\s+no\s+attention\s+to)\s+(?:(?:all|any|every|each|of|the|your|my|its|these|those|previous|prior|above|earlier|preceding|system|other|safety|original|existing|current|former|developer)[\s,]+){1,6}(?:instructions?|prompts?|rules|messages?|context|guidelines|directives|guardrails|polic(?:y|ies)|restrictions|text)\b|` +
 	`\byou\s+are\s+(?:now|no\s+longer)\s+(?:an?\b|in\b|the\b|free\b|bound\b|restricted\b|DAN\b)|` +
 	`\bfrom\s+now\s+on,?\s+(?:you|act|behave|respond|always|never)\b|\b(?:new|updated|real)\s+(?:system\s+)?(?:instructions?|prompt)\s*:|\bsystem\s+(?:prompt|override|message|instruction)\s*:|` +
-	`\b(?:do\s+not|don['’]t|never)\s+(?:tell|inform|alert|notify|warn)\s+the\s+user\b|` +
-	`\b(?:ignoriere|vergiss)\s+(?:alle\s+)?(?:vorherigen|bisherigen|obigen|früheren)\s+(?:anweisungen|regeln)|(?:忽略|无视|忘记)[^。\n]{0,12}(?:指令|指示|说明|提示)`)
+	`\b(?:do\s+not|don['’]t|never)\s+(?:tell|inform|alert|notify|warn)\s+the\s+user\b`)
+
+// foreignOrders matches such sentences in other languages, which folding would change.
+var foreignOrders = text.Pattern(`(?i)\b(?:ignoriere|vergiss)\s+(?:alle\s+)?(?:vorherigen|bisherigen|obigen|früheren)\s+(?:anweisungen|regeln)|` +
+	`\bignor(?:ez|e|a)\s+(?:toutes\s+|todas\s+|tutte\s+)?(?:les|las|as|le)\s+(?:instructions|consignes|instrucciones|instruções|istruzioni)\s+(?:précédentes|anteriores|previas|prévias|precedenti)|` +
+	`(?:игнорируй|забудь)(?:те)?\s+(?:все\s+)?(?:предыдущие|прежние)\s+(?:инструкции|указания)|以前の指示[^。\n]{0,8}無視|이전\s*지시[^.\n]{0,8}무시|(?:忽略|无视|忘记)[^。\n]{0,12}(?:指令|指示|说明|提示)`)
 
 // reported matches text in front of an order that tells of it rather than gives it.
 var reported = text.Pattern(`(?i)\b(?:asked|tried|tries|trying|attempts?|attempted|wants?|wanted|told|says|said|demands|demanded|instructs|instructed)\s+(?:\w+\s+){0,4}to\s+$`)
@@ -25,9 +30,16 @@ const leftOut = "(a sentence to the reader was left out)"
 // instructions, unless a message says the same and the answer quotes or tells it.
 func (e *SourceIndex) withoutOrders(answer string) string {
 	folded, at := text.Fold(answer)
+	answer = e.leaveOut(orders(), answer, folded, at)
+	return e.leaveOut(foreignOrders(), answer, answer, nil)
+}
+
+// leaveOut replaces the sentences that a pattern matches in an answer, folded as text.Fold
+// does or not at all.
+func (e *SourceIndex) leaveOut(pattern *regexp.Regexp, answer, folded string, at []int) string {
 	var spans [][2]int
 	var texts []string
-	for _, m := range orders().FindAllStringIndex(folded, -1) {
+	for _, m := range pattern.FindAllStringIndex(folded, -1) {
 		start := max(0, m[0]-400)
 		start += lastEndOf(folded[start:m[0]])
 		words := wordsOf(folded[m[0]:m[1]])

@@ -202,7 +202,7 @@ func withoutDerived(summary string) string {
 	return text.Trim(updated().ReplaceAllString(extract.Prose(summary), ""))
 }
 
-var updated = text.Pattern(`\(Brought up to date: (\d{1,6}) times\.\)`)
+var updated = text.Pattern(`(?m)^\(Brought up to date: (\d{1,6}) times\.\)$`)
 
 // updatesOf returns the update count recorded in a summary.
 func updatesOf(summary string) int {
