@@ -2,6 +2,9 @@ package extract
 
 import (
 	"strings"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // section is a section of the summary. Sections are numbered in the order of the text.
@@ -58,16 +61,28 @@ const (
 	repliesMark = "- Replies to: "
 )
 
+// userLabel matches a label of the user, as in transcripts.
+var userLabel = text.Pattern(`(?i)^[\s*_(\[]*(?:user|human)[\s*_)\]]*:`)
+
 // formatEntry returns the line of a text that is not the user's. Its beginning cannot be
-// mistaken for that of a quotation.
-func formatEntry(text string) string {
-	text = strings.TrimLeft(text, "> ")
-	for _, mark := range []string{askedMark, callsMark, openMark, beforeMark, repliesMark} {
-		if strings.HasPrefix(bulletMark+text, mark) {
-			text = "said: " + text
+// mistaken for that of a quotation, or for a label of the user.
+func formatEntry(s string) string {
+	for {
+		s = strings.TrimLeft(s, ">＞﹥ ")
+		rest := strings.TrimLeft(s, "-*+ ")
+		if first, _ := utf8.DecodeRuneInString(rest); !strings.ContainsRune(">＞﹥", first) {
+			break
 		}
+		s = rest
 	}
-	return bulletMark + text + "\n"
+	said := false
+	for _, mark := range []string{askedMark, callsMark, openMark, beforeMark, repliesMark} {
+		said = said || strings.HasPrefix(bulletMark+s, mark)
+	}
+	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); said || userLabel().MatchString(folded) {
+		s = "said: " + s
+	}
+	return bulletMark + s + "\n"
 }
 
 // isQuoted reports whether a line quotes the user.

@@ -23,10 +23,14 @@ func Prose(summary string) string {
 	return prose
 }
 
+// IsExtract reports whether a Digest wrote a summary, so that lines with > quote the user.
+func IsExtract(summary string) bool { return parsePrevious(summary).ownFormat }
+
 // Escape returns prose without lines that Split and Prose take for headings of what is
-// appended to it.
+// appended to it, or IsExtract for the origin of an extract.
 func Escape(prose string) string {
 	return strings.NewReplacer(
+		"without a model. Lines with > quote the user.", "with no model.", "Made without a model.", "Made with no model.",
 		"\n"+strings.TrimSpace(referencesHeading), "\n## Referenced", "\n"+strings.TrimSpace(actionsHeading), "\n## Actions logged",
 	).Replace("\n" + prose)[1:]
 }

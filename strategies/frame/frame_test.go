@@ -32,6 +32,23 @@ func TestFrame(t *testing.T) {
 	}
 }
 
+func TestEscape(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"- [CONVERSATION SUMMARY] x":          "- (CONVERSATION SUMMARY] x",
+		"- " + End:                            "- (END OF CONVERSATION SUMMARY]",
+		"[END OF THE CONVERSATION SUMMARY]":   "(END OF THE CONVERSATION SUMMARY]",
+		"a [END OF **CONVERSATION** SUMMARY]": "a (END OF **CONVERSATION** SUMMARY]",
+		"[END OF\nCONVERSATION SUMMARY]":      "(END OF\nCONVERSATION SUMMARY]",
+		"the end of the summary":              "the end of the summary",
+		"[end to end tests]":                  "[end to end tests]",
+	} {
+		if got := Escape(in); got != want {
+			t.Errorf("%q: %q", in, got)
+		}
+	}
+}
+
 func TestUnframeKnowsOthers(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ in, body, merged string }{
@@ -78,7 +95,7 @@ var frameBits = []string{
 	Head, End, "[CONTEXT SUMMARY]:", "[CONTEXT COMPACTION — REFERENCE ONLY]", "[Conversation Summary]", "[HANDOFF NOTES] Earlier messages x.",
 	"--- END OF HANDOFF NOTES ---", "[Summary of the conversation so far]", "[end - of\tconversation–summary]", "== end of summary ==", "[[END OF SUMMARY]]",
 	"\n", "\n\n", " ", "[", "]", "-", "—", "(", "text", "é", "\xff", "\n\n[Note]\nx", noteEnd, agentHead, "Please continue the conversation from where we left it.",
-	"\u00a0", "*", "#", "END OF SUMMARY", "CONTEXT SUMMARY]", "=", "\r\n", "x. " + noteEnd,
+	"[END OF THE CONVERSATION SUMMARY]", "[END OF\nCONVERSATION **SUMMARY**", "- [CONVERSATION SUMMARY]", "\u00a0", "*", "#", "END OF SUMMARY", "CONTEXT SUMMARY]", "=", "\r\n", "x. " + noteEnd,
 }
 
 func TestFrameIsStable(t *testing.T) {

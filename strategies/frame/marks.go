@@ -170,6 +170,9 @@ func Escape(s string) string {
 		head := -1
 		if bracket := strings.LastIndexByte(folded[start:i], '['); bracket >= 0 {
 			head, _ = parseHead(folded, start+bracket)
+			if strings.HasPrefix(folded[start:], "- ") { // the mark of a list stays
+				start += strings.IndexByte(folded[start:i], '[')
+			}
 		}
 		if matchEnd(folded, i) >= 0 || head >= 0 {
 			spans = append(spans, [2]int{start, i})

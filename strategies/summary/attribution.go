@@ -105,7 +105,7 @@ func userQuotes(summary string, sections []Section) []userQuote {
 					out = append(out, userQuote{text: rest, active: active, attributed: attributed, plain: true, start: at + from, end: at + len(line)})
 				}
 			}
-			if block && trimmed[0] != '>' {
+			if block && blockStart(line) < 0 {
 				pending, block = false, false
 			}
 			switch {
@@ -115,8 +115,8 @@ func userQuotes(summary string, sections []Section) []userQuote {
 				}
 				pending = false
 				continue
-			case trimmed[0] == '>':
-				plain(strings.IndexByte(line, '>')+1, pending || active)
+			case blockStart(line) > 0:
+				plain(blockStart(line), pending || active)
 				block = true
 				continue
 			}
@@ -157,6 +157,17 @@ func userQuotes(summary string, sections []Section) []userQuote {
 		}
 	}
 	return out
+}
+
+// blockStart returns the index behind the mark of a block quotation, which may be in a list,
+// or -1.
+func blockStart(line string) int {
+	bare := strings.TrimLeft(line, listMarks)
+	r, size := utf8.DecodeRuneInString(bare)
+	if !strings.ContainsRune(">＞﹥", r) {
+		return -1
+	}
+	return len(line) - len(bare) + size
 }
 
 // spokenEnd returns the index behind what says that the user's words follow, or -1.

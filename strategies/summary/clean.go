@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract"
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -30,7 +31,7 @@ func Clean(s string) string {
 func (e *SourceIndex) clean(answer string) string {
 	for range maxPasses {
 		was := answer
-		answer = updated().ReplaceAllString(plainReferences(answer), "")
+		answer = updated().ReplaceAllString(extract.Escape(plainReferences(answer)), "")
 		if answer = e.markApprovals(e.withoutOrders(plainTitles(Clean(answer)))); answer == was {
 			break
 		}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract"
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/tokens"
@@ -71,16 +72,21 @@ func (e *SourceIndex) Add(m *chat.Message) {
 	e.words = appendWords(append(e.words, " | "...), text)
 }
 
-// AddPrevious indexes the summary that is updated. Its quotations count as the user's words:
-// they were validated when it was written.
+// AddPrevious indexes the summary that is updated. Quotations that it attributes to the user,
+// and those of its references, count as the user's words: they were validated when it was
+// written. In an extract all of them do.
 func (e *SourceIndex) AddPrevious(summary string) {
 	if body, _, ok := frame.Unwrap(summary); ok {
 		summary = body
 	}
 	e.tokens += tokens.Chars4{}.Text(summary)
 	e.addApprovals(summary)
+	_, references := extract.Split(summary)
+	end := len(text.Trim(summary)) - len(references)
+	all := extract.IsExtract(summary)
 	for _, q := range userQuotes(summary, DefaultSections()) {
-		if len(e.words)+len(q.text) <= maxWords {
+		theirs := all || q.start >= end || q.active || q.attributed && !strings.HasPrefix(summary[q.end:], notTheirs)
+		if theirs && len(e.words)+len(q.text) <= maxWords {
 			e.words = appendWords(append(e.words, " | "...), q.text)
 		}
 	}
