@@ -19,11 +19,11 @@ const (
 var (
 	// approvals matches claims in folded English that the user approved something, in both
 	// voices.
-	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b(?:\s*\([^()\n]{1,40}\)|,[^,.;\n]{1,60},|\s+at\s+\d{1,2}:\d\d)?[\s*_:,–—-]{1,4}(?:(?:has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|raised|issued|is|was|were|been|full|final|written|explicit|their|his|her|its|the|an?|on|to|in|chat)\s+){0,8}(?:` + approving + `|` + agreeing + `)\b|` +
+	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b(?:\s*\([^()\n]{1,40}\)|,[^,.;\n]{1,60},|\s+at\s+\d{1,2}:\d\d)?[\s*_:,"”\x60–—-]{1,4}(?:(?:not\s+only|since|personally|has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|raised|issued|is|was|were|been|full|final|written|explicit|their|his|her|its|the|an?|on|to|in|chat)\s+){0,8}(?:` + approving + `|` + agreeing + `)\b|` +
 		`\b(?:` + approving + `|given|granted|obtained|received)\s+(?:(?:\w+)\s+){0,3}(?:by|from|of)\s+(?:\w+\s+\()?(?:the\s+)?(?:` + person + `)\b|\b(?:` + person + `)[\s-](?:approved|confirmed|authori[sz]ed|sanctioned)\b|` +
 		`\b(?:with|has|have|had|got|obtained|received|under)\s+(?:the\s+)?(?:\w+\s+)?(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + approving + `|ok|okay)\b|` +
 		`(?:` + approving + `)\s+(?:(?:was|is|has\s+been|were)\s+)?(?:given|granted|obtained|received)\b|` +
-		`\bthe\s+(?:` + person + `)\s+(?:[\w'’-]+\s+){1,8}and\s+(?:approved|authori[sz]ed|consented)\b|` +
+		`\bthe\s+(?:` + person + `)s\s+(?:(?:have|had|all|both|explicitly)\s+){0,3}(?:approved|authori[sz]ed|consented)\b|\bthe\s+(?:` + person + `)\s+(?:[\w'’-]+\s+){1,8}and\s+(?:approved|authori[sz]ed|consented)\b|` +
 		`\b(?:` + person + `)_approv(?:ed|al)["'\x60]?\s*[:=]\s*(?:true|yes)\b|\b(?:approved|authori[sz]ed)\s*\|\s*(?:` + person + `)\b|\b(?:` + person + `)\s*\|\s*(?:approved|authori[sz]ed)\b`)
 	// foreign matches such claims in other languages; groups are what stands within them.
 	foreign = text.Pattern(`(?i)\b(?:be)?nutzer(?:in)?\s` + gap + `(?:zugestimmt|genehmigte?|bestätigte?|freigegeben|erlaubte?|gebilligt|grünes\s+licht)|` +

@@ -17,7 +17,7 @@ var (
 	// attributedColon matches the same with any text up to a colon.
 	attributedColon = text.Pattern(`(?i)\b(?:user|human)(?:'s|’s)?\b[^.!?"“”:]{0,80}\b(?:said|says|asked|asks|wrote|writes|typed|stated|replied|told|instructed|ordered|demanded|insisted|requested|added|message|request|question|instruction|words)\b[^.!?"“”:]{0,60}:[*_\s>|]*$`)
 	// attributedLabel matches a label of the user, as in transcripts and in messages in JSON.
-	attributedLabel = text.Pattern(`(?i)(?:^|[\s*_(\[>-])(?:user|human)[*_\]]*\s*:[*_\s]*$|(?:^|\n)[\s*_+>-]*(?:the\s+)?user[*_]*\s*(?:→|[=–—-]+>?)\s*$|"role"\s*:\s*"(?:user|human)"[^{}]{0,60}"(?:content|text)"\s*:\s*$`)
+	attributedLabel = text.Pattern(`(?i)(?:^|[\s*_(\[>-])(?:user|human)[*_\]]*\s*(?:\([^()\n]{1,20}\)\s*)?:[*_\s]*$|(?:^|\n)[\s*_+>-]*(?:the\s+)?user[*_]*\s*(?:→|[=–—-]+>?)\s*$|"role"\s*:\s*"(?:user|human)"[^{}]{0,60}"(?:content|text)"\s*:\s*$`)
 	// attributedAfter matches an attribution behind the quotation.
 	attributedAfter = text.Pattern(`(?i)^[*_,.\s—–-]*(?:(?:said|says|asked|asks|wrote|writes|insisted|insists)\s+the\s+user\b|the\s+user\s+(?:said|says|asked|asks|wrote|writes|insisted|insists|replied|demanded)\b|(?:according\s+to|as\s+per|per)\s+the\s+user\b)|` +
 		`^[*_,.\s]*(?:[—–-]+\s*|\()(?:the\s+)?user[*_]*(?:[).,;\n]|\s*$)`)
@@ -79,8 +79,12 @@ var (
 		`(?:\s+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following))*[*_\s]*[:：][*_\s]*|` +
 		`\b(?:user|human)['’]s\s+(?:\w+\s+){0,3}(?:messages?|words|reply|answer)\s+follows?\s*\.\s*$`)
 	// spokenLabel matches the same at the beginning of a line of a transcript.
-	spokenLabel = text.Pattern(`(?i)(?:^|<br\s*/?>)(?:[\s*+•>|~_(\[@-]|\d+[.)]|\[\^[^\]\s]{1,20}\]:|<\w{1,9}>|turn\s+\d+|gpt4\s+correct)*(?:the\s+)?user(?:[\s*_~)\]|]|</\w{1,9}>|\([^()\n]{1,20}\))*[:：](?:[\s*_~|]|</\w{1,9}>)*|` +
+	spokenLabel = text.Pattern(`(?i)(?:^|<br\s*/?>)(?:[\s*+•>|~_(\[@\p{So}-]|\d+[.)]|\[\^[^\]\s]{1,20}\]:|<\w{1,9}>|turn\s+\d+|gpt4\s+correct)*(?:the\s+)?user(?:[\s*_~)\]|]|</\w{1,9}>|\([^()\n]{1,20}\))*[:：](?:[\s*_~|]|</\w{1,9}>)*|` +
 		`^\s*\[user\][ \t]+|^\s*role\s*:\s*["']?user["']?\s+content\s*:\s*`)
+	// spokenForeign matches such labels in other languages.
+	spokenForeign = text.Pattern(`(?i)^[\s*+•>_(\[-]*(?:\d+[.)]\s*)?[*_(\[]*(?:(?:be)?nutzer(?:in)?|utilisat(?:eur|rice)|usuari[oa]|usuári[oa]|utente|gebruiker|пользователь|用户|用戶|使用者|ユーザー?|사용자|المستخدم)[*_)\]]*\s*[:：][*_\s]*`)
+	// joined matches what may stand between two quotations of one speaker.
+	joined = text.Pattern(`(?i)^[\s,;*_]*(?:(?:and|or|then|also|later|again|und|et|y|и|和)[\s,;:*_]*){0,3}$`)
 )
 
 // notQuoted stands in front of words without quotation marks that no message has.
@@ -130,9 +134,10 @@ func userQuotes(summary string, sections []Section) []userQuote {
 			quotes := quotations(line, func(q *quotation) bool {
 				return q.ofUser() || pending && strings.Trim(q.before, listMarks) == "" && strings.Count(q.text, " ") > 1
 			})
+			claimed := false
 			for i, q := range quotes {
 				first := i == 0 && strings.Trim(q.before, listMarks) == ""
-				claimed := (active || listed || pending) && first || q.ofUser()
+				claimed = (active || listed || pending) && first || claimed && joined().MatchString(line[quotes[i-1].end:q.start]) || q.ofUser()
 				if active || claimed {
 					out = append(out, userQuote{text: q.text, active: active, attributed: claimed, start: at + q.start, end: at + q.end})
 				}
@@ -179,6 +184,9 @@ func spokenEnd(line string) int {
 	}
 	switch {
 	case marks == nil:
+		if marks = spokenForeign().FindStringIndex(line); marks != nil {
+			return marks[1]
+		}
 		return -1
 	case at == nil:
 		return marks[1]
@@ -189,7 +197,7 @@ func spokenEnd(line string) int {
 // isLabelled reports whether a line begins with a label of the user.
 func isLabelled(line string) bool {
 	folded, _ := text.Fold(line)
-	return strings.Contains(strings.ToLower(folded), "user") && spokenLabel().MatchString(folded)
+	return strings.Contains(strings.ToLower(folded), "user") && spokenLabel().MatchString(folded) || mayNameUser(line) && spokenForeign().MatchString(line)
 }
 
 // listMarks may stand in front of an item of a list.

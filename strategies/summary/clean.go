@@ -71,7 +71,7 @@ const roleNames = `system|developer|user|assistant|human|tool|function|model|ai`
 
 var (
 	// roleTokens matches tokens by which templates and programs separate roles.
-	roleTokens = text.Pattern(`(?i)<\s?\|[^<>|\n]{0,60}\|\s?>|<\|\w{1,40}>|<\w{1,40}\|>|\[\s*/?\s*(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS?)\s*\]|\[\|(?:` + roleNames + `|endofturn)\|\]|\]~!?b[\[\]]|\[e~\[|` +
+	roleTokens = text.Pattern(`(?i)<\s?\|[^<>|\n]{0,60}\|\s?>|<\|\w{1,40}>|<\w{1,40}\|>|\[\s*/?\s*(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS?)\s*\]|\[\s*SYSTEM\s+(?:MESSAGE|PROMPT|NOTE|OVERRIDE|INSTRUCTIONS?)\s*\]|\[\|(?:` + roleNames + `|endofturn)\|\]|\]~!?b[\[\]]|\[e~\[|` +
 		`<<\s*/?\s*SYS\s*>>|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|unk|pad)(?:_token)?>|<seed:\w{1,20}>|<extra_id_\d{1,3}>|<special_\d{1,4}>|` +
 		`<\s*/?\s*user_(?:query|message|input|request|prompt|instructions?|turn)\s*>|<\s*\w{1,40}\s[^<>\n]{0,80}?\b(?:role|speaker)\s*=\s*["']?(?:` + roleNames + `)\b[^<>\n]{0,80}>|` +
 		`<\s*/?\s*(?:system|developer|instructions?)(?:[-_ ][\w-]{1,40})?(?:\s[^<>\n]{0,200})?/?\s*>|<\s*/\s*(?:` + roleNames + `)\s*>`)
@@ -129,7 +129,7 @@ var (
 	// defined matches the definition of a destination.
 	defined = text.Pattern(`(?m)^[ >\t]*\[[^\]\n]{1,200}\]:`)
 	// active matches tags that load, run, hide or send something.
-	active = text.Pattern(`(?i)^<(?:!--|!doctype|\?|\s*/?(?:img|image|iframe|script|object|embed|svg|video|audio|source|track|link|meta|style|form|base|input|button|frame|frameset|applet|math|picture|portal|template|noscript|body|html|head|q|blockquote)\b|[a-z][\w-]{0,40}[\s/][^<>]{0,400}?(?:on\w+|style|src|srcset|href|background|action|data)\s*=|[a-z][\w-]{0,40}\s(?:[^<>]{0,80}\s)?hidden\b)`)
+	active = text.Pattern(`(?i)^<(?:!--|!doctype|\?|\s*/?(?:img|image|iframe|script|object|embed|svg|video|audio|source|track|link|meta|style|form|base|input|button|frame|frameset|applet|math|picture|portal|template|noscript|body|html|head|q|blockquote)\b|[a-z][\w-]{0,40}[\s/][^<>]{0,400}?(?:on\w+|style|src|srcset|href|background|action|data|ping)\s*=|[a-z][\w-]{0,40}\s(?:[^<>]{0,80}\s)?hidden\b)`)
 	// destination matches the beginning of a destination of a link.
 	destination = text.Pattern(`(?i)^(?:\]\(\s*<?|\]:\s*<?|<|["'=])((?:[\s\\]|&(?:#x?[0-9a-f]{1,8}|[a-z]{2,12});?|[a-z])+?)(:|&(?:#x?0*3a|#0*58|colon);?)`)
 	// running matches the schemes of destinations that hold or run content.

@@ -18,7 +18,7 @@ var (
 	// underline matches the line below a heading of two lines.
 	underline = text.Pattern(`^[\s>]*(?:={2,}|-{2,})\s*$`)
 	// roleLabel matches a line that begins with a role, as in transcripts.
-	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:\[\^[^\]\s]{1,20}\]:\s*)?(?:human|assistant|system|developer|ai)[\s*_)\]]*)[:：](\s*[*_]*)|^(\s*(?:#{1,6}\s*(?:user|human|instruction|response):?|(?:\*\*|__)(?:user|human)(?:\*\*|__):?)\s*)$`)
+	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:\[\^[^\]\s]{1,20}\]:\s*)?(?:human|assistant|system|developer|ai)[\s*_)\]]*|[\s>*_|+-]*human[\s*_]*)[:：](\s*[*_]*)|^(\s*(?:#{1,6}\s*(?:user|human|instruction|response):?|(?:\*\*|__)(?:user|human)(?:\*\*|__):?)\s*)$`)
 	htmlTag   = text.Pattern(`</?[A-Za-z][^<>]{0,80}>`)
 )
 
@@ -55,7 +55,7 @@ func plainTitles(answer string) string {
 			continue
 		case fence == "" && roleLabel().MatchString(folded):
 			m := roleLabel().FindStringSubmatchIndex(folded)
-			role := strings.Trim(folded[:max(m[3], m[7])], " \t>#*_()[]:")
+			role := strings.Trim(folded[:max(m[3], m[7])], " \t>#*_()[]:|+-")
 			b.WriteString(text.ReplaceFolded(line, index, [][2]int{{0, m[1]}}, []string{"(" + role + ") "}))
 		default:
 			b.WriteString(line)
