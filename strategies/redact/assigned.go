@@ -36,8 +36,10 @@ func optionValue(s string, at, end int) (start, stop int, ok bool) {
 		start, stop, _ = valueAt(s, end+1)
 		return start, stop, true
 	}
-	if strings.HasPrefix(name, "p") && len(name) > 6 && s[at+1] != '-' && strings.Contains(before, "mysql") {
-		return end - len(name) + 1, end, true
+	if strings.HasPrefix(name, "p") && s[at+1] != '-' && strings.Contains(before, "mysql") {
+		if start, stop = (&values{s: s[:min(len(s), at+1024)]}).at(at+len("-p"), false); start < stop {
+			return start, stop, true
+		}
 	}
 	if name == "" || end == len(s) || s[end] != ' ' {
 		return 0, 0, false
@@ -122,17 +124,31 @@ func secretValue(v string, strong, quoted bool) bool {
 	case len(v) < 8 || len(v) > 512 || strings.ContainsAny(v, " {}()<>$%\t"):
 		return false
 	case strong && quoted:
-		return mixed(v)
+		return mixed(v) || jagged(v)
 	case strong:
-		return len(v) >= 16 && mixed(v) && entropy(v) >= 3
+		return len(v) >= 16 && (mixed(v) || jagged(v)) && entropy(v) >= 3
 	}
-	return len(v) >= 20 && !isHex(v) && threeKinds(v) && entropy(v) >= 3.8 && strings.Count(v, "/") < 3 && strings.Count(v, ".") < 2
+	return len(v) >= 20 && !isHex(v) && threeKinds(v) && entropy(v) >= 3.8 && (strings.Count(v, "/") < 3 || jagged(v)) && strings.Count(v, ".") < 2
 }
 
 // mixed reports whether v has letters and also digits or signs.
 func mixed(v string) bool {
 	others := strings.ContainsAny(v, "0123456789!@#^&*?")
 	return others && letters.any(v)
+}
+
+// jagged reports whether a long v changes between capitals, small letters and digits as often as
+// generated values do. Names and paths do so less.
+func jagged(v string) bool {
+	changes, last := 0, (*set)(nil)
+	for i := range len(v) {
+		for _, kind := range []*set{lowerOnly, upperOnly, digit} {
+			if kind[v[i]] && last != kind {
+				changes, last = changes+1, kind
+			}
+		}
+	}
+	return len(v) >= 16 && changes*5 >= len(v)*2
 }
 
 // threeKinds reports whether v has capitals, lower-case letters and digits.

@@ -21,6 +21,22 @@ func commands(t *source, e *edits) {
 			at = argument(line, 1)
 		case "net user":
 			at = argument(line, 2)
+		case "net use":
+			if share := strings.Index(line, `\\`); share >= 0 {
+				n := argument(line[share:], 2)
+				if n >= 0 && line[share+n] == '/' {
+					n = argument(line[share:], 3)
+				}
+				if n >= 0 {
+					at = share + n
+				}
+			}
+		case "securestring":
+			at = argument(line, 1)
+		case "credential":
+			if strings.HasPrefix(line, "(") && hasFold(s[max(0, w.start-len("network")):], "network") {
+				at = secondArgument(line)
+			}
 		case "auth":
 			if s[w.start:w.end] == "AUTH" && strings.HasPrefix(line, " ") && (lineStart(s, w.start) || strings.HasSuffix(s[:w.start], "> ")) {
 				at = argument(line, strings.Count(strings.TrimSpace(line), " ")+1)
@@ -28,8 +44,12 @@ func commands(t *source, e *edits) {
 		case "passwd":
 			if strings.HasSuffix(s[:w.start], "ht") && strings.Contains(line, " -") {
 				at = argument(line, strings.Count(strings.TrimSpace(line), " ")+1-strings.Count(line, " -"))
-			} else if strings.HasSuffix(s[:w.start], "ch") {
-				maskEchoed(s, w.start-2, e)
+			} else if strings.HasSuffix(s[:w.start], "ch") || strings.HasPrefix(line, " --stdin") {
+				maskEchoed(s, w.start, e)
+			}
+		case "sudo -s":
+			if s[w.end-1] == 'S' {
+				maskEchoed(s, w.start, e)
 			}
 		case "password", "token":
 			if strings.HasPrefix(line, "-stdin") || strings.HasSuffix(s[:w.start], "--with-") {
@@ -53,6 +73,15 @@ func quotedAfter(line, word string) int {
 		return -1
 	}
 	return n + len(word)
+}
+
+// secondArgument returns the index of the quote of the second argument of a call, or -1.
+func secondArgument(line string) int {
+	comma := strings.IndexByte(line, ',')
+	if at := blank.end(line, comma+1); comma > 0 && at < len(line) && indexByte(`'"`, line[at]) {
+		return at
+	}
+	return -1
 }
 
 // argument returns the index of the n-th argument of a line that is no option, or -1.
@@ -92,7 +121,7 @@ func maskEchoed(s string, end int, e *edits) {
 	value := strings.TrimRight(line[echo:bar], " '\"")
 	start := at + echo + strings.LastIndexAny(value, " '\":") + 1
 	stop := at + echo + len(value)
-	if v := s[start:stop]; len(v) >= 6 && mixed(v) && !placeholder(v) && !strings.Contains(v, "$") {
+	if v := s[start:stop]; len(v) >= 6 && mixed(v) && !placeholder(v) && !expands(v) {
 		e.mask(s, start, stop, KindAssignment)
 	}
 }

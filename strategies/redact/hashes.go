@@ -47,7 +47,7 @@ func isHash(v string) bool {
 	}
 	scheme, _, _ := strings.Cut(v[first+1:], "$")
 	hash := v[last+1:]
-	return len(scheme) < 96 && !strings.ContainsAny(scheme, "/") && len(hash) >= 20 && letters.any(hash) && digit.any(hash) && entropy(hash) >= 3
+	return len(scheme) < 96 && !strings.ContainsAny(scheme, "/") && len(hash) >= 20 && letters.any(hash) && (digit.any(hash) || jagged(hash)) && entropy(hash) >= 3
 }
 
 func hasAnyPrefixFold(v string, prefixes ...string) bool {

@@ -107,7 +107,12 @@ func isPath(v string) bool {
 		return false
 	}
 	dot := strings.LastIndexByte(v, '.')
-	return strings.Contains(v, "/") && dot > 0 && len(v)-dot <= 6 && alnum.end(v, dot+1) == len(v) || hasAnyPrefix(v, "/", "./", "../", "~/")
+	return strings.Contains(v, "/") && dot > 0 && len(v)-dot <= 6 && alnum.end(v, dot+1) == len(v) || hasAnyPrefix(v, "/", "./", "../", "~/") && !generated(v)
+}
+
+// generated reports whether v is base64 that begins like a path.
+func generated(v string) bool {
+	return len(v) >= 32 && base64Set.end(v, 0) == len(v) && threeKinds(v) && jagged(v)
 }
 
 // needle is one form of a secret.

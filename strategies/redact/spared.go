@@ -113,11 +113,17 @@ func placeholder(v string) bool {
 	if v[0] == '[' && v[len(v)-1] == ']' || strings.HasPrefix(v, "{{") || v[0] == '!' && len(v) > 3 && lowerOnly.end(v, 1) == len(v) {
 		return true // a name in brackets, a template, a tag of YAML
 	}
-	return hasAnyPrefix(v, "...", "your-", "your_", "YOUR_", "xxxx", "XXXX", "****") ||
+	return hasAnyPrefix(v, "...", "$env:", "your-", "your_", "YOUR_", "xxxx", "XXXX", "****") ||
 		len(v) <= 12 && strings.HasSuffix(v, "...") || len(v) <= 64 && blanked.end(v, 0) == len(v)
 }
 
 var blanked = setOf("*.xX_~-")
+
+// expands reports whether v has a variable of a shell in it, rather than a dollar sign.
+func expands(v string) bool {
+	n := strings.IndexByte(v, '$')
+	return n >= 0 && !mixed(v[:n])
+}
 
 // reference reports whether v is code that gets a value: a call, an index, an environment
 // variable.

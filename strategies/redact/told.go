@@ -90,6 +90,9 @@ func nameOf(s string, w wordAt) (start, end int, ok bool) {
 // toldNames lists names of secrets that are secret only in the notations of told.
 var toldNames = []string{"psk", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "subscription-key", "ocp-apim-subscription-key"}
 
+// settings lists names of secrets with a blank in front of the value.
+var settings = []string{"requirepass", "masterauth", "storepass", "keypass"}
+
 // gap is what is between a name and its value.
 type gap int
 
@@ -241,6 +244,12 @@ func valueAt(s string, i int) (start, end int, quoted bool) {
 		if !strings.HasPrefix(s[i:limit], o.open) {
 			continue
 		}
+		if o.open == "{" && i+1 < limit && strings.IndexByte(" \"'\\\n", s[i+1]) >= 0 { // an object
+			if n := objectValue(s[i:limit]); n > 0 {
+				return valueAt(s, i+n)
+			}
+			return i, i, false
+		}
 		start = i + len(o.open)
 		if n := strings.Index(s[start:limit], o.closing); n > 0 && !strings.Contains(s[start:start+n], "\n") {
 			end = start + n
@@ -265,6 +274,17 @@ func valueAt(s string, i int) (start, end int, quoted bool) {
 		end--
 	}
 	return i, end, false
+}
+
+// objectValue returns the index after "value": in the object at the beginning of s, or 0.
+func objectValue(s string) int {
+	s, _, _ = strings.Cut(s, "}")
+	for _, name := range []string{`"value":`, `\"value\":`, `'value':`} {
+		if n := strings.Index(s, name); n > 0 && strings.Count(s[:n], "{") == 1 {
+			return n + len(name)
+		}
+	}
+	return 0
 }
 
 // nextPair reports whether s begins with an ampersand in front of an entity or another parameter.
@@ -292,14 +312,15 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 		return mixed(v) && len(v) >= 10 && g != follows
 	case digits(v):
 		return w.word.language && len(v) <= 12 && (g == assigns || g == says)
-	case !mixed(v) || !digit.any(v) && g != assigns:
+	case !mixed(v) && (!quoted || !jagged(v)) || !digit.any(v) && g != assigns:
 		return false
-	case end < len(s) && indexByte("([{<", s[end]) && (g != encloses || s[end] != '<') || !quoted && strings.Contains(v, "$"):
+	case end < len(s) && indexByte("([{<", s[end]) && (g != encloses || s[end] != '<') || !quoted && expands(v):
 		return false
 	case g == encloses && !quoted && strings.Contains(s[max(0, start-2):start], "|"):
 		return len(v) >= 8
 	case g == follows:
-		return digit.any(v) && len(v) >= 8 && (quoted || w.word.language || threeKinds(v) || lowerOnly.any(v) && strings.EqualFold(s[w.start:w.end], "password"))
+		return digit.any(v) && len(v) >= 8 && (quoted || w.word.language || threeKinds(v) || lowerOnly.any(v) && (strings.EqualFold(s[w.start:w.end], "password") || isAny(name, settings)) ||
+			len(v) >= 32 && lowerHex.end(v, 0) == len(v))
 	}
 	return true
 }
