@@ -49,6 +49,11 @@ func requests() []context {
 		{"a card", "4111 1111 " + "1111 1111", "pay with % please"},
 		{"a card with dashes", "5555-5555-" + "5555-4444", "card: %\n"},
 		{"a card without spaces", "37828224" + "6310005", `{"number": "%", "exp": "12/30"}`},
+		{"a code of a card", "771", "exp 09/28, cvv %."},
+		{"a code of a card in JSON", "4412", `{"cvc": "%", "exp": "12/30"}`},
+		{"recovery codes", "m8jmr-4436b\n4t0jb-u62gg\nkqzwm-hfpat", "Recovery codes - keep them safe:\n%\n"},
+		{"backup codes in JSON", `48201937", "55310284`, `{"backup_codes": ["%"]}`},
+		{"numbered codes", "8f3k22pd\n2. 7h2m41qx", "Backup codes:\n1. %\n"},
 		{"a card in a form", "60111111" + "11111117", "card_number=%&cvc=123"},
 		{"a card of the second series", "2223 0031 " + "2200 3222", "MC %."},
 	}
