@@ -2,6 +2,7 @@ package redact
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -41,6 +42,10 @@ func optionValue(s string, at, end int) (start, stop int, ok bool) {
 			return start, stop, true
 		}
 	}
+	if strings.HasPrefix(name, "p") && s[at+1] != '-' && archiver(before) {
+		start, stop, _ = valueAt(s, at+len("-p"))
+		return start, stop, start < stop
+	}
 	if name == "" || end == len(s) || s[end] != ' ' {
 		return 0, 0, false
 	}
@@ -49,12 +54,30 @@ func optionValue(s string, at, end int) (start, stop int, ok bool) {
 	case name == "u" || name == "user":
 		user, _, pair := strings.Cut(s[start:stop], ":")
 		return start + len(user) + 1, stop, pair && user != "" && strings.Contains(before, "curl")
+	case name == "P" || name == "w" || name == "c":
+		return start, stop, slices.ContainsFunc(letterOptions[name], func(command string) bool { return strings.Contains(before, command) })
+	case name == "U":
+		user, _, pair := strings.Cut(s[start:stop], "%")
+		return start + len(user) + 1, stop, pair && (strings.Contains(before, "smbclient") || strings.Contains(before, "rpcclient"))
 	case name == "p" || name == "a":
 		return start, stop, strings.Contains(before, "sshpass") || strings.Contains(before, "login") || strings.Contains(before, "redis-cli") || strings.Contains(before, "mongo")
 	case s[at+1] != '-' && len(name) < 6 || !secretName(name) || isAny(lastWord(name), aboutSecrets) || strings.HasSuffix(name, "stdin"):
 		return 0, 0, false
 	}
 	return start, stop, true
+}
+
+// letterOptions lists the commands whose option of one letter is a secret.
+var letterOptions = map[string][]string{
+	"P": {"zip ", "sqlcmd", "bcp ", "isql"},
+	"w": {"ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami", "ldapdelete"},
+	"c": {"snmp"},
+}
+
+// archiver reports whether the command before an option is one of those with the password
+// right behind -p.
+func archiver(before string) bool {
+	return strings.Contains(before, "7z") || strings.Contains(before, "rar ")
 }
 
 // assigned finds the values in code and data that assignments and fields do not: a quoted

@@ -35,11 +35,23 @@ func commands(t *source, e *edits) {
 			at = argument(line, 1)
 		case "credential":
 			if strings.HasPrefix(line, "(") && hasFold(s[max(0, w.start-len("network")):], "network") {
-				at = secondArgument(line)
+				at = quotedArgument(line, 2)
+			}
+		case "login":
+			at = quotedArgument(line, 2)
+		case "getconnection", "pdo", "mysqli":
+			at = quotedArgument(line, 3)
+		case "sqlplus":
+			if n := argument(line, 1); n >= 0 {
+				if slash := strings.IndexAny(line[n:], "/@ "); slash > 0 && line[n+slash] == '/' {
+					at = n + slash + 1
+				}
 			}
 		case "auth":
 			if s[w.start:w.end] == "AUTH" && strings.HasPrefix(line, " ") && (lineStart(s, w.start) || strings.HasSuffix(s[:w.start], "> ")) {
 				at = argument(line, strings.Count(strings.TrimSpace(line), " ")+1)
+			} else {
+				at = quotedArgument(line, 2)
 			}
 		case "passwd":
 			if strings.HasSuffix(s[:w.start], "ht") && strings.Contains(line, " -") {
@@ -60,6 +72,9 @@ func commands(t *source, e *edits) {
 			continue
 		}
 		start, end, quoted := valueAt(s, w.end+at)
+		if n := strings.LastIndexByte(s[start:end], '@'); n > 0 && w.word.text == "sqlplus" {
+			end = start + n
+		}
 		if v := s[start:end]; len(v) >= 6 && (quoted || mixed(v) && len(v) >= 8) && !placeholder(v) && !reference(v) {
 			e.mask(s, start, end, KindAssignment)
 		}
@@ -75,14 +90,37 @@ func quotedAfter(line, word string) int {
 	return n + len(word)
 }
 
-// secondArgument returns the index of the quote of the second argument of a call, or -1.
-func secondArgument(line string) int {
-	comma := strings.IndexByte(line, ',')
-	if at := blank.end(line, comma+1); comma > 0 && at < len(line) && indexByte(`'"`, line[at]) {
-		return at
+// quotedArgument returns the index of the n-th argument of the call or tuple that line begins
+// with, perhaps after an equals sign, if it is in quotes and has letters and digits, or -1.
+func quotedArgument(line string, n int) int {
+	open := callOpen.end(line[:min(len(line), len("_connect"))], 0)
+	if open == len(line) || line[open] != '(' {
+		return -1
+	}
+	quote := byte(0)
+	for i := open + 1; i < len(line); i++ {
+		switch c := line[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case n == 1 && indexByte("'\"", c):
+			if start, end, quoted := valueAt(line, i); quoted && mixed(line[start:end]) && !technical(line[start:end]) {
+				return i
+			}
+			return -1
+		case n == 1 && !blank[c], indexByte("()", c):
+			return -1
+		case c == ',':
+			n--
+		case indexByte("'\"", c):
+			quote = c
+		}
 	}
 	return -1
 }
+
+var callOpen = setOf("_= a-z")
 
 // argument returns the index of the n-th argument of a line that is no option, or -1.
 func argument(line string, n int) int {

@@ -11,7 +11,7 @@ func spared(name, value string, quoted bool) bool {
 	if len(bare) <= maxConstant && isAny(bare, constants) || placeholder(value) || !quoted && (reference(value) || selfNamed(bare) && hasFold(bare, lastWord(name))) || isColour(value) || isPath(bare) || sentence(value) {
 		return true
 	}
-	if isAny(lastWord(name), aboutSecrets) {
+	if isAny(lastWord(name), aboutSecrets) || !quoted && hasAnyPrefix(value, `("`, "('") { // or a tuple
 		return true
 	}
 	upper := strings.ToUpper(name)

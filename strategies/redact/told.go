@@ -265,7 +265,7 @@ func valueAt(s string, i int) (start, end int, quoted bool) {
 		if r >= utf8.RuneSelf && (r >= 0x600 || !unicode.IsLetter(r)) || r < utf8.RuneSelf && !toldSet[s[end]] {
 			break
 		}
-		if s[end] == '\\' && end+1 < limit && indexByte(`nrt"`, s[end+1]) || s[end] == '&' && nextPair(s[end:limit]) {
+		if s[end] == '\\' && end+1 < limit && indexByte(`nrt"`, s[end+1]) || (s[end] == '&' || s[end] == ',') && nextPair(s[end:min(limit, end+32)]) {
 			break
 		}
 		end += size
@@ -287,7 +287,8 @@ func objectValue(s string) int {
 	return 0
 }
 
-// nextPair reports whether s begins with an ampersand in front of an entity or another parameter.
+// nextPair reports whether s begins with an ampersand in front of an entity, or with a sign in
+// front of another parameter.
 func nextPair(s string) bool {
 	end := wordDot.end(s, 1)
 	return end < len(s) && (s[end] == '=' || s[end] == ';')

@@ -131,6 +131,8 @@ func (v *values) ends(i int, pairs bool) bool {
 	switch c := v.s[i]; c {
 	case '&', ';':
 		return pairs
+	case ',':
+		return pairs && nextPair(v.s[i:min(len(v.s), i+32)])
 	case '"':
 		return next == ',' || next == '}' || next == ']' || next == ':'
 	case '\\':
