@@ -1,53 +1,20 @@
 package extract
 
 import (
-	"path"
 	"slices"
 	"strings"
 )
 
-// scanDeclarations adds the names that the lines of a text declare, such as functions and types,
-// whoever wrote it: of code that was read or written, those that are mentioned again are needed.
-func (t *table) scanDeclarations(s string, used bool) {
-	first := len(t.inText)
-	at := 0
-	for line := range strings.Lines(s) {
-		if start, end := declaredName(line); end > start {
-			if id := t.observe(line[start:end], Quoted, at+start, used); id != nil {
-				id.declared, id.standalone = true, true
-				if id.fallbackLabel == "" {
-					id.fallbackLabel = t.origin
-				}
-				t.label(id, s, at+start)
-			}
-		}
-		at += len(line)
-	}
-	t.declared = t.declared[:0]
-	for _, id := range t.inText[first:] {
-		t.declared = append(t.declared, id.value)
-		id.neighbors = min(id.neighbors, len(t.inText)-first)
-	}
-	t.inText = t.inText[:first]
-}
-
-// setOrigin sets the file that the following texts are from.
-func (t *table) setOrigin(paths []string) {
-	t.origin = ""
-	if len(paths) == 1 {
-		t.origin = path.Base(strings.ReplaceAll(paths[0], "\\", "/"))
-	}
-}
-
-// addDeclared adds the names that the newest text declares to its file.
-func (s *history) addDeclared(paths, names []string) {
+// addDeclarations adds the names that the lines of a text of one file declare, such as functions
+// and types.
+func (s *history) addDeclarations(paths []string, text string) {
 	if len(paths) != 1 || s.files[paths[0]] == nil {
 		return
 	}
 	f := s.files[paths[0]]
-	for _, n := range names {
-		if !slices.Contains(f.declares, n) {
-			f.declares = appendBounded(f.declares, n, maxDeclares)
+	for line := range strings.Lines(text) {
+		if start, end := declaredName(line); end > start && !slices.Contains(f.declares, line[start:end]) {
+			f.declares = appendBounded(f.declares, strings.Clone(line[start:end]), maxDeclares)
 		}
 	}
 }

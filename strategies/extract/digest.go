@@ -109,35 +109,30 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 	if ok {
 		text = argumentText(fs)
 	}
-	paths := argumentPaths(fs)
-	d.ids.setOrigin(paths)
 	d.scan(name+" "+text, true)
-	d.ids.setOrigin(nil)
-	declared := slices.Clone(d.ids.declared)
 	for i := range fs { // escapes may have hidden secrets
 		fs[i].value, _ = d.secrets.Redact(fs[i].value)
 	}
 	d.history.addCall(c.ID, name, arguments, fs)
-	d.history.addDeclared(paths, declared)
+	d.history.addDeclarations(argumentPaths(fs), text)
 }
 
 // addResult adds the result of a call. Of a listing, what is talked about later counts, not
 // what it lists.
 func (d *Digest) addResult(id, content string) {
 	paths := d.history.pathsOf(id)
-	d.ids.setOrigin(paths)
-	defer d.ids.setOrigin(nil)
 	if len(content) <= maxJSON {
 		content = d.redact(content)
 		if !d.history.addResult(id, content, content) {
-			d.ids.scan(blankLineNumbers(content), false)
-			d.history.addDeclared(paths, d.ids.declared)
+			content = blankLineNumbers(content)
+			d.ids.scan(content, false)
+			d.history.addDeclarations(paths, content)
 		}
 		return
 	}
 	head, tail := d.scan(content, false)
 	d.history.addResult(id, head, tail)
-	d.history.addDeclared(paths, d.ids.declared)
+	d.history.addDeclarations(paths, blankLineNumbers(head))
 }
 
 // redact masks the secrets in s.

@@ -62,15 +62,12 @@ func isStopWord(w string) bool {
 	return false
 }
 
-// isEmptyLabel reports whether a word before a name says nothing of it: a word of a programming
-// language, the name of a function that formats, or one of those that any sentence has.
+// isEmptyLabel reports whether a word before a name says nothing of it: the name of a function that
+// formats, or a word that any sentence has.
 func isEmptyLabel(w string) bool {
 	switch w {
-	case "func", "function", "def", "return", "returns", "nil", "null", "none", "err", "string", "bool", "int", "var", "let", "const", "struct", "void", "true", "false", "else",
-		"elif", "self", "len", "omitempty", "await", "async", "static", "public", "private",
-		"been", "both", "yeah", "just", "also", "then", "than", "there", "here", "whether", "actually", "does", "did", "would", "could", "should", "had", "very", "some", "which",
-		"while", "when", "what", "how", "who", "why",
-		"errorf", "fatalf", "fatal", "logf", "warnf", "debugf", "infof", "printf", "println", "sprintf", "fprintf", "hasprefix":
+	case "errorf", "fatalf", "logf", "warnf", "debugf", "infof", "printf", "println", "sprintf", "fprintf", "omitempty",
+		"been", "both", "yeah":
 		return true
 	}
 	return false

@@ -53,7 +53,7 @@ func (t *table) pick(ranked []candidate, budget int, above string) []reference {
 		if rest, side := cutSide(c.value); side && t.idents[rest] != nil {
 			continue
 		}
-		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.uses == 0 && (c.score < minUnused || c.declared) || c.isAmbiguous()) {
+		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.uses == 0 && c.score < minUnused || c.isAmbiguous()) {
 			continue
 		}
 		ch := choice{candidate: c, contained: t.contained(c)}

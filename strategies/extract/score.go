@@ -27,7 +27,6 @@ const (
 	weightHash      = -0.69 // a content hash, a UUID
 	weightHandle    = 0.70  // a name with a number, such as credit_card_1234
 	weightCode      = 0.40  // capitals and digits
-	weightDeclared  = -2.0  // code declares it: its mentions count without quotes
 	weightLength    = -0.17 // per doubling of its length
 	weightNeighbors = -0.23 // per doubling of its neighbors
 
@@ -49,9 +48,6 @@ func (t *table) logOdds(id *identifier) float64 {
 		weightNeighbors*math.Log2(1+float64(id.neighbors))
 	if id.uses == 0 {
 		z += weightUnused
-	}
-	if id.declared {
-		z += weightDeclared
 	}
 	switch id.kind {
 	case Number:

@@ -31,8 +31,6 @@ type identifier struct {
 	neighbors int
 	// standalone reports whether it occurred as more than a part of a date or number.
 	standalone bool
-	// declared reports whether code declares it, as a function or a type.
-	declared bool
 	// byUser reports whether the user said it.
 	byUser bool
 	// topical reports whether it occurred with the focus.
@@ -65,10 +63,9 @@ type table struct {
 	hidden    map[string]bool
 	interned  map[string]string // label words
 	bytesRead int64
-	texts     int      // number of texts read
-	origin    string   // the name of the file that the current text is from, or ""
-	added     int      // number of identifiers added
-	declared  []string // names that the newest text declares
+	texts     int    // number of texts read
+	origin    string // the name of the file that the current text is from, or ""
+	added     int    // number of identifiers added
 	// inText are the identifiers of the current text.
 	inText     []*identifier
 	labelWords []string // buffer
@@ -88,7 +85,7 @@ func (t *table) scan(s string, used bool) {
 	t.inText = t.inText[:0]
 	ranges := t.topic.ranges(s)
 	All(s, func(kind Kind, start, end int) {
-		if kind == Quoted && isSyntax(s, start, end) || kind == SHA && isIndexLine(s[:start]) {
+		if kind == Quoted && !used && isSyntax(s, start, end) || kind == SHA && isIndexLine(s[:start]) {
 			return
 		}
 		if id := t.observe(s[start:end], kind, start, used); id != nil {
@@ -108,8 +105,7 @@ func (t *table) scan(s string, used bool) {
 	for _, id := range t.inText {
 		id.neighbors = min(id.neighbors, len(t.inText))
 	}
-	t.scanDeclarations(s, used)
-	t.scanMentions(s, used)
+	t.scanMentions(s)
 	clear(t.labelWords[:cap(t.labelWords)]) // words share memory with s
 	t.bytesRead += int64(len(s))
 	if len(t.idents) >= 2*t.limit {
@@ -252,7 +248,7 @@ func isAdjacent(s string) bool {
 
 // scanMentions finds words that are quoted elsewhere. Code uses names without quotes and
 // labels them, as in "func" or "class".
-func (t *table) scanMentions(s string, used bool) {
+func (t *table) scanMentions(s string) {
 	for i := 0; i < len(s); {
 		if !asciiWord.has(s[i]) {
 			i++
@@ -265,12 +261,7 @@ func (t *table) scanMentions(s string, used bool) {
 		if n := i - start; n < 3 || n > 60 || start == 0 || i == len(s) || isQuote(s[start-1]) && s[i] == s[start-1] {
 			continue
 		}
-		id := t.idents[s[start:i]]
-		switch {
-		case id == nil || id.kind != Quoted:
-		case id.declared:
-			t.observe(id.value, Quoted, start, used)
-		default:
+		if id := t.idents[s[start:i]]; id != nil && id.kind == Quoted {
 			t.label(id, s, start)
 			id.last = max(id.last, t.bytesRead+int64(start))
 		}
