@@ -40,7 +40,7 @@ func declaredName(line string) (start, end int) {
 			i++
 		}
 		word := line[from:i]
-		if i == from || i == len(line) || line[i] != ' ' && !(word == "pub" && line[i] == '(') {
+		if i == from || i == len(line) || line[i] != ' ' && (word != "pub" || line[i] != '(') {
 			return 0, 0
 		}
 		switch word {

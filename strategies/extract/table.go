@@ -63,9 +63,8 @@ type table struct {
 	hidden    map[string]bool
 	interned  map[string]string // label words
 	bytesRead int64
-	texts     int    // number of texts read
-	origin    string // the name of the file that the current text is from, or ""
-	added     int    // number of identifiers added
+	texts     int // number of texts read
+	added     int // number of identifiers added
 	// inText are the identifiers of the current text.
 	inText     []*identifier
 	labelWords []string // buffer

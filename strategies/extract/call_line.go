@@ -1,0 +1,50 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+)
+
+// reads reports whether the command of the call only shows something.
+func (c *toolCall) reads() bool {
+	command := folderPrefix().ReplaceAllString(c.description, "") + " "
+	return slices.ContainsFunc(readCommands, func(r string) bool { return strings.HasPrefix(command, r) })
+}
+
+const noResult = " (no result)"
+
+// line returns the call as one line of about n characters, or more for what was done.
+func (c *toolCall) line(n int) string {
+	out := c.outcomeValues()
+	if len(c.arguments) > 0 || len(out) > 0 {
+		text := shortName(c.tool)
+		known := []argument(nil)
+		switch {
+		case len(c.arguments) == 0:
+			text += ": " + truncate(c.description, n)
+		case c.acts || c.chosen < 0:
+			known = c.arguments
+			text += ": " + values(c.arguments, nil)
+		}
+		switch came := values(out, known); {
+		case !c.done:
+			text += noResult
+		case c.failed:
+			text += " → " + truncate(c.outcome, n)
+		case came != "":
+			text += " → " + came
+		}
+		return formatEntry(truncate(text, 4*n))
+	}
+	text := c.tool + ": " + truncate(c.description, n)
+	switch {
+	case !c.done:
+		text += noResult
+	case c.outcome != "" && (c.failed || len(c.paths) == 0 && strings.ContainsFunc(c.outcome, isLetterOrDigit)):
+		text += " → " + truncate(c.outcome, n/2)
+	}
+	return formatEntry(text)
+}
+
+// shortName returns the name of a tool without what is before its last dot.
+func shortName(tool string) string { return tool[strings.LastIndexByte(tool, '.')+1:] }
