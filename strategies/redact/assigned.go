@@ -60,7 +60,7 @@ func optionValue(s string, at, end int) (start, stop int, ok bool) {
 		user, _, pair := strings.Cut(s[start:stop], "%")
 		return start + len(user) + 1, stop, pair && (strings.Contains(before, "smbclient") || strings.Contains(before, "rpcclient"))
 	case name == "p" || name == "a":
-		return start, stop, strings.Contains(before, "sshpass") || strings.Contains(before, "login") || strings.Contains(before, "redis-cli") || strings.Contains(before, "mongo")
+		return start, stop, strings.Contains(before, "sshpass") || strings.Contains(before, "login") || strings.Contains(before, "redis-cli") || strings.Contains(before, "mongo") || strings.Contains(before, "cqlsh")
 	case s[at+1] != '-' && len(name) < 6 || !secretName(name) || isAny(lastWord(name), aboutSecrets) || strings.HasSuffix(name, "stdin"):
 		return 0, 0, false
 	}

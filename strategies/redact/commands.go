@@ -31,7 +31,7 @@ func commands(t *source, e *edits) {
 					at = share + n
 				}
 			}
-		case "securestring":
+		case "securestring", "snmp-server community":
 			at = argument(line, 1)
 		case "credential":
 			if strings.HasPrefix(line, "(") && hasFold(s[max(0, w.start-len("network")):], "network") {

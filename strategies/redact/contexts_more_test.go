@@ -86,6 +86,8 @@ func spoken() []context {
 		{"Spanish", common, "Contraseña: %"},
 		{"Spanish, told", common, "la contraseña es %"},
 		{"Spanish, without tilde", common, "contrasena=%"},
+		{"French, key", opaque, "La clé d'API du compte de test : %. Merci."},
+		{"Spanish, key of an API", opaque, "la clave de API es %"},
 		{"Spanish, key", common, "clave: %\n"},
 		{"Italian", common, "La parola d'ordine è %"},
 		{"Italian, field", common, "chiave segreta: %"},

@@ -170,6 +170,8 @@ func commandLines() []context {
 		{"rar", common, "unrar x -p% a.rar"},
 		{"ldapsearch", common, "ldapsearch -x -D cn=admin -w % -b dc=x"},
 		{"sqlcmd", signs, "sqlcmd -S h -U sa -P '%' -Q x"},
+		{"Cassandra", common, "cqlsh h 9042 -u cassandra -p %"},
+		{"SNMP of a router", common, "snmp-server community % RO\n"},
 		{"SNMP", common, "snmpwalk -v2c -c % 10.0.0.1"},
 		{"sudo", common, "echo '%' | sudo -S reboot"},
 		{"chpasswd, a dollar sign", "Qu4rtz" + "$Hollow", "echo 'deploy:%' | chpasswd"},

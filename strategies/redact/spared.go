@@ -39,7 +39,7 @@ var (
 var aboutSecrets = []string{
 	"name", "file", "path", "dir", "env", "url", "uri", "type", "kind", "count", "length", "limit", "size", "budget", "ttl", "expiry", "expires",
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
-	"encryption", "algorithm", "pattern", "regex",
+	"encryption", "algorithm", "pattern", "regex", "at", "date",
 }
 
 // lastWord returns the last word of a name in any style.
@@ -136,9 +136,14 @@ func reference(v string) bool {
 	if n := strings.LastIndexByte(v[:end], '.'); n > 0 && end >= len(strings.TrimRight(v, behind)) && secretName(v[n+1:end]) && !digit.any(v[:end]) {
 		return true // args.password
 	}
+	if strings.Count(v[:end], ".") > 1 && end >= len(strings.TrimRight(v, behind)) && attribute.end(v, 0) == end && strings.Contains(v[:end], "_") {
+		return true // random_password.db.result, of Terraform
+	}
 	return hasAnyPrefix(v, "process.env", "os.environ", "import.meta", "secrets.", "env.", "ENV[", "config.", "cfg.", "self.", "this.", "var.", "data.", "local.", "module.", "params.",
 		"args.", "opts.", "options.", "props.", "req.", "request.", "settings.")
 }
+
+var attribute = setOf("a-z_.")
 
 func hasAnyPrefix(v string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(v, p) })

@@ -52,6 +52,9 @@ func urls(t *source, e *edits) {
 // schemePasswords finds the passwords in addresses of any scheme except those of the web.
 func schemePasswords(t *source, e *edits) {
 	s := t.s
+	if !strings.Contains(s, "@") {
+		return
+	}
 	for i, scheme := range addresses(s) {
 		if scheme == "" || isAny(scheme, webs) {
 			continue
@@ -65,6 +68,9 @@ func schemePasswords(t *source, e *edits) {
 // webPasswords finds the passwords in web addresses, except those of usual examples.
 func webPasswords(t *source, e *edits) {
 	s := t.s
+	if !strings.Contains(s, "@") {
+		return
+	}
 	for i, scheme := range addresses(s) {
 		if !isAny(scheme, webs) {
 			continue
