@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -91,7 +92,7 @@ func TestTenChainedCompactions(t *testing.T) {
 					}
 				}
 				body, _, framed := frame.Unwrap(after)
-				if size := (len(body) + 3) / 4; !framed || size > most {
+				if size := (utf8.RuneCountInString(body) + 3) / 4; !framed || size > most {
 					t.Errorf("compaction %d: framed %v, %d tokens", n+1, framed, size)
 				}
 				if strings.Count(after, "## References") > 1 || strings.Count(after, "Made from ") != 1 || strings.Count(after, frame.End) > 1 {
