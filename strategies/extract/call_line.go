@@ -7,8 +7,12 @@ import (
 
 // reads reports whether the command of the call only shows something.
 func (c *toolCall) reads() bool {
-	command := folderPrefix().ReplaceAllString(c.description, "") + " "
-	return slices.ContainsFunc(readCommands, func(r string) bool { return strings.HasPrefix(command, r) })
+	return beginsWith(withoutFolder(c.description), readCommands)
+}
+
+// beginsWith reports whether a command begins with one of the given words.
+func beginsWith(command string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(command+" ", w) })
 }
 
 const noResult = " (no result)"
@@ -20,6 +24,7 @@ func (c *toolCall) line(n int) string {
 		text := shortName(c.tool)
 		known := []argument(nil)
 		switch {
+		case len(c.arguments) == 0 && c.description == "{}":
 		case len(c.arguments) == 0:
 			text += ": " + truncate(c.description, n)
 		case c.acts || c.chosen < 0:

@@ -120,12 +120,15 @@ func resultLine(tail string) string {
 	}
 	lines := splitLines(text.Tail(tail, 1000))
 	for _, l := range slices.Backward(lines[max(0, len(lines)-maxResultLines):]) {
-		if l[0] != '<' && !strings.HasPrefix(l, "Shell cwd was reset") && strings.ContainsFunc(l, isLetterOrDigit) && !programLine().MatchString(l) {
+		if l[0] != '<' && !saysNothing().MatchString(l) && strings.ContainsFunc(l, isLetterOrDigit) && !programLine().MatchString(l) {
 			return l
 		}
 	}
 	return ""
 }
+
+// saysNothing is a line of a shell that is no result: what it runs, or that there is no output.
+var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no output\)$`)
 
 // committed is the line of git for a commit: [main 1f3e5a7] message.
 var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)
@@ -187,6 +190,16 @@ func (s *history) discountFiles(c *toolCall) {
 func (s *history) recentFiles() []*file {
 	return slices.SortedFunc(maps.Values(s.files), func(a, b *file) int {
 		return cmp.Or(cmp.Compare(b.last, a.last), cmp.Compare(b.changes, a.changes), cmp.Compare(a.path, b.path))
+	})
+}
+
+// listedFiles returns recentFiles without folders of others.
+func (s *history) listedFiles() []*file {
+	paths := slices.Sorted(maps.Keys(s.files))
+	return slices.DeleteFunc(s.recentFiles(), func(f *file) bool {
+		folder := strings.TrimSuffix(f.path, "/") + "/"
+		i, _ := slices.BinarySearch(paths, folder+"\x00") // the first within it
+		return f.changes == 0 && i < len(paths) && strings.HasPrefix(paths[i], folder)
 	})
 }
 
@@ -259,8 +272,12 @@ func commandLine(command string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return excerpt(staging().ReplaceAllString(strings.Join(lines, "; "), ""), maxDescription)
+	command = staging().ReplaceAllString(strings.Join(lines, "; "), "")
+	return excerpt(redirection().ReplaceAllString(command, "$1"), maxDescription)
 }
+
+// redirection is what a command does with its output, which has no effect on what it does.
+var redirection = text.Pattern(`(?: *(?:2>&1|[12]?> */dev/null|\| *(?:tail|head) +(?:-n *)?-?\d+\b))+( |;|$)`)
 
 // firstValue returns the first argument that is one short line, "" for none.
 func firstValue(fs []argument) string {

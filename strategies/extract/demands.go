@@ -47,8 +47,8 @@ type demand struct {
 	pasted bool
 }
 
-// addDemands adds the constraints of a message of the user and returns its other demands.
-func (s *history) addDemands(message string) (others []demand) {
+// readDemands adds the constraints of a message of the user and returns its other demands.
+func (s *history) readDemands(message string) (others []demand) {
 	own, pasted := typed(message)
 	for i, part := range []string{own, pasted} {
 		for _, x := range sentences(part) {
@@ -110,31 +110,39 @@ func typed(message string) (own, pasted string) {
 // recentTurns is the number of turns at the end whose demands are in force.
 const recentTurns = 3
 
-// addDemandItems adds the demands that are no constraints: those of the last turns as such,
-// others with what they are.
-func (s *history) addDemandItems(b *itemList) {
-	once := &item{section: sectionConstraints, text: onceMark, tier: tierDemands, order: -1}
-	pasted := &item{section: sectionConstraints, text: pastedMark, tier: tierDemands, order: -1}
-	for i, t := range s.turns {
-		age := len(s.turns) - i
+// addRecentDemands adds the demands of the last turns, which are in force.
+func (s *history) addRecentDemands(b *itemList) {
+	for _, t := range s.turns[max(0, len(s.turns)-recentTurns):] {
 		for _, d := range t.demands {
-			if age <= recentTurns && !d.pasted && wishing().MatchString(d.text) && !momentary().MatchString(d.text) {
+			if !d.pasted && wishing().MatchString(d.text) && !momentary().MatchString(d.text) {
 				b.add(sectionConstraints, requestMark+d.text+"\n", worthConstraint).tier = tierUser
 			}
 		}
 	}
-	for _, parent := range []*item{once, pasted} {
-		for i, t := range s.turns {
-			for _, d := range t.demands {
-				if d.pasted == (parent == pasted) {
-					worth := worthDemand
-					if d.pasted {
-						worth = worthPasted
-					}
-					it := b.add(sectionConstraints, indentMark+quoteMark+d.text+"\n", worth*decay(len(s.turns)-i, 16))
-					it.tier, it.parent = tierDemands, parent
-				}
+}
+
+// addDemands adds the demands of a turn that are no constraints, below its request.
+func (s *history) addDemands(b *itemList, i int, request *item) {
+	for _, d := range s.turns[i].demands {
+		worth := worthDemand
+		if d.pasted {
+			worth = worthPasted
+		}
+		it := b.add(sectionConstraints, quoteMark+d.text+"\n", worth*decay(len(s.turns)-i, 16))
+		it.tier = tierDemands
+		switch {
+		case request != nil && strings.HasPrefix(requestMark+d.text, strings.TrimSuffix(request.text, ellipsis+"\n")):
+			it.section, it.extends = sectionRequests, request
+			it.text = requestMark + d.text + "\n"
+			if len(oneLine(s.turns[i].request.head)) > len(d.text) {
+				it.text = requestMark + d.text + ellipsis + "\n"
 			}
+		case request != nil:
+			it.section, it.text, it.parent = sectionRequests, indentMark+it.text, request
+		case s.turns[i].request == s.goal && i != s.activeTurn():
+			it.section = s.goalSection()
+		default:
+			it.section = sectionTask
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,12 +88,14 @@ func TestPastedTextHoldsNoConstraints(t *testing.T) {
 		ms = append(ms, user("Go on with the next room of this floor, and with the one behind it."), assistant("done"))
 	}
 	text := digestOf(Options{}, ms...).Text(900)
-	want := []string{
-		"- > Never use blue wire for the phases of the panel, please.", strings.TrimSpace(onceMark), "  > I'd prefer the lamp at the door only today.",
-		strings.TrimSpace(pastedMark), "  > Always use red wire for phase 3 of the panel.", "  > Never skip the insulation check of the panel.",
-	}
+	want := []string{"- > Never use blue wire for the phases of the panel, please."}
 	if got := parsePrevious(text).sections[sectionConstraints]; !cmp.Equal(got, want) {
 		t.Errorf("%q in\n%s", got, text)
+	}
+	for _, x := range []string{"I'd prefer the lamp at the door only today.", "Always use red wire for phase 3 of the panel.", "Never skip the insulation check of the panel."} {
+		if !slices.Contains(parsePrevious(text).sections[sectionRequests], indentMark+quoteMark+x) {
+			t.Errorf("%q is not told with its request:\n%s", x, text)
+		}
 	}
 	next := New(Options{})
 	next.AddPrevious(text)

@@ -27,8 +27,8 @@ type Options struct {
 }
 
 const (
-	// referenceShare is the maximum share of the references in a summary.
-	referenceShare = 0.4
+	// referenceShare is the share of the references in the budget of a summary.
+	referenceShare = 0.39
 	// recordsReferenceShare is that where most of what was done are calls with short values.
 	recordsReferenceShare = 0.25
 	// maxIdentifiers is the number of identifiers that a Digest keeps, the most important.

@@ -31,7 +31,7 @@ func (s *history) addFacts(said string, byUser bool) {
 		return
 	}
 	for _, line := range sentences(text.Head(said, maxRequest)) {
-		if len(line) <= minSentence || text.Longer(line, maxLine) || isQuestion(line) {
+		if len(line) <= minSentence || text.Longer(line, maxLine) || isQuestion(line) || programLine().MatchString(line) {
 			continue
 		}
 		names := namesIn(line)

@@ -68,7 +68,6 @@ type history struct {
 	reasons     []string
 	// proposed is the number of decisions at the end that the user has not replied to.
 	proposed int
-	answers  []answeredQuestion
 	facts    []fact
 	names    map[string]bool // words that the facts of the user name
 	tools    []*toolUse
@@ -86,6 +85,8 @@ func (r request) empty() bool { return r.head == "" }
 // turn is a request and the answers to it.
 type turn struct {
 	request request
+	// asked is the question of the assistant that the request answers.
+	asked string
 	// lines are lines of the assistant; those from lastStart on are of its last message.
 	lines     []string
 	lastStart int
@@ -96,9 +97,6 @@ type turn struct {
 	// demands are those of the request that are not constraints.
 	demands []demand
 }
-
-// answeredQuestion is a question of the assistant with the user's reply.
-type answeredQuestion struct{ question, reply string }
 
 // file counts the calls with a file as an argument; last is the number of the message with
 // the newest.
@@ -171,8 +169,9 @@ func (s *history) addUser(head, tail string) {
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
 	}
-	if q := lastQuestion(s.currentTurn().lastText); q != "" && answers(q, head) {
-		s.answers = appendBounded(s.answers, answeredQuestion{q, strings.Clone(firstLine(head))}, maxNotes)
+	asked := lastQuestion(s.currentTurn().lastText)
+	if asked != "" && !answers(asked, head) {
+		asked = ""
 	}
 	var demands []demand
 	if !isGenerated(head) {
@@ -188,17 +187,17 @@ func (s *history) addUser(head, tail string) {
 		if s.goal.empty() || len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
 			s.goal = r
 		}
-		demands = s.addDemands(text.Head(head, maxRequest))
+		demands = s.readDemands(text.Head(head, maxRequest))
 		s.addFacts(head, true)
 	}
 	if last := s.currentTurn(); last.request.empty() && len(last.lines) == 0 && last.calls == 0 {
-		last.request, last.demands = r, demands
+		last.request, last.demands, last.asked = r, demands, asked
 		return
 	}
 	if len(s.turns) == maxTurns { // the first turn is kept
 		s.turns = slices.Delete(s.turns, 1, 2)
 	}
-	s.turns = append(s.turns, &turn{request: r, demands: demands})
+	s.turns = append(s.turns, &turn{request: r, demands: demands, asked: asked})
 	if i := len(s.turns) - 1 - maxWhole; i > 0 {
 		s.turns[i].shorten()
 	}
@@ -240,7 +239,7 @@ func (s *history) addAssistant(head, tail string) {
 	s.judgeLastCall(head)
 	t := s.currentTurn()
 	t.callsBefore = t.calls
-	lines := proseLines(text.Head(head, maxReply), maxLine)
+	lines := proseLines(text.Head(head, maxReply))
 	if len(lines) > 1 && len(lines[0]) <= minSentence && strings.HasSuffix(lines[0], "!") { // "Perfect!" is no state
 		lines = lines[1:]
 	}
@@ -252,15 +251,18 @@ func (s *history) addAssistant(head, tail string) {
 		t.lines = append(t.lines, strings.Clone(line))
 	}
 	t.lastText = strings.Clone(text.Tail(tail, maxReply))
+	for _, x := range listedDecisions(text.Head(head, maxReply)) {
+		s.propose(x)
+	}
 	for _, line := range lines {
+		if slices.Contains(s.decisions, line) {
+			continue
+		}
 		for _, x := range sentences(line) {
 			switch {
 			case !isDecision(x):
 			case isChoice(x):
-				if !slices.Contains(s.decisions, x) {
-					s.decisions = appendNew(s.decisions, x)
-					s.proposed = min(s.proposed+1, len(s.decisions))
-				}
+				s.propose(x)
 			default:
 				s.reasons = appendNew(s.reasons, x)
 			}
@@ -268,6 +270,14 @@ func (s *history) addAssistant(head, tail string) {
 	}
 	s.readCheckboxes(head)
 	s.addFacts(strings.Join(lines, "\n"), false)
+}
+
+// propose adds a decision, which the user may reject.
+func (s *history) propose(decision string) {
+	if !slices.Contains(s.decisions, decision) {
+		s.decisions = appendNew(s.decisions, decision)
+		s.proposed = min(s.proposed+1, len(s.decisions))
+	}
 }
 
 var (

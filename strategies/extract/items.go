@@ -56,9 +56,6 @@ const (
 	tiers
 )
 
-// requestShare is the share of the requests in the prose.
-const requestShare = 0.36
-
 const (
 	// maxLeadingItems is the maximum number of items that leadingItems returns.
 	maxLeadingItems = 5
@@ -74,7 +71,7 @@ const (
 func (s *history) leadingItems(budget int) []*item {
 	var out []*item
 	add := func(sec section, text string) {
-		out = append(out, &item{section: sec, text: text})
+		out = append(out, &item{section: sec, share: sec, text: text})
 	}
 	bodySize := func(sec section, minimum int) int {
 		return max(int(sectionTable[sec].share*float64(budget)), minimum) - len(sectionTable[sec].heading) - 1
@@ -86,15 +83,12 @@ func (s *history) leadingItems(budget int) []*item {
 		add(sectionTask, active.quote(bodySize(sectionTask, min(budget, 100))))
 	}
 	if !s.goal.empty() && s.goal != active {
-		sec := sectionGoal
-		if at > maxGoalTurns || s.longAgo {
-			sec = sectionFirst
-		}
-		add(sec, s.goal.quote(bodySize(sec, min(budget/4, minExcerpt+len(sectionTable[sec].heading)+1))))
+		sec := s.goalSection()
+		add(sec, s.goal.quote(bodySize(sec, min(budget/4, maxExcerpt))))
 	}
 	if at > 0 && len(active.head) < minRequest {
 		replied := answeredLines(s.turns[at-1].lastText)
-		if last := proseLines(s.turns[at-1].lastText, maxLine); len(replied) == 0 && len(last) > 0 {
+		if last := proseLines(s.turns[at-1].lastText); len(replied) == 0 && len(last) > 0 {
 			replied = last[len(last)-1:]
 		}
 		for _, l := range replied {
@@ -112,6 +106,14 @@ func (s *history) leadingItems(budget int) []*item {
 		}
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
+}
+
+// goalSection returns the section of the first request.
+func (s *history) goalSection() section {
+	if s.activeTurn() > maxGoalTurns || s.longAgo {
+		return sectionFirst
+	}
+	return sectionGoal
 }
 
 // activeTurn returns the index of the newest turn with a request that a person wrote. If there
@@ -181,9 +183,8 @@ func (s *history) otherItems(budget int) []*item {
 	for i, c := range s.constraints {
 		b.add(sectionConstraints, requestMark+c+"\n", worthConstraint*decay(len(s.constraints)-i, 16)).tier = tierUser
 	}
-	s.addDemandItems(b)
+	s.addRecentDemands(b)
 	s.addRequests(b, budget)
-	s.addTurns(b)
 	s.addCalls(b, budget)
 	s.addFactItems(b)
 	for i, x := range s.decisions {
@@ -194,19 +195,12 @@ func (s *history) otherItems(budget int) []*item {
 		if s.isChat() && len(namesIn(x)) == 0 { // a reason for nothing in particular
 			value = worthSaid
 		}
-		b.add(sectionFindings, formatEntry(x), value*decay(len(s.reasons)-i, 32))
-	}
-	for i, x := range s.answers {
-		if len(x.reply) >= minRequest { // understood without its question
-			continue
-		}
-		text := formatEntry(truncate(x.question, b.lineLimit)) + indentMark + quoteMark + truncate(x.reply, b.lineLimit) + "\n"
-		b.add(sectionResolved, text, worthAnswer*decay(len(s.answers)-i, 4))
+		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")), value*decay(len(s.reasons)-i, 32))
 	}
 	if q := lastQuestion(s.currentTurn().lastText); q != "" {
 		b.add(sectionPending, formatEntry(q), worthQuestion).tier = tierState
 	}
-	for _, f := range s.recentFiles() {
+	for _, f := range s.listedFiles() {
 		value := worthRead * decay(s.messages-f.last, 32)
 		if f.changes > 0 {
 			value = worthChanged * decay(s.messages-f.last, 256)
@@ -242,30 +236,6 @@ const (
 	maxAct = 1200
 )
 
-// addRequests adds all requests but the active one and the goal: whole if all fit into
-// their share of the budget, else their beginnings, all to the same length.
-func (s *history) addRequests(b *itemList, budget int) {
-	at := s.activeTurn()
-	var texts []string
-	for i, t := range s.turns {
-		if t.request != s.goal && i != at && !t.request.empty() && !isGenerated(t.request.head) {
-			x, last := oneLine(t.request.head), len(texts)-1
-			switch { // answers of a few words need no line each
-			case last >= 0 && len(x) < minRequest && slices.Contains(strings.Split(texts[last], requestSeparator), x):
-			case last >= 0 && len(x) < minRequest && len(texts[last])+len(x) < minExcerpt:
-				texts[last] += requestSeparator + x
-			default:
-				texts = append(texts, x)
-			}
-		}
-	}
-	limit := longest(texts, minExcerpt, maxExcerpt, int(requestShare*float64(budget)), len(requestMark))
-	for i, x := range texts {
-		b.add(sectionRequests, requestMark+truncate(x, limit)+"\n", 0).tier = tierUser
-		b.weigh(worthAsked * decay(len(texts)-i, 8))
-	}
-}
-
 // longest returns the length, from least to most characters, to which texts are cut so that all
 // of them fit into a number of characters, each with its mark: the least if they do not fit.
 func longest(texts []string, least, most, room, mark int) int {
@@ -289,13 +259,17 @@ type itemList struct {
 }
 
 func (b *itemList) add(s section, text string, value float64) *item {
-	it := &item{section: s, text: text, value: value, tier: tierOther}
+	it := &item{section: s, share: s, text: text, value: value, tier: tierOther}
 	b.items = append(b.items, it)
 	return it
 }
 
-// minSaid is the size of the shortest line of an old answer that is worth its room.
-const minSaid = 24
+// minSaid is the size of the shortest line of an old answer that is worth its room, and
+// minSaidWords the number of its blanks unless it is the first.
+const (
+	minSaid      = 24
+	minSaidWords = 3
+)
 
 // usualLine is the size of a line whose value does not depend on its size.
 const usualLine = 80
@@ -323,60 +297,6 @@ func (b *itemList) addPrevious(s section, entry string, value float64) {
 
 // decay returns the factor by which age reduces a value that halves at each half.
 func decay(age, half int) float64 { return math.Exp2(-float64(age) / float64(half)) }
-
-// addTurns adds the answers. The last message describes the current state.
-func (s *history) addTurns(b *itemList) {
-	current := s.currentTurn()
-	pending := lastQuestion(current.lastText)
-	// The last message may have been followed by calls.
-	var last *toolCall
-	if current.calls > current.callsBefore && len(s.calls) > 0 && s.calls[len(s.calls)-1].done {
-		last = s.calls[len(s.calls)-1]
-	}
-	stuck := last != nil && last.failed && last.blocks() // which says what was announced
-	for i, t := range s.turns {
-		age := decay(len(s.turns)-1-i, 8)
-		latest := i == len(s.turns)-1
-		for j, line := range t.lines {
-			if !latest { // what is said last is read as a whole
-				line = s.withoutReasons(line)
-			}
-			if line == "" || latest && (line == pending || stuck && isIntention(line)) {
-				continue
-			}
-			text := formatEntry(truncate(line, b.lineLimit))
-			switch {
-			case !latest && (len(line) < minSaid || isPassing(line) || isQuestion(line) && len(sentences(line)) == 1 || strings.Count(line, " | ") > 1):
-			case latest && j == t.lastStart:
-				b.add(sectionState, text, worthState).tier = tierState
-			case latest && j > t.lastStart:
-				b.add(sectionState, text, worthStateLine*decay(j-t.lastStart, 6)).tier = tierOpen
-			case j == t.lastStart:
-				b.add(sectionFindings, text, worthResult*age*min(1, float64(len(text))/usualLine))
-			default:
-				b.add(sectionFindings, text, worthSaid*age*min(1, float64(len(text))/usualLine))
-			}
-		}
-	}
-	if last != nil && !stuck {
-		b.add(sectionState, last.line(b.lineLimit), worthState).tier = tierState
-	}
-}
-
-// withoutReasons returns a line without the sentences that are listed as decisions or reasons.
-func (s *history) withoutReasons(line string) string {
-	var rest []string
-	all := sentences(line)
-	for _, x := range all {
-		if !slices.Contains(s.decisions, x) && !slices.Contains(s.reasons, x) {
-			rest = append(rest, x)
-		}
-	}
-	if len(rest) == len(all) {
-		return line
-	}
-	return strings.Join(rest, " ")
-}
 
 // addCalls adds the calls with their outcomes, in the order of time.
 func (s *history) addCalls(b *itemList, budget int) {
@@ -415,7 +335,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors
 		case !c.done, c.failed && !c.acts: // cancelled, or overtaken by what followed
 		case len(c.paths) > 0 && !c.acts || c.isTodoList: // listed with the files or the remaining work
-		case !c.acts && c.chosen < 0 && c.reads(): // of no use to those who come later
+		case !c.acts && c.chosen < 0 && (c.reads() || looks(c.tool) && len(c.result) == 0): // of no use later
 		default:
 			text := c.line(b.lineLimit)
 			if c.acts {
@@ -452,7 +372,7 @@ const recentCalls = 32
 // blocks reports whether work can be stuck at the failure of the call: not if it only looked or
 // was refused.
 func (c *toolCall) blocks() bool {
-	first, _, _ := strings.Cut(folderPrefix().ReplaceAllString(c.description, ""), " ")
+	first, _, _ := strings.Cut(withoutFolder(c.description), " ")
 	return !c.undone && !c.expected && !lookVerbs[strings.ToLower(first)]
 }
 

@@ -59,6 +59,27 @@ func isChoice(s string) bool {
 	return choosing().MatchString(s) && !proposing().MatchString(strings.ReplaceAll(s, "would rather", ""))
 }
 
+// listedDecisions returns the entries of lists below headings of decisions.
+func listedDecisions(s string) []string {
+	var out []string
+	below := false
+	for _, l := range splitLines(s) {
+		switch {
+		case decisionHeading().MatchString(l):
+			below = true
+		case below && isListed(l):
+			for _, x := range proseLines(l) {
+				out = append(out, opening().ReplaceAllString(x, ""))
+			}
+		default:
+			below = false
+		}
+	}
+	return out
+}
+
+var decisionHeading = text.Pattern(`(?i)^[#* \d.]*(?:(?:key|main|important|design|technical|architectural|implementation) +)*(?:decisions|design choices|choices made)(?: +made)?[:* ]*$`)
+
 // isIntention reports whether a line says what comes next, which is past when it is read
 // later, or is the heading of what followed.
 func isIntention(s string) bool {

@@ -241,6 +241,7 @@ var readCommands = []string{
 	"cat ", "head ", "tail ", "ls ", "grep ", "rg ", "find ", "wc ", "sed -n", "which ", "pwd ", "echo ", "tree ", "awk ", "jq ", "stat ", "file ", "type ",
 	"git log", "git diff", "git status", "git show", "git blame", "git reflog", "git merge-base", "git rev-parse", "git branch -a", "git branch --", "git ls-", "git grep",
 	"gh pr view", "gh pr diff", "gh pr list", "gh pr checks", "gh run view", "gh run list", "gh issue view", "gh issue list", "go doc", "go list", "go env",
+	"git remote -v", "git config --get", "git worktree list", "git stash list", "git tag -l", "go mod graph", "go mod why", "go version", "env ", "date ", "ps ", "du ", "df ",
 }
 
 func wordSet(s string) map[string]bool {
@@ -273,21 +274,19 @@ func (s *history) configured(tool string) (acts, known bool) {
 func actsByVerb(name, command string) bool {
 	if command != "" {
 		for part := range strings.FieldsFuncSeq(command, func(r rune) bool { return r == ';' || r == '&' || r == '|' }) {
-			part = strings.TrimSpace(part) + " "
-			if slices.ContainsFunc(actCommands, func(c string) bool { return strings.HasPrefix(part, c) }) {
+			part = withoutFolder(strings.TrimSpace(part))
+			if beginsWith(part, actCommands) && !beginsWith(part, readCommands) {
 				return true
 			}
 		}
 		return false
 	}
-	found := false
-	for _, w := range nameWords(name) {
-		if lookVerbs[w] {
-			return false
-		}
-		found = found || actVerbs[w]
-	}
-	return found
+	return !looks(name) && slices.ContainsFunc(nameWords(name), func(w string) bool { return actVerbs[w] })
+}
+
+// looks reports whether a tool only looks, by the words of its name.
+func looks(name string) bool {
+	return slices.ContainsFunc(nameWords(name), func(w string) bool { return lookVerbs[w] })
 }
 
 // gets reports whether a name begins with "get", which may be to look or to take.
@@ -325,7 +324,7 @@ func nameWords(name string) []string {
 // family returns what makes two calls attempts at the same thing: the tool and the first
 // two words of its command, without flags and without what leads to its folder.
 func (c *toolCall) family() string {
-	words := strings.Fields(folderPrefix().ReplaceAllString(c.description, ""))
+	words := strings.Fields(withoutFolder(c.description))
 	key := c.tool
 	for i, w := range words {
 		if i < 4 && !strings.HasPrefix(w, "-") && strings.Count(key, " ") < 2 {
@@ -335,8 +334,16 @@ func (c *toolCall) family() string {
 	return key
 }
 
-// folderPrefix is the change of the folder, and assignments, before a command.
-var folderPrefix = text.Pattern(`^(?:(?:cd [^;&|]+|\w+=(?:\$\([^)]*\)|[^ ;&|])*)(?:&&|;| ) *)+`)
+// withoutFolder returns a command without the change of the folder and assignments before it, and
+// without the folder that it names as an option.
+func withoutFolder(command string) string {
+	return folderOption().ReplaceAllString(folderPrefix().ReplaceAllString(command, ""), "$1")
+}
+
+var (
+	folderPrefix = text.Pattern(`^(?:(?:cd [^;&|]+|\w+=(?:\$\([^)]*\)|[^ ;&|])*)(?:&&|;| ) *)+`)
+	folderOption = text.Pattern(`^(git|go|make) -C \S+`)
+)
 
 // located is a line of a failed check with the place of a fault: file.go:12: message.
 var located = text.Pattern(`^\S+\.\w+:\d+(?::\d+)?:? +\S.*[A-Za-z]{3}`)

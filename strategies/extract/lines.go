@@ -62,8 +62,8 @@ func truncateHead(s string, n int) string {
 func excerpt(s string, n int) string { return strings.Clone(truncate(oneLine(s), n)) }
 
 // proseLines returns the lines of s outside of fenced code, without the markup of emphasis,
-// headings and lists, truncated to n characters.
-func proseLines(s string, n int) []string {
+// headings and lists, truncated to maxLine characters.
+func proseLines(s string) []string {
 	var out []string
 	fenced := false
 	for _, line := range splitLines(s) {
@@ -79,7 +79,7 @@ func proseLines(s string, n int) []string {
 		if !strings.ContainsFunc(line, isLetterOrDigit) {
 			continue
 		}
-		out = append(out, truncate(oneLine(line), n))
+		out = append(out, truncate(oneLine(line), maxLine))
 	}
 	return out
 }

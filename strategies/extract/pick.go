@@ -10,9 +10,6 @@ import (
 const (
 	// minScore is the score below which an identifier is not listed.
 	minScore = 0.015
-	// minUnused is that of an identifier that only tools wrote: a search lists many of
-	// which one is chosen, which is said then.
-	minUnused = 0.03
 	// separatorWidth is the average number of characters between two references, labels
 	// included.
 	separatorWidth = 4
@@ -53,7 +50,7 @@ func (t *table) pick(ranked []candidate, budget int, above string) []reference {
 		if rest, side := cutSide(c.value); side && t.idents[rest] != nil {
 			continue
 		}
-		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.uses == 0 && c.score < minUnused || c.isAmbiguous()) {
+		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.isAmbiguous()) {
 			continue
 		}
 		ch := choice{candidate: c, contained: t.contained(c)}

@@ -48,7 +48,7 @@ func (d *Digest) addNotes(lines []string) {
 	text := strings.Join(lines, "\n")
 	d.scan(text, true)
 	stale := false
-	for _, line := range proseLines(text, maxLine) {
+	for _, line := range proseLines(text) {
 		if isNoteHeading(line) {
 			stale = staleHeading().MatchString(line)
 			continue
@@ -131,36 +131,25 @@ func (s *history) restore(sec section, lines []string) {
 	}
 	switch sec {
 	case sectionTask:
-		if r := parseRequest(lines); !r.empty() {
-			s.turns = append(s.turns, &turn{request: r})
+		if t := parseRequest(lines); !t.request.empty() {
+			s.turns = append(s.turns, t)
 		}
 	case sectionGoal, sectionFirst:
-		if r := parseRequest(lines); !r.empty() {
-			s.goal, s.longAgo = r, sec == sectionFirst
+		if t := parseRequest(lines); !t.request.empty() {
+			s.goal, s.longAgo = t.request, sec == sectionFirst
+			if len(t.demands) > 0 {
+				s.turns = slices.Insert(s.turns, 0, t)
+			}
 		}
 	case sectionConstraints:
-		before := &turn{}
 		for _, e := range splitEntries(lines) {
-			if label, rest, _ := strings.Cut(e, "\n"); label+"\n" == onceMark || label+"\n" == pastedMark {
-				for _, l := range splitLines(rest) {
-					before.demands = append(before.demands, demand{strings.Clone(strings.TrimPrefix(l, quoteMark)), label+"\n" == pastedMark})
-				}
-				continue
+			if c, ok := strings.CutPrefix(e, requestMark); ok {
+				s.constraints = appendNew(s.constraints, c)
 			}
-			c := strings.TrimPrefix(strings.TrimPrefix(e, bulletMark), quoteMark)
-			s.constraints = appendNew(s.constraints, c)
-		}
-		if len(before.demands) > 0 {
-			s.turns = slices.Insert(s.turns, 0, before)
 		}
 	case sectionRequests:
 		for _, e := range splitEntries(lines) {
-			text, ok := strings.CutPrefix(e, requestMark)
-			for text := range strings.SplitSeq(text, requestSeparator) {
-				if ok { // before the active task, which comes first in the text
-					s.turns = slices.Insert(s.turns, max(0, len(s.turns)-1), &turn{request: request{head: strings.TrimSuffix(text, ellipsis)}})
-				}
-			}
+			s.restoreRequest(strings.Split(e, "\n"))
 		}
 	case sectionFiles:
 		for _, line := range lines {
@@ -193,15 +182,50 @@ func (s *history) addEntry(sec section, entry string) {
 	}
 }
 
-// parseRequest parses the lines of request.quote.
-func parseRequest(lines []string) request {
+// parseRequest parses the lines of request.quote and those of demands, which follow what is cut
+// and the last line.
+func parseRequest(lines []string) *turn {
+	t := &turn{}
 	var quoted []string
-	for _, l := range lines {
-		if l, ok := strings.CutPrefix(l, quoteMark); ok {
+	end := len(lines) // of the request
+	for i, l := range lines {
+		l, ok := strings.CutPrefix(l, quoteMark)
+		switch {
+		case !ok:
+		case i > end:
+			t.demands = append(t.demands, demand{strings.Clone(l), true}) // perhaps of pasted text
+		default:
 			quoted = append(quoted, strings.TrimSuffix(l, ellipsis))
+			if strings.HasSuffix(l, ellipsis) {
+				end = i + 1
+			}
 		}
 	}
-	return request{head: strings.Join(quoted, "\n")}
+	t.request.head = strings.Join(quoted, "\n")
+	return t
+}
+
+// restoreRequest adds an entry of the earlier requests with the lines below it.
+func (s *history) restoreRequest(lines []string) {
+	head, ok := strings.CutPrefix(lines[0], requestMark)
+	if !ok {
+		return
+	}
+	var last *turn
+	for head := range strings.SplitSeq(head, requestSeparator) {
+		last = &turn{request: request{head: strings.Clone(strings.TrimSuffix(head, ellipsis))}}
+		s.turns = slices.Insert(s.turns, max(0, len(s.turns)-1), last) // before the active task, which comes first in the text
+	}
+	for _, l := range lines[1:] {
+		l = strings.Clone(strings.TrimPrefix(l, indentMark))
+		if d, ok := strings.CutPrefix(l, quoteMark); ok {
+			last.demands = append(last.demands, demand{d, true})
+		} else if q, ok := strings.CutPrefix(l, repliesMark); ok {
+			last.asked = q
+		} else {
+			last.lines = append(last.lines, strings.TrimPrefix(l, bulletMark))
+		}
+	}
 }
 
 // restoreFile adds the file of a line by file.String.

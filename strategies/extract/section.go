@@ -22,7 +22,6 @@ const (
 	sectionBlocked
 	sectionDecisions
 	sectionFindings
-	sectionResolved
 	sectionPending
 	sectionFiles
 	sectionRemaining
@@ -36,7 +35,7 @@ var sectionTable = [numSections]struct {
 }{
 	sectionTask: {"## Active Task", 0.35}, sectionGoal: {"## Goal", 0.12}, sectionFirst: {"## First Request", 0.12}, sectionConstraints: {"## Constraints & Preferences", 0.30},
 	sectionRequests: {"## Earlier Requests", requestShare}, sectionCompleted: {"## Completed Actions", 0.75}, sectionState: {"## Active State", 0.15}, sectionInProgress: {"## In Progress", 0.08},
-	sectionBlocked: {"## Blocked", 0.15}, sectionDecisions: {"## Key Decisions", 0.12}, sectionFindings: {"## Findings", 0.45}, sectionResolved: {"## Resolved Questions", 0.08},
+	sectionBlocked: {"## Blocked", 0.15}, sectionDecisions: {"## Key Decisions", 0.12}, sectionFindings: {"## Findings", 0.45},
 	sectionPending: {"## Pending User Asks", 0.10}, sectionFiles: {"## Relevant Files", 0.35}, sectionRemaining: {"## Remaining Work", 0.12},
 }
 
@@ -52,9 +51,6 @@ const (
 	openMark    = "- Open: "
 	// requestSeparator is between requests on one line.
 	requestSeparator = " · "
-	// onceMark and pastedMark come before demands that are no constraints.
-	onceMark   = "- Asked for at the time:\n"
-	pastedMark = "- In pasted text:\n"
 	// beforeMark begins an earlier request that the active task refers to.
 	beforeMark = "- Before: > "
 	// repliesMark begins a line of the assistant that the active task replies to.

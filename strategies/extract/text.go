@@ -53,6 +53,8 @@ func (s *history) referenceShare() float64 {
 // item is an entry of a section: one or more whole lines.
 type item struct {
 	section section
+	// share is the section whose share of the budget the item uses.
+	share section
 	// order is the position within the section, negative until it is set.
 	order int
 	text  string
@@ -62,7 +64,9 @@ type item struct {
 	ids []candidate
 	// parent is the item that must precede this one, nil for none.
 	parent *item
-	placed bool
+	// extends is a placed item that this one replaces, nil for none.
+	extends *item
+	placed  bool
 	// topical reports whether the item matches the focus.
 	topical bool
 	tier    int
@@ -70,11 +74,12 @@ type item struct {
 }
 
 // page is a summary while items are placed. budget is the number of unused characters;
-// used and caps are those of each section.
+// used and caps are those of each section; begun tells which have a heading.
 type page struct {
 	budget  int
 	used    [numSections]int
 	caps    [numSections]int
+	begun   [numSections]bool
 	covered map[*identifier]bool
 	items   []*item
 	// text holds all placed lines, to detect repetitions.
@@ -132,7 +137,7 @@ func (d *Digest) prepare(it *item) {
 // later, when caps are raised.
 func (p *page) place(it *item) bool {
 	size := it.size
-	if p.used[it.section] == 0 {
+	if !p.begun[it.section] {
 		size += len(sectionTable[it.section].heading) + 1
 	}
 	parent := it.parent
@@ -142,7 +147,13 @@ func (p *page) place(it *item) bool {
 	if parent != nil {
 		size += parent.size
 	}
-	if size > p.budget || p.used[it.section] > 0 && p.used[it.section]+size > p.caps[it.section] {
+	if it.extends != nil {
+		if !it.extends.placed {
+			return false
+		}
+		size -= it.extends.size
+	}
+	if size > p.budget || p.used[it.share] > 0 && p.used[it.share]+size > p.caps[it.share] {
 		return false
 	}
 	core := it.core()
@@ -156,9 +167,14 @@ func (p *page) place(it *item) bool {
 		p.items = append(p.items, parent)
 	}
 	it.placed = true
-	p.items = append(p.items, it)
+	if it.extends != nil {
+		it.extends.text, it.extends.size = it.text, it.size
+	} else {
+		p.items = append(p.items, it)
+	}
 	p.budget -= size
-	p.used[it.section] += size
+	p.used[it.share] += size
+	p.begun[it.section] = true
 	for _, c := range it.ids {
 		p.covered[c.identifier] = true
 	}

@@ -1,0 +1,142 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// requestShare is the share of the requests in the prose.
+const requestShare = 0.36
+
+// addRequests adds all requests but the active one and the goal: whole if all fit into
+// their share of the budget, else their beginnings, all to the same length. Each is followed by
+// what it demanded besides and what was answered, the rest by what else was said.
+func (s *history) addRequests(b *itemList, budget int) {
+	type line struct {
+		text  string
+		turns []int
+	}
+	at := s.activeTurn()
+	var lines []line
+	var texts []string
+	for i, t := range s.turns {
+		if t.request == s.goal || i == at || t.request.empty() || isGenerated(t.request.head) {
+			s.addDemands(b, i, nil)
+			s.addAnswer(b, i, nil)
+			continue
+		}
+		x, last := oneLine(t.request.head), len(lines)-1
+		switch { // what has few words needs no line of its own
+		case last >= 0 && len(x) < minRequest && slices.Contains(strings.Split(lines[last].text, requestSeparator), x):
+		case last >= 0 && len(x) < minRequest && len(lines[last].text)+len(x) < minExcerpt:
+			lines[last].text += requestSeparator + x
+		default:
+			lines = append(lines, line{text: x})
+			last++
+		}
+		lines[last].turns = append(lines[last].turns, i)
+	}
+	for _, l := range lines {
+		texts = append(texts, l.text)
+	}
+	limit := longest(texts, minExcerpt, maxExcerpt, int(requestShare*float64(budget)), len(requestMark))
+	for i, l := range lines {
+		it := b.add(sectionRequests, requestMark+truncate(l.text, limit)+"\n", 0)
+		it.tier = tierUser
+		b.weigh(worthAsked * decay(len(lines)-i, 8))
+		for _, turn := range l.turns {
+			if t := s.turns[turn]; t.asked != "" && len(t.request.head) < minRequest { // not understood without it
+				q := b.add(sectionFindings, indentMark+repliesMark+truncate(t.asked, b.lineLimit)+"\n", worthAnswer*decay(len(s.turns)-turn, 8))
+				q.section, q.parent = sectionRequests, it
+			}
+			s.addDemands(b, turn, it)
+			s.addAnswer(b, turn, it)
+		}
+	}
+}
+
+// addAnswer adds what was said in a turn, below its request if that has an item. The last
+// message of all describes the current state.
+func (s *history) addAnswer(b *itemList, i int, request *item) {
+	t, age := s.turns[i], decay(len(s.turns)-1-i, 8)
+	if i == len(s.turns)-1 {
+		s.addLastAnswer(b)
+		return
+	}
+	told := false // what came of it
+	for j, line := range t.lines {
+		line = opening().ReplaceAllString(s.statements(line), "")
+		first := j >= t.lastStart && !told && !isIntention(line) && request != nil
+		if len(line) < minSaid || !first && strings.Count(line, " ") < minSaidWords || !first && isPassing(line) || polite().MatchString(line) || strings.Count(line, " | ") > 1 {
+			continue
+		}
+		worth := worthSaid
+		if first || j == t.lastStart {
+			worth, told = worthResult, true
+		}
+		text := formatEntry(truncate(line, b.lineLimit))
+		if request != nil {
+			text = indentMark + text
+		}
+		it := b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
+		if request != nil {
+			it.section, it.parent = sectionRequests, request
+		}
+	}
+}
+
+// polite is a line without a statement.
+var polite = text.Pattern(`(?i)^(?:(?:sure|of course|no problem|no worries|certainly|absolutely|thank you|thanks|great)[^.!]*[.!] *)*(?:(?:i can (?:help|assist)|i'd be (?:happy|glad)|i'm (?:happy|glad)|you're welcome|to (?:assist|help|proceed)|please (?:provide|let me)|could you|let me)\b.*)?$`)
+
+// opening is the number of an entry of a list, or the interjection, that a line begins with.
+var opening = text.Pattern(`(?i)^(?:\d{1,2}[.)] +|(?:ah|oh|hmm+|wait|ok(?:ay)?(?: so)?|so|great|good|perfect|right|actually|i see|got it)\b *[,.!:—-]+ *)+`)
+
+// addLastAnswer adds the answer of the last turn.
+func (s *history) addLastAnswer(b *itemList) {
+	t := s.currentTurn()
+	pending := lastQuestion(t.lastText)
+	// The last message may have been followed by calls.
+	var last *toolCall
+	if t.calls > t.callsBefore && len(s.calls) > 0 && s.calls[len(s.calls)-1].done {
+		last = s.calls[len(s.calls)-1]
+	}
+	stuck := last != nil && last.failed && last.blocks() // which says what was announced
+	for j, line := range t.lines {                       // what is said last is read as a whole
+		if line == pending || stuck && isIntention(line) {
+			continue
+		}
+		text := formatEntry(truncate(line, b.lineLimit))
+		switch {
+		case j == t.lastStart:
+			b.add(sectionState, text, worthState).tier = tierState
+		case j > t.lastStart:
+			b.add(sectionState, text, worthStateLine*decay(j-t.lastStart, 6)).tier = tierOpen
+		default:
+			b.add(sectionFindings, text, worthSaid*min(1, float64(len(text))/usualLine))
+		}
+	}
+	if last != nil && !stuck {
+		b.add(sectionState, truncate(strings.TrimSuffix(last.line(b.lineLimit), "\n"), 2*b.lineLimit)+"\n", worthState).tier = tierState
+	}
+}
+
+// statements returns a line without the sentences that are listed as decisions or reasons, and
+// without questions, which were answered.
+func (s *history) statements(line string) string {
+	if slices.Contains(s.decisions, line) {
+		return ""
+	}
+	var rest []string
+	all := sentences(line)
+	for _, x := range all {
+		if !isQuestion(x) && !slices.Contains(s.decisions, x) && !slices.Contains(s.reasons, x) {
+			rest = append(rest, x)
+		}
+	}
+	if len(rest) == len(all) {
+		return line
+	}
+	return strings.Join(rest, " ")
+}
