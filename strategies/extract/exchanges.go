@@ -69,7 +69,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
 		first := j >= t.lastStart && !told && !isIntention(line) && request != nil
-		if len(line) < minSaid || !first && strings.Count(line, " ") < minSaidWords || !first && isPassing(line) || polite().MatchString(line) || strings.Count(line, " | ") > 1 {
+		if !first && isPassing(line) || isEmpty(line, first) {
 			continue
 		}
 		worth := worthSaid
@@ -85,6 +85,12 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			it.section, it.parent = sectionRequests, request
 		}
 	}
+}
+
+// isEmpty reports whether a line says nothing that is worth its room later. The first line of a
+// message may be short.
+func isEmpty(line string, first bool) bool {
+	return len(line) < minSaid || !first && strings.Count(line, " ") < minSaidWords || polite().MatchString(line) || strings.Count(line, " | ") > 1
 }
 
 // polite is a line without a statement.
@@ -104,7 +110,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 	stuck := last != nil && last.failed && last.blocks() // which says what was announced
 	for j, line := range t.lines {                       // what is said last is read as a whole
-		if line == pending || stuck && isIntention(line) {
+		if line == pending || stuck && isIntention(line) || j < t.lastStart && (isIntention(line) || isEmpty(line, false)) {
 			continue
 		}
 		text := formatEntry(truncate(line, b.lineLimit))

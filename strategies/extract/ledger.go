@@ -236,12 +236,12 @@ var (
 	}
 )
 
-// readCommands are commands that only show something, by their first words.
+// readCommands are commands that only show or prepare something, by their first words.
 var readCommands = []string{
 	"cat ", "head ", "tail ", "ls ", "grep ", "rg ", "find ", "wc ", "sed -n", "which ", "pwd ", "echo ", "tree ", "awk ", "jq ", "stat ", "file ", "type ",
 	"git log", "git diff", "git status", "git show", "git blame", "git reflog", "git merge-base", "git rev-parse", "git branch -a", "git branch --", "git ls-", "git grep",
 	"gh pr view", "gh pr diff", "gh pr list", "gh pr checks", "gh run view", "gh run list", "gh issue view", "gh issue list", "go doc", "go list", "go env",
-	"git remote -v", "git config --get", "git worktree list", "git stash list", "git tag -l", "go mod graph", "go mod why", "go version", "env ", "date ", "ps ", "du ", "df ",
+	"git add ", "git remote -v", "git config --get", "git worktree list", "git stash list", "git tag -l", "go mod graph", "go mod why", "go version", "env ", "date ", "ps ", "du ", "df ",
 }
 
 func wordSet(s string) map[string]bool {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // identifier is an identifier with statistics of its use.
@@ -188,10 +190,14 @@ func isFragment(kind Kind, s string, start, end int) bool {
 func isJoiner(c byte) bool { return c == '.' || c == ':' || c == '-' }
 
 // isAmbiguous reports whether a reader could not tell the meaning of the identifier: a part
-// of a date, a time, or a number without labels that only tools wrote.
+// of a date, a time, a number without labels that only tools wrote, or punctuation.
 func (id *identifier) isAmbiguous() bool {
-	return !id.standalone || isMoment(id.value) || id.kind == Number && id.uses == 0 && len(id.labels) == 0
+	return !id.standalone || isMoment(id.value) || id.kind == Number && id.uses == 0 && len(id.labels) == 0 || punctuation().MatchString(id.value)
 }
+
+// punctuation is the place of a match (file.go-12-), a range of lines (1,80p), a rule (--- a ---),
+// or the end of a call (, err)).
+var punctuation = text.Pattern(`\.\w+-\d+-?$|^\d+,\d+p$|---|===|^[,;)\]}]`)
 
 // isMoment reports whether v is a date with a time of day, as in logs.
 func isMoment(v string) bool {
