@@ -8,7 +8,7 @@ import (
 )
 
 // requestShare is the share of the requests in the prose.
-const requestShare = 0.36
+const requestShare = 0.42
 
 // addRequests adds all requests but the active one and the goal: whole if all fit into
 // their share of the budget, else their beginnings, all to the same length. Each is followed by

@@ -44,9 +44,9 @@ const (
 // Tiers of items: all of one are placed before any of the next, within the shares of their
 // sections.
 const (
-	tierState = iota
+	tierUser = iota
+	tierState
 	tierOpen
-	tierUser
 	tierDone
 	tierDemands
 	tierErrors

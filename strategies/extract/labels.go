@@ -67,7 +67,10 @@ func isStopWord(w string) bool {
 func isEmptyLabel(w string) bool {
 	switch w {
 	case "errorf", "fatalf", "logf", "warnf", "debugf", "infof", "printf", "println", "sprintf", "fprintf", "omitempty",
-		"been", "both", "yeah":
+		"been", "both", "yeah", "only", "then", "there", "when", "what", "which", "where", "why", "how", "also", "just", "here", "they",
+		"your", "because", "instead", "still", "more", "than", "these", "those", "some", "other", "anything", "something", "let", "now",
+		"see", "look", "back", "does", "did", "don", "would", "should", "could", "like", "them", "their", "being", "same", "such", "each",
+		"may", "must", "too", "used", "before", "after", "via", "very", "thus", "yes", "who", "his", "her", "she", "had", "were", "etc":
 		return true
 	}
 	return false
