@@ -57,19 +57,20 @@ func (s *history) addRequests(b *itemList, budget int) {
 	}
 }
 
-// addAnswer adds what was said in a turn, below its request if that has an item. The last
-// message of all describes the current state.
+// addAnswer adds what was said in a turn, below its request if that has an item; what was said
+// last to the first request, below that. The last message of all describes the current state.
 func (s *history) addAnswer(b *itemList, i int, request *item) {
 	t, age := s.turns[i], decay(len(s.turns)-1-i, 8)
 	if i == len(s.turns)-1 {
 		s.addLastAnswer(b)
 		return
 	}
+	isGoal := request == nil && t.request == s.goal && i != s.activeTurn()
 	told := false // what came of it
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
-		first := j >= t.lastStart && !told && !isIntention(line) && request != nil
-		if !first && isPassing(line) || isEmpty(line, first) {
+		first := j >= t.lastStart && !told && !isIntention(line) && (request != nil || isGoal)
+		if !first && isPassing(line) || isEmpty(line) {
 			continue
 		}
 		worth := worthSaid
@@ -81,16 +82,18 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			text = indentMark + text
 		}
 		it := b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
-		if request != nil {
+		switch {
+		case request != nil:
 			it.section, it.parent = sectionRequests, request
+		case isGoal && j >= t.lastStart:
+			it.section = s.goalSection()
 		}
 	}
 }
 
-// isEmpty reports whether a line says nothing that is worth its room later. The first line of a
-// message may be short.
-func isEmpty(line string, first bool) bool {
-	return len(line) < minSaid || !first && strings.Count(line, " ") < minSaidWords || polite().MatchString(line) || strings.Count(line, " | ") > 1
+// isEmpty reports whether a line says nothing that is worth its room later.
+func isEmpty(line string) bool {
+	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || polite().MatchString(line) || strings.Count(line, " | ") > 1
 }
 
 // polite is a line without a statement.
@@ -110,7 +113,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 	stuck := last != nil && last.failed && last.blocks() // which says what was announced
 	for j, line := range t.lines {                       // what is said last is read as a whole
-		if line == pending || stuck && isIntention(line) || j < t.lastStart && (isIntention(line) || isEmpty(line, false)) {
+		if line == pending || stuck && isIntention(line) || j < t.lastStart && (isIntention(line) || isEmpty(line)) {
 			continue
 		}
 		text := formatEntry(truncate(line, b.lineLimit))

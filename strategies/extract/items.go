@@ -265,7 +265,7 @@ func (b *itemList) add(s section, text string, value float64) *item {
 }
 
 // minSaid is the size of the shortest line of an old answer that is worth its room, and
-// minSaidWords the number of its blanks unless it is the first.
+// minSaidWords the number of its blanks.
 const (
 	minSaid      = 24
 	minSaidWords = 3

@@ -137,7 +137,12 @@ func (s *history) restore(sec section, lines []string) {
 	case sectionGoal, sectionFirst:
 		if t := parseRequest(lines); !t.request.empty() {
 			s.goal, s.longAgo = t.request, sec == sectionFirst
-			if len(t.demands) > 0 {
+			for _, l := range lines {
+				if l, ok := strings.CutPrefix(l, bulletMark); ok {
+					t.lines = append(t.lines, strings.Clone(l))
+				}
+			}
+			if len(t.demands)+len(t.lines) > 0 {
 				s.turns = slices.Insert(s.turns, 0, t)
 			}
 		}
