@@ -110,3 +110,22 @@ func TestFactsMentionedInPassingSurvive(t *testing.T) {
 		}
 	}
 }
+
+// Of what the assistant offers, what the user takes is kept, and so are answers to questions.
+func TestWhatTheUserTakesOfAnOfferIsKept(t *testing.T) {
+	t.Parallel()
+	d := digestOf(Options{},
+		user("I need a table for tonight, and a room."), assistant("Sure. How about Cafe Romanat in Oakland?"),
+		user("Is there something else?"), assistant("Lion & Compass in Sunnyvale has a table for you at 19:45."),
+		user("Sounds good."), assistant("Please confirm: a table for 2 at the Lion & Compass on March 7th?"),
+		user("Yes, that is right."), assistant("It is booked. Do you need anything else?"),
+		user("What is their number?"), assistant("You reach them at +44 20 7613 9800."),
+		user("No, that's all, thank you."), assistant("Have a nice evening."), user("Bye now, see you next week."),
+	)
+	text := d.Text(600)
+	for said, want := range map[string]bool{"Cafe Romanat": false, "19:45": true, "March 7th": true, "+44 20 7613 9800": true} {
+		if strings.Contains(text, said) != want {
+			t.Errorf("%q is kept: %t, want %t:\n%s", said, !want, want, text)
+		}
+	}
+}

@@ -62,6 +62,9 @@ func (d *Digest) Add(m *chat.Message) {
 		return
 	}
 	d.history.messages++
+	if strings.Contains(text.Head(content, maxRequest), "```") || prompting().MatchString(text.Tail(content, maxLine)) {
+		d.history.withCode++
+	}
 	if !m.CreatedAt.IsZero() {
 		day := m.CreatedAt.UTC().Format(time.DateOnly)
 		d.history.manyDays = d.history.manyDays || d.history.day != "" && d.history.day != day

@@ -7,9 +7,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// requestShare is the share of the requests in the prose.
-const requestShare = 0.42
-
 // addRequests adds all requests but the active one and the goal: whole if all fit into
 // their share of the budget, else their beginnings, all to the same length. Each is followed by
 // what it demanded besides and what was answered, the rest by what else was said.
@@ -30,7 +27,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 		x, last := oneLine(t.request.head), len(lines)-1
 		switch { // what has few words needs no line of its own
 		case last >= 0 && len(x) < minRequest && slices.Contains(strings.Split(lines[last].text, requestSeparator), x):
-		case last >= 0 && len(x) < minRequest && len(lines[last].text)+len(x) < minExcerpt:
+		case last >= 0 && len(x) < minRequest && len(lines[last].text)+len(requestSeparator)+len(x) < minExcerpt:
 			lines[last].text += requestSeparator + x
 		default:
 			lines = append(lines, line{text: x})
@@ -41,10 +38,14 @@ func (s *history) addRequests(b *itemList, budget int) {
 	for _, l := range lines {
 		texts = append(texts, l.text)
 	}
-	limit := longest(texts, minExcerpt, maxExcerpt, int(requestShare*float64(budget)), len(requestMark))
+	tier := tierUser
+	limit := longest(texts, minExcerpt, maxExcerpt, int(sectionTable[sectionRequests].share*float64(budget)), len(requestMark))
+	if s.isTalk() && slices.ContainsFunc(texts, func(x string) bool { return text.Longer(x, limit) }) {
+		tier = tierOther // what was said counts more than what was asked
+	}
 	for i, l := range lines {
 		it := b.add(sectionRequests, requestMark+truncate(l.text, limit)+"\n", 0)
-		it.tier = tierUser
+		it.tier = tier
 		b.weigh(worthAsked * decay(len(lines)-i, 8))
 		for _, turn := range l.turns {
 			if t := s.turns[turn]; t.asked != "" && len(t.request.head) < minRequest { // not understood without it

@@ -13,45 +13,85 @@ import (
 const (
 	maxFacts      = 256
 	maxNames      = 4096 // words in the facts of the user
-	maxFactWeight = 4    // names in a fact beyond which more do not count
+	maxFactWeight = 6    // names in a fact beyond which more do not count
 )
 
 // fact is a sentence of a chat with what it names: people, places, numbers, dates.
 type fact struct {
 	text, day string
 	byUser    bool
-	names     int
+	// certain reports whether the user said it, asked for it or agreed to it, known whether it
+	// names what the user did.
+	certain, known bool
+	names          int
 }
 
-// addFacts adds the sentences of the user that name something, and those of the assistant
-// that name what the user did. If there are too many, the oldest of those with the fewest
-// names goes.
-func (s *history) addFacts(said string, byUser bool) {
+// addUserFacts adds the sentences of the user that name something, and those of the assistant
+// that the user does not turn down.
+func (s *history) addUserFacts(said string) {
 	if !s.isChat() {
 		return
 	}
-	for _, line := range sentences(text.Head(said, maxRequest)) {
-		if len(line) <= minSentence || text.Longer(line, maxLine) || isQuestion(line) || programLine().MatchString(line) {
+	agreed := agreeing().MatchString(said)
+	for _, f := range s.offered {
+		if isQuestion(f.text) && !agreed || declining().MatchString(said) && !leaving().MatchString(said) {
 			continue
 		}
-		names := namesIn(line)
-		known := slices.ContainsFunc(names, func(n string) bool { return s.names[n] })
-		if len(names) == 0 || !byUser && !known || slices.ContainsFunc(s.facts, func(f fact) bool { return f.text == line }) {
-			continue
-		}
-		for _, n := range names {
-			if byUser && len(s.names) < maxNames {
-				s.names[strings.Clone(n)] = true
+		f.certain = f.certain || agreed
+		s.facts = append(s.facts, f)
+	}
+	s.offered = nil
+	for _, f := range s.factsIn(said) {
+		if !isQuestion(f.text) {
+			f.byUser, f.certain = true, true
+			s.facts = append(s.facts, f)
+			for _, n := range namesIn(f.text) {
+				if len(s.names) < maxNames {
+					s.names[strings.Clone(n)] = true
+				}
 			}
 		}
-		s.facts = append(s.facts, fact{strings.Clone(line), s.day, byUser, min(len(names), maxFactWeight)})
 	}
-	for len(s.facts) > maxFacts {
+	for len(s.facts) > maxFacts { // the oldest of those with the fewest names
 		least := slices.MinFunc(s.facts, func(a, b fact) int { return cmp.Compare(a.names, b.names) })
 		i := slices.Index(s.facts, least)
 		s.facts = slices.Delete(s.facts, i, i+1)
 	}
 }
+
+// offerFacts notes the sentences of the assistant that name something.
+func (s *history) offerFacts(said string) {
+	if !s.isChat() {
+		return
+	}
+	asked := lastQuestion(s.currentTurn().request.head) != ""
+	for _, f := range s.factsIn(said) {
+		f.certain = asked && !isQuestion(f.text)
+		f.known = slices.ContainsFunc(namesIn(f.text), func(n string) bool { return s.names[n] })
+		s.offered = appendBounded(s.offered, f, maxTurnLines)
+	}
+}
+
+// factsIn returns the sentences of a text that name something.
+func (s *history) factsIn(said string) []fact {
+	var out []fact
+	for _, line := range sentences(text.Head(said, maxRequest)) {
+		if len(line) <= minSentence || text.Longer(line, maxLine) || programLine().MatchString(line) {
+			continue
+		}
+		names := namesIn(line)
+		if len(names) > 0 && !slices.ContainsFunc(s.facts, func(f fact) bool { return f.text == line }) {
+			out = append(out, fact{text: strings.Clone(line), day: s.day, names: min(len(names), maxFactWeight)})
+		}
+	}
+	return out
+}
+
+var (
+	// declining asks for something else than what was offered, leaving is no answer to that.
+	declining = text.Pattern(`(?i)^\W*(?:no|nope|nah)\b|\b(?:else|another|different|others?|instead|rather|more options|search again|look again)\b`)
+	leaving   = text.Pattern(`(?i)^\W*(?:no|nope|nah)\b[,. ]*(?:that'?s|that (?:is|will)|this is|thanks?|thank|i'?m (?:good|fine|done|all)|i am (?:good|fine|done)|nothing|not (?:now|at|today)|it'?s all)\b`)
+)
 
 // namesIn returns the words of a sentence with digits or addresses, and those with a capital
 // letter that do not begin it.
@@ -72,20 +112,32 @@ func namesIn(sentence string) []string {
 // isChat reports whether no tool was called.
 func (s *history) isChat() bool { return len(s.tools) == 0 && len(s.previous[sectionCompleted]) == 0 }
 
+// isTalk reports whether the conversation is a chat that is not about programs.
+func (s *history) isTalk() bool { return s.isChat() && maxCodeShare*s.withCode < s.messages }
+
+// maxCodeShare is the number of messages of which one has code in a chat about programs.
+const maxCodeShare = 10
+
 // addFactItems adds the facts of a chat by the days on which they were said. Where tools are
 // called, what they did says more.
 func (s *history) addFactItems(b *itemList) {
 	if !s.isChat() {
 		return
 	}
+	talk := s.isTalk()
 	var day *item
 	for i, f := range s.facts {
 		if s.manyDays && f.day != "" && (day == nil || day.text != bulletMark+f.day+":\n") {
 			day = &item{section: sectionFindings, text: bulletMark + f.day + ":\n", tier: tierDone, order: -1}
 		}
 		line, worth := formatEntry(f.text), worthConfirmed
-		if f.byUser {
+		switch {
+		case f.byUser:
 			line, worth = requestMark+f.text+"\n", worthFact
+		case talk && f.certain:
+			worth = worthFact
+		case !talk && !f.known: // of programs there is too much
+			continue
 		}
 		if day != nil {
 			line = indentMark + strings.TrimPrefix(line, bulletMark)

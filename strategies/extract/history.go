@@ -46,6 +46,8 @@ type history struct {
 	turns   []*turn
 	// messages is the number of messages.
 	messages int
+	// withCode is the number of messages with fenced text or the prompt of a shell.
+	withCode int
 	// day is the date of the newest message, "" if it is not known. manyDays reports
 	// whether there were others.
 	day      string
@@ -69,6 +71,7 @@ type history struct {
 	// proposed is the number of decisions at the end that the user has not replied to.
 	proposed int
 	facts    []fact
+	offered  []fact          // of the assistant since the user's last message
 	names    map[string]bool // words that the facts of the user name
 	tools    []*toolUse
 	// acts and looks are those of the Options.
@@ -188,7 +191,7 @@ func (s *history) addUser(head, tail string) {
 			s.goal = r
 		}
 		demands = s.readDemands(text.Head(head, maxRequest))
-		s.addFacts(head, true)
+		s.addUserFacts(head)
 	}
 	if last := s.currentTurn(); last.request.empty() && len(last.lines) == 0 && last.calls == 0 {
 		last.request, last.demands, last.asked = r, demands, asked
@@ -269,7 +272,7 @@ func (s *history) addAssistant(head, tail string) {
 		}
 	}
 	s.readCheckboxes(head)
-	s.addFacts(strings.Join(lines, "\n"), false)
+	s.offerFacts(strings.Join(lines, "\n"))
 }
 
 // propose adds a decision, which the user may reject.

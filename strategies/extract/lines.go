@@ -75,13 +75,22 @@ func proseLines(s string) []string {
 			continue
 		}
 		line = strings.ReplaceAll(line, "**", "")
-		line = strings.TrimRight(strings.TrimLeft(line, "#>*-+| \t"), "| \t")
+		line = strings.TrimRight(unmarked(line), "| \t")
 		if !strings.ContainsFunc(line, isLetterOrDigit) {
 			continue
 		}
 		out = append(out, truncate(oneLine(line), maxLine))
 	}
 	return out
+}
+
+// unmarked returns s without the marks of headings, quotations and lists before it. The sign of a
+// number is no mark.
+func unmarked(s string) string {
+	for s != "" && (strings.IndexByte("#>*| \t", s[0]) >= 0 || (s[0] == '-' || s[0] == '+') && (len(s) == 1 || s[1] == ' ' || s[1] == '\t')) {
+		s = s[1:]
+	}
+	return s
 }
 
 func isLetterOrDigit(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
@@ -97,10 +106,10 @@ func sentences(s string) []string {
 			if !endsSentence(r) || r < utf8.RuneSelf && end < len(line) && line[end] != ' ' || r == '.' && abbreviates(line[start:end]) {
 				continue
 			}
-			out = append(out, strings.TrimLeft(line[start:end], "#>*-+ \t"))
+			out = append(out, unmarked(line[start:end]))
 			start = end
 		}
-		if rest := strings.TrimLeft(line[start:], "#>*-+ \t"); rest != "" {
+		if rest := unmarked(line[start:]); rest != "" {
 			out = append(out, rest)
 		}
 	}

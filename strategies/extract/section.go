@@ -34,10 +34,13 @@ var sectionTable = [numSections]struct {
 	share   float64
 }{
 	sectionTask: {"## Active Task", 0.35}, sectionGoal: {"## Goal", 0.12}, sectionFirst: {"## First Request", 0.12}, sectionConstraints: {"## Constraints & Preferences", 0.30},
-	sectionRequests: {"## Earlier Requests", requestShare}, sectionCompleted: {"## Completed Actions", 0.75}, sectionState: {"## Active State", 0.15}, sectionInProgress: {"## In Progress", 0.08},
+	sectionRequests: {"## Earlier Requests", 0.42}, sectionCompleted: {"## Completed Actions", 0.75}, sectionState: {"## Active State", 0.15}, sectionInProgress: {"## In Progress", 0.08},
 	sectionBlocked: {"## Blocked", 0.15}, sectionDecisions: {"## Key Decisions", 0.12}, sectionFindings: {"## Findings", 0.45},
 	sectionPending: {"## Pending User Asks", 0.10}, sectionFiles: {"## Relevant Files", 0.35}, sectionRemaining: {"## Remaining Work", 0.12},
 }
+
+// talkFindingsShare is the share of the findings in a talk: what was said there is all that there is.
+const talkFindingsShare = 0.75
 
 // Every line of a section begins with one of these, so that no text is mistaken for a
 // heading or a delimiter.

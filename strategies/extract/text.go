@@ -99,6 +99,9 @@ func (d *Digest) writeProse(budget int) string {
 	for i, s := range sectionTable {
 		p.caps[i] = int(s.share * float64(p.budget))
 	}
+	if d.history.isTalk() {
+		p.caps[sectionFindings] = int(talkFindingsShare * float64(p.budget))
+	}
 	for i, it := range d.history.leadingItems(p.budget) {
 		it.order = i - maxLeadingItems // before all others
 		d.prepare(it)

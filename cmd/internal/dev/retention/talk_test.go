@@ -1,0 +1,60 @@
+package retention_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract"
+)
+
+// talkOf returns a session without calls and results, as an application stores it that keeps what
+// was said alone, and the facts that are said.
+func talkOf(s *chat.Session) (ms []chat.Message, facts []retention.Fact) {
+	positions := make([]int, len(s.Messages))
+	var all strings.Builder
+	for i, m := range s.Messages {
+		positions[i] = len(ms)
+		if said := m.Content.String(); m.Role != chat.RoleTool && strings.TrimSpace(said) != "" {
+			m.ToolCalls = nil
+			ms = append(ms, m)
+			all.WriteString(said + "\n")
+		}
+	}
+	for _, f := range retention.FactsOf(s) {
+		if f.Message = positions[f.Message]; strings.Contains(all.String(), f.Answer) {
+			facts = append(facts, f)
+		}
+	}
+	return ms, facts
+}
+
+// Of a long talk, an extract holds the answers to ten of a hundred later questions more than as
+// many tokens of messages drawn at random.
+func TestTalksKeepMoreFactsThanRandomMessages(t *testing.T) {
+	t.Parallel()
+	for _, share := range []float64{0.1, 0.25} {
+		var ours, random retention.Count
+		add := func(to *retention.Count, n retention.Count) { to.Kept, to.Of = to.Kept+n.Kept, to.Of+n.Of }
+		for _, s := range recorded(t, "facts/service.jsonl") {
+			ms, facts := talkOf(&s)
+			c := retention.NewCase(ms, 0.9, facts...)
+			if c == nil {
+				t.Fatalf("%s has no facts", s.ID)
+			}
+			d := extract.New(extract.Options{})
+			for i := range c.Pre {
+				d.Add(&c.Pre[i])
+			}
+			text := d.Text(int(share * c.Tokens))
+			add(&ours, c.Detail([]chat.Message{{Role: chat.RoleUser, Content: chat.TextContent(text)}}).Counts[retention.Facts])
+			add(&random, c.Detail(retention.Random(s.ID).Keep(slices.Clone(c.Pre), share*c.Tokens)).Counts[retention.Facts])
+		}
+		t.Logf("at %.0f %%: %d of %d, at random %d", 100*share, ours.Kept, ours.Of, random.Kept)
+		if 10*(ours.Kept-random.Kept) < ours.Of {
+			t.Errorf("at %.0f %%: %d of %d facts, at random %d", 100*share, ours.Kept, ours.Of, random.Kept)
+		}
+	}
+}
