@@ -89,7 +89,7 @@ func (s *history) factsIn(said string) []fact {
 
 var (
 	// declining asks for something else than what was offered, leaving is no answer to that.
-	declining = text.Pattern(`(?i)^\W*(?:no|nope|nah)\b|\b(?:else|another|different|others?|instead|rather|more options|search again|look again)\b`)
+	declining = text.Pattern(`(?i)^\W*(?:no|nope|nah|nein|non)\b|\b(?:else|another|different|others?|instead|rather|more options|search again|look again|nein|ander(?:e|es|en|er)|autres?|otr[oa]s?|outr[oa]s?|altr[oi])\b|друг|别的|其他|他の|다른`)
 	leaving   = text.Pattern(`(?i)^\W*(?:no|nope|nah)\b[,. ]*(?:that'?s|that (?:is|will)|this is|thanks?|thank|i'?m (?:good|fine|done|all)|i am (?:good|fine|done)|nothing|not (?:now|at|today)|it'?s all)\b`)
 )
 
