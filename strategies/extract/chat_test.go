@@ -27,8 +27,8 @@ var passing = [][2]string{
 }
 
 // chatting returns a chat without calls: long messages that say little, and early ones that
-// mention a fact behind a few sentences.
-func chatting(turns int) []*chat.Message {
+// mention a fact behind a few sentences. Answers are essays with names if told so.
+func chatting(turns int, essays bool) []*chat.Message {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same in every run
 	pick := func(from []string, n int) string {
 		var out []string
@@ -47,6 +47,11 @@ func chatting(turns int) []*chat.Message {
 		"Since you asked, I would write a list and keep it short.", "Rather than planning more, it is better to try one thing.", "You never have to do all of it, only the next step.",
 		"It is always good to talk to a friend about such things.", "I decided to keep this answer short, so that it is easy to read.",
 	}
+	essay := []string{
+		"In 1854 Thoreau wrote Walden at a pond near Concord.", "Seneca thought much about time, as his letters to Lucilius show.", "The method goes back to Francesco Cirillo, who used a kitchen clock.",
+		"A study of 96 people in London found that a habit takes 66 days.", "Many readers in Vienna prefer Stefan Zweig for that.", "You find a summary of it in chapter 4 of Atomic Habits.",
+		"Professor Fogg at Stanford calls them tiny habits.", "The Journal of Health Psychology had 3 articles about it.", "As Montaigne says, it is the way that counts.",
+	}
 	var out []*chat.Message
 	for i := range turns {
 		ask := fmt.Sprintf("%s %s", pick(asks, 3), pick(asks, 1))
@@ -54,7 +59,12 @@ func chatting(turns int) []*chat.Message {
 			ask = pick(asks, 3) + " " + passing[i/2][0] + " " + pick(asks, 1)
 		}
 		at := time.Date(2026, 2, 3+i, 10, 0, 0, 0, time.UTC)
-		u, a := user(ask), assistant(pick(answers, 5))
+		answer := pick(answers, 5)
+		if essays {
+			ask += " What would you read about it?"
+			answer = pick(essay, 7)
+		}
+		u, a := user(ask), assistant(answer)
 		u.CreatedAt, a.CreatedAt = at, at
 		out = append(out, u, a)
 	}
@@ -65,7 +75,16 @@ func chatting(turns int) []*chat.Message {
 // drawn at random.
 func TestFactsMentionedInPassingSurvive(t *testing.T) {
 	t.Parallel()
-	ms := chatting(80)
+	for name, essays := range map[string]bool{"among remarks": false, "among essays": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testFactsInPassing(t, chatting(80, essays))
+		})
+	}
+}
+
+func testFactsInPassing(t *testing.T, ms []*chat.Message) {
+	t.Helper()
 	total, asks := 0, []string{}
 	for _, m := range ms {
 		total += sizeOf(m)

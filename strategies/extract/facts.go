@@ -13,6 +13,7 @@ import (
 const (
 	maxFacts      = 256
 	maxNames      = 4096 // words in the facts of the user
+	maxOffered    = 5    // sentences with names in an answer, more are an essay
 	maxFactWeight = 6    // names in a fact beyond which more do not count
 )
 
@@ -59,16 +60,20 @@ func (s *history) addUserFacts(said string) {
 	}
 }
 
-// offerFacts notes the sentences of the assistant that name something.
+// offerFacts notes the sentences of the assistant that name something; of an essay, those that name
+// what the user did.
 func (s *history) offerFacts(said string) {
 	if !s.isChat() {
 		return
 	}
 	asked := lastQuestion(s.currentTurn().request.head) != ""
-	for _, f := range s.factsIn(said) {
+	facts := s.factsIn(said)
+	for _, f := range facts {
 		f.certain = asked && !isQuestion(f.text)
 		f.known = slices.ContainsFunc(namesIn(f.text), func(n string) bool { return s.names[n] })
-		s.offered = appendBounded(s.offered, f, maxTurnLines)
+		if len(facts) <= maxOffered || f.known {
+			s.offered = appendBounded(s.offered, f, maxTurnLines)
+		}
 	}
 }
 

@@ -301,7 +301,7 @@ func (s *history) isConfirmed() bool {
 var (
 	confirming = text.Pattern(`(?i)\b(?:confirm|go ahead|proceed|is (?:that|this|it|everything) (?:right|correct|ok(?:ay)?|fine))\b`)
 	agreeing   = text.Pattern(`(?i)^\W*(?:(?:yes|yeah|yep|yup|sure|ok(?:ay)?|correct|right|perfect|great|good|please do|go ahead|that'?s (?:right|correct|good|fine|it)|sounds good|confirm(?:ed)?|` +
-		`ja|genau|gerne|oui|d'accord|claro|vale|sim|certo)\b|s[ií] |s[ií][,.!]|да[ ,.!]|好|是的|可以|はい|네)`)
+		`ja|genau|gerne|oui|d'accord|claro|vale|sim|certo)\b|(?:s[ií]|да)(?:[ ,.!]|$)|好|是的|可以|はい|네)`)
 )
 
 // nameWords returns the words of a name in camelCase, snake_case or kebab-case, in lower
