@@ -18,7 +18,10 @@ func beginsWith(command string, words []string) bool {
 const noResult = " (no result)"
 
 // line returns the call as one line of about n characters, or more for what was done.
-func (c *toolCall) line(n int) string {
+func (c *toolCall) line(n int) string { return c.told(n, false) }
+
+// told is line, with values of which most have no key if told so.
+func (c *toolCall) told(n int, briefly bool) string {
 	out := c.outcomeValues()
 	if len(c.arguments) > 0 || len(out) > 0 {
 		text := shortName(c.tool)
@@ -29,9 +32,9 @@ func (c *toolCall) line(n int) string {
 			text += ": " + truncate(c.description, n)
 		case c.acts || c.chosen < 0:
 			known = c.arguments
-			text += ": " + values(c.arguments, nil)
+			text += ": " + values(c.arguments, nil, briefly)
 		}
-		switch came := values(out, known); {
+		switch came := values(out, known, briefly); {
 		case !c.done:
 			text += noResult
 		case c.failed:

@@ -2,7 +2,6 @@ package extract
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -305,14 +304,20 @@ func (s *history) addCalls(b *itemList, budget int) {
 	for underWay > 0 && !s.calls[underWay-1].done {
 		underWay--
 	}
-	acts := map[int]string{} // lines of what was done
-	for i, c := range s.calls {
-		if c.acts && c.done && !c.isTodoList && (!unresolved[i] || !c.blocks() || i < underWay-recentCalls) {
-			acts[i] = c.line(b.lineLimit)
-		}
-	}
 	// All that was done is told, briefly if there is much.
-	limit := longest(slices.Collect(maps.Values(acts)), minAct, maxAct, int(sectionTable[sectionCompleted].share*float64(budget)), len(indentMark+bulletMark))
+	limitOf := func(briefly bool) int {
+		var acts []string
+		for i, c := range s.calls {
+			if c.acts && c.done && !c.isTodoList && (!unresolved[i] || !c.blocks() || i < underWay-recentCalls) {
+				acts = append(acts, c.told(b.lineLimit, briefly))
+			}
+		}
+		return longest(acts, minAct, maxAct, int(sectionTable[sectionCompleted].share*float64(budget)), len(indentMark+bulletMark))
+	}
+	limit, briefly := limitOf(false), false
+	if limit < maxAct {
+		limit, briefly = limitOf(true), true
+	}
 	var day *item
 	for i, c := range s.calls {
 		age := decay(len(s.calls)-1-i, 16)
@@ -339,7 +344,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 		default:
 			text := c.line(b.lineLimit)
 			if c.acts {
-				text = truncate(strings.TrimSuffix(text, "\n"), limit) + "\n"
+				text = truncate(strings.TrimSuffix(c.told(b.lineLimit, briefly), "\n"), limit) + "\n"
 			}
 			it := b.add(sectionCompleted, text, worthStep*age)
 			it.tier = tierOther

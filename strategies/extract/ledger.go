@@ -200,19 +200,27 @@ func (c *toolCall) outcomeValues() []argument {
 }
 
 // values returns values as text, without those that are in known. Values of a list follow
-// their key.
-func values(fs, known []argument) string {
+// their key. Briefly, what has letters has no key, and other values have its last word.
+func values(fs, known []argument, briefly bool) string {
 	var parts []string
 	key := ""
 	for _, f := range fs {
 		if slices.ContainsFunc(known, func(k argument) bool { return k.value == f.value }) {
 			continue
 		}
-		if k := strings.ReplaceAll(f.key, "_", " "); k == key && key != "" {
+		k := strings.ReplaceAll(f.key, "_", " ")
+		shown := k
+		if briefly {
+			shown = k[strings.LastIndexByte(k, ' ')+1:]
+			if len(f.value) > len("false") && strings.ContainsFunc(f.value, unicode.IsLetter) {
+				shown = ""
+			}
+		}
+		if k == key && key != "" {
 			parts[len(parts)-1] += " " + f.value
 		} else {
 			key = k
-			parts = append(parts, strings.TrimSpace(key+" "+f.value))
+			parts = append(parts, strings.TrimSpace(shown+" "+f.value))
 		}
 	}
 	return strings.Join(parts, ", ")
