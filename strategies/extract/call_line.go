@@ -25,6 +25,9 @@ func (c *toolCall) told(n int, briefly bool) string {
 	out := c.outcomeValues()
 	if len(c.arguments) > 0 || len(out) > 0 {
 		text := shortName(c.tool)
+		if c.undone { // not lost when the line is cut
+			text += " (" + c.outcome + ")"
+		}
 		known := []argument(nil)
 		switch {
 		case len(c.arguments) == 0 && c.description == "{}":
@@ -37,6 +40,7 @@ func (c *toolCall) told(n int, briefly bool) string {
 		switch came := values(out, known, briefly); {
 		case !c.done:
 			text += noResult
+		case c.undone:
 		case c.failed:
 			text += " → " + truncate(c.outcome, n)
 		case came != "":
@@ -52,6 +56,15 @@ func (c *toolCall) told(n int, briefly bool) string {
 		text += " → " + truncate(c.outcome, n/2)
 	}
 	return formatEntry(text)
+}
+
+// listed returns what a listing lists, briefly, "" if it is none.
+func (c *toolCall) listed() string {
+	var parts []string
+	for _, o := range c.options {
+		parts = append(parts, values(o.values, nil, true))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // shortName returns the name of a tool without what is before its last dot.

@@ -78,7 +78,7 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 			break
 		}
 	}
-	c.done = true
+	c.done, s.unjudged = true, c
 	listing = s.readObjects(c, head)
 	defer s.noteHandles(c, head, tail)
 	if outcome := c.nothingDone(head); outcome != "" {

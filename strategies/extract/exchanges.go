@@ -3,6 +3,7 @@ package extract
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -39,10 +40,15 @@ func (s *history) addRequests(b *itemList, budget int) {
 		texts = append(texts, l.text)
 	}
 	tier := tierUser
-	limit := longest(texts, minExcerpt, maxExcerpt, int(sectionTable[sectionRequests].share*float64(budget)), len(requestMark))
+	room := int(sectionTable[sectionRequests].share * float64(budget))
+	limit := longest(texts, minExcerpt, maxExcerpt, room, len(requestMark))
 	if s.isTalk() && slices.ContainsFunc(texts, func(x string) bool { return text.Longer(x, limit) }) {
 		tier = tierOther // what was said counts more than what was asked
 	}
+	for _, x := range texts {
+		room -= min(utf8.RuneCountInString(x), limit) + len(requestMark) + 1
+	}
+	b.crowded = room < 0
 	for i, l := range lines {
 		it := b.add(sectionRequests, requestMark+truncate(l.text, limit)+"\n", 0)
 		it.tier = tier
@@ -112,9 +118,9 @@ func (s *history) addLastAnswer(b *itemList) {
 	if t.calls > t.callsBefore && len(s.calls) > 0 && s.calls[len(s.calls)-1].done {
 		last = s.calls[len(s.calls)-1]
 	}
-	stuck := last != nil && last.failed && last.blocks() // which says what was announced
-	for j, line := range t.lines {                       // what is said last is read as a whole
-		if line == pending || stuck && isIntention(line) || j < t.lastStart && (isIntention(line) || isEmpty(line)) {
+	stuck := last != nil && last.failed && last.blocks()
+	for j, line := range t.lines { // what is said last is read as a whole
+		if line == pending || last != nil && isIntention(line) || j < t.lastStart && (isIntention(line) || isEmpty(line)) {
 			continue
 		}
 		text := formatEntry(truncate(line, b.lineLimit))
@@ -128,7 +134,11 @@ func (s *history) addLastAnswer(b *itemList) {
 		}
 	}
 	if last != nil && !stuck {
-		b.add(sectionState, truncate(strings.TrimSuffix(last.line(b.lineLimit), "\n"), 2*b.lineLimit)+"\n", worthState).tier = tierState
+		text, limit := strings.TrimSuffix(last.line(b.lineLimit), "\n"), 2*b.lineLimit
+		if found := last.listed(); found != "" && last.chosen < 0 { // the user may not know it yet
+			text, limit = text+" → "+found, 4*b.lineLimit
+		}
+		b.add(sectionState, truncate(text, limit)+"\n", worthState).tier = tierState
 	}
 }
 

@@ -57,6 +57,8 @@ type history struct {
 	at, firstAt, lastAt time.Time
 	files               map[string]*file
 	calls               []*toolCall
+	// unjudged is the call whose result came last, until the next message.
+	unjudged *toolCall
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
@@ -169,6 +171,7 @@ func (s *history) addUser(head, tail string) {
 		return
 	}
 	s.mention(head)
+	s.unjudged = nil
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
 	}
@@ -226,6 +229,7 @@ func newRequest(head, tail string) request {
 func isGenerated(s string) bool {
 	s = strings.TrimSpace(s)
 	return len(s) > 1 && (s[0] == '<' && s[len(s)-1] == '>' || s[0] == '[' && s[len(s)-1] == ']') ||
+		strings.HasPrefix(s, "<local-command-") || strings.HasPrefix(s, "<task-notification>") ||
 		strings.Contains(text.Head(s, 200), "<command-name>") ||
 		strings.HasPrefix(s, "Caveat: ") || strings.HasPrefix(s, "Operation stopped by hook")
 }
@@ -284,19 +288,19 @@ func (s *history) propose(decision string) {
 }
 
 var (
-	apology  = text.Pattern(`(?i)\b(?:sorry|unfortunately|unable to|(?:was|were|am|is) not able to|wasn'?t able to|couldn'?t|could not|not available|unsuccessful|did not work|didn'?t work|failed to)\b`)
+	apology  = text.Pattern(`(?i)\b(?:sorry|unfortunately|unable to|(?:was|were|am|is) not able to|wasn'?t able to|couldn'?t|could not|not available|unsuccessful|(?:did not|didn'?t|does not|doesn'?t) work|not possible|failed to|can(?:no|'?)t (?:set up|book|reserve|schedule|find|be))\b`)
 	expected = text.Pattern(`(?i)\b(?:as expected|fails? as|expected to fail|expected failure|confirm(?:s|ed) the (?:bug|issue|failure|problem)|red phase|test fails,? (?:now|good|great))\b`)
 )
 
 // judgeLastCall notes what the assistant says of the call that came before: that it did not
 // work, or that its failure was to be expected.
 func (s *history) judgeLastCall(said string) {
-	if len(s.calls) == 0 {
+	c := s.unjudged
+	if s.unjudged = nil; c == nil {
 		return
 	}
 	said = text.Head(said, 200)
-	switch c := s.calls[len(s.calls)-1]; {
-	case !c.done:
+	switch {
 	case c.failed:
 		c.expected = c.expected || expected().MatchString(said)
 	case c.acts && c.command == "" && apology().MatchString(said):

@@ -255,6 +255,7 @@ func longest(texts []string, least, most, room, mark int) int {
 type itemList struct {
 	items     []*item
 	lineLimit int
+	crowded   bool // the requests do not fit into their share
 }
 
 func (b *itemList) add(s section, text string, value float64) *item {
@@ -315,7 +316,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 		return longest(acts, minAct, maxAct, int(sectionTable[sectionCompleted].share*float64(budget)), len(indentMark+bulletMark))
 	}
 	limit, briefly := limitOf(false), false
-	if limit < maxAct {
+	if limit < maxAct || b.crowded {
 		limit, briefly = limitOf(true), true
 	}
 	var day *item

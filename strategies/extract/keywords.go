@@ -51,7 +51,7 @@ func isDecision(s string) bool {
 // choosing says which of several ways was taken, proposing which might be, or what is wrong.
 var (
 	choosing  = text.Pattern(`(?i)\b(?:decided|chose|chosen|opted|settled on|agreed (?:on|to|that)|instead of|rather than|would rather|(?:going|go|went|gone|stick|sticking) with|we(?:'ll| will|'re going to) (?:use|keep|drop|skip|leave))\b`)
-	proposing = text.Pattern(`(?i)\b(?:would|could|might|may|should|maybe|perhaps|likely|probably|suspicion|suggests?|indicat(?:es|ing)|still|currently|wrong|issue|problem|bug|error|fails?|failed|somehow|incorrect(?:ly)?|if|needs? to|was|were|repeatedly|already|previously|used to|has an?|changed|uses? this)\b|^(?:now )?(?:it|this|that|now|fixed|updated|added|test)\b|[—–-] (?:fixed|updated|added|removed|changed|renamed)\b`)
+	proposing = text.Pattern(`(?i)\b(?:would|could|might|may|should|maybe|perhaps|likely|probably|suspicion|suggests?|indicat(?:es|ing)|still|currently|wrong|issue|problem|bug|error|fails?|failed|somehow|incorrect(?:ly)?|if|needs? to|was|were|repeatedly|already|previously|used to|has an?|changed|uses? this|but)\b|^(?:[a-z]+-)?(?:pushed|moved|replaced|renamed|removed|created|merged|committed)\b|^(?:now )?(?:it|this|that|now|fixed|updated|added|test)\b|[—–-] (?:fixed|updated|added|removed|changed|renamed)\b`)
 )
 
 // isChoice reports whether a decision says which of several ways was taken.

@@ -250,7 +250,7 @@ func TestTheAssistantJudgesItsLastCall(t *testing.T) {
 		assistant("It fails as it should, since the plan is not written yet."),
 	).Text(400)
 	done, blocked := parsePrevious(text).sections[sectionCompleted], parsePrevious(text).sections[sectionBlocked]
-	if len(done) < 2 || !strings.Contains(done[0], "17:00 → did not work") || !strings.Contains(done[1], "18:00") || strings.Contains(done[1], "did not work") {
+	if len(done) < 2 || !strings.Contains(done[0], "(did not work, said the assistant): hour 17:00") || !strings.Contains(done[1], "18:00") || strings.Contains(done[1], "did not work") {
 		t.Errorf("done: %q", done)
 	}
 	if len(blocked) > 0 {

@@ -216,6 +216,14 @@ func (p *page) fill(items []*item) {
 	}
 	var rest []*item
 	for tier := range tiers {
+		if tier == tierOther { // the user's words before the others' at least
+			for _, it := range rest {
+				if it.tier == tierUser && !it.placed {
+					p.caps[it.share] = max(p.caps[it.share], p.used[it.share]+it.size)
+					p.place(it)
+				}
+			}
+		}
 		var q queue[*item]
 		for i, it := range items {
 			if it.tier == tier {
