@@ -161,6 +161,7 @@ func (s *history) recordFile(path string, changed bool) {
 		s.files[f.path] = f
 	}
 	if f.last = s.messages; changed {
+		f.changed = s.messages
 		f.changes++
 	} else {
 		f.reads++

@@ -78,3 +78,12 @@ func isFinal(status string) bool {
 	}
 	return false
 }
+
+// isUnderWay reports whether a status is that of what is worked on now.
+func isUnderWay(status string) bool {
+	switch status {
+	case "in_progress", "in progress", "doing", "started", "active":
+		return true
+	}
+	return false
+}

@@ -20,13 +20,23 @@ const (
 
 // handle is something that a call opened and that later calls may need: a process, a
 // subagent, a branch. Its id is unknownID if no text says it.
-type handle struct{ kind, id, text, since string }
+type handle struct {
+	kind, id, text, since string
+	inProgress            bool // it is worked on now
+}
 
-const unknownID = "?"
+const (
+	unknownID      = "?"
+	inProgressMark = " (in progress)"
+)
 
 // String returns the line of the handle, which parseHandle reads.
 func (h handle) String() string {
-	return openMark + h.kind + " " + h.id + strings.TrimSuffix(", since "+h.since+": "+h.text, ": ") + "\n"
+	id := h.id
+	if h.inProgress {
+		id += inProgressMark
+	}
+	return openMark + h.kind + " " + id + strings.TrimSuffix(", since "+h.since+": "+h.text, ": ") + "\n"
 }
 
 func parseHandle(line string) (h handle, ok bool) {
@@ -34,7 +44,8 @@ func parseHandle(line string) (h handle, ok bool) {
 	kind, line, hasKind := strings.Cut(line, " ")
 	id, line, hasID := strings.Cut(line, ", since ")
 	since, what, _ := strings.Cut(line, ": ")
-	return handle{kind, id, what, since}, ok && hasKind && hasID
+	id, inProgress := strings.CutSuffix(id, inProgressMark)
+	return handle{kind, id, what, since, inProgress}, ok && hasKind && hasID
 }
 
 // noteHandles opens and closes what a call did, given the ends of its result.
@@ -47,6 +58,12 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 	if !c.failed {
 		if c.closes() {
 			s.close(c.names)
+		} else if status := c.status(); status != "" {
+			for i := range s.handles {
+				if c.names(s.handles[i]) {
+					s.handles[i].inProgress = isUnderWay(status)
+				}
+			}
 		}
 		s.readCommand(c, result)
 		s.readResult(c, head, result)
@@ -190,10 +207,17 @@ func resultID(result, noun string) string {
 
 // closes reports whether a call by its name or by a status closes what it names.
 func (c *toolCall) closes() bool {
-	return slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return closeVerbs[w] }) ||
-		slices.ContainsFunc(c.fields, func(f argument) bool {
-			return (strings.EqualFold(f.key, "status") || strings.EqualFold(f.key, "state")) && isFinal(strings.ToLower(f.value))
-		})
+	return slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return closeVerbs[w] }) || isFinal(c.status())
+}
+
+// status returns the status that a call sets, in lower case, "" for none.
+func (c *toolCall) status() string {
+	for _, f := range c.fields {
+		if strings.EqualFold(f.key, "status") || strings.EqualFold(f.key, "state") {
+			return strings.ToLower(f.value)
+		}
+	}
+	return ""
 }
 
 // names reports whether an argument of a call is the id of a handle. A short id needs the
@@ -221,7 +245,7 @@ func (s *history) open(c *toolCall, kind, id, what string) {
 	if id == "" || len(id) > maxHandleID || strings.ContainsFunc(id, func(r rune) bool { return unicode.IsSpace(r) || isLineBreak(r) }) {
 		id = unknownID
 	}
-	h := handle{kind, strings.Clone(id), excerpt(what, maxHandleText), fmt.Sprintf("message %d", s.messages)}
+	h := handle{kind: kind, id: strings.Clone(id), text: excerpt(what, maxHandleText), since: fmt.Sprintf("message %d", s.messages)}
 	if !c.at.IsZero() {
 		h.since = c.at.Format("2006-01-02 15:04")
 	}
@@ -245,6 +269,10 @@ func (s *history) addHandles(b *itemList) {
 		if h.kind == "task" {
 			sec = sectionRemaining
 		}
-		b.add(sec, h.String(), worthOpen*decay(len(s.handles)-1-i, 16)).tier = tierOpen
+		worth := worthOpen * decay(len(s.handles)-1-i, 16)
+		if h.inProgress {
+			worth += 2 * worthOpen
+		}
+		b.add(sec, h.String(), worth).tier = tierOpen
 	}
 }

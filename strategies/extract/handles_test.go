@@ -65,6 +65,10 @@ func TestHandlesAreOpenUntilTheyAreClosed(t *testing.T) {
 			[]step{{[]string{"TaskCreate", "subject", "one"}, "Task #1 created"}, {[]string{"TaskCreate", "subject", "two"}, "Task #2 created"}, {[]string{"Read", "limit", "2"}, "status: done"}, {[]string{"TaskUpdate", "taskId", "1", "status", "completed"}, "ok"}},
 			[]string{"task 2, since message 5: two"},
 		},
+		"task in progress": {
+			[]step{{[]string{"TaskCreate", "subject", "one"}, "Task #1 created"}, {[]string{"TaskCreate", "subject", "two"}, "Task #2 created"}, {[]string{"TaskUpdate", "taskId", "2", "status", "in_progress"}, "ok"}, {[]string{"TaskUpdate", "taskId", "1", "status", "in_progress"}, "ok"}, {[]string{"TaskUpdate", "taskId", "2", "status", "pending"}, "ok"}},
+			[]string{"task 1 (in progress), since message 3: one", "task 2, since message 5: two"},
+		},
 		"an issue": {[]step{{[]string{"mcp__a-server__create_issue", "title", "It leaks"}, `{"id":"9f","identifier":"OPS-12","labels":[{"id":"x"}]}`}}, []string{"issue OPS-12, since message 3: It leaks"}},
 		"a closed issue": {
 			[]step{{[]string{"create_issue", "title", "It leaks"}, `{"number":1712}`}, {[]string{"update_issue", "id", "1712", "state", "Closed"}, "{}"}}, nil,

@@ -39,6 +39,8 @@ const (
 type history struct {
 	// previous holds the entries of an earlier summary by section.
 	previous map[section][]string
+	// previousAt is the number of messages when an entry was added.
+	previousAt map[string]int
 	// goal is the first request.
 	goal request
 	// longAgo reports that an earlier summary no longer took it for the goal.
@@ -109,6 +111,7 @@ type file struct {
 	path           string
 	reads, changes int
 	last           int
+	changed        int      // the number of the message with the newest change
 	declares       []string // names in the texts of its calls
 }
 

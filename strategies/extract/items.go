@@ -176,6 +176,9 @@ func (s *history) otherItems(budget int) []*item {
 	b := &itemList{lineLimit: min(max(budget/10, 80), maxLine)}
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
+			if sec == sectionFindings {
+				e = s.dated(e)
+			}
 			b.addPrevious(sec, e, worthBefore*decay(len(s.previous[sec])-i, 32))
 		}
 	}
@@ -329,7 +332,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 		case unresolved[i] && c.blocks() && i >= underWay-recentCalls:
 			line, failures := c.line(b.lineLimit), c.failures
 			if s.editedSince(i) { // what it said may be over
-				line, failures = strings.TrimSuffix(line, "\n")+" (files edited since)\n", nil
+				line, failures = strings.TrimSuffix(line, "\n")+editedMark+"\n", nil
 			}
 			call := b.add(sectionBlocked, line, worthBlocked*age)
 			call.tier = tierErrors

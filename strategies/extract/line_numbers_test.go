@@ -41,3 +41,29 @@ func TestForeignSummariesAreNoAsks(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// What an earlier summary says of a file that was edited later may be out of date, and says so.
+func TestNotesOnEditedFilesAreMarked(t *testing.T) {
+	t.Parallel()
+	d := New(Options{})
+	edit := func(id, path, answer string) {
+		d.Add(calls("", id, "edit", "path", path, "old_string", "a", "new_string", "b"))
+		d.Add(result(id, answer))
+	}
+	d.Add(user("Please fix the parser and its plan."))
+	edit("1", "docs/plan.md", "ok")
+	d.Add(user("This session is being continued from a previous conversation that ran out of context. The summary below covers it.\n\n" +
+		"The parser in src/main.go drops empty lines.\nThe file docs/plan.md lists three steps.\nThe lexer in src/lexer.go reads one rune at a time."))
+	edit("2", "/app/src/main.go", "ok")
+	edit("3", "/app/src/lexer.go", "Error: the file has not been read")
+	got := d.Text(800)
+	for line, marked := range map[string]bool{
+		"- The parser in src/main.go drops empty lines.":        true,
+		"- The file docs/plan.md lists three steps.":            false,
+		"- The lexer in src/lexer.go reads one rune at a time.": false,
+	} {
+		if want := line + map[bool]string{true: " (files edited since)"}[marked] + "\n"; !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -184,7 +185,25 @@ func (s *history) restoreEntries(sec section, lines []string) {
 func (s *history) addEntry(sec section, entry string) {
 	if len(s.previous[sec]) < maxPreviousEntries {
 		s.previous[sec] = append(s.previous[sec], entry)
+		s.previousAt[entry] = s.messages
 	}
+}
+
+// editedMark ends what may be over, since files were edited after it was said.
+const editedMark = " (files edited since)"
+
+// dated returns an entry of an earlier summary, marked if a file that it names was edited
+// since: what an agent wrote about its work may be out of date.
+func (s *history) dated(entry string) string {
+	if strings.HasSuffix(entry, editedMark) {
+		return entry
+	}
+	for _, f := range s.files {
+		if name := path.Base(f.path); f.changes > 0 && f.changed > s.previousAt[entry] && strings.Contains(name, ".") && containsWord(entry, name) {
+			return entry + editedMark
+		}
+	}
+	return entry
 }
 
 // parseRequest parses the lines of request.quote and those of demands, which follow what is cut
